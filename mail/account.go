@@ -1,0 +1,212 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Protocol is how an account's messages are read.
+type Protocol string
+
+// The protocols an account can be read with.
+const (
+	IMAP Protocol = "imap"
+	POP3 Protocol = "pop3"
+)
+
+// Security is how a connection to a server is protected.
+type Security string
+
+// TLS is TLS from the first byte, StartTLS an upgrade before login, Plaintext
+// no protection at all, which is allowed to a loopback address only.
+const (
+	TLS       Security = "tls"
+	StartTLS  Security = "starttls"
+	Plaintext Security = "none"
+)
+
+// Auth is where an account's credential comes from and what kind it is.
+type Auth string
+
+// The credential sources.
+const (
+	AuthPassword Auth = "password" // sealed in the vault
+	AuthOAuth2   Auth = "oauth2"   // refresh token sealed in the vault
+	AuthHelper   Auth = "helper"   // a command run at start, memory only
+	AuthKeyring  Auth = "keyring"  // the system keyring
+)
+
+// Mode is what an account may be used for beyond reading.
+type Mode string
+
+// ReadOnly refuses every change and every send; ReadWrite allows what the
+// lists allow; Approve lets a send wait in the outbox for a person.
+const (
+	ReadOnly  Mode = "RO"
+	ReadWrite Mode = "RW"
+	Approve   Mode = "approve"
+)
+
+// Endpoint is one server of an account. The zero Endpoint means there is none.
+type Endpoint struct {
+	Host     string   `json:"host"`
+	Port     uint16   `json:"port"`
+	Security Security `json:"security"`
+}
+
+// IsZero reports whether the account has no such server.
+func (e Endpoint) IsZero() bool { return e.Host == "" }
+
+// Address returns host:port, IPv6 hosts in brackets.
+func (e Endpoint) Address() string {
+	return net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port)))
+}
+
+// Loopback reports whether the host is this machine by its very form: the name
+// localhost or a literal loopback address. No name is looked up, so that
+// nothing a resolver says can permit plaintext.
+func (e Endpoint) Loopback() bool {
+	if strings.EqualFold(e.Host, "localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(e.Host)
+	return err == nil && a.IsLoopback()
+}
+
+func (e Endpoint) validate(what string) error {
+	if e.IsZero() {
+		return nil
+	}
+	if len(e.Host) > 253 || strings.ContainsFunc(e.Host, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '/' || r == '@' }) {
+		return fmt.Errorf("%s host is not a host name", what)
+	}
+	if e.Port == 0 {
+		return fmt.Errorf("%s port is missing", what)
+	}
+	switch e.Security {
+	case TLS, StartTLS:
+	case Plaintext:
+		if !e.Loopback() {
+			return fmt.Errorf("%s security none is allowed to this machine only: use tls or starttls", what)
+		}
+	default:
+		return fmt.Errorf("%s security must be tls, starttls or none", what)
+	}
+	return nil
+}
+
+// AllowList is one direction of an account's allow-list. An entry "@domain"
+// matches that domain exactly, "*" everything, any other entry one whole
+// address. An enabled empty list allows nothing.
+type AllowList struct {
+	Enabled bool     `json:"enabled"`
+	Entries []string `json:"entries,omitempty"`
+}
+
+// Timeouts bounds the stages of a connection. Zero means the default.
+type Timeouts struct {
+	Connect  time.Duration `json:"connect,omitempty"`  // default 30 s: TCP and TLS
+	Greeting time.Duration `json:"greeting,omitempty"` // default 15 s: the server's first line
+	Socket   time.Duration `json:"socket,omitempty"`   // default 300 s: silence in the middle of an answer
+}
+
+// Account is everything about one mailbox but its secret: where it is, how to
+// log in, and the policy that holds for it. It carries no credential, so it
+// can be printed.
+type Account struct {
+	Name           string    `json:"name"`
+	Email          string    `json:"email"`
+	Protocol       Protocol  `json:"protocol"`
+	IMAP           Endpoint  `json:"imap,omitzero"`
+	POP3           Endpoint  `json:"pop3,omitzero"`
+	SMTP           Endpoint  `json:"smtp,omitzero"`
+	Username       string    `json:"username"`
+	Auth           Auth      `json:"auth"`
+	Helper         []string  `json:"helper,omitempty"` // argument vector, AuthHelper only
+	Mode           Mode      `json:"mode"`
+	AllowIn        AllowList `json:"allow_in"`
+	AllowOut       AllowList `json:"allow_out"`
+	SubjectPattern string    `json:"subject_pattern,omitempty"` // RE2; empty means none
+	ProcessBacklog bool      `json:"process_backlog,omitempty"`
+	CAPEM          []byte    `json:"ca_pem,omitempty"` // certificates to trust instead of the system's
+	Timeouts       Timeouts  `json:"timeouts,omitzero"`
+}
+
+var accountName = regexp.MustCompile(`\A[A-Za-z0-9_-]{1,64}\z`)
+
+// ValidAccountName reports whether name can name an account (001, account_id).
+func ValidAccountName(name string) bool { return accountName.MatchString(name) }
+
+// Incoming returns the server the account is read from.
+func (a *Account) Incoming() Endpoint {
+	if a.Protocol == POP3 {
+		return a.POP3
+	}
+	return a.IMAP
+}
+
+// Validate reports the first thing that makes the account unusable or unsafe.
+// The message names what to change and never holds a secret.
+func (a *Account) Validate() error {
+	if !ValidAccountName(a.Name) {
+		return errors.New("account name must be 1 to 64 letters, digits, - or _")
+	}
+	if a.Protocol != IMAP && a.Protocol != POP3 {
+		return errors.New("protocol must be imap or pop3")
+	}
+	if a.Incoming().IsZero() {
+		return fmt.Errorf("%s host is missing", a.Protocol)
+	}
+	for what, e := range map[string]Endpoint{"imap": a.IMAP, "pop3": a.POP3, "smtp": a.SMTP} {
+		if err := e.validate(what); err != nil {
+			return err
+		}
+	}
+	if a.Username == "" || strings.ContainsFunc(a.Username, isControl) {
+		return errors.New("username is missing or holds a control character")
+	}
+	switch a.Auth {
+	case AuthPassword, AuthOAuth2, AuthKeyring:
+	case AuthHelper:
+		if len(a.Helper) == 0 {
+			return errors.New("auth helper needs a helper command")
+		}
+	default:
+		return errors.New("auth must be password, oauth2, helper or keyring")
+	}
+	switch a.Mode {
+	case ReadOnly, ReadWrite, Approve:
+	default:
+		return errors.New("mode must be RO, RW or approve")
+	}
+	if a.SubjectPattern != "" {
+		if _, err := regexp.Compile(a.SubjectPattern); err != nil {
+			return fmt.Errorf("subject pattern is no RE2 expression: %w", err)
+		}
+	}
+	return nil
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+
+// Directory is where the accounts come from: the vault, or the environment.
+// Implementations are safe for concurrent use.
+type Directory interface {
+	// Accounts returns every account, sorted by name.
+	Accounts(ctx context.Context) ([]Account, error)
+	// Account returns one account, or an error that matches ErrNoAccount.
+	Account(ctx context.Context, name string) (Account, error)
+	// Secret returns what the account logs in with, fetched anew at each call
+	// so that nothing keeps it longer than a login takes.
+	Secret(ctx context.Context, name string) (Secret, error)
+}
+
+// ErrNoAccount is returned by a Directory that does not know the account.
+var ErrNoAccount = errors.New("no such account")
