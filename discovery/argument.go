@@ -1,0 +1,270 @@
+package discovery
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/invopop/jsonschema"
+)
+
+// Kind is an argument's type as 002 section 7.2 names it.
+type Kind string
+
+// The kinds.
+const (
+	KindString   Kind = "string"
+	KindInteger  Kind = "integer"
+	KindNumber   Kind = "number"
+	KindBoolean  Kind = "boolean"
+	KindFlag     Kind = "flag"
+	KindDatetime Kind = "datetime"
+	KindArray    Kind = "array"
+	KindEnum     Kind = "enum"
+)
+
+// Datetime is a bound datetime argument. DateOnly says that only a date was
+// written; Time is then the start of that day in the zone that binding used.
+type Datetime struct {
+	time.Time
+	DateOnly bool
+}
+
+// JSONSchema implements the reflector's interface.
+func (Datetime) JSONSchema() *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "string", Format: "date-time"}
+}
+
+// Common are the options every command takes; the gateway acts on them.
+type Common struct {
+	Fields  []string `json:"fields,omitempty" jsonschema:"minLength=1,maxLength=256,maxItems=100" jsonschema_description:"Only these fields of the answer, dotted for nested ones"`
+	Timeout int      `json:"timeout,omitempty" jsonschema:"minimum=1,maximum=300,default=30" jsonschema_description:"Seconds until the command is stopped"`
+}
+
+// Argument is one option or positional of a command.
+type Argument struct {
+	Name        string // without dashes
+	Kind        Kind
+	Item        Kind // of an array's elements
+	Short       string
+	Description string
+	Required    bool
+	Default     any // nil when there is none
+	Enum        []string
+	Examples    []string
+	Positional  bool
+	Sensitive   bool
+	Path        bool
+
+	// Bounds; nil or empty means none. For an array the value bounds hold for
+	// each element.
+	Minimum, Maximum     json.Number
+	MinLength, MaxLength *uint64
+	MinItems, MaxItems   *uint64
+	Pattern              *regexp.Regexp
+
+	common bool
+	index  []int // of the field in its struct
+	typ    reflect.Type
+}
+
+// Label is the name as a person writes it: --name, or the bare name of a
+// positional.
+func (a *Argument) Label() string {
+	if a.Positional {
+		return a.Name
+	}
+	return "--" + a.Name
+}
+
+type argumentSet struct {
+	typ         reflect.Type
+	list        []*Argument
+	byName      map[string]*Argument
+	byShort     map[string]*Argument
+	positionals []*Argument
+	schema      *jsonschema.Schema
+}
+
+var (
+	namePattern  = regexp.MustCompile(`\A[a-z][a-z0-9-]*\z`)
+	datetimeType = reflect.TypeFor[Datetime]()
+	commonType   = reflect.TypeFor[Common]()
+)
+
+func reflectSchema(t reflect.Type) *jsonschema.Schema {
+	r := jsonschema.Reflector{Anonymous: true, DoNotReference: true, ExpandedStruct: t.Kind() == reflect.Struct}
+	s := r.ReflectFromType(t)
+	s.Version = ""
+	return s
+}
+
+func newArgumentSet(t reflect.Type) (*argumentSet, error) {
+	if t.Kind() != reflect.Struct {
+		return nil, errors.New("the arguments are no struct")
+	}
+	s := &argumentSet{typ: t, byName: map[string]*Argument{}, byShort: map[string]*Argument{}, schema: reflectSchema(t)}
+	if err := s.add(t, s.schema, false); err != nil {
+		return nil, err
+	}
+	common := reflectSchema(commonType)
+	if err := s.add(commonType, common, true); err != nil {
+		return nil, err
+	}
+	for p := common.Properties.Oldest(); p != nil; p = p.Next() {
+		s.schema.Properties.Set(p.Key, p.Value)
+	}
+	return s, nil
+}
+
+func (s *argumentSet) add(t reflect.Type, schema *jsonschema.Schema, common bool) error {
+	for _, f := range reflect.VisibleFields(t) {
+		if f.Anonymous || !f.IsExported() {
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		prop, ok := schema.Properties.Get(name)
+		if !ok {
+			return fmt.Errorf("field %s has no json name", f.Name)
+		}
+		a, err := newArgument(f, name, prop)
+		if err != nil {
+			return fmt.Errorf("argument %s: %w", name, err)
+		}
+		a.common = common
+		a.Required = slices.Contains(schema.Required, name)
+		if err := s.insert(a); err != nil {
+			return fmt.Errorf("argument %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (s *argumentSet) insert(a *Argument) error {
+	if !namePattern.MatchString(a.Name) || a.Name == "help" {
+		return errors.New("the name is not allowed")
+	}
+	if s.byName[a.Name] != nil {
+		return errors.New("the name is taken")
+	}
+	if a.Required && a.Default != nil {
+		return errors.New("it is required and has a default: add omitempty")
+	}
+	if a.Short != "" {
+		if len(a.Short) != 1 || a.Positional || s.byShort[a.Short] != nil {
+			return errors.New("the short form is not allowed or taken")
+		}
+		s.byShort[a.Short] = a
+	}
+	if a.Positional {
+		if n := len(s.positionals); n > 0 && s.positionals[n-1].Kind == KindArray {
+			return errors.New("it follows a positional that takes all that remain")
+		}
+		s.positionals = append(s.positionals, a)
+	}
+	s.byName[a.Name] = a
+	s.list = append(s.list, a)
+	if a.Default != nil {
+		v := reflect.New(a.typ).Elem()
+		if msg := a.set(v, []string{fmt.Sprint(a.Default)}, time.UTC); msg != "" {
+			return fmt.Errorf("its default %s", msg)
+		}
+	}
+	return nil
+}
+
+func newArgument(f reflect.StructField, name string, p *jsonschema.Schema) (*Argument, error) {
+	a := &Argument{Name: name, Description: p.Description, Default: p.Default, typ: f.Type, index: f.Index,
+		MinItems: p.MinItems, MaxItems: p.MaxItems}
+	boolean := false
+	for opt := range strings.SplitSeq(f.Tag.Get("acli"), ",") {
+		key, val, _ := strings.Cut(opt, "=")
+		switch key {
+		case "":
+		case "positional":
+			a.Positional = true
+		case "short":
+			a.Short = val
+		case "sensitive":
+			a.Sensitive = true
+		case "path":
+			a.Path = true
+		case "boolean":
+			boolean = true
+		default:
+			return nil, fmt.Errorf("unknown acli tag %q", key)
+		}
+	}
+	if a.Description == "" {
+		return nil, errors.New("it has no jsonschema_description")
+	}
+	var err error
+	if a.Kind, err = kindOf(f.Type, boolean); err != nil {
+		return nil, err
+	}
+	value := p
+	if a.Kind == KindArray {
+		if a.Item, err = kindOf(f.Type.Elem(), boolean); err != nil || a.Item == KindArray || a.Item == KindFlag {
+			return nil, errors.New("its element type is not supported")
+		}
+		value = p.Items
+	}
+	a.Minimum, a.Maximum = value.Minimum, value.Maximum
+	if isUnsigned(f.Type) && a.Minimum == "" {
+		return nil, errors.New("an unsigned integer needs a minimum, so that the schema says what binding does")
+	}
+	a.MinLength, a.MaxLength = value.MinLength, value.MaxLength
+	if value.Pattern != "" {
+		if a.Pattern, err = regexp.Compile(value.Pattern); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range value.Enum {
+		a.Enum = append(a.Enum, fmt.Sprint(e))
+	}
+	for _, e := range p.Examples {
+		a.Examples = append(a.Examples, fmt.Sprint(e))
+	}
+	if len(a.Enum) > 0 {
+		if a.Kind == KindString {
+			a.Kind = KindEnum
+		} else if a.Item == KindString {
+			a.Item = KindEnum
+		} else {
+			return nil, errors.New("only strings can be enumerated")
+		}
+	}
+	return a, nil
+}
+
+func isUnsigned(t reflect.Type) bool {
+	if t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	return t.Kind() >= reflect.Uint && t.Kind() <= reflect.Uint64
+}
+
+func kindOf(t reflect.Type, boolean bool) (Kind, error) {
+	switch {
+	case t == datetimeType:
+		return KindDatetime, nil
+	case t.Kind() == reflect.String:
+		return KindString, nil
+	case t.Kind() == reflect.Bool && boolean:
+		return KindBoolean, nil
+	case t.Kind() == reflect.Bool:
+		return KindFlag, nil
+	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64:
+		return KindInteger, nil
+	case t.Kind() == reflect.Float32 || t.Kind() == reflect.Float64:
+		return KindNumber, nil
+	case t.Kind() == reflect.Slice:
+		return KindArray, nil
+	}
+	return "", fmt.Errorf("type %s is not supported", t)
+}

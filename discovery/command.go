@@ -1,0 +1,152 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Effect is what a command can change. The zero Effect is invalid: a command
+// whose author forgot to say what it does does not register.
+type Effect uint8
+
+// The effects, weakest first.
+const (
+	Meta  Effect = iota + 1 // speaks of the commands themselves; needs no vault, key or network
+	Read                    // shows something and changes nothing anywhere
+	State                   // changes our own state only, such as what counts as seen
+	Flag                    // sets a flag on the server
+	Write                   // changes what a mailbox holds
+	Send                    // lets something leave
+	Admin                   // changes or shows what only the administrator may
+)
+
+var effectNames = [...]string{"unset", "meta", "read", "state", "flag", "write", "send", "admin"}
+
+// String returns the lower-case name.
+func (e Effect) String() string {
+	if int(e) < len(effectNames) {
+		return effectNames[e]
+	}
+	return "unset"
+}
+
+// Spec is what a command's author writes down beside its types and function.
+type Spec struct {
+	Path     string   // words separated by single spaces, such as "mail list"
+	Aliases  []string // other full paths that resolve here; not shown in help
+	Summary  string   // one sentence without a full stop, for lists of commands
+	Details  string   // optional further sentences, for the command's own help
+	Effect   Effect
+	Examples []string // at least one; each binds
+}
+
+// Call is one execution as the command's function sees it.
+type Call struct {
+	Principal string // who calls, for the function's own decisions
+	Admin     bool   // the caller is the administrator
+
+	// Visible tells which commands exist for this caller. Never nil.
+	Visible func(*Command) bool
+
+	// Progress reports on long work: done of total, total 0 when unknown.
+	// Never nil, safe for concurrent use, cheap when nobody listens.
+	Progress func(done, total float64, message string)
+
+	// Account and Target are what the function resolved, for the audit entry:
+	// the account's name, and the folder and UIDs or the recipients.
+	Account, Target string
+}
+
+// Summarizer may be implemented by a result to give the envelope's message.
+type Summarizer interface{ Summary() string }
+
+// Validator may be implemented by a pointer to an argument struct to check what
+// one field alone cannot: its error becomes a VALIDATION_ERROR, unless it is a
+// Fault already.
+type Validator interface{ Validate() error }
+
+// Command is a registered command. Its fields do not change after New.
+type Command struct {
+	Spec
+	args   *argumentSet
+	result reflect.Type
+	run    func(context.Context, *Call, any) (any, error)
+	err    error
+
+	schemaOnce sync.Once
+	input      []byte // JSON Schema
+	output     []byte // JSON Schema
+	fields     *fieldTree
+	untrusted  []string
+}
+
+var pathPattern = regexp.MustCompile(`\A[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)*\z`)
+
+// New makes a command of a Spec, an argument struct A, a result R and what
+// happens. A mistake in any of them is kept and reported by NewRegistry.
+//
+// Each field of A is one argument. Its json tag gives the name, omitempty makes
+// it optional, a jsonschema tag gives default, bounds, enum, pattern and
+// examples, jsonschema_description says what it is for, and an acli tag the rest:
+//
+//	positional   not an option; a slice takes all that remain
+//	short=n      also -n
+//	boolean      a bool that needs a value (a bool is a flag otherwise)
+//	sensitive    never shown in _meta, audit, errors or logs
+//	path         a relative path below the attachment directory
+//
+// Field types are string, bool, signed and unsigned integers, floats, Datetime,
+// and slices of string, integer or float. Embedded structs are flattened. In R,
+// acli:"untrusted" marks a field whose content a stranger can choose.
+func New[A, R any](s Spec, run func(context.Context, *Call, *A) (R, error)) *Command {
+	c := &Command{Spec: s, result: reflect.TypeFor[R]()}
+	c.run = func(ctx context.Context, call *Call, args any) (any, error) {
+		return run(ctx, call, args.(*A))
+	}
+	c.args, c.err = newArgumentSet(reflect.TypeFor[A]())
+	if c.err == nil {
+		c.err = c.check()
+	}
+	return c
+}
+
+func (c *Command) check() error {
+	switch {
+	case !pathPattern.MatchString(c.Path):
+		return errors.New("the path must be lower-case words separated by single spaces")
+	case c.Effect < Meta || c.Effect > Admin:
+		return errors.New("the effect is not set")
+	case c.Summary == "" || strings.HasSuffix(c.Summary, "."):
+		return errors.New("the summary is missing or ends with a full stop")
+	case len(c.Examples) == 0:
+		return errors.New("there is no example")
+	}
+	for _, a := range c.Aliases {
+		if !pathPattern.MatchString(a) {
+			return fmt.Errorf("the alias %q must be lower-case words separated by single spaces", a)
+		}
+	}
+	return nil
+}
+
+// Run executes the command with what Bind returned.
+func (c *Command) Run(ctx context.Context, call *Call, b *Bound) (any, error) {
+	return c.run(ctx, call, b.Args)
+}
+
+// Arguments lists the arguments in the order of their definition, the common
+// options last. The caller must not change them.
+func (c *Command) Arguments() []*Argument { return c.args.list }
+
+// usageFault makes a fault of this command's usage, with its examples.
+func (c *Command) usageFault(code Code, hint, format string, v ...any) *Fault {
+	if hint == "" {
+		hint = fmt.Sprintf("Run 'help %s' for its arguments.", c.Path)
+	}
+	return &Fault{Code: code, Message: fmt.Sprintf(format, v...), Hint: hint, Examples: c.Examples}
+}

@@ -1,0 +1,147 @@
+package mail
+
+import "time"
+
+// Status says how much of an operation against a server succeeded (001, shared
+// output envelope).
+type Status string
+
+// The statuses: everything, something, nothing.
+const (
+	StatusOK      Status = "ok"
+	StatusPartial Status = "partial"
+	StatusFailed  Status = "failed"
+)
+
+// Issue is one thing that went wrong while the rest of an operation went on.
+type Issue struct {
+	Code      string `json:"code"`  // an error code of the protocol, such as CONNECTION_FAILED
+	Stage     string `json:"stage"` // what was being done: connect, auth, examine, search, fetch, parse
+	Message   string `json:"message"`
+	Retryable bool   `json:"retryable"`
+	UID       uint32 `json:"uid,omitempty"`
+	MessageID string `json:"message_id,omitempty"`
+}
+
+// FolderQuery selects folders. The zero query lists every one without counts.
+type FolderQuery struct {
+	Pattern string // LIST pattern with * and %; empty means *
+	Counts  bool   // ask for message counts too
+	Limit   int    // at most this many; 0 means 200
+}
+
+// Folder is one mailbox in the sense of RFC 9051.
+type Folder struct {
+	Name       string   // decoded, as a person reads it
+	Delimiter  string   // hierarchy delimiter; empty for a flat name
+	Role       string   // special use without its backslash, lower case: sent, drafts, trash, junk, archive, all, flagged; "inbox" for INBOX
+	Attributes []string // what LIST said besides, such as \Noselect
+	Counts     *Counts  // nil unless asked for and known
+}
+
+// Counts are what the account's inbound policy lets be seen: with a policy that
+// hides messages they count only what it shows.
+type Counts struct {
+	Messages, Unread     uint32
+	UIDNext, UIDValidity uint32
+}
+
+// FolderList is the answer to a FolderQuery.
+type FolderList struct {
+	Folders   []Folder
+	Truncated bool // there were more than the limit
+	Issues    []Issue
+}
+
+// Verification is the outcome of connecting and logging in once (001 section 2).
+type Verification struct {
+	Account      string
+	Server       Endpoint
+	Latency      time.Duration // dial to logged in
+	Capabilities []string      // at most 256, sorted
+	Issues       []Issue       // empty when everything worked
+}
+
+// ListQuery selects messages of one folder by UID order. The zero query means
+// the newest 50 of INBOX.
+type ListQuery struct {
+	Folder      string // empty means INBOX
+	Unread      bool
+	BeforeUID   uint32    // only smaller UIDs; 0 means no bound
+	AfterUID    uint32    // only greater UIDs; 0 means no bound
+	Since       time.Time // only messages dated at or after; zero means no bound
+	Until       time.Time // only messages dated before; zero means no bound
+	Limit       int       // 1..500; 0 means 50
+	OldestFirst bool
+	Full        bool // fill every field of Summary, not only the compact ones
+}
+
+// Page is a run of summaries in the order asked for.
+type Page struct {
+	Folder      string
+	UIDValidity uint32
+	UIDNext     uint32 // 0 when the server did not say
+	Messages    []Summary
+	HasMore     bool // the query matches more than these
+	Issues      []Issue
+}
+
+// Summary is what a list shows of a message. Text is decoded and cleaned of
+// what a person would not see; addresses read "Ann Lee <ann@example.org>".
+type Summary struct {
+	Ref            Ref
+	Date           time.Time // zero when the message has no readable Date
+	From           []string
+	Subject        string
+	Flags          []string
+	HasAttachments bool
+
+	// Filled only for ListQuery.Full.
+	To, CC            []string
+	InternetMessageID string
+	Size              int64
+	InternalDate      time.Time
+}
+
+// GetQuery bounds what Get returns of a message. The zero query means the
+// defaults of 001 section 5.
+type GetQuery struct {
+	BodyChars int         // 100..20000 runes; 0 means 2000
+	Headers   HeaderScope // empty means curated
+	HTML      bool        // also the sanitized HTML body
+}
+
+// HeaderScope is which header fields Get returns.
+type HeaderScope string
+
+// The scopes: no header at all, the ones that matter to a reader, every field.
+const (
+	HeadersNone    HeaderScope = "none"
+	HeadersCurated HeaderScope = "curated"
+	HeadersAll     HeaderScope = "all"
+)
+
+// HeaderField is one field as it stood in the message, decoded and cleaned.
+type HeaderField struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Message is what Get returns.
+type Message struct {
+	Summary
+	Headers       []HeaderField
+	BodyText      string
+	BodyHTML      string
+	BodyTruncated bool // BodyText or BodyHTML was cut at the bound
+	Attachments   []Attachment
+	Issues        []Issue
+}
+
+// Attachment describes a part of a message that is not its text.
+type Attachment struct {
+	PartID      string // IMAP section number, such as "2" or "1.3"
+	Filename    string // decoded and cleaned; empty when the part has none
+	ContentType string // lower case, without parameters
+	Size        int64  // bytes as transferred, before decoding
+}
