@@ -1,0 +1,163 @@
+package discovery
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Info is what a server says of itself in help and version.
+type Info struct {
+	Name        string // of the implementation
+	Version     string
+	Description string            // one sentence, for the root help
+	Groups      map[string]string // path of a group of commands to its summary
+	Recipes     []string          // commands the root help ends with; those not visible are left out
+}
+
+// Registry holds the commands of a server. It does not change after NewRegistry
+// and is safe for concurrent use.
+type Registry struct {
+	info     Info
+	commands []*Command // in the order they were given, the reserved ones last
+	byPath   map[string]*Command
+	groups   map[string]bool
+}
+
+// NewRegistry adds the reserved commands help, schema and version to the given
+// ones and checks them all. The error names every command that has a mistake.
+func NewRegistry(info Info, commands ...*Command) (*Registry, error) {
+	r := &Registry{info: info, byPath: map[string]*Command{}, groups: map[string]bool{}}
+	r.commands = append(slices.Clone(commands), newHelp(r), newSchema(r), newVersion(r))
+	var errs []error
+	for _, c := range r.commands {
+		if c.err != nil {
+			errs = append(errs, fmt.Errorf("command %q: %w", c.Path, c.err))
+			continue
+		}
+		for _, path := range append([]string{c.Path}, c.Aliases...) {
+			if r.byPath[path] != nil {
+				errs = append(errs, fmt.Errorf("command %q: the path is taken", path))
+			}
+			r.byPath[path] = c
+		}
+	}
+	for path := range r.byPath {
+		for i, char := range path {
+			if char == ' ' {
+				r.groups[path[:i]] = true
+			}
+		}
+	}
+	for path := range r.byPath {
+		if r.groups[path] {
+			errs = append(errs, fmt.Errorf("command %q: other commands are below it", path))
+		}
+	}
+	return r, errors.Join(errs...)
+}
+
+// Commands returns every command in the order of registration. The caller must
+// not change the slice.
+func (r *Registry) Commands() []*Command { return r.commands }
+
+// Lookup returns the command with exactly this path or alias, or nil.
+func (r *Registry) Lookup(path string) *Command { return r.byPath[path] }
+
+// Resolved is what a token list names: a command and the tokens that are its
+// arguments, or a group named alone.
+type Resolved struct {
+	Command *Command
+	Rest    []string
+	Group   string // path of a group, when Command is nil
+}
+
+// Resolve finds the command a token list begins with. The error is a Fault with
+// code COMMAND_NOT_FOUND whose suggestions are taken from what visible lets
+// through.
+func (r *Registry) Resolve(tokens []string, visible func(*Command) bool) (Resolved, error) {
+	path, n := "", 0
+	for n < len(tokens) {
+		next := tokens[n]
+		if path != "" {
+			next = path + " " + tokens[n]
+		}
+		if c := r.byPath[next]; c != nil && pathPattern.MatchString(next) {
+			return Resolved{Command: c, Rest: tokens[n+1:]}, nil
+		}
+		if !r.groups[next] {
+			break
+		}
+		path = next
+		n++
+	}
+	if path != "" && r.groupVisible(path, visible) && (n == len(tokens) || n+1 == len(tokens) && tokens[n] == "--help") {
+		return Resolved{Group: path}, nil
+	}
+	return Resolved{}, r.notFound(tokens, visible)
+}
+
+func (r *Registry) groupVisible(group string, visible func(*Command) bool) bool {
+	return slices.ContainsFunc(r.commands, func(c *Command) bool { return under(c.Path, group) && visible(c) })
+}
+
+func under(path, group string) bool { return strings.HasPrefix(path, group+" ") }
+
+// notFound suggests the commands nearest to what was written.
+func (r *Registry) notFound(tokens []string, visible func(*Command) bool) *Fault {
+	if len(tokens) == 0 {
+		return &Fault{Code: CommandNotFound, Message: "There is no command in an empty line.",
+			Hint: "Run 'help' for the available commands.", Examples: []string{"help"}}
+	}
+	var paths []string
+	for _, c := range r.commands {
+		if visible(c) {
+			paths = append(paths, c.Path)
+		}
+	}
+	words := 1
+	if len(tokens) > 1 && !strings.HasPrefix(tokens[1], "-") {
+		words = 2
+	}
+	wanted := strings.Join(tokens[:words], " ")
+	near := Nearest(wanted, paths, 3)
+	if len(near) == 0 {
+		near = r.byLastWord(tokens[:words], paths)
+	}
+	shown := tokens[0]
+	if r.groups[tokens[0]] {
+		shown = wanted
+	}
+	f := &Fault{Code: CommandNotFound, Message: fmt.Sprintf("There is no command '%s'.", clip(shown, 64)),
+		Hint: "Run 'help' for the available commands."}
+	if len(near) > 0 {
+		f.Hint = fmt.Sprintf("Did you mean '%s'? Run 'help' for the available commands.", strings.Join(near, "' or '"))
+	}
+	for _, p := range near {
+		f.Examples = append(f.Examples, r.byPath[p].Examples[0])
+	}
+	f.Examples = append(f.Examples, "help")
+	return f
+}
+
+// byLastWord finds commands whose own word is near to one of the words written,
+// for a group that was left out or wrong: "list" for "mail list".
+func (r *Registry) byLastWord(words, paths []string) []string {
+	var lasts []string
+	of := map[string][]string{}
+	for _, p := range paths {
+		last := p[strings.LastIndexByte(p, ' ')+1:]
+		if of[last] == nil {
+			lasts = append(lasts, last)
+		}
+		of[last] = append(of[last], p)
+	}
+	var found []string
+	for _, w := range words {
+		for _, last := range Nearest(w, lasts, 3) {
+			found = append(found, of[last]...)
+		}
+	}
+	return found[:min(3, len(found))]
+}
