@@ -250,6 +250,9 @@ func isUnsigned(t reflect.Type) bool {
 }
 
 func kindOf(t reflect.Type, boolean bool) (Kind, error) {
+	if t.Kind() == reflect.Pointer && (t.Elem().Kind() == reflect.Bool || t.Elem().Kind() == reflect.String) {
+		t = t.Elem()
+	}
 	switch {
 	case t == datetimeType:
 		return KindDatetime, nil

@@ -43,6 +43,7 @@ type Spec struct {
 	Details  string   // optional further sentences, for the command's own help
 	Effect   Effect
 	Examples []string // at least one; each binds
+	Bytes    bool     // the answer is bytes the caller asked for; its size is the command's own affair
 }
 
 // Call is one execution as the command's function sees it.
@@ -64,6 +65,11 @@ type Call struct {
 
 // Summarizer may be implemented by a result to give the envelope's message.
 type Summarizer interface{ Summary() string }
+
+// Truncator may be implemented by a pointer result that can say less. Truncate
+// reduces it to about the given fraction of its size, marks it as truncated and
+// says how to get the rest; false means it cannot be reduced.
+type Truncator interface{ Truncate(fraction float64) bool }
 
 // Validator may be implemented by a pointer to an argument struct to check what
 // one field alone cannot: its error becomes a VALIDATION_ERROR, unless it is a
@@ -100,7 +106,7 @@ var pathPattern = regexp.MustCompile(`\A[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)*\z`)
 //	sensitive    never shown in _meta, audit, errors or logs
 //	path         a relative path below the attachment directory
 //
-// Field types are string, bool, signed and unsigned integers, floats, Datetime,
+// Field types are string, bool, pointers to these two (nil when not given), signed and unsigned integers, floats, Datetime,
 // and slices of string, integer or float. Embedded structs are flattened. In R,
 // acli:"untrusted" marks a field whose content a stranger can choose.
 func New[A, R any](s Spec, run func(context.Context, *Call, *A) (R, error)) *Command {

@@ -36,6 +36,10 @@ func (a *Argument) set(v reflect.Value, texts []string, loc *time.Location) stri
 }
 
 func (a *Argument) setOne(v reflect.Value, kind Kind, text string, loc *time.Location) string {
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
 	switch kind {
 	case KindString, KindEnum:
 		if kind == KindEnum && !slices.Contains(a.Enum, text) {

@@ -1,0 +1,166 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+// accountOptions are what account add and account edit share. What is not given
+// is left as it is.
+type accountOptions struct {
+	Email          string        `json:"email,omitempty" jsonschema:"minLength=3,maxLength=320,example=ann@example.org" jsonschema_description:"The account's own address"`
+	Protocol       mail.Protocol `json:"protocol,omitempty" jsonschema:"enum=imap,enum=pop3" jsonschema_description:"How mail is read; imap without it"`
+	IMAPHost       string        `json:"imap-host,omitempty" jsonschema:"minLength=1,maxLength=253,example=imap.example.org" jsonschema_description:"IMAP server"`
+	IMAPPort       uint16        `json:"imap-port,omitempty" jsonschema:"minimum=1,maximum=65535" jsonschema_description:"IMAP port; 993 for tls and 143 otherwise"`
+	IMAPSecurity   mail.Security `json:"imap-security,omitempty" jsonschema:"enum=tls,enum=starttls,enum=none" jsonschema_description:"IMAP protection; none only to this machine"`
+	POP3Host       string        `json:"pop3-host,omitempty" jsonschema:"minLength=1,maxLength=253" jsonschema_description:"POP3 server"`
+	POP3Port       uint16        `json:"pop3-port,omitempty" jsonschema:"minimum=1,maximum=65535" jsonschema_description:"POP3 port; 995 for tls and 110 otherwise"`
+	POP3Security   mail.Security `json:"pop3-security,omitempty" jsonschema:"enum=tls,enum=starttls,enum=none" jsonschema_description:"POP3 protection; none only to this machine"`
+	SMTPHost       string        `json:"smtp-host,omitempty" jsonschema:"minLength=1,maxLength=253,example=smtp.example.org" jsonschema_description:"Submission server"`
+	SMTPPort       uint16        `json:"smtp-port,omitempty" jsonschema:"minimum=1,maximum=65535" jsonschema_description:"Submission port; 465 for tls and 587 otherwise"`
+	SMTPSecurity   mail.Security `json:"smtp-security,omitempty" jsonschema:"enum=tls,enum=starttls,enum=none" jsonschema_description:"Submission protection; none only to this machine"`
+	Username       string        `json:"username,omitempty" jsonschema:"minLength=1,maxLength=320" jsonschema_description:"Login name; the address without it"`
+	Auth           mail.Auth     `json:"auth,omitempty" jsonschema:"enum=password" jsonschema_description:"How the account logs in"`
+	PasswordFrom   string        `json:"password-from,omitempty" jsonschema:"pattern=^(stdin|env:[A-Za-z_][A-Za-z0-9_]*|file:.+)$,example=stdin,example=env:MAIL_PASSWORD" jsonschema_description:"Where the password is read from: stdin (its first line), env:NAME or file:PATH"`
+	Mode           mail.Mode     `json:"mode,omitempty" jsonschema:"enum=RO,enum=RW,enum=approve" jsonschema_description:"RO reads only, RW also changes and sends, approve lets a person release each send; RO without it"`
+	SubjectPattern *string       `json:"subject-pattern,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"RE2 pattern; only messages whose subject matches are visible, an empty one removes it"`
+	ProcessBacklog *bool         `json:"process-backlog,omitempty" jsonschema_description:"Messages that were there before count as new"`
+	CAFile         *string       `json:"ca-file,omitempty" jsonschema:"maxLength=4096" jsonschema_description:"File of certificates to trust for this account instead of the system's, an empty one removes them"`
+}
+
+// apply changes a to what was given and fills in what follows from it.
+func (o *accountOptions) apply(a *mail.Account, readFile func(string) ([]byte, error)) error {
+	setIf(&a.Email, o.Email)
+	setIf(&a.Protocol, o.Protocol)
+	setIf(&a.Username, o.Username)
+	setIf(&a.Auth, o.Auth)
+	setIf(&a.Mode, o.Mode)
+	applyEndpoint(&a.IMAP, o.IMAPHost, o.IMAPPort, o.IMAPSecurity, 993, 143)
+	applyEndpoint(&a.POP3, o.POP3Host, o.POP3Port, o.POP3Security, 995, 110)
+	applyEndpoint(&a.SMTP, o.SMTPHost, o.SMTPPort, o.SMTPSecurity, 465, 587)
+	if a.Username == "" {
+		a.Username = a.Email
+	}
+	if o.SubjectPattern != nil {
+		a.SubjectPattern = *o.SubjectPattern
+	}
+	if o.ProcessBacklog != nil {
+		a.ProcessBacklog = *o.ProcessBacklog
+	}
+	if o.CAFile != nil {
+		a.CAPEM = nil
+		if *o.CAFile != "" {
+			pem, err := readFile(*o.CAFile)
+			if err != nil {
+				return &discovery.Fault{Code: discovery.ValidationError, Message: "The CA file cannot be read.", Hint: "Check the path and its permissions.", Err: err}
+			}
+			a.CAPEM = pem
+		}
+	}
+	if err := a.Validate(); err != nil {
+		return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("The account is not usable: %s.", err), Err: err}
+	}
+	return nil
+}
+
+func setIf[T comparable](field *T, given T) {
+	var zero T
+	if given != zero {
+		*field = given
+	}
+}
+
+// applyEndpoint fills in the port that belongs to the security, unless a port was
+// given now or the security stays as it was.
+func applyEndpoint(e *mail.Endpoint, host string, port uint16, security mail.Security, tlsPort, plainPort uint16) {
+	setIf(&e.Host, host)
+	if e.Host == "" {
+		return
+	}
+	if e.Security == "" && security == "" {
+		security = mail.TLS
+	}
+	if security != "" && security != e.Security {
+		e.Security = security
+		e.Port = plainPort
+		if security == mail.TLS {
+			e.Port = tlsPort
+		}
+	}
+	setIf(&e.Port, port)
+}
+
+// password reads the secret from where the option says; nil when it says nothing.
+func (o *accountOptions) password(ctx context.Context, d *Deps) (*mail.Secret, error) {
+	if o.PasswordFrom == "" {
+		return nil, nil
+	}
+	s, err := d.ReadSecret(ctx, o.PasswordFrom)
+	if err != nil {
+		if f := discovery.AsFault(err); f != nil {
+			return nil, f
+		}
+		return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The password cannot be read from where --password-from says.",
+			Hint: "Use stdin, env:NAME of a variable that is set, or file:PATH of a readable file.", Err: err}
+	}
+	if s.IsZero() {
+		return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The password is empty.", Hint: "Its first line is taken; write the password there."}
+	}
+	return &s, nil
+}
+
+// accountNameArgs name the account a command is about.
+type accountNameArgs struct {
+	Name string `json:"name" acli:"positional" jsonschema:"pattern=^[A-Za-z0-9_-]{1\\,64}$" jsonschema_description:"Account name"`
+}
+
+// AccountDetail is an account without any secret.
+type AccountDetail struct {
+	Name           string         `json:"name"`
+	Email          string         `json:"email,omitempty"`
+	Protocol       mail.Protocol  `json:"protocol"`
+	IMAP           *EndpointShown `json:"imap,omitempty"`
+	POP3           *EndpointShown `json:"pop3,omitempty"`
+	SMTP           *EndpointShown `json:"smtp,omitempty"`
+	Username       string         `json:"username"`
+	Auth           mail.Auth      `json:"auth"`
+	Mode           mail.Mode      `json:"mode"`
+	AllowIn        ListShown      `json:"allow_in"`
+	AllowOut       ListShown      `json:"allow_out"`
+	SubjectPattern string         `json:"subject_pattern,omitempty"`
+	ProcessBacklog bool           `json:"process_backlog"`
+	CustomCA       bool           `json:"custom_ca"`
+}
+
+// EndpointShown is one server of an account.
+type EndpointShown struct {
+	Host     string        `json:"host"`
+	Port     uint16        `json:"port"`
+	Security mail.Security `json:"security"`
+}
+
+// ListShown is one allow-list.
+type ListShown struct {
+	Enabled bool     `json:"enabled"`
+	Entries []string `json:"entries"`
+}
+
+func detailOfAccount(a *mail.Account) AccountDetail {
+	return AccountDetail{Name: a.Name, Email: a.Email, Protocol: a.Protocol, IMAP: shownEndpoint(a.IMAP), POP3: shownEndpoint(a.POP3),
+		SMTP: shownEndpoint(a.SMTP), Username: a.Username, Auth: a.Auth, Mode: a.Mode, AllowIn: shownList(a.AllowIn), AllowOut: shownList(a.AllowOut),
+		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, CustomCA: len(a.CAPEM) > 0}
+}
+
+func shownEndpoint(e mail.Endpoint) *EndpointShown {
+	if e.IsZero() {
+		return nil
+	}
+	return &EndpointShown{e.Host, e.Port, e.Security}
+}
+
+func shownList(l mail.AllowList) ListShown {
+	return ListShown{l.Enabled, append([]string{}, l.Entries...)}
+}

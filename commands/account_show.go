@@ -1,0 +1,32 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+type accountShowArgs struct {
+	accountNameArgs
+}
+
+// AccountShowResult answers account show.
+type AccountShowResult struct {
+	Account AccountDetail `json:"account"`
+}
+
+func accountShow(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:     "account show",
+		Summary:  "Show one account with everything but its secrets",
+		Effect:   discovery.Admin,
+		Examples: []string{"account show work"},
+	}, func(ctx context.Context, call *discovery.Call, args *accountShowArgs) (AccountShowResult, error) {
+		call.Account = args.Name
+		a, err := d.Store.Account(ctx, args.Name)
+		if err != nil {
+			return AccountShowResult{}, err
+		}
+		return AccountShowResult{detailOfAccount(&a)}, nil
+	})
+}

@@ -1,0 +1,80 @@
+package commands
+
+import (
+	"context"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/vault"
+)
+
+type auditListArgs struct {
+	AccountOption
+	Limit int `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many, newest first"`
+}
+
+// AuditListResult answers audit list (000 section 7.2).
+type AuditListResult struct {
+	Entries   []AuditShown `json:"entries"`
+	Truncated bool         `json:"truncated,omitempty"`
+}
+
+// AuditShown is one entry of the audit log (002 section 8.3).
+type AuditShown struct {
+	Seq        uint64 `json:"seq"`
+	Timestamp  string `json:"timestamp" jsonschema:"format=date-time"`
+	Principal  string `json:"principal"`
+	Account    string `json:"account,omitempty"`
+	Command    string `json:"command"`
+	Parsed     string `json:"parsed_command,omitempty"`
+	Target     string `json:"target,omitempty"`
+	Success    bool   `json:"success"`
+	Result     string `json:"result" jsonschema:"enum=allowed,enum=blocked"`
+	Reason     string `json:"reason,omitempty"`
+	ErrorCode  string `json:"error_code,omitempty"`
+	DurationMS int64  `json:"duration_ms"`
+}
+
+func auditList(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:     "audit list",
+		Summary:  "Show what was done, newest first",
+		Effect:   discovery.Admin,
+		Examples: []string{"audit list", "audit list --account work --limit 10"},
+	}, func(ctx context.Context, _ *discovery.Call, args *auditListArgs) (*AuditListResult, error) {
+		records, err := d.Store.Audit(ctx, vault.AuditQuery{Account: args.Account, Limit: args.Limit})
+		if err != nil {
+			return nil, err
+		}
+		r := &AuditListResult{Entries: []AuditShown{}}
+		for _, e := range records {
+			r.Entries = append(r.Entries, shownEntry(e))
+		}
+		return r, nil
+	})
+}
+
+func shownEntry(e vault.AuditRecord) AuditShown {
+	s := AuditShown{Seq: e.Seq, Timestamp: e.Time.UTC().Format(time.RFC3339Nano), Principal: e.Principal, Account: e.Account, Command: e.Command,
+		Parsed: e.Parsed, Target: e.Target, Success: e.Code == "", Result: "allowed", Reason: e.Reason, ErrorCode: e.Code,
+		DurationMS: e.Duration.Milliseconds()}
+	if !e.Allowed {
+		s.Result = "blocked"
+	}
+	return s
+}
+
+// Summary implements discovery.Summarizer.
+func (r *AuditListResult) Summary() string {
+	return count(len(r.Entries), "entry", "entries")
+}
+
+// Truncate implements discovery.Truncator.
+func (r *AuditListResult) Truncate(fraction float64) bool {
+	keep := int(float64(len(r.Entries)) * fraction)
+	if keep == len(r.Entries) || keep < 1 {
+		return false
+	}
+	r.Entries, r.Truncated = r.Entries[:keep], true
+	return true
+}

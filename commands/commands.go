@@ -1,0 +1,179 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+// Mailboxes is guarded reading of mail; *mail.Mailboxes implements it.
+type Mailboxes interface {
+	Verify(ctx context.Context, account string) (*mail.Verification, error)
+	Folders(ctx context.Context, account string, q mail.FolderQuery) (*mail.FolderList, error)
+	List(ctx context.Context, account string, q mail.ListQuery) (*mail.Page, error)
+	Get(ctx context.Context, ref mail.Ref, q mail.GetQuery) (*mail.Message, error)
+	VerifySubmission(ctx context.Context, account string) (*mail.Verification, error)
+}
+
+// Store is what the commands keep and change; *vault.Vault implements it.
+type Store interface {
+	mail.Directory
+	AddAccount(ctx context.Context, a mail.Account, s mail.Secret) error
+	UpdateAccount(ctx context.Context, name string, change func(*mail.Account) error, s *mail.Secret) error
+	RemoveAccount(ctx context.Context, name string) error
+	Settings(ctx context.Context) ([]vault.Setting, error)
+	SetSetting(ctx context.Context, name, value string) error
+	Audit(ctx context.Context, q vault.AuditQuery) ([]vault.AuditRecord, error)
+	VerifyAudit(ctx context.Context) (vault.AuditReport, error)
+	Check(ctx context.Context) error
+}
+
+// Deps is what the commands work on. Every field is required to run them; All
+// itself needs none, so that help and schemas work without.
+type Deps struct {
+	Store     Store
+	Mailboxes Mailboxes
+
+	// ReadSecret reads a password from where --password-from says: "stdin",
+	// "env:NAME" or "file:PATH". Where it comes from is the process's affair.
+	ReadSecret func(ctx context.Context, source string) (mail.Secret, error)
+
+	// ReadFile reads a file of the administrator's choice, such as a CA.
+	ReadFile func(path string) ([]byte, error)
+}
+
+// Groups are the summaries of the command groups.
+func Groups() map[string]string {
+	return map[string]string{
+		"mail":    "Read a person's mail",
+		"account": "Add and change mail accounts",
+		"config":  "Read and change settings",
+		"audit":   "See what was done, and check the record",
+	}
+}
+
+// Recipes are what the root help ends with.
+func Recipes() []string {
+	return []string{"mail list --limit 5", "mail folders --counts", "help mail get"}
+}
+
+// All lists every command.
+func All(d *Deps) []*discovery.Command {
+	return []*discovery.Command{
+		mailAccounts(d),
+		mailVerify(d),
+		mailFolders(d),
+		mailList(d),
+		mailGet(d),
+		doctor(d),
+		accountAdd(d),
+		accountEdit(d),
+		accountRemove(d),
+		accountList(d),
+		accountShow(d),
+		configGet(d),
+		configSet(d),
+		configList(d),
+		auditList(d),
+		auditVerify(d),
+	}
+}
+
+// AccountOption is the option of every command that works on one account.
+type AccountOption struct {
+	Account string `json:"account,omitempty" jsonschema:"pattern=^[A-Za-z0-9_-]{1\\,64}$" jsonschema_description:"Account name; the default account without it"`
+}
+
+// account resolves the option: as given, else the configured default, else the
+// account named default, else the only one. It notes the name for the audit entry.
+func (d *Deps) account(ctx context.Context, call *discovery.Call, o AccountOption) (string, error) {
+	name := o.Account
+	if name == "" {
+		var err error
+		if name, err = d.defaultAccount(ctx); err != nil {
+			return "", err
+		}
+	}
+	call.Account = name
+	return name, nil
+}
+
+func (d *Deps) defaultAccount(ctx context.Context) (string, error) {
+	accounts, err := d.Store.Accounts(ctx)
+	if err != nil {
+		return "", err
+	}
+	configured, err := d.setting(ctx, "default_account")
+	if err != nil {
+		return "", err
+	}
+	names := make([]string, len(accounts))
+	for i, a := range accounts {
+		names[i] = a.Name
+		if a.Name == configured || configured == "" && a.Name == "default" {
+			return a.Name, nil
+		}
+	}
+	switch len(names) {
+	case 0:
+		return "", &discovery.Fault{Code: discovery.ConfigError, Message: "There is no account yet.",
+			Hint: "The administrator adds one with 'account add'."}
+	case 1:
+		return names[0], nil
+	}
+	return "", &discovery.Fault{Code: discovery.ValidationError, Message: "There are several accounts and none of them is the default.",
+		Hint: fmt.Sprintf("Name one with --account: %s.", strings.Join(names, ", "))}
+}
+
+func (d *Deps) setting(ctx context.Context, name string) (string, error) {
+	all, err := d.Store.Settings(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range all {
+		if s.Name == name {
+			return s.Value, nil
+		}
+	}
+	return "", &discovery.Fault{Code: discovery.NotFound, Message: fmt.Sprintf("There is no setting '%s'.", name), Hint: settingsHint(all)}
+}
+
+// Outcome is how far an operation against a server got (001, shared output
+// envelope).
+type Outcome struct {
+	Status     mail.Status  `json:"status" jsonschema:"enum=ok,enum=partial,enum=failed"`
+	Issues     []mail.Issue `json:"issues"`
+	NextAction *NextAction  `json:"next_action,omitempty"`
+}
+
+// NextAction is what a caller will likely want next; its command runs as written.
+type NextAction struct {
+	Instruction string        `json:"instruction"`
+	Tool        string        `json:"tool" jsonschema:"enum=cli"`
+	Arguments   NextArguments `json:"arguments"`
+}
+
+// NextArguments are the arguments of the one tool.
+type NextArguments struct {
+	Command string `json:"command"`
+}
+
+func next(instruction string, tokens ...string) *NextAction {
+	return &NextAction{Instruction: instruction, Tool: "cli", Arguments: NextArguments{discovery.JoinCommand(tokens)}}
+}
+
+// outcome is partial when something was obtained beside the issues.
+func outcome(issues []mail.Issue, obtained bool) Outcome {
+	o := Outcome{Status: mail.StatusOK, Issues: []mail.Issue{}}
+	if len(issues) > 0 {
+		o.Status, o.Issues = mail.StatusFailed, issues
+		if obtained {
+			o.Status = mail.StatusPartial
+		}
+	}
+	return o
+}

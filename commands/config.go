@@ -1,0 +1,36 @@
+package commands
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/vault"
+)
+
+// SettingShown is one setting with its value in force.
+type SettingShown struct {
+	Name        string `json:"name"`
+	Value       string `json:"value"`
+	Default     string `json:"default"`
+	Description string `json:"description"`
+}
+
+func shownSetting(s vault.Setting) SettingShown {
+	return SettingShown{s.Name, s.Value, s.Default, s.Description}
+}
+
+func settingsHint(all []vault.Setting) string {
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = s.Name
+	}
+	return "Known settings: " + strings.Join(names, ", ") + "."
+}
+
+type settingNameArgs struct {
+	Name string `json:"name" acli:"positional" jsonschema:"minLength=1,maxLength=64" jsonschema_description:"Name of the setting"`
+}
+
+// Summary implements discovery.Summarizer.
+func (s SettingShown) Summary() string { return fmt.Sprintf("%s is %q", s.Name, s.Value) }

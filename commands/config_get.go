@@ -1,0 +1,35 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+type configGetArgs struct {
+	settingNameArgs
+}
+
+func configGet(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:     "config get",
+		Summary:  "Show one setting",
+		Effect:   discovery.Admin,
+		Examples: []string{"config get audit_retention_days"},
+	}, func(ctx context.Context, _ *discovery.Call, args *configGetArgs) (SettingShown, error) {
+		return d.shownSetting(ctx, args.Name)
+	})
+}
+
+func (d *Deps) shownSetting(ctx context.Context, name string) (SettingShown, error) {
+	all, err := d.Store.Settings(ctx)
+	if err != nil {
+		return SettingShown{}, err
+	}
+	for _, s := range all {
+		if s.Name == name {
+			return shownSetting(s), nil
+		}
+	}
+	return SettingShown{}, &discovery.Fault{Code: discovery.NotFound, Message: "There is no such setting.", Hint: settingsHint(all)}
+}

@@ -1,0 +1,33 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+type configListArgs struct{}
+
+// ConfigListResult answers config list.
+type ConfigListResult struct {
+	Settings []SettingShown `json:"settings"`
+}
+
+func configList(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:     "config list",
+		Summary:  "List the settings",
+		Effect:   discovery.Admin,
+		Examples: []string{"config list"},
+	}, func(ctx context.Context, _ *discovery.Call, _ *configListArgs) (ConfigListResult, error) {
+		all, err := d.Store.Settings(ctx)
+		if err != nil {
+			return ConfigListResult{}, err
+		}
+		r := ConfigListResult{Settings: []SettingShown{}}
+		for _, s := range all {
+			r.Settings = append(r.Settings, shownSetting(s))
+		}
+		return r, nil
+	})
+}

@@ -1,0 +1,27 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+type configSetArgs struct {
+	settingNameArgs
+	Value string `json:"value" acli:"positional" jsonschema:"maxLength=1000" jsonschema_description:"The new value; an empty one restores the default"`
+}
+
+func configSet(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:     "config set",
+		Summary:  "Change one setting",
+		Effect:   discovery.Admin,
+		Examples: []string{"config set audit_retention_days 30", "config set timezone Europe/Berlin"},
+	}, func(ctx context.Context, call *discovery.Call, args *configSetArgs) (SettingShown, error) {
+		call.Target = args.Name
+		if err := d.Store.SetSetting(ctx, args.Name, args.Value); err != nil {
+			return SettingShown{}, err
+		}
+		return d.shownSetting(ctx, args.Name)
+	})
+}

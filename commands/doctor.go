@@ -1,0 +1,108 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+type doctorArgs struct {
+	Account string `json:"account,omitempty" jsonschema:"pattern=^[A-Za-z0-9_-]{1\\,64}$" jsonschema_description:"Only this account; all of them without it"`
+}
+
+// DoctorResult answers doctor (000 section 7.2a).
+type DoctorResult struct {
+	Status mail.Status `json:"status" jsonschema:"enum=ok,enum=partial,enum=failed"`
+	Checks []Check     `json:"checks"`
+}
+
+// Check is one thing that was looked at.
+type Check struct {
+	Name   string         `json:"name"`
+	OK     bool           `json:"ok"`
+	Detail string         `json:"detail"`
+	Code   discovery.Code `json:"code,omitempty"`
+	Hint   string         `json:"hint,omitempty"`
+}
+
+func doctor(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:     "doctor",
+		Summary:  "Check the key, the vault and every account's servers",
+		Details:  "It connects and logs in, and reads or sends no message.",
+		Effect:   discovery.Read,
+		Examples: []string{"doctor", "doctor --timeout 60"},
+	}, func(ctx context.Context, call *discovery.Call, args *doctorArgs) (DoctorResult, error) {
+		call.Account = args.Account
+		if err := d.Store.Check(ctx); err != nil {
+			return DoctorResult{}, err
+		}
+		r := DoctorResult{Checks: []Check{{Name: "vault", OK: true, Detail: "The key opens it, and its policy is signed."}}}
+		accounts, err := d.doctorAccounts(ctx, args.Account)
+		if err != nil {
+			return DoctorResult{}, err
+		}
+		for i, a := range accounts {
+			call.Progress(float64(i), float64(len(accounts)), "checking "+a.Name)
+			r.Checks = append(r.Checks, d.checkServer(ctx, a.Name+" "+string(a.Protocol), a.Name, d.Mailboxes.Verify))
+			if !a.SMTP.IsZero() {
+				r.Checks = append(r.Checks, d.checkServer(ctx, a.Name+" smtp", a.Name, d.Mailboxes.VerifySubmission))
+			}
+			if err := ctx.Err(); err != nil {
+				return DoctorResult{}, err
+			}
+		}
+		if len(accounts) == 0 {
+			r.Checks = append(r.Checks, Check{Name: "accounts", Detail: "There is none yet.", Code: discovery.ConfigError,
+				Hint: "The administrator adds one with 'account add'."})
+		}
+		r.Status = overall(r.Checks)
+		return r, nil
+	})
+}
+
+func (d *Deps) doctorAccounts(ctx context.Context, only string) ([]mail.Account, error) {
+	if only == "" {
+		return d.Store.Accounts(ctx)
+	}
+	a, err := d.Store.Account(ctx, only)
+	return []mail.Account{a}, err
+}
+
+func (d *Deps) checkServer(ctx context.Context, name, account string, verify func(context.Context, string) (*mail.Verification, error)) Check {
+	v, err := verify(ctx, account)
+	if err != nil {
+		f := Faults(err)
+		return Check{Name: name, Detail: f.Message, Code: f.Code, Hint: f.Hint}
+	}
+	if len(v.Issues) > 0 {
+		return Check{Name: name, Detail: v.Issues[0].Message, Code: discovery.Code(v.Issues[0].Code)}
+	}
+	return Check{Name: name, OK: true, Detail: fmt.Sprintf("Logged in to %s:%d within %d ms.", v.Server.Host, v.Server.Port, v.Latency.Milliseconds())}
+}
+
+func overall(checks []Check) mail.Status {
+	good := 0
+	for _, c := range checks {
+		if c.OK {
+			good++
+		}
+	}
+	switch good {
+	case len(checks):
+		return mail.StatusOK
+	case 0:
+		return mail.StatusFailed
+	}
+	return mail.StatusPartial
+}
+
+// Summary implements discovery.Summarizer.
+func (r DoctorResult) Summary() string {
+	if r.Status == mail.StatusOK {
+		return "Everything works"
+	}
+	return "Something does not work"
+}

@@ -1,0 +1,86 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+// rule gives one sentinel its public form. An empty message means the error's
+// own text, which the packages below promise to keep free of secrets.
+type rule struct {
+	is            error
+	code          discovery.Code
+	message, hint string
+	reason        string
+}
+
+var rules = []rule{
+	{is: mail.ErrNoAccount, code: discovery.NotFound, message: "There is no such account.", hint: "Run 'mail accounts' for the accounts there are."},
+	{is: vault.ErrNoVault, code: discovery.ConfigError, message: "There is no vault yet.", hint: "Make one with 'postern init', or point POSTERN_DB at the file."},
+	{is: vault.ErrNoKey, code: discovery.ConfigError, message: "No vault key is set.", hint: "Set POSTERN_KEY (or POSTERN_KEY_FILE, POSTERN_KEY_COMMAND) to the agent key that 'postern init' was given."},
+	{is: vault.ErrBadKey, code: discovery.ConfigError, hint: "A key is the base64 of 32 bytes; 'postern keygen' prints a fresh one."},
+	{is: vault.ErrWrongKey, code: discovery.ConfigError, message: "The key does not open this vault.", hint: "Set the key the vault was made with, or point POSTERN_DB at the vault that belongs to it."},
+	{is: vault.ErrPermissions, code: discovery.ConfigError, message: "The vault or a key file can be read by other users.", hint: "Take their permissions away: chmod 600 on the file."},
+	{is: vault.ErrFutureFormat, code: discovery.StoreError, hint: "Use the version of postern that wrote it, or a newer one."},
+	{is: vault.ErrUntrustedPolicy, code: discovery.StoreError, message: "The policy in the vault is not what the administrator signed.", hint: "Do not use this vault. Restore the file from a backup, or make a new one with 'postern init'."},
+	{is: vault.ErrPolicyPin, code: discovery.StoreError, message: "The vault's policy was signed by another key than POSTERN_POLICY_PIN names.", hint: "Check that POSTERN_DB is the right vault; if it is, set the pin to the fingerprint 'postern init' prints."},
+	{is: vault.ErrDamaged, code: discovery.StoreError, message: "The vault is damaged or is no vault.", hint: "Restore the file from a backup, or point POSTERN_DB at the right one."},
+	{is: vault.ErrAdminRequired, code: discovery.PermissionDenied, message: "This command requires POSTERN_ADMIN_KEY (admin privilege).", hint: "Run it where POSTERN_ADMIN_KEY is set.", reason: "role"},
+	{is: vault.ErrExists, code: discovery.Conflict, message: "There is an account of that name already.", hint: "Change it with 'account edit', or choose another name."},
+	{is: vault.ErrNoSecret, code: discovery.ConfigError, message: "The vault keeps no password for the account.", hint: "The administrator gives one with 'account edit NAME --password-from stdin'."},
+	{is: vault.ErrInvalid, code: discovery.ValidationError, hint: "Run 'config list' for the settings and what they take."},
+	{is: vault.ErrBusy, code: discovery.StoreError, message: "Another program holds the vault.", hint: "Try again; if it stays so, find the process that has the file open."},
+	{is: context.DeadlineExceeded, code: discovery.Timeout, message: "It took too long.", hint: "Allow more time with --timeout SECONDS (at most 300)."},
+}
+
+// mailCodes are the public codes of mail's kinds of failure.
+var mailCodes = map[mail.Kind]discovery.Code{
+	mail.KindNotFound:    discovery.NotFound,
+	mail.KindConflict:    discovery.Conflict,
+	mail.KindAuth:        discovery.AuthFailed,
+	mail.KindConnection:  discovery.ConnectionFailed,
+	mail.KindCertificate: discovery.ConnectionFailed,
+	mail.KindTimeout:     discovery.Timeout,
+	mail.KindConfig:      discovery.ConfigError,
+	mail.KindRefused:     discovery.ExecutionError,
+	mail.KindUnsupported: discovery.ExecutionError,
+	mail.KindLimit:       discovery.ConnectionFailed,
+}
+
+// Faults is the one place where errors of mail and vault become public codes. It
+// returns nil for an error it does not know, whose text is then not shown.
+func Faults(err error) *discovery.Fault {
+	if f := discovery.AsFault(err); f != nil {
+		return f
+	}
+	var m *mail.Error
+	if errors.As(err, &m) {
+		f := &discovery.Fault{Code: mailCodes[m.Kind], Message: m.Message, Hint: m.Hint, Reason: m.Reason, Err: err}
+		if f.Code == "" {
+			f.Code = discovery.ExecutionError
+		}
+		return f
+	}
+	for _, r := range rules {
+		if errors.Is(err, r.is) {
+			f := &discovery.Fault{Code: r.code, Message: r.message, Hint: r.hint, Reason: r.reason, Err: err}
+			if f.Message == "" {
+				f.Message = fmt.Sprintf("%s.", capital(err.Error()))
+			}
+			return f
+		}
+	}
+	return nil
+}
+
+func capital(s string) string {
+	if s != "" && s[0] >= 'a' && s[0] <= 'z' {
+		return string(s[0]-'a'+'A') + s[1:]
+	}
+	return s
+}

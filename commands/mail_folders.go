@@ -1,0 +1,82 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+type mailFoldersArgs struct {
+	AccountOption
+	Counts  bool   `json:"counts,omitempty" jsonschema_description:"Also how many messages there are and how many are unread"`
+	Pattern string `json:"pattern,omitempty" jsonschema:"minLength=1,maxLength=256,pattern=^[^\\x00-\\x1f\\x7f]*$,example=Projects/%" jsonschema_description:"Only names that match; * stands for anything, % for one level"`
+}
+
+// MailFoldersResult answers mail folders (001 section 3).
+type MailFoldersResult struct {
+	Outcome
+	Account   string        `json:"account_id"`
+	Folders   []FolderEntry `json:"folders"`
+	Truncated bool          `json:"truncated,omitempty"`
+}
+
+// FolderEntry is one folder.
+type FolderEntry struct {
+	Name        string  `json:"name" acli:"untrusted"`
+	Delimiter   string  `json:"delimiter,omitempty"`
+	Role        string  `json:"role,omitempty"`
+	NoSelect    bool    `json:"no_select,omitempty"`
+	Messages    *uint32 `json:"messages,omitempty"`
+	Unread      *uint32 `json:"unread,omitempty"`
+	UIDNext     uint32  `json:"uid_next,omitempty"`
+	UIDValidity uint32  `json:"uidvalidity,omitempty"`
+}
+
+func mailFolders(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:     "mail folders",
+		Summary:  "List the folders of an account",
+		Effect:   discovery.Read,
+		Examples: []string{"mail folders", "mail folders --counts --pattern '*'"},
+	}, func(ctx context.Context, call *discovery.Call, args *mailFoldersArgs) (*MailFoldersResult, error) {
+		name, err := d.account(ctx, call, args.AccountOption)
+		if err != nil {
+			return nil, err
+		}
+		list, err := d.Mailboxes.Folders(ctx, name, mail.FolderQuery{Pattern: args.Pattern, Counts: args.Counts})
+		if err != nil {
+			return nil, err
+		}
+		r := &MailFoldersResult{Outcome: outcome(list.Issues, true), Account: name, Folders: []FolderEntry{}, Truncated: list.Truncated}
+		for _, f := range list.Folders {
+			r.Folders = append(r.Folders, folderEntry(f))
+		}
+		if list.Truncated {
+			r.NextAction = next("There are more folders: narrow the pattern", "mail", "folders", "--account", name, "--pattern", "%")
+		}
+		return r, nil
+	})
+}
+
+func folderEntry(f mail.Folder) FolderEntry {
+	e := FolderEntry{Name: f.Name, Delimiter: f.Delimiter, Role: f.Role, NoSelect: f.NoSelect()}
+	if c := f.Counts; c != nil {
+		e.Messages, e.Unread, e.UIDNext, e.UIDValidity = &c.Messages, &c.Unread, c.UIDNext, c.UIDValidity
+	}
+	return e
+}
+
+// Summary implements discovery.Summarizer.
+func (r *MailFoldersResult) Summary() string { return count(len(r.Folders), "folder", "folders") }
+
+// Truncate implements discovery.Truncator.
+func (r *MailFoldersResult) Truncate(fraction float64) bool {
+	keep := int(float64(len(r.Folders)) * fraction)
+	if keep == len(r.Folders) || keep < 1 {
+		return false
+	}
+	r.Folders, r.Truncated = r.Folders[:keep], true
+	r.NextAction = next("There are more folders: narrow the pattern", "mail", "folders", "--account", r.Account, "--pattern", "%")
+	return true
+}

@@ -1,0 +1,68 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+type mailVerifyArgs struct {
+	AccountOption
+}
+
+// MailVerifyResult answers mail verify (001 section 2).
+type MailVerifyResult struct {
+	Outcome
+	Account      string   `json:"account_id"`
+	OK           bool     `json:"ok"`
+	LatencyMS    int64    `json:"latency_ms"`
+	Server       Server   `json:"server"`
+	Capabilities []string `json:"capabilities"`
+}
+
+// Server is where an account is read from.
+type Server struct {
+	Host   string `json:"host"`
+	Port   uint16 `json:"port"`
+	Secure bool   `json:"secure"`
+}
+
+func serverOf(e mail.Endpoint) Server { return Server{e.Host, e.Port, e.Security != mail.Plaintext} }
+
+func mailVerify(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:     "mail verify",
+		Summary:  "Connect and log in once, and tell how it went",
+		Details:  "It makes a new connection each time, so the answer is about now.",
+		Effect:   discovery.Read,
+		Examples: []string{"mail verify"},
+	}, func(ctx context.Context, call *discovery.Call, args *mailVerifyArgs) (*MailVerifyResult, error) {
+		name, err := d.account(ctx, call, args.AccountOption)
+		if err != nil {
+			return nil, err
+		}
+		v, err := d.Mailboxes.Verify(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		r := &MailVerifyResult{Outcome: outcome(v.Issues, false), Account: name, LatencyMS: v.Latency.Milliseconds(),
+			Server: serverOf(v.Server), Capabilities: v.Capabilities}
+		r.OK = r.Status != mail.StatusFailed
+		if r.Capabilities == nil {
+			r.Capabilities = []string{}
+		}
+		if r.OK {
+			r.NextAction = next("List the newest messages", "mail", "list", "--account", name)
+		}
+		return r, nil
+	})
+}
+
+// Summary implements discovery.Summarizer.
+func (r *MailVerifyResult) Summary() string {
+	if r.OK {
+		return "Logged in"
+	}
+	return "Could not log in"
+}

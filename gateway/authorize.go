@@ -1,0 +1,112 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+// Principal is who calls. The zero Principal is an unnamed agent.
+type Principal struct {
+	Name  string // for limits and the audit log
+	Admin bool   // may run commands whose effect is discovery.Admin
+}
+
+// Profile is the set of commands a server offers at all. The zero Profile offers
+// only the reserved commands.
+type Profile struct {
+	Name   string
+	Allows func(*discovery.Command) bool // nil allows nothing
+}
+
+// FullProfile offers every command.
+func FullProfile() Profile {
+	return Profile{"full", func(*discovery.Command) bool { return true }}
+}
+
+// ReadProfile offers the commands that change nothing anywhere, not even which
+// messages count as seen.
+func ReadProfile() Profile {
+	return Profile{"read", func(c *discovery.Command) bool { return c.Effect == discovery.Read }}
+}
+
+func (p Profile) allows(c *discovery.Command) bool {
+	return c.Effect == discovery.Meta || p.Allows != nil && p.Allows(c)
+}
+
+// Settings are the rules an administrator may change while a server runs. The
+// zero Settings are the defaults.
+type Settings struct {
+	Deny              []string       // paths of commands or groups that nobody but the administrator may run
+	CommandsPerMinute int            // per principal; 0 means DefaultCommandsPerMinute
+	Location          *time.Location // zone of datetimes without an offset; nil means time.Local
+}
+
+// DefaultCommandsPerMinute is the rate at which a principal may call.
+const DefaultCommandsPerMinute = 1200
+
+// SettingsSource gives the settings in force. Implementations are safe for
+// concurrent use; an error refuses every command but the reserved ones.
+type SettingsSource interface {
+	Settings(ctx context.Context) (Settings, error)
+}
+
+// FixedSettings is a SettingsSource that never changes.
+type FixedSettings Settings
+
+// Settings implements SettingsSource.
+func (s FixedSettings) Settings(context.Context) (Settings, error) { return Settings(s), nil }
+
+// authorize returns why p may not run c, or nil. What it refuses is also what
+// help, schema and version leave out.
+func (g *Gateway) authorize(p Principal, s *Settings, c *discovery.Command) *discovery.Fault {
+	switch {
+	case c.Effect == discovery.Meta:
+		return nil
+	case !g.profile.allows(c):
+		return denied(c, "profile", "The command is not part of this server's profile. Run 'help' for the available commands.")
+	case c.Effect == discovery.Admin && !p.Admin:
+		return denied(c, "role", g.adminHint)
+	case !p.Admin && matchesAny(c.Path, s.Deny):
+		return denied(c, "deny", "The administrator has taken this command away. Run 'help' for the available commands.")
+	}
+	return nil
+}
+
+func denied(c *discovery.Command, reason, hint string) *discovery.Fault {
+	return &discovery.Fault{Code: discovery.PermissionDenied, Message: fmt.Sprintf("You may not run '%s'.", c.Path), Hint: hint, Reason: reason}
+}
+
+// matchesAny reports whether path is one of the entries or lies in a group that
+// is.
+func matchesAny(path string, entries []string) bool {
+	for _, e := range entries {
+		if rest, ok := strings.CutPrefix(path, e); ok && e != "" && (rest == "" || rest[0] == ' ') {
+			return true
+		}
+	}
+	return false
+}
+
+// takeRate charges one command to the principal.
+func (g *Gateway) takeRate(ctx context.Context, p Principal, s *Settings) (*discovery.Fault, error) {
+	limit := s.CommandsPerMinute
+	if limit <= 0 {
+		limit = DefaultCommandsPerMinute
+	}
+	wait, err := g.limiter.Take(ctx, "commands:"+p.Name, limit, time.Minute)
+	if err != nil || wait <= 0 {
+		return nil, err
+	}
+	return RateFault(fmt.Sprintf("More than %d commands within a minute.", limit), wait), nil
+}
+
+// RateFault is the answer to a principal that must wait before it goes on.
+func RateFault(message string, wait time.Duration) *discovery.Fault {
+	seconds := int64((wait + time.Second - 1) / time.Second)
+	return &discovery.Fault{Code: discovery.RateLimited, Message: message,
+		Hint: fmt.Sprintf("Wait %d s before the next one.", seconds), Reason: "rate"}
+}

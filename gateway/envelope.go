@@ -1,0 +1,130 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+// Bounds of an answer.
+const (
+	MaxAnswerBytes  = 256 << 10 // of the envelope, unless the caller asked for bytes
+	MaxShownCommand = 256       // runes of _meta.command and of the audit entry's command
+)
+
+// Answer is the outcome of one command: an envelope (002 section 5) and the code
+// that the envelope carries.
+type Answer struct {
+	JSON []byte         // compact, without a newline
+	Code discovery.Code // empty on success
+}
+
+// Success reports whether the command did what it was asked.
+func (a Answer) Success() bool { return a.Code == "" }
+
+// ExitStatus is the process exit status of the answer.
+func (a Answer) ExitStatus() int { return a.Code.ExitStatus() }
+
+type meta struct {
+	command   string
+	duration  time.Duration
+	now       time.Time
+	untrusted []string
+	auditLost bool
+}
+
+// marshal encodes v compactly and leaves <, > and & readable: answers are full of
+// addresses, and no HTML page will ever hold them.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+func appendString(b []byte, s string) []byte {
+	j, err := marshal(s)
+	if err != nil { // a string always has a JSON form
+		panic(err)
+	}
+	return append(b, j...)
+}
+
+func appendStrings(b []byte, list []string) []byte {
+	b = append(b, '[')
+	for i, s := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, s)
+	}
+	return append(b, ']')
+}
+
+func successEnvelope(data []byte, message string, m *meta) []byte {
+	b := make([]byte, 0, len(data)+256)
+	b = append(b, `{"success":true,"data":`...)
+	b = append(b, data...)
+	if message != "" {
+		b = append(b, `,"message":`...)
+		b = appendString(b, message)
+	}
+	return m.append(b)
+}
+
+func failureEnvelope(f *discovery.Fault, m *meta) []byte {
+	b := make([]byte, 0, 512)
+	b = append(b, `{"success":false,"error":{"code":`...)
+	b = appendString(b, string(f.Code))
+	b = append(b, `,"message":`...)
+	b = appendString(b, f.Message)
+	b = append(b, `,"hint":`...)
+	b = appendString(b, f.Hint)
+	if len(f.Examples) > 0 {
+		b = append(b, `,"examples":`...)
+		b = appendStrings(b, f.Examples)
+	}
+	b = append(b, '}')
+	return m.append(b)
+}
+
+func (m *meta) append(b []byte) []byte {
+	b = append(b, `,"_meta":{"command":`...)
+	b = appendString(b, m.command)
+	b = append(b, `,"duration_ms":`...)
+	b = strconv.AppendInt(b, m.duration.Milliseconds(), 10)
+	b = append(b, `,"now_utc":"`...)
+	b = m.now.UTC().AppendFormat(b, time.RFC3339)
+	b = append(b, '"')
+	if len(m.untrusted) > 0 {
+		b = append(b, `,"untrusted":`...)
+		b = appendStrings(b, m.untrusted)
+	}
+	if m.auditLost {
+		b = append(b, `,"audit":"this command took effect, but its audit entry could not be written"`...)
+	}
+	return append(b, "}}"...)
+}
+
+// clip cuts s to n runes, the last of them an ellipsis where something is left
+// out.
+func clip(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	seen := 0
+	for i := range s {
+		if seen == n-1 {
+			return s[:i] + "…"
+		}
+		seen++
+	}
+	return s
+}

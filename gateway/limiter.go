@@ -1,0 +1,52 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// memoryLimiter is the Limiter of a gateway that was given none: a generic cell
+// rate algorithm per key. It holds one time per key, so that memory is bounded by
+// the number of principals. golang.org/x/time/rate keeps a limit per limiter
+// object; here the limit may change between two calls and the same rule must hold
+// for a store that several processes share.
+type memoryLimiter struct {
+	mu  sync.Mutex
+	now func() time.Time
+	due map[string]time.Time
+}
+
+var _ Limiter = (*memoryLimiter)(nil)
+
+func (l *memoryLimiter) Take(_ context.Context, key string, limit int, window time.Duration) (time.Duration, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	due, wait := NextDue(l.due[key], l.now(), limit, window)
+	if wait == 0 {
+		l.due[key] = due
+	}
+	return wait, nil
+}
+
+// NextDue is the rule every Limiter follows: events are spread evenly at limit
+// per window, with a burst of limit allowed after silence. due is what the key's
+// last allowed event left behind, zero for none. When wait is 0 the event may
+// happen and next replaces due; else nothing changes. A due further in the future
+// than a window can bring is an effect of a clock that was set back, and is cut.
+func NextDue(due, now time.Time, limit int, window time.Duration) (next time.Time, wait time.Duration) {
+	if limit <= 0 {
+		return due, window
+	}
+	if due.Before(now) {
+		due = now
+	}
+	if due.After(now.Add(window)) {
+		due = now.Add(window)
+	}
+	next = due.Add(window / time.Duration(limit))
+	if over := next.Sub(now.Add(window)); over > 0 {
+		return due, over
+	}
+	return next, 0
+}
