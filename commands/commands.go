@@ -19,13 +19,13 @@ type Mailboxes interface {
 	VerifySubmission(ctx context.Context, account string) (*mail.Verification, error)
 }
 
-// Store is what the commands keep and change; *vault.Vault implements it.
+// Store is what the commands keep and change: a vault.
 type Store interface {
 	mail.Directory
 	AddAccount(ctx context.Context, a mail.Account, s mail.Secret) error
 	UpdateAccount(ctx context.Context, name string, change func(*mail.Account) error, s *mail.Secret) error
 	RemoveAccount(ctx context.Context, name string) error
-	Settings(ctx context.Context) ([]vault.Setting, error)
+	AllSettings(ctx context.Context) ([]vault.Setting, error)
 	SetSetting(ctx context.Context, name, value string) error
 	Audit(ctx context.Context, q vault.AuditQuery) ([]vault.AuditRecord, error)
 	VerifyAudit(ctx context.Context) (vault.AuditReport, error)
@@ -130,7 +130,7 @@ func (d *Deps) defaultAccount(ctx context.Context) (string, error) {
 }
 
 func (d *Deps) setting(ctx context.Context, name string) (string, error) {
-	all, err := d.Store.Settings(ctx)
+	all, err := d.Store.AllSettings(ctx)
 	if err != nil {
 		return "", err
 	}

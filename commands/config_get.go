@@ -22,7 +22,7 @@ func configGet(d *Deps) *discovery.Command {
 }
 
 func (d *Deps) shownSetting(ctx context.Context, name string) (SettingShown, error) {
-	all, err := d.Store.Settings(ctx)
+	all, err := d.Store.AllSettings(ctx)
 	if err != nil {
 		return SettingShown{}, err
 	}

@@ -20,7 +20,7 @@ func configList(d *Deps) *discovery.Command {
 		Effect:   discovery.Admin,
 		Examples: []string{"config list"},
 	}, func(ctx context.Context, _ *discovery.Call, _ *configListArgs) (ConfigListResult, error) {
-		all, err := d.Store.Settings(ctx)
+		all, err := d.Store.AllSettings(ctx)
 		if err != nil {
 			return ConfigListResult{}, err
 		}

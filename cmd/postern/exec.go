@@ -1,0 +1,40 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+
+	"github.com/postern-mail/postern/gateway"
+)
+
+// exec runs one command string.
+func (p *process) exec(ctx context.Context, args []string) error {
+	f := p.flags("exec", "'<command string>'")
+	if err := parse(f, args, 1, 1); err != nil {
+		return err
+	}
+	return p.once(ctx, func(h *house) gateway.Answer { return h.gateway.Do(ctx, h.principal, f.Arg(0)) })
+}
+
+// direct runs the process's own arguments as the tokens of one command. They are
+// never joined and split again: the shell has done that already.
+func (p *process) direct(ctx context.Context) error {
+	return p.once(ctx, func(h *house) gateway.Answer { return h.gateway.DoTokens(ctx, h.principal, p.args) })
+}
+
+func (p *process) once(ctx context.Context, do func(*house) gateway.Answer) error {
+	h, err := p.asOwner(ctx, gateway.FullProfile(), bufio.NewReader(p.stdin))
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	answer := do(h)
+	if _, err := fmt.Fprintf(p.stdout, "%s\n", answer.JSON); err != nil {
+		return err
+	}
+	if !answer.Success() {
+		return exitStatus(answer.ExitStatus())
+	}
+	return nil
+}

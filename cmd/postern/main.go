@@ -1,0 +1,134 @@
+// Command postern is the one door between a person's mail and the agents that
+// work for them: an MCP server, a prompt, and a program that runs one command.
+//
+// This package only wires: it turns flags and environment into the objects of the
+// other packages. What happens to a command is gateway.Gateway.Do.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/discovery"
+)
+
+// process is what main's functions touch of the operating system, so that the
+// same code runs in a test.
+type process struct {
+	args   []string // without the program's name
+	getenv func(string) string
+	stdin  *os.File
+	stdout io.Writer
+	stderr io.Writer
+	log    *slog.Logger
+}
+
+const usageText = `postern: a door between a person's mail and the agents that work for them
+
+  postern demo                    try everything on a sample mailbox, nothing to set up
+  postern keygen                  print a fresh key
+  postern init                    make the vault (needs POSTERN_ADMIN_KEY and POSTERN_KEY)
+  postern serve                   speak MCP on standard input and output
+  postern exec 'mail list -n 3'   run one command string
+  postern mail list -n 3          run one command as the shell split it
+  postern repl                    a prompt; one command a line when not on a terminal
+
+Commands answer in JSON; 'postern help' lists them. Every verb takes -h.
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	p := &process{args: os.Args[1:], getenv: os.Getenv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	// Standard output is only the protocol: whatever else prints, prints there.
+	os.Stdout = os.Stderr
+	p.log = slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	status := p.run(ctx)
+	stop()
+	os.Exit(status)
+}
+
+// run executes one process verb and returns the exit status.
+func (p *process) run(ctx context.Context) int {
+	if len(p.args) == 0 {
+		fmt.Fprint(p.stderr, usageText)
+		return 2
+	}
+	verbs := map[string]func(context.Context, []string) error{
+		"serve": p.serve, "exec": p.exec, "repl": p.repl, "demo": p.demo, "init": p.init, "keygen": p.keygen,
+	}
+	switch verb := p.args[0]; verb {
+	case "-h", "--help":
+		fmt.Fprint(p.stdout, usageText)
+		return 0
+	case "--version":
+		fmt.Fprintln(p.stdout, "postern", version())
+		return 0
+	default:
+		run := verbs[verb]
+		if run == nil {
+			return p.report(p.direct(ctx))
+		}
+		return p.report(run(ctx, p.args[1:]))
+	}
+}
+
+// exitStatus is an error that has been reported already, in an envelope.
+type exitStatus int
+
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// report says on standard error what no envelope has said.
+func (p *process) report(err error) int {
+	var status exitStatus
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &status):
+		return int(status)
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	}
+	f := commands.Faults(err)
+	if f == nil {
+		f = &discovery.Fault{Code: discovery.ExecutionError, Message: err.Error()}
+	}
+	fmt.Fprintf(p.stderr, "postern: %s\n", f.Message)
+	if f.Hint != "" {
+		fmt.Fprintf(p.stderr, "%s\n", f.Hint)
+	}
+	return f.Code.ExitStatus()
+}
+
+// flags makes the flag set of a verb.
+func (p *process) flags(verb, synopsis string) *flag.FlagSet {
+	f := flag.NewFlagSet(verb, flag.ContinueOnError)
+	f.SetOutput(p.stderr)
+	f.Usage = func() {
+		fmt.Fprintf(f.Output(), "usage: postern %s %s\n", verb, synopsis)
+		f.PrintDefaults()
+	}
+	return f
+}
+
+// parse reads a verb's flags; what is left must number between low and high.
+func parse(f *flag.FlagSet, args []string, low, high int) error {
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return exitStatus(2) // the flag package has said why
+	}
+	if n := f.NArg(); n < low || n > high {
+		f.Usage()
+		return exitStatus(2)
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+// store is a vault that is opened when something first needs it, since help,
+// schema and version work without. It is safe for concurrent use.
+type store struct {
+	open func(context.Context) (*vault.Vault, error)
+
+	mu    sync.Mutex
+	vault *vault.Vault
+}
+
+var (
+	_ commands.Store         = (*store)(nil)
+	_ gateway.Auditor        = (*store)(nil)
+	_ gateway.Limiter        = (*store)(nil)
+	_ gateway.SettingsSource = (*store)(nil)
+)
+
+// get opens the vault once. A failure is not kept: a server that was started
+// before its vault was made answers as soon as it is there.
+func (s *store) get(ctx context.Context) (*vault.Vault, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.vault == nil {
+		v, err := s.open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.vault = v
+	}
+	return s.vault, nil
+}
+
+// Settings implements gateway.SettingsSource.
+func (s *store) Settings(ctx context.Context) (gateway.Settings, error) {
+	v, err := s.get(ctx)
+	if err != nil {
+		return gateway.Settings{}, err
+	}
+	c, err := v.Config(ctx)
+	return gateway.Settings{Deny: c.Deny, CommandsPerMinute: c.CommandsPerMinute, Location: c.Timezone}, err
+}
+
+// Take implements gateway.Limiter.
+func (s *store) Take(ctx context.Context, key string, limit int, window time.Duration) (time.Duration, error) {
+	v, err := s.get(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return v.Take(ctx, key, limit, window)
+}
+
+// Record implements gateway.Auditor. Without a vault there is nothing to record in
+// and nothing to record either: the gateway runs only the reserved commands then,
+// because Settings fails.
+func (s *store) Record(ctx context.Context, e gateway.AuditEntry) error {
+	v, err := s.get(ctx)
+	if err != nil {
+		return nil
+	}
+	return v.Record(ctx, e)
+}
+
+// with opens the vault and asks it something.
+func with[T any](ctx context.Context, s *store, ask func(*vault.Vault) (T, error)) (T, error) {
+	v, err := s.get(ctx)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return ask(v)
+}
+
+// do opens the vault and tells it something.
+func (s *store) do(ctx context.Context, tell func(*vault.Vault) error) error {
+	v, err := s.get(ctx)
+	if err != nil {
+		return err
+	}
+	return tell(v)
+}
+
+// The methods below implement commands.Store by asking the vault.
+
+func (s *store) Accounts(ctx context.Context) ([]mail.Account, error) {
+	return with(ctx, s, func(v *vault.Vault) ([]mail.Account, error) { return v.Accounts(ctx) })
+}
+
+func (s *store) Account(ctx context.Context, name string) (mail.Account, error) {
+	return with(ctx, s, func(v *vault.Vault) (mail.Account, error) { return v.Account(ctx, name) })
+}
+
+func (s *store) Secret(ctx context.Context, name string) (mail.Secret, error) {
+	return with(ctx, s, func(v *vault.Vault) (mail.Secret, error) { return v.Secret(ctx, name) })
+}
+
+func (s *store) AddAccount(ctx context.Context, a mail.Account, secret mail.Secret) error {
+	return s.do(ctx, func(v *vault.Vault) error { return v.AddAccount(ctx, a, secret) })
+}
+
+func (s *store) UpdateAccount(ctx context.Context, name string, change func(*mail.Account) error, secret *mail.Secret) error {
+	return s.do(ctx, func(v *vault.Vault) error { return v.UpdateAccount(ctx, name, change, secret) })
+}
+
+func (s *store) RemoveAccount(ctx context.Context, name string) error {
+	return s.do(ctx, func(v *vault.Vault) error { return v.RemoveAccount(ctx, name) })
+}
+
+func (s *store) SetSetting(ctx context.Context, name, value string) error {
+	return s.do(ctx, func(v *vault.Vault) error { return v.SetSetting(ctx, name, value) })
+}
+
+func (s *store) AllSettings(ctx context.Context) ([]vault.Setting, error) {
+	return with(ctx, s, func(v *vault.Vault) ([]vault.Setting, error) { return v.Settings(ctx) })
+}
+
+func (s *store) Audit(ctx context.Context, q vault.AuditQuery) ([]vault.AuditRecord, error) {
+	return with(ctx, s, func(v *vault.Vault) ([]vault.AuditRecord, error) { return v.Audit(ctx, q) })
+}
+
+func (s *store) VerifyAudit(ctx context.Context) (vault.AuditReport, error) {
+	return with(ctx, s, func(v *vault.Vault) (vault.AuditReport, error) { return v.VerifyAudit(ctx) })
+}
+
+func (s *store) Check(ctx context.Context) error {
+	return s.do(ctx, func(v *vault.Vault) error { return v.Check(ctx) })
+}

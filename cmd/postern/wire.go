@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+// house is everything wired together for one process.
+type house struct {
+	gateway   *gateway.Gateway
+	registry  *discovery.Registry
+	principal gateway.Principal
+	store     *store
+	mailboxes *mail.Mailboxes
+}
+
+func (h *house) close() { _ = h.mailboxes.Close() }
+
+// plan says what differs between the verbs.
+type plan struct {
+	profile   gateway.Profile
+	principal gateway.Principal
+	open      func(context.Context) (*vault.Vault, error)
+	stdin     *bufio.Reader // where --password-from stdin reads; nil refuses it
+}
+
+// wire builds the house. Nothing is opened or dialled yet.
+func (p *process) wire(plan plan) (*house, error) {
+	h := &house{principal: plan.principal, store: &store{open: plan.open}}
+	h.mailboxes = mail.NewMailboxes(mail.MailboxesOptions{Directory: h.store, Logger: p.log})
+	deps := &commands.Deps{Store: h.store, Mailboxes: h.mailboxes, ReadFile: os.ReadFile,
+		ReadSecret: func(ctx context.Context, source string) (mail.Secret, error) { return p.readSecret(plan.stdin, source) }}
+	var err error
+	h.registry, err = discovery.NewRegistry(discovery.Info{
+		Name:        "postern",
+		Version:     version(),
+		Description: "Postern: a person's mail, behind their rules",
+		Groups:      commands.Groups(),
+		Recipes:     commands.Recipes(),
+	}, commands.All(deps)...)
+	if err != nil {
+		return nil, err
+	}
+	h.gateway, err = gateway.New(gateway.Options{
+		Registry: h.registry, Profile: plan.profile, Settings: h.store, Auditor: h.store, Limiter: h.store,
+		Faults: commands.Faults, Logger: p.log,
+		AdminHint: "This command requires POSTERN_ADMIN_KEY (admin privilege): run it as 'postern exec' where that is set.",
+	})
+	return h, err
+}
+
+// asOwner wires for a verb that acts as the administrator when it has the key.
+func (p *process) asOwner(ctx context.Context, profile gateway.Profile, stdin *bufio.Reader) (*house, error) {
+	keys, keysErr := vault.KeysFromEnv(ctx, p.getenv)
+	principal := gateway.Principal{Name: "agent"}
+	if keysErr == nil && !keys.Admin.IsZero() {
+		principal = gateway.Principal{Name: "admin", Admin: true}
+	}
+	return p.wire(plan{profile: profile, principal: principal, stdin: stdin, open: p.opener(keys, keysErr)})
+}
+
+// asAgent wires for a verb that is an agent whatever keys are set.
+func (p *process) asAgent(ctx context.Context, profile gateway.Profile) (*house, error) {
+	keys, keysErr := vault.KeysFromEnv(ctx, p.getenv)
+	if !keys.Agent.IsZero() {
+		keys.Admin.Wipe()
+		keys.Admin = mail.Secret{}
+	}
+	return p.wire(plan{profile: profile, principal: gateway.Principal{Name: "agent"}, open: p.opener(keys, keysErr)})
+}
+
+func (p *process) opener(keys vault.Keys, keysErr error) func(context.Context) (*vault.Vault, error) {
+	return func(ctx context.Context) (*vault.Vault, error) {
+		if keysErr != nil {
+			return nil, keysErr
+		}
+		path, err := vault.DefaultPath(p.getenv)
+		if err != nil {
+			return nil, err
+		}
+		return vault.Open(ctx, path, keys, &vault.Options{PolicyPin: p.getenv("POSTERN_POLICY_PIN")})
+	}
+}
+
+// maxSecret bounds a password's file or line; no password is longer.
+const maxSecret = 64 << 10
+
+// readSecret reads the first line of what --password-from names.
+func (p *process) readSecret(stdin *bufio.Reader, source string) (mail.Secret, error) {
+	kind, name, _ := strings.Cut(source, ":")
+	var r io.Reader
+	switch kind {
+	case "stdin":
+		if stdin == nil {
+			return mail.Secret{}, &discovery.Fault{Code: discovery.ValidationError, Message: "Standard input carries commands here, so a password cannot come from it.",
+				Hint: "Use --password-from env:NAME or file:PATH, or run the command with 'postern exec'."}
+		}
+		r = stdin
+	case "env":
+		r = strings.NewReader(p.getenv(name))
+	case "file":
+		f, err := os.Open(name)
+		if err != nil {
+			return mail.Secret{}, err
+		}
+		defer f.Close()
+		r = f
+	default:
+		return mail.Secret{}, fmt.Errorf("unknown source")
+	}
+	line, err := bufio.NewReader(io.LimitReader(r, maxSecret)).ReadBytes('\n')
+	if err != nil && err != io.EOF {
+		return mail.Secret{}, err
+	}
+	defer clear(line)
+	n := len(line)
+	for n > 0 && (line[n-1] == '\n' || line[n-1] == '\r') {
+		n--
+	}
+	return mail.NewSecret(line[:n]), nil
+}
+
+// profileNamed returns the profile a flag names.
+func profileNamed(name string) (gateway.Profile, error) {
+	switch name {
+	case "full":
+		return gateway.FullProfile(), nil
+	case "read":
+		return gateway.ReadProfile(), nil
+	}
+	return gateway.Profile{}, &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("There is no profile %q.", name), Hint: "The profiles are full and read."}
+}

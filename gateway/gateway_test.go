@@ -1,0 +1,449 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+)
+
+type envelope struct {
+	Success bool            `json:"success"`
+	Data    json.RawMessage `json:"data"`
+	Message string          `json:"message"`
+	Error   *struct {
+		Code     discovery.Code `json:"code"`
+		Message  string         `json:"message"`
+		Hint     string         `json:"hint"`
+		Examples []string       `json:"examples"`
+	} `json:"error"`
+	Meta struct {
+		Command    string   `json:"command"`
+		DurationMS *int64   `json:"duration_ms"`
+		NowUTC     string   `json:"now_utc"`
+		Untrusted  []string `json:"untrusted"`
+		Audit      string   `json:"audit"`
+	} `json:"_meta"`
+}
+
+type auditLog struct {
+	mu      sync.Mutex
+	entries []gateway.AuditEntry
+	err     error
+}
+
+func (l *auditLog) Record(_ context.Context, e gateway.AuditEntry) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return l.err
+	}
+	l.entries = append(l.entries, e)
+	return nil
+}
+
+func (l *auditLog) last(t *testing.T) gateway.AuditEntry {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.entries) == 0 {
+		t.Fatal("no audit entry")
+	}
+	return l.entries[len(l.entries)-1]
+}
+
+type testArgs struct {
+	Text   string `json:"text,omitempty" jsonschema_description:"Text"`
+	Secret string `json:"secret,omitempty" acli:"sensitive" jsonschema_description:"Secret"`
+}
+
+type testResult struct {
+	Text  string   `json:"text" acli:"untrusted"`
+	Items []string `json:"items,omitempty"`
+}
+
+func (r *testResult) Summary() string { return "done" }
+
+func (r *testResult) Truncate(fraction float64) bool {
+	if len(r.Items) < 2 {
+		return false
+	}
+	r.Items = r.Items[:int(float64(len(r.Items))*fraction)]
+	r.Text = "truncated"
+	return true
+}
+
+func command(path string, effect discovery.Effect, run func(context.Context, *discovery.Call, *testArgs) (*testResult, error)) *discovery.Command {
+	return discovery.New(discovery.Spec{Path: path, Summary: "Run " + path, Effect: effect, Examples: []string{path}}, run)
+}
+
+// newGateway has a command for each thing that can happen to one.
+func newGateway(t *testing.T, o gateway.Options) *gateway.Gateway {
+	t.Helper()
+	echo := func(_ context.Context, call *discovery.Call, a *testArgs) (*testResult, error) {
+		call.Account, call.Target = "work", "INBOX"
+		return &testResult{Text: a.Text}, nil
+	}
+	commands := []*discovery.Command{
+		command("do echo", discovery.Read, echo),
+		command("do write", discovery.Write, echo),
+		command("do admin", discovery.Admin, echo),
+		command("do panic", discovery.Read, func(context.Context, *discovery.Call, *testArgs) (*testResult, error) {
+			panic("a secret value")
+		}),
+		command("do wait", discovery.Read, func(ctx context.Context, _ *discovery.Call, _ *testArgs) (*testResult, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}),
+		command("do fail", discovery.Read, func(context.Context, *discovery.Call, *testArgs) (*testResult, error) {
+			return nil, errors.New("internal: a secret value")
+		}),
+		command("do hide", discovery.Read, func(context.Context, *discovery.Call, *testArgs) (*testResult, error) {
+			return nil, &discovery.Fault{Code: discovery.NotFound, Message: "No such message.", Hint: "List again.", Reason: "filtered"}
+		}),
+		command("do much", discovery.Read, func(context.Context, *discovery.Call, *testArgs) (*testResult, error) {
+			return &testResult{Items: slices.Repeat([]string{strings.Repeat("x", 1000)}, 1000)}, nil
+		}),
+		command("do toomuch", discovery.Read, func(context.Context, *discovery.Call, *testArgs) (*testResult, error) {
+			return &testResult{Text: strings.Repeat("x", 300<<10)}, nil
+		}),
+	}
+	registry, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1", Groups: map[string]string{"do": "Do things"}}, commands...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Registry = registry
+	if o.Profile.Name == "" {
+		o.Profile = gateway.FullProfile()
+	}
+	g, err := gateway.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func do(t *testing.T, g *gateway.Gateway, p gateway.Principal, line string) envelope {
+	t.Helper()
+	a := g.Do(t.Context(), p, line)
+	var e envelope
+	d := json.NewDecoder(bytes.NewReader(a.JSON))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&e); err != nil {
+		t.Fatalf("%s: %v in %s", line, err, a.JSON)
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, a.JSON); err != nil || !bytes.Equal(compact.Bytes(), a.JSON) {
+		t.Errorf("%s: the envelope is not compact", line)
+	}
+	if e.Success != a.Success() || e.Success == (e.Error != nil) || e.Success == (e.Data == nil) {
+		t.Errorf("%s: the envelope contradicts itself: %s", line, a.JSON)
+	}
+	if e.Error != nil {
+		if e.Error.Code != a.Code || e.Error.Message == "" || e.Error.Hint == "" {
+			t.Errorf("%s: incomplete error: %s", line, a.JSON)
+		}
+		if a.ExitStatus() == 2 && len(e.Error.Examples) == 0 {
+			t.Errorf("%s: a usage error without an example: %s", line, a.JSON)
+		}
+	}
+	if e.Meta.DurationMS == nil || e.Meta.NowUTC == "" {
+		t.Errorf("%s: incomplete _meta: %s", line, a.JSON)
+	}
+	return e
+}
+
+func TestOutcomes(t *testing.T) {
+	g := newGateway(t, gateway.Options{})
+	for _, c := range []struct {
+		line    string
+		code    discovery.Code
+		command string // of _meta
+	}{
+		{"do echo --text hello", "", "do echo --text hello"},
+		{"do echo --secret hunter2", "", "do echo --secret [redacted]"},
+		{"do echo --secret=hunter2", "", "do echo --secret=[redacted]"},
+		{"do echo --text 'two words'", "", "do echo --text 'two words'"},
+		{"do", "", "do"},
+		{"do --help", "", "do --help"},
+		{"do echo --help", "", "do echo --help"},
+		{"help do echo", "", "help do echo"},
+		{"", discovery.CommandNotFound, ""},
+		{"   ", discovery.CommandNotFound, ""},
+		{"nope --password hunter2", discovery.CommandNotFound, "nope …"},
+		{"do ecko", discovery.CommandNotFound, "do ecko"},
+		{"do echo surplus", discovery.ValidationError, "do echo [redacted]"},
+		{"do echo --text 'open", discovery.ParseError, "do echo …"},
+		{"do echo --nope 1", discovery.ValidationError, "do echo --nope [redacted]"},
+		{"do echo --fields nope", discovery.ValidationError, "do echo --fields nope"},
+		{"do panic", discovery.ExecutionError, "do panic"},
+		{"do fail", discovery.ExecutionError, "do fail"},
+		{"do hide", discovery.NotFound, "do hide"},
+		{"do toomuch", discovery.ExecutionError, "do toomuch"},
+		{"do admin", discovery.PermissionDenied, "do admin"},
+		{"help do admin", discovery.CommandNotFound, "help do admin"},
+		{"schema do nope", discovery.CommandNotFound, "schema do nope"},
+	} {
+		e := do(t, g, gateway.Principal{}, c.line)
+		var code discovery.Code
+		if e.Error != nil {
+			code = e.Error.Code
+		}
+		if code != c.code || e.Meta.Command != c.command {
+			t.Errorf("%q: code %q command %q, want %q and %q", c.line, code, e.Meta.Command, c.code, c.command)
+		}
+	}
+}
+
+func TestNothingInsideAFailureGetsOut(t *testing.T) {
+	var logged bytes.Buffer
+	log := &auditLog{}
+	g := newGateway(t, gateway.Options{Auditor: log, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	for _, line := range []string{"do panic", "do fail", "do echo --secret 'a secret value'", "do echo --secert 'a secret value'", "do echo a secret value", "do echo --secret 'a secret value"} {
+		a := g.Do(t.Context(), gateway.Principal{}, line)
+		if strings.Contains(string(a.JSON), "secret value") {
+			t.Errorf("%s: %s", line, a.JSON)
+		}
+		if e := log.last(t); strings.Contains(e.Command+e.Reason+e.Target, "secret value") {
+			t.Errorf("%s: audited as %+v", line, e)
+		}
+	}
+	if strings.Contains(logged.String(), "secret value") {
+		t.Errorf("logged: %s", logged.String())
+	}
+}
+
+func TestTokensAreTakenAsTheyAre(t *testing.T) {
+	g := newGateway(t, gateway.Options{})
+	a := g.DoTokens(t.Context(), gateway.Principal{}, []string{"do", "echo", "--text", `a "b' \ # c`, "--fields", "text"})
+	if !strings.Contains(string(a.JSON), `"data":{"text":"a \"b' \\ # c"}`) {
+		t.Errorf("%s", a.JSON)
+	}
+	for name, tokens := range map[string][]string{
+		"invalid UTF-8": {"do", "echo", "--text", "\xff"},
+		"NUL":           {"do", "echo", "--text", "a\x00b"},
+		"too many":      slices.Repeat([]string{"x"}, gateway.MaxArguments+1),
+		"too long":      {"do", "echo", "--text", strings.Repeat("é", gateway.MaxArgumentChars+1)},
+	} {
+		if a := g.DoTokens(t.Context(), gateway.Principal{}, tokens); a.Code != discovery.ParseError {
+			t.Errorf("%s: %s", name, a.JSON)
+		}
+	}
+	if a := g.DoTokens(t.Context(), gateway.Principal{}, []string{"do", "echo", "--text", strings.Repeat("é", gateway.MaxArgumentChars)}); !a.Success() {
+		t.Errorf("an argument at the bound is refused: %s", a.JSON)
+	}
+}
+
+func TestWhatIsWithheldIsAbsentAndRefused(t *testing.T) {
+	admin := gateway.Principal{Name: "admin", Admin: true}
+	for _, c := range []struct {
+		name    string
+		options gateway.Options
+		who     gateway.Principal
+		denied  map[string]string // path to reason
+	}{
+		{"agent", gateway.Options{}, gateway.Principal{}, map[string]string{"do admin": "role"}},
+		{"admin", gateway.Options{}, admin, map[string]string{}},
+		{"read profile", gateway.Options{Profile: gateway.ReadProfile()}, admin, map[string]string{"do admin": "profile", "do write": "profile"}},
+		{"deny one", gateway.Options{Settings: gateway.FixedSettings{Deny: []string{"do write"}}}, gateway.Principal{}, map[string]string{"do admin": "role", "do write": "deny"}},
+		{"deny group", gateway.Options{Settings: gateway.FixedSettings{Deny: []string{"do"}}}, gateway.Principal{}, map[string]string{"do admin": "role", "do write": "deny", "do echo": "deny"}},
+		{"deny no prefix of a word", gateway.Options{Settings: gateway.FixedSettings{Deny: []string{"do wri", "d"}}}, gateway.Principal{}, map[string]string{"do admin": "role"}},
+		{"deny does not bind the admin", gateway.Options{Settings: gateway.FixedSettings{Deny: []string{"do"}}}, admin, map[string]string{}},
+		{"zero profile", gateway.Options{Profile: gateway.Profile{Name: "none"}}, admin, map[string]string{"do admin": "profile", "do write": "profile", "do echo": "profile"}},
+	} {
+		log := &auditLog{}
+		c.options.Auditor = log
+		g := newGateway(t, c.options)
+		schemas := string(do(t, g, c.who, "schema").Data)
+		for _, path := range []string{"do echo", "do write", "do admin"} {
+			reason, withheld := c.denied[path]
+			e := do(t, g, c.who, path)
+			entry := log.last(t)
+			if e.Success == withheld {
+				t.Errorf("%s: %s: success %v", c.name, path, e.Success)
+			}
+			if withheld && (e.Error.Code != discovery.PermissionDenied || entry.Reason != reason || entry.Allowed) {
+				t.Errorf("%s: %s: %+v, audited %+v", c.name, path, e.Error, entry)
+			}
+			if found := do(t, g, c.who, "help "+path).Success; found == withheld {
+				t.Errorf("%s: help %s: found %v", c.name, path, found)
+			}
+			if strings.Contains(schemas, `"`+path+`"`) == withheld {
+				t.Errorf("%s: schema and %s", c.name, path)
+			}
+		}
+	}
+}
+
+func TestDeadlineStopsTheWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, gateway.Options{})
+		start := time.Now()
+		a := g.Do(t.Context(), gateway.Principal{}, "do wait --timeout 7")
+		if a.Code != discovery.Timeout || time.Since(start) != 7*time.Second {
+			t.Errorf("%s after %s", a.JSON, time.Since(start))
+		}
+		start = time.Now()
+		if a := g.Do(t.Context(), gateway.Principal{}, "do wait"); a.Code != discovery.Timeout || time.Since(start) != 30*time.Second {
+			t.Errorf("default: %s after %s", a.JSON, time.Since(start))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if a := g.Do(ctx, gateway.Principal{}, "do wait"); a.Code != discovery.ExecutionError {
+			t.Errorf("cancelled: %s", a.JSON)
+		}
+	})
+}
+
+func TestRateLimitPerPrincipal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &auditLog{}
+		g := newGateway(t, gateway.Options{Auditor: log, Settings: gateway.FixedSettings{CommandsPerMinute: 3}})
+		a, b := gateway.Principal{Name: "a"}, gateway.Principal{Name: "b"}
+		for i, line := range []string{"do echo", "nope", "do echo 'open"} {
+			if e := do(t, g, a, line); e.Error != nil && e.Error.Code == discovery.RateLimited {
+				t.Fatalf("limited at command %d", i)
+			}
+		}
+		e := do(t, g, a, "do echo")
+		if e.Error == nil || e.Error.Code != discovery.RateLimited || !strings.Contains(e.Error.Hint, "20 s") {
+			t.Fatalf("not limited: %+v", e.Error)
+		}
+		if entry := log.last(t); entry.Reason != "rate" || entry.Allowed {
+			t.Errorf("audited as %+v", entry)
+		}
+		if e := do(t, g, b, "do echo"); !e.Success {
+			t.Errorf("another principal is limited: %+v", e.Error)
+		}
+		time.Sleep(20 * time.Second)
+		if e := do(t, g, a, "do echo"); !e.Success {
+			t.Errorf("still limited after the time the hint gave: %+v", e.Error)
+		}
+	})
+}
+
+func TestNextDueSurvivesAClockSetBack(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	due, wait := gateway.NextDue(now.Add(24*time.Hour), now, 60, time.Minute)
+	if wait <= 0 || wait > time.Minute || due.After(now.Add(time.Minute)) {
+		t.Errorf("due %s, wait %s", due.Sub(now), wait)
+	}
+	if _, wait := gateway.NextDue(time.Time{}, now, 0, time.Minute); wait <= 0 {
+		t.Error("a limit of nothing allows something")
+	}
+}
+
+func TestAuditEntry(t *testing.T) {
+	log := &auditLog{}
+	g := newGateway(t, gateway.Options{Auditor: log})
+	do(t, g, gateway.Principal{Name: "agent"}, "do echo --text x")
+	e := log.last(t)
+	if e.Principal != "agent" || e.Account != "work" || e.Target != "INBOX" || e.Parsed != "do echo" || !e.Allowed || e.Code != "" || e.Time.IsZero() {
+		t.Errorf("%+v", e)
+	}
+	do(t, g, gateway.Principal{}, "do hide")
+	if e := log.last(t); e.Allowed || e.Reason != "filtered" || e.Code != "NOT_FOUND" {
+		t.Errorf("a hidden object is audited as %+v", e)
+	}
+	n := len(log.entries)
+	for _, line := range []string{"help", "nope", "do echo 'open", "do echo --nope", ""} {
+		do(t, g, gateway.Principal{}, line)
+	}
+	if len(log.entries) != n+5 {
+		t.Errorf("%d entries for 5 commands", len(log.entries)-n)
+	}
+}
+
+func TestALostAuditEntryIsNotPassedOver(t *testing.T) {
+	log := &auditLog{err: errors.New("disk full")}
+	g := newGateway(t, gateway.Options{Auditor: log, Faults: func(error) *discovery.Fault {
+		return &discovery.Fault{Code: discovery.StoreError, Message: "The audit log cannot be written.", Hint: "Make room."}
+	}})
+	if e := do(t, g, gateway.Principal{}, "do echo"); e.Success || e.Error.Code != discovery.StoreError {
+		t.Error("something was shown that is not on record")
+	}
+	if e := do(t, g, gateway.Principal{}, "do write"); !e.Success || e.Meta.Audit == "" {
+		t.Error("an effect is reported as a failure, or the lost entry is not mentioned")
+	}
+	if e := do(t, g, gateway.Principal{}, "help"); !e.Success {
+		t.Error("help needs the audit log")
+	}
+}
+
+func TestSettingsThatCannotBeReadRefuseAllButTheReserved(t *testing.T) {
+	g := newGateway(t, gateway.Options{Settings: brokenSettings{}, Faults: func(error) *discovery.Fault {
+		return &discovery.Fault{Code: discovery.ConfigError, Message: "No key.", Hint: "Set it."}
+	}})
+	if e := do(t, g, gateway.Principal{}, "do echo"); e.Success || e.Error.Code != discovery.ConfigError {
+		t.Errorf("%+v", e)
+	}
+	for _, line := range []string{"help", "help do echo", "schema do echo", "version", "do"} {
+		if e := do(t, g, gateway.Principal{}, line); !e.Success {
+			t.Errorf("%s: %+v", line, e.Error)
+		}
+	}
+}
+
+type brokenSettings struct{}
+
+func (brokenSettings) Settings(context.Context) (gateway.Settings, error) {
+	return gateway.Settings{}, errors.New("no key")
+}
+
+func TestAnAnswerThatIsTooLongIsCutAndSaysSo(t *testing.T) {
+	g := newGateway(t, gateway.Options{})
+	a := g.Do(t.Context(), gateway.Principal{}, "do much")
+	if !a.Success() || len(a.JSON) > gateway.MaxAnswerBytes || !strings.Contains(string(a.JSON), "truncated") || len(a.JSON) < gateway.MaxAnswerBytes/2 {
+		t.Errorf("%d bytes, %s", len(a.JSON), a.Code)
+	}
+}
+
+func TestSummaryUntrustedAndFields(t *testing.T) {
+	g := newGateway(t, gateway.Options{})
+	e := do(t, g, gateway.Principal{}, "do echo --text '<a&b>'")
+	if e.Message != "done" || !slices.Equal(e.Meta.Untrusted, []string{"text"}) {
+		t.Errorf("%+v", e)
+	}
+	if a := g.Do(t.Context(), gateway.Principal{}, "do echo --text '<a&b>'"); !strings.Contains(string(a.JSON), `"<a&b>"`) {
+		t.Errorf("escaped for HTML: %s", a.JSON)
+	}
+	if e := do(t, g, gateway.Principal{}, "do echo --fields items"); string(e.Data) != "{}" || len(e.Meta.Untrusted) != 0 {
+		t.Errorf("%s %q", e.Data, e.Meta.Untrusted)
+	}
+}
+
+func TestShownCommandIsBounded(t *testing.T) {
+	g := newGateway(t, gateway.Options{})
+	e := do(t, g, gateway.Principal{}, "do echo --text "+strings.Repeat("é", 5000))
+	if n := len([]rune(e.Meta.Command)); n != gateway.MaxShownCommand {
+		t.Errorf("%d characters", n)
+	}
+}
+
+func BenchmarkDoVersion(b *testing.B) {
+	registry, err := discovery.NewRegistry(discovery.Info{Name: "bench", Version: "1"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	g, err := gateway.New(gateway.Options{Registry: registry, Profile: gateway.FullProfile(),
+		Settings: gateway.FixedSettings{CommandsPerMinute: 1 << 40}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if a := g.Do(context.Background(), gateway.Principal{Name: "bench"}, "version"); !a.Success() {
+			b.Fatalf("%s", a.JSON)
+		}
+	}
+}
