@@ -110,3 +110,14 @@ func RateFault(message string, wait time.Duration) *discovery.Fault {
 	return &discovery.Fault{Code: discovery.RateLimited, Message: message,
 		Hint: fmt.Sprintf("Wait %d s before the next one.", seconds), Reason: "rate"}
 }
+
+// Visible reports whether the command exists for the principal now, as help would
+// tell. Settings that cannot be read take nothing away here; they refuse the
+// command when it is run.
+func (g *Gateway) Visible(ctx context.Context, p Principal, c *discovery.Command) bool {
+	s, err := g.settings.Settings(ctx)
+	if err != nil {
+		s = Settings{}
+	}
+	return g.authorize(p, &s, c) == nil
+}

@@ -45,7 +45,7 @@ Commands answer in JSON; 'postern help' lists them. Every verb takes -h.
 `
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	p := &process{args: os.Args[1:], getenv: os.Getenv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	// Standard output is only the protocol: whatever else prints, prints there.
 	os.Stdout = os.Stderr
@@ -73,6 +73,12 @@ func (p *process) run(ctx context.Context) int {
 		return 0
 	default:
 		run := verbs[verb]
+		if prompt := verb == "repl" || verb == "demo"; !prompt || !p.onTerminal() {
+			// A prompt has Ctrl-C stop one command, everything else ends.
+			var stop context.CancelFunc
+			ctx, stop = signal.NotifyContext(ctx, os.Interrupt)
+			defer stop()
+		}
 		if run == nil {
 			return p.report(p.direct(ctx))
 		}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"go/build"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/postern-mail/postern/"
+
+// arrows says, for each package of the house, which others it may import and why
+// no more. A package below another follows the rule of the longest name that
+// contains it.
+var arrows = []struct {
+	pkg, why string
+	may      []string
+	external []string // nil: any module; else only these prefixes beside the standard library
+}{
+	{"cmd/postern", "it wires everything", []string{"gateway", "commands", "discovery", "mail", "mail/demo", "vault", "conformance"}, nil},
+	{"gateway", "another program must be able to build its own ACLI server on it, so it knows nothing of mail", []string{"discovery"}, nil},
+	{"discovery", "it only says what exists, so it knows nothing of mail, of MCP or of who calls", []string{}, []string{"github.com/invopop/jsonschema"}},
+	{"commands", "a command gets guarded access from mail and never a connection, so it cannot forget the policy", []string{"discovery", "mail", "vault"}, nil},
+	{"vault", "it keeps what the others define and calls none of them", []string{"mail", "gateway"}, nil},
+	{"mail", "the domain declares as interfaces what it needs kept, so that it depends on no store and no protocol of ours", []string{"mail/internal/imap", "mail/internal/message", "mail/internal/smtp"}, nil},
+	{"mail/internal", "a wire knows its protocol and nothing of accounts or policy", []string{"mail/internal/message"}, nil},
+	{"mail/demo", "the sample servers stand outside, like any server", []string{"mail"}, nil},
+	{"mail/servertest", "test servers stand outside, like any server", []string{}, nil},
+	{"conformance", "it must judge any server, so it can know nothing of ours", []string{}, []string{"github.com/modelcontextprotocol/go-sdk"}},
+}
+
+func TestImportDirections(t *testing.T) {
+	root := filepath.Join("..", "..")
+	seen := 0
+	err := filepath.WalkDir(root, func(dir string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() {
+			return err
+		}
+		if name := e.Name(); name == "testdata" || name != ".." && strings.HasPrefix(name, ".") {
+			return filepath.SkipDir
+		}
+		p, err := build.ImportDir(dir, build.IgnoreVendor)
+		if err != nil {
+			if _, none := err.(*build.NoGoError); none {
+				return nil
+			}
+			return err
+		}
+		rel, err := filepath.Rel(root, dir)
+		if err != nil {
+			return err
+		}
+		seen++
+		checkImports(t, filepath.ToSlash(rel), p.Imports)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 6 {
+		t.Fatalf("found only %d packages", seen)
+	}
+}
+
+func checkImports(t *testing.T, pkg string, imports []string) {
+	t.Helper()
+	rule := -1
+	for i, a := range arrows {
+		if (pkg == a.pkg || strings.HasPrefix(pkg, a.pkg+"/")) && (rule < 0 || len(a.pkg) > len(arrows[rule].pkg)) {
+			rule = i
+		}
+	}
+	if rule < 0 {
+		t.Errorf("%s has no place in the house: add it to the arrows, with the reason", pkg)
+		return
+	}
+	a := arrows[rule]
+	for _, imported := range imports {
+		inside, ours := strings.CutPrefix(imported, module)
+		switch {
+		case ours && inside != a.pkg && !slices.Contains(a.may, inside):
+			t.Errorf("%s imports %s: %s", pkg, inside, a.why)
+		case !ours && a.external != nil && strings.Contains(strings.SplitN(imported, "/", 2)[0], ".") &&
+			!slices.ContainsFunc(a.external, func(p string) bool { return strings.HasPrefix(imported, p) }):
+			t.Errorf("%s imports %s: %s", pkg, imported, a.why)
+		}
+	}
+}

@@ -1,0 +1,453 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"container/list"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Bounds of a session, where MCPOptions do not say otherwise.
+const (
+	defaultInFlight  = 64
+	defaultQueued    = 4096
+	defaultGrace     = 5 * time.Second
+	maxQueuedBytes   = 16 << 20
+	maxControl       = 16              // requests other than tools/call at work at once
+	unwindTime       = 2 * time.Second // for calls that were cancelled at the end of a session
+	frameOverhead    = 512             // bytes that a queued frame costs beside its line
+	readBufferLength = 64 << 10
+)
+
+// ServeStdio serves one client that writes a JSON-RPC message per line to in and
+// reads one per line from out, and returns when the session is over:
+//
+//   - at the end of in, once every call received has been answered: nil;
+//   - when ctx ends: nothing more is read, calls still waiting are dropped, those at
+//     work have o.Grace to finish and are then cancelled: the error of ctx;
+//   - when in or out breaks: what is at work is cancelled: that error.
+//
+// Calls run concurrently, at most o.MaxInFlight at once, and are answered as they
+// finish. The rest wait, and when o.MaxQueued wait nothing is read until one
+// starts. Requests of other methods and notifications overtake waiting calls. A
+// call cancelled by the client gets no answer; one that was still waiting never
+// runs. A line that is no message is answered with a JSON-RPC error and costs the
+// session nothing.
+//
+// Both ends are closed at return. Nothing but the protocol may be written to out:
+// a program that serves on its standard output keeps the file for this call and
+// sets os.Stdout to os.Stderr. It also ignores SIGPIPE, or else a client that goes
+// away ends the process before this function can return.
+//
+// A call that ignores its context, or a read from an end that Close does not
+// interrupt, is left behind in its goroutine.
+func ServeStdio(ctx context.Context, server *mcp.Server, in io.ReadCloser, out io.WriteCloser, o MCPOptions) error {
+	c := newStdioConn(in, out, o)
+	defer c.Close()
+	session, err := server.Connect(ctx, c, nil)
+	if err != nil {
+		return fmt.Errorf("starting the session: %w", err)
+	}
+	go c.readLines()
+	done := make(chan error, 1)
+	go func() { done <- session.Wait() }()
+
+	select {
+	case err := <-done:
+		return cmp.Or(c.cause(), err)
+	case <-c.broken:
+	case <-ctx.Done():
+		c.stop()
+		if waitFor(done, cmp.Or(o.Grace, defaultGrace)) {
+			return ctx.Err()
+		}
+	}
+	_ = c.Close()
+	waitFor(done, unwindTime)
+	return cmp.Or(c.cause(), ctx.Err())
+}
+
+func waitFor(done <-chan error, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-done:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// A stdioCall is a request from its arrival until its answer is written.
+type stdioCall struct {
+	id        int64           // ours, under which the library knows it
+	wireID    json.RawMessage // the client's
+	key       string          // of wireID
+	lane      *lane
+	queued    *list.Element // in lane while it waits, nil once it is at work
+	request   *jsonrpc.Request
+	size      int
+	cancelled bool
+}
+
+// A lane is a queue with a bound on how many of its calls are at work.
+type lane struct {
+	waiting list.List // of *stdioCall, or of *jsonrpc.Request for a notification
+	running int
+	limit   int
+}
+
+// stdioConn is the connection between a client's two pipes and the library. The
+// library starts whatever it can read and cancels whatever runs when there is no
+// more to read; so Read gives it no more than may run, and no end before all is
+// answered. It numbers the calls itself, because the library's ids lose what does
+// not fit a float64.
+type stdioConn struct {
+	in   io.ReadCloser
+	out  io.WriteCloser
+	log  *slog.Logger
+	full int // frames
+
+	writing sync.Mutex // held for one line; never together with mu
+
+	mu          sync.Mutex
+	work        sync.Cond     // Read may have something to return
+	space       sync.Cond     // the queue has shrunk, or input is over
+	direct      list.List     // of jsonrpc.Message, which wait for nothing
+	control     lane          // initialize, ping, lists: overtakes calls
+	calls       lane          // tools/call
+	byKey       map[string]*stdioCall
+	byID        map[int64]*stdioCall
+	lastID      int64
+	frames      int // waiting in both lanes
+	bytes       int // of those
+	initialized bool
+	ended       bool // no more input is taken
+	closed      bool
+	err         error         // of in or out, the first
+	broken      chan struct{} // closed when out fails
+}
+
+var (
+	_ mcp.Transport  = (*stdioConn)(nil)
+	_ mcp.Connection = (*stdioConn)(nil)
+)
+
+func newStdioConn(in io.ReadCloser, out io.WriteCloser, o MCPOptions) *stdioConn {
+	c := &stdioConn{in: in, out: out, log: o.logger(), full: cmp.Or(max(0, o.MaxQueued), defaultQueued),
+		byKey: map[string]*stdioCall{}, byID: map[int64]*stdioCall{}, broken: make(chan struct{})}
+	c.work.L, c.space.L = &c.mu, &c.mu
+	c.control.limit = maxControl
+	c.calls.limit = cmp.Or(max(0, o.MaxInFlight), defaultInFlight)
+	return c
+}
+
+// Connect implements mcp.Transport.
+func (c *stdioConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
+
+// SessionID implements mcp.Connection. A session over pipes has none.
+func (c *stdioConn) SessionID() string { return "" }
+
+// readLines takes messages until input is over. It waits while the queue is full,
+// and while an answer to a malformed line cannot be written.
+func (c *stdioConn) readLines() {
+	r := bufio.NewReaderSize(c.in, readBufferLength)
+	for {
+		line, tooLong, err := readLine(r)
+		switch {
+		case err != nil:
+			c.endInput(err)
+			return
+		case tooLong:
+			c.refuse(&frameFault{code: jsonrpc.CodeInvalidRequest, message: fmt.Sprintf("the line is longer than %d bytes", maxLine)})
+		case len(bytes.TrimSpace(line)) == 0:
+		default:
+			f, fault := parseFrame(line)
+			if fault == nil {
+				fault = c.take(f, len(line)+frameOverhead)
+			}
+			if fault != nil {
+				c.refuse(fault)
+			}
+		}
+	}
+}
+
+func (c *stdioConn) refuse(f *frameFault) {
+	c.log.Warn("message refused", "code", f.code, "reason", f.message)
+	_ = c.writeLine(appendFault(nil, f)) // a failure ends the session by itself
+}
+
+// endInput lets the session finish what it has.
+func (c *stdioConn) endInput(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended && c.err == nil && !errors.Is(err, io.EOF) {
+		c.err = fmt.Errorf("reading from the client: %w", err)
+	}
+	c.ended = true
+	c.work.Broadcast()
+}
+
+// take puts a message where Read finds it. It waits while the queue is full.
+func (c *stdioConn) take(f *frame, size int) *frameFault {
+	switch {
+	case f.response != nil:
+		c.pass(f.response)
+	case f.method == "notifications/cancelled":
+		c.cancel(f.params)
+	case f.id == nil && f.method == "notifications/initialized":
+		c.initializedOnce()
+	case f.id == nil:
+		// No other notification means anything to a server that has tools alone.
+	case !served(f.method):
+		e := methodNotFound()
+		return &frameFault{id: f.id, code: e.Code, message: e.Message}
+	default:
+		return c.enqueue(f, size)
+	}
+	return nil
+}
+
+func (c *stdioConn) pass(m jsonrpc.Message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.direct.PushBack(m)
+	c.work.Broadcast()
+}
+
+// initializedOnce keeps the notification behind the initialize request that it
+// follows. The library needs no second one.
+func (c *stdioConn) initializedOnce() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.initialized {
+		return
+	}
+	c.initialized = true
+	c.control.waiting.PushBack(&jsonrpc.Request{Method: "notifications/initialized"})
+	c.work.Broadcast()
+}
+
+func (c *stdioConn) enqueue(f *frame, size int) *frameFault {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.ended && c.frames > 0 && (c.frames >= c.full || c.bytes+size > maxQueuedBytes) {
+		c.space.Wait()
+	}
+	if c.ended {
+		return nil
+	}
+	if c.byKey[f.key] != nil {
+		return &frameFault{code: jsonrpc.CodeInvalidRequest, message: "the id is that of a request not answered yet"}
+	}
+	c.lastID++
+	id, err := jsonrpc.MakeID(float64(c.lastID))
+	if err != nil {
+		return &frameFault{id: f.id, code: jsonrpc.CodeInternalError, message: "internal error"}
+	}
+	call := &stdioCall{id: c.lastID, wireID: bytes.Clone(f.id), key: f.key, lane: &c.control, size: size,
+		request: &jsonrpc.Request{ID: id, Method: f.method, Params: f.params}}
+	if f.method == "tools/call" {
+		call.lane = &c.calls
+	}
+	call.queued = call.lane.waiting.PushBack(call)
+	c.byKey[call.key], c.byID[call.id] = call, call
+	c.frames++
+	c.bytes += size
+	c.work.Broadcast()
+	return nil
+}
+
+// cancel ends a call (notifications/cancelled): one that waits is forgotten, one at
+// work has its context cancelled and its answer dropped. initialize cannot be
+// cancelled. An unknown id is one that has been answered.
+func (c *stdioConn) cancel(params json.RawMessage) {
+	var p map[string]json.RawMessage
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	call := c.byKey[idKey(p["requestId"])]
+	switch {
+	case call == nil || call.cancelled || call.request.Method == "initialize":
+	case call.queued != nil:
+		c.dequeue(call)
+		c.forget(call)
+		c.work.Broadcast()
+	default:
+		call.cancelled = true
+		c.direct.PushBack(&jsonrpc.Request{Method: "notifications/cancelled",
+			Params: fmt.Appendf(nil, `{"requestId":%d}`, call.id)})
+		c.work.Broadcast()
+	}
+}
+
+func (c *stdioConn) dequeue(call *stdioCall) {
+	call.lane.waiting.Remove(call.queued)
+	call.queued = nil
+	c.frames--
+	c.bytes -= call.size
+	c.space.Broadcast()
+}
+
+func (c *stdioConn) forget(call *stdioCall) {
+	delete(c.byKey, call.key)
+	delete(c.byID, call.id)
+}
+
+// Read implements mcp.Connection: it waits for the next message that may be worked
+// on. Its end is io.EOF, once every call is answered.
+func (c *stdioConn) Read(context.Context) (jsonrpc.Message, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		if c.closed {
+			return nil, io.EOF
+		}
+		if e := c.direct.Front(); e != nil {
+			return c.direct.Remove(e).(jsonrpc.Message), nil
+		}
+		for _, l := range []*lane{&c.control, &c.calls} {
+			if m := c.start(l); m != nil {
+				return m, nil
+			}
+		}
+		if c.ended && c.frames == 0 && c.control.running+c.calls.running == 0 {
+			return nil, io.EOF
+		}
+		c.work.Wait()
+	}
+}
+
+// start takes the next message out of a lane, or nil when it has none that may go.
+func (c *stdioConn) start(l *lane) jsonrpc.Message {
+	e := l.waiting.Front()
+	if e == nil {
+		return nil
+	}
+	call, ok := e.Value.(*stdioCall)
+	if !ok {
+		return l.waiting.Remove(e).(*jsonrpc.Request)
+	}
+	if l.running >= l.limit {
+		return nil
+	}
+	c.dequeue(call)
+	l.running++
+	m := call.request
+	call.request = &jsonrpc.Request{Method: m.Method} // the params are the library's now
+	return m
+}
+
+// Write implements mcp.Connection. The answer to a cancelled call goes nowhere.
+func (c *stdioConn) Write(_ context.Context, m jsonrpc.Message) error {
+	r, ok := m.(*jsonrpc.Response)
+	if !ok {
+		line, err := jsonrpc.EncodeMessage(m)
+		if err != nil {
+			return err
+		}
+		return c.writeLine(line)
+	}
+	id, _ := r.ID.Raw().(int64)
+	c.mu.Lock()
+	call := c.byID[id]
+	if call == nil {
+		c.mu.Unlock()
+		c.log.Error("answer to no request")
+		return nil
+	}
+	c.forget(call)
+	cancelled := call.cancelled
+	c.mu.Unlock()
+
+	var err error
+	if !cancelled {
+		err = c.writeLine(appendResponse(make([]byte, 0, len(r.Result)+len(call.wireID)+64), call.wireID, r))
+	}
+	// Only now may Read report the end: what it ends is answered.
+	c.mu.Lock()
+	call.lane.running--
+	c.work.Broadcast()
+	c.mu.Unlock()
+	return err
+}
+
+// writeLine writes one message. The first failure ends the session.
+func (c *stdioConn) writeLine(line []byte) error {
+	c.writing.Lock()
+	_, err := c.out.Write(append(line, '\n'))
+	c.writing.Unlock()
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("writing to the client: %w", err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.broken:
+	default:
+		close(c.broken)
+	}
+	if !c.closed {
+		c.err = cmp.Or(c.err, err)
+	}
+	c.end(true)
+	return err
+}
+
+// stop takes no more input and drops what waits; what is at work goes on.
+func (c *stdioConn) stop() {
+	c.mu.Lock()
+	c.end(false)
+	c.mu.Unlock()
+	_ = c.in.Close()
+}
+
+// end is stop, or Close, under mu.
+func (c *stdioConn) end(closed bool) {
+	c.ended, c.closed = true, c.closed || closed
+	for _, l := range []*lane{&c.control, &c.calls} {
+		for e := l.waiting.Front(); e != nil; e = l.waiting.Front() {
+			if call, ok := e.Value.(*stdioCall); ok {
+				c.dequeue(call)
+				c.forget(call)
+			} else {
+				l.waiting.Remove(e)
+			}
+		}
+	}
+	c.work.Broadcast()
+	c.space.Broadcast()
+}
+
+// Close implements mcp.Connection: Read returns io.EOF at once, upon which the
+// library cancels what is at work.
+func (c *stdioConn) Close() error {
+	c.mu.Lock()
+	c.end(true)
+	c.mu.Unlock()
+	// Errors are of no use here: everything is written, or cannot be.
+	_ = c.in.Close()
+	_ = c.out.Close()
+	return nil
+}
+
+func (c *stdioConn) cause() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}

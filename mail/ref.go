@@ -1,0 +1,104 @@
+package mail
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Ref names one message: by folder, UIDVALIDITY and UID for IMAP (RFC 9051
+// section 2.3.1.1), by UIDL for POP3 (RFC 1939 section 7). UIDVALIDITY 0 stands
+// for whatever the folder has now; a Ref in its text form always has one.
+type Ref struct {
+	Protocol    Protocol
+	Account     string
+	Folder      string
+	UIDValidity uint32
+	UID         uint32
+	UIDL        string
+}
+
+// MaxFolderChars bounds a folder's name (001, mailbox).
+const MaxFolderChars = 256
+
+// String returns the text form that ParseRef reads.
+func (r Ref) String() string {
+	if r.Protocol == POP3 {
+		return "pop3:" + r.Account + ":" + r.UIDL
+	}
+	return "imap:" + r.Account + ":" + r.Folder + ":" + strconv.FormatUint(uint64(r.UIDValidity), 10) + ":" + strconv.FormatUint(uint64(r.UID), 10)
+}
+
+// ParseRef reads imap:{account}:{folder}:{uidvalidity}:{uid}, whose folder may
+// hold colons, or pop3:{account}:{uidl}. It takes exactly what String writes; the
+// error says what is wrong and repeats nothing.
+func ParseRef(s string) (Ref, error) {
+	protocol, rest, _ := strings.Cut(s, ":")
+	account, rest, ok := strings.Cut(rest, ":")
+	r := Ref{Protocol: Protocol(protocol), Account: account}
+	switch {
+	case r.Protocol != IMAP && r.Protocol != POP3:
+		return Ref{}, errors.New("it does not start with imap: or pop3:")
+	case !ok || !ValidAccountName(account):
+		return Ref{}, errors.New("it names no account")
+	case r.Protocol == POP3:
+		r.UIDL = rest
+		return r, checkUIDL(rest)
+	}
+	i := strings.LastIndexByte(rest, ':')
+	if i < 0 {
+		return Ref{}, errors.New("its UID is missing")
+	}
+	j := strings.LastIndexByte(rest[:i], ':')
+	if j < 0 {
+		return Ref{}, errors.New("its UIDVALIDITY is missing")
+	}
+	r.Folder = rest[:j]
+	if err := CheckFolder(r.Folder); err != nil {
+		return Ref{}, err
+	}
+	if r.UIDValidity, ok = parseNZ(rest[j+1 : i]); !ok {
+		return Ref{}, errors.New("its UIDVALIDITY is no number from 1 to 4294967295")
+	}
+	if r.UID, ok = parseNZ(rest[i+1:]); !ok {
+		return Ref{}, errors.New("its UID is no number from 1 to 4294967295")
+	}
+	return r, nil
+}
+
+// CheckFolder reports why name cannot be a folder's name, or nil.
+func CheckFolder(name string) error {
+	switch {
+	case name == "":
+		return errors.New("the folder's name is empty")
+	case !utf8.ValidString(name):
+		return errors.New("the folder's name is not valid UTF-8")
+	case utf8.RuneCountInString(name) > MaxFolderChars:
+		return errors.New("the folder's name is longer than 256 characters")
+	case strings.ContainsFunc(name, isControl):
+		return errors.New("the folder's name holds a control character")
+	}
+	return nil
+}
+
+// parseNZ reads an nz-number in its one canonical form.
+func parseNZ(s string) (uint32, bool) {
+	if s == "" || s[0] < '1' || s[0] > '9' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s, 10, 32)
+	return uint32(n), err == nil
+}
+
+func checkUIDL(s string) error {
+	if len(s) == 0 || len(s) > 70 {
+		return errors.New("its UIDL must have 1 to 70 characters")
+	}
+	for i := range len(s) {
+		if s[i] < 0x21 || s[i] > 0x7e {
+			return errors.New("its UIDL holds a character other than visible ASCII")
+		}
+	}
+	return nil
+}
