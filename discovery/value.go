@@ -92,7 +92,9 @@ func (a *Argument) checkLength(text string) string {
 	return ""
 }
 
-var integerPattern = regexp.MustCompile(`\A-?[0-9]{1,40}\z`)
+// The forms of numbers are those of JSON, so that a value is written alike in a
+// command and in an instance of the schema.
+var integerPattern = regexp.MustCompile(`\A-?(0|[1-9][0-9]{0,39})\z`)
 
 func (a *Argument) setInteger(v reflect.Value, text string) string {
 	if !integerPattern.MatchString(text) {
@@ -135,7 +137,7 @@ func (a *Argument) checkRange(f float64) string {
 	return ""
 }
 
-var numberPattern = regexp.MustCompile(`\A-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?\z`)
+var numberPattern = regexp.MustCompile(`\A-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?\z`)
 
 func parseNumber(text string) (float64, bool) {
 	if !numberPattern.MatchString(text) {
@@ -145,7 +147,7 @@ func parseNumber(text string) (float64, bool) {
 	return f, err == nil && !math.IsInf(f, 0)
 }
 
-var datetimePattern = regexp.MustCompile(`\A[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?\z`)
+var datetimePattern = regexp.MustCompile(`\A[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?)?\z`)
 
 // The layouts that the pattern lets through; time.Parse takes a fraction of a
 // second after the seconds by itself.

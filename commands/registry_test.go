@@ -1,0 +1,345 @@
+package commands_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+var update = flag.Bool("update", false, "write the schema snapshots anew")
+
+func newRegistry(t testing.TB) *discovery.Registry {
+	t.Helper()
+	r, err := discovery.NewRegistry(discovery.Info{Name: "postern", Version: "test", Description: "Postern: a person's mail, behind their rules",
+		Groups: commands.Groups(), Recipes: commands.Recipes()}, commands.All(&commands.Deps{})...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func newBareGateway(t testing.TB) *gateway.Gateway {
+	t.Helper()
+	g, err := gateway.New(gateway.Options{Registry: newRegistry(t), Profile: gateway.FullProfile()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func everything(*discovery.Command) bool { return true }
+
+// TestEveryExampleBinds takes each example of each command, and each recipe of the
+// root help, the way an agent would.
+func TestEveryExampleBinds(t *testing.T) {
+	r := newRegistry(t)
+	check := func(t *testing.T, line, want string) {
+		tokens, err := gateway.Tokenize(line)
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+			return
+		}
+		found, err := r.Resolve(tokens, everything)
+		if err != nil || found.Command == nil {
+			t.Errorf("%s: resolves to nothing: %v", line, err)
+			return
+		}
+		if want != "" && found.Command.Path != want {
+			t.Errorf("%s: is an example of %s and runs %s", line, want, found.Command.Path)
+		}
+		if _, err := found.Command.Bind(found.Rest, time.UTC); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	for _, c := range r.Commands() {
+		for _, e := range c.Examples {
+			check(t, e, c.Path)
+		}
+	}
+	if len(commands.Recipes()) != 3 {
+		t.Errorf("%d recipes", len(commands.Recipes()))
+	}
+	for _, e := range commands.Recipes() {
+		check(t, e, "")
+	}
+}
+
+func TestEveryGroupHasASummaryAndEveryArgumentADescription(t *testing.T) {
+	groups := commands.Groups()
+	for _, c := range newRegistry(t).Commands() {
+		if group, _, ok := strings.Cut(c.Path, " "); ok && groups[group] == "" {
+			t.Errorf("group %s has no summary", group)
+		}
+		for _, a := range c.Arguments() {
+			if a.Description == "" || strings.HasSuffix(a.Description, ".") || len(a.Description) > 160 {
+				t.Errorf("%s %s: description %q is missing, too long or ends with a full stop", c.Path, a.Label(), a.Description)
+			}
+		}
+	}
+}
+
+func TestRootHelpIsShortAndItsRecipesAreLast(t *testing.T) {
+	g := newBareGateway(t)
+	for _, p := range []gateway.Principal{{Name: "agent"}, {Name: "admin", Admin: true}} {
+		a := g.Do(t.Context(), p, "help")
+		if len(a.JSON) > 1000 || !a.Success() {
+			t.Errorf("%s: %d bytes: %s", p.Name, len(a.JSON), a.JSON)
+		}
+	}
+}
+
+func TestSchemaSnapshots(t *testing.T) {
+	dir := filepath.Join("testdata", "schemas")
+	want := map[string]bool{}
+	for _, c := range newRegistry(t).Commands() {
+		name := strings.ReplaceAll(c.Path, " ", "_") + ".json"
+		want[name] = true
+		got, err := json.MarshalIndent(discovery.CommandSchema{Command: c.Path, Input: c.InputSchema(), Output: c.OutputSchema()}, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, '\n')
+		file := filepath.Join(dir, name)
+		if *update {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		old, err := os.ReadFile(file)
+		if err != nil || !bytes.Equal(old, got) {
+			t.Errorf("%s differs from %s: if that is meant, run go test ./commands -run SchemaSnapshots -update", c.Path, file)
+		}
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !want[f.Name()] {
+			t.Errorf("%s belongs to no command", f.Name())
+		}
+	}
+}
+
+// TestSchemasAreWhatClientsTake walks every schema: inline, closed, and without the
+// keywords that clients break on.
+func TestSchemasAreWhatClientsTake(t *testing.T) {
+	for _, c := range newRegistry(t).Commands() {
+		for kind, raw := range map[string][]byte{"input": c.InputSchema(), "output": c.OutputSchema()} {
+			compile(t, raw)
+			var v any
+			if err := json.Unmarshal(raw, &v); err != nil {
+				t.Fatal(err)
+			}
+			walkSchema(t, c.Path+" "+kind, v)
+		}
+	}
+}
+
+func walkSchema(t *testing.T, where string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, k := range []string{"oneOf", "anyOf", "allOf", "not", "if", "$ref", "$defs", "$schema", "$id"} {
+			if _, ok := v[k]; ok {
+				t.Errorf("%s: %s", where, k)
+			}
+		}
+		if _, has := v["properties"].(map[string]any); has && v["type"] == "object" && v["additionalProperties"] != false {
+			t.Errorf("%s: additionalProperties is not false", where)
+		}
+		for k, x := range v {
+			walkSchema(t, where+"."+k, x)
+		}
+	case []any:
+		for _, x := range v {
+			walkSchema(t, where, x)
+		}
+	}
+}
+
+func compile(t testing.TB, raw []byte) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.AssertFormat()
+	if err := c.AddResource("schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestBoundsOfEveryArgument gives each argument of each command values on both
+// sides of each of its bounds, as tokens and as an instance of the schema: what the
+// schema refuses binding refuses naming that argument, and what it takes binding
+// does not.
+func TestBoundsOfEveryArgument(t *testing.T) {
+	tried := 0
+	for _, c := range newRegistry(t).Commands() {
+		base := exampleWithout(t, c)
+		for _, a := range c.Arguments() {
+			property := compile(t, propertySchema(t, c, a.Name))
+			for _, text := range candidates(a) {
+				if a.Path {
+					continue
+				}
+				tokens := append([]string{"--" + a.Name + "=" + strings.ReplaceAll(text, ",", `\,`)}, base...)
+				if a.Positional {
+					tokens = append(append([]string{}, positionalsBefore(c, a)...), text)
+					if strings.HasPrefix(text, "-") {
+						continue
+					}
+				}
+				_, err := c.Bind(tokens, time.UTC)
+				refused := err != nil && strings.HasPrefix(err.Error(), a.Label()+" must") || err != nil && strings.HasPrefix(err.Error(), a.Label()+" takes") || err != nil && strings.HasPrefix(err.Error(), a.Label()+" needs at")
+				if takes := property.Validate(instance(a, text)) == nil; takes == refused {
+					t.Errorf("%s %s=%q: schema takes it: %v, binding: %v", c.Path, a.Label(), text, takes, err)
+				}
+				tried++
+			}
+		}
+	}
+	if tried < 300 {
+		t.Errorf("only %d values tried", tried)
+	}
+}
+
+func exampleWithout(t *testing.T, c *discovery.Command) []string {
+	tokens, err := gateway.Tokenize(c.Examples[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for _, tok := range tokens[len(strings.Fields(c.Path)):] {
+		if strings.HasPrefix(tok, "-") {
+			break
+		}
+		kept = append(kept, tok)
+	}
+	return kept
+}
+
+func positionalsBefore(c *discovery.Command, a *discovery.Argument) []string {
+	var out []string
+	for _, p := range c.Arguments() {
+		if p == a {
+			break
+		}
+		if p.Positional {
+			out = append(out, "x")
+		}
+	}
+	return out
+}
+
+func propertySchema(t *testing.T, c *discovery.Command, name string) []byte {
+	var s struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if err := json.Unmarshal(c.InputSchema(), &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Properties[name] == nil {
+		t.Fatalf("%s: %s is not in the schema", c.Path, name)
+	}
+	return s.Properties[name]
+}
+
+func instance(a *discovery.Argument, text string) any {
+	kind := a.Kind
+	if kind == discovery.KindArray {
+		kind = a.Item
+	}
+	var v any = text
+	switch kind {
+	case discovery.KindInteger, discovery.KindNumber:
+		if _, err := strconv.ParseFloat(text, 64); err == nil {
+			v = json.Number(text)
+		}
+	case discovery.KindBoolean, discovery.KindFlag:
+		if b, err := strconv.ParseBool(text); err == nil {
+			v = b
+		}
+	}
+	if a.Kind == discovery.KindArray {
+		return []any{v}
+	}
+	return v
+}
+
+// candidates are values on and beyond each bound.
+func candidates(a *discovery.Argument) []string {
+	kind := a.Kind
+	if kind == discovery.KindArray {
+		kind = a.Item
+	}
+	switch kind {
+	case discovery.KindInteger, discovery.KindNumber:
+		out := []string{"x", "1", "500"}
+		for _, n := range []json.Number{a.Minimum, a.Maximum} {
+			if i, err := n.Int64(); err == nil {
+				out = append(out, fmt.Sprint(i-1), fmt.Sprint(i), fmt.Sprint(i+1))
+			}
+		}
+		return out
+	case discovery.KindBoolean, discovery.KindFlag:
+		return []string{"true", "false", "yes"}
+	case discovery.KindDatetime:
+		return []string{"2026-02-02T10:00:00Z", "2026-02-30T10:00:00Z", "soon"}
+	case discovery.KindEnum:
+		return append([]string{"", "nope"}, a.Enum...)
+	}
+	out := []string{"x", "a b", "é", "a\nb", "env:X", "work"}
+	for _, n := range []*uint64{a.MinLength, a.MaxLength} {
+		if n != nil {
+			for _, l := range []int{int(*n) - 1, int(*n), int(*n) + 1} {
+				out = append(out, strings.Repeat("é", max(l, 0)))
+			}
+		}
+	}
+	return out
+}
+
+// TestFaultsAreComplete gives every known error its public form.
+func TestFaultsAreComplete(t *testing.T) {
+	known := []error{mail.ErrNoAccount, vault.ErrNoVault, vault.ErrNoKey, vault.ErrBadKey, vault.ErrWrongKey, vault.ErrPermissions, vault.ErrFutureFormat,
+		vault.ErrUntrustedPolicy, vault.ErrPolicyPin, vault.ErrDamaged, vault.ErrAdminRequired, vault.ErrExists, vault.ErrNoSecret, vault.ErrInvalid, vault.ErrBusy,
+		context.DeadlineExceeded}
+	for _, err := range known {
+		f := commands.Faults(fmt.Errorf("wrapped: %w", err))
+		if f == nil || f.Code == "" || f.Hint == "" || f.Message == "" || !strings.HasSuffix(f.Message, ".") {
+			t.Errorf("%v: %+v", err, f)
+		}
+	}
+	if f := commands.Faults(errors.New("unknown")); f != nil {
+		t.Errorf("an unknown error is shown: %+v", f)
+	}
+}
