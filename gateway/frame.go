@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"unicode/utf8"
@@ -13,29 +14,97 @@ import (
 )
 
 // maxLine is the most bytes a message may have. The longest command string, every
-// character of it written as two escapes, is an eighth of it.
+// character of it written as two escapes, is less than an eighth of it.
 const maxLine = 1 << 20
 
-// readLine returns the next line without its end, in memory of its own. Of a line
-// longer than maxLine it returns nothing but that it was one, having skipped it in
-// bounded memory. The last line needs no end. The error is the reader's.
-func readLine(r *bufio.Reader) (line []byte, tooLong bool, err error) {
+// readLine returns the next line without its end, in memory of its own. A line longer
+// than maxLine is skipped in bounded memory, and long is what was seen of it; long is
+// nil for any other. The last line needs no end. The error is the reader's.
+func readLine(r *bufio.Reader) (line []byte, long *longLine, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
-		if len(line)+len(part) > maxLine+1 {
-			line, tooLong = nil, true
+		part, ended := bytes.CutSuffix(part, []byte{'\n'})
+		if long == nil && len(line)+len(part) > maxLine {
+			long = &longLine{}
+			long.scan(line)
+			line = nil
 		}
-		if !tooLong {
+		if long != nil {
+			long.scan(part)
+		} else {
 			line = append(line, part...)
 		}
 		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-		case err == nil, errors.Is(err, io.EOF) && (len(line) > 0 || tooLong):
-			return bytes.TrimSuffix(line, []byte{'\n'}), tooLong, nil
-		default:
-			return nil, false, err
+		case ended, errors.Is(err, io.EOF) && (len(line) > 0 || long != nil):
+			return line, long, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, nil, err
 		}
 	}
+}
+
+// A longLine looks for the id of a request whose line is too long to be kept, so that
+// a client that sends too much learns it at once instead of waiting in vain. It
+// tracks just enough JSON to tell the members of the outermost object.
+type longLine struct {
+	depth             int
+	inString, escaped bool
+	isID              bool   // the member at hand is named "id"
+	scalar            []byte // of the member at hand, its name or its value
+	id                []byte
+}
+
+const maxLongID = 256 // bytes of an id that a longLine finds
+
+func (l *longLine) scan(p []byte) {
+	for _, b := range p {
+		switch {
+		case l.inString:
+			l.keep(b)
+			l.inString = l.escaped || b != '"'
+			l.escaped = !l.escaped && b == '\\'
+		case b == '"':
+			l.inString = true
+			l.keep(b)
+		case b == '{', b == '[':
+			l.depth++
+		case b == '}', b == ']':
+			l.endMember()
+			l.depth--
+		case b == ',':
+			l.endMember()
+		case b == ':' && l.depth == 1:
+			l.isID = string(l.scalar) == `"id"`
+			l.scalar = l.scalar[:0]
+		case b != ' ' && b != '\t' && b != '\r':
+			l.keep(b)
+		}
+	}
+}
+
+func (l *longLine) keep(b byte) {
+	if l.depth == 1 && len(l.scalar) <= maxLongID {
+		l.scalar = append(l.scalar, b)
+	}
+}
+
+func (l *longLine) endMember() {
+	if l.depth != 1 {
+		return
+	}
+	if l.isID {
+		l.id = bytes.Clone(l.scalar)
+	}
+	l.isID, l.scalar = false, l.scalar[:0]
+}
+
+// fault is the answer to the line.
+func (l *longLine) fault() *frameFault {
+	f := &frameFault{code: jsonrpc.CodeInvalidRequest, message: fmt.Sprintf("the line is longer than %d bytes", maxLine)}
+	if l.depth == 0 && !l.inString && len(l.id) <= maxLongID && idKey(l.id) != "" && json.Valid(l.id) && utf8.Valid(l.id) {
+		f.id = l.id
+	}
+	return f
 }
 
 // A frame is one message from the client: a call if it has a method and an id, a

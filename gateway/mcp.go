@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -149,8 +151,7 @@ func (h *toolHandler) middleware(tool json.RawMessage) mcp.Middleware {
 					res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 				}
 			}()
-			notification := len(method) > 14 && method[:14] == "notifications/"
-			if !notification && !served(method) {
+			if !strings.HasPrefix(method, "notifications/") && !served(method) {
 				return nil, methodNotFound()
 			}
 			res, err = next(ctx, method, req)
@@ -278,14 +279,40 @@ func (r listResult) MarshalJSON() ([]byte, error) {
 }
 
 // callResult is the answer to tools/call. It always says isError (002 section 5.3),
-// which the library leaves out when false.
+// which the library leaves out when false, and writes the text as it is: the library
+// makes six bytes of each of the angle brackets that answers are full of.
 type callResult struct{ *mcp.CallToolResult }
 
 // MarshalJSON implements json.Marshaler.
 func (r callResult) MarshalJSON() ([]byte, error) {
-	b, err := marshal(r.CallToolResult)
-	if err == nil && !r.IsError {
-		b = append(b[:len(b)-1], `,"isError":false}`...)
+	rest := *r.CallToolResult
+	text, ok := plainText(rest.Content)
+	if ok {
+		rest.Content = nil
 	}
-	return b, err
+	b, err := marshal(&rest)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(b, &fields); err != nil {
+		return nil, err
+	}
+	if ok {
+		content := append(make([]byte, 0, len(text)+len(text)/8+64), `[{"type":"text","text":`...)
+		fields["content"] = append(appendString(content, text), "}]"...)
+	}
+	fields["isError"] = strconv.AppendBool(nil, r.IsError)
+	return marshal(fields)
+}
+
+func plainText(content []mcp.Content) (string, bool) {
+	if len(content) != 1 {
+		return "", false
+	}
+	t, ok := content[0].(*mcp.TextContent)
+	if !ok || t.Meta != nil || t.Annotations != nil {
+		return "", false
+	}
+	return t.Text, true
 }

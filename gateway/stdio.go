@@ -64,28 +64,26 @@ func ServeStdio(ctx context.Context, server *mcp.Server, in io.ReadCloser, out i
 	go func() { done <- session.Wait() }()
 
 	select {
-	case err := <-done:
-		return cmp.Or(c.cause(), err)
-	case <-c.broken:
 	case <-ctx.Done():
 		c.stop()
-		if waitFor(done, cmp.Or(o.Grace, defaultGrace)) {
+		if ended, _ := wait(done, cmp.Or(o.Grace, defaultGrace)); ended {
 			return ctx.Err()
 		}
+		_ = c.Close()
+	case <-c.over:
 	}
-	_ = c.Close()
-	waitFor(done, unwindTime)
-	return cmp.Or(c.cause(), ctx.Err())
+	_, err = wait(done, unwindTime)
+	return cmp.Or(c.cause(), ctx.Err(), err)
 }
 
-func waitFor(done <-chan error, d time.Duration) bool {
+func wait(done <-chan error, d time.Duration) (ended bool, err error) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
-	case <-done:
-		return true
+	case err := <-done:
+		return true, err
 	case <-t.C:
-		return false
+		return false, nil
 	}
 }
 
@@ -114,19 +112,21 @@ type lane struct {
 // answered. It numbers the calls itself, because the library's ids lose what does
 // not fit a float64.
 type stdioConn struct {
-	in   io.ReadCloser
-	out  io.WriteCloser
-	log  *slog.Logger
-	full int // frames
+	in  io.ReadCloser
+	out io.WriteCloser
+	log *slog.Logger
+	// The queue takes no more when it holds so many frames or bytes.
+	fullFrames, fullBytes int
 
-	writing sync.Mutex // held for one line; never together with mu
+	writing chan struct{} // holds one token while a line is written; never together with mu
+	over    chan struct{} // closed with the connection
 
 	mu          sync.Mutex
-	work        sync.Cond     // Read may have something to return
-	space       sync.Cond     // the queue has shrunk, or input is over
-	direct      list.List     // of jsonrpc.Message, which wait for nothing
-	control     lane          // initialize, ping, lists: overtakes calls
-	calls       lane          // tools/call
+	work        sync.Cond // Read may have something to return
+	space       sync.Cond // the queue has shrunk, or input is over
+	direct      list.List // of jsonrpc.Message, which wait for nothing
+	control     lane      // initialize, ping, lists: overtakes calls
+	calls       lane      // tools/call
 	byKey       map[string]*stdioCall
 	byID        map[int64]*stdioCall
 	lastID      int64
@@ -135,8 +135,7 @@ type stdioConn struct {
 	initialized bool
 	ended       bool // no more input is taken
 	closed      bool
-	err         error         // of in or out, the first
-	broken      chan struct{} // closed when out fails
+	err         error // of in or out, the first
 }
 
 var (
@@ -145,8 +144,10 @@ var (
 )
 
 func newStdioConn(in io.ReadCloser, out io.WriteCloser, o MCPOptions) *stdioConn {
-	c := &stdioConn{in: in, out: out, log: o.logger(), full: cmp.Or(max(0, o.MaxQueued), defaultQueued),
-		byKey: map[string]*stdioCall{}, byID: map[int64]*stdioCall{}, broken: make(chan struct{})}
+	c := &stdioConn{in: in, out: out, log: o.logger(),
+		fullFrames: cmp.Or(max(0, o.MaxQueued), defaultQueued), fullBytes: maxQueuedBytes,
+		byKey: map[string]*stdioCall{}, byID: map[int64]*stdioCall{},
+		writing: make(chan struct{}, 1), over: make(chan struct{})}
 	c.work.L, c.space.L = &c.mu, &c.mu
 	c.control.limit = maxControl
 	c.calls.limit = cmp.Or(max(0, o.MaxInFlight), defaultInFlight)
@@ -164,13 +165,13 @@ func (c *stdioConn) SessionID() string { return "" }
 func (c *stdioConn) readLines() {
 	r := bufio.NewReaderSize(c.in, readBufferLength)
 	for {
-		line, tooLong, err := readLine(r)
+		line, long, err := readLine(r)
 		switch {
 		case err != nil:
 			c.endInput(err)
 			return
-		case tooLong:
-			c.refuse(&frameFault{code: jsonrpc.CodeInvalidRequest, message: fmt.Sprintf("the line is longer than %d bytes", maxLine)})
+		case long != nil:
+			c.refuse(long.fault())
 		case len(bytes.TrimSpace(line)) == 0:
 		default:
 			f, fault := parseFrame(line)
@@ -186,7 +187,7 @@ func (c *stdioConn) readLines() {
 
 func (c *stdioConn) refuse(f *frameFault) {
 	c.log.Warn("message refused", "code", f.code, "reason", f.message)
-	_ = c.writeLine(appendFault(nil, f)) // a failure ends the session by itself
+	_ = c.writeLine(context.Background(), appendFault(nil, f)) // a failure ends the session by itself
 }
 
 // endInput lets the session finish what it has.
@@ -205,7 +206,7 @@ func (c *stdioConn) take(f *frame, size int) *frameFault {
 	switch {
 	case f.response != nil:
 		c.pass(f.response)
-	case f.method == "notifications/cancelled":
+	case f.id == nil && f.method == "notifications/cancelled":
 		c.cancel(f.params)
 	case f.id == nil && f.method == "notifications/initialized":
 		c.initializedOnce()
@@ -243,7 +244,7 @@ func (c *stdioConn) initializedOnce() {
 func (c *stdioConn) enqueue(f *frame, size int) *frameFault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for !c.ended && c.frames > 0 && (c.frames >= c.full || c.bytes+size > maxQueuedBytes) {
+	for !c.ended && c.frames > 0 && (c.frames >= c.fullFrames || c.bytes+size > c.fullBytes) {
 		c.space.Wait()
 	}
 	if c.ended {
@@ -257,7 +258,7 @@ func (c *stdioConn) enqueue(f *frame, size int) *frameFault {
 	if err != nil {
 		return &frameFault{id: f.id, code: jsonrpc.CodeInternalError, message: "internal error"}
 	}
-	call := &stdioCall{id: c.lastID, wireID: bytes.Clone(f.id), key: f.key, lane: &c.control, size: size,
+	call := &stdioCall{id: c.lastID, wireID: f.id, key: f.key, lane: &c.control, size: size,
 		request: &jsonrpc.Request{ID: id, Method: f.method, Params: f.params}}
 	if f.method == "tools/call" {
 		call.lane = &c.calls
@@ -353,14 +354,14 @@ func (c *stdioConn) start(l *lane) jsonrpc.Message {
 }
 
 // Write implements mcp.Connection. The answer to a cancelled call goes nowhere.
-func (c *stdioConn) Write(_ context.Context, m jsonrpc.Message) error {
+func (c *stdioConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	r, ok := m.(*jsonrpc.Response)
 	if !ok {
 		line, err := jsonrpc.EncodeMessage(m)
 		if err != nil {
 			return err
 		}
-		return c.writeLine(line)
+		return c.writeLine(ctx, line)
 	}
 	id, _ := r.ID.Raw().(int64)
 	c.mu.Lock()
@@ -376,9 +377,9 @@ func (c *stdioConn) Write(_ context.Context, m jsonrpc.Message) error {
 
 	var err error
 	if !cancelled {
-		err = c.writeLine(appendResponse(make([]byte, 0, len(r.Result)+len(call.wireID)+64), call.wireID, r))
+		err = c.writeLine(ctx, appendResponse(make([]byte, 0, len(r.Result)+len(call.wireID)+64), call.wireID, r))
 	}
-	// Only now may Read report the end: what it ends is answered.
+	// Only now is its place free: answers that nobody reads must not pile up.
 	c.mu.Lock()
 	call.lane.running--
 	c.work.Broadcast()
@@ -386,22 +387,24 @@ func (c *stdioConn) Write(_ context.Context, m jsonrpc.Message) error {
 	return err
 }
 
-// writeLine writes one message. The first failure ends the session.
-func (c *stdioConn) writeLine(line []byte) error {
-	c.writing.Lock()
+// writeLine writes one message. The first failure ends the session; a ctx that ends
+// while others write does not.
+func (c *stdioConn) writeLine(ctx context.Context, line []byte) error {
+	select {
+	case c.writing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.over:
+		return io.ErrClosedPipe
+	}
 	_, err := c.out.Write(append(line, '\n'))
-	c.writing.Unlock()
+	<-c.writing
 	if err == nil {
 		return nil
 	}
 	err = fmt.Errorf("writing to the client: %w", err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	select {
-	case <-c.broken:
-	default:
-		close(c.broken)
-	}
 	if !c.closed {
 		c.err = cmp.Or(c.err, err)
 	}
@@ -419,7 +422,11 @@ func (c *stdioConn) stop() {
 
 // end is stop, or Close, under mu.
 func (c *stdioConn) end(closed bool) {
-	c.ended, c.closed = true, c.closed || closed
+	c.ended = true
+	if closed && !c.closed {
+		c.closed = true
+		close(c.over)
+	}
 	for _, l := range []*lane{&c.control, &c.calls} {
 		for e := l.waiting.Front(); e != nil; e = l.waiting.Front() {
 			if call, ok := e.Value.(*stdioCall); ok {

@@ -66,20 +66,16 @@ func (p *process) asOwner(ctx context.Context, profile gateway.Profile, stdin *b
 	if keysErr == nil && !keys.Admin.IsZero() {
 		principal = gateway.Principal{Name: "admin", Admin: true}
 	}
-	return p.wire(plan{profile: profile, principal: principal, stdin: stdin, open: p.opener(keys, keysErr)})
+	return p.wire(plan{profile: profile, principal: principal, stdin: stdin, open: p.opener(keys, keysErr, false)})
 }
 
 // asAgent wires for a verb that is an agent whatever keys are set.
 func (p *process) asAgent(ctx context.Context, profile gateway.Profile) (*house, error) {
 	keys, keysErr := vault.KeysFromEnv(ctx, p.getenv)
-	if !keys.Agent.IsZero() {
-		keys.Admin.Wipe()
-		keys.Admin = mail.Secret{}
-	}
-	return p.wire(plan{profile: profile, principal: gateway.Principal{Name: "agent"}, open: p.opener(keys, keysErr)})
+	return p.wire(plan{profile: profile, principal: gateway.Principal{Name: "agent"}, open: p.opener(keys, keysErr, true)})
 }
 
-func (p *process) opener(keys vault.Keys, keysErr error) func(context.Context) (*vault.Vault, error) {
+func (p *process) opener(keys vault.Keys, keysErr error, asAgent bool) func(context.Context) (*vault.Vault, error) {
 	return func(ctx context.Context) (*vault.Vault, error) {
 		if keysErr != nil {
 			return nil, keysErr
@@ -88,7 +84,7 @@ func (p *process) opener(keys vault.Keys, keysErr error) func(context.Context) (
 		if err != nil {
 			return nil, err
 		}
-		return vault.Open(ctx, path, keys, &vault.Options{PolicyPin: p.getenv("POSTERN_POLICY_PIN")})
+		return vault.Open(ctx, path, keys, &vault.Options{PolicyPin: p.getenv("POSTERN_POLICY_PIN"), AsAgent: asAgent})
 	}
 }
 

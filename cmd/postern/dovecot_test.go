@@ -1,0 +1,285 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/servertest"
+)
+
+// realMessages are 100 messages that other people's programs wrote.
+func realMessages(t testing.TB) [][]byte {
+	t.Helper()
+	var messages [][]byte
+	err := filepath.WalkDir(filepath.Join("..", "..", "mail", "testdata", "real-emails"), func(p string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || filepath.Ext(p) != ".eml" {
+			return err
+		}
+		b, err := os.ReadFile(p)
+		messages = append(messages, b)
+		return err
+	})
+	if err != nil || len(messages) != 100 {
+		t.Fatalf("%d messages, %v", len(messages), err)
+	}
+	return messages
+}
+
+// schemaOf is the compiled outputSchema of a command, as the server gives it out.
+func schemaOf(t testing.TB, h *house, command string) *jsonschema.Schema {
+	t.Helper()
+	var pair struct {
+		Output any `json:"outputSchema"`
+	}
+	a := h.do(t, "schema "+command, nil)
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.Data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair.Output = doc.(map[string]any)["outputSchema"]
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.AssertFormat()
+	if err := c.AddResource("schema.json", pair.Output); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func validate(t testing.TB, s *jsonschema.Schema, line string, a answer) {
+	t.Helper()
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.Data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Validate(v); err != nil {
+		t.Errorf("%s: the answer does not fit the outputSchema: %v\n%s", line, err, a.Data)
+	}
+}
+
+type listData struct {
+	Status   string `json:"status"`
+	Issues   []any  `json:"issues"`
+	Messages []struct {
+		ID      string `json:"message_id"`
+		Subject string `json:"subject"`
+	} `json:"messages"`
+	HasMore    bool `json:"has_more"`
+	NextAction *struct {
+		Arguments struct {
+			Command string `json:"command"`
+		} `json:"arguments"`
+	} `json:"next_action"`
+}
+
+// TestRealMailOnDovecot reads 100 real messages from a real server through the
+// whole house: each is listed once, each is got, every answer fits its schema, and
+// on the server nothing changes.
+func TestRealMailOnDovecot(t *testing.T) {
+	s := servertest.Dovecot(t, servertest.Config{})
+	messages := realMessages(t)
+	s.Deliver(t, "ann", "INBOX", messages...)
+	v := newVault(t)
+	v.add(t, dovecotAccount(s, "ann"), servertest.Password)
+	h := newHouse(t, v)
+
+	// The first session moves messages from new to cur, before anything of ours
+	// could be blamed for it.
+	h.do(t, "mail folders --counts", nil)
+	before := s.Files(t, "ann")
+	if len(before) != len(messages) {
+		t.Fatalf("%d messages on the server", len(before))
+	}
+
+	listSchema, getSchema := schemaOf(t, h, "mail list"), schemaOf(t, h, "mail get")
+	var ids []string
+	line := "mail list --limit 30 --full"
+	for range 10 {
+		var page listData
+		a := h.do(t, line, &page)
+		validate(t, listSchema, line, a)
+		if page.Status != "ok" || len(page.Issues) != 0 {
+			t.Errorf("%s: %s %v", line, page.Status, page.Issues)
+		}
+		for _, m := range page.Messages {
+			ids = append(ids, m.ID)
+		}
+		if !page.HasMore {
+			break
+		}
+		line = page.NextAction.Arguments.Command
+	}
+	if n := len(ids); n != len(messages) {
+		t.Fatalf("%d messages listed, want %d", n, len(messages))
+	}
+	if unique := slices.Compact(slices.Sorted(slices.Values(ids))); len(unique) != len(ids) {
+		t.Fatal("a message is listed twice")
+	}
+	for _, id := range ids {
+		for _, options := range []string{"", " --headers all --body-chars 20000", " --headers none --fields message.body_text"} {
+			line := "mail get '" + id + "'" + options
+			a := h.do(t, line, nil)
+			if !a.Success {
+				t.Errorf("%s: %s", line, a.raw)
+				continue
+			}
+			if options != " --headers none --fields message.body_text" {
+				validate(t, getSchema, line, a)
+			}
+		}
+	}
+	if after := s.Files(t, "ann"); !slices.Equal(before, after) {
+		t.Error("reading changed something on the server")
+	}
+	var report struct {
+		OK      bool `json:"ok"`
+		Entries int  `json:"entries"`
+	}
+	h.do(t, "audit verify", &report)
+	if !report.OK || report.Entries < 300 {
+		t.Errorf("audit: %+v", report)
+	}
+}
+
+// TestNextActionsRun follows the next_action of every command that gives one.
+func TestNextActionsRun(t *testing.T) {
+	s := servertest.Dovecot(t, servertest.Config{})
+	s.Deliver(t, "ann", "INBOX", realMessages(t)[:12]...)
+	s.Deliver(t, "ann", "Été, 'x' \"y\"", realMessages(t)[:3]...)
+	v := newVault(t)
+	v.add(t, dovecotAccount(s, "ann"), servertest.Password)
+	h := newHouse(t, v)
+	followed := 0
+	for _, line := range []string{"mail accounts", "mail verify", "mail list --limit 5 --unread --since 1990-01-01 --until 2030-01-01 --full", "mail list --limit 5 --oldest-first",
+		`mail list --limit 2 --folder "Été, 'x' \"y\""`, "mail list"} {
+		for range 8 {
+			var data listData
+			h.do(t, line, &data)
+			if data.NextAction == nil {
+				break
+			}
+			line = data.NextAction.Arguments.Command
+			followed++
+		}
+	}
+	if followed < 12 {
+		t.Errorf("only %d next actions", followed)
+	}
+}
+
+// TestServerFaults has the server's side wrong in each way a person will meet, and
+// wants one envelope that says so, without the password and without a trace.
+func TestServerFaults(t *testing.T) {
+	good := servertest.Dovecot(t, servertest.Config{})
+	expired := servertest.Dovecot(t, servertest.Config{Leaf: servertest.LeafOptions{NotAfter: time.Now().Add(-time.Hour), NotBefore: time.Now().Add(-2 * time.Hour)}})
+	elsewhere := servertest.Dovecot(t, servertest.Config{Leaf: servertest.LeafOptions{Hosts: []string{"other.example.org"}}})
+	dead := dovecotAccount(good, "ann")
+	dead.IMAP.Port = closedPort(t)
+	ca, err := servertest.NewCA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknownCA := dovecotAccount(good, "ann")
+	unknownCA.CAPEM = ca.PEM()
+	for name, c := range map[string]struct {
+		account  mail.Account
+		password string
+		code     string
+		exit     int
+	}{
+		"dead server":    {dead, servertest.Password, "CONNECTION_FAILED", 8},
+		"wrong password": {dovecotAccount(good, "ann"), "wrong-canary-password", "AUTH_FAILED", 4},
+		"expired":        {dovecotAccount(expired, "ann"), servertest.Password, "CONNECTION_FAILED", 8},
+		"other host":     {dovecotAccount(elsewhere, "ann"), servertest.Password, "CONNECTION_FAILED", 8},
+		"unknown CA":     {unknownCA, servertest.Password, "CONNECTION_FAILED", 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newVault(t)
+			v.add(t, c.account, c.password)
+			h := newHouse(t, v)
+			for _, line := range []string{"mail list", "mail folders", "mail get --folder INBOX --uid 1"} {
+				a := h.gateway.Do(t.Context(), h.principal, line)
+				text := string(a.JSON)
+				if string(a.Code) != c.code || a.ExitStatus() != c.exit || !strings.Contains(text, `"hint":"`) {
+					t.Errorf("%s: %s", line, text)
+				}
+				if strings.Contains(text, c.password) || strings.Contains(text, "goroutine") {
+					t.Errorf("%s: shows what it must not: %s", line, text)
+				}
+			}
+			var verified struct {
+				OK bool `json:"ok"`
+			}
+			var doctor struct {
+				Status string `json:"status"`
+				Checks []struct {
+					OK   bool   `json:"ok"`
+					Code string `json:"code"`
+				} `json:"checks"`
+			}
+			h.do(t, "mail verify", &verified)
+			h.do(t, "doctor", &doctor)
+			if verified.OK || doctor.Status == "ok" || doctor.Checks[1].OK || doctor.Checks[1].Code != c.code {
+				t.Errorf("verify %+v, doctor %+v", verified, doctor)
+			}
+		})
+	}
+}
+
+// TestInboundPolicyHoldsThroughTheHouse hides a message and asks for it in every
+// way there is.
+func TestInboundPolicyHoldsThroughTheHouse(t *testing.T) {
+	s := servertest.Dovecot(t, servertest.Config{})
+	message := func(from, subject string) []byte {
+		return fmt.Appendf(nil, "From: %s\r\nTo: ann@example.org\r\nSubject: %s\r\nDate: Mon, 02 Feb 2026 10:00:00 +0000\r\n\r\nBody\r\n", from, subject)
+	}
+	s.Deliver(t, "ann", "INBOX", message("boss@corp.example", "seen"), message("boss@corp.example.evil.example", "hidden"), message("Boss <boss@corp.example> <x@evil.example>", "hidden"))
+	v := newVault(t)
+	account := dovecotAccount(s, "ann")
+	account.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"@corp.example"}}
+	v.add(t, account, servertest.Password)
+	h := newHouse(t, v)
+	var page listData
+	h.do(t, "mail list", &page)
+	if len(page.Messages) != 1 || page.Messages[0].Subject != "seen" || page.HasMore {
+		t.Errorf("listed: %+v", page)
+	}
+	var folders struct {
+		Folders []struct {
+			Name     string `json:"name"`
+			Messages int    `json:"messages"`
+		} `json:"folders"`
+	}
+	h.do(t, "mail folders --counts --pattern INBOX", &folders)
+	if len(folders.Folders) != 1 || folders.Folders[0].Messages != 1 {
+		t.Errorf("counted: %+v", folders)
+	}
+	hidden, missing := h.do(t, "mail get --folder INBOX --uid 2", nil), h.do(t, "mail get --folder INBOX --uid 999", nil)
+	if hidden.Success || hidden.Error != missing.Error {
+		t.Errorf("a hidden message is told from a missing one:\n%s\n%s", hidden.raw, missing.raw)
+	}
+	var log struct {
+		Entries []struct {
+			Result string `json:"result"`
+			Reason string `json:"reason"`
+		} `json:"entries"`
+	}
+	h.do(t, "audit list --limit 2", &log)
+	if log.Entries[1].Result != "blocked" || log.Entries[1].Reason != "filtered" || log.Entries[0].Result != "allowed" {
+		t.Errorf("audited: %+v", log)
+	}
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/vault"
+)
+
+// testVault is a vault with both of its keys.
+type testVault struct {
+	path string
+	keys vault.Keys
+	text [2]string // admin and agent, as the environment has them
+}
+
+func newVault(t testing.TB) testVault {
+	t.Helper()
+	v := testVault{path: filepath.Join(t.TempDir(), "postern.db")}
+	for i, k := range []*mail.Secret{&v.keys.Admin, &v.keys.Agent} {
+		key, err := vault.NewKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.text[i] = key
+		*k = mail.NewSecret([]byte(key))
+	}
+	if _, err := vault.Init(t.Context(), v.path, v.keys); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func (v testVault) open(ctx context.Context) (*vault.Vault, error) {
+	return vault.Open(ctx, v.path, v.keys, nil)
+}
+
+func (v testVault) add(t testing.TB, a mail.Account, password string) {
+	t.Helper()
+	opened, err := v.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := opened.AddAccount(t.Context(), a, mail.NewSecret([]byte(password))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// environment is what a process needs to act with the vault's keys.
+func (v testVault) environment(admin bool) []string {
+	env := []string{"POSTERN_DB=" + v.path, "POSTERN_KEY=" + v.text[1]}
+	if admin {
+		env = append(env, "POSTERN_ADMIN_KEY="+v.text[0])
+	}
+	return env
+}
+
+func newProcess(t testing.TB) *process {
+	t.Helper()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = null.Close() })
+	return &process{getenv: func(string) string { return "" }, stdin: null, stdout: io.Discard, stderr: io.Discard, log: slog.New(slog.DiscardHandler)}
+}
+
+// newHouse wires a whole house around the vault, as the administrator.
+func newHouse(t testing.TB, v testVault) *house {
+	t.Helper()
+	h, err := newProcess(t).wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true}, open: v.open})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.close)
+	return h
+}
+
+// dovecotAccount is an account on the server for a user.
+func dovecotAccount(s *servertest.DovecotServer, user string) mail.Account {
+	return mail.Account{Name: "work", Email: user + "@example.org", Protocol: mail.IMAP, Username: user, Auth: mail.AuthPassword, Mode: mail.ReadOnly,
+		IMAP: mail.Endpoint{Host: s.Host, Port: s.IMAPSPort, Security: mail.TLS}, CAPEM: s.CAPEM, AllowOut: mail.AllowList{Enabled: true}}
+}
+
+type answer struct {
+	Success bool            `json:"success"`
+	Data    json.RawMessage `json:"data"`
+	Error   struct {
+		Code    discovery.Code `json:"code"`
+		Message string         `json:"message"`
+		Hint    string         `json:"hint"`
+	} `json:"error"`
+	raw []byte
+}
+
+// do runs a command; data, unless nil, takes what a success carries.
+func (h *house) do(t testing.TB, line string, data any) answer {
+	t.Helper()
+	a := answer{raw: h.gateway.Do(t.Context(), h.principal, line).JSON}
+	if err := json.Unmarshal(a.raw, &a); err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	if data != nil {
+		if !a.Success {
+			t.Fatalf("%s: %s", line, a.raw)
+		}
+		if err := json.NewDecoder(bytes.NewReader(a.Data)).Decode(data); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+	}
+	return a
+}

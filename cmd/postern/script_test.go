@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// actAsPostern is the variable that turns the test binary into the program, for
+// tests that start it themselves.
+const actAsPostern = "POSTERN_TEST_ACT_AS_POSTERN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(actAsPostern) != "" {
+		main()
+	}
+	testscript.Main(m, map[string]func(){"postern": main})
+}
+
+// TestScripts runs the program as a process, one behaviour per file.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("POSTERN_DB", e.WorkDir+"/vault/postern.db")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"truncate": truncate,
+			"lines":    lines,
+		},
+		RequireExplicitExec: true,
+	})
+}
+
+// truncate FILE SIZE cuts a file short.
+func truncate(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: truncate FILE SIZE")
+	}
+	size, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	ts.Check(os.Truncate(ts.MkAbs(args[0]), size))
+}
+
+// lines FILE N holds when the file has exactly N lines.
+func lines(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: lines FILE N")
+	}
+	data, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	if n := bytes.Count(data, []byte("\n")); strconv.Itoa(n) != args[1] {
+		ts.Fatalf("%s has %d lines, not %s", args[0], n, args[1])
+	}
+}

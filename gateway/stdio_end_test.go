@@ -1,0 +1,235 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestEndOfInputWaitsForEveryAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		s := startInitialized(t, g.call, MCPOptions{MaxInFlight: 2})
+		for id := range 10 {
+			s.send(callLine(id+1, fmt.Sprint("call ", id)))
+		}
+		_ = s.in.Close()
+		if got := s.take(); len(got) != 0 {
+			t.Fatalf("answered before the calls ended: %q", got)
+		}
+		if n := g.started.Load(); n != 2 {
+			t.Errorf("%d calls at work, want 2", n)
+		}
+		close(g.open)
+		if got := s.take(); len(got) != 10 {
+			t.Errorf("%d answers, want 10", len(got))
+		}
+		if g.ended.Load() != 0 {
+			t.Error("the end of input cancelled calls")
+		}
+		if err := s.finish(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+type nopWriteCloser struct{ io.Writer }
+
+func (nopWriteCloser) Close() error { return nil }
+
+func TestAScriptOnStandardInputGetsAllItsAnswers(t *testing.T) {
+	script := strings.Join([]string{initializeLine, initializedLine, callLine(1, "one"), callLine(2, "two"),
+		`{"jsonrpc":"2.0","id":3,"method":"tools/list"}`}, "\n") // no newline at the end
+	var out bytes.Buffer
+	err := ServeStdio(t.Context(), NewMCPServer(echo, MCPOptions{}), io.NopCloser(strings.NewReader(script)), nopWriteCloser{&out}, MCPOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := map[string]bool{}
+	for line := range strings.Lines(out.String()) {
+		answered[summary(t, line)] = true
+	}
+	for _, want := range []string{"0|result", "1|result", "2|result", "3|result"} {
+		if !answered[want] {
+			t.Errorf("no answer %s in %s", want, out.String())
+		}
+	}
+}
+
+func TestStoppingLetsCallsFinishWithinTheirGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		s := startInitialized(t, g.call, MCPOptions{MaxInFlight: 1})
+		s.send(callLine(1, "at work"), callLine(2, "waits"))
+		synctest.Wait()
+		s.stop()
+		synctest.Wait()
+		close(g.open)
+		if got := s.one(); !strings.Contains(got, "at work") {
+			t.Errorf("got %s", got)
+		}
+		if err := <-s.result; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		if g.ran["waits"] || g.ended.Load() != 0 {
+			t.Error("a waiting call ran, or the one at work was cancelled")
+		}
+	})
+}
+
+func TestStoppingCancelsCallsAfterTheirGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		s := startInitialized(t, g.call, MCPOptions{})
+		s.send(callLine(1, "x"))
+		synctest.Wait()
+		start := time.Now()
+		s.stop()
+		err := <-s.result
+		if took := time.Since(start); took != defaultGrace || g.ended.Load() != 1 {
+			t.Errorf("returned after %v with %d calls cancelled", took, g.ended.Load())
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestStoppingDoesNotWaitForACallThatIgnoresItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s := startInitialized(t, func(context.Context, MCPCall) MCPResult { <-release; return MCPResult{} }, MCPOptions{})
+		s.send(callLine(1, "x"))
+		synctest.Wait()
+		s.stop()
+		if err := <-s.result; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		close(release)
+	})
+}
+
+// brokenPipe fails every write after the first so many, as a client that went away
+// makes them fail.
+type brokenPipe struct{ left atomic.Int32 }
+
+func (b *brokenPipe) Write(p []byte) (int, error) {
+	if b.left.Add(-1) < 0 {
+		return 0, syscall.EPIPE
+	}
+	return len(p), nil
+}
+
+func (*brokenPipe) Close() error { return nil }
+
+func TestABrokenOutputEndsTheSession(t *testing.T) {
+	for name, stubborn := range map[string]bool{"calls that stop": false, "a call that ignores its context": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, release := newGate(), make(chan struct{})
+				call := func(ctx context.Context, c MCPCall) MCPResult {
+					switch {
+					case c.Command == "quick":
+						return MCPResult{}
+					case stubborn:
+						<-release
+					}
+					return g.call(ctx, c)
+				}
+				out := &brokenPipe{}
+				out.left.Store(1)
+				inR, inW := io.Pipe()
+				result := make(chan error, 1)
+				go func() {
+					result <- ServeStdio(t.Context(), NewMCPServer(call, MCPOptions{}), inR, out, MCPOptions{})
+				}()
+				_, _ = io.WriteString(inW, initializeLine+"\n"+callLine(1, "slow")+"\n")
+				synctest.Wait()
+				_, _ = io.WriteString(inW, callLine(2, "quick")+"\n")
+				if err := <-result; !errors.Is(err, syscall.EPIPE) {
+					t.Errorf("got %v, want EPIPE", err)
+				}
+				close(release)
+				synctest.Wait()
+				if g.ended.Load() != 1 {
+					t.Error("the call at work was not cancelled")
+				}
+			})
+		})
+	}
+}
+
+func TestAnOutputThatNobodyReadsDoesNotKeepTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		inR, inW := io.Pipe()
+		_, outW := io.Pipe()
+		result := make(chan error, 1)
+		go func() { result <- ServeStdio(ctx, NewMCPServer(echo, MCPOptions{}), inR, outW, MCPOptions{}) }()
+		_, _ = io.WriteString(inW, initializeLine+"\n")
+		synctest.Wait()
+		stop()
+		if err := <-result; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestABrokenInputIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("cable pulled")
+		s := startInitialized(t, echo, MCPOptions{})
+		_ = s.in.CloseWithError(broken)
+		if err := <-s.result; !errors.Is(err, broken) {
+			t.Errorf("got %v", err)
+		}
+		s.stop()
+	})
+}
+
+func TestAPanicIsAnAnswerAndTheSessionLives(t *testing.T) {
+	for name, c := range map[string]struct {
+		result func(any) MCPResult
+		want   string
+	}{
+		"with a result":     {func(any) MCPResult { return MCPResult{Text: "it broke", IsError: true} }, `"isError":true`},
+		"without":           {nil, "-32603"},
+		"in the result too": {func(any) MCPResult { panic("again") }, "-32603"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				s := startInitialized(t, func(_ context.Context, c MCPCall) MCPResult {
+					if strings.HasPrefix(c.Command, "boom") {
+						panic("holding " + c.Command)
+					}
+					return MCPResult{Text: c.Command}
+				}, MCPOptions{PanicResult: c.result, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				s.send(callLine(1, "boom hunter2"))
+				got := s.one()
+				if !strings.Contains(got, c.want) || strings.Contains(got, "hunter2") || strings.Contains(got, ".go:") {
+					t.Errorf("got %s", got)
+				}
+				s.send(callLine(2, "alive"))
+				if got := s.one(); !strings.Contains(got, "alive") {
+					t.Errorf("got %s", got)
+				}
+				if err := s.finish(); err != nil {
+					t.Error(err)
+				}
+				if l := log.String(); !strings.Contains(l, "TestAPanicIsAnAnswer") || strings.Contains(l, "hunter2") {
+					t.Errorf("log: %s", l)
+				}
+			})
+		})
+	}
+}

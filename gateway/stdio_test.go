@@ -1,0 +1,347 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+const (
+	initializeLine  = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
+	initializedLine = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+)
+
+func callLine(id any, command string) string {
+	line, err := marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": "tools/call",
+		"params": map[string]any{"name": "cli", "arguments": map[string]any{"command": command}}})
+	if err != nil {
+		panic(err)
+	}
+	return string(line)
+}
+
+func cancelLine(id any) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%v,"reason":"enough"}}`, id)
+}
+
+// A session is ServeStdio between two pipes inside a synctest bubble. Its output is
+// collected; every test ends with the session's goroutines gone, or the bubble
+// reports a deadlock.
+type session struct {
+	t      *testing.T
+	in     *io.PipeWriter
+	stop   context.CancelFunc
+	result chan error
+
+	mu    sync.Mutex
+	lines []string
+}
+
+func startSession(t *testing.T, call CallFunc, o MCPOptions) *session {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	s := &session{t: t, in: inW, stop: cancel, result: make(chan error, 1)}
+	go func() { s.result <- ServeStdio(ctx, NewMCPServer(call, o), inR, outW, o) }()
+	go func() {
+		for r := bufio.NewReader(outR); ; {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.lines = append(s.lines, strings.TrimSuffix(line, "\n"))
+			s.mu.Unlock()
+		}
+	}()
+	return s
+}
+
+func startInitialized(t *testing.T, call CallFunc, o MCPOptions) *session {
+	t.Helper()
+	s := startSession(t, call, o)
+	s.send(initializeLine, initializedLine)
+	if got := s.take(); len(got) != 1 || !strings.Contains(got[0], `"protocolVersion":"2025-06-18"`) {
+		t.Fatalf("initialize: %q", got)
+	}
+	return s
+}
+
+// send writes lines and returns when they have been read.
+func (s *session) send(lines ...string) {
+	for _, l := range lines {
+		_, _ = io.WriteString(s.in, l+"\n")
+	}
+}
+
+// take returns what was written since the last take, once nothing moves any more.
+func (s *session) take() []string {
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lines := s.lines
+	s.lines = nil
+	return lines
+}
+
+// one is take for exactly one line.
+func (s *session) one() string {
+	s.t.Helper()
+	lines := s.take()
+	if len(lines) != 1 {
+		s.t.Fatalf("got %d lines, want 1: %.300q", len(lines), lines)
+	}
+	return lines[0]
+}
+
+// finish ends the input and returns what ServeStdio returned.
+func (s *session) finish() error {
+	_ = s.in.Close()
+	err := <-s.result
+	s.stop()
+	return err
+}
+
+func echo(_ context.Context, c MCPCall) MCPResult { return MCPResult{Text: c.Command} }
+
+// gate is a CallFunc whose calls wait until they are let go or cancelled.
+type gate struct {
+	open    chan struct{}
+	started atomic.Int32
+	ended   atomic.Int32 // by cancellation
+	mu      sync.Mutex
+	ran     map[string]bool
+}
+
+func newGate() *gate { return &gate{open: make(chan struct{}), ran: map[string]bool{}} }
+
+func (g *gate) call(ctx context.Context, c MCPCall) MCPResult {
+	g.started.Add(1)
+	g.mu.Lock()
+	g.ran[c.Command] = true
+	g.mu.Unlock()
+	select {
+	case <-g.open:
+	case <-ctx.Done():
+		g.ended.Add(1)
+	}
+	return MCPResult{Text: c.Command}
+}
+
+func TestMalformedLinesAreAnsweredAndTheSessionGoesOn(t *testing.T) {
+	for name, c := range map[string]struct{ line, want string }{
+		"not JSON":           {`{"jsonrpc":`, `null|-32700`},
+		"words":              {"hello", `null|-32700`},
+		"two messages":       {`{"jsonrpc":"2.0","id":1,"method":"ping"}{}`, `null|-32700`},
+		"invalid UTF-8":      {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\xff\"}", `null|-32700`},
+		"NUL":                {"{\"jsonrpc\":\"2.0\",\"id\":1,\x00\"method\":\"ping\"}", `null|-32700`},
+		"NUL in a string":    {"{\"jsonrpc\":\"2.0\",\"id\":\"a\x00\",\"method\":\"ping\"}", `null|-32700`},
+		"byte order mark":    {"\ufeff" + `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `null|-32700`},
+		"batch":              {`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, `null|-32600`},
+		"empty batch":        {` []`, `null|-32600`},
+		"string":             {`"ping"`, `null|-32600`},
+		"null":               {`null`, `null|-32600`},
+		"empty object":       {`{}`, `null|-32600`},
+		"no version":         {`{"id":7,"method":"ping"}`, `7|-32600`},
+		"wrong version":      {`{"jsonrpc":"1.0","id":"x","method":"ping"}`, `"x"|-32600`},
+		"version in capital": {`{"JSONRPC":"2.0","id":7,"method":"ping"}`, `7|-32600`},
+		"no method":          {`{"jsonrpc":"2.0","id":7}`, `7|-32600`},
+		"method in capital":  {`{"jsonrpc":"2.0","id":7,"Method":"ping"}`, `7|-32600`},
+		"number as method":   {`{"jsonrpc":"2.0","id":7,"method":5}`, `7|-32600`},
+		"null id":            {`{"jsonrpc":"2.0","id":null,"method":"ping"}`, `null|-32600`},
+		"boolean id":         {`{"jsonrpc":"2.0","id":true,"method":"ping"}`, `null|-32600`},
+		"object id":          {`{"jsonrpc":"2.0","id":{},"method":"ping"}`, `null|-32600`},
+		"array params":       {`{"jsonrpc":"2.0","id":7,"method":"ping","params":[1]}`, `7|-32602`},
+		"too long":           {`{"jsonrpc":"2.0","id":7,"method":"` + strings.Repeat("x", maxLine) + `"}`, `7|-32600`},
+		"too long, id last":  {`{"method":"x","params":{"id":1,"a":["` + strings.Repeat(`\",\"id\":2}`, maxLine/8) + `",{"id":3}]},"jsonrpc":"2.0", "id" : "a,\"}" }`, `"a,\"}"|-32600`},
+		"too long, no id":    {`{"method":"` + strings.Repeat("x", maxLine) + `","params":{"id":1}}`, `null|-32600`},
+		"too long, huge id":  {`{"id":"` + strings.Repeat("x", maxLine) + `","method":"ping"}`, `null|-32600`},
+		"too long, bad id":   {`{"id":1x,"method":"` + strings.Repeat("x", maxLine) + `"}`, `null|-32600`},
+		"too long, cut off":  {`{"id":7,"method":"` + strings.Repeat("x", maxLine), `null|-32600`},
+		"too long, no JSON":  {strings.Repeat("x]}", maxLine), `null|-32600`},
+		"too long, batch":    {`[{"id":7},"` + strings.Repeat("x", maxLine) + `"]`, `null|-32600`},
+		"deeply nested":      {strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000), `null|-32700`},
+		"deep params":        {`{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"a":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}}`, `7|-32602`},
+		"numeric tool name":  {`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":5}}`, `7|-32602`},
+		"no params":          {`{"jsonrpc":"2.0","id":7,"method":"tools/call"}`, `7|-32600`},
+		"second initialize":  {strings.Replace(initializeLine, `"id":0`, `"id":7`, 1), `7|-32600`},
+		"notification by id": {`{"jsonrpc":"2.0","id":7,"method":"notifications/cancelled","params":{"requestId":1}}`, `7|-32601`},
+
+		"blank":                {"", ""},
+		"blanks":               {" \t \r", ""},
+		"unknown notification": {`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`, ""},
+		"response to nothing":  {`{"jsonrpc":"2.0","id":99,"result":{}}`, ""},
+		"cancel of nothing":    {cancelLine(99), ""},
+		"cancel of null":       {cancelLine("null"), ""},
+		"cancel without any":   {`{"jsonrpc":"2.0","method":"notifications/cancelled"}`, ""},
+		"second initialized":   {initializedLine, ""},
+		"CRLF":                 {`{"jsonrpc":"2.0","id":7,"method":"ping"}` + "\r", `7|result`},
+		"space around":         {" \t{ \"jsonrpc\" : \"2.0\" , \"id\" : 7 , \"method\" : \"ping\" } ", `7|result`},
+		"null params":          {`{"jsonrpc":"2.0","id":7,"method":"ping","params":null}`, `7|result`},
+		"longest line":         {padded(maxLine), `7|result`},
+		"a byte too long":      {padded(maxLine + 1), `7|-32600`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := startInitialized(t, echo, MCPOptions{})
+				s.send(c.line)
+				got := s.take()
+				if c.want == "" {
+					if len(got) != 0 {
+						t.Errorf("answered with %.300q", got)
+					}
+				} else if len(got) != 1 || summary(t, got[0]) != c.want {
+					t.Errorf("got %.300q, want %s", got, c.want)
+				}
+				s.send(callLine(8, "still here"))
+				if got := s.one(); !strings.Contains(got, `"id":8`) || !strings.Contains(got, "still here") {
+					t.Errorf("the session did not go on: %.300q", got)
+				}
+				if err := s.finish(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// padded is a ping of so many bytes.
+func padded(length int) string {
+	const head, tail = `{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":"`, `"}}`
+	return head + strings.Repeat("x", length-len(head)-len(tail)) + tail
+}
+
+// summary is id|code or id|result of an answer.
+func summary(t *testing.T, line string) string {
+	t.Helper()
+	var m struct {
+		Version string `json:"jsonrpc"`
+		ID      json.RawMessage
+		Result  json.RawMessage
+		Error   *struct {
+			Code    int
+			Message string
+		}
+	}
+	if err := json.Unmarshal([]byte(line), &m); err != nil || m.Version != "2.0" || (m.Error == nil) == (m.Result == nil) {
+		t.Fatalf("not an answer: %v: %.300q", err, line)
+	}
+	if m.Error == nil {
+		return string(m.ID) + "|result"
+	}
+	if m.Error.Message == "" || len(m.Error.Message) > 1000 {
+		t.Errorf("message of %d bytes", len(m.Error.Message))
+	}
+	return fmt.Sprintf("%s|%d", m.ID, m.Error.Code)
+}
+
+func TestIdsComeBackAsTheyWere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startInitialized(t, echo, MCPOptions{})
+		for _, id := range []string{`1`, `-1`, `9223372036854775807`, `9007199254740993`, `123456789012345678901234567890`, `1.5`, `1e3`,
+			`""`, `"a"`, `"\u0061\u003c"`, `"日本"`, `"1"`} {
+			s.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`)
+			if got, want := s.one(), `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`; got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+		if err := s.finish(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAnIdInUseIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		s := startInitialized(t, g.call, MCPOptions{})
+		s.send(callLine(1, "first"), strings.Replace(callLine(1, "second"), `"id":1`, `"id":1.0`, 1))
+		if got := s.one(); summary(t, got) != "null|-32600" {
+			t.Errorf("got %s", got)
+		}
+		close(g.open)
+		if got := s.one(); !strings.Contains(got, "first") {
+			t.Errorf("got %s", got)
+		}
+		s.send(callLine(1, "again"))
+		if got := s.one(); !strings.Contains(got, "again") {
+			t.Errorf("an id that was answered is not free: %s", got)
+		}
+		if err := s.finish(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestACancelledCallEndsAtOnceAndIsNotAnswered(t *testing.T) {
+	for name, ids := range map[string][2]string{"number": {"1", "1"}, "string": {`"a"`, `"\u0061"`}, "big": {"9007199254740993", "9007199254740993"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGate()
+				s := startInitialized(t, g.call, MCPOptions{})
+				s.send(callLine(json.RawMessage(ids[0]), "doomed"))
+				synctest.Wait()
+				s.send(cancelLine(ids[1]), cancelLine(ids[1]))
+				if got := s.take(); len(got) != 0 {
+					t.Errorf("answered: %q", got)
+				}
+				if g.ended.Load() != 1 {
+					t.Error("its context was not cancelled")
+				}
+				s.send(callLine(2, "next"))
+				close(g.open)
+				if got := s.one(); !strings.Contains(got, "next") {
+					t.Errorf("got %s", got)
+				}
+				if err := s.finish(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestACancelledCallThatWaitedNeverRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		s := startInitialized(t, g.call, MCPOptions{MaxInFlight: 1})
+		s.send(callLine(1, "first"), callLine(2, "second"), callLine(3, "third"))
+		synctest.Wait()
+		s.send(cancelLine(2), cancelLine(1))
+		synctest.Wait()
+		if g.ended.Load() != 1 || g.started.Load() != 2 {
+			t.Errorf("%d started, %d cancelled; want 2 and 1", g.started.Load(), g.ended.Load())
+		}
+		close(g.open)
+		if got := s.one(); !strings.Contains(got, "third") {
+			t.Errorf("got %s", got)
+		}
+		if g.ran["second"] {
+			t.Error("a call that was cancelled while it waited ran")
+		}
+		if err := s.finish(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestInitializeCannotBeCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startSession(t, echo, MCPOptions{})
+		s.send(initializeLine+"\n"+cancelLine(0), initializedLine)
+		if got := s.one(); summary(t, got) != "0|result" {
+			t.Errorf("got %s", got)
+		}
+		if err := s.finish(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,140 @@
+package demo
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"mime/quotedprintable"
+	"strings"
+	"text/template"
+	"time"
+
+	"golang.org/x/text/encoding/htmlindex"
+)
+
+// templateFuncs are what the files of the sample mailbox can say. The files hold
+// readable UTF-8; what travels encoded is encoded here.
+//
+//	date            the message's own date, for its Date header
+//	dateOf FILE     another message's date, in the same form
+//	day N LAYOUT    the day N days from now, in Go's layout
+//	on N CLOCK      that day at that time, as iCalendar writes it, in UTC
+//	word CHARSET S  S as encoded words of a header (RFC 2047)
+//	b64 CHARSET S   S in that charset, in base64
+//	qp CHARSET S    S in that charset, quoted-printable
+//	file NAME       a file below mailbox/files, in base64
+//	log BYTES       a log file of about that size, in base64
+func templateFuncs(now time.Time, self string, times map[string]time.Time) template.FuncMap {
+	dateOf := func(file string) (string, error) {
+		at, ok := times[file]
+		if !ok {
+			return "", fmt.Errorf("no sample %q", file)
+		}
+		return at.Format(time.RFC1123Z), nil
+	}
+	return template.FuncMap{
+		"date":   func() (string, error) { return dateOf(self) },
+		"dateOf": dateOf,
+		"day":    func(n int, layout string) string { return now.AddDate(0, 0, n).Format(layout) },
+		"on": func(n int, clock string) (string, error) {
+			at, err := onDay(now, n, clock)
+			return at.UTC().Format("20060102T150405Z"), err
+		},
+		"word": word,
+		"b64": func(charset, s string) (string, error) {
+			b, err := encode(charset, string(crlf([]byte(s))))
+			return wrap64(b), err
+		},
+		"qp": quoted,
+		"file": func(name string) (string, error) {
+			b, err := fs.ReadFile(sampleFiles, "mailbox/files/"+name)
+			return wrap64(b), err
+		},
+		"log": func(size int) string { return wrap64(buildLog(now, size)) },
+	}
+}
+
+// encode writes UTF-8 text in another charset.
+func encode(charset, s string) ([]byte, error) {
+	if charset == "utf-8" {
+		return []byte(s), nil
+	}
+	e, err := htmlindex.Get(charset)
+	if err != nil {
+		return nil, fmt.Errorf("charset %q: %w", charset, err)
+	}
+	// What the charset lacks is an error of the sample and must not become a
+	// question mark.
+	b, err := e.NewEncoder().Bytes([]byte(s))
+	if err != nil {
+		return nil, fmt.Errorf("charset %q: %w", charset, err)
+	}
+	return b, nil
+}
+
+// word writes encoded words of at most 75 characters, none of which splits a
+// character, folded one per line (RFC 2047 section 2).
+func word(charset, s string) (string, error) {
+	const most = 75
+	before, after := "=?"+charset+"?B?", "?="
+	var words []string
+	for rest := []rune(s); len(rest) > 0; {
+		n, text := 0, ""
+		for n < len(rest) {
+			b, err := encode(charset, string(rest[:n+1]))
+			if err != nil {
+				return "", err
+			}
+			longer := before + base64.StdEncoding.EncodeToString(b) + after
+			if len(longer) > most {
+				break
+			}
+			n, text = n+1, longer
+		}
+		words = append(words, text)
+		rest = rest[n:]
+	}
+	return strings.Join(words, "\n "), nil
+}
+
+func quoted(charset, s string) (string, error) {
+	b, err := encode(charset, s)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	w := quotedprintable.NewWriter(&out)
+	if _, err := w.Write(b); err != nil {
+		return "", err
+	}
+	if err := w.Close(); err != nil {
+		return "", err
+	}
+	return out.String(), nil
+}
+
+// wrap64 is base64 in lines of 76 characters (RFC 2045 section 6.8).
+func wrap64(b []byte) string {
+	s := base64.StdEncoding.EncodeToString(b)
+	var out strings.Builder
+	for len(s) > 76 {
+		out.WriteString(s[:76])
+		out.WriteByte('\n')
+		s = s[76:]
+	}
+	out.WriteString(s)
+	return out.String()
+}
+
+// buildLog makes the log of a build, one line per step, until it is long enough.
+func buildLog(now time.Time, size int) []byte {
+	steps := []string{"fetch sources", "check licences", "compile catalogue", "compile reading-room display", "run unit tests", "run display tests", "pack release", "upload"}
+	at := now.AddDate(0, 0, -5)
+	var out []byte
+	for i := 0; len(out) < size; i++ {
+		step := steps[i%len(steps)]
+		out = fmt.Appendf(out, "%s run=%04d step=%q status=ok took=%dms\n", at.UTC().Format(time.RFC3339), i/len(steps), step, 40+i*7919%900)
+		at = at.Add(time.Duration(3+i%17) * time.Second)
+	}
+	return out
+}

@@ -1,0 +1,154 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/postern-mail/postern/mail/internal/imap"
+)
+
+// Kind says what kind of failure an Error is, so that a caller can choose its
+// public code.
+type Kind string
+
+// The kinds.
+const (
+	KindNotFound    Kind = "not_found"   // no such folder or message, or the policy hides it
+	KindConflict    Kind = "conflict"    // the UIDVALIDITY of a Ref is gone
+	KindAuth        Kind = "auth"        // the server did not accept the login
+	KindConnection  Kind = "connection"  // no connection, or it broke
+	KindCertificate Kind = "certificate" // the server's certificate was not accepted
+	KindTimeout     Kind = "timeout"     // a deadline passed or the caller gave up
+	KindConfig      Kind = "config"      // the account or its secret cannot be used as it is
+	KindRefused     Kind = "refused"     // the server refused the command
+	KindUnsupported Kind = "unsupported" // not possible with this protocol or login
+	KindLimit       Kind = "limit"       // the server sent more than is allowed
+)
+
+// Error is a failure of Mailboxes. Message and Hint are one sentence each, what
+// happened and what to do, and hold no secret and nothing of a message. When a
+// context ended the operation, the Error matches its error.
+type Error struct {
+	Op        string // such as "mail list"
+	Account   string
+	Kind      Kind
+	Stage     string // what was being done: connect, tls, greeting, auth, examine, list, status, search, fetch
+	Message   string
+	Hint      string
+	Retryable bool   // the same call may work later
+	Reason    string // for the audit only, never shown: "filtered" when the policy hid the object
+	Err       error  // the cause; may be nil
+}
+
+// Error returns what happened, in the same words for a message that the policy
+// hides and for one that does not exist.
+func (e *Error) Error() string { return e.Op + ": " + e.Message }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// noMessage is the one answer for a message that is not there and for one that
+// the inbound policy hides (000 section 9).
+func noMessage(op, account, reason string) *Error {
+	return &Error{Op: op, Account: account, Kind: KindNotFound, Stage: string(imap.StageFetch), Reason: reason,
+		Message: "There is no such message.", Hint: "List the folder for the messages there are."}
+}
+
+func gone(op, account string) *Error {
+	return &Error{Op: op, Account: account, Kind: KindConflict, Stage: string(imap.StageExamine),
+		Message: "The folder was made anew since this message id was given, so the id no longer names a message.",
+		Hint:    "List the folder again for ids that are valid now."}
+}
+
+// wrap gives a failure of the wire, the Directory or the context its form.
+func wrap(ctx context.Context, op, account string, err error) error {
+	var done *Error
+	if err == nil || errors.As(err, &done) || errors.Is(err, ErrNoAccount) {
+		return err
+	}
+	e := &Error{Op: op, Account: account, Kind: KindConnection, Retryable: true, Err: err,
+		Message: "The mail server could not be reached.", Hint: "Try again; 'mail verify' shows what works."}
+	var w *imap.Error
+	if errors.As(err, &w) {
+		e.Stage = string(w.Stage)
+		e.Retryable = !w.Permanent
+		e.fromWire(w)
+	}
+	if cause := ctx.Err(); cause != nil && e.Kind != KindAuth {
+		e.Kind, e.Retryable = KindTimeout, true
+		e.Message, e.Hint = "It took too long.", "Allow more time with --timeout SECONDS (at most 300)."
+		if errors.Is(cause, context.Canceled) {
+			e.Message, e.Hint = "The command was cancelled.", "Run it again when you want its answer."
+		}
+		if !errors.Is(err, cause) {
+			e.Err = fmt.Errorf("%w: %w", cause, err)
+		}
+	}
+	return e
+}
+
+func (e *Error) fromWire(w *imap.Error) {
+	said := ""
+	if w.Text != "" {
+		said = " The server said: " + w.Text
+	}
+	switch w.Kind {
+	case imap.KindAuth:
+		e.Kind = KindAuth
+		e.Message = "The mail server did not accept the login." + said
+		e.Hint = "Check the user name and password of the account; some providers want an app password."
+	case imap.KindCertificate:
+		e.Kind = KindCertificate
+		e.Message = "The mail server's certificate was not accepted."
+		e.Hint = "Check host and port; a server with its own authority needs the account's --ca-file."
+	case imap.KindTimeout, imap.KindCanceled:
+		e.Kind = KindTimeout
+		e.Message = "The mail server did not answer in time."
+		e.Hint = "Try again, or allow more time with --timeout SECONDS (at most 300)."
+	case imap.KindProtocol:
+		e.Message = "The mail server said something that could not be understood."
+		if w.Stage == imap.StageTLS {
+			e.Message = "The connection to the mail server could not be protected with TLS."
+			e.Hint = "Check the account's port and whether it needs tls or starttls."
+		}
+	case imap.KindLimit:
+		e.Kind = KindLimit
+		e.Message = "The mail server sent more than is allowed."
+		e.Hint = "Ask for less at once."
+	case imap.KindRefused:
+		e.Kind = KindRefused
+		e.Message = "The mail server refused the command." + said
+		e.Hint = "Try again later; if it stays so, ask whoever runs the server."
+		if w.Stage == imap.StageExamine && w.Permanent {
+			e.Kind, e.Retryable = KindNotFound, false
+			e.Message, e.Hint = "There is no such folder.", "Run 'mail folders' for the folders there are."
+		}
+	case imap.KindClosed:
+		e.Message = "The mail server closed the connection." + said
+	}
+}
+
+// issue is the form of an error inside a result that holds what did work.
+func (e *Error) issue() Issue {
+	return Issue{Code: e.Kind.code(), Stage: e.Stage, Message: e.Message, Retryable: e.Retryable}
+}
+
+// code is the code of the protocol an Issue of this kind carries.
+func (k Kind) code() string {
+	switch k {
+	case KindNotFound:
+		return "NOT_FOUND"
+	case KindConflict:
+		return "CONFLICT"
+	case KindAuth:
+		return "AUTH_FAILED"
+	case KindConnection, KindCertificate, KindLimit:
+		return "CONNECTION_FAILED"
+	case KindTimeout:
+		return "TIMEOUT"
+	case KindConfig:
+		return "CONFIG_ERROR"
+	}
+	return "EXECUTION_ERROR"
+}

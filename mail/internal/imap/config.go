@@ -1,0 +1,144 @@
+package imap
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/emersion/go-sasl"
+)
+
+// Security is how the connection is protected.
+type Security string
+
+// The ways to protect a connection. Plaintext is refused for any host that is
+// not this machine by its very form.
+const (
+	TLS       Security = "tls"
+	StartTLS  Security = "starttls"
+	Plaintext Security = "none"
+)
+
+// Limits bounds what a server may send. Zero fields mean the defaults.
+type Limits struct {
+	Line    int64 // bytes of one response outside its literals; default 4 MiB
+	Literal int64 // bytes of one body section; default 32 MiB
+	Bytes   int64 // bytes per lend, or since Session.Renew; default 64 MiB
+	Answers int64 // responses per lend, or since Session.Renew; default 50,000
+	Depth   int   // open parentheses; default 250
+}
+
+func (l Limits) budget() budget { return budget{bytes: l.Bytes, answers: l.Answers} }
+
+// The defaults of Config.
+const (
+	DefaultConnect  = 30 * time.Second
+	DefaultGreeting = 15 * time.Second
+	DefaultSocket   = 300 * time.Second
+
+	defaultLine    = 4 << 20
+	defaultLiteral = 32 << 20
+	defaultBytes   = 64 << 20
+	defaultAnswers = 50_000
+	defaultDepth   = 250
+)
+
+// Config says where a mailbox is and how to log in. It is copied on entry.
+type Config struct {
+	Host       string
+	Port       uint16
+	Security   Security
+	RootCAs    *x509.CertPool // nil means the system's
+	ServerName string         // name the certificate must carry; empty means Host
+
+	Username string
+	// Password returns what to log in with. It is called once for each login,
+	// and what it returns is kept no longer. Used when Authenticate is nil.
+	Password func(ctx context.Context) (string, error)
+	// Authenticate returns a SASL client for one login, such as XOAUTH2.
+	Authenticate func(ctx context.Context) (sasl.Client, error)
+
+	// ReadWrite is the mode that may change the mailbox. The zero value reads only.
+	ReadWrite bool
+
+	Connect  time.Duration // TCP and TLS; 0 means DefaultConnect
+	Greeting time.Duration // the server's first line; 0 means DefaultGreeting
+	Socket   time.Duration // silence in the middle of an answer; 0 means DefaultSocket
+
+	Limits Limits
+}
+
+func (c Config) withDefaults() Config {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	def(&c.Connect, DefaultConnect)
+	def(&c.Greeting, DefaultGreeting)
+	def(&c.Socket, DefaultSocket)
+	lim := func(n *int64, v int64) {
+		if *n <= 0 {
+			*n = v
+		}
+	}
+	lim(&c.Limits.Line, defaultLine)
+	lim(&c.Limits.Literal, defaultLiteral)
+	lim(&c.Limits.Bytes, defaultBytes)
+	lim(&c.Limits.Answers, defaultAnswers)
+	if c.Limits.Depth <= 0 {
+		c.Limits.Depth = defaultDepth
+	}
+	if c.ServerName == "" {
+		c.ServerName = c.Host
+	}
+	return c
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Host == "" || c.Port == 0:
+		return errors.New("server host or port is missing")
+	case c.Username == "" && c.Authenticate == nil:
+		return errors.New("user name is missing")
+	case c.Password == nil && c.Authenticate == nil:
+		return errors.New("no way to log in is configured")
+	case hasControl(c.Username):
+		return errors.New("user name holds a control character")
+	case c.ReadWrite:
+		return errors.New("sessions that may change a mailbox are not available")
+	}
+	switch c.Security {
+	case TLS, StartTLS:
+		return nil
+	case Plaintext:
+		if !loopback(c.Host) {
+			return errors.New("a connection without TLS is allowed to this machine only")
+		}
+		return nil
+	}
+	return errors.New("connection security is not known")
+}
+
+func (c *Config) address() string {
+	return net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
+}
+
+// loopback judges by the form of the host, so that nothing a resolver says can
+// permit plaintext. The dialer checks the address it reached besides.
+func loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.IsLoopback()
+}
+
+func hasControl(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 })
+}

@@ -1,0 +1,221 @@
+package imap
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// rule judges the arguments of one verb. A nil rule allows any.
+type rule func(args string) bool
+
+// readOnlyVerbs is everything a read-only session may send. What is not here
+// does not leave: SELECT, STORE, COPY, MOVE, EXPUNGE, APPEND and CLOSE among the
+// rest. A mode that may write gets a table of its own beside this one.
+var readOnlyVerbs = map[string]rule{
+	"CAPABILITY": nil, "NOOP": nil, "ID": nil, "LOGIN": nil, "AUTHENTICATE": nil,
+	"STARTTLS": nil, "ENABLE": nil, "NAMESPACE": nil, "LIST": nil, "LSUB": nil,
+	"STATUS": nil, "EXAMINE": nil, "SEARCH": nil, "SORT": nil, "THREAD": nil,
+	"UID SEARCH": nil, "UID SORT": nil, "UID THREAD": nil,
+	"IDLE": nil, "UNSELECT": nil, "LOGOUT": nil,
+	"FETCH": peeksOnly, "UID FETCH": peeksOnly,
+}
+
+// maxCommandLine bounds what is held back until a line is whole.
+const maxCommandLine = 256 << 10
+
+// filter reads the commands that are about to leave, as a server would read
+// them, and lets whole lines through that its table allows. It is the last thing
+// before the wire, so that no layer above can be talked into a change.
+type filter struct {
+	verbs map[string]rule
+
+	line    []byte // a line that is not whole yet
+	literal int64  // bytes of the literal still to pass
+	within  bool   // the next line goes on with a command that was allowed
+	strict  bool   // the command in progress may hold no literal
+	idle    bool   // only DONE may come
+
+	mu   sync.Mutex // the reader reports tagged answers
+	sasl string     // tag of the AUTHENTICATE in progress: lines are its responses
+}
+
+// answered ends an AUTHENTICATE exchange when its tag is answered.
+func (f *filter) answered(tag string) {
+	f.mu.Lock()
+	if f.sasl == tag {
+		f.sasl = ""
+	}
+	f.mu.Unlock()
+}
+
+func (f *filter) exchanging() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sasl != ""
+}
+
+// push takes what the library writes and returns what may go out now.
+func (f *filter) push(p []byte) ([]byte, error) {
+	var out []byte
+	for len(p) > 0 {
+		if f.literal > 0 {
+			n := min(int64(len(p)), f.literal)
+			out = append(out, p[:n]...)
+			f.literal -= n
+			p = p[n:]
+			continue
+		}
+		i := bytes.IndexByte(p, '\n')
+		if i < 0 {
+			i = len(p) - 1
+		}
+		f.line = append(f.line, p[:i+1]...)
+		p = p[i+1:]
+		if len(f.line) > maxCommandLine {
+			return nil, fmt.Errorf("%w: line too long", errBadWrite)
+		}
+		if f.line[len(f.line)-1] != '\n' {
+			continue
+		}
+		if err := f.check(f.line); err != nil {
+			return nil, err
+		}
+		out = append(out, f.line...)
+		f.line = f.line[:0]
+	}
+	return out, nil
+}
+
+// check judges one whole line.
+func (f *filter) check(line []byte) error {
+	text, ok := strings.CutSuffix(string(line), "\r\n")
+	if !ok || strings.ContainsAny(text, "\r\n\x00") {
+		return fmt.Errorf("%w: stray line break or NUL", errBadWrite)
+	}
+	if f.exchanging() {
+		return nil // base64 or *; checked by no grammar of ours
+	}
+	if f.idle {
+		f.idle = false
+		if !strings.EqualFold(text, "DONE") {
+			return fmt.Errorf("%w: only DONE ends IDLE", ErrForbidden)
+		}
+		return nil
+	}
+	size, literal, ok := trailingLiteral(text)
+	if !ok {
+		return fmt.Errorf("%w: open quote", errBadWrite)
+	}
+	if !f.within {
+		tag, rest, _ := strings.Cut(text, " ")
+		verb, args, _ := strings.Cut(rest, " ")
+		verb = strings.ToUpper(verb)
+		if verb == "UID" {
+			var sub string
+			sub, args, _ = strings.Cut(args, " ")
+			verb += " " + strings.ToUpper(sub)
+		}
+		allow, known := f.verbs[verb]
+		if !known || tag == "" || tag == "*" || tag == "+" {
+			return fmt.Errorf("%w: %s", ErrForbidden, clean(verb))
+		}
+		if allow != nil && (literal || !allow(args)) {
+			return fmt.Errorf("%w: %s with these arguments", ErrForbidden, verb)
+		}
+		switch verb {
+		case "AUTHENTICATE":
+			f.mu.Lock()
+			f.sasl = tag
+			f.mu.Unlock()
+		case "IDLE":
+			f.idle = true
+		}
+	}
+	f.within, f.literal = literal, size
+	return nil
+}
+
+// trailingLiteral finds a literal announced at the end of a line. ok is false
+// when the line ends inside a quoted string.
+func trailingLiteral(line string) (size int64, literal, ok bool) {
+	quoted, start := false, -1
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && c == '{':
+			start = i
+		}
+	}
+	if quoted {
+		return 0, false, false
+	}
+	body, closed := strings.CutSuffix(line[start+1:], "}")
+	if start < 0 || !closed {
+		return 0, false, true
+	}
+	n, err := strconv.ParseInt(strings.TrimSuffix(body, "+"), 10, 63)
+	if err != nil || n < 0 {
+		return 0, false, true
+	}
+	return n, true, true
+}
+
+// peekable are the FETCH items that leave \Seen alone. BODY and BODYSTRUCTURE
+// are the structure here: a section in brackets is judged by peeksOnly.
+var peekable = map[string]bool{
+	"UID": true, "FLAGS": true, "INTERNALDATE": true, "RFC822.SIZE": true, "RFC822.HEADER": true,
+	"ENVELOPE": true, "BODYSTRUCTURE": true, "BODY": true, "MODSEQ": true, "CHANGEDSINCE": true,
+	"ALL": true, "FAST": true, "FULL": true, "EMAILID": true, "THREADID": true,
+}
+
+// peeksOnly allows FETCH arguments that cannot set \Seen: no section without
+// PEEK, no RFC822, no RFC822.TEXT, nothing unknown.
+func peeksOnly(args string) bool {
+	set, items, ok := strings.Cut(args, " ")
+	if !ok || set == "" || strings.Trim(set, "0123456789:,*$") != "" {
+		return false
+	}
+	for len(items) > 0 {
+		if i := strings.IndexFunc(items, func(r rune) bool { return r != ' ' && r != '(' && r != ')' }); i < 0 {
+			return true
+		} else {
+			items = items[i:]
+		}
+		end := strings.IndexAny(items, " ()[<\"")
+		if end < 0 {
+			end = len(items)
+		}
+		name := strings.ToUpper(items[:end])
+		items = items[end:]
+		if !strings.HasPrefix(items, "[") {
+			_, err := strconv.ParseUint(name, 10, 63)
+			if !peekable[name] && err != nil {
+				return false
+			}
+			continue
+		}
+		switch name {
+		case "BODY.PEEK", "BINARY.PEEK", "BINARY.SIZE":
+		default:
+			return false
+		}
+		close := strings.IndexByte(items, ']')
+		if close < 0 {
+			return false
+		}
+		items = items[close+1:]
+		if strings.HasPrefix(items, "<") {
+			if close = strings.IndexByte(items, '>'); close < 0 || strings.Trim(items[1:close], "0123456789.") != "" {
+				return false
+			}
+			items = items[close+1:]
+		}
+	}
+	return true
+}

@@ -1,0 +1,203 @@
+package imap
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+// budget bounds one operation.
+type budget struct{ bytes, answers int64 }
+
+// idleBudget is what a server may send while nobody has asked for anything.
+var idleBudget = budget{bytes: 256 << 10, answers: 10_000}
+
+// guard is the net.Conn that the protocol library sees. It holds every bound on
+// what comes in, decides what may go out, and closes the connection on the first
+// breach, whose cause it keeps. The library's own deadlines are ignored: they
+// know nothing of the caller's context.
+type guard struct {
+	raw net.Conn // closing it ends everything at once, also in the middle of TLS
+
+	mu       sync.Mutex
+	conn     net.Conn // raw, or TLS over it
+	cause    error    // the first reason this connection ended; nil while it lives
+	active   bool     // an operation is in progress
+	silence  time.Duration
+	budget   budget // what is left to this operation
+	limit    budget // what budget began with
+	received int64  // bytes since the operation began
+	bye      string
+	stop     func() bool
+
+	pre    []byte  // read before the connection; touched by the reader only
+	scan   scanner // touched by the reader only
+	filter filter  // touched by writers; they take turns
+}
+
+func newGuard(conn net.Conn, cfg *Config) *guard {
+	g := &guard{raw: conn, conn: conn, silence: cfg.Socket, budget: idleBudget, limit: idleBudget}
+	g.scan = scanner{limits: cfg.Limits, tagged: g.filter.answered, bye: g.setBye}
+	g.filter.verbs = readOnlyVerbs
+	return g
+}
+
+func (g *guard) setBye(text string) {
+	g.mu.Lock()
+	g.bye = text
+	g.mu.Unlock()
+}
+
+// begin arms the guard for one operation: its context, silence and budget.
+func (g *guard) begin(ctx context.Context, silence time.Duration, allowed budget) {
+	g.mu.Lock()
+	g.active, g.silence, g.budget, g.limit, g.received = true, silence, allowed, allowed, 0
+	_ = g.conn.SetReadDeadline(time.Now().Add(silence))
+	g.mu.Unlock()
+	stop := context.AfterFunc(ctx, func() { g.end(ctx.Err()) })
+	g.mu.Lock()
+	g.stop = stop
+	g.mu.Unlock()
+}
+
+// finish disarms the guard. The connection stays open for the next operation.
+func (g *guard) finish() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stop != nil && !g.stop() && g.cause == nil {
+		// The context ended just now and is about to close the connection; the
+		// next operation must not be blamed for it.
+		g.cause = ErrClosed
+		_ = g.raw.Close()
+	}
+	g.stop = nil
+	g.active, g.budget, g.limit = false, idleBudget, idleBudget
+	_ = g.conn.SetReadDeadline(time.Time{})
+}
+
+// patience changes how long the server may be silent.
+func (g *guard) patience(silence time.Duration) {
+	g.mu.Lock()
+	g.silence = silence
+	g.mu.Unlock()
+}
+
+// renew gives the operation in progress a fresh budget.
+func (g *guard) renew(allowed budget) {
+	g.mu.Lock()
+	g.budget, g.limit = allowed, allowed
+	g.mu.Unlock()
+}
+
+// end closes the connection for a reason; only the first reason is kept.
+func (g *guard) end(cause error) {
+	g.mu.Lock()
+	if g.cause == nil {
+		g.cause = cause
+	}
+	g.mu.Unlock()
+	_ = g.raw.Close()
+}
+
+// why returns the reason the connection ended, nil while it lives.
+func (g *guard) why() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.cause
+}
+
+// answered reports whether the server sent anything in this operation.
+func (g *guard) answered() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.received > 0
+}
+
+// over puts TLS over the connection.
+func (g *guard) over(conn net.Conn) {
+	g.mu.Lock()
+	g.conn = conn
+	g.mu.Unlock()
+}
+
+func (g *guard) Read(p []byte) (int, error) {
+	if len(g.pre) > 0 {
+		n := copy(p, g.pre)
+		g.pre = g.pre[n:]
+		return n, nil
+	}
+	g.mu.Lock()
+	if g.cause != nil {
+		defer g.mu.Unlock()
+		return 0, g.cause
+	}
+	conn := g.conn
+	if g.active {
+		_ = conn.SetReadDeadline(time.Now().Add(g.silence))
+	}
+	g.mu.Unlock()
+
+	n, err := conn.Read(p)
+
+	before := g.scan.complete
+	breach := g.scan.feed(p[:n])
+	g.mu.Lock()
+	g.received += int64(n)
+	g.budget.bytes -= int64(n)
+	g.budget.answers -= g.scan.complete - before
+	switch {
+	case breach != nil:
+	case g.budget.bytes < 0:
+		breach = &LimitError{What: "bytes", Max: g.limit.bytes}
+	case g.budget.answers < 0:
+		breach = &LimitError{What: "answers", Max: g.limit.answers}
+	}
+	g.mu.Unlock()
+	if breach != nil {
+		err = breach
+	} else if ne, ok := err.(net.Error); ok && ne.Timeout() {
+		err = errSilence
+	}
+	if err != nil {
+		g.end(err)
+		return 0, g.why()
+	}
+	return n, nil
+}
+
+// Write lets only whole lines out that the filter has seen and allowed.
+func (g *guard) Write(p []byte) (int, error) {
+	out, err := g.filter.push(p)
+	if err != nil {
+		g.end(err)
+		return 0, g.why()
+	}
+	if len(out) > 0 {
+		g.mu.Lock()
+		conn := g.conn
+		_ = conn.SetWriteDeadline(time.Now().Add(g.silence))
+		g.mu.Unlock()
+		if _, err := conn.Write(out); err != nil {
+			if ne, ok := err.(net.Error); ok && ne.Timeout() {
+				err = errSilence
+			}
+			g.end(err)
+			return 0, g.why()
+		}
+	}
+	return len(p), nil
+}
+
+// Close is for the library alone: it closes when it cannot make sense of an
+// answer. Everybody else says why with end.
+func (g *guard) Close() error {
+	g.end(errGaveUp)
+	return nil
+}
+
+func (g *guard) LocalAddr() net.Addr              { return g.raw.LocalAddr() }
+func (g *guard) RemoteAddr() net.Addr             { return g.raw.RemoteAddr() }
+func (g *guard) SetDeadline(time.Time) error      { return nil }
+func (g *guard) SetReadDeadline(time.Time) error  { return nil }
+func (g *guard) SetWriteDeadline(time.Time) error { return nil }

@@ -1,0 +1,422 @@
+package imap
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	goimap "github.com/emersion/go-imap/v2"
+)
+
+// settle fails the test when goroutines that began in it are still there.
+func settle(t *testing.T) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		for runtime.NumGoroutine() > before {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				buf := make([]byte, 1<<16)
+				t.Errorf("%d goroutines before, %d after:\n%s", before, runtime.NumGoroutine(), buf[:runtime.Stack(buf, true)])
+				return
+			}
+		}
+	})
+}
+
+// thrifty fails the test when it allocated more than max bytes in all, which is
+// an upper bound of what it ever held.
+func thrifty(t *testing.T, max uint64) {
+	t.Helper()
+	var before runtime.MemStats
+	runtime.ReadMemStats(&before)
+	t.Cleanup(func() {
+		var after runtime.MemStats
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > max {
+			t.Errorf("allocated %d bytes, want at most %d", used, max)
+		}
+	})
+}
+
+func wantError(t *testing.T, err error, kind Kind, stage Stage) *Error {
+	t.Helper()
+	var e *Error
+	if !errors.As(err, &e) {
+		t.Fatalf("error is %T %v, want *Error", err, err)
+	}
+	if e.Kind != kind || e.Stage != stage {
+		t.Fatalf("kind %s at stage %s (%v), want %s at %s", e.Kind, e.Stage, e, kind, stage)
+	}
+	if strings.Contains(fmt.Sprintf("%v %+v %s", e, e, e.Text), "s3cret-pass") {
+		t.Fatal("the error holds the password")
+	}
+	return e
+}
+
+// trickle sends one byte at a time, forever.
+func trickle(s *script, first, next string) {
+	s.send(first)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		s.send(next)
+	}
+}
+
+func TestHostileServerBeforeLogin(t *testing.T) {
+	ca := newAuthority(t)
+	good := ca.issue(t, time.Now().Add(time.Hour), "127.0.0.1")
+	tests := []struct {
+		name     string
+		security Security
+		run      func(s *script)
+		kind     Kind
+		stage    Stage
+	}{
+		{"silent after accept", Plaintext, func(s *script) { s.drain() }, KindTimeout, StageGreeting},
+		{"silent in the TLS handshake", TLS, func(s *script) { s.drain() }, KindTimeout, StageTLS},
+		{"greeting one byte at a time", Plaintext, func(s *script) { trickle(s, "* OK ", "x") }, KindTimeout, StageGreeting},
+		{"greeting without end", Plaintext, func(s *script) {
+			for {
+				s.send(strings.Repeat("x", 4096))
+			}
+		}, KindLimit, StageGreeting},
+		{"garbage greeting", Plaintext, func(s *script) { s.send("SSH-2.0-OpenSSH_9.9\r\n"); s.drain() }, KindProtocol, StageGreeting},
+		{"BYE greeting", Plaintext, func(s *script) { s.send("* BYE [UNAVAILABLE] come back\r\n"); s.drain() }, KindClosed, StageGreeting},
+		{"PREAUTH greeting", Plaintext, func(s *script) { s.send("* PREAUTH welcome root\r\n"); s.drain() }, KindProtocol, StageGreeting},
+		{"closed before the greeting", Plaintext, func(*script) {}, KindConnection, StageGreeting},
+		{"plaintext where TLS is meant", TLS, func(s *script) { s.send("* OK ready\r\n"); s.drain() }, KindProtocol, StageTLS},
+		{"STARTTLS not offered", StartTLS, func(s *script) {
+			s.send("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] ready\r\n")
+			s.drain()
+		}, KindProtocol, StageTLS},
+		{"STARTTLS refused", StartTLS, func(s *script) {
+			s.send("* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n")
+			tag, _ := s.expect()
+			s.send(tag + " NO not today\r\n")
+			s.drain()
+		}, KindRefused, StageTLS},
+		{"data in front of TLS", StartTLS, func(s *script) {
+			s.send("* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n")
+			tag, _ := s.expect()
+			s.send(tag + " OK begin\r\n* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] injected\r\n")
+			s.drain()
+		}, KindProtocol, StageTLS},
+		{"login refused", Plaintext, func(s *script) {
+			s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n")
+			tag, _ := s.expect()
+			s.send(tag + " NO [AUTHENTICATIONFAILED] not s3cret-pass\a\r\n")
+			s.drain()
+		}, KindAuth, StageAuth},
+		{"login for another tag", Plaintext, func(s *script) {
+			s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n")
+			s.expect()
+			s.send("Z9 OK in\r\n")
+			s.drain()
+		}, KindProtocol, StageAuth},
+		{"no way to log in", Plaintext, func(s *script) {
+			s.send("* OK [CAPABILITY IMAP4rev1 LOGINDISABLED] ready\r\n")
+			s.drain()
+		}, KindAuth, StageAuth},
+		{"challenges without end", Plaintext, func(s *script) {
+			s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n")
+			for {
+				s.expect()
+				s.send("+ AAAA\r\n")
+			}
+		}, KindProtocol, StageAuth},
+		{"capabilities without end", Plaintext, func(s *script) {
+			s.send("* OK ready\r\n")
+			s.expect()
+			for {
+				s.send("* CAPABILITY IMAP4rev1 " + strings.Repeat("X", 1000) + "\r\n")
+			}
+		}, KindLimit, StageAuth},
+		{"self-signed certificate", TLS, overTLS(newAuthority(t).issue(t, time.Now().Add(time.Hour), "127.0.0.1"), (*script).login), KindCertificate, StageTLS},
+		{"certificate of another host", TLS, overTLS(ca.issue(t, time.Now().Add(time.Hour), "mail.example.org"), (*script).login), KindCertificate, StageTLS},
+		{"expired certificate", TLS, overTLS(ca.issue(t, time.Now().Add(-time.Hour), "127.0.0.1"), (*script).login), KindCertificate, StageTLS},
+		{"expired certificate after STARTTLS", StartTLS, func(s *script) {
+			s.send("* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n")
+			tag, _ := s.expect()
+			s.send(tag + " OK begin\r\n")
+			overTLS(ca.issue(t, time.Now().Add(-time.Hour), "127.0.0.1"), (*script).login)(s)
+		}, KindCertificate, StageTLS},
+		{"TLS 1.1", TLS, func(s *script) {
+			_ = tls.Server(s.Conn, &tls.Config{Certificates: []tls.Certificate{good}, MinVersion: tls.VersionTLS11, MaxVersion: tls.VersionTLS11}).Handshake()
+			s.drain()
+		}, KindProtocol, StageTLS},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			settle(t)
+			thrifty(t, 64<<20)
+			cfg := serve(t, tc.run).config(tc.security)
+			cfg.RootCAs = ca.pool
+			wait := 5 * time.Second
+			if tc.kind == KindTimeout {
+				wait = 200 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			defer cancel()
+			s, err := Dial(ctx, cfg)
+			if err == nil {
+				_ = s.Close()
+				t.Fatal("connected")
+			}
+			e := wantError(t, err, tc.kind, tc.stage)
+			if !e.OutOfStep {
+				t.Error("the connection counts as usable")
+			}
+			if tc.kind == KindTimeout && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v does not match context.DeadlineExceeded", err)
+			}
+		})
+	}
+}
+
+func TestGreetingTimeoutNeedsNoContext(t *testing.T) {
+	settle(t)
+	for name, run := range map[string]func(*script){
+		"silent":    (*script).drain,
+		"trickling": func(s *script) { trickle(s, "*", " ") },
+	} {
+		cfg := serve(t, run).config(Plaintext)
+		cfg.Greeting = 50 * time.Millisecond
+		_, err := Dial(context.Background(), cfg)
+		t.Log(name)
+		wantError(t, err, KindTimeout, StageGreeting)
+	}
+}
+
+func TestPlaintextOnlyToThisMachine(t *testing.T) {
+	for _, host := range []string{"192.0.2.1", "mail.example.org", "localhost.example.org", "0.0.0.0", "::ffff:192.0.2.1"} {
+		cfg := Config{Host: host, Port: 143, Security: Plaintext, Username: "ann", Password: func(context.Context) (string, error) {
+			t.Error("the password was asked for")
+			return "", nil
+		}}
+		_, err := Dial(t.Context(), cfg)
+		if e := wantError(t, err, KindConnection, StageConnect); !e.Permanent {
+			t.Errorf("%s: trying again is suggested", host)
+		}
+	}
+}
+
+func TestPasswordStaysUnsentWithoutTLS(t *testing.T) {
+	for name, caps := range map[string]string{"not offered": "IMAP4rev1 AUTH=PLAIN SASL-IR", "refused": "IMAP4rev1 STARTTLS AUTH=PLAIN SASL-IR"} {
+		t.Run(name, func(t *testing.T) {
+			seen := make(chan string, 1)
+			sv := serve(t, func(s *script) {
+				var all strings.Builder
+				defer func() { seen <- all.String() }()
+				s.send("* OK [CAPABILITY " + caps + "] ready\r\n")
+				for {
+					tag, cmd := s.expect()
+					all.WriteString(cmd + "\n")
+					s.send(tag + " BAD no\r\n")
+				}
+			})
+			cfg := sv.config(StartTLS)
+			cfg.Password = func(context.Context) (string, error) {
+				t.Error("the password was asked for")
+				return "s3cret-pass", nil
+			}
+			if _, err := Dial(t.Context(), cfg); err == nil {
+				t.Fatal("connected")
+			}
+			if got := <-seen; strings.Contains(got, "AUTHENTICATE") || strings.Contains(got, "LOGIN") {
+				t.Errorf("sent %q", got)
+			}
+		})
+	}
+}
+
+func TestHostileServerAfterLogin(t *testing.T) {
+	uid := goimap.UIDSetNum(1)
+	fetch := func(_ context.Context, s *Session) error {
+		_, err := s.Fetch(uid, goimap.FetchOptions{Flags: true, BodyStructure: &goimap.FetchItemBodyStructure{Extended: true},
+			BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText}}}).Wait()
+		return err
+	}
+	search := func(_ context.Context, s *Session) error {
+		_, err := s.Search(&goimap.SearchCriteria{}).Wait()
+		return err
+	}
+	list := func(_ context.Context, s *Session) error {
+		_, err := s.List("*", nil).Wait()
+		return err
+	}
+	examine := func(_ context.Context, s *Session) error {
+		_, err := s.Examine("INBOX").Wait()
+		return err
+	}
+	answer := func(text string) func(*script) {
+		return func(s *script) {
+			s.login()
+			tag, _ := s.expect()
+			s.send(strings.ReplaceAll(text, "TAG", tag))
+			s.drain()
+		}
+	}
+	endless := func(first, next string) func(*script) {
+		return func(s *script) {
+			s.login()
+			s.expect()
+			s.send(first)
+			for {
+				s.send(next)
+			}
+		}
+	}
+	nest := strings.Repeat("(", 2<<20)
+	tests := []struct {
+		name string
+		run  func(s *script)
+		use  func(context.Context, *Session) error
+		kind Kind
+	}{
+		{"silent", func(s *script) { s.login(); s.drain() }, fetch, KindTimeout},
+		{"one byte at a time", func(s *script) { s.login(); s.expect(); trickle(s, "* OK ", "x") }, fetch, KindTimeout},
+		{"one byte of a literal at a time", func(s *script) {
+			s.login()
+			s.expect()
+			trickle(s, "* 1 FETCH (UID 1 BODY[TEXT] {9999}\r\n", "x")
+		}, fetch, KindTimeout},
+		{"line without end", endless("* OK ", strings.Repeat("x", 4096)), fetch, KindLimit},
+		{"atom without end", endless("* ", strings.Repeat("X", 4096)), fetch, KindLimit},
+		{"quoted string without end", endless(`* LIST () "/" "`, strings.Repeat("x", 4096)), list, KindLimit},
+		{"flags without end", endless("* FLAGS (", strings.Repeat("x ", 2048)), examine, KindLimit},
+		{"folders without end", endless("", strings.Repeat("* LIST () \"/\" a\r\n", 100)), list, KindLimit},
+		{"flag changes without end", endless("", strings.Repeat("* 1 FETCH (UID 1 FLAGS ())\r\n", 100)), fetch, KindLimit},
+		{"10 GB literal outside FETCH", answer("* LIST () \"/\" {10000000000}\r\nabc"), list, KindLimit},
+		{"10 GB literal in FETCH", answer("* 1 FETCH (UID 1 BODY[TEXT] {10000000000}\r\nabc"), fetch, KindLimit},
+		{"literal longer than any number", answer("* 1 FETCH (UID 1 BODY[TEXT] {" + strings.Repeat("9", 400) + "}\r\n"), fetch, KindLimit},
+		{"large literal where no content is", answer("* 1 FETCH (UID 1 BODYSTRUCTURE (\"text\" {100000}\r\n"), fetch, KindLimit},
+		{"2 MB of parentheses in BODYSTRUCTURE", answer("* 1 FETCH (UID 1 BODYSTRUCTURE " + nest), fetch, KindLimit},
+		{"parentheses hidden by a quoted line break", answer("* 1 FETCH (UID 1 BODYSTRUCTURE (\"a\n+ \" " + nest), fetch, KindProtocol},
+		{"parentheses hidden by a lone line feed after a literal", answer("* 1 FETCH (UID 1 BODYSTRUCTURE ({3} \nabc" + nest), fetch, KindLimit},
+		{"parentheses hidden in a status line", answer("* 1 OK" + nest), fetch, KindLimit},
+		{"parentheses in THREAD", answer("* THREAD " + nest), fetch, KindLimit},
+		{"answer for another tag", answer("T999 OK done\r\n"), fetch, KindProtocol},
+		{"BYE in the middle", func(s *script) { s.login(); s.expect(); s.send("* BYE shutting down\r\n") }, fetch, KindClosed},
+		{"closed in the middle of a literal", func(s *script) { s.login(); s.expect(); s.send("* 1 FETCH (UID 1 BODY[TEXT] {50}\r\nabc") }, fetch, KindClosed},
+		{"unsolicited VANISHED", answer("* VANISHED 1:5\r\nTAG OK done\r\n"), fetch, KindProtocol},
+		{"unsolicited XLIST", answer("* XLIST () \"/\" INBOX\r\nTAG OK done\r\n"), list, KindProtocol},
+		{"ENVELOPE NIL", answer("* 1 FETCH (UID 1 ENVELOPE NIL)\r\nTAG OK done\r\n"), fetch, KindProtocol},
+		{"stray continuation", answer("+ go on\r\nTAG OK done\r\n"), fetch, KindProtocol},
+		{"search result with a star", answer("* ESEARCH (TAG \"TAG\") UID ALL 1:*\r\nTAG OK done\r\n"), search, KindProtocol},
+		{"no UIDVALIDITY", answer("* 1 EXISTS\r\nTAG OK done\r\n"), examine, KindProtocol},
+		{"refused", answer("TAG NO [NONEXISTENT] no such\x01 folder\r\n"), examine, KindRefused},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			settle(t)
+			thrifty(t, 512<<20)
+			cfg := serve(t, tc.run).config(Plaintext)
+			cfg.Limits.Bytes = 16 << 20
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			s, err := Dial(ctx, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if tc.kind == KindTimeout {
+				ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
+				defer cancel()
+			}
+			err = s.Use(ctx, tc.use)
+			var e *Error
+			if !errors.As(err, &e) || e.Kind != tc.kind {
+				t.Fatalf("error %v, want kind %s", err, tc.kind)
+			}
+			if e.OutOfStep != (tc.kind != KindRefused) {
+				t.Errorf("OutOfStep is %v", e.OutOfStep)
+			}
+			if tc.kind == KindTimeout && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v does not match context.DeadlineExceeded", err)
+			}
+			if tc.name == "BYE in the middle" && e.Text != "shutting down" {
+				t.Errorf("text %q", e.Text)
+			}
+			if strings.ContainsFunc(e.Error(), func(r rune) bool { return r < ' ' }) || len(e.Error()) > 600 {
+				t.Errorf("error text %q", e.Error())
+			}
+		})
+	}
+}
+
+func TestSilenceEndsWithoutContext(t *testing.T) {
+	settle(t)
+	cfg := serve(t, func(s *script) { s.login(); s.drain() }).config(Plaintext)
+	cfg.Socket = 50 * time.Millisecond
+	s, err := Dial(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	err = s.Use(context.Background(), func(context.Context, *Session) error { return s.Noop().Wait() })
+	wantError(t, err, KindTimeout, StageNoop)
+}
+
+func TestCancelClosesAtOnce(t *testing.T) {
+	settle(t)
+	hung := make(chan struct{})
+	closed := make(chan struct{})
+	cfg := serve(t, func(s *script) {
+		s.login()
+		s.expect()
+		close(hung)
+		_, _ = bufio.NewReader(s.br).ReadByte()
+		close(closed)
+	}).config(Plaintext)
+	s, err := Dial(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-hung; cancel() }()
+	err = s.Use(ctx, func(context.Context, *Session) error { return s.Noop().Wait() })
+	if wantError(t, err, KindCanceled, StageNoop); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v does not match context.Canceled", err)
+	}
+	<-closed
+	if s.alive() {
+		t.Error("the session counts as alive")
+	}
+}
+
+// A server that talks while nobody asked is cut off as well.
+func TestIdleFloodIsCutOff(t *testing.T) {
+	settle(t)
+	thrifty(t, 64<<20)
+	done := make(chan struct{})
+	cfg := serve(t, func(s *script) {
+		defer close(done)
+		s.login()
+		for {
+			s.send(strings.Repeat("* 5 EXISTS\r\n", 100))
+		}
+	}).config(Plaintext)
+	s, err := Dial(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	_ = s.Close()
+	if kind := kindOf(s.guard.why()); kind != KindLimit {
+		t.Errorf("ended by %v", s.guard.why())
+	}
+}

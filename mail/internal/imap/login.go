@@ -1,0 +1,365 @@
+package imap
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/emersion/go-sasl"
+)
+
+// maxCapabilities bounds what is kept of a server's list.
+const maxCapabilities = 256
+
+// dialog speaks the lines before a session: greeting, STARTTLS and login. These
+// are plain lines without nesting, and doing them here keeps the server's words
+// for the error, refuses injected plaintext, and lets the library begin on a
+// connection that is logged in.
+type dialog struct {
+	guard *guard
+	br    *bufio.Reader
+	tag   int
+	caps  []string // nil until the server said them
+}
+
+// line is one line of the server, split as far as needed.
+type line struct {
+	tag  string // "*", "+" or a tag
+	typ  string // upper case
+	code string // response code, upper case
+	args string // what follows the code inside its brackets
+	text string
+}
+
+func (d *dialog) read() (line, error) {
+	raw, err := d.br.ReadString('\n')
+	if err != nil {
+		if cause := d.guard.why(); cause != nil {
+			err = cause
+		}
+		return line{}, err
+	}
+	raw = strings.TrimRight(raw, "\r\n")
+	var l line
+	var rest string
+	l.tag, rest, _ = strings.Cut(raw, " ")
+	if l.tag == "+" {
+		l.text = rest
+		return l, nil
+	}
+	l.typ, rest, _ = strings.Cut(rest, " ")
+	l.typ = strings.ToUpper(l.typ)
+	if l.typ == "CAPABILITY" {
+		d.setCaps(rest)
+	}
+	if inner, ok := strings.CutPrefix(rest, "["); ok {
+		var code string
+		code, rest, _ = strings.Cut(inner, "]")
+		l.code, l.args, _ = strings.Cut(code, " ")
+		l.code = strings.ToUpper(l.code)
+		if l.code == "CAPABILITY" {
+			d.setCaps(l.args)
+		}
+	}
+	l.text = clean(rest)
+	return l, nil
+}
+
+// setCaps keeps the capabilities that have the form of one.
+func (d *dialog) setCaps(list string) {
+	d.caps = []string{}
+	for _, c := range strings.Fields(list) {
+		c = strings.ToUpper(c)
+		ok := len(c) <= 64 && strings.Trim(c, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-=_./:;,&|!@") == ""
+		if ok && len(d.caps) < maxCapabilities && !slices.Contains(d.caps, c) {
+			d.caps = append(d.caps, c)
+		}
+	}
+}
+
+func (d *dialog) has(name string) bool { return slices.Contains(d.caps, name) }
+
+func (d *dialog) send(command string) (tag string, err error) {
+	d.tag++
+	tag = "L" + strconv.Itoa(d.tag)
+	_, err = d.guard.Write([]byte(tag + " " + command + "\r\n"))
+	return tag, err
+}
+
+// await reads up to the answer to tag, or to a continuation when the command
+// expects one.
+func (d *dialog) await(tag string, continuation bool) (line, error) {
+	for {
+		l, err := d.read()
+		switch {
+		case err != nil:
+			return l, err
+		case l.tag == tag:
+			if l.typ != "OK" && l.typ != "NO" && l.typ != "BAD" {
+				return l, fmt.Errorf("%w: unexpected answer", errNotIMAP)
+			}
+			return l, nil
+		case l.tag == "+" && continuation:
+			return l, nil
+		case l.tag == "*" && l.typ == "BYE":
+			return l, &Error{Kind: KindClosed, Code: clean(l.code), Text: l.text}
+		case l.tag == "*":
+		default:
+			return l, fmt.Errorf("%w: answer to nothing that was asked", errNotIMAP)
+		}
+	}
+}
+
+func (d *dialog) capability() error {
+	if d.caps != nil {
+		return nil
+	}
+	tag, err := d.send("CAPABILITY")
+	if err != nil {
+		return err
+	}
+	l, err := d.await(tag, false)
+	if err == nil && (l.typ != "OK" || d.caps == nil) {
+		err = fmt.Errorf("%w: no capabilities", errNotIMAP)
+	}
+	return err
+}
+
+func (d *dialog) greeting() error {
+	l, err := d.read()
+	switch {
+	case err != nil:
+		return err
+	case l.tag == "*" && l.typ == "OK":
+		return nil
+	case l.tag == "*" && l.typ == "BYE":
+		return &Error{Kind: KindClosed, Code: clean(l.code), Text: l.text}
+	case l.tag == "*" && l.typ == "PREAUTH":
+		// Logged in as whom? On a connection that is still to be protected,
+		// it would skip STARTTLS besides (RFC 9051 section 7.1.4).
+		return fmt.Errorf("%w: server claims to be logged in already", errNotIMAP)
+	}
+	return fmt.Errorf("%w: no greeting", errNotIMAP)
+}
+
+// startTLS upgrades the connection. The server has to offer it, and may not send
+// anything between its OK and the handshake (RFC 9051 section 11.1).
+func (d *dialog) startTLS(ctx context.Context, conf *tls.Config) error {
+	if err := d.capability(); err != nil {
+		return err
+	}
+	if !d.has("STARTTLS") {
+		return &Error{Kind: KindProtocol, Permanent: true, Err: errors.New("server does not offer STARTTLS, and logging in without TLS is refused")}
+	}
+	tag, err := d.send("STARTTLS")
+	if err != nil {
+		return err
+	}
+	l, err := d.await(tag, false)
+	if err != nil {
+		return err
+	}
+	if l.typ != "OK" {
+		return &Error{Kind: KindRefused, Code: clean(l.code), Text: l.text}
+	}
+	if d.br.Buffered() > 0 {
+		return fmt.Errorf("%w: data in front of TLS", errNotIMAP)
+	}
+	conn := tls.Client(d.guard.raw, conf)
+	if err := handshake(ctx, conn); err != nil {
+		return err
+	}
+	d.guard.over(conn)
+	d.br.Reset(d.guard)
+	d.caps = nil // what was said in the clear does not count
+	return nil
+}
+
+// handshake bounds the handshake by the context alone.
+func handshake(ctx context.Context, conn *tls.Conn) error {
+	_ = conn.NetConn().SetDeadline(time.Time{})
+	if err := conn.HandshakeContext(ctx); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return err
+	}
+	return nil
+}
+
+// login authenticates once. A refusal is never tried again with another
+// mechanism: it would count as a second wrong password.
+func (d *dialog) login(ctx context.Context, cfg *Config) error {
+	if err := d.capability(); err != nil {
+		return err
+	}
+	if cfg.Authenticate != nil {
+		client, err := cfg.Authenticate(ctx)
+		if err != nil {
+			return err
+		}
+		return d.authenticate(client, nil)
+	}
+	password, err := cfg.Password(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case strings.Contains(password, "\x00") || strings.Contains(cfg.Username, "\x00"):
+		return &Error{Kind: KindAuth, Permanent: true, Err: errors.New("password holds a NUL")}
+	case d.has("AUTH=PLAIN"):
+		return d.authenticate(sasl.NewPlainClient("", cfg.Username, password), []string{password})
+	case !d.has("LOGINDISABLED"):
+		return d.plainLogin(cfg.Username, password)
+	}
+	return &Error{Kind: KindAuth, Permanent: true, Err: errors.New("server offers no way to log in with a password")}
+}
+
+// authenticate runs one SASL exchange (RFC 9051 section 6.2.2). The words of the
+// server are cleared of secrets, in case it echoes what it was sent.
+func (d *dialog) authenticate(client sasl.Client, secrets []string) error {
+	mech, response, err := client.Start()
+	if err != nil {
+		return err
+	}
+	if !d.has("AUTH=" + strings.ToUpper(mech)) {
+		return &Error{Kind: KindAuth, Permanent: true, Err: fmt.Errorf("server does not offer %s", clean(mech))}
+	}
+	encode := func(b []byte) string {
+		if len(b) == 0 {
+			return ""
+		}
+		s := base64.StdEncoding.EncodeToString(b)
+		secrets = append(secrets, s)
+		return s
+	}
+	command, pending := "AUTHENTICATE "+mech, response != nil
+	if pending && d.has("SASL-IR") {
+		ir := encode(response)
+		if ir == "" {
+			ir = "="
+		}
+		command, pending = command+" "+ir, false
+	}
+	tag, err := d.send(command)
+	if err != nil {
+		return err
+	}
+	for range 16 {
+		l, err := d.await(tag, true)
+		if err != nil {
+			return err
+		}
+		if l.tag == tag {
+			return verdict(l, secrets)
+		}
+		var answer string
+		if pending {
+			answer, pending = encode(response), false
+		} else {
+			challenge, err := base64.StdEncoding.DecodeString(strings.TrimSpace(l.text))
+			if err != nil {
+				return fmt.Errorf("%w: challenge is not base64", errNotIMAP)
+			}
+			next, err := client.Next(challenge)
+			if err != nil {
+				answer = "*" // cancels; the server answers BAD or NO
+			} else {
+				answer = encode(next)
+			}
+		}
+		if _, err := d.guard.Write([]byte(answer + "\r\n")); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: endless login", errNotIMAP)
+}
+
+// plainLogin uses LOGIN (RFC 9051 section 6.2.3), with literals for what a quoted
+// string cannot hold.
+func (d *dialog) plainLogin(username, password string) error {
+	d.tag++
+	tag := "L" + strconv.Itoa(d.tag)
+	var b strings.Builder
+	b.WriteString(tag + " LOGIN")
+	for _, s := range []string{username, password} {
+		if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
+			b.WriteString(` "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`)
+			continue
+		}
+		b.WriteString(" {" + strconv.Itoa(len(s)) + "}\r\n")
+		if _, err := d.guard.Write([]byte(b.String())); err != nil {
+			return err
+		}
+		b.Reset()
+		l, err := d.await(tag, true)
+		if err != nil {
+			return err
+		}
+		if l.tag == tag {
+			return verdict(l, []string{password})
+		}
+		b.WriteString(s)
+	}
+	b.WriteString("\r\n")
+	if _, err := d.guard.Write([]byte(b.String())); err != nil {
+		return err
+	}
+	l, err := d.await(tag, false)
+	if err != nil {
+		return err
+	}
+	return verdict(l, []string{password})
+}
+
+// verdict is what a login's tagged answer means.
+func verdict(l line, secrets []string) error {
+	if l.typ == "OK" {
+		return nil
+	}
+	text := l.text
+	for _, s := range secrets {
+		if s != "" {
+			text = strings.ReplaceAll(text, s, "[redacted]")
+		}
+	}
+	code := clean(l.code)
+	if temporary[code] {
+		return &Error{Kind: KindRefused, Code: code, Text: text}
+	}
+	return &Error{Kind: KindAuth, Code: code, Text: text, Permanent: true}
+}
+
+// connect reaches the server and puts TLS on where the configuration says so.
+func connect(ctx context.Context, cfg *Config) (net.Conn, *tls.Config, Stage, error) {
+	dialer := net.Dialer{}
+	raw, err := dialer.DialContext(ctx, "tcp", cfg.address())
+	if err != nil {
+		return nil, nil, StageConnect, err
+	}
+	if cfg.Security == Plaintext {
+		if a, ok := raw.RemoteAddr().(*net.TCPAddr); !ok || !a.IP.IsLoopback() {
+			_ = raw.Close()
+			return nil, nil, StageConnect, errors.New("the address reached is not this machine's own")
+		}
+		return raw, nil, "", nil
+	}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cfg.RootCAs, ServerName: cfg.ServerName}
+	if cfg.Security == StartTLS {
+		return raw, conf, "", nil
+	}
+	conn := tls.Client(raw, conf)
+	if err := handshake(ctx, conn); err != nil {
+		_ = raw.Close()
+		return nil, nil, StageTLS, err
+	}
+	return conn, conf, "", nil
+}

@@ -1,0 +1,387 @@
+package imap
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// obedient answers every command of a small read-only client, until stop says so.
+func obedient(s *script) {
+	s.login()
+	for {
+		tag, cmd := s.expect()
+		verb, _, _ := strings.Cut(cmd, " ")
+		switch verb {
+		case "EXAMINE":
+			s.send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK [READ-ONLY] done\r\n")
+		case "LOGOUT":
+			s.send("* BYE bye\r\n" + tag + " OK out\r\n")
+			return
+		default:
+			s.send(tag + " OK done\r\n")
+		}
+	}
+}
+
+func noop(_ context.Context, s *Session) error { return s.Noop().Wait() }
+
+func newPool(t *testing.T, o PoolOptions) *Pool {
+	t.Helper()
+	p := NewPool(o)
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+func TestPoolReusesOneSession(t *testing.T) {
+	settle(t)
+	sv := serve(t, obedient)
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	for range 20 {
+		if err := p.Lend(t.Context(), "", noop); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := sv.accepted(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+func TestPoolNeverHasMoreThanItsSessions(t *testing.T) {
+	settle(t)
+	sv := serve(t, obedient)
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	var wg sync.WaitGroup
+	var now, most atomic.Int32
+	for range 60 {
+		wg.Go(func() {
+			err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
+				n := now.Add(1)
+				defer now.Add(-1)
+				for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+				}
+				return noop(ctx, s)
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if most.Load() > DefaultSessions || sv.accepted() > DefaultSessions {
+		t.Errorf("%d at once, %d connections", most.Load(), sv.accepted())
+	}
+}
+
+func TestPoolPrefersTheFolderAsked(t *testing.T) {
+	settle(t)
+	sv := serve(t, obedient)
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext), Sessions: 2})
+	examine := func(name string) func(context.Context, *Session) error {
+		return func(_ context.Context, s *Session) error { _, err := s.Examine(name).Wait(); return err }
+	}
+	// Two sessions, made by lending one inside the other.
+	err := p.Lend(t.Context(), "", func(ctx context.Context, a *Session) error {
+		if err := p.Lend(ctx, "", examine("B")); err != nil {
+			return err
+		}
+		return examine("A")(ctx, a)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"B", "A", "B", "B", "A"} {
+		err := p.Lend(t.Context(), name, func(_ context.Context, s *Session) error {
+			if f, ok := s.Selected(); !ok || f.Name != name || f.UIDValidity != 7 || f.Exists != 3 {
+				t.Errorf("asked for %s, got %+v", name, f)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestPoolServesInOrder(t *testing.T) {
+	settle(t)
+	p := newPool(t, PoolOptions{Config: serve(t, obedient).config(Plaintext), Sessions: 1})
+	var order []int
+	var wg sync.WaitGroup
+	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
+		for i := range 10 {
+			wg.Go(func() {
+				_ = p.Lend(ctx, "", func(context.Context, *Session) error { order = append(order, i); return nil })
+			})
+			for queued := 0; queued <= i; { // until this one stands in the queue
+				p.mu.Lock()
+				queued = len(p.queue)
+				p.mu.Unlock()
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	for i, got := range order {
+		if i != got {
+			t.Fatalf("order %v", order)
+		}
+	}
+	if len(order) != 10 {
+		t.Fatalf("%d were served", len(order))
+	}
+}
+
+func TestPoolWaitEndsWithContext(t *testing.T) {
+	settle(t)
+	p := newPool(t, PoolOptions{Config: serve(t, obedient).config(Plaintext), Sessions: 1})
+	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
+		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		defer cancel()
+		err := p.Lend(short, "", noop)
+		if wantError(t, err, KindTimeout, StageConnect); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		return noop(ctx, s)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Lend(t.Context(), "", noop); err != nil {
+		t.Errorf("after that: %v", err)
+	}
+}
+
+// A server that hung up between lends is noticed, before or while asking.
+func TestPoolReplacesADeadSession(t *testing.T) {
+	settle(t)
+	var conns atomic.Int32
+	ended := make(chan struct{})
+	sv := serve(t, func(s *script) {
+		if conns.Add(1) > 1 {
+			obedient(s)
+			return
+		}
+		s.login()
+		tag, _ := s.expect()
+		s.send(tag + " OK done\r\n")
+		s.expect() // the second command gets no answer
+		_ = s.Close()
+		close(ended)
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	calls := 0
+	for range 2 {
+		err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error { calls++; return noop(ctx, s) })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-ended
+	if calls != 3 || conns.Load() != 2 {
+		t.Errorf("%d calls on %d connections, want 3 on 2", calls, conns.Load())
+	}
+}
+
+// What a server answered is not asked again: the first answer counts.
+func TestPoolDoesNotRepeatAfterAnAnswer(t *testing.T) {
+	settle(t)
+	sv := serve(t, func(s *script) {
+		s.login()
+		tag, _ := s.expect()
+		s.send(tag + " OK done\r\n")
+		s.expect()
+		s.send("* 4 EXISTS\r\n")
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	if err := p.Lend(t.Context(), "", noop); err != nil {
+		t.Fatal(err)
+	}
+	calls := 0
+	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error { calls++; return noop(ctx, s) })
+	wantError(t, err, KindClosed, StageNoop)
+	if calls != 1 || sv.accepted() != 1 {
+		t.Errorf("%d calls, %d connections", calls, sv.accepted())
+	}
+}
+
+func TestPoolAsksAnOldSessionFirst(t *testing.T) {
+	settle(t)
+	var mu sync.Mutex
+	now := time.Now()
+	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
+	var seen []string
+	sv := serve(t, func(s *script) {
+		s.login()
+		for {
+			tag, cmd := s.expect()
+			mu.Lock()
+			seen = append(seen, cmd)
+			mu.Unlock()
+			if cmd == "EXAMINE Q" {
+				s.send("* OK [UIDVALIDITY 7] v\r\n")
+			}
+			s.send(tag + " OK done\r\n")
+		}
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext), Now: clock})
+	use := func(context.Context, *Session) error { return nil }
+	for _, later := range []time.Duration{0, time.Minute, 5 * time.Minute} {
+		mu.Lock()
+		now = now.Add(later)
+		mu.Unlock()
+		if err := p.Lend(t.Context(), "", use); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if strings.Join(seen, ",") != "NOOP" {
+		t.Errorf("sent %q, want one NOOP", seen)
+	}
+}
+
+// Fifty callers with a wrong password are one attempt, not fifty.
+func TestPoolDoesNotRepeatAWrongPassword(t *testing.T) {
+	settle(t)
+	release := make(chan struct{})
+	sv := serve(t, func(s *script) {
+		s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n")
+		tag, _ := s.expect()
+		<-release
+		s.send(tag + " NO [AUTHENTICATIONFAILED] wrong\r\n")
+		s.drain()
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			e := new(Error)
+			if err := p.Lend(t.Context(), "", noop); !errors.As(err, &e) || e.Kind != KindAuth {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+	for queued := 0; queued < 49; {
+		p.mu.Lock()
+		queued = len(p.queue)
+		p.mu.Unlock()
+	}
+	close(release)
+	wg.Wait()
+	if n := sv.accepted(); n != 1 {
+		t.Errorf("%d logins", n)
+	}
+}
+
+func TestPoolClosesSessionsOutOfStep(t *testing.T) {
+	settle(t)
+	sv := serve(t, func(s *script) {
+		s.login()
+		s.expect()
+		s.send("* XYZZY\r\n")
+		s.drain()
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	for range 3 {
+		wantError(t, p.Lend(t.Context(), "", noop), KindProtocol, StageNoop)
+	}
+	if sv.accepted() != 3 {
+		t.Errorf("%d connections", sv.accepted())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open != 0 || len(p.idle) != 0 || len(p.lent) != 0 {
+		t.Errorf("open %d, idle %d, lent %d", p.open, len(p.idle), len(p.lent))
+	}
+}
+
+func TestPoolSurvivesAPanic(t *testing.T) {
+	settle(t)
+	p := newPool(t, PoolOptions{Config: serve(t, obedient).config(Plaintext), Sessions: 1})
+	func() {
+		defer func() { _ = recover() }()
+		_ = p.Lend(t.Context(), "", func(context.Context, *Session) error { panic("x") })
+	}()
+	if err := p.Lend(t.Context(), "", noop); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPoolCloseEndsEverything(t *testing.T) {
+	settle(t)
+	last := make(chan string, 8)
+	hung := make(chan struct{})
+	sv := serve(t, func(s *script) {
+		s.login()
+		said := ""
+		defer func() { last <- said }()
+		for {
+			tag, cmd := s.expect()
+			said = cmd
+			if strings.HasPrefix(cmd, "EXAMINE") {
+				close(hung)
+				_, _ = bufio.NewReader(s.br).ReadByte()
+				return
+			}
+			s.send(tag + " OK done\r\n")
+		}
+	})
+	p := NewPool(PoolOptions{Config: sv.config(Plaintext), Sessions: 2})
+	var wg sync.WaitGroup
+	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
+		wg.Go(func() {
+			err := p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
+				_, err := s.Examine("INBOX").Wait()
+				return err
+			})
+			wantError(t, err, KindClosed, StageExamine)
+		})
+		<-hung
+		wg.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), KindClosed, StageConnect) })
+		for queued := 0; queued == 0; {
+			p.mu.Lock()
+			queued = len(p.queue)
+			p.mu.Unlock()
+		}
+		return noop(ctx, s)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Close()
+	_ = p.Close()
+	wg.Wait()
+	wantError(t, p.Lend(t.Context(), "", noop), KindClosed, StageConnect)
+	said := []string{<-last, <-last}
+	if got := strings.Join(said, ","); !strings.Contains(got, "EXAMINE") {
+		t.Errorf("last words %q", got)
+	}
+}
+
+func TestPoolSaysGoodbye(t *testing.T) {
+	settle(t)
+	last := make(chan string, 1)
+	sv := serve(t, func(s *script) {
+		s.login()
+		_, cmd := s.expect()
+		last <- cmd
+		s.drain() // never answers: the pool may not wait for long
+	})
+	p := NewPool(PoolOptions{Config: sv.config(Plaintext)})
+	if err := p.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Close()
+	if got := <-last; got != "LOGOUT" {
+		t.Errorf("said %q", got)
+	}
+}

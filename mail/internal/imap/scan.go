@@ -1,0 +1,256 @@
+package imap
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// scanner follows the grammar of what a server sends just far enough to bound
+// it: lines, literals, quoted strings and the depth of parentheses outside both.
+// It must never be more lenient than the parser behind it about where a string
+// or a literal ends, or a server could hide nesting from it; where the two could
+// differ it refuses. It keeps nothing but a line's first words.
+type scanner struct {
+	limits Limits
+
+	state    scanState
+	line     int64 // bytes of the response outside literals
+	str      int64 // bytes of the quoted string
+	depth    int
+	literal  int64 // bytes left of the literal, or the size being read
+	digits   int
+	section  bool   // the last word was BODY[...] or BINARY[...]: a literal here is content
+	bracket  int    // depth of [ ] outside strings
+	word     []byte // start of the current word, for section
+	gap      bool   // the word has ended; the next character begins another
+	head     []byte // first words of the line, until it is classified
+	sorted   bool   // head is classified
+	complete int64  // whole responses seen
+
+	tagged func(tag string) // called for the tag of each tagged response
+	bye    func(text string)
+	isBye  bool
+}
+
+type scanState uint8
+
+const (
+	atStructure scanState = iota
+	atText                // free text up to the end of the line
+	atQuoted
+	atEscape
+	atSize    // after {
+	atSizeEnd // after }
+	atLiteral
+)
+
+const (
+	maxHead   = 512
+	maxString = 8 << 10 // a quoted string, or a literal that is not a body section
+)
+
+// feed follows p and reports the first bound it breaks.
+func (s *scanner) feed(p []byte) error {
+	for i := 0; i < len(p); i++ {
+		if s.state == atLiteral {
+			n := min(int64(len(p)-i), s.literal)
+			s.literal -= n
+			i += int(n) - 1
+			if s.literal == 0 {
+				s.state = atStructure
+			}
+			continue
+		}
+		if s.line++; s.line > s.limits.Line {
+			return &LimitError{What: "line", Max: s.limits.Line}
+		}
+		if err := s.step(p[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *scanner) step(b byte) error {
+	if !s.sorted || s.isBye {
+		s.sort(b)
+	}
+	switch s.state {
+	case atText:
+		if b == '\n' {
+			s.endLine()
+		}
+	case atQuoted:
+		switch b {
+		case '"':
+			s.state = atStructure
+			if s.bracket == 0 {
+				s.endWord()
+			}
+			return nil
+		case '\\':
+			s.state = atEscape
+		case '\r', '\n':
+			// The parser would read on into the next line.
+			return fmt.Errorf("%w: line break in a quoted string", errNotIMAP)
+		}
+		return s.countString()
+	case atEscape:
+		if b == '\r' || b == '\n' {
+			return fmt.Errorf("%w: line break in a quoted string", errNotIMAP)
+		}
+		s.state = atQuoted
+		return s.countString()
+	case atSize:
+		switch {
+		case b >= '0' && b <= '9':
+			if s.digits++; s.digits > 18 {
+				return &LimitError{What: "literal", Max: s.limits.Literal}
+			}
+			s.literal = s.literal*10 + int64(b-'0')
+		case b == '}' && s.digits > 0:
+			limit, what := s.limits.Literal, "literal"
+			if !s.section {
+				limit, what = min(limit, maxString), "string"
+			}
+			if s.literal > limit {
+				return &LimitError{What: what, Max: limit}
+			}
+			s.state = atSizeEnd
+		default:
+			return fmt.Errorf("%w: broken literal", errNotIMAP)
+		}
+	case atSizeEnd:
+		switch b {
+		case ' ', '\r':
+		case '\n':
+			s.state = atLiteral
+			if s.literal == 0 {
+				s.state = atStructure
+			}
+			s.endWord()
+		default:
+			return fmt.Errorf("%w: broken literal", errNotIMAP)
+		}
+	default:
+		return s.structure(b)
+	}
+	return nil
+}
+
+func (s *scanner) structure(b byte) error {
+	switch b {
+	case '"':
+		s.state, s.str = atQuoted, 0
+	case '{':
+		s.state, s.literal, s.digits = atSize, 0, 0
+		s.section = s.bracket == 0 && isSection(s.word)
+	case '(':
+		if s.depth++; s.depth > s.limits.Depth {
+			return &LimitError{What: "nesting", Max: int64(s.limits.Depth)}
+		}
+		if s.bracket == 0 {
+			s.endWord()
+		}
+	case ')':
+		if s.depth > 0 {
+			s.depth--
+		}
+		if s.bracket == 0 {
+			s.endWord()
+		}
+	case '\n':
+		s.endLine()
+	case '\r':
+	case ' ', '~':
+		// The word stays until the next one begins, so that a literal after
+		// "BODY[TEXT] " is known as content.
+		s.gap = s.bracket == 0
+	default:
+		if s.gap {
+			s.endWord()
+		}
+		switch {
+		case b == '[':
+			s.bracket++
+		case b == ']' && s.bracket > 0:
+			s.bracket--
+		}
+		if len(s.word) < 16 {
+			s.word = append(s.word, b)
+		}
+	}
+	return nil
+}
+
+func (s *scanner) endWord() { s.word, s.gap = s.word[:0], false }
+
+// isSection reports whether the word before a literal is a body section.
+func isSection(word []byte) bool {
+	w := bytes.ToUpper(word)
+	return bytes.HasPrefix(w, []byte("BODY[")) || bytes.HasPrefix(w, []byte("BINARY["))
+}
+
+func (s *scanner) countString() error {
+	limit := int64(maxString)
+	if s.bracket == 0 && isSection(s.word) {
+		limit = s.limits.Literal
+	}
+	if s.str++; s.str > limit {
+		return &LimitError{What: "string", Max: limit}
+	}
+	return nil
+}
+
+func (s *scanner) endLine() {
+	if s.isBye && s.bye != nil {
+		_, text, _ := strings.Cut(string(s.head), " ")
+		_, text, _ = strings.Cut(text, " ")
+		s.bye(clean(text))
+	}
+	s.state, s.line, s.depth, s.bracket = atStructure, 0, 0, 0
+	s.endWord()
+	s.head, s.sorted, s.isBye = s.head[:0], false, false
+	s.complete++
+}
+
+// sort looks at the first words of a line: what follows OK, NO, BAD, BYE and
+// PREAUTH, or a leading +, is free text, in which quotes and parentheses mean
+// nothing. Everything else is structure.
+func (s *scanner) sort(b byte) {
+	if len(s.head) < maxHead {
+		s.head = append(s.head, b)
+	}
+	if s.sorted {
+		return
+	}
+	if len(s.head) == 1 && b == '+' {
+		s.state, s.sorted = atText, true
+		return
+	}
+	if b != ' ' && b != '\r' && b != '\n' {
+		s.sorted = len(s.head) >= 128
+		return
+	}
+	words := strings.Split(strings.TrimRight(string(s.head), " \r\n"), " ")
+	last := strings.ToUpper(words[len(words)-1])
+	switch {
+	case len(words) == 1:
+		return // the tag
+	case len(words) == 2 && words[0] == "*" && last != "" && last[0] >= '0' && last[0] <= '9':
+		return // a number; the type comes next
+	}
+	s.sorted = true
+	switch last {
+	case "OK", "NO", "BAD":
+		if words[0] != "*" && s.tagged != nil {
+			s.tagged(words[0])
+		}
+		s.state = atText
+	case "BYE":
+		s.state, s.isBye = atText, words[0] == "*"
+	case "PREAUTH":
+		s.state = atText
+	}
+}

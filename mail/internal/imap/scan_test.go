@@ -1,0 +1,108 @@
+package imap
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func newScanner() *scanner {
+	return &scanner{limits: Limits{Line: 1 << 20, Literal: 1 << 20, Depth: 50}}
+}
+
+// Ordinary traffic passes, however it is cut into reads.
+func TestScannerPassesOrdinaryTraffic(t *testing.T) {
+	deep := strings.Repeat("(", 40) + strings.Repeat(")", 40)
+	in := strings.Join([]string{
+		"* OK it's a \"quote and ((((( a {5}",
+		"T1 NO can't [open \"it",
+		"+ go {3} \"on",
+		"* 5 EXISTS",
+		"* FLAGS (\\Seen \\Deleted)",
+		"* LIST (\\HasNoChildren) \"/\" \"a \\\" (b\"",
+		"* LIST () NIL {4}\r\na\"(b",
+		"* 1 FETCH (UID 1 FLAGS () BODY[HEADER.FIELDS (\"FROM\" SUBJECT)] {10000}\r\n" + strings.Repeat("(\"", 5000) + " BODY[TEXT]<0> {3}\r\n(((" + ")",
+		"* 2 FETCH (BODY[] \"" + strings.Repeat("x", 20000) + "\")",
+		"* 3 FETCH (BODYSTRUCTURE " + deep + ")",
+		"* 4 FETCH (BODYSTRUCTURE " + deep + ")",
+		"* SEARCH " + strings.Repeat("1234567 ", 10000),
+		"* BYE so \"long",
+		"T2 OK [READ-ONLY] done",
+	}, "\r\n") + "\r\n"
+	for _, step := range []int{1, 2, 3, 7, 64, 4096, len(in)} {
+		s := newScanner()
+		var tags []string
+		var bye string
+		s.tagged = func(tag string) { tags = append(tags, tag) }
+		s.bye = func(text string) { bye = text }
+		for b := []byte(in); len(b) > 0; {
+			n := min(step, len(b))
+			if err := s.feed(b[:n]); err != nil {
+				t.Fatalf("step %d: %v near %q", step, err, b[:min(n, 60)])
+			}
+			b = b[n:]
+		}
+		if s.complete != 14 || strings.Join(tags, " ") != "T1 T2" || bye != "so \"long" {
+			t.Fatalf("step %d: %d responses, tags %q, bye %q", step, s.complete, tags, bye)
+		}
+	}
+}
+
+func TestScannerBounds(t *testing.T) {
+	tests := []struct{ in, what string }{
+		{"* OK " + strings.Repeat("x", 1<<20), "line"},
+		{"* SEARCH " + strings.Repeat("1 ", 1<<20), "line"},
+		{"* 1 FETCH (BODY[] {1048577}", "literal"},
+		{"* 1 FETCH (BODY[HEADER.FIELDS ({9000}", "string"},
+		{"* 1 FETCH (BODY[] NIL BODYSTRUCTURE ({9000}", "string"},
+		{"* 1 FETCH (BODY[] \"a\" {9000}", "string"},
+		{"* 1 FETCH (BODY[] {1}\r\na {9000}", "string"},
+		{"* 1 FETCH (ENVELOPE (\"" + strings.Repeat("x", 9000), "string"},
+		{"* 1 FETCH " + strings.Repeat("(", 51), "nesting"},
+		{"* 1 FETCH " + strings.Repeat("( ", 51), "nesting"},
+		{"* 1 FETCH " + strings.Repeat("(\"a\" {1}\r\nx", 51), "nesting"},
+		{strings.Repeat("(", 51), "nesting"},
+	}
+	for _, tc := range tests {
+		err := newScanner().feed([]byte(tc.in))
+		var l *LimitError
+		if !errors.As(err, &l) || l.What != tc.what {
+			t.Errorf("%.60q: %v, want a limit on %s", tc.in, err, tc.what)
+		}
+	}
+	for _, in := range []string{"* X \"a\r\n", "* X \"a\n", "* X \"a\\\n", "* X {}", "* X {a}", "* X {5+}", "* X {5}x", "* X {5 }"} {
+		if err := newScanner().feed([]byte(in)); !errors.Is(err, errNotIMAP) {
+			t.Errorf("%q: %v", in, err)
+		}
+	}
+}
+
+// However a stream is cut, the scanner comes to the same verdict at the same
+// byte, and what it holds stays small.
+func FuzzScanner(f *testing.F) {
+	f.Add([]byte("* 1 FETCH (UID 1 BODY[TEXT]<0> {3}\r\nabc FLAGS (\\Seen))\r\nT1 OK done\r\n"))
+	f.Add([]byte("* BYE \"x\r\n* LIST () \"/\" {2}\r\nab\r\n+ x\r\n"))
+	f.Add([]byte("* X \"a\\\"b\" (({}\n"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		whole, bytewise := newScanner(), newScanner()
+		var first error
+		for i := range in {
+			if first = bytewise.feed(in[i : i+1]); first != nil {
+				break
+			}
+		}
+		if err := whole.feed(in); (err == nil) != (first == nil) {
+			t.Fatalf("whole %v, by bytes %v", err, first)
+		}
+		if first == nil && (whole.state != bytewise.state || whole.depth != bytewise.depth || whole.complete != bytewise.complete) {
+			t.Fatal("the states differ")
+		}
+		if len(whole.head) > maxHead || len(whole.word) > 64 || whole.depth > 50 {
+			t.Fatal("a bound was broken")
+		}
+		if !bytes.Equal(whole.word, bytewise.word) && first == nil {
+			t.Fatal("the words differ")
+		}
+	})
+}

@@ -1,0 +1,257 @@
+package imap
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"mime"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	goimap "github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
+	"github.com/emersion/go-message/charset"
+)
+
+// Folder is what a server said of the folder that is EXAMINEd.
+type Folder struct {
+	Name        string
+	UIDValidity uint32
+	UIDNext     uint32 // 0 when the server did not say; as of EXAMINE
+	Exists      uint32 // messages in it, kept up to date
+}
+
+// Session is one logged-in connection. It is used inside Use, or inside a Pool's
+// Lend, and by one goroutine at a time; commands may be started one after the
+// other before the first is waited for. Every command that was started has to be
+// waited for.
+type Session struct {
+	guard  *guard
+	client *imapclient.Client
+	cfg    *Config
+	caps   []string
+	folder Folder // Name is empty when none is EXAMINEd
+
+	mu    sync.Mutex
+	cond  *sync.Cond
+	stray []*imapclient.FetchMessageBuffer // FETCH data the library gave to no command
+	busy  int                              // strays being read
+	keep  bool                             // a FETCH of ours is in progress
+}
+
+// Dial connects and logs in. The context bounds all of it, besides the timeouts
+// of the configuration. The error is always an *Error.
+func Dial(ctx context.Context, cfg Config) (*Session, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, &Error{Op: "dial", Stage: StageConnect, Kind: KindConnection, Permanent: true, Err: err}
+	}
+	fail := func(stage Stage, err error) error { return dialError(ctx, stage, err) }
+
+	connecting, cancel := context.WithTimeoutCause(ctx, cfg.Connect, context.DeadlineExceeded)
+	defer cancel()
+	conn, conf, stage, err := connect(connecting, &cfg)
+	if err != nil {
+		return nil, fail(stage, err)
+	}
+	raw := conn
+	if t, ok := conn.(*tls.Conn); ok {
+		raw = t.NetConn()
+	}
+	g := newGuard(raw, &cfg)
+	g.over(conn)
+	d := &dialog{guard: g, br: bufio.NewReader(g)}
+	s := &Session{guard: g, cfg: &cfg}
+	s.cond = sync.NewCond(&s.mu)
+
+	g.begin(ctx, cfg.Greeting, idleBudget)
+	stage, err = s.open(ctx, connecting, d, conf)
+	g.finish()
+	if err == nil {
+		err = g.why()
+	}
+	if err != nil {
+		if cause := g.why(); cause != nil && !errors.As(err, new(*Error)) {
+			err = cause
+		}
+		g.end(ErrClosed)
+		return nil, fail(stage, err)
+	}
+	s.start(d)
+	return s, nil
+}
+
+// open runs the dialog up to the login.
+func (s *Session) open(ctx, connecting context.Context, d *dialog, conf *tls.Config) (Stage, error) {
+	late := time.AfterFunc(s.cfg.Greeting, func() { s.guard.end(errSilence) })
+	if err := d.greeting(); err != nil || !late.Stop() {
+		return StageGreeting, err
+	}
+	s.guard.patience(s.cfg.Socket)
+	if s.cfg.Security == StartTLS {
+		if err := d.startTLS(connecting, conf); err != nil {
+			return StageTLS, err
+		}
+	}
+	if err := d.login(ctx, s.cfg); err != nil {
+		return StageAuth, err
+	}
+	return StageAuth, nil
+}
+
+// start hands the connection to the library, which is told what the dialog knows
+// by a greeting of our own making.
+func (s *Session) start(d *dialog) {
+	left, _ := d.br.Peek(d.br.Buffered())
+	s.caps = slices.Sorted(slices.Values(d.caps))
+	caps := s.caps
+	if slices.Contains(caps, "IMAP4REV1") {
+		// Without ENABLE such a server speaks IMAP4rev1, and the library would
+		// send it raw UTF-8.
+		caps = slices.DeleteFunc(slices.Clone(caps), func(c string) bool { return c == "IMAP4REV2" })
+	}
+	greeting := "* PREAUTH [CAPABILITY " + libraryCaps(caps) + "] ready\r\n"
+	s.guard.pre = append([]byte(greeting), left...)
+	s.client = imapclient.New(s.guard, &imapclient.Options{
+		WordDecoder:           &mime.WordDecoder{CharsetReader: charset.Reader},
+		UnilateralDataHandler: &imapclient.UnilateralDataHandler{Fetch: s.takeStray},
+	})
+	_ = s.client.WaitGreeting() // is there already; the capabilities count from here on
+}
+
+// libraryCaps spells the revision as the library compares it.
+func libraryCaps(caps []string) string {
+	s := " " + strings.Join(caps, " ")
+	s = strings.Replace(s, " IMAP4REV1", " IMAP4rev1", 1)
+	return strings.TrimSpace(strings.Replace(s, " IMAP4REV2", " IMAP4rev2", 1))
+}
+
+func dialError(ctx context.Context, stage Stage, err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		e = &Error{Kind: kindOf(err), Err: err}
+		if stage == StageTLS && e.Kind == KindConnection {
+			e.Kind = tlsKind(err)
+		}
+		if stage == StageGreeting && e.Kind == KindClosed {
+			e.Kind = KindConnection
+		}
+	}
+	if ctx.Err() != nil && e.Kind != KindAuth {
+		e = &Error{Kind: kindOf(ctx.Err()), Err: ctx.Err()}
+	}
+	if e.Kind == KindCertificate {
+		e.Permanent = true
+	}
+	e.Op, e.Stage, e.OutOfStep = "dial", stage, true
+	return e
+}
+
+// tlsKind tells a handshake that failed over what the server is from one that
+// lost its connection.
+func tlsKind(err error) Kind {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op != "remote error" && op.Op != "local error" {
+		return KindConnection
+	}
+	return KindProtocol
+}
+
+// Use runs fn with the session, bounded by ctx: when ctx ends, the connection
+// closes and every command in fn fails. An error of a command is an *Error; one
+// that fn makes up itself is returned as it is.
+func (s *Session) Use(ctx context.Context, fn func(ctx context.Context, s *Session) error) error {
+	s.guard.begin(ctx, s.cfg.Socket, s.cfg.Limits.budget())
+	defer s.guard.finish()
+	return fn(ctx, s)
+}
+
+// Renew gives the use in progress a fresh budget of bytes and answers, for work that is done
+// in bounded windows.
+func (s *Session) Renew() { s.guard.renew(s.cfg.Limits.budget()) }
+
+// Capabilities returns what the server offers once logged in, upper case and
+// sorted. The caller may not change it.
+func (s *Session) Capabilities() []string { return s.caps }
+
+// Has reports whether the server offers a capability, given in upper case.
+func (s *Session) Has(capability string) bool {
+	_, ok := slices.BinarySearch(s.caps, capability)
+	return ok
+}
+
+// Selected returns the folder that is EXAMINEd, and whether there is one.
+func (s *Session) Selected() (Folder, bool) {
+	if s.folder.Name == "" {
+		return Folder{}, false
+	}
+	f := s.folder
+	m := s.client.Mailbox()
+	if m == nil || m.Name != f.Name {
+		s.folder = Folder{}
+		return Folder{}, false
+	}
+	f.Exists = m.NumMessages
+	return f, true
+}
+
+// alive reports whether the connection is open as far as is known here.
+func (s *Session) alive() bool {
+	if s.guard.why() != nil {
+		return false
+	}
+	select {
+	case <-s.client.Closed():
+		return false
+	default:
+		return true
+	}
+}
+
+// Close ends the connection at once.
+func (s *Session) Close() error {
+	s.guard.end(ErrClosed)
+	_ = s.client.Close()
+	return nil
+}
+
+// Logout says goodbye and closes; ctx bounds the politeness.
+func (s *Session) Logout(ctx context.Context) {
+	s.guard.begin(ctx, time.Second, idleBudget)
+	_ = s.client.Logout().Wait()
+	s.guard.finish()
+	_ = s.Close()
+}
+
+// fail makes an Error of what a command returned.
+func (s *Session) fail(stage Stage, err error) error {
+	if err == nil {
+		return nil
+	}
+	var refused *goimap.Error
+	if errors.As(err, &refused) {
+		e := refusal(stage, refused)
+		e.Op = "lend"
+		return e
+	}
+	e := &Error{Op: "lend", Stage: stage, OutOfStep: true}
+	cause := s.guard.why()
+	if cause == nil || errors.Is(cause, errGaveUp) {
+		// The library closed the connection itself: it could not make sense of
+		// what it read. Its words may quote the server, so they are cleaned.
+		e.Kind, e.Err = KindProtocol, errors.New(clean(err.Error()))
+		s.guard.end(e.Err)
+		return e
+	}
+	e.Kind, e.Err = kindOf(cause), cause
+	if e.Kind == KindClosed || e.Kind == KindConnection {
+		s.guard.mu.Lock()
+		e.Text = s.guard.bye
+		s.guard.mu.Unlock()
+	}
+	return e
+}

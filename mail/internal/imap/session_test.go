@@ -1,0 +1,303 @@
+package imap
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	goimap "github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-sasl"
+)
+
+func dial(t *testing.T, cfg Config) *Session {
+	t.Helper()
+	s, err := Dial(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func TestLoginOverTLSAndSTARTTLS(t *testing.T) {
+	settle(t)
+	ca := newAuthority(t)
+	cert := ca.issue(t, time.Now().Add(time.Hour), "mail.example.org")
+	after := func(s *script) {
+		for {
+			tag, cmd := s.expect()
+			switch {
+			case strings.HasPrefix(cmd, "CAPABILITY"):
+				s.send("* CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR MOVE\r\n" + tag + " OK\r\n")
+			case cmd == "AUTHENTICATE PLAIN "+base64.StdEncoding.EncodeToString([]byte("\x00ann\x00s3cret-pass")):
+				s.send(tag + " OK in\r\n")
+			case cmd == "NOOP":
+				s.send(tag + " OK\r\n")
+			default:
+				s.send(tag + " BAD unknown\r\n")
+			}
+		}
+	}
+	for security, run := range map[Security]func(*script){
+		TLS: overTLS(cert, func(s *script) { s.send("* OK ready\r\n"); after(s) }),
+		StartTLS: func(s *script) {
+			// What is claimed in the clear does not count afterwards.
+			s.send("* OK [CAPABILITY IMAP4rev1 STARTTLS AUTH=XSTEAL LOGINDISABLED] ready\r\n")
+			tag, _ := s.expect()
+			s.send(tag + " OK begin\r\n")
+			overTLS(cert, after)(s)
+		},
+	} {
+		cfg := serve(t, run).config(security)
+		cfg.RootCAs, cfg.ServerName = ca.pool, "mail.example.org"
+		s := dial(t, cfg)
+		if err := s.Use(t.Context(), noop); err != nil {
+			t.Errorf("%s: %v", security, err)
+		}
+		if !s.Has("MOVE") || s.Has("STARTTLS") || s.Has("AUTH=XSTEAL") {
+			t.Errorf("%s: capabilities %v", security, s.Capabilities())
+		}
+	}
+}
+
+func TestLoginWays(t *testing.T) {
+	settle(t)
+	tests := []struct {
+		name, caps, password string
+		want                 []string
+		answers              []string
+	}{
+		{"PLAIN at once", "AUTH=PLAIN SASL-IR", "pw", []string{"AUTHENTICATE PLAIN AGFubgBwdw=="}, []string{"OK in"}},
+		{"PLAIN when asked", "AUTH=PLAIN", "pw", []string{"AUTHENTICATE PLAIN", "AGFubgBwdw=="}, []string{"+ ", "OK in"}},
+		{"PLAIN before LOGIN", "AUTH=PLAIN AUTH=LOGIN LOGINDISABLED SASL-IR", "pw", []string{"AUTHENTICATE PLAIN AGFubgBwdw=="}, []string{"OK in"}},
+		{"LOGIN", "", `p"w\`, []string{`LOGIN "ann" "p\"w\\"`}, []string{"OK in"}},
+		{"LOGIN with a literal", "", "pä", []string{`LOGIN "ann" {3}`, "pä"}, []string{"+ go", "OK in"}},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			got := make(chan string, 8)
+			cfg := serve(t, func(s *script) {
+				s.send("* OK [CAPABILITY IMAP4rev1 " + tc.caps + "] ready\r\n")
+				var tag string
+				for i, a := range tc.answers {
+					first, rest := s.expect()
+					if i == 0 {
+						tag = first
+						got <- rest
+					} else {
+						got <- strings.TrimSuffix(first+" "+rest, " ")
+					}
+					if strings.HasPrefix(a, "+") {
+						s.send(a + "\r\n")
+					} else {
+						s.send(tag + " " + a + "\r\n")
+					}
+				}
+				tag, _ = s.expect()
+				s.send("* CAPABILITY IMAP4rev1\r\n" + tag + " OK\r\n")
+				s.drain()
+			}).config(Plaintext)
+			cfg.Password = func(context.Context) (string, error) { return tc.password, nil }
+			dial(t, cfg)
+			for _, want := range tc.want {
+				if g := <-got; g != want {
+					t.Errorf("sent %q, want %q", g, want)
+				}
+			}
+		})
+	}
+}
+
+type refusing struct{}
+
+func (refusing) Start() (string, []byte, error) {
+	return "XOAUTH2", []byte("user=ann\x01auth=Bearer t0ken\x01\x01"), nil
+}
+func (refusing) Next(c []byte) ([]byte, error) { return []byte{}, nil }
+
+func TestLoginWithSASLClient(t *testing.T) {
+	settle(t)
+	cfg := serve(t, func(s *script) {
+		s.send("* OK [CAPABILITY IMAP4rev1 AUTH=XOAUTH2 SASL-IR] ready\r\n")
+		tag, cmd := s.expect()
+		s.send("+ " + base64.StdEncoding.EncodeToString([]byte(`{"status":"401"}`)) + "\r\n")
+		s.expect()
+		s.send(tag + " NO [AUTHENTICATIONFAILED] bad " + strings.Fields(cmd)[2] + "\r\n")
+		s.drain()
+	}).config(Plaintext)
+	cfg.Authenticate = func(context.Context) (sasl.Client, error) { return refusing{}, nil }
+	_, err := Dial(t.Context(), cfg)
+	e := wantError(t, err, KindAuth, StageAuth)
+	if e.Code != "AUTHENTICATIONFAILED" || !e.Permanent || strings.Contains(e.Error(), "dXNlcj") {
+		t.Errorf("error %v", e)
+	}
+}
+
+// A server that is only busy did not refuse the password.
+func TestBusyLoginIsNoWrongPassword(t *testing.T) {
+	settle(t)
+	cfg := serve(t, func(s *script) {
+		s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n")
+		tag, _ := s.expect()
+		s.send(tag + " NO [UNAVAILABLE] later\r\n")
+		s.drain()
+	}).config(Plaintext)
+	_, err := Dial(t.Context(), cfg)
+	if e := wantError(t, err, KindRefused, StageAuth); e.Permanent {
+		t.Error("counts as permanent")
+	}
+}
+
+func TestSelectedFollowsTheServer(t *testing.T) {
+	settle(t)
+	cfg := serve(t, func(s *script) {
+		s.login()
+		s.examine()
+		for _, more := range []string{"* 9 EXISTS\r\n", "* 1 EXPUNGE\r\n* 1 EXPUNGE\r\n", "* OK [CLOSED] gone\r\n"} {
+			tag, _ := s.expect()
+			s.send(more + tag + " OK done\r\n")
+		}
+		s.drain()
+	}).config(Plaintext)
+	s := dial(t, cfg)
+	err := s.Use(t.Context(), func(ctx context.Context, s *Session) error {
+		f, err := s.Examine("inbox").Wait()
+		if err != nil || f != (Folder{Name: "INBOX", UIDValidity: 7, UIDNext: 4, Exists: 3}) {
+			return fmt.Errorf("examined %+v: %v", f, err)
+		}
+		for _, want := range []uint32{9, 7} {
+			if err := noop(ctx, s); err != nil {
+				return err
+			}
+			if f, ok := s.Selected(); !ok || f.Exists != want {
+				return fmt.Errorf("selected %+v, want %d messages", f, want)
+			}
+		}
+		if err := noop(ctx, s); err != nil {
+			return err
+		}
+		if f, ok := s.Selected(); ok {
+			return fmt.Errorf("still selected %+v", f)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// The library loses these: an answer displaced by a flag change that came first,
+// one whose UID stands behind a literal, one in another order than asked.
+func TestFetchFindsEveryAnswer(t *testing.T) {
+	settle(t)
+	part := func(uid int) string { return fmt.Sprintf("BODY[TEXT] {5}\r\nmsg%02d", uid) }
+	answers := map[string]string{
+		"flag change first": "* 2 FETCH (FLAGS (\\Seen))\r\n* 1 FETCH (UID 11 " + part(11) + ")\r\n* 2 FETCH (UID 12 " + part(12) + ")\r\n",
+		"with UID as well":  "* 2 FETCH (UID 12 FLAGS (\\Seen))\r\n* 1 FETCH (UID 11 " + part(11) + ")\r\n* 2 FETCH (UID 12 " + part(12) + ")\r\n",
+		"UID last":          "* 1 FETCH (" + part(11) + " UID 11)\r\n* 2 FETCH (" + part(12) + " UID 12)\r\n",
+		"flag change last":  "* 2 FETCH (UID 12 " + part(12) + ")\r\n* 1 FETCH (UID 11 " + part(11) + ")\r\n* 2 FETCH (UID 12 FLAGS (\\Seen))\r\n",
+	}
+	for name, answer := range answers {
+		for kind, set := range map[string]goimap.NumSet{"by UID": goimap.UIDSetNum(11, 12), "by number": goimap.SeqSetNum(1, 2)} {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				cfg := serve(t, func(s *script) {
+					s.login()
+					for {
+						tag, cmd := s.expect()
+						if !strings.Contains(cmd, "BODY.PEEK[TEXT]") {
+							s.send(tag + " BAD not a peek\r\n")
+							continue
+						}
+						s.send(answer + tag + " OK done\r\n")
+					}
+				}).config(Plaintext)
+				s := dial(t, cfg)
+				for range 3 {
+					err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
+						got, err := s.Fetch(set, goimap.FetchOptions{Flags: true, BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText}}}).Wait()
+						if err != nil {
+							return err
+						}
+						var text strings.Builder
+						for _, m := range got {
+							fmt.Fprintf(&text, "%d:", m.UID)
+							for _, b := range m.BodySection {
+								text.Write(b.Bytes)
+							}
+							text.WriteString(" ")
+						}
+						if text.String() != "11:msg11 12:msg12 " {
+							return fmt.Errorf("got %q", text.String())
+						}
+						return nil
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Commands that were started leave before the first answer is read.
+func TestCommandsArePipelined(t *testing.T) {
+	settle(t)
+	cfg := serve(t, func(s *script) {
+		s.login()
+		var tags []string
+		for range 3 {
+			tag, _ := s.expect()
+			tags = append(tags, tag)
+		}
+		s.send("* 1 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tags[0] + " OK\r\n" + tags[1] + " OK\r\n" + tags[2] + " OK\r\n")
+		s.drain()
+	}).config(Plaintext)
+	s := dial(t, cfg)
+	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
+		e, n, f := s.Examine("A"), s.Noop(), s.Fetch(goimap.UIDSetNum(1), goimap.FetchOptions{Flags: true})
+		if _, err := e.Wait(); err != nil {
+			return err
+		}
+		if err := n.Wait(); err != nil {
+			return err
+		}
+		_, err := f.Wait()
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFolderNamesAreCheckedBeforeTheyLeave(t *testing.T) {
+	settle(t)
+	sent := make(chan string, 1)
+	cfg := serve(t, func(s *script) {
+		s.login()
+		b, _ := io.ReadAll(s.br)
+		sent <- string(b)
+	}).config(Plaintext)
+	s := dial(t, cfg)
+	for _, name := range []string{"", "a\r\nb LOGOUT", "a\nb", "a\x00", "a\x7f", "a\u0085", strings.Repeat("x", 1025)} {
+		err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
+			if _, err := s.Status(name, nil).Wait(); err == nil {
+				t.Errorf("STATUS %q passed", name)
+			}
+			if _, err := s.List(name, nil).Wait(); err == nil {
+				t.Errorf("LIST %q passed", name)
+			}
+			_, err := s.Examine(name).Wait()
+			return err
+		})
+		wantError(t, err, KindRefused, StageExamine)
+	}
+	_ = s.Close()
+	if got := <-sent; got != "" {
+		t.Errorf("sent %q", got)
+	}
+}

@@ -1,0 +1,334 @@
+package message
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Address is one mailbox of an address field, decoded and cleaned. Addr is
+// empty, or holds an @; it is empty where the field names somebody without an
+// address. An Addr is what stands in the message and need not be valid.
+type Address struct {
+	Name string
+	Addr string
+}
+
+// String returns the address as a person writes it: Ann Lee <ann@example.org>.
+// The name is quoted only where RFC 5322 needs that, and always where it could
+// be taken for an address.
+func (a Address) String() string {
+	name := CleanLine(a.Name)
+	if needsQuotes(name) {
+		name = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) + `"`
+	}
+	switch {
+	case name == "":
+		return a.Addr
+	case a.Addr == "":
+		return name
+	}
+	return name + " <" + a.Addr + ">"
+}
+
+// needsQuotes reports whether a name is no phrase of atoms (RFC 5322 section
+// 3.2.5, with RFC 6532 section 3.2).
+func needsQuotes(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; c != ' ' && c < utf8.RuneSelf && !isAtext(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// isAtext reports whether an ASCII character may stand in an atom.
+func isAtext(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+		c < utf8.RuneSelf && strings.IndexByte("!#$%&'*+-/=?^_`{|}~", c) >= 0
+}
+
+// Addresses returns every mailbox in every field of the name, in order. Groups
+// are flattened and empty ones give nothing. It reads what people's programs
+// show: missing or doubled angle brackets, semicolons between addresses, commas
+// in unquoted names, names in comments, routes, quotes that never end. To decide
+// on an address rather than to show it, compare with StrictAddresses.
+func (h Header) Addresses(name string) []Address {
+	var p addressScanner
+	for _, v := range h.Values(name) {
+		p.scan(v)
+	}
+	return p.out
+}
+
+// addressScanner reads address lists in one pass. An opening character that has
+// no closing one is looked for once and then taken as text, and an angle bracket
+// is read at most twice, so that the time is linear.
+type addressScanner struct {
+	out []Address
+
+	skip    skipper
+	noAngle bool
+
+	// The mailbox being read.
+	words   []addressWord
+	current addressWord
+	at      bool   // an unquoted @ stands in a word
+	comment string // the last comment, without its parentheses
+	angle   string // what stood in angle brackets
+	angled  bool
+	pending string // "Lee," of Lee, Ann <ann@example.org>
+}
+
+// addressWord is a run without white space; a quoted string counts as one
+// character of it.
+type addressWord struct {
+	raw  []byte // as written
+	text []byte // without quotes
+	at   bool   // an unquoted @ stands in it
+}
+
+func (p *addressScanner) scan(s string) {
+	p.skip, p.noAngle = skipper{}, false
+	for i := 0; i < len(s); {
+		switch c := s[i]; c {
+		case '"':
+			end := p.skip.quoted(s, i)
+			if end > i+1 {
+				p.current.raw = append(p.current.raw, s[i:end]...)
+				p.current.text = append(p.current.text, unquote(s[i+1:end-1])...)
+			}
+			i = end
+		case '(':
+			end := p.skip.comment(s, i)
+			if end > i+1 {
+				p.comment = s[i+1 : end-1]
+			}
+			i = end
+		case '<':
+			if p.angled {
+				p.flush(false) // a second bracket without a comma
+			}
+			p.angle, i = p.bracket(s, i)
+			p.angled = true
+		case ',', ';':
+			p.flush(c == ',')
+			i++
+		case ':':
+			if p.angled || p.at {
+				p.put(c)
+			} else {
+				p.reset() // the name of a group
+				p.pending = ""
+			}
+			i++
+		case ' ', '\t', '\r', '\n':
+			p.endWord()
+			i++
+		case '>', ')':
+			i++ // closes nothing
+		default:
+			p.put(c)
+			i++
+		}
+	}
+	p.flush(false)
+	p.flushPending()
+}
+
+func (p *addressScanner) put(c byte) {
+	p.current.raw = append(p.current.raw, c)
+	p.current.text = append(p.current.text, c)
+	if c == '@' {
+		p.current.at, p.at = true, true
+	}
+}
+
+// bracket returns what the angle bracket at s[i] encloses and where to go on.
+// Of brackets inside one another the innermost counts; one that is not closed
+// before a comma and another bracket ends at the comma.
+func (p *addressScanner) bracket(s string, i int) (inner string, next int) {
+	start, comma := i+1, -1
+	for j := start; j < len(s); j++ {
+		switch s[j] {
+		case '>':
+			if !p.noAngle {
+				return s[start:j], j + 1
+			}
+		case '<':
+			if comma >= 0 {
+				return s[start:comma], comma
+			}
+			if p.noAngle {
+				return s[start:j], j
+			}
+			start = j + 1
+		case ',', ';':
+			if p.noAngle {
+				return s[start:j], j
+			}
+			if comma < 0 {
+				comma = j
+			}
+		case '"':
+			j = p.skip.quoted(s, j) - 1
+		}
+	}
+	p.noAngle = true
+	if comma >= start {
+		return s[start:comma], comma
+	}
+	return s[start:], len(s)
+}
+
+func (p *addressScanner) endWord() {
+	if len(p.current.raw) > 0 {
+		p.words = append(p.words, p.current)
+		p.current = addressWord{}
+	}
+}
+
+func (p *addressScanner) reset() {
+	p.words, p.current, p.at = nil, addressWord{}, false
+	p.comment, p.angle, p.angled = "", "", false
+}
+
+// flush ends a mailbox; comma says that a comma ended it.
+func (p *addressScanner) flush(comma bool) {
+	p.endWord()
+	defer p.reset()
+	switch {
+	case p.angled:
+		name := p.phrase()
+		if p.pending != "" {
+			name = p.pending + " " + name
+			p.pending = ""
+		}
+		if strings.TrimSpace(name) == "" {
+			name = p.comment
+		}
+		p.emit(name, tidyAddr(p.angle))
+	case p.at:
+		p.flushPending()
+		p.bare()
+	case len(p.words) > 0 && comma:
+		// Perhaps the surname of the next mailbox.
+		p.pending = strings.TrimSpace(p.pending+" "+p.phrase()) + ","
+	case len(p.words) > 0:
+		p.pending = strings.TrimSpace(p.pending + " " + p.phrase())
+		p.flushPending()
+	}
+}
+
+func (p *addressScanner) flushPending() {
+	if p.pending != "" {
+		p.emit(strings.TrimSuffix(p.pending, ","), "")
+		p.pending = ""
+	}
+}
+
+// phrase joins the words as a display name.
+func (p *addressScanner) phrase() string {
+	var b strings.Builder
+	for i, w := range p.words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.Write(w.text)
+	}
+	return b.String()
+}
+
+// bare emits the addresses of a mailbox without angle brackets. Each word with
+// an @ is one; the words before it are its name, else the comment is.
+func (p *addressScanner) bare() {
+	// White space around the @ is obsolete but allowed.
+	joined := p.words[:1]
+	for _, w := range p.words[1:] {
+		last := &joined[len(joined)-1]
+		if w.raw[0] == '@' || last.raw[len(last.raw)-1] == '@' {
+			last.raw = append(last.raw, w.raw...)
+			last.text = append(last.text, w.text...)
+			last.at = last.at || w.at
+			continue
+		}
+		joined = append(joined, w)
+	}
+	var name []string
+	for _, w := range joined {
+		if !w.at {
+			name = append(name, string(w.text))
+			continue
+		}
+		text := strings.Join(name, " ")
+		if text == "" {
+			text = p.comment
+		}
+		p.emit(text, tidyAddr(string(w.raw)))
+		name = nil
+	}
+	if last := len(p.out) - 1; len(name) > 0 && last >= 0 && p.out[last].Name == "" {
+		p.out[last].Name = DecodeHeader(strings.Join(name, " "))
+	}
+}
+
+// emit adds a mailbox. An addr without an @ is a name.
+func (p *addressScanner) emit(name, addr string) {
+	a := Address{Name: DecodeHeader(name), Addr: addr}
+	if !strings.Contains(addr, "@") {
+		if a.Name == "" {
+			a.Name = addr
+		}
+		a.Addr = ""
+	}
+	if a != (Address{}) {
+		p.out = append(p.out, a)
+	}
+}
+
+// tidyAddr takes comments, white space outside quotes and a source route out of
+// an address and cleans it. Encoded words in it stay as they are.
+func tidyAddr(s string) string {
+	var b strings.Builder
+	var skip skipper
+	for i := 0; i < len(s); {
+		switch s[i] {
+		case '"':
+			end := skip.quoted(s, i)
+			b.WriteString(s[i:end])
+			i = end
+		case '(':
+			end := skip.comment(s, i)
+			if end == i+1 {
+				b.WriteByte('(')
+			}
+			i = end
+		case ' ', '\t', '\r', '\n':
+			i++
+		default:
+			b.WriteByte(s[i])
+			i++
+		}
+	}
+	s = b.String()
+	if strings.HasPrefix(s, "@") {
+		if _, after, ok := strings.Cut(s, ":"); ok {
+			s = after
+		}
+	}
+	return CleanLine(rawText(s))
+}
+
+// unquote resolves the quoted pairs of a quoted string's content.
+func unquote(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) {
+			i++
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,152 @@
+package message
+
+import (
+	"bytes"
+	"encoding/base64"
+	"io"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/emersion/go-message/charset"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/htmlindex"
+)
+
+// DecodeText turns text of a charset into UTF-8. A charset that is unknown,
+// empty or plainly not what the bytes are gives way to UTF-8 where they are
+// valid UTF-8, and to windows-1252 where they are not. b may be cut anywhere;
+// an unfinished last character is left out. The result is not cleaned.
+func DecodeText(b []byte, name string) string {
+	name = strings.ToLower(strings.Trim(name, " \t\"'"))
+	if len(name) > maxCharsetName {
+		name = ""
+	}
+	switch name {
+	case "utf-8", "utf8", "unicode-1-1-utf-8", "", "us-ascii", "ascii", "7bit", "8bit", "default", "unknown-8bit", "x-unknown", "unknown", "x-user-defined":
+		if name == "" && bytes.Contains(b, []byte("\x1b$")) {
+			return decodeNamed(b, "iso-2022-jp")
+		}
+		return decodeUTF8(b)
+	case "utf-7", "unicode-1-1-utf-7", "x-unicode-2-0-utf-7":
+		return decodeUTF7(b)
+	case "iso-8859-1", "latin1", "iso8859-1", "l1", "windows-1252", "cp1252", "x-ansi":
+		return decode1252(b) // senders say Latin-1 and mean windows-1252
+	}
+	return decodeNamed(b, name)
+}
+
+// decodeNamed reads a charset by the name that web browsers give it, since mail
+// that says GB2312 or ISO-8859-9 means the larger Windows code page, and by its
+// IANA name where browsers know none.
+func decodeNamed(b []byte, name string) string {
+	var out []byte
+	enc, err := htmlindex.Get(name)
+	if err == nil && enc != encoding.Replacement && !strings.HasPrefix(name, "utf-16") {
+		out, err = enc.NewDecoder().Bytes(b)
+	} else {
+		out, err = decodeIANA(b, name)
+	}
+	// Bytes that do not fit the charset but are UTF-8 beyond ASCII were labelled
+	// wrongly. Some old charsets decode to one U+FFFD whatever they hold.
+	if err != nil || bytes.Contains(out, []byte("\uFFFD")) && (hasHighByte(b) && utf8.Valid(b) || len(b) > 8 && string(out) == "\uFFFD") {
+		return decodeUTF8(b)
+	}
+	return strings.TrimPrefix(string(out), "\uFEFF")
+}
+
+func decodeIANA(b []byte, name string) ([]byte, error) {
+	r, err := charset.Reader(name, bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
+
+func hasHighByte(b []byte) bool {
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			return true
+		}
+	}
+	return false
+}
+
+// decodeUTF8 keeps UTF-8 with a few broken bytes, each becoming U+FFFD, and
+// takes text in which broken bytes outnumber characters as windows-1252.
+func decodeUTF8(b []byte) string {
+	b = bytes.TrimPrefix(b, []byte("\uFEFF"))
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	good, bad := 0, 0
+	for i := 0; i < len(b); {
+		if b[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 {
+			if good > 0 && !utf8.FullRune(b[i:]) {
+				b = b[:i] // a character cut at the end of the prefix
+				break
+			}
+			bad++
+		} else {
+			good++
+		}
+		i += n
+	}
+	if bad > good {
+		return decode1252(b)
+	}
+	return strings.ToValidUTF8(string(b), "\uFFFD")
+}
+
+func decode1252(b []byte) string {
+	var out strings.Builder
+	out.Grow(len(b) + len(b)/8)
+	for _, c := range b {
+		out.WriteRune(charmap.Windows1252.DecodeByte(c))
+	}
+	return out.String()
+}
+
+// decodeUTF7 decodes RFC 2152; what is no valid shift sequence stays as it is.
+func decodeUTF7(b []byte) string {
+	if hasHighByte(b) {
+		return decodeUTF8(b)
+	}
+	var out strings.Builder
+	for i := 0; i < len(b); i++ {
+		if b[i] != '+' {
+			out.WriteByte(b[i])
+			continue
+		}
+		end := i + 1
+		for end < len(b) && base64Value(b[end]) >= 0 {
+			end++
+		}
+		shifted, err := base64.RawStdEncoding.DecodeString(string(b[i+1 : end]))
+		switch {
+		case end == i+1 && end < len(b) && b[end] == '-':
+			out.WriteByte('+')
+		case err != nil && len(b[i+1:end])%4 == 1 || len(shifted) < 2:
+			out.Write(b[i:end])
+			i = end - 1
+			continue
+		default:
+			units := make([]uint16, 0, len(shifted)/2)
+			for j := 0; j+1 < len(shifted); j += 2 {
+				units = append(units, uint16(shifted[j])<<8|uint16(shifted[j+1]))
+			}
+			out.WriteString(string(utf16.Decode(units)))
+		}
+		if end < len(b) && b[end] == '-' {
+			end++
+		}
+		i = end - 1
+	}
+	return out.String()
+}

@@ -1,0 +1,141 @@
+package message
+
+import (
+	"encoding/base64"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
+)
+
+// DecodeHeader returns a raw header value as a person reads it: encoded words
+// (RFC 2047, RFC 2231 section 5) decoded, bytes outside ASCII taken as UTF-8
+// where they are and as Windows-1252 where not, then cleaned by CleanLine.
+//
+// It is as tolerant as mail programs are. Encoded words may be of any length,
+// may touch other text and may hold spaces; neighbours of one charset are joined
+// before they are decoded, since senders split characters across them. A word
+// in an unknown charset is read as raw bytes are; what is no encoded word stays
+// as written. Decoded text is not decoded again.
+func DecodeHeader(raw string) string {
+	if !strings.Contains(raw, "=?") {
+		return CleanLine(rawText(raw))
+	}
+	var out strings.Builder
+	var word []byte // decoded bytes of neighbouring encoded words
+	var wordCharset string
+	flush := func() {
+		if word != nil {
+			out.WriteString(DecodeText(word, wordCharset))
+			word = nil
+		}
+	}
+	text := 0 // start of what is written to no output yet
+	for i := 0; i < len(raw); {
+		next := strings.Index(raw[i:], "=?")
+		if next < 0 {
+			break
+		}
+		i += next
+		cs, data, end, ok := readWord(raw, i)
+		if !ok {
+			i = end
+			continue
+		}
+		between := raw[text:i]
+		neighbours := word != nil && strings.Trim(between, " \t\r\n") == ""
+		if !neighbours || !strings.EqualFold(cs, wordCharset) {
+			flush()
+			if !neighbours {
+				out.WriteString(rawText(between))
+			}
+			word, wordCharset = []byte{}, cs
+		}
+		word = append(word, data...)
+		i, text = end, end
+	}
+	flush()
+	out.WriteString(rawText(raw[text:]))
+	return CleanLine(out.String())
+}
+
+// maxCharsetName is the longest charset name that is looked up.
+const maxCharsetName = 64
+
+// readWord reads the encoded word at s[i:], which starts with "=?". Where
+// there is none, end is where the next one can start. It looks at no byte
+// behind the next "=?", so that a run of attempts stays linear.
+func readWord(s string, i int) (cs string, data []byte, end int, ok bool) {
+	rest := s[i+2:]
+	q := strings.IndexByte(rest[:min(len(rest), maxCharsetName+1)], '?')
+	if q <= 0 || len(rest) < q+3 || rest[q+2] != '?' {
+		return "", nil, i + 2, false
+	}
+	cs, _, _ = strings.Cut(rest[:q], "*") // a language may follow
+	kind := rest[q+1] | 0x20
+	start := i + 2 + q + 3
+	for p := start; p+1 < len(s); p++ {
+		switch {
+		case s[p] == '?' && s[p+1] == '=':
+			data, ok = decodeWord(kind, s[start:p])
+			if !ok {
+				return "", nil, p + 2, false
+			}
+			return cs, data, p + 2, true
+		case s[p] == '=' && s[p+1] == '?' && (p+2 == len(s) || s[p+2] != '='):
+			return "", nil, p, false
+		}
+	}
+	return "", nil, len(s), false
+}
+
+func decodeWord(kind byte, text string) ([]byte, bool) {
+	switch kind {
+	case 'b':
+		// Padding, white space and a cut last group are often wrong.
+		text = strings.Map(func(r rune) rune {
+			if r == '=' || r == ' ' || r == '\t' || r == '\r' {
+				return -1
+			}
+			return r
+		}, text)
+		if len(text)%4 == 1 {
+			text = text[:len(text)-1]
+		}
+		data, err := base64.RawStdEncoding.DecodeString(text)
+		return data, err == nil
+	case 'q':
+		data := make([]byte, 0, len(text))
+		for i := 0; i < len(text); i++ {
+			switch c := text[i]; {
+			case c == '_':
+				data = append(data, ' ')
+			case c == '=' && i+2 < len(text) && hexPair(text[i+1], text[i+2]) >= 0:
+				data = append(data, byte(hexPair(text[i+1], text[i+2])))
+				i += 2
+			default:
+				data = append(data, c)
+			}
+		}
+		return data, true
+	}
+	return nil, false
+}
+
+// rawText reads bytes that name no charset: UTF-8 if they are, else
+// Windows-1252, which can be any bytes. Bare ISO-2022-JP, which is ASCII to
+// either, shows by its escape sequences.
+func rawText(s string) string {
+	if strings.Contains(s, "\x1b$") {
+		return DecodeText([]byte(s), "")
+	}
+	if utf8.ValidString(s) {
+		return s
+	}
+	var out strings.Builder
+	out.Grow(len(s) + len(s)/8)
+	for i := range len(s) {
+		out.WriteRune(charmap.Windows1252.DecodeByte(s[i]))
+	}
+	return out.String()
+}

@@ -1,0 +1,392 @@
+package message
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+)
+
+// Bounds of a MIME tree. What lies beyond them stays reachable as the raw
+// message; a tree that was cut says so in Entity.Incomplete.
+const (
+	MaxDepth = 50  // containers inside one another
+	MaxParts = 500 // parts of one message, containers included
+)
+
+// Part is one node of a message's MIME tree. A caller that knows the tree from
+// elsewhere, such as an IMAP BODYSTRUCTURE, builds the same with NewPart.
+type Part struct {
+	ID          string            // section number of RFC 9051 section 6.4.5.1: "1", "1.2"; "" for a multipart root
+	Type        string            // lower case: "text"
+	Subtype     string            // lower case: "plain"
+	Params      map[string]string // of Content-Type: lower-case names, values as they stood, continuations not joined
+	Disposition string            // lower case; "" when absent
+	Filename    string            // decoded, and safe as the name of one file; "" when absent
+	Encoding    string            // of the transfer, lower case; "" when absent
+	Size        int64             // octets as transferred
+	ContentID   string            // without angle brackets
+	Children    []*Part           // of a multipart; nil for a leaf, and message/rfc822 is a leaf
+
+	start, end int // the body within the raw message, for a local parse
+}
+
+// NewPart returns a copy of p with its words in lower case and its Filename
+// taken from the parameters of its disposition and type. Children are shared.
+func NewPart(p Part, dispositionParams map[string]string) *Part {
+	p.Type = strings.ToLower(p.Type)
+	p.Subtype = strings.ToLower(p.Subtype)
+	p.Disposition = strings.ToLower(strings.TrimSpace(p.Disposition))
+	p.Encoding = strings.ToLower(strings.TrimSpace(p.Encoding))
+	p.ContentID = strings.Trim(p.ContentID, " \t<>")
+	p.Params = lowerKeys(p.Params)
+	p.Filename = Filename(lowerKeys(dispositionParams), p.Params)
+	return &p
+}
+
+// MediaType returns "type/subtype".
+func (p *Part) MediaType() string { return p.Type + "/" + p.Subtype }
+
+// Param returns the parameter of Content-Type with the given lower-case name,
+// its RFC 2231 continuations joined and its charset decoded; "" when absent.
+func (p *Part) Param(name string) string { return param(p.Params, name) }
+
+// Entity is a message that was parsed here.
+type Entity struct {
+	Header     Header
+	Root       *Part // never nil
+	Incomplete bool  // the tree was cut at MaxDepth or MaxParts
+
+	raw []byte
+}
+
+// Raw returns the octets of p's body as they were transferred, without its
+// header. They alias the message. p is a part of this entity.
+func (e *Entity) Raw(p *Part) []byte {
+	if p == nil || p.start < 0 || p.end > len(e.raw) || p.start > p.end {
+		return nil
+	}
+	return e.raw[p.start:p.end:p.end]
+}
+
+// Parse reads a whole message. It never fails: what is not MIME becomes text,
+// and a multipart without a usable boundary is a text part of its whole body.
+// Time grows linearly with the message. The entity aliases raw.
+func Parse(raw []byte) *Entity {
+	headerEnd, bodyStart := messageHeader(raw)
+	s := &scanner{raw: raw, delimiters: map[string]int{}, parts: 1}
+	root := newLeaf(contentFields(raw[:headerEnd]), "text", "plain")
+	s.begin(root, bodyStart)
+	s.run(bodyStart)
+	number(root, "")
+	return &Entity{Header: ParseHeader(raw[:headerEnd]), Root: root, Incomplete: s.incomplete, raw: raw}
+}
+
+// number gives p and its descendants their section numbers and sizes.
+func number(p *Part, id string) {
+	p.ID = id
+	p.Size = int64(p.end - p.start)
+	if id == "" && len(p.Children) == 0 {
+		p.ID = "1"
+	}
+	if id != "" {
+		id += "."
+	}
+	for i, c := range p.Children {
+		number(c, id+strconv.Itoa(i+1))
+	}
+}
+
+// scanner reads the lines of a message once, knowing every boundary that is
+// open: a reader per level would look at each line once per level.
+type scanner struct {
+	raw        []byte
+	open       []level        // containers, outermost first
+	leaf       *Part          // the part whose body is being read; nil in a preamble or epilogue
+	delimiters map[string]int // boundary to index in open; of equal boundaries the outermost
+	parts      int
+	incomplete bool
+}
+
+type level struct {
+	part      *Part
+	boundary  string
+	delimited bool // its boundary was seen
+}
+
+// begin starts the body of p at an offset, as a container when it can be one.
+func (s *scanner) begin(p *Part, at int) {
+	p.start, p.end = at, len(s.raw)
+	s.leaf = p
+	if p.Type != "multipart" {
+		return
+	}
+	if len(s.open) >= MaxDepth {
+		s.incomplete = true
+		return
+	}
+	boundary := strings.TrimRight(p.Param("boundary"), " \t")
+	if boundary == "" {
+		boundary = guessBoundary(s.raw[at:])
+	}
+	if boundary == "" {
+		p.Type, p.Subtype = "text", "plain"
+		return
+	}
+	s.leaf = nil
+	if _, taken := s.delimiters[boundary]; !taken {
+		s.delimiters[boundary] = len(s.open)
+	}
+	s.open = append(s.open, level{part: p, boundary: boundary})
+}
+
+// closeAbove ends the leaf and every container from index i on at an offset.
+func (s *scanner) closeAbove(i, end int) {
+	if s.leaf != nil {
+		s.leaf.end = max(s.leaf.start, end)
+		s.leaf = nil
+	}
+	for n := len(s.open) - 1; n >= i; n-- {
+		l := s.open[n]
+		l.part.end = max(l.part.start, end)
+		s.forget(n)
+		if !l.delimited { // no part in it: what it holds is shown as it is
+			l.part.Type, l.part.Subtype = "text", "plain"
+		}
+	}
+	s.open = s.open[:i]
+}
+
+// forget makes the boundary of level n ordinary text again.
+func (s *scanner) forget(n int) {
+	if i, ok := s.delimiters[s.open[n].boundary]; ok && i == n {
+		delete(s.delimiters, s.open[n].boundary)
+	}
+}
+
+// match reports which open boundary a line is the delimiter of, and whether it
+// is the closing one. A boundary may be followed by white space only.
+func (s *scanner) match(line []byte) (at int, closing, ok bool) {
+	if len(line) < 3 || line[0] != '-' || line[1] != '-' || len(s.delimiters) == 0 {
+		return 0, false, false
+	}
+	b := bytes.TrimRight(line[2:], " \t\r")
+	if at, ok = s.delimiters[string(b)]; ok {
+		return at, false, true
+	}
+	if b, cut := bytes.CutSuffix(b, []byte("--")); cut {
+		at, ok = s.delimiters[string(bytes.TrimRight(b, " \t"))]
+		return at, true, ok
+	}
+	return 0, false, false
+}
+
+func (s *scanner) run(pos int) {
+	for pos < len(s.raw) && len(s.open) > 0 {
+		line, next := nextLine(s.raw, pos)
+		at, closing, ok := s.match(line)
+		if !ok {
+			pos = next
+			continue
+		}
+		s.open[at].delimited = true
+		if !closing && s.parts >= MaxParts {
+			s.incomplete = true
+			s.closeAbove(0, beforeNewline(s.raw, pos))
+			return
+		}
+		s.closeAbove(at+1, beforeNewline(s.raw, pos))
+		if closing {
+			// The level stays open for its epilogue, which belongs to its
+			// body, but a later line like its boundary means nothing.
+			s.forget(at)
+			pos = next
+			continue
+		}
+		pos = s.part(s.open[at].part, next)
+	}
+	s.closeAbove(0, len(s.raw))
+}
+
+// part reads a header at an offset, adds the part to its parent and returns
+// where its body begins.
+func (s *scanner) part(parent *Part, at int) int {
+	headerEnd, bodyStart := s.partHeader(at)
+	typ, subtype := "text", "plain"
+	if parent.Subtype == "digest" {
+		typ, subtype = "message", "rfc822"
+	}
+	p := newLeaf(contentFields(s.raw[at:headerEnd]), typ, subtype)
+	parent.Children = append(parent.Children, p)
+	s.parts++
+	s.begin(p, bodyStart)
+	return bodyStart
+}
+
+// partHeader returns where the header at an offset ends and its body begins.
+// The blank line between them is often missing in broken mail: a delimiter, or
+// a line that is no field, ends the header too.
+func (s *scanner) partHeader(at int) (headerEnd, bodyStart int) {
+	for pos := at; pos < len(s.raw); {
+		line, next := nextLine(s.raw, pos)
+		if len(line) == 0 {
+			return pos, next
+		}
+		if _, _, ok := s.match(line); ok || !(looksLikeField(line) || pos > at && isBlank(line[0])) {
+			if !ok && len(bytes.TrimSpace(line)) == 0 {
+				return pos, next
+			}
+			return pos, pos
+		}
+		pos = next
+	}
+	return len(s.raw), len(s.raw)
+}
+
+// messageHeader returns where the header of a message ends and its body
+// begins. Lines that are no field are left to the header parser, unless there
+// is not one field: then everything is body.
+func messageHeader(raw []byte) (headerEnd, bodyStart int) {
+	fields := 0
+	for pos := 0; pos < len(raw); {
+		line, next := nextLine(raw, pos)
+		switch {
+		case len(line) > 0:
+			if looksLikeField(line) {
+				fields++
+			}
+		case fields > 0:
+			return pos, next
+		case len(bytes.TrimLeft(raw[:pos], "\r\n")) > 0:
+			return 0, 0
+		}
+		pos = next
+	}
+	if fields == 0 {
+		return 0, 0
+	}
+	return len(raw), len(raw)
+}
+
+// nextLine returns the line at an offset without its end, which may be CRLF or
+// LF alone, and the offset of the next line.
+func nextLine(b []byte, at int) (line []byte, next int) {
+	end := len(b)
+	next = end
+	if i := bytes.IndexByte(b[at:], '\n'); i >= 0 {
+		end, next = at+i, at+i+1
+	}
+	return bytes.TrimSuffix(b[at:end], []byte("\r")), next
+}
+
+// beforeNewline returns the offset of the line end right before an offset: it
+// belongs to the delimiter that follows (RFC 2046 section 5.1.1).
+func beforeNewline(b []byte, at int) int {
+	if at > 0 && b[at-1] == '\n' {
+		at--
+		if at > 0 && b[at-1] == '\r' {
+			at--
+		}
+	}
+	return at
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+// looksLikeField reports whether a line begins a header field: a name of printable
+// ASCII without spaces before a colon.
+func looksLikeField(line []byte) bool {
+	for i, c := range line {
+		switch {
+		case c == ':':
+			return i > 0
+		case isBlank(c): // obsolete: white space before the colon
+			rest := bytes.TrimLeft(line[i:], " \t")
+			return i > 0 && len(rest) > 0 && rest[0] == ':'
+		case c <= ' ' || c >= 0x7f:
+			return false
+		}
+	}
+	return false
+}
+
+// guessBoundary finds the boundary of a multipart that does not name one: the
+// first line that begins with two hyphens and has a Content field under it. It
+// looks only at the beginning of the body.
+func guessBoundary(body []byte) string {
+	const window = 4 << 10
+	body = body[:min(len(body), window)]
+	for pos := 0; pos < len(body); {
+		line, next := nextLine(body, pos)
+		if len(line) > 2 && len(line) <= 200 && bytes.HasPrefix(line, []byte("--")) && next < len(body) {
+			under, _ := nextLine(body, next)
+			if len(under) > 8 && strings.EqualFold(string(under[:8]), "Content-") && looksLikeField(under) {
+				return strings.TrimRight(string(line[2:]), " \t")
+			}
+		}
+		pos = next
+	}
+	return ""
+}
+
+// partFields are the ones that describe a part, unfolded.
+type partFields struct{ contentType, encoding, disposition, id string }
+
+// maxField bounds a field that describes a part; the rest of it is dropped.
+const maxField = 64 << 10
+
+// contentFields reads the fields that describe a part from its header. The
+// first one of a name that says anything counts.
+func contentFields(header []byte) partFields {
+	var f partFields
+	for pos := 0; pos < len(header); {
+		start := pos
+		line, next := nextLine(header, pos)
+		for pos = next; pos < len(header) && isBlank(header[pos]); {
+			_, pos = nextLine(header, pos)
+		}
+		name, _, ok := bytes.Cut(line, []byte(":"))
+		if !ok {
+			continue
+		}
+		var to *string
+		switch strings.ToLower(string(bytes.TrimRight(name[:min(len(name), 64)], " \t"))) {
+		case "content-type":
+			to = &f.contentType
+		case "content-transfer-encoding":
+			to = &f.encoding
+		case "content-disposition":
+			to = &f.disposition
+		case "content-id":
+			to = &f.id
+		default:
+			continue
+		}
+		if *to != "" {
+			continue
+		}
+		value := header[start+len(name)+1 : pos]
+		*to = strings.TrimSpace(joinLines(value[:min(len(value), maxField)]))
+	}
+	return f
+}
+
+// joinLines joins the lines of a field: only their ends go.
+func joinLines(b []byte) string {
+	return strings.NewReplacer("\r", "", "\n", "").Replace(string(b))
+}
+
+// newLeaf makes a part of its fields; typ and subtype stand in for a type that
+// is absent or unreadable.
+func newLeaf(f partFields, typ, subtype string) *Part {
+	p := Part{Type: typ, Subtype: subtype}
+	value, params := splitParams(f.contentType)
+	if t, sub, ok := strings.Cut(value, "/"); ok && isToken(strings.TrimSpace(t)) && isToken(strings.TrimSpace(sub)) {
+		p.Type, p.Subtype = strings.TrimSpace(t), strings.TrimSpace(sub)
+	}
+	p.Params = params
+	disposition, dispositionParams := splitParams(f.disposition)
+	p.Disposition = disposition
+	p.Encoding, _ = splitParams(f.encoding)
+	p.ContentID = f.id
+	return NewPart(p, dispositionParams)
+}

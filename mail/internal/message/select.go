@@ -1,0 +1,227 @@
+package message
+
+import (
+	"slices"
+	"strings"
+)
+
+// choice is text that is shown, and the HTML that says the same.
+type choice struct {
+	parts []*Part
+	html  []*Part // alternatives of parts; nil when there are none
+}
+
+// selection is how the leaves of a tree are shared out.
+type selection struct {
+	text    []choice
+	skipped map[*Part]bool // alternatives that nobody would miss beside the text
+}
+
+// SelectText returns the parts that hold what a person would read, in order.
+// Of alternatives it takes text/plain, or HTML where there is none; Text looks
+// further when the plain text turns out to be an empty gesture. Parts with
+// Content-Disposition attachment and named parts that are not inline are left
+// out. A nil root has none.
+func SelectText(root *Part) []*Part {
+	var parts []*Part
+	for _, c := range choose(root).text {
+		parts = append(parts, c.parts...)
+	}
+	return parts
+}
+
+// HTMLAlternatives returns the parts that Text asks for when the plain text
+// beside them is a stub. Fetching them together with SelectText saves a round
+// trip; they are also what a reader of HTML would be shown instead.
+func HTMLAlternatives(root *Part) []*Part {
+	var parts []*Part
+	for _, c := range choose(root).text {
+		parts = append(parts, c.html...)
+	}
+	return parts
+}
+
+// Attachments returns what a person would call an attachment: every leaf that
+// is neither chosen text nor an alternative of it, in order. A multipart whose
+// parts were not looked at counts as a leaf. See Part.Incidental for those that
+// only serve the text.
+func Attachments(root *Part) []*Part {
+	if root == nil {
+		return nil
+	}
+	s := choose(root)
+	text := map[*Part]bool{}
+	for _, c := range s.text {
+		for _, p := range c.parts {
+			text[p] = true
+		}
+		for _, p := range c.html {
+			text[p] = true
+		}
+	}
+	var attachments []*Part
+	walk(root, 0, func(p *Part) {
+		empty := p == root && p.Size == 0 && p.Filename == "" && p.Disposition != "attachment"
+		if len(p.Children) == 0 && !text[p] && !s.skipped[p] && !empty {
+			attachments = append(attachments, p)
+		}
+	})
+	return attachments
+}
+
+// Incidental reports whether a part serves showing or checking the message
+// rather than being sent for itself: an image that the text embeds, a signature.
+func (p *Part) Incidental() bool {
+	switch {
+	case p.Type == "application":
+		return p.Subtype == "pgp-signature" || p.Subtype == "pkcs7-signature" || p.Subtype == "x-pkcs7-signature"
+	case p.Type == "image":
+		return p.ContentID != "" && p.Disposition != "attachment"
+	}
+	return false
+}
+
+// walk calls visit for p and its descendants. The depth is bounded, for a tree
+// can come from a server.
+func walk(p *Part, depth int, visit func(*Part)) {
+	visit(p)
+	if depth >= MaxDepth {
+		return
+	}
+	for _, c := range p.Children {
+		walk(c, depth+1, visit)
+	}
+}
+
+func choose(root *Part) selection {
+	s := selection{skipped: map[*Part]bool{}}
+	if root == nil {
+		return s
+	}
+	if root.Type == "text" && len(root.Children) == 0 && root.Disposition != "attachment" {
+		// Alone it is the message, whatever it is called.
+		s.text = []choice{{parts: []*Part{root}}}
+		return s
+	}
+	s.text = s.choose(root, 0)
+	return s
+}
+
+func (s *selection) choose(p *Part, depth int) []choice {
+	if len(p.Children) == 0 || depth >= MaxDepth {
+		if isBodyText(p) {
+			return []choice{{parts: []*Part{p}}}
+		}
+		return nil
+	}
+	var all []choice
+	switch p.Subtype {
+	case "alternative":
+		return s.alternative(p, depth)
+	case "related":
+		shown := relatedRoot(p)
+		for i, c := range p.Children {
+			// What the root refers to by its Content-ID is no text of its own.
+			if i == shown || len(c.Children) > 0 || c.ContentID == "" {
+				all = append(all, s.choose(c, depth+1)...)
+			}
+		}
+	default:
+		for _, c := range p.Children {
+			all = append(all, s.choose(c, depth+1)...)
+		}
+	}
+	return all
+}
+
+// relatedRoot returns the index of the part that a multipart/related starts
+// with (RFC 2387 section 3.2).
+func relatedRoot(p *Part) int {
+	if start := strings.Trim(p.Param("start"), " \t<>"); start != "" {
+		for i, c := range p.Children {
+			if c.ContentID == start {
+				return i
+			}
+		}
+	}
+	return 0
+}
+
+// alternative picks one child of a multipart/alternative: the first that is
+// plain text, else the first that has any text.
+func (s *selection) alternative(p *Part, depth int) []choice {
+	texts := make([][]choice, len(p.Children))
+	picked := -1
+	for i, c := range p.Children {
+		texts[i] = s.choose(c, depth+1)
+		switch {
+		case len(texts[i]) == 0:
+		case picked < 0, !allPlain(texts[picked]) && allPlain(texts[i]):
+			picked = i
+		}
+	}
+	if picked < 0 {
+		return nil
+	}
+	plain := allPlain(texts[picked])
+	var html []*Part
+	for i, t := range texts {
+		if i == picked {
+			continue
+		}
+		for _, c := range t {
+			for _, part := range slices.Concat(c.parts, c.html) {
+				s.skipped[part] = true
+				if plain && part.Subtype == "html" {
+					html = append(html, part)
+				}
+			}
+		}
+	}
+	// Forms of the text for other readers, such as text/x-amp-html.
+	for _, c := range p.Children {
+		if c.Type == "text" && len(c.Children) == 0 && c.Disposition != "attachment" && c.Filename == "" && isMarkup(c.Subtype) {
+			s.skipped[c] = true
+		}
+	}
+	if len(html) == 0 {
+		return texts[picked]
+	}
+	one := choice{html: html}
+	for _, c := range texts[picked] {
+		one.parts = append(one.parts, c.parts...)
+	}
+	return []choice{one}
+}
+
+// allPlain reports whether there is text in choices and no HTML.
+func allPlain(choices []choice) bool {
+	for _, c := range choices {
+		for _, p := range c.parts {
+			if p.Subtype == "html" {
+				return false
+			}
+		}
+	}
+	return len(choices) > 0
+}
+
+// isBodyText reports whether a leaf is text that mail programs show in place.
+func isBodyText(p *Part) bool {
+	if p.Type != "text" || p.Disposition == "attachment" || p.Filename != "" && p.Disposition != "inline" {
+		return false
+	}
+	switch p.Subtype {
+	case "plain", "html", "enriched", "richtext", "markdown", "x-markdown", "":
+		return true
+	}
+	return false
+}
+
+func isMarkup(subtype string) bool {
+	switch subtype {
+	case "x-amp-html", "watch-html", "x-watch-html", "enriched", "richtext", "x-markdown", "markdown":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,209 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	goimap "github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail/internal/imap"
+)
+
+// The bounds of Folders.
+const (
+	defaultFolders = 200    // 001 section 3
+	maxScan        = 20_000 // messages looked at where the policy has to see each
+)
+
+// roles are the special uses of RFC 6154.
+var roles = map[goimap.MailboxAttr]string{
+	goimap.MailboxAttrSent: "sent", goimap.MailboxAttrDrafts: "drafts", goimap.MailboxAttrTrash: "trash",
+	goimap.MailboxAttrJunk: "junk", goimap.MailboxAttrArchive: "archive", goimap.MailboxAttrAll: "all", goimap.MailboxAttrFlagged: "flagged",
+}
+
+var folderCounts = goimap.StatusOptions{NumMessages: true, NumUnseen: true, UIDNext: true, UIDValidity: true}
+
+// NoSelect reports whether the folder only holds others and has no messages.
+func (f Folder) NoSelect() bool {
+	return slices.ContainsFunc(f.Attributes, func(a string) bool {
+		return strings.EqualFold(a, string(goimap.MailboxAttrNoSelect)) || strings.EqualFold(a, string(goimap.MailboxAttrNonExistent))
+	})
+}
+
+// Folders lists the account's folders in the server's order. One folder whose
+// counts cannot be had is an Issue; it is listed without them.
+func (m *Mailboxes) Folders(ctx context.Context, account string, q FolderQuery) (*FolderList, error) {
+	x, err := m.open(ctx, "mail folders", account)
+	if err != nil {
+		return nil, err
+	}
+	if q.Pattern == "" {
+		q.Pattern = "*"
+	}
+	if q.Limit <= 0 {
+		q.Limit = defaultFolders
+	}
+	var list *FolderList
+	err = x.lend(ctx, "", func(s *imap.Session) error {
+		list = &FolderList{}
+		statuses, err := x.list(s, q, list)
+		if err != nil || !q.Counts {
+			return err
+		}
+		if x.policy.ShowsAll() {
+			return x.count(s, list, statuses)
+		}
+		return x.countVisible(s, list)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// list fills in the folders, and returns the statuses that came with them.
+func (x *access) list(s *imap.Session, q FolderQuery, list *FolderList) (map[string]*goimap.StatusData, error) {
+	var opts *goimap.ListOptions
+	if s.Has("LIST-EXTENDED") {
+		opts = &goimap.ListOptions{ReturnSpecialUse: s.Has("SPECIAL-USE")}
+		if q.Counts && x.policy.ShowsAll() && s.Has("LIST-STATUS") {
+			counts := folderCounts
+			opts.ReturnStatus = &counts
+		}
+	}
+	data, err := s.List(q.Pattern, opts).Wait()
+	if err != nil {
+		return nil, err
+	}
+	statuses := make(map[string]*goimap.StatusData)
+	seen := make(map[string]bool)
+	for _, d := range data {
+		if seen[d.Mailbox] {
+			continue
+		}
+		seen[d.Mailbox] = true
+		if CheckFolder(d.Mailbox) != nil {
+			list.Issues = append(list.Issues, Issue{Code: KindRefused.code(), Stage: string(imap.StageList), Message: "A folder whose name cannot be used was left out."})
+			continue
+		}
+		if len(list.Folders) == q.Limit {
+			list.Truncated = true
+			break
+		}
+		list.Folders = append(list.Folders, folderOf(d))
+		if d.Status != nil {
+			statuses[d.Mailbox] = d.Status
+		}
+	}
+	return statuses, nil
+}
+
+func folderOf(d *goimap.ListData) Folder {
+	f := Folder{Name: d.Mailbox}
+	if d.Delim != 0 {
+		f.Delimiter = string(d.Delim)
+	}
+	for _, a := range d.Attrs {
+		role := ""
+		for attr, r := range roles {
+			if strings.EqualFold(string(attr), string(a)) {
+				role = r
+			}
+		}
+		if role != "" {
+			f.Role = role
+		} else {
+			f.Attributes = append(f.Attributes, string(a))
+		}
+	}
+	if strings.EqualFold(f.Name, "INBOX") {
+		f.Role = "inbox"
+	}
+	return f
+}
+
+// count asks for the counts that did not come with the list, all at once.
+func (x *access) count(s *imap.Session, list *FolderList, statuses map[string]*goimap.StatusData) error {
+	asked := make(map[int]*imap.Stating)
+	for i, f := range list.Folders {
+		if statuses[f.Name] == nil && !f.NoSelect() {
+			counts := folderCounts
+			asked[i] = s.Status(f.Name, &counts)
+		}
+	}
+	var broken error
+	for i := range list.Folders {
+		f := &list.Folders[i]
+		st := statuses[f.Name]
+		if w := asked[i]; w != nil {
+			var err error
+			if st, err = w.Wait(); err != nil {
+				if !refusedByServer(err) {
+					broken = err // the others fail too, and are waited for
+					continue
+				}
+				st = nil
+			}
+		}
+		if st != nil && st.NumMessages != nil && st.NumUnseen != nil {
+			f.Counts = &Counts{Messages: *st.NumMessages, Unread: *st.NumUnseen, UIDNext: uint32(st.UIDNext), UIDValidity: st.UIDValidity}
+		} else if !f.NoSelect() {
+			list.Issues = append(list.Issues, uncounted(f.Name, "the server did not tell", true))
+		}
+	}
+	return broken
+}
+
+func uncounted(folder, why string, retryable bool) Issue {
+	return Issue{Code: KindRefused.code(), Stage: string(imap.StageStatus), Message: fmt.Sprintf("The messages of folder %q were not counted: %s.", folder, why), Retryable: retryable}
+}
+
+func refusedByServer(err error) bool {
+	var w *imap.Error
+	return errors.As(err, &w) && !w.OutOfStep
+}
+
+// countVisible counts only what the policy shows, so that a count never tells of
+// a message it hides. It has to look at each message.
+func (x *access) countVisible(s *imap.Session, list *FolderList) error {
+	for i := range list.Folders {
+		f := &list.Folders[i]
+		if f.NoSelect() {
+			continue
+		}
+		box, err := s.Examine(f.Name).Wait()
+		if err == nil && box.Exists > maxScan {
+			list.Issues = append(list.Issues, uncounted(f.Name, "it is too large for the account's inbound policy to look at each", false))
+			continue
+		}
+		// UIDNEXT would tell that a hidden message has come.
+		counts := &Counts{UIDValidity: box.UIDValidity}
+		for lo := uint32(1); err == nil && lo <= box.Exists; lo += maxWindow {
+			var set goimap.SeqSet
+			set.AddRange(lo, min(lo+maxWindow-1, box.Exists))
+			s.Renew()
+			var got []fetched
+			got, err = fetchWindow(s, set, wanted{header: true})
+			for _, g := range got {
+				if g.visible(x.policy) {
+					counts.Messages++
+					if !slices.Contains(g.flags, string(goimap.FlagSeen)) {
+						counts.Unread++
+					}
+				}
+			}
+		}
+		switch {
+		case err == nil:
+			f.Counts = counts
+		case refusedByServer(err):
+			list.Issues = append(list.Issues, uncounted(f.Name, "the server did not tell", true))
+		default:
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,254 @@
+package mail
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/postern-mail/postern/mail/internal/message"
+)
+
+// Policy is what an account lets its agents see and send (000 section 9). Its
+// methods are pure functions of what they are given and safe for concurrent
+// use. A nil or zero *Policy shows nothing and sends nothing.
+type Policy struct {
+	mode    Mode
+	in, out *entrySet // nil: nobody passes
+	subject *regexp.Regexp
+}
+
+// CompilePolicy makes the policy of an account. An entry or a pattern that
+// cannot be read is an error: to leave it out would mean something else than
+// was written.
+func CompilePolicy(a *Account) (*Policy, error) {
+	if a == nil {
+		return nil, errors.New("no account to make a policy of")
+	}
+	p := &Policy{mode: a.Mode}
+	var err error
+	if p.in, err = compileList(a.AllowIn); err != nil {
+		return nil, fmt.Errorf("inbound allow-list: %w", err)
+	}
+	if p.out, err = compileList(a.AllowOut); err != nil {
+		return nil, fmt.Errorf("outbound allow-list: %w", err)
+	}
+	if a.SubjectPattern != "" {
+		if p.subject, err = regexp.Compile(a.SubjectPattern); err != nil {
+			return nil, fmt.Errorf("subject pattern is no RE2 expression: %w", err)
+		}
+	}
+	return p, nil
+}
+
+// ShowsAll reports whether the policy hides no message at all, so that no header
+// need be looked at: the inbound list is off, or holds *, and there is no
+// subject pattern.
+func (p *Policy) ShowsAll() bool {
+	return p != nil && p.in != nil && p.in.all && p.subject == nil
+}
+
+// Visible reports whether a message with this header may be known to exist. The
+// header must be whole as far as From and Subject fields go.
+//
+// With an inbound list every address of every From field must match an entry.
+// Where another mail program might read the From fields differently, the
+// message is not visible, whatever the addresses are: when the strict and the
+// tolerant reading name different addresses, and when something in the header
+// may be a further From field or hide one. A subject pattern must match every
+// Subject field, decoded and cleaned; a message without one has an empty
+// subject.
+func (p *Policy) Visible(h message.Header) bool {
+	if p == nil || p.in == nil {
+		return false
+	}
+	return p.sendersPass(h) && p.subjectPasses(h)
+}
+
+func (p *Policy) sendersPass(h message.Header) bool {
+	if p.in.all {
+		return true
+	}
+	strict, ok := h.StrictAddresses("From")
+	tolerant := h.Addresses("From")
+	if !ok || len(strict) == 0 || len(strict) != len(tolerant) || !h.Certain("From") {
+		return false
+	}
+	for i, s := range strict {
+		a, ok := normalAddr(s)
+		if !ok {
+			return false
+		}
+		if b, ok := normalAddr(tolerant[i].Addr); !ok || a != b || !p.in.matches(a) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *Policy) subjectPasses(h message.Header) bool {
+	if p.subject == nil {
+		return true
+	}
+	subjects := h.Values("Subject")
+	if len(subjects) == 0 {
+		subjects = []string{""}
+	}
+	for _, s := range subjects {
+		if !p.subject.MatchString(message.DecodeHeader(s)) {
+			return false
+		}
+	}
+	return h.Certain("Subject")
+}
+
+// The reasons for which CheckSend refuses.
+const (
+	ReasonReadOnly  = "ro_mode"       // the account only reads
+	ReasonAllowList = "whitelist_out" // a recipient is outside the outbound list
+	ReasonAddress   = "address"       // a recipient is no plain address, or there is none
+)
+
+// SendRefused says why a whole send is refused.
+type SendRefused struct {
+	Reason     string   // one of the Reason constants
+	Recipients []string // the ones at fault, as they were given; none for ReasonReadOnly
+}
+
+func (e *SendRefused) Error() string {
+	switch e.Reason {
+	case ReasonReadOnly:
+		return "nothing is sent: the account is read-only"
+	case ReasonAllowList:
+		return fmt.Sprintf("nothing is sent: recipients outside the outbound allow-list: %d", len(e.Recipients))
+	}
+	if len(e.Recipients) == 0 {
+		return "nothing is sent: there is no recipient"
+	}
+	return fmt.Sprintf("nothing is sent: recipients that are no plain address such as ann@example.org: %d", len(e.Recipients))
+}
+
+// CheckSend reports whether a message may go to all of these recipients: to, cc
+// and bcc together. Each must be one plain address, without a name, angle
+// brackets or white space. One that is not allowed refuses them all. The error
+// is a *SendRefused. Whether a permitted send must wait for a person is the
+// account's mode, not a matter of this function.
+func (p *Policy) CheckSend(recipients []string) error {
+	if p == nil || p.out == nil || p.mode != ReadWrite && p.mode != Approve {
+		return &SendRefused{Reason: ReasonReadOnly}
+	}
+	var bad, outside []string
+	for _, r := range recipients {
+		a, ok := normalAddr(r)
+		switch {
+		case !ok:
+			bad = append(bad, r)
+		case !p.out.matches(a):
+			outside = append(outside, r)
+		}
+	}
+	switch {
+	case len(bad) > 0 || len(recipients) == 0:
+		return &SendRefused{Reason: ReasonAddress, Recipients: bad}
+	case len(outside) > 0:
+		return &SendRefused{Reason: ReasonAllowList, Recipients: outside}
+	}
+	return nil
+}
+
+// entrySet is a compiled allow-list.
+type entrySet struct {
+	all     bool            // it is off, or holds *
+	entries map[string]bool // normalised: local@domain or @domain
+}
+
+func compileList(l AllowList) (*entrySet, error) {
+	set := &entrySet{all: !l.Enabled, entries: make(map[string]bool, len(l.Entries))}
+	for i, e := range l.Entries {
+		n, err := ValidateEntry(e)
+		if err != nil {
+			return nil, fmt.Errorf("entry %d: %w", i+1, err)
+		}
+		if n == "*" {
+			set.all = true
+		}
+		set.entries[n] = true
+	}
+	return set, nil
+}
+
+// matches reports whether a normalised address is on the list.
+func (s *entrySet) matches(addr string) bool {
+	return s.all || s.entries[addr] || s.entries[addr[strings.LastIndexByte(addr, '@'):]]
+}
+
+// ValidateEntry returns the one form in which an allow-list entry is kept and
+// compared: "*" for everybody, "@domain" for that domain without its
+// subdomains, or one address. Letters become lower case, characters NFC, and a
+// domain its ASCII form (RFC 5891), so that names that only look alike differ.
+func ValidateEntry(s string) (normalized string, err error) {
+	if s == "*" {
+		return s, nil
+	}
+	if domain, ok := strings.CutPrefix(s, "@"); ok {
+		// A whole address proves the syntax of its domain.
+		if n, ok := normalAddr("a@" + domain); ok {
+			return n[1:], nil
+		}
+		return "", errors.New("the entry is no domain such as @example.org")
+	}
+	if n, ok := normalAddr(s); ok {
+		return n, nil
+	}
+	return "", errors.New("the entry must be *, @domain or one plain address such as ann@example.org")
+}
+
+// normalAddr returns the form in which addresses are compared. ok is false for
+// what is no plain address and for what would become another address's form by
+// more than its case: a letter outside ASCII that folds to one inside, such as
+// the Kelvin sign.
+func normalAddr(s string) (string, bool) {
+	local, domain, ok := message.SplitAddr(s)
+	if !ok {
+		return "", false
+	}
+	composed := norm.NFC.String(local)
+	for _, r := range local + composed {
+		if r >= utf8.RuneSelf && holdsASCII(norm.NFC.String(string(unicode.ToLower(r)))) {
+			return "", false
+		}
+	}
+	domain, ok = normalDomain(domain)
+	return norm.NFC.String(strings.ToLower(composed)) + "@" + domain, ok
+}
+
+func holdsASCII(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r < utf8.RuneSelf })
+}
+
+// normalDomain returns a domain's ASCII form in lower case. A label outside
+// ASCII must stay one label and become an A-label: full-width letters and the
+// ideographic full stop, which IDNA maps to ASCII, are refused.
+func normalDomain(domain string) (string, bool) {
+	ascii, err := idna.Lookup.ToASCII(domain)
+	if err != nil || len(ascii) > 253 {
+		return "", false
+	}
+	ascii = strings.ToLower(ascii)
+	was, is := strings.Split(domain, "."), strings.Split(ascii, ".")
+	if len(was) != len(is) {
+		return "", false
+	}
+	for i, label := range is {
+		foreign := strings.ContainsFunc(was[i], func(r rune) bool { return r >= utf8.RuneSelf })
+		if label == "" || len(label) > 63 || foreign && !strings.HasPrefix(label, "xn--") {
+			return "", false
+		}
+	}
+	return ascii, true
+}

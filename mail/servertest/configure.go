@@ -1,0 +1,134 @@
+package servertest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+)
+
+// owner is the user who owns the mail.
+type owner struct{ uid, gid int }
+
+// settings are the blanks of the configuration template.
+type settings struct {
+	Dir, Token, Listen, Password   string
+	Internal, InternalGroup, Login string
+	MailUID, MailGID               int
+	RequireTLS                     bool
+	Capability                     string
+	Special                        []string
+	IMAP, IMAPS, POP3, POP3S       uint16
+}
+
+// configure writes everything the server reads.
+func (s *DovecotServer) configure(config Config, token string) error {
+	set := settings{
+		Dir: s.dir, Token: token, Listen: "127.0.0.1", Password: Password,
+		RequireTLS: config.RequireTLS,
+		Capability: capability(config),
+		Special:    []string{"Archive", "Drafts", "Junk", "Sent", "Trash"},
+	}
+	if config.RequireTLS {
+		set.Listen = "127.0.0.2"
+		s.Host = set.Listen
+	}
+	if err := s.chooseUsers(&set); err != nil {
+		return err
+	}
+	// The server's own users must be able to pass through, whatever the umask.
+	if err := os.Chmod(s.dir, 0o755); err != nil {
+		return err
+	}
+	for _, name := range []string{"run", "state", "home"} {
+		if err := os.Mkdir(filepath.Join(s.dir, name), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(os.Chmod(s.Home, 0o755), s.give(s.Home)); err != nil {
+		return err
+	}
+	if err := writeOAuth(s.dir); err != nil {
+		return err
+	}
+	ports, err := config.ports(set.Listen, 4)
+	if err != nil {
+		return err
+	}
+	s.IMAPPort, s.IMAPSPort, s.POP3Port, s.POP3SPort = ports[0], ports[1], ports[2], ports[3]
+	set.IMAP, set.IMAPS, set.POP3, set.POP3S = ports[0], ports[1], ports[2], ports[3]
+	var conf bytes.Buffer
+	if err := dovecotTemplate.Execute(&conf, set); err != nil {
+		return err
+	}
+	chain, key, err := encode(*config.Certificate)
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{"server.crt": chain, "server.key": key, "dovecot.conf": conf.Bytes()} {
+		if err := os.WriteFile(filepath.Join(s.dir, name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chooseUsers says whom the processes run as: this user, or for root the users
+// that come with the program, and nobody for the mail.
+func (s *DovecotServer) chooseUsers(set *settings) error {
+	if os.Geteuid() == 0 {
+		nobody, err := user.Lookup("nobody")
+		if err != nil {
+			return err
+		}
+		uid, errUID := strconv.Atoi(nobody.Uid)
+		gid, errGID := strconv.Atoi(nobody.Gid)
+		if err := errors.Join(errUID, errGID); err != nil {
+			return err
+		}
+		s.mail = owner{uid, gid}
+		set.Internal, set.InternalGroup, set.Login = "dovecot", "dovecot", "dovenull"
+	} else {
+		me, err := user.Current()
+		if err != nil {
+			return err
+		}
+		group, err := user.LookupGroupId(me.Gid)
+		if err != nil {
+			return err
+		}
+		s.mail = owner{os.Geteuid(), os.Getegid()}
+		set.Internal, set.InternalGroup, set.Login = me.Username, group.Name, me.Username
+	}
+	set.MailUID, set.MailGID = s.mail.uid, s.mail.gid
+	return nil
+}
+
+// give makes the mail's user the owner of a file. Only root can, and only root
+// must.
+func (s *DovecotServer) give(path string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return os.Lchown(path, s.mail.uid, s.mail.gid)
+}
+
+// freePorts returns ports nobody listens on. They are held all at once, so they
+// differ; between here and the server's own bind another process may take one,
+// which the server then reports.
+func freePorts(host string, n int) ([]uint16, error) {
+	var ports []uint16
+	for range n {
+		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+		if err != nil {
+			return nil, fmt.Errorf("find a free port: %w", err)
+		}
+		defer l.Close()
+		ports = append(ports, uint16(l.Addr().(*net.TCPAddr).Port))
+	}
+	return ports, nil
+}

@@ -1,0 +1,125 @@
+package servertest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Deliver puts messages into a user's folder, or fails the test. Their UIDs
+// follow the order of the arguments and of the calls; sessions that have the
+// folder open learn of them together, at their next command. The messages are
+// unseen and dated now. A folder that does not exist is made; its name is in
+// UTF-8 with / between the levels and has no dot in it; empty means INBOX.
+//
+// Bytes are kept as they are, except that a server must show every line end as
+// CRLF: a message that holds a bare LF comes out longer.
+func (s *DovecotServer) Deliver(t testing.TB, user, folder string, raw ...[]byte) {
+	t.Helper()
+	if err := s.deliver(user, folder, raw); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *DovecotServer) deliver(user, folder string, raw [][]byte) error {
+	// Delivery writes the Maildir itself: APPEND and doveadm take a transaction
+	// per message, which a folder of 200,000 cannot wait for.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return errors.New("deliver: the server is stopped")
+	}
+	dir, err := s.maildir(user, folder)
+	if err != nil {
+		return fmt.Errorf("deliver: %w", err)
+	}
+	now := time.Now().Unix()
+	names := make([]string, len(raw))
+	for i, message := range raw {
+		s.sequence++
+		lf := bytes.Count(message, []byte("\n")) - bytes.Count(message, []byte("\r\n"))
+		// Dovecot numbers new files by the leading number, then by the rest of
+		// the name. The sizes spare it from reading each file for them.
+		names[i] = fmt.Sprintf("%010d.%09d.test,S=%d,W=%d:2,", now, s.sequence, len(message), len(message)+lf)
+		path := filepath.Join(dir, "tmp", names[i])
+		if err := os.WriteFile(path, message, 0o600); err != nil {
+			return fmt.Errorf("deliver: %w", err)
+		}
+		if err := s.give(path); err != nil {
+			return fmt.Errorf("deliver: %w", err)
+		}
+	}
+	// A reader that scanned the directory amid the renames could see a later
+	// message without an earlier one and number it first. It scans only while it
+	// holds this lock.
+	unlock, err := s.lock(filepath.Join(dir, "dovecot-uidlist.lock"))
+	if err != nil {
+		return fmt.Errorf("deliver: %w", err)
+	}
+	defer unlock()
+	for _, name := range names {
+		// cur and not new: the server would move each file there itself at the
+		// first SELECT.
+		if err := os.Rename(filepath.Join(dir, "tmp", name), filepath.Join(dir, "cur", name)); err != nil {
+			return fmt.Errorf("deliver: %w", err)
+		}
+	}
+	return nil
+}
+
+// maildir returns the directory of a folder and makes what is missing of it.
+func (s *DovecotServer) maildir(user, folder string) (string, error) {
+	user = strings.ToLower(user) // as the server does at login
+	if user == "" || user == "." || user == ".." || strings.ContainsAny(user, "/\x00") {
+		return "", fmt.Errorf("%q cannot be a user", user)
+	}
+	root := filepath.Join(s.Home, user, "Maildir")
+	dirs := []string{filepath.Dir(root), root}
+	dir := root
+	if folder != "" && !strings.EqualFold(folder, "INBOX") {
+		if strings.ContainsAny(folder, ".\x00") || strings.Contains("/"+folder+"/", "//") {
+			return "", fmt.Errorf("%q cannot be a folder", folder)
+		}
+		dir = filepath.Join(root, "."+strings.ReplaceAll(folder, "/", "."))
+		dirs = append(dirs, dir)
+	}
+	for _, sub := range []string{"tmp", "new", "cur"} {
+		dirs = append(dirs, filepath.Join(dir, sub))
+	}
+	for _, d := range dirs {
+		switch err := os.Mkdir(d, 0o700); {
+		case err == nil:
+			if err := s.give(d); err != nil {
+				return "", err
+			}
+		case !errors.Is(err, os.ErrExist):
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// lock takes a lock file in the way the server does and returns what gives it
+// back.
+func (s *DovecotServer) lock(path string) (unlock func(), err error) {
+	deadline := time.Now().Add(startTimeout)
+	for {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err == nil {
+			err = errors.Join(s.give(path), f.Close())
+			return func() { _ = os.Remove(path) }, err
+		}
+		if !errors.Is(err, os.ErrExist) {
+			return nil, err
+		}
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("%s is held", filepath.Base(path))
+		}
+		time.Sleep(pollInterval)
+	}
+}

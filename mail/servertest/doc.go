@@ -1,0 +1,40 @@
+// Package servertest starts real mail servers for tests and stands between
+// them and a client to count what crosses the wire. Only tests import it.
+//
+// [Dovecot] gives a test its own throwaway IMAP and POP3 server; a package
+// whose tests can share one calls [StartDovecot] from TestMain and [Check] in
+// each test. [NewCA] makes certificates, good and bad. [NewProxy] counts
+// connections, bytes and round trips.
+//
+// Where the server program is not installed the tests that need it are
+// skipped, unless POSTERN_REQUIRE_SERVERS is set: then they fail, so that a
+// machine meant to run everything cannot silently run less.
+package servertest
+
+import (
+	"errors"
+	"os"
+	"testing"
+)
+
+// RequireServers is the environment variable that turns a missing server
+// program from a skipped test into a failed one. Any value but the empty one
+// counts.
+const RequireServers = "POSTERN_REQUIRE_SERVERS"
+
+// ErrNotInstalled reports that this machine has no server program that fits.
+var ErrNotInstalled = errors.New("the server program is not installed")
+
+// Check ends the test when err, as StartDovecot returned it, says that there is
+// no server: by a skip when the program is merely not installed and servers are
+// not required, by a failure otherwise. A nil error passes.
+func Check(t testing.TB, err error) {
+	t.Helper()
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrNotInstalled) && os.Getenv(RequireServers) == "":
+		t.Skipf("%v (set %s=1 to make this a failure)", err, RequireServers)
+	default:
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package servertest
+
+import "os/exec"
+
+func prepare(*exec.Cmd) {}
+
+func reap(int) {}

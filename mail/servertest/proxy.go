@@ -1,0 +1,233 @@
+package servertest
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// ProxyOptions says how a proxy treats what passes. The zero value passes
+// everything on at once.
+type ProxyOptions struct {
+	// Latency is the round-trip time the proxy adds: each direction is late by
+	// half of it, without a limit on what is under way. Establishing the
+	// connection is not delayed.
+	Latency time.Duration
+}
+
+// ProxyStats is what has passed a proxy since it started or was reset.
+type ProxyStats struct {
+	Connections int   // accepted
+	ToServer    int64 // bytes the clients sent
+	ToClient    int64 // bytes passed on to the clients
+	// Flights counts the times a client sent after its connection was made or
+	// after bytes of the server were passed on to it: what it sends then may
+	// answer what it got, so each is a round trip. Bytes that follow without an
+	// answer in between belong to the same flight. With TLS the handshake is
+	// part of the count.
+	Flights int
+}
+
+// Proxy stands between clients and one server and counts. Its methods are safe
+// for concurrent use.
+type Proxy struct {
+	Host string // localhost
+	Port uint16
+
+	target   string
+	latency  time.Duration
+	listener net.Listener
+	wg       sync.WaitGroup
+
+	mu     sync.Mutex
+	stats  ProxyStats
+	conns  map[*proxied]struct{}
+	closed bool
+}
+
+// NewProxy starts a proxy to the server at target, host:port, that ends with
+// the test.
+func NewProxy(t testing.TB, target string, options ProxyOptions) *Proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{
+		Host:     "localhost",
+		Port:     uint16(listener.Addr().(*net.TCPAddr).Port),
+		target:   target,
+		latency:  options.Latency,
+		listener: listener,
+		conns:    map[*proxied]struct{}{},
+	}
+	p.wg.Go(p.serve)
+	t.Cleanup(p.close)
+	return p
+}
+
+// Addr returns host:port of the proxy.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Stats returns the counts so far. What a client has received is counted in
+// them.
+func (p *Proxy) Stats() ProxyStats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stats
+}
+
+// Reset sets the counts to zero and returns what they were. Open connections
+// stay; the next bytes of a client that has been answered begin a flight.
+func (p *Proxy) Reset() ProxyStats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := p.stats
+	p.stats = ProxyStats{}
+	return old
+}
+
+// Cut breaks every open connection as a lost network does: what is under way
+// is gone. New connections are still accepted.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.sever()
+	}
+}
+
+func (p *Proxy) close() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.Cut()
+	p.wg.Wait()
+}
+
+func (p *Proxy) serve() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.wg.Go(func() { p.connect(client) })
+	}
+}
+
+func (p *Proxy) connect(client net.Conn) {
+	p.mu.Lock()
+	p.stats.Connections++
+	p.mu.Unlock()
+	server, err := net.DialTimeout("tcp", p.target, 10*time.Second)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	c := &proxied{client: client.(*net.TCPConn), server: server.(*net.TCPConn), gone: make(chan struct{}), answered: true}
+	p.mu.Lock()
+	if p.closed {
+		c.sever()
+	}
+	p.conns[c] = struct{}{}
+	p.mu.Unlock()
+	var both sync.WaitGroup
+	both.Go(func() {
+		p.pass(c, c.server, c.client, func(n int) {
+			p.stats.ToServer += int64(n)
+			if c.answered {
+				c.answered = false
+				p.stats.Flights++
+			}
+		}, nil)
+	})
+	both.Go(func() {
+		p.pass(c, c.client, c.server, nil, func(n int) {
+			p.stats.ToClient += int64(n)
+			c.answered = true
+		})
+	})
+	both.Wait()
+	c.sever()
+	p.mu.Lock()
+	delete(p.conns, c)
+	p.mu.Unlock()
+}
+
+// proxied is one connection through a proxy.
+type proxied struct {
+	client, server *net.TCPConn
+	gone           chan struct{}
+	once           sync.Once
+	answered       bool // guarded by Proxy.mu
+}
+
+func (c *proxied) sever() {
+	c.once.Do(func() {
+		close(c.gone)
+		_ = c.client.Close()
+		_ = c.server.Close()
+	})
+}
+
+type chunk struct {
+	due  time.Time
+	data []byte
+}
+
+// pass carries one direction until its end or the connection's. It counts, with
+// the proxy's lock held, what it has read by received and what it is about to
+// write by sent: before, so that who has the bytes finds them counted.
+func (p *Proxy) pass(c *proxied, to, from *net.TCPConn, received, sent func(n int)) {
+	queue := make(chan chunk, 4096)
+	var reader sync.WaitGroup
+	defer reader.Wait()
+	reader.Go(func() {
+		defer close(queue)
+		for {
+			buf := make([]byte, 32<<10)
+			n, err := from.Read(buf)
+			if n > 0 {
+				p.count(received, n)
+				select {
+				case queue <- chunk{time.Now().Add(p.latency / 2), buf[:n]}:
+				case <-c.gone:
+					return
+				}
+			}
+			if err != nil {
+				if err != io.EOF {
+					c.sever()
+				}
+				return
+			}
+		}
+	})
+	for ch := range queue {
+		if wait := time.Until(ch.due); p.latency > 0 && wait > 0 {
+			select {
+			case <-time.After(wait):
+			case <-c.gone:
+				return
+			}
+		}
+		p.count(sent, len(ch.data))
+		if _, err := to.Write(ch.data); err != nil {
+			c.sever()
+			return
+		}
+	}
+	_ = to.CloseWrite()
+}
+
+func (p *Proxy) count(f func(int), n int) {
+	if f == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f(n)
+}

@@ -1,0 +1,187 @@
+package servertest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// echo is a server that greets and answers each line with the same line. A line
+// "quiet" gets no answer, "end" ends the connection.
+func echo(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				fmt.Fprint(conn, "hello\n")
+				for lines := bufio.NewScanner(conn); lines.Scan(); {
+					switch lines.Text() {
+					case "quiet":
+					case "end":
+						return
+					default:
+						fmt.Fprintln(conn, lines.Text())
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+type lines struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func dial(t *testing.T, p *Proxy) *lines {
+	t.Helper()
+	conn, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	l := &lines{conn, bufio.NewReader(conn)}
+	l.expect(t, "hello")
+	return l
+}
+
+func (l *lines) expect(t *testing.T, want string) {
+	t.Helper()
+	if got, err := l.r.ReadString('\n'); err != nil || got != want+"\n" {
+		t.Fatalf("got %q, %v, want %q", got, err, want)
+	}
+}
+
+func (l *lines) send(t *testing.T, s string) {
+	t.Helper()
+	if _, err := l.Write([]byte(s)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestProxyCounts(t *testing.T) {
+	for _, latency := range []time.Duration{0, 2 * time.Millisecond} {
+		t.Run(latency.String(), func(t *testing.T) {
+			p := NewProxy(t, echo(t), ProxyOptions{Latency: latency})
+			c := dial(t, p)
+			c.send(t, "one\n")
+			c.expect(t, "one")
+			c.send(t, "two\nthree\n") // pipelined: one flight
+			c.expect(t, "two")
+			c.expect(t, "three")
+			if got, want := p.Stats(), (ProxyStats{Connections: 1, ToServer: 14, ToClient: 20, Flights: 2}); got != want {
+				t.Fatalf("got %+v, want %+v", got, want)
+			}
+			c.send(t, "quiet\n")
+			c.send(t, "quiet\n") // nothing answered in between: the same flight
+			c.send(t, "end\n")
+			if _, err := c.r.ReadByte(); err != io.EOF {
+				t.Fatalf("got %v, want the end", err)
+			}
+			dial(t, p)
+			if got, want := p.Reset(), (ProxyStats{Connections: 2, ToServer: 30, ToClient: 26, Flights: 3}); got != want {
+				t.Fatalf("got %+v, want %+v", got, want)
+			}
+			if got := p.Stats(); got != (ProxyStats{}) {
+				t.Fatalf("after reset: %+v", got)
+			}
+		})
+	}
+}
+
+func TestProxyPassesTheClientsEndAndStillTheAnswer(t *testing.T) {
+	p := NewProxy(t, echo(t), ProxyOptions{})
+	c := dial(t, p)
+	long := strings.Repeat("x", 60_000)
+	c.send(t, long+"\n")
+	if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	c.expect(t, long)
+	if _, err := c.r.ReadByte(); err != io.EOF {
+		t.Fatalf("got %v, want the end", err)
+	}
+}
+
+func TestProxyCutBreaksOpenConnectionsOnly(t *testing.T) {
+	p := NewProxy(t, echo(t), ProxyOptions{})
+	c := dial(t, p)
+	p.Cut()
+	if _, err := c.r.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("the connection is still open: %v", err)
+	}
+	dial(t, p)
+}
+
+func TestProxyBeforeDovecot(t *testing.T) {
+	s := server(t)
+	p := NewProxy(t, s.IMAPAddr(), ProxyOptions{})
+	conn, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	r := bufio.NewReader(conn)
+	var received int64
+	until := func(prefix string) {
+		for {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			received += int64(len(line))
+			if strings.HasPrefix(line, prefix) {
+				return
+			}
+		}
+	}
+	until("* OK")
+	sent := "a LOGIN proxy@example.org " + Password + "\r\n"
+	fmt.Fprint(conn, sent)
+	until("a OK")
+	more := "b EXAMINE INBOX\r\nc UID FETCH 1:* FLAGS\r\n"
+	fmt.Fprint(conn, more)
+	until("b OK")
+	until("c OK")
+	want := ProxyStats{Connections: 1, ToServer: int64(len(sent + more)), ToClient: received, Flights: 2}
+	if got := p.Stats(); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestProxyToNowhereClosesTheConnection(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	p := NewProxy(t, l.Addr().String(), ProxyOptions{})
+	conn, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("got %v, want a closed connection", err)
+	}
+}

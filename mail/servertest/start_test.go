@@ -1,0 +1,72 @@
+package servertest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+)
+
+// Whichever port somebody else binds between our choosing it and the server's
+// binding it, the server starts on others.
+func TestStartTriesOtherPortsWhenOneIsTaken(t *testing.T) {
+	server(t)
+	for i, name := range []string{"IMAP", "IMAPS", "POP3", "POP3S"} {
+		t.Run(name, func(t *testing.T) {
+			other, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.Close()
+			starts := 0
+			s := Dovecot(t, Config{ports: func(host string, n int) ([]uint16, error) {
+				starts++
+				ports, err := freePorts(host, n)
+				if err == nil && starts == 1 {
+					ports[i] = uint16(other.Addr().(*net.TCPAddr).Port)
+				}
+				return ports, err
+			}})
+			if starts != 2 {
+				t.Errorf("%d starts, want 2", starts)
+			}
+			if err := login(t, s, someone()).Noop().Wait(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// verdict records how a test ended instead of ending this one.
+type verdict struct {
+	testing.TB
+	skipped, failed bool
+}
+
+func (v *verdict) Helper()              {}
+func (v *verdict) Skipf(string, ...any) { v.skipped = true }
+func (v *verdict) Fatal(...any)         { v.failed = true }
+
+func TestCheckSkipsOnlyAMissingProgramThatIsNotRequired(t *testing.T) {
+	missing := fmt.Errorf("dovecot: %w", ErrNotInstalled)
+	broken := errors.New("it does not start")
+	for _, test := range []struct {
+		err             error
+		required        string
+		skipped, failed bool
+	}{
+		{nil, "", false, false},
+		{nil, "1", false, false},
+		{missing, "", true, false},
+		{missing, "1", false, true},
+		{broken, "", false, true},
+		{broken, "1", false, true},
+	} {
+		t.Setenv(RequireServers, test.required)
+		v := &verdict{TB: t}
+		Check(v, test.err)
+		if v.skipped != test.skipped || v.failed != test.failed {
+			t.Errorf("%v, required %q: skipped %v, failed %v", test.err, test.required, v.skipped, v.failed)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package vault
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+// Accounts returns every account, sorted by name. It implements mail.Directory.
+func (v *Vault) Accounts(ctx context.Context) ([]mail.Account, error) {
+	p, err := v.readPolicyOnce(ctx)
+	if err != nil {
+		return nil, err
+	}
+	accounts := make([]mail.Account, 0, len(p.accounts))
+	for _, name := range slices.Sorted(maps.Keys(p.accounts)) {
+		a, err := p.account(name)
+		if err != nil {
+			return nil, err
+		}
+		accounts = append(accounts, a)
+	}
+	return accounts, nil
+}
+
+// Account returns one account, or an error that matches mail.ErrNoAccount.
+func (v *Vault) Account(ctx context.Context, name string) (mail.Account, error) {
+	p, err := v.readPolicyOnce(ctx)
+	if err != nil {
+		return mail.Account{}, err
+	}
+	return p.account(name)
+}
+
+// Secret returns what is sealed for the account: an error that matches
+// ErrNoSecret for an account whose credential comes from elsewhere, and
+// mail.ErrNoAccount for one that does not exist.
+func (v *Vault) Secret(ctx context.Context, name string) (mail.Secret, error) {
+	var secret mail.Secret
+	err := v.view(ctx, func(t *transaction) error {
+		p, err := v.policy(t)
+		if err != nil {
+			return err
+		}
+		if _, ok := p.accounts[name]; !ok {
+			return noAccount(name)
+		}
+		digest, ok := p.secrets[name]
+		if !ok {
+			return fmt.Errorf("%w %s", ErrNoSecret, name)
+		}
+		// The value is not kept in memory, so it is read again and compared with
+		// what was verified.
+		plain, err := t.get(bucketSecrets, []byte(name))
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrUntrustedPolicy, err)
+		}
+		defer clear(plain)
+		if !hmac.Equal(v.secretDigest(name, plain), digest) {
+			return fmt.Errorf("%w: the secret of account %s was replaced", ErrUntrustedPolicy, name)
+		}
+		secret = mail.NewSecret(plain)
+		return nil
+	})
+	return secret, err
+}
+
+// AddAccount adds an account with its secret, which only the credential sources
+// helper and keyring do without. Only the admin may. Errors match
+// ErrAdminRequired, ErrExists or ErrInvalid.
+func (v *Vault) AddAccount(ctx context.Context, a mail.Account, secret mail.Secret) error {
+	record, err := encodeAccount(&a)
+	if err != nil {
+		return err
+	}
+	return v.change(ctx, func(c *policyChange) error {
+		if _, ok := c.p.accounts[a.Name]; ok {
+			return fmt.Errorf("%w: %s", ErrExists, a.Name)
+		}
+		if err := c.putAccount(a.Name, record); err != nil {
+			return err
+		}
+		return c.settleSecret(&a, &secret)
+	})
+}
+
+// UpdateAccount lends the account to edit, which must not call the vault, and
+// keeps what it makes of it; an error of edit changes nothing. The name cannot
+// change. A nil secret keeps the present one where the credential source has
+// one; a source that has none drops it. Only the admin may.
+func (v *Vault) UpdateAccount(ctx context.Context, name string, edit func(*mail.Account) error, secret *mail.Secret) error {
+	return v.change(ctx, func(c *policyChange) error {
+		a, err := c.p.account(name)
+		if err != nil {
+			return err
+		}
+		if err := callerCode(func() error { return edit(&a) }); err != nil {
+			return err
+		}
+		if a.Name != name {
+			return fmt.Errorf("%w: an account cannot be renamed", ErrInvalid)
+		}
+		record, err := encodeAccount(&a)
+		if err != nil {
+			return err
+		}
+		if err := c.putAccount(name, record); err != nil {
+			return err
+		}
+		return c.settleSecret(&a, secret)
+	})
+}
+
+// RemoveAccount removes an account and its secret. State that other packages
+// keep under its name stays. Only the admin may.
+func (v *Vault) RemoveAccount(ctx context.Context, name string) error {
+	return v.change(ctx, func(c *policyChange) error {
+		if _, ok := c.p.accounts[name]; !ok {
+			return noAccount(name)
+		}
+		if err := c.dropSecret(name); err != nil {
+			return err
+		}
+		return c.dropAccount(name)
+	})
+}
+
+// settleSecret makes the secret fit the account's credential source.
+func (c *policyChange) settleSecret(a *mail.Account, secret *mail.Secret) error {
+	given := secret != nil && !secret.IsZero()
+	if a.Auth == mail.AuthHelper || a.Auth == mail.AuthKeyring {
+		if given {
+			return fmt.Errorf("%w: auth %s keeps no secret in the vault", ErrInvalid, a.Auth)
+		}
+		return c.dropSecret(a.Name)
+	}
+	if given {
+		plain := []byte(secret.Reveal())
+		defer clear(plain)
+		return c.putSecret(a.Name, plain)
+	}
+	if _, ok := c.p.secrets[a.Name]; !ok || secret != nil {
+		return fmt.Errorf("%w: auth %s needs a secret", ErrInvalid, a.Auth)
+	}
+	return nil
+}
+
+func encodeAccount(a *mail.Account) ([]byte, error) {
+	if err := a.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: account: %w", ErrInvalid, err)
+	}
+	return json.Marshal(a)
+}
+
+// account decodes anew each time, so that no caller shares slices with another.
+func (p *policy) account(name string) (mail.Account, error) {
+	record, ok := p.accounts[name]
+	if !ok {
+		return mail.Account{}, noAccount(name)
+	}
+	var a mail.Account
+	d := json.NewDecoder(bytes.NewReader(record))
+	// A field this version does not know may be a restriction it would not heed.
+	d.DisallowUnknownFields()
+	if err := d.Decode(&a); err != nil {
+		return mail.Account{}, fmt.Errorf("%w: account %s: %w", ErrFutureFormat, name, err)
+	}
+	if a.Name != name {
+		return mail.Account{}, fmt.Errorf("%w: account %s has another name inside", ErrDamaged, name)
+	}
+	return a, nil
+}
+
+func noAccount(name string) error {
+	if !mail.ValidAccountName(name) {
+		return mail.ErrNoAccount // what cannot be a name is not repeated
+	}
+	return fmt.Errorf("%w: %s", mail.ErrNoAccount, name)
+}

@@ -1,0 +1,174 @@
+package vault
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+func TestAccountsComeBackAsTheyWereAdded(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	if all, err := agent.Accounts(t.Context()); err != nil || all == nil || len(all) != 0 {
+		t.Fatalf("Accounts of a new vault = %v, %v; want an empty list", all, err)
+	}
+	for _, name := range []string{"work", "Home", "a-1"} {
+		mustAdd(t, admin, name)
+	}
+	all, err := agent.Accounts(t.Context())
+	if err != nil || len(all) != 3 || all[0].Name != "Home" || all[1].Name != "a-1" || all[2].Name != "work" {
+		t.Fatalf("Accounts = %v, %v; want three by name", all, err)
+	}
+	got, err := agent.Account(t.Context(), "work")
+	if err != nil || !reflect.DeepEqual(got, account("work")) {
+		t.Errorf("Account = %+v, %v", got, err)
+	}
+	got.AllowOut.Entries[0] = "changed by a caller"
+	if again, _ := agent.Account(t.Context(), "work"); !reflect.DeepEqual(again, account("work")) {
+		t.Error("one caller's change shows in another's account")
+	}
+	if s, err := agent.Secret(t.Context(), "work"); err != nil || s.Reveal() != "secret of work" {
+		t.Errorf("Secret: %v", err)
+	}
+	if _, err := agent.Secret(t.Context(), "nobody"); !errors.Is(err, mail.ErrNoAccount) {
+		t.Errorf("the secret of no account: %v", err)
+	}
+	if _, err := agent.Account(t.Context(), "nobody"); !errors.Is(err, mail.ErrNoAccount) {
+		t.Errorf("no account: %v", err)
+	}
+}
+
+func TestAddAccountRefuses(t *testing.T) {
+	admin, _ := newVault(t, nil)
+	mustAdd(t, admin, "work")
+	with := func(edit func(*mail.Account)) mail.Account {
+		a := account("new")
+		edit(&a)
+		return a
+	}
+	helped := with(func(a *mail.Account) { a.Auth, a.Helper = mail.AuthHelper, []string{"biosecret"} })
+	helper := with(func(a *mail.Account) {
+		a.Name, a.Auth, a.Helper = "help", mail.AuthHelper, []string{"biosecret", "get"}
+	})
+	keyring := with(func(a *mail.Account) { a.Name, a.Auth = "ring", mail.AuthKeyring })
+	secret := mail.NewSecret([]byte("s"))
+	for name, c := range map[string]struct {
+		a      mail.Account
+		secret mail.Secret
+		want   error
+	}{
+		"taken name":         {account("work"), secret, ErrExists},
+		"zero account":       {mail.Account{}, secret, ErrInvalid},
+		"no secret":          {account("new"), mail.Secret{}, ErrInvalid},
+		"oauth2, no secret":  {with(func(a *mail.Account) { a.Auth = mail.AuthOAuth2 }), mail.Secret{}, ErrInvalid},
+		"helper with secret": {helped, secret, ErrInvalid},
+		"helper":             {helper, mail.Secret{}, nil},
+		"keyring":            {keyring, mail.Secret{}, nil},
+	} {
+		if err := admin.AddAccount(t.Context(), c.a, c.secret); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	if _, err := admin.Secret(t.Context(), "ring"); !errors.Is(err, ErrNoSecret) {
+		t.Errorf("the secret of a keyring account: %v, want ErrNoSecret", err)
+	}
+}
+
+func TestUpdateAccount(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	mustAdd(t, admin, "work")
+	change := func(edit func(*mail.Account) error, secret *mail.Secret) error {
+		return admin.UpdateAccount(t.Context(), "work", edit, secret)
+	}
+	secretIs := func(want string) {
+		t.Helper()
+		if s, err := agent.Secret(t.Context(), "work"); err != nil || s.Reveal() != want {
+			t.Errorf("the secret is not %q: %v", want, err)
+		}
+	}
+	must(t, change(func(a *mail.Account) error { a.Mode = mail.ReadOnly; return nil }, nil))
+	if a, err := agent.Account(t.Context(), "work"); err != nil || a.Mode != mail.ReadOnly {
+		t.Errorf("Account = %+v, %v", a, err)
+	}
+	secretIs("secret of work")
+	next := mail.NewSecret([]byte("rotated"))
+	must(t, change(func(*mail.Account) error { return nil }, &next))
+	secretIs("rotated")
+
+	failure := errors.New("no")
+	zero := mail.Secret{}
+	before := snapshot(t, admin.Path())
+	for name, c := range map[string]struct {
+		err  error
+		want error
+	}{
+		"edit fails": {change(func(a *mail.Account) error { a.Mode = mail.ReadWrite; return failure }, nil), failure},
+		"renamed":    {change(func(a *mail.Account) error { a.Name = "other"; return nil }, nil), ErrInvalid},
+		"invalid":    {change(func(a *mail.Account) error { a.Mode = "x"; return nil }, nil), ErrInvalid},
+		"no secret":  {change(func(*mail.Account) error { return nil }, &zero), ErrInvalid},
+		"unknown":    {admin.UpdateAccount(t.Context(), "nobody", func(*mail.Account) error { return nil }, nil), mail.ErrNoAccount},
+	} {
+		if !errors.Is(c.err, c.want) {
+			t.Errorf("%s: %v, want %v", name, c.err, c.want)
+		}
+	}
+	if got := snapshot(t, admin.Path()).bytes; string(got) != string(before.bytes) {
+		t.Error("a refused change wrote")
+	}
+
+	must(t, change(func(a *mail.Account) error { a.Auth = mail.AuthKeyring; return nil }, nil))
+	if _, err := agent.Secret(t.Context(), "work"); !errors.Is(err, ErrNoSecret) {
+		t.Errorf("the secret of what is a keyring account now: %v, want ErrNoSecret", err)
+	}
+	if err := change(func(a *mail.Account) error { a.Auth = mail.AuthPassword; return nil }, nil); !errors.Is(err, ErrInvalid) {
+		t.Errorf("back to a password without one: %v, want ErrInvalid", err)
+	}
+}
+
+func TestRemoveAccountTakesTheSecretAlong(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	mustAdd(t, admin, "work")
+	must(t, admin.RemoveAccount(t.Context(), "work"))
+	if err := admin.RemoveAccount(t.Context(), "work"); !errors.Is(err, mail.ErrNoAccount) {
+		t.Errorf("a second removal: %v", err)
+	}
+	if _, err := agent.Secret(t.Context(), "work"); !errors.Is(err, mail.ErrNoAccount) {
+		t.Errorf("Secret: %v", err)
+	}
+	err := admin.view(t.Context(), func(tx *transaction) error {
+		if b, err := tx.get(bucketSecrets, []byte("work")); b != nil || err != nil {
+			t.Errorf("the secret is still there: %v", err)
+		}
+		return nil
+	})
+	must(t, err)
+}
+
+func TestAnAccountWithAFieldOfALaterVersionIsRefused(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	mustAdd(t, admin, "work")
+	must(t, admin.change(t.Context(), func(c *policyChange) error {
+		record := append([]byte(`{"only_on_mondays":true,`), c.p.accounts["work"][1:]...)
+		return c.putAccount("work", record)
+	}))
+	if _, err := agent.Account(t.Context(), "work"); !errors.Is(err, ErrFutureFormat) {
+		t.Errorf("Account = %v, want ErrFutureFormat", err)
+	}
+}
+
+func TestAPanicInAnEditPassesThroughAndChangesNothing(t *testing.T) {
+	admin, _ := newVault(t, nil)
+	mustAdd(t, admin, "work")
+	func() {
+		defer func() {
+			if r := recover(); r != "mine" {
+				t.Errorf("recovered %v, want the caller's panic", r)
+			}
+		}()
+		_ = admin.UpdateAccount(t.Context(), "work", func(a *mail.Account) error { a.Mode = mail.ReadOnly; panic("mine") }, nil)
+	}()
+	if a, err := admin.Account(t.Context(), "work"); err != nil || a.Mode != mail.ReadWrite {
+		t.Errorf("Account = %v, %v", a.Mode, err)
+	}
+}

@@ -1,0 +1,378 @@
+package vault
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/postern-mail/postern/gateway"
+)
+
+// The audit log is a chain: the hash of an entry covers the hash of the one
+// before it, its own number, and its bytes. One more record, the chain, holds
+// both ends: which number comes first and the hash that goes before it, which
+// number is last and its hash. Purging moves the first end along, so that what
+// remains still checks.
+
+// Bounds of an entry's texts, in runes; longer ones are cut.
+const (
+	maxAuditCommand = 256 // 002 section 8.3
+	maxAuditTarget  = 1024
+	maxAuditText    = 256 // any other
+)
+
+const (
+	purgeBatch    = 100            // entries one append may purge
+	clockMistrust = 24 * time.Hour // an entry dated later than this from now tells nothing of its age
+	verifyBatch   = 4096           // entries one transaction verifies
+)
+
+var chainKey = []byte("chain")
+
+// AuditRecord is an entry with its number in the log; numbers grow by one.
+type AuditRecord struct {
+	Seq uint64 `json:"seq"`
+	gateway.AuditEntry
+}
+
+// chain is both ends of the log. In an empty log last is first-1 and both hashes
+// are equal.
+type chain struct {
+	first, last      uint64
+	before, lastHash []byte
+}
+
+func (t *transaction) chain() (chain, error) {
+	b, err := t.get(bucketChain, chainKey)
+	if err != nil {
+		return chain{}, err
+	}
+	if b == nil {
+		zero := make([]byte, hashSize)
+		return chain{first: 1, before: zero, lastHash: zero}, nil
+	}
+	if len(b) != 2*(8+hashSize) {
+		return chain{}, fmt.Errorf("%w: the audit log's ends have a wrong length", ErrDamaged)
+	}
+	return chain{
+		first:    binary.BigEndian.Uint64(b),
+		before:   b[8 : 8+hashSize],
+		last:     binary.BigEndian.Uint64(b[8+hashSize:]),
+		lastHash: b[16+hashSize:],
+	}, nil
+}
+
+func (t *transaction) putChain(c chain) error {
+	b := append(uint64Bytes(c.first), c.before...)
+	b = append(append(b, uint64Bytes(c.last)...), c.lastHash...)
+	return t.put(bucketChain, chainKey, b)
+}
+
+// link is one entry as it is stored: the hash before it, its own, its JSON.
+type link struct {
+	before, hash, entry []byte
+}
+
+func parseLink(b []byte) (link, error) {
+	if len(b) < 2*hashSize {
+		return link{}, fmt.Errorf("%w: an audit entry is too short", ErrDamaged)
+	}
+	return link{before: b[:hashSize], hash: b[hashSize : 2*hashSize], entry: b[2*hashSize:]}, nil
+}
+
+func (l link) decode(seq uint64) (AuditRecord, error) {
+	r := AuditRecord{Seq: seq}
+	if err := json.Unmarshal(l.entry, &r.AuditEntry); err != nil {
+		return AuditRecord{}, fmt.Errorf("%w: audit entry %d is unreadable", ErrDamaged, seq)
+	}
+	return r, nil
+}
+
+func (v *Vault) linkHash(seq uint64, before, entry []byte) []byte {
+	return keyedDigest(v.auditKey, []byte("postern audit"), v.id, uint64Bytes(seq), before, entry)
+}
+
+// Record appends an entry to the audit log and purges some of those that are
+// older than the setting audit_retention_days. When it returns nil the entry is
+// durable. Texts that are too long are cut, and a zero time means now. It works
+// also while the policy cannot be trusted, since the refusals of that time are
+// worth recording; nothing is purged then. It implements gateway.Auditor.
+func (v *Vault) Record(ctx context.Context, e gateway.AuditEntry) error {
+	entry, err := json.Marshal(v.bounded(e))
+	if err != nil {
+		return fmt.Errorf("audit entry: %w", err)
+	}
+	return v.update(ctx, func(t *transaction) error {
+		c, err := t.chain()
+		if err != nil {
+			return err
+		}
+		seq, before := c.last+1, c.lastHash
+		if b := t.bolt.Bucket([]byte(bucketAudit)); b != nil && b.Get(uint64Bytes(seq)) != nil {
+			// The ends of the log were lost or put back. What stands there is evidence.
+			return fmt.Errorf("%w: the audit log goes on after its end at %d", ErrDamaged, c.last)
+		}
+		hash := v.linkHash(seq, before, entry)
+		record := bytes.Join([][]byte{before, hash, entry}, nil)
+		if err := t.put(bucketAudit, uint64Bytes(seq), record); err != nil {
+			return err
+		}
+		c.last, c.lastHash = seq, hash
+		if err := v.purge(t, &c); err != nil {
+			return err
+		}
+		return t.putChain(c)
+	})
+}
+
+func (v *Vault) bounded(e gateway.AuditEntry) gateway.AuditEntry {
+	if y := e.Time.Year(); e.Time.IsZero() || y < 1 || y > 9999 {
+		e.Time = v.now()
+	}
+	e.Time = e.Time.UTC().Round(0)
+	for text, limit := range map[*string]int{
+		&e.Command: maxAuditCommand, &e.Target: maxAuditTarget, &e.Principal: maxAuditText,
+		&e.Account: maxAuditText, &e.Parsed: maxAuditText, &e.Reason: maxAuditText, &e.Code: maxAuditText,
+	} {
+		*text = cut(*text, limit)
+	}
+	return e
+}
+
+func cut(s string, runes int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= runes || utf8.RuneCountInString(s) <= runes {
+		return s
+	}
+	n := 0
+	for i := range s {
+		if n == runes {
+			return s[:i]
+		}
+		n++
+	}
+	return s
+}
+
+// purge drops old entries from the front of the log, a batch at most and never
+// the newest. An entry of the future, from when the clock was wrong, does not
+// tell its age: it goes when one behind it has grown old, and until then does not
+// hold up those. An entry that the clock put into the past waits its turn behind
+// its elders. An entry that does not open stops the purge, so that evidence stays.
+func (v *Vault) purge(t *transaction, c *chain) error {
+	p, err := v.policy(t)
+	if err != nil || p.configErr != nil {
+		return nil // without a trusted policy nothing says what may go
+	}
+	now := v.now()
+	cutoff := now.AddDate(0, 0, -p.config.AuditRetentionDays)
+	first, before := c.first, c.before
+	for seq := c.first; seq < c.last && seq-c.first < purgeBatch; seq++ {
+		b, err := t.get(bucketAudit, uint64Bytes(seq))
+		if err != nil || b == nil {
+			break
+		}
+		l, err := parseLink(b)
+		if err != nil {
+			break
+		}
+		r, err := l.decode(seq)
+		if err != nil {
+			break
+		}
+		if r.Time.Before(cutoff) {
+			first, before = seq+1, l.hash
+		} else if r.Time.Before(now.Add(clockMistrust)) {
+			break
+		}
+	}
+	for seq := c.first; seq < first; seq++ {
+		if err := t.delete(bucketAudit, uint64Bytes(seq)); err != nil {
+			return err
+		}
+	}
+	c.first, c.before = first, before
+	return nil
+}
+
+// AuditQuery selects audit entries.
+type AuditQuery struct {
+	Account string // only entries of this account; empty means all
+	Limit   int    // at most this many; 0 means 50, more than 500 means 500
+}
+
+// Audit returns entries, newest first.
+func (v *Vault) Audit(ctx context.Context, q AuditQuery) ([]AuditRecord, error) {
+	if q.Limit <= 0 {
+		q.Limit = 50
+	}
+	q.Limit = min(q.Limit, 500)
+	records := []AuditRecord{}
+	err := v.view(ctx, func(t *transaction) error {
+		b := t.bolt.Bucket([]byte(bucketAudit))
+		if b == nil {
+			return nil
+		}
+		c := b.Cursor()
+		for key, sealed := c.Last(); key != nil && len(records) < q.Limit; key, sealed = c.Prev() {
+			r, err := v.openLink(key, sealed)
+			if err != nil {
+				return err
+			}
+			if q.Account == "" || r.Account == q.Account {
+				records = append(records, r)
+			}
+		}
+		return nil
+	})
+	return records, err
+}
+
+func (v *Vault) openLink(key, sealed []byte) (AuditRecord, error) {
+	plain, err := v.values.open(bucketAudit, key, sealed)
+	if err != nil {
+		return AuditRecord{}, err
+	}
+	if len(key) != 8 {
+		return AuditRecord{}, fmt.Errorf("%w: an audit entry has no number", ErrDamaged)
+	}
+	l, err := parseLink(plain)
+	if err != nil {
+		return AuditRecord{}, err
+	}
+	return l.decode(binary.BigEndian.Uint64(key))
+}
+
+// AuditReport is the outcome of VerifyAudit.
+type AuditReport struct {
+	Entries     int
+	First, Last uint64 // numbers the log should reach from and to; Last < First when it is empty
+	OK          bool
+	Bad         uint64 // number of the first entry that is not as it was written; 0 when OK
+	Problem     string // what is wrong with it; empty when OK
+}
+
+// VerifyAudit checks the whole chain and finds an entry that was changed,
+// removed, inserted or moved, at either end too. A broken chain is a report, not
+// an error. Other processes may append meanwhile: the log is read in short
+// transactions, up to the entry that was last at the beginning.
+func (v *Vault) VerifyAudit(ctx context.Context) (AuditReport, error) {
+	walk := auditWalk{v: v}
+	for done := false; !done; {
+		err := v.view(ctx, func(t *transaction) (err error) {
+			done, err = walk.step(t)
+			return err
+		})
+		if err != nil {
+			return AuditReport{}, err
+		}
+	}
+	walk.report.OK = walk.report.Bad == 0
+	return walk.report, nil
+}
+
+// auditWalk is a verification under way.
+type auditWalk struct {
+	v       *Vault
+	report  AuditReport
+	started bool
+	next    uint64
+	before  []byte
+}
+
+func (w *auditWalk) fail(seq uint64, problem string) (bool, error) {
+	w.report.Bad, w.report.Problem = max(seq, 1), problem
+	return true, nil
+}
+
+// step verifies a batch and reports whether the walk is over.
+func (w *auditWalk) step(t *transaction) (bool, error) {
+	c, err := t.chain()
+	if errors.Is(err, ErrDamaged) {
+		return w.fail(w.next, "the ends of the log do not open")
+	}
+	if err != nil {
+		return false, err
+	}
+	if !w.started {
+		w.started = true
+		w.report.Last = c.last
+		w.next = 0
+	}
+	b := t.bolt.Bucket([]byte(bucketAudit))
+	if w.next < c.first {
+		// The beginning, or entries were purged under way.
+		w.next, w.before, w.report.First = c.first, bytes.Clone(c.before), c.first
+		if b != nil {
+			if key, _ := b.Cursor().First(); key != nil && bytes.Compare(key, uint64Bytes(c.first)) < 0 {
+				return w.fail(c.first, "an entry stands before the first")
+			}
+		}
+	}
+	if c.last < w.report.Last || c.last+1 < c.first {
+		return w.fail(c.last+1, "the log went back")
+	}
+	if b == nil {
+		if c.last >= c.first {
+			return w.fail(c.first, "it is missing")
+		}
+		return true, nil
+	}
+	cursor := b.Cursor()
+	key, sealed := cursor.Seek(uint64Bytes(w.next))
+	for range verifyBatch {
+		if w.next > w.report.Last {
+			return w.end(c, cursor)
+		}
+		if problem := w.entry(key, sealed); problem != "" {
+			return w.fail(w.next, problem)
+		}
+		key, sealed = cursor.Next()
+	}
+	return false, nil
+}
+
+// entry verifies the entry the walk is at and moves on.
+func (w *auditWalk) entry(key, sealed []byte) (problem string) {
+	if !bytes.Equal(key, uint64Bytes(w.next)) {
+		return "it is missing"
+	}
+	plain, err := w.v.values.open(bucketAudit, key, sealed)
+	if err != nil {
+		return "it does not open: it was changed or comes from another place"
+	}
+	l, err := parseLink(plain)
+	if err != nil {
+		return "it is too short"
+	}
+	if !bytes.Equal(l.before, w.before) {
+		return "it does not follow the entry before it"
+	}
+	if !bytes.Equal(l.hash, w.v.linkHash(w.next, l.before, l.entry)) {
+		return "its text is not what was hashed"
+	}
+	if _, err := l.decode(w.next); err != nil {
+		return "it is unreadable"
+	}
+	w.report.Entries++
+	w.before = bytes.Clone(l.hash)
+	w.next++
+	return ""
+}
+
+// end checks that the log ends where its end says.
+func (w *auditWalk) end(c chain, cursor interface{ Last() ([]byte, []byte) }) (bool, error) {
+	if w.report.Last == c.last && !bytes.Equal(w.before, c.lastHash) {
+		return w.fail(c.last, "it is not the entry that was written last")
+	}
+	if key, _ := cursor.Last(); key != nil && bytes.Compare(key, uint64Bytes(c.last)) > 0 {
+		return w.fail(c.last+1, "it stands after the last")
+	}
+	return true, nil
+}

@@ -1,0 +1,274 @@
+package vault
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/postern-mail/postern/gateway"
+)
+
+var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func entry(command string) gateway.AuditEntry {
+	return gateway.AuditEntry{
+		Time: epoch, Principal: "agent", Account: "work", Command: command, Parsed: "mail get", Target: "INBOX 7",
+		Allowed: true, Duration: 12 * time.Millisecond,
+	}
+}
+
+func record(t testing.TB, v *Vault, n int) {
+	t.Helper()
+	for i := range n {
+		must(t, v.Record(t.Context(), entry(fmt.Sprint("command ", i+1))))
+	}
+}
+
+func verify(t testing.TB, v *Vault) AuditReport {
+	t.Helper()
+	r, err := v.VerifyAudit(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestAuditComesBackNewestFirst(t *testing.T) {
+	at := clock{epoch}
+	admin, agent := newVault(t, &Options{Now: at.now})
+	if r := verify(t, admin); !r.OK || r.Entries != 0 || r.First != 1 || r.Last != 0 {
+		t.Errorf("an empty log verifies as %+v", r)
+	}
+	if all, err := admin.Audit(t.Context(), AuditQuery{}); err != nil || all == nil || len(all) != 0 {
+		t.Errorf("an empty log lists as %v, %v", all, err)
+	}
+	record(t, agent, 60)
+	other := entry("for another")
+	other.Account = "home"
+	must(t, agent.Record(t.Context(), other))
+	all, err := admin.Audit(t.Context(), AuditQuery{})
+	if err != nil || len(all) != 50 || all[0].Seq != 61 || all[0].Command != "for another" || all[49].Seq != 12 {
+		t.Fatalf("Audit = %d entries from %+v, %v", len(all), all[0], err)
+	}
+	if !reflect.DeepEqual(all[1].AuditEntry, entry("command 60")) {
+		t.Errorf("an entry came back as %+v", all[1])
+	}
+	mine, err := admin.Audit(t.Context(), AuditQuery{Account: "home", Limit: 5})
+	if err != nil || len(mine) != 1 || mine[0].Seq != 61 {
+		t.Errorf("Audit of one account = %+v, %v", mine, err)
+	}
+	if r := verify(t, admin); !r.OK || r.Entries != 61 || r.First != 1 || r.Last != 61 || r.Bad != 0 {
+		t.Errorf("VerifyAudit = %+v", r)
+	}
+}
+
+func TestAuditEntriesAreBounded(t *testing.T) {
+	at := clock{epoch}
+	v, _ := newVault(t, &Options{Now: at.now})
+	long := strings.Repeat("é", 300)
+	must(t, v.Record(t.Context(), gateway.AuditEntry{
+		Command: strings.Repeat("é", 256) + "x", Target: strings.Repeat(long, 5), Principal: long, Account: long, Parsed: long, Reason: long, Code: "bad \xff",
+	}))
+	must(t, v.Record(t.Context(), gateway.AuditEntry{Time: time.Date(30000, 1, 1, 0, 0, 0, 0, time.UTC)}))
+	all, err := v.Audit(t.Context(), AuditQuery{})
+	if err != nil || len(all) != 2 {
+		t.Fatal(all, err)
+	}
+	e := all[1]
+	if e.Command != strings.Repeat("é", 256) || utf8.RuneCountInString(e.Target) != 1024 || e.Code != "bad \uFFFD" || !e.Time.Equal(epoch) {
+		t.Errorf("the entry is %+v", e)
+	}
+	for _, s := range []string{e.Principal, e.Account, e.Parsed, e.Reason} {
+		if utf8.RuneCountInString(s) != 256 {
+			t.Errorf("a text has %d runes", utf8.RuneCountInString(s))
+		}
+	}
+	if !all[0].Time.Equal(epoch) {
+		t.Errorf("a year that JSON cannot write became %v", all[0].Time)
+	}
+}
+
+// TestVerifyAuditFinds tampers with a log of ten entries, as somebody with the
+// file and no key, and as an agent who can seal records but whose forged entry
+// must still fit the chain.
+func TestVerifyAuditFinds(t *testing.T) {
+	raw := func(fn func(b *bolt.Bucket) error) func(*testing.T, *Vault) {
+		return func(t *testing.T, agent *Vault) {
+			rawUpdate(t, agent, func(tx *bolt.Tx) error { return fn(tx.Bucket([]byte(bucketAudit))) })
+		}
+	}
+	sealedEntry := func(change func(l *link)) func(*testing.T, *Vault) {
+		return func(t *testing.T, agent *Vault) {
+			forge(t, agent, func(tx *transaction) error {
+				b, err := tx.get(bucketAudit, seqKey(5))
+				if err != nil {
+					return err
+				}
+				l, err := parseLink(b)
+				if err != nil {
+					return err
+				}
+				change(&l)
+				return tx.put(bucketAudit, seqKey(5), bytes.Join([][]byte{l.before, l.hash, l.entry}, nil))
+			})
+		}
+	}
+	for name, c := range map[string]struct {
+		tamper func(*testing.T, *Vault)
+		bad    uint64
+	}{
+		"a flipped bit": {raw(func(b *bolt.Bucket) error {
+			v := bytes.Clone(b.Get(seqKey(5)))
+			v[40] ^= 1
+			return b.Put(seqKey(5), v)
+		}), 5},
+		"a missing entry":         {raw(func(b *bolt.Bucket) error { return b.Delete(seqKey(5)) }), 5},
+		"the first entry missing": {raw(func(b *bolt.Bucket) error { return b.Delete(seqKey(1)) }), 1},
+		"the last entry missing":  {raw(func(b *bolt.Bucket) error { return b.Delete(seqKey(10)) }), 10},
+		"the tail missing": {raw(func(b *bolt.Bucket) error {
+			return errors.Join(b.Delete(seqKey(8)), b.Delete(seqKey(9)), b.Delete(seqKey(10)))
+		}), 8},
+		"everything missing": {func(t *testing.T, agent *Vault) {
+			rawUpdate(t, agent, func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte(bucketAudit)) })
+		}, 1},
+		"two swapped": {raw(func(b *bolt.Bucket) error {
+			four, five := bytes.Clone(b.Get(seqKey(4))), bytes.Clone(b.Get(seqKey(5)))
+			return errors.Join(b.Put(seqKey(4), five), b.Put(seqKey(5), four))
+		}), 4},
+		"a copy after the end":        {raw(func(b *bolt.Bucket) error { return b.Put(seqKey(11), bytes.Clone(b.Get(seqKey(10)))) }), 11},
+		"a copy before the beginning": {raw(func(b *bolt.Bucket) error { return b.Put(seqKey(0), bytes.Clone(b.Get(seqKey(1)))) }), 1},
+		"the ends missing": {func(t *testing.T, agent *Vault) {
+			rawUpdate(t, agent, func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte(bucketChain)) })
+		}, 1},
+		"the ends damaged": {func(t *testing.T, agent *Vault) {
+			rawUpdate(t, agent, func(tx *bolt.Tx) error { return tx.Bucket([]byte(bucketChain)).Put(chainKey, make([]byte, 99)) })
+		}, 1},
+		"a text resealed":   {sealedEntry(func(l *link) { l.entry = bytes.Replace(l.entry, []byte("command 5"), []byte("command 6"), 1) }), 5},
+		"a resealed hash":   {sealedEntry(func(l *link) { l.hash = bytes.Repeat([]byte{7}, hashSize) }), 5},
+		"a resealed before": {sealedEntry(func(l *link) { l.before = bytes.Repeat([]byte{7}, hashSize) }), 5},
+		"two resealed in each other's place": {func(t *testing.T, agent *Vault) {
+			forge(t, agent, func(tx *transaction) error {
+				four, _ := tx.get(bucketAudit, seqKey(4))
+				five, _ := tx.get(bucketAudit, seqKey(5))
+				return errors.Join(tx.put(bucketAudit, seqKey(4), five), tx.put(bucketAudit, seqKey(5), four))
+			})
+		}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			admin, agent := newVault(t, &Options{Now: func() time.Time { return epoch }})
+			record(t, agent, 10)
+			c.tamper(t, agent)
+			r := verify(t, admin)
+			if r.OK || r.Bad != c.bad || r.Problem == "" {
+				t.Errorf("VerifyAudit = %+v, want number %d to be bad", r, c.bad)
+			}
+		})
+	}
+}
+
+func TestALogThatLostItsEndsIsNotWrittenOver(t *testing.T) {
+	v, _ := newVault(t, &Options{Now: func() time.Time { return epoch }})
+	record(t, v, 3)
+	rawUpdate(t, v, func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte(bucketChain)) })
+	if err := v.Record(t.Context(), entry("over it")); !errors.Is(err, ErrDamaged) {
+		t.Errorf("Record = %v, want ErrDamaged", err)
+	}
+}
+
+func TestPurgingKeepsTheChainCheckable(t *testing.T) {
+	at := clock{epoch}
+	admin, agent := newVault(t, &Options{Now: at.now})
+	must(t, admin.SetSetting(t.Context(), "audit_retention_days", "10"))
+	recordAt := func(n int, when time.Time) {
+		t.Helper()
+		at.at = when
+		for range n {
+			must(t, agent.Record(t.Context(), gateway.AuditEntry{Principal: "agent", Command: "x"}))
+		}
+	}
+	span := func(first, last uint64) {
+		t.Helper()
+		r := verify(t, admin)
+		if !r.OK || r.First != first || r.Last != last || r.Entries != int(last+1-first) {
+			t.Fatalf("VerifyAudit = %+v, want %d to %d", r, first, last)
+		}
+	}
+	day := 24 * time.Hour
+	recordAt(250, epoch)
+	span(1, 250)
+	recordAt(1, epoch.Add(9*day))
+	span(1, 251)
+	recordAt(1, epoch.Add(11*day)) // a batch at a time
+	span(101, 252)
+	recordAt(2, epoch.Add(11*day))
+	span(251, 254)
+
+	// The clock goes back a year, and forward again: nothing young is lost.
+	recordAt(5, epoch.Add(-365*day))
+	span(251, 259)
+	recordAt(1, epoch.Add(12*day))
+	span(251, 260)
+	// It jumps ahead for one command: what is old by that clock goes, and the
+	// entry itself does not hold up its successors later.
+	at.at = epoch.Add(12 * day)
+	must(t, agent.Record(t.Context(), gateway.AuditEntry{Time: epoch.Add(9000 * day), Command: "wrong clock"}))
+	recordAt(1, epoch.Add(12*day))
+	span(251, 262)
+	recordAt(1, epoch.Add(30*day))
+	span(263, 263)
+}
+
+func TestNothingIsPurgedUnderAnUntrustedPolicy(t *testing.T) {
+	at := clock{epoch}
+	admin, agent := newVault(t, &Options{Now: at.now})
+	record(t, agent, 3)
+	sealed(bucketSettings, "audit_retention_days", "1")(t, admin, agent)
+	gone(bucketPolicy, string(manifestKey))(t, admin, agent)
+	at.at = epoch.AddDate(1, 0, 0)
+	record(t, agent, 1)
+	if r := verify(t, admin); !r.OK || r.Entries != 4 {
+		t.Errorf("VerifyAudit = %+v, want all four", r)
+	}
+}
+
+func TestVerifyAuditGoesOnBeyondOneBatch(t *testing.T) {
+	v, _ := newVault(t, &Options{Now: func() time.Time { return epoch }})
+	// One transaction for all, or this test would mostly sync the disk.
+	n := uint64(2*verifyBatch + 10)
+	must(t, v.update(t.Context(), func(tx *transaction) error {
+		c, err := tx.chain()
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(entry("x"))
+		if err != nil {
+			return err
+		}
+		for seq := uint64(1); seq <= n; seq++ {
+			hash := v.linkHash(seq, c.lastHash, text)
+			if err := tx.put(bucketAudit, seqKey(seq), bytes.Join([][]byte{c.lastHash, hash, text}, nil)); err != nil {
+				return err
+			}
+			c.last, c.lastHash = seq, hash
+		}
+		return tx.putChain(c)
+	}))
+	if r := verify(t, v); !r.OK || r.Entries != int(n) {
+		t.Errorf("VerifyAudit = %+v, want %d entries", r, n)
+	}
+	rawUpdate(t, v, func(tx *bolt.Tx) error { return tx.Bucket([]byte(bucketAudit)).Delete(seqKey(verifyBatch + 1)) })
+	if r := verify(t, v); r.Bad != verifyBatch+1 {
+		t.Errorf("VerifyAudit = %+v, want number %d to be bad", r, verifyBatch+1)
+	}
+	if err := v.Check(t.Context()); err != nil {
+		t.Errorf("Check: %v", err)
+	}
+}

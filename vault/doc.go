@@ -1,0 +1,36 @@
+// Package vault is the one file in which Postern keeps what must outlive a
+// process: accounts and their secrets, settings, the audit log, rate limits and
+// the state of other packages. It knows nothing of servers, messages or
+// commands.
+//
+// Init makes a vault, Open opens one, and every method of Vault is one short
+// transaction: the file is locked for that long and no longer, so that many
+// processes share it. A Vault holds no file and no lock between calls, needs no
+// closing, and is safe for concurrent use.
+//
+// # What is promised
+//
+// Every value is sealed with AES-256-GCM under a data key that the file holds
+// twice: sealed under the admin key and sealed under the agent key. The place of
+// a value (format, vault, bucket, key) is authenticated with it, so a value that
+// was moved does not open. Names, such as those of accounts, are not secret.
+//
+// Accounts and settings are policy. A signature covers all of them together
+// with a generation number, and only the admin key unseals the private key that
+// makes it. A process that holds the agent key can therefore read the policy
+// but neither change a record, nor drop one, nor mix records of two generations,
+// without every later read failing with ErrUntrustedPolicy. With
+// Options.PolicyPin a vault signed by another key is refused too.
+//
+// The audit log is a hash chain under a key derived from the data key.
+//
+// # What is not
+//
+// Whoever can write the file can put an older copy of the whole of it in its
+// place: it is signed, sealed and chained correctly, only old. A process that
+// is already running notices a policy that went backwards, a new one cannot.
+// Whoever holds the agent key has the data key: such a process can write a false
+// audit log and false state, read every account's secret, and destroy the file.
+// And whoever lacks the keys can still see how many records there are, how long
+// they are and what they are called.
+package vault

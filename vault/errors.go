@@ -1,0 +1,22 @@
+package vault
+
+import "errors"
+
+// The errors callers branch on, all to be tested with errors.Is. What wraps them
+// names paths, variables and records, never a value.
+var (
+	ErrNoVault         = errors.New("there is no vault")
+	ErrPermissions     = errors.New("the file is readable by other users")
+	ErrDamaged         = errors.New("the vault is damaged or is no vault")
+	ErrFutureFormat    = errors.New("the vault was written by a newer version")
+	ErrNoKey           = errors.New("no vault key is set")
+	ErrBadKey          = errors.New("not a vault key")
+	ErrWrongKey        = errors.New("the key does not open the vault")
+	ErrAdminRequired   = errors.New("this requires POSTERN_ADMIN_KEY (admin privilege)")
+	ErrUntrustedPolicy = errors.New("the policy in the vault is not what the admin signed")
+	ErrPolicyPin       = errors.New("the vault's policy key is not the pinned one")
+	ErrExists          = errors.New("the account exists already")
+	ErrNoSecret        = errors.New("the vault keeps no secret for the account")
+	ErrInvalid         = errors.New("invalid value")
+	ErrBusy            = errors.New("another program holds the vault")
+)

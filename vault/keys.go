@@ -1,0 +1,194 @@
+package vault
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+// The environment variables keys come from. Each also has a _FILE and a
+// _COMMAND form.
+const (
+	AdminKeyVar = "POSTERN_ADMIN_KEY"
+	AgentKeyVar = "POSTERN_KEY"
+	pathVar     = "POSTERN_DB"
+)
+
+const (
+	keySize        = 32
+	commandTimeout = 30 * time.Second
+	maxKeySource   = 4096 // bytes read from a key file or a key command
+)
+
+// Keys are the two keys of a vault, each the base64 form of 32 bytes. Either
+// may be zero: a key that is not there.
+type Keys struct{ Admin, Agent mail.Secret }
+
+// NewKey returns a fresh random key in the form that the environment variables
+// take.
+func NewKey() (string, error) {
+	k := make([]byte, keySize)
+	if _, err := rand.Read(k); err != nil {
+		return "", fmt.Errorf("no randomness for a key: %w", err)
+	}
+	return base64.StdEncoding.EncodeToString(k), nil
+}
+
+// DefaultPath returns where the vault is: POSTERN_DB, else postern/postern.db
+// in the user's configuration directory.
+func DefaultPath(getenv func(string) string) (string, error) {
+	if p := getenv(pathVar); p != "" {
+		return p, nil
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("no place for the vault, set %s: %w", pathVar, err)
+	}
+	return filepath.Join(dir, "postern", "postern.db"), nil
+}
+
+// KeysFromEnv reads both keys from POSTERN_ADMIN_KEY and POSTERN_KEY or their
+// other forms: NAME_FILE is the path of a file that only its owner can read,
+// NAME_COMMAND a program and its arguments, split at spaces and started without
+// a shell, whose first line of output is the key. A key with no form set stays
+// zero; one with two forms set is an error. It runs key commands for at most
+// 30 s each. Errors match ErrBadKey, or ErrPermissions for a key file that
+// others can read, and name the variable, never what it holds.
+func KeysFromEnv(ctx context.Context, getenv func(string) string) (Keys, error) {
+	admin, err := keyFromEnv(ctx, getenv, AdminKeyVar)
+	if err != nil {
+		return Keys{}, err
+	}
+	agent, err := keyFromEnv(ctx, getenv, AgentKeyVar)
+	if err != nil {
+		return Keys{}, err
+	}
+	return Keys{Admin: admin, Agent: agent}, nil
+}
+
+func keyFromEnv(ctx context.Context, getenv func(string) string, name string) (mail.Secret, error) {
+	sources := []struct {
+		name string
+		read func(string) ([]byte, error)
+	}{
+		{name, func(s string) ([]byte, error) { return []byte(s), nil }},
+		{name + "_FILE", keyFile},
+		{name + "_COMMAND", func(s string) ([]byte, error) { return keyCommand(ctx, s) }},
+	}
+	set := -1
+	for i, s := range sources {
+		if getenv(s.name) == "" {
+			continue
+		}
+		if set >= 0 {
+			return mail.Secret{}, fmt.Errorf("%w: %s and %s are both set, set one", ErrBadKey, sources[set].name, s.name)
+		}
+		set = i
+	}
+	if set < 0 {
+		return mail.Secret{}, nil
+	}
+	src := sources[set]
+	text, err := src.read(getenv(src.name))
+	if err != nil {
+		return mail.Secret{}, fmt.Errorf("%s: %w", src.name, err)
+	}
+	defer clear(text)
+	secret := mail.NewSecret(bytes.TrimRight(text, "\r\n"))
+	if secret.IsZero() {
+		return mail.Secret{}, fmt.Errorf("%s: %w: it is empty", src.name, ErrBadKey)
+	}
+	if _, err := decodeKey(secret, src.name); err != nil {
+		return mail.Secret{}, err
+	}
+	return secret, nil
+}
+
+// decodeKey returns the 32 bytes of a key. what names the key in the error.
+func decodeKey(s mail.Secret, what string) ([]byte, error) {
+	text := s.Reveal()
+	// The decoder skips line ends inside the text; a key has none.
+	if !strings.ContainsAny(text, "\r\n") {
+		if k, err := base64.StdEncoding.Strict().DecodeString(text); err == nil && len(k) == keySize {
+			return k, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %w: it must be 32 bytes in base64, as keygen prints them", what, ErrBadKey)
+}
+
+func keyFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadKey, err)
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadKey, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%w: %s is not a regular file", ErrBadKey, path)
+	}
+	if !privateMode(info.Mode()) {
+		return nil, fmt.Errorf("%w: %s has mode %04o, want 0600", ErrPermissions, path, info.Mode().Perm())
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxKeySource))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadKey, err)
+	}
+	return b, nil
+}
+
+func keyCommand(ctx context.Context, command string) ([]byte, error) {
+	argv := strings.Fields(command)
+	if len(argv) == 0 {
+		return nil, fmt.Errorf("%w: no command", ErrBadKey)
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	// A grandchild that keeps the pipe open must not keep us.
+	cmd.WaitDelay = time.Second
+	var out headWriter
+	cmd.Stdout = &out
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		clear(out.b)
+		// Arguments can be confidential; the program's name is enough to find it.
+		return nil, fmt.Errorf("%w: %s: %w", ErrBadKey, argv[0], withoutPath(err))
+	}
+	line, _, _ := bytes.Cut(out.b, []byte("\n"))
+	return line, nil
+}
+
+func withoutPath(err error) error {
+	var e *exec.Error
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+// headWriter keeps the first maxKeySource bytes and discards the rest, so that a
+// chatty command neither blocks nor fills the memory.
+type headWriter struct{ b []byte }
+
+func (w *headWriter) Write(p []byte) (int, error) {
+	if room := maxKeySource - len(w.b); room > 0 {
+		w.b = append(w.b, p[:min(room, len(p))]...)
+	}
+	return len(p), nil
+}

@@ -1,0 +1,128 @@
+package vault
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+func env(m map[string]string) func(string) string { return func(name string) string { return m[name] } }
+
+func TestKeysFromEnv(t *testing.T) {
+	admin, agent := newKey(t).Reveal(), newKey(t).Reveal()
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, []byte(text), mode))
+		must(t, os.Chmod(path, mode))
+		return path
+	}
+	private := write("private", agent+"\n", 0o600)
+	for name, c := range map[string]struct {
+		env          map[string]string
+		admin, agent string
+		want         error
+	}{
+		"nothing":          {nil, "", "", nil},
+		"both":             {map[string]string{"POSTERN_ADMIN_KEY": admin, "POSTERN_KEY": agent}, admin, agent, nil},
+		"line end":         {map[string]string{"POSTERN_KEY": agent + "\r\n"}, "", agent, nil},
+		"file":             {map[string]string{"POSTERN_KEY_FILE": private}, "", agent, nil},
+		"file and admin":   {map[string]string{"POSTERN_KEY_FILE": private, "POSTERN_ADMIN_KEY": admin}, admin, agent, nil},
+		"two forms":        {map[string]string{"POSTERN_KEY": agent, "POSTERN_KEY_FILE": private}, "", "", ErrBadKey},
+		"other two forms":  {map[string]string{"POSTERN_ADMIN_KEY_FILE": private, "POSTERN_ADMIN_KEY_COMMAND": "x"}, "", "", ErrBadKey},
+		"short":            {map[string]string{"POSTERN_KEY": "c2hvcnQ="}, "", "", ErrBadKey},
+		"long":             {map[string]string{"POSTERN_KEY": agent[:40] + agent}, "", "", ErrBadKey},
+		"not base64":       {map[string]string{"POSTERN_KEY": strings.Repeat("!", 44)}, "", "", ErrBadKey},
+		"line end inside":  {map[string]string{"POSTERN_KEY": agent[:20] + "\n" + agent[20:]}, "", "", ErrBadKey},
+		"space":            {map[string]string{"POSTERN_KEY": " " + agent}, "", "", ErrBadKey},
+		"only a line end":  {map[string]string{"POSTERN_KEY": "\n"}, "", "", ErrBadKey},
+		"no such file":     {map[string]string{"POSTERN_KEY_FILE": filepath.Join(dir, "none")}, "", "", ErrBadKey},
+		"directory":        {map[string]string{"POSTERN_KEY_FILE": dir}, "", "", ErrBadKey},
+		"empty file":       {map[string]string{"POSTERN_KEY_FILE": write("empty", "", 0o600)}, "", "", ErrBadKey},
+		"no such command":  {map[string]string{"POSTERN_KEY_COMMAND": filepath.Join(dir, "none")}, "", "", ErrBadKey},
+		"blank command":    {map[string]string{"POSTERN_KEY_COMMAND": "  "}, "", "", ErrBadKey},
+		"command, no key":  {map[string]string{"POSTERN_KEY_COMMAND": "go version"}, "", "", ErrBadKey},
+		"no shell in here": {map[string]string{"POSTERN_KEY_COMMAND": "echo$IFS" + agent}, "", "", ErrBadKey},
+	} {
+		k, err := KeysFromEnv(t.Context(), env(c.env))
+		if !errors.Is(err, c.want) || k.Admin.Reveal() != c.admin || k.Agent.Reveal() != c.agent {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		if err == nil {
+			continue
+		}
+		if !strings.Contains(err.Error(), "POSTERN_") {
+			t.Errorf("%s: %v names no variable", name, err)
+		}
+		for _, secret := range []string{admin, agent, agent[:20], "c2hvcnQ=", strings.Repeat("!", 44)} {
+			if name != "no shell in here" && strings.Contains(err.Error(), secret) {
+				t.Errorf("%s: %v shows a value", name, err)
+			}
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	for _, mode := range []os.FileMode{0o640, 0o604, 0o620} {
+		path := write("open", agent, mode)
+		if _, err := KeysFromEnv(t.Context(), env(map[string]string{"POSTERN_KEY_FILE": path})); !errors.Is(err, ErrPermissions) {
+			t.Errorf("a key file of mode %o: %v, want ErrPermissions", mode, err)
+		}
+	}
+}
+
+// The test binary itself is the key command; see runRole.
+func TestKeyCommand(t *testing.T) {
+	self, err := os.Executable()
+	must(t, err)
+	vars := env(map[string]string{"POSTERN_KEY_COMMAND": self + "  ignored   arguments"})
+
+	t.Setenv(roleVar, "print-key")
+	k, err := KeysFromEnv(t.Context(), vars)
+	if err != nil || k.Agent.Reveal() != fixtureAgentKey || !k.Admin.IsZero() {
+		t.Errorf("a command that prints a key: %v", err)
+	}
+	t.Setenv(roleVar, "print-key-and-fail")
+	if k, err := KeysFromEnv(t.Context(), vars); !errors.Is(err, ErrBadKey) || !k.Agent.IsZero() || strings.Contains(err.Error(), fixtureAgentKey) {
+		t.Errorf("a command that prints a key and fails: %v, want ErrBadKey", err)
+	}
+	t.Setenv(roleVar, "hang")
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := KeysFromEnv(ctx, vars); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a command that hangs: %v, want DeadlineExceeded", err)
+	}
+}
+
+func TestNewKeysDifferAndOpen(t *testing.T) {
+	a, b := newKey(t), newKey(t)
+	if a.Reveal() == b.Reveal() {
+		t.Error("two new keys are the same")
+	}
+	if _, err := decodeKey(a, "a"); err != nil {
+		t.Error(err)
+	}
+	if _, err := decodeKey(mail.Secret{}, "none"); !errors.Is(err, ErrBadKey) {
+		t.Errorf("no key: %v", err)
+	}
+}
+
+func TestDefaultPath(t *testing.T) {
+	if p, err := DefaultPath(env(map[string]string{"POSTERN_DB": "/somewhere/x.db"})); err != nil || p != "/somewhere/x.db" {
+		t.Errorf("DefaultPath = %q, %v", p, err)
+	}
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("AppData", t.TempDir())
+	p, err := DefaultPath(env(nil))
+	if err != nil || !strings.HasSuffix(p, filepath.Join("postern", "postern.db")) || !filepath.IsAbs(p) {
+		t.Errorf("DefaultPath = %q, %v", p, err)
+	}
+}

@@ -1,0 +1,145 @@
+package vault
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"time"
+)
+
+const (
+	// exactLimit is up to which limit every event is remembered, so that no window
+	// of time, wherever it begins, holds more. Above it that would cost too much,
+	// and one instant per key stands for all of them (the generic cell rate
+	// algorithm): a burst of the whole limit may come at once, after which events
+	// are let through at its even pace.
+	exactLimit = 100
+
+	limitExact, limitPaced byte = 1, 2
+
+	// limitSweep is how many other keys one event looks at, to forget those that
+	// do not limit any more.
+	limitSweep = 4
+)
+
+// errRefused rolls the transaction back: a refused event is not charged, and
+// costs no write.
+var errRefused = errors.New("over the limit")
+
+// Take charges one event to the key, for all processes that share the vault. It
+// implements gateway.Limiter. A limit or window that is not positive allows
+// nothing. A clock that was set back delays nobody longer than one window.
+func (v *Vault) Take(ctx context.Context, key string, limit int, window time.Duration) (time.Duration, error) {
+	if limit <= 0 || window <= 0 {
+		return max(window, time.Second), nil
+	}
+	name := keyedDigest(v.limitKey, []byte(key))[:16]
+	var retry time.Duration
+	err := v.update(ctx, func(t *transaction) error {
+		state, err := t.get(bucketLimits, name)
+		if err != nil {
+			// A limit that cannot be read starts again; the log tells of the damage.
+			state = nil
+		}
+		now := v.now().UnixNano()
+		if limit <= exactLimit {
+			state, retry = takeExact(state, limit, window, now)
+		} else {
+			state, retry = takePaced(state, limit, window, now)
+		}
+		if retry > 0 {
+			return errRefused
+		}
+		if err := sweepLimits(t, name, now); err != nil {
+			return err
+		}
+		return t.put(bucketLimits, name, state)
+	})
+	if errors.Is(err, errRefused) {
+		err = nil
+	}
+	return retry, err
+}
+
+// A state is its kind, the instant from which it can be forgotten, and instants,
+// all in nanoseconds since 1970.
+
+func takeExact(state []byte, limit int, window time.Duration, now int64) ([]byte, time.Duration) {
+	var events []int64
+	for _, at := range instants(state, limitExact) {
+		// An event of the future is the trace of a clock set back: it counts as one
+		// of now, so that it ends a window from now.
+		if at = min(at, now); now-at < int64(window) {
+			events = append(events, at)
+		}
+	}
+	slices.Sort(events)
+	if len(events) >= limit {
+		// The limit may have been lowered: as many must end as are too many.
+		return state, time.Duration(events[len(events)-limit] + int64(window) - now)
+	}
+	return limitState(limitExact, now+int64(window), append(events, now)), 0
+}
+
+func takePaced(state []byte, limit int, window time.Duration, now int64) ([]byte, time.Duration) {
+	step := max(int64(window)/int64(limit), 1)
+	due := now
+	if at := instants(state, limitPaced); len(at) == 1 {
+		due = min(max(at[0], now), now+int64(window))
+	}
+	if wait := due + step - now - int64(window); wait > 0 {
+		return state, time.Duration(wait)
+	}
+	return limitState(limitPaced, due+step, []int64{due + step}), 0
+}
+
+func limitState(kind byte, until int64, at []int64) []byte {
+	b := binary.BigEndian.AppendUint64([]byte{kind}, uint64(until))
+	for _, n := range at {
+		b = binary.BigEndian.AppendUint64(b, uint64(n))
+	}
+	return b
+}
+
+// instants returns none for a state of the other kind: a limit that was moved
+// across the boundary starts again.
+func instants(state []byte, kind byte) []int64 {
+	if len(state) < 9 || state[0] != kind || len(state)%8 != 1 {
+		return nil
+	}
+	var at []int64
+	for b := state[9:]; len(b) > 0; b = b[8:] {
+		at = append(at, int64(binary.BigEndian.Uint64(b)))
+	}
+	return at
+}
+
+// sweepLimits forgets a few expired limits that follow the key. Keys are evenly
+// spread, so that in time every one has its turn.
+func sweepLimits(t *transaction, from []byte, now int64) error {
+	b := t.bolt.Bucket([]byte(bucketLimits))
+	if b == nil {
+		return nil
+	}
+	var expired [][]byte
+	c := b.Cursor()
+	key, sealed := c.Seek(from)
+	for range limitSweep + 1 {
+		if key == nil {
+			break
+		}
+		state, err := t.values.open(bucketLimits, key, sealed)
+		if !bytes.Equal(key, from) && (err != nil || len(state) < 9 || int64(binary.BigEndian.Uint64(state[1:])) <= now) {
+			expired = append(expired, bytes.Clone(key))
+		}
+		key, sealed = c.Next()
+	}
+	for _, key := range expired {
+		if err := t.delete(bucketLimits, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package vault
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+func take(t *testing.T, v *Vault, key string, limit int, window time.Duration) time.Duration {
+	t.Helper()
+	wait, err := v.Take(t.Context(), key, limit, window)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wait
+}
+
+func TestASmallLimitHoldsInEveryWindow(t *testing.T) {
+	at := clock{epoch}
+	_, v := newVault(t, &Options{Now: at.now})
+	var taken []time.Time
+	// Somebody who tries every 100 s for five hours, at most 5 an hour.
+	for range 180 {
+		wait := take(t, v, "agent sends", 5, time.Hour)
+		if wait == 0 {
+			taken = append(taken, at.at)
+		} else if at2 := at.at.Add(wait); at2.Before(taken[len(taken)-5].Add(time.Hour)) || at2.After(taken[len(taken)-5].Add(time.Hour)) {
+			t.Fatalf("told to wait %v at %v; the fifth last was at %v", wait, at.at, taken[len(taken)-5])
+		}
+		at.at = at.at.Add(100 * time.Second)
+	}
+	for i := 5; i < len(taken); i++ {
+		if taken[i].Sub(taken[i-5]) < time.Hour {
+			t.Errorf("six events within %v", taken[i].Sub(taken[i-5]))
+		}
+	}
+	if len(taken) != 25 {
+		t.Errorf("%d events in five hours, want 25", len(taken))
+	}
+}
+
+func TestALargeLimitAllowsABurstAndThenItsPace(t *testing.T) {
+	at := clock{epoch}
+	_, v := newVault(t, &Options{Now: at.now})
+	for i := range 120 {
+		if wait := take(t, v, "agent", 120, time.Minute); wait != 0 {
+			t.Fatalf("event %d of the burst waits %v", i, wait)
+		}
+	}
+	wait := take(t, v, "agent", 120, time.Minute)
+	if wait != time.Second/2 {
+		t.Fatalf("after the burst: wait %v, want 500ms", wait)
+	}
+	at.at = at.at.Add(wait - 1)
+	if take(t, v, "agent", 120, time.Minute) != 1 {
+		t.Error("a nanosecond early it is allowed")
+	}
+	at.at = at.at.Add(1)
+	if take(t, v, "agent", 120, time.Minute) != 0 || take(t, v, "agent", 120, time.Minute) == 0 {
+		t.Error("when the wait was over, not exactly one was allowed")
+	}
+	at.at = at.at.Add(time.Hour)
+	if take(t, v, "agent", 120, time.Minute) != 0 {
+		t.Error("after an hour of rest it is refused")
+	}
+}
+
+func TestLimitsAreDurableSharedAndApart(t *testing.T) {
+	at := clock{epoch}
+	a, b := newVault(t, &Options{Now: at.now})
+	if take(t, a, "one", 1, time.Hour) != 0 || take(t, b, "one", 1, time.Hour) != time.Hour {
+		t.Error("two processes do not share a limit")
+	}
+	if take(t, b, "two", 1, time.Hour) != 0 {
+		t.Error("one key's event counts for another")
+	}
+	for _, limit := range []int{0, -1} {
+		if take(t, a, "none", limit, time.Hour) == 0 {
+			t.Errorf("a limit of %d allows", limit)
+		}
+	}
+	if take(t, a, "none", 5, 0) == 0 {
+		t.Error("no window allows")
+	}
+}
+
+func TestAClockSetBackDelaysOneWindowAtMost(t *testing.T) {
+	for _, limit := range []int{3, 300} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			at := clock{epoch}
+			v, _ := newVault(t, &Options{Now: at.now})
+			for range limit {
+				if take(t, v, "k", limit, time.Minute) != 0 {
+					t.Fatal("refused within the limit")
+				}
+			}
+			at.at = epoch.AddDate(-3, 0, 0)
+			wait := take(t, v, "k", limit, time.Minute)
+			if wait <= 0 || wait > time.Minute {
+				t.Fatalf("wait %v, want up to a minute", wait)
+			}
+			// Whether or not somebody asks meanwhile, it ends.
+			at.at = at.at.Add(time.Minute)
+			if wait := take(t, v, "k", limit, time.Minute); wait > time.Minute {
+				t.Errorf("wait %v", wait)
+			}
+		})
+	}
+}
+
+func TestALoweredLimitHoldsAtOnce(t *testing.T) {
+	at := clock{epoch}
+	v, _ := newVault(t, &Options{Now: at.now})
+	for range 10 {
+		take(t, v, "k", 10, time.Hour)
+		at.at = at.at.Add(time.Minute)
+	}
+	// Ten in the last ten minutes: with a limit of 2, nine must end first.
+	if wait, want := take(t, v, "k", 2, time.Hour), 58*time.Minute; wait != want {
+		t.Errorf("wait %v, want %v", wait, want)
+	}
+}
+
+func TestExpiredLimitsAreForgotten(t *testing.T) {
+	at := clock{epoch}
+	v, _ := newVault(t, &Options{Now: at.now})
+	for i := range 60 {
+		take(t, v, fmt.Sprint("visitor ", i), 5, time.Minute)
+	}
+	at.at = at.at.Add(time.Hour)
+	for i := range 60 {
+		take(t, v, fmt.Sprint("later ", i), 5, time.Hour)
+	}
+	left := 0
+	rawUpdate(t, v, func(tx *bolt.Tx) error {
+		return tx.Bucket([]byte(bucketLimits)).ForEach(func(_, _ []byte) error { left++; return nil })
+	})
+	if left >= 90 {
+		t.Errorf("%d limits are kept, of which 60 expired", left)
+	}
+}

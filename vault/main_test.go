@@ -1,0 +1,110 @@
+package vault
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+// roleVar makes the test binary run as one of the processes of a test instead.
+const roleVar = "VAULT_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVar); role != "" {
+		if err := runRole(role); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func newKey(t testing.TB) mail.Secret {
+	t.Helper()
+	k, err := NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mail.NewSecret([]byte(k))
+}
+
+func newKeys(t testing.TB) Keys { return Keys{Admin: newKey(t), Agent: newKey(t)} }
+
+// clock is a clock that a test sets.
+type clock struct{ at time.Time }
+
+func (c *clock) now() time.Time { return c.at }
+
+func newVaultFile(t testing.TB) (path string, k Keys) {
+	t.Helper()
+	path, k = filepath.Join(t.TempDir(), "postern.db"), newKeys(t)
+	if _, err := Init(t.Context(), path, k); err != nil {
+		t.Fatal(err)
+	}
+	return path, k
+}
+
+func mustOpen(t testing.TB, path string, k Keys, o *Options) *Vault {
+	t.Helper()
+	v, err := Open(t.Context(), path, k, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// newVault returns an admin's and an agent's vault of one new file.
+func newVault(t testing.TB, o *Options) (admin, agent *Vault) {
+	t.Helper()
+	path, k := newVaultFile(t)
+	return mustOpen(t, path, k, o), mustOpen(t, path, Keys{Agent: k.Agent}, o)
+}
+
+func account(name string) mail.Account {
+	return mail.Account{
+		Name: name, Email: name + "@example.org", Protocol: mail.IMAP, Username: name, Auth: mail.AuthPassword,
+		IMAP:     mail.Endpoint{Host: "imap.example.org", Port: 993, Security: mail.TLS},
+		SMTP:     mail.Endpoint{Host: "smtp.example.org", Port: 465, Security: mail.TLS},
+		Mode:     mail.ReadWrite,
+		AllowOut: mail.AllowList{Enabled: true, Entries: []string{"ann@example.org", "@example.net"}},
+		CAPEM:    []byte("certificate"),
+		Timeouts: mail.Timeouts{Connect: 3 * time.Second},
+	}
+}
+
+func mustAdd(t testing.TB, v *Vault, name string) {
+	t.Helper()
+	if err := v.AddAccount(t.Context(), account(name), mail.NewSecret([]byte("secret of "+name))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rawUpdate changes the file as a process can that knows bbolt and no key.
+func rawUpdate(t testing.TB, v *Vault, fn func(*bolt.Tx) error) {
+	t.Helper()
+	if err := v.file.transact(context.Background(), true, fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// forge changes the file as a process can that holds the agent key.
+func forge(t testing.TB, agent *Vault, fn func(*transaction) error) {
+	t.Helper()
+	if agent.Admin() {
+		t.Fatal("a forger has no admin key")
+	}
+	if err := agent.update(context.Background(), fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func seqKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }

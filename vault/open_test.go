@@ -1,0 +1,400 @@
+package vault
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+func TestInitMakesAPrivateFileInAPrivateDirectory(t *testing.T) {
+	path, k := filepath.Join(t.TempDir(), "a", "b", "postern.db"), newKeys(t)
+	r, err := Init(t.Context(), path, k)
+	if err != nil || !r.Created || r.Path == "" || r.Fingerprint == "" {
+		t.Fatalf("Init = %+v, %v", r, err)
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	for p, want := range map[string]os.FileMode{path: 0o600, path + ".lock": 0o600, filepath.Dir(path): 0o700} {
+		info, err := os.Stat(p)
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: mode %v, %v; want %v", p, info.Mode().Perm(), err, want)
+		}
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(entries) != 2 {
+		t.Errorf("the directory holds %v, %v; want the vault and its lock", entries, err)
+	}
+}
+
+func TestInitAgainVerifiesAndChangesNothing(t *testing.T) {
+	path, k := newVaultFile(t)
+	before := snapshot(t, path)
+	r, err := Init(t.Context(), path, k)
+	if err != nil || r.Created {
+		t.Fatalf("second Init = %+v, %v; want it to find the first", r, err)
+	}
+	if v := mustOpen(t, path, k, nil); v.Fingerprint() != r.Fingerprint {
+		t.Error("Init and Open disagree on the fingerprint")
+	}
+	for name, wrong := range map[string]Keys{
+		"admin": {Admin: newKey(t), Agent: k.Agent},
+		"agent": {Admin: k.Admin, Agent: newKey(t)},
+		"both":  {Admin: k.Agent, Agent: k.Admin},
+	} {
+		if _, err := Init(t.Context(), path, wrong); !errors.Is(err, ErrWrongKey) {
+			t.Errorf("Init with a wrong %s key: %v, want ErrWrongKey", name, err)
+		}
+	}
+	before.unchanged(t)
+}
+
+func TestInitNeedsTwoDifferentKeys(t *testing.T) {
+	k := newKeys(t)
+	path := filepath.Join(t.TempDir(), "sub", "postern.db")
+	for name, c := range map[string]struct {
+		keys Keys
+		want error
+	}{
+		"none":      {Keys{}, ErrNoKey},
+		"admin":     {Keys{Admin: k.Admin}, ErrNoKey},
+		"agent":     {Keys{Agent: k.Agent}, ErrNoKey},
+		"same":      {Keys{Admin: k.Admin, Agent: k.Admin}, ErrBadKey},
+		"malformed": {Keys{Admin: k.Admin, Agent: mail.NewSecret([]byte("short"))}, ErrBadKey},
+	} {
+		if _, err := Init(t.Context(), path, c.keys); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	if _, err := os.Stat(filepath.Dir(path)); !errors.Is(err, os.ErrNotExist) {
+		t.Error("a refused Init made a directory")
+	}
+}
+
+func TestInitsAtOnceMakeOneVault(t *testing.T) {
+	k := newKeys(t)
+	path := filepath.Join(t.TempDir(), "new", "postern.db")
+	var wg sync.WaitGroup
+	results := make([]InitResult, 12)
+	errs := make([]error, len(results))
+	for i := range results {
+		wg.Go(func() { results[i], errs[i] = Init(t.Context(), path, k) })
+	}
+	wg.Wait()
+	made := 0
+	for i, r := range results {
+		if errs[i] != nil {
+			t.Fatalf("Init %d: %v", i, errs[i])
+		}
+		if r.Fingerprint != results[0].Fingerprint {
+			t.Error("two Inits saw different vaults")
+		}
+		if r.Created {
+			made++
+		}
+	}
+	if made != 1 {
+		t.Errorf("%d Inits say they made the vault, want 1", made)
+	}
+}
+
+func TestRolesFollowTheKeys(t *testing.T) {
+	path, k := newVaultFile(t)
+	for name, c := range map[string]struct {
+		keys  Keys
+		o     *Options
+		admin bool
+	}{
+		"both":                {k, nil, true},
+		"admin only":          {Keys{Admin: k.Admin}, nil, true},
+		"agent only":          {Keys{Agent: k.Agent}, nil, false},
+		"both as agent":       {k, &Options{AsAgent: true}, false},
+		"admin only as agent": {Keys{Admin: k.Admin}, &Options{AsAgent: true}, false},
+	} {
+		if v := mustOpen(t, path, c.keys, c.o); v.Admin() != c.admin {
+			t.Errorf("%s: Admin() = %v, want %v", name, v.Admin(), c.admin)
+		}
+	}
+	// The admin slot has no fallback to the agent's and the agent's none to the admin's.
+	for name, keys := range map[string]Keys{
+		"agent key as admin":              {Admin: k.Agent},
+		"admin key as agent":              {Agent: k.Admin},
+		"wrong admin key with good agent": {Admin: newKey(t), Agent: k.Agent},
+	} {
+		if _, err := Open(t.Context(), path, keys, nil); !errors.Is(err, ErrWrongKey) {
+			t.Errorf("%s: %v, want ErrWrongKey", name, err)
+		}
+	}
+	if _, err := Open(t.Context(), path, Keys{Admin: k.Admin, Agent: newKey(t)}, &Options{AsAgent: true}); !errors.Is(err, ErrWrongKey) {
+		t.Errorf("a wrong agent key beside a good admin key: %v, want ErrWrongKey", err)
+	}
+}
+
+func TestAnAgentChangesNoPolicy(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	mustAdd(t, admin, "work")
+	before := snapshot(t, admin.Path())
+	for name, err := range map[string]error{
+		"AddAccount":    agent.AddAccount(t.Context(), account("x"), mail.NewSecret([]byte("s"))),
+		"UpdateAccount": agent.UpdateAccount(t.Context(), "work", func(*mail.Account) error { return nil }, nil),
+		"RemoveAccount": agent.RemoveAccount(t.Context(), "work"),
+		"SetSetting":    agent.SetSetting(t.Context(), "deny", ""),
+	} {
+		if !errors.Is(err, ErrAdminRequired) {
+			t.Errorf("%s by an agent: %v, want ErrAdminRequired", name, err)
+		}
+	}
+	before.unchanged(t)
+}
+
+func TestPolicyPin(t *testing.T) {
+	path, k := newVaultFile(t)
+	print := mustOpen(t, path, k, nil).Fingerprint()
+	for _, pin := range []string{print, strings.ToUpper(print), strings.ReplaceAll(print, "-", ""), " " + print + "\n"} {
+		if _, err := Open(t.Context(), path, Keys{Agent: k.Agent}, &Options{PolicyPin: pin}); err != nil {
+			t.Errorf("the right pin %q: %v", pin, err)
+		}
+	}
+	for _, pin := range []string{" ", "-", print[:len(print)-1], print + "a", strings.Repeat("a", len(print))} {
+		if _, err := Open(t.Context(), path, Keys{Agent: k.Agent}, &Options{PolicyPin: pin}); !errors.Is(err, ErrPolicyPin) {
+			t.Errorf("the wrong pin %q: %v, want ErrPolicyPin", pin, err)
+		}
+	}
+}
+
+func TestRefusalsChangeNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(t *testing.T, path string, k *Keys, o *Options)
+		want  error
+		unix  bool
+	}{
+		"missing": {func(t *testing.T, path string, _ *Keys, _ *Options) { must(t, os.Remove(path)) }, ErrNoVault, false},
+		"dangling": {func(t *testing.T, path string, _ *Keys, _ *Options) {
+			must(t, os.Remove(path))
+			must(t, os.Symlink(path+"x", path))
+		}, ErrNoVault, true},
+		"group reads":  {func(t *testing.T, path string, _ *Keys, _ *Options) { must(t, os.Chmod(path, 0o640)) }, ErrPermissions, true},
+		"others read":  {func(t *testing.T, path string, _ *Keys, _ *Options) { must(t, os.Chmod(path, 0o604)) }, ErrPermissions, true},
+		"link to open": {linkToOpen, ErrPermissions, true},
+		"directory": {func(t *testing.T, path string, _ *Keys, _ *Options) {
+			must(t, os.Remove(path))
+			must(t, os.Mkdir(path, 0o700))
+		}, ErrDamaged, false},
+		"empty":     {func(t *testing.T, path string, _ *Keys, _ *Options) { must(t, os.Truncate(path, 0)) }, ErrDamaged, false},
+		"cut short": {func(t *testing.T, path string, _ *Keys, _ *Options) { must(t, os.Truncate(path, 9000)) }, ErrDamaged, false},
+		"cut in a page": {func(t *testing.T, path string, _ *Keys, _ *Options) {
+			must(t, os.Truncate(path, 5*int64(os.Getpagesize())-1))
+		}, ErrDamaged, false},
+		"text": {func(t *testing.T, path string, _ *Keys, _ *Options) {
+			must(t, os.WriteFile(path, bytes.Repeat([]byte("text\n"), 9000), 0o600))
+		}, ErrDamaged, false},
+		"other bbolt":  {otherBolt, ErrDamaged, false},
+		"newer format": {newerFormat, ErrFutureFormat, false},
+		"no key":       {func(_ *testing.T, _ string, k *Keys, _ *Options) { *k = Keys{} }, ErrNoKey, false},
+		"no agent key": {func(_ *testing.T, _ string, k *Keys, o *Options) { *k = Keys{}; o.AsAgent = true }, ErrNoKey, false},
+		"bad key":      {func(_ *testing.T, _ string, k *Keys, _ *Options) { k.Admin = mail.NewSecret([]byte("c2hvcnQ=")) }, ErrBadKey, false},
+		"wrong key":    {func(t *testing.T, _ string, k *Keys, _ *Options) { k.Admin = newKey(t) }, ErrWrongKey, false},
+		"wrong agent":  {func(t *testing.T, _ string, k *Keys, _ *Options) { *k = Keys{Agent: newKey(t)} }, ErrWrongKey, false},
+		"wrong pin":    {func(_ *testing.T, _ string, _ *Keys, o *Options) { o.PolicyPin = "aaaa" }, ErrPolicyPin, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.unix && runtime.GOOS == "windows" {
+				t.Skip("mode bits and links mean nothing here")
+			}
+			path, k := newVaultFile(t)
+			var o Options
+			c.spoil(t, path, &k, &o)
+			before := snapshot(t, path)
+			v, err := Open(t.Context(), path, k, &o)
+			if !errors.Is(err, c.want) || v != nil {
+				t.Fatalf("Open = %v, %v; want %v", v, err, c.want)
+			}
+			for _, secret := range []mail.Secret{k.Admin, k.Agent} {
+				if !secret.IsZero() && strings.Contains(err.Error(), secret.Reveal()) {
+					t.Errorf("the error shows a key: %v", err)
+				}
+			}
+			before.unchanged(t)
+		})
+	}
+}
+
+func TestOpeningWhatIsNotThereMakesNoLock(t *testing.T) {
+	dir := t.TempDir()
+	_, err := Open(t.Context(), filepath.Join(dir, "postern.db"), newKeys(t), nil)
+	entries, readErr := os.ReadDir(dir)
+	if !errors.Is(err, ErrNoVault) || readErr != nil || len(entries) != 0 {
+		t.Fatalf("Open: %v; the directory then holds %v", err, entries)
+	}
+}
+
+func TestFutureFormatNamesBothVersions(t *testing.T) {
+	path, k := newVaultFile(t)
+	newerFormat(t, path, nil, nil)
+	if _, err := Open(t.Context(), path, k, nil); err == nil || !strings.Contains(err.Error(), "format 7") || !strings.Contains(err.Error(), "up to 1") {
+		t.Fatalf("Open = %v, want both versions in it", err)
+	}
+}
+
+func TestALinkToAPrivateVaultOpensAndSharesItsLock(t *testing.T) {
+	path, k := newVaultFile(t)
+	link := filepath.Join(t.TempDir(), "link.db")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	direct, linked := mustOpen(t, path, k, nil), mustOpen(t, link, k, nil)
+	if direct.Path() != linked.Path() {
+		t.Errorf("paths %s and %s, want the same", direct.Path(), linked.Path())
+	}
+	if _, err := os.Stat(link + ".lock"); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the link has a lock of its own")
+	}
+}
+
+func TestAnotherVaultInItsPlaceIsRefusedByARunningProcess(t *testing.T) {
+	path, k := newVaultFile(t)
+	v := mustOpen(t, path, k, nil)
+	must(t, os.Remove(path))
+	if _, err := Init(t.Context(), path, k); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Accounts(t.Context()); !errors.Is(err, ErrDamaged) {
+		t.Fatalf("Accounts = %v, want ErrDamaged", err)
+	}
+	if _, err := Open(t.Context(), path, k, nil); err != nil {
+		t.Fatalf("the new vault: %v", err)
+	}
+}
+
+func TestAPolicyThatWentBackIsRefusedByARunningProcess(t *testing.T) {
+	path, k := newVaultFile(t)
+	admin, agent := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+	old, err := os.ReadFile(path)
+	must(t, err)
+	must(t, admin.SetSetting(t.Context(), "deny", "mail send"))
+	if _, err := agent.Config(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	must(t, os.WriteFile(path, old, 0o600))
+	if _, err := agent.Config(t.Context()); !errors.Is(err, ErrUntrustedPolicy) {
+		t.Fatalf("after a rollback: %v, want ErrUntrustedPolicy", err)
+	}
+	other := mustOpen(t, path, k, nil)
+	must(t, other.SetSetting(t.Context(), "sends_per_hour", "7"))
+	if _, err := agent.Config(t.Context()); !errors.Is(err, ErrUntrustedPolicy) {
+		t.Fatalf("after a second history of one generation: %v, want ErrUntrustedPolicy", err)
+	}
+}
+
+func TestWaitingForTheLockEndsWithTheContext(t *testing.T) {
+	path, k := newVaultFile(t)
+	holder, waiter := mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)
+	held, release := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		err := holder.Update(context.Background(), func(*Tx) error {
+			close(held)
+			<-release
+			return nil
+		})
+		if err != nil {
+			t.Errorf("the holder: %v", err)
+		}
+	})
+	<-held
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	for name, v := range map[string]*Vault{"other process": waiter, "same process": holder} {
+		if _, err := v.Accounts(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v, want DeadlineExceeded", name, err)
+		}
+	}
+	close(release)
+	wg.Wait()
+	// The wait that was given up must not keep the lock it was finally given.
+	if err := waiter.Update(t.Context(), func(*Tx) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// --- what the tests above spoil and compare with
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func linkToOpen(t *testing.T, path string, _ *Keys, _ *Options) {
+	target := filepath.Join(t.TempDir(), "elsewhere.db")
+	must(t, os.Rename(path, target))
+	must(t, os.Chmod(target, 0o644))
+	must(t, os.Symlink(target, path))
+}
+
+func otherBolt(t *testing.T, path string, _ *Keys, _ *Options) {
+	must(t, os.Remove(path))
+	must(t, runBolt(path, true, os.OpenFile, func(tx *bolt.Tx) error {
+		_, err := tx.CreateBucket([]byte("something else"))
+		return err
+	}))
+}
+
+func newerFormat(t *testing.T, path string, _ *Keys, _ *Options) {
+	must(t, runBolt(path, true, os.OpenFile, func(tx *bolt.Tx) error {
+		return tx.Bucket([]byte(bucketHeaders)).Put([]byte("format"), binary.BigEndian.AppendUint32(nil, 7))
+	}))
+}
+
+// snap is everything about a file and its directory that a refusal must leave.
+type snap struct {
+	path  string
+	bytes []byte
+	info  os.FileInfo
+	names []string
+}
+
+func snapshot(t testing.TB, path string) snap {
+	t.Helper()
+	s := snap{path: path}
+	if info, err := os.Lstat(path); err == nil {
+		s.info = info
+		s.bytes, _ = os.ReadFile(path)
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	must(t, err)
+	for _, e := range entries {
+		s.names = append(s.names, e.Name())
+	}
+	return s
+}
+
+func (s snap) unchanged(t testing.TB) {
+	t.Helper()
+	now := snapshot(t, s.path)
+	if !bytes.Equal(s.bytes, now.bytes) {
+		t.Error("the file's bytes changed")
+	}
+	if (s.info == nil) != (now.info == nil) {
+		t.Fatal("the file came or went")
+	}
+	if s.info != nil && (s.info.Mode() != now.info.Mode() || !s.info.ModTime().Equal(now.info.ModTime())) {
+		t.Errorf("mode and time changed from %v %v to %v %v", s.info.Mode(), s.info.ModTime(), now.info.Mode(), now.info.ModTime())
+	}
+	if strings.Join(s.names, "\n") != strings.Join(now.names, "\n") {
+		t.Errorf("the directory held %v and holds %v", s.names, now.names)
+	}
+}

@@ -1,0 +1,243 @@
+package vault
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"maps"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+// TestAnAgentCannotForgePolicy lets a process that holds the agent key, and so
+// can seal any record for any place, try every kind of change. Each must be found
+// by an agent that has the policy cached, by one that begins afresh, and by the
+// admin, who must not sign it either.
+func TestAnAgentCannotForgePolicy(t *testing.T) {
+	swapHost := func(a *mail.Account) { a.IMAP.Host = "evil.example" }
+	for name, forgery := range map[string]func(t *testing.T, admin, agent *Vault){
+		"host":          rewrite("work", swapHost),
+		"mode":          rewrite("work", func(a *mail.Account) { a.Mode = mail.ReadWrite }),
+		"allow-list":    rewrite("work", func(a *mail.Account) { a.AllowOut.Entries = []string{"*"} }),
+		"list off":      rewrite("work", func(a *mail.Account) { a.AllowIn.Enabled = false }),
+		"helper":        rewrite("work", func(a *mail.Account) { a.Auth, a.Helper = mail.AuthHelper, []string{"sh"} }),
+		"certificates":  rewrite("work", func(a *mail.Account) { a.CAPEM = []byte("mine") }),
+		"pattern":       rewrite("work", func(a *mail.Account) { a.SubjectPattern = "" }),
+		"new account":   rewrite("fresh", func(a *mail.Account) { *a = account("fresh") }),
+		"setting":       sealed(bucketSettings, "sends_per_hour", "9999"),
+		"other setting": sealed(bucketSettings, "commands_per_minute", "99999"),
+		"secret":        sealed(bucketSecrets, "work", "another secret"),
+		"secret as key": sealed(bucketSecrets, "other", "secret of work"),
+		"account gone":  gone(bucketAccounts, "work"),
+		"secret gone":   gone(bucketSecrets, "work"),
+		"setting gone":  gone(bucketSettings, "deny"),
+		"accounts swapped": func(t *testing.T, _, agent *Vault) {
+			forge(t, agent, func(tx *transaction) error {
+				a, _ := tx.get(bucketAccounts, []byte("work"))
+				b, _ := tx.get(bucketAccounts, []byte("home"))
+				return errors.Join(tx.put(bucketAccounts, []byte("work"), b), tx.put(bucketAccounts, []byte("home"), a))
+			})
+		},
+		"record of an older generation": func(t *testing.T, admin, agent *Vault) {
+			var old []byte
+			forge(t, agent, func(tx *transaction) (err error) {
+				old, err = tx.get(bucketSettings, []byte("deny"))
+				return err
+			})
+			must(t, admin.SetSetting(t.Context(), "deny", "mail send,mail delete"))
+			sealed(bucketSettings, "deny", string(old))(t, admin, agent)
+		},
+		"manifest of an older generation": func(t *testing.T, admin, agent *Vault) {
+			var old []byte
+			forge(t, agent, func(tx *transaction) (err error) {
+				old, err = tx.get(bucketPolicy, manifestKey)
+				return err
+			})
+			must(t, admin.SetSetting(t.Context(), "deny", ""))
+			forge(t, agent, func(tx *transaction) error { return tx.put(bucketPolicy, manifestKey, old) })
+		},
+		"manifest gone": gone(bucketPolicy, string(manifestKey)),
+		"manifest cut":  sealed(bucketPolicy, string(manifestKey), "short"),
+		"signed with an own key": func(t *testing.T, _, agent *Vault) {
+			_, private, err := ed25519.GenerateKey(nil)
+			must(t, err)
+			forge(t, agent, func(tx *transaction) error {
+				p, err := agent.policy(tx)
+				if err != nil {
+					return err
+				}
+				own := &policy{generation: p.generation + 1, accounts: p.accounts, secrets: p.secrets, settings: maps.Clone(p.settings)}
+				own.settings["deny"] = nil
+				return errors.Join(tx.put(bucketSettings, []byte("deny"), nil),
+					tx.put(bucketPolicy, manifestKey, signManifest(private, agent.id, own)))
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, k := newVaultFile(t)
+			admin, agent := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+			restricted := account("work")
+			restricted.Mode, restricted.AllowIn.Enabled, restricted.SubjectPattern = mail.Approve, true, "x"
+			must(t, admin.AddAccount(t.Context(), restricted, mail.NewSecret([]byte("secret of work"))))
+			mustAdd(t, admin, "home")
+			must(t, admin.SetSetting(t.Context(), "deny", "mail send"))
+			must(t, admin.SetSetting(t.Context(), "sends_per_hour", "5"))
+			forgery(t, admin, agent)
+			forgotten := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+			if _, err := forgotten.Accounts(t.Context()); !errors.Is(err, ErrUntrustedPolicy) {
+				t.Errorf("a new agent reads accounts: %v, want ErrUntrustedPolicy", err)
+			}
+			if _, err := forgotten.Config(t.Context()); !errors.Is(err, ErrUntrustedPolicy) {
+				t.Errorf("a new agent reads settings: %v, want ErrUntrustedPolicy", err)
+			}
+			if _, err := forgotten.Secret(t.Context(), "work"); !errors.Is(err, ErrUntrustedPolicy) {
+				t.Errorf("a new agent reads a secret: %v, want ErrUntrustedPolicy", err)
+			}
+			fresh := mustOpen(t, path, k, nil)
+			if err := fresh.SetSetting(t.Context(), "timezone", "UTC"); !errors.Is(err, ErrUntrustedPolicy) {
+				t.Errorf("the admin signs on top of it: %v, want ErrUntrustedPolicy", err)
+			}
+			if err := fresh.Check(t.Context()); !errors.Is(err, ErrUntrustedPolicy) {
+				t.Errorf("Check = %v, want ErrUntrustedPolicy", err)
+			}
+		})
+	}
+}
+
+// TestACachedPolicyStandsAgainstForgedRecords shows why the cache is safe: what it
+// answers is what was verified, and a secret, which it does not hold, is checked.
+func TestACachedPolicyStandsAgainstForgedRecords(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	mustAdd(t, admin, "work")
+	if _, err := agent.Account(t.Context(), "work"); err != nil {
+		t.Fatal(err)
+	}
+	rewrite("work", func(a *mail.Account) { a.IMAP.Host = "evil.example" })(t, admin, agent)
+	a, err := agent.Account(t.Context(), "work")
+	if err != nil || a.IMAP.Host != "imap.example.org" {
+		t.Errorf("Account = %q, %v; want the verified host", a.IMAP.Host, err)
+	}
+	sealed(bucketSecrets, "work", "another")(t, admin, agent)
+	if _, err := agent.Secret(t.Context(), "work"); !errors.Is(err, ErrUntrustedPolicy) {
+		t.Errorf("Secret = %v, want ErrUntrustedPolicy", err)
+	}
+}
+
+func TestAReplacedPolicyKeyIsFoundByTheAdminAndThePin(t *testing.T) {
+	path, k := newVaultFile(t)
+	agent := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+	pin := agent.Fingerprint()
+	public, private, err := ed25519.GenerateKey(nil)
+	must(t, err)
+	forge(t, agent, func(tx *transaction) error {
+		p := &policy{generation: 9, settings: map[string][]byte{"deny": nil}}
+		return errors.Join(
+			tx.bolt.Bucket([]byte(bucketHeaders)).Put([]byte("public"), public),
+			tx.put(bucketSettings, []byte("deny"), nil),
+			tx.put(bucketPolicy, manifestKey, signManifest(private, agent.id, p)))
+	})
+	if _, err := Open(t.Context(), path, k, nil); !errors.Is(err, ErrUntrustedPolicy) {
+		t.Errorf("the admin: %v, want ErrUntrustedPolicy", err)
+	}
+	if _, err := Open(t.Context(), path, Keys{Agent: k.Agent}, &Options{PolicyPin: pin}); !errors.Is(err, ErrPolicyPin) {
+		t.Errorf("an agent with the pin: %v, want ErrPolicyPin", err)
+	}
+	if _, err := agent.Accounts(t.Context()); !errors.Is(err, ErrUntrustedPolicy) {
+		t.Errorf("an agent that was running: %v, want ErrUntrustedPolicy", err)
+	}
+}
+
+func TestMovedValuesDoNotOpen(t *testing.T) {
+	path, k := newVaultFile(t)
+	v := mustOpen(t, path, k, nil)
+	mustAdd(t, v, "work")
+	put := func(tx *Tx) error {
+		return errors.Join(tx.Bucket("a").Put([]byte("one"), []byte("1")), tx.Bucket("b").Put([]byte("one"), []byte("2")))
+	}
+	must(t, v.Update(t.Context(), put))
+	var raw []byte
+	rawUpdate(t, v, func(tx *bolt.Tx) error {
+		raw = bytes.Clone(tx.Bucket([]byte(statePrefix + "a")).Get([]byte("one")))
+		return errors.Join(
+			tx.Bucket([]byte(statePrefix+"a")).Put([]byte("two"), raw),
+			tx.Bucket([]byte(statePrefix+"b")).Put([]byte("one"), raw))
+	})
+	read := func(bucket, key string) (value []byte, err error) {
+		err = v.View(t.Context(), func(tx *Tx) error {
+			value, err = tx.Bucket(bucket).Get([]byte(key))
+			return err
+		})
+		return value, err
+	}
+	if value, err := read("a", "one"); err != nil || string(value) != "1" {
+		t.Errorf("in its place: %q, %v", value, err)
+	}
+	for _, place := range [][2]string{{"a", "two"}, {"b", "one"}} {
+		if value, err := read(place[0], place[1]); !errors.Is(err, ErrDamaged) {
+			t.Errorf("moved to %v: %q, %v; want ErrDamaged", place, value, err)
+		}
+	}
+	// Even another vault with the same data key differs by its id.
+	s := &sealer{aead: v.values.aead, id: bytes.Repeat([]byte{1}, idSize)}
+	if _, err := s.open(statePrefix+"a", []byte("one"), raw); err == nil {
+		t.Error("it opens in another vault")
+	}
+	if bytes.Equal(v.values.seal("b", []byte("k"), []byte("v")), v.values.seal("b", []byte("k"), []byte("v"))) {
+		t.Error("one value sealed twice gives the same bytes")
+	}
+}
+
+func TestNothingSecretLiesInTheFile(t *testing.T) {
+	admin, _ := newVault(t, nil)
+	a := account("work")
+	a.AllowOut.Entries = []string{"entry-in-the-list@example.org"}
+	must(t, admin.AddAccount(t.Context(), a, mail.NewSecret([]byte("correct horse battery"))))
+	must(t, admin.Record(t.Context(), entry("mail get SOMETHING")))
+	must(t, admin.Update(t.Context(), func(tx *Tx) error { return tx.Bucket("s").Put([]byte("k"), []byte("state value here")) }))
+	b := snapshot(t, admin.Path()).bytes
+	for _, plain := range []string{"correct horse", "imap.example.org", "entry-in-the-list", "SOMETHING", "state value"} {
+		if bytes.Contains(b, []byte(plain)) {
+			t.Errorf("the file shows %q", plain)
+		}
+	}
+}
+
+// rewrite forges an account's record.
+func rewrite(name string, edit func(*mail.Account)) func(*testing.T, *Vault, *Vault) {
+	return func(t *testing.T, _, agent *Vault) {
+		forge(t, agent, func(tx *transaction) error {
+			var a mail.Account
+			if b, err := tx.get(bucketAccounts, []byte(name)); err != nil {
+				return err
+			} else if b != nil {
+				if err := json.Unmarshal(b, &a); err != nil {
+					return err
+				}
+			}
+			edit(&a)
+			b, err := json.Marshal(a)
+			if err != nil {
+				return err
+			}
+			return tx.put(bucketAccounts, []byte(name), b)
+		})
+	}
+}
+
+// sealed forges a record as a whole.
+func sealed(bucket, key, value string) func(*testing.T, *Vault, *Vault) {
+	return func(t *testing.T, _, agent *Vault) {
+		forge(t, agent, func(tx *transaction) error { return tx.put(bucket, []byte(key), []byte(value)) })
+	}
+}
+
+// gone drops a record.
+func gone(bucket, key string) func(*testing.T, *Vault, *Vault) {
+	return func(t *testing.T, _, agent *Vault) {
+		forge(t, agent, func(tx *transaction) error { return tx.delete(bucket, []byte(key)) })
+	}
+}

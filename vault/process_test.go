@@ -1,0 +1,274 @@
+package vault
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+)
+
+// What the processes of a test are told, besides their role.
+const (
+	pathEnv = "VAULT_TEST_PATH"
+	nameEnv = "VAULT_TEST_NAME"
+	turns   = 12
+)
+
+// runRole is what the test binary does as one of those processes.
+func runRole(role string) error {
+	switch role {
+	case "print-key":
+		fmt.Println(fixtureAgentKey + "\nanother line")
+		return nil
+	case "print-key-and-fail":
+		fmt.Println(fixtureAgentKey)
+		return errors.New("it fails")
+	case "hang":
+		time.Sleep(time.Hour)
+		return nil
+	}
+	ctx, name := context.Background(), os.Getenv(nameEnv)
+	keys, err := KeysFromEnv(ctx, os.Getenv)
+	if err != nil {
+		return err
+	}
+	v, err := Open(ctx, os.Getenv(pathEnv), keys, nil)
+	if err != nil {
+		return err
+	}
+	switch role {
+	case "worker":
+		return work(ctx, v, name)
+	case "writer":
+		return writeForever(ctx, v, name)
+	}
+	return fmt.Errorf("no role %s", role)
+}
+
+// work reads, counts, records and takes, as a serving process does.
+func work(ctx context.Context, v *Vault, name string) error {
+	for i := range turns {
+		if a, err := v.Account(ctx, "work"); err != nil || a.Name != "work" {
+			return fmt.Errorf("account: %w", err)
+		}
+		if _, err := v.Take(ctx, "shared", 100_000, time.Hour); err != nil {
+			return fmt.Errorf("take: %w", err)
+		}
+		if err := v.Update(ctx, func(tx *Tx) error { return count(tx, name, i) }); err != nil {
+			return fmt.Errorf("update: %w", err)
+		}
+		if err := v.Record(ctx, gateway.AuditEntry{Principal: name, Command: fmt.Sprint(name, " ", i)}); err != nil {
+			return fmt.Errorf("record: %w", err)
+		}
+	}
+	return nil
+}
+
+// count reads and writes one record that every process shares, and adds one.
+func count(tx *Tx, name string, i int) error {
+	b := tx.Bucket("counter")
+	now, err := b.Get([]byte("all"))
+	if err != nil {
+		return err
+	}
+	var n uint64
+	if now != nil {
+		n = binary.BigEndian.Uint64(now)
+	}
+	if err := b.Put([]byte("all"), uint64Bytes(n+1)); err != nil {
+		return err
+	}
+	return b.Put(fmt.Append(nil, name, " ", i), bytes.Repeat([]byte(name), 50))
+}
+
+// writeForever says on its output what is recorded, until it is killed.
+func writeForever(ctx context.Context, v *Vault, name string) error {
+	for i := 0; ; i++ {
+		if err := v.Update(ctx, func(tx *Tx) error { return count(tx, name, i) }); err != nil {
+			return err
+		}
+		command := fmt.Sprint(name, " ", i)
+		if err := v.Record(ctx, gateway.AuditEntry{Principal: name, Command: command}); err != nil {
+			return err
+		}
+		fmt.Println(command)
+	}
+}
+
+func process(t testing.TB, role, path, name string, agent mail.Secret) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	must(t, err)
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), roleVar+"="+role, pathEnv+"="+path, nameEnv+"="+name, AgentKeyVar+"="+agent.Reveal())
+	return cmd
+}
+
+func commands(t testing.TB, v *Vault) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	must(t, v.view(t.Context(), func(tx *transaction) error {
+		b := tx.bolt.Bucket([]byte(bucketAudit))
+		if b == nil {
+			return nil
+		}
+		return b.ForEach(func(k, sealed []byte) error {
+			r, err := v.openLink(k, sealed)
+			all[r.Command] = true
+			return err
+		})
+	}))
+	return all
+}
+
+func counter(t testing.TB, v *Vault) (n, records uint64) {
+	t.Helper()
+	must(t, v.View(t.Context(), func(tx *Tx) error {
+		return tx.Bucket("counter").ForEach(nil, func(k, value []byte) error {
+			if string(k) == "all" {
+				n = binary.BigEndian.Uint64(value)
+			} else {
+				records++
+			}
+			return nil
+		})
+	}))
+	return n, records
+}
+
+func boltClean(t testing.TB, v *Vault) {
+	t.Helper()
+	must(t, v.file.transact(t.Context(), false, func(tx *bolt.Tx) error {
+		for err := range tx.Check() {
+			t.Errorf("bbolt: %v", err)
+		}
+		return nil
+	}))
+}
+
+func TestTwentyProcessesAtOnceLoseNothing(t *testing.T) {
+	path, k := newVaultFile(t)
+	admin := mustOpen(t, path, k, nil)
+	mustAdd(t, admin, "work")
+	const processes = 20
+	var wg sync.WaitGroup
+	for i := range processes {
+		cmd := process(t, "worker", path, fmt.Sprint("p", i), k.Agent)
+		wg.Go(func() {
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("process %d: %v: %s", i, err, out)
+			}
+		})
+	}
+	// The admin edits the policy meanwhile; every process must go on verifying.
+	for i := range 10 {
+		must(t, admin.SetSetting(t.Context(), "sends_per_hour", strconv.Itoa(i)))
+	}
+	wg.Wait()
+	if n, records := counter(t, admin); n != processes*turns || records != processes*turns {
+		t.Errorf("counted %d with %d records, want %d", n, records, processes*turns)
+	}
+	all := commands(t, admin)
+	for i := range processes {
+		for j := range turns {
+			if !all[fmt.Sprintf("p%d %d", i, j)] {
+				t.Errorf("entry %d of process %d is missing", j, i)
+			}
+		}
+	}
+	if r := verify(t, admin); !r.OK || r.Entries != processes*turns {
+		t.Errorf("VerifyAudit = %+v", r)
+	}
+	must(t, admin.Check(t.Context()))
+	boltClean(t, admin)
+}
+
+func TestGoroutinesAtOnceLoseNothing(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	mustAdd(t, admin, "work")
+	var wg sync.WaitGroup
+	for i := range 16 {
+		v := admin
+		if i%2 == 0 {
+			v = agent
+		}
+		wg.Go(func() {
+			if err := work(t.Context(), v, fmt.Sprint("g", i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n, records := counter(t, admin); n != 16*turns || records != 16*turns {
+		t.Errorf("counted %d with %d records", n, records)
+	}
+	if r := verify(t, admin); !r.OK || r.Entries != 16*turns {
+		t.Errorf("VerifyAudit = %+v", r)
+	}
+}
+
+// TestAKilledWriterLosesNothingItAcknowledged kills a process that writes without
+// a pause, fifty times over on one file.
+func TestAKilledWriterLosesNothingItAcknowledged(t *testing.T) {
+	path, k := newVaultFile(t)
+	v := mustOpen(t, path, k, nil)
+	var acknowledged []string
+	for round := range 50 {
+		cmd := process(t, "writer", path, fmt.Sprint("r", round), k.Agent)
+		var errOut bytes.Buffer
+		cmd.Stderr = &errOut
+		out, err := cmd.StdoutPipe()
+		must(t, err)
+		must(t, cmd.Start())
+		lines := bufio.NewScanner(out)
+		for range 1 + round%7 {
+			if !lines.Scan() {
+				break
+			}
+			acknowledged = append(acknowledged, lines.Text())
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatalf("the writer ended by itself: %v: %s", err, errOut.String())
+		}
+		// What it still said was acknowledged too; a line it did not finish was not.
+		for lines.Scan() {
+			acknowledged = append(acknowledged, lines.Text())
+		}
+		_ = cmd.Wait() // it was killed
+		if errOut.Len() > 0 {
+			t.Fatalf("the writer failed: %s", errOut.String())
+		}
+		mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+		boltClean(t, v)
+		if r := verify(t, v); !r.OK {
+			t.Fatalf("after kill %d: %+v", round, r)
+		}
+		if n, records := counter(t, v); n != records {
+			t.Fatalf("after kill %d: counted %d with %d records", round, n, records)
+		}
+	}
+	if len(acknowledged) < 50 {
+		t.Fatalf("only %d entries were acknowledged", len(acknowledged))
+	}
+	all := commands(t, v)
+	for _, command := range acknowledged {
+		if !all[strings.TrimSpace(command)] {
+			t.Errorf("%q was acknowledged and is missing", command)
+		}
+	}
+	must(t, v.Check(t.Context()))
+}

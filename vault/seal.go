@@ -1,0 +1,111 @@
+package vault
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+)
+
+// formatVersion is what this version writes. It is part of every value's
+// associated data and of every derived key, so that nothing of one format can
+// pass for something of another.
+const formatVersion = 1
+
+const idSize = 16
+
+// sealer seals values for their place in one vault. It is safe for concurrent
+// use.
+type sealer struct {
+	aead cipher.AEAD
+	id   []byte
+}
+
+func newSealer(key, id []byte) (*sealer, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	// A random nonce of 96 bits per value, which it puts in front.
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, err
+	}
+	return &sealer{aead: aead, id: id}, nil
+}
+
+func (s *sealer) place(bucket string, key []byte) []byte {
+	b := binary.BigEndian.AppendUint32(nil, formatVersion)
+	b = appendSized(b, s.id)
+	b = appendSized(b, []byte(bucket))
+	return appendSized(b, key)
+}
+
+func (s *sealer) seal(bucket string, key, plain []byte) []byte {
+	return s.aead.Seal(nil, nil, plain, s.place(bucket, key))
+}
+
+// open returns a fresh slice, never nil.
+func (s *sealer) open(bucket string, key, sealed []byte) ([]byte, error) {
+	plain, err := s.aead.Open([]byte{}, nil, sealed, s.place(bucket, key))
+	if err != nil {
+		return nil, fmt.Errorf("%w: the record %s/%s does not open", ErrDamaged, bucket, printable(key))
+	}
+	return plain, nil
+}
+
+// printable shows a record's key in an error: names as they are, numbers and
+// anything else in hexadecimal.
+func printable(key []byte) string {
+	if len(key) > 64 {
+		key = key[:64]
+	}
+	for _, c := range key {
+		if c <= ' ' || c > '~' {
+			return fmt.Sprintf("%x", key)
+		}
+	}
+	return string(key)
+}
+
+// derive makes the key for one purpose from a secret, bound to the vault.
+func derive(secret, id []byte, purpose string) ([]byte, error) {
+	return hkdf.Key(sha256.New, secret, id, fmt.Sprintf("postern vault %d: %s", formatVersion, purpose), keySize)
+}
+
+func derivedSealer(secret, id []byte, purpose string) (*sealer, error) {
+	k, err := derive(secret, id, purpose)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(k)
+	return newSealer(k, id)
+}
+
+func appendSized(b, field []byte) []byte {
+	b = binary.BigEndian.AppendUint64(b, uint64(len(field)))
+	return append(b, field...)
+}
+
+// writeSized feeds fields to a hash so that no two sequences of fields give the
+// same bytes.
+func writeSized(h hash.Hash, fields ...[]byte) {
+	var n [8]byte
+	for _, f := range fields {
+		binary.BigEndian.PutUint64(n[:], uint64(len(f)))
+		_, _ = h.Write(n[:])
+		_, _ = h.Write(f)
+	}
+}
+
+func keyedDigest(key []byte, fields ...[]byte) []byte {
+	h := hmac.New(sha256.New, key)
+	writeSized(h, fields...)
+	return h.Sum(nil)
+}
+
+func uint64Bytes(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }

@@ -1,0 +1,348 @@
+package vault
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+)
+
+var (
+	_ mail.Directory  = (*Vault)(nil)
+	_ gateway.Auditor = (*Vault)(nil)
+	_ gateway.Limiter = (*Vault)(nil)
+)
+
+// Options change how Open opens a vault. The zero Options are the defaults.
+type Options struct {
+	// PolicyPin is the fingerprint that the vault's policy key must have, as
+	// Fingerprint returns it; case, spaces and hyphens do not matter. Empty
+	// accepts any.
+	PolicyPin string
+
+	// AsAgent opens for an agent's work whatever keys there are: with the agent
+	// key, or with the admin key if only that is given, but never as the admin.
+	AsAgent bool
+
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Vault is an open vault. It holds keys, but no file and no lock, between
+// calls. It is safe for concurrent use.
+type Vault struct {
+	file   *file
+	now    func() time.Time
+	id     []byte
+	public ed25519.PublicKey
+
+	values    *sealer // seals every value
+	auditKey  []byte  // chains the audit log
+	digestKey []byte  // digests secrets for the manifest
+	limitKey  []byte  // names limits
+	signing   *sealer // unseals the private key; nil unless admin
+
+	mu     sync.Mutex
+	cached *policy // the newest one verified
+}
+
+// Open opens the vault at path, which it never creates or changes. With the
+// admin key it opens as the admin, through the admin's slot only; with the agent
+// key alone as an agent. The context bounds the wait for other processes.
+//
+// Errors match ErrNoVault, ErrPermissions, ErrDamaged, ErrFutureFormat, ErrNoKey,
+// ErrBadKey, ErrWrongKey, ErrPolicyPin, ErrUntrustedPolicy (the policy key in the
+// file is not the admin's) or ErrBusy.
+func Open(ctx context.Context, path string, k Keys, o *Options) (*Vault, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	f, err := findFile(path)
+	if err != nil {
+		return nil, err
+	}
+	slot, key, err := k.choose(o.AsAgent)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(key)
+	if err := f.check(ctx); err != nil {
+		return nil, err
+	}
+	var h header
+	err = f.transact(ctx, false, func(t *bolt.Tx) (err error) {
+		h, err = readHeader(t)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("vault %s: %w", path, err)
+	}
+	v := &Vault{file: f, now: o.Now, id: h.id, public: h.public}
+	if v.now == nil {
+		v.now = time.Now
+	}
+	if err := v.unlock(h, slot, key, !o.AsAgent); err != nil {
+		return nil, fmt.Errorf("vault %s: %w", path, err)
+	}
+	if o.PolicyPin != "" && plainFingerprint(o.PolicyPin) != plainFingerprint(v.Fingerprint()) {
+		return nil, fmt.Errorf("vault %s: %w: it is %s", path, ErrPolicyPin, v.Fingerprint())
+	}
+	return v, nil
+}
+
+// choose returns the slot to open and its key, which the caller clears.
+func (k Keys) choose(asAgent bool) (slot string, key []byte, err error) {
+	slot, name, secret := slotAdmin, AdminKeyVar, k.Admin
+	if k.Admin.IsZero() || (asAgent && !k.Agent.IsZero()) {
+		slot, name, secret = slotAgent, AgentKeyVar, k.Agent
+	}
+	if secret.IsZero() {
+		return "", nil, fmt.Errorf("%w: set %s", ErrNoKey, AgentKeyVar)
+	}
+	key, err = decodeKey(secret, name)
+	return slot, key, err
+}
+
+// unlock opens the slot and derives what the vault works with. admin keeps what
+// signs policy, if the slot is the admin's.
+func (v *Vault) unlock(h header, slot string, key []byte, admin bool) error {
+	data, err := h.openSlot(slot, key)
+	if err != nil {
+		return err
+	}
+	defer clear(data)
+	if slot == slotAdmin {
+		private, err := h.openSigner(key)
+		if err != nil {
+			return err
+		}
+		defer clear(private)
+		// The public key lies in the open, where an agent could replace it. The
+		// admin has the other half to compare it with.
+		if !bytes.Equal(private.Public().(ed25519.PublicKey), h.public) {
+			return fmt.Errorf("%w: the policy key was replaced", ErrUntrustedPolicy)
+		}
+		if admin {
+			if v.signing, err = derivedSealer(key, h.id, purposeSigner); err != nil {
+				return err
+			}
+		}
+	}
+	if v.values, err = derivedSealer(data, h.id, purposeValues); err != nil {
+		return err
+	}
+	for purpose, k := range map[string]*[]byte{"audit chain": &v.auditKey, "secret digests": &v.digestKey, "limit names": &v.limitKey} {
+		if *k, err = derive(data, h.id, purpose); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Admin reports whether the vault was opened as the admin.
+func (v *Vault) Admin() bool { return v.signing != nil }
+
+// Path returns where the vault is, symbolic links resolved.
+func (v *Vault) Path() string { return v.file.path }
+
+// Fingerprint names the key that signs the vault's policy: the SHA-256 of the
+// public key in groups of base32.
+func (v *Vault) Fingerprint() string { return fingerprint(v.public) }
+
+func fingerprint(public ed25519.PublicKey) string {
+	sum := sha256.Sum256(public)
+	text := strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))
+	var groups []string
+	for ; len(text) > 4; text = text[4:] {
+		groups = append(groups, text[:4])
+	}
+	return strings.Join(append(groups, text), "-")
+}
+
+func plainFingerprint(s string) string {
+	return strings.ToLower(strings.NewReplacer("-", "", " ", "").Replace(strings.TrimSpace(s)))
+}
+
+// Buckets of the file. The header is not sealed under the data key; everything
+// else is.
+const (
+	bucketHeaders  = "vault"
+	bucketPolicy   = "policy" // the manifest
+	bucketAccounts = "accounts"
+	bucketSecrets  = "secrets"
+	bucketSettings = "settings"
+	bucketAudit    = "audit"
+	bucketChain    = "audit.chain"
+	bucketLimits   = "limits"
+	statePrefix    = "state/" // a bucket of another package, see Tx
+)
+
+const (
+	slotAdmin = "admin"
+	slotAgent = "agent"
+	keySigner = "signer"
+
+	purposeSlot   = "slot "
+	purposeSigner = "signer"
+	purposeValues = "values"
+)
+
+// header is what must be read before there is a data key.
+type header struct {
+	id     []byte
+	public ed25519.PublicKey
+	slots  map[string][]byte // the data key, sealed
+	signer []byte            // seed of the private key, sealed under the admin key
+}
+
+func readHeader(t *bolt.Tx) (header, error) {
+	b := t.Bucket([]byte(bucketHeaders))
+	if b == nil {
+		return header{}, fmt.Errorf("%w: it has no header", ErrDamaged)
+	}
+	get := func(key string) []byte { return bytes.Clone(b.Get([]byte(key))) }
+	format := get("format")
+	if len(format) != 4 {
+		return header{}, fmt.Errorf("%w: it has no format number", ErrDamaged)
+	}
+	switch n := binary.BigEndian.Uint32(format); {
+	case n > formatVersion:
+		return header{}, fmt.Errorf("%w: it has format %d, this version reads up to %d", ErrFutureFormat, n, formatVersion)
+	case n != formatVersion:
+		return header{}, fmt.Errorf("%w: there is no format %d", ErrDamaged, n)
+	}
+	h := header{
+		id:     get("id"),
+		public: get("public"),
+		slots:  map[string][]byte{slotAdmin: get(slotAdmin), slotAgent: get(slotAgent)},
+		signer: get(keySigner),
+	}
+	if len(h.id) != idSize || len(h.public) != ed25519.PublicKeySize || len(h.slots[slotAdmin]) == 0 ||
+		len(h.slots[slotAgent]) == 0 || len(h.signer) == 0 {
+		return header{}, fmt.Errorf("%w: its header is incomplete", ErrDamaged)
+	}
+	return h, nil
+}
+
+// openSlot returns the data key, which the caller clears.
+func (h header) openSlot(slot string, key []byte) ([]byte, error) {
+	s, err := derivedSealer(key, h.id, purposeSlot+slot)
+	if err != nil {
+		return nil, err
+	}
+	data, err := s.open(bucketHeaders, []byte(slot), h.slots[slot])
+	if err != nil || len(data) != keySize {
+		// A damaged slot looks the same; the key is the likelier fault.
+		return nil, fmt.Errorf("%w as its %s", ErrWrongKey, slot)
+	}
+	return data, nil
+}
+
+// openSigner returns the private key, which the caller clears.
+func (h header) openSigner(adminKey []byte) (ed25519.PrivateKey, error) {
+	s, err := derivedSealer(adminKey, h.id, purposeSigner)
+	if err != nil {
+		return nil, err
+	}
+	return openSeed(s, h.signer)
+}
+
+func openSeed(s *sealer, sealed []byte) (ed25519.PrivateKey, error) {
+	seed, err := s.open(bucketHeaders, []byte(keySigner), sealed)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(seed)
+	if len(seed) != ed25519.SeedSize {
+		return nil, fmt.Errorf("%w: its signing key has a wrong length", ErrDamaged)
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// transaction is a bbolt transaction in which values are sealed.
+type transaction struct {
+	bolt   *bolt.Tx
+	values *sealer
+	header header
+}
+
+func (v *Vault) view(ctx context.Context, fn func(*transaction) error) error {
+	return v.transact(ctx, false, fn)
+}
+
+func (v *Vault) update(ctx context.Context, fn func(*transaction) error) error {
+	return v.transact(ctx, true, fn)
+}
+
+func (v *Vault) transact(ctx context.Context, write bool, fn func(*transaction) error) error {
+	return v.file.transact(ctx, write, func(b *bolt.Tx) error {
+		h, err := readHeader(b)
+		if err != nil {
+			return err
+		}
+		// The path can lead to another file by now, and the policy key must stay
+		// the one this process began with.
+		if !bytes.Equal(h.id, v.id) {
+			return fmt.Errorf("%w: another vault has taken its place", ErrDamaged)
+		}
+		if !bytes.Equal(h.public, v.public) {
+			return fmt.Errorf("%w: the policy key was replaced", ErrUntrustedPolicy)
+		}
+		return fn(&transaction{bolt: b, values: v.values, header: h})
+	})
+}
+
+// get returns the value, or nil when there is none.
+func (t *transaction) get(bucket string, key []byte) ([]byte, error) {
+	b := t.bolt.Bucket([]byte(bucket))
+	if b == nil {
+		return nil, nil
+	}
+	sealed := b.Get(key)
+	if sealed == nil {
+		return nil, nil
+	}
+	return t.values.open(bucket, key, sealed)
+}
+
+func (t *transaction) put(bucket string, key, value []byte) error {
+	b, err := t.bolt.CreateBucketIfNotExists([]byte(bucket))
+	if err != nil {
+		return err
+	}
+	return b.Put(key, t.values.seal(bucket, key, value))
+}
+
+func (t *transaction) delete(bucket string, key []byte) error {
+	b := t.bolt.Bucket([]byte(bucket))
+	if b == nil {
+		return nil
+	}
+	return b.Delete(key)
+}
+
+// each calls fn with every record in the order of keys.
+func (t *transaction) each(bucket string, fn func(key, value []byte) error) error {
+	b := t.bolt.Bucket([]byte(bucket))
+	if b == nil {
+		return nil
+	}
+	return b.ForEach(func(key, sealed []byte) error {
+		value, err := t.values.open(bucket, key, sealed)
+		if err != nil {
+			return err
+		}
+		return fn(bytes.Clone(key), value)
+	})
+}
