@@ -42,6 +42,10 @@ type Deps struct {
 	// "env:NAME" or "file:PATH". Where it comes from is the process's affair.
 	ReadSecret func(ctx context.Context, source string) (mail.Secret, error)
 
+	// Exists reports whether a path names a command or a group, so that a list of
+	// denied commands cannot hold a misspelt one.
+	Exists func(path string) bool
+
 	// ReadFile reads a file of the administrator's choice, such as a CA.
 	ReadFile func(path string) ([]byte, error)
 }

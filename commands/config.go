@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/vault"
 )
 

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"strings"
 
 	"github.com/postern-mail/postern/discovery"
 )
@@ -19,6 +20,14 @@ func configSet(d *Deps) *discovery.Command {
 		Examples: []string{"config set audit_retention_days 30", "config set timezone Europe/Berlin"},
 	}, func(ctx context.Context, call *discovery.Call, args *configSetArgs) (SettingShown, error) {
 		call.Target = args.Name
+		if args.Name == "deny" {
+			for path := range strings.SplitSeq(args.Value, ",") {
+				if path = strings.TrimSpace(path); path != "" && !d.Exists(path) {
+					return SettingShown{}, &discovery.Fault{Code: discovery.ValidationError, Message: "One of the paths is no command and no group.",
+						Hint: "Run 'help' for the commands, and separate paths by commas."}
+				}
+			}
+		}
 		if err := d.Store.SetSetting(ctx, args.Name, args.Value); err != nil {
 			return SettingShown{}, err
 		}

@@ -65,6 +65,9 @@ func (r *Registry) Commands() []*Command { return r.commands }
 // Lookup returns the command with exactly this path or alias, or nil.
 func (r *Registry) Lookup(path string) *Command { return r.byPath[path] }
 
+// Exists reports whether path names a command or a group of commands.
+func (r *Registry) Exists(path string) bool { return r.byPath[path] != nil || r.groups[path] }
+
 // Resolved is what a token list names: a command and the tokens that are its
 // arguments, or a group named alone.
 type Resolved struct {

@@ -33,10 +33,11 @@ const (
 // ServeStdio serves one client that writes a JSON-RPC message per line to in and
 // reads one per line from out, and returns when the session is over:
 //
-//   - at the end of in, once every call received has been answered: nil;
+//   - at the end of in, once every call received has been answered: nil, or the error
+//     that was the end;
 //   - when ctx ends: nothing more is read, calls still waiting are dropped, those at
 //     work have o.Grace to finish and are then cancelled: the error of ctx;
-//   - when in or out breaks: what is at work is cancelled: that error.
+//   - when out breaks: what is at work is cancelled: that error.
 //
 // Calls run concurrently, at most o.MaxInFlight at once, and are answered as they
 // finish. The rest wait, and when o.MaxQueued wait nothing is read until one

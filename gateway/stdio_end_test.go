@@ -1,12 +1,14 @@
 package gateway
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -164,6 +166,42 @@ func TestABrokenOutputEndsTheSession(t *testing.T) {
 					t.Error("the call at work was not cancelled")
 				}
 			})
+		})
+	}
+}
+
+func TestRealPipes(t *testing.T) {
+	pipe := func() (r, w *os.File) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = r.Close(), w.Close() })
+		return r, w
+	}
+	for name, c := range map[string]struct {
+		end  func(stop func(), in, out *os.File)
+		want error
+	}{
+		"end of input":         {func(_ func(), in, _ *os.File) { _ = in.Close() }, nil},
+		"stop while it reads":  {func(stop func(), _, _ *os.File) { stop() }, context.Canceled},
+		"client stops reading": {func(_ func(), in, out *os.File) { _ = out.Close(); _, _ = io.WriteString(in, callLine(1, "x")+"\n") }, syscall.EPIPE},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inR, inW := pipe()
+			outR, outW := pipe()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			result := make(chan error, 1)
+			go func() { result <- ServeStdio(ctx, NewMCPServer(echo, MCPOptions{}), inR, outW, MCPOptions{}) }()
+			_, _ = io.WriteString(inW, initializeLine+"\n")
+			if line, err := bufio.NewReader(outR).ReadString('\n'); err != nil || summary(t, line) != "0|result" {
+				t.Fatalf("%q, %v", line, err)
+			}
+			c.end(stop, inW, outR)
+			if err := <-result; !errors.Is(err, c.want) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
 		})
 	}
 }

@@ -166,14 +166,13 @@ func (m *Mailboxes) pool(a *Account, cfg imap.Config) (*imap.Pool, error) {
 		return nil, &Error{Op: "mail", Account: a.Name, Kind: KindConnection, Stage: "connect", Err: imap.ErrClosed,
 			Message: "The program is ending.", Hint: "Start it again."}
 	}
-	p := m.pools[a.Name]
-	if p != nil && p.settings == string(settings) {
-		return p.Pool, nil
+	if old := m.pools[a.Name]; old != nil {
+		if old.settings == string(settings) {
+			return old.Pool, nil
+		}
+		m.ending.Go(func() { _ = old.Close() })
 	}
-	if p != nil {
-		m.ending.Go(func() { _ = p.Close() })
-	}
-	p = &accountPool{settings: string(settings), Pool: imap.NewPool(imap.PoolOptions{Config: cfg, Sessions: m.o.SessionsPerAccount, Now: m.o.Now})}
+	p := &accountPool{settings: string(settings), Pool: imap.NewPool(imap.PoolOptions{Config: cfg, Sessions: m.o.SessionsPerAccount, Now: m.o.Now})}
 	m.pools[a.Name] = p
 	return p.Pool, nil
 }

@@ -128,12 +128,14 @@ func folderOf(d *goimap.ListData) Folder {
 // count asks for the counts that did not come with the list, all at once.
 func (x *access) count(s *imap.Session, list *FolderList, statuses map[string]*goimap.StatusData) error {
 	asked := make(map[int]*imap.Stating)
-	for i, f := range list.Folders {
-		if statuses[f.Name] == nil && !f.NoSelect() {
-			counts := folderCounts
-			asked[i] = s.Status(f.Name, &counts)
+	s.Together(func() {
+		for i, f := range list.Folders {
+			if statuses[f.Name] == nil && !f.NoSelect() {
+				counts := folderCounts
+				asked[i] = s.Status(f.Name, &counts)
+			}
 		}
-	}
+	})
 	var broken error
 	for i := range list.Folders {
 		f := &list.Folders[i]

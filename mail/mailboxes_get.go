@@ -116,8 +116,12 @@ func prefixSection() *goimap.FetchItemBodySection {
 // answer from what it knew before, down to a folder that was made anew since. The
 // FETCH counts only when the UIDVALIDITY turns out to be the right one.
 func (r *reading) fetch(s *imap.Session) (*imapclient.FetchMessageBuffer, uint32, error) {
-	examine := s.Examine(r.ref.Folder)
-	fetch := s.Fetch(goimap.UIDSetNum(goimap.UID(r.ref.UID)), r.options())
+	var examine *imap.Examining
+	var fetch *imap.Fetching
+	s.Together(func() {
+		examine = s.Examine(r.ref.Folder)
+		fetch = s.Fetch(goimap.UIDSetNum(goimap.UID(r.ref.UID)), r.options())
+	})
 	box, err := examine.Wait()
 	data, fetchErr := fetch.Wait()
 	if err != nil {

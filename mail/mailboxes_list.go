@@ -138,12 +138,16 @@ func (l *listing) window(last int) int {
 // made anew.
 func (l *listing) byNumber(s *imap.Session) error {
 	known, _ := s.Selected()
-	examine := s.Examine(l.q.Folder)
 	if known.Name == l.q.Folder && known.Exists > 0 && l.q.BeforeUID == 0 && l.q.AfterUID == 0 {
-		return l.guess(s, examine, known.Exists)
+		return l.guess(s, known.Exists)
 	}
-	high := l.position(s, max(l.q.BeforeUID, 1)-1)
-	low := l.position(s, l.q.AfterUID)
+	var examine *imap.Examining
+	var high, low func() (uint32, error)
+	s.Together(func() {
+		examine = s.Examine(l.q.Folder)
+		high = l.position(s, max(l.q.BeforeUID, 1)-1)
+		low = l.position(s, l.q.AfterUID)
+	})
 	box, err := examine.Wait()
 	before, beforeErr := high()
 	from, fromErr := low()
@@ -164,7 +168,7 @@ func (l *listing) byNumber(s *imap.Session) error {
 // guess lists one end of a folder in one round trip: the fetch leaves together
 // with the EXAMINE, for a range that fits the number of messages known before.
 // What came or went since is fetched, or left out, afterwards.
-func (l *listing) guess(s *imap.Session, examine *imap.Examining, exists uint32) error {
+func (l *listing) guess(s *imap.Session, exists uint32) error {
 	n := uint32(l.window(0))
 	low, high := uint32(1), min(n, exists)
 	var set goimap.SeqSet
@@ -174,7 +178,12 @@ func (l *listing) guess(s *imap.Session, examine *imap.Examining, exists uint32)
 		low = exists - min(n, exists) + 1
 		set.AddRange(low, 0) // to the newest there is
 	}
-	fetch := startWindow(s, set, l.want)
+	var examine *imap.Examining
+	var fetch *imap.Fetching
+	s.Together(func() {
+		examine = s.Examine(l.q.Folder)
+		fetch = startWindow(s, set, l.want)
+	})
 	box, err := examine.Wait()
 	got, fetchErr := finishWindow(fetch)
 	if err != nil {
@@ -304,8 +313,12 @@ func (l *listing) inTime(g *fetched) bool {
 
 // bySearch lists what a search finds.
 func (l *listing) bySearch(s *imap.Session) error {
-	examine := s.Examine(l.q.Folder)
-	search := s.Search(l.criteria())
+	var examine *imap.Examining
+	var search *imap.Searching
+	s.Together(func() {
+		examine = s.Examine(l.q.Folder)
+		search = s.Search(l.criteria())
+	})
 	box, err := examine.Wait()
 	found, searchErr := search.Wait()
 	if err = firstError(err, searchErr); err != nil {

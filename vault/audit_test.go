@@ -154,6 +154,20 @@ func TestVerifyAuditFinds(t *testing.T) {
 		"a text resealed":   {sealedEntry(func(l *link) { l.entry = bytes.Replace(l.entry, []byte("command 5"), []byte("command 6"), 1) }), 5},
 		"a resealed hash":   {sealedEntry(func(l *link) { l.hash = bytes.Repeat([]byte{7}, hashSize) }), 5},
 		"a resealed before": {sealedEntry(func(l *link) { l.before = bytes.Repeat([]byte{7}, hashSize) }), 5},
+		"the last entry rewritten with a hash that fits": {func(t *testing.T, agent *Vault) {
+			forge(t, agent, func(tx *transaction) error {
+				b, err := tx.get(bucketAudit, seqKey(10))
+				if err != nil {
+					return err
+				}
+				l, err := parseLink(b)
+				if err != nil {
+					return err
+				}
+				text := bytes.Replace(l.entry, []byte("command 10"), []byte("command 99"), 1)
+				return tx.put(bucketAudit, seqKey(10), bytes.Join([][]byte{l.before, agent.linkHash(10, l.before, text), text}, nil))
+			})
+		}, 10},
 		"two resealed in each other's place": {func(t *testing.T, agent *Vault) {
 			forge(t, agent, func(tx *transaction) error {
 				four, _ := tx.get(bucketAudit, seqKey(4))

@@ -164,7 +164,12 @@ func (v *Vault) change(ctx context.Context, fn func(*policyChange) error) error 
 		return ErrAdminRequired
 	}
 	return v.update(ctx, func(t *transaction) error {
-		current, err := v.policy(t)
+		// That it did not go back, and then the records themselves, for which the
+		// cache would vouch unread.
+		if _, err := v.policy(t); err != nil {
+			return err
+		}
+		current, err := v.verifyPolicy(t, t.manifest())
 		if err != nil {
 			return err
 		}

@@ -121,6 +121,9 @@ func TestACachedPolicyStandsAgainstForgedRecords(t *testing.T) {
 	if err != nil || a.IMAP.Host != "imap.example.org" {
 		t.Errorf("Account = %q, %v; want the verified host", a.IMAP.Host, err)
 	}
+	if err := admin.SetSetting(t.Context(), "deny", ""); !errors.Is(err, ErrUntrustedPolicy) {
+		t.Errorf("the admin signs beside a forged record: %v, want ErrUntrustedPolicy", err)
+	}
 	sealed(bucketSecrets, "work", "another")(t, admin, agent)
 	if _, err := agent.Secret(t.Context(), "work"); !errors.Is(err, ErrUntrustedPolicy) {
 		t.Errorf("Secret = %v, want ErrUntrustedPolicy", err)

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // a zone in the settings must mean the same on a machine that knows none
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"io"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/postern-mail/postern/gateway"
@@ -65,6 +67,7 @@ func (h *house) warm(ctx context.Context) {
 
 func (p *process) serveMCP(ctx context.Context, h *house, readOnly bool) error {
 	o := gateway.MCPOptions{Name: "postern", Version: version(), Instructions: instructions, ReadOnly: readOnly, Logger: p.log}
+	signal.Ignore(syscall.SIGPIPE) // a client that goes away is the end of input, not of the process
 	server := gateway.NewMCPServer(h.gateway.MCP(h.principal), o)
 	return gateway.ServeStdio(ctx, server, p.stdin, nopCloser{p.stdout}, o)
 }

@@ -40,6 +40,7 @@ func (p *process) wire(plan plan) (*house, error) {
 	h.mailboxes = mail.NewMailboxes(mail.MailboxesOptions{Directory: h.store, Logger: p.log})
 	deps := &commands.Deps{Store: h.store, Mailboxes: h.mailboxes, ReadFile: os.ReadFile,
 		ReadSecret: func(ctx context.Context, source string) (mail.Secret, error) { return p.readSecret(plan.stdin, source) }}
+	deps.Exists = func(path string) bool { return h.registry.Exists(path) }
 	var err error
 	h.registry, err = discovery.NewRegistry(discovery.Info{
 		Name:        "postern",

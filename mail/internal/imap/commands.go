@@ -56,7 +56,7 @@ func (e *Examining) Wait() (Folder, error) { return e.wait() }
 
 // Examine starts an EXAMINE. From here until Wait no folder counts as EXAMINEd.
 func (s *Session) Examine(name string) *Examining {
-	s.folder = Folder{}
+	s.folder, s.noted = Folder{}, false
 	name = FolderName(name)
 	if err := CheckFolder(name); err != nil {
 		err = &Error{Op: "lend", Stage: StageExamine, Kind: KindRefused, Permanent: true, Err: err}
@@ -74,11 +74,7 @@ func (s *Session) Examine(name string) *Examining {
 			return Folder{}, s.fail(StageExamine, err)
 		}
 		s.folder = Folder{Name: name, UIDValidity: data.UIDValidity, UIDNext: uint32(data.UIDNext), Exists: data.NumMessages}
-		f, ok := s.Selected()
-		if !ok {
-			f = s.folder
-		}
-		return f, nil
+		return s.folder, nil
 	}}
 }
 

@@ -34,6 +34,9 @@ type guard struct {
 	pre    []byte  // read before the connection; touched by the reader only
 	scan   scanner // touched by the reader only
 	filter filter  // touched by writers; they take turns
+
+	corked bool   // hold what is written; touched by the session's own goroutine
+	held   []byte // what is held
 }
 
 func newGuard(conn net.Conn, cfg *Config) *guard {
@@ -173,20 +176,52 @@ func (g *guard) Write(p []byte) (int, error) {
 		g.end(err)
 		return 0, g.why()
 	}
-	if len(out) > 0 {
-		g.mu.Lock()
-		conn := g.conn
-		_ = conn.SetWriteDeadline(time.Now().Add(g.silence))
-		g.mu.Unlock()
-		if _, err := conn.Write(out); err != nil {
-			if ne, ok := err.(net.Error); ok && ne.Timeout() {
-				err = errSilence
-			}
-			g.end(err)
-			return 0, g.why()
+	if g.corked {
+		g.held = append(g.held, out...)
+		if !g.filter.within { // else the library waits for the server
+			return len(p), nil
 		}
+		out, g.held = g.held, nil
+	}
+	if err := g.write(out); err != nil {
+		return 0, err
 	}
 	return len(p), nil
+}
+
+// write sends what the filter has allowed.
+func (g *guard) write(out []byte) error {
+	if len(out) == 0 {
+		return nil
+	}
+	g.mu.Lock()
+	if g.cause != nil {
+		defer g.mu.Unlock()
+		return g.cause
+	}
+	conn := g.conn
+	_ = conn.SetWriteDeadline(time.Now().Add(g.silence))
+	g.mu.Unlock()
+	if _, err := conn.Write(out); err != nil {
+		if ne, ok := err.(net.Error); ok && ne.Timeout() {
+			err = errSilence
+		}
+		g.end(err)
+		return g.why()
+	}
+	return nil
+}
+
+// together sends what start writes at once.
+func (g *guard) together(start func()) {
+	g.corked = true
+	defer func() {
+		g.corked = false
+		out := g.held
+		g.held = nil
+		_ = g.write(out) // a failure ends the connection, and with it the commands
+	}()
+	start()
 }
 
 // Close is for the library alone: it closes when it cannot make sense of an

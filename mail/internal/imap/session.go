@@ -35,6 +35,7 @@ type Session struct {
 	cfg    *Config
 	caps   []string
 	folder Folder // Name is empty when none is EXAMINEd
+	noted  bool   // the library knows of folder
 
 	mu    sync.Mutex
 	cond  *sync.Cond
@@ -174,6 +175,10 @@ func (s *Session) Use(ctx context.Context, fn func(ctx context.Context, s *Sessi
 // in bounded windows.
 func (s *Session) Renew() { s.guard.renew(s.cfg.Limits.budget()) }
 
+// Together runs start, whose commands leave in one write. They may not be waited
+// for inside start.
+func (s *Session) Together(start func()) { s.guard.together(start) }
+
 // Capabilities returns what the server offers once logged in, upper case and
 // sorted. The caller may not change it.
 func (s *Session) Capabilities() []string { return s.caps }
@@ -189,14 +194,18 @@ func (s *Session) Selected() (Folder, bool) {
 	if s.folder.Name == "" {
 		return Folder{}, false
 	}
-	f := s.folder
+	// The library answers an EXAMINE before it notes its folder: until it has,
+	// what the EXAMINE said holds.
 	m := s.client.Mailbox()
-	if m == nil || m.Name != f.Name {
+	switch {
+	case m != nil && m.Name == s.folder.Name:
+		s.noted = true
+		s.folder.Exists = m.NumMessages
+	case s.noted:
 		s.folder = Folder{}
 		return Folder{}, false
 	}
-	f.Exists = m.NumMessages
-	return f, true
+	return s.folder, true
 }
 
 // alive reports whether the connection is open as far as is known here.

@@ -60,6 +60,10 @@ func (h Header) Addresses(name string) []Address {
 	return p.out
 }
 
+// maxPending is how much of an unquoted name with commas is kept together. It
+// bounds the copying that joining the pieces costs.
+const maxPending = 256
+
 // addressScanner reads address lists in one pass. An opening character that has
 // no closing one is looked for once and then taken as text, and an angle bracket
 // is read at most twice, so that the time is linear.
@@ -212,6 +216,9 @@ func (p *addressScanner) flush(comma bool) {
 		p.bare()
 	case len(p.words) > 0 && comma:
 		// Perhaps the surname of the next mailbox.
+		if len(p.pending) > maxPending {
+			p.flushPending()
+		}
 		p.pending = strings.TrimSpace(p.pending+" "+p.phrase()) + ","
 	case len(p.words) > 0:
 		p.pending = strings.TrimSpace(p.pending + " " + p.phrase())

@@ -96,7 +96,11 @@ func (d *dateParts) take(word string) bool {
 		return true
 	case word[0] >= '0' && word[0] <= '9':
 		if strings.Count(word, "-") == 2 || strings.Count(word, "/") == 2 && len(word) > 4 && word[4] == '/' {
-			for _, part := range strings.FieldsFunc(word, func(r rune) bool { return r == '-' || r == '/' }) {
+			parts := strings.FieldsFunc(word, func(r rune) bool { return r == '-' || r == '/' })
+			if len(parts[0]) == 4 {
+				return d.takeISO(parts)
+			}
+			for _, part := range parts {
 				if !d.takeNumberOrMonth(part) {
 					return false
 				}
@@ -122,8 +126,21 @@ func monthOf(lower string) int {
 	return 0
 }
 
-// takeNumberOrMonth reads a day, a year or a month in the order in which they
-// may come: day first, unless a four-digit number begins an ISO date.
+// takeISO reads year, month and day of ISO 8601.
+func (d *dateParts) takeISO(parts []string) bool {
+	if len(parts) != 3 || d.day != 0 || d.month != 0 || d.year != 0 {
+		return false
+	}
+	month, err := strconv.Atoi(parts[1])
+	if err != nil || month < 1 || month > 12 || !d.takeNumberOrMonth(parts[0]) {
+		return false
+	}
+	d.month = month
+	return d.takeNumberOrMonth(parts[2])
+}
+
+// takeNumberOrMonth reads a day, a year or the name of a month. What can be a
+// day is one until there is a day.
 func (d *dateParts) takeNumberOrMonth(s string) bool {
 	if m := monthOf(strings.ToLower(s)); m > 0 && d.month == 0 {
 		d.month = m
@@ -139,8 +156,6 @@ func (d *dateParts) takeNumberOrMonth(s string) bool {
 			return false // no zone may carry it past what RFC 3339 can write
 		}
 		d.year = n
-	case d.year != 0 && d.month == 0 && n >= 1 && n <= 12:
-		d.month = n
 	case d.day == 0 && n >= 1 && n <= 31 && len(s) <= 2:
 		d.day = n
 	case d.year == 0 && d.day != 0 && d.month != 0:

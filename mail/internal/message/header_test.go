@@ -67,7 +67,7 @@ func TestParseHeaderIsBounded(t *testing.T) {
 		}
 	})
 	t.Run("field", func(t *testing.T) {
-		h := ParseHeader([]byte("A: " + strings.Repeat("é", MaxFieldBytes) + "\nTo: " + strings.Repeat("x,\n ", MaxFieldBytes/4) + "\nB: 2\n"))
+		h := ParseHeader([]byte("A: " + strings.Repeat("é", MaxFieldBytes) + "\nTo: " + strings.Repeat("x,\n ", 22_000) + "\nB: 2\n"))
 		for _, name := range []string{"A", "To"} {
 			if n := len(h.Get(name)); n > MaxFieldBytes || n < MaxFieldBytes-8 {
 				t.Errorf("%s has %d bytes", name, n)

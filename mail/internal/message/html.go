@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/html"
-	"golang.org/x/net/html/atom"
 )
 
 // HTMLToText renders an HTML document as the text that a person would see, at
@@ -45,16 +44,19 @@ func htmlCharset(b []byte) string {
 // renderHTML returns a little more than maxRunes of the cleaned text of s, so
 // that Truncate can cut it, and whether it stopped before the end.
 func renderHTML(s string, maxRunes int) (string, bool) {
-	r := newRenderer(parseSheet(s), max(maxRunes, 0)+2*maxCluster)
-	// The parser gives up on more open elements than a person ever wrote. Then
-	// the tags are taken as they come.
-	root, err := html.ParseWithOptions(strings.NewReader(s), html.ParseOptionEnableScripting(false))
-	if err == nil {
+	sheet, treeable := scanHTML(s)
+	r := newRenderer(sheet, max(maxRunes, 0)+2*maxCluster)
+	var root *html.Node
+	if treeable {
+		// It fails on more open elements than a person ever wrote.
+		root, _ = html.ParseWithOptions(strings.NewReader(s), html.ParseOptionEnableScripting(false))
+	}
+	if root != nil {
 		r.tree(root)
 	} else {
 		r.tokens(s)
 	}
-	return trimText(squeeze(Clean(r.finish()))), r.full
+	return squeeze(trimText(Clean(r.finish()))), r.full
 }
 
 // squeeze allows one empty line at a time.
@@ -72,6 +74,7 @@ const maxNesting = 24
 // element is an open element.
 type element struct {
 	tag   string
+	attrs []html.Attribute
 	style style
 	drop  bool // neither it nor what is in it is shown
 	frame bool // it has a frame of its own
@@ -97,7 +100,7 @@ type renderer struct {
 // frame is a run of text that is laid out by itself and then put into the frame
 // around it.
 type frame struct {
-	out   strings.Builder
+	out   []byte
 	lines int  // line ends due before the next text
 	space bool // a space is due before the next text
 }
@@ -125,68 +128,6 @@ func (r *renderer) tree(n *html.Node) {
 			r.tree(c)
 		}
 	}
-}
-
-// tokens renders without a tree. It knows just enough of which tags end which.
-func (r *renderer) tokens(s string) {
-	z := html.NewTokenizer(strings.NewReader(s))
-	for !r.full {
-		switch z.Next() {
-		case html.ErrorToken:
-			for len(r.open) > 0 {
-				r.pop()
-			}
-			return
-		case html.TextToken:
-			r.text(string(z.Text()))
-		case html.StartTagToken, html.SelfClosingTagToken:
-			t := z.Token()
-			if t.DataAtom == atom.Head || t.DataAtom == atom.Html {
-				continue // often left open
-			}
-			if n := len(r.open); n > 0 && endsOpen(r.open[n-1].tag, t.Data) {
-				r.pop()
-			}
-			r.push(t.Data, t.Attr)
-			if isVoid(t.DataAtom) {
-				r.pop()
-			}
-		case html.EndTagToken:
-			name, _ := z.TagName()
-			tag := string(name)
-			for r.count[tag] > 0 {
-				last := r.open[len(r.open)-1].tag
-				r.pop()
-				if last == tag {
-					break
-				}
-			}
-		}
-	}
-}
-
-// endsOpen reports whether a start tag implies the end of the element that is
-// open.
-func endsOpen(open, tag string) bool {
-	switch open {
-	case "p":
-		return isBlock(tag) || tag == "p"
-	case "li", "tr", "option":
-		return tag == open
-	case "td", "th":
-		return tag == "td" || tag == "th" || tag == "tr"
-	case "dt", "dd":
-		return tag == "dt" || tag == "dd"
-	}
-	return false
-}
-
-func isVoid(a atom.Atom) bool {
-	switch a {
-	case atom.Area, atom.Base, atom.Br, atom.Col, atom.Embed, atom.Hr, atom.Img, atom.Input, atom.Link, atom.Meta, atom.Param, atom.Source, atom.Track, atom.Wbr:
-		return true
-	}
-	return false
 }
 
 // isDropped reports whether an element holds nothing for a reader.
@@ -236,7 +177,7 @@ func (r *renderer) push(tag string, attrs []html.Attribute) bool {
 		parent = r.open[n-1].style
 		drop = drop || r.open[n-1].drop
 	}
-	e := element{tag: tag, drop: drop}
+	e := element{tag: tag, attrs: attrs, drop: drop}
 	if !drop {
 		e.style = r.sheet.compute(parent, tag, attrs)
 		e.drop = e.style.gone
@@ -263,7 +204,7 @@ func (r *renderer) begin(e *element, attrs []html.Attribute) {
 		r.newline(1)
 	case "a":
 		e.href = attr(attrs, "href")
-		e.link = r.top().out.Len()
+		e.link = len(r.top().out)
 		r.images = 0
 	case "img":
 		r.image(attrs, &e.style)
@@ -319,7 +260,7 @@ func (r *renderer) end(e *element) {
 	var text string
 	if e.frame {
 		f := r.top()
-		text = strings.Trim(f.out.String(), "\n")
+		text = strings.Trim(string(f.out), "\n")
 		if e.tag != "pre" {
 			text = strings.TrimSpace(text)
 		}
@@ -431,8 +372,8 @@ func (r *renderer) block(first, others, text string) {
 	f.flush()
 	prefix := first
 	for line := range strings.Lines(text) {
-		f.out.WriteString(prefix)
-		f.out.WriteString(line)
+		f.out = append(f.out, prefix...)
+		f.out = append(f.out, line...)
 		prefix = others
 	}
 	r.newline(1)
@@ -454,11 +395,11 @@ func (r *renderer) lineBreak() {
 
 // flush writes the white space that is due.
 func (f *frame) flush() {
-	if f.out.Len() > 0 {
+	if len(f.out) > 0 {
 		if f.lines > 0 {
-			f.out.WriteString("\n\n"[:min(f.lines, 2)])
+			f.out = append(f.out, "\n\n"[:min(f.lines, 2)]...)
 		} else if f.space {
-			f.out.WriteByte(' ')
+			f.out = append(f.out, ' ')
 		}
 	}
 	f.lines, f.space = 0, false
@@ -498,7 +439,7 @@ func (r *renderer) write(s string, st *style) {
 			return
 		}
 		f.flush()
-		f.out.WriteRune(c)
+		f.out = utf8.AppendRune(f.out, c)
 		r.left--
 	}
 }
@@ -513,13 +454,13 @@ func (r *renderer) writePre(f *frame, s string) {
 		switch c {
 		case '\r':
 		case '\n':
-			if f.out.Len() > 0 {
+			if len(f.out) > 0 {
 				f.flush()
-				f.out.WriteByte('\n')
+				f.out = append(f.out, '\n')
 			}
 		default:
 			f.flush()
-			f.out.WriteRune(c)
+			f.out = utf8.AppendRune(f.out, c)
 		}
 	}
 }
@@ -538,14 +479,15 @@ func (r *renderer) image(attrs []html.Attribute, st *style) {
 	if tiny(attr(attrs, "width")) || tiny(attr(attrs, "height")) || st.tiny {
 		return // counts its readers
 	}
-	alt := strings.TrimSpace(attr(attrs, "alt"))
-	if alt == "" {
-		if st.visible() {
-			r.images++
-		}
+	if !st.shown() {
 		return
 	}
-	r.write(alt, st)
+	alt := strings.TrimSpace(attr(attrs, "alt"))
+	if alt == "" {
+		r.images++
+		return
+	}
+	r.write(alt, &plainStyle)
 }
 
 // tiny reports whether a length in HTML is at most one pixel.
@@ -559,26 +501,25 @@ const maxURL = 2000
 
 // link writes the address of a link behind its text.
 func (r *renderer) link(e *element) {
-	if !e.style.shown() {
-		return
-	}
 	url := linkAddress(e.href)
 	f := r.top()
-	if url == "" || e.link > f.out.Len() {
+	if url == "" || e.link > len(f.out) {
 		return
 	}
-	text := strings.TrimSpace(f.out.String()[e.link:])
+	text := strings.TrimSpace(string(f.out[e.link:]))
 	if text == "" && r.images == 0 || sameAddress(text, url) {
 		return
 	}
-	link := style{font: 16, noColor: true}
-	space, lines := f.space, f.lines
-	if f.lines == 0 || text != "" {
-		f.lines, f.space = 0, text != ""
+	lines, space := f.lines, f.space
+	if text != "" {
+		f.lines, f.space = 0, true
 	}
-	r.write("("+url+")", &link)
+	r.write("("+url+")", &plainStyle)
 	f.lines, f.space = max(f.lines, lines), space && lines == 0
 }
+
+// plainStyle is of text that stands for something that is seen.
+var plainStyle = style{font: normalFont}
 
 // linkAddress returns an address that may be shown, without white space, or "".
 func linkAddress(href string) string {
@@ -627,7 +568,7 @@ func (r *renderer) finish() string {
 	for len(r.open) > 0 {
 		r.pop()
 	}
-	return r.frames[0].out.String()
+	return string(r.frames[0].out)
 }
 
 func attr(attrs []html.Attribute, name string) string {

@@ -15,20 +15,26 @@ const (
 // single tag, class or id, or a tag with one of the others.
 type sheet struct {
 	rules  map[string]*declarations // by selector: "p", ".note", "#top", "p.note"
-	paints bool                     // a rule that is not understood sets a background
+	paints map[string]bool          // tags, classes and ids that a rule which is not understood may give a background
 	order  uint64
 }
+
+func newSheet() *sheet {
+	return &sheet{rules: map[string]*declarations{}, paints: map[string]bool{}}
+}
+
+var commentMarks = strings.NewReplacer("<!--", "", "-->", "")
 
 // addBlock reads the text of one style block.
 func (sh *sheet) addBlock(css string) {
 	css = stripComments(css)
-	css = strings.NewReplacer("<!--", "", "-->", "").Replace(css)
-	sh.block(css, true)
+	sh.block(commentMarks.Replace(css), 0)
 }
 
-// block reads rules. Those of a media query that not every screen meets are not
-// applied.
-func (sh *sheet) block(css string, applies bool) {
+// block reads rules. Those of a media query that not every screen meets, and
+// those in blocks of blocks, are left out.
+func (sh *sheet) block(css string, depth int) {
+	const deepest = 3
 	for css != "" {
 		open := strings.IndexByte(css, '{')
 		if open < 0 {
@@ -43,12 +49,12 @@ func (sh *sheet) block(css string, applies bool) {
 		body := strings.TrimSuffix(css[open+1:end], "}")
 		css = css[end:]
 		if strings.HasPrefix(selector, "@") {
-			if media, ok := strings.CutPrefix(selector, "@media"); ok && applies {
-				sh.block(body, anyScreen(media))
+			if media, ok := strings.CutPrefix(selector, "@media"); ok && anyScreen(media) && depth < deepest {
+				sh.block(body, depth+1)
 			}
 			continue
 		}
-		sh.rule(selector, body, applies)
+		sh.rule(selector, body)
 	}
 }
 
@@ -76,7 +82,7 @@ func anyScreen(media string) bool {
 	return false
 }
 
-func (sh *sheet) rule(selectors, body string, applies bool) {
+func (sh *sheet) rule(selectors, body string) {
 	sh.order++
 	var d declarations
 	if !d.add(body, sh.order) {
@@ -85,8 +91,10 @@ func (sh *sheet) rule(selectors, body string, applies bool) {
 	paints := d[background].weight > 0 || d[backgroundColor].weight > 0 || d[backgroundImage].weight > 0
 	for one := range strings.SplitSeq(selectors, ",") {
 		one = strings.TrimSpace(one)
-		if !applies || !isSimple(one) || len(sh.rules) >= maxSelectors {
-			sh.paints = sh.paints || paints
+		if !isSimple(one) || len(sh.rules) >= maxSelectors {
+			if paints && len(sh.paints) < maxSelectors {
+				sh.paints[subject(one)] = true
+			}
 			continue
 		}
 		rule := sh.rules[one]
@@ -100,6 +108,23 @@ func (sh *sheet) rule(selectors, body string, applies bool) {
 			}
 		}
 	}
+}
+
+// subject returns a tag, class or id that every element has to which a selector
+// applies: "*" when there is none.
+func subject(selector string) string {
+	if i := strings.LastIndexAny(selector, " >+~\t\n"); i >= 0 {
+		selector = selector[i+1:]
+	}
+	selector, _, _ = strings.Cut(selector, ":")
+	selector, _, _ = strings.Cut(selector, "[")
+	if i := strings.LastIndexAny(selector, ".#"); i >= 0 {
+		selector = selector[i:]
+	}
+	if !isSimple(selector) {
+		return "*"
+	}
+	return selector
 }
 
 // isSimple reports whether a selector is one tag, class or id, or a tag with
@@ -121,10 +146,13 @@ func isSimple(s string) bool {
 
 // apply adds the rules that match an element.
 func (sh *sheet) apply(d *declarations, tag, classes, id string) {
-	if len(sh.rules) == 0 {
+	if len(sh.rules) == 0 && len(sh.paints) == 0 {
 		return
 	}
 	match := func(selector string, specificity uint64) {
+		if sh.paints[selector] {
+			d.set(backgroundImage, "url()", 1)
+		}
 		if rule := sh.rules[selector]; rule != nil {
 			d.merge(rule, specificity)
 		}
@@ -292,6 +320,9 @@ func parseColor(s string) color {
 		}
 		return color{}
 	}
+	if args, ok := strings.CutPrefix(s, "hsl"); ok {
+		return parseHSL(args)
+	}
 	if args, ok := strings.CutPrefix(s, "rgb"); ok {
 		args = strings.Trim(strings.TrimPrefix(args, "a"), "() ")
 		f := strings.FieldsFunc(args, func(r rune) bool { return r == ',' || r == ' ' || r == '/' })
@@ -320,6 +351,31 @@ func parseColor(s string) color {
 	return color{}
 }
 
+// parseHSL reads what stands behind "hsl". Only greys are worth the arithmetic:
+// nobody hides text in another colour that way on a ground written otherwise.
+func parseHSL(args string) color {
+	args = strings.Trim(strings.TrimPrefix(args, "a"), "() ")
+	f := strings.FieldsFunc(args, func(r rune) bool { return r == ',' || r == ' ' || r == '/' })
+	if len(f) < 3 || len(f) > 4 {
+		return color{}
+	}
+	saturation, ok1 := fraction(f[1])
+	lightness, ok2 := fraction(f[2])
+	alpha, ok3 := 1.0, true
+	if len(f) == 4 {
+		alpha, ok3 = fraction(f[3])
+	}
+	if !ok1 || !ok2 || !ok3 {
+		return color{}
+	}
+	lightness = min(max(lightness, 0), 1)
+	if saturation > 0 && lightness > 0 && lightness < 1 && alpha > 0.01 {
+		return color{}
+	}
+	grey := uint32(lightness * 255)
+	return withAlpha(rgb(grey<<16|grey<<8|grey), alpha)
+}
+
 func rgb(v uint32) color {
 	return color{r: uint8(v >> 16), g: uint8(v >> 8), b: uint8(v), known: true}
 }
@@ -337,7 +393,7 @@ func withAlpha(c color, alpha float64) color {
 // groundColor reads the colour of a background, which may stand among other
 // words; ok is false when it leaves what is behind it to be seen.
 func groundColor(s string) (c color, ok bool) {
-	if strings.HasPrefix(s, "rgb") {
+	if strings.HasPrefix(s, "rgb") || strings.HasPrefix(s, "hsl") {
 		if i := strings.IndexByte(s, ')'); i >= 0 {
 			s = s[:i+1]
 		}

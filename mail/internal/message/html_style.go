@@ -1,6 +1,7 @@
 package message
 
 import (
+	"iter"
 	"strconv"
 	"strings"
 
@@ -93,10 +94,8 @@ const (
 
 // add parses the declarations of a block, and reports whether any matters.
 func (d *declarations) add(css string, order uint64) bool {
-	any := false
-	for css != "" {
-		var one string
-		one, css = cutDeclaration(css)
+	found := false
+	for one := range splitDeclarations(css) {
 		name, value, ok := strings.Cut(one, ":")
 		if !ok {
 			continue
@@ -112,36 +111,46 @@ func (d *declarations) add(css string, order uint64) bool {
 			weight |= important
 		}
 		d.set(p, value, weight)
-		any = true
+		found = true
 	}
-	return any
+	return found
 }
 
-// cutDeclaration splits at the first semicolon outside quotes and parentheses.
-func cutDeclaration(css string) (one, rest string) {
-	quote, depth := byte(0), 0
-	for i := range len(css) {
-		switch c := css[i]; {
-		case quote != 0:
-			if c == quote {
-				quote = 0
+// splitDeclarations splits at the semicolons outside quotes and parentheses, or
+// at every one where those are not closed.
+func splitDeclarations(css string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		quote, depth, start := byte(0), 0, 0
+		for i := range len(css) {
+			switch c := css[i]; {
+			case quote != 0:
+				if c == quote {
+					quote = 0
+				}
+			case c == '"' || c == '\'':
+				quote = c
+			case c == '(':
+				depth++
+			case c == ')':
+				depth = max(0, depth-1)
+			case c == ';' && depth == 0:
+				if !yield(css[start:i]) {
+					return
+				}
+				start = i + 1
 			}
-		case c == '"' || c == '\'':
-			quote = c
-		case c == '(':
-			depth++
-		case c == ')':
-			depth = max(0, depth-1)
-		case c == ';' && depth == 0:
-			return css[:i], css[i+1:]
+		}
+		rest := css[start:]
+		if quote == 0 && depth == 0 {
+			yield(rest)
+			return
+		}
+		for one := range strings.SplitSeq(rest, ";") {
+			if !yield(one) {
+				return
+			}
 		}
 	}
-	if quote != 0 || depth > 0 { // never closed: as a browser would not take it
-		if one, rest, ok := strings.Cut(css, ";"); ok {
-			return one, rest
-		}
-	}
-	return css, ""
 }
 
 // unescapeCSS resolves the hexadecimal and single-character escapes of CSS.
@@ -196,7 +205,7 @@ const normalFont = 16 // pixels
 // style sheet may paint it in a way that is not understood.
 func rootStyle(sheet *sheet) style {
 	s := style{font: normalFont}
-	if !sheet.paints {
+	if !sheet.paints["body"] && !sheet.paints["html"] && !sheet.paints["*"] {
 		s.ground = color{r: 255, g: 255, b: 255, known: true}
 	}
 	return s
@@ -294,7 +303,7 @@ func (s *style) inherit(d *declarations, parent style) {
 	}
 	switch {
 	case ground == "":
-	case strings.Contains(ground, "(") && !strings.Contains(ground, "rgb"):
+	case strings.Contains(ground, "(") && !strings.Contains(ground, "rgb") && !strings.Contains(ground, "hsl"):
 		s.ground = color{} // an image or a gradient
 	case strings.Contains(ground, "url("):
 		s.ground = color{}

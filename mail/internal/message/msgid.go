@@ -73,7 +73,7 @@ func appendID(ids []string, id string) []string {
 		}
 		return r
 	}, strings.ToValidUTF8(id, "\x00"))
-	if id == "" || len(id) > maxIDBytes || !utf8.ValidString(id) || Clean(id) != id || strings.Contains(id, "\n") {
+	if id == "" || len(id) > maxIDBytes || !utf8.ValidString(id) || Clean(id) != id || strings.ContainsAny(id, "<>\n") {
 		return ids
 	}
 	return append(ids, id)

@@ -1,0 +1,349 @@
+package mail
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/mail/internal/message"
+)
+
+func compile(t *testing.T, a Account) *Policy {
+	t.Helper()
+	p, err := CompilePolicy(&a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func inboundPolicy(t *testing.T, entries ...string) *Policy {
+	t.Helper()
+	return compile(t, Account{Mode: ReadOnly, AllowIn: AllowList{Enabled: true, Entries: entries}})
+}
+
+func header(lines ...string) message.Header {
+	return message.ParseHeader([]byte(strings.Join(lines, "\r\n") + "\r\n\r\n"))
+}
+
+func TestPolicyShowsOnlyAllowedSenders(t *testing.T) {
+	p := inboundPolicy(t, "@corp.com", "Ann@Example.org", "@bücher.example", "jörg@example.net")
+	for _, from := range []string{
+		"x@corp.com",
+		"X@CORP.COM",
+		"Somebody Else <x@Corp.com>",
+		`"boss@evil.org" <x@corp.com>`,
+		"x@corp.com (Cron Daemon)",
+		"=?iso-8859-1?q?J=F6rg?= <x@corp.com>",
+		"=?x-nonsense?q?J=F6rg?= <x@corp.com>",
+		"J\xf6rg <x@corp.com>",
+		"x@corp.com, y@corp.com, Ann <ANN@EXAMPLE.ORG>",
+		"ann@example.org",
+		"x@bücher.example",
+		"x@xn--bcher-kva.example",
+		"x@B\u00dcCHER.example",
+		"x@bu\u0308cher.example",
+		"J\u00d6RG@example.net",
+		"jo\u0308rg@example.net",
+	} {
+		if !p.Visible(header("From: " + from)) {
+			t.Errorf("%q is hidden", from)
+		}
+	}
+	for _, from := range []string{
+		"",
+		"x@evil.org",
+		"x@sub.corp.com",
+		"x@corp.com.evil.org",
+		"x@notcorp.com",
+		"x@corp.co",
+		"x@corp.com.",
+		"x@.corp.com",
+		"bob@example.org",
+		"ann@example.org.evil.org",
+		"xann@example.org",
+		"corp.com",
+		"@corp.com",
+		"x@corp.com, x@evil.org",
+		"x@evil.org, x@corp.com",
+		`"x@corp.com" <b@evil.org>`,
+		"x@corp.com <b@evil.org>",
+		"<x@corp.com> <b@evil.org>",
+		"<b@evil.org> <x@corp.com>",
+		"<x@corp.com>, <b@evil.org",
+		"b@evil.org <x@corp.com>",
+		"=?utf-8?q?x=40corp.com?= <b@evil.org>",
+		"=?utf-8?q?x=40corp.com?=",
+		"=?utf-8?q?x?=@corp.com",
+		"x@=?utf-8?q?corp.com?=",
+		"<=?utf-8?q?x=40corp.com?=>",
+		`"x"@corp.com`,
+		`"x@corp.com>"@evil.org`,
+		`"b@evil.org"@corp.com`,
+		"b@evil.org@corp.com",
+		"x@corp.com@evil.org",
+		"x(comment)@corp.com",
+		"x@corp.com(b@evil.org)",
+		"x@corp.com (a, b@evil.org)",
+		"(x@corp.com) b@evil.org",
+		"<@evil.org:x@corp.com>",
+		"<@corp.com:x@evil.org>",
+		"Team: x@corp.com;",
+		"x@corp.com: b@evil.org;",
+		"<<x@corp.com>>",
+		"<<b@evil.org>x@corp.com>",
+		"Ann <x@corp.com",
+		"x@corp.com>",
+		"x@corp.com garbage",
+		"x@corp.com,",
+		"x@corp.com;b@evil.org",
+		"x@corp.com\x00",
+		"x@corp.com\x00@evil.org",
+		"x@corp.com\rb@evil.org",
+		"x@corp.com\r",
+		"x@c\u043erp.com",  // Cyrillic o
+		"x@\uff43orp.com",  // full-width c, which IDNA maps to c
+		"x@corp\u3002com",  // ideographic full stop
+		"x@corp\u200b.com", // zero width space
+		"x@co\u00adrp.com", // soft hyphen
+		"x@corp.com\u202e", // override
+		"x@bucher.example", // not the same as bücher
+		"x@xn--a.example",  // no punycode
+		"x@b\u0252cher.example",
+		"\u212aann@example.org",
+		"x@[192.0.2.1]",
+	} {
+		if p.Visible(header("From: " + from)) {
+			t.Errorf("%q is visible", from)
+		}
+	}
+}
+
+func TestPolicyFoldsNoForeignLetterIntoASCII(t *testing.T) {
+	p := inboundPolicy(t, "kim@corp.com")
+	for _, from := range []string{
+		"\u212aim@corp.com",  // Kelvin sign
+		"k\u0130m@corp.com",  // I with dot above
+		"kI\u0307m@corp.com", // the same, decomposed
+		"k\u0131m@corp.com",  // dotless i
+	} {
+		if p.Visible(header("From: " + from)) {
+			t.Errorf("%+q is visible as kim@corp.com", from)
+		}
+	}
+	if !p.Visible(header("From: KIM@CORP.COM")) {
+		t.Error("upper case is hidden")
+	}
+}
+
+func TestPolicyJudgesEveryFromField(t *testing.T) {
+	p := inboundPolicy(t, "@corp.com")
+	tests := map[string]struct {
+		lines []string
+		want  bool
+	}{
+		"none":                          {[]string{"Subject: x"}, false},
+		"another field only":            {[]string{"Sender: x@corp.com", "Reply-To: x@corp.com"}, false},
+		"one":                           {[]string{"From: x@corp.com"}, true},
+		"folded":                        {[]string{"From: Somebody", "\t<x@corp.com>"}, true},
+		"sender does not count":         {[]string{"From: x@corp.com", "Sender: b@evil.org"}, true},
+		"two allowed":                   {[]string{"From: x@corp.com", "From: y@corp.com"}, true},
+		"the second is not allowed":     {[]string{"From: x@corp.com", "From: b@evil.org"}, false},
+		"the first is not allowed":      {[]string{"From: b@evil.org", "From: x@corp.com"}, false},
+		"the second is obsolete syntax": {[]string{"From: x@corp.com", "from : b@evil.org"}, false},
+		"the second is empty":           {[]string{"From: x@corp.com", "From:"}, false},
+		"the second cannot be read":     {[]string{"From: x@corp.com", "From: ((("}, false},
+		"behind a bare CR":              {[]string{"From: x@corp.com", "Subject: x\rFrom: b@evil.org"}, false},
+		"with a NUL in its name":        {[]string{"From: x@corp.com", "F\x00rom: b@evil.org"}, false},
+		"as a stray continuation":       {[]string{"junk", " From: b@evil.org", "From: x@corp.com"}, false},
+		"mbox line":                     {[]string{"From b@evil.org Mon Jan  1 10:00:00 2024", "From: x@corp.com"}, true},
+		"only in the body":              {[]string{"From: x@corp.com", "", "From: b@evil.org"}, true},
+		"only behind the header":        {[]string{"Subject: x", "", "From: x@corp.com"}, false},
+		"a header too long":             {[]string{"From: x@corp.com", strings.Repeat("A: 1\r\n", message.MaxFields) + "B: 2"}, false},
+		"a From too long":               {[]string{"From: " + strings.Repeat("x@corp.com,", 10_000) + "x@corp.com"}, false},
+		"many allowed":                  {[]string{"From: " + strings.Repeat("x@corp.com,", 1000) + "x@corp.com"}, true},
+		"many, one not allowed":         {[]string{"From: " + strings.Repeat("x@corp.com,", 1000) + "x@corp.co"}, false},
+	}
+	for name, tt := range tests {
+		if got := p.Visible(header(tt.lines...)); got != tt.want {
+			t.Errorf("%s: visible %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+func TestPolicySubjectPattern(t *testing.T) {
+	p := compile(t, Account{Mode: ReadOnly, SubjectPattern: `^\[Ticket [0-9]+\] Grüße$`})
+	for subject, want := range map[string]bool{
+		"Subject: [Ticket 7] Grüße":                              true,
+		"Subject: [Ticket 7]\r\n Grüße":                          true,
+		"Subject: =?utf-8?q?[Ticket_7]_Gr=C3=BC=C3=9Fe?=":        true,
+		"Subject: [Ticket\u200b 7] Gr\u00adüße":                  true,
+		"Subject: [Ticket 7] =?iso-8859-1?q?Gr=FC=DFe?=":         true,
+		"Subject: [Ticket x] Grüße":                              false,
+		"Subject: re: [Ticket 7] Grüße":                          false,
+		"Subject:":                                               false,
+		"X: [Ticket 7] Grüße":                                    false,
+		"Subject: [Ticket 7] Grüße\r\nSubject: x":                false,
+		"Subject: [Ticket 7] Grüße\r\nSubject: [Ticket 8] Grüße": true,
+		"Subject: [Ticket 7] Grüße\r\nX: y\rSubject: x":          false,
+	} {
+		if got := p.Visible(header(subject)); got != want {
+			t.Errorf("%q: visible %v, want %v", subject, got, want)
+		}
+	}
+	if empty := compile(t, Account{Mode: ReadOnly, SubjectPattern: `^$`}); !empty.Visible(header("From: a@b.c")) {
+		t.Error("a message without a subject does not match the empty subject")
+	}
+	both := compile(t, Account{Mode: ReadOnly, SubjectPattern: "x", AllowIn: AllowList{Enabled: true, Entries: []string{"@corp.com"}}})
+	for lines, want := range map[string]bool{
+		"From: a@corp.com\r\nSubject: x": true,
+		"From: a@corp.com\r\nSubject: y": false,
+		"From: a@evil.org\r\nSubject: x": false,
+	} {
+		if got := both.Visible(header(lines)); got != want {
+			t.Errorf("%q: visible %v, want %v", lines, got, want)
+		}
+	}
+}
+
+func TestPolicyFailsClosed(t *testing.T) {
+	var none *Policy
+	for name, p := range map[string]*Policy{"nil": none, "zero": {}} {
+		if p.Visible(header("From: a@b.c")) || p.ShowsAll() || p.CheckSend([]string{"a@b.c"}) == nil {
+			t.Errorf("a %s policy allows something", name)
+		}
+	}
+	if _, err := CompilePolicy(nil); err == nil {
+		t.Error("no account has a policy")
+	}
+	for name, a := range map[string]Account{
+		"pattern":        {Mode: ReadWrite, SubjectPattern: "("},
+		"inbound entry":  {Mode: ReadWrite, AllowIn: AllowList{Entries: []string{"@corp.com", "*@corp.com"}}},
+		"outbound entry": {Mode: ReadWrite, AllowOut: AllowList{Enabled: true, Entries: []string{""}}},
+	} {
+		if p, err := CompilePolicy(&a); err == nil || p != nil {
+			t.Errorf("a wrong %s was compiled", name)
+		}
+	}
+	if p := inboundPolicy(t); p.Visible(header("From: a@b.c")) || p.ShowsAll() {
+		t.Error("an enabled empty list shows something")
+	}
+}
+
+func TestPolicyShowsAllOnlyWhereNothingCanBeHidden(t *testing.T) {
+	for name, tt := range map[string]struct {
+		a    Account
+		want bool
+	}{
+		"list off":                  {Account{}, true},
+		"list off, entries":         {Account{AllowIn: AllowList{Entries: []string{"@corp.com"}}}, true},
+		"everybody":                 {Account{AllowIn: AllowList{Enabled: true, Entries: []string{"@corp.com", "*"}}}, true},
+		"list on":                   {Account{AllowIn: AllowList{Enabled: true, Entries: []string{"@corp.com"}}}, false},
+		"pattern":                   {Account{SubjectPattern: "x"}, false},
+		"everybody, pattern":        {Account{SubjectPattern: "x", AllowIn: AllowList{Enabled: true, Entries: []string{"*"}}}, false},
+		"outbound list matters not": {Account{AllowOut: AllowList{Enabled: true}}, true},
+	} {
+		p := compile(t, tt.a)
+		if got := p.ShowsAll(); got != tt.want {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+		if p.ShowsAll() {
+			for _, h := range []message.Header{{}, header("From: ((("), header("Subject: x\rFrom: y")} {
+				if !p.Visible(h) {
+					t.Errorf("%s: shows all and hides %q", name, h.Fields())
+				}
+			}
+		}
+	}
+}
+
+func TestCheckSend(t *testing.T) {
+	list := AllowList{Enabled: true, Entries: []string{"@corp.com", "ann@example.org"}}
+	tests := map[string]struct {
+		mode       Mode
+		list       AllowList
+		recipients []string
+		reason     string // empty: allowed
+		at         []string
+	}{
+		"allowed":                {ReadWrite, list, []string{"X@corp.com", "Ann@Example.ORG"}, "", nil},
+		"allowed, waits":         {Approve, list, []string{"x@corp.com"}, "", nil},
+		"read-only":              {ReadOnly, list, []string{"x@corp.com"}, ReasonReadOnly, nil},
+		"read-only, list off":    {ReadOnly, AllowList{}, []string{"x@corp.com"}, ReasonReadOnly, nil},
+		"mode unknown":           {"rw", AllowList{}, []string{"x@corp.com"}, ReasonReadOnly, nil},
+		"one outside blocks all": {ReadWrite, list, []string{"x@corp.com", "b@evil.org", "ann@example.org", "c@sub.corp.com"}, ReasonAllowList, []string{"b@evil.org", "c@sub.corp.com"}},
+		"enabled empty list":     {ReadWrite, AllowList{Enabled: true}, []string{"x@corp.com"}, ReasonAllowList, []string{"x@corp.com"}},
+		"everybody":              {ReadWrite, AllowList{Enabled: true, Entries: []string{"*"}}, []string{"b@evil.org"}, "", nil},
+		"list off":               {ReadWrite, AllowList{Entries: []string{"@corp.com"}}, []string{"b@evil.org"}, "", nil},
+		"nobody":                 {ReadWrite, AllowList{}, nil, ReasonAddress, nil},
+		"no address, list off":   {ReadWrite, AllowList{}, []string{"x@corp.com", "root"}, ReasonAddress, []string{"root"}},
+		"no address comes first": {ReadWrite, list, []string{"b@evil.org", "Ann <ann@example.org>"}, ReasonAddress, []string{"Ann <ann@example.org>"}},
+	}
+	for name, tt := range tests {
+		err := compile(t, Account{Mode: tt.mode, AllowOut: tt.list}).CheckSend(tt.recipients)
+		if tt.reason == "" {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		var refused *SendRefused
+		if !errors.As(err, &refused) || refused.Reason != tt.reason || !slices.Equal(refused.Recipients, tt.at) {
+			t.Errorf("%s: %#v, want %s %q", name, err, tt.reason, tt.at)
+		} else if refused.Error() == "" {
+			t.Errorf("%s: the refusal says nothing", name)
+		}
+	}
+}
+
+func TestCheckSendTakesOnePlainAddressEach(t *testing.T) {
+	p := compile(t, Account{Mode: ReadWrite, AllowOut: AllowList{Enabled: true, Entries: []string{"*"}}})
+	for _, r := range []string{
+		"", " ", "a", "@b.c", "a@", "a@b@c", "a@b c", "a b@c.d", " a@b.c", "a@b.c ", "a@b.c\n", "a@b.c\r\nBcc: x@y.z", "a\x00@b.c",
+		"a@b.c,d@e.f", "a@b.c;d@e.f", "<a@b.c>", "Ann <a@b.c>", "a@b.c (x)", `"a"@b.c`, "a@[192.0.2.1]", "a@b.c> SIZE=1",
+		"a@b..c", "a@-b.c", "a@b_c.d", "a@.b", "a@b.", "=?utf-8?q?a?=@b.c", "a@b.c\u200b", "a\xff@b.c", "Team: a@b.c;",
+		strings.Repeat("a", 255) + "@b.c", "a@" + strings.Repeat("b", 64) + ".c",
+	} {
+		var refused *SendRefused
+		if err := p.CheckSend([]string{r}); !errors.As(err, &refused) || refused.Reason != ReasonAddress || !slices.Equal(refused.Recipients, []string{r}) {
+			t.Errorf("%q: %v", r, err)
+		}
+	}
+	for _, r := range []string{"a@b.c", "a.b+c=d@e.f", "a@localhost", "é@b.c", "a@bücher.example", "o'neil@b.c", "a_b@c-d.e"} {
+		if err := p.CheckSend([]string{r}); err != nil {
+			t.Errorf("%q: %v", r, err)
+		}
+	}
+}
+
+func TestValidateEntryPolicyForm(t *testing.T) {
+	for in, want := range map[string]string{
+		"*":                      "*",
+		"@Corp.COM":              "@corp.com",
+		"Ann.Lee@Corp.COM":       "ann.lee@corp.com",
+		"@b\u00fccher.example":   "@xn--bcher-kva.example",
+		"@bu\u0308CHER.example":  "@xn--bcher-kva.example",
+		"@XN--bcher-kva.example": "@xn--bcher-kva.example",
+		"J\u00d6RG@a.b":          "jörg@a.b",
+		"jo\u0308rg@a.b":         "jörg@a.b",
+		"@localhost":             "@localhost",
+	} {
+		got, err := ValidateEntry(in)
+		if err != nil || got != want {
+			t.Errorf("ValidateEntry(%q) = %q, %v, want %q", in, got, err, want)
+		}
+		if again, err := ValidateEntry(got); err != nil || again != got {
+			t.Errorf("%q is not stable: %q, %v", got, again, err)
+		}
+	}
+	for _, in := range []string{
+		"", " ", "@", "**", "*@corp.com", "@*.corp.com", "@.corp.com", "@corp.com.", "@corp..com", "corp.com", "@@corp.com", "@a@corp.com",
+		" @corp.com", "@corp.com\n", "Ann <ann@corp.com>", "<ann@corp.com>", `"a b"@corp.com`, "@corp.com,@x.y", "@-corp.com", "@xn--a.example",
+		"@\uff43orp.com", "@corp\u3002com", "\u212aim@corp.com", "@co\u00adrp.com", "@corp\xff.com", "@" + strings.Repeat("a", 64) + ".com",
+	} {
+		if got, err := ValidateEntry(in); err == nil || got != "" {
+			t.Errorf("ValidateEntry(%q) = %q", in, got)
+		}
+	}
+}
