@@ -81,12 +81,12 @@ type Resolved struct {
 // through.
 func (r *Registry) Resolve(tokens []string, visible func(*Command) bool) (Resolved, error) {
 	path, n := "", 0
-	for n < len(tokens) {
+	for n < len(tokens) && !strings.Contains(tokens[n], " ") { // "mail list" as one token is no two words
 		next := tokens[n]
 		if path != "" {
 			next = path + " " + tokens[n]
 		}
-		if c := r.byPath[next]; c != nil && pathPattern.MatchString(next) {
+		if c := r.byPath[next]; c != nil {
 			return Resolved{Command: c, Rest: tokens[n+1:]}, nil
 		}
 		if !r.groups[next] {

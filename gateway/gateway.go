@@ -178,9 +178,6 @@ func (x *execution) run(ctx context.Context, tokenize func() ([]string, error)) 
 	if f := g.authorize(x.principal, &x.settings, x.command); f != nil {
 		return f
 	}
-	if x.settingsErr != nil && x.command.Effect != discovery.Meta {
-		return g.fault(ctx, x.settingsErr, nil)
-	}
 	bound, err := x.command.Bind(rest, x.settings.Location)
 	if err == nil && bound.Help {
 		path := strings.Fields(x.command.Path)
@@ -189,6 +186,9 @@ func (x *execution) run(ctx context.Context, tokenize func() ([]string, error)) 
 	}
 	if err != nil {
 		return discovery.AsFault(err)
+	}
+	if x.settingsErr != nil && x.command.Effect != discovery.Meta {
+		return g.fault(ctx, x.settingsErr, nil)
 	}
 	projection, err := x.command.Project(bound.Common.Fields)
 	if err != nil {

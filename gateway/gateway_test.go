@@ -387,7 +387,7 @@ func TestSettingsThatCannotBeReadRefuseAllButTheReserved(t *testing.T) {
 	if e := do(t, g, gateway.Principal{}, "do echo"); e.Success || e.Error.Code != discovery.ConfigError {
 		t.Errorf("%+v", e)
 	}
-	for _, line := range []string{"help", "help do echo", "schema do echo", "version", "do"} {
+	for _, line := range []string{"help", "help do echo", "schema do echo", "version", "do", "do echo --help"} {
 		if e := do(t, g, gateway.Principal{}, line); !e.Success {
 			t.Errorf("%s: %+v", line, e.Error)
 		}

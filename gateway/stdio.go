@@ -46,7 +46,7 @@ const (
 // runs. A line that is no message is answered with a JSON-RPC error and costs the
 // session nothing.
 //
-// Both ends are closed at return. Nothing but the protocol may be written to out:
+// Both ends are closed at return, unless a close takes longer than 2 s. Nothing but the protocol may be written to out:
 // a program that serves on its standard output keeps the file for this call and
 // sets os.Stdout to os.Stderr. It also ignores SIGPIPE, or else a client that goes
 // away ends the process before this function can return.
@@ -55,7 +55,10 @@ const (
 // interrupt, is left behind in its goroutine.
 func ServeStdio(ctx context.Context, server *mcp.Server, in io.ReadCloser, out io.WriteCloser, o MCPOptions) error {
 	c := newStdioConn(in, out, o)
-	defer c.Close()
+	defer func() {
+		_ = c.Close()
+		_, _ = wait(c.released, unwindTime)
+	}()
 	session, err := server.Connect(ctx, c, nil)
 	if err != nil {
 		return fmt.Errorf("starting the session: %w", err)
@@ -77,14 +80,15 @@ func ServeStdio(ctx context.Context, server *mcp.Server, in io.ReadCloser, out i
 	return cmp.Or(c.cause(), ctx.Err(), err)
 }
 
-func wait(done <-chan error, d time.Duration) (ended bool, err error) {
+// wait receives from done if that is possible within d.
+func wait[T any](done <-chan T, d time.Duration) (ended bool, v T) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
-	case err := <-done:
-		return true, err
+	case v = <-done:
+		return true, v
 	case <-t.C:
-		return false, nil
+		return false, v
 	}
 }
 
@@ -122,6 +126,8 @@ type stdioConn struct {
 	writing chan struct{} // holds one token while a line is written; never together with mu
 	over    chan struct{} // closed with the connection
 
+	released chan struct{} // closed once in and out are
+
 	mu          sync.Mutex
 	work        sync.Cond // Read may have something to return
 	space       sync.Cond // the queue has shrunk, or input is over
@@ -148,7 +154,7 @@ func newStdioConn(in io.ReadCloser, out io.WriteCloser, o MCPOptions) *stdioConn
 	c := &stdioConn{in: in, out: out, log: o.logger(),
 		fullFrames: cmp.Or(max(0, o.MaxQueued), defaultQueued), fullBytes: maxQueuedBytes,
 		byKey: map[string]*stdioCall{}, byID: map[int64]*stdioCall{},
-		writing: make(chan struct{}, 1), over: make(chan struct{})}
+		writing: make(chan struct{}, 1), over: make(chan struct{}), released: make(chan struct{})}
 	c.work.L, c.space.L = &c.mu, &c.mu
 	c.control.limit = maxControl
 	c.calls.limit = cmp.Or(max(0, o.MaxInFlight), defaultInFlight)
@@ -168,6 +174,8 @@ func (c *stdioConn) readLines() {
 	for {
 		line, long, err := readLine(r)
 		switch {
+		case c.deaf():
+			return
 		case err != nil:
 			c.endInput(err)
 			return
@@ -191,11 +199,18 @@ func (c *stdioConn) refuse(f *frameFault) {
 	_ = c.writeLine(context.Background(), appendFault(nil, f)) // a failure ends the session by itself
 }
 
+// deaf reports whether what is read is of no use any more.
+func (c *stdioConn) deaf() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended
+}
+
 // endInput lets the session finish what it has.
 func (c *stdioConn) endInput(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.ended && c.err == nil && !errors.Is(err, io.EOF) {
+	if c.err == nil && !errors.Is(err, io.EOF) {
 		c.err = fmt.Errorf("reading from the client: %w", err)
 	}
 	c.ended = true
@@ -416,9 +431,8 @@ func (c *stdioConn) writeLine(ctx context.Context, line []byte) error {
 // stop takes no more input and drops what waits; what is at work goes on.
 func (c *stdioConn) stop() {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.end(false)
-	c.mu.Unlock()
-	_ = c.in.Close()
 }
 
 // end is stop, or Close, under mu.
@@ -427,6 +441,13 @@ func (c *stdioConn) end(closed bool) {
 	if closed && !c.closed {
 		c.closed = true
 		close(c.over)
+		// Some systems let a close wait for a read that nothing ends. The errors are
+		// of no use: everything is written, or cannot be.
+		go func() {
+			defer close(c.released)
+			_ = c.out.Close()
+			_ = c.in.Close()
+		}()
 	}
 	for _, l := range []*lane{&c.control, &c.calls} {
 		for e := l.waiting.Front(); e != nil; e = l.waiting.Front() {
@@ -446,11 +467,8 @@ func (c *stdioConn) end(closed bool) {
 // library cancels what is at work.
 func (c *stdioConn) Close() error {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.end(true)
-	c.mu.Unlock()
-	// Errors are of no use here: everything is written, or cannot be.
-	_ = c.in.Close()
-	_ = c.out.Close()
 	return nil
 }
 

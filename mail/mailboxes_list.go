@@ -77,11 +77,12 @@ func (x *access) checkFolder(name string) error {
 	return nil
 }
 
-// unreadable reports whether the server's answer to a FETCH could not be
-// understood or went over a bound, so that asking for less may help.
+// unreadable reports whether an answer of the server could not be understood or
+// went over a bound, so that asking for less may help. The stage does not matter:
+// commands leave together, and the first that waits meets the failure.
 func unreadable(err error) bool {
 	var w *imap.Error
-	return errors.As(err, &w) && w.Stage == imap.StageFetch && (w.Kind == imap.KindProtocol || w.Kind == imap.KindLimit)
+	return errors.As(err, &w) && w.Op == "lend" && (w.Kind == imap.KindProtocol || w.Kind == imap.KindLimit)
 }
 
 // listing is one List in progress.
@@ -117,15 +118,16 @@ func (l *listing) begin(box imap.Folder) {
 func (l *listing) enough() int { return l.q.Limit + 1 - len(l.page.Messages) }
 
 // window is how many messages to fetch next. Where all that is fetched is shown,
-// that is what is still needed; else windows grow.
+// that is what is still needed; else windows grow, up to the end of the scan.
 func (l *listing) window(last int) int {
-	if l.policy.ShowsAll() && !l.q.dated() {
-		return l.enough()
-	}
-	if last == 0 {
+	left := max(maxScan-l.scanned, 1)
+	switch {
+	case l.policy.ShowsAll() && !l.q.dated():
+		return min(l.enough(), left)
+	case last == 0:
 		return max(minWindow, min(l.enough(), maxWindow))
 	}
-	return min(2*last, maxWindow)
+	return min(2*last, maxWindow, left)
 }
 
 // byNumber lists by sequence numbers, whose order is that of UIDs (RFC 9051

@@ -170,7 +170,7 @@ type entrySet struct {
 func compileList(l AllowList) (*entrySet, error) {
 	set := &entrySet{all: !l.Enabled, entries: make(map[string]bool, len(l.Entries))}
 	for i, e := range l.Entries {
-		n, err := ValidateEntry(e)
+		n, err := normalEntry(e)
 		if err != nil {
 			return nil, fmt.Errorf("entry %d: %w", i+1, err)
 		}
@@ -191,7 +191,17 @@ func (s *entrySet) matches(addr string) bool {
 // compared: "*" for everybody, "@domain" for that domain without its
 // subdomains, or one address. Letters become lower case, characters NFC, and a
 // domain its ASCII form (RFC 5891), so that names that only look alike differ.
+// The error does not repeat s.
 func ValidateEntry(s string) (normalized string, err error) {
+	// An asterisk may stand in an address, but who types one means a pattern,
+	// and would wait in vain for it to match.
+	if s != "*" && strings.Contains(s, "*") {
+		return "", errors.New("the entry has an asterisk: only * alone, @domain and whole addresses match")
+	}
+	return normalEntry(s)
+}
+
+func normalEntry(s string) (string, error) {
 	if s == "*" {
 		return s, nil
 	}

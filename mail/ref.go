@@ -43,8 +43,11 @@ func ParseRef(s string) (Ref, error) {
 	case !ok || !ValidAccountName(account):
 		return Ref{}, errors.New("it names no account")
 	case r.Protocol == POP3:
+		if err := checkUIDL(rest); err != nil {
+			return Ref{}, err
+		}
 		r.UIDL = rest
-		return r, checkUIDL(rest)
+		return r, nil
 	}
 	i := strings.LastIndexByte(rest, ':')
 	if i < 0 {

@@ -17,19 +17,19 @@ import (
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
-// realMessages are 100 messages that other people's programs wrote.
+// realMessages are over a hundred messages that other people's programs wrote.
 func realMessages(t testing.TB) [][]byte {
 	t.Helper()
 	var messages [][]byte
 	err := filepath.WalkDir(filepath.Join("..", "..", "mail", "testdata", "real-emails"), func(p string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || filepath.Ext(p) != ".eml" {
+		if err != nil || e.IsDir() || e.Name() == "LICENSE" || e.Name() == "README.md" {
 			return err
 		}
 		b, err := os.ReadFile(p)
 		messages = append(messages, b)
 		return err
 	})
-	if err != nil || len(messages) != 100 {
+	if err != nil || len(messages) < 100 {
 		t.Fatalf("%d messages, %v", len(messages), err)
 	}
 	return messages
@@ -86,7 +86,7 @@ type listData struct {
 	} `json:"next_action"`
 }
 
-// TestRealMailOnDovecot reads 100 real messages from a real server through the
+// TestRealMailOnDovecot reads real messages from a real server through the
 // whole house: each is listed once, each is got, every answer fits its schema, and
 // on the server nothing changes.
 func TestRealMailOnDovecot(t *testing.T) {

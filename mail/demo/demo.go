@@ -34,7 +34,7 @@ import (
 const Username = "demo@example.org"
 
 // MaxMessageBytes is the size of the largest message either server takes.
-const MaxMessageBytes = 25 << 20
+const MaxMessageBytes = 10 << 20
 
 // Options says how the servers run. The zero value is ready to use.
 type Options struct {

@@ -1,6 +1,8 @@
 package demo
 
 import (
+	"bytes"
+	"io"
 	"slices"
 	"strings"
 
@@ -54,15 +56,40 @@ func (s *session) Login(username, password string) error {
 }
 
 // AppendLimit implements imapserver.SessionAppendLimit: the library's own limit
-// is four times ours.
+// is ten times ours.
 func (s *session) AppendLimit() uint32 { return MaxMessageBytes }
 
-// Append is here because an APPEND without a date is dated by the demo's clock.
+// Append is here because an APPEND without a date is dated by the demo's clock,
+// and because of what describable says.
 func (s *session) Append(name string, r imap.LiteralReader, options *imap.AppendOptions) (*imap.AppendData, error) {
 	if options.Time.IsZero() {
 		options.Time = s.store.now()
 	}
-	return s.UserSession.Append(name, r, options)
+	raw, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	if !describable(raw) {
+		return nil, refuse(imap.ResponseCodeCannot, "The message has a multipart without a part")
+	}
+	return s.UserSession.Append(name, literal{bytes.NewReader(raw)}, options)
+}
+
+// describable reports whether the library can describe a message in a
+// BODYSTRUCTURE. It panics, amid an answer, at a multipart without a part, so
+// that one such message would end every connection that lists its folder.
+func describable(raw []byte) bool {
+	return hasParts(imapserver.ExtractBodyStructure(bytes.NewReader(raw)))
+}
+
+func hasParts(part imap.BodyStructure) bool {
+	switch part := part.(type) {
+	case *imap.BodyStructureMultiPart:
+		return len(part.Children) > 0 && !slices.ContainsFunc(part.Children, func(p imap.BodyStructure) bool { return !hasParts(p) })
+	case *imap.BodyStructureSinglePart:
+		return part.MessageRFC822 == nil || hasParts(part.MessageRFC822.BodyStructure)
+	}
+	return false
 }
 
 // Create, Delete, Rename, Subscribe and Unsubscribe are here because the store
@@ -224,8 +251,6 @@ func (s *session) Expunge(w *imapserver.ExpungeWriter, uids *imap.UIDSet) error 
 // the library answers a copy of nothing with a COPYUID that has no numbers,
 // which no client can read.
 func (s *session) Copy(numbers imap.NumSet, dest string) (*imap.CopyData, error) {
-	s.store.transfer.Lock()
-	defer s.store.transfer.Unlock()
 	return s.copy(numbers, dest)
 }
 

@@ -40,6 +40,7 @@ var (
 	seen     = []imap.Flag{imap.FlagSeen}
 	answered = []imap.Flag{imap.FlagSeen, imap.FlagAnswered}
 	flagged  = []imap.Flag{imap.FlagSeen, imap.FlagFlagged}
+	draft    = []imap.Flag{imap.FlagSeen, imap.FlagDraft}
 	unread   []imap.Flag
 )
 

@@ -67,10 +67,7 @@ func (s *submission) Mail(from string, _ *smtp.MailOptions) error {
 
 // Rcpt implements smtp.Session.
 func (s *submission) Rcpt(to string, _ *smtp.RcptOptions) error {
-	if local, domain, ok := strings.Cut(to, "@"); !ok || local == "" || domain == "" {
-		return &smtp.SMTPError{Code: 553, EnhancedCode: smtp.EnhancedCode{5, 1, 3}, Message: "Recipient is no address"}
-	}
-	s.to = append(s.to, to)
+	s.to = append(s.to, to) // the server has parsed it
 	return nil
 }
 
@@ -79,6 +76,9 @@ func (s *submission) Data(r io.Reader) error {
 	raw, err := io.ReadAll(r)
 	if err != nil {
 		return err // also of a message above the limit, which the server counts
+	}
+	if !describable(raw) {
+		return &smtp.SMTPError{Code: 554, EnhancedCode: smtp.EnhancedCode{5, 6, 0}, Message: "Message has a multipart without a part"}
 	}
 	return s.store.accept(s.from, s.to, raw)
 }

@@ -17,8 +17,9 @@ import (
 //
 //	date            the message's own date, for its Date header
 //	dateOf FILE     another message's date, in the same form
-//	day N LAYOUT    the day N days from now, in Go's layout
+//	day N LAYOUT    the first working day from N days from now on, in Go's layout
 //	on N CLOCK      that day at that time, as iCalendar writes it, in UTC
+//	past N CLOCK    the day N days ago at that time, likewise
 //	word CHARSET S  S as encoded words of a header (RFC 2047)
 //	b64 CHARSET S   S in that charset, in base64
 //	qp CHARSET S    S in that charset, quoted-printable
@@ -35,9 +36,13 @@ func templateFuncs(now time.Time, self string, times map[string]time.Time) templ
 	return template.FuncMap{
 		"date":   func() (string, error) { return dateOf(self) },
 		"dateOf": dateOf,
-		"day":    func(n int, layout string) string { return now.AddDate(0, 0, n).Format(layout) },
+		"day":    func(n int, layout string) string { return now.AddDate(0, 0, workday(now, n)).Format(layout) },
 		"on": func(n int, clock string) (string, error) {
-			at, err := onDay(now, n, clock)
+			at, err := onDay(now, workday(now, n), clock)
+			return at.UTC().Format("20060102T150405Z"), err
+		},
+		"past": func(n int, clock string) (string, error) {
+			at, err := onDay(now, -n, clock)
 			return at.UTC().Format("20060102T150405Z"), err
 		},
 		"word": word,
@@ -52,6 +57,18 @@ func templateFuncs(now time.Time, self string, times map[string]time.Time) templ
 		},
 		"log": func(size int) string { return wrap64(buildLog(now, size)) },
 	}
+}
+
+// workday is days, or one or two more when that day is at a weekend: nobody in
+// the sample mail makes an appointment for a Sunday.
+func workday(now time.Time, days int) int {
+	switch now.AddDate(0, 0, days).Weekday() {
+	case time.Saturday:
+		return days + 2
+	case time.Sunday:
+		return days + 1
+	}
+	return days
 }
 
 // encode writes UTF-8 text in another charset.

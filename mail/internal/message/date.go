@@ -62,8 +62,7 @@ func parseDate(s string) (time.Time, bool) {
 	return t, true
 }
 
-// dateWords parts a date into words without comments and commas. ISO dates and
-// those with dashes come apart into what their form says.
+// dateWords parts a date into words without comments, commas and quotes.
 func dateWords(s string) []string {
 	var b strings.Builder
 	var skip skipper
@@ -80,7 +79,16 @@ func dateWords(s string) []string {
 			i++
 		}
 	}
-	return strings.Fields(b.String())
+	var words []string
+	for _, w := range strings.Fields(b.String()) {
+		// White space around the colons of a time is obsolete but allowed.
+		if last := len(words) - 1; last >= 0 && (w[0] == ':' || strings.HasSuffix(words[last], ":")) {
+			words[last] += w
+			continue
+		}
+		words = append(words, w)
+	}
+	return words
 }
 
 // take reads one word and reports whether the date can still be read.

@@ -215,14 +215,6 @@ func maybeField(s, name string) bool {
 	return false
 }
 
-// unfold makes one line of a value that still holds its line ends.
-func unfold(s string) string {
-	if !strings.ContainsAny(s, "\r\n") {
-		return s
-	}
-	return strings.NewReplacer("\r\n", "", "\n", "").Replace(s)
-}
-
 // lineAt returns the end of the line of b that starts at pos, without its line
 // end, and the start of the next one. Every CR before the LF belongs to it.
 func lineAt(b []byte, pos int, eol byte) (end, next int) {

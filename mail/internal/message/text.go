@@ -105,8 +105,8 @@ func partText(p *Part, b []byte, maxRunes int) (string, bool) {
 	return trimText(Clean(s)), truncated
 }
 
-// trimText removes white space at the ends of lines and empty lines around the
-// text.
+// trimText removes white space at the ends of lines, empty lines around the text
+// and all but two of those that follow one another.
 func trimText(s string) string {
 	var out strings.Builder
 	out.Grow(len(s))
@@ -118,7 +118,7 @@ func trimText(s string) string {
 			continue
 		}
 		if out.Len() > 0 {
-			out.WriteString(strings.Repeat("\n", blank+1))
+			out.WriteString(strings.Repeat("\n", min(blank, 2)+1))
 		}
 		blank = 0
 		out.WriteString(line)

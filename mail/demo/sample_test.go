@@ -1,0 +1,354 @@
+package demo
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-message"
+	"github.com/emersion/go-message/mail"
+)
+
+func samplesAt(t testing.TB, now time.Time) []sampleMessage {
+	t.Helper()
+	messages, err := sampleMessages(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return messages
+}
+
+func sampleRaw(t testing.TB, file string) []byte {
+	t.Helper()
+	for _, m := range samplesAt(t, testNow) {
+		if m.file == file {
+			return m.raw
+		}
+	}
+	t.Fatalf("no sample %q", file)
+	return nil
+}
+
+func header(t testing.TB, raw []byte) mail.Header {
+	t.Helper()
+	e, err := message.Read(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mail.Header{Header: e.Header}
+}
+
+func TestEveryFileIsInTheTableOnce(t *testing.T) {
+	files, err := fs.Glob(sampleFiles, "mailbox/*.eml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inTable []string
+	for _, m := range samples {
+		inTable = append(inTable, "mailbox/"+m.file+".eml")
+	}
+	slices.Sort(inTable)
+	if !slices.Equal(files, inTable) {
+		t.Errorf("files %q\ntable %q", files, inTable)
+	}
+}
+
+func TestSamplesAreInOrderAndPast(t *testing.T) {
+	last := map[string]time.Time{}
+	for _, m := range samplesAt(t, testNow) {
+		if !m.time.Before(testNow) {
+			t.Errorf("%s lies in the future: %v", m.file, m.time)
+		}
+		if m.time.Before(last[m.folder]) {
+			t.Errorf("%s is older than the message before it", m.file)
+		}
+		last[m.folder] = m.time
+	}
+}
+
+// At one minute past midnight today's messages are of yesterday, and none may
+// slip into the future.
+func TestSamplesAtAnyHour(t *testing.T) {
+	for _, clock := range []string{"00:01", "06:26", "12:00", "23:59"} {
+		now, err := onDay(testNow, 0, clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range samplesAt(t, now) {
+			if !m.time.Before(now) {
+				t.Errorf("at %s %s lies in the future: %v", clock, m.file, m.time)
+			}
+		}
+	}
+}
+
+var longLine = regexp.MustCompile(`[^\r\n]{999}`)
+
+func TestSamplesAreCorrectMessages(t *testing.T) {
+	ids := map[string]string{}
+	for _, m := range samplesAt(t, testNow) {
+		t.Run(m.file, func(t *testing.T) {
+			if n := bytes.Count(m.raw, []byte("\n")); n == 0 || n != bytes.Count(m.raw, []byte("\r\n")) || n != bytes.Count(m.raw, []byte("\r")) {
+				t.Error("a line does not end in CRLF")
+			}
+			if longLine.Match(m.raw) {
+				t.Error("a line is longer than 998 octets")
+			}
+			if bytes.Contains(m.raw, []byte("{{")) || bytes.Contains(m.raw, []byte("<no value>")) {
+				t.Error("a template was not filled in")
+			}
+			head, _, _ := bytes.Cut(m.raw, []byte("\r\n\r\n"))
+			if slices.ContainsFunc(head, func(b byte) bool { return b >= 0x80 }) {
+				t.Error("the header is not ASCII")
+			}
+			h := header(t, m.raw)
+			id, err := h.MessageID()
+			if err != nil || id == "" {
+				t.Fatalf("Message-ID %q, %v", id, err)
+			}
+			if other, taken := ids[id]; taken {
+				t.Errorf("same Message-ID as %s", other)
+			}
+			ids[id] = m.file
+			from, err := h.AddressList("From")
+			if err != nil || len(from) == 0 {
+				t.Errorf("From: %v, %v", from, err)
+			}
+			at, err := h.Date()
+			switch {
+			case m.file == "no-date":
+				if err == nil && !at.IsZero() {
+					t.Errorf("dated %v", at)
+				}
+			case err != nil || !at.Equal(m.time):
+				t.Errorf("Date %v, %v, want %v", at, err, m.time)
+			}
+			if subject, err := h.Subject(); err != nil || (subject == "") != (m.file == "no-subject") {
+				t.Errorf("Subject %q, %v", subject, err)
+			}
+			readAll(t, m.raw)
+		})
+	}
+}
+
+// readAll reads every part to its end in its charset and returns them as
+// "type/subtype".
+func readAll(t testing.TB, raw []byte) []string {
+	t.Helper()
+	var types []string
+	var walk func(e *message.Entity)
+	walk = func(e *message.Entity) {
+		kind, _, err := e.Header.ContentType()
+		if err != nil {
+			t.Error(err)
+		}
+		types = append(types, kind)
+		parts := e.MultipartReader()
+		if parts == nil {
+			if _, err := io.Copy(io.Discard, e.Body); err != nil {
+				t.Errorf("%s: %v", kind, err)
+			}
+			return
+		}
+		n := 0
+		for {
+			p, err := parts.NextPart()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", kind, err)
+			}
+			n++
+			walk(p)
+		}
+		if n == 0 {
+			t.Errorf("%s has no part", kind)
+		}
+	}
+	e, err := message.Read(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	walk(e)
+	return types
+}
+
+var address = regexp.MustCompile(`[A-Za-z0-9._+-]+@([A-Za-z0-9-]+\.)*[A-Za-z]+|https?://[a-z0-9.-]+`)
+
+func TestSamplesNameNobodyReal(t *testing.T) {
+	reserved := regexp.MustCompile(`[@./]example\.(com|net|org)$`)
+	for _, m := range samplesAt(t, testNow) {
+		text := bytes.ReplaceAll(m.raw, []byte("\r\n "), nil) // an address may be folded
+		for _, found := range address.FindAll(text, -1) {
+			if !reserved.Match(found) {
+				t.Errorf("%s names %s", m.file, found)
+			}
+		}
+	}
+}
+
+func TestSamplesHoldWhatTheyAreFor(t *testing.T) {
+	for file, want := range map[string]string{
+		"html-only":       "text/html",
+		"stub-plain":      "multipart/alternative text/plain text/html",
+		"pdf":             "multipart/mixed text/plain application/pdf",
+		"reno-5":          "multipart/mixed text/plain image/png",
+		"inline-image":    "multipart/related multipart/alternative text/plain text/html image/png",
+		"text-attachment": "multipart/mixed text/plain text/csv",
+		"winmail":         "multipart/mixed text/plain application/ms-tnef",
+		"invitation":      "multipart/mixed multipart/alternative text/plain text/calendar application/ics",
+		"cancellation":    "multipart/alternative text/plain text/calendar",
+		"forwarded":       "multipart/mixed text/plain message/rfc822",
+		"bounce":          "multipart/report text/plain message/delivery-status text/rfc822-headers",
+		"only-attachment": "application/pdf",
+		"newsletter":      "multipart/alternative text/plain text/html",
+	} {
+		if got := strings.Join(readAll(t, sampleRaw(t, file)), " "); got != want {
+			t.Errorf("%s: got %s, want %s", file, got, want)
+		}
+	}
+	for file, want := range map[string]string{
+		"flowed":         "format=flowed",
+		"quoted-history": "\r\n>>> ",
+		"japanese":       "charset=iso-2022-jp",
+		"cyrillic-1251":  "charset=windows-1251",
+		"cyrillic-koi8":  "charset=koi8-r",
+		"newsletter":     "\r\nList-Unsubscribe: ",
+		"phishing":       "display:none",
+		"cancellation":   "METHOD:CANCEL",
+		"spoofed":        "\r\nSender: bulk-sender@example.net\r\n",
+	} {
+		if !bytes.Contains(sampleRaw(t, file), []byte(want)) {
+			t.Errorf("%s holds no %q", file, want)
+		}
+	}
+	subject, err := func() (string, error) { h := header(t, sampleRaw(t, "bidi-subject")); return h.Subject() }()
+	for _, r := range []rune{0x200b, 0x202e, 0x2066, 0xe0041} {
+		if err != nil || !strings.ContainsRune(subject, r) {
+			t.Errorf("bidi-subject: no %U in %+q, %v", r, subject, err)
+		}
+	}
+	h := header(t, sampleRaw(t, "long-subject"))
+	if subject, _ := h.Subject(); len(subject) < 300 {
+		t.Errorf("long-subject has %d characters", len(subject))
+	}
+	h = header(t, sampleRaw(t, "two-from"))
+	if from, _ := h.AddressList("From"); len(from) != 2 {
+		t.Errorf("two-from: %v", from)
+	}
+	if size := len(sampleRaw(t, "big-log")); size < 200_000*4/3 {
+		t.Errorf("big-log has %d bytes", size)
+	}
+	for file, magic := range map[string]string{"quotation.pdf": "%PDF-1.4\n", "scan.pdf": "%PDF-1.4\n", "floor-plan.png": "\x89PNG\r\n\x1a\n", "winmail.dat": "\x78\x9f\x3e\x22"} {
+		b, err := fs.ReadFile(sampleFiles, "mailbox/files/"+file)
+		if err != nil || !bytes.HasPrefix(b, []byte(magic)) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+func TestSampleThreads(t *testing.T) {
+	chain := []string{"reno-1", "reno-2", "reno-3", "reno-4", "reno-5", "reno-6", "reno-7"}
+	var references []string
+	for _, file := range chain {
+		h := header(t, sampleRaw(t, file))
+		got, err := h.MsgIDList("References")
+		if err != nil || !slices.Equal(got, references) {
+			t.Errorf("%s: References %q, %v, want %q", file, got, err, references)
+		}
+		parent, err := h.MsgIDList("In-Reply-To")
+		if err != nil || len(references) > 0 && (len(parent) != 1 || parent[0] != references[len(references)-1]) {
+			t.Errorf("%s: In-Reply-To %q, %v", file, parent, err)
+		}
+		id, err := h.MessageID()
+		if err != nil {
+			t.Fatal(err)
+		}
+		references = append(references, id)
+	}
+	for i, prefix := range []string{"", "AW: ", "SV: ", "Re: SV: "} {
+		h := header(t, sampleRaw(t, fmt.Sprintf("room-%d", i+1)))
+		if subject, _ := h.Subject(); subject != prefix+"Room for the spring meeting" {
+			t.Errorf("room-%d: %q", i+1, subject)
+		}
+		if h.Has("References") || h.Has("In-Reply-To") {
+			t.Errorf("room-%d says what it answers", i+1)
+		}
+	}
+}
+
+func TestEverySampleIsServedAsItIs(t *testing.T) {
+	s := start(t)
+	c := login(t, s)
+	uids := map[string]imap.UID{}
+	folder := ""
+	for _, m := range samplesAt(t, testNow) {
+		if m.folder != folder {
+			folder = m.folder
+			open(t, c, folder, true)
+		}
+		uids[folder]++
+		whole := &imap.FetchItemBodySection{Peek: true}
+		got, err := c.Fetch(imap.UIDSetNum(uids[folder]), &imap.FetchOptions{
+			RFC822Size: true, InternalDate: true, Envelope: true, Flags: true,
+			BodyStructure: &imap.FetchItemBodyStructure{Extended: true},
+			BodySection:   []*imap.FetchItemBodySection{whole},
+		}).Collect()
+		if err != nil || len(got) != 1 {
+			t.Fatalf("%s: %d messages, %v", m.file, len(got), err)
+		}
+		if body := got[0].FindBodySection(whole); !bytes.Equal(body, m.raw) {
+			t.Errorf("%s: the body differs: %q", m.file, body)
+		}
+		if got[0].RFC822Size != int64(len(m.raw)) || !got[0].InternalDate.Equal(m.time) {
+			t.Errorf("%s: size %d, date %v", m.file, got[0].RFC822Size, got[0].InternalDate)
+		}
+		if len(got[0].Flags) != len(m.flags) {
+			t.Errorf("%s: flags %q, want %q", m.file, got[0].Flags, m.flags)
+		}
+		got[0].BodyStructure.Walk(func(path []int, part imap.BodyStructure) bool {
+			single, ok := part.(*imap.BodyStructureSinglePart)
+			if !ok {
+				return true
+			}
+			section := &imap.FetchItemBodySection{Part: path, Peek: true}
+			parts, err := c.Fetch(imap.UIDSetNum(uids[folder]), &imap.FetchOptions{BodySection: []*imap.FetchItemBodySection{section}}).Collect()
+			if err != nil || len(parts) != 1 || len(parts[0].FindBodySection(section)) != int(single.Size) {
+				t.Errorf("%s: part %v is not as long as its structure says, %v", m.file, path, err)
+			}
+			return true
+		})
+	}
+}
+
+func TestWordKeepsLinesShortAndCharactersWhole(t *testing.T) {
+	const text = "図書交換のお知らせ、図書交換のお知らせ、図書交換のお知らせ 🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻"
+	folded, err := word("utf-8", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(strings.NewReader(folded))
+	for lines.Scan() {
+		if len(lines.Text()) > 76 {
+			t.Errorf("a line of %d characters", len(lines.Text()))
+		}
+	}
+	var h message.Header
+	h.Set("Subject", strings.ReplaceAll(folded, "\n", ""))
+	if got, err := h.Text("Subject"); err != nil || got != text {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if _, err := word("koi8-r", "図"); err == nil {
+		t.Error("a character the charset lacks was accepted")
+	}
+}
