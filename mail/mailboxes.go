@@ -72,6 +72,7 @@ type access struct {
 	account Account
 	policy  *Policy
 	pool    *imap.Pool
+	log     *slog.Logger
 }
 
 // open looks the account up and checks that it can be read.
@@ -83,7 +84,7 @@ func (m *Mailboxes) open(ctx context.Context, op, name string) (*access, error) 
 		}
 		return nil, err
 	}
-	x := &access{op: op, account: a}
+	x := &access{op: op, account: a, log: m.o.Logger}
 	if err := a.Validate(); err != nil {
 		return nil, x.config(err)
 	}
@@ -132,12 +133,14 @@ func (m *Mailboxes) config(a *Account) (imap.Config, error) {
 			return "", &secretError{err}
 		}
 		if s.IsZero() {
-			return "", &secretError{errors.New("the account has no password")}
+			return "", &secretError{errNoPassword}
 		}
 		return s.Reveal(), nil
 	}
 	return cfg, nil
 }
+
+var errNoPassword = errors.New("it has no password")
 
 // secretError marks a failure of the Directory to give the secret, which is not
 // one of the server.
@@ -177,18 +180,33 @@ func (m *Mailboxes) pool(a *Account, cfg imap.Config) (*imap.Pool, error) {
 	return p.Pool, nil
 }
 
-// lend runs fn on a session of the account. An *Error of fn passes as it is.
+// lend runs fn on a session of the account, perhaps twice. An *Error of fn passes
+// as it is.
 func (x *access) lend(ctx context.Context, folder string, fn func(s *imap.Session) error) error {
 	err := x.pool.Lend(ctx, folder, func(_ context.Context, s *imap.Session) error { return fn(s) })
 	return x.wrap(ctx, err)
 }
 
 func (x *access) wrap(ctx context.Context, err error) error {
-	var secret *secretError
-	if errors.As(err, &secret) && ctx.Err() == nil {
-		return secret.err
+	if err == nil {
+		return nil
 	}
-	return wrap(ctx, x.op, x.account.Name, err)
+	var secret *secretError
+	switch {
+	case ctx.Err() != nil || !errors.As(err, &secret):
+		err = wrap(ctx, x.op, x.account.Name, err)
+	case errors.Is(secret, errNoPassword):
+		err = x.config(errNoPassword)
+	default:
+		err = secret.err
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		// Neither the server's words nor a Reason: a log is read by others.
+		x.log.LogAttrs(ctx, slog.LevelDebug, "mail operation failed", slog.String("op", e.Op), slog.String("account", e.Account),
+			slog.String("kind", string(e.Kind)), slog.String("stage", e.Stage))
+	}
+	return err
 }
 
 // Warm connects ahead, so that the account's first read need not.
@@ -219,7 +237,7 @@ func (m *Mailboxes) Verify(ctx context.Context, account string) (*Verification, 
 	v.Latency = m.o.Now().Sub(start)
 	if err != nil {
 		var e *Error
-		if err = x.wrap(ctx, err); ctx.Err() != nil || !errors.As(err, &e) {
+		if err = x.wrap(ctx, err); ctx.Err() != nil || !errors.As(err, &e) || e.Kind == KindConfig {
 			return nil, err
 		}
 		v.Issues = []Issue{e.issue()}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"runtime"
 	"strings"
@@ -378,6 +379,39 @@ func TestContextEndsAnOperation(t *testing.T) {
 	}
 }
 
+func TestAccountWithoutAPassword(t *testing.T) {
+	settle(t)
+	_, e := dovecot(t, servertest.Config{})
+	b := open(t, e, "nopassword")
+	b.dir.password = ""
+	_, err := b.List(t.Context(), account, mail.ListQuery{})
+	wantKind(t, err, mail.KindConfig)
+	_, err = b.Verify(t.Context(), account)
+	wantKind(t, err, mail.KindConfig)
+}
+
+// A log tells what failed and never who wrote what, nor a secret.
+func TestLogsHoldNoSecretsAndNoMail(t *testing.T) {
+	settle(t)
+	var logged bytes.Buffer
+	_, e := dovecot(t, servertest.Config{})
+	b := open(t, e, "logs", allowing("nobody@example.org"))
+	m := mail.NewMailboxes(mail.MailboxesOptions{Directory: b.dir, Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	defer m.Close()
+	u := b.add("INBOX", letter{subject: "s3cret subject", body: "s3cret body"})[0]
+	_, err := m.Get(t.Context(), b.ref("INBOX", u), mail.GetQuery{})
+	wantKind(t, err, mail.KindNotFound)
+	b.dir.password = "s3cret-pass"
+	a, _ := b.dir.Account(t.Context(), account)
+	a.Username = "other"
+	b.dir.set(a)
+	_, err = m.Get(t.Context(), b.ref("INBOX", u), mail.GetQuery{})
+	wantKind(t, err, mail.KindAuth)
+	if got := logged.String(); strings.Contains(got, "s3cret") || strings.Contains(got, "filtered") || strings.Count(got, "mail operation failed") != 2 {
+		t.Errorf("logged %q", got)
+	}
+}
+
 // Changed settings take effect at the next call; the old connections end.
 func TestChangedSettingsGetNewConnections(t *testing.T) {
 	settle(t)
@@ -404,4 +438,22 @@ func TestChangedSettingsGetNewConnections(t *testing.T) {
 	}
 	_, err := b.List(t.Context(), account, mail.ListQuery{})
 	wantKind(t, err, mail.KindConnection)
+}
+
+func BenchmarkWarm(b *testing.B) {
+	_, e := dovecot(b, servertest.Config{})
+	box := open(b, e, "bench")
+	for i := range 100 {
+		box.add("INBOX", letter{subject: fmt.Sprint("subject ", i), body: strings.Repeat("text ", 300)})
+	}
+	b.Run("get", func(b *testing.B) {
+		for i := range b.N {
+			box.get("INBOX", uint32(i%100+1), mail.GetQuery{})
+		}
+	})
+	b.Run("list", func(b *testing.B) {
+		for range b.N {
+			box.list(mail.ListQuery{})
+		}
+	})
 }

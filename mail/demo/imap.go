@@ -251,6 +251,8 @@ func (s *session) Expunge(w *imapserver.ExpungeWriter, uids *imap.UIDSet) error 
 // the library answers a copy of nothing with a COPYUID that has no numbers,
 // which no client can read.
 func (s *session) Copy(numbers imap.NumSet, dest string) (*imap.CopyData, error) {
+	s.store.transfer.Lock()
+	defer s.store.transfer.Unlock()
 	return s.copy(numbers, dest)
 }
 

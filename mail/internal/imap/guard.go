@@ -110,11 +110,12 @@ func (g *guard) why() error {
 	return g.cause
 }
 
-// answered reports whether the server sent anything in this operation.
+// answered reports whether the server sent anything in this operation but its
+// goodbye.
 func (g *guard) answered() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.received > 0
+	return g.received > 0 && g.bye == ""
 }
 
 // over puts TLS over the connection.

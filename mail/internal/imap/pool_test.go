@@ -191,6 +191,32 @@ func TestPoolReplacesADeadSession(t *testing.T) {
 	}
 }
 
+// A goodbye that crosses a command on an old session is no answer to it.
+func TestPoolReplacesASessionThatSaysGoodbye(t *testing.T) {
+	settle(t)
+	var conns atomic.Int32
+	sv := serve(t, func(s *script) {
+		if conns.Add(1) > 1 {
+			obedient(s)
+			return
+		}
+		s.login()
+		tag, _ := s.expect()
+		s.send(tag + " OK done\r\n")
+		s.expect()
+		s.send("* BYE you were idle\r\n")
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	for range 2 {
+		if err := p.Lend(t.Context(), "", noop); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := conns.Load(); n != 2 {
+		t.Errorf("%d connections", n)
+	}
+}
+
 // What a server answered is not asked again: the first answer counts.
 func TestPoolDoesNotRepeatAfterAnAnswer(t *testing.T) {
 	settle(t)

@@ -274,6 +274,65 @@ func TestCommandsArePipelined(t *testing.T) {
 	}
 }
 
+// Commands that leave together are one write, unless one of them has to wait for
+// the server on its way.
+func TestTogetherIsOneWrite(t *testing.T) {
+	settle(t)
+	got := make(chan string, 2)
+	cfg := serve(t, func(s *script) {
+		s.send("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR ESEARCH] ready\r\n")
+		tag, _ := s.expect()
+		s.send(tag + " OK [CAPABILITY IMAP4rev1 ESEARCH] in\r\n")
+		buf := make([]byte, 4096)
+		n, _ := s.Read(buf)
+		got <- string(buf[:n])
+		s.send("* 9 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\nT1 OK\r\n* ESEARCH (TAG \"T2\") COUNT 4\r\nT2 OK\r\nT3 OK\r\n")
+		_, line := s.expect() // SEARCH CHARSET UTF-8 SUBJECT {n}
+		got <- line
+		s.send("+ go\r\n")
+		s.expect()
+		s.send("* ESEARCH (TAG \"T4\") UID ALL 2:3\r\nT4 OK\r\n")
+		s.drain()
+	}).config(Plaintext)
+	s := dial(t, cfg)
+	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
+		var e *Examining
+		var c *Counting
+		var f *Fetching
+		s.Together(func() {
+			e, c = s.Examine("A"), s.Count(&goimap.SearchCriteria{UID: []goimap.UIDSet{goimap.UIDSetNum(1)}})
+			f = s.Fetch(goimap.UIDSetNum(1), goimap.FetchOptions{Flags: true})
+		})
+		if box, err := e.Wait(); err != nil || box.Exists != 9 {
+			return fmt.Errorf("%+v %w", box, err)
+		}
+		if n, err := c.Wait(); err != nil || n != 4 {
+			return fmt.Errorf("%d %w", n, err)
+		}
+		if _, err := f.Wait(); err != nil {
+			return err
+		}
+		var x *Searching
+		s.Together(func() {
+			x = s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "Subject", Value: "Grüße"}}})
+		})
+		set, err := x.Wait()
+		if err != nil || set.String() != "2:3" {
+			return fmt.Errorf("%v %w", set, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if first := <-got; strings.Count(first, "\r\n") != 3 {
+		t.Errorf("first write %q", first)
+	}
+	if line := <-got; !strings.HasSuffix(line, "{7}") {
+		t.Errorf("then %q", line)
+	}
+}
+
 func TestFolderNamesAreCheckedBeforeTheyLeave(t *testing.T) {
 	settle(t)
 	sent := make(chan string, 1)

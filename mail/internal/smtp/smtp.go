@@ -108,12 +108,13 @@ func (s *Session) Extensions() []string {
 	return out
 }
 
-// Close says QUIT if the server answers it within the context of Dial, and closes
-// the connection.
+// Close says QUIT and closes the connection, whatever the server answers. The
+// context of Dial bounds the wait for that.
 func (s *Session) Close() error {
-	_ = s.client.Quit()
+	err := s.client.Quit()
 	s.stop()
-	return s.conn.Close()
+	_ = s.conn.Close() // closed already, unless the server kept silent
+	return err
 }
 
 // Dial connects, upgrades where configured and logs in. The end of ctx closes the
