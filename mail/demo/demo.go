@@ -219,7 +219,9 @@ func (l *listener) end() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = true
-
+	for c := range l.conns {
+		_ = c.Conn.Close()
+	}
 	return l.Listener.Close()
 }
 

@@ -194,8 +194,8 @@ func (s *session) Select(name string, options *imap.SelectOptions) (*imap.Select
 var errReadOnly = refuse("READ-ONLY", "The folder is open for reading only")
 
 // Fetch is here because EXAMINE forbids setting \Seen, and because the library
-// shows a message the client has not been told of under the number 0, which
-// ends the connection of a client that checks.
+// shows a message the client has not been told of under the number 0, which no
+// message can have (RFC 9051 section 9, nz-number).
 func (s *session) Fetch(w *imapserver.FetchWriter, numbers imap.NumSet, options *imap.FetchOptions) error {
 	if s.readOnly {
 		for _, section := range options.BodySection {

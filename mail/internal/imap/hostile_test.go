@@ -370,6 +370,33 @@ func TestSilenceEndsWithoutContext(t *testing.T) {
 	wantError(t, err, KindTimeout, StageNoop)
 }
 
+// Silence is measured anew with every byte: an answer that takes longer as a
+// whole is no silence.
+func TestSlowAnswerIsNotSilence(t *testing.T) {
+	settle(t)
+	cfg := serve(t, func(s *script) {
+		s.login()
+		tag, _ := s.expect()
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for range 15 {
+			<-tick.C
+			s.send("* 5 EXISTS\r\n")
+		}
+		s.send(tag + " OK done\r\n")
+		s.drain()
+	}).config(Plaintext)
+	cfg.Socket = time.Second
+	s, err := Dial(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Use(context.Background(), noop); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestCancelClosesAtOnce(t *testing.T) {
 	settle(t)
 	hung := make(chan struct{})

@@ -37,7 +37,7 @@ func checkText(t *testing.T, raw []byte, n int) (text string, truncated bool) {
 
 func TestRealMailIsReadable(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(corpus, "*", "*.eml"))
-	if err != nil || len(paths) != 100 {
+	if err != nil || len(paths) != 103 {
 		t.Fatalf("%d messages, %v", len(paths), err)
 	}
 	for _, path := range paths {

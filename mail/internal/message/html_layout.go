@@ -370,4 +370,3 @@ func bareAddress(s string) string {
 	}
 	return s
 }
-

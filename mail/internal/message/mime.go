@@ -246,17 +246,18 @@ func (s *scanner) partHeader(at int) (headerEnd, bodyStart int) {
 // begins. Lines that are no field are left to the header parser, unless there
 // is not one field: then everything is body.
 func messageHeader(raw []byte) (headerEnd, bodyStart int) {
-	fields := 0
+	fields, lines := 0, 0
 	for pos := 0; pos < len(raw); {
 		line, next := nextLine(raw, pos)
 		switch {
 		case len(line) > 0:
+			lines++
 			if looksLikeField(line) {
 				fields++
 			}
 		case fields > 0:
 			return pos, next
-		case len(bytes.TrimLeft(raw[:pos], "\r\n")) > 0:
+		case lines > 0:
 			return 0, 0
 		}
 		pos = next

@@ -2,6 +2,7 @@ package message
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -17,7 +18,8 @@ const (
 // comments and white space inside an id are ignored; where a field has no angle
 // bracket at all, its words that hold an @ are taken. Of a field over 8 KiB the
 // first and last 4 KiB are read, which keeps the root and the parent of a
-// thread. Ids with control characters or over 998 bytes are left out.
+// thread. Ids with other white space, characters that Clean removes,
+// or over 998 bytes are left out.
 func (h Header) MsgIDs(name string) []string {
 	var ids []string
 	for _, v := range h.Values(name) {
@@ -73,7 +75,7 @@ func appendID(ids []string, id string) []string {
 		}
 		return r
 	}, strings.ToValidUTF8(id, "\x00"))
-	if id == "" || len(id) > maxIDBytes || !utf8.ValidString(id) || Clean(id) != id || strings.ContainsAny(id, "<>\n") {
+	if id == "" || len(id) > maxIDBytes || !utf8.ValidString(id) || Clean(id) != id || strings.ContainsAny(id, "<>") || strings.ContainsFunc(id, unicode.IsSpace) {
 		return ids
 	}
 	return append(ids, id)

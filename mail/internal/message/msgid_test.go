@@ -26,6 +26,7 @@ func TestMsgIDs(t *testing.T) {
 		"<open":                              nil,
 		"<>":                                 nil,
 		"<a\x00@b> <c\u202e@d> <e@f\xff>":    nil,
+		"<\u00a0> <a@b\u3000>":               nil,
 		"<é@b>":                              {"é@b"},
 		"<" + strings.Repeat("x", 999) + ">": nil,
 	} {

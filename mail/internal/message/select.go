@@ -187,9 +187,13 @@ func (s *selection) alternative(p *Part, depth int) []choice {
 	if len(html) == 0 {
 		return texts[picked]
 	}
-	one := choice{html: html}
+	var one choice
 	for _, c := range texts[picked] {
 		one.parts = append(one.parts, c.parts...)
+		one.html = append(one.html, c.html...)
+	}
+	if len(one.html) == 0 {
+		one.html = html
 	}
 	return []choice{one}
 }

@@ -71,7 +71,7 @@ func TestSelection(t *testing.T) {
 		{"alternative in related", "multipart/related\n  multipart/alternative\n    text/plain\n    text/html\n  image/png - a.png c1", "1.1", "1.2", "2"},
 		{"alternative with attached text", "multipart/alternative\n  text/plain attachment a.txt\n  text/html", "2", "", "1"},
 		{"alternative without text", "multipart/alternative\n  image/png\n  application/pdf", "", "", "1 2"},
-		{"alternative of alternatives", "multipart/alternative\n  multipart/alternative\n    text/plain\n    text/html\n  text/html", "1.1", "2 1.2", ""},
+		{"alternative of alternatives", "multipart/alternative\n  multipart/alternative\n    text/plain\n    text/html\n  text/html", "1.1", "1.2", ""},
 		{"mixed", "multipart/mixed\n  text/plain\n  application/pdf attachment a.pdf\n  text/plain", "1 3", "", "2"},
 		{"mixed with HTML around a file", "multipart/mixed\n  text/html\n  application/pdf inline a.pdf\n  text/html", "1 3", "", "2"},
 		{"mixed with named text", "multipart/mixed\n  text/plain\n  text/plain - notes.txt\n  text/plain inline log.txt\n  text/html attachment page.html", "1 3", "", "2 4"},
