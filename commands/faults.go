@@ -38,20 +38,6 @@ var rules = []rule{
 	{is: context.DeadlineExceeded, code: discovery.Timeout, message: "It took too long.", hint: "Allow more time with --timeout SECONDS (at most 300)."},
 }
 
-// mailCodes are the public codes of mail's kinds of failure.
-var mailCodes = map[mail.Kind]discovery.Code{
-	mail.KindNotFound:    discovery.NotFound,
-	mail.KindConflict:    discovery.Conflict,
-	mail.KindAuth:        discovery.AuthFailed,
-	mail.KindConnection:  discovery.ConnectionFailed,
-	mail.KindCertificate: discovery.ConnectionFailed,
-	mail.KindTimeout:     discovery.Timeout,
-	mail.KindConfig:      discovery.ConfigError,
-	mail.KindRefused:     discovery.ExecutionError,
-	mail.KindUnsupported: discovery.ExecutionError,
-	mail.KindLimit:       discovery.ConnectionFailed,
-}
-
 // Faults is the one place where errors of mail and vault become public codes. It
 // returns nil for an error it does not know, whose text is then not shown.
 func Faults(err error) *discovery.Fault {
@@ -60,11 +46,7 @@ func Faults(err error) *discovery.Fault {
 	}
 	var m *mail.Error
 	if errors.As(err, &m) {
-		f := &discovery.Fault{Code: mailCodes[m.Kind], Message: m.Message, Hint: m.Hint, Reason: m.Reason, Err: err}
-		if f.Code == "" {
-			f.Code = discovery.ExecutionError
-		}
-		return f
+		return &discovery.Fault{Code: discovery.Code(m.Kind.Code()), Message: m.Message, Hint: m.Hint, Reason: m.Reason, Err: err}
 	}
 	for _, r := range rules {
 		if errors.Is(err, r.is) {

@@ -131,11 +131,12 @@ func (e *Error) fromWire(w *imap.Error) {
 
 // issue is the form of an error inside a result that holds what did work.
 func (e *Error) issue() Issue {
-	return Issue{Code: e.Kind.code(), Stage: e.Stage, Message: e.Message, Retryable: e.Retryable}
+	return Issue{Code: e.Kind.Code(), Stage: e.Stage, Message: e.Message, Retryable: e.Retryable}
 }
 
-// code is the code of the protocol an Issue of this kind carries.
-func (k Kind) code() string {
+// Code is the public code of a failure of this kind, as an envelope and an Issue
+// carry it.
+func (k Kind) Code() string {
 	switch k {
 	case KindNotFound:
 		return "NOT_FOUND"

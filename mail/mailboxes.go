@@ -2,7 +2,6 @@ package mail
 
 import (
 	"context"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -120,24 +119,10 @@ func (m *Mailboxes) config(a *Account) (imap.Config, error) {
 		Host: a.IMAP.Host, Port: a.IMAP.Port, Security: imap.Security(a.IMAP.Security), Username: a.Username,
 		Connect: a.Timeouts.Connect, Greeting: a.Timeouts.Greeting, Socket: a.Timeouts.Socket,
 	}
-	if len(a.CAPEM) > 0 {
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(a.CAPEM) {
-			return cfg, errors.New("the CA file holds no certificate")
-		}
-	}
-	name := a.Name
-	cfg.Password = func(ctx context.Context) (string, error) {
-		s, err := m.o.Directory.Secret(ctx, name)
-		if err != nil {
-			return "", &secretError{err}
-		}
-		if s.IsZero() {
-			return "", &secretError{errNoPassword}
-		}
-		return s.Reveal(), nil
-	}
-	return cfg, nil
+	cfg.Password = m.password(a.Name)
+	var err error
+	cfg.RootCAs, err = a.roots()
+	return cfg, err
 }
 
 var errNoPassword = errors.New("it has no password")

@@ -86,7 +86,7 @@ func (x *access) list(s *imap.Session, q FolderQuery, list *FolderList) (map[str
 		}
 		seen[d.Mailbox] = true
 		if CheckFolder(d.Mailbox) != nil {
-			list.Issues = append(list.Issues, Issue{Code: KindRefused.code(), Stage: string(imap.StageList), Message: "A folder whose name cannot be used was left out."})
+			list.Issues = append(list.Issues, Issue{Code: KindRefused.Code(), Stage: string(imap.StageList), Message: "A folder whose name cannot be used was left out."})
 			continue
 		}
 		if len(list.Folders) == q.Limit {
@@ -160,7 +160,7 @@ func (x *access) count(s *imap.Session, list *FolderList, statuses map[string]*g
 }
 
 func uncounted(folder, why string, retryable bool) Issue {
-	return Issue{Code: KindRefused.code(), Stage: string(imap.StageStatus), Message: fmt.Sprintf("The messages of folder %q were not counted: %s.", folder, why), Retryable: retryable}
+	return Issue{Code: KindRefused.Code(), Stage: string(imap.StageStatus), Message: fmt.Sprintf("The messages of folder %q were not counted: %s.", folder, why), Retryable: retryable}
 }
 
 func refusedByServer(err error) bool {

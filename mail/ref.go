@@ -39,7 +39,7 @@ func ParseRef(s string) (Ref, error) {
 	r := Ref{Protocol: Protocol(protocol), Account: account}
 	switch {
 	case r.Protocol != IMAP && r.Protocol != POP3:
-		return Ref{}, errors.New("it does not start with imap: or pop3:")
+		return Ref{}, errors.New("it starts with neither imap nor pop3")
 	case !ok || !ValidAccountName(account):
 		return Ref{}, errors.New("it names no account")
 	case r.Protocol == POP3:

@@ -97,7 +97,7 @@ func (m *Mailboxes) password(account string) func(context.Context) (string, erro
 			return "", &secretError{err}
 		}
 		if s.IsZero() {
-			return "", &secretError{errors.New("the account has no password")}
+			return "", &secretError{errNoPassword}
 		}
 		return s.Reveal(), nil
 	}

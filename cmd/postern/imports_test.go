@@ -25,7 +25,7 @@ var arrows = []struct {
 	{"commands", "a command gets guarded access from mail and never a connection, so it cannot forget the policy", []string{"discovery", "mail", "vault"}, nil},
 	{"vault", "it keeps what the others define and calls none of them", []string{"mail", "gateway"}, nil},
 	{"mail", "the domain declares as interfaces what it needs kept, so that it depends on no store and no protocol of ours", []string{"mail/internal/imap", "mail/internal/message", "mail/internal/smtp"}, nil},
-	{"mail/internal", "a wire knows its protocol and nothing of accounts or policy", []string{"mail/internal/message"}, nil},
+	{"mail/internal", "a wire knows its protocol and nothing of accounts or policy", []string{"mail/internal/wire"}, nil},
 	{"mail/demo", "the sample servers stand outside, like any server", []string{"mail"}, nil},
 	{"mail/servertest", "test servers stand outside, like any server", []string{}, nil},
 	{"conformance", "it must judge any server, so it can know nothing of ours", []string{}, []string{"github.com/modelcontextprotocol/go-sdk"}},

@@ -4,24 +4,22 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
-	"net"
-	"net/netip"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/emersion/go-sasl"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // Security is how the connection is protected.
-type Security string
+type Security = wire.Security
 
-// The ways to protect a connection. Plaintext is refused for any host that is
-// not this machine by its very form.
+// The ways to protect a connection.
 const (
-	TLS       Security = "tls"
-	StartTLS  Security = "starttls"
-	Plaintext Security = "none"
+	TLS       = wire.TLS
+	StartTLS  = wire.StartTLS
+	Plaintext = wire.Plaintext
 )
 
 // Limits bounds what a server may send. Zero fields mean the defaults.
@@ -113,30 +111,12 @@ func (c *Config) validate() error {
 	case c.ReadWrite:
 		return errors.New("sessions that may change a mailbox are not available")
 	}
-	switch c.Security {
-	case TLS, StartTLS:
-		return nil
-	case Plaintext:
-		if !loopback(c.Host) {
-			return errors.New("a connection without TLS is allowed to this machine only")
-		}
-		return nil
-	}
-	return errors.New("connection security is not known")
+	t := c.target()
+	return t.Check()
 }
 
-func (c *Config) address() string {
-	return net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
-}
-
-// loopback judges by the form of the host, so that nothing a resolver says can
-// permit plaintext. The dialer checks the address it reached besides.
-func loopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	a, err := netip.ParseAddr(host)
-	return err == nil && a.IsLoopback()
+func (c *Config) target() wire.Target {
+	return wire.Target{Host: c.Host, Port: c.Port, Security: c.Security, RootCAs: c.RootCAs, ServerName: c.ServerName}
 }
 
 func hasControl(s string) bool {

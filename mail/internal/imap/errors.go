@@ -3,16 +3,16 @@ package imap
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"strings"
 	"syscall"
-	"unicode"
 
 	goimap "github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // Kind says what kind of failure an Error is.
@@ -47,9 +47,6 @@ const (
 	StageSearch   Stage = "search"
 	StageFetch    Stage = "fetch"
 )
-
-// maxServerText bounds what an Error keeps of a server's line, in characters.
-const maxServerText = 256
 
 // Error is a failure of the wire. It holds no secret and no raw protocol beyond
 // one bounded line.
@@ -113,23 +110,6 @@ var (
 	errGaveUp   = errors.New("answer could not be understood")
 )
 
-// clean makes a server's words fit for a person: no controls, no invisible
-// formatting, at most maxServerText characters.
-func clean(s string) string {
-	var b strings.Builder
-	n := 0
-	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
-			continue
-		}
-		if n++; n > maxServerText {
-			break
-		}
-		b.WriteRune(r)
-	}
-	return strings.TrimSpace(b.String())
-}
-
 // temporary are the response codes that promise a later attempt may work (RFC
 // 9051 section 7.1).
 var temporary = map[string]bool{"UNAVAILABLE": true, "INUSE": true, "LIMIT": true, "SERVERBUG": true, "CONTACTADMIN": true}
@@ -137,13 +117,9 @@ var temporary = map[string]bool{"UNAVAILABLE": true, "INUSE": true, "LIMIT": tru
 // kindOf classifies an error of the network or TLS; unknown causes are KindConnection.
 func kindOf(err error) Kind {
 	var (
-		limit    *LimitError
-		verify   *tls.CertificateVerificationError
-		unknown  x509.UnknownAuthorityError
-		hostname x509.HostnameError
-		invalid  x509.CertificateInvalidError
-		netErr   net.Error
-		record   tls.RecordHeaderError
+		limit  *LimitError
+		netErr net.Error
+		record tls.RecordHeaderError
 	)
 	switch {
 	case errors.As(err, &limit):
@@ -156,7 +132,7 @@ func kindOf(err error) Kind {
 		return KindProtocol
 	case errors.Is(err, ErrClosed), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed):
 		return KindClosed
-	case errors.As(err, &verify), errors.As(err, &unknown), errors.As(err, &hostname), errors.As(err, &invalid):
+	case wire.BadCertificate(err):
 		return KindCertificate
 	case errors.As(err, &netErr) && netErr.Timeout():
 		return KindTimeout
@@ -166,6 +142,6 @@ func kindOf(err error) Kind {
 
 // refusal turns a server's NO or BAD into an Error.
 func refusal(stage Stage, e *goimap.Error) *Error {
-	code := strings.ToUpper(clean(string(e.Code)))
-	return &Error{Stage: stage, Kind: KindRefused, Code: code, Text: clean(e.Text), Permanent: !temporary[code], Err: e}
+	code := strings.ToUpper(wire.Clean(string(e.Code)))
+	return &Error{Stage: stage, Kind: KindRefused, Code: code, Text: wire.Clean(e.Text), Permanent: !temporary[code], Err: e}
 }

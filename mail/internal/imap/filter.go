@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // rule judges the arguments of one verb. A nil rule allows any.
@@ -35,7 +37,6 @@ type filter struct {
 	line    []byte // a line that is not whole yet
 	literal int64  // bytes of the literal still to pass
 	within  bool   // the next line goes on with a command that was allowed
-	strict  bool   // the command in progress may hold no literal
 	idle    bool   // only DONE may come
 
 	mu   sync.Mutex // the reader reports tagged answers
@@ -120,7 +121,7 @@ func (f *filter) check(line []byte) error {
 		}
 		allow, known := f.verbs[verb]
 		if !known || tag == "" || tag == "*" || tag == "+" {
-			return fmt.Errorf("%w: %s", ErrForbidden, clean(verb))
+			return fmt.Errorf("%w: %s", ErrForbidden, wire.Clean(verb))
 		}
 		if allow != nil && (literal || !allow(args)) {
 			return fmt.Errorf("%w: %s with these arguments", ErrForbidden, verb)

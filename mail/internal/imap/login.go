@@ -7,13 +7,13 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/emersion/go-sasl"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // maxCapabilities bounds what is kept of a server's list.
@@ -69,7 +69,7 @@ func (d *dialog) read() (line, error) {
 			d.setCaps(l.args)
 		}
 	}
-	l.text = clean(rest)
+	l.text = wire.Clean(rest)
 	return l, nil
 }
 
@@ -110,7 +110,7 @@ func (d *dialog) await(tag string, continuation bool) (line, error) {
 		case l.tag == "+" && continuation:
 			return l, nil
 		case l.tag == "*" && l.typ == "BYE":
-			return l, &Error{Kind: KindClosed, Code: clean(l.code), Text: l.text}
+			return l, &Error{Kind: KindClosed, Code: wire.Clean(l.code), Text: l.text}
 		case l.tag == "*":
 		default:
 			return l, fmt.Errorf("%w: answer to nothing that was asked", errNotIMAP)
@@ -141,7 +141,7 @@ func (d *dialog) greeting() error {
 	case l.tag == "*" && l.typ == "OK":
 		return nil
 	case l.tag == "*" && l.typ == "BYE":
-		return &Error{Kind: KindClosed, Code: clean(l.code), Text: l.text}
+		return &Error{Kind: KindClosed, Code: wire.Clean(l.code), Text: l.text}
 	case l.tag == "*" && l.typ == "PREAUTH":
 		// Logged in as whom? On a connection that is still to be protected,
 		// it would skip STARTTLS besides (RFC 9051 section 7.1.4).
@@ -168,30 +168,18 @@ func (d *dialog) startTLS(ctx context.Context, conf *tls.Config) error {
 		return err
 	}
 	if l.typ != "OK" {
-		return &Error{Kind: KindRefused, Code: clean(l.code), Text: l.text}
+		return &Error{Kind: KindRefused, Code: wire.Clean(l.code), Text: l.text}
 	}
 	if d.br.Buffered() > 0 {
 		return fmt.Errorf("%w: data in front of TLS", errNotIMAP)
 	}
 	conn := tls.Client(d.guard.raw, conf)
-	if err := handshake(ctx, conn); err != nil {
+	if err := wire.Handshake(ctx, conn); err != nil {
 		return err
 	}
 	d.guard.over(conn)
 	d.br.Reset(d.guard)
 	d.caps = nil // what was said in the clear does not count
-	return nil
-}
-
-// handshake bounds the handshake by the context alone.
-func handshake(ctx context.Context, conn *tls.Conn) error {
-	_ = conn.NetConn().SetDeadline(time.Time{})
-	if err := conn.HandshakeContext(ctx); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return err
-	}
 	return nil
 }
 
@@ -231,7 +219,7 @@ func (d *dialog) authenticate(client sasl.Client, secrets []string) error {
 		return err
 	}
 	if !d.has("AUTH=" + strings.ToUpper(mech)) {
-		return &Error{Kind: KindAuth, Permanent: true, Err: fmt.Errorf("server does not offer %s", clean(mech))}
+		return &Error{Kind: KindAuth, Permanent: true, Err: fmt.Errorf("server does not offer %s", wire.Clean(mech))}
 	}
 	encode := func(b []byte) string {
 		if len(b) == 0 {
@@ -331,35 +319,9 @@ func verdict(l line, secrets []string) error {
 			text = strings.ReplaceAll(text, s, "[redacted]")
 		}
 	}
-	code := clean(l.code)
+	code := wire.Clean(l.code)
 	if temporary[code] {
 		return &Error{Kind: KindRefused, Code: code, Text: text}
 	}
 	return &Error{Kind: KindAuth, Code: code, Text: text, Permanent: true}
-}
-
-// connect reaches the server and puts TLS on where the configuration says so.
-func connect(ctx context.Context, cfg *Config) (net.Conn, *tls.Config, Stage, error) {
-	dialer := net.Dialer{}
-	raw, err := dialer.DialContext(ctx, "tcp", cfg.address())
-	if err != nil {
-		return nil, nil, StageConnect, err
-	}
-	if cfg.Security == Plaintext {
-		if a, ok := raw.RemoteAddr().(*net.TCPAddr); !ok || !a.IP.IsLoopback() {
-			_ = raw.Close()
-			return nil, nil, StageConnect, errors.New("the address reached is not this machine's own")
-		}
-		return raw, nil, "", nil
-	}
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cfg.RootCAs, ServerName: cfg.ServerName}
-	if cfg.Security == StartTLS {
-		return raw, conf, "", nil
-	}
-	conn := tls.Client(raw, conf)
-	if err := handshake(ctx, conn); err != nil {
-		_ = raw.Close()
-		return nil, nil, StageTLS, err
-	}
-	return conn, conf, "", nil
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // scanner follows the grammar of what a server sends just far enough to bound
@@ -207,7 +209,7 @@ func (s *scanner) endLine() {
 	if s.isBye && s.bye != nil {
 		_, text, _ := strings.Cut(string(s.head), " ")
 		_, text, _ = strings.Cut(text, " ")
-		s.bye(clean(text))
+		s.bye(wire.Clean(text))
 	}
 	s.state, s.line, s.depth, s.bracket = atStructure, 0, 0, 0
 	s.endWord()

@@ -15,6 +15,8 @@ import (
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
 	"github.com/emersion/go-message/charset"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // Folder is what a server said of the folder that is EXAMINEd.
@@ -55,9 +57,9 @@ func Dial(ctx context.Context, cfg Config) (*Session, error) {
 
 	connecting, cancel := context.WithTimeoutCause(ctx, cfg.Connect, context.DeadlineExceeded)
 	defer cancel()
-	conn, conf, stage, err := connect(connecting, &cfg)
+	conn, conf, reached, err := wire.Connect(connecting, cfg.target())
 	if err != nil {
-		return nil, fail(stage, err)
+		return nil, fail(Stage(reached), err)
 	}
 	raw := conn
 	if t, ok := conn.(*tls.Conn); ok {
@@ -70,7 +72,7 @@ func Dial(ctx context.Context, cfg Config) (*Session, error) {
 	s.cond = sync.NewCond(&s.mu)
 
 	g.begin(ctx, cfg.Greeting, idleBudget)
-	stage, err = s.open(ctx, connecting, d, conf)
+	stage, err := s.open(ctx, connecting, d, conf)
 	g.finish()
 	if err == nil {
 		err = g.why()
@@ -252,7 +254,7 @@ func (s *Session) fail(stage Stage, err error) error {
 	if cause == nil || errors.Is(cause, errGaveUp) {
 		// The library closed the connection itself: it could not make sense of
 		// what it read. Its words may quote the server, so they are cleaned.
-		e.Kind, e.Err = KindProtocol, errors.New(clean(err.Error()))
+		e.Kind, e.Err = KindProtocol, errors.New(wire.Clean(err.Error()))
 		s.guard.end(e.Err)
 		return e
 	}

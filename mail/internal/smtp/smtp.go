@@ -11,26 +11,25 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/emersion/go-sasl"
 	gosmtp "github.com/emersion/go-smtp"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // Security is how the connection is protected.
-type Security string
+type Security = wire.Security
 
-// The ways to protect a connection. Plaintext reaches this machine only.
+// The ways to protect a connection.
 const (
-	TLS       Security = "tls"
-	StartTLS  Security = "starttls"
-	Plaintext Security = "none"
+	TLS       = wire.TLS
+	StartTLS  = wire.StartTLS
+	Plaintext = wire.Plaintext
 )
 
 // Config says where the submission server is and how to log in.
@@ -51,7 +50,6 @@ const (
 	DefaultConnect  = 30 * time.Second
 	DefaultGreeting = 15 * time.Second
 	maxAnswers      = 1 << 20 // bytes a server may send on one connection
-	maxServerText   = 256     // characters kept of a server's words
 )
 
 // Kind says what kind of failure an Error is.
@@ -144,34 +142,11 @@ func Dial(ctx context.Context, cfg Config) (*Session, error) {
 func connect(ctx context.Context, cfg *Config) (net.Conn, *tls.Config, error) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.Connect)
 	defer cancel()
-	if cfg.Security == Plaintext && !loopback(cfg.Host) {
-		return nil, nil, &Error{Stage: "connect", Kind: KindConnection, Err: errors.New("a connection without TLS is allowed to this machine only")}
-	}
-	dialer := net.Dialer{}
-	raw, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port))))
+	conn, conf, stage, err := wire.Connect(ctx, wire.Target{Host: cfg.Host, Port: cfg.Port, Security: cfg.Security, RootCAs: cfg.RootCAs})
 	if err != nil {
-		return nil, nil, &Error{Stage: "connect", Kind: kindOf(ctx, err), Err: err}
+		return nil, nil, &Error{Stage: string(stage), Kind: kindOf(ctx, err), Err: err}
 	}
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: cfg.RootCAs, ServerName: cfg.Host}
-	switch cfg.Security {
-	case Plaintext:
-		if a, ok := raw.RemoteAddr().(*net.TCPAddr); !ok || !a.IP.IsLoopback() {
-			_ = raw.Close()
-			return nil, nil, &Error{Stage: "connect", Kind: KindConnection, Err: errors.New("the address reached is not this machine's own")}
-		}
-		return raw, nil, nil
-	case StartTLS:
-		return raw, conf, nil
-	case TLS:
-		conn := tls.Client(raw, conf)
-		if err := conn.HandshakeContext(ctx); err != nil {
-			_ = raw.Close()
-			return nil, nil, &Error{Stage: "tls", Kind: kindOf(ctx, err), Err: err}
-		}
-		return conn, nil, nil
-	}
-	_ = raw.Close()
-	return nil, nil, &Error{Stage: "connect", Kind: KindConnection, Err: errors.New("connection security is not known")}
+	return conn, conf, nil
 }
 
 func (s *Session) login(ctx context.Context, cfg *Config, conf *tls.Config) error {
@@ -220,44 +195,17 @@ func (s *Session) login(ctx context.Context, cfg *Config, conf *tls.Config) erro
 func stage(name string, err error) *Error {
 	var refused *gosmtp.SMTPError
 	if errors.As(err, &refused) {
-		return &Error{Stage: name, Kind: KindRefused, Code: refused.Code, Text: clean(refused.Message)}
+		return &Error{Stage: name, Kind: KindRefused, Code: refused.Code, Text: wire.Clean(refused.Message)}
 	}
 	return &Error{Stage: name, Kind: KindConnection, Err: err}
 }
 
-func clean(s string) string {
-	var b strings.Builder
-	n := 0
-	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
-		if r == '\n' {
-			r = ' '
-		}
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
-			continue
-		}
-		if n++; n > maxServerText {
-			break
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-func loopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	a, err := netip.ParseAddr(host)
-	return err == nil && a.IsLoopback()
-}
-
 func kindOf(ctx context.Context, err error) Kind {
-	var verify *tls.CertificateVerificationError
 	var netErr net.Error
 	switch {
 	case errors.Is(err, errTooMuch):
 		return KindLimit
-	case errors.As(err, &verify):
+	case wire.BadCertificate(err):
 		return KindCertificate
 	case ctx.Err() != nil, errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
 		return KindTimeout
