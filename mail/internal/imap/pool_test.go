@@ -378,13 +378,13 @@ func TestPoolCloseEndsEverything(t *testing.T) {
 			queued = len(p.queue)
 			p.mu.Unlock()
 		}
+		// Now, while both sessions are lent: the one that waits must not get
+		// either of them first.
+		_ = p.Close()
+		_ = p.Close()
 		return noop(ctx, s)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = p.Close()
-	_ = p.Close()
+	wantError(t, err, KindClosed, StageNoop)
 	wg.Wait()
 	wantError(t, p.Lend(t.Context(), "", noop), KindClosed, StageConnect)
 	said := []string{<-last, <-last}
