@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -147,7 +148,9 @@ func (g *fetched) summary() Summary {
 		From: people(g.header, "From"), To: people(g.header, "To"), CC: people(g.header, "Cc"), InternetMessageID: messageID(g.header)}
 	s.Date, _ = g.date()
 	if g.root != nil {
-		s.HasAttachments = len(message.Attachments(g.root)) > 0
+		// An image inside the text or a signature is listed, and is not what a
+		// person means by an attachment.
+		s.HasAttachments = slices.ContainsFunc(message.Attachments(g.root), func(p *message.Part) bool { return !p.Incidental() })
 	} else {
 		s.HasAttachments = strings.HasPrefix(strings.ToLower(strings.TrimSpace(g.header.Get("Content-Type"))), "multipart/mixed")
 	}

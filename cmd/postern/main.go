@@ -102,6 +102,8 @@ func (p *process) report(err error) int {
 		return int(status)
 	case errors.Is(err, flag.ErrHelp):
 		return 0
+	case errors.Is(err, context.Canceled):
+		return 0 // told to stop, and stopped
 	}
 	f := commands.Faults(err)
 	if f == nil {

@@ -4,9 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"os"
-	"strings"
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
@@ -38,8 +35,10 @@ type plan struct {
 func (p *process) wire(plan plan) (*house, error) {
 	h := &house{principal: plan.principal, store: &store{open: plan.open}}
 	h.mailboxes = mail.NewMailboxes(mail.MailboxesOptions{Directory: h.store, Logger: p.log})
-	deps := &commands.Deps{Store: h.store, Mailboxes: h.mailboxes, ReadFile: os.ReadFile,
-		ReadSecret: func(ctx context.Context, source string) (mail.Secret, error) { return p.readSecret(plan.stdin, source) }}
+	deps := &commands.Deps{Store: h.store, Mailboxes: h.mailboxes, ReadFile: readFile,
+		ReadSecret: func(ctx context.Context, source string) (mail.Secret, error) {
+			return p.readSecret(ctx, plan.stdin, source)
+		}}
 	deps.Exists = func(path string) bool { return h.registry.Exists(path) }
 	var err error
 	h.registry, err = discovery.NewRegistry(discovery.Info{
@@ -87,44 +86,6 @@ func (p *process) opener(keys vault.Keys, keysErr error, asAgent bool) func(cont
 		}
 		return vault.Open(ctx, path, keys, &vault.Options{PolicyPin: p.getenv("POSTERN_POLICY_PIN"), AsAgent: asAgent})
 	}
-}
-
-// maxSecret bounds a password's file or line; no password is longer.
-const maxSecret = 64 << 10
-
-// readSecret reads the first line of what --password-from names.
-func (p *process) readSecret(stdin *bufio.Reader, source string) (mail.Secret, error) {
-	kind, name, _ := strings.Cut(source, ":")
-	var r io.Reader
-	switch kind {
-	case "stdin":
-		if stdin == nil {
-			return mail.Secret{}, &discovery.Fault{Code: discovery.ValidationError, Message: "Standard input carries commands here, so a password cannot come from it.",
-				Hint: "Use --password-from env:NAME or file:PATH, or run the command with 'postern exec'."}
-		}
-		r = stdin
-	case "env":
-		r = strings.NewReader(p.getenv(name))
-	case "file":
-		f, err := os.Open(name)
-		if err != nil {
-			return mail.Secret{}, err
-		}
-		defer f.Close()
-		r = f
-	default:
-		return mail.Secret{}, fmt.Errorf("unknown source")
-	}
-	line, err := bufio.NewReader(io.LimitReader(r, maxSecret)).ReadBytes('\n')
-	if err != nil && err != io.EOF {
-		return mail.Secret{}, err
-	}
-	defer clear(line)
-	n := len(line)
-	for n > 0 && (line[n-1] == '\n' || line[n-1] == '\r') {
-		n--
-	}
-	return mail.NewSecret(line[:n]), nil
 }
 
 // profileNamed returns the profile a flag names.
