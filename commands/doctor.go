@@ -78,9 +78,17 @@ func (d *Deps) checkServer(ctx context.Context, name, account string, verify fun
 		return Check{Name: name, Detail: f.Message, Code: f.Code, Hint: f.Hint}
 	}
 	if len(v.Issues) > 0 {
-		return Check{Name: name, Detail: v.Issues[0].Message, Code: discovery.Code(v.Issues[0].Code)}
+		return Check{Name: name, Detail: v.Issues[0].Message, Code: discovery.Code(v.Issues[0].Code), Hint: serverHints[discovery.Code(v.Issues[0].Code)]}
 	}
 	return Check{Name: name, OK: true, Detail: fmt.Sprintf("Logged in to %s:%d within %d ms.", v.Server.Host, v.Server.Port, v.Latency.Milliseconds())}
+}
+
+// serverHints say what to look at, by what went wrong.
+var serverHints = map[discovery.Code]string{
+	discovery.AuthFailed:       "Check the account's user name and password; some providers want an app password.",
+	discovery.ConnectionFailed: "Check the account's host, port and security; a server with its own authority needs --ca-file.",
+	discovery.Timeout:          "Try again, or allow more time with --timeout SECONDS (at most 300).",
+	discovery.ExecutionError:   "Try again later; if it stays so, ask whoever runs the server.",
 }
 
 func overall(checks []Check) mail.Status {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"syscall"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -56,6 +58,22 @@ func Faults(err error) *discovery.Fault {
 			}
 			return f
 		}
+	}
+	return fileFault(err)
+}
+
+// fileFault is what a person can mend of the file system: who may do what, and
+// room. The path is the vault's or one the administrator named.
+func fileFault(err error) *discovery.Fault {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return &discovery.Fault{Code: discovery.StoreError, Message: fmt.Sprintf("The file %s cannot be used: %s.", path.Path, path.Err),
+			Hint: "Check who owns it and its directory, their permissions, and the space on the disk.", Err: err}
+	}
+	var number syscall.Errno
+	if errors.As(err, &number) {
+		return &discovery.Fault{Code: discovery.StoreError, Message: fmt.Sprintf("The vault's file cannot be used: %s.", number.Error()),
+			Hint: "Check who owns it and its directory, their permissions, and the space on the disk.", Err: err}
 	}
 	return nil
 }

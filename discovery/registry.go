@@ -113,6 +113,10 @@ func (r *Registry) notFound(tokens []string, visible func(*Command) bool) *Fault
 		return &Fault{Code: CommandNotFound, Message: "There is no command in an empty line.",
 			Hint: "Run 'help' for the available commands.", Examples: []string{"help"}}
 	}
+	if c := r.byPath[tokens[0]]; c != nil && visible(c) && strings.Contains(tokens[0], " ") {
+		return &Fault{Code: CommandNotFound, Message: fmt.Sprintf("'%s' is given as one word.", tokens[0]),
+			Hint: "Give the words of a command apart, without quotes around them.", Examples: c.Examples[:1]}
+	}
 	var paths []string
 	for _, c := range r.commands {
 		if visible(c) {

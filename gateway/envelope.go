@@ -3,8 +3,11 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"time"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/discovery"
@@ -38,7 +41,8 @@ type meta struct {
 }
 
 // marshal encodes v compactly and leaves <, > and & readable: answers are full of
-// addresses, and no HTML page will ever hold them.
+// addresses, and no HTML page will ever hold them. What would steer a terminal or
+// hide from a reader is written as an escape, which changes no value.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -46,7 +50,30 @@ func marshal(v any) ([]byte, error) {
 	if err := e.Encode(v); err != nil {
 		return nil, err
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return escapeUnseen(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+}
+
+// escapeUnseen escapes DEL, C1 controls and format characters (bidi controls, zero
+// width, tags) in JSON; outside strings JSON has none of them.
+func escapeUnseen(b []byte) []byte {
+	unseen := func(r rune) bool { return r >= 0x7f && r < 0xa0 || r > 0xa0 && unicode.Is(unicode.Cf, r) }
+	i := bytes.IndexFunc(b, unseen)
+	if i < 0 {
+		return b
+	}
+	out := append(make([]byte, 0, len(b)+64), b[:i]...)
+	for _, r := range string(b[i:]) {
+		switch {
+		case !unseen(r):
+			out = utf8.AppendRune(out, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
 }
 
 func appendString(b []byte, s string) []byte {

@@ -153,18 +153,18 @@ func (x *execution) visible(c *discovery.Command) bool {
 	return x.gateway.authorize(x.principal, &x.settings, c) == nil
 }
 
-// run takes the command from its tokens to data, or returns why not.
+// run takes the command from its tokens to data, or returns why not. The
+// command's own deadline bounds all of it, the wait for the settings included.
 func (x *execution) run(ctx context.Context, tokenize func() ([]string, error)) *discovery.Fault {
 	g := x.gateway
 	tokens, err := tokenize()
 	if err == nil {
 		x.shown = shownUnknown(tokens)
 	}
-	x.settings, x.settingsErr = g.settings.Settings(ctx)
-	limited, limitErr := g.takeRate(ctx, x.principal, &x.settings)
-	if x.settingsErr == nil {
-		x.settingsErr = limitErr
-	}
+	timeout, needsSettings := g.foresee(tokens)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	limited := x.prepare(ctx, needsSettings)
 	if err != nil {
 		return cmp.Or(limited, parseFault(err))
 	}
@@ -194,7 +194,53 @@ func (x *execution) run(ctx context.Context, tokenize func() ([]string, error)) 
 	if err != nil {
 		return discovery.AsFault(err)
 	}
-	return x.execute(ctx, bound, projection)
+	return x.execute(ctx, timeout, bound, projection)
+}
+
+const (
+	defaultTimeout = 30 * time.Second
+	// brief is how long what needs no vault waits for one: the settings only
+	// shorten what help shows, and nobody should wait for that.
+	brief = 500 * time.Millisecond
+	// penalty is how long a call beyond the rate waits for its refusal, so that
+	// a caller in a loop fills the audit log slowly.
+	penalty = time.Second
+)
+
+// foresee reads the deadline of a command before anything else is known of it, and
+// whether it needs the settings.
+func (g *Gateway) foresee(tokens []string) (timeout time.Duration, needsSettings bool) {
+	found, err := g.registry.Resolve(tokens, func(*discovery.Command) bool { return true })
+	if err != nil || found.Command == nil || found.Command.Effect == discovery.Meta {
+		return defaultTimeout, false
+	}
+	bound, err := found.Command.Bind(found.Rest, nil)
+	if err != nil || bound.Help {
+		return defaultTimeout, false
+	}
+	return time.Duration(bound.Common.Timeout) * time.Second, true
+}
+
+// prepare reads the settings and charges the rate.
+func (x *execution) prepare(ctx context.Context, needsSettings bool) *discovery.Fault {
+	waiting := ctx
+	if !needsSettings {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, brief)
+		defer cancel()
+	}
+	x.settings, x.settingsErr = x.gateway.settings.Settings(waiting)
+	limited, err := x.gateway.takeRate(waiting, x.principal, &x.settings)
+	if x.settingsErr == nil {
+		x.settingsErr = err
+	}
+	if limited != nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(penalty):
+		}
+	}
+	return limited
 }
 
 // resolve finds the command and what may be shown of it. A group named alone is
@@ -244,13 +290,9 @@ func joinTokens(tokens []string) string {
 	return b.String()
 }
 
-// execute runs the bound command within its deadline and encodes what it
-// returns.
-func (x *execution) execute(ctx context.Context, bound *discovery.Bound, projection *discovery.Projection) *discovery.Fault {
+// execute runs the bound command and encodes what it returns.
+func (x *execution) execute(ctx context.Context, timeout time.Duration, bound *discovery.Bound, projection *discovery.Projection) *discovery.Fault {
 	g := x.gateway
-	timeout := time.Duration(bound.Common.Timeout) * time.Second
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	x.call = discovery.Call{Principal: x.principal.Name, Admin: x.principal.Admin, Visible: x.visible, Progress: progressOf(ctx)}
 	result, err := x.protected(ctx, bound)
 	if err != nil {
@@ -369,7 +411,8 @@ func (g *Gateway) finish(ctx context.Context, x *execution, f *discovery.Fault) 
 }
 
 // auditTime bounds the writing of an entry, which goes on when the caller has
-// gone: it was executed all the same.
+// gone: it was executed all the same. What could not even read the settings does
+// not wait as long again.
 const auditTime = 10 * time.Second
 
 func (g *Gateway) audit(ctx context.Context, x *execution, f *discovery.Fault, m *meta) error {
@@ -385,7 +428,11 @@ func (g *Gateway) audit(ctx context.Context, x *execution, f *discovery.Fault, m
 		e.Code, e.Reason = string(f.Code), f.Reason
 		e.Allowed = f.Reason == ""
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTime)
+	limit := auditTime
+	if x.settingsErr != nil || x.command == nil || x.command.Effect == discovery.Meta {
+		limit = brief
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	return g.auditor.Record(ctx, e)
 }

@@ -447,3 +447,42 @@ func BenchmarkDoVersion(b *testing.B) {
 		}
 	}
 }
+
+// lockedSettings cannot be read as long as anybody waits.
+type lockedSettings struct{}
+
+func (lockedSettings) Settings(ctx context.Context) (gateway.Settings, error) {
+	<-ctx.Done()
+	return gateway.Settings{}, ctx.Err()
+}
+
+func TestAHeldStoreDelaysNothingPastItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, gateway.Options{Settings: lockedSettings{}})
+		for line, want := range map[string]time.Duration{"do echo --timeout 2": 2 * time.Second, "help": 500 * time.Millisecond, "do echo --help": 500 * time.Millisecond, "nope": 500 * time.Millisecond} {
+			start := time.Now()
+			a := g.Do(t.Context(), gateway.Principal{}, line)
+			if got := time.Since(start); got != want {
+				t.Errorf("%s: %s, want %s", line, got, want)
+			}
+			if wantFailure := line == "do echo --timeout 2" || line == "nope"; a.Success() == wantFailure {
+				t.Errorf("%s: %s", line, a.JSON)
+			}
+		}
+	})
+}
+
+func TestWhatSteersATerminalIsEscapedAndNotLost(t *testing.T) {
+	g := newGateway(t, gateway.Options{})
+	text := "a\u009b31m\u202eb\u200bc\x7f\U000e0041é"
+	a := g.DoTokens(t.Context(), gateway.Principal{}, []string{"do", "echo", "--text=" + text})
+	if strings.ContainsAny(string(a.JSON), "\u009b\u202e\u200b\x7f\U000e0041") || !strings.Contains(string(a.JSON), "é") {
+		t.Errorf("%q", a.JSON)
+	}
+	var e struct {
+		Data struct{ Text string }
+	}
+	if err := json.Unmarshal(a.JSON, &e); err != nil || e.Data.Text != text {
+		t.Errorf("%q, %v", e.Data.Text, err)
+	}
+}

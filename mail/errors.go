@@ -96,7 +96,10 @@ func (e *Error) fromWire(w *imap.Error) {
 	switch w.Kind {
 	case imap.KindAuth:
 		e.Kind = KindAuth
-		e.Message = "The mail server did not accept the login." + said
+		e.Message = "The mail server did not accept the login."
+		if w.Code != "" {
+			e.Message = "The mail server did not accept the login (" + w.Code + ")."
+		}
 		e.Hint = "Check the user name and password of the account; some providers want an app password."
 	case imap.KindCertificate:
 		e.Kind = KindCertificate

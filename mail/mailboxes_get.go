@@ -130,6 +130,11 @@ func (r *reading) fetch(s *imap.Session) (*imapclient.FetchMessageBuffer, uint32
 	if r.ref.UIDValidity != 0 && r.ref.UIDValidity != box.UIDValidity {
 		return nil, 0, gone(r.op, r.ref.Account)
 	}
+	if refusedByServer(fetchErr) && !r.policy.ShowsAll() {
+		// Whether the policy would show it cannot be told, and an error would
+		// tell that it is there.
+		return nil, 0, noMessage(r.op, r.ref.Account, "filtered")
+	}
 	if fetchErr != nil {
 		return nil, 0, fetchErr
 	}

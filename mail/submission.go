@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 
 	"github.com/postern-mail/postern/mail/internal/smtp"
 )
@@ -59,6 +60,9 @@ func submissionError(op, account string, w *smtp.Error) *Error {
 	switch w.Kind {
 	case smtp.KindAuth:
 		e.Kind, e.Retryable, e.Message = KindAuth, false, "The submission server did not accept the login."
+		if w.Code != 0 {
+			e.Message = fmt.Sprintf("The submission server did not accept the login (%d).", w.Code)
+		}
 		e.Hint = "Check the user name and password of the account; some providers want an app password."
 	case smtp.KindCertificate:
 		e.Kind, e.Retryable, e.Message = KindCertificate, false, "The submission server's certificate was not accepted."

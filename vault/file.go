@@ -224,6 +224,10 @@ func (f *file) lock(ctx context.Context, write bool) (unlock func(), err error) 
 		leave()
 		return nil, fmt.Errorf("%w at %s", ErrNoVault, f.path)
 	}
+	if info, err := os.Lstat(f.path + ".lock"); err == nil && !info.Mode().IsRegular() {
+		leave()
+		return nil, fmt.Errorf("%w: %s.lock is not a regular file", ErrDamaged, f.path)
+	}
 	side := flock.New(f.path + ".lock")
 	if err := takeLock(ctx, side, write); err != nil {
 		leave()

@@ -128,6 +128,10 @@ func decodeKey(s mail.Secret, what string) ([]byte, error) {
 }
 
 func keyFile(path string) ([]byte, error) {
+	// Opening a pipe would wait for whoever writes to it.
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%w: %s is not a regular file", ErrBadKey, path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadKey, err)
@@ -182,13 +186,16 @@ func withoutPath(err error) error {
 	return err
 }
 
-// headWriter keeps the first maxKeySource bytes and discards the rest, so that a
-// chatty command neither blocks nor fills the memory.
+// headWriter keeps at most maxKeySource bytes. More is no key, and refusing it
+// ends a command that would print without end.
 type headWriter struct{ b []byte }
 
+var errTooLong = errors.New("it prints more than a key")
+
 func (w *headWriter) Write(p []byte) (int, error) {
-	if room := maxKeySource - len(w.b); room > 0 {
-		w.b = append(w.b, p[:min(room, len(p))]...)
+	if len(p) > maxKeySource-len(w.b) {
+		return 0, errTooLong
 	}
+	w.b = append(w.b, p...)
 	return len(p), nil
 }

@@ -24,7 +24,7 @@ func (p *process) direct(ctx context.Context) error {
 }
 
 func (p *process) once(ctx context.Context, do func(*house) gateway.Answer) error {
-	h, err := p.asOwner(ctx, gateway.FullProfile(), bufio.NewReader(p.stdin))
+	h, err := p.asOwner(gateway.FullProfile(), bufio.NewReader(p.stdin))
 	if err != nil {
 		return err
 	}

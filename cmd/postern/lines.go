@@ -18,22 +18,41 @@ const maxLine = 4*gateway.MaxCommandChars + 2
 // lines runs one command per line of input and prints one envelope per line, in
 // order, until the input or ctx ends. Blank lines are skipped.
 func (p *process) lines(ctx context.Context, h *house, in *bufio.Reader) error {
-	for ctx.Err() == nil {
-		line, err := readLine(in)
-		if err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
+	for {
+		line, err := unlessDone(ctx, func() (string, error) { return readLine(in) })
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
 			return err
-		}
-		if strings.TrimSpace(line) == "" {
+		case strings.TrimSpace(line) == "":
 			continue
 		}
 		if _, err := fmt.Fprintf(p.stdout, "%s\n", h.gateway.Do(ctx, h.principal, line).JSON); err != nil {
 			return err
 		}
 	}
-	return ctx.Err()
+}
+
+// unlessDone runs read, which cannot be interrupted, and does not wait for it
+// longer than ctx lasts; the goroutine is then left behind.
+func unlessDone[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		v, err := read()
+		done <- outcome{v, err}
+	}()
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
 }
 
 // readLine returns the next line without its end. Of a line longer than maxLine it

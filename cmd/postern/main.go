@@ -46,7 +46,11 @@ Commands answer in JSON; 'postern help' lists them. Every verb takes -h.
 `
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, stop) // a second one ends the process as if nobody listened
+	// A reader that goes away is an error of the write, so that what is open is
+	// closed and what is temporary removed.
+	signal.Ignore(syscall.SIGPIPE)
 	p := &process{args: os.Args[1:], getenv: os.Getenv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	// Standard output is only the protocol: whatever else prints, prints there.
 	os.Stdout = os.Stderr
@@ -79,6 +83,7 @@ func (p *process) run(ctx context.Context) int {
 			var stop context.CancelFunc
 			ctx, stop = signal.NotifyContext(ctx, os.Interrupt)
 			defer stop()
+			context.AfterFunc(ctx, stop)
 		}
 		if run == nil {
 			return p.report(p.direct(ctx))
@@ -102,8 +107,8 @@ func (p *process) report(err error) int {
 		return int(status)
 	case errors.Is(err, flag.ErrHelp):
 		return 0
-	case errors.Is(err, context.Canceled):
-		return 0 // told to stop, and stopped
+	case errors.Is(err, context.Canceled), errors.Is(err, syscall.EPIPE):
+		return 0 // told to stop, or left alone, and stopped
 	}
 	f := commands.Faults(err)
 	if f == nil {

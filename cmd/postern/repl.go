@@ -24,7 +24,7 @@ func (p *process) repl(ctx context.Context, args []string) error {
 	if err := parse(f, args, 0, 0); err != nil {
 		return err
 	}
-	h, err := p.asOwner(ctx, gateway.FullProfile(), nil)
+	h, err := p.asOwner(gateway.FullProfile(), nil)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (p *process) converse(ctx context.Context, h *house, asJSON bool) error {
 	prompt.SetCompleter(func(line string) []string { return complete(h, line) })
 	fmt.Fprintln(p.stdout, "Postern. 'help' lists the commands, Tab completes, Ctrl-C stops a command, Ctrl-D ends.")
 	for ctx.Err() == nil {
-		line, err := prompt.Prompt("postern> ")
+		line, err := unlessDone(ctx, func() (string, error) { return prompt.Prompt("postern> ") })
 		switch {
 		case errors.Is(err, liner.ErrPromptAborted):
 			continue

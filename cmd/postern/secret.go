@@ -42,7 +42,7 @@ func (p *process) readSecret(ctx context.Context, stdin *bufio.Reader, source st
 	case kind == "env":
 		return firstLine(strings.NewReader(p.getenv(name)))
 	case kind == "file":
-		return await(ctx, func() (mail.Secret, error) {
+		return unlessDone(ctx, func() (mail.Secret, error) {
 			f, err := os.Open(name)
 			if err != nil {
 				return mail.Secret{}, err
@@ -56,7 +56,7 @@ func (p *process) readSecret(ctx context.Context, stdin *bufio.Reader, source st
 	case term.IsTerminal(int(p.stdin.Fd())):
 		return p.askSecret(ctx)
 	}
-	return await(ctx, func() (mail.Secret, error) { return firstLine(stdin) })
+	return unlessDone(ctx, func() (mail.Secret, error) { return firstLine(stdin) })
 }
 
 // askSecret asks a person at the terminal, and leaves the terminal as it was also
@@ -69,7 +69,7 @@ func (p *process) askSecret(ctx context.Context) (mail.Secret, error) {
 	}
 	fmt.Fprint(p.stderr, "Password: ")
 	defer fmt.Fprintln(p.stderr)
-	s, err := await(ctx, func() (mail.Secret, error) {
+	s, err := unlessDone(ctx, func() (mail.Secret, error) {
 		typed, err := term.ReadPassword(fd)
 		defer clear(typed)
 		return mail.NewSecret(typed), err
@@ -78,26 +78,6 @@ func (p *process) askSecret(ctx context.Context) (mail.Secret, error) {
 		_ = term.Restore(fd, before)
 	}
 	return s, err
-}
-
-// await runs read, which cannot be interrupted, and does not wait for it longer
-// than ctx lasts.
-func await(ctx context.Context, read func() (mail.Secret, error)) (mail.Secret, error) {
-	type outcome struct {
-		secret mail.Secret
-		err    error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		s, err := read()
-		done <- outcome{s, err}
-	}()
-	select {
-	case o := <-done:
-		return o.secret, o.err
-	case <-ctx.Done():
-		return mail.Secret{}, ctx.Err()
-	}
 }
 
 func firstLine(r io.Reader) (mail.Secret, error) {

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/postern-mail/postern/gateway"
@@ -32,7 +30,7 @@ func (p *process) serve(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	h, err := p.asAgent(ctx, chosen)
+	h, err := p.asAgent(chosen)
 	if err != nil {
 		return err
 	}
@@ -67,7 +65,6 @@ func (h *house) warm(ctx context.Context) {
 
 func (p *process) serveMCP(ctx context.Context, h *house, readOnly bool) error {
 	o := gateway.MCPOptions{Name: "postern", Version: version(), Instructions: instructions, ReadOnly: readOnly, Logger: p.log}
-	signal.Ignore(syscall.SIGPIPE) // a client that goes away is the end of input, not of the process
 	server := gateway.NewMCPServer(h.gateway.MCP(h.principal), o)
 	return gateway.ServeStdio(ctx, server, p.stdin, nopCloser{p.stdout}, o)
 }

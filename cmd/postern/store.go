@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/postern-mail/postern/commands"
@@ -16,8 +16,12 @@ import (
 type store struct {
 	open func(context.Context) (*vault.Vault, error)
 
-	mu    sync.Mutex
-	vault *vault.Vault
+	vault   atomic.Pointer[vault.Vault]
+	opening chan struct{} // one place: who opens; the others wait no longer than they must
+}
+
+func newStore(open func(context.Context) (*vault.Vault, error)) *store {
+	return &store{open: open, opening: make(chan struct{}, 1)}
 }
 
 var (
@@ -30,16 +34,24 @@ var (
 // get opens the vault once. A failure is not kept: a server that was started
 // before its vault was made answers as soon as it is there.
 func (s *store) get(ctx context.Context) (*vault.Vault, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.vault == nil {
-		v, err := s.open(ctx)
-		if err != nil {
-			return nil, err
-		}
-		s.vault = v
+	if v := s.vault.Load(); v != nil {
+		return v, nil
 	}
-	return s.vault, nil
+	select {
+	case s.opening <- struct{}{}:
+		defer func() { <-s.opening }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if v := s.vault.Load(); v != nil {
+		return v, nil
+	}
+	v, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.vault.Store(v)
+	return v, nil
 }
 
 // Settings implements gateway.SettingsSource.

@@ -33,7 +33,7 @@ type plan struct {
 
 // wire builds the house. Nothing is opened or dialled yet.
 func (p *process) wire(plan plan) (*house, error) {
-	h := &house{principal: plan.principal, store: &store{open: plan.open}}
+	h := &house{principal: plan.principal, store: newStore(plan.open)}
 	h.mailboxes = mail.NewMailboxes(mail.MailboxesOptions{Directory: h.store, Logger: p.log})
 	deps := &commands.Deps{Store: h.store, Mailboxes: h.mailboxes, ReadFile: readFile,
 		ReadSecret: func(ctx context.Context, source string) (mail.Secret, error) {
@@ -60,25 +60,28 @@ func (p *process) wire(plan plan) (*house, error) {
 }
 
 // asOwner wires for a verb that acts as the administrator when it has the key.
-func (p *process) asOwner(ctx context.Context, profile gateway.Profile, stdin *bufio.Reader) (*house, error) {
-	keys, keysErr := vault.KeysFromEnv(ctx, p.getenv)
+func (p *process) asOwner(profile gateway.Profile, stdin *bufio.Reader) (*house, error) {
 	principal := gateway.Principal{Name: "agent"}
-	if keysErr == nil && !keys.Admin.IsZero() {
-		principal = gateway.Principal{Name: "admin", Admin: true}
+	for _, form := range []string{"", "_FILE", "_COMMAND"} {
+		if p.getenv(vault.AdminKeyVar+form) != "" {
+			principal = gateway.Principal{Name: "admin", Admin: true}
+		}
 	}
-	return p.wire(plan{profile: profile, principal: principal, stdin: stdin, open: p.opener(keys, keysErr, false)})
+	return p.wire(plan{profile: profile, principal: principal, stdin: stdin, open: p.opener(false)})
 }
 
 // asAgent wires for a verb that is an agent whatever keys are set.
-func (p *process) asAgent(ctx context.Context, profile gateway.Profile) (*house, error) {
-	keys, keysErr := vault.KeysFromEnv(ctx, p.getenv)
-	return p.wire(plan{profile: profile, principal: gateway.Principal{Name: "agent"}, open: p.opener(keys, keysErr, true)})
+func (p *process) asAgent(profile gateway.Profile) (*house, error) {
+	return p.wire(plan{profile: profile, principal: gateway.Principal{Name: "agent"}, open: p.opener(true)})
 }
 
-func (p *process) opener(keys vault.Keys, keysErr error, asAgent bool) func(context.Context) (*vault.Vault, error) {
+// opener opens the vault the environment names. The keys are fetched only then:
+// help must not wait for a program that asks a person for one.
+func (p *process) opener(asAgent bool) func(context.Context) (*vault.Vault, error) {
 	return func(ctx context.Context) (*vault.Vault, error) {
-		if keysErr != nil {
-			return nil, keysErr
+		keys, err := vault.KeysFromEnv(ctx, p.getenv)
+		if err != nil {
+			return nil, err
 		}
 		path, err := vault.DefaultPath(p.getenv)
 		if err != nil {

@@ -194,7 +194,7 @@ func (d *dialog) login(ctx context.Context, cfg *Config) error {
 		if err != nil {
 			return err
 		}
-		return d.authenticate(client, nil)
+		return d.authenticate(client)
 	}
 	password, err := cfg.Password(ctx)
 	if err != nil {
@@ -204,16 +204,15 @@ func (d *dialog) login(ctx context.Context, cfg *Config) error {
 	case strings.Contains(password, "\x00") || strings.Contains(cfg.Username, "\x00"):
 		return &Error{Kind: KindAuth, Permanent: true, Err: errors.New("password holds a NUL")}
 	case d.has("AUTH=PLAIN"):
-		return d.authenticate(sasl.NewPlainClient("", cfg.Username, password), []string{password})
+		return d.authenticate(sasl.NewPlainClient("", cfg.Username, password))
 	case !d.has("LOGINDISABLED"):
 		return d.plainLogin(cfg.Username, password)
 	}
 	return &Error{Kind: KindAuth, Permanent: true, Err: errors.New("server offers no way to log in with a password")}
 }
 
-// authenticate runs one SASL exchange (RFC 9051 section 6.2.2). The words of the
-// server are cleared of secrets, in case it echoes what it was sent.
-func (d *dialog) authenticate(client sasl.Client, secrets []string) error {
+// authenticate runs one SASL exchange (RFC 9051 section 6.2.2).
+func (d *dialog) authenticate(client sasl.Client) error {
 	mech, response, err := client.Start()
 	if err != nil {
 		return err
@@ -225,9 +224,7 @@ func (d *dialog) authenticate(client sasl.Client, secrets []string) error {
 		if len(b) == 0 {
 			return ""
 		}
-		s := base64.StdEncoding.EncodeToString(b)
-		secrets = append(secrets, s)
-		return s
+		return base64.StdEncoding.EncodeToString(b)
 	}
 	command, pending := "AUTHENTICATE "+mech, response != nil
 	if pending && d.has("SASL-IR") {
@@ -247,7 +244,7 @@ func (d *dialog) authenticate(client sasl.Client, secrets []string) error {
 			return err
 		}
 		if l.tag == tag {
-			return verdict(l, secrets)
+			return verdict(l)
 		}
 		var answer string
 		if pending {
@@ -293,7 +290,7 @@ func (d *dialog) plainLogin(username, password string) error {
 			return err
 		}
 		if l.tag == tag {
-			return verdict(l, []string{password})
+			return verdict(l)
 		}
 		b.WriteString(s)
 	}
@@ -305,23 +302,26 @@ func (d *dialog) plainLogin(username, password string) error {
 	if err != nil {
 		return err
 	}
-	return verdict(l, []string{password})
+	return verdict(l)
 }
 
-// verdict is what a login's tagged answer means.
-func verdict(l line, secrets []string) error {
+// verdict is what a login's tagged answer means. The server's words are left out:
+// it has just been sent a password, and can say it again in any form.
+func verdict(l line) error {
 	if l.typ == "OK" {
 		return nil
 	}
-	text := l.text
-	for _, s := range secrets {
-		if s != "" {
-			text = strings.ReplaceAll(text, s, "[redacted]")
-		}
-	}
 	code := wire.Clean(l.code)
 	if temporary[code] {
-		return &Error{Kind: KindRefused, Code: code, Text: text}
+		return &Error{Kind: KindRefused, Code: code}
 	}
-	return &Error{Kind: KindAuth, Code: code, Text: text, Permanent: true}
+	if !authCodes[code] {
+		code = "" // words as good as any other
+	}
+	return &Error{Kind: KindAuth, Code: code, Permanent: true}
 }
+
+// authCodes are the response codes that tell why a login was refused (RFC 9051
+// section 7.1).
+var authCodes = map[string]bool{"AUTHENTICATIONFAILED": true, "AUTHORIZATIONFAILED": true, "EXPIRED": true, "PRIVACYREQUIRED": true,
+	"CONTACTADMIN": true, "NOPERM": true, "ALERT": true, "WEBALERT": true}

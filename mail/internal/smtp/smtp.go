@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -184,7 +183,7 @@ func (s *Session) login(ctx context.Context, cfg *Config, conf *tls.Config) erro
 		if e.Code >= 500 {
 			e.Kind = KindAuth
 		}
-		e.Text = strings.ReplaceAll(e.Text, password, "[redacted]")
+		e.Text = "" // it has just been sent a password, and can say it again in any form
 		return e
 	}
 	return nil
