@@ -188,6 +188,9 @@ func (x *execution) run(ctx context.Context, tokenize func() ([]string, error)) 
 		return discovery.AsFault(err)
 	}
 	if x.settingsErr != nil && x.command.Effect != discovery.Meta {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return timeoutFault(timeout, x.settingsErr)
+		}
 		return g.fault(ctx, x.settingsErr, nil)
 	}
 	projection, err := x.command.Project(bound.Common.Fields)

@@ -465,7 +465,8 @@ func TestAHeldStoreDelaysNothingPastItsDeadline(t *testing.T) {
 			if got := time.Since(start); got != want {
 				t.Errorf("%s: %s, want %s", line, got, want)
 			}
-			if wantFailure := line == "do echo --timeout 2" || line == "nope"; a.Success() == wantFailure {
+			code := map[string]discovery.Code{"do echo --timeout 2": discovery.Timeout, "nope": discovery.CommandNotFound}[line]
+			if a.Code != code {
 				t.Errorf("%s: %s", line, a.JSON)
 			}
 		}

@@ -3,10 +3,14 @@ package main
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/postern-mail/postern/mail/servertest"
 )
 
 // actAsPostern is the variable that turns the test binary into the program, for
@@ -16,6 +20,13 @@ const actAsPostern = "POSTERN_TEST_ACT_AS_POSTERN"
 func TestMain(m *testing.M) {
 	if os.Getenv(actAsPostern) != "" {
 		main()
+	}
+	// Who runs the tests may have a vault of their own. As a script's postern the
+	// binary gets the script's environment.
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); filepath.Base(os.Args[0]) != "postern" && strings.HasPrefix(name, "POSTERN_") && name != servertest.RequireServers {
+			_ = os.Unsetenv(name)
+		}
 	}
 	testscript.Main(m, map[string]func(){"postern": main})
 }
