@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	// Who runs the tests may have a vault of their own. As a script's postern the
 	// binary gets the script's environment.
 	for _, v := range os.Environ() {
-		if name, _, _ := strings.Cut(v, "="); filepath.Base(os.Args[0]) != "postern" && strings.HasPrefix(name, "POSTERN_") && name != servertest.RequireServers {
+		if name, _, _ := strings.Cut(v, "="); strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") != "postern" && strings.HasPrefix(name, "POSTERN_") && name != servertest.RequireServers {
 			_ = os.Unsetenv(name)
 		}
 	}
