@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"slices"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -49,6 +50,7 @@ func mailFolders(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		r := &MailFoldersResult{Outcome: outcome(list.Issues, true), Account: name, Folders: []FolderEntry{}, Truncated: list.Truncated}
+		slices.SortStableFunc(list.Folders, func(a, b mail.Folder) int { return inboxFirst(a) - inboxFirst(b) })
 		for _, f := range list.Folders {
 			r.Folders = append(r.Folders, folderEntry(f))
 		}
@@ -57,6 +59,13 @@ func mailFolders(d *Deps) *discovery.Command {
 		}
 		return r, nil
 	})
+}
+
+func inboxFirst(f mail.Folder) int {
+	if f.Role == "inbox" {
+		return 0
+	}
+	return 1
 }
 
 func folderEntry(f mail.Folder) FolderEntry {

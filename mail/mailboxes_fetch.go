@@ -24,11 +24,18 @@ const (
 	maxPeople = 100
 )
 
-// shownFields are the fields that a list shows.
-var shownFields = []string{"FROM", "SUBJECT", "DATE", "TO", "CC", "MESSAGE-ID", "CONTENT-TYPE"}
+// The fields that a list shows, and those that a full one shows besides.
+var (
+	shownFields = []string{"FROM", "SUBJECT", "DATE", "CONTENT-TYPE"}
+	fullFields  = append(slices.Clone(shownFields), "TO", "CC", "MESSAGE-ID")
+)
 
-func shownSection() *goimap.FetchItemBodySection {
-	return &goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierHeader, HeaderFields: shownFields,
+func shownSection(full bool) *goimap.FetchItemBodySection {
+	fields := shownFields
+	if full {
+		fields = fullFields
+	}
+	return &goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierHeader, HeaderFields: fields,
 		Partial: &goimap.SectionPartial{Size: shownBytes}}
 }
 
@@ -41,7 +48,7 @@ type wanted struct {
 	header    bool // all of the header, for the policy to judge: a server's choice of fields may leave out what another reader would take for one
 	structure bool
 	dates     bool // INTERNALDATE
-	size      bool
+	full      bool // every field of a Summary
 }
 
 // fetched is one message as a list needs it.
@@ -64,7 +71,7 @@ func fetchWindow(s *imap.Session, set goimap.NumSet, w wanted) ([]fetched, error
 func startWindow(s *imap.Session, set goimap.NumSet, w wanted) *imap.Fetching {
 	// The fields come from the header itself and not from ENVELOPE, so that
 	// lists and the policy read them as everything else here does.
-	opts := goimap.FetchOptions{Flags: true, InternalDate: w.dates, RFC822Size: w.size, BodySection: []*goimap.FetchItemBodySection{shownSection()}}
+	opts := goimap.FetchOptions{Flags: true, InternalDate: w.dates, RFC822Size: w.full, BodySection: []*goimap.FetchItemBodySection{shownSection(w.full)}}
 	if w.header {
 		opts.BodySection[0] = headerSection()
 	}

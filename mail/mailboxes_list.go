@@ -44,7 +44,7 @@ func (m *Mailboxes) List(ctx context.Context, account string, q ListQuery) (*Pag
 	}
 	q.Limit = min(max(q.Limit, 1), maxLimit)
 
-	l := &listing{access: x, q: q, want: wanted{header: !x.policy.ShowsAll(), structure: true, dates: q.Full || q.dated(), size: q.Full}}
+	l := &listing{access: x, q: q, want: wanted{header: !x.policy.ShowsAll(), structure: true, dates: q.Full || q.dated(), full: q.Full}}
 	err = l.run(ctx)
 	if l.want.structure && ctx.Err() == nil && unreadable(err) {
 		// One message's structure can make the whole answer unreadable. It only
