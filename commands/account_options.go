@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/postern-mail/postern/discovery"
@@ -38,6 +39,18 @@ func (o *accountOptions) apply(a *mail.Account, readFile func(string) ([]byte, e
 	setIf(&a.Username, o.Username)
 	setIf(&a.Auth, o.Auth)
 	setIf(&a.Mode, o.Mode)
+	for _, e := range []struct {
+		name     string
+		endpoint mail.Endpoint
+		host     string
+		given    bool
+	}{{"imap", a.IMAP, o.IMAPHost, o.IMAPPort != 0 || o.IMAPSecurity != ""}, {"pop3", a.POP3, o.POP3Host, o.POP3Port != 0 || o.POP3Security != ""},
+		{"smtp", a.SMTP, o.SMTPHost, o.SMTPPort != 0 || o.SMTPSecurity != ""}} {
+		if e.given && e.host == "" && e.endpoint.IsZero() {
+			return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("--%s-host is missing.", e.name),
+				Hint: "A port or a security belongs to a host."}
+		}
+	}
 	applyEndpoint(&a.IMAP, o.IMAPHost, o.IMAPPort, o.IMAPSecurity, 993, 143)
 	applyEndpoint(&a.POP3, o.POP3Host, o.POP3Port, o.POP3Security, 995, 110)
 	applyEndpoint(&a.SMTP, o.SMTPHost, o.SMTPPort, o.SMTPSecurity, 465, 587)
@@ -60,8 +73,9 @@ func (o *accountOptions) apply(a *mail.Account, readFile func(string) ([]byte, e
 			a.CAPEM = pem
 		}
 	}
-	if err := a.Validate(); err != nil {
-		return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("The account is not usable: %s.", err), Err: err}
+	if err := errors.Join(a.Validate(), a.CheckCA()); err != nil {
+		return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("The account is not usable: %s.", err),
+			Hint: "Run 'help account add' for what each option takes.", Err: err}
 	}
 	return nil
 }

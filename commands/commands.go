@@ -122,6 +122,10 @@ func (d *Deps) defaultAccount(ctx context.Context) (string, error) {
 			return a.Name, nil
 		}
 	}
+	if configured != "" {
+		return "", &discovery.Fault{Code: discovery.ConfigError, Message: "The setting default_account names an account that does not exist.",
+			Hint: "Name one with --account, or the administrator changes it with 'config set default_account NAME'."}
+	}
 	switch len(names) {
 	case 0:
 		return "", &discovery.Fault{Code: discovery.ConfigError, Message: "There is no account yet.",

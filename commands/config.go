@@ -12,11 +12,18 @@ type SettingShown struct {
 	Name        string `json:"name"`
 	Value       string `json:"value"`
 	Default     string `json:"default"`
+	Type        string `json:"type"`
+	Minimum     *int   `json:"minimum,omitempty"`
+	Maximum     *int   `json:"maximum,omitempty"`
 	Description string `json:"description"`
 }
 
 func shownSetting(s vault.Setting) SettingShown {
-	return SettingShown{s.Name, s.Value, s.Default, s.Description}
+	shown := SettingShown{Name: s.Name, Value: s.Value, Default: s.Default, Type: string(s.Type), Description: s.Description}
+	if s.Type == vault.TypeInteger {
+		shown.Minimum, shown.Maximum = &s.Min, &s.Max
+	}
+	return shown
 }
 
 func settingsHint(all []vault.Setting) string {

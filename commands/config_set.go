@@ -20,6 +20,11 @@ func configSet(d *Deps) *discovery.Command {
 		Examples: []string{"config set audit_retention_days 30", "config set timezone Europe/Berlin"},
 	}, func(ctx context.Context, call *discovery.Call, args *configSetArgs) (SettingShown, error) {
 		call.Target = args.Name
+		if args.Name == "default_account" && args.Value != "" {
+			if _, err := d.Store.Account(ctx, args.Value); err != nil {
+				return SettingShown{}, err
+			}
+		}
 		if args.Name == "deny" {
 			for path := range strings.SplitSeq(args.Value, ",") {
 				if path = strings.TrimSpace(path); path != "" && !d.Exists(path) {
@@ -28,7 +33,15 @@ func configSet(d *Deps) *discovery.Command {
 				}
 			}
 		}
-		if err := d.Store.SetSetting(ctx, args.Name, args.Value); err != nil {
+		value := args.Value
+		if value == "" {
+			s, err := d.shownSetting(ctx, args.Name)
+			if err != nil {
+				return SettingShown{}, err
+			}
+			value = s.Default
+		}
+		if err := d.Store.SetSetting(ctx, args.Name, value); err != nil {
 			return SettingShown{}, err
 		}
 		return d.shownSetting(ctx, args.Name)

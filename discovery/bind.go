@@ -217,6 +217,12 @@ func (s *scanner) short(body string, rest []string) (int, *Fault) {
 	return s.option(a, strings.TrimPrefix(value, "="), attached, rest)
 }
 
+// takesNext reports whether a token that follows the option can be its value: one
+// that starts with a dash is only where it is a number and the option takes one.
+func (a *Argument) takesNext(t string) bool {
+	return !strings.HasPrefix(t, "-") || len(t) == 1 || a.numeric() && numberPattern.MatchString(t)
+}
+
 func (s *scanner) option(a *Argument, value string, attached bool, rest []string) (used int, f *Fault) {
 	c := s.command
 	if !attached {
@@ -225,7 +231,7 @@ func (s *scanner) option(a *Argument, value string, attached bool, rest []string
 			value = "true"
 		case len(rest) == 0:
 			return 0, c.usageFault(ValidationError, "", "--%s needs a value.", a.Name)
-		case strings.HasPrefix(rest[0], "-") && len(rest[0]) > 1 && (!a.numeric() || !numberPattern.MatchString(rest[0])):
+		case !a.takesNext(rest[0]):
 			return 0, c.usageFault(ValidationError, fmt.Sprintf("Attach a value that starts with a dash: --%s=VALUE.", a.Name),
 				"--%s needs a value, and what follows it is an option.", a.Name)
 		default:

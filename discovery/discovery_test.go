@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	_ "time/tzdata"
 
 	"github.com/postern-mail/postern/discovery"
 )
@@ -243,6 +244,20 @@ func TestDatetimeWithoutOffsetIsInTheGivenZone(t *testing.T) {
 	}
 }
 
+func TestADateWithoutAMidnightIsThatDate(t *testing.T) {
+	zone, err := time.LoadLocation("America/Santiago")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := thing().Bind([]string{"a", "--when", "2026-09-06"}, zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := b.Args.(*Args).When.Format(time.RFC3339); got != "2026-09-06T01:00:00-03:00" {
+		t.Errorf("%s", got)
+	}
+}
+
 func TestRedactKeepsOnlyWhatItKnows(t *testing.T) {
 	const r = discovery.Redacted
 	for _, c := range []struct{ in, want []string }{
@@ -255,6 +270,8 @@ func TestRedactKeepsOnlyWhatItKnows(t *testing.T) {
 		{[]string{"a", "-p", "hunter2"}, []string{"a", "-" + r, r}},
 		{[]string{"a", "-phunter2"}, []string{"a", "-" + r}},
 		{[]string{"a", "--flag", "b"}, []string{"a", "--flag", "b"}},
+		{[]string{"a", "--count", "--secret=hunter2"}, []string{"a", "--count", "--secret=" + r}},
+		{[]string{"a", "--count", "-3"}, []string{"a", "--count", "-3"}},
 		{[]string{"a", "--", "--secret", "x"}, []string{"a", "--", "--secret", "x"}},
 	} {
 		got := thing().Redact(c.in)

@@ -43,7 +43,7 @@ func (c *Command) Redact(tokens []string) []string {
 		default:
 			out = append(out, head)
 			takes := a == nil || a.Kind != KindFlag
-			if takes && t != "--help" && i+1 < len(tokens) && (!strings.HasPrefix(tokens[i+1], "-") || a != nil && a.numeric()) {
+			if takes && t != "--help" && i+1 < len(tokens) && (a == nil && !strings.HasPrefix(tokens[i+1], "-") || a != nil && a.takesNext(tokens[i+1])) {
 				i++
 				if v := tokens[i]; show {
 					out = append(out, v)

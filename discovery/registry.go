@@ -68,6 +68,16 @@ func (r *Registry) Lookup(path string) *Command { return r.byPath[path] }
 // Exists reports whether path names a command or a group of commands.
 func (r *Registry) Exists(path string) bool { return r.byPath[path] != nil || r.groups[path] }
 
+// Resembles reports whether word is one of a command's words, or near to one.
+func (r *Registry) Resembles(word string) bool {
+	for path := range r.byPath {
+		if len(Nearest(word, strings.Fields(path), 1)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Resolved is what a token list names: a command and the tokens that are its
 // arguments, or a group named alone.
 type Resolved struct {

@@ -168,6 +168,11 @@ func parseDatetime(text string, loc *time.Location) (Datetime, bool) {
 	}
 	if len(text) == len("2006-01-02") {
 		t, err := time.ParseInLocation("2006-01-02", text, loc)
+		for day := t; err == nil && t.Format("2006-01-02") < text; {
+			// Midnight does not exist where clocks go forward then.
+			t = day.Add(time.Hour)
+			day = t
+		}
 		return Datetime{Time: t, DateOnly: true}, err == nil
 	}
 	for _, layout := range datetimeLayouts {

@@ -37,6 +37,7 @@ type meta struct {
 	duration  time.Duration
 	now       time.Time
 	untrusted []string
+	truncated bool
 	auditLost bool
 }
 
@@ -133,6 +134,9 @@ func (m *meta) append(b []byte) []byte {
 	if len(m.untrusted) > 0 {
 		b = append(b, `,"untrusted":`...)
 		b = appendStrings(b, m.untrusted)
+	}
+	if m.truncated {
+		b = append(b, `,"truncated":true`...)
 	}
 	if m.auditLost {
 		b = append(b, `,"audit":"this command took effect, but its audit entry could not be written"`...)

@@ -92,7 +92,8 @@ func (g *Gateway) DoTokens(ctx context.Context, p Principal, tokens []string) An
 // Refuse answers a call that did not come as far as a command string, and audits
 // it like one.
 func (g *Gateway) Refuse(ctx context.Context, p Principal, f *discovery.Fault) Answer {
-	return g.finish(ctx, &execution{gateway: g, principal: p, start: g.now()}, f)
+	x := &execution{gateway: g, principal: p, start: g.now()}
+	return g.finish(ctx, x, cmp.Or(x.prepare(ctx, false), f))
 }
 
 func parseFault(err error) *discovery.Fault {
@@ -147,6 +148,7 @@ type execution struct {
 	data      []byte
 	message   string
 	untrusted []string
+	cut       bool // the answer was made smaller to fit
 }
 
 func (x *execution) visible(c *discovery.Command) bool {
@@ -159,7 +161,7 @@ func (x *execution) run(ctx context.Context, tokenize func() ([]string, error)) 
 	g := x.gateway
 	tokens, err := tokenize()
 	if err == nil {
-		x.shown = shownUnknown(tokens)
+		x.shown = g.shownUnknown(tokens)
 	}
 	timeout, needsSettings := g.foresee(tokens)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -210,6 +212,13 @@ const (
 	penalty = time.Second
 )
 
+type optionalKey struct{}
+
+// Optional reports whether the gateway can do without what it asks for with this
+// context, so that nothing should be begun for it that a person would notice, such
+// as a program that asks for a key.
+func Optional(ctx context.Context) bool { return ctx.Value(optionalKey{}) != nil }
+
 // foresee reads the deadline of a command before anything else is known of it, and
 // whether it needs the settings.
 func (g *Gateway) foresee(tokens []string) (timeout time.Duration, needsSettings bool) {
@@ -229,7 +238,7 @@ func (x *execution) prepare(ctx context.Context, needsSettings bool) *discovery.
 	waiting := ctx
 	if !needsSettings {
 		var cancel context.CancelFunc
-		waiting, cancel = context.WithTimeout(ctx, brief)
+		waiting, cancel = context.WithTimeout(context.WithValue(ctx, optionalKey{}, true), brief)
 		defer cancel()
 	}
 	x.settings, x.settingsErr = x.gateway.settings.Settings(waiting)
@@ -263,17 +272,20 @@ func (x *execution) resolve(tokens []string) (rest []string, err error) {
 	return found.Rest, nil
 }
 
-func shownUnknown(tokens []string) string {
+// shownUnknown is what may be written down of tokens that are no command: words
+// that are one of a command's, or nearly. Anything else may be a password that was
+// typed in the wrong place.
+func (g *Gateway) shownUnknown(tokens []string) string {
 	var words []string
 	for _, t := range tokens[:min(2, len(tokens))] {
-		if strings.HasPrefix(t, "-") {
+		if !g.registry.Resembles(t) {
 			break
 		}
-		words = append(words, clip(t, 32))
+		words = append(words, t)
 	}
 	shown := joinTokens(words)
 	if len(words) < len(tokens) {
-		shown += " …"
+		shown = strings.TrimSpace(shown + " …")
 	}
 	return shown
 }
@@ -304,12 +316,12 @@ func (x *execution) execute(ctx context.Context, timeout time.Duration, bound *d
 		}
 		return g.fault(ctx, err, x.command)
 	}
-	if s, ok := result.(discovery.Summarizer); ok {
-		x.message = s.Summary()
-	}
 	x.untrusted = projection.Untrusted(x.command.Untrusted())
 	if err := x.encode(result, projection); err != nil {
 		return g.fault(ctx, err, x.command)
+	}
+	if s, ok := result.(discovery.Summarizer); ok {
+		x.message = s.Summary() // of what is shown, after any cut
 	}
 	return nil
 }
@@ -358,6 +370,7 @@ func (x *execution) encode(result any, projection *discovery.Projection) error {
 		if !ok || !t.Truncate(float64(room)/float64(len(x.data))) {
 			break
 		}
+		x.cut = true
 	}
 	x.data = nil
 	return &discovery.Fault{Code: discovery.ExecutionError, Message: fmt.Sprintf("The answer would exceed %d KiB.", MaxAnswerBytes>>10),
@@ -392,7 +405,7 @@ func (g *Gateway) fault(ctx context.Context, err error, c *discovery.Command) *d
 // finish audits the command and makes its envelope.
 func (g *Gateway) finish(ctx context.Context, x *execution, f *discovery.Fault) Answer {
 	now := g.now()
-	m := meta{command: clip(x.shown, MaxShownCommand), duration: now.Sub(x.start), now: now, untrusted: x.untrusted}
+	m := meta{command: clip(x.shown, MaxShownCommand), duration: now.Sub(x.start), now: now, untrusted: x.untrusted, truncated: x.cut}
 	if err := g.audit(ctx, x, f, &m); err != nil {
 		g.log.Error("audit entry not written", "error_type", fmt.Sprintf("%T", err))
 		switch {
@@ -434,6 +447,7 @@ func (g *Gateway) audit(ctx context.Context, x *execution, f *discovery.Fault, m
 	limit := auditTime
 	if x.settingsErr != nil || x.command == nil || x.command.Effect == discovery.Meta {
 		limit = brief
+		ctx = context.WithValue(ctx, optionalKey{}, true)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()

@@ -32,6 +32,7 @@ type envelope struct {
 		DurationMS *int64   `json:"duration_ms"`
 		NowUTC     string   `json:"now_utc"`
 		Untrusted  []string `json:"untrusted"`
+		Truncated  bool     `json:"truncated"`
 		Audit      string   `json:"audit"`
 	} `json:"_meta"`
 }
@@ -180,7 +181,7 @@ func TestOutcomes(t *testing.T) {
 		{"help do echo", "", "help do echo"},
 		{"", discovery.CommandNotFound, ""},
 		{"   ", discovery.CommandNotFound, ""},
-		{"nope --password hunter2", discovery.CommandNotFound, "nope …"},
+		{"nope --password hunter2", discovery.CommandNotFound, "…"},
 		{"do ecko", discovery.CommandNotFound, "do ecko"},
 		{"do echo surplus", discovery.ValidationError, "do echo [redacted]"},
 		{"do echo --text 'open", discovery.ParseError, "do echo …"},

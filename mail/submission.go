@@ -80,6 +80,12 @@ func submissionError(op, account string, w *smtp.Error) *Error {
 	return e
 }
 
+// CheckCA reports a CA that holds no certificate; nil when there is none at all.
+func (a *Account) CheckCA() error {
+	_, err := a.roots()
+	return err
+}
+
 // roots is what the account's servers are verified against; nil means the
 // system's authorities.
 func (a *Account) roots() (*x509.CertPool, error) {

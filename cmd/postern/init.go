@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -15,6 +16,10 @@ func (p *process) init(ctx context.Context, args []string) error {
 	keys, err := vault.KeysFromEnv(ctx, p.getenv)
 	if err != nil {
 		return err
+	}
+	if keys.Admin.IsZero() || keys.Agent.IsZero() {
+		return &discovery.Fault{Code: discovery.ConfigError, Message: "Making a vault takes both keys: " + vault.AdminKeyVar + " and " + vault.AgentKeyVar + ".",
+			Hint: "Print each with 'postern keygen', keep it, and set the variable, or the one that ends in _FILE to a file that holds it."}
 	}
 	path, err := vault.DefaultPath(p.getenv)
 	if err != nil {

@@ -88,7 +88,11 @@ func (p *process) run(ctx context.Context) int {
 		if run == nil {
 			return p.report(p.direct(ctx))
 		}
-		return p.report(run(ctx, p.args[1:]))
+		err := run(ctx, p.args[1:])
+		if errors.Is(err, context.Canceled) && (verb == "serve" || verb == "repl" || verb == "demo") {
+			return 0 // told to stop, and stopped
+		}
+		return p.report(err)
 	}
 }
 
@@ -107,8 +111,10 @@ func (p *process) report(err error) int {
 		return int(status)
 	case errors.Is(err, flag.ErrHelp):
 		return 0
-	case errors.Is(err, context.Canceled), errors.Is(err, syscall.EPIPE):
-		return 0 // told to stop, or left alone, and stopped
+	case errors.Is(err, context.Canceled):
+		return 130 // as a shell has it for what was interrupted
+	case errors.Is(err, syscall.EPIPE):
+		return 0 // nobody reads on
 	}
 	f := commands.Faults(err)
 	if f == nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -193,17 +194,22 @@ func renderTable(b *strings.Builder, rows []object, indent string, width int) {
 		}
 		total += widths[i] + 2
 	}
-	for ; total > width; total-- {
+	for total > width {
 		widest := 0
 		for i := range widths {
 			if widths[i] > widths[widest] {
 				widest = i
 			}
 		}
-		if widths[widest] <= 6 {
+		if widths[widest] <= 12 {
 			break
 		}
 		widths[widest]--
+		total--
+	}
+	if total > width && len(names) > 6 || slices.Contains(widths, 0) {
+		renderRecords(b, rows, indent, width)
+		return
 	}
 	line := func(cell func(name string) string) {
 		var l strings.Builder
@@ -216,6 +222,16 @@ func renderTable(b *strings.Builder, rows []object, indent string, width int) {
 	line(func(n string) string { return n })
 	for i := range rows {
 		line(func(n string) string { return cells[n][i] })
+	}
+}
+
+// renderRecords shows rows that do not fit a table one below the other.
+func renderRecords(b *strings.Builder, rows []object, indent string, width int) {
+	for i, row := range rows {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		renderObject(b, row, indent, width)
 	}
 }
 

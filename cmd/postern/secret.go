@@ -50,6 +50,8 @@ func (p *process) readSecret(ctx context.Context, stdin *bufio.Reader, source st
 			defer f.Close()
 			return firstLine(f)
 		})
+	case p.onTerminal():
+		return p.askSecret(ctx)
 	case stdin == nil:
 		return mail.Secret{}, &discovery.Fault{Code: discovery.ValidationError, Message: "Standard input carries commands here, so a password cannot come from it.",
 			Hint: "Use --password-from env:NAME or file:PATH, or run the command with 'postern exec'."}

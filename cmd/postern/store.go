@@ -17,6 +17,7 @@ type store struct {
 	open func(context.Context) (*vault.Vault, error)
 
 	vault   atomic.Pointer[vault.Vault]
+	asks    bool          // opening runs a program that fetches a key
 	opening chan struct{} // one place: who opens; the others wait no longer than they must
 }
 
@@ -36,6 +37,9 @@ var (
 func (s *store) get(ctx context.Context) (*vault.Vault, error) {
 	if v := s.vault.Load(); v != nil {
 		return v, nil
+	}
+	if s.asks && gateway.Optional(ctx) {
+		return nil, vault.ErrNoKey // nobody is asked for a key on behalf of help
 	}
 	select {
 	case s.opening <- struct{}{}:

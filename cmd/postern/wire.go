@@ -34,6 +34,7 @@ type plan struct {
 // wire builds the house. Nothing is opened or dialled yet.
 func (p *process) wire(plan plan) (*house, error) {
 	h := &house{principal: plan.principal, store: newStore(plan.open)}
+	h.store.asks = p.getenv(vault.AdminKeyVar+"_COMMAND") != "" || p.getenv(vault.AgentKeyVar+"_COMMAND") != ""
 	h.mailboxes = mail.NewMailboxes(mail.MailboxesOptions{Directory: h.store, Logger: p.log})
 	deps := &commands.Deps{Store: h.store, Mailboxes: h.mailboxes, ReadFile: readFile,
 		ReadSecret: func(ctx context.Context, source string) (mail.Secret, error) {
