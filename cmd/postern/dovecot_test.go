@@ -22,7 +22,7 @@ func realMessages(t testing.TB) [][]byte {
 	t.Helper()
 	var messages [][]byte
 	err := filepath.WalkDir(filepath.Join("..", "..", "mail", "testdata", "real-emails"), func(p string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || e.Name() == "LICENSE" || e.Name() == "README.md" {
+		if err != nil || e.IsDir() || filepath.Ext(p) != ".eml" {
 			return err
 		}
 		b, err := os.ReadFile(p)
