@@ -160,9 +160,6 @@ func (x *execution) visible(c *discovery.Command) bool {
 func (x *execution) run(ctx context.Context, tokenize func() ([]string, error)) *discovery.Fault {
 	g := x.gateway
 	tokens, err := tokenize()
-	if err == nil {
-		x.shown = g.shownUnknown(tokens)
-	}
 	timeout, needsSettings := g.foresee(tokens)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -260,6 +257,7 @@ func (x *execution) prepare(ctx context.Context, needsSettings bool) *discovery.
 func (x *execution) resolve(tokens []string) (rest []string, err error) {
 	found, err := x.gateway.registry.Resolve(tokens, x.visible)
 	if err != nil {
+		x.shown = x.gateway.shownUnknown(tokens)
 		return nil, err
 	}
 	if found.Group != "" {
