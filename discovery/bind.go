@@ -53,9 +53,11 @@ func (c *Command) fill(given map[*Argument][]string, loc *time.Location) (*Bound
 		if a.Path {
 			for _, t := range texts {
 				if traverses(t) {
-					return nil, c.usageFault(PathTraversal,
+					f := c.usageFault(PathTraversal,
 						"Give a relative path without '..'; files are taken from and saved below the attachment directory only.",
 						"%s leads outside the attachment directory.", a.Label())
+					f.Reason = "path" // a rule refused it: the audit log says blocked
+					return nil, f
 				}
 			}
 		}

@@ -205,6 +205,9 @@ func TestBindRefuses(t *testing.T) {
 		if f.Code != c.code || !strings.Contains(f.Message, c.says) {
 			t.Errorf("%q: %s %q, want %s with %q", c.tokens, f.Code, f.Message, c.code, c.says)
 		}
+		if (f.Code == discovery.PathTraversal) != (f.Reason == "path") {
+			t.Errorf("%q: reason for the audit log %q", c.tokens, f.Reason)
+		}
 		if f.Hint == "" || len(f.Examples) == 0 {
 			t.Errorf("%q: no hint or no example", c.tokens)
 		}
