@@ -69,6 +69,7 @@ type ListQuery struct {
 	Unread      bool
 	BeforeUID   uint32    // only smaller UIDs; 0 means no bound
 	AfterUID    uint32    // only greater UIDs; 0 means no bound
+	New         bool      // only messages above the floor that were not acknowledged (000 section 6)
 	Since       time.Time // only messages dated at or after; zero means no bound
 	Until       time.Time // only messages dated before; zero means no bound
 	Limit       int       // 1..500; 0 means 50
@@ -95,20 +96,51 @@ type Summary struct {
 	Subject        string
 	Flags          []string
 	HasAttachments bool
+	Snippet        string // beginning of the text, one line; only where asked for
 
-	// Filled only for ListQuery.Full.
+	// Filled only where the query says Full.
 	To, CC            []string
 	InternetMessageID string
 	Size              int64
 	InternalDate      time.Time
 }
 
+// SearchQuery selects messages of one folder. All criteria must hold; text is
+// matched by the server, without regard to case, anywhere in the field. With a
+// Cursor every criterion comes from the search it continues, and Folder may only
+// repeat it.
+type SearchQuery struct {
+	Folder                  string // empty means INBOX
+	Query                   string // anywhere in header or text; each criterion 1..256 runes
+	From, To, Subject, Text string // Text: in the body
+	Unread, HasAttachment   bool
+	Start, End              time.Time // days, as the message dates itself: from Start's day to End's day, both included; zero means no bound
+	Limit                   int       // 1..50; 0 means 10
+	Cursor                  string
+	Snippet                 bool
+	SnippetChars            int // 50..500 runes; 0 means 200
+	Full                    bool
+	MaxMatches              int // more matches are refused; 0 means 20,000
+}
+
+// SearchPage is a run of matches, newest first by UID.
+type SearchPage struct {
+	Page
+	Total      int    // matches that the policy shows, whatever the limit
+	Attempted  int    // messages this page tried to read
+	Failed     int    // of these, the ones that could not be read
+	NextCursor string // continues behind this page; empty at the end
+}
+
 // GetQuery bounds what Get returns of a message. The zero query means the
 // defaults of 001 section 5.
 type GetQuery struct {
-	BodyChars int         // 100..20000 runes; 0 means 2000
-	Headers   HeaderScope // empty means curated
-	HTML      bool        // also the sanitized HTML body
+	BodyChars       int         // 100..20000 runes; 0 means 2000
+	Headers         HeaderScope // empty means curated
+	HTML            bool        // also the sanitized HTML body
+	AttachmentText  bool        // also what attachments say, where it can be read
+	AttachmentChars int         // 100..50000 runes for each; 0 means 10000
+	Content         bool        // also the bytes of each attachment
 }
 
 // HeaderScope is which header fields Get returns.
@@ -140,8 +172,76 @@ type Message struct {
 
 // Attachment describes a part of a message that is not its text.
 type Attachment struct {
-	PartID      string // IMAP section number, such as "2" or "1.3"
-	Filename    string // decoded and cleaned; empty when the part has none
-	ContentType string // lower case, without parameters
-	Size        int64  // bytes as transferred, before decoding
+	PartID        string // IMAP section number, such as "2" or "1.3"
+	Filename      string // decoded and cleaned; empty when the part has none
+	ContentType   string // lower case, without parameters
+	Size          int64  // bytes as transferred, before decoding
+	Text          string // what it says; only for GetQuery.AttachmentText
+	TextTruncated bool
+	Content       []byte          // decoded; only for GetQuery.Content, nil when it was too large
+	Events        []CalendarEvent // what a calendar part announces
+}
+
+// CalendarEvent is one event of an iCalendar part (RFC 5545). Text is cleaned.
+type CalendarEvent struct {
+	Method                       string // such as REQUEST or CANCEL; empty when there is none
+	Summary, Location, Organizer string
+	Start, End                   time.Time // zero when unreadable
+	AllDay                       bool      // Start and End are days
+	Recurring                    bool
+}
+
+// RawMessage is the source of a message, byte for byte.
+type RawMessage struct {
+	Ref       Ref
+	Size      int64 // of the whole message, in bytes
+	Source    []byte
+	Truncated bool // Source is only the beginning
+}
+
+// AttachmentContent is one attachment with its decoded bytes.
+type AttachmentContent struct {
+	Ref Ref
+	Attachment
+}
+
+// ThreadQuery bounds Thread.
+type ThreadQuery struct {
+	Limit int // 1..200; 0 means 50
+	Full  bool
+}
+
+// Thread is a conversation within one folder, oldest first (004 section 5).
+type Thread struct {
+	Folder      string
+	UIDValidity uint32
+	Subject     string // base subject, without reply prefixes
+	Messages    []ThreadMessage
+	Truncated   bool // there are more; the newest are here
+	Issues      []Issue
+}
+
+// ThreadMessage is a message and the one it answers.
+type ThreadMessage struct {
+	Summary
+	Parent Ref // zero for a root, or when the parent is not here
+}
+
+// Changed is what became of a batch of messages. Messages are in the order they
+// were named; those that failed are in Issues instead.
+type Changed struct {
+	Account, Folder string // of the messages, where they were
+	Messages        []ChangedMessage
+	Attempted       int // steps on the server: one STORE, COPY, MOVE, EXPUNGE or APPEND for a message
+	Succeeded       int
+	Issues          []Issue
+}
+
+// ChangedMessage is one message that a change was applied to.
+type ChangedMessage struct {
+	Ref            Ref
+	New            Ref      // what it is called at its new place; zero when the server did not tell
+	Flags          []string // as they are now; nil when the server did not tell
+	Added, Removed bool     // the flags asked for were applied
+	Already        bool     // it was so before (Ack)
 }

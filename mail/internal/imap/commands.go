@@ -55,25 +55,32 @@ type Examining struct {
 func (e *Examining) Wait() (Folder, error) { return e.wait() }
 
 // Examine starts an EXAMINE. From here until Wait no folder counts as EXAMINEd.
-func (s *Session) Examine(name string) *Examining {
+func (s *Session) Examine(name string) *Examining { return s.opening(name, true) }
+
+// opening starts an EXAMINE or a SELECT.
+func (s *Session) opening(name string, readOnly bool) *Examining {
 	s.folder, s.noted = Folder{}, false
+	stage := StageSelect
+	if readOnly {
+		stage = StageExamine
+	}
 	name = FolderName(name)
 	if err := CheckFolder(name); err != nil {
-		err = &Error{Op: "lend", Stage: StageExamine, Kind: KindRefused, Permanent: true, Err: err}
+		err = &Error{Op: "lend", Stage: stage, Kind: KindRefused, Permanent: true, Err: err}
 		return &Examining{func() (Folder, error) { return Folder{}, err }}
 	}
-	cmd := s.client.Select(name, &goimap.SelectOptions{ReadOnly: true})
+	cmd := s.client.Select(name, &goimap.SelectOptions{ReadOnly: readOnly})
 	return &Examining{func() (Folder, error) {
 		data, err := cmd.Wait()
 		if err != nil {
-			return Folder{}, s.fail(StageExamine, err)
+			return Folder{}, s.fail(stage, err)
 		}
 		if data.UIDValidity == 0 {
 			err := fmt.Errorf("%w: no UIDVALIDITY", errNotIMAP)
 			s.guard.end(err)
-			return Folder{}, s.fail(StageExamine, err)
+			return Folder{}, s.fail(stage, err)
 		}
-		s.folder = Folder{Name: name, UIDValidity: data.UIDValidity, UIDNext: uint32(data.UIDNext), Exists: data.NumMessages}
+		s.folder = Folder{Name: name, UIDValidity: data.UIDValidity, UIDNext: uint32(data.UIDNext), Exists: data.NumMessages, Writable: !readOnly}
 		return s.folder, nil
 	}}
 }
@@ -248,33 +255,10 @@ func weight(m *imapclient.FetchMessageBuffer) int {
 // Fetch starts a FETCH, by UID or by sequence number as the set says. Sections
 // are always fetched with PEEK. Only one may be in progress.
 func (s *Session) Fetch(set goimap.NumSet, opts goimap.FetchOptions) *Fetching {
-	opts.UID = true
-	sections := make([]*goimap.FetchItemBodySection, len(opts.BodySection))
-	for i, b := range opts.BodySection {
-		peek := *b
-		peek.Peek = true
-		sections[i] = &peek
-	}
-	opts.BodySection = sections
-
 	s.mu.Lock()
 	s.stray, s.keep = nil, true
 	s.mu.Unlock()
-	f := &Fetching{s: s, done: make(chan struct{})}
-	cmd := s.client.Fetch(set, &opts)
-	go func() {
-		defer close(f.done)
-		for m := cmd.Next(); m != nil; m = cmd.Next() {
-			buf, err := s.collect(m)
-			if err != nil {
-				f.err = s.fail(StageFetch, err)
-				return
-			}
-			f.data = append(f.data, buf)
-		}
-		f.err = s.fail(StageFetch, cmd.Close())
-	}()
-	return f
+	return s.collecting(StageFetch, s.client.Fetch(set, peeking(opts)))
 }
 
 // collect reads one message's data. The library takes a literal that the

@@ -61,9 +61,6 @@ type Config struct {
 	// Authenticate returns a SASL client for one login, such as XOAUTH2.
 	Authenticate func(ctx context.Context) (sasl.Client, error)
 
-	// ReadWrite is the mode that may change the mailbox. The zero value reads only.
-	ReadWrite bool
-
 	Connect  time.Duration // TCP and TLS; 0 means DefaultConnect
 	Greeting time.Duration // the server's first line; 0 means DefaultGreeting
 	Socket   time.Duration // silence in the middle of an answer; 0 means DefaultSocket
@@ -108,8 +105,6 @@ func (c *Config) validate() error {
 		return errors.New("no way to log in is configured")
 	case hasControl(c.Username):
 		return errors.New("user name holds a control character")
-	case c.ReadWrite:
-		return errors.New("sessions that may change a mailbox are not available")
 	}
 	t := c.target()
 	return t.Check()

@@ -15,7 +15,7 @@ type rule func(args string) bool
 
 // readOnlyVerbs is everything a read-only session may send. What is not here
 // does not leave: SELECT, STORE, COPY, MOVE, EXPUNGE, APPEND and CLOSE among the
-// rest. A mode that may write gets a table of its own beside this one.
+// rest. What a Grant adds is in grants.
 var readOnlyVerbs = map[string]rule{
 	"CAPABILITY": nil, "NOOP": nil, "ID": nil, "LOGIN": nil, "AUTHENTICATE": nil,
 	"STARTTLS": nil, "ENABLE": nil, "NAMESPACE": nil, "LIST": nil, "LSUB": nil,
@@ -39,8 +39,19 @@ type filter struct {
 	within  bool   // the next line goes on with a command that was allowed
 	idle    bool   // only DONE may come
 
-	mu   sync.Mutex // the reader reports tagged answers
-	sasl string     // tag of the AUTHENTICATE in progress: lines are its responses
+	mu      sync.Mutex // the reader reports tagged answers
+	sasl    string     // tag of the AUTHENTICATE in progress: lines are its responses
+	changed bool       // a command beyond readOnlyVerbs has passed since grant, SELECT aside
+}
+
+// grant sets what may pass from here on. A new grant begins with nothing changed.
+func (f *filter) grant(verbs map[string]rule, begins bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.verbs = verbs
+	if begins {
+		f.changed = false
+	}
 }
 
 // answered ends an AUTHENTICATE exchange when its tag is answered.
@@ -119,7 +130,12 @@ func (f *filter) check(line []byte) error {
 			sub, args, _ = strings.Cut(args, " ")
 			verb += " " + strings.ToUpper(sub)
 		}
+		f.mu.Lock()
 		allow, known := f.verbs[verb]
+		if _, reads := readOnlyVerbs[verb]; known && !reads && verb != "SELECT" {
+			f.changed = true
+		}
+		f.mu.Unlock()
 		if !known || tag == "" || tag == "*" || tag == "+" {
 			return fmt.Errorf("%w: %s", ErrForbidden, wire.Clean(verb))
 		}

@@ -42,8 +42,19 @@ type guard struct {
 func newGuard(conn net.Conn, cfg *Config) *guard {
 	g := &guard{raw: conn, conn: conn, silence: cfg.Socket, budget: idleBudget, limit: idleBudget}
 	g.scan = scanner{limits: cfg.Limits, tagged: g.filter.answered, bye: g.setBye}
-	g.filter.verbs = readOnlyVerbs
+	g.grant(NoChange)
 	return g
+}
+
+// grant says what the session may change from here on.
+func (g *guard) grant(to Grant) { g.filter.grant(verbsOf(to), to != NoChange) }
+
+// changed reports whether a command that changes something has left since the
+// last grant.
+func (g *guard) changed() bool {
+	g.filter.mu.Lock()
+	defer g.filter.mu.Unlock()
+	return g.filter.changed
 }
 
 func (g *guard) setBye(text string) {

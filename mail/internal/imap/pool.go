@@ -76,7 +76,7 @@ func NewPool(o PoolOptions) *Pool {
 // be safe to repeat. A refused login is never repeated, and fails everybody who
 // waits for a session with it.
 func (p *Pool) Lend(ctx context.Context, folder string, fn func(ctx context.Context, s *Session) error) error {
-	s, fresh, err := p.take(ctx, FolderName(folder), false)
+	s, fresh, err := p.take(ctx, FolderName(folder), false, false)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (p *Pool) Lend(ctx context.Context, folder string, fn func(ctx context.Cont
 	if fresh || err == nil || s.guard.answered() || !died(err) || ctx.Err() != nil {
 		return err
 	}
-	if s, _, err = p.take(ctx, "", true); err != nil {
+	if s, _, err = p.take(ctx, "", false, true); err != nil {
 		return err
 	}
 	return p.use(ctx, s, fn)
@@ -116,13 +116,14 @@ func (p *Pool) use(ctx context.Context, s *pooled, fn func(ctx context.Context, 
 	return err
 }
 
-// take returns a session, whose Fresh says that no lend has used it yet.
-func (p *Pool) take(ctx context.Context, folder string, fresh bool) (s *pooled, isFresh bool, err error) {
+// take returns a session, whose Fresh says that no lend has used it yet. Of
+// several that have the folder open it prefers one that has it open as wanted.
+func (p *Pool) take(ctx context.Context, folder string, writable, fresh bool) (s *pooled, isFresh bool, err error) {
 	for first := true; ; first = false {
 		if err := ctx.Err(); err != nil {
 			return nil, false, &Error{Op: "lend", Stage: StageConnect, Kind: kindOf(err), Err: err}
 		}
-		s, dial, w := p.next(folder, fresh, first)
+		s, dial, w := p.next(folder, writable, fresh, first)
 		switch {
 		case w != nil:
 			if err := p.wait(ctx, w); err != nil {
@@ -145,7 +146,7 @@ func (p *Pool) take(ctx context.Context, folder string, fresh bool) (s *pooled, 
 // next decides, under the lock, what a Lend does: use a session, dial, or wait.
 // Nothing at all means that the pool is closed. Who has waited already goes
 // before who just came, so the first in the queue is not overtaken.
-func (p *Pool) next(folder string, fresh, newcomer bool) (s *pooled, dial bool, w *waiter) {
+func (p *Pool) next(folder string, writable, fresh, newcomer bool) (s *pooled, dial bool, w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -159,6 +160,9 @@ func (p *Pool) next(folder string, fresh, newcomer bool) (s *pooled, dial bool, 
 		for i, c := range p.idle {
 			if f, ok := c.Selected(); ok && folder != "" && f.Name == folder {
 				best = i
+				if f.Writable == writable {
+					break
+				}
 			}
 		}
 		s = p.idle[best]

@@ -19,12 +19,13 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// Folder is what a server said of the folder that is EXAMINEd.
+// Folder is what a server said of the folder that is EXAMINEd or SELECTed.
 type Folder struct {
 	Name        string
 	UIDValidity uint32
 	UIDNext     uint32 // 0 when the server did not say; as of EXAMINE
 	Exists      uint32 // messages in it, kept up to date
+	Writable    bool   // it is SELECTed and not EXAMINEd
 }
 
 // Session is one logged-in connection. It is used inside Use, or inside a Pool's
@@ -191,7 +192,7 @@ func (s *Session) Has(capability string) bool {
 	return ok
 }
 
-// Selected returns the folder that is EXAMINEd, and whether there is one.
+// Selected returns the folder that is EXAMINEd or SELECTed, and whether there is one.
 func (s *Session) Selected() (Folder, bool) {
 	if s.folder.Name == "" {
 		return Folder{}, false

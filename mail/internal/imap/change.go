@@ -1,0 +1,298 @@
+package imap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	goimap "github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
+)
+
+// The stages of changes.
+const (
+	StageSelect  Stage = "select"
+	StageStore   Stage = "store"
+	StageCopy    Stage = "copy"
+	StageMove    Stage = "move"
+	StageExpunge Stage = "expunge"
+	StageAppend  Stage = "append"
+	StageThread  Stage = "thread"
+)
+
+// Change is Lend for work that may change something, as far as grant goes. It
+// prefers a session that has folder SELECTed. fn runs a second time only when the
+// connection turned out dead before any changing command left.
+func (p *Pool) Change(ctx context.Context, folder string, grant Grant, fn func(ctx context.Context, s *Session) error) error {
+	granted := func(ctx context.Context, s *Session) error {
+		s.guard.grant(grant)
+		defer s.guard.grant(NoChange)
+		return fn(ctx, s)
+	}
+	s, fresh, err := p.take(ctx, FolderName(folder), true, false)
+	if err != nil {
+		return err
+	}
+	err = p.use(ctx, s, granted)
+	if fresh || err == nil || s.guard.answered() || s.guard.changed() || !died(err) || ctx.Err() != nil {
+		return err
+	}
+	if s, _, err = p.take(ctx, "", true, true); err != nil {
+		return err
+	}
+	return p.use(ctx, s, granted)
+}
+
+// Select starts a SELECT, which the session's grant has to allow. See Examine.
+func (s *Session) Select(name string) *Examining { return s.opening(name, false) }
+
+// UIDPlus reports whether single messages can be expunged (RFC 4315).
+func (s *Session) UIDPlus() bool { return s.Has("UIDPLUS") || s.Has("IMAP4REV2") }
+
+// CanMove reports whether the server moves messages by itself (RFC 6851).
+func (s *Session) CanMove() bool { return s.Has("MOVE") || s.Has("IMAP4REV2") }
+
+// Store starts a UID STORE that adds flags or removes them. Wait returns the
+// flags as they are now of the messages that exist. For its progress, see Fetch.
+func (s *Session) Store(set goimap.UIDSet, op goimap.StoreFlagsOp, flags []goimap.Flag) *Fetching {
+	for _, f := range flags {
+		if !ValidFlag(string(f)) {
+			return failedFetch(&Error{Op: "lend", Stage: StageStore, Kind: KindRefused, Permanent: true, Err: errors.New("flag is not one")})
+		}
+	}
+	return s.collecting(StageStore, s.client.Store(set, &goimap.StoreFlags{Op: op, Flags: flags}, nil))
+}
+
+// ValidFlag reports whether a flag can be sent: a keyword is an atom, a system
+// flag one behind a backslash (RFC 9051 section 9).
+func ValidFlag(f string) bool {
+	name := strings.TrimPrefix(f, `\`)
+	return name != "" && len(f) <= 64 && !strings.ContainsFunc(name, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`(){%*"\]`, r)
+	})
+}
+
+// Copied says where messages went. Target is by source UID and empty when the
+// server did not tell.
+type Copied struct {
+	UIDValidity uint32
+	Target      map[uint32]uint32
+}
+
+// Copying is a UID COPY or UID MOVE that was started.
+type Copying struct{ wait func() (Copied, error) }
+
+// Wait returns where the messages are now.
+func (c *Copying) Wait() (Copied, error) { return c.wait() }
+
+// Copy starts a UID COPY.
+func (s *Session) Copy(set goimap.UIDSet, folder string) *Copying {
+	if err := CheckFolder(folder); err != nil {
+		return failedCopy(StageCopy, err)
+	}
+	cmd := s.client.Copy(set, FolderName(folder))
+	return &Copying{func() (Copied, error) {
+		data, err := cmd.Wait()
+		if err != nil {
+			return Copied{}, s.fail(StageCopy, err)
+		}
+		return copied(data.UIDValidity, data.SourceUIDs, data.DestUIDs), nil
+	}}
+}
+
+// Move starts a UID MOVE. Where CanMove is false it is refused here: what the
+// library would do instead can remove messages that were never copied.
+func (s *Session) Move(set goimap.UIDSet, folder string) *Copying {
+	if err := CheckFolder(folder); err != nil {
+		return failedCopy(StageMove, err)
+	}
+	if !s.CanMove() || !s.client.Caps().Has(goimap.CapMove) {
+		return failedCopy(StageMove, errors.New("server does not offer MOVE"))
+	}
+	cmd := s.client.Move(set, FolderName(folder))
+	return &Copying{func() (Copied, error) {
+		data, err := cmd.Wait()
+		if err != nil {
+			return Copied{}, s.fail(StageMove, err)
+		}
+		source, _ := data.SourceUIDs.(goimap.UIDSet)
+		dest, _ := data.DestUIDs.(goimap.UIDSet)
+		return copied(data.UIDValidity, source, dest), nil
+	}}
+}
+
+func failedCopy(stage Stage, err error) *Copying {
+	err = &Error{Op: "lend", Stage: stage, Kind: KindRefused, Permanent: true, Err: err}
+	return &Copying{func() (Copied, error) { return Copied{}, err }}
+}
+
+// maxCopied bounds the numbers of a COPYUID that are written out.
+const maxCopied = 10_000
+
+// copied pairs the two sets of a COPYUID (RFC 4315 section 3). Sets that do not
+// fit together tell nothing.
+func copied(validity uint32, source, dest goimap.UIDSet) Copied {
+	c := Copied{UIDValidity: validity, Target: map[uint32]uint32{}}
+	from, to := numbers(source), numbers(dest)
+	if validity == 0 || len(from) != len(to) {
+		return c
+	}
+	for i, u := range from {
+		c.Target[u] = to[i]
+	}
+	return c
+}
+
+func numbers(set goimap.UIDSet) []uint32 {
+	var all []uint32
+	for _, r := range set {
+		if r.Start == 0 || r.Stop < r.Start || int64(r.Stop)-int64(r.Start)+int64(len(all)) >= maxCopied {
+			return nil
+		}
+		for u := r.Start; ; u++ {
+			all = append(all, uint32(u))
+			if u == r.Stop {
+				break
+			}
+		}
+	}
+	return all
+}
+
+// Expunge starts a UID EXPUNGE, which removes those of the messages that are
+// marked \Deleted. Without UIDPlus it is refused here.
+func (s *Session) Expunge(set goimap.UIDSet) *Waiter {
+	if !s.UIDPlus() {
+		err := &Error{Op: "lend", Stage: StageExpunge, Kind: KindRefused, Permanent: true, Err: errors.New("server cannot expunge single messages")}
+		return &Waiter{func() error { return err }}
+	}
+	cmd := s.client.UIDExpunge(set)
+	done := make(chan error, 1)
+	go func() { done <- cmd.Close() }() // the reader waits for each number to be taken
+	return &Waiter{func() error { return s.fail(StageExpunge, <-done) }}
+}
+
+// Append adds a message to a folder and waits for the outcome. UID and
+// uidValidity are 0 when the server did not tell.
+func (s *Session) Append(folder string, flags []goimap.Flag, date time.Time, raw []byte) (uidValidity, uid uint32, err error) {
+	if err := CheckFolder(folder); err != nil {
+		return 0, 0, &Error{Op: "lend", Stage: StageAppend, Kind: KindRefused, Permanent: true, Err: err}
+	}
+	for _, f := range flags {
+		if !ValidFlag(string(f)) {
+			return 0, 0, &Error{Op: "lend", Stage: StageAppend, Kind: KindRefused, Permanent: true, Err: fmt.Errorf("flag is not one")}
+		}
+	}
+	cmd := s.client.Append(FolderName(folder), int64(len(raw)), &goimap.AppendOptions{Flags: flags, Time: date})
+	_, werr := cmd.Write(raw)
+	if cerr := cmd.Close(); werr == nil {
+		werr = cerr
+	}
+	data, err := cmd.Wait()
+	if err == nil {
+		err = werr
+	}
+	if err != nil {
+		return 0, 0, s.fail(StageAppend, err)
+	}
+	return data.UIDValidity, uint32(data.UID), nil
+}
+
+// Threading is a UID THREAD that was started.
+type Threading struct {
+	wait func() ([]imapclient.ThreadData, error)
+}
+
+// Wait returns the conversations.
+func (t *Threading) Wait() ([]imapclient.ThreadData, error) { return t.wait() }
+
+// Thread starts a UID THREAD with the algorithm REFERENCES (RFC 5256), which the
+// server has to offer. Only one may be in progress.
+func (s *Session) Thread(criteria *goimap.SearchCriteria) *Threading {
+	cmd := s.client.UIDThread(&imapclient.ThreadOptions{Algorithm: goimap.ThreadReferences, SearchCriteria: criteria})
+	return &Threading{func() ([]imapclient.ThreadData, error) {
+		data, err := cmd.Wait()
+		return data, s.fail(StageThread, err)
+	}}
+}
+
+// FetchRequest is one of several FETCHes that are in progress at once.
+type FetchRequest struct {
+	UIDs    goimap.UIDSet
+	Options goimap.FetchOptions
+}
+
+// FetchEach starts several FETCHes in one write, which may ask for different
+// things but not for the same message. Wait returns what Fetch's does, for all of
+// them. At most one Fetch or FetchEach may be in progress.
+func (s *Session) FetchEach(requests []FetchRequest) *Fetching {
+	s.mu.Lock()
+	s.stray, s.keep = nil, true
+	s.mu.Unlock()
+	var cmds []*imapclient.FetchCommand
+	s.Together(func() {
+		for _, r := range requests {
+			cmds = append(cmds, s.client.Fetch(r.UIDs, peeking(r.Options)))
+		}
+	})
+	return s.collecting(StageFetch, cmds...)
+}
+
+// peeking is the options with PEEK at every section and with the UID.
+func peeking(opts goimap.FetchOptions) *goimap.FetchOptions {
+	opts.UID = true
+	opts.BodySection = slices.Clone(opts.BodySection)
+	for i, b := range opts.BodySection {
+		peek := *b
+		peek.Peek = true
+		opts.BodySection[i] = &peek
+	}
+	return &opts
+}
+
+func failedFetch(err error) *Fetching {
+	f := &Fetching{done: make(chan struct{}), err: err}
+	close(f.done)
+	return f
+}
+
+// collecting takes the messages of commands as they come in. Each command is read
+// by a goroutine of its own, because their answers interleave and the library
+// waits for each to be taken.
+func (s *Session) collecting(stage Stage, cmds ...*imapclient.FetchCommand) *Fetching {
+	f := &Fetching{s: s, done: make(chan struct{})}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, cmd := range cmds {
+		wg.Go(func() {
+			data, err := s.take(stage, cmd)
+			mu.Lock()
+			defer mu.Unlock()
+			f.data = append(f.data, data...)
+			if f.err == nil {
+				f.err = err
+			}
+		})
+	}
+	go func() {
+		wg.Wait()
+		close(f.done)
+	}()
+	return f
+}
+
+func (s *Session) take(stage Stage, cmd *imapclient.FetchCommand) ([]*imapclient.FetchMessageBuffer, error) {
+	var data []*imapclient.FetchMessageBuffer
+	for m := cmd.Next(); m != nil; m = cmd.Next() {
+		buf, err := s.collect(m)
+		if err != nil {
+			return data, s.fail(stage, err)
+		}
+		data = append(data, buf)
+	}
+	return data, s.fail(stage, cmd.Close())
+}
