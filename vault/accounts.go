@@ -117,14 +117,17 @@ func (v *Vault) UpdateAccount(ctx context.Context, name string, edit func(*mail.
 	})
 }
 
-// RemoveAccount removes an account and its secret. State that other packages
-// keep under its name stays. Only the admin may.
+// RemoveAccount removes an account with its secret and what was seen of its
+// folders. Other state that packages keep under its name stays. Only the admin may.
 func (v *Vault) RemoveAccount(ctx context.Context, name string) error {
 	return v.change(ctx, func(c *policyChange) error {
 		if _, ok := c.p.accounts[name]; !ok {
 			return noAccount(name)
 		}
 		if err := c.dropSecret(name); err != nil {
+			return err
+		}
+		if err := dropSeen(c.t, name); err != nil {
 			return err
 		}
 		return c.dropAccount(name)

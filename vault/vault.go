@@ -51,6 +51,7 @@ type Vault struct {
 	auditKey  []byte  // chains the audit log
 	digestKey []byte  // digests secrets for the manifest
 	limitKey  []byte  // names limits
+	outerKey  []byte  // the keys of other packages derive from it
 	signing   *sealer // unseals the private key; nil unless admin
 
 	mu     sync.Mutex
@@ -142,7 +143,7 @@ func (v *Vault) unlock(h header, slot string, key []byte, admin bool) error {
 	if v.values, err = derivedSealer(data, h.id, purposeValues); err != nil {
 		return err
 	}
-	for purpose, k := range map[string]*[]byte{"audit chain": &v.auditKey, "secret digests": &v.digestKey, "limit names": &v.limitKey} {
+	for purpose, k := range map[string]*[]byte{"audit chain": &v.auditKey, "secret digests": &v.digestKey, "limit names": &v.limitKey, "other packages": &v.outerKey} {
 		if *k, err = derive(data, h.id, purpose); err != nil {
 			return err
 		}

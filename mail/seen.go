@@ -1,0 +1,112 @@
+package mail
+
+import (
+	"context"
+	"slices"
+	"sort"
+)
+
+// SeenStore keeps, for each folder of each account, which messages were
+// acknowledged. Implementations are safe for concurrent use, by other processes
+// too.
+type SeenStore interface {
+	// Seen returns the state of a folder; the zero SeenState when there is none.
+	Seen(ctx context.Context, account, folder string) (SeenState, error)
+	// UpdateSeen lends the state of a folder and keeps what change leaves in it,
+	// in one transaction. An error of change is returned and keeps nothing.
+	// change must be short and may not wait for the network.
+	UpdateSeen(ctx context.Context, account, folder string, change func(*SeenState) error) error
+}
+
+// SeenState tells new messages of a folder from those that were dealt with (000
+// section 6): a message is new when its UID is above the floor and was not
+// acknowledged. The zero SeenState is that of a folder nobody has looked at.
+type SeenState struct {
+	Mailbox     string     `json:"mailbox"`     // server and user the UIDs belong to
+	UIDValidity uint32     `json:"uidvalidity"` // 0: never looked at
+	Floor       uint32     `json:"floor"`
+	Acked       []UIDRange `json:"acked,omitempty"` // above the floor, ascending, apart
+}
+
+// UIDRange is a run of UIDs, both ends included.
+type UIDRange struct {
+	First uint32 `json:"first"`
+	Last  uint32 `json:"last"`
+}
+
+// Known reports whether the state is about this mailbox as it is now.
+func (s *SeenState) Known(mailbox string, uidValidity uint32) bool {
+	return s.UIDValidity != 0 && s.UIDValidity == uidValidity && s.Mailbox == mailbox
+}
+
+// Begin sets the state anew unless it is about this mailbox as it is now: on
+// first contact, and when UIDs mean other messages than before. What is there
+// counts as dealt with, unless the backlog is to be processed. last is the
+// greatest UID the folder has given out.
+func (s *SeenState) Begin(mailbox string, uidValidity, last uint32, backlog bool) {
+	if s.Known(mailbox, uidValidity) {
+		return
+	}
+	if backlog {
+		last = 0
+	}
+	*s = SeenState{Mailbox: mailbox, UIDValidity: uidValidity, Floor: last}
+}
+
+// IsNew reports whether a message has not been dealt with.
+func (s *SeenState) IsNew(uid uint32) bool {
+	if uid <= s.Floor {
+		return false
+	}
+	i := sort.Search(len(s.Acked), func(i int) bool { return s.Acked[i].Last >= uid })
+	return i == len(s.Acked) || s.Acked[i].First > uid
+}
+
+// Ack adds UIDs, in any order and repeated as one likes, and lets the floor rise
+// over the run right above it.
+func (s *SeenState) Ack(uids ...uint32) {
+	all := slices.Clone(s.Acked)
+	for _, u := range uids {
+		if u > s.Floor {
+			all = append(all, UIDRange{u, u})
+		}
+	}
+	slices.SortFunc(all, func(a, b UIDRange) int {
+		switch {
+		case a.First < b.First:
+			return -1
+		case a.First > b.First:
+			return 1
+		}
+		return 0
+	})
+	s.Acked = nil
+	for _, r := range all {
+		switch n := len(s.Acked); {
+		case n == 0 && r.First-1 <= s.Floor:
+			s.Floor = max(s.Floor, r.Last)
+		case n > 0 && r.First-1 <= s.Acked[n-1].Last:
+			s.Acked[n-1].Last = max(s.Acked[n-1].Last, r.Last)
+		default:
+			s.Acked = append(s.Acked, r)
+		}
+	}
+}
+
+// Unacked returns the runs of UIDs above the floor that were not acknowledged,
+// ascending; the last has no end.
+func (s *SeenState) Unacked() []UIDRange {
+	const end = 1<<32 - 1
+	var runs []UIDRange
+	from := uint64(s.Floor) + 1
+	for _, r := range s.Acked {
+		if uint64(r.First) > from {
+			runs = append(runs, UIDRange{uint32(from), r.First - 1})
+		}
+		from = uint64(r.Last) + 1
+	}
+	if from <= end {
+		runs = append(runs, UIDRange{uint32(from), end})
+	}
+	return runs
+}

@@ -1,0 +1,81 @@
+package vault
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+var _ mail.SeenStore = (*Vault)(nil)
+
+// seenBucket holds a mail.SeenState for each folder, by account and folder.
+const seenBucket = "seen"
+
+func seenKey(account, folder string) []byte { return []byte(account + "\x00" + folder) }
+
+// Seen implements mail.SeenStore.
+func (v *Vault) Seen(ctx context.Context, account, folder string) (s mail.SeenState, err error) {
+	err = v.View(ctx, func(tx *Tx) error {
+		s, err = readSeen(tx, account, folder)
+		return err
+	})
+	return s, err
+}
+
+func readSeen(tx *Tx, account, folder string) (s mail.SeenState, err error) {
+	record, err := tx.Bucket(seenBucket).Get(seenKey(account, folder))
+	if err != nil || record == nil {
+		return s, err
+	}
+	if err := json.Unmarshal(record, &s); err != nil {
+		return s, fmt.Errorf("%w: what was seen of a folder of account %s: %w", ErrDamaged, account, err)
+	}
+	return s, nil
+}
+
+// UpdateSeen implements mail.SeenStore. A folder's state is bounded by the size of
+// a record, 16 MiB, which holds some hundred thousand separate runs.
+func (v *Vault) UpdateSeen(ctx context.Context, account, folder string, change func(*mail.SeenState) error) error {
+	return v.Update(ctx, func(tx *Tx) error {
+		s, err := readSeen(tx, account, folder)
+		if err != nil {
+			return err
+		}
+		if err := change(&s); err != nil {
+			return err
+		}
+		record, err := json.Marshal(s)
+		if err != nil {
+			return err
+		}
+		return tx.Bucket(seenBucket).Put(seenKey(account, folder), record)
+	})
+}
+
+// dropSeen forgets every folder of an account.
+func dropSeen(t *transaction, account string) error {
+	return lend(t, func(tx *Tx) error {
+		b := tx.Bucket(seenBucket)
+		var keys [][]byte
+		if err := b.ForEach(seenKey(account, ""), func(key, _ []byte) error {
+			keys = append(keys, key)
+			return nil
+		}); err != nil {
+			return err
+		}
+		for _, k := range keys {
+			if err := b.Delete(k); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Key returns 32 bytes for one purpose of another package, the same for every
+// process that opens this vault and of no use for any other purpose or vault.
+func (v *Vault) Key(purpose string) []byte {
+	return keyedDigest(v.outerKey, []byte(purpose))
+}

@@ -1,0 +1,81 @@
+package vault
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"sync"
+	"testing"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+func TestSeenStateIsKeptPerFolder(t *testing.T) {
+	v, again := newVault(t, nil)
+	if s, err := v.Seen(t.Context(), "work", "INBOX"); err != nil || !reflect.DeepEqual(s, mail.SeenState{}) {
+		t.Fatalf("a folder nobody looked at: %+v, %v", s, err)
+	}
+	want := mail.SeenState{Mailbox: "m", UIDValidity: 7, Floor: 3, Acked: []mail.UIDRange{{First: 5, Last: 6}}}
+	must(t, v.UpdateSeen(t.Context(), "work", "INBOX", func(s *mail.SeenState) error { *s = want; return nil }))
+	failure := errors.New("no")
+	if err := v.UpdateSeen(t.Context(), "work", "INBOX", func(s *mail.SeenState) error { s.Floor = 99; return failure }); !errors.Is(err, failure) {
+		t.Fatalf("UpdateSeen = %v, want the callback's error", err)
+	}
+	if got, err := again.Seen(t.Context(), "work", "INBOX"); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("from a second process: %+v, %v; want %+v", got, err, want)
+	}
+	for _, other := range [][2]string{{"work", "inbox"}, {"work2", "INBOX"}, {"wor", "k\x00INBOX"}} {
+		if s, err := v.Seen(t.Context(), other[0], other[1]); err != nil || s.UIDValidity != 0 {
+			t.Errorf("%q has the state of another folder: %+v, %v", other, s, err)
+		}
+	}
+}
+
+func TestAcksOfManyAtOnceAreAllKept(t *testing.T) {
+	_, v := newVault(t, nil)
+	must(t, v.UpdateSeen(t.Context(), "work", "INBOX", func(s *mail.SeenState) error { s.Begin("m", 1, 0, true); return nil }))
+	var wg sync.WaitGroup
+	const each, agents = 25, 8
+	for a := range uint32(agents) {
+		wg.Go(func() {
+			for i := range uint32(each) {
+				uid := i*agents + a + 2 // UID 1 stays, so that nothing is compacted away
+				if err := v.UpdateSeen(t.Context(), "work", "INBOX", func(s *mail.SeenState) error { s.Ack(uid); return nil }); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	s, err := v.Seen(t.Context(), "work", "INBOX")
+	if err != nil || len(s.Acked) != 1 || s.Acked[0] != (mail.UIDRange{First: 2, Last: agents*each + 1}) || s.Floor != 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+func TestRemovingAnAccountForgetsWhatItSaw(t *testing.T) {
+	v, _ := newVault(t, nil)
+	for _, name := range []string{"work", "work2"} {
+		mustAdd(t, v, name)
+		must(t, v.UpdateSeen(t.Context(), name, "INBOX", func(s *mail.SeenState) error { s.Begin("m", 1, 9, false); return nil }))
+	}
+	must(t, v.RemoveAccount(t.Context(), "work"))
+	if s, err := v.Seen(t.Context(), "work", "INBOX"); err != nil || s.UIDValidity != 0 {
+		t.Errorf("the removed account: %+v, %v", s, err)
+	}
+	if s, err := v.Seen(t.Context(), "work2", "INBOX"); err != nil || s.Floor != 9 {
+		t.Errorf("the other account: %+v, %v", s, err)
+	}
+}
+
+func TestKeysDifferByPurposeAndVault(t *testing.T) {
+	v, same := newVault(t, nil)
+	other, _ := newVault(t, nil)
+	k := v.Key("cursor")
+	if len(k) != 32 || !bytes.Equal(k, same.Key("cursor")) {
+		t.Error("two processes on one vault have different keys")
+	}
+	if bytes.Equal(k, v.Key("cursors")) || bytes.Equal(k, other.Key("cursor")) {
+		t.Error("another purpose or vault has the same key")
+	}
+}
