@@ -24,6 +24,8 @@ const (
 	KindRefused     Kind = "refused"     // the server refused the command
 	KindUnsupported Kind = "unsupported" // not possible with this protocol or login
 	KindLimit       Kind = "limit"       // the server sent more than is allowed
+	KindReadOnly    Kind = "read_only"   // the account's mode does not allow the change
+	KindInvalid     Kind = "invalid"     // what was asked for makes no sense
 )
 
 // Error is a failure of Mailboxes. Message and Hint are one sentence each, what
@@ -123,13 +125,36 @@ func (e *Error) fromWire(w *imap.Error) {
 		e.Kind = KindRefused
 		e.Message = "The mail server refused the command." + said
 		e.Hint = "Try again later; if it stays so, ask whoever runs the server."
-		if w.Stage == imap.StageExamine && w.Permanent {
+		if (w.Stage == imap.StageExamine || w.Stage == imap.StageSelect) && w.Permanent {
 			e.Kind, e.Retryable = KindNotFound, false
 			e.Message, e.Hint = "There is no such folder.", "Run 'mail folders' for the folders there are."
 		}
 	case imap.KindClosed:
 		e.Message = "The mail server closed the connection." + said
 	}
+}
+
+// invalid refuses what cannot be meant.
+func invalid(op, account, message, hint string) *Error {
+	return &Error{Op: op, Account: account, Kind: KindInvalid, Message: message, Hint: hint}
+}
+
+// asError is err in the form that Issues are made of.
+func asError(op, account string, err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &Error{Op: op, Account: account, Kind: KindConfig, Message: "The account cannot be used.", Hint: "Run 'doctor' to see what is wrong.", Err: err}
+}
+
+// wireRefusal returns what the server said when it refused a command, or nil.
+func wireRefusal(err error) *imap.Error {
+	var w *imap.Error
+	if errors.As(err, &w) && !w.OutOfStep {
+		return w
+	}
+	return nil
 }
 
 // issue is the form of an error inside a result that holds what did work.
@@ -153,6 +178,10 @@ func (k Kind) Code() string {
 		return "TIMEOUT"
 	case KindConfig:
 		return "CONFIG_ERROR"
+	case KindReadOnly:
+		return "PERMISSION_DENIED"
+	case KindInvalid:
+		return "VALIDATION_ERROR"
 	}
 	return "EXECUTION_ERROR"
 }

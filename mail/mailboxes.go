@@ -14,14 +14,24 @@ import (
 // MailboxesOptions sets Mailboxes up. Only Directory is needed.
 type MailboxesOptions struct {
 	Directory          Directory
-	SessionsPerAccount int              // connections kept per account; 0 means 4
-	Logger             *slog.Logger     // nil means none; it never gets bodies or secrets
-	Now                func() time.Time // nil means time.Now
+	Seen               SeenStore                                 // nil: nothing can be acknowledged
+	CursorKey          func(ctx context.Context) ([]byte, error) // 32 bytes that authenticate cursors; nil means a key of this process
+	PDFText            PDFReader                                 // nil: the text of PDF attachments is not read
+	SessionsPerAccount int                                       // connections kept per account; 0 means 4
+	Logger             *slog.Logger                              // nil means none; it never gets bodies or secrets
+	Now                func() time.Time                          // nil means time.Now
+}
+
+// PDFReader reads the text of a PDF, at most maxRunes characters of it, within
+// bounds of time and memory of its own.
+type PDFReader interface {
+	Text(ctx context.Context, pdf []byte, maxRunes int) (text string, truncated bool, err error)
 }
 
 // Mailboxes is the only way to the messages of an account. Every message passes
-// the account's inbound policy on every path, and nothing it does changes a
-// mailbox. It keeps connections, so that a read after the first is one round
+// the account's inbound policy on every path. Nothing changes a mailbox but the
+// methods that say so, in an account whose mode allows it, on a connection that
+// is lent for just that change. It keeps connections, so that a read after the first is one round
 // trip; an account is looked up anew at each call, and one whose server or login
 // changed gets new connections. It is safe for concurrent use. Failures are
 // *Error, besides ErrNoAccount and what the Directory itself reports.
@@ -38,6 +48,8 @@ type Mailboxes struct {
 type accountPool struct {
 	*imap.Pool
 	settings string
+	turn     chan struct{} // one place: changes of an account happen one after the other
+	reads    readQueue
 }
 
 // NewMailboxes makes Mailboxes. It connects to nothing yet. Call Close to end it.
@@ -70,7 +82,7 @@ type access struct {
 	op      string
 	account Account
 	policy  *Policy
-	pool    *imap.Pool
+	pool    *accountPool
 	log     *slog.Logger
 }
 
@@ -136,7 +148,7 @@ func (e *secretError) Unwrap() error { return e.err }
 
 // pool returns the account's connections, new ones when its server or login
 // differs from what they were made for.
-func (m *Mailboxes) pool(a *Account, cfg imap.Config) (*imap.Pool, error) {
+func (m *Mailboxes) pool(a *Account, cfg imap.Config) (*accountPool, error) {
 	settings, err := json.Marshal(struct {
 		IMAP     Endpoint
 		Username string
@@ -156,13 +168,13 @@ func (m *Mailboxes) pool(a *Account, cfg imap.Config) (*imap.Pool, error) {
 	}
 	if old := m.pools[a.Name]; old != nil {
 		if old.settings == string(settings) {
-			return old.Pool, nil
+			return old, nil
 		}
 		m.ending.Go(func() { _ = old.Close() })
 	}
-	p := &accountPool{settings: string(settings), Pool: imap.NewPool(imap.PoolOptions{Config: cfg, Sessions: m.o.SessionsPerAccount, Now: m.o.Now})}
+	p := &accountPool{settings: string(settings), turn: make(chan struct{}, 1), Pool: imap.NewPool(imap.PoolOptions{Config: cfg, Sessions: m.o.SessionsPerAccount, Now: m.o.Now})}
 	m.pools[a.Name] = p
-	return p.Pool, nil
+	return p, nil
 }
 
 // lend runs fn on a session of the account, perhaps twice. An *Error of fn passes

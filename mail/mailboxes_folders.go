@@ -2,7 +2,6 @@ package mail
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -163,10 +162,7 @@ func uncounted(folder, why string, retryable bool) Issue {
 	return Issue{Code: KindRefused.Code(), Stage: string(imap.StageStatus), Message: fmt.Sprintf("The messages of folder %q were not counted: %s.", folder, why), Retryable: retryable}
 }
 
-func refusedByServer(err error) bool {
-	var w *imap.Error
-	return errors.As(err, &w) && !w.OutOfStep
-}
+func refusedByServer(err error) bool { return wireRefusal(err) != nil }
 
 // countVisible counts only what the policy shows, so that a count never tells of
 // a message it hides. It has to look at each message.

@@ -2,6 +2,8 @@ package mail
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -18,53 +20,83 @@ const (
 	minBodyChars     = 100
 	maxBodyChars     = 20_000
 
-	textBytes     = 8 << 10   // of the body, fetched at once: most messages are no longer
-	maxPartBytes  = 512 << 10 // of one text part
-	maxTextRounds = 3         // fetches of text after the first
+	defaultAttachmentChars = 10_000 // 001 section 5
+	minAttachmentChars     = 100
+	maxAttachmentChars     = 50_000
 
-	maxHeaderChars = 4000 // of one header field
+	textBytes     = 5 << 10   // of the body, fetched at once: the text of most messages is no longer
+	smallText     = 64 << 10  // a text part up to here is fetched whole
+	maxPartBytes  = 512 << 10 // of one text part
+	maxPDFBytes   = 5 << 20   // 001 section 5, decoded
+	maxCalendar   = 64 << 10
+	maxContent    = 24 << 20 // of all attachments of a message together, as transferred
+	maxExtracted  = 20       // attachments whose text is read
+	maxRounds     = 4        // fetches after the first
+	maxSections   = 60       // of one message in one fetch
+	maxHeaderText = 4000     // characters of one header field
 )
 
 // curated are the fields that matter to a reader and that Message has no field
 // of its own for.
 var curated = []string{"Sender", "Reply-To", "Bcc", "In-Reply-To", "References", "List-Id", "List-Unsubscribe", "Auto-Submitted"}
 
+// ownFields are the fields that Message shows in places of their own.
+var ownFields = []string{"From", "To", "Cc", "Subject", "Date", "Message-ID"}
+
+// readFields are the fields that a message needs whose header is not asked for as
+// a whole and need not be judged.
+var readFields = func() []string {
+	var names []string
+	for _, n := range slices.Concat(ownFields, curated, []string{"MIME-Version", "Content-Type", "Content-Transfer-Encoding", "Content-Disposition", "Content-ID"}) {
+		names = append(names, strings.ToUpper(n))
+	}
+	return names
+}()
+
 // Get returns one message. A Ref without UIDVALIDITY means the folder as it is
 // now; one whose UIDVALIDITY is gone is KindConflict, and never the content of
 // another message. A message that the inbound policy hides is answered exactly
-// as one that does not exist. BodyChars is brought into 100..20,000. Only what is
-// shown is fetched: the header, and of the text parts as much as BodyChars needs,
-// 512 KiB of each at most. GetQuery.HTML is not served yet: BodyHTML stays empty.
+// as one that does not exist. Numbers are brought into their bounds. Only what is
+// shown is fetched: of the text parts as much as BodyChars needs, 512 KiB of each
+// at most, and of an attachment nothing unless its text or content was asked for
+// (the text of a PDF of up to 5 MB, and 24 MiB of content). What cannot be read of
+// an attachment is an Issue. Calls at the same time share round trips.
 func (m *Mailboxes) Get(ctx context.Context, ref Ref, q GetQuery) (*Message, error) {
 	x, err := m.open(ctx, "mail get", ref.Account)
 	if err != nil {
 		return nil, err
 	}
-	ref.Folder = imap.FolderName(ref.Folder)
-	if ref.Protocol != IMAP || ref.UID == 0 {
-		return nil, noMessage(x.op, ref.Account, "")
-	}
-	if err := x.checkFolder(ref.Folder); err != nil {
+	if ref, err = x.named(ref); err != nil {
 		return nil, err
 	}
-	if q.BodyChars == 0 {
-		q.BodyChars = defaultBodyChars
-	}
-	q.BodyChars = min(max(q.BodyChars, minBodyChars), maxBodyChars)
+	q.BodyChars = within(q.BodyChars, defaultBodyChars, minBodyChars, maxBodyChars)
+	q.AttachmentChars = within(q.AttachmentChars, defaultAttachmentChars, minAttachmentChars, maxAttachmentChars)
 	if q.Headers == "" {
 		q.Headers = HeadersCurated
 	}
-	r := &reading{access: x, ref: ref, q: q, structure: true}
-	if err = r.run(ctx); unreadable(err) && ctx.Err() == nil {
-		// The structure is what a hostile or broken message makes unreadable.
-		// The message itself is bytes, and those can be parsed here.
-		r.structure = false
-		err = r.run(ctx)
+	r := &reading{access: x, ref: ref, q: q}
+	if err := x.pool.read(ctx, r); err != nil {
+		return nil, x.wrap(ctx, err)
 	}
-	if err != nil {
-		return nil, err
-	}
+	r.readPDFs(ctx, m.o.PDFText)
 	return r.message, nil
+}
+
+// within brings a number into its bounds; 0 means the default.
+func within(n, def, low, high int) int {
+	if n == 0 {
+		n = def
+	}
+	return min(max(n, low), high)
+}
+
+// named checks that a reference can be that of a message here.
+func (x *access) named(ref Ref) (Ref, error) {
+	ref.Folder = imap.FolderName(ref.Folder)
+	if ref.Protocol != IMAP || ref.UID == 0 {
+		return ref, noMessage(x.op, ref.Account, "")
+	}
+	return ref, x.checkFolder(ref.Folder)
 }
 
 // reading is one Get in progress.
@@ -74,28 +106,50 @@ type reading struct {
 	q         GetQuery
 	structure bool // ask for the BODYSTRUCTURE
 
-	message *Message
+	g        fetched
+	root     *message.Part
+	whole    bool              // all of the message is here
+	validity uint32            // of the folder
+	have     map[string][]byte // of each part, as transferred, from its beginning
+	asked    map[string]bool
+	issues   []Issue
+	content  int64 // bytes of attachments asked for
+	raw      bool  // the beginning of the message has to be fetched, for want of a structure
+	pdfs     []pdf
+
+	message  *Message
+	err      error
+	finished bool
+	done     chan struct{}
 }
 
-func (r *reading) run(ctx context.Context) error {
-	return r.lend(ctx, r.ref.Folder, func(s *imap.Session) error {
-		r.message = nil
-		d, validity, err := r.fetch(s)
-		if err != nil {
-			return err
-		}
-		g := readFetched(d)
-		if !g.visible(r.policy) {
-			return noMessage(r.op, r.ref.Account, "filtered")
-		}
-		return r.read(s, d, &g, validity)
-	})
+// pdf is an attachment that is still to be read.
+type pdf struct {
+	attachment int
+	bytes      []byte
 }
 
-// options is what the first fetch asks for. The policy judges the same bytes of
-// the header as in a list.
+// begin starts from nothing: on a connection that turned out dead this happens
+// again.
+func (r *reading) begin(structure bool) {
+	*r = reading{access: r.access, ref: r.ref, q: r.q, done: r.done, structure: structure,
+		have: make(map[string][]byte), asked: make(map[string]bool)}
+}
+
+func (r *reading) finish(m *Message, err error) {
+	r.message, r.err, r.finished = m, err, true
+}
+
+// options is what the first fetch asks for. Where the policy hides messages it
+// judges the same bytes of the header as in a list.
 func (r *reading) options() goimap.FetchOptions {
-	opts := goimap.FetchOptions{Flags: true, InternalDate: true, RFC822Size: true, BodySection: []*goimap.FetchItemBodySection{headerSection()}}
+	opts := goimap.FetchOptions{Flags: true, InternalDate: true, RFC822Size: true}
+	if r.policy.ShowsAll() && r.q.Headers != HeadersAll && r.structure {
+		opts.BodySection = []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierHeader, HeaderFields: readFields,
+			Partial: &goimap.SectionPartial{Size: headerBytes}}}
+	} else {
+		opts.BodySection = []*goimap.FetchItemBodySection{headerSection()}
+	}
 	if !r.structure {
 		opts.BodySection = append(opts.BodySection, prefixSection())
 		return opts
@@ -111,91 +165,60 @@ func prefixSection() *goimap.FetchItemBodySection {
 	return &goimap.FetchItemBodySection{Partial: &goimap.SectionPartial{Size: maxPartBytes}}
 }
 
-// fetch gets the message in one round trip: EXAMINE and FETCH leave together. The
-// EXAMINE is sent also where the folder is open already, because a session may
-// answer from what it knew before, down to a folder that was made anew since. The
-// FETCH counts only when the UIDVALIDITY turns out to be the right one.
-func (r *reading) fetch(s *imap.Session) (*imapclient.FetchMessageBuffer, uint32, error) {
-	var examine *imap.Examining
-	var fetch *imap.Fetching
-	s.Together(func() {
-		examine = s.Examine(r.ref.Folder)
-		fetch = s.Fetch(goimap.UIDSetNum(goimap.UID(r.ref.UID)), r.options())
-	})
-	box, err := examine.Wait()
-	data, fetchErr := fetch.Wait()
-	if err != nil {
-		return nil, 0, err
+// start takes what the first fetch brought, and judges it.
+func (r *reading) start(d *imapclient.FetchMessageBuffer, validity uint32) {
+	r.g, r.validity = readFetched(d), validity
+	if !r.g.visible(r.policy) {
+		r.finish(nil, noMessage(r.op, r.ref.Account, "filtered"))
+		return
 	}
-	if r.ref.UIDValidity != 0 && r.ref.UIDValidity != box.UIDValidity {
-		return nil, 0, gone(r.op, r.ref.Account)
+	head, hasHead := section(d, goimap.PartSpecifierHeader, nil, false)
+	complete := r.g.whole
+	if !hasHead {
+		head, hasHead = section(d, goimap.PartSpecifierHeader, nil, true)
+		complete = hasHead && len(head) < headerBytes
 	}
-	if refusedByServer(fetchErr) && !r.policy.ShowsAll() {
-		// Whether the policy would show it cannot be told, and an error would
-		// tell that it is there.
-		return nil, 0, noMessage(r.op, r.ref.Account, "filtered")
-	}
-	if fetchErr != nil {
-		return nil, 0, fetchErr
-	}
-	for _, d := range data {
-		if uint32(d.UID) == r.ref.UID && len(d.BodySection) > 0 {
-			return d, box.UIDValidity, nil
+	body, hasBody := section(d, goimap.PartSpecifierText, nil, false)
+	r.root = r.g.root
+	r.whole = hasHead && hasBody && complete && len(body) < textBytes
+	switch {
+	case r.whole, r.root != nil && complete:
+		r.take(message.Parse(joinMessage(head, body)), r.whole)
+	case r.root != nil:
+	default:
+		if raw, ok := section(d, goimap.PartSpecifierNone, nil, false); ok {
+			r.takeRaw(raw)
+		} else {
+			r.raw = true
 		}
 	}
-	return nil, 0, noMessage(r.op, r.ref.Account, "")
+	if hasHead && !complete {
+		r.issues = append(r.issues, r.issue("The header is longer than 64 KiB; what lies beyond is not shown."))
+	}
 }
 
-// read fills in the message from what was fetched, and fetches the text that is
-// still missing.
-func (r *reading) read(s *imap.Session, d *imapclient.FetchMessageBuffer, g *fetched, validity uint32) error {
-	head, hasHead := section(d, goimap.PartSpecifierHeader, nil, false)
-	body, hasBody := section(d, goimap.PartSpecifierText, nil, false)
-	whole := hasHead && hasBody && len(body) < textBytes && g.whole
+// take keeps the parts of a message that was parsed here. Where all of it is here
+// the tree made here counts, else that of the server, which has the same numbers.
+func (r *reading) take(e *message.Entity, whole bool) {
+	if whole || r.root == nil {
+		r.root = e.Root
+	}
+	for p := range leaves(e.Root) {
+		r.have[p.ID] = e.Raw(p)
+	}
+}
 
-	var entity *message.Entity // the message as far as it is here
-	root := g.root
-	var issues []Issue
-	switch {
-	case whole, root != nil && g.whole:
-		entity = message.Parse(joinMessage(head, body))
-		if whole {
-			root = entity.Root
-		}
-	case root != nil:
-	default:
-		raw, ok := section(d, goimap.PartSpecifierNone, nil, false)
-		if !ok {
-			var err error
-			if raw, err = r.fetchPrefix(s); err != nil {
-				return err
-			}
-		}
-		entity = message.Parse(raw)
-		root, whole = entity.Root, true // there is no more to be had
-		if d.RFC822Size > int64(len(raw)) {
-			issues = append(issues, r.issue("The server did not tell the message's parts; only its first 512 KiB were read."))
-		}
+// takeRaw makes do with the beginning of the message, for want of a structure.
+func (r *reading) takeRaw(raw []byte) {
+	r.raw, r.whole = false, true // there is no more to be had
+	e := message.Parse(raw)
+	r.take(e, true)
+	if !r.g.readable {
+		r.g.header = e.Header
 	}
-	if !g.whole && hasHead {
-		issues = append(issues, r.issue("The header is longer than 64 KiB; what lies beyond is not shown."))
-	} else if !hasHead && entity != nil {
-		g.header = entity.Header
+	if r.g.size > int64(len(raw)) {
+		r.issues = append(r.issues, r.issue("The server did not tell the message's parts; only its first 512 KiB were read."))
 	}
-
-	g.root = root
-	out := &Message{Summary: g.summary(), Issues: issues, Headers: r.headers(g.header)}
-	out.Ref = r.ref
-	out.Ref.UIDValidity = validity
-	for _, p := range message.Attachments(root) {
-		out.Attachments = append(out.Attachments, Attachment{PartID: p.ID, Filename: p.Filename, ContentType: message.CleanLine(p.MediaType()), Size: p.Size})
-	}
-	var err error
-	if out.BodyText, out.BodyTruncated, err = r.text(s, root, entity, whole); err != nil {
-		return err
-	}
-	r.message = out
-	return nil
 }
 
 func (r *reading) issue(text string) Issue {
@@ -216,77 +239,64 @@ func joinMessage(head, body []byte) []byte {
 	return append(raw, body...)
 }
 
-func (r *reading) fetchPrefix(s *imap.Session) ([]byte, error) {
-	got, err := r.again(s, prefixSection())
-	if err != nil {
-		return nil, err
+// missing returns what is still to be fetched for what is to be shown.
+func (r *reading) missing() []*goimap.FetchItemBodySection {
+	if r.raw {
+		return []*goimap.FetchItemBodySection{prefixSection()}
 	}
-	raw, ok := section(got, goimap.PartSpecifierNone, nil, false)
-	if !ok {
-		return nil, noMessage(r.op, r.ref.Account, "")
+	if r.whole {
+		return nil
 	}
-	return raw, nil
+	var sections []*goimap.FetchItemBodySection
+	want := func(p *message.Part, n int64) {
+		n = min(n, p.Size)
+		if numbers := partNumbers(p.ID); !r.asked[p.ID] && int64(len(r.have[p.ID])) < n && numbers != nil && len(sections) < maxSections {
+			r.asked[p.ID] = true
+			sections = append(sections, &goimap.FetchItemBodySection{Part: numbers, Partial: &goimap.SectionPartial{Size: n}})
+		}
+	}
+	message.Text(r.root, func(p *message.Part) []byte {
+		if b := r.have[p.ID]; !r.enough(b, p) {
+			want(p, r.need(p))
+		}
+		return r.have[p.ID]
+	}, r.q.BodyChars)
+	if r.q.HTML {
+		for _, p := range pending.HTMLParts(r.root) {
+			want(p, maxPartBytes)
+		}
+	}
+	for i, p := range message.Attachments(r.root) {
+		switch {
+		case r.q.Content && !r.asked[p.ID] && r.content+p.Size <= maxContent:
+			r.content += p.Size
+			want(p, p.Size)
+		case p.MediaType() == "text/calendar":
+			want(p, maxCalendar)
+		case r.q.AttachmentText && i < maxExtracted:
+			want(p, textOfAttachment(p, r.q.AttachmentChars))
+		}
+	}
+	return sections
 }
 
-// again fetches sections of the message that was found before.
-func (r *reading) again(s *imap.Session, sections ...*goimap.FetchItemBodySection) (*imapclient.FetchMessageBuffer, error) {
-	data, err := s.Fetch(goimap.UIDSetNum(goimap.UID(r.ref.UID)), goimap.FetchOptions{BodySection: sections}).Wait()
-	if err != nil {
-		return nil, err
+// enough reports whether what is here of a text part shows as much as was asked
+// for, so that no more need be fetched.
+func (r *reading) enough(b []byte, p *message.Part) bool {
+	if int64(len(b)) >= p.Size {
+		return true
 	}
-	for _, d := range data {
-		if uint32(d.UID) == r.ref.UID {
-			return d, nil
-		}
+	if len(b) == 0 || p.Size <= smallText {
+		return false
 	}
-	return nil, noMessage(r.op, r.ref.Account, "") // it vanished in between
+	text, _ := message.Text(&message.Part{ID: "1", Type: p.Type, Subtype: p.Subtype, Params: p.Params, Encoding: p.Encoding, Size: p.Size},
+		func(*message.Part) []byte { return b }, r.q.BodyChars)
+	return utf8.RuneCountInString(pending.NewText(text)) >= r.q.BodyChars
 }
 
-// text reads what a person would read. It makes do with what is here already,
-// and fetches beginnings of those parts alone that the text turns out to need.
-func (r *reading) text(s *imap.Session, root *message.Part, entity *message.Entity, whole bool) (string, bool, error) {
-	have := make(map[string][]byte)
-	if entity != nil {
-		for p := range leaves(entity.Root) {
-			have[p.ID] = entity.Raw(p)
-		}
-	}
-	asked := make(map[string]bool)
-	for round := 0; ; round++ {
-		var missing []*message.Part
-		text, truncated := message.Text(root, func(p *message.Part) []byte {
-			b := have[p.ID]
-			if !whole && !asked[p.ID] && int64(len(b)) < p.Size && partNumbers(p.ID) != nil {
-				missing = append(missing, p)
-			}
-			return b
-		}, r.q.BodyChars)
-		if len(missing) == 0 || round == maxTextRounds || truncated && utf8.RuneCountInString(text) >= r.q.BodyChars {
-			text, cut := message.Truncate(text, r.q.BodyChars)
-			return text, truncated || cut, nil
-		}
-		var sections []*goimap.FetchItemBodySection
-		for _, p := range missing {
-			if !asked[p.ID] {
-				asked[p.ID] = true
-				sections = append(sections, &goimap.FetchItemBodySection{Part: partNumbers(p.ID), Partial: &goimap.SectionPartial{Size: r.need(p)}})
-			}
-		}
-		s.Renew()
-		d, err := r.again(s, sections...)
-		if err != nil {
-			return "", false, err
-		}
-		for _, p := range missing {
-			if b, ok := section(d, goimap.PartSpecifierNone, partNumbers(p.ID), false); ok && len(b) > len(have[p.ID]) {
-				have[p.ID] = b
-			}
-		}
-	}
-}
-
-// need is how many octets of a part hold BodyChars characters, at four bytes
-// each and as its encoding swells them; HTML says little in many.
+// need is how many octets of a text part hold BodyChars characters, at four bytes
+// each and as its encoding swells them; HTML says little in many. A part that is
+// not large is read whole, since what is new can stand below what it answers.
 func (r *reading) need(p *message.Part) int64 {
 	n := int64(r.q.BodyChars)*4 + 1024
 	switch p.Encoding {
@@ -298,7 +308,136 @@ func (r *reading) need(p *message.Part) int64 {
 	if p.Subtype == "html" {
 		n = max(n*8, 128<<10)
 	}
-	return min(n, maxPartBytes)
+	return min(max(n, smallText), maxPartBytes)
+}
+
+// textOfAttachment is how many octets of an attachment are fetched for its text.
+func textOfAttachment(p *message.Part, chars int) int64 {
+	switch {
+	case isPDF(p):
+		if p.Size > maxPDFBytes*3/2 {
+			return 0
+		}
+		return p.Size
+	case p.Type == "text", p.Type == "message", p.Subtype == "json", strings.HasSuffix(p.Subtype, "xml"):
+		return min(max(int64(chars)*8, smallText), maxPartBytes)
+	}
+	return 0
+}
+
+func isPDF(p *message.Part) bool {
+	return p.MediaType() == "application/pdf" || p.MediaType() == "application/x-pdf" ||
+		p.MediaType() == "application/octet-stream" && strings.HasSuffix(strings.ToLower(p.Filename), ".pdf")
+}
+
+// accept takes what a further fetch brought.
+func (r *reading) accept(d *imapclient.FetchMessageBuffer) {
+	if r.raw {
+		if raw, ok := section(d, goimap.PartSpecifierNone, nil, false); ok {
+			r.takeRaw(raw)
+		} else {
+			r.finish(nil, noMessage(r.op, r.ref.Account, ""))
+		}
+		return
+	}
+	for _, b := range d.BodySection {
+		if id := partID(b.Section.Part); b.Section.Specifier == goimap.PartSpecifierNone && id != "" && len(b.Bytes) > len(r.have[id]) {
+			r.have[id] = b.Bytes
+		}
+	}
+}
+
+// compose makes the message of what is here.
+func (r *reading) compose() *Message {
+	r.g.root = r.root
+	out := &Message{Summary: r.g.summary(), Headers: r.headers(r.g.header)}
+	out.Ref = r.ref
+	out.Ref.UIDValidity = r.validity
+	body := func(p *message.Part) []byte { return r.have[p.ID] }
+	out.BodyText, out.BodyTruncated = message.Text(r.root, body, r.q.BodyChars)
+	if r.q.HTML {
+		r.html(out)
+	}
+	for i, p := range message.Attachments(r.root) {
+		a := Attachment{PartID: p.ID, Filename: p.Filename, ContentType: message.CleanLine(p.MediaType()), Size: p.Size}
+		raw := r.have[p.ID]
+		if p.MediaType() == "text/calendar" {
+			for _, e := range pending.Events(message.DecodeBody(raw, p.Encoding)) {
+				a.Events = append(a.Events, CalendarEvent(e))
+			}
+		}
+		if r.q.AttachmentText {
+			r.attachmentText(&a, i, p, raw)
+		}
+		if r.q.Content {
+			if int64(len(raw)) >= p.Size {
+				a.Content = message.DecodeBody(raw, p.Encoding)
+			} else {
+				r.issues = append(r.issues, r.issue(fmt.Sprintf("The content of part %s is too large to be sent along; save it with 'mail attachment'.", p.ID)))
+			}
+		}
+		out.Attachments = append(out.Attachments, a)
+	}
+	out.Issues = r.issues
+	return out
+}
+
+// html shows what a reader of HTML would be shown.
+func (r *reading) html(out *Message) {
+	left := r.q.BodyChars
+	for _, p := range pending.HTMLParts(r.root) {
+		if left <= 0 {
+			out.BodyTruncated = true
+			break
+		}
+		raw := r.have[p.ID]
+		h, cut := pending.SanitizeHTML(message.DecodeBody(raw, p.Encoding), p.Param("charset"), left)
+		out.BodyTruncated = out.BodyTruncated || cut || int64(len(raw)) < p.Size
+		if out.BodyHTML != "" && h != "" {
+			out.BodyHTML += "\n"
+		}
+		out.BodyHTML += h
+		left -= utf8.RuneCountInString(h)
+	}
+}
+
+// attachmentText reads what an attachment says. A PDF is read later, when the
+// session is given back.
+func (r *reading) attachmentText(a *Attachment, i int, p *message.Part, raw []byte) {
+	switch {
+	case i >= maxExtracted:
+	case isPDF(p):
+		pdfBytes := message.DecodeBody(raw, p.Encoding)
+		if int64(len(raw)) < p.Size || len(pdfBytes) > maxPDFBytes {
+			r.issues = append(r.issues, r.issue(fmt.Sprintf("The text of part %s was not read: it is larger than 5 MB.", p.ID)))
+			return
+		}
+		r.pdfs = append(r.pdfs, pdf{i, pdfBytes})
+	default:
+		if text, cut, ok := pending.PartText(p, raw, r.q.AttachmentChars); ok {
+			a.Text, a.TextTruncated = text, cut || int64(len(raw)) < p.Size
+		}
+	}
+}
+
+// readPDFs reads the text of PDF attachments, one after the other. A failure is an
+// Issue (001 section 5).
+func (r *reading) readPDFs(ctx context.Context, reader PDFReader) {
+	for _, f := range r.pdfs {
+		a := &r.message.Attachments[f.attachment]
+		if reader == nil {
+			r.message.Issues = append(r.message.Issues, r.issue(fmt.Sprintf("The text of part %s was not read: PDF text is not available here.", a.PartID)))
+			continue
+		}
+		text, cut, err := reader.Text(ctx, f.bytes, r.q.AttachmentChars)
+		if err != nil {
+			r.message.Issues = append(r.message.Issues, Issue{Code: "EXECUTION_ERROR", Stage: "extract", UID: r.ref.UID,
+				Message: fmt.Sprintf("The text of part %s could not be read: %s.", a.PartID, message.CleanLine(err.Error()))})
+			continue
+		}
+		a.Text, a.TextTruncated = message.Truncate(message.Clean(text), r.q.AttachmentChars)
+		a.TextTruncated = a.TextTruncated || cut
+	}
 }
 
 // leaves iterates over the parts that hold no others.
@@ -317,27 +456,29 @@ func leaves(p *message.Part) func(yield func(*message.Part) bool) {
 	}
 }
 
-// headers returns the fields asked for, in the message's order.
+// headers returns the fields asked for, in the message's order, without those
+// that have a place of their own. A field that stands there twice is shown again,
+// because only the first has it.
 func (r *reading) headers(h message.Header) []HeaderField {
 	var out []HeaderField
 	if r.q.Headers == HeadersNone {
 		return nil
 	}
+	own := map[string]bool{}
 	for _, f := range h.Fields() {
-		if f.Name == "" || r.q.Headers == HeadersCurated && !isCurated(f.Name) {
+		if f.Name == "" || r.q.Headers == HeadersCurated && !contains(curated, f.Name) {
 			continue
 		}
-		value, _ := message.Truncate(f.Text(), maxHeaderChars)
+		if lower := strings.ToLower(f.Name); contains(ownFields, f.Name) && !own[lower] {
+			own[lower] = true
+			continue
+		}
+		value, _ := message.Truncate(f.Text(), maxHeaderText)
 		out = append(out, HeaderField{Name: message.CleanLine(f.Name), Value: value})
 	}
 	return out
 }
 
-func isCurated(name string) bool {
-	for _, c := range curated {
-		if strings.EqualFold(c, name) {
-			return true
-		}
-	}
-	return false
+func contains(names []string, name string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }

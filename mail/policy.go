@@ -114,6 +114,10 @@ const (
 	ReasonAddress   = "address"       // a recipient is no plain address, or there is none
 )
 
+// MayChange reports whether mailboxes of the account may be changed: flags set,
+// messages copied, moved or deleted.
+func (p *Policy) MayChange() bool { return p != nil && (p.mode == ReadWrite || p.mode == Approve) }
+
 // SendRefused says why a whole send is refused.
 type SendRefused struct {
 	Reason     string   // one of the Reason constants
@@ -139,7 +143,7 @@ func (e *SendRefused) Error() string {
 // is a *SendRefused. Whether a permitted send must wait for a person is the
 // account's mode, not a matter of this function.
 func (p *Policy) CheckSend(recipients []string) error {
-	if p == nil || p.out == nil || p.mode != ReadWrite && p.mode != Approve {
+	if p == nil || p.out == nil || !p.MayChange() {
 		return &SendRefused{Reason: ReasonReadOnly}
 	}
 	var bad, outside []string

@@ -1,0 +1,338 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	goimap "github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail/internal/imap"
+)
+
+// MaxBatch bounds the messages one change may name.
+const MaxBatch = 100
+
+// batch is one change of messages in one folder.
+type batch struct {
+	*access
+	refs   []Ref // as they were named; UIDValidity 0 means as it is now
+	uids   []uint32
+	folder string
+	out    *Changed
+}
+
+// begin checks what is named: messages of one account and one folder, in an
+// account that may be changed when changing is so.
+func (m *Mailboxes) begin(ctx context.Context, op, account string, refs []Ref, changing bool) (*batch, error) {
+	x, err := m.open(ctx, op, account)
+	if err != nil {
+		return nil, err
+	}
+	b := &batch{access: x}
+	if changing && !x.policy.MayChange() {
+		return nil, x.readOnly()
+	}
+	if len(refs) == 0 || len(refs) > MaxBatch {
+		return nil, invalid(op, account, fmt.Sprintf("A command takes 1 to %d messages.", MaxBatch), "Name them in several commands.")
+	}
+	for _, r := range refs {
+		r.Folder = imap.FolderName(r.Folder)
+		if r.Account != account || r.Folder != imap.FolderName(refs[0].Folder) {
+			return nil, invalid(op, account, "The messages are not all in one folder of one account.", "Use one command for each folder.")
+		}
+		if r.Protocol != IMAP || r.UID == 0 {
+			return nil, noMessage(op, account, "")
+		}
+		if !slices.Contains(b.uids, r.UID) {
+			b.refs, b.uids = append(b.refs, r), append(b.uids, r.UID)
+		}
+	}
+	b.folder = b.refs[0].Folder
+	return b, x.checkFolder(b.folder)
+}
+
+func (x *access) readOnly() error {
+	return &Error{Op: x.op, Account: x.account.Name, Kind: KindReadOnly, Reason: ReasonReadOnly,
+		Message: "The account is read-only.", Hint: "The administrator allows changes with 'account edit NAME --mode RW'."}
+}
+
+func uidSet(uids ...uint32) goimap.UIDSet {
+	var set goimap.UIDSet
+	for _, u := range uids {
+		set.AddNum(goimap.UID(u))
+	}
+	return set
+}
+
+// located is what is known of the messages of a batch: those that are there and
+// that the policy shows.
+type located struct {
+	box   imap.Folder
+	found map[uint32]*fetched
+}
+
+// locate opens the folder and looks at the messages, in one round trip. It tells
+// nothing about a message that the policy hides.
+func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, error) {
+	w.header = !b.policy.ShowsAll()
+	var opening *imap.Examining
+	var fetch *imap.Fetching
+	s.Together(func() {
+		if writable {
+			opening = s.Select(b.folder)
+		} else {
+			opening = s.Examine(b.folder)
+		}
+		fetch = startWindow(s, uidSet(b.uids...), w)
+	})
+	box, err := opening.Wait()
+	got, fetchErr := finishWindow(fetch)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range b.refs {
+		if r.UIDValidity != 0 && r.UIDValidity != box.UIDValidity {
+			return nil, gone(b.op, b.account.Name)
+		}
+	}
+	if refusedByServer(fetchErr) && !b.policy.ShowsAll() {
+		got, fetchErr = nil, nil
+	}
+	if fetchErr != nil {
+		return nil, fetchErr
+	}
+	l := &located{box: box, found: map[uint32]*fetched{}}
+	for i := range got {
+		if g := &got[i]; slices.Contains(b.uids, g.uid) && g.visible(b.policy) {
+			l.found[g.uid] = g
+		}
+	}
+	b.out = &Changed{Account: b.account.Name, Folder: b.folder}
+	return l, nil
+}
+
+// present returns the UIDs that were found, in the order they were named, and
+// makes an issue of each other. It is an error when there is none.
+func (b *batch) present(l *located) ([]uint32, error) {
+	var uids []uint32
+	for _, u := range b.uids {
+		if l.found[u] != nil {
+			uids = append(uids, u)
+			continue
+		}
+		e := noMessage(b.op, b.account.Name, "")
+		b.out.Issues = append(b.out.Issues, b.issue(l, u, e))
+	}
+	if len(uids) == 0 {
+		return nil, noMessage(b.op, b.account.Name, "")
+	}
+	return uids, nil
+}
+
+func (b *batch) issue(l *located, uid uint32, e *Error) Issue {
+	i := e.issue()
+	i.UID, i.MessageID = uid, b.ref(l, uid).String()
+	return i
+}
+
+func (b *batch) ref(l *located, uid uint32) Ref {
+	return Ref{Protocol: IMAP, Account: b.account.Name, Folder: b.folder, UIDValidity: l.box.UIDValidity, UID: uid}
+}
+
+// run lends a session that may change what grant allows. Changes of one account
+// happen one after the other, in the order they were asked for.
+func (b *batch) run(ctx context.Context, grant imap.Grant, fn func(ctx context.Context, s *imap.Session) error) (*Changed, error) {
+	select {
+	case b.pool.turn <- struct{}{}:
+		defer func() { <-b.pool.turn }()
+	case <-ctx.Done():
+		return nil, b.wrap(ctx, ctx.Err())
+	}
+	err := b.wrap(ctx, b.pool.Change(ctx, b.folder, grant, fn))
+	if err != nil && b.out != nil && len(b.out.Messages) > 0 {
+		// Something has happened, and whoever asked has to know what.
+		var e *Error
+		if errors.As(err, &e) {
+			b.out.Issues = append(b.out.Issues, e.issue())
+			return b.out, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.out, nil
+}
+
+// MarkRead sets \Seen and nothing else (004 section 3). Either all the messages
+// are there and are marked, or none is touched.
+func (m *Mailboxes) MarkRead(ctx context.Context, account string, refs []Ref) (*Changed, error) {
+	b, err := m.begin(ctx, "mail mark-read", account, refs, true)
+	if err != nil {
+		return nil, err
+	}
+	return b.run(ctx, imap.MarkSeen, func(_ context.Context, s *imap.Session) error {
+		if done, err := b.storeAtOnce(s, goimap.StoreFlagsAdd, goimap.FlagSeen); done || err != nil {
+			return err
+		}
+		l, err := b.locate(s, true, wanted{})
+		if err != nil {
+			return err
+		}
+		if len(l.found) < len(b.uids) {
+			e := noMessage(b.op, b.account.Name, "")
+			if len(b.uids) > 1 {
+				e.Message = fmt.Sprintf("There are no such messages: UID %s. None was marked.", joinUIDs(b.uids, l.found))
+			}
+			return e
+		}
+		return b.store(s, l, b.uids, []goimap.Flag{goimap.FlagSeen}, nil)
+	})
+}
+
+// joinUIDs lists those of the UIDs that were not found.
+func joinUIDs(uids []uint32, found map[uint32]*fetched) string {
+	var missing []string
+	for _, u := range uids {
+		if found[u] == nil {
+			missing = append(missing, fmt.Sprint(u))
+		}
+	}
+	return strings.Join(missing, ", ")
+}
+
+// storeAtOnce changes one message in a single round trip, where the folder is
+// SELECTed already: the message cannot be mistaken for another then, and if it is
+// there the answer says so. done is false when it has to be looked for.
+func (b *batch) storeAtOnce(s *imap.Session, op goimap.StoreFlagsOp, flags ...goimap.Flag) (done bool, err error) {
+	box, ok := s.Selected()
+	if !ok || !box.Writable || box.Name != b.folder || len(b.uids) != 1 || b.refs[0].UIDValidity != box.UIDValidity || !b.policy.ShowsAll() {
+		return false, nil
+	}
+	l := &located{box: box}
+	b.out = &Changed{Account: b.account.Name, Folder: b.folder, Attempted: 1}
+	data, err := s.Store(uidSet(b.uids...), op, flags).Wait()
+	if refusedByServer(err) || err == nil && len(data) == 0 {
+		return false, nil // it came after the folder was opened, or is not there
+	}
+	if err != nil {
+		return false, err
+	}
+	b.out.Succeeded = 1
+	b.out.Messages = []ChangedMessage{{Ref: b.ref(l, b.uids[0]), Flags: flagsOf(data[0].Flags),
+		Added: op == goimap.StoreFlagsAdd, Removed: op == goimap.StoreFlagsDel}}
+	return true, nil
+}
+
+// store adds flags, then removes flags, and reports what became of each message.
+func (b *batch) store(s *imap.Session, l *located, uids []uint32, add, remove []goimap.Flag) error {
+	changed := make([]ChangedMessage, len(uids))
+	for i, u := range uids {
+		changed[i] = ChangedMessage{Ref: b.ref(l, u), Flags: l.found[u].flags}
+	}
+	var broken error
+	for _, step := range []struct {
+		op    goimap.StoreFlagsOp
+		flags []goimap.Flag
+		done  func(*ChangedMessage)
+	}{
+		{goimap.StoreFlagsAdd, add, func(c *ChangedMessage) { c.Added = true }},
+		{goimap.StoreFlagsDel, remove, func(c *ChangedMessage) { c.Removed = true }},
+	} {
+		if len(step.flags) == 0 || broken != nil {
+			continue
+		}
+		b.out.Attempted += len(uids)
+		s.Renew()
+		data, err := s.Store(uidSet(uids...), step.op, step.flags).Wait()
+		if err != nil {
+			broken = err
+			for i := range changed {
+				changed[i].Flags = nil
+			}
+			continue
+		}
+		b.out.Succeeded += len(uids)
+		for i := range changed {
+			step.done(&changed[i])
+			for _, d := range data {
+				if uint32(d.UID) == changed[i].Ref.UID {
+					changed[i].Flags = flagsOf(d.Flags)
+				}
+			}
+		}
+	}
+	if broken != nil && !slices.ContainsFunc(changed, func(c ChangedMessage) bool { return c.Added || c.Removed }) {
+		return broken
+	}
+	b.out.Messages = changed
+	return broken
+}
+
+// SetFlags adds and removes flags of messages (001 section 7). A flag is a keyword
+// or a system flag; \Recent cannot be set, and \Deleted cannot be added: that is
+// Delete. A message that is not there is an Issue.
+func (m *Mailboxes) SetFlags(ctx context.Context, account string, refs []Ref, add, remove []string) (*Changed, error) {
+	b, err := m.begin(ctx, "mail flags", account, refs, true)
+	if err != nil {
+		return nil, err
+	}
+	adding, err := b.flags(add, true)
+	if err != nil {
+		return nil, err
+	}
+	removing, err := b.flags(remove, false)
+	if err != nil {
+		return nil, err
+	}
+	if len(adding)+len(removing) == 0 {
+		return nil, invalid(b.op, account, "No flag is named.", "Name one with --add or --remove.")
+	}
+	return b.run(ctx, imap.ChangeFlags, func(_ context.Context, s *imap.Session) error {
+		op, one := goimap.StoreFlagsAdd, adding
+		if len(adding) == 0 {
+			op, one = goimap.StoreFlagsDel, removing
+		}
+		if len(adding) == 0 || len(removing) == 0 {
+			if done, err := b.storeAtOnce(s, op, one...); done || err != nil {
+				return err
+			}
+		}
+		l, err := b.locate(s, true, wanted{})
+		if err != nil {
+			return err
+		}
+		uids, err := b.present(l)
+		if err != nil {
+			return err
+		}
+		return b.store(s, l, uids, adding, removing)
+	})
+}
+
+// MaxFlags bounds the flags one change adds, and those it removes (001 section 7).
+const MaxFlags = 20
+
+func (b *batch) flags(names []string, adding bool) ([]goimap.Flag, error) {
+	if len(names) > MaxFlags {
+		return nil, invalid(b.op, b.account.Name, fmt.Sprintf("At most %d flags can be changed at once.", MaxFlags), "Use several commands.")
+	}
+	var flags []goimap.Flag
+	for _, n := range names {
+		f := canonicalFlag(n)
+		switch {
+		case !imap.ValidFlag(f):
+			return nil, invalid(b.op, b.account.Name, "A flag is a keyword without spaces, or a system flag such as \\Flagged.", "Name flags such as \\Seen, \\Flagged or project-x.")
+		case strings.EqualFold(f, `\Recent`):
+			return nil, invalid(b.op, b.account.Name, "The flag \\Recent belongs to the server.", "Name another flag.")
+		case adding && f == string(goimap.FlagDeleted):
+			return nil, invalid(b.op, b.account.Name, "The flag \\Deleted is not set this way.", "Use 'mail delete' with --confirm.")
+		}
+		if !slices.Contains(flags, goimap.Flag(f)) {
+			flags = append(flags, goimap.Flag(f))
+		}
+	}
+	return flags, nil
+}

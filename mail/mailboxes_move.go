@@ -1,0 +1,312 @@
+package mail
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	goimap "github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail/internal/imap"
+)
+
+// Copy copies messages to a folder, of another account when toAccount is neither
+// empty nor account (001 section 8). The account they come from may be read-only
+// then; the one they go to may not. Within an account the server copies all of
+// them or none; to another account each is fetched and appended by itself.
+func (m *Mailboxes) Copy(ctx context.Context, account string, refs []Ref, toAccount, toFolder string) (*Changed, error) {
+	if toAccount != "" && toAccount != account {
+		return m.copyAcross(ctx, account, refs, toAccount, toFolder)
+	}
+	b, err := m.begin(ctx, "mail copy", account, refs, true)
+	if err != nil {
+		return nil, err
+	}
+	if toFolder, err = b.destination(toFolder); err != nil {
+		return nil, err
+	}
+	return b.run(ctx, imap.CopyMessages, func(_ context.Context, s *imap.Session) error {
+		l, err := b.locate(s, false, wanted{})
+		if err != nil {
+			return err
+		}
+		uids, err := b.present(l)
+		if err != nil {
+			return err
+		}
+		b.out.Attempted = len(uids)
+		c, err := s.Copy(uidSet(uids...), toFolder).Wait()
+		if err != nil {
+			return b.noFolder(err, toFolder)
+		}
+		b.arrived(l, uids, c, account, toFolder)
+		return nil
+	})
+}
+
+// destination checks the folder that messages are to go to.
+func (b *batch) destination(folder string) (string, error) {
+	folder = imap.FolderName(folder)
+	return folder, b.checkFolder(folder)
+}
+
+// noFolder says that there is no such folder where the server does, with the code
+// TRYCREATE (RFC 9051 section 7.1), or does without one.
+func (b *batch) noFolder(err error, folder string) error {
+	w := wireRefusal(err)
+	if w == nil || w.Code != "TRYCREATE" && w.Code != "NONEXISTENT" {
+		return err
+	}
+	return &Error{Op: b.op, Account: b.account.Name, Kind: KindNotFound, Stage: string(w.Stage), Err: err,
+		Message: fmt.Sprintf("There is no folder %q to put the messages in.", folder), Hint: "Run 'mail folders' for the folders there are."}
+}
+
+// arrived reports the messages that are at their new place now.
+func (b *batch) arrived(l *located, uids []uint32, c imap.Copied, account, folder string) {
+	b.out.Succeeded += len(uids)
+	for _, u := range uids {
+		m := ChangedMessage{Ref: b.ref(l, u)}
+		if to := c.Target[u]; to != 0 {
+			m.New = Ref{Protocol: IMAP, Account: account, Folder: folder, UIDValidity: c.UIDValidity, UID: to}
+		}
+		b.out.Messages = append(b.out.Messages, m)
+	}
+}
+
+// copyAcross copies messages to another account one by one.
+func (m *Mailboxes) copyAcross(ctx context.Context, account string, refs []Ref, toAccount, toFolder string) (*Changed, error) {
+	b, err := m.begin(ctx, "mail copy", account, refs, false)
+	if err != nil {
+		return nil, err
+	}
+	to, err := m.open(ctx, "mail copy", toAccount)
+	if err != nil {
+		return nil, err
+	}
+	if !to.policy.MayChange() {
+		return nil, to.readOnly()
+	}
+	if toFolder, err = b.destination(toFolder); err != nil {
+		return nil, err
+	}
+	var l *located
+	var uids []uint32
+	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
+		var err error
+		if l, err = b.locate(s, false, wanted{dates: true, full: true}); err != nil {
+			return err
+		}
+		uids, err = b.present(l)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var last *Error
+	for _, u := range uids {
+		if ctx.Err() != nil {
+			last = b.failure(ctx, ctx.Err())
+			b.out.Issues = append(b.out.Issues, b.issue(l, u, last))
+			continue
+		}
+		b.out.Attempted += 2
+		message, fetched, err := b.carry(ctx, to, l, u, toFolder)
+		if fetched {
+			b.out.Succeeded++
+		}
+		if err != nil {
+			last = b.failure(ctx, err)
+			b.out.Issues = append(b.out.Issues, b.issue(l, u, last))
+			continue
+		}
+		b.out.Succeeded++
+		b.out.Messages = append(b.out.Messages, message)
+	}
+	if len(b.out.Messages) == 0 && len(b.uids) == 1 {
+		return nil, last
+	}
+	return b.out, nil
+}
+
+// failure is any error in the form that an Issue is made of.
+func (b *batch) failure(ctx context.Context, err error) *Error {
+	return asError(b.op, b.account.Name, b.wrap(ctx, err))
+}
+
+// carry fetches one message and appends it to the other account. It keeps the
+// flags that describe the message and the date it arrived.
+func (b *batch) carry(ctx context.Context, to *access, l *located, uid uint32, folder string) (c ChangedMessage, fetched bool, err error) {
+	var raw []byte
+	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
+		box, err := s.Examine(b.folder).Wait()
+		if err != nil {
+			return err
+		}
+		if box.UIDValidity != l.box.UIDValidity {
+			return gone(b.op, b.account.Name)
+		}
+		raw, err = b.whole(s, uid, l.found[uid].size)
+		return err
+	})
+	if err != nil {
+		return c, false, err
+	}
+	var flags []goimap.Flag
+	for _, f := range l.found[uid].flags {
+		if f != string(goimap.FlagDeleted) && imap.ValidFlag(f) {
+			flags = append(flags, goimap.Flag(f))
+		}
+	}
+	select {
+	case to.pool.turn <- struct{}{}:
+		defer func() { <-to.pool.turn }()
+	case <-ctx.Done():
+		return c, true, ctx.Err()
+	}
+	c = ChangedMessage{Ref: b.ref(l, uid)}
+	sent := false
+	err = to.pool.Change(ctx, "", imap.AppendMessages, func(_ context.Context, s *imap.Session) error {
+		sent = true
+		validity, at, err := s.Append(folder, flags, l.found[uid].internal, raw)
+		if err == nil && validity != 0 && at != 0 {
+			c.New = Ref{Protocol: IMAP, Account: to.account.Name, Folder: folder, UIDValidity: validity, UID: at}
+		}
+		return err
+	})
+	answered := err == nil || refusedByServer(err)
+	if err = to.wrap(ctx, b.noFolder(err, folder)); sent && !answered {
+		e := *asError(b.op, to.account.Name, err)
+		e.Message += " Whether the copy arrived is not known."
+		e.Hint, e.Retryable = "Look into the folder before you try again.", false
+		err = &e
+	}
+	return c, true, err
+}
+
+// Move moves messages to another folder of the account (001 section 9): with MOVE
+// where the server has it, else by copying them and expunging exactly those whose
+// copies it has confirmed. A server that can do neither moves nothing.
+func (m *Mailboxes) Move(ctx context.Context, account string, refs []Ref, toFolder string) (*Changed, error) {
+	b, err := m.begin(ctx, "mail move", account, refs, true)
+	if err != nil {
+		return nil, err
+	}
+	if toFolder, err = b.destination(toFolder); err != nil {
+		return nil, err
+	}
+	if toFolder == b.folder {
+		return nil, invalid(b.op, account, "The messages are in that folder already.", "Name another folder with --to.")
+	}
+	return b.run(ctx, imap.MoveMessages, func(_ context.Context, s *imap.Session) error {
+		l, err := b.locate(s, true, wanted{})
+		if err != nil {
+			return err
+		}
+		uids, err := b.present(l)
+		if err != nil {
+			return err
+		}
+		switch {
+		case s.CanMove():
+			b.out.Attempted = len(uids)
+			c, err := s.Move(uidSet(uids...), toFolder).Wait()
+			if err != nil {
+				return b.noFolder(err, toFolder)
+			}
+			b.arrived(l, uids, c, account, toFolder)
+			return nil
+		case s.UIDPlus():
+			return b.copyAndExpunge(s, l, uids, toFolder)
+		}
+		return b.cannot("The server can move no single message: it has neither MOVE nor UIDPLUS.",
+			"Copy the messages with 'mail copy', and remove them in a mail program.")
+	})
+}
+
+func (b *batch) cannot(message, hint string) error {
+	return &Error{Op: b.op, Account: b.account.Name, Kind: KindUnsupported, Message: message, Hint: hint}
+}
+
+// copyAndExpunge moves by three steps, each of which waits for the one before. A
+// message is removed only when the server has said where its copy is.
+func (b *batch) copyAndExpunge(s *imap.Session, l *located, uids []uint32, folder string) error {
+	b.out.Attempted = len(uids)
+	c, err := s.Copy(uidSet(uids...), folder).Wait()
+	if err != nil {
+		return b.noFolder(err, folder)
+	}
+	kept := slices.DeleteFunc(slices.Clone(uids), func(u uint32) bool { return c.Target[u] == 0 })
+	for _, u := range uids {
+		if c.Target[u] == 0 {
+			b.out.Issues = append(b.out.Issues, Issue{Code: KindRefused.Code(), Stage: string(imap.StageCopy), UID: u, MessageID: b.ref(l, u).String(),
+				Message: "The server did not say that the message was copied, so it was left where it is."})
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	b.arrived(l, kept, c, b.account.Name, folder)
+	return b.expunge(s, l, kept, "The message was copied, and is also still where it was.")
+}
+
+// expunge removes messages named by UID in two steps. left is what to say of
+// those that could not be removed.
+func (b *batch) expunge(s *imap.Session, l *located, uids []uint32, left string) error {
+	fail := func(stage imap.Stage, err error) error {
+		retryable := false
+		if w := wireRefusal(err); w == nil {
+			left += " The connection broke before the server had answered."
+		} else {
+			retryable = !w.Permanent
+		}
+		for _, u := range uids {
+			b.out.Issues = append(b.out.Issues, Issue{Code: KindRefused.Code(), Stage: string(stage), UID: u, MessageID: b.ref(l, u).String(),
+				Message: left, Retryable: retryable})
+		}
+		return nil
+	}
+	b.out.Attempted += 2 * len(uids)
+	s.Renew()
+	if _, err := s.Store(uidSet(uids...), goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagDeleted}).Wait(); err != nil {
+		return fail(imap.StageStore, err)
+	}
+	b.out.Succeeded += len(uids)
+	if err := s.Expunge(uidSet(uids...)).Wait(); err != nil {
+		left += " It is marked \\Deleted: a mail program that expunges the folder removes it."
+		return fail(imap.StageExpunge, err)
+	}
+	b.out.Succeeded += len(uids)
+	return nil
+}
+
+// Delete removes messages for good (001 section 10). Only the named ones are
+// expunged; a server that cannot do that deletes nothing.
+func (m *Mailboxes) Delete(ctx context.Context, account string, refs []Ref) (*Changed, error) {
+	b, err := m.begin(ctx, "mail delete", account, refs, true)
+	if err != nil {
+		return nil, err
+	}
+	return b.run(ctx, imap.DeleteMessages, func(_ context.Context, s *imap.Session) error {
+		l, err := b.locate(s, true, wanted{})
+		if err != nil {
+			return err
+		}
+		uids, err := b.present(l)
+		if err != nil {
+			return err
+		}
+		if !s.UIDPlus() {
+			return b.cannot("The server can delete no single message: it has no UIDPLUS.",
+				"Move the message to the trash where the server offers MOVE, or delete it in a mail program.")
+		}
+		if err := b.expunge(s, l, uids, "The message was not deleted."); err != nil {
+			return err
+		}
+		for _, u := range uids {
+			if !slices.ContainsFunc(b.out.Issues, func(i Issue) bool { return i.UID == u }) {
+				b.out.Messages = append(b.out.Messages, ChangedMessage{Ref: b.ref(l, u)})
+			}
+		}
+		return nil
+	})
+}
