@@ -14,7 +14,7 @@ import (
 // The bounds of Folders.
 const (
 	defaultFolders = 200    // 001 section 3
-	maxScan        = 20_000 // messages looked at where the policy has to see each
+	maxScan        = 20_000 // messages of a folder in which the policy looks at each
 )
 
 // roles are the special uses of RFC 6154.
@@ -165,35 +165,14 @@ func uncounted(folder, why string, retryable bool) Issue {
 func refusedByServer(err error) bool { return wireRefusal(err) != nil }
 
 // countVisible counts only what the policy shows, so that a count never tells of
-// a message it hides. It has to look at each message.
+// a message it hides. It has to look at each message that can be visible.
 func (x *access) countVisible(s *imap.Session, list *FolderList) error {
 	for i := range list.Folders {
 		f := &list.Folders[i]
 		if f.NoSelect() {
 			continue
 		}
-		box, err := s.Examine(f.Name).Wait()
-		if err == nil && box.Exists > maxScan {
-			list.Issues = append(list.Issues, uncounted(f.Name, "it is too large for the account's inbound policy to look at each", false))
-			continue
-		}
-		// UIDNEXT would tell that a hidden message has come.
-		counts := &Counts{UIDValidity: box.UIDValidity}
-		for lo := uint32(1); err == nil && lo <= box.Exists; lo += maxWindow {
-			var set goimap.SeqSet
-			set.AddRange(lo, min(lo+maxWindow-1, box.Exists))
-			s.Renew()
-			var got []fetched
-			got, err = fetchWindow(s, set, wanted{header: true})
-			for _, g := range got {
-				if g.visible(x.policy) {
-					counts.Messages++
-					if !slices.Contains(g.flags, string(goimap.FlagSeen)) {
-						counts.Unread++
-					}
-				}
-			}
-		}
+		counts, err := x.visibleCounts(s, f.Name)
 		switch {
 		case err == nil:
 			f.Counts = counts
@@ -204,4 +183,79 @@ func (x *access) countVisible(s *imap.Session, list *FolderList) error {
 		}
 	}
 	return nil
+}
+
+func (x *access) visibleCounts(s *imap.Session, folder string) (*Counts, error) {
+	box, err := s.Examine(folder).Wait()
+	if err != nil {
+		return nil, err
+	}
+	// UIDNEXT would tell that a hidden message has come.
+	counts := &Counts{UIDValidity: box.UIDValidity}
+	err = x.eachVisible(s, box, nil, wanted{header: true}, func(g *fetched) bool {
+		counts.Messages++
+		if !slices.Contains(g.flags, string(goimap.FlagSeen)) {
+			counts.Unread++
+		}
+		return true
+	})
+	return counts, err
+}
+
+// eachVisible calls fn with the messages of the folder that is open and that the
+// policy shows, newest first, until fn returns false. found are those to look at;
+// nil means all. Of a folder too large to look at each the server is asked first
+// which can be visible.
+func (x *access) eachVisible(s *imap.Session, box imap.Folder, found goimap.UIDSet, w wanted, fn func(*fetched) bool) error {
+	if found == nil && box.Exists > maxScan {
+		if senders := x.policy.senders(); senders != nil {
+			var err error
+			if found, err = s.Search(senders).Wait(); err != nil || len(found) == 0 {
+				return err
+			}
+		}
+	}
+	high := box.Exists
+	next := func() goimap.NumSet {
+		if found != nil {
+			if len(found) == 0 {
+				return nil
+			}
+			var set goimap.UIDSet
+			set, found = split(found, maxWindow, false)
+			return set
+		}
+		if high == 0 {
+			return nil
+		}
+		var set goimap.SeqSet
+		n := min(high, maxWindow)
+		set.AddRange(high-n+1, high)
+		high -= n
+		return set
+	}
+	empty := 0
+	for set := next(); set != nil; set = next() {
+		s.Renew()
+		got, err := fetchWindow(s, set, w)
+		if err != nil {
+			return err
+		}
+		if empty++; len(got) > 0 {
+			empty = 0
+		} else if empty == maxEmpty {
+			return x.givesNothing()
+		}
+		for i := len(got) - 1; i >= 0; i-- {
+			if got[i].visible(x.policy) && !fn(&got[i]) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+func (x *access) givesNothing() error {
+	return &Error{Op: x.op, Account: x.account.Name, Kind: KindRefused, Stage: string(imap.StageFetch), Retryable: true,
+		Message: "The server names messages that it does not give.", Hint: "Try again later; if it stays so, ask whoever runs the server."}
 }

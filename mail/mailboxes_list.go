@@ -22,11 +22,13 @@ const (
 
 // List returns messages of one folder by UID, newest first unless asked
 // otherwise. It fetches no more than it shows, and one more to know whether
-// there are any; where the inbound policy or a date has to look at each message
-// it looks at 20,000 at most and says so. Limit is brought into 1..500. A message
-// whose data cannot be read is an Issue; the others are listed. When the server
-// fails after some messages were found, these are returned with an Issue and
-// HasMore set.
+// there are any, besides what the inbound policy or a date has to look at. Limit
+// is brought into 1..500. A message whose data cannot be read is an Issue; the
+// others are listed. When the server fails or the time is over after some
+// messages were found, these are returned with an Issue and HasMore set.
+//
+// The first List of a folder notes which messages were there, and New lists those
+// that came since and were not acknowledged; beyond that nothing is kept.
 func (m *Mailboxes) List(ctx context.Context, account string, q ListQuery) (*Page, error) {
 	x, err := m.open(ctx, "mail list", account)
 	if err != nil {
@@ -44,7 +46,13 @@ func (m *Mailboxes) List(ctx context.Context, account string, q ListQuery) (*Pag
 	}
 	q.Limit = min(max(q.Limit, 1), maxLimit)
 
-	l := &listing{access: x, q: q, want: wanted{header: !x.policy.ShowsAll(), structure: true, dates: q.Full || q.dated(), full: q.Full}}
+	if q.New && m.o.Seen == nil {
+		return nil, x.unsupported("Nothing is kept here about which messages are new.", "List them by UID with --after-uid instead.")
+	}
+	l := &listing{access: x, q: q, seen: &seeing{store: m.o.Seen}, want: wanted{header: !x.policy.ShowsAll(), structure: true, dates: q.Full || q.dated(), full: q.Full}}
+	if err := l.seen.read(ctx, x, q.Folder); err != nil {
+		return nil, err
+	}
 	err = l.run(ctx)
 	if l.want.structure && ctx.Err() == nil && unreadable(err) {
 		// One message's structure can make the whole answer unreadable. It only
@@ -53,17 +61,21 @@ func (m *Mailboxes) List(ctx context.Context, account string, q ListQuery) (*Pag
 		err = l.run(ctx)
 	}
 	if err == nil {
+		return l.page, l.seen.keep(ctx, x, q.Folder)
+	}
+	if l.page != nil && len(l.page.Messages) > 0 && partial(ctx, err) {
+		l.page.HasMore = true
+		l.page.Issues = append(l.page.Issues, asError(x.op, account, err).issue())
 		return l.page, nil
 	}
-	if ctx.Err() == nil && l.page != nil && len(l.page.Messages) > 0 {
-		var e *Error
-		if errors.As(err, &e) {
-			l.page.HasMore = true
-			l.page.Issues = append(l.page.Issues, e.issue())
-			return l.page, nil
-		}
-	}
 	return nil, err
+}
+
+// partial reports whether what was found before err is worth answering with: not
+// when nobody waits for it any more.
+func partial(ctx context.Context, err error) bool {
+	var e *Error
+	return errors.As(err, &e) && !errors.Is(ctx.Err(), context.Canceled)
 }
 
 func (q *ListQuery) dated() bool { return !q.Since.IsZero() || !q.Until.IsZero() }
@@ -90,25 +102,50 @@ type listing struct {
 	*access
 	q    ListQuery
 	want wanted
+	seen *seeing
 
-	page    *Page
-	scanned int
+	page  *Page
+	empty int // windows in a row for which the server gave nothing
+}
+
+// maxEmpty is how many windows in a row may come back empty: a server that goes on
+// naming messages and giving none would keep this busy for ever.
+const maxEmpty = 5
+
+// fetch gets one window.
+func (l *listing) fetch(s *imap.Session, set goimap.NumSet) ([]fetched, error) {
+	s.Renew()
+	got, err := fetchWindow(s, set, l.want)
+	if l.empty++; len(got) > 0 {
+		l.empty = 0
+	}
+	if err == nil && l.empty == maxEmpty {
+		err = l.givesNothing()
+	}
+	return got, err
 }
 
 func (l *listing) run(ctx context.Context) error {
 	return l.lend(ctx, l.q.Folder, func(s *imap.Session) error {
 		// From the start: on a connection that turned out dead this runs again.
-		l.page, l.scanned = &Page{Folder: l.q.Folder}, 0
-		if l.q.Unread || l.q.dated() {
+		l.page, l.empty = &Page{Folder: l.q.Folder}, 0
+		if l.q.Unread || l.q.New || l.q.dated() {
 			return l.bySearch(s)
 		}
 		return l.byNumber(s)
 	})
 }
 
+// searchable reports whether a folder of this many messages is so large that the
+// server has to say which of them can be visible at all.
+func (l *listing) searchable(exists uint64) bool {
+	return exists > maxScan && !l.policy.ShowsAll() && l.policy.senders() != nil
+}
+
 // begin fills in what is known of the folder.
 func (l *listing) begin(box imap.Folder) {
 	l.page.UIDValidity = box.UIDValidity
+	l.seen.begin(l.access, box)
 	if l.policy.ShowsAll() {
 		l.page.UIDNext = box.UIDNext
 	}
@@ -118,16 +155,15 @@ func (l *listing) begin(box imap.Folder) {
 func (l *listing) enough() int { return l.q.Limit + 1 - len(l.page.Messages) }
 
 // window is how many messages to fetch next. Where all that is fetched is shown,
-// that is what is still needed; else windows grow, up to the end of the scan.
+// that is what is still needed; else windows grow.
 func (l *listing) window(last int) int {
-	left := max(maxScan-l.scanned, 1)
 	switch {
 	case l.policy.ShowsAll() && !l.q.dated():
-		return min(l.enough(), left)
+		return l.enough()
 	case last == 0:
 		return max(minWindow, min(l.enough(), maxWindow))
 	}
-	return min(2*last, maxWindow, left)
+	return min(2*last, maxWindow)
 }
 
 // byNumber lists by sequence numbers, whose order is that of UIDs (RFC 9051
@@ -140,6 +176,9 @@ func (l *listing) window(last int) int {
 // made anew.
 func (l *listing) byNumber(s *imap.Session) error {
 	known, _ := s.Selected()
+	if l.searchable(uint64(known.Exists)) && known.Name == l.q.Folder {
+		return l.bySearch(s)
+	}
 	if known.Name == l.q.Folder && known.Exists > 0 && l.q.BeforeUID == 0 && l.q.AfterUID == 0 {
 		return l.guess(s, known.Exists)
 	}
@@ -160,6 +199,9 @@ func (l *listing) byNumber(s *imap.Session) error {
 	last := box.Exists
 	if from >= last {
 		return nil
+	}
+	if l.searchable(uint64(last)) {
+		return l.bySearch(s)
 	}
 	if l.q.BeforeUID != 0 {
 		last = min(before, last)
@@ -199,7 +241,6 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 	case fetchErr != nil:
 		return fetchErr
 	}
-	l.scanned += len(got)
 	if l.take(got) {
 		return nil
 	}
@@ -238,13 +279,11 @@ func (l *listing) windows(s *imap.Session, low, high uint32, last int) error {
 			set.AddRange(high-n+1, high)
 			high -= n
 		}
-		s.Renew()
-		got, err := fetchWindow(s, set, l.want)
+		got, err := l.fetch(s, set)
 		if err != nil {
 			return err
 		}
-		l.scanned += int(n)
-		if l.take(got) || l.exhausted(low <= high && high > 0) {
+		if l.take(got) {
 			return nil
 		}
 	}
@@ -289,17 +328,6 @@ func (l *listing) ref(uid uint32) Ref {
 	return Ref{Protocol: IMAP, Account: l.account.Name, Folder: l.q.Folder, UIDValidity: l.page.UIDValidity, UID: uid}
 }
 
-// exhausted reports whether the scan has to stop though there are messages left.
-func (l *listing) exhausted(left bool) bool {
-	if !left || l.scanned < maxScan {
-		return false
-	}
-	l.page.HasMore = true
-	l.page.Issues = append(l.page.Issues, Issue{Code: "EXECUTION_ERROR", Stage: "fetch",
-		Message: "The listing stopped after looking at 20,000 messages; narrow it by UID or date to look further."})
-	return true
-}
-
 // inTime filters exactly what the server's search, which knows only days, let
 // through.
 func (l *listing) inTime(g *fetched) bool {
@@ -315,43 +343,65 @@ func (l *listing) inTime(g *fetched) bool {
 
 // bySearch lists what a search finds.
 func (l *listing) bySearch(s *imap.Session) error {
+	known, _ := s.Selected()
+	from := known.Name == l.q.Folder && l.searchable(uint64(known.Exists))
 	var examine *imap.Examining
 	var search *imap.Searching
 	s.Together(func() {
 		examine = s.Examine(l.q.Folder)
-		search = s.Search(l.criteria())
+		search = s.Search(l.criteria(from))
 	})
 	box, err := examine.Wait()
 	found, searchErr := search.Wait()
 	if err = firstError(err, searchErr); err != nil {
 		return err
 	}
+	anew := !l.seen.known(l.access, box)
 	l.begin(box)
+	if more := !from && l.searchable(countUIDs(found)); more || l.q.New && anew {
+		// What was asked for rested on what is no longer so.
+		if found, err = s.Search(l.criteria(from || more)).Wait(); err != nil {
+			return err
+		}
+	}
 	for last := 0; len(found) > 0; {
 		last = l.window(last)
 		var set goimap.UIDSet
 		set, found = split(found, uint32(last), l.q.OldestFirst)
-		s.Renew()
-		got, err := fetchWindow(s, set, l.want)
+		got, err := l.fetch(s, set)
 		if err != nil {
 			return err
 		}
 		got = slices.DeleteFunc(got, func(g fetched) bool {
 			return !set.Contains(goimap.UID(g.uid)) || l.q.Unread && slices.Contains(g.flags, string(goimap.FlagSeen))
 		})
-		l.scanned += last
-		if l.take(got) || l.exhausted(len(found) > 0) {
+		if l.take(got) {
 			return nil
 		}
 	}
 	return nil
 }
 
+// countUIDs counts without expanding.
+func countUIDs(set goimap.UIDSet) (n uint64) {
+	for _, r := range set {
+		n += uint64(r.Stop) - uint64(r.Start) + 1
+	}
+	return n
+}
+
 // criteria selects at least what the query does. A search knows only days,
 // without their zone, so the bounds are a day wider on either side; a message
-// without a readable Date counts by its INTERNALDATE.
-func (l *listing) criteria() *goimap.SearchCriteria {
+// without a readable Date counts by its INTERNALDATE. With from the server leaves
+// out what cannot be visible.
+func (l *listing) criteria(from bool) *goimap.SearchCriteria {
 	c := &goimap.SearchCriteria{}
+	if from {
+		c.And(l.policy.senders())
+	}
+	if l.q.New {
+		c.UID = append(c.UID, l.seen.unacked())
+	}
 	if l.q.Unread {
 		c.NotFlag = []goimap.Flag{goimap.FlagSeen}
 	}
@@ -363,7 +413,7 @@ func (l *listing) criteria() *goimap.SearchCriteria {
 		}
 		low := goimap.UID(min(l.q.AfterUID, 1<<32-2) + 1)
 		set.AddRange(min(low, high), max(low, high))
-		c.UID = []goimap.UIDSet{set}
+		c.UID = append(c.UID, set)
 	}
 	if !l.q.Since.IsZero() {
 		day := l.q.Since.UTC().AddDate(0, 0, -1)

@@ -3,10 +3,14 @@ package mail
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	goimap "github.com/emersion/go-imap/v2"
 
 	"golang.org/x/net/idna"
 	"golang.org/x/text/unicode/norm"
@@ -105,6 +109,36 @@ func (p *Policy) subjectPasses(h message.Header) bool {
 		}
 	}
 	return h.Certain("Subject")
+}
+
+// maxSenders bounds the entries of which a search is made.
+const maxSenders = 30
+
+// senders is what a server can be asked for so that it leaves out most of what
+// the inbound list hides. It finds more than the list lets through, and is not
+// relied on for a folder in which every message can be looked at. It is nil when
+// the list cannot be asked for.
+func (p *Policy) senders() *goimap.SearchCriteria {
+	if p == nil || p.in == nil || p.in.all || len(p.in.entries) == 0 || len(p.in.entries) > maxSenders {
+		return nil
+	}
+	var any *goimap.SearchCriteria
+	or := func(text string) {
+		one := goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "From", Value: text}}}
+		if any == nil {
+			any = &one
+		} else {
+			any = &goimap.SearchCriteria{Or: [][2]goimap.SearchCriteria{{*any, one}}}
+		}
+	}
+	for _, e := range slices.Sorted(maps.Keys(p.in.entries)) {
+		local, domain, _ := strings.Cut(e, "@")
+		or(local + "@" + domain)
+		if written, err := idna.ToUnicode(domain); err == nil && written != domain {
+			or(local + "@" + written)
+		}
+	}
+	return any
 }
 
 // The reasons for which CheckSend refuses.

@@ -81,7 +81,7 @@ func changesFlags(args string) bool {
 		return false
 	}
 	for _, f := range flags {
-		if f == "" || item == "+FLAGS" && strings.EqualFold(f, `\Deleted`) {
+		if !ValidFlag(f) || item == "+FLAGS" && strings.EqualFold(f, `\Deleted`) {
 			return false
 		}
 	}

@@ -1,0 +1,519 @@
+package imap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	goimap "github.com/emersion/go-imap/v2"
+)
+
+// answering logs in and answers each command with what reply returns for it, in
+// which TAG stands for its tag. An empty reply ends the connection.
+func answering(caps string, reply func(command string) string) func(*script) {
+	return func(s *script) {
+		s.send("* OK [CAPABILITY " + caps + "] ready\r\n")
+		tag, _ := s.expect()
+		s.send(tag + " OK [CAPABILITY " + caps + "] in\r\n")
+		for {
+			tag, command := s.expect()
+			answer := reply(command)
+			if answer == "" {
+				return
+			}
+			s.send(strings.ReplaceAll(answer, "TAG", tag))
+		}
+	}
+}
+
+const selected = "* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT 14] n\r\nTAG OK [READ-WRITE] done\r\n"
+
+// with changes something with a grant on a pool of one session.
+func with(t *testing.T, cfg Config, grant Grant, fn func(s *Session) error) error {
+	t.Helper()
+	p := newPool(t, PoolOptions{Config: cfg, Sessions: 1})
+	return p.Change(t.Context(), "", grant, func(_ context.Context, s *Session) error { return fn(s) })
+}
+
+// A change is repeated on a new connection only when nothing that changes had
+// left: afterwards nobody knows whether it happened.
+func TestChangeIsRepeatedOnlyBeforeItBegan(t *testing.T) {
+	tests := []struct {
+		name      string
+		open      bool // fn opens the folder first
+		diesAt    string
+		calls     int
+		conns     int32
+		succeeded bool
+	}{
+		{"the idle connection was dead", true, "SELECT", 2, 2, true},
+		{"it died with the change under way", true, "UID STORE", 1, 1, false},
+		{"the first command was the change", false, "UID STORE", 1, 1, false},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			settle(t)
+			var conns atomic.Int32
+			sv := serve(t, func(s *script) {
+				first := conns.Add(1) == 1
+				answering(scriptCaps, func(command string) string {
+					if first && strings.HasPrefix(command, tc.diesAt) {
+						return ""
+					}
+					if strings.HasPrefix(command, "SELECT") {
+						return selected
+					}
+					return "* 1 FETCH (UID 1 FLAGS (\\Seen))\r\nTAG OK done\r\n"
+				})(s)
+			})
+			p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+			if err := p.Lend(t.Context(), "", noop); err != nil {
+				t.Fatal(err)
+			}
+			calls := 0
+			err := p.Change(t.Context(), "INBOX", MarkSeen, func(_ context.Context, s *Session) error {
+				calls++
+				if tc.open {
+					if _, err := s.Select("INBOX").Wait(); err != nil {
+						return err
+					}
+				}
+				_, err := s.Store(goimap.UIDSetNum(1), goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagSeen}).Wait()
+				return err
+			})
+			if (err == nil) != tc.succeeded || calls != tc.calls || conns.Load() != tc.conns {
+				t.Errorf("%d calls on %d connections: %v", calls, conns.Load(), err)
+			}
+			if err != nil {
+				wantError(t, err, KindClosed, StageStore)
+			}
+		})
+	}
+}
+
+func TestChangePrefersTheFolderSelected(t *testing.T) {
+	settle(t)
+	sv := serve(t, obedient)
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext), Sessions: 2})
+	err := p.Change(t.Context(), "", MarkSeen, func(ctx context.Context, a *Session) error {
+		err := p.Lend(ctx, "", func(_ context.Context, s *Session) error { _, err := s.Examine("A").Wait(); return err })
+		if err != nil {
+			return err
+		}
+		f, err := a.Select("A").Wait()
+		if err == nil && !f.Writable {
+			err = errors.New("not writable")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		for _, writable := range []bool{true, false} {
+			use := func(_ context.Context, s *Session) error {
+				if f, ok := s.Selected(); !ok || f.Name != "A" || f.Writable != writable {
+					t.Errorf("wanted writable %v, got %+v", writable, f)
+				}
+				return nil
+			}
+			var err error
+			if writable {
+				err = p.Change(t.Context(), "A", MarkSeen, use)
+			} else {
+				err = p.Lend(t.Context(), "A", use)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestCopiedSaysOnlyWhatFits(t *testing.T) {
+	many := fmt.Sprintf("1:%d", maxCopied+1)
+	tests := []struct {
+		name, copyuid string
+		want          map[uint32]uint32
+	}{
+		{"ranges that fit", "9 11:12,14 21,23:24", map[uint32]uint32{11: 21, 12: 23, 14: 24}},
+		{"one", "9 11 5", map[uint32]uint32{11: 5}},
+		{"fewer copies than messages", "9 11:13 21:22", nil},
+		{"more copies than messages", "9 11 21:22", nil},
+		{"all numbers there are", "9 1:4294967295 1:4294967295", nil},
+		{"more than is written out", "9 " + many + " " + many, nil},
+		{"no UIDVALIDITY", "0 11 21", nil},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			settle(t)
+			thrifty(t, 32<<20)
+			cfg := serve(t, answering(scriptCaps, func(command string) string {
+				if strings.HasPrefix(command, "UID MOVE") {
+					return "* OK [COPYUID " + tc.copyuid + "] moved\r\n* 1 EXPUNGE\r\nTAG OK done\r\n"
+				}
+				return "TAG OK [COPYUID " + tc.copyuid + "] copied\r\n"
+			})).config(Plaintext)
+			err := with(t, cfg, MoveMessages, func(s *Session) error {
+				c, err := s.Copy(goimap.UIDSetNum(11, 12, 14), "Archive").Wait()
+				if err != nil {
+					return err
+				}
+				m, err := s.Move(goimap.UIDSetNum(11, 12, 14), "Archive").Wait()
+				if err != nil {
+					return err
+				}
+				for _, got := range []Copied{c, m} {
+					if len(got.Target) != len(tc.want) {
+						t.Errorf("got %d targets, want %d", len(got.Target), len(tc.want))
+					}
+					for from, to := range tc.want {
+						if got.Target[from] != to || got.UIDValidity != 9 {
+							t.Errorf("%d is now %d of %d, want %d of 9", from, got.Target[from], got.UIDValidity, to)
+						}
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// What a change cannot do on this server is refused here, with nothing sent.
+func TestChangesRefusedBeforeTheyLeave(t *testing.T) {
+	set := goimap.UIDSetNum(1)
+	bare, revision2 := "IMAP4rev1 AUTH=PLAIN SASL-IR", "IMAP4rev2 AUTH=PLAIN SASL-IR"
+	tests := []struct {
+		name, caps string
+		stage      Stage
+		do         func(s *Session) error
+	}{
+		{"move without MOVE", bare + " UIDPLUS", StageMove, func(s *Session) error { _, err := s.Move(set, "x").Wait(); return err }},
+		// The library looks for MOVE by name and would copy, mark and expunge.
+		{"move where IMAP4rev2 implies it", revision2, StageMove, func(s *Session) error { _, err := s.Move(set, "x").Wait(); return err }},
+		{"expunge without UIDPLUS", bare + " MOVE", StageExpunge, func(s *Session) error { return s.Expunge(set).Wait() }},
+		{"flag with a line break", scriptCaps, StageStore, func(s *Session) error {
+			_, err := s.Store(set, goimap.StoreFlagsAdd, []goimap.Flag{"x\r\na EXPUNGE"}).Wait()
+			return err
+		}},
+		{"copy to a folder with a line break", scriptCaps, StageCopy, func(s *Session) error { _, err := s.Copy(set, "x\r\ny").Wait(); return err }},
+		{"move to no folder", scriptCaps, StageMove, func(s *Session) error { _, err := s.Move(set, "").Wait(); return err }},
+		{"append to a folder with a control", scriptCaps, StageAppend, func(s *Session) error {
+			_, _, err := s.Append("x\x00", nil, time.Time{}, []byte("abc"))
+			return err
+		}},
+		{"append with a flag that is none", scriptCaps, StageAppend, func(s *Session) error {
+			_, _, err := s.Append("x", []goimap.Flag{"a b"}, time.Time{}, []byte("abc"))
+			return err
+		}},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			settle(t)
+			var sent atomic.Int32
+			cfg := serve(t, answering(tc.caps, func(command string) string {
+				if command != "NOOP" && command != "LOGOUT" {
+					sent.Add(1)
+				}
+				return "TAG OK done\r\n"
+			})).config(Plaintext)
+			for _, g := range []Grant{MoveMessages, AppendMessages} {
+				err := with(t, cfg, g, func(s *Session) error {
+					e := wantError(t, tc.do(s), KindRefused, tc.stage)
+					if e.OutOfStep || !e.Permanent {
+						t.Errorf("error %+v", e)
+					}
+					return s.Noop().Wait()
+				})
+				if err != nil {
+					t.Errorf("the session did not survive: %v", err)
+				}
+			}
+			if sent.Load() != 0 {
+				t.Error("something was sent")
+			}
+		})
+	}
+}
+
+// Flags are known only where the server named the message by its UID.
+func TestStoreAnswers(t *testing.T) {
+	tests := []struct{ name, answer, want string }{
+		{"with UID", "* 1 FETCH (UID 11 FLAGS (\\Seen))\r\n* 2 FETCH (FLAGS (\\Seen x) UID 12)\r\nTAG OK done\r\n", `11[\Seen] 12[\Seen x]`},
+		{"without UID", "* 1 FETCH (FLAGS (\\Seen))\r\nTAG OK done\r\n", ""},
+		{"an older state first", "* 1 FETCH (UID 11 FLAGS ())\r\n* 1 FETCH (UID 11 FLAGS (\\Seen))\r\nTAG OK done\r\n", `11[\Seen]`},
+		{"of another message", "* 9 FETCH (UID 99 FLAGS (\\Seen))\r\nTAG OK done\r\n", ""},
+		{"none", "TAG OK done\r\n", ""},
+		{"late", "TAG OK done\r\n* 1 FETCH (UID 11 FLAGS (\\Seen))\r\n", ""},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			settle(t)
+			cfg := serve(t, answering(scriptCaps, func(command string) string {
+				if strings.HasPrefix(command, "UID STORE") {
+					return tc.answer
+				}
+				return "TAG OK done\r\n"
+			})).config(Plaintext)
+			err := with(t, cfg, ChangeFlags, func(s *Session) error {
+				data, err := s.Store(goimap.UIDSetNum(11, 12), goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagSeen}).Wait()
+				if err != nil {
+					return err
+				}
+				var got []string
+				for _, d := range data {
+					got = append(got, fmt.Sprint(d.UID, d.Flags))
+				}
+				if strings.Join(got, " ") != tc.want {
+					t.Errorf("got %q, want %q", got, tc.want)
+				}
+				if err := s.Noop().Wait(); err != nil {
+					return err
+				}
+				// What came late belongs to nobody.
+				fetched, err := s.Fetch(goimap.UIDSetNum(12), goimap.FetchOptions{Flags: true}).Wait()
+				if err == nil && len(fetched) != 0 {
+					err = fmt.Errorf("a later fetch got %+v", fetched[0])
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAppend(t *testing.T) {
+	settle(t)
+	raw := []byte("Subject: x\r\n\r\na\r\nb STORE 1 +FLAGS (\\Deleted)\r\n")
+	for name, plus := range map[string]bool{"at once": true, "when asked": false} {
+		t.Run(name, func(t *testing.T) {
+			got := make(chan string, 1)
+			caps := "IMAP4rev1 AUTH=PLAIN SASL-IR UIDPLUS"
+			if plus {
+				caps += " LITERAL+"
+			}
+			cfg := serve(t, func(s *script) {
+				s.send("* OK [CAPABILITY " + caps + "] ready\r\n")
+				tag, _ := s.expect()
+				s.send(tag + " OK [CAPABILITY " + caps + "] in\r\n")
+				tag, command := s.expect()
+				if !strings.HasSuffix(command, "+}") {
+					s.send("+ go\r\n")
+				}
+				body := make([]byte, len(raw)+2)
+				_, _ = io.ReadFull(s.br, body)
+				got <- command + "|" + string(body)
+				s.send(tag + " OK [APPENDUID 9 33] done\r\n")
+				s.drain()
+			}).config(Plaintext)
+			err := with(t, cfg, AppendMessages, func(s *Session) error {
+				date := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+				validity, uid, err := s.Append("Drafts", []goimap.Flag{goimap.FlagDraft, "x"}, date, raw)
+				if err != nil || validity != 9 || uid != 33 {
+					return fmt.Errorf("message %d of %d: %w", uid, validity, err)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := <-got
+			for _, want := range []string{`APPEND "Drafts" (\Draft x) " 4-Mar-2026 05:06:07 +0000" {`, "|" + string(raw) + "\r\n"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("sent %q, want %q in it", text, want)
+				}
+			}
+		})
+	}
+}
+
+func TestAppendRefused(t *testing.T) {
+	settle(t)
+	// Refused instead of a continuation, and after the message.
+	for name, plus := range map[string]string{"before the message": "", "after it": " LITERAL+"} {
+		t.Run(name, func(t *testing.T) {
+			caps := "IMAP4rev1 AUTH=PLAIN SASL-IR" + plus
+			cfg := serve(t, answering(caps, func(command string) string {
+				if strings.HasPrefix(command, "APPEND") {
+					return "TAG NO [TRYCREATE] no such folder\r\n"
+				}
+				if command == "NOOP" {
+					return "TAG OK done\r\n"
+				}
+				return "* OK so what\r\n" // a line of the message
+			})).config(Plaintext)
+			err := with(t, cfg, AppendMessages, func(s *Session) error {
+				_, _, err := s.Append("nowhere", nil, time.Time{}, []byte("Subject: x"))
+				if e := wantError(t, err, KindRefused, StageAppend); e.Code != "TRYCREATE" || e.OutOfStep {
+					t.Errorf("error %+v", e)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Several fetches leave in one write, and their answers may mix.
+func TestFetchEachKeepsAnswersApart(t *testing.T) {
+	settle(t)
+	first := make(chan string, 1)
+	cfg := serve(t, func(s *script) {
+		s.login()
+		buf := make([]byte, 4096)
+		n, _ := s.Read(buf)
+		first <- string(buf[:n])
+		s.send("* 2 FETCH (UID 12 BODY[2] {3}\r\ntwo)\r\n* 9 FETCH (FLAGS (\\Seen))\r\n* 1 FETCH (UID 11 BODY[1] {3}\r\none)\r\n" +
+			"T2 OK done\r\n* 3 FETCH (BODY[1] {5}\r\nthree UID 13)\r\nT1 OK done\r\n")
+		s.drain()
+	}).config(Plaintext)
+	s := dial(t, cfg)
+	part := func(n int) goimap.FetchOptions {
+		return goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{Part: []int{n}}}}
+	}
+	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
+		data, err := s.FetchEach([]FetchRequest{{goimap.UIDSetNum(11, 13), part(1)}, {goimap.UIDSetNum(12), part(2)}}).Wait()
+		if err != nil {
+			return err
+		}
+		var got []string
+		for _, d := range data {
+			for _, b := range d.BodySection {
+				got = append(got, fmt.Sprint(d.UID, b.Section.Part, string(b.Bytes)))
+			}
+		}
+		if want := []string{"11 [1]one", "12 [2]two", "13 [1]three"}; !slices.Equal(got, want) {
+			return fmt.Errorf("got %q, want %q", got, want)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if sent := <-first; strings.Count(sent, "\r\n") != 2 || strings.Count(sent, "BODY.PEEK[") != 2 {
+		t.Errorf("first write %q", sent)
+	}
+}
+
+// One that the server refuses fails them all, and leaves the session in step.
+func TestFetchEachRefused(t *testing.T) {
+	settle(t)
+	cfg := serve(t, answering(scriptCaps, func(command string) string {
+		if strings.HasPrefix(command, "UID FETCH 12") {
+			return "TAG NO [EXPUNGEISSUED] gone\r\n"
+		}
+		return "* 1 FETCH (UID 11 FLAGS ())\r\nTAG OK done\r\n"
+	})).config(Plaintext)
+	s := dial(t, cfg)
+	err := s.Use(t.Context(), func(ctx context.Context, s *Session) error {
+		opts := goimap.FetchOptions{Flags: true}
+		_, err := s.FetchEach([]FetchRequest{{goimap.UIDSetNum(11), opts}, {goimap.UIDSetNum(12), opts}}).Wait()
+		if e := wantError(t, err, KindRefused, StageFetch); e.OutOfStep {
+			t.Error("out of step")
+		}
+		return noop(ctx, s)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHostileServerDuringChanges(t *testing.T) {
+	set := goimap.UIDSetNum(1, 2)
+	nest := strings.Repeat("(", 2<<20)
+	do := map[Stage]func(s *Session) error{
+		StageSelect: func(s *Session) error { _, err := s.Select("INBOX").Wait(); return err },
+		StageStore: func(s *Session) error {
+			_, err := s.Store(set, goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagDeleted}).Wait()
+			return err
+		},
+		StageCopy:    func(s *Session) error { _, err := s.Copy(set, "x").Wait(); return err },
+		StageMove:    func(s *Session) error { _, err := s.Move(set, "x").Wait(); return err },
+		StageExpunge: func(s *Session) error { return s.Expunge(set).Wait() },
+		StageThread:  func(s *Session) error { _, err := s.Thread(&goimap.SearchCriteria{}).Wait(); return err },
+		StageAppend:  func(s *Session) error { _, _, err := s.Append("x", nil, time.Time{}, []byte("abc")); return err },
+		StageFetch: func(s *Session) error {
+			_, err := s.FetchEach([]FetchRequest{{set, goimap.FetchOptions{Flags: true}}, {goimap.UIDSetNum(3), goimap.FetchOptions{Flags: true}}}).Wait()
+			return err
+		},
+	}
+	every := []Stage{StageSelect, StageStore, StageCopy, StageMove, StageExpunge, StageThread, StageAppend, StageFetch}
+	tests := []struct {
+		name   string
+		answer string // ends the connection when empty
+		again  bool   // send the answer without end
+		kind   Kind
+		stages []Stage
+	}{
+		{"refused", "TAG NO [NOPERM] not\x01 yours\r\n", false, KindRefused, every},
+		{"bad", "TAG BAD what\r\n", false, KindRefused, every},
+		{"closed", "", false, KindClosed, every},
+		{"goodbye", "* BYE [UNAVAILABLE] later\r\n", false, KindClosed, every},
+		{"silent", "* OK wait\r\n", false, KindTimeout, every},
+		{"another tag", "Z9 OK done\r\n", false, KindProtocol, every},
+		{"neither yes nor no", "TAG MAYBE done\r\n", false, KindProtocol, every},
+		{"numbers of messages without end", strings.Repeat("* 1 EXPUNGE\r\n", 100), true, KindLimit, every},
+		{"flags without end", strings.Repeat("* 1 FETCH (UID 1 FLAGS ())\r\n", 100), true, KindLimit, every},
+		{"line without end", "* OK " + strings.Repeat("x", 1<<20), true, KindLimit, every},
+		{"nesting", "* THREAD " + nest + "\r\n", false, KindLimit, every},
+		{"nesting in flags", "* 1 FETCH (UID 1 FLAGS " + nest + "\r\n", false, KindLimit, every},
+		{"literal in a COPYUID", "* OK [COPYUID 1 1 {10000000000}\r\n", true, KindLimit, []Stage{StageCopy, StageMove}},
+		{"large literal", "* 1 FETCH (UID 1 BODY[] {10000000000}\r\n", false, KindLimit, every},
+	}
+	for _, tc := range tests {
+		for _, stage := range tc.stages {
+			t.Run(tc.name+" "+string(stage), func(t *testing.T) {
+				settle(t)
+				thrifty(t, 256<<20)
+				var conns atomic.Int32
+				cfg := serve(t, func(s *script) {
+					conns.Add(1)
+					s.login()
+					tag, command := s.expect()
+					if tc.answer == "" {
+						return
+					}
+					if n := strings.LastIndex(command, "{"); stage == StageAppend && n >= 0 {
+						s.expect() // the message
+					}
+					s.send(strings.ReplaceAll(tc.answer, "TAG", tag))
+					for tc.again {
+						s.send(tc.answer)
+					}
+					tag2, _ := s.expect() // the second fetch, or the end
+					s.send(strings.ReplaceAll(tc.answer, "TAG", tag2))
+					s.drain()
+				}).config(Plaintext)
+				cfg.Limits.Bytes = 8 << 20
+				if tc.kind == KindTimeout {
+					cfg.Socket = 100 * time.Millisecond
+				}
+				grant := MoveMessages
+				if stage == StageAppend {
+					grant = AppendMessages
+				}
+				err := with(t, cfg, grant, do[stage])
+				e := wantError(t, err, tc.kind, stage)
+				if e.OutOfStep != (tc.kind != KindRefused) || strings.ContainsAny(e.Error(), "\x01\r\n") || len(e.Error()) > 600 {
+					t.Errorf("error %+v", e)
+				}
+				if conns.Load() != 1 {
+					t.Errorf("%d connections", conns.Load())
+				}
+			})
+		}
+	}
+}

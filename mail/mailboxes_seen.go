@@ -1,0 +1,117 @@
+package mail
+
+import (
+	"context"
+
+	goimap "github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail/internal/imap"
+)
+
+// seeing is what is known of one folder's acknowledged messages while something
+// works on it. Without a store it knows and keeps nothing.
+type seeing struct {
+	store SeenStore
+	state SeenState
+	begun *begun // the state has to be set anew
+}
+
+// begun is what a folder was like when its state began.
+type begun struct {
+	mailbox           string
+	uidValidity, last uint32
+	backlog           bool
+}
+
+func (b *begun) apply(s *SeenState) { s.Begin(b.mailbox, b.uidValidity, b.last, b.backlog) }
+
+// mailbox names the server and user that UIDs belong to.
+func (x *access) mailbox() string { return x.account.IMAP.Address() + " " + x.account.Username }
+
+func (y *seeing) read(ctx context.Context, x *access, folder string) error {
+	if y.store == nil {
+		return nil
+	}
+	var err error
+	y.state, err = y.store.Seen(ctx, x.account.Name, folder)
+	return err
+}
+
+func (y *seeing) known(x *access, box imap.Folder) bool {
+	return y.state.Known(x.mailbox(), box.UIDValidity)
+}
+
+// begin notes what a folder is like on first contact.
+func (y *seeing) begin(x *access, box imap.Folder) {
+	if y.store == nil || y.known(x, box) {
+		return
+	}
+	y.begun = &begun{x.mailbox(), box.UIDValidity, max(box.UIDNext, 1) - 1, x.account.ProcessBacklog}
+	y.begun.apply(&y.state)
+}
+
+// keep stores what begin noted. Another process may have been first: its state
+// stays then.
+func (y *seeing) keep(ctx context.Context, x *access, folder string) error {
+	if y.begun == nil {
+		return nil
+	}
+	return y.store.UpdateSeen(ctx, x.account.Name, folder, func(s *SeenState) error {
+		y.begun.apply(s)
+		return nil
+	})
+}
+
+// unacked is the UIDs that are new, whether or not there are messages of them.
+func (y *seeing) unacked() goimap.UIDSet {
+	var set goimap.UIDSet
+	for _, r := range y.state.Unacked() {
+		set.AddRange(goimap.UID(r.First), goimap.UID(r.Last))
+	}
+	if len(set) == 0 {
+		set.AddNum(1<<32 - 1) // nothing is new; a set cannot be empty
+	}
+	return set
+}
+
+// Ack marks messages as dealt with, so that New no longer lists them (000 section
+// 7.1). It changes nothing on the server. Messages may be named in any order and
+// again; one that is not there, or that the policy hides, is an Issue and leaves
+// no trace.
+func (m *Mailboxes) Ack(ctx context.Context, account string, refs []Ref) (*Changed, error) {
+	b, err := m.begin(ctx, "mail ack", account, refs, false)
+	if err != nil {
+		return nil, err
+	}
+	if m.o.Seen == nil {
+		return nil, b.unsupported("Nothing is kept here about which messages are new.", "Keep the UIDs you have dealt with yourself.")
+	}
+	var l *located
+	var uids []uint32
+	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
+		var err error
+		if l, err = b.locate(s, false, wanted{}); err != nil {
+			return err
+		}
+		uids, err = b.present(l)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	first := begun{b.mailbox(), l.box.UIDValidity, max(l.box.UIDNext, 1) - 1, b.account.ProcessBacklog}
+	err = m.o.Seen.UpdateSeen(ctx, account, b.folder, func(s *SeenState) error {
+		first.apply(s)
+		b.out.Messages = nil
+		for _, u := range uids {
+			b.out.Messages = append(b.out.Messages, ChangedMessage{Ref: b.ref(l, u), Already: !s.IsNew(u)})
+		}
+		s.Ack(uids...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.out.Attempted, b.out.Succeeded = len(uids), len(uids)
+	return b.out, nil
+}

@@ -1,0 +1,115 @@
+package pdftext
+
+import (
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+// How a child ends, besides well. The Go runtime's own statuses are among them:
+// a child recovers from every panic, so status 2 is a stack or a heap that it
+// was not given.
+const (
+	statusUsage     = 64
+	statusTooLarge  = 70
+	statusEncrypted = 71
+	statusDamaged   = 72
+	statusTimeout   = 73
+	statusMemory    = 74
+	statusNoText    = 75
+	statusLimits    = 76
+	statusOutput    = 77
+	statusRuntime   = 2
+)
+
+var statuses = []struct {
+	code int
+	err  error
+}{
+	{statusTooLarge, ErrTooLarge},
+	{statusEncrypted, ErrEncrypted},
+	{statusDamaged, ErrDamaged},
+	{statusTimeout, ErrTimeout},
+	{statusMemory, ErrMemory},
+	{statusNoText, ErrNoText},
+	{statusUsage, errors.New("read PDF: the child was not called as it must be")},
+	{statusLimits, errors.New("read PDF: the child could not limit itself")},
+	{statusOutput, errors.New("read PDF: the child could not write the text")},
+	{statusRuntime, ErrMemory},
+}
+
+const (
+	maxStack         = 64 << 20
+	watchdogInterval = 5 * time.Millisecond
+)
+
+// Child reads a PDF from stdin, writes its text to stdout and returns the status
+// the process must exit with. args are what a [Runner] adds to its command. It
+// limits the whole process for good, may end it, and is meant to be all that the
+// process does: nothing but the hidden verb calls it.
+func Child(stdin io.Reader, stdout io.Writer, args []string) int {
+	a, ok := parseArguments(args)
+	if !ok {
+		return statusUsage
+	}
+	if stdout == io.Writer(os.Stdout) {
+		os.Stdout = os.Stderr // nothing a library prints is text of the document
+	}
+	runtime.GOMAXPROCS(2)
+	debug.SetMaxStack(maxStack)
+	base := inUse()
+	// Near its limit the collector works more, in vain for a hostile file only.
+	debug.SetMemoryLimit(int64(base) + a.memory*3/4)
+	if err := limitProcess(a); err != nil {
+		return statusLimits
+	}
+	go watch(base+uint64(a.memory), time.Now().Add(a.cpu))
+	pdf, err := io.ReadAll(io.LimitReader(stdin, MaxBytes+1))
+	if err != nil {
+		return statusDamaged
+	}
+	if len(pdf) > MaxBytes {
+		return statusTooLarge
+	}
+	text, err := extract(pdf, bounds{decoded: a.memory / 4, runes: a.runes + 1})
+	if err != nil {
+		for _, s := range statuses {
+			if errors.Is(err, s.err) {
+				return s.code
+			}
+		}
+		return statusDamaged
+	}
+	if _, err := io.WriteString(stdout, text); err != nil {
+		return statusOutput
+	}
+	return 0
+}
+
+// watch ends the process when it uses more memory or time than it may. It is
+// what bounds memory where the system does not.
+func watch(limit uint64, end time.Time) {
+	for range time.Tick(watchdogInterval) {
+		if inUse() > limit {
+			os.Exit(statusMemory)
+		}
+		if time.Now().After(end) {
+			os.Exit(statusTimeout)
+		}
+	}
+}
+
+// inUse returns how many bytes of memory the Go runtime holds and has not given
+// back.
+func inUse() uint64 {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+	}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64() - samples[1].Value.Uint64()
+}

@@ -1,0 +1,130 @@
+package pdftext
+
+import (
+	"slices"
+	"unicode/utf16"
+)
+
+const (
+	maxMapped = 1 << 17 // entries of one character map
+	maxTarget = 64      // UTF-16 units one code may stand for
+)
+
+// charMap says which text the codes of a font stand for: its ToUnicode map
+// (ISO 32000-1 section 9.10.3).
+type charMap struct {
+	single map[code]string
+	ranges []codeRange
+}
+
+// code is a character code with its length, since <41> and <0041> differ.
+type code struct {
+	n    uint32
+	size uint8 // in bytes
+}
+
+type codeRange struct {
+	size     uint8
+	low, top uint32
+	target   []uint16 // of low; the last unit counts up with the code
+}
+
+// parseCharMap reads a map. What it cannot read is not mapped.
+func parseCharMap(data []byte) *charMap {
+	m := &charMap{single: map[code]string{}}
+	s := scanner{b: data}
+	var args []operand
+	for {
+		o, ok := s.next()
+		if !ok {
+			return m
+		}
+		if o.kind != operator {
+			if len(args) < maxItems {
+				args = append(args, o)
+			}
+			continue
+		}
+		switch o.s {
+		case "endbfchar":
+			for ; len(args) >= 2; args = args[2:] {
+				if c, ok := codeOf(args[0]); ok && len(m.single) < maxMapped {
+					m.single[c] = decodeUTF16(utf16Units(args[1].s))
+				}
+			}
+		case "endbfrange":
+			for ; len(args) >= 3; args = args[3:] {
+				m.addRange(args[0], args[1], args[2])
+			}
+		}
+		args = args[:0]
+	}
+}
+
+func (m *charMap) addRange(low, top, target operand) {
+	l, ok1 := codeOf(low)
+	t, ok2 := codeOf(top)
+	if !ok1 || !ok2 || l.size != t.size || l.n > t.n {
+		return
+	}
+	if target.kind != array {
+		if units := utf16Units(target.s); len(units) > 0 && len(m.ranges) < maxMapped {
+			m.ranges = append(m.ranges, codeRange{l.size, l.n, t.n, units})
+		}
+		return
+	}
+	for i, item := range target.items {
+		if uint64(l.n)+uint64(i) > uint64(t.n) || len(m.single) >= maxMapped {
+			return
+		}
+		m.single[code{l.n + uint32(i), l.size}] = decodeUTF16(utf16Units(item.s))
+	}
+}
+
+// lookup returns what a code stands for; false when the map does not say.
+func (m *charMap) lookup(c code) (string, bool) {
+	if m == nil {
+		return "", false
+	}
+	if s, ok := m.single[c]; ok {
+		return s, true
+	}
+	for _, r := range m.ranges {
+		if r.size != c.size || c.n < r.low || c.n > r.top {
+			continue
+		}
+		units := slices.Clone(r.target)
+		last := uint32(units[len(units)-1]) + c.n - r.low
+		if len(units) == 1 && last > 0xffff {
+			return string(rune(last)), true // a range that leaves the first plane
+		}
+		units[len(units)-1] = uint16(last)
+		return decodeUTF16(units), true
+	}
+	return "", false
+}
+
+func codeOf(o operand) (code, bool) {
+	if o.kind != text || len(o.s) == 0 || len(o.s) > 4 {
+		return code{}, false
+	}
+	c := code{size: uint8(len(o.s))}
+	for _, b := range []byte(o.s) {
+		c.n = c.n<<8 | uint32(b)
+	}
+	return c, true
+}
+
+// utf16Units reads big-endian UTF-16; a single byte is one unit.
+func utf16Units(s string) []uint16 {
+	if len(s) == 1 {
+		return []uint16{uint16(s[0])}
+	}
+	var units []uint16
+	for i := 0; i+1 < len(s) && len(units) < maxTarget; i += 2 {
+		units = append(units, uint16(s[i])<<8|uint16(s[i+1]))
+	}
+	return units
+}
+
+func decodeUTF16(units []uint16) string { return string(utf16.Decode(units)) }

@@ -1,0 +1,317 @@
+package pdftext
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pdfcpu/pdfcpu/pkg/api"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/model"
+)
+
+var generous = bounds{decoded: 64 << 20, runes: 100_000}
+
+const toUnicode = `/CIDInit /ProcSet findresource begin 12 dict begin begincmap
+/CIDSystemInfo << /Registry (Adobe) /Ordering (UCS) /Supplement 0 >> def
+/CMapName /Adobe-Identity-UCS def /CMapType 2 def
+1 begincodespacerange <0000> <FFFF> endcodespacerange
+3 beginbfchar <0003> <0020> <0010> <00660066> <0011> <D83DDE00> endbfchar
+3 beginbfrange <0024> <003D> <0041> <0400> <04FF> <0400> <0100> <0101> [<0416> <043804390430>] endbfrange
+endcmap CMapName currentdict /CMap defineresource pop end end`
+
+func TestText(t *testing.T) {
+	for name, test := range map[string]struct {
+		pdf  []byte
+		want string
+	}{
+		"lines": {
+			onePage(typeset(72, 770, "Quotation 2217", "Shelving for the reading room", "Total  5,380.00"), helvetica),
+			"Quotation 2217\nShelving for the reading room\nTotal  5,380.00",
+		},
+		"words apart by their place alone": {
+			onePage("BT /F1 10 Tf 1 0 0 1 72 700 Tm [(The)-300(best)-280(ad)10(vice)] TJ 1 0 0 1 160 700 Tm (here) Tj ET", helvetica),
+			"The best advice  here",
+		},
+		"a space at the end of a line is no more than the line's end": {
+			onePage(typeset(72, 700, "one ", "two"), helvetica),
+			"one\ntwo",
+		},
+		"lines in the order of the page, not of the file": {
+			onePage(typeset(72, 300, "last")+typeset(72, 700, "first")+typeset(72, 500, "middle"), helvetica),
+			"first\n\nmiddle\n\nlast",
+		},
+		"two columns": {
+			onePage(typeset(60, 760, "A heading that runs over the whole width of this page of two columns")+
+				typeset(60, 730, "The left column begins here", "and goes on in this line and", "ends with the third line.")+
+				typeset(320, 730, "The right column is beside it,", "so a reader comes to it after", "the left one."),
+				helvetica),
+			"A heading that runs over the whole width of this page of two columns\n\n" +
+				"The left column begins here\nand goes on in this line and\nends with the third line.\n\n" +
+				"The right column is beside it,\nso a reader comes to it after\nthe left one.",
+		},
+		"a table row by row": {
+			onePage(typeset(60, 730, "Wall units, oak veneer", "Delivery and assembly", "Total without the tax", "Rounding of the total")+
+				typeset(400, 730, "4,760.00", "620.00", "5,380.00", "0.00"), helvetica),
+			"Wall units, oak veneer  4,760.00\nDelivery and assembly  620.00\nTotal without the tax  5,380.00\nRounding of the total  0.00",
+		},
+		"WinAnsi": {
+			onePage("BT /F1 12 Tf 72 700 Td (caf\\351 \\200 12 \\223quoted\\224 it\\222s \\(so\\)) Tj ET", helvetica),
+			"café € 12 “quoted” it’s (so)",
+		},
+		"differences by glyph name": {
+			onePage("BT /F1 12 Tf 72 700 Td (\\001\\002\\003 \\004\\005) Tj ET",
+				"<< /Type /Font /Subtype /Type1 /BaseFont /X /FirstChar 1 /LastChar 5 /Widths [600 600 600 600 600] /Encoding "+
+					"<< /Type /Encoding /Differences [1 /Euro /zcaron /uni0416 /fi /a.alt] >> >>"),
+			"€žЖ fia",
+		},
+		"two-byte codes with a map to Unicode": {
+			onePage("BT /F1 12 Tf 72 700 Td <0024002500100003041600030011010000030101> Tj ET",
+				"<< /Type /Font /Subtype /Type0 /BaseFont /X /Encoding /Identity-H /DescendantFonts [6 0 R] /ToUnicode 7 0 R >>",
+				"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /X /DW 500 /W [36 [600 600] 1024 1279 550] >>",
+				stream("", toUnicode)),
+			"ABff Ж 😀Ж ийа",
+		},
+		"a map to Unicode on a simple font": {
+			onePage("BT /F1 12 Tf 72 700 Td (!\") Tj ET",
+				"<< /Type /Font /Subtype /TrueType /BaseFont /X /ToUnicode 6 0 R >>",
+				stream("", "1 begincodespacerange <00> <FF> endcodespacerange 2 beginbfchar <21> <0048> <22> <0069> endbfchar")),
+			"Hi",
+		},
+		"Shift JIS": {
+			onePage("BT /F1 12 Tf 72 700 Td <93FA967B> Tj ET",
+				"<< /Type /Font /Subtype /Type0 /BaseFont /X /Encoding /90ms-RKSJ-H /DescendantFonts [6 0 R] >>",
+				"<< /Type /Font /Subtype /CIDFontType0 /BaseFont /X >>"),
+			"日本",
+		},
+		"a compressed stream": {
+			build(catalog, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+				"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents [4 0 R 5 0 R] /Resources << /Font << /F1 6 0 R >> >> >>",
+				flate(t, "", strings.NewReader("BT /F1 12 Tf 72 700 Td (in two")),
+				stream("/Filter /ASCIIHexDecode", fmt.Sprintf("%x>", " streams) Tj ET")),
+				helvetica),
+			"in two\n streams", // the streams are read as if a line end stood between them
+		},
+		"pages": {manyPages(typeset(72, 700, "one"), "", typeset(72, 700, "three")), "one\n\nthree"},
+		"a form within a form": {
+			build(catalog, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+				"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources << /XObject << /X1 6 0 R >> >> >>",
+				stream("", "q 1 0 0 1 10 20 cm /X1 Do Q"), helvetica,
+				stream("/Type /XObject /Subtype /Form /BBox [0 0 500 500] /Resources << /Font << /F1 5 0 R >> /XObject << /X2 7 0 R >> >>",
+					"BT /F1 12 Tf 10 300 Td (outer) Tj ET /X2 Do"),
+				stream("/Type /XObject /Subtype /Form /BBox [0 0 500 500] /Matrix [1 0 0 1 43 0] /Resources << /Font << /F1 5 0 R >> >>",
+					"BT /F1 12 Tf 0 300 Td (inner) Tj ET")),
+			"outer inner",
+		},
+		"text set upwards": {
+			onePage("BT /F1 12 Tf 0 1 -1 0 300 100 Tm (sideways) Tj 0 1 -1 0 320 100 Tm (second) Tj ET", helvetica),
+			"sideways\nsecond",
+		},
+		"letters drawn twice to be bold": {
+			onePage(typeset(72, 700, "Bold")+"BT /F1 12 Tf 72.4 700 Td (Bold) Tj ET", helvetica),
+			"Bold",
+		},
+		"an image between": {
+			onePage("BT /F1 12 Tf 72 700 Td (before) Tj ET BI /W 2 /H 2 ID )(\\( EIx\xff EI "+typeset(72, 650, "after"), helvetica),
+			"before\n\nafter",
+		},
+		"a broken operator does not hide the rest": {
+			onePage("Q Q ] >> ) Tf TJ Tm -- cm "+typeset(72, 700, "still \\q here"), helvetica),
+			"still q here",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := extract(test.pdf, generous)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != test.want {
+				t.Errorf("got  %q\nwant %q", got, test.want)
+			}
+		})
+	}
+}
+
+// What a person who looks at the page does not see is not shown, but the text of
+// a scan is.
+func TestInvisibleTextIsShownOnlyOverAnImage(t *testing.T) {
+	hidden := "q BT 3 Tr /F1 12 Tf 72 700 Td (hidden) Tj ET Q "
+	visible := typeset(72, 500, "visible")
+	image := "BI /W 1 /H 1 ID x EI "
+	for name, test := range map[string]struct{ content, want string }{
+		"no image":      {hidden + visible, "visible"},
+		"a scan":        {image + hidden, "hidden"},
+		"off the page":  {visible + typeset(72, 2000, "outside") + typeset(-400, 300, "outside"), "visible"},
+		"far too small": {visible + "BT /F1 0.01 Tf 72 600 Td (tiny) Tj ET", "visible"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := extract(onePage(test.content, helvetica), generous)
+			if err != nil || got != test.want {
+				t.Errorf("got %q, %v, want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestFilledFieldIsShownWhereItStands(t *testing.T) {
+	pdf := build(catalog, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> /Annots [6 0 R 8 0 R] >>",
+		stream("", typeset(72, 700, "Name:")+typeset(72, 650, "Date:")), helvetica,
+		"<< /Type /Annot /Subtype /Widget /Rect [120 696 300 716] /AP << /N 7 0 R >> >>",
+		stream("/Type /XObject /Subtype /Form /BBox [0 0 180 20] /Resources << /Font << /F1 5 0 R >> >>",
+			"BT /F1 12 Tf 2 4 Td (Ann Lee) Tj ET"),
+		"<< /Type /Annot /Subtype /Widget /F 2 /Rect [120 646 300 666] /AP << /N 7 0 R >> >>")
+	got, err := extract(pdf, generous)
+	if want := "Name:  Ann Lee\n\nDate:"; err != nil || got != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}
+
+// The same text comes out of whatever a writer makes of the file.
+func TestTextSurvivesRewriting(t *testing.T) {
+	api.DisableConfigDir()
+	plain := manyPages(typeset(72, 700, "page one", "line two"), typeset(72, 700, "page two"))
+	const want = "page one\nline two\n\npage two"
+	owner := "owner"
+	for name, config := range map[string]func(*model.Configuration){
+		"object streams": func(*model.Configuration) {},
+		"a table":        func(c *model.Configuration) { c.WriteObjectStream, c.WriteXRefStream = false, false },
+		"owner AES-256":  func(c *model.Configuration) { c.Cmd, c.OwnerPW = model.ENCRYPT, owner },
+		"owner AES-128":  func(c *model.Configuration) { c.Cmd, c.OwnerPW, c.EncryptKeyLength = model.ENCRYPT, owner, 128 },
+		"owner RC4-128": func(c *model.Configuration) {
+			c.Cmd, c.OwnerPW, c.EncryptUsingAES, c.EncryptKeyLength = model.ENCRYPT, owner, false, 128
+		},
+		"no permissions": func(c *model.Configuration) {
+			c.Cmd, c.OwnerPW, c.Permissions = model.ENCRYPT, owner, model.PermissionsNone
+		},
+		"linearized head": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var rewritten bytes.Buffer
+			if config == nil {
+				// Bytes before the header, as some mailers put there.
+				rewritten.WriteString("\r\n")
+				rewritten.Write(plain)
+			} else {
+				c := model.NewDefaultConfiguration()
+				config(c)
+				run := api.Optimize
+				if c.Cmd == model.ENCRYPT {
+					run = api.Encrypt
+				}
+				if err := run(bytes.NewReader(plain), &rewritten, c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := extract(rewritten.Bytes(), generous)
+			if err != nil || got != want {
+				t.Errorf("got %q, %v, want %q", got, err, want)
+			}
+		})
+	}
+}
+
+func encrypted(t testing.TB) []byte {
+	t.Helper()
+	api.DisableConfigDir()
+	c := model.NewDefaultConfiguration()
+	c.UserPW, c.OwnerPW = "user", "owner"
+	var out bytes.Buffer
+	if err := api.Encrypt(bytes.NewReader(manyPages(typeset(72, 700, "secret"))), &out, c); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestExtractSaysWhyThereIsNoText(t *testing.T) {
+	for name, test := range map[string]struct {
+		pdf  []byte
+		want error
+	}{
+		"empty":        {nil, ErrDamaged},
+		"garbage":      {bytes.Repeat([]byte("no PDF at all "), 1000), ErrDamaged},
+		"a header":     {[]byte("%PDF-1.7\n"), ErrDamaged},
+		"a password":   {encrypted(t), ErrEncrypted},
+		"no page":      {build(catalog, "<< /Type /Pages /Kids [] /Count 0 >>"), ErrDamaged},
+		"blank":        {onePage("", helvetica), ErrNoText},
+		"spaces":       {onePage(typeset(72, 700, "   "), helvetica), ErrNoText},
+		"no Unicode":   {onePage("BT /F1 12 Tf 72 700 Td <00240025> Tj ET", "<< /Type /Font /Subtype /Type0 /BaseFont /X /Encoding /Identity-H /DescendantFonts [] >>"), ErrNoText},
+		"flate bomb":   {bomb(t), ErrMemory},
+		"object bomb":  {objectBomb(t), ErrMemory},
+		"its own page": {build(catalog, "<< /Type /Pages /Kids [2 0 R] /Count 1 >>"), ErrDamaged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := extract(test.pdf, generous)
+			if !errors.Is(err, test.want) {
+				t.Errorf("got %q, %v, want %v", text, err, test.want)
+			}
+		})
+	}
+}
+
+// bomb is a page whose 600 kB of content are 600 MB.
+func bomb(t testing.TB) []byte {
+	return build(catalog, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R >>",
+		flate(t, "", &repeated{"(x) Tj ", 600 << 20}))
+}
+
+// objectBomb hides the same in the stream that holds the objects of the file.
+func objectBomb(t testing.TB) []byte {
+	return build(catalog, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R >>",
+		flate(t, "/Type /ObjStm /N 1 /First 4", &repeated{"5 0 << ", 600 << 20}))
+}
+
+func TestTextIsCutAtTheBound(t *testing.T) {
+	got, err := extract(onePage(typeset(72, 700, "caf\\351s, two"), helvetica), bounds{decoded: 1 << 20, runes: 5})
+	if err != nil || got != "cafés" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// What leads back to itself ends.
+func TestLoopsEnd(t *testing.T) {
+	page := "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources 5 0 R >>"
+	for name, test := range map[string]struct {
+		pdf  []byte
+		want string // empty for a file that is taken for damaged
+	}{
+		"page tree": {build(catalog, "<< /Type /Pages /Kids [3 0 R 2 0 R 3 0 R] /Count 3 >>", page,
+			stream("", typeset(72, 700, "once")), "<< /Font << /F1 6 0 R >> >>", helvetica), "once"},
+		"form": {build(catalog, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>", page,
+			stream("", "/X Do "+typeset(72, 700, "end")), "<< /XObject << /X 6 0 R >> /Font << /F1 7 0 R >> >>",
+			stream("/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources 5 0 R", "/X Do /X Do /X Do"), helvetica), "end"},
+		"resources": {build(catalog, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>", page,
+			stream("", typeset(72, 700, "end")), "<< /Font 5 0 R /F1 5 0 R >>", helvetica), "end"},
+		"previous table": {tableLoop(), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := extract(test.pdf, generous)
+			if got != test.want || (err != nil) != (test.want == "") || err != nil && !errors.Is(err, ErrDamaged) {
+				t.Errorf("got %q, %v, want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+// tableLoop is a PDF whose cross-reference table says that it follows itself.
+func tableLoop() []byte {
+	pdf := onePage(typeset(72, 700, "end"), helvetica)
+	at := bytes.LastIndex(pdf, []byte("xref\n0"))
+	return bytes.Replace(pdf, []byte("/Root 1 0 R"), fmt.Appendf(nil, "/Root 1 0 R /Prev %d", at), 1)
+}
+
+// Whatever is cut off, there is an answer, and it is text of the document or one
+// of our errors.
+func TestEveryTruncationHasAnAnswer(t *testing.T) {
+	pdf := manyPages(typeset(72, 700, "one"), typeset(72, 700, "two"))
+	for n := 0; n < len(pdf); n += 7 {
+		text, err := extract(pdf[:n], generous)
+		if err == nil && !strings.Contains(text, "one") && !strings.Contains(text, "two") ||
+			err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNoText) {
+			t.Errorf("%d of %d bytes: %q, %v", n, len(pdf), text, err)
+		}
+	}
+}

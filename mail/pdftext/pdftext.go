@@ -1,0 +1,219 @@
+// Package pdftext reads the text of a PDF in a process of its own.
+//
+// The libraries that parse PDF hang on some files, panic on others and ask for
+// gigabytes on a few; who sends mail chooses the file. So the process that holds
+// the mailbox parses nothing of it. [Runner] starts a child, which is the same
+// program with a hidden verb that calls [Child], hands it the file on standard
+// input, takes the text from its standard output, and kills it when its time is
+// over. The child limits its own time and memory before it reads the first byte.
+//
+// A program that uses a Runner calls Child for the hidden verb before it does
+// anything else: the child has no environment, and nothing else is meant to run
+// in it.
+//
+// The text is what a person would see, in the order a person would read it:
+// lines are put together from where the glyphs stand, columns of running text
+// follow each other, pages are apart by an empty line. Text that is drawn
+// invisibly is left out unless the page shows an image, as a scan with
+// recognized text does; so is text outside the page. Characters that a person
+// does not see, such as direction marks, are not removed here. Text that is
+// written from right to left comes in the order in which it was drawn.
+package pdftext
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// MaxBytes is the largest PDF that is read: 5 MB (001 section 5).
+const MaxBytes = 5 << 20
+
+// Why a PDF gave no text. None of them says anything of the content.
+var (
+	ErrTooLarge  = errors.New("the PDF is larger than 5 MB")
+	ErrEncrypted = errors.New("the PDF needs a password")
+	ErrDamaged   = errors.New("the PDF is damaged")
+	ErrTimeout   = errors.New("the PDF took too long to read")
+	ErrMemory    = errors.New("the PDF took too much memory to read")
+	ErrNoText    = errors.New("the PDF holds no text")
+)
+
+const (
+	defaultTimeout = 10 * time.Second
+	defaultMemory  = 256 << 20
+	// A child that was killed is gone at once; what may linger is somebody else
+	// who holds its output.
+	waitDelay = 2 * time.Second
+)
+
+// Runner reads PDFs in child processes. The zero value but for Command is ready.
+// Its fields must not change once it is used; it is safe for concurrent use.
+type Runner struct {
+	// Command is the argument vector that runs Child, such as our own
+	// executable and its hidden verb. Arguments for Child follow it.
+	Command []string
+	// Timeout is how long one child may run; 0 means 10 seconds.
+	Timeout time.Duration
+	// MemoryBytes is what a child may use besides what it starts with; 0 means
+	// 256 MiB.
+	MemoryBytes int64
+	// Concurrent is how many children may run at once; 0 means 1. Other calls
+	// wait, at most until their context ends.
+	Concurrent int
+
+	once  sync.Once
+	slots chan struct{}
+}
+
+// Text returns the text of a PDF as valid UTF-8, at most maxRunes characters of
+// it, and whether there was more. An error that says why there is no text
+// matches one of the variables of this package, or ctx's error when that ended
+// first; any other means that the child could not be run. When Text returns, its
+// child is gone.
+func (r *Runner) Text(ctx context.Context, pdf []byte, maxRunes int) (text string, truncated bool, err error) {
+	switch {
+	case len(r.Command) == 0:
+		return "", false, errors.New("read PDF: no command to run")
+	case maxRunes <= 0:
+		return "", false, fmt.Errorf("read PDF: %d characters asked for", maxRunes)
+	case len(pdf) > MaxBytes:
+		return "", false, ErrTooLarge
+	}
+	r.once.Do(func() { r.slots = make(chan struct{}, max(r.Concurrent, 1)) })
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return "", false, fmt.Errorf("read PDF: %w", ctx.Err())
+	}
+	if err := ctx.Err(); err != nil { // select picks at random when both are ready
+		return "", false, fmt.Errorf("read PDF: %w", err)
+	}
+	timeout := r.Timeout
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	memory := r.MemoryBytes
+	if memory <= 0 {
+		memory = defaultMemory
+	}
+	out, err := r.run(ctx, pdf, timeout, childArguments{memory: memory, cpu: timeout, runes: maxRunes})
+	if err != nil {
+		return "", false, err
+	}
+	return cut(out, maxRunes)
+}
+
+// run gives what a child wrote, at most one character more than it was asked for.
+func (r *Runner) run(ctx context.Context, pdf []byte, timeout time.Duration, args childArguments) ([]byte, error) {
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	argv := append(append([]string{}, r.Command...), args.list()...)
+	cmd := exec.CommandContext(limited, argv[0], argv[1:]...)
+	cmd.Env = environment()
+	cmd.Stdin = bytes.NewReader(pdf)
+	cmd.WaitDelay = waitDelay
+	isolate(cmd)
+	cmd.Cancel = func() error { return kill(cmd) }
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("read PDF: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("read PDF: %w", err)
+	}
+	// One character more than wanted tells that there is more. A child that
+	// writes on does not wait for a reader until its time is over.
+	out, readErr := io.ReadAll(io.LimitReader(pipe, (int64(args.runes)+1)*utf8.UTFMax))
+	_ = pipe.Close()
+	err = cmd.Wait()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("read PDF: %w", ctx.Err())
+	}
+	if limited.Err() != nil {
+		return nil, ErrTimeout
+	}
+	if err := verdict(cmd, err); err != nil {
+		return nil, err
+	}
+	if readErr != nil {
+		return nil, fmt.Errorf("read PDF: %w", readErr)
+	}
+	return out, nil
+}
+
+// verdict says what the end of a child means.
+func verdict(cmd *exec.Cmd, err error) error {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &exit):
+		return fmt.Errorf("read PDF: %w", err)
+	}
+	for _, s := range statuses {
+		if exit.ExitCode() == s.code {
+			return s.err
+		}
+	}
+	if err := signalled(exit.ProcessState); err != nil {
+		return err
+	}
+	return fmt.Errorf("read PDF: the child ended with status %d", exit.ExitCode())
+}
+
+// cut bounds what a child wrote and makes it valid. That is done here, since the
+// child has read what a stranger sent.
+func cut(out []byte, maxRunes int) (string, bool, error) {
+	text := strings.ToValidUTF8(string(out), string(utf8.RuneError))
+	n := 0
+	for i := range text {
+		if n == maxRunes {
+			return text[:i], true, nil
+		}
+		n++
+	}
+	if n == 0 {
+		return "", false, ErrNoText
+	}
+	return text, false, nil
+}
+
+// childArguments is what a Runner tells its child.
+type childArguments struct {
+	memory int64         // bytes besides what the process starts with
+	cpu    time.Duration // of processor time
+	runes  int           // wanted
+}
+
+func (a childArguments) list() []string {
+	return []string{
+		strconv.FormatInt(a.memory, 10),
+		strconv.FormatInt(int64(a.cpu/time.Second)+1, 10),
+		strconv.Itoa(a.runes),
+	}
+}
+
+// parseArguments is the other side of list. Anything else is refused: a child
+// without limits does not start.
+func parseArguments(list []string) (a childArguments, ok bool) {
+	if len(list) != 3 {
+		return a, false
+	}
+	memory, err1 := strconv.ParseInt(list[0], 10, 64)
+	seconds, err2 := strconv.ParseInt(list[1], 10, 32)
+	runes, err3 := strconv.Atoi(list[2])
+	if errors.Join(err1, err2, err3) != nil || memory <= 0 || seconds <= 0 || runes <= 0 {
+		return a, false
+	}
+	return childArguments{memory: memory, cpu: time.Duration(seconds) * time.Second, runes: runes}, true
+}

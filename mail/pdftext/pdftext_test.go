@@ -1,0 +1,391 @@
+package pdftext
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// What the test binary does instead of its tests when its first argument says so.
+const childVerb = "pdftext-child"
+
+var childVerbs = map[string]func(args []string) int{
+	childVerb: func(args []string) int { return Child(os.Stdin, os.Stdout, args) },
+	// Greedy readers stand for a parser that a file drives mad; Child's own
+	// bounds have to hold for what runs within it.
+	"pdftext-creep": func(args []string) int { return Child(&creep{}, os.Stdout, args) },
+	"pdftext-gulp":  func(args []string) int { return Child(gulp{}, os.Stdout, args) },
+	"pdftext-deep":  func(args []string) int { return Child(deep{}, os.Stdout, args) },
+	"pdftext-spin":  func(args []string) int { return Child(spin{}, os.Stdout, args) },
+	"pdftext-flood": func([]string) int { return flood() },
+	"pdftext-hang":  func(args []string) int { return hang(args[0]) },
+	"pdftext-env":   func([]string) int { return printEnvironment() },
+}
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		if verb := childVerbs[os.Args[1]]; verb != nil {
+			os.Exit(verb(os.Args[2:]))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// command is the argument vector of a child.
+func command(t testing.TB, verb string, args ...string) []string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]string{exe, verb}, args...)
+}
+
+func runner(t testing.TB) *Runner { return &Runner{Command: command(t, childVerb)} }
+
+func TestRunnerReadsText(t *testing.T) {
+	pdf := manyPages(typeset(72, 700, "caf\\351", "two"), typeset(72, 700, "three"))
+	for _, test := range []struct {
+		runes     int
+		want      string
+		truncated bool
+	}{
+		{1, "c", true},
+		{4, "café", true},
+		{14, "café\ntwo\n\nthre", true},
+		{15, "café\ntwo\n\nthree", false},
+		{50_000, "café\ntwo\n\nthree", false},
+	} {
+		text, truncated, err := runner(t).Text(t.Context(), pdf, test.runes)
+		if err != nil || text != test.want || truncated != test.truncated {
+			t.Errorf("%d characters: got %q, %v, %v, want %q, %v", test.runes, text, truncated, err, test.want, test.truncated)
+		}
+	}
+}
+
+func TestRunnerSaysWhyThereIsNoText(t *testing.T) {
+	for name, test := range map[string]struct {
+		pdf  []byte
+		want error
+	}{
+		"empty":      {nil, ErrDamaged},
+		"garbage":    {bytes.Repeat([]byte{0xff, '%', '(', '<'}, 100_000), ErrDamaged},
+		"largest":    {make([]byte, MaxBytes), ErrDamaged},
+		"too large":  {make([]byte, MaxBytes+1), ErrTooLarge},
+		"password":   {encrypted(t), ErrEncrypted},
+		"blank":      {onePage("", helvetica), ErrNoText},
+		"table loop": {tableLoop(), ErrDamaged},
+		"flate bomb": {bomb(t), ErrMemory},
+		"objects":    {objectBomb(t), ErrMemory},
+		"nesting":    {build("[" + strings.Repeat("[", 4<<20)), ErrDamaged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, _, err := runner(t).Text(t.Context(), test.pdf, 1000)
+			if !errors.Is(err, test.want) || text != "" {
+				t.Errorf("got %q, %v, want %v", text, err, test.want)
+			}
+		})
+	}
+}
+
+// endless takes far longer than a test may: forms that draw forms, on many pages.
+func endless() []byte {
+	const pages = 5000
+	objects := []string{catalog, "<< /Type /Pages /Kids [" + strings.Repeat("<< /Type /Page /Contents 3 0 R >> ", pages) +
+		"] /Count 5000 /Resources 4 0 R >>",
+		stream("", strings.Repeat("/X Do ", maxForms)),
+		"<< /XObject << /X 5 0 R >> >>",
+		stream("/Type /XObject /Subtype /Form /BBox [0 0 9 9]", strings.Repeat("1 0 0 1 0 0 cm ", 5000))}
+	return build(objects...)
+}
+
+func TestRunnerEndsWhatTakesTooLong(t *testing.T) {
+	r := runner(t)
+	r.Timeout = time.Second
+	if text, _, err := r.Text(t.Context(), endless(), 1000); !errors.Is(err, ErrTimeout) {
+		t.Errorf("got %q, %v, want %v", text, err, ErrTimeout)
+	}
+}
+
+// The bounds that Child sets hold for whatever runs in it, without the parent.
+func TestChildBoundsItself(t *testing.T) {
+	for _, test := range []struct {
+		verb string
+		want error
+	}{
+		{"pdftext-creep", ErrMemory},
+		{"pdftext-gulp", ErrMemory},
+		{"pdftext-deep", ErrMemory},
+		{"pdftext-spin", ErrTimeout},
+	} {
+		t.Run(test.verb, func(t *testing.T) {
+			if test.verb == "pdftext-gulp" && runtime.GOOS != "linux" {
+				t.Skip("only Linux refuses the allocation itself")
+			}
+			argv := command(t, test.verb, childArguments{memory: 64 << 20, cpu: time.Second, runes: 10}.list()...)
+			cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+			cmd.Env = []string{}
+			out, err := cmd.Output()
+			if got := verdict(cmd, err); !errors.Is(got, test.want) || len(out) > 0 {
+				t.Errorf("got %v (%v), %d bytes, want %v", got, err, len(out), test.want)
+			}
+		})
+	}
+}
+
+func TestChildRefusesOtherArguments(t *testing.T) {
+	good := childArguments{memory: 1 << 20, cpu: time.Second, runes: 1}.list()
+	if _, ok := parseArguments(good); !ok {
+		t.Fatalf("%q refused", good)
+	}
+	for _, args := range [][]string{nil, good[:2], append(slices.Clone(good), "1"), {"0", "1", "1"}, {"1", "-1", "1"}, {"1", "1", "0"}, {"1", "1", "x"}} {
+		if code := Child(strings.NewReader(""), io.Discard, args); code != statusUsage {
+			t.Errorf("%q: status %d", args, code)
+		}
+	}
+}
+
+// creep takes memory bit by bit, as a tree that grows does.
+type creep struct{ kept [][]byte }
+
+func (c *creep) Read([]byte) (int, error) {
+	for {
+		b := make([]byte, 64<<10)
+		for i := range b {
+			b[i] = 1
+		}
+		c.kept = append(c.kept, b)
+	}
+}
+
+// gulp takes memory at once and writes to all of it.
+type gulp struct{}
+
+func (gulp) Read([]byte) (int, error) {
+	b := bytes.Repeat([]byte{1}, 8<<30)
+	return len(b) % 2, io.EOF
+}
+
+// deep needs a stack without end.
+type deep struct{}
+
+func (d deep) Read(b []byte) (int, error) {
+	n, err := d.Read(b)
+	return n + 1, err
+}
+
+// spin needs time without end.
+type spin struct{}
+
+func (spin) Read([]byte) (int, error) {
+	for {
+	}
+}
+
+// flood writes without end.
+func flood() int {
+	b := bytes.Repeat([]byte("é\xff"), 1<<10)
+	for {
+		if _, err := os.Stdout.Write(b); err != nil {
+			return 0
+		}
+	}
+}
+
+// A child that does not keep to what it was told is no danger to its parent.
+func TestRunnerTakesNoMoreThanItAskedFor(t *testing.T) {
+	r := &Runner{Command: command(t, "pdftext-flood")}
+	text, truncated, err := r.Text(t.Context(), []byte("x"), 1000)
+	// The flood ends with the pipe, as a failure where the system says so by a
+	// signal.
+	if err == nil && (!truncated || utf8.RuneCountInString(text) != 1000 || !utf8.ValidString(text)) {
+		t.Errorf("got %d characters, %v", utf8.RuneCountInString(text), truncated)
+	}
+	if errors.Is(err, ErrTimeout) {
+		t.Error("the child was waited for")
+	}
+}
+
+func printEnvironment() int {
+	for _, e := range os.Environ() {
+		fmt.Println(e)
+	}
+	fmt.Print("end")
+	return 0
+}
+
+func TestChildHasNoEnvironment(t *testing.T) {
+	t.Setenv("POSTERN_KEY", "not for a parser")
+	r := &Runner{Command: command(t, "pdftext-env")}
+	text, _, err := r.Text(t.Context(), []byte("x"), 10_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "end"
+	if runtime.GOOS == "windows" {
+		want = strings.Join(environment(), "\n") + "\nend"
+	}
+	if text != want {
+		t.Errorf("got %q, want %q", text, want)
+	}
+}
+
+// hang tells who it is, starts another of its kind, and waits for its end.
+func hang(address string) int {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		return 1
+	}
+	fmt.Fprintf(conn, "%d\n", os.Getpid())
+	if len(os.Args) == 3+len(childArguments{}.list()) {
+		exe, err := os.Executable()
+		if err != nil {
+			return 1
+		}
+		if err := exec.Command(exe, os.Args[1], address).Start(); err != nil {
+			return 1
+		}
+	}
+	_, _ = io.Copy(io.Discard, conn)
+	return 0
+}
+
+// A context that ends takes the child with it, and what the child started where
+// the system has process groups.
+func TestCancelLeavesNoChildBehind(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := &Runner{Command: command(t, "pdftext-hang", l.Addr().String()), Timeout: time.Hour}
+	result := make(chan error, 1)
+	go func() {
+		_, _, err := r.Text(ctx, make([]byte, MaxBytes), 10)
+		result <- err
+	}()
+	type process struct {
+		pid  int
+		conn net.Conn
+	}
+	var processes []process
+	for range 2 {
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		p := process{conn: conn}
+		if _, err := fmt.Fscanf(conn, "%d\n", &p.pid); err != nil {
+			t.Fatal(err)
+		}
+		processes = append(processes, p)
+	}
+	cancel()
+	if err := <-result; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+	if alive(processes[0].pid) {
+		t.Errorf("the child %d is alive", processes[0].pid)
+	}
+	for i, p := range processes {
+		if i > 0 && !groups {
+			p.conn.Close()
+			continue
+		}
+		// The connection ends with the process that holds it.
+		_ = p.conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+		if _, err := p.conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("process %d (%d) is alive", i, p.pid)
+		}
+	}
+}
+
+func TestCallersWaitForAPlaceNoLongerThanTheirContext(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	r := &Runner{Command: command(t, "pdftext-hang", l.Addr().String()), Timeout: time.Hour}
+	first, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		if _, _, err := r.Text(first, []byte("x"), 10); !errors.Is(err, context.Canceled) {
+			t.Errorf("the first: got %v", err)
+		}
+	})
+	conn, err := l.Accept() // the child of the first is running
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, _, err := r.Text(ended, []byte("x"), 10); !errors.Is(err, context.Canceled) {
+		t.Errorf("the second: got %v, want %v", err, context.Canceled)
+	}
+	cancel()
+}
+
+func TestRunnerWithoutACommandReadsNothing(t *testing.T) {
+	if _, _, err := new(Runner).Text(t.Context(), onePage("", helvetica), 10); err == nil {
+		t.Error("no error")
+	}
+	r := &Runner{Command: []string{"/nonexistent/postern", "x"}}
+	if _, _, err := r.Text(t.Context(), onePage("", helvetica), 10); err == nil || errors.Is(err, ErrDamaged) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The bomb goes off in the child: what the parent allocates is of the size of
+// the file.
+func TestParentDoesNotGrow(t *testing.T) {
+	pdf := bomb(t)
+	r := runner(t)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, _, err := r.Text(t.Context(), pdf, 1000); !errors.Is(err, ErrMemory) {
+		t.Fatalf("got %v, want %v", err, ErrMemory)
+	}
+	runtime.ReadMemStats(&after)
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 2<<20 {
+		t.Errorf("%d bytes allocated for a PDF of %d", grown, len(pdf))
+	}
+}
+
+func BenchmarkText(b *testing.B) {
+	pdf := manyPages(typeset(72, 700, "page one", "line two"), typeset(72, 700, "page two"))
+	r := runner(b)
+	for b.Loop() {
+		if _, _, err := r.Text(b.Context(), pdf, 1000); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkExtract(b *testing.B) {
+	pdf := manyPages(slices.Repeat([]string{typeset(72, 780, slices.Repeat([]string{"The quick brown fox jumps over the lazy dog and runs on to the next line"}, 50)...)}, 100)...)
+	b.SetBytes(int64(len(pdf)))
+	for b.Loop() {
+		if _, err := extract(pdf, generous); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
