@@ -36,7 +36,8 @@ type PDFReader interface {
 // changed gets new connections. It is safe for concurrent use. Failures are
 // *Error, besides ErrNoAccount and what the Directory itself reports.
 type Mailboxes struct {
-	o MailboxesOptions
+	o       MailboxesOptions
+	cursors cursors
 
 	mu     sync.Mutex
 	pools  map[string]*accountPool
@@ -60,7 +61,10 @@ func NewMailboxes(o MailboxesOptions) *Mailboxes {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Mailboxes{o: o, pools: make(map[string]*accountPool)}
+	if o.CursorKey == nil {
+		o.CursorKey = processKey()
+	}
+	return &Mailboxes{o: o, cursors: cursors{o.CursorKey}, pools: make(map[string]*accountPool)}
 }
 
 // Close ends every connection and returns when they are closed. What is in

@@ -30,10 +30,19 @@ var (
 	fullFields  = append(slices.Clone(shownFields), "TO", "CC", "MESSAGE-ID")
 )
 
-func shownSection(full bool) *goimap.FetchItemBodySection {
+// mimeFields say how the text is written, which a snippet needs to know.
+var mimeFields = []string{"MIME-VERSION", "CONTENT-TRANSFER-ENCODING"}
+
+func shownSection(w wanted) *goimap.FetchItemBodySection {
 	fields := shownFields
-	if full {
+	if w.full {
 		fields = fullFields
+	}
+	if w.text {
+		fields = slices.Concat(fields, mimeFields)
+	}
+	if w.thread {
+		fields = slices.Concat(fields, threadFields)
 	}
 	return &goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierHeader, HeaderFields: fields,
 		Partial: &goimap.SectionPartial{Size: shownBytes}}
@@ -49,6 +58,8 @@ type wanted struct {
 	structure bool
 	dates     bool // INTERNALDATE
 	full      bool // every field of a Summary
+	text      bool // the beginning of the text
+	thread    bool // what conversations are told by
 }
 
 // fetched is one message as a list needs it.
@@ -61,6 +72,8 @@ type fetched struct {
 	internal time.Time
 	size     int64
 	root     *message.Part // nil when the server did not tell
+	head     []byte        // the header as it came
+	text     []byte        // the beginning of what follows it
 }
 
 // fetchWindow fetches messages and waits for them, by ascending UID.
@@ -71,9 +84,13 @@ func fetchWindow(s *imap.Session, set goimap.NumSet, w wanted) ([]fetched, error
 func startWindow(s *imap.Session, set goimap.NumSet, w wanted) *imap.Fetching {
 	// The fields come from the header itself and not from ENVELOPE, so that
 	// lists and the policy read them as everything else here does.
-	opts := goimap.FetchOptions{Flags: true, InternalDate: w.dates, RFC822Size: w.full, BodySection: []*goimap.FetchItemBodySection{shownSection(w.full)}}
+	opts := goimap.FetchOptions{Flags: true, InternalDate: w.dates, RFC822Size: w.full, BodySection: []*goimap.FetchItemBodySection{shownSection(w)}}
 	if w.header {
 		opts.BodySection[0] = headerSection()
+	}
+	if w.text {
+		opts.BodySection = append(opts.BodySection,
+			&goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: snippetBytes}})
 	}
 	if w.structure {
 		opts.BodyStructure = &goimap.FetchItemBodyStructure{Extended: true}
@@ -102,7 +119,8 @@ func readFetched(d *imapclient.FetchMessageBuffer) fetched {
 	} else {
 		raw, ok = section(d, goimap.PartSpecifierHeader, nil, true)
 	}
-	g.header, g.readable = message.ParseHeader(raw), ok
+	g.header, g.readable, g.head = message.ParseHeader(raw), ok, raw
+	g.text, _ = section(d, goimap.PartSpecifierText, nil, false)
 	if d.BodyStructure != nil {
 		g.root = partsOf(d.BodyStructure)
 	}
@@ -154,14 +172,23 @@ func (g *fetched) summary() Summary {
 	s := Summary{Flags: g.flags, Size: g.size, InternalDate: g.internal, Subject: g.header.Text("Subject"),
 		From: people(g.header, "From"), To: people(g.header, "To"), CC: people(g.header, "Cc"), InternetMessageID: messageID(g.header)}
 	s.Date, _ = g.date()
-	if g.root != nil {
-		// An image inside the text or a signature is listed, and is not what a
-		// person means by an attachment.
-		s.HasAttachments = slices.ContainsFunc(message.Attachments(g.root), func(p *message.Part) bool { return !p.Incidental() })
-	} else {
-		s.HasAttachments = strings.HasPrefix(strings.ToLower(strings.TrimSpace(g.header.Get("Content-Type"))), "multipart/mixed")
-	}
+	s.HasAttachments = g.hasAttachments()
 	return s
+}
+
+// hasAttachments leaves out an image inside the text and a signature: they are
+// listed, and are not what a person means by an attachment. Where the server did
+// not tell the parts, the header tells roughly.
+func (g *fetched) hasAttachments() bool {
+	if g.root != nil {
+		return slices.ContainsFunc(message.Attachments(g.root), func(p *message.Part) bool { return !p.Incidental() })
+	}
+	return strings.HasPrefix(strings.ToLower(strings.TrimSpace(g.header.Get("Content-Type"))), "multipart/mixed")
+}
+
+// compact leaves out what only a full list shows.
+func (s *Summary) compact() {
+	s.To, s.CC, s.InternetMessageID, s.Size, s.InternalDate = nil, nil, "", 0, time.Time{}
 }
 
 // partsOf makes our tree of a BODYSTRUCTURE, with its section numbers (RFC 9051

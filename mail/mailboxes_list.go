@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
 
@@ -468,7 +467,7 @@ func (l *listing) summary(g *fetched) Summary {
 	s := g.summary()
 	s.Ref = l.ref(g.uid)
 	if !l.q.Full {
-		s.To, s.CC, s.InternetMessageID, s.Size, s.InternalDate = nil, nil, "", 0, time.Time{}
+		s.compact()
 	}
 	return s
 }

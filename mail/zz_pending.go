@@ -1,6 +1,9 @@
 package mail
 
-import "github.com/postern-mail/postern/mail/internal/message"
+import (
+	"github.com/postern-mail/postern/mail/internal/message"
+	"time"
+)
 
 type pendingT struct{}
 
@@ -16,3 +19,13 @@ func (pendingT) PartText(p *message.Part, raw []byte, maxRunes int) (string, boo
 	return "", false, false
 }
 func (pendingT) Snippet(s string, n int) string { t, _ := message.Truncate(s, n); return t }
+
+type pendingNode struct {
+	ID         string
+	References []string
+	Subject    string
+	Date       time.Time
+}
+
+func (pendingT) Threads(nodes []pendingNode) ([][]int, []int)   { return nil, nil }
+func (pendingT) BaseSubject(s string) (base string, reply bool) { return s, false }

@@ -1,0 +1,371 @@
+package mail_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/servertest"
+)
+
+// writable lets the account be changed.
+func writable(a *mail.Account) { a.Mode = mail.ReadWrite }
+
+// writers are the servers that the same changes must work on: with everything,
+// and with what makes them simple hidden, one after the other.
+func writers(t *testing.T) []endpoint {
+	var all []endpoint
+	for _, hidden := range [][]string{nil, {"MOVE"}, {"ESEARCH"}, {"MOVE", "ESEARCH", "LITERAL+", "SASL-IR"}} {
+		_, e := dovecot(t, servertest.Config{HideCapabilities: hidden})
+		if e.name = "dovecot"; hidden != nil {
+			e.name = "dovecot without " + strings.Join(hidden, " ")
+		}
+		all = append(all, e)
+	}
+	return append(all, inMemory(t))
+}
+
+func (b *box) refs(folder string, uids ...uint32) []mail.Ref {
+	var refs []mail.Ref
+	for _, u := range uids {
+		refs = append(refs, b.ref(folder, u))
+	}
+	return refs
+}
+
+// subjects lists a folder behind the program's back.
+func (b *box) subjects(folder string) []string {
+	b.t.Helper()
+	data, err := b.admin.Select(folder, &imap.SelectOptions{ReadOnly: true}).Wait()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	out := []string{}
+	if data.NumMessages > 0 {
+		var set imap.SeqSet
+		set.AddRange(1, data.NumMessages)
+		messages, err := b.admin.Fetch(set, &imap.FetchOptions{Envelope: true, Flags: true}).Collect()
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for _, m := range messages {
+			var flags []string
+			for _, f := range m.Flags {
+				if !strings.EqualFold(string(f), `\Recent`) {
+					flags = append(flags, strings.ToLower(string(f)))
+				}
+			}
+			slices.Sort(flags)
+			out = append(out, strings.TrimSpace(m.Envelope.Subject+" "+strings.Join(flags, " ")))
+		}
+	}
+	if err := b.admin.Unselect().Wait(); err != nil {
+		b.t.Fatal(err)
+	}
+	return out
+}
+
+func (b *box) want(folder string, want ...string) {
+	b.t.Helper()
+	if got := b.subjects(folder); !slices.Equal(got, want) {
+		b.t.Errorf("%s holds %q, want %q", folder, got, want)
+	}
+}
+
+func (b *box) folder(name string) {
+	b.t.Helper()
+	if err := b.admin.Create(name, nil).Wait(); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func Test001_7_FlagsAreAddedAndRemoved(t *testing.T) {
+	for _, e := range writers(t) {
+		t.Run(e.name, func(t *testing.T) {
+			b := open(t, e, "flags", writable)
+			u := b.add("INBOX", letter{subject: "a", flags: []imap.Flag{imap.FlagAnswered}}, letter{subject: "b"}, letter{subject: "c"})
+			c, err := b.SetFlags(t.Context(), account, b.refs("INBOX", u[0], u[1], u[0]), []string{`\flagged`, "project-x"}, []string{`\Answered`})
+			if err != nil || len(c.Messages) != 2 || len(c.Issues) != 0 || c.Attempted != 4 || c.Succeeded != 4 {
+				t.Fatalf("%+v %v", c, err)
+			}
+			for _, m := range c.Messages {
+				if !m.Added || !m.Removed || len(m.Flags) != 2 || !slices.Contains(m.Flags, `\Flagged`) || m.Ref.UIDValidity == 0 {
+					t.Errorf("%+v", m)
+				}
+			}
+			b.want("INBOX", `a \flagged project-x`, `b \flagged project-x`, "c")
+			c, err = b.SetFlags(t.Context(), account, b.refs("INBOX", u[1], 999), nil, []string{"project-x"})
+			if err != nil || len(c.Messages) != 1 || len(c.Issues) != 1 || c.Issues[0].UID != 999 || c.Issues[0].Code != "NOT_FOUND" {
+				t.Errorf("%+v %v", c, err)
+			}
+			b.want("INBOX", `a \flagged project-x`, `b \flagged`, "c")
+			_, err = b.SetFlags(t.Context(), account, b.refs("INBOX", 999), []string{"x"}, nil)
+			wantKind(t, err, mail.KindNotFound)
+		})
+	}
+}
+
+func TestFlagsThatCannotBeSet(t *testing.T) {
+	b := open(t, inMemory(t), "noflags", writable)
+	u := b.add("INBOX", letter{subject: "a"})
+	for _, add := range []string{`\Recent`, `\recent`, `\Deleted`, `\DELETED`, "two words", "", `\`, "a(b", "x\r\ny", strings.Repeat("x", 65), "ü", "%", `a\b`} {
+		_, err := b.SetFlags(t.Context(), account, b.refs("INBOX", u...), []string{add}, nil)
+		wantKind(t, err, mail.KindInvalid)
+	}
+	if _, err := b.SetFlags(t.Context(), account, b.refs("INBOX", u...), nil, nil); err == nil {
+		t.Error("no flag at all is accepted")
+	}
+	b.want("INBOX", "a")
+}
+
+func Test004_3_MarkReadSetsSeenAndNothingElse(t *testing.T) {
+	for _, e := range writers(t) {
+		t.Run(e.name, func(t *testing.T) {
+			b := open(t, e, "read", writable)
+			u := b.add("INBOX", letter{subject: "a", flags: []imap.Flag{imap.FlagFlagged, "keep"}}, letter{subject: "b"}, letter{subject: "c"})
+			if _, err := b.MarkRead(t.Context(), account, b.refs("INBOX", u[0], u[1], 999)); err == nil {
+				t.Error("a message that is not there is marked")
+			} else if e := wantKind(t, err, mail.KindNotFound); !strings.Contains(e.Message, "999") {
+				t.Errorf("it does not say which: %s", e.Message)
+			}
+			b.want("INBOX", `a \flagged keep`, "b", "c")
+			c, err := b.MarkRead(t.Context(), account, b.refs("INBOX", u[0], u[1]))
+			if err != nil || len(c.Messages) != 2 || !slices.Contains(c.Messages[1].Flags, `\Seen`) {
+				t.Fatalf("%+v %v", c, err)
+			}
+			b.want("INBOX", `a \flagged \seen keep`, `b \seen`, "c")
+			// Again, alone, in the folder that is open now, and one that has come since.
+			v := b.add("INBOX", letter{subject: "d"})
+			for _, uid := range []uint32{u[2], u[2], v[0]} {
+				r := c.Messages[0].Ref
+				r.UID = uid
+				if c, err := b.MarkRead(t.Context(), account, []mail.Ref{r}); err != nil || len(c.Messages) != 1 || c.Messages[0].Ref != r {
+					t.Errorf("UID %d: %+v %v", uid, c, err)
+				}
+			}
+			b.want("INBOX", `a \flagged \seen keep`, `b \seen`, `c \seen`, `d \seen`)
+		})
+	}
+}
+
+func Test001_8_CopyWithinAnAccount(t *testing.T) {
+	for _, e := range writers(t) {
+		t.Run(e.name, func(t *testing.T) {
+			b := open(t, e, "copy", writable)
+			b.folder("Archiv/Bücher & mehr")
+			u := b.add("INBOX", letter{subject: "a", flags: []imap.Flag{imap.FlagSeen}}, letter{subject: "b"})
+			c, err := b.Copy(t.Context(), account, b.refs("INBOX", u[1], u[0]), "", "Archiv/Bücher & mehr")
+			if err != nil || len(c.Messages) != 2 || c.Attempted != 2 || c.Succeeded != 2 || c.Messages[0].Ref.UID != u[1] {
+				t.Fatalf("%+v %v", c, err)
+			}
+			for _, m := range c.Messages {
+				if got, err := b.Get(t.Context(), m.New, mail.GetQuery{}); err != nil || got.Subject != b.get("INBOX", m.Ref.UID, mail.GetQuery{}).Subject {
+					t.Errorf("the new id %s: %+v %v", m.New, got, err)
+				}
+			}
+			b.want("INBOX", `a \seen`, "b")
+			if got := b.subjects("Archiv/Bücher & mehr"); len(got) != 2 {
+				t.Errorf("%q", got)
+			}
+			_, err = b.Copy(t.Context(), account, b.refs("INBOX", u[0]), "", "Nowhere")
+			wantKind(t, err, mail.KindNotFound)
+			_, err = b.Copy(t.Context(), account, b.refs("INBOX", 999), "", "Archiv/Bücher & mehr")
+			wantKind(t, err, mail.KindNotFound)
+		})
+	}
+}
+
+func Test001_8_CopyToAnotherAccountKeepsTheBytes(t *testing.T) {
+	s, e := dovecot(t, servertest.Config{})
+	b := open(t, e, "from") // read-only: nothing of it changes
+	far := open(t, inMemory(t), "to", writable)
+	to := far.dir.accounts[account]
+	to.Name = "far"
+	b.dir.set(to)
+	raw := []byte("From: a@example.org\r\nSubject: bytes\r\n\r\n" + strings.Repeat("\xff\xfe 8-bit\r\n.\r\n", 40_000))
+	s.Deliver(t, "from", "INBOX", raw, []byte("Subject: two\r\n\r\nx\r\n"))
+	c, err := b.Copy(t.Context(), account, b.refs("INBOX", 1, 2, 77), "far", "INBOX")
+	if err != nil || len(c.Messages) != 2 || len(c.Issues) != 1 || c.Attempted != 4 || c.Succeeded != 4 {
+		t.Fatalf("%+v %v", c, err)
+	}
+	got, err := b.Raw(t.Context(), c.Messages[0].New, 1_000_000)
+	if err != nil || !bytes.Equal(got.Source, raw) || got.Truncated {
+		t.Errorf("%+v of %d bytes: %v", got, len(raw), err)
+	}
+	_, err = b.Copy(t.Context(), account, b.refs("INBOX", 1), "far", "Nowhere")
+	wantKind(t, err, mail.KindNotFound)
+	to.Mode = mail.ReadOnly
+	b.dir.set(to)
+	_, err = b.Copy(t.Context(), account, b.refs("INBOX", 1), "far", "INBOX")
+	wantKind(t, err, mail.KindReadOnly)
+	if _, err = b.Copy(t.Context(), account, b.refs("INBOX", 1), "nobody", "INBOX"); err == nil {
+		t.Error("copied to an account that does not exist")
+	}
+}
+
+func Test001_9_MoveAndItsFallback(t *testing.T) {
+	for _, e := range writers(t) {
+		t.Run(e.name, func(t *testing.T) {
+			b := open(t, e, "move", writable)
+			b.folder("Done")
+			u := b.add("INBOX", letter{subject: "a"}, letter{subject: "b"}, letter{subject: "c", flags: []imap.Flag{imap.FlagDeleted}}, letter{subject: "d"})
+			c, err := b.Move(t.Context(), account, b.refs("INBOX", u[0], u[3], 999), "Done")
+			if err != nil || len(c.Messages) != 2 || len(c.Issues) != 1 {
+				t.Fatalf("%+v %v", c, err)
+			}
+			// What somebody else marked \Deleted stays: only the named ones are expunged.
+			b.want("INBOX", "b", `c \deleted`)
+			if got := b.subjects("Done"); len(got) != 2 || !strings.HasPrefix(got[0], "a") || !strings.HasPrefix(got[1], "d") {
+				t.Errorf("Done holds %q", got)
+			}
+			if got, err := b.Get(t.Context(), c.Messages[1].New, mail.GetQuery{}); err != nil || got.Subject != "d" {
+				t.Errorf("the new id %s: %+v %v", c.Messages[1].New, got, err)
+			}
+			_, err = b.Move(t.Context(), account, b.refs("INBOX", u[1]), "Nowhere")
+			wantKind(t, err, mail.KindNotFound)
+			_, err = b.Move(t.Context(), account, b.refs("INBOX", u[1]), "inbox")
+			wantKind(t, err, mail.KindInvalid)
+			b.want("INBOX", "b", `c \deleted`)
+		})
+	}
+}
+
+func Test001_10_DeleteTakesOnlyWhatIsNamed(t *testing.T) {
+	for _, e := range writers(t) {
+		t.Run(e.name, func(t *testing.T) {
+			b := open(t, e, "delete", writable)
+			u := b.add("INBOX", letter{subject: "a"}, letter{subject: "b", flags: []imap.Flag{imap.FlagDeleted}}, letter{subject: "c"})
+			c, err := b.Delete(t.Context(), account, b.refs("INBOX", u[0], 999))
+			if err != nil || len(c.Messages) != 1 || len(c.Issues) != 1 || c.Messages[0].Ref.UID != u[0] {
+				t.Fatalf("%+v %v", c, err)
+			}
+			b.want("INBOX", `b \deleted`, "c")
+			_, err = b.Delete(t.Context(), account, b.refs("INBOX", u[0]))
+			wantKind(t, err, mail.KindNotFound)
+		})
+	}
+}
+
+// Without UIDPLUS there is no way to remove one message and no other, so nothing
+// is removed, moved or marked.
+func TestNothingIsExpungedWithoutUIDPlus(t *testing.T) {
+	_, e := dovecot(t, servertest.Config{HideCapabilities: []string{"MOVE", "UIDPLUS"}})
+	b := open(t, e, "noplus", writable)
+	b.folder("Done")
+	b.add("INBOX", letter{subject: "a"}, letter{subject: "b", flags: []imap.Flag{imap.FlagDeleted}})
+	_, err := b.Move(t.Context(), account, b.refs("INBOX", 1), "Done")
+	wantKind(t, err, mail.KindUnsupported)
+	_, err = b.Delete(t.Context(), account, b.refs("INBOX", 1))
+	wantKind(t, err, mail.KindUnsupported)
+	b.want("INBOX", "a", `b \deleted`)
+	b.want("Done")
+}
+
+// changes is every method that changes a mailbox.
+var changes = map[string]func(b *box, refs []mail.Ref) error{
+	"flags": func(b *box, r []mail.Ref) error {
+		_, err := b.SetFlags(b.t.Context(), account, r, []string{"x"}, nil)
+		return err
+	},
+	"mark-read": func(b *box, r []mail.Ref) error { _, err := b.MarkRead(b.t.Context(), account, r); return err },
+	"copy":      func(b *box, r []mail.Ref) error { _, err := b.Copy(b.t.Context(), account, r, "", "Sent"); return err },
+	"move":      func(b *box, r []mail.Ref) error { _, err := b.Move(b.t.Context(), account, r, "Sent"); return err },
+	"delete":    func(b *box, r []mail.Ref) error { _, err := b.Delete(b.t.Context(), account, r); return err },
+}
+
+// Every change is refused where the account only reads, and for what cannot be
+// meant.
+func TestChangesThatAreRefused(t *testing.T) {
+	_, e := dovecot(t, servertest.Config{})
+	ro := open(t, e, "refused")
+	u := ro.add("INBOX", letter{subject: "a"}, letter{subject: "b"})
+	rw := open(t, e, "refused", writable)
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			wantKind(t, change(ro, ro.refs("INBOX", u[0])), mail.KindReadOnly)
+			stale := ro.refs("INBOX", u[0])
+			stale[0].UIDValidity = 1
+			wantKind(t, change(rw, stale), mail.KindConflict)
+			wantKind(t, change(rw, nil), mail.KindInvalid)
+			wantKind(t, change(rw, append(rw.refs("INBOX", u[0]), rw.ref("Sent", 1))), mail.KindInvalid)
+			wantKind(t, change(rw, rw.refs("No such folder", 1)), mail.KindNotFound)
+			many := make([]mail.Ref, mail.MaxBatch+1)
+			for i := range many {
+				many[i] = rw.ref("INBOX", uint32(i+1))
+			}
+			wantKind(t, change(rw, many), mail.KindInvalid)
+		})
+	}
+	rw.want("INBOX", "a", "b")
+}
+
+// A folder that was made anew while it was open holds other messages under the
+// same UIDs: no change may reach them.
+func TestChangesNeverReachAnotherMessage(t *testing.T) {
+	_, e := dovecot(t, servertest.Config{})
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, e, "anew-"+name, writable)
+			b.folder("Box")
+			u := b.add("Box", letter{subject: "old"})
+			c, err := b.MarkRead(t.Context(), account, b.refs("Box", u[0]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := b.admin.Delete("Box").Wait(); err != nil {
+				t.Fatal(err)
+			}
+			b.folder("Box")
+			b.add("Box", letter{subject: "new"})
+			for range 2 {
+				if err := change(b, []mail.Ref{c.Messages[0].Ref}); err == nil {
+					t.Error("a change of a message that is gone succeeded")
+				}
+			}
+			b.want("Box", "new")
+		})
+	}
+}
+
+// Changes of one account share its connections and lose nothing, whatever else is
+// going on.
+func TestAHundredInFlight(t *testing.T) {
+	s, e := dovecot(t, servertest.Config{})
+	proxy := servertest.NewProxy(t, s.IMAPAddr(), servertest.ProxyOptions{})
+	b := open(t, e, "hundred", writable, func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
+	u := b.add("INBOX", letter{subject: "a"}, letter{subject: "b"})
+	var wg sync.WaitGroup
+	for i := range 40 {
+		wg.Go(func() {
+			if m, err := b.Get(t.Context(), b.ref("INBOX", u[1]), mail.GetQuery{}); err != nil || m.Subject != "b" {
+				t.Errorf("get: %v", err)
+			}
+		})
+		if i%2 == 0 {
+			wg.Go(func() {
+				if p, err := b.List(t.Context(), account, mail.ListQuery{}); err != nil || len(p.Messages) != 2 {
+					t.Errorf("list: %v", err)
+				}
+			})
+		}
+		flag := fmt.Sprintf("n%d", i)
+		wg.Go(func() {
+			if c, err := b.SetFlags(t.Context(), account, b.refs("INBOX", u[0]), []string{flag}, nil); err != nil || !slices.Contains(c.Messages[0].Flags, flag) {
+				t.Errorf("%s: %+v %v", flag, c, err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := proxy.Stats().Connections; n > 4 {
+		t.Errorf("%d connections", n)
+	}
+	if got := strings.Fields(b.subjects("INBOX")[0]); len(got) != 41 {
+		t.Errorf("%d flags: %q", len(got)-1, got)
+	}
+}

@@ -1,0 +1,287 @@
+package mail
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	goimap "github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
+
+	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/internal/message"
+)
+
+// The bounds of Thread.
+const (
+	defaultThread = 50
+	maxThread     = 200
+
+	maxCandidates   = 1000 // messages looked at for one conversation
+	maxThreadIDs    = 30   // message ids searched for at once
+	maxThreadRounds = 3    // searches, each for what the one before brought up
+)
+
+// threadFields are what conversations are told by.
+var threadFields = []string{"MESSAGE-ID", "REFERENCES", "IN-REPLY-TO"}
+
+// Thread returns the conversation of a message within its folder, oldest first:
+// what is linked by References, then In-Reply-To, then a base subject where one of
+// the two is a reply (004 section 5). Of a long one the newest messages are kept.
+// Candidates come from the server's search, or from its THREAD (RFC 5256) where
+// the policy hides nothing: a server would also link two visible messages through
+// one that is hidden, and so tell of it.
+func (m *Mailboxes) Thread(ctx context.Context, ref Ref, q ThreadQuery) (*Thread, error) {
+	x, err := m.open(ctx, "mail thread", ref.Account)
+	if err != nil {
+		return nil, err
+	}
+	if ref, err = x.named(ref); err != nil {
+		return nil, err
+	}
+	q.Limit = within(q.Limit, defaultThread, 1, maxThread)
+	t := &threading{access: x, ref: ref, q: q,
+		want: wanted{header: !x.policy.ShowsAll(), structure: true, dates: true, full: q.Full, thread: true}}
+	err = t.run(ctx)
+	if ctx.Err() == nil && unreadable(err) {
+		t.want.structure = false // see List
+		err = t.run(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t.out, nil
+}
+
+// threading is one Thread in progress.
+type threading struct {
+	*access
+	ref  Ref
+	q    ThreadQuery
+	want wanted
+
+	known map[uint32]*fetched // candidates that the policy shows
+	cut   bool                // there were more candidates than are looked at
+	out   *Thread
+}
+
+func (t *threading) run(ctx context.Context) error {
+	return t.lend(ctx, t.ref.Folder, func(s *imap.Session) error {
+		t.known, t.cut, t.out = map[uint32]*fetched{}, false, nil
+		b := &batch{access: t.access, refs: []Ref{t.ref}, uids: []uint32{t.ref.UID}, folder: t.ref.Folder}
+		l, err := b.locate(s, false, t.want)
+		if err != nil {
+			return err
+		}
+		first := l.found[t.ref.UID]
+		if first == nil || !first.readable {
+			return noMessage(t.op, t.account.Name, "")
+		}
+		t.known[first.uid] = first
+		group, parents := []*fetched{first}, map[uint32]uint32{}
+		asked := map[string]bool{}
+		for range maxThreadRounds {
+			ids := t.linked(group, asked)
+			if len(ids) == 0 {
+				break
+			}
+			if err := t.look(s, ids, first); err != nil {
+				return err
+			}
+			group, parents = t.conversation()
+		}
+		t.finish(l, first, group, parents)
+		return nil
+	})
+}
+
+// linked returns the ids that the messages of a conversation have or name and that
+// have not been searched for, those at the root first.
+func (t *threading) linked(group []*fetched, asked map[string]bool) []string {
+	var ids []string
+	for _, g := range group {
+		for _, id := range append(g.links(), messageID(g.header)) {
+			if id != "" && !asked[id] && len(ids) < maxThreadIDs {
+				asked[id] = true
+				ids = append(ids, id)
+			}
+		}
+	}
+	if len(asked) == 0 {
+		asked[""] = true // a message without any id still has a subject
+		ids = append(ids, "")
+	}
+	return ids
+}
+
+// links are the ids a message names, the root first.
+func (g *fetched) links() []string {
+	ids := g.header.MsgIDs("References")
+	if reply := g.header.MsgIDs("In-Reply-To"); len(reply) > 0 && !slices.Contains(ids, reply[0]) {
+		ids = append(ids, reply[0])
+	}
+	return ids
+}
+
+// look searches for messages that have or name one of the ids, or have the subject
+// of the first, and fetches those that are not here yet.
+func (t *threading) look(s *imap.Session, ids []string, first *fetched) error {
+	c := threadCriteria(ids, first)
+	var found goimap.UIDSet
+	var err error
+	if s.Has("THREAD=REFERENCES") && t.policy.ShowsAll() {
+		var trees []imapclient.ThreadData
+		if trees, err = s.Thread(c).Wait(); err == nil {
+			found = treeOf(trees, t.ref.UID)
+		}
+	} else {
+		found, err = s.Search(c).Wait()
+	}
+	if err != nil {
+		return err
+	}
+	left := found
+	var set goimap.UIDSet
+	for n := 0; len(left) > 0 && n < maxCandidates; {
+		var one goimap.UIDSet
+		one, left = split(left, 1, false)
+		uid := uint32(one[0].Start)
+		if n++; t.known[uid] == nil {
+			set.AddNum(goimap.UID(uid))
+		}
+	}
+	t.cut = t.cut || len(left) > 0
+	if len(set) == 0 {
+		return nil
+	}
+	s.Renew()
+	got, err := fetchWindow(s, set, t.want)
+	if err != nil {
+		return err
+	}
+	for i := range got {
+		if g := &got[i]; g.readable && set.Contains(goimap.UID(g.uid)) && g.visible(t.policy) {
+			t.known[g.uid] = g
+		}
+	}
+	return nil
+}
+
+func threadCriteria(ids []string, first *fetched) *goimap.SearchCriteria {
+	var any *goimap.SearchCriteria
+	or := func(key, value string) {
+		one := goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: key, Value: value}}}
+		if any == nil {
+			any = &one
+		} else {
+			any = &goimap.SearchCriteria{Or: [][2]goimap.SearchCriteria{{*any, one}}}
+		}
+	}
+	for _, id := range ids {
+		if id != "" {
+			or("Message-ID", id)
+			or("References", id)
+			or("In-Reply-To", id)
+		}
+	}
+	if base, _ := pending.BaseSubject(first.header.Text("Subject")); base != "" {
+		short, _ := message.Truncate(base, 100)
+		or("Subject", short)
+	}
+	if any == nil {
+		any = &goimap.SearchCriteria{UID: []goimap.UIDSet{uidSet(first.uid)}}
+	}
+	return any
+}
+
+// treeOf returns every UID of the conversation that holds one.
+func treeOf(trees []imapclient.ThreadData, uid uint32) goimap.UIDSet {
+	for _, t := range trees {
+		var all []uint32
+		var walk func(t imapclient.ThreadData)
+		walk = func(t imapclient.ThreadData) {
+			all = append(all, t.Chain...)
+			for _, sub := range t.SubThreads {
+				walk(sub)
+			}
+		}
+		walk(t)
+		if slices.Contains(all, uid) {
+			return uidSet(all...)
+		}
+	}
+	return nil
+}
+
+// conversation returns the messages that belong together with the one asked for,
+// oldest first, and the parent of each.
+func (t *threading) conversation() (group []*fetched, parents map[uint32]uint32) {
+	var all []*fetched
+	for _, g := range t.known {
+		all = append(all, g)
+	}
+	slices.SortFunc(all, func(a, b *fetched) int { return int(int64(a.uid) - int64(b.uid)) })
+	nodes := make([]pendingNode, len(all))
+	for i, g := range all {
+		nodes[i] = pendingNode{ID: messageID(g.header), References: g.links(), Subject: g.header.Text("Subject"), Date: g.when()}
+	}
+	groups, parent := pending.Threads(nodes)
+	parents = map[uint32]uint32{}
+	for _, indices := range groups {
+		if !slices.ContainsFunc(indices, func(i int) bool { return all[i].uid == t.ref.UID }) {
+			continue
+		}
+		for _, i := range indices {
+			group = append(group, all[i])
+			if p := parent[i]; p >= 0 {
+				parents[all[i].uid] = all[p].uid
+			}
+		}
+	}
+	return group, parents
+}
+
+// when is the date a message is sorted by.
+func (g *fetched) when() time.Time {
+	if d, ok := g.date(); ok {
+		return d
+	}
+	return g.internal
+}
+
+func (t *threading) finish(l *located, first *fetched, group []*fetched, parents map[uint32]uint32) {
+	t.out = &Thread{Folder: t.ref.Folder, UIDValidity: l.box.UIDValidity, Truncated: t.cut}
+	t.out.Subject, _ = pending.BaseSubject(first.header.Text("Subject"))
+	if len(group) > t.q.Limit {
+		group, t.out.Truncated = t.newest(group), true
+	}
+	ref := func(uid uint32) Ref {
+		return Ref{Protocol: IMAP, Account: t.account.Name, Folder: t.ref.Folder, UIDValidity: l.box.UIDValidity, UID: uid}
+	}
+	here := map[uint32]bool{}
+	for _, g := range group {
+		here[g.uid] = true
+	}
+	for _, g := range group {
+		m := ThreadMessage{Summary: g.summary()}
+		m.Ref = ref(g.uid)
+		if p, ok := parents[g.uid]; ok && here[p] {
+			m.Parent = ref(p)
+		}
+		if !t.q.Full {
+			m.compact()
+		}
+		t.out.Messages = append(t.out.Messages, m)
+	}
+}
+
+// newest keeps the newest messages and the one that was asked for.
+func (t *threading) newest(group []*fetched) []*fetched {
+	kept := slices.Clone(group[len(group)-t.q.Limit:])
+	for _, g := range group[:len(group)-t.q.Limit] {
+		if g.uid == t.ref.UID {
+			kept[0] = g
+		}
+	}
+	return kept
+}
