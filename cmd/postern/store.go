@@ -30,6 +30,7 @@ var (
 	_ gateway.Auditor        = (*store)(nil)
 	_ gateway.Limiter        = (*store)(nil)
 	_ gateway.SettingsSource = (*store)(nil)
+	_ mail.SeenStore         = (*store)(nil)
 )
 
 // get opens the vault once. A failure is not kept: a server that was started
@@ -151,4 +152,20 @@ func (s *store) VerifyAudit(ctx context.Context) (vault.AuditReport, error) {
 
 func (s *store) Check(ctx context.Context) error {
 	return s.do(ctx, func(v *vault.Vault) error { return v.Check(ctx) })
+}
+
+// Seen implements mail.SeenStore.
+func (s *store) Seen(ctx context.Context, account, folder string) (mail.SeenState, error) {
+	return with(ctx, s, func(v *vault.Vault) (mail.SeenState, error) { return v.Seen(ctx, account, folder) })
+}
+
+// UpdateSeen implements mail.SeenStore.
+func (s *store) UpdateSeen(ctx context.Context, account, folder string, change func(*mail.SeenState) error) error {
+	return s.do(ctx, func(v *vault.Vault) error { return v.UpdateSeen(ctx, account, folder, change) })
+}
+
+// cursorKey is the same for every process on a vault, so that one may continue
+// the search of another.
+func (s *store) cursorKey(ctx context.Context) ([]byte, error) {
+	return with(ctx, s, func(v *vault.Vault) ([]byte, error) { return v.Key("search cursor"), nil })
 }
