@@ -20,7 +20,13 @@ import (
 // tag; empty means OK.
 func scripted(t *testing.T, answer func(command string) (untagged, tagged string)) *mail.Mailboxes {
 	t.Helper()
-	const caps = "IMAP4rev1 SASL-IR AUTH=PLAIN ESEARCH LIST-EXTENDED LIST-STATUS"
+	return scriptedWith(t, "", answer)
+}
+
+// scriptedWith offers more capabilities.
+func scriptedWith(t *testing.T, more string, answer func(command string) (untagged, tagged string)) *mail.Mailboxes {
+	t.Helper()
+	caps := strings.TrimSpace("IMAP4rev1 SASL-IR AUTH=PLAIN ESEARCH LIST-EXTENDED LIST-STATUS " + more)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +62,10 @@ func scripted(t *testing.T, answer func(command string) (untagged, tagged string
 			wg.Go(func() { serve(c) })
 		}
 	})
-	d := &directory{accounts: map[string]mail.Account{account: settings("127.0.0.1", uint16(ln.Addr().(*net.TCPAddr).Port), "x")}, password: "p"}
+	d := &directory{accounts: map[string]mail.Account{}, password: "p"}
+	a := settings("127.0.0.1", uint16(ln.Addr().(*net.TCPAddr).Port), "x")
+	a.Mode = mail.ReadWrite
+	d.set(a)
 	m := mail.NewMailboxes(mail.MailboxesOptions{Directory: d})
 	t.Cleanup(func() { _ = m.Close(); _ = ln.Close(); wg.Wait() })
 	return m
