@@ -51,6 +51,7 @@ type accountPool struct {
 	settings string
 	turn     chan struct{} // one place: changes of an account happen one after the other
 	reads    readQueue
+	parts    partFacts
 }
 
 // NewMailboxes makes Mailboxes. It connects to nothing yet. Call Close to end it.

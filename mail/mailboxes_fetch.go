@@ -183,7 +183,25 @@ func (g *fetched) hasAttachments() bool {
 	if g.root != nil {
 		return slices.ContainsFunc(message.Attachments(g.root), func(p *message.Part) bool { return !p.Incidental() })
 	}
-	return strings.HasPrefix(strings.ToLower(strings.TrimSpace(g.header.Get("Content-Type"))), "multipart/mixed")
+	return g.mediaType() == "multipart/mixed"
+}
+
+// doubtful reports whether the header leaves open if there are attachments: a
+// message that is one text, or one text in two forms, has none. Some programs put
+// attachments into one of the forms; their boundaries tell.
+func (g *fetched) doubtful() bool {
+	switch t := g.mediaType(); t {
+	case "", "text/plain", "text/html":
+		return strings.Contains(strings.ToLower(g.header.Get("Content-Disposition")), "attachment")
+	case "multipart/alternative":
+		return strings.Contains(strings.ToLower(g.header.Get("Content-Type")), "apple")
+	}
+	return true
+}
+
+func (g *fetched) mediaType() string {
+	t, _, _ := strings.Cut(g.header.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(t))
 }
 
 // compact leaves out what only a full list shows.

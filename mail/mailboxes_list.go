@@ -48,15 +48,18 @@ func (m *Mailboxes) List(ctx context.Context, account string, q ListQuery) (*Pag
 	if q.New && m.o.Seen == nil {
 		return nil, x.unsupported("Nothing is kept here about which messages are new.", "List them by UID with --after-uid instead.")
 	}
-	l := &listing{access: x, q: q, seen: &seeing{store: m.o.Seen}, want: wanted{header: !x.policy.ShowsAll(), structure: true, dates: q.Full || q.dated(), full: q.Full}}
+	l := &listing{access: x, q: q, seen: &seeing{store: m.o.Seen}, want: wanted{header: !x.policy.ShowsAll(), dates: q.Full || q.dated(), full: q.Full}}
+	// What a message is made of never changes and is most of what a list costs,
+	// so it is asked for once.
+	l.want.structure = q.Full || !x.pool.parts.begun(q.Folder)
 	if err := l.seen.read(ctx, x, q.Folder); err != nil {
 		return nil, err
 	}
 	err = l.run(ctx)
-	if l.want.structure && ctx.Err() == nil && unreadable(err) {
+	if ctx.Err() == nil && unreadable(err) {
 		// One message's structure can make the whole answer unreadable. It only
 		// tells whether there are attachments, which the header tells roughly.
-		l.want.structure = false
+		l.want.structure, l.unstructured = false, true
 		err = l.run(ctx)
 	}
 	if err == nil {
@@ -103,8 +106,11 @@ type listing struct {
 	want wanted
 	seen *seeing
 
-	page  *Page
-	empty int // windows in a row for which the server gave nothing
+	unstructured bool // the server's BODYSTRUCTURE cannot be read
+
+	page     *Page
+	doubtful []uint32 // on the page, perhaps with attachments
+	empty    int      // windows in a row for which the server gave nothing
 }
 
 // maxEmpty is how many windows in a row may come back empty: a server that goes on
@@ -127,12 +133,39 @@ func (l *listing) fetch(s *imap.Session, set goimap.NumSet) ([]fetched, error) {
 func (l *listing) run(ctx context.Context) error {
 	return l.lend(ctx, l.q.Folder, func(s *imap.Session) error {
 		// From the start: on a connection that turned out dead this runs again.
-		l.page, l.empty = &Page{Folder: l.q.Folder}, 0
+		l.page, l.empty, l.doubtful = &Page{Folder: l.q.Folder}, 0, nil
+		find := l.byNumber
 		if l.q.Unread || l.q.New || l.q.dated() {
-			return l.bySearch(s)
+			find = l.bySearch
 		}
-		return l.byNumber(s)
+		if err := find(s); err != nil {
+			return err
+		}
+		return l.settle(s)
 	})
+}
+
+// settle looks at the parts of those messages on the page of which they were
+// neither fetched nor known, and whose header does not tell whether there are
+// attachments.
+func (l *listing) settle(s *imap.Session) error {
+	if len(l.doubtful) == 0 {
+		return nil
+	}
+	s.Renew()
+	data, err := s.Fetch(uidSet(l.doubtful...), goimap.FetchOptions{BodyStructure: &goimap.FetchItemBodyStructure{Extended: true}}).Wait()
+	if err != nil {
+		return err
+	}
+	for i := range l.page.Messages {
+		m := &l.page.Messages[i]
+		if d := dataOf(data, m.Ref.UID); d != nil && d.BodyStructure != nil {
+			g := fetched{root: partsOf(d.BodyStructure)}
+			m.HasAttachments = g.hasAttachments()
+			l.pool.parts.note(l.q.Folder, l.page.UIDValidity, m.Ref.UID, m.HasAttachments)
+		}
+	}
+	return nil
 }
 
 // searchable reports whether a folder of this many messages is so large that the
@@ -466,6 +499,13 @@ func firstError(errs ...error) error {
 func (l *listing) summary(g *fetched) Summary {
 	s := g.summary()
 	s.Ref = l.ref(g.uid)
+	if has, known := l.pool.parts.known(l.q.Folder, l.page.UIDValidity, g.uid); known && g.root == nil {
+		s.HasAttachments = has
+	} else if g.root != nil || !g.doubtful() {
+		l.pool.parts.note(l.q.Folder, l.page.UIDValidity, g.uid, s.HasAttachments)
+	} else if !l.unstructured {
+		l.doubtful = append(l.doubtful, g.uid)
+	}
 	if !l.q.Full {
 		s.compact()
 	}
