@@ -262,7 +262,7 @@ func (r *reading) missing() []*goimap.FetchItemBodySection {
 		return r.have[p.ID]
 	}, r.q.BodyChars)
 	if r.q.HTML {
-		for _, p := range pending.HTMLParts(r.root) {
+		for _, p := range message.HTMLParts(r.root) {
 			want(p, maxPartBytes)
 		}
 	}
@@ -291,7 +291,7 @@ func (r *reading) enough(b []byte, p *message.Part) bool {
 	}
 	text, _ := message.Text(&message.Part{ID: "1", Type: p.Type, Subtype: p.Subtype, Params: p.Params, Encoding: p.Encoding, Size: p.Size},
 		func(*message.Part) []byte { return b }, r.q.BodyChars)
-	return utf8.RuneCountInString(pending.NewText(text)) >= r.q.BodyChars
+	return utf8.RuneCountInString(message.NewText(text)) >= r.q.BodyChars
 }
 
 // need is how many octets of a text part hold BodyChars characters, at four bytes
@@ -362,7 +362,7 @@ func (r *reading) compose() *Message {
 		a := Attachment{PartID: p.ID, Filename: p.Filename, ContentType: message.CleanLine(p.MediaType()), Size: p.Size}
 		raw := r.have[p.ID]
 		if p.MediaType() == "text/calendar" {
-			for _, e := range pending.Events(message.DecodeBody(raw, p.Encoding)) {
+			for _, e := range message.Events(message.DecodeBody(raw, p.Encoding)) {
 				a.Events = append(a.Events, CalendarEvent(e))
 			}
 		}
@@ -385,13 +385,13 @@ func (r *reading) compose() *Message {
 // html shows what a reader of HTML would be shown.
 func (r *reading) html(out *Message) {
 	left := r.q.BodyChars
-	for _, p := range pending.HTMLParts(r.root) {
+	for _, p := range message.HTMLParts(r.root) {
 		if left <= 0 {
 			out.BodyTruncated = true
 			break
 		}
 		raw := r.have[p.ID]
-		h, cut := pending.SanitizeHTML(message.DecodeBody(raw, p.Encoding), p.Param("charset"), left)
+		h, cut := message.SanitizeHTML(message.DecodeBody(raw, p.Encoding), p.Param("charset"), left)
 		out.BodyTruncated = out.BodyTruncated || cut || int64(len(raw)) < p.Size
 		if out.BodyHTML != "" && h != "" {
 			out.BodyHTML += "\n"
@@ -414,7 +414,7 @@ func (r *reading) attachmentText(a *Attachment, i int, p *message.Part, raw []by
 		}
 		r.pdfs = append(r.pdfs, pdf{i, pdfBytes})
 	default:
-		if text, cut, ok := pending.PartText(p, raw, r.q.AttachmentChars); ok {
+		if text, cut, ok := message.PartText(p, raw, r.q.AttachmentChars); ok {
 			a.Text, a.TextTruncated = text, cut || int64(len(raw)) < p.Size
 		}
 	}

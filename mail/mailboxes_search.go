@@ -334,7 +334,7 @@ func (f *finding) snippets(s *imap.Session, got []fetched) (map[uint32]string, e
 		}
 		text, more := g.snippet(f.q.SnippetChars)
 		out[g.uid] = text
-		if more != nil && utf8.RuneCountInString(text) < f.q.SnippetChars {
+		if more != nil {
 			missing[g.uid] = more
 			requests.add(g.uid, goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{Part: partNumbers(more.ID),
 				Partial: &goimap.SectionPartial{Size: min(more.Size, snippetPart)}}}})
@@ -354,7 +354,7 @@ func (f *finding) snippets(s *imap.Session, got []fetched) (map[uint32]string, e
 			continue
 		}
 		if b, ok := section(d, goimap.PartSpecifierNone, partNumbers(p.ID), false); ok {
-			if text := snippetOf(p, b, f.q.SnippetChars); text != "" {
+			if text, _ := snippetOf(p, b, f.q.SnippetChars); text != "" {
 				out[uid] = text
 			}
 		}
@@ -377,8 +377,9 @@ func (g *fetched) snippet(chars int) (text string, more *message.Part) {
 				raw = entity.Raw(l)
 			}
 		}
-		text = snippetOf(p, raw, chars)
-		if int64(len(raw)) < p.Size && len(g.text) == snippetBytes && partNumbers(p.ID) != nil {
+		enough := false
+		text, enough = snippetOf(p, raw, chars)
+		if !enough && int64(len(raw)) < p.Size && len(g.text) == snippetBytes && partNumbers(p.ID) != nil {
 			return text, p
 		}
 		if text != "" {
@@ -388,10 +389,11 @@ func (g *fetched) snippet(chars int) (text string, more *message.Part) {
 	return "", nil
 }
 
-// snippetOf is one line of the new text in the beginning of a part.
-func snippetOf(p *message.Part, raw []byte, chars int) string {
+// snippetOf is one line of the new text in the beginning of a part, and whether
+// there was enough of it.
+func snippetOf(p *message.Part, raw []byte, chars int) (text string, enough bool) {
 	alone := *p
 	alone.ID, alone.Children, alone.Disposition, alone.Filename = "1", nil, "", ""
-	text, _ := message.Text(&alone, func(*message.Part) []byte { return raw }, chars*4)
-	return pending.Snippet(text, chars)
+	whole, _ := message.Text(&alone, func(*message.Part) []byte { return raw }, chars*4)
+	return message.Snippet(whole, chars), utf8.RuneCountInString(message.NewText(whole)) >= chars
 }

@@ -184,7 +184,7 @@ func threadCriteria(ids []string, first *fetched) *goimap.SearchCriteria {
 			or("In-Reply-To", id)
 		}
 	}
-	if base, _ := pending.BaseSubject(first.header.Text("Subject")); base != "" {
+	if base, _ := message.BaseSubject(first.header.Text("Subject")); base != "" {
 		short, _ := message.Truncate(base, 100)
 		or("Subject", short)
 	}
@@ -221,19 +221,19 @@ func (t *threading) conversation() (group []*fetched, parents map[uint32]uint32)
 		all = append(all, g)
 	}
 	slices.SortFunc(all, func(a, b *fetched) int { return int(int64(a.uid) - int64(b.uid)) })
-	nodes := make([]pendingNode, len(all))
+	nodes := make([]message.ThreadNode, len(all))
 	for i, g := range all {
-		nodes[i] = pendingNode{ID: messageID(g.header), References: g.links(), Subject: g.header.Text("Subject"), Date: g.when()}
+		nodes[i] = message.ThreadNode{ID: messageID(g.header), References: g.links(), Subject: g.header.Text("Subject"), Date: g.when()}
 	}
-	groups, parent := pending.Threads(nodes)
+	threads := message.Thread(nodes)
 	parents = map[uint32]uint32{}
-	for _, indices := range groups {
+	for _, indices := range threads.Groups {
 		if !slices.ContainsFunc(indices, func(i int) bool { return all[i].uid == t.ref.UID }) {
 			continue
 		}
 		for _, i := range indices {
 			group = append(group, all[i])
-			if p := parent[i]; p >= 0 {
+			if p := threads.Parent[i]; p >= 0 {
 				parents[all[i].uid] = all[p].uid
 			}
 		}
@@ -251,7 +251,7 @@ func (g *fetched) when() time.Time {
 
 func (t *threading) finish(l *located, first *fetched, group []*fetched, parents map[uint32]uint32) {
 	t.out = &Thread{Folder: t.ref.Folder, UIDValidity: l.box.UIDValidity, Truncated: t.cut}
-	t.out.Subject, _ = pending.BaseSubject(first.header.Text("Subject"))
+	t.out.Subject, _ = message.BaseSubject(first.header.Text("Subject"))
 	if len(group) > t.q.Limit {
 		group, t.out.Truncated = t.newest(group), true
 	}

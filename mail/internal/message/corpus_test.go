@@ -93,7 +93,7 @@ func TestRealMailSaysWhatAPersonSees(t *testing.T) {
 		{"mime_emails/raw_email_encoded_stack_level_too_deep", []string{"Nicolas Fouché has accepted your invitation to Gmail", "The Gmail Team"}, "", "=C3"},
 		{"mime_emails/raw_email_with_binary_encoded", nil, "2013-08-13_19-08-28-1.jpg", ""},
 		{"mime_emails/raw_email_with_illegal_boundary", []string{"Hello", "This is an outlook test", "So there.", "Me."}, "", "NextPart"},
-		{"mime_emails/raw_email_with_mimepart_without_content_type", []string{"THIS IS A WARNING MESSAGE ONLY", "Will keep trying until message is 5 days old"}, "[message/delivery-status],[message/rfc822]", "Reporting-MTA"},
+		{"mime_emails/raw_email_with_mimepart_without_content_type", []string{"THIS IS A WARNING MESSAGE ONLY", "Will keep trying until message is 5 days old"}, "[message/delivery-status],Est-ce toi ?.eml", "Reporting-MTA"},
 		{"mime_emails/raw_email_with_nested_attachment", []string{"Here is a test of an attachment via email.", "- Jamis"}, "truncated.png,smime.p7s", ""},
 		{"mime_emails/sig_only_email", []string{"This is random text, not what has been signed below"}, "signature.asc", "BEGIN PGP"},
 		{"multi_charset/japanese", []string{"かきくえこ", "Rails, RSpec and Life blog...."}, "", ""},

@@ -4,7 +4,8 @@ import "strings"
 
 // Flowed joins the lines of format=flowed text into the paragraphs they were
 // written as (RFC 3676). Each line of the result keeps its quote depth as that
-// many ">" and a space. delsp is the DelSp parameter: whether the space that
+// many ">" and a space, and one that begins with ">" without being quoted keeps the
+// space before it. delsp is the DelSp parameter: whether the space that
 // marks a soft line break is removed.
 func Flowed(s string, delsp bool) string {
 	var out strings.Builder
@@ -14,7 +15,9 @@ func Flowed(s string, delsp bool) string {
 		line = strings.TrimRight(line, "\r\n")
 		text := strings.TrimLeft(line, ">")
 		d := len(line) - len(text)
-		text = strings.TrimPrefix(text, " ") // space-stuffing
+		if d > 0 || !strings.HasPrefix(text, " >") { // else it would look quoted
+			text = strings.TrimPrefix(text, " ") // space-stuffing
+		}
 		signature := text == "-- "
 		flows := strings.HasSuffix(text, " ") && !signature
 		if open && (d != depth || signature) {

@@ -19,7 +19,7 @@ func TestFlowed(t *testing.T) {
 		{"soft break at the end", "a \n", false, "a \n"},
 		{"DelSp", "a \nb  \nc\n", true, "ab c\n"},
 		{"space-stuffing", " From x\n  y\n", false, "From x\n y\n"},
-		{"stuffed quote mark", " > x\n", false, "> x\n"},
+		{"stuffed quote mark", " > x\n", false, " > x\n"},
 		{"quotes", "> a \n> b\n>> c \n>> d\ne\n", false, "> a b\n>> c d\ne\n"},
 		{"depth changes in a paragraph", "> a \nb\n", false, "> a \nb\n"},
 		{"signature", "a \n-- \nAnn \nLee\n", false, "a \n-- \nAnn Lee\n"},

@@ -10,8 +10,8 @@ import (
 
 // HTMLToText renders an HTML document as the text that a person would see, at
 // most maxRunes runes of it. Blocks are separated by line ends, lists have
-// markers, a table has a row per line with " | " between its cells, quotations
-// begin with "> ", and a link is followed by its address where the text does not
+// markers, a table has a row per line with " | " between its cells, quotations and
+// other history begin with "> " as in Text, and a link is followed by its address where the text does not
 // say it. Scripts, styles, comments and everything a person would not see are
 // left out: hidden and invisible elements, text too small or of the colour of
 // what it stands on (see html_style.go for what is understood). At most 2 MiB
@@ -22,8 +22,8 @@ func HTMLToText(b []byte, maxRunes int) string {
 	if !utf8.Valid(b) {
 		s = DecodeText(b, htmlCharset(b))
 	}
-	text, _ := renderHTML(s, maxRunes)
-	text, _ = Truncate(text, maxRunes)
+	lines, cut := htmlLines(s, maxShown(maxRunes))
+	text, _ := fit(tidy(markHistory(lines, marker{cut: cut}), 1), maxRunes)
 	return text
 }
 
@@ -39,9 +39,9 @@ func htmlCharset(b []byte) string {
 	return ""
 }
 
-// renderHTML returns a little more than maxRunes of the cleaned text of s, so
-// that Truncate can cut it, and whether it stopped before the end.
-func renderHTML(s string, maxRunes int) (string, bool) {
+// htmlLines returns the tidy lines of s, as far as they hold little more than
+// maxRunes runes, and whether it stopped before the end.
+func htmlLines(s string, maxRunes int) ([]line, bool) {
 	sheet, treeable := scanHTML(s)
 	r := newRenderer(sheet, max(maxRunes, 0)+2*maxCluster)
 	var root *html.Node
@@ -54,19 +54,11 @@ func renderHTML(s string, maxRunes int) (string, bool) {
 	} else {
 		r.tokens(s)
 	}
-	return squeeze(trimText(Clean(r.finish()))), r.full
+	return tidy(laidOut(r.finish()), 1), r.full
 }
 
-// squeeze allows one empty line at a time.
-func squeeze(s string) string {
-	for strings.Contains(s, "\n\n\n") {
-		s = strings.ReplaceAll(s, "\n\n\n", "\n\n")
-	}
-	return s
-}
-
-// maxNesting bounds the lists, quotations and tables that are laid out inside
-// one another; deeper ones are flat.
+// maxNesting bounds the lists and tables that are laid out inside one another,
+// and quotations likewise; deeper ones are flat.
 const maxNesting = 12
 
 // element is an open element.
@@ -76,6 +68,7 @@ type element struct {
 	style style
 	drop  bool // neither it nor what is in it is shown
 	frame bool // it has a frame of its own
+	quote quoting
 	href  string
 	link  int // where the text of a link begins in its frame
 	items int // of a list: number of the last item
@@ -93,6 +86,7 @@ type renderer struct {
 	left   int  // runes that may still be written
 	full   bool // more was there than may be written
 	images int  // images without a text that were seen
+	quotes int  // frames that are quotations
 }
 
 // frame is a run of text that is laid out by itself and then put into the frame

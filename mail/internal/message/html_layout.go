@@ -14,6 +14,18 @@ func (r *renderer) begin(e *element, attrs []html.Attribute) {
 	if n := r.lineEnds(e.tag); n > 0 {
 		r.newline(n)
 	}
+	e.quote = quoteKind(e.tag, attrs)
+	switch e.quote {
+	case headerBelow:
+		f := r.top()
+		r.newline(1)
+		f.flush()
+		f.out = append(f.out, string(headerMark)...)
+		r.newline(1)
+	case notQuote:
+	default:
+		r.enter(e)
+	}
 	switch e.tag {
 	case "br":
 		r.lineBreak()
@@ -47,7 +59,7 @@ func (r *renderer) begin(e *element, attrs []html.Attribute) {
 			e.items, e.list = list.items, list.list
 		}
 		r.enter(e)
-	case "blockquote", "pre", "dd":
+	case "pre", "dd":
 		r.enter(e)
 	case "td", "th":
 		if row := r.enclosing("tr"); row != nil {
@@ -73,6 +85,18 @@ func (r *renderer) end(e *element) {
 			text = strings.TrimSpace(text)
 		}
 		r.frames = r.frames[:len(r.frames)-1]
+		if e.quote != notQuote {
+			r.quotes--
+		}
+	}
+	switch {
+	case !e.frame:
+	case e.quote == quotation, e.quote == introduction && !forwards(text), e.quote == bareQuotation && bareHistory(text):
+		r.block(string(quoteMark), string(quoteMark), text)
+	case e.quote == indentation:
+		r.block("  ", "  ", text)
+	case e.quote != notQuote:
+		r.block("", "", text)
 	}
 	switch e.tag {
 	case "a":
@@ -86,10 +110,6 @@ func (r *renderer) end(e *element) {
 				marker = strconv.Itoa(e.items) + ". "
 			}
 			r.block(marker, strings.Repeat(" ", len(marker)), text)
-		}
-	case "blockquote":
-		if e.frame {
-			r.block("> ", "> ", text)
 		}
 	case "dd":
 		if e.frame {
@@ -124,7 +144,7 @@ func (r *renderer) row(cells []string) {
 		if c == "" && !keep {
 			continue
 		}
-		many = many || strings.Contains(c, "\n")
+		many = many || strings.ContainsAny(c, "\n"+string(quoteMark)+string(headerMark))
 		shown = append(shown, c)
 	}
 	if strings.Join(shown, "") == "" {
@@ -161,16 +181,21 @@ func (r *renderer) top() *frame { return &r.frames[len(r.frames)-1] }
 
 // enter gives an element a frame of its own.
 func (r *renderer) enter(e *element) {
-	if len(r.frames) > maxNesting {
+	quote := e.quote != notQuote
+	if quote && r.quotes >= maxNesting || !quote && len(r.frames)-r.quotes > maxNesting {
 		r.newline(1)
 		return
+	}
+	if quote {
+		r.quotes++
 	}
 	e.frame = true
 	r.frames = append(r.frames, frame{})
 }
 
 // block puts text that is laid out into the current frame, with a prefix to its
-// first line and one to the others.
+// first line and one to the others. Quotation marks stay at the beginning of the
+// line, whatever they are in.
 func (r *renderer) block(first, others, text string) {
 	if text == "" {
 		return
@@ -180,6 +205,10 @@ func (r *renderer) block(first, others, text string) {
 	f.flush()
 	prefix := first
 	for line := range strings.Lines(text) {
+		if first != string(quoteMark) && (strings.HasPrefix(line, string(quoteMark)) || strings.HasPrefix(line, string(headerMark))) {
+			f.out = append(f.out, line...)
+			continue
+		}
 		f.out = append(f.out, prefix...)
 		f.out = append(f.out, line...)
 		prefix = others
@@ -260,8 +289,8 @@ func (r *renderer) writePre(f *frame, s string) {
 		}
 		r.left--
 		switch c {
-		case '\r':
-		case '\n':
+		case '\r', quoteMark, headerMark:
+		case '\n', lineSep, paraSep:
 			if len(f.out) > 0 {
 				f.flush()
 				f.out = append(f.out, '\n')
@@ -277,7 +306,7 @@ func (r *renderer) writePre(f *frame, s string) {
 // text before the message that newsletters pad with it.
 func isFiller(c rune) bool {
 	switch c {
-	case 0x00AD, 0x034F, 0x200B, 0x2060, 0xFEFF:
+	case 0x00AD, 0x034F, 0x200B, 0x2060, 0xFEFF, quoteMark, headerMark:
 		return true
 	}
 	return false

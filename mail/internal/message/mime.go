@@ -27,6 +27,11 @@ type Part struct {
 	ContentID   string            // without angle brackets
 	Children    []*Part           // of a multipart; nil for a leaf, and message/rfc822 is a leaf
 
+	// Forward says of a root that the message passes another one on, so that
+	// what stands below a header block in its text is no history. Parse takes it
+	// from the Subject; who builds a tree otherwise sets it by IsForward.
+	Forward bool
+
 	start, end int // the body within the raw message, for a local parse
 }
 
@@ -78,7 +83,28 @@ func Parse(raw []byte) *Entity {
 	s.begin(root, bodyStart)
 	s.run(bodyStart)
 	number(root, "")
-	return &Entity{Header: ParseHeader(raw[:headerEnd]), Root: root, Incomplete: s.incomplete, raw: raw}
+	header := ParseHeader(raw[:headerEnd])
+	root.Forward = IsForward(header.Text("Subject"))
+	walk(root, 0, func(p *Part) { nameMessage(p, raw) })
+	return &Entity{Header: header, Root: root, Incomplete: s.incomplete, raw: raw}
+}
+
+// nameMessage gives a message without a name its subject as one, where that can
+// be read without decoding a transfer.
+func nameMessage(p *Part, raw []byte) {
+	if p.MediaType() != "message/rfc822" || p.Filename != "" {
+		return
+	}
+	switch encodingName(p.Encoding) {
+	case "", "7bit", "8bit", "binary":
+	default:
+		return
+	}
+	body := raw[p.start:p.end]
+	end, _ := messageHeader(body)
+	if subject := ParseHeader(body[:end]).Text("Subject"); CleanLine(subject) != "" {
+		p.Filename = Filename(map[string]string{"filename": subject + ".eml"}, nil)
+	}
 }
 
 // number gives p and its descendants their section numbers and sizes.

@@ -60,7 +60,7 @@ func plainLines(s string, flowed bool) []line {
 	munged := -2 // index of a line that may only look quoted
 	for raw := range strings.SplitSeq(s, "\n") {
 		raw = strings.TrimRight(raw, lineSpace)
-		depth, text := unquote(raw, flowed)
+		depth, text := takeMarks(raw, flowed)
 		n := len(lines)
 		if munged == n-1 && depth == 0 {
 			lines[munged].depth = 0
@@ -77,8 +77,8 @@ func plainLines(s string, flowed bool) []line {
 	return lines
 }
 
-// unquote counts and removes the quotation marks before a line.
-func unquote(s string, flowed bool) (depth int, text string) {
+// takeMarks counts and removes the quotation marks before a line.
+func takeMarks(s string, flowed bool) (depth int, text string) {
 	if !flowed {
 		if t := strings.TrimLeft(s, " "); len(s)-len(t) <= 2 && (t == ">" || strings.HasPrefix(t, "> ") || strings.HasPrefix(t, ">>")) {
 			s = t
@@ -326,7 +326,7 @@ func markedLines(text string) []line {
 	for s := range strings.SplitSeq(text, "\n") {
 		l := line{text: strings.TrimRight(s, lineSpace)}
 		if strings.HasPrefix(s, ">") {
-			l.depth, l.text = unquote(s, true)
+			l.depth, l.text = takeMarks(s, true)
 		}
 		lines = append(lines, l)
 	}

@@ -8,9 +8,15 @@ import (
 // Bounds of the work that one part may cost. Text behind them is not looked
 // for; the result then counts as truncated.
 const (
-	maxHTML   = 2 << 20  // octets of HTML that are rendered
-	plainSlop = 64 << 10 // octets of plain text beyond what maxRunes can need
+	maxHTML  = 2 << 20   // octets of HTML that are rendered
+	minPlain = 512 << 10 // octets of plain text that are read for a short result
 )
+
+// maxShown is how many runes of a part are looked at for a result of maxRunes:
+// more than that, since what is new may stand below what is not.
+func maxShown(maxRunes int) int {
+	return min(max(maxRunes, minPlain/2), maxHTML)
+}
 
 // Text returns what a person would read of a message, at most maxRunes runes of
 // it, and whether there was more. body returns the transferred octets of a part
@@ -23,65 +29,95 @@ const (
 // Transfer encoding, charset and format=flowed (RFC 3676) are undone, HTML is
 // rendered as by HTMLToText, and Clean is applied. Parts are separated by an
 // empty line.
+//
+// History, which is what the message quotes of older ones together with the line
+// that says whose it is, begins with "> " on every line, or with ">" where it is
+// empty, once for each depth; no other line begins with ">". A forwarded message
+// is no history: see Part.Forward. Where not everything fits, what is new goes
+// first, and a line such as "> [quoted text: 34 lines left out]" stands for what
+// is missing of a run of history. See NewText and Snippet.
 func Text(root *Part, body func(*Part) []byte, maxRunes int) (text string, truncated bool) {
-	var out strings.Builder
-	runes := 0
+	var all []line
+	fresh := 0 // runes that are new
 	for _, c := range choose(root).text {
-		if runes > maxRunes {
+		if fresh > maxRunes {
 			truncated = true
 			break
 		}
-		t, cut := textOf(c.parts, body, maxRunes-runes)
-		if len(c.html) > 0 && isStub(t) {
-			if h, hcut := textOf(c.html, body, maxRunes-runes); longer(h, t) {
-				t, cut = h, hcut
+		m := marker{forward: root.Forward, above: fresh > 0}
+		lines, cut := linesOf(c.parts, body, maxRunes-fresh, m)
+		if len(c.html) > 0 {
+			if t := textOfLines(lines); isStub(t) {
+				if h, hcut := linesOf(c.html, body, maxRunes-fresh, m); longer(textOfLines(h), t) {
+					lines, cut = h, hcut
+				}
 			}
 		}
 		truncated = truncated || cut
-		if t == "" {
+		if len(lines) == 0 {
 			continue
 		}
-		if out.Len() > 0 {
-			out.WriteString("\n\n")
-			runes += 2
+		if len(all) > 0 {
+			all = append(all, line{})
+			fresh += 2
 		}
-		out.WriteString(t)
-		runes += utf8.RuneCountInString(t)
+		all = append(all, lines...)
+		fresh += newRunes(lines)
 	}
-	text, cut := Truncate(out.String(), maxRunes)
+	text, cut := fit(all, maxRunes)
 	return text, truncated || cut
 }
 
-// textOf returns a little more than maxRunes of the text of parts, so that
-// Truncate sees that there is more and what its cut would tear.
-func textOf(parts []*Part, body func(*Part) []byte, maxRunes int) (string, bool) {
-	var texts []string
+// linesOf returns the marked lines of parts, at least until maxRunes of them are
+// new.
+func linesOf(parts []*Part, body func(*Part) []byte, maxRunes int, m marker) ([]line, bool) {
+	var all []line
 	truncated := false
-	runes := 0
+	fresh := 0
 	for _, p := range parts {
-		if runes > maxRunes {
-			return strings.Join(texts, "\n\n"), true
+		if fresh > maxRunes {
+			return all, true
 		}
 		b := body(p)
-		truncated = truncated || int64(len(b)) < p.Size
-		t, cut := partText(p, b, maxRunes-runes+2*maxCluster)
-		truncated = truncated || cut
-		if t != "" {
-			texts = append(texts, t)
-			runes += utf8.RuneCountInString(t) + 2
+		missing := int64(len(b)) < p.Size
+		lines, cut := partLines(p, b, maxShown(maxRunes))
+		truncated = truncated || cut || missing
+		m.above = m.above || fresh > 0
+		m.cut = cut || missing
+		lines = markHistory(lines, m)
+		if len(lines) == 0 {
+			continue
 		}
+		if len(all) > 0 {
+			all = append(all, line{})
+			fresh += 2
+		}
+		all = append(all, lines...)
+		fresh += newRunes(lines)
 	}
-	return strings.Join(texts, "\n\n"), truncated
+	return all, truncated
 }
 
-// partText decodes and renders the octets of one part.
-func partText(p *Part, b []byte, maxRunes int) (string, bool) {
+// newRunes counts the runes of what is new in lines.
+func newRunes(lines []line) int {
+	n := 0
+	for _, l := range lines {
+		if l.depth == 0 && !l.blank() {
+			n += l.runes() + 1
+		}
+	}
+	return max(n-1, 0)
+}
+
+// partLines decodes and renders the octets of one part as tidy lines: at most
+// little more than maxRunes runes. It does not look for history that is not
+// marked.
+func partLines(p *Part, b []byte, maxRunes int) (lines []line, truncated bool) {
 	html := p.Subtype == "html"
 	limit := maxHTML
 	if !html {
-		limit = min(max(maxRunes, 0), maxHTML)*8 + plainSlop
+		limit = min(max(maxRunes*8, minPlain), maxHTML)
 	}
-	truncated := false
 	// An octet of text takes at most three in quoted-printable.
 	if len(b) > 3*limit {
 		b, truncated = b[:3*limit], true
@@ -95,35 +131,15 @@ func partText(p *Part, b []byte, maxRunes int) (string, bool) {
 		if charset == "" {
 			charset = htmlCharset(b)
 		}
-		t, cut := renderHTML(DecodeText(b, charset), maxRunes)
-		return t, truncated || cut
+		lines, cut := htmlLines(DecodeText(b, charset), maxRunes)
+		return lines, truncated || cut
 	}
 	s := DecodeText(b, charset)
-	if strings.EqualFold(p.Param("format"), "flowed") {
+	flowed := strings.EqualFold(p.Param("format"), "flowed")
+	if flowed {
 		s = Flowed(s, strings.EqualFold(p.Param("delsp"), "yes"))
 	}
-	return trimText(Clean(s)), truncated
-}
-
-// trimText removes white space at the ends of lines, empty lines around the text
-// and all but two of those that follow one another.
-func trimText(s string) string {
-	var out strings.Builder
-	out.Grow(len(s))
-	blank := 0
-	for line := range strings.Lines(s) {
-		line = strings.TrimRight(line, " \t\n\u00A0")
-		if line == "" {
-			blank++
-			continue
-		}
-		if out.Len() > 0 {
-			out.WriteString(strings.Repeat("\n", min(blank, 2)+1))
-		}
-		blank = 0
-		out.WriteString(line)
-	}
-	return out.String()
+	return tidy(plainLines(Clean(s), flowed), 2), truncated
 }
 
 // stubPhrases stand in plain text that only says to look at the HTML.

@@ -1,0 +1,136 @@
+package message
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/emersion/go-ical"
+)
+
+// zone is a VTIMEZONE (RFC 5545 section 3.6.5): the rules by which offsets begin.
+// Of rules it reads what calendar programs write: a day of a month in every year.
+type zone struct {
+	rules []observance
+}
+
+// observance is one rule.
+type observance struct {
+	start   time.Time // local, with UTC in its place
+	offset  int       // seconds east of UTC from then on
+	before  int       // seconds east of UTC until then
+	yearly  bool
+	month   time.Month
+	weekday time.Weekday
+	nth     int // of the weekday in the month, from its end when negative; 0 for the day of start
+}
+
+func newZone(c *ical.Component) *zone {
+	const most = 50
+	z := &zone{}
+	for _, child := range c.Children[:min(len(c.Children), most)] {
+		start, err := time.ParseInLocation("20060102T150405", propText(child.Props, ical.PropDateTimeStart), time.UTC)
+		offset, ok := utcOffset(propText(child.Props, ical.PropTimezoneOffsetTo))
+		if err != nil || !ok {
+			continue
+		}
+		o := observance{start: start, offset: offset, before: offset}
+		if before, ok := utcOffset(propText(child.Props, ical.PropTimezoneOffsetFrom)); ok {
+			o.before = before
+		}
+		o.readRule(propText(child.Props, ical.PropRecurrenceRule))
+		z.rules = append(z.rules, o)
+	}
+	if len(z.rules) == 0 {
+		return nil
+	}
+	return z
+}
+
+// utcOffset reads "+0100" or "-033000" as seconds.
+func utcOffset(s string) (int, bool) {
+	if len(s) != 5 && len(s) != 7 || s[0] != '+' && s[0] != '-' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s[1:], 10, 32)
+	if err != nil {
+		return 0, false
+	}
+	if len(s) == 5 {
+		n *= 100
+	}
+	seconds := int(n/10000*3600 + n/100%100*60 + n%100)
+	if seconds > 24*3600 {
+		return 0, false
+	}
+	if s[0] == '-' {
+		seconds = -seconds
+	}
+	return seconds, true
+}
+
+// readRule reads "FREQ=YEARLY;BYMONTH=10;BYDAY=-1SU". Other rules count once.
+func (o *observance) readRule(rule string) {
+	parts := map[string]string{}
+	for part := range strings.SplitSeq(strings.ToUpper(rule), ";") {
+		name, value, _ := strings.Cut(part, "=")
+		parts[name] = value
+	}
+	if parts["FREQ"] != "YEARLY" {
+		return
+	}
+	o.yearly, o.month = true, o.start.Month()
+	if month, err := strconv.Atoi(parts["BYMONTH"]); err == nil && month >= 1 && month <= 12 {
+		o.month = time.Month(month)
+	}
+	day := parts["BYDAY"]
+	if len(day) < 3 {
+		return
+	}
+	nth, err := strconv.Atoi(day[:len(day)-2])
+	weekday := strings.Index("SUMOTUWETHFRSA", day[len(day)-2:])
+	if err == nil && nth >= -5 && nth <= 5 && weekday >= 0 && weekday%2 == 0 {
+		o.nth, o.weekday = nth, time.Weekday(weekday/2)
+	}
+}
+
+// onset returns when the observance begins in a year.
+func (o *observance) onset(year int) time.Time {
+	if !o.yearly {
+		return o.start
+	}
+	hour, minute, second := o.start.Clock()
+	day := o.start.Day()
+	switch {
+	case o.nth > 0:
+		first := time.Date(year, o.month, 1, 0, 0, 0, 0, time.UTC)
+		day = 1 + (int(o.weekday)-int(first.Weekday())+7)%7 + 7*(o.nth-1)
+	case o.nth < 0:
+		last := time.Date(year, o.month+1, 0, 0, 0, 0, 0, time.UTC)
+		day = last.Day() - (int(last.Weekday())-int(o.weekday)+7)%7 + 7*(o.nth+1)
+	}
+	return time.Date(year, o.month, day, hour, minute, second, 0, time.UTC)
+}
+
+// at returns the offset that is in force at a local time, which is given with UTC
+// in its place.
+func (z *zone) at(local time.Time) *time.Location {
+	var latest, first time.Time
+	offset := 0
+	for i := range z.rules {
+		o := &z.rules[i]
+		for year := local.Year() - 1; year <= local.Year(); year++ {
+			t := o.onset(year)
+			if t.Before(o.start) {
+				continue
+			}
+			switch {
+			case !t.After(local) && (latest.IsZero() || t.After(latest)):
+				latest, offset = t, o.offset
+			case latest.IsZero() && (first.IsZero() || t.Before(first)):
+				first, offset = t, o.before
+			}
+		}
+	}
+	return time.FixedZone("", offset)
+}

@@ -1,0 +1,186 @@
+package message
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// maxSubject bounds what is read of a subject, in bytes.
+const maxSubject = 8 << 10
+
+// prefixKind is what a word before a colon says about a message.
+type prefixKind int
+
+const (
+	replyPrefix prefixKind = iota + 1
+	forwardPrefix
+)
+
+// subjectPrefixes are what mail programs put before the subject of an answer and
+// of a message that is passed on, by language, in lower case.
+var subjectPrefixes = prefixTable(map[prefixKind]string{
+	replyPrefix: "re|aw|antw|antwort|sv|svar|vs|rv|res|resp|odp|ynt|yan|atb|bls|r|rif|réf|rép|ha|на|отв|ответ|відп|відповідь|" +
+		"回复|回覆|答复|答覆|返信|回信|회신|답장|σχετ|απ|vá|válasz|odpověď|odpoveď|odg|رد|תגובה|השב|ตอบกลับ|trả lời|rsp|răsp",
+	forwardPrefix: "fw|fwd|wg|wtr|tr|enc|encam|doorst|vl|vb|i|inoltra|reenv|pd|videres|přep|preposl|továbbítás|ilt|i̇lt|" +
+		"πρθ|προωθ|пер|пересл|转发|轉寄|轉發|転送|전달|إعادة توجيه|הועבר|ส่งต่อ|chuyển tiếp",
+})
+
+func prefixTable(words map[prefixKind]string) map[string]prefixKind {
+	table := map[string]prefixKind{}
+	for kind, list := range words {
+		for word := range strings.SplitSeq(list, "|") {
+			table[norm.NFKC.String(word)] = kind
+		}
+	}
+	return table
+}
+
+// BaseSubject returns the subject without what mail programs add to it on the
+// way, and whether it had the prefix of a reply or of a forwarded message (RFC
+// 5256 section 2.1). Beyond the RFC it knows the prefixes of many languages, as
+// "Re[2]:" and "Re^3:" too, and the colon of full width. Tags such as "[list]"
+// are taken off unless nothing else is left. What is left is as it was written,
+// with white space collapsed. s is decoded; 8 KiB of it are read.
+func BaseSubject(s string) (base string, reply bool) {
+	base, reply, _ = splitSubject(s)
+	return base, reply
+}
+
+// SubjectKey returns the base subject in the form in which two are compared: case
+// and width of characters folded. It is empty where there is no base subject.
+func SubjectKey(s string) string {
+	base, _ := BaseSubject(s)
+	return foldSubject(base)
+}
+
+func foldSubject(base string) string {
+	return norm.NFKC.String(cases.Fold().String(norm.NFKC.String(base)))
+}
+
+// IsForward reports whether a decoded subject says that the message passes
+// another on: its first prefix is one of forwarding, or "(fwd)" stands behind it.
+func IsForward(s string) bool {
+	_, _, forward := splitSubject(s)
+	return forward
+}
+
+func splitSubject(s string) (base string, prefixed, forward bool) {
+	if len(s) > maxSubject {
+		s = strings.ToValidUTF8(s[:maxSubject], "")
+	}
+	s = strings.Join(strings.Fields(Clean(s)), " ")
+	var outermost prefixKind // of the leaders
+	trailer := false
+	note := func(kind prefixKind) {
+		if outermost == 0 {
+			outermost = kind
+		}
+	}
+	for {
+		before := s
+		for { // trailers
+			t := strings.TrimRight(s, " ")
+			if i := len(t) - len("(fwd)"); i >= 0 && strings.EqualFold(t[i:], "(fwd)") {
+				trailer = true
+				t = strings.TrimRight(t[:i], " ")
+			}
+			if t == s {
+				break
+			}
+			s = t
+		}
+		for { // leaders
+			rest, kind := cutSubjectPrefix(s)
+			if kind == 0 {
+				if tagless := cutSubjectTag(s); tagless != "" {
+					rest = tagless
+				}
+			} else {
+				note(kind)
+			}
+			if rest == s {
+				break
+			}
+			s = rest
+		}
+		// "[fwd: subject]"
+		if inner, ok := strings.CutPrefix(s, "["); ok && strings.HasSuffix(inner, "]") {
+			if rest, kind := cutSubjectPrefix(strings.TrimSuffix(inner, "]")); kind == forwardPrefix {
+				note(kind)
+				s = rest
+			}
+		}
+		if s == before {
+			return s, trailer || outermost != 0, outermost == forwardPrefix || outermost == 0 && trailer
+		}
+	}
+}
+
+// cutSubjectPrefix takes one prefix off, with tags before it and between the word
+// and its colon; kind is 0 when there is none.
+func cutSubjectPrefix(s string) (rest string, kind prefixKind) {
+	const longest = 64 // bytes of a word and its count
+	t := s
+	for {
+		next := cutTag(t)
+		if next == t {
+			break
+		}
+		t = next
+	}
+	colon := strings.IndexAny(t[:min(len(t), longest)], ":：")
+	if colon <= 0 {
+		return s, 0
+	}
+	_, size := utf8.DecodeRuneInString(t[colon:])
+	rest = strings.TrimLeft(t[colon+size:], " ")
+	word := cutCount(strings.TrimRight(t[:colon], " "))
+	kind = subjectPrefixes[strings.ToLower(norm.NFKC.String(word))]
+	if kind == 0 {
+		return s, 0
+	}
+	return rest, kind
+}
+
+// cutCount takes off how often a subject was answered: "[2]", "(2)", "^2" or "*2";
+// or a tag behind the word, as RFC 5256 has it.
+func cutCount(word string) string {
+	if tag := strings.LastIndexByte(word, '['); tag > 0 && strings.HasSuffix(word, "]") {
+		return strings.TrimRight(word[:tag], " ")
+	}
+	t := strings.TrimSuffix(word, ")")
+	bare := strings.TrimRight(t, "0123456789")
+	if bare == t {
+		return word
+	}
+	for _, mark := range []string{"(", "^", "*"} {
+		if before, ok := strings.CutSuffix(bare, mark); ok && (mark == "(") == (t != word) {
+			return strings.TrimRight(before, " ")
+		}
+	}
+	return word
+}
+
+// cutTag takes "[tag]" off the beginning.
+func cutTag(s string) string {
+	t, ok := strings.CutPrefix(s, "[")
+	if !ok {
+		return s
+	}
+	end := strings.IndexAny(t, "[]")
+	if end < 0 || t[end] != ']' {
+		return s
+	}
+	return strings.TrimLeft(t[end+1:], " ")
+}
+
+// cutSubjectTag takes a tag off that something follows.
+func cutSubjectTag(s string) string {
+	if t := cutTag(s); t != s && t != "" {
+		return t
+	}
+	return ""
+}
