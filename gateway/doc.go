@@ -5,6 +5,10 @@
 //
 //	Tokenize -> Registry.Resolve -> Authorize -> Bind -> Run -> envelope -> audit
 //
+// A client may send many commands without waiting: ServeStdio answers them as they
+// finish, but what they do and show is as if each had waited for the one before
+// (Order).
+//
 // The package is usable without mail: give it a discovery.Registry and it is an
 // ACLI server (002). It never runs a shell, never lets a panic out, and decides
 // nothing that a command itself must decide, such as which messages are visible.

@@ -76,7 +76,9 @@ func New(o Options) (*Gateway, error) {
 
 // Do executes one command string for a principal. It always answers; it stops
 // the command when ctx ends or its own deadline passes, and returns once the
-// command has stopped.
+// command has stopped. With a Ticket (WithTicket) the command waits for its turn
+// first, and its deadline includes that wait: nobody waits longer than they said
+// for an answer, and the answer of a command that did not start says so.
 func (g *Gateway) Do(ctx context.Context, p Principal, line string) Answer {
 	x := &execution{gateway: g, principal: p, start: g.now(), shown: shownPrefix(line)}
 	return g.finish(ctx, x, x.run(ctx, func() ([]string, error) { return Tokenize(line) }))
@@ -92,6 +94,7 @@ func (g *Gateway) DoTokens(ctx context.Context, p Principal, tokens []string) An
 // Refuse answers a call that did not come as far as a command string, and audits
 // it like one.
 func (g *Gateway) Refuse(ctx context.Context, p Principal, f *discovery.Fault) Answer {
+	ticketOf(ctx).Finish()
 	x := &execution{gateway: g, principal: p, start: g.now()}
 	return g.finish(ctx, x, cmp.Or(x.prepare(ctx, false), f))
 }
@@ -156,14 +159,22 @@ func (x *execution) visible(c *discovery.Command) bool {
 }
 
 // run takes the command from its tokens to data, or returns why not. The
-// command's own deadline bounds all of it, the wait for the settings included.
+// command's own deadline bounds all of it, the waits for its turn and for the
+// settings included. The settings are those of its turn: what an earlier command
+// or somebody else changed meanwhile holds.
 func (x *execution) run(ctx context.Context, tokenize func() ([]string, error)) *discovery.Fault {
 	g := x.gateway
 	tokens, err := tokenize()
-	timeout, needsSettings := g.foresee(tokens)
+	timeout, effect := g.foresee(tokens)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	limited := x.prepare(ctx, needsSettings)
+	if effect != 0 {
+		if f := g.turn(ctx, timeout, effect); f != nil {
+			_, _ = x.resolve(tokens) // for the audit entry
+			return f
+		}
+	}
+	limited := x.prepare(ctx, effect > discovery.Meta)
 	if err != nil {
 		return cmp.Or(limited, parseFault(err))
 	}
@@ -216,18 +227,22 @@ type optionalKey struct{}
 // as a program that asks for a key.
 func Optional(ctx context.Context) bool { return ctx.Value(optionalKey{}) != nil }
 
-// foresee reads the deadline of a command before anything else is known of it, and
-// whether it needs the settings.
-func (g *Gateway) foresee(tokens []string) (timeout time.Duration, needsSettings bool) {
+// foresee reads the deadline and the effect of a command before anything else is
+// known of it. The effect of what is no command is discovery.Meta. It is 0 where
+// the arguments are wrong, as far as can be told without the settings.
+func (g *Gateway) foresee(tokens []string) (timeout time.Duration, effect discovery.Effect) {
 	found, err := g.registry.Resolve(tokens, func(*discovery.Command) bool { return true })
 	if err != nil || found.Command == nil || found.Command.Effect == discovery.Meta {
-		return defaultTimeout, false
+		return defaultTimeout, discovery.Meta
 	}
 	bound, err := found.Command.Bind(found.Rest, nil)
-	if err != nil || bound.Help {
-		return defaultTimeout, false
+	switch {
+	case err != nil:
+		return defaultTimeout, 0
+	case bound.Help:
+		return defaultTimeout, discovery.Meta
 	}
-	return time.Duration(bound.Common.Timeout) * time.Second, true
+	return time.Duration(bound.Common.Timeout) * time.Second, found.Command.Effect
 }
 
 // prepare reads the settings and charges the rate.
@@ -244,6 +259,7 @@ func (x *execution) prepare(ctx context.Context, needsSettings bool) *discovery.
 		x.settingsErr = err
 	}
 	if limited != nil {
+		ticketOf(ctx).Finish() // nobody else is to wait for the penalty
 		select {
 		case <-ctx.Done():
 		case <-time.After(penalty):
@@ -306,6 +322,11 @@ func joinTokens(tokens []string) string {
 // execute runs the bound command and encodes what it returns.
 func (x *execution) execute(ctx context.Context, timeout time.Duration, bound *discovery.Bound, projection *discovery.Projection) *discovery.Fault {
 	g := x.gateway
+	// This waits only for a command whose arguments are right by its settings alone;
+	// any other has had its turn. None runs without.
+	if f := g.turn(ctx, timeout, x.command.Effect); f != nil {
+		return f
+	}
 	x.call = discovery.Call{Principal: x.principal.Name, Admin: x.principal.Admin, Visible: x.visible, Progress: progressOf(ctx)}
 	result, err := x.protected(ctx, bound)
 	if err != nil {

@@ -339,8 +339,16 @@ func TestNextDueSurvivesAClockSetBack(t *testing.T) {
 	if wait <= 0 || wait > time.Minute || due.After(now.Add(time.Minute)) {
 		t.Errorf("due %s, wait %s", due.Sub(now), wait)
 	}
-	if _, wait := gateway.NextDue(time.Time{}, now, 0, time.Minute); wait <= 0 {
-		t.Error("a limit of nothing allows something")
+	for _, c := range []struct {
+		limit  int
+		window time.Duration
+	}{{0, time.Minute}, {-1, time.Minute}, {1, 0}, {1, -time.Minute}} {
+		if _, wait := gateway.NextDue(time.Time{}, now, c.limit, c.window); wait < time.Second {
+			t.Errorf("a limit of %d in %s lets somebody try again after %s", c.limit, c.window, wait)
+		}
+	}
+	if due, wait := gateway.NextDue(now, now, 1<<40, time.Minute); wait != 0 || !due.After(now) {
+		t.Errorf("a limit finer than the clock: due %s, wait %s", due.Sub(now), wait)
 	}
 }
 

@@ -29,14 +29,16 @@ func (l *memoryLimiter) Take(_ context.Context, key string, limit int, window ti
 	return wait, nil
 }
 
-// NextDue is the rule every Limiter follows: events are spread evenly at limit
-// per window, with a burst of limit allowed after silence. due is what the key's
-// last allowed event left behind, zero for none. When wait is 0 the event may
-// happen and next replaces due; else nothing changes. A due further in the future
-// than a window can bring is an effect of a clock that was set back, and is cut.
+// NextDue is the rule for a Limiter that keeps one instant per key: events are
+// spread evenly at limit per window, with a burst of limit allowed after silence,
+// so that one window can hold almost twice the limit. due is what the key's last
+// allowed event left behind, zero for none. When wait is 0 the event may happen and
+// next replaces due; else nothing changes, and wait is positive. A due further in
+// the future than a window can bring is an effect of a clock that was set back, and
+// is cut. A limit or window that is not positive allows nothing.
 func NextDue(due, now time.Time, limit int, window time.Duration) (next time.Time, wait time.Duration) {
-	if limit <= 0 {
-		return due, window
+	if limit <= 0 || window <= 0 {
+		return due, max(window, time.Second)
 	}
 	if due.Before(now) {
 		due = now
@@ -44,7 +46,7 @@ func NextDue(due, now time.Time, limit int, window time.Duration) (next time.Tim
 	if due.After(now.Add(window)) {
 		due = now.Add(window)
 	}
-	next = due.Add(window / time.Duration(limit))
+	next = due.Add(max(window/time.Duration(limit), 1))
 	if over := next.Sub(now.Add(window)); over > 0 {
 		return due, over
 	}

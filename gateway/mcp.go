@@ -135,6 +135,16 @@ func methodNotFound() *jsonrpc.Error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this server has no such method; it has tools/list and tools/call"}
 }
 
+// A ticketSource is a connection that gives requests tickets as they arrive. The
+// library starts handlers side by side in no certain order, and hands them nothing
+// of the transport's but the extra of the request and the values of the context
+// that the connection was made with, where the source is found.
+type ticketSource interface {
+	ticketOf(*mcp.RequestExtra) *Ticket
+}
+
+type ticketSourceKey struct{}
+
 type toolHandler struct {
 	call        CallFunc
 	panicResult func(any) MCPResult
@@ -153,6 +163,15 @@ func (h *toolHandler) middleware(tool json.RawMessage) mcp.Middleware {
 			}()
 			if !strings.HasPrefix(method, "notifications/") && !served(method) {
 				return nil, methodNotFound()
+			}
+			if source, ok := ctx.Value(ticketSourceKey{}).(ticketSource); ok && method == "tools/call" {
+				ticket := source.ticketOf(req.GetExtra())
+				if ticket == nil { // rather no effect than one out of turn
+					h.log.Error("call without a ticket")
+					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+				}
+				defer ticket.Finish()
+				ctx = WithTicket(ctx, ticket)
 			}
 			res, err = next(ctx, method, req)
 			if err != nil {

@@ -40,7 +40,8 @@ const (
 //   - when out breaks: what is at work is cancelled: that error.
 //
 // Calls run concurrently, at most o.MaxInFlight at once, and are answered as they
-// finish. The rest wait, and when o.MaxQueued wait nothing is read until one
+// finish; a Gateway lets each take effect in the order of its arrival (Order), and
+// a call that waits for its turn counts as one at work. The rest wait, and when o.MaxQueued wait nothing is read until one
 // starts. Requests of other methods and notifications overtake waiting calls. A
 // call cancelled by the client gets no answer; one that was still waiting never
 // runs. A line that is no message is answered with a JSON-RPC error and costs the
@@ -59,7 +60,7 @@ func ServeStdio(ctx context.Context, server *mcp.Server, in io.ReadCloser, out i
 		_ = c.Close()
 		_, _ = wait(c.released, unwindTime)
 	}()
-	session, err := server.Connect(ctx, c, nil)
+	session, err := server.Connect(context.WithValue(ctx, ticketSourceKey{}, ticketSource(c)), c, nil)
 	if err != nil {
 		return fmt.Errorf("starting the session: %w", err)
 	}
@@ -92,25 +93,6 @@ func wait[T any](done <-chan T, d time.Duration) (ended bool, v T) {
 	}
 }
 
-// A stdioCall is a request from its arrival until its answer is written.
-type stdioCall struct {
-	id        int64           // ours, under which the library knows it
-	wireID    json.RawMessage // the client's
-	key       string          // of wireID
-	lane      *lane
-	queued    *list.Element // in lane while it waits, nil once it is at work
-	request   *jsonrpc.Request
-	size      int
-	cancelled bool
-}
-
-// A lane is a queue with a bound on how many of its calls are at work.
-type lane struct {
-	waiting list.List // of *stdioCall, or of *jsonrpc.Request for a notification
-	running int
-	limit   int
-}
-
 // stdioConn is the connection between a client's two pipes and the library. The
 // library starts whatever it can read and cancels whatever runs when there is no
 // more to read; so Read gives it no more than may run, and no end before all is
@@ -136,6 +118,8 @@ type stdioConn struct {
 	calls       lane      // tools/call
 	byKey       map[string]*stdioCall
 	byID        map[int64]*stdioCall
+	byExtra     map[*mcp.RequestExtra]*stdioCall
+	order       Order
 	lastID      int64
 	frames      int // waiting in both lanes
 	bytes       int // of those
@@ -148,12 +132,13 @@ type stdioConn struct {
 var (
 	_ mcp.Transport  = (*stdioConn)(nil)
 	_ mcp.Connection = (*stdioConn)(nil)
+	_ ticketSource   = (*stdioConn)(nil)
 )
 
 func newStdioConn(in io.ReadCloser, out io.WriteCloser, o MCPOptions) *stdioConn {
 	c := &stdioConn{in: in, out: out, log: o.logger(),
 		fullFrames: cmp.Or(max(0, o.MaxQueued), defaultQueued), fullBytes: maxQueuedBytes,
-		byKey: map[string]*stdioCall{}, byID: map[int64]*stdioCall{},
+		byKey: map[string]*stdioCall{}, byID: map[int64]*stdioCall{}, byExtra: map[*mcp.RequestExtra]*stdioCall{},
 		writing: make(chan struct{}, 1), over: make(chan struct{}), released: make(chan struct{})}
 	c.work.L, c.space.L = &c.mu, &c.mu
 	c.control.limit = maxControl
@@ -277,7 +262,9 @@ func (c *stdioConn) enqueue(f *frame, size int) *frameFault {
 	call := &stdioCall{id: c.lastID, wireID: f.id, key: f.key, lane: &c.control, size: size,
 		request: &jsonrpc.Request{ID: id, Method: f.method, Params: f.params}}
 	if f.method == "tools/call" {
-		call.lane = &c.calls
+		call.lane, call.ticket, call.extra = &c.calls, c.order.Ticket(), &mcp.RequestExtra{}
+		call.request.Extra = call.extra
+		c.byExtra[call.extra] = call
 	}
 	call.queued = call.lane.waiting.PushBack(call)
 	c.byKey[call.key], c.byID[call.id] = call, call
@@ -312,19 +299,6 @@ func (c *stdioConn) cancel(params json.RawMessage) {
 	}
 }
 
-func (c *stdioConn) dequeue(call *stdioCall) {
-	call.lane.waiting.Remove(call.queued)
-	call.queued = nil
-	c.frames--
-	c.bytes -= call.size
-	c.space.Broadcast()
-}
-
-func (c *stdioConn) forget(call *stdioCall) {
-	delete(c.byKey, call.key)
-	delete(c.byID, call.id)
-}
-
 // Read implements mcp.Connection: it waits for the next message that may be worked
 // on. Its end is io.EOF, once every call is answered.
 func (c *stdioConn) Read(context.Context) (jsonrpc.Message, error) {
@@ -347,26 +321,6 @@ func (c *stdioConn) Read(context.Context) (jsonrpc.Message, error) {
 		}
 		c.work.Wait()
 	}
-}
-
-// start takes the next message out of a lane, or nil when it has none that may go.
-func (c *stdioConn) start(l *lane) jsonrpc.Message {
-	e := l.waiting.Front()
-	if e == nil {
-		return nil
-	}
-	call, ok := e.Value.(*stdioCall)
-	if !ok {
-		return l.waiting.Remove(e).(*jsonrpc.Request)
-	}
-	if l.running >= l.limit {
-		return nil
-	}
-	c.dequeue(call)
-	l.running++
-	m := call.request
-	call.request = &jsonrpc.Request{Method: m.Method} // the params are the library's now
-	return m
 }
 
 // Write implements mcp.Connection. The answer to a cancelled call goes nowhere.

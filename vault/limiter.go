@@ -7,14 +7,16 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/postern-mail/postern/gateway"
 )
 
 const (
 	// exactLimit is up to which limit every event is remembered, so that no window
 	// of time, wherever it begins, holds more. Above it that would cost too much,
-	// and one instant per key stands for all of them (the generic cell rate
-	// algorithm): a burst of the whole limit may come at once, after which events
-	// are let through at its even pace.
+	// and one instant per key stands for all of them (gateway.NextDue): a burst of
+	// the whole limit may come at once, after which events are let through at its
+	// even pace.
 	exactLimit = 100
 
 	limitExact, limitPaced byte = 1, 2
@@ -83,16 +85,17 @@ func takeExact(state []byte, limit int, window time.Duration, now int64) ([]byte
 	return limitState(limitExact, now+int64(window), append(events, now)), 0
 }
 
+// takePaced keeps the state of gateway.NextDue.
 func takePaced(state []byte, limit int, window time.Duration, now int64) ([]byte, time.Duration) {
-	step := max(int64(window)/int64(limit), 1)
-	due := now
+	var due time.Time
 	if at := instants(state, limitPaced); len(at) == 1 {
-		due = min(max(at[0], now), now+int64(window))
+		due = time.Unix(0, at[0])
 	}
-	if wait := due + step - now - int64(window); wait > 0 {
-		return state, time.Duration(wait)
+	next, wait := gateway.NextDue(due, time.Unix(0, now), limit, window)
+	if wait > 0 {
+		return state, wait
 	}
-	return limitState(limitPaced, due+step, []int64{due + step}), 0
+	return limitState(limitPaced, next.UnixNano(), []int64{next.UnixNano()}), 0
 }
 
 func limitState(kind byte, until int64, at []int64) []byte {

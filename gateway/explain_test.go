@@ -1,0 +1,102 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+)
+
+type explainedArgs struct {
+	Count int `json:"count,omitempty" jsonschema:"minimum=1,maximum=3" jsonschema_description:"Count"`
+}
+
+func TestExplainAgreesWithDoAndRunsNothing(t *testing.T) {
+	ran := 0
+	command := func(path string, effect discovery.Effect) *discovery.Command {
+		return discovery.New(discovery.Spec{Path: path, Summary: "Do it", Effect: effect, Examples: []string{path}},
+			func(context.Context, *discovery.Call, *explainedArgs) (struct{}, error) {
+				ran++
+				return struct{}{}, nil
+			})
+	}
+	r, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1"}, command("thing see", discovery.Read), command("thing break", discovery.Write),
+		command("thing own", discovery.Admin), command("thing lose", discovery.Read))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reading := gateway.ReadProfile()
+	for _, test := range []struct {
+		name, line, command string
+		profile             gateway.Profile
+		admin               bool
+		code                discovery.Code
+		reason              string
+		bound               bool
+	}{
+		{"allowed", "thing see --count 2", "thing see", gateway.FullProfile(), false, "", "", true},
+		{"profile", "thing break", "thing break", reading, false, discovery.PermissionDenied, "profile", false},
+		{"role", "thing own", "thing own", gateway.FullProfile(), false, discovery.PermissionDenied, "role", false},
+		{"role held", "thing own", "thing own", gateway.FullProfile(), true, "", "", true},
+		{"deny", "thing lose", "thing lose", gateway.FullProfile(), false, discovery.PermissionDenied, "deny", false},
+		{"deny is not for the administrator", "thing lose", "thing lose", gateway.FullProfile(), true, "", "", true},
+		{"bounds", "thing see --count 4", "thing see", gateway.FullProfile(), false, discovery.ValidationError, "", false},
+		{"fields", "thing see --fields nope", "thing see", gateway.FullProfile(), false, discovery.ValidationError, "", false},
+		{"unknown", "thing sea", "", gateway.FullProfile(), false, discovery.CommandNotFound, "", false},
+		{"nothing", "", "", gateway.FullProfile(), false, discovery.CommandNotFound, "", false},
+		{"parse", "thing 'see", "", gateway.FullProfile(), false, discovery.ParseError, "", false},
+		{"group", "thing", "help", gateway.FullProfile(), false, "", "", false},
+		{"help", "thing see --help", "help", gateway.FullProfile(), false, "", "", false},
+		{"reserved", "version", "version", gateway.Profile{}, false, "", "", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g, err := gateway.New(gateway.Options{Registry: r, Profile: test.profile, Settings: gateway.FixedSettings{Deny: []string{"thing lose"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := gateway.Principal{Name: "agent", Admin: test.admin}
+			ran = 0
+			e, err := g.Explain(t.Context(), p, test.line)
+			if err != nil || ran != 0 {
+				t.Fatalf("%v, ran %d times", err, ran)
+			}
+			path, code, reason := "", discovery.Code(""), ""
+			if e.Command != nil {
+				path = e.Command.Path
+			}
+			if e.Refusal != nil {
+				code, reason = e.Refusal.Code, e.Refusal.Reason
+			}
+			if path != test.command || code != test.code || reason != test.reason || (e.Args != nil) != test.bound {
+				t.Errorf("command %q, code %q, reason %q, bound %v", path, code, reason, e.Args != nil)
+			}
+			if a := g.Do(t.Context(), p, test.line); a.Code != code {
+				t.Errorf("Do ends with %q, Explain with %q", a.Code, code)
+			}
+		})
+	}
+}
+
+type noSettings struct{}
+
+var errNoSettings = errors.New("no settings")
+
+func (noSettings) Settings(context.Context) (gateway.Settings, error) {
+	return gateway.Settings{}, errNoSettings
+}
+
+func TestExplainAllowsNothingWithoutTheSettings(t *testing.T) {
+	r, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := gateway.New(gateway.Options{Registry: r, Profile: gateway.FullProfile(), Settings: noSettings{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err := g.Explain(t.Context(), gateway.Principal{}, "help"); !errors.Is(err, errNoSettings) || e.Command != nil {
+		t.Errorf("%+v, %v", e, err)
+	}
+}

@@ -1,0 +1,196 @@
+package gateway
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+// Order is the line in which the commands of one connection stand. A client may
+// send many without waiting for answers; what they do and what they show is then
+// as if they had run one after another in the order in which they arrived:
+//
+//   - a command that changes something (any effect above discovery.Read) starts
+//     when everything that arrived before it has finished. It waits for reads too:
+//     a message that is fetched and then deleted must not be gone before it is
+//     fetched.
+//   - a read starts when every change that arrived before it has finished, so that
+//     it sees them. Reads that stand next to each other run side by side and end in
+//     any order.
+//   - a command about the commands (discovery.Meta), and whatever turns out to be no
+//     command, neither waits nor is waited for.
+//
+// Nothing is ordered between two connections, nor where there is no Order.
+//
+// A transport takes a Ticket for each request as it arrives, hands it to Gateway.Do
+// with WithTicket, and finishes it whatever became of the request. A command
+// holds its place in a limit on what runs at once while it stands in line; where
+// there is such a limit, requests must come into it in the order of their tickets,
+// or those that wait could keep out the one they wait for.
+//
+// The zero Order is empty and ready. It is safe for concurrent use.
+type Order struct {
+	mu   sync.Mutex
+	line list.List // of *Ticket: what has not finished, first come first
+}
+
+// A Ticket is one request's place in an Order. Its methods work on a nil Ticket,
+// which never waits.
+type Ticket struct {
+	order *Order
+
+	// Under order.mu:
+	place *list.Element // nil once finished
+	kind  ticketKind
+	may   bool          // it is its turn
+	turn  chan struct{} // closed when it is its turn; nil while nobody waits
+}
+
+// A ticketKind is what is known of a request. A zero kind may become a change, so
+// nothing passes it.
+type ticketKind uint8
+
+const (
+	reads ticketKind = iota + 1
+	changes
+)
+
+// errTicket is a mistake of the program: what was let pass cannot get in line again.
+var errTicket = errors.New("the command has left its line")
+
+// Ticket gives the next request its place. Until Finish, everything that arrives
+// later and must not overtake it waits.
+func (o *Order) Ticket() *Ticket {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := &Ticket{order: o}
+	t.place = o.line.PushBack(t)
+	return t
+}
+
+// Finish leaves the line for good. It may be called more than once, but not before
+// the request has stopped changing anything.
+func (t *Ticket) Finish() {
+	if t == nil {
+		return
+	}
+	t.order.mu.Lock()
+	defer t.order.mu.Unlock()
+	if t.place != nil {
+		t.order.line.Remove(t.place)
+		t.place = nil
+		t.order.advance()
+	}
+}
+
+// wait says what kind of request it is and returns when it may start: nil then, and
+// also when it was told so before. It may not start when ctx has ended, even if its
+// turn has come as well: it leaves the line, and the error is that of ctx.
+func (t *Ticket) wait(ctx context.Context, k ticketKind) error {
+	if t == nil {
+		return nil
+	}
+	turn, err := t.declare(k)
+	if turn == nil || err != nil {
+		return err
+	}
+	select {
+	case <-turn:
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		t.Finish()
+	}
+	return ctx.Err()
+}
+
+// declare says what kind of request it is, once. What it returns is closed when it
+// is its turn, and nil if that has been said before.
+func (t *Ticket) declare(k ticketKind) (turn <-chan struct{}, err error) {
+	t.order.mu.Lock()
+	defer t.order.mu.Unlock()
+	switch {
+	case t.place == nil || t.kind != 0 && t.kind != k:
+		return nil, errTicket
+	case t.kind == k && t.may:
+		return nil, nil
+	}
+	t.kind = k
+	t.order.advance()
+	if t.may {
+		return now, nil
+	}
+	t.turn = make(chan struct{})
+	return t.turn, nil
+}
+
+// now is the turn of what need not wait.
+var now = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// advance tells all whose turn it is: the reads at the head of the line, or the
+// change that is its head.
+func (o *Order) advance() {
+	for e := o.line.Front(); e != nil; e = e.Next() {
+		t := e.Value.(*Ticket)
+		if t.kind != reads && (t.kind != changes || e != o.line.Front()) {
+			return
+		}
+		if !t.may {
+			t.may = true
+			if t.turn != nil {
+				close(t.turn)
+			}
+		}
+		if t.kind == changes {
+			return
+		}
+	}
+}
+
+type ticketKey struct{}
+
+// WithTicket returns a context whose command stands in line with t. One context
+// serves one command.
+func WithTicket(ctx context.Context, t *Ticket) context.Context {
+	return context.WithValue(ctx, ticketKey{}, t)
+}
+
+func ticketOf(ctx context.Context) *Ticket {
+	t, _ := ctx.Value(ticketKey{}).(*Ticket)
+	return t
+}
+
+// turn waits for the turn of a command with this effect, within its deadline. Its
+// Fault says that the command did not start, so that a caller knows that nothing of
+// it happened.
+func (g *Gateway) turn(ctx context.Context, after time.Duration, effect discovery.Effect) *discovery.Fault {
+	t, kind := ticketOf(ctx), changes
+	switch effect {
+	case discovery.Meta:
+		t.Finish()
+		return nil
+	case discovery.Read:
+		kind = reads
+	}
+	err := t.wait(ctx, kind)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return &discovery.Fault{Code: discovery.Timeout, Reason: notStarted, Err: err,
+			Message: fmt.Sprintf("The command did not start within %s, since commands sent before it were still running. Nothing of it was done.", after),
+			Hint:    "Send it again when those are answered, or allow more time with --timeout SECONDS (at most 300), which includes the wait."}
+	case ctx.Err() != nil:
+		return &discovery.Fault{Code: discovery.ExecutionError, Reason: notStarted, Err: err,
+			Message: "The command was cancelled before it started. Nothing of it was done.", Hint: "Send it again if it is still wanted."}
+	}
+	return g.fault(ctx, err, nil)
+}
+
+// notStarted is the audit log's reason for a command that waited in vain.
+const notStarted = "not_started"

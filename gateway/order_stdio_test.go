@@ -1,0 +1,463 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+func modernLine(id int, command string) string {
+	return strings.Replace(callLine(id, command), `"params":{`, `"params":{`+modern+`,`, 1)
+}
+
+func numbers(from, to, step int) []int {
+	var list []int
+	for n := from; n < to; n += step {
+		list = append(list, n)
+	}
+	return list
+}
+
+func TestAHundredInFlightTakeEffectInTheOrderOfTheirFrames(t *testing.T) {
+	for era, line := range map[string]func(int, string) string{
+		"initialized": func(id int, command string) string { return callLine(id, command) },
+		"stateless":   modernLine,
+	} {
+		for _, inFlight := range []int{1, 2, 64, 1000} {
+			t.Run(fmt.Sprint(era, " ", inFlight), func(t *testing.T) {
+				for range 20 {
+					synctest.Test(t, func(t *testing.T) {
+						l, call := newLedger(t, Options{})
+						s := startSession(t, call, MCPOptions{MaxInFlight: inFlight})
+						if era == "initialized" {
+							s.send(initializeLine, initializedLine)
+							s.take()
+						}
+						for n := range 100 {
+							s.send(line(n, hundredth(n)))
+						}
+						if err := s.finish(); err != nil {
+							t.Error(err)
+						}
+						l.checkHundred(t, answers(t, s.take()))
+					})
+				}
+			})
+		}
+	}
+}
+
+func TestAHundredInFlightOverRealPipes(t *testing.T) {
+	for range 20 {
+		l, call := newLedger(t, Options{})
+		l.slowest = 100 * time.Microsecond
+		var script strings.Builder
+		for n := range 100 {
+			script.WriteString(modernLine(n, hundredth(n)) + "\n")
+		}
+		inR, inW, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		outR, outW, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, _ = io.WriteString(inW, script.String())
+			_ = inW.Close()
+		}()
+		result := make(chan error, 1)
+		go func() { result <- ServeStdio(t.Context(), NewMCPServer(call, MCPOptions{}), inR, outW, MCPOptions{}) }()
+		out, err := io.ReadAll(outR)
+		_ = outR.Close()
+		if served := <-result; err != nil || served != nil {
+			t.Fatalf("read: %v, served: %v", err, served)
+		}
+		l.checkHundred(t, answers(t, strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")))
+	}
+}
+
+func TestReadsRunSideBySideBetweenChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, call := newLedger(t, Options{})
+		s := startInitialized(t, call, MCPOptions{})
+		first, second, third := l.hold(1), l.hold(2), l.hold(3)
+		l.hold(4)()
+		s.send(callLine(1, "do read --n 1"), callLine(2, "do read --n 2"), callLine(3, "do write --n 3"), callLine(4, "do read --n 4"), callLine(5, "help"))
+		if got := answers(t, s.take()); len(got) != 1 || !got[5].Success {
+			t.Errorf("not help alone was answered: %v", got)
+		}
+		if b := l.begun(); b != "read 1, read 2" && b != "read 2, read 1" {
+			t.Errorf("begun: %s", b)
+		}
+		second()
+		if got := answers(t, s.take()); len(got) != 1 || !got[2].Success {
+			t.Errorf("the second read waits for the first: %v", got)
+		}
+		if b := l.begun(); strings.Contains(b, "3") {
+			t.Errorf("a change overtook a read: %s", b)
+		}
+		first()
+		s.take()
+		if b := l.begun(); !strings.HasSuffix(b, ", write 3") {
+			t.Errorf("begun: %s", b)
+		}
+		third()
+		if got := answers(t, s.take()); !slices.Equal(got[4].Data.Entries, []int{3}) {
+			t.Errorf("the read after the change shows %+v", got[4])
+		}
+		if err := s.finish(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWhatIsNoCommandIsWaitedForByNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, call := newLedger(t, Options{})
+		s := startInitialized(t, call, MCPOptions{})
+		release := l.hold(1)
+		s.send(callLine(1, "do write --n 1"))
+		bad := map[int]string{
+			2:  callLine(2, "nope"),
+			3:  callLine(3, "do write 'open"),
+			4:  callLine(4, "do write --nope"),
+			5:  callLine(5, "do write --help"),
+			6:  callLine(6, "do"),
+			7:  callLine(7, ""),
+			8:  `{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"cli","arguments":{"COMMAND":"do write"}}}`,
+			9:  `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"shell","arguments":{"command":"do write"}}}`,
+			10: `{"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":5}}`,
+			11: `{"jsonrpc":"2.0","id":11,"method":"tools/call"}`,
+			12: callLine(12, "schema do write"),
+		}
+		for id := range 11 {
+			s.send(bad[id+2])
+		}
+		if got := answers(t, s.take()); len(got) != len(bad) {
+			t.Errorf("%d of %d are answered while a change is held: %v", len(got), len(bad), got)
+		}
+		s.send(callLine(20, "do panic"), callLine(21, "do admin --n 21"), callLine(22, "do write --n 22"))
+		if got := s.take(); len(got) != 0 {
+			t.Errorf("answered before its turn: %q", got)
+		}
+		release()
+		time.Sleep(time.Second)
+		got := answers(t, s.take())
+		if len(got) != 4 || got[20].Error.Code != discovery.ExecutionError || got[21].Error.Code != discovery.PermissionDenied || !got[22].Success {
+			t.Errorf("%+v", got)
+		}
+		if w := l.written(); !slices.Equal(w, []int{1, 22}) {
+			t.Errorf("written: %d", w)
+		}
+		if err := s.finish(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestCancellingInTheMiddleOfTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, call := newLedger(t, Options{})
+		s := startInitialized(t, call, MCPOptions{MaxInFlight: 4})
+		release := l.hold(1)
+		s.send(callLine(1, "do write --n 1 --deaf"))
+		for n := 2; n <= 12; n++ {
+			s.send(callLine(n, fmt.Sprintf("do write --n %d --timeout 300", n)))
+		}
+		synctest.Wait()
+		// One that waits for its turn, one that waits for a place, and the one at work,
+		// which does not stop at once.
+		s.send(cancelLine(3), cancelLine(8), cancelLine(1))
+		if got := s.take(); len(got) != 0 || l.begun() != "write 1" {
+			t.Errorf("begun: %s, answered: %q", l.begun(), got)
+		}
+		release()
+		time.Sleep(time.Second)
+		got := answers(t, s.take())
+		want := []int{1, 2, 4, 5, 6, 7, 9, 10, 11, 12}
+		if w := l.written(); !slices.Equal(w, want) {
+			t.Errorf("written: %d, want %d", w, want)
+		}
+		if len(got) != 9 {
+			t.Errorf("%d answers", len(got))
+		}
+		i := slices.IndexFunc(l.audit, func(e AuditEntry) bool { return strings.HasPrefix(e.Command, "do write --n 3 ") })
+		if i < 0 || l.audit[i].Allowed || l.audit[i].Reason != notStarted || l.audit[i].Parsed != "do write" {
+			t.Errorf("what was cancelled in line is audited as %+v", l.audit)
+		}
+		if err := s.finish(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAWaitInVainSaysThatNothingWasDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, call := newLedger(t, Options{})
+		s := startInitialized(t, call, MCPOptions{})
+		release := l.hold(1)
+		start := time.Now()
+		s.send(callLine(1, "do write --n 1 --timeout 300"), callLine(2, "do write --n 2 --timeout 7"), callLine(3, "do read --n 3 --timeout 5"), callLine(4, "do write --n 4 --timeout 300"))
+		s.take()
+		for _, c := range []struct{ id, after int }{{3, 5}, {2, 7}} {
+			time.Sleep(time.Until(start.Add(time.Duration(c.after) * time.Second)))
+			a := answers(t, s.take())[c.id]
+			if a.Error.Code != discovery.Timeout || !strings.Contains(a.Error.Message, fmt.Sprintf("did not start within %ds", c.after)) || !strings.Contains(a.Error.Message, "Nothing of it was done") {
+				t.Errorf("%d after %s: %+v", c.id, time.Since(start), a)
+			}
+		}
+		if len(l.audit) != 2 {
+			t.Fatalf("%d audit entries, want 2", len(l.audit))
+		}
+		for _, e := range l.audit {
+			if e.Allowed || e.Reason != notStarted || e.Code != "TIMEOUT" || e.Parsed == "" || !strings.HasPrefix(e.Command, "do ") {
+				t.Errorf("audited as %+v", e)
+			}
+		}
+		time.Sleep(time.Minute)
+		release()
+		time.Sleep(time.Second)
+		if got := answers(t, s.take()); len(got) != 2 || !got[1].Success || !got[4].Success {
+			t.Errorf("%+v", got)
+		}
+		if b := l.begun(); b != "write 1, write 4" {
+			t.Errorf("begun: %s", b)
+		}
+		if err := s.finish(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestACommandThatRanOutOfTimeMakesWayForTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, call := newLedger(t, Options{})
+		s := startInitialized(t, call, MCPOptions{})
+		l.hold(1)
+		s.send(callLine(1, "do write --n 1 --timeout 3"), callLine(2, "do write --n 2"))
+		time.Sleep(4 * time.Second)
+		got := answers(t, s.take())
+		if !strings.Contains(got[1].Error.Message, "was stopped after 3s") || !got[2].Success {
+			t.Errorf("%+v", got)
+		}
+		if err := s.finish(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestARefusalByRateDoesNotHoldTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, call := newLedger(t, Options{Settings: FixedSettings{CommandsPerMinute: 2}})
+		s := startInitialized(t, call, MCPOptions{})
+		s.send(callLine(1, "do write --n 1"), callLine(2, "do write --n 2"))
+		for n := 3; n <= 20; n++ {
+			s.send(callLine(n, fmt.Sprint("do write --n ", n)))
+		}
+		time.Sleep(penalty + time.Second)
+		got := answers(t, s.take())
+		if len(got) != 20 || got[20].Error.Code != discovery.RateLimited {
+			t.Errorf("%d answers, the last %+v", len(got), got[20])
+		}
+		if w := l.written(); !slices.Equal(w, []int{1, 2}) {
+			t.Errorf("written: %d", w)
+		}
+		if err := s.finish(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// changingSettings take all commands away once the ledger holds a 1.
+type changingSettings struct{ ledger *ledger }
+
+func (c *changingSettings) Settings(context.Context) (Settings, error) {
+	s := Settings{Location: time.FixedZone("", 2*60*60)}
+	if slices.Contains(c.ledger.written(), 1) {
+		s.Deny = []string{"do"}
+	}
+	return s, nil
+}
+
+func TestTheSettingsAreThoseOfItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &changingSettings{}
+		l, call := newLedger(t, Options{Settings: source})
+		source.ledger = l
+		s := startInitialized(t, call, MCPOptions{})
+		release := l.hold(1)
+		s.send(callLine(1, "do write --n 1"), callLine(2, "do write --n 2"), callLine(3, "do read --n 3"))
+		s.take()
+		release()
+		got := answers(t, s.take())
+		for _, id := range []int{2, 3} {
+			if got[id].Error.Code != discovery.PermissionDenied {
+				t.Errorf("%d: what was taken away while it waited is done all the same: %+v", id, got[id])
+			}
+		}
+		if err := s.finish(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAChangeWhoseArgumentsDependOnTheSettingsWaitsToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, call := newLedger(t, Options{Settings: FixedSettings{Location: time.FixedZone("", 2*60*60)}})
+		s := startInitialized(t, call, MCPOptions{})
+		release := l.hold(1)
+		l.hold(2)()
+		s.send(callLine(1, "do write --n 1"), callLine(2, "do write --n 2 --at 2026-02-02T10:30"), callLine(3, "do write --n 3 --at 2026-02-02T10:30Z"))
+		if got := answers(t, s.take()); len(got) != 1 || got[3].Error.Code != discovery.ValidationError || l.begun() != "write 1" {
+			t.Errorf("begun: %s, answered: %+v", l.begun(), got)
+		}
+		release()
+		if got := answers(t, s.take()); len(got) != 2 || !slices.Equal(got[2].Data.Entries, []int{1, 2}) {
+			t.Errorf("%+v", got)
+		}
+		if err := s.finish(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestConnectionsDoNotWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, call := newLedger(t, Options{})
+		a, b := startInitialized(t, call, MCPOptions{}), startInitialized(t, call, MCPOptions{})
+		release := l.hold(1)
+		a.send(callLine(1, "do write --n 1"))
+		b.send(callLine(2, "do read --n 2"))
+		time.Sleep(time.Second)
+		if got := answers(t, b.take()); !got[2].Success {
+			t.Errorf("%+v", got)
+		}
+		release()
+		for _, s := range []*session{a, b} {
+			if err := s.finish(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestNoTicketIsLeftBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, call := newLedger(t, Options{})
+		inR, inW := io.Pipe()
+		conn := newStdioConn(inR, nopWriteCloser{io.Discard}, MCPOptions{MaxInFlight: 3})
+		ctx := context.WithValue(t.Context(), ticketSourceKey{}, ticketSource(conn))
+		session, err := NewMCPServer(call, MCPOptions{}).Connect(ctx, conn, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go conn.readLines()
+		release := l.hold(1)
+		_, _ = io.WriteString(inW, initializeLine+"\n"+callLine(1, "do write --n 1")+"\n")
+		for id := 2; id < 1000; id += 4 {
+			for i, command := range []string{"do write", "do read", "do panic", "nope"} {
+				_, _ = io.WriteString(inW, callLine(id+i, command)+"\n")
+			}
+			_, _ = io.WriteString(inW, cancelLine(id)+"\n"+cancelLine(id+1)+"\n")
+		}
+		synctest.Wait()
+		release()
+		_ = inW.Close()
+		if err := session.Wait(); err != nil {
+			t.Error(err)
+		}
+		if n := conn.order.line.Len() + len(conn.byExtra) + len(conn.byID); n != 0 {
+			t.Errorf("%d in line, %d extras, %d calls", conn.order.line.Len(), len(conn.byExtra), len(conn.byID))
+		}
+	})
+}
+
+// slowSettings take a while to read.
+type slowSettings struct{}
+
+func (slowSettings) Settings(context.Context) (Settings, error) {
+	time.Sleep(brief / 2)
+	return Settings{}, nil
+}
+
+func TestWhatIsNoCommandLeavesTheLineBeforeItsSettingsAreRead(t *testing.T) {
+	for name, line := range map[string]string{
+		"no command":   callLine(1, "nope"),
+		"no end":       callLine(1, "do write 'open"),
+		"help":         callLine(1, "do write --help"),
+		"no arguments": `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cli"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, call := newLedger(t, Options{Settings: slowSettings{}})
+				s := startInitialized(t, call, MCPOptions{})
+				l.hold(2)()
+				s.send(line, callLine(2, "do write --n 2"))
+				time.Sleep(brief / 2)
+				if got := answers(t, s.take()); len(got) != 2 || !got[2].Success {
+					t.Errorf("%+v", got)
+				}
+				if err := s.finish(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// tickets is a connection that gives every call the same ticket.
+type tickets struct{ ticket *Ticket }
+
+func (s tickets) ticketOf(*mcp.RequestExtra) *Ticket { return s.ticket }
+
+// callOnce calls the tool over a transport whose tickets are the given ones.
+func callOnce(t *testing.T, call CallFunc, source ticketSource) error {
+	t.Helper()
+	client, server := mcp.NewInMemoryTransports()
+	if _, err := NewMCPServer(call, MCPOptions{}).Connect(context.WithValue(t.Context(), ticketSourceKey{}, source), server, nil); err != nil {
+		t.Fatal(err)
+	}
+	c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, err = c.CallTool(t.Context(), &mcp.CallToolParams{Name: "cli", Arguments: map[string]any{"command": "help"}})
+	return err
+}
+
+func TestWithoutItsTicketACallIsRefused(t *testing.T) {
+	called := false
+	err := callOnce(t, func(context.Context, MCPCall) MCPResult { called = true; return MCPResult{} }, tickets{})
+	if err == nil || called {
+		t.Errorf("called %v, error %v", called, err)
+	}
+}
+
+func TestATicketOfAnyTransportIsFinishedWithItsCall(t *testing.T) {
+	for name, call := range map[string]CallFunc{"answered": echo, "panics": func(context.Context, MCPCall) MCPResult { panic("boom") }} {
+		t.Run(name, func(t *testing.T) {
+			var order Order
+			given := false
+			err := callOnce(t, func(ctx context.Context, c MCPCall) MCPResult {
+				given = ticketOf(ctx) != nil && order.line.Len() == 1
+				return call(ctx, c)
+			}, tickets{order.Ticket()})
+			if n := order.line.Len(); n != 0 || !given || (err != nil) != (name == "panics") {
+				t.Errorf("%d are left in line; given %v, error %v", n, given, err)
+			}
+		})
+	}
+}
