@@ -175,12 +175,12 @@ func (l *listing) searchable(exists uint64) bool {
 }
 
 // begin fills in what is known of the folder.
-func (l *listing) begin(box imap.Folder) {
+func (l *listing) begin(s *imap.Session, box imap.Folder) error {
 	l.page.UIDValidity = box.UIDValidity
-	l.seen.begin(l.access, box)
 	if l.policy.ShowsAll() {
 		l.page.UIDNext = box.UIDNext
 	}
+	return l.seen.begin(l.access, s, box)
 }
 
 // enough is how many messages settle the page: one more than it shows.
@@ -227,7 +227,9 @@ func (l *listing) byNumber(s *imap.Session) error {
 	if err = firstError(err, beforeErr, fromErr); err != nil {
 		return err
 	}
-	l.begin(box)
+	if err := l.begin(s, box); err != nil {
+		return err
+	}
 	last := box.Exists
 	if from >= last {
 		return nil
@@ -265,7 +267,9 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 	if err != nil {
 		return err
 	}
-	l.begin(box)
+	if err := l.begin(s, box); err != nil {
+		return err
+	}
 	switch {
 	case refusedByServer(fetchErr), fetchErr == nil && box.Exists < high, fetchErr == nil && box.Exists < low:
 		// The range was none of the folder any more.
@@ -389,7 +393,9 @@ func (l *listing) bySearch(s *imap.Session) error {
 		return err
 	}
 	anew := !l.seen.known(l.access, box)
-	l.begin(box)
+	if err := l.begin(s, box); err != nil {
+		return err
+	}
 	if more := !from && l.searchable(countUIDs(found)); more || l.q.New && anew {
 		// What was asked for rested on what is no longer so.
 		if found, err = s.Search(l.criteria(from || more)).Wait(); err != nil {

@@ -37,7 +37,7 @@ func Test001_4_SearchCriteria(t *testing.T) {
 			b := open(t, e, "criteria")
 			extra, body := mixed("Content-Type: text/plain\r\n\r\nsee the file", attachment("plan.pdf", 2000))
 			b.add("INBOX",
-				letter{subject: "alpha", from: "Carl <carl@example.org>", body: "the needle is here", date: "Mon, 02 Mar 2026 23:30:00 -0800"},
+				letter{subject: "alpha", from: "Carl <carl@example.org>", body: "the needle is here", date: "Mon, 02 Mar 2026 12:30:00 -0800"},
 				letter{subject: "beta needle", body: "nothing", date: "Tue, 03 Mar 2026 10:00:00 +0000"},
 				letter{subject: "gamma", extra: extra, body: body, date: "Wed, 04 Mar 2026 10:00:00 +0000"},
 				letter{subject: "delta", body: "x", date: "Wed, 04 Mar 2026 23:59:59 +0000"},
@@ -155,7 +155,7 @@ func Test001_4_CursorIsBoundAndAuthenticated(t *testing.T) {
 	other := open(t, e, "bound") // another process without the key
 	_, err := other.Search(t.Context(), account, mail.SearchQuery{Cursor: c})
 	wantKind(t, err, mail.KindInvalid)
-	if err := b.admin.Delete("Box").Wait(); err != nil {
+	if err := b.admin.Delete(b.in("Box")).Wait(); err != nil {
 		t.Fatal(err)
 	}
 	b.folder("Box")
@@ -312,7 +312,7 @@ func Test000_6_NewIsASeenSet(t *testing.T) {
 				u := b.add("Box", letter{subject: "old"})
 				want := func(wanted ...string) {
 					t.Helper()
-					if got := b.fresh(mail.ListQuery{Folder: "Box"}); !slices.Equal(got, wanted) {
+					if got := b.fresh(mail.ListQuery{Folder: b.in("Box")}); !slices.Equal(got, wanted) {
 						t.Errorf("new are %q, want %q", got, wanted)
 					}
 				}
@@ -335,10 +335,10 @@ func Test000_6_NewIsASeenSet(t *testing.T) {
 				if c, err = b.Ack(t.Context(), account, b.refs("Box", v[0])); err != nil || !c.Messages[0].Already {
 					t.Errorf("%+v %v", c, err)
 				}
-				if p := b.list(mail.ListQuery{Folder: "Box", New: true, OldestFirst: true, Limit: 1}); len(p.Messages) != 1 || p.Messages[0].Subject != "2" || !p.HasMore {
+				if p := b.list(mail.ListQuery{Folder: b.in("Box"), New: true, OldestFirst: true, Limit: 1}); len(p.Messages) != 1 || p.Messages[0].Subject != "2" || !p.HasMore {
 					t.Errorf("%+v", p)
 				}
-				if got := b.fresh(mail.ListQuery{Folder: "Box", AfterUID: v[1]}); !slices.Equal(got, []string{"4"}) {
+				if got := b.fresh(mail.ListQuery{Folder: b.in("Box"), AfterUID: v[1]}); !slices.Equal(got, []string{"4"}) {
 					t.Errorf("after a UID: %q", got)
 				}
 				if _, err = b.Ack(t.Context(), account, b.refs("Box", v[1], v[3])); err != nil {
@@ -346,7 +346,7 @@ func Test000_6_NewIsASeenSet(t *testing.T) {
 				}
 				want()
 				// The folder is made anew: what is in it counts by the backlog again.
-				if err := b.admin.Delete("Box").Wait(); err != nil {
+				if err := b.admin.Delete(b.in("Box")).Wait(); err != nil {
 					t.Fatal(err)
 				}
 				b.folder("Box")

@@ -42,12 +42,34 @@ func (y *seeing) known(x *access, box imap.Folder) bool {
 }
 
 // begin notes what a folder is like on first contact.
-func (y *seeing) begin(x *access, box imap.Folder) {
+func (y *seeing) begin(x *access, s *imap.Session, box imap.Folder) error {
 	if y.store == nil || y.known(x, box) {
-		return
+		return nil
 	}
-	y.begun = &begun{x.mailbox(), box.UIDValidity, max(box.UIDNext, 1) - 1, x.account.ProcessBacklog}
+	b, err := x.begun(s, box)
+	if err != nil {
+		return err
+	}
+	y.begun = b
 	y.begun.apply(&y.state)
+	return nil
+}
+
+// begun is what the folder that is open is like now. Not every server says which
+// UID comes next; the last message has the greatest there is then.
+func (x *access) begun(s *imap.Session, box imap.Folder) (*begun, error) {
+	b := &begun{x.mailbox(), box.UIDValidity, max(box.UIDNext, 1) - 1, x.account.ProcessBacklog}
+	if box.UIDNext != 0 || box.Exists == 0 || b.backlog {
+		return b, nil
+	}
+	data, err := s.Fetch(goimap.SeqSetNum(box.Exists), goimap.FetchOptions{UID: true}).Wait()
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range data {
+		b.last = max(b.last, uint32(d.UID))
+	}
+	return b, nil
 }
 
 // keep stores what begin noted. Another process may have been first: its state
@@ -86,20 +108,29 @@ func (m *Mailboxes) Ack(ctx context.Context, account string, refs []Ref) (*Chang
 	if m.o.Seen == nil {
 		return nil, b.unsupported("Nothing is kept here about which messages are new.", "Keep the UIDs you have dealt with yourself.")
 	}
+	y := &seeing{store: m.o.Seen}
+	if err := y.read(ctx, b.access, b.folder); err != nil {
+		return nil, err
+	}
 	var l *located
 	var uids []uint32
+	var first *begun
 	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
 		var err error
 		if l, err = b.locate(s, false, wanted{}); err != nil {
 			return err
 		}
-		uids, err = b.present(l)
+		if uids, err = b.present(l); err != nil {
+			return err
+		}
+		if first = (&begun{mailbox: b.mailbox(), uidValidity: l.box.UIDValidity}); !y.known(b.access, l.box) {
+			first, err = b.begun(s, l.box)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	first := begun{b.mailbox(), l.box.UIDValidity, max(l.box.UIDNext, 1) - 1, b.account.ProcessBacklog}
 	err = m.o.Seen.UpdateSeen(ctx, account, b.folder, func(s *SeenState) error {
 		first.apply(s)
 		b.out.Messages = nil

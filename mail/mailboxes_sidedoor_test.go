@@ -27,12 +27,14 @@ var doors = map[string]func(b *box, r mail.Ref) (any, error){
 		return b.SetFlags(b.t.Context(), account, []mail.Ref{r}, []string{"x"}, nil)
 	},
 	"copy": func(b *box, r mail.Ref) (any, error) {
-		return b.Copy(b.t.Context(), account, []mail.Ref{r}, "", "Sent")
+		return b.Copy(b.t.Context(), account, []mail.Ref{r}, "", b.in("Sent"))
 	},
 	"copy away": func(b *box, r mail.Ref) (any, error) {
 		return b.Copy(b.t.Context(), account, []mail.Ref{r}, "far", "INBOX")
 	},
-	"move":   func(b *box, r mail.Ref) (any, error) { return b.Move(b.t.Context(), account, []mail.Ref{r}, "Sent") },
+	"move": func(b *box, r mail.Ref) (any, error) {
+		return b.Move(b.t.Context(), account, []mail.Ref{r}, b.in("Sent"))
+	},
 	"delete": func(b *box, r mail.Ref) (any, error) { return b.Delete(b.t.Context(), account, []mail.Ref{r}) },
 }
 
@@ -44,12 +46,14 @@ var batches = map[string]func(b *box, r []mail.Ref) (*mail.Changed, error){
 		return b.SetFlags(b.t.Context(), account, r, []string{"x"}, nil)
 	},
 	"copy": func(b *box, r []mail.Ref) (*mail.Changed, error) {
-		return b.Copy(b.t.Context(), account, r, "", "Sent")
+		return b.Copy(b.t.Context(), account, r, "", b.in("Sent"))
 	},
 	"copy away": func(b *box, r []mail.Ref) (*mail.Changed, error) {
 		return b.Copy(b.t.Context(), account, r, "far", "INBOX")
 	},
-	"move":   func(b *box, r []mail.Ref) (*mail.Changed, error) { return b.Move(b.t.Context(), account, r, "Sent") },
+	"move": func(b *box, r []mail.Ref) (*mail.Changed, error) {
+		return b.Move(b.t.Context(), account, r, b.in("Sent"))
+	},
 	"delete": func(b *box, r []mail.Ref) (*mail.Changed, error) { return b.Delete(b.t.Context(), account, r) },
 }
 
@@ -62,7 +66,7 @@ func hiding(t *testing.T, e endpoint, user string) (b *box, shown, hidden uint32
 	far.Name, far.AllowIn = "far", mail.AllowList{}
 	b.dir.set(far)
 	b.remembering()
-	_ = b.admin.Create("Sent", nil).Wait() // some servers have it
+	_ = b.admin.Create(b.in("Sent"), nil).Wait() // some servers have it
 	extra, body := mixed("Content-Type: text/plain\r\n\r\nsecret", attachment("secret.bin", 100))
 	b.add("INBOX", letter{subject: "first"})
 	hidden = b.add("INBOX", letter{subject: "secret", from: "eve@evil.example", extra: extra, body: body})[0]

@@ -58,6 +58,7 @@ type endpoint struct {
 	name  string
 	host  string
 	port  uint16
+	root  string // what the names of folders beside INBOX begin with
 	admin func(t testing.TB, user string) *imapclient.Client
 }
 
@@ -68,6 +69,7 @@ type box struct {
 	t     testing.TB
 	dir   *directory
 	admin *imapclient.Client
+	root  string
 }
 
 const account = "ann"
@@ -86,7 +88,7 @@ func open(t testing.TB, e endpoint, user string, change ...func(*mail.Account)) 
 	d := &directory{accounts: map[string]mail.Account{account: a}, password: servertest.Password}
 	m := mail.NewMailboxes(mail.MailboxesOptions{Directory: d})
 	t.Cleanup(func() { _ = m.Close() })
-	return &box{Mailboxes: m, t: t, dir: d, admin: e.admin(t, user)}
+	return &box{Mailboxes: m, t: t, dir: d, admin: e.admin(t, user), root: e.root}
 }
 
 func login(t testing.TB, address, user string) *imapclient.Client {
@@ -107,6 +109,16 @@ func dovecot(t testing.TB, c servertest.Config) (*servertest.DovecotServer, endp
 	s := servertest.Dovecot(t, c)
 	return s, endpoint{name: "dovecot", host: s.Host, port: s.IMAPPort, admin: func(t testing.TB, user string) *imapclient.Client {
 		return login(t, s.IMAPAddr(), user)
+	}}
+}
+
+// courier is a real server of another make: without MOVE and ESEARCH, and with
+// every folder below INBOX.
+func courier(t testing.TB) endpoint {
+	t.Helper()
+	s := servertest.Courier(t, servertest.CourierConfig{})
+	return endpoint{name: "courier", host: s.Host, port: s.IMAPPort, root: "INBOX.", admin: func(t testing.TB, user string) *imapclient.Client {
+		return login(t, net.JoinHostPort(s.Host, fmt.Sprint(s.IMAPPort)), user)
 	}}
 }
 
@@ -148,7 +160,7 @@ func endpoints(t *testing.T) []endpoint {
 	_, full := dovecot(t, servertest.Config{})
 	_, plain := dovecot(t, servertest.Config{HideCapabilities: []string{"ESEARCH", "LIST-STATUS", "LIST-EXTENDED", "SPECIAL-USE", "SASL-IR", "LITERAL+"}})
 	plain.name = "dovecot without extensions"
-	return []endpoint{full, plain, inMemory(t)}
+	return []endpoint{full, plain, courier(t), inMemory(t)}
 }
 
 // letter is a message to append.
@@ -173,9 +185,18 @@ func (l letter) bytes() []byte {
 	return b.Bytes()
 }
 
+// in is what the server calls a folder that a test calls by a plain name.
+func (b *box) in(folder string) string {
+	if b.root == "" || strings.EqualFold(folder, "INBOX") || strings.HasPrefix(folder, b.root) {
+		return folder
+	}
+	return b.root + strings.ReplaceAll(folder, "/", ".")
+}
+
 // add appends letters and returns their UIDs.
 func (b *box) add(folder string, letters ...letter) []uint32 {
 	b.t.Helper()
+	folder = b.in(folder)
 	var uids []uint32
 	for _, l := range letters {
 		raw := l.bytes()
@@ -198,7 +219,7 @@ func (b *box) remove(folder string, uids ...uint32) {
 	for _, u := range uids {
 		set.AddNum(imap.UID(u))
 	}
-	if _, err := b.admin.Select(folder, nil).Wait(); err != nil {
+	if _, err := b.admin.Select(b.in(folder), nil).Wait(); err != nil {
 		b.t.Fatal(err)
 	}
 	if err := b.admin.Store(set, &imap.StoreFlags{Op: imap.StoreFlagsAdd, Silent: true, Flags: []imap.Flag{imap.FlagDeleted}}, nil).Close(); err != nil {
@@ -207,9 +228,7 @@ func (b *box) remove(folder string, uids ...uint32) {
 	if err := b.admin.UIDExpunge(set).Close(); err != nil {
 		b.t.Fatal(err)
 	}
-	if err := b.admin.Unselect().Wait(); err != nil {
-		b.t.Fatal(err)
-	}
+	_ = b.admin.Unselect().Wait() // not every server knows it
 }
 
 func (b *box) list(q mail.ListQuery) *mail.Page {
@@ -222,7 +241,7 @@ func (b *box) list(q mail.ListQuery) *mail.Page {
 }
 
 func (b *box) ref(folder string, uid uint32) mail.Ref {
-	return mail.Ref{Protocol: mail.IMAP, Account: account, Folder: folder, UID: uid}
+	return mail.Ref{Protocol: mail.IMAP, Account: account, Folder: b.in(folder), UID: uid}
 }
 
 func (b *box) get(folder string, uid uint32, q mail.GetQuery) *mail.Message {

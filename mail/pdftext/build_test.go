@@ -2,6 +2,7 @@ package pdftext
 
 import (
 	"bytes"
+	compress "compress/flate"
 	"compress/zlib"
 	"fmt"
 	"io"
@@ -85,20 +86,23 @@ func manyPages(contents ...string) []byte {
 	return build(objects...)
 }
 
-// repeated reads as one text many times over.
-type repeated struct {
-	text string
-	left int64
-}
-
-func (r *repeated) Read(b []byte) (int, error) {
-	if r.left <= 0 {
-		return 0, io.EOF
+// flateBomb writes a compressed stream object that repeats a text of about a
+// megabyte many times over.
+func flateBomb(t testing.TB, entries, text string, megabytes int) string {
+	t.Helper()
+	var chunk bytes.Buffer
+	w, err := compress.NewWriter(&chunk, compress.BestCompression)
+	if err != nil {
+		t.Fatal(err)
 	}
-	n := 0
-	for n+len(r.text) <= len(b) && r.left > 0 {
-		n += copy(b[n:], r.text)
-		r.left -= int64(len(r.text))
+	if _, err := io.WriteString(w, strings.Repeat(text, 1<<20/len(text))); err != nil {
+		t.Fatal(err)
 	}
-	return n, nil
+	// After a flush the output ends on a byte and has referred to nothing before
+	// itself, so it can follow itself.
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	const header, lastBlock = "\x78\xda", "\x01\x00\x00\xff\xff"
+	return stream(entries+" /Filter /FlateDecode", header+strings.Repeat(chunk.String(), megabytes)+lastBlock)
 }

@@ -43,6 +43,7 @@ var statuses = []struct {
 }
 
 const (
+	threads          = 2 // one to read, one for the collector and the watchdog
 	maxStack         = 64 << 20
 	watchdogInterval = 5 * time.Millisecond
 )
@@ -59,7 +60,7 @@ func Child(stdin io.Reader, stdout io.Writer, args []string) int {
 	if stdout == io.Writer(os.Stdout) {
 		os.Stdout = os.Stderr // nothing a library prints is text of the document
 	}
-	runtime.GOMAXPROCS(2)
+	runtime.GOMAXPROCS(threads)
 	debug.SetMaxStack(maxStack)
 	base := inUse()
 	// Near its limit the collector works more, in vain for a hostile file only.

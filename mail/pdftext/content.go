@@ -207,6 +207,8 @@ func (c *canvas) place(g *state, from, to matrix, text string) {
 		if last := &c.fragments[n-1]; last.turn == turn && last.invisible == g.invisible && math.Abs(last.y-y) < 0.05*size &&
 			math.Abs(last.size-size) < 0.05*size {
 			switch gap := (x - last.end) / size; {
+			case text == " " && gap < -0.1:
+				return // it lies under a ligature, for who copies text from the page
 			case gap >= -0.3 && gap < wordGap:
 				last.text = append(last.text, text...)
 				last.end = max(end, last.end)

@@ -112,6 +112,10 @@ func TestText(t *testing.T) {
 			onePage(typeset(72, 700, "Bold")+"BT /F1 12 Tf 72.4 700 Td (Bold) Tj ET", helvetica),
 			"Bold",
 		},
+		"a space drawn under a wide glyph": {
+			onePage("BT /F1 10 Tf 1 0 0 1 80 650 Tm (W) Tj 1 0 0 1 84 650 Tm ( ) Tj 1 0 0 1 89.44 650 Tm (ide) Tj ET", helvetica),
+			"Wide",
+		},
 		"an image between": {
 			onePage("BT /F1 12 Tf 72 700 Td (before) Tj ET BI /W 2 /H 2 ID )(\\( EIx\xff EI "+typeset(72, 650, "after"), helvetica),
 			"before\n\nafter",
@@ -250,18 +254,18 @@ func TestExtractSaysWhyThereIsNoText(t *testing.T) {
 	}
 }
 
-// bomb is a page whose 600 kB of content are 600 MB.
+// bomb is a page whose megabyte of content is 600 MB.
 func bomb(t testing.TB) []byte {
 	return build(catalog, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
 		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R >>",
-		flate(t, "", &repeated{"(x) Tj ", 600 << 20}))
+		flateBomb(t, "", "(x) Tj ", 600))
 }
 
 // objectBomb hides the same in the stream that holds the objects of the file.
 func objectBomb(t testing.TB) []byte {
 	return build(catalog, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
 		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R >>",
-		flate(t, "/Type /ObjStm /N 1 /First 4", &repeated{"5 0 << ", 600 << 20}))
+		flateBomb(t, "/Type /ObjStm /N 1 /First 4", "5 0 << ", 600))
 }
 
 func TestTextIsCutAtTheBound(t *testing.T) {

@@ -31,7 +31,9 @@ func limitProcess(a childArguments) error {
 		{"core", unix.RLIMIT_CORE, 0},
 		{"file size", unix.RLIMIT_FSIZE, 0},
 		{"open files", unix.RLIMIT_NOFILE, maxFiles},
-		{"processor time", unix.RLIMIT_CPU, uint64((a.cpu + time.Second - 1) / time.Second)},
+		// The system kills without a word; the watchdog's clock, which runs no
+		// slower than all threads together, comes first.
+		{"processor time", unix.RLIMIT_CPU, uint64(threads*a.cpu/time.Second) + 1},
 		// Not the address space: the Go runtime reserves far more of it than it
 		// ever uses.
 		{"data", unix.RLIMIT_DATA, dataInUse() + uint64(a.memory) + memorySlack},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -16,6 +17,9 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/pdfcpu/pdfcpu/pkg/api"
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/model"
 )
 
 // What the test binary does instead of its tests when its first argument says so.
@@ -29,6 +33,12 @@ var childVerbs = map[string]func(args []string) int{
 	"pdftext-gulp":  func(args []string) int { return Child(gulp{}, os.Stdout, args) },
 	"pdftext-deep":  func(args []string) int { return Child(deep{}, os.Stdout, args) },
 	"pdftext-spin":  func(args []string) int { return Child(spin{}, os.Stdout, args) },
+	// The watchdog alone, as on a system without limits.
+	"pdftext-watched": func([]string) int {
+		go watch(inUse()+64<<20, time.Now().Add(time.Hour))
+		_, _ = new(creep).Read(nil)
+		return 0
+	},
 	"pdftext-flood": func([]string) int { return flood() },
 	"pdftext-hang":  func(args []string) int { return hang(args[0]) },
 	"pdftext-env":   func([]string) int { return printEnvironment() },
@@ -100,6 +110,44 @@ func TestRunnerSaysWhyThereIsNoText(t *testing.T) {
 	}
 }
 
+// Whatever bytes of a file are wrong, the answer is its text or one of the
+// reasons; the same damage is done at every run.
+func TestDamagedFilesHaveAnAnswer(t *testing.T) {
+	api.DisableConfigDir()
+	var rewritten bytes.Buffer
+	if err := api.Optimize(bytes.NewReader(manyPages(typeset(72, 700, "one"), typeset(72, 700, "two"))), &rewritten, model.NewDefaultConfiguration()); err != nil {
+		t.Fatal(err)
+	}
+	r := runner(t)
+	r.Timeout = 5 * time.Second
+	r.Concurrent = 2
+	random := rand.New(rand.NewPCG(1, 2))
+	tries := 100
+	if race {
+		tries = 10 // the race detector lets each process linger for a second
+	}
+	for i := range tries {
+		pdf := bytes.Clone(rewritten.Bytes())
+		for range 1 + random.IntN(8) {
+			at := random.IntN(len(pdf))
+			switch random.IntN(3) {
+			case 0:
+				pdf[at] = byte(random.IntN(256))
+			case 1:
+				pdf = slices.Delete(pdf, at, min(at+random.IntN(20), len(pdf)))
+			default:
+				from := random.IntN(len(pdf))
+				pdf = slices.Insert(pdf, at, pdf[from:min(from+random.IntN(60), len(pdf))]...)
+			}
+		}
+		text, _, err := r.Text(t.Context(), pdf, 1000)
+		known := slices.ContainsFunc([]error{nil, ErrDamaged, ErrNoText, ErrEncrypted, ErrMemory}, func(e error) bool { return errors.Is(err, e) })
+		if !known || !utf8.ValidString(text) || (err == nil) != (text != "") {
+			t.Errorf("try %d: %q, %v", i, text, err)
+		}
+	}
+}
+
 // endless takes far longer than a test may: forms that draw forms, on many pages.
 func endless() []byte {
 	const pages = 5000
@@ -126,6 +174,7 @@ func TestChildBoundsItself(t *testing.T) {
 		want error
 	}{
 		{"pdftext-creep", ErrMemory},
+		{"pdftext-watched", ErrMemory},
 		{"pdftext-gulp", ErrMemory},
 		{"pdftext-deep", ErrMemory},
 		{"pdftext-spin", ErrTimeout},
@@ -182,16 +231,26 @@ func (gulp) Read([]byte) (int, error) {
 type deep struct{}
 
 func (d deep) Read(b []byte) (int, error) {
-	n, err := d.Read(b)
-	return n + 1, err
+	return d.further(b, len(b))
+}
+
+func (d deep) further(b []byte, n int) (int, error) {
+	if n < 0 {
+		return 0, io.EOF
+	}
+	read, err := d.further(b, n+1)
+	return read + n, err
 }
 
 // spin needs time without end.
 type spin struct{}
 
-func (spin) Read([]byte) (int, error) {
-	for {
+func (spin) Read(b []byte) (int, error) {
+	n := 0
+	for n >= 0 {
+		n ^= len(b)
 	}
+	return n, nil
 }
 
 // flood writes without end.

@@ -8,11 +8,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"strconv"
 )
-
-// owner is the user who owns the mail.
-type owner struct{ uid, gid int }
 
 // settings are the blanks of the configuration template.
 type settings struct {
@@ -20,7 +16,7 @@ type settings struct {
 	Internal, InternalGroup, Login string
 	MailUID, MailGID               int
 	RequireTLS                     bool
-	Capability                     string
+	Capability, Location           string
 	Special                        []string
 	IMAP, IMAPS, POP3, POP3S       uint16
 }
@@ -32,6 +28,16 @@ func (s *DovecotServer) configure(config Config, token string) error {
 		RequireTLS: config.RequireTLS,
 		Capability: capability(config),
 		Special:    []string{"Archive", "Drafts", "Junk", "Sent", "Trash"},
+	}
+	switch config.Storage {
+	case Maildir:
+		// UTF-8 names on disk, so that a folder lies where a test's name for it
+		// says.
+		set.Location = "maildir:~/Maildir:UTF-8"
+	case MDBox:
+		set.Location = "mdbox:~/mdbox"
+	default:
+		return fmt.Errorf("no storage %q", config.Storage)
 	}
 	if config.RequireTLS {
 		set.Listen = "127.0.0.2"
@@ -79,18 +85,11 @@ func (s *DovecotServer) configure(config Config, token string) error {
 
 // chooseUsers says whom the processes run as: this user, or for root the users
 // that come with the program, and nobody for the mail.
-func (s *DovecotServer) chooseUsers(set *settings) error {
+func (s *DovecotServer) chooseUsers(set *settings) (err error) {
+	if s.mail, err = mailOwner(); err != nil {
+		return err
+	}
 	if os.Geteuid() == 0 {
-		nobody, err := user.Lookup("nobody")
-		if err != nil {
-			return err
-		}
-		uid, errUID := strconv.Atoi(nobody.Uid)
-		gid, errGID := strconv.Atoi(nobody.Gid)
-		if err := errors.Join(errUID, errGID); err != nil {
-			return err
-		}
-		s.mail = owner{uid, gid}
 		set.Internal, set.InternalGroup, set.Login = "dovecot", "dovecot", "dovenull"
 	} else {
 		me, err := user.Current()
@@ -101,21 +100,14 @@ func (s *DovecotServer) chooseUsers(set *settings) error {
 		if err != nil {
 			return err
 		}
-		s.mail = owner{os.Geteuid(), os.Getegid()}
 		set.Internal, set.InternalGroup, set.Login = me.Username, group.Name, me.Username
 	}
 	set.MailUID, set.MailGID = s.mail.uid, s.mail.gid
 	return nil
 }
 
-// give makes the mail's user the owner of a file. Only root can, and only root
-// must.
-func (s *DovecotServer) give(path string) error {
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	return os.Lchown(path, s.mail.uid, s.mail.gid)
-}
+// give makes the mail's user the owner of a file.
+func (s *DovecotServer) give(path string) error { return s.mail.give(path) }
 
 // freePorts returns ports nobody listens on. They are held all at once, so they
 // differ; between here and the server's own bind another process may take one,

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 )
@@ -34,7 +33,10 @@ func (s *DovecotServer) deliver(user, folder string, raw [][]byte) error {
 	if s.stopped {
 		return errors.New("deliver: the server is stopped")
 	}
-	dir, err := s.maildir(user, folder)
+	if s.store != Maildir {
+		return fmt.Errorf("deliver: the mail lies in %s", s.store)
+	}
+	dir, err := s.maildirs().folder(user, folder)
 	if err != nil {
 		return fmt.Errorf("deliver: %w", err)
 	}
@@ -70,38 +72,6 @@ func (s *DovecotServer) deliver(user, folder string, raw [][]byte) error {
 		}
 	}
 	return nil
-}
-
-// maildir returns the directory of a folder and makes what is missing of it.
-func (s *DovecotServer) maildir(user, folder string) (string, error) {
-	user = strings.ToLower(user) // as the server does at login
-	if user == "" || user == "." || user == ".." || strings.ContainsAny(user, "/\x00") {
-		return "", fmt.Errorf("%q cannot be a user", user)
-	}
-	root := filepath.Join(s.Home, user, "Maildir")
-	dirs := []string{filepath.Dir(root), root}
-	dir := root
-	if folder != "" && !strings.EqualFold(folder, "INBOX") {
-		if strings.ContainsAny(folder, ".\x00") || strings.Contains("/"+folder+"/", "//") {
-			return "", fmt.Errorf("%q cannot be a folder", folder)
-		}
-		dir = filepath.Join(root, "."+strings.ReplaceAll(folder, "/", "."))
-		dirs = append(dirs, dir)
-	}
-	for _, sub := range []string{"tmp", "new", "cur"} {
-		dirs = append(dirs, filepath.Join(dir, sub))
-	}
-	for _, d := range dirs {
-		switch err := os.Mkdir(d, 0o700); {
-		case err == nil:
-			if err := s.give(d); err != nil {
-				return "", err
-			}
-		case !errors.Is(err, os.ErrExist):
-			return "", err
-		}
-	}
-	return dir, nil
 }
 
 // lock takes a lock file in the way the server does and returns what gives it

@@ -3,8 +3,10 @@
 //
 // [Dovecot] gives a test its own throwaway IMAP and POP3 server; a package
 // whose tests can share one calls [StartDovecot] from TestMain and [Check] in
-// each test. [NewCA] makes certificates, good and bad. [NewProxy] counts
-// connections, bytes and round trips.
+// each test. [Fill] gives it a folder of many messages. [Courier] gives a test a
+// server of another make, for what must not depend on Dovecot. [NewCA] makes
+// certificates, good and bad. [NewProxy] counts connections, bytes and round
+// trips.
 //
 // Where the server program is not installed the tests that need it are
 // skipped, unless POSTERN_REQUIRE_SERVERS is set: then they fail, so that a

@@ -40,6 +40,8 @@ type Config struct {
 	// that as its Host, since Dovecot takes a client with the server's own
 	// address for a secure one.
 	RequireTLS bool
+	// Storage says how the mail lies on disk.
+	Storage Storage
 	// CA signs the server's certificate; nil means a fresh one.
 	CA *CA
 	// Leaf says what the certificate claims.
@@ -50,6 +52,17 @@ type Config struct {
 	// ports chooses the ports of a start; nil means freePorts.
 	ports func(host string, n int) ([]uint16, error)
 }
+
+// Storage is a format of mail on disk.
+type Storage string
+
+const (
+	// Maildir is a file for each message, what Deliver writes and Files reads.
+	Maildir Storage = ""
+	// MDBox is a few large files with an index, which makes a large folder fast
+	// to fill and to open. Deliver and Files fail on it.
+	MDBox Storage = "mdbox"
+)
 
 // DovecotServer is a running Dovecot with mailboxes of its own. Any user name
 // logs in with Password, and with the token of OAuthToken; the mailbox of a new
@@ -63,13 +76,14 @@ type DovecotServer struct {
 	POP3SPort uint16 // TLS from the first byte
 	CAPEM     []byte // what a client must trust
 	CA        *CA
-	Home      string // holds one directory per user, with a Maildir in it
+	Home      string // holds one directory per user, with a Maildir in it unless Config.Storage says otherwise
 
-	dir  string
-	mail owner
-	cmd  *exec.Cmd
-	done chan struct{} // closed when the process has ended
-	err  error         // how it ended; read after done
+	dir   string
+	store Storage
+	mail  owner
+	cmd   *exec.Cmd
+	done  chan struct{} // closed when the process has ended
+	err   error         // how it ended; read after done
 
 	mu       sync.Mutex
 	sequence int // of delivered messages
@@ -186,6 +200,7 @@ func startOnce(program string, config Config) (_ *DovecotServer, err error) {
 		CA:    config.CA,
 		Home:  filepath.Join(dir, "home"),
 		dir:   dir,
+		store: config.Storage,
 		done:  make(chan struct{}),
 	}
 	token := "dovecot-" + strings.ToLower(rand.Text())

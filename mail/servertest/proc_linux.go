@@ -1,6 +1,7 @@
 package servertest
 
 import (
+	"os"
 	"os/exec"
 	"syscall"
 )
@@ -14,3 +15,10 @@ func prepare(cmd *exec.Cmd) {
 
 // reap ends every process of the server, whose first one has this id.
 func reap(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
+
+// runAs makes a command run as somebody else, which only root can.
+func runAs(cmd *exec.Cmd, o owner) {
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(o.uid), Gid: uint32(o.gid)}}
+	}
+}

@@ -1,0 +1,35 @@
+package pdftext
+
+import "testing"
+
+// What draws on a page is ours to read, so no content stream and no character
+// map may break it. The libraries that read the file around them are not tried
+// here: they may take the process with them, which is why there is a child.
+func FuzzContent(f *testing.F) {
+	doc, err := openDocument(build(catalog, "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+		"<< /Type /Page /Parent 2 0 R /Resources << /Font << /F1 4 0 R /F2 5 0 R >> /XObject << /X1 6 0 R >> >> >>",
+		helvetica,
+		"<< /Type /Font /Subtype /Type0 /BaseFont /X /Encoding /Identity-H /DescendantFonts [<< /W [1 [2 3] 4 5 6] >>] >>",
+		stream("/Type /XObject /Subtype /Form /BBox [0 0 500 500]", "BT /F1 12 Tf 0 300 Td (inner) Tj ET /X1 Do")), 1<<20)
+	if err != nil {
+		f.Fatal(err)
+	}
+	resources := doc.pages()[0].resources
+	known := newEncodings()
+	f.Fuzz(func(t *testing.T, content, charMap []byte) {
+		if len(content) > 1<<16 || len(charMap) > 1<<16 {
+			return // longer inputs find nothing else
+		}
+		read := func() string {
+			d := *doc
+			d.paid = map[int]bool{}
+			c := &canvas{reader: &reader{doc: &d, encodings: known, faces: map[int]*face{}}}
+			c.fontNamed(resources, "F2").unicode = parseCharMap(charMap)
+			c.draw(content, resources, identity, 0)
+			return c.text()
+		}
+		if first, second := read(), read(); first != second {
+			t.Errorf("read %q, then %q", first, second)
+		}
+	})
+}

@@ -1,0 +1,14 @@
+//go:build race
+
+package pdftext
+
+const race = true
+
+// Where memory is limited the race detector, which needs much of its own, may be
+// the first to find none, and ends the process in its way.
+func init() {
+	statuses = append(statuses, struct {
+		code int
+		err  error
+	}{66, ErrMemory})
+}
