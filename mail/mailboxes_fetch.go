@@ -122,7 +122,9 @@ func readFetched(d *imapclient.FetchMessageBuffer) fetched {
 	g.header, g.readable, g.head = message.ParseHeader(raw), ok, raw
 	g.text, _ = section(d, goimap.PartSpecifierText, nil, false)
 	if d.BodyStructure != nil {
-		g.root = partsOf(d.BodyStructure)
+		if g.root = partsOf(d.BodyStructure); g.root != nil {
+			g.root.Forward = message.IsForward(g.header.Text("Subject"))
+		}
 	}
 	return g
 }

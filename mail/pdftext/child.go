@@ -50,7 +50,8 @@ const (
 
 // Child reads a PDF from stdin, writes its text to stdout and returns the status
 // the process must exit with. args are what a [Runner] adds to its command. It
-// limits the whole process for good, may end it, and is meant to be all that the
+// limits the whole process for good (a file as stdout cannot be written then, a
+// pipe can), may end it, and is meant to be all that the
 // process does: nothing but the hidden verb calls it.
 func Child(stdin io.Reader, stdout io.Writer, args []string) int {
 	a, ok := parseArguments(args)

@@ -206,17 +206,16 @@ func TestChildRefusesOtherArguments(t *testing.T) {
 	}
 }
 
-// creep takes memory bit by bit, as a tree that grows does.
+// creep takes memory bit by bit, as a tree that grows does; two gigabytes at most,
+// so that a bound that does not hold is a failed test and not a dead machine.
 type creep struct{ kept [][]byte }
 
 func (c *creep) Read([]byte) (int, error) {
-	for {
-		b := make([]byte, 64<<10)
-		for i := range b {
-			b[i] = 1
-		}
-		c.kept = append(c.kept, b)
+	const size = 64 << 10
+	for range 2 << 30 / size {
+		c.kept = append(c.kept, bytes.Repeat([]byte{1}, size))
 	}
+	return 0, io.EOF
 }
 
 // gulp takes memory at once and writes to all of it.
@@ -408,6 +407,9 @@ func TestRunnerWithoutACommandReadsNothing(t *testing.T) {
 		t.Error("no error")
 	}
 	r := &Runner{Command: []string{"/nonexistent/postern", "x"}}
+	if _, _, err := r.Text(t.Context(), make([]byte, MaxBytes+1), 10); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a file that is too large: got %v before any child", err)
+	}
 	if _, _, err := r.Text(t.Context(), onePage("", helvetica), 10); err == nil || errors.Is(err, ErrDamaged) {
 		t.Errorf("got %v", err)
 	}

@@ -79,7 +79,9 @@ func calendarEvents(b []byte) []calendarEvent {
 		e.Organizer = shortText(organizer(vevent.Props.Get(ical.PropOrganizer)))
 		e.Recurring = vevent.Props.Get(ical.PropRecurrenceRule) != nil || vevent.Props.Get(ical.PropRecurrenceDates) != nil
 		e.Start, e.AllDay = propTime(vevent.Props.Get(ical.PropDateTimeStart), zones)
-		e.End = eventEnd(vevent.Props, e.Event, zones)
+		if e.End = eventEnd(vevent.Props, e.Event, zones); e.End.Year() > 9999 { // RFC 3339 cannot say it
+			e.End = time.Time{}
+		}
 		events = append(events, e)
 	}
 	return events

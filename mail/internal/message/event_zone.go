@@ -60,7 +60,7 @@ func utcOffset(s string) (int, bool) {
 		n *= 100
 	}
 	seconds := int(n/10000*3600 + n/100%100*60 + n%100)
-	if seconds > 24*3600 {
+	if seconds >= 24*3600 {
 		return 0, false
 	}
 	if s[0] == '-' {

@@ -290,7 +290,7 @@ func (r *renderer) writePre(f *frame, s string) {
 		r.left--
 		switch c {
 		case '\r', quoteMark, headerMark:
-		case '\n', lineSep, paraSep:
+		case '\n':
 			if len(f.out) > 0 {
 				f.flush()
 				f.out = append(f.out, '\n')

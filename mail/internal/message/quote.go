@@ -12,7 +12,7 @@ const maxQuotes = 20
 
 // line is one line of a text that is about to be shown.
 type line struct {
-	text   string // without its quotation marks and white space at its end
+	text   string // without its quotation marks and white space at its end; does not begin with ">"
 	depth  int    // of quotation; 0 is what the sender says now
 	header bool   // markup says that the header of an older message begins here
 }
@@ -22,9 +22,6 @@ func (l line) blank() bool { return l.text == "" }
 // appendTo writes the line with "> " for every depth.
 func (l line) appendTo(out *strings.Builder) {
 	if l.depth == 0 {
-		if strings.HasPrefix(l.text, ">") {
-			out.WriteByte(' ') // it is no quotation, and is not to look like one
-		}
 		out.WriteString(l.text)
 		return
 	}
@@ -44,8 +41,6 @@ func (l line) runes() int {
 		n = 2*l.depth - 1
 	case l.depth > 0:
 		n += 2 * l.depth
-	case strings.HasPrefix(l.text, ">"):
-		n++
 	}
 	return n
 }

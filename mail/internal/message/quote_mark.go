@@ -129,14 +129,15 @@ func (m *marker) oldHeader(i int) int {
 		return at + 1
 	}
 	fields := m.headerFields(at)
+	header := m.lines[i].header || m.lines[at].header
 	need := 4
-	if rule || m.lines[at].header {
+	if rule || header {
 		need = 3
 	}
 	if fields.end > at && fields.count >= need {
 		return fields.end
 	}
-	if m.lines[at].header && m.anyFields(at) >= 3 {
+	if header && m.anyFields(at) >= 3 {
 		return at + 1
 	}
 	return i
@@ -279,7 +280,7 @@ func mayOpenAttribution(s string) bool {
 		return true
 	}
 	low := strings.ToLower(s)
-	return isWeekday(low) || verbOfWriting(low[:min(len(low), 16)]) > 0
+	return isWeekday(low) || beginsQuoting(low)
 }
 
 // attributionShape reports whether a text that ends with a colon may be an
@@ -291,15 +292,15 @@ func attributionShape(s string) (lenient, strict bool) {
 	switch {
 	case at < 0:
 		// Several languages name time and sender only.
-		lenient = year && clock && (address || namesTime(s))
-		return lenient, lenient && address && namesTime(s)
+		return year && clock && (address || namesTime(s)), false
 	case digit && namesTime(s), clock, address:
 		lenient = true
 	default:
-		// "Ann Lee wrote:", and no more than that.
-		lenient = at > 0 && len(low)-at <= 40 && utf8.RuneCountInString(s) <= 60
+		// "Ann Lee wrote:" or "Quoting Ann Lee:", and no more than that.
+		lenient = utf8.RuneCountInString(s) <= 60 && (strings.Trim(low[at:], " :：\u00A0") == "" || beginsQuoting(low))
 	}
-	return lenient, lenient && year && (clock || address)
+	// Notices name who wrote something new, but not by address.
+	return lenient, lenient && year && address && strings.Contains(s, "<")
 }
 
 func startsWithDigit(s string) bool {

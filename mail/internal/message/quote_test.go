@@ -43,6 +43,7 @@ func TestTextMarksHistory(t *testing.T) {
 		{"mark in a sentence", "a > b\n  >c is code\n5>4", "a > b\n  >c is code\n5>4"},
 		{"line that a mailbox file changed", "Dear Bob,\n>From here we see the sea.\nAnn", "Dear Bob,\nFrom here we see the sea.\nAnn"},
 		{"quoted line that begins with From", "No.\n> a\n>From here\n> b", "No.\n> a\n> From here\n> b"},
+		{"mark far behind a mark", "a\n>    > code", "a\n>    > code"},
 		{"very deep", "a\n" + strings.Repeat(">", 5000) + " b", "a\n" + strings.Repeat("> ", 20) + "b"},
 
 		{"Outlook", "Yes.\n\n-----Original Message-----\n" + header, "Yes.\n\n> -----Original Message-----\n" + marked},
@@ -56,7 +57,11 @@ func TestTextMarksHistory(t *testing.T) {
 		{"Outlook in French", "Oui.\n\nDe : Ann\nEnvoyé : lundi\nÀ : Bob\nObjet : repas\n\nOn y va ?", "Oui.\n\n> De : Ann\n> Envoyé : lundi\n> À : Bob\n> Objet : repas\n>\n> On y va ?"},
 		{"Outlook in Chinese", "好。\n\n发件人: 安\n发送时间: 2026年5月4日\n收件人: 鲍勃\n主题: 午饭\n\n去吗？", "好。\n\n> 发件人: 安\n> 发送时间: 2026年5月4日\n> 收件人: 鲍勃\n> 主题: 午饭\n>\n> 去吗？"},
 		{"a programme that marks nothing", "Yes.\n\n On Monday, 4 May 2026, 10:00:00 BST, Ann Lee <ann@example.org> wrote:\n \n Shall we?\n Ann", "Yes.\n\n>  On Monday, 4 May 2026, 10:00:00 BST, Ann Lee <ann@example.org> wrote:\n>\n>  Shall we?\n>  Ann"},
+		{"a notice of something new", "New comment\n\nOn 4 May 2026 at 10:00, Ann Lee wrote:\n\nShall we?", "New comment\n\nOn 4 May 2026 at 10:00, Ann Lee wrote:\n\nShall we?"},
 		{"a journey is no header", "Your ticket\n\nFrom: Berlin\nTo: Munich\nDate: 4 May 2026\nSeat: 12\n\nHave a good trip", "Your ticket\n\nFrom: Berlin\nTo: Munich\nDate: 4 May 2026\nSeat: 12\n\nHave a good trip"},
+		{"a journey below a rule", "Your ticket\n\n----------\nFrom: Berlin\nTo: Munich\nDate: 4 May 2026\n\nHave a good trip", "Your ticket\n\n----------\nFrom: Berlin\nTo: Munich\nDate: 4 May 2026\n\nHave a good trip"},
+		{"a form is no header", "Somebody wrote to you\n\nFrom: Ann\nDate: today\nSubject: Lunch\n\nShall we?", "Somebody wrote to you\n\nFrom: Ann\nDate: today\nSubject: Lunch\n\nShall we?"},
+		{"a notice that names an address", "New comment\n\nOn 4 May 2026 at 10:00, ann@example.org wrote:\n\nShall we?", "New comment\n\nOn 4 May 2026 at 10:00, ann@example.org wrote:\n\nShall we?"},
 		{"a digest is no history", "Today's topics\n\nMessage: 1\nDate: Mon, 4 May 2026\nFrom: Ann\nTo: list\nSubject: x\n\nHello", "Today's topics\n\nMessage: 1\nDate: Mon, 4 May 2026\nFrom: Ann\nTo: list\nSubject: x\n\nHello"},
 
 		{"forwarded by Gmail", "See below.\n\n---------- Forwarded message ---------\n" + header, "See below.\n\n---------- Forwarded message ---------\n" + strings.TrimSpace(header)},
@@ -65,6 +70,7 @@ func TestTextMarksHistory(t *testing.T) {
 		{"forwarded answer", "See below.\n\n---- Forwarded message ----\nFrom: Ann\n\nYes.\n> No?", "See below.\n\n---- Forwarded message ----\nFrom: Ann\n\nYes.\n> No?"},
 		{"a history that holds a forwarded message", "Yes.\n\n-----Original Message-----\nFrom: Ann\n\n---- Forwarded message ----\nHello", "Yes.\n\n> -----Original Message-----\n> From: Ann\n>\n> ---- Forwarded message ----\n> Hello"},
 		{"nothing but Outlook's original", "-----Original Message-----\n" + header, "-----Original Message-----\n" + strings.TrimSpace(header)},
+		{"nothing but Outlook's originals", "-----Original Message-----\nFrom: Ann\n\nYes.\n\n-----Original Message-----\nFrom: Bob\n\nNo?", "-----Original Message-----\nFrom: Ann\n\nYes.\n\n-----Original Message-----\nFrom: Bob\n\nNo?"},
 		{"nothing but a header", header, strings.TrimSpace(header)},
 		{"nothing but a quotation", "> one\n> two", "> one\n> two"},
 		{"nothing but an attributed quotation", "Ann wrote:\n> one", "> Ann wrote:\n> one"},
@@ -89,6 +95,24 @@ func TestTextOfForwardsByTheirSubject(t *testing.T) {
 		other := NewPart(Part{ID: "1", Type: "text", Subtype: "plain", Forward: IsForward(DecodeHeader(subject))}, nil)
 		if same, _ := Text(other, func(*Part) []byte { return e.Raw(e.Root) }, 1000); same != got {
 			t.Errorf("%s: %q of a tree from elsewhere, %q of one made here", subject, same, got)
+		}
+	}
+}
+
+// What is old in one part of a message is what stands below something new in
+// another.
+func TestHistoryAcrossParts(t *testing.T) {
+	const original = "-----Original Message-----\nFrom: Ann\n\nShall we?"
+	const marked = "> -----Original Message-----\n> From: Ann\n>\n> Shall we?"
+	for name, tc := range map[string]struct{ raw, want string }{
+		"mixed":                    {"Content-Type: multipart/mixed; boundary=b\n\n--b\n\nYes.\n--b\n\n" + original + "\n--b--\n", "Yes.\n\n" + marked},
+		"mixed in an alternative":  {"Content-Type: multipart/alternative; boundary=a\n\n--a\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nYes.\n--b\n\n" + original + "\n--b--\n\n--a\nContent-Type: text/html\n\nYes.\n--a--\n", "Yes.\n\n" + marked},
+		"nothing new":              {"Content-Type: multipart/mixed; boundary=b\n\n--b\n\n\n--b\n\n" + original + "\n--b--\n", original},
+		"a footer in its own part": {"Content-Type: multipart/mixed; boundary=b\n\n--b\n\nYes.\n" + original + "\n--b\n\nList\n--b--\n", "Yes.\n" + marked + "\n\nList"},
+	} {
+		e := Parse([]byte(tc.raw))
+		if got, cut := Text(e.Root, e.Raw, 1000); got != tc.want || cut {
+			t.Errorf("%s: %q, %v, want %q", name, got, cut, tc.want)
 		}
 	}
 }
@@ -169,6 +193,7 @@ func TestHTMLMarksHistory(t *testing.T) {
 		{"nested", "Yes.<blockquote type=cite>No?<blockquote type=cite>Yes?</blockquote></blockquote>", "Yes.\n\n> No?\n>\n> > Yes?"},
 		{"Gmail", `<div dir="ltr">Yes.</div><br><div class="gmail_quote gmail_quote_container"><div dir="ltr" class="gmail_attr">On Mon, 4 May 2026 at 10:00, Ann &lt;<a href="mailto:ann@example.org">ann@example.org</a>&gt; wrote:<br></div><blockquote class="gmail_quote" style="margin:0 0 0 .8ex;border-left:1px #ccc solid">Shall we?</blockquote></div>`,
 			"Yes.\n\n> On Mon, 4 May 2026 at 10:00, Ann <ann@example.org> wrote:\n>\n> Shall we?"},
+		{"Gmail in a language that is not known", `<div>Bai.</div><div class="gmail_quote"><div class="gmail_attr">Ann-ek idatzi zuen<br></div><blockquote class="gmail_quote">Bagoaz?</blockquote></div>`, "Bai.\n> Ann-ek idatzi zuen\n>\n> Bagoaz?"},
 		{"Gmail, answers between", `<div class="gmail_quote"><div class="gmail_attr">On Monday Ann wrote:</div><blockquote class="gmail_quote">One?</blockquote><div>Yes.</div><blockquote class="gmail_quote">Two?</blockquote><div>No.</div></div>`,
 			"> On Monday Ann wrote:\n>\n> One?\n\nYes.\n\n> Two?\n\nNo."},
 		{"Gmail, forwarded", `<div>See below.</div><div class="gmail_quote"><div class="gmail_attr">---------- Forwarded message ---------<br>From: Ann<br>Date: today<br>Subject: Lunch<br>To: Bob</div><br>Shall we?</div>`,
@@ -184,6 +209,7 @@ we?</pre></blockquote>`, "Yes.\n\n> Le 04/05/2026, Ann a écrit :\n>\n> Shall\n>
 		{"Outlook on the web", `<div>Yes.</div><div id="appendonsend"></div><hr><div id="divRplyFwdMsg">` + outlook, "Yes.\n> ---\n>\n" + marked},
 		{"Outlook", `<p class=MsoNormal>Yes.</p><div style='border:none;border-top:solid #E1E1E1 1.0pt;padding:3.0pt 0cm 0cm 0cm'>` + outlook, "Yes.\n\n" + marked},
 		{"Outlook in a language that is not known", `<p>Bai.</p><div style="border:none;border-top:solid #E1E1E1 1.0pt;padding:3.0pt 0in 0in 0in"><p>Nork: Ann<br>Noiz: bihar<br>Nori: Bob<br>Gaia: bazkaria</p></div><p>Bagoaz?</p>`, "Bai.\n\n> Nork: Ann\n> Noiz: bihar\n> Nori: Bob\n> Gaia: bazkaria\n>\n> Bagoaz?"},
+		{"new Outlook", `<div>Yes.</div><div id="mail-editor-reference-message-container"><div><hr><p>Nork: Ann<br>Noiz: bihar<br>Nori: Bob<br>Gaia: bazkaria</p><p>Bagoaz?</p></div></div>`, "Yes.\n> ---\n>\n> Nork: Ann\n> Noiz: bihar\n> Nori: Bob\n> Gaia: bazkaria\n>\n> Bagoaz?"},
 		{"a line that is only a line", `<p>Hello.</p><div style="border:none;border-top:solid #E1E1E1 1.0pt;padding:3.0pt 0in 0in 0in"><p>Our shop</p></div><p>Bye.</p>`, "Hello.\n\nOur shop\n\nBye."},
 		{"attribution without a class", `Yes.<br>On 4 May 2026, Ann wrote:<br><blockquote>Shall we?</blockquote>`, "Yes.\n> On 4 May 2026, Ann wrote:\n>\n> Shall we?"},
 		{"indented", `<p>Note</p><blockquote style="margin: 0 0 0 40px; border: none; padding: 0px;">indented<br>text</blockquote>`, "Note\n\n  indented\n  text"},
@@ -250,6 +276,38 @@ func TestNewTextGoesFirst(t *testing.T) {
 				t.Errorf("of %d runes, %v:\n%s\nwant:\n%s", tc.n, cut, got, tc.want)
 			}
 		})
+	}
+}
+
+// At every length what is new is there if it fits, nothing is cut that need not
+// be, and the shortest text with all its notes is given as soon as it fits.
+func TestEveryLength(t *testing.T) {
+	old := strings.Repeat("> some words that were said before\n", 5)
+	for _, tc := range []struct{ text, notes string }{
+		{"a\n" + old + "b", "a\n> [quoted text: 5 lines left out]\nb"},
+		{"a\n\n" + old + "\nb", "a\n\n> [quoted text: 5 lines left out]\n\nb"},
+		{"a\n\n" + old + "b", "a\n\n> [quoted text: 5 lines left out]\nb"},
+		{old + "\na", "> [quoted text: 5 lines left out]\n\na"},
+		{"a\n\n\n" + old, "a\n\n\n> [quoted text: 5 lines left out]"},
+		{old + "a\n\n" + old + "b\n" + old + "\n\nc\n> x", "> [quoted text: 5 lines left out]\na\n\n> [quoted text: 5 lines left out]\nb\n> [quoted text: 5 lines left out]\n\n\nc\n> x"},
+	} {
+		full, _ := quoted(tc.text, 10_000)
+		fresh := NewText(full)
+		for n := range utf8.RuneCountInString(full) {
+			got, cut := quoted(tc.text, n)
+			if !cut || utf8.RuneCountInString(got) > n {
+				t.Errorf("%d runes of %q: %q, %v", n, full, got, cut)
+			}
+			if n >= len(fresh) && NewText(got) != fresh {
+				t.Errorf("%d runes of %q: %q", n, full, got)
+			}
+			if n < len(fresh) && got != fresh[:n] {
+				t.Errorf("%d runes of %q: %q", n, full, got)
+			}
+		}
+		if got, _ := quoted(tc.text, len(tc.notes)); got != tc.notes {
+			t.Errorf("%q, want %q", got, tc.notes)
+		}
 	}
 }
 
@@ -382,7 +440,11 @@ func FuzzQuote(f *testing.F) {
 		if html {
 			return
 		}
-		// A line with marks stays marked, and those of others are there.
+		// What is marked reads the same again, but for what is taken out of a
+		// forwarded message's quotation.
+		if again, _ := quoted(full, 1_000_000); !strings.Contains(s, "orward") && len(NewText(again)) > len(fresh) {
+			t.Errorf("history becomes new: %q, then %q", full, again)
+		}
 		for line := range strings.SplitSeq(strings.ReplaceAll(Clean(s), "\u00A0", " "), "\n") {
 			if body := strings.TrimSpace(strings.TrimLeft(line, "> ")); strings.HasPrefix(line, "> ") && body != "" && !strings.ContainsAny(body, "＞") && !strings.Contains(s, "orward") && utf8.ValidString(s) {
 				if strings.Contains("\n"+fresh+"\n", "\n"+line+"\n") {
@@ -410,5 +472,24 @@ func TestCorpusNewTextFits(t *testing.T) {
 		if got, _ := Text(e.Root, e.Raw, n); fresh != "" && NewText(got) != fresh {
 			t.Errorf("%s: new text is lost in %d runes", path, n)
 		}
+	}
+}
+
+func BenchmarkText(b *testing.B) {
+	answer := strings.Repeat("This is what I think of it, at some length.\n", 20)
+	history := strings.Repeat("> and this is what was said before: it was long.\n", 400)
+	for name, raw := range map[string]string{
+		"letter":  "Content-Type: text/plain; charset=utf-8\n\n" + answer,
+		"history": "Content-Type: text/plain; charset=utf-8\n\n" + answer + "\nAnn wrote:\n" + history,
+		"colons":  "Content-Type: text/plain; charset=utf-8\n\n" + strings.Repeat("On 4 May 2026 at 10:00 <a@b> said this to them:\n", 2000),
+		"HTML":    "Content-Type: text/html; charset=utf-8\n\n<p>" + strings.ReplaceAll(answer, "\n", "<p>") + "<blockquote>" + strings.ReplaceAll(history, "\n", "<p>"),
+	} {
+		e := Parse([]byte(raw))
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(raw)))
+			for b.Loop() {
+				Text(e.Root, e.Raw, 2000)
+			}
+		})
 	}
 }

@@ -79,12 +79,23 @@ var forwardWords = wordSet("forwarded message|begin forwarded message|forwarded 
 	"转发邮件信息|转发的邮件|转发邮件|转发的消息|转发信息|已转发的邮件|下面是被转发的邮件|开始转发的邮件|轉寄郵件|轉寄的郵件|已轉寄的郵件|以下是轉寄的郵件|開始轉寄郵件|" +
 	"전달된 메시지|전달된 메일|전달된 이메일|הודעה שהועברה|רسالة معاد توجيهها|رسالة معاد توجيهها")
 
-// verbs of writing, as they stand in attributions, in lower case. One that ends
-// with a space stands only before another word.
+// verbs of writing, as they stand in attributions, in lower case.
 var verbs = strings.Split("wrote|writes|has written|schrieb|schreibt|hat geschrieben|a écrit|écrit|a ecrit|escribió|escribio|escribe|ha escrit|va escriure|ha scritto|scrisse|scrive|"+
 	"schreef|schreef op|heeft geschreven|het volgende geschreven|escreveu|escreve|napisał|napisał(a)|napisała|napisal|pisze|skrev|skriver|kirjoitti|napsal|napísal|napsala|napsal(a)|"+
 	"написал|написала|написал(а)|пишет|писал|писал(а)|пише|написав|написа|ezt írta|írta|yazdı|şunu yazdı|έγραψε|a scris|napisao|je napisao|je napisal|kirjutas|rašė|rakstīja|skrifaði|"+
-	"menulis|đã viết|viết|เขียนว่า|写道|寫道|书きました|書きました|さんは書きました|のメール|のメッセージ|작성|님이 작성|님이 쓴 글|كتب|כתב|כתבה|quoting|zitat von|zitiere|citando|citazione|cytowanie|citat von", "|")
+	"menulis|đã viết|viết|เขียนว่า|写道|寫道|书きました|書きました|さんは書きました|のメール|のメッセージ|작성|님이 작성|님이 쓴 글|كتب|כתב|כתבה|"+quotingWords, "|")
+
+// quotingWords stand before the name and at the beginning.
+const quotingWords = "quoting|zitat von|zitiere|citando|citazione|cytowanie|citat von|citat från"
+
+func beginsQuoting(low string) bool {
+	for w := range strings.SplitSeq(quotingWords, "|") {
+		if strings.HasPrefix(low+" ", w+" ") {
+			return true
+		}
+	}
+	return false
+}
 
 // openers begin attributions, in lower case.
 var openers = strings.Split("on |am |le |el |il |op |em |a |w dniu |dnia |den |på |d. |at |as of |в |от |у |dne |dňa |v |la |data |in data |pe |în |στις |στην |kl. |ב|ในวันที่|vào |pada |tarihinde |在|于|於|el dia |el día ", "|")

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/microcosm-cc/bluemonday"
 	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
 )
 
 // SanitizeHTML returns HTML that is safe to show and holds what a person would
@@ -72,15 +74,33 @@ func HTMLParts(root *Part) []*Part {
 	return parts
 }
 
+// shownElements stay as they are; of others their content stays.
+var shownElements = []string{"p", "div", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "pre", "center",
+	"b", "strong", "i", "em", "u", "s", "strike", "del", "ins", "small", "big", "sub", "sup", "code", "tt", "kbd", "samp", "var", "q", "cite", "abbr", "mark",
+	"ul", "ol", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tfoot", "tr", "td", "th"}
+
+// standIn returns the element that takes the place of one that does not stay, ""
+// for none. Some keep their lines apart, and of some the parser does not read what
+// is in them as markup.
+func standIn(tag string) string {
+	switch {
+	case slices.Contains(shownElements, tag) || tag == "a" || tag == "html" || tag == "body":
+		return ""
+	case tag == "xmp" || tag == "plaintext" || tag == "listing":
+		return "pre"
+	case isBlock(tag) || tag == "textarea":
+		return "div"
+	}
+	return "span"
+}
+
 // sanitizer is the policy for what is shown: names of elements, and the
 // attributes without which links and tables lose their meaning. The number in
 // title is how htmlWriter finds the address as it was written, for the policy
 // rewrites queries.
 var sanitizer = sync.OnceValue(func() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
-	p.AllowElements("p", "div", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "pre", "center",
-		"b", "strong", "i", "em", "u", "s", "strike", "del", "ins", "small", "big", "sub", "sup", "code", "tt", "kbd", "samp", "var", "q", "cite", "abbr", "mark",
-		"ul", "ol", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tfoot", "tr", "td", "th")
+	p.AllowElements(shownElements...)
 	p.AllowAttrs("href").OnElements("a")
 	p.AllowAttrs("title").Matching(bluemonday.Integer).OnElements("a")
 	p.AllowAttrs("colspan", "rowspan").Matching(bluemonday.Integer).OnElements("td", "th")
@@ -157,6 +177,9 @@ func (p *pruner) keep(n *html.Node, parent style, pre bool) bool {
 		return true
 	case "a":
 		p.link(n)
+	}
+	if name := standIn(n.Data); name != "" {
+		n.Data, n.DataAtom = name, atom.Lookup([]byte(name))
 	}
 	shown := p.children(n, st, st.pre)
 	// Empty cells keep their column.
@@ -262,6 +285,9 @@ func (w *htmlWriter) start(t html.Token) {
 			continue
 		}
 		tag.WriteString(" " + a.Key + `="` + html.EscapeString(value) + `"`)
+	}
+	if t.Data == "a" && !strings.Contains(tag.String(), " href=") {
+		return // it leads nowhere; an end tag without a start is left out
 	}
 	tag.WriteByte('>')
 	cost := utf8.RuneCountInString(tag.String())

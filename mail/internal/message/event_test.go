@@ -1,0 +1,197 @@
+package message
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+func calendar(lines ...string) []byte {
+	return []byte("BEGIN:VCALENDAR\r\nMETHOD:REQUEST\r\n" + strings.Join(lines, "\r\n") + "\r\nEND:VCALENDAR\r\n")
+}
+
+func event(lines ...string) []byte {
+	return calendar("BEGIN:VEVENT\r\n" + strings.Join(lines, "\r\n") + "\r\nEND:VEVENT")
+}
+
+// outlookZone is Central European time under a name that is in no database.
+const outlookZone = "BEGIN:VTIMEZONE\r\nTZID:W. Europe Standard Time\r\n" +
+	"BEGIN:STANDARD\r\nDTSTART:16010101T030000\r\nTZOFFSETFROM:+0200\r\nTZOFFSETTO:+0100\r\nRRULE:FREQ=YEARLY;INTERVAL=1;BYDAY=-1SU;BYMONTH=10\r\nEND:STANDARD\r\n" +
+	"BEGIN:DAYLIGHT\r\nDTSTART:16010101T020000\r\nTZOFFSETFROM:+0100\r\nTZOFFSETTO:+0200\r\nRRULE:FREQ=YEARLY;INTERVAL=1;BYDAY=-1SU;BYMONTH=3\r\nEND:DAYLIGHT\r\nEND:VTIMEZONE"
+
+func TestEventFields(t *testing.T) {
+	got := Events(event("UID:1", `SUMMARY:Lunch\, then work\nat`, " Ann's", "LOCATION;LANGUAGE=en:Room 1; 2nd floor, left", `ORGANIZER;CN="Lee, Ann":MAILTO:ann@example.org`,
+		"DTSTART:20260504T100000Z", "DTEND:20260504T113000Z", "RRULE:FREQ=SECONDLY", "BEGIN:VALARM", "SUMMARY:x", "DTSTART:19990101", "END:VALARM"))
+	want := Event{Method: "REQUEST", Summary: "Lunch, then work atAnn's", Location: "Room 1; 2nd floor, left", Organizer: `"Lee, Ann" <ann@example.org>`,
+		Start: time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC), End: time.Date(2026, 5, 4, 11, 30, 0, 0, time.UTC), Recurring: true}
+	if len(got) != 1 || got[0] != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+func TestEventTimes(t *testing.T) {
+	for _, tc := range []struct {
+		name       string
+		lines      []string
+		start, end string // RFC 3339; "" for none
+		allDay     bool
+	}{
+		{"UTC", []string{"DTSTART:20260504T100000Z", "DTEND:20260504T110000Z"}, "2026-05-04T10:00:00Z", "2026-05-04T11:00:00Z", false},
+		{"zone of the database", []string{"DTSTART;TZID=Europe/Berlin:20260504T100000", "DTEND;TZID=America/New_York:20260504T100000"}, "2026-05-04T10:00:00+02:00", "2026-05-04T10:00:00-04:00", false},
+		{"zone of the database behind a prefix", []string{"DTSTART;TZID=/example.org/2020_1/America/Argentina/Ushuaia:20260504T100000"}, "2026-05-04T10:00:00-03:00", "2026-05-04T10:00:00-03:00", false},
+		{"zone of the calendar, summer", []string{"DTSTART;TZID=W. Europe Standard Time:20260504T100000"}, "2026-05-04T10:00:00+02:00", "2026-05-04T10:00:00+02:00", false},
+		{"zone of the calendar, winter", []string{`DTSTART;TZID="W. Europe Standard Time":20261225T100000`}, "2026-12-25T10:00:00+01:00", "2026-12-25T10:00:00+01:00", false},
+		{"zone of the calendar, January", []string{"DTSTART;TZID=W. Europe Standard Time:20260105T100000"}, "2026-01-05T10:00:00+01:00", "2026-01-05T10:00:00+01:00", false},
+		{"right before summer", []string{"DTSTART;TZID=W. Europe Standard Time:20260329T015959"}, "2026-03-29T01:59:59+01:00", "2026-03-29T01:59:59+01:00", false},
+		{"right after summer begins", []string{"DTSTART;TZID=W. Europe Standard Time:20260329T030000"}, "2026-03-29T03:00:00+02:00", "2026-03-29T03:00:00+02:00", false},
+		{"zone with one offset", []string{"DTSTART;TZID=Fixed:20260504T100000"}, "2026-05-04T10:00:00+05:30", "2026-05-04T10:00:00+05:30", false},
+		{"zone that is nowhere", []string{"DTSTART;TZID=Mars/Olympus:20260504T100000"}, "2026-05-04T10:00:00Z", "2026-05-04T10:00:00Z", false},
+		{"zone whose last word is one", []string{"DTSTART;TZID=Mars/Cuba:20260504T100000"}, "2026-05-04T10:00:00Z", "2026-05-04T10:00:00Z", false},
+		{"zone that does not say what was before", []string{"DTSTART;TZID=Half:20260105T100000"}, "2026-01-05T10:00:00+01:00", "2026-01-05T10:00:00+01:00", false},
+		{"zone that is a path", []string{"DTSTART;TZID=../../etc/passwd:20260504T100000"}, "2026-05-04T10:00:00Z", "2026-05-04T10:00:00Z", false},
+		{"zone of the machine", []string{"DTSTART;TZID=Local:20260504T100000"}, "2026-05-04T10:00:00Z", "2026-05-04T10:00:00Z", false},
+		{"no zone", []string{"DTSTART:20260504T100000"}, "2026-05-04T10:00:00Z", "2026-05-04T10:00:00Z", false},
+		{"day", []string{"DTSTART;VALUE=DATE:20260504"}, "2026-05-04T00:00:00Z", "2026-05-05T00:00:00Z", true},
+		{"days", []string{"DTSTART;VALUE=DATE:20260504", "DTEND;VALUE=DATE:20260507"}, "2026-05-04T00:00:00Z", "2026-05-07T00:00:00Z", true},
+		{"day that does not say so", []string{"DTSTART:20260504"}, "2026-05-04T00:00:00Z", "2026-05-05T00:00:00Z", true},
+		{"duration", []string{"DTSTART:20260504T100000Z", "DURATION:PT1H30M"}, "2026-05-04T10:00:00Z", "2026-05-04T11:30:00Z", false},
+		{"duration of a day over the change of clocks", []string{"DTSTART;TZID=Europe/Berlin:20260328T100000", "DURATION:P1D"}, "2026-03-28T10:00:00+01:00", "2026-03-29T10:00:00+02:00", false},
+		{"duration without end", []string{"DTSTART:20260504T100000Z", "DURATION:P99999999999999W"}, "2026-05-04T10:00:00Z", "", false},
+		{"negative duration", []string{"DTSTART:20260504T100000Z", "DURATION:-PT1H"}, "2026-05-04T10:00:00Z", "", false},
+		{"no such day", []string{"DTSTART:20260230T100000Z"}, "", "", false},
+		{"no time", []string{"DTSTART:soon", "DTEND:later"}, "", "", false},
+		{"an end alone", []string{"DTEND:20260504T100000Z"}, "", "2026-05-04T10:00:00Z", false},
+		{"nothing", []string{"SUMMARY:x"}, "", "", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			zones := "BEGIN:VTIMEZONE\r\nTZID:Fixed\r\nBEGIN:STANDARD\r\nDTSTART:20300101T000000\r\nTZOFFSETFROM:+0530\r\nTZOFFSETTO:+0600\r\nEND:STANDARD\r\nEND:VTIMEZONE"
+			half := strings.NewReplacer("W. Europe Standard Time", "Half", "TZOFFSETFROM", "X-FROM").Replace(outlookZone)
+			got := Events(calendar("BEGIN:VEVENT", strings.Join(tc.lines, "\r\n"), "END:VEVENT", outlookZone, zones, half))
+			if len(got) != 1 {
+				t.Fatalf("%d events", len(got))
+			}
+			e := got[0]
+			if stamp(e.Start) != tc.start || stamp(e.End) != tc.end || e.AllDay != tc.allDay {
+				t.Errorf("%s to %s, all day %v; want %s to %s, %v", stamp(e.Start), stamp(e.End), e.AllDay, tc.start, tc.end, tc.allDay)
+			}
+		})
+	}
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Format(time.RFC3339)
+}
+
+// What is broken costs itself and nothing else.
+func TestBrokenCalendars(t *testing.T) {
+	for _, tc := range []struct {
+		name, text, want string // summaries
+	}{
+		{"empty", "", ""},
+		{"no calendar", "Hello", ""},
+		{"HTML", "<html>", ""},
+		{"no calendar around it", "BEGIN:VEVENT\nSUMMARY:a\nEND:VEVENT", "a"},
+		{"not ended", "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:a", "a"},
+		{"cut in a line", "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:a\nLOCA", "a"},
+		{"event in an event", "BEGIN:VEVENT\nSUMMARY:a\nBEGIN:VEVENT\nSUMMARY:b\nEND:VEVENT\nEND:VEVENT", "a b"},
+		{"ended by the calendar", "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:a\nEND:VCALENDAR\nBEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:b\nEND:VEVENT", "a b"},
+		{"alarm that is not ended", "BEGIN:VEVENT\nBEGIN:VALARM\nSUMMARY:x\nEND:VEVENT\nBEGIN:VEVENT\nSUMMARY:b\nEND:VEVENT", " b"},
+		{"lines that are none", "BEGIN:VEVENT\nnonsense\n:\n;\n=\n\nA;B\nA;B=\nA;B=\"\nA;B=\"c\nA;B=c\"d:e\nA;=x:y\nSUMMARY:a\nEND:VEVENT", "a"},
+		{"parameters that end the line", "BEGIN:VEVENT\nSUMMARY;A=\"b\"c:x\nSUMMARY;A=b,\nSUMMARY;A=\"b\"\nSUMMARY:a\nEND:VEVENT", "a"},
+		{"small letters", "begin:vcalendar\nbegin:vevent\nsummary:a\nend:vevent\nend:vcalendar", "a"},
+		{"CR alone at the ends", "BEGIN:VEVENT\r\nSUMMARY:a\r\r\nEND:VEVENT\r\n", "a"},
+		{"folded", "BEGIN:VEVENT\r\nSUM\r\n MARY:a\r\n\tb\r\nEND:VEVENT", "ab"},
+		{"byte order mark", "\ufeffBEGIN:VEVENT\nSUMMARY:a\nEND:VEVENT", "a"},
+		{"Latin-1", "BEGIN:VEVENT\nSUMMARY:caf\xe9\nEND:VEVENT", "café"},
+		{"characters nobody sees", "BEGIN:VEVENT\nSUMMARY:a\u202eb\u200bc\x00\nEND:VEVENT", "abc"},
+		{"escapes", "BEGIN:VEVENT\nSUMMARY:a\\,b\\;c\\\\nd\\x\\\nEND:VEVENT", "a,b;c\\nd\\x\\"},
+		{"tasks", "BEGIN:VTODO\nSUMMARY:x\nEND:VTODO\nBEGIN:VEVENT\nSUMMARY:a\nEND:VEVENT", "a"},
+		{"no summary", "BEGIN:VEVENT\nEND:VEVENT", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var got []string
+			for _, e := range Events([]byte(tc.text)) {
+				got = append(got, e.Summary)
+			}
+			if s := strings.Join(got, " "); s != tc.want {
+				t.Errorf("%q, want %q", s, tc.want)
+			}
+		})
+	}
+}
+
+func TestCalendarBounds(t *testing.T) {
+	if n := len(Events([]byte(strings.Repeat("BEGIN:VEVENT\nSUMMARY:a\nEND:VEVENT\n", 500)))); n != maxEvents {
+		t.Errorf("%d events", n)
+	}
+	long := Events(event("SUMMARY:" + strings.Repeat("ü", 50_000)))
+	if len(long) != 1 || utf8.RuneCountInString(long[0].Summary) != maxEventText || !utf8.ValidString(long[0].Summary) {
+		t.Error("a long summary is not cut")
+	}
+	for name, text := range map[string]string{
+		"long parameter":              "BEGIN:VEVENT\nSUMMARY:a\nX;A=" + strings.Repeat("b", 200_000) + ":c\nEND:VEVENT",
+		"long parameter of a summary": "BEGIN:VEVENT\nSUMMARY;A=" + strings.Repeat("b", 3000) + ":x\nSUMMARY:a\nEND:VEVENT",
+		"many parameters":             "BEGIN:VEVENT\nSUMMARY:a\nX" + strings.Repeat(";A=b", 50_000) + ":c\nEND:VEVENT",
+		"deep":                        "BEGIN:VEVENT\nSUMMARY:a\n" + strings.Repeat("BEGIN:VALARM\n", 20_000),
+		"many lines":                  "BEGIN:VEVENT\nSUMMARY:a\n" + strings.Repeat("X:y\n", 60_000) + "END:VEVENT",
+		"many zones":                  "BEGIN:VEVENT\nSUMMARY:a\nEND:VEVENT\n" + strings.Repeat("BEGIN:VTIMEZONE\nTZID:a\nEND:VTIMEZONE\n", 6000),
+		"beyond the end":              "BEGIN:VEVENT\nSUMMARY:a\nEND:VEVENT\n" + strings.Repeat("X:y\n", 100_000) + "BEGIN:VEVENT\nSUMMARY:b\nEND:VEVENT",
+	} {
+		if got := Events([]byte(text)); len(got) != 1 || got[0].Summary != "a" {
+			t.Errorf("%s: %d events", name, len(got))
+		}
+	}
+}
+
+func TestEventMethods(t *testing.T) {
+	for text, want := range map[string]string{
+		"BEGIN:VCALENDAR\nMETHOD:cancel\nBEGIN:VEVENT\nEND:VEVENT\nEND:VCALENDAR":                          "CANCEL",
+		"BEGIN:VCALENDAR\nBEGIN:VEVENT\nEND:VEVENT\nMETHOD:REPLY\nEND:VCALENDAR":                           "REPLY",
+		"BEGIN:VCALENDAR\nBEGIN:VEVENT\nEND:VEVENT\nEND:VCALENDAR":                                         "",
+		"BEGIN:VCALENDAR\nBEGIN:VEVENT\nMETHOD:X\nEND:VEVENT\nEND:VCALENDAR":                               "",
+		"BEGIN:VCALENDAR\nMETHOD:" + strings.Repeat("x", 99) + "\nBEGIN:VEVENT\nEND:VEVENT\nEND:VCALENDAR": strings.Repeat("X", 40),
+	} {
+		if got := Events([]byte(text)); len(got) != 1 || got[0].Method != want {
+			t.Errorf("%q: %+v, want %q", text, got, want)
+		}
+	}
+}
+
+func FuzzEvents(f *testing.F) {
+	f.Add(event("SUMMARY:a", `ORGANIZER;CN="b":mailto:c@example.org`, "DTSTART;TZID=W. Europe Standard Time:20260504T100000", "DURATION:P1DT2H"))
+	f.Add(calendar(outlookZone, "BEGIN:VEVENT", "DTSTART;VALUE=DATE:20260504", "BEGIN:VALARM", "END:VEVENT"))
+	f.Add([]byte("BEGIN:VEVENT\nA;B=\"c\"\nA;B=c,:d\nEND:X"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		events := Events(b)
+		if len(events) > maxEvents {
+			t.Errorf("%d events", len(events))
+		}
+		for _, e := range events {
+			for _, s := range []string{e.Method, e.Summary, e.Location, e.Organizer} {
+				if CleanLine(s) != s || utf8.RuneCountInString(s) > maxEventText {
+					t.Errorf("%q is not a clean line", s)
+				}
+			}
+			if _, err := e.Start.MarshalJSON(); err != nil {
+				t.Errorf("start %v: %v", e.Start, err)
+			}
+			if _, err := e.End.MarshalJSON(); err != nil {
+				t.Errorf("end %v: %v", e.End, err)
+			}
+		}
+		if text, _, ok := PartText(NewPart(Part{Type: "text", Subtype: "calendar"}, nil), b, 500); ok && (utf8.RuneCountInString(text) > 500 || Clean(text) != text) {
+			t.Errorf("text %q", text)
+		}
+		// What the scanner lets pass, the library reads.
+		for _, c := range scanCalendar(b) {
+			if c.decode() == nil {
+				t.Errorf("a component is lost: %q", fmt.Sprint(c.lines))
+			}
+		}
+	})
+}
