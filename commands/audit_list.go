@@ -9,8 +9,8 @@ import (
 )
 
 type auditListArgs struct {
-	AccountOption
-	Limit int `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many, newest first"`
+	Account string `json:"account,omitempty" jsonschema:"pattern=^[A-Za-z0-9_-]{1\\,64}$" jsonschema_description:"Only entries of this account; all of them without it"`
+	Limit   int    `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many, newest first"`
 }
 
 // AuditListResult answers audit list (000 section 7.2).

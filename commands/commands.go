@@ -3,20 +3,42 @@ package commands
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
 )
 
-// Mailboxes is guarded reading of mail; *mail.Mailboxes implements it.
+// Mailboxes is guarded access to mail; *mail.Mailboxes implements it.
 type Mailboxes interface {
 	Verify(ctx context.Context, account string) (*mail.Verification, error)
+	VerifySubmission(ctx context.Context, account string) (*mail.Verification, error)
 	Folders(ctx context.Context, account string, q mail.FolderQuery) (*mail.FolderList, error)
 	List(ctx context.Context, account string, q mail.ListQuery) (*mail.Page, error)
+	Search(ctx context.Context, account string, q mail.SearchQuery) (*mail.SearchPage, error)
 	Get(ctx context.Context, ref mail.Ref, q mail.GetQuery) (*mail.Message, error)
-	VerifySubmission(ctx context.Context, account string) (*mail.Verification, error)
+	Raw(ctx context.Context, ref mail.Ref, maxBytes int64) (*mail.RawMessage, error)
+	Attachment(ctx context.Context, ref mail.Ref, part string) (*mail.AttachmentContent, error)
+	Thread(ctx context.Context, ref mail.Ref, q mail.ThreadQuery) (*mail.Thread, error)
+	Ack(ctx context.Context, account string, refs []mail.Ref) (*mail.Changed, error)
+	MarkRead(ctx context.Context, account string, refs []mail.Ref) (*mail.Changed, error)
+	SetFlags(ctx context.Context, account string, refs []mail.Ref, add, remove []string) (*mail.Changed, error)
+	Copy(ctx context.Context, account string, refs []mail.Ref, toAccount, toFolder string) (*mail.Changed, error)
+	Move(ctx context.Context, account string, refs []mail.Ref, toFolder string) (*mail.Changed, error)
+	Delete(ctx context.Context, account string, refs []mail.Ref) (*mail.Changed, error)
+}
+
+// Attachments is where what a caller saves goes: one directory, whose files are
+// never written over.
+type Attachments interface {
+	// Save writes a new file below the directory, making the directories in
+	// between, and returns its path on this machine. name is relative, with
+	// slashes. The error matches fs.ErrExist when there is a file of that name;
+	// whatever the error, no part of the file remains.
+	Save(ctx context.Context, name string, content []byte) (path string, err error)
 }
 
 // Store is what the commands keep and change: a vault.
@@ -48,15 +70,39 @@ type Deps struct {
 
 	// ReadFile reads a file of the administrator's choice, such as a CA.
 	ReadFile func(path string) ([]byte, error)
+
+	// Attachments keeps what mail attachment saves.
+	Attachments Attachments
+
+	// Profile is the name of the set of commands that this process offers.
+	Profile string
+
+	// Explain says what the rules above the accounts make of a command string
+	// if the same caller ran it now. It runs nothing.
+	Explain func(ctx context.Context, call *discovery.Call, line string) (Explanation, error)
+
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Explanation is what becomes of a command string short of running it.
+type Explanation struct {
+	Command *discovery.Command // nil when the string names no command
+	Args    any                // the bound arguments; nil when they do not bind
+	Refusal *discovery.Fault   // nil when nothing stands in the way
 }
 
 // Groups are the summaries of the command groups.
 func Groups() map[string]string {
 	return map[string]string{
-		"mail":    "Read a person's mail",
-		"account": "Add and change mail accounts",
-		"config":  "Read and change settings",
-		"audit":   "See what was done, and check the record",
+		"mail":      "Read and change a person's mail",
+		"policy":    "See what you may do here, before you do it",
+		"account":   "Add and change mail accounts",
+		"allow":     "Say whose mail is visible and who may be written to",
+		"allow in":  "Whose mail is visible, where the account's inbound list is on",
+		"allow out": "Who may be written to, where the account's outbound list is on",
+		"config":    "Read and change settings",
+		"audit":     "See what was done, and check the record",
 	}
 }
 
@@ -72,13 +118,31 @@ func All(d *Deps) []*discovery.Command {
 		mailVerify(d),
 		mailFolders(d),
 		mailList(d),
+		mailSearch(d),
 		mailGet(d),
+		mailRaw(d),
+		mailAttachment(d),
+		mailThread(d),
+		mailAck(d),
+		mailMarkRead(d),
+		mailFlags(d),
+		mailCopy(d),
+		mailMove(d),
+		mailDelete(d),
+		policyShow(d),
+		policyExplain(d),
 		doctor(d),
 		accountAdd(d),
 		accountEdit(d),
 		accountRemove(d),
 		accountList(d),
 		accountShow(d),
+		allowAdd(d, inbound),
+		allowRemove(d, inbound),
+		allowList(d, inbound),
+		allowAdd(d, outbound),
+		allowRemove(d, outbound),
+		allowList(d, outbound),
 		configGet(d),
 		configSet(d),
 		configList(d),
@@ -138,16 +202,36 @@ func (d *Deps) defaultAccount(ctx context.Context) (string, error) {
 }
 
 func (d *Deps) setting(ctx context.Context, name string) (string, error) {
-	all, err := d.Store.AllSettings(ctx)
+	s, err := d.shownSetting(ctx, name)
+	return s.Value, err
+}
+
+func (d *Deps) intSetting(ctx context.Context, name string) (int, error) {
+	value, err := d.setting(ctx, name)
 	if err != nil {
-		return "", err
+		return 0, err
 	}
-	for _, s := range all {
-		if s.Name == name {
-			return s.Value, nil
+	return strconv.Atoi(value)
+}
+
+// today is the day it is in the configured zone.
+func (d *Deps) today(ctx context.Context) (year int, month time.Month, day int, err error) {
+	name, err := d.setting(ctx, "timezone")
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	zone := time.Local
+	if name != "local" {
+		if zone, err = time.LoadLocation(name); err != nil {
+			return 0, 0, 0, err
 		}
 	}
-	return "", &discovery.Fault{Code: discovery.NotFound, Message: fmt.Sprintf("There is no setting '%s'.", name), Hint: settingsHint(all)}
+	now := time.Now
+	if d.Now != nil {
+		now = d.Now
+	}
+	year, month, day = now().In(zone).Date()
+	return year, month, day, nil
 }
 
 // Outcome is how far an operation against a server got (001, shared output
@@ -171,7 +255,11 @@ type NextArguments struct {
 }
 
 func next(instruction string, tokens ...string) *NextAction {
-	return &NextAction{Instruction: instruction, Tool: "cli", Arguments: NextArguments{discovery.JoinCommand(tokens)}}
+	return nextLine(instruction, discovery.JoinCommand(tokens))
+}
+
+func nextLine(instruction, line string) *NextAction {
+	return &NextAction{Instruction: instruction, Tool: "cli", Arguments: NextArguments{line}}
 }
 
 // outcome is partial when something was obtained beside the issues.

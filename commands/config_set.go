@@ -20,6 +20,10 @@ func configSet(d *Deps) *discovery.Command {
 		Examples: []string{"config set audit_retention_days 30", "config set timezone Europe/Berlin"},
 	}, func(ctx context.Context, call *discovery.Call, args *configSetArgs) (SettingShown, error) {
 		call.Target = args.Name
+		known, err := d.shownSetting(ctx, args.Name)
+		if err != nil {
+			return SettingShown{}, err
+		}
 		if args.Name == "default_account" && args.Value != "" {
 			if _, err := d.Store.Account(ctx, args.Value); err != nil {
 				return SettingShown{}, err
@@ -35,11 +39,7 @@ func configSet(d *Deps) *discovery.Command {
 		}
 		value := args.Value
 		if value == "" {
-			s, err := d.shownSetting(ctx, args.Name)
-			if err != nil {
-				return SettingShown{}, err
-			}
-			value = s.Default
+			value = known.Default
 		}
 		if err := d.Store.SetSetting(ctx, args.Name, value); err != nil {
 			return SettingShown{}, err

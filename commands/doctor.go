@@ -33,7 +33,7 @@ type Check struct {
 func doctor(d *Deps) *discovery.Command {
 	return discovery.New(discovery.Spec{
 		Path:     "doctor",
-		Summary:  "Check the key, the vault and every account's servers",
+		Summary:  "Check key, vault and servers",
 		Details:  "It connects and logs in, and reads or sends no message.",
 		Effect:   discovery.Read,
 		Examples: []string{"doctor", "doctor --timeout 60"},

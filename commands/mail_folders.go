@@ -20,6 +20,8 @@ type MailFoldersResult struct {
 	Account   string        `json:"account_id"`
 	Folders   []FolderEntry `json:"folders"`
 	Truncated bool          `json:"truncated,omitempty"`
+
+	narrower *NextAction
 }
 
 // FolderEntry is one folder.
@@ -38,6 +40,7 @@ func mailFolders(d *Deps) *discovery.Command {
 	return discovery.New(discovery.Spec{
 		Path:     "mail folders",
 		Summary:  "List the folders of an account",
+		Details:  "Counts leave out what the account's rules hide.",
 		Effect:   discovery.Read,
 		Examples: []string{"mail folders", "mail folders --counts --pattern '*'"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailFoldersArgs) (*MailFoldersResult, error) {
@@ -54,11 +57,22 @@ func mailFolders(d *Deps) *discovery.Command {
 		for _, f := range list.Folders {
 			r.Folders = append(r.Folders, folderEntry(f))
 		}
-		if list.Truncated {
-			r.NextAction = next("There are more folders: narrow the pattern", "mail", "folders", "--account", name, "--pattern", "%")
+		if r.narrower = args.narrower(call, name); list.Truncated {
+			r.NextAction = r.narrower
 		}
 		return r, nil
 	})
+}
+
+// narrower lists the topmost level only; nil where a pattern is as narrow already,
+// so that following it comes to an end.
+func (a *mailFoldersArgs) narrower(call *discovery.Call, account string) *NextAction {
+	if a.Pattern != "" && a.Pattern != "*" {
+		return nil
+	}
+	following := *a
+	following.Account, following.Pattern = account, "%"
+	return nextLine("There are more folders: list the topmost level", call.Again(&following))
 }
 
 func inboxFirst(f mail.Folder) int {
@@ -86,6 +100,6 @@ func (r *MailFoldersResult) Truncate(fraction float64) bool {
 		return false
 	}
 	r.Folders, r.Truncated = r.Folders[:keep], true
-	r.NextAction = next("There are more folders: narrow the pattern", "mail", "folders", "--account", r.Account, "--pattern", "%")
+	r.NextAction = r.narrower
 	return true
 }

@@ -1,6 +1,9 @@
 package commands
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,50 +14,131 @@ import (
 // MessageOption names one message: by id, or by folder and UID.
 type MessageOption struct {
 	ID     string `json:"id,omitempty" acli:"positional" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id as a list gave it; or use --folder and --uid"`
-	Folder string `json:"folder,omitempty" jsonschema:"minLength=1,maxLength=256,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Folder, with --uid in place of an id"`
+	Folder string `json:"folder,omitempty" jsonschema:"minLength=1,maxLength=256,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Folder, with --uid in place of an id; INBOX without it"`
 	UID    uint32 `json:"uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"UID, with --folder in place of an id"`
 }
 
 func (o *MessageOption) check() error {
-	switch {
-	case o.ID != "" && (o.Folder != "" || o.UID != 0):
-		return &discovery.Fault{Code: discovery.ValidationError, Message: "A message is named twice: by its id and by --folder or --uid."}
-	case o.ID == "" && o.UID == 0:
-		return &discovery.Fault{Code: discovery.ValidationError, Message: "No message is named.",
-			Hint: "Give a message id as 'mail list' shows it, or --folder and --uid."}
-	case o.ID == "":
-		return nil
-	}
-	if _, err := mail.ParseRef(o.ID); err != nil {
-		return &discovery.Fault{Code: discovery.ValidationError, Message: "The message id is malformed: " + err.Error() + ".",
-			Hint: "Copy message_id as 'mail list' shows it."}
-	}
-	return nil
+	m := o.messages()
+	return m.check()
 }
 
-// ref makes the reference. account is that of --account, empty when not given;
-// fallback resolves the default account.
-func (o *MessageOption) ref(account string, fallback func() (string, error)) (mail.Ref, error) {
+func (o *MessageOption) messages() MessagesOption {
+	m := MessagesOption{Folder: o.Folder}
 	if o.ID != "" {
-		ref, err := mail.ParseRef(o.ID)
-		if err != nil {
-			return mail.Ref{}, err
-		}
-		if account != "" && account != ref.Account {
-			return mail.Ref{}, &discovery.Fault{Code: discovery.ValidationError, Message: "The message id belongs to another account than --account.",
-				Hint: "Leave --account out: the id names its account."}
-		}
-		return ref, nil
+		m.IDs = []string{o.ID}
 	}
-	name, err := fallback()
+	if o.UID != 0 {
+		m.UIDs = []uint32{o.UID}
+	}
+	return m
+}
+
+// ref makes the reference and notes it for the audit entry. account is that of
+// --account, empty when not given; fallback resolves the default account.
+func (o *MessageOption) ref(call *discovery.Call, account string, fallback func() (string, error)) (mail.Ref, error) {
+	m := o.messages()
+	_, refs, err := m.refs(call, account, fallback)
 	if err != nil {
 		return mail.Ref{}, err
 	}
-	folder := o.Folder
-	if folder == "" {
-		folder = "INBOX"
+	return refs[0], nil
+}
+
+// MessagesOption names messages of one folder: by ids, or by folder and UIDs.
+type MessagesOption struct {
+	IDs    []string `json:"id,omitempty" acli:"positional" jsonschema:"maxItems=100,minLength=1,maxLength=600" jsonschema_description:"Message ids as a list gave them, all of one folder; or use --folder and --uid"`
+	Folder string   `json:"folder,omitempty" jsonschema:"minLength=1,maxLength=256,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Folder, with --uid in place of ids; INBOX without it"`
+	UIDs   []uint32 `json:"uid,omitempty" jsonschema:"maxItems=100,minimum=1,maximum=4294967295" jsonschema_description:"UIDs, with --folder in place of ids"`
+}
+
+func (o *MessagesOption) check() error {
+	switch {
+	case len(o.IDs) > 0 && (o.Folder != "" || len(o.UIDs) > 0):
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "A message is named twice: by its id and by --folder or --uid."}
+	case len(o.IDs) == 0 && len(o.UIDs) == 0:
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "No message is named.",
+			Hint: "Give a message id as 'mail list' shows it, or --folder and --uid."}
 	}
-	return mail.Ref{Protocol: mail.IMAP, Account: name, Folder: folder, UID: o.UID}, nil
+	_, err := o.parsed()
+	return err
+}
+
+// parsed reads the ids.
+func (o *MessagesOption) parsed() ([]mail.Ref, error) {
+	refs := make([]mail.Ref, len(o.IDs))
+	for i, id := range o.IDs {
+		var err error
+		if refs[i], err = mail.ParseRef(id); err != nil {
+			return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The message id is malformed: " + err.Error() + ".",
+				Hint: "Copy message_id as 'mail list' shows it."}
+		}
+		if refs[i].Account != refs[0].Account || refs[i].Protocol != refs[0].Protocol || !sameFolder(refs[i].Folder, refs[0].Folder) {
+			return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The messages are not all of one account and one folder.",
+				Hint: "Use one command for each folder."}
+		}
+	}
+	return refs, nil
+}
+
+// sameFolder compares names; that of the inbox is the only one without regard to
+// case (RFC 9051 section 5.1).
+func sameFolder(a, b string) bool { return a == b || isInbox(a) && isInbox(b) }
+
+func isInbox(name string) bool { return strings.EqualFold(name, "INBOX") }
+
+// refs makes the references, one at least, and notes them for the audit entry.
+// account is that of --account, empty when not given; fallback resolves the
+// default account.
+func (o *MessagesOption) refs(call *discovery.Call, account string, fallback func() (string, error)) (string, []mail.Ref, error) {
+	refs, err := o.parsed()
+	if err != nil {
+		return "", nil, err
+	}
+	if len(refs) == 0 {
+		name, err := fallback()
+		if err != nil {
+			return "", nil, err
+		}
+		folder := o.Folder
+		if folder == "" {
+			folder = "INBOX"
+		}
+		for _, u := range o.UIDs {
+			refs = append(refs, mail.Ref{Protocol: mail.IMAP, Account: name, Folder: folder, UID: u})
+		}
+	} else if account != "" && account != refs[0].Account {
+		return "", nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The message id belongs to another account than --account.",
+			Hint: "Leave --account out: the id names its account."}
+	}
+	call.Account, call.Target = refs[0].Account, targetOf(refs)
+	return refs[0].Account, refs, nil
+}
+
+// named is the account that ids name, empty when there are none.
+func (o *MessagesOption) named() string {
+	if refs, err := o.parsed(); err == nil && len(refs) > 0 {
+		return refs[0].Account
+	}
+	return ""
+}
+
+// targetOf is what the audit entry says of messages.
+func targetOf(refs []mail.Ref) string {
+	var names []string
+	for _, r := range refs {
+		name := strconv.FormatUint(uint64(r.UID), 10)
+		if r.Protocol == mail.POP3 {
+			name = r.UIDL
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if refs[0].Protocol == mail.POP3 {
+		return "UIDL " + strings.Join(names, ",")
+	}
+	return fmt.Sprintf("%s UID %s", refs[0].Folder, strings.Join(names, ","))
 }
 
 func people(list []string) string { return strings.Join(list, ", ") }

@@ -40,6 +40,21 @@ func (Datetime) JSONSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "string", Format: "date-time"}
 }
 
+// Date is a bound argument that is a day of the calendar, written YYYY-MM-DD. A
+// day has no zone: Time is its midnight in UTC, whatever zone binding used.
+type Date struct{ time.Time }
+
+// JSONSchema implements the reflector's interface.
+func (Date) JSONSchema() *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "string", Format: "date"}
+}
+
+// MarshalJSON writes the day as binding reads it.
+func (d Date) MarshalJSON() ([]byte, error) { return []byte(`"` + d.String() + `"`), nil }
+
+// String returns the day as binding reads it.
+func (d Date) String() string { return d.Format(time.DateOnly) }
+
 // Common are the options every command takes; the gateway acts on them.
 type Common struct {
 	Fields  []string `json:"fields,omitempty" jsonschema:"minLength=1,maxLength=256,maxItems=100" jsonschema_description:"Only these fields of the answer, dotted for nested ones"`
@@ -60,6 +75,7 @@ type Argument struct {
 	Positional  bool
 	Sensitive   bool
 	Path        bool
+	Requires    string // name of the option it belongs to; it is refused without that one
 
 	// Bounds; nil or empty means none. For an array the value bounds hold for
 	// each element.
@@ -94,6 +110,7 @@ type argumentSet struct {
 var (
 	namePattern  = regexp.MustCompile(`\A[a-z][a-z0-9-]*\z`)
 	datetimeType = reflect.TypeFor[Datetime]()
+	dateType     = reflect.TypeFor[Date]()
 	commonType   = reflect.TypeFor[Common]()
 )
 
@@ -118,6 +135,11 @@ func newArgumentSet(t reflect.Type) (*argumentSet, error) {
 	}
 	for p := common.Properties.Oldest(); p != nil; p = p.Next() {
 		s.schema.Properties.Set(p.Key, p.Value)
+	}
+	for _, a := range s.list {
+		if other := s.byName[a.Requires]; a.Requires != "" && (other == nil || other.Positional || a.Required) {
+			return nil, fmt.Errorf("argument %s: it requires %q, which is no option that could be missing", a.Name, a.Requires)
+		}
 	}
 	return s, nil
 }
@@ -196,6 +218,8 @@ func newArgument(f reflect.StructField, name string, p *jsonschema.Schema) (*Arg
 			a.Path = true
 		case "boolean":
 			boolean = true
+		case "requires":
+			a.Requires = val
 		default:
 			return nil, fmt.Errorf("unknown acli tag %q", key)
 		}
@@ -254,7 +278,7 @@ func kindOf(t reflect.Type, boolean bool) (Kind, error) {
 		t = t.Elem()
 	}
 	switch {
-	case t == datetimeType:
+	case t == datetimeType, t == dateType:
 		return KindDatetime, nil
 	case t.Kind() == reflect.String:
 		return KindString, nil

@@ -58,6 +58,14 @@ type Call struct {
 	// Never nil, safe for concurrent use, cheap when nobody listens.
 	Progress func(done, total float64, message string)
 
+	// Fields are those the caller wants of the answer; none means all.
+	Fields []string
+
+	// Again writes the command that was called, with its common options, as a
+	// command string with other arguments: a pointer to its argument struct. What
+	// was not given stays out. Never nil while the function runs.
+	Again func(args any) string
+
 	// Account and Target are what the function resolved, for the audit entry:
 	// the account's name, and the folder and UIDs or the recipients.
 	Account, Target string
@@ -105,9 +113,11 @@ var pathPattern = regexp.MustCompile(`\A[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)*\z`)
 //	boolean      a bool that needs a value (a bool is a flag otherwise)
 //	sensitive    never shown in _meta, audit, errors or logs
 //	path         a relative path below the attachment directory
+//	requires=x   refused unless option x is given too
 //
-// Field types are string, bool, pointers to these two (nil when not given), signed and unsigned integers, floats, Datetime,
-// and slices of string, integer or float. Embedded structs are flattened. In R,
+// Field types are string, bool, pointers to these two (nil when not given), signed
+// and unsigned integers, floats, Datetime, Date, and slices of string, integer or
+// float. Embedded structs are flattened. In R,
 // acli:"untrusted" marks a field whose content a stranger can choose.
 func New[A, R any](s Spec, run func(context.Context, *Call, *A) (R, error)) *Command {
 	c := &Command{Spec: s, result: reflect.TypeFor[R]()}
@@ -142,6 +152,10 @@ func (c *Command) check() error {
 
 // Run executes the command with what Bind returned.
 func (c *Command) Run(ctx context.Context, call *Call, b *Bound) (any, error) {
+	common := b.Common
+	common.Fields = b.fields
+	call.Fields = b.fields
+	call.Again = func(args any) string { return JoinCommand(c.Unbind(args, common)) }
 	return c.run(ctx, call, b.Args)
 }
 

@@ -31,6 +31,7 @@ type Args struct {
 	File     string             `json:"file,omitempty" acli:"path" jsonschema_description:"File"`
 	Optional *bool              `json:"optional,omitempty" jsonschema_description:"Optional flag"`
 	Pattern  *string            `json:"pattern,omitempty" jsonschema_description:"Optional text"`
+	Day      discovery.Date     `json:"day,omitempty" jsonschema_description:"Day"`
 }
 
 type Item struct {
@@ -105,6 +106,7 @@ func TestBindValues(t *testing.T) {
 		{[]string{"--", "a", "--"}, Args{Names: []string{"a", "--"}}},
 		{[]string{"-"}, Args{Names: []string{"-"}}},
 		{[]string{"--", "--help"}, Args{Names: []string{"--help"}}},
+		{[]string{"a", "--day", "2024-02-29"}, Args{Day: discovery.Date{Time: time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC)}}},
 		{[]string{"a", "--when", "2026-02-02T10:00:00+01:00"}, Args{When: discovery.Datetime{Time: time.Date(2026, 2, 2, 9, 0, 0, 0, time.UTC)}}},
 		{[]string{"a", "--when", "2024-02-29"}, Args{When: discovery.Datetime{Time: time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC), DateOnly: true}}},
 	} {
@@ -193,6 +195,10 @@ func TestBindRefuses(t *testing.T) {
 		{[]string{"a", "--file", `C:x`}, discovery.PathTraversal, "outside"},
 		{[]string{"a", "--file", `\\host\x`}, discovery.PathTraversal, "outside"},
 		{[]string{"a", "--file", "a\x00b"}, discovery.PathTraversal, "outside"},
+		{[]string{"a", "--day", "2026-02-30"}, discovery.ValidationError, "must be a day"},
+		{[]string{"a", "--day", "2026-02-02T10:00:00Z"}, discovery.ValidationError, "must be a day"},
+		{[]string{"a", "--day", "0000-02-02"}, discovery.ValidationError, "must be a day"},
+		{[]string{"a", "--day", "today"}, discovery.ValidationError, "must be a day"},
 		{[]string{"a", "--timeout", "301"}, discovery.ValidationError, "between 1 and 300"},
 		{[]string{"a", "--timeout", "0"}, discovery.ValidationError, "between 1 and 300"},
 	} {
@@ -321,6 +327,55 @@ func TestProject(t *testing.T) {
 	}
 	if got := c.Untrusted(); !slices.Equal(got, []string{"items.name"}) {
 		t.Errorf("untrusted: %q", got)
+	}
+}
+
+func TestProjectOfAnAnswerWithoutFields(t *testing.T) {
+	c := discovery.New(discovery.Spec{Path: "x", Summary: "X", Effect: discovery.Read, Examples: []string{"x"}},
+		func(context.Context, *discovery.Call, *Args) (struct{}, error) { return struct{}{}, nil })
+	_, err := c.Project([]string{"x"})
+	if f := discovery.AsFault(err); f == nil || f.Code != discovery.ValidationError || len(f.Examples) == 0 {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestRootHelpStaysShortHoweverManyCommandsThereAre fills a registry with groups and
+// verbs: every first word stays, and help for a group still lists all of it.
+func TestRootHelpStaysShortHoweverManyCommandsThereAre(t *testing.T) {
+	var list []*discovery.Command
+	nothing := func(context.Context, *discovery.Call, *Args) (Result, error) { return Result{}, nil }
+	for _, group := range []string{"mail", "outbox", "agent", "policy", "account", "allow", "config", "audit"} {
+		for _, verb := range []string{"accounts", "verify", "folders", "list", "search", "get", "raw", "attachment", "thread", "ack", "mark-read", "flags"} {
+			list = append(list, discovery.New(discovery.Spec{Path: group + " " + verb, Summary: "X", Effect: discovery.Read, Examples: []string{group + " " + verb}}, nothing))
+		}
+	}
+	r, err := discovery.NewRegistry(discovery.Info{Name: "test", Description: "A description of the usual length", Groups: map[string]string{},
+		Recipes: []string{"mail list", "mail get", "help mail get"}}, list...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	help := func(path ...string) discovery.HelpResult {
+		answer, err := r.Lookup("help").Run(t.Context(), &discovery.Call{Visible: everything}, &discovery.Bound{Args: &discovery.HelpArgs{Command: path}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.(discovery.HelpResult)
+	}
+	h := help()
+	b, err := json.Marshal(h)
+	if err != nil || len(b) > 900 {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+	if len(h.Commands) != 8+3 || len(h.Examples) != 3 {
+		t.Errorf("%d first words, %d recipes", len(h.Commands), len(h.Examples))
+	}
+	for _, c := range h.Commands[:8] {
+		if !strings.HasPrefix(c.Description, "accounts verify") || !strings.HasSuffix(c.Description, " …") {
+			t.Errorf("%s: %q", c.Name, c.Description)
+		}
+	}
+	if got := help("agent"); len(got.Commands) != 12 {
+		t.Errorf("help agent: %d commands", len(got.Commands))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -54,6 +55,28 @@ func (c *Command) FieldNames() []string {
 	return names
 }
 
+// fieldsWithout lists the fields that remain without the named ones: as few names
+// as will do, in order.
+func (c *Command) fieldsWithout(omitted []string) []string {
+	c.generate()
+	var names []string
+	var walk func(t *fieldTree, prefix string)
+	walk = func(t *fieldTree, prefix string) {
+		for _, n := range t.names {
+			name := prefix + n
+			switch {
+			case slices.Contains(omitted, name):
+			case slices.ContainsFunc(omitted, func(o string) bool { return strings.HasPrefix(o, name+".") }):
+				walk(t.below[n], name+".")
+			default:
+				names = append(names, name)
+			}
+		}
+	}
+	walk(c.fields, "")
+	return names
+}
+
 // Projection is a checked selection of fields of one command's answer.
 type Projection struct{ root *selection }
 
@@ -82,6 +105,9 @@ func (c *Command) Project(names []string) (*Projection, error) {
 	}
 	if len(unknown) > 0 {
 		valid := c.FieldNames()
+		if len(valid) == 0 {
+			return nil, c.usageFault(ValidationError, "Leave --fields out.", "The answer has no fields to choose from.")
+		}
 		return nil, &Fault{Code: ValidationError,
 			Message:  fmt.Sprintf("The answer has no field '%s'.", strings.Join(unknown, "', '")),
 			Hint:     "Valid fields: " + strings.Join(valid, ", ") + ".",

@@ -118,7 +118,9 @@ func FuzzBindAgreesWithSchema(f *testing.F) {
 			switch {
 			case a.Path:
 				t.Skip("a schema cannot say where a path leads")
-			case kind == discovery.KindDatetime && (!rfc3339.MatchString(text) || strings.HasPrefix(text, "0000")):
+			case kind == discovery.KindDatetime && strings.HasPrefix(text, "0000"):
+				t.Skip("the year 0 is refused, which a format cannot say")
+			case kind == discovery.KindDatetime && a.Name != "day" && !rfc3339.MatchString(text):
 				t.Skip("not the schema's way to write a time")
 			case kind == discovery.KindInteger && jsonNumber.MatchString(text) && !integerForm.MatchString(text):
 				t.Skip("1.0 is an integer to a schema, and not the form of one in a command")
@@ -177,6 +179,9 @@ func FuzzBoundValuesFitTheSchema(f *testing.F) {
 		}
 		if args.When.IsZero() {
 			delete(v.(map[string]any), "when")
+		}
+		if args.Day.IsZero() {
+			delete(v.(map[string]any), "day")
 		}
 		if err := schema.Validate(v); err != nil {
 			t.Fatalf("%q binds to %s: %v", joined, raw, err)

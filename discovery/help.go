@@ -46,6 +46,7 @@ type ArgumentHelp struct {
 	MinItems    *uint64     `json:"min_items,omitempty"`
 	MaxItems    *uint64     `json:"max_items,omitempty"`
 	Pattern     string      `json:"pattern,omitempty"`
+	Requires    string      `json:"requires,omitempty"`
 	Description string      `json:"description"`
 	Examples    []string    `json:"examples,omitempty"`
 }
@@ -55,7 +56,7 @@ const rootUsage = "<command> [subcommand] [arguments] [options]"
 func newHelp(r *Registry) *Command {
 	return New(Spec{
 		Path:     "help",
-		Summary:  "Show commands, or one command's arguments",
+		Summary:  "This page, or one command's arguments",
 		Effect:   Meta,
 		Examples: []string{"help", "help version"},
 	}, func(_ context.Context, call *Call, args *HelpArgs) (HelpResult, error) {
@@ -72,27 +73,64 @@ func newHelp(r *Registry) *Command {
 	})
 }
 
-// rootHelp lists the first words only: what is below a group is one help away,
-// and an agent reads this page at the start of every session.
+// rootHelp lists the first words only, a group with its verbs: an agent reads this
+// page at the start of every session, and guesses well what a verb does.
 func (r *Registry) rootHelp(visible func(*Command) bool) HelpResult {
 	h := HelpResult{Description: r.info.Description, Commands: []CommandHelp{}, Usage: rootUsage, Examples: []string{}}
+	verbs := map[string][]string{}
 	for _, c := range r.commands {
-		word, _, grouped := strings.Cut(c.Path, " ")
-		if !visible(c) || slices.ContainsFunc(h.Commands, func(e CommandHelp) bool { return e.Name == word }) {
+		if !visible(c) {
 			continue
 		}
-		text := c.Summary
-		if grouped {
-			text = r.info.Groups[word]
+		word, rest, grouped := strings.Cut(c.Path, " ")
+		if verbs[word] == nil {
+			h.Commands = append(h.Commands, CommandHelp{word, c.Summary})
+			verbs[word] = []string{}
 		}
-		h.Commands = append(h.Commands, CommandHelp{word, text})
+		verb, _, _ := strings.Cut(rest, " ")
+		if grouped && !slices.Contains(verbs[word], verb) {
+			verbs[word] = append(verbs[word], verb)
+		}
+	}
+	for i, e := range h.Commands {
+		if list := verbs[e.Name]; len(list) > 0 {
+			h.Commands[i].Description = strings.Join(list, " ")
+		}
 	}
 	for _, recipe := range r.info.Recipes {
 		if found, err := r.Resolve(strings.Fields(recipe), visible); err == nil && found.Command != nil && visible(found.Command) {
 			h.Examples = append(h.Examples, recipe)
 		}
 	}
+	h.shorten(maxRootHelp)
 	return h
+}
+
+// maxRootHelp is how many bytes the overview takes, so that it fits in 1,000 with
+// its envelope.
+const maxRootHelp = 885
+
+// shorten takes words off the longest descriptions until the overview has at most
+// limit bytes: help for a group still lists all of it.
+func (h *HelpResult) shorten(limit int) {
+	for {
+		b, err := json.Marshal(h)
+		if err != nil || len(b) <= limit {
+			return
+		}
+		longest := 0
+		for i, c := range h.Commands {
+			if len(c.Description) > len(h.Commands[longest].Description) {
+				longest = i
+			}
+		}
+		c := &h.Commands[longest]
+		end := strings.LastIndexByte(strings.TrimSuffix(c.Description, " …"), ' ')
+		if end < 0 {
+			return // names alone are too many
+		}
+		c.Description = c.Description[:end] + " …"
+	}
 }
 
 func (r *Registry) groupHelp(group string, visible func(*Command) bool) HelpResult {
@@ -118,6 +156,9 @@ func (c *Command) help() HelpResult {
 			MinItems: a.MinItems, MaxItems: a.MaxItems, Description: a.Description, Examples: a.Examples}
 		if a.Short != "" {
 			e.Short = "-" + a.Short
+		}
+		if a.Requires != "" {
+			e.Requires = "--" + a.Requires
 		}
 		if a.Pattern != nil {
 			e.Pattern = a.Pattern.String()
@@ -178,7 +219,7 @@ type VersionArgs struct{}
 func newVersion(r *Registry) *Command {
 	return New(Spec{
 		Path:     "version",
-		Summary:  "Show the protocol and program version",
+		Summary:  "Protocol and program version",
 		Effect:   Meta,
 		Examples: []string{"version"},
 	}, func(_ context.Context, call *Call, _ *VersionArgs) (VersionResult, error) {

@@ -105,7 +105,7 @@ type SchemaResult struct {
 func newSchema(r *Registry) *Command {
 	return New(Spec{
 		Path:     "schema",
-		Summary:  "Show the JSON Schemas of commands",
+		Summary:  "JSON Schemas of commands",
 		Effect:   Meta,
 		Examples: []string{"schema version", "schema"},
 	}, func(_ context.Context, call *Call, args *SchemaArgs) (SchemaResult, error) {

@@ -68,6 +68,9 @@ func (a *Argument) setOne(v reflect.Value, kind Kind, text string, loc *time.Loc
 		}
 		v.SetFloat(f)
 	case KindDatetime:
+		if v.Type() == dateType {
+			return setDate(v, text)
+		}
 		d, ok := parseDatetime(text, loc)
 		if !ok {
 			return "must be an ISO 8601 date or time, such as 2026-02-02 or 2026-02-02T10:00:00Z"
@@ -181,6 +184,16 @@ func parseDatetime(text string, loc *time.Location) (Datetime, bool) {
 		}
 	}
 	return Datetime{}, false
+}
+
+// setDate takes the full-date of RFC 3339 and nothing else.
+func setDate(v reflect.Value, text string) string {
+	t, err := time.Parse(time.DateOnly, text)
+	if err != nil || !datetimePattern.MatchString(text) || strings.HasPrefix(text, "0000") {
+		return "must be a day, such as 2026-02-02"
+	}
+	v.Set(reflect.ValueOf(Date{t}))
+	return ""
 }
 
 // splitList splits an array option's value at its commas; "\," is a comma that

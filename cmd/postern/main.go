@@ -19,6 +19,7 @@ import (
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail/pdftext"
 )
 
 // process is what main's functions touch of the operating system, so that the
@@ -30,6 +31,7 @@ type process struct {
 	stdout io.Writer
 	stderr io.Writer
 	log    *slog.Logger
+	self   string // the program's own file, empty when it is not to be started again
 }
 
 const usageText = `postern: a door between a person's mail and the agents that work for them
@@ -45,7 +47,14 @@ const usageText = `postern: a door between a person's mail and the agents that w
 Commands answer in JSON; 'postern help' lists them. Every verb takes -h.
 `
 
+// pdfVerb is the hidden verb that reads a PDF in a process of its own, see
+// package pdftext. Nothing else may happen in that process.
+const pdfVerb = "pdf-text"
+
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == pdfVerb {
+		os.Exit(pdftext.Child(os.Stdin, os.Stdout, os.Args[2:]))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop) // a second one ends the process as if nobody listened
 	// A reader that goes away is an error of the write, so that what is open is
@@ -54,6 +63,7 @@ func main() {
 	p := &process{args: os.Args[1:], getenv: os.Getenv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	// Standard output is only the protocol: whatever else prints, prints there.
 	os.Stdout = os.Stderr
+	p.self, _ = os.Executable()
 	p.log = slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	status := p.run(ctx)
 	stop()

@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"path/filepath"
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/pdftext"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -19,9 +21,13 @@ type house struct {
 	principal gateway.Principal
 	store     *store
 	mailboxes *mail.Mailboxes
+	saved     *attachments
 }
 
-func (h *house) close() { _ = h.mailboxes.Close() }
+func (h *house) close() {
+	_ = h.mailboxes.Close()
+	_ = h.saved.close() // a directory: there is nothing to lose
+}
 
 // plan says what differs between the verbs.
 type plan struct {
@@ -35,11 +41,22 @@ type plan struct {
 func (p *process) wire(plan plan) (*house, error) {
 	h := &house{principal: plan.principal, store: newStore(plan.open)}
 	h.store.asks = p.getenv(vault.AdminKeyVar+"_COMMAND") != "" || p.getenv(vault.AgentKeyVar+"_COMMAND") != ""
-	h.mailboxes = mail.NewMailboxes(mail.MailboxesOptions{Directory: h.store, Logger: p.log})
+	options := mail.MailboxesOptions{Directory: h.store, Seen: h.store, CursorKey: h.store.cursorKey, Logger: p.log}
+	if p.self != "" {
+		options.PDFText = &pdftext.Runner{Command: []string{p.self, pdfVerb}}
+	}
+	h.mailboxes = mail.NewMailboxes(options)
 	deps := &commands.Deps{Store: h.store, Mailboxes: h.mailboxes, ReadFile: readFile,
 		ReadSecret: func(ctx context.Context, source string) (mail.Secret, error) {
 			return p.readSecret(ctx, plan.stdin, source)
 		}}
+	h.saved = &attachments{locate: func(ctx context.Context) (string, error) { return p.attachmentDir(ctx, h.store) }}
+	deps.Attachments = h.saved
+	deps.Profile = plan.profile.Name
+	deps.Explain = func(ctx context.Context, call *discovery.Call, line string) (commands.Explanation, error) {
+		e, err := h.gateway.Explain(ctx, gateway.Principal{Name: call.Principal, Admin: call.Admin}, line)
+		return commands.Explanation(e), err
+	}
 	deps.Exists = func(path string) bool { return h.registry.Exists(path) }
 	var err error
 	h.registry, err = discovery.NewRegistry(discovery.Info{
@@ -58,6 +75,19 @@ func (p *process) wire(plan plan) (*house, error) {
 		AdminHint: "This command requires POSTERN_ADMIN_KEY (admin privilege): run it as 'postern exec' where that is set.",
 	})
 	return h, err
+}
+
+// attachmentDir is where attachments are saved: where POSTERN_ATTACHMENTS says, else
+// beside the vault.
+func (p *process) attachmentDir(ctx context.Context, s *store) (string, error) {
+	if dir := p.getenv("POSTERN_ATTACHMENTS"); dir != "" {
+		return dir, nil
+	}
+	v, err := s.get(ctx)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(filepath.Dir(v.Path()), "attachments"), nil
 }
 
 // asOwner wires for a verb that acts as the administrator when it has the key.

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+
+	"github.com/postern-mail/postern/commands"
+)
+
+// attachments is the directory that attachments are saved in. It is made when
+// something is first saved, for its owner alone, and nothing outside it can be
+// reached by any name, not through symbolic links either. It is safe for
+// concurrent use.
+type attachments struct {
+	locate func(context.Context) (string, error) // where it is
+
+	mu   sync.Mutex
+	root *os.Root
+}
+
+var _ commands.Attachments = (*attachments)(nil)
+
+// open makes the directory and holds on to it, so that a rename of it does not
+// lead elsewhere. A failure is not kept.
+func (a *attachments) open(ctx context.Context) (*os.Root, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.root != nil {
+		return a.root, nil
+	}
+	dir, err := a.locate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	a.root, err = os.OpenRoot(dir)
+	return a.root, err
+}
+
+// Save implements commands.Attachments. The file is on the disk when it returns.
+func (a *attachments) Save(ctx context.Context, name string, content []byte) (string, error) {
+	root, err := a.open(ctx)
+	if err != nil {
+		return "", err
+	}
+	name = filepath.FromSlash(path.Clean(name))
+	if dir := filepath.Dir(name); dir != "." {
+		if err := root.MkdirAll(dir, 0o700); err != nil {
+			return "", occupied(err)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return "", errors.Join(err, root.Remove(name))
+	}
+	return filepath.Join(root.Name(), name), nil
+}
+
+// occupied tells a file that stands where a directory would have to be, which is
+// no file of the wanted name, from one that does.
+func occupied(err error) error {
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return &fs.PathError{Op: "mkdir", Path: "", Err: errors.New("a file stands where a directory is needed")}
+}
+
+// close lets go of the directory.
+func (a *attachments) close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.root == nil {
+		return nil
+	}
+	err := a.root.Close()
+	a.root = nil
+	return err
+}

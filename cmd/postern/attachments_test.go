@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func newAttachments(t testing.TB, dir string) *attachments {
+	t.Helper()
+	a := &attachments{locate: func(context.Context) (string, error) { return dir, nil }}
+	t.Cleanup(func() { _ = a.close() })
+	return a
+}
+
+func TestAttachmentsAreTheOwnersAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "some", "where")
+	a := newAttachments(t, dir)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("the directory is there before anything is saved: %v", err)
+	}
+	for _, name := range []string{"x.bin", "a/b/c.txt", "a/./b//d.txt"} {
+		path, err := a.Save(t.Context(), name, []byte("content of "+name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != "content of "+name || !strings.HasPrefix(path, dir) || !filepath.IsAbs(path) {
+			t.Errorf("%s: %q at %s, %v", name, got, path, err)
+		}
+		for p, want := range map[string]fs.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
+			if info, err := os.Stat(p); runtime.GOOS != "windows" && (err != nil || info.Mode().Perm() != want) {
+				t.Errorf("%s: %v, %v", p, info.Mode(), err)
+			}
+		}
+	}
+}
+
+func TestAnAttachmentIsNeverWrittenOverAFile(t *testing.T) {
+	dir := t.TempDir()
+	a := newAttachments(t, dir)
+	if err := os.WriteFile(filepath.Join(dir, "x"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Save(t.Context(), "x", []byte("theirs")); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("over a file: %v", err)
+	}
+	if _, err := a.Save(t.Context(), "x/y", []byte("theirs")); err == nil || errors.Is(err, fs.ErrExist) {
+		t.Errorf("below a file: %v", err)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, "x")); err != nil || string(got) != "mine" {
+		t.Errorf("%q, %v", got, err)
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	saved := 0
+	for range 8 {
+		wg.Go(func() {
+			if _, err := a.Save(t.Context(), "d/once", []byte("content")); err == nil {
+				mu.Lock()
+				saved++
+				mu.Unlock()
+			}
+		})
+	}
+	if wg.Wait(); saved != 1 {
+		t.Errorf("one name was saved %d times", saved)
+	}
+}
+
+func TestAnAttachmentStaysInItsDirectory(t *testing.T) {
+	outside, dir := t.TempDir(), t.TempDir()
+	a := newAttachments(t, dir)
+	names := []string{"../x", "/" + filepath.ToSlash(outside) + "/x", "a/../../x", ".", ""}
+	if runtime.GOOS != "windows" {
+		for link, target := range map[string]string{"out": outside, "file": filepath.Join(outside, "x")} {
+			if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		names = append(names, "out/x", "out/sub/x", "file")
+	}
+	for _, name := range names {
+		if path, err := a.Save(t.Context(), name, []byte("x")); err == nil {
+			t.Errorf("%q was saved to %s", name, path)
+		}
+	}
+	if left, err := os.ReadDir(outside); err != nil || len(left) != 0 {
+		t.Errorf("outside there is %v, %v", left, err)
+	}
+}
+
+func TestAnAttachmentThatFailsLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	a := newAttachments(t, dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := a.Save(ctx, "x", []byte("x")); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	broken := &attachments{locate: func(context.Context) (string, error) { return "", fs.ErrPermission }}
+	if _, err := broken.Save(t.Context(), "x", nil); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestWhereAttachmentsAre(t *testing.T) {
+	v := newVault(t)
+	h := newHouse(t, v)
+	p := newProcess(t)
+	if dir, err := p.attachmentDir(t.Context(), h.store); err != nil || dir != filepath.Join(filepath.Dir(v.path), "attachments") {
+		t.Errorf("%s, %v", dir, err)
+	}
+	p.getenv = func(name string) string { return map[string]string{"POSTERN_ATTACHMENTS": "/elsewhere"}[name] }
+	if dir, err := p.attachmentDir(t.Context(), h.store); err != nil || dir != "/elsewhere" {
+		t.Errorf("%s, %v", dir, err)
+	}
+}

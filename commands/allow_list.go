@@ -1,0 +1,25 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+type allowListArgs struct{ AccountOption }
+
+func allowList(d *Deps, list direction) *discovery.Command {
+	return discovery.New(list.spec("list", "Show the entries of the list", "A list that is on and empty lets nothing pass.",
+		"allow %s list --account work"),
+		func(ctx context.Context, call *discovery.Call, args *allowListArgs) (*AllowResult, error) {
+			name, err := d.account(ctx, call, args.AccountOption)
+			if err != nil {
+				return nil, err
+			}
+			a, err := d.Store.Account(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			return allowResult(&a, list), nil
+		})
+}

@@ -1,0 +1,161 @@
+package commands_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+var batches = map[string]string{"ack": "", "mark-read": "", "flags": ` --add '\Flagged'`, "copy": " --to Archive", "move": " --to Archive", "delete": " --confirm"}
+
+func TestMessagesOfABatchAreNamedInTwoWays(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
+	b.ok(t, "config set default_account other")
+	many, named := make([]string, 101), make([]string, 90)
+	for i := range many {
+		many[i] = fmt.Sprint(i + 1)
+	}
+	for i := range named {
+		named[i] = ref(uint32(i + 1)).String()
+	}
+	for verb, rest := range batches {
+		b.ok(t, "mail "+verb+" imap:work:INBOX:7:3 imap:work:inbox:7:1"+rest)
+		want := []mail.Ref{ref(3), ref(1)}
+		want[1].Folder = "inbox"
+		if b.account != "work" || !slices.Equal(b.refs, want) || b.calls[len(b.calls)-1] != verb {
+			t.Errorf("%s by id: %s %v", verb, b.account, b.refs)
+		}
+		b.ok(t, "mail "+verb+" --folder 'a,b' --uid 3,1 --uid 2"+rest)
+		want = nil
+		for _, u := range []uint32{3, 1, 2} {
+			want = append(want, mail.Ref{Protocol: mail.IMAP, Account: "other", Folder: "a,b", UID: u})
+		}
+		if b.account != "other" || !slices.Equal(b.refs, want) {
+			t.Errorf("%s by UID: %s %v", verb, b.account, b.refs)
+		}
+		if b.ok(t, "mail "+verb+" --uid "+strings.Join(many[:100], ",")+rest); len(b.refs) != 100 || b.refs[0].Folder != "INBOX" {
+			t.Errorf("%s: %d messages of %s", verb, len(b.refs), b.refs[0].Folder)
+		}
+		if b.ok(t, "mail "+verb+" "+strings.Join(named, " ")+rest); len(b.refs) != 90 {
+			t.Errorf("%s: %d messages by id", verb, len(b.refs))
+		}
+		calls := len(b.calls)
+		for args, says := range map[string]string{
+			"":                                "No message is named",
+			" --folder INBOX":                 "No message is named",
+			" imap:work:INBOX:7:3 --uid 3":    "named twice",
+			" imap:work:INBOX:7:3 --folder x": "named twice",
+			" imap:work:INBOX:7:3 imap:other:INBOX:7:4": "not all of one account and one folder",
+			" imap:work:INBOX:7:3 imap:work:a:7:4":      "not all of one account and one folder",
+			" imap:work:INBOX:7:3 pop3:work:abc":        "not all of one account and one folder",
+			" imap:work:INBOX:7:0":                      "malformed",
+			" imap:work:INBOX:7:3 --account other":      "another account",
+			" --uid " + strings.Join(many, ","):         "at most 100",
+			" --uid 0":                                  "between 1",
+		} {
+			b.fails(t, "mail "+verb+args+rest, discovery.ValidationError, says)
+		}
+		if len(b.calls) != calls {
+			t.Errorf("%s was done all the same", verb)
+		}
+	}
+}
+
+func TestABatchOfWhichSomeFailIsPartial(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadWrite))
+	issue := mail.Issue{Code: "NOT_FOUND", Stage: "fetch", Message: "There is no such message.", UID: 9, MessageID: ref(9).String()}
+	for verb, rest := range batches {
+		line := "mail " + verb + " --uid 3,9" + rest
+		for status, c := range map[string]mail.Changed{
+			"ok":      {Messages: []mail.ChangedMessage{{Ref: ref(3)}, {Ref: ref(9)}}},
+			"partial": {Messages: []mail.ChangedMessage{{Ref: ref(3), Flags: []string{}}}, Issues: []mail.Issue{issue}},
+			"failed":  {Issues: []mail.Issue{issue}},
+		} {
+			b.changed = c
+			e := b.ok(t, line)
+			if e.Data["status"] != status || len(e.Data["messages"].([]any)) != len(c.Messages) || len(e.Data["issues"].([]any)) != len(c.Issues) {
+				t.Errorf("%s: %v, want %s", line, e.Data, status)
+			}
+		}
+	}
+}
+
+func TestChangesAreToldFieldByField(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
+	there := mail.Ref{Protocol: mail.IMAP, Account: "other", Folder: "Archive", UIDValidity: 8, UID: 1}
+	b.changed = mail.Changed{Messages: []mail.ChangedMessage{{Ref: ref(3), New: there}, {Ref: ref(4), Flags: []string{`\Seen`}, Added: true, Already: true}}, Attempted: 4, Succeeded: 3}
+	e := b.ok(t, "mail copy --account work --uid 3,4 --to Archive --to-account other")
+	if b.toAccount != "other" || b.toFolder != "Archive" || e.Data["source_account_id"] != "work" || e.Data["destination_account_id"] != "other" ||
+		e.Data["source_folder"] != "INBOX" || e.Data["destination_folder"] != "Archive" || e.Data["steps_attempted"] != 4.0 || e.Data["steps_succeeded"] != 3.0 {
+		t.Errorf("copy: %v", e.Data)
+	}
+	first, second := e.Data["messages"].([]any)[0].(map[string]any), e.Data["messages"].([]any)[1].(map[string]any)
+	if first["new_message_id"] != there.String() || second["new_message_id"] != nil || first["message_id"] != ref(3).String() {
+		t.Errorf("copy: %v %v", first, second)
+	}
+	if b.ok(t, "mail copy --account work --uid 3 --to Archive"); b.toAccount != "work" {
+		t.Errorf("copy within: to %q", b.toAccount)
+	}
+	e = b.ok(t, `mail flags --account work --uid 3,4 --add '\Flagged,project-x' --remove '\Seen'`)
+	if !slices.Equal(b.add, []string{`\Flagged`, "project-x"}) || !slices.Equal(b.remove, []string{`\Seen`}) {
+		t.Errorf("flags: %q %q", b.add, b.remove)
+	}
+	first, second = e.Data["messages"].([]any)[0].(map[string]any), e.Data["messages"].([]any)[1].(map[string]any)
+	if _, told := first["flags"]; told || first["applied_add_flags"] != false || second["applied_add_flags"] != true || second["applied_remove_flags"] != false ||
+		fmt.Sprint(second["flags"]) != `[\Seen]` || fmt.Sprint(e.Data["requested_add_flags"]) != `[\Flagged project-x]` {
+		t.Errorf("flags: %v", e.Data)
+	}
+	e = b.ok(t, "mail ack --account work --uid 3,4")
+	if first, second := e.Data["messages"].([]any)[0].(map[string]any), e.Data["messages"].([]any)[1].(map[string]any); first["already"] != nil || second["already"] != true {
+		t.Errorf("ack: %v %v", first, second)
+	}
+}
+
+func TestFlagsAreChecked(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadWrite))
+	for args, says := range map[string]string{
+		"":                                 "No flag is named",
+		`--add Seen`:                       "Put it in quotes",
+		`--add \Seen`:                      "Put it in quotes", // the tokenizer drops the backslash
+		`--remove flagged`:                 "Put it in quotes",
+		`--add '\Recent'`:                  "belongs to the server",
+		`--remove '\recent'`:               "belongs to the server",
+		`--add '\deleted'`:                 "mail delete",
+		`--add 'a b'`:                      "A flag is a word",
+		`--add 'a(b'`:                      "A flag is a word",
+		`--add '\*'`:                       "A flag is a word",
+		`--add é`:                          "A flag is a word",
+		`--add 'a"b'`:                      "A flag is a word",
+		`--add '\'`:                        "A flag is a word",
+		`--add ''`:                         "must not be empty",
+		`--add x --remove X`:               "set and removed",
+		"--add " + strings.Repeat("x", 65): "at most 64",
+		"--add " + strings.TrimSuffix(strings.Repeat("x,", 21), ","): "at most 20",
+	} {
+		b.fails(t, "mail flags --uid 1 "+args, discovery.ValidationError, says)
+	}
+	for _, args := range []string{`--remove '\Deleted'`, `--add '$Forwarded'`, `--add '\Seen' --remove project-x`, "--add " + strings.Repeat("x", 64)} {
+		b.ok(t, "mail flags --uid 1 "+args)
+	}
+}
+
+func TestDeleteHasToBeMeant(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadWrite))
+	for _, line := range []string{"mail delete --uid 1", "mail delete --uid 1 --confirm=false", "mail delete imap:work:INBOX:7:1"} {
+		e := b.fails(t, line, discovery.ValidationError, "--confirm")
+		if len(e.Error.Examples) == 0 || !strings.HasSuffix(e.Error.Examples[0], " --confirm") {
+			t.Errorf("%s: examples %q", line, e.Error.Examples)
+		}
+	}
+	if len(b.calls) != 0 {
+		t.Errorf("it was done: %q", b.calls)
+	}
+	b.ok(t, "mail delete --uid 1 --confirm")
+	if !slices.Equal(b.calls, []string{"delete"}) {
+		t.Errorf("%q", b.calls)
+	}
+}

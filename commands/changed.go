@@ -1,0 +1,60 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+// batchArgs are what every command shares that works on several messages.
+type batchArgs struct {
+	MessagesOption
+	AccountOption
+}
+
+// Validate checks how the messages are named.
+func (a *batchArgs) Validate() error { return a.check() }
+
+// messagesOf resolves the messages of a batch.
+func (d *Deps) messagesOf(ctx context.Context, call *discovery.Call, a *batchArgs) (string, []mail.Ref, error) {
+	return a.refs(call, a.Account, func() (string, error) { return d.account(ctx, call, a.AccountOption) })
+}
+
+// outcomeOf is how far a change of several messages got.
+func outcomeOf(c *mail.Changed) Outcome { return outcome(c.Issues, len(c.Messages) > 0) }
+
+// Steps are what was tried and what worked on the servers, summed over the
+// messages (001 sections 8 to 10).
+type Steps struct {
+	Attempted int `json:"steps_attempted"`
+	Succeeded int `json:"steps_succeeded"`
+}
+
+// Placed is a message that is at another place now; its new id is there where the
+// server told it.
+type Placed struct {
+	ID  string `json:"message_id"`
+	New string `json:"new_message_id,omitempty"`
+}
+
+func placed(c *mail.Changed) []Placed {
+	list := []Placed{}
+	for _, m := range c.Messages {
+		p := Placed{ID: m.Ref.String()}
+		if m.New != (mail.Ref{}) {
+			p.New = m.New.String()
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// done says in a sentence what happened to how many messages.
+func done(what string, n int, issues []mail.Issue) string {
+	s := what + " " + count(n, "message", "messages")
+	if len(issues) > 0 {
+		s += "; see the issues for the others"
+	}
+	return s
+}

@@ -1,0 +1,53 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+type mailAckArgs struct{ batchArgs }
+
+// MailAckResult answers mail ack (000 section 7.1).
+type MailAckResult struct {
+	Outcome
+	Account  string  `json:"account_id"`
+	Folder   string  `json:"folder,omitempty"`
+	Messages []Acked `json:"messages"`
+}
+
+// Acked is a message that was dealt with, perhaps before already.
+type Acked struct {
+	ID      string `json:"message_id"`
+	Already bool   `json:"already,omitempty"`
+}
+
+func mailAck(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:     "mail ack",
+		Summary:  "Note messages as dealt with, so that 'mail list --new' leaves them out",
+		Details:  "It changes nothing in the mailbox, may be repeated, and takes messages in any order.",
+		Effect:   discovery.State,
+		Examples: []string{"mail ack --folder INBOX --uid 3,4,5", "mail ack imap:default:INBOX:1700000000:3 imap:default:INBOX:1700000000:4"},
+	}, func(ctx context.Context, call *discovery.Call, args *mailAckArgs) (*MailAckResult, error) {
+		name, refs, err := d.messagesOf(ctx, call, &args.batchArgs)
+		if err != nil {
+			return nil, err
+		}
+		c, err := d.Mailboxes.Ack(ctx, name, refs)
+		if err != nil {
+			return nil, err
+		}
+		r := &MailAckResult{Outcome: outcomeOf(c), Account: c.Account, Folder: c.Folder, Messages: []Acked{}}
+		for _, m := range c.Messages {
+			r.Messages = append(r.Messages, Acked{m.Ref.String(), m.Already})
+		}
+		if c.Folder != "" {
+			r.NextAction = next("See what is still new", "mail", "list", "--account", c.Account, "--folder", c.Folder, "--new")
+		}
+		return r, nil
+	})
+}
+
+// Summary implements discovery.Summarizer.
+func (r *MailAckResult) Summary() string { return done("Noted", len(r.Messages), r.Issues) }

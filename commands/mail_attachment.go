@@ -1,0 +1,105 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+type mailAttachmentArgs struct {
+	MessageOption
+	AccountOption
+	Part string `json:"part,omitempty" jsonschema:"minLength=1,maxLength=64,pattern=^[0-9]+([.][0-9]+)*$,example=2" jsonschema_description:"part_id as 'mail get' shows it; the only attachment without it"`
+	Save string `json:"save,omitempty" acli:"path" jsonschema:"minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*[^/\\x00-\\x1f\\x7f]$,example=invoices/march.pdf" jsonschema_description:"Save it under this name below the attachment directory, instead of answering with its content"`
+}
+
+// Validate checks how the message is named.
+func (a *mailAttachmentArgs) Validate() error { return a.check() }
+
+// Omits implements discovery.Omitter. Where the content is shown, nothing is left
+// out of the answer for its size's sake either.
+func (a *mailAttachmentArgs) Omits() []string {
+	if a.Save == "" {
+		return nil
+	}
+	return []string{"content_base64", "content_encoding"}
+}
+
+// MailAttachmentResult answers mail attachment (000 section 7.1).
+type MailAttachmentResult struct {
+	Outcome
+	Account     string `json:"account_id"`
+	ID          string `json:"message_id"`
+	PartID      string `json:"part_id"`
+	Filename    string `json:"filename,omitempty" acli:"untrusted"`
+	ContentType string `json:"content_type" acli:"untrusted"`
+	Size        int64  `json:"size_bytes"`
+	SavedTo     string `json:"saved_to,omitempty"`
+	Encoding    string `json:"content_encoding,omitempty" jsonschema:"enum=base64"`
+	Content     []byte `json:"content_base64,omitzero" acli:"untrusted"`
+}
+
+func mailAttachment(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:    "mail attachment",
+		Summary: "Get one attachment, in the answer or as a file",
+		Details: "size_bytes is that of the decoded content. A file is never written over, and nothing but a new file below the attachment directory is ever written. " +
+			"The name a sender gave is shown as filename and never used by itself.",
+		Effect: discovery.Read,
+		Bytes:  true,
+		Examples: []string{"mail attachment --folder INBOX --uid 1 --part 2", "mail attachment imap:default:INBOX:1700000000:1",
+			"mail attachment imap:default:INBOX:1700000000:1 --part 2 --save invoices/march.pdf"},
+	}, func(ctx context.Context, call *discovery.Call, args *mailAttachmentArgs) (*MailAttachmentResult, error) {
+		ref, err := args.ref(call, args.Account, func() (string, error) { return d.account(ctx, call, args.AccountOption) })
+		if err != nil {
+			return nil, err
+		}
+		a, err := d.Mailboxes.Attachment(ctx, ref, args.Part)
+		if err != nil {
+			return nil, err
+		}
+		r := &MailAttachmentResult{Outcome: outcome(nil, true), Account: ref.Account, ID: a.Ref.String(), PartID: a.PartID, Filename: a.Filename,
+			ContentType: a.ContentType, Size: int64(len(a.Content))}
+		if args.Save != "" {
+			r.SavedTo, err = d.save(ctx, args.Save, a)
+			return r, err
+		}
+		if r.Encoding, r.Content = "base64", a.Content; r.Content == nil {
+			r.Content = []byte{}
+		}
+		return r, nil
+	})
+}
+
+func (d *Deps) save(ctx context.Context, name string, a *mail.AttachmentContent) (string, error) {
+	path, err := d.Attachments.Save(ctx, name, a.Content)
+	switch {
+	case err == nil:
+		return path, nil
+	case ctx.Err() != nil:
+		return "", err
+	case errors.Is(err, fs.ErrExist):
+		return "", &discovery.Fault{Code: discovery.Conflict, Message: "There is a file of that name already, and it was left as it is.",
+			Hint: "Choose another name for --save.", Err: err}
+	case discovery.AsFault(err) != nil:
+		return "", err
+	}
+	reason := "the system refused"
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		reason = failed.Err.Error() // without the path, which the caller knows or must not
+	}
+	return "", &discovery.Fault{Code: discovery.ExecutionError, Message: "The attachment could not be saved: " + reason + ".",
+		Hint: "Choose another name, or see to the permissions and the space of the attachment directory.", Err: err}
+}
+
+// Summary implements discovery.Summarizer.
+func (r *MailAttachmentResult) Summary() string {
+	if r.SavedTo != "" {
+		return "Saved " + count(int(r.Size), "byte", "bytes")
+	}
+	return count(int(r.Size), "byte", "bytes")
+}

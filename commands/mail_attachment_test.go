@@ -1,0 +1,37 @@
+package commands_test
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+func TestAttachmentIsAnsweredOrSaved(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadOnly))
+	content := []byte(strings.Repeat("\x00PDF", 100_000))
+	b.part = mail.AttachmentContent{Ref: ref(1), Attachment: mail.Attachment{PartID: "2", Filename: "../../etc/passwd", ContentType: "application/pdf", Content: content}}
+	e := b.ok(t, "mail attachment --uid 1 --part 2")
+	if got, err := base64.StdEncoding.DecodeString(e.Data["content_base64"].(string)); err != nil || string(got) != string(content) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if e.Data["size_bytes"] != float64(len(content)) || e.Data["saved_to"] != nil {
+		t.Errorf("%v %v", e.Data["size_bytes"], e.Data["saved_to"])
+	}
+	e = b.ok(t, "mail attachment imap:work:INBOX:7:1 --save a/b.pdf")
+	if e.Data["saved_to"] != "/saved/a/b.pdf" || e.Data["content_base64"] != nil || string(b.saved["a/b.pdf"]) != string(content) || len(b.saved) != 1 {
+		t.Errorf("%v, saved %d", e.Data, len(b.saved))
+	}
+	b.fails(t, "mail attachment --uid 1 --save a/b.pdf", discovery.Conflict, "left as it is")
+	for _, name := range []string{"../x", "/etc/x", `a\..\x`, "C:x"} {
+		b.fails(t, "mail attachment --uid 1 --save='"+name+"'", discovery.PathTraversal, "outside")
+	}
+	for _, name := range []string{"", "a/", "a\tb"} {
+		b.fails(t, "mail attachment --uid 1 --save='"+name+"'", discovery.ValidationError, "--save")
+	}
+	if len(b.saved) != 1 {
+		t.Errorf("saved besides: %d", len(b.saved))
+	}
+}

@@ -1,0 +1,59 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+type mailCopyArgs struct {
+	batchArgs
+	To        string `json:"to" jsonschema:"minLength=1,maxLength=256,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Folder the copies go to"`
+	ToAccount string `json:"to-account,omitempty" jsonschema:"pattern=^[A-Za-z0-9_-]{1\\,64}$" jsonschema_description:"Account of that folder; the messages' own without it"`
+}
+
+// MailCopyResult answers mail copy (001 section 8).
+type MailCopyResult struct {
+	Outcome
+	Account   string   `json:"source_account_id"`
+	ToAccount string   `json:"destination_account_id"`
+	Folder    string   `json:"source_folder,omitempty"`
+	To        string   `json:"destination_folder"`
+	Messages  []Placed `json:"messages"`
+	Steps
+}
+
+func mailCopy(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:    "mail copy",
+		Summary: "Copy messages to a folder, of another account too",
+		Details: "Within an account the server copies all of them or none.",
+		Effect:  discovery.Write,
+		Examples: []string{"mail copy --folder INBOX --uid 3,4 --to Archive",
+			"mail copy imap:default:INBOX:1700000000:3 --to INBOX --to-account work"},
+	}, func(ctx context.Context, call *discovery.Call, args *mailCopyArgs) (*MailCopyResult, error) {
+		name, refs, err := d.messagesOf(ctx, call, &args.batchArgs)
+		if err != nil {
+			return nil, err
+		}
+		to := args.ToAccount
+		if to == "" {
+			to = name
+		}
+		call.Target += fmt.Sprintf(" to %s of %s", args.To, to)
+		c, err := d.Mailboxes.Copy(ctx, name, refs, to, args.To)
+		if err != nil {
+			return nil, err
+		}
+		r := &MailCopyResult{Outcome: outcomeOf(c), Account: c.Account, ToAccount: to, Folder: c.Folder, To: args.To, Messages: placed(c),
+			Steps: Steps{c.Attempted, c.Succeeded}}
+		if len(r.Messages) > 0 {
+			r.NextAction = next("See the copies", "mail", "list", "--account", to, "--folder", args.To)
+		}
+		return r, nil
+	})
+}
+
+// Summary implements discovery.Summarizer.
+func (r *MailCopyResult) Summary() string { return done("Copied", len(r.Messages), r.Issues) }

@@ -1,0 +1,65 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+type mailDeleteArgs struct {
+	batchArgs
+	Confirm bool `json:"confirm,omitempty" jsonschema_description:"Required: says that the messages are to be gone for good"`
+}
+
+// Validate checks how the messages are named and that it is meant.
+func (a *mailDeleteArgs) Validate() error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	if !a.Confirm {
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "--confirm is missing: deleted messages cannot be brought back.",
+			Hint: "Add --confirm if they are to be gone for good, or use 'mail move' to put them into the trash."}
+	}
+	return nil
+}
+
+// MailDeleteResult answers mail delete (001 section 10).
+type MailDeleteResult struct {
+	Outcome
+	Account  string    `json:"account_id"`
+	Folder   string    `json:"folder,omitempty"`
+	Messages []Deleted `json:"messages"`
+	Steps
+}
+
+// Deleted is a message that is gone.
+type Deleted struct {
+	ID string `json:"message_id"`
+}
+
+func mailDelete(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:     "mail delete",
+		Summary:  "Delete messages for good",
+		Details:  "Only the named messages are removed, whatever else is marked as deleted in the folder.",
+		Effect:   discovery.Write,
+		Examples: []string{"mail delete --folder INBOX --uid 3 --confirm", "mail delete imap:default:INBOX:1700000000:3 --confirm"},
+	}, func(ctx context.Context, call *discovery.Call, args *mailDeleteArgs) (*MailDeleteResult, error) {
+		name, refs, err := d.messagesOf(ctx, call, &args.batchArgs)
+		if err != nil {
+			return nil, err
+		}
+		c, err := d.Mailboxes.Delete(ctx, name, refs)
+		if err != nil {
+			return nil, err
+		}
+		r := &MailDeleteResult{Outcome: outcomeOf(c), Account: c.Account, Folder: c.Folder, Messages: []Deleted{}, Steps: Steps{c.Attempted, c.Succeeded}}
+		for _, m := range c.Messages {
+			r.Messages = append(r.Messages, Deleted{m.Ref.String()})
+		}
+		return r, nil
+	})
+}
+
+// Summary implements discovery.Summarizer.
+func (r *MailDeleteResult) Summary() string { return done("Deleted", len(r.Messages), r.Issues) }

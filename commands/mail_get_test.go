@@ -1,0 +1,124 @@
+package commands_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+)
+
+func TestGetAsksForWhatItIsAskedFor(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b.message = mail.Message{Summary: summaries(1, 10, 0)[0]}
+	for line, want := range map[string]mail.GetQuery{
+		"mail get --uid 1":                                            {BodyChars: 2000, Headers: mail.HeadersCurated},
+		"mail get --uid 1 --html --headers none":                      {BodyChars: 2000, Headers: mail.HeadersNone, HTML: true},
+		"mail get --uid 1 --attachment-text":                          {BodyChars: 2000, Headers: mail.HeadersCurated, AttachmentText: true, AttachmentChars: 10000},
+		"mail get --uid 1 --attachment-text --attachment-chars 50000": {BodyChars: 2000, Headers: mail.HeadersCurated, AttachmentText: true, AttachmentChars: 50000},
+		"mail get --uid 1 --with-content --body-chars 100":            {BodyChars: 100, Headers: mail.HeadersCurated, Content: true},
+	} {
+		b.ok(t, line)
+		if b.got != want {
+			t.Errorf("%s: %+v, want %+v", line, b.got, want)
+		}
+	}
+	b.fails(t, "mail get --uid 1 --attachment-chars 200", discovery.ValidationError, "only together with --attachment-text")
+}
+
+func TestAllHeadersLeaveOutWhatHasAPlaceOfItsOwn(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadOnly))
+	s := summaries(1, 10, 0)[0]
+	s.Date, s.CC = time.Time{}, nil
+	b.message = mail.Message{Summary: s, Headers: []mail.HeaderField{{Name: "FROM", Value: "Ann"}, {Name: "Subject", Value: "x"}, {Name: "Date", Value: "last tuesday"},
+		{Name: "X-Mailer", Value: "m"}, {Name: "To", Value: "desk@example.org"}, {Name: "to", Value: "another"}, {Name: "Message-ID", Value: "<x@example.org>"}}}
+	var names []string
+	for _, h := range b.ok(t, "mail get --uid 1 --headers all").Data["message"].(map[string]any)["headers"].([]any) {
+		names = append(names, h.(map[string]any)["name"].(string))
+	}
+	// An unreadable date has no place of its own, and of two fields one place shows not both.
+	if want := []string{"Date", "X-Mailer", "To", "to"}; !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+	if e := b.ok(t, "mail get --uid 1 --headers none"); e.Data["message"].(map[string]any)["headers"] != nil {
+		t.Errorf("headers though none were asked for: %v", e.Data)
+	}
+}
+
+func TestOnlyContentThatWasAskedForMakesAnAnswerLarge(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadOnly))
+	content := []byte(strings.Repeat("\x00\xff content ", 40_000))
+	for name, unit := range map[string]string{"plain": "text ", "quotes": `"\`, "unseen": "\u200d", "tags": "\U000e0041", "wide": "日"} {
+		text := strings.Repeat(unit, 50_000/len([]rune(unit)))
+		b.message = mail.Message{Summary: mail.Summary{Ref: ref(1), Subject: text[:4000], To: []string{text}}, BodyText: text, BodyHTML: text}
+		for i := range 60 {
+			b.message.Headers = append(b.message.Headers, mail.HeaderField{Name: "X-" + fmt.Sprint(i), Value: text[:1000]})
+			b.message.Attachments = append(b.message.Attachments, mail.Attachment{PartID: fmt.Sprint(i + 2), ContentType: "text/plain", Filename: text[:800], Text: text})
+		}
+		e := b.ok(t, "mail get --uid 1 --html --headers all --attachment-text --attachment-chars 50000 --body-chars 20000")
+		m := e.Data["message"].(map[string]any)
+		if e.size > gateway.MaxAnswerBytes || e.size < gateway.MaxAnswerBytes/3 {
+			t.Errorf("%s: %d bytes", name, e.size)
+		}
+		if m["truncated"] != true || m["attachments"].([]any)[0].(map[string]any)["extracted_text_truncated"] != true {
+			t.Errorf("%s: the cut is not said", name)
+		}
+		if len(m["attachments"].([]any)) != 50 {
+			t.Errorf("%s: %d attachments", name, len(m["attachments"].([]any)))
+		}
+	}
+	b.message = mail.Message{Summary: mail.Summary{Ref: ref(1)}, Attachments: []mail.Attachment{{PartID: "2", ContentType: "x/y", Content: content}}}
+	e := b.ok(t, "mail get --uid 1 --with-content")
+	a := e.Data["message"].(map[string]any)["attachments"].([]any)[0].(map[string]any)
+	if got, err := base64.StdEncoding.DecodeString(a["content_base64"].(string)); err != nil || string(got) != string(content) || a["content_encoding"] != "base64" {
+		t.Errorf("content: %d bytes, %v, %v", len(got), a["content_encoding"], err)
+	}
+}
+
+func TestUntrustedFieldsAreThoseThatCanBeThere(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b.message = mail.Message{Summary: summaries(1, 10, 0)[0]}
+	for field, line := range map[string]string{"message.body_html": "--html", "message.attachments.extracted_text": "--attachment-text", "message.attachments.content_base64": "--with-content"} {
+		if e := b.ok(t, "mail get --uid 1"); slices.Contains(e.Meta.Untrusted, field) || !slices.Contains(e.Meta.Untrusted, "message.body_text") {
+			t.Errorf("%s without %s: %q", field, line, e.Meta.Untrusted)
+		}
+		if e := b.ok(t, "mail get --uid 1 "+line); !slices.Contains(e.Meta.Untrusted, field) {
+			t.Errorf("%s with %s: %q", field, line, e.Meta.Untrusted)
+		}
+	}
+}
+
+func TestEventsOfACalendarPart(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadOnly))
+	start := time.Date(2026, 3, 10, 9, 0, 0, 0, time.UTC)
+	b.message = mail.Message{Summary: mail.Summary{Ref: ref(1)}, Attachments: []mail.Attachment{{PartID: "2", ContentType: "text/calendar", Events: []mail.CalendarEvent{
+		{Method: "REQUEST", Summary: "Meeting", Start: start, End: start.Add(time.Hour)}, {Summary: "Holiday", Start: start, AllDay: true, Recurring: true}, {}}}}}
+	events := b.ok(t, "mail get --uid 1").Data["message"].(map[string]any)["attachments"].([]any)[0].(map[string]any)["events"].([]any)
+	first, second, third := events[0].(map[string]any), events[1].(map[string]any), events[2].(map[string]any)
+	if first["start"] != "2026-03-10T09:00:00Z" || first["end"] != "2026-03-10T10:00:00Z" || first["method"] != "REQUEST" {
+		t.Errorf("%v", first)
+	}
+	if second["start"] != "2026-03-10" || second["end"] != nil || second["all_day"] != true || second["recurring"] != true || len(third) != 0 {
+		t.Errorf("%v %v", second, third)
+	}
+}
+
+func TestRawIsByteForByte(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadOnly))
+	source := []byte("From: x\r\n\r\n\x00\xff" + strings.Repeat("x", 400_000))
+	b.raw = mail.RawMessage{Ref: ref(1), Size: 500_000, Source: source, Truncated: true}
+	e := b.ok(t, "mail raw --uid 1 --max-bytes 400013")
+	got, err := base64.StdEncoding.DecodeString(e.Data["raw_source_base64"].(string))
+	if err != nil || string(got) != string(source) || e.Data["size_bytes"] != 500_000.0 || e.Data["truncated"] != true || e.Data["raw_source_encoding"] != "base64" {
+		t.Errorf("%d bytes, %v, %v", len(got), err, e.Data["size_bytes"])
+	}
+	b.raw = mail.RawMessage{Ref: ref(1)}
+	if e := b.ok(t, "mail raw --uid 1"); e.Data["raw_source_base64"] != "" {
+		t.Errorf("an empty source: %v", e.Data)
+	}
+}

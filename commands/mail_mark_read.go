@@ -1,0 +1,53 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+type mailMarkReadArgs struct{ batchArgs }
+
+// MailMarkReadResult answers mail mark-read (004 section 3).
+type MailMarkReadResult struct {
+	Outcome
+	Account  string   `json:"account_id"`
+	Folder   string   `json:"folder,omitempty"`
+	Messages []Marked `json:"messages"`
+}
+
+// Marked is a message with its flags as they are now; without them where the
+// server did not tell.
+type Marked struct {
+	ID    string   `json:"message_id"`
+	Flags []string `json:"flags,omitzero"`
+}
+
+func mailMarkRead(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:     "mail mark-read",
+		Summary:  "Mark messages as read: all of them, or none where one is missing",
+		Details:  "It sets the flag \\Seen and nothing else.",
+		Effect:   discovery.Flag,
+		Examples: []string{"mail mark-read --folder INBOX --uid 3,4", "mail mark-read imap:default:INBOX:1700000000:3"},
+	}, func(ctx context.Context, call *discovery.Call, args *mailMarkReadArgs) (*MailMarkReadResult, error) {
+		name, refs, err := d.messagesOf(ctx, call, &args.batchArgs)
+		if err != nil {
+			return nil, err
+		}
+		c, err := d.Mailboxes.MarkRead(ctx, name, refs)
+		if err != nil {
+			return nil, err
+		}
+		r := &MailMarkReadResult{Outcome: outcomeOf(c), Account: c.Account, Folder: c.Folder, Messages: []Marked{}}
+		for _, m := range c.Messages {
+			r.Messages = append(r.Messages, Marked{m.Ref.String(), shownFlags(m.Flags)})
+		}
+		return r, nil
+	})
+}
+
+// Summary implements discovery.Summarizer.
+func (r *MailMarkReadResult) Summary() string {
+	return done("Marked as read", len(r.Messages), r.Issues)
+}

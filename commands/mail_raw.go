@@ -1,0 +1,74 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+type mailRawArgs struct {
+	MessageOption
+	AccountOption
+	MaxBytes int64 `json:"max-bytes,omitempty" jsonschema:"minimum=1024,maximum=1000000,default=200000" jsonschema_description:"At most this many bytes, from the beginning"`
+}
+
+// Validate checks how the message is named.
+func (a *mailRawArgs) Validate() error { return a.check() }
+
+// MailRawResult answers mail raw (001 section 6).
+type MailRawResult struct {
+	Outcome
+	Account   string `json:"account_id"`
+	ID        string `json:"message_id"`
+	Size      int64  `json:"size_bytes"`
+	Truncated bool   `json:"truncated,omitempty"`
+	Encoding  string `json:"raw_source_encoding" jsonschema:"enum=base64"`
+	Source    []byte `json:"raw_source_base64" acli:"untrusted"`
+}
+
+const maxRawBytes = 1_000_000 // of --max-bytes
+
+func mailRaw(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:     "mail raw",
+		Summary:  "Show a message's source, byte for byte, in base64",
+		Details:  "size_bytes is that of the whole message. Nothing is removed from it, so it may hold what a person would not see.",
+		Effect:   discovery.Read,
+		Bytes:    true,
+		Examples: []string{"mail raw --folder INBOX --uid 1", "mail raw imap:default:INBOX:1700000000:1 --max-bytes 20000"},
+	}, func(ctx context.Context, call *discovery.Call, args *mailRawArgs) (*MailRawResult, error) {
+		ref, err := args.ref(call, args.Account, func() (string, error) { return d.account(ctx, call, args.AccountOption) })
+		if err != nil {
+			return nil, err
+		}
+		m, err := d.Mailboxes.Raw(ctx, ref, args.MaxBytes)
+		if err != nil {
+			return nil, err
+		}
+		r := &MailRawResult{Outcome: outcome(nil, true), Account: ref.Account, ID: m.Ref.String(), Size: m.Size, Truncated: m.Truncated,
+			Encoding: "base64", Source: m.Source}
+		if r.Source == nil {
+			r.Source = []byte{}
+		}
+		if m.Truncated && args.MaxBytes < maxRawBytes {
+			r.NextAction = moreSource(call, args, m.Ref)
+		}
+		return r, nil
+	})
+}
+
+func moreSource(call *discovery.Call, args *mailRawArgs, ref mail.Ref) *NextAction {
+	following := *args
+	following.MessageOption, following.Account, following.MaxBytes = MessageOption{ID: ref.String()}, "", maxRawBytes
+	return nextLine("The source was cut: show more of it", call.Again(&following))
+}
+
+// Summary implements discovery.Summarizer.
+func (r *MailRawResult) Summary() string {
+	if r.Truncated {
+		return fmt.Sprintf("The first %d of %d bytes", len(r.Source), r.Size)
+	}
+	return count(len(r.Source), "byte", "bytes")
+}

@@ -1,0 +1,152 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+type mailSearchArgs struct {
+	AccountOption
+	Folder        string         `json:"folder,omitempty" jsonschema:"minLength=1,maxLength=256,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Folder to search; INBOX without it"`
+	Query         string         `json:"query,omitempty" jsonschema:"minLength=1,maxLength=256,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Only messages with this anywhere in header or text"`
+	From          string         `json:"from,omitempty" jsonschema:"minLength=1,maxLength=256,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Only messages with this in the sender"`
+	To            string         `json:"to,omitempty" jsonschema:"minLength=1,maxLength=256,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Only messages with this in the recipients"`
+	Subject       string         `json:"subject,omitempty" jsonschema:"minLength=1,maxLength=256,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Only messages with this in the subject"`
+	Text          string         `json:"text,omitempty" jsonschema:"minLength=1,maxLength=256,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Only messages with this in the body"`
+	Unread        bool           `json:"unread,omitempty" jsonschema_description:"Only messages without the \\Seen flag"`
+	HasAttachment bool           `json:"has-attachment,omitempty" jsonschema_description:"Only messages with an attachment"`
+	LastDays      int            `json:"last-days,omitempty" jsonschema:"minimum=1,maximum=365" jsonschema_description:"Only messages of the last so many days, today besides"`
+	StartDate     discovery.Date `json:"start-date,omitempty" jsonschema:"example=2026-02-01" jsonschema_description:"Only messages dated this day or later, as YYYY-MM-DD"`
+	EndDate       discovery.Date `json:"end-date,omitempty" jsonschema:"example=2026-02-07" jsonschema_description:"Only messages dated this day or earlier, as YYYY-MM-DD"`
+	Limit         int            `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=50,default=10" jsonschema_description:"At most this many"`
+	Cursor        string         `json:"cursor,omitempty" jsonschema:"minLength=1,maxLength=4096,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"next_cursor of an earlier answer, in place of what to search for"`
+	Snippet       bool           `json:"snippet,omitempty" jsonschema_description:"Also the beginning of each text"`
+	SnippetChars  int            `json:"snippet-chars,omitempty" acli:"requires=snippet" jsonschema:"minimum=50,maximum=500,default=200" jsonschema_description:"At most this many characters of it, with --snippet"`
+	FullOption
+}
+
+// Validate checks what one option alone cannot (001 section 4).
+func (a *mailSearchArgs) Validate() error {
+	switch {
+	case a.Cursor != "" && a.criteria() != (mailSearchArgs{}):
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "--cursor continues a search and takes no new criteria.",
+			Hint: "Leave out what to search for, or leave out --cursor to begin a new search."}
+	case a.LastDays != 0 && (!a.StartDate.IsZero() || !a.EndDate.IsZero()):
+		return errors.New("--last-days goes with neither --start-date nor --end-date")
+	case !a.StartDate.IsZero() && !a.EndDate.IsZero() && a.EndDate.Before(a.StartDate.Time):
+		return errors.New("--end-date is before --start-date")
+	}
+	return nil
+}
+
+// criteria is a without what does not say which messages match.
+func (a *mailSearchArgs) criteria() mailSearchArgs {
+	c := *a
+	c.AccountOption, c.FullOption = AccountOption{}, FullOption{}
+	c.Folder, c.Cursor, c.Limit, c.Snippet, c.SnippetChars = "", "", 0, false, 0
+	return c
+}
+
+// Omits implements discovery.Omitter.
+func (a *mailSearchArgs) Omits() []string {
+	omitted := a.omitted("messages.")
+	if !a.Snippet {
+		omitted = append(omitted, "messages.snippet")
+	}
+	return omitted
+}
+
+// MailSearchResult answers mail search (001 section 4).
+type MailSearchResult struct {
+	Outcome
+	Account     string         `json:"account_id"`
+	Folder      string         `json:"folder"`
+	UIDValidity uint32         `json:"uidvalidity"`
+	Total       int            `json:"total"`
+	Attempted   int            `json:"attempted"`
+	Returned    int            `json:"returned"`
+	Failed      int            `json:"failed"`
+	Messages    []MessageEntry `json:"messages"`
+	NextCursor  string         `json:"next_cursor,omitempty"`
+	HasMore     bool           `json:"has_more"`
+	Truncated   bool           `json:"truncated,omitempty"`
+}
+
+func mailSearch(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:    "mail search",
+		Summary: "Search a folder on the server, newest first",
+		Details: "All criteria must hold; each is matched without regard to case. Days are those the messages name themselves, --last-days counts in the zone of 'config timezone'. " + compactDetails,
+		Effect:  discovery.Read,
+		Examples: []string{"mail search --query invoice", "mail search --from ann@example.org --last-days 30 --snippet",
+			"mail search --folder Archive --subject 'spring meeting' --start-date 2026-02-01 --end-date 2026-02-28"},
+	}, func(ctx context.Context, call *discovery.Call, args *mailSearchArgs) (*MailSearchResult, error) {
+		name, err := d.account(ctx, call, args.AccountOption)
+		if err != nil {
+			return nil, err
+		}
+		call.Target = args.Folder
+		q, err := d.searchQuery(ctx, args)
+		if err != nil {
+			return nil, err
+		}
+		page, err := d.Mailboxes.Search(ctx, name, q)
+		if err != nil {
+			return nil, err
+		}
+		call.Target = page.Folder
+		r := &MailSearchResult{Outcome: outcome(page.Issues, len(page.Messages) > 0), Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity,
+			Total: page.Total, Attempted: page.Attempted, Returned: len(page.Messages), Failed: page.Failed, NextCursor: page.NextCursor,
+			HasMore: page.HasMore}
+		r.suggest(call, args, page.Messages)
+		r.Messages = entriesOf(page.Messages, args.Full, call, r)
+		return r, nil
+	})
+}
+
+func (d *Deps) searchQuery(ctx context.Context, args *mailSearchArgs) (mail.SearchQuery, error) {
+	q := mail.SearchQuery{Folder: args.Folder, Query: args.Query, From: args.From, To: args.To, Subject: args.Subject, Text: args.Text,
+		Unread: args.Unread, HasAttachment: args.HasAttachment, Start: args.StartDate.Time, End: args.EndDate.Time, Limit: args.Limit,
+		Cursor: args.Cursor, Snippet: args.Snippet, Full: args.Full}
+	if args.Snippet {
+		q.SnippetChars = args.SnippetChars
+	}
+	if args.LastDays > 0 {
+		year, month, day, err := d.today(ctx)
+		if err != nil {
+			return q, err
+		}
+		q.Start = time.Date(year, month, day-args.LastDays, 0, 0, 0, 0, time.UTC)
+	}
+	var err error
+	q.MaxMatches, err = d.intSetting(ctx, "search_max_matches")
+	return q, err
+}
+
+// suggest sets the next action: the next page, else the first message.
+func (r *MailSearchResult) suggest(call *discovery.Call, args *mailSearchArgs, list []mail.Summary) {
+	switch {
+	case r.NextCursor != "":
+		following := mailSearchArgs{AccountOption: AccountOption{r.Account}, Folder: r.Folder, Limit: args.Limit, Cursor: r.NextCursor,
+			Snippet: args.Snippet, SnippetChars: args.SnippetChars, FullOption: args.FullOption}
+		r.NextAction = nextLine("There are more: show the next page", call.Again(&following))
+	case len(list) > 0:
+		r.NextAction = next("Read the first of them", "mail", "get", list[0].Ref.String())
+	}
+}
+
+// Summary implements discovery.Summarizer.
+func (r *MailSearchResult) Summary() string {
+	return count(r.Returned, "message", "messages") + " of " + count(r.Total, "match", "matches")
+}
+
+// Truncate implements discovery.Truncator. No message is left out, since the
+// cursor goes on behind the last.
+func (r *MailSearchResult) Truncate(fraction float64) bool {
+	r.Truncated = true
+	return clipEntries(r.Messages, fraction)
+}

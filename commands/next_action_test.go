@@ -1,0 +1,101 @@
+package commands_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+)
+
+// TestEveryNextActionRunsAsWritten runs commands in every state that suggests how
+// to go on, and then what was suggested.
+func TestEveryNextActionRunsAsWritten(t *testing.T) {
+	issue := mail.Issue{Code: "EXECUTION_ERROR", Stage: "parse", UID: 2, Message: "It could not be read."}
+	b := newBench(t, nil, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
+	list := summaries(3, 20, 0)
+	b.ok(t, "config set default_account work")
+	for _, test := range []struct {
+		name, line, want string
+		set              func(*shelf)
+	}{
+		{"accounts", "mail accounts", "mail folders --account other", nil},
+		{"verify", "mail verify --account work", "mail list --account work", nil},
+		{"folders", "mail folders --counts --account work --timeout 9", "mail folders --account work --counts --pattern % --timeout 9",
+			func(s *shelf) { s.folders.Truncated = true }},
+		{"folders at the end", "mail folders --counts --account work --pattern %", "", func(s *shelf) { s.folders.Truncated = true }},
+		{"list", "mail list --account work --folder 'a b' --new --unread --after-uid 1 --since 2026-02-01 --until 2026-02-07 --full -n3 --fields messages,next_action --timeout 60",
+			"mail list --account work --folder 'a b' --new --unread --before-uid 3 --after-uid 1 --since 2026-02-01 --until 2026-02-07 --limit 3 --full --fields messages,next_action --timeout 60",
+			func(s *shelf) { s.page = mail.Page{Messages: list[:1], HasMore: true} }},
+		{"list of the default account", "mail list", "mail list --account work --before-uid 1", func(s *shelf) { s.page = mail.Page{Messages: list, HasMore: true} }},
+		{"folders of the default account", "mail folders", "mail folders --account work --pattern %", func(s *shelf) { s.folders.Truncated = true }},
+		{"search of the default account", "mail search", "mail search --account work --folder a --cursor c",
+			func(s *shelf) {
+				s.search = mail.SearchPage{Page: mail.Page{Folder: "a", HasMore: true}, NextCursor: "c"}
+			}},
+		{"list with a time", "mail list --account work --since 2026-02-01T10:00:00+01:00", "mail list --account work --before-uid 1 --since 2026-02-01T10:00:00+01:00",
+			func(s *shelf) { s.page = mail.Page{Messages: list, HasMore: true} }},
+		{"list oldest first", "mail list --account work --oldest-first --before-uid 9", "mail list --account work --before-uid 9 --after-uid 3 --oldest-first",
+			func(s *shelf) { s.page = mail.Page{Messages: []mail.Summary{list[2], list[0]}, HasMore: true} }},
+		{"list where the last is unreadable", "mail list --account work", "mail list --account work --before-uid 2",
+			func(s *shelf) { s.page = mail.Page{Messages: list[:1], HasMore: true, Issues: []mail.Issue{issue}} }},
+		{"list where all are unreadable", "mail list --account work", "mail list --account work --before-uid 2",
+			func(s *shelf) { s.page = mail.Page{HasMore: true, Issues: []mail.Issue{issue}} }},
+		{"list at the end", "mail list --account work", "mail get imap:work:INBOX:7:3", func(s *shelf) { s.page = mail.Page{Messages: list} }},
+		{"list where nothing is between", "mail list --account work --after-uid 2", "", func(s *shelf) { s.page = mail.Page{Messages: list[:1], HasMore: true} }},
+		{"search", "mail search --account work --query x --from y --last-days 3 --snippet --snippet-chars 60 -n1 --full --timeout 5",
+			"mail search --account work --folder INBOX --limit 1 --cursor 'c/+= d' --snippet --snippet-chars 60 --full --timeout 5",
+			func(s *shelf) {
+				s.search = mail.SearchPage{Page: mail.Page{Folder: "INBOX", Messages: list, HasMore: true}, NextCursor: "c/+= d"}
+			}},
+		{"search at the end", "mail search --account work --query x", "mail get imap:work:INBOX:7:3", func(s *shelf) { s.search = mail.SearchPage{Page: mail.Page{Messages: list}} }},
+		{"get", "mail get --account work --folder INBOX --uid 3 --headers all --html --attachment-text --attachment-chars 100 --fields message.body_text,next_action",
+			"mail get --body-chars 20000 --headers all --html --attachment-text --attachment-chars 100 --fields message.body_text,next_action imap:work:INBOX:7:3",
+			func(s *shelf) { s.message = mail.Message{Summary: list[0], BodyTruncated: true} }},
+		{"get at the end", "mail get imap:work:INBOX:7:3 --body-chars 20000", "", func(s *shelf) { s.message = mail.Message{Summary: list[0], BodyTruncated: true} }},
+		{"raw", "mail raw imap:work:INBOX:7:3", "mail raw --max-bytes 1000000 imap:work:INBOX:7:3", func(s *shelf) { s.raw = mail.RawMessage{Ref: ref(3), Truncated: true} }},
+		{"raw at the end", "mail raw imap:work:INBOX:7:3 --max-bytes 1000000", "", func(s *shelf) { s.raw = mail.RawMessage{Ref: ref(3), Truncated: true} }},
+		{"thread", "mail thread imap:work:INBOX:7:3 --full", "mail thread --limit 200 --full imap:work:INBOX:7:3", func(s *shelf) { s.thread = mail.Thread{Folder: "INBOX", Truncated: true} }},
+		{"thread at the end", "mail thread imap:work:INBOX:7:3 --limit 200", "mail get imap:work:INBOX:7:3",
+			func(s *shelf) {
+				s.thread = mail.Thread{Folder: "INBOX", Truncated: true, Messages: []mail.ThreadMessage{{Summary: list[0]}}}
+			}},
+		{"ack", "mail ack --account work --folder \"it's\" --uid 3,4", `mail list --account work --folder "it's" --new`, nil},
+		{"copy", "mail copy imap:work:INBOX:7:3 --to 'A b' --to-account other", "mail list --account other --folder 'A b'", nil},
+		{"move", "mail move imap:work:INBOX:7:3 --to Archive", "mail list --account work --folder Archive", nil},
+		{"move of nothing", "mail move imap:work:INBOX:7:3 --to Archive", "", func(s *shelf) { s.changed = mail.Changed{Issues: []mail.Issue{issue}} }},
+		{"allow", "allow in add @example.org --account work", "account edit work --allow-in on", nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			*b.shelf = shelf{}
+			if test.set != nil {
+				test.set(b.shelf)
+			}
+			if b.shelf.message.Ref == (mail.Ref{}) {
+				b.shelf.message.Summary = list[0]
+			}
+			got := b.ok(t, test.line).next()
+			if got != test.want {
+				t.Fatalf("%s\n suggests %s\n     want %s", test.line, got, test.want)
+			}
+			if got == "" {
+				return
+			}
+			tokens, err := gateway.Tokenize(got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, err := b.registry.Resolve(tokens, everything)
+			if err != nil || found.Command == nil {
+				t.Fatalf("%s: %v", got, err)
+			}
+			if _, err := found.Command.Bind(found.Rest, time.UTC); err != nil {
+				t.Fatalf("%s: %v", got, err)
+			}
+			if after := b.ok(t, got).next(); after == got && !strings.Contains(got, "--cursor") && !strings.HasPrefix(test.name, "list") {
+				t.Errorf("%s suggests itself", got)
+			}
+		})
+	}
+}

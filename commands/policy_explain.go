@@ -1,0 +1,171 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+type policyExplainArgs struct {
+	Command string `json:"command" acli:"positional,sensitive" jsonschema:"minLength=1,maxLength=9000" jsonschema_description:"A whole command string, quoted"`
+}
+
+// PolicyExplainResult answers policy explain. Code, Message and Hint are those
+// that the command would fail with.
+type PolicyExplainResult struct {
+	Allowed       bool           `json:"allowed"`
+	Command       string         `json:"command,omitempty"`
+	Effect        string         `json:"effect,omitempty" jsonschema:"enum=meta,enum=read,enum=state,enum=flag,enum=write,enum=send,enum=admin"`
+	Account       string         `json:"account_id,omitempty"`
+	NeedsApproval bool           `json:"needs_approval,omitempty"`
+	Code          discovery.Code `json:"code,omitempty"`
+	Reason        string         `json:"reason,omitempty"`
+	Message       string         `json:"message,omitempty"`
+	Hint          string         `json:"hint,omitempty"`
+}
+
+func policyExplain(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:    "policy explain",
+		Summary: "Say whether you may run a command now, and if not why, without running it",
+		Details: "It knows the profile, the role, the denied commands, the account's mode and the outbound list. " +
+			"It looks at no message and no server, so a command it allows can still fail.",
+		Effect:   discovery.Read,
+		Examples: []string{"policy explain 'mail delete --folder INBOX --uid 3 --confirm'", "policy explain 'account list'"},
+	}, func(ctx context.Context, call *discovery.Call, args *policyExplainArgs) (*PolicyExplainResult, error) {
+		x, err := d.Explain(ctx, call, args.Command)
+		if err != nil {
+			return nil, err
+		}
+		r := &PolicyExplainResult{Allowed: x.Refusal == nil}
+		if x.Command != nil {
+			r.Command, r.Effect = x.Command.Path, x.Command.Effect.String()
+			call.Target = x.Command.Path
+		}
+		if x.Refusal == nil && x.Args != nil {
+			if x.Refusal, err = d.accountRefusal(ctx, x.Command, x.Args, r); err != nil {
+				return nil, err
+			}
+		}
+		if f := x.Refusal; f != nil {
+			r.Allowed, r.NeedsApproval = false, false
+			r.Code, r.Reason, r.Message, r.Hint = f.Code, f.Reason, f.Message, f.Hint
+			if r.Reason == "" {
+				r.Reason = "usage"
+			}
+		}
+		return r, nil
+	})
+}
+
+// accountRefusal judges a command by the account it would work on; nil where that
+// allows it. It fills in the account and whether a send would have to wait.
+func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args any, r *PolicyExplainResult) (*discovery.Fault, error) {
+	on, ok := args.(onAccount)
+	if !ok {
+		return nil, nil
+	}
+	name, err := d.account(ctx, &discovery.Call{}, AccountOption{on.onAccount()})
+	if err != nil {
+		return known(err)
+	}
+	a, err := d.Store.Account(ctx, name)
+	if err != nil {
+		return known(err)
+	}
+	r.Account = name
+	if c.Effect != discovery.Flag && c.Effect != discovery.Write && c.Effect != discovery.Send {
+		return nil, nil
+	}
+	p, err := mail.CompilePolicy(&a)
+	if err != nil {
+		return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("The account cannot be used as it is set up: %s.", err),
+			Hint: "The administrator changes it with 'account edit'.", Reason: "config"}, nil
+	}
+	if c.Effect == discovery.Send {
+		r.NeedsApproval = a.Mode == mail.Approve
+		if to, ok := args.(Addressed); ok {
+			return sendRefusal(p.CheckSend(to.Recipients())), nil
+		}
+	}
+	// Copying to another account changes only that one.
+	if x, ok := args.(*mailCopyArgs); ok && x.ToAccount != "" && x.ToAccount != name {
+		if a, err = d.Store.Account(ctx, x.ToAccount); err != nil {
+			return known(err)
+		}
+		if p, err = mail.CompilePolicy(&a); err != nil {
+			p = nil
+		}
+	}
+	if !p.MayChange() {
+		return &discovery.Fault{Code: discovery.PermissionDenied, Message: fmt.Sprintf("The account %s is read-only.", a.Name),
+			Hint: "The administrator allows changes with 'account edit NAME --mode RW'.", Reason: mail.ReasonReadOnly}, nil
+	}
+	return nil, nil
+}
+
+// onAccount is what the arguments of a command say of the account it works on: its
+// name, empty for the default one.
+type onAccount interface{ onAccount() string }
+
+// onAccount is promoted to the arguments of every command that embeds the option.
+func (o AccountOption) onAccount() string { return o.Account }
+
+func (a *batchArgs) onAccount() string { return first(a.named(), a.Account) }
+
+// oneMessage is onAccount of the commands that name a message.
+func (o *MessageOption) oneMessage(account string) string {
+	m := o.messages()
+	return first(m.named(), account)
+}
+
+func (a *mailGetArgs) onAccount() string        { return a.oneMessage(a.Account) }
+func (a *mailRawArgs) onAccount() string        { return a.oneMessage(a.Account) }
+func (a *mailAttachmentArgs) onAccount() string { return a.oneMessage(a.Account) }
+func (a *mailThreadArgs) onAccount() string     { return a.oneMessage(a.Account) }
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// Addressed is implemented by the arguments of a command that sends: everybody it
+// would send to.
+type Addressed interface{ Recipients() []string }
+
+func sendRefusal(err error) *discovery.Fault {
+	var refused *mail.SendRefused
+	if !errors.As(err, &refused) {
+		return nil
+	}
+	f := &discovery.Fault{Code: discovery.PermissionDenied, Message: fmt.Sprintf("%s.", capital(err.Error())), Reason: refused.Reason,
+		Hint: "'policy show' lists who may be written to."}
+	switch refused.Reason {
+	case mail.ReasonReadOnly:
+		f.Hint = "The administrator allows sending with 'account edit NAME --mode RW'."
+	case mail.ReasonAddress:
+		f.Code, f.Hint = discovery.ValidationError, "Name recipients such as ann@example.org."
+	}
+	if len(refused.Recipients) > 0 {
+		f.Message = strings.TrimSuffix(f.Message, ".") + ": " + clip(people(refused.Recipients), 500) + "."
+	}
+	return f
+}
+
+// known is an error as the refusal it would be, else the error itself.
+func known(err error) (*discovery.Fault, error) {
+	if f := Faults(err); f != nil && (f.Code == discovery.NotFound || f.Code == discovery.ValidationError || f.Code == discovery.ConfigError) {
+		g := *f
+		if g.Reason == "" {
+			g.Reason = "account"
+		}
+		return &g, nil
+	}
+	return nil, err
+}

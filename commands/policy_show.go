@@ -1,0 +1,79 @@
+package commands
+
+import (
+	"context"
+	"strings"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+type policyShowArgs struct {
+	Account string `json:"account,omitempty" jsonschema:"pattern=^[A-Za-z0-9_-]{1\\,64}$" jsonschema_description:"Only this account; all of them without it"`
+}
+
+// PolicyShowResult answers policy show.
+type PolicyShowResult struct {
+	Principal         string          `json:"principal"`
+	Admin             bool            `json:"admin"`
+	Profile           string          `json:"profile"`
+	Deny              []string        `json:"deny"`
+	CommandsPerMinute int             `json:"commands_per_minute"`
+	SendsPerHour      int             `json:"sends_per_hour"`
+	Accounts          []AccountPolicy `json:"accounts"`
+}
+
+// AccountPolicy is what an account may be used for.
+type AccountPolicy struct {
+	ID            string    `json:"account_id"`
+	Mode          mail.Mode `json:"mode"`
+	MayChange     bool      `json:"may_change"`
+	MaySend       bool      `json:"may_send"`
+	NeedsApproval bool      `json:"sends_need_approval,omitempty"`
+	InboundList   bool      `json:"inbound_list"`
+	SubjectFilter bool      `json:"subject_filter"`
+	Outbound      ListShown `json:"outbound_list"`
+}
+
+func policyShow(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:    "policy show",
+		Summary: "Show what you may do here, and with which accounts",
+		Details: "Of the rules for incoming mail it tells only whether there are any: who is on them would tell what is hidden. " +
+			"The outbound list is shown whole, so that nobody writes in vain.",
+		Effect:   discovery.Read,
+		Examples: []string{"policy show", "policy show --account work"},
+	}, func(ctx context.Context, call *discovery.Call, args *policyShowArgs) (*PolicyShowResult, error) {
+		call.Account = args.Account
+		r := &PolicyShowResult{Principal: call.Principal, Admin: call.Admin, Profile: d.Profile, Deny: []string{}, Accounts: []AccountPolicy{}}
+		deny, err := d.setting(ctx, "deny")
+		if err != nil {
+			return nil, err
+		}
+		for path := range strings.SplitSeq(deny, ",") {
+			if path != "" {
+				r.Deny = append(r.Deny, path)
+			}
+		}
+		if r.CommandsPerMinute, err = d.intSetting(ctx, "commands_per_minute"); err != nil {
+			return nil, err
+		}
+		if r.SendsPerHour, err = d.intSetting(ctx, "sends_per_hour"); err != nil {
+			return nil, err
+		}
+		accounts, err := d.doctorAccounts(ctx, args.Account)
+		if err != nil {
+			return nil, err
+		}
+		for i := range accounts {
+			r.Accounts = append(r.Accounts, policyOf(&accounts[i]))
+		}
+		return r, nil
+	})
+}
+
+func policyOf(a *mail.Account) AccountPolicy {
+	p, _ := mail.CompilePolicy(a) // a policy that cannot be made is nil and allows nothing
+	return AccountPolicy{ID: a.Name, Mode: a.Mode, MayChange: p.MayChange(), MaySend: p.MayChange() && !a.SMTP.IsZero(), NeedsApproval: a.Mode == mail.Approve,
+		InboundList: a.AllowIn.Enabled, SubjectFilter: a.SubjectPattern != "", Outbound: shownList(a.AllowOut)}
+}

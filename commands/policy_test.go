@@ -1,0 +1,161 @@
+package commands_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+)
+
+func agent(b *bench) *bench {
+	b.principal = gateway.Principal{Name: "agent"}
+	return b
+}
+
+func TestPolicyShowTellsNothingOfWhatIsHidden(t *testing.T) {
+	hiding := work("hiding", mail.Approve)
+	hiding.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"ann@example.org"}}
+	hiding.SubjectPattern = "canary"
+	hiding.AllowOut.Entries = []string{"@example.com"}
+	reading := work("reading", mail.ReadOnly)
+	reading.AllowOut.Enabled = false
+	b := newBench(t, nil, hiding, reading)
+	b.ok(t, "config set deny 'mail delete,mail move'")
+	b.ok(t, "config set sends_per_hour 3")
+	agent(b)
+	e := b.ok(t, "policy show")
+	raw, err := json.Marshal(e)
+	if err != nil || strings.Contains(string(raw), "ann@example.org") || strings.Contains(string(raw), "canary") {
+		t.Errorf("it tells who is on the inbound list: %s", raw)
+	}
+	if e.Data["principal"] != "agent" || e.Data["admin"] != false || e.Data["profile"] != "full" || fmt.Sprint(e.Data["deny"]) != "[mail delete mail move]" ||
+		e.Data["sends_per_hour"] != 3.0 || e.Data["commands_per_minute"] != 1200.0 {
+		t.Errorf("%v", e.Data)
+	}
+	for i, want := range []map[string]any{
+		{"account_id": "hiding", "mode": "approve", "may_change": true, "may_send": true, "sends_need_approval": true, "inbound_list": true, "subject_filter": true,
+			"outbound_list": map[string]any{"enabled": true, "entries": []any{"@example.com"}}},
+		{"account_id": "reading", "mode": "RO", "may_change": false, "may_send": false, "inbound_list": false, "subject_filter": false,
+			"outbound_list": map[string]any{"enabled": false, "entries": []any{}}},
+	} {
+		if got := e.Data["accounts"].([]any)[i]; fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+	if got := b.ok(t, "policy show --account reading").Data["accounts"].([]any); len(got) != 1 {
+		t.Errorf("one account: %v", got)
+	}
+	b.fails(t, "policy show --account nobody", discovery.NotFound, "no such account")
+}
+
+func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
+	b := newBench(t, nil, work("ro", mail.ReadOnly), work("rw", mail.ReadWrite), work("ask", mail.Approve))
+	b.ok(t, "config set deny 'mail delete'")
+	b.message = mail.Message{Summary: mail.Summary{Ref: ref(1)}}
+	agent(b)
+	for _, test := range []struct{ line, code, reason, account string }{
+		{"help", "", "", ""},
+		{"mail", "", "", ""},
+		{"mail list --help", "", "", ""},
+		{"mail accounts", "", "", ""},
+		{"mail list --account ro", "", "", "ro"},
+		{"mail get imap:ro:INBOX:7:1", "", "", "ro"},
+		{"mail ack --account ro --uid 1", "", "", "ro"},
+		{"mail move imap:rw:INBOX:7:1 --to x", "", "", "rw"},
+		{"mail flags imap:ask:INBOX:7:1 --add x", "", "", "ask"},
+		{"mail copy imap:ro:INBOX:7:1 --to x --to-account rw", "", "", "ro"},
+		{"mail copy imap:rw:INBOX:7:1 --to x --to-account ro", "PERMISSION_DENIED", "ro_mode", "rw"},
+		{"mail copy imap:rw:INBOX:7:1 --to x --to-account nobody", "NOT_FOUND", "account", "rw"},
+		{"mail mark-read --account ro --uid 1", "PERMISSION_DENIED", "ro_mode", "ro"},
+		{"mail move imap:ro:INBOX:7:1 --to x", "PERMISSION_DENIED", "ro_mode", "ro"},
+		{"mail list", "VALIDATION_ERROR", "account", ""},
+		{"mail list --account nobody", "NOT_FOUND", "account", ""},
+		{"mail delete --account rw --uid 1 --confirm", "PERMISSION_DENIED", "deny", ""},
+		{"account list", "PERMISSION_DENIED", "role", ""},
+		{"mail lst", "COMMAND_NOT_FOUND", "usage", ""},
+		{"mail list --limit 9999", "VALIDATION_ERROR", "usage", ""},
+		{"mail list --fields nope", "VALIDATION_ERROR", "usage", ""},
+		{`mail list \"open`, "PARSE_ERROR", "usage", ""},
+		{"mail attachment --account rw --uid 1 --save ../x", "PATH_TRAVERSAL_BLOCKED", "path", ""},
+	} {
+		calls := len(b.calls)
+		e := b.ok(t, `policy explain "`+test.line+`"`)
+		text := func(name string) string { s, _ := e.Data[name].(string); return s }
+		if e.Data["allowed"] != (test.code == "") || text("code") != test.code || text("reason") != test.reason || text("account_id") != test.account {
+			t.Errorf("%s: %v", test.line, e.Data)
+		}
+		if test.code != "" && (text("message") == "" || text("hint") == "") {
+			t.Errorf("%s: no message or hint: %v", test.line, e.Data)
+		}
+		if len(b.calls) != calls {
+			t.Errorf("%s: it was run", test.line)
+		}
+		// What it says is what happens, but for an account's mode, which Mailboxes judges.
+		if a := b.do(t, strings.ReplaceAll(test.line, `\"`, `"`)); test.reason != "ro_mode" && test.line != "mail copy imap:rw:INBOX:7:1 --to x --to-account nobody" &&
+			test.line != "mail list --account nobody" && a.Error.Code != test.code {
+			t.Errorf("%s: explained as %q, and ends with %q %s", test.line, test.code, a.Error.Code, a.Error.Message)
+		}
+	}
+}
+
+func TestPolicyExplainWritesDownNothingOfTheCommand(t *testing.T) {
+	b := agent(newBench(t, nil, work("rw", mail.ReadWrite)))
+	a := b.gateway.Do(t.Context(), b.principal, "policy explain 'mail move --uid 1 --to canary'")
+	if !a.Success() || strings.Contains(string(a.JSON), "canary") {
+		t.Errorf("%s", a.JSON)
+	}
+}
+
+// recipientsArgs are those of a command that sends.
+type recipientsArgs struct {
+	commands.AccountOption
+	To []string `json:"to" jsonschema_description:"Recipients"`
+}
+
+func (a *recipientsArgs) Recipients() []string { return a.To }
+
+func TestPolicyExplainJudgesEveryRecipient(t *testing.T) {
+	rw, ro, ask, open := work("rw", mail.ReadWrite), work("ro", mail.ReadOnly), work("ask", mail.Approve), work("open", mail.ReadWrite)
+	for _, a := range []*mail.Account{&rw, &ro, &ask} {
+		a.AllowOut.Entries = []string{"@example.org"}
+	}
+	open.AllowOut.Enabled = false
+	b := newBench(t, nil, rw, ro, ask, open)
+	send := discovery.New(discovery.Spec{Path: "post", Summary: "Post", Effect: discovery.Send, Examples: []string{"post --to a@example.org"}},
+		func(context.Context, *discovery.Call, *recipientsArgs) (struct{}, error) { return struct{}{}, nil })
+	for _, test := range []struct {
+		account, to, reason string
+		approval            bool
+	}{
+		{"rw", "a@example.org", "", false},
+		{"rw", "a@example.org,b@example.com", "whitelist_out", false},
+		{"rw", "nobody", "address", false},
+		{"ro", "a@example.org", "ro_mode", false},
+		{"ask", "a@example.org", "", true},
+		{"ask", "a@example.com", "whitelist_out", false},
+		{"open", "a@example.com", "", false},
+	} {
+		bound, err := send.Bind([]string{"--account", test.account, "--to", test.to}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.deps.Explain = func(context.Context, *discovery.Call, string) (commands.Explanation, error) {
+			return commands.Explanation{Command: send, Args: bound.Args}, nil
+		}
+		e := b.ok(t, "policy explain x")
+		reason, _ := e.Data["reason"].(string)
+		approval, _ := e.Data["needs_approval"].(bool)
+		if reason != test.reason || approval != test.approval || e.Data["allowed"] != (test.reason == "") {
+			t.Errorf("%+v: %v", test, e.Data)
+		}
+		if test.reason == "whitelist_out" && !strings.Contains(e.Data["message"].(string), "@example.com") {
+			t.Errorf("%+v: it does not say who: %v", test, e.Data)
+		}
+	}
+}
