@@ -11,12 +11,17 @@ import (
 type auditListArgs struct {
 	Account string `json:"account,omitempty" jsonschema:"pattern=^[A-Za-z0-9_-]{1\\,64}$" jsonschema_description:"Only entries of this account; all of them without it"`
 	Limit   int    `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many, newest first"`
+	Before  uint64 `json:"before-seq,omitempty" jsonschema:"minimum=1,maximum=9007199254740991" jsonschema_description:"Only entries with a smaller number"`
 }
 
 // AuditListResult answers audit list (000 section 7.2).
 type AuditListResult struct {
-	Entries   []AuditShown `json:"entries"`
-	Truncated bool         `json:"truncated,omitempty"`
+	Entries    []AuditShown `json:"entries"`
+	HasMore    bool         `json:"has_more"`
+	Truncated  bool         `json:"truncated,omitempty"`
+	NextAction *NextAction  `json:"next_action,omitempty"`
+
+	more func(seq uint64) *NextAction // what goes on behind an entry
 }
 
 // AuditShown is one entry of the audit log (002 section 8.3).
@@ -40,18 +45,30 @@ func auditList(d *Deps) *discovery.Command {
 		Path:     "audit list",
 		Summary:  "Show what was done, newest first",
 		Effect:   discovery.Admin,
-		Examples: []string{"audit list", "audit list --account work --limit 10"},
-	}, func(ctx context.Context, _ *discovery.Call, args *auditListArgs) (*AuditListResult, error) {
-		records, err := d.Store.Audit(ctx, vault.AuditQuery{Account: args.Account, Limit: args.Limit})
+		Examples: []string{"audit list", "audit list --account work --limit 10", "audit list --before-seq 100"},
+	}, func(ctx context.Context, call *discovery.Call, args *auditListArgs) (*AuditListResult, error) {
+		records, err := d.Store.Audit(ctx, vault.AuditQuery{Account: args.Account, Before: args.Before, Limit: args.Limit + 1})
 		if err != nil {
 			return nil, err
 		}
-		r := &AuditListResult{Entries: []AuditShown{}}
-		for _, e := range records {
+		r := &AuditListResult{Entries: []AuditShown{}, more: func(seq uint64) *NextAction {
+			following := *args
+			following.Before = seq
+			return nextLine("There are more: show the ones before", call.Again(&following))
+		}}
+		for _, e := range records[:min(args.Limit, len(records))] {
 			r.Entries = append(r.Entries, shownEntry(e))
+		}
+		if len(records) > args.Limit {
+			r.goOn()
 		}
 		return r, nil
 	})
+}
+
+// goOn says that there are more entries, and how to see them.
+func (r *AuditListResult) goOn() {
+	r.HasMore, r.NextAction = true, r.more(r.Entries[len(r.Entries)-1].Seq)
 }
 
 func shownEntry(e vault.AuditRecord) AuditShown {
@@ -76,5 +93,6 @@ func (r *AuditListResult) Truncate(fraction float64) bool {
 		return false
 	}
 	r.Entries, r.Truncated = r.Entries[:keep], true
+	r.goOn()
 	return true
 }

@@ -297,3 +297,20 @@ func messageID(h message.Header) string {
 
 // date is when the message says it was sent; ok is false when it does not say.
 func (g *fetched) date() (t time.Time, ok bool) { return g.header.Date() }
+
+func headerHolds(field, text string) goimap.SearchCriteria {
+	return goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: field, Value: text}}}
+}
+
+// anyOf is met where one of the criteria is. It nests no deeper than it must,
+// which servers bound. It is nil for none.
+func anyOf(all []goimap.SearchCriteria) *goimap.SearchCriteria {
+	switch n := len(all); n {
+	case 0:
+		return nil
+	case 1:
+		return &all[0]
+	default:
+		return &goimap.SearchCriteria{Or: [][2]goimap.SearchCriteria{{*anyOf(all[:n/2]), *anyOf(all[n/2:])}}}
+	}
+}

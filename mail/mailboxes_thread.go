@@ -81,11 +81,11 @@ func (t *threading) run(ctx context.Context) error {
 		group, parents := []*fetched{first}, map[uint32]uint32{}
 		asked := map[string]bool{}
 		for range maxThreadRounds {
-			ids := t.linked(group, asked)
-			if len(ids) == 0 {
+			ids, subjects := t.linked(group, asked)
+			if len(ids)+len(subjects) == 0 {
 				break
 			}
-			if err := t.look(s, ids, first); err != nil {
+			if err := t.look(s, ids, subjects); err != nil {
 				return err
 			}
 			group, parents = t.conversation()
@@ -95,23 +95,27 @@ func (t *threading) run(ctx context.Context) error {
 	})
 }
 
-// linked returns the ids that the messages of a conversation have or name and that
-// have not been searched for, those at the root first.
-func (t *threading) linked(group []*fetched, asked map[string]bool) []string {
-	var ids []string
-	for _, g := range group {
+// linked returns the ids that the messages of a conversation have or name, those
+// at the root first, and the base subjects at its root and of the message asked
+// for, as far as they have not been searched for.
+func (t *threading) linked(group []*fetched, asked map[string]bool) (ids, subjects []string) {
+	for i, g := range group {
 		for _, id := range append(g.links(), messageID(g.header)) {
 			if id != "" && !asked[id] && len(ids) < maxThreadIDs {
 				asked[id] = true
 				ids = append(ids, id)
 			}
 		}
+		if i > 0 && g.uid != t.ref.UID {
+			continue
+		}
+		base, _ := message.BaseSubject(g.header.Text("Subject"))
+		if base, _ = message.Truncate(base, 100); base != "" && !asked["subject "+base] {
+			asked["subject "+base] = true // no id has a space in it
+			subjects = append(subjects, base)
+		}
 	}
-	if len(asked) == 0 {
-		asked[""] = true // a message without any id still has a subject
-		ids = append(ids, "")
-	}
-	return ids
+	return ids, subjects
 }
 
 // links are the ids a message names, the root first.
@@ -123,10 +127,10 @@ func (g *fetched) links() []string {
 	return ids
 }
 
-// look searches for messages that have or name one of the ids, or have the subject
-// of the first, and fetches those that are not here yet.
-func (t *threading) look(s *imap.Session, ids []string, first *fetched) error {
-	c := threadCriteria(ids, first)
+// look searches for messages that have or name one of the ids, or have one of the
+// subjects, and fetches those that are not here yet.
+func (t *threading) look(s *imap.Session, ids, subjects []string) error {
+	c := threadCriteria(ids, subjects)
 	var found goimap.UIDSet
 	var err error
 	if s.Has("THREAD=REFERENCES") && t.policy.ShowsAll() {
@@ -167,31 +171,15 @@ func (t *threading) look(s *imap.Session, ids []string, first *fetched) error {
 	return nil
 }
 
-func threadCriteria(ids []string, first *fetched) *goimap.SearchCriteria {
-	var any *goimap.SearchCriteria
-	or := func(key, value string) {
-		one := goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: key, Value: value}}}
-		if any == nil {
-			any = &one
-		} else {
-			any = &goimap.SearchCriteria{Or: [][2]goimap.SearchCriteria{{*any, one}}}
-		}
-	}
+func threadCriteria(ids, subjects []string) *goimap.SearchCriteria {
+	var all []goimap.SearchCriteria
 	for _, id := range ids {
-		if id != "" {
-			or("Message-ID", id)
-			or("References", id)
-			or("In-Reply-To", id)
-		}
+		all = append(all, headerHolds("Message-ID", id), headerHolds("References", id), headerHolds("In-Reply-To", id))
 	}
-	if base, _ := message.BaseSubject(first.header.Text("Subject")); base != "" {
-		short, _ := message.Truncate(base, 100)
-		or("Subject", short)
+	for _, s := range subjects {
+		all = append(all, headerHolds("Subject", s))
 	}
-	if any == nil {
-		any = &goimap.SearchCriteria{UID: []goimap.UIDSet{uidSet(first.uid)}}
-	}
-	return any
+	return anyOf(all)
 }
 
 // treeOf returns every UID of the conversation that holds one.

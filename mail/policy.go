@@ -122,23 +122,15 @@ func (p *Policy) senders() *goimap.SearchCriteria {
 	if p == nil || p.in == nil || p.in.all || len(p.in.entries) == 0 || len(p.in.entries) > maxSenders {
 		return nil
 	}
-	var any *goimap.SearchCriteria
-	or := func(text string) {
-		one := goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "From", Value: text}}}
-		if any == nil {
-			any = &one
-		} else {
-			any = &goimap.SearchCriteria{Or: [][2]goimap.SearchCriteria{{*any, one}}}
-		}
-	}
+	var all []goimap.SearchCriteria
 	for _, e := range slices.Sorted(maps.Keys(p.in.entries)) {
 		local, domain, _ := strings.Cut(e, "@")
-		or(local + "@" + domain)
+		all = append(all, headerHolds("From", local+"@"+domain))
 		if written, err := idna.ToUnicode(domain); err == nil && written != domain {
-			or(local + "@" + written)
+			all = append(all, headerHolds("From", local+"@"+written))
 		}
 	}
-	return any
+	return anyOf(all)
 }
 
 // The reasons for which CheckSend refuses.

@@ -204,7 +204,8 @@ func (v *Vault) purge(t *transaction, c *chain) error {
 // AuditQuery selects audit entries.
 type AuditQuery struct {
 	Account string // only entries of this account; empty means all
-	Limit   int    // at most this many; 0 means 50, more than 500 means 500
+	Before  uint64 // only entries with a smaller Seq; 0 means no bound
+	Limit   int    // at most this many; 0 means 50, more than 501 means 501
 }
 
 // Audit returns entries, newest first.
@@ -212,7 +213,7 @@ func (v *Vault) Audit(ctx context.Context, q AuditQuery) ([]AuditRecord, error) 
 	if q.Limit <= 0 {
 		q.Limit = 50
 	}
-	q.Limit = min(q.Limit, 500)
+	q.Limit = min(q.Limit, 501)
 	records := []AuditRecord{}
 	err := v.view(ctx, func(t *transaction) error {
 		b := t.bolt.Bucket([]byte(bucketAudit))
@@ -220,7 +221,13 @@ func (v *Vault) Audit(ctx context.Context, q AuditQuery) ([]AuditRecord, error) 
 			return nil
 		}
 		c := b.Cursor()
-		for key, sealed := c.Last(); key != nil && len(records) < q.Limit; key, sealed = c.Prev() {
+		key, sealed := c.Last()
+		if q.Before != 0 {
+			if found, _ := c.Seek(uint64Bytes(q.Before)); found != nil {
+				key, sealed = c.Prev()
+			}
+		}
+		for ; key != nil && len(records) < q.Limit; key, sealed = c.Prev() {
 			r, err := v.openLink(key, sealed)
 			if err != nil {
 				return err

@@ -286,3 +286,29 @@ func TestVerifyAuditGoesOnBeyondOneBatch(t *testing.T) {
 		t.Errorf("Check: %v", err)
 	}
 }
+
+func TestAuditGoesBackPageByPage(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	for i := range 12 {
+		must(t, agent.Record(t.Context(), gateway.AuditEntry{Principal: "p", Account: []string{"a", "b"}[i%2], Command: "c"}))
+	}
+	for _, account := range []string{"", "a"} {
+		all, err := admin.Audit(t.Context(), AuditQuery{Account: account})
+		must(t, err)
+		var paged []AuditRecord
+		for q := (AuditQuery{Account: account, Limit: 5}); ; q.Before = paged[len(paged)-1].Seq {
+			page, err := admin.Audit(t.Context(), q)
+			must(t, err)
+			if len(page) == 0 {
+				break
+			}
+			paged = append(paged, page...)
+		}
+		if len(all) < 6 || !reflect.DeepEqual(all, paged) {
+			t.Errorf("account %q: %d entries in pages, %d at once", account, len(paged), len(all))
+		}
+	}
+	if past, err := admin.Audit(t.Context(), AuditQuery{Before: 1 << 40}); err != nil || len(past) < 12 {
+		t.Errorf("before a number that is not there: %d entries, %v", len(past), err)
+	}
+}

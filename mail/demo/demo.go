@@ -114,8 +114,8 @@ func Start(options Options) (_ *Servers, err error) {
 }
 
 // Account returns the account that reads and sends through the servers, as
-// package mail takes it: read-only, and allowed to send to nobody, until its
-// owner says otherwise. Its secret is Password.
+// package mail takes it: its messages may be flagged, moved and deleted, and
+// nothing may be sent to anybody, until its owner says otherwise. Its secret is Password.
 func (s *Servers) Account() mail.Account {
 	return mail.Account{
 		Name:     "demo",
@@ -125,7 +125,7 @@ func (s *Servers) Account() mail.Account {
 		SMTP:     endpoint(s.smtpL),
 		Username: s.Username,
 		Auth:     mail.AuthPassword,
-		Mode:     mail.ReadOnly,
+		Mode:     mail.ReadWrite,
 		AllowOut: mail.AllowList{Enabled: true},
 		CAPEM:    append([]byte(nil), s.CAPEM...),
 	}

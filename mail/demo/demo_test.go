@@ -67,7 +67,7 @@ func TestAccountIsValidAndHarmless(t *testing.T) {
 	if err := a.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if a.Name != "demo" || a.Mode != mail.ReadOnly || !a.AllowOut.Enabled || len(a.AllowOut.Entries) != 0 {
+	if a.Name != "demo" || a.Mode != mail.ReadWrite || !a.AllowOut.Enabled || len(a.AllowOut.Entries) != 0 {
 		t.Errorf("got %+v", a)
 	}
 	if a.IMAP.Address() != s.IMAPAddr || a.SMTP.Address() != s.SMTPAddr || a.IMAP.Security != mail.TLS || a.SMTP.Security != mail.TLS {
