@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/mail/servertest"
+)
+
+// maxResident is what a server may use, in kB.
+const maxResident = 60 << 10
+
+// peak is the most memory a process has had resident, in kB.
+func peak(t testing.TB, pid int) int {
+	t.Helper()
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		var kB int
+		if n, _ := fmt.Sscanf(s.Text(), "VmHWM: %d kB", &kB); n == 1 {
+			return kB
+		}
+	}
+	t.Fatal("no VmHWM in the process's status")
+	return 0
+}
+
+// BenchmarkServeMemory works with a folder of 200,000 messages through the program
+// as a process, and fails when that ever had more than 60 MB resident. It measures
+// memory and not time; it is a benchmark because the race detector would count.
+func BenchmarkServeMemory(b *testing.B) {
+	s := servertest.Dovecot(b, servertest.Config{Storage: servertest.MDBox})
+	const n = 200_000
+	servertest.Fill(b, s, "ann", "INBOX", n)
+	v := newVault(b)
+	a := dovecotAccount(s, "ann")
+	a.Mode = "RW"
+	v.add(b, a, servertest.Password)
+	c := program(b, v.environment(false), "serve")
+	in, err := c.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.Stderr = os.Stderr
+	if err := c.Start(); err != nil {
+		b.Fatal(err)
+	}
+	answers := bufio.NewScanner(out)
+	answers.Buffer(nil, 4<<20)
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	if !answers.Scan() {
+		b.Fatal("no answer to initialize")
+	}
+	id := 0
+	call := func(commands ...string) {
+		b.Helper()
+		for _, command := range commands {
+			id++
+			fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":%q}}}`+"\n", id, command)
+		}
+		for range commands {
+			if !answers.Scan() {
+				b.Fatalf("no answer to %q", commands)
+			}
+			if !strings.Contains(answers.Text(), `\"success\":true`) {
+				b.Fatalf("%q: %.500s", commands, answers.Text())
+			}
+		}
+	}
+	for b.Loop() {
+		call("mail list", "mail list --limit 500 --full", "mail folders --counts", "mail list --unread --limit 500",
+			"mail search --subject '#1999' --limit 50 --snippet", "mail thread --folder INBOX --uid 100000",
+			"mail list --since 2019-02-01 --until 2019-02-02", "mail list --new", "mail mark-read --folder INBOX --uid 5")
+		var gets []string
+		for i := range 100 {
+			gets = append(gets, fmt.Sprintf("mail get --folder INBOX --uid %d --html --attachment-text", 1+i*(n/100)))
+		}
+		call(gets...)
+	}
+	kB := peak(b, c.Process.Pid)
+	b.ReportMetric(float64(kB)/1024, "peak-MB")
+	if kB > maxResident {
+		b.Errorf("%d kB resident, want at most %d", kB, maxResident)
+	}
+	_ = in.Close()
+	_ = c.Wait()
+}
