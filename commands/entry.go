@@ -86,7 +86,7 @@ func shownFlags(flags []string) []string {
 	return shown
 }
 
-// A compact page of up to 50 messages fits 8,000 bytes, and a longer one has as
+// A compact page of up to 50 messages fits 8,192 bytes, and a longer one has as
 // much for each; what does not fit is cut from the senders and subjects, the
 // longest first. Ids that are long by themselves can still exceed it: with less
 // than minRoom, or a shorter address, nothing could be recognised.

@@ -42,6 +42,10 @@ type MailAttachmentResult struct {
 	Content     []byte `json:"content_base64,omitzero" acli:"untrusted"`
 }
 
+// readProfile is the name of the profile that promises its client to change
+// nothing anywhere.
+const readProfile = "read"
+
 func mailAttachment(d *Deps) *discovery.Command {
 	return discovery.New(discovery.Spec{
 		Path:    "mail attachment",
@@ -53,6 +57,10 @@ func mailAttachment(d *Deps) *discovery.Command {
 		Examples: []string{"mail attachment --folder INBOX --uid 1 --part 2", "mail attachment imap:default:INBOX:1700000000:1",
 			"mail attachment imap:default:INBOX:1700000000:1 --part 2 --save invoices/march.pdf"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailAttachmentArgs) (*MailAttachmentResult, error) {
+		if args.Save != "" && d.Profile == readProfile {
+			return nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "This server changes nothing, and so writes no file.", Reason: "profile",
+				Hint: "Leave --save out to have the content in the answer.", Examples: []string{"mail attachment --folder INBOX --uid 1 --part 2"}}
+		}
 		ref, err := args.ref(call, args.Account, func() (string, error) { return d.account(ctx, call, args.AccountOption) })
 		if err != nil {
 			return nil, err

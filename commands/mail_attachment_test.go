@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -31,6 +32,12 @@ func TestAttachmentIsAnsweredOrSaved(t *testing.T) {
 	for _, name := range []string{"", "a/", "a\tb"} {
 		b.fails(t, "mail attachment --uid 1 --save='"+name+"'", discovery.ValidationError, "--save")
 	}
+	if len(b.saved) != 1 {
+		t.Errorf("saved besides: %d", len(b.saved))
+	}
+	// A server that promises to change nothing writes no file either.
+	b.deps.Profile = gateway.ReadProfile().Name
+	b.fails(t, "mail attachment --uid 1 --save new.pdf", discovery.PermissionDenied, "changes nothing")
 	if len(b.saved) != 1 {
 		t.Errorf("saved besides: %d", len(b.saved))
 	}
