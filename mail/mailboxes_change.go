@@ -78,6 +78,8 @@ type located struct {
 // nothing about a message that the policy hides.
 func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, error) {
 	w.header = !b.policy.ShowsAll()
+	// Opened anew each time: what comes next may not reach another message, and
+	// not every server tells a session that its folder was made anew.
 	var opening *imap.Examining
 	var fetch *imap.Fetching
 	s.Together(func() {

@@ -82,7 +82,7 @@ func (b *box) want(folder string, want ...string) {
 
 func (b *box) folder(name string) {
 	b.t.Helper()
-	if err := b.admin.Create(b.in(name), nil).Wait(); err != nil {
+	if err := b.again(func() error { return b.admin.Create(b.in(name), nil).Wait() }); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -326,7 +326,8 @@ func TestChangesNeverReachAnotherMessage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := b.admin.Delete("Box").Wait(); err != nil {
+			b.admin = e.admin(t, "anew-"+name) // somebody who has not seen the folder before
+			if err := b.again(func() error { return b.admin.Delete("Box").Wait() }); err != nil {
 				t.Fatal(err)
 			}
 			b.folder("Box")

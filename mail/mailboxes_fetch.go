@@ -104,11 +104,15 @@ func finishWindow(f *imap.Fetching) ([]fetched, error) {
 	if err != nil {
 		return nil, err
 	}
+	return readWindow(data), nil
+}
+
+func readWindow(data []*imapclient.FetchMessageBuffer) []fetched {
 	out := make([]fetched, len(data))
 	for i, d := range data {
 		out[i] = readFetched(d)
 	}
-	return out, nil
+	return out
 }
 
 func readFetched(d *imapclient.FetchMessageBuffer) fetched {

@@ -201,11 +201,6 @@ func (l *listing) window(last int) int {
 // byNumber lists by sequence numbers, whose order is that of UIDs (RFC 9051
 // section 2.3.1.2) and whose range is known without a search. They stay as they
 // are while only FETCH and SEARCH are sent (section 7.5.1).
-//
-// The folder is EXAMINEd each time, in one write with what follows, which costs
-// no round trip. A NOOP would not do: Dovecot answers a FETCH that came with it
-// from what the session knew before. And an EXAMINE notices a folder that was
-// made anew.
 func (l *listing) byNumber(s *imap.Session) error {
 	known, _ := s.Selected()
 	if l.searchable(uint64(known.Exists)) && known.Name == l.q.Folder {
@@ -256,17 +251,11 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 		low = exists - min(n, exists) + 1
 		set.AddRange(low, 0) // to the newest there is
 	}
-	var examine *imap.Examining
-	var fetch *imap.Fetching
-	s.Together(func() {
-		examine = s.Examine(l.q.Folder)
-		fetch = startWindow(s, set, l.want)
-	})
-	box, err := examine.Wait()
-	got, fetchErr := finishWindow(fetch)
+	box, data, err, fetchErr := visit(s, l.q.Folder, func() *imap.Fetching { return startWindow(s, set, l.want) })
 	if err != nil {
 		return err
 	}
+	got := readWindow(data)
 	if err := l.begin(s, box); err != nil {
 		return err
 	}

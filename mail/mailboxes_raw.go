@@ -62,14 +62,7 @@ func (x *access) one(s *imap.Session, ref Ref, opts goimap.FetchOptions, section
 	if !x.policy.ShowsAll() {
 		opts.BodySection = append(opts.BodySection, headerSection())
 	}
-	var examine *imap.Examining
-	var fetch *imap.Fetching
-	s.Together(func() {
-		examine = s.Examine(ref.Folder)
-		fetch = s.Fetch(uidSet(ref.UID), opts)
-	})
-	box, err := examine.Wait()
-	data, fetchErr := fetch.Wait()
+	box, data, err, fetchErr := visit(s, ref.Folder, func() *imap.Fetching { return s.Fetch(uidSet(ref.UID), opts) })
 	if err != nil {
 		return nil, 0, err
 	}

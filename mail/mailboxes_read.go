@@ -124,23 +124,40 @@ func (p *accountPool) readTogether(g *gathering, one *reading, structure bool) e
 	})
 }
 
-// readAll reads messages of one folder. EXAMINE and FETCH leave together; the
-// EXAMINE is sent also where the folder is open already, because a session may
-// answer from what it knew before, down to a folder that was made anew since. The
-// FETCH counts only when the UIDVALIDITY turns out to be the right one.
+// visit opens a folder and fetches from it, in one round trip. The folder is as it
+// is now, and a UID names what it named when box was told: where the folder is open
+// already the server is asked, in the same write, whether that is still so, and
+// only if it is not, the folder is opened anew. Opening it each time would do too,
+// but costs servers the more the larger the folder is; and to send a NOOP first
+// would not do, since Dovecot answers what comes with it from what the session
+// knew before.
+func visit(s *imap.Session, folder string, start func() *imap.Fetching) (box imap.Folder, data []*imapclient.FetchMessageBuffer, openErr, fetchErr error) {
+	if box, ok := s.Unchanged(folder, false); ok {
+		data, current, err := s.Still(start)
+		if current || err != nil && !refusedByServer(err) {
+			return box, data, nil, err
+		}
+		s.Renew()
+	}
+	var opening *imap.Examining
+	var fetch *imap.Fetching
+	s.Together(func() {
+		opening = s.Examine(folder)
+		fetch = start()
+	})
+	box, openErr = opening.Wait()
+	data, fetchErr = fetch.Wait()
+	return box, data, openErr, fetchErr
+}
+
+// readAll reads messages of one folder. What was fetched counts only when the
+// UIDVALIDITY turns out to be the right one.
 func readAll(s *imap.Session, folder string, members []*reading) error {
 	var requests requestSet
 	for _, r := range members {
 		requests.add(r.ref.UID, r.options())
 	}
-	var examine *imap.Examining
-	var fetch *imap.Fetching
-	s.Together(func() {
-		examine = s.Examine(folder)
-		fetch = requests.start(s)
-	})
-	box, err := examine.Wait()
-	data, fetchErr := fetch.Wait()
+	box, data, err, fetchErr := visit(s, folder, func() *imap.Fetching { return requests.start(s) })
 	if err != nil {
 		return err
 	}

@@ -193,6 +193,17 @@ func (b *box) in(folder string) string {
 	return b.root + strings.ReplaceAll(folder, "/", ".")
 }
 
+// again does something twice when the server says that the fault was its own, as
+// Dovecot does when it looks at a folder that somebody is removing.
+func (b *box) again(do func() error) error {
+	err := do()
+	var refused *imap.Error
+	if errors.As(err, &refused) && refused.Code == imap.ResponseCodeServerBug {
+		err = do()
+	}
+	return err
+}
+
 // add appends letters and returns their UIDs.
 func (b *box) add(folder string, letters ...letter) []uint32 {
 	b.t.Helper()
@@ -200,10 +211,14 @@ func (b *box) add(folder string, letters ...letter) []uint32 {
 	var uids []uint32
 	for _, l := range letters {
 		raw := l.bytes()
-		cmd := b.admin.Append(folder, int64(len(raw)), &imap.AppendOptions{Flags: l.flags, Time: l.received})
-		_, _ = cmd.Write(raw)
-		_ = cmd.Close()
-		data, err := cmd.Wait()
+		var data *imap.AppendData
+		err := b.again(func() (err error) {
+			cmd := b.admin.Append(folder, int64(len(raw)), &imap.AppendOptions{Flags: l.flags, Time: l.received})
+			_, _ = cmd.Write(raw)
+			_ = cmd.Close()
+			data, err = cmd.Wait()
+			return err
+		})
 		if err != nil {
 			b.t.Fatal(err)
 		}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
@@ -26,9 +24,14 @@ const (
 
 // Change is Lend for work that may change something, as far as grant goes. It
 // prefers a session that has folder SELECTed. fn runs a second time only when the
-// connection turned out dead before any changing command left.
+// connection turned out dead before any changing command left. The login has been
+// accepted before fn begins.
 func (p *Pool) Change(ctx context.Context, folder string, grant Grant, fn func(ctx context.Context, s *Session) error) error {
 	granted := func(ctx context.Context, s *Session) error {
+		if err := s.Ready(); err != nil {
+			return err
+		}
+		s.ask()
 		s.guard.grant(grant)
 		defer s.guard.grant(NoChange)
 		return fn(ctx, s)
@@ -64,7 +67,7 @@ func (s *Session) Store(set goimap.UIDSet, op goimap.StoreFlagsOp, flags []goima
 			return failedFetch(&Error{Op: "lend", Stage: StageStore, Kind: KindRefused, Permanent: true, Err: errors.New("flag is not one")})
 		}
 	}
-	return s.collecting(StageStore, s.client.Store(set, &goimap.StoreFlags{Op: op, Flags: flags}, nil))
+	return s.collecting(StageStore, s.gather(gathering{sets: []goimap.NumSet{set}}), s.client.Store(set, &goimap.StoreFlags{Op: op, Flags: flags}, nil))
 }
 
 // ValidFlag reports whether a flag can be sent: a keyword is an atom, a system
@@ -218,81 +221,4 @@ func (s *Session) Thread(criteria *goimap.SearchCriteria) *Threading {
 		data, err := cmd.Wait()
 		return data, s.fail(StageThread, err)
 	}}
-}
-
-// FetchRequest is one of several FETCHes that are in progress at once.
-type FetchRequest struct {
-	UIDs    goimap.UIDSet
-	Options goimap.FetchOptions
-}
-
-// FetchEach starts several FETCHes in one write, which may ask for different
-// things but not for the same message. Wait returns what Fetch's does, for all of
-// them. At most one Fetch or FetchEach may be in progress.
-func (s *Session) FetchEach(requests []FetchRequest) *Fetching {
-	s.mu.Lock()
-	s.stray, s.keep = nil, true
-	s.mu.Unlock()
-	var cmds []*imapclient.FetchCommand
-	s.Together(func() {
-		for _, r := range requests {
-			cmds = append(cmds, s.client.Fetch(r.UIDs, peeking(r.Options)))
-		}
-	})
-	return s.collecting(StageFetch, cmds...)
-}
-
-// peeking is the options with PEEK at every section and with the UID.
-func peeking(opts goimap.FetchOptions) *goimap.FetchOptions {
-	opts.UID = true
-	opts.BodySection = slices.Clone(opts.BodySection)
-	for i, b := range opts.BodySection {
-		peek := *b
-		peek.Peek = true
-		opts.BodySection[i] = &peek
-	}
-	return &opts
-}
-
-func failedFetch(err error) *Fetching {
-	f := &Fetching{done: make(chan struct{}), err: err}
-	close(f.done)
-	return f
-}
-
-// collecting takes the messages of commands as they come in. Each command is read
-// by a goroutine of its own, because their answers interleave and the library
-// waits for each to be taken.
-func (s *Session) collecting(stage Stage, cmds ...*imapclient.FetchCommand) *Fetching {
-	f := &Fetching{s: s, done: make(chan struct{})}
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for _, cmd := range cmds {
-		wg.Go(func() {
-			data, err := s.take(stage, cmd)
-			mu.Lock()
-			defer mu.Unlock()
-			f.data = append(f.data, data...)
-			if f.err == nil {
-				f.err = err
-			}
-		})
-	}
-	go func() {
-		wg.Wait()
-		close(f.done)
-	}()
-	return f
-}
-
-func (s *Session) take(stage Stage, cmd *imapclient.FetchCommand) ([]*imapclient.FetchMessageBuffer, error) {
-	var data []*imapclient.FetchMessageBuffer
-	for m := cmd.Next(); m != nil; m = cmd.Next() {
-		buf, err := s.collect(m)
-		if err != nil {
-			return data, s.fail(stage, err)
-		}
-		data = append(data, buf)
-	}
-	return data, s.fail(stage, cmd.Close())
 }

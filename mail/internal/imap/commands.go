@@ -1,15 +1,11 @@
 package imap
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 
 	goimap "github.com/emersion/go-imap/v2"
-	"github.com/emersion/go-imap/v2/imapclient"
 )
 
 // CheckFolder reports why a name cannot be a folder's: the library would send
@@ -81,6 +77,7 @@ func (s *Session) opening(name string, readOnly bool) *Examining {
 			return Folder{}, s.fail(stage, err)
 		}
 		s.folder = Folder{Name: name, UIDValidity: data.UIDValidity, UIDNext: uint32(data.UIDNext), Exists: data.NumMessages, Writable: !readOnly}
+		s.view.open()
 		return s.folder, nil
 	}}
 }
@@ -98,7 +95,7 @@ func (x *Searching) Wait() (goimap.UIDSet, error) { return x.wait() }
 // progress, because plain answers carry no tag.
 func (s *Session) Search(criteria *goimap.SearchCriteria) *Searching {
 	var opts *goimap.SearchOptions
-	if s.Has("ESEARCH") {
+	if s.knows("ESEARCH") {
 		opts = &goimap.SearchOptions{ReturnAll: true}
 	}
 	cmd := s.client.UIDSearch(criteria, opts)
@@ -131,7 +128,7 @@ func (x *Counting) Wait() (uint32, error) { return x.wait() }
 // disappears while it runs (RFC 9051 section 7.5.1), so that for a range of UIDs
 // from 1 on the number is a sequence number. For its progress, see Search.
 func (s *Session) Count(criteria *goimap.SearchCriteria) *Counting {
-	extended := s.Has("ESEARCH")
+	extended := s.knows("ESEARCH")
 	var opts *goimap.SearchOptions
 	if extended {
 		opts = &goimap.SearchOptions{ReturnCount: true}
@@ -156,10 +153,15 @@ func (s *Session) Count(criteria *goimap.SearchCriteria) *Counting {
 
 // Listing is a LIST that was started.
 type Listing struct {
-	done chan struct{}
-	data []*goimap.ListData
-	err  error
+	done    chan struct{}
+	data    []*goimap.ListData
+	skipped int
+	err     error
 }
+
+// Skipped returns how many folders the server named in a way that cannot be
+// decoded. They are left out of what Wait returns. Call it after Wait.
+func (l *Listing) Skipped() int { return l.skipped }
 
 // Wait returns the folders.
 func (l *Listing) Wait() ([]*goimap.ListData, error) {
@@ -175,6 +177,7 @@ func (s *Session) List(pattern string, opts *goimap.ListOptions) *Listing {
 		close(l.done)
 		return l
 	}
+	before, _ := s.guard.counted()
 	cmd := s.client.List("", pattern, opts)
 	go func() {
 		defer close(l.done)
@@ -182,6 +185,8 @@ func (s *Session) List(pattern string, opts *goimap.ListOptions) *Listing {
 			l.data = append(l.data, d)
 		}
 		l.err = s.fail(StageList, cmd.Close())
+		after, _ := s.guard.counted()
+		l.skipped = after - before
 	}()
 	return l
 }
@@ -205,132 +210,4 @@ func (s *Session) Status(name string, opts *goimap.StatusOptions) *Stating {
 		data, err := cmd.Wait()
 		return data, s.fail(StageStatus, err)
 	}}
-}
-
-// Fetching is a FETCH that was started.
-type Fetching struct {
-	s    *Session
-	done chan struct{}
-	data []*imapclient.FetchMessageBuffer
-	err  error
-}
-
-// Wait returns one buffer for each message the server answered with a UID, by
-// ascending UID.
-func (f *Fetching) Wait() ([]*imapclient.FetchMessageBuffer, error) {
-	<-f.done
-	if f.err != nil {
-		return nil, f.err
-	}
-	best := make(map[goimap.UID]*imapclient.FetchMessageBuffer)
-	for _, m := range slices.Concat(f.data, f.s.strays()) {
-		// Data without a UID is a flag change nobody asked for. Of two answers
-		// for one message the fuller is the one that was asked for.
-		if m.UID == 0 {
-			continue
-		}
-		if old := best[m.UID]; old == nil || weight(m) >= weight(old) {
-			best[m.UID] = m
-		}
-	}
-	out := make([]*imapclient.FetchMessageBuffer, 0, len(best))
-	for _, m := range best {
-		out = append(out, m)
-	}
-	slices.SortFunc(out, func(a, b *imapclient.FetchMessageBuffer) int { return cmp.Compare(a.UID, b.UID) })
-	return out, nil
-}
-
-func weight(m *imapclient.FetchMessageBuffer) int {
-	n := len(m.BodySection)
-	if m.BodyStructure != nil {
-		n++
-	}
-	if !m.InternalDate.IsZero() {
-		n++
-	}
-	return n
-}
-
-// Fetch starts a FETCH, by UID or by sequence number as the set says. Sections
-// are always fetched with PEEK. Only one may be in progress.
-func (s *Session) Fetch(set goimap.NumSet, opts goimap.FetchOptions) *Fetching {
-	s.mu.Lock()
-	s.stray, s.keep = nil, true
-	s.mu.Unlock()
-	return s.collecting(StageFetch, s.client.Fetch(set, peeking(opts)))
-}
-
-// collect reads one message's data. The library takes a literal that the
-// connection cut short for a whole one, and would go on reading it while its own
-// reader does: after an error the message and its command may not be touched
-// until the reader has ended, and need not be after that.
-func (s *Session) collect(m *imapclient.FetchMessageData) (*imapclient.FetchMessageBuffer, error) {
-	buf := &imapclient.FetchMessageBuffer{SeqNum: m.SeqNum}
-	for item := m.Next(); item != nil; item = m.Next() {
-		switch item := item.(type) {
-		case imapclient.FetchItemDataBodySection:
-			var b []byte
-			if item.Literal != nil {
-				var err error
-				if b, err = io.ReadAll(item.Literal); err != nil || int64(len(b)) != item.Literal.Size() {
-					s.guard.end(io.ErrUnexpectedEOF)
-					<-s.client.Closed()
-					return nil, cmp.Or(err, io.ErrUnexpectedEOF)
-				}
-			}
-			buf.BodySection = append(buf.BodySection, imapclient.FetchBodySectionBuffer{Section: item.Section, Bytes: b})
-		case imapclient.FetchItemDataBinarySection:
-			// Never asked for, so never waited for.
-			s.guard.end(fmt.Errorf("%w: a section nobody asked for", errNotIMAP))
-			if item.Literal != nil {
-				_, _ = io.Copy(io.Discard, item.Literal)
-			}
-			<-s.client.Closed()
-			return nil, errNotIMAP
-		case imapclient.FetchItemDataFlags:
-			buf.Flags = item.Flags
-		case imapclient.FetchItemDataUID:
-			buf.UID = item.UID
-		case imapclient.FetchItemDataInternalDate:
-			buf.InternalDate = item.Time
-		case imapclient.FetchItemDataRFC822Size:
-			buf.RFC822Size = item.Size
-		case imapclient.FetchItemDataModSeq:
-			buf.ModSeq = item.ModSeq
-		case imapclient.FetchItemDataBodyStructure:
-			buf.BodyStructure = item.BodyStructure
-		}
-	}
-	return buf, nil
-}
-
-// takeStray collects FETCH data that the library matched with no command: a flag
-// change nobody asked for, or an answer whose UID comes after a literal, or one
-// that such a flag change had displaced. The library calls it on a goroutine of
-// its own, and waits for it to read each literal.
-func (s *Session) takeStray(m *imapclient.FetchMessageData) {
-	s.mu.Lock()
-	s.busy++
-	s.mu.Unlock()
-	buf, err := s.collect(m)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err == nil && s.keep && buf.UID != 0 {
-		s.stray = append(s.stray, buf)
-	}
-	s.busy--
-	s.cond.Broadcast()
-}
-
-// strays returns what takeStray collected since the last FETCH began.
-func (s *Session) strays() []*imapclient.FetchMessageBuffer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for s.busy > 0 {
-		s.cond.Wait()
-	}
-	out := s.stray
-	s.stray, s.keep = nil, false
-	return out
 }

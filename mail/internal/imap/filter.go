@@ -39,8 +39,11 @@ type filter struct {
 	within  bool   // the next line goes on with a command that was allowed
 	idle    bool   // only DONE may come
 
+	tag string // of the command that passed last
+
 	mu      sync.Mutex // the reader reports tagged answers
 	sasl    string     // tag of the AUTHENTICATE in progress: lines are its responses
+	awaits  string     // tag of the command that goes on when the server says +
 	changed bool       // a command beyond readOnlyVerbs has passed since grant, SELECT aside
 }
 
@@ -60,7 +63,20 @@ func (f *filter) answered(tag string) {
 	if f.sasl == tag {
 		f.sasl = ""
 	}
+	if f.awaits == tag {
+		f.awaits = ""
+	}
 	f.mu.Unlock()
+}
+
+// continues reports whether a command waits for the server to say +. What is
+// asked for once is answered once.
+func (f *filter) continues() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	yes := f.awaits != ""
+	f.awaits = ""
+	return yes
 }
 
 func (f *filter) exchanging() bool {
@@ -142,6 +158,7 @@ func (f *filter) check(line []byte) error {
 		if allow != nil && (literal || !allow(args)) {
 			return fmt.Errorf("%w: %s with these arguments", ErrForbidden, verb)
 		}
+		f.tag = tag
 		switch verb {
 		case "AUTHENTICATE":
 			f.mu.Lock()
@@ -152,6 +169,11 @@ func (f *filter) check(line []byte) error {
 		}
 	}
 	f.within, f.literal = literal, size
+	if f.idle || literal && !strings.HasSuffix(text, "+}") {
+		f.mu.Lock()
+		f.awaits = f.tag
+		f.mu.Unlock()
+	}
 	return nil
 }
 

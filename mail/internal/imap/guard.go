@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,21 +28,32 @@ type guard struct {
 	silence  time.Duration
 	budget   budget // what is left to this operation
 	limit    budget // what budget began with
+	renewals int    // times budget began anew
 	received int64  // bytes since the operation began
 	bye      string
 	stop     func() bool
 
-	pre    []byte  // read before the connection; touched by the reader only
 	scan   scanner // touched by the reader only
-	filter filter  // touched by writers; they take turns
+	mend   *mender // between scan and the reader; nil while lines are read by a dialog
+	in     []byte  // where the mender's input is read to
+	login  *heldLogin
+	filter filter // touched by writers; they take turns
 
-	corked bool   // hold what is written; touched by the session's own goroutine
+	// Touched by the session's own goroutine, or before there is one.
+	corked bool   // hold what is written
 	held   []byte // what is held
+
+	writing sync.Mutex // what is written leaves whole, and in its order
+	prefix  []byte     // goes out in front of what is written next; guarded by writing
+
+	warnings         atomic.Int64 // untagged NO and BAD
+	skipped, fetches int          // what the mender counted
+	told             []string     // the capabilities the server told last; nil when it did not
 }
 
 func newGuard(conn net.Conn, cfg *Config) *guard {
 	g := &guard{raw: conn, conn: conn, silence: cfg.Socket, budget: idleBudget, limit: idleBudget}
-	g.scan = scanner{limits: cfg.Limits, tagged: g.filter.answered, bye: g.setBye}
+	g.scan = scanner{limits: cfg.Limits, tagged: g.filter.answered, bye: g.setBye, warned: func() { g.warnings.Add(1) }}
 	g.grant(NoChange)
 	return g
 }
@@ -67,6 +79,7 @@ func (g *guard) setBye(text string) {
 func (g *guard) begin(ctx context.Context, silence time.Duration, allowed budget) {
 	g.mu.Lock()
 	g.active, g.silence, g.budget, g.limit, g.received = true, silence, allowed, allowed, 0
+	g.renewals++
 	_ = g.conn.SetReadDeadline(time.Now().Add(silence))
 	g.mu.Unlock()
 	stop := context.AfterFunc(ctx, func() { g.end(ctx.Err()) })
@@ -101,7 +114,32 @@ func (g *guard) patience(silence time.Duration) {
 func (g *guard) renew(allowed budget) {
 	g.mu.Lock()
 	g.budget, g.limit = allowed, allowed
+	g.renewals++
 	g.mu.Unlock()
+}
+
+// narrowing is what narrow took from a budget.
+type narrowing struct {
+	bytes   int64
+	renewal int
+}
+
+// narrow leaves at most so many bytes to the operation in progress, until widen.
+func (g *guard) narrow(bytes int64) narrowing {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := narrowing{bytes: max(g.budget.bytes-bytes, 0), renewal: g.renewals}
+	g.budget.bytes -= n.bytes
+	return n
+}
+
+// widen gives back what narrow took, unless the budget began anew since.
+func (g *guard) widen(n narrowing) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n.renewal == g.renewals {
+		g.budget.bytes += n.bytes
+	}
 }
 
 // end closes the connection for a reason; only the first reason is kept.
@@ -136,12 +174,33 @@ func (g *guard) over(conn net.Conn) {
 	g.mu.Unlock()
 }
 
+// Read gives the protocol library what the mender passes on, and a dialog what
+// there is.
 func (g *guard) Read(p []byte) (int, error) {
-	if len(g.pre) > 0 {
-		n := copy(p, g.pre)
-		g.pre = g.pre[n:]
-		return n, nil
+	m := g.mend
+	if m == nil {
+		return g.receive(p)
 	}
+	for len(m.out) == 0 {
+		if g.in == nil {
+			g.in = make([]byte, 16<<10)
+		}
+		m.out = m.spare[:0]
+		if _, err := g.receive(g.in); err != nil {
+			if g.login != nil {
+				_ = g.login.outcome(err)
+			}
+			return 0, err
+		}
+		m.spare = m.out
+	}
+	n := copy(p, m.out)
+	m.out = m.out[n:]
+	return n, nil
+}
+
+// receive reads from the connection within the bounds.
+func (g *guard) receive(p []byte) (int, error) {
 	g.mu.Lock()
 	if g.cause != nil {
 		defer g.mu.Unlock()
@@ -155,11 +214,13 @@ func (g *guard) Read(p []byte) (int, error) {
 
 	n, err := conn.Read(p)
 
-	before := g.scan.complete
-	breach := g.scan.feed(p[:n])
 	g.mu.Lock()
 	g.received += int64(n)
 	g.budget.bytes -= int64(n)
+	g.mu.Unlock()
+	before := g.scan.complete
+	breach := g.scan.feed(p[:n])
+	g.mu.Lock()
 	g.budget.answers -= g.scan.complete - before
 	switch {
 	case breach != nil:
@@ -179,6 +240,47 @@ func (g *guard) Read(p []byte) (int, error) {
 		return 0, g.why()
 	}
 	return n, nil
+}
+
+// mending puts a mender in front of the reader, which is the protocol library
+// from here on. left is what the dialog read and did not use.
+func (g *guard) mending(greeting string, left []byte, held *heldLogin, login func([]byte) error) error {
+	g.login = held
+	g.mend = &mender{limit: g.scan.limits.Line, continues: g.filter.continues, login: login, out: []byte(greeting),
+		told: func(caps []string) {
+			g.mu.Lock()
+			g.told = caps
+			g.mu.Unlock()
+		},
+		passed: func(skipped, fetches int) {
+			g.mu.Lock()
+			g.skipped, g.fetches = skipped, fetches
+			g.mu.Unlock()
+		}}
+	g.scan.sink = g.mend
+	// The scanner has seen these bytes, but nobody told the mender.
+	again := scanner{limits: g.scan.limits, sink: g.mend}
+	if err := again.feed(left); err != nil {
+		return err
+	}
+	again.tagged, again.bye, again.warned, again.complete = g.scan.tagged, g.scan.bye, g.scan.warned, g.scan.complete
+	g.scan = again
+	return nil
+}
+
+// capabilities returns what the server listed last, nil when it did not.
+func (g *guard) capabilities() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.told
+}
+
+// counted returns what the mender counted so far: folders left out, and FETCH
+// responses passed on.
+func (g *guard) counted() (skipped, fetches int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.skipped, g.fetches
 }
 
 // Write lets only whole lines out that the filter has seen and allowed.
@@ -201,17 +303,55 @@ func (g *guard) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// write sends what the filter has allowed.
+// write sends what the filter has allowed, behind what waited for it.
 func (g *guard) write(out []byte) error {
 	if len(out) == 0 {
 		return nil
 	}
+	g.writing.Lock()
+	defer g.writing.Unlock()
+	if len(g.prefix) > 0 {
+		waited := g.prefix
+		out = append(waited, out...)
+		g.prefix = nil
+		defer clear(out) // a login may be in it
+		defer clear(waited)
+	}
+	return g.send(out)
+}
+
+// flush sends what waits and what is held.
+func (g *guard) flush() {
+	out := g.held
+	g.held = nil
+	if len(out) == 0 {
+		g.nudge()
+	}
+	_ = g.write(out) // a failure ends the connection, and with it the commands
+}
+
+// nudge sends what waits. Any goroutine may call it.
+func (g *guard) nudge() {
+	g.writing.Lock()
+	defer g.writing.Unlock()
+	if waited := g.prefix; len(waited) > 0 {
+		g.prefix = nil
+		_ = g.send(waited)
+		clear(waited)
+	}
+}
+
+// send writes at once, past the filter. The caller holds writing.
+func (g *guard) send(out []byte) error {
 	g.mu.Lock()
 	if g.cause != nil {
 		defer g.mu.Unlock()
 		return g.cause
 	}
 	conn := g.conn
+	if g.login != nil {
+		g.login.sent.Store(true) // what is written first begins with it
+	}
 	_ = conn.SetWriteDeadline(time.Now().Add(g.silence))
 	g.mu.Unlock()
 	if _, err := conn.Write(out); err != nil {
@@ -226,6 +366,10 @@ func (g *guard) write(out []byte) error {
 
 // together sends what start writes at once.
 func (g *guard) together(start func()) {
+	if g.corked {
+		start()
+		return
+	}
 	g.corked = true
 	defer func() {
 		g.corked = false
@@ -234,6 +378,21 @@ func (g *guard) together(start func()) {
 		_ = g.write(out) // a failure ends the connection, and with it the commands
 	}()
 	start()
+}
+
+// later holds what start writes until something else is written, or flush.
+func (g *guard) later(start func()) {
+	if g.corked {
+		start()
+		return
+	}
+	g.corked = true
+	start()
+	g.corked = false
+	g.writing.Lock()
+	g.prefix = append(g.prefix, g.held...)
+	g.writing.Unlock()
+	g.held = nil
 }
 
 // Close is for the library alone: it closes when it cannot make sense of an

@@ -28,14 +28,15 @@ type dialog struct {
 	br    *bufio.Reader
 	tag   int
 	caps  []string // nil until the server said them
+	told  bool     // caps were said since the login began
 }
 
 // line is one line of the server, split as far as needed.
 type line struct {
-	tag  string // "*", "+" or a tag
-	typ  string // upper case
-	code string // response code, upper case
-	args string // what follows the code inside its brackets
+	tag  string   // "*", "+" or a tag
+	typ  string   // upper case
+	code string   // response code, upper case
+	caps []string // nil when the line lists no capabilities
 	text string
 }
 
@@ -47,42 +48,53 @@ func (d *dialog) read() (line, error) {
 		}
 		return line{}, err
 	}
+	l := parseLine(raw)
+	if l.caps != nil {
+		d.caps, d.told = l.caps, true
+	}
+	return l, nil
+}
+
+func parseLine(raw string) line {
 	raw = strings.TrimRight(raw, "\r\n")
 	var l line
 	var rest string
 	l.tag, rest, _ = strings.Cut(raw, " ")
 	if l.tag == "+" {
 		l.text = rest
-		return l, nil
+		return l
 	}
 	l.typ, rest, _ = strings.Cut(rest, " ")
 	l.typ = strings.ToUpper(l.typ)
 	if l.typ == "CAPABILITY" {
-		d.setCaps(rest)
+		l.caps = capabilities(rest)
 	}
 	if inner, ok := strings.CutPrefix(rest, "["); ok {
-		var code string
+		var code, args string
 		code, rest, _ = strings.Cut(inner, "]")
-		l.code, l.args, _ = strings.Cut(code, " ")
+		l.code, args, _ = strings.Cut(code, " ")
 		l.code = strings.ToUpper(l.code)
 		if l.code == "CAPABILITY" {
-			d.setCaps(l.args)
+			l.caps = capabilities(args)
 		}
 	}
 	l.text = wire.Clean(rest)
-	return l, nil
+	return l
 }
 
-// setCaps keeps the capabilities that have the form of one.
-func (d *dialog) setCaps(list string) {
-	d.caps = []string{}
+// capabilities are those of a list that have the form of one, upper case and
+// sorted.
+func capabilities(list string) []string {
+	caps := []string{}
 	for _, c := range strings.Fields(list) {
 		c = strings.ToUpper(c)
 		ok := len(c) <= 64 && strings.Trim(c, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-=_./:;,&|!@") == ""
-		if ok && len(d.caps) < maxCapabilities && !slices.Contains(d.caps, c) {
-			d.caps = append(d.caps, c)
+		if ok && len(caps) < maxCapabilities && !slices.Contains(caps, c) {
+			caps = append(caps, c)
 		}
 	}
+	slices.Sort(caps)
+	return caps
 }
 
 func (d *dialog) has(name string) bool { return slices.Contains(d.caps, name) }
@@ -184,61 +196,94 @@ func (d *dialog) startTLS(ctx context.Context, conf *tls.Config) error {
 }
 
 // login authenticates once. A refusal is never tried again with another
-// mechanism: it would count as a second wrong password.
-func (d *dialog) login(ctx context.Context, cfg *Config) error {
+// mechanism: it would count as a second wrong password. With hold set, and where
+// the server allows it, nothing is sent, and what is returned has to be sent.
+func (d *dialog) login(ctx context.Context, cfg *Config, hold bool) (*heldLogin, error) {
 	if err := d.capability(); err != nil {
-		return err
+		return nil, err
 	}
+	d.told = false
 	if cfg.Authenticate != nil {
 		client, err := cfg.Authenticate(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return d.authenticate(client)
+		return d.authenticate(client, hold)
 	}
 	password, err := cfg.Password(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	switch {
 	case strings.Contains(password, "\x00") || strings.Contains(cfg.Username, "\x00"):
-		return &Error{Kind: KindAuth, Permanent: true, Err: errors.New("password holds a NUL")}
+		return nil, &Error{Kind: KindAuth, Permanent: true, Err: errors.New("password holds a NUL")}
 	case d.has("AUTH=PLAIN"):
-		return d.authenticate(sasl.NewPlainClient("", cfg.Username, password))
+		return d.authenticate(sasl.NewPlainClient("", cfg.Username, password), hold)
 	case !d.has("LOGINDISABLED"):
-		return d.plainLogin(cfg.Username, password)
+		return nil, d.plainLogin(cfg.Username, password)
 	}
-	return &Error{Kind: KindAuth, Permanent: true, Err: errors.New("server offers no way to log in with a password")}
+	return nil, &Error{Kind: KindAuth, Permanent: true, Err: errors.New("server offers no way to log in with a password")}
 }
 
-// authenticate runs one SASL exchange (RFC 9051 section 6.2.2).
-func (d *dialog) authenticate(client sasl.Client) error {
+// oneMessage are the mechanisms of which the client's first message is all there
+// is when it is accepted.
+var oneMessage = map[string]bool{"PLAIN": true, "XOAUTH2": true, "OAUTHBEARER": true, "EXTERNAL": true}
+
+// authenticate runs one SASL exchange (RFC 9051 section 6.2.2), or returns it when
+// it is to be held and fits in one line.
+func (d *dialog) authenticate(client sasl.Client, hold bool) (*heldLogin, error) {
 	mech, response, err := client.Start()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !d.has("AUTH=" + strings.ToUpper(mech)) {
-		return &Error{Kind: KindAuth, Permanent: true, Err: fmt.Errorf("server does not offer %s", wire.Clean(mech))}
-	}
-	encode := func(b []byte) string {
-		if len(b) == 0 {
-			return ""
-		}
-		return base64.StdEncoding.EncodeToString(b)
+		return nil, &Error{Kind: KindAuth, Permanent: true, Err: fmt.Errorf("server does not offer %s", wire.Clean(mech))}
 	}
 	command, pending := "AUTHENTICATE "+mech, response != nil
 	if pending && d.has("SASL-IR") {
-		ir := encode(response)
+		ir := encodeSASL(response)
 		if ir == "" {
 			ir = "="
 		}
 		command, pending = command+" "+ir, false
+		if hold && oneMessage[strings.ToUpper(mech)] && !strings.ContainsAny(command, "\r\n") {
+			d.tag++
+			tag := "L" + strconv.Itoa(d.tag)
+			return &heldLogin{tag: tag, line: []byte(tag + " " + command + "\r\n"), client: client, done: make(chan struct{})}, nil
+		}
 	}
+	return nil, d.exchange(client, command, response, pending)
+}
+
+func encodeSASL(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	return base64.StdEncoding.EncodeToString(b)
+}
+
+// nextSASL is the answer to a challenge; * gives up, and the server refuses.
+func nextSASL(client sasl.Client, text string) (string, error) {
+	challenge, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+	if err != nil {
+		return "", fmt.Errorf("%w: challenge is not base64", errNotIMAP)
+	}
+	next, err := client.Next(challenge)
+	if err != nil {
+		return "*", nil
+	}
+	return encodeSASL(next), nil
+}
+
+// maxChallenges bounds what a server may ask in one login.
+const maxChallenges = 16
+
+func (d *dialog) exchange(client sasl.Client, command string, response []byte, pending bool) error {
 	tag, err := d.send(command)
 	if err != nil {
 		return err
 	}
-	for range 16 {
+	for range maxChallenges {
 		l, err := d.await(tag, true)
 		if err != nil {
 			return err
@@ -248,18 +293,9 @@ func (d *dialog) authenticate(client sasl.Client) error {
 		}
 		var answer string
 		if pending {
-			answer, pending = encode(response), false
-		} else {
-			challenge, err := base64.StdEncoding.DecodeString(strings.TrimSpace(l.text))
-			if err != nil {
-				return fmt.Errorf("%w: challenge is not base64", errNotIMAP)
-			}
-			next, err := client.Next(challenge)
-			if err != nil {
-				answer = "*" // cancels; the server answers BAD or NO
-			} else {
-				answer = encode(next)
-			}
+			answer, pending = encodeSASL(response), false
+		} else if answer, err = nextSASL(client, l.text); err != nil {
+			return err
 		}
 		if _, err := d.guard.Write([]byte(answer + "\r\n")); err != nil {
 			return err

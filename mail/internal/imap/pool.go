@@ -3,6 +3,7 @@ package imap
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -13,8 +14,9 @@ const (
 	// DefaultFresh is how long an idle session is taken to be alive unasked.
 	DefaultFresh = 4 * time.Minute
 
-	goodbye = time.Second     // how long Close is polite
-	pinging = 5 * time.Second // how long an old idle session has to answer
+	goodbye = time.Second           // how long Close is polite
+	pinging = 5 * time.Second       // how long an old idle session has to answer
+	lazy    = 20 * time.Millisecond // how long a held login waits for a command while others wait for it
 )
 
 // PoolOptions sets a Pool up. Zero fields mean the defaults.
@@ -33,24 +35,47 @@ type Pool struct {
 	life context.Context // ends with Close
 	kill context.CancelFunc
 
-	mu      sync.Mutex
-	idle    []*pooled // most recently used last
-	lent    map[*pooled]bool
-	open    int // idle, lent and being dialled
-	dialing int
-	proven  bool // a login has worked: the next ones may happen side by side
-	queue   []*waiter
-	closed  bool
+	mu        sync.Mutex
+	idle      []*pooled // most recently used last
+	lent      map[*pooled]bool
+	dials     map[*dialing]bool
+	open      int  // idle, lent and being dialled
+	unsettled int  // being dialled, or lent with a login that has no answer yet
+	proven    bool // a login has worked: the next ones may happen side by side
+	queue     []*waiter
+	closed    bool
+	work      sync.WaitGroup // dials and what follows them
 }
 
 type pooled struct {
 	*Session
 	used time.Time
+
+	// Guarded by Pool.mu.
+	awaiting bool // its login has no answer yet
+	hurried  bool
 }
 
-// waiter is a Lend in the queue. It is told once: to take its turn, or an error.
+// waiter is a Lend in the queue. It is told once what became of it.
 type waiter struct {
-	turn chan error
+	folder   string
+	writable bool
+	fresh    bool     // only a new connection will do
+	dial     *dialing // the one begun for it; nil when there is none
+	given    chan given
+}
+
+type given struct {
+	s   *pooled
+	new bool // no lend has used it yet
+	err error
+}
+
+// dialing is a connection that is being made.
+type dialing struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error // read after done
 }
 
 // NewPool makes a Pool. It connects on the first Lend or Warm. Call Close to end it.
@@ -64,17 +89,21 @@ func NewPool(o PoolOptions) *Pool {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	p := &Pool{o: o, lent: make(map[*pooled]bool)}
+	p := &Pool{o: o, lent: make(map[*pooled]bool), dials: make(map[*dialing]bool)}
 	p.life, p.kill = context.WithCancel(context.Background())
 	return p
 }
 
 // Lend runs fn with a session, preferring one that has folder EXAMINEd; an empty
-// folder means any. It waits its turn when all sessions are lent. The session may
-// not be kept. When a session from an earlier lend turns out dead before the
-// server answered anything, fn runs once more on a fresh connection, so it must
-// be safe to repeat. A refused login is never repeated, and fails everybody who
-// waits for a session with it.
+// folder means any. It waits its turn: while it waits a connection is made for it
+// where there is room, and it gets that or one that is given back, whichever is
+// first. The session may not be kept.
+//
+// When a session from an earlier lend turns out dead before the server answered
+// anything, fn runs once more on a fresh connection, so it must be safe to repeat.
+// On a new connection the login may leave together with fn's first commands; when
+// it is refused they fail with that error. A refused login is never repeated, and
+// fails everybody who waits for a session with it.
 func (p *Pool) Lend(ctx context.Context, folder string, fn func(ctx context.Context, s *Session) error) error {
 	s, fresh, err := p.take(ctx, FolderName(folder), false, false)
 	if err != nil {
@@ -96,7 +125,7 @@ func died(err error) bool {
 	return errors.As(err, &e) && e.OutOfStep && (e.Kind == KindClosed || e.Kind == KindConnection)
 }
 
-// Warm connects ahead, when nothing is connected.
+// Warm connects and logs in ahead, when nothing is connected.
 func (p *Pool) Warm(ctx context.Context) error {
 	p.mu.Lock()
 	warm := p.open > 0
@@ -110,114 +139,173 @@ func (p *Pool) Warm(ctx context.Context) error {
 func (p *Pool) use(ctx context.Context, s *pooled, fn func(ctx context.Context, s *Session) error) (err error) {
 	sound := false
 	defer func() { p.put(s, sound) }() // also when fn panics
-	err = s.Use(ctx, fn)
+	err = s.Use(ctx, func(ctx context.Context, s *Session) error {
+		if err := fn(ctx, s); err != nil {
+			return err
+		}
+		return s.Ready() // fn may have sent nothing, or not have looked
+	})
 	var e *Error
 	sound = !(errors.As(err, &e) && e.OutOfStep) && ctx.Err() == nil
 	return err
 }
 
-// take returns a session, whose Fresh says that no lend has used it yet. Of
-// several that have the folder open it prefers one that has it open as wanted.
-func (p *Pool) take(ctx context.Context, folder string, writable, fresh bool) (s *pooled, isFresh bool, err error) {
-	for first := true; ; first = false {
-		if err := ctx.Err(); err != nil {
-			return nil, false, &Error{Op: "lend", Stage: StageConnect, Kind: kindOf(err), Err: err}
+// take returns a session; isNew says that no lend has used it yet.
+func (p *Pool) take(ctx context.Context, folder string, writable, fresh bool) (s *pooled, isNew bool, err error) {
+	for again := fresh; ; again = true {
+		if ctx.Err() != nil {
+			return nil, false, gaveUp(ctx)
 		}
-		s, dial, w := p.next(folder, writable, fresh, first)
+		w := &waiter{folder: folder, writable: writable, fresh: fresh, given: make(chan given, 1)}
+		p.mu.Lock()
+		if p.closed {
+			p.mu.Unlock()
+			return nil, false, closedError()
+		}
+		if again {
+			// Who has waited already goes before who just came.
+			p.queue = slices.Insert(p.queue, 0, w)
+		} else {
+			p.queue = append(p.queue, w)
+		}
+		p.serve()
+		p.mu.Unlock()
+		g := p.wait(ctx, w)
 		switch {
-		case w != nil:
-			if err := p.wait(ctx, w); err != nil {
-				return nil, false, err
-			}
-		case s != nil:
-			if p.check(ctx, s) {
-				return s, false, nil
-			}
-			p.put(s, false)
-		case dial:
-			s, err := p.dial(ctx)
-			return s, true, err
-		default:
-			return nil, false, &Error{Op: "lend", Stage: StageConnect, Kind: KindClosed, Err: ErrClosed}
+		case g.err != nil:
+			return nil, false, g.err
+		case g.new || p.check(ctx, g.s):
+			return g.s, g.new, nil
 		}
+		p.put(g.s, false)
 	}
 }
 
-// next decides, under the lock, what a Lend does: use a session, dial, or wait.
-// Nothing at all means that the pool is closed. Who has waited already goes
-// before who just came, so the first in the queue is not overtaken.
-func (p *Pool) next(folder string, writable, fresh, newcomer bool) (s *pooled, dial bool, w *waiter) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return nil, false, nil
-	}
-	if newcomer && len(p.queue) > 0 {
-		return nil, false, p.enqueue(false)
-	}
-	if n := len(p.idle); n > 0 && !fresh {
-		best := n - 1
-		for i, c := range p.idle {
-			if f, ok := c.Selected(); ok && folder != "" && f.Name == folder {
-				best = i
-				if f.Writable == writable {
-					break
-				}
-			}
-		}
-		s = p.idle[best]
-		p.idle = append(p.idle[:best], p.idle[best+1:]...)
-		p.lent[s] = true
-		return s, false, nil
-	} else if n > 0 && p.open >= p.o.Sessions {
-		// A fresh connection is wanted and there is no room: the oldest goes.
-		old := p.idle[0]
-		p.idle = p.idle[1:]
-		p.open--
-		go old.Close()
-	}
-	if p.open < p.o.Sessions && (p.proven || p.dialing == 0) {
-		p.open++
-		p.dialing++
-		return nil, true, nil
-	}
-	return nil, false, p.enqueue(!newcomer)
-}
-
-func (p *Pool) enqueue(front bool) *waiter {
-	w := &waiter{turn: make(chan error, 1)}
-	if front {
-		p.queue = append([]*waiter{w}, p.queue...)
-	} else {
-		p.queue = append(p.queue, w)
-	}
-	return w
-}
-
-func (p *Pool) wait(ctx context.Context, w *waiter) error {
-	select {
-	case err := <-w.turn:
-		return err
-	case <-ctx.Done():
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i, q := range p.queue {
-		if q == w {
-			p.queue = append(p.queue[:i], p.queue[i+1:]...)
-			return &Error{Op: "lend", Stage: StageConnect, Kind: kindOf(ctx.Err()), Err: ctx.Err()}
-		}
-	}
-	p.wake() // its turn had come; it goes to the next
+func gaveUp(ctx context.Context) *Error {
 	return &Error{Op: "lend", Stage: StageConnect, Kind: kindOf(ctx.Err()), Err: ctx.Err()}
 }
 
-// wake gives the first in the queue its turn. The lock is held.
-func (p *Pool) wake() {
-	if len(p.queue) > 0 {
-		p.queue[0].turn <- nil
-		p.queue = p.queue[1:]
+func closedError() *Error {
+	return &Error{Op: "lend", Stage: StageConnect, Kind: KindClosed, Err: ErrClosed}
+}
+
+// wait waits until w is told, or ctx ends.
+func (p *Pool) wait(ctx context.Context, w *waiter) given {
+	select {
+	case g := <-w.given:
+		return g
+	case <-ctx.Done():
 	}
+	p.mu.Lock()
+	i := slices.Index(p.queue, w)
+	if i < 0 { // it has been told meanwhile
+		p.mu.Unlock()
+		g := <-w.given
+		if g.s != nil {
+			p.put(g.s, true)
+		}
+		if g.err == nil {
+			g.err = gaveUp(ctx)
+		}
+		return given{err: g.err}
+	}
+	p.queue = slices.Delete(p.queue, i, i+1)
+	own := w.dial
+	if len(p.queue) == 0 {
+		p.abandon()
+	} else {
+		own = nil
+	}
+	p.mu.Unlock()
+	e := gaveUp(ctx)
+	if own != nil {
+		// How far it came says more than that time was up.
+		<-own.done
+		var d *Error
+		if errors.As(own.err, &d) && d.Kind == KindCanceled {
+			cp := *d
+			cp.Kind, cp.Err = e.Kind, e.Err
+			e = &cp
+		} else if own.err != nil {
+			return given{err: own.err}
+		}
+	}
+	return given{err: e}
+}
+
+// abandon ends the dials that nobody waits for any more. The lock is held.
+func (p *Pool) abandon() {
+	for d := range p.dials {
+		d.cancel()
+	}
+}
+
+// serve gives idle sessions to those who wait, first come first served, and dials
+// for the others as far as there is room. The lock is held.
+func (p *Pool) serve() {
+	for i := 0; i < len(p.queue) && len(p.idle) > 0; {
+		if w := p.queue[i]; !w.fresh {
+			p.give(i, given{s: p.pick(w.folder, w.writable)})
+		} else {
+			i++
+		}
+	}
+	spare := len(p.dials) // dials whose waiter has been served otherwise
+	for _, w := range p.queue {
+		if w.dial != nil {
+			spare--
+		}
+	}
+	for _, w := range p.queue {
+		switch {
+		case w.dial != nil:
+			continue
+		case spare > 0:
+			spare--
+			continue
+		case !p.proven && p.unsettled > 0:
+			p.hurry()
+			return // one login at a time until one has worked
+		}
+		if p.open >= p.o.Sessions {
+			if !w.fresh || len(p.idle) == 0 {
+				return
+			}
+			// A new connection is wanted and there is no room: the oldest goes.
+			old := p.idle[0]
+			p.idle = p.idle[1:]
+			p.open--
+			p.work.Go(func() { _ = old.Close() })
+		}
+		p.dialFor(w)
+	}
+}
+
+// give tells the waiter at i, which leaves the queue. The lock is held.
+func (p *Pool) give(i int, g given) {
+	w := p.queue[i]
+	p.queue = slices.Delete(p.queue, i, i+1)
+	if g.s != nil {
+		p.lent[g.s] = true
+	}
+	w.given <- g
+}
+
+// pick takes an idle session. Of several that have the folder open it prefers one
+// that has it open as wanted. The lock is held.
+func (p *Pool) pick(folder string, writable bool) *pooled {
+	best := len(p.idle) - 1
+	for i, c := range p.idle {
+		if f, ok := c.Selected(); ok && folder != "" && f.Name == folder {
+			best = i
+			if f.Writable == writable {
+				break
+			}
+		}
+	}
+	s := p.idle[best]
+	p.idle = slices.Delete(p.idle, best, best+1)
+	return s
 }
 
 // check makes sure of a session before it is lent again.
@@ -233,55 +321,20 @@ func (p *Pool) check(ctx context.Context, s *pooled) bool {
 	return s.Use(ctx, func(context.Context, *Session) error { return s.Noop().Wait() }) == nil && s.alive()
 }
 
-func (p *Pool) dial(ctx context.Context) (*pooled, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(p.life, cancel)()
-	s, err := Dial(ctx, p.o.Config)
-
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.dialing--
-	if err == nil && p.closed {
-		go s.Close()
-		err = &Error{Op: "dial", Stage: StageConnect, Kind: KindClosed, Err: ErrClosed}
-	}
-	if err != nil {
-		p.open--
-		var e *Error
-		if errors.As(err, &e) && e.Kind == KindAuth {
-			// Each of those who wait would try the same password again.
-			for _, w := range p.queue {
-				w.turn <- err
-			}
-			p.queue = nil
-		}
-		p.wake()
-		return nil, err
-	}
-	c := &pooled{Session: s, used: p.o.Now()}
-	p.lent[c] = true
-	if !p.proven {
-		p.proven = true
-		for range p.o.Sessions - 1 {
-			p.wake() // those who waited for the first login may dial now
-		}
-	}
-	return c, nil
-}
-
-// put takes a session back and gives the next in the queue its turn.
+// put takes a session back.
 func (p *Pool) put(s *pooled, sound bool) {
 	sound = sound && s.alive()
 	p.mu.Lock()
 	delete(p.lent, s)
-	if sound = sound && !p.closed; sound {
+	sound = sound && !p.closed && !s.awaiting
+	if sound {
 		s.used = p.o.Now()
 		p.idle = append(p.idle, s)
 	} else {
 		p.open--
+		p.answered(s)
 	}
-	p.wake()
+	p.serve()
 	p.mu.Unlock()
 	if !sound {
 		_ = s.Close()
@@ -297,9 +350,10 @@ func (p *Pool) Close() error {
 		return nil
 	}
 	p.closed = true
-	idle, queue := p.idle, p.queue
-	p.idle, p.queue = nil, nil
+	idle := p.idle
+	p.idle = nil
 	p.open -= len(idle)
+	p.fail(closedError())
 	var lent []*pooled
 	for s := range p.lent {
 		lent = append(lent, s)
@@ -307,9 +361,6 @@ func (p *Pool) Close() error {
 	p.mu.Unlock()
 
 	p.kill()
-	for _, w := range queue {
-		w.turn <- &Error{Op: "lend", Stage: StageConnect, Kind: KindClosed, Err: ErrClosed}
-	}
 	var wg sync.WaitGroup
 	for _, s := range lent {
 		wg.Go(func() { _ = s.Close() })
@@ -322,5 +373,13 @@ func (p *Pool) Close() error {
 		})
 	}
 	wg.Wait()
+	p.work.Wait()
 	return nil
+}
+
+// fail tells everybody who waits. The lock is held.
+func (p *Pool) fail(err error) {
+	for len(p.queue) > 0 {
+		p.give(0, given{err: err})
+	}
 }

@@ -18,7 +18,7 @@ func obedient(s *script) {
 		tag, cmd := s.expect()
 		verb, _, _ := strings.Cut(cmd, " ")
 		switch verb {
-		case "EXAMINE":
+		case "EXAMINE", "SELECT":
 			s.send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK [READ-ONLY] done\r\n")
 		case "LOGOUT":
 			s.send("* BYE bye\r\n" + tag + " OK out\r\n")
@@ -313,7 +313,7 @@ func TestPoolClosesSessionsOutOfStep(t *testing.T) {
 	sv := serve(t, func(s *script) {
 		s.login()
 		s.expect()
-		s.send("* XYZZY\r\n")
+		s.send("Z9 XYZZY\r\n")
 		s.drain()
 	})
 	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})

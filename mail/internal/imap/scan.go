@@ -32,7 +32,18 @@ type scanner struct {
 
 	tagged func(tag string) // called for the tag of each tagged response
 	bye    func(text string)
+	warned func() // called for an untagged NO or BAD
 	isBye  bool
+	sink   sink // nil means that nobody listens
+}
+
+// sink is told of the same bytes in the scanner's terms, after they have passed
+// its bounds. An error ends the connection.
+type sink interface {
+	text(b byte) error                    // a byte outside literals
+	open(content bool, size int64) error  // a literal begins; its announcement was text
+	literal(p []byte, content bool) error // bytes of the literal
+	end() error                           // the response is complete
 }
 
 type scanState uint8
@@ -57,6 +68,11 @@ func (s *scanner) feed(p []byte) error {
 	for i := 0; i < len(p); i++ {
 		if s.state == atLiteral {
 			n := min(int64(len(p)-i), s.literal)
+			if s.sink != nil {
+				if err := s.sink.literal(p[i:i+int(n)], s.section); err != nil {
+					return err
+				}
+			}
 			s.literal -= n
 			i += int(n) - 1
 			if s.literal == 0 {
@@ -67,7 +83,21 @@ func (s *scanner) feed(p []byte) error {
 		if s.line++; s.line > s.limits.Line {
 			return &LimitError{What: "line", Max: s.limits.Line}
 		}
+		was, before := s.state, s.complete
 		if err := s.step(p[i]); err != nil {
+			return err
+		}
+		if s.sink == nil {
+			continue
+		}
+		err := s.sink.text(p[i])
+		if err == nil && was == atSizeEnd && s.state != was {
+			err = s.sink.open(s.section, s.literal)
+		}
+		if err == nil && s.complete != before {
+			err = s.sink.end()
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -246,8 +276,11 @@ func (s *scanner) sort(b byte) {
 	s.sorted = true
 	switch last {
 	case "OK", "NO", "BAD":
-		if words[0] != "*" && s.tagged != nil {
+		switch {
+		case words[0] != "*" && s.tagged != nil:
 			s.tagged(words[0])
+		case words[0] == "*" && last != "OK" && s.warned != nil:
+			s.warned()
 		}
 		s.state = atText
 	case "BYE":

@@ -36,20 +36,30 @@ type Session struct {
 	guard  *guard
 	client *imapclient.Client
 	cfg    *Config
-	caps   []string
 	folder Folder // Name is empty when none is EXAMINEd
 	noted  bool   // the library knows of folder
 
+	caps    []string      // sorted
+	told    bool          // caps are those of after the login
+	login   *heldLogin    // until its answer has been taken over
+	refused error         // the login's
+	query   chan struct{} // closed when a CAPABILITY has been answered; nil when none was asked
+
 	mu    sync.Mutex
 	cond  *sync.Cond
-	stray []*imapclient.FetchMessageBuffer // FETCH data the library gave to no command
-	busy  int                              // strays being read
-	keep  bool                             // a FETCH of ours is in progress
+	asked *gathering // the FETCH in progress
+	taken int        // messages read from FETCH responses
+	view  view
+	dead  bool // no more will come
 }
 
 // Dial connects and logs in. The context bounds all of it, besides the timeouts
 // of the configuration. The error is always an *Error.
-func Dial(ctx context.Context, cfg Config) (*Session, error) {
+func Dial(ctx context.Context, cfg Config) (*Session, error) { return connect(ctx, cfg, nil) }
+
+// connect is Dial. With answer, the login may be held for the first commands: then
+// answer is called with its outcome, once, on a goroutine of the session.
+func connect(ctx context.Context, cfg Config, answer func(error)) (*Session, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, &Error{Op: "dial", Stage: StageConnect, Kind: KindConnection, Permanent: true, Err: err}
@@ -73,7 +83,7 @@ func Dial(ctx context.Context, cfg Config) (*Session, error) {
 	s.cond = sync.NewCond(&s.mu)
 
 	g.begin(ctx, cfg.Greeting, idleBudget)
-	stage, err := s.open(ctx, connecting, d, conf)
+	stage, err := s.open(ctx, connecting, d, conf, answer)
 	g.finish()
 	if err == nil {
 		err = g.why()
@@ -85,12 +95,16 @@ func Dial(ctx context.Context, cfg Config) (*Session, error) {
 		g.end(ErrClosed)
 		return nil, fail(stage, err)
 	}
-	s.start(d)
+	if err := s.start(d); err != nil {
+		g.end(err)
+		_ = s.Close()
+		return nil, fail(StageAuth, err)
+	}
 	return s, nil
 }
 
 // open runs the dialog up to the login.
-func (s *Session) open(ctx, connecting context.Context, d *dialog, conf *tls.Config) (Stage, error) {
+func (s *Session) open(ctx, connecting context.Context, d *dialog, conf *tls.Config, answer func(error)) (Stage, error) {
 	late := time.AfterFunc(s.cfg.Greeting, func() { s.guard.end(errSilence) })
 	if err := d.greeting(); err != nil || !late.Stop() {
 		return StageGreeting, err
@@ -101,34 +115,71 @@ func (s *Session) open(ctx, connecting context.Context, d *dialog, conf *tls.Con
 			return StageTLS, err
 		}
 	}
-	if err := d.login(ctx, s.cfg); err != nil {
+	held, err := d.login(ctx, s.cfg, answer != nil)
+	if err != nil {
 		return StageAuth, err
+	}
+	if held != nil {
+		held.answer = answer
+		s.login, s.guard.prefix = held, held.line
+	} else if answer == nil && !d.told {
+		before := d.caps
+		d.caps = nil
+		if err := d.capability(); err != nil && s.guard.why() != nil {
+			return StageAuth, err
+		}
+		d.told = true
+		if d.caps == nil {
+			d.caps = before // it will not tell
+		}
 	}
 	return StageAuth, nil
 }
 
 // start hands the connection to the library, which is told what the dialog knows
-// by a greeting of our own making.
-func (s *Session) start(d *dialog) {
+// by a greeting of our own making. The login may still be held.
+func (s *Session) start(d *dialog) error {
 	left, _ := d.br.Peek(d.br.Buffered())
-	s.caps = slices.Sorted(slices.Values(d.caps))
-	caps := s.caps
-	if slices.Contains(caps, "IMAP4REV1") {
-		// Without ENABLE such a server speaks IMAP4rev1, and the library would
-		// send it raw UTF-8.
-		caps = slices.DeleteFunc(slices.Clone(caps), func(c string) bool { return c == "IMAP4REV2" })
+	s.caps, s.told = d.caps, d.told
+	var login func([]byte) error
+	if h := s.login; h != nil {
+		login = func(line []byte) error {
+			inject, err := h.take(s.guard, line)
+			select {
+			case <-h.done:
+				s.guard.mend.login = nil
+			default:
+			}
+			s.guard.mend.out = append(s.guard.mend.out, inject...)
+			return err
+		}
 	}
-	greeting := "* PREAUTH [CAPABILITY " + libraryCaps(caps) + "] ready\r\n"
-	s.guard.pre = append([]byte(greeting), left...)
-	s.client = imapclient.New(s.guard, &imapclient.Options{
-		WordDecoder:           &mime.WordDecoder{CharsetReader: charset.Reader},
-		UnilateralDataHandler: &imapclient.UnilateralDataHandler{Fetch: s.takeStray},
-	})
-	_ = s.client.WaitGreeting() // is there already; the capabilities count from here on
+	greeting := "* PREAUTH [CAPABILITY " + libraryCaps(s.caps) + "] ready\r\n"
+	err := s.guard.mending(greeting, left, s.login, login)
+	if err == nil {
+		s.client = imapclient.New(s.guard, &imapclient.Options{
+			WordDecoder:           &mime.WordDecoder{CharsetReader: charset.Reader},
+			UnilateralDataHandler: &imapclient.UnilateralDataHandler{Fetch: s.takeStray, Expunge: s.view.expunged, Mailbox: s.view.mailbox},
+		})
+		_ = s.client.WaitGreeting() // is there already; the capabilities count from here on
+		go func() {
+			<-s.client.Closed()
+			s.mu.Lock()
+			s.dead = true
+			s.cond.Broadcast()
+			s.mu.Unlock()
+		}()
+	}
+	return err
 }
 
-// libraryCaps spells the revision as the library compares it.
+// libraryCaps is a list of capabilities for the library. It spells the revision as
+// the library compares it. A server of both revisions speaks IMAP4rev1 unless the
+// other is enabled, but the library would send it raw UTF-8.
 func libraryCaps(caps []string) string {
+	if slices.Contains(caps, "IMAP4REV1") {
+		caps = slices.DeleteFunc(slices.Clone(caps), func(c string) bool { return c == "IMAP4REV2" })
+	}
 	s := " " + strings.Join(caps, " ")
 	s = strings.Replace(s, " IMAP4REV1", " IMAP4rev1", 1)
 	return strings.TrimSpace(strings.Replace(s, " IMAP4REV2", " IMAP4rev2", 1))
@@ -171,6 +222,9 @@ func tlsKind(err error) Kind {
 func (s *Session) Use(ctx context.Context, fn func(ctx context.Context, s *Session) error) error {
 	s.guard.begin(ctx, s.cfg.Socket, s.cfg.Limits.budget())
 	defer s.guard.finish()
+	if s.settled() {
+		s.ask()
+	}
 	return fn(ctx, s)
 }
 
@@ -183,12 +237,21 @@ func (s *Session) Renew() { s.guard.renew(s.cfg.Limits.budget()) }
 func (s *Session) Together(start func()) { s.guard.together(start) }
 
 // Capabilities returns what the server offers once logged in, upper case and
-// sorted. The caller may not change it.
-func (s *Session) Capabilities() []string { return s.caps }
+// sorted; none when the login was refused. The caller may not change it. Where the
+// login has not been answered yet it is completed first, which costs the round trip
+// that holding it saved.
+func (s *Session) Capabilities() []string {
+	s.exact()
+	return s.caps
+}
 
-// Has reports whether the server offers a capability, given in upper case.
-func (s *Session) Has(capability string) bool {
-	_, ok := slices.BinarySearch(s.caps, capability)
+// Has reports whether the server offers a capability, given in upper case. See
+// Capabilities for what it may cost: what a server says before the login is not
+// relied upon.
+func (s *Session) Has(capability string) bool { return contains(s.Capabilities(), capability) }
+
+func contains(caps []string, capability string) bool {
+	_, ok := slices.BinarySearch(caps, capability)
 	return ok
 }
 
@@ -227,7 +290,9 @@ func (s *Session) alive() bool {
 // Close ends the connection at once.
 func (s *Session) Close() error {
 	s.guard.end(ErrClosed)
-	_ = s.client.Close()
+	if s.client != nil {
+		_ = s.client.Close()
+	}
 	return nil
 }
 
@@ -244,6 +309,14 @@ func (s *Session) fail(stage Stage, err error) error {
 	if err == nil {
 		return nil
 	}
+	cause := s.guard.why()
+	if h := s.guard.login; h != nil && cause != nil && !errors.Is(cause, ErrForbidden) && !errors.Is(cause, errBadWrite) {
+		<-h.done // the reader ends it when the connection has ended
+		if refused, ok := h.err.(*Error); ok {
+			e := *refused
+			return &e
+		}
+	}
 	var refused *goimap.Error
 	if errors.As(err, &refused) {
 		e := refusal(stage, refused)
@@ -251,8 +324,7 @@ func (s *Session) fail(stage Stage, err error) error {
 		return e
 	}
 	e := &Error{Op: "lend", Stage: stage, OutOfStep: true}
-	cause := s.guard.why()
-	if cause == nil || errors.Is(cause, errGaveUp) {
+	if cause = s.guard.why(); cause == nil || errors.Is(cause, errGaveUp) {
 		// The library closed the connection itself: it could not make sense of
 		// what it read. Its words may quote the server, so they are cleaned.
 		e.Kind, e.Err = KindProtocol, errors.New(wire.Clean(err.Error()))

@@ -1,0 +1,415 @@
+package imap
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	goimap "github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
+)
+
+// Fetching is a FETCH or a STORE that was started.
+type Fetching struct {
+	s    *Session
+	g    *gathering
+	done chan struct{}
+	err  error
+}
+
+// Wait returns one buffer for each message that was asked for and that the server
+// answered with a UID, by ascending UID.
+func (f *Fetching) Wait() ([]*imapclient.FetchMessageBuffer, error) {
+	<-f.done
+	if f.g == nil {
+		return nil, f.err
+	}
+	got := f.s.gathered(f.g)
+	if f.err != nil {
+		return nil, f.err
+	}
+	out := make([]*imapclient.FetchMessageBuffer, 0, len(got))
+	for _, m := range got {
+		out = append(out, m)
+	}
+	slices.SortFunc(out, func(a, b *imapclient.FetchMessageBuffer) int { return cmp.Compare(a.UID, b.UID) })
+	return out, nil
+}
+
+// Fetch starts a FETCH, by UID or by sequence number as the set says. Sections
+// are always fetched with PEEK. Only one may be in progress.
+func (s *Session) Fetch(set goimap.NumSet, opts goimap.FetchOptions) *Fetching {
+	g := gathering{sets: []goimap.NumSet{set}}
+	g.ask(&opts)
+	gathered := s.gather(g)
+	return s.collecting(StageFetch, gathered, s.client.Fetch(set, peeking(opts)))
+}
+
+// FetchRequest is one of several FETCHes that are in progress at once.
+type FetchRequest struct {
+	UIDs    goimap.UIDSet
+	Options goimap.FetchOptions
+}
+
+// FetchEach starts several FETCHes in one write, which may ask for different
+// things but not for the same message. Wait returns what Fetch's does, for all of
+// them. At most one Fetch or FetchEach may be in progress.
+func (s *Session) FetchEach(requests []FetchRequest) *Fetching {
+	var g gathering
+	for _, r := range requests {
+		g.sets = append(g.sets, r.UIDs)
+		g.ask(&r.Options)
+	}
+	gathered := s.gather(g)
+	var cmds []*imapclient.FetchCommand
+	s.Together(func() {
+		for _, r := range requests {
+			cmds = append(cmds, s.client.Fetch(r.UIDs, peeking(r.Options)))
+		}
+	})
+	return s.collecting(StageFetch, gathered, cmds...)
+}
+
+// peeking is the options with PEEK at every section and with the UID.
+func peeking(opts goimap.FetchOptions) *goimap.FetchOptions {
+	opts.UID = true
+	opts.BodySection = slices.Clone(opts.BodySection)
+	for i, b := range opts.BodySection {
+		peek := *b
+		peek.Peek = true
+		opts.BodySection[i] = &peek
+	}
+	return &opts
+}
+
+func failedFetch(err error) *Fetching {
+	f := &Fetching{done: make(chan struct{}), err: err}
+	close(f.done)
+	return f
+}
+
+// collecting takes the messages of commands as they come in. Each command is read
+// by a goroutine of its own, because their answers interleave and the library
+// waits for each to be taken.
+func (s *Session) collecting(stage Stage, g *gathering, cmds ...*imapclient.FetchCommand) *Fetching {
+	f := &Fetching{s: s, g: g, done: make(chan struct{})}
+	var wg sync.WaitGroup
+	for _, cmd := range cmds {
+		wg.Go(func() {
+			err := s.take(stage, cmd, g)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if f.err == nil {
+				f.err = err
+			}
+		})
+	}
+	go func() {
+		wg.Wait()
+		close(f.done)
+	}()
+	return f
+}
+
+func (s *Session) take(stage Stage, cmd *imapclient.FetchCommand, g *gathering) error {
+	for m := cmd.Next(); m != nil; m = cmd.Next() {
+		buf, err := s.collect(m, g)
+		if err != nil {
+			return s.fail(stage, err)
+		}
+		s.mu.Lock()
+		g.add(buf)
+		s.taken++
+		s.cond.Broadcast()
+		s.mu.Unlock()
+	}
+	return s.fail(stage, cmd.Close())
+}
+
+// collect reads one message's data, as much of it as g can use; a nil g can use
+// none. The library takes a literal that the connection cut short for a whole
+// one, and would go on reading it while its own reader does: after an error the
+// message and its command may not be touched until the reader has ended, and need
+// not be after that.
+func (s *Session) collect(m *imapclient.FetchMessageData, g *gathering) (*imapclient.FetchMessageBuffer, error) {
+	buf := &imapclient.FetchMessageBuffer{SeqNum: m.SeqNum}
+	for item := m.Next(); item != nil; item = m.Next() {
+		switch item := item.(type) {
+		case imapclient.FetchItemDataBodySection:
+			if item.Literal == nil {
+				if g.wants(buf) {
+					buf.BodySection = append(buf.BodySection, imapclient.FetchBodySectionBuffer{Section: item.Section})
+				}
+				continue
+			}
+			b, err := read(item.Literal, g.most(buf))
+			if err != nil {
+				s.guard.end(io.ErrUnexpectedEOF)
+				<-s.client.Closed()
+				return nil, err
+			}
+			if g.wants(buf) {
+				buf.BodySection = append(buf.BodySection, imapclient.FetchBodySectionBuffer{Section: item.Section, Bytes: b})
+			}
+		case imapclient.FetchItemDataBinarySection:
+			// Never asked for, so never waited for.
+			s.guard.end(fmt.Errorf("%w: a section nobody asked for", errNotIMAP))
+			if item.Literal != nil {
+				_, _ = io.Copy(io.Discard, item.Literal)
+			}
+			<-s.client.Closed()
+			return nil, errNotIMAP
+		case imapclient.FetchItemDataFlags:
+			buf.Flags = item.Flags
+			if buf.Flags == nil {
+				buf.Flags = []goimap.Flag{} // told, and none
+			}
+		case imapclient.FetchItemDataUID:
+			buf.UID = item.UID
+		case imapclient.FetchItemDataInternalDate:
+			buf.InternalDate = item.Time
+		case imapclient.FetchItemDataRFC822Size:
+			buf.RFC822Size = item.Size
+		case imapclient.FetchItemDataBinarySectionSize:
+			buf.BinarySectionSize = []imapclient.FetchItemDataBinarySectionSize{item} // our own; see orderItem
+		case imapclient.FetchItemDataModSeq:
+			buf.ModSeq = item.ModSeq
+		case imapclient.FetchItemDataBodyStructure:
+			buf.BodyStructure = item.BodyStructure
+		}
+	}
+	return buf, nil
+}
+
+// read returns a literal's first bytes, at most max of them, and reads all of it.
+func read(lit goimap.LiteralReader, max int64) ([]byte, error) {
+	b := make([]byte, 0, min(lit.Size(), max, 64<<10)) // never nil: an empty section is one
+	kept := &cut{b: b, max: max}
+	n, err := io.Copy(kept, lit)
+	if err == nil && n != lit.Size() {
+		err = io.ErrUnexpectedEOF
+	}
+	return kept.b, err
+}
+
+// cut keeps the first max bytes that are written to it.
+type cut struct {
+	b   []byte
+	max int64
+}
+
+func (c *cut) Write(p []byte) (int, error) {
+	c.b = append(c.b, p[:min(int64(len(p)), c.max-int64(len(c.b)))]...)
+	return len(p), nil
+}
+
+// takeStray collects FETCH data that the library matched with no command: a flag
+// change nobody asked for, or an answer whose UID comes after a literal, or one
+// that such a flag change had displaced. The library calls it on a goroutine of
+// its own, and waits for it to read each literal.
+func (s *Session) takeStray(m *imapclient.FetchMessageData) {
+	s.mu.Lock()
+	g := s.asked
+	s.mu.Unlock()
+	buf, err := s.collect(m, g)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && g != nil && g == s.asked {
+		g.add(buf)
+	}
+	s.taken++
+	s.cond.Broadcast()
+}
+
+// gather begins a FETCH: from here on g takes what comes in. The budget shrinks
+// to what such an answer can need.
+func (s *Session) gather(g gathering) *gathering {
+	g.got = make(map[goimap.UID]*imapclient.FetchMessageBuffer)
+	g.count()
+	if !g.open {
+		g.narrowed = s.guard.narrow(g.bytes())
+	}
+	s.mu.Lock()
+	s.asked = &g
+	s.mu.Unlock()
+	return &g
+}
+
+// gathered ends a FETCH, when every message that came in until its answer has been
+// taken: of those it hands to takeStray, the library does not wait for the last.
+func (s *Session) gathered(g *gathering) map[goimap.UID]*imapclient.FetchMessageBuffer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.guard.widen(g.narrowed)
+	g.narrowed = narrowing{}
+	for _, n := s.guard.counted(); s.taken < n && !s.dead; {
+		s.cond.Wait()
+	}
+	if s.asked == g {
+		s.asked = nil
+	}
+	return g.got
+}
+
+// gathering is what a FETCH in progress asked for and what came of it. A server
+// may send more, or the same again: what was not asked for is not kept, and of
+// one message only one buffer is.
+type gathering struct {
+	sets     []goimap.NumSet
+	messages int   // as many can come
+	sections int   // of one message
+	section  int64 // bytes of a section; 0 until asked
+	open     bool  // some section was asked for whole
+	narrowed narrowing
+
+	got map[goimap.UID]*imapclient.FetchMessageBuffer
+}
+
+const (
+	// maxOpenSet is how many messages a set with * in it can hold here.
+	maxOpenSet = 20_000
+	// What an answer can need besides its sections: of a message, which may come
+	// with its structure, and in all, for what nobody asked for.
+	besidesMessage = 64 << 10
+	besidesAll     = 4 << 20
+)
+
+// ask adds what a FETCH asks for of each message.
+func (g *gathering) ask(opts *goimap.FetchOptions) {
+	g.sections = max(g.sections, len(opts.BodySection))
+	for _, b := range opts.BodySection {
+		if b.Partial == nil || b.Partial.Size <= 0 {
+			g.open = true
+		} else {
+			g.section = max(g.section, b.Partial.Size)
+		}
+	}
+}
+
+// count works out how many messages the sets can hold.
+func (g *gathering) count() {
+	add := func(start, stop uint32) {
+		n := int64(stop) - int64(start) + 1
+		if start == 0 || stop == 0 {
+			n = maxOpenSet
+		}
+		g.messages = int(min(int64(g.messages)+n, 1<<31-1))
+	}
+	for _, set := range g.sets {
+		switch set := set.(type) {
+		case goimap.UIDSet:
+			for _, r := range set {
+				add(uint32(r.Start), uint32(r.Stop))
+			}
+		case goimap.SeqSet:
+			for _, r := range set {
+				add(r.Start, r.Stop)
+			}
+		}
+	}
+}
+
+// bytes bounds what an answer can need.
+func (g *gathering) bytes() int64 {
+	return besidesAll + int64(g.messages)*(int64(g.sections)*g.section+besidesMessage)
+}
+
+// wants reports whether another section of a message can be used. Which message
+// it is may not be known yet.
+func (g *gathering) wants(m *imapclient.FetchMessageBuffer) bool {
+	return g != nil && len(m.BodySection) < g.sections && (m.UID == 0 || g.holds(m))
+}
+
+// most is how many bytes of the next section can be used.
+func (g *gathering) most(m *imapclient.FetchMessageBuffer) int64 {
+	switch {
+	case !g.wants(m):
+		return 0
+	case g.open:
+		return 1<<63 - 1
+	}
+	return g.section
+}
+
+// holds reports whether a message was asked for. A set with * in it also holds
+// the newest message whatever its number is.
+func (g *gathering) holds(m *imapclient.FetchMessageBuffer) bool {
+	for _, set := range g.sets {
+		switch set := set.(type) {
+		case goimap.UIDSet:
+			if set.Dynamic() || set.Contains(m.UID) {
+				return true
+			}
+		case goimap.SeqSet:
+			if set.Dynamic() || set.Contains(m.SeqNum) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// add takes a message. Data without a UID is a flag change nobody asked for. What
+// comes for a message again completes or replaces what was there.
+func (g *gathering) add(m *imapclient.FetchMessageBuffer) {
+	if m.UID == 0 || !g.holds(m) {
+		return
+	}
+	old := g.got[m.UID]
+	switch {
+	case old == nil && len(g.got) >= g.messages:
+	case old == nil:
+		g.got[m.UID] = m
+	case order(m) < order(old):
+		g.complete(m, old)
+		g.got[m.UID] = m
+	default:
+		g.complete(old, m)
+	}
+}
+
+// order tells which of two messages came first.
+func order(m *imapclient.FetchMessageBuffer) uint32 {
+	if len(m.BinarySectionSize) == 0 {
+		return 0
+	}
+	return m.BinarySectionSize[0].Size
+}
+
+// complete adds to a message what came later.
+func (g *gathering) complete(m, later *imapclient.FetchMessageBuffer) {
+	if later.Flags != nil {
+		m.Flags = later.Flags
+	}
+	if !later.InternalDate.IsZero() {
+		m.InternalDate = later.InternalDate
+	}
+	if later.BodyStructure != nil {
+		m.BodyStructure = later.BodyStructure
+	}
+	m.RFC822Size = cmp.Or(later.RFC822Size, m.RFC822Size)
+	m.ModSeq = cmp.Or(later.ModSeq, m.ModSeq)
+	m.BinarySectionSize = later.BinarySectionSize
+	for _, b := range later.BodySection {
+		i := slices.IndexFunc(m.BodySection, func(o imapclient.FetchBodySectionBuffer) bool { return sameSection(o.Section, b.Section) })
+		switch {
+		case i >= 0:
+			m.BodySection[i] = b
+		case len(m.BodySection) < g.sections:
+			m.BodySection = append(m.BodySection, b)
+		}
+	}
+}
+
+func sameSection(a, b *goimap.FetchItemBodySection) bool {
+	offset := func(s *goimap.FetchItemBodySection) int64 {
+		if s.Partial == nil {
+			return 0
+		}
+		return s.Partial.Offset
+	}
+	return a.Specifier == b.Specifier && slices.Equal(a.Part, b.Part) && offset(a) == offset(b) &&
+		slices.Equal(a.HeaderFields, b.HeaderFields) && slices.Equal(a.HeaderFieldsNot, b.HeaderFieldsNot)
+}

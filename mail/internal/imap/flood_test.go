@@ -1,0 +1,184 @@
+package imap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+
+	goimap "github.com/emersion/go-imap/v2"
+)
+
+// live is the memory in use when nothing is left to collect.
+func live() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// What was not asked for is not kept, however much of it comes.
+func TestFloodIsNotKept(t *testing.T) {
+	const size, times = 64 << 10, 1500 // 96 MB
+	body := strings.Repeat("x", size)
+	section := goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText}}}
+	message := func(seq, uid int) string {
+		return fmt.Sprintf("* %d FETCH (UID %d BODY[TEXT] {%d}\r\n%s)\r\n", seq, uid, size, body)
+	}
+	tests := []struct {
+		name string
+		set  goimap.NumSet
+		send func(i int) string
+		want int
+	}{
+		{"messages nobody asked for", goimap.UIDSetNum(7), func(i int) string { return message(i+1, i+1) }, 1},
+		{"the same message", goimap.UIDSetNum(7), func(int) string { return message(7, 7) }, 1},
+		{"the same number, other messages", goimap.SeqSetNum(7), func(i int) string { return message(7, i+1) }, 1},
+		{"messages whose number comes last", goimap.UIDSetNum(7), func(i int) string {
+			return fmt.Sprintf("* %d FETCH (BODY[TEXT] {%d}\r\n%s UID %d)\r\n", i+1, size, body, i+1)
+		}, 1},
+		{"sections of one message", goimap.UIDSetNum(7), func(i int) string {
+			return fmt.Sprintf("* 7 FETCH (UID 7 BODY[%d] {%d}\r\n%s)\r\n", i+1, size, body)
+		}, 1},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			settle(t)
+			sent, proceed := make(chan struct{}), make(chan struct{})
+			cfg := serve(t, func(s *script) {
+				s.login()
+				tag, _ := s.expect()
+				for i := range times {
+					s.send(tc.send(i))
+				}
+				close(sent)
+				<-proceed
+				s.send(tag + " OK done\r\n")
+				s.drain()
+			}).config(Plaintext)
+			cfg.Limits.Bytes = 1 << 30
+			s := dial(t, cfg)
+			before := live()
+			err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
+				f := s.Fetch(tc.set, section)
+				<-sent
+				if after := live(); after > before+16<<20 {
+					t.Errorf("holds %d bytes of %d", after-before, size*times)
+				}
+				close(proceed)
+				data, err := f.Wait()
+				if err == nil && len(data) != tc.want {
+					err = fmt.Errorf("%d messages", len(data))
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Where it is known how much an answer can need, a flood ends early.
+func TestBudgetFitsWhatWasAsked(t *testing.T) {
+	settle(t)
+	chunk := strings.Repeat("* 1 FETCH (UID 7 BODY[TEXT] {1000}\r\n"+strings.Repeat("x", 1000)+")\r\n", 100)
+	got := make(chan int, 1)
+	cfg := serve(t, func(s *script) {
+		s.login()
+		s.expect()
+		n := 0
+		defer func() { got <- n }()
+		for {
+			if _, err := io.WriteString(s.Conn, chunk); err != nil {
+				return
+			}
+			n += len(chunk)
+		}
+	}).config(Plaintext)
+	s := dial(t, cfg)
+	partial := goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: 1000}}}}
+	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
+		_, err := s.Fetch(goimap.UIDSetNum(7), partial).Wait()
+		return err
+	})
+	var l *LimitError
+	if wantError(t, err, KindLimit, StageFetch); !errors.As(err, &l) || l.What != "bytes" {
+		t.Errorf("ended by %v", err)
+	}
+	_ = s.Close()
+	if n := <-got; n > 24<<20 { // of the 64 MiB that any lend may cost
+		t.Errorf("read about %d bytes", n)
+	}
+}
+
+// A fetch takes from the budget of a lend what it used, and no more.
+func TestBudgetIsGivenBack(t *testing.T) {
+	settle(t)
+	body := strings.Repeat("x", 1<<20)
+	cfg := serve(t, answering(scriptCaps, func(command string) string {
+		if strings.Contains(command, "BODY") {
+			return fmt.Sprintf("* 1 FETCH (UID 7 BODY[TEXT] {%d}\r\n%s)\r\nTAG OK done\r\n", len(body), body)
+		}
+		return "* 1 FETCH (UID 7 FLAGS ())\r\nTAG OK done\r\n"
+	})).config(Plaintext)
+	cfg.Limits.Bytes = 12 << 20
+	s := dial(t, cfg)
+	fetch := func(opts goimap.FetchOptions) error { _, err := s.Fetch(goimap.UIDSetNum(7), opts).Wait(); return err }
+	whole := goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText}}}
+	err := s.Use(t.Context(), func(context.Context, *Session) error {
+		for i := range 11 {
+			if err := fetch(goimap.FetchOptions{Flags: true}); err != nil {
+				return fmt.Errorf("flags %d: %w", i, err)
+			}
+			if err := fetch(whole); err != nil {
+				return fmt.Errorf("body %d: %w", i, err)
+			}
+		}
+		s.Renew()
+		if err := fetch(whole); err != nil {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Use(t.Context(), func(context.Context, *Session) error {
+		for range 12 {
+			if err := fetch(whole); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	wantError(t, err, KindLimit, StageFetch)
+}
+
+// Of a section no more is kept than was asked for.
+func TestSectionsAreCut(t *testing.T) {
+	settle(t)
+	cfg := serve(t, answering(scriptCaps, func(string) string {
+		return "* 1 FETCH (UID 7 BODY[TEXT]<0> {10}\r\n0123456789 BODY[HEADER] {0}\r\n)\r\nTAG OK done\r\n"
+	})).config(Plaintext)
+	s := dial(t, cfg)
+	opts := goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{
+		{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: 4}}, {Specifier: goimap.PartSpecifierHeader, Partial: &goimap.SectionPartial{Size: 3}}}}
+	err := s.Use(t.Context(), func(context.Context, *Session) error {
+		data, err := s.Fetch(goimap.UIDSetNum(7), opts).Wait()
+		if err != nil {
+			return err
+		}
+		if b := data[0].BodySection; len(b) != 2 || string(b[0].Bytes) != "0123" || b[1].Bytes == nil || len(b[1].Bytes) != 0 {
+			return fmt.Errorf("got %+v", b)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,192 @@
+package imap
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/emersion/go-sasl"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
+)
+
+// heldLogin is a login that leaves in one write with the first commands of a
+// session, which saves a round trip. The server reads the commands when it has
+// accepted the login; when it has not, the connection ends and they fail with it.
+// Nothing of them can be taken for an answer that counts: only a mechanism is
+// held whose first message is all the client has to say.
+type heldLogin struct {
+	tag    string
+	line   []byte // what is sent
+	client sasl.Client
+	sent   atomic.Bool     // it has left
+	answer func(err error) // called once with the outcome; may be nil
+	rounds int
+	done   chan struct{} // closed when there is an outcome; what follows does not change then
+	told   bool
+	caps   []string // when told
+	err    error    // an *Error
+}
+
+// outcome ends the login, for the first reason it is given.
+func (h *heldLogin) outcome(err error) error {
+	select {
+	case <-h.done:
+		return h.err
+	default:
+	}
+	if err != nil {
+		h.err = dialError(context.Background(), StageAuth, err)
+	}
+	if h.answer != nil {
+		h.answer(h.err)
+	}
+	close(h.done)
+	return h.err
+}
+
+// take reads what the server says up to its answer to the login. inject is for
+// the library. An error ends the connection.
+func (h *heldLogin) take(g *guard, raw []byte) (inject string, err error) {
+	l := parseLine(string(raw))
+	if !h.sent.Load() {
+		l.caps = nil
+		if l.tag != "*" {
+			return "", h.outcome(fmt.Errorf("%w: answer to nothing that was asked", errNotIMAP))
+		}
+	}
+	switch {
+	case l.tag == h.tag && l.typ == "OK" && h.rounds == 0:
+		h.told = h.told || l.caps != nil
+		if l.caps != nil {
+			h.caps = l.caps
+		}
+		if h.told {
+			inject = "* CAPABILITY " + libraryCaps(h.caps) + "\r\n"
+		}
+		return inject, h.outcome(nil)
+	case l.tag == h.tag && l.typ == "OK":
+		// The commands behind it were taken for answers to a challenge.
+		err = fmt.Errorf("%w: login accepted out of turn", errNotIMAP)
+	case l.tag == h.tag && (l.typ == "NO" || l.typ == "BAD"):
+		err = verdict(l)
+	case l.tag == "+":
+		if h.rounds++; h.rounds > maxChallenges {
+			err = fmt.Errorf("%w: endless login", errNotIMAP)
+			break
+		}
+		// It will be refused, and says why when it gets an answer.
+		var answer string
+		if answer, err = nextSASL(h.client, l.text); err == nil {
+			g.writing.Lock()
+			err = g.send([]byte(answer + "\r\n"))
+			g.writing.Unlock()
+		}
+	case l.tag == "*" && l.typ == "BYE":
+		err = &Error{Kind: KindClosed, Code: wire.Clean(l.code), Text: l.text}
+	case l.tag == "*":
+		if l.caps != nil {
+			h.told, h.caps = true, l.caps
+		}
+	default:
+		err = fmt.Errorf("%w: answer to nothing that was asked", errNotIMAP)
+	}
+	if err != nil {
+		return "", h.outcome(err)
+	}
+	return "", nil
+}
+
+// Ready completes the login, where it has not been sent yet or has not been
+// answered. Every other method does what has to be done by itself; Ready is for
+// who wants to know first. Its error is that of a refused login.
+func (s *Session) Ready() error {
+	if s.login == nil {
+		return s.refused
+	}
+	s.guard.flush()
+	<-s.login.done
+	s.settle()
+	return s.refused
+}
+
+// settled reports whether the login has been answered, without waiting.
+func (s *Session) settled() bool {
+	if s.login == nil {
+		return true
+	}
+	select {
+	case <-s.login.done:
+		s.settle()
+		return true
+	default:
+		return false
+	}
+}
+
+// settle takes the outcome of the login over.
+func (s *Session) settle() {
+	s.refused, s.told = s.login.err, s.login.told
+	if s.told {
+		s.caps = s.login.caps
+	}
+	if s.refused != nil {
+		s.caps = nil
+	}
+	s.login = nil
+}
+
+// ask starts a CAPABILITY, which leaves with the next command, when the server did
+// not tell what it offers after the login.
+func (s *Session) ask() {
+	if s.told || s.query != nil || s.refused != nil || s.guard.why() != nil {
+		return
+	}
+	done := make(chan struct{})
+	s.query = done
+	s.guard.later(func() {
+		cmd := s.client.Capability()
+		go func() {
+			defer close(done)
+			_, _ = cmd.Wait()
+		}()
+	})
+}
+
+// exact makes sure that the capabilities are those of after the login.
+func (s *Session) exact() {
+	if s.Ready() != nil || s.told {
+		return
+	}
+	s.ask()
+	if s.query != nil {
+		s.guard.flush()
+		<-s.query
+		s.learn()
+	}
+}
+
+// learn takes the answer to ask over, when it is there.
+func (s *Session) learn() {
+	if s.query == nil || s.told {
+		return
+	}
+	select {
+	case <-s.query:
+		// A server that does not tell is asked once.
+		s.told = true
+		if told := s.guard.capabilities(); told != nil {
+			s.caps = told
+		}
+	default:
+	}
+}
+
+// knows is Has without waiting: it may say no because it is not known yet.
+func (s *Session) knows(capability string) bool {
+	if !s.settled() {
+		return false
+	}
+	s.learn()
+	return s.told && contains(s.caps, capability)
+}

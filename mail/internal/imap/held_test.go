@@ -1,0 +1,402 @@
+package imap
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	goimap "github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-sasl"
+)
+
+// openAndFetch is a lend that sends two commands at once and returns both errors.
+func openAndFetch(s *Session) (examineErr, fetchErr error) {
+	var e *Examining
+	var f *Fetching
+	s.Together(func() {
+		e = s.Examine("INBOX")
+		f = s.Fetch(goimap.UIDSetNum(1), goimap.FetchOptions{Flags: true})
+	})
+	_, examineErr = e.Wait()
+	_, fetchErr = f.Wait()
+	return examineErr, fetchErr
+}
+
+// oneWrite reads what has arrived as one write, with a greeting before it.
+func (s *script) oneWrite(greeting string) string {
+	s.send("* OK [CAPABILITY " + greeting + "] ready\r\n")
+	buf := make([]byte, 8192)
+	n, err := s.Read(buf)
+	if err != nil {
+		panic(gone{})
+	}
+	return string(buf[:n])
+}
+
+const loggedIn = "L1 OK [CAPABILITY " + scriptCaps + "] in\r\n"
+
+// fetched answers openAndFetch.
+const fetchedAnswer = "* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\nT1 OK done\r\n* 1 FETCH (UID 1 FLAGS ())\r\nT2 OK done\r\n"
+
+func TestLoginLeavesWithTheFirstCommands(t *testing.T) {
+	settle(t)
+	token := func(context.Context) (sasl.Client, error) { return refusing{}, nil }
+	for name, auth := range map[string]func(context.Context) (sasl.Client, error){"PLAIN": nil, "XOAUTH2": token} {
+		t.Run(name, func(t *testing.T) {
+			sent := make(chan string, 1)
+			sv := serve(t, func(s *script) {
+				sent <- s.oneWrite(scriptCaps + " AUTH=XOAUTH2")
+				s.send("* OK almost\r\n" + loggedIn + fetchedAnswer)
+				s.drain()
+			})
+			cfg := sv.config(Plaintext)
+			cfg.Authenticate = auth
+			p := newPool(t, PoolOptions{Config: cfg})
+			err := p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
+				if _, ok := s.Selected(); ok {
+					t.Error("a folder is open")
+				}
+				examineErr, fetchErr := openAndFetch(s)
+				if examineErr != nil || fetchErr != nil {
+					return fmt.Errorf("%v, %v", examineErr, fetchErr)
+				}
+				if !s.Has("MOVE") || s.Has("AUTH=XOAUTH2") {
+					t.Errorf("capabilities %v", s.Capabilities())
+				}
+				for _, kept := range [][]byte{s.guard.login.line, s.guard.prefix, s.guard.held} {
+					if len(bytes.Trim(kept, "\x00")) > 0 {
+						t.Error("the login is still in memory")
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := <-sent
+			lines := strings.Split(first, "\r\n")
+			if len(lines) != 4 || !strings.HasPrefix(lines[0], "L1 AUTHENTICATE "+name+" ") || !strings.Contains(lines[1], "EXAMINE") || !strings.Contains(lines[2], "FETCH") {
+				t.Errorf("first write %q", first)
+			}
+		})
+	}
+}
+
+// Whatever comes in the place of the login's answer ends every command of the
+// lend in the same way, and the connection with them.
+func TestLoginThatFailsWithTheFirstCommands(t *testing.T) {
+	words := "NO [AUTHENTICATIONFAILED] not s3cret-pass\a\r\n"
+	tests := []struct {
+		name, answer string
+		kind         Kind
+		code         string
+	}{
+		{"refused", "L1 " + words, KindAuth, "AUTHENTICATIONFAILED"},
+		{"refused with what was pipelined", "L1 " + words + "T1 BAD no\r\nT2 BAD no\r\n* BYE out\r\n", KindAuth, "AUTHENTICATIONFAILED"},
+		{"bad", "L1 BAD s3cret-pass\r\n", KindAuth, ""},
+		{"busy", "L1 NO [UNAVAILABLE] later\r\n", KindRefused, "UNAVAILABLE"},
+		{"challenged, then refused", "+ eyJzdGF0dXMiOiI0MDEifQ==\r\nL1 " + words, KindAuth, "AUTHENTICATIONFAILED"},
+		{"challenged, then accepted", "+ \r\n" + loggedIn + fetchedAnswer, KindProtocol, ""},
+		{"challenge that is not base64", "+ s3cret-pass\r\n", KindProtocol, ""},
+		{"challenges without end", strings.Repeat("+ AAAA\r\n", 20), KindProtocol, ""},
+		{"goodbye", "* BYE [UNAVAILABLE] later\r\n", KindClosed, "UNAVAILABLE"},
+		{"another tag", "L2 OK in\r\n", KindProtocol, ""},
+		{"an answer to the commands", "T1 OK done\r\nT2 OK done\r\n", KindProtocol, ""},
+		{"neither yes nor no", "L1 MAYBE\r\n", KindProtocol, ""},
+		{"garbage", "what\r\n", KindProtocol, ""},
+		{"a line without end", "* OK " + strings.Repeat("x", 5<<20), KindLimit, ""},
+		{"closed", "", KindClosed, ""},
+		{"silence", "* OK wait\r\n", KindTimeout, ""},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			settle(t)
+			ended := make(chan struct{})
+			sv := serve(t, func(s *script) {
+				defer close(ended)
+				s.oneWrite(scriptCaps)
+				if tc.answer == "" {
+					return
+				}
+				s.send(tc.answer)
+				s.drain()
+			})
+			p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			if tc.kind == KindTimeout {
+				ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+			}
+			defer cancel()
+			calls := 0
+			err := p.Lend(ctx, "", func(_ context.Context, s *Session) error {
+				calls++
+				for _, err := range func() []error { a, b := openAndFetch(s); return []error{a, b, s.Noop().Wait(), s.Ready()} }() {
+					e := wantError(t, err, tc.kind, StageAuth)
+					if e.Code != tc.code || !e.OutOfStep || e.Op != "dial" || strings.ContainsAny(e.Error(), "\a\r\n") || e.Permanent != (tc.kind == KindAuth) {
+						t.Errorf("error %+v", e)
+					}
+				}
+				if s.Has("MOVE") || len(s.Capabilities()) > 0 {
+					t.Error("it has capabilities")
+				}
+				return nil // who does not look is told all the same
+			})
+			wantError(t, err, tc.kind, StageAuth)
+			<-ended
+			if calls != 1 || sv.accepted() != 1 {
+				t.Errorf("%d calls, %d connections", calls, sv.accepted())
+			}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.open != 0 || p.unsettled != 0 || p.proven {
+				t.Errorf("open %d, unsettled %d, proven %v", p.open, p.unsettled, p.proven)
+			}
+		})
+	}
+}
+
+// The dialog runs by itself where the first message is not all there is to say, or
+// where it cannot go at once.
+func TestLoginIsNotAlwaysHeld(t *testing.T) {
+	settle(t)
+	for name, tc := range map[string]struct{ caps, mechanism string }{
+		"no SASL-IR":             {"IMAP4rev1 AUTH=PLAIN", "PLAIN"},
+		"mechanism of two steps": {"IMAP4rev1 AUTH=SCRAM SASL-IR", "SCRAM"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := serve(t, func(s *script) {
+				if got := s.oneWrite(tc.caps); strings.Count(got, "\r\n") != 1 {
+					s.send("* BYE sent " + got)
+					return
+				}
+				s.send("+ \r\n")
+				s.expect()
+				s.send("L1 OK in\r\n")
+				obey(s)
+			}).config(Plaintext)
+			cfg.Authenticate = func(context.Context) (sasl.Client, error) { return stepping{tc.mechanism}, nil }
+			p := newPool(t, PoolOptions{Config: cfg})
+			if err := p.Lend(t.Context(), "", noop); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+type stepping struct{ mechanism string }
+
+func (s stepping) Start() (string, []byte, error) { return s.mechanism, []byte("first"), nil }
+func (s stepping) Next(c []byte) ([]byte, error)  { return []byte("second"), nil }
+
+// obey answers what comes after a login.
+func obey(s *script) {
+	for {
+		tag, command := s.expect()
+		verb, _, _ := strings.Cut(command, " ")
+		switch verb {
+		case "CAPABILITY":
+			s.send("* CAPABILITY " + scriptCaps + "\r\n" + tag + " OK done\r\n")
+		case "EXAMINE", "SELECT":
+			s.send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK [READ-ONLY] done\r\n")
+		default:
+			s.send(tag + " OK done\r\n")
+		}
+	}
+}
+
+// A server that does not say what it offers after the login is asked once: when
+// somebody wants to know, or with the first command of a change or a later lend.
+func TestCapabilitiesAreAskedForOnce(t *testing.T) {
+	tests := []struct {
+		name string
+		use  func(p *Pool) error
+		want string // what was sent, each write in brackets
+	}{
+		{"who only reads does not ask", func(p *Pool) error {
+			return p.Lend(context.Background(), "", func(_ context.Context, s *Session) error { _, err := s.Examine("A").Wait(); return err })
+		}, "[AUTHENTICATE EXAMINE]"},
+		{"who asks first", func(p *Pool) error {
+			return p.Lend(context.Background(), "", func(ctx context.Context, s *Session) error {
+				if !s.Has("MOVE") || s.Has("BEFORE") {
+					return fmt.Errorf("capabilities %v", s.Capabilities())
+				}
+				return noop(ctx, s)
+			})
+		}, "[AUTHENTICATE][CAPABILITY][NOOP]"},
+		{"who asks in between", func(p *Pool) error {
+			return p.Lend(context.Background(), "", func(_ context.Context, s *Session) error {
+				var e *Examining
+				var n *Waiter
+				s.Together(func() {
+					e = s.Examine("A")
+					if !s.Has("MOVE") {
+						e = nil
+					}
+					n = s.Noop()
+				})
+				_, err := e.Wait()
+				if err == nil {
+					err = n.Wait()
+				}
+				return err
+			})
+		}, "[AUTHENTICATE EXAMINE][CAPABILITY][NOOP]"},
+		{"a change", func(p *Pool) error {
+			return p.Change(context.Background(), "", MoveMessages, func(_ context.Context, s *Session) error {
+				if _, err := s.Select("A").Wait(); err != nil {
+					return err
+				}
+				if !s.CanMove() || !s.UIDPlus() {
+					return fmt.Errorf("capabilities %v", s.Capabilities())
+				}
+				_, err := s.Move(goimap.UIDSetNum(1), "B").Wait()
+				return err
+			})
+		}, "[AUTHENTICATE][CAPABILITY SELECT][UID]"},
+		{"a later lend", func(p *Pool) error {
+			for range 3 {
+				if err := p.Lend(context.Background(), "", noop); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, "[AUTHENTICATE NOOP][CAPABILITY NOOP][NOOP]"},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			settle(t)
+			var log strings.Builder
+			done := make(chan struct{})
+			sv := serve(t, func(s *script) {
+				defer close(done)
+				s.send("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR BEFORE] ready\r\n")
+				buf := make([]byte, 4096)
+				for {
+					n, err := s.Read(buf)
+					if err != nil {
+						return
+					}
+					var verbs []string
+					answer := ""
+					for line := range strings.SplitSeq(strings.TrimSuffix(string(buf[:n]), "\r\n"), "\r\n") {
+						words := strings.Fields(line)
+						verbs = append(verbs, words[1])
+						switch words[1] {
+						case "CAPABILITY":
+							answer += "* CAPABILITY IMAP4rev1 MOVE UIDPLUS\r\n"
+						case "EXAMINE", "SELECT":
+							answer += "* OK [UIDVALIDITY 7] v\r\n"
+						}
+						answer += words[0] + " OK done\r\n"
+					}
+					if verbs[0] != "LOGOUT" {
+						log.WriteString("[" + strings.Join(verbs, " ") + "]")
+					}
+					s.send(answer)
+				}
+			})
+			p := NewPool(PoolOptions{Config: sv.config(Plaintext), Sessions: 1})
+			if err := tc.use(p); err != nil {
+				t.Error(err)
+			}
+			_ = p.Close()
+			<-done
+			if log.String() != tc.want {
+				t.Errorf("sent %s, want %s", log.String(), tc.want)
+			}
+		})
+	}
+}
+
+// Nothing that changes leaves before the login has been accepted.
+func TestChangeWaitsForTheLogin(t *testing.T) {
+	settle(t)
+	rest := make(chan string, 1)
+	sv := serve(t, func(s *script) {
+		first := s.oneWrite(scriptCaps)
+		s.send("L1 NO [AUTHENTICATIONFAILED] no\r\n")
+		b, _ := io.ReadAll(s.br)
+		rest <- first + string(b)
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	err := p.Change(t.Context(), "", MarkSeen, func(context.Context, *Session) error {
+		t.Error("it began")
+		return nil
+	})
+	wantError(t, err, KindAuth, StageAuth)
+	if got := <-rest; strings.Count(got, "\r\n") != 1 {
+		t.Errorf("sent %q", got)
+	}
+}
+
+// An answer to a login that was not sent yet is none.
+func TestLoginAnsweredBeforeItWasSent(t *testing.T) {
+	settle(t)
+	sv := serve(t, func(s *script) {
+		s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n" + loggedIn)
+		s.drain()
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	err := p.Lend(t.Context(), "", noop)
+	wantError(t, err, KindProtocol, StageAuth)
+}
+
+// A lend that sends nothing leaves a session behind that is logged in.
+func TestWarmLogsIn(t *testing.T) {
+	settle(t)
+	var logins atomic.Int32
+	sv := serve(t, func(s *script) {
+		s.login()
+		logins.Add(1)
+		obey(s)
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	if err := p.Warm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
+		if s.guard.login == nil || !s.settled() {
+			t.Error("not logged in")
+		}
+		return noop(ctx, s)
+	})
+	if err != nil || logins.Load() != 1 {
+		t.Errorf("%d logins: %v", logins.Load(), err)
+	}
+}
+
+// The first commands may need the server to ask for their text.
+func TestHeldLoginWithASynchronizingLiteral(t *testing.T) {
+	settle(t)
+	got := make(chan string, 1)
+	sv := serve(t, func(s *script) {
+		first := s.oneWrite("IMAP4rev1 AUTH=PLAIN SASL-IR")
+		s.send("L1 OK in\r\n+ go\r\n")
+		b := make([]byte, len("Grüße\r\n"))
+		_, _ = io.ReadFull(s.br, b)
+		got <- first + string(b)
+		s.send("* SEARCH 2 3\r\nT1 OK done\r\n")
+		s.drain()
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	err := p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
+		set, err := s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "Subject", Value: "Grüße"}}}).Wait()
+		if err == nil && set.String() != "2:3" {
+			err = fmt.Errorf("found %v", set)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := <-got
+	if !strings.HasPrefix(text, "L1 AUTHENTICATE PLAIN "+base64.StdEncoding.EncodeToString([]byte("\x00ann\x00s3cret-pass"))+"\r\nT1 UID SEARCH") || !strings.HasSuffix(text, "{7}\r\nGrüße\r\n") {
+		t.Errorf("sent %q", text)
+	}
+}

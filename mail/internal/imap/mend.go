@@ -1,0 +1,298 @@
+package imap
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+)
+
+// mender stands between the scanner and the protocol library, which closes the
+// connection over the first thing it cannot parse. Of what a server sends, the
+// mender passes on what the library understands and somebody can have asked for:
+// a broken item of a message is left out and the rest of the message kept, a
+// folder whose name cannot be decoded is left out and counted, a response of an
+// unknown kind is dropped. What would turn a wrong answer into an empty one, such
+// as a SEARCH that cannot be read, is left to the library to refuse.
+//
+// It holds one response at a time, without the content of sections, which streams
+// through. Only the reader touches it.
+type mender struct {
+	limit     int64                      // bytes held of one response
+	continues func() bool                // whether the server was asked to say +; each yes is for one +
+	told      func(caps []string)        // called for each list of capabilities
+	login     func(line []byte) error    // takes the lines up to the answer to a login; nil when none is in progress
+	passed    func(skipped, fetches int) // called when one of them has grown
+
+	line    []byte
+	out     []byte // what the library has not read yet
+	spare   []byte // where out began, for use again
+	fetch   fetchMend
+	skipped int    // folders left out
+	begun   uint32 // FETCH responses passed on, at least in part
+	fetches int    // and whole
+}
+
+func (m *mender) text(b byte) error {
+	if int64(len(m.line)) >= m.limit {
+		return &LimitError{What: "line", Max: m.limit}
+	}
+	m.line = append(m.line, b)
+	return nil
+}
+
+func (m *mender) open(content bool, size int64) error {
+	if content && m.login == nil && m.fetch.isFetch(m.line) {
+		m.fetch.streaming = true
+		m.fetch.items(m, size)
+		m.line = m.line[:0]
+	}
+	return nil
+}
+
+func (m *mender) literal(p []byte, content bool) error {
+	if m.fetch.streaming && content {
+		if m.fetch.passing {
+			m.out = append(m.out, p...)
+		}
+		return nil
+	}
+	if int64(len(m.line)+len(p)) > m.limit {
+		return &LimitError{What: "line", Max: m.limit}
+	}
+	m.line = append(m.line, p...)
+	return nil
+}
+
+func (m *mender) end() (err error) {
+	switch {
+	case m.login != nil:
+		err = m.login(m.line)
+	case m.fetch.isFetch(m.line):
+		m.fetch.last(m)
+	default:
+		m.out = append(m.out, m.mended(string(bytes.TrimRight(m.line, "\r\n")))...)
+	}
+	if cap(m.line) > 64<<10 {
+		m.line = nil
+	}
+	m.line = m.line[:0]
+	return err
+}
+
+// mended is a whole response other than FETCH as the library may have it; empty
+// when it is dropped.
+func (m *mender) mended(line string) string {
+	if strings.HasPrefix(line, "+") {
+		if m.continues != nil && m.continues() {
+			return "+ go on\r\n"
+		}
+		return ""
+	}
+	tag, rest, _ := strings.Cut(line, " ")
+	kind, args, _ := strings.Cut(rest, " ")
+	kind = strings.ToUpper(kind)
+	if tag != "*" {
+		switch kind {
+		case "OK", "NO", "BAD":
+			code, text := splitCode(args)
+			return tag + " " + kind + " " + mendCode(code, true) + text + "\r\n"
+		}
+		return line + "\r\n" // the library ends the connection
+	}
+	if n, ok := number(kind, 32); ok {
+		switch event, _, _ := strings.Cut(args, " "); strings.ToUpper(event) {
+		case "EXISTS":
+			return "* " + strconv.FormatUint(n, 10) + " EXISTS\r\n"
+		case "EXPUNGE":
+			return "* " + strconv.FormatUint(n, 10) + " EXPUNGE\r\n"
+		}
+		return ""
+	}
+	switch kind {
+	case "OK", "NO", "BAD":
+		code, _ := splitCode(args)
+		if code = mendCode(code, false); code == "" {
+			return ""
+		}
+		return "* " + kind + " " + code + "-\r\n"
+	case "SEARCH", "ESEARCH", "THREAD":
+		return line + "\r\n"
+	case "CAPABILITY":
+		caps := capabilities(args)
+		if m.told != nil {
+			m.told(caps)
+		}
+		return "* CAPABILITY " + libraryCaps(caps) + "\r\n"
+	case "FLAGS":
+		c := cursor{b: args}
+		if flags, ok := c.flags(); ok {
+			return "* FLAGS (" + flags + ")\r\n"
+		}
+	case "LIST":
+		if l, ok := mendList(args); ok {
+			return "* LIST " + l + "\r\n"
+		}
+		m.skipped++
+		m.report()
+	case "STATUS":
+		if st, ok := mendStatus(args); ok {
+			return "* STATUS " + st + "\r\n"
+		}
+	}
+	return ""
+}
+
+func (m *mender) report() {
+	if m.passed != nil {
+		m.passed(m.skipped, m.fetches)
+	}
+}
+
+// splitCode takes the response code off what follows OK, NO or BAD. Both come in
+// a form that can be put together again.
+func splitCode(args string) (code, text string) {
+	if inner, ok := strings.CutPrefix(args, "["); ok {
+		if code, text, ok = strings.Cut(inner, "]"); !ok {
+			code, text = "", ""
+		}
+	} else {
+		text = args
+	}
+	text = strings.TrimLeft(strings.Map(func(r rune) rune {
+		if r == 0 || r == '\r' || r == '\n' {
+			return -1
+		}
+		return r
+	}, text), " [")
+	if text == "" {
+		text = "-"
+	}
+	return code, text
+}
+
+// mendCode is a response code that the library reads, with a space behind it;
+// empty when it is none. Of other codes a tagged answer keeps the name.
+func mendCode(code string, tagged bool) string {
+	name, args, _ := strings.Cut(code, " ")
+	name = strings.ToUpper(name)
+	fields := strings.Fields(args)
+	numbers := func(n int) bool {
+		if len(fields) != n {
+			return false
+		}
+		for _, f := range fields {
+			if _, ok := number(f, 32); !ok {
+				return false
+			}
+		}
+		return true
+	}
+	ok := false
+	switch name {
+	case "UIDVALIDITY", "UIDNEXT":
+		ok = !tagged && numbers(1)
+	case "APPENDUID":
+		ok = tagged && numbers(2)
+	case "COPYUID":
+		ok = len(fields) == 3 && isSet(fields[1]) && isSet(fields[2])
+		if ok {
+			_, ok = number(fields[0], 32)
+		}
+	case "CLOSED":
+		ok, fields = !tagged, nil
+	default:
+		ok = tagged && name != "CAPABILITY" && len(name) <= 64 && name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") == ""
+		fields = nil
+	}
+	if !ok {
+		return ""
+	}
+	return "[" + strings.Join(append([]string{name}, fields...), " ") + "] "
+}
+
+// number reads a number of so many bits, in digits alone.
+func number(s string, bits int) (uint64, bool) {
+	if s == "" || strings.Trim(s, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s, 10, bits)
+	return n, err == nil
+}
+
+// isSet reports whether s is a set of numbers without * (RFC 9051 section 9,
+// uid-set).
+func isSet(s string) bool {
+	for r := range strings.SplitSeq(s, ",") {
+		from, to, ranged := strings.Cut(r, ":")
+		if n, ok := number(from, 32); !ok || n == 0 {
+			return false
+		}
+		if n, ok := number(to, 32); ranged && (!ok || n == 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// mendList is the arguments of a LIST without its extended data. It is not ok
+// when the folder's name cannot be told.
+func mendList(args string) (string, bool) {
+	c := cursor{b: args}
+	attrs, ok := c.flags()
+	if !ok || !c.space() {
+		return "", false
+	}
+	delimiter := "NIL"
+	if d, ok := c.quoted(); ok {
+		if r := []rune(d); len(r) == 1 && r[0] != '\uFFFD' {
+			delimiter = quote(d)
+		}
+	} else if !c.skip() {
+		return "", false
+	}
+	if !c.space() {
+		return "", false
+	}
+	name, ok := c.mailbox()
+	if !ok || !c.done() && !(c.space() && c.peek() == '(') {
+		return "", false
+	}
+	return "(" + attrs + ") " + delimiter + " " + quote(name), true
+}
+
+// statusBits are the counts of a STATUS that the library reads, and the size of
+// their numbers.
+var statusBits = map[string]int{"MESSAGES": 32, "UNSEEN": 32, "UIDNEXT": 32, "UIDVALIDITY": 32, "DELETED": 32,
+	"SIZE": 63, "DELETED-STORAGE": 63, "HIGHESTMODSEQ": 64}
+
+// mendStatus is the arguments of a STATUS with the counts that are numbers.
+func mendStatus(args string) (string, bool) {
+	c := cursor{b: args}
+	name, ok := c.mailbox()
+	if !ok || !c.space() || !c.accept('(') {
+		return "", false
+	}
+	var items []string
+	for {
+		c.spaces()
+		item := strings.ToUpper(c.atom())
+		c.spaces()
+		from := c.i
+		if item == "" || !c.skip() {
+			break
+		}
+		if bits := statusBits[item]; bits > 0 {
+			if _, ok := number(c.b[from:c.i], bits); ok {
+				items = append(items, item+" "+c.b[from:c.i])
+			}
+		}
+	}
+	return quote(name) + " (" + strings.Join(items, " ") + ")", true
+}
+
+func quote(s string) string {
+	if !strings.ContainsAny(s, `"\`) {
+		return `"` + s + `"`
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}

@@ -1,0 +1,228 @@
+package imap
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// queued waits until so many stand in the queue.
+func (p *Pool) queued(n int) {
+	for {
+		p.mu.Lock()
+		now := len(p.queue)
+		p.mu.Unlock()
+		if now == n {
+			return
+		}
+	}
+}
+
+// A session that is given back serves who waits, although a connection is being
+// made for them; that one is kept, logged in, for who comes next.
+func TestPoolTakesWhatComesFirst(t *testing.T) {
+	settle(t)
+	var conns atomic.Int32
+	greet, second := make(chan struct{}), make(chan struct{})
+	sv := serve(t, func(s *script) {
+		if conns.Add(1) > 1 {
+			<-greet
+			s.login()
+			close(second)
+			obey(s)
+		}
+		obedient(s)
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext), Sessions: 2})
+	var waiting sync.WaitGroup
+	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
+		if err := noop(ctx, s); err != nil {
+			return err
+		}
+		waiting.Go(func() {
+			if err := p.Lend(t.Context(), "", noop); err != nil {
+				t.Error(err)
+			}
+		})
+		p.queued(1)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting.Wait() // with the second connection still without a greeting
+	close(greet)
+	<-second // nobody asks for it, and it logs in
+	for idle := 0; idle < 2; {
+		p.mu.Lock()
+		idle = len(p.idle)
+		p.mu.Unlock()
+	}
+	err = p.Lend(t.Context(), "", func(ctx context.Context, _ *Session) error { return p.Lend(ctx, "", noop) })
+	if err != nil || conns.Load() != 2 {
+		t.Errorf("%d connections: %v", conns.Load(), err)
+	}
+}
+
+// A dial that fails costs the Lend it was made for, and nobody else.
+func TestPoolTellsADialsErrorToItsOwner(t *testing.T) {
+	settle(t)
+	var conns atomic.Int32
+	sv := serve(t, func(s *script) {
+		if conns.Add(1) == 2 {
+			s.send("* BYE [UNAVAILABLE] too many\r\n")
+			return
+		}
+		obedient(s)
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext), Sessions: 2})
+	var others sync.WaitGroup
+	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
+		if err := noop(ctx, s); err != nil {
+			return err
+		}
+		if e := wantError(t, p.Lend(ctx, "", noop), KindClosed, StageGreeting); e.Code != "UNAVAILABLE" {
+			t.Errorf("error %+v", e)
+		}
+		for range 5 {
+			others.Go(func() {
+				if err := p.Lend(t.Context(), "", noop); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	others.Wait()
+	if conns.Load() > 3 {
+		t.Errorf("%d connections", conns.Load())
+	}
+}
+
+// When nobody waits any more a dial ends.
+func TestPoolAbandonsADial(t *testing.T) {
+	settle(t)
+	ended := make(chan struct{}, 2)
+	sv := serve(t, func(s *script) {
+		s.drain() // never greets
+		ended <- struct{}{}
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	for _, kind := range []Kind{KindTimeout, KindCanceled} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		want := context.DeadlineExceeded
+		if kind == KindCanceled {
+			want = context.Canceled
+			time.AfterFunc(10*time.Millisecond, cancel)
+		}
+		err := p.Lend(ctx, "", noop)
+		cancel()
+		var e *Error
+		if !errors.As(err, &e) || e.Kind != kind || !errors.Is(err, want) {
+			t.Errorf("ended by %v, want %s", err, kind)
+		}
+	}
+	// Not by the test's end, which the server would see as well.
+	for range sv.accepted() {
+		<-ended
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.dials) != 0 || p.open != 0 {
+		t.Errorf("%d dials, %d open", len(p.dials), p.open)
+	}
+}
+
+// The one whose context ends takes nothing from the others: the connection that
+// was being made for it serves them.
+func TestPoolKeepsADialForOthers(t *testing.T) {
+	settle(t)
+	greet := make(chan struct{})
+	sv := serve(t, func(s *script) {
+		<-greet
+		obedient(s)
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	ctx, cancel := context.WithCancel(t.Context())
+	var first, second sync.WaitGroup
+	first.Go(func() { wantError(t, p.Lend(ctx, "", noop), KindCanceled, StageConnect) })
+	p.queued(1)
+	second.Go(func() {
+		if err := p.Lend(t.Context(), "", noop); err != nil {
+			t.Error(err)
+		}
+	})
+	p.queued(2)
+	cancel()
+	first.Wait()
+	close(greet)
+	second.Wait()
+	if n := sv.accepted(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+func TestPoolClosesWhileDialling(t *testing.T) {
+	settle(t)
+	for name, run := range map[string]func(*script){
+		"no greeting":     (*script).drain,
+		"no login answer": func(s *script) { s.oneWrite(scriptCaps); s.drain() },
+		"no SASL-IR":      func(s *script) { s.oneWrite("IMAP4rev1 AUTH=PLAIN"); s.drain() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			reached := make(chan struct{})
+			sv := serve(t, func(s *script) { close(reached); run(s) })
+			p := NewPool(PoolOptions{Config: sv.config(Plaintext)})
+			var lends sync.WaitGroup
+			for range 3 {
+				lends.Go(func() {
+					var e *Error
+					if err := p.Lend(t.Context(), "", noop); !errors.As(err, &e) || e.Kind != KindClosed {
+						t.Errorf("error %v", err)
+					}
+				})
+			}
+			<-reached
+			_ = p.Close()
+			lends.Wait()
+		})
+	}
+}
+
+// One login at a time until one has worked, also when it leaves with commands;
+// and who has the session and sends nothing keeps the others waiting only shortly.
+func TestPoolLogsInOnceBeforeItLogsInSideBySide(t *testing.T) {
+	settle(t)
+	var now, most atomic.Int32
+	sv := serve(t, func(s *script) {
+		s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n")
+		tag, _ := s.expect()
+		n := now.Add(1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		s.send(tag + " NO [UNAVAILABLE] busy\r\n") // never works
+		now.Add(-1)
+		s.drain()
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	var lends sync.WaitGroup
+	for range 20 {
+		lends.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), KindRefused, StageAuth) })
+	}
+	lends.Wait()
+	if most.Load() != 1 {
+		t.Errorf("%d logins at once", most.Load())
+	}
+
+	p = newPool(t, PoolOptions{Config: serve(t, obedient).config(Plaintext)})
+	err := p.Lend(t.Context(), "", func(ctx context.Context, _ *Session) error { return p.Lend(ctx, "", noop) })
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,61 @@
+package imap
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/emersion/go-imap/v2/imapclient"
+)
+
+// view follows what the server says of the folder that is open. To open a folder
+// again, so as to be sure of it, costs a server time that grows with the folder. A
+// NOOP behind what was asked for costs it nothing: then the server says whether
+// that was of the folder as it is. It is not relied on for long: that a folder was
+// made anew under its name is something not every server notices.
+type view struct {
+	moved  atomic.Int64 // EXISTS and EXPUNGE that answered no EXAMINE or SELECT
+	opened int64        // moved, when the folder was opened
+	at     time.Time    // when that was
+}
+
+// trusted is how long a folder that is open is taken for the one of that name.
+const trusted = 10 * time.Second
+
+func (v *view) open() { v.opened, v.at = v.moved.Load(), time.Now() }
+
+func (v *view) expunged(uint32) { v.moved.Add(1) }
+
+func (v *view) mailbox(d *imapclient.UnilateralDataMailbox) {
+	if d.NumMessages != nil {
+		v.moved.Add(1)
+	}
+}
+
+// Unchanged returns the folder that is open, and whether it is the one named, open
+// as wanted, was opened a short while ago, and no message is known to have come or
+// gone since.
+func (s *Session) Unchanged(folder string, writable bool) (Folder, bool) {
+	f, ok := s.Selected()
+	return f, ok && f.Name == FolderName(folder) && f.Writable == writable && s.view.moved.Load() == s.view.opened && time.Since(s.view.at) < trusted
+}
+
+// Still fetches from the folder that is open, with a NOOP behind it in one write,
+// and returns what Wait would. current reports whether that is of the folder as it
+// is: the server has told of no message that was added, removed or flagged since
+// the folder was opened, and of no trouble with it.
+func (s *Session) Still(start func() *Fetching) (data []*imapclient.FetchMessageBuffer, current bool, err error) {
+	_, before := s.guard.counted()
+	warnings := s.guard.warnings.Load()
+	var f *Fetching
+	var noop *Waiter
+	s.Together(func() {
+		f = start()
+		noop = s.Noop()
+	})
+	data, err = f.Wait()
+	if noopErr := noop.Wait(); err == nil {
+		err = noopErr
+	}
+	_, after := s.guard.counted()
+	return data, err == nil && s.view.moved.Load() == s.view.opened && s.guard.warnings.Load() == warnings && after-before == len(data), err
+}
