@@ -260,3 +260,53 @@ func TestListWithEnormousHeaders(t *testing.T) {
 		t.Errorf("%v, %d addresses", uidsOf(p), len(p.Messages[1].CC))
 	}
 }
+
+// A read sees what anybody has done before it, also on a connection that had the
+// folder open already.
+func TestReadsSeeWhatOthersDid(t *testing.T) {
+	for _, e := range endpoints(t) {
+		t.Run(e.name, func(t *testing.T) {
+			b := open(t, e, "others")
+			u := b.add("INBOX", letter{subject: "a"}, letter{subject: "b"}, letter{subject: "c"})
+			flag := func(uid uint32) {
+				t.Helper()
+				if _, err := b.admin.Select("INBOX", nil).Wait(); err != nil {
+					t.Fatal(err)
+				}
+				if err := b.admin.Store(imap.UIDSetNum(imap.UID(uid)), &imap.StoreFlags{Op: imap.StoreFlagsAdd, Flags: []imap.Flag{imap.FlagFlagged}}, nil).Close(); err != nil {
+					t.Fatal(err)
+				}
+				if b.admin.Unselect().Wait() != nil {
+					if err := b.admin.UnselectAndExpunge().Wait(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			b.list(mail.ListQuery{})
+			for round := range 3 {
+				flag(u[round])
+				p := b.list(mail.ListQuery{OldestFirst: true})
+				if len(p.Messages) <= round || !slices.Contains(p.Messages[round].Flags, `\Flagged`) {
+					t.Errorf("round %d: a flag is not seen: %+v", round, p.Messages)
+				}
+				if m := b.get("INBOX", u[round], mail.GetQuery{}); !slices.Contains(m.Flags, `\Flagged`) {
+					t.Errorf("round %d: get: %q", round, m.Flags)
+				}
+				v := b.add("INBOX", letter{subject: "new"})
+				if m := b.get("INBOX", v[0], mail.GetQuery{}); m.Subject != "new" {
+					t.Errorf("round %d: %+v", round, m)
+				}
+				v = b.add("INBOX", letter{subject: "newer"})
+				if p := b.list(mail.ListQuery{Limit: 1}); p.Messages[0].Ref.UID != v[0] {
+					t.Errorf("round %d: newest is %+v", round, p.Messages[0])
+				}
+				b.remove("INBOX", v[0])
+				if p := b.list(mail.ListQuery{Limit: 1}); p.Messages[0].Subject != "new" {
+					t.Errorf("round %d: newest is %+v", round, p.Messages[0])
+				}
+				_, err := b.Get(t.Context(), b.ref("INBOX", v[0]), mail.GetQuery{})
+				wantKind(t, err, mail.KindNotFound)
+			}
+		})
+	}
+}

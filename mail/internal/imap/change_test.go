@@ -497,7 +497,7 @@ func TestHostileServerDuringChanges(t *testing.T) {
 					s.send(strings.ReplaceAll(tc.answer, "TAG", tag2))
 					s.drain()
 				}).config(Plaintext)
-				cfg.Limits.Bytes = 8 << 20
+				cfg.Limits.Bytes, cfg.Limits.Answers = 2<<20, 5000
 				if tc.kind == KindTimeout {
 					cfg.Socket = 100 * time.Millisecond
 				}

@@ -3,6 +3,7 @@ package imap
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	goimap "github.com/emersion/go-imap/v2"
@@ -92,7 +93,9 @@ type Searching struct {
 func (x *Searching) Wait() (goimap.UIDSet, error) { return x.wait() }
 
 // Search starts a UID SEARCH. Where the server has no ESEARCH only one may be in
-// progress, because plain answers carry no tag.
+// progress, because plain answers carry no tag. A charset is declared for text
+// beyond ASCII alone; a server that refuses to hear of it is asked once more
+// without (RFC 3501 section 6.4.4 lets it know none).
 func (s *Session) Search(criteria *goimap.SearchCriteria) *Searching {
 	var opts *goimap.SearchOptions
 	if s.knows("ESEARCH") {
@@ -101,6 +104,13 @@ func (s *Session) Search(criteria *goimap.SearchCriteria) *Searching {
 	cmd := s.client.UIDSearch(criteria, opts)
 	return &Searching{func() (goimap.UIDSet, error) {
 		data, err := cmd.Wait()
+		var refused *goimap.Error
+		if errors.As(err, &refused) && !isASCII(criteria) {
+			s.guard.undeclared = true
+			cmd := s.client.UIDSearch(criteria, opts)
+			s.guard.undeclared = false
+			data, err = cmd.Wait()
+		}
 		if err != nil {
 			return nil, s.fail(StageSearch, err)
 		}
@@ -114,6 +124,32 @@ func (s *Session) Search(criteria *goimap.SearchCriteria) *Searching {
 		}
 		return set, nil
 	}}
+}
+
+// isASCII reports whether all text of a search is.
+func isASCII(c *goimap.SearchCriteria) bool {
+	ascii := func(s string) bool { return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 }) }
+	for _, h := range c.Header {
+		if !ascii(h.Value) {
+			return false
+		}
+	}
+	for _, s := range slices.Concat(c.Body, c.Text) {
+		if !ascii(s) {
+			return false
+		}
+	}
+	for i := range c.Not {
+		if !isASCII(&c.Not[i]) {
+			return false
+		}
+	}
+	for i := range c.Or {
+		if !isASCII(&c.Or[i][0]) || !isASCII(&c.Or[i][1]) {
+			return false
+		}
+	}
+	return true
 }
 
 // Counting is a SEARCH that was started for the number of its matches.

@@ -1,6 +1,7 @@
 package imap
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"sync"
@@ -42,6 +43,8 @@ type guard struct {
 	// Touched by the session's own goroutine, or before there is one.
 	corked bool   // hold what is written
 	held   []byte // what is held
+
+	undeclared bool // a SEARCH leaves without its CHARSET; touched by the session's own goroutine
 
 	writing sync.Mutex // what is written leaves whole, and in its order
 	prefix  []byte     // goes out in front of what is written next; guarded by writing
@@ -285,7 +288,11 @@ func (g *guard) counted() (skipped, fetches int) {
 
 // Write lets only whole lines out that the filter has seen and allowed.
 func (g *guard) Write(p []byte) (int, error) {
-	out, err := g.filter.push(p)
+	line := p
+	if g.undeclared {
+		line = bytes.Replace(p, []byte(" CHARSET UTF-8 "), []byte(" "), 1)
+	}
+	out, err := g.filter.push(line)
 	if err != nil {
 		g.end(err)
 		return 0, g.why()

@@ -53,7 +53,7 @@ func TestLoginLeavesWithTheFirstCommands(t *testing.T) {
 			sv := serve(t, func(s *script) {
 				sent <- s.oneWrite(scriptCaps + " AUTH=XOAUTH2")
 				s.send("* OK almost\r\n" + loggedIn + fetchedAnswer)
-				s.drain()
+				obey(s)
 			})
 			cfg := sv.config(Plaintext)
 			cfg.Authenticate = auth

@@ -328,7 +328,7 @@ func (s *Session) fail(stage Stage, err error) error {
 		// The library closed the connection itself: it could not make sense of
 		// what it read. Its words may quote the server, so they are cleaned.
 		e.Kind, e.Err = KindProtocol, errors.New(wire.Clean(err.Error()))
-		s.guard.end(e.Err)
+		s.guard.end(errGaveUp)
 		return e
 	}
 	e.Kind, e.Err = kindOf(cause), cause

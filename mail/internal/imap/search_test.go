@@ -1,0 +1,64 @@
+package imap
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	goimap "github.com/emersion/go-imap/v2"
+)
+
+// A server that knows no charset is asked once more without one, and gets the
+// same bytes; what it refuses for another reason stays refused.
+func TestSearchWithoutACharsetWhereItIsRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		subject, answer string
+		commands        int
+		ok              bool
+	}{
+		"BADCHARSET": {"Grüße", "NO [BADCHARSET (US-ASCII)] no", 2, true},
+		"a bare BAD": {"Grüße", "BAD what is CHARSET", 2, true},
+		"ASCII":      {"plain", "NO no", 1, false},
+		"still no":   {"Grüße still", "NO no", 2, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := make(chan string, 8)
+			sv := serve(t, func(s *script) {
+				s.login()
+				s.examine()
+				for {
+					tag, command := s.expect()
+					if !strings.HasPrefix(command, "UID SEARCH") {
+						return
+					}
+					if strings.HasSuffix(command, "+}") { // the text follows
+						_, rest := s.expect()
+						command += rest
+					}
+					seen <- command
+					if tc.ok && !strings.Contains(command, "CHARSET") {
+						s.send("* ESEARCH (TAG \"" + tag + "\") UID ALL 3\r\n" + tag + " OK done\r\n")
+						continue
+					}
+					s.send(tag + " " + tc.answer + "\r\n")
+				}
+			})
+			p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+			var set goimap.UIDSet
+			err := p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
+				if _, err := s.Examine("INBOX").Wait(); err != nil {
+					return err
+				}
+				var err error
+				set, err = s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "Subject", Value: tc.subject}}}).Wait()
+				return err
+			})
+			if (err == nil) != tc.ok || tc.ok && !set.Contains(3) || len(seen) != tc.commands {
+				t.Errorf("%v, %v after %d searches", set, err, len(seen))
+			}
+			if first := <-seen; strings.Contains(first, "CHARSET") == (name == "ASCII") {
+				t.Errorf("the first search is %q", first)
+			}
+		})
+	}
+}
