@@ -37,7 +37,7 @@ func attachment(name string, size int) string {
 	return b.String()
 }
 
-func TestGetReadsTheText(t *testing.T) {
+func Test001_5_GetReadsTheText(t *testing.T) {
 	long := strings.Repeat("All work and no play. ", 3000) // 66 kB
 	tests := []struct {
 		name        string
@@ -267,7 +267,7 @@ func TestGetNeverReturnsAnotherMessage(t *testing.T) {
 
 // Nothing that reads leaves a trace: the files of the server are the same
 // afterwards, their names, flags and contents.
-func TestReadingChangesNothing(t *testing.T) {
+func Test004_4_INV06_ReadingChangesNothing(t *testing.T) {
 	s, e := dovecot(t, servertest.Config{})
 	b := open(t, e, "trace")
 	extra, body := mixed("Content-Type: text/plain\r\n\r\nshort", attachment("f", 100<<10))

@@ -43,7 +43,7 @@ func expect(all []known, q mail.ListQuery) (uids []uint32, more bool) {
 // Every combination of criteria gives exactly what a plain reading of them does,
 // on a cold and on a warm connection, on servers with and without extensions,
 // while messages come and go.
-func TestListAgreesWithAPlainReading(t *testing.T) {
+func Test000_7_ListAgreesWithAPlainReading(t *testing.T) {
 	for _, e := range endpoints(t) {
 		t.Run(e.name, func(t *testing.T) {
 			b := open(t, e, "list")
@@ -130,7 +130,7 @@ func TestListAgreesWithAPlainReading(t *testing.T) {
 
 // The bounds are instants: a minute decides, in whatever zone the message was
 // dated, and Until is open.
-func TestSinceAndUntilAreExact(t *testing.T) {
+func Test004_5_SinceAndUntilAreExact(t *testing.T) {
 	for _, e := range endpoints(t) {
 		t.Run(e.name, func(t *testing.T) {
 			b := open(t, e, "since")

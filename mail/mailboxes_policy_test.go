@@ -178,7 +178,7 @@ func TestLargeFolderWithFewVisible(t *testing.T) {
 	}
 }
 
-func TestFoldersTellTheirRoleAndCounts(t *testing.T) {
+func Test001_3_FoldersTellTheirRoleAndCounts(t *testing.T) {
 	for _, e := range endpoints(t) {
 		t.Run(e.name, func(t *testing.T) {
 			b := open(t, e, "folders")

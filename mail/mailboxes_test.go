@@ -309,7 +309,7 @@ func settle(t *testing.T) {
 	})
 }
 
-func TestVerifyTellsHowItIsNow(t *testing.T) {
+func Test001_2_VerifyTellsHowItIsNow(t *testing.T) {
 	settle(t)
 	s, e := dovecot(t, servertest.Config{})
 	b := open(t, e, "verify")

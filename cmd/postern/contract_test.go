@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/servertest"
+)
+
+// varying is what differs between two answers to the same command.
+var varying = regexp.MustCompile(`"duration_ms":\d+|"now_utc":"[^"]*"`)
+
+// TestHiddenIsAnsweredLikeMissing asks every command about a message that the
+// rules hide and about one that does not exist: through the whole program the
+// answers are the same bytes, times apart.
+func TestHiddenIsAnsweredLikeMissing(t *testing.T) {
+	s := servertest.Dovecot(t, servertest.Config{})
+	letter := func(from, subject string) []byte {
+		return []byte("From: " + from + "\r\nTo: ann@example.org\r\nSubject: " + subject + "\r\nMessage-ID: <" + subject + "@x>\r\nMIME-Version: 1.0\r\n" +
+			"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nhi\r\n--b\r\nContent-Type: text/csv\r\nContent-Disposition: attachment; filename=a.csv\r\n\r\n1,2\r\n--b--\r\n")
+	}
+	s.Deliver(t, "ann", "INBOX", letter("bob@example.org", "one"), letter("eve@evil.example", "hidden"), letter("bob@example.org", "two"))
+	v := newVault(t)
+	a := dovecotAccount(s, "ann")
+	a.Mode, a.AllowIn = mail.ReadWrite, mail.AllowList{Enabled: true, Entries: []string{"@example.org"}}
+	v.add(t, a, servertest.Password)
+	h := newHouse(t, v)
+	h.do(t, "mail list", nil)
+	const hidden, missing = "2", "9"
+	for _, line := range []string{
+		"mail get --folder INBOX --uid UID", "mail get --folder INBOX --uid UID --headers all --html --attachment-text --with-content",
+		"mail raw --folder INBOX --uid UID", "mail attachment --folder INBOX --uid UID", "mail attachment --folder INBOX --uid UID --part 2",
+		"mail thread --folder INBOX --uid UID", "mail ack --folder INBOX --uid UID", "mail ack --folder INBOX --uid UID,1", "mail mark-read --folder INBOX --uid UID",
+		"mail mark-read --folder INBOX --uid UID,1", "mail flags --folder INBOX --uid UID --add x", "mail flags --folder INBOX --uid UID,3 --add x",
+		"mail copy --folder INBOX --uid UID --to Sent", "mail copy --folder INBOX --uid UID,3 --to Sent", "mail move --folder INBOX --uid UID --to Sent",
+		"mail delete --folder INBOX --uid UID --confirm",
+	} {
+		answers := map[string]string{}
+		for _, uid := range []string{hidden, missing} {
+			raw := string(h.do(t, strings.Replace(line, "UID", uid, 1), nil).raw)
+			// Copies get new UIDs, and the answer repeats the UID that was asked for.
+			raw = regexp.MustCompile(`"new_message_id":"[^"]*"`).ReplaceAllString(varying.ReplaceAllString(raw, ""), "")
+			for _, form := range []string{"--uid %s", ":%s\"", "\"uid\":%s", "UID %s."} {
+				raw = strings.ReplaceAll(raw, fmt.Sprintf(form, uid), fmt.Sprintf(form, "N"))
+			}
+			answers[uid] = raw
+		}
+		if answers[hidden] != answers[missing] {
+			t.Errorf("%s\nhidden:  %s\nmissing: %s", line, answers[hidden], answers[missing])
+		}
+	}
+	for line, unwanted := range map[string]string{"mail list --full": "hidden", "mail search --subject hidden": `"total":1`, "mail folders --counts": `"messages":3`,
+		"mail thread --folder INBOX --uid 1": "hidden", "mail search --query x --has-attachment": "hidden"} {
+		if a := h.do(t, line, nil); !a.Success || strings.Contains(strings.Split(string(a.raw), `"_meta"`)[0], unwanted) {
+			t.Errorf("%s: %s", line, a.raw)
+		}
+	}
+}
+
+// TestAHundredCommandsInFlight sends them without waiting, as a client may: all
+// are answered, over a few connections, and every change takes effect in the
+// order in which the commands were sent.
+func TestAHundredCommandsInFlight(t *testing.T) {
+	s := servertest.Dovecot(t, servertest.Config{})
+	s.Deliver(t, "ann", "INBOX", []byte("From: a@example.org\r\nSubject: one\r\n\r\nx\r\n"), []byte("From: a@example.org\r\nSubject: two\r\n\r\nx\r\n"))
+	proxy := servertest.NewProxy(t, s.IMAPAddr(), servertest.ProxyOptions{})
+	v := newVault(t)
+	a := dovecotAccount(s, "ann")
+	a.Mode = mail.ReadWrite
+	a.IMAP = mail.Endpoint{Host: proxy.Host, Port: proxy.Port, Security: mail.Plaintext}
+	v.add(t, a, servertest.Password)
+	c := program(t, v.environment(false), "serve")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Stderr = os.Stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	const n = 100
+	want := map[int]string{} // flags the answer must show
+	for id := 1; id <= n; id++ {
+		command := "mail get --folder INBOX --uid 2 --fields message.subject"
+		if id%2 == 1 { // each change undoes the one before
+			command = fmt.Sprintf("mail flags --folder INBOX --uid 1 --add n%d", id)
+			want[id] = fmt.Sprintf(`"flags":["n%d"]`, id)
+			if id > 1 {
+				command += fmt.Sprintf(" --remove n%d", id-2)
+			}
+		}
+		fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":%q}}}`+"\n", id, command)
+	}
+	answers := bufio.NewScanner(out)
+	answers.Buffer(nil, 1<<20)
+	for answered := 0; answered < n+1 && answers.Scan(); answered++ {
+		var m struct {
+			ID     int
+			Result struct{ Content []struct{ Text string } }
+		}
+		if err := json.Unmarshal(answers.Bytes(), &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.ID == 0 {
+			continue
+		}
+		text := m.Result.Content[0].Text
+		if !strings.HasPrefix(text, `{"success":true`) || !strings.Contains(text, want[m.ID]) {
+			t.Errorf("%d: %s, want %s", m.ID, text, want[m.ID])
+		}
+		delete(want, m.ID)
+	}
+	if len(want) != 0 {
+		t.Errorf("%d changes were not answered", len(want))
+	}
+	if got := proxy.Stats().Connections; got > 4 {
+		t.Errorf("%d connections", got)
+	}
+	_ = in.Close()
+	_ = c.Wait()
+}
