@@ -262,3 +262,32 @@ func TestStuckServerCostsItsDeadline(t *testing.T) {
 		wantKind(t, err, mail.KindTimeout)
 	}
 }
+
+// When the time is over, what was found by then is the answer, and says that it is
+// a part; when nobody waits any more there is none.
+func TestListAnswersWithWhatItFoundInTime(t *testing.T) {
+	settle(t)
+	block := make(chan struct{})
+	fetches := 0
+	m := scripted(t, func(command string) (string, string) {
+		switch {
+		case strings.HasPrefix(command, "EXAMINE"):
+			return strings.Replace(oneMessage, "1 EXISTS", "5000 EXISTS", 1), ""
+		case strings.Contains(command, "SEARCH"):
+			return "* ESEARCH (TAG \"%TAG%\") UID ALL 1:5000\r\n", ""
+		case strings.Contains(command, "FETCH"):
+			if fetches++; fetches > 1 {
+				<-block
+			}
+			return "* 5000 FETCH (UID 5000 FLAGS () INTERNALDATE \"01-Mar-2026 10:00:00 +0000\" BODY[HEADER.FIELDS (FROM)] " + literal("From: a@example.org\r\n\r\n") + ")\r\n", ""
+		}
+		return "", ""
+	})
+	defer close(block)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	p, err := m.List(ctx, account, mail.ListQuery{Since: dayOne})
+	if err != nil || len(p.Messages) != 1 || !p.HasMore || len(p.Issues) != 1 || p.Issues[0].Code != "TIMEOUT" {
+		t.Errorf("%+v %v", p, err)
+	}
+}

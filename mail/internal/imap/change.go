@@ -113,6 +113,9 @@ func (s *Session) Move(set goimap.UIDSet, folder string) *Copying {
 	if err := CheckFolder(folder); err != nil {
 		return failedCopy(StageMove, err)
 	}
+	if s.CanMove() && !s.client.Caps().Has(goimap.CapMove) {
+		_ = s.Noop().Wait() // the library has read what the server offers by then
+	}
 	if !s.CanMove() || !s.client.Caps().Has(goimap.CapMove) {
 		return failedCopy(StageMove, errors.New("server does not offer MOVE"))
 	}

@@ -9,5 +9,11 @@
 // a byte of it is written, because EXAMINE alone does not stop MOVE on every
 // server.
 //
+// A new connection costs as few round trips as it can: the login leaves together
+// with the first commands (see heldLogin), and what a lend asks for before it is
+// answered rests on nothing the server said before it. What the protocol library
+// could not parse is mended or left out before the library sees it (see mender), so
+// that one broken message or folder costs itself alone.
+//
 // The package knows nothing of accounts, policies or MIME.
 package imap

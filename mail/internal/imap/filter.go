@@ -44,6 +44,7 @@ type filter struct {
 	mu      sync.Mutex // the reader reports tagged answers
 	sasl    string     // tag of the AUTHENTICATE in progress: lines are its responses
 	awaits  string     // tag of the command that goes on when the server says +
+	asks    string     // tag of the CAPABILITY in progress
 	changed bool       // a command beyond readOnlyVerbs has passed since grant, SELECT aside
 }
 
@@ -66,7 +67,17 @@ func (f *filter) answered(tag string) {
 	if f.awaits == tag {
 		f.awaits = ""
 	}
+	if f.asks == tag {
+		f.asks = ""
+	}
 	f.mu.Unlock()
+}
+
+// asksCapabilities reports whether a CAPABILITY is in progress.
+func (f *filter) asksCapabilities() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asks != ""
 }
 
 // continues reports whether a command waits for the server to say +. What is
@@ -163,6 +174,10 @@ func (f *filter) check(line []byte) error {
 		case "AUTHENTICATE":
 			f.mu.Lock()
 			f.sasl = tag
+			f.mu.Unlock()
+		case "CAPABILITY":
+			f.mu.Lock()
+			f.asks = tag
 			f.mu.Unlock()
 		case "IDLE":
 			f.idle = true

@@ -184,6 +184,9 @@ func (g *guard) Read(p []byte) (int, error) {
 	if m == nil {
 		return g.receive(p)
 	}
+	if len(m.out) > 0 && g.why() != nil {
+		return 0, g.why() // what is left may take the library long
+	}
 	for len(m.out) == 0 {
 		if g.in == nil {
 			g.in = make([]byte, 16<<10)
@@ -260,6 +263,7 @@ func (g *guard) mending(greeting string, left []byte, held *heldLogin, login fun
 			g.skipped, g.fetches = skipped, fetches
 			g.mu.Unlock()
 		}}
+	g.mend.asked = g.filter.asksCapabilities
 	g.scan.sink = g.mend
 	// The scanner has seen these bytes, but nobody told the mender.
 	again := scanner{limits: g.scan.limits, sink: g.mend}

@@ -443,3 +443,29 @@ func TestIdleFloodIsCutOff(t *testing.T) {
 		t.Errorf("ended by %v", s.guard.why())
 	}
 }
+
+// An answer that takes the library long to take in ends with the context as well:
+// numbers in falling order cost it the square of their count.
+func TestCancelEndsAnExpensiveAnswer(t *testing.T) {
+	settle(t)
+	var numbers strings.Builder
+	for n := 1_000_000; n > 300_000; n -= 2 {
+		fmt.Fprintf(&numbers, " %d", n)
+	}
+	cfg := serve(t, func(s *script) {
+		s.login()
+		tag, _ := s.expect()
+		s.send("* SEARCH" + numbers.String() + "\r\n" + tag + " OK done\r\n")
+		s.drain()
+	}).config(Plaintext)
+	s := dial(t, cfg)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	err := s.Use(ctx, func(_ context.Context, s *Session) error {
+		_, err := s.Search(&goimap.SearchCriteria{}).Wait()
+		return err
+	})
+	if err != nil {
+		wantError(t, err, KindTimeout, StageSearch)
+	}
+}

@@ -19,7 +19,8 @@ import (
 type mender struct {
 	limit     int64                      // bytes held of one response
 	continues func() bool                // whether the server was asked to say +; each yes is for one +
-	told      func(caps []string)        // called for each list of capabilities
+	asked     func() bool                // whether the server was asked for its capabilities; nil means yes
+	told      func(caps []string)        // called for each list of capabilities that was asked for
 	login     func(line []byte) error    // takes the lines up to the answer to a login; nil when none is in progress
 	passed    func(skipped, fetches int) // called when one of them has grown
 
@@ -118,6 +119,9 @@ func (m *mender) mended(line string) string {
 	case "SEARCH", "ESEARCH", "THREAD":
 		return line + "\r\n"
 	case "CAPABILITY":
+		if m.asked != nil && !m.asked() {
+			return "" // what the library may do does not change under its feet
+		}
 		caps := capabilities(args)
 		if m.told != nil {
 			m.told(caps)

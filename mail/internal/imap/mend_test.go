@@ -211,6 +211,28 @@ func TestMenderPassesContinuationsThatAreAwaited(t *testing.T) {
 	}
 }
 
+// What a server offers is taken over when it was asked, and not in between.
+func TestMenderPassesCapabilitiesThatWereAskedFor(t *testing.T) {
+	f := filter{verbs: readOnlyVerbs}
+	m := &mender{limit: 1 << 20, asked: f.asksCapabilities}
+	s := &scanner{limits: Limits{Line: 1 << 20, Literal: 1 << 20, Depth: 50}, sink: m, tagged: f.answered}
+	const line = "* CAPABILITY IMAP4rev1 MOVE\r\n"
+	for _, step := range []struct{ out, in, want string }{
+		{"a NOOP\r\n", line, ""},
+		{"b CAPABILITY\r\n", line, line},
+		{"c NOOP\r\n", "a OK done\r\n" + line, "a OK done\r\n" + line},
+		{"d NOOP\r\n", "b OK done\r\n" + line, "b OK done\r\n"},
+	} {
+		if _, err := f.push([]byte(step.out)); err != nil {
+			t.Fatal(err)
+		}
+		m.out = nil
+		if err := s.feed([]byte(step.in)); err != nil || string(m.out) != step.want {
+			t.Errorf("after %q: passed %q (%v), want %q", step.out, m.out, err, step.want)
+		}
+	}
+}
+
 func TestMenderBounds(t *testing.T) {
 	item := "* 1 FETCH (UID 1 BODYSTRUCTURE (" + strings.Repeat("{8000}\r\n"+strings.Repeat("x", 8000)+" ", 200)
 	for _, in := range []string{item, "* 1 FETCH (X \"", "* LIST BODY[] {900000}\r\n" + strings.Repeat("x", 900000) + " BODY[] {900000}\r\n" + strings.Repeat("x", 900000)} {

@@ -14,6 +14,8 @@ const (
 	// DefaultFresh is how long an idle session is taken to be alive unasked.
 	DefaultFresh = 4 * time.Minute
 
+	loginTime = time.Minute // how long a login may take that nobody's context bounds
+
 	goodbye = time.Second           // how long Close is polite
 	pinging = 5 * time.Second       // how long an old idle session has to answer
 	lazy    = 20 * time.Millisecond // how long a held login waits for a command while others wait for it
@@ -89,6 +91,7 @@ func NewPool(o PoolOptions) *Pool {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	o.Config = o.Config.withDefaults()
 	p := &Pool{o: o, lent: make(map[*pooled]bool), dials: make(map[*dialing]bool)}
 	p.life, p.kill = context.WithCancel(context.Background())
 	return p

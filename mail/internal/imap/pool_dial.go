@@ -9,7 +9,8 @@ import (
 // dialFor begins to connect for a waiter. The connection goes to whoever is first
 // in the queue when it is there. The lock is held.
 func (p *Pool) dialFor(w *waiter) {
-	ctx, cancel := context.WithCancel(p.life)
+	cfg := &p.o.Config
+	ctx, cancel := context.WithTimeout(p.life, cfg.Connect+cfg.Greeting+loginTime)
 	d := &dialing{cancel: cancel, done: make(chan struct{})}
 	w.dial = d
 	p.dials[d] = true
@@ -58,7 +59,9 @@ func (p *Pool) dial(ctx context.Context, d *dialing) {
 	// Nobody waits any more. It becomes idle when it is logged in.
 	p.lent[c] = true
 	p.mu.Unlock()
-	sound := s.Use(p.life, func(context.Context, *Session) error { return s.Ready() }) == nil
+	ctx, cancel := context.WithTimeout(p.life, loginTime)
+	defer cancel()
+	sound := s.Use(ctx, func(context.Context, *Session) error { return s.Ready() }) == nil
 	p.put(c, sound)
 }
 

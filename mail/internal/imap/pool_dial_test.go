@@ -206,8 +206,8 @@ func TestPoolLogsInOnceBeforeItLogsInSideBySide(t *testing.T) {
 		n := now.Add(1)
 		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 		}
-		s.send(tag + " NO [UNAVAILABLE] busy\r\n") // never works
 		now.Add(-1)
+		s.send(tag + " NO [UNAVAILABLE] busy\r\n") // never works
 		s.drain()
 	})
 	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
