@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"bytes"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -12,7 +13,8 @@ import (
 	"time"
 )
 
-// MaxCursorChars bounds the text form of a cursor.
+// MaxCursorChars bounds the text form of a cursor. Criteria of the greatest length
+// fit, in characters of four bytes.
 const MaxCursorChars = 8192
 
 // cursor is where a search stands. It travels sealed, so that what comes back is
@@ -71,11 +73,13 @@ func (c cursors) seal(ctx context.Context, at *cursor) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	plain, err := json.Marshal(at)
-	if err != nil {
+	var plain bytes.Buffer
+	e := json.NewEncoder(&plain)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(at); err != nil {
 		return "", err
 	}
-	return base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain, []byte(cursorPurpose))), nil
+	return base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain.Bytes(), []byte(cursorPurpose))), nil
 }
 
 // open returns errNoCursor for what was not sealed with the key.

@@ -18,8 +18,8 @@ const MaxBatch = 100
 // batch is one change of messages in one folder.
 type batch struct {
 	*access
-	refs   []Ref // as they were named; UIDValidity 0 means as it is now
-	uids   []uint32
+	refs   []Ref    // as they were named; UIDValidity 0 means as it is now
+	uids   []uint32 // of these, each once
 	folder string
 	out    *Changed
 }
@@ -46,8 +46,9 @@ func (m *Mailboxes) begin(ctx context.Context, op, account string, refs []Ref, c
 		if r.Protocol != IMAP || r.UID == 0 {
 			return nil, noMessage(op, account, "")
 		}
+		b.refs = append(b.refs, r) // each is held to its UIDVALIDITY
 		if !slices.Contains(b.uids, r.UID) {
-			b.refs, b.uids = append(b.refs, r), append(b.uids, r.UID)
+			b.uids = append(b.uids, r.UID)
 		}
 	}
 	b.folder = b.refs[0].Folder
@@ -70,8 +71,17 @@ func uidSet(uids ...uint32) goimap.UIDSet {
 // located is what is known of the messages of a batch: those that are there and
 // that the policy shows.
 type located struct {
-	box   imap.Folder
-	found map[uint32]*fetched
+	box    imap.Folder
+	found  map[uint32]*fetched
+	hidden bool // the policy hides one of them: for the audit alone
+}
+
+// reason is what the audit is told of messages that were not found.
+func (l *located) reason() string {
+	if l.hidden {
+		return "filtered"
+	}
+	return ""
 }
 
 // locate opens the folder and looks at the messages, in one round trip. It tells
@@ -108,8 +118,12 @@ func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, erro
 	}
 	l := &located{box: box, found: map[uint32]*fetched{}}
 	for i := range got {
-		if g := &got[i]; slices.Contains(b.uids, g.uid) && g.visible(b.policy) {
+		switch g := &got[i]; {
+		case !slices.Contains(b.uids, g.uid):
+		case g.visible(b.policy):
 			l.found[g.uid] = g
+		default:
+			l.hidden = true
 		}
 	}
 	b.out = &Changed{Account: b.account.Name, Folder: b.folder}
@@ -129,7 +143,7 @@ func (b *batch) present(l *located) ([]uint32, error) {
 		b.out.Issues = append(b.out.Issues, b.issue(l, u, e))
 	}
 	if len(uids) == 0 {
-		return nil, noMessage(b.op, b.account.Name, "")
+		return nil, noMessage(b.op, b.account.Name, l.reason())
 	}
 	return uids, nil
 }
@@ -184,7 +198,7 @@ func (m *Mailboxes) MarkRead(ctx context.Context, account string, refs []Ref) (*
 			return err
 		}
 		if len(l.found) < len(b.uids) {
-			e := noMessage(b.op, b.account.Name, "")
+			e := noMessage(b.op, b.account.Name, l.reason())
 			if len(b.uids) > 1 {
 				e.Message = fmt.Sprintf("There are no such messages: UID %s. None was marked.", joinUIDs(b.uids, l.found))
 			}
@@ -210,7 +224,7 @@ func joinUIDs(uids []uint32, found map[uint32]*fetched) string {
 // there the answer says so. done is false when it has to be looked for.
 func (b *batch) storeAtOnce(s *imap.Session, op goimap.StoreFlagsOp, flags ...goimap.Flag) (done bool, err error) {
 	box, ok := s.Selected()
-	if !ok || !box.Writable || box.Name != b.folder || len(b.uids) != 1 || b.refs[0].UIDValidity != box.UIDValidity || !b.policy.ShowsAll() {
+	if !ok || !box.Writable || box.Name != b.folder || len(b.refs) != 1 || b.refs[0].UIDValidity != box.UIDValidity || !b.policy.ShowsAll() {
 		return false, nil
 	}
 	l := &located{box: box}
@@ -232,7 +246,7 @@ func (b *batch) storeAtOnce(s *imap.Session, op goimap.StoreFlagsOp, flags ...go
 func (b *batch) store(s *imap.Session, l *located, uids []uint32, add, remove []goimap.Flag) error {
 	changed := make([]ChangedMessage, len(uids))
 	for i, u := range uids {
-		changed[i] = ChangedMessage{Ref: b.ref(l, u), Flags: l.found[u].flags}
+		changed[i] = ChangedMessage{Ref: b.ref(l, u)}
 	}
 	var broken error
 	for _, step := range []struct {
@@ -259,6 +273,7 @@ func (b *batch) store(s *imap.Session, l *located, uids []uint32, add, remove []
 		b.out.Succeeded += len(uids)
 		for i := range changed {
 			step.done(&changed[i])
+			changed[i].Flags = nil // what was told before this step no longer holds
 			for _, d := range data {
 				if uint32(d.UID) == changed[i].Ref.UID {
 					changed[i].Flags = flagsOf(d.Flags)

@@ -58,7 +58,10 @@ func (m *Mailboxes) Folders(ctx context.Context, account string, q FolderQuery) 
 		return x.countVisible(s, list)
 	})
 	if err != nil {
-		return nil, err
+		if list == nil || len(list.Folders) == 0 || !partial(ctx, err) {
+			return nil, err
+		}
+		list.Issues = append(list.Issues, asError(x.op, account, err).issue()) // the folders are known, their counts not all
 	}
 	return list, nil
 }

@@ -201,6 +201,15 @@ func readRest(s *imap.Session, members []*reading) error {
 		}
 		s.Renew()
 		data, err := requests.start(s).Wait()
+		if refusedByServer(err) {
+			for _, r := range members {
+				if !r.finished {
+					r.issues = append(r.issues, r.issue("The server refused a part of the message; what it gave before is shown."))
+					r.finish(r.compose(), nil)
+				}
+			}
+			return nil
+		}
 		if err != nil {
 			return err
 		}

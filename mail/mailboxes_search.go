@@ -32,7 +32,7 @@ const (
 // Search finds messages of one folder and returns the newest of them by UID. The
 // server matches the text; a policy that hides messages, and HasAttachment, make
 // every match be looked at, so that Total counts only what is visible. A search
-// with more visible matches than MaxMatches is KindInvalid, a cursor that was not
+// with more visible matches than MaxMatches, HasAttachment aside, is KindInvalid, a cursor that was not
 // given for this account KindInvalid too, and one whose folder was made anew
 // KindConflict. Numbers are brought into their bounds.
 func (m *Mailboxes) Search(ctx context.Context, account string, q SearchQuery) (*SearchPage, error) {
@@ -79,6 +79,9 @@ type finding struct {
 	last uint32 // the smallest UID the page has dealt with
 }
 
+// breaksLine reports a control character, or one that separates lines.
+func breaksLine(r rune) bool { return isControl(r) || r == 0x2028 || r == 0x2029 }
+
 // prepare checks the query, and takes that of a cursor in its place.
 func (f *finding) prepare(ctx context.Context, cs cursors) error {
 	q := &f.q
@@ -97,7 +100,7 @@ func (f *finding) prepare(ctx context.Context, cs cursors) error {
 	}
 	q.Folder = imap.FolderName(q.Folder)
 	for _, text := range []string{q.Query, q.From, q.To, q.Subject, q.Text} {
-		if !utf8.ValidString(text) || strings.ContainsFunc(text, isControl) || utf8.RuneCountInString(text) > maxCriterion {
+		if !utf8.ValidString(text) || strings.ContainsFunc(text, breaksLine) || utf8.RuneCountInString(text) > maxCriterion {
 			return invalid(f.op, f.account.Name, "A criterion holds a control character or more than 256 characters.", "Search for a shorter piece of plain text.")
 		}
 	}
@@ -230,6 +233,9 @@ func below(set goimap.UIDSet, uid uint32) goimap.UIDSet {
 // sift looks at every match, counts those that are visible and meet what the
 // server cannot search for, and fills the page with the newest below the cursor.
 func (f *finding) sift(s *imap.Session, box imap.Folder, found goimap.UIDSet) error {
+	if f.policy.ShowsAll() && countUIDs(found) > uint64(f.q.MaxMatches) {
+		return f.tooMany()
+	}
 	if senders := f.policy.senders(); countUIDs(found) > maxScan && senders != nil {
 		narrower := f.criteria()
 		narrower.And(senders)

@@ -75,7 +75,7 @@ func (t *threading) run(ctx context.Context) error {
 		}
 		first := l.found[t.ref.UID]
 		if first == nil || !first.readable {
-			return noMessage(t.op, t.account.Name, "")
+			return noMessage(t.op, t.account.Name, l.reason())
 		}
 		t.known[first.uid] = first
 		group, parents := []*fetched{first}, map[uint32]uint32{}

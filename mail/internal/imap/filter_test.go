@@ -178,6 +178,9 @@ var judges = map[Grant]string{
 // changing are the verbs that change a mailbox, alone or behind UID.
 var changing = regexp.MustCompile(`^(UID +)?(SELECT|STORE|COPY|MOVE|EXPUNGE|APPEND|CLOSE|DELETE|CREATE|RENAME|REPLACE|SUBSCRIBE|UNSUBSCRIBE|SETMETADATA|SETACL|DELETEACL)\b`)
 
+// deleting is a STORE that marks messages for removal.
+var deleting = regexp.MustCompile(`^UID +STORE .*\+FLAGS.*\\DELETED[ )]`)
+
 func FuzzFilterNeverLetsAChangeOut(f *testing.F) {
 	f.Add([]byte("a NOOP\r\nb UID FETCH 1 (BODY.PEEK[])\r\n"), uint8(3), uint8(0))
 	f.Add([]byte("a EXAMINE {5+}\r\nhello\r\nb STORE 1 x\r\n"), uint8(1), uint8(2))
@@ -213,8 +216,7 @@ func FuzzFilterNeverLetsAChangeOut(f *testing.F) {
 			if changing.MatchString(command) && !compiled[g].MatchString(command) {
 				t.Fatalf("grant %d let %q out", g, line)
 			}
-			if g == ChangeFlags && strings.Contains(command, "STORE") && strings.Contains(command, "+FLAGS") && strings.Contains(command, `\DELETED`) &&
-				regexp.MustCompile(`\\DELETED[ )]`).MatchString(command) {
+			if g == ChangeFlags && deleting.MatchString(command) {
 				t.Fatalf("grant %d let %q out", g, line)
 			}
 			if i := strings.LastIndex(line, "{"); i >= 0 && strings.HasSuffix(line, "}") {

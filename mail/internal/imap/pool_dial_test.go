@@ -168,6 +168,48 @@ func TestPoolKeepsADialForOthers(t *testing.T) {
 	}
 }
 
+// A refusal counts more than the logins that worked before it: the password may
+// have been changed, and each try with the old one counts as an attack.
+func TestPoolIsCarefulAgainAfterARefusal(t *testing.T) {
+	settle(t)
+	var conns, now, most atomic.Int32
+	sv := serve(t, func(s *script) {
+		if conns.Add(1) == 1 {
+			s.login()
+			tag, _ := s.expect()
+			s.send(tag + " OK done\r\n")
+			return // so that the next has to log in again
+		}
+		s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n")
+		tag, _ := s.expect()
+		n := now.Add(1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		now.Add(-1)
+		s.send(tag + " NO [AUTHENTICATIONFAILED] no more\r\n")
+		s.drain()
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	if err := p.Lend(t.Context(), "", noop); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, p.Lend(t.Context(), "", noop), KindAuth, StageAuth)
+	before := conns.Load()
+	var lends sync.WaitGroup
+	for range 10 {
+		lends.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), KindAuth, StageAuth) })
+	}
+	lends.Wait()
+	if most.Load() != 1 || conns.Load() > before+10 {
+		t.Errorf("%d logins at once, %d connections", most.Load(), conns.Load())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.proven || p.open != 0 || p.unsettled != 0 {
+		t.Errorf("proven %v, open %d, unsettled %d", p.proven, p.open, p.unsettled)
+	}
+}
+
 func TestPoolClosesWhileDialling(t *testing.T) {
 	settle(t)
 	for name, run := range map[string]func(*script){
