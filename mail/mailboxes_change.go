@@ -246,7 +246,7 @@ func (b *batch) storeAtOnce(s *imap.Session, op goimap.StoreFlagsOp, flags ...go
 func (b *batch) store(s *imap.Session, l *located, uids []uint32, add, remove []goimap.Flag) error {
 	changed := make([]ChangedMessage, len(uids))
 	for i, u := range uids {
-		changed[i] = ChangedMessage{Ref: b.ref(l, u)}
+		changed[i] = ChangedMessage{Ref: b.ref(l, u), Flags: l.found[u].flags}
 	}
 	var broken error
 	for _, step := range []struct {
@@ -273,7 +273,9 @@ func (b *batch) store(s *imap.Session, l *located, uids []uint32, add, remove []
 		b.out.Succeeded += len(uids)
 		for i := range changed {
 			step.done(&changed[i])
-			changed[i].Flags = nil // what was told before this step no longer holds
+			if !alreadySo(changed[i].Flags, step.op, step.flags) {
+				changed[i].Flags = nil // what was told before no longer holds
+			}
 			for _, d := range data {
 				if uint32(d.UID) == changed[i].Ref.UID {
 					changed[i].Flags = flagsOf(d.Flags)
@@ -286,6 +288,18 @@ func (b *batch) store(s *imap.Session, l *located, uids []uint32, add, remove []
 	}
 	b.out.Messages = changed
 	return broken
+}
+
+// alreadySo reports whether a step changes nothing, of which some servers say
+// nothing.
+func alreadySo(flags []string, op goimap.StoreFlagsOp, step []goimap.Flag) bool {
+	for _, f := range step {
+		has := slices.ContainsFunc(flags, func(s string) bool { return strings.EqualFold(s, string(f)) })
+		if has != (op == goimap.StoreFlagsAdd) {
+			return false
+		}
+	}
+	return true
 }
 
 // SetFlags adds and removes flags of messages (001 section 7). A flag is a keyword

@@ -379,3 +379,59 @@ func TestAHundredInFlight(t *testing.T) {
 		t.Errorf("%d flags: %q", len(got)-1, got)
 	}
 }
+
+// Every id of a batch is held to its UIDVALIDITY, also where another names the
+// same UID.
+func TestAStaleIdInABatchIsAConflict(t *testing.T) {
+	b := open(t, inMemory(t), "stale", writable)
+	b.remembering()
+	u := b.add("INBOX", letter{subject: "a"})
+	now := b.list(mail.ListQuery{}).Messages[0].Ref
+	stale := now
+	stale.UIDValidity++
+	for name, change := range changes {
+		for _, refs := range [][]mail.Ref{{now, stale}, {stale, now}, {b.ref("INBOX", u[0]), stale}} {
+			if err := change(b, refs); err == nil {
+				t.Errorf("%s: %v", name, refs)
+			} else {
+				wantKind(t, err, mail.KindConflict)
+			}
+		}
+	}
+	if _, err := b.Ack(t.Context(), account, []mail.Ref{now, stale}); err == nil {
+		t.Error("ack")
+	}
+	b.want("INBOX", "a")
+}
+
+// What the server did not say of flags is not made up.
+func TestFlagsAreThoseTheServerTold(t *testing.T) {
+	m := scriptedWith(t, "UIDPLUS", func(command string) (string, string) {
+		switch {
+		case strings.HasPrefix(command, "SELECT"):
+			return oneMessage, ""
+		case strings.HasPrefix(command, "UID FETCH"):
+			return "* 1 FETCH (UID 5 FLAGS (\\Flagged))\r\n", ""
+		}
+		return "", "" // a plain OK to the STORE
+	})
+	c, err := m.SetFlags(t.Context(), account, []mail.Ref{{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UID: 5}}, []string{"x"}, nil)
+	if err != nil || !c.Messages[0].Added || c.Messages[0].Flags != nil {
+		t.Errorf("%+v %v", c, err)
+	}
+}
+
+// The audit is told why a hidden message was not found; the answer is not.
+func TestHiddenMessagesAreAuditedAsFiltered(t *testing.T) {
+	_, e := dovecot(t, servertest.Config{})
+	b, shown, hidden := hiding(t, e, "audited")
+	for name, door := range doors {
+		for uid, want := range map[uint32]string{hidden: "filtered", 4711: ""} {
+			_, err := door(b, b.ref("INBOX", uid))
+			if got := wantKind(t, err, mail.KindNotFound); got.Reason != want {
+				t.Errorf("%s of UID %d: reason %q, want %q", name, uid, got.Reason, want)
+			}
+		}
+	}
+	_ = shown
+}

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,11 +77,6 @@ type fetched struct {
 	text     []byte        // the beginning of what follows it
 }
 
-// fetchWindow fetches messages and waits for them, by ascending UID.
-func fetchWindow(s *imap.Session, set goimap.NumSet, w wanted) ([]fetched, error) {
-	return finishWindow(startWindow(s, set, w))
-}
-
 func startWindow(s *imap.Session, set goimap.NumSet, w wanted) *imap.Fetching {
 	// The fields come from the header itself and not from ENVELOPE, so that
 	// lists and the policy read them as everything else here does.
@@ -105,6 +101,42 @@ func finishWindow(f *imap.Fetching) ([]fetched, error) {
 		return nil, err
 	}
 	return readWindow(data), nil
+}
+
+// maxAlone is how many messages of a window are asked for one by one.
+const maxAlone = 100
+
+// fetchAll fetches messages of which the server may refuse some. It takes a FETCH
+// as a whole then: which messages there are is asked, and those that are missing
+// each by itself. One that is refused still is not readable.
+func fetchAll(s *imap.Session, set goimap.NumSet, w wanted) ([]fetched, error) {
+	data, err := startWindow(s, set, w).Wait()
+	if !refusedByServer(err) {
+		return readWindow(data), err
+	}
+	s.Renew()
+	all, allErr := s.Fetch(set, goimap.FetchOptions{UID: true}).Wait()
+	if allErr != nil || len(all)-len(data) > maxAlone {
+		return nil, err
+	}
+	out := readWindow(data)
+	for _, d := range all {
+		if dataOf(data, uint32(d.UID)) != nil {
+			continue
+		}
+		s.Renew()
+		one, err := startWindow(s, uidSet(uint32(d.UID)), w).Wait()
+		switch {
+		case refusedByServer(err):
+			out = append(out, fetched{uid: uint32(d.UID)})
+		case err != nil:
+			return nil, err
+		default:
+			out = append(out, readWindow(one)...)
+		}
+	}
+	slices.SortFunc(out, func(a, b fetched) int { return cmp.Compare(a.uid, b.uid) })
+	return out, nil
 }
 
 func readWindow(data []*imapclient.FetchMessageBuffer) []fetched {

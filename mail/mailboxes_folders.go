@@ -76,9 +76,13 @@ func (x *access) list(s *imap.Session, q FolderQuery, list *FolderList) (map[str
 			opts.ReturnStatus = &counts
 		}
 	}
-	data, err := s.List(q.Pattern, opts).Wait()
+	listing := s.List(q.Pattern, opts)
+	data, err := listing.Wait()
 	if err != nil {
 		return nil, err
+	}
+	for range listing.Skipped() {
+		list.Issues = append(list.Issues, unusable())
 	}
 	statuses := make(map[string]*goimap.StatusData)
 	seen := make(map[string]bool)
@@ -88,7 +92,7 @@ func (x *access) list(s *imap.Session, q FolderQuery, list *FolderList) (map[str
 		}
 		seen[d.Mailbox] = true
 		if CheckFolder(d.Mailbox) != nil {
-			list.Issues = append(list.Issues, Issue{Code: KindRefused.Code(), Stage: string(imap.StageList), Message: "A folder whose name cannot be used was left out."})
+			list.Issues = append(list.Issues, unusable())
 			continue
 		}
 		if len(list.Folders) == q.Limit {
@@ -101,6 +105,10 @@ func (x *access) list(s *imap.Session, q FolderQuery, list *FolderList) (map[str
 		}
 	}
 	return statuses, nil
+}
+
+func unusable() Issue {
+	return Issue{Code: KindRefused.Code(), Stage: string(imap.StageList), Message: "A folder whose name cannot be used was left out."}
 }
 
 func folderOf(d *goimap.ListData) Folder {
@@ -240,7 +248,7 @@ func (x *access) eachVisible(s *imap.Session, box imap.Folder, found goimap.UIDS
 	empty := 0
 	for set := next(); set != nil; set = next() {
 		s.Renew()
-		got, err := fetchWindow(s, set, w)
+		got, err := fetchAll(s, set, w)
 		if err != nil {
 			return err
 		}

@@ -291,3 +291,40 @@ func TestListAnswersWithWhatItFoundInTime(t *testing.T) {
 		t.Errorf("%+v %v", p, err)
 	}
 }
+
+// A message that the server refuses to give costs itself and no other.
+func TestOneRefusedMessageIsOneIssue(t *testing.T) {
+	for name, search := range map[string]bool{"list": false, "unread": true} {
+		t.Run(name, func(t *testing.T) {
+			settle(t)
+			data := func(uid int) string {
+				return fmt.Sprintf("* %d FETCH (UID %d FLAGS () BODY[HEADER.FIELDS (FROM)] %s)\r\n", uid-4, uid, literal(fmt.Sprintf("Subject: m%d\r\n\r\n", uid)))
+			}
+			m := scripted(t, func(command string) (string, string) {
+				switch {
+				case strings.HasPrefix(command, "EXAMINE"):
+					return strings.Replace(oneMessage, "1 EXISTS", "3 EXISTS", 1), ""
+				case strings.Contains(command, "SEARCH"):
+					return "* ESEARCH (TAG \"%TAG%\") UID ALL 5:7\r\n", ""
+				case strings.HasSuffix(command, "(UID)"):
+					return "* 1 FETCH (UID 5)\r\n* 2 FETCH (UID 6)\r\n* 3 FETCH (UID 7)\r\n", ""
+				case strings.HasPrefix(command, "UID FETCH 6 "):
+					return "", "NO [SERVERBUG] this one cannot be read"
+				case strings.HasPrefix(command, "UID FETCH 7 "):
+					return data(7), ""
+				case strings.Contains(command, "FETCH"):
+					return data(5), "NO [SERVERBUG] some cannot be read"
+				}
+				return "", ""
+			})
+			p, err := m.List(t.Context(), account, mail.ListQuery{Unread: search})
+			if err != nil || !slices.Equal(uidsOf(p), []uint32{7, 5}) || len(p.Issues) != 1 || p.Issues[0].UID != 6 {
+				t.Errorf("%+v %v", p, err)
+			}
+			found, err := m.Search(t.Context(), account, mail.SearchQuery{Subject: "m"})
+			if err != nil || !slices.Equal(uidsOf(&found.Page), []uint32{7, 5}) || found.Failed != 1 || found.Attempted != 3 || found.Total != 3 || found.Issues[0].UID != 6 {
+				t.Errorf("%+v %v", found, err)
+			}
+		})
+	}
+}

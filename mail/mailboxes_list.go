@@ -120,7 +120,7 @@ const maxEmpty = 5
 // fetch gets one window.
 func (l *listing) fetch(s *imap.Session, set goimap.NumSet) ([]fetched, error) {
 	s.Renew()
-	got, err := fetchWindow(s, set, l.want)
+	got, err := fetchAll(s, set, l.want)
 	if l.empty++; len(got) > 0 {
 		l.empty = 0
 	}
@@ -213,8 +213,10 @@ func (l *listing) byNumber(s *imap.Session) error {
 	var high, low func() (uint32, error)
 	s.Together(func() {
 		examine = s.Examine(l.q.Folder)
-		high = l.position(s, max(l.q.BeforeUID, 1)-1)
-		low = l.position(s, l.q.AfterUID)
+		// Plain answers carry no tag: of two searches the second waits for the first.
+		together := l.q.BeforeUID == 0 || l.q.AfterUID == 0 || s.Has("ESEARCH")
+		high = l.position(s, max(l.q.BeforeUID, 1)-1, together)
+		low = l.position(s, l.q.AfterUID, together)
 	})
 	box, err := examine.Wait()
 	before, beforeErr := high()
@@ -278,17 +280,17 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 // position starts to count the messages up to a UID, which is the sequence number
 // of the last of them. UIDs have gaps, so it takes a search; counting keeps its
 // answer short.
-func (l *listing) position(s *imap.Session, uid uint32) func() (uint32, error) {
+func (l *listing) position(s *imap.Session, uid uint32, now bool) func() (uint32, error) {
 	if uid == 0 {
 		return func() (uint32, error) { return 0, nil }
 	}
 	var set goimap.UIDSet
 	set.AddRange(1, goimap.UID(uid))
 	start := func() func() (uint32, error) { return s.Count(&goimap.SearchCriteria{UID: []goimap.UIDSet{set}}).Wait }
-	if s.Has("ESEARCH") {
+	if now {
 		return start()
 	}
-	return func() (uint32, error) { return start()() } // plain answers carry no tag: one at a time
+	return func() (uint32, error) { return start()() }
 }
 
 // windows goes through the sequence numbers low..high from the end asked for.

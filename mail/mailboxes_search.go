@@ -206,7 +206,7 @@ func (f *finding) show(s *imap.Session, found goimap.UIDSet) error {
 	}
 	f.page.HasMore = len(left) > 0
 	s.Renew()
-	got, err := fetchWindow(s, set, f.want)
+	got, err := fetchAll(s, set, f.want)
 	if err != nil {
 		return err
 	}
@@ -279,7 +279,7 @@ func (f *finding) sift(s *imap.Session, box imap.Folder, found goimap.UIDSet) er
 		return nil
 	}
 	s.Renew()
-	got, err := fetchWindow(s, set, f.want)
+	got, err := fetchAll(s, set, f.want)
 	if err != nil {
 		return err
 	}

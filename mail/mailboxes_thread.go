@@ -159,7 +159,7 @@ func (t *threading) look(s *imap.Session, ids, subjects []string) error {
 		return nil
 	}
 	s.Renew()
-	got, err := fetchWindow(s, set, t.want)
+	got, err := fetchAll(s, set, t.want)
 	if err != nil {
 		return err
 	}

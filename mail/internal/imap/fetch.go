@@ -2,6 +2,7 @@ package imap
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -20,14 +21,16 @@ type Fetching struct {
 }
 
 // Wait returns one buffer for each message that was asked for and that the server
-// answered with a UID, by ascending UID.
+// answered with a UID, by ascending UID. When the server refuses the command after
+// it has answered for some messages, those come with the error.
 func (f *Fetching) Wait() ([]*imapclient.FetchMessageBuffer, error) {
 	<-f.done
 	if f.g == nil {
 		return nil, f.err
 	}
 	got := f.s.gathered(f.g)
-	if f.err != nil {
+	var refused *Error
+	if f.err != nil && (!errors.As(f.err, &refused) || refused.OutOfStep) {
 		return nil, f.err
 	}
 	out := make([]*imapclient.FetchMessageBuffer, 0, len(got))
@@ -35,7 +38,7 @@ func (f *Fetching) Wait() ([]*imapclient.FetchMessageBuffer, error) {
 		out = append(out, m)
 	}
 	slices.SortFunc(out, func(a, b *imapclient.FetchMessageBuffer) int { return cmp.Compare(a.UID, b.UID) })
-	return out, nil
+	return out, f.err
 }
 
 // Fetch starts a FETCH, by UID or by sequence number as the set says. Sections
