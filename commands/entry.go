@@ -18,7 +18,7 @@ type MessageEntry struct {
 	From           string   `json:"from,omitempty" acli:"untrusted"`
 	Subject        string   `json:"subject,omitempty" acli:"untrusted"`
 	Flags          []string `json:"flags,omitempty"`
-	HasAttachments bool     `json:"has_attachments,omitempty"`
+	HasAttachments *bool    `json:"has_attachments,omitempty"`
 	Snippet        string   `json:"snippet,omitempty" acli:"untrusted"`
 
 	Folder            string `json:"folder,omitempty"`
@@ -58,8 +58,11 @@ const (
 )
 
 func entryOf(s *mail.Summary, full bool) MessageEntry {
-	e := MessageEntry{ID: s.Ref.String(), From: people(s.From), Subject: s.Subject, Flags: shownFlags(s.Flags), HasAttachments: s.HasAttachments,
+	e := MessageEntry{ID: s.Ref.String(), From: people(s.From), Subject: s.Subject, Flags: shownFlags(s.Flags),
 		Snippet: s.Snippet}
+	if s.HasAttachments || full {
+		e.HasAttachments = &s.HasAttachments
+	}
 	if !full {
 		e.Date = timestamp(s.Date.UTC())
 		return e

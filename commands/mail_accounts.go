@@ -13,6 +13,7 @@ type mailAccountsArgs struct{}
 // MailAccountsResult answers mail accounts (001 section 1).
 type MailAccountsResult struct {
 	Accounts   []AccountBrief `json:"accounts"`
+	Truncated  bool           `json:"truncated,omitempty"` // there are more; each can be named with --account
 	NextAction *NextAction    `json:"next_action,omitempty"`
 }
 
@@ -46,6 +47,7 @@ func mailAccounts(d *Deps) *discovery.Command {
 			in := a.Incoming()
 			r.Accounts = append(r.Accounts, AccountBrief{a.Name, a.Email, a.Protocol, in.Host, in.Port, in.Security != mail.Plaintext, a.Mode})
 		}
+		r.Truncated = len(accounts) > maxAccounts
 		if len(accounts) > 0 {
 			r.NextAction = next("List the account's folders", "mail", "folders", "--account", accounts[0].Name)
 		}

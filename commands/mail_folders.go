@@ -59,6 +59,8 @@ func mailFolders(d *Deps) *discovery.Command {
 		}
 		if r.narrower = args.narrower(call, name); list.Truncated {
 			r.NextAction = r.narrower
+		} else {
+			r.NextAction = next("List the newest messages", "mail", "list", "--account", name)
 		}
 		return r, nil
 	})

@@ -23,7 +23,7 @@ type mailSearchArgs struct {
 	StartDate     discovery.Date `json:"start-date,omitempty" jsonschema:"example=2026-02-01" jsonschema_description:"Only messages dated this day or later, as YYYY-MM-DD"`
 	EndDate       discovery.Date `json:"end-date,omitempty" jsonschema:"example=2026-02-07" jsonschema_description:"Only messages dated this day or earlier, as YYYY-MM-DD"`
 	Limit         int            `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=50,default=10" jsonschema_description:"At most this many"`
-	Cursor        string         `json:"cursor,omitempty" jsonschema:"minLength=1,maxLength=4096,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"next_cursor of an earlier answer, in place of what to search for"`
+	Cursor        string         `json:"cursor,omitempty" jsonschema:"minLength=1,maxLength=8192,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"next_cursor of an earlier answer, in place of what to search for"`
 	Snippet       bool           `json:"snippet,omitempty" jsonschema_description:"Also the beginning of each text"`
 	SnippetChars  int            `json:"snippet-chars,omitempty" acli:"requires=snippet" jsonschema:"minimum=50,maximum=500,default=200" jsonschema_description:"At most this many characters of it, with --snippet"`
 	FullOption
@@ -136,6 +136,8 @@ func (r *MailSearchResult) suggest(call *discovery.Call, args *mailSearchArgs, l
 		r.NextAction = nextLine("There are more: show the next page", call.Again(&following))
 	case len(list) > 0:
 		r.NextAction = next("Read the first of them", "mail", "get", list[0].Ref.String())
+	default:
+		r.NextAction = next("Nothing matches: list the folder", "mail", "list", "--account", r.Account, "--folder", r.Folder)
 	}
 }
 

@@ -54,6 +54,8 @@ func mailVerify(d *Deps) *discovery.Command {
 		}
 		if r.OK {
 			r.NextAction = next("List the newest messages", "mail", "list", "--account", name)
+		} else {
+			r.NextAction = next("See what works and what does not", "doctor", "--account", name)
 		}
 		return r, nil
 	})

@@ -359,8 +359,9 @@ func (r *reading) compose() *Message {
 		r.html(out)
 	}
 	for i, p := range message.Attachments(r.root) {
-		a := Attachment{PartID: p.ID, Filename: p.Filename, ContentType: message.CleanLine(p.MediaType()), Size: p.Size}
+		a := Attachment{PartID: p.ID, Filename: p.Filename, ContentType: message.CleanLine(p.MediaType())}
 		raw := r.have[p.ID]
+		a.Size = decodedSize(p, raw)
 		if p.MediaType() == "text/calendar" {
 			for _, e := range message.Events(message.DecodeBody(raw, p.Encoding)) {
 				a.Events = append(a.Events, CalendarEvent(e))
@@ -380,6 +381,18 @@ func (r *reading) compose() *Message {
 	}
 	out.Issues = r.issues
 	return out
+}
+
+// decodedSize is how large a part is when its transfer encoding is undone. Of one
+// that was not fetched that is an estimate: base64 has 57 bytes on a line of 78.
+func decodedSize(p *message.Part, raw []byte) int64 {
+	switch {
+	case int64(len(raw)) >= p.Size:
+		return int64(len(message.DecodeBody(raw, p.Encoding)))
+	case p.Encoding == "base64":
+		return p.Size * 57 / 78
+	}
+	return p.Size
 }
 
 // html shows what a reader of HTML would be shown.

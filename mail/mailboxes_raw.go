@@ -188,8 +188,9 @@ func (x *access) attachment(s *imap.Session, ref Ref, part string, structure boo
 	} else if raw, err = x.chunks(s, ref.UID, partNumbers(p.ID), p.Size); err != nil {
 		return nil, err
 	}
+	content := message.DecodeBody(raw, p.Encoding)
 	return &AttachmentContent{Ref: ref, Attachment: Attachment{PartID: p.ID, Filename: p.Filename,
-		ContentType: message.CleanLine(p.MediaType()), Size: p.Size, Content: message.DecodeBody(raw, p.Encoding)}}, nil
+		ContentType: message.CleanLine(p.MediaType()), Size: int64(len(content)), Content: content}}, nil
 }
 
 // choose finds the attachment that is meant.

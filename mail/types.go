@@ -175,7 +175,7 @@ type Attachment struct {
 	PartID        string // IMAP section number, such as "2" or "1.3"
 	Filename      string // decoded and cleaned; empty when the part has none
 	ContentType   string // lower case, without parameters
-	Size          int64  // bytes as transferred, before decoding
+	Size          int64  // bytes when decoded; an estimate where the part was not fetched
 	Text          string // what it says; only for GetQuery.AttachmentText
 	TextTruncated bool
 	Content       []byte          // decoded; only for GetQuery.Content, nil when it was too large

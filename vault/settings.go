@@ -42,7 +42,7 @@ type Config struct {
 	SendsPerHour       int // 0 allows none
 	DefaultAccount     string
 	Timezone           *time.Location // never nil
-	Deny               []string       // paths of commands nobody may run, such as "mail send"
+	Deny               []string       // paths of commands that only the administrator may run, such as "mail send"
 	SearchMaxMatches   int
 }
 
@@ -75,7 +75,7 @@ var settings = []setting{
 		func(c *Config) *int { return &c.SendsPerHour }),
 	{Setting{Name: "default_account", Type: TypeAccount, Description: "account used when a command names none"}, parseAccount},
 	{Setting{Name: "timezone", Type: TypeTimezone, Default: "local", Description: "zone of dates given without one"}, parseTimezone},
-	{Setting{Name: "deny", Type: TypeCommands, Description: "paths of commands nobody may run"}, parseDeny},
+	{Setting{Name: "deny", Type: TypeCommands, Description: "paths of commands that only the administrator may run"}, parseDeny},
 	integer("search_max_matches", 20_000, 100, 1_000_000, "matches above which a search is refused",
 		func(c *Config) *int { return &c.SearchMaxMatches }),
 }
