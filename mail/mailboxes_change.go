@@ -60,14 +60,6 @@ func (x *access) readOnly() error {
 		Message: "The account is read-only.", Hint: "The administrator allows changes with 'account edit NAME --mode RW'."}
 }
 
-func uidSet(uids ...uint32) goimap.UIDSet {
-	var set goimap.UIDSet
-	for _, u := range uids {
-		set.AddNum(goimap.UID(u))
-	}
-	return set
-}
-
 // located is what is known of the messages of a batch: those that are there and
 // that the policy shows.
 type located struct {

@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -411,14 +410,6 @@ func (l *listing) bySearch(s *imap.Session) error {
 	return nil
 }
 
-// countUIDs counts without expanding.
-func countUIDs(set goimap.UIDSet) (n uint64) {
-	for _, r := range set {
-		n += uint64(r.Stop) - uint64(r.Start) + 1
-	}
-	return n
-}
-
 // criteria selects at least what the query does. A search knows only days,
 // without their zone, so the bounds are a day wider on either side; a message
 // without a readable Date counts by its INTERNALDATE. With from the server leaves
@@ -453,34 +444,6 @@ func (l *listing) criteria(from bool) *goimap.SearchCriteria {
 		c.Or = append(c.Or, [2]goimap.SearchCriteria{{SentBefore: day}, {Before: day}})
 	}
 	return c
-}
-
-// split takes n UIDs from one end of a set, without expanding what is left.
-func split(set goimap.UIDSet, n uint32, oldest bool) (taken, left goimap.UIDSet) {
-	set = slices.Clone(set)
-	slices.SortFunc(set, func(a, b goimap.UIDRange) int { return cmp.Compare(a.Start, b.Start) })
-	for n > 0 && len(set) > 0 {
-		i := len(set) - 1
-		if oldest {
-			i = 0
-		}
-		r := set[i]
-		if size := uint64(r.Stop) - uint64(r.Start) + 1; size <= uint64(n) {
-			taken.AddRange(r.Start, r.Stop)
-			set = slices.Delete(set, i, i+1)
-			n -= uint32(size)
-			continue
-		}
-		if oldest {
-			taken.AddRange(r.Start, r.Start+goimap.UID(n)-1)
-			set[i].Start += goimap.UID(n)
-		} else {
-			taken.AddRange(r.Stop-goimap.UID(n)+1, r.Stop)
-			set[i].Stop -= goimap.UID(n)
-		}
-		n = 0
-	}
-	return taken, set
 }
 
 func firstError(errs ...error) error {

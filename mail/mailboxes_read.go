@@ -269,17 +269,6 @@ func (q *requestSet) add(uid uint32, opts goimap.FetchOptions) {
 
 func (q *requestSet) start(s *imap.Session) *imap.Fetching { return s.FetchEach(q.list) }
 
-func without(set goimap.UIDSet, uid uint32) goimap.UIDSet {
-	nums, _ := set.Nums()
-	var out goimap.UIDSet
-	for _, n := range nums {
-		if uint32(n) != uid {
-			out.AddNum(n)
-		}
-	}
-	return out
-}
-
 func united(a, b goimap.FetchOptions) goimap.FetchOptions {
 	a.Flags, a.InternalDate, a.RFC822Size = a.Flags || b.Flags, a.InternalDate || b.InternalDate, a.RFC822Size || b.RFC822Size
 	if a.BodyStructure == nil {

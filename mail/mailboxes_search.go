@@ -218,18 +218,6 @@ func (f *finding) tooMany() error {
 		"Narrow the search with --from, --subject, --last-days or --start-date and --end-date.")
 }
 
-// below is the part of a set that is smaller than a UID.
-func below(set goimap.UIDSet, uid uint32) goimap.UIDSet {
-	var out goimap.UIDSet
-	for _, r := range set {
-		if r.Start >= goimap.UID(uid) {
-			continue
-		}
-		out.AddRange(r.Start, min(r.Stop, goimap.UID(uid)-1))
-	}
-	return out
-}
-
 // sift looks at every match, counts those that are visible and meet what the
 // server cannot search for, and fills the page with the newest below the cursor.
 func (f *finding) sift(s *imap.Session, box imap.Folder, found goimap.UIDSet) error {
