@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -255,6 +256,12 @@ type NextArguments struct {
 }
 
 func next(instruction string, tokens ...string) *NextAction {
+	for i := 1; i < len(tokens); i++ {
+		// A name that begins with a hyphen would be taken for an option.
+		if name := tokens[i-1]; (name == "--folder" || name == "--account") && strings.HasPrefix(tokens[i], "-") {
+			tokens = slices.Replace(slices.Clone(tokens), i-1, i+1, name+"="+tokens[i])
+		}
+	}
 	return nextLine(instruction, discovery.JoinCommand(tokens))
 }
 

@@ -22,6 +22,7 @@ type batch struct {
 	uids   []uint32 // of these, each once
 	folder string
 	out    *Changed
+	sent   bool // a command has left that does not do the same when it is repeated
 }
 
 // begin checks what is named: messages of one account and one folder, in an
@@ -167,6 +168,12 @@ func (b *batch) run(ctx context.Context, grant imap.Grant, fn func(ctx context.C
 			b.out.Issues = append(b.out.Issues, e.issue())
 			return b.out, nil
 		}
+	}
+	if b.sent && err != nil && !refusedByServer(err) {
+		e := *asError(b.op, b.account.Name, err)
+		e.Message += " Whether the messages are at their new place is not known."
+		e.Hint, e.Retryable = "Look into both folders before you try again.", false
+		return nil, &e
 	}
 	if err != nil {
 		return nil, err

@@ -26,7 +26,8 @@ const (
 
 	textBytes     = 5 << 10   // of the body, fetched at once: the text of most messages is no longer
 	smallText     = 64 << 10  // a text part up to here is fetched whole
-	maxPartBytes  = 512 << 10 // of one text part
+	maxPartBytes  = 512 << 10 // of one part of plain text
+	maxHTMLBytes  = 2 << 20   // of one part of HTML, whose style sheet can stand anywhere
 	maxPDFBytes   = 5 << 20   // 001 section 5, decoded
 	maxCalendar   = 64 << 10
 	maxContent    = 24 << 20 // of all attachments of a message together, as transferred
@@ -57,8 +58,8 @@ var readFields = func() []string {
 // now; one whose UIDVALIDITY is gone is KindConflict, and never the content of
 // another message. A message that the inbound policy hides is answered exactly
 // as one that does not exist. Numbers are brought into their bounds. Only what is
-// shown is fetched: of the text parts as much as BodyChars needs, 512 KiB of each
-// at most, and of an attachment nothing unless its text or content was asked for
+// shown is fetched: of plain text as much as BodyChars needs, 512 KiB of each part
+// at most, of HTML 2 MiB, and of an attachment nothing unless its text or content was asked for
 // (the text of a PDF of up to 5 MB, and 24 MiB of content). What cannot be read of
 // an attachment is an Issue. Calls at the same time share round trips.
 func (m *Mailboxes) Get(ctx context.Context, ref Ref, q GetQuery) (*Message, error) {
@@ -181,9 +182,18 @@ func (r *reading) start(d *imapclient.FetchMessageBuffer, validity uint32) {
 	body, hasBody := section(d, goimap.PartSpecifierText, nil, false)
 	r.root = r.g.root
 	r.whole = hasHead && hasBody && complete && len(body) < textBytes
+	var here *message.Entity
+	if r.whole || r.root != nil && complete {
+		here = message.Parse(joinMessage(head, body))
+	}
+	if r.whole && r.root != nil && !sameShape(here.Root, r.root) {
+		// Where the server sees other parts than we do, its numbers count: they
+		// are what an attachment is asked for by.
+		r.whole, here = false, nil
+	}
 	switch {
-	case r.whole, r.root != nil && complete:
-		r.take(message.Parse(joinMessage(head, body)), r.whole)
+	case here != nil:
+		r.take(here, r.whole)
 	case r.root != nil:
 	default:
 		if raw, ok := section(d, goimap.PartSpecifierNone, nil, false); ok {
@@ -195,6 +205,19 @@ func (r *reading) start(d *imapclient.FetchMessageBuffer, validity uint32) {
 	if hasHead && !complete {
 		r.issues = append(r.issues, r.issue("The header is longer than 64 KiB; what lies beyond is not shown."))
 	}
+}
+
+// sameShape reports whether two trees have the same parts under the same numbers.
+func sameShape(a, b *message.Part) bool {
+	if a.ID != b.ID || a.MediaType() != b.MediaType() || len(a.Children) != len(b.Children) {
+		return false
+	}
+	for i := range a.Children {
+		if !sameShape(a.Children[i], b.Children[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // take keeps the parts of a message that was parsed here. Where all of it is here
@@ -263,7 +286,7 @@ func (r *reading) missing() []*goimap.FetchItemBodySection {
 	}, r.q.BodyChars)
 	if r.q.HTML {
 		for _, p := range message.HTMLParts(r.root) {
-			want(p, maxPartBytes)
+			want(p, maxHTMLBytes)
 		}
 	}
 	for i, p := range message.Attachments(r.root) {
@@ -286,8 +309,8 @@ func (r *reading) enough(b []byte, p *message.Part) bool {
 	if int64(len(b)) >= p.Size {
 		return true
 	}
-	if len(b) == 0 || p.Size <= smallText {
-		return false
+	if len(b) == 0 || p.Size <= smallText || p.Subtype == "html" {
+		return false // of HTML the end can hide what the beginning shows
 	}
 	text, _ := message.Text(&message.Part{ID: "1", Type: p.Type, Subtype: p.Subtype, Params: p.Params, Encoding: p.Encoding, Size: p.Size},
 		func(*message.Part) []byte { return b }, r.q.BodyChars)
@@ -295,8 +318,8 @@ func (r *reading) enough(b []byte, p *message.Part) bool {
 }
 
 // need is how many octets of a text part hold BodyChars characters, at four bytes
-// each and as its encoding swells them; HTML says little in many. A part that is
-// not large is read whole, since what is new can stand below what it answers.
+// each and as its encoding swells them. A part that is not large is read whole,
+// since what is new can stand below what it answers, and HTML is in any case.
 func (r *reading) need(p *message.Part) int64 {
 	n := int64(r.q.BodyChars)*4 + 1024
 	switch p.Encoding {
@@ -306,7 +329,7 @@ func (r *reading) need(p *message.Part) int64 {
 		n *= 3
 	}
 	if p.Subtype == "html" {
-		n = max(n*8, 128<<10)
+		return maxHTMLBytes
 	}
 	return min(max(n, smallText), maxPartBytes)
 }

@@ -50,7 +50,9 @@ func (m *Mailboxes) List(ctx context.Context, account string, q ListQuery) (*Pag
 	l := &listing{access: x, q: q, seen: &seeing{store: m.o.Seen}, want: wanted{header: !x.policy.ShowsAll(), dates: q.Full || q.dated(), full: q.Full}}
 	// What a message is made of never changes and is most of what a list costs,
 	// so it is asked for once.
-	l.want.structure = q.Full || !x.pool.parts.begun(q.Folder)
+	// Where the policy hides messages it is asked of the visible ones alone: what
+	// a hidden one is made of may be unreadable, and must not be noticed.
+	l.want.structure = x.policy.ShowsAll() && (q.Full || !x.pool.parts.begun(q.Folder))
 	if err := l.seen.read(ctx, x, q.Folder); err != nil {
 		return nil, err
 	}

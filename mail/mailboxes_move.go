@@ -35,6 +35,7 @@ func (m *Mailboxes) Copy(ctx context.Context, account string, refs []Ref, toAcco
 			return err
 		}
 		b.out.Attempted = len(uids)
+		b.sent = true
 		c, err := s.Copy(uidSet(uids...), toFolder).Wait()
 		if err != nil {
 			return b.noFolder(err, toFolder)
@@ -63,8 +64,13 @@ func (b *batch) noFolder(err error, folder string) error {
 
 // arrived reports the messages that are at their new place now.
 func (b *batch) arrived(l *located, uids []uint32, c imap.Copied, account, folder string) {
-	b.out.Succeeded += len(uids)
 	for _, u := range uids {
+		if len(c.Target) > 0 && c.Target[u] == 0 {
+			b.out.Issues = append(b.out.Issues, Issue{Code: KindRefused.Code(), Stage: string(imap.StageCopy), UID: u, MessageID: b.ref(l, u).String(),
+				Message: "The server named other messages as done, and not this one: look where it is."})
+			continue
+		}
+		b.out.Succeeded++
 		m := ChangedMessage{Ref: b.ref(l, u)}
 		if to := c.Target[u]; to != 0 {
 			m.New = Ref{Protocol: IMAP, Account: account, Folder: folder, UIDValidity: c.UIDValidity, UID: to}
@@ -209,6 +215,7 @@ func (m *Mailboxes) Move(ctx context.Context, account string, refs []Ref, toFold
 		switch {
 		case s.CanMove():
 			b.out.Attempted = len(uids)
+			b.sent = true
 			c, err := s.Move(uidSet(uids...), toFolder).Wait()
 			if err != nil {
 				return b.noFolder(err, toFolder)
@@ -231,6 +238,7 @@ func (b *batch) cannot(message, hint string) error {
 // message is removed only when the server has said where its copy is.
 func (b *batch) copyAndExpunge(s *imap.Session, l *located, uids []uint32, folder string) error {
 	b.out.Attempted = len(uids)
+	b.sent = true
 	c, err := s.Copy(uidSet(uids...), folder).Wait()
 	if err != nil {
 		return b.noFolder(err, folder)

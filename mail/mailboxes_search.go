@@ -46,7 +46,7 @@ func (m *Mailboxes) Search(ctx context.Context, account string, q SearchQuery) (
 	}
 	q = f.q
 	err = f.run(ctx)
-	if f.want.structure && !q.HasAttachment && ctx.Err() == nil && unreadable(err) {
+	if f.want.structure && ctx.Err() == nil && unreadable(err) {
 		f.want.structure = false // see List
 		err = f.run(ctx)
 	}
@@ -235,29 +235,55 @@ func (f *finding) sift(s *imap.Session, box imap.Folder, found goimap.UIDSet) er
 	if found == nil {
 		found = goimap.UIDSet{} // nothing, and not everything
 	}
+	visible := found
+	if !f.policy.ShowsAll() {
+		visible = goimap.UIDSet{}
+		if err := f.eachVisible(s, box, found, wanted{header: true}, func(g *fetched) bool {
+			visible.AddNum(goimap.UID(g.uid))
+			return true
+		}); err != nil {
+			return err
+		}
+	}
 	var set goimap.UIDSet
 	shown := 0
-	w := wanted{header: f.want.header, structure: f.q.HasAttachment}
-	err := f.eachVisible(s, box, found, w, func(g *fetched) bool {
-		if f.q.HasAttachment && !g.hasAttachments() {
-			return true
-		}
+	take := func(uid goimap.UID) bool {
 		if f.page.Total++; f.page.Total > f.q.MaxMatches {
 			return false
 		}
-		if f.before != 0 && g.uid >= f.before {
-			return true
-		}
-		if shown < f.q.Limit {
+		switch {
+		case f.before != 0 && uid >= goimap.UID(f.before):
+		case shown < f.q.Limit:
 			shown++
-			set.AddNum(goimap.UID(g.uid))
-		} else {
+			set.AddNum(uid)
+		default:
 			f.page.HasMore = true
 		}
 		return true
-	})
-	if err != nil {
-		return err
+	}
+	for len(visible) > 0 && f.page.Total <= f.q.MaxMatches {
+		var window goimap.UIDSet
+		window, visible = split(visible, maxWindow, false)
+		nums, _ := window.Nums()
+		has := map[uint32]bool{}
+		if f.q.HasAttachment {
+			s.Renew()
+			got, err := fetchAll(s, window, wanted{structure: f.want.structure})
+			if err != nil {
+				return err
+			}
+			for i := range got {
+				has[got[i].uid] = got[i].hasAttachments()
+			}
+		}
+		for i := len(nums) - 1; i >= 0; i-- {
+			if f.q.HasAttachment && !has[uint32(nums[i])] {
+				continue
+			}
+			if !take(nums[i]) {
+				break
+			}
+		}
 	}
 	if f.page.Total > f.q.MaxMatches {
 		f.page = nil
@@ -331,7 +357,7 @@ func (f *finding) snippets(s *imap.Session, got []fetched) (map[uint32]string, e
 		if more != nil {
 			missing[g.uid] = more
 			requests.add(g.uid, goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{Part: partNumbers(more.ID),
-				Partial: &goimap.SectionPartial{Size: min(more.Size, snippetPart)}}}})
+				Partial: &goimap.SectionPartial{Size: min(more.Size, snippetSize(more))}}}})
 		}
 	}
 	if len(missing) == 0 {
@@ -371,6 +397,9 @@ func (g *fetched) snippet(chars int) (text string, more *message.Part) {
 				raw = entity.Raw(l)
 			}
 		}
+		if p.Subtype == "html" && int64(len(raw)) < p.Size && len(g.text) == snippetBytes && partNumbers(p.ID) != nil {
+			return "", p // its end can hide what its beginning shows
+		}
 		enough := false
 		text, enough = snippetOf(p, raw, chars)
 		if !enough && int64(len(raw)) < p.Size && len(g.text) == snippetBytes && partNumbers(p.ID) != nil {
@@ -381,6 +410,14 @@ func (g *fetched) snippet(chars int) (text string, more *message.Part) {
 		}
 	}
 	return "", nil
+}
+
+// snippetSize is how much of a part is fetched for a snippet.
+func snippetSize(p *message.Part) int64 {
+	if p.Subtype == "html" {
+		return maxHTMLBytes
+	}
+	return snippetPart
 }
 
 // snippetOf is one line of the new text in the beginning of a part, and whether

@@ -459,3 +459,51 @@ func Test000_7_AttachmentsAreDecoded(t *testing.T) {
 		t.Errorf("content with the message: %d, %d bytes", len(with.Attachments[0].Content), len(with.Attachments[1].Content))
 	}
 }
+
+// Who acknowledges a message before anything was listed has seen it somewhere;
+// what came after it is still new.
+func Test000_6_AckAsFirstContactLosesNothing(t *testing.T) {
+	_, e := dovecot(t, servertest.Config{})
+	b := open(t, e, "ackfirst")
+	b.remembering()
+	u := b.add("INBOX", letter{subject: "old"}, letter{subject: "seen"}, letter{subject: "later"})
+	c, err := b.Ack(t.Context(), account, b.refs("INBOX", u[1]))
+	if err != nil || c.Messages[0].Already {
+		t.Errorf("%+v %v", c, err)
+	}
+	if got := b.fresh(mail.ListQuery{}); !slices.Equal(got, []string{"later"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// Where server and program see different parts, what is shown is what is saved.
+func TestPartsAreThoseTheServerNumbers(t *testing.T) {
+	_, e := dovecot(t, servertest.Config{})
+	b := open(t, e, "numbers")
+	body := "--b\r\nContent-Type: text/plain\r\n\r\nhi\r\n--bc\r\nContent-Type: text/csv; name=zero\r\nContent-Disposition: attachment; filename=zero\r\n\r\nzero\r\n"
+	for _, name := range []string{"one", "two"} {
+		body += "--b\r\nContent-Type: text/csv; name=" + name + "\r\nContent-Disposition: attachment; filename=" + name + "\r\n\r\n" + name + "\r\n"
+	}
+	u := b.add("INBOX", letter{subject: "odd", extra: "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n", body: body + "--b--\r\n"})
+	for _, a := range b.get("INBOX", u[0], mail.GetQuery{}).Attachments {
+		got, err := b.Attachment(t.Context(), b.ref("INBOX", u[0]), a.PartID)
+		if err != nil || got.Filename != a.Filename || strings.TrimSpace(string(got.Content)) != a.Filename {
+			t.Errorf("part %s is shown as %q and saved as %q: %v", a.PartID, a.Filename, got.Content, err)
+		}
+	}
+}
+
+// HTML whose style sheet comes last hides what it hides, also in a snippet.
+func TestAStyleSheetAtTheEndHides(t *testing.T) {
+	_, e := dovecot(t, servertest.Config{})
+	b := open(t, e, "style")
+	for _, filler := range []int{10, 100, 600} {
+		page := "<html><body><div class=x>HIDDEN WORDS</div><p>shown</p>" + strings.Repeat("<p>filler words</p>", filler<<10/19) + "<style>.x{display:none}</style></body></html>"
+		u := b.add("INBOX", letter{subject: fmt.Sprint("page ", filler), extra: "Content-Type: text/html\r\n", body: page})
+		m := b.get("INBOX", u[0], mail.GetQuery{BodyChars: 100, HTML: true})
+		p := b.search(mail.SearchQuery{Subject: fmt.Sprint("page ", filler), Snippet: true})
+		if strings.Contains(m.BodyText+m.BodyHTML+p.Messages[0].Snippet, "HIDDEN") || !strings.Contains(m.BodyText, "shown") || !strings.Contains(p.Messages[0].Snippet, "shown") {
+			t.Errorf("%d kB: %q %q", filler, m.BodyText, p.Messages[0].Snippet)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"slices"
 
 	goimap "github.com/emersion/go-imap/v2"
 
@@ -124,7 +125,11 @@ func (m *Mailboxes) Ack(ctx context.Context, account string, refs []Ref) (*Chang
 			return err
 		}
 		if first = (&begun{mailbox: b.mailbox(), uidValidity: l.box.UIDValidity}); !y.known(b.access, l.box) {
-			first, err = b.begun(s, l.box)
+			if first, err = b.begun(s, l.box); err == nil {
+				// Who acknowledges a message has looked at the folder before, and
+				// what came after that message may be new to them.
+				first.last = min(first.last, slices.Min(uids)-1)
+			}
 		}
 		return err
 	})

@@ -286,3 +286,57 @@ func TestChangesOnAHostileServer(t *testing.T) {
 		})
 	}
 }
+
+// What a hidden message is made of, however unreadable, changes nothing about the
+// visible ones.
+func Test000_9_AHiddenMessageCannotSpoilTheOthers(t *testing.T) {
+	_, e := dovecot(t, servertest.Config{})
+	answers := func(user string, poison bool) string {
+		b := open(t, e, user, allowing("bob@example.org"))
+		textOnly, textBody := mixed("Content-Type: text/plain\r\n\r\nhi")
+		filed, filedBody := mixed("Content-Type: text/plain\r\n\r\nhi", attachment("f", 100))
+		b.add("INBOX", letter{subject: "good", extra: textOnly, body: textBody}, letter{subject: "good", extra: filed, body: filedBody})
+		if poison {
+			b.add("INBOX", letter{subject: "Re: good", from: "eve@evil.example", extra: "Content-Type: application/pdf; name=\"" + strings.Repeat("x", 200_000) + "\"\r\n"})
+		} else {
+			b.add("INBOX", letter{subject: "Re: good", from: "eve@evil.example"})
+		}
+		var out strings.Builder
+		for _, q := range []mail.ListQuery{{}, {Full: true}, {Unread: true}} {
+			for _, m := range b.list(q).Messages {
+				fmt.Fprintln(&out, m.Ref.UID, m.HasAttachments)
+			}
+		}
+		for _, q := range []mail.SearchQuery{{Subject: "good"}, {HasAttachment: true}, {HasAttachment: true, Snippet: true}} {
+			p := b.search(q)
+			fmt.Fprintln(&out, p.Total, p.Attempted, p.Failed, p.HasMore, len(p.Issues))
+			for _, m := range p.Messages {
+				fmt.Fprintln(&out, m.Ref.UID, m.HasAttachments, m.Snippet)
+			}
+		}
+		th, lines := b.thread(1, mail.ThreadQuery{})
+		fmt.Fprintln(&out, lines, th.Truncated, th.Messages[0].HasAttachments)
+		return out.String()
+	}
+	if poisoned, clean := answers("poisoned", true), answers("clean", false); poisoned != clean || !strings.Contains(clean, "2 true") || !strings.Contains(clean, "1 false") {
+		t.Errorf("with a hidden message nobody can read:\n%s\nwith a plain one:\n%s", poisoned, clean)
+	}
+}
+
+// However many hidden messages have the subject of a conversation, it is the same.
+func Test000_9_HiddenMessagesDoNotCountInAThread(t *testing.T) {
+	if testing.Short() {
+		t.Skip("delivers 1,100 messages")
+	}
+	s, e := dovecot(t, servertest.Config{})
+	b := open(t, e, "crowded", allowing("bob@example.org"))
+	b.add("INBOX", talk(1, "plan", "a@x"), talk(2, "Re: plan", "b@x", "a@x"))
+	var crowd [][]byte
+	for i := range 1100 {
+		crowd = append(crowd, []byte(fmt.Sprintf("From: eve@evil.example\r\nSubject: Re: plan\r\nMessage-ID: <e%d@x>\r\nReferences: <a@x>\r\n\r\nx\r\n", i)))
+	}
+	s.Deliver(t, "crowded", "INBOX", crowd...)
+	if th, got := b.thread(1, mail.ThreadQuery{}); len(got) != 2 || th.Truncated {
+		t.Errorf("%q, truncated %v", got, th.Truncated)
+	}
+}

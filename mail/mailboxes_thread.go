@@ -41,10 +41,10 @@ func (m *Mailboxes) Thread(ctx context.Context, ref Ref, q ThreadQuery) (*Thread
 	}
 	q.Limit = within(q.Limit, defaultThread, 1, maxThread)
 	t := &threading{access: x, ref: ref, q: q,
-		want: wanted{header: !x.policy.ShowsAll(), structure: true, dates: true, full: q.Full, thread: true}}
+		want: wanted{header: !x.policy.ShowsAll(), structure: x.policy.ShowsAll(), dates: true, full: q.Full, thread: true}}
 	err = t.run(ctx)
 	if ctx.Err() == nil && unreadable(err) {
-		t.want.structure = false // see List
+		t.want.structure, t.unstructured = false, true // see List
 		err = t.run(ctx)
 	}
 	if err != nil {
@@ -59,6 +59,8 @@ type threading struct {
 	ref  Ref
 	q    ThreadQuery
 	want wanted
+
+	unstructured bool // a BODYSTRUCTURE cannot be read
 
 	known map[uint32]*fetched // candidates that the policy shows
 	cut   bool                // there were more candidates than are looked at
@@ -90,9 +92,35 @@ func (t *threading) run(ctx context.Context) error {
 			}
 			group, parents = t.conversation()
 		}
+		if err := t.structures(s, group); err != nil {
+			return err
+		}
 		t.finish(l, first, group, parents)
 		return nil
 	})
+}
+
+// structures asks what the messages of the conversation are made of, where it was
+// not asked of every candidate because some of them may be hidden.
+func (t *threading) structures(s *imap.Session, group []*fetched) error {
+	if t.want.structure || t.unstructured {
+		return nil
+	}
+	var set goimap.UIDSet
+	for _, g := range group {
+		set.AddNum(goimap.UID(g.uid))
+	}
+	s.Renew()
+	data, err := s.Fetch(set, goimap.FetchOptions{BodyStructure: &goimap.FetchItemBodyStructure{Extended: true}}).Wait()
+	if err != nil && !refusedByServer(err) {
+		return err
+	}
+	for _, g := range group {
+		if d := dataOf(data, g.uid); d != nil && d.BodyStructure != nil {
+			g.root = partsOf(d.BodyStructure)
+		}
+	}
+	return nil
 }
 
 // linked returns the ids that the messages of a conversation have or name, those
@@ -144,28 +172,38 @@ func (t *threading) look(s *imap.Session, ids, subjects []string) error {
 	if err != nil {
 		return err
 	}
-	left := found
-	var set goimap.UIDSet
-	for n := 0; len(left) > 0 && n < maxCandidates; {
-		var one goimap.UIDSet
-		one, left = split(left, 1, false)
-		uid := uint32(one[0].Start)
-		if n++; t.known[uid] == nil {
-			set.AddNum(goimap.UID(uid))
+	kept := 0
+	for left := found; len(left) > 0; {
+		var window, set goimap.UIDSet
+		window, left = split(left, maxWindow, false)
+		nums, _ := window.Nums()
+		for _, uid := range nums {
+			if t.known[uint32(uid)] == nil {
+				set.AddNum(uid)
+			}
 		}
-	}
-	t.cut = t.cut || len(left) > 0
-	if len(set) == 0 {
-		return nil
-	}
-	s.Renew()
-	got, err := fetchAll(s, set, t.want)
-	if err != nil {
-		return err
-	}
-	for i := range got {
-		if g := &got[i]; g.readable && set.Contains(goimap.UID(g.uid)) && g.visible(t.policy) {
-			t.known[g.uid] = g
+		if len(set) == 0 {
+			continue
+		}
+		if kept >= maxCandidates && t.policy.ShowsAll() {
+			t.cut = true
+			break
+		}
+		s.Renew()
+		got, err := fetchAll(s, set, t.want)
+		if err != nil {
+			return err
+		}
+		for i := len(got) - 1; i >= 0; i-- {
+			g := &got[i]
+			switch {
+			case !g.readable || !set.Contains(goimap.UID(g.uid)) || !g.visible(t.policy):
+			case kept == maxCandidates:
+				t.cut = true // of what is visible: a hidden message counts for nothing
+			default:
+				kept++
+				t.known[g.uid] = g
+			}
 		}
 	}
 	return nil
