@@ -64,6 +64,8 @@ func TestEveryNextActionRunsAsWritten(t *testing.T) {
 		{"ack", "mail ack --account work --folder \"it's\" --uid 3,4", `mail list --account work --folder "it's" --new`, nil},
 		{"copy", "mail copy imap:work:INBOX:7:3 --to 'A b' --to-account other", "mail list --account other --folder 'A b'", nil},
 		{"move", "mail move imap:work:INBOX:7:3 --to Archive", "mail list --account work --folder Archive", nil},
+		{"copy to a name like an option", "mail copy imap:work:INBOX:7:3 --to=-x", "mail list --account work --folder=-x", nil},
+		{"ack in a name like an option", "mail ack --account work --folder=-x --uid 3", "mail list --account work --folder=-x --new", nil},
 		{"move of nothing", "mail move imap:work:INBOX:7:3 --to Archive", "", func(s *shelf) { s.changed = mail.Changed{Issues: []mail.Issue{issue}} }},
 		{"allow", "allow in add @example.org --account work", "account edit work --allow-in on", nil},
 	} {

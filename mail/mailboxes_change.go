@@ -218,12 +218,15 @@ func joinUIDs(uids []uint32, found map[uint32]*fetched) string {
 	return strings.Join(missing, ", ")
 }
 
-// storeAtOnce changes one message in a single round trip, where the folder is
-// SELECTed already: the message cannot be mistaken for another then, and if it is
-// there the answer says so. done is false when it has to be looked for.
+// storeAtOnce changes one message in a single round trip, where the folder was
+// SELECTed a short while ago and nothing is known to have changed: if the message
+// is there, the answer says so. It is for flags alone, which can be set back: what
+// cannot be undone opens the folder anew, since not every server tells a session
+// at once that its folder was made anew. done is false when the message has to be
+// looked for.
 func (b *batch) storeAtOnce(s *imap.Session, op goimap.StoreFlagsOp, flags ...goimap.Flag) (done bool, err error) {
-	box, ok := s.Selected()
-	if !ok || !box.Writable || box.Name != b.folder || len(b.refs) != 1 || b.refs[0].UIDValidity != box.UIDValidity || !b.policy.ShowsAll() {
+	box, ok := s.Unchanged(b.folder, true)
+	if !ok || len(b.refs) != 1 || b.refs[0].UIDValidity != box.UIDValidity || !b.policy.ShowsAll() {
 		return false, nil
 	}
 	l := &located{box: box}

@@ -340,3 +340,58 @@ func Test000_9_HiddenMessagesDoNotCountInAThread(t *testing.T) {
 		t.Errorf("%q, truncated %v", got, th.Truncated)
 	}
 }
+
+// A copy or move whose answer is lost may have happened: nobody is told that it is
+// safe to try again.
+func TestALostAnswerIsNotSafeToRepeat(t *testing.T) {
+	for verb, caps := range map[string]string{"UID COPY": "UIDPLUS", "UID MOVE": "MOVE UIDPLUS"} {
+		t.Run(verb, func(t *testing.T) {
+			settle(t)
+			m := scriptedWith(t, caps, func(command string) (string, string) {
+				switch {
+				case strings.HasPrefix(command, "SELECT"), strings.HasPrefix(command, "EXAMINE"):
+					return oneMessage, ""
+				case strings.HasPrefix(command, "UID FETCH"):
+					return "* 1 FETCH (UID 5 FLAGS ())\r\n", ""
+				case strings.HasPrefix(command, verb):
+					return "* BYE\r\n", "gone" // no answer to the command itself
+				}
+				return "", ""
+			})
+			refs := []mail.Ref{{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 7, UID: 5}}
+			var err error
+			if verb == "UID COPY" {
+				_, err = m.Copy(t.Context(), account, refs, "", "Done")
+			} else {
+				_, err = m.Move(t.Context(), account, refs, "Done")
+			}
+			if e := wantKind(t, err, mail.KindConnection); e.Retryable || !strings.Contains(e.Message, "not known") {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}
+
+// A message that a COPYUID leaves out is not reported as moved.
+func TestWhatACopyUIDLeavesOutIsAnIssue(t *testing.T) {
+	settle(t)
+	m := scriptedWith(t, "MOVE UIDPLUS", func(command string) (string, string) {
+		switch {
+		case strings.HasPrefix(command, "SELECT"):
+			return oneMessage, ""
+		case strings.HasPrefix(command, "UID FETCH"):
+			return "* 1 FETCH (UID 5 FLAGS ())\r\n* 2 FETCH (UID 6 FLAGS ())\r\n", ""
+		case strings.HasPrefix(command, "UID MOVE"):
+			return "* OK [COPYUID 9 5 1] moved\r\n", ""
+		}
+		return "", ""
+	})
+	var refs []mail.Ref
+	for _, uid := range []uint32{5, 6} {
+		refs = append(refs, mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 7, UID: uid})
+	}
+	c, err := m.Move(t.Context(), account, refs, "Done")
+	if err != nil || len(c.Messages) != 1 || c.Messages[0].New.UID != 1 || c.Succeeded != 1 || len(c.Issues) != 1 || c.Issues[0].UID != 6 {
+		t.Errorf("%+v %v", c, err)
+	}
+}

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -75,21 +73,7 @@ func TestAHundredCommandsInFlight(t *testing.T) {
 	a.Mode = mail.ReadWrite
 	a.IMAP = mail.Endpoint{Host: proxy.Host, Port: proxy.Port, Security: mail.Plaintext}
 	v.add(t, a, servertest.Password)
-	c := program(t, v.environment(false), "serve")
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Stderr = os.Stderr
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
-	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	c, in, answers := serving(t, v)
 	const n = 100
 	want := map[int]string{} // flags the answer must show
 	for id := 1; id <= n; id++ {
@@ -103,8 +87,6 @@ func TestAHundredCommandsInFlight(t *testing.T) {
 		}
 		fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":%q}}}`+"\n", id, command)
 	}
-	answers := bufio.NewScanner(out)
-	answers.Buffer(nil, 1<<20)
 	for answered := 0; answered < n+1 && answers.Scan(); answered++ {
 		var m struct {
 			ID     int

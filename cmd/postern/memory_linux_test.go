@@ -42,23 +42,7 @@ func BenchmarkServeMemory(b *testing.B) {
 	a := dovecotAccount(s, "ann")
 	a.Mode = "RW"
 	v.add(b, a, servertest.Password)
-	c := program(b, v.environment(false), "serve")
-	in, err := c.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	c.Stderr = os.Stderr
-	if err := c.Start(); err != nil {
-		b.Fatal(err)
-	}
-	answers := bufio.NewScanner(out)
-	answers.Buffer(nil, 4<<20)
-	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
-	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	c, in, answers := serving(b, v)
 	if !answers.Scan() {
 		b.Fatal("no answer to initialize")
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -33,6 +34,30 @@ func program(t testing.TB, env []string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(t.Context(), self, args...)
 	c.Env = append(append(os.Environ(), actAsPostern+"=1"), env...)
 	return c
+}
+
+// serving starts 'postern serve' and says hello as a client does. The caller reads
+// the answers, the first of them to that.
+func serving(t testing.TB, v testVault) (c *exec.Cmd, in io.WriteCloser, answers *bufio.Scanner) {
+	t.Helper()
+	c = program(t, v.environment(false), "serve")
+	c.Stderr = os.Stderr
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	answers = bufio.NewScanner(out)
+	answers.Buffer(nil, 4<<20)
+	return c, in, answers
 }
 
 // TestTwentyProcessesShareOneVault starts them at once; none may fail on a lock,
