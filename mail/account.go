@@ -102,6 +102,32 @@ func (e Endpoint) validate(what string) error {
 	return nil
 }
 
+// SentCopy says whether a copy of what was sent is put into the folder for it.
+type SentCopy string
+
+// SentAuto leaves the copy to providers that are known to file it themselves;
+// the empty SentCopy means the same.
+const (
+	SentAuto   SentCopy = "auto"
+	SentAlways SentCopy = "always"
+	SentNever  SentCopy = "never"
+)
+
+// OAuth is where and as whom an account gets its tokens (RFC 6749). It holds no
+// secret. The zero OAuth means that the account does not use OAuth.
+type OAuth struct {
+	Provider  string   `json:"provider"` // google, microsoft or custom
+	ClientID  string   `json:"client_id"`
+	Tenant    string   `json:"tenant,omitempty"`     // microsoft only; empty means common
+	AuthURL   string   `json:"auth_url,omitempty"`   // custom only
+	TokenURL  string   `json:"token_url,omitempty"`  // custom only
+	DeviceURL string   `json:"device_url,omitempty"` // custom only; empty: no device code
+	Scopes    []string `json:"scopes,omitempty"`     // empty means the provider's own for mail
+}
+
+// IsZero reports whether nothing is set.
+func (o OAuth) IsZero() bool { return o.Provider == "" && o.ClientID == "" }
+
 // AllowList is one direction of an account's allow-list. An entry "@domain"
 // matches that domain exactly, "*" everything, any other entry one whole
 // address. An enabled empty list allows nothing.
@@ -127,9 +153,12 @@ type Account struct {
 	IMAP           Endpoint  `json:"imap,omitzero"`
 	POP3           Endpoint  `json:"pop3,omitzero"`
 	SMTP           Endpoint  `json:"smtp,omitzero"`
+	DisplayName    string    `json:"display_name,omitempty"` // of the person, for the From of what is sent
 	Username       string    `json:"username"`
 	Auth           Auth      `json:"auth"`
 	Helper         []string  `json:"helper,omitempty"` // argument vector, AuthHelper only
+	OAuth          OAuth     `json:"oauth,omitzero"`   // AuthOAuth2 only
+	SentCopy       SentCopy  `json:"sent_copy,omitempty"`
 	Mode           Mode      `json:"mode"`
 	AllowIn        AllowList `json:"allow_in"`
 	AllowOut       AllowList `json:"allow_out"`
@@ -210,3 +239,7 @@ type Directory interface {
 
 // ErrNoAccount is returned by a Directory that does not know the account.
 var ErrNoAccount = errors.New("no such account")
+
+// ErrNoConsent is returned by a TokenStore for an account whose owner has not
+// authorized it yet.
+var ErrNoConsent = errors.New("the account is not authorized yet")

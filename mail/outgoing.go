@@ -1,0 +1,127 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Draft is a message that somebody wants written. Nothing of it is trusted.
+type Draft struct {
+	To, CC, BCC []string // addresses, plain or as people write them: Ann Lee <ann@example.org>
+	Subject     string   // empty with ReplyTo: the subject of what is answered, with Re: before it
+	Body        string   // plain text; any line ends
+	Attachments []NewAttachment
+	ReplyTo     *Ref // the message this answers, in the same account; nil for none
+}
+
+// NewAttachment is a file to send. Content is not changed.
+type NewAttachment struct {
+	Name    string // as the recipient sees it, without directories
+	Type    string // media type; empty means by the name's extension, else application/octet-stream
+	Content []byte
+}
+
+// OutboxState is what is known of an outgoing message.
+type OutboxState string
+
+// The states. Of a message in unknown nobody can say whether it arrived: its last
+// byte may have left without an answer that came back. It is never sent again
+// unless a person says so.
+const (
+	OutboxWaiting   OutboxState = "waiting"   // for a person; nothing left
+	OutboxQueued    OutboxState = "queued"    // to be sent; nothing left yet
+	OutboxAccepted  OutboxState = "accepted"  // the submission server took it for every recipient
+	OutboxUnknown   OutboxState = "unknown"   // it may have left
+	OutboxRefused   OutboxState = "refused"   // the server did not take it for anybody
+	OutboxCancelled OutboxState = "cancelled" // taken back before it left
+	OutboxRejected  OutboxState = "rejected"  // a person refused it; nothing left
+)
+
+// SentState is what became of the copy in the account's Sent folder.
+type SentState string
+
+// The states of the copy.
+const (
+	SentPending  SentState = "pending"  // not yet
+	SentFiled    SentState = "filed"    // it is there
+	SentProvider SentState = "provider" // left to the provider
+	SentNone     SentState = "none"     // not wanted, or the account has no such folder
+	SentFailed   SentState = "failed"   // it could not be put there
+)
+
+// Outgoing is a message in the outbox, without its bytes.
+type Outgoing struct {
+	ID        string      `json:"id"` // of the outbox; short, sorts by age
+	Account   string      `json:"account"`
+	Principal string      `json:"principal"` // who asked
+	State     OutboxState `json:"state"`
+	Created   time.Time   `json:"created"`
+	Changed   time.Time   `json:"changed"`
+	// Until is when the attempt that made the state unknown ends at the latest:
+	// before it somebody may still be sending.
+	Until time.Time `json:"until,omitzero"`
+
+	MessageID  string   `json:"message_id"` // with its angle brackets; fixed at submission
+	From       string   `json:"from"`       // envelope sender, plain
+	Recipients []string `json:"recipients"` // envelope recipients, plain, each once
+	To         []string `json:"to"`         // as shown in the header
+	CC         []string `json:"cc,omitempty"`
+	BCC        []string `json:"bcc,omitempty"`
+	Subject    string   `json:"subject"`
+	Size       int64    `json:"size"` // bytes on the wire
+	// Digest is the SHA-256, in hexadecimal, of exactly what would leave: the
+	// envelope and every byte of the message.
+	Digest      string     `json:"digest"`
+	Attachments []FileName `json:"attachments,omitempty"`
+	SMTPUTF8    bool       `json:"smtputf8,omitempty"`
+	// Request is the digest of what was asked for, so that one idempotency key
+	// cannot stand for two messages. Key is a digest of that key; empty without.
+	Request string `json:"request"`
+	Key     string `json:"key,omitempty"`
+
+	Attempts int       `json:"attempts"`
+	Code     int       `json:"code,omitempty"`    // of the submission server's last answer
+	Reason   string    `json:"reason,omitempty"`  // one sentence on the last failure, without secrets or body text
+	Decided  string    `json:"decided,omitempty"` // who approved, rejected or cancelled
+	Sent     SentState `json:"sent"`
+}
+
+// FileName is an attachment in a list.
+type FileName struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+	Size int64  `json:"size"` // decoded bytes
+}
+
+// OutboxQuery selects entries, newest first. The zero query means the newest 50.
+type OutboxQuery struct {
+	Account string        // empty means all
+	States  []OutboxState // none means all
+	Before  string        // only entries older than this id; empty means no bound
+	Limit   int           // 1..500; 0 means 50
+}
+
+// OutboxStore keeps the outbox. Implementations are safe for concurrent use, also
+// of several processes, and what they returned without an error is durable.
+type OutboxStore interface {
+	// AddOutgoing adds an entry with its message, which is byte for byte what goes
+	// over the wire. Where the account has an entry of the same Key already, that
+	// one is returned and nothing is added; else the entry itself.
+	AddOutgoing(ctx context.Context, o Outgoing, message []byte) (kept Outgoing, added bool, err error)
+	// Outgoing returns one entry. The error matches ErrNoOutgoing.
+	Outgoing(ctx context.Context, id string) (Outgoing, error)
+	// OutgoingMessage returns the bytes of an entry that still has them.
+	OutgoingMessage(ctx context.Context, id string) ([]byte, error)
+	// ListOutgoing returns entries, newest first, and whether there are more.
+	ListOutgoing(ctx context.Context, q OutboxQuery) (entries []Outgoing, more bool, err error)
+	// ChangeOutgoing lends an entry to change, alone: nobody else sees or changes
+	// it in between. change must be short and must not use the network; its error
+	// leaves the entry as it is and is returned. With drop, the entry's bytes are
+	// forgotten in the same moment.
+	ChangeOutgoing(ctx context.Context, id string, change func(o *Outgoing) (drop bool, err error)) (Outgoing, error)
+}
+
+// ErrNoOutgoing is returned by an OutboxStore that has no such entry, or not its
+// bytes any more.
+var ErrNoOutgoing = errors.New("the outbox has no such message")
