@@ -8,6 +8,7 @@ import (
 	goimap "github.com/emersion/go-imap/v2"
 
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/internal/message"
 )
 
 // The bounds of List.
@@ -59,9 +60,12 @@ func (m *Mailboxes) List(ctx context.Context, account string, q ListQuery) (*Pag
 	err = l.run(ctx)
 	if ctx.Err() == nil && unreadable(err) {
 		// One message's structure can make the whole answer unreadable. It only
-		// tells whether there are attachments, which the header tells roughly.
+		// tells whether there are attachments, which the header tells roughly; the
+		// others are asked for theirs afterwards.
 		l.want.structure, l.unstructured = false, true
-		err = l.run(ctx)
+		if err = l.run(ctx); err == nil {
+			l.structures(ctx, q.Folder, l.page.UIDValidity, l.doubtful, l.structured)
+		}
 	}
 	if err == nil {
 		return l.page, l.seen.keep(ctx, x, q.Folder)
@@ -107,7 +111,7 @@ type listing struct {
 	want wanted
 	seen *seeing
 
-	unstructured bool // the server's BODYSTRUCTURE cannot be read
+	unstructured bool // a BODYSTRUCTURE cannot be read
 
 	page     *Page
 	doubtful []uint32 // on the page, perhaps with attachments
@@ -150,23 +154,36 @@ func (l *listing) run(ctx context.Context) error {
 // neither fetched nor known, and whose header does not tell whether there are
 // attachments.
 func (l *listing) settle(s *imap.Session) error {
-	if len(l.doubtful) == 0 {
+	if len(l.doubtful) == 0 || l.unstructured {
 		return nil
 	}
 	s.Renew()
-	data, err := s.Fetch(uidSet(l.doubtful...), goimap.FetchOptions{BodyStructure: &goimap.FetchItemBodyStructure{Extended: true}}).Wait()
+	data, err := startStructures(s, l.doubtful).Wait()
 	if err != nil {
 		return err
 	}
-	for i := range l.page.Messages {
-		m := &l.page.Messages[i]
-		if d := dataOf(data, m.Ref.UID); d != nil && d.BodyStructure != nil {
-			g := fetched{root: partsOf(d.BodyStructure)}
-			m.HasAttachments = g.hasAttachments()
-			l.pool.parts.note(l.q.Folder, l.page.UIDValidity, m.Ref.UID, m.HasAttachments)
+	for _, uid := range l.doubtful {
+		if d := dataOf(data, uid); d != nil && d.BodyStructure != nil {
+			l.structured(uid, partsOf(d.BodyStructure))
 		}
 	}
 	return nil
+}
+
+// structured takes what a message on the page is made of, nil when that cannot be
+// read, which need not be tried again.
+func (l *listing) structured(uid uint32, root *message.Part) {
+	for i := range l.page.Messages {
+		m := &l.page.Messages[i]
+		if m.Ref.UID != uid {
+			continue
+		}
+		if root != nil {
+			g := fetched{root: root}
+			m.HasAttachments = g.hasAttachments()
+		}
+		l.pool.parts.note(l.q.Folder, l.page.UIDValidity, uid, m.HasAttachments)
+	}
 }
 
 // searchable reports whether a folder of this many messages is so large that the
@@ -465,7 +482,7 @@ func (l *listing) summary(g *fetched) Summary {
 		s.HasAttachments = has
 	} else if g.root != nil || !g.doubtful() {
 		l.pool.parts.note(l.q.Folder, l.page.UIDValidity, g.uid, s.HasAttachments)
-	} else if !l.unstructured {
+	} else {
 		l.doubtful = append(l.doubtful, g.uid)
 	}
 	if !l.q.Full {

@@ -45,7 +45,9 @@ func (m *Mailboxes) Thread(ctx context.Context, ref Ref, q ThreadQuery) (*Thread
 	err = t.run(ctx)
 	if ctx.Err() == nil && unreadable(err) {
 		t.want.structure, t.unstructured = false, true // see List
-		err = t.run(ctx)
+		if err = t.run(ctx); err == nil {
+			t.structureLater(ctx)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -92,7 +94,7 @@ func (t *threading) run(ctx context.Context) error {
 			}
 			group, parents = t.conversation()
 		}
-		if err := t.structures(s, group); err != nil {
+		if err := t.structure(s, group); err != nil {
 			return err
 		}
 		t.finish(l, first, group, parents)
@@ -100,18 +102,18 @@ func (t *threading) run(ctx context.Context) error {
 	})
 }
 
-// structures asks what the messages of the conversation are made of, where it was
+// structure asks what the messages of the conversation are made of, where it was
 // not asked of every candidate because some of them may be hidden.
-func (t *threading) structures(s *imap.Session, group []*fetched) error {
+func (t *threading) structure(s *imap.Session, group []*fetched) error {
 	if t.want.structure || t.unstructured {
 		return nil
 	}
-	var set goimap.UIDSet
-	for _, g := range group {
-		set.AddNum(goimap.UID(g.uid))
+	uids := make([]uint32, len(group))
+	for i, g := range group {
+		uids[i] = g.uid
 	}
 	s.Renew()
-	data, err := s.Fetch(set, goimap.FetchOptions{BodyStructure: &goimap.FetchItemBodyStructure{Extended: true}}).Wait()
+	data, err := startStructures(s, uids).Wait()
 	if err != nil && !refusedByServer(err) {
 		return err
 	}
@@ -121,6 +123,21 @@ func (t *threading) structures(s *imap.Session, group []*fetched) error {
 		}
 	}
 	return nil
+}
+
+// structureLater does the same, with care, where one of the answers cannot be read.
+func (t *threading) structureLater(ctx context.Context) {
+	uids := make([]uint32, len(t.out.Messages))
+	for i, m := range t.out.Messages {
+		uids[i] = m.Ref.UID
+	}
+	t.structures(ctx, t.ref.Folder, t.out.UIDValidity, uids, func(uid uint32, root *message.Part) {
+		i := slices.Index(uids, uid)
+		if root != nil {
+			g := fetched{root: root}
+			t.out.Messages[i].HasAttachments = g.hasAttachments()
+		}
+	})
 }
 
 // linked returns the ids that the messages of a conversation have or name, those
