@@ -397,7 +397,7 @@ func (r *reading) compose() *Message {
 			if int64(len(raw)) >= p.Size {
 				a.Content = message.DecodeBody(raw, p.Encoding)
 			} else {
-				r.issues = append(r.issues, r.issue(fmt.Sprintf("The content of part %s is too large to be sent along; save it with 'mail attachment'.", p.ID)))
+				r.issues = append(r.issues, r.issue(fmt.Sprintf("The content of part %s was not sent along, since the message has too many or too large parts for that; get it with 'mail attachment'.", p.ID)))
 			}
 		}
 		out.Attachments = append(out.Attachments, a)

@@ -149,6 +149,8 @@ func TestCopiedSaysOnlyWhatFits(t *testing.T) {
 		{"all numbers there are", "9 1:4294967295 1:4294967295", nil},
 		{"more than is written out", "9 " + many + " " + many, nil},
 		{"no UIDVALIDITY", "0 11 21", nil},
+		{"sources in another order", "9 14,11:12 21:23", nil},
+		{"copies in another order", "9 11:12,14 23,21:22", nil},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {

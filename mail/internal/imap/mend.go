@@ -198,7 +198,9 @@ func mendCode(code string, tagged bool) string {
 	case "APPENDUID":
 		ok = tagged && numbers(2)
 	case "COPYUID":
-		ok = len(fields) == 3 && isSet(fields[1]) && isSet(fields[2])
+		// The library sorts both sets, which pairs ids wrongly where they are not in
+		// order. Better no new ids than wrong ones.
+		ok = len(fields) == 3 && rises(fields[1]) && rises(fields[2])
 		if ok {
 			_, ok = number(fields[0], 32)
 		}
@@ -223,17 +225,21 @@ func number(s string, bits int) (uint64, bool) {
 	return n, err == nil
 }
 
-// isSet reports whether s is a set of numbers without * (RFC 9051 section 9,
-// uid-set).
-func isSet(s string) bool {
+// rises reports whether s is a set of numbers without * (RFC 9051 section 9,
+// uid-set) in rising order.
+func rises(s string) bool {
+	last := uint64(0)
 	for r := range strings.SplitSeq(s, ",") {
 		from, to, ranged := strings.Cut(r, ":")
-		if n, ok := number(from, 32); !ok || n == 0 {
+		if !ranged {
+			to = from
+		}
+		low, okLow := number(from, 32)
+		high, okHigh := number(to, 32)
+		if !okLow || !okHigh || low <= last || high < low {
 			return false
 		}
-		if n, ok := number(to, 32); ranged && (!ok || n == 0) {
-			return false
-		}
+		last = high
 	}
 	return true
 }
