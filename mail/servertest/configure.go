@@ -15,9 +15,10 @@ type settings struct {
 	Dir, Token, Listen, Password   string
 	Internal, InternalGroup, Login string
 	MailUID, MailGID               int
-	RequireTLS                     bool
+	RequireTLS, Submission         bool
 	Capability, Location           string
 	Special                        []string
+	UserChars                      string
 	IMAP, IMAPS, POP3, POP3S       uint16
 }
 
@@ -26,7 +27,9 @@ func (s *DovecotServer) configure(config Config, token string) error {
 	set := settings{
 		Dir: s.dir, Token: token, Listen: "127.0.0.1", Password: Password,
 		RequireTLS: config.RequireTLS,
+		Submission: config.Submission,
 		Capability: capability(config),
+		UserChars:  userChars(),
 		Special:    []string{"Archive", "Drafts", "Junk", "Sent", "Trash"},
 	}
 	switch config.Storage {
@@ -58,7 +61,7 @@ func (s *DovecotServer) configure(config Config, token string) error {
 	if err := errors.Join(os.Chmod(s.Home, 0o755), s.give(s.Home)); err != nil {
 		return err
 	}
-	if err := writeOAuth(s.dir); err != nil {
+	if err := writeOAuth(s.dir, config.Introspection); err != nil {
 		return err
 	}
 	ports, err := config.ports(set.Listen, 4)
@@ -81,6 +84,16 @@ func (s *DovecotServer) configure(config Config, token string) error {
 		}
 	}
 	return nil
+}
+
+// userChars returns the bytes a user name may have: Dovecot's own choice, and
+// those of UTF-8 beyond ASCII.
+func userChars() string {
+	chars := []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567890.-_@")
+	for b := 0x80; b <= 0xff; b++ {
+		chars = append(chars, byte(b))
+	}
+	return string(chars)
 }
 
 // chooseUsers says whom the processes run as: this user, or for root the users

@@ -4,9 +4,14 @@
 // [Dovecot] gives a test its own throwaway IMAP and POP3 server; a package
 // whose tests can share one calls [StartDovecot] from TestMain and [Check] in
 // each test. [Fill] gives it a folder of many messages. [Courier] gives a test a
-// server of another make, for what must not depend on Dovecot. [NewCA] makes
-// certificates, good and bad. [NewProxy] counts connections, bytes and round
-// trips.
+// server of another make, for what must not depend on Dovecot. [Postfix] takes
+// mail in, as a provider's submission server does, and delivers it to a Dovecot.
+// [OAuth] is an authorization server whose tokens both of them accept. [NewCA]
+// makes certificates, good and bad. [NewProxy] counts connections, bytes and
+// round trips.
+//
+// [Notmuch] and [Mutt] tell what mail readers that others wrote make of a
+// message: how it threads, and what a person sees.
 //
 // Where the server program is not installed the tests that need it are
 // skipped, unless POSTERN_REQUIRE_SERVERS is set: then they fail, so that a
@@ -24,7 +29,7 @@ import (
 // counts.
 const RequireServers = "POSTERN_REQUIRE_SERVERS"
 
-// ErrNotInstalled reports that this machine has no server program that fits.
+// ErrNotInstalled reports that this machine has no program that fits.
 var ErrNotInstalled = errors.New("the server program is not installed")
 
 // Check ends the test when err, as StartDovecot returned it, says that there is

@@ -48,6 +48,13 @@ type Config struct {
 	Leaf LeafOptions
 	// Certificate, unless nil, is served as it is, and CA signs nothing.
 	Certificate *tls.Certificate
+	// Submission opens what a PostfixServer needs to have its users logged in and
+	// its mail delivered.
+	Submission bool
+	// Introspection, unless empty, is where the server asks about every access
+	// token (RFC 7662), as OAuthServer.Introspection names it; it must be plain
+	// http. Otherwise the server checks signature and expiry by itself.
+	Introspection string
 
 	// ports chooses the ports of a start; nil means freePorts.
 	ports func(host string, n int) ([]uint16, error)
@@ -80,6 +87,7 @@ type DovecotServer struct {
 
 	dir   string
 	store Storage
+	takes bool // Config.Submission
 	mail  owner
 	cmd   *exec.Cmd
 	done  chan struct{} // closed when the process has ended
@@ -129,11 +137,17 @@ func Dovecot(t testing.TB, config Config) *DovecotServer {
 }
 
 // StartDovecot starts a server that lives until Stop. The error matches
-// ErrNotInstalled when there is no Dovecot 2.3.
+// ErrNotInstalled when there is no Dovecot 2.3, or with Config.Submission none of
+// its LMTP server.
 func StartDovecot(config Config) (*DovecotServer, error) {
 	program, err := dovecotProgram()
 	if err != nil {
 		return nil, err
+	}
+	if config.Submission {
+		if err := findLMTP(); err != nil {
+			return nil, err
+		}
 	}
 	if config.CA == nil {
 		if config.CA, err = NewCA(); err != nil {
@@ -183,14 +197,31 @@ func dovecotProgram() (string, error) {
 	return "", fmt.Errorf("dovecot: %w", ErrNotInstalled)
 }
 
-func startOnce(program string, config Config) (_ *DovecotServer, err error) {
-	// t.TempDir would make the names of the sockets in it longer than a socket
-	// address can hold.
+// findLMTP tells whether Dovecot's LMTP server is there, which Debian packs by
+// itself.
+func findLMTP() error {
+	dir, err := exec.Command("doveconf", "-c", os.DevNull, "-h", "libexec_dir").Output()
+	if err != nil {
+		return fmt.Errorf("ask dovecot where its programs are: %w", err)
+	}
+	if _, err := exec.LookPath(filepath.Join(string(bytes.TrimSpace(dir)), "lmtp")); err != nil {
+		return fmt.Errorf("dovecot's lmtp: %w", ErrNotInstalled)
+	}
+	return nil
+}
+
+// makeDir makes a directory for a server. In t.TempDir the names of the sockets
+// would be longer than a socket address can hold.
+func makeDir(prefix string) (string, error) {
 	parent := os.TempDir()
 	if len(parent) > 40 {
 		parent = "/tmp"
 	}
-	dir, err := os.MkdirTemp(parent, "dovecot-")
+	return os.MkdirTemp(parent, prefix)
+}
+
+func startOnce(program string, config Config) (_ *DovecotServer, err error) {
+	dir, err := makeDir("dovecot-")
 	if err != nil {
 		return nil, fmt.Errorf("start dovecot: %w", err)
 	}
@@ -201,6 +232,7 @@ func startOnce(program string, config Config) (_ *DovecotServer, err error) {
 		Home:  filepath.Join(dir, "home"),
 		dir:   dir,
 		store: config.Storage,
+		takes: config.Submission,
 		done:  make(chan struct{}),
 	}
 	token := "dovecot-" + strings.ToLower(rand.Text())
@@ -261,7 +293,7 @@ func (s *DovecotServer) await(token string) error {
 	deadline := time.NewTimer(startTimeout)
 	defer deadline.Stop()
 	for {
-		err := s.greeting(token)
+		err := greets(s.IMAPAddr(), token)
 		if err == nil {
 			return nil
 		}
@@ -275,8 +307,10 @@ func (s *DovecotServer) await(token string) error {
 	}
 }
 
-func (s *DovecotServer) greeting(token string) error {
-	conn, err := net.DialTimeout("tcp", s.IMAPAddr(), time.Second)
+// greets returns nil where the server at this address says the token in its
+// first line.
+func greets(address, token string) error {
+	conn, err := net.DialTimeout("tcp", address, time.Second)
 	if err != nil {
 		return err
 	}

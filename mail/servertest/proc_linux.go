@@ -1,9 +1,17 @@
 package servertest
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
+	"time"
 )
 
 // prepare ties the server to this process: it gets a process group of its own,
@@ -13,8 +21,91 @@ func prepare(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }
 
+// prepareSession gives a server that insists on it a session of its own. The
+// kernel would forget to end it when it changes its user for a moment, as Postfix
+// does; a leash does not.
+func prepareSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+
+// leash is a process that ends a server when this process dies without cleaning
+// up.
+type leash struct {
+	cmd  *exec.Cmd
+	held io.Closer // the end of a pipe which nobody else has
+}
+
+// newLeash ties the server whose first process has this id to this process.
+func newLeash(leader int) (*leash, error) {
+	l := &leash{cmd: exec.Command("/bin/sh", "-c", `read line; kill -s KILL -- "-$1"`, "sh", strconv.Itoa(leader))}
+	// What ends the test from a terminal must not end this.
+	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var err error
+	if l.held, err = l.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := l.cmd.Start(); err != nil {
+		return nil, errors.Join(err, l.held.Close())
+	}
+	return l, nil
+}
+
+// release lets the server be. It must come before the server's id can be that of
+// another process. A nil leash is none.
+func (l *leash) release() {
+	if l == nil {
+		return
+	}
+	_ = l.cmd.Process.Kill()
+	_ = l.cmd.Wait() // also closes the pipe; how a killed process ends is known
+}
+
 // reap ends every process of the server, whose first one has this id.
 func reap(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
+
+// endSession ends every process of the server, whose first one has this id and
+// closes done when it has been waited for, and returns when none is left.
+func endSession(leader int, done <-chan struct{}) error {
+	for deadline := time.Now().Add(startTimeout); ; {
+		reap(leader)
+		running, err := session(leader)
+		switch {
+		case err != nil:
+			return err
+		case len(running) == 0:
+			<-done
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("still running: %s", strings.Join(running, ", "))
+		}
+		time.Sleep(pollInterval)
+	}
+}
+
+// session lists the names of the running processes in the session or the group
+// of this process. The dead whom nobody has waited for yet are not among them.
+func session(leader int) (running []string, err error) {
+	paths, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return nil, err
+	}
+	id := strconv.Itoa(leader)
+	for _, path := range paths {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		// The name is in brackets and may hold anything. After it come state,
+		// parent, group and session.
+		end := bytes.LastIndexByte(stat, ')')
+		fields := strings.Fields(string(stat[end+1:]))
+		if len(fields) < 4 {
+			return nil, fmt.Errorf("%s: unexpected %q", path, stat)
+		}
+		if state := fields[0]; state != "Z" && state != "X" && (fields[2] == id || fields[3] == id) {
+			running = append(running, string(stat[:end+1]))
+		}
+	}
+	return running, nil
+}
 
 // runAs makes a command run as somebody else, which only root can.
 func runAs(cmd *exec.Cmd, o owner) {

@@ -1,0 +1,107 @@
+package servertest
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-imap/v2"
+)
+
+func TestWaitDeliveredSeesWhatComesLater(t *testing.T) {
+	t.Parallel()
+	s, user, id := server(t), someone(), messageID()
+	s.Deliver(t, user, "INBOX", letter(messageID(), "\r\nanother\r\n"))
+	var waiting sync.WaitGroup
+	asked := make(chan struct{})
+	var once sync.Once
+	waiting.Go(func() {
+		err := s.awaitDelivery(user, func() (bool, error) {
+			found, err := s.copies(user, id)
+			once.Do(func() { close(asked) })
+			return len(found) == 1, err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-asked
+	want := letter(id, "\r\nit\r\n")
+	s.Deliver(t, user, "INBOX", want)
+	waiting.Wait()
+	if got := s.WaitDelivered(t, user, id); string(got) != string(want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestAwaitChangeEndsInTime(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	err := awaitChange([]string{t.TempDir()}, time.Millisecond, func() (bool, error) {
+		asked++
+		return false, nil
+	})
+	if !errors.Is(err, os.ErrDeadlineExceeded) || asked == 0 {
+		t.Errorf("got %v after %d questions", err, asked)
+	}
+	broken := errors.New("broken")
+	if err := awaitChange([]string{t.TempDir()}, time.Minute, func() (bool, error) { return false, broken }); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	if err := awaitChange([]string{filepath.Join(t.TempDir(), "missing")}, time.Millisecond, func() (bool, error) { return false, nil }); err == nil {
+		t.Error("nothing is watched, and it is no error")
+	}
+}
+
+// A file that grows counts as much as one that comes.
+func TestAwaitChangeSeesAFileGrow(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "log")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := true
+	err := awaitChange([]string{dir}, startTimeout, func() (bool, error) {
+		if first {
+			first = false
+			return false, os.WriteFile(path, []byte("x"), 0o600)
+		}
+		return true, nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCopiesCountsOneMessageIDInTheInbox(t *testing.T) {
+	t.Parallel()
+	s, user := server(t), someone()
+	if got := s.Copies(t, user, "1@x"); len(got) != 0 {
+		t.Errorf("a user without a mailbox has %q", got)
+	}
+	s.Deliver(t, user, "INBOX",
+		[]byte("message-id:\r\n <1@x>\r\n\r\nfolded"), []byte("Message-ID: <1@x>\r\n\r\nagain"),
+		[]byte("Message-ID: <11@x>\r\n\r\nother"), []byte("Subject: none\r\n\r\nMessage-ID: <1@x>\r\n"),
+		[]byte("Message-ID: <1@x>\r\nno colon\r\n\r\nbroken"))
+	s.Deliver(t, user, "Sent", []byte("Message-ID: <1@x>\r\n\r\nelsewhere"))
+	for range 2 {
+		for _, id := range []string{"1@x", "<1@x>"} {
+			if got := s.Copies(t, user, id); len(got) != 3 {
+				t.Errorf("%s: got %q, want 3", id, got)
+			}
+		}
+		// A session that marks them changes their names.
+		c := login(t, s, user)
+		if _, err := c.Select("INBOX", nil).Wait(); err != nil {
+			t.Fatal(err)
+		}
+		seen := &imap.StoreFlags{Op: imap.StoreFlagsAdd, Silent: true, Flags: []imap.Flag{imap.FlagSeen}}
+		if err := c.Store(imap.SeqSetNum(1, 2), seen, nil).Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

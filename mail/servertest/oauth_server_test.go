@@ -1,0 +1,378 @@
+package servertest
+
+import (
+	"context"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/oauth2"
+)
+
+// A client somebody else wrote gets through all of it.
+func TestOAuthGrantLetsTheUserReadMail(t *testing.T) {
+	t.Parallel()
+	for name, config := range map[string]OAuthConfig{
+		"public over TLS":     {},
+		"public in the clear": {Plaintext: true},
+		"confidential": {Clients: []OAuthClient{
+			{ID: "a client", Secret: "an odd:secret+%"},
+		}},
+	} {
+		for _, style := range []oauth2.AuthStyle{oauth2.AuthStyleInParams, oauth2.AuthStyleInHeader} {
+			if len(config.Clients) == 0 && style == oauth2.AuthStyleInHeader {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				s := OAuth(t, config)
+				a := newApp(t, s)
+				client, user := OAuthClient{ID: OAuthClientID}, someone()
+				if len(config.Clients) > 0 {
+					client = config.Clients[0]
+				}
+				conf := oauth2.Config{
+					ClientID: client.ID, ClientSecret: client.Secret, RedirectURL: a.redirect, Scopes: []string{"mail"},
+					Endpoint: oauth2.Endpoint{AuthURL: s.AuthorizeURL, TokenURL: s.TokenURL, DeviceAuthURL: s.DeviceURL, AuthStyle: style},
+				}
+				ctx := context.WithValue(t.Context(), oauth2.HTTPClient, s.Client())
+				verifier := oauth2.GenerateVerifier()
+				if err := s.Approve(ctx, conf.AuthCodeURL("st", oauth2.S256ChallengeOption(verifier)), user); err != nil {
+					t.Fatal(err)
+				}
+				token, err := conf.Exchange(ctx, (<-a.brought).Get("code"), oauth2.VerifierOption(verifier))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := enter(t, server(t), user, token.AccessToken); err != nil {
+					t.Error(err)
+				}
+				if err := enter(t, server(t), someone(), token.AccessToken); err == nil {
+					t.Error("another user got in with it")
+				}
+				first := *token
+				token.Expiry = time.Now().Add(-time.Hour)
+				token, err = conf.TokenSource(ctx, token).Token()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if token.AccessToken == first.AccessToken || token.RefreshToken == first.RefreshToken {
+					t.Error("the refresh gave nothing new")
+				}
+				if err := enter(t, server(t), user, token.AccessToken); err != nil {
+					t.Error(err)
+				}
+				if n := s.Refreshes(); n != 1 {
+					t.Errorf("%d refreshes, want 1", n)
+				}
+			})
+		}
+	}
+}
+
+func TestOAuthAuthorizationRequests(t *testing.T) {
+	t.Parallel()
+	s := OAuth(t, OAuthConfig{Scopes: []string{"mail", "offline"}, Clients: []OAuthClient{{ID: OAuthClientID}, {ID: "one-path", Path: "/only"}}})
+	a := newApp(t, s)
+	none := []string(nil)
+	for name, test := range map[string]struct {
+		changes url.Values
+		code    string // error the client gets; empty where only the person does
+	}{
+		"unknown client":           {url.Values{"client_id": {"nobody"}}, ""},
+		"no client":                {url.Values{"client_id": none}, ""},
+		"two clients":              {url.Values{"client_id": {OAuthClientID, OAuthClientID}}, ""},
+		"no redirection":           {url.Values{"redirect_uri": none}, ""},
+		"two redirections":         {url.Values{"redirect_uri": {a.redirect, a.redirect}}, ""},
+		"redirection elsewhere":    {url.Values{"redirect_uri": {"http://192.0.2.1:1/"}}, ""},
+		"redirection by name":      {url.Values{"redirect_uri": {"http://localhost:1/"}}, ""},
+		"redirection over TLS":     {url.Values{"redirect_uri": {"https://127.0.0.1:1/"}}, ""},
+		"redirection without port": {url.Values{"redirect_uri": {"http://127.0.0.1/"}}, ""},
+		"redirection to port 0":    {url.Values{"redirect_uri": {"http://127.0.0.1:0/"}}, ""},
+		"redirection in disguise":  {url.Values{"redirect_uri": {"http://127.0.0.1:1@192.0.2.1:1/"}}, ""},
+		"redirection to a part":    {url.Values{"redirect_uri": {a.redirect + "#part"}}, ""},
+		"redirection to a subnet":  {url.Values{"redirect_uri": {"http://127.0.0.2:1/"}}, ""},
+		"another path":             {url.Values{"client_id": {"one-path"}}, ""},
+		"no response type":         {url.Values{"response_type": none}, "invalid_request"},
+		"implicit grant":           {url.Values{"response_type": {"token"}}, "unsupported_response_type"},
+		"no challenge":             {url.Values{"code_challenge": none}, "invalid_request"},
+		"short challenge":          {url.Values{"code_challenge": {"abc"}}, "invalid_request"},
+		"padded challenge":         {url.Values{"code_challenge": {base64.URLEncoding.EncodeToString(make([]byte, 32))}}, "invalid_request"},
+		"no challenge method":      {url.Values{"code_challenge_method": none}, "invalid_request"},
+		"plain challenge":          {url.Values{"code_challenge_method": {"plain"}}, "invalid_request"},
+		"repeated scope":           {url.Values{"scope": {"mail", "mail"}}, "invalid_request"},
+		"unknown scope":            {url.Values{"scope": {"mail more"}}, "invalid_scope"},
+		"malformed scope":          {url.Values{"scope": {"mail  offline"}}, "invalid_scope"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response, err := a.client.Get(a.consent(oauth2.GenerateVerifier(), test.changes))
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			if test.code == "" {
+				if response.StatusCode != http.StatusBadRequest || response.Header.Get("Location") != "" {
+					t.Errorf("got %s to %q", response.Status, response.Header.Get("Location"))
+				}
+				return
+			}
+			to, err := response.Location()
+			if err != nil || response.StatusCode != http.StatusSeeOther {
+				t.Fatalf("got %s, %v", response.Status, err)
+			}
+			got := to.Query()
+			if got.Get("error") != test.code || got.Get("state") != "a state&=" || got.Get("mine") != "1" || got.Has("code") {
+				t.Errorf("the client gets %v", got)
+			}
+		})
+	}
+	t.Run("by POST", func(t *testing.T) {
+		_, query, _ := strings.Cut(a.consent(oauth2.GenerateVerifier(), nil), "?")
+		response, err := a.client.Post(s.AuthorizeURL, "application/x-www-form-urlencoded", strings.NewReader(query))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if page, err := io.ReadAll(response.Body); err != nil || !formField.Match(page) {
+			t.Errorf("no consent page but %s: %s", response.Status, page)
+		}
+	})
+	t.Run("the person does not agree", func(t *testing.T) {
+		if err := s.Deny(t.Context(), a.consent(oauth2.GenerateVerifier(), nil)); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-a.brought; got.Get("error") != "access_denied" || got.Get("state") != "a state&=" || got.Has("code") {
+			t.Errorf("the client gets %v", got)
+		}
+	})
+	t.Run("a page is used twice", func(t *testing.T) {
+		page, err := visit(t.Context(), a.client, http.MethodGet, a.consent(oauth2.GenerateVerifier(), nil), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		field := formField.FindSubmatch(page)
+		if field == nil {
+			t.Fatalf("no form but %s", page)
+		}
+		form := url.Values{"request": {string(field[2])}, "decision": {"approve"}, "user": {someone()}, "password": {"wrong"}}
+		for i, want := range []int{http.StatusForbidden, http.StatusSeeOther, http.StatusBadRequest} {
+			response, err := a.client.PostForm(s.AuthorizeURL+"/decide", form)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			if response.StatusCode != want {
+				t.Errorf("time %d: got %s, want %d", i, response.Status, want)
+			}
+			form.Set("password", Password)
+		}
+	})
+}
+
+func TestOAuthTokenRequests(t *testing.T) {
+	t.Parallel()
+	s := OAuth(t, OAuthConfig{Clients: []OAuthClient{{ID: OAuthClientID}, {ID: "other"}, {ID: "web", Secret: "shh"}}})
+	a := newApp(t, s)
+	for name, test := range map[string]struct {
+		changes url.Values
+		request func(*http.Request)
+		status  int
+		code    string
+	}{
+		"no grant":            {url.Values{"grant_type": nil}, nil, 400, "invalid_request"},
+		"password grant":      {url.Values{"grant_type": {"password"}}, nil, 400, "unsupported_grant_type"},
+		"no code":             {url.Values{"code": nil}, nil, 400, "invalid_request"},
+		"empty code":          {url.Values{"code": {""}}, nil, 400, "invalid_request"},
+		"invented code":       {url.Values{"code": {"x"}}, nil, 400, "invalid_grant"},
+		"two codes":           {url.Values{"code": {"x", "y"}}, nil, 400, "invalid_request"},
+		"no verifier":         {url.Values{"code_verifier": nil}, nil, 400, "invalid_request"},
+		"another verifier":    {url.Values{"code_verifier": {oauth2.GenerateVerifier()}}, nil, 400, "invalid_grant"},
+		"no redirection":      {url.Values{"redirect_uri": nil}, nil, 400, "invalid_request"},
+		"another redirection": {url.Values{"redirect_uri": {a.redirect + "2"}}, nil, 400, "invalid_grant"},
+		"no client":           {url.Values{"client_id": nil}, nil, 401, "invalid_client"},
+		"unknown client":      {url.Values{"client_id": {"nobody"}}, nil, 401, "invalid_client"},
+		"another client":      {url.Values{"client_id": {"other"}}, nil, 400, "invalid_grant"},
+		"another with secret": {url.Values{"client_id": {"web"}, "client_secret": {"shh"}}, nil, 400, "invalid_grant"},
+		"without its secret":  {url.Values{"client_id": {"web"}}, nil, 401, "invalid_client"},
+		"wrong secret":        {url.Values{"client_id": {"web"}, "client_secret": {"x"}}, nil, 401, "invalid_client"},
+		"secret of a public":  {url.Values{"client_secret": {"x"}}, nil, 401, "invalid_client"},
+		"wrong secret above":  {url.Values{"client_id": nil}, func(r *http.Request) { r.SetBasicAuth("web", "x") }, 401, "invalid_client"},
+		"both ways":           {url.Values{"client_id": nil, "client_secret": {"shh"}}, func(r *http.Request) { r.SetBasicAuth("web", "shh") }, 400, "invalid_request"},
+		"two names":           {nil, func(r *http.Request) { r.SetBasicAuth("web", "shh") }, 400, "invalid_request"},
+		"bearer above":        {nil, func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }, 401, "invalid_client"},
+		"JSON":                {nil, func(r *http.Request) { r.Header.Set("Content-Type", "application/json") }, 400, "invalid_request"},
+		"GET":                 {nil, func(r *http.Request) { r.Method = http.MethodGet }, 405, ""},
+		"in the address": {url.Values{"client_id": nil}, func(r *http.Request) { r.URL.RawQuery = "client_id=" + OAuthClientID },
+			401, "invalid_client"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := *a
+			a.T = t
+			verifier, user := oauth2.GenerateVerifier(), someone()
+			code := a.code(verifier, user)
+			form := with(url.Values{
+				"grant_type": {grantCode}, "code": {code}, "redirect_uri": {a.redirect}, "client_id": {OAuthClientID}, "code_verifier": {verifier},
+			}, test.changes)
+			got := a.post(s.TokenURL, form, test.request)
+			a.wantError(got, test.status, test.code)
+			challenged := got.header.Get("WWW-Authenticate") != ""
+			if want := strings.HasSuffix(name, "above"); challenged != want {
+				t.Errorf("asked to log in by the header: %v, want %v", challenged, want)
+			}
+			// A refused request has not spent the code.
+			if got := a.exchange(code, verifier, nil); got.status != http.StatusOK {
+				t.Errorf("the right request afterwards: %d %s", got.status, got.Error)
+			}
+		})
+	}
+}
+
+func TestOAuthCodeIsGoodOnceAndNotForLong(t *testing.T) {
+	t.Parallel()
+	now, mu := time.Now(), sync.Mutex{}
+	s := OAuth(t, OAuthConfig{Now: func() time.Time { mu.Lock(); defer mu.Unlock(); return now }})
+	a := newApp(t, s)
+	verifier := oauth2.GenerateVerifier()
+	code := a.code(verifier, "u@example.org")
+	first := a.exchange(code, verifier, nil)
+	a.wantError(a.exchange(code, verifier, nil), 400, "invalid_grant")
+	// Whoever used it first may be a thief.
+	a.wantError(a.refresh(first.RefreshToken, nil), 400, "invalid_grant")
+
+	code = a.code(verifier, "u@example.org")
+	mu.Lock()
+	now = now.Add(time.Minute)
+	mu.Unlock()
+	a.wantError(a.exchange(code, verifier, nil), 400, "invalid_grant")
+}
+
+func TestOAuthRefreshTokenUsedTwiceEndsTheGrant(t *testing.T) {
+	t.Parallel()
+	s := OAuth(t, OAuthConfig{Clients: []OAuthClient{{ID: OAuthClientID}, {ID: "other"}}})
+	a := newApp(t, s)
+	mine, unrelated := a.granted("u@example.org"), a.granted("u@example.org")
+	a.wantError(a.refresh("invented", nil), 400, "invalid_grant")
+	a.wantError(a.refresh("", nil), 400, "invalid_request")
+	a.wantError(a.refresh(mine.RefreshToken, url.Values{"client_id": {"other"}}), 400, "invalid_grant")
+	second := a.refresh(mine.RefreshToken, nil)
+	third := a.refresh(second.RefreshToken, nil)
+	if third.status != http.StatusOK {
+		t.Fatalf("got %+v", third)
+	}
+	a.wantError(a.refresh(mine.RefreshToken, nil), 400, "invalid_grant")
+	a.wantError(a.refresh(third.RefreshToken, nil), 400, "invalid_grant")
+	if got := a.refresh(unrelated.RefreshToken, nil); got.status != http.StatusOK {
+		t.Errorf("another grant fell with it: %s", got.Error)
+	}
+	if n := s.Refreshes(); n != 8 {
+		t.Errorf("%d refreshes counted, want 8", n)
+	}
+}
+
+func TestOAuthOneOfManyRefreshesAtOnceSucceeds(t *testing.T) {
+	t.Parallel()
+	s := OAuth(t, OAuthConfig{})
+	a := newApp(t, s)
+	token := a.granted("u@example.org").RefreshToken
+	var all sync.WaitGroup
+	good := make(chan string, 20)
+	for range cap(good) {
+		all.Go(func() {
+			if got := a.refresh(token, nil); got.status == http.StatusOK {
+				good <- got.RefreshToken
+			}
+		})
+	}
+	all.Wait()
+	close(good)
+	var won []string
+	for token := range good {
+		won = append(won, token)
+	}
+	if len(won) != 1 {
+		t.Fatalf("%d of them succeeded, want 1", len(won))
+	}
+	a.wantError(a.refresh(won[0], nil), 400, "invalid_grant") // for it was used twice
+}
+
+func TestOAuthRefreshVariants(t *testing.T) {
+	t.Parallel()
+	t.Run("fixed", func(t *testing.T) {
+		a := newApp(t, OAuth(t, OAuthConfig{FixedRefreshTokens: true}))
+		token := a.granted("u@example.org").RefreshToken
+		for range 3 {
+			if got := a.refresh(token, nil); got.status != http.StatusOK || got.RefreshToken != "" || got.AccessToken == "" {
+				t.Errorf("got %+v", got)
+			}
+		}
+	})
+	t.Run("scopes", func(t *testing.T) {
+		a := newApp(t, OAuth(t, OAuthConfig{}))
+		got := a.refresh(a.granted("u@example.org").RefreshToken, url.Values{"scope": {"mail"}})
+		if got.status != http.StatusOK || got.Scope != "mail" {
+			t.Errorf("got %+v", got)
+		}
+		a.wantError(a.refresh(got.RefreshToken, url.Values{"scope": {"mail more"}}), 400, "invalid_scope")
+		if got := a.refresh(got.RefreshToken, nil); got.Scope != "mail offline" {
+			t.Errorf("the grant has shrunk to %q", got.Scope)
+		}
+	})
+	t.Run("offline access", func(t *testing.T) {
+		if got := newApp(t, OAuth(t, OAuthConfig{OfflineScope: "offline"})).granted("u@example.org"); got.RefreshToken == "" {
+			t.Error("no refresh token though it was asked for")
+		}
+		if got := newApp(t, OAuth(t, OAuthConfig{OfflineScope: "forever"})).granted("u@example.org"); got.RefreshToken != "" {
+			t.Error("a refresh token without the scope")
+		}
+	})
+	t.Run("expired", func(t *testing.T) {
+		a := newApp(t, OAuth(t, OAuthConfig{RefreshLife: -time.Second}))
+		a.wantError(a.refresh(a.granted("u@example.org").RefreshToken, nil), 400, "invalid_grant")
+	})
+	t.Run("revoked", func(t *testing.T) {
+		a := newApp(t, OAuth(t, OAuthConfig{}))
+		gone, kept := a.granted("gone@example.org"), a.granted("kept@example.org")
+		a.server.Revoke("Gone@example.org")
+		a.wantError(a.refresh(gone.RefreshToken, nil), 400, "invalid_grant")
+		if got := a.refresh(kept.RefreshToken, nil); got.status != http.StatusOK {
+			t.Errorf("another user's grant fell with it: %s", got.Error)
+		}
+	})
+}
+
+// A verifier's form matters even where the challenge fits it.
+func TestOAuthVerifierForm(t *testing.T) {
+	t.Parallel()
+	a := newApp(t, OAuth(t, OAuthConfig{}))
+	for verifier, ok := range map[string]bool{
+		strings.Repeat("a", 42): false, strings.Repeat("~", 43): true, strings.Repeat("Z", 128): true,
+		strings.Repeat("9", 129): false, strings.Repeat("a", 42) + "+": false, strings.Repeat("a", 42) + "é": false,
+	} {
+		got := a.exchange(a.code(verifier, "u@example.org"), verifier, nil)
+		if (got.status == http.StatusOK) != ok {
+			t.Errorf("%q: got %d, want success %v", verifier, got.status, ok)
+		}
+	}
+}
+
+func TestOAuthRejectsBadConfig(t *testing.T) {
+	t.Parallel()
+	if _, err := StartOAuth(OAuthConfig{AccessLife: time.Millisecond}); err == nil {
+		t.Error("a life that cannot be announced is accepted")
+	}
+}
+
+func TestOAuthIssuesNothingTwice(t *testing.T) {
+	t.Parallel()
+	at := time.Now()
+	if a, b := OAuthToken("u", at), OAuthToken("u", at); a == b {
+		t.Error("two access tokens are the same")
+	}
+	if a, b := userCode(), userCode(); a == b || len(a) != 9 || a[4] != '-' {
+		t.Errorf("user codes %s, %s", a, b)
+	}
+}

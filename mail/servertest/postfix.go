@@ -1,0 +1,322 @@
+package servertest
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// PostfixConfig says how a server differs from the plain one.
+type PostfixConfig struct {
+	// Dovecot logs the users in and gets the mail. It must have been started
+	// with Config.Submission, and must be stopped after this server.
+	Dovecot *DovecotServer
+	// MessageSizeLimit is the most bytes a message may have, which the server
+	// announces; zero means 10,240,000.
+	MessageSizeLimit int64
+	// SMTPUTF8 makes the server announce the extension of that name. The mail
+	// then goes to an LMTP server of this package, which puts it where Dovecot
+	// finds it, since Dovecot's own lacks the extension.
+	SMTPUTF8 bool
+	// Refuse are answers to RCPT by recipient, as in "550 5.1.1 no such user"
+	// or "451 4.3.0 try later". A domain without @ stands for all its
+	// addresses.
+	Refuse map[string]string
+	// Leaf says what the certificate claims, which Dovecot's CA signs.
+	Leaf LeafOptions
+	// Certificate, unless nil, is served as it is.
+	Certificate *tls.Certificate
+
+	// ports chooses the ports of a start; nil means freePorts.
+	ports func(host string, n int) ([]uint16, error)
+}
+
+// PostfixServer is a running Postfix that takes mail in as a provider's
+// submission server does (RFC 6409) and delivers all of it, whatever its domain,
+// to the users of one DovecotServer: mail to ann@example.org is in the mailbox
+// of the user of that name. Nothing leaves the machine.
+//
+// Who sends has to log in, over TLS, as at Dovecot: by PLAIN or LOGIN with
+// Password, by XOAUTH2 or OAUTHBEARER with an access token. Any sender address
+// may be used. What cannot be delivered comes back to the sender, as mail does.
+// Its fields do not change; its methods are safe for concurrent use.
+type PostfixServer struct {
+	Host            string // localhost
+	SubmissionPort  uint16 // plaintext, with STARTTLS, which must be used
+	SubmissionsPort uint16 // TLS from the first byte
+	CAPEM           []byte // what a client must trust
+	CA              *CA
+
+	dir      string
+	programs postfixPrograms
+	token    string
+	lmtp     *lmtpServer // nil where Dovecot's is used
+	cmd      *exec.Cmd
+	leash    *leash
+	done     chan struct{} // closed when the process has ended
+	err      error         // how it ended; read after done
+
+	mu      sync.Mutex
+	stopped bool
+}
+
+// Postfix starts a server that lives as long as the test. When the test failed,
+// the end of the server's log is added to the test's.
+func Postfix(t testing.TB, config PostfixConfig) *PostfixServer {
+	t.Helper()
+	server, err := StartPostfix(config)
+	Check(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("end of the Postfix log:\n%s", server.LogTail())
+		}
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
+// StartPostfix starts a server that lives until Stop. The error matches
+// ErrNotInstalled when there is no Postfix that keeps its own log (3.4), and where
+// it cannot run: for who is not root, and on another system than Linux.
+func StartPostfix(config PostfixConfig) (*PostfixServer, error) {
+	programs, err := findPostfix()
+	if err != nil {
+		return nil, err
+	}
+	if config.Dovecot == nil || !config.Dovecot.takes {
+		return nil, errors.New("start postfix: it needs a Dovecot that was started with Config.Submission")
+	}
+	if config.Dovecot.store != Maildir {
+		return nil, errors.New("start postfix: the mail lies in " + string(config.Dovecot.store))
+	}
+	if config.ports == nil {
+		config.ports = freePorts
+	}
+	if config.Certificate == nil {
+		leaf, err := config.Dovecot.CA.Leaf(config.Leaf)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificate = &leaf
+	}
+	for range startAttempts {
+		var s *PostfixServer
+		s, err = startPostfixOnce(programs, config)
+		if err == nil {
+			return s, nil
+		}
+		if !errors.Is(err, errEndedEarly) {
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+// errEndedEarly reports a server that ended before it answered. It has no log
+// yet to say in why; that a port was taken meanwhile is the likely reason.
+var errEndedEarly = errors.New("it ended before it answered")
+
+// postfixPrograms is where the parts of a Postfix lie and whom they run as.
+type postfixPrograms struct {
+	master, postqueue string
+	owner, group      string
+}
+
+func findPostfix() (p postfixPrograms, err error) {
+	var postconf string
+	for _, name := range []string{"postconf", "/usr/sbin/postconf", "/usr/local/sbin/postconf"} {
+		if postconf, err = exec.LookPath(name); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return p, fmt.Errorf("postfix: %w", ErrNotInstalled)
+	}
+	if os.Geteuid() != 0 || runtime.GOOS != "linux" {
+		return p, fmt.Errorf("postfix runs for root on Linux only: %w", ErrNotInstalled)
+	}
+	// What was built in, whatever this machine's own Postfix is set up for.
+	names := []string{"mail_version", "daemon_directory", "command_directory", "mail_owner", "setgid_group"}
+	out, err := exec.Command(postconf, append([]string{"-d", "-h"}, names...)...).Output()
+	values := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if err != nil || len(values) != len(names) {
+		return p, fmt.Errorf("ask %s for its settings: %w", postconf, errors.Join(err, fmt.Errorf("%d of %d lines", len(values), len(names))))
+	}
+	major, rest, _ := strings.Cut(values[0], ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	if n, err := strconv.Atoi(minor); major != "3" || err != nil || n < 4 {
+		return p, fmt.Errorf("postfix is %s, not 3.4 or later: %w", values[0], ErrNotInstalled)
+	}
+	return postfixPrograms{
+		master: filepath.Join(values[1], "master"), postqueue: filepath.Join(values[2], "postqueue"),
+		owner: values[3], group: values[4],
+	}, nil
+}
+
+func startPostfixOnce(programs postfixPrograms, config PostfixConfig) (_ *PostfixServer, err error) {
+	dir, err := makeDir("postfix-")
+	if err != nil {
+		return nil, fmt.Errorf("start postfix: %w", err)
+	}
+	s := &PostfixServer{
+		Host: "localhost", CAPEM: config.Dovecot.CAPEM, CA: config.Dovecot.CA,
+		dir: dir, programs: programs, done: make(chan struct{}),
+		token: "postfix-" + strings.ToLower(rand.Text()),
+	}
+	if err := s.configure(config); err != nil {
+		return nil, errors.Join(fmt.Errorf("start postfix: %w", err), s.remove())
+	}
+	output, err := os.Create(filepath.Join(dir, "output"))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start postfix: %w", err), s.remove())
+	}
+	defer output.Close()
+	// In the foreground: it makes no daemon of itself, but a session.
+	s.cmd = exec.Command(programs.master, "-s", "-c", s.conf())
+	s.cmd.Dir = dir
+	s.cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "MAIL_CONFIG=" + s.conf(), "LANG=C"}
+	s.cmd.Stdout, s.cmd.Stderr = output, output
+	prepareSession(s.cmd)
+	if err := s.cmd.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start postfix: %w", err), s.remove())
+	}
+	go func() {
+		s.err = s.cmd.Wait()
+		close(s.done)
+	}()
+	if s.leash, err = newLeash(s.cmd.Process.Pid); err != nil {
+		return nil, errors.Join(fmt.Errorf("start postfix: %w", err), s.Stop())
+	}
+	if err := s.await(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start postfix: %w\n%s", err, s.LogTail()), s.Stop())
+	}
+	return s, nil
+}
+
+// await returns when the server answers. It binds all its ports before it serves
+// any, so one greeting stands for both.
+func (s *PostfixServer) await() error {
+	deadline := time.NewTimer(startTimeout)
+	defer deadline.Stop()
+	for {
+		err := greets(s.SubmissionAddr(), s.token)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-s.done:
+			return fmt.Errorf("%w: %w", errEndedEarly, s.err)
+		case <-deadline.C:
+			return fmt.Errorf("no greeting within %s: %w", startTimeout, err)
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+func (s *PostfixServer) conf() string { return filepath.Join(s.dir, "conf") }
+
+// SubmissionAddr returns host:port of the listener with STARTTLS.
+func (s *PostfixServer) SubmissionAddr() string { return s.address(s.SubmissionPort) }
+
+// SubmissionsAddr returns host:port of the listener with TLS from the first byte.
+func (s *PostfixServer) SubmissionsAddr() string { return s.address(s.SubmissionsPort) }
+
+func (s *PostfixServer) address(port uint16) string {
+	return net.JoinHostPort(s.Host, strconv.Itoa(int(port)))
+}
+
+// ClientTLS returns a configuration for a client that trusts this server alone.
+func (s *PostfixServer) ClientTLS() *tls.Config {
+	return &tls.Config{RootCAs: s.CA.Pool(), ServerName: s.Host}
+}
+
+// LogTail returns what the server wrote to its log last, at most 16 kB.
+func (s *PostfixServer) LogTail() string {
+	const most = 16 << 10
+	var log []byte
+	for _, name := range []string{"output", "log"} {
+		b, err := os.ReadFile(filepath.Join(s.dir, name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err.Error()
+		}
+		log = append(log, b...)
+	}
+	return string(log[max(0, len(log)-most):])
+}
+
+// Queue returns what the server still holds: an object of JSON for each message,
+// as the program postqueue shows it. What a client has not finished sending is
+// not in it.
+func (s *PostfixServer) Queue(t testing.TB) []string {
+	t.Helper()
+	queue, err := s.queue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return queue
+}
+
+func (s *PostfixServer) queue() ([]string, error) {
+	cmd := exec.Command(s.programs.postqueue, "-c", s.conf(), "-j")
+	cmd.Env = s.cmd.Env
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the queue: %w: %s", err, errs.Bytes())
+	}
+	return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), nil
+}
+
+// WaitQueueEmpty returns when the server holds no message any more: all that it
+// took in has been delivered, or has come back to its sender and been delivered
+// there. After half a minute it fails the test.
+func (s *PostfixServer) WaitQueueEmpty(t testing.TB) {
+	t.Helper()
+	var queue []string
+	// A message is gone from the queue before the log, which is in this directory,
+	// says so.
+	err := awaitChange([]string{s.dir}, startTimeout, func() (_ bool, err error) {
+		queue, err = s.queue()
+		return len(queue) == 0, err
+	})
+	if err != nil {
+		t.Fatalf("wait for the queue: %v; it holds %q", err, queue)
+	}
+}
+
+// Stop ends the server with every connection to it, waits until its processes
+// are gone, and removes what it kept. Further calls do nothing.
+func (s *PostfixServer) Stop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return nil
+	}
+	s.stopped = true
+	s.leash.release()
+	err := endSession(s.cmd.Process.Pid, s.done)
+	if err := errors.Join(err, s.remove()); err != nil {
+		return fmt.Errorf("stop postfix: %w", err)
+	}
+	return nil
+}
+
+// remove takes away what the server's processes do not hold any more.
+func (s *PostfixServer) remove() error {
+	return errors.Join(s.lmtp.stop(), os.RemoveAll(s.dir))
+}
