@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -15,15 +16,32 @@ type accountAddArgs struct {
 
 // Validate checks what one option alone cannot.
 func (a *accountAddArgs) Validate() error {
+	_, known := providers[a.OAuthProvider]
 	switch {
-	case a.Protocol == mail.POP3 && a.POP3Host == "":
+	case a.Protocol == mail.POP3 && a.POP3Host == "" && !known:
 		return errors.New("--pop3-host is missing")
-	case a.Protocol != mail.POP3 && a.IMAPHost == "":
+	case a.Protocol != mail.POP3 && a.IMAPHost == "" && !known:
 		return errors.New("--imap-host is missing")
 	case a.Username == "" && a.Email == "":
 		return errors.New("--email is missing, and so is --username")
-	case a.PasswordFrom == "":
-		return errors.New("--password-from is missing: a password is never an argument")
+	}
+	switch a.Auth {
+	case mail.AuthOAuth2:
+		switch {
+		case a.OAuthProvider == "":
+			return errors.New("--oauth-provider is missing")
+		case a.OAuthClientID == "":
+			return errors.New("--oauth-client-id is missing: the provider gives it to you for this program")
+		}
+	case mail.AuthHelper:
+		if a.Helper == "" {
+			return errors.New("--helper is missing")
+		}
+	case mail.AuthKeyring: // it may have the password already
+	default:
+		if a.PasswordFrom == "" {
+			return errors.New("--password-from is missing: a password is never an argument")
+		}
 	}
 	return nil
 }
@@ -41,24 +59,51 @@ func accountAdd(d *Deps) *discovery.Command {
 		Details: "It starts read-only, with nobody on its outbound list.",
 		Effect:  discovery.Admin,
 		Examples: []string{"account add work --email ann@example.org --imap-host imap.example.org --password-from stdin",
-			"account add work --email ann@example.org --imap-host imap.example.org --smtp-host smtp.example.org --mode RW --password-from file:/run/secrets/mail"},
+			"account add work --email ann@example.org --imap-host imap.example.org --smtp-host smtp.example.org --mode RW --password-from file:/run/secrets/mail",
+			"account add work --email ann@gmail.com --auth oauth2 --oauth-provider google --oauth-client-id ID --oauth-client-secret-from stdin",
+			"account add work --email ann@example.org --imap-host imap.example.org --auth helper --helper 'biosecret get mail'"},
 	}, func(ctx context.Context, call *discovery.Call, args *accountAddArgs) (*AccountAddResult, error) {
 		call.Account = args.Name
 		a := mail.Account{Name: args.Name, Protocol: mail.IMAP, Auth: mail.AuthPassword, Mode: mail.ReadOnly,
 			AllowOut: mail.AllowList{Enabled: true}}
-		if err := args.apply(&a, d.ReadFile); err != nil {
+		setIf(&a.Protocol, args.Protocol)
+		args.preset(&a)
+		if err := args.apply(&a, d); err != nil {
 			return nil, err
 		}
-		secret, err := args.password(ctx, d)
+		sealed, kept, err := args.secrets(ctx, d, a.Auth)
 		if err != nil {
 			return nil, err
 		}
-		defer secret.Wipe()
-		if err := d.Store.AddAccount(ctx, a, *secret); err != nil {
+		defer wipe(sealed, kept)
+		if sealed == nil {
+			sealed = &mail.Secret{}
+		}
+		if err := d.Store.AddAccount(ctx, a, *sealed); err != nil {
 			return nil, err
 		}
-		return &AccountAddResult{detailOfAccount(&a), next("Check that it can log in", "mail", "verify", "--account", a.Name)}, nil
+		if kept != nil {
+			if err := d.Keyring.Set(ctx, a.Name, *kept); err != nil {
+				return nil, d.undoAdd(ctx, a.Name, err)
+			}
+		}
+		r := &AccountAddResult{detailOfAccount(&a), next("Check that it can log in", "mail", "verify", "--account", a.Name)}
+		if a.Auth == mail.AuthOAuth2 {
+			r.NextAction = next("Ask the owner for consent: it shows an address to open and waits", "account", "authorize", a.Name)
+		}
+		return r, nil
 	})
+}
+
+// undoAdd removes an account whose password the keyring did not take.
+func (d *Deps) undoAdd(ctx context.Context, name string, because error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer cancel()
+	if err := d.Store.RemoveAccount(ctx, name); err != nil {
+		return &discovery.Fault{Code: discovery.StoreError, Message: "The account was added, but the system keyring did not take its password.",
+			Hint: fmt.Sprintf("Give the password again with 'account edit %s --password-from stdin', or remove the account.", name), Err: errors.Join(because, err)}
+	}
+	return because
 }
 
 // Summary implements discovery.Summarizer.

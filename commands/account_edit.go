@@ -2,6 +2,8 @@ package commands
 
 import (
 	"context"
+	"errors"
+	"reflect"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -16,7 +18,9 @@ type accountEditArgs struct {
 
 // AccountEditResult answers account edit.
 type AccountEditResult struct {
-	Account AccountDetail `json:"account"`
+	Account       AccountDetail `json:"account"`
+	LeftInKeyring string        `json:"left_in_keyring,omitempty"`
+	NextAction    *NextAction   `json:"next_action,omitempty"`
 }
 
 func accountEdit(d *Deps) *discovery.Command {
@@ -27,30 +31,55 @@ func accountEdit(d *Deps) *discovery.Command {
 		Examples: []string{"account edit work --mode RW", "account edit work --allow-in on"},
 	}, func(ctx context.Context, call *discovery.Call, args *accountEditArgs) (*AccountEditResult, error) {
 		call.Account = args.Name
-		if _, err := d.Store.Account(ctx, args.Name); err != nil {
-			return nil, err
-		}
-		secret, err := args.password(ctx, d)
-		if err != nil {
-			return nil, err
-		}
-		if secret != nil {
-			defer secret.Wipe()
-		}
-		var changed mail.Account
-		err = d.Store.UpdateAccount(ctx, args.Name, func(a *mail.Account) error {
+		var before, after mail.Account
+		change := func(a *mail.Account) error {
+			before = *a
 			setSwitch(&a.AllowIn.Enabled, args.AllowIn)
 			setSwitch(&a.AllowOut.Enabled, args.AllowOut)
-			err := args.apply(a, d.ReadFile)
-			changed = *a
+			err := args.apply(a, d)
+			after = *a
 			return err
-		}, secret)
+		}
+		// Everything is tried before a password is asked for or goes anywhere.
+		err := d.Store.UpdateAccount(ctx, args.Name, func(a *mail.Account) error {
+			if err := change(a); err != nil {
+				return err
+			}
+			return errTried
+		}, nil)
+		if !errors.Is(err, errTried) {
+			return nil, err
+		}
+		if before.Auth != mail.AuthPassword && after.Auth == mail.AuthPassword && args.PasswordFrom == "" {
+			return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "--password-from is missing: there is no password to go back to.",
+				Hint: "Say where the password is read from, such as --password-from stdin."}
+		}
+		sealed, kept, err := args.secrets(ctx, d, after.Auth)
 		if err != nil {
 			return nil, err
 		}
-		return &AccountEditResult{detailOfAccount(&changed)}, nil
+		defer wipe(sealed, kept)
+		if kept != nil {
+			if err := d.Keyring.Set(ctx, args.Name, *kept); err != nil {
+				return nil, err
+			}
+		}
+		if err := d.Store.UpdateAccount(ctx, args.Name, change, sealed); err != nil {
+			return nil, err
+		}
+		r := &AccountEditResult{Account: detailOfAccount(&after)}
+		if before.Auth == mail.AuthKeyring && after.Auth != mail.AuthKeyring {
+			r.LeftInKeyring = d.forgetInKeyring(ctx, args.Name)
+		}
+		if after.Auth == mail.AuthOAuth2 && !reflect.DeepEqual(before.OAuth, after.OAuth) {
+			r.NextAction = next("Ask the owner for consent anew: it shows an address to open and waits", "account", "authorize", args.Name)
+		}
+		return r, nil
 	})
 }
+
+// errTried ends a change that was only tried.
+var errTried = errors.New("the change is possible")
 
 func setSwitch(field *bool, given string) {
 	if given != "" {

@@ -1,7 +1,7 @@
 package commands
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -24,21 +24,25 @@ type accountOptions struct {
 	SMTPPort       uint16        `json:"smtp-port,omitempty" jsonschema:"minimum=1,maximum=65535" jsonschema_description:"Submission port; 465 for tls and 587 otherwise"`
 	SMTPSecurity   mail.Security `json:"smtp-security,omitempty" jsonschema:"enum=tls,enum=starttls,enum=none" jsonschema_description:"Submission protection; none only to this machine"`
 	Username       string        `json:"username,omitempty" jsonschema:"minLength=1,maxLength=320" jsonschema_description:"Login name; the address without it"`
-	Auth           mail.Auth     `json:"auth,omitempty" jsonschema:"enum=password" jsonschema_description:"How the account logs in"`
-	PasswordFrom   string        `json:"password-from,omitempty" jsonschema:"pattern=^(stdin|env:[A-Za-z_][A-Za-z0-9_]*|file:.+)$,example=stdin,example=env:MAIL_PASSWORD" jsonschema_description:"Where the password is read from: stdin (its first line), env:NAME or file:PATH"`
+	DisplayName    *string       `json:"display-name,omitempty" jsonschema:"maxLength=200" jsonschema_description:"The person's name, for the From of what is sent; an empty one removes it"`
+	SentCopy       mail.SentCopy `json:"sent-copy,omitempty" jsonschema:"enum=auto,enum=always,enum=never" jsonschema_description:"Whether a copy of what is sent is put into the Sent folder; auto leaves it to providers that do so themselves"`
 	Mode           mail.Mode     `json:"mode,omitempty" jsonschema:"enum=RO,enum=RW,enum=approve" jsonschema_description:"RO reads only, RW also changes and sends, approve lets a person release each send; RO without it"`
 	SubjectPattern *string       `json:"subject-pattern,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"RE2 pattern; only messages whose subject matches are visible, an empty one removes it"`
 	ProcessBacklog *bool         `json:"process-backlog,omitempty" jsonschema_description:"Messages that were there before count as new"`
 	CAFile         *string       `json:"ca-file,omitempty" jsonschema:"maxLength=4096" jsonschema_description:"File of certificates to trust for this account instead of the system's, an empty one removes them"`
+	authOptions
 }
 
 // apply changes a to what was given and fills in what follows from it.
-func (o *accountOptions) apply(a *mail.Account, readFile func(string) ([]byte, error)) error {
+func (o *accountOptions) apply(a *mail.Account, d *Deps) error {
 	setIf(&a.Email, o.Email)
 	setIf(&a.Protocol, o.Protocol)
 	setIf(&a.Username, o.Username)
-	setIf(&a.Auth, o.Auth)
+	setIf(&a.SentCopy, o.SentCopy)
 	setIf(&a.Mode, o.Mode)
+	if err := o.applyAuth(a, d); err != nil {
+		return err
+	}
 	for _, e := range []struct {
 		name     string
 		endpoint mail.Endpoint
@@ -57,6 +61,9 @@ func (o *accountOptions) apply(a *mail.Account, readFile func(string) ([]byte, e
 	if a.Username == "" {
 		a.Username = a.Email
 	}
+	if o.DisplayName != nil {
+		a.DisplayName = *o.DisplayName
+	}
 	if o.SubjectPattern != nil {
 		a.SubjectPattern = *o.SubjectPattern
 	}
@@ -66,7 +73,7 @@ func (o *accountOptions) apply(a *mail.Account, readFile func(string) ([]byte, e
 	if o.CAFile != nil {
 		a.CAPEM = nil
 		if *o.CAFile != "" {
-			pem, err := readFile(*o.CAFile)
+			pem, err := d.ReadFile(*o.CAFile)
 			if err != nil {
 				return &discovery.Fault{Code: discovery.ValidationError, Message: "The CA file cannot be read.", Hint: "Check the path and its permissions.", Err: err}
 			}
@@ -107,25 +114,6 @@ func applyEndpoint(e *mail.Endpoint, host string, port uint16, security mail.Sec
 	setIf(&e.Port, port)
 }
 
-// password reads the secret from where the option says; nil when it says nothing.
-func (o *accountOptions) password(ctx context.Context, d *Deps) (*mail.Secret, error) {
-	if o.PasswordFrom == "" {
-		return nil, nil
-	}
-	s, err := d.ReadSecret(ctx, o.PasswordFrom)
-	if err != nil {
-		if f := discovery.AsFault(err); f != nil {
-			return nil, f
-		}
-		return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The password cannot be read from where --password-from says.",
-			Hint: "Use stdin, env:NAME of a variable that is set, or file:PATH of a readable file.", Err: err}
-	}
-	if s.IsZero() {
-		return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The password is empty.", Hint: "Its first line is taken; write the password there."}
-	}
-	return &s, nil
-}
-
 // accountNameArgs name the account a command is about.
 type accountNameArgs struct {
 	Name string `json:"name" acli:"positional" jsonschema:"pattern=^[A-Za-z0-9_-]{1\\,64}$" jsonschema_description:"Account name"`
@@ -140,7 +128,11 @@ type AccountDetail struct {
 	POP3           *EndpointShown `json:"pop3,omitempty"`
 	SMTP           *EndpointShown `json:"smtp,omitempty"`
 	Username       string         `json:"username"`
+	DisplayName    string         `json:"display_name,omitempty"`
+	SentCopy       mail.SentCopy  `json:"sent_copy"`
 	Auth           mail.Auth      `json:"auth"`
+	Helper         []string       `json:"helper,omitempty"`
+	OAuth          *OAuthShown    `json:"oauth,omitempty"`
 	Mode           mail.Mode      `json:"mode"`
 	AllowIn        ListShown      `json:"allow_in"`
 	AllowOut       ListShown      `json:"allow_out"`
@@ -164,7 +156,8 @@ type ListShown struct {
 
 func detailOfAccount(a *mail.Account) AccountDetail {
 	return AccountDetail{Name: a.Name, Email: a.Email, Protocol: a.Protocol, IMAP: shownEndpoint(a.IMAP), POP3: shownEndpoint(a.POP3),
-		SMTP: shownEndpoint(a.SMTP), Username: a.Username, Auth: a.Auth, Mode: a.Mode, AllowIn: shownList(a.AllowIn), AllowOut: shownList(a.AllowOut),
+		SMTP: shownEndpoint(a.SMTP), Username: a.Username, DisplayName: a.DisplayName, SentCopy: cmp.Or(a.SentCopy, mail.SentAuto),
+		Auth: a.Auth, Helper: a.Helper, OAuth: shownOAuth(a.OAuth), Mode: a.Mode, AllowIn: shownList(a.AllowIn), AllowOut: shownList(a.AllowOut),
 		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, CustomCA: len(a.CAPEM) > 0}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
 )
 
 type accountRemoveArgs struct {
@@ -12,7 +13,8 @@ type accountRemoveArgs struct {
 
 // AccountRemoveResult answers account remove.
 type AccountRemoveResult struct {
-	Removed string `json:"removed"`
+	Removed       string `json:"removed"`
+	LeftInKeyring string `json:"left_in_keyring,omitempty"`
 }
 
 func accountRemove(d *Deps) *discovery.Command {
@@ -23,7 +25,18 @@ func accountRemove(d *Deps) *discovery.Command {
 		Examples: []string{"account remove work"},
 	}, func(ctx context.Context, call *discovery.Call, args *accountRemoveArgs) (AccountRemoveResult, error) {
 		call.Account = args.Name
-		return AccountRemoveResult{args.Name}, d.Store.RemoveAccount(ctx, args.Name)
+		a, err := d.Store.Account(ctx, args.Name)
+		if err != nil {
+			return AccountRemoveResult{}, err
+		}
+		if err := d.Store.RemoveAccount(ctx, args.Name); err != nil {
+			return AccountRemoveResult{}, err
+		}
+		r := AccountRemoveResult{Removed: args.Name}
+		if a.Auth == mail.AuthKeyring {
+			r.LeftInKeyring = d.forgetInKeyring(ctx, args.Name)
+		}
+		return r, nil
 	})
 }
 

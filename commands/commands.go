@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -32,15 +33,23 @@ type Mailboxes interface {
 	Delete(ctx context.Context, account string, refs []mail.Ref) (*mail.Changed, error)
 }
 
-// Attachments is where what a caller saves goes: one directory, whose files are
-// never written over.
+// Attachments is where what a caller saves goes, and what it sends comes from: one
+// directory, whose files are never written over.
 type Attachments interface {
 	// Save writes a new file below the directory, making the directories in
 	// between, and returns its path on this machine. name is relative, with
 	// slashes. The error matches fs.ErrExist when there is a file of that name;
 	// whatever the error, no part of the file remains.
 	Save(ctx context.Context, name string, content []byte) (path string, err error)
+	// Read returns a whole file below the directory, which must be a regular one.
+	// name is as for Save. The error matches fs.ErrNotExist when there is no such
+	// file, and ErrTooLarge when it has more than limit bytes.
+	Read(ctx context.Context, name string, limit int64) ([]byte, error)
 }
+
+// ErrTooLarge is returned by Attachments for a file that is larger than was asked
+// for.
+var ErrTooLarge = errors.New("the file is too large")
 
 // Store is what the commands keep and change: a vault.
 type Store interface {
@@ -48,6 +57,8 @@ type Store interface {
 	AddAccount(ctx context.Context, a mail.Account, s mail.Secret) error
 	UpdateAccount(ctx context.Context, name string, change func(*mail.Account) error, s *mail.Secret) error
 	RemoveAccount(ctx context.Context, name string) error
+	ClientSecret(ctx context.Context, account string) (mail.Secret, error)
+	SetConsent(ctx context.Context, account string, refresh mail.Secret) error
 	AllSettings(ctx context.Context) ([]vault.Setting, error)
 	SetSetting(ctx context.Context, name, value string) error
 	Audit(ctx context.Context, q vault.AuditQuery) ([]vault.AuditRecord, error)
@@ -55,15 +66,39 @@ type Store interface {
 	Check(ctx context.Context) error
 }
 
+// Keyring keeps the passwords of accounts with mail.AuthKeyring;
+// *mail.SystemKeyring implements it.
+type Keyring interface {
+	Set(ctx context.Context, account string, s mail.Secret) error
+	// Delete forgets a password. The error matches mail.ErrNotInKeyring when there
+	// is none.
+	Delete(ctx context.Context, account string) error
+}
+
 // Deps is what the commands work on. Every field is required to run them; All
 // itself needs none, so that help and schemas work without.
 type Deps struct {
 	Store     Store
 	Mailboxes Mailboxes
+	Outbox    Outbox
+
+	// Keyring is where passwords of accounts are kept that the vault does not keep.
+	Keyring Keyring
 
 	// ReadSecret reads a password from where --password-from says: "stdin",
 	// "env:NAME" or "file:PATH". Where it comes from is the process's affair.
 	ReadSecret func(ctx context.Context, source string) (mail.Secret, error)
+
+	// Tokenize splits a helper's command as a command string is split. Its error
+	// repeats nothing of it.
+	Tokenize func(line string) ([]string, error)
+
+	// Tell says something to the person who runs a command while it runs, where
+	// there is one; nil says it to nobody.
+	Tell func(text string)
+
+	// Authorize asks an account's owner for consent; nil means mail.Authorize.
+	Authorize func(ctx context.Context, a *mail.Account, clientSecret mail.Secret, o mail.AuthorizeOptions) (refresh mail.Secret, err error)
 
 	// Exists reports whether a path names a command or a group, so that a list of
 	// denied commands cannot hold a misspelt one.
@@ -72,7 +107,7 @@ type Deps struct {
 	// ReadFile reads a file of the administrator's choice, such as a CA.
 	ReadFile func(path string) ([]byte, error)
 
-	// Attachments keeps what mail attachment saves.
+	// Attachments keeps what mail attachment saves, and has what is sent.
 	Attachments Attachments
 
 	// Profile is the name of the set of commands that this process offers.
@@ -97,6 +132,7 @@ type Explanation struct {
 func Groups() map[string]string {
 	return map[string]string{
 		"mail":      "Read and change a person's mail",
+		"outbox":    "See what waits to be sent or was sent, and decide about it",
 		"policy":    "See what you may do here, before you do it",
 		"account":   "Add and change mail accounts",
 		"allow":     "Say whose mail is visible and who may be written to",
@@ -130,11 +166,19 @@ func All(d *Deps) []*discovery.Command {
 		mailCopy(d),
 		mailMove(d),
 		mailDelete(d),
+		mailSend(d),
+		mailDraft(d),
+		outboxList(d),
+		outboxShow(d),
+		outboxCancel(d),
+		outboxApprove(d),
+		outboxReject(d),
 		policyShow(d),
 		policyExplain(d),
 		doctor(d),
 		accountAdd(d),
 		accountEdit(d),
+		accountAuthorize(d),
 		accountRemove(d),
 		accountList(d),
 		accountShow(d),

@@ -151,6 +151,17 @@ func (b box) Save(_ context.Context, name string, content []byte) (string, error
 	return "/saved/" + name, nil
 }
 
+func (b box) Read(_ context.Context, name string, limit int64) ([]byte, error) {
+	content, ok := b[name]
+	switch {
+	case !ok:
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	case int64(len(content)) > limit:
+		return nil, commands.ErrTooLarge
+	}
+	return content, nil
+}
+
 // store is a vault as the commands see it.
 type store struct{ *vault.Vault }
 

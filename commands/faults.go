@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"syscall"
+	"time"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -23,6 +24,7 @@ type rule struct {
 
 var rules = []rule{
 	{is: mail.ErrNoAccount, code: discovery.NotFound, message: "There is no such account.", hint: "Run 'mail accounts' for the accounts there are."},
+	{is: mail.ErrNoOutgoing, code: discovery.NotFound, message: "There is no such message in the outbox.", hint: "Run 'outbox list' for the messages there are."},
 	{is: vault.ErrNoVault, code: discovery.ConfigError, message: "There is no vault yet.", hint: "Make one with 'postern init', or point POSTERN_DB at the file."},
 	{is: vault.ErrNoKey, code: discovery.ConfigError, message: "No vault key is set.", hint: "Set POSTERN_KEY (or POSTERN_KEY_FILE, POSTERN_KEY_COMMAND) to the agent key that 'postern init' was given."},
 	{is: vault.ErrBadKey, code: discovery.ConfigError, hint: "A key is the base64 of 32 bytes; 'postern keygen' prints a fresh one."},
@@ -45,6 +47,14 @@ var rules = []rule{
 func Faults(err error) *discovery.Fault {
 	if f := discovery.AsFault(err); f != nil {
 		return f
+	}
+	if f := sendRefusal(err); f != nil {
+		return f
+	}
+	var limited *mail.SendLimited
+	if errors.As(err, &limited) {
+		return &discovery.Fault{Code: discovery.RateLimited, Message: "More messages were sent within an hour than the administrator allows. Nothing was sent.",
+			Hint: fmt.Sprintf("Wait %d s before the next one.", int64((limited.Wait+time.Second-1)/time.Second)), Reason: "rate", Err: err}
 	}
 	var m *mail.Error
 	if errors.As(err, &m) {

@@ -139,6 +139,7 @@ func first(a, b string) string {
 // would send to.
 type Addressed interface{ Recipients() []string }
 
+// sendRefusal is the outbound policy's refusal, or nil for another error.
 func sendRefusal(err error) *discovery.Fault {
 	var refused *mail.SendRefused
 	if !errors.As(err, &refused) {

@@ -20,6 +20,7 @@ type PolicyShowResult struct {
 	Deny              []string        `json:"deny"`
 	CommandsPerMinute int             `json:"commands_per_minute"`
 	SendsPerHour      int             `json:"sends_per_hour"`
+	AsksInClient      bool            `json:"asks_in_client"`
 	Accounts          []AccountPolicy `json:"accounts"`
 }
 
@@ -40,7 +41,8 @@ func policyShow(d *Deps) *discovery.Command {
 		Path:    "policy show",
 		Summary: "Show what you may do here, and with which accounts",
 		Details: "Of the rules for incoming mail it tells only whether there are any: who is on them would tell what is hidden. " +
-			"The outbound list is shown whole, so that nobody writes in vain.",
+			"The outbound list is shown whole, so that nobody writes in vain. " +
+			"asks_in_client tells whether a client that can ask its person does so about a send that needs approval.",
 		Effect:   discovery.Read,
 		Examples: []string{"policy show", "policy show --account work"},
 	}, func(ctx context.Context, call *discovery.Call, args *policyShowArgs) (*PolicyShowResult, error) {
@@ -59,6 +61,9 @@ func policyShow(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		if r.SendsPerHour, err = d.intSetting(ctx, "sends_per_hour"); err != nil {
+			return nil, err
+		}
+		if r.AsksInClient, err = d.mayAsk(ctx); err != nil {
 			return nil, err
 		}
 		accounts, err := d.doctorAccounts(ctx, args.Account)

@@ -200,6 +200,17 @@ func (s *argumentSet) insert(a *Argument) error {
 	return nil
 }
 
+// setDefault gives one command another default of an option, in its schema too.
+func (s *argumentSet) setDefault(name string, value any) error {
+	a := s.byName[name]
+	if msg := a.set(reflect.New(a.typ).Elem(), []string{fmt.Sprint(value)}, time.UTC); msg != "" {
+		return fmt.Errorf("the default of %s %s", name, msg)
+	}
+	property, _ := s.schema.Properties.Get(name)
+	a.Default, property.Default = value, value
+	return nil
+}
+
 func newArgument(f reflect.StructField, name string, p *jsonschema.Schema) (*Argument, error) {
 	a := &Argument{Name: name, Description: p.Description, Default: p.Default, typ: f.Type, index: f.Index,
 		MinItems: p.MinItems, MaxItems: p.MaxItems}

@@ -44,6 +44,7 @@ type Spec struct {
 	Effect   Effect
 	Examples []string // at least one; each binds
 	Bytes    bool     // the answer is bytes the caller asked for; its size is the command's own affair
+	Timeout  int      // seconds that it may take unless the caller says otherwise; 0 means as any other
 }
 
 // Call is one execution as the command's function sees it.
@@ -65,6 +66,15 @@ type Call struct {
 	// command string with other arguments: a pointer to its argument struct. What
 	// was not given stays out. Never nil while the function runs.
 	Again func(args any) string
+
+	// CanAsk reports whether a Question that the function returns as its error can
+	// reach a person.
+	CanAsk bool
+
+	// Reply is what became of the Question that the same command string led to
+	// before; nil when it is run for the first time. A function that never returns
+	// a Question never sees one.
+	Reply *Reply
 
 	// Account and Target are what the function resolved, for the audit entry:
 	// the account's name, and the folder and UIDs or the recipients.
@@ -127,6 +137,9 @@ func New[A, R any](s Spec, run func(context.Context, *Call, *A) (R, error)) *Com
 	c.args, c.err = newArgumentSet(reflect.TypeFor[A]())
 	if c.err == nil {
 		c.err = c.check()
+	}
+	if c.err == nil && s.Timeout != 0 {
+		c.err = c.args.setDefault("timeout", s.Timeout)
 	}
 	return c
 }

@@ -16,7 +16,7 @@ type AuditEntry struct {
 	Parsed    string        `json:"parsed,omitempty"`  // path of the resolved command, such as "mail list"
 	Target    string        `json:"target,omitempty"`  // folder and UIDs, or recipients
 	Allowed   bool          `json:"allowed"`           // false when a rule refused it or hid its object
-	Reason    string        `json:"reason,omitempty"`  // why it was refused, such as "ro_mode" or "filtered"
+	Reason    string        `json:"reason,omitempty"`  // why it was refused, such as "ro_mode" or "filtered"; also "asked", and "accepted" where a person was
 	Code      string        `json:"code,omitempty"`    // error code of a failure; empty on success
 	Duration  time.Duration `json:"duration"`
 }

@@ -24,6 +24,10 @@ const (
 type Answer struct {
 	JSON []byte         // compact, without a newline
 	Code discovery.Code // empty on success
+
+	// Asked is set where a person has to decide (WithQuestions). JSON is the answer
+	// that holds as long as nobody does.
+	Asked *Asked
 }
 
 // Success reports whether the command did what it was asked.

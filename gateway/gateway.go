@@ -47,6 +47,7 @@ type Gateway struct {
 	adminHint string
 	log       *slog.Logger
 	now       func() time.Time
+	stateKey  [32]byte // authenticates the states of questions
 }
 
 // New makes a Gateway.
@@ -55,7 +56,7 @@ func New(o Options) (*Gateway, error) {
 		return nil, errors.New("gateway: no registry")
 	}
 	g := &Gateway{registry: o.Registry, profile: o.Profile, settings: o.Settings, auditor: o.Auditor, limiter: o.Limiter,
-		faults: o.Faults, adminHint: o.AdminHint, log: o.Logger, now: o.Now}
+		faults: o.Faults, adminHint: o.AdminHint, log: o.Logger, now: o.Now, stateKey: newStateKey()}
 	if g.settings == nil {
 		g.settings = FixedSettings{}
 	}
@@ -80,7 +81,7 @@ func New(o Options) (*Gateway, error) {
 // first, and its deadline includes that wait: nobody waits longer than they said
 // for an answer, and the answer of a command that did not start says so.
 func (g *Gateway) Do(ctx context.Context, p Principal, line string) Answer {
-	x := &execution{gateway: g, principal: p, start: g.now(), shown: shownPrefix(line)}
+	x := &execution{gateway: g, principal: p, line: line, start: g.now(), shown: shownPrefix(line)}
 	return g.finish(ctx, x, x.run(ctx, func() ([]string, error) { return Tokenize(line) }))
 }
 
@@ -140,8 +141,10 @@ func shownPrefix(line string) string {
 type execution struct {
 	gateway   *Gateway
 	principal Principal
+	line      string // as it came; empty where tokens came
 	start     time.Time
 	shown     string // of the command, safe to show
+	reply     *discovery.Reply
 
 	settings    Settings
 	settingsErr error
@@ -152,6 +155,7 @@ type execution struct {
 	message   string
 	untrusted []string
 	cut       bool // the answer was made smaller to fit
+	asked     *Asked
 }
 
 func (x *execution) visible(c *discovery.Command) bool {
@@ -327,10 +331,13 @@ func (x *execution) execute(ctx context.Context, timeout time.Duration, bound *d
 	if f := g.turn(ctx, timeout, x.command.Effect); f != nil {
 		return f
 	}
-	x.call = discovery.Call{Principal: x.principal.Name, Admin: x.principal.Admin, Visible: x.visible, Progress: progressOf(ctx)}
+	x.call = discovery.Call{Principal: x.principal.Name, Admin: x.principal.Admin, Visible: x.visible, Progress: progressOf(ctx),
+		CanAsk: x.mayAsk(ctx), Reply: x.reply}
 	result, err := x.protected(ctx, bound)
 	if err != nil {
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = x.question(ctx, err)
+		// What the command itself says holds: it may have done something by then.
+		if discovery.AsFault(err) == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return timeoutFault(timeout, err)
 		}
 		return g.fault(ctx, err, x.command)
@@ -440,7 +447,7 @@ func (g *Gateway) finish(ctx context.Context, x *execution, f *discovery.Fault) 
 	}
 	if f != nil {
 		m.untrusted = nil
-		return Answer{JSON: failureEnvelope(f, &m), Code: f.Code}
+		return Answer{JSON: failureEnvelope(f, &m), Code: f.Code, Asked: x.asked}
 	}
 	return Answer{JSON: successEnvelope(x.data, x.message, &m)}
 }
@@ -463,6 +470,7 @@ func (g *Gateway) audit(ctx context.Context, x *execution, f *discovery.Fault, m
 		e.Code, e.Reason = string(f.Code), f.Reason
 		e.Allowed = f.Reason == ""
 	}
+	x.attribute(&e)
 	limit := auditTime
 	if x.settingsErr != nil || x.command == nil || x.command.Effect == discovery.Meta {
 		limit = brief

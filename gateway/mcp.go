@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -39,6 +40,12 @@ type MCPCall struct {
 	// call must report more than the one before; a total of 0 is unknown. It is
 	// safe for concurrent use and does nothing once the call is cancelled.
 	Progress func(done, total float64, message string)
+
+	// CanAsk reports whether a question in the result can be put to a person.
+	CanAsk bool
+	// Reply is what the client brings back for a question of an earlier call with
+	// the same command string; nil if it brings nothing.
+	Reply *MCPReply
 }
 
 // MCPResult is what a call returns: the text of its one content and whether it
@@ -46,6 +53,10 @@ type MCPCall struct {
 type MCPResult struct {
 	Text    string
 	IsError bool
+
+	// Question, where CanAsk is set, is asked in place of the text. The call comes
+	// again with the Reply, or never.
+	Question *MCPQuestion
 }
 
 // CallFunc answers one call of the tool. It stops when ctx ends. Calls come
@@ -141,6 +152,9 @@ func methodNotFound() *jsonrpc.Error {
 // that the connection was made with, where the source is found.
 type ticketSource interface {
 	ticketOf(*mcp.RequestExtra) *Ticket
+	// pause takes a call out of those at work until resume, while it waits for the
+	// client. giveUp is called, perhaps at once, when nothing more can come from there.
+	pause(extra *mcp.RequestExtra, giveUp func()) (resume func())
 }
 
 type ticketSourceKey struct{}
@@ -149,6 +163,7 @@ type toolHandler struct {
 	call        CallFunc
 	panicResult func(any) MCPResult
 	log         *slog.Logger
+	open        atomic.Int32 // questions
 }
 
 // middleware stands before everything the library does with a request.
@@ -203,9 +218,19 @@ func (h *toolHandler) handle(ctx context.Context, req *mcp.CallToolRequest) (res
 			}
 		}()
 	}
-	call := MCPCall{Progress: progress(ctx, req)}
+	call := MCPCall{Progress: progress(ctx, req), CanAsk: asks(req), Reply: replyOf(req.Params)}
 	call.Command, call.Fault = commandOf(req.Params.Arguments)
 	call.HasCommand = call.Fault == ""
+	r := h.call(ctx, call)
+	if r.Question == nil || !call.CanAsk {
+		return toolResult(r), nil
+	}
+	if callsAgain(req.Session) {
+		return questionResult(r.Question), nil
+	}
+	ctx, call.Reply = h.ask(ctx, req, r.Question)
+	defer ticketOf(ctx).Finish()
+	call.CanAsk = false
 	return toolResult(h.call(ctx, call)), nil
 }
 
@@ -304,6 +329,9 @@ type callResult struct{ *mcp.CallToolResult }
 
 // MarshalJSON implements json.Marshaler.
 func (r callResult) MarshalJSON() ([]byte, error) {
+	if r.InputRequests != nil {
+		return r.question()
+	}
 	rest := *r.CallToolResult
 	text, ok := plainText(rest.Content)
 	if ok {
@@ -322,6 +350,22 @@ func (r callResult) MarshalJSON() ([]byte, error) {
 		fields["content"] = append(appendString(content, text), "}]"...)
 	}
 	fields["isError"] = strconv.AppendBool(nil, r.IsError)
+	return marshal(fields)
+}
+
+// question is the result that asks for input: it is no outcome yet, so it has
+// neither content nor isError.
+func (r callResult) question() ([]byte, error) {
+	b, err := marshal(r.CallToolResult)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(b, &fields); err != nil {
+		return nil, err
+	}
+	delete(fields, "content")
+	delete(fields, "isError")
 	return marshal(fields)
 }
 

@@ -19,10 +19,20 @@ func (g *Gateway) MCP(p Principal) CallFunc {
 				Hint:     `Call the tool with one argument, "command", that holds the command string.`,
 				Examples: []string{"help"}}))
 		}
+		if r := call.Reply; r != nil {
+			return mcpResult(g.Resume(ctx, p, call.Command, r.State, r.Verdict))
+		}
+		if call.CanAsk {
+			ctx = WithQuestions(ctx)
+		}
 		return mcpResult(g.Do(ctx, p, call.Command))
 	}
 }
 
 func mcpResult(a Answer) MCPResult {
-	return MCPResult{Text: string(a.JSON), IsError: !a.Success()}
+	r := MCPResult{Text: string(a.JSON), IsError: !a.Success()}
+	if a.Asked != nil {
+		r.Question = &MCPQuestion{Text: a.Asked.Text, State: a.Asked.State}
+	}
+	return r
 }

@@ -88,6 +88,28 @@ func (t *Ticket) Finish() {
 	}
 }
 
+// Rejoin gives a request that has left the line a place in it again: before all
+// that have not started, since it came before them, and behind what is at work. It
+// returns the new Ticket. A request that left the line to wait for a person goes on
+// with it, and waits for nothing that could itself wait for its place in a limit.
+func (t *Ticket) Rejoin() *Ticket {
+	if t == nil {
+		return nil
+	}
+	o := t.order
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	again := &Ticket{order: o}
+	for e := o.line.Front(); e != nil; e = e.Next() {
+		if !e.Value.(*Ticket).may {
+			again.place = o.line.InsertBefore(again, e)
+			return again
+		}
+	}
+	again.place = o.line.PushBack(again)
+	return again
+}
+
 // wait says what kind of request it is and returns when it may start: nil then, and
 // also when it was told so before. It may not start when ctx has ended, even if its
 // turn has come as well: it leaves the line, and the error is that of ctx.

@@ -123,6 +123,7 @@ type stdioConn struct {
 	lastID      int64
 	frames      int // waiting in both lanes
 	bytes       int // of those
+	paused      int // calls that wait for the client
 	initialized bool
 	ended       bool // no more input is taken
 	closed      bool
@@ -199,6 +200,7 @@ func (c *stdioConn) endInput(err error) {
 		c.err = fmt.Errorf("reading from the client: %w", err)
 	}
 	c.ended = true
+	c.giveUp()
 	c.work.Broadcast()
 }
 
@@ -316,7 +318,7 @@ func (c *stdioConn) Read(context.Context) (jsonrpc.Message, error) {
 				return m, nil
 			}
 		}
-		if c.ended && c.frames == 0 && c.control.running+c.calls.running == 0 {
+		if c.ended && c.frames == 0 && c.control.running+c.calls.running+c.paused == 0 {
 			return nil, io.EOF
 		}
 		c.work.Wait()
@@ -392,6 +394,7 @@ func (c *stdioConn) stop() {
 // end is stop, or Close, under mu.
 func (c *stdioConn) end(closed bool) {
 	c.ended = true
+	c.giveUp()
 	if closed && !c.closed {
 		c.closed = true
 		close(c.over)

@@ -23,6 +23,7 @@ type stdioCall struct {
 	// the library hands to the handler unchanged, by which the ticket is found.
 	ticket *Ticket
 	extra  *mcp.RequestExtra
+	giveUp func() // while it is paused
 }
 
 // A lane is a queue with a bound on how many of its calls are at work.
@@ -76,4 +77,38 @@ func (c *stdioConn) ticketOf(extra *mcp.RequestExtra) *Ticket {
 		return call.ticket
 	}
 	return nil
+}
+
+// pause implements ticketSource.
+func (c *stdioConn) pause(extra *mcp.RequestExtra, giveUp func()) (resume func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	call := c.byExtra[extra]
+	if call == nil {
+		giveUp()
+		return func() {}
+	}
+	call.giveUp = giveUp
+	call.lane.running--
+	c.paused++
+	if c.ended {
+		giveUp()
+	}
+	c.work.Broadcast()
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		call.giveUp = nil
+		call.lane.running++ // perhaps beyond the limit: it waits for nothing but those at work
+		c.paused--
+	}
+}
+
+// giveUp ends the pauses: no answer can come any more.
+func (c *stdioConn) giveUp() {
+	for _, call := range c.byExtra {
+		if call.giveUp != nil {
+			call.giveUp()
+		}
+	}
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Protocol is how an account's messages are read.
@@ -168,6 +170,8 @@ type Account struct {
 	Timeouts       Timeouts  `json:"timeouts,omitzero"`
 }
 
+const maxDisplayName = 200 // characters
+
 var accountName = regexp.MustCompile(`\A[A-Za-z0-9_-]{1,64}\z`)
 
 // ValidAccountName reports whether name can name an account (001, account_id).
@@ -193,22 +197,27 @@ func (a *Account) Validate() error {
 	if a.Incoming().IsZero() {
 		return fmt.Errorf("%s host is missing", a.Protocol)
 	}
-	for what, e := range map[string]Endpoint{"imap": a.IMAP, "pop3": a.POP3, "smtp": a.SMTP} {
-		if err := e.validate(what); err != nil {
+	for _, e := range []struct {
+		what string
+		Endpoint
+	}{{"imap", a.IMAP}, {"pop3", a.POP3}, {"smtp", a.SMTP}} {
+		if err := e.validate(e.what); err != nil {
 			return err
 		}
 	}
 	if a.Username == "" || strings.ContainsFunc(a.Username, isControl) {
 		return errors.New("username is missing or holds a control character")
 	}
-	switch a.Auth {
-	case AuthPassword, AuthOAuth2, AuthKeyring:
-	case AuthHelper:
-		if len(a.Helper) == 0 {
-			return errors.New("auth helper needs a helper command")
-		}
+	if utf8.RuneCountInString(a.DisplayName) > maxDisplayName || !utf8.ValidString(a.DisplayName) || strings.ContainsFunc(a.DisplayName, unicode.IsControl) {
+		return fmt.Errorf("display name is longer than %d characters or holds a control character", maxDisplayName)
+	}
+	switch a.SentCopy {
+	case "", SentAuto, SentAlways, SentNever:
 	default:
-		return errors.New("auth must be password, oauth2, helper or keyring")
+		return errors.New("sent copy must be auto, always or never")
+	}
+	if err := a.validateAuth(); err != nil {
+		return err
 	}
 	switch a.Mode {
 	case ReadOnly, ReadWrite, Approve:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/internal/pop3"
 )
 
 // Kind says what kind of failure an Error is, so that a caller can choose its
@@ -77,6 +78,11 @@ func wrap(ctx context.Context, op, account string, err error) error {
 		e.Retryable = !w.Permanent
 		e.fromWire(w)
 	}
+	var p *pop3.Error
+	if errors.As(err, &p) {
+		e.Stage = p.Stage
+		e.fromPop(p)
+	}
 	if cause := ctx.Err(); cause != nil && e.Kind != KindAuth {
 		e.Kind, e.Retryable = KindTimeout, true
 		e.Message, e.Hint = "It took too long.", "Allow more time with --timeout SECONDS (at most 300)."
@@ -91,40 +97,20 @@ func wrap(ctx context.Context, op, account string, err error) error {
 }
 
 func (e *Error) fromWire(w *imap.Error) {
-	said := ""
-	if w.Text != "" {
-		said = " The server said: " + w.Text
-	}
+	said := saying(w.Text)
 	switch w.Kind {
 	case imap.KindAuth:
-		e.Kind = KindAuth
-		e.Message = "The mail server did not accept the login."
-		if w.Code != "" {
-			e.Message = "The mail server did not accept the login (" + w.Code + ")."
-		}
-		e.Hint = "Check the user name and password of the account; some providers want an app password."
+		e.login(w.Code)
 	case imap.KindCertificate:
-		e.Kind = KindCertificate
-		e.Message = "The mail server's certificate was not accepted."
-		e.Hint = "Check host and port; a server with its own authority needs the account's --ca-file."
+		e.certificate()
 	case imap.KindTimeout, imap.KindCanceled:
-		e.Kind = KindTimeout
-		e.Message = "The mail server did not answer in time."
-		e.Hint = "Try again, or allow more time with --timeout SECONDS (at most 300)."
+		e.late()
 	case imap.KindProtocol:
-		e.Message = "The mail server said something that could not be understood."
-		if w.Stage == imap.StageTLS {
-			e.Message = "The connection to the mail server could not be protected with TLS."
-			e.Hint = "Check the account's port and whether it needs tls or starttls."
-		}
+		e.unclear(w.Stage == imap.StageTLS)
 	case imap.KindLimit:
-		e.Kind = KindLimit
-		e.Message = "The mail server sent more than is allowed."
-		e.Hint = "Ask for less at once."
+		e.tooMuch()
 	case imap.KindRefused:
-		e.Kind = KindRefused
-		e.Message = "The mail server refused the command." + said
-		e.Hint = "Try again later; if it stays so, ask whoever runs the server."
+		e.refused(said)
 		if (w.Stage == imap.StageExamine || w.Stage == imap.StageSelect) && w.Permanent {
 			e.Kind, e.Retryable = KindNotFound, false
 			e.Message, e.Hint = "There is no such folder.", "Run 'mail folders' for the folders there are."
@@ -132,6 +118,75 @@ func (e *Error) fromWire(w *imap.Error) {
 	case imap.KindClosed:
 		e.Message = "The mail server closed the connection." + said
 	}
+}
+
+func (e *Error) fromPop(w *pop3.Error) {
+	switch w.Kind {
+	case pop3.KindAuth:
+		e.login(w.Code)
+	case pop3.KindCertificate:
+		e.certificate()
+	case pop3.KindTimeout:
+		e.late()
+	case pop3.KindProtocol:
+		e.unclear(w.Stage == "tls")
+	case pop3.KindLimit:
+		e.tooMuch()
+	case pop3.KindRefused:
+		e.refused(saying(w.Text))
+		if w.Code == "IN-USE" {
+			e.Message, e.Hint = "Another program has the mailbox open.", "Try again in a moment: POP3 serves one program at a time."
+		}
+	}
+}
+
+// saying repeats a server's words, where there are any.
+func saying(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " The server said: " + text
+}
+
+func (e *Error) login(code string) {
+	e.Kind, e.Retryable = KindAuth, false
+	e.Message = "The mail server did not accept the login."
+	if code != "" {
+		e.Message = "The mail server did not accept the login (" + code + ")."
+	}
+	e.Hint = "Check the user name and password of the account; some providers want an app password."
+}
+
+func (e *Error) certificate() {
+	e.Kind, e.Retryable = KindCertificate, false
+	e.Message = "The mail server's certificate was not accepted."
+	e.Hint = "Check host and port; a server with its own authority needs the account's --ca-file."
+}
+
+func (e *Error) late() {
+	e.Kind = KindTimeout
+	e.Message = "The mail server did not answer in time."
+	e.Hint = "Try again, or allow more time with --timeout SECONDS (at most 300)."
+}
+
+func (e *Error) unclear(tls bool) {
+	e.Message = "The mail server said something that could not be understood."
+	if tls {
+		e.Message = "The connection to the mail server could not be protected with TLS."
+		e.Hint = "Check the account's port and whether it needs tls or starttls."
+	}
+}
+
+func (e *Error) tooMuch() {
+	e.Kind = KindLimit
+	e.Message = "The mail server sent more than is allowed."
+	e.Hint = "Ask for less at once."
+}
+
+func (e *Error) refused(said string) {
+	e.Kind = KindRefused
+	e.Message = "The mail server refused the command." + said
+	e.Hint = "Try again later; if it stays so, ask whoever runs the server."
 }
 
 // invalid refuses what cannot be meant.

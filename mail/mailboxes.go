@@ -14,6 +14,7 @@ import (
 // MailboxesOptions sets Mailboxes up. Only Directory is needed.
 type MailboxesOptions struct {
 	Directory          Directory
+	Credentials        Credentials                               // nil: the Directory's Secret as a password, and no account with AuthOAuth2
 	Seen               SeenStore                                 // nil: nothing can be acknowledged
 	CursorKey          func(ctx context.Context) ([]byte, error) // 32 bytes that authenticate cursors; nil means a key of this process
 	PDFText            PDFReader                                 // nil: the text of PDF attachments is not read
@@ -41,6 +42,7 @@ type Mailboxes struct {
 
 	mu     sync.Mutex
 	pools  map[string]*accountPool
+	boxes  map[string]*popBox
 	closed bool
 	ending sync.WaitGroup // pools that were replaced
 }
@@ -65,7 +67,7 @@ func NewMailboxes(o MailboxesOptions) *Mailboxes {
 	if o.CursorKey == nil {
 		o.CursorKey = processKey()
 	}
-	return &Mailboxes{o: o, cursors: cursors{o.CursorKey}, pools: make(map[string]*accountPool)}
+	return &Mailboxes{o: o, cursors: cursors{o.CursorKey}, pools: make(map[string]*accountPool), boxes: make(map[string]*popBox)}
 }
 
 // Close ends every connection and returns when they are closed. What is in
@@ -76,7 +78,11 @@ func (m *Mailboxes) Close() error {
 	for _, p := range m.pools {
 		m.ending.Go(func() { _ = p.Close() })
 	}
+	for _, b := range m.boxes {
+		m.ending.Go(func() { _ = b.Close() })
+	}
 	clear(m.pools)
+	clear(m.boxes)
 	m.mu.Unlock()
 	m.ending.Wait()
 	return nil
@@ -87,12 +93,22 @@ type access struct {
 	op      string
 	account Account
 	policy  *Policy
-	pool    *accountPool
+	pool    *accountPool // nil for POP3
+	pop     *popBox      // nil for IMAP
 	log     *slog.Logger
 }
 
-// open looks the account up and checks that it can be read.
+// open is openAny for what only IMAP can do.
 func (m *Mailboxes) open(ctx context.Context, op, name string) (*access, error) {
+	x, err := m.openAny(ctx, op, name)
+	if err == nil && x.pop != nil {
+		return nil, x.notPOP3("folders, flags or search", "Use 'mail list', 'mail get' and 'mail thread'; 'mail ack' notes here what was dealt with.")
+	}
+	return x, err
+}
+
+// openAny looks the account up and checks that it can be read.
+func (m *Mailboxes) openAny(ctx context.Context, op, name string) (*access, error) {
 	a, err := m.o.Directory.Account(ctx, name)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -104,14 +120,19 @@ func (m *Mailboxes) open(ctx context.Context, op, name string) (*access, error) 
 	if err := a.Validate(); err != nil {
 		return nil, x.config(err)
 	}
-	if a.Protocol != IMAP {
-		return nil, x.unsupported("The account is read with POP3, which is not available yet.", "Give the account an IMAP server with 'account edit'.")
-	}
-	if a.Auth == AuthOAuth2 {
-		return nil, x.unsupported("The account logs in with OAuth2, which is not available yet.", "Give the account a password with 'account edit'; many providers offer app passwords.")
+	if err := x.canLogIn(m.o.Credentials); err != nil {
+		return nil, err
 	}
 	if x.policy, err = CompilePolicy(&a); err != nil {
 		return nil, x.config(err)
+	}
+	if a.Protocol == POP3 {
+		cfg, err := m.popConfig(&a)
+		if err != nil {
+			return nil, x.config(err)
+		}
+		x.pop, err = m.popBox(&a, cfg)
+		return x, err
 	}
 	cfg, err := m.config(&a)
 	if err != nil {
@@ -133,51 +154,54 @@ func (x *access) unsupported(message, hint string) error {
 // config is the account's server as the wire wants it.
 func (m *Mailboxes) config(a *Account) (imap.Config, error) {
 	cfg := imap.Config{
-		Host: a.IMAP.Host, Port: a.IMAP.Port, Security: imap.Security(a.IMAP.Security), Username: a.Username,
+		Host: a.IMAP.Host, Port: a.IMAP.Port, Security: imap.Security(a.IMAP.Security), Login: loginOf(m.o.Directory, m.o.Credentials, a),
 		Connect: a.Timeouts.Connect, Greeting: a.Timeouts.Greeting, Socket: a.Timeouts.Socket,
 	}
-	cfg.Password = m.password(a.Name)
 	var err error
 	cfg.RootCAs, err = a.roots()
 	return cfg, err
 }
 
-var errNoPassword = errors.New("it has no password")
+// connection is everything that decides where a connection of the account leads
+// and how it logs in.
+func (a *Account) connection() (string, error) {
+	settings, err := json.Marshal(struct {
+		Server   Endpoint
+		Username string
+		Auth     Auth
+		Helper   []string
+		OAuth    OAuth
+		CAPEM    []byte
+		Timeouts Timeouts
+	}{a.Incoming(), a.Username, a.Auth, a.Helper, a.OAuth, a.CAPEM, a.Timeouts})
+	return string(settings), err
+}
 
-// secretError marks a failure of the Directory to give the secret, which is not
-// one of the server.
-type secretError struct{ err error }
-
-func (e *secretError) Error() string { return e.err.Error() }
-func (e *secretError) Unwrap() error { return e.err }
+// ended is what a command gets that comes too late.
+func ended(account string, err error) *Error {
+	return &Error{Op: "mail", Account: account, Kind: KindConnection, Stage: "connect", Err: err,
+		Message: "The program is ending.", Hint: "Start it again."}
+}
 
 // pool returns the account's connections, new ones when its server or login
 // differs from what they were made for.
 func (m *Mailboxes) pool(a *Account, cfg imap.Config) (*accountPool, error) {
-	settings, err := json.Marshal(struct {
-		IMAP     Endpoint
-		Username string
-		Auth     Auth
-		Helper   []string
-		CAPEM    []byte
-		Timeouts Timeouts
-	}{a.IMAP, a.Username, a.Auth, a.Helper, a.CAPEM, a.Timeouts})
+	settings, err := a.connection()
 	if err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
-		return nil, &Error{Op: "mail", Account: a.Name, Kind: KindConnection, Stage: "connect", Err: imap.ErrClosed,
-			Message: "The program is ending.", Hint: "Start it again."}
+		return nil, ended(a.Name, imap.ErrClosed)
 	}
 	if old := m.pools[a.Name]; old != nil {
-		if old.settings == string(settings) {
+		if old.settings == settings {
 			return old, nil
 		}
 		m.ending.Go(func() { _ = old.Close() })
 	}
-	p := &accountPool{settings: string(settings), turn: make(chan struct{}, 1), Pool: imap.NewPool(imap.PoolOptions{Config: cfg, Sessions: m.o.SessionsPerAccount, Now: m.o.Now})}
+	p := &accountPool{settings: settings, turn: make(chan struct{}, 1), Pool: imap.NewPool(imap.PoolOptions{Config: cfg, Sessions: m.o.SessionsPerAccount, Now: m.o.Now})}
 	m.pools[a.Name] = p
 	return p, nil
 }
@@ -225,9 +249,12 @@ func (m *Mailboxes) Warm(ctx context.Context, account string) error {
 // Issue that says why. The error is for an account that cannot be tried at all,
 // or for the end of ctx (001 section 2).
 func (m *Mailboxes) Verify(ctx context.Context, account string) (*Verification, error) {
-	x, err := m.open(ctx, "mail verify", account)
+	x, err := m.openAny(ctx, "mail verify", account)
 	if err != nil {
 		return nil, err
+	}
+	if x.pop != nil {
+		return m.popVerify(ctx, x)
 	}
 	cfg, err := m.config(&x.account)
 	if err != nil {
@@ -238,16 +265,24 @@ func (m *Mailboxes) Verify(ctx context.Context, account string) (*Verification, 
 	s, err := imap.Dial(ctx, cfg)
 	v.Latency = m.o.Now().Sub(start)
 	if err != nil {
-		var e *Error
-		if err = x.wrap(ctx, err); ctx.Err() != nil || !errors.As(err, &e) || e.Kind == KindConfig {
-			return nil, err
-		}
-		v.Issues = []Issue{e.issue()}
-		return v, nil
+		return verified(ctx, v, x.wrap(ctx, err))
 	}
 	v.Capabilities = append([]string(nil), s.Capabilities()...)
 	bye, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	s.Logout(bye)
+	return v, nil
+}
+
+// verified is v with what went wrong as an Issue, where it is about the server.
+func verified(ctx context.Context, v *Verification, err error) (*Verification, error) {
+	if err == nil {
+		return v, nil
+	}
+	var e *Error
+	if ctx.Err() != nil || !errors.As(err, &e) || e.Kind == KindConfig {
+		return nil, err
+	}
+	v.Issues = []Issue{e.issue()}
 	return v, nil
 }

@@ -28,11 +28,14 @@ type batch struct {
 // begin checks what is named: messages of one account and one folder, in an
 // account that may be changed when changing is so.
 func (m *Mailboxes) begin(ctx context.Context, op, account string, refs []Ref, changing bool) (*batch, error) {
-	x, err := m.open(ctx, op, account)
+	x, err := m.openAny(ctx, op, account)
 	if err != nil {
 		return nil, err
 	}
 	b := &batch{access: x}
+	if changing && x.pop != nil {
+		return nil, x.notPOP3("flags and no folders", "'mail ack' notes here what was dealt with.")
+	}
 	if changing && !x.policy.MayChange() {
 		return nil, x.readOnly()
 	}
@@ -40,6 +43,13 @@ func (m *Mailboxes) begin(ctx context.Context, op, account string, refs []Ref, c
 		return nil, invalid(op, account, fmt.Sprintf("A command takes 1 to %d messages.", MaxBatch), "Name them in several commands.")
 	}
 	for _, r := range refs {
+		if x.pop != nil {
+			if r.Account != account || r.Protocol != POP3 || r.UIDL == "" {
+				return nil, noMessage(op, account, "")
+			}
+			b.refs = append(b.refs, r)
+			continue
+		}
 		r.Folder = imap.FolderName(r.Folder)
 		if r.Account != account || r.Folder != imap.FolderName(refs[0].Folder) {
 			return nil, invalid(op, account, "The messages are not all in one folder of one account.", "Use one command for each folder.")
@@ -51,6 +61,9 @@ func (m *Mailboxes) begin(ctx context.Context, op, account string, refs []Ref, c
 		if !slices.Contains(b.uids, r.UID) {
 			b.uids = append(b.uids, r.UID)
 		}
+	}
+	if x.pop != nil {
+		return b, nil
 	}
 	b.folder = b.refs[0].Folder
 	return b, x.checkFolder(b.folder)

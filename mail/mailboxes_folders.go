@@ -35,9 +35,12 @@ func (f Folder) NoSelect() bool {
 // Folders lists the account's folders in the server's order. One folder whose
 // counts cannot be had is an Issue; it is listed without them.
 func (m *Mailboxes) Folders(ctx context.Context, account string, q FolderQuery) (*FolderList, error) {
-	x, err := m.open(ctx, "mail folders", account)
+	x, err := m.openAny(ctx, "mail folders", account)
 	if err != nil {
 		return nil, err
+	}
+	if x.pop != nil {
+		return x.popFolders(ctx, q)
 	}
 	if q.Pattern == "" {
 		q.Pattern = "*"

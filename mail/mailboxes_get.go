@@ -63,17 +63,20 @@ var readFields = func() []string {
 // (the text of a PDF of up to 5 MB, and 24 MiB of content). What cannot be read of
 // an attachment is an Issue. Calls at the same time share round trips.
 func (m *Mailboxes) Get(ctx context.Context, ref Ref, q GetQuery) (*Message, error) {
-	x, err := m.open(ctx, "mail get", ref.Account)
+	x, err := m.openAny(ctx, "mail get", ref.Account)
 	if err != nil {
-		return nil, err
-	}
-	if ref, err = x.named(ref); err != nil {
 		return nil, err
 	}
 	q.BodyChars = within(q.BodyChars, defaultBodyChars, minBodyChars, maxBodyChars)
 	q.AttachmentChars = within(q.AttachmentChars, defaultAttachmentChars, minAttachmentChars, maxAttachmentChars)
 	if q.Headers == "" {
 		q.Headers = HeadersCurated
+	}
+	if x.pop != nil {
+		return m.popGet(ctx, x, ref, q)
+	}
+	if ref, err = x.named(ref); err != nil {
+		return nil, err
 	}
 	r := &reading{access: x, ref: ref, q: q}
 	if err := x.pool.read(ctx, r); err != nil {

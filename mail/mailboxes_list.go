@@ -29,9 +29,12 @@ const (
 // The first List of a folder notes which messages were there, and New lists those
 // that came since and were not acknowledged; beyond that nothing is kept.
 func (m *Mailboxes) List(ctx context.Context, account string, q ListQuery) (*Page, error) {
-	x, err := m.open(ctx, "mail list", account)
+	x, err := m.openAny(ctx, "mail list", account)
 	if err != nil {
 		return nil, err
+	}
+	if x.pop != nil {
+		return m.popList(ctx, x, q)
 	}
 	if q.Folder == "" {
 		q.Folder = "INBOX"

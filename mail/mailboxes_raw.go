@@ -25,14 +25,17 @@ const (
 // Raw returns the source of a message, byte for byte, from its beginning.
 // maxBytes is brought into 1024..1,000,000, 0 means 200,000 (001 section 6).
 func (m *Mailboxes) Raw(ctx context.Context, ref Ref, maxBytes int64) (*RawMessage, error) {
-	x, err := m.open(ctx, "mail raw", ref.Account)
+	x, err := m.openAny(ctx, "mail raw", ref.Account)
 	if err != nil {
 		return nil, err
+	}
+	limit := int64(within(int(maxBytes), defaultRawBytes, minRawBytes, maxRawBytes))
+	if x.pop != nil {
+		return x.popRaw(ctx, ref, limit)
 	}
 	if ref, err = x.named(ref); err != nil {
 		return nil, err
 	}
-	limit := int64(within(int(maxBytes), defaultRawBytes, minRawBytes, maxRawBytes))
 	var out *RawMessage
 	err = x.lend(ctx, ref.Folder, func(s *imap.Session) error {
 		source := &goimap.FetchItemBodySection{Partial: &goimap.SectionPartial{Size: limit}}
@@ -131,9 +134,12 @@ func (x *access) tooLarge() error {
 // part is its PartID; empty means the only attachment there is. One that does not
 // exist is KindNotFound.
 func (m *Mailboxes) Attachment(ctx context.Context, ref Ref, part string) (*AttachmentContent, error) {
-	x, err := m.open(ctx, "mail attachment", ref.Account)
+	x, err := m.openAny(ctx, "mail attachment", ref.Account)
 	if err != nil {
 		return nil, err
+	}
+	if x.pop != nil {
+		return x.popAttachment(ctx, ref, part)
 	}
 	if ref, err = x.named(ref); err != nil {
 		return nil, err

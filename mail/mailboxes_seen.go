@@ -106,6 +106,9 @@ func (m *Mailboxes) Ack(ctx context.Context, account string, refs []Ref) (*Chang
 	if err != nil {
 		return nil, err
 	}
+	if b.pop != nil {
+		return b.popAck(ctx, m.o.Seen, b.refs)
+	}
 	if m.o.Seen == nil {
 		return nil, b.unsupported("Nothing is kept here about which messages are new.", "Keep the UIDs you have dealt with yourself.")
 	}

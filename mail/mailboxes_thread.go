@@ -32,14 +32,17 @@ var threadFields = []string{"MESSAGE-ID", "REFERENCES", "IN-REPLY-TO"}
 // the policy hides nothing: a server would also link two visible messages through
 // one that is hidden, and so tell of it.
 func (m *Mailboxes) Thread(ctx context.Context, ref Ref, q ThreadQuery) (*Thread, error) {
-	x, err := m.open(ctx, "mail thread", ref.Account)
+	x, err := m.openAny(ctx, "mail thread", ref.Account)
 	if err != nil {
 		return nil, err
+	}
+	q.Limit = within(q.Limit, defaultThread, 1, maxThread)
+	if x.pop != nil {
+		return x.popThread(ctx, ref, q)
 	}
 	if ref, err = x.named(ref); err != nil {
 		return nil, err
 	}
-	q.Limit = within(q.Limit, defaultThread, 1, maxThread)
 	t := &threading{access: x, ref: ref, q: q,
 		want: wanted{header: !x.policy.ShowsAll(), structure: x.policy.ShowsAll(), dates: true, full: q.Full, thread: true}}
 	err = t.run(ctx)

@@ -3,6 +3,7 @@ package mail
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -58,9 +59,12 @@ type Outgoing struct {
 	State     OutboxState `json:"state"`
 	Created   time.Time   `json:"created"`
 	Changed   time.Time   `json:"changed"`
-	// Until is when the attempt that made the state unknown ends at the latest:
-	// before it somebody may still be sending.
-	Until time.Time `json:"until,omitzero"`
+	// Attempt names the attempt that is under way, to send the message or to file
+	// its copy; empty when there is none. It ends at Until at the latest: behind it
+	// the attempt is over, however it looks. The table above Outbox says how the two
+	// keep a message from being sent twice.
+	Attempt string    `json:"attempt,omitempty"`
+	Until   time.Time `json:"until,omitzero"`
 
 	MessageID  string   `json:"message_id"` // with its angle brackets; fixed at submission
 	From       string   `json:"from"`       // envelope sender, plain
@@ -80,11 +84,26 @@ type Outgoing struct {
 	Request string `json:"request"`
 	Key     string `json:"key,omitempty"`
 
-	Attempts int       `json:"attempts"`
-	Code     int       `json:"code,omitempty"`    // of the submission server's last answer
-	Reason   string    `json:"reason,omitempty"`  // one sentence on the last failure, without secrets or body text
-	Decided  string    `json:"decided,omitempty"` // who approved, rejected or cancelled
-	Sent     SentState `json:"sent"`
+	Attempts  int       `json:"attempts"`
+	Code      int       `json:"code,omitempty"`      // of the submission server's last answer
+	Reason    string    `json:"reason,omitempty"`    // one sentence on the last failure, without secrets or body text
+	Temporary bool      `json:"temporary,omitempty"` // of that failure: the same may work later
+	Decided   string    `json:"decided,omitempty"`   // who approved, rejected or cancelled; empty when nobody had to
+	Sent      SentState `json:"sent"`
+
+	// Replayed says of an answer of Send that an earlier Send with the same key had
+	// made this entry, and that this one sent nothing. It is not kept.
+	Replayed bool `json:"-"`
+}
+
+// SavedDraft is a draft that is in the account's folder for drafts.
+type SavedDraft struct {
+	Account   string
+	Folder    string
+	Ref       Ref    // zero when the server did not tell (RFC 4315)
+	MessageID string // with its angle brackets
+	Subject   string // as it was written
+	Size      int64  // bytes
 }
 
 // FileName is an attachment in a list.
@@ -98,8 +117,45 @@ type FileName struct {
 type OutboxQuery struct {
 	Account string        // empty means all
 	States  []OutboxState // none means all
-	Before  string        // only entries older than this id; empty means no bound
-	Limit   int           // 1..500; 0 means 50
+	// Principal is who asked for the message; empty means anybody. What an agent is
+	// shown has its own here.
+	Principal string
+	Before    string // only entries older than this id; empty means no bound
+	Limit     int    // 1..500; 0 means 50
+}
+
+// Matches reports whether the query selects an entry. It is for implementations of
+// OutboxStore and does not look at Limit.
+func (q *OutboxQuery) Matches(o *Outgoing) bool {
+	return (q.Account == "" || o.Account == q.Account) && (q.Principal == "" || o.Principal == q.Principal) &&
+		(len(q.States) == 0 || slices.Contains(q.States, o.State)) && (q.Before == "" || o.ID < q.Before)
+}
+
+// The bounds of an OutboxQuery.
+const (
+	DefaultOutboxLimit = 50
+	MaxOutboxLimit     = 500
+)
+
+// What an OutboxStore forgets by itself when something is added.
+const (
+	// KeepOutgoing is how long an entry is kept that has come to its end, counted
+	// from then. A key can be used anew for another message afterwards. One that is
+	// waiting, queued or unknown is never forgotten.
+	KeepOutgoing = 90 * 24 * time.Hour
+	// KeepOutgoingMessage is how long the bytes of such an entry are kept: of a
+	// message that was refused, and of one whose copy could not be filed.
+	KeepOutgoingMessage = 30 * 24 * time.Hour
+)
+
+// Ended reports whether nothing will be sent of the entry any more, and it is
+// known whether it was.
+func (o *Outgoing) Ended() bool {
+	switch o.State {
+	case OutboxAccepted, OutboxRefused, OutboxCancelled, OutboxRejected:
+		return true
+	}
+	return false
 }
 
 // OutboxStore keeps the outbox. Implementations are safe for concurrent use, also
@@ -107,10 +163,15 @@ type OutboxQuery struct {
 type OutboxStore interface {
 	// AddOutgoing adds an entry with its message, which is byte for byte what goes
 	// over the wire. Where the account has an entry of the same Key already, that
-	// one is returned and nothing is added; else the entry itself.
+	// one is returned and nothing is added; else the entry itself. An ID that there
+	// is already is an error. It may also forget entries that have ended, as
+	// KeepOutgoing says.
 	AddOutgoing(ctx context.Context, o Outgoing, message []byte) (kept Outgoing, added bool, err error)
 	// Outgoing returns one entry. The error matches ErrNoOutgoing.
 	Outgoing(ctx context.Context, id string) (Outgoing, error)
+	// OutgoingByKey returns the entry of an account with this Key, which is not
+	// empty. The error matches ErrNoOutgoing.
+	OutgoingByKey(ctx context.Context, account, key string) (Outgoing, error)
 	// OutgoingMessage returns the bytes of an entry that still has them.
 	OutgoingMessage(ctx context.Context, id string) ([]byte, error)
 	// ListOutgoing returns entries, newest first, and whether there are more.

@@ -26,6 +26,11 @@ type SeenState struct {
 	UIDValidity uint32     `json:"uidvalidity"` // 0: never looked at
 	Floor       uint32     `json:"floor"`
 	Acked       []UIDRange `json:"acked,omitempty"` // above the floor, ascending, apart
+
+	// Of a mailbox whose messages have names and no UIDs (POP3): digests of the
+	// names that were dealt with, sorted.
+	Named bool     `json:"named,omitempty"`
+	Names []string `json:"names,omitempty"`
 }
 
 // UIDRange is a run of UIDs, both ends included.

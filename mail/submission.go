@@ -18,33 +18,29 @@ func (m *Mailboxes) VerifySubmission(ctx context.Context, account string) (*Veri
 	if err != nil {
 		return nil, err
 	}
-	x := &access{op: op, account: a}
-	switch {
-	case a.SMTP.IsZero():
+	x := &access{op: op, account: a, log: m.o.Logger}
+	if a.SMTP.IsZero() {
 		return nil, &Error{Op: op, Account: account, Kind: KindConfig, Stage: "config", Message: "The account has no submission server.",
 			Hint: "Give it one with 'account edit NAME --smtp-host HOST'."}
-	case a.Auth == AuthOAuth2:
-		return nil, x.unsupported("The account logs in with OAuth2, which is not available yet.", "Give the account a password with 'account edit'; many providers offer app passwords.")
+	}
+	if err := x.canLogIn(m.o.Credentials); err != nil {
+		return nil, err
 	}
 	if err := a.Validate(); err != nil {
 		return nil, x.config(err)
 	}
-	roots, err := a.roots()
+	cfg, err := submissionConfig(m.o.Directory, m.o.Credentials, &a)
 	if err != nil {
 		return nil, x.config(err)
 	}
 	v := &Verification{Account: account, Server: a.SMTP}
 	start := m.o.Now()
-	s, err := smtp.Dial(ctx, smtp.Config{Host: a.SMTP.Host, Port: a.SMTP.Port, Security: smtp.Security(a.SMTP.Security), RootCAs: roots,
-		Username: a.Username, Password: m.password(account), Connect: a.Timeouts.Connect, Greeting: a.Timeouts.Greeting})
+	s, err := smtp.Dial(ctx, cfg)
 	v.Latency = m.o.Now().Sub(start)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, wrap(ctx, op, account, err)
-		}
 		var w *smtp.Error
-		if !errors.As(err, &w) {
-			return nil, wrap(ctx, op, account, err)
+		if ctx.Err() != nil || !errors.As(err, &w) {
+			return nil, x.wrap(ctx, err)
 		}
 		v.Issues = []Issue{submissionError(op, account, w).issue()}
 		return v, nil
@@ -52,6 +48,13 @@ func (m *Mailboxes) VerifySubmission(ctx context.Context, account string) (*Veri
 	v.Capabilities = s.Extensions()
 	_ = s.Close()
 	return v, nil
+}
+
+// submissionConfig is the account's submission server as the wire wants it.
+func submissionConfig(d Directory, c Credentials, a *Account) (smtp.Config, error) {
+	roots, err := a.roots()
+	return smtp.Config{Host: a.SMTP.Host, Port: a.SMTP.Port, Security: smtp.Security(a.SMTP.Security), RootCAs: roots,
+		Login: loginOf(d, c, a), Connect: a.Timeouts.Connect, Greeting: a.Timeouts.Greeting}, err
 }
 
 func submissionError(op, account string, w *smtp.Error) *Error {
@@ -73,6 +76,8 @@ func submissionError(op, account string, w *smtp.Error) *Error {
 		e.Kind, e.Message = KindRefused, "The submission server refused."
 	case smtp.KindLimit:
 		e.Kind, e.Message = KindLimit, "The submission server sent more than is allowed."
+	case smtp.KindProtocol:
+		e.Message, e.Hint = "The submission server said something that could not be understood.", "Check the account's --smtp-port and --smtp-security."
 	}
 	if w.Text != "" {
 		e.Message += " The server said: " + w.Text
@@ -97,18 +102,4 @@ func (a *Account) roots() (*x509.CertPool, error) {
 		return nil, errors.New("the CA file holds no certificate")
 	}
 	return pool, nil
-}
-
-// password returns what fetches the account's password for one login.
-func (m *Mailboxes) password(account string) func(context.Context) (string, error) {
-	return func(ctx context.Context) (string, error) {
-		s, err := m.o.Directory.Secret(ctx, account)
-		if err != nil {
-			return "", &secretError{err}
-		}
-		if s.IsZero() {
-			return "", &secretError{errNoPassword}
-		}
-		return s.Reveal(), nil
-	}
 }

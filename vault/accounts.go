@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,9 +39,10 @@ func (v *Vault) Account(ctx context.Context, name string) (mail.Account, error) 
 	return p.account(name)
 }
 
-// Secret returns what is sealed for the account: an error that matches
-// ErrNoSecret for an account whose credential comes from elsewhere, and
-// mail.ErrNoAccount for one that does not exist.
+// Secret returns the password that is sealed for the account. The error matches
+// ErrNoSecret for an account whose credential comes from elsewhere, or which has
+// tokens instead (see RefreshToken), and mail.ErrNoAccount for one that does not
+// exist.
 func (v *Vault) Secret(ctx context.Context, name string) (mail.Secret, error) {
 	var secret mail.Secret
 	err := v.view(ctx, func(t *transaction) error {
@@ -48,32 +50,48 @@ func (v *Vault) Secret(ctx context.Context, name string) (mail.Secret, error) {
 		if err != nil {
 			return err
 		}
-		if _, ok := p.accounts[name]; !ok {
-			return noAccount(name)
-		}
-		digest, ok := p.secrets[name]
-		if !ok {
-			return fmt.Errorf("%w %s", ErrNoSecret, name)
-		}
-		// The value is not kept in memory, so it is read again and compared with
-		// what was verified.
-		plain, err := t.get(bucketSecrets, []byte(name))
+		a, err := p.account(name)
 		if err != nil {
-			return fmt.Errorf("%w: %w", ErrUntrustedPolicy, err)
+			return err
+		}
+		if a.Auth == mail.AuthOAuth2 {
+			return fmt.Errorf("%w %s: auth oauth2 has tokens instead", ErrNoSecret, name)
+		}
+		plain, err := v.verifiedSecret(t, p, name)
+		if err != nil {
+			return err
 		}
 		defer clear(plain)
-		if !hmac.Equal(v.secretDigest(name, plain), digest) {
-			return fmt.Errorf("%w: the secret of account %s was replaced", ErrUntrustedPolicy, name)
-		}
 		secret = mail.NewSecret(plain)
 		return nil
 	})
 	return secret, err
 }
 
-// AddAccount adds an account with its secret, which only the credential sources
-// helper and keyring do without. Only the admin may. Errors match
-// ErrAdminRequired, ErrExists or ErrInvalid.
+// verifiedSecret returns what is sealed for the account, which the caller clears.
+func (v *Vault) verifiedSecret(t *transaction, p *policy, name string) ([]byte, error) {
+	digest, ok := p.secrets[name]
+	if !ok {
+		return nil, fmt.Errorf("%w %s", ErrNoSecret, name)
+	}
+	// The value is not kept in memory, so it is read again and compared with what
+	// was verified.
+	plain, err := t.get(bucketSecrets, []byte(name))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUntrustedPolicy, err)
+	}
+	if !hmac.Equal(v.secretDigest(name, plain), digest) {
+		clear(plain)
+		return nil, fmt.Errorf("%w: the secret of account %s was replaced", ErrUntrustedPolicy, name)
+	}
+	return plain, nil
+}
+
+// AddAccount adds an account with its secret: the password, or with
+// mail.AuthOAuth2 the client secret, which a public client does without; such an
+// account is of use only after SetConsent. The credential sources helper and
+// keyring have no secret here. Only the admin may. Errors match ErrAdminRequired,
+// ErrExists or ErrInvalid.
 func (v *Vault) AddAccount(ctx context.Context, a mail.Account, secret mail.Secret) error {
 	record, err := encodeAccount(&a)
 	if err != nil {
@@ -86,17 +104,23 @@ func (v *Vault) AddAccount(ctx context.Context, a mail.Account, secret mail.Secr
 		if err := c.putAccount(a.Name, record); err != nil {
 			return err
 		}
-		return c.settleSecret(&a, &secret)
+		return c.settleSecret(nil, &a, &secret)
 	})
 }
 
 // UpdateAccount lends the account to edit, which must not call the vault, and
 // keeps what it makes of it; an error of edit changes nothing. The name cannot
-// change. A nil secret keeps the present one where the credential source has
-// one; a source that has none drops it. Only the admin may.
+// change. The secret is what it is in AddAccount; nil keeps the present one where
+// the credential source stays the same, and a source that has none drops it. With
+// mail.AuthOAuth2 any other change of Account.OAuth ends the owner's consent. Only
+// the admin may.
 func (v *Vault) UpdateAccount(ctx context.Context, name string, edit func(*mail.Account) error, secret *mail.Secret) error {
 	return v.change(ctx, func(c *policyChange) error {
 		a, err := c.p.account(name)
+		if err != nil {
+			return err
+		}
+		before, err := c.p.account(name)
 		if err != nil {
 			return err
 		}
@@ -113,18 +137,21 @@ func (v *Vault) UpdateAccount(ctx context.Context, name string, edit func(*mail.
 		if err := c.putAccount(name, record); err != nil {
 			return err
 		}
-		return c.settleSecret(&a, secret)
+		return c.settleSecret(&before, &a, secret)
 	})
 }
 
-// RemoveAccount removes an account with its secret and what was seen of its
-// folders. Other state that packages keep under its name stays. Only the admin may.
+// RemoveAccount removes an account with its secret, its tokens and what was seen
+// of its folders. Other state that packages keep under its name stays. Only the admin may.
 func (v *Vault) RemoveAccount(ctx context.Context, name string) error {
 	return v.change(ctx, func(c *policyChange) error {
 		if _, ok := c.p.accounts[name]; !ok {
 			return noAccount(name)
 		}
 		if err := c.dropSecret(name); err != nil {
+			return err
+		}
+		if err := dropToken(c.t, name); err != nil {
 			return err
 		}
 		if err := dropSeen(c.t, name); err != nil {
@@ -134,8 +161,17 @@ func (v *Vault) RemoveAccount(ctx context.Context, name string) error {
 	})
 }
 
-// settleSecret makes the secret fit the account's credential source.
-func (c *policyChange) settleSecret(a *mail.Account, secret *mail.Secret) error {
+// settleSecret makes the secret fit the account's credential source. before is the
+// account as it was, nil for a new one.
+func (c *policyChange) settleSecret(before, a *mail.Account, secret *mail.Secret) error {
+	if a.Auth == mail.AuthOAuth2 {
+		return c.settleOAuth(before, a, secret)
+	}
+	if before != nil && before.Auth == mail.AuthOAuth2 {
+		if err := errors.Join(dropToken(c.t, a.Name), c.dropSecret(a.Name)); err != nil {
+			return err
+		}
+	}
 	given := secret != nil && !secret.IsZero()
 	if a.Auth == mail.AuthHelper || a.Auth == mail.AuthKeyring {
 		if given {

@@ -55,6 +55,10 @@ func runRole(role string) error {
 		return work(ctx, v, name)
 	case "writer":
 		return writeForever(ctx, v, name)
+	case "refresher":
+		return refreshAt(ctx, v, name)
+	case "login":
+		return logIn(ctx, v, name)
 	}
 	return fmt.Errorf("no role %s", role)
 }

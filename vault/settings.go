@@ -16,12 +16,13 @@ import (
 type SettingType string
 
 // The kinds: a decimal integer within bounds; the name of an account or nothing;
-// an IANA time zone or "local"; paths of commands separated by commas.
+// an IANA time zone or "local"; paths of commands separated by commas; "on" or "off".
 const (
 	TypeInteger  SettingType = "integer"
 	TypeAccount  SettingType = "account"
 	TypeTimezone SettingType = "timezone"
 	TypeCommands SettingType = "commands"
+	TypeSwitch   SettingType = "switch"
 )
 
 // Setting is one setting as it stands.
@@ -44,6 +45,7 @@ type Config struct {
 	Timezone           *time.Location // never nil
 	Deny               []string       // paths of commands that only the administrator may run, such as "mail send"
 	SearchMaxMatches   int
+	AskInClient        bool // a send may be approved in the agent's own client
 }
 
 type setting struct {
@@ -65,6 +67,21 @@ func integer(name string, def, low, high int, description string, field func(*Co
 	}
 }
 
+func toggle(name string, def bool, description string, field func(*Config) *bool) setting {
+	word := map[bool]string{true: "on", false: "off"}
+	return setting{
+		Setting{Name: name, Type: TypeSwitch, Default: word[def], Description: description},
+		func(_ *setting, value string, c *Config) (string, error) {
+			on := strings.EqualFold(value, "on")
+			if !on && !strings.EqualFold(value, "off") {
+				return "", fmt.Errorf("want on or off")
+			}
+			*field(c) = on
+			return word[on], nil
+		},
+	}
+}
+
 // settings is every setting there is.
 var settings = []setting{
 	integer("audit_retention_days", 90, 1, 3650, "days an audit entry is kept",
@@ -78,6 +95,8 @@ var settings = []setting{
 	{Setting{Name: "deny", Type: TypeCommands, Description: "paths of commands that only the administrator may run"}, parseDeny},
 	integer("search_max_matches", 20_000, 100, 1_000_000, "matches above which a search is refused",
 		func(c *Config) *int { return &c.SearchMaxMatches }),
+	toggle("ask_in_client", true, "ask the person in the agent's client about a send that needs approval; off leaves that to 'outbox approve'",
+		func(c *Config) *bool { return &c.AskInClient }),
 }
 
 func parseAccount(_ *setting, value string, c *Config) (string, error) {

@@ -15,11 +15,11 @@ func TestSettingsHaveTheirDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.AuditRetentionDays != 90 || c.CommandsPerMinute != 1200 || c.SendsPerHour != 20 || c.DefaultAccount != "" ||
-		c.Timezone != time.Local || len(c.Deny) != 0 || c.SearchMaxMatches != 20000 {
+		c.Timezone != time.Local || len(c.Deny) != 0 || c.SearchMaxMatches != 20000 || !c.AskInClient {
 		t.Errorf("Config = %+v", c)
 	}
 	all, err := agent.Settings(t.Context())
-	if err != nil || len(all) != 7 {
+	if err != nil || len(all) != 8 {
 		t.Fatalf("Settings = %v, %v", all, err)
 	}
 	for _, s := range all {
@@ -48,6 +48,7 @@ func TestSetSetting(t *testing.T) {
 		{"deny", " mail   send , mail delete,mail send,", "mail delete,mail send"}, {"deny", "", ""}, {"deny", "mail", "mail"},
 		{"deny", "mail --send", "!"}, {"deny", "Mail send", "!"}, {"deny", "mail send;mail get", "!"}, {"deny", "a b c d e", "!"},
 		{"search_max_matches", "100", "100"}, {"search_max_matches", "1000000", "1000000"}, {"search_max_matches", "99", "!"}, {"search_max_matches", "1000001", "!"},
+		{"ask_in_client", "off", "off"}, {"ask_in_client", "ON", "on"}, {"ask_in_client", "", "!"}, {"ask_in_client", "true", "!"}, {"ask_in_client", "on off", "!"},
 	} {
 		before, err := agent.Setting(t.Context(), c.name)
 		must(t, err)

@@ -1,19 +1,22 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"github.com/postern-mail/postern/commands"
 )
 
-// attachments is the directory that attachments are saved in. It is made when
-// something is first saved, for its owner alone, and nothing outside it can be
+// attachments is the directory that attachments are saved in and sent from. It is
+// made when it is first needed, for its owner alone, and nothing outside it can be
 // reached by any name, not through symbolic links either. It is safe for
 // concurrent use.
 type attachments struct {
@@ -77,6 +80,38 @@ func (a *attachments) Save(ctx context.Context, name string, content []byte) (st
 		return "", errors.Join(err, root.Remove(name))
 	}
 	return filepath.Join(root.Name(), name), nil
+}
+
+// Read implements commands.Attachments. What is no regular file, such as a pipe, is
+// not waited for.
+func (a *attachments) Read(ctx context.Context, name string, limit int64) ([]byte, error) {
+	root, err := a.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f, err := root.OpenFile(filepath.FromSlash(path.Clean(name)), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, &fs.PathError{Op: "read", Path: "", Err: errors.New("it is no regular file")}
+	case info.Size() > limit:
+		return nil, commands.ErrTooLarge
+	}
+	content := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	n, err := content.ReadFrom(io.LimitReader(f, limit+1)) // it may grow meanwhile
+	switch {
+	case err != nil:
+		return nil, err
+	case n > limit:
+		return nil, commands.ErrTooLarge
+	}
+	return content.Bytes(), ctx.Err()
 }
 
 // occupied tells a file that stands where a directory would have to be, which is

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/postern-mail/postern/commands"
 )
 
 func newAttachments(t testing.TB, dir string) *attachments {
@@ -122,5 +124,41 @@ func TestWhereAttachmentsAre(t *testing.T) {
 	p.getenv = func(name string) string { return map[string]string{"POSTERN_ATTACHMENTS": "/elsewhere"}[name] }
 	if dir, err := p.attachmentDir(t.Context(), h.store); err != nil || dir != "/elsewhere" {
 		t.Errorf("%s, %v", dir, err)
+	}
+}
+
+func TestWhatIsReadFromTheAttachmentDirectory(t *testing.T) {
+	outside, dir := t.TempDir(), t.TempDir()
+	a := newAttachments(t, dir)
+	for name, content := range map[string]string{filepath.Join(outside, "secret"): "secret", filepath.Join(dir, "a"): "content", filepath.Join(dir, "empty"): ""} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := a.Read(t.Context(), "./a", 7); err != nil || string(got) != "content" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := a.Read(t.Context(), "empty", 0); err != nil || len(got) != 0 {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := a.Read(t.Context(), "a", 6); !errors.Is(err, commands.ErrTooLarge) {
+		t.Errorf("%v", err)
+	}
+	names := []string{"../secret", filepath.Join(outside, "secret"), ".", "none", ""}
+	if runtime.GOOS != "windows" {
+		if err := os.Symlink(filepath.Join(outside, "secret"), filepath.Join(dir, "link")); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, "link")
+	}
+	for _, name := range names {
+		if got, err := a.Read(t.Context(), name, 100); err == nil {
+			t.Errorf("%q gave %q", name, got)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := a.Read(ctx, "a", 100); err == nil {
+		t.Error("an ended context reads on")
 	}
 }

@@ -78,7 +78,13 @@ func newProcess(t testing.TB) *process {
 // newHouse wires a whole house around the vault, as the administrator.
 func newHouse(t testing.TB, v testVault) *house {
 	t.Helper()
-	h, err := newProcess(t).wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true}, open: v.open})
+	return houseOf(t, newProcess(t), v)
+}
+
+// houseOf is newHouse for a process of the test's own.
+func houseOf(t testing.TB, p *process, v testVault) *house {
+	t.Helper()
+	h, err := p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true}, open: v.open})
 	if err != nil {
 		t.Fatal(err)
 	}

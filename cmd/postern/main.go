@@ -25,13 +25,14 @@ import (
 // process is what main's functions touch of the operating system, so that the
 // same code runs in a test.
 type process struct {
-	args   []string // without the program's name
-	getenv func(string) string
-	stdin  *os.File
-	stdout io.Writer
-	stderr io.Writer
-	log    *slog.Logger
-	self   string // the program's own file, empty when it is not to be started again
+	args    []string // without the program's name
+	getenv  func(string) string
+	environ []string // all of it, NAME=value
+	stdin   *os.File
+	stdout  io.Writer
+	stderr  io.Writer
+	log     *slog.Logger
+	self    string // the program's own file, empty when it is not to be started again
 }
 
 const usageText = `postern: a door between a person's mail and the agents that work for them
@@ -60,7 +61,7 @@ func main() {
 	// A reader that goes away is an error of the write, so that what is open is
 	// closed and what is temporary removed.
 	signal.Ignore(syscall.SIGPIPE)
-	p := &process{args: os.Args[1:], getenv: os.Getenv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	p := &process{args: os.Args[1:], getenv: os.Getenv, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	// Standard output is only the protocol: whatever else prints, prints there.
 	os.Stdout = os.Stderr
 	p.self, _ = os.Executable()

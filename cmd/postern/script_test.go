@@ -22,10 +22,11 @@ func TestMain(m *testing.M) {
 	if os.Getenv(actAsPostern) != "" || len(os.Args) > 1 && os.Args[1] == pdfVerb {
 		main()
 	}
-	// Who runs the tests may have a vault of their own. As a script's postern the
+	// Who runs the tests may have a vault and accounts of their own. As a script's postern the
 	// binary gets the script's environment.
 	for _, v := range os.Environ() {
-		if name, _, _ := strings.Cut(v, "="); strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") != "postern" && strings.HasPrefix(name, "POSTERN_") && name != servertest.RequireServers {
+		if name, _, _ := strings.Cut(v, "="); strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") != "postern" &&
+			(strings.HasPrefix(name, "POSTERN_") && name != servertest.RequireServers || strings.HasPrefix(name, "MAIL_IMAP_")) {
 			_ = os.Unsetenv(name)
 		}
 	}

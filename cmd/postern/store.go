@@ -16,13 +16,21 @@ import (
 type store struct {
 	open func(context.Context) (*vault.Vault, error)
 
+	environment    *mail.Environment // accounts beside the vault's
+	environmentErr error             // what is wrong with them; no account is used then
+
 	vault   atomic.Pointer[vault.Vault]
 	asks    bool          // opening runs a program that fetches a key
 	opening chan struct{} // one place: who opens; the others wait no longer than they must
+
+	temporary bool // the vault is made when it is opened, see passing
+	// Guarded by opening.
+	remove func() error // removes what was made; nil when nothing was
+	closed bool
 }
 
 func newStore(open func(context.Context) (*vault.Vault, error)) *store {
-	return &store{open: open, opening: make(chan struct{}, 1)}
+	return &store{open: open, environment: &mail.Environment{}, opening: make(chan struct{}, 1)}
 }
 
 var (
@@ -31,6 +39,7 @@ var (
 	_ gateway.Limiter        = (*store)(nil)
 	_ gateway.SettingsSource = (*store)(nil)
 	_ mail.SeenStore         = (*store)(nil)
+	_ mail.TokenStore        = (*store)(nil)
 )
 
 // get opens the vault once. A failure is not kept: a server that was started
@@ -109,30 +118,6 @@ func (s *store) do(ctx context.Context, tell func(*vault.Vault) error) error {
 }
 
 // The methods below implement commands.Store by asking the vault.
-
-func (s *store) Accounts(ctx context.Context) ([]mail.Account, error) {
-	return with(ctx, s, func(v *vault.Vault) ([]mail.Account, error) { return v.Accounts(ctx) })
-}
-
-func (s *store) Account(ctx context.Context, name string) (mail.Account, error) {
-	return with(ctx, s, func(v *vault.Vault) (mail.Account, error) { return v.Account(ctx, name) })
-}
-
-func (s *store) Secret(ctx context.Context, name string) (mail.Secret, error) {
-	return with(ctx, s, func(v *vault.Vault) (mail.Secret, error) { return v.Secret(ctx, name) })
-}
-
-func (s *store) AddAccount(ctx context.Context, a mail.Account, secret mail.Secret) error {
-	return s.do(ctx, func(v *vault.Vault) error { return v.AddAccount(ctx, a, secret) })
-}
-
-func (s *store) UpdateAccount(ctx context.Context, name string, change func(*mail.Account) error, secret *mail.Secret) error {
-	return s.do(ctx, func(v *vault.Vault) error { return v.UpdateAccount(ctx, name, change, secret) })
-}
-
-func (s *store) RemoveAccount(ctx context.Context, name string) error {
-	return s.do(ctx, func(v *vault.Vault) error { return v.RemoveAccount(ctx, name) })
-}
 
 func (s *store) SetSetting(ctx context.Context, name, value string) error {
 	return s.do(ctx, func(v *vault.Vault) error { return v.SetSetting(ctx, name, value) })

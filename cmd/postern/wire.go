@@ -21,11 +21,14 @@ type house struct {
 	principal gateway.Principal
 	store     *store
 	mailboxes *mail.Mailboxes
+	logins    *mail.CredentialSources
 	saved     *attachments
 }
 
 func (h *house) close() {
 	_ = h.mailboxes.Close()
+	_ = h.logins.Close()
+	h.store.close()
 	_ = h.saved.close() // a directory: there is nothing to lose
 }
 
@@ -35,13 +38,20 @@ type plan struct {
 	principal gateway.Principal
 	open      func(context.Context) (*vault.Vault, error)
 	stdin     *bufio.Reader // where --password-from stdin reads; nil refuses it
+	environ   []string      // where further accounts are described; nil for none
 }
 
 // wire builds the house. Nothing is opened or dialled yet.
 func (p *process) wire(plan plan) (*house, error) {
 	h := &house{principal: plan.principal, store: newStore(plan.open)}
 	h.store.asks = p.getenv(vault.AdminKeyVar+"_COMMAND") != "" || p.getenv(vault.AgentKeyVar+"_COMMAND") != ""
-	options := mail.MailboxesOptions{Directory: h.store, Seen: h.store, CursorKey: h.store.cursorKey, Logger: p.log}
+	h.store.environment, h.store.environmentErr = mail.EnvironmentAccounts(plan.environ)
+	if (h.store.environment.Len() > 0 || h.store.environmentErr != nil) && p.keyless() {
+		h.store.passing()
+	}
+	keyring := &mail.SystemKeyring{}
+	h.logins = mail.NewCredentials(mail.CredentialOptions{Directory: h.store, Tokens: h.store, Keyring: keyring})
+	options := mail.MailboxesOptions{Directory: h.store, Credentials: h.logins, Seen: h.store, CursorKey: h.store.cursorKey, Logger: p.log}
 	if p.self != "" {
 		options.PDFText = &pdftext.Runner{Command: []string{p.self, pdfVerb}}
 	}
@@ -50,8 +60,12 @@ func (p *process) wire(plan plan) (*house, error) {
 		ReadSecret: func(ctx context.Context, source string) (mail.Secret, error) {
 			return p.readSecret(ctx, plan.stdin, source)
 		}}
+	deps.Keyring, deps.Tokenize = keyring, gateway.Tokenize
+	deps.Tell = func(text string) { fmt.Fprintln(p.stderr, text) }
 	h.saved = &attachments{locate: func(ctx context.Context) (string, error) { return p.attachmentDir(ctx, h.store) }}
 	deps.Attachments = h.saved
+	deps.Outbox = mail.NewOutbox(mail.OutboxOptions{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store,
+		Key: h.store.outboxKey, Take: h.store.takeSend, Logger: p.log})
 	deps.Profile = plan.profile.Name
 	deps.Explain = func(ctx context.Context, call *discovery.Call, line string) (commands.Explanation, error) {
 		e, err := h.gateway.Explain(ctx, gateway.Principal{Name: call.Principal, Admin: call.Admin}, line)
@@ -83,6 +97,10 @@ func (p *process) attachmentDir(ctx context.Context, s *store) (string, error) {
 	if dir := p.getenv("POSTERN_ATTACHMENTS"); dir != "" {
 		return dir, nil
 	}
+	if s.temporary { // what is saved outlives the vault
+		path, err := vault.DefaultPath(p.getenv)
+		return filepath.Join(filepath.Dir(path), "attachments"), err
+	}
 	v, err := s.get(ctx)
 	if err != nil {
 		return "", err
@@ -98,12 +116,12 @@ func (p *process) asOwner(profile gateway.Profile, stdin *bufio.Reader) (*house,
 			principal = gateway.Principal{Name: "admin", Admin: true}
 		}
 	}
-	return p.wire(plan{profile: profile, principal: principal, stdin: stdin, open: p.opener(false)})
+	return p.wire(plan{profile: profile, principal: principal, stdin: stdin, environ: p.environ, open: p.opener(false)})
 }
 
 // asAgent wires for a verb that is an agent whatever keys are set.
 func (p *process) asAgent(profile gateway.Profile) (*house, error) {
-	return p.wire(plan{profile: profile, principal: gateway.Principal{Name: "agent"}, open: p.opener(true)})
+	return p.wire(plan{profile: profile, principal: gateway.Principal{Name: "agent"}, environ: p.environ, open: p.opener(true)})
 }
 
 // opener opens the vault the environment names. The keys are fetched only then:

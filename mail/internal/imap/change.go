@@ -36,18 +36,7 @@ func (p *Pool) Change(ctx context.Context, folder string, grant Grant, fn func(c
 		defer s.guard.grant(NoChange)
 		return fn(ctx, s)
 	}
-	s, fresh, err := p.take(ctx, FolderName(folder), true, false)
-	if err != nil {
-		return err
-	}
-	err = p.use(ctx, s, granted)
-	if fresh || err == nil || s.guard.answered() || s.guard.changed() || !died(err) || ctx.Err() != nil {
-		return err
-	}
-	if s, _, err = p.take(ctx, "", true, true); err != nil {
-		return err
-	}
-	return p.use(ctx, s, granted)
+	return p.lend(ctx, want{folder: FolderName(folder), writable: true}, granted)
 }
 
 // Select starts a SELECT, which the session's grant has to allow. See Examine.

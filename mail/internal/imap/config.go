@@ -1,13 +1,10 @@
 package imap
 
 import (
-	"context"
 	"crypto/x509"
 	"errors"
 	"strings"
 	"time"
-
-	"github.com/emersion/go-sasl"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
@@ -20,6 +17,12 @@ const (
 	TLS       = wire.TLS
 	StartTLS  = wire.StartTLS
 	Plaintext = wire.Plaintext
+)
+
+// Login says how to log in, and Credential with what.
+type (
+	Login      = wire.Login
+	Credential = wire.Credential
 )
 
 // Limits bounds what a server may send. Zero fields mean the defaults.
@@ -54,12 +57,7 @@ type Config struct {
 	RootCAs    *x509.CertPool // nil means the system's
 	ServerName string         // name the certificate must carry; empty means Host
 
-	Username string
-	// Password returns what to log in with. It is called once for each login,
-	// and what it returns is kept no longer. Used when Authenticate is nil.
-	Password func(ctx context.Context) (string, error)
-	// Authenticate returns a SASL client for one login, such as XOAUTH2.
-	Authenticate func(ctx context.Context) (sasl.Client, error)
+	Login Login
 
 	Connect  time.Duration // TCP and TLS; 0 means DefaultConnect
 	Greeting time.Duration // the server's first line; 0 means DefaultGreeting
@@ -96,15 +94,11 @@ func (c Config) withDefaults() Config {
 }
 
 func (c *Config) validate() error {
-	switch {
-	case c.Host == "" || c.Port == 0:
+	if c.Host == "" || c.Port == 0 {
 		return errors.New("server host or port is missing")
-	case c.Username == "" && c.Authenticate == nil:
-		return errors.New("user name is missing")
-	case c.Password == nil && c.Authenticate == nil:
-		return errors.New("no way to log in is configured")
-	case hasControl(c.Username):
-		return errors.New("user name holds a control character")
+	}
+	if err := c.Login.Check(); err != nil {
+		return err
 	}
 	t := c.target()
 	return t.Check()

@@ -2,6 +2,7 @@ package imap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,15 +12,14 @@ import (
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
-	"github.com/emersion/go-sasl"
 
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
 // dovecotConfig logs in at a Dovecot, at the port given, over TLS.
 func dovecotConfig(d *servertest.DovecotServer, port uint16, user string) Config {
-	return Config{Host: d.Host, Port: port, Security: TLS, RootCAs: d.CA.Pool(), Username: user,
-		Password: func(context.Context) (string, error) { return servertest.Password, nil }}
+	return Config{Host: d.Host, Port: port, Security: TLS, RootCAs: d.CA.Pool(),
+		Login: Login{Username: user, Credential: withPassword(servertest.Password).Credential}}
 }
 
 func letter(subject, id, parent string) []byte {
@@ -83,7 +83,7 @@ func TestColdReadIsOneFlightAfterTheGreeting(t *testing.T) {
 	})
 	t.Run("a refused login", func(t *testing.T) {
 		cfg := dovecotConfig(d, proxy.Port, "ann")
-		cfg.Password = func(context.Context) (string, error) { return "wrong", nil }
+		cfg.Login = withPassword("wrong")
 		p := newPool(t, PoolOptions{Config: cfg})
 		err := p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
 			_, err := s.Examine("INBOX").Wait()
@@ -96,31 +96,35 @@ func TestColdReadIsOneFlightAfterTheGreeting(t *testing.T) {
 }
 
 // A held login with a token that is refused: the server first says why in a
-// challenge, for which it takes what came behind the login as the answer.
+// challenge, for which it takes what came behind the login as the answer. The next
+// token logs in, with the same commands.
 func TestHeldTokenRefusedByDovecot(t *testing.T) {
 	d := servertest.Dovecot(t, servertest.Config{})
-	cfg := dovecotConfig(d, d.IMAPSPort, "ann")
-	cfg.Authenticate = tokenOf("not a token")
-	p := newPool(t, PoolOptions{Config: cfg})
-	for _, use := range []func(context.Context, *Session) error{
-		func(_ context.Context, s *Session) error { a, _ := openAndFetch(s); return a },
-		func(_ context.Context, s *Session) error { return s.Ready() },
+	old, valid := servertest.OAuthToken("ann", time.Now().Add(-time.Hour)), servertest.OAuthToken("ann", time.Now().Add(time.Hour))
+	read := func(_ context.Context, s *Session) error { a, b := openAndFetch(s); return errors.Join(a, b) }
+	for name, run := range map[string]func(cfg Config) error{
+		"with commands": func(cfg Config) error { return newPool(t, PoolOptions{Config: cfg}).Lend(t.Context(), "", read) },
+		"alone":         func(cfg Config) error { return newPool(t, PoolOptions{Config: cfg}).Warm(t.Context()) },
+		"directly": func(cfg Config) error {
+			s, err := Dial(t.Context(), cfg)
+			if err == nil {
+				_ = s.Close()
+			}
+			return err
+		},
 	} {
-		wantError(t, p.Lend(t.Context(), "", use), KindAuth, StageAuth)
+		t.Run(name, func(t *testing.T) {
+			cfg := dovecotConfig(d, d.IMAPSPort, "ann")
+			cfg.Login = withToken(old)
+			wantError(t, run(cfg), KindAuth, StageAuth)
+			told := 0
+			cfg.Login, _ = renewing(&told, old, valid)
+			if err := run(cfg); err != nil || told != 1 {
+				t.Errorf("%d refusals told, %v", told, err)
+			}
+		})
 	}
 }
-
-// tokenOf logs in with XOAUTH2.
-func tokenOf(token string) func(context.Context) (sasl.Client, error) {
-	return func(context.Context) (sasl.Client, error) { return bearer{token}, nil }
-}
-
-type bearer struct{ token string }
-
-func (b bearer) Start() (string, []byte, error) {
-	return "XOAUTH2", []byte("user=ann\x01auth=Bearer " + b.token + "\x01\x01"), nil
-}
-func (bearer) Next([]byte) ([]byte, error) { return []byte{}, nil }
 
 // Every change on a real server, with the changes of the others left alone.
 func TestChangesOnDovecot(t *testing.T) {

@@ -59,6 +59,8 @@ type Error struct {
 	Permanent bool   // trying again without a change cannot help
 	OutOfStep bool   // the connection can no longer be used
 	Err       error  // the cause; may be nil
+
+	again bool // a login that was refused is worth another try
 }
 
 // Error says what happened in one line.

@@ -21,6 +21,7 @@ type heldLogin struct {
 	client sasl.Client
 	sent   atomic.Bool     // it has left
 	answer func(err error) // called once with the outcome; may be nil
+	again  func() bool     // whether a refusal is worth another try
 	rounds int
 	done   chan struct{} // closed when there is an outcome; what follows does not change then
 	told   bool
@@ -36,8 +37,9 @@ func (h *heldLogin) outcome(err error) error {
 	default:
 	}
 	if err != nil {
-		h.err = dialError(context.Background(), StageAuth, err)
+		h.err = askAgain(dialError(context.Background(), StageAuth, err), h.again)
 	}
+	h.again, h.client = nil, nil // they know what was sent
 	if h.answer != nil {
 		h.answer(h.err)
 	}

@@ -202,10 +202,10 @@ func TestGreetingTimeoutNeedsNoContext(t *testing.T) {
 
 func TestPlaintextOnlyToThisMachine(t *testing.T) {
 	for _, host := range []string{"192.0.2.1", "mail.example.org", "localhost.example.org", "0.0.0.0", "::ffff:192.0.2.1"} {
-		cfg := Config{Host: host, Port: 143, Security: Plaintext, Username: "ann", Password: func(context.Context) (string, error) {
+		cfg := Config{Host: host, Port: 143, Security: Plaintext, Login: Login{Username: "ann", Credential: func(context.Context) (Credential, error) {
 			t.Error("the password was asked for")
-			return "", nil
-		}}
+			return Credential{}, nil
+		}}}
 		_, err := Dial(t.Context(), cfg)
 		if e := wantError(t, err, KindConnection, StageConnect); !e.Permanent {
 			t.Errorf("%s: trying again is suggested", host)
@@ -228,9 +228,9 @@ func TestPasswordStaysUnsentWithoutTLS(t *testing.T) {
 				}
 			})
 			cfg := sv.config(StartTLS)
-			cfg.Password = func(context.Context) (string, error) {
+			cfg.Login.Credential = func(context.Context) (Credential, error) {
 				t.Error("the password was asked for")
-				return "s3cret-pass", nil
+				return Credential{Password: "s3cret-pass"}, nil
 			}
 			if _, err := Dial(t.Context(), cfg); err == nil {
 				t.Fatal("connected")

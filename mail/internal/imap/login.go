@@ -203,31 +203,51 @@ func (d *dialog) login(ctx context.Context, cfg *Config, hold bool) (*heldLogin,
 		return nil, err
 	}
 	d.told = false
-	if cfg.Authenticate != nil {
-		client, err := cfg.Authenticate(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return d.authenticate(client, hold)
-	}
-	password, err := cfg.Password(ctx)
+	c, err := cfg.Login.Credential(ctx)
 	if err != nil {
 		return nil, err
 	}
+	// LOGIN the command takes one round trip, LOGIN the mechanism three.
+	command := !d.has("LOGINDISABLED")
+	client, err := wire.SASL(func(mechanism string) bool {
+		return d.has("AUTH="+mechanism) && !(command && mechanism == sasl.Login)
+	}, cfg.Login.Username, c)
+	var held *heldLogin
 	switch {
-	case strings.Contains(password, "\x00") || strings.Contains(cfg.Username, "\x00"):
-		return nil, &Error{Kind: KindAuth, Permanent: true, Err: errors.New("password holds a NUL")}
-	case d.has("AUTH=PLAIN"):
-		return d.authenticate(sasl.NewPlainClient("", cfg.Username, password), hold)
-	case !d.has("LOGINDISABLED"):
-		return nil, d.plainLogin(cfg.Username, password)
+	case err == nil:
+		held, err = d.authenticate(client, hold)
+	case errors.Is(err, wire.ErrNoMechanism) && c.Password != "" && command:
+		err = d.plainLogin(cfg.Login.Username, c.Password)
+	default:
+		return nil, &Error{Kind: KindAuth, Permanent: true, Err: err}
 	}
-	return nil, &Error{Kind: KindAuth, Permanent: true, Err: errors.New("server offers no way to log in with a password")}
+	if held != nil {
+		lasting := context.WithoutCancel(ctx) // ctx is for connecting, and may have ended by then
+		held.again = func() bool { return cfg.Login.Again(lasting, c) }
+		return held, nil
+	}
+	return nil, askAgain(err, func() bool { return cfg.Login.Again(ctx, c) })
+}
+
+// askAgain notes on the refusal of a login whether it is worth another try.
+func askAgain(err error, again func() bool) error {
+	var e *Error
+	if errors.As(err, &e) && e.Kind == KindAuth {
+		e.again = again()
+	}
+	return err
+}
+
+// worthAgain reports whether err is the refusal of a login that is worth another
+// try.
+func worthAgain(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.again
 }
 
 // oneMessage are the mechanisms of which the client's first message is all there
 // is when it is accepted.
-var oneMessage = map[string]bool{"PLAIN": true, "XOAUTH2": true, "OAUTHBEARER": true, "EXTERNAL": true}
+var oneMessage = map[string]bool{sasl.Plain: true, wire.XOAuth2: true, sasl.OAuthBearer: true}
 
 // authenticate runs one SASL exchange (RFC 9051 section 6.2.2), or returns it when
 // it is to be held and fits in one line.
@@ -236,9 +256,6 @@ func (d *dialog) authenticate(client sasl.Client, hold bool) (*heldLogin, error)
 	if err != nil {
 		return nil, err
 	}
-	if !d.has("AUTH=" + strings.ToUpper(mech)) {
-		return nil, &Error{Kind: KindAuth, Permanent: true, Err: fmt.Errorf("server does not offer %s", wire.Clean(mech))}
-	}
 	command, pending := "AUTHENTICATE "+mech, response != nil
 	if pending && d.has("SASL-IR") {
 		ir := encodeSASL(response)
@@ -246,7 +263,7 @@ func (d *dialog) authenticate(client sasl.Client, hold bool) (*heldLogin, error)
 			ir = "="
 		}
 		command, pending = command+" "+ir, false
-		if hold && oneMessage[strings.ToUpper(mech)] && !strings.ContainsAny(command, "\r\n") {
+		if hold && oneMessage[mech] {
 			d.tag++
 			tag := "L" + strconv.Itoa(d.tag)
 			return &heldLogin{tag: tag, line: []byte(tag + " " + command + "\r\n"), client: client, done: make(chan struct{})}, nil

@@ -44,6 +44,10 @@ type Pool struct {
 	open      int  // idle, lent and being dialled
 	unsettled int  // being dialled, or lent with a login that has no answer yet
 	proven    bool // a login has worked: the next ones may happen side by side
+	round     int  // counts the refusals that were worth another try
+	renewing  bool // the last of them has had no login that worked since
+	lost      int  // the last round that ended with another refusal
+	verdict   error
 	queue     []*waiter
 	closed    bool
 	work      sync.WaitGroup // dials and what follows them
@@ -53,18 +57,19 @@ type pooled struct {
 	*Session
 	used time.Time
 
+	round int // Pool.round when it was begun
+
 	// Guarded by Pool.mu.
 	awaiting bool // its login has no answer yet
 	hurried  bool
+	again    bool // its login was refused, and is worth another try
 }
 
 // waiter is a Lend in the queue. It is told once what became of it.
 type waiter struct {
-	folder   string
-	writable bool
-	fresh    bool     // only a new connection will do
-	dial     *dialing // the one begun for it; nil when there is none
-	given    chan given
+	want
+	dial  *dialing // the one begun for it; nil when there is none
+	given chan given
 }
 
 type given struct {
@@ -76,6 +81,7 @@ type given struct {
 // dialing is a connection that is being made.
 type dialing struct {
 	cancel context.CancelFunc
+	round  int // Pool.round when it was begun
 	done   chan struct{}
 	err    error // read after done
 }
@@ -105,21 +111,40 @@ func NewPool(o PoolOptions) *Pool {
 // When a session from an earlier lend turns out dead before the server answered
 // anything, fn runs once more on a fresh connection, so it must be safe to repeat.
 // On a new connection the login may leave together with fn's first commands; when
-// it is refused they fail with that error. A refused login is never repeated, and
+// it is refused they fail with that error. Where Login.Refused says that it is
+// worth it, a refused login is tried once more, and fn runs again on that; no
+// command of the run before was obeyed. Any other refusal is not repeated, and
 // fails everybody who waits for a session with it.
 func (p *Pool) Lend(ctx context.Context, folder string, fn func(ctx context.Context, s *Session) error) error {
-	s, fresh, err := p.take(ctx, FolderName(folder), false, false)
-	if err != nil {
-		return err
+	return p.lend(ctx, want{folder: FolderName(folder)}, fn)
+}
+
+// want is what a lend asks of a session.
+type want struct {
+	folder   string // preferably open; empty means any
+	writable bool   // preferably SELECTed
+	fresh    bool   // only a new connection will do
+	round    int    // the one that has to end well for this; 0 means none
+}
+
+func (p *Pool) lend(ctx context.Context, w want, fn func(ctx context.Context, s *Session) error) error {
+	for revived, renewed := false, false; ; {
+		s, isNew, err := p.take(ctx, w, revived || renewed)
+		if err != nil {
+			return err
+		}
+		err = p.use(ctx, s, fn)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case isNew && !renewed && p.again(s):
+			renewed, w.round = true, s.round+1
+		case !isNew && !revived && died(err) && !s.guard.answered() && !s.guard.changed():
+			revived, w = true, want{fresh: true, round: w.round}
+		default:
+			return err
+		}
 	}
-	err = p.use(ctx, s, fn)
-	if fresh || err == nil || s.guard.answered() || !died(err) || ctx.Err() != nil {
-		return err
-	}
-	if s, _, err = p.take(ctx, "", false, true); err != nil {
-		return err
-	}
-	return p.use(ctx, s, fn)
 }
 
 // died reports whether err says that the connection was no longer there.
@@ -153,22 +178,29 @@ func (p *Pool) use(ctx context.Context, s *pooled, fn func(ctx context.Context, 
 	return err
 }
 
-// take returns a session; isNew says that no lend has used it yet.
-func (p *Pool) take(ctx context.Context, folder string, writable, fresh bool) (s *pooled, isNew bool, err error) {
-	for again := fresh; ; again = true {
+// take returns a session; isNew says that no lend has used it yet. Who has waited
+// already goes before who just came.
+func (p *Pool) take(ctx context.Context, what want, waited bool) (s *pooled, isNew bool, err error) {
+	for ; ; waited = true {
 		if ctx.Err() != nil {
 			return nil, false, gaveUp(ctx)
 		}
-		w := &waiter{folder: folder, writable: writable, fresh: fresh, given: make(chan given, 1)}
+		w := &waiter{want: what, given: make(chan given, 1)}
 		p.mu.Lock()
 		if p.closed {
 			p.mu.Unlock()
 			return nil, false, closedError()
 		}
-		if again {
-			// Who has waited already goes before who just came.
+		if what.round > 0 && what.round <= p.lost {
+			defer p.mu.Unlock()
+			return nil, false, p.verdict // others have tried meanwhile
+		}
+		if waited {
 			p.queue = slices.Insert(p.queue, 0, w)
 		} else {
+			if len(p.queue) == 0 && p.unsettled == 0 {
+				p.renewing = false // whose round it was has given up
+			}
 			p.queue = append(p.queue, w)
 		}
 		p.serve()

@@ -3,6 +3,7 @@ package imap
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -11,7 +12,7 @@ import (
 func (p *Pool) dialFor(w *waiter) {
 	cfg := &p.o.Config
 	ctx, cancel := context.WithTimeout(p.life, cfg.Connect+cfg.Greeting+loginTime)
-	d := &dialing{cancel: cancel, done: make(chan struct{})}
+	d := &dialing{cancel: cancel, round: p.round, done: make(chan struct{})}
 	w.dial = d
 	p.dials[d] = true
 	p.open++
@@ -23,7 +24,7 @@ func (p *Pool) dialFor(w *waiter) {
 }
 
 func (p *Pool) dial(ctx context.Context, d *dialing) {
-	c := &pooled{awaiting: true}
+	c := &pooled{awaiting: true, round: d.round}
 	s, err := connect(ctx, p.o.Config, func(err error) { p.outcome(c, err) })
 	c.Session = s
 
@@ -31,14 +32,21 @@ func (p *Pool) dial(ctx context.Context, d *dialing) {
 	delete(p.dials, d)
 	d.err = err
 	close(d.done)
-	if err == nil && s.settled() {
+	if err == nil && s.settled() && c.awaiting {
 		p.answered(c)
-		p.proven = true
+		p.proven, p.renewing = true, false
 	}
 	switch {
-	case err == nil && p.closed:
+	case err == nil && (p.closed || c.awaiting && d.round < p.round):
+		// The pool was closed, or what this would log in with has been refused.
 		p.open--
 		p.answered(c)
+		for _, w := range p.queue {
+			if w.dial == d {
+				w.dial = nil
+			}
+		}
+		p.serve()
 		p.mu.Unlock()
 		_ = s.Close()
 		return
@@ -65,29 +73,50 @@ func (p *Pool) dial(ctx context.Context, d *dialing) {
 	p.put(c, sound)
 }
 
-// failed tells of a dial that failed: everybody when the login was refused, since
-// each of those who wait would try the same password again, else the one it was
-// made for, if that still waits. The lock is held.
+// failed tells of a dial that failed: everybody when the login was refused, unless
+// it is worth another try; else the one it was made for, if that still waits. The
+// lock is held.
 func (p *Pool) failed(d *dialing, err error) {
+	i := slices.IndexFunc(p.queue, func(w *waiter) bool { return w.dial == d })
 	var e *Error
-	if errors.As(err, &e) && e.Kind == KindAuth {
-		p.refuse(err)
-		return
-	}
-	for i, w := range p.queue {
-		if w.dial == d {
-			p.give(i, given{err: err})
-			return
+	switch {
+	case errors.As(err, &e) && e.Kind == KindAuth:
+		if i >= 0 {
+			p.queue[i].dial = nil // it gets another, unless everybody fails
 		}
+		p.refused(e, d.round)
+	case i >= 0:
+		p.give(i, given{err: err})
 	}
 }
 
-// refuse fails those who wait for a session, because a login was refused. The
+// refused is told of a login that was refused, and reports whether it is worth
+// another try. Where it is not, those who wait fail, since each of them would try
+// the same again. A round of trying again is over when a login has worked, or was
+// refused again; what was on its way when the round began is no second refusal. The
 // lock is held.
-func (p *Pool) refuse(err error) {
+func (p *Pool) refused(e *Error, round int) (again bool) {
 	p.proven = false
-	p.fail(err)
+	switch {
+	case round < p.round:
+		return e.again
+	case e.again && !p.renewing:
+		p.round++
+		p.renewing = true
+		return true
+	}
+	p.renewing, p.lost, p.verdict = false, p.round, e
+	p.fail(e)
 	p.abandon()
+	return false
+}
+
+// again reports whether the login of a session was refused and is worth another
+// try.
+func (p *Pool) again(s *pooled) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return s.again
 }
 
 // outcome is told how a login ended that was held for the first commands. The
@@ -99,9 +128,9 @@ func (p *Pool) outcome(c *pooled, err error) {
 	var e *Error
 	switch {
 	case err == nil:
-		p.proven = true
+		p.proven, p.renewing = true, false
 	case errors.As(err, &e) && e.Kind == KindAuth:
-		p.refuse(err)
+		c.again = p.refused(e, c.round)
 	}
 	p.serve()
 }

@@ -296,9 +296,9 @@ func TestPoolDoesNotRepeatAWrongPassword(t *testing.T) {
 			}
 		})
 	}
-	for queued := 0; queued < 49; {
+	for queued, lent := 0, 0; queued < 49 || lent < 1; {
 		p.mu.Lock()
-		queued = len(p.queue)
+		queued, lent = len(p.queue), len(p.lent)
 		p.mu.Unlock()
 	}
 	close(release)

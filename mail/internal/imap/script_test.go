@@ -121,8 +121,18 @@ func (sv *server) accepted() int {
 func (sv *server) config(security Security) Config {
 	return Config{
 		Host: "127.0.0.1", Port: uint16(sv.Addr().(*net.TCPAddr).Port), Security: security,
-		Username: "ann", Password: func(context.Context) (string, error) { return "s3cret-pass", nil },
+		Login: withPassword("s3cret-pass"),
 	}
+}
+
+// withPassword logs in as ann.
+func withPassword(p string) Login {
+	return Login{Username: "ann", Credential: func(context.Context) (Credential, error) { return Credential{Password: p}, nil }}
+}
+
+// withToken is withPassword for an access token.
+func withToken(token string) Login {
+	return Login{Username: "ann", Credential: func(context.Context) (Credential, error) { return Credential{Token: token}, nil }}
 }
 
 // authority issues certificates for tests.

@@ -53,9 +53,16 @@ type Session struct {
 	dead  bool // no more will come
 }
 
-// Dial connects and logs in. The context bounds all of it, besides the timeouts
-// of the configuration. The error is always an *Error.
-func Dial(ctx context.Context, cfg Config) (*Session, error) { return connect(ctx, cfg, nil) }
+// Dial connects and logs in, a second time where the first login is refused and
+// Login.Refused says that it is worth it. The context bounds all of it, besides the
+// timeouts of the configuration. The error is always an *Error.
+func Dial(ctx context.Context, cfg Config) (*Session, error) {
+	s, err := connect(ctx, cfg, nil)
+	if worthAgain(err) {
+		s, err = connect(ctx, cfg, nil)
+	}
+	return s, err
+}
 
 // connect is Dial. With answer, the login may be held for the first commands: then
 // answer is called with its outcome, once, on a goroutine of the session.

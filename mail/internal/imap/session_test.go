@@ -10,7 +10,6 @@ import (
 	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
-	"github.com/emersion/go-sasl"
 )
 
 func dial(t *testing.T, cfg Config) *Session {
@@ -75,6 +74,8 @@ func TestLoginWays(t *testing.T) {
 		{"PLAIN when asked", "AUTH=PLAIN", "pw", []string{"AUTHENTICATE PLAIN", "AGFubgBwdw=="}, []string{"+ ", "OK in"}},
 		{"PLAIN before LOGIN", "AUTH=PLAIN AUTH=LOGIN LOGINDISABLED SASL-IR", "pw", []string{"AUTHENTICATE PLAIN AGFubgBwdw=="}, []string{"OK in"}},
 		{"LOGIN", "", `p"w\`, []string{`LOGIN "ann" "p\"w\\"`}, []string{"OK in"}},
+		{"LOGIN by SASL", "AUTH=LOGIN LOGINDISABLED SASL-IR", "pw", []string{"AUTHENTICATE LOGIN", "YW5u", "cHc="}, []string{"+ ", "+ AAAA", "OK in"}},
+		{"LOGIN with one round trip", "AUTH=LOGIN", "pw", []string{`LOGIN "ann" "pw"`}, []string{"OK in"}},
 		{"LOGIN with a literal", "", "pä", []string{`LOGIN "ann" {3}`, "pä"}, []string{"+ go", "OK in"}},
 	}
 	for _, tc := range tests {
@@ -101,7 +102,7 @@ func TestLoginWays(t *testing.T) {
 				s.send("* CAPABILITY IMAP4rev1\r\n" + tag + " OK\r\n")
 				s.drain()
 			}).config(Plaintext)
-			cfg.Password = func(context.Context) (string, error) { return tc.password, nil }
+			cfg.Login = withPassword(tc.password)
 			dial(t, cfg)
 			for _, want := range tc.want {
 				if g := <-got; g != want {
@@ -112,28 +113,64 @@ func TestLoginWays(t *testing.T) {
 	}
 }
 
-type refusing struct{}
-
-func (refusing) Start() (string, []byte, error) {
-	return "XOAUTH2", []byte("user=ann\x01auth=Bearer t0ken\x01\x01"), nil
-}
-func (refusing) Next(c []byte) ([]byte, error) { return []byte{}, nil }
-
-func TestLoginWithSASLClient(t *testing.T) {
+func TestTokenThatIsRefused(t *testing.T) {
 	settle(t)
-	cfg := serve(t, func(s *script) {
-		s.send("* OK [CAPABILITY IMAP4rev1 AUTH=XOAUTH2 SASL-IR] ready\r\n")
-		tag, cmd := s.expect()
-		s.send("+ " + base64.StdEncoding.EncodeToString([]byte(`{"status":"401"}`)) + "\r\n")
-		s.expect()
-		s.send(tag + " NO [AUTHENTICATIONFAILED] bad " + strings.Fields(cmd)[2] + "\r\n")
-		s.drain()
-	}).config(Plaintext)
-	cfg.Authenticate = func(context.Context) (sasl.Client, error) { return refusing{}, nil }
-	_, err := Dial(t.Context(), cfg)
-	e := wantError(t, err, KindAuth, StageAuth)
-	if e.Code != "AUTHENTICATIONFAILED" || !e.Permanent || strings.Contains(e.Error(), "dXNlcj") {
-		t.Errorf("error %v", e)
+	for mechanism, dummy := range map[string]string{"XOAUTH2": "", "OAUTHBEARER": "AQ=="} {
+		cfg := serve(t, func(s *script) {
+			s.send("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN AUTH=" + mechanism + " SASL-IR] ready\r\n")
+			tag, cmd := s.expect()
+			if !strings.HasPrefix(cmd, "AUTHENTICATE "+mechanism+" ") {
+				s.send("* BYE sent " + cmd)
+				return
+			}
+			s.send("+ " + base64.StdEncoding.EncodeToString([]byte(`{"status":"401"}`)) + "\r\n")
+			if got, _ := s.expect(); got != dummy {
+				s.send("* BYE sent " + got)
+				return
+			}
+			s.send(tag + " NO [AUTHENTICATIONFAILED] bad " + strings.Fields(cmd)[2] + "\r\n")
+			s.drain()
+		}).config(Plaintext)
+		cfg.Login = withToken("t0ken")
+		_, err := Dial(t.Context(), cfg)
+		e := wantError(t, err, KindAuth, StageAuth)
+		if e.Code != "AUTHENTICATIONFAILED" || !e.Permanent || strings.Contains(e.Error(), "bad") {
+			t.Errorf("error %v", e)
+		}
+	}
+}
+
+// What must not be sent, or cannot, is not, and counts as no refusal of the server.
+func TestCredentialsThatDoNotLeave(t *testing.T) {
+	settle(t)
+	for name, tc := range map[string]struct {
+		caps string
+		c    Credential
+	}{
+		"a token for a server of passwords": {"AUTH=PLAIN AUTH=LOGIN", Credential{Token: "t0ken"}},
+		"a password for a server of tokens": {"AUTH=XOAUTH2 AUTH=OAUTHBEARER LOGINDISABLED", Credential{Password: "pw"}},
+		"a token that ends its field":       {"AUTH=XOAUTH2", Credential{Token: "t0ken\x01\x01"}},
+		"a password of two lines":           {"", Credential{Password: "pw\r\nL2 DELETE INBOX"}},
+		"a password with a zero byte":       {"AUTH=PLAIN", Credential{Password: "pw\x00"}},
+		"neither":                           {"AUTH=PLAIN", Credential{}},
+		"both":                              {"AUTH=PLAIN", Credential{Password: "pw", Token: "t0ken"}},
+	} {
+		sent := make(chan string, 1)
+		cfg := serve(t, func(s *script) {
+			s.send("* OK [CAPABILITY IMAP4rev1 SASL-IR " + tc.caps + "] ready\r\n")
+			b, _ := io.ReadAll(s.br)
+			sent <- string(b)
+		}).config(Plaintext)
+		cfg.Login.Credential = func(context.Context) (Credential, error) { return tc.c, nil }
+		cfg.Login.Refused = func(context.Context, Credential) bool {
+			t.Errorf("%s: counts as refused", name)
+			return false
+		}
+		_, err := Dial(t.Context(), cfg)
+		e := wantError(t, err, KindAuth, StageAuth)
+		if got := <-sent; got != "" || !e.Permanent || strings.Contains(e.Error(), "t0ken") || strings.Contains(e.Error(), "pw") {
+			t.Errorf("%s: sent %q, %v", name, got, e)
+		}
 	}
 }
 

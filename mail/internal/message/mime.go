@@ -89,6 +89,13 @@ func Parse(raw []byte) *Entity {
 	return &Entity{Header: header, Root: root, Incomplete: s.incomplete, raw: raw}
 }
 
+// HeaderOf returns the header of a whole message or of its beginning, without the
+// empty line behind it; nothing where it does not begin with one. It aliases raw.
+func HeaderOf(raw []byte) []byte {
+	end, _ := messageHeader(raw)
+	return raw[:end:end]
+}
+
 // nameMessage gives a message without a name its subject as one, where that can
 // be read without decoding a transfer.
 func nameMessage(p *Part, raw []byte) {

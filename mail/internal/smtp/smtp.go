@@ -1,5 +1,12 @@
-// Package smtp is the submission wire (RFC 5321, RFC 6409): a go-smtp client on a
-// connection that is verified, bounded and ended by its context.
+// Package smtp is the submission wire (RFC 5321, RFC 6409): it connects, logs in,
+// and hands over one message after the other, on a connection that is verified,
+// bounded and ended by its context. Of each message it says whether the server took
+// it, did not take it, or may have.
+//
+// The dialogue is its own. It is a dozen lines to send, and what has to be certain
+// about them is what a general client does not tell: that a write had left before
+// the next one began, that the end of a message goes out alone and last, that
+// nothing came in before it was asked for, and how much a server may say.
 //
 // It knows nothing of accounts or policy; only package mail can import it.
 package smtp
@@ -9,14 +16,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
-	"net"
-	"os"
-	"sync"
+	"strings"
 	"time"
-
-	"github.com/emersion/go-sasl"
-	gosmtp "github.com/emersion/go-smtp"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
@@ -31,92 +32,53 @@ const (
 	Plaintext = wire.Plaintext
 )
 
-// Config says where the submission server is and how to log in.
+// Login says how to log in, and Credential with what.
+type (
+	Login      = wire.Login
+	Credential = wire.Credential
+)
+
+// Config says where the submission server is and how to log in. It is copied on
+// entry.
 type Config struct {
 	Host     string
 	Port     uint16
 	Security Security
 	RootCAs  *x509.CertPool // nil means the system's
-	Username string
-	Password func(ctx context.Context) (string, error) // called once per login
+	Login    Login
 
-	Connect  time.Duration // TCP and TLS; 0 means 30 s
-	Greeting time.Duration // the server's first line; 0 means 15 s
+	Connect  time.Duration // TCP and TLS; 0 means DefaultConnect
+	Greeting time.Duration // the server's first lines, up to what it offers; 0 means DefaultGreeting
 }
 
-// The defaults and bounds.
+// The defaults of Config.
 const (
 	DefaultConnect  = 30 * time.Second
 	DefaultGreeting = 15 * time.Second
-	maxAnswers      = 1 << 20 // bytes a server may send on one connection
 )
 
-// Kind says what kind of failure an Error is.
-type Kind string
-
-// The kinds.
+// How long the server has for an answer, and a write to leave, where no context
+// ends sooner (RFC 5321 section 4.5.3.2).
 const (
-	KindAuth        Kind = "auth"
-	KindConnection  Kind = "connection"
-	KindCertificate Kind = "certificate"
-	KindTimeout     Kind = "timeout"
-	KindRefused     Kind = "refused"
-	KindLimit       Kind = "limit"
+	commandTime = 5 * time.Minute // also for a login, MAIL and RCPT
+	dataTime    = 2 * time.Minute
+	blockTime   = 3 * time.Minute // for each write
+	endTime     = 10 * time.Minute
+	goodbye     = 2 * time.Second // for QUIT, of which nothing depends
 )
-
-// Error is a failure of the wire. It holds no secret.
-type Error struct {
-	Stage string // connect, tls, greeting, auth
-	Kind  Kind
-	Code  int    // the server's reply code, 0 without one
-	Text  string // the server's own words, cleaned and bounded
-	Err   error
-}
-
-// Error says what happened in one line.
-func (e *Error) Error() string {
-	if e.Code != 0 {
-		return fmt.Sprintf("smtp %s: server refused: %d %s", e.Stage, e.Code, e.Text)
-	}
-	return fmt.Sprintf("smtp %s: %v", e.Stage, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
-var errTooMuch = errors.New("server sent more than is allowed")
 
 // Session is a connection that is logged in. It is not safe for concurrent use.
 type Session struct {
-	client *gosmtp.Client
-	conn   *boundedConn
-	stop   func() bool
+	conn  *conn
+	offer map[string]string // what the server offers: keywords in upper case, and their parameters
+	begun bool              // a transaction is open that was not carried out
+	stop  func()
 }
 
-// Extensions lists what the server offers of the extensions that matter to a
-// sender.
-func (s *Session) Extensions() []string {
-	var out []string
-	for _, name := range []string{"8BITMIME", "CHUNKING", "DSN", "ENHANCEDSTATUSCODES", "PIPELINING", "REQUIRETLS", "SIZE", "SMTPUTF8"} {
-		if ok, _ := s.client.Extension(name); ok {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
-// Close says QUIT and closes the connection, whatever the server answers. The
-// context of Dial bounds the wait for that.
-func (s *Session) Close() error {
-	err := s.client.Quit()
-	s.stop()
-	_ = s.conn.Close() // closed already, unless the server kept silent
-	return err
-}
-
-// Dial connects, upgrades where configured and logs in. The end of ctx closes the
-// connection at any time until Close. Errors are *Error, or what Password
-// returned.
+// Dial connects, upgrades where configured and logs in, a second time on a new
+// connection where the first login is refused and Login.Refused says that it is
+// worth it. The end of ctx closes the connection at any time until Close. Errors
+// are *Error, or what Login.Credential returned.
 func Dial(ctx context.Context, cfg Config) (*Session, error) {
 	if cfg.Connect <= 0 {
 		cfg.Connect = DefaultConnect
@@ -124,158 +86,165 @@ func Dial(ctx context.Context, cfg Config) (*Session, error) {
 	if cfg.Greeting <= 0 {
 		cfg.Greeting = DefaultGreeting
 	}
-	conn, conf, err := connect(ctx, &cfg)
+	if err := cfg.Login.Check(); err != nil {
+		return nil, &Error{Stage: StageConnect, Kind: KindInvalid, Err: err}
+	}
+	s, refused, err := dial(ctx, &cfg)
+	if refused != nil && cfg.Login.Again(ctx, *refused) {
+		if s, refused, err = dial(ctx, &cfg); refused != nil {
+			_ = cfg.Login.Again(ctx, *refused) // it is told, and there is no third time
+		}
+	}
+	return s, err
+}
+
+// dial also returns the credential that the server did not accept, if that is why
+// there is no session.
+func dial(ctx context.Context, cfg *Config) (*Session, *Credential, error) {
+	connecting, cancel := context.WithTimeout(ctx, cfg.Connect)
+	defer cancel()
+	c, conf, reached, err := wire.Connect(connecting, wire.Target{Host: cfg.Host, Port: cfg.Port, Security: cfg.Security, RootCAs: cfg.RootCAs})
+	if err != nil {
+		e := failure(string(reached), err)
+		if connecting.Err() != nil {
+			e.Kind = KindTimeout
+		}
+		return nil, nil, e
+	}
+	s := &Session{conn: newConn(c)}
+	s.stop = s.conn.until(ctx)
+	refused, err := s.open(ctx, connecting, cfg, conf)
+	if err != nil {
+		s.stop()
+		_ = s.conn.end(errClosed)
+		return nil, refused, err
+	}
+	return s, nil, nil
+}
+
+// open takes a connection to where mail can be sent.
+func (s *Session) open(ctx, connecting context.Context, cfg *Config, conf *tls.Config) (refused *Credential, err error) {
+	within := time.Now().Add(cfg.Greeting)
+	r, err := s.conn.reply(time.Until(within))
+	switch {
+	case err != nil:
+		return nil, failure(StageGreeting, err)
+	case !r.positive():
+		return nil, denied(StageGreeting, r)
+	}
+	if err := s.hello(StageGreeting, time.Until(within)); err != nil {
+		return nil, err
+	}
+	if cfg.Security == StartTLS {
+		if err := s.startTLS(connecting, conf, cfg.Greeting); err != nil {
+			return nil, err
+		}
+	}
+	c, err := cfg.Login.Credential(ctx)
 	if err != nil {
 		return nil, err
 	}
-	bounded := &boundedConn{Conn: conn, left: maxAnswers, deadline: time.Now().Add(cfg.Greeting)}
-	s := &Session{conn: bounded, stop: context.AfterFunc(ctx, func() { _ = bounded.Close() })}
-	if err := s.login(ctx, &cfg, conf); err != nil {
-		s.stop()
-		_ = bounded.Close()
-		return nil, bounded.explain(ctx, err)
+	if err := s.login(cfg.Login.Username, c); err != nil {
+		if err.Kind == KindAuth && err.Code != 0 {
+			refused = &c
+		}
+		return refused, err
 	}
-	return s, nil
+	return nil, nil
 }
 
-func connect(ctx context.Context, cfg *Config) (net.Conn, *tls.Config, error) {
-	ctx, cancel := context.WithTimeout(ctx, cfg.Connect)
-	defer cancel()
-	conn, conf, stage, err := wire.Connect(ctx, wire.Target{Host: cfg.Host, Port: cfg.Port, Security: cfg.Security, RootCAs: cfg.RootCAs})
-	if err != nil {
-		return nil, nil, &Error{Stage: string(stage), Kind: kindOf(ctx, err), Err: err}
+// denied is an answer that is not the one that was needed.
+func denied(stage string, r reply) *Error {
+	if r.refused() {
+		return refusal(stage, r)
 	}
-	return conn, conf, nil
+	return failure(stage, errNotSMTP)
 }
 
-func (s *Session) login(ctx context.Context, cfg *Config, conf *tls.Config) error {
-	if cfg.Security == StartTLS {
-		// What the server said before its TLS is dropped with the old reader,
-		// so nothing can be injected in front of it.
-		client, err := gosmtp.NewClientStartTLS(s.conn, conf)
-		if err != nil {
-			return stage("tls", err)
-		}
-		s.client = client
-	} else {
-		s.client = gosmtp.NewClient(s.conn)
+// command sends one line and waits for the answer.
+func (s *Session) command(stage, line string, within time.Duration) (reply, *Error) {
+	if !s.conn.quiet() {
+		return reply{}, failure(stage, s.conn.end(errEarly))
 	}
-	// After STARTTLS the handshake happens with this command, too.
-	if err := s.client.Hello("localhost"); err != nil {
-		return stage("greeting", err)
+	if err := s.conn.write([]byte(line+"\r\n"), blockTime); err != nil {
+		return reply{}, failure(stage, err)
 	}
-	s.conn.waitUntil(time.Time{})
-	password, err := cfg.Password(ctx)
+	r, err := s.conn.reply(within)
 	if err != nil {
-		return err
+		return reply{}, failure(stage, err)
 	}
-	var auth sasl.Client
-	switch {
-	case s.client.SupportsAuth(sasl.Plain):
-		auth = sasl.NewPlainClient("", cfg.Username, password)
-	case s.client.SupportsAuth(sasl.Login):
-		auth = sasl.NewLoginClient(cfg.Username, password)
-	default:
-		return &Error{Stage: "auth", Kind: KindAuth, Err: errors.New("server offers no way to log in with a password")}
+	return r, nil
+}
+
+// hello asks what the server offers. HELO is no way out: a server without EHLO
+// has no login either.
+func (s *Session) hello(stage string, within time.Duration) error {
+	r, failed := s.command(stage, "EHLO localhost", within)
+	if failed != nil {
+		return failed
 	}
-	if err := s.client.Auth(auth); err != nil {
-		e := stage("auth", err)
-		if e.Code >= 500 {
-			e.Kind = KindAuth
-		}
-		e.Text = "" // it has just been sent a password, and can say it again in any form
-		return e
+	if !r.positive() {
+		return denied(stage, r)
+	}
+	s.offer = make(map[string]string)
+	for _, line := range r.lines[1:] {
+		keyword, parameters, _ := strings.Cut(line, " ")
+		s.offer[strings.ToUpper(keyword)] = parameters
 	}
 	return nil
 }
 
-// stage wraps an error of the library; the server's own words are kept apart from
-// it, cleaned.
-func stage(name string, err error) *Error {
-	var refused *gosmtp.SMTPError
-	if errors.As(err, &refused) {
-		return &Error{Stage: name, Kind: KindRefused, Code: refused.Code, Text: wire.Clean(refused.Message)}
+// startTLS protects the connection. What the server said of itself in the clear is
+// forgotten, and what it said ahead ends the connection (RFC 3207 section 6).
+func (s *Session) startTLS(ctx context.Context, conf *tls.Config, within time.Duration) error {
+	if !s.offers("STARTTLS") {
+		return failure(StageTLS, errors.New("server does not offer STARTTLS, and logging in without TLS is refused"))
 	}
-	return &Error{Stage: name, Kind: KindConnection, Err: err}
+	r, failed := s.command(StageTLS, "STARTTLS", within)
+	if failed != nil {
+		return failed
+	}
+	if r.code != 220 {
+		return denied(StageTLS, r)
+	}
+	if !s.conn.quiet() {
+		return failure(StageTLS, s.conn.end(errEarly))
+	}
+	t := tls.Client(s.conn.raw, conf)
+	if err := wire.Handshake(ctx, t); err != nil {
+		return failure(StageTLS, s.conn.end(err))
+	}
+	s.conn.over(t)
+	return s.hello(StageTLS, within)
 }
 
-func kindOf(ctx context.Context, err error) Kind {
-	var netErr net.Error
-	switch {
-	case errors.Is(err, errTooMuch):
-		return KindLimit
-	case wire.BadCertificate(err):
-		return KindCertificate
-	case ctx.Err() != nil, errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
-		return KindTimeout
-	}
-	return KindConnection
+func (s *Session) offers(keyword string) bool {
+	_, ok := s.offer[keyword]
+	return ok
 }
 
-// boundedConn bounds what a server may send and ignores the library's own
-// deadlines, which know nothing of the caller's.
-type boundedConn struct {
-	net.Conn
-
-	mu       sync.Mutex
-	left     int64
-	deadline time.Time
-	err      error // the first bound broken
+// Extensions lists what the server offers of the extensions that matter to a
+// sender.
+func (s *Session) Extensions() []string {
+	var out []string
+	for _, name := range []string{"8BITMIME", "CHUNKING", "DSN", "ENHANCEDSTATUSCODES", "PIPELINING", "REQUIRETLS", "SIZE", "SMTPUTF8"} {
+		if s.offers(name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
-func (c *boundedConn) Read(p []byte) (int, error) {
-	c.mu.Lock()
-	left, deadline := c.left, c.deadline
-	c.mu.Unlock()
-	if left <= 0 {
-		return 0, c.broken(errTooMuch)
+// Close says QUIT and closes the connection, whatever the server answers; it does
+// not wait long for that. It reports a connection that had ended before.
+func (s *Session) Close() error {
+	var failed error
+	if err := s.conn.why(); err != nil {
+		failed = failure("quit", err)
+	} else if _, err := s.command("quit", "QUIT", goodbye); err != nil {
+		failed = err
 	}
-	_ = c.Conn.SetReadDeadline(deadline)
-	n, err := c.Conn.Read(p[:min(int64(len(p)), left)])
-	c.mu.Lock()
-	c.left -= int64(n)
-	c.mu.Unlock()
-	if err != nil {
-		err = c.broken(err)
-	}
-	return n, err
-}
-
-func (c *boundedConn) broken(err error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err == nil {
-		c.err = err
-	}
-	return err
-}
-
-// waitUntil bounds the wait for the next bytes; the zero time leaves that to the
-// context.
-func (c *boundedConn) waitUntil(t time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.deadline = t
-}
-
-// SetDeadline does nothing: the context ends the connection.
-func (c *boundedConn) SetDeadline(time.Time) error { return nil }
-
-// explain replaces what the library made of a broken bound or an ended context by
-// the reason.
-func (c *boundedConn) explain(ctx context.Context, err error) error {
-	var e *Error
-	if !errors.As(err, &e) || e.Code != 0 || e.Kind == KindAuth {
-		return err
-	}
-	c.mu.Lock()
-	cause := c.err
-	c.mu.Unlock()
-	switch {
-	case ctx.Err() != nil:
-		cause = ctx.Err()
-	case cause == nil:
-		cause = e.Err
-	}
-	return &Error{Stage: e.Stage, Kind: kindOf(ctx, cause), Err: cause}
+	s.stop()
+	_ = s.conn.end(errClosed)
+	return failed
 }

@@ -95,6 +95,8 @@ func script(t *testing.T, talk func(conn net.Conn, lines *bufio.Reader)) uint16 
 			if err != nil {
 				return
 			}
+			// What is sent waits at the sender until it is read.
+			_ = conn.(*net.TCPConn).SetReadBuffer(64 << 10)
 			go func() {
 				defer conn.Close()
 				talk(conn, bufio.NewReader(conn))
@@ -105,12 +107,16 @@ func script(t *testing.T, talk func(conn net.Conn, lines *bufio.Reader)) uint16 
 }
 
 func config(p uint16, security smtp.Security, ca *servertest.CA) smtp.Config {
-	c := smtp.Config{Host: "localhost", Port: p, Security: security, Username: "ann",
-		Password: func(context.Context) (string, error) { return password, nil }}
+	c := smtp.Config{Host: "localhost", Port: p, Security: security, Login: withPassword(password)}
 	if ca != nil {
 		c.RootCAs = ca.Pool()
 	}
 	return c
+}
+
+// withPassword logs in as ann.
+func withPassword(p string) smtp.Login {
+	return smtp.Login{Username: "ann", Credential: func(context.Context) (smtp.Credential, error) { return smtp.Credential{Password: p}, nil }}
 }
 
 func TestLogin(t *testing.T) {
@@ -135,7 +141,7 @@ func TestLogin(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Errorf("%s: close: %v", name, err)
 		}
-		c.Password = func(context.Context) (string, error) { return "wrong-canary", nil }
+		c.Login = withPassword("wrong-canary")
 		_, err = smtp.Dial(t.Context(), c)
 		var e *smtp.Error
 		if !errors.As(err, &e) || e.Kind != smtp.KindAuth || e.Code != 535 {
@@ -172,16 +178,24 @@ func TestRefusals(t *testing.T) {
 		config smtp.Config
 		kind   smtp.Kind
 	}{
-		"unknown CA":            {config(serve(t, &leaf, true), smtp.TLS, other), smtp.KindCertificate},
-		"other host":            {config(serve(t, &elsewhere, true), smtp.TLS, ca), smtp.KindCertificate},
-		"unknown CA, starttls":  {config(serve(t, &leaf, false), smtp.StartTLS, other), smtp.KindCertificate},
-		"no starttls":           {config(serve(t, nil, false), smtp.StartTLS, ca), smtp.KindConnection},
-		"plaintext to afar":     {nonLoopback, smtp.KindConnection},
-		"nothing listens":       {config(port(closed), smtp.Plaintext, nil), smtp.KindConnection},
-		"silent":                {silent, smtp.KindTimeout},
-		"no way to log in":      {config(script(t, func(c net.Conn, l *bufio.Reader) { ehlo(c, l, "250 hello\r\n") }), smtp.Plaintext, nil), smtp.KindAuth},
-		"refuses the greeting":  {config(script(t, func(c net.Conn, _ *bufio.Reader) { _, _ = io.WriteString(c, "554 go away\r\n") }), smtp.Plaintext, nil), smtp.KindRefused},
-		"answers without end":   {config(script(t, func(c net.Conn, l *bufio.Reader) { ehlo(c, l, strings.Repeat("250-more\r\n", 1<<20)) }), smtp.Plaintext, nil), smtp.KindLimit},
+		"unknown CA":           {config(serve(t, &leaf, true), smtp.TLS, other), smtp.KindCertificate},
+		"other host":           {config(serve(t, &elsewhere, true), smtp.TLS, ca), smtp.KindCertificate},
+		"unknown CA, starttls": {config(serve(t, &leaf, false), smtp.StartTLS, other), smtp.KindCertificate},
+		"no starttls":          {config(serve(t, nil, false), smtp.StartTLS, ca), smtp.KindConnection},
+		"plaintext to afar":    {nonLoopback, smtp.KindConnection},
+		"nothing listens":      {config(port(closed), smtp.Plaintext, nil), smtp.KindConnection},
+		"silent":               {silent, smtp.KindTimeout},
+		"no way to log in":     {config(script(t, func(c net.Conn, l *bufio.Reader) { ehlo(c, l, "250 hello\r\n") }), smtp.Plaintext, nil), smtp.KindAuth},
+		"refuses the greeting": {config(script(t, func(c net.Conn, _ *bufio.Reader) { _, _ = io.WriteString(c, "554 go away\r\n") }), smtp.Plaintext, nil), smtp.KindRefused},
+		"answers without end":  {config(script(t, func(c net.Conn, l *bufio.Reader) { ehlo(c, l, strings.Repeat("250-more\r\n", 1<<20)) }), smtp.Plaintext, nil), smtp.KindLimit},
+		"a line without end":   {config(script(t, func(c net.Conn, l *bufio.Reader) { ehlo(c, l, "250-"+strings.Repeat("x", 1<<20)) }), smtp.Plaintext, nil), smtp.KindLimit},
+		"is no SMTP server":    {config(script(t, func(c net.Conn, _ *bufio.Reader) { _, _ = io.WriteString(c, "* OK IMAP4rev1\r\n") }), smtp.Plaintext, nil), smtp.KindProtocol},
+		"answers ahead":        {config(script(t, func(c net.Conn, _ *bufio.Reader) { _, _ = io.WriteString(c, "220 hello\r\n250 hello\r\n") }), smtp.Plaintext, nil), smtp.KindProtocol},
+		"closes in a line": {config(script(t, func(c net.Conn, l *bufio.Reader) {
+			_, _ = io.WriteString(c, "220 hello\r\n")
+			_, _ = l.ReadString('\n')
+			_, _ = io.WriteString(c, "250 he")
+		}), smtp.Plaintext, nil), smtp.KindConnection},
 		"closes after the EHLO": {config(script(t, func(c net.Conn, _ *bufio.Reader) { _, _ = io.WriteString(c, "220 hello\r\n") }), smtp.Plaintext, nil), smtp.KindConnection},
 	} {
 		_, err := smtp.Dial(t.Context(), c.config)
@@ -211,7 +225,7 @@ func TestTheContextEndsIt(t *testing.T) {
 func TestAPasswordThatCannotBeHadIsReportedAsItIs(t *testing.T) {
 	c := config(serve(t, nil, false), smtp.Plaintext, nil)
 	gone := errors.New("gone")
-	c.Password = func(context.Context) (string, error) { return "", gone }
+	c.Login.Credential = func(context.Context) (smtp.Credential, error) { return smtp.Credential{}, gone }
 	if _, err := smtp.Dial(t.Context(), c); !errors.Is(err, gone) {
 		t.Errorf("%v", err)
 	}

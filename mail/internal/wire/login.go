@@ -1,6 +1,11 @@
 package wire
 
-import "context"
+import (
+	"context"
+	"errors"
+	"strings"
+	"unicode"
+)
 
 // Login says how to log in, to any protocol's server.
 type Login struct {
@@ -11,6 +16,7 @@ type Login struct {
 	// Refused tells that a server did not accept what Credential returned, and
 	// reports whether Credential would now return something newer, so that the
 	// login is worth one more try on a new connection. nil means it would not.
+	// It may be called on any goroutine and must not wait for the network.
 	Refused func(ctx context.Context, c Credential) bool
 }
 
@@ -19,4 +25,60 @@ type Login struct {
 type Credential struct {
 	Password string // SASL PLAIN or LOGIN, or the protocol's own command
 	Token    string // SASL OAUTHBEARER (RFC 7628) or XOAUTH2
+}
+
+var (
+	errNoUser       = errors.New("user name is missing")
+	errUserControl  = errors.New("user name holds a control character")
+	errNoLogin      = errors.New("no way to log in is configured")
+	errNoSecret     = errors.New("there is neither a password nor an access token to log in with")
+	errBothSecrets  = errors.New("there is a password and an access token to log in with")
+	errSecretBroken = errors.New("password holds a control character")
+	errTokenBroken  = errors.New("access token holds a character that no token has")
+)
+
+// Check reports a Login that cannot be used: one without a user name or a way to a
+// credential, or whose user name holds a control character.
+func (l *Login) Check() error {
+	if err := checkUser(l.Username); err != nil {
+		return err
+	}
+	if l.Credential == nil {
+		return errNoLogin
+	}
+	return nil
+}
+
+func checkUser(name string) error {
+	switch {
+	case name == "":
+		return errNoUser
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return errUserControl
+	}
+	return nil
+}
+
+// Again reports whether a login that a server refused is worth one more try.
+func (l *Login) Again(ctx context.Context, refused Credential) bool {
+	return l.Refused != nil && ctx.Err() == nil && l.Refused(ctx, refused)
+}
+
+// Check reports a credential that must not be sent: a control character in it could
+// end the command or the field it stands in, and none or both of its secrets say
+// nothing of what is meant. The error holds nothing of the credential.
+func (c *Credential) Check() error {
+	switch {
+	case c.Password == "" && c.Token == "":
+		return errNoSecret
+	case c.Password != "" && c.Token != "":
+		return errBothSecrets
+	case strings.ContainsFunc(c.Password, unicode.IsControl):
+		return errSecretBroken
+	// An access token is printable ASCII (RFC 6749 appendix A.12), and in a Bearer
+	// header without a space (RFC 6750 section 2.1).
+	case strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return errTokenBroken
+	}
+	return nil
 }

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+// The accounts of a store are those of the vault and those that the environment
+// describes. A name stands for one account: where both have it, neither is used.
+
+// Accounts implements mail.Directory.
+func (s *store) Accounts(ctx context.Context) ([]mail.Account, error) {
+	if s.environmentErr != nil {
+		return nil, s.environmentErr
+	}
+	accounts, err := with(ctx, s, func(v *vault.Vault) ([]mail.Account, error) { return v.Accounts(ctx) })
+	if err != nil || s.environment.Len() == 0 {
+		return accounts, err
+	}
+	for _, a := range accounts {
+		if s.environment.Has(a.Name) {
+			return nil, s.twice(a.Name)
+		}
+	}
+	more, err := s.environment.Accounts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	accounts = append(accounts, more...)
+	slices.SortFunc(accounts, func(a, b mail.Account) int { return strings.Compare(a.Name, b.Name) })
+	return accounts, nil
+}
+
+// Account implements mail.Directory.
+func (s *store) Account(ctx context.Context, name string) (mail.Account, error) {
+	fromEnvironment, err := s.fromEnvironment(ctx, name)
+	switch {
+	case err != nil:
+		return mail.Account{}, err
+	case fromEnvironment:
+		return s.environment.Account(ctx, name)
+	}
+	return with(ctx, s, func(v *vault.Vault) (mail.Account, error) { return v.Account(ctx, name) })
+}
+
+// Secret implements mail.Directory.
+func (s *store) Secret(ctx context.Context, name string) (mail.Secret, error) {
+	fromEnvironment, err := s.fromEnvironment(ctx, name)
+	switch {
+	case err != nil:
+		return mail.Secret{}, err
+	case fromEnvironment:
+		return s.environment.Secret(ctx, name)
+	}
+	return with(ctx, s, func(v *vault.Vault) (mail.Secret, error) { return v.Secret(ctx, name) })
+}
+
+// fromEnvironment reports whether the environment has the account, and the vault
+// has not.
+func (s *store) fromEnvironment(ctx context.Context, name string) (bool, error) {
+	if s.environmentErr != nil || !s.environment.Has(name) {
+		return false, s.environmentErr
+	}
+	_, err := with(ctx, s, func(v *vault.Vault) (mail.Account, error) { return v.Account(ctx, name) })
+	switch {
+	case err == nil:
+		return false, s.twice(name)
+	case errors.Is(err, mail.ErrNoAccount):
+		return true, nil
+	}
+	return false, err
+}
+
+func (s *store) twice(name string) error {
+	return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("There are two accounts named %s: one in the vault and one in the environment.", name),
+		Hint: fmt.Sprintf("Unset %s and what belongs to it, or give that account another name.", s.environment.Variable(name))}
+}
+
+// unlessFixed refuses to change an account that the environment describes.
+func (s *store) unlessFixed(ctx context.Context, name string, change func(*vault.Vault) error) error {
+	fixed, err := s.fromEnvironment(ctx, name)
+	switch {
+	case err != nil:
+		return err
+	case fixed:
+		return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("The account %s comes from the environment, so it cannot be changed here.", name),
+			Hint: fmt.Sprintf("Change %s and what belongs to it, and start again; or unset them and run 'account add'.", s.environment.Variable(name))}
+	}
+	return s.do(ctx, change)
+}
+
+func (s *store) AddAccount(ctx context.Context, a mail.Account, secret mail.Secret) error {
+	if s.environment.Has(a.Name) {
+		return vault.ErrExists
+	}
+	return s.do(ctx, func(v *vault.Vault) error { return v.AddAccount(ctx, a, secret) })
+}
+
+func (s *store) UpdateAccount(ctx context.Context, name string, change func(*mail.Account) error, secret *mail.Secret) error {
+	return s.unlessFixed(ctx, name, func(v *vault.Vault) error { return v.UpdateAccount(ctx, name, change, secret) })
+}
+
+func (s *store) RemoveAccount(ctx context.Context, name string) error {
+	return s.unlessFixed(ctx, name, func(v *vault.Vault) error { return v.RemoveAccount(ctx, name) })
+}
+
+func (s *store) ClientSecret(ctx context.Context, name string) (mail.Secret, error) {
+	return with(ctx, s, func(v *vault.Vault) (mail.Secret, error) { return v.ClientSecret(ctx, name) })
+}
+
+func (s *store) SetConsent(ctx context.Context, name string, refresh mail.Secret) error {
+	return s.unlessFixed(ctx, name, func(v *vault.Vault) error { return v.SetConsent(ctx, name, refresh) })
+}
+
+// RefreshToken implements mail.TokenStore.
+func (s *store) RefreshToken(ctx context.Context, name string, exchange func(context.Context, mail.OAuthSecrets) (mail.Secret, error)) error {
+	return s.do(ctx, func(v *vault.Vault) error { return v.RefreshToken(ctx, name, exchange) })
+}
+
+// passing makes a vault that lasts as long as the process, for accounts that the
+// environment describes where there is no key to a vault. The keys to it are
+// nowhere but in this process: what a crash leaves behind, nobody can open.
+func (s *store) passing() {
+	s.temporary, s.asks = true, true // making one is too much for help
+	s.open = func(ctx context.Context) (*vault.Vault, error) {
+		if s.environmentErr != nil {
+			return nil, s.environmentErr
+		}
+		if s.closed {
+			return nil, errEnding
+		}
+		v, remove, err := vault.Temporary(ctx, nil)
+		if err != nil {
+			return nil, fmt.Errorf("no vault can be made for accounts of the environment: %w", err)
+		}
+		s.remove = remove
+		return v, nil
+	}
+}
+
+var errEnding = errors.New("the program is ending")
+
+// close removes what passing made. It waits for whoever makes it just now.
+func (s *store) close() {
+	if !s.temporary {
+		return
+	}
+	s.opening <- struct{}{}
+	defer func() { <-s.opening }()
+	s.closed = true
+	if s.remove == nil {
+		return
+	}
+	for range 3 { // somebody may be taking the lock beside the vault meanwhile
+		if s.remove() == nil {
+			return
+		}
+	}
+}
+
+// keyless reports whether the environment neither gives a key in any form nor says
+// where a vault is.
+func (p *process) keyless() bool {
+	for _, name := range []string{vault.AdminKeyVar, vault.AgentKeyVar} {
+		for _, form := range []string{"", "_FILE", "_COMMAND"} {
+			if p.getenv(name+form) != "" {
+				return false
+			}
+		}
+	}
+	return p.getenv("POSTERN_DB") == ""
+}

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/vault"
+)
+
+// canaries are words that are found wherever they get to.
+type canaries map[string]string
+
+func (c canaries) plant(what string) string {
+	c[what] = fmt.Sprintf("canary%sQx7", strings.ReplaceAll(what, " ", ""))
+	return c[what]
+}
+
+// search reports where a canary is in what was written, in any form it is likely to
+// have there.
+func (c canaries) search(t *testing.T, where string, written []byte, allowed ...string) {
+	t.Helper()
+	lower := bytes.ToLower(written)
+	for what, word := range c {
+		if len(allowed) > 0 && strings.HasPrefix(what, allowed[0]) {
+			continue
+		}
+		for form, s := range map[string]string{"as it is": word, "base64": strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(word)), "=")[:16],
+			"hexadecimal": fmt.Sprintf("%x", word), "escaped": url.QueryEscape(word)} {
+			if bytes.Contains(lower, bytes.ToLower([]byte(s))) {
+				t.Errorf("%s: holds the canary of the %s, %s", where, what, form)
+			}
+		}
+	}
+}
+
+// Whatever is done and whatever fails, no secret and no text of a message gets into
+// a log, an audit entry, an error, a crash or a file.
+func TestNoSecretAndNoBodyIsWrittenDown(t *testing.T) {
+	c := canaries{}
+	home := t.TempDir()
+	dovecot := servertest.Dovecot(t, servertest.Config{Submission: true})
+	postfix := servertest.Postfix(t, servertest.PostfixConfig{Dovecot: dovecot, Refuse: map[string]string{"gone@example.org": "550 5.1.1 no such user"}})
+	v := newVault(t)
+	files := filepath.Join(home, "files")
+	if err := os.MkdirAll(files, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"body.txt": c.plant("body file"), "attached.txt": c.plant("body attached")} {
+		if err := os.WriteFile(filepath.Join(files, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	helper := filepath.Join(home, "helper")
+	if err := os.WriteFile(helper, []byte("#!/bin/sh\necho "+c.plant("helper password")+"\necho "+c.plant("helper chatter")+" >&2\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	arrived := c.plant("body received")
+	dovecot.Deliver(t, "ann@example.org", "INBOX", []byte("From: bob@example.org\r\nSubject: hello\r\nMessage-ID: <r@example.org>\r\n\r\n"+arrived+"\r\n"))
+
+	base := func(name string) mail.Account {
+		a := dovecotAccount(dovecot, "ann")
+		a.Username = a.Email
+		a.Name, a.Mode, a.AllowOut = name, mail.ReadWrite, mail.AllowList{Enabled: true, Entries: []string{"@example.org"}}
+		a.SMTP = mail.Endpoint{Host: postfix.Host, Port: postfix.SubmissionPort, Security: mail.StartTLS}
+		return a
+	}
+	v.add(t, base("good"), servertest.Password)
+	v.add(t, base("wrong"), c.plant("password"))
+	asks := base("asks")
+	asks.Mode = mail.Approve
+	v.add(t, asks, servertest.Password)
+	helped := base("helped")
+	helped.Auth, helped.Helper = mail.AuthHelper, []string{helper}
+	v.add(t, helped, "")
+	token := base("token")
+	token.Auth = mail.AuthOAuth2
+	token.OAuth = mail.OAuth{Provider: "custom", ClientID: "x", AuthURL: "http://127.0.0.1:1/a", TokenURL: fmt.Sprintf("http://127.0.0.1:%d/t", closedPort(t))}
+	v.add(t, token, c.plant("client secret"))
+	opened, err := v.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := opened.SetConsent(t.Context(), "token", mail.NewSecret([]byte(c.plant("refresh token")))); err != nil {
+		t.Fatal(err)
+	}
+	for i, what := range []string{"admin key", "agent key"} {
+		c[what] = v.text[i][:20]
+	}
+
+	environment := append(v.environment(true), "POSTERN_ATTACHMENTS="+files, "HOME="+home, "XDG_CONFIG_HOME="+home, "TMPDIR="+home,
+		"FROM_ENVIRONMENT="+c.plant("password from the environment"), "POSTERN_LOG=debug")
+	body := c.plant("body inline")
+	var ids []string
+	var commands []string
+	for _, account := range []string{"good", "wrong", "asks", "helped", "token", "nosuch"} {
+		on := " --account " + account
+		commands = append(commands,
+			"mail verify"+on, "mail list"+on, "mail send --to bob@example.org --subject s --body '"+body+"'"+on,
+			"mail send --to bob@example.org,gone@example.org --subject s --body-file body.txt --attach attached.txt"+on,
+			"mail send --to eve@evil.example --subject s --body '"+body+"'"+on,
+			"mail send --to 'bob@example.org' --subject s --body '"+body+"' --bodyy '"+body+"'"+on,
+			"mail send --to bob@example.org --subject s --body '"+body+"' --dry-run"+on,
+			"mail send --to bob@example.org --subject s --body '"+body+"\x07'"+on,
+			"mail send --to bob@example.org --subject s --body '"+body,
+			"mail draft --to bob@example.org --subject s --body '"+body+"'"+on, "outbox list"+on)
+	}
+	commands = append(commands, "doctor", "account list", "account show token", "account show helped", "audit list --limit 500", "audit verify", "config list",
+		"account edit wrong --password-from env:FROM_ENVIRONMENT", "account edit wrong --password-from env:NOT_THERE",
+		"account add new --email x@example.org --password-from '"+c["password"]+"'", "policy explain 'mail send --to bob@example.org --subject s --body "+body+"'")
+	run := func(line string) []byte {
+		cmd := program(t, environment, "exec", line)
+		var out, log bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &log
+		_ = cmd.Run() // many of them fail, on purpose
+		if !bytes.Contains(out.Bytes(), []byte(`"success":`)) {
+			t.Errorf("%s: %s%s", line, out.Bytes(), log.Bytes())
+		}
+		c.search(t, "log of: "+line, log.Bytes())
+		c.search(t, "answer to: "+line, out.Bytes())
+		return out.Bytes()
+	}
+	for _, line := range commands {
+		run(line)
+	}
+	var list struct {
+		Data struct {
+			Messages []struct {
+				ID string `json:"outbox_id"`
+			} `json:"messages"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(run("outbox list --limit 500"), &list); err != nil || len(list.Data.Messages) < 5 {
+		t.Fatalf("%d entries, %v", len(list.Data.Messages), err)
+	}
+	for _, m := range list.Data.Messages {
+		ids = append(ids, m.ID)
+	}
+	for _, id := range ids {
+		for _, line := range []string{"outbox approve " + id + " --hash 00", "outbox cancel " + id, "outbox reject " + id} {
+			run(line)
+		}
+	}
+
+	// A process that is made to die in the middle of a send says where it was, and
+	// nothing of what it was doing.
+	stalled, port := stalling(t)
+	stuck := base("stuck")
+	stuck.SMTP = mail.Endpoint{Host: "127.0.0.1", Port: port, Security: mail.Plaintext}
+	v.add(t, stuck, servertest.Password)
+	crashed(t, c, environment, "mail send --account stuck --to bob@example.org --subject s --body "+body, stalled)
+	run("outbox list --state unknown")
+
+	// What lies on the disk afterwards: the vault is sealed, and nothing else holds
+	// anything but what the test itself put there.
+	own := map[string]bool{helper: true, filepath.Join(files, "body.txt"): true, filepath.Join(files, "attached.txt"): true}
+	for _, root := range []string{home, filepath.Dir(v.path)} {
+		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() || own[path] || !e.Type().IsRegular() {
+				return err
+			}
+			b, err := os.ReadFile(path)
+			c.search(t, path, b)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries, err := opened.Audit(t.Context(), vault.AuditQuery{Limit: 500})
+	if err != nil || len(entries) < len(commands) {
+		t.Fatalf("%d entries, %v", len(entries), err)
+	}
+	for _, e := range entries {
+		c.search(t, "audit entry", []byte(fmt.Sprintf("%+v", e)))
+	}
+}
+
+// stalling is a submission server that takes a whole message and never answers; it
+// says when it has one.
+func stalling(t *testing.T) (stalled chan struct{}, port uint16) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stalled = make(chan struct{}, 1)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "220 ready\r\n")
+		inData := false
+		for lines := bufio.NewScanner(conn); lines.Scan(); {
+			line := lines.Text()
+			answer := "250 ok\r\n"
+			switch verb, _, _ := strings.Cut(strings.ToUpper(line), " "); {
+			case inData && line == ".":
+				stalled <- struct{}{}
+				continue
+			case inData:
+				continue
+			case verb == "EHLO":
+				answer = "250-here\r\n250-8BITMIME\r\n250 AUTH PLAIN\r\n"
+			case verb == "AUTH":
+				answer = "235 in\r\n"
+			case verb == "DATA":
+				inData, answer = true, "354 go on\r\n"
+			}
+			_, _ = io.WriteString(conn, answer)
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
+	return stalled, uint16(l.Addr().(*net.TCPAddr).Port)
+}
+
+// crashed runs a command in a server, and makes the process dump its stacks when
+// it is in the middle of it.
+func crashed(t *testing.T, c canaries, environment []string, line string, inTheMiddle <-chan struct{}) {
+	t.Helper()
+	cmd := program(t, append(environment, "GOTRACEBACK=all"), "serve")
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, message := range []any{
+		map[string]any{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": map[string]any{"protocolVersion": "2025-06-18",
+			"capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "t", "version": "1"}}},
+		map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"},
+		map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": "cli", "arguments": map[string]any{"command": line}}},
+	} {
+		b, err := json.Marshal(message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := in.Write(append(b, '\n')); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-inTheMiddle:
+	case <-time.After(30 * time.Second):
+		t.Fatalf("the command got nowhere: %s", log.Bytes())
+	}
+	if err := cmd.Process.Signal(syscall.SIGQUIT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if !bytes.Contains(log.Bytes(), []byte("goroutine ")) {
+		t.Errorf("no crash to look at: %s", log.Bytes())
+	}
+	c.search(t, "crash", log.Bytes())
+}

@@ -1,0 +1,435 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail/servertest"
+)
+
+// ran is what a process left behind.
+type ran struct {
+	answer
+	status int
+	stderr string
+}
+
+// run runs a command as a process and takes its envelope apart.
+func run(t testing.TB, c *exec.Cmd) ran {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &stdout, &stderr
+	err := c.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	r := ran{status: c.ProcessState.ExitCode(), stderr: stderr.String()}
+	r.raw = stdout.Bytes()
+	if err := json.Unmarshal(r.raw, &r.answer); err != nil {
+		t.Fatalf("%v: %s%s", err, stdout.Bytes(), stderr.Bytes())
+	}
+	return r
+}
+
+// works runs a command that must succeed.
+func works(t testing.TB, c *exec.Cmd) ran {
+	t.Helper()
+	r := run(t, c)
+	if !r.Success || r.status != 0 {
+		t.Fatalf("%v: status %d: %s%s", c.Args, r.status, r.raw, r.stderr)
+	}
+	return r
+}
+
+// refused runs a command that must fail this way.
+func refused(t testing.TB, c *exec.Cmd, code string, status int, says string) ran {
+	t.Helper()
+	r := run(t, c)
+	if r.Success || string(r.Error.Code) != code || r.status != status || !strings.Contains(r.Error.Message+" "+r.Error.Hint, says) {
+		t.Errorf("%v: status %d: %s%s; want %s with %q", c.Args, r.status, r.raw, r.stderr, code, says)
+	}
+	return r
+}
+
+func script(t testing.TB, body string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "helper")
+	syscall.ForkLock.RLock() // no child may inherit the file while it is written
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// onServer are the options of an account add for a user of the server.
+func onServer(t testing.TB, s *servertest.DovecotServer, user string) []string {
+	t.Helper()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, s.CAPEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"account", "add", "work", "--email", user + "@example.org", "--username", user, "--imap-host", s.Host,
+		"--imap-port", fmt.Sprint(s.IMAPSPort), "--ca-file", ca}
+}
+
+// TestHelpersThroughTheProgram has the password come from a helper in each way that
+// a helper behaves.
+func TestHelpersThroughTheProgram(t *testing.T) {
+	s := servertest.Dovecot(t, servertest.Config{})
+	s.Deliver(t, "ann", "INBOX", realMessages(t)[:3]...)
+	count := filepath.Join(t.TempDir(), "count")
+	pid := filepath.Join(t.TempDir(), "pid")
+	const canary = "c4n4ry"
+	for name, test := range map[string]struct {
+		body   string
+		code   string // empty: it works
+		status int
+		says   string
+	}{
+		"prints":        {"echo " + servertest.Password, "", 0, ""},
+		"prints late":   {fmt.Sprintf("echo x >>%s; if [ $(wc -l <%[1]s) -gt 1 ]; then echo %s; else echo %s; fi", count, servertest.Password, canary), "", 0, ""},
+		"prints wrong":  {"echo " + canary, "AUTH_FAILED", 4, "did not accept"},
+		"denied":        {"echo " + canary + "; echo " + canary + " >&2; exit 3", "AUTH_FAILED", 4, "The account's helper failed (status 3)."},
+		"chatty":        {"exec yes " + canary, "CONFIG_ERROR", 3, "prints more than a password"},
+		"silent":        {"true", "CONFIG_ERROR", 3, "printed no password"},
+		"hanging":       {fmt.Sprintf("echo %s; sleep 1000 & echo $! >%s; wait", canary, pid), "TIMEOUT", 8, "stopped after 3s"},
+		"sees no key":   {`if env | grep -q '^POSTERN_'; then echo ` + canary + `; else echo ` + servertest.Password + `; fi`, "", 0, ""},
+		"is not there":  {"", "CONFIG_ERROR", 3, "is not there"},
+		"takes its arg": {`echo "$2"`, "", 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newVault(t)
+			path := script(t, test.body)
+			works(t, program(t, v.environment(true), append(onServer(t, s, "ann"), "--auth", "helper", "--helper", path+" get '"+servertest.Password+"'")...))
+			if test.body == "" {
+				if err := os.Remove(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := program(t, v.environment(false), "mail", "list", "--timeout", "20")
+			if test.code == "TIMEOUT" {
+				c = program(t, v.environment(false), "mail", "list", "--timeout", "3")
+			}
+			if test.code == "" {
+				if r := works(t, c); bytes.Count(r.raw, []byte(`"message_id"`)) != 3 {
+					t.Errorf("%s", r.raw)
+				}
+				return
+			}
+			r := refused(t, c, test.code, test.status, test.says)
+			if strings.Contains(string(r.raw)+r.stderr, canary) {
+				t.Errorf("it shows what the helper printed: %s%s", r.raw, r.stderr)
+			}
+		})
+	}
+	b, err := os.ReadFile(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var child int
+	if _, err := fmt.Sscan(string(b), &child); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); alive(child); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("what the hanging helper started lives on as %d", child)
+		}
+	}
+}
+
+// alive reports whether a process runs; one that is dead but not waited for does
+// not.
+func alive(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || !bytes.Contains(stat, []byte(") Z "))
+}
+
+// TestAServerRunsAHelperOnce talks to a server for a while.
+func TestAServerRunsAHelperOnce(t *testing.T) {
+	s := servertest.Dovecot(t, servertest.Config{})
+	s.Deliver(t, "ann", "INBOX", realMessages(t)[:1]...)
+	v := newVault(t)
+	count := filepath.Join(t.TempDir(), "count")
+	works(t, program(t, v.environment(true), append(onServer(t, s, "ann"), "--auth", "helper", "--helper", script(t, fmt.Sprintf("echo x >>%s; echo %s", count, servertest.Password)))...))
+	c, in, answers := serving(t, v)
+	commands := []string{"mail list", "mail folders", "mail verify", "mail verify", "doctor"}
+	for i, line := range commands {
+		fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":%q}}}`+"\n", i+1, line)
+	}
+	for range len(commands) + 1 {
+		if !answers.Scan() || strings.Contains(answers.Text(), `"isError":true`) {
+			t.Fatalf("%s", answers.Bytes())
+		}
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(count); err != nil || string(b) != "x\n" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// homeless is the environment of a process that has no vault, and whose files go
+// where a test can look at them.
+type homeless struct{ config, temporary string }
+
+func newHomeless(t testing.TB) homeless { return homeless{t.TempDir(), t.TempDir()} }
+
+func (h homeless) environment(more ...string) []string {
+	return append([]string{"HOME=" + h.config, "XDG_CONFIG_HOME=" + h.config, "TMPDIR=" + h.temporary, "POSTERN_DB=", "POSTERN_KEY=", "POSTERN_ADMIN_KEY="}, more...)
+}
+
+// left are the files below a directory.
+func left(t testing.TB, dir string) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if path != dir {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func accountVariables(s *servertest.DovecotServer, name, user string) []string {
+	p := "MAIL_IMAP_" + name
+	return []string{p + "_HOST=" + s.Host, p + "_PORT=" + fmt.Sprint(s.IMAPPort), p + "_SECURE=false", p + "_USER=" + user, p + "_PASS=" + servertest.Password}
+}
+
+// TestAccountsOfTheEnvironmentNeedNoVault runs commands with nothing but variables.
+func TestAccountsOfTheEnvironmentNeedNoVault(t *testing.T) {
+	s := servertest.Dovecot(t, servertest.Config{})
+	s.Deliver(t, "ann", "INBOX", realMessages(t)[:3]...)
+	s.Deliver(t, "bob", "INBOX", []byte("From: ann@example.org\r\nSubject: file\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\nContent-Disposition: attachment; filename=a.txt\r\n\r\nattached\r\n--b--\r\n"))
+	home := newHomeless(t)
+	env := home.environment(append(accountVariables(s, "DEFAULT", "ann"), accountVariables(s, "BOB_2", "bob")...)...)
+
+	r := works(t, program(t, env, "mail", "accounts"))
+	for _, want := range []string{`"account_id":"bob_2"`, `"account_id":"default"`, `"mode":"RO"`, `"secure":false`} {
+		if !bytes.Contains(r.raw, []byte(want)) {
+			t.Errorf("%s is not in %s", want, r.raw)
+		}
+	}
+	if r := works(t, program(t, env, "exec", "mail list")); bytes.Count(r.raw, []byte(`"message_id"`)) != 3 {
+		t.Errorf("the default account: %s", r.raw)
+	}
+	refused(t, program(t, env, "mail", "flags", "--folder", "INBOX", "--uid", "1", "--add", `\Flagged`), "PERMISSION_DENIED", 6, "")
+	writable := append(env, "MAIL_IMAP_WRITE_ENABLED=true")
+	works(t, program(t, writable, "mail", "flags", "--folder", "INBOX", "--uid", "1", "--add", `\Flagged`))
+	refused(t, program(t, env, "account", "edit", "default", "--mode", "RW"), "PERMISSION_DENIED", 6, "POSTERN_ADMIN_KEY")
+	if files := left(t, home.temporary); len(files) > 0 {
+		t.Errorf("left behind: %v", files)
+	}
+	if files := left(t, home.config); len(files) > 0 {
+		t.Errorf("made in the home directory: %v", files)
+	}
+
+	// What is saved is not part of the vault that dies.
+	r = works(t, program(t, env, "mail", "attachment", "--account", "bob_2", "--folder", "INBOX", "--uid", "1", "--part", "1", "--save", "a.txt"))
+	b, err := os.ReadFile(filepath.Join(home.config, "postern", "attachments", "a.txt"))
+	if err != nil || strings.TrimSpace(string(b)) != "attached" {
+		t.Errorf("%q, %v: %s", b, err, r.raw)
+	}
+	if files := left(t, home.temporary); len(files) > 0 {
+		t.Errorf("left behind: %v", files)
+	}
+}
+
+func TestHalfAnAccountInTheEnvironmentIsSaid(t *testing.T) {
+	home := newHomeless(t)
+	const canary = "c4n4ry"
+	env := home.environment("MAIL_IMAP_WORK_HOST=imap.example.org", "MAIL_IMAP_WORK_PASS="+canary)
+	for _, line := range []string{"mail accounts", "mail list", "doctor"} {
+		r := refused(t, program(t, env, "exec", line), "CONFIG_ERROR", 3, "MAIL_IMAP_WORK_USER is not set")
+		if strings.Contains(string(r.raw)+r.stderr, canary) {
+			t.Errorf("%s shows a value: %s", line, r.raw)
+		}
+	}
+	works(t, program(t, env, "help"))
+	// Where a vault is named, it is that one that is meant.
+	refused(t, program(t, append(home.environment(), "POSTERN_DB="+filepath.Join(home.config, "x.db"), "MAIL_IMAP_WORK_HOST=imap.example.org",
+		"MAIL_IMAP_WORK_PASS=x", "MAIL_IMAP_WORK_USER=u"), "mail", "list"), "CONFIG_ERROR", 3, "There is no vault yet.")
+	if files := append(left(t, home.temporary), left(t, home.config)...); len(files) > 0 {
+		t.Errorf("made: %v", files)
+	}
+}
+
+// TestATemporaryVaultEndsWithTheServer ends a server at the end of its input and by
+// each signal that asks it to.
+func TestATemporaryVaultEndsWithTheServer(t *testing.T) {
+	s := servertest.Dovecot(t, servertest.Config{})
+	s.Deliver(t, "ann", "INBOX", realMessages(t)[:1]...)
+	for name, end := range map[string]func(c *exec.Cmd, in interface{ Close() error }) error{
+		"end of input": func(_ *exec.Cmd, in interface{ Close() error }) error { return in.Close() },
+		"SIGTERM":      func(c *exec.Cmd, _ interface{ Close() error }) error { return c.Process.Signal(syscall.SIGTERM) },
+		"SIGINT":       func(c *exec.Cmd, _ interface{ Close() error }) error { return c.Process.Signal(syscall.SIGINT) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := newHomeless(t)
+			c := program(t, home.environment(accountVariables(s, "DEFAULT", "ann")...), "serve")
+			c.Stderr = os.Stderr
+			in, err := c.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := c.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+			fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			// What was acknowledged stays so for as long as the server runs.
+			for i, line := range []string{"mail list --new", "mail ack --folder INBOX --uid 1", "mail list --new", "account list"} {
+				fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":%q}}}`+"\n", i+1, line)
+			}
+			answers := bufio.NewScanner(out)
+			answers.Buffer(nil, 4<<20)
+			var last string
+			for range 5 {
+				if !answers.Scan() {
+					t.Fatal("no answer")
+				}
+				last += answers.Text() + "\n"
+			}
+			if !strings.Contains(last, "PERMISSION_DENIED") {
+				t.Errorf("an agent may run what is the administrator's: %s", last)
+			}
+			if len(left(t, home.temporary)) == 0 {
+				t.Error("the vault is somewhere else")
+			}
+			if err := end(c, in); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Wait(); err != nil {
+				t.Errorf("%v", err)
+			}
+			if files := left(t, home.temporary); len(files) > 0 {
+				t.Errorf("left behind: %v", files)
+			}
+		})
+	}
+}
+
+// TestAccountsOfVaultAndEnvironmentTogether has both, and one name in both.
+func TestAccountsOfVaultAndEnvironmentTogether(t *testing.T) {
+	s := servertest.Dovecot(t, servertest.Config{})
+	s.Deliver(t, "bob", "INBOX", realMessages(t)[:2]...)
+	v := newVault(t)
+	v.add(t, dovecotAccount(s, "ann"), servertest.Password)
+	env := append(v.environment(true), accountVariables(s, "BOB", "bob")...)
+	r := works(t, program(t, env, "mail", "accounts"))
+	if b, w := bytes.Index(r.raw, []byte(`"bob"`)), bytes.Index(r.raw, []byte(`"work"`)); b < 0 || w < b {
+		t.Errorf("%s", r.raw)
+	}
+	if r := works(t, program(t, env, "mail", "list", "--account", "bob")); bytes.Count(r.raw, []byte(`"message_id"`)) != 2 {
+		t.Errorf("%s", r.raw)
+	}
+	works(t, program(t, env, "mail", "list", "--account", "work"))
+	works(t, program(t, env, "account", "show", "bob"))
+	for _, line := range []string{"account edit bob --mode RW", "account remove bob", "allow in add ann@example.org --account bob", "allow out remove x@example.org --account bob"} {
+		refused(t, program(t, env, "exec", line), "CONFIG_ERROR", 3, "MAIL_IMAP_BOB_HOST")
+	}
+	refused(t, program(t, append(env, "PW=x"), "account", "add", "bob", "--email", "b@example.org", "--imap-host", "imap.example.org", "--password-from", "env:PW"), "CONFLICT", 9, "of that name")
+	works(t, program(t, env, "config", "set", "default_account", "bob"))
+
+	// Neither of two accounts of one name is used, and the others are.
+	env = append(v.environment(true), accountVariables(s, "WORK", "bob")...)
+	for _, line := range []string{"mail accounts", "mail list --account work", "account show work", "account edit work --mode RW", "account remove work"} {
+		refused(t, program(t, env, "exec", line), "CONFIG_ERROR", 3, "MAIL_IMAP_WORK_HOST")
+	}
+	if a := works(t, program(t, v.environment(true), "account", "show", "work")); !bytes.Contains(a.raw, []byte(`"mode":"RO"`)) {
+		t.Errorf("%s", a.raw)
+	}
+
+	// What is wrong in the environment does not keep the administrator out.
+	env = append(v.environment(true), "MAIL_IMAP_WORK_PORT=993")
+	refused(t, program(t, env, "mail", "list", "--account", "work"), "CONFIG_ERROR", 3, "MAIL_IMAP_WORK_HOST is not set")
+	works(t, program(t, env, "config", "list"))
+}
+
+// TestAuthorizeThroughTheProgram asks a real authorization server, has its owner
+// agree in a browser, and reads mail with what that gave.
+func TestAuthorizeThroughTheProgram(t *testing.T) {
+	s := servertest.Dovecot(t, servertest.Config{})
+	s.Deliver(t, "ann", "INBOX", realMessages(t)[:2]...)
+	o := servertest.OAuth(t, servertest.OAuthConfig{Plaintext: true, DeviceInterval: time.Second})
+	v := newVault(t)
+	add := append(onServer(t, s, "ann"), "--auth", "oauth2", "--oauth-provider", "custom", "--oauth-client-id", servertest.OAuthClientID,
+		"--oauth-auth-url", o.AuthorizeURL, "--oauth-token-url", o.TokenURL, "--oauth-device-url", o.DeviceURL)
+	r := works(t, program(t, v.environment(true), add...))
+	if !bytes.Contains(r.raw, []byte(`"command":"account authorize work"`)) {
+		t.Errorf("%s", r.raw)
+	}
+	refused(t, program(t, v.environment(false), "mail", "list"), "CONFIG_ERROR", 3, "account authorize work")
+
+	for _, device := range []bool{false, true} {
+		args := []string{"account", "authorize", "work"}
+		if device {
+			args = append(args, "--device")
+		}
+		c := program(t, v.environment(true), args...)
+		var stdout bytes.Buffer
+		c.Stdout = &stdout
+		stderr, err := c.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var address, code string
+		for lines := bufio.NewScanner(stderr); address == "" && lines.Scan(); {
+			if _, after, ok := strings.Cut(lines.Text(), "type the code "); ok {
+				code, _, _ = strings.Cut(after, " ")
+			}
+			if line := strings.TrimSpace(lines.Text()); strings.HasPrefix(line, "http") {
+				address = line
+			}
+		}
+		if device {
+			err = o.ApproveDevice(t.Context(), code, "ann")
+		} else {
+			err = o.Approve(t.Context(), address, "ann")
+		}
+		if err != nil {
+			t.Fatalf("%q %q: %v", address, code, err)
+		}
+		if err := c.Wait(); err != nil || !strings.Contains(stdout.String(), `"authorized":true`) {
+			t.Fatalf("%v: %s", err, stdout.String())
+		}
+		for range 2 { // a refresh token is good once here
+			if r := works(t, program(t, v.environment(false), "mail", "list")); bytes.Count(r.raw, []byte(`"message_id"`)) != 2 {
+				t.Errorf("%s", r.raw)
+			}
+		}
+	}
+	o.Revoke("ann")
+	refused(t, program(t, v.environment(false), "mail", "list"), "AUTH_FAILED", 4, "account authorize work")
+}

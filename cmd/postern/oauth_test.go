@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/servertest"
+)
+
+// bureau is an authorization server, and the mail servers that ask it about every
+// token.
+type bureau struct {
+	oauth   *servertest.OAuthServer
+	dovecot *servertest.DovecotServer
+	postfix *servertest.PostfixServer
+	v       testVault
+	*house
+}
+
+func newBureau(t testing.TB, c servertest.OAuthConfig) *bureau {
+	t.Helper()
+	b := &bureau{v: newVault(t)}
+	c.Plaintext = true // the mail server asks without TLS
+	b.oauth = servertest.OAuth(t, c)
+	b.dovecot = servertest.Dovecot(t, servertest.Config{Submission: true, Introspection: b.oauth.Introspection})
+	b.postfix = servertest.Postfix(t, servertest.PostfixConfig{Dovecot: b.dovecot})
+	b.house = newHouse(t, b.v)
+	return b
+}
+
+func (b *bureau) account(user string) mail.Account {
+	a := dovecotAccount(b.dovecot, user)
+	a.Username = a.Email // where the mail is delivered
+	a.Auth, a.Mode = mail.AuthOAuth2, mail.ReadWrite
+	a.AllowOut = mail.AllowList{Enabled: true, Entries: []string{"*"}}
+	a.OAuth = mail.OAuth{Provider: "custom", ClientID: servertest.OAuthClientID, AuthURL: b.oauth.AuthorizeURL, TokenURL: b.oauth.TokenURL, DeviceURL: b.oauth.DeviceURL}
+	a.SMTP = mail.Endpoint{Host: b.postfix.Host, Port: b.postfix.SubmissionPort, Security: mail.StartTLS}
+	return a
+}
+
+var (
+	shownAddress = regexp.MustCompile(`https?://\S+`)
+	shownCode    = regexp.MustCompile(`type the code (\S+) there`)
+)
+
+// authorize runs account authorize, while a person does what it shows.
+func (b *bureau) authorize(t testing.TB, name, user string, device bool) {
+	t.Helper()
+	line := "account authorize " + name
+	if device {
+		line += " --device"
+	}
+	person := make(chan error, 1)
+	ctx := gateway.WithProgress(t.Context(), func(_, _ float64, text string) {
+		address := shownAddress.FindString(text)
+		if address == "" {
+			return
+		}
+		go func() {
+			if device {
+				person <- b.oauth.ApproveDevice(context.WithoutCancel(t.Context()), shownCode.FindStringSubmatch(text)[1], user+"@example.org")
+			} else {
+				person <- b.oauth.Approve(context.WithoutCancel(t.Context()), address, user+"@example.org")
+			}
+		}()
+	})
+	raw := b.gateway.Do(ctx, b.principal, line).JSON
+	var a answer
+	if err := json.Unmarshal(raw, &a); err != nil || !a.Success {
+		t.Fatalf("%s: %s", line, raw)
+	}
+	if err := <-person; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// From consent in a browser and on another device to reading and sending, with both
+// mechanisms, beyond the life of tokens, and after the server has thrown them out.
+func TestOAuthFromConsentToSending(t *testing.T) {
+	b := newBureau(t, servertest.OAuthConfig{DeviceInterval: time.Second})
+	for i, user := range []string{"ann", "bob"} {
+		a := b.account(user)
+		a.Name = user
+		b.v.add(t, a, "")
+		if a := b.do(t, "mail list --account "+user, nil); a.Error.Code != "AUTH_FAILED" && a.Error.Code != discovery.ConfigError ||
+			!strings.Contains(a.Error.Hint, "account authorize "+user) {
+			t.Errorf("without consent: %s", a.raw)
+		}
+		b.authorize(t, user, user, i == 1)
+		b.do(t, "mail verify --account "+user, &struct{}{})
+	}
+	var s sendData
+	b.do(t, "mail send --account ann --to bob@example.org --subject Token --body x", &s)
+	if s.State != "accepted" || s.SentCopy != "filed" {
+		t.Errorf("%+v", s)
+	}
+	b.dovecot.WaitDelivered(t, "bob@example.org", strings.Trim(s.MessageID, "<>"))
+	var list listData
+	b.do(t, "mail list --account bob", &list)
+	if len(list.Messages) != 1 {
+		t.Errorf("%+v", list)
+	}
+	before := b.oauth.Refreshes()
+	b.oauth.RefuseAccessTokens()
+	b.do(t, "mail send --account ann --to bob@example.org --subject 'After all' --body x", &s)
+	if s.State != "accepted" {
+		t.Errorf("%+v", s)
+	}
+	if n := b.oauth.Refreshes() - before; n != 1 {
+		t.Errorf("%d refreshes after a refusal", n)
+	}
+	// A consent that was taken back is told as that, and asks the server no more.
+	b.oauth.Revoke("ann@example.org")
+	for range 3 {
+		a := b.do(t, "mail send --account ann --to bob@example.org --subject 'Not any more' --body x", nil)
+		if a.Success || !strings.Contains(a.Error.Hint, "account authorize ann") {
+			t.Errorf("%s", a.raw)
+		}
+	}
+	if n := b.oauth.Refreshes() - before; n > 2 {
+		t.Errorf("%d refreshes", n)
+	}
+	b.authorize(t, "ann", "ann", false)
+	b.do(t, "mail send --account ann --to bob@example.org --subject Again --body x", &s)
+	if s.State != "accepted" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Tokens that live shorter than a command are replaced in time, by one request for
+// many commands at once, and by processes that share a vault without spending a
+// refresh token twice.
+func TestOAuthTokensAreRefreshedOnce(t *testing.T) {
+	b := newBureau(t, servertest.OAuthConfig{AccessLife: time.Hour})
+	b.v.add(t, b.account("ann"), "")
+	b.authorize(t, "work", "ann", false)
+	before := b.oauth.Refreshes()
+	const commands = 20
+	done := make(chan error, commands)
+	for range commands {
+		go func() {
+			raw := b.gateway.Do(t.Context(), b.principal, "mail folders").JSON
+			var a answer
+			err := json.Unmarshal(raw, &a)
+			if err == nil && !a.Success {
+				err = errorText(raw)
+			}
+			done <- err
+		}()
+	}
+	for range commands {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := b.oauth.Refreshes() - before; n > 1 {
+		t.Errorf("%d refreshes for %d commands at once", n, commands)
+	}
+	for range 6 {
+		go func() {
+			out, err := program(t, b.v.environment(false), "exec", "mail folders").CombinedOutput()
+			if err != nil {
+				err = errorText(out)
+			}
+			done <- err
+		}()
+	}
+	for range 6 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	// Reuse would have revoked the grant.
+	b.oauth.RefuseAccessTokens()
+	if a := b.do(t, "mail folders", nil); !a.Success {
+		t.Errorf("%s", a.raw)
+	}
+}
+
+type errorText string
+
+func (e errorText) Error() string { return string(e) }

@@ -1,0 +1,339 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/servertest"
+)
+
+// office is a house on a real submission server and the mail server it delivers
+// to, with the accounts ann and bob, and a directory of files to send.
+type office struct {
+	*house
+	v       testVault
+	dovecot *servertest.DovecotServer
+	postfix *servertest.PostfixServer
+	files   string
+}
+
+func newOffice(t testing.TB, c servertest.PostfixConfig, change ...func(*mail.Account)) *office {
+	t.Helper()
+	o := &office{v: newVault(t), dovecot: servertest.Dovecot(t, servertest.Config{Submission: true}), files: t.TempDir()}
+	c.Dovecot = o.dovecot
+	o.postfix = servertest.Postfix(t, c)
+	for i, user := range []string{"ann", "bob"} {
+		a := dovecotAccount(o.dovecot, user)
+		a.Username = a.Email // where the mail is delivered
+		a.Name, a.Mode, a.AllowOut = user, mail.ReadWrite, mail.AllowList{Enabled: true, Entries: []string{"@example.org", "@bücher.example"}}
+		a.DisplayName = []string{"Ann Lee", "Bob Öztürk"}[i]
+		// One logs in with STARTTLS, the other with TLS from the first byte.
+		a.SMTP = []mail.Endpoint{{Host: o.postfix.Host, Port: o.postfix.SubmissionPort, Security: mail.StartTLS},
+			{Host: o.postfix.Host, Port: o.postfix.SubmissionsPort, Security: mail.TLS}}[i]
+		for _, c := range change {
+			c(&a)
+		}
+		o.v.add(t, a, servertest.Password)
+	}
+	p := newProcess(t)
+	p.getenv = func(name string) string { return map[string]string{"POSTERN_ATTACHMENTS": o.files}[name] }
+	o.house = houseOf(t, p, o.v)
+	return o
+}
+
+type sendData struct {
+	ID         string   `json:"outbox_id"`
+	State      string   `json:"state"`
+	MessageID  string   `json:"internet_message_id"`
+	Recipients []string `json:"recipients"`
+	Subject    string   `json:"subject"`
+	Digest     string   `json:"digest"`
+	SentCopy   string   `json:"sent_copy"`
+	Replayed   bool     `json:"replayed"`
+}
+
+type getData struct {
+	Message struct {
+		ID          string `json:"message_id"`
+		Subject     string `json:"subject"`
+		From        string `json:"from"`
+		To          string `json:"to"`
+		BodyText    string `json:"body_text"`
+		InternetID  string `json:"internet_message_id"`
+		Attachments []struct {
+			PartID   string `json:"part_id"`
+			Filename string `json:"filename"`
+			Size     int64  `json:"size_bytes"`
+		} `json:"attachments"`
+	} `json:"message"`
+}
+
+// send sends and waits until it is there. It returns what bob sees of it.
+func (o *office) send(t testing.TB, to string, tokens ...string) (sendData, getData) {
+	t.Helper()
+	line := discovery.JoinCommand(append([]string{"mail", "send"}, tokens...))
+	var s sendData
+	o.do(t, line, &s)
+	if s.State != "accepted" {
+		t.Fatalf("%s: %+v", line, s)
+	}
+	o.dovecot.WaitDelivered(t, to+"@example.org", strings.Trim(s.MessageID, "<>"))
+	var list listData
+	o.do(t, "mail list --account "+to+" --limit 1", &list)
+	var g getData
+	o.do(t, "mail get --body-chars 20000 "+discovery.JoinCommand([]string{list.Messages[0].ID}), &g)
+	if g.Message.InternetID != strings.Trim(s.MessageID, "<>") {
+		t.Fatalf("%s is there, %s was sent", g.Message.InternetID, s.MessageID)
+	}
+	return s, g
+}
+
+// kept counts the copies of a message in the sender's folder for them.
+func (o *office) kept(t testing.TB, account, id string) (n int) {
+	t.Helper()
+	var list struct {
+		Messages []struct {
+			InternetID string   `json:"internet_message_id"`
+			Flags      []string `json:"flags"`
+		} `json:"messages"`
+	}
+	o.do(t, "mail list --folder Sent --limit 500 --full --account "+account, &list)
+	for _, m := range list.Messages {
+		if m.InternetID == id {
+			n++
+			if !slices.Contains(m.Flags, `\Seen`) {
+				t.Errorf("the copy has the flags %v", m.Flags)
+			}
+		}
+	}
+	return n
+}
+
+// What is written arrives as it was written, as ours and as other people's programs
+// show it, with one copy in Sent.
+func TestSentMailArrivesAsWritten(t *testing.T) {
+	o := newOffice(t, servertest.PostfixConfig{MessageSizeLimit: 30 << 20, SMTPUTF8: true})
+	big := bytes.Repeat([]byte("0123456789abcdef\x00\xff\r\n."), 10<<20/21)
+	if err := os.WriteFile(filepath.Join(o.files, "große Datei.bin"), big, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	long := strings.TrimSpace(strings.Repeat("This paragraph is longer than any line of a mail may be. ", 40))
+	for name, c := range map[string]struct {
+		tokens []string
+		body   string
+		attach bool
+	}{
+		"plain":            {[]string{"--subject", "Lunch"}, "Shall we say noon?", false},
+		"not ASCII":        {[]string{"--subject", "Größe 日本語 🎉"}, "Grüße aus Köln.\n\n日本語の本文です。\n🎉", false},
+		"paragraphs":       {[]string{"--subject", "long " + strings.Repeat("and longer ", 30)}, long + "\n\n" + long + "\n\n> quoted\n> > twice\n indented\nFrom here\n.\n..\n-- \nAnn", false},
+		"10 MB":            {[]string{"--subject", "big", "--attach", "große Datei.bin"}, "See the file.", true},
+		"answered by name": {[]string{"--subject", "names", "--cc", `"Lee\, Ann" <ann@example.org>`}, "x", false},
+	} {
+		for from, to := range map[string]string{"ann": "bob", "bob": "ann"} {
+			t.Run(name+" from "+from, func(t *testing.T) {
+				tokens := append([]string{"--account", from, "--to", to + "@example.org", "--body", c.body}, c.tokens...)
+				s, g := o.send(t, to, tokens...)
+				if subject := c.tokens[1]; g.Message.Subject != strings.TrimSpace(subject) {
+					t.Errorf("subject %q", g.Message.Subject)
+				}
+				// A space at a line's end is not shown.
+				c.body = strings.ReplaceAll(c.body, "-- \n", "--\n")
+				if g.Message.BodyText != c.body {
+					i := 0
+					for i < min(len(c.body), len(g.Message.BodyText)) && c.body[i] == g.Message.BodyText[i] {
+						i++
+					}
+					t.Errorf("body differs from byte %d on: %.200q, want %.200q", i, g.Message.BodyText[i:], c.body[i:])
+				}
+				if want := map[string]string{"ann": "Ann Lee <ann@example.org>", "bob": "Bob Öztürk <bob@example.org>"}[from]; g.Message.From != want {
+					t.Errorf("from %q", g.Message.From)
+				}
+				if c.attach {
+					if len(g.Message.Attachments) != 1 || g.Message.Attachments[0].Filename != "große Datei.bin" || g.Message.Attachments[0].Size < int64(len(big))*99/100 {
+						t.Fatalf("attachments %+v", g.Message.Attachments)
+					}
+					o.do(t, discovery.JoinCommand([]string{"mail", "attachment", g.Message.ID, "--save", from + ".bin"}), &struct{}{})
+					got, err := os.ReadFile(filepath.Join(o.files, from+".bin"))
+					if err != nil || sha256.Sum256(got) != sha256.Sum256(big) {
+						t.Errorf("the attachment differs: %d bytes, %v", len(got), err)
+					}
+				}
+				// The copy: one, seen, the same message.
+				if s.SentCopy != "filed" {
+					t.Errorf("copy %q", s.SentCopy)
+				}
+				id := strings.Trim(s.MessageID, "<>")
+				if n := o.kept(t, from, id); n != 1 {
+					t.Errorf("%d copies with the sender", n)
+				}
+				n := servertest.Notmuch(t, o.dovecot.Export(t, to+"@example.org"))
+				shown := n.Show(t, id)
+				if shown.Headers["Subject"] != strings.TrimSpace(c.tokens[1]) {
+					t.Errorf("another reader shows the subject %q", shown.Headers["Subject"])
+				}
+				if !strings.Contains(strings.ReplaceAll(flowed(shown.Text), "\r", ""), strings.SplitN(c.body, "\n", 2)[0]) {
+					t.Errorf("another reader shows the text %q", shown.Text)
+				}
+			})
+		}
+	}
+	o.postfix.WaitQueueEmpty(t)
+}
+
+// flowed joins the lines that format=flowed broke (RFC 3676 section 4.1).
+func flowed(s string) string { return strings.ReplaceAll(s, " \n", " ") }
+
+// A conversation holds together as another mail program sees it.
+func TestRepliesThreadElsewhere(t *testing.T) {
+	o := newOffice(t, servertest.PostfixConfig{})
+	first, atBob := o.send(t, "bob", "--account", "ann", "--to", "bob@example.org", "--subject", "Plan", "--body", "Shall we?")
+	second, atAnn := o.send(t, "ann", "--account", "bob", "--to", "ann@example.org", "--reply-to", atBob.Message.ID, "--body", "Yes.")
+	third, _ := o.send(t, "bob", "--account", "ann", "--to", "bob@example.org", "--reply-to", atAnn.Message.ID, "--body", "Good.")
+	other, _ := o.send(t, "bob", "--account", "ann", "--to", "bob@example.org", "--subject", "Plan", "--body", "Another plan.")
+	for _, s := range []sendData{second, third} {
+		if s.Subject != "Re: Plan" {
+			t.Errorf("subject %q", s.Subject)
+		}
+	}
+	bare := func(s sendData) string { return strings.Trim(s.MessageID, "<>") }
+	var all [][]byte
+	for _, s := range []sendData{first, second, third, other} {
+		all = append(all, o.dovecot.WaitDelivered(t, map[bool]string{true: "ann@example.org", false: "bob@example.org"}[s.ID == second.ID], bare(s)))
+	}
+	threads := servertest.Notmuch(t, servertest.WriteMaildir(t, all...)).Threads(t)
+	for _, th := range threads {
+		slices.Sort(th)
+	}
+	want := []string{bare(first), bare(second), bare(third)}
+	slices.Sort(want)
+	if len(threads) != 2 || !slices.ContainsFunc(threads, func(th []string) bool { return slices.Equal(th, want) }) {
+		t.Errorf("threads %v", threads)
+	}
+}
+
+// One recipient that the server refuses, or that the list does, stops the whole
+// message; nobody gets it, and the outbox says so.
+func TestOneRefusedRecipientStopsAll(t *testing.T) {
+	o := newOffice(t, servertest.PostfixConfig{Refuse: map[string]string{"gone@example.org": "550 5.1.1 no such user", "later@example.org": "451 4.3.0 try later"}})
+	for to, want := range map[string]struct {
+		code discovery.Code
+		text string
+	}{
+		"gone@example.org":  {"EXECUTION_ERROR", "gone@example.org: 550 5.1.1"},
+		"later@example.org": {"EXECUTION_ERROR", "later@example.org: 451 4.3.0"},
+		"eve@evil.example":  {discovery.PermissionDenied, "eve@evil.example"},
+	} {
+		a := o.do(t, "mail send --account ann --to bob@example.org --cc "+to+" --subject stopped --body x", nil)
+		if a.Success || a.Error.Code != want.code || !strings.Contains(a.Error.Message, want.text) {
+			t.Errorf("%s: %s", to, a.raw)
+		}
+	}
+	o.postfix.WaitQueueEmpty(t)
+	var list listData
+	for _, who := range []string{"ann", "bob"} {
+		for _, folder := range []string{"INBOX", "Sent"} {
+			o.do(t, "mail list --account "+who+" --folder "+folder, &list)
+			if len(list.Messages) != 0 {
+				t.Errorf("%s of %s: %+v", folder, who, list.Messages)
+			}
+		}
+	}
+}
+
+// A message that the server would not take is not sent to it.
+func TestSizeIsCheckedBeforeAByteLeaves(t *testing.T) {
+	o := newOffice(t, servertest.PostfixConfig{MessageSizeLimit: 100_000})
+	if err := os.WriteFile(filepath.Join(o.files, "big"), make([]byte, 200_000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dry := range []string{"", " --dry-run"} {
+		a := o.do(t, "mail send --account ann --to bob@example.org --subject big --body x --attach big"+dry, nil)
+		if a.Success || !strings.Contains(a.Error.Message, "takes 100000") {
+			t.Errorf("%s", a.raw)
+		}
+	}
+	if q := o.postfix.Queue(t); len(q) != 0 {
+		t.Errorf("queue %v", q)
+	}
+}
+
+// The same command with the same key sends once, and another message under that key
+// is refused.
+func TestKeySendsOnce(t *testing.T) {
+	o := newOffice(t, servertest.PostfixConfig{})
+	line := "mail send --account ann --to bob@example.org --subject once --body x --idempotency-key k1"
+	var first, again sendData
+	o.do(t, line, &first)
+	o.do(t, line, &again)
+	if again.MessageID != first.MessageID || again.ID != first.ID || !again.Replayed || first.Replayed {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+	if a := o.do(t, strings.Replace(line, "--body x", "--body y", 1), nil); a.Error.Code != discovery.Conflict {
+		t.Errorf("%s", a.raw)
+	}
+	id := strings.Trim(first.MessageID, "<>")
+	o.dovecot.WaitDelivered(t, "bob@example.org", id)
+	o.postfix.WaitQueueEmpty(t)
+	if n := len(o.dovecot.Copies(t, "bob@example.org", id)); n != 1 {
+		t.Errorf("%d copies arrived", n)
+	}
+	if n := o.kept(t, "ann", id); n != 1 {
+		t.Errorf("%d copies are kept", n)
+	}
+}
+
+// In mode approve nothing leaves until the administrator says so, to exactly what
+// they were shown.
+func TestApprovalSendsWhatWasShown(t *testing.T) {
+	o := newOffice(t, servertest.PostfixConfig{}, func(a *mail.Account) { a.Mode = mail.Approve })
+	a := o.do(t, "mail send --account ann --to bob@example.org --subject Waiting --body 'May I?'", nil)
+	if a.Error.Code != discovery.ApprovalRequired {
+		t.Fatalf("%s", a.raw)
+	}
+	var list struct {
+		Entries []sendData `json:"messages"`
+	}
+	o.do(t, "outbox list --state waiting", &list)
+	if len(list.Entries) != 1 {
+		t.Fatalf("%+v", list)
+	}
+	id := list.Entries[0].ID
+	var shown sendData
+	raw := o.do(t, "outbox show "+id, &shown)
+	if len(shown.Digest) != 64 {
+		t.Fatalf("%s", raw.raw)
+	}
+	for _, s := range []string{"bob@example.org", "Waiting", "May I?"} {
+		if !bytes.Contains(raw.Data, []byte(s)) {
+			t.Errorf("outbox show has no %q: %s", s, raw.Data)
+		}
+	}
+	wrong := strings.Repeat("0", len(shown.Digest))
+	if a := o.do(t, fmt.Sprintf("outbox approve %s --hash %s", id, wrong), nil); a.Error.Code != discovery.Conflict {
+		t.Errorf("%s", a.raw)
+	}
+	if q := o.postfix.Queue(t); len(q) != 0 {
+		t.Errorf("queue %v", q)
+	}
+	var s sendData
+	o.do(t, fmt.Sprintf("outbox approve %s --hash %s", id, shown.Digest), &s)
+	if s.State != "accepted" {
+		t.Errorf("%+v", s)
+	}
+	o.dovecot.WaitDelivered(t, "bob@example.org", strings.Trim(s.MessageID, "<>"))
+	if a := o.do(t, fmt.Sprintf("outbox approve %s --hash %s", id, shown.Digest), nil); a.Success {
+		t.Errorf("approved twice: %s", a.raw)
+	}
+	o.postfix.WaitQueueEmpty(t)
+	if n := len(o.dovecot.Copies(t, "bob@example.org", strings.Trim(s.MessageID, "<>"))); n != 1 {
+		t.Errorf("%d copies arrived", n)
+	}
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+var _ mail.OutboxStore = (*store)(nil)
+
+// The methods below implement mail.OutboxStore by asking the vault.
+
+func (s *store) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte) (kept mail.Outgoing, added bool, err error) {
+	v, err := s.get(ctx)
+	if err != nil {
+		return mail.Outgoing{}, false, err
+	}
+	return v.AddOutgoing(ctx, o, message)
+}
+
+func (s *store) Outgoing(ctx context.Context, id string) (mail.Outgoing, error) {
+	return with(ctx, s, func(v *vault.Vault) (mail.Outgoing, error) { return v.Outgoing(ctx, id) })
+}
+
+func (s *store) OutgoingByKey(ctx context.Context, account, key string) (mail.Outgoing, error) {
+	return with(ctx, s, func(v *vault.Vault) (mail.Outgoing, error) { return v.OutgoingByKey(ctx, account, key) })
+}
+
+func (s *store) OutgoingMessage(ctx context.Context, id string) ([]byte, error) {
+	return with(ctx, s, func(v *vault.Vault) ([]byte, error) { return v.OutgoingMessage(ctx, id) })
+}
+
+func (s *store) ListOutgoing(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error) {
+	v, err := s.get(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	return v.ListOutgoing(ctx, q)
+}
+
+func (s *store) ChangeOutgoing(ctx context.Context, id string, change func(o *mail.Outgoing) (drop bool, err error)) (mail.Outgoing, error) {
+	return with(ctx, s, func(v *vault.Vault) (mail.Outgoing, error) { return v.ChangeOutgoing(ctx, id, change) })
+}
+
+// outboxKey is the same for every process on a vault, so that a key names one
+// message in all of them.
+func (s *store) outboxKey(ctx context.Context) ([]byte, error) {
+	return with(ctx, s, func(v *vault.Vault) ([]byte, error) { return v.Key("outbox names"), nil })
+}
+
+// takeSend charges one send to a principal.
+func (s *store) takeSend(ctx context.Context, principal string) (time.Duration, error) {
+	return with(ctx, s, func(v *vault.Vault) (time.Duration, error) {
+		c, err := v.Config(ctx)
+		if err != nil {
+			return 0, err
+		}
+		return v.Take(ctx, "sends:"+principal, c.SendsPerHour, time.Hour)
+	})
+}

@@ -1,0 +1,201 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+// authOptions say where an account's credential comes from.
+type authOptions struct {
+	Auth                  mail.Auth `json:"auth,omitempty" jsonschema:"enum=password,enum=oauth2,enum=helper,enum=keyring" jsonschema_description:"Where what it logs in with comes from: the vault, an OAuth 2.0 provider, a command, the system keyring; password without it"`
+	PasswordFrom          string    `json:"password-from,omitempty" jsonschema:"pattern=^(stdin|env:[A-Za-z_][A-Za-z0-9_]*|file:.+)$,example=stdin,example=env:MAIL_PASSWORD" jsonschema_description:"Where the password is read from: stdin (its first line), env:NAME or file:PATH"`
+	Helper                string    `json:"helper,omitempty" jsonschema:"minLength=1,maxLength=9000,example=biosecret get mail" jsonschema_description:"Command whose first line of output is the password, split as a command string is and run without a shell; by absolute path or found in PATH"`
+	OAuthProvider         string    `json:"oauth-provider,omitempty" jsonschema:"enum=google,enum=microsoft,enum=custom" jsonschema_description:"Who gives access; google and microsoft also set the hosts that are not given"`
+	OAuthClientID         string    `json:"oauth-client-id,omitempty" jsonschema:"minLength=1,maxLength=512" jsonschema_description:"Id that the provider gave for this program"`
+	OAuthClientSecretFrom string    `json:"oauth-client-secret-from,omitempty" jsonschema:"pattern=^(stdin|env:[A-Za-z_][A-Za-z0-9_]*|file:.+)$" jsonschema_description:"Where the client secret is read from, as with --password-from; a public client has none"`
+	OAuthTenant           string    `json:"oauth-tenant,omitempty" jsonschema:"minLength=1,maxLength=253" jsonschema_description:"Tenant at microsoft; common without it"`
+	OAuthAuthURL          string    `json:"oauth-auth-url,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Consent page of a custom provider"`
+	OAuthTokenURL         string    `json:"oauth-token-url,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Token endpoint of a custom provider"`
+	OAuthDeviceURL        string    `json:"oauth-device-url,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Device authorization endpoint of a custom provider"`
+	OAuthScopes           []string  `json:"oauth-scope,omitempty" jsonschema:"minLength=1,maxLength=256,maxItems=20" jsonschema_description:"Scopes to ask for instead of the provider's own for mail"`
+}
+
+// applyAuth changes where a's credential comes from. What belongs to a source that
+// a no longer uses goes.
+func (o *authOptions) applyAuth(a *mail.Account, d *Deps) error {
+	setIf(&a.Auth, o.Auth)
+	for _, b := range []struct {
+		option string
+		given  bool
+		fits   bool
+		auths  string
+	}{
+		{"--password-from", o.PasswordFrom != "", a.Auth == mail.AuthPassword || a.Auth == mail.AuthKeyring, "--auth password or --auth keyring"},
+		{"--helper", o.Helper != "", a.Auth == mail.AuthHelper, "--auth helper"},
+		{"--oauth-provider and the other --oauth options", o.givesOAuth(), a.Auth == mail.AuthOAuth2, "--auth oauth2"},
+	} {
+		if b.given && !b.fits {
+			return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("%s goes with %s.", b.option, b.auths),
+				Hint: fmt.Sprintf("The account has --auth %s; give the other, or leave the option out.", a.Auth)}
+		}
+	}
+	if a.Auth != mail.AuthHelper {
+		a.Helper = nil
+	}
+	if a.Auth != mail.AuthOAuth2 {
+		a.OAuth = mail.OAuth{}
+	}
+	if o.Helper != "" {
+		argv, err := d.Tokenize(o.Helper)
+		if err != nil {
+			return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("--helper cannot be read: %s.", err),
+				Hint: "Write it as a command string: quotes around an argument that holds spaces.", Err: err}
+		}
+		a.Helper = argv
+	}
+	return o.applyOAuth(&a.OAuth)
+}
+
+func (o *authOptions) givesOAuth() bool {
+	return o.OAuthProvider != "" || o.OAuthClientID != "" || o.OAuthClientSecretFrom != "" || o.OAuthTenant != "" ||
+		o.OAuthAuthURL != "" || o.OAuthTokenURL != "" || o.OAuthDeviceURL != "" || len(o.OAuthScopes) > 0
+}
+
+// applyOAuth keeps nothing of another provider.
+func (o *authOptions) applyOAuth(a *mail.OAuth) error {
+	if o.OAuthProvider != "" && o.OAuthProvider != a.Provider {
+		*a = mail.OAuth{Provider: o.OAuthProvider}
+	}
+	for _, b := range []struct {
+		options  string
+		given    bool
+		provider string
+	}{
+		{"--oauth-tenant goes", o.OAuthTenant != "", "microsoft"},
+		{"--oauth-auth-url, --oauth-token-url and --oauth-device-url go", o.OAuthAuthURL != "" || o.OAuthTokenURL != "" || o.OAuthDeviceURL != "", "custom"},
+	} {
+		if b.given && a.Provider != b.provider {
+			return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("%s with --oauth-provider %s.", b.options, b.provider),
+				Hint: "Give that provider, or leave the option out."}
+		}
+	}
+	setIf(&a.ClientID, o.OAuthClientID)
+	setIf(&a.Tenant, o.OAuthTenant)
+	setIf(&a.AuthURL, o.OAuthAuthURL)
+	setIf(&a.TokenURL, o.OAuthTokenURL)
+	setIf(&a.DeviceURL, o.OAuthDeviceURL)
+	if len(o.OAuthScopes) > 0 {
+		a.Scopes = o.OAuthScopes
+	}
+	return nil
+}
+
+// secrets reads what was given for an account with this auth: what the vault seals,
+// a password or a client secret, or what the keyring keeps. Nil is what was not
+// given.
+func (o *authOptions) secrets(ctx context.Context, d *Deps, auth mail.Auth) (sealed, kept *mail.Secret, err error) {
+	switch auth {
+	case mail.AuthOAuth2:
+		sealed, err = d.readSecret(ctx, "--oauth-client-secret-from", "client secret", o.OAuthClientSecretFrom)
+	case mail.AuthKeyring:
+		kept, err = d.readSecret(ctx, "--password-from", "password", o.PasswordFrom)
+	case mail.AuthPassword:
+		sealed, err = d.readSecret(ctx, "--password-from", "password", o.PasswordFrom)
+	}
+	return sealed, kept, err
+}
+
+// readSecret reads a secret from where an option says; nil when it says nothing.
+func (d *Deps) readSecret(ctx context.Context, option, what, source string) (*mail.Secret, error) {
+	if source == "" {
+		return nil, nil
+	}
+	s, err := d.ReadSecret(ctx, source)
+	if err != nil {
+		if f := discovery.AsFault(err); f != nil {
+			return nil, f
+		}
+		return nil, &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("The %s cannot be read from where %s says.", what, option),
+			Hint: "Use stdin, env:NAME of a variable that is set, or file:PATH of a readable file.", Err: err}
+	}
+	if s.IsZero() {
+		return nil, &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("The %s is empty.", what), Hint: "Its first line is taken; write it there."}
+	}
+	return &s, nil
+}
+
+func wipe(secrets ...*mail.Secret) {
+	for _, s := range secrets {
+		if s != nil {
+			s.Wipe()
+		}
+	}
+}
+
+// settleTime bounds what has to be brought to its end when a command's own time is
+// over.
+const settleTime = 10 * time.Second
+
+// forgetInKeyring forgets an account's password and returns what to tell the person
+// when it is still there.
+func (d *Deps) forgetInKeyring(ctx context.Context, name string) string {
+	err := d.Keyring.Delete(ctx, name)
+	if err == nil || errors.Is(err, mail.ErrNotInKeyring) {
+		return ""
+	}
+	return fmt.Sprintf("The system keyring may still have the password: service %s, user %s.", mail.KeyringService, name)
+}
+
+// providers are the servers of those who give access to their own mail only.
+var providers = map[string]struct{ imap, pop3, smtp mail.Endpoint }{
+	"google": {
+		imap: mail.Endpoint{Host: "imap.gmail.com", Port: 993, Security: mail.TLS},
+		pop3: mail.Endpoint{Host: "pop.gmail.com", Port: 995, Security: mail.TLS},
+		smtp: mail.Endpoint{Host: "smtp.gmail.com", Port: 465, Security: mail.TLS},
+	},
+	"microsoft": {
+		imap: mail.Endpoint{Host: "outlook.office365.com", Port: 993, Security: mail.TLS},
+		pop3: mail.Endpoint{Host: "outlook.office365.com", Port: 995, Security: mail.TLS},
+		smtp: mail.Endpoint{Host: "smtp.office365.com", Port: 587, Security: mail.StartTLS},
+	},
+}
+
+// preset gives a new account the servers of its provider where no others are given.
+func (o *accountOptions) preset(a *mail.Account) {
+	p, ok := providers[o.OAuthProvider]
+	if !ok {
+		return
+	}
+	if a.Protocol == mail.POP3 && o.POP3Host == "" {
+		a.POP3 = p.pop3
+	}
+	if a.Protocol == mail.IMAP && o.IMAPHost == "" {
+		a.IMAP = p.imap
+	}
+	if o.SMTPHost == "" {
+		a.SMTP = p.smtp
+	}
+}
+
+// OAuthShown is where and as whom an account gets its tokens.
+type OAuthShown struct {
+	Provider  string   `json:"provider"`
+	ClientID  string   `json:"client_id"`
+	Tenant    string   `json:"tenant,omitempty"`
+	AuthURL   string   `json:"auth_url,omitempty"`
+	TokenURL  string   `json:"token_url,omitempty"`
+	DeviceURL string   `json:"device_url,omitempty"`
+	Scopes    []string `json:"scopes,omitempty"`
+}
+
+func shownOAuth(o mail.OAuth) *OAuthShown {
+	if o.IsZero() {
+		return nil
+	}
+	return &OAuthShown{o.Provider, o.ClientID, o.Tenant, o.AuthURL, o.TokenURL, o.DeviceURL, o.Scopes}
+}

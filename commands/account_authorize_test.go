@@ -1,0 +1,125 @@
+package commands_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+)
+
+const addGoogle = "account add work --email ann@gmail.com --auth oauth2 --oauth-provider google --oauth-client-id ID --oauth-client-secret-from stdin"
+
+// lent is the refresh token that the vault would exchange now.
+func (b *bench) lent(t *testing.T, name string) (refresh string, err error) {
+	t.Helper()
+	err = b.vault.RefreshToken(t.Context(), name, func(_ context.Context, s mail.OAuthSecrets) (mail.Secret, error) {
+		refresh = s.RefreshToken.Reveal()
+		return mail.Secret{}, nil
+	})
+	return refresh, err
+}
+
+func TestAuthorizeShowsThePageAndKeepsTheConsent(t *testing.T) {
+	b, _ := newAccountBench(t)
+	b.ok(t, addGoogle)
+	if _, err := b.lent(t, "work"); !errors.Is(err, mail.ErrNoConsent) {
+		t.Fatal(err)
+	}
+	var told, progress []string
+	b.deps.Tell = func(text string) { told = append(told, text) }
+	ctx := gateway.WithProgress(t.Context(), func(_, _ float64, message string) { progress = append(progress, message) })
+	for _, test := range []struct {
+		line, code string
+		options    mail.AuthorizeOptions
+		says       string
+	}{
+		{"account authorize work", "", mail.AuthorizeOptions{}, "in a browser on this machine"},
+		{"account authorize work --port 8123", "", mail.AuthorizeOptions{Port: 8123}, "in a browser on this machine"},
+		{"account authorize work --device", "ABCD-EFGH", mail.AuthorizeOptions{Device: true}, "type the code ABCD-EFGH there"},
+	} {
+		told, progress = nil, nil
+		b.deps.Authorize = func(ctx context.Context, a *mail.Account, client mail.Secret, o mail.AuthorizeOptions) (mail.Secret, error) {
+			if a.Name != "work" || client.Reveal() != canary+"stdin" || o.Device != test.options.Device || o.Port != test.options.Port {
+				t.Errorf("asked with %+v %q %+v", a, client.Reveal(), o)
+			}
+			o.Show("https://id.example.org/consent?state=x\x1b[2J\u202e", test.code)
+			return mail.NewSecret([]byte(canary + test.line)), ctx.Err()
+		}
+		a := b.gateway.Do(ctx, b.principal, test.line)
+		if !a.Success() || strings.Contains(string(a.JSON), canary) || !strings.Contains(string(a.JSON), `"command":"mail verify --account work"`) {
+			t.Fatalf("%s", a.JSON)
+		}
+		for _, texts := range [][]string{told, progress} {
+			if len(texts) != 1 || !strings.Contains(texts[0], test.says) || !strings.Contains(texts[0], "\n  https://id.example.org/consent?state=x[2J\n") ||
+				strings.ContainsAny(texts[0], "\x1b\u202e") || strings.Contains(texts[0], canary) {
+				t.Errorf("%s: shown %q", test.line, texts)
+			}
+		}
+		if got, err := b.lent(t, "work"); err != nil || got != canary+test.line {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+}
+
+func TestAuthorizeThatFailsKeepsTheFormerConsent(t *testing.T) {
+	b, _ := newAccountBench(t, work("other", mail.ReadOnly))
+	b.ok(t, addGoogle)
+	if err := b.vault.SetConsent(t.Context(), "work", mail.NewSecret([]byte("former"))); err != nil {
+		t.Fatal(err)
+	}
+	b.deps.Authorize = func(context.Context, *mail.Account, mail.Secret, mail.AuthorizeOptions) (mail.Secret, error) {
+		return mail.Secret{}, &mail.Error{Op: "account authorize", Kind: mail.KindAuth, Message: "The access was refused.", Hint: "Agree."}
+	}
+	b.fails(t, "account authorize work", discovery.AuthFailed, "The access was refused.")
+	if got, err := b.lent(t, "work"); err != nil || got != "former" {
+		t.Errorf("%q, %v", got, err)
+	}
+	b.fails(t, "account authorize other", discovery.ValidationError, "does not log in with oauth2")
+	b.fails(t, "account authorize nobody", discovery.NotFound, "no such account")
+	b.fails(t, "account authorize work --device --port 1", discovery.ValidationError, "give one")
+	b.principal = gateway.Principal{Name: "agent"}
+	b.fails(t, "account authorize work", discovery.PermissionDenied, "You may not run")
+}
+
+// TestAConsentIsKeptWhenTheTimeIsJustOver has the owner agree at the last moment.
+func TestAConsentIsKeptWhenTheTimeIsJustOver(t *testing.T) {
+	b, _ := newAccountBench(t)
+	b.ok(t, addGoogle)
+	ctx, cancel := context.WithCancel(t.Context())
+	b.deps.Authorize = func(context.Context, *mail.Account, mail.Secret, mail.AuthorizeOptions) (mail.Secret, error) {
+		cancel()
+		return mail.NewSecret([]byte("agreed")), nil
+	}
+	b.gateway.Do(ctx, b.principal, "account authorize work")
+	if got, err := b.lent(t, "work"); err != nil || got != "agreed" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestAuthorizeWaitsForAPerson(t *testing.T) {
+	b, _ := newAccountBench(t)
+	var schema struct {
+		Properties map[string]struct{ Default, Maximum int }
+	}
+	for path, want := range map[string]int{"account authorize": 300, "account show": 30} {
+		if err := json.Unmarshal(b.registry.Lookup(path).InputSchema(), &schema); err != nil {
+			t.Fatal(err)
+		}
+		if got := schema.Properties["timeout"]; got.Default != want || got.Maximum != 300 {
+			t.Errorf("%s: %+v", path, got)
+		}
+		bound, err := b.registry.Lookup(path).Bind([]string{"work"}, nil)
+		if err != nil || bound.Common.Timeout != want {
+			t.Errorf("%s: %+v, %v", path, bound, err)
+		}
+	}
+	bound, err := b.registry.Lookup("account authorize").Bind([]string{"work", "--timeout", "5"}, nil)
+	if err != nil || bound.Common.Timeout != 5 {
+		t.Errorf("%+v, %v", bound, err)
+	}
+}

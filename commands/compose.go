@@ -1,0 +1,161 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	netmail "net/mail"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+// composeArgs are what a message is written from, to be sent or kept as a draft.
+type composeArgs struct {
+	AccountOption
+	To       []string `json:"to,omitempty" jsonschema:"maxItems=100,minLength=1,maxLength=998,pattern=^[^\\x00-\\x1f\\x7f]*$,example=ann@example.org,example=Ann Lee <ann@example.org>" jsonschema_description:"Recipients, plain or as people write them; a comma inside a name needs a backslash before it"`
+	CC       []string `json:"cc,omitempty" jsonschema:"maxItems=100,minLength=1,maxLength=998,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Recipients of a copy"`
+	BCC      []string `json:"bcc,omitempty" jsonschema:"maxItems=100,minLength=1,maxLength=998,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Recipients of a copy that the others do not see"`
+	Subject  string   `json:"subject,omitempty" jsonschema:"maxLength=998,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Subject; without it that of --reply-to"`
+	Body     *string  `json:"body,omitempty" acli:"sensitive" jsonschema:"maxLength=10000" jsonschema_description:"The text, plain; or use --body-file"`
+	BodyFile string   `json:"body-file,omitempty" acli:"path" jsonschema:"minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*$,example=letter.txt" jsonschema_description:"A text file in UTF-8 below the attachment directory, in place of --body"`
+	Attach   []string `json:"attach,omitempty" acli:"path" jsonschema:"maxItems=20,minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*$,example=invoices/march.pdf" jsonschema_description:"Files below the attachment directory"`
+	ReplyTo  string   `json:"reply-to,omitempty" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id of the message that this answers, of the same account"`
+}
+
+// Validate checks what one field alone cannot.
+func (a *composeArgs) Validate() error {
+	if (a.Body == nil) == (a.BodyFile == "") {
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "The text is given twice or not at all.",
+			Hint: "Give either --body or --body-file; an empty text is --body ''."}
+	}
+	if a.ReplyTo != "" {
+		ref, err := a.replyTo()
+		if err != nil {
+			return err
+		}
+		if a.Account != "" && a.Account != ref.Account {
+			return &discovery.Fault{Code: discovery.ValidationError, Message: "The message to be answered belongs to another account than --account.",
+				Hint: "Leave --account out: the id names its account."}
+		}
+	}
+	return nil
+}
+
+func (a *composeArgs) replyTo() (mail.Ref, error) {
+	ref, err := mail.ParseRef(a.ReplyTo)
+	if err != nil {
+		return ref, &discovery.Fault{Code: discovery.ValidationError, Message: "The message id of --reply-to is malformed: " + err.Error() + ".",
+			Hint: "Copy message_id as 'mail list' shows it."}
+	}
+	return ref, nil
+}
+
+func (a *composeArgs) onAccount() string {
+	if ref, err := a.replyTo(); err == nil {
+		return ref.Account
+	}
+	return a.Account
+}
+
+// Recipients implements Addressed.
+func (a *composeArgs) Recipients() []string {
+	var list []string
+	for _, l := range [][]string{a.To, a.CC, a.BCC} {
+		for _, s := range l {
+			list = append(list, plainAddress(s))
+		}
+	}
+	return list
+}
+
+// plainAddress is the address of what a person writes: Ann Lee <ann@example.org>.
+// What it cannot read it leaves as it is, for the policy to refuse.
+func plainAddress(s string) string {
+	if a, err := netmail.ParseAddress(s); err == nil {
+		return a.Address
+	}
+	return s
+}
+
+// composeIn resolves the account and notes it and the recipients for the audit
+// entry.
+func (d *Deps) composeIn(ctx context.Context, call *discovery.Call, a *composeArgs) (string, error) {
+	if to := a.Recipients(); len(to) > 0 {
+		call.Target = recipientsTarget(to)
+	}
+	return d.account(ctx, call, AccountOption{a.onAccount()})
+}
+
+// recipientsTarget is what the audit entry says of recipients: all of them, as far
+// as any message has.
+func recipientsTarget(to []string) string { return "to " + clip(people(to), maxTarget) }
+
+// maxTarget bounds the recipients in an audit entry, in characters: a hundred long
+// addresses fit.
+const maxTarget = 8000
+
+// Bounds of what is read from files.
+const (
+	maxBodyFile  = 1 << 20  // bytes
+	maxFileBytes = 25 << 20 // of all files of a message
+)
+
+// draft reads the files that the arguments name.
+func (d *Deps) draft(ctx context.Context, a *composeArgs) (mail.Draft, error) {
+	m := mail.Draft{To: a.To, CC: a.CC, BCC: a.BCC, Subject: a.Subject}
+	if a.Body != nil {
+		m.Body = *a.Body
+	} else {
+		text, err := d.file(ctx, a.BodyFile, maxBodyFile)
+		if err != nil {
+			return m, err
+		}
+		if m.Body = strings.TrimPrefix(string(text), "\ufeff"); !utf8.ValidString(m.Body) {
+			return m, &discovery.Fault{Code: discovery.ValidationError, Message: "The text file is not in UTF-8.", Hint: "Save it as UTF-8, or send it with --attach."}
+		}
+	}
+	left := int64(maxFileBytes)
+	for _, name := range a.Attach {
+		content, err := d.file(ctx, name, left)
+		if err != nil {
+			return m, err
+		}
+		left -= int64(len(content))
+		m.Attachments = append(m.Attachments, mail.NewAttachment{Name: path.Base(path.Clean(name)), Content: content})
+	}
+	if a.ReplyTo != "" {
+		ref, err := a.replyTo()
+		if err != nil {
+			return m, err
+		}
+		m.ReplyTo = &ref
+	}
+	return m, nil
+}
+
+// file reads a whole file of the attachment directory that has at most limit bytes.
+func (d *Deps) file(ctx context.Context, name string, limit int64) ([]byte, error) {
+	content, err := d.Attachments.Read(ctx, name, limit)
+	switch {
+	case err == nil || ctx.Err() != nil || discovery.AsFault(err) != nil:
+		return content, err
+	case errors.Is(err, ErrTooLarge):
+		return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The files are too large.", Err: err,
+			Hint: fmt.Sprintf("A message takes files of %d MiB together, and a text of %d MiB.", maxFileBytes>>20, maxBodyFile>>20)}
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &discovery.Fault{Code: discovery.NotFound, Message: fmt.Sprintf("There is no file %q in the attachment directory.", name), Err: err,
+			Hint: "'mail attachment --save NAME' puts files there; give the name with its directories, relative to that directory."}
+	}
+	reason := "the system refused"
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		reason = failed.Err.Error()
+	}
+	return nil, &discovery.Fault{Code: discovery.ExecutionError, Message: fmt.Sprintf("The file %q could not be read: %s.", name, reason), Err: err,
+		Hint: "Name a regular file below the attachment directory, and see to its permissions."}
+}

@@ -1,0 +1,64 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+type mailDraftArgs struct {
+	composeArgs
+}
+
+// MailDraftResult answers mail draft. The message id is there where the server
+// told it.
+type MailDraftResult struct {
+	Account           string      `json:"account_id"`
+	Folder            string      `json:"folder"`
+	ID                string      `json:"message_id,omitempty"`
+	InternetMessageID string      `json:"internet_message_id"`
+	Subject           string      `json:"subject" acli:"untrusted"`
+	Size              int64       `json:"size_bytes"`
+	NextAction        *NextAction `json:"next_action,omitempty"`
+}
+
+func mailDraft(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:    "mail draft",
+		Summary: "Write a message and leave it in the drafts folder, for a person to send",
+		Details: "Nothing leaves, so the outbound list does not matter here and recipients can be left out. Files are taken from the attachment directory only.",
+		Effect:  discovery.Write,
+		Examples: []string{"mail draft --to ann@example.org --subject 'Lunch on Friday' --body 'Shall we say noon?'",
+			"mail draft --subject Report --body-file report.txt --attach report.pdf",
+			"mail draft --reply-to imap:default:INBOX:1700000000:1 --to ann@example.org --body 'Thank you.'"},
+	}, func(ctx context.Context, call *discovery.Call, args *mailDraftArgs) (*MailDraftResult, error) {
+		name, err := d.composeIn(ctx, call, &args.composeArgs)
+		if err != nil {
+			return nil, err
+		}
+		m, err := d.draft(ctx, &args.composeArgs)
+		if err != nil {
+			return nil, err
+		}
+		saved, err := d.Outbox.SaveDraft(ctx, name, m)
+		if err != nil {
+			return nil, err
+		}
+		if call.Target == "" {
+			call.Target = saved.Folder
+		}
+		r := &MailDraftResult{Account: name, Folder: saved.Folder, InternetMessageID: saved.MessageID, Subject: saved.Subject, Size: saved.Size}
+		if saved.Ref.UID != 0 {
+			r.ID = saved.Ref.String()
+			r.NextAction = next("See the draft", "mail", "get", r.ID)
+		} else {
+			r.NextAction = next("See the drafts", "mail", "list", "--account", name, "--folder", saved.Folder)
+		}
+		return r, nil
+	})
+}
+
+// Summary implements discovery.Summarizer.
+func (r *MailDraftResult) Summary() string {
+	return "The draft is in " + r.Folder + "; nothing was sent"
+}

@@ -1,0 +1,279 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+type mailSendArgs struct {
+	composeArgs
+	Key    string `json:"idempotency-key,omitempty" jsonschema:"minLength=1,maxLength=128,pattern=^[!-~]*$,example=invoice-2026-0117" jsonschema_description:"A name of your choice for this one message: the same command with it never sends twice"`
+	DryRun bool   `json:"dry-run,omitempty" jsonschema_description:"Check everything up to the server's greeting and login, and send nothing"`
+}
+
+// Validate checks that there is somebody to send to.
+func (a *mailSendArgs) Validate() error {
+	if len(a.To)+len(a.CC)+len(a.BCC) == 0 {
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "There is no recipient.", Hint: "Name at least one with --to, --cc or --bcc."}
+	}
+	return a.composeArgs.Validate()
+}
+
+// MailSendResult answers mail send.
+type MailSendResult struct {
+	Sending
+	Replayed   bool        `json:"replayed,omitempty"`
+	DryRun     bool        `json:"dry_run,omitempty"`
+	NextAction *NextAction `json:"next_action,omitempty"`
+}
+
+// askSetting is the setting that lets the agent's client ask its person.
+const askSetting = "ask_in_client"
+
+func mailSend(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:    "mail send",
+		Summary: "Send a message, once",
+		Details: "One recipient outside the outbound list refuses the whole message. Where the account's mode is approve, a person decides first: " +
+			"the client asks, or the message waits in the outbox. An answer that never arrived is made sure of by the same command with the same --idempotency-key. " +
+			"Files are taken from the attachment directory only.",
+		Effect: discovery.Send,
+		Examples: []string{"mail send --to ann@example.org --subject 'Lunch on Friday' --body 'Shall we say noon?'",
+			"mail send --to 'Lee\\, Ann <ann@example.org>' --cc bob@example.com --subject Report --body-file report.txt --attach report.pdf --idempotency-key report-7",
+			"mail send --reply-to imap:default:INBOX:1700000000:1 --to ann@example.org --body 'Thank you.'",
+			"mail send --to ann@example.org --subject Test --body 'Is this allowed?' --dry-run"},
+	}, func(ctx context.Context, call *discovery.Call, args *mailSendArgs) (*MailSendResult, error) {
+		if call.Reply != nil {
+			return d.decided(ctx, call, args.Key != "")
+		}
+		name, err := d.composeIn(ctx, call, &args.composeArgs)
+		if err != nil {
+			return nil, err
+		}
+		m, err := d.draft(ctx, &args.composeArgs)
+		if err != nil {
+			return nil, err
+		}
+		o, err := d.Outbox.Send(ctx, name, mail.SendRequest{Draft: m, Key: args.Key, DryRun: args.DryRun, Principal: call.Principal})
+		if err != nil {
+			return nil, failedSend(call, o, err)
+		}
+		if args.DryRun {
+			return rehearsed(o, args.Key != ""), nil
+		}
+		noteOutgoing(call, o)
+		if o.State == mail.OutboxWaiting {
+			return nil, d.waits(ctx, call, o, args.Key != "")
+		}
+		return sent(o)
+	})
+}
+
+// rehearsed is the answer to a dry run. What the real one will name anew is left
+// out.
+func rehearsed(o *mail.Outgoing, keyed bool) *MailSendResult {
+	r := &MailSendResult{Sending: sendingOf(o), DryRun: true, Replayed: o.Replayed}
+	if !o.Replayed {
+		r.Digest, r.SentCopy = "", ""
+		if !keyed {
+			r.InternetMessageID = ""
+		}
+	}
+	return r
+}
+
+// noteOutgoing notes for the audit entry which message it is about.
+func noteOutgoing(call *discovery.Call, o *mail.Outgoing) {
+	call.Account, call.Target = o.Account, "outbox "+o.ID+" "+recipientsTarget(o.Recipients)
+}
+
+// waits is the answer to a send that a person has to decide: a question where one
+// can be asked, else where the message is and what approves it.
+func (d *Deps) waits(ctx context.Context, call *discovery.Call, o *mail.Outgoing, keyed bool) error {
+	f := approvalRequired(o, keyed)
+	if !call.CanAsk {
+		return f
+	}
+	// Whatever fails from here on, the message waits, and that is the answer.
+	if may, err := d.mayAsk(ctx); err != nil || !may {
+		return f
+	}
+	shown, err := d.Outbox.Show(ctx, o.ID)
+	if err != nil || shown.Digest != o.Digest || shown.State != mail.OutboxWaiting {
+		return f
+	}
+	return &discovery.Question{Text: questionText(shown), State: o.ID + " " + o.Digest, Otherwise: f}
+}
+
+func (d *Deps) mayAsk(ctx context.Context) (bool, error) {
+	value, err := d.setting(ctx, askSetting)
+	return value == "on", err
+}
+
+// decided goes on with a send that a person was asked about. What is sent is what
+// they were shown: the message with that digest. It never writes a message anew, so
+// the same answer twice sends once.
+func (d *Deps) decided(ctx context.Context, call *discovery.Call, keyed bool) (*MailSendResult, error) {
+	id, digest, _ := strings.Cut(call.Reply.State, " ")
+	call.Target = "outbox " + id
+	shown, err := d.Outbox.Show(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	o := &shown.Outgoing
+	noteOutgoing(call, o)
+	may, err := d.mayAsk(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Principal != call.Principal || o.Digest != digest:
+		return nil, mail.ErrNoOutgoing // the state is authentic, so this is another vault
+	case o.State != mail.OutboxWaiting:
+		o.Replayed = true
+		return sent(o)
+	case call.Reply.Verdict == discovery.Declined:
+		if o, err = d.Outbox.Reject(ctx, id, call.Reply.By, "declined when asked"); err != nil {
+			return d.overtaken(ctx, id, err)
+		}
+		return nil, rejectedFault(o)
+	case call.Reply.Verdict != discovery.Accepted || !may:
+		return nil, approvalRequired(o, keyed)
+	}
+	if o, err = d.Outbox.Approve(ctx, id, digest, call.Reply.By); err != nil {
+		return d.overtaken(ctx, id, failedSend(call, o, err))
+	}
+	return sent(o)
+}
+
+// overtaken answers for a message that somebody else decided or sent at the same
+// moment: with what became of it.
+func (d *Deps) overtaken(ctx context.Context, id string, err error) (*MailSendResult, error) {
+	var m *mail.Error
+	if !errors.As(err, &m) || m.Kind != mail.KindConflict {
+		return nil, err
+	}
+	shown, again := d.Outbox.Show(ctx, id)
+	if again != nil || shown.State == mail.OutboxWaiting {
+		return nil, err
+	}
+	shown.Replayed = true
+	return sent(&shown.Outgoing)
+}
+
+// failedSend is a failure to send with what became of the message, where there is
+// one.
+func failedSend(call *discovery.Call, o *mail.Outgoing, err error) error {
+	if o == nil || o.ID == "" {
+		return err
+	}
+	noteOutgoing(call, o)
+	known := Faults(err)
+	if known == nil {
+		return err
+	}
+	f := *known
+	f.Err = err
+	switch o.State {
+	case mail.OutboxWaiting:
+		f.Message += fmt.Sprintf(" The message was not sent; it still waits in the outbox as %s.", o.ID)
+	case mail.OutboxQueued:
+		f.Message += fmt.Sprintf(" The message was not sent; it is kept in the outbox as %s.", o.ID)
+		f.Hint = strings.TrimSuffix(f.Hint, ".") + "; the same command with the same --idempotency-key goes on with it."
+	case mail.OutboxRefused:
+		f.Message += fmt.Sprintf(" The message was not sent; the outbox shows it as %s.", o.ID)
+	}
+	f.Examples = append(f.Examples, "outbox show "+o.ID)
+	return &f
+}
+
+// sent is the answer about a message that does not wait: a success when the server
+// took it, and for any other end a failure that says what is true.
+func sent(o *mail.Outgoing) (*MailSendResult, error) {
+	if o.State == mail.OutboxWaiting {
+		return nil, approvalRequired(o, false)
+	}
+	if o.State != mail.OutboxAccepted {
+		return nil, notSent(o)
+	}
+	r := &MailSendResult{Sending: sendingOf(o), Replayed: o.Replayed}
+	if o.Sent == mail.SentFailed {
+		r.NextAction = next("The message was sent, but its copy could not be filed: see why", "outbox", "show", o.ID)
+	}
+	return r, nil
+}
+
+// approvalRequired says where the message waits and what sends it.
+func approvalRequired(o *mail.Outgoing, keyed bool) *discovery.Fault {
+	again := "running 'mail send' again would queue a second one"
+	if keyed {
+		again = "the same command with the same --idempotency-key queues no second one"
+	}
+	return &discovery.Fault{Code: discovery.ApprovalRequired,
+		Message: fmt.Sprintf("Nothing was sent yet: the message waits in the outbox as %s until a person approves it.", o.ID),
+		Hint: fmt.Sprintf("Ask the person to look at it with postern exec 'outbox show %s' and to send it with postern exec '%s'. It is kept; %s.",
+			o.ID, approveCommand(o), again),
+		Examples: []string{"outbox show " + o.ID, "outbox cancel " + o.ID}}
+}
+
+// approveCommand is what the administrator approves a message with.
+func approveCommand(o *mail.Outgoing) string {
+	return discovery.JoinCommand([]string{"outbox", "approve", o.ID, "--hash", o.Digest})
+}
+
+func rejectedFault(o *mail.Outgoing) *discovery.Fault {
+	return &discovery.Fault{Code: discovery.PermissionDenied, Reason: "declined",
+		Message: fmt.Sprintf("A person decided against the message %s. It was not sent and will not be.", o.ID),
+		Hint:    "Do not send it again unless the person asks for it."}
+}
+
+// notSent says what became of a message that the server did not take for sure.
+func notSent(o *mail.Outgoing) *discovery.Fault {
+	f := &discovery.Fault{Code: discovery.ExecutionError, Examples: []string{"outbox show " + o.ID}}
+	reason := ""
+	if o.Reason != "" {
+		reason = " " + strings.TrimSuffix(clip(capital(o.Reason), 500), ".") + "."
+	}
+	switch o.State {
+	case mail.OutboxUnknown:
+		f.Message = fmt.Sprintf("It is not known whether the message %s left: the connection ended before the server had answered.%s", o.ID, reason)
+		f.Hint = "Look for it in the folder of sent messages, or ask the recipients, before anybody sends it again; it is never sent again by itself."
+	case mail.OutboxRefused:
+		f.Message = fmt.Sprintf("The message %s was not sent.%s", o.ID, reason)
+		f.Hint = "Change what the server names, and send it anew."
+		if o.Temporary {
+			f.Code, f.Hint = discovery.ConnectionFailed, "Nothing left; try again later. With an --idempotency-key the same command goes on with this message."
+		}
+	case mail.OutboxCancelled:
+		f.Code, f.Message = discovery.Conflict, fmt.Sprintf("The message %s was cancelled before it left.", o.ID)
+		f.Hint = "To send it after all, send it anew, with another --idempotency-key if it had one."
+	case mail.OutboxRejected:
+		return rejectedFault(o)
+	case mail.OutboxQueued:
+		f.Code, f.Message = discovery.Conflict, fmt.Sprintf("The message %s is being sent at this moment, or waits to be.%s", o.ID, reason)
+		f.Hint = "See what becomes of it with 'outbox show' before you send anything again."
+	default:
+		f.Message, f.Hint = fmt.Sprintf("The message %s is in a state that this version does not know.", o.ID), "See it with 'outbox show'."
+	}
+	return f
+}
+
+// Summary implements discovery.Summarizer.
+func (r *MailSendResult) Summary() string {
+	to := count(len(r.Recipients), "recipient", "recipients")
+	switch {
+	case r.DryRun && r.Replayed:
+		return "Nothing was sent; the key stands for a message that is " + string(r.State) + " already"
+	case r.DryRun && r.State == mail.OutboxWaiting:
+		return "Nothing was sent; it would wait for a person, and then go to " + to
+	case r.DryRun:
+		return "Nothing was sent; it would go to " + to
+	case r.Replayed:
+		return "It was sent before, and was not sent again"
+	}
+	return "Sent to " + to
+}

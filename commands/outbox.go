@@ -1,0 +1,90 @@
+package commands
+
+import (
+	"context"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+// Outbox sends, and keeps what waits; *mail.Outbox implements it.
+type Outbox interface {
+	Send(ctx context.Context, account string, r mail.SendRequest) (*mail.Outgoing, error)
+	SaveDraft(ctx context.Context, account string, d mail.Draft) (*mail.SavedDraft, error)
+	List(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error)
+	Show(ctx context.Context, id string) (*mail.Shown, error)
+	Cancel(ctx context.Context, id, principal string) (*mail.Outgoing, error)
+	Approve(ctx context.Context, id, digest, by string) (*mail.Outgoing, error)
+	Reject(ctx context.Context, id, by, reason string) (*mail.Outgoing, error)
+}
+
+// OutboxOption names one message of the outbox.
+type OutboxOption struct {
+	ID string `json:"id" acli:"positional" jsonschema:"pattern=^[a-z0-9][a-z0-9-]{0\\,63}$" jsonschema_description:"outbox_id as 'outbox list' or 'mail send' gave it"`
+}
+
+// Sending is an outgoing message and what is known of it.
+type Sending struct {
+	ID                string           `json:"outbox_id,omitempty"`
+	Account           string           `json:"account_id"`
+	State             mail.OutboxState `json:"state" jsonschema:"enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected"`
+	InternetMessageID string           `json:"internet_message_id,omitempty"`
+	From              string           `json:"from"`
+	Recipients        []string         `json:"recipients"`
+	Subject           string           `json:"subject" acli:"untrusted"`
+	Size              int64            `json:"size_bytes"`
+	Digest            string           `json:"digest,omitempty"`
+	SentCopy          mail.SentState   `json:"sent_copy,omitempty" jsonschema:"enum=pending,enum=filed,enum=provider,enum=none,enum=failed"`
+	Reason            string           `json:"reason,omitempty" acli:"untrusted"`
+	DecidedBy         string           `json:"decided_by,omitempty"`
+}
+
+func sendingOf(o *mail.Outgoing) Sending {
+	return Sending{ID: o.ID, Account: o.Account, State: o.State, InternetMessageID: o.MessageID, From: o.From, Recipients: append([]string{}, o.Recipients...),
+		Subject: o.Subject, Size: o.Size, Digest: o.Digest, SentCopy: o.Sent, Reason: o.Reason, DecidedBy: o.Decided}
+}
+
+// outgoing shows a message of the outbox to who may see it: the administrator, and
+// an agent what it asked for itself. For anybody else it is not there.
+func (d *Deps) outgoing(ctx context.Context, call *discovery.Call, id string) (*mail.Shown, error) {
+	call.Target = "outbox " + id
+	s, err := d.Outbox.Show(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if !call.Admin && s.Principal != call.Principal {
+		return nil, mail.ErrNoOutgoing
+	}
+	noteOutgoing(call, &s.Outgoing)
+	return s, nil
+}
+
+func utc(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// shownOutgoing is all of a message, its text included.
+func shownOutgoing(s *mail.Shown) *OutboxShowResult {
+	r := &OutboxShowResult{Sending: sendingOf(&s.Outgoing), Principal: s.Principal, Created: utc(s.Created), Changed: utc(s.Changed),
+		To: append([]string{}, s.To...), CC: append([]string{}, s.CC...), BCC: append([]string{}, s.BCC...), Attempts: s.Attempts, ServerCode: s.Code,
+		Attachments: []AttachmentSent{}, Text: newlines.Replace(s.Body), TextMissing: !s.Here}
+	if s.Here {
+		r.From = s.HeaderFrom
+		return r.withFiles(s.Files)
+	}
+	for _, f := range s.Attachments {
+		r.Attachments = append(r.Attachments, AttachmentSent{Name: f.Name, Type: f.Type, Size: f.Size})
+	}
+	return r
+}
+
+func (r *OutboxShowResult) withFiles(files []mail.ShownFile) *OutboxShowResult {
+	for _, f := range files {
+		r.Attachments = append(r.Attachments, AttachmentSent{Name: f.Name, Type: f.Type, Size: f.Size, SHA256: f.SHA256})
+	}
+	return r
+}

@@ -1,0 +1,41 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+type outboxApproveArgs struct {
+	OutboxOption
+	Hash string `json:"hash" jsonschema:"pattern=^[0-9a-f]{64}$" jsonschema_description:"digest as 'outbox show' gives it, so that nothing else is sent than what was seen"`
+}
+
+func outboxApprove(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:    "outbox approve",
+		Summary: "Send a message that waits, and show exactly what went",
+		Details: "The hash is that of what was looked at; with any other nothing is sent. It also sends what is queued since a crash. " +
+			"What is unknown it sends a second time, which the recipients may then have twice.",
+		Effect:   discovery.Admin,
+		Examples: []string{"outbox approve 0123abcd --hash 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
+	}, func(ctx context.Context, call *discovery.Call, args *outboxApproveArgs) (*OutboxShowResult, error) {
+		s, err := d.outgoing(ctx, call, args.ID)
+		if err != nil {
+			return nil, err
+		}
+		if s.Digest != args.Hash {
+			return nil, &discovery.Fault{Code: discovery.Conflict, Message: "The hash is not that of this message. Nothing was sent.",
+				Hint: "Look at it with 'outbox show', and approve it with the digest that is shown.", Examples: []string{"outbox show " + args.ID}}
+		}
+		o, err := d.Outbox.Approve(ctx, args.ID, args.Hash, call.Principal)
+		if err != nil {
+			return nil, failedSend(call, o, err)
+		}
+		if _, err := sent(o); err != nil {
+			return nil, err
+		}
+		s.Outgoing = *o // what was read before is what went: the digest is the same
+		return shownOutgoing(s), nil
+	})
+}

@@ -1,0 +1,45 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+type outboxCancelArgs struct {
+	OutboxOption
+}
+
+// OutboxDecided answers the commands that decide about a message without sending
+// it.
+type OutboxDecided struct {
+	Sending
+}
+
+func outboxCancel(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:     "outbox cancel",
+		Summary:  "Take back a message that has not left",
+		Details:  "Only what is waiting or queued can be taken back, and by an agent only what it asked for itself.",
+		Effect:   discovery.State,
+		Examples: []string{"outbox cancel 0123abcd"},
+	}, func(ctx context.Context, call *discovery.Call, args *outboxCancelArgs) (*OutboxDecided, error) {
+		if _, err := d.outgoing(ctx, call, args.ID); err != nil {
+			return nil, err
+		}
+		principal := call.Principal
+		if call.Admin {
+			principal = "" // may take back anybody's
+		}
+		o, err := d.Outbox.Cancel(ctx, args.ID, principal)
+		if err != nil {
+			return nil, err
+		}
+		return &OutboxDecided{sendingOf(o)}, nil
+	})
+}
+
+// Summary implements discovery.Summarizer.
+func (r *OutboxDecided) Summary() string {
+	return "The message is " + string(r.State) + " and will not be sent"
+}

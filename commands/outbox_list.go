@@ -1,0 +1,126 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+type outboxListArgs struct {
+	Account string   `json:"account,omitempty" jsonschema:"pattern=^[A-Za-z0-9_-]{1\\,64}$" jsonschema_description:"Only messages of this account; all of them without it"`
+	States  []string `json:"state,omitempty" jsonschema:"maxItems=7,enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected" jsonschema_description:"Only messages in one of these states"`
+	Limit   int      `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many, newest first"`
+	Before  string   `json:"before,omitempty" jsonschema:"pattern=^[a-z0-9][a-z0-9-]{0\\,63}$" jsonschema_description:"Only messages older than the one with this outbox_id"`
+}
+
+// OutboxListResult answers outbox list.
+type OutboxListResult struct {
+	Messages   []OutboxEntry `json:"messages"`
+	HasMore    bool          `json:"has_more"`
+	Truncated  bool          `json:"truncated,omitempty"`
+	NextAction *NextAction   `json:"next_action,omitempty"`
+
+	more func(id string) *NextAction // what goes on behind an entry
+}
+
+// OutboxEntry is a message in the list of the outbox.
+type OutboxEntry struct {
+	ID         string           `json:"outbox_id"`
+	Account    string           `json:"account_id"`
+	State      mail.OutboxState `json:"state" jsonschema:"enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected"`
+	Created    string           `json:"created" jsonschema:"format=date-time"`
+	Recipients []string         `json:"recipients"`
+	More       int              `json:"more_recipients,omitempty"`
+	Subject    string           `json:"subject" acli:"untrusted"`
+	Principal  string           `json:"principal,omitempty"`
+}
+
+// Bounds of an entry in the list.
+const (
+	maxListedRecipients = 5
+	maxListedSubject    = 120 // characters
+)
+
+func outboxList(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:     "outbox list",
+		Summary:  "List what waits to be sent, was sent, or may have been, newest first",
+		Details:  "An agent sees what it asked for itself. Long subjects and lists of recipients are cut; 'outbox show' has all.",
+		Effect:   discovery.Read,
+		Examples: []string{"outbox list", "outbox list --state waiting,unknown", "outbox list --account work --limit 10"},
+	}, func(ctx context.Context, call *discovery.Call, args *outboxListArgs) (*OutboxListResult, error) {
+		call.Account = args.Account
+		q := mail.OutboxQuery{Account: args.Account, Before: args.Before, Limit: args.Limit}
+		if !call.Admin {
+			q.Principal = call.Principal
+		}
+		for _, s := range args.States {
+			q.States = append(q.States, mail.OutboxState(s))
+		}
+		if args.Account != "" {
+			if _, err := d.Store.Account(ctx, args.Account); err != nil {
+				return nil, err
+			}
+		}
+		entries, more, err := d.Outbox.List(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		r := &OutboxListResult{Messages: []OutboxEntry{}, more: func(id string) *NextAction {
+			following := *args
+			following.Before = id
+			return nextLine("There are more: show the ones before", call.Again(&following))
+		}}
+		for i := range entries {
+			r.Messages = append(r.Messages, listedOutgoing(&entries[i], call.Admin))
+		}
+		if more {
+			r.goOn()
+		}
+		return r, nil
+	})
+}
+
+func listedOutgoing(o *mail.Outgoing, whose bool) OutboxEntry {
+	n := min(len(o.Recipients), maxListedRecipients)
+	e := OutboxEntry{ID: o.ID, Account: o.Account, State: o.State, Created: utc(o.Created), Recipients: append([]string{}, o.Recipients[:n]...),
+		More: len(o.Recipients) - n, Subject: clip(o.Subject, maxListedSubject)}
+	if whose {
+		e.Principal = o.Principal
+	}
+	return e
+}
+
+// goOn says that there are more messages, and how to see them.
+func (r *OutboxListResult) goOn() {
+	if n := len(r.Messages); n > 0 {
+		r.HasMore, r.NextAction = true, r.more(r.Messages[n-1].ID)
+	}
+}
+
+// Summary implements discovery.Summarizer.
+func (r *OutboxListResult) Summary() string {
+	waiting := 0
+	for i := range r.Messages {
+		if r.Messages[i].State == mail.OutboxWaiting {
+			waiting++
+		}
+	}
+	s := count(len(r.Messages), "message", "messages")
+	if waiting > 0 {
+		s += ", of which " + count(waiting, "waits", "wait") + " for a person"
+	}
+	return s
+}
+
+// Truncate implements discovery.Truncator.
+func (r *OutboxListResult) Truncate(fraction float64) bool {
+	keep := int(float64(len(r.Messages)) * fraction)
+	if keep == len(r.Messages) || keep < 1 {
+		return false
+	}
+	r.Messages, r.Truncated = r.Messages[:keep], true
+	r.goOn()
+	return true
+}

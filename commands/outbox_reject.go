@@ -1,0 +1,30 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+type outboxRejectArgs struct {
+	OutboxOption
+	Reason string `json:"reason,omitempty" jsonschema:"minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Why, for the agent to see"`
+}
+
+func outboxReject(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:     "outbox reject",
+		Summary:  "Decide against a message that waits",
+		Effect:   discovery.Admin,
+		Examples: []string{"outbox reject 0123abcd", "outbox reject 0123abcd --reason 'Not to a customer'"},
+	}, func(ctx context.Context, call *discovery.Call, args *outboxRejectArgs) (*OutboxDecided, error) {
+		if _, err := d.outgoing(ctx, call, args.ID); err != nil {
+			return nil, err
+		}
+		o, err := d.Outbox.Reject(ctx, args.ID, call.Principal, args.Reason)
+		if err != nil {
+			return nil, err
+		}
+		return &OutboxDecided{sendingOf(o)}, nil
+	})
+}

@@ -1,0 +1,296 @@
+package commands_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+func (e envelope) outboxIDs() []string {
+	var ids []string
+	for _, m := range e.Data["messages"].([]any) {
+		ids = append(ids, m.(map[string]any)["outbox_id"].(string))
+	}
+	return ids
+}
+
+func TestAnAgentSeesItsOwnOutboxOnly(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.Approve))
+	y := withTray(b)
+	y.put("mine", "agent", mail.OutboxWaiting)
+	y.put("other", "robot", mail.OutboxWaiting)
+	if got := b.ok(t, "outbox list"); !slices.Equal(got.outboxIDs(), []string{"other", "mine"}) || got.Message != "2 messages, of which 2 wait for a person" ||
+		got.Data["messages"].([]any)[0].(map[string]any)["principal"] != "robot" {
+		t.Errorf("the administrator sees %v", got.Data)
+	}
+	b.ok(t, "outbox show other")
+	agent(b)
+	if got := b.ok(t, "outbox list").outboxIDs(); !slices.Equal(got, []string{"mine"}) {
+		t.Errorf("the agent sees %q", got)
+	}
+	for _, line := range []string{"outbox show ", "outbox cancel "} {
+		missing, foreign := b.do(t, line+"none"), b.do(t, line+"other")
+		if missing.Error.Code != "NOT_FOUND" || marshalled(t, missing.Error) != marshalled(t, foreign.Error) {
+			t.Errorf("%s: %+v and %+v", line, missing.Error, foreign.Error)
+		}
+	}
+	for _, line := range []string{"outbox approve mine --hash " + y.shown["mine"].Digest, "outbox reject mine"} {
+		b.fails(t, line, discovery.PermissionDenied, "may not run")
+	}
+	if len(y.sent) != 0 || y.shown["other"].State != mail.OutboxWaiting {
+		t.Errorf("sent %q, %s", y.sent, y.shown["other"].State)
+	}
+	if e := b.ok(t, "outbox cancel mine"); e.Data["state"] != "cancelled" || e.Message != "The message is cancelled and will not be sent" {
+		t.Errorf("%v", e.Data)
+	}
+	b.fails(t, "outbox cancel mine", discovery.Conflict, "cancelled")
+}
+
+func TestTheAdministratorMayTakeBackAnybodys(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.Approve))
+	y := withTray(b)
+	y.put("mine", "agent", mail.OutboxQueued)
+	b.ok(t, "outbox cancel mine")
+	if s := y.shown["mine"].State; s != mail.OutboxCancelled {
+		t.Errorf("it is %s", s)
+	}
+}
+
+func TestListingTheOutbox(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.Approve))
+	y := withTray(b)
+	for i := range 7 {
+		s := y.put(fmt.Sprintf("m%d", i), "agent", []mail.OutboxState{mail.OutboxWaiting, mail.OutboxAccepted}[i%2])
+		s.Subject = strings.Repeat("long ", 100)
+		s.Recipients = slices.Repeat([]string{"ann@example.org"}, 8)
+	}
+	var got []string
+	for line := "outbox list --account work --limit 3 --fields messages.outbox_id,next_action"; line != ""; {
+		e := b.ok(t, line)
+		got = append(got, e.outboxIDs()...)
+		if line = e.next(); len(got) > 7 {
+			t.Fatal("it does not end")
+		}
+	}
+	if !slices.Equal(got, []string{"m6", "m5", "m4", "m3", "m2", "m1", "m0"}) {
+		t.Errorf("got %q", got)
+	}
+	e := b.ok(t, "outbox list --state waiting,unknown")
+	if !slices.Equal(e.outboxIDs(), []string{"m6", "m4", "m2", "m0"}) {
+		t.Errorf("waiting are %q", e.outboxIDs())
+	}
+	first := e.Data["messages"].([]any)[0].(map[string]any)
+	if len(first["recipients"].([]any)) != 5 || first["more_recipients"] != 3.0 || len([]rune(first["subject"].(string))) > 120 || first["created"] != "2026-03-09T23:30:00Z" {
+		t.Errorf("%v", first)
+	}
+	if !slices.Contains(e.Meta.Untrusted, "messages[].subject") && !slices.Contains(e.Meta.Untrusted, "messages.subject") {
+		t.Errorf("untrusted are %q", e.Meta.Untrusted)
+	}
+	b.fails(t, "outbox list --account nobody", discovery.NotFound, "no such account")
+	b.fails(t, "outbox list --state lost", discovery.ValidationError, "--state")
+}
+
+func TestApprovingSendsWhatWasSeen(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.Approve))
+	y := withTray(b)
+	s := y.put("m0", "agent", mail.OutboxWaiting)
+	s.Files = []mail.ShownFile{{FileName: mail.FileName{Name: "a.pdf", Type: "application/pdf", Size: 3}, SHA256: "00ff"}}
+	shown := b.ok(t, "outbox show m0")
+	if want := "outbox approve m0 --hash " + s.Digest; shown.next() != want {
+		t.Errorf("suggests %s", shown.next())
+	}
+	if shown.Data["text"] != s.Body || shown.Data["from"] != "Desk <desk@example.org>" || shown.Message != "It waits for a person; nothing of it left" ||
+		fmt.Sprint(shown.Data["attachments"]) != "[map[content_type:application/pdf name:a.pdf sha256:00ff size_bytes:3]]" {
+		t.Errorf("%v", shown.Data)
+	}
+	b.fails(t, "outbox approve m0 --hash "+strings.Repeat("0", 64), discovery.Conflict, "Nothing was sent")
+	b.fails(t, "outbox approve m0 --hash "+s.Digest[:16], discovery.ValidationError, "--hash")
+	if len(y.sent) != 0 {
+		t.Fatalf("sent %q", y.sent)
+	}
+	went := b.ok(t, shown.next())
+	if went.Data["state"] != "accepted" || went.Data["text"] != s.Body || went.Data["decided_by"] != "admin" || went.Message != "It was sent" || !slices.Equal(y.sent, []string{"m0"}) {
+		t.Errorf("%v, sent %q", went.Data, y.sent)
+	}
+	b.fails(t, shown.next(), discovery.Conflict, "accepted")
+	records, err := b.vault.Audit(t.Context(), vault.AuditQuery{Limit: 1})
+	if err != nil || records[0].Target != "outbox m0 to ann@example.org" || records[0].Account != "work" {
+		t.Errorf("audited as %+v, %v", records, err)
+	}
+}
+
+func TestAnApprovalThatEndsOtherwiseIsToldTruly(t *testing.T) {
+	for state, says := range map[mail.OutboxState]string{mail.OutboxUnknown: "not known whether", mail.OutboxRefused: "was not sent", mail.OutboxWaiting: "waits in the outbox"} {
+		b := newBench(t, nil, work("work", mail.Approve))
+		y := withTray(b)
+		s := y.put("m0", "agent", mail.OutboxWaiting)
+		y.becomes = state
+		if e := b.do(t, "outbox approve m0 --hash "+s.Digest); e.Success || !strings.Contains(e.Error.Message, says) {
+			t.Errorf("%s: %+v", state, e)
+		}
+	}
+	b := newBench(t, nil, work("work", mail.Approve))
+	y := withTray(b)
+	s := y.put("m0", "agent", mail.OutboxWaiting)
+	y.fails = &mail.SendRefused{Reason: mail.ReasonReadOnly}
+	b.fails(t, "outbox approve m0 --hash "+s.Digest, discovery.PermissionDenied, "still waits in the outbox as m0")
+}
+
+func TestRejecting(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.Approve))
+	y := withTray(b)
+	y.put("m0", "agent", mail.OutboxWaiting)
+	if e := b.ok(t, "outbox reject m0 --reason 'not to a customer'"); e.Data["state"] != "rejected" || e.Data["reason"] != "not to a customer" || e.Data["decided_by"] != "admin" {
+		t.Errorf("%v", e.Data)
+	}
+}
+
+func TestAMessageWhoseBytesAreGoneIsShownWithout(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.Approve))
+	y := withTray(b)
+	s := y.put("m0", "agent", mail.OutboxAccepted)
+	s.Here, s.Body, s.HeaderFrom = false, "", ""
+	s.Attachments = []mail.FileName{{Name: "a.pdf", Type: "application/pdf", Size: 3}}
+	e := b.ok(t, "outbox show m0")
+	if e.Data["text_missing"] != true || e.Data["from"] != "desk@example.org" || len(e.Data["attachments"].([]any)) != 1 || e.next() != "" {
+		t.Errorf("%v", e.Data)
+	}
+	long := y.put("m1", "agent", mail.OutboxWaiting)
+	long.Body = strings.Repeat("long \u0001", 200_000)
+	e = b.ok(t, "outbox show m1")
+	if e.Data["truncated"] != true || e.size > gateway.MaxAnswerBytes {
+		t.Errorf("%d bytes, truncated %v", e.size, e.Data["truncated"])
+	}
+}
+
+// asked runs a send in an account that needs approval, for a client whose person
+// can be asked.
+func asked(t *testing.T, b *bench, line string) (gateway.Answer, envelope) {
+	t.Helper()
+	a := b.gateway.Do(gateway.WithQuestions(t.Context()), b.principal, line)
+	var e envelope
+	if err := json.Unmarshal(a.JSON, &e); err != nil {
+		t.Fatal(err)
+	}
+	return a, e
+}
+
+func replied(t *testing.T, b *bench, line, state string, v discovery.Verdict) envelope {
+	t.Helper()
+	var e envelope
+	if err := json.Unmarshal(b.gateway.Resume(t.Context(), b.principal, line, state, v).JSON, &e); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+const sendLine = "mail send --to ann@example.org --subject 'Lunch on Friday' --body 'Shall we say noon?'"
+
+func TestAPersonIsAskedAboutExactlyTheMessage(t *testing.T) {
+	b, y := newDesk(t, mail.Approve)
+	y.begins = mail.OutboxWaiting
+	a, e := asked(t, b, sendLine)
+	if a.Asked == nil || e.Error.Code != "APPROVAL_REQUIRED" {
+		t.Fatalf("%s", a.JSON)
+	}
+	for _, part := range []string{"Lunch on Friday", "> Shall we say noon?", y.shown["m0"].Digest[:16], "outbox m0"} {
+		if !strings.Contains(a.Asked.Text, part) {
+			t.Errorf("the question has no %q:\n%s", part, a.Asked.Text)
+		}
+	}
+	if len(y.sent) != 0 {
+		t.Fatal("it was sent before anybody said yes")
+	}
+	if e := replied(t, b, sendLine, a.Asked.State, discovery.Unanswered); e.Error.Code != "APPROVAL_REQUIRED" || y.shown["m0"].State != mail.OutboxWaiting {
+		t.Errorf("no answer: %+v", e)
+	}
+	if e := replied(t, b, sendLine, a.Asked.State, discovery.Accepted); !e.Success || e.Data["state"] != "accepted" || e.Data["decided_by"] != gateway.PersonViaClient || e.Data["replayed"] != nil {
+		t.Errorf("accepted: %+v", e)
+	}
+	for _, v := range []discovery.Verdict{discovery.Accepted, discovery.Declined, discovery.Unanswered} { // the truth, whatever is said afterwards
+		if e := replied(t, b, sendLine, a.Asked.State, v); !e.Success || e.Data["replayed"] != true || e.Message != "It was sent before, and was not sent again" {
+			t.Errorf("again: %+v", e)
+		}
+	}
+	if !slices.Equal(y.sent, []string{"m0"}) || len(y.order) != 1 {
+		t.Errorf("sent %q of %q", y.sent, y.order)
+	}
+	records, err := b.vault.Audit(t.Context(), vault.AuditQuery{Limit: 10})
+	if err != nil || len(records) != 6 {
+		t.Fatalf("%d records, %v", len(records), err)
+	}
+	for i, want := range []string{"agent asked APPROVAL_REQUIRED", "agent not_answered APPROVAL_REQUIRED", gateway.PersonViaClient + " accepted "} {
+		r := records[len(records)-1-i]
+		if got := fmt.Sprintf("%s %s %s", r.Principal, r.Reason, r.Code); got != want || r.Target != "outbox m0 to ann@example.org" || !r.Allowed || strings.Contains(r.Command, "noon") {
+			t.Errorf("audited as %+v, want %s", r, want)
+		}
+	}
+}
+
+func TestADeclinedMessageIsGone(t *testing.T) {
+	b, y := newDesk(t, mail.Approve)
+	y.begins = mail.OutboxWaiting
+	a, _ := asked(t, b, sendLine)
+	e := replied(t, b, sendLine, a.Asked.State, discovery.Declined)
+	if e.Error.Code != "PERMISSION_DENIED" || !strings.Contains(e.Error.Message, "decided against the message m0") || y.shown["m0"].State != mail.OutboxRejected || y.shown["m0"].Decided != gateway.PersonViaClient {
+		t.Errorf("%+v, %+v", e, y.shown["m0"].Outgoing)
+	}
+	if e := replied(t, b, sendLine, a.Asked.State, discovery.Accepted); e.Error.Code != "PERMISSION_DENIED" || len(y.sent) != 0 {
+		t.Errorf("a yes after a no: %+v, sent %q", e, y.sent)
+	}
+}
+
+func TestTheAdministratorCanKeepTheDecision(t *testing.T) {
+	b, y := newDesk(t, mail.Approve)
+	y.begins = mail.OutboxWaiting
+	a, _ := asked(t, b, sendLine)
+	admin := *b
+	admin.principal = gateway.Principal{Name: "admin", Admin: true}
+	if e := b.ok(t, "policy show"); e.Data["asks_in_client"] != true {
+		t.Errorf("%v", e.Data)
+	}
+	admin.ok(t, "config set ask_in_client off")
+	if e := b.ok(t, "policy show"); e.Data["asks_in_client"] != false {
+		t.Errorf("%v", e.Data)
+	}
+	if e := replied(t, b, sendLine, a.Asked.State, discovery.Accepted); e.Error.Code != "APPROVAL_REQUIRED" || len(y.sent) != 0 {
+		t.Errorf("a yes that no longer counts: %+v", e)
+	}
+	if a, e := asked(t, b, sendLine); a.Asked != nil || e.Error.Code != "APPROVAL_REQUIRED" {
+		t.Errorf("asked all the same: %+v", a.Asked)
+	}
+	admin.fails(t, "config set ask_in_client maybe", discovery.ValidationError, "on or off")
+	admin.ok(t, "config set ask_in_client ''")
+	if a, _ := asked(t, b, sendLine); a.Asked == nil {
+		t.Error("the default is not to ask")
+	}
+}
+
+func TestAnAnswerToAMessageThatChangedSendsNothing(t *testing.T) {
+	for name, change := range map[string]func(*mail.Shown){
+		"other content":   func(s *mail.Shown) { s.Digest = strings.Repeat("0", 64) },
+		"other principal": func(s *mail.Shown) { s.Principal = "robot" },
+	} {
+		b, y := newDesk(t, mail.Approve)
+		y.begins = mail.OutboxWaiting
+		a, _ := asked(t, b, sendLine)
+		change(y.shown["m0"])
+		if e := replied(t, b, sendLine, a.Asked.State, discovery.Accepted); e.Error.Code != "NOT_FOUND" || len(y.sent) != 0 {
+			t.Errorf("%s: %+v, sent %q", name, e, y.sent)
+		}
+	}
+	b, y := newDesk(t, mail.Approve)
+	y.begins = mail.OutboxWaiting
+	a, _ := asked(t, b, sendLine)
+	y.fails = &mail.SendRefused{Reason: mail.ReasonAllowList, Recipients: []string{"ann@example.org"}}
+	if e := replied(t, b, sendLine, a.Asked.State, discovery.Accepted); e.Error.Code != "PERMISSION_DENIED" || !strings.Contains(e.Error.Message, "still waits in the outbox as m0") {
+		t.Errorf("the list changed meanwhile: %+v", e)
+	}
+}

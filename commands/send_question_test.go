@@ -1,0 +1,158 @@
+package commands
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+func letter(body string) *mail.Shown {
+	return &mail.Shown{Here: true, Body: body, HeaderTo: []string{"Ann Lee <ann@example.org>", "bob@example.com"}, HeaderCC: []string{`"boss@example.org" <carl@example.net>`}, Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", State: mail.OutboxWaiting, From: "desk@example.org",
+		Recipients: []string{"ann@example.org", "bob@example.com", "carl@example.net", "dora@example.net"},
+		BCC:        []string{"dora@example.net"}, Subject: "Lunch on Friday", Digest: "0123456789abcdef0123456789abcdef"},
+		Files: []mail.ShownFile{{FileName: mail.FileName{Name: "menu.pdf", Type: "application/pdf", Size: 12345}}}}
+}
+
+func TestAQuestionShowsAllThatWouldLeave(t *testing.T) {
+	want := `Send this message? Nothing leaves unless you accept.
+
+From:    desk@example.org, account work
+To:      ann@example.org, called "Ann Lee"
+To:      bob@example.com
+Cc:      carl@example.net, called "boss@example.org"
+Bcc:     dora@example.net
+Subject: "Lunch on Friday"
+File:    "menu.pdf", application/pdf, 12345 bytes
+Digest:  0123456789abcdef (outbox 0123abcd)
+
+The agent wrote this text, on the lines that begin with >:
+
+> Shall we say noon?
+>
+> Yours
+`
+	if got := questionText(letter("Shall we say noon?\r\n\r\nYours\r\n")); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got := questionText(letter("\n")); !strings.HasSuffix(got, "\nThe message has no text.\n") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestAQuestionNamesEveryRecipientOfTheEnvelope(t *testing.T) {
+	s := letter("x")
+	s.HeaderTo, s.HeaderCC, s.BCC = []string{"Ann Lee <ann@example.org>", "undisclosed"}, nil, nil
+	got := questionText(s)
+	for _, r := range s.Recipients {
+		if !strings.Contains(got, r) {
+			t.Errorf("%s is not there:\n%s", r, got)
+		}
+	}
+	if !strings.Contains(got, "Goes to: bob@example.com\n") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestALongTextIsCutAndThePersonIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		body   string
+		hidden int
+	}{
+		"fits":                  {strings.Repeat("é", maxQuestionChars), 0},
+		"a character too long":  {strings.Repeat("é", maxQuestionChars+1), 1},
+		"long":                  {strings.Repeat("a ", 10_000), 18_000},
+		"lines fit":             {strings.Repeat("x\n", maxQuestionLines), 0},
+		"a line too many":       {strings.Repeat("x\n", maxQuestionLines) + "y", 2},
+		"nothing but line ends": {strings.Repeat("\n", 5000) + "the point", 4900 + 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := questionText(letter(c.body))
+			notice := fmt.Sprintf("Only the beginning of the text is shown here; %s are not.", count(c.hidden, "character", "characters"))
+			before, _, _ := strings.Cut(got, "\n> ")
+			if told := strings.Contains(before, notice); told != (c.hidden > 0) || strings.Contains(got, "The text goes on") != (c.hidden > 0) {
+				t.Errorf("hidden %d, told %v:\n%.1500s", c.hidden, told, got)
+			}
+		})
+	}
+}
+
+// FuzzQuestion writes hostile text into all that an agent can write, and looks for
+// anything of it that stands where the question itself stands.
+func FuzzQuestion(f *testing.F) {
+	for _, seed := range []string{
+		"Hello\n\nSend this message? Nothing leaves unless you accept.\nTo:      boss@example.org",
+		"a\rTo: x\u2028Bcc: y\u2029Subject: z\u0085Digest:\vFrom:\f",
+		"\u202eegassem siht dneS\u202c", "a\u200bb\u2060c\ufeffd\u00ade\u034ff\u180eg\u115fh\u3164i\u2800j", "\U000e0041\U000e0042\U000e007f", "\x1b[2J\x1b[1;1H\x00\x07\x7f",
+		strings.Repeat("a\u0301\u0302\u0303\u0304\u0305\u0306", 40), strings.Repeat(" ", 5000) + "Bcc: me", strings.Repeat("寿", 100), "\xff\xfe broken", `" (account other)`, strings.Repeat("> ", 200),
+		strings.Repeat("x", 65) + " " + strings.Repeat("y", 70), "\ue000\uf8ff", "👨‍👩‍👧 ❤️",
+	} {
+		f.Add(seed, seed, seed)
+	}
+	plain := strings.Split(questionText(&mail.Shown{Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", From: "desk@example.org", Digest: "0123456789abcdef"}}), "\n")
+	f.Fuzz(func(t *testing.T, name, subject, body string) {
+		s := &mail.Shown{Body: body, HeaderTo: []string{name + " <ann@example.org>"}, Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", From: "desk@example.org", Recipients: []string{"ann@example.org"}, Subject: subject, Digest: "0123456789abcdef"},
+			Files: []mail.ShownFile{{FileName: mail.FileName{Name: name, Type: "text/plain"}}}}
+		got := questionText(s)
+		if !utf8.ValidString(got) {
+			t.Fatalf("not valid UTF-8: %q", got)
+		}
+		if !strings.Contains(got, "ann@example.org") {
+			t.Fatalf("the recipient is not there:\n%s", got)
+		}
+		seen := map[string]int{}
+		for line := range strings.SplitSeq(strings.TrimSuffix(got, "\n"), "\n") {
+			for _, r := range line {
+				if r < ' ' || r >= 0x7f && r < 0xa0 || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029' {
+					t.Fatalf("%U in %q", r, line)
+				}
+			}
+			wide := 0
+			for _, r := range line {
+				wide += columnsOf(r)
+			}
+			text, own := strings.CutPrefix(line, ">")
+			switch {
+			case own:
+				if wide > questionWidth+3 {
+					t.Fatalf("a line of %d columns: %q", wide, text)
+				}
+			case strings.HasPrefix(line, "        > "):
+				if wide > questionWidth+10 {
+					t.Fatalf("a line of %d columns: %q", wide, line)
+				}
+			default:
+				label, _, _ := strings.Cut(line, " ")
+				seen[label]++
+				if wide > questionWidth+9 && !strings.HasPrefix(line, "Only the beginning") && !strings.HasPrefix(line, "Send this") {
+					t.Fatalf("a line of %d columns: %q", wide, line)
+				}
+			}
+		}
+		for label, n := range seen {
+			switch label {
+			case "From:", "To:", "Subject:", "File:", "Digest:", "Send":
+				if n != 1 {
+					t.Fatalf("%d lines begin with %s:\n%s", n, label, got)
+				}
+			case "", "The", "Only":
+			default:
+				t.Fatalf("a line begins with %q:\n%s", label, got)
+			}
+		}
+		if plain[0] != strings.SplitN(got, "\n", 2)[0] {
+			t.Fatalf("it begins with %q", got)
+		}
+	})
+}
+
+func BenchmarkQuestion(b *testing.B) {
+	s := letter(strings.Repeat("Some words of a letter. ", 40_000))
+	b.ReportAllocs()
+	for b.Loop() {
+		questionText(s)
+	}
+}

@@ -1,0 +1,154 @@
+package commands_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+// tray is an Outbox without servers: a message that is sent or approved becomes
+// what the test says.
+type tray struct {
+	mu      sync.Mutex
+	shown   map[string]*mail.Shown
+	order   []string
+	queries []mail.OutboxQuery
+	request mail.SendRequest // the last one
+	draft   mail.Draft       // the last one
+	sent    []string         // ids, each time one left
+
+	begins  mail.OutboxState // of a message that is new; empty means accepted
+	becomes mail.OutboxState // of one that is approved; empty means accepted
+	reason  string
+	fails   error // of Send and Approve
+}
+
+func newTray() *tray { return &tray{shown: map[string]*mail.Shown{}} }
+
+// put adds an entry and returns it.
+func (y *tray) put(id, principal string, state mail.OutboxState) *mail.Shown {
+	s := &mail.Shown{Here: true, Body: "The text.\nOf two lines.", HeaderFrom: "Desk <desk@example.org>", Outgoing: mail.Outgoing{ID: id, Account: "work", Principal: principal,
+		State: state, Created: at, Changed: at, MessageID: "<" + id + "@example.org>", From: "desk@example.org", Recipients: []string{"ann@example.org"},
+		To: []string{"ann@example.org"}, Subject: "Subject of " + id, Size: 500, Digest: strings.Repeat("ab", 31) + fmt.Sprintf("%02x", len(y.order)), Sent: mail.SentPending}}
+	y.shown[id] = s
+	y.order = append(y.order, id)
+	return s
+}
+
+func (y *tray) Send(_ context.Context, account string, r mail.SendRequest) (*mail.Outgoing, error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.request = r
+	if y.fails != nil && y.begins == "" {
+		return nil, y.fails
+	}
+	state := y.begins
+	if state == "" {
+		state = mail.OutboxAccepted
+	}
+	s := y.put(fmt.Sprintf("m%d", len(y.order)), r.Principal, state)
+	s.Account, s.Subject, s.Body, s.Reason, s.To = account, r.Draft.Subject, r.Draft.Body, y.reason, r.Draft.To
+	o := s.Outgoing
+	if r.DryRun {
+		delete(y.shown, s.ID)
+		o.ID = ""
+	} else if state == mail.OutboxAccepted {
+		y.sent = append(y.sent, s.ID)
+	}
+	return &o, y.fails
+}
+
+func (y *tray) SaveDraft(_ context.Context, account string, d mail.Draft) (*mail.SavedDraft, error) {
+	y.draft = d
+	if y.fails != nil {
+		return nil, y.fails
+	}
+	s := &mail.SavedDraft{Account: account, Folder: "Drafts", MessageID: "<draft@example.org>", Subject: d.Subject, Size: 100}
+	if d.Subject != "no uid" {
+		s.Ref = mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "Drafts", UIDValidity: 3, UID: 4}
+	}
+	return s, nil
+}
+
+func (y *tray) List(_ context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error) {
+	y.queries = append(y.queries, q)
+	for _, id := range slices.Backward(y.order) {
+		if s := y.shown[id]; s != nil && q.Matches(&s.Outgoing) {
+			if len(entries) == q.Limit {
+				return entries, true, nil
+			}
+			entries = append(entries, s.Outgoing)
+		}
+	}
+	return entries, false, nil
+}
+
+func (y *tray) Show(_ context.Context, id string) (*mail.Shown, error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if s := y.shown[id]; s != nil {
+		shown := *s
+		return &shown, nil
+	}
+	return nil, mail.ErrNoOutgoing
+}
+
+func (y *tray) change(id string, from []mail.OutboxState, to mail.OutboxState, by string) (*mail.Outgoing, error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	s := y.shown[id]
+	switch {
+	case s == nil:
+		return nil, mail.ErrNoOutgoing
+	case !slices.Contains(from, s.State):
+		o := s.Outgoing
+		return &o, &mail.Error{Op: "outbox", Kind: mail.KindConflict, Message: "The message is " + string(s.State) + ".", Hint: "See it."}
+	}
+	s.State, s.Decided = to, by
+	if to == mail.OutboxAccepted {
+		y.sent = append(y.sent, id)
+	}
+	o := s.Outgoing
+	return &o, nil
+}
+
+func (y *tray) Cancel(_ context.Context, id, principal string) (*mail.Outgoing, error) {
+	if s := y.shown[id]; s != nil && principal != "" && s.Principal != principal {
+		return nil, mail.ErrNoOutgoing
+	}
+	return y.change(id, []mail.OutboxState{mail.OutboxWaiting, mail.OutboxQueued}, mail.OutboxCancelled, principal)
+}
+
+func (y *tray) Approve(_ context.Context, id, digest, by string) (*mail.Outgoing, error) {
+	if s := y.shown[id]; s != nil && s.Digest != digest {
+		return nil, &mail.Error{Op: "outbox", Kind: mail.KindConflict, Message: "The digest is another.", Hint: "See it."}
+	}
+	if y.fails != nil {
+		o := y.shown[id].Outgoing
+		return &o, y.fails
+	}
+	to := y.becomes
+	if to == "" {
+		to = mail.OutboxAccepted
+	}
+	return y.change(id, []mail.OutboxState{mail.OutboxWaiting, mail.OutboxQueued, mail.OutboxUnknown}, to, by)
+}
+
+func (y *tray) Reject(_ context.Context, id, by, reason string) (*mail.Outgoing, error) {
+	o, err := y.change(id, []mail.OutboxState{mail.OutboxWaiting}, mail.OutboxRejected, by)
+	if err == nil {
+		y.shown[id].Reason, o.Reason = reason, reason
+	}
+	return o, err
+}
+
+// withTray gives a bench an outbox.
+func withTray(b *bench) *tray {
+	y := newTray()
+	b.deps.Outbox = y
+	return y
+}

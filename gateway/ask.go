@@ -1,0 +1,163 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+// A command may need a person's word before it goes on (discovery.Question). The
+// gateway keeps nothing of such a command: its Answer carries the question and a
+// token, and Resume runs the command string again with both, so that the person may
+// take minutes without holding up a deadline, a place in line or memory.
+
+// AskTime is how long a question can be answered.
+const AskTime = 10 * time.Minute
+
+// PersonViaClient stands in records for whoever answered a question. The client
+// says that it was a person; nobody here can know.
+const PersonViaClient = "person via client"
+
+// Asked is a question that a person has to answer.
+type Asked struct {
+	Text string // what to show, see discovery.Question
+
+	// State goes to Resume with the answer. It is bound to the principal, the
+	// command string and AskTime, and good in this process alone.
+	State string
+}
+
+type canAskKey struct{}
+
+// WithQuestions returns a context whose commands may ask a person: an Answer can
+// have Asked then. Without it they answer that a person has to decide.
+func WithQuestions(ctx context.Context) context.Context {
+	return context.WithValue(ctx, canAskKey{}, true)
+}
+
+// mayAsk reports whether a question of the command can be asked: once, and only
+// where the command string is known that has to come back with the answer.
+func (x *execution) mayAsk(ctx context.Context) bool {
+	return x.reply == nil && x.line != "" && ctx.Value(canAskKey{}) != nil
+}
+
+// The reasons that the audit log gives where a question was asked.
+const (
+	reasonAsked       = "asked"
+	reasonAccepted    = "accepted"
+	reasonNotAnswered = "not_answered"
+	reasonForged      = "forged_answer"
+)
+
+// Resume runs a command string again that Do answered with Asked, with what became
+// of the question. The rules, the rate, the line and the deadline hold as for Do. A
+// state that is not of this question does nothing; one that is too old counts as no
+// answer, whatever the verdict. The same state may come more than once: what the
+// command makes of that is its own affair.
+func (g *Gateway) Resume(ctx context.Context, p Principal, line, state string, v discovery.Verdict) Answer {
+	x := &execution{gateway: g, principal: p, start: g.now(), shown: shownPrefix(line)}
+	inner, late, err := g.openState(p, line, state)
+	if err != nil {
+		tokens, parse := Tokenize(line)
+		if parse == nil {
+			_, _ = x.resolve(tokens) // for the audit entry
+		}
+		ticketOf(ctx).Finish()
+		return g.finish(ctx, x, cmp.Or(x.prepare(ctx, false), &discovery.Fault{Code: discovery.PermissionDenied, Reason: reasonForged, Err: err,
+			Message: "The answer belongs to no question that was asked about this command. Nothing was done.",
+			Hint:    "See what waits for a person before you run the command again."}))
+	}
+	x.reply = &discovery.Reply{State: inner, Verdict: v, By: PersonViaClient}
+	if late {
+		x.reply.Verdict = discovery.Unanswered
+	}
+	return g.finish(ctx, x, x.run(ctx, func() ([]string, error) { return Tokenize(line) }))
+}
+
+// question takes the question out of what a command returned, when there is one.
+// Where it cannot be asked, or has been, the command's answer is the one it gives
+// for that.
+func (x *execution) question(ctx context.Context, err error) error {
+	var q *discovery.Question
+	if !errors.As(err, &q) {
+		return err
+	}
+	if x.mayAsk(ctx) {
+		x.asked = &Asked{Text: q.Text, State: x.gateway.sealState(x.principal, x.line, q.State)}
+	}
+	return q.Otherwise
+}
+
+// attribute says in the audit entry that somebody was asked, or who answered.
+func (x *execution) attribute(e *AuditEntry) {
+	switch {
+	case x.asked != nil:
+		e.Allowed, e.Reason = true, reasonAsked
+	case x.reply == nil:
+	case x.reply.Verdict == discovery.Unanswered:
+		if e.Reason == "" || e.Reason == notStarted { // a call that was cancelled meanwhile does not start again
+			e.Allowed, e.Reason = true, reasonNotAnswered
+		}
+	default:
+		e.Principal = x.reply.By
+		if e.Reason == "" && x.reply.Verdict == discovery.Accepted {
+			e.Reason = reasonAccepted
+		}
+	}
+}
+
+// sealState makes the token that carries a question's state through the client.
+func (g *Gateway) sealState(p Principal, line, inner string) string {
+	b := make([]byte, sha256.Size+8, sha256.Size+8+len(inner))
+	binary.BigEndian.PutUint64(b[sha256.Size:], uint64(g.now().Add(AskTime).UnixMilli()))
+	b = append(b, inner...)
+	copy(b, g.stateMAC(p, line, b[sha256.Size:]))
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// openState returns what sealState was given. late means that its time is over.
+func (g *Gateway) openState(p Principal, line, state string) (inner string, late bool, err error) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(state)
+	if err != nil || len(b) < sha256.Size+8 {
+		return "", false, errors.New("the state is no token")
+	}
+	sealed := b[sha256.Size:]
+	if !hmac.Equal(b[:sha256.Size], g.stateMAC(p, line, sealed)) {
+		return "", false, errors.New("the state is not authentic")
+	}
+	until := time.UnixMilli(int64(binary.BigEndian.Uint64(sealed)))
+	return string(sealed[8:]), !g.now().Before(until), nil
+}
+
+// stateMAC covers everything that a token is bound to. Each part but the last has
+// its length before it, so that no two ways of cutting give the same.
+func (g *Gateway) stateMAC(p Principal, line string, sealed []byte) []byte {
+	m := hmac.New(sha256.New, g.stateKey[:])
+	role := "agent"
+	if p.Admin {
+		role = "admin"
+	}
+	for _, part := range []string{"question 1", role, p.Name, line} {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
+		m.Write(n[:])
+		m.Write([]byte(part))
+	}
+	m.Write(sealed)
+	return m.Sum(nil)
+}
+
+// newStateKey is the key of a process: an answer to a question of another one
+// counts for nothing.
+func newStateKey() (key [32]byte) {
+	_, _ = rand.Read(key[:]) // it never fails
+	return key
+}

@@ -1,0 +1,256 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// asking is the initialize of a client whose person can be asked.
+var asking = strings.Replace(initializeLine, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1)
+
+func startAsking(t *testing.T, call CallFunc, o MCPOptions) *session {
+	t.Helper()
+	s := startSession(t, call, o)
+	s.send(asking, initializedLine)
+	s.take()
+	return s
+}
+
+// elicited reads the requests for a person among lines: their ids and messages.
+func elicited(t *testing.T, lines []string) (ids []string, messages []string) {
+	t.Helper()
+	for _, line := range lines {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+			Params struct {
+				Message, Mode   string
+				RequestedSchema json.RawMessage
+			}
+		}
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.Method != "elicitation/create" {
+			continue
+		}
+		if m.Params.Mode != "form" || string(m.Params.RequestedSchema) != questionSchema {
+			t.Errorf("asked by %s", line)
+		}
+		ids, messages = append(ids, string(m.ID)), append(messages, m.Params.Message)
+	}
+	return ids, messages
+}
+
+func replyLine(id, action string) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"result":{"action":"` + action + `","content":{}}}`
+}
+
+// codes are the ids of answers with the error code of each envelope.
+func codes(t *testing.T, lines []string) []string {
+	t.Helper()
+	var list []string
+	for id, a := range answers(t, lines) {
+		list = append(list, fmt.Sprint(id, " ", a.Error.Code))
+	}
+	slices.Sort(list)
+	return list
+}
+
+func TestAnOpenQuestionHoldsUpNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, g := newDesk(t, nil)
+		s := startAsking(t, g.MCP(agent), MCPOptions{MaxInFlight: 1})
+		s.send(callLine(1, "do ask --n 1 --timeout 1"), callLine(2, "do write --n 2"), callLine(3, "do read --n 3"))
+		lines := s.take()
+		ids, messages := elicited(t, lines)
+		if len(ids) != 1 || messages[0] != "Matter 1?" {
+			t.Fatalf("asked %q in %q", messages, lines)
+		}
+		lines = slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, "elicitation/create") })
+		if got := codes(t, lines); !slices.Equal(got, []string{"2 ", "3 "}) {
+			t.Errorf("while a question is open: %q", got)
+		}
+		time.Sleep(AskTime - 2*time.Second) // the person's time is not the command's
+		d.hold[4] = make(chan struct{})
+		s.send(callLine(4, "do read --n 4"), callLine(5, "do write --n 5"))
+		if lines := s.take(); len(lines) != 0 { // the read is at work now
+			t.Errorf("%q", lines)
+		}
+		s.send(replyLine(ids[0], "accept"))
+		if lines := s.take(); len(lines) != 0 {
+			t.Errorf("a change overtook a read that was at work: %q", lines)
+		}
+		if heard := d.replies(); len(heard) != 0 {
+			t.Errorf("the answer overtook a read that was at work: %q", heard)
+		}
+		close(d.hold[4])
+		if got := codes(t, s.take()); !slices.Equal(got, []string{"1 ", "4 ", "5 "}) {
+			t.Errorf("after the answer: %q", got)
+		}
+		if heard := d.replies(); !slices.Equal(heard, []string{"m1 1 person via client"}) {
+			t.Errorf("heard %q", heard)
+		}
+		if err := s.finish(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAQuestionThatNobodyAnswersEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, g := newDesk(t, nil)
+		s := startAsking(t, g.MCP(agent), MCPOptions{})
+		s.send(callLine(1, "do ask --n 1"))
+		s.take()
+		time.Sleep(AskTime)
+		lines := slices.DeleteFunc(s.take(), func(l string) bool { return strings.Contains(l, "notifications/cancelled") })
+		if got := codes(t, lines); !slices.Equal(got, []string{"1 APPROVAL_REQUIRED"}) {
+			t.Errorf("%q", got)
+		}
+		if heard := d.replies(); !slices.Equal(heard, []string{"m1 0 person via client"}) {
+			t.Errorf("heard %q", heard)
+		}
+		if err := s.finish(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestTheEndOfInputIsNoAnswer(t *testing.T) {
+	for _, inFlight := range []int{1, 64} {
+		synctest.Test(t, func(t *testing.T) {
+			d, g := newDesk(t, nil)
+			s := startAsking(t, g.MCP(agent), MCPOptions{MaxInFlight: inFlight})
+			s.send(callLine(1, "do ask --n 1"), callLine(2, "do ask --n 2"))
+			ids, _ := elicited(t, s.take())
+			if len(ids) != 2 {
+				t.Fatalf("asked %d times", len(ids))
+			}
+			before := time.Now()
+			if err := s.finish(); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(before); took >= time.Second {
+				t.Errorf("it took %s", took)
+			}
+			lines := slices.DeleteFunc(s.take(), func(l string) bool { return strings.Contains(l, "notifications/cancelled") })
+			if got := codes(t, lines); !slices.Equal(got, []string{"1 APPROVAL_REQUIRED", "2 APPROVAL_REQUIRED"}) {
+				t.Errorf("%q", got)
+			}
+			if got := d.records("do ask"); len(got) != 4 || got[3] != "agent true not_answered APPROVAL_REQUIRED" {
+				t.Errorf("audited as %q", got)
+			}
+		})
+	}
+}
+
+func TestNobodyIsAskedAfterTheEndOfInput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, g := newDesk(t, nil)
+		d.hold[1] = make(chan struct{})
+		s := startAsking(t, g.MCP(agent), MCPOptions{})
+		s.send(callLine(1, "do write --n 1"), callLine(2, "do ask --n 2"))
+		_ = s.in.Close()
+		s.take()
+		before := time.Now()
+		close(d.hold[1])
+		if err := s.finish(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(before); took >= time.Second {
+			t.Errorf("it took %s", took)
+		}
+		lines := s.take()
+		if ids, _ := elicited(t, lines); len(ids) != 0 {
+			t.Errorf("somebody was asked: %q", lines)
+		}
+		if got := codes(t, lines); !slices.Equal(got, []string{"1 ", "2 APPROVAL_REQUIRED"}) {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+func TestACallCancelledWhileAPersonIsAskedDoesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, g := newDesk(t, nil)
+		s := startAsking(t, g.MCP(agent), MCPOptions{})
+		s.send(callLine(1, "do ask --n 1"))
+		ids, _ := elicited(t, s.take())
+		s.send(cancelLine(1))
+		s.take()
+		s.send(replyLine(ids[0], "accept"), callLine(2, "do write"))
+		if got := codes(t, s.take()); !slices.Equal(got, []string{"2 "}) {
+			t.Errorf("%q", got)
+		}
+		if heard := d.replies(); len(heard) != 0 && !slices.Equal(heard, []string{"m1 0 person via client"}) {
+			t.Errorf("heard %q", heard)
+		}
+		if got := d.records("do ask"); len(got) != 2 || got[1] != "agent true not_answered EXECUTION_ERROR" {
+			t.Errorf("audited as %q", got)
+		}
+		if err := s.finish(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAServerToldToStopWaitsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, g := newDesk(t, nil)
+		s := startAsking(t, g.MCP(agent), MCPOptions{})
+		s.send(callLine(1, "do ask --n 1"))
+		s.take()
+		before := time.Now()
+		s.stop()
+		<-s.result
+		if took := time.Since(before); took >= time.Second {
+			t.Errorf("it took %s", took)
+		}
+		if got := d.records("do ask"); len(got) != 2 {
+			t.Errorf("audited as %q", got)
+		}
+		_ = s.in.Close()
+	})
+}
+
+func TestOnlySoManyQuestionsAreOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, g := newDesk(t, nil)
+		s := startAsking(t, g.MCP(agent), MCPOptions{})
+		for n := range maxOpenQuestions + 1 {
+			s.send(callLine(n, fmt.Sprint("do ask --n ", n)))
+		}
+		lines := s.take()
+		ids, messages := elicited(t, lines)
+		lines = slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, "elicitation/create") })
+		if got := codes(t, lines); len(ids) != maxOpenQuestions || len(got) != 1 || !strings.HasSuffix(got[0], "APPROVAL_REQUIRED") {
+			t.Errorf("asked %d times, answered %q", len(ids), got)
+		}
+		d.replies()
+		for i := range slices.Backward(ids) { // each gets its own answer, whatever the order
+			action := []string{"accept", "decline"}[i%2]
+			s.send(replyLine(ids[i], action))
+			s.take()
+			var n int
+			if _, err := fmt.Sscanf(messages[i], "Matter %d?", &n); err != nil {
+				t.Fatal(err)
+			}
+			if heard := d.replies(); !slices.Equal(heard, []string{fmt.Sprintf("m%d %d person via client", n, i%2+1)}) {
+				t.Errorf("matter %d: heard %q", n, heard)
+			}
+		}
+		s.send(callLine(100, "do ask --n 100"))
+		if ids, _ := elicited(t, s.take()); len(ids) != 1 {
+			t.Errorf("no question can be asked any more")
+		}
+		if err := s.finish(); err != nil {
+			t.Error(err)
+		}
+	})
+}

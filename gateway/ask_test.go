@@ -1,0 +1,323 @@
+package gateway
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+// A desk is what the commands of these tests work on: matters that a person has to
+// decide, and what became of them.
+type desk struct {
+	mu     sync.Mutex
+	opened []int    // matters that a person was to be asked about
+	heard  []string // each reply that came, as "state verdict by"
+	audit  []AuditEntry
+	hold   map[int]chan struct{}
+}
+
+type matterArgs struct {
+	N int `json:"n,omitempty" jsonschema_description:"Number"`
+}
+
+type matterResult struct {
+	Done int `json:"done"`
+}
+
+func (d *desk) ask(ctx context.Context, call *discovery.Call, a *matterArgs) (*matterResult, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	call.Target = fmt.Sprintf("matter %d", a.N)
+	waits := &discovery.Fault{Code: discovery.ApprovalRequired, Message: "The matter waits.", Hint: "See to it."}
+	if call.Reply == nil {
+		d.opened = append(d.opened, a.N)
+		return nil, &discovery.Question{Text: fmt.Sprintf("Matter %d?", a.N), State: fmt.Sprint("m", a.N), Otherwise: waits}
+	}
+	d.heard = append(d.heard, fmt.Sprintf("%s %d %s", call.Reply.State, call.Reply.Verdict, call.Reply.By))
+	switch call.Reply.Verdict {
+	case discovery.Accepted:
+		return &matterResult{a.N}, ctx.Err()
+	case discovery.Declined:
+		return nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "Declined.", Hint: "Leave it.", Reason: "declined"}
+	}
+	return nil, waits
+}
+
+func (d *desk) work(ctx context.Context, _ *discovery.Call, a *matterArgs) (*matterResult, error) {
+	d.mu.Lock()
+	hold := d.hold[a.N]
+	d.mu.Unlock()
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return &matterResult{a.N}, nil
+}
+
+func (d *desk) Record(_ context.Context, e AuditEntry) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.audit = append(d.audit, e)
+	return nil
+}
+
+// replies are those that came since the last time.
+func (d *desk) replies() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	heard := d.heard
+	d.heard = nil
+	return heard
+}
+
+// records are the audit entries of a command, in a line each.
+func (d *desk) records(path string) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var list []string
+	for _, e := range d.audit {
+		if e.Parsed == path {
+			list = append(list, fmt.Sprintf("%s %v %s %s", e.Principal, e.Allowed, e.Reason, e.Code))
+		}
+	}
+	return list
+}
+
+func newDesk(t testing.TB, now func() time.Time) (*desk, *Gateway) {
+	t.Helper()
+	d := &desk{hold: map[int]chan struct{}{}}
+	command := func(path string, effect discovery.Effect, run func(context.Context, *discovery.Call, *matterArgs) (*matterResult, error)) *discovery.Command {
+		return discovery.New(discovery.Spec{Path: path, Summary: "Run " + path, Effect: effect, Examples: []string{path}}, run)
+	}
+	registry, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1", Groups: map[string]string{"do": "Do things"}},
+		command("do ask", discovery.Send, d.ask), command("do write", discovery.Write, d.work), command("do read", discovery.Read, d.work))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := New(Options{Registry: registry, Profile: FullProfile(), Auditor: d, Settings: FixedSettings{CommandsPerMinute: 1 << 30}, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, g
+}
+
+var agent = Principal{Name: "agent"}
+
+func TestNobodyIsAskedWhereNobodyCanBe(t *testing.T) {
+	d, g := newDesk(t, nil)
+	for name, a := range map[string]Answer{
+		"no way to ask":                  g.Do(t.Context(), agent, "do ask --n 1"),
+		"tokens, which cannot come back": g.DoTokens(WithQuestions(t.Context()), agent, []string{"do", "ask", "--n", "1"}),
+	} {
+		if a.Code != discovery.ApprovalRequired || a.Asked != nil || !strings.Contains(string(a.JSON), "The matter waits.") {
+			t.Errorf("%s: %s, %+v", name, a.JSON, a.Asked)
+		}
+	}
+	if got := d.records("do ask"); !slices.Equal(got, []string{"agent true  APPROVAL_REQUIRED", "agent true  APPROVAL_REQUIRED"}) {
+		t.Errorf("audited as %q", got)
+	}
+}
+
+func TestAnAnswerReachesItsCommandOnlyWithItsQuestion(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	d, g := newDesk(t, func() time.Time { return now })
+	_, other := newDesk(t, func() time.Time { return now })
+	ask := func(line string) string {
+		a := g.Do(WithQuestions(t.Context()), agent, line)
+		if a.Asked == nil || a.Asked.Text == "" || a.Code != discovery.ApprovalRequired {
+			t.Fatalf("%s: %s", line, a.JSON)
+		}
+		return a.Asked.State
+	}
+	const line = "do ask --n 1"
+	state, second := ask(line), ask("do ask --n 2")
+	raw, err := base64.RawURLEncoding.DecodeString(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type try struct {
+		g     *Gateway
+		p     Principal
+		line  string
+		state string
+	}
+	forged := map[string]try{
+		"no state":               {g, agent, line, ""},
+		"not base64":             {g, agent, line, "?" + state},
+		"too short":              {g, agent, line, base64.RawURLEncoding.EncodeToString(raw[:39])},
+		"cut":                    {g, agent, line, base64.RawURLEncoding.EncodeToString(raw[:len(raw)-1])},
+		"longer":                 {g, agent, line, base64.RawURLEncoding.EncodeToString(append(slices.Clone(raw), '1'))},
+		"of another command":     {g, agent, line, second},
+		"with another command":   {g, agent, "do ask --n 2", state},
+		"with a space more":      {g, agent, line + " ", state},
+		"with no command at all": {g, agent, "'", state},
+		"of another principal":   {g, Principal{Name: "other"}, line, state},
+		"of another role":        {g, Principal{Name: "agent", Admin: true}, line, state},
+		"of another process":     {other, agent, line, state},
+	}
+	for i := range raw {
+		changed := slices.Clone(raw)
+		changed[i] ^= 1
+		forged[fmt.Sprint("byte ", i)] = try{g, agent, line, base64.RawURLEncoding.EncodeToString(changed)}
+	}
+	for name, f := range forged {
+		a := f.g.Resume(WithQuestions(t.Context()), f.p, f.line, f.state, discovery.Accepted)
+		if a.Code != discovery.PermissionDenied || a.Asked != nil || !strings.Contains(string(a.JSON), "Nothing was done.") {
+			t.Errorf("%s: %s", name, a.JSON)
+		}
+	}
+	if heard := d.replies(); len(heard) != 0 {
+		t.Fatalf("forged answers got through: %q", heard)
+	}
+	if got := d.records("do ask"); !slices.Contains(got, "agent false forged_answer PERMISSION_DENIED") {
+		t.Errorf("audited as %q", got)
+	}
+
+	now = now.Add(AskTime - time.Millisecond)
+	if a := g.Resume(t.Context(), agent, line, state, discovery.Accepted); !a.Success() {
+		t.Errorf("the last moment: %s", a.JSON)
+	}
+	if heard := d.replies(); !slices.Equal(heard, []string{"m1 1 person via client"}) {
+		t.Errorf("heard %q", heard)
+	}
+	now = now.Add(time.Millisecond)
+	for _, v := range []discovery.Verdict{discovery.Accepted, discovery.Declined, discovery.Unanswered} {
+		if a := g.Resume(t.Context(), agent, line, state, v); a.Code != discovery.ApprovalRequired {
+			t.Errorf("too late: %s", a.JSON)
+		}
+		if heard := d.replies(); !slices.Equal(heard, []string{"m1 0 person via client"}) {
+			t.Errorf("too late, and heard %q", heard)
+		}
+	}
+}
+
+func TestTheRulesHoldForAnAnswerToo(t *testing.T) {
+	d, g := newDesk(t, nil)
+	state := g.Do(WithQuestions(t.Context()), agent, "do ask").Asked.State
+	g.settings = FixedSettings{Deny: []string{"do ask"}}
+	if a := g.Resume(t.Context(), agent, "do ask", state, discovery.Accepted); a.Code != discovery.PermissionDenied {
+		t.Errorf("%s", a.JSON)
+	}
+	if heard := d.replies(); len(heard) != 0 {
+		t.Errorf("heard %q", heard)
+	}
+	if got := d.records("do ask"); got[len(got)-1] != "person via client false deny PERMISSION_DENIED" {
+		t.Errorf("audited as %q", got)
+	}
+}
+
+func TestWhatIsAuditedOfAQuestion(t *testing.T) {
+	for verdict, want := range map[discovery.Verdict]string{
+		discovery.Accepted:   "person via client true accepted ",
+		discovery.Declined:   "person via client false declined PERMISSION_DENIED",
+		discovery.Unanswered: "agent true not_answered APPROVAL_REQUIRED",
+	} {
+		d, g := newDesk(t, nil)
+		state := g.Do(WithQuestions(t.Context()), agent, "do ask --n 5").Asked.State
+		g.Resume(t.Context(), agent, "do ask --n 5", state, verdict)
+		if got := d.records("do ask"); !slices.Equal(got, []string{"agent true asked APPROVAL_REQUIRED", want}) {
+			t.Errorf("verdict %d is audited as %q", verdict, got)
+		}
+		for _, e := range d.audit {
+			if e.Target != "matter 5" || e.Command != "do ask --n 5" {
+				t.Errorf("audited as %+v", e)
+			}
+		}
+	}
+}
+
+func TestAQuestionAskedAgainIsNotAsked(t *testing.T) {
+	_, g := newDesk(t, nil)
+	stubborn := discovery.New(discovery.Spec{Path: "stubborn", Summary: "Ask again", Effect: discovery.Send, Examples: []string{"stubborn"}},
+		func(context.Context, *discovery.Call, *matterArgs) (*matterResult, error) {
+			return nil, &discovery.Question{Text: "?", State: "s", Otherwise: &discovery.Fault{Code: discovery.ApprovalRequired, Message: "No.", Hint: "No."}}
+		})
+	g.registry = mustRegistry(t, stubborn)
+	first := g.Do(WithQuestions(t.Context()), agent, "stubborn")
+	second := g.Resume(WithQuestions(t.Context()), agent, "stubborn", first.Asked.State, discovery.Accepted)
+	if second.Asked != nil || second.Code != discovery.ApprovalRequired {
+		t.Errorf("%s, %+v", second.JSON, second.Asked)
+	}
+}
+
+// What a command has done by its deadline it tells itself.
+func TestACommandsOwnWordsOutlastItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, g := newDesk(t, nil)
+		late := func(err error) *discovery.Command {
+			return discovery.New(discovery.Spec{Path: "late", Summary: "Be late", Effect: discovery.Send, Examples: []string{"late"}},
+				func(ctx context.Context, _ *discovery.Call, _ *matterArgs) (*matterResult, error) {
+					<-ctx.Done()
+					return nil, err
+				})
+		}
+		fault := &discovery.Fault{Code: discovery.Conflict, Message: "Half of it is done.", Hint: "Look."}
+		for err, want := range map[error]discovery.Code{fault: discovery.Conflict, fmt.Errorf("wrapped: %w", fault): discovery.Conflict, context.DeadlineExceeded: discovery.Timeout,
+			&discovery.Question{Text: "?", Otherwise: fault}: discovery.Conflict} {
+			g.registry = mustRegistry(t, late(err))
+			if a := g.Do(WithQuestions(t.Context()), agent, "late --timeout 1"); a.Code != want {
+				t.Errorf("%v: %s", err, a.JSON)
+			}
+		}
+	})
+}
+
+func TestRejoiningIsBehindWhatIsAtWorkAndBeforeTheRest(t *testing.T) {
+	var order Order
+	first, reading, changing, unknown := order.Ticket(), order.Ticket(), order.Ticket(), order.Ticket()
+	first.Finish()
+	told := func(t *Ticket, k ticketKind) <-chan struct{} {
+		turn, err := t.declare(k)
+		if err != nil {
+			panic(err)
+		}
+		return turn
+	}
+	has := func(c <-chan struct{}) bool {
+		select {
+		case <-c:
+			return true
+		default:
+			return false
+		}
+	}
+	told(reading, reads)
+	second := told(changing, changes)
+	again := first.Rejoin()
+	back := told(again, changes)
+	third := told(unknown, reads)
+	if has(back) || has(second) || has(third) {
+		t.Error("somebody overtook a read at work")
+	}
+	reading.Finish()
+	if !has(back) || has(second) || has(third) {
+		t.Error("the one that came back is not the next")
+	}
+	again.Finish()
+	if !has(second) || has(third) {
+		t.Error("the line does not go on")
+	}
+	changing.Finish()
+	if !has(third) {
+		t.Error("the last one does not get its turn")
+	}
+	unknown.Finish()
+	if n := order.line.Len(); n != 0 {
+		t.Errorf("%d are left in line", n)
+	}
+	var none *Ticket
+	if none.Rejoin() != nil {
+		t.Error("no ticket became one")
+	}
+}

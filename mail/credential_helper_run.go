@@ -1,0 +1,132 @@
+package mail
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const (
+	maxHelperOutput = 64 << 10 // bytes; no password is longer
+	helperDelay     = time.Second
+)
+
+// helperFailure is why a helper gave nothing. started says that the program ran,
+// so that a person may have been asked.
+type helperFailure struct {
+	err     *Error
+	started bool
+}
+
+func (f *helperFailure) Error() string { return f.err.Error() }
+
+// runHelper runs a helper: the program argv[0], an absolute path or found in PATH,
+// with the other arguments as they are, never through a shell. It reads nothing,
+// has no terminal, and is started in the root directory, so that nothing depends
+// on where this process was started. The secret is the first line it prints. What
+// it prints to standard error is dropped, since that can hold the secret too.
+// Beyond maxHelperOutput bytes, or when ctx ends, it is killed with what it
+// started. The error is a *helperFailure.
+func runHelper(ctx context.Context, account string, argv, environ []string) (Secret, error) {
+	fail := func(started bool, kind Kind, hint, format string, v ...any) (Secret, error) {
+		return Secret{}, &helperFailure{credentialError(account, kind, fmt.Sprintf(format, v...), hint, nil), started}
+	}
+	const check = "Run the helper by hand to see what it says, and change it with 'account edit NAME --helper'."
+	program, err := findHelper(argv[0])
+	if err != nil {
+		return fail(false, KindConfig, "Name it by its absolute path, or put it in a directory of PATH; then change it with 'account edit NAME --helper'.",
+			"The account's helper program is not there or cannot be started.")
+	}
+	run, cancel := context.WithCancel(ctx)
+	defer cancel()
+	cmd := exec.CommandContext(run, program, argv[1:]...)
+	cmd.Env = environ
+	cmd.Dir = string(filepath.Separator)
+	out := &helperOutput{room: make([]byte, 0, maxHelperOutput), full: cancel}
+	defer func() { clear(out.room) }()
+	cmd.Stdout = out
+	cmd.WaitDelay = helperDelay // a child of the helper that keeps the output open must not keep us
+	isolateHelper(cmd)
+	cmd.Cancel = func() error { return killHelper(cmd) }
+
+	if err := cmd.Start(); err != nil {
+		return fail(false, KindConfig, check, "The account's helper program cannot be started.")
+	}
+	err = cmd.Wait()
+	var exit *exec.ExitError
+	switch {
+	case out.over:
+		return fail(true, KindConfig, check, "The account's helper prints more than a password.")
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fail(true, KindTimeout, "Answer it where it asks, sooner.", "The account's helper did not finish within %d s.", int(HelperTime.Seconds()))
+	case ctx.Err() != nil:
+		return fail(true, KindConnection, "Run the command again.", "The account's helper was ended.")
+	case errors.As(err, &exit) && exit.ExitCode() >= 0:
+		return fail(true, KindAuth, check, "The account's helper failed (status %d).", exit.ExitCode())
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
+		return fail(true, KindAuth, check, "The account's helper did not come to its end.")
+	}
+	line, _, _ := bytes.Cut(out.room, []byte("\n"))
+	line = bytes.TrimRight(line, "\r")
+	if len(line) == 0 {
+		return fail(true, KindConfig, check, "The account's helper printed no password on its first line.")
+	}
+	return NewSecret(line), nil
+}
+
+// findHelper returns the absolute path of a program. What lies in the current
+// directory, or in one that PATH names relative to it, is never found: who chooses
+// the directory would choose the program.
+func findHelper(name string) (string, error) {
+	if !helperName(name) {
+		return "", exec.ErrNotFound
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", err
+	}
+	if !filepath.IsAbs(path) {
+		return "", exec.ErrDot
+	}
+	return path, nil
+}
+
+// helperName reports whether a program's name is an absolute path or a bare name.
+func helperName(name string) bool {
+	return filepath.IsAbs(name) || name != "" && name != "." && name != ".." && !strings.ContainsAny(name, `/\`)
+}
+
+// helperEnviron leaves out what is not for a helper: our own settings, keys among
+// them, and the passwords of other accounts.
+func helperEnviron(environ []string) []string {
+	kept := make([]string, 0, len(environ))
+	for _, v := range environ {
+		name := strings.ToUpper(v) // as Windows sees it
+		if !strings.HasPrefix(name, "POSTERN_") && !strings.HasPrefix(name, environmentPrefix) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+// helperOutput keeps what a helper prints, in one place that can be wiped.
+type helperOutput struct {
+	room []byte
+	over bool
+	full func() // called when it prints too much
+}
+
+func (o *helperOutput) Write(p []byte) (int, error) {
+	if len(p) > cap(o.room)-len(o.room) {
+		o.over = true
+		o.full()
+		return 0, errors.New("too much output")
+	}
+	o.room = append(o.room, p...)
+	return len(p), nil
+}

@@ -1,0 +1,231 @@
+package compose
+
+import (
+	"maps"
+	"mime"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/postern-mail/postern/mail/internal/message"
+)
+
+// Attachment is a file to send. Content is not changed.
+type Attachment struct {
+	Name    string // as the recipient sees it; directories, controls and invisible characters are taken out
+	Type    string // media type, with parameters if it has some; empty means by the name's extension
+	Content []byte
+}
+
+const (
+	anyType   = "application/octet-stream"
+	maxType   = 200 // bytes of a media type with its parameters
+	nameless  = "attachment"
+	maxPlain  = 60          // bytes of a file name in a plain parameter, which must fit one line
+	paramRoom = maxLine - 1 // octets of a parameter with its semicolon, behind a space
+)
+
+// part is an attachment with the fields that describe it.
+type part struct {
+	Attachment
+	header []byte
+}
+
+func prepare(attachments []Attachment) ([]part, error) {
+	if len(attachments) > maxAttachments {
+		return nil, fault("Attachment", "there are over %d", maxAttachments)
+	}
+	parts := make([]part, 0, len(attachments))
+	for i, a := range attachments {
+		p := part{Attachment: Attachment{Name: cleanName(a.Name), Content: a.Content}}
+		var params map[string]string
+		var ok bool
+		if p.Type, params, ok = mediaType(a.Type, p.Name, a.Content); !ok {
+			return nil, fault("Attachment", "the media type of number %d is none such as text/csv", i+1)
+		}
+		p.header = partHeader(p.Type, params, p.Name)
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+// partHeader writes the fields of an attachment. A name that not every reader
+// would take is in RFC 2231's form, and a reader that knows no such form finds
+// one of ASCII in the type: both in one field would be the same parameter twice,
+// of which some readers take the first.
+func partHeader(mediaType string, params map[string]string, name string) []byte {
+	var h header
+	h.start("Content-Type")
+	written := []string{mediaType}
+	for _, key := range slices.Sorted(maps.Keys(params)) {
+		written = append(written, key+"="+quoted(params[key]))
+	}
+	fallback := asciiName(name)
+	if fallback != name {
+		written = append(written, `name="`+fallback+`"`)
+	}
+	h.params(written)
+	h.start("Content-Transfer-Encoding")
+	h.word("base64")
+	h.end()
+	h.start("Content-Disposition")
+	if fallback == name {
+		h.params([]string{"attachment", `filename="` + name + `"`})
+	} else {
+		h.params(append([]string{"attachment"}, extendedName(name)...))
+	}
+	return h.b
+}
+
+// params writes a value with its parameters and ends the field.
+func (h *header) params(words []string) {
+	for i, w := range words {
+		if i < len(words)-1 {
+			w += ";"
+		}
+		h.word(w)
+	}
+	h.end()
+}
+
+// quoted writes a parameter's value of printable ASCII.
+func quoted(s string) string {
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !isTokenRune(r) }) < 0 {
+		return s
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}
+
+// isTokenRune reports whether a character may stand in a token of RFC 2045
+// section 5.1.
+func isTokenRune(r rune) bool {
+	return r > ' ' && r < 0x7f && !strings.ContainsRune(`()<>@,;:\"/[]?=`, r)
+}
+
+// extendedName returns the parameters that carry a file name as RFC 2231 writes
+// it, in pieces if it is long.
+func extendedName(name string) []string {
+	const charset = "utf-8''"
+	if whole := "filename*=" + charset + percentEncode(name); len(whole)+len(";") <= paramRoom {
+		return []string{whole}
+	}
+	var params []string
+	piece := charset
+	for i := 0; name != ""; i++ {
+		key := "filename*" + strconv.Itoa(i) + "*="
+		n := 0
+		for n < len(name) {
+			_, size := utf8.DecodeRuneInString(name[n:])
+			encoded := percentEncode(name[n : n+size])
+			if len(key)+len(piece)+len(encoded)+len(";") > paramRoom {
+				break
+			}
+			piece += encoded
+			n += size
+		}
+		params = append(params, key+piece)
+		name, piece = name[n:], ""
+	}
+	return params
+}
+
+// percentEncode writes text as the extended values of RFC 2231 section 7 do.
+func percentEncode(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		c := s[i]
+		if isTokenRune(rune(c)) && c != '*' && c != '\'' && c != '%' {
+			b.WriteByte(c)
+			continue
+		}
+		b.WriteByte('%')
+		b.WriteByte(upperHex[c>>4])
+		b.WriteByte(upperHex[c&15])
+	}
+	return b.String()
+}
+
+// asciiName returns the name as it can stand between quotes for any reader:
+// letters without their accents, "_" for what is not ASCII at all or means
+// something to the parser, and not too long, with its extension. A name that is
+// like that already is returned as it is.
+func asciiName(name string) string {
+	var b strings.Builder
+	for _, r := range norm.NFKD.String(name) {
+		switch {
+		case unicode.Is(unicode.M, r):
+		case r < ' ' || r >= 0x7f || strings.ContainsRune(`"\%/:`, r):
+			b.WriteByte('_')
+		default:
+			b.WriteRune(r)
+		}
+	}
+	s := b.String()
+	if len(s) > maxPlain {
+		ext := path.Ext(s)
+		if len(ext) > maxPlain/2 {
+			ext = ""
+		}
+		s = s[:maxPlain-len(ext)] + ext
+	}
+	return cleanName(s) // characters that fall apart into dots make a new name
+}
+
+// cleanName makes a name that is one file's on any system: without directories,
+// also those of Windows, without controls and what nobody sees.
+func cleanName(name string) string {
+	name = name[strings.LastIndexAny(name, `/\`)+1:]
+	for range 256 { // taking one thing off an end may bare another, as often as a name has bytes
+		safe := message.Filename(map[string]string{"filename": name}, nil)
+		safe = strings.ReplaceAll(safe, "=?", "=_") // what many readers would decode
+		if safe == name {
+			break
+		}
+		name = safe
+	}
+	if name == "" {
+		return nameless
+	}
+	return name
+}
+
+// mediaType returns the type that the recipient is told, without its parameters,
+// and these. ok is false for what is no type.
+//
+// A message or multipart is sent as a file of bytes: its own type would forbid
+// the encoding that carries it unchanged (RFC 2046 sections 5.1 and 5.2).
+func mediaType(given, name string, content []byte) (mediaType string, params map[string]string, ok bool) {
+	if given == "" {
+		given = typeByName(name)
+	}
+	if len(given) > maxType || strings.ContainsFunc(given, unicode.IsControl) {
+		return "", nil, false
+	}
+	mediaType, params, err := mime.ParseMediaType(given)
+	kind, sub, slash := strings.Cut(mediaType, "/")
+	if err != nil || !slash || !isToken(kind) || !isToken(sub) {
+		return "", nil, false
+	}
+	if kind == "message" || kind == "multipart" {
+		return anyType, nil, true
+	}
+	delete(params, "name") // the disposition says it
+	for key, value := range params {
+		if !isToken(key) || strings.ContainsAny(key, "*'%") || strings.IndexFunc(value, func(r rune) bool { return r < ' ' || r >= 0x7f }) >= 0 {
+			return "", nil, false
+		}
+	}
+	if _, said := params["charset"]; kind == "text" && !said && utf8.Valid(content) {
+		params["charset"] = "utf-8"
+	}
+	return mediaType, params, true
+}
+
+func isToken(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool { return !isTokenRune(r) }) < 0
+}

@@ -1,0 +1,247 @@
+package compose
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/postern-mail/postern/mail/internal/message"
+)
+
+// Address is one mailbox with the name it is shown with, "" for none.
+type Address = message.Address
+
+// Message is what somebody wants written. Addresses are in the form that
+// ParseAddress returns.
+type Message struct {
+	From        Address
+	To, CC, BCC []Address // may all be empty, as in a draft
+	Subject     string    // "" for none; spaces at its ends are left out
+	Date        time.Time // to the second, in the zone it carries
+	MessageID   string    // without angle brackets
+	InReplyTo   string    // without angle brackets; "" for none
+	References  []string  // without angle brackets, oldest first
+	Body        string    // plain text with any line ends; "" is a message without text
+	Attachments []Attachment
+}
+
+// Built is a finished message. Lines end with CRLF.
+type Built struct {
+	Wire []byte // what goes over SMTP, without a Bcc field
+	Copy []byte // Wire with the Bcc field before it, for Sent and Drafts; without BCC the same slice
+	// SMTPUTF8 says that an address of header or envelope needs RFC 6531. Only
+	// then does Wire hold bytes outside ASCII, and only in address fields.
+	SMTPUTF8 bool
+	// Attachments are the given ones with the names and media types that the
+	// recipient is told. Their Content is shared.
+	Attachments []Attachment
+}
+
+// The bounds of a message. Sizes of bodies and attachments are the caller's to
+// bound.
+const (
+	maxHeader      = 64 << 10 // bytes of the message's header; servers cut longer ones
+	maxSubject     = 4 << 10  // bytes of the text
+	maxName        = 500      // bytes of a display name
+	maxAttachments = 100
+)
+
+// FieldError says which part of a message cannot be written and why. It does not
+// repeat the value.
+type FieldError struct {
+	Field   string // as in a header, "Subject", or "Body" or "Attachment"
+	Problem string // what is wrong with it, lower case
+}
+
+func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
+
+func fault(field, format string, arguments ...any) error {
+	return &FieldError{Field: field, Problem: fmt.Sprintf(format, arguments...)}
+}
+
+// Build writes a message (RFC 5322, RFC 2045). The same Message gives the same
+// bytes. A nil Message is an empty one, which is refused. The error is a
+// *FieldError.
+//
+// The body becomes text/plain in UTF-8. Its lines and their spaces stay as they
+// are, but for spaces and tabs at line ends, which go unless the line is the
+// signature separator "-- ". A line of more than 78 columns is wrapped between
+// words so that a reader of format=flowed (RFC 3676) joins it again; where no
+// line needs that, the text is not declared as flowed. Text ends with a line
+// end. Attachments arrive byte for byte.
+//
+// A message with blind recipients only says "To: undisclosed-recipients:;",
+// since a server might otherwise add a field that names them.
+func Build(m *Message) (*Built, error) {
+	if m == nil {
+		m = &Message{}
+	}
+	var h header
+	if err := m.writeHeader(&h); err != nil {
+		return nil, err
+	}
+	body, flowed, err := layout(m.Body)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := prepare(m.Attachments)
+	if err != nil {
+		return nil, err
+	}
+	text := encodeText(body, flowed)
+	wire := assemble(h.b, text, parts, m.MessageID)
+	built := &Built{Wire: wire, SMTPUTF8: m.needsUTF8()}
+	for _, p := range parts {
+		built.Attachments = append(built.Attachments, p.Attachment)
+	}
+	if built.Copy, err = AddBCC(wire, m.BCC); err != nil {
+		return nil, err
+	}
+	return built, nil
+}
+
+// writeHeader writes the fields that speak of the whole message.
+func (m *Message) writeHeader(h *header) error {
+	date, err := formatDate(m.Date)
+	if err != nil {
+		return err
+	}
+	h.start("Date")
+	h.word(date)
+	h.end()
+	if err := h.addresses("From", []Address{m.From}); err != nil {
+		return err
+	}
+	if err := h.addresses("To", m.To); err != nil {
+		return err
+	}
+	if err := h.addresses("Cc", m.CC); err != nil {
+		return err
+	}
+	if len(m.To)+len(m.CC) == 0 && len(m.BCC) > 0 {
+		h.start("To")
+		h.word("undisclosed-recipients:;")
+		h.end()
+	}
+	if err := h.subject(m.Subject); err != nil {
+		return err
+	}
+	if !validMessageID(m.MessageID) {
+		return fault("Message-ID", "it is no id such as 1234@example.org")
+	}
+	h.start("Message-ID")
+	h.word("<" + m.MessageID + ">")
+	h.end()
+	if m.InReplyTo != "" {
+		if err := h.ids("In-Reply-To", []string{m.InReplyTo}); err != nil {
+			return err
+		}
+	}
+	if err := h.ids("References", m.References); err != nil {
+		return err
+	}
+	h.start("MIME-Version")
+	h.word("1.0")
+	h.end()
+	if len(h.b) > maxHeader {
+		return fault(h.longest, "the header is over %d bytes long", maxHeader)
+	}
+	return nil
+}
+
+// needsUTF8 reports whether an address has a form only RFC 6531 can carry.
+func (m *Message) needsUTF8() bool {
+	for _, list := range [][]Address{{m.From}, m.To, m.CC, m.BCC} {
+		for _, a := range list {
+			if !isASCII(a.Addr) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// assemble puts a message together in one buffer of the right size. header is
+// whole fields; text and parts bring their own.
+func assemble(header []byte, text textPart, parts []part, messageID string) []byte {
+	if len(parts) == 0 {
+		wire := make([]byte, 0, len(header)+len(text.header)+2+len(text.body)+2)
+		wire = append(wire, header...)
+		wire = append(wire, text.header...)
+		wire = append(wire, "\r\n"...)
+		wire = append(wire, text.body...)
+		if !bytes.HasSuffix(wire, []byte("\r\n")) {
+			wire = append(wire, "\r\n"...)
+		}
+		return wire
+	}
+	boundary := newBoundary(boundarySeed(messageID, text.body), text.body)
+	container := "Content-Type: multipart/mixed;\r\n boundary=\"" + boundary + "\"\r\n\r\n"
+	const delimiters = len("\r\n--\r\n")
+	size := len(header) + len(container) + len(text.header) + 2 + len(text.body) + 2*(len(boundary)+delimiters) + 2
+	for _, p := range parts {
+		size += len(boundary) + delimiters + len(p.header) + 2 + base64Size(len(p.Content))
+	}
+	wire := make([]byte, 0, size)
+	wire = append(wire, header...)
+	wire = append(wire, container...)
+	wire = append(wire, "--"+boundary+"\r\n"...)
+	wire = append(wire, text.header...)
+	wire = append(wire, "\r\n"...)
+	wire = append(wire, text.body...)
+	for _, p := range parts {
+		wire = append(wire, "\r\n--"+boundary+"\r\n"...)
+		wire = append(wire, p.header...)
+		wire = append(wire, "\r\n"...)
+		wire = appendBase64(wire, p.Content)
+	}
+	return append(wire, "\r\n--"+boundary+"--\r\n"...)
+}
+
+// boundarySeed returns what a message's boundaries are made of.
+func boundarySeed(messageID string, text []byte) []byte {
+	sum := sha256.New()
+	writeSized(sum, []byte(messageID))
+	writeSized(sum, text)
+	return sum.Sum(nil)
+}
+
+// newBoundary returns a boundary that stands nowhere in the parts. Neither
+// base64 nor quoted-printable can hold "=_" (RFC 2045 section 6.7), so that only
+// the text, which may be sent as it is, need be searched.
+func newBoundary(seed, text []byte) string {
+	for {
+		boundary := "=_" + hex.EncodeToString(seed[:16])
+		if !bytes.Contains(text, []byte(boundary)) {
+			return boundary
+		}
+		next := sha256.Sum256(seed)
+		seed = next[:]
+	}
+}
+
+// AddBCC returns a message as its sender keeps it: with a Bcc field before what
+// Build made for the wire. Without recipients it is wire itself. The error is a
+// *FieldError.
+func AddBCC(wire []byte, bcc []Address) ([]byte, error) {
+	if len(bcc) == 0 {
+		return wire, nil
+	}
+	var h header
+	if err := h.addresses("Bcc", bcc); err != nil {
+		return nil, err
+	}
+	if len(h.b) > maxHeader {
+		return nil, fault("Bcc", "the field is over %d bytes long", maxHeader)
+	}
+	out := make([]byte, 0, len(h.b)+len(wire))
+	return append(append(out, h.b...), wire...), nil
+}
+
+func isASCII(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
+}

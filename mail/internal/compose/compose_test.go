@@ -1,0 +1,277 @@
+package compose
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write the golden messages anew")
+
+var day = time.Date(2026, time.March, 9, 14, 5, 7, 0, time.FixedZone("", 2*60*60))
+
+func sample() *Message {
+	return &Message{
+		From:      Address{Name: "Ann Lee", Addr: "ann@example.org"},
+		To:        []Address{{Addr: "bob@example.com"}},
+		Subject:   "Minutes of Monday",
+		Date:      day,
+		MessageID: "4711.0815@example.org",
+		Body:      "Dear Bob,\n\nhere are the minutes.\n\n-- \nAnn\n",
+	}
+}
+
+const longText = "This paragraph is longer than one line of a mail and so it is wrapped where a reader of flowed text will join it again.\n"
+
+// samples are messages of each kind; each has a golden file of the same name.
+func samples() map[string]*Message {
+	plain := sample()
+
+	reply := sample()
+	reply.Subject = "Re: Grüße aus Köln, und viele schöne Grüße an alle, die sich noch an uns erinnern"
+	reply.To = []Address{{Name: "Lee, \"Bo\" \\ Bob", Addr: "bob@example.com"}, {Name: "Jürgen Groß", Addr: "juergen@xn--bcher-kva.example"}}
+	reply.CC = []Address{{Name: "O'Brien", Addr: "pat@example.net"}}
+	reply.BCC = []Address{{Name: "The Archive", Addr: "archive@example.org"}}
+	reply.InReplyTo = "parent@example.com"
+	reply.References = []string{"root@example.com", "parent@example.com"}
+	reply.Body = longText + "\n> " + strings.Repeat("quoted words ", 8) + "end\n>> deeper\n> > " + strings.Repeat("other ", 16) + "form\n\n  indented\nFrom here on\n" +
+		"see https://example.org/" + strings.Repeat("path/", 20) + " for all of it, and for the rest as well\n-- \nAnn"
+
+	cyrillic := sample()
+	cyrillic.From.Name = "Анна Ли"
+	cyrillic.Subject = "Протокол заседания в понедельник"
+	cyrillic.Body = "Дорогой Боб,\n\nвот протокол заседания, которое состоялось в понедельник; прошу прочитать его до пятницы и ответить всем.\n"
+
+	files := sample()
+	files.Attachments = []Attachment{
+		{Name: "minutes.txt", Content: []byte("one\ntwo\n")},
+		{Name: "C:\\Users\\ann\\Prüfung \"final\".pdf", Content: []byte("%PDF-1.7")},
+		{Name: "../отчёт о заседании совета директоров в понедельник.csv", Type: "text/csv; header=present", Content: []byte("a;ü\n")},
+		{Name: "letter.eml", Type: "message/rfc822", Content: []byte("Subject: x\n\nFrom me\n")},
+		{Name: "", Type: "image/png"},
+	}
+
+	eai := sample()
+	eai.From = Address{Name: "Åsa", Addr: "åsa@bücher.example"}
+
+	blind := sample()
+	blind.To, blind.BCC, blind.Subject, blind.Body = nil, []Address{{Addr: "bob@example.com"}}, "", ""
+
+	return map[string]*Message{"plain": plain, "reply": reply, "cyrillic": cyrillic, "files": files, "eai": eai, "blind": blind}
+}
+
+func TestBuiltMessagesAreTheGoldenOnesAndReadBack(t *testing.T) {
+	for name, m := range samples() {
+		t.Run(name, func(t *testing.T) {
+			b := build(t, m)
+			golden := filepath.Join("testdata", name+".eml")
+			if *update {
+				if err := os.WriteFile(golden, b.Copy, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(b.Copy, want) {
+				t.Errorf("got\n%s\nwant\n%s", b.Copy, want)
+			}
+			again := build(t, samples()[name])
+			if !bytes.Equal(again.Copy, b.Copy) {
+				t.Error("the same message gave other bytes")
+			}
+		})
+	}
+}
+
+func TestBuildRefusesAndNamesTheField(t *testing.T) {
+	tests := []struct {
+		name, field string
+		spoil       func(m *Message)
+	}{
+		{"CRLF in the subject", "Subject", func(m *Message) { m.Subject = "a\r\nBcc: eve@example.net" }},
+		{"LF in the subject", "Subject", func(m *Message) { m.Subject = "a\nb" }},
+		{"CR in the subject", "Subject", func(m *Message) { m.Subject = "a\rb" }},
+		{"line end at the subject's end", "Subject", func(m *Message) { m.Subject = "a\n" }},
+		{"tab in the subject", "Subject", func(m *Message) { m.Subject = "a\tb" }},
+		{"NUL in the subject", "Subject", func(m *Message) { m.Subject = "a\x00b" }},
+		{"C1 control in the subject", "Subject", func(m *Message) { m.Subject = "a\u0085b" }},
+		{"line separator in the subject", "Subject", func(m *Message) { m.Subject = "a\u2028b" }},
+		{"invisible character in the subject", "Subject", func(m *Message) { m.Subject = "a\u200bb" }},
+		{"bidi override in the subject", "Subject", func(m *Message) { m.Subject = "a\u202eb" }},
+		{"no UTF-8 in the subject", "Subject", func(m *Message) { m.Subject = "a\xffb" }},
+		{"endless subject", "Subject", func(m *Message) { m.Subject = strings.Repeat("a", maxSubject+1) }},
+		{"no sender", "From", func(m *Message) { m.From = Address{} }},
+		{"line end in the sender's name", "From", func(m *Message) { m.From.Name = "Ann\r\nX: y" }},
+		{"line end in an address", "To", func(m *Message) { m.To[0].Addr = "bob@example.com\r\nX: y" }},
+		{"bracket in an address", "To", func(m *Message) { m.To[0].Addr = "bob@example.com> SIZE=1" }},
+		{"name in an address", "Cc", func(m *Message) { m.CC = []Address{{Addr: "Bob <bob@example.com>"}} }},
+		{"two addresses in one", "Bcc", func(m *Message) { m.BCC = []Address{{Addr: "a@example.com,b@example.com"}} }},
+		{"domain that ParseAddress changes", "To", func(m *Message) { m.To[0].Addr = "bob@bücher.example" }},
+		{"invisible character in a name", "Cc", func(m *Message) { m.CC = []Address{{Name: "A\u2066nn", Addr: "a@example.org"}} }},
+		{"endless name", "To", func(m *Message) { m.To[0].Name = strings.Repeat("a", maxName+1) }},
+		{"too many recipients", "To", func(m *Message) {
+			m.To = slices.Repeat([]Address{{Addr: strings.Repeat("a", 200) + "@example.org"}}, 400)
+		}},
+		{"too many blind recipients", "Bcc", func(m *Message) {
+			m.BCC = slices.Repeat([]Address{{Addr: strings.Repeat("a", 200) + "@example.org"}}, 400)
+		}},
+		{"no date", "Date", func(m *Message) { m.Date = time.Time{} }},
+		{"date beyond what a reader takes", "Date", func(m *Message) { m.Date = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }},
+		{"no id", "Message-ID", func(m *Message) { m.MessageID = "" }},
+		{"id with brackets", "Message-ID", func(m *Message) { m.MessageID = "<a@b>" }},
+		{"id with a line end", "Message-ID", func(m *Message) { m.MessageID = "a@b\r\nX: y" }},
+		{"id without a domain", "Message-ID", func(m *Message) { m.MessageID = "a@" }},
+		{"id outside ASCII", "Message-ID", func(m *Message) { m.MessageID = "ä@b" }},
+		{"parent with a space", "In-Reply-To", func(m *Message) { m.InReplyTo = "a b@c" }},
+		{"parent with a bracket", "In-Reply-To", func(m *Message) { m.InReplyTo = "a@b><c@d" }},
+		{"parent with a line end", "References", func(m *Message) { m.References = []string{"a@b", "c@d\r\nX: y"} }},
+		{"DEL in a reference", "References", func(m *Message) { m.References = []string{"a\x7f@b"} }},
+		{"empty reference", "References", func(m *Message) { m.References = []string{""} }},
+		{"encoded word in a reference", "References", func(m *Message) { m.References = []string{"=?utf-8?q?a?=@b"} }},
+		{"endless reference", "References", func(m *Message) { m.References = []string{strings.Repeat("a", maxID+1)} }},
+		{"NUL in the body", "Body", func(m *Message) { m.Body = "a\x00" }},
+		{"escape in the body", "Body", func(m *Message) { m.Body = "\x1b[31mred" }},
+		{"C1 control in the body", "Body", func(m *Message) { m.Body = "a\u009b" }},
+		{"no UTF-8 in the body", "Body", func(m *Message) { m.Body = "caf\xe9" }},
+		{"media type without a slash", "Attachment", func(m *Message) { m.Attachments = []Attachment{{Type: "pdf"}} }},
+		{"media type with a line end", "Attachment", func(m *Message) { m.Attachments = []Attachment{{Type: "text/plain\r\nX: y"}} }},
+		{"line end in a parameter", "Attachment", func(m *Message) { m.Attachments = []Attachment{{Type: "text/plain; a=\"b\r\nX: y\""}} }},
+		{"parameter outside ASCII", "Attachment", func(m *Message) { m.Attachments = []Attachment{{Type: "text/plain; a*=utf-8''%C3%A4"}} }},
+		{"line end hidden in a parameter", "Attachment", func(m *Message) { m.Attachments = []Attachment{{Type: "text/plain; a*=utf-8''%0D%0AXy"}} }},
+		{"line end behind a media type", "Attachment", func(m *Message) { m.Attachments = []Attachment{{Type: "text/plain\r\n"}} }},
+		{"folded media type", "Attachment", func(m *Message) { m.Attachments = []Attachment{{Type: "text/plain;\r\n a=b"}} }},
+		{"endless media type", "Attachment", func(m *Message) { m.Attachments = []Attachment{{Type: "text/" + strings.Repeat("a", maxType)}} }},
+		{"too many attachments", "Attachment", func(m *Message) { m.Attachments = make([]Attachment, maxAttachments+1) }},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			m := sample()
+			build(t, m) // what the test spoils was good
+			test.spoil(m)
+			b, err := Build(m)
+			var f *FieldError
+			if b != nil || !errors.As(err, &f) || f.Field != test.field {
+				t.Fatalf("built %v, error %v; want an error of %s", b != nil, err, test.field)
+			}
+			if f.Problem == "" || err.Error() != f.Field+": "+f.Problem {
+				t.Errorf("it says %q", err)
+			}
+		})
+	}
+	if _, err := Build(nil); err == nil {
+		t.Error("a message that is none was built")
+	}
+}
+
+func TestBlindRecipientsAreInTheCopyAlone(t *testing.T) {
+	m := sample()
+	m.BCC = []Address{{Name: "Secret", Addr: "secret@example.net"}}
+	b := build(t, m)
+	if bytes.Contains(bytes.ToLower(b.Wire), []byte("secret")) || bytes.Contains(bytes.ToLower(b.Wire), []byte("bcc")) {
+		t.Errorf("on the wire:\n%s", b.Wire)
+	}
+	if got := field(b.Copy, "Bcc"); got != "Secret <secret@example.net>" {
+		t.Errorf("in the copy %q", got)
+	}
+	later, err := AddBCC(b.Wire, m.BCC)
+	if err != nil || !bytes.Equal(later, b.Copy) {
+		t.Errorf("a copy made later differs: %v", err)
+	}
+	if _, err := AddBCC(b.Wire, []Address{{Addr: "x\r\ny"}}); err == nil {
+		t.Error("a copy was made with what is no address")
+	}
+	m.BCC = nil
+	if b := build(t, m); &b.Copy[0] != &b.Wire[0] {
+		t.Error("without blind recipients the copy is made of its own")
+	}
+}
+
+func TestAMessageWithoutVisibleRecipients(t *testing.T) {
+	m := sample()
+	m.To = nil
+	if got := field(build(t, m).Wire, "To"); got != "" {
+		t.Errorf("a draft to nobody says %q", got)
+	}
+	m.BCC = []Address{{Addr: "bob@example.com"}}
+	if got := field(build(t, m).Wire, "To"); got != "undisclosed-recipients:;" {
+		t.Errorf("blind recipients alone say %q", got)
+	}
+	m.CC = []Address{{Addr: "bob@example.com"}}
+	if got := field(build(t, m).Wire, "To"); got != "" {
+		t.Errorf("with Cc it says %q", got)
+	}
+}
+
+func TestSMTPUTF8IsAskedForOnlyByAddressesThatNeedIt(t *testing.T) {
+	for typed, needed := range map[string]bool{
+		"Jürgen <juergen@example.org>": false,
+		"ann@bücher.example":           false,
+		"ann@xn--bcher-kva.example":    false,
+		"jürgen@example.org":           true,
+		"jürgen@bücher.example":        true,
+	} {
+		a := mailbox(t, typed)
+		for _, place := range []func(m *Message){
+			func(m *Message) { m.From = a },
+			func(m *Message) { m.To = append(m.To, a) },
+			func(m *Message) { m.CC = []Address{a} },
+			func(m *Message) { m.BCC = []Address{a} },
+		} {
+			m := sample()
+			place(m)
+			if b := build(t, m); b.SMTPUTF8 != needed {
+				t.Errorf("%s: %v, want %v", typed, b.SMTPUTF8, needed)
+			}
+		}
+	}
+}
+
+func TestDates(t *testing.T) {
+	zone := func(seconds int) *time.Location { return time.FixedZone("", seconds) }
+	at := time.Date(2026, time.January, 2, 3, 4, 5, 999, time.UTC)
+	for _, test := range []struct {
+		date time.Time
+		want string
+	}{
+		{at, "Fri, 02 Jan 2026 03:04:05 +0000"},
+		{at.In(zone(5*3600 + 1800)), "Fri, 02 Jan 2026 08:34:05 +0530"},
+		{at.In(zone(-9*3600 - 1800)), "Thu, 01 Jan 2026 17:34:05 -0930"},
+		{at.In(zone(19*60 + 32)), "Fri, 02 Jan 2026 03:04:05 +0000"},
+		{at.In(zone(23 * 3600)), "Fri, 02 Jan 2026 03:04:05 +0000"},
+		{at.In(zone(-101 * 3600)), "Fri, 02 Jan 2026 03:04:05 +0000"},
+		{time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC), "Mon, 01 Jan 1900 00:00:00 +0000"},
+		{time.Date(9998, 12, 31, 23, 59, 59, 0, time.UTC), "Thu, 31 Dec 9998 23:59:59 +0000"},
+	} {
+		m := sample()
+		m.Date = test.date
+		if got := field(build(t, m).Wire, "Date"); got != test.want {
+			t.Errorf("%v: %q, want %q", test.date, got, test.want)
+		}
+	}
+}
+
+func TestErrorsDoNotRepeatWhatWasGiven(t *testing.T) {
+	const secret = "hunter2"
+	for _, spoil := range []func(m *Message){
+		func(m *Message) { m.Subject = secret + "\n" },
+		func(m *Message) { m.Body = secret + "\x00" },
+		func(m *Message) { m.To[0].Addr = secret },
+		func(m *Message) { m.MessageID = secret },
+		func(m *Message) { m.References = []string{secret + " "} },
+		func(m *Message) { m.Attachments = []Attachment{{Type: secret}} },
+	} {
+		m := sample()
+		spoil(m)
+		if _, err := Build(m); err == nil || strings.Contains(err.Error(), secret) {
+			t.Errorf("it says %v", err)
+		}
+	}
+}

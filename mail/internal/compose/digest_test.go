@@ -1,0 +1,46 @@
+package compose
+
+import "testing"
+
+func TestDigestTellsSubmissionsApart(t *testing.T) {
+	seen := map[string]int{}
+	for i, s := range []struct {
+		from       string
+		recipients []string
+		wire       string
+	}{
+		{"", nil, ""},
+		{"a", nil, ""},
+		{"", []string{"a"}, ""},
+		{"", nil, "a"},
+		{"", []string{""}, ""},
+		{"", []string{"", ""}, ""},
+		{"a", []string{"b", "c"}, "d"},
+		{"a", []string{"bc"}, "d"},
+		{"a", []string{"c", "b"}, "d"},
+		{"ab", []string{"c"}, "d"},
+		{"a", []string{"b"}, "cd"},
+		{"a", []string{"b", "c", "d"}, ""},
+		{"a", nil, "bcd"},
+	} {
+		d := Digest(s.from, s.recipients, []byte(s.wire))
+		if len(d) != 64 {
+			t.Errorf("%q", d)
+		}
+		if j, twice := seen[d]; twice {
+			t.Errorf("%d and %d have one digest", i, j)
+		}
+		seen[d] = i
+		if Digest(s.from, s.recipients, []byte(s.wire)) != d {
+			t.Errorf("%d has two digests", i)
+		}
+	}
+}
+
+// Digests are kept for days beside what waits for a person.
+func TestDigestNeverChanges(t *testing.T) {
+	const want = "edb85dcd3b329de9d8ff3324a50d86224a0c14097114008629299a3f06c147f5"
+	if got := Digest("ann@example.org", []string{"bob@example.com", "pat@example.net"}, []byte("Subject: x\r\n\r\ny\r\n")); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,14 @@
+// Package compose writes the messages that leave: what Build returns is well
+// formed for every reader, old and new, and says exactly what it was given or
+// is not built at all.
+//
+// Call ParseAddress for each address that somebody typed, ReplySubject and
+// ReplyReferences for an answer, then Build; Digest names the result together
+// with its envelope, and AddBCC makes the copy for the sender's own folders.
+//
+// Header injection is impossible: a value with a line end or another control
+// character is refused, and everything outside ASCII is encoded, but for
+// addresses that exist in no other form. Every function is pure, does no I/O, and is
+// safe for concurrent use. The package knows nothing of accounts, servers or
+// policy.
+package compose

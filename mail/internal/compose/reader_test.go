@@ -1,0 +1,369 @@
+package compose
+
+import (
+	"bytes"
+	"encoding/base64"
+	"io"
+	"mime"
+	"mime/multipart"
+	"mime/quotedprintable"
+	"net/mail"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/mail/internal/message"
+)
+
+// received is what a reader made of a message.
+type received struct {
+	From, To, CC, BCC []Address
+	Subject           string
+	Date              int64 // Unix time
+	MessageID         string
+	InReplyTo         string
+	References        []string
+	Body              string // with LF, flowed lines joined
+	Files             []Attachment
+}
+
+// want is what every reader must make of m.
+func want(m *Message) received {
+	names := func(list []Address) (out []Address) {
+		for _, a := range list {
+			out = append(out, Address{Name: message.CleanLine(a.Name), Addr: a.Addr})
+		}
+		return out
+	}
+	return received{From: names([]Address{m.From}), To: names(m.To), CC: names(m.CC), Subject: strings.Trim(m.Subject, " "), Date: m.Date.Unix(),
+		MessageID: m.MessageID, InReplyTo: m.InReplyTo, References: m.References}
+}
+
+// written is the body as it must arrive. A reader of flowed text writes a space
+// behind quote marks that had none.
+func written(body string, flowed bool) string {
+	if body == "" {
+		return ""
+	}
+	body = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(body)
+	lines := strings.Split(strings.TrimSuffix(body, "\n"), "\n")
+	for i, l := range lines {
+		if l != "-- " {
+			l = strings.TrimRight(l, " \t")
+		}
+		if flowed {
+			l = bareQuote.ReplaceAllString(l, "$1 $2")
+		}
+		lines[i] = l
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+var bareQuote = regexp.MustCompile(`^(>+)([^> ])`)
+
+// checkBuilt proves that b says what m says, to this project's own reader and
+// to the standard library's, and that its bytes keep the rules of the wire.
+func checkBuilt(t *testing.T, m *Message, b *Built) {
+	t.Helper()
+	checkLines(t, m, b)
+	checkFields(t, m, b.Wire, false)
+	checkFields(t, m, b.Copy, true)
+	if !bytes.HasSuffix(b.Copy, b.Wire) {
+		t.Error("the copy does not end with what went over the wire")
+	}
+	w := want(m)
+	for name, read := range map[string]func(*testing.T, []byte) (received, bool){"net/mail": readStandard, "message": readOwn} {
+		got, flowed := read(t, b.Wire)
+		if got.Subject != w.Subject && !(name == "message" && got.Subject == message.CleanLine(w.Subject)) {
+			t.Errorf("%s: subject %q, want %q", name, got.Subject, w.Subject)
+		}
+		if wantBody := written(m.Body, flowed); got.Body != wantBody {
+			t.Errorf("%s: body %q, want %q", name, got.Body, wantBody)
+		}
+		for _, f := range []struct {
+			name      string
+			got, want []Address
+		}{{"From", got.From, w.From}, {"To", got.To, w.To}, {"Cc", got.CC, w.CC}, {"Bcc", got.BCC, nil}} {
+			if !slices.Equal(f.got, f.want) {
+				t.Errorf("%s: %s %q, want %q", name, f.name, f.got, f.want)
+			}
+		}
+		if got.Date != w.Date || got.MessageID != w.MessageID || got.InReplyTo != w.InReplyTo || !slices.Equal(got.References, w.References) {
+			t.Errorf("%s: date %d, ids %q %q %q; want %d, %q %q %q", name, got.Date, got.MessageID, got.InReplyTo, got.References, w.Date, w.MessageID, w.InReplyTo, w.References)
+		}
+		if len(got.Files) != len(m.Attachments) || len(b.Attachments) != len(m.Attachments) {
+			t.Fatalf("%s: %d files, told of %d, want %d", name, len(got.Files), len(b.Attachments), len(m.Attachments))
+		}
+		for i, f := range got.Files {
+			told := b.Attachments[i]
+			if f.Name != told.Name || f.Type != told.Type || !bytes.Equal(f.Content, m.Attachments[i].Content) {
+				t.Errorf("%s: file %d is %q %q of %d bytes; told %q %q, want %d bytes", name, i, f.Name, f.Type, len(f.Content), told.Name, told.Type, len(m.Attachments[i].Content))
+			}
+		}
+	}
+}
+
+// checkLines proves the bounds and alphabets of lines.
+func checkLines(t *testing.T, m *Message, b *Built) {
+	t.Helper()
+	head, body, _ := bytes.Cut(b.Copy, []byte("\r\n\r\n"))
+	if bytes.IndexByte(bytes.ReplaceAll(b.Copy, []byte("\r\n"), nil), '\r') >= 0 || bytes.IndexByte(bytes.ReplaceAll(b.Copy, []byte("\r\n"), nil), '\n') >= 0 {
+		t.Error("a bare CR or LF")
+	}
+	if !bytes.HasSuffix(b.Wire, []byte("\r\n")) {
+		t.Error("the last line has no end")
+	}
+	for line := range strings.SplitSeq(string(b.Copy), "\r\n") {
+		if len(line) > 998 {
+			t.Errorf("a line of %d octets", len(line))
+		}
+	}
+	wide := false
+	for _, list := range [][]Address{{m.From}, m.To, m.CC, m.BCC} {
+		wide = wide || slices.ContainsFunc(list, func(a Address) bool { return !isASCII(a.Addr) })
+	}
+	if b.SMTPUTF8 != wide {
+		t.Errorf("SMTPUTF8 %v, want %v", b.SMTPUTF8, wide)
+	}
+	if !isASCII(string(body)) {
+		t.Error("bytes outside ASCII in the body")
+	}
+	field := ""
+	for line := range strings.SplitSeq(string(head), "\r\n") {
+		if !strings.HasPrefix(line, " ") {
+			field, _, _ = strings.Cut(line, ":")
+		}
+		if !isASCII(line) && !(wide && slices.Contains([]string{"From", "To", "Cc", "Bcc"}, field)) {
+			t.Errorf("bytes outside ASCII in %s", field)
+		}
+		if strings.TrimSpace(line) == "" {
+			t.Errorf("a blank line in %s", field)
+		}
+		words := strings.Fields(strings.TrimPrefix(line, field+":"))
+		if len(line) > 76 && len(words) > 1 {
+			t.Errorf("%s could be folded: %q", field, line)
+		}
+		for _, w := range words {
+			if w = strings.TrimRight(w, ","); strings.HasPrefix(w, "=?") && (len(w) > 75 || len(line) > 76) {
+				t.Errorf("an encoded word of %d octets on a line of %d", len(w), len(line))
+			}
+		}
+	}
+}
+
+// checkFields proves that the header holds the fields it must and no other.
+func checkFields(t *testing.T, m *Message, raw []byte, kept bool) {
+	t.Helper()
+	names := []string{}
+	add := func(name string, present bool) {
+		if present {
+			names = append(names, name)
+		}
+	}
+	add("Bcc", kept && len(m.BCC) > 0)
+	add("Date", true)
+	add("From", true)
+	add("To", len(m.To) > 0 || len(m.CC) == 0 && len(m.BCC) > 0)
+	add("Cc", len(m.CC) > 0)
+	add("Subject", strings.Trim(m.Subject, " ") != "")
+	add("Message-ID", true)
+	add("In-Reply-To", m.InReplyTo != "")
+	add("References", len(m.References) > 0)
+	add("MIME-Version", true)
+	add("Content-Type", true)
+	add("Content-Transfer-Encoding", len(m.Attachments) == 0)
+	head, _, found := bytes.Cut(raw, []byte("\r\n\r\n"))
+	if !found {
+		t.Fatal("no end of the header")
+	}
+	var got []string
+	for line := range strings.SplitSeq(string(head), "\r\n") {
+		if !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "\t") {
+			name, _, _ := strings.Cut(line, ":")
+			got = append(got, name)
+		}
+	}
+	if !slices.Equal(got, names) {
+		t.Errorf("fields %q, want %q", got, names)
+	}
+	if kept && len(m.BCC) > 0 {
+		if got := message.ParseHeader(raw).Addresses("Bcc"); !slices.EqualFunc(got, m.BCC, func(a, b Address) bool { return a == Address{Name: message.CleanLine(b.Name), Addr: b.Addr} }) {
+			t.Errorf("Bcc %q, want %q", got, m.BCC)
+		}
+	}
+	for _, name := range []string{"From", "To", "Cc", "Bcc"} {
+		h := message.ParseHeader(raw)
+		if h.Get(name) == "undisclosed-recipients:;" {
+			continue
+		}
+		if _, ok := h.StrictAddresses(name); !ok || !h.Certain(name) {
+			t.Errorf("programs may differ about %s: %q", name, h.Values(name))
+		}
+	}
+}
+
+// readStandard reads with net/mail and mime alone, and joins flowed lines by
+// message.Flowed.
+func readStandard(t *testing.T, raw []byte) (r received, flowed bool) {
+	t.Helper()
+	m, err := mail.ReadMessage(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := new(mime.WordDecoder)
+	if r.Subject, err = words.DecodeHeader(m.Header.Get("Subject")); err != nil {
+		t.Error(err)
+	}
+	list := func(name string) (out []Address) {
+		if m.Header.Get(name) == "" {
+			return nil
+		}
+		addrs, err := m.Header.AddressList(name)
+		if err != nil {
+			t.Errorf("%s: %v: %q", name, err, m.Header.Get(name))
+		}
+		for _, a := range addrs {
+			out = append(out, Address{Name: a.Name, Addr: a.Address})
+		}
+		return out
+	}
+	r.From, r.To, r.CC, r.BCC = list("From"), list("To"), list("Cc"), list("Bcc")
+	date, err := m.Header.Date()
+	if err != nil {
+		t.Error(err)
+	}
+	r.Date = date.Unix()
+	r.MessageID = strings.Trim(m.Header.Get("Message-ID"), "<>")
+	r.InReplyTo = strings.Trim(m.Header.Get("In-Reply-To"), "<>")
+	for _, id := range strings.Fields(m.Header.Get("References")) {
+		r.References = append(r.References, strings.Trim(id, "<>"))
+	}
+	kind, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kind != "multipart/mixed" {
+		r.Body, flowed = standardText(t, m.Header.Get("Content-Type"), m.Header.Get("Content-Transfer-Encoding"), m.Body)
+		return r, flowed
+	}
+	parts := multipart.NewReader(m.Body, params["boundary"])
+	for i := 0; ; i++ {
+		p, err := parts.NextRawPart()
+		if err == io.EOF {
+			return r, flowed
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			r.Body, flowed = standardText(t, p.Header.Get("Content-Type"), p.Header.Get("Content-Transfer-Encoding"), p)
+			continue
+		}
+		disposition, params, err := mime.ParseMediaType(p.Header.Get("Content-Disposition"))
+		if err != nil || disposition != "attachment" {
+			t.Errorf("disposition %q: %v", p.Header.Get("Content-Disposition"), err)
+		}
+		kind, _, err := mime.ParseMediaType(p.Header.Get("Content-Type"))
+		if err != nil {
+			t.Error(err)
+		}
+		r.Files = append(r.Files, Attachment{Name: params["filename"], Type: kind, Content: []byte(decoded(t, p.Header.Get("Content-Transfer-Encoding"), p))})
+	}
+}
+
+func standardText(t *testing.T, contentType, encoding string, body io.Reader) (string, bool) {
+	t.Helper()
+	kind, params, err := mime.ParseMediaType(contentType)
+	if err != nil || kind != "text/plain" || params["charset"] != "utf-8" || params["delsp"] != "" {
+		t.Errorf("text is %q: %v", contentType, err)
+	}
+	text := strings.ReplaceAll(decoded(t, encoding, body), "\r\n", "\n")
+	flowed := params["format"] == "flowed"
+	if flowed {
+		text = message.Flowed(text, false)
+	}
+	return text, flowed
+}
+
+func decoded(t *testing.T, encoding string, r io.Reader) string {
+	t.Helper()
+	switch encoding {
+	case "base64":
+		r = base64.NewDecoder(base64.StdEncoding, r)
+	case "quoted-printable":
+		r = quotedprintable.NewReader(r)
+	case "7bit":
+	default:
+		t.Errorf("encoding %q", encoding)
+	}
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(b)
+}
+
+// readOwn reads with the project's own reader.
+func readOwn(t *testing.T, raw []byte) (r received, flowed bool) {
+	t.Helper()
+	e := message.Parse(raw)
+	h := e.Header
+	r = received{From: h.Addresses("From"), CC: h.Addresses("Cc"), BCC: h.Addresses("Bcc"), Subject: h.Text("Subject"), References: h.MsgIDs("References")}
+	if h.Get("To") != "undisclosed-recipients:;" {
+		r.To = h.Addresses("To")
+	}
+	if d, ok := h.Date(); ok {
+		r.Date = d.Unix()
+	}
+	r.MessageID, r.InReplyTo = strings.Join(h.MsgIDs("Message-ID"), " "), strings.Join(h.MsgIDs("In-Reply-To"), " ")
+	leaves := e.Root.Children
+	if leaves == nil {
+		leaves = []*message.Part{e.Root}
+	}
+	for i, p := range leaves {
+		content := message.DecodeBody(e.Raw(p), p.Encoding)
+		if i > 0 {
+			r.Files = append(r.Files, Attachment{Name: p.Filename, Type: p.MediaType(), Content: content})
+			continue
+		}
+		r.Body = strings.ReplaceAll(string(content), "\r\n", "\n")
+		if flowed = p.Param("format") == "flowed"; flowed {
+			r.Body = message.Flowed(r.Body, false)
+		}
+	}
+	if found := message.Attachments(e.Root); len(found) != len(r.Files) {
+		t.Errorf("the reader takes %d parts for attachments, want %d", len(found), len(r.Files))
+	}
+	return r, flowed
+}
+
+// build builds m, proves what checkBuilt does, and returns the result.
+func build(t *testing.T, m *Message) *Built {
+	t.Helper()
+	b, err := Build(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkBuilt(t, m, b)
+	return b
+}
+
+func field(b []byte, name string) string { return message.ParseHeader(b).Get(name) }
+
+func list(n int, item func(i int) string) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = item(i)
+	}
+	return out
+}
+
+func mailbox(t *testing.T, s string) Address {
+	t.Helper()
+	a, err := ParseAddress(s)
+	if err != nil {
+		t.Fatalf("%q: %v", s, err)
+	}
+	return a
+}

@@ -1,0 +1,119 @@
+package compose
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/postern-mail/postern/mail/internal/message"
+)
+
+// The bounds of a subject taken from somebody else, in runes.
+const (
+	maxReplySubject = 1000 // fits a Subject whatever the runes are
+	maxReadSubject  = 4 * maxReplySubject
+)
+
+// ReplySubject returns the subject of an answer: "Re: " once, then what the
+// subject says without the prefixes of answers and forwarded messages, in any of
+// the languages that message.BaseSubject knows. Tags such as "[Ticket 4711]"
+// stay, each once, since the receiving side may need them. The result is on one
+// line and never too long for Build; original is decoded.
+func ReplySubject(original string) string {
+	s, _ := message.Truncate(original, maxReadSubject)
+	s = strings.Join(strings.Fields(message.Clean(s)), " ")
+	words := []string{"Re:"}
+	for s != "" {
+		// A tag with nothing behind it is the subject itself.
+		if end := strings.IndexAny(s[1:], "[]") + 1; s[0] == '[' && end > 0 && s[end] == ']' && end < len(s)-1 {
+			if tag := s[:end+1]; !slices.Contains(words, tag) {
+				words = append(words, tag)
+			}
+			s = strings.TrimLeft(s[end+1:], " ")
+			continue
+		}
+		rest, ok := cutPrefix(s)
+		if !ok {
+			break
+		}
+		s = rest
+	}
+	if s != "" {
+		words = append(words, s)
+	}
+	s, cut := message.Truncate(strings.Join(words, " "), maxReplySubject)
+	if cut {
+		s = strings.TrimRight(message.Clean(s), " ")
+	}
+	return s
+}
+
+// cutPrefix takes one prefix such as "Re:" or "AW[2]:" off the front.
+func cutPrefix(s string) (rest string, ok bool) {
+	const longest = 64 // bytes up to the colon
+	colon := strings.IndexAny(s[:min(len(s), longest)], ":：")
+	if colon <= 0 {
+		return s, false
+	}
+	_, size := utf8.DecodeRuneInString(s[colon:])
+	// Whatever follows, a prefix is one.
+	if _, prefixed := message.BaseSubject(s[:colon+size] + " x"); !prefixed {
+		return s, false
+	}
+	return strings.TrimLeft(s[colon+size:], " "), true
+}
+
+// The bounds of a References field. Servers and readers have their own, and what
+// they cut is the end, which is the parent.
+const (
+	maxReferences     = 50
+	maxReferenceBytes = 4000 // with angle brackets and separators
+)
+
+// ReplyReferences returns the ids that link an answer to its parent (RFC 5322
+// section 3.6.4), each once and without angle brackets. Ids that cannot be
+// repeated safely are left out. When there are too many, or they are too long
+// together, the first one stays, which names the conversation, and as many of
+// the last as fit. inReplyTo is empty when the parent has no id.
+func ReplyReferences(parent message.Header) (inReplyTo string, references []string) {
+	own := usable(parent.MsgIDs("Message-ID"))
+	chain := usable(parent.MsgIDs("References"))
+	if len(chain) == 0 {
+		// Only a single id says for certain what the parent answers.
+		if answered := usable(parent.MsgIDs("In-Reply-To")); len(answered) == 1 {
+			chain = answered
+		}
+	}
+	if len(own) > 0 {
+		inReplyTo = own[0]
+		chain = append(slices.DeleteFunc(chain, func(id string) bool { return id == inReplyTo }), inReplyTo)
+	}
+	return inReplyTo, trimReferences(chain)
+}
+
+// usable returns the ids that can be repeated, each once.
+func usable(ids []string) []string {
+	seen := map[string]bool{}
+	var out []string
+	for _, id := range ids {
+		if validReference(id) && !seen[id] {
+			seen[id] = true
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+func trimReferences(ids []string) []string {
+	if len(ids) == 0 {
+		return nil
+	}
+	const around = len("<> ")
+	room := maxReferenceBytes - len(ids[0]) - around
+	from := len(ids)
+	for from > 1 && len(ids)-from < maxReferences-1 && room >= len(ids[from-1])+around {
+		from--
+		room -= len(ids[from]) + around
+	}
+	return append(ids[:1:1], ids[from:]...)
+}

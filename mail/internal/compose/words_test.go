@@ -1,0 +1,114 @@
+package compose
+
+import (
+	"mime"
+	"strings"
+	"testing"
+)
+
+// lines returns how the subject is written.
+func subjectLines(t *testing.T, subject string) []string {
+	t.Helper()
+	m := sample()
+	m.Subject = subject
+	wire := string(build(t, m).Wire)
+	from := strings.Index(wire, "Subject: ")
+	to := from + strings.Index(wire[from:], "\r\nMessage-ID:")
+	return strings.Split(wire[from+len("Subject: "):to], "\r\n ")
+}
+
+func TestSubjectsAreEncodedOnlyWhereTheyMustBe(t *testing.T) {
+	for subject, want := range map[string]string{
+		"plain words, and more: <x>": "plain words, and more: <x>",
+		"  trimmed  ":                "trimmed",
+		"one ü more":                 "one =?utf-8?B?w7w=?= more",
+		"letters é":                  "letters =?utf-8?B?w6k=?=",
+		"many letters and oné":       "many letters and =?utf-8?Q?on=C3=A9?=",
+		"ü ö":                        "=?utf-8?B?w7wgw7Y=?=",
+		"ü plain ö":                  "=?utf-8?B?w7w=?= plain =?utf-8?B?w7Y=?=",
+		"Константин Константинопольский-Рим": "=?utf-8?B?0JrQvtC90YHRgtCw0L3RgtC40L0g?=|=?utf-8?B?0JrQvtC90YHRgtCw0L3RgtC40L3QvtC/0L7Qu9GM0YHQutC40Lkt0KDQuNC8?=",
+		"two  spaces":                  "=?utf-8?Q?two_?= spaces",
+		"abcdefghijklm_é":              "=?utf-8?Q?abcdefghijklm=5F=C3=A9?=",
+		"=?utf-8?q?x?=":                "=?utf-8?B?PT91dGYtOD9xP3g/PQ==?=",
+		"\u00a0":                       "=?utf-8?B?wqA=?=",
+		strings.Repeat("x", 67):        strings.Repeat("x", 67),
+		strings.Repeat("x", 68):        "=?utf-8?Q?" + strings.Repeat("x", 55) + "?=|=?utf-8?Q?" + strings.Repeat("x", 13) + "?=",
+		"a " + strings.Repeat("x", 75): "a|" + strings.Repeat("x", 75),
+		"a " + strings.Repeat("x", 76): "a =?utf-8?Q?" + strings.Repeat("x", 53) + "?=|=?utf-8?Q?" + strings.Repeat("x", 23) + "?=",
+	} {
+		if got := strings.Join(subjectLines(t, subject), "|"); got != want {
+			t.Errorf("%q: %q, want %q", subject, got, want)
+		}
+	}
+}
+
+// Each encoded word is decoded alone by the readers that do not join them, and
+// so must hold whole characters, and what a person takes for one.
+func TestEncodedWordsHoldWholeCharacters(t *testing.T) {
+	const family, flag, thumb, accent, hindi = "👨‍👩‍👧‍👦", "🇩🇪", "👍🏽", "e\u0301", "क्\u200dष"
+	for _, character := range []string{"é", "会", "😀", family, flag, thumb, accent, hindi, "ab" + family, "x" + accent} {
+		for offset := range 12 {
+			subject := strings.Repeat("x", offset) + strings.Repeat(character, 30)
+			var words []string
+			for _, line := range subjectLines(t, subject) {
+				words = append(words, strings.Fields(line)...)
+			}
+			if len(words) < 2 {
+				t.Fatalf("%q is not parted: %q", subject, words)
+			}
+			rest := subject
+			for _, w := range words {
+				text, err := new(mime.WordDecoder).Decode(w)
+				if err != nil {
+					t.Fatalf("%q: %v", w, err)
+				}
+				if !strings.HasPrefix(rest, text) {
+					t.Fatalf("%q decodes to %q", w, text)
+				}
+				rest = rest[len(text):]
+				tail := strings.TrimLeft(text, "x")
+				if strings.Contains(character, "x") || strings.HasPrefix(character, "ab") {
+					continue // its ASCII letters may stand alone
+				}
+				if tail != strings.Repeat(character, len(tail)/len(character)) {
+					t.Errorf("%q of %q is parted: %q", character, subject, text)
+				}
+			}
+			if rest != "" {
+				t.Errorf("%q is missing from %q", rest, words)
+			}
+		}
+	}
+}
+
+// A heap of marks on one letter is no character to keep whole: it is parted
+// between runes rather than refused.
+func TestEndlessClustersAreParted(t *testing.T) {
+	for _, s := range []string{"z" + strings.Repeat("\u0301", 500), strings.Repeat("👨‍", 100) + "👨", strings.Repeat("🇩", 99)} {
+		subjectLines(t, s)
+	}
+}
+
+func TestTheShorterEncodingIsTaken(t *testing.T) {
+	for s, want := range map[string]encoding{
+		"résumé of the meeting": encodingQ,
+		"протокол":              encodingB,
+		"会議":                    encodingB,
+		"abé":                   encodingQ, // both are 8
+		"éé":                    encodingB,
+		"":                      encodingQ,
+		strings.Repeat("x", 200) + "👨‍👩‍👧":   encodingQ,
+		strings.Repeat("x", 200) + "👨‍👩‍👧‍👦": encodingB, // Q would part the family
+	} {
+		if got := chooseEncoding(s); got != want {
+			t.Errorf("%q: %c, want %c", s, got, want)
+		}
+	}
+	for _, e := range []encoding{encodingB, encodingQ} {
+		for _, s := range []string{"", "a", "a b", "é_=?", "会議 x"} {
+			if w := e.word(s); len(w) != e.size(s)+wordFrame {
+				t.Errorf("%q is %d octets, not %d", w, len(w), e.size(s)+wordFrame)
+			}
+		}
+	}
+}

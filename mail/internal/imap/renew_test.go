@@ -1,0 +1,256 @@
+package imap
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// renewing logs in as ann with the tokens given, one after the other as the servers
+// refuse them, and the last one for good. It counts the refusals that it was told of.
+func renewing(refusals *int, tokens ...string) (Login, *sync.Mutex) {
+	var mu sync.Mutex
+	return Login{
+		Username: "ann",
+		Credential: func(context.Context) (Credential, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return Credential{Token: tokens[0]}, nil
+		},
+		Refused: func(_ context.Context, c Credential) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			*refusals++
+			if c.Token == tokens[0] && len(tokens) > 1 {
+				tokens = tokens[1:]
+			}
+			return c.Token != tokens[0]
+		},
+	}, &mu
+}
+
+// checkpoint logs in who has the token that is valid, by XOAUTH2, and obeys; it
+// counts the logins by token.
+type checkpoint struct {
+	valid string
+	caps  string // empty: with SASL-IR
+	mu    sync.Mutex
+	tries []string
+}
+
+func (c *checkpoint) run(s *script) {
+	caps := c.caps
+	if caps == "" {
+		caps = "IMAP4rev1 AUTH=XOAUTH2 SASL-IR"
+	}
+	s.send("* OK [CAPABILITY " + caps + "] ready\r\n")
+	tag, command := s.expect()
+	first := strings.TrimPrefix(command, "AUTHENTICATE XOAUTH2")
+	if first == "" {
+		s.send("+ \r\n")
+		first, _ = s.expect()
+	}
+	plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(first))
+	_, token, ok := strings.Cut(string(plain), "auth=Bearer ")
+	if err != nil || !ok {
+		s.send("* BYE what is " + first + "\r\n")
+		return
+	}
+	token = strings.TrimRight(token, "\x01")
+	c.mu.Lock()
+	c.tries = append(c.tries, token)
+	c.mu.Unlock()
+	if token == c.valid {
+		s.send(tag + " OK [CAPABILITY " + scriptCaps + "] in\r\n")
+		obey(s)
+	}
+	s.send("+ " + base64.StdEncoding.EncodeToString([]byte(`{"status":"401"}`)) + "\r\n")
+	s.expect()
+	s.send(tag + " NO [AUTHENTICATIONFAILED] no\r\n")
+	s.drain()
+}
+
+func (c *checkpoint) tried() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Join(c.tries, " ")
+}
+
+// A login that was refused is tried once more where there is something newer to log
+// in with, and never a third time.
+func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
+	settle(t)
+	lend := func(cfg Config) error {
+		return newPool(t, PoolOptions{Config: cfg}).Lend(t.Context(), "", func(_ context.Context, s *Session) error {
+			a, b := openAndFetch(s)
+			if a != nil {
+				return a
+			}
+			return b
+		})
+	}
+	ways := map[string]func(cfg Config) error{
+		"pool":              lend,
+		"pool, saying less": func(cfg Config) error { return newPool(t, PoolOptions{Config: cfg}).Lend(t.Context(), "", noop) },
+		"pool, and nothing sent": func(cfg Config) error {
+			return newPool(t, PoolOptions{Config: cfg}).Warm(t.Context())
+		},
+		"change": func(cfg Config) error {
+			return newPool(t, PoolOptions{Config: cfg}).Change(t.Context(), "INBOX", MarkSeen, noop)
+		},
+		"direct": func(cfg Config) error {
+			s, err := Dial(t.Context(), cfg)
+			if err == nil {
+				_ = s.Close()
+			}
+			return err
+		},
+	}
+	for way, run := range ways {
+		for _, caps := range []string{"IMAP4rev1 AUTH=XOAUTH2 SASL-IR", "IMAP4rev1 AUTH=XOAUTH2"} {
+			for _, tc := range []struct {
+				name   string
+				tokens []string
+				tried  string
+				ok     bool
+			}{
+				{"the second is good", []string{"old", "good"}, "old good", true},
+				{"the second is bad as well", []string{"old", "bad", "good"}, "old bad", false},
+				{"there is no second", []string{"old"}, "old", false},
+				{"the first is good", []string{"good", "unused"}, "good", true},
+			} {
+				t.Run(fmt.Sprintf("%s/%s/%s", way, caps, tc.name), func(t *testing.T) {
+					c := &checkpoint{valid: "good", caps: caps}
+					cfg := serve(t, c.run).config(Plaintext)
+					refusals := 0
+					var mu *sync.Mutex
+					cfg.Login, mu = renewing(&refusals, tc.tokens...)
+					err := run(cfg)
+					if tc.ok && err != nil {
+						t.Error(err)
+					} else if !tc.ok {
+						wantError(t, err, KindAuth, StageAuth)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					if got := c.tried(); got != tc.tried || refusals > 2 {
+						t.Errorf("tried %q, want %q; %d refusals told", got, tc.tried, refusals)
+					}
+				})
+			}
+		}
+	}
+}
+
+// A token that expires under many callers costs each connection of before one
+// refusal at most, and nobody fails.
+func TestManyCallersAndAnExpiredToken(t *testing.T) {
+	settle(t)
+	c := &checkpoint{valid: "good"}
+	cfg := serve(t, c.run).config(Plaintext)
+	refusals := 0
+	cfg.Login, _ = renewing(&refusals, "old", "good")
+	p := newPool(t, PoolOptions{Config: cfg, Sessions: 4})
+	p.proven = true // as after a login that worked, so that several are made at once
+	var wg sync.WaitGroup
+	for range 40 {
+		wg.Go(func() {
+			if err := p.Lend(t.Context(), "", noop); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := strings.Count(c.tried(), "old"); n < 1 || n > 4 {
+		t.Errorf("%d logins with the old token", n)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.proven || p.renewing || len(p.queue) != 0 {
+		t.Errorf("proven %v, renewing %v, %d wait", p.proven, p.renewing, len(p.queue))
+	}
+}
+
+// Fifty callers with a token that cannot be renewed, although it is said to be, are
+// two attempts.
+func TestRenewalThatDoesNotHelpFailsEverybody(t *testing.T) {
+	settle(t)
+	hold := make(chan struct{})
+	c := &checkpoint{valid: "none"}
+	cfg := serve(t, func(s *script) { <-hold; c.run(s) }).config(Plaintext)
+	cfg.Login = withToken("old")
+	cfg.Login.Refused = func(context.Context, Credential) bool { return true }
+	p := newPool(t, PoolOptions{Config: cfg})
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), KindAuth, StageAuth) })
+	}
+	p.queued(50)
+	close(hold)
+	wg.Wait()
+	if got := c.tried(); got != "old old" {
+		t.Errorf("tried %q", got)
+	}
+}
+
+// A session that died is replaced, and what it is replaced with may need the new
+// token: both repairs are for one lend.
+func TestDeadSessionAndExpiredToken(t *testing.T) {
+	settle(t)
+	c := &checkpoint{valid: "good"}
+	die := make(chan struct{})
+	var conns atomic.Int32
+	sv := serve(t, func(s *script) {
+		if conns.Add(1) > 1 {
+			c.run(s)
+			return
+		}
+		s.send("* OK [CAPABILITY IMAP4rev1 AUTH=XOAUTH2 SASL-IR] ready\r\n")
+		tag, _ := s.expect()
+		s.send(tag + " OK [CAPABILITY " + scriptCaps + "] in\r\n")
+		tag, _ = s.expect()
+		s.send(tag + " OK done\r\n")
+		<-die
+		s.expect()
+	})
+	cfg := sv.config(Plaintext)
+	refusals := 0
+	cfg.Login, _ = renewing(&refusals, "old", "good")
+	p := newPool(t, PoolOptions{Config: cfg, Sessions: 1})
+	if err := p.Lend(t.Context(), "", noop); err != nil {
+		t.Fatal(err)
+	}
+	close(die)
+	if err := p.Lend(t.Context(), "", noop); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.tried(); got != "old good" {
+		t.Errorf("tried %q", got)
+	}
+}
+
+// A round that nobody saw to its end does not take the next caller's second try.
+func TestRoundThatWasGivenUp(t *testing.T) {
+	settle(t)
+	c := &checkpoint{valid: "good"}
+	cfg := serve(t, c.run).config(Plaintext)
+	refusals := 0
+	cfg.Login, _ = renewing(&refusals, "old", "older", "good")
+	p := newPool(t, PoolOptions{Config: cfg, Sessions: 1})
+	ctx, cancel := context.WithCancel(t.Context())
+	err := p.Lend(ctx, "", func(_ context.Context, s *Session) error {
+		defer cancel()
+		return s.Ready()
+	})
+	wantError(t, err, KindAuth, StageAuth)
+	if err := p.Lend(t.Context(), "", noop); err != nil {
+		t.Error(err)
+	}
+	if got := c.tried(); got != "old older good" {
+		t.Errorf("tried %q", got)
+	}
+}

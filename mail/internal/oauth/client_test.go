@@ -1,0 +1,382 @@
+package oauth
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail/servertest"
+)
+
+func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
+
+func reply(status int, body string) func(http.ResponseWriter, url.Values) {
+	return func(w http.ResponseWriter, _ url.Values) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+func oauthCode(code string) string {
+	return fmt.Sprintf(`{"error":%q,"error_description":%q,"error_uri":"https://example.org/%s"}`, code, canaryWords, canaryWords)
+}
+
+const good = `{"access_token":"` + canaryAccess + `","token_type":"Bearer","expires_in":3600}`
+
+func TestAnswersWithoutSuccess(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status    int
+		body      string
+		kind      Kind
+		code      string
+		temporary bool
+	}{
+		"invalid_grant":           {400, oauthCode("invalid_grant"), KindConsent, "invalid_grant", false},
+		"interaction_required":    {400, oauthCode("interaction_required"), KindConsent, "interaction_required", false},
+		"with status 200":         {200, oauthCode("invalid_grant"), KindConsent, "invalid_grant", false},
+		"with status 403":         {403, oauthCode("invalid_grant"), KindConsent, "invalid_grant", false},
+		"invalid_client":          {401, oauthCode("invalid_client"), KindRefused, "invalid_client", false},
+		"unauthorized_client":     {400, oauthCode("unauthorized_client"), KindRefused, "unauthorized_client", false},
+		"invalid_scope":           {400, oauthCode("invalid_scope"), KindRefused, "invalid_scope", false},
+		"invalid_request":         {400, oauthCode("invalid_request"), KindRefused, "invalid_request", false},
+		"unsupported_grant_type":  {400, oauthCode("unsupported_grant_type"), KindRefused, "unsupported_grant_type", false},
+		"access_denied":           {400, oauthCode("access_denied"), KindDenied, "access_denied", false},
+		"temporarily_unavailable": {400, oauthCode("temporarily_unavailable"), KindUnavailable, "temporarily_unavailable", true},
+		"an unknown code":         {400, oauthCode(canaryWords), KindRefused, "", false},
+		"a pending one":           {400, oauthCode("authorization_pending"), KindProtocol, "authorization_pending", false},
+		"500":                     {500, canaryWords, KindUnavailable, "", true},
+		"503 that knows better":   {503, oauthCode("invalid_grant"), KindUnavailable, "", true},
+		"429":                     {429, oauthCode("invalid_grant"), KindUnavailable, "", true},
+		"404":                     {404, "<html>" + canaryWords, KindProtocol, "", false},
+		"400 without a code":      {400, `{"error":{"message":"` + canaryWords + `"}}`, KindProtocol, "", false},
+		"201":                     {201, good, KindProtocol, "", false},
+		"not JSON":                {200, canaryWords, KindProtocol, "", false},
+		"a list":                  {200, `["` + canaryWords + `"]`, KindProtocol, "", false},
+		"null":                    {200, `null`, KindProtocol, "", false},
+		"two values":              {200, good + good, KindProtocol, "", false},
+		"empty":                   {200, "", KindProtocol, "", false},
+		"a form":                  {200, "access_token=" + canaryAccess, KindProtocol, "", false},
+		"huge":                    {200, `{"access_token":"` + strings.Repeat("canary", maxBody/6) + `"}`, KindProtocol, "", false},
+		"padded":                  {200, good + strings.Repeat(" ", maxBody), KindProtocol, "", false},
+		"deep":                    {200, strings.Repeat("[", 500_000), KindProtocol, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := startEndpoint(t, reply(c.status, c.body))
+			config := e.config()
+			config.ClientSecret, config.SecretInBody = canaryClient, true
+			token, err := config.Refresh(t.Context(), canaryRefresh)
+			got := failed(t, err, c.kind)
+			if got.Code != c.code || got.Temporary != c.temporary || got.Status != 0 && got.Status != c.status {
+				t.Errorf("got %+v", got)
+			}
+			if token != (Token{}) {
+				t.Error("there is a token besides the error")
+			}
+			if e.count() != 1 {
+				t.Errorf("%d requests for one refresh", e.count())
+			}
+		})
+	}
+}
+
+func TestRetryAfterIsBounded(t *testing.T) {
+	t.Parallel()
+	for header, want := range map[string]time.Duration{
+		"7": 7 * time.Second, "999999999999": maxRetryAfter, "99999999999999999999": 0, "999999": maxRetryAfter, "-1": 0, "soon": 0, "": 0,
+	} {
+		e := startEndpoint(t, func(w http.ResponseWriter, _ url.Values) {
+			w.Header().Set("Retry-After", header)
+			w.WriteHeader(http.StatusTooManyRequests)
+		})
+		_, err := e.config().Refresh(t.Context(), canaryRefresh)
+		if got := failed(t, err, KindUnavailable); got.RetryAfter != want {
+			t.Errorf("%q makes %v, want %v", header, got.RetryAfter, want)
+		}
+	}
+}
+
+// raw serves TLS connections that a test writes to by itself once the request is in.
+func raw(t *testing.T, answer func(net.Conn)) *Config {
+	t.Helper()
+	ca, err := servertest.NewCA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := ca.Leaf(servertest.LeafOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{leaf}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+				_, _ = io.Copy(io.Discard, r.Body)
+				answer(conn)
+			}
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-done
+	})
+	return &Config{ClientID: "client", ClientSecret: canaryClient, SecretInBody: true, TokenURL: "https://" + l.Addr().String() + "/token", RootCAs: ca.Pool()}
+}
+
+func TestConnectionsThatBreak(t *testing.T) {
+	t.Parallel()
+	write := func(s string) func(net.Conn) { return func(c net.Conn) { _, _ = io.WriteString(c, s) } }
+	for name, c := range map[string]struct {
+		answer    func(net.Conn)
+		kind      Kind
+		temporary bool
+	}{
+		"no answer":       {func(net.Conn) {}, KindConnection, true},
+		"cut body":        {write("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n" + good), KindConnection, true},
+		"cut header":      {write("HTTP/1.1 200 OK\r\nX: " + canaryWords), KindConnection, true},
+		"no HTTP":         {write("SSH-2.0-" + canaryWords + "\r\n\r\n"), KindProtocol, false},
+		"broken status":   {write("HTTP/1.1 " + canaryWords + "\r\n\r\n"), KindProtocol, false},
+		"broken header":   {write("HTTP/1.1 200 OK\r\n" + canaryWords + "\r\n\r\n"), KindProtocol, false},
+		"broken chunks":   {write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + canaryWords + "\r\n"), KindProtocol, false},
+		"endless header":  {write("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("canary", 30_000)), KindProtocol, false},
+		"a hostile where": {write("HTTP/1.1 307 Go\r\nLocation: ://" + canaryWords + "\r\nContent-Length: 0\r\n\r\n"), KindProtocol, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := raw(t, c.answer).Refresh(t.Context(), canaryRefresh)
+			if got := failed(t, err, c.kind); got.Temporary != c.temporary {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+	t.Run("silence", func(t *testing.T) {
+		t.Parallel()
+		asked := make(chan struct{})
+		c := raw(t, func(conn net.Conn) {
+			close(asked)
+			_, _ = conn.Read(make([]byte, 1)) // until the client hangs up
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-asked
+			cancel()
+		}()
+		_, err := c.Refresh(ctx, canaryRefresh)
+		if got := failed(t, err, KindTimeout); got.Err != context.Canceled {
+			t.Errorf("the cause is %v", got.Err)
+		}
+	})
+	t.Run("a deadline", func(t *testing.T) {
+		t.Parallel()
+		c := raw(t, func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1)) })
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		_, err := c.Refresh(ctx, canaryRefresh)
+		if got := failed(t, err, KindTimeout); got.Err != context.DeadlineExceeded || !got.Temporary {
+			t.Errorf("got %+v", got)
+		}
+	})
+	t.Run("nobody there", func(t *testing.T) {
+		t.Parallel()
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &Config{ClientID: "client", TokenURL: "https://" + l.Addr().String()}
+		_ = l.Close()
+		_, err = c.Refresh(t.Context(), canaryRefresh)
+		failed(t, err, KindConnection)
+	})
+	t.Run("no TLS", func(t *testing.T) {
+		t.Parallel()
+		s := httptest.NewServer(http.NotFoundHandler())
+		defer s.Close()
+		c := &Config{ClientID: "client", TokenURL: strings.Replace(s.URL, "http:", "https:", 1)}
+		_, err := c.Refresh(t.Context(), canaryRefresh)
+		failed(t, err, KindProtocol)
+	})
+}
+
+func TestCertificatesAreVerified(t *testing.T) {
+	t.Parallel()
+	e := startEndpoint(t, reply(200, good))
+	other, err := servertest.NewCA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]*Config{"system's authorities": {}, "another authority": {RootCAs: other.Pool()}} {
+		c.ClientID, c.TokenURL = "client", e.URL
+		_, err := c.Refresh(t.Context(), canaryRefresh)
+		if got := failed(t, err, KindCertificate); got.Temporary {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	s := servertest.OAuth(t, servertest.OAuthConfig{Leaf: servertest.LeafOptions{Hosts: []string{"elsewhere.example.org"}}})
+	_, err = of(s).Refresh(t.Context(), canaryRefresh)
+	failed(t, err, KindCertificate)
+	if n := e.count() + s.Refreshes(); n > 0 {
+		t.Errorf("%d requests were made", n)
+	}
+}
+
+func TestOldTLSIsRefused(t *testing.T) {
+	t.Parallel()
+	for version, ok := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true} {
+		e := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { reply(200, good)(w, nil) }))
+		e.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: version}
+		e.Config.ErrorLog = quiet()
+		e.StartTLS()
+		defer e.Close()
+		_, err := (&endpoint{Server: e}).config().Refresh(t.Context(), canaryRefresh)
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", tls.VersionName(version), err)
+		}
+		silent(t, err)
+	}
+}
+
+func TestRedirectionsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	elsewhere := startEndpoint(t, reply(200, good))
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		e := startEndpoint(t, func(w http.ResponseWriter, _ url.Values) {
+			w.Header().Set("Location", elsewhere.URL+"/"+canaryWords)
+			w.WriteHeader(status)
+		})
+		_, err := e.config().Refresh(t.Context(), canaryRefresh)
+		failed(t, err, KindProtocol)
+	}
+	if n := elsewhere.count(); n > 0 {
+		t.Errorf("%d requests went elsewhere", n)
+	}
+}
+
+func TestProxyOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"https://example.org/token":  aProxy,
+		"https://localhost:1/token":  "",
+		"https://127.0.0.1/token":    "",
+		"https://[::1]/token":        "",
+		"http://localhost/token":     "",
+		"http://example.org/refused": "",
+	} {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxy, err := (&Config{}).client(u).Transport.(*http.Transport).Proxy(&http.Request{URL: u})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if proxy != nil {
+			got = proxy.String()
+		}
+		if got != want {
+			t.Errorf("%s goes through %q, want %q", address, got, want)
+		}
+	}
+}
+
+func TestTheClientSaysWhoItIs(t *testing.T) {
+	t.Parallel()
+	id, secret := "a client:é", "s:&=+ %/"+canaryClient
+	for name, c := range map[string]struct {
+		secret string
+		inBody bool
+		accept string // header or body
+		asked  int
+		ok     bool
+	}{
+		"public":            {"", false, "body", 1, true},
+		"header":            {secret, false, "header", 1, true},
+		"body at once":      {secret, true, "body", 1, true},
+		"body in the end":   {secret, false, "body", 2, true},
+		"never":             {secret, false, "nothing", 2, false},
+		"never in the body": {secret, true, "nothing", 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var e *endpoint
+			e = startEndpoint(t, func(w http.ResponseWriter, form url.Values) {
+				e.mu.Lock()
+				header := e.headers[len(e.headers)-1]
+				e.mu.Unlock()
+				user, password, basic := (&http.Request{Header: header}).BasicAuth()
+				user, _ = url.QueryUnescape(user)
+				password, _ = url.QueryUnescape(password)
+				inHeader := basic && user == id && password == c.secret && !form.Has("client_id") && !form.Has("client_secret")
+				inBody := !basic && form.Get("client_id") == id && form.Get("client_secret") == c.secret
+				if c.accept == "header" && inHeader || c.accept == "body" && inBody {
+					reply(200, good)(w, form)
+					return
+				}
+				reply(401, oauthCode("invalid_client"))(w, form)
+			})
+			config := e.config()
+			config.ClientID, config.ClientSecret, config.SecretInBody = id, Secret(c.secret), c.inBody
+			_, err := config.Refresh(t.Context(), canaryRefresh)
+			if (err == nil) != c.ok || e.count() != c.asked {
+				t.Errorf("%v after %d requests", err, e.count())
+			}
+		})
+	}
+}
+
+// The name is what permits plain http, and what it leads to is looked at besides.
+func TestPlainHTTPStaysOnThisMachine(t *testing.T) {
+	t.Parallel()
+	s := servertest.OAuth(t, servertest.OAuthConfig{Plaintext: true})
+	c := of(s)
+	if _, err := c.Refresh(t.Context(), consented(t, s, c)); err != nil {
+		t.Error(err)
+	}
+	u, err := url.Parse("http://127.0.0.1:1/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := c.client(u).Transport.(*http.Transport).DialContext
+	l, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	for _, a := range addresses {
+		n, ok := a.(*net.IPNet)
+		if !ok || n.IP.IsLoopback() || n.IP.To4() == nil {
+			continue
+		}
+		if conn, err := dial(t.Context(), "tcp", net.JoinHostPort(n.IP.String(), port)); err == nil {
+			_ = conn.Close()
+			t.Errorf("a connection to %s is plain", n.IP)
+		}
+	}
+}

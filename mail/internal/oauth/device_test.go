@@ -1,0 +1,268 @@
+package oauth
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail/servertest"
+)
+
+// hourglass is a clock that moves by being waited for, and by nothing else.
+type hourglass struct {
+	mu    sync.Mutex
+	at    time.Time
+	waits []time.Duration
+	// turned is called after each wait with how many there have been.
+	turned func(n int)
+}
+
+func newHourglass() *hourglass { return &hourglass{at: time.Now()} }
+
+func (h *hourglass) now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.at
+}
+
+func (h *hourglass) wait(ctx context.Context, d time.Duration) error {
+	h.mu.Lock()
+	h.at = h.at.Add(d)
+	h.waits = append(h.waits, d)
+	n := len(h.waits)
+	h.mu.Unlock()
+	if h.turned != nil {
+		h.turned(n)
+	}
+	return ctx.Err()
+}
+
+func TestDeviceConsent(t *testing.T) {
+	t.Parallel()
+	h := newHourglass()
+	s := servertest.OAuth(t, servertest.OAuthConfig{Now: h.now, DeviceInterval: 7 * time.Second})
+	c := of(s)
+	c.now, c.wait, c.Scopes = h.now, h.wait, []string{"mail", "offline"}
+	var code string
+	h.turned = func(n int) {
+		if n != 3 {
+			return
+		}
+		if err := s.ApproveDevice(t.Context(), code, "ann"); err != nil {
+			t.Error(err)
+		}
+	}
+	refresh, err := c.Device(t.Context(), func(verification, userCode string) {
+		if verification != s.URL+"/device" || userCode == "" || code != "" {
+			t.Errorf("shown: %s %s", verification, userCode)
+		}
+		code = userCode
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The server counts a question that comes too early as an error.
+	for _, r := range s.Requests() {
+		if r.Error != "" && r.Error != codePending {
+			t.Errorf("the server answered %s", r.Error)
+		}
+	}
+	if token, err := c.Refresh(t.Context(), refresh); err != nil || token.Access == "" {
+		t.Errorf("what was granted: %v", err)
+	}
+}
+
+func TestDeviceWithoutConsent(t *testing.T) {
+	t.Parallel()
+	t.Run("denied", func(t *testing.T) {
+		t.Parallel()
+		h := newHourglass()
+		s := servertest.OAuth(t, servertest.OAuthConfig{Now: h.now})
+		c := of(s)
+		c.now, c.wait = h.now, h.wait
+		_, err := c.Device(t.Context(), func(_, code string) {
+			if err := s.DenyDevice(t.Context(), code); err != nil {
+				t.Error(err)
+			}
+		})
+		failed(t, err, KindDenied)
+	})
+	t.Run("expired", func(t *testing.T) {
+		t.Parallel()
+		h := newHourglass()
+		s := servertest.OAuth(t, servertest.OAuthConfig{Now: h.now, DeviceLife: time.Minute})
+		c := of(s)
+		c.now, c.wait = h.now, h.wait
+		_, err := c.Device(t.Context(), func(string, string) {})
+		failed(t, err, KindExpired)
+		if len(h.waits) != 12 {
+			t.Errorf("%d questions in a minute, 5 s apart", len(h.waits))
+		}
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		t.Parallel()
+		s := servertest.OAuth(t, servertest.OAuthConfig{})
+		ctx, cancel := context.WithCancel(t.Context())
+		// The real clock, so that the wait itself must end.
+		_, err := of(s).Device(ctx, func(string, string) { cancel() })
+		failed(t, err, KindTimeout)
+	})
+	t.Run("a deadline", func(t *testing.T) {
+		t.Parallel()
+		s := servertest.OAuth(t, servertest.OAuthConfig{})
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := of(s).Device(ctx, func(string, string) {})
+		failed(t, err, KindTimeout)
+	})
+}
+
+// deviceServer answers a device authorization and then what a test says, one after
+// the other.
+func deviceServer(t *testing.T, start string, polls ...func(http.ResponseWriter, url.Values)) (*endpoint, *Config, *hourglass) {
+	t.Helper()
+	e := startEndpoint(t, func(w http.ResponseWriter, form url.Values) {
+		if form.Get("grant_type") == "" {
+			reply(200, start)(w, form)
+			return
+		}
+		if form.Get("device_code") != canaryWords || form.Get("grant_type") != "urn:ietf:params:oauth:grant-type:device_code" {
+			t.Errorf("asked with %v", form)
+		}
+		if len(polls) == 0 {
+			reply(200, codeAnswer)(w, form)
+			return
+		}
+		next := polls[0]
+		polls = polls[1:]
+		next(w, form)
+	})
+	h := newHourglass()
+	c := e.config()
+	c.now, c.wait = h.now, h.wait
+	return e, c, h
+}
+
+const deviceStart = `{"device_code":"` + canaryWords + `","user_code":"ABCD-EFGH","verification_uri":"https://example.org/device","expires_in":1800,"interval":3}`
+
+func TestDevicePollingHeedsTheServer(t *testing.T) {
+	t.Parallel()
+	code := func(code string) func(http.ResponseWriter, url.Values) { return reply(400, oauthCode(code)) }
+	hangUp := func(http.ResponseWriter, url.Values) { panic(http.ErrAbortHandler) }
+	later := func(w http.ResponseWriter, f url.Values) {
+		w.Header().Set("Retry-After", "100")
+		reply(503, "")(w, f)
+	}
+	_, c, h := deviceServer(t, deviceStart, code(codePending), code(codeSlowDown), code(codePending), code(codeSlowDown), hangUp, reply(500, ""), hangUp, later)
+	refresh, err := c.Device(t.Context(), func(string, string) {})
+	if err != nil || refresh != canaryRefresh {
+		t.Fatal(err)
+	}
+	want := "[3s 3s 8s 8s 13s 26s 52s 1m0s 1m40s]"
+	if got := fmt.Sprint(h.waits); got != want {
+		t.Errorf("waited %s, want %s", got, want)
+	}
+}
+
+func TestDevicePollingEndsWithWhatCannotGetBetter(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]Kind{
+		oauthCode("access_denied"): KindDenied, oauthCode("expired_token"): KindExpired, oauthCode("invalid_grant"): KindConsent,
+		oauthCode("invalid_client"): KindRefused, canaryWords: KindProtocol, `{"access_token":"a"}`: KindProtocol,
+	} {
+		e, c, _ := deviceServer(t, deviceStart, func(w http.ResponseWriter, f url.Values) {
+			status := 400
+			if answer == `{"access_token":"a"}` {
+				status = 200
+			}
+			reply(status, answer)(w, f)
+		})
+		_, err := c.Device(t.Context(), func(string, string) {})
+		failed(t, err, want)
+		if e.count() != 2 {
+			t.Errorf("%s: %d requests", answer, e.count())
+		}
+	}
+}
+
+func TestHostileDeviceAuthorizations(t *testing.T) {
+	t.Parallel()
+	with := func(name, value string) string {
+		fields := map[string]string{
+			"device_code": `"` + canaryWords + `"`, "user_code": `"ABCD"`, "verification_uri": `"https://example.org/device"`, "expires_in": "1800", "interval": "5",
+		}
+		fields[name] = value
+		text, comma := "{", ""
+		for n, v := range fields {
+			if v != "" {
+				text += comma + `"` + n + `":` + v
+				comma = ","
+			}
+		}
+		return text + "}"
+	}
+	for _, c := range []struct{ name, value string }{
+		{"device_code", ``}, {"device_code", `""`}, {"device_code", `7`}, {"device_code", `"` + long(maxCode+1) + `"`},
+		{"user_code", ``}, {"user_code", `""`}, {"user_code", `"\u001b[2J"`}, {"user_code", `"a\nb"`}, {"user_code", `"\u202eabc"`}, {"user_code", `"` + long(65) + `"`}, {"user_code", `12345`},
+		{"verification_uri", ``}, {"verification_uri", `"http://example.org/"`}, {"verification_uri", `"javascript:alert(1)"`}, {"verification_uri", `"https://example.org/\u001b]8;;"`}, {"verification_uri", `"https://bank.example@example.org/"`}, {"verification_uri", `["https://example.org/"]`},
+	} {
+		e, config, _ := deviceServer(t, with(c.name, c.value))
+		_, err := config.Device(t.Context(), func(string, string) { t.Errorf("%s %s is shown", c.name, c.value) })
+		failed(t, err, KindProtocol)
+		if e.count() != 1 {
+			t.Errorf("%s %s: %d requests", c.name, c.value, e.count())
+		}
+	}
+	for _, c := range []struct {
+		name, value string
+		wait        time.Duration
+	}{
+		{"interval", ``, 5 * time.Second}, {"interval", `0`, 5 * time.Second}, {"interval", `-5`, 5 * time.Second}, {"interval", `null`, 5 * time.Second},
+		{"interval", `0.001`, time.Second}, {"interval", `"7"`, 7 * time.Second}, {"interval", `1e18`, maxInterval}, {"interval", `"x"`, 5 * time.Second},
+		{"expires_in", ``, 5 * time.Second}, {"expires_in", `-1`, 5 * time.Second}, {"expires_in", `1e300`, 5 * time.Second},
+	} {
+		_, config, h := deviceServer(t, with(c.name, c.value))
+		if _, err := config.Device(t.Context(), func(string, string) {}); err != nil || h.waits[0] != c.wait {
+			t.Errorf("%s %s: %v after %v, want %v", c.name, c.value, err, h.waits, c.wait)
+		}
+	}
+	// However long the code is said to be good, the wait ends.
+	for start, most := range map[string]time.Duration{with("expires_in", "1e300"): maxPatience, with("expires_in", ""): defaultPatience} {
+		start = strings.Replace(start, `"interval":5`, `"interval":60`, 1)
+		_, config, h := deviceServer(t, start)
+		began := h.now()
+		h.turned = func(n int) {
+			if n > 5000 {
+				panic("it never ends")
+			}
+		}
+		pendingForever := startEndpoint(t, func(w http.ResponseWriter, form url.Values) {
+			if form.Get("grant_type") == "" {
+				reply(200, start)(w, form)
+				return
+			}
+			reply(400, oauthCode(codePending))(w, form)
+		})
+		forever := pendingForever.config()
+		forever.now, forever.wait, forever.ClientID = config.now, config.wait, config.ClientID
+		_, err := forever.Device(t.Context(), func(string, string) {})
+		failed(t, err, KindExpired)
+		if waited := h.now().Sub(began); waited > most+maxInterval {
+			t.Errorf("it took %v", waited)
+		}
+	}
+}
+
+func TestMisspeltVerificationAddress(t *testing.T) {
+	t.Parallel()
+	_, c, _ := deviceServer(t, `{"device_code":"`+canaryWords+`","user_code":"A B","verification_url":"https://example.org/d"}`)
+	shown := ""
+	if _, err := c.Device(t.Context(), func(verification, code string) { shown = verification + " " + code }); err != nil || shown != "https://example.org/d A B" {
+		t.Errorf("%q: %v", shown, err)
+	}
+}

@@ -1,0 +1,201 @@
+package oauth
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/oauth2"
+)
+
+const (
+	maxConsent = 15 * time.Minute // how long a person is waited for where ctx sets no end
+	maxCode    = 8 << 10          // of an authorization code
+	goodbye    = 2 * time.Second  // for the browser to take its page
+)
+
+// What a browser is told. Nothing of its request is in it.
+const (
+	pageDone  = "Your answer has arrived. You can close this window and go back to the program that sent you here.\n"
+	pageWrong = "This address is for one answer of a consent page only, and this is not it.\n"
+)
+
+// Loopback asks a person for consent in a browser (RFC 8252) and returns the
+// refresh token. show is told the address of the consent page, once, and should
+// open or print it; it must return soon. The provider sends the browser back to a
+// listener on 127.0.0.1 that ends with this call, at the port, or at any free one
+// if that is 0.
+//
+// It returns when the person has decided, when ctx ends, or after 15 minutes. The
+// error is an *Error: KindDenied when the person does not agree.
+func (c *Config) Loopback(ctx context.Context, port uint16, show func(consent string)) (refresh Secret, err error) {
+	if err := c.check(map[string]string{"authorization": c.AuthURL}); err != nil {
+		return "", err
+	}
+	waiting, cancel := context.WithTimeout(ctx, maxConsent)
+	defer cancel()
+	b, err := c.await(waiting, port)
+	if err != nil {
+		return "", err
+	}
+	defer b.close()
+	verifier := oauth2.GenerateVerifier()
+	show(c.consentURL(b, verifier))
+	select {
+	case got := <-b.brought:
+		if got.failed != nil {
+			return "", got.failed
+		}
+		// The code is good for a short while and once; the person's patience no longer
+		// counts.
+		return c.first(ctx, url.Values{
+			"grant_type": {"authorization_code"}, "code": {string(got.Code)},
+			"redirect_uri": {b.redirect}, "code_verifier": {verifier},
+		})
+	case <-waiting.Done():
+		return "", gaveUp(ctx)
+	}
+}
+
+// gaveUp is the failure when a wait for a person has ended.
+func gaveUp(ctx context.Context) *Error {
+	if ctx.Err() == nil {
+		return &Error{Kind: KindExpired, Text: "nobody decided in time"}
+	}
+	e := &Error{Kind: KindTimeout, Temporary: true, Err: ctx.Err(), Text: "nobody decided in time"}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		e.Text = "the wait for the consent was cancelled"
+	}
+	return e
+}
+
+func (c *Config) consentURL(b *browser, verifier string) string {
+	endpoint := oauth2.Config{
+		ClientID: c.ClientID, RedirectURL: b.redirect, Scopes: c.Scopes,
+		Endpoint: oauth2.Endpoint{AuthURL: c.AuthURL},
+	}
+	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(verifier)}
+	if c.LoginHint != "" {
+		options = append(options, oauth2.SetAuthURLParam("login_hint", c.LoginHint))
+	}
+	for name, value := range c.AuthParams {
+		options = append(options, oauth2.SetAuthURLParam(name, value))
+	}
+	return endpoint.AuthCodeURL(b.state, options...)
+}
+
+// browser is where a person's browser brings the decision. The first request with
+// the right state is taken, no other.
+type browser struct {
+	redirect, host string
+	state          string
+	brought        chan decision // one place
+	server         *http.Server
+	serving        sync.WaitGroup
+
+	mu    sync.Mutex
+	taken bool
+}
+
+type decision struct {
+	Code   Secret // exported, so that it prints as every Secret does
+	failed *Error
+}
+
+func (c *Config) await(ctx context.Context, port uint16) (*browser, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
+	if err != nil {
+		return nil, &Error{Kind: KindConnection, Err: err, Text: "no port of this machine could be opened for the browser's answer"}
+	}
+	at := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	listeners := []net.Listener{listener}
+	host := "127.0.0.1"
+	if c.RedirectHost == "localhost" {
+		host = c.RedirectHost
+		// A browser may try this address first. Without it, it tries the other.
+		if second, err := config.Listen(ctx, "tcp6", net.JoinHostPort("::1", at)); err == nil {
+			listeners = append(listeners, second)
+		}
+	}
+	b := &browser{
+		host: net.JoinHostPort(host, at), state: rand.Text(), brought: make(chan decision, 1),
+	}
+	b.redirect = "http://" + b.host
+	b.server = &http.Server{
+		Handler: b, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
+		MaxHeaderBytes: 32 << 10, ErrorLog: log.New(io.Discard, "", 0),
+	}
+	b.server.SetKeepAlivesEnabled(false)
+	for _, l := range listeners {
+		b.serving.Go(func() { _ = b.server.Serve(l) })
+	}
+	return b, nil
+}
+
+// close ends the listener. A browser that is being answered gets its page.
+func (b *browser) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+	defer cancel()
+	_ = b.server.Shutdown(ctx)
+	_ = b.server.Close()
+	b.serving.Wait()
+}
+
+// ServeHTTP takes the person's decision (RFC 6749 section 4.1.2).
+func (b *browser) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'")
+	got, ok := b.read(r)
+	if !ok {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, pageWrong)
+		return
+	}
+	// Buffered, and sent to once only.
+	b.brought <- got
+	_, _ = io.WriteString(w, pageDone)
+}
+
+// read returns the decision that a request brings; ok is false for a request that
+// is not the one that is waited for.
+func (b *browser) read(r *http.Request) (got decision, ok bool) {
+	// Another name for this machine would be a page that somebody else serves.
+	if r.Method != http.MethodGet || r.Host != b.host || r.URL.Path != "/" && r.URL.Path != "" {
+		return got, false
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil || len(query["state"]) != 1 ||
+		subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(b.state)) != 1 {
+		return got, false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.taken {
+		return got, false
+	}
+	b.taken = true
+	code := query.Get("code")
+	switch {
+	case query.Has("error"):
+		got.failed = coded(query.Get("error"))
+	case len(query["code"]) != 1 || code == "" || len(code) > maxCode:
+		got.failed = senseless("the provider sent the browser back with neither a code nor an error")
+	default:
+		got.Code = Secret(code)
+	}
+	return got, true
+}

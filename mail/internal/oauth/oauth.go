@@ -1,0 +1,182 @@
+// Package oauth is the client's side of OAuth 2.0 (RFC 6749) as far as a mail
+// program needs it: a person's consent through a browser (RFC 8252, with PKCE) or
+// through a device code (RFC 8628), and access tokens from a refresh token.
+//
+// It keeps nothing: what it gets it returns. No error, and no formatted value of
+// its types, holds a secret, a code, a token or a word of an answer; what an error
+// says is of the package's own making.
+package oauth
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
+)
+
+// Secret is a text that prints as a placeholder, whatever the verb. A conversion
+// to string gives the text.
+type Secret string
+
+const redacted = "[redacted]"
+
+// Format implements fmt.Formatter for every verb.
+func (Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
+
+// LogValue implements slog.LogValuer.
+func (Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
+
+// MarshalText refuses, and so does every encoding that uses it, JSON among them.
+func (Secret) MarshalText() ([]byte, error) { return nil, errors.New("a secret has no text form") }
+
+// Config is a client at an authorization server. Its methods are safe for
+// concurrent use as long as nobody changes it.
+type Config struct {
+	ClientID     string
+	ClientSecret Secret // empty for a public client (RFC 6749 section 2.1)
+	AuthURL      string // of the consent page; needed by Loopback
+	TokenURL     string
+	DeviceURL    string // needed by Device; empty where the provider has none
+	Scopes       []string
+
+	// LoginHint is the address whose consent is wanted; the provider may offer it to
+	// the person. Empty sends none.
+	LoginHint string
+	// AuthParams go to the consent page besides those of the standard.
+	AuthParams map[string]string
+	// RedirectHost is the host of the redirection URI: 127.0.0.1, which empty means
+	// too, or localhost for a provider that takes nothing else.
+	RedirectHost string
+	// SecretInBody sends the client secret in the body at once. Otherwise it goes
+	// into the header, which every server must understand (RFC 6749 section 2.3.1),
+	// and into the body only if that is refused.
+	SecretInBody bool
+
+	RootCAs *x509.CertPool // nil means the system's
+
+	now  func() time.Time                                 // nil means time.Now
+	wait func(ctx context.Context, d time.Duration) error // nil means a timer
+}
+
+// Google returns what is known of Google for mail. It has no device code: Google
+// grants access to mail through a browser only.
+func Google() Config {
+	return Config{
+		AuthURL:  "https://accounts.google.com/o/oauth2/v2/auth",
+		TokenURL: "https://oauth2.googleapis.com/token",
+		Scopes:   []string{"https://mail.google.com/"},
+		// Without the first there is no refresh token; without the second there is
+		// one only the first time a person agrees.
+		AuthParams:   map[string]string{"access_type": "offline", "prompt": "consent"},
+		SecretInBody: true,
+	}
+}
+
+// tenant is a directory's name, domain or number; it becomes part of a path.
+var tenant = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9.-]{0,252}\z`)
+
+// Microsoft returns what is known of Microsoft for mail. The tenant says whose
+// users may agree; empty means common, which is everybody. One that cannot be a
+// tenant makes a Config that every method refuses.
+func Microsoft(directory string) Config {
+	if directory == "" {
+		directory = "common"
+	}
+	if !tenant.MatchString(directory) {
+		return Config{}
+	}
+	base := "https://login.microsoftonline.com/" + directory + "/oauth2/v2.0/"
+	const resource = "https://outlook.office.com/"
+	return Config{
+		AuthURL:   base + "authorize",
+		TokenURL:  base + "token",
+		DeviceURL: base + "devicecode",
+		Scopes: []string{resource + "IMAP.AccessAsUser.All", resource + "SMTP.Send",
+			resource + "POP.AccessAsUser.All", "offline_access"},
+		// Any port is allowed with this name; with the address only where somebody
+		// edited the registration by hand.
+		RedirectHost: "localhost",
+		SecretInBody: true,
+	}
+}
+
+const maxURL = 2048
+
+// CheckURL reports an address that secrets must not be sent to: anything but
+// https, except plain http to this machine by its very form. A user name and a
+// fragment have no place in it (RFC 6749 sections 3.1 and 3.2).
+func CheckURL(address string) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || len(address) > maxURL || strings.ContainsFunc(address, notGraphic):
+		return errors.New("it is not an address")
+	case u.Scheme != "https" && u.Scheme != "http":
+		return errors.New("it must begin with https://")
+	case u.Hostname() == "" || u.Opaque != "":
+		return errors.New("it names no host")
+	case u.User != nil:
+		return errors.New("it holds a user name")
+	case strings.Contains(address, "#"):
+		return errors.New("it holds a fragment")
+	case u.Scheme == "http" && !wire.Loopback(u.Hostname()):
+		return errors.New("http is allowed to this machine only: use https")
+	}
+	return nil
+}
+
+// notGraphic tells what no address and no user code holds.
+func notGraphic(r rune) bool { return r <= ' ' || r > '~' }
+
+// check reports a Config that cannot be used. need are the addresses besides the
+// token endpoint's.
+func (c *Config) check(need map[string]string) error {
+	if c.ClientID == "" || strings.ContainsFunc(c.ClientID, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return unusable("the client id is missing or holds a control character")
+	}
+	all := map[string]string{"token": c.TokenURL}
+	maps.Copy(all, need)
+	for what, address := range all {
+		if address == "" {
+			return unusable("there is no address for the " + what + " endpoint")
+		}
+		if err := CheckURL(address); err != nil {
+			return unusable("the address of the " + what + " endpoint cannot be used: " + err.Error())
+		}
+	}
+	for _, s := range c.Scopes {
+		if s == "" || strings.ContainsFunc(s, func(r rune) bool { return notGraphic(r) || r == '"' || r == '\\' }) {
+			return unusable("a scope holds a character that no scope has")
+		}
+	}
+	return nil
+}
+
+func (c *Config) clock() time.Time {
+	if c.now == nil {
+		return time.Now()
+	}
+	return c.now()
+}
+
+// pause waits, but not beyond ctx.
+func (c *Config) pause(ctx context.Context, d time.Duration) error {
+	if c.wait != nil {
+		return c.wait(ctx, d)
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,277 @@
+package oauth
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/postern-mail/postern/mail/servertest"
+)
+
+// aProxy is what the environment says to use; nothing listens there.
+const aProxy = "http://proxy.example.org:9"
+
+func TestMain(m *testing.M) {
+	// net/http reads this once.
+	for name, value := range map[string]string{"HTTPS_PROXY": aProxy, "HTTP_PROXY": aProxy, "NO_PROXY": "", "https_proxy": "", "http_proxy": "", "no_proxy": ""} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// Secrets of the tests. None may appear in anything that is printed.
+const (
+	canaryClient  = "canary-client-secret"
+	canaryRefresh = "canary-refresh-token"
+	canaryAccess  = "canary-access-token"
+	canaryWords   = "canary-words-of-an-answer"
+)
+
+// silent fails the test when what is printed of v, or of what is under it, holds
+// the word canary.
+func silent(t *testing.T, v any) {
+	t.Helper()
+	var texts []string
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		texts = append(texts, fmt.Sprintf(verb, v))
+	}
+	encoded, _ := json.Marshal(v)
+	texts = append(texts, string(encoded))
+	if err, ok := v.(error); ok {
+		for e := err; e != nil; e = errors.Unwrap(e) {
+			texts = append(texts, e.Error(), fmt.Sprintf("%+v", e))
+		}
+	}
+	for _, text := range texts {
+		if strings.Contains(text, "canary") || strings.Contains(text, fmt.Sprintf("%x", "canary")) {
+			t.Errorf("a secret is printed: %s", text)
+		}
+	}
+}
+
+// endpoint is a server whose answers a test makes up.
+type endpoint struct {
+	*httptest.Server
+	mu       sync.Mutex
+	requests []url.Values
+	headers  []http.Header
+}
+
+// startEndpoint serves TLS, and answer gets what was asked.
+func startEndpoint(t *testing.T, answer func(w http.ResponseWriter, form url.Values)) *endpoint {
+	t.Helper()
+	e := &endpoint{}
+	e.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := r.ParseForm(); err != nil {
+			t.Errorf("the form is unreadable: %v", err)
+		}
+		e.mu.Lock()
+		e.requests, e.headers = append(e.requests, r.PostForm), append(e.headers, r.Header)
+		e.mu.Unlock()
+		answer(w, r.PostForm)
+	}))
+	e.Server.Config.ErrorLog = quiet()
+	e.StartTLS()
+	t.Cleanup(e.Close)
+	return e
+}
+
+func (e *endpoint) count() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.requests)
+}
+
+func (e *endpoint) config() *Config {
+	pool := x509.NewCertPool()
+	pool.AddCert(e.Certificate())
+	return &Config{
+		ClientID: "client", TokenURL: e.URL + "/token", DeviceURL: e.URL + "/device", AuthURL: e.URL + "/authorize",
+		RootCAs: pool,
+	}
+}
+
+// of returns a client of a test server.
+func of(s *servertest.OAuthServer) *Config {
+	c := &Config{ClientID: servertest.OAuthClientID, AuthURL: s.AuthorizeURL, TokenURL: s.TokenURL, DeviceURL: s.DeviceURL}
+	if s.CA != nil {
+		c.RootCAs = s.CA.Pool()
+	}
+	return c
+}
+
+// consented returns a refresh token that a person agreed to.
+func consented(t *testing.T, s *servertest.OAuthServer, c *Config) Secret {
+	t.Helper()
+	token, err := c.Loopback(t.Context(), 0, func(consent string) {
+		if err := s.Approve(t.Context(), consent, "ann"); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+func failed(t *testing.T, err error, want Kind) *Error {
+	t.Helper()
+	var e *Error
+	if !errors.As(err, &e) || e.Kind != want {
+		t.Fatalf("error %#v (%v), want an *Error of kind %s", err, err, want)
+	}
+	if e.Text == "" || strings.ContainsAny(e.Text, "\r\n") || strings.HasSuffix(e.Text, ".") {
+		t.Errorf("the text %q is not one line", e.Text)
+	}
+	silent(t, err)
+	return e
+}
+
+func TestPresetsAreUsableAsTheyAre(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]Config{"google": Google(), "microsoft": Microsoft(""), "a tenant": Microsoft("example.org")} {
+		c.ClientID = "client"
+		need := map[string]string{"authorization": c.AuthURL}
+		if name != "google" {
+			need["device"] = c.DeviceURL
+		}
+		if err := c.check(need); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if c := Microsoft("example.org"); !strings.HasPrefix(c.TokenURL, "https://login.microsoftonline.com/example.org/") {
+		t.Errorf("the tenant is not in %s", c.TokenURL)
+	}
+	if c := Microsoft(""); !strings.HasPrefix(c.TokenURL, "https://login.microsoftonline.com/common/") {
+		t.Errorf("not everybody's: %s", c.TokenURL)
+	}
+	for _, hostile := range []string{"a/b", "..", "/", "a?b", "a#b", "a b", "a\nb", "é", strings.Repeat("a", 300)} {
+		c := Microsoft(hostile)
+		c.ClientID = "client"
+		if _, err := c.Refresh(t.Context(), canaryRefresh); err == nil {
+			t.Errorf("the tenant %q is accepted", hostile)
+		} else {
+			failed(t, err, KindConfig)
+		}
+	}
+	// Nothing a person has agreed to elsewhere is lost by asking this.
+	c := Google()
+	c.ClientID = "client"
+	_, err := c.Device(t.Context(), func(string, string) { t.Error("a code is shown") })
+	failed(t, err, KindConfig)
+}
+
+func TestCheckURL(t *testing.T) {
+	t.Parallel()
+	for address, ok := range map[string]bool{
+		"https://example.org/token":         true,
+		"https://example.org:8443/t?a=b":    true,
+		"http://localhost:1234/token":       true,
+		"http://LOCALHOST/token":            true,
+		"http://127.0.0.1/token":            true,
+		"http://[::1]:80/token":             true,
+		"http://example.org/token":          false,
+		"http://127.0.0.1.example.org/":     false,
+		"http://localhost.example.org/":     false,
+		"http://127.0.0.1@example.org/":     false,
+		"https://user:pass@example.org/":    false,
+		"https://example.org/#x":            false,
+		"https://example.org/#":             false,
+		"https:///token":                    false,
+		"https:example.org":                 false,
+		"ftp://example.org/":                false,
+		"file:///etc/passwd":                false,
+		"example.org/token":                 false,
+		"":                                  false,
+		"https://example.org/a b":           false,
+		"https://example.org/\x1b[2J":       false,
+		"https://example.org/" + long(3000): false,
+	} {
+		if err := CheckURL(address); (err == nil) != ok {
+			t.Errorf("%q: %v, want usable %v", address, err, ok)
+		}
+	}
+}
+
+func long(n int) string { return strings.Repeat("a", n) }
+
+func FuzzCheckURL(f *testing.F) {
+	for _, s := range []string{"https://example.org/", "http://127.0.0.1:1/x", "http://[::1]/", "http://0x7f.1/", "https://a@b/", "http://localhost\\@example.org/"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if CheckURL(s) != nil {
+			return
+		}
+		u, err := url.Parse(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u.Scheme != "https" {
+			if h := strings.ToLower(u.Hostname()); u.Scheme != "http" || h != "localhost" && !strings.HasPrefix(h, "127.") && !strings.Contains(h, ":") {
+				t.Errorf("%q passes", s)
+			}
+		}
+		if _, err := http.NewRequestWithContext(context.Background(), http.MethodPost, s, nil); err != nil {
+			t.Errorf("%q passes and makes no request: %v", s, err)
+		}
+	})
+}
+
+func TestAConfigThatCannotBeUsedReachesNoServer(t *testing.T) {
+	t.Parallel()
+	e := startEndpoint(t, func(http.ResponseWriter, url.Values) {})
+	for name, spoil := range map[string]func(*Config){
+		"no client id":     func(c *Config) { c.ClientID = "" },
+		"control in id":    func(c *Config) { c.ClientID = "a\nb" },
+		"no token address": func(c *Config) { c.TokenURL = "" },
+		"plain http": func(c *Config) {
+			c.TokenURL, c.AuthURL, c.DeviceURL = "http://example.org/", "http://example.org/", "http://example.org/"
+		},
+		"scope":       func(c *Config) { c.Scopes = []string{"a b"} },
+		"empty scope": func(c *Config) { c.Scopes = []string{""} },
+	} {
+		c := e.config()
+		spoil(c)
+		shown := func(string, string) { t.Errorf("%s: something is shown", name) }
+		_, refresh := c.Refresh(t.Context(), canaryRefresh)
+		_, loopback := c.Loopback(t.Context(), 0, func(string) { shown("", "") })
+		_, device := c.Device(t.Context(), shown)
+		for _, err := range []error{refresh, loopback, device} {
+			failed(t, err, KindConfig)
+		}
+	}
+	c := e.config()
+	c.AuthURL, c.DeviceURL = "", ""
+	_, err := c.Loopback(t.Context(), 0, func(string) { t.Error("something is shown") })
+	failed(t, err, KindConfig)
+	_, err = c.Refresh(t.Context(), "")
+	failed(t, err, KindConfig)
+	if n := e.count(); n > 0 {
+		t.Errorf("%d requests were made", n)
+	}
+}
+
+func TestSecretsDoNotPrint(t *testing.T) {
+	t.Parallel()
+	silent(t, Secret(canaryRefresh))
+	silent(t, Token{Access: canaryAccess, Rotated: canaryRefresh})
+	silent(t, &Token{Access: canaryAccess, Rotated: canaryRefresh})
+	silent(t, Config{ClientSecret: canaryClient})
+	silent(t, deviceCode{Code: canaryWords})
+	silent(t, decision{Code: canaryWords})
+	if got := fmt.Sprintf("%v", Secret("x").LogValue()); got != redacted {
+		t.Errorf("a log shows %s", got)
+	}
+}

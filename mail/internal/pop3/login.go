@@ -1,0 +1,192 @@
+package pop3
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/emersion/go-sasl"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
+)
+
+// capabilities asks what the server can do (RFC 2449). A server that does not know
+// the command offers nothing.
+func (s *Session) capabilities() error {
+	s.caps = nil
+	_, err := s.command("capa", "CAPA")
+	var e *Error
+	if errors.As(err, &e) && e.Kind == KindRefused {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	lines, err := s.lines()
+	if err != nil {
+		return s.conn.explain(s.ctx, "capa", err)
+	}
+	s.caps = make(map[string][]string, len(lines))
+	for i, l := range lines {
+		fields := strings.Fields(wire.Clean(strings.ToUpper(l)))
+		if len(fields) > 0 && i < maxCapabilities {
+			s.caps[fields[0]] = fields[1:]
+		}
+	}
+	return nil
+}
+
+const maxCapabilities = 64
+
+// login opens the mailbox. A refusal is never tried again with another mechanism:
+// it would count as a second wrong password.
+func (s *Session) login(ctx context.Context) error {
+	if err := s.capabilities(); err != nil {
+		return err
+	}
+	credential, err := s.cfg.Login.Credential(ctx)
+	if err != nil {
+		return err
+	}
+	if s.plainUser(credential) {
+		err = s.userPass(s.cfg.Login.Username, credential.Password)
+	} else {
+		err = s.sasl(credential)
+	}
+	if err != nil {
+		return refused(credential, err)
+	}
+	// What a server offers may be another thing after the login.
+	return s.capabilities()
+}
+
+// plainUser reports whether USER and PASS are to be used: for a password where the
+// server offers them and not SASL PLAIN, or does not tell.
+func (s *Session) plainUser(c wire.Credential) bool {
+	if c.Token != "" || s.offers("PLAIN") {
+		return false
+	}
+	return s.caps == nil || s.Has("USER") || !s.offers("LOGIN")
+}
+
+func (s *Session) offers(mechanism string) bool {
+	for _, m := range s.caps["SASL"] {
+		if m == mechanism {
+			return true
+		}
+	}
+	return false
+}
+
+// refused marks what a server said no to. Its words are left out: it has just been
+// sent a secret, and can say it again in any form.
+func refused(c wire.Credential, err error) error {
+	var e *Error
+	if !errors.As(err, &e) || e.Kind != KindRefused {
+		return err
+	}
+	code := ""
+	switch e.Code {
+	case "AUTH", "SYS/TEMP", "SYS/PERM", "IN-USE", "LOGIN-DELAY": // RFC 2449 section 8, RFC 3206
+		code = e.Code
+	}
+	if code != "" && code != "AUTH" {
+		// It is not about the secret: the mailbox is locked, or the server is ill.
+		return &Error{Stage: "auth", Kind: KindRefused, Code: code}
+	}
+	return &loginRefused{credential: c, err: &Error{Stage: "auth", Kind: KindAuth, Code: code}}
+}
+
+// userPass logs in with RFC 1939 section 7. Neither may hold what ends a line, and
+// a user name cannot hold a space, which separates.
+func (s *Session) userPass(username, password string) error {
+	if strings.ContainsFunc(username, func(r rune) bool { return r <= ' ' || r == 0x7f }) ||
+		strings.ContainsAny(password, "\r\n\x00") || password == "" {
+		return &Error{Stage: "auth", Kind: KindAuth, Err: errors.New("user name or password holds what a login by USER and PASS cannot")}
+	}
+	if _, err := s.command("auth", "USER "+username); err != nil {
+		return err
+	}
+	_, err := s.command("auth", "PASS "+password)
+	return err
+}
+
+// A command with its initial response must fit this many octets (RFC 5034
+// section 4).
+const maxAuthLine = 255
+
+// maxChallenges bounds what a server may ask in one login.
+const maxChallenges = 16
+
+// sasl runs one exchange (RFC 5034).
+func (s *Session) sasl(c wire.Credential) error {
+	client, err := wire.SASL(s.offers, s.cfg.Login.Username, c)
+	if err != nil {
+		return &Error{Stage: "auth", Kind: KindAuth, Err: err}
+	}
+	mechanism, response, err := client.Start()
+	if err != nil {
+		return &Error{Stage: "auth", Kind: KindAuth, Err: err}
+	}
+	command, pending := "AUTH "+mechanism, response != nil
+	if pending {
+		initial := base64.StdEncoding.EncodeToString(response)
+		if initial == "" {
+			initial = "="
+		}
+		if len(command)+1+len(initial)+2 <= maxAuthLine {
+			command, pending = command+" "+initial, false
+		}
+	}
+	if err := s.write(command); err != nil {
+		return s.conn.explain(s.ctx, "auth", err)
+	}
+	for range maxChallenges {
+		challenge, done, err := s.challenge()
+		if done || err != nil {
+			return err
+		}
+		var answer string
+		if pending {
+			answer, pending = base64.StdEncoding.EncodeToString(response), false
+		} else if answer, err = next(client, challenge); err != nil {
+			return err
+		}
+		if err := s.write(answer); err != nil {
+			return s.conn.explain(s.ctx, "auth", err)
+		}
+	}
+	return &Error{Stage: "auth", Kind: KindProtocol, Err: fmt.Errorf("%w: endless login", errNotPOP3)}
+}
+
+// challenge reads what the server says within a login; done is its +OK.
+func (s *Session) challenge() (text string, done bool, err error) {
+	b, err := s.br.Peek(2)
+	if err != nil {
+		return "", false, s.conn.explain(s.ctx, "auth", err)
+	}
+	if string(b) == "+ " || string(b) == "+\r" {
+		line, err := s.line()
+		if err != nil {
+			return "", false, s.conn.explain(s.ctx, "auth", err)
+		}
+		return strings.TrimSpace(line[1:]), false, nil
+	}
+	_, err = s.reply("auth")
+	return "", true, err
+}
+
+// next is the answer to a challenge; * gives up, and the server refuses.
+func next(client sasl.Client, challenge string) (string, error) {
+	b, err := base64.StdEncoding.DecodeString(challenge)
+	if err != nil {
+		return "", &Error{Stage: "auth", Kind: KindProtocol, Err: fmt.Errorf("%w: challenge is not base64", errNotPOP3)}
+	}
+	answer, err := client.Next(b)
+	if err != nil {
+		return "*", nil
+	}
+	return base64.StdEncoding.EncodeToString(answer), nil
+}

@@ -1,0 +1,465 @@
+// Package pop3 is the POP3 wire (RFC 1939, RFC 2449, RFC 2595, RFC 5034): a client
+// that reads and cannot delete. It has no DELE, and writes nothing but the commands
+// it names here.
+//
+// What a server sends is bounded in bytes, lines, messages and silence, and kept
+// byte for byte but for the dots that the protocol adds. The package knows nothing
+// of accounts or policy; only package mail can import it.
+//
+// It reads lines itself: net/textproto has no bound on a line and turns CRLF into
+// LF, and a message must stay as it was delivered.
+package pop3
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
+)
+
+// Config says where the mailbox is and how to log in.
+type Config struct {
+	Host     string
+	Port     uint16
+	Security wire.Security
+	RootCAs  *x509.CertPool // nil means the system's
+	Login    wire.Login
+
+	Connect  time.Duration // TCP and TLS; 0 means 30 s
+	Greeting time.Duration // the server's first line; 0 means 15 s
+	Socket   time.Duration // silence in the middle of an answer; 0 means 300 s
+
+	MaxBytes    int64 // of all answers to one call; 0 means 64 MiB
+	MaxMessages int   // in one mailbox; 0 means 100,000
+}
+
+func (c Config) withDefaults() Config {
+	for d, v := range map[*time.Duration]time.Duration{&c.Connect: 30 * time.Second, &c.Greeting: 15 * time.Second, &c.Socket: 300 * time.Second} {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	if c.MaxBytes <= 0 {
+		c.MaxBytes = 64 << 20
+	}
+	if c.MaxMessages <= 0 {
+		c.MaxMessages = 100_000
+	}
+	return c
+}
+
+// maxReply bounds the line that begins an answer. RFC 2449 section 4 allows 512
+// bytes; servers that greet with more are read too.
+const maxReply = 4096
+
+// Session is a mailbox that is open: what it holds is what it held at the login
+// (RFC 1939 section 4), so new messages need a new Session. It is not safe for
+// concurrent use.
+type Session struct {
+	cfg   Config
+	conn  *guarded
+	br    *bufio.Reader
+	ctx   context.Context
+	stop  func() bool
+	caps  map[string][]string // by upper-case tag; nil where CAPA is not known
+	ended bool
+}
+
+// Dial connects, upgrades where configured, and logs in; where the login is refused
+// and there is a newer credential, it does so once more. The end of ctx closes the
+// connection at any time until Close. Errors are *Error, or what Login.Credential
+// returned.
+func Dial(ctx context.Context, cfg Config) (*Session, error) {
+	cfg = cfg.withDefaults()
+	for again := true; ; again = false {
+		s, err := dial(ctx, cfg)
+		var refused *loginRefused
+		if !errors.As(err, &refused) {
+			return s, err
+		}
+		if !again || cfg.Login.Refused == nil || !cfg.Login.Refused(ctx, refused.credential) {
+			return nil, refused.err
+		}
+	}
+}
+
+// loginRefused carries the credential that a server did not accept.
+type loginRefused struct {
+	credential wire.Credential
+	err        *Error
+}
+
+func (e *loginRefused) Error() string { return e.err.Error() }
+
+func dial(ctx context.Context, cfg Config) (*Session, error) {
+	connecting, cancel := context.WithTimeout(ctx, cfg.Connect)
+	defer cancel()
+	conn, conf, stage, err := wire.Connect(connecting, wire.Target{Host: cfg.Host, Port: cfg.Port, Security: cfg.Security, RootCAs: cfg.RootCAs})
+	if err != nil {
+		return nil, &Error{Stage: string(stage), Kind: kindOf(connecting, err), Err: err}
+	}
+	s := &Session{cfg: cfg, ctx: ctx}
+	s.over(conn)
+	s.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
+	if err := s.begin(ctx, conf); err != nil {
+		s.stop()
+		_ = s.conn.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// over makes the session speak over a connection from its first byte on: whatever
+// was read of another is forgotten.
+func (s *Session) over(conn net.Conn) {
+	s.conn = &guarded{Conn: conn, silence: s.cfg.Socket}
+	s.br = bufio.NewReaderSize(s.conn, 2*maxReply)
+}
+
+func (s *Session) begin(ctx context.Context, conf *tls.Config) error {
+	s.conn.within(1<<20, time.Now().Add(s.cfg.Greeting))
+	if _, err := s.reply("greeting"); err != nil {
+		return err
+	}
+	s.conn.within(1<<20, time.Time{})
+	if s.cfg.Security == wire.StartTLS {
+		if err := s.startTLS(ctx, conf); err != nil {
+			return err
+		}
+	}
+	return s.login(ctx)
+}
+
+// startTLS upgrades (RFC 2595 section 4). The server is not asked whether it can:
+// what it says in the clear does not count.
+func (s *Session) startTLS(ctx context.Context, conf *tls.Config) error {
+	if _, err := s.command("tls", "STLS"); err != nil {
+		return err
+	}
+	if s.br.Buffered() > 0 {
+		return &Error{Stage: "tls", Kind: KindProtocol, Err: fmt.Errorf("%w: data in front of TLS", errNotPOP3)}
+	}
+	conn := tls.Client(s.conn.Conn, conf)
+	shaking, cancel := context.WithTimeout(ctx, s.cfg.Connect)
+	defer cancel()
+	if err := wire.Handshake(shaking, conn); err != nil {
+		return &Error{Stage: "tls", Kind: kindOf(shaking, err), Err: err}
+	}
+	s.over(conn)
+	s.conn.within(1<<20, time.Time{})
+	return nil
+}
+
+// Capabilities lists what the server offers, sorted, with the arguments of each;
+// none where it does not know CAPA (RFC 2449 section 5).
+func (s *Session) Capabilities() []string {
+	var out []string
+	for _, tag := range slices.Sorted(maps.Keys(s.caps)) {
+		out = append(out, strings.Join(append([]string{tag}, s.caps[tag]...), " "))
+	}
+	return out
+}
+
+// Has reports whether the server offers a capability.
+func (s *Session) Has(tag string) bool { _, ok := s.caps[tag]; return ok }
+
+// Capability returns the arguments of a capability as one string, empty when it has
+// none or is not offered.
+func (s *Session) Capability(tag string) string { return strings.Join(s.caps[tag], " ") }
+
+// Message is one message of the mailbox: its number in this session and the name
+// that it keeps for ever (RFC 1939 section 7, UIDL).
+type Message struct {
+	Number int
+	UIDL   string
+	Size   int64 // octets as the server counts them; -1 where it did not say
+}
+
+// Messages lists the mailbox in the order of its numbers. Messages whose line cannot
+// be read, whose name came before, or whose name is none (1 to 70 characters 0x21
+// to 0x7E) are left out and counted.
+func (s *Session) Messages(ctx context.Context) (list []Message, skipped int, err error) {
+	err = s.call(ctx, "uidl", func() error {
+		// Both leave at once where the server allows it.
+		lines, err := s.listings("UIDL", "LIST")
+		if err != nil {
+			return err
+		}
+		sizes := make(map[int]int64, len(lines[1]))
+		for _, l := range lines[1] {
+			number, size, _ := strings.Cut(l, " ")
+			n, errN := strconv.Atoi(number)
+			octets, errO := strconv.ParseInt(strings.TrimSpace(size), 10, 64)
+			if errN == nil && errO == nil && octets >= 0 {
+				sizes[n] = octets
+			}
+		}
+		seen := make(map[string]bool, len(lines[0]))
+		numbers := make(map[int]bool, len(lines[0]))
+		list = make([]Message, 0, len(lines[0]))
+		for _, l := range lines[0] {
+			number, name, _ := strings.Cut(l, " ")
+			n, err := strconv.Atoi(number)
+			if err != nil || n < 1 || !ValidUIDL(name) || seen[name] || numbers[n] {
+				skipped++
+				continue
+			}
+			seen[name], numbers[n] = true, true
+			m := Message{Number: n, UIDL: name, Size: -1}
+			if size, ok := sizes[n]; ok {
+				m.Size = size
+			}
+			list = append(list, m)
+		}
+		slices.SortFunc(list, func(a, b Message) int { return a.Number - b.Number })
+		return nil
+	})
+	return list, skipped, err
+}
+
+// ValidUIDL reports whether s can be the name of a message (RFC 1939 section 7).
+func ValidUIDL(s string) bool {
+	return len(s) >= 1 && len(s) <= 70 && !strings.ContainsFunc(s, func(r rune) bool { return r < 0x21 || r > 0x7e })
+}
+
+// listings sends commands whose answers are lists, and reads them.
+func (s *Session) listings(commands ...string) ([][]string, error) {
+	if err := s.send(commands...); err != nil {
+		return nil, err
+	}
+	out := make([][]string, len(commands))
+	for i, c := range commands {
+		if i > 0 && !s.Has("PIPELINING") {
+			if err := s.write(c); err != nil {
+				return nil, err
+			}
+		}
+		if _, err := s.reply(strings.ToLower(c)); err != nil {
+			return nil, err
+		}
+		lines, err := s.lines()
+		if err != nil {
+			return nil, s.conn.explain(s.ctx, strings.ToLower(c), err)
+		}
+		out[i] = lines
+	}
+	return out, nil
+}
+
+// send writes all commands at once where the server takes them so (RFC 2449 section
+// 6.6), else the first.
+func (s *Session) send(commands ...string) error {
+	if !s.Has("PIPELINING") {
+		commands = commands[:1]
+	}
+	return s.write(commands...)
+}
+
+// Top reads the headers of messages and so many lines of what follows (RFC 1939
+// section 7, TOP), in one flight where the server allows it. got is called for
+// each in turn with the bytes as delivered, CRLF line ends included, or with the
+// *Error of a server that refused that one. A server without TOP refuses.
+func (s *Session) Top(ctx context.Context, numbers []int, lines int, got func(number int, b []byte, err error)) error {
+	return s.each(ctx, "top", numbers, func(n int) string { return fmt.Sprintf("TOP %d %d", n, max(lines, 0)) }, got)
+}
+
+// Retrieve reads whole messages in the same way (RFC 1939 section 5, RETR).
+func (s *Session) Retrieve(ctx context.Context, numbers []int, got func(number int, b []byte, err error)) error {
+	return s.each(ctx, "retr", numbers, func(n int) string { return fmt.Sprintf("RETR %d", n) }, got)
+}
+
+// flight is how many commands may be on the way at once: few enough that their
+// bytes fit any socket's buffer, so that neither side waits for the other.
+const flight = 64
+
+func (s *Session) each(ctx context.Context, stage string, numbers []int, command func(n int) string, got func(int, []byte, error)) error {
+	return s.call(ctx, stage, func() error {
+		for run := range slices.Chunk(numbers, flight) {
+			commands := make([]string, len(run))
+			for i, n := range run {
+				commands[i] = command(n)
+			}
+			if err := s.send(commands...); err != nil {
+				return err
+			}
+			for i, n := range run {
+				if i > 0 && !s.Has("PIPELINING") {
+					if err := s.write(commands[i]); err != nil {
+						return err
+					}
+				}
+				if err := s.one(stage, n, got); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func (s *Session) one(stage string, n int, got func(int, []byte, error)) error {
+	_, err := s.reply(stage)
+	var refused *Error
+	if errors.As(err, &refused) && refused.Kind == KindRefused {
+		got(n, nil, err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	b, err := s.content()
+	if err != nil {
+		return err
+	}
+	got(n, b, nil)
+	return nil
+}
+
+// Check asks whether the connection is alive (RFC 1939 section 5, NOOP).
+func (s *Session) Check(ctx context.Context) error {
+	return s.call(ctx, "noop", func() error {
+		_, err := s.command("noop", "NOOP")
+		return err
+	})
+}
+
+// Close says QUIT and closes the connection. Nothing was marked for deletion, so
+// QUIT deletes nothing (RFC 1939 section 6).
+func (s *Session) Close() error {
+	if s.ended {
+		return nil
+	}
+	s.ended = true
+	s.conn.within(maxReply, time.Now().Add(2*time.Second))
+	err := s.write("QUIT")
+	if err == nil {
+		_, err = s.reply("quit")
+	}
+	s.stop()
+	_ = s.conn.Close()
+	return err
+}
+
+// call runs one exchange within the budget of bytes. The end of ctx closes the
+// connection, and so does every failure that is not a refusal: what the server says
+// next would be an answer to something else.
+func (s *Session) call(ctx context.Context, stage string, fn func() error) error {
+	if s.ended {
+		return &Error{Stage: stage, Kind: KindConnection, Err: net.ErrClosed}
+	}
+	s.conn.within(s.cfg.MaxBytes, time.Time{})
+	outer := s.ctx
+	s.ctx = ctx
+	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
+	err := fn()
+	s.ctx = outer
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	err = s.conn.explain(ctx, stage, err)
+	var e *Error
+	if err != nil && !(errors.As(err, &e) && e.Kind == KindRefused) {
+		s.ended = true
+		s.stop()
+		_ = s.conn.Close()
+	}
+	return err
+}
+
+// command sends one command and reads the line that answers it.
+func (s *Session) command(stage, line string) (text string, err error) {
+	if err := s.write(line); err != nil {
+		return "", s.conn.explain(s.ctx, stage, err)
+	}
+	return s.reply(stage)
+}
+
+func (s *Session) write(lines ...string) error {
+	_, err := io.WriteString(s.conn, strings.Join(lines, "\r\n")+"\r\n")
+	return err
+}
+
+// reply reads the line that begins an answer: +OK, or -ERR as an *Error.
+func (s *Session) reply(stage string) (text string, err error) {
+	line, err := s.line()
+	if err != nil {
+		return "", s.conn.explain(s.ctx, stage, err)
+	}
+	status, text, _ := strings.Cut(line, " ")
+	switch strings.ToUpper(status) {
+	case "+OK":
+		return text, nil
+	case "-ERR":
+		e := &Error{Stage: stage, Kind: KindRefused, Text: wire.Clean(text)}
+		if inner, ok := strings.CutPrefix(text, "["); ok {
+			if code, rest, ok := strings.Cut(inner, "]"); ok {
+				e.Code, e.Text = strings.ToUpper(wire.Clean(code)), wire.Clean(rest)
+			}
+		}
+		return "", e
+	}
+	return "", &Error{Stage: stage, Kind: KindProtocol, Err: errNotPOP3}
+}
+
+// line reads one line without its end, at most maxReply bytes.
+func (s *Session) line() (string, error) {
+	b, err := s.br.ReadSlice('\n')
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull) || err == nil && len(b) > maxReply+2:
+		return "", s.conn.fail(errLine)
+	case err != nil:
+		return "", err
+	}
+	return string(bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r"))), nil
+}
+
+// lines reads the lines of a list up to the one that ends it.
+func (s *Session) lines() ([]string, error) {
+	var out []string
+	for {
+		l, err := s.line()
+		switch {
+		case err != nil:
+			return nil, err
+		case l == ".":
+			return out, nil
+		case len(out) == s.cfg.MaxMessages:
+			return nil, s.conn.fail(errAnswers)
+		}
+		out = append(out, strings.TrimPrefix(l, "."))
+	}
+}
+
+// content reads the bytes of a message up to the line that ends it, without the
+// dots that were put before lines that begin with one (RFC 1939 section 3). Lines
+// may be of any length. Only CRLF ends a line here: servers count so when they put
+// dots, and a message may hold a dot between bare line feeds.
+func (s *Session) content() ([]byte, error) {
+	var b []byte
+	for start := true; ; {
+		chunk, err := s.br.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, err
+		}
+		if start {
+			if string(chunk) == ".\r\n" {
+				return b, nil
+			}
+			chunk = bytes.TrimPrefix(chunk, []byte("."))
+		}
+		b = append(b, chunk...)
+		start = err == nil && bytes.HasSuffix(b, []byte("\r\n"))
+	}
+}

@@ -1,0 +1,489 @@
+package pop3
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/servertest"
+)
+
+func password(p string) func(context.Context) (wire.Credential, error) {
+	return func(context.Context) (wire.Credential, error) { return wire.Credential{Password: p}, nil }
+}
+
+// corpus is every real message, with the line ends it is delivered with.
+func corpus(t testing.TB) (out [][]byte) {
+	t.Helper()
+	root := filepath.Join("..", "..", "testdata", "real-emails")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".eml") && !strings.HasSuffix(path, ".txt") {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		raw = bytes.ReplaceAll(bytes.ReplaceAll(raw, []byte("\r\n"), []byte("\n")), []byte("\n"), []byte("\r\n"))
+		if !bytes.HasSuffix(raw, []byte("\r\n")) {
+			raw = append(raw, "\r\n"...)
+		}
+		out = append(out, raw)
+		return err
+	})
+	if err != nil || len(out) < 100 {
+		t.Fatalf("%d messages, %v", len(out), err)
+	}
+	return out
+}
+
+// What a real server holds arrives byte for byte, by each way to connect and to
+// log in.
+func TestDovecotGivesEveryMessageAsDelivered(t *testing.T) {
+	d := servertest.Dovecot(t, servertest.Config{})
+	messages := corpus(t)
+	d.Deliver(t, "ann", "INBOX", messages...)
+	token := func(context.Context) (wire.Credential, error) {
+		return wire.Credential{Token: servertest.OAuthToken("ann", time.Now().Add(time.Hour))}, nil
+	}
+	for name, cfg := range map[string]Config{
+		"TLS":       {Port: d.POP3SPort, Security: wire.TLS, Login: wire.Login{Username: "ann", Credential: password(servertest.Password)}},
+		"STLS":      {Port: d.POP3Port, Security: wire.StartTLS, Login: wire.Login{Username: "ann", Credential: password(servertest.Password)}},
+		"plaintext": {Port: d.POP3Port, Security: wire.Plaintext, Login: wire.Login{Username: "ann", Credential: password(servertest.Password)}},
+		"token":     {Port: d.POP3SPort, Security: wire.TLS, Login: wire.Login{Username: "ann", Credential: token}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg.Host, cfg.RootCAs = d.Host, d.CA.Pool()
+			s, err := Dial(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			list, skipped, err := s.Messages(t.Context())
+			if err != nil || skipped != 0 || len(list) != len(messages) {
+				t.Fatalf("%d messages, %d skipped, %v", len(list), skipped, err)
+			}
+			var numbers []int
+			for _, m := range list {
+				numbers = append(numbers, m.Number)
+			}
+			whole := map[int][]byte{}
+			if err := s.Retrieve(t.Context(), numbers, func(n int, b []byte, err error) {
+				if err != nil {
+					t.Errorf("message %d: %v", n, err)
+				}
+				whole[n] = b
+			}); err != nil {
+				t.Fatal(err)
+			}
+			// The order of delivery is not promised.
+			for _, want := range messages {
+				if !slices.ContainsFunc(list, func(m Message) bool { return bytes.Equal(whole[m.Number], want) }) {
+					t.Errorf("not there: %.60q", want)
+				}
+			}
+			for _, m := range list {
+				if m.Size != int64(len(whole[m.Number])) {
+					t.Errorf("message %d: said to have %d bytes, has %d", m.Number, m.Size, len(whole[m.Number]))
+				}
+			}
+			if err := s.Top(t.Context(), numbers, 0, func(n int, b []byte, err error) {
+				head, _, _ := bytes.Cut(whole[n], []byte("\r\n\r\n"))
+				if err != nil || !bytes.HasPrefix(b, head) || len(b) > len(head)+4 {
+					t.Errorf("head of %d: %.60q, %v", n, b, err)
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Check(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// scripted is a server that answers each command as a test says. It keeps what it
+// was sent.
+type scripted struct {
+	cfg  Config
+	mu   sync.Mutex
+	sent []string
+}
+
+func (s *scripted) commands() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.sent)
+}
+
+const capaAll = "+OK\r\nUIDL\r\nTOP\r\nUSER\r\nSASL PLAIN XOAUTH2\r\nPIPELINING\r\n.\r\n"
+
+// serve starts one: answer returns everything that goes back for a command, and
+// whether to hang up then.
+func serve(t testing.TB, greeting string, answer func(command string) (back string, hangUp bool)) *scripted {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scripted{cfg: Config{Host: "127.0.0.1", Port: uint16(l.Addr().(*net.TCPAddr).Port), Security: wire.Plaintext,
+		Login: wire.Login{Username: "ann", Credential: password("right")}}}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer conn.Close()
+				_, _ = io.WriteString(conn, greeting)
+				for br := bufio.NewReader(conn); ; {
+					line, err := br.ReadString('\n')
+					if err != nil {
+						return
+					}
+					line = strings.TrimRight(line, "\r\n")
+					s.mu.Lock()
+					s.sent = append(s.sent, line)
+					s.mu.Unlock()
+					back, hangUp := answer(line)
+					_, _ = io.WriteString(conn, back)
+					if hangUp {
+						return
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
+	return s
+}
+
+// usual answers what every session begins with.
+func usual(rest func(command string) (string, bool)) func(string) (string, bool) {
+	return func(command string) (string, bool) {
+		switch {
+		case command == "CAPA":
+			return capaAll, false
+		case strings.HasPrefix(command, "AUTH "), command == "QUIT", command == "NOOP":
+			return "+OK\r\n", false
+		}
+		return rest(command)
+	}
+}
+
+func kind(t *testing.T, err error) Kind {
+	t.Helper()
+	var e *Error
+	if !errors.As(err, &e) {
+		t.Fatalf("%v is no *Error", err)
+	}
+	return e.Kind
+}
+
+func TestDotsAndLineEndsStayAsDelivered(t *testing.T) {
+	for name, c := range map[string]struct{ wire, want string }{
+		"stuffed":         {"a\r\n..b\r\n...\r\n.\r\n", "a\r\n.b\r\n..\r\n"},
+		"empty":           {".\r\n", ""},
+		"bare line feeds": {"a\n.\nb\n..c\r\n.\r\n", "a\n.\nb\n..c\r\n"},
+		"bare returns":    {"a\rb\r\r\n.\r\n", "a\rb\r\r\n"},
+		"long line":       {strings.Repeat("x", 3*maxReply) + "\r\n..\r\n.\r\n", strings.Repeat("x", 3*maxReply) + "\r\n.\r\n"},
+		"return at the buffer's end": {strings.Repeat("x", 2*maxReply-len("+OK\r\n")-1) + "\r\n..\r\n.\r\n",
+			strings.Repeat("x", 2*maxReply-len("+OK\r\n")-1) + "\r\n.\r\n"},
+		"long line that begins with a dot": {".." + strings.Repeat("x", 3*maxReply) + "\r\n.\r\n", "." + strings.Repeat("x", 3*maxReply) + "\r\n"},
+		"eight bits":                       {"\x00\xff\xfe\r\n.\r\n", "\x00\xff\xfe\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := serve(t, "+OK\r\n", usual(func(string) (string, bool) { return "+OK\r\n" + c.wire, false }))
+			s, err := Dial(t.Context(), srv.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			for range 2 { // the second time shows that nothing was left over
+				if err := s.Retrieve(t.Context(), []int{1}, func(_ int, b []byte, err error) {
+					if err != nil || string(b) != c.want {
+						t.Errorf("got %.80q, want %.80q, %v", b, c.want, err)
+					}
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// One flight for many where the server takes it so, and one command after the other
+// where it does not; one refused message costs no other.
+func TestManyAtOnceAndOneByOne(t *testing.T) {
+	for _, pipelining := range []bool{true, false} {
+		t.Run(fmt.Sprint(pipelining), func(t *testing.T) {
+			srv := serve(t, "+OK\r\n", usual(func(command string) (string, bool) {
+				if strings.HasPrefix(command, "TOP 7 ") {
+					return "-ERR [SYS/TEMP] not now\r\n", false
+				}
+				return "+OK\r\n" + command + "\r\n.\r\n", false
+			}))
+			s, err := Dial(t.Context(), srv.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if !pipelining {
+				delete(s.caps, "PIPELINING")
+			}
+			var numbers, got []int
+			for n := 1; n <= flight+10; n++ {
+				numbers = append(numbers, n)
+			}
+			err = s.Top(t.Context(), numbers, 3, func(n int, b []byte, err error) {
+				got = append(got, n)
+				if n == 7 {
+					var e *Error
+					if !errors.As(err, &e) || e.Kind != KindRefused || e.Code != "SYS/TEMP" || e.Text != "not now" {
+						t.Errorf("message 7: %q, %v", b, err)
+					}
+				} else if err != nil || string(b) != fmt.Sprintf("TOP %d 3\r\n", n) {
+					t.Errorf("message %d: %q, %v", n, b, err)
+				}
+			})
+			if err != nil || !slices.Equal(got, numbers) {
+				t.Errorf("got %v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestHostileServersEndWithinTheirBounds(t *testing.T) {
+	endless := func(w string) func(string) (string, bool) {
+		return usual(func(string) (string, bool) { return w, true })
+	}
+	list := func(s *Session) error { _, _, err := s.Messages(context.Background()); return err }
+	get := func(s *Session) error {
+		return s.Retrieve(context.Background(), []int{1}, func(int, []byte, error) {})
+	}
+	for name, c := range map[string]struct {
+		answer func(string) (string, bool)
+		do     func(*Session) error
+		want   Kind
+	}{
+		"hangs up":            {endless(""), list, KindConnection},
+		"half a list":         {endless("+OK\r\n1 a\r\n2"), list, KindConnection},
+		"half a message":      {endless("+OK\r\nSubject: x\r\n"), get, KindConnection},
+		"line without end":    {endless("+OK " + strings.Repeat("x", 3*maxReply)), list, KindLimit},
+		"list without end":    {endless("+OK\r\n" + strings.Repeat("1 a\r\n", 2000)), list, KindLimit},
+		"message without end": {endless("+OK\r\n" + strings.Repeat("x", 70_000)), get, KindLimit},
+		"something else":      {endless("* OK IMAP4rev1\r\n"), list, KindProtocol},
+		"continues":           {endless("+ \r\n"), get, KindProtocol},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := serve(t, "+OK\r\n", c.answer)
+			srv.cfg.MaxBytes, srv.cfg.MaxMessages = 65_536, 1000
+			s, err := Dial(t.Context(), srv.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := kind(t, c.do(s)); got != c.want {
+				t.Errorf("kind %s, want %s", got, c.want)
+			}
+			if got := kind(t, c.do(s)); got != KindConnection {
+				t.Errorf("used again: kind %s", got)
+			}
+			_ = s.Close()
+		})
+	}
+}
+
+// What a server says in the clear before its TLS is not taken for what it says
+// within.
+func TestNothingIsInjectedBeforeTLS(t *testing.T) {
+	srv := serve(t, "+OK\r\n", func(string) (string, bool) { return "+OK\r\n+OK injected\r\n", false })
+	srv.cfg.Security = wire.StartTLS
+	if _, err := Dial(t.Context(), srv.cfg); kind(t, err) != KindProtocol {
+		t.Error(err)
+	}
+	if got := srv.commands(); !slices.Equal(got, []string{"STLS"}) {
+		t.Errorf("sent %q", got)
+	}
+}
+
+func TestNamesThatAreNoneAreLeftOut(t *testing.T) {
+	srv := serve(t, "+OK\r\n", usual(func(command string) (string, bool) {
+		if command == "LIST" {
+			return "+OK\r\n1 10\r\n2 x\r\n6 -4\r\n.\r\n", false
+		}
+		return "+OK\r\n1 abc\r\n2 abc\r\n1 def\r\n0 x\r\n4\r\nx y\r\n5 with space\r\n6 ok\r\n7 " + strings.Repeat("x", 71) + "\r\n.\r\n", false
+	}))
+	s, err := Dial(t.Context(), srv.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	got, skipped, err := s.Messages(t.Context())
+	if want := []Message{{1, "abc", 10}, {6, "ok", -1}}; err != nil || skipped != 7 || !slices.Equal(got, want) {
+		t.Errorf("got %v, %d skipped, %v", got, skipped, err)
+	}
+}
+
+// A refused login is told as such, once, without the server's words; it is tried
+// again only with something newer.
+func TestLoginRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		again []string // what the credential is, one after the other
+		ok    string   // what the server takes
+		tries int
+		want  Kind // empty: logged in
+	}{
+		"nothing newer":   {[]string{"old"}, "right", 1, KindAuth},
+		"something newer": {[]string{"old", "right"}, "right", 2, ""},
+		"newer and wrong": {[]string{"old", "older", "right"}, "right", 2, KindAuth},
+	} {
+		t.Run(name, func(t *testing.T) {
+			left := c.again
+			srv := serve(t, "+OK\r\n", func(command string) (string, bool) {
+				switch {
+				case command == "CAPA":
+					return "+OK\r\nUSER\r\n.\r\n", false
+				case strings.HasPrefix(command, "PASS "):
+					if command == "PASS "+c.ok {
+						return "+OK\r\n", false
+					}
+					return "-ERR [AUTH] " + command + " is wrong\r\n", false
+				}
+				return "+OK\r\n", false
+			})
+			srv.cfg.Login.Credential = func(context.Context) (wire.Credential, error) { return wire.Credential{Password: left[0]}, nil }
+			srv.cfg.Login.Refused = func(_ context.Context, got wire.Credential) bool {
+				if got.Password != left[0] {
+					t.Errorf("refused %q", got.Password)
+				}
+				if len(left) > 1 {
+					left = left[1:]
+					return true
+				}
+				return false
+			}
+			s, err := Dial(t.Context(), srv.cfg)
+			tries := 0
+			for _, l := range srv.commands() {
+				if strings.HasPrefix(l, "PASS") {
+					tries++
+				}
+			}
+			if tries != c.tries {
+				t.Errorf("tried %d times", tries)
+			}
+			if c.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = s.Close()
+				return
+			}
+			if kind(t, err) != c.want || strings.Contains(err.Error(), "old") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// A mailbox that is locked is no wrong password.
+func TestLockedMailboxIsNotAWrongPassword(t *testing.T) {
+	srv := serve(t, "+OK\r\n", func(command string) (string, bool) {
+		if strings.HasPrefix(command, "AUTH") {
+			return "-ERR [IN-USE] locked\r\n", false
+		}
+		return capaAll, false
+	})
+	if _, err := Dial(t.Context(), srv.cfg); kind(t, err) != KindRefused {
+		t.Error(err)
+	}
+}
+
+func TestSecretsThatWouldEndALineAreNotSent(t *testing.T) {
+	for _, c := range []struct{ user, pass string }{{"ann", "a\r\nDELE 1"}, {"ann\r\nDELE 1", "x"}, {"a b", "x"}, {"ann", ""}} {
+		srv := serve(t, "+OK\r\n", func(command string) (string, bool) {
+			if command == "CAPA" {
+				return "+OK\r\nUSER\r\n.\r\n", false
+			}
+			return "+OK\r\n", false
+		})
+		srv.cfg.Login = wire.Login{Username: c.user, Credential: password(c.pass)}
+		if _, err := Dial(t.Context(), srv.cfg); kind(t, err) != KindAuth {
+			t.Error(err)
+		}
+		if got := srv.commands(); !slices.Equal(got, []string{"CAPA"}) {
+			t.Errorf("sent %q", got)
+		}
+	}
+}
+
+// The end of a context ends what waits, at once and with its reason.
+func TestContextEndsAWait(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	srv := serve(t, "+OK\r\n", usual(func(string) (string, bool) { asked <- struct{}{}; return "", false }))
+	s, err := Dial(t.Context(), srv.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-asked; cancel() }()
+	err = s.Retrieve(ctx, []int{1}, func(int, []byte, error) {})
+	if kind(t, err) != KindTimeout || !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// A server that says nothing, or too slowly to get anywhere, is given up.
+func TestSilenceEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		defer server.Close()
+		s := &Session{cfg: Config{Socket: 10 * time.Second}.withDefaults(), ctx: t.Context(), stop: func() bool { return true }}
+		s.over(client)
+		go func() { _, _ = io.Copy(io.Discard, server) }()
+		start := time.Now()
+		if err := s.Check(t.Context()); kind(t, err) != KindTimeout {
+			t.Error(err)
+		}
+		if took := time.Since(start); took != 10*time.Second {
+			t.Errorf("gave up after %s", took)
+		}
+	})
+}
+
+func FuzzServer(f *testing.F) {
+	f.Add([]byte("+OK\r\n1 a\r\n.\r\n+OK\r\n1 10\r\n.\r\n+OK\r\nSubject: x\r\n\r\n..\r\n.\r\n"))
+	f.Add([]byte("-ERR [IN-USE] x\r\n+ \r\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		client, server := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, server) }()
+		go func() { _, _ = server.Write(b); _ = server.Close() }()
+		s := &Session{cfg: Config{MaxBytes: 1 << 20}.withDefaults(), ctx: t.Context(), stop: func() bool { return true }}
+		s.over(client)
+		list, _, _ := s.Messages(t.Context())
+		for _, m := range list {
+			if !ValidUIDL(m.UIDL) || m.Number < 1 {
+				t.Errorf("got %+v", m)
+			}
+		}
+		_ = s.Retrieve(t.Context(), []int{1, 2}, func(_ int, got []byte, _ error) {
+			if len(got) > len(b) {
+				t.Errorf("%d bytes of %d", len(got), len(b))
+			}
+		})
+		_ = client.Close()
+	})
+}

@@ -1,0 +1,178 @@
+package smtp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The bounds of what is sent.
+const (
+	MaxRecipients = 100 // what every server takes (RFC 5321 section 4.5.3.1.8)
+	maxTextLine   = 998 // bytes without the line end (RFC 5322 section 2.1.1)
+	maxAddress    = 254 // bytes; a path is two more (RFC 5321 section 4.5.3.1.3)
+	maxLocal      = 64  // bytes of the part before the @ (section 4.5.3.1.1)
+)
+
+// Check reports what keeps a message from being sent by this server, as far as can
+// be known before anything is said about it. The error is a *SendError.
+func (s *Session) Check(e Envelope, message []byte) error {
+	if failed := s.check(&e, message); failed != nil {
+		return notSent(failed)
+	}
+	return nil
+}
+
+func (s *Session) check(e *Envelope, message []byte) *Error {
+	fail := func(kind Kind, err error) *Error { return &Error{Stage: StageCheck, Kind: kind, Err: err} }
+	if n := len(e.Recipients); n == 0 || n > MaxRecipients {
+		return fail(KindInvalid, fmt.Errorf("message has %d recipients, and can have 1 to %d", n, MaxRecipients))
+	}
+	if err := checkAddress(e.From); err != nil {
+		return fail(KindInvalid, fmt.Errorf("sender: %w", err))
+	}
+	for i, to := range e.Recipients {
+		if err := checkAddress(to); err != nil {
+			return fail(KindInvalid, fmt.Errorf("recipient %d: %w", i+1, err))
+		}
+	}
+	if err := checkMessage(message); err != nil {
+		return fail(KindInvalid, err)
+	}
+	if e.international() && !s.offers("SMTPUTF8") {
+		return fail(KindUnsupported, errors.New("server does not take addresses or header fields beyond ASCII (SMTPUTF8)"))
+	}
+	if eightBit(message) && !s.offers("8BITMIME") {
+		return fail(KindUnsupported, errors.New("server does not take text beyond ASCII (8BITMIME)"))
+	}
+	if most, ok := s.maxSize(); ok && uint64(len(message)) > most {
+		return fail(KindTooLarge, fmt.Errorf("message has %d bytes, and the server takes %d", len(message), most))
+	}
+	return nil
+}
+
+// maxSize is the largest message that the server takes, in bytes, if it says so;
+// 0 says that there is no fixed bound (RFC 1870 section 4).
+func (s *Session) maxSize() (uint64, bool) {
+	n, err := strconv.ParseUint(strings.TrimSpace(s.offer["SIZE"]), 10, 64)
+	return n, err == nil && n > 0
+}
+
+// international reports whether the envelope needs SMTPUTF8 (RFC 6531 section 3.2).
+func (e *Envelope) international() bool {
+	return e.SMTPUTF8 || eightBit([]byte(e.From)) || eightBit([]byte(strings.Join(e.Recipients, "")))
+}
+
+func eightBit(b []byte) bool {
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	errAddress    = errors.New("address is not of the form local-part@domain")
+	errLongName   = errors.New("address is too long")
+	errNUL        = errors.New("message holds a zero byte")
+	errLineEnd    = errors.New("message holds a line end that is not CRLF")
+	errUnfinished = errors.New("message does not end with a line end")
+	errLongLine   = errors.New("message holds a line of more than 998 bytes")
+)
+
+// checkAddress lets the mailbox of RFC 5321 section 4.1.2 and of RFC 6531 section
+// 3.3 through, without a space even where it could be quoted: nothing in it can end
+// the path it stands in.
+func checkAddress(a string) error {
+	if len(a) > maxAddress {
+		return errLongName
+	}
+	at := strings.LastIndexByte(a, '@')
+	if at < 1 || !utf8.ValidString(a) {
+		return errAddress
+	}
+	local, domain := a[:at], a[at+1:]
+	if len(local) > maxLocal {
+		return errLongName
+	}
+	if !quotedLocal(local) && !dotted(local, "!#$%&'*+-/=?^_`{|}~") {
+		return errAddress
+	}
+	if literal, ok := strings.CutPrefix(domain, "["); ok {
+		literal, ok = strings.CutSuffix(literal, "]")
+		if !ok || literal == "" || strings.ContainsFunc(literal, func(r rune) bool { return !letter(r) && r != '.' && r != ':' && r != '-' }) {
+			return errAddress
+		}
+		return nil
+	}
+	if !dotted(domain, "-_") {
+		return errAddress
+	}
+	return nil
+}
+
+// dotted reports whether s is words with a dot between each two, of letters,
+// digits, what else is allowed, and visible characters beyond ASCII.
+func dotted(s, allowed string) bool {
+	for word := range strings.SplitSeq(s, ".") {
+		if word == "" || strings.ContainsFunc(word, func(r rune) bool {
+			return !letter(r) && !strings.ContainsRune(allowed, r) && (r < utf8.RuneSelf || !unicode.IsGraphic(r) || unicode.IsSpace(r))
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// quotedLocal reports whether s is a quoted local part that needs no space and no
+// angle bracket.
+func quotedLocal(s string) bool {
+	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
+		return false
+	}
+	escaped := false
+	for _, r := range s[1 : len(s)-1] {
+		switch {
+		case r <= ' ' || r == 0x7f || r == '<' || r == '>' || r >= utf8.RuneSelf:
+			return false
+		case escaped:
+			escaped = false
+		case r == '\\':
+			escaped = true
+		case r == '"':
+			return false
+		}
+	}
+	return !escaped
+}
+
+func letter(r rune) bool {
+	return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+}
+
+// checkMessage lets a message through that arrives as it is: a server may do with a
+// lone CR or LF what it likes, end the message there among other things.
+func checkMessage(m []byte) error {
+	if !bytes.HasSuffix(m, []byte("\r\n")) {
+		return errUnfinished
+	}
+	for len(m) > 0 {
+		i := bytes.IndexByte(m, '\n')
+		line := m[:i+1]
+		switch {
+		case len(line) < 2 || line[len(line)-2] != '\r' || bytes.IndexByte(line, '\r') != len(line)-2:
+			return errLineEnd
+		case bytes.IndexByte(line, 0) >= 0:
+			return errNUL
+		case len(line)-2 > maxTextLine:
+			return errLongLine
+		}
+		m = m[i+1:]
+	}
+	return nil
+}

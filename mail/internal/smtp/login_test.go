@@ -1,0 +1,292 @@
+package smtp_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/postern-mail/postern/mail/internal/smtp"
+	"github.com/postern-mail/postern/mail/servertest"
+)
+
+func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+
+func withToken(token string) smtp.Login {
+	return smtp.Login{Username: "ann", Credential: func(context.Context) (smtp.Credential, error) { return smtp.Credential{Token: token}, nil }}
+}
+
+// dialogue is a server that expects lines and answers them, from the EHLO on, and
+// then hears until the client goes. It reports what it heard.
+func dialogue(t *testing.T, mechanisms string, answers ...string) (uint16, <-chan string) {
+	t.Helper()
+	heard := make(chan string, 4)
+	return script(t, func(c net.Conn, lines *bufio.Reader) {
+		var got []string
+		defer func() { heard <- strings.Join(got, "|") }()
+		_, _ = io.WriteString(c, "220 hello\r\n")
+		for _, answer := range append([]string{"250-hello\r\n250 AUTH " + mechanisms}, answers...) {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				return
+			}
+			got = append(got, strings.TrimRight(line, "\r\n"))
+			_, _ = io.WriteString(c, answer+"\r\n")
+		}
+		for {
+			line, err := lines.ReadString('\n')
+			if line != "" {
+				got = append(got, strings.TrimRight(line, "\r\n"))
+			}
+			if err != nil || line == "QUIT\r\n" {
+				return
+			}
+		}
+	}), heard
+}
+
+func TestLoginWays(t *testing.T) {
+	long := strings.Repeat("t", 600)
+	xoauth2 := func(token string) string { return b64("user=ann\x01auth=Bearer " + token + "\x01\x01") }
+	for _, tc := range []struct {
+		name, mechanisms string
+		login            smtp.Login
+		answers          []string
+		want             string
+	}{
+		{"PLAIN", "LOGIN PLAIN XOAUTH2", withPassword("pw"), []string{"235 in"}, "AUTH PLAIN " + b64("\x00ann\x00pw")},
+		{"LOGIN", "login xoauth2", withPassword("pw"), []string{"334 " + b64("Username:"), "334 " + b64("Password:"), "235 in"}, "AUTH LOGIN|" + b64("ann") + "|" + b64("pw")},
+		{"LOGIN, in other words", "LOGIN", withPassword("pw"), []string{"334 " + b64("User Name\x00"), "334", "235 in"}, "AUTH LOGIN|" + b64("ann") + "|" + b64("pw")},
+		{"OAUTHBEARER", "PLAIN XOAUTH2 OAUTHBEARER", withToken("t0ken"), []string{"235 in"}, "AUTH OAUTHBEARER " + b64("n,a=ann,\x01auth=Bearer t0ken\x01\x01")},
+		{"XOAUTH2", "PLAIN XOAUTH2", withToken("t0ken"), []string{"235 in"}, "AUTH XOAUTH2 " + xoauth2("t0ken")},
+		{"a token longer than a command", "XOAUTH2", withToken(long), []string{"334 ", "235 in"}, "AUTH XOAUTH2|" + xoauth2(long)},
+	} {
+		p, heard := dialogue(t, tc.mechanisms, tc.answers...)
+		c := config(p, smtp.Plaintext, nil)
+		c.Login = tc.login
+		s, err := smtp.Dial(t.Context(), c)
+		if err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+			continue
+		}
+		go func() { _ = s.Close() }()
+		if got := <-heard; got != "EHLO localhost|"+tc.want+"|QUIT" {
+			t.Errorf("%s: sent %s, want %s", tc.name, got, tc.want)
+		}
+	}
+}
+
+// A token that is refused: the server says why in a challenge, wants an answer to
+// it, and refuses. Neither its words nor the challenge are told.
+func TestTokenThatIsRefused(t *testing.T) {
+	challenge := "334 " + b64(`{"status":"401","schemes":"bearer","scope":"t0ken-canary"}`)
+	for mechanism, answer := range map[string]string{"XOAUTH2": "", "OAUTHBEARER": "AQ=="} {
+		p, heard := dialogue(t, mechanism, challenge, "535 5.7.8 not with t0ken-canary")
+		c := config(p, smtp.Plaintext, nil)
+		c.Login = withToken("t0ken-canary")
+		_, err := smtp.Dial(t.Context(), c)
+		var e *smtp.Error
+		if !errors.As(err, &e) || e.Kind != smtp.KindAuth || e.Code != 535 || e.Enhanced != "5.7.8" || e.Text != "" || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v", mechanism, err)
+		}
+		if got := <-heard; strings.Count(got, "|") != 2 || !strings.HasSuffix(got, "|"+answer) {
+			t.Errorf("%s: sent %s", mechanism, got)
+		}
+	}
+}
+
+// How a login fails, and what nobody is told of it.
+func TestLoginsThatFail(t *testing.T) {
+	for name, tc := range map[string]struct {
+		login      smtp.Login
+		mechanisms string
+		answers    []string
+		kind       smtp.Kind
+		code       int
+		asked      bool // Refused was
+	}{
+		"refused":                           {withPassword("pw-canary"), "PLAIN", []string{"535 5.7.8 not pw-canary"}, smtp.KindAuth, 535, true},
+		"refused in many lines":             {withPassword("pw-canary"), "PLAIN", []string{"534-5.7.9 not\r\n534 5.7.9 pw-canary"}, smtp.KindAuth, 534, true},
+		"busy":                              {withPassword("pw-canary"), "PLAIN", []string{"454 4.7.0 pw-canary"}, smtp.KindRefused, 454, false},
+		"accepted with another code":        {withPassword("pw-canary"), "PLAIN", []string{"250 in"}, smtp.KindProtocol, 0, false},
+		"a challenge to PLAIN":              {withPassword("pw-canary"), "PLAIN", []string{"334 "}, smtp.KindProtocol, 0, false},
+		"a challenge that is not base64":    {withToken("t0ken-canary"), "XOAUTH2", []string{"334 t0ken-canary!"}, smtp.KindProtocol, 0, false},
+		"challenges without end":            {withToken("t0ken-canary"), "XOAUTH2", strings.Split(strings.Repeat("334 |", 30), "|"), smtp.KindProtocol, 0, false},
+		"three questions":                   {withPassword("pw-canary"), "LOGIN", []string{"334 ", "334 ", "334 "}, smtp.KindProtocol, 0, false},
+		"an answer ahead":                   {withPassword("pw-canary"), "LOGIN", []string{"334 \r\n235 in", "235 in"}, smtp.KindProtocol, 0, false},
+		"a token for a server of passwords": {withToken("t0ken-canary"), "PLAIN LOGIN", nil, smtp.KindAuth, 0, false},
+		"a password for one of tokens":      {withPassword("pw-canary"), "XOAUTH2 OAUTHBEARER", nil, smtp.KindAuth, 0, false},
+		"a password of two lines":           {withPassword("pw-canary\r\nQUIT"), "PLAIN", nil, smtp.KindAuth, 0, false},
+		"a token that ends its field":       {withToken("t0ken-canary\x01"), "XOAUTH2", nil, smtp.KindAuth, 0, false},
+		"nothing":                           {withPassword(""), "PLAIN", nil, smtp.KindAuth, 0, false},
+	} {
+		p, heard := dialogue(t, tc.mechanisms, tc.answers...)
+		c := config(p, smtp.Plaintext, nil)
+		c.Login = tc.login
+		asked := false
+		c.Login.Refused = func(context.Context, smtp.Credential) bool { asked = true; return false }
+		_, err := smtp.Dial(t.Context(), c)
+		var e *smtp.Error
+		if !errors.As(err, &e) || e.Stage != smtp.StageAuth || e.Kind != tc.kind || e.Code != tc.code || e.Text != "" || asked != tc.asked || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v (%+v), asked %v", name, err, e, asked)
+		}
+		if got := <-heard; tc.answers == nil && strings.Contains(got, "AUTH") {
+			t.Errorf("%s: sent %s", name, got)
+		}
+	}
+}
+
+// renewing gives out tokens, the next one when one was refused.
+func renewing(tokens ...string) smtp.Login {
+	var mu sync.Mutex
+	return smtp.Login{
+		Username: "ann",
+		Credential: func(context.Context) (smtp.Credential, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return smtp.Credential{Token: tokens[0]}, nil
+		},
+		Refused: func(_ context.Context, c smtp.Credential) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			if c.Token == tokens[0] && len(tokens) > 1 {
+				tokens = tokens[1:]
+			}
+			return c.Token != tokens[0]
+		},
+	}
+}
+
+// A refused token is tried once more where there is a newer one, on a connection of
+// its own, and never a third time.
+func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
+	for _, mechanism := range []string{"XOAUTH2", "OAUTHBEARER"} {
+		for name, tc := range map[string]struct {
+			tokens []string
+			tried  string
+			ok     bool
+		}{
+			"the second is good":            {[]string{"old", "good"}, "old good", true},
+			"the second is refused as well": {[]string{"old", "older", "good"}, "old older", false},
+			"there is no second":            {[]string{"old"}, "old", false},
+			"the first is good":             {[]string{"good", "unused"}, "good", true},
+		} {
+			var mu sync.Mutex
+			var tried []string
+			port := script(t, func(c net.Conn, lines *bufio.Reader) {
+				_, _ = io.WriteString(c, "220 hello\r\n")
+				_, _ = lines.ReadString('\n')
+				_, _ = io.WriteString(c, "250-hello\r\n250 AUTH "+mechanism+"\r\n")
+				line, _ := lines.ReadString('\n')
+				first, _ := base64.StdEncoding.DecodeString(strings.TrimSpace(strings.TrimPrefix(line, "AUTH "+mechanism+" ")))
+				_, token, _ := strings.Cut(strings.TrimRight(string(first), "\x01"), "Bearer ")
+				mu.Lock()
+				tried = append(tried, token)
+				mu.Unlock()
+				if token == "good" {
+					_, _ = io.WriteString(c, "235 in\r\n")
+				} else {
+					_, _ = io.WriteString(c, "334 "+b64(`{"status":"401"}`)+"\r\n")
+					_, _ = lines.ReadString('\n')
+					_, _ = io.WriteString(c, "535 5.7.8 no\r\n")
+				}
+				if line, _ := lines.ReadString('\n'); line != "" {
+					_, _ = io.WriteString(c, "221 bye\r\n")
+				}
+			})
+			c := config(port, smtp.Plaintext, nil)
+			c.Login = renewing(tc.tokens...)
+			s, err := smtp.Dial(t.Context(), c)
+			var e *smtp.Error
+			if tc.ok && err != nil || !tc.ok && (!errors.As(err, &e) || e.Kind != smtp.KindAuth || e.Code != 535) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if s != nil {
+				_ = s.Close()
+			}
+			mu.Lock()
+			if got := strings.Join(tried, " "); got != tc.tried {
+				t.Errorf("%s, %s: tried %q, want %q", mechanism, name, got, tc.tried)
+			}
+			mu.Unlock()
+		}
+	}
+}
+
+// startTLS is a server that upgrades, and says something else before or after.
+func TestStartTLS(t *testing.T) {
+	ca := newCA(t)
+	leaf, err := ca.Leaf(servertest.LeafOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		clear, ready, after string
+		kind                smtp.Kind // empty: it works
+	}{
+		"login only behind it":     {"250-hello\r\n250 STARTTLS\r\n", "220 go\r\n", "250-hello\r\n250 AUTH PLAIN\r\n", ""},
+		"login only in front":      {"250-hello\r\n250-STARTTLS\r\n250 AUTH PLAIN\r\n", "220 go\r\n", "250 hello\r\n", smtp.KindAuth},
+		"an answer in front of it": {"250-hello\r\n250 STARTTLS\r\n", "220 go\r\n250-hello\r\n250 AUTH PLAIN\r\n", "250 hello\r\n", smtp.KindProtocol},
+		"one byte in front of it":  {"250-hello\r\n250 STARTTLS\r\n", "220 go\r\n2", "250-hello\r\n250 AUTH PLAIN\r\n", smtp.KindProtocol},
+		"not offered":              {"250-hello\r\n250 AUTH PLAIN\r\n", "220 go\r\n", "", smtp.KindConnection},
+		"refused":                  {"250-hello\r\n250-AUTH PLAIN\r\n250 STARTTLS\r\n", "454 4.7.0 not now\r\n", "", smtp.KindRefused},
+		"answered with another":    {"250-hello\r\n250-AUTH PLAIN\r\n250 STARTTLS\r\n", "250 ok\r\n", "", smtp.KindProtocol},
+	} {
+		var mu sync.Mutex
+		clear := ""
+		port := script(t, func(c net.Conn, lines *bufio.Reader) {
+			hear := func() bool {
+				line, err := lines.ReadString('\n')
+				mu.Lock()
+				clear += line
+				mu.Unlock()
+				return err == nil
+			}
+			_, _ = io.WriteString(c, "220 hello\r\n")
+			hear()
+			_, _ = io.WriteString(c, tc.clear)
+			if !hear() {
+				return
+			}
+			_, _ = io.WriteString(c, tc.ready)
+			if tc.after == "" {
+				for hear() {
+				}
+				return
+			}
+			s := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{leaf}})
+			inside := bufio.NewReader(s)
+			for _, answer := range []string{tc.after, "235 in\r\n", "221 bye\r\n"} {
+				if _, err := inside.ReadString('\n'); err != nil {
+					return
+				}
+				_, _ = io.WriteString(s, answer)
+			}
+		})
+		c := config(port, smtp.StartTLS, ca)
+		asked := false
+		c.Login.Credential = func(context.Context) (smtp.Credential, error) {
+			asked = true
+			return smtp.Credential{Password: password}, nil
+		}
+		s, err := smtp.Dial(t.Context(), c)
+		var e *smtp.Error
+		if tc.kind == "" && err != nil || tc.kind != "" && (!errors.As(err, &e) || e.Kind != tc.kind) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if s != nil {
+			_ = s.Close()
+		}
+		mu.Lock()
+		if strings.Contains(clear, "AUTH ") || tc.after == "" && asked {
+			t.Errorf("%s: said in the clear %q, credential asked for %v", name, clear, asked)
+		}
+		mu.Unlock()
+	}
+}

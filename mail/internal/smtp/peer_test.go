@@ -1,0 +1,234 @@
+package smtp_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/postern-mail/postern/mail/internal/smtp"
+)
+
+// peer is a submission server that keeps to the protocol but where a test says
+// otherwise, and a record of what it took.
+type peer struct {
+	offer []string // instead of full
+	// say has, by stage, what is answered instead: the lines, with their ends, or
+	// one of the words below. The stages are greeting, ehlo, auth, mail, rcpt and an
+	// address, data, message (when its first bytes have come), end, rset, quit.
+	say map[string]string
+	at  func(stage string) // called when a stage is reached
+	// counted is called when an answer has been written, with the bytes so far.
+	counted func(reads, writes int, stage string)
+	// After so many bytes in one direction the connection ends; 0 means never.
+	reads, writes int
+	ends          bool // the connection ends after what is said instead
+
+	gone  chan struct{} // closed when the test is over
+	mu    sync.Mutex
+	lines []string // commands
+	taken []string // those that were answered 2xx, or would have been
+}
+
+const (
+	hangUp = "hang up" // the connection ends
+	hang   = "hang"    // nothing is said until the client goes
+	stuck  = "stuck"   // nothing is read either
+)
+
+var full = []string{"PIPELINING", "SIZE 30000000", "8BITMIME", "SMTPUTF8", "ENHANCEDSTATUSCODES", "AUTH PLAIN LOGIN XOAUTH2 OAUTHBEARER"}
+
+// start listens, and serves each connection alone.
+func (p *peer) start(t *testing.T) uint16 {
+	t.Helper()
+	gone := make(chan struct{})
+	t.Cleanup(func() { close(gone) })
+	p.gone = gone
+	return script(t, func(c net.Conn, _ *bufio.Reader) { p.serve(c) })
+}
+
+func (p *peer) dial(t *testing.T) *smtp.Session {
+	t.Helper()
+	s, err := smtp.Dial(t.Context(), config(p.start(t), smtp.Plaintext, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// limited ends a connection after so many bytes.
+type limited struct {
+	net.Conn
+	reads, writes int // what is left; negative means no bound
+	read, written int // so far
+}
+
+var errCut = errors.New("cut")
+
+func (l *limited) Read(b []byte) (int, error) {
+	if l.reads == 0 {
+		return 0, errCut
+	}
+	if l.reads > 0 {
+		b = b[:min(len(b), l.reads)]
+	}
+	n, err := l.Conn.Read(b)
+	l.read += n
+	if l.reads > 0 {
+		l.reads -= n
+	}
+	return n, err
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	cut := l.writes >= 0 && len(b) >= l.writes
+	if cut {
+		b = b[:l.writes]
+	}
+	n, err := l.Conn.Write(b)
+	l.written += n
+	if l.writes > 0 {
+		l.writes -= n
+	}
+	if cut && err == nil {
+		err = errCut
+	}
+	return n, err
+}
+
+func bound(n int) int {
+	if n == 0 {
+		return -1
+	}
+	return n
+}
+
+func (p *peer) serve(c net.Conn) {
+	l := &limited{Conn: c, reads: bound(p.reads), writes: bound(p.writes)}
+	br := bufio.NewReader(l)
+	if !p.answer(l, br, "greeting", "220 peer\r\n") {
+		return
+	}
+	for {
+		line, err := br.ReadString('\n')
+		if err != nil {
+			return
+		}
+		line = strings.TrimRight(line, "\r\n")
+		p.mu.Lock()
+		p.lines = append(p.lines, line)
+		p.mu.Unlock()
+		verb, rest, _ := strings.Cut(line, " ")
+		going := true
+		switch verb {
+		case "EHLO":
+			offer := p.offer
+			if offer == nil {
+				offer = full
+			}
+			going = p.answer(l, br, "ehlo", "250-peer\r\n250-"+strings.Join(append(offer[:len(offer):len(offer)], "X-END"), "\r\n250-")+"\r\n250 HELP\r\n")
+		case "AUTH":
+			going = p.answer(l, br, "auth", "235 2.7.0 in\r\n")
+		case "MAIL":
+			going = p.answer(l, br, "mail", "250 2.1.0 yes\r\n")
+		case "RCPT":
+			address, _, _ := strings.Cut(strings.TrimPrefix(rest, "TO:<"), ">")
+			going = p.answer(l, br, "rcpt "+address, "250 2.1.5 yes\r\n")
+		case "DATA":
+			if going = p.answer(l, br, "data", "354 go ahead\r\n"); going {
+				p.mu.Lock()
+				said := p.say["data"]
+				p.mu.Unlock()
+				if said == "" || strings.HasPrefix(said, "354") {
+					going = p.message(l, br)
+				}
+			}
+		case "RSET":
+			going = p.answer(l, br, "rset", "250 2.0.0 yes\r\n")
+		case "QUIT":
+			p.answer(l, br, "quit", "221 2.0.0 bye\r\n")
+			return
+		default:
+			going = p.answer(l, br, "other", "500 5.5.1 what\r\n")
+		}
+		if !going {
+			return
+		}
+	}
+}
+
+// message reads a message as a server does: until a line that is a dot.
+func (p *peer) message(l *limited, br *bufio.Reader) bool {
+	if _, err := br.Peek(1); err != nil || !p.answer(l, br, "message", "") {
+		return false
+	}
+	end := []byte("\r\n.\r\n")
+	got := []byte("\r\n") // of 354, which a message begins behind
+	for chunk, at := make([]byte, 64<<10), -1; at < 0; {
+		n, err := br.Read(chunk)
+		if err != nil {
+			return false
+		}
+		from := max(len(got)-len(end), 0)
+		got = append(got, chunk[:n]...)
+		if at = bytes.Index(got[from:], end); at < 0 {
+			continue
+		}
+		if from+at+len(end) != len(got) {
+			return false // it goes on, although nothing was said to it
+		}
+		got = bytes.ReplaceAll(got[:from+at+2], []byte("\r\n."), []byte("\r\n"))[2:]
+	}
+	p.mu.Lock()
+	said := p.say["end"]
+	if said == "" || strings.HasPrefix(said, "2") || said == hang || said == hangUp {
+		p.taken = append(p.taken, string(got))
+	}
+	p.mu.Unlock()
+	return p.answer(l, br, "end", "250 2.0.0 queued as 42\r\n")
+}
+
+// answer reports whether the connection goes on.
+func (p *peer) answer(l *limited, br *bufio.Reader, stage, usual string) bool {
+	if p.at != nil {
+		p.at(stage)
+	}
+	p.mu.Lock()
+	said, instead := p.say[stage]
+	p.mu.Unlock()
+	if !instead {
+		said = usual
+	}
+	switch said {
+	case hangUp:
+		return false
+	case hang:
+		_, _ = io.Copy(io.Discard, br)
+		return false
+	case stuck:
+		<-p.gone
+		return false
+	}
+	_, err := io.WriteString(l, said)
+	if p.counted != nil {
+		p.counted(l.read, l.written, stage)
+	}
+	return err == nil && !(instead && p.ends)
+}
+
+func (p *peer) took() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.taken...)
+}
+
+func (p *peer) commands() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Join(p.lines, "|")
+}

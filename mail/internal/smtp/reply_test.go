@@ -1,0 +1,127 @@
+package smtp
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+func TestReadReply(t *testing.T) {
+	for _, tc := range []struct {
+		in       string
+		code     int
+		enhanced string
+		text     string
+		err      error
+	}{
+		{"250 ok\r\n", 250, "", "ok", nil},
+		{"250 ok\n", 250, "", "ok", nil},
+		{"250\r\n", 250, "", "", nil},
+		{"250 \r\n", 250, "", "", nil},
+		{"250-one\r\n250-\r\n250 two\r\n", 250, "", "one two", nil},
+		{"250-one\r\n250\r\n", 250, "", "one", nil},
+		{"550 5.1.1 no such user\r\n", 550, "5.1.1", "no such user", nil},
+		{"550-5.1.1 no such\r\n550 5.1.1 user\r\n", 550, "5.1.1", "no such user", nil},
+		{"550 5.1.1\r\n", 550, "5.1.1", "", nil},
+		{"250 5.1.1 other class\r\n", 250, "", "5.1.1 other class", nil},
+		{"550 5.1.1234 x\r\n", 550, "", "5.1.1234 x", nil},
+		{"550 5.1. x\r\n", 550, "", "5.1. x", nil},
+		{"550 bell\a and \u202eback\u200b \x1b[1mescape\r\n", 550, "", "bell and back [1mescape", nil},
+		{"250 ok", 0, "", "", io.ErrUnexpectedEOF},
+		{"250-one\r\n", 0, "", "", io.EOF},
+		{"250-one\r\n25", 0, "", "", io.ErrUnexpectedEOF},
+		{"", 0, "", "", io.EOF},
+		{"\r\n", 0, "", "", errNotSMTP},
+		{"25\r\n", 0, "", "", errNotSMTP},
+		{"2500 ok\r\n", 0, "", "", errNotSMTP},
+		{"150 ok\r\n", 0, "", "", errNotSMTP},
+		{"600 ok\r\n", 0, "", "", errNotSMTP},
+		{"2x0 ok\r\n", 0, "", "", errNotSMTP},
+		{" 250 ok\r\n", 0, "", "", errNotSMTP},
+		{"250_ok\r\n", 0, "", "", errNotSMTP},
+		{"٢٥٠ ok\r\n", 0, "", "", errNotSMTP},
+		{"250-ok\r\n251 ok\r\n", 0, "", "", errNotSMTP},
+		{"250 " + strings.Repeat("x", maxLine-7) + "\r\n", 250, "", strings.Repeat("x", 256), nil},
+		{"250 " + strings.Repeat("x", maxLine) + "\r\n", 0, "", "", errTooMuch},
+		{strings.Repeat("250-x\r\n", maxLines-1) + "250 x\r\n", 250, "", "", nil},
+		{strings.Repeat("250-x\r\n", maxLines) + "250 x\r\n", 0, "", "", errTooMuch},
+	} {
+		name := tc.in
+		if len(name) > 60 {
+			name = name[:60]
+		}
+		r, err := readReply(bufio.NewReaderSize(strings.NewReader(tc.in), maxLine))
+		if !errors.Is(err, tc.err) || r.code != tc.code || r.enhanced != tc.enhanced || tc.text != "" && r.text() != tc.text {
+			t.Errorf("%q: %d %q %q, %v", name, r.code, r.enhanced, r.text(), err)
+		}
+	}
+}
+
+// A reply is whole, or there is none; nothing behind it is used up; and its text is
+// fit for a person.
+func FuzzReply(f *testing.F) {
+	f.Add("250 ok\r\n250 more\r\n")
+	f.Add("250-one\r\n250 two\r\n")
+	f.Add("550-5.1.1 no\r\n550 5.1.1 body\r\nrest")
+	f.Add("334 " + strings.Repeat("A", 5000))
+	f.Fuzz(func(t *testing.T, in string) {
+		src := strings.NewReader(in)
+		br := bufio.NewReaderSize(src, maxLine)
+		r, err := readReply(br)
+		used := in[:len(in)-src.Len()-br.Buffered()]
+		text := r.text()
+		if !utf8.ValidString(text) || utf8.RuneCountInString(text) > 256 || strings.ContainsFunc(text, unicode.IsControl) {
+			t.Errorf("text %q", text)
+		}
+		if err != nil {
+			if r.code != 0 || r.enhanced != "" || r.lines != nil {
+				t.Errorf("%+v with %v", r, err)
+			}
+			return
+		}
+		if r.code < 200 || r.code > 599 || len(r.lines) == 0 || len(r.lines) > maxLines || strings.Count(used, "\n") != len(r.lines) || !strings.HasSuffix(used, "\n") {
+			t.Fatalf("%+v of %q", r, used)
+		}
+		if last := used[strings.LastIndex(used[:len(used)-1], "\n")+1:]; len(last) > 3 && last[3] == '-' {
+			t.Errorf("it goes on after %q", last)
+		}
+		if r.positive() && r.refused() || r.positive() != strings.HasPrefix(used, "2") {
+			t.Errorf("%q is positive %v, refused %v", used, r.positive(), r.refused())
+		}
+	})
+}
+
+func TestCheckAddress(t *testing.T) {
+	for _, good := range []string{"a@b", "a.b+c=d@example.org", "!#$%&'*+-/=?^_`{|}~@example.org", `"a\"b"@example.org`, `"a@b"@example.org`, "jörg@exämple.org", "用户@例子.中国",
+		"a@[192.0.2.1]", "a@[IPv6:2001:db8::1]", "a@under_score.example.org", strings.Repeat("a", 64) + "@example.org"} {
+		if err := checkAddress(good); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+	for _, bad := range []string{"", "@", "a", "a@", "@b", "a b@c", "a@b c", "a@b>", "<a@b", "<a@b>", "a@b\r\n", "a\n@b", "a\x00@b", "a@b\x7f", ".a@b", "a.@b", "a..b@c", "a@.b", "a@b.", "a@b..c",
+		`"a b"@c`, `"a"b"@c`, `"a\"@c`, `"a@c`, `"a<b"@c`, "a,b@c", "a;b@c", "a:b@c", "a(b)@c", "@a,@b:c@d", "a@b@c", "a@[1.2.3.4", "a@[]", "a@[1.2.3.4]x", "a@[x y]", "Ann <a@b>", "a@b> SIZE=1",
+		"a\u0085@b", "a\u2028@b", "a\u200b@b", "a@b\u00a0c", "a\u202e@b", "\xff@b", "a@\xff", strings.Repeat("a", 65) + "@b", "a@" + strings.Repeat("b", 253)} {
+		if checkAddress(bad) == nil {
+			t.Errorf("%q passes", bad)
+		}
+	}
+}
+
+// No address that passes can end the path that it stands in, or begin another line.
+func FuzzAddress(f *testing.F) {
+	f.Add("a@example.org")
+	f.Add(`"a\>"@b`)
+	f.Add("a@[1.2.3.4]> X")
+	f.Fuzz(func(t *testing.T, a string) {
+		if checkAddress(a) != nil {
+			return
+		}
+		if !utf8.ValidString(a) || len(a) > maxAddress || strings.ContainsAny(a, "<> \t") || strings.ContainsFunc(a, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }) {
+			t.Errorf("%q passes", a)
+		}
+	})
+}

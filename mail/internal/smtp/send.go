@@ -1,0 +1,273 @@
+package smtp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Envelope says from whom and to whom a message goes; the message's own header is
+// not looked at.
+type Envelope struct {
+	From       string   // local-part@domain, without angle brackets
+	Recipients []string // 1 to MaxRecipients, as From; all of them get it, or nobody
+	SMTPUTF8   bool     // the header has text beyond ASCII (RFC 6531)
+	// BeforeData is called once when the server has taken every recipient, right
+	// before the message is sent: what is recorded from there on has to say that it
+	// may have arrived. Its error keeps the message from being sent, and is the cause
+	// of the SendError. nil means there is nothing to do.
+	BeforeData func() error
+}
+
+// Receipt is a server's word that it has a message and delivers it, or says if it
+// cannot.
+type Receipt struct {
+	Code     int    // 2xx
+	Enhanced string // such as 2.0.0; empty without one
+	Text     string // the server's own words, cleaned and bounded; often its name for the message
+}
+
+const (
+	block = 32 << 10 // bytes of the message that leave in one write
+
+	// listening is how long the server has, before the end of the message leaves,
+	// for what it said without being asked to arrive. What comes later is taken for
+	// its answer.
+	listening = 2 * time.Millisecond
+	// parting is how long it has to say why it broke off.
+	parting = time.Second
+)
+
+// Send hands a message over, to every recipient or to nobody. The message has CRLF
+// at the end of each line, the last one too, at most 998 bytes between them and no
+// zero byte; dots need no care.
+//
+// A Receipt means that the server took it. Else the error is a *SendError, and its
+// Outcome says what is certain. NotSent: the server refused, or the connection
+// ended before the end of the message left; a server drops what it has of a message
+// without its end (RFC 5321 section 4.1.1.4). Unknown: the end left, or part of it
+// may have, and no answer came back.
+//
+// The end of ctx closes the connection at any time. A Session can send another
+// message as long as the server keeps the connection.
+func (s *Session) Send(ctx context.Context, e Envelope, message []byte) (*Receipt, error) {
+	if err := s.Check(e, message); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, notSent(failure(StageCheck, ctx.Err()))
+	}
+	defer s.conn.until(ctx)()
+	if err := s.envelope(&e, len(message), eightBit(message)); err != nil {
+		return nil, err
+	}
+	if e.BeforeData != nil {
+		if err := e.BeforeData(); err != nil {
+			return nil, &SendError{Outcome: NotSent, Err: err}
+		}
+	}
+	r, failed := s.command(StageData, "DATA", dataTime)
+	if failed == nil && r.code != 354 {
+		failed = s.no(StageData, r)
+	}
+	if failed != nil {
+		return nil, notSent(failed)
+	}
+	// From here on the server is to be silent until it has the end of the message.
+	spoke := s.conn.hear()
+	defer func() { <-spoke }() // it has, or the connection has ended
+	if failed := s.body(message, spoke); failed != nil {
+		return nil, notSent(failed)
+	}
+	return s.end(ctx, spoke)
+}
+
+// no is an answer that ends the attempt. One that means neither yes nor no, and the
+// server's goodbye, end the connection with it.
+func (s *Session) no(stage string, r reply) *Error {
+	if !r.refused() {
+		return failure(stage, s.conn.end(errNotSMTP))
+	}
+	if r.code == 421 {
+		_ = s.conn.end(errClosed)
+	}
+	return refusal(stage, r)
+}
+
+// envelope says from whom and to whom, in one flight where the server allows it
+// (RFC 2920), and collects every answer.
+func (s *Session) envelope(e *Envelope, size int, eight bool) error {
+	lines := make([]string, 0, 2+len(e.Recipients))
+	if s.begun {
+		lines = append(lines, "RSET") // what was begun before may have recipients
+	}
+	first := len(lines) // the MAIL
+	lines = append(lines, s.mailFrom(e, size, eight))
+	for _, to := range e.Recipients {
+		lines = append(lines, "RCPT TO:<"+to+">")
+	}
+	together := s.offers("PIPELINING")
+	if together {
+		if !s.conn.quiet() {
+			return notSent(failure(StageMail, s.conn.end(errEarly)))
+		}
+		if err := s.conn.write([]byte(strings.Join(lines, "\r\n")+"\r\n"), blockTime); err != nil {
+			return notSent(failure(StageMail, err))
+		}
+	}
+	s.begun = true
+	var refused []RefusedRecipient
+	var failed *Error // the first refusal
+	for i, line := range lines {
+		stage := StageMail
+		if i > first {
+			stage = StageRcpt
+		}
+		r, broken := s.next(stage, line, together)
+		if broken != nil {
+			if failed == nil {
+				failed = broken
+			}
+			break
+		}
+		if r.positive() {
+			continue
+		}
+		no := s.no(stage, r)
+		if failed == nil {
+			failed = no
+		}
+		if stage == StageRcpt && failed.Stage == StageRcpt && s.conn.why() == nil {
+			refused = append(refused, RefusedRecipient{Address: e.Recipients[i-first-1], Code: no.Code, Enhanced: no.Enhanced, Text: no.Text})
+		}
+		if s.conn.why() != nil || stage == StageMail && !together {
+			break
+		}
+	}
+	if failed == nil && !s.conn.quiet() {
+		failed = failure(StageRcpt, s.conn.end(errEarly))
+	}
+	if failed == nil {
+		return nil
+	}
+	not := notSent(failed)
+	not.Refused = refused
+	for _, r := range refused {
+		not.Temporary = not.Temporary && r.Code < 500
+	}
+	return not
+}
+
+// next is the answer to a line that has been sent already, or is sent now.
+func (s *Session) next(stage, line string, sent bool) (reply, *Error) {
+	if !sent {
+		return s.command(stage, line, commandTime)
+	}
+	r, err := s.conn.reply(commandTime)
+	if err != nil {
+		return reply{}, failure(stage, err)
+	}
+	return r, nil
+}
+
+// mailFrom is the MAIL command, with what the server has to know (RFC 1870, RFC
+// 6152, RFC 6531) and nothing that it does not offer.
+func (s *Session) mailFrom(e *Envelope, size int, eight bool) string {
+	line := "MAIL FROM:<" + e.From + ">"
+	if s.offers("SIZE") {
+		line += fmt.Sprintf(" SIZE=%d", size)
+	}
+	if eight {
+		line += " BODY=8BITMIME"
+	}
+	if e.international() {
+		line += " SMTPUTF8"
+	}
+	return line
+}
+
+// body sends all of the message but its last line end, which is held back to leave
+// with the dot: until then the server has not even the whole of its last line. A
+// line that begins with a dot gets another one (RFC 5321 section 4.5.2).
+func (s *Session) body(message []byte, spoke <-chan struct{}) *Error {
+	rest := message[:len(message)-2]
+	out := make([]byte, 0, block+2*maxTextLine)
+	for len(rest) > 0 {
+		line := rest
+		if i := bytes.IndexByte(rest, '\n'); i >= 0 {
+			line = rest[:i+1]
+		}
+		rest = rest[len(line):]
+		if line[0] == '.' {
+			out = append(out, '.')
+		}
+		if out = append(out, line...); len(out) < block && len(rest) > 0 {
+			continue
+		}
+		if err := s.conn.send(out, blockTime); err != nil {
+			return s.brokeOff(err, spoke)
+		}
+		out = out[:0]
+		select {
+		case <-spoke:
+			return s.brokeOff(errEarly, spoke)
+		default:
+		}
+	}
+	return nil
+}
+
+// end sends the end of the message, alone, and says what the answer means. From its
+// first byte on nothing but an answer tells what became of the message.
+func (s *Session) end(ctx context.Context, spoke <-chan struct{}) (*Receipt, error) {
+	select {
+	case <-spoke:
+	case <-time.After(listening):
+	}
+	select {
+	case <-spoke:
+		return nil, notSent(s.brokeOff(errEarly, spoke))
+	default:
+	}
+	if ctx.Err() != nil {
+		return nil, notSent(failure(StageMessage, s.conn.end(ctx.Err())))
+	}
+	if err := s.conn.write([]byte("\r\n.\r\n"), blockTime); err != nil {
+		return nil, unknown(failure(StageEnd, err))
+	}
+	within := time.Now().Add(endTime)
+	s.conn.deadline(within)
+	<-spoke
+	r, err := s.conn.reply(time.Until(within))
+	switch {
+	case err != nil:
+		return nil, unknown(failure(StageEnd, err))
+	case r.refused():
+		return nil, notSent(s.no(StageEnd, r))
+	case !r.positive():
+		return nil, unknown(s.no(StageEnd, r))
+	}
+	if next, _ := s.conn.br.Peek(min(3, s.conn.br.Buffered())); len(next) > 0 && string(next) != "421" {
+		// There is more than one answer, and no telling which is the one.
+		return nil, unknown(failure(StageEnd, s.conn.end(errEarly)))
+	}
+	s.begun = false
+	return &Receipt{Code: r.code, Enhanced: r.enhanced, Text: r.text()}, nil
+}
+
+// brokeOff is why the message stopped in its middle: what the server said, if it
+// was a refusal, else the cause given. The connection ends without the end of the
+// message, so that nothing comes of it.
+func (s *Session) brokeOff(cause error, spoke <-chan struct{}) *Error {
+	if kindOf(cause) != KindTimeout {
+		s.conn.deadline(time.Now().Add(parting))
+		<-spoke
+		if r, err := s.conn.reply(parting); err == nil && r.refused() {
+			_ = s.conn.end(errClosed)
+			return refusal(StageMessage, r)
+		}
+	}
+	return failure(StageMessage, s.conn.end(cause))
+}

@@ -1,0 +1,333 @@
+package smtp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/mail/internal/smtp"
+)
+
+const letter = "From: ann@example.org\r\nSubject: dots\r\n\r\n.one\r\n..two\r\n.\r\nend\r\n"
+
+func to(recipients ...string) smtp.Envelope {
+	return smtp.Envelope{From: "ann@example.org", Recipients: recipients}
+}
+
+var three = []string{"a@example.org", "b@example.org", "c@example.org"}
+
+// outcome checks a Send against what the server has on record: whoever says that a
+// message was taken, or was not, has to be right.
+func outcome(t *testing.T, p *peer, r *smtp.Receipt, err error) *smtp.SendError {
+	t.Helper()
+	took := p.took()
+	if err == nil {
+		if r == nil || len(took) != 1 || took[0] != letter {
+			t.Errorf("accepted, and the server took %q", took)
+		}
+		return nil
+	}
+	var failed *smtp.SendError
+	if r != nil || !errors.As(err, &failed) {
+		t.Fatalf("receipt %v, error %v", r, err)
+	}
+	if failed.Outcome == smtp.NotSent && len(took) != 0 {
+		t.Errorf("not sent (%v), and the server took %q", err, took)
+	}
+	return failed
+}
+
+func TestSend(t *testing.T) {
+	for _, offer := range [][]string{full, {"AUTH PLAIN"}} {
+		p := &peer{offer: offer}
+		s := p.dial(t)
+		before := 0
+		e := to(three...)
+		e.BeforeData = func() error {
+			if strings.Count(p.commands(), "|DATA") != before {
+				t.Error("DATA came before")
+			}
+			before++
+			return nil
+		}
+		for range 2 {
+			r, err := s.Send(t.Context(), e, []byte(letter))
+			if err != nil || r.Code != 250 || r.Enhanced != "2.0.0" && len(offer) > 1 || r.Text != "queued as 42" {
+				t.Fatalf("receipt %+v, %v", r, err)
+			}
+		}
+		if took := p.took(); len(took) != 2 || took[0] != letter || took[1] != letter || before != 2 {
+			t.Errorf("the server took %q; BeforeData ran %d times", took, before)
+		}
+		size := " SIZE=" + fmt.Sprint(len(letter))
+		if len(offer) == 1 {
+			size = ""
+		}
+		one := "MAIL FROM:<ann@example.org>" + size + "|RCPT TO:<a@example.org>|RCPT TO:<b@example.org>|RCPT TO:<c@example.org>|DATA"
+		if got := p.commands(); !strings.HasSuffix(got, "|"+one+"|"+one) {
+			t.Errorf("sent %s", got)
+		}
+	}
+}
+
+// What is sent depends on what the server offers and the message needs.
+func TestMailParameters(t *testing.T) {
+	utf8 := "Subject: Grüße\r\n\r\nHallo\r\n"
+	for _, tc := range []struct {
+		name    string
+		e       smtp.Envelope
+		message string
+		want    string
+	}{
+		{"ASCII", to("b@example.org"), letter, "MAIL FROM:<ann@example.org> SIZE=61"},
+		{"8-bit text", to("b@example.org"), "Subject: x\r\n\r\nü\r\n", "MAIL FROM:<ann@example.org> SIZE=18 BODY=8BITMIME"},
+		{"8-bit header", smtp.Envelope{From: "ann@example.org", Recipients: []string{"b@example.org"}, SMTPUTF8: true}, utf8, "MAIL FROM:<ann@example.org> SIZE=27 BODY=8BITMIME SMTPUTF8"},
+		{"recipient beyond ASCII", to("bjørn@example.org"), letter, "MAIL FROM:<ann@example.org> SIZE=61 SMTPUTF8"},
+		{"sender beyond ASCII", smtp.Envelope{From: "ännchen@example.org", Recipients: []string{"b@example.org"}}, letter, "MAIL FROM:<ännchen@example.org> SIZE=61 SMTPUTF8"},
+	} {
+		p := &peer{}
+		if _, err := p.dial(t).Send(t.Context(), tc.e, []byte(tc.message)); err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		if got := p.commands(); !strings.Contains(got, "|"+tc.want+"|RCPT") {
+			t.Errorf("%s: sent %s, want %s", tc.name, got, tc.want)
+		}
+	}
+}
+
+// What cannot be sent is refused before the server hears of it.
+func TestNothingIsSaidOfWhatCannotBeSent(t *testing.T) {
+	poor := []string{"AUTH PLAIN", "SIZE 60"}
+	for _, tc := range []struct {
+		name    string
+		e       smtp.Envelope
+		message string
+		offer   []string
+		kind    smtp.Kind
+	}{
+		{"no recipient", to(), letter, full, smtp.KindInvalid},
+		{"too many recipients", to(strings.Split(strings.Repeat("a@example.org ", 101), " ")[:101]...), letter, full, smtp.KindInvalid},
+		{"no sender", smtp.Envelope{Recipients: three}, letter, full, smtp.KindInvalid},
+		{"recipient with a parameter", to("a@example.org> NOTIFY=NEVER"), letter, full, smtp.KindInvalid},
+		{"recipient of two lines", to("a@example.org\r\nDATA"), letter, full, smtp.KindInvalid},
+		{"sender with a parameter", smtp.Envelope{From: "a@example.org> SIZE=1", Recipients: three}, letter, full, smtp.KindInvalid},
+		{"no message", to(three...), "", full, smtp.KindInvalid},
+		{"lone LF", to(three...), "Subject: x\r\n\r\na\n.\r\n", full, smtp.KindInvalid},
+		{"lone CR", to(three...), "Subject: x\r\n\r\na\r.\r\n", full, smtp.KindInvalid},
+		{"LF at the front", to(three...), "\nSubject: x\r\n", full, smtp.KindInvalid},
+		{"CR before CRLF", to(three...), "Subject: x\r\r\n", full, smtp.KindInvalid},
+		{"no end of the last line", to(three...), "Subject: x\r\n\r\na", full, smtp.KindInvalid},
+		{"zero byte", to(three...), "Subject: x\r\n\r\na\x00\r\n", full, smtp.KindInvalid},
+		{"long line", to(three...), strings.Repeat("a", 999) + "\r\n", full, smtp.KindInvalid},
+		{"too large", to(three...), letter, poor, smtp.KindTooLarge},
+		{"no 8BITMIME", to(three...), "\r\nü\r\n", poor, smtp.KindUnsupported},
+		{"no SMTPUTF8, asked for", smtp.Envelope{From: "a@b", Recipients: three, SMTPUTF8: true}, "\r\na\r\n", poor, smtp.KindUnsupported},
+		{"no SMTPUTF8, local part", to("é@example.org"), "\r\na\r\n", poor, smtp.KindUnsupported},
+		{"no SMTPUTF8, domain", to("e@exämple.org"), "\r\na\r\n", poor, smtp.KindUnsupported},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := &peer{offer: tc.offer}
+			s := p.dial(t)
+			tc.e.BeforeData = func() error { t.Error("BeforeData was called"); return nil }
+			for _, err := range []error{s.Check(tc.e, []byte(tc.message)), func() error { _, err := s.Send(t.Context(), tc.e, []byte(tc.message)); return err }()} {
+				var e *smtp.Error
+				failed := new(smtp.SendError)
+				if !errors.As(err, &failed) || !errors.As(err, &e) || failed.Outcome != smtp.NotSent || failed.Temporary || e.Kind != tc.kind || e.Stage != smtp.StageCheck {
+					t.Errorf("%v (%+v)", err, e)
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			if got := p.commands(); strings.Contains(got, "MAIL") {
+				t.Errorf("sent %s", got)
+			}
+		})
+	}
+	p := &peer{offer: []string{"AUTH PLAIN", "SIZE 998"}}
+	for _, message := range []string{strings.Repeat("a", 996) + "\r\n", "\r\n", ".\r\n"} {
+		if err := p.dial(t).Check(to(three...), []byte(message)); err != nil {
+			t.Errorf("%d bytes: %v", len(message), err)
+		}
+	}
+}
+
+// Each fault has one outcome, and the server's record agrees with it.
+func TestFaults(t *testing.T) {
+	const yes, no = true, false
+	for _, tc := range []struct {
+		name      string
+		say       map[string]string
+		outcome   smtp.Outcome
+		stage     string
+		kind      smtp.Kind
+		code      int
+		temporary bool
+		refused   string // of the recipients
+		before    bool   // BeforeData was called
+		ends      bool   // the connection, after that
+	}{
+		{"MAIL refused for now", map[string]string{"mail": "451 4.3.0 later\r\n"}, smtp.NotSent, "mail", smtp.KindRefused, 451, yes, "", no, no},
+		{"MAIL refused", map[string]string{"mail": "553 5.7.1 not you\r\n"}, smtp.NotSent, "mail", smtp.KindRefused, 553, no, "", no, no},
+		{"no room", map[string]string{"mail": "552 5.3.4 too large\r\n"}, smtp.NotSent, "mail", smtp.KindRefused, 552, no, "", no, no},
+		{"cut at MAIL", map[string]string{"mail": hangUp}, smtp.NotSent, "mail", smtp.KindConnection, 0, yes, "", no, no},
+		{"goodbye at MAIL", map[string]string{"mail": "421 4.3.2 going down\r\n"}, smtp.NotSent, "mail", smtp.KindRefused, 421, yes, "", no, no},
+		{"garbage at MAIL", map[string]string{"mail": "hello\r\n"}, smtp.NotSent, "mail", smtp.KindProtocol, 0, yes, "", no, no},
+		{"354 at MAIL", map[string]string{"mail": "354 go\r\n"}, smtp.NotSent, "mail", smtp.KindProtocol, 0, yes, "", no, no},
+		{"one recipient refused", map[string]string{"rcpt b@example.org": "550 5.1.1 nobody\r\n"}, smtp.NotSent, "rcpt", smtp.KindRefused, 550, no, "b@example.org 550 5.1.1 nobody", no, no},
+		{"one recipient refused for now", map[string]string{"rcpt c@example.org": "450 4.2.0 busy\r\n"}, smtp.NotSent, "rcpt", smtp.KindRefused, 450, yes, "c@example.org 450 4.2.0 busy", no, no},
+		{"two recipients refused", map[string]string{"rcpt a@example.org": "450 4.2.0 busy\r\n", "rcpt c@example.org": "550-5.1.1 no\r\n550 5.1.1 body\r\n"}, smtp.NotSent, "rcpt", smtp.KindRefused, 450, no,
+			"a@example.org 450 4.2.0 busy, c@example.org 550 5.1.1 no body", no, no},
+		{"goodbye at a recipient", map[string]string{"rcpt b@example.org": "421 4.3.2 going down\r\n"}, smtp.NotSent, "rcpt", smtp.KindRefused, 421, yes, "", no, no},
+		{"cut at a recipient", map[string]string{"rcpt b@example.org": hangUp}, smtp.NotSent, "rcpt", smtp.KindConnection, 0, yes, "", no, no},
+		{"DATA refused", map[string]string{"data": "554 5.5.1 no\r\n"}, smtp.NotSent, "data", smtp.KindRefused, 554, no, "", yes, no},
+		{"DATA refused for now", map[string]string{"data": "451 4.3.0 later\r\n"}, smtp.NotSent, "data", smtp.KindRefused, 451, yes, "", yes, no},
+		{"DATA accepted out of turn", map[string]string{"data": "250 queued\r\n"}, smtp.NotSent, "data", smtp.KindProtocol, 0, yes, "", yes, no},
+		{"cut at DATA", map[string]string{"data": hangUp}, smtp.NotSent, "data", smtp.KindConnection, 0, yes, "", yes, no},
+		{"half an answer to DATA", map[string]string{"data": "354"}, smtp.NotSent, "data", smtp.KindConnection, 0, yes, "", yes, yes},
+		{"accepted before it came", map[string]string{"data": "354 go\r\n250 queued\r\n"}, smtp.NotSent, "message", smtp.KindProtocol, 0, yes, "", yes, no},
+		{"refused before it came", map[string]string{"data": "354 go\r\n552 5.3.4 no\r\n"}, smtp.NotSent, "message", smtp.KindRefused, 552, no, "", yes, no},
+		{"the message refused", map[string]string{"end": "554 5.7.1 spam\r\n"}, smtp.NotSent, "end", smtp.KindRefused, 554, no, "", yes, no},
+		{"the message refused for now", map[string]string{"end": "451 4.3.0 later\r\n"}, smtp.NotSent, "end", smtp.KindRefused, 451, yes, "", yes, no},
+		{"goodbye after the message", map[string]string{"end": "421 4.3.2 going down\r\n"}, smtp.NotSent, "end", smtp.KindRefused, 421, yes, "", yes, no},
+		{"cut after the dot", map[string]string{"end": hangUp}, smtp.Unknown, "end", smtp.KindConnection, 0, no, "", yes, no},
+		{"half an answer", map[string]string{"end": "250 2.0.0 queu"}, smtp.Unknown, "end", smtp.KindConnection, 0, no, "", yes, yes},
+		{"half a refusal", map[string]string{"end": "554 5.7.1 sp"}, smtp.Unknown, "end", smtp.KindConnection, 0, no, "", yes, yes},
+		{"an answer that goes on", map[string]string{"end": "250-2.0.0 queued\r\n"}, smtp.Unknown, "end", smtp.KindConnection, 0, no, "", yes, yes},
+		{"garbage after the dot", map[string]string{"end": "OK\r\n"}, smtp.Unknown, "end", smtp.KindProtocol, 0, no, "", yes, no},
+		{"354 after the dot", map[string]string{"end": "354 go on\r\n"}, smtp.Unknown, "end", smtp.KindProtocol, 0, no, "", yes, no},
+		{"two answers in one", map[string]string{"end": "250-queued\r\n554 or not\r\n"}, smtp.Unknown, "end", smtp.KindProtocol, 0, no, "", yes, no},
+		{"two answers", map[string]string{"end": "250 queued\r\n554 or not\r\n"}, smtp.Unknown, "end", smtp.KindProtocol, 0, no, "", yes, no},
+		{"an endless line", map[string]string{"end": "250 " + strings.Repeat("x", 5000)}, smtp.Unknown, "end", smtp.KindLimit, 0, no, "", yes, yes},
+		{"endless lines", map[string]string{"end": strings.Repeat("250-x\r\n", 200)}, smtp.Unknown, "end", smtp.KindLimit, 0, no, "", yes, no},
+	} {
+		for _, offer := range [][]string{full, full[1:]} {
+			t.Run(tc.name+" "+offer[0], func(t *testing.T) {
+				p := &peer{offer: offer, say: tc.say, ends: tc.ends}
+				s := p.dial(t)
+				called := false
+				e := to(three...)
+				e.BeforeData = func() error { called = true; return nil }
+				r, err := s.Send(t.Context(), e, []byte(letter))
+				failed := outcome(t, p, r, err)
+				var w *smtp.Error
+				if failed == nil || !errors.As(err, &w) {
+					t.Fatalf("accepted, or failed otherwise: %v", err)
+				}
+				var refused []string
+				for _, r := range failed.Refused {
+					refused = append(refused, fmt.Sprintf("%s %d %s %s", r.Address, r.Code, r.Enhanced, r.Text))
+				}
+				if failed.Outcome != tc.outcome || w.Stage != tc.stage || w.Kind != tc.kind || w.Code != tc.code || failed.Temporary != tc.temporary ||
+					strings.Join(refused, ", ") != tc.refused || called != tc.before {
+					t.Errorf("%v: outcome %v, %+v, temporary %v, refused %v, BeforeData %v", err, failed.Outcome, w, failed.Temporary, refused, called)
+				}
+				if tc.stage == "rcpt" && strings.Contains(p.commands(), "DATA") {
+					t.Error("DATA was sent")
+				}
+			})
+		}
+	}
+}
+
+// A server may say goodbye with its answer.
+func TestGoodbyeBehindTheAnswer(t *testing.T) {
+	p := &peer{say: map[string]string{"end": "250 2.0.0 queued\r\n421 4.4.2 idle\r\n"}}
+	s := p.dial(t)
+	r, err := s.Send(t.Context(), to(three...), []byte(letter))
+	if failed := outcome(t, p, r, err); failed != nil {
+		t.Error(err)
+	}
+	_, err = s.Send(t.Context(), to(three...), []byte(letter))
+	var failed *smtp.SendError
+	if !errors.As(err, &failed) || failed.Outcome != smtp.NotSent || !failed.Temporary {
+		t.Errorf("then %v", err)
+	}
+}
+
+// After a refusal the connection is good for another message.
+func TestSessionGoesOnAfterARefusal(t *testing.T) {
+	for _, offer := range [][]string{full, full[1:]} {
+		for stage, said := range map[string]string{"mail": "451 later\r\n", "rcpt b@example.org": "550 no\r\n", "data": "451 later\r\n", "end": "554 spam\r\n"} {
+			p := &peer{offer: offer, say: map[string]string{stage: said}}
+			s := p.dial(t)
+			_, err := s.Send(t.Context(), to(three...), []byte(letter))
+			if err == nil {
+				t.Fatalf("%s: accepted", stage)
+			}
+			p.mu.Lock()
+			p.say = nil
+			p.mu.Unlock()
+			r, err := s.Send(t.Context(), to(three...), []byte(letter))
+			if failed := outcome(t, p, r, err); failed != nil {
+				t.Errorf("%s: then %v", stage, err)
+			}
+			if got := p.commands(); !strings.Contains(got, "|RSET|MAIL") {
+				t.Errorf("%s: sent %s", stage, got)
+			}
+		}
+	}
+}
+
+// The caller's own failure keeps the message, and is passed on as it is.
+func TestBeforeDataStopsIt(t *testing.T) {
+	p := &peer{}
+	s := p.dial(t)
+	full := errors.New("disk is full")
+	e := to(three...)
+	e.BeforeData = func() error { return full }
+	r, err := s.Send(t.Context(), e, []byte(letter))
+	if failed := outcome(t, p, r, err); failed == nil || failed.Outcome != smtp.NotSent || !errors.Is(err, full) {
+		t.Errorf("%v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := p.commands(); strings.Contains(got, "DATA") || !strings.HasSuffix(got, "|QUIT") {
+		t.Errorf("sent %s", got)
+	}
+}
+
+// The end of the context is the end of it at every stage, and decides nothing that
+// is not known.
+func TestContextEndsASend(t *testing.T) {
+	for stage, want := range map[string]smtp.Outcome{
+		"mail": smtp.NotSent, "rcpt b@example.org": smtp.NotSent, "data": smtp.NotSent, "message": smtp.NotSent, "end": smtp.Unknown,
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		p := &peer{say: map[string]string{stage: hang}}
+		p.at = func(at string) {
+			if at == stage {
+				cancel()
+			}
+		}
+		message := letter
+		if stage == "message" {
+			message += strings.Repeat("a line that is not read\r\n", 1<<20) // no end of it leaves
+			p.say = map[string]string{"message": stuck}
+		}
+		s := p.dial(t)
+		r, err := s.Send(ctx, to(three...), []byte(message))
+		failed := outcome(t, p, r, err)
+		var w *smtp.Error
+		if failed == nil || failed.Outcome != want || !errors.Is(err, context.Canceled) || !errors.As(err, &w) || w.Kind != smtp.KindTimeout {
+			t.Errorf("%s: %v", stage, err)
+		}
+		if failed != nil && want == smtp.NotSent && !failed.Temporary {
+			t.Errorf("%s: not temporary", stage)
+		}
+		cancel()
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := &peer{}
+	s := p.dial(t)
+	if _, err := s.Send(ended, to(three...), []byte(letter)); !errors.Is(err, context.Canceled) {
+		t.Errorf("before it began: %v", err)
+	}
+	if _, err := s.Send(t.Context(), to(three...), []byte(letter)); err != nil {
+		t.Errorf("the connection was not used, and fails: %v", err)
+	}
+}

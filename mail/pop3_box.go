@@ -1,0 +1,218 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/postern-mail/postern/mail/internal/pop3"
+	"github.com/postern-mail/postern/mail/internal/wire"
+)
+
+// A POP3 mailbox is locked while a session is open (RFC 1939 section 4), and shows
+// in it what it held at the login. So there is one session at a time: it is kept
+// for a short while for the next command and then given up, and a command that
+// asks what there is now has a young one.
+const (
+	popKept  = 20 * time.Second // idle, before it is given up
+	popYoung = 5 * time.Second  // how old a session may be that tells what there is
+)
+
+// popBox is the one session of an account. It is safe for concurrent use: those who
+// want it wait for each other.
+type popBox struct {
+	settings string // what cfg was made of
+	cfg      pop3.Config
+	now      func() time.Time
+
+	turn chan struct{} // one place
+
+	// What follows belongs to who holds the turn.
+	session *pop3.Session
+	opened  time.Time
+	list    []pop3.Message
+	skipped int
+	places  map[string]int // by UIDL, where in list
+	idle    *time.Timer
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// popConfig is the account's server as the wire wants it.
+func (m *Mailboxes) popConfig(a *Account) (pop3.Config, error) {
+	cfg := pop3.Config{Host: a.POP3.Host, Port: a.POP3.Port, Security: wire.Security(a.POP3.Security), Login: loginOf(m.o.Directory, m.o.Credentials, a),
+		Connect: a.Timeouts.Connect, Greeting: a.Timeouts.Greeting, Socket: a.Timeouts.Socket}
+	var err error
+	cfg.RootCAs, err = a.roots()
+	return cfg, err
+}
+
+// popBox returns the account's session, a new one when its server or login differs
+// from what it was made for.
+func (m *Mailboxes) popBox(a *Account, cfg pop3.Config) (*popBox, error) {
+	settings, err := a.connection()
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, ended(a.Name, errPopClosed)
+	}
+	old := m.boxes[a.Name]
+	if old != nil && old.settings == settings {
+		return old, nil
+	}
+	if old != nil {
+		m.ending.Go(func() { _ = old.Close() })
+	}
+	b := &popBox{settings: settings, cfg: cfg, now: m.o.Now, turn: make(chan struct{}, 1)}
+	m.boxes[a.Name] = b
+	return b, nil
+}
+
+// popVerify is Verify for POP3.
+func (m *Mailboxes) popVerify(ctx context.Context, x *access) (*Verification, error) {
+	v := &Verification{Account: x.account.Name, Server: x.account.POP3}
+	start := m.o.Now()
+	// The mailbox is locked while the kept session is open.
+	err := x.lendPopAlone(ctx, func() error {
+		s, err := pop3.Dial(ctx, x.pop.cfg)
+		v.Latency = m.o.Now().Sub(start)
+		if err != nil {
+			return err
+		}
+		v.Capabilities = s.Capabilities()
+		_ = s.Close()
+		return nil
+	})
+	return verified(ctx, v, err)
+}
+
+// lendPopAlone runs fn while there is no session.
+func (x *access) lendPopAlone(ctx context.Context, fn func() error) error {
+	select {
+	case x.pop.turn <- struct{}{}:
+		defer func() { <-x.pop.turn }()
+	case <-ctx.Done():
+		return x.wrap(ctx, ctx.Err())
+	}
+	x.pop.drop()
+	return x.wrap(ctx, fn())
+}
+
+// lend runs fn on the session, a new one where there is none or where fresh is asked
+// for and it is not young. A session that turns out dead is replaced once, if it
+// was not new; fn then runs again.
+func (b *popBox) lend(ctx context.Context, fresh bool, fn func(s *pop3.Session) error) error {
+	select {
+	case b.turn <- struct{}{}:
+		defer func() { <-b.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if b.idle != nil {
+		b.idle.Stop()
+	}
+	defer b.keep()
+	if b.session != nil && fresh && b.now().Sub(b.opened) > b.youth() {
+		b.drop()
+	}
+	for used := b.session != nil; ; used = false {
+		if err := b.open(ctx); err != nil {
+			return err
+		}
+		err := fn(b.session)
+		var w *pop3.Error
+		if err == nil || !errors.As(err, &w) || w.Kind == pop3.KindRefused {
+			return err
+		}
+		b.drop()
+		if !used || w.Kind != pop3.KindConnection || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// youth is how old a session may be that tells what there is: servers that let
+// nobody log in more often say so (RFC 2449 section 6.5).
+func (b *popBox) youth() time.Duration {
+	if seconds, err := strconv.Atoi(b.session.Capability("LOGIN-DELAY")); err == nil && seconds > 0 {
+		return max(popYoung, time.Duration(min(seconds, 900))*time.Second)
+	}
+	return popYoung
+}
+
+func (b *popBox) open(ctx context.Context) error {
+	b.mu.Lock()
+	closed := b.closed
+	b.mu.Unlock()
+	if closed {
+		b.drop()
+		return errPopClosed
+	}
+	if b.session != nil {
+		return nil
+	}
+	s, err := pop3.Dial(ctx, b.cfg)
+	if err != nil {
+		return err
+	}
+	list, skipped, err := s.Messages(ctx)
+	if err != nil {
+		_ = s.Close()
+		return err
+	}
+	b.session, b.opened, b.list, b.skipped = s, b.now(), list, skipped
+	b.places = make(map[string]int, len(list))
+	for i, m := range list {
+		b.places[m.UIDL] = i
+	}
+	return nil
+}
+
+var errPopClosed = errors.New("the program is ending")
+
+// keep leaves the session for the next command, for a while.
+func (b *popBox) keep() {
+	if b.session == nil {
+		return
+	}
+	if b.idle != nil {
+		b.idle.Reset(popKept)
+		return
+	}
+	b.idle = time.AfterFunc(popKept, func() {
+		select {
+		case b.turn <- struct{}{}:
+			b.drop()
+			<-b.turn
+		default: // in use, and its user sets the timer anew
+		}
+	})
+}
+
+// drop gives the session up, which unlocks the mailbox. The turn is held.
+func (b *popBox) drop() {
+	if b.session != nil {
+		_ = b.session.Close()
+		b.session, b.list, b.places = nil, nil, nil
+	}
+}
+
+// Close ends the session. What waits for it fails.
+func (b *popBox) Close() error {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.turn <- struct{}{}
+	defer func() { <-b.turn }()
+	if b.idle != nil {
+		b.idle.Stop()
+	}
+	b.drop()
+	return nil
+}

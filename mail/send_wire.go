@@ -1,0 +1,130 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/postern-mail/postern/mail/internal/smtp"
+)
+
+// dialSubmission connects to the account's submission server and logs in.
+func (b *Outbox) dialSubmission(ctx context.Context, op string, a *Account) (submission, error) {
+	x := &access{op: op, account: *a, log: b.o.Logger}
+	cfg, err := submissionConfig(b.o.Directory, b.o.Credentials, a)
+	if err != nil {
+		return nil, x.config(err)
+	}
+	s, err := smtp.Dial(ctx, cfg)
+	if err == nil {
+		return &submissionSession{Session: s, op: op, account: a.Name}, nil
+	}
+	var w *smtp.Error
+	if ctx.Err() != nil || !errors.As(err, &w) {
+		return nil, x.wrap(ctx, err)
+	}
+	e := submissionError(op, a.Name, w)
+	if w.Kind == smtp.KindAuth {
+		e.Retryable = w.Code/100 == 4
+	}
+	return nil, e
+}
+
+// submissionSession is a session as the outbox uses it.
+type submissionSession struct {
+	*smtp.Session
+	op, account string
+}
+
+func (e envelope) wire() smtp.Envelope {
+	return smtp.Envelope{From: e.from, Recipients: e.recipients, SMTPUTF8: e.utf8, BeforeData: e.beforeData}
+}
+
+func (s *submissionSession) check(e envelope, message []byte) *failure {
+	if err := s.Check(e.wire(), message); err != nil {
+		return s.failure(context.Background(), err)
+	}
+	return nil
+}
+
+func (s *submissionSession) send(ctx context.Context, e envelope, message []byte) (int, *failure) {
+	receipt, err := s.Send(ctx, e.wire(), message)
+	if err != nil {
+		f := s.failure(ctx, err)
+		return f.code, f
+	}
+	return receipt.Code, nil
+}
+
+// failure says what a failure to send means. What is no *smtp.SendError promises
+// nothing.
+func (s *submissionSession) failure(ctx context.Context, err error) *failure {
+	var sending *smtp.SendError
+	if !errors.As(err, &sending) {
+		return &failure{unknown: true, err: wrap(ctx, s.op, s.account, err)}
+	}
+	f := &failure{unknown: sending.Outcome != smtp.NotSent}
+	var w *smtp.Error
+	if !errors.As(err, &w) {
+		f.err = sending.Err // what stopped it at the gate
+		return f
+	}
+	f.code = w.Code
+	e := submissionError(s.op, s.account, w)
+	e.Retryable = sending.Temporary && !f.unknown
+	switch {
+	case w.Kind == smtp.KindRefused:
+		e.Kind, e.Message, e.Hint = KindRefused, "The submission server refused the message: "+said(w.Code, w.Enhanced, w.Text)+".", "Nothing was sent. Change what it names, or ask whoever runs the server."
+		if e.Retryable {
+			e.Hint = "Nothing was sent. Try again later."
+		}
+	case w.Kind == smtp.KindTooLarge:
+		e.Kind, e.Message, e.Hint = KindRefused, fmt.Sprintf("The submission server takes no message of this size: the %v.", w.Err), "Send fewer or smaller files."
+	case w.Kind == smtp.KindUnsupported:
+		e.Kind, e.Message, e.Hint = KindUnsupported, "The submission server does not take addresses outside ASCII, which this message has.", "Use addresses in ASCII, or another account."
+	case w.Kind == smtp.KindInvalid:
+		e.Kind, e.Message, e.Hint = KindInvalid, "The message or an address in it cannot be sent: "+w.Err.Error()+".", "Change it and send it anew."
+	case ctx.Err() != nil:
+		ended, ok := wrap(ctx, s.op, s.account, err).(*Error)
+		if ok {
+			e = ended
+			e.Stage = w.Stage
+		}
+	default:
+		e.Message = "The connection to the submission server broke before the message had left."
+		if w.Kind == smtp.KindTimeout {
+			e.Message = "The submission server did not answer in time; the message had not left."
+		}
+		e.Hint = "Nothing was sent. Try again."
+	}
+	if len(sending.Refused) > 0 {
+		e.Message = refusedRecipients(sending.Refused)
+	}
+	f.err = e
+	return f
+}
+
+// said is a server's answer as part of a sentence.
+func said(code int, enhanced, text string) string {
+	return strings.TrimRight(strings.Join(strings.Fields(fmt.Sprintf("%d %s %s", code, enhanced, text)), " "), ".")
+}
+
+// maxNamedRecipients bounds the recipients one message names.
+const maxNamedRecipients = 5
+
+func refusedRecipients(refused []smtp.RefusedRecipient) string {
+	var b strings.Builder
+	_, _ = fmt.Fprintf(&b, "The submission server refused recipients (%d), so nobody got the message: ", len(refused))
+	for i, r := range refused {
+		if i == maxNamedRecipients {
+			_, _ = fmt.Fprintf(&b, "; and %d more", len(refused)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		_, _ = fmt.Fprintf(&b, "%s: %s", r.Address, said(r.Code, r.Enhanced, shortLine(r.Text, 120)))
+	}
+	return b.String() + "."
+}

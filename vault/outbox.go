@@ -1,0 +1,357 @@
+package vault
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+var _ mail.OutboxStore = (*Vault)(nil)
+
+// The buckets of the outbox. Keys lie in the file as they are, so they are ids,
+// names of accounts and digests only.
+const (
+	outboxEntries = "outbox"       // by id: a mail.Outgoing
+	outboxKeys    = "outbox.keys"  // by account and digest of the idempotency key: the id
+	outboxSizes   = "outbox.sizes" // by id: the length of the message, while its bytes are here
+	outboxChunks  = "outbox.bytes" // by id and number: the message in pieces
+)
+
+// outboxChunk is the length of a piece: well below what a value may have, so that
+// a message of any size is a run of values of one size.
+const outboxChunk = 1 << 20
+
+var outboxID = regexp.MustCompile(`\A[a-z0-9][a-z0-9-]{0,63}\z`)
+
+func outboxKey(account, key string) []byte { return []byte(account + "\x00" + key) }
+
+func chunkKey(id string, n int) []byte {
+	return binary.BigEndian.AppendUint32([]byte(id+"\x00"), uint32(n))
+}
+
+// AddOutgoing implements mail.OutboxStore. An ID is 1 to 64 of a-z, 0-9 and
+// hyphen. The entry, its bytes and its key are there together or not at all.
+func (v *Vault) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte) (kept mail.Outgoing, added bool, err error) {
+	if !outboxID.MatchString(o.ID) || !mail.ValidAccountName(o.Account) {
+		return kept, false, fmt.Errorf("%w: no id or account for an outgoing message", ErrInvalid)
+	}
+	err = v.Update(ctx, func(tx *Tx) error {
+		if o.Key != "" {
+			id, err := tx.Bucket(outboxKeys).Get(outboxKey(o.Account, o.Key))
+			if err != nil {
+				return err
+			}
+			if id != nil {
+				kept, err = indexed(tx, string(id))
+				return err
+			}
+		}
+		if there, err := tx.Bucket(outboxEntries).Get([]byte(o.ID)); err != nil || there != nil {
+			return errorOr(err, fmt.Errorf("%w: the outbox has a message %s", ErrExists, o.ID))
+		}
+		if err := forgetOutgoing(tx, v.now()); err != nil {
+			return err
+		}
+		if err := putMessage(tx, o.ID, message); err != nil {
+			return err
+		}
+		if o.Key != "" {
+			if err := tx.Bucket(outboxKeys).Put(outboxKey(o.Account, o.Key), []byte(o.ID)); err != nil {
+				return err
+			}
+		}
+		added = true
+		kept, err = putOutgoing(tx, &o)
+		return err
+	})
+	if err != nil {
+		return mail.Outgoing{}, false, err
+	}
+	return kept, added, nil
+}
+
+func errorOr(err, otherwise error) error {
+	if err != nil {
+		return err
+	}
+	return otherwise
+}
+
+// putOutgoing returns the entry as it will be read.
+func putOutgoing(tx *Tx, o *mail.Outgoing) (mail.Outgoing, error) {
+	record, err := json.Marshal(o)
+	if err != nil {
+		return mail.Outgoing{}, err
+	}
+	kept, err := parseOutgoing(o.ID, record)
+	if err != nil {
+		return kept, err
+	}
+	return kept, tx.Bucket(outboxEntries).Put([]byte(o.ID), record)
+}
+
+func parseOutgoing(id string, record []byte) (o mail.Outgoing, err error) {
+	if err := json.Unmarshal(record, &o); err != nil || o.ID != id {
+		return mail.Outgoing{}, fmt.Errorf("%w: the outgoing message %s", ErrDamaged, id)
+	}
+	return o, nil
+}
+
+func readOutgoing(tx *Tx, id string) (mail.Outgoing, error) {
+	if !outboxID.MatchString(id) {
+		return mail.Outgoing{}, mail.ErrNoOutgoing
+	}
+	record, err := tx.Bucket(outboxEntries).Get([]byte(id))
+	switch {
+	case err != nil:
+		return mail.Outgoing{}, err
+	case record == nil:
+		return mail.Outgoing{}, mail.ErrNoOutgoing
+	}
+	return parseOutgoing(id, record)
+}
+
+// indexed is readOutgoing for an id that the index of keys names. A key without
+// its entry must not pass for a key that was never used: the message it stands for
+// would be sent again.
+func indexed(tx *Tx, id string) (mail.Outgoing, error) {
+	record, err := tx.Bucket(outboxEntries).Get([]byte(id))
+	if err != nil {
+		return mail.Outgoing{}, err
+	}
+	if record == nil {
+		return mail.Outgoing{}, fmt.Errorf("%w: the outgoing message %s is missing", ErrDamaged, printable([]byte(id)))
+	}
+	return parseOutgoing(id, record)
+}
+
+// Outgoing implements mail.OutboxStore.
+func (v *Vault) Outgoing(ctx context.Context, id string) (o mail.Outgoing, err error) {
+	err = v.View(ctx, func(tx *Tx) error {
+		o, err = readOutgoing(tx, id)
+		return err
+	})
+	return o, err
+}
+
+// OutgoingByKey implements mail.OutboxStore.
+func (v *Vault) OutgoingByKey(ctx context.Context, account, key string) (o mail.Outgoing, err error) {
+	err = v.View(ctx, func(tx *Tx) error {
+		id, err := tx.Bucket(outboxKeys).Get(outboxKey(account, key))
+		if err != nil {
+			return err
+		}
+		if id == nil {
+			return mail.ErrNoOutgoing
+		}
+		o, err = indexed(tx, string(id))
+		return err
+	})
+	return o, err
+}
+
+// ChangeOutgoing implements mail.OutboxStore. The entry's id, account and key stay
+// what they are.
+func (v *Vault) ChangeOutgoing(ctx context.Context, id string, change func(*mail.Outgoing) (drop bool, err error)) (o mail.Outgoing, err error) {
+	err = v.Update(ctx, func(tx *Tx) error {
+		before, err := readOutgoing(tx, id)
+		if err != nil {
+			return err
+		}
+		after := before
+		drop, err := change(&after)
+		if err != nil {
+			return err
+		}
+		after.ID, after.Account, after.Key = before.ID, before.Account, before.Key
+		if drop {
+			if err := dropMessage(tx, id); err != nil {
+				return err
+			}
+		}
+		o, err = putOutgoing(tx, &after)
+		return err
+	})
+	if err != nil {
+		return mail.Outgoing{}, err
+	}
+	return o, nil
+}
+
+// ListOutgoing implements mail.OutboxStore.
+func (v *Vault) ListOutgoing(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error) {
+	limit := q.Limit
+	if limit <= 0 {
+		limit = mail.DefaultOutboxLimit
+	}
+	limit = min(limit, mail.MaxOutboxLimit)
+	err = v.View(ctx, func(tx *Tx) error {
+		c := tx.Bucket(outboxEntries).Cursor()
+		id, record, err := c.Last()
+		if q.Before != "" {
+			var at []byte
+			if at, _, err = c.Seek([]byte(q.Before)); err == nil && at != nil {
+				id, record, err = c.Prev()
+			} else if err == nil {
+				id, record, err = c.Last()
+			}
+		}
+		for ; err == nil && id != nil; id, record, err = c.Prev() {
+			var o mail.Outgoing
+			if o, err = parseOutgoing(string(id), record); err != nil {
+				return err
+			}
+			if !q.Matches(&o) {
+				continue
+			}
+			if len(entries) == limit {
+				more = true
+				return nil
+			}
+			entries = append(entries, o)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return entries, more, nil
+}
+
+// putMessage keeps the bytes of a message that is new.
+func putMessage(tx *Tx, id string, message []byte) error {
+	if err := tx.Bucket(outboxSizes).Put([]byte(id), uint64Bytes(uint64(len(message)))); err != nil {
+		return err
+	}
+	chunks := tx.Bucket(outboxChunks)
+	n := 0
+	for chunk := range slices.Chunk(message, outboxChunk) {
+		if err := chunks.Put(chunkKey(id, n), chunk); err != nil {
+			return err
+		}
+		n++
+	}
+	return nil
+}
+
+// messageSize returns how long a message is. The error matches
+// mail.ErrNoOutgoing when its bytes are not here.
+func messageSize(tx *Tx, id string) (uint64, error) {
+	size, err := tx.Bucket(outboxSizes).Get([]byte(id))
+	switch {
+	case err != nil:
+		return 0, err
+	case size == nil:
+		return 0, mail.ErrNoOutgoing
+	case len(size) != 8:
+		return 0, fmt.Errorf("%w: the length of the outgoing message %s", ErrDamaged, id)
+	}
+	return binary.BigEndian.Uint64(size), nil
+}
+
+// OutgoingMessage implements mail.OutboxStore. A message that is not all here is
+// ErrDamaged.
+func (v *Vault) OutgoingMessage(ctx context.Context, id string) (message []byte, err error) {
+	err = v.View(ctx, func(tx *Tx) error {
+		if _, err := readOutgoing(tx, id); err != nil {
+			return err
+		}
+		size, err := messageSize(tx, id)
+		if err != nil {
+			return err
+		}
+		chunks := tx.Bucket(outboxChunks)
+		message = []byte{}
+		for n := 0; uint64(len(message)) < size; n++ {
+			chunk, err := chunks.Get(chunkKey(id, n))
+			if err != nil {
+				return err
+			}
+			// Each piece but the last is full, so that none can be missing unseen.
+			if want := min(size-uint64(len(message)), outboxChunk); uint64(len(chunk)) != want {
+				return fmt.Errorf("%w: the outgoing message %s is not whole", ErrDamaged, id)
+			}
+			if n == 0 && uint64(len(chunk)) < size {
+				message = make([]byte, 0, min(size, 64*outboxChunk))
+			}
+			message = append(message, chunk...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return message, nil
+}
+
+// dropMessage forgets the bytes of a message; there need be none.
+func dropMessage(tx *Tx, id string) error {
+	size, err := tx.Bucket(outboxSizes).Get([]byte(id))
+	if err != nil || size == nil {
+		return err
+	}
+	chunks := tx.Bucket(outboxChunks)
+	if len(size) != 8 {
+		return fmt.Errorf("%w: the length of the outgoing message %s", ErrDamaged, id)
+	}
+	for n := range (binary.BigEndian.Uint64(size) + outboxChunk - 1) / outboxChunk {
+		if err := chunks.Delete(chunkKey(id, int(n))); err != nil {
+			return err
+		}
+	}
+	return tx.Bucket(outboxSizes).Delete([]byte(id))
+}
+
+// forgetOutgoing removes entries that ended long ago, and the bytes of those that
+// did not end so long ago. Ids ascend with age, so that it looks only at what is
+// old; what is old and has not ended is little. It stops at a damaged record, which
+// must not keep anybody from sending.
+func forgetOutgoing(tx *Tx, now time.Time) error {
+	ended := func(bucket string, keep time.Duration) (old []mail.Outgoing, err error) {
+		c := tx.Bucket(bucket).Cursor()
+		id, _, err := c.First()
+		for ; err == nil && id != nil; id, _, err = c.Next() {
+			var o mail.Outgoing
+			if o, err = indexed(tx, string(id)); err != nil || now.Sub(o.Created) <= keep {
+				break
+			}
+			if o.Ended() && now.Sub(o.Changed) > keep {
+				old = append(old, o)
+			}
+		}
+		if errors.Is(err, ErrDamaged) {
+			err = nil
+		}
+		return old, err
+	}
+	old, err := ended(outboxSizes, mail.KeepOutgoingMessage)
+	if err != nil {
+		return err
+	}
+	for _, o := range old {
+		if err := dropMessage(tx, o.ID); err != nil {
+			return err
+		}
+	}
+	if old, err = ended(outboxEntries, mail.KeepOutgoing); err != nil {
+		return err
+	}
+	for _, o := range old {
+		if o.Key != "" {
+			if err := tx.Bucket(outboxKeys).Delete(outboxKey(o.Account, o.Key)); err != nil {
+				return err
+			}
+		}
+		if err := tx.Bucket(outboxEntries).Delete([]byte(o.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

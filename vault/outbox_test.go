@@ -1,0 +1,359 @@
+package vault
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+var outboxDay = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+
+func outgoing(n int, change ...func(*mail.Outgoing)) mail.Outgoing {
+	o := mail.Outgoing{ID: fmt.Sprintf("id-%04d", n), Account: "work", Principal: "agent", State: mail.OutboxQueued, Created: outboxDay, Changed: outboxDay,
+		MessageID: "<one@example.org>", From: "ann@example.org", Recipients: []string{"bob@example.net"}, To: []string{"Bob <bob@example.net>"},
+		Subject: "quarterly figures", Digest: "d", Request: "r", Sent: mail.SentPending}
+	for _, c := range change {
+		c(&o)
+	}
+	return o
+}
+
+func mustAddOutgoing(t testing.TB, v *Vault, o mail.Outgoing, message []byte) mail.Outgoing {
+	t.Helper()
+	kept, added, err := v.AddOutgoing(t.Context(), o, message)
+	if err != nil || !added {
+		t.Fatalf("AddOutgoing = %v, %v", added, err)
+	}
+	return kept
+}
+
+func randomMessage(n int) []byte {
+	r := rand.NewChaCha8([32]byte{byte(n)})
+	b := make([]byte, n)
+	_, _ = r.Read(b)
+	return b
+}
+
+func TestOutboxKeepsMessagesOfEveryLength(t *testing.T) {
+	_, v := newVault(t, nil)
+	for i, n := range []int{0, 1, outboxChunk - 1, outboxChunk, outboxChunk + 1, 3 * outboxChunk, 35 << 20} {
+		want := randomMessage(n)
+		o := mustAddOutgoing(t, v, outgoing(i), want)
+		got, err := v.OutgoingMessage(t.Context(), o.ID)
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("a message of %d bytes came back with %d: %v", n, len(got), err)
+		}
+	}
+	must(t, v.Check(t.Context()))
+}
+
+func TestOutboxEntryComesBackAsItWas(t *testing.T) {
+	_, v := newVault(t, nil)
+	o := outgoing(1, func(o *mail.Outgoing) {
+		o.Key, o.Attempt, o.Until = "k", "attempt", outboxDay.Add(time.Minute)
+		o.BCC, o.Attachments = []string{"eve@example.net"}, []mail.FileName{{Name: "a.pdf", Type: "application/pdf", Size: 3}}
+		o.Code, o.Reason, o.Temporary, o.Decided, o.Attempts, o.SMTPUTF8 = 451, "later", true, "ann", 2, true
+	})
+	mustAddOutgoing(t, v, o, []byte("m"))
+	got, err := v.Outgoing(t.Context(), o.ID)
+	if err != nil || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", o) {
+		t.Errorf("Outgoing = %+v, %v\nwant %+v", got, err, o)
+	}
+	for _, id := range []string{"id-0002", "", "../id", strings.Repeat("a", 65)} {
+		if _, err := v.Outgoing(t.Context(), id); !errors.Is(err, mail.ErrNoOutgoing) {
+			t.Errorf("Outgoing(%q): %v", id, err)
+		}
+		if _, err := v.OutgoingMessage(t.Context(), id); !errors.Is(err, mail.ErrNoOutgoing) {
+			t.Errorf("OutgoingMessage(%q): %v", id, err)
+		}
+		if _, err := v.ChangeOutgoing(t.Context(), id, func(*mail.Outgoing) (bool, error) { t.Error("lent nothing"); return false, nil }); !errors.Is(err, mail.ErrNoOutgoing) {
+			t.Errorf("ChangeOutgoing(%q): %v", id, err)
+		}
+	}
+}
+
+func TestOutboxKeyStandsForOneEntryOfAnAccount(t *testing.T) {
+	_, v := newVault(t, nil)
+	keyed := func(o *mail.Outgoing) { o.Key = "digest" }
+	first := mustAddOutgoing(t, v, outgoing(1, keyed), []byte("first"))
+	kept, added, err := v.AddOutgoing(t.Context(), outgoing(2, keyed), []byte("second"))
+	if err != nil || added || kept.ID != first.ID {
+		t.Fatalf("a second entry of the key: %s, %v, %v", kept.ID, added, err)
+	}
+	if _, err := v.Outgoing(t.Context(), "id-0002"); !errors.Is(err, mail.ErrNoOutgoing) {
+		t.Errorf("the second entry is there: %v", err)
+	}
+	mustAddOutgoing(t, v, outgoing(3, keyed, func(o *mail.Outgoing) { o.Account = "home" }), nil)
+	for account, id := range map[string]string{"work": "id-0001", "home": "id-0003"} {
+		if o, err := v.OutgoingByKey(t.Context(), account, "digest"); err != nil || o.ID != id {
+			t.Errorf("OutgoingByKey(%s) = %s, %v", account, o.ID, err)
+		}
+	}
+	for _, k := range []string{"other", ""} {
+		if _, err := v.OutgoingByKey(t.Context(), "work", k); !errors.Is(err, mail.ErrNoOutgoing) {
+			t.Errorf("OutgoingByKey(%q): %v", k, err)
+		}
+	}
+}
+
+func TestOutboxNeverWritesOverAnEntry(t *testing.T) {
+	_, v := newVault(t, nil)
+	mustAddOutgoing(t, v, outgoing(1), []byte("first"))
+	if _, added, err := v.AddOutgoing(t.Context(), outgoing(1), []byte("second")); added || !errors.Is(err, ErrExists) {
+		t.Errorf("AddOutgoing = %v, %v", added, err)
+	}
+	if got, err := v.OutgoingMessage(t.Context(), "id-0001"); err != nil || string(got) != "first" {
+		t.Errorf("the first message is %q, %v", got, err)
+	}
+	for _, bad := range []mail.Outgoing{outgoing(1, func(o *mail.Outgoing) { o.ID = "a/b" }), outgoing(1, func(o *mail.Outgoing) { o.ID = "" }),
+		outgoing(2, func(o *mail.Outgoing) { o.Account = "a\x00b" })} {
+		if _, _, err := v.AddOutgoing(t.Context(), bad, nil); !errors.Is(err, ErrInvalid) {
+			t.Errorf("AddOutgoing(%q, %q): %v", bad.ID, bad.Account, err)
+		}
+	}
+}
+
+func TestOutboxChangeIsWholeOrNothing(t *testing.T) {
+	_, v := newVault(t, nil)
+	mustAddOutgoing(t, v, outgoing(1, func(o *mail.Outgoing) { o.Key = "k" }), []byte("bytes"))
+	refuse := errors.New("no")
+	if _, err := v.ChangeOutgoing(t.Context(), "id-0001", func(o *mail.Outgoing) (bool, error) {
+		o.State = mail.OutboxAccepted
+		return true, refuse
+	}); !errors.Is(err, refuse) {
+		t.Errorf("ChangeOutgoing: %v", err)
+	}
+	if o, err := v.Outgoing(t.Context(), "id-0001"); err != nil || o.State != mail.OutboxQueued {
+		t.Errorf("after a refused change: %s, %v", o.State, err)
+	}
+	if _, err := v.OutgoingMessage(t.Context(), "id-0001"); err != nil {
+		t.Errorf("after a refused change: %v", err)
+	}
+	o, err := v.ChangeOutgoing(t.Context(), "id-0001", func(o *mail.Outgoing) (bool, error) {
+		o.State, o.ID, o.Key, o.Account = mail.OutboxAccepted, "id-0009", "other", "home"
+		return true, nil
+	})
+	if err != nil || o.State != mail.OutboxAccepted || o.ID != "id-0001" || o.Key != "k" || o.Account != "work" {
+		t.Errorf("ChangeOutgoing = %+v, %v", o, err)
+	}
+	if _, err := v.OutgoingMessage(t.Context(), "id-0001"); !errors.Is(err, mail.ErrNoOutgoing) {
+		t.Errorf("dropped bytes: %v", err)
+	}
+	must(t, v.View(t.Context(), func(tx *Tx) error {
+		return tx.Bucket(outboxChunks).ForEach(nil, func(k, _ []byte) error { return fmt.Errorf("a piece is left: %x", k) })
+	}))
+}
+
+func TestOutboxListPagesNewestFirst(t *testing.T) {
+	_, v := newVault(t, nil)
+	for i := range 20 {
+		mustAddOutgoing(t, v, outgoing(i, func(o *mail.Outgoing) {
+			if i%2 == 1 {
+				o.Account, o.State = "home", mail.OutboxWaiting
+			}
+			if i%5 == 0 {
+				o.Principal = "other"
+			}
+		}), nil)
+	}
+	ids := func(q mail.OutboxQuery) (out []string, more bool) {
+		t.Helper()
+		entries, more, err := v.ListOutgoing(t.Context(), q)
+		must(t, err)
+		for _, e := range entries {
+			out = append(out, strings.TrimPrefix(e.ID, "id-00"))
+		}
+		return out, more
+	}
+	for _, c := range []struct {
+		what string
+		q    mail.OutboxQuery
+		want string
+		more bool
+	}{
+		{"newest", mail.OutboxQuery{Limit: 3}, "19 18 17", true},
+		{"before", mail.OutboxQuery{Limit: 2, Before: "id-0017"}, "16 15", true},
+		{"before what is not there", mail.OutboxQuery{Limit: 2, Before: "id-0016-"}, "16 15", true},
+		{"before everything", mail.OutboxQuery{Before: "id-0000"}, "", false},
+		{"before something newer", mail.OutboxQuery{Limit: 1, Before: "id-1000"}, "19", true},
+		{"state", mail.OutboxQuery{Limit: 2, States: []mail.OutboxState{mail.OutboxWaiting}}, "19 17", true},
+		{"states", mail.OutboxQuery{Limit: 2, States: []mail.OutboxState{mail.OutboxWaiting, mail.OutboxQueued}}, "19 18", true},
+		{"account", mail.OutboxQuery{Limit: 3, Account: "work", Before: "id-0006"}, "04 02 00", false},
+		{"principal", mail.OutboxQuery{Principal: "other"}, "15 10 05 00", false},
+		{"nothing", mail.OutboxQuery{Account: "none"}, "", false},
+	} {
+		got, more := ids(c.q)
+		if strings.Join(got, " ") != c.want || more != c.more {
+			t.Errorf("%s: %v, %v; want %s, %v", c.what, got, more, c.want, c.more)
+		}
+	}
+	var all []string
+	before := ""
+	for more := true; more; {
+		var page []string
+		page, more = ids(mail.OutboxQuery{Limit: 3, Before: before})
+		all = append(all, page...)
+		before = "id-00" + page[len(page)-1]
+	}
+	if !slices.IsSortedFunc(all, func(a, b string) int { return strings.Compare(b, a) }) || len(all) != 20 {
+		t.Errorf("pages: %v", all)
+	}
+}
+
+func TestOutboxForgetsWhatEndedLongAgoAndNothingElse(t *testing.T) {
+	c := &clock{at: outboxDay}
+	_, v := newVault(t, &Options{Now: c.now})
+	states := []mail.OutboxState{mail.OutboxWaiting, mail.OutboxQueued, mail.OutboxUnknown, mail.OutboxAccepted, mail.OutboxRefused, mail.OutboxCancelled, mail.OutboxRejected}
+	for i, s := range states {
+		mustAddOutgoing(t, v, outgoing(i, func(o *mail.Outgoing) { o.State, o.Key = s, fmt.Sprint("k", i) }), []byte("bytes"))
+	}
+	// One that waited long and ended yesterday.
+	late := outgoing(len(states), func(o *mail.Outgoing) {
+		o.State, o.Changed = mail.OutboxRefused, outboxDay.Add(mail.KeepOutgoing-24*time.Hour)
+	})
+	mustAddOutgoing(t, v, late, []byte("bytes"))
+	here := func() (entries, messages string) {
+		for i := range len(states) + 1 {
+			id := fmt.Sprintf("id-%04d", i)
+			if _, err := v.Outgoing(t.Context(), id); err == nil {
+				entries += fmt.Sprint(i)
+			} else if !errors.Is(err, mail.ErrNoOutgoing) {
+				t.Error(err)
+			}
+			if _, err := v.OutgoingMessage(t.Context(), id); err == nil {
+				messages += fmt.Sprint(i)
+			} else if !errors.Is(err, mail.ErrNoOutgoing) {
+				t.Error(err)
+			}
+		}
+		return entries, messages
+	}
+	n := 100
+	for _, s := range []struct {
+		after             time.Duration
+		entries, messages string
+	}{
+		{mail.KeepOutgoingMessage, "01234567", "01234567"},
+		{mail.KeepOutgoingMessage + time.Second, "01234567", "0127"},
+		{mail.KeepOutgoing, "01234567", "0127"},
+		{mail.KeepOutgoing + time.Second, "0127", "0127"},
+	} {
+		c.at = outboxDay.Add(s.after)
+		n++
+		mustAddOutgoing(t, v, outgoing(n, func(o *mail.Outgoing) { o.Created, o.Changed = c.at, c.at }), nil)
+		if entries, messages := here(); entries != s.entries || messages != s.messages {
+			t.Errorf("after %s: entries %s, messages %s; want %s, %s", s.after, entries, messages, s.entries, s.messages)
+		}
+	}
+	if _, err := v.OutgoingByKey(t.Context(), "work", "k3"); !errors.Is(err, mail.ErrNoOutgoing) {
+		t.Errorf("the key of a forgotten entry: %v", err)
+	}
+	if _, err := v.OutgoingByKey(t.Context(), "work", "k2"); err != nil {
+		t.Errorf("the key of an unknown entry: %v", err)
+	}
+}
+
+func TestOutboxDamageIsNoticed(t *testing.T) {
+	for name, damage := range map[string]func(*testing.T, *bolt.Tx) error{
+		"a piece is missing": func(_ *testing.T, tx *bolt.Tx) error {
+			return tx.Bucket([]byte(statePrefix + outboxChunks)).Delete(chunkKey("id-0001", 1))
+		},
+		"the last piece is missing": func(_ *testing.T, tx *bolt.Tx) error {
+			return tx.Bucket([]byte(statePrefix + outboxChunks)).Delete(chunkKey("id-0001", 2))
+		},
+		"two pieces changed places": func(_ *testing.T, tx *bolt.Tx) error {
+			b := tx.Bucket([]byte(statePrefix + outboxChunks))
+			first := bytes.Clone(b.Get(chunkKey("id-0001", 0)))
+			return b.Put(chunkKey("id-0001", 1), first)
+		},
+		"a piece of another message": func(_ *testing.T, tx *bolt.Tx) error {
+			b := tx.Bucket([]byte(statePrefix + outboxChunks))
+			return b.Put(chunkKey("id-0001", 0), bytes.Clone(b.Get(chunkKey("id-0002", 0))))
+		},
+		"another message's length": func(_ *testing.T, tx *bolt.Tx) error {
+			b := tx.Bucket([]byte(statePrefix + outboxSizes))
+			return b.Put([]byte("id-0001"), bytes.Clone(b.Get([]byte("id-0002"))))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, v := newVault(t, nil)
+			mustAddOutgoing(t, v, outgoing(1), randomMessage(2*outboxChunk+5))
+			mustAddOutgoing(t, v, outgoing(2), randomMessage(outboxChunk))
+			rawUpdate(t, v, func(tx *bolt.Tx) error { return damage(t, tx) })
+			if m, err := v.OutgoingMessage(t.Context(), "id-0001"); !errors.Is(err, ErrDamaged) || m != nil {
+				t.Errorf("OutgoingMessage = %d bytes, %v", len(m), err)
+			}
+		})
+	}
+}
+
+func TestOutboxKeyWithoutItsEntryIsNoFreeKey(t *testing.T) {
+	_, v := newVault(t, nil)
+	keyed := func(o *mail.Outgoing) { o.Key = "digest" }
+	mustAddOutgoing(t, v, outgoing(1, keyed), nil)
+	rawUpdate(t, v, func(tx *bolt.Tx) error {
+		return tx.Bucket([]byte(statePrefix + outboxEntries)).Delete([]byte("id-0001"))
+	})
+	if _, added, err := v.AddOutgoing(t.Context(), outgoing(2, keyed), nil); added || !errors.Is(err, ErrDamaged) {
+		t.Errorf("AddOutgoing = %v, %v", added, err)
+	}
+	if _, err := v.OutgoingByKey(t.Context(), "work", "digest"); !errors.Is(err, ErrDamaged) {
+		t.Errorf("OutgoingByKey: %v", err)
+	}
+}
+
+func TestOutboxDamagedOldRecordKeepsNobodyFromSending(t *testing.T) {
+	c := &clock{at: outboxDay}
+	_, v := newVault(t, &Options{Now: c.now})
+	mustAddOutgoing(t, v, outgoing(1), []byte("old"))
+	rawUpdate(t, v, func(tx *bolt.Tx) error {
+		return tx.Bucket([]byte(statePrefix+outboxEntries)).Put([]byte("id-0001"), []byte("garbage of some length, to be sure"))
+	})
+	c.at = outboxDay.Add(2 * mail.KeepOutgoing)
+	mustAddOutgoing(t, v, outgoing(2), []byte("new"))
+}
+
+func TestOutboxLiesSealed(t *testing.T) {
+	path, k := newVaultFile(t)
+	v := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+	o := outgoing(1, func(o *mail.Outgoing) { o.Key = "0123456789abcdef" })
+	mustAddOutgoing(t, v, o, []byte("Subject: quarterly figures\r\n\r\nbody-of-the-letter"))
+	file, err := os.ReadFile(path)
+	must(t, err)
+	for _, plain := range []string{"quarterly", "body-of-the-letter", "bob@example.net", "ann@example.org", "one@example.org"} {
+		if bytes.Contains(file, []byte(plain)) {
+			t.Errorf("%q lies in the file", plain)
+		}
+	}
+	if !bytes.Contains(file, []byte(o.ID)) {
+		t.Error("the file does not even hold the id: the test looks in the wrong place")
+	}
+}
+
+func BenchmarkOutboxAdd(b *testing.B) {
+	for _, size := range []int{4 << 10, 1 << 20, 35 << 20} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			_, v := newVault(b, nil)
+			message := randomMessage(size)
+			b.SetBytes(int64(size))
+			n := 0
+			for b.Loop() {
+				n++
+				mustAddOutgoing(b, v, outgoing(n), message)
+				if _, err := v.ChangeOutgoing(b.Context(), fmt.Sprintf("id-%04d", n), func(*mail.Outgoing) (bool, error) { return true, nil }); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,328 @@
+package vault
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+var _ mail.TokenStore = (*Vault)(nil)
+
+const (
+	// tokenBucket holds, by account, the refresh token that a provider gave in
+	// exchange for an earlier one. Any process may write it, since any may be the one
+	// that is given it; it counts only as long as it descends from the consent that
+	// the admin signed.
+	tokenBucket = "oauth"
+
+	// tokenPoll is how often a process that waits for another's exchange looks.
+	tokenPoll = 20 * time.Millisecond
+
+	// tokenKeep bounds how long a rotated token may take to be written. It does not
+	// end with the caller's patience: the one before it is spent.
+	tokenKeep = 30 * time.Second
+)
+
+// oauthSecret is what is sealed and signed for an account with mail.AuthOAuth2.
+type oauthSecret struct {
+	ClientSecret []byte `json:"client_secret,omitempty"`
+	RefreshToken []byte `json:"refresh_token,omitempty"` // as the consent gave it; empty before there is one
+	Consent      []byte `json:"consent,omitempty"`       // random, so that no two consents are the same
+}
+
+func (s *oauthSecret) wipe() {
+	clear(s.ClientSecret)
+	clear(s.RefreshToken)
+}
+
+// rotatedToken is a record of tokenBucket.
+type rotatedToken struct {
+	Consent      []byte `json:"consent"` // keyed digest of the consent it descends from
+	RefreshToken []byte `json:"refresh_token"`
+}
+
+// SetConsent keeps the refresh token that an account's owner has just agreed to,
+// with the client secret that is there, in place of every earlier one. Only the
+// admin may. Errors match ErrAdminRequired, mail.ErrNoAccount, or ErrInvalid for
+// an account that does not log in with OAuth 2.0 and for no token.
+func (v *Vault) SetConsent(ctx context.Context, account string, refresh mail.Secret) error {
+	return v.change(ctx, func(c *policyChange) error {
+		a, err := c.p.account(account)
+		if err != nil {
+			return err
+		}
+		if a.Auth != mail.AuthOAuth2 || refresh.IsZero() {
+			return fmt.Errorf("%w: a consent needs a refresh token and an account with auth oauth2", ErrInvalid)
+		}
+		s, err := c.oauthSecret(account)
+		if err != nil {
+			return err
+		}
+		defer s.wipe()
+		s.RefreshToken = []byte(refresh.Reveal())
+		s.Consent = make([]byte, 16)
+		if _, err := rand.Read(s.Consent); err != nil {
+			return err
+		}
+		if err := dropToken(c.t, account); err != nil {
+			return err
+		}
+		return c.putOAuthSecret(account, s)
+	})
+}
+
+// ClientSecret returns the client secret of an account with mail.AuthOAuth2, for
+// asking its owner for consent; the zero Secret for a public client. Only the admin
+// may. Errors match ErrAdminRequired, mail.ErrNoAccount, or ErrNoSecret for an
+// account that logs in otherwise.
+func (v *Vault) ClientSecret(ctx context.Context, account string) (secret mail.Secret, err error) {
+	if !v.Admin() {
+		return secret, ErrAdminRequired
+	}
+	err = v.view(ctx, func(t *transaction) error {
+		s, err := v.readOAuthSecret(t, account)
+		if errors.Is(err, errNotOAuth) {
+			return fmt.Errorf("%w %s", ErrNoSecret, account)
+		}
+		if err != nil {
+			return err
+		}
+		defer s.wipe()
+		secret = mail.NewSecret(s.ClientSecret)
+		return nil
+	})
+	return secret, err
+}
+
+// RefreshToken implements mail.TokenStore. It is exclusive among all processes that
+// share the vault, by a lock beside it for each account, which the system releases
+// when a process dies; the vault itself is locked only to read and to write.
+//
+// A process that dies between the provider's answer and the moment it is written
+// takes the rotated token with it, and where the provider accepts each token once
+// the owner must agree again. Nothing else is done in that time, and that the vault
+// can be written is tried before the token is lent.
+//
+// The error matches mail.ErrConsentChanged when the admin changed the consent while
+// exchange ran; what it returned is not kept then. It matches ErrInvalid for an
+// account that does not log in with OAuth 2.0.
+func (v *Vault) RefreshToken(ctx context.Context, account string, exchange func(ctx context.Context, s mail.OAuthSecrets) (rotated mail.Secret, err error)) error {
+	// What cannot be lent needs no lock.
+	if err := v.view(ctx, func(t *transaction) error {
+		_, _, err := v.lentToken(t, account)
+		return err
+	}); err != nil {
+		return err
+	}
+	unlock, err := v.file.lockToken(ctx, account)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	var lent mail.OAuthSecrets
+	var consent []byte
+	if err := v.update(ctx, func(t *transaction) (err error) {
+		if lent, consent, err = v.lentToken(t, account); err != nil {
+			return err
+		}
+		return keepToken(t, account, consent, lent.RefreshToken)
+	}); err != nil {
+		return err
+	}
+	rotated, err := exchange(ctx, lent)
+	if err != nil || rotated.IsZero() {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tokenKeep)
+	defer cancel()
+	return v.update(ctx, func(t *transaction) error {
+		_, now, err := v.lentToken(t, account)
+		if errors.Is(err, mail.ErrNoConsent) || errors.Is(err, errNotOAuth) || err == nil && !hmac.Equal(now, consent) {
+			return fmt.Errorf("%w: %s", mail.ErrConsentChanged, account)
+		}
+		if err != nil {
+			return err
+		}
+		return keepToken(t, account, consent, rotated)
+	})
+}
+
+// errNotOAuth reports an account that has no tokens because of how it logs in.
+var errNotOAuth = fmt.Errorf("%w: the account does not log in with oauth2", ErrInvalid)
+
+// lentToken returns what the account's provider wants to see now, and the digest of
+// the consent that it rests on.
+func (v *Vault) lentToken(t *transaction, account string) (lent mail.OAuthSecrets, consent []byte, err error) {
+	s, err := v.readOAuthSecret(t, account)
+	if err != nil {
+		return lent, nil, err
+	}
+	defer s.wipe()
+	if len(s.RefreshToken) == 0 {
+		return lent, nil, fmt.Errorf("%w: %s", mail.ErrNoConsent, account)
+	}
+	consent = keyedDigest(v.digestKey, []byte("postern consent"), []byte(account), s.Consent, s.RefreshToken)
+	lent.ClientSecret = mail.NewSecret(s.ClientSecret)
+	lent.RefreshToken = mail.NewSecret(s.RefreshToken)
+	return lent, consent, lend(t, func(tx *Tx) error {
+		record, err := tx.Bucket(tokenBucket).Get([]byte(account))
+		if err != nil || record == nil {
+			return err
+		}
+		defer clear(record)
+		var r rotatedToken
+		if err := json.Unmarshal(record, &r); err != nil || len(r.RefreshToken) == 0 {
+			return fmt.Errorf("%w: the refresh token of account %s", ErrDamaged, account)
+		}
+		defer clear(r.RefreshToken)
+		// One that descends from an earlier consent is of no more use.
+		if hmac.Equal(r.Consent, consent) {
+			lent.RefreshToken = mail.NewSecret(r.RefreshToken)
+		}
+		return nil
+	})
+}
+
+func keepToken(t *transaction, account string, consent []byte, token mail.Secret) error {
+	record, err := json.Marshal(rotatedToken{consent, []byte(token.Reveal())})
+	if err != nil {
+		return err
+	}
+	defer clear(record)
+	return lend(t, func(tx *Tx) error { return tx.Bucket(tokenBucket).Put([]byte(account), record) })
+}
+
+func dropToken(t *transaction, account string) error {
+	return lend(t, func(tx *Tx) error { return tx.Bucket(tokenBucket).Delete([]byte(account)) })
+}
+
+func (v *Vault) readOAuthSecret(t *transaction, account string) (*oauthSecret, error) {
+	p, err := v.policy(t)
+	if err != nil {
+		return nil, err
+	}
+	a, err := p.account(account)
+	if err != nil {
+		return nil, err
+	}
+	if a.Auth != mail.AuthOAuth2 {
+		return nil, errNotOAuth
+	}
+	plain, err := v.verifiedSecret(t, p, account)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(plain)
+	return parseOAuthSecret(account, plain)
+}
+
+func parseOAuthSecret(account string, plain []byte) (*oauthSecret, error) {
+	var s oauthSecret
+	d := json.NewDecoder(bytes.NewReader(plain))
+	d.DisallowUnknownFields()
+	// What it says is not repeated: a decoder quotes what it does not like.
+	if err := d.Decode(&s); err != nil || d.More() {
+		return nil, fmt.Errorf("%w: the oauth2 secrets of account %s", ErrDamaged, account)
+	}
+	return &s, nil
+}
+
+// oauthSecret returns what is sealed for an account that has been logging in with
+// OAuth 2.0.
+func (c *policyChange) oauthSecret(account string) (*oauthSecret, error) {
+	plain, err := c.t.get(bucketSecrets, []byte(account))
+	if err != nil {
+		return nil, err
+	}
+	defer clear(plain)
+	return parseOAuthSecret(account, plain)
+}
+
+func (c *policyChange) putOAuthSecret(account string, s *oauthSecret) error {
+	plain, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	defer clear(plain)
+	return c.putSecret(account, plain)
+}
+
+// settleOAuth makes the sealed secrets fit an account that logs in with OAuth 2.0
+// from now on. A consent is for one client at one provider and for what was asked:
+// it does not outlive a change of them, and neither does a client's secret the
+// client. A client secret alone can change without a new consent.
+func (c *policyChange) settleOAuth(before, a *mail.Account, clientSecret *mail.Secret) error {
+	s := &oauthSecret{}
+	kept := before != nil && before.Auth == mail.AuthOAuth2
+	if kept {
+		var err error
+		if s, err = c.oauthSecret(a.Name); err != nil {
+			return err
+		}
+	}
+	defer s.wipe()
+	same, err := sameOAuth(before, a)
+	if err != nil {
+		return err
+	}
+	if kept && same && clientSecret == nil {
+		return nil
+	}
+	if !same {
+		s.RefreshToken, s.Consent = nil, nil
+		if kept && (before.OAuth.Provider != a.OAuth.Provider || before.OAuth.ClientID != a.OAuth.ClientID) {
+			s.ClientSecret = nil
+		}
+		if err := dropToken(c.t, a.Name); err != nil {
+			return err
+		}
+	}
+	if clientSecret != nil {
+		s.ClientSecret = []byte(clientSecret.Reveal())
+	}
+	return c.putOAuthSecret(a.Name, s)
+}
+
+func sameOAuth(before, a *mail.Account) (bool, error) {
+	if before == nil {
+		return false, nil
+	}
+	x, err := json.Marshal(before.OAuth)
+	if err != nil {
+		return false, err
+	}
+	y, err := json.Marshal(a.OAuth)
+	return bytes.Equal(x, y), err
+}
+
+// lockToken waits its turn to use an account's refresh token, among the callers of
+// this process and of all others alike, since each opens the lock for itself. It
+// polls: a wait that is given up leaves nothing behind. The lock's file stays when
+// the account goes, for somebody may be waiting at it; it is empty.
+func (f *file) lockToken(ctx context.Context, account string) (unlock func(), err error) {
+	path := f.path + "." + account + ".token.lock"
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%w: %s is not a regular file", ErrDamaged, path)
+	}
+	// No lock is made beside a vault that is gone.
+	if _, err := os.Stat(f.path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w at %s", ErrNoVault, f.path)
+	}
+	side := flock.New(path)
+	if _, err := side.TryLockContext(ctx, tokenPoll); err != nil {
+		_ = side.Close()
+		return nil, fmt.Errorf("token lock: %w", err)
+	}
+	return func() { _ = side.Close() }, nil
+}

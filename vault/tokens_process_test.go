@@ -1,0 +1,204 @@
+package vault
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+// rotator is a token endpoint that takes each refresh token once. One that comes
+// twice ends the grant.
+type rotator struct {
+	*httptest.Server
+	mu      sync.Mutex
+	current string
+	issued  int
+	reused  int
+	hold    chan struct{} // unless nil, an answer is held back until it is closed
+	arrived chan struct{} // has a place for each request that is held back
+}
+
+func startRotator(t testing.TB) *rotator {
+	t.Helper()
+	r := &rotator{current: "t0", arrived: make(chan struct{}, 1)}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		r.mu.Lock()
+		if q.PostFormValue("refresh_token") != r.current {
+			r.reused++
+			r.mu.Unlock()
+			http.Error(w, "invalid_grant", http.StatusBadRequest)
+			return
+		}
+		r.issued++
+		r.current = fmt.Sprint("t", r.issued)
+		next, hold := r.current, r.hold
+		r.mu.Unlock()
+		if hold != nil {
+			r.arrived <- struct{}{}
+			<-hold
+		}
+		_, _ = io.WriteString(w, next)
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// seen returns what has been issued, what came twice, and the one token that is good.
+func (r *rotator) seen() (issued, reused int, current string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.issued, r.reused, r.current
+}
+
+// exchangeAt is the exchange of a process that talks to a rotator.
+func exchangeAt(address string) func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
+	return func(ctx context.Context, s mail.OAuthSecrets) (mail.Secret, error) {
+		form := url.Values{"refresh_token": {s.RefreshToken.Reveal()}}
+		q, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
+		if err != nil {
+			return mail.Secret{}, err
+		}
+		q.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		answer, err := http.DefaultClient.Do(q)
+		if err != nil {
+			return mail.Secret{}, err
+		}
+		defer func() { _ = answer.Body.Close() }()
+		b, err := io.ReadAll(answer.Body)
+		if err != nil {
+			return mail.Secret{}, err
+		}
+		if answer.StatusCode != http.StatusOK {
+			return mail.Secret{}, fmt.Errorf("status %d", answer.StatusCode)
+		}
+		return mail.NewSecret(b), nil
+	}
+}
+
+// refreshAt is what a process of these tests does: it refreshes again and again, and
+// says so each time.
+func refreshAt(ctx context.Context, v *Vault, address string) error {
+	for range turns {
+		if err := v.RefreshToken(ctx, "work", exchangeAt(address)); err != nil {
+			return err
+		}
+		fmt.Println("refreshed")
+	}
+	return nil
+}
+
+func TestProcessesNeverSpendOneTokenTwice(t *testing.T) {
+	path, k := newVaultFile(t)
+	admin := mustOpen(t, path, k, nil)
+	addOAuth(t, admin, "work", "", "t0")
+	r := startRotator(t)
+	const processes = 8
+	var all sync.WaitGroup
+	for i := range processes {
+		cmd := process(t, "refresher", path, r.URL, k.Agent)
+		all.Go(func() {
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("process %d: %v: %s", i, err, out)
+			}
+		})
+	}
+	all.Wait()
+	issued, reused, current := r.seen()
+	if issued != processes*turns || reused != 0 {
+		t.Errorf("%d tokens were issued, %d came twice; want %d and 0", issued, reused, processes*turns)
+	}
+	lentIs(t, admin, "work", "", current, "")
+	must(t, admin.Check(t.Context()))
+	boltClean(t, admin)
+}
+
+// TestAProcessKilledAnywhereLeavesTheLockFree kills processes while they refresh. A
+// token whose answer a dead process took along is lost, which the next process is
+// told by the provider; in every other case the grant lives on.
+func TestAProcessKilledAnywhereLeavesTheLockFree(t *testing.T) {
+	path, k := newVaultFile(t)
+	admin := mustOpen(t, path, k, nil)
+	addOAuth(t, admin, "work", "", "t0")
+	r := startRotator(t)
+	kept := 0
+	for round := range 20 {
+		cmd := process(t, "refresher", path, r.URL, k.Agent)
+		out, err := cmd.StdoutPipe()
+		must(t, err)
+		must(t, cmd.Start())
+		lines := bufio.NewScanner(out)
+		for range 1 + round%5 {
+			lines.Scan()
+		}
+		must(t, cmd.Process.Kill())
+		for lines.Scan() {
+		}
+		_ = cmd.Wait() // it was killed
+		must(t, admin.Check(t.Context()))
+		boltClean(t, admin)
+		_, before, _ := r.seen()
+		err = mustOpen(t, path, Keys{Agent: k.Agent}, nil).RefreshToken(t.Context(), "work", exchangeAt(r.URL))
+		if err == nil {
+			kept++
+			continue
+		}
+		_, after, current := r.seen()
+		if after != before+1 {
+			t.Fatalf("round %d: %v, and the provider did not say so", round, err)
+		}
+		must(t, admin.SetConsent(t.Context(), "work", text(current)))
+	}
+	t.Logf("of 20 kills %d lost nothing", kept)
+	if kept == 0 {
+		t.Error("every kill lost the token")
+	}
+}
+
+// TestAnAnswerLostWithItsProcessNeedsANewConsent shows the one moment in which a
+// process can take a token along: between the provider's rotation and the writing.
+func TestAnAnswerLostWithItsProcessNeedsANewConsent(t *testing.T) {
+	path, k := newVaultFile(t)
+	admin := mustOpen(t, path, k, nil)
+	addOAuth(t, admin, "work", "", "t0")
+	r := startRotator(t)
+	hold := make(chan struct{})
+	r.mu.Lock()
+	r.hold = hold
+	r.mu.Unlock()
+	cmd := process(t, "refresher", path, r.URL, k.Agent)
+	must(t, cmd.Start())
+	<-r.arrived // rotated, and nobody knows yet
+	must(t, cmd.Process.Kill())
+	_ = cmd.Wait() // it was killed
+	r.mu.Lock()
+	r.hold = nil
+	r.mu.Unlock()
+	close(hold)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := admin.RefreshToken(ctx, "work", exchangeAt(r.URL))
+	_, reused, current := r.seen()
+	if err == nil || ctx.Err() != nil || reused != 1 {
+		t.Errorf("RefreshToken: %v; the provider saw %d spent tokens", err, reused)
+	}
+	must(t, admin.SetConsent(t.Context(), "work", text(current)))
+	must(t, admin.RefreshToken(ctx, "work", exchangeAt(r.URL)))
+}
+
+func BenchmarkRefreshToken(b *testing.B) {
+	admin, agent := newVault(b, nil)
+	addOAuth(b, admin, "work", "", "r")
+	for b.Loop() {
+		must(b, agent.RefreshToken(b.Context(), "work", func(_ context.Context, s mail.OAuthSecrets) (mail.Secret, error) { return s.RefreshToken, nil }))
+	}
+}

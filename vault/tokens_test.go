@@ -1,0 +1,426 @@
+package vault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+func text(s string) mail.Secret { return mail.NewSecret([]byte(s)) }
+
+func oauthAccount(name string) mail.Account {
+	a := account(name)
+	a.Auth, a.OAuth = mail.AuthOAuth2, mail.OAuth{
+		Provider: "custom", ClientID: "client", AuthURL: "https://example.org/a", TokenURL: "https://example.org/t",
+	}
+	return a
+}
+
+func addOAuth(t testing.TB, v *Vault, name, clientSecret, refresh string) {
+	t.Helper()
+	must(t, v.AddAccount(t.Context(), oauthAccount(name), text(clientSecret)))
+	if refresh != "" {
+		must(t, v.SetConsent(t.Context(), name, text(refresh)))
+	}
+}
+
+// lentIs checks what an exchange is lent, and rotates to next unless that is empty.
+func lentIs(t testing.TB, v *Vault, name, clientSecret, refresh, next string) {
+	t.Helper()
+	lent := false
+	must(t, v.RefreshToken(t.Context(), name, func(_ context.Context, s mail.OAuthSecrets) (mail.Secret, error) {
+		lent = true
+		if s.ClientSecret.Reveal() != clientSecret || s.RefreshToken.Reveal() != refresh {
+			t.Errorf("lent %q and %q, want %q and %q", s.ClientSecret.Reveal(), s.RefreshToken.Reveal(), clientSecret, refresh)
+		}
+		return text(next), nil
+	}))
+	if !lent {
+		t.Error("nothing was lent")
+	}
+}
+
+func unlent(t testing.TB) func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
+	return func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
+		t.Error("something was lent")
+		return mail.Secret{}, nil
+	}
+}
+
+func TestConsentAndRotation(t *testing.T) {
+	path, k := newVaultFile(t)
+	admin := mustOpen(t, path, k, nil)
+	agent := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+	addOAuth(t, admin, "work", "client secret \xff", "")
+	if err := agent.RefreshToken(t.Context(), "work", unlent(t)); !errors.Is(err, mail.ErrNoConsent) {
+		t.Errorf("before the consent: %v", err)
+	}
+	if s, err := admin.ClientSecret(t.Context(), "work"); err != nil || s.Reveal() != "client secret \xff" {
+		t.Errorf("ClientSecret: %v", err)
+	}
+	must(t, admin.SetConsent(t.Context(), "work", text("r0")))
+	lentIs(t, agent, "work", "client secret \xff", "r0", "r1")
+	lentIs(t, admin, "work", "client secret \xff", "r1", "")
+	lentIs(t, agent, "work", "client secret \xff", "r1", "r2\xfe")
+	// Another process.
+	lentIs(t, mustOpen(t, path, Keys{Agent: k.Agent}, nil), "work", "client secret \xff", "r2\xfe", "")
+	must(t, admin.SetConsent(t.Context(), "work", text("s0")))
+	lentIs(t, agent, "work", "client secret \xff", "s0", "s1")
+	// The first consent again, which has not been rotated.
+	must(t, admin.SetConsent(t.Context(), "work", text("r0")))
+	lentIs(t, agent, "work", "client secret \xff", "r0", "")
+	must(t, admin.Check(t.Context()))
+}
+
+func TestAFailedExchangeKeepsWhatWasThere(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	addOAuth(t, admin, "work", "", "r0")
+	failure := errors.New("no")
+	err := agent.RefreshToken(t.Context(), "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
+		return text("never"), failure
+	})
+	if !errors.Is(err, failure) {
+		t.Errorf("the error is %v", err)
+	}
+	func() {
+		defer func() {
+			if r := recover(); r != "mine" {
+				t.Errorf("recovered %v", r)
+			}
+		}()
+		_ = agent.RefreshToken(t.Context(), "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) { panic("mine") })
+	}()
+	lentIs(t, agent, "work", "", "r0", "") // and the lock is free
+}
+
+func TestARotatedTokenIsKeptWhenTheCallerGivesUp(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	addOAuth(t, admin, "work", "", "r0")
+	ctx, cancel := context.WithCancel(t.Context())
+	must(t, agent.RefreshToken(ctx, "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
+		cancel()
+		return text("r1"), nil
+	}))
+	lentIs(t, agent, "work", "", "r1", "")
+}
+
+func TestWhoseTokensThereAreNot(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	mustAdd(t, admin, "pass")
+	addOAuth(t, admin, "work", "c", "r")
+	ring := account("ring")
+	ring.Auth = mail.AuthKeyring
+	must(t, admin.AddAccount(t.Context(), ring, mail.Secret{}))
+	for name, want := range map[string]error{"pass": ErrInvalid, "ring": ErrInvalid, "nobody": mail.ErrNoAccount, "../work": mail.ErrNoAccount, "": mail.ErrNoAccount} {
+		if err := agent.RefreshToken(t.Context(), name, unlent(t)); !errors.Is(err, want) {
+			t.Errorf("RefreshToken of %q: %v, want %v", name, err, want)
+		}
+		if err := admin.SetConsent(t.Context(), name, text("r")); !errors.Is(err, want) {
+			t.Errorf("SetConsent of %q: %v, want %v", name, err, want)
+		}
+		if want == ErrInvalid {
+			want = ErrNoSecret
+		}
+		if s, err := admin.ClientSecret(t.Context(), name); !errors.Is(err, want) || !s.IsZero() {
+			t.Errorf("ClientSecret of %q: %v, want %v", name, err, want)
+		}
+	}
+	if err := admin.SetConsent(t.Context(), "work", mail.Secret{}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a consent without a token: %v", err)
+	}
+	if err := agent.SetConsent(t.Context(), "work", text("r")); !errors.Is(err, ErrAdminRequired) {
+		t.Errorf("an agent's consent: %v", err)
+	}
+	if _, err := agent.ClientSecret(t.Context(), "work"); !errors.Is(err, ErrAdminRequired) {
+		t.Errorf("an agent asks for the client secret: %v", err)
+	}
+	locks, err := filepath.Glob(admin.Path() + ".*.token.lock")
+	if err != nil || len(locks) != 0 {
+		t.Errorf("locks were made: %v, %v", locks, err)
+	}
+}
+
+func TestNobodyTakesTokensForAPassword(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	addOAuth(t, admin, "work", "canary-client", "canary-refresh")
+	lentIs(t, agent, "work", "canary-client", "canary-refresh", "canary-rotated")
+	for _, v := range []*Vault{admin, agent} {
+		s, err := v.Secret(t.Context(), "work")
+		if !errors.Is(err, ErrNoSecret) || !s.IsZero() || strings.Contains(err.Error(), "canary") {
+			t.Errorf("Secret: %v", err)
+		}
+	}
+	// Nor a password for tokens.
+	mustAdd(t, admin, "pass")
+	must(t, admin.UpdateAccount(t.Context(), "pass", func(a *mail.Account) error {
+		a.Auth, a.OAuth = mail.AuthOAuth2, oauthAccount("x").OAuth
+		return nil
+	}, nil))
+	if s, err := admin.ClientSecret(t.Context(), "pass"); err != nil || !s.IsZero() {
+		t.Errorf("the password became a client secret: %v", err)
+	}
+	if err := agent.RefreshToken(t.Context(), "pass", unlent(t)); !errors.Is(err, mail.ErrNoConsent) {
+		t.Errorf("the password became a token: %v", err)
+	}
+	back := func(a *mail.Account) error { a.Auth = mail.AuthPassword; return nil }
+	if err := admin.UpdateAccount(t.Context(), "work", back, nil); !errors.Is(err, ErrInvalid) {
+		t.Errorf("tokens became a password: %v", err)
+	}
+	password := text("a password")
+	must(t, admin.UpdateAccount(t.Context(), "work", back, &password))
+	if s, err := agent.Secret(t.Context(), "work"); err != nil || s.Reveal() != "a password" {
+		t.Errorf("Secret: %v", err)
+	}
+	noRecord(t, admin, "work")
+}
+
+func noRecord(t testing.TB, v *Vault, name string) {
+	t.Helper()
+	must(t, v.View(t.Context(), func(tx *Tx) error {
+		if r, err := tx.Bucket(tokenBucket).Get([]byte(name)); r != nil || err != nil {
+			t.Errorf("a token of %s is still there: %v", name, err)
+		}
+		return nil
+	}))
+}
+
+func TestWhatEndsAConsent(t *testing.T) {
+	secret, none := text("new secret"), mail.Secret{}
+	for name, c := range map[string]struct {
+		edit   func(*mail.Account)
+		secret *mail.Secret
+		kept   bool   // the consent
+		client string // secret afterwards
+	}{
+		"nothing":       {func(*mail.Account) {}, nil, true, "old secret"},
+		"the mode":      {func(a *mail.Account) { a.Mode = mail.ReadOnly }, nil, true, "old secret"},
+		"the secret":    {func(*mail.Account) {}, &secret, true, "new secret"},
+		"no secret":     {func(*mail.Account) {}, &none, true, ""},
+		"empty scopes":  {func(a *mail.Account) { a.OAuth.Scopes = []string{} }, nil, true, "old secret"},
+		"scopes":        {func(a *mail.Account) { a.OAuth.Scopes = []string{"mail"} }, nil, false, "old secret"},
+		"token address": {func(a *mail.Account) { a.OAuth.TokenURL = "https://example.net/t" }, nil, false, "old secret"},
+		"client":        {func(a *mail.Account) { a.OAuth.ClientID = "other" }, nil, false, ""},
+		"provider":      {func(a *mail.Account) { a.OAuth = mail.OAuth{Provider: "google", ClientID: "client"} }, nil, false, ""},
+		"both":          {func(a *mail.Account) { a.OAuth = mail.OAuth{Provider: "google", ClientID: "client"} }, &secret, false, "new secret"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			admin, agent := newVault(t, nil)
+			a := oauthAccount("work")
+			a.OAuth.DeviceURL = "https://example.org/d"
+			must(t, admin.AddAccount(t.Context(), a, text("old secret")))
+			must(t, admin.SetConsent(t.Context(), "work", text("r0")))
+			lentIs(t, agent, "work", "old secret", "r0", "r1")
+			must(t, admin.UpdateAccount(t.Context(), "work", func(a *mail.Account) error { c.edit(a); return nil }, c.secret))
+			if s, err := admin.ClientSecret(t.Context(), "work"); err != nil || s.Reveal() != c.client {
+				t.Errorf("the client secret is not %q: %v", c.client, err)
+			}
+			if c.kept {
+				lentIs(t, agent, "work", c.client, "r1", "") // the rotated one, not the one that is spent
+				return
+			}
+			if err := agent.RefreshToken(t.Context(), "work", unlent(t)); !errors.Is(err, mail.ErrNoConsent) {
+				t.Errorf("RefreshToken: %v", err)
+			}
+			noRecord(t, admin, "work")
+		})
+	}
+}
+
+func TestRemoveAccountTakesItsTokensAlong(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	addOAuth(t, admin, "work", "c", "r0")
+	addOAuth(t, admin, "other", "c", "o0")
+	lentIs(t, agent, "work", "c", "r0", "r1")
+	lentIs(t, agent, "other", "c", "o0", "o1")
+	must(t, admin.RemoveAccount(t.Context(), "work"))
+	noRecord(t, admin, "work")
+	lentIs(t, agent, "other", "c", "o1", "")
+	// One of the same name is another account.
+	addOAuth(t, admin, "work", "d", "r0")
+	lentIs(t, agent, "work", "d", "r0", "")
+}
+
+func TestAnExchangeThatTheAdminOvertakesKeepsNothing(t *testing.T) {
+	for name, overtake := range map[string]func(*testing.T, *Vault) error{
+		"new consent": func(t *testing.T, v *Vault) error { return v.SetConsent(t.Context(), "work", text("s0")) },
+		"same token":  func(t *testing.T, v *Vault) error { return v.SetConsent(t.Context(), "work", text("r0")) },
+		"other client": func(t *testing.T, v *Vault) error {
+			return v.UpdateAccount(t.Context(), "work", func(a *mail.Account) error { a.OAuth.ClientID = "x"; return nil }, nil)
+		},
+		"password": func(t *testing.T, v *Vault) error {
+			s := text("p")
+			return v.UpdateAccount(t.Context(), "work", func(a *mail.Account) error { a.Auth = mail.AuthPassword; return nil }, &s)
+		},
+		"removed": func(t *testing.T, v *Vault) error { return v.RemoveAccount(t.Context(), "work") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			admin, agent := newVault(t, nil)
+			addOAuth(t, admin, "work", "", "r0")
+			err := agent.RefreshToken(t.Context(), "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
+				// The admin does not wait for the provider.
+				return text("r1"), overtake(t, admin)
+			})
+			want := mail.ErrConsentChanged
+			if name == "removed" {
+				want = mail.ErrNoAccount
+			}
+			if !errors.Is(err, want) {
+				t.Errorf("RefreshToken: %v, want %v", err, want)
+			}
+			switch name {
+			case "new consent":
+				lentIs(t, agent, "work", "", "s0", "")
+			case "same token":
+				lentIs(t, agent, "work", "", "r0", "")
+			default:
+				noRecord(t, admin, "work")
+			}
+		})
+	}
+}
+
+// A changed client secret is no reason to lose the token that is on its way.
+func TestAnExchangeOutlivesAnEditOfTheClientSecret(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	addOAuth(t, admin, "work", "old", "r0")
+	next := text("new")
+	must(t, agent.RefreshToken(t.Context(), "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
+		return text("r1"), admin.UpdateAccount(t.Context(), "work", func(*mail.Account) error { return nil }, &next)
+	}))
+	lentIs(t, agent, "work", "new", "r1", "")
+}
+
+func TestForgedTokens(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	addOAuth(t, admin, "work", "", "r0")
+	addOAuth(t, admin, "other", "", "o0")
+	lentIs(t, agent, "other", "", "o0", "o1")
+	t.Run("of another account", func(t *testing.T) {
+		must(t, agent.Update(t.Context(), func(tx *Tx) error {
+			b := tx.Bucket(tokenBucket)
+			r, err := b.Get([]byte("other"))
+			if err != nil {
+				return err
+			}
+			return b.Put([]byte("work"), r)
+		}))
+		lentIs(t, agent, "work", "", "r0", "r1")
+	})
+	t.Run("moved without a key", func(t *testing.T) {
+		rawUpdate(t, agent, func(tx *bolt.Tx) error {
+			b := tx.Bucket([]byte(statePrefix + tokenBucket))
+			return b.Put([]byte("work"), b.Get([]byte("other")))
+		})
+		if err := agent.RefreshToken(t.Context(), "work", unlent(t)); !errors.Is(err, ErrDamaged) {
+			t.Errorf("RefreshToken: %v, want ErrDamaged", err)
+		}
+	})
+	t.Run("nonsense", func(t *testing.T) {
+		must(t, agent.Update(t.Context(), func(tx *Tx) error { return tx.Bucket(tokenBucket).Put([]byte("work"), []byte("canary")) }))
+		if err := agent.RefreshToken(t.Context(), "work", unlent(t)); !errors.Is(err, ErrDamaged) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("RefreshToken: %v, want ErrDamaged", err)
+		}
+		// A new consent mends it.
+		must(t, admin.SetConsent(t.Context(), "work", text("s0")))
+		lentIs(t, agent, "work", "", "s0", "")
+	})
+	t.Run("the signed one", func(t *testing.T) {
+		forge(t, agent, func(tx *transaction) error {
+			return tx.put(bucketSecrets, []byte("work"), []byte(`{"refresh_token":"AAAA"}`))
+		})
+		if err := agent.RefreshToken(t.Context(), "work", unlent(t)); !errors.Is(err, ErrUntrustedPolicy) {
+			t.Errorf("RefreshToken: %v, want ErrUntrustedPolicy", err)
+		}
+	})
+}
+
+func TestSecretsOfALaterVersionAreNotGuessedAt(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	addOAuth(t, admin, "work", "c", "r")
+	for _, sealed := range []string{`{"client_secret":"Yw==","refresh_token":"cg==","only":1}`, `canary`, `{} {}`, ``} {
+		must(t, admin.change(t.Context(), func(c *policyChange) error { return c.putSecret("work", []byte(sealed)) }))
+		if err := agent.RefreshToken(t.Context(), "work", unlent(t)); !errors.Is(err, ErrDamaged) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%q: %v, want ErrDamaged", sealed, err)
+		}
+	}
+}
+
+func TestTheTokenLockIsPrivateAndRegular(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	addOAuth(t, admin, "work", "", "r0")
+	path := admin.Path() + ".work.token.lock"
+	lentIs(t, agent, "work", "", "r0", "")
+	info, err := os.Stat(path)
+	if err != nil || !privateMode(info.Mode()) || info.Size() != 0 {
+		t.Errorf("the lock is %v, %v", info, err)
+	}
+	must(t, os.Remove(path))
+	if runtime.GOOS == "windows" {
+		return // where a link needs a privilege
+	}
+	must(t, os.Symlink(admin.Path(), path))
+	if err := agent.RefreshToken(t.Context(), "work", unlent(t)); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a link for a lock: %v, want ErrDamaged", err)
+	}
+}
+
+func TestAWaitForATokenEndsWithItsContext(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	addOAuth(t, admin, "work", "", "r0")
+	addOAuth(t, admin, "other", "", "o0")
+	must(t, agent.RefreshToken(t.Context(), "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
+		for _, v := range []*Vault{agent, admin} {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*tokenPoll)
+			if err := v.RefreshToken(ctx, "work", unlent(t)); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("a second loan: %v", err)
+			}
+			cancel()
+		}
+		// Neither another account nor the vault waits.
+		lentIs(t, agent, "other", "", "o0", "o1")
+		if _, err := agent.Accounts(t.Context()); err != nil {
+			t.Error(err)
+		}
+		return mail.Secret{}, nil
+	}))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := agent.RefreshToken(ctx, "work", unlent(t)); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+func TestGoroutinesShareOneTokenInTurn(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	addOAuth(t, admin, "work", "", "0")
+	var all sync.WaitGroup
+	var busy, n atomic.Int64
+	for range 16 {
+		all.Go(func() {
+			if err := agent.RefreshToken(t.Context(), "work", func(_ context.Context, s mail.OAuthSecrets) (mail.Secret, error) {
+				if busy.Add(1) > 1 || s.RefreshToken.Reveal() != fmt.Sprint(n.Load()) {
+					t.Errorf("two at once, or a spent token: %s, not %d", s.RefreshToken.Reveal(), n.Load())
+				}
+				defer busy.Add(-1)
+				return text(fmt.Sprint(n.Add(1))), nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n.Load() != 16 {
+		t.Errorf("%d exchanges", n.Load())
+	}
+}
