@@ -362,8 +362,10 @@ func TestAccountsThatCannotBeRead(t *testing.T) {
 		t.Errorf("no account: %v", err)
 	}
 	tests := map[mail.Kind]func(a *mail.Account){
-		mail.KindUnsupported: func(a *mail.Account) { a.Protocol, a.POP3 = mail.POP3, a.IMAP },
-		mail.KindConfig:      func(a *mail.Account) { a.IMAP.Host = "mail.example.org" },
+		mail.KindUnsupported: func(a *mail.Account) {
+			a.Auth, a.OAuth = mail.AuthOAuth2, mail.OAuth{Provider: "google", ClientID: "x"}
+		},
+		mail.KindConfig: func(a *mail.Account) { a.IMAP.Host = "mail.example.org" },
 	}
 	for kind, change := range tests {
 		a := settings("127.0.0.1", 1, "x")

@@ -24,12 +24,12 @@ type bureau struct {
 	*house
 }
 
-func newBureau(t testing.TB, c servertest.OAuthConfig) *bureau {
+func newBureau(t testing.TB, c servertest.OAuthConfig, mechanisms ...string) *bureau {
 	t.Helper()
 	b := &bureau{v: newVault(t)}
 	c.Plaintext = true // the mail server asks without TLS
 	b.oauth = servertest.OAuth(t, c)
-	b.dovecot = servertest.Dovecot(t, servertest.Config{Submission: true, Introspection: b.oauth.Introspection})
+	b.dovecot = servertest.Dovecot(t, servertest.Config{Submission: true, Introspection: b.oauth.Introspection, Mechanisms: mechanisms})
 	b.postfix = servertest.Postfix(t, servertest.PostfixConfig{Dovecot: b.dovecot})
 	b.house = newHouse(t, b.v)
 	return b
@@ -84,7 +84,13 @@ func (b *bureau) authorize(t testing.TB, name, user string, device bool) {
 // From consent in a browser and on another device to reading and sending, with both
 // mechanisms, beyond the life of tokens, and after the server has thrown them out.
 func TestOAuthFromConsentToSending(t *testing.T) {
-	b := newBureau(t, servertest.OAuthConfig{DeviceInterval: time.Second})
+	for _, mechanism := range []string{"XOAUTH2", "OAUTHBEARER"} {
+		t.Run(mechanism, func(t *testing.T) { consentToSending(t, mechanism) })
+	}
+}
+
+func consentToSending(t *testing.T, mechanism string) {
+	b := newBureau(t, servertest.OAuthConfig{DeviceInterval: time.Second}, mechanism)
 	for i, user := range []string{"ann", "bob"} {
 		a := b.account(user)
 		a.Name = user
@@ -138,7 +144,7 @@ func TestOAuthFromConsentToSending(t *testing.T) {
 // many commands at once, and by processes that share a vault without spending a
 // refresh token twice.
 func TestOAuthTokensAreRefreshedOnce(t *testing.T) {
-	b := newBureau(t, servertest.OAuthConfig{AccessLife: time.Hour})
+	b := newBureau(t, servertest.OAuthConfig{})
 	b.v.add(t, b.account("ann"), "")
 	b.authorize(t, "work", "ann", false)
 	before := b.oauth.Refreshes()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"strings"
 )
 
 // settings are the blanks of the configuration template.
@@ -17,6 +18,7 @@ type settings struct {
 	MailUID, MailGID               int
 	RequireTLS, Submission         bool
 	Capability, Location           string
+	Mechanisms                     string
 	Special                        []string
 	UserChars                      string
 	IMAP, IMAPS, POP3, POP3S       uint16
@@ -28,9 +30,13 @@ func (s *DovecotServer) configure(config Config, token string) error {
 		Dir: s.dir, Token: token, Listen: "127.0.0.1", Password: Password,
 		RequireTLS: config.RequireTLS,
 		Submission: config.Submission,
+		Mechanisms: "plain login xoauth2 oauthbearer",
 		Capability: capability(config),
 		UserChars:  userChars(),
 		Special:    []string{"Archive", "Drafts", "Junk", "Sent", "Trash"},
+	}
+	if len(config.Mechanisms) > 0 {
+		set.Mechanisms = strings.ToLower(strings.Join(config.Mechanisms, " "))
 	}
 	switch config.Storage {
 	case Maildir:

@@ -51,6 +51,9 @@ type Config struct {
 	// Submission opens what a PostfixServer needs to have its users logged in and
 	// its mail delivered.
 	Submission bool
+	// Mechanisms are the ways to log in that the server offers; nil means PLAIN,
+	// LOGIN, XOAUTH2 and OAUTHBEARER.
+	Mechanisms []string
 	// Introspection, unless empty, is where the server asks about every access
 	// token (RFC 7662), as OAuthServer.Introspection names it; it must be plain
 	// http. Otherwise the server checks signature and expiry by itself.
