@@ -313,6 +313,18 @@ func nextLine(instruction, line string) *NextAction {
 	return &NextAction{Instruction: instruction, Tool: "cli", Arguments: NextArguments{line}}
 }
 
+// noting adds to a summary that not everything went well: whoever asks for some
+// fields alone may have left out the issues.
+func (o Outcome) noting(summary string) string {
+	if len(o.Issues) == 0 {
+		return summary
+	}
+	if summary == "" {
+		return capital(string(o.Status)) + ", with " + count(len(o.Issues), "issue", "issues")
+	}
+	return summary + "; " + string(o.Status) + ", with " + count(len(o.Issues), "issue", "issues")
+}
+
 // outcome is partial when something was obtained beside the issues.
 func outcome(issues []mail.Issue, obtained bool) Outcome {
 	o := Outcome{Status: mail.StatusOK, Issues: []mail.Issue{}}

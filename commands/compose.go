@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	netmail "net/mail"
 	"path"
 	"strings"
 	"unicode/utf8"
@@ -76,8 +75,8 @@ func (a *composeArgs) Recipients() []string {
 // plainAddress is the address of what a person writes: Ann Lee <ann@example.org>.
 // What it cannot read it leaves as it is, for the policy to refuse.
 func plainAddress(s string) string {
-	if a, err := netmail.ParseAddress(s); err == nil {
-		return a.Address
+	if a, err := mail.PlainAddress(s); err == nil {
+		return a
 	}
 	return s
 }

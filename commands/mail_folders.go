@@ -93,7 +93,9 @@ func folderEntry(f mail.Folder) FolderEntry {
 }
 
 // Summary implements discovery.Summarizer.
-func (r *MailFoldersResult) Summary() string { return count(len(r.Folders), "folder", "folders") }
+func (r *MailFoldersResult) Summary() string {
+	return r.noting(count(len(r.Folders), "folder", "folders"))
+}
 
 // Truncate implements discovery.Truncator.
 func (r *MailFoldersResult) Truncate(fraction float64) bool {

@@ -233,7 +233,7 @@ func (r *MailGetResult) fit(limit int) {
 // Summary implements discovery.Summarizer.
 func (r *MailGetResult) Summary() string {
 	if n := len(r.Message.Attachments); n > 0 {
-		return "Message with " + count(n, "attachment", "attachments")
+		return r.noting("Message with " + count(n, "attachment", "attachments"))
 	}
-	return ""
+	return r.noting("")
 }

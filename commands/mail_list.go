@@ -157,7 +157,7 @@ func (r *MailListResult) Summary() string {
 	if r.HasMore {
 		s += ", and there are more"
 	}
-	return s
+	return r.noting(s)
 }
 
 // Truncate implements discovery.Truncator.

@@ -103,7 +103,7 @@ func (r *MailThreadResult) Summary() string {
 	if r.Truncated {
 		s += ", and there are older ones"
 	}
-	return s
+	return r.noting(s)
 }
 
 // Truncate implements discovery.Truncator: the texts are cut, and where that is not

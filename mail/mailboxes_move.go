@@ -172,6 +172,9 @@ func (b *batch) carry(ctx context.Context, to *access, l *located, uid uint32, f
 	c = ChangedMessage{Ref: b.ref(l, uid)}
 	sent := false
 	err = to.pool.Change(ctx, "", imap.AppendMessages, func(_ context.Context, s *imap.Session) error {
+		if err := stepAside(s, folder); err != nil {
+			return err
+		}
 		sent = true
 		validity, at, err := s.Append(folder, flags, l.found[uid].internal, raw)
 		if err == nil && validity != 0 && at != 0 {

@@ -316,3 +316,10 @@ func (m *Mailboxes) header(ctx context.Context, op string, ref Ref) (h message.H
 	})
 	return h, err
 }
+
+// PlainAddress returns the address of one recipient as a person writes them, plain
+// or with a name: Ann Lee <ann@example.org>. The error repeats nothing of s.
+func PlainAddress(s string) (string, error) {
+	a, err := compose.ParseAddress(s)
+	return a.Addr, err
+}

@@ -251,12 +251,8 @@ func (m *Mailboxes) put(ctx context.Context, op, account string, own *ownMessage
 				return err
 			}
 		}
-		if box, ok := s.Selected(); ok && box.Name == out.folder && !box.Writable && box.Name != inbox {
-			// Courier takes nothing for a folder that this session has open to read, and
-			// not every server knows UNSELECT.
-			if _, err := s.Examine(inbox).Wait(); err != nil {
-				return err
-			}
+		if err := stepAside(s, out.folder); err != nil {
+			return err
 		}
 		s.Renew()
 		sent = true
@@ -280,6 +276,16 @@ func (m *Mailboxes) put(ctx context.Context, op, account string, own *ownMessage
 }
 
 const inbox = "INBOX"
+
+// stepAside leaves a folder that something is to be added to: Courier takes nothing
+// for one that the session has open to read, and not every server knows UNSELECT.
+func stepAside(s *imap.Session, folder string) error {
+	if box, ok := s.Selected(); ok && box.Name == folder && !box.Writable && folder != inbox {
+		_, err := s.Examine(inbox).Wait()
+		return err
+	}
+	return nil
+}
 
 // holds reports whether the folder has a message of this Message-ID.
 func (x *access) holds(s *imap.Session, folder, messageID string) (bool, error) {
