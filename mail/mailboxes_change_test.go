@@ -211,6 +211,27 @@ func Test001_8_CopyToAnotherAccountKeepsTheBytes(t *testing.T) {
 	}
 }
 
+// Some servers add nothing to a folder that the session has open to read.
+func Test001_8_CopyIntoAFolderThatWasJustListed(t *testing.T) {
+	for _, e := range endpoints(t) {
+		t.Run(e.name, func(t *testing.T) {
+			b := open(t, e, "listed", writable)
+			far := b.dir.accounts[account]
+			far.Name = "far"
+			b.dir.set(far)
+			b.folder("Done")
+			u := b.add("INBOX", letter{subject: "a"})
+			if _, err := b.List(t.Context(), "far", mail.ListQuery{Folder: b.in("Done")}); err != nil {
+				t.Fatal(err)
+			}
+			c, err := b.Copy(t.Context(), account, b.refs("INBOX", u[0]), "far", b.in("Done"))
+			if err != nil || len(c.Messages) != 1 || len(c.Issues) != 0 {
+				t.Errorf("%+v %v", c, err)
+			}
+		})
+	}
+}
+
 func Test001_9_MoveAndItsFallback(t *testing.T) {
 	for _, e := range writers(t) {
 		t.Run(e.name, func(t *testing.T) {
