@@ -203,6 +203,10 @@ func TestAHelperSeesNothingOfOurs(t *testing.T) {
 			helperGives(t, h, helperAccount("work", helperScript(t, test.body)), test.want)
 		})
 	}
+	if _, err := os.Stat("/proc/self/stat"); err == nil { // where a test has no terminal either way
+		h, _ := newHelpers(t)
+		helperGives(t, h, helperAccount("work", helperScript(t, `if [ "$(cut -d' ' -f6 /proc/$$/stat)" = $$ ]; then echo leader; else echo member; fi`)), "leader")
+	}
 }
 
 // gated is a script that waits at a pipe before it prints, and counts its runs.

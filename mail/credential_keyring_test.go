@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/zalando/go-keyring"
 )
@@ -80,45 +81,41 @@ func TestKeyringFailuresSayWhatToDo(t *testing.T) {
 	}
 }
 
-// stuck is a keyring that is locked: it answers when somebody unlocks it.
-type stuck struct {
-	asked  chan string
-	unlock chan struct{}
-}
-
 // TestALockedKeyringIsAskedOnceAndNotWaitedForLonger uses the part of the keyring
 // above the library, which has nothing that could be made to wait.
 func TestALockedKeyringIsAskedOnceAndNotWaitedForLonger(t *testing.T) {
-	s := stuck{make(chan string, 100), make(chan struct{})}
-	k := &SystemKeyring{get: func(account string) (string, error) {
-		s.asked <- account
-		<-s.unlock
-		return "secret", nil
-	}}
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 10 {
-		_, err := k.Secret(gone, "work")
-		var e *Error
-		if !errors.Is(err, context.Canceled) || !errors.As(err, &e) || e.Kind != KindTimeout {
-			t.Fatal(err)
-		}
-	}
-	<-s.asked
-	if len(s.asked) != 0 {
-		t.Error("each caller asks anew")
-	}
-	var wg sync.WaitGroup
-	for range 10 {
-		wg.Go(func() {
-			if got, err := k.Secret(t.Context(), "work"); err != nil || got.Reveal() != "secret" {
-				t.Errorf("%q, %v", got.Reveal(), err)
+	synctest.Test(t, func(t *testing.T) {
+		asked, unlock := make(chan string, 100), make(chan struct{})
+		k := &SystemKeyring{get: func(account string) (string, error) {
+			asked <- account
+			<-unlock
+			return "secret", nil
+		}}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 10 {
+			_, err := k.Secret(gone, "work")
+			var e *Error
+			if !errors.Is(err, context.Canceled) || !errors.As(err, &e) || e.Kind != KindTimeout {
+				t.Fatal(err)
 			}
-		})
-	}
-	close(s.unlock)
-	wg.Wait()
+		}
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				if got, err := k.Secret(t.Context(), "work"); err != nil || got.Reveal() != "secret" {
+					t.Errorf("%q, %v", got.Reveal(), err)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := len(asked); n != 1 {
+			t.Errorf("asked %d times", n)
+		}
+		close(unlock)
+		wg.Wait()
+	})
 }
 
 func TestAPanicInTheLibraryIsAnError(t *testing.T) {

@@ -32,8 +32,11 @@ type TokenStore interface {
 	RefreshToken(ctx context.Context, account string, exchange func(ctx context.Context, s OAuthSecrets) (rotated Secret, err error)) error
 }
 
-// OAuthSecrets are the secrets of an account with AuthOAuth2.
+// OAuthSecrets are the secrets of an account with AuthOAuth2, and what they belong
+// to.
 type OAuthSecrets struct {
 	ClientSecret Secret // zero for a public client
 	RefreshToken Secret
+	Consent      string // names the owner's consent that the token descends from
+	OAuth        OAuth  // whom that consent was given to: the token goes nowhere else; zero where the store cannot tell
 }

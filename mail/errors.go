@@ -154,7 +154,26 @@ func (e *Error) login(code string) {
 	if code != "" {
 		e.Message = "The mail server did not accept the login (" + code + ")."
 	}
-	e.Hint = "Check the user name and password of the account; some providers want an app password."
+	e.Hint = hintLogin
+}
+
+const hintLogin = "Check the user name and password of the account; some providers want an app password."
+
+// aboutLogin gives a refused login the hint for how the account logs in.
+func aboutLogin(err error, a *Account) error {
+	var e *Error
+	if !errors.As(err, &e) || e.Kind != KindAuth || e.Hint != hintLogin {
+		return err
+	}
+	switch a.Auth {
+	case AuthOAuth2:
+		e.Hint = "Check that the account's user name is the one that was agreed for; the administrator authorizes it again with 'account authorize " + a.Name + "'."
+	case AuthHelper:
+		e.Hint = "Check what the account's helper program prints, and the user name."
+	case AuthKeyring:
+		e.Hint = "Check the user name; the administrator changes what the keyring holds with 'account edit " + a.Name + " --password-from stdin'."
+	}
+	return err
 }
 
 func (e *Error) certificate() {

@@ -220,7 +220,7 @@ func (x *access) wrap(ctx context.Context, err error) error {
 	var secret *secretError
 	switch {
 	case ctx.Err() != nil || !errors.As(err, &secret):
-		err = wrap(ctx, x.op, x.account.Name, err)
+		err = aboutLogin(wrap(ctx, x.op, x.account.Name, err), &x.account)
 	case errors.Is(secret, errNoPassword):
 		err = x.config(errNoPassword)
 	default:

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,6 +58,8 @@ type oauthAccount struct {
 
 	refused bool      // the last token was dropped because a server refused it
 	renewed time.Time // when token was got in place of a refused one; zero if it was not
+	doubted bool      // token was refused in its turn
+	consent string    // that token rests on
 
 	flight *oauthFlight // the refresh under way, or nil
 	failed *oauthFailure
@@ -151,7 +154,7 @@ func (s *oauthSource) join(ctx context.Context, a *Account, settings string) (*o
 		s.accounts[a.Name] = x
 	}
 	now := s.clock()
-	if !x.token.IsZero() && now.Before(x.renewAt) {
+	if !x.token.IsZero() && now.Before(x.renewAt) && !x.doubted {
 		return nil, copied(x.token), nil
 	}
 	if x.flight != nil {
@@ -174,22 +177,28 @@ func (s *oauthSource) join(ctx context.Context, a *Account, settings string) (*o
 // fly carries a refresh out.
 func (s *oauthSource) fly(ctx context.Context, a *Account, x *oauthAccount, f *oauthFlight) {
 	asked := s.clock()
-	token, err := s.refresh(ctx, a, x)
+	token, consent, err := s.refresh(ctx, a, x)
 	// Once more with what is there now.
 	if errors.Is(err, ErrConsentChanged) {
 		asked = s.clock()
-		token, err = s.refresh(ctx, a, x)
+		token, consent, err = s.refresh(ctx, a, x)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.err = err
-	if err == nil {
+	switch {
+	case errors.Is(err, errKept):
+		if f.token, f.err = copied(x.token), nil; x.token.IsZero() { // dropped meanwhile
+			f.err = ErrConsentChanged
+		}
+	case err == nil:
 		life := token.Life
 		if life == 0 {
 			life = assumedLife
 		}
 		f.token = NewSecret([]byte(token.Access))
 		x.token, x.renewAt, x.failed = copied(f.token), asked.Add(life-min(earlyBy, life/10)), nil
+		x.doubted, x.consent = false, consent
 		if x.renewed = (time.Time{}); x.refused {
 			x.renewed, x.refused = s.clock(), false
 		}
@@ -198,10 +207,28 @@ func (s *oauthSource) fly(ctx context.Context, a *Account, x *oauthAccount, f *o
 	close(f.done)
 }
 
+// errKept says that the token there is stays, though a server refused it.
+var errKept = errors.New("the token is kept")
+
+// keeps reports whether that is so: for a while after it took the place of a refused
+// one, unless the owner has agreed anew.
+func (s *oauthSource) keeps(x *oauthAccount, consent string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return x.doubted && !x.token.IsZero() && x.consent == consent && s.clock().Before(x.renewed.Add(refusedPause)) && s.clock().Before(x.renewAt)
+}
+
 // refresh asks the provider, unless it is known what it would say.
-func (s *oauthSource) refresh(ctx context.Context, a *Account, x *oauthAccount) (token oauth.Token, err error) {
+func (s *oauthSource) refresh(ctx context.Context, a *Account, x *oauthAccount) (token oauth.Token, consent string, err error) {
 	var asked error // of the provider; kept apart since a token may have been rotated besides
 	err = s.store.RefreshToken(ctx, a.Name, func(ctx context.Context, secrets OAuthSecrets) (rotated Secret, err error) {
+		if !secrets.OAuth.IsZero() && !sameOAuth(secrets.OAuth, a.OAuth) {
+			return Secret{}, ErrConsentChanged // what was read of the account is older
+		}
+		if s.keeps(x, secrets.Consent) {
+			return Secret{}, errKept
+		}
+		consent = secrets.Consent
 		digest := secretsDigest(secrets)
 		if known := s.known(x, digest); known != nil {
 			return Secret{}, known
@@ -226,7 +253,12 @@ func (s *oauthSource) refresh(ctx context.Context, a *Account, x *oauthAccount) 
 	if err == nil {
 		err = asked
 	}
-	return token, err
+	return token, consent, err
+}
+
+func sameOAuth(a, b OAuth) bool {
+	return a.Provider == b.Provider && a.ClientID == b.ClientID && a.Tenant == b.Tenant && a.AuthURL == b.AuthURL &&
+		a.TokenURL == b.TokenURL && a.DeviceURL == b.DeviceURL && slices.Equal(a.Scopes, b.Scopes)
 }
 
 func secretsDigest(s OAuthSecrets) [sha256.Size]byte {
@@ -286,10 +318,11 @@ func (s *oauthSource) Refused(a *Account, token Secret) bool {
 	case x.token.Reveal() != token.Reveal():
 		return true
 	case !x.renewed.IsZero() && s.clock().Before(x.renewed.Add(refusedPause)):
+		x.doubted = true
 		return false
 	}
 	x.token.Wipe()
-	x.token, x.refused = Secret{}, true
+	x.token, x.refused, x.doubted = Secret{}, true, false
 	return true
 }
 

@@ -333,12 +333,37 @@ func TestRefusedTokens(t *testing.T) {
 		}
 	}
 	b.refreshes(2)
+	// The owner has agreed anew: what that gives is tried at once.
+	again := b.shelf.get("work")
+	again.Consent = "another"
+	b.shelf.set("work", again)
+	third := b.token()
+	if third == second {
+		t.Error("a refused token outlives the consent it rests on")
+	}
+	b.refreshes(3)
+	// What was read of the account is older than the consent.
+	moved := again
+	moved.RefreshToken, moved.Consent = b.shelf.get("work").RefreshToken, "yet another"
+	moved.OAuth = OAuth{Provider: "google", ClientID: "x"}
+	b.shelf.set("work", moved)
+	if !b.source.Refused(b.a, secret(third)) {
+		t.Error("the first token of a consent is kept when it is refused")
+	}
+	if _, err := b.source.Token(t.Context(), b.a); !errors.Is(err, ErrConsentChanged) {
+		t.Errorf("the token of another provider was sent to this one: %v", err)
+	}
+	b.refreshes(3)
+	moved.OAuth = b.a.OAuth
+	b.shelf.set("work", moved)
+	second = b.token()
+	b.refreshes(4)
 	// Much later that token has been taken back.
 	b.clock.advance(refusedPause)
 	if !b.source.Refused(b.a, secret(second)) || b.token() == second {
 		t.Error("no other token after a while")
 	}
-	b.refreshes(3)
+	b.refreshes(5)
 	// A token that took the place of one that had simply ended is like the first.
 	b.clock.advance(2 * time.Hour)
 	if old := b.token(); !b.source.Refused(b.a, secret(old)) {

@@ -25,6 +25,7 @@ func (b *Outbox) dialSubmission(ctx context.Context, op string, a *Account) (sub
 		return nil, x.wrap(ctx, err)
 	}
 	e := submissionError(op, a.Name, w)
+	_ = aboutLogin(e, a)
 	if w.Kind == smtp.KindAuth {
 		e.Retryable = w.Code/100 == 4
 	}

@@ -42,7 +42,9 @@ func (m *Mailboxes) VerifySubmission(ctx context.Context, account string) (*Veri
 		if ctx.Err() != nil || !errors.As(err, &w) {
 			return nil, x.wrap(ctx, err)
 		}
-		v.Issues = []Issue{submissionError(op, account, w).issue()}
+		e := submissionError(op, account, w)
+		_ = aboutLogin(e, &a)
+		v.Issues = []Issue{e.issue()}
 		return v, nil
 	}
 	v.Capabilities = s.Extensions()
@@ -66,7 +68,7 @@ func submissionError(op, account string, w *smtp.Error) *Error {
 		if w.Code != 0 {
 			e.Message = fmt.Sprintf("The submission server did not accept the login (%d).", w.Code)
 		}
-		e.Hint = "Check the user name and password of the account; some providers want an app password."
+		e.Hint = hintLogin
 	case smtp.KindCertificate:
 		e.Kind, e.Retryable, e.Message = KindCertificate, false, "The submission server's certificate was not accepted."
 		e.Hint = "Check host and port; a server with its own authority needs the account's --ca-file."

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -173,6 +174,15 @@ func (v *Vault) lentToken(t *transaction, account string) (lent mail.OAuthSecret
 		return lent, nil, fmt.Errorf("%w: %s", mail.ErrNoConsent, account)
 	}
 	consent = keyedDigest(v.digestKey, []byte("postern consent"), []byte(account), s.Consent, s.RefreshToken)
+	p, err := v.policy(t)
+	if err != nil {
+		return lent, nil, err
+	}
+	a, err := p.account(account)
+	if err != nil {
+		return lent, nil, err
+	}
+	lent.Consent, lent.OAuth = hex.EncodeToString(consent), a.OAuth
 	lent.ClientSecret = mail.NewSecret(s.ClientSecret)
 	lent.RefreshToken = mail.NewSecret(s.RefreshToken)
 	return lent, consent, lend(t, func(tx *Tx) error {

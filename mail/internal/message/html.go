@@ -14,8 +14,23 @@ import (
 // other history begin with "> " as in Text, and a link is followed by its address where the text does not
 // say it. Scripts, styles, comments and everything a person would not see are
 // left out: hidden and invisible elements, text too small or of the colour of
-// what it stands on (see html_style.go for what is understood). At most 2 MiB
-// are read. b is in UTF-8 or in the charset it names itself.
+// what it stands on. b is in UTF-8 or in the charset it names itself.
+//
+// Style sheets count as in a browser on a desktop, 1280 by 800 pixels in light
+// colours, with the mouse elsewhere: selectors, nesting, conditions, layers,
+// specificity, importance and custom properties. Where mail programs differ, as
+// in lengths without a unit, names that differ in case, and containers, a
+// declaration counts if it hides and does not if it shows. Not judged are
+// elements on top of others, text that a box of some height cuts off, text that
+// a style sheet itself holds, and fonts; what a click opens is shown.
+//
+// At most 2 MiB are read. What is behind them is not shown, and no rule there
+// makes anything shown that is hidden before them; nor does one hide, so a
+// result that was cut may hold text that the whole hides. A document that is too
+// large or too deep for a tree is read without one: then a selector counts as soon
+// as its last part matches and every name in the others is somewhere in the
+// document, which may hide too much and never too little. Where judging takes
+// more work than any letter does that a person wrote, the text ends.
 func HTMLToText(b []byte, maxRunes int) string {
 	b = b[:min(len(b), maxHTML)]
 	s := string(b)
@@ -42,19 +57,31 @@ func htmlCharset(b []byte) string {
 // htmlLines returns the tidy lines of s, as far as they hold little more than
 // maxRunes runes, and whether it stopped before the end.
 func htmlLines(s string, maxRunes int) ([]line, bool) {
-	sheet, treeable := scanHTML(s)
-	r := newRenderer(sheet, max(maxRunes, 0)+2*maxCluster)
-	var root *html.Node
-	if treeable {
-		// It fails on more open elements than a person ever wrote.
-		root, _ = html.ParseWithOptions(strings.NewReader(s), html.ParseOptionEnableScripting(false))
+	p, root := openHTML(s)
+	if p.spent() {
+		return nil, true
 	}
+	r := newRenderer(p, max(maxRunes, 0)+2*maxCluster)
 	if root != nil {
 		r.tree(root)
 	} else {
 		r.tokens(s)
 	}
 	return tidy(laidOut(r.finish()), 1), r.full
+}
+
+// openHTML reads the style sheets of a document, and makes a tree of it where
+// that costs no more than it should; root is nil otherwise. When the page is spent,
+// the style sheets cannot be judged.
+func openHTML(s string) (p *page, root *html.Node) {
+	if treeable(s) {
+		// It fails on more open elements than a person ever wrote.
+		root, _ = html.ParseWithOptions(strings.NewReader(s), html.ParseOptionEnableScripting(false))
+	}
+	if root == nil {
+		return newFlatPage(s), nil
+	}
+	return newPage(root, len(s)), root
 }
 
 // maxNesting bounds the lists and tables that are laid out inside one another,
@@ -79,7 +106,7 @@ type element struct {
 
 // renderer turns the events of a parser into text.
 type renderer struct {
-	sheet  *sheet
+	page   *page
 	open   []element
 	count  map[string]int // open elements by name
 	frames []frame
@@ -97,8 +124,8 @@ type frame struct {
 	space bool // a space is due before the next text
 }
 
-func newRenderer(sheet *sheet, maxRunes int) *renderer {
-	return &renderer{sheet: sheet, left: maxRunes, frames: make([]frame, 1, 8), count: map[string]int{}}
+func newRenderer(p *page, maxRunes int) *renderer {
+	return &renderer{page: p, left: maxRunes, frames: make([]frame, 1, 8), count: map[string]int{}}
 }
 
 func (r *renderer) tree(n *html.Node) {
@@ -109,7 +136,7 @@ func (r *renderer) tree(n *html.Node) {
 		if r.full {
 			return
 		}
-		if r.push(n.Data, n.Attr) {
+		if r.push(n, n.Data, n.Attr) {
 			for c := n.FirstChild; c != nil && !r.full; c = c.NextSibling {
 				r.tree(c)
 			}
@@ -125,7 +152,7 @@ func (r *renderer) tree(n *html.Node) {
 // isDropped reports whether an element holds nothing for a reader.
 func isDropped(tag string) bool {
 	switch tag {
-	case "script", "style", "head", "template", "title", "noembed", "noframes", "iframe", "svg", "math", "audio", "video", "canvas", "datalist", "object", "embed", "map", "frameset":
+	case "script", "style", "head", "template", "title", "noembed", "noframes", "iframe", "svg", "math", "audio", "video", "canvas", "datalist", "object", "progress", "meter", "embed", "map", "frameset":
 		return true
 	}
 	return false
@@ -155,24 +182,26 @@ func (r *renderer) lineEnds(tag string) int {
 		}
 		return 2
 	}
-	if isBlock(tag) {
+	if isBlock(tag) || tag == "option" || tag == "optgroup" {
 		return 1
 	}
 	return 0
 }
 
-// push opens an element and reports whether anything in it can be seen.
-func (r *renderer) push(tag string, attrs []html.Attribute) bool {
-	parent := rootStyle(r.sheet)
+// push opens an element, which is nil unless it is in a tree, and reports whether
+// anything in it can be seen.
+func (r *renderer) push(n *html.Node, tag string, attrs []html.Attribute) bool {
+	parent := r.page.root
 	drop := isDropped(tag)
-	if n := len(r.open); n > 0 {
-		parent = r.open[n-1].style
-		drop = drop || r.open[n-1].drop
+	if i := len(r.open); i > 0 {
+		parent = r.open[i-1].style
+		drop = drop || r.open[i-1].drop
 	}
 	e := element{tag: tag, attrs: attrs, drop: drop}
 	if !drop {
-		e.style = r.sheet.compute(parent, tag, attrs)
+		e.style = r.page.compute(parent, n, tag, attrs)
 		e.drop = e.style.gone
+		r.full = r.full || r.page.spent()
 	}
 	r.count[tag]++
 	r.open = append(r.open, e)

@@ -1,424 +1,405 @@
 package message
 
 import (
-	"strconv"
 	"strings"
 )
 
-// Bounds of a style sheet; what is beyond them is not applied.
+// Bounds of a style sheet, which no sheet that a person wrote comes near. A
+// sheet beyond them cannot be judged, and then nothing of its document is shown.
 const (
-	maxCSS       = 256 << 10
-	maxSelectors = 4000
+	maxCSSDepth    = 100     // blocks in blocks, and brackets in a selector
+	maxValueTokens = 2000    // of one declaration
+	maxCSSEntries  = 200_000 // selectors
 )
 
-// sheet holds the rules of the style blocks of a document whose selector is a
-// single tag, class or id, or a tag with one of the others.
+// truth says whether something holds: a rule applies, a selector matches. What
+// cannot be known, such as how wide a container is, is doubtful. A doubtful rule
+// counts where it hides and does not count where it shows.
+type truth uint8
+
+const (
+	no truth = iota
+	doubtful
+	yes
+)
+
+// layer is a cascade layer (CSS Cascading Level 5 section 6.4); the layers in it
+// come before what stands in it directly.
+type layer struct {
+	kids  []*layer
+	named map[string]*layer
+	rank  uint64
+}
+
+func (l *layer) child(name string) *layer {
+	if k := l.named[name]; k != nil {
+		return k
+	}
+	k := new(layer)
+	l.kids = append(l.kids, k)
+	if name != "" {
+		if l.named == nil {
+			l.named = map[string]*layer{}
+		}
+		l.named[name] = k
+	}
+	return k
+}
+
+// number gives every layer its rank and returns the next free one.
+func (l *layer) number(next uint64) uint64 {
+	for _, k := range l.kids {
+		next = k.number(next)
+	}
+	l.rank = next
+	return next + 1
+}
+
+// rule is a block of declarations.
+type rule struct {
+	decls []declaration
+	layer *layer
+	order uint64
+	sure  truth // never no
+}
+
+// entry is one selector of a rule.
+type entry struct {
+	selector *selector
+	rule     *rule
+}
+
+// registered is a custom property that @property describes.
+type registered struct {
+	initial  []token
+	set      bool // initial has a value
+	inherits bool
+}
+
+// sheet holds the rules of a document, by the id, class or tag, in lower case,
+// that an element must have for a selector to match.
 type sheet struct {
-	rules  map[string]*declarations // by selector: "p", ".note", "#top", "p.note"
-	paints map[string]bool          // tags, classes and ids that a rule which is not understood may give a background
-	order  uint64
+	ids, classes, tags map[string][]entry
+	others             []entry
+	top                layer
+	layers             uint64
+	order              uint64
+	entries            int
+	registered         map[string]registered
+	frames             map[string][]declaration // how animations leave an element
+	beyond             bool                     // it passed a bound
+	inline             map[string][]declaration // style attributes, by their text
+	title              string                   // of the first sheet that has one; other titles are alternatives
 }
 
 func newSheet() *sheet {
-	return &sheet{rules: map[string]*declarations{}, paints: map[string]bool{}}
+	return &sheet{ids: map[string][]entry{}, classes: map[string][]entry{}, tags: map[string][]entry{},
+		registered: map[string]registered{}, frames: map[string][]declaration{}, inline: map[string][]declaration{}}
 }
 
-var commentMarks = strings.NewReplacer("<!--", "", "-->", "")
-
-// addBlock reads the text of one style block.
-func (sh *sheet) addBlock(css string) {
-	css = stripComments(css)
-	sh.block(commentMarks.Replace(css), 0)
-}
-
-// block reads rules. Those of a media query that not every screen meets, and
-// those in blocks of blocks, are left out.
-func (sh *sheet) block(css string, depth int) {
-	const deepest = 3
-	for css != "" {
-		open := strings.IndexByte(css, '{')
-		if open < 0 {
+// addBlock reads one style block that is the content of an element with the given
+// attributes.
+func (sh *sheet) addBlock(css, kind, media, title string) {
+	if k := strings.ToLower(strings.TrimSpace(kind)); k != "" && k != "text/css" {
+		return
+	}
+	if title != "" {
+		if sh.title == "" {
+			sh.title = title
+		} else if sh.title != title {
 			return
 		}
-		selector := css[:open]
-		if i := strings.LastIndexByte(selector, ';'); i >= 0 { // @import and the like
-			selector = selector[i+1:]
-		}
-		selector = strings.ToLower(strings.TrimSpace(selector))
-		end := blockEnd(css, open)
-		body := strings.TrimSuffix(css[open+1:end], "}")
-		css = css[end:]
-		if strings.HasPrefix(selector, "@") {
-			if media, ok := strings.CutPrefix(selector, "@media"); ok && anyScreen(media) && depth < deepest {
-				sh.block(body, depth+1)
-			}
-			continue
-		}
-		sh.rule(selector, body)
 	}
-}
-
-// blockEnd returns the offset behind the brace that closes the one at open.
-func blockEnd(css string, open int) int {
-	depth := 0
-	for i := open; i < len(css); i++ {
-		switch css[i] {
-		case '{':
-			depth++
-		case '}':
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		}
-	}
-	return len(css)
-}
-
-func anyScreen(media string) bool {
-	switch strings.TrimSpace(media) {
-	case "", "all", "screen", "only screen", "screen, print", "all, screen":
-		return true
-	}
-	return false
-}
-
-func (sh *sheet) rule(selectors, body string) {
-	sh.order++
-	var d declarations
-	if !d.add(body, sh.order) {
+	sure := mediaList(tokensOf(media))
+	if sure == no {
 		return
 	}
-	paints := d[background].weight > 0 || d[backgroundColor].weight > 0 || d[backgroundImage].weight > 0
-	for one := range strings.SplitSeq(selectors, ",") {
-		one = strings.TrimSpace(one)
-		if !isSimple(one) || len(sh.rules) >= maxSelectors {
-			if paints && len(sh.paints) < maxSelectors {
-				sh.paints[subject(one)] = true
-			}
-			continue
-		}
-		rule := sh.rules[one]
-		if rule == nil {
-			rule = new(declarations)
-			sh.rules[one] = rule
-		}
-		for p := range d {
-			if d[p].weight > 0 {
-				rule.set(property(p), d[p].value, d[p].weight)
-			}
-		}
-	}
+	p := &cssParser{lexer: newLexer(css), sheet: sh, imports: true}
+	p.rules(scope{layer: &sh.top, sure: sure}, true)
 }
 
-// subject returns a tag, class or id that every element has to which a selector
-// applies: "*" when there is none.
-func subject(selector string) string {
-	if i := strings.LastIndexAny(selector, " >+~\t\n"); i >= 0 {
-		selector = selector[i+1:]
-	}
-	selector, _, _ = strings.Cut(selector, ":")
-	selector, _, _ = strings.Cut(selector, "[")
-	if i := strings.LastIndexAny(selector, ".#"); i >= 0 {
-		selector = selector[i:]
-	}
-	if !isSimple(selector) {
-		return "*"
-	}
-	return selector
+// done is called when every block is read.
+func (sh *sheet) done() { sh.layers = sh.top.number(0) }
+
+// scope is where a rule stands.
+type scope struct {
+	layer   *layer
+	sure    truth
+	parents []*selector // of the rule around it; nil outside of rules
+	weight  uint64      // of the heaviest of them
+	scoping bool        // they are the roots of an @scope
+	depth   int
 }
 
-// isSimple reports whether a selector is one tag, class or id, or a tag with
-// one class or id.
-func isSimple(s string) bool {
-	marks := 0
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '.' || c == '#':
-			marks++
-		case c == '*' && len(s) == 1:
-		case c == '-' || c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 0x80:
-		default:
-			return false
-		}
-	}
-	return s != "" && marks <= 1 && len(s) <= 200 && !strings.HasSuffix(s, ".") && !strings.HasSuffix(s, "#")
+// cssParser reads a style sheet by CSS Syntax Level 3 section 5, with the rules
+// in rules of CSS Nesting.
+type cssParser struct {
+	lexer
+	sheet    *sheet
+	imports  bool // an import may still come
+	imported int  // how many imports it is in
+	prefixes map[string]bool
+	foreign  bool // selectors without a prefix are about another language than HTML
 }
 
-// apply adds the rules that match an element.
-func (sh *sheet) apply(d *declarations, tag, classes, id string) {
-	if len(sh.rules) == 0 && len(sh.paints) == 0 {
-		return
-	}
-	match := func(selector string, specificity uint64) {
-		if sh.paints[selector] {
-			d.set(backgroundImage, "url()", 1)
-		}
-		if rule := sh.rules[selector]; rule != nil {
-			d.merge(rule, specificity)
-		}
-	}
-	match("*", 0)
-	match(tag, ofTag)
-	for class := range strings.FieldsSeq(strings.ToLower(classes)) {
-		if len(class) <= 200 {
-			match("."+class, ofClass)
-			match(tag+"."+class, ofTagClass)
-		}
-	}
-	if id = strings.ToLower(strings.TrimSpace(id)); id != "" && len(id) <= 200 {
-		match("#"+id, ofID)
-		match(tag+"#"+id, ofTagID)
-	}
-}
-
-// stripComments removes the comments of CSS; one that is not closed goes to the
-// end.
-func stripComments(css string) string {
-	if !strings.Contains(css, "/*") {
-		return css
-	}
-	var out strings.Builder
+// rules reads rules up to the end, or to the brace that closes the block.
+func (p *cssParser) rules(sc scope, top bool) {
 	for {
-		before, rest, found := strings.Cut(css, "/*")
-		out.WriteString(before)
-		if !found {
-			return out.String()
-		}
-		_, css, _ = strings.Cut(rest, "*/")
-	}
-}
-
-// fraction parses a number or a percentage, which is a hundredth.
-func fraction(s string) (float64, bool) {
-	if p, ok := strings.CutSuffix(s, "%"); ok {
-		v, err := strconv.ParseFloat(p, 64)
-		return v / 100, err == nil
-	}
-	v, err := strconv.ParseFloat(s, 64)
-	return v, err == nil
-}
-
-// units are lengths in pixels; those of the font and the screen are guesses.
-var units = []struct {
-	name   string
-	pixels float64
-}{
-	{"px", 1}, {"pt", 4.0 / 3}, {"pc", 16}, {"cm", 37.8}, {"mm", 3.78}, {"in", 96}, {"vmin", 8}, {"vmax", 12}, {"vw", 12}, {"vh", 8},
-}
-
-// pixels converts a length; one without a unit is pixels, as mail programs read
-// it. A percentage is no length, except none.
-func pixels(s string, font float64) (float64, bool) {
-	if s == "" || len(s) > 32 {
-		return 0, false
-	}
-	scale := 1.0
-	number := s
-	switch {
-	case strings.HasSuffix(s, "%"):
-		v, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
-		return v, err == nil && v <= 0
-	case strings.HasSuffix(s, "rem"):
-		number, scale = strings.TrimSuffix(s, "rem"), normalFont
-	case strings.HasSuffix(s, "em"):
-		number, scale = strings.TrimSuffix(s, "em"), font
-	case strings.HasSuffix(s, "ex"), strings.HasSuffix(s, "ch"):
-		number, scale = s[:len(s)-2], font/2
-	default:
-		for _, u := range units {
-			if n, ok := strings.CutSuffix(s, u.name); ok {
-				number, scale = n, u.pixels
-				break
-			}
+		here := p.pos
+		switch t := p.next(); {
+		case t.kind == tokenEnd:
+			return
+		case t.kind == tokenSpace, top && (t.kind == tokenCDO || t.kind == tokenCDC):
+		case !top && t.is("}"):
+			return
+		case t.kind == tokenAt:
+			p.atRule(t.text, sc)
+		default:
+			p.imports = false
+			p.pos = here
+			p.qualified(sc, top)
 		}
 	}
-	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	return v * scale, err == nil
 }
 
-// fontPixels returns a font size in pixels.
-func fontPixels(s string, parent float64) (float64, bool) {
-	switch s {
-	case "", "inherit":
-		return 0, false
-	case "xx-small", "x-small", "small", "medium", "large", "x-large", "xx-large", "xxx-large", "initial", "smaller", "larger":
-		return normalFont, true
-	}
-	if p, ok := strings.CutSuffix(s, "%"); ok {
-		v, err := strconv.ParseFloat(p, 64)
-		return parent * v / 100, err == nil && v >= 0
-	}
-	v, ok := pixels(s, parent)
-	return v, ok && v >= 0
-}
-
-// shorthandSize finds the size in a font shorthand: "bold 12px/1.5 Arial".
-func shorthandSize(s string) string {
-	for word := range strings.FieldsSeq(s) {
-		size, line, slash := strings.Cut(word, "/")
-		if v, ok := pixels(size, normalFont); ok && (slash && line != "" || v < 100 || strings.HasSuffix(size, "px")) {
-			return size
-		}
-		if strings.HasSuffix(size, "%") {
-			return size
-		}
-	}
-	return ""
-}
-
-// color is a colour, when it is known to be one opaque colour; clear is one
-// that cannot be seen at all.
-type color struct {
-	r, g, b      uint8
-	known, clear bool
-}
-
-// near reports whether two colours cannot be told apart by eye.
-func (c color) near(o color) bool {
-	const step = 3
-	return diff(c.r, o.r) <= step && diff(c.g, o.g) <= step && diff(c.b, o.b) <= step
-}
-
-func diff(a, b uint8) int { return max(int(a)-int(b), int(b)-int(a)) }
-
-var colorNames = map[string]uint32{
-	"white": 0xffffff, "black": 0x000000, "red": 0xff0000, "green": 0x008000, "blue": 0x0000ff,
-	"yellow": 0xffff00, "gray": 0x808080, "grey": 0x808080, "silver": 0xc0c0c0, "maroon": 0x800000,
-	"navy": 0x000080, "purple": 0x800080, "teal": 0x008080, "olive": 0x808000, "lime": 0x00ff00,
-	"aqua": 0x00ffff, "cyan": 0x00ffff, "fuchsia": 0xff00ff, "magenta": 0xff00ff, "orange": 0xffa500,
-	"whitesmoke": 0xf5f5f5, "gainsboro": 0xdcdcdc, "lightgray": 0xd3d3d3, "lightgrey": 0xd3d3d3,
-	"darkgray": 0xa9a9a9, "darkgrey": 0xa9a9a9, "dimgray": 0x696969, "snow": 0xfffafa, "ivory": 0xfffff0,
-	"ghostwhite": 0xf8f8ff, "floralwhite": 0xfffaf0, "azure": 0xf0ffff, "mintcream": 0xf5fffa,
-	"aliceblue": 0xf0f8ff, "seashell": 0xfff5ee, "beige": 0xf5f5dc, "linen": 0xfaf0e6, "honeydew": 0xf0fff0,
-	"lightyellow": 0xffffe0, "lightblue": 0xadd8e6, "pink": 0xffc0cb, "brown": 0xa52a2a, "gold": 0xffd700,
-	"darkblue": 0x00008b, "darkred": 0x8b0000, "darkgreen": 0x006400,
-}
-
-// parseColor reads a colour of CSS; one that it does not know is unknown.
-func parseColor(s string) color {
-	s = strings.TrimSpace(s)
-	if s == "transparent" {
-		return color{clear: true}
-	}
-	if v, ok := colorNames[s]; ok {
-		return rgb(v)
-	}
-	if digits, ok := strings.CutPrefix(s, "#"); ok {
-		if len(digits) == 3 || len(digits) == 4 {
-			var long []byte
-			for i := range len(digits) {
-				long = append(long, digits[i], digits[i])
-			}
-			digits = string(long)
-		}
-		v, err := strconv.ParseUint(digits, 16, 32)
+// prelude reads what stands before a block. It returns the mark that ended it:
+// "{", "}", ";", or "" at the end of the sheet.
+func (p *cssParser) prelude(semicolon, brace bool) (toks []token, end string) {
+	for {
+		t := p.next()
 		switch {
-		case err == nil && len(digits) == 6:
-			return rgb(uint32(v))
-		case err == nil && len(digits) == 8:
-			return withAlpha(rgb(uint32(v>>8)), float64(v&0xff)/255)
+		case t.kind == tokenEnd:
+			return toks, ""
+		case t.is("{"), semicolon && t.is(";"), brace && t.is("}"):
+			return toks, t.text
 		}
-		return color{}
-	}
-	if args, ok := strings.CutPrefix(s, "hsl"); ok {
-		return parseHSL(args)
-	}
-	if args, ok := strings.CutPrefix(s, "rgb"); ok {
-		args = strings.Trim(strings.TrimPrefix(args, "a"), "() ")
-		f := strings.FieldsFunc(args, func(r rune) bool { return r == ',' || r == ' ' || r == '/' })
-		if len(f) < 3 || len(f) > 4 {
-			return color{}
+		toks = append(toks, t)
+		if t.opens() != "" {
+			toks = p.within(t, toks)
 		}
-		var v uint32
-		for _, word := range f[:3] {
-			n, ok := fraction(word)
-			if !ok {
-				return color{}
+	}
+}
+
+// within reads up to the bracket that closes one that was just read, and appends
+// what it reads to toks unless that is nil.
+func (p *cssParser) within(open token, toks []token) []token {
+	stack := []string{open.opens()}
+	for len(stack) > 0 {
+		t := p.next()
+		if t.kind == tokenEnd {
+			break
+		}
+		if toks != nil {
+			toks = append(toks, t)
+		}
+		if c := t.opens(); c != "" {
+			stack = append(stack, c)
+		} else if t.kind == tokenMark && t.text == stack[len(stack)-1] {
+			stack = stack[:len(stack)-1]
+		}
+	}
+	return toks
+}
+
+var openBrace = token{kind: tokenMark, text: "{"}
+
+// skipBlock skips a block behind its brace.
+func (p *cssParser) skipBlock() { p.within(openBrace, nil) }
+
+// qualified reads a rule with a selector.
+func (p *cssParser) qualified(sc scope, top bool) {
+	nested := sc.parents != nil
+	toks, end := p.prelude(nested, !top)
+	if end != "{" {
+		if end == "}" {
+			p.pos-- // of the block around it
+		}
+		return
+	}
+	toks = trimTokens(toks)
+	if len(toks) > 1 && strings.HasPrefix(toks[0].text, "--") && toks[0].kind == tokenIdent {
+		if i := trimTokens(toks[1:]); len(i) > 0 && i[0].is(":") { // what looks like a custom property is no rule
+			p.skipBlock()
+			return
+		}
+	}
+	list, sure := parseSelectors(toks, p.selectorContext(sc))
+	if sure == no {
+		p.skipBlock()
+		return
+	}
+	sc.sure = min(sc.sure, sure)
+	sc.parents, sc.weight, sc.scoping = list, heaviest(list), false
+	p.block(sc)
+}
+
+func (p *cssParser) selectorContext(sc scope) selectorContext {
+	return selectorContext{parents: sc.parents, weight: sc.weight, scoping: sc.scoping, prefixes: p.prefixes, foreign: p.foreign}
+}
+
+// scopeRoots returns what :scope and & mean in an @scope: any element where its
+// prelude does not say it.
+func (p *cssParser) scopeRoots(toks []token, sc scope) []*selector {
+	if parts := partsOf(toks); len(parts) > 0 && parts[0].is("(") {
+		if roots, sure := parseSelectors(parts[0].args, p.selectorContext(sc)); sure != no {
+			return roots
+		}
+	}
+	return []*selector{{}}
+}
+
+// block reads the content of a rule: declarations and rules.
+func (p *cssParser) block(sc scope) {
+	if sc.depth++; sc.depth > maxCSSDepth {
+		p.sheet.beyond = true
+		p.skipBlock()
+		return
+	}
+	var decls []declaration
+	flush := func() {
+		p.sheet.add(sc, decls)
+		decls = nil
+	}
+	for {
+		here := p.pos
+		switch t := p.next(); {
+		case t.kind == tokenEnd, t.is("}"):
+			flush()
+			return
+		case t.kind == tokenSpace, t.is(";"):
+		case t.kind == tokenAt:
+			flush()
+			p.atRule(t.text, sc)
+		default:
+			p.pos = here
+			found, ok := p.declaration(true)
+			if ok {
+				decls = append(decls, found...)
+				continue
 			}
-			if strings.HasSuffix(word, "%") {
-				n *= 255
+			p.pos = here
+			flush()
+			p.qualified(sc, false)
+		}
+	}
+}
+
+// declaration reads up to the semicolon, or the brace that ends the block, and
+// reports whether that is no rule. What is invalid or of no interest gives
+// nothing.
+func (p *cssParser) declaration(block bool) (decls []declaration, ok bool) {
+	start := p.pos
+	name := p.next()
+	custom := name.kind == tokenIdent && strings.HasPrefix(name.text, "--")
+	key := strings.ToLower(name.text)
+	if custom {
+		key = name.text
+	}
+	here := p.pos
+	colon := p.next()
+	if colon.kind == tokenSpace {
+		colon = p.next()
+	}
+	valid := name.kind == tokenIdent && colon.is(":")
+	if !valid {
+		p.pos = start
+		if block && (name.kind != tokenIdent || !colon.is(";") && !colon.is("}")) {
+			return nil, false
+		}
+	}
+	keep := valid && (custom || isProperty(key))
+	var toks []token
+	count := 0
+	for {
+		here = p.pos
+		t := p.next()
+		if t.kind == tokenEnd || t.is(";") {
+			break
+		}
+		if block && t.is("}") {
+			p.pos = here
+			break
+		}
+		if block && t.is("{") && !custom {
+			return nil, false
+		}
+		if t.kind == tokenBad || t.closes() {
+			valid = false
+		}
+		first := len(toks)
+		if keep {
+			toks = append(toks, t)
+		}
+		if t.opens() != "" {
+			if keep {
+				toks = p.within(t, toks)
+				for _, in := range toks[first:] {
+					valid = valid && in.kind != tokenBad
+				}
+			} else {
+				p.within(t, nil)
 			}
-			v = v<<8 | uint32(min(max(n, 0), 255))
 		}
-		alpha := 1.0
-		if len(f) == 4 {
-			if alpha, ok = fraction(f[3]); !ok {
-				return color{}
-			}
+		if count = len(toks); count > maxValueTokens {
+			p.sheet.beyond = true
+			keep, toks = false, nil
 		}
-		return withAlpha(rgb(v), alpha)
 	}
-	return color{}
+	if !keep || !valid {
+		return nil, true
+	}
+	return parseDeclaration(key, toks), true
 }
 
-// parseHSL reads what stands behind "hsl". Only greys are worth the arithmetic:
-// nobody hides text in another colour that way on a ground written otherwise.
-func parseHSL(args string) color {
-	args = strings.Trim(strings.TrimPrefix(args, "a"), "() ")
-	f := strings.FieldsFunc(args, func(r rune) bool { return r == ',' || r == ' ' || r == '/' })
-	if len(f) < 3 || len(f) > 4 {
-		return color{}
+// inlineDeclarations reads a style attribute. It knows no rules.
+func (sh *sheet) inlineDeclarations(css string) []declaration {
+	if d, ok := sh.inline[css]; ok {
+		return d
 	}
-	saturation, ok1 := fraction(f[1])
-	lightness, ok2 := fraction(f[2])
-	alpha, ok3 := 1.0, true
-	if len(f) == 4 {
-		alpha, ok3 = fraction(f[3])
-	}
-	if !ok1 || !ok2 || !ok3 {
-		return color{}
-	}
-	lightness = min(max(lightness, 0), 1)
-	if saturation > 0 && lightness > 0 && lightness < 1 && alpha > 0.01 {
-		return color{}
-	}
-	grey := uint32(lightness * 255)
-	return withAlpha(rgb(grey<<16|grey<<8|grey), alpha)
-}
-
-func rgb(v uint32) color {
-	return color{r: uint8(v >> 16), g: uint8(v >> 8), b: uint8(v), known: true}
-}
-
-func withAlpha(c color, alpha float64) color {
-	switch {
-	case alpha <= 0.01:
-		return color{clear: true}
-	case alpha < 1:
-		return color{}
-	}
-	return c
-}
-
-// groundColor reads the colour of a background, which may stand among other
-// words; ok is false when it leaves what is behind it to be seen.
-func groundColor(s string) (c color, ok bool) {
-	if strings.HasPrefix(s, "rgb") || strings.HasPrefix(s, "hsl") {
-		if i := strings.IndexByte(s, ')'); i >= 0 {
-			s = s[:i+1]
+	p := &cssParser{lexer: newLexer(css), sheet: sh}
+	var all []declaration
+	for {
+		here := p.pos
+		t := p.next()
+		if t.kind == tokenEnd {
+			break
 		}
-		c = parseColor(s)
-		return c, !c.clear
-	}
-	for word := range strings.FieldsSeq(s) {
-		switch word {
-		case "none", "transparent", "inherit", "initial", "unset":
+		if t.kind == tokenSpace || t.is(";") {
 			continue
 		}
-		if c = parseColor(word); c.known {
-			return c, true
+		p.pos = here
+		found, _ := p.declaration(false)
+		all = append(all, found...)
+	}
+	sh.inline[css] = all
+	return all
+}
+
+// add puts a rule where the elements will find it that it may be about.
+func (sh *sheet) add(sc scope, decls []declaration) {
+	sh.order++
+	if len(decls) == 0 || sc.parents == nil {
+		return
+	}
+	r := &rule{decls: decls, layer: sc.layer, order: sh.order, sure: sc.sure}
+	for _, s := range sc.parents {
+		if sh.entries++; sh.entries > maxCSSEntries {
+			sh.beyond = true
+			return
 		}
-		if c.clear {
-			return color{}, false
-		}
-		if strings.HasPrefix(word, "#") {
-			return color{}, true
+		e := entry{selector: s, rule: r}
+		switch {
+		case s.never():
+		case s.id != "":
+			key := strings.ToLower(s.id)
+			sh.ids[key] = append(sh.ids[key], e)
+		case len(s.classes) > 0:
+			key := strings.ToLower(s.classes[0])
+			sh.classes[key] = append(sh.classes[key], e)
+		case s.tag != "":
+			sh.tags[s.tag] = append(sh.tags[s.tag], e)
+		default:
+			sh.others = append(sh.others, e)
 		}
 	}
-	// Words such as "none", and colours that are not known by name.
-	switch strings.TrimSpace(s) {
-	case "none", "transparent", "inherit", "initial", "unset":
-		return color{}, false
-	}
-	return color{}, true
 }

@@ -249,8 +249,7 @@ func (r *renderer) text(s string) {
 		}
 		return
 	}
-	root := rootStyle(r.sheet)
-	r.write(s, &root)
+	r.write(s, &r.page.root)
 }
 
 // write adds visible text with its white space collapsed, or kept in a pre.
@@ -327,12 +326,6 @@ func (r *renderer) image(attrs []html.Attribute, st *style) {
 	r.write(alt, &plainStyle)
 }
 
-// tiny reports whether a length in HTML is at most one pixel.
-func tiny(s string) bool {
-	s = strings.TrimSuffix(strings.TrimSpace(s), "px")
-	return s == "0" || s == "1"
-}
-
 // maxURL is the longest address that is shown.
 const maxURL = 2000
 
@@ -354,9 +347,6 @@ func (r *renderer) link(e *element) {
 	r.write("("+url+")", &plainStyle)
 	f.lines, f.space = max(f.lines, lines), space && lines == 0
 }
-
-// plainStyle is of text that stands for something that is seen.
-var plainStyle = style{font: normalFont}
 
 // linkAddress returns an address that may be shown, without white space, or "".
 func linkAddress(href string) string {

@@ -1,411 +1,380 @@
 package message
 
 import (
-	"iter"
-	"strconv"
 	"strings"
 
 	"golang.org/x/net/html"
 )
 
-// property is one that decides whether a person sees something.
-type property int
-
-const (
-	display property = iota
-	visibility
-	opacity
-	filter
-	fontSize
-	fontShorthand
-	width
-	height
-	maxWidth
-	maxHeight
-	overflow
-	overflowX
-	overflowY
-	textIndent
-	msoHide
-	clip
-	clipPath
-	position
-	left
-	top
-	right
-	bottom
-	transform
-	marginLeft
-	marginTop
-	colorText
-	background
-	backgroundColor
-	backgroundImage
-	whiteSpace
-	properties // how many there are
-)
-
-var propertyNames = map[string]property{
-	"display": display, "visibility": visibility, "opacity": opacity, "filter": filter,
-	"font-size": fontSize, "font": fontShorthand, "width": width, "height": height,
-	"max-width": maxWidth, "max-height": maxHeight, "overflow": overflow,
-	"overflow-x": overflowX, "overflow-y": overflowY, "text-indent": textIndent,
-	"mso-hide": msoHide, "clip": clip, "clip-path": clipPath, "-webkit-clip-path": clipPath,
-	"position": position, "left": left, "top": top, "right": right, "bottom": bottom,
-	"transform": transform, "-webkit-transform": transform, "margin-left": marginLeft,
-	"margin-top": marginTop, "color": colorText, "background": background,
-	"background-color": backgroundColor, "background-image": backgroundImage,
-	"white-space": whiteSpace,
-}
-
-// declarations are the values that win for an element or a selector, in lower
-// case. The greater weight wins: importance, then specificity, then order.
-type declarations [properties]struct {
-	value  string
-	weight uint64
-}
-
-func (d *declarations) set(p property, value string, weight uint64) {
-	if weight >= d[p].weight {
-		d[p].value, d[p].weight = value, weight
-	}
-}
-
-// merge adds the declarations of a rule under its specificity.
-func (d *declarations) merge(other *declarations, specificity uint64) {
-	for p := range other {
-		if other[p].weight > 0 {
-			d.set(property(p), other[p].value, other[p].weight+specificity<<40)
-		}
-	}
-}
-
-// The weights: an order below 1<<40, a specificity above it, importance above
-// every specificity.
-const (
-	important   = uint64(1) << 60
-	ofTag       = uint64(1)
-	ofClass     = uint64(2)
-	ofTagClass  = uint64(3)
-	ofID        = uint64(4)
-	ofTagID     = uint64(5)
-	ofAttribute = uint64(6)
-)
-
-// add parses the declarations of a block, and reports whether any matters.
-func (d *declarations) add(css string, order uint64) bool {
-	found := false
-	for one := range splitDeclarations(css) {
-		name, value, ok := strings.Cut(one, ":")
-		if !ok {
-			continue
-		}
-		p, known := propertyNames[strings.ToLower(strings.TrimSpace(unescapeCSS(name)))]
-		if !known {
-			continue
-		}
-		value = strings.ToLower(strings.TrimSpace(unescapeCSS(value)))
-		weight := order
-		if i := strings.LastIndexByte(value, '!'); i >= 0 && strings.TrimSpace(value[i+1:]) == "important" {
-			value = strings.TrimSpace(value[:i])
-			weight |= important
-		}
-		d.set(p, value, weight)
-		found = true
-	}
-	return found
-}
-
-// splitDeclarations splits at the semicolons outside quotes and parentheses, or
-// at every one where those are not closed.
-func splitDeclarations(css string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		quote, depth, start := byte(0), 0, 0
-		for i := range len(css) {
-			switch c := css[i]; {
-			case quote != 0:
-				if c == quote {
-					quote = 0
-				}
-			case c == '"' || c == '\'':
-				quote = c
-			case c == '(':
-				depth++
-			case c == ')':
-				depth = max(0, depth-1)
-			case c == ';' && depth == 0:
-				if !yield(css[start:i]) {
-					return
-				}
-				start = i + 1
-			}
-		}
-		rest := css[start:]
-		if quote == 0 && depth == 0 {
-			yield(rest)
-			return
-		}
-		for one := range strings.SplitSeq(rest, ";") {
-			if !yield(one) {
-				return
-			}
-		}
-	}
-}
-
-// unescapeCSS resolves the hexadecimal and single-character escapes of CSS.
-func unescapeCSS(s string) string {
-	if strings.IndexByte(s, '\\') < 0 {
-		return s
-	}
-	var out strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' {
-			out.WriteByte(s[i])
-			continue
-		}
-		end := i + 1
-		for end < len(s) && end < i+7 && strings.IndexByte("0123456789abcdefABCDEF", s[end]) >= 0 {
-			end++
-		}
-		if code, err := strconv.ParseUint(s[i+1:end], 16, 32); err == nil {
-			out.WriteRune(rune(min(code, 0x10FFFF)))
-			if end < len(s) && (s[end] == ' ' || s[end] == '\t' || s[end] == '\n') {
-				end++
-			}
-			i = end - 1
-		}
-	}
-	return out.String()
-}
-
 // style is what of the computed style of an element decides whether its text
 // is seen.
 type style struct {
-	gone      bool    // not shown, and nothing in it can be
-	invisible bool    // visibility; an element in it can be visible again
-	tiny      bool    // at most one pixel wide or high
-	font      float64 // size in pixels
+	gone      bool // not shown, and nothing in it can be
+	invisible bool // visibility; an element in it can be visible again
+	tiny      bool // at most one pixel wide or high
+	secret    bool // dots stand for its letters
+	pre       bool // white space is kept
+	flex      bool // what is in it are boxes
+	flat      bool // in a box that is as high as its lines, and cuts off what is higher
+	textFill  bool // ink is not the colour of the text
+	font      float64
+	shrink    float64 // what scaling and zooming make of a length
+	alpha     float64 // what opacity leaves
+	x, y      float64 // pixels that it is moved to the right and down
+	indent    float64 // text-indent, as elements in it have it
+	ownIndent float64 // of the block that the text is in
+	spacing   float64 // letter-spacing, in pixels
+	line      float64 // line-height, in pixels, or in sizes of the font where it is negative
 	color     color   // unknown until something says it
+	ink       color   // with textFill, the colour of the letters
 	ground    color   // of the background, as far as it is one colour
-	pre       bool    // white space is kept
+	picture   color   // the one colour of a gradient that may be on the ground
+	shadow    bool    // letters have a shadow that can be seen
+	vars      *variables
 }
 
+const (
+	normalFont = 16 // pixels
+	leastFont  = 3  // pixels; nobody reads letters below that
+)
+
+// rootStyle is what the outermost element inherits: paper is white.
+func rootStyle() style {
+	return style{font: normalFont, shrink: 1, alpha: 1, line: -1.2, ground: rgb(0xffffff)}
+}
+
+// plainStyle is of text that stands for something that is seen.
+var plainStyle = style{font: normalFont, shrink: 1, alpha: 1, line: -1.2}
+
 // shown reports whether an image in the element is seen.
-func (s *style) shown() bool { return !s.gone && !s.invisible }
+func (s *style) shown() bool {
+	return !s.gone && !s.invisible && s.alpha > 0.05 && s.shrink > 0.05 && s.near()
+}
+
+// near reports whether the element is where the screen is.
+func (s *style) near() bool {
+	return s.x > -500 && s.x < 5000 && s.y > -500 && s.y < 5000
+}
 
 // visible reports whether text in the element is seen.
 func (s *style) visible() bool {
-	return s.shown() && s.font > 1 && !s.color.clear && !(s.color.known && s.ground.known && s.color.near(s.ground))
-}
-
-const normalFont = 16 // pixels
-
-// rootStyle is what the outermost element inherits: paper is white, unless the
-// style sheet may paint it in a way that is not understood.
-func rootStyle(sheet *sheet) style {
-	s := style{font: normalFont}
-	if !sheet.paints["body"] && !sheet.paints["html"] && !sheet.paints["*"] {
-		s.ground = color{r: 255, g: 255, b: 255, known: true}
+	if !s.shown() || s.secret || !(s.font*s.shrink >= leastFont) {
+		return false
 	}
-	return s
+	if x := s.x + s.ownIndent; x <= -500 || x >= 5000 || s.spacing <= -0.6*s.font {
+		return false
+	}
+	if s.flat && s.lineHeight() <= 1 {
+		return false
+	}
+	ink := s.color
+	if s.textFill {
+		ink = s.ink
+	}
+	if s.shadow {
+		return true
+	}
+	return !ink.hiddenOn(s.ground) && !(s.picture.opaque() && ink.hiddenOn(s.picture))
 }
 
-// compute returns the style of an element from the one around it, its
-// attributes and the style sheet.
-func (sh *sheet) compute(parent style, tag string, attrs []html.Attribute) style {
-	s := parent
+// hiddenOn reports whether letters of a colour cannot be read on a ground.
+func (c color) hiddenOn(ground color) bool {
+	switch {
+	case !c.known:
+		return false
+	case c.clear():
+		return true
+	}
+	return ground.opaque() && c.over(ground).near(ground)
+}
+
+func (s *style) lineHeight() float64 {
+	if s.line < 0 {
+		return -s.line * s.font
+	}
+	return s.line
+}
+
+// compute returns the style of an element from the one around it, its attributes
+// and the style sheets. The element n is nil for one that is not in a tree.
+func (p *page) compute(around style, n *html.Node, tag string, attrs []html.Attribute) style {
+	if around.gone {
+		return around
+	}
+	s := around
 	s.tiny = false
-	var d declarations
-	presentation(&d, &s, tag, attrs)
-	sh.apply(&d, tag, attr(attrs, "class"), attr(attrs, "id"))
-	if inline := attr(attrs, "style"); inline != "" {
-		var own declarations
-		if own.add(stripComments(inline), 1) {
-			d.merge(&own, ofAttribute)
-		}
+	s.flex = false
+	p.attrs, p.vars, p.around = attrs, around.vars, around
+	p.metric = metric{font: around.font, root: p.root.font, base: screenWidth}
+	p.collect(p.element(n, tag, attrs), tag, attrs)
+	p.variables(&s)
+	p.settle(p.hiding)
+	p.text(&s, tag, attrs)
+	p.colors(&s, tag, attrs)
+	p.box(&s, tag, attrs)
+	s.gone = s.gone || p.spent()
+	if tag == "html" {
+		p.root.font = s.font
 	}
-	s.inherit(&d, parent)
-	s.gone = parent.gone || s.gone || hides(&d, tag)
-	s.tiny = atMost(d[width].value, 1) || atMost(d[height].value, 1)
 	return s
 }
 
-// presentation takes what attributes and elements say about looks; any rule
-// weighs more.
-func presentation(d *declarations, s *style, tag string, attrs []html.Attribute) {
+// variables sets the custom properties that hold for the element.
+func (p *page) variables(s *style) {
+	customs := p.cascade.customs
+	if len(customs) == 0 {
+		return
+	}
+	own := make(map[string][]token, len(customs))
+	for name, one := range customs {
+		own[name] = one.decl.tokens
+	}
+	left := maxExpansion
+	x := expander{sheet: p.sheet, vars: p.vars, attrs: p.attrs, left: &left, steps: &p.matcher.steps}
+	s.vars = x.define(own)
+	p.vars = s.vars
+	p.matcher.steps -= 8 * (maxExpansion - left)
+}
+
+// hints returns what attributes say about looks; any rule weighs more.
+func (p *page) hints(tag string, attrs []html.Attribute) []declaration {
+	p.hinted = p.hinted[:0]
+	hint := func(prop property, v value) { p.hinted = append(p.hinted, declaration{prop: prop, value: v}) }
 	for _, a := range attrs {
+		if a.Namespace != "" {
+			continue
+		}
 		switch a.Key {
-		case "hidden":
-			s.gone = s.gone || !strings.EqualFold(a.Val, "until-found")
 		case "bgcolor":
-			d.set(backgroundColor, hexColor(a.Val), 1)
+			if c, ok := attributeColor(a.Val); ok {
+				hint(backgroundColor, value{color: c})
+			}
 		case "background":
 			if a.Val != "" {
-				d.set(backgroundImage, "url()", 1)
+				hint(backgroundImage, value{image: true})
 			}
-		case "color":
-			if tag == "font" {
-				d.set(colorText, hexColor(a.Val), 1)
-			}
-		case "text":
-			if tag == "body" {
-				d.set(colorText, hexColor(a.Val), 1)
-			}
-		case "open":
-			if tag == "dialog" {
-				d.set(display, "block", 1)
+		case "color", "text":
+			if c, ok := attributeColor(a.Val); ok && (tag == "font" && a.Key == "color" || tag == "body" && a.Key == "text") {
+				hint(colorText, value{color: c})
 			}
 		}
 	}
-	switch tag {
-	case "dialog":
-		s.gone = s.gone || d[display].weight == 0
-	case "a": // links have a colour of their own
-		s.color = color{}
-	case "pre", "textarea":
-		s.pre = true
-	}
+	return p.hinted
 }
 
-// hexColor accepts the colours of HTML, which may lack their hash.
-func hexColor(s string) string {
+// attributeColor reads a colour of HTML, which may lack its hash.
+func attributeColor(s string) (color, bool) {
 	s = strings.ToLower(strings.TrimSpace(s))
-	if _, err := strconv.ParseUint(s, 16, 32); err == nil && (len(s) == 6 || len(s) == 3) {
-		return "#" + s
+	if c, ok := namedColor(s); ok {
+		return c, s != "transparent"
 	}
-	return s
+	c, ok := hexColor(strings.TrimPrefix(s, "#"))
+	if !ok && s != "" {
+		return color{}, true // browsers make one of anything
+	}
+	return c, ok
 }
 
-// inherit sets what an element has from its parent unless it says otherwise.
-func (s *style) inherit(d *declarations, parent style) {
-	switch d[visibility].value {
-	case "hidden", "collapse":
-		s.invisible = true
-	case "visible", "initial", "unset":
-		s.invisible = d[visibility].value == "unset" && parent.invisible
+// pixels returns a length in pixels.
+func (p *page) pixels(v value, m metric) (float64, bool) {
+	if len(v.parts) != 1 {
+		return 0, false
 	}
-	size := d[fontSize].value
-	if d[fontShorthand].weight > d[fontSize].weight {
-		size = shorthandSize(d[fontShorthand].value)
+	q, ok := evaluate(v.parts[0], m, 0)
+	if q.kind == 'p' {
+		q.n *= m.base / 100
 	}
-	if px, ok := fontPixels(size, parent.font); ok {
-		s.font = px
+	return q.n, ok
+}
+
+// length returns the length that a property has, when it has one.
+func (p *page) length(prop property, m metric) (float64, bool) {
+	v, from := p.winner(prop)
+	if from != given {
+		return 0, false
 	}
-	if v := d[colorText].value; v != "" && v != "inherit" {
-		s.color = parseColor(v)
-	} else if v == "inherit" {
-		s.color = parent.color
+	return p.pixels(v, m)
+}
+
+func (p *page) word(prop property) string {
+	v, from := p.winner(prop)
+	if from != given {
+		return ""
 	}
-	ground, weight := d[backgroundColor].value, d[backgroundColor].weight
-	if d[background].weight > weight {
-		ground, weight = d[background].value, d[background].weight
+	return v.word
+}
+
+// text sets what elements inherit of the looks of text.
+func (p *page) text(s *style, tag string, attrs []html.Attribute) {
+	p.fontSize(s, tag, attrs)
+	p.metric.font = s.font
+	control := isControl(tag)
+	if v, from := p.winner(visibility); from == given {
+		s.invisible = v.word != "visible"
+	} else if from == initial {
+		s.invisible = false
 	}
-	switch {
-	case ground == "":
-	case strings.Contains(ground, "(") && !strings.Contains(ground, "rgb") && !strings.Contains(ground, "hsl"):
-		s.ground = color{} // an image or a gradient
-	case strings.Contains(ground, "url("):
-		s.ground = color{}
-	default:
-		if c, ok := groundColor(ground); ok {
-			s.ground = c
+	byFont := metric{font: s.font, root: p.root.font, base: s.font}
+	switch v, from := p.winner(lineHeight); {
+	case from == given && len(v.parts) == 1:
+		if q, _ := evaluate(v.parts[0], byFont, 0); q.kind == 'n' {
+			s.line = -q.n
+		} else if px, ok := p.pixels(v, byFont); ok {
+			s.line = max(px, 0)
 		}
+	case from == given, from == initial, from == absent && control:
+		s.line = -1.2
 	}
-	if image := d[backgroundImage]; image.weight >= weight && strings.Contains(image.value, "(") {
-		s.ground = color{}
+	if px, from := p.inherited(letterSpacing, byFont, control); from {
+		s.spacing = px
 	}
-	switch v := d[whiteSpace].value; {
-	case strings.HasPrefix(v, "pre"), v == "break-spaces":
-		s.pre = true
-	case v == "normal", v == "nowrap", v == "initial":
+	if px, from := p.inherited(textIndent, p.metric, control); from {
+		s.indent = px
+	}
+	switch v, from := p.winner(whiteSpace); {
+	case from == given:
+		s.pre = v.word == "pre"
+	case from == initial:
 		s.pre = false
+	case from == absent && (tag == "pre" || tag == "textarea" || tag == "xmp" || tag == "listing" || tag == "plaintext"):
+		s.pre = true
+	}
+	switch v, from := p.winner(textSecurity); {
+	case from == given:
+		s.secret = v.word != "none"
+	case from == initial:
+		s.secret = false
 	}
 }
 
-// hides reports whether declarations take an element and all in it out of sight.
-func hides(d *declarations, tag string) bool {
-	if v := d[display].value; v == "none" {
-		return true
+// inherited returns a length that elements have from those around them unless
+// something is said, and whether it is.
+func (p *page) inherited(prop property, m metric, control bool) (float64, bool) {
+	v, from := p.winner(prop)
+	switch {
+	case from == initial, from == absent && control, from == given && v.word != "":
+		return 0, true
+	case from == given:
+		return p.pixels(v, m)
 	}
-	if d[msoHide].value == "all" && tag != "a" {
-		// Buttons that Outlook draws in its own way are links with mso-hide,
-		// which everyone else sees.
-		return true
-	}
-	if v, ok := fraction(d[opacity].value); ok && v <= 0.01 {
-		return true
-	}
-	if v := strings.ReplaceAll(d[filter].value, " ", ""); strings.Contains(v, "opacity(0)") || strings.Contains(v, "opacity(0%)") || strings.Contains(v, "alpha(opacity=0)") {
-		return true
-	}
-	if v := strings.ReplaceAll(d[transform].value, " ", ""); strings.Contains(v, "scale(0)") || strings.Contains(v, "scale(0,0)") {
-		return true
-	}
-	if atMost(d[maxHeight].value, 0) || atMost(d[maxWidth].value, 0) && clips(d) {
-		return true
-	}
-	if clips(d) && (atMost(d[width].value, 1) || atMost(d[height].value, 1) || atMost(d[maxHeight].value, 1)) {
-		return true
-	}
-	if farOff(d[textIndent].value) || farOff(d[marginLeft].value) || farOff(d[marginTop].value) {
-		return true
-	}
-	if pos := d[position].value; pos == "absolute" || pos == "fixed" {
-		for _, side := range []property{left, top, right, bottom} {
-			if farOff(d[side].value) {
-				return true
+	return 0, false
+}
+
+// isControl reports whether browsers give an element looks of its own.
+func isControl(tag string) bool {
+	return tag == "button" || tag == "input" || tag == "select" || tag == "textarea"
+}
+
+func (p *page) fontSize(s *style, tag string, attrs []html.Attribute) {
+	v, from := p.winner(fontSize)
+	switch {
+	case from == given:
+		s.font = p.fontPixels(v)
+	case from == initial:
+		s.font = normalFont
+	case from == absent:
+		switch tag {
+		case "small", "sub", "sup":
+			s.font /= 1.2
+		case "big":
+			s.font *= 1.2
+		case "rt":
+			s.font /= 2
+		case "h1":
+			s.font *= 2
+		case "h2":
+			s.font *= 1.5
+		case "button", "input", "select", "textarea":
+			s.font = 40. / 3
+		case "font":
+			if strings.TrimSpace(attr(attrs, "size")) != "" {
+				s.font = normalFont
 			}
 		}
-		if rect, ok := strings.CutPrefix(d[clip].value, "rect("); ok && emptyRect(strings.TrimSuffix(rect, ")")) {
-			return true
-		}
 	}
-	if inset, ok := strings.CutPrefix(d[clipPath].value, "inset("); ok {
-		if v, ok := fraction(strings.TrimRight(inset, ") ")); ok && v >= 0.5 && strings.Contains(inset, "%") {
-			return true
-		}
-	}
-	return strings.HasPrefix(d[clipPath].value, "circle(0")
 }
 
-func clips(d *declarations) bool {
-	for _, p := range []property{overflow, overflowX, overflowY} {
-		if v := d[p].value; strings.HasPrefix(v, "hidden") || strings.HasPrefix(v, "clip") {
+func (p *page) fontPixels(v value) float64 {
+	around := p.around.font
+	switch v.word {
+	case "smaller":
+		return around / 1.2
+	case "larger":
+		return around * 1.2
+	case "":
+		px, ok := p.pixels(v, metric{font: around, root: p.root.font, base: around})
+		if !ok {
+			return around
+		}
+		return max(px, 0)
+	}
+	if px := fontWords[v.word]; px > 0 {
+		return px
+	}
+	return around
+}
+
+// colors sets the colours of the text and of what is behind it.
+func (p *page) colors(s *style, tag string, attrs []html.Attribute) {
+	switch v, from := p.winner(colorText); {
+	case from == given && !v.color.current:
+		s.color = v.color
+	case from == initial:
+		s.color = rgb(0)
+	case from == absent && (isControl(tag) || tag == "mark" || tag == "a" && hasAttr(attrs, "href")):
+		s.color = color{} // which is for the mail program to say
+	}
+	switch v, from := p.winner(textFill); {
+	case from == given && v.color.current, from == initial:
+		s.textFill = false
+	case from == given:
+		s.ink, s.textFill = v.color, true
+	}
+	if isControl(tag) || tag == "mark" {
+		s.ground, s.picture = color{}, color{}
+	}
+	painted := false
+	if v, from := p.winner(backgroundColor); from == given {
+		c := v.color
+		if c.current {
+			c = s.color
+		}
+		switch {
+		case c.clear():
+		case !c.known:
+			s.ground, s.picture, painted = color{}, color{}, true
+		default:
+			s.ground, painted = c.over(s.ground), true
+			if c.opaque() {
+				s.ground, s.picture = c, color{}
+			}
+		}
+	}
+	if v, from := p.winner(backgroundImage); from == given && v.image && !v.hides {
+		s.ground, s.picture, painted = color{}, v.color, true
+	}
+	switch v, from := p.winner(textShadow); {
+	case from == given:
+		s.shadow = v.word == "" && !v.color.clear() && v.color.known && !v.color.hiddenOn(s.ground)
+	case from == initial:
+		s.shadow = false
+	}
+	if painted && p.word(backgroundClip) == "text" { // the background is in the letters
+		s.ground = p.around.ground
+		if s.color.clear() {
+			s.color = color{}
+		}
+		if s.textFill && s.ink.clear() {
+			s.ink = color{}
+		}
+	}
+}
+
+func hasAttr(attrs []html.Attribute, name string) bool {
+	for _, a := range attrs {
+		if a.Key == name && a.Namespace == "" {
 			return true
 		}
 	}
 	return false
-}
-
-// emptyRect reports whether the four sides of a clip leave at most a pixel.
-func emptyRect(sides string) bool {
-	f := strings.FieldsFunc(sides, func(r rune) bool { return r == ',' || r == ' ' })
-	if len(f) != 4 {
-		return false
-	}
-	var v [4]float64
-	for i := range f {
-		n, ok := pixels(f[i], normalFont)
-		if !ok {
-			return false
-		}
-		v[i] = n
-	}
-	return v[1]-v[3] <= 1 || v[2]-v[0] <= 1
-}
-
-// atMost reports whether a length is given and not above a number of pixels.
-func atMost(s string, limit float64) bool {
-	v, ok := pixels(s, normalFont)
-	return ok && v >= 0 && v <= limit
-}
-
-// farOff reports whether a length moves something off any screen.
-func farOff(s string) bool {
-	v, ok := pixels(s, normalFont)
-	if strings.HasSuffix(s, "%") {
-		return ok && v <= -100
-	}
-	return ok && (v <= -500 || v >= 5000)
 }

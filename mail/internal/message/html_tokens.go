@@ -1,6 +1,7 @@
 package message
 
 import (
+	"regexp"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -16,112 +17,244 @@ const (
 	maxAttributes = 100 // of one tag
 )
 
-// scanHTML reads the tags of a document once: it returns the rules of its style
-// blocks and whether a tree of it would be of a reasonable size.
-func scanHTML(s string) (sh *sheet, treeable bool) {
-	sh = newSheet()
+// treeable reads the tags of a document once and reports whether a tree of it
+// would be of a reasonable size.
+func treeable(s string) bool {
 	z := html.NewTokenizer(strings.NewReader(s))
-	tokens, formats, roots, css := 0, 0, 0, 0
-	distinct := map[string]bool{}
-	treeable = true
-	inStyle := false
+	tokens, roots, drawings := 0, 0, 0
+	var f formatting
 	for {
 		kind := z.Next()
 		if kind == html.ErrorToken {
 			break
 		}
 		tokens++
-		if kind == html.TextToken && inStyle && css < maxCSS {
-			text := z.Text()
-			text = text[:min(len(text), maxCSS-css)]
-			css += len(text)
-			sh.addBlock(string(text))
+		if kind == html.EndTagToken {
+			name, _ := z.TagName()
+			f.end(string(name))
 		}
-		inStyle = false
 		if kind != html.StartTagToken && kind != html.SelfClosingTagToken {
 			continue
 		}
 		raw := z.Raw()
+		raw = raw[:min(len(raw), 100)]
 		name, more := z.TagName()
 		tag := atom.Lookup(name)
-		if isFormatting(tag) && tag != atom.A { // a link ends the one before
-			formats++
-			if len(distinct) < maxTreeNodes/1000 {
-				distinct[string(raw[:min(len(raw), 100)])] = true
-			}
-		}
 		switch tag {
 		case atom.Html, atom.Body:
 			roots++
 		case atom.Noscript:
 			z.NextIsNotRawText()
-		case atom.Svg, atom.Math, atom.Select, atom.Frameset:
-			treeable = false // in them the parser reads other tags than are seen here
+		case atom.Svg, atom.Math:
+			drawings++
+		case atom.Frameset:
+			return false // in it the parser reads other tags than are seen here
+		case atom.Style, atom.Script, atom.Title, atom.Textarea, atom.Iframe, atom.Noembed, atom.Noframes, atom.Xmp, atom.Plaintext:
+			if drawings > 0 { // where the parser may read tags that are text here
+				tokens = max(tokens, 2*strings.Count(s, "<"))
+				f.all, f.loose = f.all+tokens, f.loose+len(formattingTags.FindAllStringIndex(s, maxTreeNodes))
+			}
 		}
-		inStyle = tag == atom.Style
+		f.start(string(name), tag, raw)
 		for n := 0; more; n++ {
-			var key, value []byte
-			key, value, more = z.TagAttr()
 			if n > maxAttributes {
-				treeable = false
-				break
+				return false
 			}
-			if inStyle && string(key) == "media" && !anyScreen(strings.ToLower(string(value))) {
-				inStyle = false
-			}
+			_, _, more = z.TagAttr()
+		}
+		if tokens > maxTreeNodes || f.all+tokens > 1000*maxTreeNodes {
+			return false
 		}
 	}
-	// Of equal tags the parser keeps three open at most, and opens what it
-	// keeps once for each token at worst.
-	again := min(formats, 3*len(distinct))
-	return sh, treeable && roots <= maxTreeRoots && tokens*(1+again) <= maxTreeNodes
+	return roots <= maxTreeRoots && f.cheap(tokens)
 }
 
-// maxOpen is how many elements tokens has open; those above it are not opened.
-const maxOpen = 512
+var formattingTags = regexp.MustCompile(`(?i)<(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\s/>]`)
+
+// formatting estimates how many formatting elements the parser opens again: those
+// that were not closed by their own end tag, in the element where they began.
+type formatting struct {
+	open     []string // names of the elements that are
+	count    map[string]int
+	closing  []int // which of them are formatting that may still close well
+	all      int
+	loose    int
+	distinct map[string]bool
+}
+
+func (f *formatting) start(name string, tag atom.Atom, raw []byte) {
+	if isVoid(name) {
+		return
+	}
+	if f.count == nil {
+		f.count, f.distinct = map[string]int{}, map[string]bool{}
+	}
+	f.open = append(f.open, name)
+	f.count[name]++
+	if isFormatting(tag) && tag != atom.A { // a link ends the one before
+		f.all++
+		f.closing = append(f.closing, len(f.open)-1)
+		if len(f.distinct) < maxTreeNodes/1000 {
+			f.distinct[string(raw)] = true
+		}
+	}
+}
+
+// end closes an element. When its tag is not what closes the innermost one, all
+// formatting that is open may stay open longer than it seems.
+func (f *formatting) end(name string) {
+	top := len(f.open) - 1
+	if top < 0 || f.open[top] != name {
+		f.loose += len(f.closing)
+		f.closing = f.closing[:0]
+	}
+	if f.count[name] == 0 {
+		return
+	}
+	for closed := false; !closed; top-- {
+		f.count[f.open[top]]--
+		closed = f.open[top] == name
+		f.open = f.open[:top]
+	}
+	if n := len(f.closing); n > 0 && f.closing[n-1] >= len(f.open) {
+		f.closing = f.closing[:n-1]
+	}
+}
+
+// cheap reports whether a tree of so many tokens is of a reasonable size: surely
+// by what is known of the parser, and not much above that by its worst case. Of
+// equal tags it keeps three open at most, and opens what it keeps once for each
+// token at worst.
+func (f *formatting) cheap(tokens int) bool {
+	const worse = 5
+	f.end("") // nothing else is closed
+	most := 3 * len(f.distinct)
+	return tokens*(1+min(f.loose, most)) <= maxTreeNodes && tokens*(1+min(f.all, most)) <= worse*maxTreeNodes
+}
+
+// maxOpen is how many elements tokens has open, with all that belongs to them.
+// Of those in them only the style is kept; there may be maxDeep. Text in more
+// elements than that, which no person can have meant to be read, ends the text.
+const (
+	maxOpen = 512
+	maxDeep = 4096
+)
+
+// deepElement is one of the elements in the innermost open one.
+type deepElement struct {
+	tag   string
+	style style
+	drop  bool
+}
+
+// deepElements are those that are open.
+type deepElements struct {
+	open  []deepElement
+	count map[string]int
+}
+
+func (d *deepElements) top() *deepElement {
+	if n := len(d.open); n > 0 {
+		return &d.open[n-1]
+	}
+	return nil
+}
+
+// end closes the innermost element of a name and reports whether there was one.
+func (d *deepElements) end(tag string) bool {
+	if d.count[tag] == 0 {
+		return false
+	}
+	for closed := false; !closed; {
+		e := d.top()
+		closed = e.tag == tag
+		d.count[e.tag]--
+		d.open = d.open[:len(d.open)-1]
+	}
+	return true
+}
 
 // tokens renders without a tree, in time linear in the document. It follows the
 // rules of the HTML standard for which tags end which as far as they decide
 // what is inside a hidden element.
 func (r *renderer) tokens(s string) {
 	z := html.NewTokenizer(strings.NewReader(s))
-	deep := map[string]int{} // elements that were not opened
+	deep := deepElements{count: map[string]int{}}
+	r.push(nil, "body", r.page.body)
 	for !r.full {
 		switch z.Next() {
 		case html.ErrorToken:
 			return
 		case html.TextToken:
-			r.text(string(z.Text()))
+			if e := deep.top(); e == nil {
+				r.text(string(z.Text()))
+			} else if !e.drop {
+				r.write(string(z.Text()), &e.style)
+			}
 		case html.StartTagToken, html.SelfClosingTagToken:
 			t := startTag(z)
 			if t.tag == "noscript" || r.count["svg"]+r.count["math"] > 0 {
 				z.NextIsNotRawText()
 			}
-			if t.tag == "html" || t.tag == "head" || t.tag == "body" && r.count["body"] > 0 {
+			if t.tag == "html" || t.tag == "head" || t.tag == "body" {
 				continue // open all along, or often left open
 			}
-			r.implyEnds(t.tag)
-			if len(r.open) >= maxOpen && !isVoid(t.tag) {
-				deep[t.tag]++
-				continue
-			}
-			r.push(t.tag, t.attrs)
-			if isVoid(t.tag) {
-				r.pop()
-			}
+			r.startTag(t, &deep)
 		case html.EndTagToken:
 			name, _ := z.TagName()
-			tag := string(name)
-			switch {
-			case tag == "html" || tag == "body":
-			case tag == "br": // as browsers read it
-				r.push(tag, nil)
-				r.pop()
-			case deep[tag] > 0:
-				deep[tag]--
-			case r.count[tag] > 0:
-				r.endTag(tag)
-			}
+			r.closeTag(string(name), &deep)
+		}
+	}
+}
+
+func (r *renderer) startTag(t tagToken, deep *deepElements) {
+	around := deep.top()
+	if around == nil {
+		r.implyEnds(t.tag)
+	}
+	if len(r.open) < maxOpen && around == nil || isVoid(t.tag) && (around == nil || !around.drop && around.style.visible()) {
+		r.push(nil, t.tag, t.attrs)
+		if isVoid(t.tag) {
+			r.pop()
+		}
+		return
+	}
+	if isVoid(t.tag) {
+		return
+	}
+	if len(deep.open) >= maxDeep {
+		r.full = true
+		return
+	}
+	innermost := r.open[len(r.open)-1]
+	e := deepElement{tag: t.tag, style: innermost.style, drop: innermost.drop}
+	if around != nil {
+		e.style, e.drop = around.style, around.drop
+	}
+	if e.drop = e.drop || isDropped(t.tag); !e.drop {
+		e.style = r.page.compute(e.style, nil, t.tag, t.attrs)
+		e.drop = e.style.gone
+		r.full = r.full || r.page.spent()
+	}
+	deep.open = append(deep.open, e)
+	deep.count[t.tag]++
+}
+
+func (r *renderer) closeTag(tag string, deep *deepElements) {
+	within := len(deep.open) > 0
+	switch {
+	case tag == "html" || tag == "body":
+	case tag == "br": // as browsers read it
+		if e := deep.top(); e == nil || !e.drop {
+			r.push(nil, tag, nil)
+			r.pop()
+		}
+	case within && (deep.end(tag) || isFormatting(atom.Lookup([]byte(tag)))):
+	case r.count[tag] > 0:
+		n := len(r.open)
+		r.endTag(tag)
+		if within && len(r.open) < n { // and all that was in it
+			*deep = deepElements{count: map[string]int{}}
 		}
 	}
 }
@@ -257,7 +390,7 @@ func (r *renderer) reopen(e element) {
 			}
 		}
 	}
-	r.push(e.tag, attrs)
+	r.push(nil, e.tag, attrs)
 }
 
 // unformat ends the formatting element at an index, but not the blocks in it.

@@ -24,7 +24,7 @@ import (
 // nor referrer. Images give way to their text. Nothing in the result is fetched,
 // run or sent when it is shown, and Clean is applied. A result that was cut is
 // well-formed. A document that is too deep or too large for a tree becomes one
-// paragraph of its text.
+// paragraph of its text, and nothing where its style sheets cannot be judged.
 func SanitizeHTML(b []byte, charset string, maxRunes int) (safe string, truncated bool) {
 	if len(b) > maxHTML {
 		b, truncated = b[:maxHTML], true
@@ -33,18 +33,17 @@ func SanitizeHTML(b []byte, charset string, maxRunes int) (safe string, truncate
 		charset = htmlCharset(b)
 	}
 	s := DecodeText(b, charset)
-	sheet, treeable := scanHTML(s)
-	var root *html.Node
-	if treeable {
-		root, _ = html.ParseWithOptions(strings.NewReader(s), html.ParseOptionEnableScripting(false))
-	}
+	page, root := openHTML(s)
 	w := &htmlWriter{left: max(maxRunes, 0)}
+	if page.spent() {
+		return "", true
+	}
 	if root == nil {
 		truncated = w.paragraph(s) || truncated
 		return w.finish(), truncated
 	}
-	p := &pruner{sheet: sheet, left: max(maxRunes, 0) + 2*maxCluster}
-	p.children(root, rootStyle(sheet), false)
+	p := &pruner{page: page, left: max(maxRunes, 0) + 2*maxCluster}
+	p.children(root, page.root, false)
 	var pruned strings.Builder
 	if err := html.Render(&pruned, root); err != nil {
 		truncated = w.paragraph(s) || truncated
@@ -88,7 +87,7 @@ func standIn(tag string) string {
 		return ""
 	case tag == "xmp" || tag == "plaintext" || tag == "listing":
 		return "pre"
-	case isBlock(tag) || tag == "textarea":
+	case isBlock(tag) || tag == "textarea" || tag == "option" || tag == "optgroup":
 		return "div"
 	}
 	return "span"
@@ -115,7 +114,7 @@ var sanitizer = sync.OnceValue(func() *bluemonday.Policy {
 
 // pruner takes out of a tree what a person would not see.
 type pruner struct {
-	sheet *sheet
+	page  *page
 	left  int // runes of text that may still be kept
 	full  bool
 	links []string // addresses by the number that stands in title
@@ -151,7 +150,8 @@ func (p *pruner) keep(n *html.Node, parent style, pre bool) bool {
 	if isDropped(n.Data) && n.Data != "head" || n.Namespace != "" {
 		return false
 	}
-	st := p.sheet.compute(parent, n.Data, n.Attr)
+	st := p.page.compute(parent, n, n.Data, n.Attr)
+	p.full = p.full || p.page.spent()
 	if st.gone {
 		return false
 	}

@@ -26,7 +26,7 @@ func TestSanitizeHTML(t *testing.T) {
 		{"script", "a<script>x()</script><style>p{}</style><noscript>b</noscript>", "ab"},
 		{"images", `<img src="https://example.org/t.png" alt="Our logo"><img src="https://example.org/1.gif" width=1 height=1 alt=x><img src=cid:a>a`, "Our logoa"},
 		{"forms", `<form action="https://evil.example"><input name=a value=b><button>c</button><input type=submit value="Send"><textarea>d</textarea></form>f`, "<div>cSend<div>d</div></div>f"},
-		{"lists of choices and drawings", "a<select><option>b</select><svg><image href=x /><text>y</text></svg>", "<p>ab</p>"},
+		{"lists of choices and drawings", "a<select><option>b</select><svg><image href=x /><text>y</text></svg>", "a<div>b</div>"},
 		{"text in elements of old", "<xmp><b>a</b></xmp><section>b</section><plaintext><i>c", "<pre>&lt;b&gt;a&lt;/b&gt;</pre><div>b</div><pre>&lt;i&gt;c</pre>"},
 		{"frames and objects", `<iframe src=x>a</iframe><object data=x>b</object><embed src=x><video src=x>c</video><base href="https://evil.example/"><link rel=stylesheet href=x>d`, "d"},
 		{"comments", "a<!-- x --><!--[if mso]>y<![endif]-->b<![CDATA[z]]>", "ab"},
