@@ -137,6 +137,7 @@ type cssParser struct {
 	lexer
 	sheet    *sheet
 	imports  bool // an import may still come
+	started  bool // a namespace may not come any more
 	imported int  // how many imports it is in
 	prefixes map[string]bool
 	foreign  bool // selectors without a prefix are about another language than HTML
@@ -155,7 +156,7 @@ func (p *cssParser) rules(sc scope, top bool) {
 		case t.kind == tokenAt:
 			p.atRule(t.text, sc)
 		default:
-			p.imports = false
+			p.imports, p.started = false, true
 			p.pos = here
 			p.qualified(sc, top)
 		}

@@ -9,8 +9,12 @@ func (p *cssParser) atRule(name string, sc scope) {
 		p.pos--
 	}
 	toks = trimTokens(toks)
-	if name != "import" && name != "charset" && (name != "layer" || end == "{") {
+	switch {
+	case name == "import", name == "charset", name == "layer" && end != "{":
+	case name == "namespace":
 		defer func() { p.imports = false }()
+	default:
+		p.imports, p.started = false, true
 	}
 	if end != "{" {
 		switch name {
@@ -23,7 +27,9 @@ func (p *cssParser) atRule(name string, sc scope) {
 				p.importSheet(toks, sc)
 			}
 		case "namespace":
-			p.namespace(toks)
+			if !p.started {
+				p.namespace(toks)
+			}
 		}
 		return
 	}
@@ -40,11 +46,16 @@ func (p *cssParser) atRule(name string, sc scope) {
 		inner.parents, inner.scoping = p.scopeRoots(toks, sc), true
 		inner.weight = 0 // :scope counts as a class, & as nothing
 	case "layer":
-		if len(splitTokens(toks, ",")) > 1 {
-			inner.sure = no
-			break
+		for i, t := range toks {
+			if dot := i%2 == 1; dot && !t.is(".") || !dot && t.kind != tokenIdent {
+				inner.sure = no
+			} else if isWide(t.word()) { // which not every browser takes for a name
+				inner.sure = min(inner.sure, doubtful)
+			}
 		}
-		inner.layer = layerNamed(sc.layer, toks)
+		if inner.sure != no {
+			inner.layer = layerNamed(sc.layer, toks)
+		}
 	case "keyframes", "-webkit-keyframes", "-moz-keyframes":
 		p.keyframes(toks)
 		return

@@ -129,7 +129,7 @@ func (p *selectorParser) complex() *selector {
 		switch {
 		case p.context.has:
 			s = &selector{pseudos: []pseudo{{kind: isAnchor}}}
-		case nested:
+		case nested, p.context.scoping && !p.context.inside:
 			s = p.ampersand()
 		default:
 			return nil
@@ -372,8 +372,9 @@ func (p *selectorParser) attribute(toks []token) (attrTest, bool) {
 		case flag.kind == tokenEnd:
 		case flag.word() == "i":
 			test.fold = true
-		case flag.word() == "s":
+		case flag.word() == "s": // which not every browser knows
 			test.fold = false
+			p.sure = doubtful
 		default:
 			return attrTest{}, false
 		}

@@ -42,9 +42,6 @@ func (x *expander) lookup(name string) ([]token, bool) {
 			}
 			break
 		}
-		if known && !r.inherits {
-			break
-		}
 	}
 	return r.initial, known && r.set
 }

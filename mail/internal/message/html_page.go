@@ -105,7 +105,7 @@ func (sh *sheet) addLink(attrs []html.Attribute) {
 		here = here || word == "stylesheet"
 		alternate = alternate || word == "alternate"
 	}
-	if !here || alternate {
+	if !here || alternate || hasAttr(attrs, "disabled") {
 		return
 	}
 	if css, ok := dataSheet(attr(attrs, "href")); ok {
@@ -129,7 +129,7 @@ func dataSheet(address string) (css string, ok bool) {
 		text = data
 	}
 	if strings.HasSuffix(strings.ToLower(strings.TrimSpace(kind)), "base64") {
-		b, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
+		b, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.Join(strings.Fields(text), ""), "="))
 		if err != nil {
 			return "", false
 		}

@@ -122,12 +122,18 @@ func (p *page) compute(around style, n *html.Node, tag string, attrs []html.Attr
 // variables sets the custom properties that hold for the element.
 func (p *page) variables(s *style) {
 	customs := p.cascade.customs
-	if len(customs) == 0 {
+	if len(customs) == 0 && (s.vars == nil || len(p.sheet.registered) == 0) {
 		return
 	}
 	own := make(map[string][]token, len(customs))
 	for name, one := range customs {
 		own[name] = one.decl.tokens
+	}
+	p.matcher.steps -= len(p.sheet.registered)
+	for name, r := range p.sheet.registered {
+		if _, ok := own[name]; !ok && !r.inherits {
+			own[name] = []token{{kind: tokenIdent, text: "initial"}}
+		}
 	}
 	left := maxExpansion
 	x := expander{sheet: p.sheet, vars: p.vars, attrs: p.attrs, left: &left, steps: &p.matcher.steps}

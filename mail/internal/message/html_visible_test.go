@@ -80,16 +80,20 @@ func TestStyleSheetsDecideWhatIsSeen(t *testing.T) {
 func TestStyleSheetsHideNoLessInDeepNesting(t *testing.T) {
 	for _, c := range readCases[visibleCase](t, "testdata/html_visible.json") {
 		doc, want := c.numbered()
-		deep := strings.Repeat("<div>", 600)
-		for _, doc := range []string{doc + "</style></progress></svg></table></div></div></div></div>" + deep, deep + doc, strings.Repeat("<i>", 510) + doc + deep} {
-			for _, way := range ways {
-				got := way.text(doc)
-				for i, seen := range want {
-					if !seen && shows(got, i) {
-						t.Errorf("%s, %s: mark %d of %s is shown", way.name, c.Name, i+1, c.HTML)
-					}
+		check := func(way, got string) {
+			for i, seen := range want {
+				if !seen && shows(got, i) {
+					t.Errorf("%s, %s: mark %d of %s is shown", way, c.Name, i+1, c.HTML)
 				}
 			}
+		}
+		deep := strings.Repeat("<div>", 600)
+		safe, _ := SanitizeHTML([]byte(doc+"</style></progress></svg></table></div></div></div></div>"+deep), "utf-8", 100_000)
+		check("SanitizeHTML", safe)
+		for _, doc := range []string{doc, deep + doc, strings.Repeat("<i>", 510) + doc} {
+			r := newRenderer(newFlatPage(doc), 100_000)
+			r.tokens(doc)
+			check("tokens", r.finish())
 		}
 	}
 }
