@@ -296,7 +296,6 @@ func (p *cssParser) declaration(block bool) (decls []declaration, ok bool) {
 	if custom {
 		key = name.text
 	}
-	here := p.pos
 	colon := p.next()
 	if colon.kind == tokenSpace {
 		colon = p.next()
@@ -312,7 +311,7 @@ func (p *cssParser) declaration(block bool) (decls []declaration, ok bool) {
 	var toks []token
 	count := 0
 	for {
-		here = p.pos
+		here := p.pos
 		t := p.next()
 		if t.kind == tokenEnd || t.is(";") {
 			break

@@ -127,7 +127,7 @@ func TestWhatIsBehindTheBoundOfADocument(t *testing.T) {
 // document, nor the other way round, and both end.
 func FuzzStyleSheet(f *testing.F) {
 	for _, c := range readCases[visibleCase](f, "testdata/html_visible.json") {
-		css, body := c.HTML, ""
+		var css, body string
 		if _, rest, ok := strings.Cut(c.HTML, "<style>"); ok {
 			css, body, _ = strings.Cut(rest, "</style>")
 		} else {
