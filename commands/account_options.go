@@ -104,11 +104,17 @@ func applyEndpoint(e *mail.Endpoint, host string, port uint16, security mail.Sec
 	if e.Security == "" && security == "" {
 		security = mail.TLS
 	}
+	usual := func() uint16 {
+		if e.Security == mail.TLS {
+			return tlsPort
+		}
+		return plainPort
+	}
 	if security != "" && security != e.Security {
-		e.Security = security
-		e.Port = plainPort
-		if security == mail.TLS {
-			e.Port = tlsPort
+		// A port that somebody chose stays.
+		moves := e.Port == 0 || e.Port == usual()
+		if e.Security = security; moves {
+			e.Port = usual()
 		}
 	}
 	setIf(&e.Port, port)

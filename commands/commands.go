@@ -64,6 +64,7 @@ type Store interface {
 	Audit(ctx context.Context, q vault.AuditQuery) ([]vault.AuditRecord, error)
 	VerifyAudit(ctx context.Context) (vault.AuditReport, error)
 	Check(ctx context.Context) error
+	AgentMail
 }
 
 // Keyring keeps the passwords of accounts with mail.AuthKeyring;
@@ -110,6 +111,15 @@ type Deps struct {
 	// Attachments keeps what mail attachment saves, and has what is sent.
 	Attachments Attachments
 
+	// AgentIdentity is whom this process may act as in the agent mailbox; empty means
+	// anybody.
+	AgentIdentity string
+
+	// HostFile reads a regular file of at most limit bytes that the caller named as
+	// the machine knows it, for agent send; nil means that only files below the
+	// attachment directory exist. The error matches ErrTooLarge for a longer one.
+	HostFile func(path string, limit int64) ([]byte, error)
+
 	// Profile is the name of the set of commands that this process offers.
 	Profile string
 
@@ -133,6 +143,7 @@ func Groups() map[string]string {
 	return map[string]string{
 		"mail":      "Read and change a person's mail",
 		"outbox":    "See what waits to be sent or was sent, and decide about it",
+		"agent":     "Leave messages for other agents, and read yours",
 		"policy":    "See what you may do here, before you do it",
 		"account":   "Add and change mail accounts",
 		"allow":     "Say whose mail is visible and who may be written to",
@@ -150,13 +161,15 @@ func Recipes() []string {
 
 // All lists every command.
 func All(d *Deps) []*discovery.Command {
-	return []*discovery.Command{
+	return append([]*discovery.Command{
 		mailAccounts(d),
 		mailVerify(d),
 		mailFolders(d),
 		mailList(d),
 		mailSearch(d),
 		mailGet(d),
+		mailSend(d),
+		mailDraft(d),
 		mailRaw(d),
 		mailAttachment(d),
 		mailThread(d),
@@ -166,8 +179,6 @@ func All(d *Deps) []*discovery.Command {
 		mailCopy(d),
 		mailMove(d),
 		mailDelete(d),
-		mailSend(d),
-		mailDraft(d),
 		outboxList(d),
 		outboxShow(d),
 		outboxCancel(d),
@@ -193,7 +204,7 @@ func All(d *Deps) []*discovery.Command {
 		configList(d),
 		auditList(d),
 		auditVerify(d),
-	}
+	}, agentGroup(d)...)
 }
 
 // AccountOption is the option of every command that works on one account.

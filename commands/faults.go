@@ -25,6 +25,8 @@ type rule struct {
 var rules = []rule{
 	{is: mail.ErrNoAccount, code: discovery.NotFound, message: "There is no such account.", hint: "Run 'mail accounts' for the accounts there are."},
 	{is: mail.ErrNoOutgoing, code: discovery.NotFound, message: "There is no such message in the outbox.", hint: "Run 'outbox list' for the messages there are."},
+	{is: mail.ErrOutboxFull, code: discovery.StoreError, message: "The outbox is full: too many messages wait in it or could not be sent.",
+		hint: "See them with 'outbox list'; 'outbox cancel' takes back what waits, and the administrator approves or rejects the rest."},
 	{is: vault.ErrNoVault, code: discovery.ConfigError, message: "There is no vault yet.", hint: "Make one with 'postern init', or point POSTERN_DB at the file."},
 	{is: vault.ErrNoKey, code: discovery.ConfigError, message: "No vault key is set.", hint: "Set POSTERN_KEY (or POSTERN_KEY_FILE, POSTERN_KEY_COMMAND) to the agent key that 'postern init' was given."},
 	{is: vault.ErrBadKey, code: discovery.ConfigError, hint: "A key is the base64 of 32 bytes; 'postern keygen' prints a fresh one."},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/postern-mail/postern/discovery"
@@ -24,6 +25,11 @@ func (a *mailSendArgs) Validate() error {
 	return a.composeArgs.Validate()
 }
 
+// sendTime is how many seconds a send may take if nothing else is said: who gives up
+// behind the last byte does not know whether the message left, and servers may take
+// minutes then (RFC 5321 section 4.5.3.2.6).
+const sendTime = 300
+
 // MailSendResult answers mail send.
 type MailSendResult struct {
 	Sending
@@ -39,10 +45,11 @@ func mailSend(d *Deps) *discovery.Command {
 	return discovery.New(discovery.Spec{
 		Path:    "mail send",
 		Summary: "Send a message, once",
-		Details: "One recipient outside the outbound list refuses the whole message. Where the account's mode is approve, a person decides first: " +
+		Details: "It takes at least one recipient, and the text by --body or --body-file. One recipient outside the outbound list refuses the whole message. Where the account's mode is approve, a person decides first: " +
 			"the client asks, or the message waits in the outbox. An answer that never arrived is made sure of by the same command with the same --idempotency-key. " +
 			"Files are taken from the attachment directory only.",
-		Effect: discovery.Send,
+		Effect:  discovery.Send,
+		Timeout: sendTime,
 		Examples: []string{"mail send --to ann@example.org --subject 'Lunch on Friday' --body 'Shall we say noon?'",
 			"mail send --to 'Lee\\, Ann <ann@example.org>' --cc bob@example.com --subject Report --body-file report.txt --attach report.pdf --idempotency-key report-7",
 			"mail send --reply-to imap:default:INBOX:1700000000:1 --to ann@example.org --body 'Thank you.'",
@@ -96,7 +103,12 @@ func noteOutgoing(call *discovery.Call, o *mail.Outgoing) {
 // can be asked, else where the message is and what approves it.
 func (d *Deps) waits(ctx context.Context, call *discovery.Call, o *mail.Outgoing, keyed bool) error {
 	f := approvalRequired(o, keyed)
-	if !call.CanAsk {
+	if call.Admin {
+		f.Hint = fmt.Sprintf("Look at it with 'outbox show %s', then send it with '%s'.", o.ID, approveCommand(o))
+	}
+	// A person is asked once about a message: who asks again and again until one
+	// click goes wrong gets nowhere.
+	if !call.CanAsk || o.Replayed {
 		return f
 	}
 	// Whatever fails from here on, the message waits, and that is the answer.
@@ -107,7 +119,12 @@ func (d *Deps) waits(ctx context.Context, call *discovery.Call, o *mail.Outgoing
 	if err != nil || shown.Digest != o.Digest || shown.State != mail.OutboxWaiting {
 		return f
 	}
-	return &discovery.Question{Text: questionText(shown), State: o.ID + " " + o.Digest, Otherwise: f}
+	text, ok := questionText(shown)
+	if !ok {
+		f.Message += " Its text is too long to be shown in a question."
+		return f
+	}
+	return &discovery.Question{Text: text, State: fmt.Sprintf("%s %s %d", o.ID, o.Digest, shown.Attempts), Otherwise: f}
 }
 
 func (d *Deps) mayAsk(ctx context.Context) (bool, error) {
@@ -119,7 +136,8 @@ func (d *Deps) mayAsk(ctx context.Context) (bool, error) {
 // they were shown: the message with that digest. It never writes a message anew, so
 // the same answer twice sends once.
 func (d *Deps) decided(ctx context.Context, call *discovery.Call, keyed bool) (*MailSendResult, error) {
-	id, digest, _ := strings.Cut(call.Reply.State, " ")
+	id, rest, _ := strings.Cut(call.Reply.State, " ")
+	digest, attempts, _ := strings.Cut(rest, " ")
 	call.Target = "outbox " + id
 	shown, err := d.Outbox.Show(ctx, id)
 	if err != nil {
@@ -141,8 +159,8 @@ func (d *Deps) decided(ctx context.Context, call *discovery.Call, keyed bool) (*
 			return d.overtaken(ctx, id, err)
 		}
 		return nil, rejectedFault(o)
-	case call.Reply.Verdict != discovery.Accepted || !may:
-		return nil, approvalRequired(o, keyed)
+	case call.Reply.Verdict != discovery.Accepted || !may || strconv.Itoa(o.Attempts) != attempts:
+		return nil, approvalRequired(o, keyed) // one yes is for one attempt
 	}
 	if o, err = d.Outbox.Approve(ctx, id, digest, call.Reply.By); err != nil {
 		return d.overtaken(ctx, id, failedSend(call, o, err))
@@ -178,6 +196,9 @@ func failedSend(call *discovery.Call, o *mail.Outgoing, err error) error {
 	}
 	f := *known
 	f.Err = err
+	if f.Code == discovery.Conflict {
+		return &f // somebody else has it, and may be sending it
+	}
 	switch o.State {
 	case mail.OutboxWaiting:
 		f.Message += fmt.Sprintf(" The message was not sent; it still waits in the outbox as %s.", o.ID)
@@ -246,7 +267,7 @@ func notSent(o *mail.Outgoing) *discovery.Fault {
 		f.Message = fmt.Sprintf("The message %s was not sent.%s", o.ID, reason)
 		f.Hint = "Change what the server names, and send it anew."
 		if o.Temporary {
-			f.Code, f.Hint = discovery.ConnectionFailed, "Nothing left; try again later. With an --idempotency-key the same command goes on with this message."
+			f.Code, f.Hint = discovery.ConnectionFailed, "Nothing left; send it anew later."
 		}
 	case mail.OutboxCancelled:
 		f.Code, f.Message = discovery.Conflict, fmt.Sprintf("The message %s was cancelled before it left.", o.ID)

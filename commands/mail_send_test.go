@@ -188,6 +188,19 @@ func TestADryRunSendsNothingAndSaysSo(t *testing.T) {
 	}
 }
 
+// Who runs a command that waits again and again has its person asked once.
+func TestAPersonIsAskedOnceAboutAMessage(t *testing.T) {
+	b, y := newDesk(t, mail.Approve)
+	y.begins = mail.OutboxWaiting
+	for _, replays := range []bool{false, true} {
+		y.replays = replays
+		a := b.gateway.Do(gateway.WithQuestions(t.Context()), b.principal, "mail send --to ann@example.org --body x --idempotency-key k")
+		if asked := a.Asked != nil; asked == replays {
+			t.Errorf("replayed %t, asked %t: %s", replays, asked, a.JSON)
+		}
+	}
+}
+
 func TestADraftIsLeftForAPerson(t *testing.T) {
 	b, y := newDesk(t, mail.ReadWrite)
 	e := b.ok(t, "mail draft --body hello --subject s")

@@ -41,8 +41,12 @@ type Sending struct {
 }
 
 func sendingOf(o *mail.Outgoing) Sending {
-	return Sending{ID: o.ID, Account: o.Account, State: o.State, InternetMessageID: o.MessageID, From: o.From, Recipients: append([]string{}, o.Recipients...),
+	s := Sending{ID: o.ID, Account: o.Account, State: o.State, InternetMessageID: o.MessageID, From: o.From, Recipients: append([]string{}, o.Recipients...),
 		Subject: o.Subject, Size: o.Size, Digest: o.Digest, SentCopy: o.Sent, Reason: o.Reason, DecidedBy: o.Decided}
+	if s.State != mail.OutboxAccepted {
+		s.SentCopy = "" // there is none of what was not sent
+	}
+	return s
 }
 
 // outgoing shows a message of the outbox to who may see it: the administrator, and

@@ -18,6 +18,7 @@ func outboxApprove(d *Deps) *discovery.Command {
 		Details: "The hash is that of what was looked at; with any other nothing is sent. It also sends what is queued since a crash. " +
 			"What is unknown it sends a second time, which the recipients may then have twice.",
 		Effect:   discovery.Admin,
+		Timeout:  sendTime,
 		Examples: []string{"outbox approve 0123abcd --hash 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxApproveArgs) (*OutboxShowResult, error) {
 		s, err := d.outgoing(ctx, call, args.ID)
@@ -36,6 +37,8 @@ func outboxApprove(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		s.Outgoing = *o // what was read before is what went: the digest is the same
-		return shownOutgoing(s), nil
+		r := shownOutgoing(s)
+		r.from(0)
+		return r, nil
 	})
 }

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -9,6 +10,7 @@ import (
 
 type outboxShowArgs struct {
 	OutboxOption
+	Offset int `json:"offset,omitempty" jsonschema:"minimum=0,maximum=10000000" jsonschema_description:"Characters of the text to pass over, where it did not fit one answer"`
 }
 
 // OutboxShowResult answers outbox show: all that a person must see before saying
@@ -25,9 +27,12 @@ type OutboxShowResult struct {
 	ServerCode  int              `json:"server_code,omitempty"`
 	Attachments []AttachmentSent `json:"attachments"`
 	Text        string           `json:"text" acli:"untrusted"`
+	TextChars   int              `json:"text_chars"`
 	TextMissing bool             `json:"text_missing,omitempty"`
 	Truncated   bool             `json:"truncated,omitempty"`
 	NextAction  *NextAction      `json:"next_action,omitempty"`
+
+	offset int // of Text in the whole text, in characters
 }
 
 // AttachmentSent is a file of an outgoing message.
@@ -51,10 +56,14 @@ func outboxShow(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		r := shownOutgoing(s)
+		r.from(args.Offset)
 		if s.State == mail.OutboxWaiting {
 			if r.NextAction = next("Take it back, if it is no longer wanted", "outbox", "cancel", s.ID); call.Admin {
 				r.NextAction = nextLine("Send exactly this", approveCommand(&s.Outgoing))
 			}
+		}
+		if s.State == mail.OutboxUnknown && call.Admin && !s.Settled {
+			r.NextAction = next("If it did arrive, or is no longer wanted, let it rest; '"+approveCommand(&s.Outgoing)+"' sends it again", "outbox", "reject", s.ID)
 		}
 		return r, nil
 	})
@@ -70,6 +79,9 @@ func (r *OutboxShowResult) Summary() string {
 	case mail.OutboxAccepted:
 		return "It was sent"
 	case mail.OutboxUnknown:
+		if r.DecidedBy != "" {
+			return "It is not known whether it left, and it is not sent again"
+		}
 		return "It is not known whether it left"
 	}
 	return "It was not sent"
@@ -77,10 +89,20 @@ func (r *OutboxShowResult) Summary() string {
 
 // Truncate implements discovery.Truncator: the text alone is long.
 func (r *OutboxShowResult) Truncate(fraction float64) bool {
-	n := int(float64(len([]rune(r.Text))) * fraction * 0.9)
+	text := []rune(r.Text)
+	n := int(float64(len(text)) * fraction * 0.9)
 	if n < 100 {
 		return false
 	}
-	r.Text, r.Truncated = clip(r.Text, n), true
+	r.Text, r.Truncated = string(text[:n]), true
+	// Nothing is offered to be sent of which not all was shown.
+	r.NextAction = next("See the rest of the text", "outbox", "show", r.ID, "--offset", strconv.Itoa(r.offset+n))
 	return true
+}
+
+// from leaves out the beginning of the text.
+func (r *OutboxShowResult) from(offset int) {
+	text := []rune(r.Text)
+	r.offset = min(offset, len(text))
+	r.Text, r.TextChars = string(text[r.offset:]), len(text)
 }

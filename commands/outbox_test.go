@@ -294,3 +294,30 @@ func TestAnAnswerToAMessageThatChangedSendsNothing(t *testing.T) {
 		t.Errorf("the list changed meanwhile: %+v", e)
 	}
 }
+
+// A text that does not fit one answer is shown to its end, and nothing is offered to
+// be sent of which not all was shown.
+func TestALongTextIsShownToItsEnd(t *testing.T) {
+	b, y := newDesk(t, mail.Approve)
+	body := strings.Repeat("Zeile für Zeile. ", 30_000) + "THE END"
+	y.put("long", "agent", mail.OutboxWaiting).Body = body
+	line, text := "outbox show long", ""
+	for range 10 {
+		e := b.ok(t, line)
+		part, _ := e.Data["text"].(string)
+		text += part
+		line = e.next()
+		if e.Data["truncated"] != true {
+			break
+		}
+		if !strings.HasPrefix(line, "outbox show long --offset ") {
+			t.Fatalf("a part is followed by %q", line)
+		}
+	}
+	if text != body {
+		t.Errorf("%d characters of %d", len(text), len(body))
+	}
+	if strings.Contains(line, "--offset") {
+		t.Errorf("the end is followed by %q", line)
+	}
+}

@@ -253,7 +253,10 @@ func positionalsBefore(c *discovery.Command, a *discovery.Argument) []string {
 		if p == a {
 			break
 		}
-		if p.Positional {
+		switch {
+		case p.Positional && len(p.Examples) > 0:
+			out = append(out, p.Examples[0])
+		case p.Positional:
 			out = append(out, "x")
 		}
 	}

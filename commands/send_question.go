@@ -2,10 +2,12 @@ package commands
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/net/idna"
 	"golang.org/x/text/width"
 
 	"github.com/postern-mail/postern/mail"
@@ -20,13 +22,15 @@ import (
 
 // Bounds of what a question shows of the text.
 const (
-	maxQuestionChars = 2000
-	maxQuestionLines = 100
+	maxQuestionChars = 8000
+	maxQuestionLines = 200
+	maxQuestionName  = 60 // characters of a name of a person or file
 	questionWidth    = 66 // columns of a line that the agent wrote
 )
 
-// questionText is the question about a message that waits.
-func questionText(s *mail.Shown) string {
+// questionText is the question about a message that waits. It is not ok when the
+// text is longer than a question shows: nobody says yes to what they did not see.
+func questionText(s *mail.Shown) (question string, ok bool) {
 	var b strings.Builder
 	b.WriteString("Send this message? Nothing leaves unless you accept.\n\n")
 	row := func(name, value string) {
@@ -53,35 +57,29 @@ func questionText(s *mail.Shown) string {
 	}
 	for _, r := range s.Recipients { // an address that is written in another way above
 		if left[r] {
-			row("Goes to:", harmless(r))
+			row("Goes to:", addressShown(r))
 		}
 	}
 	row("Subject:", quoted(s.Subject))
 	for _, f := range s.Files {
-		row("File:", fmt.Sprintf("%s, %s, %s", quoted(f.Name), harmless(f.Type), count(int(f.Size), "byte", "bytes")))
+		row("File:", fmt.Sprintf("%s, %s, %s", quoted(clip(f.Name, maxQuestionName)), harmless(f.Type), count(int(f.Size), "byte", "bytes")))
 	}
 	row("Digest:", s.Digest[:min(16, len(s.Digest))]+" (outbox "+s.ID+")")
 	text := strings.TrimRight(newlines.Replace(s.Body), "\n")
-	shown, hidden := head(text)
-	b.WriteByte('\n')
-	switch {
-	case text == "":
-		b.WriteString("The message has no text.\n")
-		return b.String()
-	case hidden > 0:
-		fmt.Fprintf(&b, "Only the beginning of the text is shown here; %s are not. See all of it with 'outbox show %s' before you accept, or send it from there.\n",
-			count(hidden, "character", "characters"), s.ID)
+	if !fits(text) {
+		return "", false
 	}
-	b.WriteString("The agent wrote this text, on the lines that begin with >:\n\n")
-	for line := range strings.SplitSeq(shown, "\n") {
+	if text == "" {
+		b.WriteString("\nThe message has no text.\n")
+		return b.String(), true
+	}
+	b.WriteString("\nThe agent wrote this text, on the lines that begin with >:\n\n")
+	for line := range strings.SplitSeq(text, "\n") {
 		for _, l := range wrapped(harmless(line), questionWidth) {
 			b.WriteString(strings.TrimRight("> "+l, " ") + "\n")
 		}
 	}
-	if hidden > 0 {
-		fmt.Fprintf(&b, "\nThe text goes on for %s.\n", count(hidden, "character", "characters"))
-	}
-	return b.String()
+	return b.String(), true
 }
 
 // recipientShown is an address before the name that the agent gave it: a name can
@@ -89,7 +87,7 @@ func questionText(s *mail.Shown) string {
 func recipientShown(written string) (address, shown string) {
 	i := strings.LastIndex(written, "<")
 	if i < 0 || !strings.HasSuffix(written, ">") {
-		return written, harmless(written)
+		return written, addressShown(written)
 	}
 	address = written[i+1 : len(written)-1]
 	name := strings.TrimSpace(written[:i])
@@ -97,34 +95,40 @@ func recipientShown(written string) (address, shown string) {
 		name = name[1 : n-1]
 	}
 	if name == "" {
-		return address, harmless(address)
+		return address, addressShown(address)
 	}
-	return address, harmless(address) + ", called " + quoted(name)
+	return address, addressShown(address) + ", called " + quoted(clip(name, maxQuestionName))
+}
+
+// addressShown is an address with what it is in ASCII, where letters that look like
+// others could stand in it.
+func addressShown(address string) string {
+	if !strings.ContainsFunc(address, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return harmless(address)
+	}
+	local, domain := address, ""
+	if i := strings.LastIndexByte(address, '@'); i >= 0 {
+		local, domain = address[:i], address[i:]
+		if ascii, err := idna.ToASCII(domain[1:]); err == nil {
+			domain = "@" + ascii
+		}
+	}
+	plain := strconv.QuoteToASCII(local)
+	return harmless(address) + " (not plain letters: " + plain[1:len(plain)-1] + harmless(domain) + ")"
 }
 
 // newlines makes one kind of line end of all.
 var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n", "\u0085", "\n", "\v", "\n", "\f", "\n")
 
-// head is the beginning of a text within the bounds, and how many characters there
-// are behind it.
-func head(text string) (shown string, hidden int) {
-	end, chars, lines := 0, 0, 1
-	for i, r := range text {
-		if r == '\n' {
-			lines++
-		}
-		if chars == maxQuestionChars || lines > maxQuestionLines {
-			return text[:end], utf8.RuneCountInString(text[end:])
-		}
-		chars++
-		end = i + utf8.RuneLen(r)
-	}
-	return text, 0
+// fits reports whether a question shows all of a text.
+func fits(text string) bool {
+	return utf8.RuneCountInString(text) <= maxQuestionChars && strings.Count(text, "\n") < maxQuestionLines
 }
 
 func quoted(s string) string { return `"` + harmless(inQuotes.Replace(s)) + `"` }
 
-var inQuotes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+// inQuotes also breaks what a client that renders Markdown would act on.
+var inQuotes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "<", `\<`, "`", "\\`", "[", `\[`)
 
 // harmless writes out every character that a person would not see as one: controls,
 // those that turn the direction of text or have no width, and what is piled on
@@ -158,8 +162,8 @@ func harmless(s string) string {
 // unseen reports whether a character shows nothing by itself, or only in fonts of
 // somebody's own.
 func unseen(r rune) bool {
-	const brailleBlank, emojiStyle = '\u2800', '\ufe0f'
-	return r == brailleBlank || r != emojiStyle && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp,
+	const brailleBlank, nullNotehead, objectReplacement, emojiStyle = '\u2800', '\U0001d159', '\ufffc', '\ufe0f'
+	return r == brailleBlank || r == nullNotehead || r == objectReplacement || r != emojiStyle && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp,
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"unicode"
@@ -35,10 +34,10 @@ The agent wrote this text, on the lines that begin with >:
 >
 > Yours
 `
-	if got := questionText(letter("Shall we say noon?\r\n\r\nYours\r\n")); got != want {
+	if got, _ := questionText(letter("Shall we say noon?\r\n\r\nYours\r\n")); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got := questionText(letter("\n")); !strings.HasSuffix(got, "\nThe message has no text.\n") {
+	if got, _ := questionText(letter("\n")); !strings.HasSuffix(got, "\nThe message has no text.\n") {
 		t.Errorf("got\n%s", got)
 	}
 }
@@ -46,7 +45,7 @@ The agent wrote this text, on the lines that begin with >:
 func TestAQuestionNamesEveryRecipientOfTheEnvelope(t *testing.T) {
 	s := letter("x")
 	s.HeaderTo, s.HeaderCC, s.BCC = []string{"Ann Lee <ann@example.org>", "undisclosed"}, nil, nil
-	got := questionText(s)
+	got, _ := questionText(s)
 	for _, r := range s.Recipients {
 		if !strings.Contains(got, r) {
 			t.Errorf("%s is not there:\n%s", r, got)
@@ -57,24 +56,22 @@ func TestAQuestionNamesEveryRecipientOfTheEnvelope(t *testing.T) {
 	}
 }
 
-func TestALongTextIsCutAndThePersonIsTold(t *testing.T) {
+// Nobody is asked about what a question cannot show whole.
+func TestNobodyIsAskedAboutATextThatIsTooLong(t *testing.T) {
 	for name, c := range map[string]struct {
-		body   string
-		hidden int
+		body string
+		fits bool
 	}{
-		"fits":                  {strings.Repeat("é", maxQuestionChars), 0},
-		"a character too long":  {strings.Repeat("é", maxQuestionChars+1), 1},
-		"long":                  {strings.Repeat("a ", 10_000), 18_000},
-		"lines fit":             {strings.Repeat("x\n", maxQuestionLines), 0},
-		"a line too many":       {strings.Repeat("x\n", maxQuestionLines) + "y", 2},
-		"nothing but line ends": {strings.Repeat("\n", 5000) + "the point", 4900 + 10},
+		"fits":                  {strings.Repeat("é", maxQuestionChars), true},
+		"a character too long":  {strings.Repeat("é", maxQuestionChars+1), false},
+		"lines fit":             {strings.Repeat("x\n", maxQuestionLines), true},
+		"a line too many":       {strings.Repeat("x\n", maxQuestionLines) + "y", false},
+		"nothing but line ends": {strings.Repeat("\n", 5000) + "the point", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := questionText(letter(c.body))
-			notice := fmt.Sprintf("Only the beginning of the text is shown here; %s are not.", count(c.hidden, "character", "characters"))
-			before, _, _ := strings.Cut(got, "\n> ")
-			if told := strings.Contains(before, notice); told != (c.hidden > 0) || strings.Contains(got, "The text goes on") != (c.hidden > 0) {
-				t.Errorf("hidden %d, told %v:\n%.1500s", c.hidden, told, got)
+			got, ok := questionText(letter(c.body))
+			if ok != c.fits || ok && !strings.Contains(got, "> "+c.body[:1]) || !ok && got != "" {
+				t.Errorf("fits %t:\n%.1500s", ok, got)
 			}
 		})
 	}
@@ -92,11 +89,12 @@ func FuzzQuestion(f *testing.F) {
 	} {
 		f.Add(seed, seed, seed)
 	}
-	plain := strings.Split(questionText(&mail.Shown{Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", From: "desk@example.org", Digest: "0123456789abcdef"}}), "\n")
+	bare, _ := questionText(&mail.Shown{Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", From: "desk@example.org", Digest: "0123456789abcdef"}})
+	plain := strings.Split(bare, "\n")
 	f.Fuzz(func(t *testing.T, name, subject, body string) {
 		s := &mail.Shown{Body: body, HeaderTo: []string{name + " <ann@example.org>"}, Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", From: "desk@example.org", Recipients: []string{"ann@example.org"}, Subject: subject, Digest: "0123456789abcdef"},
 			Files: []mail.ShownFile{{FileName: mail.FileName{Name: name, Type: "text/plain"}}}}
-		got := questionText(s)
+		got, _ := questionText(s)
 		if !utf8.ValidString(got) {
 			t.Fatalf("not valid UTF-8: %q", got)
 		}
@@ -127,7 +125,7 @@ func FuzzQuestion(f *testing.F) {
 			default:
 				label, _, _ := strings.Cut(line, " ")
 				seen[label]++
-				if wide > questionWidth+9 && !strings.HasPrefix(line, "Only the beginning") && !strings.HasPrefix(line, "Send this") {
+				if wide > questionWidth+9 && !strings.HasPrefix(line, "Send this") {
 					t.Fatalf("a line of %d columns: %q", wide, line)
 				}
 			}
@@ -138,7 +136,7 @@ func FuzzQuestion(f *testing.F) {
 				if n != 1 {
 					t.Fatalf("%d lines begin with %s:\n%s", n, label, got)
 				}
-			case "", "The", "Only":
+			case "", "The":
 			default:
 				t.Fatalf("a line begins with %q:\n%s", label, got)
 			}

@@ -25,6 +25,7 @@ type tray struct {
 	becomes mail.OutboxState // of one that is approved; empty means accepted
 	reason  string
 	fails   error // of Send and Approve
+	replays bool  // what is sent was sent before
 }
 
 func newTray() *tray { return &tray{shown: map[string]*mail.Shown{}} }
@@ -53,6 +54,7 @@ func (y *tray) Send(_ context.Context, account string, r mail.SendRequest) (*mai
 	s := y.put(fmt.Sprintf("m%d", len(y.order)), r.Principal, state)
 	s.Account, s.Subject, s.Body, s.Reason, s.To = account, r.Draft.Subject, r.Draft.Body, y.reason, r.Draft.To
 	o := s.Outgoing
+	o.Replayed = y.replays
 	if r.DryRun {
 		delete(y.shown, s.ID)
 		o.ID = ""

@@ -22,8 +22,9 @@ type OutboxOptions struct {
 	// them, the same in every process that uses the Store. nil: a request with a key
 	// is refused.
 	Key func(ctx context.Context) ([]byte, error)
-	// Take charges one send to a principal; wait > 0 refuses it. nil: no limit.
-	Take   func(ctx context.Context, principal string) (wait time.Duration, err error)
+	// Take charges one send to a principal, or with charge unset only tells whether
+	// it would be; wait > 0 refuses it. nil: no limit.
+	Take   func(ctx context.Context, principal string, charge bool) (wait time.Duration, err error)
 	Logger *slog.Logger     // nil means none; it gets ids and states, never an address or a word of a message
 	Now    func() time.Time // nil means time.Now
 }
@@ -115,15 +116,25 @@ func (b *Outbox) Cancel(ctx context.Context, id, principal string) (*Outgoing, e
 // byAdmin is who decided where no name was given.
 const byAdmin = "admin"
 
-// Reject is a person's no to a message that waits. reason is for who asked for it;
-// it is bounded to 200 characters and may be empty.
+// Reject is a person's no to a message that waits, and to sending one again that is
+// unknown, which they let rest: its state stays what is true, and its bytes go.
+// While somebody may still be sending that one it is KindConflict. reason is for who
+// asked for the message; it is bounded to 200 characters and may be empty.
 func (b *Outbox) Reject(ctx context.Context, id, by, reason string) (*Outgoing, error) {
 	const op = "outbox reject"
 	return b.end(ctx, op, id, func(e *Outgoing) error {
-		switch e.State {
-		case OutboxWaiting:
-		case OutboxRejected:
+		switch {
+		case e.State == OutboxWaiting:
+		case e.State == OutboxRejected, e.Settled:
 			return errAlready
+		case e.State == OutboxUnknown && e.busy(b.now()):
+			return (&sender{op: op, account: Account{Name: e.Account}}).underWay(e)
+		case e.State == OutboxUnknown:
+			e.Settled, e.Decided = true, by
+			if reason != "" {
+				e.Reason = shortLine(reason, maxReason)
+			}
+			return nil
 		default:
 			return tooLate(op, e)
 		}

@@ -196,9 +196,6 @@ func TestUnknownIsSentAgainOnlyByAPerson(t *testing.T) {
 	if _, err := o.Cancel(t.Context(), e.ID, ""); kind(err) != mail.KindConflict {
 		t.Errorf("cancelled what may have left: %v", err)
 	}
-	if _, err := o.Reject(t.Context(), e.ID, "ann", ""); kind(err) != mail.KindConflict {
-		t.Errorf("rejected what may have left: %v", err)
-	}
 	// A second attempt that fails tells nothing of the first.
 	o.server.fault(stepMail, interference{reply: "550 5.3.0 never"})
 	if got, err := o.Approve(t.Context(), e.ID, e.Digest, "ann"); err == nil || got.State != mail.OutboxUnknown || got.Code != 550 {
@@ -207,6 +204,32 @@ func TestUnknownIsSentAgainOnlyByAPerson(t *testing.T) {
 	o.server.at(nil)
 	if got, err := o.Approve(t.Context(), e.ID, e.Digest, "ann"); err != nil || got.State != mail.OutboxAccepted || got.Attempts != 3 || len(o.server.messages()) != 2 {
 		t.Errorf("Approve = %+v, %v, server has %d", got, err, len(o.server.messages()))
+	}
+}
+
+// What a person lets rest stays unknown, which is the truth, and is never sent.
+func TestUnknownIsLetRest(t *testing.T) {
+	o := newOffice(t, newSubmissionServer(t))
+	o.server.fault(stepTaken, interference{cut: true})
+	e := o.mustSend(hello(keyed("k")))
+	o.server.at(nil)
+	for range 2 {
+		got, err := o.Reject(t.Context(), e.ID, "ann", "it arrived")
+		if err != nil || got.State != mail.OutboxUnknown || !got.Settled || !got.Ended() || got.Decided != "ann" || got.Reason != "it arrived" {
+			t.Fatalf("Reject = %+v, %v", got, err)
+		}
+	}
+	if _, err := o.vault.OutgoingMessage(t.Context(), e.ID); !errors.Is(err, mail.ErrNoOutgoing) {
+		t.Errorf("its bytes are kept: %v", err)
+	}
+	if got, err := o.Approve(t.Context(), e.ID, e.Digest, "ann"); kind(err) != mail.KindConflict {
+		t.Errorf("Approve = %+v, %v", got, err)
+	}
+	if again := o.mustSend(hello(keyed("k"))); again.State != mail.OutboxUnknown || !again.Replayed {
+		t.Errorf("again %+v", again)
+	}
+	if n := len(o.server.messages()); n != 1 {
+		t.Errorf("the server has %d", n)
 	}
 }
 

@@ -241,7 +241,7 @@ func (w *world) check() error {
 		return errors.New("it is accepted, and the server does not have it")
 	case e.State != OutboxAccepted && e.State != OutboxUnknown && w.copies > 0:
 		return fmt.Errorf("it is %s, and the server has it", e.State)
-	case w.copies > 0 && e.Key != "" && w.messages[e.ID] == nil && e.State == OutboxUnknown:
+	case w.copies > 0 && e.Key != "" && w.messages[e.ID] == nil && e.State == OutboxUnknown && !e.Settled:
 		return errors.New("the bytes of an unknown message are gone")
 	case !e.Ended() && w.messages[e.ID] == nil:
 		return fmt.Errorf("it is %s, and its bytes are gone", e.State)

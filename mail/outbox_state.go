@@ -24,6 +24,7 @@ import (
 //	anything        the server took it                        accepted, L until the copy is settled
 //	waiting queued  Cancel, with and without L                cancelled
 //	waiting         Reject, with and without L                rejected
+//	unknown         Reject, no attempt under way              unknown, settled
 //	accepted        the copy is tried (again): L              accepted
 //
 // What holds:
@@ -77,6 +78,9 @@ func (e *Outgoing) claim(id string, now, until time.Time) (attempt, error) {
 	switch e.State {
 	case OutboxWaiting, OutboxQueued, OutboxUnknown:
 	default:
+		return attempt{}, errOver
+	}
+	if e.Settled {
 		return attempt{}, errOver
 	}
 	e.Attempt, e.Until, e.Changed = id, until, now

@@ -45,13 +45,15 @@ func officeOn(t testing.TB, v *vault.Vault, server *submissionServer, change ...
 	t.Cleanup(func() { _ = boxes.Close() })
 	o.Outbox = mail.NewOutbox(mail.OutboxOptions{Directory: o.dir, Mailboxes: boxes, Store: o.vault,
 		Key: func(context.Context) ([]byte, error) { return o.vault.Key("outbox"), nil },
-		Take: func(_ context.Context, principal string) (time.Duration, error) {
+		Take: func(_ context.Context, principal string, charge bool) (time.Duration, error) {
 			if o.take != nil {
 				if wait := o.take(principal); wait > 0 {
 					return wait, nil
 				}
 			}
-			o.taken++
+			if charge {
+				o.taken++
+			}
 			return 0, nil
 		},
 		Now: func() time.Time { return o.now() }})
@@ -268,10 +270,17 @@ func TestSendChargesAfterEverythingElsePassed(t *testing.T) {
 	if !errors.As(err, &limited) || limited.Wait != 90*time.Second {
 		t.Fatalf("Send: %v", err)
 	}
+	if _, err := o.Send(t.Context(), account, hello(func(r *mail.SendRequest) { r.DryRun = true })); !errors.As(err, &limited) {
+		t.Errorf("a dry run: %v", err)
+	}
 	if n := len(o.server.commands()); n > 0 || len(o.entries()) > 0 {
 		t.Errorf("%d commands, %d entries", n, len(o.entries()))
 	}
 	o.take = nil
+	charged := o.taken
+	if _, err := o.Send(t.Context(), account, hello(func(r *mail.SendRequest) { r.DryRun = true })); err != nil || o.taken != charged {
+		t.Errorf("a dry run was charged: %v", err)
+	}
 	o.mustSend(hello(keyed("k")))
 	o.take = func(string) time.Duration { t.Error("a repeated request was charged"); return 0 }
 	if e := o.mustSend(hello(keyed("k"))); !e.Replayed || e.State != mail.OutboxAccepted {

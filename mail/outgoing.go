@@ -84,12 +84,15 @@ type Outgoing struct {
 	Request string `json:"request"`
 	Key     string `json:"key,omitempty"`
 
-	Attempts  int       `json:"attempts"`
-	Code      int       `json:"code,omitempty"`      // of the submission server's last answer
-	Reason    string    `json:"reason,omitempty"`    // one sentence on the last failure, without secrets or body text
-	Temporary bool      `json:"temporary,omitempty"` // of that failure: the same may work later
-	Decided   string    `json:"decided,omitempty"`   // who approved, rejected or cancelled; empty when nobody had to
-	Sent      SentState `json:"sent"`
+	Attempts  int    `json:"attempts"`
+	Code      int    `json:"code,omitempty"`      // of the submission server's last answer
+	Reason    string `json:"reason,omitempty"`    // one sentence on the last failure, without secrets or body text
+	Temporary bool   `json:"temporary,omitempty"` // of that failure: the same may work later
+	// Settled says of an unknown entry that a person has let it rest: it is never sent
+	// again, not by a person either.
+	Settled bool      `json:"settled,omitempty"`
+	Decided string    `json:"decided,omitempty"` // who approved, rejected or cancelled; empty when nobody had to
+	Sent    SentState `json:"sent"`
 
 	// Replayed says of an answer of Send that an earlier Send with the same key had
 	// made this entry, and that this one sent nothing. It is not kept.
@@ -148,12 +151,14 @@ const (
 	KeepOutgoingMessage = 30 * 24 * time.Hour
 )
 
-// Ended reports whether nothing will be sent of the entry any more, and it is
-// known whether it was.
+// Ended reports whether nothing will be sent of the entry any more: it is known
+// whether it was, or a person has let it rest.
 func (o *Outgoing) Ended() bool {
 	switch o.State {
 	case OutboxAccepted, OutboxRefused, OutboxCancelled, OutboxRejected:
 		return true
+	case OutboxUnknown:
+		return o.Settled
 	}
 	return false
 }
@@ -182,6 +187,10 @@ type OutboxStore interface {
 	// forgotten in the same moment.
 	ChangeOutgoing(ctx context.Context, id string, change func(o *Outgoing) (drop bool, err error)) (Outgoing, error)
 }
+
+// ErrOutboxFull is returned by an OutboxStore that holds as many messages that wait,
+// or failed, as it keeps.
+var ErrOutboxFull = errors.New("the outbox is full")
 
 // ErrNoOutgoing is returned by an OutboxStore that has no such entry, or not its
 // bytes any more.

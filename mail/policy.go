@@ -178,7 +178,7 @@ func (p *Policy) CheckSend(recipients []string) error {
 		switch {
 		case !ok:
 			bad = append(bad, r)
-		case !p.out.matches(a):
+		case !p.out.reaches(a):
 			outside = append(outside, r)
 		}
 	}
@@ -215,6 +215,19 @@ func compileList(l AllowList) (*entrySet, error) {
 // matches reports whether a normalised address is on the list.
 func (s *entrySet) matches(addr string) bool {
 	return s.all || s.entries[addr] || s.entries[addr[strings.LastIndexByte(addr, '@'):]]
+}
+
+// reaches is matches for a recipient. A server that takes the domain for its own may
+// read a route to elsewhere, a program or a file in the local part (RFC 5321
+// appendix C, and what servers did before): such an address is on the list only by
+// itself.
+func (s *entrySet) reaches(addr string) bool {
+	if s.all || s.entries[addr] {
+		return true
+	}
+	at := strings.LastIndexByte(addr, '@')
+	local := norm.NFKC.String(addr[:at])
+	return s.entries[addr[at:]] && !strings.ContainsAny(local, `%!@:|"\`) && !strings.ContainsAny(local[:1], "-/~.")
 }
 
 // ValidateEntry returns the one form in which an allow-list entry is kept and

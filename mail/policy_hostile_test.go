@@ -402,3 +402,25 @@ func TestSendRefusedNamesWhoIsAtFault(t *testing.T) {
 		}
 	}
 }
+
+// A server that takes the domain for its own may read a local part as a way to
+// somewhere else. Such a recipient is allowed by itself or not at all.
+func TestRoutesAreNotTheDomainTheyEndIn(t *testing.T) {
+	routes := []string{"victim%evil.example@corp.com", "evil.example!victim@corp.com", "|cat@corp.com", "/etc/passwd@corp.com", "-x@corp.com", "~root@corp.com",
+		"victim\uff05evil.example@corp.com", "victim\uff20evil.example@corp.com"}
+	p := compile(t, Account{Mode: ReadWrite, AllowOut: AllowList{Enabled: true, Entries: []string{"@corp.com", "a%b@corp.com"}}})
+	for _, r := range routes {
+		if p.CheckSend([]string{r}) == nil {
+			t.Errorf("%s passes", r)
+		}
+	}
+	for _, r := range []string{"a%b@corp.com", "ann@corp.com", "ann+tag@corp.com", "ann_lee-x@corp.com", "o'neil@corp.com", "j\u00f6rg@corp.com"} {
+		if err := p.CheckSend([]string{r}); err != nil {
+			t.Errorf("%s: %v", r, err)
+		}
+	}
+	all := compile(t, Account{Mode: ReadWrite, AllowOut: AllowList{Enabled: true, Entries: []string{"*"}}})
+	if err := all.CheckSend(routes[:6]); err != nil {
+		t.Errorf("* does not allow them: %v", err)
+	}
+}

@@ -48,10 +48,14 @@ func (x *access) popRef(uidl string) Ref {
 	return Ref{Protocol: POP3, Account: x.account.Name, UIDL: uidl}
 }
 
+// popThreadBytes bounds the headers of which a conversation is made.
+const popThreadBytes = 16 << 20
+
 // popHead is one message as a list needs it.
 type popHead struct {
 	pop3.Message
 	fetched
+	bytes int // of the header
 }
 
 // heads looks at messages in the order given until take says that is enough. Those
@@ -74,13 +78,13 @@ func (x *access) heads(ctx context.Context, s *pop3.Session, all []pop3.Message,
 				}
 				return
 			}
-			heads[n] = &popHead{Message: group[i], fetched: popFetched(raw, group[i])}
+			heads[n] = &popHead{Message: group[i], fetched: popFetched(raw, group[i]), bytes: min(len(raw), headerBytes)}
 		}
 		var err error
 		if s.Has("TOP") || len(s.Capabilities()) == 0 {
-			err = s.Top(ctx, numbers, 0, got)
+			err = s.Top(ctx, numbers, 0, headerBytes, got)
 		} else {
-			err = s.Retrieve(ctx, numbers, got)
+			err = s.Retrieve(ctx, numbers, headerBytes, got)
 		}
 		if err != nil {
 			return err
@@ -101,7 +105,8 @@ func popFetched(raw []byte, m pop3.Message) fetched {
 	if !whole {
 		head = head[:headerBytes]
 	}
-	return fetched{header: message.ParseHeader(head), readable: true, whole: whole, size: max(m.Size, 0), head: head}
+	// What was read is let go of: a list looks at many.
+	return fetched{header: message.ParseHeader(head), readable: true, whole: whole, size: max(m.Size, 0)}
 }
 
 func (m *Mailboxes) popList(ctx context.Context, x *access, q ListQuery) (*Page, error) {
@@ -121,7 +126,7 @@ func (m *Mailboxes) popList(ctx context.Context, x *access, q ListQuery) (*Page,
 	var names popNames
 	err := x.lendPop(ctx, true, func(s *pop3.Session) error {
 		*page = Page{Folder: popFolder}
-		if x.pop.skipped > 0 {
+		if x.pop.skipped > 0 && x.policy.ShowsAll() {
 			page.Issues = append(page.Issues, Issue{Code: KindConnection.Code(), Stage: "list",
 				Message: fmt.Sprintf("The server gave %d messages no name, and they are left out.", x.pop.skipped)})
 		}
@@ -136,7 +141,7 @@ func (m *Mailboxes) popList(ctx context.Context, x *access, q ListQuery) (*Page,
 		if !q.OldestFirst {
 			slices.Reverse(all)
 		}
-		if len(all) > popHeaders {
+		if len(all) > popHeaders && x.policy.ShowsAll() {
 			all, page.HasMore = all[:popHeaders], true
 		}
 		return x.heads(ctx, s, all, &page.Issues, func(h *popHead) bool {
@@ -196,7 +201,7 @@ func (x *access) popWhole(ctx context.Context, ref Ref) (raw []byte, g fetched, 
 				return x.tooLarge()
 			}
 			var refused error
-			err := s.Retrieve(ctx, []int{m.Number}, func(_ int, b []byte, err error) { raw, refused = b, err })
+			err := s.Retrieve(ctx, []int{m.Number}, maxWholeBytes, func(_ int, b []byte, err error) { raw, refused = b, err })
 			if err == nil && refused != nil && !x.policy.ShowsAll() {
 				return noMessage(x.op, ref.Account, "filtered")
 			}
@@ -279,15 +284,15 @@ func (x *access) popThread(ctx context.Context, ref Ref, q ThreadQuery) (*Thread
 	}
 	t := &threading{access: x, q: q, out: &Thread{Folder: popFolder}}
 	var heads []*popHead
-	at := -1
+	at, kept := -1, 0
 	err := x.lendPop(ctx, true, func(s *pop3.Session) error {
-		heads, at, t.out.Issues = nil, -1, nil
+		heads, at, kept, t.out.Issues = nil, -1, 0, nil
 		i, ok := x.pop.places[ref.UIDL]
 		if !ok {
 			return noMessage(x.op, ref.Account, "")
 		}
 		all := x.pop.list
-		if len(all) > popHeaders {
+		if len(all) > popHeaders && x.policy.ShowsAll() {
 			t.cut = true
 			newest := all[len(all)-popHeaders:]
 			if i < len(all)-popHeaders {
@@ -296,8 +301,11 @@ func (x *access) popThread(ctx context.Context, ref Ref, q ThreadQuery) (*Thread
 			all = newest
 		}
 		err := x.heads(ctx, s, all, &t.out.Issues, func(h *popHead) bool {
-			if h.UIDL == ref.UIDL {
+			if kept += h.bytes; h.UIDL == ref.UIDL {
 				at = len(heads)
+			} else if kept > popThreadBytes {
+				t.cut = true
+				return false
 			}
 			// What tells conversations apart is told by places instead of UIDs.
 			h.uid = uint32(len(heads) + 1)

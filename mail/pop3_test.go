@@ -318,3 +318,19 @@ func TestFolderPatternsOfPOP3(t *testing.T) {
 		}
 	}
 }
+
+// Not even that there is more than is looked at tells of what is hidden.
+func TestPOP3CountsNothingThatIsHidden(t *testing.T) {
+	settle(t)
+	b := openPop(t, "pophiddenmany", func(a *mail.Account) { a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"bob@example.org"}} })
+	var many [][]byte
+	for i := range 5010 {
+		many = append(many, crlf([]byte(note("eve@evil.example", "hidden", fmt.Sprint("h", i), "", i%60))))
+	}
+	b.s.Deliver(t, b.user, "INBOX", crlf([]byte(note("bob@example.org", "seen", "1", "", 1))))
+	b.s.Deliver(t, b.user, "INBOX", many...)
+	p := b.list(mail.ListQuery{})
+	if !slices.Equal(subjects(p), []string{"seen"}) || p.HasMore || len(p.Issues) != 0 {
+		t.Errorf("%v, more %t, %v", subjects(p), p.HasMore, p.Issues)
+	}
+}

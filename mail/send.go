@@ -11,8 +11,9 @@ import (
 // SendRequest is one message to send.
 type SendRequest struct {
 	Draft Draft
-	// Key is an idempotency key, 1 to 128 visible ASCII characters: however often
-	// the same request is made with it, the message leaves once. Empty means none.
+	// Key is an idempotency key of the principal's, 1 to 128 visible ASCII
+	// characters: however often the same request is made with it, the message leaves
+	// once. It is forgotten KeepOutgoing after the entry has ended. Empty means none.
 	Key       string
 	DryRun    bool   // everything but the sending; see Send
 	Principal string // who asks
@@ -52,8 +53,7 @@ func (e *SendLimited) Error() string {
 // Retryable.
 //
 // A dry run does the same up to the login at the submission server and what that
-// server announces, sends and keeps nothing and charges nothing; whether the limit
-// would refuse is not told. Its entry has no ID; State is what it would begin as.
+// server announces, sends and keeps nothing and charges nothing. Its entry has no ID; State is what it would begin as.
 func (b *Outbox) Send(ctx context.Context, account string, r SendRequest) (*Outgoing, error) {
 	const op = "mail send"
 	s, err := b.sender(ctx, op, account)
@@ -68,7 +68,7 @@ func (b *Outbox) Send(ctx context.Context, account string, r SendRequest) (*Outg
 		return nil, &SendRefused{Reason: ReasonAddress}
 	}
 	request := l.digest(account)
-	names, err := b.names(ctx, op, account, r.Key, request)
+	names, err := b.names(ctx, op, account, r.Principal, r.Key, request)
 	if err != nil {
 		return nil, err
 	}
@@ -101,17 +101,17 @@ func (b *Outbox) Send(ctx context.Context, account string, r SendRequest) (*Outg
 	if s.account.Mode == Approve {
 		e.State = OutboxWaiting
 	}
-	if r.DryRun {
-		return b.rehearse(ctx, s, e, message)
-	}
 	if b.o.Take != nil {
-		wait, err := b.o.Take(ctx, r.Principal)
+		wait, err := b.o.Take(ctx, r.Principal, !r.DryRun)
 		if err != nil {
 			return nil, wrapStore(ctx, op, err)
 		}
 		if wait > 0 {
 			return nil, &SendLimited{Wait: wait}
 		}
+	}
+	if r.DryRun {
+		return b.rehearse(ctx, s, e, message)
 	}
 	var a attempt
 	if e.State == OutboxQueued {
@@ -208,7 +208,7 @@ func (b *Outbox) standing(ctx context.Context, op, id string) (*Outgoing, error)
 		return &e, nil
 	case e.busy(b.now()):
 		return &e, s.underWay(&e)
-	case e.State == OutboxUnknown:
+	case e.State == OutboxUnknown && !e.Settled:
 		return &e, nil
 	}
 	return &e, s.ended(&e)
@@ -216,7 +216,7 @@ func (b *Outbox) standing(ctx context.Context, op, id string) (*Outgoing, error)
 
 func (s *sender) underWay(e *Outgoing) error {
 	return &Error{Op: s.op, Account: s.account.Name, Kind: KindConflict, Retryable: true,
-		Message: "The message is being sent at this moment by another command.",
+		Message: "The message may be being sent at this moment by another command, until " + e.Until.Format("15:04:05") + " UTC at the latest.",
 		Hint:    "See what became of it with 'outbox show " + e.ID + "'."}
 }
 
@@ -224,6 +224,8 @@ func (s *sender) underWay(e *Outgoing) error {
 func (s *sender) ended(e *Outgoing) error {
 	err := &Error{Op: s.op, Account: s.account.Name, Kind: KindConflict, Hint: "Send it as a new message if it is still wanted: with another idempotency key."}
 	switch e.State {
+	case OutboxUnknown:
+		err.Message = "It is not known whether the message left, and a person has let it rest; it is not sent again."
 	case OutboxRefused, OutboxQueued:
 		err.Kind, err.Retryable = KindRefused, e.Temporary
 		err.Message = "Nothing was sent. " + e.Reason

@@ -168,7 +168,7 @@ type naming struct {
 // from the key and from what is asked for, so that a server that has the message
 // already can tell, and that two messages never share one, even when a key is used
 // again after its entry was forgotten.
-func (b *Outbox) names(ctx context.Context, op, account, key, request string) (naming, error) {
+func (b *Outbox) names(ctx context.Context, op, account, principal, key, request string) (naming, error) {
 	if key == "" {
 		return naming{id: strings.ToLower(rand.Text())}, nil
 	}
@@ -195,8 +195,8 @@ func (b *Outbox) names(ctx context.Context, op, account, key, request string) (n
 		return h.Sum(nil)
 	}
 	return naming{
-		key: hex.EncodeToString(mac("key", account, key)),
-		id:  idAlphabet.EncodeToString(mac("message-id", account, key, request)[:20]),
+		key: hex.EncodeToString(mac("key", account, principal, key)),
+		id:  idAlphabet.EncodeToString(mac("message-id", account, principal, key, request)[:20]),
 	}, nil
 }
 

@@ -167,7 +167,7 @@ func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*Saved
 	if err != nil {
 		return nil, err
 	}
-	n, err := b.names(ctx, op, account, "", "")
+	n, err := b.names(ctx, op, account, "", "", "")
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -164,6 +165,10 @@ func keyCommand(ctx context.Context, command string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	// A grandchild that keeps the pipe open must not keep us.
 	cmd.WaitDelay = time.Second
+	// It needs no key but the one it fetches.
+	cmd.Env = slices.DeleteFunc(cmd.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "POSTERN_") || strings.HasPrefix(v, "MAIL_IMAP_")
+	})
 	var out headWriter
 	cmd.Stdout = &out
 	if err := cmd.Run(); err != nil {

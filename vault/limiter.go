@@ -37,21 +37,12 @@ func (v *Vault) Take(ctx context.Context, key string, limit int, window time.Dur
 	if limit <= 0 || window <= 0 {
 		return max(window, time.Second), nil
 	}
-	name := keyedDigest(v.limitKey, []byte(key))[:16]
+	name := v.limitName(key)
 	var retry time.Duration
 	err := v.update(ctx, func(t *transaction) error {
-		state, err := t.get(bucketLimits, name)
-		if err != nil {
-			// A limit that cannot be read starts again; the log tells of the damage.
-			state = nil
-		}
+		var state []byte
 		now := v.now().UnixNano()
-		if limit <= exactLimit {
-			state, retry = takeExact(state, limit, window, now)
-		} else {
-			state, retry = takePaced(state, limit, window, now)
-		}
-		if retry > 0 {
+		if state, retry = taken(t, name, limit, window, now); retry > 0 {
 			return errRefused
 		}
 		if err := sweepLimits(t, name, now); err != nil {
@@ -63,6 +54,33 @@ func (v *Vault) Take(ctx context.Context, key string, limit int, window time.Dur
 		err = nil
 	}
 	return retry, err
+}
+
+// Foresee tells what Take would, and charges nothing.
+func (v *Vault) Foresee(ctx context.Context, key string, limit int, window time.Duration) (retry time.Duration, err error) {
+	if limit <= 0 || window <= 0 {
+		return max(window, time.Second), nil
+	}
+	err = v.view(ctx, func(t *transaction) error {
+		_, retry = taken(t, v.limitName(key), limit, window, v.now().UnixNano())
+		return nil
+	})
+	return retry, err
+}
+
+func (v *Vault) limitName(key string) []byte { return keyedDigest(v.limitKey, []byte(key))[:16] }
+
+// taken is the state of a limit after one more event, or how long to wait for it.
+func taken(t *transaction, name []byte, limit int, window time.Duration, now int64) (state []byte, retry time.Duration) {
+	state, err := t.get(bucketLimits, name)
+	if err != nil {
+		// A limit that cannot be read starts again; the log tells of the damage.
+		state = nil
+	}
+	if limit <= exactLimit {
+		return takeExact(state, limit, window, now)
+	}
+	return takePaced(state, limit, window, now)
 }
 
 // A state is its kind, the instant from which it can be forgotten, and instants,

@@ -59,6 +59,9 @@ func (v *Vault) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte
 		if err := forgetOutgoing(tx, v.now()); err != nil {
 			return err
 		}
+		if err := roomFor(tx, len(message), maxOutboxMessages, maxOutboxBytes); err != nil {
+			return err
+		}
 		if err := putMessage(tx, o.ID, message); err != nil {
 			return err
 		}
@@ -75,6 +78,45 @@ func (v *Vault) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte
 		return mail.Outgoing{}, false, err
 	}
 	return kept, added, nil
+}
+
+// The bounds of what the outbox holds of messages that are not sent.
+const (
+	maxOutboxMessages = 1000
+	maxOutboxBytes    = 512 << 20
+)
+
+// roomFor makes room for a message more, of what has ended first; the error matches
+// mail.ErrOutboxFull where there is none.
+func roomFor(tx *Tx, size, most int, mostBytes uint64) error {
+	count, bytes := 1, uint64(size)
+	var ids []string
+	var sizes []uint64
+	err := tx.Bucket(outboxSizes).ForEach(nil, func(id, value []byte) error {
+		n := uint64(0)
+		if len(value) == 8 {
+			n = binary.BigEndian.Uint64(value)
+		}
+		ids, sizes = append(ids, string(id)), append(sizes, n)
+		count, bytes = count+1, bytes+n
+		return nil
+	})
+	for i, id := range ids {
+		if err != nil || count <= most && bytes <= mostBytes {
+			return err
+		}
+		o, broken := indexed(tx, id)
+		if broken != nil || !o.Ended() {
+			continue
+		}
+		if err = dropMessage(tx, id); err == nil {
+			count, bytes = count-1, bytes-sizes[i]
+		}
+	}
+	if err == nil && (count > most || bytes > mostBytes) {
+		err = mail.ErrOutboxFull
+	}
+	return err
 }
 
 func errorOr(err, otherwise error) error {

@@ -357,3 +357,35 @@ func BenchmarkOutboxAdd(b *testing.B) {
 		})
 	}
 }
+
+// What ended makes room for what is to be sent; what waits does not.
+func TestOutboxHasABound(t *testing.T) {
+	_, v := newVault(t, nil)
+	for i := range 6 {
+		mustAddOutgoing(t, v, outgoing(i, func(o *mail.Outgoing) {
+			o.Created, o.Changed = time.Now(), time.Now()
+			if o.State = mail.OutboxWaiting; i < 2 {
+				o.State = mail.OutboxRefused
+			}
+		}), []byte("0123456789"))
+	}
+	for i, c := range []struct {
+		size, most int
+		bytes      uint64
+		left       int // messages that are kept; 0: there is no room
+	}{{10, 7, 70, 6}, {10, 6, 70, 5}, {11, 6, 60, 4}, {10, 4, 1000, 0}, {21, 6, 60, 0}} {
+		left := 0
+		err := v.Update(t.Context(), func(tx *Tx) error {
+			if err := roomFor(tx, c.size, c.most, c.bytes); err != nil {
+				return err
+			}
+			return tx.Bucket(outboxSizes).ForEach(nil, func(_, _ []byte) error { left++; return nil })
+		})
+		if left != c.left || (c.left == 0) != errors.Is(err, mail.ErrOutboxFull) {
+			t.Errorf("step %d: %d left, %v", i, left, err)
+		}
+	}
+	if o, err := v.Outgoing(t.Context(), outgoing(0).ID); err != nil || o.State != mail.OutboxRefused {
+		t.Errorf("what ended is not told any more: %+v, %v", o, err)
+	}
+}

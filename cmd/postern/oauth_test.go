@@ -113,6 +113,16 @@ func consentToSending(t *testing.T, mechanism string) {
 	if len(list.Messages) != 1 {
 		t.Errorf("%+v", list)
 	}
+	// By POP3, too.
+	pop := b.account("bob")
+	pop.Name, pop.Protocol, pop.IMAP = "pop", mail.POP3, mail.Endpoint{}
+	pop.POP3 = mail.Endpoint{Host: b.dovecot.Host, Port: b.dovecot.POP3SPort, Security: mail.TLS}
+	b.v.add(t, pop, "")
+	b.authorize(t, "pop", "bob", false)
+	b.do(t, "mail list --account pop", &list)
+	if len(list.Messages) != 1 {
+		t.Errorf("%+v", list)
+	}
 	before := b.oauth.Refreshes()
 	b.oauth.RefuseAccessTokens()
 	b.do(t, "mail send --account ann --to bob@example.org --subject 'After all' --body x", &s)
@@ -166,7 +176,7 @@ func TestOAuthTokensAreRefreshedOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := b.oauth.Refreshes() - before; n > 1 {
+	if n := b.oauth.Refreshes() - before; n != 1 {
 		t.Errorf("%d refreshes for %d commands at once", n, commands)
 	}
 	for range 6 {

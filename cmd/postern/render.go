@@ -119,7 +119,8 @@ func skipped(f field) bool {
 }
 
 // renderObject shows scalars first, aligned, then what is nested, each under its
-// name; a text of several lines comes last, as it is.
+// name; a text of several lines comes last, each behind a mark, so that nothing in
+// it can pass for a part of the answer.
 func renderObject(b *strings.Builder, o object, indent string, width int) {
 	longest := 0
 	for _, f := range o {
@@ -146,7 +147,7 @@ func renderObject(b *strings.Builder, o object, indent string, width int) {
 		case string:
 			b.WriteByte('\n')
 			for line := range strings.Lines(v) {
-				fmt.Fprintf(b, "%s%s\n", indent, visible(strings.TrimRight(line, "\n")))
+				b.WriteString(strings.TrimRight(indent+"> "+visible(strings.TrimRight(line, "\n")), " ") + "\n")
 			}
 			b.WriteByte('\n')
 		}
@@ -268,12 +269,18 @@ func text(v any) string {
 	return fmt.Sprint(v)
 }
 
-// visible takes out what would steer the terminal.
+// visible takes out what would steer the terminal, and writes out what nobody would
+// see.
 func visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-			return -1
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case unicode.IsControl(r):
+		case unicode.Is(unicode.Cf, r), unicode.In(r, unicode.Other_Default_Ignorable_Code_Point):
+			fmt.Fprintf(&b, `\u{%X}`, r)
+		default:
+			b.WriteRune(r)
 		}
-		return r
-	}, s)
+	}
+	return b.String()
 }

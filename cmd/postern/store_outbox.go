@@ -50,12 +50,15 @@ func (s *store) outboxKey(ctx context.Context) ([]byte, error) {
 	return with(ctx, s, func(v *vault.Vault) ([]byte, error) { return v.Key("outbox names"), nil })
 }
 
-// takeSend charges one send to a principal.
-func (s *store) takeSend(ctx context.Context, principal string) (time.Duration, error) {
+// takeSend charges one send to a principal, or tells whether it would be.
+func (s *store) takeSend(ctx context.Context, principal string, charge bool) (time.Duration, error) {
 	return with(ctx, s, func(v *vault.Vault) (time.Duration, error) {
 		c, err := v.Config(ctx)
 		if err != nil {
 			return 0, err
+		}
+		if !charge {
+			return v.Foresee(ctx, "sends:"+principal, c.SendsPerHour, time.Hour)
 		}
 		return v.Take(ctx, "sends:"+principal, c.SendsPerHour, time.Hour)
 	})

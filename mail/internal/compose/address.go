@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"golang.org/x/net/idna"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/postern-mail/postern/mail/internal/message"
 )
@@ -21,6 +22,7 @@ var (
 	errEncoded  = errors.New("the name holds an encoded word: write it as it reads")
 	errBrackets = errors.New("the address behind a name must be in angle brackets")
 	errDomain   = errors.New("the domain of the address is no valid domain name")
+	errLocal    = errors.New("the part before the @ holds letters in an unusual form: write them as they are usually written")
 )
 
 // ParseAddress reads one address as a person writes it:
@@ -152,6 +154,11 @@ func normalAddr(s string) (string, error) {
 	local, domain, ok := message.SplitAddr(s)
 	if !ok {
 		return "", errAddress
+	}
+	// Of letters that are written in several ways only one is taken, so that what is
+	// judged, what is shown and what is sent are one address.
+	if norm.NFKC.String(local) != local {
+		return "", errLocal
 	}
 	ascii, ok := asciiDomain(domain)
 	switch {

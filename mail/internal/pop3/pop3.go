@@ -269,22 +269,22 @@ func (s *Session) send(commands ...string) error {
 
 // Top reads the headers of messages and so many lines of what follows (RFC 1939
 // section 7, TOP), in one flight where the server allows it. got is called for
-// each in turn with the bytes as delivered, CRLF line ends included, or with the
-// *Error of a server that refused that one. A server without TOP refuses.
-func (s *Session) Top(ctx context.Context, numbers []int, lines int, got func(number int, b []byte, err error)) error {
-	return s.each(ctx, "top", numbers, func(n int) string { return fmt.Sprintf("TOP %d %d", n, max(lines, 0)) }, got)
+// each in turn with the first keep bytes as delivered, CRLF line ends included, or
+// with the *Error of a server that refused that one. A server without TOP refuses.
+func (s *Session) Top(ctx context.Context, numbers []int, lines, keep int, got func(number int, b []byte, err error)) error {
+	return s.each(ctx, "top", numbers, keep, func(n int) string { return fmt.Sprintf("TOP %d %d", n, max(lines, 0)) }, got)
 }
 
 // Retrieve reads whole messages in the same way (RFC 1939 section 5, RETR).
-func (s *Session) Retrieve(ctx context.Context, numbers []int, got func(number int, b []byte, err error)) error {
-	return s.each(ctx, "retr", numbers, func(n int) string { return fmt.Sprintf("RETR %d", n) }, got)
+func (s *Session) Retrieve(ctx context.Context, numbers []int, keep int, got func(number int, b []byte, err error)) error {
+	return s.each(ctx, "retr", numbers, keep, func(n int) string { return fmt.Sprintf("RETR %d", n) }, got)
 }
 
 // flight is how many commands may be on the way at once: few enough that their
 // bytes fit any socket's buffer, so that neither side waits for the other.
 const flight = 64
 
-func (s *Session) each(ctx context.Context, stage string, numbers []int, command func(n int) string, got func(int, []byte, error)) error {
+func (s *Session) each(ctx context.Context, stage string, numbers []int, keep int, command func(n int) string, got func(int, []byte, error)) error {
 	return s.call(ctx, stage, func() error {
 		for run := range slices.Chunk(numbers, flight) {
 			commands := make([]string, len(run))
@@ -300,7 +300,7 @@ func (s *Session) each(ctx context.Context, stage string, numbers []int, command
 						return err
 					}
 				}
-				if err := s.one(stage, n, got); err != nil {
+				if err := s.one(stage, n, keep, got); err != nil {
 					return err
 				}
 			}
@@ -309,7 +309,7 @@ func (s *Session) each(ctx context.Context, stage string, numbers []int, command
 	})
 }
 
-func (s *Session) one(stage string, n int, got func(int, []byte, error)) error {
+func (s *Session) one(stage string, n, keep int, got func(int, []byte, error)) error {
 	_, err := s.reply(stage)
 	var refused *Error
 	if errors.As(err, &refused) && refused.Kind == KindRefused {
@@ -319,7 +319,7 @@ func (s *Session) one(stage string, n int, got func(int, []byte, error)) error {
 	if err != nil {
 		return err
 	}
-	b, err := s.content()
+	b, err := s.content(keep)
 	if err != nil {
 		return err
 	}
@@ -443,12 +443,13 @@ func (s *Session) lines() ([]string, error) {
 }
 
 // content reads the bytes of a message up to the line that ends it, without the
-// dots that were put before lines that begin with one (RFC 1939 section 3). Lines
-// may be of any length. Only CRLF ends a line here: servers count so when they put
-// dots, and a message may hold a dot between bare line feeds.
-func (s *Session) content() ([]byte, error) {
+// dots that were put before lines that begin with one (RFC 1939 section 3), and
+// returns the first of them. Lines may be of any length. Only CRLF ends a line here:
+// servers count so when they put dots, and a message may hold a dot between bare
+// line feeds.
+func (s *Session) content(keep int) ([]byte, error) {
 	var b []byte
-	for start := true; ; {
+	for start, last := true, byte(0); ; {
 		chunk, err := s.br.ReadSlice('\n')
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return nil, err
@@ -459,7 +460,11 @@ func (s *Session) content() ([]byte, error) {
 			}
 			chunk = bytes.TrimPrefix(chunk, []byte("."))
 		}
-		b = append(b, chunk...)
-		start = err == nil && bytes.HasSuffix(b, []byte("\r\n"))
+		b = append(b, chunk[:min(len(chunk), keep-len(b))]...)
+		// Where the buffer was full, the return can be the end of the chunk before.
+		start = err == nil && (bytes.HasSuffix(chunk, []byte("\r\n")) || len(chunk) == 1 && last == '\r')
+		if len(chunk) > 0 {
+			last = chunk[len(chunk)-1]
+		}
 	}
 }

@@ -79,7 +79,7 @@ func TestDovecotGivesEveryMessageAsDelivered(t *testing.T) {
 				numbers = append(numbers, m.Number)
 			}
 			whole := map[int][]byte{}
-			if err := s.Retrieve(t.Context(), numbers, func(n int, b []byte, err error) {
+			if err := s.Retrieve(t.Context(), numbers, 1<<20, func(n int, b []byte, err error) {
 				if err != nil {
 					t.Errorf("message %d: %v", n, err)
 				}
@@ -98,7 +98,7 @@ func TestDovecotGivesEveryMessageAsDelivered(t *testing.T) {
 					t.Errorf("message %d: said to have %d bytes, has %d", m.Number, m.Size, len(whole[m.Number]))
 				}
 			}
-			if err := s.Top(t.Context(), numbers, 0, func(n int, b []byte, err error) {
+			if err := s.Top(t.Context(), numbers, 0, 1<<20, func(n int, b []byte, err error) {
 				head, _, _ := bytes.Cut(whole[n], []byte("\r\n\r\n"))
 				if err != nil || !bytes.HasPrefix(b, head) || len(b) > len(head)+4 {
 					t.Errorf("head of %d: %.60q, %v", n, b, err)
@@ -213,7 +213,7 @@ func TestDotsAndLineEndsStayAsDelivered(t *testing.T) {
 			}
 			defer s.Close()
 			for range 2 { // the second time shows that nothing was left over
-				if err := s.Retrieve(t.Context(), []int{1}, func(_ int, b []byte, err error) {
+				if err := s.Retrieve(t.Context(), []int{1}, 1<<20, func(_ int, b []byte, err error) {
 					if err != nil || string(b) != c.want {
 						t.Errorf("got %.80q, want %.80q, %v", b, c.want, err)
 					}
@@ -248,7 +248,7 @@ func TestManyAtOnceAndOneByOne(t *testing.T) {
 			for n := 1; n <= flight+10; n++ {
 				numbers = append(numbers, n)
 			}
-			err = s.Top(t.Context(), numbers, 3, func(n int, b []byte, err error) {
+			err = s.Top(t.Context(), numbers, 3, 1<<20, func(n int, b []byte, err error) {
 				got = append(got, n)
 				if n == 7 {
 					var e *Error
@@ -272,7 +272,7 @@ func TestHostileServersEndWithinTheirBounds(t *testing.T) {
 	}
 	list := func(s *Session) error { _, _, err := s.Messages(context.Background()); return err }
 	get := func(s *Session) error {
-		return s.Retrieve(context.Background(), []int{1}, func(int, []byte, error) {})
+		return s.Retrieve(context.Background(), []int{1}, 1<<20, func(int, []byte, error) {})
 	}
 	for name, c := range map[string]struct {
 		answer func(string) (string, bool)
@@ -440,7 +440,7 @@ func TestContextEndsAWait(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-asked; cancel() }()
-	err = s.Retrieve(ctx, []int{1}, func(int, []byte, error) {})
+	err = s.Retrieve(ctx, []int{1}, 1<<20, func(int, []byte, error) {})
 	if kind(t, err) != KindTimeout || !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
@@ -479,7 +479,7 @@ func FuzzServer(f *testing.F) {
 				t.Errorf("got %+v", m)
 			}
 		}
-		_ = s.Retrieve(t.Context(), []int{1, 2}, func(_ int, got []byte, _ error) {
+		_ = s.Retrieve(t.Context(), []int{1, 2}, 1<<20, func(_ int, got []byte, _ error) {
 			if len(got) > len(b) {
 				t.Errorf("%d bytes of %d", len(got), len(b))
 			}

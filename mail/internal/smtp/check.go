@@ -15,7 +15,6 @@ const (
 	MaxRecipients = 100 // what every server takes (RFC 5321 section 4.5.3.1.8)
 	maxTextLine   = 998 // bytes without the line end (RFC 5322 section 2.1.1)
 	maxAddress    = 254 // bytes; a path is two more (RFC 5321 section 4.5.3.1.3)
-	maxLocal      = 64  // bytes of the part before the @ (section 4.5.3.1.1)
 )
 
 // Check reports what keeps a message from being sent by this server, as far as can
@@ -97,9 +96,8 @@ func checkAddress(a string) error {
 		return errAddress
 	}
 	local, domain := a[:at], a[at+1:]
-	if len(local) > maxLocal {
-		return errLongName
-	}
+	// Servers may take more than 64 bytes before the @, and addresses of lists and
+	// tickets have them; one that does not says so.
 	if !quotedLocal(local) && !dotted(local, "!#$%&'*+-/=?^_`{|}~") {
 		return errAddress
 	}
