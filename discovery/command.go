@@ -76,6 +76,18 @@ type Call struct {
 	// a Question never sees one.
 	Reply *Reply
 
+	// Delivered has done run when the answer has left for the caller whole. It may
+	// never run: the caller may have gone, or the process may end before. It has
+	// little time and must not panic. A failure of the command runs none. Never nil
+	// where a gateway calls.
+	Delivered func(done func())
+
+	// Aside runs wait while the commands that came later on the same connection go
+	// on as if this one were not there, and returns when it is this one's turn again,
+	// or an error. What was read before may have changed by then. Never nil where a
+	// gateway calls.
+	Aside func(ctx context.Context, wait func(context.Context) error) error
+
 	// Account and Target are what the function resolved, for the audit entry:
 	// the account's name, and the folder and UIDs or the recipients.
 	Account, Target string

@@ -25,6 +25,8 @@ type Answer struct {
 	JSON []byte         // compact, without a newline
 	Code discovery.Code // empty on success
 
+	delivered []func()
+
 	// Asked is set where a person has to decide (WithQuestions). JSON is the answer
 	// that holds as long as nobody does.
 	Asked *Asked
@@ -32,6 +34,15 @@ type Answer struct {
 
 // Success reports whether the command did what it was asked.
 func (a Answer) Success() bool { return a.Code == "" }
+
+// Delivered tells the command that its answer has left for the caller whole. Who
+// hands an answer on calls it once, then; it returns when the command has noted it. A
+// command whose answer is not known to have arrived takes care of that itself.
+func (a Answer) Delivered() {
+	for _, done := range a.delivered {
+		done()
+	}
+}
 
 // ExitStatus is the process exit status of the answer.
 func (a Answer) ExitStatus() int { return a.Code.ExitStatus() }

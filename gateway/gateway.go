@@ -156,6 +156,9 @@ type execution struct {
 	untrusted []string
 	cut       bool // the answer was made smaller to fit
 	asked     *Asked
+
+	delivered []func() // for Answer.Delivered
+	back      *Ticket  // of a command that stood aside
 }
 
 func (x *execution) visible(c *discovery.Command) bool {
@@ -332,7 +335,9 @@ func (x *execution) execute(ctx context.Context, timeout time.Duration, bound *d
 		return f
 	}
 	x.call = discovery.Call{Principal: x.principal.Name, Admin: x.principal.Admin, Visible: x.visible, Progress: progressOf(ctx),
-		CanAsk: x.mayAsk(ctx), Reply: x.reply}
+		CanAsk: x.mayAsk(ctx), Reply: x.reply, Aside: x.aside,
+		Delivered: func(done func()) { x.delivered = append(x.delivered, done) }}
+	defer func() { x.back.Finish() }()
 	result, err := x.protected(ctx, bound)
 	if err != nil {
 		err = x.question(ctx, err)
@@ -449,7 +454,7 @@ func (g *Gateway) finish(ctx context.Context, x *execution, f *discovery.Fault) 
 		m.untrusted = nil
 		return Answer{JSON: failureEnvelope(f, &m), Code: f.Code, Asked: x.asked}
 	}
-	return Answer{JSON: successEnvelope(x.data, x.message, &m)}
+	return Answer{JSON: successEnvelope(x.data, x.message, &m), delivered: x.delivered}
 }
 
 // auditTime bounds the writing of an entry, which goes on when the caller has

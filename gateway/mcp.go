@@ -54,6 +54,11 @@ type MCPResult struct {
 	Text    string
 	IsError bool
 
+	// Delivered is called once the result has been written to the client; nil for
+	// nobody. Over a transport that does not tell, it is called when the result goes
+	// there.
+	Delivered func()
+
 	// Question, where CanAsk is set, is asked in place of the text. The call comes
 	// again with the Reply, or never.
 	Question *MCPQuestion
@@ -157,6 +162,12 @@ type ticketSource interface {
 	pause(extra *mcp.RequestExtra, giveUp func()) (resume func())
 }
 
+// A receiptSource is a ticketSource that can tell when the answer to a call has been
+// written, upon which it calls done.
+type receiptSource interface {
+	delivered(extra *mcp.RequestExtra, done func())
+}
+
 type ticketSourceKey struct{}
 
 type toolHandler struct {
@@ -186,7 +197,9 @@ func (h *toolHandler) middleware(tool json.RawMessage) mcp.Middleware {
 					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 				}
 				defer ticket.Finish()
-				ctx = WithTicket(ctx, ticket)
+				ctx = context.WithValue(WithTicket(ctx, ticket), pauseKey{}, func() func() {
+					return source.pause(req.GetExtra(), func() {})
+				})
 			}
 			res, err = next(ctx, method, req)
 			if err != nil {
@@ -223,6 +236,7 @@ func (h *toolHandler) handle(ctx context.Context, req *mcp.CallToolRequest) (res
 	call.HasCommand = call.Fault == ""
 	r := h.call(ctx, call)
 	if r.Question == nil || !call.CanAsk {
+		announce(ctx, req.Extra, r.Delivered)
 		return toolResult(r), nil
 	}
 	if callsAgain(req.Session) {
@@ -231,7 +245,22 @@ func (h *toolHandler) handle(ctx context.Context, req *mcp.CallToolRequest) (res
 	ctx, call.Reply = h.ask(ctx, req, r.Question)
 	defer ticketOf(ctx).Finish()
 	call.CanAsk = false
-	return toolResult(h.call(ctx, call)), nil
+	r = h.call(ctx, call)
+	announce(ctx, req.Extra, r.Delivered)
+	return toolResult(r), nil
+}
+
+// announce has done called when the answer of a request has been written, as far as
+// its connection can tell.
+func announce(ctx context.Context, extra *mcp.RequestExtra, done func()) {
+	if done == nil {
+		return
+	}
+	if source, ok := ctx.Value(ticketSourceKey{}).(receiptSource); ok {
+		source.delivered(extra, done)
+		return
+	}
+	done()
 }
 
 func toolResult(r MCPResult) *mcp.CallToolResult {

@@ -31,6 +31,9 @@ func (g *Gateway) MCP(p Principal) CallFunc {
 
 func mcpResult(a Answer) MCPResult {
 	r := MCPResult{Text: string(a.JSON), IsError: !a.Success()}
+	if len(a.delivered) > 0 {
+		r.Delivered = a.Delivered
+	}
 	if a.Asked != nil {
 		r.Question = &MCPQuestion{Text: a.Asked.Text, State: a.Asked.State}
 	}

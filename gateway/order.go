@@ -214,5 +214,36 @@ func (g *Gateway) turn(ctx context.Context, after time.Duration, effect discover
 	return g.fault(ctx, err, nil)
 }
 
+type pauseKey struct{}
+
+// aside lets the commands go on that came after this one while it waits for
+// something outside. Behind wait it stands in line as one that came first and did not
+// start yet. Over stdio it is not among the calls at work meanwhile.
+func (x *execution) aside(ctx context.Context, wait func(context.Context) error) error {
+	t := ticketOf(ctx)
+	if x.back != nil {
+		t = x.back
+	}
+	if t == nil {
+		return wait(ctx)
+	}
+	t.Finish()
+	err := func() error {
+		if pause, ok := ctx.Value(pauseKey{}).(func() func()); ok {
+			defer pause()()
+		}
+		return wait(ctx)
+	}()
+	x.back = t.Rejoin()
+	kind := changes
+	if x.command.Effect <= discovery.Read {
+		kind = reads
+	}
+	if turn := x.back.wait(ctx, kind); err == nil {
+		err = turn
+	}
+	return err
+}
+
 // notStarted is the audit log's reason for a command that waited in vain.
 const notStarted = "not_started"

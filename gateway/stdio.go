@@ -134,6 +134,7 @@ var (
 	_ mcp.Transport  = (*stdioConn)(nil)
 	_ mcp.Connection = (*stdioConn)(nil)
 	_ ticketSource   = (*stdioConn)(nil)
+	_ receiptSource  = (*stdioConn)(nil)
 )
 
 func newStdioConn(in io.ReadCloser, out io.WriteCloser, o MCPOptions) *stdioConn {
@@ -350,6 +351,9 @@ func (c *stdioConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	var err error
 	if !cancelled {
 		err = c.writeLine(ctx, appendResponse(make([]byte, 0, len(r.Result)+len(call.wireID)+64), call.wireID, r))
+		if err == nil && call.done != nil {
+			call.done()
+		}
 	}
 	// Only now is its place free: answers that nobody reads must not pile up.
 	c.mu.Lock()

@@ -24,6 +24,7 @@ type stdioCall struct {
 	ticket *Ticket
 	extra  *mcp.RequestExtra
 	giveUp func() // while it is paused
+	done   func() // when its answer is written; nil for nobody
 }
 
 // A lane is a queue with a bound on how many of its calls are at work.
@@ -101,6 +102,15 @@ func (c *stdioConn) pause(extra *mcp.RequestExtra, giveUp func()) (resume func()
 		call.giveUp = nil
 		call.lane.running++ // perhaps beyond the limit: it waits for nothing but those at work
 		c.paused--
+	}
+}
+
+// delivered implements receiptSource.
+func (c *stdioConn) delivered(extra *mcp.RequestExtra, done func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if call := c.byExtra[extra]; call != nil {
+		call.done = done
 	}
 }
 

@@ -57,6 +57,10 @@ func runRole(role string) error {
 		return writeForever(ctx, v, name)
 	case "refresher":
 		return refreshAt(ctx, v, name)
+	case "announcer":
+		return announce(ctx, v)
+	case "correspondent":
+		return correspond(ctx, v)
 	case "login":
 		return logIn(ctx, v, name)
 	}

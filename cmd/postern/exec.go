@@ -33,6 +33,7 @@ func (p *process) once(ctx context.Context, do func(*house) gateway.Answer) erro
 	if _, err := fmt.Fprintf(p.stdout, "%s\n", answer.JSON); err != nil {
 		return err
 	}
+	answer.Delivered()
 	if !answer.Success() {
 		return exitStatus(answer.ExitStatus())
 	}

@@ -28,9 +28,11 @@ func (p *process) lines(ctx context.Context, h *house, in *bufio.Reader) error {
 		case strings.TrimSpace(line) == "":
 			continue
 		}
-		if _, err := fmt.Fprintf(p.stdout, "%s\n", h.gateway.Do(ctx, h.principal, line).JSON); err != nil {
+		a := h.gateway.Do(ctx, h.principal, line)
+		if _, err := fmt.Fprintf(p.stdout, "%s\n", a.JSON); err != nil {
 			return err
 		}
+		a.Delivered()
 	}
 }
 

@@ -71,6 +71,7 @@ func (p *process) answer(ctx context.Context, h *house, line string, asJSON bool
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	a := h.gateway.Do(ctx, h.principal, line)
+	defer a.Delivered()
 	if asJSON {
 		fmt.Fprintf(p.stdout, "%s\n", a.JSON)
 		return

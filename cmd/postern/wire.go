@@ -39,6 +39,9 @@ type plan struct {
 	open      func(context.Context) (*vault.Vault, error)
 	stdin     *bufio.Reader // where --password-from stdin reads; nil refuses it
 	environ   []string      // where further accounts are described; nil for none
+
+	// hostFile reads files of the machine that a caller names; nil where none may.
+	hostFile func(path string, limit int64) ([]byte, error)
 }
 
 // wire builds the house. Nothing is opened or dialled yet.
@@ -67,6 +70,7 @@ func (p *process) wire(plan plan) (*house, error) {
 	deps.Outbox = mail.NewOutbox(mail.OutboxOptions{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store,
 		Key: h.store.outboxKey, Take: h.store.takeSend, Logger: p.log})
 	deps.Profile = plan.profile.Name
+	deps.AgentIdentity, deps.HostFile = p.getenv(agentIdentityVar), plan.hostFile
 	deps.Explain = func(ctx context.Context, call *discovery.Call, line string) (commands.Explanation, error) {
 		e, err := h.gateway.Explain(ctx, gateway.Principal{Name: call.Principal, Admin: call.Admin}, line)
 		return commands.Explanation(e), err

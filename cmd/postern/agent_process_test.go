@@ -1,0 +1,161 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/vault"
+)
+
+// TestABoundProcessIsOneAgent binds an identity by the environment.
+func TestABoundProcessIsOneAgent(t *testing.T) {
+	free := processDoor(t)
+	env := agentIdentityVar + "=p:b"
+	bound := *free
+	bound.run = processDoorAt(t, filepath.Join(filepath.Dir(free.file("probe", "")), "new", "mail.db"), env).run
+	foreign := free.send("p:a", "p:c", "foreign")
+	mine, everyone := free.send("p:a", "p:b", "mine"), free.send("p:a", "*", "all")
+	bound.fails(6, "send", "--from", "p:a", "--to", "p:b", "--subject", "x")
+	bound.fails(6, "read", "p:c")
+	bound.fails(6, "read", "p:c", "--wait", "1s")
+	bound.fails(6, "read", "p:c", "--thread", foreign.id())
+	bound.fails(6, "ack", "p:c", foreign.id())
+	bound.fails(5, "ack", "p:b", foreign.id())
+	bound.fails(5, "read", "p:b", "--thread", foreign.id())
+	bound.ok(nil, "ack", "p:b", mine.id())
+	bound.ok(nil, "ack", "p:b", everyone.id())
+	bound.send("p:b", "p:a", "hello")
+	bound.reads("mine all", "p:b")
+	broken := processDoorAt(t, filepath.Join(t.TempDir(), "m.db"), agentIdentityVar+"=nobody")
+	broken.fails(3, "send", "--from", "p:a", "--to", "p:b", "--subject", "x")
+}
+
+// processDoorAt is the bare process on a vault that another door made.
+func processDoorAt(t testing.TB, path string, env ...string) *door {
+	return processDoor(t, append(env, agentDBVar+"="+path)...)
+}
+
+// TestAWaitingReadHoldsUpNobody sends a waiting read over MCP and then, on the same
+// connection, what it waits for.
+func TestAWaitingReadHoldsUpNobody(t *testing.T) {
+	v := newVault(t)
+	c, in, answers := serving(t, v)
+	call := func(id int, command string) {
+		line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": "tools/call",
+			"params": map[string]any{"name": "cli", "arguments": map[string]string{"command": command}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(in, "%s\n", line)
+	}
+	const waiting = 70 // more than may be at work at once
+	for i := range waiting {
+		call(1+i, fmt.Sprintf("agent read p:r%d --wait 200s", i))
+	}
+	call(100, "agent send --from p:a --to p:b --subject direct")
+	call(101, "agent status")
+	next := func() (int, string) {
+		if !answers.Scan() {
+			t.Fatalf("no more answers: %v", answers.Err())
+		}
+		var a struct {
+			ID     int
+			Result struct{ Content []struct{ Text string } }
+		}
+		if err := json.Unmarshal(answers.Bytes(), &a); err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		if len(a.Result.Content) == 1 {
+			text = a.Result.Content[0].Text
+		}
+		return a.ID, text
+	}
+	for _, want := range []int{0, 100, 101} {
+		if id, text := next(); id != want {
+			t.Fatalf("answer %d comes before %d: %s", id, want, text)
+		}
+	}
+	call(102, "agent send --from p:a --to '*' --subject all")
+	seen := map[int]bool{}
+	for range waiting + 1 {
+		id, text := next()
+		seen[id] = true
+		if id <= waiting && !strings.Contains(text, `"subject":"all"`) {
+			t.Errorf("waiting read %d: %s", id, text)
+		}
+	}
+	if len(seen) != waiting+1 || !seen[102] {
+		t.Errorf("%d answers", len(seen))
+	}
+	// An answer that was written counts as read.
+	call(103, "agent read p:r0")
+	if id, text := next(); id != 103 || !strings.Contains(text, `"data":[]`) {
+		t.Errorf("%d: %s", id, text)
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	later, err := vault.Open(t.Context(), v.path, v.keys, &vault.Options{Now: func() time.Time { return time.Now().Add(2 * vault.AgentMailLease) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range waiting {
+		q := vault.AgentQuery{Agent: fmt.Sprintf("p:r%d", i)}
+		if list, err := later.ReadAgentMail(t.Context(), q); err != nil || len(list.Messages) != 0 {
+			t.Errorf("%s: %d are unread again, %v", q.Agent, len(list.Messages), err)
+		}
+	}
+}
+
+// TestAnAnswerThatNobodyTookIsUnread has the process write to a pipe without a reader.
+func TestAnAnswerThatNobodyTookIsUnread(t *testing.T) {
+	d := processDoor(t)
+	d.send("p:a", "p:b", "x")
+	path := filepath.Join(filepath.Dir(d.file("probe", "")), "new", "mail.db")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := program(t, []string{agentDBVar + "=" + path}, "agent", "read", "p:b")
+	c.Stdout = w
+	if err := errors.Join(r.Close(), c.Run(), w.Close()); err != nil {
+		t.Logf("it ends with %v", err)
+	}
+	d.reads("", "p:b") // somebody holds it
+	later := d.open(func() time.Time { return time.Now().Add(2 * vault.AgentMailLease) })
+	if in, err := later.ReadAgentMail(t.Context(), vault.AgentQuery{Agent: "p:b"}); err != nil || len(in.Messages) != 1 {
+		t.Errorf("it was lost: %+v, %v", in, err)
+	}
+}
+
+// TestFirstUsesAtOnceMakeOneMailbox starts the first processes together.
+func TestFirstUsesAtOnceMakeOneMailbox(t *testing.T) {
+	d := doorOf(t, asProcess)
+	const processes = 8
+	ended := make(chan bool, processes)
+	for i := range processes {
+		go func() {
+			_, failure, status := d.run("send", "--from", "p:a", "--to", "p:b", "--subject", fmt.Sprint(i))
+			if status != 0 {
+				t.Errorf("process %d: %s", i, failure)
+			}
+			ended <- true
+		}()
+	}
+	for range processes {
+		<-ended
+	}
+	if n := len(d.read("p:b")); n != processes {
+		t.Errorf("%d messages", n)
+	}
+}

@@ -1,0 +1,211 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/invopop/jsonschema"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/vault"
+)
+
+// AgentMail is where agents leave each other messages; *vault.Vault implements it.
+type AgentMail interface {
+	SendAgentMail(ctx context.Context, m vault.AgentMessage) (vault.AgentMessage, error)
+	ReadAgentMail(ctx context.Context, q vault.AgentQuery) (vault.AgentInbox, error)
+	AwaitAgentMail(ctx context.Context, q vault.AgentQuery) error
+	ConfirmAgentMail(ctx context.Context, agent, claim string) error
+	AgentThread(ctx context.Context, q vault.AgentThread) ([]vault.AgentMessage, error)
+	AckAgentMail(ctx context.Context, agent, id string, own bool) (time.Time, error)
+	AgentMailStatus(ctx context.Context, agent, project string) ([]vault.AgentStatus, error)
+	CleanupAgentMail(ctx context.Context, dryRun bool) (vault.AgentCleanup, error)
+}
+
+var _ AgentMail = (*vault.Vault)(nil)
+
+// agentGroup lists the commands of the agent mailbox.
+func agentGroup(d *Deps) []*discovery.Command {
+	list := []*discovery.Command{agentSend(d), agentRead(d), agentAck(d), agentStatus(d), agentCleanup(d)}
+	return append([]*discovery.Command{agentDescribe(d, list)}, list...)
+}
+
+// Kinds of messages, as the answers name them.
+const (
+	agentDirect    = "direct"
+	agentBroadcast = "broadcast"
+)
+
+// AgentMessage is a message between agents (003, command contract of read).
+type AgentMessage struct {
+	ID        string `json:"id" jsonschema:"format=uuid"`
+	Sender    string `json:"sender"`
+	Recipient string `json:"recipient"`
+	Subject   string `json:"subject" acli:"untrusted"`
+	Body      string `json:"body" acli:"untrusted"`
+	Refs      orNull `json:"refs" acli:"untrusted"`
+	ReplyTo   orNull `json:"reply_to"`
+	Type      string `json:"type" jsonschema:"enum=direct,enum=broadcast"`
+	TTLHours  int    `json:"ttl_hours"`
+	Created   string `json:"created" jsonschema:"format=date-time"`
+	ReadAt    orNull `json:"read_at"`
+	AckedAt   orNull `json:"acked_at"`
+}
+
+// orNull is a string that is null in JSON where it is empty.
+type orNull string
+
+// MarshalJSON implements json.Marshaler.
+func (s orNull) MarshalJSON() ([]byte, error) {
+	if s == "" {
+		return []byte("null"), nil
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(string(s))
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// JSONSchema implements the reflector's interface.
+func (orNull) JSONSchema() *jsonschema.Schema {
+	return &jsonschema.Schema{Extras: map[string]any{"type": []string{"string", "null"}}}
+}
+
+func agentMessage(m *vault.AgentMessage) AgentMessage {
+	return AgentMessage{ID: m.ID, Sender: m.Sender, Recipient: m.Recipient, Subject: m.Subject, Body: m.Body, Refs: orNull(m.Refs),
+		ReplyTo: orNull(m.ReplyTo), Type: agentType(m), TTLHours: agentTTLHours, Created: agentTime(m.Created),
+		ReadAt: orNull(agentTime(m.ReadAt)), AckedAt: orNull(agentTime(m.AckedAt))}
+}
+
+const agentTTLHours = int(vault.AgentMailTTL / time.Hour)
+
+func agentType(m *vault.AgentMessage) string {
+	if m.Broadcast() {
+		return agentBroadcast
+	}
+	return agentDirect
+}
+
+// agentTime writes a moment in the local zone with its offset (003 TC11), or nothing
+// for none.
+func agentTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Local().Format("2006-01-02T15:04:05.000000-07:00")
+}
+
+// Bounds of a message, which has to fit into an answer whole.
+const (
+	maxAgentBody   = 128 << 10 // bytes
+	maxAgentAnswer = 240 << 10 // of all messages of an answer, encoded
+)
+
+// agentRoom bounds an answer that shows these fields of its messages; none are all.
+func agentRoom(fields []string) vault.AgentRoom {
+	return vault.AgentRoom{Room: maxAgentAnswer, Size: func(m *vault.AgentMessage) int {
+		shown := agentMessage(m)
+		for name, text := range map[string]*string{"subject": &shown.Subject, "body": &shown.Body} {
+			if len(fields) > 0 && !slices.Contains(fields, name) {
+				*text = ""
+			}
+		}
+		if len(fields) > 0 && !slices.Contains(fields, "refs") {
+			shown.Refs = ""
+		}
+		return encodedSize(shown) + 1
+	}}
+}
+
+// asAgent refuses a caller that is bound to another identity than it says it is.
+func (d *Deps) asAgent(call *discovery.Call, identity string) error {
+	call.Target = "as " + identity
+	if d.AgentIdentity == "" || d.AgentIdentity == identity {
+		return nil
+	}
+	if !vault.ValidAgentIdentity(d.AgentIdentity) {
+		return &discovery.Fault{Code: discovery.ConfigError, Message: "The identity that this process is bound to is none.",
+			Hint: "POSTERN_AGENT_IDENTITY must be project:name, in lower-case letters, digits and hyphens."}
+	}
+	return &discovery.Fault{Code: discovery.PermissionDenied, Reason: "identity",
+		Message: fmt.Sprintf("This process is bound to the identity %s and cannot act as another.", d.AgentIdentity),
+		Hint:    fmt.Sprintf("Use %s.", d.AgentIdentity)}
+}
+
+// bound reports whether the caller sees only what concerns its own identity.
+func (d *Deps) bound() bool { return d.AgentIdentity != "" }
+
+// agentFault says which message is missing or too much.
+func agentFault(err error) error {
+	switch {
+	case errors.Is(err, vault.ErrNoAgentMessage):
+		return &discovery.Fault{Code: discovery.NotFound, Message: "There is no message with this id: it was never sent, or has expired.",
+			Hint: "Run 'agent read AGENT --all' for the messages there are; each lives 24 hours.", Err: err}
+	case errors.Is(err, vault.ErrAgentThreadTooLong):
+		return &discovery.Fault{Code: discovery.ExecutionError, Message: "The thread does not fit into one answer.",
+			Hint: "Leave the bodies out with --fields id,sender,subject,created, and read single messages with 'agent read AGENT --all'.", Err: err}
+	}
+	return err
+}
+
+// agentText checks text of a message by 003 TC3: of the control characters below
+// U+0020 only line ends and tabs may be in it.
+func agentText(what, text string) error {
+	if i := strings.IndexFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' }); i >= 0 {
+		return fmt.Errorf("%s must not hold control characters other than line ends and tabs, and holds %U", what, text[i])
+	}
+	return nil
+}
+
+// agentRefs returns the canonical form of a JSON array of strings.
+func agentRefs(text string) (string, error) {
+	malformed := errors.New("--refs must be a JSON array of strings, such as '[\"notes/plan.md\"]'")
+	d := json.NewDecoder(strings.NewReader(text))
+	var refs []*string
+	if err := d.Decode(&refs); err != nil || refs == nil || slices.Contains(refs, nil) {
+		return "", malformed
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return "", malformed
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(refs); err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
+}
+
+// agentBody is the text of a body file, byte for byte.
+func (d *Deps) agentBody(ctx context.Context, name string) (string, error) {
+	read := func() ([]byte, error) { return d.file(ctx, name, maxAgentBody) }
+	if d.HostFile != nil {
+		read = func() ([]byte, error) { return d.HostFile(name, maxAgentBody) }
+	}
+	content, err := read()
+	switch {
+	case errors.Is(err, ErrTooLarge):
+		return "", &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("The body file has more than %d KiB.", maxAgentBody>>10),
+			Hint: "Keep it as a file, and name its path with --refs.", Err: err}
+	case err != nil:
+		return "", err
+	case !utf8.Valid(content):
+		return "", &discovery.Fault{Code: discovery.ValidationError, Message: "The body file is not in UTF-8.", Hint: "Save it as UTF-8, or name its path with --refs."}
+	}
+	if err := agentText("The body file", string(content)); err != nil {
+		return "", &discovery.Fault{Code: discovery.ValidationError, Message: sentence(err), Hint: "Name the path of a file that is no text with --refs."}
+	}
+	return string(content), nil
+}
+
+func sentence(err error) string { return err.Error() + "." }

@@ -1,0 +1,39 @@
+package commands
+
+import (
+	"context"
+	"strings"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+type agentAckArgs struct {
+	Agent string `json:"agent" acli:"positional" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$,example=my-repo:main" jsonschema_description:"Your identity, project:name"`
+	ID    string `json:"message-id" acli:"positional" jsonschema:"pattern=^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$,example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"Id of the message"`
+}
+
+// AgentAcked answers agent ack (003, command contract of ack).
+type AgentAcked struct {
+	ID      string `json:"message_id" jsonschema:"format=uuid"`
+	Agent   string `json:"agent"`
+	AckedAt string `json:"acked_at" jsonschema:"format=date-time"`
+}
+
+func agentAck(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:     "agent ack",
+		Summary:  "Say that you acted on a message, which is more than having read it",
+		Details:  "A broadcast has an ack of each agent. It may be repeated: the first time counts.",
+		Effect:   discovery.State,
+		Examples: []string{"agent ack my-repo:main 1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b"},
+	}, func(ctx context.Context, call *discovery.Call, args *agentAckArgs) (*AgentAcked, error) {
+		if err := d.asAgent(call, args.Agent); err != nil {
+			return nil, err
+		}
+		at, err := d.Store.AckAgentMail(ctx, args.Agent, args.ID, d.bound())
+		if err != nil {
+			return nil, agentFault(err)
+		}
+		return &AgentAcked{strings.ToLower(args.ID), args.Agent, agentTime(at)}, nil
+	})
+}

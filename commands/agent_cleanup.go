@@ -1,0 +1,68 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+type agentCleanupArgs struct {
+	DryRun bool `json:"dry-run,omitempty" jsonschema_description:"Say what would be deleted, and delete nothing"`
+}
+
+// AgentCleanedUp answers agent cleanup (003, command contract of cleanup). The fields
+// are those of a dry run or those of a real one.
+type AgentCleanedUp struct {
+	DryRun        *bool           `json:"dry_run,omitempty"`
+	WouldDelete   *int            `json:"would_delete,omitempty"`
+	Oldest        string          `json:"oldest,omitempty" jsonschema:"format=date-time"`
+	Newest        string          `json:"newest,omitempty" jsonschema:"format=date-time"`
+	Messages      []AgentExpiring `json:"messages,omitzero"`
+	Truncated     bool            `json:"truncated,omitempty"`
+	DeletedCount  *int            `json:"deleted_count,omitempty"`
+	OldestDeleted string          `json:"oldest_deleted,omitempty" jsonschema:"format=date-time"`
+	NewestDeleted string          `json:"newest_deleted,omitempty" jsonschema:"format=date-time"`
+}
+
+// AgentExpiring is a message whose time is over.
+type AgentExpiring struct {
+	ID      string `json:"id" jsonschema:"format=uuid"`
+	Sender  string `json:"sender"`
+	Subject string `json:"subject" acli:"untrusted"`
+}
+
+func agentCleanup(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:     "agent cleanup",
+		Summary:  "Delete messages that are older than 24 hours",
+		Details:  "Sending, reading and status do so by themselves; nobody needs this.",
+		Effect:   discovery.State,
+		Examples: []string{"agent cleanup --dry-run", "agent cleanup"},
+	}, func(ctx context.Context, _ *discovery.Call, args *agentCleanupArgs) (*AgentCleanedUp, error) {
+		c, err := d.Store.CleanupAgentMail(ctx, args.DryRun)
+		if err != nil {
+			return nil, err
+		}
+		if !args.DryRun || c.Count == 0 {
+			return &AgentCleanedUp{DeletedCount: &c.Count, OldestDeleted: agentTime(c.Oldest), NewestDeleted: agentTime(c.Newest)}, nil
+		}
+		r := &AgentCleanedUp{DryRun: &args.DryRun, WouldDelete: &c.Count, Oldest: agentTime(c.Oldest), Newest: agentTime(c.Newest), Messages: []AgentExpiring{}}
+		for _, m := range c.Messages {
+			if d.bound() && m.Sender != d.AgentIdentity && m.Recipient != d.AgentIdentity && !m.Broadcast() {
+				continue
+			}
+			r.Messages = append(r.Messages, AgentExpiring{m.ID, m.Sender, m.Subject})
+		}
+		return r, nil
+	})
+}
+
+// Truncate implements discovery.Truncator: the count stays that of all.
+func (r *AgentCleanedUp) Truncate(fraction float64) bool {
+	n := int(float64(len(r.Messages)) * fraction * 0.9)
+	if n < 1 {
+		return false
+	}
+	r.Messages, r.Truncated = r.Messages[:n], true
+	return true
+}

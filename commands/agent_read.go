@@ -1,0 +1,148 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/vault"
+)
+
+type agentReadArgs struct {
+	Agent      string `json:"agent" acli:"positional" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$,example=my-repo:main" jsonschema_description:"Your identity, project:name"`
+	All        bool   `json:"all,omitempty" jsonschema_description:"Messages that were read before too"`
+	From       string `json:"from,omitempty" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$,example=my-repo:reviewer" jsonschema_description:"Only messages of this sender"`
+	Limit      int    `json:"limit,omitempty" jsonschema:"minimum=1,maximum=10000,default=20" jsonschema_description:"Messages at most, the oldest first"`
+	Thread     string `json:"thread,omitempty" jsonschema:"pattern=^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$,example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"The whole thread of this message, read or not; nothing is marked as read"`
+	NoMarkRead bool   `json:"no-mark-read,omitempty" jsonschema_description:"Leave the messages unread"`
+	Peek       bool   `json:"peek,omitempty" jsonschema_description:"The same as --no-mark-read"`
+	Wait       string `json:"wait,omitempty" jsonschema:"pattern=^[1-9][0-9]{0\\,8}(ms|s|m)?$,example=30s" jsonschema_description:"Wait this long for a message if there is none: 500ms, 30s or 4m, at most 290s"`
+}
+
+// maxAgentWait is shorter than the longest deadline of a command.
+const maxAgentWait = 290 * time.Second
+
+// Validate checks what one field alone cannot.
+func (a *agentReadArgs) Validate() error {
+	if a.Thread != "" && (a.From != "" || a.Wait != "") {
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "--thread shows a whole thread, as it is now: it takes neither --from nor --wait.",
+			Hint: "Leave the other option out."}
+	}
+	_, err := a.wait()
+	return err
+}
+
+func (a *agentReadArgs) wait() (time.Duration, error) {
+	if a.Wait == "" {
+		return 0, nil
+	}
+	text := a.Wait
+	if last := text[len(text)-1]; last >= '0' && last <= '9' {
+		text += "s"
+	}
+	w, err := time.ParseDuration(text)
+	if err != nil || w > maxAgentWait {
+		return 0, fmt.Errorf("--wait must be at most %s", maxAgentWait)
+	}
+	return w, nil
+}
+
+// AgentInbox answers agent read: messages, oldest first.
+type AgentInbox []AgentMessage
+
+func agentRead(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:    "agent read",
+		Summary: "Read the messages for an agent, its own left out, and mark them as read",
+		Details: "Without options: what is unread, direct messages and broadcasts, the oldest first. What was returned counts as read once the answer has been written; " +
+			"an answer that was not leaves it unread again after 30 s. An answer ends before it grows too long: read again for the rest. " +
+			"--wait ends with the first message, or with an empty list.",
+		Effect:   discovery.State,
+		Timeout:  300,
+		Examples: []string{"agent read my-repo:main", "agent read my-repo:main --wait 30s", "agent read my-repo:main --all --from my-repo:reviewer --fields id,sender,subject"},
+	}, func(ctx context.Context, call *discovery.Call, args *agentReadArgs) (AgentInbox, error) {
+		if err := d.asAgent(call, args.Agent); err != nil {
+			return nil, err
+		}
+		if args.Thread != "" {
+			list, err := d.Store.AgentThread(ctx, vault.AgentThread{Agent: args.Agent, ID: args.Thread, Own: d.bound(), AgentRoom: agentRoom(call.Fields)})
+			return agentInbox(list), agentFault(err)
+		}
+		q := vault.AgentQuery{Agent: args.Agent, From: args.From, All: args.All, Peek: args.NoMarkRead || args.Peek, Limit: args.Limit,
+			AgentRoom: agentRoom(call.Fields)}
+		wait, err := args.wait()
+		if err != nil {
+			return nil, err
+		}
+		in, err := d.readAgentMail(ctx, call, q, wait)
+		if err != nil {
+			return nil, err
+		}
+		if in.Claim != "" {
+			call.Delivered(func() { d.confirmAgentMail(ctx, q.Agent, in.Claim) })
+		}
+		return agentInbox(in.Messages), nil
+	})
+}
+
+// confirmTime bounds the note that messages have arrived, which goes on when the
+// caller has gone. Without it they are unread again, which loses nothing.
+const confirmTime = 10 * time.Second
+
+func (d *Deps) confirmAgentMail(ctx context.Context, agent, claim string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTime)
+	defer cancel()
+	_ = d.Store.ConfirmAgentMail(ctx, agent, claim)
+}
+
+// readAgentMail reads, and where there is nothing waits and reads again: another
+// reader of the same inbox may have been faster.
+func (d *Deps) readAgentMail(ctx context.Context, call *discovery.Call, q vault.AgentQuery, wait time.Duration) (vault.AgentInbox, error) {
+	in, err := d.Store.ReadAgentMail(ctx, q)
+	if err != nil || len(in.Messages) > 0 || wait == 0 {
+		return in, err
+	}
+	until := time.Now().Add(wait)
+	if deadline, ok := ctx.Deadline(); ok {
+		// An empty answer comes before the command would be stopped.
+		if last := deadline.Add(-min(time.Second, time.Until(deadline)/4)); last.Before(until) {
+			until = last
+		}
+	}
+	waiting, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	for {
+		err := call.Aside(ctx, func(context.Context) error { return d.Store.AwaitAgentMail(waiting, q) })
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			return vault.AgentInbox{}, nil
+		}
+		if err != nil {
+			return vault.AgentInbox{}, err
+		}
+		if in, err = d.Store.ReadAgentMail(ctx, q); err != nil || len(in.Messages) > 0 {
+			return in, err
+		}
+	}
+}
+
+// agentInbox is never nil: there is always an array.
+func agentInbox(list []vault.AgentMessage) AgentInbox {
+	in := make(AgentInbox, len(list))
+	for i := range list {
+		in[i] = agentMessage(&list[i])
+	}
+	return in
+}
+
+// Summary implements discovery.Summarizer.
+func (in AgentInbox) Summary() string {
+	switch len(in) {
+	case 0:
+		return "No messages"
+	case 1:
+		return "1 message"
+	}
+	return fmt.Sprintf("%d messages", len(in))
+}

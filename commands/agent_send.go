@@ -1,0 +1,122 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/vault"
+)
+
+type agentSendArgs struct {
+	From    string  `json:"from" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$,example=my-repo:main" jsonschema_description:"Your identity, project:name"`
+	To      string  `json:"to" jsonschema:"pattern=^([*]|[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*)$,example=my-repo:reviewer,example=*" jsonschema_description:"Identity of the recipient, or * for every agent"`
+	Subject string  `json:"subject" jsonschema:"maxLength=10000,pattern=^[^\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f]*$" jsonschema_description:"What it is about, in a line"`
+	Body    *string `json:"body,omitempty" acli:"sensitive" jsonschema:"maxLength=10000,pattern=^[^\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f]*$" jsonschema_description:"The text; or use --body-file"`
+	Refs    *string `json:"refs,omitempty" jsonschema:"maxLength=10000,example=[\"notes/plan.md\"]" jsonschema_description:"JSON array of paths of files that the message is about; nobody opens them"`
+	ReplyTo string  `json:"reply-to,omitempty" jsonschema:"pattern=^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$,example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"Id of the message that this answers, which makes a thread"`
+}
+
+// agentSendBelow takes a body file below the attachment directory.
+type agentSendBelow struct {
+	agentSendArgs
+	BodyFile *string `json:"body-file,omitempty" acli:"path" jsonschema:"minLength=1,maxLength=200,example=note.md" jsonschema_description:"A text file in UTF-8 below the attachment directory, in place of --body"`
+}
+
+// agentSendHost takes a body file as the shell names it.
+type agentSendHost struct {
+	agentSendArgs
+	BodyFile *string `json:"body-file,omitempty" jsonschema:"minLength=1,maxLength=4096,example=note.md" jsonschema_description:"A text file in UTF-8, in place of --body"`
+}
+
+// Validate checks what one field alone cannot.
+func (a *agentSendBelow) Validate() error { return a.check(a.BodyFile) }
+
+// Validate checks what one field alone cannot.
+func (a *agentSendHost) Validate() error { return a.check(a.BodyFile) }
+
+func (a *agentSendArgs) check(bodyFile *string) error {
+	if a.Body != nil && bodyFile != nil {
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "The text is given twice.", Hint: "Give either --body or --body-file."}
+	}
+	if a.Refs != nil {
+		if _, err := agentRefs(*a.Refs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AgentSent answers agent send (003, command contract of send).
+type AgentSent struct {
+	ID        string `json:"id" jsonschema:"format=uuid"`
+	Sender    string `json:"sender"`
+	Recipient string `json:"recipient"`
+	Subject   string `json:"subject"`
+	Type      string `json:"type" jsonschema:"enum=direct,enum=broadcast"`
+	Created   string `json:"created" jsonschema:"format=date-time"`
+	TTLHours  int    `json:"ttl_hours"`
+}
+
+func agentSend(d *Deps) *discovery.Command {
+	spec := discovery.Spec{
+		Path:    "agent send",
+		Summary: "Leave a message for another agent, or for all of them",
+		Details: fmt.Sprintf("The recipient need not exist yet. The message lives 24 hours. A body file keeps every byte, up to %d KiB; what is longer, or is to stay, belongs into a file named with --refs.", maxAgentBody>>10),
+		Effect:  discovery.State,
+		Examples: []string{
+			`agent send --from my-repo:main --to my-repo:reviewer --subject 'Please look at the parser' --body 'It is on branch x.' --refs '["src/parser.go"]'`,
+			`agent send --from my-repo:main --to '*' --subject 'The build is red'`,
+			`agent send --from my-repo:reviewer --to my-repo:main --subject Done --reply-to 1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b`,
+		},
+	}
+	if d.HostFile != nil {
+		return discovery.New(spec, func(ctx context.Context, call *discovery.Call, args *agentSendHost) (*AgentSent, error) {
+			return d.agentSend(ctx, call, &args.agentSendArgs, args.BodyFile)
+		})
+	}
+	return discovery.New(spec, func(ctx context.Context, call *discovery.Call, args *agentSendBelow) (*AgentSent, error) {
+		return d.agentSend(ctx, call, &args.agentSendArgs, args.BodyFile)
+	})
+}
+
+func (d *Deps) agentSend(ctx context.Context, call *discovery.Call, args *agentSendArgs, bodyFile *string) (*AgentSent, error) {
+	if err := d.asAgent(call, args.From); err != nil {
+		return nil, err
+	}
+	call.Target = fmt.Sprintf("as %s to %s", args.From, args.To)
+	m := vault.AgentMessage{Sender: args.From, Recipient: args.To, Subject: args.Subject, ReplyTo: args.ReplyTo}
+	var err error
+	if args.Refs != nil {
+		if m.Refs, err = agentRefs(*args.Refs); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case args.Body != nil:
+		m.Body = *args.Body
+	case bodyFile != nil:
+		if m.Body, err = d.agentBody(ctx, *bodyFile); err != nil {
+			return nil, err
+		}
+	}
+	// The id and the times, which it does not have yet, have room besides.
+	if room := agentRoom(nil); room.Size(&m) > room.Room {
+		return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The message does not fit into one answer.",
+			Hint: "Keep the text in a file, and name its path with --refs."}
+	}
+	sent, err := d.Store.SendAgentMail(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	return &AgentSent{ID: sent.ID, Sender: sent.Sender, Recipient: sent.Recipient, Subject: sent.Subject, Type: agentType(&sent),
+		Created: agentTime(sent.Created), TTLHours: agentTTLHours}, nil
+}
+
+// Summary implements discovery.Summarizer.
+func (r *AgentSent) Summary() string {
+	if r.Type == agentBroadcast {
+		return "Left for every agent"
+	}
+	return "Left for " + r.Recipient
+}

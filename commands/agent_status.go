@@ -1,0 +1,54 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+type agentStatusArgs struct {
+	Agent   string `json:"agent,omitempty" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$,example=my-repo:main" jsonschema_description:"Only this identity"`
+	Project string `json:"project,omitempty" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*$,example=my-repo" jsonschema_description:"Only the identities of this project"`
+}
+
+// AgentStatus is what waits for one agent (003, command contract of status).
+type AgentStatus struct {
+	Agent   string `json:"agent"`
+	Unread  int    `json:"unread"`
+	Unacked int    `json:"unacked"`
+}
+
+// AgentStatusList answers agent status.
+type AgentStatusList []AgentStatus
+
+// Status counts as reading although it removes what has expired: nobody could see
+// that any more, so nothing that a caller can observe changes.
+func agentStatus(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:     "agent status",
+		Summary:  "Count what each agent has not read and not acted on",
+		Details:  "Listed is who sent a message or was sent one in the last 24 hours. What an agent sent itself does not count.",
+		Effect:   discovery.Read,
+		Examples: []string{"agent status", "agent status --project my-repo", "agent status --agent my-repo:main --fields unread"},
+	}, func(ctx context.Context, _ *discovery.Call, args *agentStatusArgs) (AgentStatusList, error) {
+		found, err := d.Store.AgentMailStatus(ctx, args.Agent, args.Project)
+		if err != nil {
+			return nil, err
+		}
+		list := make(AgentStatusList, len(found))
+		for i, s := range found {
+			list[i] = AgentStatus(s)
+		}
+		return list, nil
+	})
+}
+
+// Summary implements discovery.Summarizer.
+func (l AgentStatusList) Summary() string {
+	unread := 0
+	for _, s := range l {
+		unread += s.Unread
+	}
+	return fmt.Sprintf("%d unread in all", unread)
+}

@@ -1,0 +1,133 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+)
+
+type nothing struct{}
+
+// asideGateway has a command that waits aside for another, and tells when its answer
+// has arrived.
+func asideGateway(t *testing.T, delivered *atomic.Int32) *gateway.Gateway {
+	t.Helper()
+	told := make(chan struct{})
+	spec := func(path string) discovery.Spec {
+		return discovery.Spec{Path: path, Summary: "Wait or tell", Effect: discovery.State, Examples: []string{path}}
+	}
+	r, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1", Description: "A test"},
+		discovery.New(spec("wait"), func(ctx context.Context, call *discovery.Call, _ *nothing) (*nothing, error) {
+			call.Delivered(func() { delivered.Add(1) })
+			return &nothing{}, call.Aside(ctx, func(ctx context.Context) error {
+				select {
+				case <-told:
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			})
+		}),
+		discovery.New(spec("tell"), func(context.Context, *discovery.Call, *nothing) (*nothing, error) {
+			close(told)
+			return &nothing{}, nil
+		}),
+		discovery.New(spec("fail"), func(_ context.Context, call *discovery.Call, _ *nothing) (*nothing, error) {
+			call.Delivered(func() { delivered.Add(1) })
+			return nil, errors.New("it fails")
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := gateway.New(gateway.Options{Registry: r, Profile: gateway.FullProfile()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestACommandThatStandsAsideLetsTheNextOnesPass(t *testing.T) {
+	var delivered atomic.Int32
+	g := asideGateway(t, &delivered)
+	var o gateway.Order
+	first, second, third := o.Ticket(), o.Ticket(), o.Ticket()
+	answers := make(chan gateway.Answer, 2)
+	for ticket, line := range map[*gateway.Ticket]string{first: "wait", second: "tell"} {
+		go func() {
+			defer ticket.Finish()
+			answers <- g.Do(gateway.WithTicket(t.Context(), ticket), gateway.Principal{}, line)
+		}()
+	}
+	for range 2 {
+		if a := <-answers; !a.Success() {
+			t.Errorf("%s", a.JSON)
+		}
+	}
+	// It left the line for good when it ended.
+	if a := g.Do(gateway.WithTicket(t.Context(), third), gateway.Principal{}, "fail"); a.Success() || !strings.Contains(string(a.JSON), "EXECUTION_ERROR") {
+		t.Errorf("%s", a.JSON)
+	}
+}
+
+func TestOnlyAnAnswerThatSucceededIsDelivered(t *testing.T) {
+	var delivered atomic.Int32
+	g := asideGateway(t, &delivered)
+	if a := g.Do(t.Context(), gateway.Principal{}, "tell"); !a.Success() {
+		t.Fatalf("%s", a.JSON)
+	}
+	failed, waited := g.Do(t.Context(), gateway.Principal{}, "fail"), g.Do(t.Context(), gateway.Principal{}, "wait")
+	if delivered.Load() != 0 {
+		t.Error("delivered before anybody said so")
+	}
+	failed.Delivered()
+	if delivered.Load() != 0 {
+		t.Error("a failure was delivered")
+	}
+	waited.Delivered()
+	if delivered.Load() != 1 {
+		t.Errorf("%d deliveries", delivered.Load())
+	}
+}
+
+// brokenAfter lets a number of lines through and then fails.
+type brokenAfter struct {
+	bytes.Buffer
+	lines int
+}
+
+func (b *brokenAfter) Write(p []byte) (int, error) {
+	if b.lines == 0 {
+		return 0, io.ErrClosedPipe
+	}
+	b.lines--
+	return b.Buffer.Write(p)
+}
+
+func (*brokenAfter) Close() error { return nil }
+
+func TestOverStdioAnAnswerIsDeliveredOnceItIsWritten(t *testing.T) {
+	for _, lines := range []int{1, 2, 10} {
+		var delivered atomic.Int32
+		g := asideGateway(t, &delivered)
+		var in strings.Builder
+		fmt.Fprintln(&in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+		for i, command := range []string{"wait", "tell"} {
+			fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":"%s"}}}`+"\n", i+1, command)
+		}
+		out := &brokenAfter{lines: lines}
+		err := gateway.ServeStdio(t.Context(), gateway.NewMCPServer(g.MCP(gateway.Principal{}), gateway.MCPOptions{}),
+			io.NopCloser(strings.NewReader(in.String())), out, gateway.MCPOptions{MaxInFlight: 1})
+		written := strings.Count(out.String(), `"id":1,`)
+		if broken := lines < 3; broken != (err != nil) || int(delivered.Load()) != written || !broken && written != 1 || lines == 1 && written != 0 {
+			t.Errorf("with %d lines: %v, %d deliveries: %s", lines, err, delivered.Load(), out.String())
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package vault
+
+import (
+	"fmt"
+	"testing"
+)
+
+const (
+	benchMessages   = 100_000
+	benchIdentities = 20
+)
+
+// fullMailroom is a mailbox of 100,000 messages of 20 agents, one in fifty of them to
+// everyone, most of which were read.
+func fullMailroom(b *testing.B) *Vault {
+	b.Helper()
+	path, k := newVaultFile(b)
+	v := mustOpen(b, path, Keys{Agent: k.Agent}, nil)
+	who := func(n int) string { return fmt.Sprintf("bench:agent-%d", n%benchIdentities) }
+	const batch = 5000
+	for start := 0; start < benchMessages; start += batch {
+		must(b, v.agentUpdate(b.Context(), func(r *mailroom) (err error) {
+			for i := start; i < start+batch; i++ {
+				m := AgentMessage{Sender: who(i), Recipient: who(i/benchIdentities + i + 1), Subject: "a subject", Body: "a body of a few words", Created: r.now}
+				if i%50 == 0 {
+					m.Recipient = Everyone
+				}
+				if m.ID, err = newAgentID(); err != nil {
+					return err
+				}
+				if err := r.add(&m); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	for n := range benchIdentities - 1 { // the last one reads nothing
+		for range 4 {
+			fetch(b, v, AgentQuery{Agent: who(n), Limit: 1000})
+		}
+	}
+	b.ResetTimer()
+	return v
+}
+
+func BenchmarkAgentMail100k(b *testing.B) {
+	v := fullMailroom(b)
+	b.Run("send", func(b *testing.B) {
+		for b.Loop() {
+			post(b, v, "bench:agent-1", "bench:agent-2", "x")
+		}
+	})
+	b.Run("broadcast", func(b *testing.B) {
+		for b.Loop() {
+			post(b, v, "bench:agent-1", Everyone, "x")
+		}
+	})
+	b.Run("read20", func(b *testing.B) {
+		for b.Loop() {
+			fetch(b, v, AgentQuery{Agent: "bench:agent-19"})
+		}
+	})
+	b.Run("peek20", func(b *testing.B) {
+		for b.Loop() {
+			fetch(b, v, AgentQuery{Agent: "bench:agent-19", Peek: true})
+		}
+	})
+	b.Run("all20", func(b *testing.B) {
+		for b.Loop() {
+			fetch(b, v, AgentQuery{Agent: "bench:agent-3", All: true})
+		}
+	})
+	b.Run("readOneOfMany", func(b *testing.B) {
+		for b.Loop() {
+			post(b, v, "bench:agent-1", "bench:new", "x")
+			fetch(b, v, AgentQuery{Agent: "bench:new", From: "bench:agent-1"})
+		}
+	})
+	b.Run("status", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := v.AgentMailStatus(b.Context(), "", ""); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("ack", func(b *testing.B) {
+		m := post(b, v, "bench:agent-1", "bench:agent-2", "x")
+		for b.Loop() {
+			if _, err := v.AckAgentMail(b.Context(), "bench:agent-2", m.ID, false); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("open", func(b *testing.B) {
+		for b.Loop() {
+			if err := v.file.check(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,339 @@
+package vault
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// What the correspondents of a test are told: their number, which also says as whom
+// they act, and how many messages each sends.
+const (
+	agentNumberEnv  = "VAULT_TEST_AGENT"
+	agentLettersEnv = "VAULT_TEST_LETTERS"
+	identities      = 10
+)
+
+func identity(n int) string { return fmt.Sprintf("storm:agent-%d", n%identities) }
+
+// correspond sends and reads until its input ends and its inbox is empty. It says
+// what it sent when that is kept, and what it read before it confirms that.
+func correspond(ctx context.Context, v *Vault) error {
+	number, err := strconv.Atoi(os.Getenv(agentNumberEnv))
+	if err != nil {
+		return err
+	}
+	letters, err := strconv.Atoi(os.Getenv(agentLettersEnv))
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	dice := rand.New(rand.NewPCG(uint64(number), rand.Uint64()))
+	self := identity(number)
+	for i := 0; ; i++ {
+		sending := i < letters
+		if sending {
+			to := identity(dice.IntN(identities))
+			if dice.IntN(10) == 0 {
+				to = Everyone
+			}
+			m, err := v.SendAgentMail(ctx, AgentMessage{Sender: self, Recipient: to, Subject: strconv.Itoa(i)})
+			if err != nil {
+				return err
+			}
+			fmt.Println("sent", m.ID, self, to)
+			if i%10 != 0 {
+				continue
+			}
+		} else if i == letters {
+			fmt.Println("done")
+		}
+		last := !sending && running.Err() != nil
+		in, err := v.ReadAgentMail(ctx, AgentQuery{Agent: self, Limit: 50})
+		if err != nil {
+			return err
+		}
+		var said bytes.Buffer
+		for _, m := range in.Messages {
+			fmt.Fprintln(&said, "read", m.ID, self)
+		}
+		if _, err := os.Stdout.Write(said.Bytes()); err != nil {
+			return err
+		}
+		if in.Claim != "" {
+			if err := v.ConfirmAgentMail(ctx, self, in.Claim); err != nil {
+				return err
+			}
+		}
+		if len(in.Messages) > 0 || sending {
+			continue
+		}
+		if last {
+			return nil
+		}
+		if err := v.AwaitAgentMail(running, AgentQuery{Agent: self}); err != nil && running.Err() == nil {
+			return err
+		}
+	}
+}
+
+// ledger is what correspondents said they sent and read.
+type ledger struct {
+	mu   sync.Mutex
+	sent map[string][2]string      // by id: sender and recipient
+	read map[string]map[string]int // by id and reader
+}
+
+// take reads what one process says, and calls done when it has sent everything. A
+// line that was cut was not said.
+func (l *ledger) take(r io.Reader, done func()) {
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return
+		}
+		f := strings.Fields(line)
+		l.mu.Lock()
+		switch {
+		case len(f) == 4 && f[0] == "sent":
+			l.sent[f[1]] = [2]string{f[2], f[3]}
+		case len(f) == 3 && f[0] == "read":
+			if l.read[f[1]] == nil {
+				l.read[f[1]] = map[string]int{}
+			}
+			l.read[f[1]][f[2]]++
+		}
+		l.mu.Unlock()
+		if strings.TrimSpace(line) == "done" {
+			done()
+		}
+	}
+}
+
+// audit compares what was read with what should have been.
+func (l *ledger) audit(t *testing.T, again bool) {
+	t.Helper()
+	lost, twice, foreign, readings := 0, 0, 0, 0
+	for id, route := range l.sent {
+		for n := range identities {
+			who := identity(n)
+			times := l.read[id][who]
+			readings += times
+			switch should := who != route[0] && (route[1] == Everyone || route[1] == who); {
+			case should && times == 0:
+				lost++
+			case should && times > 1:
+				twice++
+			case !should && times > 0:
+				foreign++
+			}
+		}
+	}
+	t.Logf("%d messages, %d readings, %d read again", len(l.sent), readings, twice)
+	if lost > 0 || foreign > 0 || twice > 0 && !again {
+		t.Errorf("%d were lost, %d read twice, %d read by others", lost, twice, foreign)
+	}
+}
+
+func correspondent(t *testing.T, path string, k Keys, number, letters int) *exec.Cmd {
+	cmd := process(t, "correspondent", path, "", k.Agent)
+	cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", agentNumberEnv, number), fmt.Sprintf("%s=%d", agentLettersEnv, letters))
+	return cmd
+}
+
+// TestTwentyCorrespondentsReadEveryMessageOnce has twenty processes, two for each of
+// ten identities, send and read ten thousand messages at once.
+func TestTwentyCorrespondentsReadEveryMessageOnce(t *testing.T) {
+	path, k := newVaultFile(t)
+	const processes, letters = 20, 500
+	book := &ledger{sent: map[string][2]string{}, read: map[string]map[string]int{}}
+	var sending, ending sync.WaitGroup
+	sending.Add(processes)
+	var inputs []io.Closer
+	for n := range processes {
+		cmd := correspondent(t, path, k, n, letters)
+		var failure bytes.Buffer
+		cmd.Stderr = &failure
+		in, err := cmd.StdinPipe()
+		must(t, err)
+		out, err := cmd.StdoutPipe()
+		must(t, err)
+		must(t, cmd.Start())
+		inputs = append(inputs, in)
+		ending.Go(func() {
+			once := sync.OnceFunc(sending.Done)
+			book.take(out, once)
+			once()
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("process %d: %v: %s", n, err, failure.String())
+			}
+		})
+	}
+	sending.Wait()
+	for _, in := range inputs {
+		must(t, in.Close())
+	}
+	ending.Wait()
+	if len(book.sent) != processes*letters {
+		t.Errorf("%d messages were sent, want %d", len(book.sent), processes*letters)
+	}
+	book.audit(t, false)
+	v := mustOpen(t, path, k, nil)
+	list, err := v.AgentMailStatus(t.Context(), "", "")
+	if err != nil || len(list) != identities {
+		t.Errorf("status has %d agents, %v", len(list), err)
+	}
+	for _, s := range list {
+		if s.Unread != 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+	must(t, v.Check(t.Context()))
+	boltClean(t, v)
+}
+
+// TestKilledCorrespondentsLoseNothing kills processes at moments nobody chose. What
+// they had not confirmed is read again, by themselves or in the end.
+func TestKilledCorrespondentsLoseNothing(t *testing.T) {
+	path, k := newVaultFile(t)
+	const processes, rounds = 10, 8
+	book := &ledger{sent: map[string][2]string{}, read: map[string]map[string]int{}}
+	var ending sync.WaitGroup
+	for n := range processes {
+		ending.Go(func() {
+			for round := range rounds {
+				cmd := correspondent(t, path, k, n, 10_000)
+				in, err := cmd.StdinPipe()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				out, err := cmd.StdoutPipe()
+				if err != nil || cmd.Start() != nil {
+					t.Errorf("process %d did not start: %v", n, err)
+					return
+				}
+				// The moment is that of some line it says: at any point of its work.
+				limited, lines := bufio.NewReader(out), 1+rand.IntN(60)
+				var said bytes.Buffer
+				for range lines {
+					line, err := limited.ReadString('\n')
+					said.WriteString(line)
+					if err != nil {
+						t.Errorf("process %d, round %d ended by itself: %v", n, round, err)
+						break
+					}
+				}
+				if err := cmd.Process.Kill(); err != nil {
+					t.Error(err)
+				}
+				// What it still said before it died counts.
+				book.take(io.MultiReader(&said, limited), func() {})
+				_ = in.Close()
+				_ = cmd.Wait() // it was killed
+			}
+		})
+	}
+	ending.Wait()
+	// The leases of the dead are over.
+	later := func() time.Time { return time.Now().Add(AgentMailLease + time.Second) }
+	v := mustOpen(t, path, Keys{Agent: k.Agent}, &Options{Now: later})
+	for n := range identities {
+		for {
+			list := fetch(t, v, AgentQuery{Agent: identity(n), Limit: 100})
+			if len(list) == 0 {
+				break
+			}
+			for _, m := range list {
+				if book.read[m.ID] == nil {
+					book.read[m.ID] = map[string]int{}
+				}
+				book.read[m.ID][identity(n)]++
+			}
+		}
+	}
+	if len(book.sent) < processes*rounds {
+		t.Errorf("only %d messages were sent", len(book.sent))
+	}
+	book.audit(t, true)
+	must(t, v.Check(t.Context()))
+	boltClean(t, v)
+}
+
+// announce is what a process does that sends one message to everyone.
+func announce(ctx context.Context, v *Vault) error {
+	_, err := v.SendAgentMail(ctx, AgentMessage{Sender: identity(0), Recipient: Everyone})
+	return err
+}
+
+// TestWaitingReadersSeeWhatIsSent waits in one vault for what is sent through the
+// same, through another of the same process, and by another process.
+func TestWaitingReadersSeeWhatIsSent(t *testing.T) {
+	path, k := newVaultFile(t)
+	v, other := mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)
+	for name, send := range map[string]func() error{
+		"same":    func() error { return announce(t.Context(), v) },
+		"another": func() error { return announce(t.Context(), other) },
+		"process": func() error { return process(t, "announcer", path, "", k.Agent).Run() },
+	} {
+		ended := make(chan error, 1)
+		go func() { ended <- v.AwaitAgentMail(t.Context(), AgentQuery{Agent: "p:b", From: identity(0)}) }()
+		must(t, send())
+		if err := <-ended; err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := len(fetch(t, v, AgentQuery{Agent: "p:b"})); n != 1 {
+			t.Errorf("%s: %d messages", name, n)
+		}
+	}
+}
+
+func TestAWaitEndsWithItsContextAndTakesNothing(t *testing.T) {
+	_, v := newVault(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- v.AwaitAgentMail(ctx, AgentQuery{Agent: "p:b"}) }()
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("without mail: %v", err)
+	}
+	post(t, v, "p:a", "p:b", "x")
+	for range 2 {
+		must(t, v.AwaitAgentMail(t.Context(), AgentQuery{Agent: "p:b"}))
+	}
+	if n := len(fetch(t, v, AgentQuery{Agent: "p:b"})); n != 1 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+func TestAWaitGetsWhatADeadReaderHeld(t *testing.T) {
+	var ahead atomic.Int64
+	_, v := newVault(t, &Options{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+	post(t, v, "p:a", "p:b", "x")
+	in, err := v.ReadAgentMail(t.Context(), AgentQuery{Agent: "p:b"})
+	if err != nil || len(in.Messages) != 1 {
+		t.Fatalf("%+v, %v", in, err)
+	}
+	ahead.Store(int64(AgentMailLease - 100*time.Millisecond))
+	must(t, v.AwaitAgentMail(t.Context(), AgentQuery{Agent: "p:b"}))
+	if n := len(fetch(t, v, AgentQuery{Agent: "p:b"})); n != 1 {
+		t.Errorf("%d messages", n)
+	}
+}

@@ -1,0 +1,507 @@
+package vault
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// agentVault is a vault whose clock the test sets.
+func agentVault(t testing.TB) (*Vault, *clock) {
+	t.Helper()
+	c := &clock{time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	_, v := newVault(t, &Options{Now: c.now})
+	return v, c
+}
+
+func post(t testing.TB, v *Vault, from, to, subject string) AgentMessage {
+	t.Helper()
+	m, err := v.SendAgentMail(t.Context(), AgentMessage{Sender: from, Recipient: to, Subject: subject})
+	must(t, err)
+	return m
+}
+
+// fetch reads an inbox and confirms that it arrived.
+func fetch(t testing.TB, v *Vault, q AgentQuery) []AgentMessage {
+	t.Helper()
+	in, err := v.ReadAgentMail(t.Context(), q)
+	must(t, err)
+	if in.Claim != "" {
+		must(t, v.ConfirmAgentMail(t.Context(), q.Agent, in.Claim))
+	}
+	return in.Messages
+}
+
+// postMany sends n messages in one transaction, the third part of them to everyone.
+func postMany(t testing.TB, v *Vault, from, to string, n int) (list []AgentMessage) {
+	t.Helper()
+	must(t, v.agentUpdate(t.Context(), func(r *mailroom) (err error) {
+		for i := range n {
+			m := AgentMessage{Sender: from, Recipient: to, Subject: "many", Created: r.now}
+			if i%3 == 0 {
+				m.Recipient = Everyone
+			}
+			if m.ID, err = newAgentID(); err != nil {
+				return err
+			}
+			if err = r.add(&m); err != nil {
+				return err
+			}
+			list = append(list, m)
+		}
+		return nil
+	}))
+	return list
+}
+
+func subjects(list []AgentMessage) string {
+	var s []string
+	for _, m := range list {
+		s = append(s, m.Subject)
+	}
+	return strings.Join(s, " ")
+}
+
+func statusOf(t testing.TB, v *Vault, agent string) AgentStatus {
+	t.Helper()
+	list, err := v.AgentMailStatus(t.Context(), agent, "")
+	must(t, err)
+	if len(list) != 1 {
+		t.Fatalf("status of %s has %d entries", agent, len(list))
+	}
+	return list[0]
+}
+
+func TestAgentMessagesKeepEveryByte(t *testing.T) {
+	v, c := agentVault(t)
+	sent, err := v.SendAgentMail(t.Context(), AgentMessage{Sender: "p:a", Recipient: "p:b", Subject: "é\t", Body: "a\r\nb\x7f\u200d\n", Refs: `["x"]`,
+		ReplyTo: "0123ABCD-0000-4000-8000-00000000000F", ID: "mine", Created: c.at.Add(time.Hour), ReadAt: c.at})
+	must(t, err)
+	if !regexp.MustCompile(`\A[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\z`).MatchString(sent.ID) || !sent.Created.Equal(c.at) {
+		t.Errorf("sent as %s at %v", sent.ID, sent.Created)
+	}
+	got := fetch(t, v, AgentQuery{Agent: "p:b"})
+	sent.Created = sent.Created.Local()
+	if len(got) != 1 || !got[0].Created.Equal(sent.Created) {
+		t.Fatalf("got %+v", got)
+	}
+	got[0].Created = sent.Created
+	if !reflect.DeepEqual(got[0], sent) || got[0].ReplyTo != "0123abcd-0000-4000-8000-00000000000f" || !got[0].ReadAt.IsZero() {
+		t.Errorf("got  %+v\nsent %+v", got[0], sent)
+	}
+}
+
+func TestAgentMailRefusesWhatIsNoIdentityOrUUID(t *testing.T) {
+	v, _ := agentVault(t)
+	for _, bad := range []string{"", "a", "a:", ":a", "A:b", "a:b:c", "a:b\n", "-a:b", "a:-b", "a b:c", "é:b", "*"} {
+		_, sent := v.SendAgentMail(t.Context(), AgentMessage{Sender: bad, Recipient: "p:b"})
+		_, read := v.ReadAgentMail(t.Context(), AgentQuery{Agent: bad})
+		_, acked := v.AckAgentMail(t.Context(), bad, "0123abcd-0000-4000-8000-00000000000f", false)
+		_, threaded := v.AgentThread(t.Context(), AgentThread{Agent: bad, ID: "0123abcd-0000-4000-8000-00000000000f"})
+		for i, err := range []error{sent, read, acked, threaded, v.ConfirmAgentMail(t.Context(), bad, "0123abcd-0000-4000-8000-00000000000f")} {
+			if !errors.Is(err, ErrInvalid) {
+				t.Errorf("%q, %d: %v", bad, i, err)
+			}
+		}
+		if bad != "*" {
+			if _, err := v.SendAgentMail(t.Context(), AgentMessage{Sender: "p:a", Recipient: bad}); !errors.Is(err, ErrInvalid) {
+				t.Errorf("to %q: %v", bad, err)
+			}
+		}
+	}
+	for _, bad := range []string{"", "x", "0123abcd-0000-4000-8000-00000000000f\n", "0123abcd0000400080000000000000ff", "g123abcd-0000-4000-8000-00000000000f"} {
+		_, acked := v.AckAgentMail(t.Context(), "p:a", bad, false)
+		_, threaded := v.AgentThread(t.Context(), AgentThread{Agent: "p:a", ID: bad})
+		for _, err := range []error{acked, threaded, v.ConfirmAgentMail(t.Context(), "p:a", bad)} {
+			if !errors.Is(err, ErrInvalid) {
+				t.Errorf("id %q: %v", bad, err)
+			}
+		}
+	}
+}
+
+func TestWhatWasNotConfirmedComesBack(t *testing.T) {
+	v, c := agentVault(t)
+	for i := range 4 {
+		to := "p:b"
+		if i%2 == 1 {
+			to = Everyone
+		}
+		post(t, v, "p:a", to, fmt.Sprint(i))
+	}
+	read := func(q AgentQuery) AgentInbox {
+		q.Agent = "p:b"
+		in, err := v.ReadAgentMail(t.Context(), q)
+		must(t, err)
+		return in
+	}
+	first := read(AgentQuery{Limit: 3})
+	second := read(AgentQuery{})
+	if subjects(first.Messages) != "0 1 2" || subjects(second.Messages) != "3" || second.Retry.IsZero() {
+		t.Fatalf("read %q, then %q", subjects(first.Messages), subjects(second.Messages))
+	}
+	if s := statusOf(t, v, "p:b"); s.Unread != 0 || s.Unacked != 4 {
+		t.Errorf("while the answers travel: %+v", s)
+	}
+	for _, m := range read(AgentQuery{All: true, Peek: true}).Messages {
+		if !m.ReadAt.Equal(c.at) {
+			t.Errorf("%s is not shown as read", m.Subject)
+		}
+	}
+	must(t, v.ConfirmAgentMail(t.Context(), "p:b", second.Claim))
+
+	c.at = c.at.Add(AgentMailLease - time.Second)
+	if in := read(AgentQuery{}); len(in.Messages) != 0 || !in.Retry.Equal(first.Retry) && in.Retry.IsZero() {
+		t.Errorf("before the lease is over: %+v", in)
+	}
+	c.at = c.at.Add(time.Second)
+	if s := statusOf(t, v, "p:b"); s.Unread != 3 {
+		t.Errorf("after the lease: %+v", s)
+	}
+	again := read(AgentQuery{Limit: 1})
+	if subjects(again.Messages) != "0" {
+		t.Fatalf("came back: %q", subjects(again.Messages))
+	}
+	// The first reader was only slow. What the second took stays the second's.
+	must(t, v.ConfirmAgentMail(t.Context(), "p:b", first.Claim))
+	must(t, v.ConfirmAgentMail(t.Context(), "p:b", first.Claim))
+	if s := statusOf(t, v, "p:b"); s.Unread != 0 {
+		t.Errorf("after a late word: %+v", s)
+	}
+	c.at = c.at.Add(AgentMailLease)
+	if in := read(AgentQuery{}); subjects(in.Messages) != "0" {
+		t.Errorf("the one that was taken over: %q", subjects(in.Messages))
+	}
+	// A clock that goes back makes a claim neither longer nor endless.
+	c.at = c.at.Add(-time.Hour)
+	if in := read(AgentQuery{}); subjects(in.Messages) != "0" {
+		t.Errorf("after the clock went back: %q", subjects(in.Messages))
+	}
+}
+
+func TestThePageEndsWhereTheRoomDoes(t *testing.T) {
+	v, _ := agentVault(t)
+	for i, n := range []int{500, 30, 30, 50} {
+		_, err := v.SendAgentMail(t.Context(), AgentMessage{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i), Body: strings.Repeat("x", n)})
+		must(t, err)
+	}
+	q := AgentQuery{Agent: "p:b", AgentRoom: AgentRoom{Room: 100, Size: func(m *AgentMessage) int { return len(m.Body) }}}
+	for _, want := range []string{"0", "1 2", "3", ""} {
+		if got := subjects(fetch(t, v, q)); got != want {
+			t.Errorf("page %q, want %q", got, want)
+		}
+	}
+	if s := statusOf(t, v, "p:b"); s.Unread != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestAThreadIsWholeAndStaysAsItIs(t *testing.T) {
+	v, c := agentVault(t)
+	reply := func(from, to, subject, parent string) AgentMessage {
+		c.at = c.at.Add(time.Second)
+		m, err := v.SendAgentMail(t.Context(), AgentMessage{Sender: from, Recipient: to, Subject: subject, ReplyTo: parent})
+		must(t, err)
+		return m
+	}
+	root := reply("p:a", "p:b", "root", "00000000-0000-4000-8000-000000000000") // its own parent is long gone
+	left := reply("p:b", "p:a", "left", root.ID)
+	right := reply("p:b", Everyone, "right", root.ID)
+	leaf := reply("p:a", "p:c", "leaf", left.ID)
+	reply("p:a", "p:b", "other", "")
+	for _, id := range []string{root.ID, strings.ToUpper(right.ID), leaf.ID} {
+		list, err := v.AgentThread(t.Context(), AgentThread{Agent: "p:c", ID: id})
+		if err != nil || subjects(list) != "root left right leaf" {
+			t.Errorf("thread of %s: %q, %v", id, subjects(list), err)
+		}
+	}
+	if got := subjects(fetch(t, v, AgentQuery{Agent: "p:c"})); got != "right leaf" {
+		t.Errorf("a thread changed what is unread: %q", got)
+	}
+	list, err := v.AgentThread(t.Context(), AgentThread{Agent: "p:c", ID: leaf.ID, Own: true})
+	if err != nil || subjects(list) != "right leaf" || list[0].ReadAt.IsZero() || list[1].ReadAt.IsZero() {
+		t.Errorf("own thread: %+v, %v", list, err)
+	}
+	for name, q := range map[string]AgentThread{
+		"unknown": {Agent: "p:a", ID: "00000000-0000-4000-8000-000000000000"},
+		"foreign": {Agent: "p:c", ID: root.ID, Own: true},
+	} {
+		if _, err := v.AgentThread(t.Context(), q); !errors.Is(err, ErrNoAgentMessage) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	tight := AgentRoom{Room: 10, Size: func(m *AgentMessage) int { return 4 }}
+	if _, err := v.AgentThread(t.Context(), AgentThread{Agent: "p:a", ID: leaf.ID, AgentRoom: tight}); !errors.Is(err, ErrAgentThreadTooLong) {
+		t.Errorf("a thread without room: %v", err)
+	}
+}
+
+func TestAcksAreTheRecipientsOrOnePerAgent(t *testing.T) {
+	v, c := agentVault(t)
+	direct, everyone := post(t, v, "p:a", "p:b", "direct"), post(t, v, "p:a", Everyone, "all")
+	post(t, v, "p:c", "p:a", "hello")
+	at, err := v.AckAgentMail(t.Context(), "p:c", strings.ToUpper(direct.ID), false)
+	if err != nil || !at.Equal(c.at) {
+		t.Fatalf("ack = %v, %v", at, err)
+	}
+	first := c.at
+	c.at = c.at.Add(time.Minute)
+	if at, err := v.AckAgentMail(t.Context(), "p:b", direct.ID, true); err != nil || !at.Equal(first) {
+		t.Errorf("second ack = %v, %v; want the first", at, err)
+	}
+	if _, err := v.AckAgentMail(t.Context(), "p:c", direct.ID, true); !errors.Is(err, ErrNoAgentMessage) {
+		t.Errorf("somebody else's, own only: %v", err)
+	}
+	if _, err := v.AckAgentMail(t.Context(), "p:b", "00000000-0000-4000-8000-000000000000", false); !errors.Is(err, ErrNoAgentMessage) {
+		t.Errorf("unknown: %v", err)
+	}
+	for _, agent := range []string{"p:c", "p:a"} { // p:a sent it: no number may change
+		_, err := v.AckAgentMail(t.Context(), agent, everyone.ID, true)
+		must(t, err)
+	}
+	for agent, want := range map[string]AgentStatus{
+		"p:a": {"p:a", 1, 1}, "p:b": {"p:b", 2, 1}, "p:c": {"p:c", 1, 0},
+	} {
+		if got := statusOf(t, v, agent); got != want {
+			t.Errorf("status %+v, want %+v", got, want)
+		}
+	}
+	// An ack is not a read.
+	if got := fetch(t, v, AgentQuery{Agent: "p:c"}); subjects(got) != "all" || got[0].AckedAt.IsZero() {
+		t.Errorf("after the ack: %+v", got)
+	}
+}
+
+func TestExpiryLeavesNothingBehind(t *testing.T) {
+	v, c := agentVault(t)
+	start := c.at
+	for i, m := range postMany(t, v, "p:a", "p:b", maxPurge+50) {
+		if i%20 < 2 {
+			_, err := v.AckAgentMail(t.Context(), "p:c", m.ID, false)
+			must(t, err)
+			_, err = v.SendAgentMail(t.Context(), AgentMessage{Sender: "p:d", Recipient: "p:a", ReplyTo: m.ID})
+			must(t, err)
+		}
+	}
+	fetch(t, v, AgentQuery{Agent: "p:b", Limit: 100})
+	fetch(t, v, AgentQuery{Agent: "p:c", From: "p:d"}) // passes every broadcast
+	_, err := v.ReadAgentMail(t.Context(), AgentQuery{Agent: "p:b", Limit: 10})
+	must(t, err)
+
+	c.at = start.Add(AgentMailTTL)
+	dry, err := v.CleanupAgentMail(t.Context(), true)
+	if err != nil || dry.Count != 0 {
+		t.Fatalf("at 24 h to the instant: %+v, %v", dry, err)
+	}
+	c.at = c.at.Add(time.Microsecond)
+	if dry, err = v.CleanupAgentMail(t.Context(), true); err != nil || dry.Count <= maxPurge || len(dry.Messages) != dry.Count || !dry.Oldest.Equal(start) {
+		t.Fatalf("dry run: %d of %d, %v", dry.Count, len(dry.Messages), err)
+	}
+	done, err := v.CleanupAgentMail(t.Context(), false)
+	if err != nil || done.Count != dry.Count || !done.Oldest.Equal(dry.Oldest) || !done.Newest.Equal(dry.Newest) {
+		t.Fatalf("cleanup: %+v, %v", done, err)
+	}
+	onlyTheNumberRemains(t, v)
+}
+
+func onlyTheNumberRemains(t testing.TB, v *Vault) {
+	t.Helper()
+	must(t, v.View(t.Context(), func(tx *Tx) error {
+		for _, bucket := range []string{agentMessages, agentExpiry, agentReceived, agentBroadcasts, agentInbox, agentReplies, agentMarks, agentAgents, agentClaims} {
+			n := 0
+			err := tx.Bucket(bucket).ForEach(nil, func(_, value []byte) error {
+				n++
+				return nil
+			})
+			if err != nil || n > 0 {
+				t.Errorf("%s has %d records left, %v", bucket, n, err)
+			}
+		}
+		return nil
+	}))
+}
+
+func TestEveryUseRemovesWhatExpired(t *testing.T) {
+	for name, use := range map[string]func(*Vault) error{
+		"send": func(v *Vault) error {
+			_, err := v.SendAgentMail(t.Context(), AgentMessage{Sender: "p:x", Recipient: "p:y"})
+			return err
+		},
+		"read": func(v *Vault) error { _, err := v.ReadAgentMail(t.Context(), AgentQuery{Agent: "p:b"}); return err },
+		"peek": func(v *Vault) error {
+			_, err := v.ReadAgentMail(t.Context(), AgentQuery{Agent: "p:b", Peek: true})
+			return err
+		},
+		"status": func(v *Vault) error { _, err := v.AgentMailStatus(t.Context(), "", ""); return err },
+	} {
+		v, c := agentVault(t)
+		c.at = c.at.Add(-AgentMailTTL - time.Microsecond)
+		postMany(t, v, "p:a", "p:b", maxPurge+1)
+		c.at = c.at.Add(AgentMailTTL + time.Microsecond)
+		must(t, use(v))
+		must(t, v.View(t.Context(), func(tx *Tx) error {
+			return tx.Bucket(agentMessages).ForEach(nil, func(_, value []byte) error {
+				if m, err := parseRecord[messageRecord](agentMessages, value); err != nil || m.Subject == "many" {
+					return fmt.Errorf("%s left a message, %v", name, err)
+				}
+				return nil
+			})
+		}))
+	}
+}
+
+// agentModel is the mailbox as the rules put it, without an index.
+type agentModel struct {
+	list []*modelMessage
+}
+
+type modelMessage struct {
+	AgentMessage
+	read, acked map[string]time.Time
+}
+
+func (m *modelMessage) whose(agent string) string {
+	if m.Broadcast() {
+		return agent
+	}
+	return m.Recipient
+}
+
+func (m *modelMessage) unread(agent string) bool {
+	return m.Sender != agent && (m.Broadcast() || m.Recipient == agent) && m.read[agent].IsZero()
+}
+
+func (a *agentModel) expire(now time.Time) {
+	a.list = slices.DeleteFunc(a.list, func(m *modelMessage) bool { return now.Sub(m.Created) > AgentMailTTL })
+}
+
+func (a *agentModel) fetch(q AgentQuery, now time.Time) (list []AgentMessage) {
+	for _, m := range a.list {
+		if m.Sender == q.Agent || !m.Broadcast() && m.Recipient != q.Agent || q.From != "" && m.Sender != q.From || !q.All && !m.unread(q.Agent) || len(list) == q.Limit {
+			continue
+		}
+		c := m.AgentMessage
+		c.ReadAt, c.AckedAt = m.read[q.Agent], m.acked[q.Agent]
+		list = append(list, c)
+		if !q.Peek && m.unread(q.Agent) {
+			m.read[q.Agent] = now
+		}
+	}
+	slices.SortStableFunc(list, func(a, b AgentMessage) int { return a.Created.Compare(b.Created) })
+	return list
+}
+
+func (a *agentModel) status() (list []AgentStatus) {
+	agents := map[string]bool{}
+	for _, m := range a.list {
+		agents[m.Sender] = true
+		if !m.Broadcast() {
+			agents[m.Recipient] = true
+		}
+	}
+	for agent := range agents {
+		s := AgentStatus{Agent: agent}
+		for _, m := range a.list {
+			if m.Sender == agent || !m.Broadcast() && m.Recipient != agent {
+				continue
+			}
+			if m.read[agent].IsZero() {
+				s.Unread++
+			}
+			if m.acked[agent].IsZero() {
+				s.Unacked++
+			}
+		}
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b AgentStatus) int { return cmp.Compare(a.Agent, b.Agent) })
+	return list
+}
+
+// TestAgentMailIsWhatTheRulesSay runs commands at random, on a clock that also goes
+// back, and compares every answer with that of the rules.
+func TestAgentMailIsWhatTheRulesSay(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	dice := rand.New(rand.NewPCG(seed, 1))
+	v, c := agentVault(t)
+	agents := []string{"p:a", "p:b", "p:c", "q:a", "q:silent"}
+	someone := func() string { return agents[dice.IntN(len(agents))] }
+	model := &agentModel{}
+	for step := range 1500 {
+		c.at = c.at.Add(time.Duration(dice.IntN(20)) * time.Minute)
+		if dice.IntN(20) == 0 {
+			c.at = c.at.Add(-time.Duration(dice.IntN(60)) * time.Second)
+		}
+		model.expire(c.at)
+		switch dice.IntN(6) {
+		case 0, 1:
+			m := AgentMessage{Sender: agents[dice.IntN(4)], Recipient: someone(), Subject: fmt.Sprint(step)}
+			if dice.IntN(3) == 0 {
+				m.Recipient = Everyone
+			}
+			sent, err := v.SendAgentMail(t.Context(), m)
+			must(t, err)
+			model.list = append(model.list, &modelMessage{sent, map[string]time.Time{}, map[string]time.Time{}})
+		case 2, 3:
+			q := AgentQuery{Agent: someone(), All: dice.IntN(4) == 0, Peek: dice.IntN(4) == 0, Limit: 1 + dice.IntN(5)}
+			if dice.IntN(3) == 0 {
+				q.From = someone()
+			}
+			got, want := fetch(t, v, q), model.fetch(q, c.at)
+			if subjects(got) != subjects(want) {
+				t.Fatalf("step %d, %+v: got %q, want %q", step, q, subjects(got), subjects(want))
+			}
+			for i := range got {
+				if !got[i].ReadAt.Equal(want[i].ReadAt) || !got[i].AckedAt.Equal(want[i].AckedAt) {
+					t.Fatalf("step %d, %+v: got %+v, want %+v", step, q, got[i], want[i])
+				}
+			}
+		case 4:
+			if len(model.list) == 0 {
+				continue
+			}
+			m, agent := model.list[dice.IntN(len(model.list))], someone()
+			_, err := v.AckAgentMail(t.Context(), agent, m.ID, false)
+			must(t, err)
+			if whose := m.whose(agent); m.acked[whose].IsZero() {
+				m.acked[whose] = c.at
+			}
+		case 5:
+			got, err := v.AgentMailStatus(t.Context(), "", "")
+			must(t, err)
+			if want := model.status(); !slices.Equal(got, want) {
+				t.Fatalf("step %d: status %+v, want %+v", step, got, want)
+			}
+		}
+	}
+	c.at = c.at.Add(2 * AgentMailTTL)
+	_, err := v.CleanupAgentMail(t.Context(), false)
+	must(t, err)
+	onlyTheNumberRemains(t, v)
+	must(t, v.Check(t.Context()))
+}
+
+func TestAgentsAreNotNamedInTheOpen(t *testing.T) {
+	v, _ := agentVault(t)
+	m := post(t, v, "project:sender", "project:recipient", "subject")
+	post(t, v, "project:sender", Everyone, "subject")
+	fetch(t, v, AgentQuery{Agent: "project:recipient", Limit: 1})
+	_, err := v.AckAgentMail(t.Context(), "project:recipient", m.ID, false)
+	must(t, err)
+	file, err := os.ReadFile(v.Path())
+	must(t, err)
+	for _, word := range []string{"project:sender", "project:recipient", "subject"} {
+		if strings.Contains(string(file), word) {
+			t.Errorf("%q lies in the file", word)
+		}
+	}
+}
