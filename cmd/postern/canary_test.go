@@ -9,6 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -94,7 +96,19 @@ func TestNoSecretAndNoBodyIsWrittenDown(t *testing.T) {
 	v.add(t, helped, "")
 	token := base("token")
 	token.Auth = mail.AuthOAuth2
-	token.OAuth = mail.OAuth{Provider: "custom", ClientID: "x", AuthURL: "http://127.0.0.1:1/a", TokenURL: fmt.Sprintf("http://127.0.0.1:%d/t", closedPort(t))}
+	// Its provider gives out what nobody may see, and the mail servers refuse it.
+	device := fmt.Sprintf(`{"device_code":%q,"user_code":"ABCD-EFGH","verification_uri":"https://127.0.0.1/device","expires_in":60,"interval":1}`, c.plant("device code"))
+	granted := fmt.Sprintf(`{"access_token":%q,"token_type":"Bearer","expires_in":3600,"refresh_token":%q}`, c.plant("access token"), c.plant("rotated token"))
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/device" {
+			_, _ = io.WriteString(w, device)
+			return
+		}
+		_, _ = io.WriteString(w, granted)
+	}))
+	defer provider.Close()
+	token.OAuth = mail.OAuth{Provider: "custom", ClientID: "x", AuthURL: provider.URL + "/a", TokenURL: provider.URL + "/t", DeviceURL: provider.URL + "/device"}
 	v.add(t, token, c.plant("client secret"))
 	opened, err := v.open(t.Context())
 	if err != nil {
@@ -108,11 +122,13 @@ func TestNoSecretAndNoBodyIsWrittenDown(t *testing.T) {
 	}
 
 	environment := append(v.environment(true), "POSTERN_ATTACHMENTS="+files, "HOME="+home, "XDG_CONFIG_HOME="+home, "TMPDIR="+home,
-		"FROM_ENVIRONMENT="+c.plant("password from the environment"))
+		"FROM_ENVIRONMENT="+c.plant("password from the environment"),
+		"MAIL_IMAP_ENVIRON_HOST="+dovecot.Host, fmt.Sprintf("MAIL_IMAP_ENVIRON_PORT=%d", dovecot.IMAPPort), "MAIL_IMAP_ENVIRON_SECURE=false",
+		"MAIL_IMAP_ENVIRON_USER=ann", "MAIL_IMAP_ENVIRON_PASS="+c.plant("password of an environment account"))
 	body := c.plant("body inline")
 	var ids []string
 	var commands []string
-	for _, account := range []string{"good", "wrong", "asks", "helped", "token", "nosuch"} {
+	for _, account := range []string{"good", "wrong", "asks", "helped", "token", "environ", "nosuch"} {
 		on := " --account " + account
 		commands = append(commands,
 			"mail verify"+on, "mail list"+on, "mail send --to bob@example.org --subject s --body '"+body+"'"+on,
@@ -124,11 +140,11 @@ func TestNoSecretAndNoBodyIsWrittenDown(t *testing.T) {
 			"mail send --to bob@example.org --subject s --body '"+body,
 			"mail draft --to bob@example.org --subject s --body '"+body+"'"+on, "outbox list"+on)
 	}
-	commands = append(commands, "doctor", "account list", "account show token", "account show helped", "audit list --limit 500", "audit verify", "config list",
+	commands = append(commands, "account authorize token --device", "mail list --account token", "doctor", "account list", "account show token", "account show helped", "audit list --limit 500", "audit verify", "config list",
 		"account edit wrong --password-from env:FROM_ENVIRONMENT", "account edit wrong --password-from env:NOT_THERE",
 		"account add new --email x@example.org --password-from '"+c["password"]+"'", "account add new --email x@example.org --password-from='"+c["password"]+"'",
 		"account add new --email x@example.org --auth oauth2 --oauth-client-secret-from "+c["client secret"],
-		"account add new --email x@example.org --imap-host 127.0.0.1 --auth helper --helper 'nosuchprogram "+c["helper password"]+"'", "policy explain 'mail send --to bob@example.org --subject s --body "+body+"'")
+		"account add new --email x@example.org --auth helper --helper 'nosuchprogram "+c["helper password"]+"'", "policy explain 'mail send --to bob@example.org --subject s --body "+body+"'")
 	run := func(line string) []byte {
 		cmd := program(t, environment, "exec", line)
 		var out, log bytes.Buffer
