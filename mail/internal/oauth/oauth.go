@@ -5,6 +5,12 @@
 // It keeps nothing: what it gets it returns. No error, and no formatted value of
 // its types, holds a secret, a code, a token or a word of an answer; what an error
 // says is of the package's own making.
+//
+// golang.org/x/oauth2 makes the consent address and the PKCE verifier. What is asked
+// of the token endpoint is asked here: that library's errors hold the answer with
+// whatever is in it, its choice of client authentication can send one refresh token
+// twice, which providers that rotate them take for theft, and its device flow ends
+// with the first answer that is lost.
 package oauth
 
 import (
