@@ -84,7 +84,7 @@ type Argument struct {
 	MinItems, MaxItems   *uint64
 	Pattern              *regexp.Regexp
 
-	common bool
+	Common bool  // taken by every command, see the type Common
 	index  []int // of the field in its struct
 	typ    reflect.Type
 }
@@ -158,7 +158,7 @@ func (s *argumentSet) add(t reflect.Type, schema *jsonschema.Schema, common bool
 		if err != nil {
 			return fmt.Errorf("argument %s: %w", name, err)
 		}
-		a.common = common
+		a.Common = common
 		a.Required = slices.Contains(schema.Required, name)
 		if err := s.insert(a); err != nil {
 			return fmt.Errorf("argument %s: %w", name, err)

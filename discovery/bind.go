@@ -72,7 +72,7 @@ func (c *Command) fill(given map[*Argument][]string, loc *time.Location) (*Bound
 			}
 		}
 		into := args
-		if a.common {
+		if a.Common {
 			into = common
 		}
 		if msg := a.set(into.Elem().FieldByIndex(a.index), texts, loc); msg != "" {

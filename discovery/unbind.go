@@ -18,7 +18,7 @@ func (c *Command) Unbind(args any, common Common) []string {
 	v, w := reflect.ValueOf(args).Elem(), reflect.ValueOf(common)
 	for _, a := range c.args.list {
 		from := v
-		if a.common {
+		if a.Common {
 			from = w
 		}
 		texts := a.texts(from.FieldByIndex(a.index))
