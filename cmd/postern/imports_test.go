@@ -30,6 +30,7 @@ var arrows = []struct {
 	{"mail/demo", "the sample servers stand outside, like any server", []string{"mail"}, nil},
 	{"mail/pdftext", "it reads hostile files in a process of its own, which has nothing to do with mail", []string{}, nil},
 	{"mail/servertest", "test servers stand outside, like any server", []string{}, nil},
+	{"packaging", "it packs what was built and calls none of it", []string{}, []string{}},
 	{"conformance", "it must judge any server, so it can know nothing of ours", []string{}, []string{"github.com/modelcontextprotocol/go-sdk"}},
 }
 
