@@ -17,6 +17,13 @@ import (
 // tests that start it themselves.
 const actAsPostern = "POSTERN_TEST_ACT_AS_POSTERN"
 
+// Built with the race detector a program waits a second before it ends, for reports
+// that other threads may still write; the tests start hundreds of programs.
+const (
+	raceVar = "GORACE"
+	atOnce  = "atexit_sleep_ms=10"
+)
+
 func TestMain(m *testing.M) {
 	// A child that reads a PDF has no environment to be told by.
 	if os.Getenv(actAsPostern) != "" || len(os.Args) > 1 && os.Args[1] == pdfVerb {
@@ -30,6 +37,7 @@ func TestMain(m *testing.M) {
 			_ = os.Unsetenv(name)
 		}
 	}
+	_ = os.Setenv(raceVar, atOnce)
 	testscript.Main(m, map[string]func(){"postern": main})
 }
 
@@ -38,6 +46,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
+			e.Setenv(raceVar, atOnce)
 			e.Setenv("POSTERN_DB", e.WorkDir+"/vault/postern.db")
 			return nil
 		},
