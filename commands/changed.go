@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"strings"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -50,9 +51,10 @@ func placed(c *mail.Changed) []Placed {
 	return list
 }
 
-// done says in a sentence what happened to how many messages.
+// done says in a sentence what happened to how many messages, whose number takes the
+// place of the # in what.
 func done(what string, n int, issues []mail.Issue) string {
-	s := what + " " + count(n, "message", "messages")
+	s := strings.Replace(what, "#", count(n, "message", "messages"), 1)
 	if len(issues) > 0 {
 		s += "; see the issues for the others"
 	}

@@ -50,4 +50,4 @@ func mailAck(d *Deps) *discovery.Command {
 }
 
 // Summary implements discovery.Summarizer.
-func (r *MailAckResult) Summary() string { return done("Noted", len(r.Messages), r.Issues) }
+func (r *MailAckResult) Summary() string { return done("Noted #", len(r.Messages), r.Issues) }

@@ -56,4 +56,4 @@ func mailCopy(d *Deps) *discovery.Command {
 }
 
 // Summary implements discovery.Summarizer.
-func (r *MailCopyResult) Summary() string { return done("Copied", len(r.Messages), r.Issues) }
+func (r *MailCopyResult) Summary() string { return done("Copied #", len(r.Messages), r.Issues) }

@@ -62,4 +62,4 @@ func mailDelete(d *Deps) *discovery.Command {
 }
 
 // Summary implements discovery.Summarizer.
-func (r *MailDeleteResult) Summary() string { return done("Deleted", len(r.Messages), r.Issues) }
+func (r *MailDeleteResult) Summary() string { return done("Deleted #", len(r.Messages), r.Issues) }

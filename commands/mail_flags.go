@@ -113,5 +113,5 @@ func mailFlags(d *Deps) *discovery.Command {
 
 // Summary implements discovery.Summarizer.
 func (r *MailFlagsResult) Summary() string {
-	return done("Changed the flags of", len(r.Messages), r.Issues)
+	return done("Changed the flags of #", len(r.Messages), r.Issues)
 }

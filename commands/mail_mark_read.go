@@ -49,5 +49,5 @@ func mailMarkRead(d *Deps) *discovery.Command {
 
 // Summary implements discovery.Summarizer.
 func (r *MailMarkReadResult) Summary() string {
-	return done("Marked as read", len(r.Messages), r.Issues)
+	return done("Marked # as read", len(r.Messages), r.Issues)
 }

@@ -48,4 +48,4 @@ func mailMove(d *Deps) *discovery.Command {
 }
 
 // Summary implements discovery.Summarizer.
-func (r *MailMoveResult) Summary() string { return done("Moved", len(r.Messages), r.Issues) }
+func (r *MailMoveResult) Summary() string { return done("Moved #", len(r.Messages), r.Issues) }
