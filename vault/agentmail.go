@@ -174,9 +174,14 @@ func (v *Vault) ReadAgentMail(ctx context.Context, q AgentQuery) (AgentInbox, er
 	}
 	// An inbox in which nothing happened costs no write.
 	idle := false
-	err := v.agentView(ctx, func(r *mailroom) (err error) {
-		if q.All {
+	err := v.View(ctx, func(tx *Tx) error {
+		r, stale := v.mailroom(tx), q.All
+		err := r.due(1, func(*AgentMessage, uint64) error {
+			stale = true
 			return nil
+		})
+		if err != nil || stale {
+			return err
 		}
 		if idle, err = r.idle(q.Agent); err == nil && idle {
 			in, err = r.look(&q)
@@ -269,10 +274,13 @@ type AgentStatus struct {
 // AgentMailStatus lists the agents that sent a message or were sent one that is still
 // here, by name. agent and project, where not empty, leave out the others.
 func (v *Vault) AgentMailStatus(ctx context.Context, agent, project string) (list []AgentStatus, err error) {
-	err = v.agentView(ctx, func(r *mailroom) error {
+	if err := v.purgeAgentMail(ctx, nil); err != nil {
+		return nil, err
+	}
+	err = v.View(ctx, func(tx *Tx) error {
 		list = nil
-		return r.status(func(s AgentStatus) {
-			if (agent == "" || s.Agent == agent) && (project == "" || strings.HasPrefix(s.Agent, project+":")) {
+		return v.mailroom(tx).status(agent, func(s AgentStatus) {
+			if project == "" || strings.HasPrefix(s.Agent, project+":") {
 				list = append(list, s)
 			}
 		})
@@ -296,8 +304,7 @@ func (v *Vault) CleanupAgentMail(ctx context.Context, dryRun bool) (c AgentClean
 	if dryRun {
 		err = v.View(ctx, func(tx *Tx) error {
 			c = AgentCleanup{}
-			return v.mailroom(tx).expired(maxInt, func(m *AgentMessage) error {
-				m.Body = ""
+			return v.mailroom(tx).due(maxInt, func(m *AgentMessage, _ uint64) error {
 				c.count(m)
 				c.Messages = append(c.Messages, *m)
 				return nil
@@ -305,20 +312,40 @@ func (v *Vault) CleanupAgentMail(ctx context.Context, dryRun bool) (c AgentClean
 		})
 		return c, err
 	}
-	for more := true; more && err == nil; {
-		var part AgentCleanup
-		err = v.Update(ctx, func(tx *Tx) (err error) {
-			r := v.mailroom(tx)
-			if more, err = r.purge(part.count); err == nil {
-				err = r.save()
-			}
-			return err
+	return c, v.purgeAgentMail(ctx, &c)
+}
+
+// purgeAgentMail removes all that has expired, in transactions of bounded length, and
+// adds to done what it removed; nil does not count. It writes only where there is
+// something to remove.
+func (v *Vault) purgeAgentMail(ctx context.Context, done *AgentCleanup) error {
+	for {
+		more := false
+		err := v.View(ctx, func(tx *Tx) error {
+			return v.mailroom(tx).due(1, func(*AgentMessage, uint64) error {
+				more = true
+				return nil
+			})
 		})
-		if err == nil {
-			c.join(part)
+		if err != nil || !more {
+			return err
+		}
+		var part AgentCleanup
+		err = v.Update(ctx, func(tx *Tx) error {
+			part = AgentCleanup{}
+			r := v.mailroom(tx)
+			if _, err := r.purge(part.count); err != nil {
+				return err
+			}
+			return r.save()
+		})
+		if err != nil {
+			return err
+		}
+		if done != nil {
+			done.join(part)
 		}
 	}
-	return c, err
 }
 
 const maxInt = int(^uint(0) >> 1)
@@ -340,32 +367,20 @@ func (c *AgentCleanup) join(d AgentCleanup) {
 	c.Count += d.Count
 }
 
-// agentUpdate lends the mailbox with nothing in it that has expired. What expires is
-// removed in transactions of bounded length, of which fn gets the last.
+// agentUpdate lends the mailbox, after removing some of what has expired (003 AC44).
+// No message that has is seen, whether it was removed or not, so what remains costs
+// its room only: a call takes no longer because nobody called for a week.
 func (v *Vault) agentUpdate(ctx context.Context, fn func(*mailroom) error) error {
-	for {
-		more := false
-		err := v.Update(ctx, func(tx *Tx) (err error) {
-			r := v.mailroom(tx)
-			if more, err = r.purge(func(*AgentMessage) {}); err != nil || more {
-				if err != nil {
-					return err
-				}
-				return r.save()
-			}
-			// fn may read the records themselves.
-			if err := r.save(); err != nil {
-				return err
-			}
-			if err := fn(r); err != nil {
-				return err
-			}
-			return r.save()
-		})
-		if err != nil || !more {
+	return v.Update(ctx, func(tx *Tx) error {
+		r := v.mailroom(tx)
+		if _, err := r.purge(func(*AgentMessage) {}); err != nil {
 			return err
 		}
-	}
+		if err := fn(r); err != nil {
+			return err
+		}
+		return r.save()
+	})
 }
 
 // agentView is agentUpdate for an fn that changes nothing. It writes only where
@@ -374,7 +389,7 @@ func (v *Vault) agentView(ctx context.Context, fn func(*mailroom) error) error {
 	stale := false
 	err := v.View(ctx, func(tx *Tx) error {
 		r := v.mailroom(tx)
-		err := r.expired(1, func(*AgentMessage) error {
+		err := r.due(1, func(*AgentMessage, uint64) error {
 			stale = true
 			return nil
 		})

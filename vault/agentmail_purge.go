@@ -6,31 +6,33 @@ import (
 	"time"
 )
 
-// maxPurge is how many messages one transaction removes.
-const maxPurge = 1000
+// maxPurge is how many messages one transaction removes, and one call that sends or
+// reads. What has expired beyond that is there a little longer and seen by nobody.
+const maxPurge = 250
 
 var errEnough = errors.New("enough")
 
-// expired calls fn with up to limit of the messages whose time is over, oldest
-// first. The index is in the order of expiry, so it looks at no other.
-func (r *mailroom) expired(limit int, fn func(*AgentMessage) error) error {
-	err := r.tx.Bucket(agentExpiry).ForEach(nil, func(key, value []byte) error {
-		if len(key) != 16 || len(value) != len(messageID{}) {
+// due calls fn with up to limit of the messages whose time is over, oldest first. The
+// index is in the order of expiry, so it looks at no other.
+func (r *mailroom) due(limit int, fn func(*AgentMessage, uint64) error) error {
+	err := r.tx.Bucket(agentExpiry).ForEach(nil, func(key, _ []byte) error {
+		if len(key) != 16 {
 			return damagedRecord("the expiry")
 		}
-		created := time.UnixMicro(int64(binary.BigEndian.Uint64(key)))
-		if limit <= 0 || r.now.Sub(created) <= AgentMailTTL {
+		if limit <= 0 || !r.expired(time.UnixMicro(int64(binary.BigEndian.Uint64(key)))) {
 			return errEnough
 		}
 		limit--
-		m, _, err := r.message(messageID(value))
+		seq := binary.BigEndian.Uint64(key[8:])
+		m, err := r.kept(seq)
 		if err != nil {
 			return err
 		}
 		if m == nil {
 			return damagedRecord("a message")
 		}
-		return fn(m)
+		m.Body = ""
+		return fn(m, seq)
 	})
 	if errors.Is(err, errEnough) {
 		return nil
@@ -41,10 +43,9 @@ func (r *mailroom) expired(limit int, fn func(*AgentMessage) error) error {
 // purge removes up to maxPurge messages whose time is over and reports whether there
 // are more. told is called for each.
 func (r *mailroom) purge(told func(*AgentMessage)) (more bool, err error) {
-	var old []*AgentMessage
-	err = r.expired(maxPurge+1, func(m *AgentMessage) error {
-		m.Body = ""
-		old = append(old, m)
+	var old []numbered
+	err = r.due(maxPurge+1, func(m *AgentMessage, seq uint64) error {
+		old = append(old, numbered{*m, seq})
 		return nil
 	})
 	if err != nil || len(old) == 0 {
@@ -53,34 +54,24 @@ func (r *mailroom) purge(told func(*AgentMessage)) (more bool, err error) {
 	if more = len(old) > maxPurge; more {
 		old = old[:maxPurge]
 	}
-	for _, m := range old {
-		if err := r.remove(m); err != nil {
+	for i := range old {
+		if err := r.remove(&old[i].AgentMessage, old[i].seq); err != nil {
 			return false, err
 		}
-		told(m)
+		told(&old[i].AgentMessage)
 	}
 	return more, r.dropClaims()
 }
 
 // remove forgets a message: first what agents did with it, then the message itself.
-func (r *mailroom) remove(m *AgentMessage) error {
-	id := idBytes(m.ID)
-	_, seq, err := r.message(id)
-	if err != nil {
-		return err
-	}
-	number, from := uint64Bytes(seq), r.key(m.Sender)
+func (r *mailroom) remove(m *AgentMessage, seq uint64) error {
+	id, number, from := idBytes(m.ID), uint64Bytes(seq), r.key(m.Sender)
 	sender, err := r.agent(from)
 	if err != nil {
 		return err
 	}
-	drop := func(bucket string, key []byte) {
-		if err == nil {
-			err = r.tx.Bucket(bucket).Delete(key)
-		}
-	}
-	if merr := r.removeMarks(m, id, number); merr != nil {
-		return merr
+	if err := r.removeMarks(from, seq); err != nil {
+		return err
 	}
 	sender.Traffic--
 	switch {
@@ -91,58 +82,73 @@ func (r *mailroom) remove(m *AgentMessage) error {
 		}
 		room.Broadcasts--
 		sender.Own--
-		drop(agentBroadcasts, number)
-	case m.Recipient != m.Sender:
-		to := r.key(m.Recipient)
-		recipient, err := r.agent(to)
-		if err != nil {
+		if err := r.tx.Bucket(agentBroadcasts).Delete(number); err != nil {
 			return err
 		}
-		recipient.Traffic--
-		drop(agentReceived, join(to[:], number))
-		drop(agentInbox, join(to[:], number))
+	case m.Recipient != m.Sender:
+		if err := r.removeReceived(r.key(m.Recipient), seq); err != nil {
+			return err
+		}
+	}
+	drop := func(bucket string, key []byte) {
+		if err == nil {
+			err = r.tx.Bucket(bucket).Delete(key)
+		}
 	}
 	if m.ReplyTo != "" {
 		parent := idBytes(m.ReplyTo)
 		drop(agentReplies, join(parent[:], number))
 	}
 	drop(agentExpiry, expiryKey(m.Created.UnixMicro(), seq))
-	drop(agentMessages, id[:])
+	drop(agentIDs, id[:])
+	drop(agentMessages, number)
 	return err
 }
 
-// removeMarks takes a message out of the numbers of those whose it was to read.
-func (r *mailroom) removeMarks(m *AgentMessage, id messageID, number []byte) error {
-	marks := map[agentKey]*markRecord{}
-	err := r.tx.Bucket(agentMarks).ForEach(id[:], func(key, value []byte) error {
-		if len(key) != len(id)+len(agentKey{}) {
+// removeReceived takes a direct message out of its recipient's numbers.
+func (r *mailroom) removeReceived(to agentKey, seq uint64) error {
+	a, err := r.agent(to)
+	if err != nil {
+		return err
+	}
+	done, _, err := r.mark(kindDirect, to, seq)
+	if err != nil {
+		return err
+	}
+	a.Traffic--
+	if done.read == 0 {
+		a.Unread--
+	}
+	if done.acked == 0 {
+		a.Unacked--
+	}
+	place := join(to[:], uint64Bytes(seq))
+	if err := r.tx.Bucket(agentReceived).Delete(place); err != nil {
+		return err
+	}
+	return r.tx.Bucket(agentInbox).Delete(place)
+}
+
+// removeMarks takes a broadcast out of the numbers of those who looked at it. The
+// sender's own mark is in no number; nor is one of what somebody sent to itself.
+func (r *mailroom) removeMarks(from agentKey, seq uint64) error {
+	number := uint64Bytes(seq)
+	marks := map[agentKey]mark{}
+	err := r.tx.Bucket(agentMarks).ForEach(number, func(key, value []byte) (err error) {
+		if len(key) != len(number)+len(agentKey{}) {
 			return damagedRecord("a mark")
 		}
-		record, err := parseRecord[markRecord](agentMarks, value)
-		marks[agentKey(key[len(id):])] = record
+		marks[agentKey(key[len(number):])], err = parseMark(value)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if from, to := r.key(m.Sender), r.key(m.Recipient); !m.Broadcast() {
-		a, err := r.agent(to)
-		if err != nil {
-			return err
-		}
-		done := marks[to]
-		if from != to && (done == nil || done.Read == 0) {
-			a.Unread--
-		}
-		if from != to && (done == nil || done.Acked == 0) {
-			a.Unacked--
-		}
-	}
 	for key, done := range marks {
-		if err := r.tx.Bucket(agentMarks).Delete(join(id[:], key[:])); err != nil {
+		if err := r.tx.Bucket(agentMarks).Delete(join(number, key[:])); err != nil {
 			return err
 		}
-		if !m.Broadcast() || key == r.key(m.Sender) {
+		if key == from {
 			continue
 		}
 		a, err := r.agent(key)
@@ -150,10 +156,10 @@ func (r *mailroom) removeMarks(m *AgentMessage, id messageID, number []byte) err
 			return err
 		}
 		a.Marked--
-		if done.Read != 0 {
+		if done.read != 0 {
 			a.Read--
 		}
-		if done.Acked != 0 {
+		if done.acked != 0 {
 			a.Acked--
 		}
 		if err := r.tx.Bucket(agentInbox).Delete(join(key[:], number)); err != nil {
@@ -163,21 +169,28 @@ func (r *mailroom) removeMarks(m *AgentMessage, id messageID, number []byte) err
 	return nil
 }
 
-// dropClaims forgets the claims that hold no more, of readers that died and of
-// agents that never came back. There are few: each lasts seconds.
+// dropClaims forgets the claims that nobody will come back for, of readers that died
+// and of agents that never read again. There are few: each lasts minutes.
 func (r *mailroom) dropClaims() error {
 	var over [][]byte
 	err := r.tx.Bucket(agentClaims).ForEach(nil, func(key, value []byte) error {
 		c, err := parseRecord[claimRecord](agentClaims, value)
-		if err == nil && !c.live(r.now) {
+		if err == nil && c.over(r.now) {
 			over = append(over, key)
 		}
 		return err
 	})
-	for _, key := range over {
-		if err == nil {
-			err = r.tx.Bucket(agentClaims).Delete(key)
+	if err != nil {
+		return err
+	}
+	return r.forget(over)
+}
+
+func (r *mailroom) forget(claims [][]byte) error {
+	for _, key := range claims {
+		if err := r.tx.Bucket(agentClaims).Delete(key); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }

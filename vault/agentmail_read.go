@@ -5,15 +5,13 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
-	"strings"
 	"time"
 )
 
 // letter is one message that a look at an inbox came upon.
 type letter struct {
+	arrival
 	seq   uint64
-	id    messageID
-	from  agentKey
 	fresh bool  // a broadcast that is not in the inbox yet
 	held  int64 // when another reader took it, in microseconds; 0 where none has
 }
@@ -63,13 +61,17 @@ func (w *run) seq() uint64 {
 type hold struct {
 	at    map[uint64]int64 // by number: when the message was taken, in microseconds
 	retry time.Time        // when the first of them comes back; zero where there are none
+	over  [][]byte         // keys of claims that nobody will come back for
 }
 
 func (r *mailroom) held(agent agentKey) (hold, error) {
 	h := hold{at: map[uint64]int64{}}
-	err := r.tx.Bucket(agentClaims).ForEach(agent[:], func(_, value []byte) error {
+	err := r.tx.Bucket(agentClaims).ForEach(agent[:], func(key, value []byte) error {
 		c, err := parseRecord[claimRecord](agentClaims, value)
 		if err != nil || !c.live(r.now) {
+			if err == nil && c.over(r.now) {
+				h.over = append(h.over, key)
+			}
 			return err
 		}
 		for _, seq := range c.Seqs {
@@ -101,8 +103,9 @@ func (r *mailroom) idle(agent string) (bool, error) {
 	}
 	inbox, err := newRun(r.tx.Bucket(agentInbox), key[:], 0)
 	for ; err == nil && inbox.key != nil; err = inbox.next() {
-		if h.at[inbox.seq()] == 0 {
-			return false, nil
+		a, _, err := parseArrival(inbox.value)
+		if err != nil || h.at[inbox.seq()] == 0 && !r.expired(time.UnixMicro(a.created)) {
+			return false, err
 		}
 	}
 	return err == nil, err
@@ -115,6 +118,7 @@ type view struct {
 	passed []letter // fresh ones that were not taken
 	synced uint64   // every broadcast up to here was looked at
 	left   int      // of the room for messages
+	over   [][]byte // keys of claims to forget
 }
 
 // look finds the messages of a query without changing anything.
@@ -135,7 +139,7 @@ func (r *mailroom) survey(q *AgentQuery) (v view, err error) {
 	if err != nil {
 		return v, err
 	}
-	v.inbox.Retry, v.synced, v.left = h.retry, a.Synced, q.Room
+	v.inbox.Retry, v.synced, v.left, v.over = h.retry, a.Synced, q.Room, h.over
 	direct, after := agentInbox, a.Synced
 	if q.All {
 		direct, after = agentReceived, 0
@@ -150,11 +154,12 @@ func (r *mailroom) survey(q *AgentQuery) (v view, err error) {
 		if shared.seq() < own.seq() {
 			w, isShared = shared, true
 		}
-		if len(w.value) < len(messageID{})+len(agentKey{}) {
-			return v, damagedRecord("an index")
+		here, rest, verr := parseArrival(w.value)
+		if verr != nil {
+			return v, verr
 		}
-		e := letter{seq: w.seq(), id: messageID(w.value[:16]), from: agentKey(w.value[16:32]), held: h.at[w.seq()]}
-		full, verr := r.visit(q, agent, e, isShared, &v)
+		e := letter{arrival: here, seq: w.seq(), held: h.at[w.seq()]}
+		full, verr := r.visit(q, agent, e, isShared, rest, &v)
 		if verr != nil || full {
 			return v, verr
 		}
@@ -166,21 +171,30 @@ func (r *mailroom) survey(q *AgentQuery) (v view, err error) {
 	return v, err
 }
 
-// visit decides about one message. It reports that the answer is full.
-func (r *mailroom) visit(q *AgentQuery, agent agentKey, e letter, shared bool, v *view) (full bool, err error) {
-	if e.from == agent || e.held != 0 && !q.All {
+// visit decides about one message, of which a record of agentReceived has brought the
+// mark. It reports that the answer is full.
+func (r *mailroom) visit(q *AgentQuery, agent agentKey, e letter, shared bool, brought []byte, v *view) (full bool, err error) {
+	switch {
+	case len(v.taken) == q.Limit:
+		return true, nil
+	case e.from == agent || e.held != 0 && !q.All || r.expired(time.UnixMicro(e.created)):
 		return false, nil
 	}
-	var mark markRecord
-	if shared || q.All {
+	var done mark
+	switch {
+	case shared:
 		var there bool
-		if mark, there, err = r.mark(e.id, agent); err != nil {
+		if done, there, err = r.mark(e.kind, agent, e.seq); err != nil {
 			return false, err
 		}
 		if there && !q.All {
 			return false, nil // in the inbox, or read
 		}
-		e.fresh = shared && !there
+		e.fresh = !there
+	case q.All:
+		if done, err = parseMark(brought); err != nil {
+			return false, err
+		}
 	}
 	if q.From != "" && e.from != r.key(q.From) {
 		if e.fresh && !q.All {
@@ -188,22 +202,19 @@ func (r *mailroom) visit(q *AgentQuery, agent agentKey, e letter, shared bool, v
 		}
 		return false, nil
 	}
-	m, _, err := r.message(e.id)
+	m, err := r.message(e.seq)
 	if err != nil || m == nil {
 		return false, err
 	}
-	if !q.All { // an ack alone leaves a message in the inbox
-		if mark, _, err = r.mark(e.id, agent); err != nil {
+	if !shared && !q.All { // an ack alone leaves a message in the inbox
+		if done, _, err = r.mark(e.kind, agent, e.seq); err != nil {
 			return false, err
 		}
 	}
-	if mark.Read == 0 {
-		mark.Read = e.held
+	if done.read == 0 {
+		done.read = e.held
 	}
-	m.ReadAt, m.AckedAt = moment(mark.Read), moment(mark.Acked)
-	if len(v.taken) == q.Limit {
-		return true, nil
-	}
+	m.ReadAt, m.AckedAt = moment(done.read), moment(done.acked)
 	if fits := q.takes(m, &v.left); !fits && len(v.taken) > 0 {
 		return true, nil
 	}
@@ -252,6 +263,9 @@ func (r *mailroom) claim(q *AgentQuery) (AgentInbox, error) {
 		return AgentInbox{}, err
 	}
 	a.Synced = max(a.Synced, v.synced)
+	if err := r.forget(v.over); err != nil {
+		return AgentInbox{}, err
+	}
 	held := claimRecord{At: r.now.UnixMicro()}
 	for i, e := range v.taken {
 		if v.inbox.Messages[i].ReadAt.IsZero() {
@@ -263,7 +277,7 @@ func (r *mailroom) claim(q *AgentQuery) (AgentInbox, error) {
 		if !e.fresh {
 			continue
 		}
-		if err := r.receive(agent, a, e, markRecord{}); err != nil {
+		if err := r.receive(agent, a, e, mark{}); err != nil {
 			return AgentInbox{}, err
 		}
 	}
@@ -278,12 +292,12 @@ func (r *mailroom) claim(q *AgentQuery) (AgentInbox, error) {
 }
 
 // receive puts a broadcast into an inbox.
-func (r *mailroom) receive(agent agentKey, a *agentRecord, e letter, m markRecord) error {
+func (r *mailroom) receive(agent agentKey, a *agentRecord, e letter, m mark) error {
 	a.Marked++
-	if err := r.tx.Bucket(agentInbox).Put(join(agent[:], uint64Bytes(e.seq)), inboxValue(e.id, e.from, kindBroadcast)); err != nil {
+	if err := r.tx.Bucket(agentInbox).Put(join(agent[:], uint64Bytes(e.seq)), e.arrival.bytes()); err != nil {
 		return err
 	}
-	return r.putMark(e.id, agent, m)
+	return r.putMark(kindBroadcast, agent, e.seq, m)
 }
 
 // confirm marks what a claim holds as read. What is not in the inbox any more was
@@ -308,29 +322,30 @@ func (r *mailroom) confirm(agent, claim string) error {
 		if other := h.at[seq]; !c.live(r.now) && other != 0 {
 			continue
 		}
-		number := uint64Bytes(seq)
-		value, err := r.tx.Bucket(agentInbox).Get(join(key[:], number))
-		switch {
-		case err != nil:
-			return err
-		case value == nil:
-			continue
-		case len(value) != len(inboxValue(messageID{}, agentKey{}, 0)):
-			return damagedRecord("an inbox")
-		}
-		id := messageID(value[:16])
-		mark, _, err := r.mark(id, key)
+		place := join(key[:], uint64Bytes(seq))
+		value, err := r.tx.Bucket(agentInbox).Get(place)
 		if err != nil {
 			return err
 		}
-		mark.Read = c.At
-		if err := r.putMark(id, key, mark); err != nil {
+		if value == nil {
+			continue
+		}
+		here, _, err := parseArrival(value)
+		if err != nil {
 			return err
 		}
-		if err := r.tx.Bucket(agentInbox).Delete(join(key[:], number)); err != nil {
+		done, _, err := r.mark(here.kind, key, seq)
+		if err != nil {
 			return err
 		}
-		if value[len(value)-1] == kindBroadcast {
+		done.read = c.At
+		if err := r.putMark(here.kind, key, seq, done); err != nil {
+			return err
+		}
+		if err := r.tx.Bucket(agentInbox).Delete(place); err != nil {
+			return err
+		}
+		if here.kind == kindBroadcast {
 			a.Read++
 		} else {
 			a.Unread--
@@ -342,8 +357,7 @@ func (r *mailroom) confirm(agent, claim string) error {
 // ack notes that an agent acted on a message. A direct message has one ack, that of
 // its recipient, whoever gives it.
 func (r *mailroom) ack(agent, text string, own bool) (time.Time, error) {
-	id := idBytes(text)
-	m, seq, err := r.message(id)
+	m, seq, err := r.byID(idBytes(text))
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -358,45 +372,47 @@ func (r *mailroom) ack(agent, text string, own bool) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	mark, there, err := r.mark(id, key)
+	done, there, err := r.mark(m.kind(), key, seq)
 	if err != nil {
 		return time.Time{}, err
 	}
-	if mark.Acked != 0 {
-		return time.UnixMicro(mark.Acked), nil
+	if done.acked != 0 {
+		return time.UnixMicro(done.acked), nil
 	}
-	mark.Acked = r.now.UnixMicro()
+	done.acked = r.now.UnixMicro()
 	switch counts := m.Sender != whose; {
 	case counts && m.Broadcast():
 		a.Acked++
 		if !there {
-			return r.now, r.receive(key, a, letter{seq: seq, id: id, from: r.key(m.Sender)}, mark)
+			here := arrival{r.key(m.Sender), m.Created.UnixMicro(), kindBroadcast}
+			return r.now, r.receive(key, a, letter{arrival: here, seq: seq}, done)
 		}
 	case counts:
 		a.Unacked--
 	}
-	return r.now, r.putMark(id, key, mark)
+	return r.now, r.putMark(m.kind(), key, seq, done)
 }
 
-// status calls fn with every agent that has a part in a message that is here.
-func (r *mailroom) status(fn func(AgentStatus)) error {
+// status calls fn with every agent that has a part in a message that is here, or with
+// the one that is named. It counts what the file holds, so nothing in it may have
+// expired.
+func (r *mailroom) status(agent string, fn func(AgentStatus)) error {
 	room, err := r.room()
 	if err != nil {
 		return err
 	}
-	return r.tx.Bucket(agentAgents).ForEach(nil, func(key, value []byte) error {
-		a, err := parseRecord[agentRecord](agentAgents, value)
-		if err != nil || a.Traffic == 0 {
-			return err
+	one := func(key agentKey, a *agentRecord) error {
+		if a.Traffic == 0 {
+			return nil
 		}
 		// What is on its way to a reader counts as read.
-		h, err := r.held(agentKey(key))
+		h, err := r.held(key)
 		if err != nil {
 			return err
 		}
 		unread, unacked := a.Unread+room.Broadcasts-a.Own-a.Read, a.Unacked+room.Broadcasts-a.Own-a.Acked
 		for seq := range h.at {
-			value, err := r.tx.Bucket(agentInbox).Get(join(key, uint64Bytes(seq)))
+			value, err := r.tx.Bucket(agentInbox).Get(join(key[:], uint64Bytes(seq)))
 			if err != nil {
 				return err
 			}
@@ -406,6 +422,24 @@ func (r *mailroom) status(fn func(AgentStatus)) error {
 		}
 		fn(AgentStatus{a.Name, unread, unacked})
 		return nil
+	}
+	if agent != "" {
+		key := r.key(agent)
+		a, err := r.agent(key)
+		if err != nil {
+			return err
+		}
+		return one(key, a)
+	}
+	return r.tx.Bucket(agentAgents).ForEach(nil, func(key, value []byte) error {
+		a, err := parseRecord[agentRecord](agentAgents, value)
+		if err == nil && len(key) != len(agentKey{}) {
+			err = damagedRecord("an agent")
+		}
+		if err != nil {
+			return err
+		}
+		return one(agentKey(key), a)
 	})
 }
 
@@ -413,51 +447,52 @@ func (r *mailroom) status(fn func(AgentStatus)) error {
 // is no circle, but the file might say otherwise.
 func (r *mailroom) thread(q *AgentThread) ([]AgentMessage, error) {
 	id := idBytes(q.ID)
-	m, _, err := r.message(id)
+	m, seq, err := r.byID(id)
 	if err != nil {
 		return nil, err
 	}
 	if m == nil || q.Own && !m.concerns(q.Agent) {
 		return nil, ErrNoAgentMessage
 	}
-	root, seen := id, map[messageID]bool{id: true}
-	for m.ReplyTo != "" {
-		parent := idBytes(m.ReplyTo)
-		if m, _, err = r.message(parent); err != nil {
+	root, seen := numbered{*m, seq}, map[string]bool{m.ID: true}
+	for root.ReplyTo != "" && !seen[root.ReplyTo] {
+		seen[root.ReplyTo] = true
+		parent, seq, err := r.byID(idBytes(root.ReplyTo))
+		if err != nil {
 			return nil, err
 		}
-		if m == nil || seen[parent] {
+		if parent == nil {
 			break
 		}
-		root = parent
-		seen[parent] = true
+		root = numbered{*parent, seq}
 	}
 	var list []numbered
 	left := q.Room
-	seen = map[messageID]bool{root: true}
-	for queue := []messageID{root}; len(queue) > 0; queue = queue[1:] {
-		m, seq, err := r.message(queue[0])
+	queued := map[uint64]bool{root.seq: true}
+	for queue := []uint64{root.seq}; len(queue) > 0; queue = queue[1:] {
+		m, err := r.message(queue[0])
 		if err != nil {
 			return nil, err
 		}
 		if m == nil {
-			return nil, damagedRecord("a reply")
+			continue // its time is over, and that of its answers will be
 		}
 		if !q.Own || m.concerns(q.Agent) {
-			if err := r.annotate(m, q.Agent); err != nil {
+			if err := r.annotate(m, queue[0], q.Agent); err != nil {
 				return nil, err
 			}
 			if fits := q.takes(m, &left); !fits && len(list) > 0 {
 				return nil, ErrAgentThreadTooLong
 			}
-			list = append(list, numbered{*m, seq})
+			list = append(list, numbered{*m, queue[0]})
 		}
-		err = r.tx.Bucket(agentReplies).ForEach(queue[0][:], func(_, value []byte) error {
-			if len(value) != len(messageID{}) {
+		id := idBytes(m.ID)
+		err = r.tx.Bucket(agentReplies).ForEach(id[:], func(key, _ []byte) error {
+			if len(key) != len(id)+8 {
 				return damagedRecord("a reply")
 			}
-			if child := messageID(value); !seen[child] {
-				seen[child] = true
+			if child := binary.BigEndian.Uint64(key[len(id):]); !queued[child] {
+				queued[child] = true
 				queue = append(queue, child)
 			}
 			return nil
@@ -483,12 +518,12 @@ type numbered struct {
 
 // annotate says when a message was read and acted on: by its recipient, or a
 // broadcast by the agent who asks.
-func (r *mailroom) annotate(m *AgentMessage, agent string) error {
+func (r *mailroom) annotate(m *AgentMessage, seq uint64, agent string) error {
 	whose := m.Recipient
 	if m.Broadcast() {
 		whose = agent
 	}
-	mark, _, err := r.mark(idBytes(strings.ToLower(m.ID)), r.key(whose))
-	m.ReadAt, m.AckedAt = moment(mark.Read), moment(mark.Acked)
+	done, _, err := r.mark(m.kind(), r.key(whose), seq)
+	m.ReadAt, m.AckedAt = moment(done.read), moment(done.acked)
 	return err
 }

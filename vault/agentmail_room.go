@@ -12,15 +12,20 @@ import (
 // The buckets of the agent mailbox. Keys lie in the file as they are, so agents
 // appear in them as digests. seq numbers the messages as they come: a clock that
 // goes back must not put a message where somebody has looked already.
+//
+// What one reader touches lies together: its inbox, and what it did with the direct
+// messages it got, are one run of keys each, whatever others send meanwhile. Only
+// the messages themselves are spread, and those are read and never changed.
 const (
 	agentMeta       = "agentmail"            // "meta": a roomRecord
-	agentMessages   = "agentmail.messages"   // id: a messageRecord, never changed
-	agentExpiry     = "agentmail.expiry"     // created, seq: id
-	agentReceived   = "agentmail.received"   // agent, seq: id and sender of a direct message
-	agentBroadcasts = "agentmail.broadcasts" // seq: id and sender
-	agentInbox      = "agentmail.inbox"      // agent, seq: id, sender and kind of an unread message
-	agentReplies    = "agentmail.replies"    // id, seq: id of a reply
-	agentMarks      = "agentmail.marks"      // id, agent: a markRecord
+	agentMessages   = "agentmail.messages"   // seq: a messageRecord, never changed
+	agentIDs        = "agentmail.ids"        // id: seq
+	agentExpiry     = "agentmail.expiry"     // created, seq: nothing
+	agentReceived   = "agentmail.received"   // agent, seq: an arrival and a mark, of a direct message
+	agentBroadcasts = "agentmail.broadcasts" // seq: an arrival
+	agentInbox      = "agentmail.inbox"      // agent, seq: an arrival, of an unread message
+	agentReplies    = "agentmail.replies"    // id, seq of a reply: nothing
+	agentMarks      = "agentmail.marks"      // seq, agent: a mark, of any other message
 	agentAgents     = "agentmail.agents"     // agent: an agentRecord
 	agentClaims     = "agentmail.claims"     // agent, claim: a claimRecord
 )
@@ -29,8 +34,8 @@ const (
 // at a broadcast puts it there, with an empty mark. So for everybody but the sender
 // a broadcast with a mark is in the inbox or was read, and one without is unread.
 const (
-	kindDirect    = 'd'
-	kindBroadcast = 'b'
+	kindDirect    = 'd' // has a mark in agentReceived
+	kindBroadcast = 'b' // has marks in agentMarks; so has what somebody sent to itself
 )
 
 type (
@@ -38,13 +43,51 @@ type (
 	messageID = [16]byte
 )
 
+// arrival is what the indexes know of a message, so that most need not be opened.
+type arrival struct {
+	from    agentKey
+	created int64 // microseconds
+	kind    byte
+}
+
+const arrivalSize = 16 + 8 + 1
+
+func (a arrival) bytes() []byte {
+	b := binary.BigEndian.AppendUint64(append(make([]byte, 0, arrivalSize+markSize), a.from[:]...), uint64(a.created))
+	return append(b, a.kind)
+}
+
+// parseArrival also returns what follows the arrival.
+func parseArrival(b []byte) (a arrival, rest []byte, err error) {
+	if len(b) < arrivalSize || b[arrivalSize-1] != kindDirect && b[arrivalSize-1] != kindBroadcast {
+		return a, nil, damagedRecord("an index")
+	}
+	return arrival{agentKey(b[:16]), int64(binary.BigEndian.Uint64(b[16:])), b[arrivalSize-1]}, b[arrivalSize:], nil
+}
+
+// mark is what an agent did with a message and when, in microseconds; 0 is not yet.
+type mark struct{ read, acked int64 }
+
+const markSize = 16
+
+func (m mark) bytes() []byte {
+	return binary.BigEndian.AppendUint64(uint64Bytes(uint64(m.read)), uint64(m.acked))
+}
+
+func parseMark(b []byte) (mark, error) {
+	if len(b) != markSize {
+		return mark{}, damagedRecord("a mark")
+	}
+	return mark{int64(binary.BigEndian.Uint64(b)), int64(binary.BigEndian.Uint64(b[8:]))}, nil
+}
+
 type roomRecord struct {
 	Seq        uint64 `json:"seq"`        // of the newest message
 	Broadcasts int    `json:"broadcasts"` // that are here
 }
 
 type messageRecord struct {
-	Seq       uint64 `json:"seq"`
+	ID        string `json:"id"`
 	Sender    string `json:"sender"`
 	Recipient string `json:"recipient"`
 	Subject   string `json:"subject"`
@@ -53,11 +96,6 @@ type messageRecord struct {
 	ReplyTo   string `json:"reply_to,omitempty"`
 	TTLHours  int    `json:"ttl_hours"`
 	Created   int64  `json:"created"` // microseconds
-}
-
-type markRecord struct {
-	Read  int64 `json:"read,omitempty"` // microseconds
-	Acked int64 `json:"acked,omitempty"`
 }
 
 // agentRecord counts, so that status need not. What an agent sent itself is in none
@@ -87,6 +125,12 @@ func (c *claimRecord) live(now time.Time) bool {
 	return now.Before(c.expires()) && !now.Before(time.UnixMicro(c.At))
 }
 
+// over reports whether nobody will come back for the claim. A reader that was only
+// slow has some leases' time, since a late word is better than reading again.
+func (c *claimRecord) over(now time.Time) bool {
+	return now.Sub(time.UnixMicro(c.At)).Abs() > 10*AgentMailLease
+}
+
 // mailroom is the agent mailbox within one transaction.
 type mailroom struct {
 	tx        *Tx
@@ -95,10 +139,15 @@ type mailroom struct {
 
 	meta   *roomRecord               // nil until read
 	agents map[agentKey]*agentRecord // those that were read
+
+	// As they lie in the file: what did not change is not written.
+	savedMeta   roomRecord
+	savedAgents map[agentKey]agentRecord
 }
 
 func (v *Vault) mailroom(tx *Tx) *mailroom {
-	return &mailroom{tx: tx, digestKey: v.Key("agent mailbox"), now: v.now().Truncate(time.Microsecond), agents: map[agentKey]*agentRecord{}}
+	return &mailroom{tx: tx, digestKey: v.Key("agent mailbox"), now: v.now().Truncate(time.Microsecond),
+		agents: map[agentKey]*agentRecord{}, savedAgents: map[agentKey]agentRecord{}}
 }
 
 func (r *mailroom) key(agent string) agentKey {
@@ -159,7 +208,7 @@ func (r *mailroom) room() (*roomRecord, error) {
 	if m == nil {
 		m = &roomRecord{}
 	}
-	r.meta = m
+	r.meta, r.savedMeta = m, *m
 	return m, nil
 }
 
@@ -175,7 +224,7 @@ func (r *mailroom) agent(key agentKey) (*agentRecord, error) {
 	if a == nil {
 		a = &agentRecord{}
 	}
-	r.agents[key] = a
+	r.agents[key], r.savedAgents[key] = a, *a
 	return a, nil
 }
 
@@ -193,47 +242,105 @@ func (r *mailroom) named(name string) (agentKey, *agentRecord, error) {
 func (r *mailroom) save() error {
 	for key, a := range r.agents {
 		var err error
-		if a.Traffic == 0 && a.Marked == 0 {
+		switch {
+		case *a == r.savedAgents[key]:
+		case a.Traffic == 0 && a.Marked == 0:
 			err = r.tx.Bucket(agentAgents).Delete(key[:])
-		} else {
+		default:
 			err = putRecord(r.tx, agentAgents, key[:], a)
 		}
 		if err != nil {
 			return err
 		}
+		r.savedAgents[key] = *a
 	}
-	if r.meta == nil {
+	if r.meta == nil || *r.meta == r.savedMeta {
 		return nil
 	}
+	r.savedMeta = *r.meta
 	return putRecord(r.tx, agentMeta, []byte("meta"), r.meta)
 }
 
-// message returns a message and its number, or nil where it is gone.
-func (r *mailroom) message(id messageID) (*AgentMessage, uint64, error) {
-	m, err := getRecord[messageRecord](r.tx, agentMessages, id[:])
+// expired reports whether the time of what was created then is over (003 TC12).
+func (r *mailroom) expired(created time.Time) bool { return r.now.Sub(created) > AgentMailTTL }
+
+// message returns a message by its number, or nil where it is gone or has expired.
+func (r *mailroom) message(seq uint64) (*AgentMessage, error) {
+	m, err := r.kept(seq)
+	if err != nil || m == nil || r.expired(m.Created) {
+		return nil, err
+	}
+	return m, nil
+}
+
+// kept is message for one that may have expired.
+func (r *mailroom) kept(seq uint64) (*AgentMessage, error) {
+	m, err := getRecord[messageRecord](r.tx, agentMessages, uint64Bytes(seq))
 	if err != nil || m == nil {
+		return nil, err
+	}
+	if !agentID.MatchString(m.ID) {
+		return nil, damagedRecord("a message")
+	}
+	return &AgentMessage{ID: m.ID, Sender: m.Sender, Recipient: m.Recipient, Subject: m.Subject, Body: m.Body, Refs: m.Refs,
+		ReplyTo: m.ReplyTo, Created: time.UnixMicro(m.Created)}, nil
+}
+
+// byID returns a message by its id, and its number, or nil.
+func (r *mailroom) byID(id messageID) (*AgentMessage, uint64, error) {
+	b, err := r.tx.Bucket(agentIDs).Get(id[:])
+	if err != nil || b == nil {
 		return nil, 0, err
 	}
-	return &AgentMessage{ID: idText(id), Sender: m.Sender, Recipient: m.Recipient, Subject: m.Subject, Body: m.Body, Refs: m.Refs,
-		ReplyTo: m.ReplyTo, Created: time.UnixMicro(m.Created)}, m.Seq, nil
-}
-
-// mark returns who did what with a message; the second result is false where there
-// is no mark.
-func (r *mailroom) mark(id messageID, agent agentKey) (markRecord, bool, error) {
-	m, err := getRecord[markRecord](r.tx, agentMarks, join(id[:], agent[:]))
-	if err != nil || m == nil {
-		return markRecord{}, false, err
+	if len(b) != 8 {
+		return nil, 0, damagedRecord("an id")
 	}
-	return *m, true, nil
+	seq := binary.BigEndian.Uint64(b)
+	m, err := r.message(seq)
+	return m, seq, err
 }
 
-func (r *mailroom) putMark(id messageID, agent agentKey, m markRecord) error {
-	return putRecord(r.tx, agentMarks, join(id[:], agent[:]), m)
+// kind says where the marks of a message are.
+func (m *AgentMessage) kind() byte {
+	if m.Broadcast() || m.Recipient == m.Sender {
+		return kindBroadcast
+	}
+	return kindDirect
 }
 
-func inboxValue(id messageID, sender agentKey, kind byte) []byte {
-	return append(join(id[:], sender[:]), kind)
+// mark returns what an agent did with a message; the second result is false where
+// there is no mark.
+func (r *mailroom) mark(kind byte, agent agentKey, seq uint64) (mark, bool, error) {
+	bucket, key := agentMarks, join(uint64Bytes(seq), agent[:])
+	if kind == kindDirect {
+		bucket, key = agentReceived, join(agent[:], uint64Bytes(seq))
+	}
+	b, err := r.tx.Bucket(bucket).Get(key)
+	if err == nil && b != nil && kind == kindDirect {
+		_, b, err = parseArrival(b)
+	}
+	if err != nil || b == nil {
+		return mark{}, false, err
+	}
+	m, err := parseMark(b)
+	return m, err == nil, err
+}
+
+// putMark sets a mark. That of a direct message is there already, with its arrival.
+func (r *mailroom) putMark(kind byte, agent agentKey, seq uint64, m mark) error {
+	if kind != kindDirect {
+		return r.tx.Bucket(agentMarks).Put(join(uint64Bytes(seq), agent[:]), m.bytes())
+	}
+	key := join(agent[:], uint64Bytes(seq))
+	b, err := r.tx.Bucket(agentReceived).Get(key)
+	if err != nil {
+		return err
+	}
+	a, _, err := parseArrival(b)
+	if err != nil {
+		return err
+	}
+	return r.tx.Bucket(agentReceived).Put(key, append(a.bytes(), m.bytes()...))
 }
 
 func expiryKey(created int64, seq uint64) []byte {
@@ -252,6 +359,7 @@ func (r *mailroom) add(m *AgentMessage) error {
 	}
 	room.Seq++
 	seq, id, number := room.Seq, idBytes(m.ID), uint64Bytes(room.Seq)
+	here := arrival{from, m.Created.UnixMicro(), m.kind()}
 	sender.Traffic++
 	put := func(bucket string, key, value []byte) {
 		if err == nil {
@@ -262,7 +370,7 @@ func (r *mailroom) add(m *AgentMessage) error {
 	case m.Broadcast():
 		room.Broadcasts++
 		sender.Own++
-		put(agentBroadcasts, number, join(id[:], from[:]))
+		put(agentBroadcasts, number, here.bytes())
 	case m.Recipient != m.Sender:
 		to, recipient, err := r.named(m.Recipient)
 		if err != nil {
@@ -271,17 +379,18 @@ func (r *mailroom) add(m *AgentMessage) error {
 		recipient.Traffic++
 		recipient.Unread++
 		recipient.Unacked++
-		put(agentReceived, join(to[:], number), join(id[:], from[:]))
-		put(agentInbox, join(to[:], number), inboxValue(id, from, kindDirect))
+		put(agentReceived, join(to[:], number), append(here.bytes(), mark{}.bytes()...))
+		put(agentInbox, join(to[:], number), here.bytes())
 	}
 	if m.ReplyTo != "" {
 		parent := idBytes(m.ReplyTo)
-		put(agentReplies, join(parent[:], number), id[:])
+		put(agentReplies, join(parent[:], number), nil)
 	}
-	put(agentExpiry, expiryKey(m.Created.UnixMicro(), seq), id[:])
+	put(agentExpiry, expiryKey(here.created, seq), nil)
+	put(agentIDs, id[:], number)
 	if err != nil {
 		return err
 	}
-	return putRecord(r.tx, agentMessages, id[:], messageRecord{Seq: seq, Sender: m.Sender, Recipient: m.Recipient, Subject: m.Subject, Body: m.Body,
-		Refs: m.Refs, ReplyTo: m.ReplyTo, TTLHours: int(AgentMailTTL / time.Hour), Created: m.Created.UnixMicro()})
+	return putRecord(r.tx, agentMessages, number, messageRecord{ID: m.ID, Sender: m.Sender, Recipient: m.Recipient, Subject: m.Subject, Body: m.Body,
+		Refs: m.Refs, ReplyTo: m.ReplyTo, TTLHours: int(AgentMailTTL / time.Hour), Created: here.created})
 }

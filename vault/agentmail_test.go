@@ -283,7 +283,7 @@ func TestAcksAreTheRecipientsOrOnePerAgent(t *testing.T) {
 func TestExpiryLeavesNothingBehind(t *testing.T) {
 	v, c := agentVault(t)
 	start := c.at
-	for i, m := range postMany(t, v, "p:a", "p:b", maxPurge+50) {
+	for i, m := range postMany(t, v, "p:a", "p:b", 4*maxPurge+50) {
 		if i%20 < 2 {
 			_, err := v.AckAgentMail(t.Context(), "p:c", m.ID, false)
 			must(t, err)
@@ -315,7 +315,7 @@ func TestExpiryLeavesNothingBehind(t *testing.T) {
 func onlyTheNumberRemains(t testing.TB, v *Vault) {
 	t.Helper()
 	must(t, v.View(t.Context(), func(tx *Tx) error {
-		for _, bucket := range []string{agentMessages, agentExpiry, agentReceived, agentBroadcasts, agentInbox, agentReplies, agentMarks, agentAgents, agentClaims} {
+		for _, bucket := range []string{agentMessages, agentIDs, agentExpiry, agentReceived, agentBroadcasts, agentInbox, agentReplies, agentMarks, agentAgents, agentClaims} {
 			n := 0
 			err := tx.Bucket(bucket).ForEach(nil, func(_, value []byte) error {
 				n++
@@ -344,17 +344,74 @@ func TestEveryUseRemovesWhatExpired(t *testing.T) {
 	} {
 		v, c := agentVault(t)
 		c.at = c.at.Add(-AgentMailTTL - time.Microsecond)
-		postMany(t, v, "p:a", "p:b", maxPurge+1)
+		postMany(t, v, "p:a", "p:b", 3*maxPurge)
 		c.at = c.at.Add(AgentMailTTL + time.Microsecond)
+		left := func() (n int) {
+			must(t, v.View(t.Context(), func(tx *Tx) error {
+				return tx.Bucket(agentMessages).ForEach(nil, func(_, value []byte) error {
+					if m, err := parseRecord[messageRecord](agentMessages, value); err != nil || m.Subject == "many" {
+						n++
+					}
+					return nil
+				})
+			}))
+			return n
+		}
 		must(t, use(v))
-		must(t, v.View(t.Context(), func(tx *Tx) error {
-			return tx.Bucket(agentMessages).ForEach(nil, func(_, value []byte) error {
-				if m, err := parseRecord[messageRecord](agentMessages, value); err != nil || m.Subject == "many" {
-					return fmt.Errorf("%s left a message, %v", name, err)
-				}
-				return nil
-			})
-		}))
+		// One use removes so many and no more; but status has to count.
+		if want := map[bool]int{false: 2 * maxPurge, true: 0}[name == "status"]; left() != want {
+			t.Errorf("%s left %d messages, want %d", name, left(), want)
+		}
+		must(t, use(v))
+		must(t, use(v))
+		if left() != 0 {
+			t.Errorf("%s left %d messages in the end", name, left())
+		}
+	}
+}
+
+// TestWhatExpiredIsSeenByNobodyBeforeItIsRemoved leaves more expired messages than one
+// call removes, and looks at them in every way.
+func TestWhatExpiredIsSeenByNobodyBeforeItIsRemoved(t *testing.T) {
+	v, c := agentVault(t)
+	old := postMany(t, v, "p:a", "p:b", 40*maxPurge)
+	direct, everyone := old[len(old)-2], old[len(old)-1]
+	if direct.Broadcast() {
+		direct, everyone = everyone, direct
+	}
+	c.at = c.at.Add(AgentMailTTL)
+	young, err := v.SendAgentMail(t.Context(), AgentMessage{Sender: "p:a", Recipient: "p:b", Subject: "young", ReplyTo: direct.ID})
+	must(t, err)
+	c.at = c.at.Add(time.Microsecond)
+	for name, q := range map[string]AgentQuery{"peek": {Agent: "p:b", Peek: true}, "all": {Agent: "p:b", All: true, Peek: true}, "new": {Agent: "p:c"}, "read": {Agent: "p:b"}} {
+		want := "young"
+		if name == "new" {
+			want = ""
+		}
+		if got := subjects(fetch(t, v, q)); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if list, err := v.AgentThread(t.Context(), AgentThread{Agent: "p:b", ID: young.ID}); err != nil || subjects(list) != "young" {
+		t.Errorf("thread: %q, %v", subjects(list), err)
+	}
+	for _, m := range []AgentMessage{direct, everyone} {
+		if _, err := v.AgentThread(t.Context(), AgentThread{Agent: "p:b", ID: m.ID}); !errors.Is(err, ErrNoAgentMessage) {
+			t.Errorf("thread of one that expired: %v", err)
+		}
+		if _, err := v.AckAgentMail(t.Context(), "p:b", m.ID, false); !errors.Is(err, ErrNoAgentMessage) {
+			t.Errorf("ack of one that expired: %v", err)
+		}
+	}
+	there := 0
+	must(t, v.View(t.Context(), func(tx *Tx) error {
+		return tx.Bucket(agentMessages).ForEach(nil, func(_, _ []byte) error { there++; return nil })
+	}))
+	if there < 2 {
+		t.Fatal("nothing had to be hidden")
+	}
+	if s := statusOf(t, v, "p:b"); s.Unread != 0 || s.Unacked != 1 {
+		t.Errorf("%+v", s)
 	}
 }
 
