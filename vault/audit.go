@@ -114,7 +114,7 @@ func (v *Vault) Record(ctx context.Context, e gateway.AuditEntry) error {
 			return err
 		}
 		seq, before := c.last+1, c.lastHash
-		if b := t.bolt.Bucket([]byte(bucketAudit)); b != nil && b.Get(uint64Bytes(seq)) != nil {
+		if b := t.bucket(bucketAudit); b != nil && b.Get(uint64Bytes(seq)) != nil {
 			// The ends of the log were lost or put back. What stands there is evidence.
 			return fmt.Errorf("%w: the audit log goes on after its end at %d", ErrDamaged, c.last)
 		}
@@ -216,7 +216,7 @@ func (v *Vault) Audit(ctx context.Context, q AuditQuery) ([]AuditRecord, error) 
 	q.Limit = min(q.Limit, 501)
 	records := []AuditRecord{}
 	err := v.view(ctx, func(t *transaction) error {
-		b := t.bolt.Bucket([]byte(bucketAudit))
+		b := t.bucket(bucketAudit)
 		if b == nil {
 			return nil
 		}
@@ -312,7 +312,7 @@ func (w *auditWalk) step(t *transaction) (bool, error) {
 		w.report.Last = c.last
 		w.next = 0
 	}
-	b := t.bolt.Bucket([]byte(bucketAudit))
+	b := t.bucket(bucketAudit)
 	if w.next < c.first {
 		// The beginning, or entries were purged under way.
 		w.next, w.before, w.report.First = c.first, bytes.Clone(c.before), c.first

@@ -31,6 +31,8 @@ type file struct {
 	path    string        // without symbolic links, so that all who use the file share one lock
 	writing chan struct{} // one place: who waits to write
 	reading chan struct{} // maxReaders places; a writer takes them all
+
+	looked func(write bool, pages int) // told how many pages a transaction came to; nil but in tests
 }
 
 // findFile resolves the path and refuses what no transaction could use, before
@@ -91,7 +93,8 @@ func checkOpened(h *os.File) error {
 	return nil
 }
 
-// check reads every page of the file under the lock.
+// check reads every page of the file under the lock, which takes as long as the file is
+// big.
 func (f *file) check(ctx context.Context) error {
 	unlock, err := f.lock(ctx, false)
 	if err != nil {
@@ -117,6 +120,30 @@ func (f *file) transact(ctx context.Context, write bool, fn func(*bolt.Tx) error
 	}
 	defer unlock()
 	return runBolt(f.path, write, f.openChecked, fn)
+}
+
+// transactChecked is transact for an fn that has the pages checked that it comes to.
+func (f *file) transactChecked(ctx context.Context, write bool, fn func(checkedTx) error) error {
+	unlock, err := f.lock(ctx, write)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	var handle *os.File
+	open := func(path string, flag int, mode fs.FileMode) (h *os.File, err error) {
+		handle, err = f.openChecked(path, flag, mode)
+		return handle, err
+	}
+	return runBolt(f.path, write, open, func(b *bolt.Tx) error {
+		pages, err := newPageCheck(handle, write)
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrDamaged, f.path, err)
+		}
+		if f.looked != nil {
+			defer func() { f.looked(write, len(pages.branches)+len(pages.leaves)) }()
+		}
+		return fn(checkedTx{b, pages})
+	})
 }
 
 // runBolt opens the file with bbolt for one transaction.

@@ -156,7 +156,7 @@ func writeNew(t *bolt.Tx, k Keys) error {
 	if err != nil {
 		return err
 	}
-	tx := &transaction{bolt: t, values: values}
+	tx := &transaction{checkedTx: checkedTx{bolt: t}, values: values}
 	return errors.Join(
 		b.Put([]byte("format"), binary.BigEndian.AppendUint32(nil, formatVersion)),
 		b.Put([]byte("id"), bytes.Clone(id)), // bbolt keeps the slice until it commits

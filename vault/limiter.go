@@ -140,7 +140,7 @@ func instants(state []byte, kind byte) []int64 {
 // sweepLimits forgets a few expired limits that follow the key. Keys are evenly
 // spread, so that in time every one has its turn.
 func sweepLimits(t *transaction, from []byte, now int64) error {
-	b := t.bolt.Bucket([]byte(bucketLimits))
+	b := t.bucket(bucketLimits)
 	if b == nil {
 		return nil
 	}

@@ -12,9 +12,10 @@ import (
 )
 
 // bbolt trusts the pages it maps. A branch that points back at itself sends it
-// into a recursion that no recover can catch, and a page beyond the end of the
-// file is a memory fault. So the page tree is read here, with plain reads, before
-// bbolt sees a file for the first time.
+// into a recursion that no recover can catch, a page beyond the end of the file is
+// a memory fault, and a page that is used twice is overwritten while it is needed.
+// So pages are read here first, with plain reads: by every transaction those that
+// bbolt is about to step on, see pages_near.go, and by Check all there are.
 
 const (
 	pageHeader   = 16
@@ -110,29 +111,56 @@ func readMeta(f *os.File) (meta, error) {
 	return m, nil
 }
 
-// checkPages reads every page in use and reports the first thing that would lead
-// bbolt astray. Nobody may write the file meanwhile.
-func checkPages(f *os.File) error {
-	m, err := readMeta(f)
-	if err != nil {
-		return err
-	}
-	c := &pageCheck{file: f, meta: m, used: make([]uint64, m.high/64+1)}
-	for i := range uint64(2) {
-		c.take(i, 1)
-	}
-	if m.freelist != noFreelist {
-		if err := c.freelist(); err != nil {
-			return err
-		}
-	}
-	return c.tree(m.root, 0, true, new([]byte))
-}
-
+// pageCheck is what was found out about a file's pages, under one lock.
 type pageCheck struct {
 	file *os.File
 	meta meta
-	used []uint64 // one bit per page
+	used []uint64 // one bit per page that something leads to
+
+	// Pages that were checked, so that each is read once.
+	branches map[uint64][]byte
+	leaves   map[uint64]bool // whether the leaf is empty
+
+	roots map[string]uint64 // of the buckets, by name; 0 where the page is inside the bucket's value
+}
+
+// newPageCheck checks what every transaction steps on: the head, the tree of the
+// buckets' names, and for one that writes the list of free pages. That is a handful
+// of pages however much the buckets hold, and as many as bbolt reads itself.
+func newPageCheck(f *os.File, write bool) (*pageCheck, error) {
+	m, err := readMeta(f)
+	if err != nil {
+		return nil, err
+	}
+	c := &pageCheck{file: f, meta: m, used: make([]uint64, m.high/64+1), branches: map[uint64][]byte{}, leaves: map[uint64]bool{}, roots: map[string]uint64{}}
+	c.take(0, 2)
+	if write && m.freelist != noFreelist {
+		if err := c.freelist(); err != nil {
+			return nil, err
+		}
+	}
+	if !c.take(m.root, 1) {
+		return nil, errors.New("its root is used twice")
+	}
+	if err := c.tree(place{id: m.root, top: true}, 0); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// checkPages reads every page in use and reports the first thing that would lead
+// bbolt astray. Nobody may write the file meanwhile.
+func checkPages(f *os.File) error {
+	c, err := newPageCheck(f, true)
+	if err != nil {
+		return err
+	}
+	for _, root := range c.roots {
+		if err := c.bucket(root); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // take marks n pages from id on and reports whether all were free.
@@ -146,11 +174,8 @@ func (c *pageCheck) take(id, n uint64) bool {
 	return true
 }
 
-// page returns a page with its overflow.
+// page returns a page with its overflow. Whoever led here has taken the page.
 func (c *pageCheck) page(id uint64) ([]byte, error) {
-	if id < 2 || id >= c.meta.high {
-		return nil, fmt.Errorf("page %d lies outside", id)
-	}
 	size := int64(c.meta.pageSize)
 	b := make([]byte, size)
 	if _, err := c.file.ReadAt(b, int64(id)*size); err != nil {
@@ -163,8 +188,8 @@ func (c *pageCheck) page(id uint64) ([]byte, error) {
 	if overflow >= c.meta.high-id {
 		return nil, fmt.Errorf("page %d reaches outside", id)
 	}
-	if !c.take(id, overflow+1) {
-		return nil, fmt.Errorf("page %d is used twice", id)
+	if !c.take(id+1, overflow) {
+		return nil, fmt.Errorf("page %d reaches into another", id)
 	}
 	if overflow > 0 {
 		rest := make([]byte, int64(overflow)*size)
@@ -177,6 +202,9 @@ func (c *pageCheck) page(id uint64) ([]byte, error) {
 }
 
 func (c *pageCheck) freelist() error {
+	if !c.take(c.meta.freelist, 1) {
+		return errors.New("the free list is used twice")
+	}
 	b, err := c.page(c.meta.freelist)
 	if err != nil {
 		return err
@@ -200,64 +228,129 @@ func (c *pageCheck) freelist() error {
 	return nil
 }
 
-// tree checks one bucket from a page down. last is the greatest key so far.
-func (c *pageCheck) tree(id uint64, depth int, top bool, last *[]byte) error {
-	if depth > maxDepth {
-		return errors.New("the tree is too deep")
+// place is where a page stands in a tree.
+type place struct {
+	id       uint64
+	top      bool   // in the tree of the buckets' names
+	low, end []byte // its keys are not before low and before end; nil is no bound
+}
+
+// visit checks one page, once. It returns the page where it is a branch, whose children
+// it has taken, and nil where it is a leaf.
+func (c *pageCheck) visit(p place) (branch []byte, err error) {
+	if b := c.branches[p.id]; b != nil {
+		return b, nil
 	}
-	b, err := c.page(id)
+	if _, ok := c.leaves[p.id]; ok {
+		return nil, nil
+	}
+	b, err := c.page(p.id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	switch order.Uint16(b[8:]) {
 	case flagLeaf:
-		return c.leaf(b, id, top, last)
+		c.leaves[p.id] = order.Uint16(b[10:]) == 0
+		return nil, c.leaf(b, p)
 	case flagBranch:
 	default:
-		return fmt.Errorf("page %d is of no kind", id)
+		return nil, fmt.Errorf("page %d is of no kind", p.id)
 	}
 	n := int(order.Uint16(b[10:]))
 	if n == 0 {
-		return fmt.Errorf("page %d leads nowhere", id)
+		return nil, fmt.Errorf("page %d leads nowhere", p.id)
 	}
+	var last []byte
 	for i := range n {
 		e := element(b, i)
 		if e == nil {
-			return fmt.Errorf("page %d is cut", id)
+			return nil, fmt.Errorf("page %d is cut", p.id)
 		}
 		key := span(e, order.Uint32(e), order.Uint32(e[4:]))
-		if len(key) == 0 || bytes.Compare(*last, key) > 0 {
-			return fmt.Errorf("page %d is out of order", id)
+		if len(key) == 0 || i > 0 && bytes.Compare(last, key) >= 0 || p.end != nil && bytes.Compare(key, p.end) >= 0 {
+			return nil, fmt.Errorf("page %d is out of order", p.id)
 		}
-		if err := c.tree(order.Uint64(e[8:]), depth+1, top, last); err != nil {
+		last = key
+		child := order.Uint64(e[8:])
+		if child < 2 || child >= c.meta.high {
+			return nil, fmt.Errorf("page %d leads outside", p.id)
+		}
+		if !c.take(child, 1) {
+			return nil, fmt.Errorf("page %d leads to a page that is used twice", p.id)
+		}
+	}
+	c.branches[p.id] = b
+	return b, nil
+}
+
+// child is the place of child i of a branch that was visited.
+func (p place) child(branch []byte, i int) place {
+	key := func(i int) []byte {
+		e := element(branch, i)
+		return span(e, order.Uint32(e), order.Uint32(e[4:]))
+	}
+	child := place{id: order.Uint64(element(branch, i)[8:]), top: p.top, low: p.low, end: p.end}
+	if i > 0 {
+		child.low = key(i)
+	}
+	if i+1 < children(branch) {
+		child.end = key(i + 1)
+	}
+	return child
+}
+
+func children(branch []byte) int { return int(order.Uint16(branch[10:])) }
+
+// tree checks everything from a place down.
+func (c *pageCheck) tree(p place, depth int) error {
+	if depth > maxDepth {
+		return errDeep
+	}
+	b, err := c.visit(p)
+	if err != nil || b == nil {
+		return err
+	}
+	for i := range children(b) {
+		if err := c.tree(p.child(b, i), depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+var errDeep = errors.New("the tree is too deep")
+
+// bucket checks all of a bucket that has pages of its own.
+func (c *pageCheck) bucket(root uint64) error {
+	if root == 0 {
+		return nil
+	}
+	return c.tree(place{id: root}, 0)
+}
+
 // leaf checks the elements of a leaf page, which in the top bucket are buckets
 // and anywhere else are values.
-func (c *pageCheck) leaf(b []byte, id uint64, top bool, last *[]byte) error {
+func (c *pageCheck) leaf(b []byte, p place) error {
+	var last []byte
 	for i := range int(order.Uint16(b[10:])) {
 		e := element(b, i)
 		if e == nil {
-			return fmt.Errorf("page %d is cut", id)
+			return fmt.Errorf("page %d is cut", p.id)
 		}
 		pos, ksize, vsize := order.Uint32(e[4:]), order.Uint32(e[8:]), order.Uint32(e[12:])
 		key := span(e, pos, ksize)
 		if len(key) == 0 || uint64(pos)+uint64(ksize)+uint64(vsize) > uint64(len(e)) {
-			return fmt.Errorf("page %d is cut", id)
+			return fmt.Errorf("page %d is cut", p.id)
 		}
-		if *last != nil && bytes.Compare(*last, key) >= 0 {
-			return fmt.Errorf("page %d is out of order", id)
+		if i > 0 && bytes.Compare(last, key) >= 0 || bytes.Compare(key, p.low) < 0 || p.end != nil && bytes.Compare(key, p.end) >= 0 {
+			return fmt.Errorf("page %d is out of order", p.id)
 		}
-		*last = key
-		if isBucket := order.Uint32(e) == 1; isBucket != top {
-			return fmt.Errorf("page %d holds what it should not", id)
+		last = key
+		if isBucket := order.Uint32(e) == 1; isBucket != p.top {
+			return fmt.Errorf("page %d holds what it should not", p.id)
 		}
-		if top {
-			if err := c.bucket(span(e, pos+ksize, vsize)); err != nil {
+		if p.top {
+			if err := c.header(string(key), span(e, pos+ksize, vsize)); err != nil {
 				return err
 			}
 		}
@@ -265,19 +358,24 @@ func (c *pageCheck) leaf(b []byte, id uint64, top bool, last *[]byte) error {
 	return nil
 }
 
-// bucket checks one bucket: its own tree, or the page inside its value.
-func (c *pageCheck) bucket(v []byte) error {
+// header checks what a bucket's name leads to: a page, or the page inside the value.
+func (c *pageCheck) header(name string, v []byte) error {
 	if len(v) < bucketHeader {
 		return errors.New("a bucket is cut")
 	}
-	if root := order.Uint64(v); root != 0 {
-		return c.tree(root, 0, false, new([]byte))
+	root := order.Uint64(v)
+	c.roots[name] = root
+	if root != 0 {
+		if root < 2 || root >= c.meta.high || !c.take(root, 1) {
+			return fmt.Errorf("a bucket begins at page %d wrongly", root)
+		}
+		return nil
 	}
 	inline := v[bucketHeader:]
 	if len(inline) < pageHeader || order.Uint64(inline) != 0 || order.Uint16(inline[8:]) != flagLeaf || order.Uint32(inline[12:]) != 0 {
 		return errors.New("a bucket is cut")
 	}
-	return c.leaf(inline, 0, false, new([]byte))
+	return c.leaf(inline, place{})
 }
 
 // element returns the rest of the page from element i on, to which its offsets

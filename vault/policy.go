@@ -70,7 +70,7 @@ func (v *Vault) policy(t *transaction) (*policy, error) {
 
 // manifest returns the manifest as it lies in the file, or nil.
 func (t *transaction) manifest() []byte {
-	b := t.bolt.Bucket([]byte(bucketPolicy))
+	b := t.bucket(bucketPolicy)
 	if b == nil {
 		return nil
 	}

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-
-	bolt "go.etcd.io/bbolt"
 )
 
 const (
@@ -66,7 +64,7 @@ func (tx *Tx) Bucket(name string) *Bucket {
 		return b
 	}
 	b.err = b.do(func() error {
-		b.bolt = tx.t.bolt.Bucket([]byte(b.name))
+		b.bolt = tx.t.bucket(b.name)
 		return nil
 	})
 	return b
@@ -78,7 +76,7 @@ func (tx *Tx) Bucket(name string) *Bucket {
 type Bucket struct {
 	tx   *Tx
 	name string
-	bolt *bolt.Bucket // nil while there is none
+	bolt *checkedBucket // nil while there is none
 	err  error
 }
 
@@ -123,7 +121,7 @@ func (b *Bucket) Put(key, value []byte) error {
 			return fmt.Errorf("%w: a record's key has 1 to %d bytes and its value up to %d", ErrInvalid, maxStateKey, maxStateValue)
 		}
 		if b.bolt == nil {
-			if b.bolt, err = b.tx.t.bolt.CreateBucketIfNotExists([]byte(b.name)); err != nil {
+			if b.bolt, err = b.tx.t.makeBucket(b.name); err != nil {
 				return err
 			}
 		}
@@ -176,7 +174,7 @@ func (b *Bucket) Cursor() *Cursor {
 // moved to, or a nil key where there is none.
 type Cursor struct {
 	b    *Bucket
-	bolt *bolt.Cursor
+	bolt *checkedCursor
 }
 
 // First moves to the first record.

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 )
@@ -78,11 +76,11 @@ func Open(ctx context.Context, path string, k Keys, o *Options) (*Vault, error) 
 		return nil, err
 	}
 	defer clear(key)
-	if err := f.check(ctx); err != nil {
-		return nil, err
-	}
 	var h header
-	err = f.transact(ctx, false, func(t *bolt.Tx) (err error) {
+	err = f.transactChecked(ctx, false, func(t checkedTx) (err error) {
+		if err := t.pages.firstPages(); err != nil {
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
 		h, err = readHeader(t)
 		return err
 	})
@@ -207,8 +205,8 @@ type header struct {
 	signer []byte            // seed of the private key, sealed under the admin key
 }
 
-func readHeader(t *bolt.Tx) (header, error) {
-	b := t.Bucket([]byte(bucketHeaders))
+func readHeader(t checkedTx) (header, error) {
+	b := t.bucket(bucketHeaders)
 	if b == nil {
 		return header{}, fmt.Errorf("%w: it has no header", ErrDamaged)
 	}
@@ -273,7 +271,7 @@ func openSeed(s *sealer, sealed []byte) (ed25519.PrivateKey, error) {
 
 // transaction is a bbolt transaction in which values are sealed.
 type transaction struct {
-	bolt   *bolt.Tx
+	checkedTx
 	values *sealer
 	header header
 }
@@ -287,7 +285,7 @@ func (v *Vault) update(ctx context.Context, fn func(*transaction) error) error {
 }
 
 func (v *Vault) transact(ctx context.Context, write bool, fn func(*transaction) error) error {
-	return v.file.transact(ctx, write, func(b *bolt.Tx) error {
+	return v.file.transactChecked(ctx, write, func(b checkedTx) error {
 		h, err := readHeader(b)
 		if err != nil {
 			return err
@@ -300,13 +298,13 @@ func (v *Vault) transact(ctx context.Context, write bool, fn func(*transaction) 
 		if !bytes.Equal(h.public, v.public) {
 			return fmt.Errorf("%w: the policy key was replaced", ErrUntrustedPolicy)
 		}
-		return fn(&transaction{bolt: b, values: v.values, header: h})
+		return fn(&transaction{checkedTx: b, values: v.values, header: h})
 	})
 }
 
 // get returns the value, or nil when there is none.
 func (t *transaction) get(bucket string, key []byte) ([]byte, error) {
-	b := t.bolt.Bucket([]byte(bucket))
+	b := t.bucket(bucket)
 	if b == nil {
 		return nil, nil
 	}
@@ -318,7 +316,7 @@ func (t *transaction) get(bucket string, key []byte) ([]byte, error) {
 }
 
 func (t *transaction) put(bucket string, key, value []byte) error {
-	b, err := t.bolt.CreateBucketIfNotExists([]byte(bucket))
+	b, err := t.makeBucket(bucket)
 	if err != nil {
 		return err
 	}
@@ -326,7 +324,7 @@ func (t *transaction) put(bucket string, key, value []byte) error {
 }
 
 func (t *transaction) delete(bucket string, key []byte) error {
-	b := t.bolt.Bucket([]byte(bucket))
+	b := t.bucket(bucket)
 	if b == nil {
 		return nil
 	}
@@ -335,7 +333,7 @@ func (t *transaction) delete(bucket string, key []byte) error {
 
 // each calls fn with every record in the order of keys.
 func (t *transaction) each(bucket string, fn func(key, value []byte) error) error {
-	b := t.bolt.Bucket([]byte(bucket))
+	b := t.bucket(bucket)
 	if b == nil {
 		return nil
 	}
