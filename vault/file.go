@@ -32,7 +32,14 @@ type file struct {
 	writing chan struct{} // one place: who waits to write
 	reading chan struct{} // maxReaders places; a writer takes them all
 
-	looked func(write bool, pages int) // told how many pages a transaction came to; nil but in tests
+	looked func(cost) // told what a transaction came to; nil but in tests
+}
+
+// cost is what a transaction came to.
+type cost struct {
+	write bool
+	pages int // of the file that were read and checked
+	steps int // keys that were looked up or changed, and steps of cursors
 }
 
 // findFile resolves the path and refuses what no transaction could use, before
@@ -140,7 +147,7 @@ func (f *file) transactChecked(ctx context.Context, write bool, fn func(checkedT
 			return fmt.Errorf("%w: %s: %w", ErrDamaged, f.path, err)
 		}
 		if f.looked != nil {
-			defer func() { f.looked(write, len(pages.branches)+len(pages.leaves)) }()
+			defer func() { f.looked(cost{write, len(pages.branches) + len(pages.leaves), pages.steps}) }()
 		}
 		return fn(checkedTx{b, pages})
 	})

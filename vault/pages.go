@@ -121,6 +121,8 @@ type pageCheck struct {
 	branches map[uint64][]byte
 	leaves   map[uint64]bool // whether the leaf is empty
 
+	steps int // see cost
+
 	roots map[string]uint64 // of the buckets, by name; 0 where the page is inside the bucket's value
 }
 

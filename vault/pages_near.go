@@ -132,6 +132,9 @@ func (c *checkedCursor) stand(key, value []byte) ([]byte, []byte) {
 
 // step checks the way to a key, and with around also to its neighbours on both sides.
 func (b *checkedBucket) step(key []byte, around bool) {
+	if b.pages != nil {
+		b.pages.steps++
+	}
 	if b.root == 0 {
 		return
 	}

@@ -29,19 +29,12 @@ func tallFile(t testing.TB, n int) (path string, k Keys) {
 
 func tallKey(i int) []byte { return fmt.Appendf(nil, "%06d", i) }
 
-// pagesOf counts the pages that each transaction comes to.
-func pagesOf(t testing.TB, v *Vault, use func()) (readers, writers []int) {
-	t.Helper()
-	v.file.looked = func(write bool, pages int) {
-		if write {
-			writers = append(writers, pages)
-		} else {
-			readers = append(readers, pages)
-		}
-	}
+// costOf says what each transaction came to.
+func costOf(v *Vault, use func()) (list []cost) {
+	v.file.looked = func(c cost) { list = append(list, c) }
 	defer func() { v.file.looked = nil }()
 	use()
-	return readers, writers
+	return list
 }
 
 // TestOpenReadsAsMuchOfABigFileAsOfASmallOne counts pages: what is checked when a
@@ -52,16 +45,16 @@ func TestOpenReadsAsMuchOfABigFileAsOfASmallOne(t *testing.T) {
 		path, k := tallFile(t, n)
 		f, err := findFile(path)
 		must(t, err)
-		f.looked = func(_ bool, pages int) { opened = append(opened, pages) }
+		f.looked = func(c cost) { opened = append(opened, c.pages) }
 		must(t, f.transactChecked(t.Context(), false, func(tx checkedTx) error { return tx.pages.firstPages() }))
 		v := mustOpen(t, path, k, nil)
-		readers, _ := pagesOf(t, v, func() {
+		used := costOf(v, func() {
 			must(t, v.View(t.Context(), func(tx *Tx) error {
 				_, err := tx.Bucket("tall").Get(tallKey(n / 2))
 				return err
 			}))
 		})
-		got = append(got, readers...)
+		got = append(got, used[0].pages)
 	}
 	if len(opened) != 2 || opened[0] != opened[1] || opened[0] > 5 {
 		t.Errorf("pages to open: %v", opened)
@@ -287,4 +280,60 @@ func compareWalk(start, step func() (key, value []byte, err error), model map[st
 		return fmt.Errorf("a walk found %d of %d records", n, len(model))
 	}
 	return nil
+}
+
+// FuzzDamagedTree changes bytes in the pages of a tree of several levels, which long
+// keys make out of few pages, and goes everywhere in it. It must neither crash nor
+// hang. An edit is the number of a page, two bytes of offset, and the new byte.
+func FuzzDamagedTree(f *testing.F) {
+	dir := f.TempDir()
+	path, k := newVaultFile(f)
+	key := func(i int) []byte { return append(tallKey(i), make([]byte, 900)...) }
+	const records = 60
+	fill := mustOpen(f, path, k, nil)
+	for round := range 2 { // the second leaves free pages behind
+		must(f, fill.Update(f.Context(), func(tx *Tx) error {
+			for i := range records {
+				if err := tx.Bucket("tall").Put(key(i), make([]byte, 100*round)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	whole, err := os.ReadFile(path)
+	must(f, err)
+	f.Add([]byte{})
+	f.Add([]byte{20, 0, 24, 20})
+	f.Add([]byte{30, 0, 8, 1, 30, 0, 10, 255})
+	f.Fuzz(func(t *testing.T, edits []byte) {
+		b := slices.Clone(whole)
+		for ; len(edits) >= 4; edits = edits[4:] {
+			at := int(edits[0])*os.Getpagesize() + int(edits[1])<<8 + int(edits[2])
+			b[at%len(b)] = edits[3]
+		}
+		path := fmt.Sprintf("%s/%d.db", dir, os.Getpid())
+		must(t, os.WriteFile(path, b, 0o600))
+		v, err := Open(t.Context(), path, k, nil)
+		if err != nil {
+			return
+		}
+		for i := range records {
+			for _, change := range []func(*Bucket) error{
+				func(b *Bucket) error { _, err := b.Get(key(i)); return err },
+				func(b *Bucket) error { return b.Put(key(i), make([]byte, 300)) },
+				func(b *Bucket) error { return b.ForEach(key(i), func(_, _ []byte) error { return nil }) },
+				func(b *Bucket) error { _, _, err := b.Cursor().Last(); return err },
+				func(b *Bucket) error { return b.Delete(key(i)) },
+			} {
+				if i%7 != 0 && i > 2 {
+					continue
+				}
+				err := v.Update(t.Context(), func(tx *Tx) error { return change(tx.Bucket("tall")) })
+				if errors.Is(err, ErrBusy) {
+					t.Fatal(err) // a call that failed left the file locked
+				}
+			}
+		}
+	})
 }

@@ -1,0 +1,122 @@
+package vault
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"testing"
+)
+
+// toll is what some use of the mailbox took.
+type toll struct {
+	reads, writes int // transactions; each that writes waits for the disk twice
+	pages, steps  int // as cost has them, of all transactions
+	changed       int // pages of the file that are other than before
+}
+
+func tollOf(t testing.TB, v *Vault, use func()) (c toll) {
+	t.Helper()
+	before, err := os.ReadFile(v.Path())
+	must(t, err)
+	for _, one := range costOf(v, use) {
+		c.pages += one.pages
+		c.steps += one.steps
+		if one.write {
+			c.writes++
+		} else {
+			c.reads++
+		}
+	}
+	after, err := os.ReadFile(v.Path())
+	must(t, err)
+	size := os.Getpagesize()
+	for at := 0; at < len(after); at += size {
+		if at >= len(before) || !bytes.Equal(before[at:at+size], after[at:at+size]) {
+			c.changed++
+		}
+	}
+	return c
+}
+
+// TestWhatAReadCostsDoesNotGrowWithTheMailOfOthers has the same twenty messages for one
+// agent among a hundred messages of others and among twenty thousand, and counts what
+// each command takes: the same transactions and the same steps, and no more pages than
+// the trees are deeper.
+func TestWhatAReadCostsDoesNotGrowWithTheMailOfOthers(t *testing.T) {
+	others := []int{100, 20_000}
+	tolls := map[string][]toll{}
+	for _, n := range others {
+		v, _ := agentVault(t)
+		thread := ""
+		must(t, v.agentUpdate(t.Context(), func(r *mailroom) (err error) {
+			for i := range n {
+				m := AgentMessage{Sender: fmt.Sprintf("other:s%d", i%9), Recipient: fmt.Sprintf("other:r%d", i%23), Subject: "others", Body: "some words", Created: r.now}
+				if i%(n/20) == 0 {
+					m = AgentMessage{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i), Body: "some words", Created: r.now, ReplyTo: thread}
+				}
+				if m.ID, err = newAgentID(); err != nil {
+					return err
+				}
+				if m.Sender == "p:a" && thread == "" {
+					thread = m.ID
+				}
+				if err = r.add(&m); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		found := func(list []AgentMessage) {
+			t.Helper()
+			if len(list) != 20 {
+				t.Errorf("%d messages", len(list))
+			}
+		}
+		for _, c := range []struct {
+			name string
+			use  func()
+		}{
+			{"peek", func() { found(fetch(t, v, AgentQuery{Agent: "p:b", Peek: true})) }},
+			{"await", func() { must(t, v.AwaitAgentMail(t.Context(), AgentQuery{Agent: "p:b"})) }},
+			{"read", func() { found(fetch(t, v, AgentQuery{Agent: "p:b"})) }},
+			{"nothing", func() {
+				if list := fetch(t, v, AgentQuery{Agent: "p:b"}); len(list) != 0 {
+					t.Error("it is read twice")
+				}
+			}},
+			{"all", func() { found(fetch(t, v, AgentQuery{Agent: "p:b", All: true, Peek: true})) }},
+			{"thread", func() {
+				list, err := v.AgentThread(t.Context(), AgentThread{Agent: "p:b", ID: thread})
+				must(t, err)
+				found(list)
+			}},
+			{"status", func() { statusOf(t, v, "p:b") }},
+			{"ack", func() {
+				_, err := v.AckAgentMail(t.Context(), "p:b", thread, true)
+				must(t, err)
+			}},
+			{"send", func() { post(t, v, "p:a", "p:b", "x") }},
+			{"broadcast", func() { post(t, v, "p:a", Everyone, "x") }},
+		} {
+			tolls[c.name] = append(tolls[c.name], tollOf(t, v, c.use))
+		}
+	}
+	for name, want := range map[string]toll{
+		// pages and changed are bounds, with twenty thousand messages about.
+		"peek": {reads: 1, pages: 80}, "await": {reads: 1, pages: 30}, "read": {reads: 1, writes: 2, pages: 125, changed: 24},
+		"nothing": {reads: 1, pages: 25}, "all": {reads: 1, pages: 80}, "thread": {reads: 1, pages: 80}, "status": {reads: 2, pages: 20},
+		"ack": {writes: 1, pages: 30, changed: 15}, "send": {writes: 1, pages: 40, changed: 35}, "broadcast": {writes: 1, pages: 35, changed: 28},
+	} {
+		few, many := tolls[name][0], tolls[name][1]
+		t.Logf("%-9s %+v, among many %+v", name, few, many)
+		if few.reads != want.reads || few.writes != want.writes || many.reads != want.reads || many.writes != want.writes {
+			t.Errorf("%s takes %+v and %+v, want %d that read and %d that write", name, few, many, want.reads, want.writes)
+		}
+		if few.steps != many.steps {
+			t.Errorf("%s takes %d steps, and %d among many", name, few.steps, many.steps)
+		}
+		if many.pages > want.pages || many.changed > want.changed {
+			t.Errorf("%s comes to %d pages and changes %d among many, want at most %d and %d", name, many.pages, many.changed, want.pages, want.changed)
+		}
+	}
+}
