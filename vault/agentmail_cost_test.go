@@ -48,24 +48,27 @@ func TestWhatAReadCostsDoesNotGrowWithTheMailOfOthers(t *testing.T) {
 	for _, n := range others {
 		v, _ := agentVault(t)
 		thread := ""
-		must(t, v.agentUpdate(t.Context(), func(r *mailroom) (err error) {
-			for i := range n {
-				m := AgentMessage{Sender: fmt.Sprintf("other:s%d", i%9), Recipient: fmt.Sprintf("other:r%d", i%23), Subject: "others", Body: "some words", Created: r.now}
-				if i%(n/20) == 0 {
-					m = AgentMessage{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i), Body: "some words", Created: r.now, ReplyTo: thread}
+		const batch = 250
+		for start := 0; start < n; start += batch {
+			must(t, v.agentUpdate(t.Context(), func(r *mailroom) (err error) {
+				for i := start; i < min(start+batch, n); i++ {
+					m := AgentMessage{Sender: fmt.Sprintf("other:s%d", i%9), Recipient: fmt.Sprintf("other:r%d", i%23), Subject: "others", Body: "some words", Created: r.now}
+					if i%(n/20) == 0 {
+						m = AgentMessage{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i), Body: "some words", Created: r.now, ReplyTo: thread}
+					}
+					if m.ID, err = newAgentID(); err != nil {
+						return err
+					}
+					if m.Sender == "p:a" && thread == "" {
+						thread = m.ID
+					}
+					if err = r.add(&m); err != nil {
+						return err
+					}
 				}
-				if m.ID, err = newAgentID(); err != nil {
-					return err
-				}
-				if m.Sender == "p:a" && thread == "" {
-					thread = m.ID
-				}
-				if err = r.add(&m); err != nil {
-					return err
-				}
-			}
-			return nil
-		}))
+				return nil
+			}))
+		}
 		found := func(list []AgentMessage) {
 			t.Helper()
 			if len(list) != 20 {

@@ -263,12 +263,14 @@ func (c *pageCheck) visit(p place) (branch []byte, err error) {
 		return nil, fmt.Errorf("page %d leads nowhere", p.id)
 	}
 	var last []byte
+	filled := 0
 	for i := range n {
 		e := element(b, i)
 		if e == nil {
 			return nil, fmt.Errorf("page %d is cut", p.id)
 		}
 		key := span(e, order.Uint32(e), order.Uint32(e[4:]))
+		filled = max(filled, len(b)-len(e)+int(order.Uint32(e))+len(key))
 		if len(key) == 0 || i > 0 && bytes.Compare(last, key) >= 0 || p.end != nil && bytes.Compare(key, p.end) >= 0 {
 			return nil, fmt.Errorf("page %d is out of order", p.id)
 		}
@@ -281,8 +283,20 @@ func (c *pageCheck) visit(p place) (branch []byte, err error) {
 			return nil, fmt.Errorf("page %d leads to a page that is used twice", p.id)
 		}
 	}
+	if err := c.fits(b, p.id, filled); err != nil {
+		return nil, err
+	}
 	c.branches[p.id] = b
 	return b, nil
+}
+
+// fits refuses a page with more overflow than its content fills, which would take pages
+// from others: bbolt gives a page what it needs.
+func (c *pageCheck) fits(b []byte, id uint64, filled int) error {
+	if size := int(c.meta.pageSize); len(b) > size && filled <= len(b)-size {
+		return fmt.Errorf("page %d reaches further than it holds", id)
+	}
+	return nil
 }
 
 // child is the place of child i of a branch that was visited.
@@ -334,6 +348,7 @@ func (c *pageCheck) bucket(root uint64) error {
 // and anywhere else are values.
 func (c *pageCheck) leaf(b []byte, p place) error {
 	var last []byte
+	filled := 0
 	for i := range int(order.Uint16(b[10:])) {
 		e := element(b, i)
 		if e == nil {
@@ -348,6 +363,7 @@ func (c *pageCheck) leaf(b []byte, p place) error {
 			return fmt.Errorf("page %d is out of order", p.id)
 		}
 		last = key
+		filled = max(filled, len(b)-len(e)+int(pos)+int(ksize)+int(vsize))
 		if isBucket := order.Uint32(e) == 1; isBucket != p.top {
 			return fmt.Errorf("page %d holds what it should not", p.id)
 		}
@@ -357,7 +373,7 @@ func (c *pageCheck) leaf(b []byte, p place) error {
 			}
 		}
 	}
-	return nil
+	return c.fits(b, p.id, filled)
 }
 
 // header checks what a bucket's name leads to: a page, or the page inside the value.
