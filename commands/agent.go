@@ -133,12 +133,18 @@ func (d *Deps) asAgent(call *discovery.Call, identity string) error {
 		return nil
 	}
 	if !vault.ValidAgentIdentity(d.AgentIdentity) {
-		return &discovery.Fault{Code: discovery.ConfigError, Message: "The identity that this process is bound to is none.",
-			Hint: "POSTERN_AGENT_IDENTITY must be project:name, in lower-case letters, digits and hyphens."}
+		return BadIdentity()
 	}
 	return &discovery.Fault{Code: discovery.PermissionDenied, Reason: "identity",
 		Message: fmt.Sprintf("This process is bound to the identity %s and cannot act as another.", d.AgentIdentity),
 		Hint:    fmt.Sprintf("Use %s.", d.AgentIdentity)}
+}
+
+// BadIdentity is the failure of a process whose environment binds it to an identity
+// that is none.
+func BadIdentity() *discovery.Fault {
+	return &discovery.Fault{Code: discovery.ConfigError, Message: "The identity that this process is bound to is none.",
+		Hint: "POSTERN_AGENT_IDENTITY must be project:name, in lower-case letters, digits and hyphens."}
 }
 
 // bound reports whether the caller sees only what concerns its own identity.

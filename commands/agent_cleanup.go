@@ -35,7 +35,7 @@ func agentCleanup(d *Deps) *discovery.Command {
 	return discovery.New(discovery.Spec{
 		Path:     "agent cleanup",
 		Summary:  "Delete messages that are older than 24 hours",
-		Details:  "Sending, reading and status do so by themselves; nobody needs this.",
+		Details:  "Sending, reading and status do so by themselves, and nobody sees such messages; nobody needs this.",
 		Effect:   discovery.State,
 		Examples: []string{"agent cleanup --dry-run", "agent cleanup"},
 	}, func(ctx context.Context, _ *discovery.Call, args *agentCleanupArgs) (*AgentCleanedUp, error) {

@@ -203,7 +203,7 @@ func agentDocument(shown *AgentCommands) *AgentDescription {
 			Override: "AGENT_MAIL_DB=PATH names another file for 'postern agent' alone",
 			FirstUse: "where AGENT_MAIL_DB names a file that is not there, it is made, with its directory; keys that the environment does not set are made at random and kept beside it, in PATH.key and PATH.admin.key, readable by their owner alone",
 			TTLHours: agentTTLHours,
-			Expiry:   "a message older than that is gone for every command, and deleted by the next send, read or status",
+			Expiry:   "a message older than that is gone for every command; send and read delete some of those there are, status and cleanup all",
 			Delivery: "what read returned counts as read once the answer was written; a reader that dies before leaves it unread again after 30 seconds, so a message may be read again but is never lost",
 			Limits: []string{
 				"--body holds 10000 characters, a body file 128 KiB",
@@ -219,7 +219,7 @@ func agentDocument(shown *AgentCommands) *AgentDescription {
 				"nobody registers: an agent takes part by reading its inbox, and may be written to before",
 			},
 			Broadcast: "* as --to, and nowhere else, means every agent but the sender",
-			Binding:   "where POSTERN_AGENT_IDENTITY is set, the process can neither send nor read, wait or acknowledge as anybody else",
+			Binding:   "where POSTERN_AGENT_IDENTITY is set, or 'postern serve --identity' says so, the process can neither send nor read, wait or acknowledge as anybody else",
 			Examples:  []string{"my-repo:main", "my-repo:reviewer", "website:deploy"},
 		},
 		Routing: &AgentRouting{

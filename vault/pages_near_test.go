@@ -199,6 +199,38 @@ func TestPagesAreCheckedBeforeBboltComesToThem(t *testing.T) {
 	}
 }
 
+// TestTheLastPagesAreCheckedToo has the way to the last record lead in a circle.
+func TestTheLastPagesAreCheckedToo(t *testing.T) {
+	const records = 400
+	path, k := tallFile(t, records)
+	f, err := findFile(path)
+	must(t, err)
+	way := []uint64{}
+	must(t, f.transactChecked(t.Context(), false, func(tx checkedTx) error {
+		for p := (place{id: tx.pages.roots[statePrefix+"tall"]}); ; {
+			way = append(way, p.id)
+			b, err := tx.pages.visit(p)
+			if err != nil || b == nil {
+				return err
+			}
+			p = p.child(b, children(b)-1)
+		}
+	}))
+	content, err := os.ReadFile(path)
+	must(t, err)
+	branch := content[int(way[len(way)-2])*os.Getpagesize():]
+	order.PutUint64(element(branch, children(branch)-1)[8:], way[0])
+	must(t, os.WriteFile(path, content, 0o600))
+	v := mustOpen(t, path, k, nil)
+	err = v.View(t.Context(), func(tx *Tx) error {
+		_, _, err := tx.Bucket("tall").Cursor().Last()
+		return err
+	})
+	if !errors.Is(err, ErrDamaged) {
+		t.Errorf("Last = %v, want ErrDamaged", err)
+	}
+}
+
 // TestAFreePageThatIsInUseIsNotOverwritten has the list of free pages name one that a
 // bucket needs. Whoever writes there must not have it given away.
 func TestAFreePageThatIsInUseIsNotOverwritten(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -27,6 +28,36 @@ const agentDBVar = "AGENT_MAIL_DB"
 
 // agentIdentityVar binds a process to one identity in the agent mailbox.
 const agentIdentityVar = "POSTERN_AGENT_IDENTITY"
+
+const identityFlagName = "identity"
+
+// identityFlag adds --identity to the flags of a verb that serves one principal.
+func (p *process) identityFlag(f *flag.FlagSet) {
+	f.StringVar(&p.identity, identityFlagName, "", "whom a client may act as in the agent mailbox, `PROJECT:NAME`; "+agentIdentityVar+" otherwise")
+}
+
+// bindIdentity refuses to start with an identity that is none. One that is given and
+// empty, as an unset variable leaves it, is none too: it would bind nobody.
+func (p *process) bindIdentity(f *flag.FlagSet) error {
+	given := false
+	f.Visit(func(f *flag.Flag) { given = given || f.Name == identityFlagName })
+	switch identity := p.agentIdentity(); {
+	case given && !vault.ValidAgentIdentity(p.identity):
+		return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("--%s %q is no identity.", identityFlagName, p.identity),
+			Hint: "It must be project:name, in lower-case letters, digits and hyphens."}
+	case identity != "" && !vault.ValidAgentIdentity(identity):
+		return commands.BadIdentity()
+	}
+	return nil
+}
+
+// agentIdentity is whom this process may act as in the agent mailbox; empty is anybody.
+func (p *process) agentIdentity() string {
+	if p.identity != "" {
+		return p.identity
+	}
+	return p.getenv(agentIdentityVar)
+}
 
 // agent is the agent mailbox as a program of its own (003 NFR1, NFR2): the answer of
 // the gateway without its envelope on standard output, and failures as JSON on

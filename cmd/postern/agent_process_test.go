@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +35,67 @@ func TestABoundProcessIsOneAgent(t *testing.T) {
 	bound.reads("mine all", "p:b")
 	broken := processDoorAt(t, filepath.Join(t.TempDir(), "m.db"), agentIdentityVar+"=nobody")
 	broken.fails(3, "send", "--from", "p:a", "--to", "p:b", "--subject", "x")
+}
+
+// TestAServerMayBeBoundToAnIdentity gives serve --identity, which wins over the
+// environment, and refuses to start with one that is none.
+func TestAServerMayBeBoundToAnIdentity(t *testing.T) {
+	v := newVault(t)
+	env := append(v.environment(false), agentIdentityVar+"=p:other")
+	for _, c := range []struct {
+		env    []string
+		args   []string
+		status int
+		says   string
+	}{
+		{env, []string{"--identity", "nobody"}, 2, "nobody"},
+		{env, []string{"--identity", "p:b\n"}, 2, "project:name"},
+		{env, []string{"--identity", "*"}, 2, "project:name"},
+		{env, []string{"--identity="}, 2, "project:name"},
+		{append(env, agentIdentityVar+"=nobody"), nil, 3, agentIdentityVar},
+		{env, []string{"-h"}, 0, "-identity PROJECT:NAME"},
+	} {
+		status, stdout, stderr := inThisProcess(t, c.env, append([]string{"serve"}, c.args...))
+		if status != c.status || len(stdout) > 0 || !strings.Contains(string(stderr), c.says) {
+			t.Errorf("serve %q: status %d, %q", c.args, status, stderr)
+		}
+	}
+	serve := func(args ...string) (said map[int]string) {
+		var in, out bytes.Buffer
+		fmt.Fprintln(&in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+		fmt.Fprintln(&in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		for i, command := range []string{"agent send --from p:other --to p:b --subject x", "agent send --from p:b --to p:other --subject x", "agent read p:other --peek", "agent read p:b --peek"} {
+			fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":%q}}}`+"\n", i+1, command)
+		}
+		c := program(t, env, append([]string{"serve"}, args...)...)
+		c.Stdin, c.Stdout = &in, &out
+		if err := c.Run(); err != nil {
+			t.Fatal(err)
+		}
+		said = map[int]string{}
+		for line := range strings.Lines(out.String()) {
+			var a struct {
+				ID     int
+				Result struct{ Content []struct{ Text string } }
+			}
+			if err := json.Unmarshal([]byte(line), &a); err == nil && len(a.Result.Content) == 1 {
+				said[a.ID] = a.Result.Content[0].Text
+			}
+		}
+		return said
+	}
+	for _, c := range []struct {
+		args    []string
+		allowed map[int]bool
+	}{{nil, map[int]bool{1: true, 3: true}}, {[]string{"--identity", "p:b"}, map[int]bool{2: true, 4: true}}} {
+		said := serve(c.args...)
+		for id := 1; id <= 4; id++ {
+			ok, refused := strings.HasPrefix(said[id], `{"success":true`), strings.Contains(said[id], `"PERMISSION_DENIED"`)
+			if ok != c.allowed[id] || refused == c.allowed[id] {
+				t.Errorf("serve %q, call %d: %s", c.args, id, said[id])
+			}
+		}
+	}
 }
 
 // processDoorAt is the bare process on a vault that another door made.

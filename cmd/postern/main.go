@@ -33,6 +33,8 @@ type process struct {
 	stderr  io.Writer
 	log     *slog.Logger
 	self    string // the program's own file, empty when it is not to be started again
+
+	identity string // of --identity, which wins over the environment; see agentIdentity
 }
 
 const usageText = `postern: a door between a person's mail and the agents that work for them

@@ -17,10 +17,14 @@ const instructions = "This is a real person's mail. Run 'help' first, then 'help
 
 // serve speaks MCP on standard input and output.
 func (p *process) serve(ctx context.Context, args []string) error {
-	f := p.flags("serve", "[--profile full|read] [--read-only]")
+	f := p.flags("serve", "[--profile full|read] [--read-only] [--identity PROJECT:NAME]")
 	profile := f.String("profile", "full", "which commands exist: full or read")
 	readOnly := f.Bool("read-only", false, "the read profile, and the tool says it is read-only")
+	p.identityFlag(f)
 	if err := parse(f, args, 0, 0); err != nil {
+		return err
+	}
+	if err := p.bindIdentity(f); err != nil {
 		return err
 	}
 	if *readOnly {

@@ -70,7 +70,7 @@ func (p *process) wire(plan plan) (*house, error) {
 	deps.Outbox = mail.NewOutbox(mail.OutboxOptions{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store,
 		Key: h.store.outboxKey, Take: h.store.takeSend, Logger: p.log})
 	deps.Profile = plan.profile.Name
-	deps.AgentIdentity, deps.HostFile = p.getenv(agentIdentityVar), plan.hostFile
+	deps.AgentIdentity, deps.HostFile = p.agentIdentity(), plan.hostFile
 	deps.Explain = func(ctx context.Context, call *discovery.Call, line string) (commands.Explanation, error) {
 		e, err := h.gateway.Explain(ctx, gateway.Principal{Name: call.Principal, Admin: call.Admin}, line)
 		return commands.Explanation(e), err

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/vault"
+)
+
+// TestTheDefaultLimitIsTwenty is the command contract of read, and AC19.
+func TestTheDefaultLimitIsTwenty(t *testing.T) {
+	throughBothDoors(t, func(d *door) {
+		root := d.send("p:a", "p:b", "0")
+		v := d.open(time.Now)
+		for i := range 24 {
+			if _, err := v.SendAgentMail(d.Context(), vault.AgentMessage{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i + 1), ReplyTo: root.id()}); err != nil {
+				d.Fatal(err)
+			}
+		}
+		if n := len(d.read("p:b", "--peek", "--limit", "25")); n != 25 {
+			d.Errorf("--limit 25 gives %d", n)
+		}
+		if n := len(d.read("p:b", "--thread", root.id(), "--limit", "3")); n != 25 {
+			d.Errorf("a whole thread has %d messages", n)
+		}
+		if first, rest := len(d.read("p:b")), len(d.read("p:b")); first != 20 || rest != 5 {
+			d.Errorf("read %d, then %d", first, rest)
+		}
+		d.fails(2, "read", "p:b", "--limit=-1")
+		d.fails(2, "read", "p:b", "--limit=0")
+	})
+}
+
+// TestWhatIsRefusedTouchesNothing sends and reads in ways that fail: AC9, AC11 to AC13,
+// AC24, AC27, AC28 and AC39 to AC41 leave everything as it was.
+func TestWhatIsRefusedTouchesNothing(t *testing.T) {
+	throughBothDoors(t, func(d *door) {
+		m := d.send("p:a", "p:b", "direct")
+		d.send("p:a", "*", "all")
+		before := d.ok(nil, "read", "p:b", "--all", "--peek")
+		counts := fmt.Sprint(d.status())
+		for _, args := range [][]string{
+			{"read", "p:b", "--fields", "nope"}, {"read", "p:b", "--fields", "id,"}, {"read", "p:b", "--limit", "0"}, {"read", "p:b", "--from", "*"},
+			{"read", "p:b", "--thread", "not-a-uuid"}, {"read", "p:b", "--thread", m.id() + "\n"}, {"read", "p:b", "--wait", "1h"}, {"read", "proj:a\n"},
+			{"ack", "p:b", "not-a-uuid"}, {"ack", "*", m.id()}, {"ack", "p:b", m.id() + "0"}, {"ack", "p:b", m.id()[1:]},
+			{"send", "--from", "p:a", "--to", "p:b"}, {"send", "--from", "*", "--to", "p:b", "--subject", "x"}, {"send", "--from", "p:a", "--to", "p:*", "--subject", "x"},
+			{"send", "--from", "p:a", "--to", "p:b", "--subject", "x", "--reply-to", "not-a-uuid"}, {"send", "--from", "p:a", "--to", "p:b", "--subject", "x", "--refs", "{}"},
+			{"send", "--from", "p:a", "--to", "p:b", "--subject", "x", "--refs", "[1]"}, {"send", "--from", "p:a", "--to", "p:b", "--subject", "\x1b"},
+			{"send", "--from", "p:a", "--to", "p:b", "--subject", "x", "--ttl", "1"}, {"send", "--from", "p:a", "--to", "p:b", "--subject", "x", "--json", "{}"},
+			{"status", "--fields", "nope"}, {"status", "--human"}, {"status", "--db", "x"}, {"cleanup", "--all"}, {"nope"},
+		} {
+			d.fails(2, args...)
+		}
+		d.fails(5, "ack", "p:b", nobody)
+		if after := d.ok(nil, "read", "p:b", "--all", "--peek"); string(after) != string(before) {
+			d.Errorf("before: %s\nafter: %s", before, after)
+		}
+		if got := fmt.Sprint(d.status()); got != counts {
+			d.Errorf("status was %s and is %s", counts, got)
+		}
+		d.reads("direct all", "p:b")
+	})
+}
+
+// TestValuesMayBeginWithADash where they are attached, and identities hold every
+// character of the grammar (TC1).
+func TestValuesMayBeginWithADash(t *testing.T) {
+	const odd = "0-9-a-z--:9--z-"
+	throughBothDoors(t, func(d *door) {
+		d.ok(nil, "send", "--from", odd, "--to", odd+"x", "--subject=-x", "--body=-")
+		d.fails(2, "send", "--from", odd, "--to", odd+"x", "--subject", "-x")
+		if list := d.reads("-x", odd+"x", "--from="+odd); len(list) != 1 || list[0]["body"] != "-" || list[0]["sender"] != odd {
+			d.Errorf("%v", list)
+		}
+	})
+}
+
+// TestAReadThatWaits returns what is there at once, what comes when it comes, and an
+// empty list when its time is over.
+func TestAReadThatWaits(t *testing.T) {
+	throughBothDoors(t, func(d *door) {
+		d.send("p:a", "p:b", "here")
+		d.reads("here", "p:b", "--wait", "200s")
+		d.reads("", "p:b", "--wait", "1ms")
+		d.reads("here", "p:b", "--wait", "200s", "--all")
+		got := make(chan string, 2)
+		for _, filter := range [][]string{nil, {"--from", "p:c", "--peek"}} {
+			go func() {
+				out, failure, _ := d.run(append([]string{"read", "p:w", "--wait", "200s", "--fields", "subject"}, filter...)...)
+				got <- string(out) + failure
+			}()
+		}
+		d.send("p:c", "*", "later")
+		for range 2 {
+			var list []map[string]string
+			if text := <-got; json.Unmarshal([]byte(text), &list) != nil || len(list) != 1 || list[0]["subject"] != "later" {
+				d.Errorf("a waiting read says %s", text)
+			}
+		}
+	})
+}
+
+// TestAC46EverySendRecordsItsTimeToLive shows it in every answer about a message.
+func TestAC46EverySendRecordsItsTimeToLive(t *testing.T) {
+	throughBothDoors(t, func(d *door) {
+		m := d.send("p:a", "p:b", "x")
+		for _, l := range append(d.read("p:b"), append(d.read("p:b", "--all"), d.read("p:a", "--thread", m.id())...)...) {
+			if l["ttl_hours"] != 24.0 {
+				d.Errorf("%v", l)
+			}
+		}
+	})
+}
+
+// TestNFR3DescribeNeedsNothing but the program: no file, no usable key, no directory
+// it could write to.
+func TestNFR3DescribeNeedsNothing(t *testing.T) {
+	want := processDoor(t).ok(nil, "describe")
+	for _, env := range []string{"POSTERN_KEY=garbage", agentDBVar + "=/dev/null/mail.db", "POSTERN_KEY_COMMAND=/no/such/program", agentIdentityVar + "=nobody"} {
+		d := processDoor(t, env)
+		if got := d.ok(nil, "describe"); string(got) != string(want) {
+			d.Errorf("with %s it differs", env)
+		}
+	}
+}
+
+// TestAC36AndFieldsOfEveryAnswer projects what is no list too, in the order asked for.
+func TestAC36AndFieldsOfEveryAnswer(t *testing.T) {
+	throughBothDoors(t, func(d *door) {
+		raw := d.ok(nil, "send", "--from", "p:a", "--to", "p:b", "--subject", "x", "--fields", "type,id")
+		if got := keys(d, raw); !slices.Equal(got, []string{"type", "id"}) {
+			d.Errorf("send: %q", got)
+		}
+		var m letter
+		if err := json.Unmarshal(raw, &m); err != nil {
+			d.Fatal(err)
+		}
+		if got := keys(d, d.ok(nil, "ack", "p:b", m.id(), "--fields", "acked_at,agent")); !slices.Equal(got, []string{"acked_at", "agent"}) {
+			d.Errorf("ack: %q", got)
+		}
+		if out := strings.TrimSpace(string(d.ok(nil, "cleanup"))); out != "{\n  \"deleted_count\": 0\n}" {
+			d.Errorf("AC36: %q", out)
+		}
+	})
+}
