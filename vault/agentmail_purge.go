@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// maxPurge is how many messages one transaction removes, and one call that sends or
-// reads. What has expired beyond that is there a little longer and seen by nobody.
+// maxPurge is how many messages and marks of broadcasts one transaction removes, and
+// one call that sends or reads. What has expired beyond that is there a little longer
+// and seen by nobody: a broadcast that ten thousand agents have read goes in many calls.
 const maxPurge = 250
 
 var errEnough = errors.New("enough")
@@ -40,8 +41,8 @@ func (r *mailroom) due(limit int, fn func(*AgentMessage, uint64) error) error {
 	return err
 }
 
-// purge removes up to maxPurge messages whose time is over and reports whether there
-// are more. told is called for each.
+// purge removes up to maxPurge of what has expired and reports whether there is more.
+// told is called for each message that is gone.
 func (r *mailroom) purge(told func(*AgentMessage)) (more bool, err error) {
 	var old []numbered
 	err = r.due(maxPurge+1, func(m *AgentMessage, seq uint64) error {
@@ -51,43 +52,52 @@ func (r *mailroom) purge(told func(*AgentMessage)) (more bool, err error) {
 	if err != nil || len(old) == 0 {
 		return false, err
 	}
-	if more = len(old) > maxPurge; more {
-		old = old[:maxPurge]
-	}
+	left := maxPurge
 	for i := range old {
-		if err := r.remove(&old[i].AgentMessage, old[i].seq); err != nil {
+		if left <= 0 {
+			more = true
+			break
+		}
+		gone, err := r.remove(&old[i].AgentMessage, old[i].seq, &left)
+		if err != nil {
 			return false, err
 		}
-		told(&old[i].AgentMessage)
+		if gone {
+			told(&old[i].AgentMessage)
+		} else {
+			more = true
+		}
 	}
 	return more, r.dropClaims()
 }
 
-// remove forgets a message: first what agents did with it, then the message itself.
-func (r *mailroom) remove(m *AgentMessage, seq uint64) error {
+// remove forgets a message: first what agents did with it, then the message itself. It
+// takes what it removes from left, and reports false where that was not enough.
+func (r *mailroom) remove(m *AgentMessage, seq uint64, left *int) (gone bool, err error) {
 	id, number, from := idBytes(m.ID), uint64Bytes(seq), r.key(m.Sender)
 	sender, err := r.agent(from)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if err := r.removeMarks(from, seq); err != nil {
-		return err
+	if gone, err := r.removeMarks(from, seq, left); err != nil || !gone {
+		return false, err
 	}
+	*left--
 	sender.Traffic--
 	switch {
 	case m.Broadcast():
 		room, err := r.room()
 		if err != nil {
-			return err
+			return false, err
 		}
 		room.Broadcasts--
 		sender.Own--
 		if err := r.tx.Bucket(agentBroadcasts).Delete(number); err != nil {
-			return err
+			return false, err
 		}
 	case m.Recipient != m.Sender:
 		if err := r.removeReceived(r.key(m.Recipient), seq); err != nil {
-			return err
+			return false, err
 		}
 	}
 	drop := func(bucket string, key []byte) {
@@ -102,7 +112,7 @@ func (r *mailroom) remove(m *AgentMessage, seq uint64) error {
 	drop(agentExpiry, expiryKey(m.Created.UnixMicro(), seq))
 	drop(agentIDs, id[:])
 	drop(agentMessages, number)
-	return err
+	return err == nil, err
 }
 
 // removeReceived takes a direct message out of its recipient's numbers.
@@ -129,31 +139,36 @@ func (r *mailroom) removeReceived(to agentKey, seq uint64) error {
 	return r.tx.Bucket(agentInbox).Delete(place)
 }
 
-// removeMarks takes a broadcast out of the numbers of those who looked at it. The
-// sender's own mark is in no number; nor is one of what somebody sent to itself.
-func (r *mailroom) removeMarks(from agentKey, seq uint64) error {
+// removeMarks takes a broadcast out of the numbers of those who looked at it, as many
+// as left allows, and reports whether that were all. The sender's own mark is in no
+// number; nor is one of what somebody sent to itself.
+func (r *mailroom) removeMarks(from agentKey, seq uint64, left *int) (all bool, err error) {
 	number := uint64Bytes(seq)
 	marks := map[agentKey]mark{}
-	err := r.tx.Bucket(agentMarks).ForEach(number, func(key, value []byte) (err error) {
+	err = r.tx.Bucket(agentMarks).ForEach(number, func(key, value []byte) (err error) {
 		if len(key) != len(number)+len(agentKey{}) {
 			return damagedRecord("a mark")
 		}
+		if *left <= 0 {
+			return errEnough
+		}
+		*left--
 		marks[agentKey(key[len(number):])], err = parseMark(value)
 		return err
 	})
-	if err != nil {
-		return err
+	if all = !errors.Is(err, errEnough); err != nil && all {
+		return false, err
 	}
 	for key, done := range marks {
 		if err := r.tx.Bucket(agentMarks).Delete(join(number, key[:])); err != nil {
-			return err
+			return false, err
 		}
 		if key == from {
 			continue
 		}
 		a, err := r.agent(key)
 		if err != nil {
-			return err
+			return false, err
 		}
 		a.Marked--
 		if done.read != 0 {
@@ -163,10 +178,10 @@ func (r *mailroom) removeMarks(from agentKey, seq uint64) error {
 			a.Acked--
 		}
 		if err := r.tx.Bucket(agentInbox).Delete(join(key[:], number)); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // dropClaims forgets the claims that nobody will come back for, of readers that died

@@ -1,0 +1,234 @@
+package vault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// countRecords counts the records of a bucket.
+func countRecords(t testing.TB, v *Vault, bucket string) (n int) {
+	t.Helper()
+	must(t, v.View(t.Context(), func(tx *Tx) error {
+		n = 0
+		return tx.Bucket(bucket).ForEach(nil, func(_, _ []byte) error { n++; return nil })
+	}))
+	return n
+}
+
+// TestABroadcastToTenThousand is read by ten thousand agents. Each is counted for
+// itself, and when it expires no call pays for all of them.
+func TestABroadcastToTenThousand(t *testing.T) {
+	const readers = 10_000
+	v, c := agentVault(t)
+	post(t, v, "p:a", Everyone, "all")
+	for start := 0; start < readers; start += 500 {
+		must(t, v.agentUpdate(t.Context(), func(r *mailroom) error {
+			for n := start; n < start+500; n++ {
+				q := AgentQuery{Agent: fmt.Sprintf("p:r%d", n)}
+				if err := q.check(); err != nil {
+					return err
+				}
+				in, err := r.claim(&q)
+				if err != nil || len(in.Messages) != 1 {
+					return fmt.Errorf("%s got %d messages, %w", q.Agent, len(in.Messages), err)
+				}
+				if err := r.confirm(q.Agent, in.Claim); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	if got := fetch(t, v, AgentQuery{Agent: "p:r77"}); len(got) != 0 {
+		t.Errorf("read again: %q", subjects(got))
+	}
+	post(t, v, "p:r7", "p:r8", "hello")
+	if s := statusOf(t, v, "p:r8"); s != (AgentStatus{"p:r8", 1, 2}) {
+		t.Errorf("%+v", s)
+	}
+	c.at = c.at.Add(AgentMailTTL + time.Microsecond)
+	before := countRecords(t, v, agentMarks)
+	post(t, v, "p:x", "p:y", "young")
+	if gone := before - countRecords(t, v, agentMarks); before != readers || gone != maxPurge {
+		t.Errorf("one call removed %d of %d marks, want %d", gone, before, maxPurge)
+	}
+	for _, all := range []bool{false, true} {
+		if got := fetch(t, v, AgentQuery{Agent: "p:r9999", All: all}); len(got) != 0 {
+			t.Errorf("seen while it is removed: %q", subjects(got))
+		}
+	}
+	if s := statusOf(t, v, "p:y"); s != (AgentStatus{"p:y", 1, 1}) {
+		t.Errorf("%+v", s)
+	}
+	if list, err := v.AgentMailStatus(t.Context(), "", ""); err != nil || len(list) != 2 {
+		t.Errorf("%d agents are left, %v", len(list), err)
+	}
+}
+
+// TestAReaderThatDiesAgainAndAgainStarvesNobody takes messages and never confirms. Who
+// waits beside it gets each message when its lease is over at the latest, and what the
+// dead reader leaves behind does not pile up.
+func TestAReaderThatDiesAgainAndAgainStarvesNobody(t *testing.T) {
+	v, c := agentVault(t)
+	const rounds = 100
+	for i := range rounds {
+		post(t, v, "p:a", "p:b", fmt.Sprint(i))
+		if in, err := v.ReadAgentMail(t.Context(), AgentQuery{Agent: "p:b"}); err != nil || in.Claim == "" {
+			t.Fatalf("round %d: %+v, %v", i, in, err)
+		}
+		c.at = c.at.Add(AgentMailLease)
+	}
+	if n := countRecords(t, v, agentClaims); n > 12 {
+		t.Errorf("%d claims of the dead are kept", n)
+	}
+	seen := map[string]bool{}
+	for len(seen) < rounds {
+		// The dead one is always first, and takes the oldest.
+		in, err := v.ReadAgentMail(t.Context(), AgentQuery{Agent: "p:b", Limit: 5})
+		must(t, err)
+		list := fetch(t, v, AgentQuery{Agent: "p:b"})
+		if len(list) == 0 && len(in.Messages) == 0 {
+			t.Fatalf("nothing is to be had after %d messages", len(seen))
+		}
+		for _, m := range list {
+			seen[m.ID] = true
+		}
+		if len(list) == 0 { // only what the dead one holds is left: it stays down once
+			c.at = c.at.Add(AgentMailLease)
+			for _, m := range fetch(t, v, AgentQuery{Agent: "p:b"}) {
+				seen[m.ID] = true
+			}
+		}
+		c.at = c.at.Add(AgentMailLease)
+	}
+}
+
+// TestTheClockMayJump far ahead and back: what was sent stays, in either time, until
+// it is a day old, and nothing is held for longer than a lease.
+func TestTheClockMayJump(t *testing.T) {
+	v, c := agentVault(t)
+	now := c.at
+	post(t, v, "p:a", "p:b", "before")
+	c.at = now.Add(AgentMailTTL - time.Hour)
+	ahead := post(t, v, "p:a", "p:b", "ahead")
+	if in, err := v.ReadAgentMail(t.Context(), AgentQuery{Agent: "p:b"}); err != nil || len(in.Messages) != 2 {
+		t.Fatalf("%+v, %v", in, err)
+	}
+	c.at = now.Add(time.Second) // back, with a claim from the future
+	post(t, v, "p:a", Everyone, "after")
+	if got := subjects(fetch(t, v, AgentQuery{Agent: "p:b"})); got != "before after ahead" {
+		t.Errorf("after the clock went back: %q", got)
+	}
+	if got := subjects(fetch(t, v, AgentQuery{Agent: "p:c"})); got != "after" {
+		t.Errorf("a broadcast: %q", got)
+	}
+	if s := statusOf(t, v, "p:b"); s.Unread != 0 || s.Unacked != 3 {
+		t.Errorf("%+v", s)
+	}
+	c.at = now.Add(AgentMailTTL + time.Minute)
+	if got := subjects(fetch(t, v, AgentQuery{Agent: "p:b", All: true})); got != "ahead" {
+		t.Errorf("a day later: %q", got)
+	}
+	c.at = ahead.Created.Add(AgentMailTTL + time.Microsecond)
+	_, err := v.CleanupAgentMail(t.Context(), false)
+	must(t, err)
+	if n := countRecords(t, v, agentMessages); n != 0 {
+		t.Errorf("%d messages are left", n)
+	}
+}
+
+// TestAVaultThatIsMovedAwayAndBack fails in between and loses nothing, nor does it
+// make a new one in its place.
+func TestAVaultThatIsMovedAwayAndBack(t *testing.T) {
+	v, c := agentVault(t)
+	post(t, v, "p:a", "p:b", "x")
+	in, err := v.ReadAgentMail(t.Context(), AgentQuery{Agent: "p:b"})
+	must(t, err)
+	away := v.Path() + ".away"
+	must(t, os.Rename(v.Path(), away))
+	_, read := v.ReadAgentMail(t.Context(), AgentQuery{Agent: "p:b"})
+	_, sent := v.SendAgentMail(t.Context(), AgentMessage{Sender: "p:a", Recipient: "p:b"})
+	for _, err := range []error{read, sent, v.ConfirmAgentMail(t.Context(), "p:b", in.Claim)} {
+		if !errors.Is(err, ErrNoVault) {
+			t.Errorf("while it is away: %v", err)
+		}
+	}
+	if _, err := os.Stat(v.Path()); !os.IsNotExist(err) {
+		t.Errorf("something was made in its place: %v", err)
+	}
+	must(t, os.Rename(away, v.Path()))
+	c.at = c.at.Add(AgentMailLease)
+	if got := subjects(fetch(t, v, AgentQuery{Agent: "p:b"})); got != "x" {
+		t.Errorf("back in its place: %q", got)
+	}
+}
+
+// TestCleanupBesideReaders removes what expired while others read, send and confirm
+// through two vaults of one file. Of what has not expired each is read once.
+func TestCleanupBesideReaders(t *testing.T) {
+	path, k := newVaultFile(t)
+	past := mustOpen(t, path, k, &Options{Now: func() time.Time { return time.Now().Add(-AgentMailTTL - time.Hour) }})
+	postMany(t, past, "p:old", "p:b", 2000)
+	vaults := []*Vault{mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)}
+	var working, reading sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	var mu sync.Mutex
+	seen := map[string]int{}
+	for _, v := range vaults {
+		working.Go(func() {
+			for i := range 60 {
+				if _, err := v.SendAgentMail(t.Context(), AgentMessage{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i)}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		working.Go(func() {
+			if _, err := v.CleanupAgentMail(t.Context(), false); err != nil {
+				t.Error(err)
+			}
+		})
+		reading.Go(func() {
+			for last := false; ; {
+				in, err := v.ReadAgentMail(t.Context(), AgentQuery{Agent: "p:b", Limit: 7})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if len(in.Messages) == 0 && last {
+					return
+				}
+				mu.Lock()
+				for _, m := range in.Messages {
+					seen[m.ID]++
+					if m.Sender != "p:a" {
+						t.Errorf("an old one was read: %+v", m)
+					}
+				}
+				mu.Unlock()
+				if in.Claim != "" {
+					if err := v.ConfirmAgentMail(t.Context(), "p:b", in.Claim); err != nil {
+						t.Error(err)
+					}
+				}
+				last = ctx.Err() != nil
+			}
+		})
+	}
+	working.Wait()
+	stop()
+	reading.Wait()
+	for id, n := range seen {
+		if n != 1 {
+			t.Errorf("%s was read %d times", id, n)
+		}
+	}
+	if len(seen) != 120 {
+		t.Errorf("%d of 120 messages were read", len(seen))
+	}
+	must(t, vaults[0].Check(t.Context()))
+}
