@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/vault"
+)
+
+// toolCall is the line of one call of the tool.
+func toolCall(id int, command string) string {
+	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": "tools/call",
+		"params": map[string]any{"name": "cli", "arguments": map[string]string{"command": command}}})
+	if err != nil {
+		panic(err)
+	}
+	return string(line) + "\n"
+}
+
+// openAt opens the vault with a clock that is ahead.
+func (v testVault) openAt(t testing.TB, ahead time.Duration) *vault.Vault {
+	t.Helper()
+	opened, err := vault.Open(t.Context(), v.path, v.keys, &vault.Options{Now: func() time.Time { return time.Now().Add(ahead) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened
+}
+
+// waitUnread waits until so many messages of an agent are unread.
+func waitUnread(t testing.TB, v *vault.Vault, agent string, want int) {
+	t.Helper()
+	for {
+		list, err := v.AgentMailStatus(t.Context(), agent, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list) == 1 && list[0].Unread == want {
+			return
+		}
+		time.Sleep(5 * time.Millisecond) // another process is at work
+	}
+}
+
+// TestOverMCPWhatWasNotWrittenIsUnreadAgain has a server whose answer does not get
+// through: the client does not read, and the server is killed while it writes; or the
+// client is gone when it does. Once the lease is over the message is unread, and after
+// an answer that got through it is not.
+func TestOverMCPWhatWasNotWrittenIsUnreadAgain(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("pipes differ here")
+	}
+	for name, c := range map[string]struct {
+		stop func(t *testing.T, p *os.Process, answers *os.File) // nil reads the answer
+		want int
+	}{
+		"read":            {nil, 0},
+		"killed":          {func(t *testing.T, p *os.Process, _ *os.File) { _ = p.Kill() }, 1},
+		"client is gone":  {func(t *testing.T, _ *os.Process, answers *os.File) { _ = answers.Close() }, 1},
+		"told to go away": {func(t *testing.T, p *os.Process, answers *os.File) { _ = p.Signal(syscall.SIGTERM); _ = answers.Close() }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newVault(t)
+			now := v.openAt(t, 0)
+			// More than a pipe holds.
+			if _, err := now.SendAgentMail(t.Context(), vault.AgentMessage{Sender: "p:a", Recipient: "p:b", Body: strings.Repeat("x", 120<<10)}); err != nil {
+				t.Fatal(err)
+			}
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = r.Close() }()
+			server := program(t, v.environment(false), "serve")
+			server.Stdout = w
+			in, err := server.StdinPipe()
+			if err = errors.Join(err, server.Start(), w.Close()); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+			fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			answers := bufio.NewReader(r)
+			if line, err := answers.ReadString('\n'); err != nil || !strings.Contains(line, `"id":0`) {
+				t.Fatalf("%q, %v", line, err)
+			}
+			fmt.Fprint(in, toolCall(1, "agent read p:b"))
+			waitUnread(t, now, "p:b", 0) // it was taken, and its answer is on the way
+			if c.stop != nil {
+				c.stop(t, server.Process, r)
+			} else if line, err := answers.ReadString('\n'); err != nil || len(line) < 120<<10 {
+				t.Fatalf("%d bytes, %v", len(line), err)
+			}
+			_ = in.Close()
+			if err := server.Wait(); err != nil {
+				t.Logf("it ends with %v", err)
+			}
+			list, err := v.openAt(t, 2*vault.AgentMailLease).ReadAgentMail(t.Context(), vault.AgentQuery{Agent: "p:b"})
+			if err != nil || len(list.Messages) != c.want {
+				t.Errorf("%d are unread, want %d: %v", len(list.Messages), c.want, err)
+			}
+		})
+	}
+}
+
+// TestAWaitThatIsGivenUpTakesNothing cancels a waiting read over MCP, and ends waiting
+// processes by signals. What comes afterwards is unread.
+func TestAWaitThatIsGivenUpTakesNothing(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no such signals here")
+	}
+	v := newVault(t)
+	server, in, answers := serving(t, v)
+	fmt.Fprint(in, toolCall(1, "agent read p:b --wait 200s"))
+	fmt.Fprint(in, toolCall(2, "agent status"))
+	for _, want := range []string{`"id":0`, `"id":2`} {
+		if !answers.Scan() || !strings.Contains(answers.Text(), want) {
+			t.Fatalf("%s, want %s", answers.Text(), want)
+		}
+	}
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"enough"}}`)
+	fmt.Fprint(in, toolCall(3, "agent send --from p:a --to p:b --subject x"))
+	fmt.Fprint(in, toolCall(4, "agent read p:b --peek"))
+	for _, want := range []string{`"id":3`, `"id":4`} {
+		if !answers.Scan() || !strings.Contains(answers.Text(), want) {
+			t.Fatalf("%s, want %s", answers.Text(), want)
+		}
+	}
+	if !strings.Contains(answers.Text(), `\"subject\":\"x\"`) {
+		t.Errorf("the wait that was given up took it: %s", answers.Text())
+	}
+	_ = in.Close()
+	if err := server.Wait(); err != nil {
+		t.Error(err)
+	}
+
+	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt, syscall.SIGHUP} {
+		c := program(t, v.environment(false), "agent", "read", "p:w", "--wait", "200s")
+		var out, failure strings.Builder
+		c.Stdout, c.Stderr = &out, &failure
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		waitForCommand(t, v)
+		if err := c.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Wait()
+		var e map[string]string
+		if status := c.ProcessState.ExitCode(); status == 0 || out.Len() > 0 || json.Unmarshal([]byte(failure.String()), &e) != nil || e["error"] == "" {
+			t.Errorf("%v: status %d, %q, %q", signal, status, out.String(), failure.String())
+		}
+	}
+	now := v.openAt(t, 0)
+	if _, err := now.SendAgentMail(t.Context(), vault.AgentMessage{Sender: "p:a", Recipient: "p:w"}); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := now.ReadAgentMail(t.Context(), vault.AgentQuery{Agent: "p:w"}); err != nil || len(list.Messages) != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// waitForCommand waits until one more process has counted its command, which it does
+// right before it runs it.
+func waitForCommand(t testing.TB, v testVault) {
+	t.Helper()
+	info, err := os.Stat(v.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for before := info.ModTime(); info.ModTime().Equal(before); {
+		time.Sleep(5 * time.Millisecond) // another process is at work
+		if info, err = os.Stat(v.path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestTwoServersShareOneInbox reads through both at once: each message comes once.
+func TestTwoServersShareOneInbox(t *testing.T) {
+	v := newVault(t)
+	now := v.openAt(t, 0)
+	const messages = 60
+	for i := range messages {
+		if _, err := now.SendAgentMail(t.Context(), vault.AgentMessage{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := make(chan []string, 2)
+	for range 2 {
+		go func() {
+			server, in, answers := serving(t, v)
+			for i := range messages / 3 {
+				fmt.Fprint(in, toolCall(1+i, "agent read p:b --limit 3 --fields id"))
+			}
+			var ids []string
+			for range 1 + messages/3 {
+				if !answers.Scan() {
+					t.Error("an answer is missing")
+					break
+				}
+				for _, part := range strings.Split(answers.Text(), `{\"id\":\"`)[1:] {
+					ids = append(ids, part[:36])
+				}
+			}
+			_ = in.Close()
+			if err := server.Wait(); err != nil {
+				t.Error(err)
+			}
+			got <- ids
+		}()
+	}
+	seen := map[string]int{}
+	for range 2 {
+		for _, id := range <-got {
+			seen[id]++
+		}
+	}
+	for id, n := range seen {
+		if n != 1 {
+			t.Errorf("%s came %d times", id, n)
+		}
+	}
+	if len(seen) != messages {
+		t.Errorf("%d of %d messages came", len(seen), messages)
+	}
+}
