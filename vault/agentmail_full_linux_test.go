@@ -1,0 +1,85 @@
+package vault
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// fill sends under a limit of the file's size, which is like a full disk, until that is
+// refused, and then does everything else. It says what it sent and what it read.
+func fill(ctx context.Context, v *Vault) error {
+	info, err := os.Stat(v.Path())
+	if err != nil {
+		return err
+	}
+	signal.Ignore(syscall.SIGXFSZ) // so that writing fails instead
+	limit := uint64(info.Size()) + 300<<10
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+		return err
+	}
+	send := func() (err error) {
+		m, err := v.SendAgentMail(ctx, AgentMessage{Sender: "p:a", Recipient: "p:b", Body: strings.Repeat("x", 9000)})
+		if err == nil {
+			fmt.Println("sent", m.ID)
+		}
+		return err
+	}
+	for err == nil {
+		err = send()
+	}
+	if again := send(); errors.Is(err, ErrDamaged) || again == nil || errors.Is(again, ErrDamaged) {
+		return fmt.Errorf("a full disk is %w, and then %w", err, again)
+	}
+	in, err := v.ReadAgentMail(ctx, AgentQuery{Agent: "p:b", Peek: true, Limit: 1000})
+	if err != nil {
+		return err
+	}
+	// A read may find no room for its note either, and takes nothing then.
+	if in, err := v.ReadAgentMail(ctx, AgentQuery{Agent: "p:b", Limit: 1}); err == nil {
+		err = v.ConfirmAgentMail(ctx, "p:b", in.Claim)
+		fmt.Println("confirmed", in.Messages[0].ID, err == nil)
+	}
+	fmt.Println("peeked", len(in.Messages))
+	return v.Check(ctx)
+}
+
+// TestAFullDiskLosesNothing sends until there is no room. What was said to be sent is
+// there, nothing is damaged, and it goes on when there is room again.
+func TestAFullDiskLosesNothing(t *testing.T) {
+	path, k := newVaultFile(t)
+	cmd := process(t, "filler", path, "", k.Agent)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	v := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+	post(t, v, "p:a", "p:b", "room again")
+	found := map[string]bool{}
+	in, err := v.ReadAgentMail(t.Context(), AgentQuery{Agent: "p:b", All: true, Peek: true, Limit: 1000})
+	must(t, err)
+	for _, m := range in.Messages {
+		found[m.ID] = true
+	}
+	sent := 0
+	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
+		if id, ok := strings.CutPrefix(lines.Text(), "sent "); ok {
+			sent++
+			if !found[id] {
+				t.Errorf("%s was lost", id)
+			}
+		}
+	}
+	if sent < 5 || len(found) != sent+1 || !strings.Contains(string(out), fmt.Sprintf("peeked %d\n", sent)) {
+		t.Errorf("%d were sent and %d are there: %s", sent, len(found), out)
+	}
+	must(t, v.Check(t.Context()))
+	boltClean(t, v)
+}
