@@ -123,3 +123,20 @@ func TestWhatAReadCostsDoesNotGrowWithTheMailOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestAReadStopsWhenItHasEnough compares an inbox of twenty unread messages with one
+// of many more.
+func TestAReadStopsWhenItHasEnough(t *testing.T) {
+	var tolls []toll
+	for _, n := range []int{25, 500} {
+		v, _ := agentVault(t)
+		postMany(t, v, "p:a", "p:b", n)
+		tolls = append(tolls, tollOf(t, v, func() { fetch(t, v, AgentQuery{Agent: "p:b", Peek: true}) }))
+		tolls = append(tolls, tollOf(t, v, func() { fetch(t, v, AgentQuery{Agent: "p:b"}) }))
+	}
+	for i := range 2 {
+		if few, many := tolls[i], tolls[i+2]; few.steps != many.steps || few.writes != many.writes {
+			t.Errorf("a read takes %+v, and from a full inbox %+v", few, many)
+		}
+	}
+}

@@ -173,10 +173,14 @@ func correspondent(t *testing.T, path string, k Keys, number, letters int) *exec
 }
 
 // TestTwentyCorrespondentsReadEveryMessageOnce has twenty processes, two for each of
-// ten identities, send and read ten thousand messages at once.
+// ten identities, send and read ten thousand messages at once; under the race detector
+// three thousand.
 func TestTwentyCorrespondentsReadEveryMessageOnce(t *testing.T) {
 	path, k := newVaultFile(t)
-	const processes, letters = 20, 500
+	processes, letters := 20, 500
+	if racing {
+		letters = 150
+	}
 	book := &ledger{sent: map[string][2]string{}, read: map[string]map[string]int{}}
 	var sending, ending sync.WaitGroup
 	sending.Add(processes)
