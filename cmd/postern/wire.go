@@ -40,6 +40,8 @@ type plan struct {
 	stdin     *bufio.Reader // where --password-from stdin reads; nil refuses it
 	environ   []string      // where further accounts are described; nil for none
 
+	extensions extensionsFrom // which extensions there are; none unless it says so
+
 	// hostFile reads files of the machine that a caller names; nil where none may.
 	hostFile func(path string, limit int64) ([]byte, error)
 }
@@ -76,6 +78,9 @@ func (p *process) wire(plan plan) (*house, error) {
 		return commands.Explanation(e), err
 	}
 	deps.Exists = func(path string) bool { return h.registry.Exists(path) }
+	list := commands.All(deps)
+	added := p.loadExtensions(plan.extensions, list)
+	deps.Checks = func() []commands.Check { return extensionChecks(added) }
 	var err error
 	h.registry, err = discovery.NewRegistry(discovery.Info{
 		Name:        "postern",
@@ -83,7 +88,7 @@ func (p *process) wire(plan plan) (*house, error) {
 		Description: "Postern: a person's mail, behind their rules",
 		Groups:      commands.Groups(),
 		Recipes:     commands.Recipes(),
-	}, commands.All(deps)...)
+	}, append(list, added.Commands...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -120,12 +125,12 @@ func (p *process) asOwner(profile gateway.Profile, stdin *bufio.Reader) (*house,
 			principal = gateway.Principal{Name: "admin", Admin: true}
 		}
 	}
-	return p.wire(plan{profile: profile, principal: principal, stdin: stdin, environ: p.environ, open: p.opener(false)})
+	return p.wire(plan{profile: profile, principal: principal, stdin: stdin, environ: p.environ, open: p.opener(false), extensions: besideVault})
 }
 
 // asAgent wires for a verb that is an agent whatever keys are set.
 func (p *process) asAgent(profile gateway.Profile) (*house, error) {
-	return p.wire(plan{profile: profile, principal: gateway.Principal{Name: "agent"}, environ: p.environ, open: p.opener(true)})
+	return p.wire(plan{profile: profile, principal: gateway.Principal{Name: "agent"}, environ: p.environ, open: p.opener(true), extensions: besideVault})
 }
 
 // opener opens the vault the environment names. The keys are fetched only then:
