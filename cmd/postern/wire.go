@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 
 	"github.com/postern-mail/postern/commands"
@@ -81,12 +82,14 @@ func (p *process) wire(plan plan) (*house, error) {
 	list := commands.All(deps)
 	added := p.loadExtensions(plan.extensions, list)
 	deps.Checks = func() []commands.Check { return extensionChecks(added) }
+	groups := commands.Groups()
+	maps.Copy(groups, added.Groups)
 	var err error
 	h.registry, err = discovery.NewRegistry(discovery.Info{
 		Name:        "postern",
 		Version:     version(),
 		Description: "Postern: a person's mail, behind their rules",
-		Groups:      commands.Groups(),
+		Groups:      groups,
 		Recipes:     commands.Recipes(),
 	}, append(list, added.Commands...)...)
 	if err != nil {

@@ -53,7 +53,8 @@ type Options struct {
 
 // Set is what a directory of extensions held when it was read. It does not change.
 type Set struct {
-	Names    []string // of the extensions that are whole, in order
+	Names    []string          // of the extensions that are whole, in order
+	Groups   map[string]string // summaries of those that have commands below them, for discovery.Info
 	Commands []*discovery.Command
 	Problems []Problem // what was left out, and what is not as its author may think
 }
@@ -78,7 +79,7 @@ func (p Problem) String() string {
 // matches fs.ErrNotExist where there is no directory; Load returns no other, and a
 // Set in any case. Nothing that is read is run.
 func Load(dir string, o Options) (*Set, error) {
-	s := &Set{}
+	s := &Set{Groups: map[string]string{}}
 	if !filepath.IsAbs(dir) {
 		s.refuse("", "The directory is not named by an absolute path, so who starts the program somewhere else would choose it. Name it from the root.")
 		return s, nil
@@ -103,7 +104,7 @@ func Load(dir string, o Options) (*Set, error) {
 	r := newRunner(dir, o)
 	room := maxSchemaBytes
 	for _, name := range names {
-		e, err := s.read(base, name, o, r)
+		e, summary, err := s.read(base, name, o, r)
 		if err == nil {
 			size := 0
 			for _, c := range e {
@@ -120,6 +121,9 @@ func Load(dir string, o Options) (*Set, error) {
 		}
 		s.Names = append(s.Names, name)
 		s.Commands = append(s.Commands, e...)
+		if summary != "" {
+			s.Groups[name] = summary
+		}
 	}
 	return s, nil
 }
@@ -159,33 +163,33 @@ func candidates(base string) ([]string, error) {
 	return names, nil
 }
 
-// read makes the commands of one extension.
-func (s *Set) read(base, name string, o Options, r *runner) ([]*discovery.Command, error) {
+// read makes the commands of one extension. group is its summary where they are
+// below its name.
+func (s *Set) read(base, name string, o Options, r *runner) (commands []*discovery.Command, group string, err error) {
 	switch {
 	case !namePattern.MatchString(name) || len(name) > maxNameChars:
-		return nil, fmt.Errorf("its name is not x- with lower-case letters, digits and hyphens behind, at most %d characters", maxNameChars)
+		return nil, "", fmt.Errorf("its name is not x- with lower-case letters, digits and hyphens behind, at most %d characters", maxNameChars)
 	case o.Taken != nil && o.Taken(name):
-		return nil, errors.New("there is a command of that name already")
+		return nil, "", errors.New("there is a command of that name already")
 	}
 	raw, err := readManifest(base, name)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	m, err := parseManifest(raw, name)
 	if err != nil {
-		return nil, fmt.Errorf("its manifest is not right: %w", err)
+		return nil, "", fmt.Errorf("its manifest is not right: %w", err)
 	}
 	p, err := findProgram(base, name, m.Program)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	var commands []*discovery.Command
 	if m.Commands == nil {
 		c, err := s.define(name, name, &m.command, p, r)
 		if err != nil {
-			return nil, fmt.Errorf("its manifest is not right: %w", err)
+			return nil, "", fmt.Errorf("its manifest is not right: %w", err)
 		}
-		return append(commands, c), nil
+		return append(commands, c), "", nil
 	}
 	for i := range m.Commands {
 		c, err := s.define(name, name+" "+m.Commands[i].Name, &m.Commands[i].command, p, r)
@@ -193,11 +197,11 @@ func (s *Set) read(base, name string, o Options, r *runner) ([]*discovery.Comman
 			err = errors.New("the name is taken")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("its manifest is not right: command %s: %w", m.Commands[i].Name, err)
+			return nil, "", fmt.Errorf("its manifest is not right: command %s: %w", m.Commands[i].Name, err)
 		}
 		commands = append(commands, c)
 	}
-	return commands, nil
+	return commands, m.Summary, nil
 }
 
 // define makes one command of what its manifest says, and tries its examples.
