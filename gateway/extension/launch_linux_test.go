@@ -3,7 +3,9 @@ package extension
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/postern-mail/postern/discovery"
@@ -43,6 +45,23 @@ func TestALaunchedProgramHasLimitsItCannotRaise(t *testing.T) {
 	if len(want) != 0 || len(lines) != 5 {
 		t.Errorf("%q", lines)
 	}
+}
+
+// TestWhatALaunchedProgramWritesIsNobodyElses has it write where everybody's umask is
+// lax.
+func TestWhatALaunchedProgramWritesIsNobodyElses(t *testing.T) {
+	dir := directory(t)
+	at := installScript(t, dir, "x-it", manifestOf("x-it", "run", "read"), "#!/bin/sh\n: > state\necho true\n")
+	old := syscall.Umask(0)
+	defer syscall.Umask(old)
+	s := whole(t, dir, Options{Launcher: launcher(t)})
+	if r := s.do(t, "x-it"); !r.Success {
+		t.Fatalf("%s", r.raw)
+	}
+	if info, err := os.Stat(filepath.Join(at, "state")); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	whole(t, dir, Options{})
 }
 
 // TestALaunchedProgramThatTakesAllMemoryFails asks for more than there is allowed,

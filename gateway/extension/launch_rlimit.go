@@ -40,6 +40,7 @@ func launch(l limits, path string) int {
 			return cannotStart
 		}
 	}
+	restrictNewFiles()
 	_ = syscall.Exec(path, []string{path}, environ)
 	return cannotStart
 }

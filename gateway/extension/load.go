@@ -22,7 +22,8 @@ import (
 const (
 	manifestName  = "manifest.json"
 	maxExtensions = 32
-	maxEntries    = 1000 // of the directory that are looked at
+	maxEntries    = 1000 // of the directory
+	maxFilesOfOne = 5000 // of an extension, all levels together
 	// maxSchemaBytes is how much all extensions together may add to an answer that
 	// lists every schema, so that they cannot take that answer away.
 	maxSchemaBytes = 64 << 10
@@ -94,7 +95,7 @@ func Load(dir string, o Options) (*Set, error) {
 	}
 	names, err := candidates(base)
 	if err != nil {
-		s.refuse("", "The directory cannot be read. Check its permissions.")
+		s.refuse("", "None is used: %s.", err)
 		return s, nil
 	}
 	if len(names) > maxExtensions {
@@ -146,12 +147,15 @@ func shortName(name string) string {
 func candidates(base string) ([]string, error) {
 	d, err := os.Open(base)
 	if err != nil {
-		return nil, err
+		return nil, errors.New("the directory cannot be read; check its permissions")
 	}
 	defer d.Close()
-	entries, err := d.ReadDir(maxEntries)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+	entries, err := d.ReadDir(maxEntries + 1)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, errors.New("the directory cannot be read")
+	case len(entries) > maxEntries:
+		return nil, fmt.Errorf("the directory holds more than %d files", maxEntries)
 	}
 	var names []string
 	for _, e := range entries {
@@ -182,6 +186,9 @@ func (s *Set) read(base, name string, o Options, r *runner) (commands []*discove
 	}
 	p, err := findProgram(base, name, m.Program)
 	if err != nil {
+		return nil, "", err
+	}
+	if err := trustedTree(filepath.Join(base, name)); err != nil {
 		return nil, "", err
 	}
 	if m.Commands == nil {
@@ -294,6 +301,42 @@ func readManifest(base, name string) ([]byte, error) {
 		return nil, fmt.Errorf("its manifest is larger than %d KiB", maxManifestBytes>>10)
 	}
 	return raw, nil
+}
+
+// trustedTree looks at everything that lies in an extension's directory: a program
+// may well read or run what lies beside it.
+func trustedTree(dir string) error {
+	seen := 0
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return errors.New("a directory in it cannot be read")
+		}
+		if seen++; seen > maxFilesOfOne {
+			return fmt.Errorf("it has more than %d files", maxFilesOfOne)
+		}
+		info, err := e.Info()
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // a program of another process is at work in there
+		case err != nil:
+			return errors.New("a file in it cannot be looked at")
+		case info.Mode()&fs.ModeSymlink != 0:
+			err = ownedLink("it", info)
+		default:
+			err = onlyOurs(path, info)
+		}
+		if err != nil {
+			return fmt.Errorf("a file in it, %s, %w", strconv.QuoteToASCII(shortFile(dir, path)), err)
+		}
+		return nil
+	})
+}
+
+// shortFile names a file for a person, by its end where its name is long.
+func shortFile(dir, path string) string {
+	name := strings.TrimPrefix(path, dir+string(filepath.Separator))
+	runes := []rune(name)
+	return string(runes[max(0, len(runes)-60):])
 }
 
 // program is the executable of an extension as it was when the directory was read.

@@ -44,7 +44,7 @@ func trustedAncestor(path string) error {
 
 func ownedLink(path string, info fs.FileInfo) error {
 	if !ours(info) {
-		return fmt.Errorf("%s is a symbolic link that belongs to somebody else", path)
+		return fmt.Errorf("%s is a symbolic link of somebody else's", path)
 	}
 	return nil
 }

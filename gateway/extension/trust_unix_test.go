@@ -3,6 +3,7 @@
 package extension
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -29,17 +30,21 @@ func TestWhatOthersCanChangeIsNotUsed(t *testing.T) {
 		spoil func(dir, at string) error
 		want  string
 	}{
-		"program world":         {func(_, at string) error { return copied(program(at), 0o757) }, "its program can be changed by others (mode 0757): run chmod go-w"},
-		"program group":         {func(_, at string) error { return copied(program(at), 0o775) }, "its program can be changed by others"},
-		"program not run":       {func(_, at string) error { return copied(program(at), 0o644) }, "not executable"},
-		"program setuid":        {func(_, at string) error { return copied(program(at), 0o755|fs.ModeSetuid) }, "setuid"},
-		"program link":          {func(_, at string) error { return replace(program(at), "does-trap.moved") }, "its program is a symbolic link"},
-		"program link out":      {func(_, at string) error { return replace(program(at), "/bin/sh") }, "its program is a symbolic link"},
-		"program directory":     {func(_, at string) error { _ = os.Remove(program(at)); return os.Mkdir(program(at), 0o755) }, "its program is no regular file"},
-		"program pipe":          {func(_, at string) error { _ = os.Remove(program(at)); return syscall.Mkfifo(program(at), 0o755) }, "its program is no regular file"},
-		"manifest world":        {func(_, at string) error { return chmod(manifest(at), 0o646) }, "its manifest can be changed by others"},
-		"manifest link out":     {func(_, at string) error { return replace(manifest(at), "/etc/passwd") }, "its manifest is a symbolic link"},
-		"manifest pipe":         {func(_, at string) error { _ = os.Remove(manifest(at)); return syscall.Mkfifo(manifest(at), 0o644) }, "its manifest is no regular file"},
+		"program world":     {func(_, at string) error { return copied(program(at), 0o757) }, "its program can be changed by others (mode 0757): run chmod go-w"},
+		"program group":     {func(_, at string) error { return copied(program(at), 0o775) }, "its program can be changed by others"},
+		"program not run":   {func(_, at string) error { return copied(program(at), 0o644) }, "not executable"},
+		"program setuid":    {func(_, at string) error { return copied(program(at), 0o755|fs.ModeSetuid) }, "setuid"},
+		"program link":      {func(_, at string) error { return replace(program(at), "does-trap.moved") }, "its program is a symbolic link"},
+		"program link out":  {func(_, at string) error { return replace(program(at), "/bin/sh") }, "its program is a symbolic link"},
+		"program directory": {func(_, at string) error { _ = os.Remove(program(at)); return os.Mkdir(program(at), 0o755) }, "its program is no regular file"},
+		"program pipe":      {func(_, at string) error { _ = os.Remove(program(at)); return syscall.Mkfifo(program(at), 0o755) }, "its program is no regular file"},
+		"manifest world":    {func(_, at string) error { return chmod(manifest(at), 0o646) }, "its manifest can be changed by others"},
+		"manifest link out": {func(_, at string) error { return replace(manifest(at), "/etc/passwd") }, "its manifest is a symbolic link"},
+		"manifest pipe":     {func(_, at string) error { _ = os.Remove(manifest(at)); return syscall.Mkfifo(manifest(at), 0o644) }, "its manifest is no regular file"},
+		"file beside it": {func(_, at string) error {
+			file := filepath.Join(at, "lib", "module.py")
+			return errors.Join(os.Mkdir(filepath.Join(at, "lib"), 0o755), os.WriteFile(file, nil, 0o644), os.Chmod(file, 0o664))
+		}, `a file in it, "lib/module.py", can be changed by others`},
 		"own directory":         {func(_, at string) error { return chmod(at, 0o777) }, "its directory can be changed by others"},
 		"own directory, sticky": {func(_, at string) error { return chmod(at, 0o777|fs.ModeSticky) }, "its directory can be changed by others"},
 		"linked directory":      {func(dir, at string) error { return replace(at, "/usr") }, "its directory is a symbolic link"},
@@ -194,3 +199,13 @@ func TestFilesOfSomebodyElse(t *testing.T) {
 type noSys struct{ fs.FileInfo }
 
 func (noSys) Sys() any { return nil }
+
+// TestALinkBesideTheProgramIsTheProgramsAffair has one of the person's own.
+func TestALinkBesideTheProgramIsTheProgramsAffair(t *testing.T) {
+	dir := directory(t)
+	at := install(t, dir, "x-it", "trap", manifestOf("x-it", "does-trap", "read"))
+	if err := os.Symlink("/etc", filepath.Join(at, "settings")); err != nil {
+		t.Fatal(err)
+	}
+	whole(t, dir, Options{})
+}
