@@ -101,7 +101,7 @@ func defineArguments(definitions []Argument) (*argumentSet, error) {
 
 // define checks what the caller wrote and settles what follows from it.
 func (a *Argument) define() error {
-	a.common = false
+	a.Common = false
 	if len(a.Enum) > 0 {
 		switch {
 		case a.Kind == KindString:
