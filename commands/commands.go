@@ -127,6 +127,9 @@ type Deps struct {
 	// if the same caller ran it now. It runs nothing.
 	Explain func(ctx context.Context, call *discovery.Call, line string) (Explanation, error)
 
+	// Checks are what doctor tells besides, of the process itself; nil for nothing.
+	Checks func() []Check
+
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }

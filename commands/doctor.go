@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,6 +54,13 @@ func doctor(d *Deps) *discovery.Command {
 				Hint: "The administrator adds one with 'account add'."})
 		}
 		r.Status = overall(r.Checks)
+		if d.Checks != nil && args.Account == "" {
+			more := d.Checks()
+			if r.Status == mail.StatusOK && slices.ContainsFunc(more, func(c Check) bool { return !c.OK }) {
+				r.Status = mail.StatusPartial
+			}
+			r.Checks = append(r.Checks, more...)
+		}
 		return r, nil
 	})
 }

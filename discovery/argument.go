@@ -35,6 +35,18 @@ type Datetime struct {
 	DateOnly bool
 }
 
+// MarshalJSON writes the instant as RFC 3339.
+func (d Datetime) MarshalJSON() ([]byte, error) { return []byte(`"` + rfc3339(d.Time) + `"`), nil }
+
+// rfc3339 writes an instant. RFC 3339 has no offsets of seconds, which clocks once
+// had.
+func rfc3339(t time.Time) string {
+	if _, offset := t.Zone(); offset%60 != 0 {
+		t = t.UTC()
+	}
+	return t.Format(time.RFC3339Nano)
+}
+
 // JSONSchema implements the reflector's interface.
 func (Datetime) JSONSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "string", Format: "date-time"}
@@ -107,6 +119,9 @@ type argumentSet struct {
 	schema      *jsonschema.Schema
 }
 
+// letters are what a short form is made of (002 appendix A).
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
 var (
 	namePattern  = regexp.MustCompile(`\A[a-z][a-z0-9-]*\z`)
 	datetimeType = reflect.TypeFor[Datetime]()
@@ -129,19 +144,25 @@ func newArgumentSet(t reflect.Type) (*argumentSet, error) {
 	if err := s.add(t, s.schema, false); err != nil {
 		return nil, err
 	}
+	return s, s.addCommon()
+}
+
+// addCommon ends the list with the options that every command takes, and checks
+// what can be checked only of a whole list.
+func (s *argumentSet) addCommon() error {
 	common := reflectSchema(commonType)
 	if err := s.add(commonType, common, true); err != nil {
-		return nil, err
+		return err
 	}
 	for p := common.Properties.Oldest(); p != nil; p = p.Next() {
 		s.schema.Properties.Set(p.Key, p.Value)
 	}
 	for _, a := range s.list {
 		if other := s.byName[a.Requires]; a.Requires != "" && (other == nil || other.Positional || a.Required) {
-			return nil, fmt.Errorf("argument %s: it requires %q, which is no option that could be missing", a.Name, a.Requires)
+			return fmt.Errorf("argument %s: it requires %q, which is no option that could be missing", a.Name, a.Requires)
 		}
 	}
-	return s, nil
+	return nil
 }
 
 func (s *argumentSet) add(t reflect.Type, schema *jsonschema.Schema, common bool) error {
@@ -178,7 +199,7 @@ func (s *argumentSet) insert(a *Argument) error {
 		return errors.New("it is required and has a default: add omitempty")
 	}
 	if a.Short != "" {
-		if len(a.Short) != 1 || a.Positional || s.byShort[a.Short] != nil {
+		if len(a.Short) != 1 || !strings.Contains(letters, a.Short) || a.Positional || s.byShort[a.Short] != nil {
 			return errors.New("the short form is not allowed or taken")
 		}
 		s.byShort[a.Short] = a
@@ -186,6 +207,8 @@ func (s *argumentSet) insert(a *Argument) error {
 	if a.Positional {
 		if n := len(s.positionals); n > 0 && s.positionals[n-1].Kind == KindArray {
 			return errors.New("it follows a positional that takes all that remain")
+		} else if n > 0 && a.Required && !s.positionals[n-1].Required {
+			return errors.New("it is required and follows a positional that may be missing")
 		}
 		s.positionals = append(s.positionals, a)
 	}

@@ -114,6 +114,9 @@ type Command struct {
 	run    func(context.Context, *Call, any) (any, error)
 	err    error
 
+	defined bool   // by Define: there is no result type
+	shape   *Shape // of a defined command's answer; nil for any
+
 	schemaOnce sync.Once
 	input      []byte // JSON Schema
 	output     []byte // JSON Schema

@@ -69,6 +69,10 @@ type Fault struct {
 	// what the rule hides.
 	Reason string
 
+	// Foreign says that Message and Hint are somebody else's words, such as those
+	// of a program that was run. The envelope then names them as untrusted.
+	Foreign bool
+
 	Err error // cause, for logs; nil when there is none
 }
 

@@ -221,7 +221,7 @@ func (p *Projection) Untrusted(names []string) []string {
 	}
 	var kept []string
 	for _, n := range names {
-		if p.root.keeps(strings.Split(n, ".")) {
+		if n == Everything || p.root.keeps(strings.Split(n, ".")) {
 			kept = append(kept, n)
 		}
 	}

@@ -102,21 +102,53 @@ func (r *Registry) rootHelp(visible func(*Command) bool) HelpResult {
 			h.Examples = append(h.Examples, recipe)
 		}
 	}
-	h.shorten(maxRootHelp)
+	long := slices.Clone(h.Commands)
+	if !h.shorten(maxRootHelp) {
+		h.Commands = foldExtensions(long)
+		h.shorten(maxRootHelp)
+	}
 	return h
 }
+
+// foldExtensions makes one line of all extensions, for an overview that has no room
+// for their names.
+func foldExtensions(commands []CommandHelp) []CommandHelp {
+	var out []CommandHelp
+	at, n := -1, 0
+	for _, c := range commands {
+		switch {
+		case !isExtension(c.Name):
+			out = append(out, c)
+		case at < 0:
+			at = len(out)
+			out = append(out, c)
+			fallthrough
+		default:
+			n++
+		}
+	}
+	if n > 1 {
+		out[at] = CommandHelp{"x-…", fmt.Sprintf("%d extensions; 'version' lists them", n)}
+	}
+	return out
+}
+
+// isExtension reports whether a command's first word is that of an extension (002
+// section 9.1).
+func isExtension(word string) bool { return strings.HasPrefix(word, "x-") }
 
 // maxRootHelp is how many bytes the overview takes, so that it fits in 1,000 with
 // its envelope.
 const maxRootHelp = 885
 
 // shorten takes words off the longest descriptions until the overview has at most
-// limit bytes: help for a group still lists all of it.
-func (h *HelpResult) shorten(limit int) {
+// limit bytes: help for a group still lists all of it. It reports whether that was
+// enough.
+func (h *HelpResult) shorten(limit int) bool {
 	for {
 		b, err := json.Marshal(h)
 		if err != nil || len(b) <= limit {
-			return
+			return true
 		}
 		longest := 0
 		for i, c := range h.Commands {
@@ -127,7 +159,7 @@ func (h *HelpResult) shorten(limit int) {
 		c := &h.Commands[longest]
 		end := strings.LastIndexByte(strings.TrimSuffix(c.Description, " …"), ' ')
 		if end < 0 {
-			return // names alone are too many
+			return false // names alone are too many
 		}
 		c.Description = c.Description[:end] + " …"
 	}
@@ -230,7 +262,7 @@ func newVersion(r *Registry) *Command {
 			if !call.Visible(c) || slices.Contains(v.Capabilities.Commands, word) || slices.Contains(v.Capabilities.Extensions, word) {
 				continue
 			}
-			if strings.HasPrefix(word, "x-") {
+			if isExtension(word) {
 				v.Capabilities.Extensions = append(v.Capabilities.Extensions, word)
 			} else {
 				v.Capabilities.Commands = append(v.Capabilities.Commands, word)

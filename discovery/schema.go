@@ -23,10 +23,14 @@ func (JSONSchema) JSONSchema() *jsonschema.Schema { return &jsonschema.Schema{Ty
 func (c *Command) generate() {
 	c.schemaOnce.Do(func() {
 		c.input = mustMarshal(c.args.schema)
-		out := reflectSchema(c.result)
+		var out *jsonschema.Schema
+		if c.defined {
+			out, c.untrusted = c.shape.schema(), []string{Everything}
+		} else {
+			out, c.untrusted = reflectSchema(c.result), untrustedFields(c.result, "", 0)
+		}
 		c.output = mustMarshal(out)
 		c.fields = fieldsOf(out)
-		c.untrusted = untrustedFields(c.result, "", 0)
 	})
 }
 
@@ -54,7 +58,8 @@ func (c *Command) OutputSchema() JSONSchema {
 }
 
 // Untrusted lists the dotted names of the fields in the answer whose content a
-// stranger can choose. The caller must not change it.
+// stranger can choose; Everything stands for all of it. The caller must not change
+// the list.
 func (c *Command) Untrusted() []string {
 	c.generate()
 	return c.untrusted

@@ -83,7 +83,7 @@ func (a *Argument) texts(v reflect.Value) []string {
 		if v.IsNil() {
 			return nil
 		}
-		return []string{fmt.Sprint(v.Elem())}
+		return []string{text(v.Elem())}
 	case v.Kind() == reflect.Slice:
 		var texts []string
 		for i := range v.Len() {
@@ -106,10 +106,7 @@ func text(v reflect.Value) string {
 		if x.DateOnly {
 			return x.Format(time.DateOnly)
 		}
-		if _, offset := x.Zone(); offset%60 != 0 {
-			return x.UTC().Format(time.RFC3339Nano) // RFC 3339 has no offsets of seconds
-		}
-		return x.Format(time.RFC3339Nano)
+		return rfc3339(x.Time)
 	case Date:
 		return x.String()
 	}

@@ -452,6 +452,9 @@ func (g *Gateway) finish(ctx context.Context, x *execution, f *discovery.Fault) 
 	}
 	if f != nil {
 		m.untrusted = nil
+		if f.Foreign {
+			m.untrusted = []string{"error.message", "error.hint"}
+		}
 		return Answer{JSON: failureEnvelope(f, &m), Code: f.Code, Asked: x.asked}
 	}
 	return Answer{JSON: successEnvelope(x.data, x.message, &m), delivered: x.delivered}

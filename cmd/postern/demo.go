@@ -36,7 +36,7 @@ func (p *process) demo(ctx context.Context, args []string) error {
 	if *asServer {
 		principal = gateway.Principal{Name: "agent"}
 	}
-	h, err := p.wire(plan{profile: gateway.FullProfile(), principal: principal, open: open})
+	h, err := p.wire(plan{profile: gateway.FullProfile(), principal: principal, open: open, extensions: whereNamed})
 	if err != nil {
 		return err
 	}

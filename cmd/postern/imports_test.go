@@ -19,8 +19,9 @@ var arrows = []struct {
 	may      []string
 	external []string // nil: any module; else only these prefixes beside the standard library
 }{
-	{"cmd/postern", "it wires everything", []string{"gateway", "commands", "discovery", "mail", "mail/demo", "mail/pdftext", "vault", "conformance"}, nil},
+	{"cmd/postern", "it wires everything", []string{"gateway", "gateway/extension", "commands", "discovery", "mail", "mail/demo", "mail/pdftext", "vault", "conformance"}, nil},
 	{"gateway", "another program must be able to build its own ACLI server on it, so it knows nothing of mail", []string{"discovery"}, nil},
+	{"gateway/extension", "it runs programs for any ACLI server, so it knows nothing of mail", []string{"discovery", "gateway"}, []string{"golang.org/x/sys"}},
 	{"discovery", "it only says what exists, so it knows nothing of mail, of MCP or of who calls", []string{}, []string{"github.com/invopop/jsonschema"}},
 	{"commands", "a command gets guarded access from mail and never a connection, so it cannot forget the policy", []string{"discovery", "mail", "vault"}, nil},
 	{"vault", "it keeps what the others define and calls none of them", []string{"mail", "gateway"}, nil},

@@ -19,6 +19,7 @@ import (
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway/extension"
 	"github.com/postern-mail/postern/mail/pdftext"
 )
 
@@ -59,6 +60,9 @@ const pdfVerb = "pdf-text"
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == pdfVerb {
 		os.Exit(pdftext.Child(os.Stdin, os.Stdout, os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == extensionVerb {
+		os.Exit(extension.Launch(os.Args[2:]))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop) // a second one ends the process as if nobody listened

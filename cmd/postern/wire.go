@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 
 	"github.com/postern-mail/postern/commands"
@@ -39,6 +40,8 @@ type plan struct {
 	open      func(context.Context) (*vault.Vault, error)
 	stdin     *bufio.Reader // where --password-from stdin reads; nil refuses it
 	environ   []string      // where further accounts are described; nil for none
+
+	extensions extensionsFrom // which extensions there are; none unless it says so
 
 	// hostFile reads files of the machine that a caller names; nil where none may.
 	hostFile func(path string, limit int64) ([]byte, error)
@@ -76,14 +79,19 @@ func (p *process) wire(plan plan) (*house, error) {
 		return commands.Explanation(e), err
 	}
 	deps.Exists = func(path string) bool { return h.registry.Exists(path) }
+	list := commands.All(deps)
+	added := p.loadExtensions(plan.extensions, list)
+	deps.Checks = func() []commands.Check { return extensionChecks(added) }
+	groups := commands.Groups()
+	maps.Copy(groups, added.Groups)
 	var err error
 	h.registry, err = discovery.NewRegistry(discovery.Info{
 		Name:        "postern",
 		Version:     version(),
 		Description: "Postern: a person's mail, behind their rules",
-		Groups:      commands.Groups(),
+		Groups:      groups,
 		Recipes:     commands.Recipes(),
-	}, commands.All(deps)...)
+	}, append(list, added.Commands...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -120,12 +128,12 @@ func (p *process) asOwner(profile gateway.Profile, stdin *bufio.Reader) (*house,
 			principal = gateway.Principal{Name: "admin", Admin: true}
 		}
 	}
-	return p.wire(plan{profile: profile, principal: principal, stdin: stdin, environ: p.environ, open: p.opener(false)})
+	return p.wire(plan{profile: profile, principal: principal, stdin: stdin, environ: p.environ, open: p.opener(false), extensions: besideVault})
 }
 
 // asAgent wires for a verb that is an agent whatever keys are set.
 func (p *process) asAgent(profile gateway.Profile) (*house, error) {
-	return p.wire(plan{profile: profile, principal: gateway.Principal{Name: "agent"}, environ: p.environ, open: p.opener(true)})
+	return p.wire(plan{profile: profile, principal: gateway.Principal{Name: "agent"}, environ: p.environ, open: p.opener(true), extensions: besideVault})
 }
 
 // opener opens the vault the environment names. The keys are fetched only then:

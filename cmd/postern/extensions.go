@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway/extension"
+	"github.com/postern-mail/postern/vault"
+)
+
+const (
+	// extensionVerb is the hidden verb that limits its process and becomes an
+	// extension's program, see package extension.
+	extensionVerb = "run-extension"
+
+	// extensionsVar names the directory of extensions.
+	extensionsVar = "POSTERN_EXTENSIONS"
+)
+
+// extensionsFrom says where a verb takes its extensions from. The zero value is
+// nowhere.
+type extensionsFrom uint8
+
+const (
+	whereNamed  extensionsFrom = iota + 1 // where POSTERN_EXTENSIONS says, if it does
+	besideVault                           // there, else in a directory beside the vault
+)
+
+// loadExtensions reads the directory of extensions. What is wrong with them is said
+// once on standard error, and by doctor; it stops nothing.
+func (p *process) loadExtensions(from extensionsFrom, builtin []*discovery.Command) *extension.Set {
+	dir := p.getenv(extensionsVar)
+	named := dir != ""
+	switch {
+	case from == 0 || from == whereNamed && !named:
+		return &extension.Set{}
+	case !named:
+		path, err := vault.DefaultPath(p.getenv)
+		if err == nil {
+			path, err = filepath.Abs(path)
+		}
+		if err != nil {
+			return &extension.Set{} // whoever needs the vault says why there is none
+		}
+		dir = filepath.Join(filepath.Dir(path), "extensions")
+	}
+	o := extension.Options{Environ: p.environ, Taken: func(word string) bool { return firstWordOf(builtin, word) }}
+	if p.self != "" {
+		o.Launcher = []string{p.self, extensionVerb}
+	}
+	set, err := extension.Load(dir, o)
+	if errors.Is(err, fs.ErrNotExist) && named {
+		set.Problems = append(set.Problems, extension.Problem{Message: "The directory that " + extensionsVar + " names does not exist."})
+	}
+	for _, problem := range set.Problems {
+		fmt.Fprintf(p.stderr, "postern: %s\n", problem)
+	}
+	return set
+}
+
+func firstWordOf(list []*discovery.Command, word string) bool {
+	for _, c := range list {
+		for _, path := range append([]string{c.Path}, c.Aliases...) {
+			if first, _, _ := strings.Cut(path, " "); first == word {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// extensionChecks are doctor's lines about extensions: one for those that are there
+// and one for each problem.
+func extensionChecks(set *extension.Set) []commands.Check {
+	var checks []commands.Check
+	if len(set.Names) > 0 {
+		checks = append(checks, commands.Check{Name: "extensions", OK: true, Detail: "There are " + strings.Join(set.Names, ", ") + "."})
+	}
+	for _, problem := range set.Problems {
+		checks = append(checks, commands.Check{Name: strings.TrimSpace("extension " + problem.Extension), Detail: problem.Message, Code: discovery.ConfigError,
+			Hint: "Whoever installed it mends or removes it and starts Postern again."})
+	}
+	return checks
+}

@@ -1,0 +1,32 @@
+package commands_test
+
+import (
+	"testing"
+
+	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+// TestDoctorTellsOfTheProcessItself adds checks that are not of a server: one that
+// fails leaves the whole no better than partial, and one account's doctor has none.
+func TestDoctorTellsOfTheProcessItself(t *testing.T) {
+	good := commands.Check{Name: "extensions", OK: true, Detail: "There are x-a."}
+	bad := commands.Check{Name: "extension x-b", Detail: "It is left out.", Code: discovery.ConfigError, Hint: "Mend it."}
+	for _, c := range []struct {
+		line   string
+		checks []commands.Check
+		want   mail.Status
+		n      int
+	}{
+		{"doctor", nil, mail.StatusOK, 3}, {"doctor", []commands.Check{good}, mail.StatusOK, 4},
+		{"doctor", []commands.Check{good, bad}, mail.StatusPartial, 5}, {"doctor --account work", []commands.Check{good, bad}, mail.StatusOK, 3},
+	} {
+		b := newBench(t, &shelf{}, work("work", mail.ReadOnly))
+		b.deps.Checks = func() []commands.Check { return c.checks }
+		data := b.ok(t, c.line).Data
+		if checks, _ := data["checks"].([]any); data["status"] != string(c.want) || len(checks) != c.n {
+			t.Errorf("%s with %d: %v", c.line, len(c.checks), data)
+		}
+	}
+}

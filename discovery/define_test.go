@@ -1,0 +1,397 @@
+package discovery_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+// definitions are the arguments of thing as somebody would write them down; days
+// have no kind of their own.
+func definitions(t testing.TB) []discovery.Argument {
+	t.Helper()
+	var list []discovery.Argument
+	for _, a := range thing().Arguments() {
+		switch d := *a; a.Name {
+		case "day", "fields", "timeout":
+		default:
+			if d.Default != nil {
+				if _, text := d.Default.(string); !text {
+					d.Default = json.Number(fmt.Sprint(d.Default))
+				}
+			}
+			list = append(list, d)
+		}
+	}
+	if len(list) != 16 {
+		t.Fatalf("%d arguments", len(list))
+	}
+	return list
+}
+
+func echo(_ context.Context, _ *discovery.Call, args json.RawMessage) (json.RawMessage, error) {
+	return args, nil
+}
+
+func defined(t testing.TB) *discovery.Command {
+	t.Helper()
+	c, err := discovery.Define(discovery.Spec{Path: "thing do", Summary: "Do a thing", Effect: discovery.Read, Examples: []string{"thing do a"}},
+		discovery.Definition{Arguments: definitions(t)}, echo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// same reports whether two JSON documents are the same but for members named day.
+func same(t testing.TB, a, b any) bool {
+	t.Helper()
+	var v [2]any
+	for i, doc := range []any{a, b} {
+		raw, err := json.Marshal(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(raw, &v[i]); err != nil {
+			t.Fatal(err)
+		}
+		strip(v[i])
+	}
+	return reflect.DeepEqual(v[0], v[1])
+}
+
+func strip(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		delete(v, "day")
+		for k, e := range v {
+			if list, ok := e.([]any); ok {
+				v[k] = slices.DeleteFunc(list, func(e any) bool {
+					m, ok := e.(map[string]any)
+					return ok && m["name"] == "--day"
+				})
+			}
+			strip(v[k])
+		}
+	case []any:
+		for _, e := range v {
+			strip(e)
+		}
+	}
+}
+
+// TestADefinedCommandIsDescribedLikeOneWithTypes holds the two ways to say what a
+// command takes to one help and one schema.
+func TestADefinedCommandIsDescribedLikeOneWithTypes(t *testing.T) {
+	help := func(c *discovery.Command) any {
+		r, err := discovery.NewRegistry(discovery.Info{Name: "test"}, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := r.Lookup("help").Run(t.Context(), &discovery.Call{Visible: everything}, &discovery.Bound{Args: &discovery.HelpArgs{Command: []string{"thing", "do"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	if typed, def := thing(), defined(t); !same(t, help(typed), help(def)) {
+		t.Errorf("help differs\n%+v\n%+v", help(typed), help(def))
+	} else if !same(t, typed.InputSchema(), def.InputSchema()) {
+		t.Errorf("schema differs\n%s\n%s", typed.InputSchema(), def.InputSchema())
+	} else if typed.Usage() != def.Usage() {
+		t.Errorf("usage: %s, %s", typed.Usage(), def.Usage())
+	}
+}
+
+// FuzzDefinedBindsLikeTyped gives the same tokens to both: what one refuses the
+// other refuses with the same words, and both show the same in a log.
+func FuzzDefinedBindsLikeTyped(f *testing.F) {
+	for _, seed := range []string{"a", "", "a\x00--text\x00x", "a\x00-n10\x00-f", "--help", "a\x00--list=a,b\\,c", "a\x00--secret\x00hunter2", "a\x00--ratio=2",
+		"a\x00--when\x002026-02-30", "a\x00--when=2026-02-02", "a\x00--numbers=1,2,30", "a\x00--level=mid", "a\x00--code=abd", "a\x00--file=../x", "a\x00--size=-1",
+		"a\x00--txet=x", "a\x00--choice=maybe", "a\x00b\x00c\x00d", "a\x00--pattern=\x00--optional"} {
+		f.Add(seed)
+	}
+	typed, def := thing(), defined(f)
+	f.Fuzz(func(t *testing.T, joined string) {
+		tokens := strings.Split(joined, "\x00")
+		if strings.Contains(joined, "d") && slices.ContainsFunc(tokens, func(s string) bool { return strings.HasPrefix(s, "--d") }) {
+			t.Skip("day is an option of one of them, or its neighbour")
+		}
+		one, err1 := typed.Bind(tokens, time.UTC)
+		two, err2 := def.Bind(tokens, time.UTC)
+		f1, f2 := discovery.AsFault(err1), discovery.AsFault(err2)
+		switch {
+		case (f1 == nil) != (f2 == nil), f1 != nil && (f1.Code != f2.Code || f1.Message != f2.Message):
+			t.Fatalf("%q\n%+v\n%+v", tokens, f1, f2)
+		case !slices.Equal(typed.Redact(tokens), def.Redact(tokens)):
+			t.Fatalf("%q: %q, %q", tokens, typed.Redact(tokens), def.Redact(tokens))
+		case f1 != nil || one.Help:
+			return
+		case !reflect.DeepEqual(one.Common, two.Common):
+			t.Fatalf("%q: %+v, %+v", tokens, one.Common, two.Common)
+		}
+		// What the function gets is in the schema's terms what was written.
+		raw, err := json.Marshal(two.Args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := def.Bind(def.Unbind(two.Args, two.Common)[2:], time.UTC)
+		if err != nil {
+			t.Fatalf("%q: %v", def.Unbind(two.Args, two.Common), err)
+		}
+		raw2, err := json.Marshal(again.Args)
+		if err != nil || string(raw) != string(raw2) {
+			t.Fatalf("%s, %s, %v", raw, raw2, err)
+		}
+	})
+}
+
+func TestADefinedFunctionGetsJSON(t *testing.T) {
+	c := defined(t)
+	for _, test := range []struct{ line, want string }{
+		{"a", `{"names":["a"],"count":4,"flag":false,"level":"low"}`},
+		{"a b --text= -n -3 --size 7 --ratio 1e-1 -f --choice false --list x,y --numbers 3,4 --level high --secret s --optional=false --pattern=",
+			""},
+		{"a b --text z -n -3 --size 7 --ratio 1e-1 -f --choice false --list x,y --numbers 3,4 --level high --secret s --optional=false --pattern=",
+			`{"names":["a","b"],"text":"z","count":-3,"size":7,"ratio":0.1,"flag":true,"choice":false,"list":["x","y"],"numbers":[3,4],"level":"high","secret":"s","optional":false,"pattern":""}`},
+		{"a --when 2026-02-02", `{"names":["a"],"count":4,"flag":false,"when":"2026-02-02T00:00:00Z","level":"low"}`},
+		{"a --when 2026-02-02T10:00:00.5+01:00", `{"names":["a"],"count":4,"flag":false,"when":"2026-02-02T10:00:00.5+01:00","level":"low"}`},
+	} {
+		b, err := c.Bind(strings.Fields(test.line), time.UTC)
+		if test.want == "" {
+			if err == nil {
+				t.Errorf("%s: bound", test.line)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", test.line, err)
+		}
+		got, err := c.Run(t.Context(), &discovery.Call{}, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Flags are always there; --optional is one.
+		want := test.want
+		if !strings.Contains(want, "optional") {
+			want = strings.TrimSuffix(want, "}") + `,"optional":false}`
+		}
+		if raw, _ := got.(json.RawMessage); !same(t, raw, json.RawMessage(want)) {
+			t.Errorf("%s\n%s\n%s", test.line, raw, want)
+		}
+	}
+}
+
+// TestOldOffsetsAreWrittenAsTheInstantTheyAre takes a zone that was 19 minutes and 32
+// seconds ahead, which RFC 3339 cannot say.
+func TestOldOffsetsAreWrittenAsTheInstantTheyAre(t *testing.T) {
+	zone := time.FixedZone("old", 19*60+32)
+	b, err := defined(t).Bind([]string{"a", "--when", "1900-01-01T00:00:00"}, zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(b.Args)
+	if err != nil || !strings.Contains(string(raw), `"when":"1899-12-31T23:40:28Z"`) {
+		t.Errorf("%s, %v", raw, err)
+	}
+}
+
+func TestDefineRefusesMistakes(t *testing.T) {
+	n := func(v uint64) *uint64 { return &v }
+	const text = "Text"
+	for name, d := range map[string][]discovery.Argument{
+		"no description":       {{Name: "a", Kind: discovery.KindString}},
+		"no type":              {{Name: "a", Description: text}},
+		"unknown type":         {{Name: "a", Kind: "object", Description: text}},
+		"array of nothing":     {{Name: "a", Kind: discovery.KindArray, Description: text}},
+		"array of flags":       {{Name: "a", Kind: discovery.KindArray, Item: discovery.KindFlag, Description: text}},
+		"array of arrays":      {{Name: "a", Kind: discovery.KindArray, Item: discovery.KindArray, Description: text}},
+		"items of a string":    {{Name: "a", Kind: discovery.KindString, MinItems: n(1), Description: text}},
+		"name":                 {{Name: "__proto__", Kind: discovery.KindString, Description: text}},
+		"name help":            {{Name: "help", Kind: discovery.KindString, Description: text}},
+		"name of a common one": {{Name: "timeout", Kind: discovery.KindInteger, Description: text}},
+		"twice":                {{Name: "a", Kind: discovery.KindString, Description: text}, {Name: "a", Kind: discovery.KindString, Description: text}},
+		"short":                {{Name: "a", Kind: discovery.KindString, Short: "-", Description: text}},
+		"short twice":          {{Name: "a", Kind: discovery.KindString, Short: "x", Description: text}, {Name: "b", Kind: discovery.KindString, Short: "x", Description: text}},
+		"enum of numbers":      {{Name: "a", Kind: discovery.KindInteger, Enum: []string{"1"}, Description: text}},
+		"enum of none":         {{Name: "a", Kind: discovery.KindEnum, Description: text}},
+		"default not in enum":  {{Name: "a", Kind: discovery.KindString, Enum: []string{"x"}, Default: "y", Description: text}},
+		"default out of range": {{Name: "a", Kind: discovery.KindInteger, Maximum: "3", Default: json.Number("4"), Description: text}},
+		"default of type":      {{Name: "a", Kind: discovery.KindInteger, Default: "4", Description: text}},
+		"default of an array":  {{Name: "a", Kind: discovery.KindArray, Item: discovery.KindString, Default: "4", Description: text}},
+		"default and required": {{Name: "a", Kind: discovery.KindString, Default: "4", Required: true, Description: text}},
+		"bounds cross":         {{Name: "a", Kind: discovery.KindInteger, Minimum: "4", Maximum: "3", Description: text}},
+		"lengths cross":        {{Name: "a", Kind: discovery.KindString, MinLength: n(2), MaxLength: n(1), Description: text}},
+		"bound not exact":      {{Name: "a", Kind: discovery.KindInteger, Maximum: "9007199254740993", Description: text}},
+		"bound of a string":    {{Name: "a", Kind: discovery.KindString, Maximum: "3", Description: text}},
+		"length of a number":   {{Name: "a", Kind: discovery.KindNumber, MaxLength: n(3), Description: text}},
+		"fraction of integer":  {{Name: "a", Kind: discovery.KindInteger, Maximum: "3.5", Description: text}},
+		"required flag":        {{Name: "a", Kind: discovery.KindFlag, Required: true, Description: text}},
+		"example":              {{Name: "a", Kind: discovery.KindInteger, Examples: []string{"x"}, Description: text}},
+		"requires nothing":     {{Name: "a", Kind: discovery.KindString, Requires: "b", Description: text}},
+		"behind an optional": {{Name: "a", Kind: discovery.KindString, Positional: true, Description: text},
+			{Name: "b", Kind: discovery.KindString, Positional: true, Required: true, Description: text}},
+		"behind the rest": {{Name: "a", Kind: discovery.KindArray, Item: discovery.KindString, Positional: true, Description: text},
+			{Name: "b", Kind: discovery.KindString, Positional: true, Description: text}},
+	} {
+		_, err := discovery.Define(discovery.Spec{Path: "x", Summary: "X", Effect: discovery.Read, Examples: []string{"x"}}, discovery.Definition{Arguments: d}, echo)
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	right := discovery.Spec{Path: "x", Summary: "X", Effect: discovery.Read, Examples: []string{"x"}}
+	for name, change := range map[string]func(*discovery.Spec){
+		"effect": func(s *discovery.Spec) { s.Effect = 0 }, "path": func(s *discovery.Spec) { s.Path = "X" }, "timeout": func(s *discovery.Spec) { s.Timeout = 301 },
+		"summary": func(s *discovery.Spec) { s.Summary = "" }, "examples": func(s *discovery.Spec) { s.Examples = nil },
+	} {
+		s := right
+		change(&s)
+		if _, err := discovery.Define(s, discovery.Definition{}, echo); err == nil {
+			t.Errorf("spec, %s: no error", name)
+		}
+	}
+	if _, err := discovery.Define(right, discovery.Definition{}, echo); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAnIntegerWithoutBoundsStaysExact shows that no reader of JSON gets another
+// integer than was written.
+func TestAnIntegerWithoutBoundsStaysExact(t *testing.T) {
+	c, err := discovery.Define(discovery.Spec{Path: "x", Summary: "X", Effect: discovery.Read, Examples: []string{"x"}},
+		discovery.Definition{Arguments: []discovery.Argument{{Name: "n", Kind: discovery.KindInteger, Description: "N"}}}, echo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, ok := range map[string]bool{"9007199254740991": true, "-9007199254740991": true, "9007199254740993": false, "9223372036854775807": false, "1e3": false} {
+		b, err := c.Bind([]string{"--n=" + text}, nil)
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err == nil {
+			var v struct{ N float64 }
+			raw, _ := json.Marshal(b.Args)
+			if err := json.Unmarshal(raw, &v); err != nil || fmt.Sprintf("%.0f", v.N) != text || math.IsInf(v.N, 0) {
+				t.Errorf("%s: %s", text, raw)
+			}
+		}
+	}
+}
+
+func shaped(t testing.TB, s *discovery.Shape) (*discovery.Command, error) {
+	t.Helper()
+	return discovery.Define(discovery.Spec{Path: "x", Summary: "X", Effect: discovery.Read, Examples: []string{"x"}}, discovery.Definition{Output: s}, echo)
+}
+
+// TestAShapeAgreesWithItsSchema tries values on a shape and on the schema that is
+// shown of it.
+func TestAShapeAgreesWithItsSchema(t *testing.T) {
+	s := &discovery.Shape{Type: "object", Properties: []discovery.Property{
+		{Name: "list", Required: true, Shape: &discovery.Shape{Type: "array", Items: &discovery.Shape{Type: "object", Properties: []discovery.Property{
+			{Name: "level", Shape: &discovery.Shape{Type: "string", Enum: []string{"low", "high"}}}, {Name: "n", Required: true, Shape: &discovery.Shape{Type: "integer"}}}}}},
+		{Name: "ratio", Shape: &discovery.Shape{Type: "number"}}, {Name: "on", Shape: &discovery.Shape{Type: "boolean"}}, {Name: "text", Shape: &discovery.Shape{Type: "string"}}}}
+	c, err := shaped(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := compileSchema(t, c.OutputSchema())
+	good := 0
+	for _, text := range []string{`{"list":[]}`, `{"list":[{"n":1}]}`, `{"list":[{"n":1,"level":"low"}],"ratio":1.5,"on":true,"text":""}`, `{}`, `[]`, `null`, `"x"`, `{"list":{}}`,
+		`{"list":[{}]}`, `{"list":[{"n":1.5}]}`, `{"list":[{"n":"1"}]}`, `{"list":[{"n":1,"level":"mid"}]}`, `{"list":[{"n":1,"x":1}]}`, `{"list":[],"x":1}`, `{"list":[],"ratio":"1"}`,
+		`{"list":[],"on":1}`, `{"list":[],"text":null}`, `{"list":null}`, `{"list":[null]}`} {
+		d := json.NewDecoder(strings.NewReader(text))
+		d.UseNumber()
+		var v any
+		if err := d.Decode(&v); err != nil {
+			t.Fatal(err)
+		}
+		fits := s.Fits(v)
+		if err := schema.Validate(v); (err == nil) != fits {
+			t.Errorf("%s fits: %v; schema: %v", text, fits, err)
+		}
+		if fits {
+			good++
+		}
+	}
+	if good != 3 {
+		t.Errorf("%d fit", good)
+	}
+	if names := c.FieldNames(); !slices.Equal(names, []string{"list", "list.level", "list.n", "on", "ratio", "text"}) {
+		t.Errorf("fields %q", names)
+	}
+	if !slices.Equal(c.Untrusted(), []string{discovery.Everything}) {
+		t.Errorf("untrusted %q", c.Untrusted())
+	}
+	p, err := c.Project([]string{"list.n"})
+	if err != nil || !slices.Equal(p.Untrusted(c.Untrusted()), []string{discovery.Everything}) {
+		t.Errorf("%v: %q", err, p.Untrusted(c.Untrusted()))
+	}
+}
+
+func TestDefineRefusesShapes(t *testing.T) {
+	deep := &discovery.Shape{Type: "string"}
+	for range 12 {
+		deep = &discovery.Shape{Type: "array", Items: deep}
+	}
+	text := &discovery.Shape{Type: "string"}
+	for name, s := range map[string]*discovery.Shape{
+		"no type": {}, "null": {Type: "null"}, "array of nothing": {Type: "array"}, "too deep": deep,
+		"proto": {Type: "object", Properties: []discovery.Property{{Name: "__proto__", Shape: text}}}, "dotted": {Type: "object", Properties: []discovery.Property{{Name: "a.b", Shape: text}}},
+		"quoted": {Type: "object", Properties: []discovery.Property{{Name: `a"b`, Shape: text}}}, "nothing": {Type: "object", Properties: []discovery.Property{{Name: "a"}}},
+		"twice":                {Type: "object", Properties: []discovery.Property{{Name: "a", Shape: text}, {Name: "a", Shape: text}}},
+		"properties of string": {Type: "string", Properties: []discovery.Property{{Name: "a", Shape: text}}}, "enum of numbers": {Type: "number", Enum: []string{"1"}},
+	} {
+		if _, err := shaped(t, s); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	c, err := shaped(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Project([]string{"a"}); err == nil {
+		t.Error("--fields of an answer that may be anything")
+	}
+	if err := compileSchema(t, c.OutputSchema()).Validate([]any{1}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRootHelpFoldsExtensions fills the overview with more names than it has room
+// for: they become one line, and everything else stays.
+func TestRootHelpFoldsExtensions(t *testing.T) {
+	for _, n := range []int{1, 3, 60} {
+		list := []*discovery.Command{thing()}
+		for i := range n {
+			c, err := discovery.Define(discovery.Spec{Path: fmt.Sprintf("x-extension-number-%d", i), Summary: "Something useful that takes some words to say", Effect: discovery.Read,
+				Examples: []string{"x"}}, discovery.Definition{}, echo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, c)
+		}
+		r, err := discovery.NewRegistry(discovery.Info{Name: "test", Description: "A description"}, list...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := r.Lookup("help").Run(t.Context(), &discovery.Call{Visible: everything}, &discovery.Bound{Args: &discovery.HelpArgs{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.Marshal(answer)
+		if err != nil || len(raw) > 900 || !strings.Contains(string(raw), `"thing"`) || !strings.Contains(string(raw), `"version"`) {
+			t.Errorf("%d: %d bytes, %v: %s", n, len(raw), err, raw)
+		}
+		if folded := strings.Contains(string(raw), fmt.Sprintf(`"name":"x-…","description":"%d extensions; `, n)); folded != (n == 60) {
+			t.Errorf("%d: %s", n, raw)
+		}
+	}
+}

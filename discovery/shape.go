@@ -1,0 +1,141 @@
+package discovery
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/invopop/jsonschema"
+)
+
+// Shape says what a JSON value looks like that no Go type describes: the small part
+// of JSON Schema that our own schemas are made of.
+type Shape struct {
+	Type        string // object, array, string, integer, number or boolean
+	Description string
+	Properties  []Property // of an object, in the order in which help names them; it has no others
+	Items       *Shape     // of an array
+	Enum        []string   // the values of a string; nil for any
+}
+
+// Property is a member of an object.
+type Property struct {
+	Name     string
+	Required bool
+	Shape    *Shape
+}
+
+// maxShapeDepth is how deep a Shape may nest.
+const maxShapeDepth = 8
+
+// A member's name has to be one that --fields can name.
+var memberPattern = regexp.MustCompile(`\A[A-Za-z_][A-Za-z0-9_-]{0,63}\z`)
+
+func (s *Shape) clone() *Shape {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.Properties, c.Enum, c.Items = slices.Clone(s.Properties), slices.Clone(s.Enum), s.Items.clone()
+	for i := range c.Properties {
+		c.Properties[i].Shape = c.Properties[i].Shape.clone()
+	}
+	return &c
+}
+
+// valid reports what is wrong with a shape. A nil Shape is right at the top only.
+func (s *Shape) valid(depth int) error {
+	switch {
+	case s == nil && depth == 0:
+		return nil
+	case s == nil:
+		return errors.New("something has no shape")
+	case depth > maxShapeDepth:
+		return fmt.Errorf("it nests deeper than %d", maxShapeDepth)
+	case !slices.Contains([]string{"object", "array", "string", "integer", "number", "boolean"}, s.Type):
+		return errors.New("a type is not one of object, array, string, integer, number, boolean")
+	case len(s.Properties) > 0 && s.Type != "object", s.Items != nil && s.Type != "array", len(s.Enum) > 0 && s.Type != "string":
+		return errors.New("only an object has properties, only an array items, and only a string an enumeration")
+	case s.Type == "array":
+		return s.Items.valid(depth + 1)
+	}
+	seen := map[string]bool{}
+	for _, p := range s.Properties {
+		if !memberPattern.MatchString(p.Name) || p.Name == "__proto__" || seen[p.Name] {
+			return errors.New("a property's name is not allowed or taken")
+		}
+		seen[p.Name] = true
+		if err := p.Shape.valid(depth + 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// schema is the shape as JSON Schema; a nil Shape lets everything through.
+func (s *Shape) schema() *jsonschema.Schema {
+	if s == nil {
+		return &jsonschema.Schema{Description: "Any JSON value"}
+	}
+	j := &jsonschema.Schema{Type: s.Type, Description: s.Description}
+	for _, e := range s.Enum {
+		j.Enum = append(j.Enum, e)
+	}
+	switch s.Type {
+	case "array":
+		j.Items = s.Items.schema()
+	case "object":
+		j.Properties, j.AdditionalProperties = jsonschema.NewProperties(), jsonschema.FalseSchema
+		for _, p := range s.Properties {
+			j.Properties.Set(p.Name, p.Shape.schema())
+			if p.Required {
+				j.Required = append(j.Required, p.Name)
+			}
+		}
+	}
+	return j
+}
+
+// Fits reports whether a decoded JSON value has the shape. Numbers are json.Number.
+// A nil Shape fits everything.
+func (s *Shape) Fits(v any) bool {
+	if s == nil {
+		return true
+	}
+	switch s.Type {
+	case "object":
+		o, ok := v.(map[string]any)
+		if !ok {
+			return false
+		}
+		known := 0
+		for _, p := range s.Properties {
+			member, there := o[p.Name]
+			switch {
+			case there && !p.Shape.Fits(member), !there && p.Required:
+				return false
+			case there:
+				known++
+			}
+		}
+		return known == len(o)
+	case "array":
+		list, ok := v.([]any)
+		return ok && !slices.ContainsFunc(list, func(e any) bool { return !s.Items.Fits(e) })
+	case "string":
+		text, ok := v.(string)
+		return ok && (len(s.Enum) == 0 || slices.Contains(s.Enum, text))
+	case "integer":
+		n, ok := v.(json.Number)
+		return ok && integerPattern.MatchString(n.String())
+	case "number":
+		_, ok := v.(json.Number)
+		return ok
+	case "boolean":
+		_, ok := v.(bool)
+		return ok
+	}
+	return false
+}

@@ -1,0 +1,410 @@
+//go:build unix
+
+package extension
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+)
+
+// secret is what no answer, audit entry or environment may hold.
+const secret = "hunter2hunter2"
+
+// forever outlasts every test; a program of a test that went wrong ends then.
+const forever = 5 * time.Minute
+
+func prints(text string) func() { return func() { fmt.Print(text) } }
+
+func fails(status int, text string) func() {
+	return func() {
+		fmt.Print(text)
+		os.Exit(status)
+	}
+}
+
+func init() {
+	for name, do := range map[string]func(){
+		"hang":    func() { time.Sleep(forever) },
+		"ignore":  func() { signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT); time.Sleep(forever) },
+		"silence": func() {},
+		"flood": func() {
+			for {
+				if _, err := os.Stdout.WriteString(strings.Repeat("[", 64<<10)); err != nil {
+					os.Exit(9)
+				}
+			}
+		},
+		"babble": func() {
+			for range 400 {
+				fmt.Fprint(os.Stderr, strings.Repeat(secret+" ", 2000))
+			}
+			fmt.Print(`{"ok":true}`)
+		},
+		"two":       prints(`{"a":1}{"b":2}`),
+		"trailing":  prints(`{"a":1} and more`),
+		"text":      prints("hello"),
+		"utf8":      prints("{\"a\":\"\xff\"}"),
+		"huge":      prints(`{"a":1e999}`),
+		"digits":    prints(`{"a":` + strings.Repeat("9", 100) + `}`),
+		"deep":      prints(strings.Repeat("[", 5000) + strings.Repeat("]", 5000)),
+		"twice":     prints(`{"a":1,"a":2}`),
+		"proto":     prints(`{"__proto__":{"admin":true}}`),
+		"member":    prints(`{"a\u202eb":1}`),
+		"null":      prints(" null\n"),
+		"surrogate": prints(`{"a":"x\ud800y"}`),
+		"steer": func() {
+			raw, _ := json.Marshal("a\x1b[31mb\u202ec\u200bd\U000e0041e\u0000f\tg\nh\u200di\ufeffé\u0644\u200c\u0645👩\u200d💻❤\ufe0f\u0085j")
+			fmt.Printf(`{"a":%s}`, raw)
+		},
+		"fail":        fails(1, ""),
+		"failwords":   fails(1, "panic: the password is "+secret),
+		"failjson":    fails(1, `{"error":{"code":"NOT_FOUND","message":"Nobody\u202e is\nhere.","hint":"Look elsewhere."}}`),
+		"failshort":   fails(4, `{"error":{"message":"No."}}`),
+		"failcode":    fails(1, `{"error":{"code":"COMMAND_NOT_FOUND","message":"There is no such thing."}}`),
+		"failmade":    fails(1, `{"error":{"code":"`+secret+`","message":"Odd."}}`),
+		"failmore":    fails(1, `{"error":{"code":"NOT_FOUND","message":"No.","stack":"`+secret+`"}}`),
+		"failempty":   fails(1, `{"error":{"code":"NOT_FOUND"}}`),
+		"faillong":    fails(1, `{"error":{"code":"CONFLICT","message":"`+strings.Repeat("é ", 1000)+`"}}`),
+		"failsecret":  repeatsKey,
+		"notfound":    fails(127, ""),
+		"signal":      func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL); time.Sleep(forever) },
+		"abyss":       prints(strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)),
+		"deaf":        prints(`{"ok":true}`),
+		"leave":       func() { leaves(nil) },
+		"escape":      func() { leaves(&syscall.SysProcAttr{Setsid: true}) },
+		"forks":       func() { leaves(nil); time.Sleep(forever) },
+		"counts":      counts,
+		"forty":       prints(`"` + strings.Repeat("x", 300<<10) + `"`),
+		"almost":      prints(`"` + strings.Repeat("x", 240<<10) + `"`),
+		"changes":     func() { changesItself(); fmt.Print(`{"ok":true}`) },
+		"typed":       prints(`{"total":"many"}`),
+		"typedextra":  prints(`{"total":1,"more":2}`),
+		"typedproper": prints(` {"total" : 1 } `),
+	} {
+		behaviours[name] = do
+	}
+}
+
+// repeatsKey fails with the sensitive argument in its message.
+func repeatsKey() {
+	var in struct{ Arguments struct{ Key string } }
+	_ = json.NewDecoder(os.Stdin).Decode(&in)
+	fails(1, `{"error":{"code":"AUTH_FAILED","message":"The key `+in.Arguments.Key+` is wrong."}}`)()
+}
+
+// leaves starts a child that holds the standard output open, and tells its number.
+func leaves(attr *syscall.SysProcAttr) {
+	self, err := os.Executable()
+	if err != nil {
+		os.Exit(1)
+	}
+	c := exec.Cmd{Path: self, Args: []string{prefix + "hang"}, Stdout: os.Stdout, SysProcAttr: attr}
+	if err := c.Start(); err != nil {
+		os.Exit(1)
+	}
+	_ = os.WriteFile("child", []byte(strconv.Itoa(c.Process.Pid)), 0o644)
+	fmt.Printf(`{"child":%d}`, c.Process.Pid)
+}
+
+// counts tells how many programs like it there are now.
+func counts() {
+	mark := fmt.Sprintf("running-%d", os.Getpid())
+	if err := os.WriteFile(mark, nil, 0o644); err != nil {
+		os.Exit(1)
+	}
+	defer os.Remove(mark)
+	most := 0
+	for range 5 {
+		running, _ := filepath.Glob("running-*")
+		most = max(most, len(running))
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Print(most)
+}
+
+// changesItself makes a reader of its own manifest believe that it does more.
+func changesItself() {
+	raw, _ := os.ReadFile(manifestName)
+	_ = os.WriteFile(manifestName, []byte(strings.Replace(string(raw), "Do something", "Do anything", 1)), 0o644)
+}
+
+func TestWhatAProgramPrintsWrongIsAnError(t *testing.T) {
+	for does, want := range map[string]string{
+		"silence": "not one JSON value", "two": "not one JSON value", "trailing": "not one JSON value", "text": "not one JSON value",
+		"utf8": "not valid UTF-8", "huge": "a number", "digits": "a number", "deep": "nests deeper", "abyss": "not one JSON value", "twice": "member names", "proto": "member names",
+		"member": "member names", "flood": "printed more than 252 KiB", "forty": "printed more than 252 KiB",
+		"fail": "(status 1) and did not say why", "failwords": "(status 1) and did not say why", "failmore": "did not say why", "failempty": "did not say why",
+		"notfound": "interpreter cannot be started", "signal": "ended by the system",
+	} {
+		t.Run(does, func(t *testing.T) {
+			s := whole(t, one(t, does, "read"), Options{})
+			r := s.do(t, "x-it")
+			if r.Success || r.Error.Code != discovery.ExecutionError || !strings.Contains(r.Error.Message, want) || r.Error.Hint == "" || strings.Contains(r.raw, secret) ||
+				r.Meta.Untrusted != nil || len(r.raw) > 1000 {
+				t.Errorf("%s", r.raw)
+			}
+			if e := s.notes.entries; len(e) != 1 || e[0].Parsed != "x-it" || e[0].Code != "EXECUTION_ERROR" || !e[0].Allowed || strings.Contains(fmt.Sprint(e), secret) {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}
+
+func TestWhatAProgramPrintsRightIsTheAnswer(t *testing.T) {
+	for does, want := range map[string]string{
+		"babble": `{"ok":true}`, "null": "null", "surrogate": "{\"a\":\"x\ufffdy\"}", "deaf": `{"ok":true}`,
+		"steer": "{\"a\":\"a[31mbcdef\\tg\\nhié\u0644\\u200c\u0645👩\\u200d💻❤\ufe0fj\"}", "changes": `{"ok":true}`,
+	} {
+		t.Run(does, func(t *testing.T) {
+			r := whole(t, one(t, does, "read"), Options{}).do(t, "x-it")
+			if !r.Success || string(r.Data) != want || strings.Contains(r.raw, secret) || fmt.Sprint(r.Meta.Untrusted) != "[*]" {
+				t.Errorf("%s, want %s", r.raw, want)
+			}
+		})
+	}
+	if r := whole(t, one(t, "almost", "read"), Options{}).do(t, "x-it"); !r.Success || len(r.raw) < 240<<10 || len(r.raw) > gateway.MaxAnswerBytes {
+		t.Errorf("%d bytes: %.200s", len(r.raw), r.raw)
+	}
+}
+
+func TestAProgramsOwnErrorIsPassedOn(t *testing.T) {
+	for does, want := range map[string]struct {
+		code          discovery.Code
+		message, hint string
+	}{
+		"failjson":  {discovery.NotFound, "Nobody is here.", "Look elsewhere."},
+		"failshort": {discovery.ExecutionError, "No.", "Run 'help x-it' for its arguments."},
+		"failcode":  {discovery.ExecutionError, "There is no such thing.", "Run 'help x-it' for its arguments."},
+		"failmade":  {discovery.ExecutionError, "Odd.", "Run 'help x-it' for its arguments."},
+		"faillong":  {discovery.Conflict, strings.Repeat("é ", 299) + "é…", "Run 'help x-it' for its arguments."},
+	} {
+		r := whole(t, one(t, does, "read"), Options{}).do(t, "x-it")
+		if r.Success || r.Error.Code != want.code || r.Error.Message != want.message || r.Error.Hint != want.hint ||
+			fmt.Sprint(r.Meta.Untrusted) != "[error.message error.hint]" || strings.Contains(r.raw, secret) {
+			t.Errorf("%s: %s", does, r.raw)
+		}
+	}
+}
+
+// TestASensitiveArgumentIsNowhere follows one through answer and audit entry.
+func TestASensitiveArgumentIsNowhere(t *testing.T) {
+	s := whole(t, one(t, "failsecret", "read"), Options{})
+	for _, line := range []string{"x-it --key " + secret, "x-it --key=" + secret, "x-it a --key " + secret + " --count 3"} {
+		r := s.do(t, line)
+		if r.Success || r.Error.Code != discovery.ExecutionError || strings.Contains(r.raw, secret) || !strings.Contains(r.Meta.Command, discovery.Redacted) {
+			t.Errorf("%s", r.raw)
+		}
+	}
+	// Without it, the program's words are its own.
+	if r := s.do(t, "x-it"); r.Error.Code != discovery.AuthFailed {
+		t.Errorf("%s", r.raw)
+	}
+	if text := fmt.Sprint(s.notes.entries); len(s.notes.entries) != 4 || strings.Contains(text, secret) || strings.Count(text, discovery.Redacted) != 3 {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestADeadlineEndsWhatDoesNotEnd includes a program that lets no other signal end it,
+// and one with a child.
+func TestADeadlineEndsWhatDoesNotEnd(t *testing.T) {
+	for does, effect := range map[string]string{"hang": "read", "ignore": "write", "forks": "read"} {
+		dir := one(t, does, effect)
+		s := whole(t, dir, Options{})
+		r := s.do(t, "x-it --timeout 1")
+		if r.Success || r.Error.Code != discovery.Timeout || strings.Contains(r.Error.Message, "not known") != (effect == "write") {
+			t.Errorf("%s: %s", does, r.raw)
+		}
+		if does == "forks" {
+			gone(t, childOf(t, dir))
+		}
+	}
+}
+
+func TestACancelledCommandEndsItsProgram(t *testing.T) {
+	dir := one(t, "forks", "read")
+	s := whole(t, dir, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan reply)
+	go func() { done <- s.as(t, ctx, gateway.Principal{}, "x-it") }()
+	child := childOf(t, dir)
+	cancel()
+	if r := <-done; r.Success || r.Error.Message != "The command was cancelled." {
+		t.Errorf("%s", r.raw)
+	}
+	gone(t, child)
+}
+
+// childOf waits for the number that a program leaves in its directory.
+func childOf(t testing.TB, dir string) int {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		raw, _ := os.ReadFile(filepath.Join(dir, "x-it", "child"))
+		if pid, err := strconv.Atoi(string(raw)); err == nil {
+			return pid
+		}
+	}
+	t.Fatal("the program started no child")
+	return 0
+}
+
+// gone waits until there is no such process, or only what is left of it until
+// somebody collects it.
+func gone(t testing.TB, pid int) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if !lives(pid) {
+			return
+		}
+	}
+	t.Errorf("process %d lives", pid)
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+}
+
+func lives(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(after, "Z")
+}
+
+// TestAChildThatHoldsTheOutputOpen is killed when its parent has answered; one that
+// left the group is not waited for.
+func TestAChildThatHoldsTheOutputOpen(t *testing.T) {
+	for _, does := range []string{"leave", "escape"} {
+		dir := one(t, does, "read")
+		r := whole(t, dir, Options{}).do(t, "x-it")
+		var data struct{ Child int }
+		if err := json.Unmarshal(r.Data, &data); err != nil || data.Child == 0 {
+			t.Fatalf("%s: %v", r.raw, err)
+		}
+		if does == "leave" {
+			gone(t, data.Child)
+		} else if !lives(data.Child) {
+			t.Error("the test does not show what it says: the child did not leave")
+		} else if err := syscall.Kill(data.Child, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAProgramThatReadsNothing is given more than a pipe holds.
+func TestAProgramThatReadsNothing(t *testing.T) {
+	s := whole(t, one(t, "deaf", "read"), Options{})
+	if r := s.do(t, "x-it "+strings.Repeat("é", 9000)); !r.Success {
+		t.Fatalf("%s", r.raw)
+	}
+	tokens := []string{"x-it"}
+	for range 90 {
+		tokens = append(tokens, strings.Repeat("x", 10_000))
+	}
+	if a := s.DoTokens(t.Context(), gateway.Principal{}, tokens); !a.Success() {
+		t.Errorf("%s", a.JSON)
+	}
+}
+
+func TestAProgramGetsItsArgumentsAndNoSecret(t *testing.T) {
+	for _, env := range []string{"POSTERN_KEY", "POSTERN_ADMIN_KEY", "MAIL_IMAP_DEFAULT_PASS", "SSH_AUTH_SOCK", "LD_PRELOAD_X", "API_TOKEN"} {
+		t.Setenv(env, secret)
+	}
+	dir := one(t, "echo", "write")
+	s := whole(t, dir, Options{Environ: append(os.Environ(), "PATH=relative:/usr/bin::.:/bin", "LANG=C.UTF-8")})
+	r := s.as(t, t.Context(), gateway.Principal{Name: "ann", Admin: true}, `x-it one 'two words' --since 2026-02-02T10:00:00Z --key `+secret)
+	var g given
+	if err := json.Unmarshal(r.Data, &g); err != nil {
+		t.Fatalf("%s: %v", r.raw, err)
+	}
+	want := map[string]any{"words": []any{"one", "two words"}, "key": secret, "since": "2026-02-02T10:00:00Z", "count": 3.0}
+	if fmt.Sprint(g.Input.Arguments) != fmt.Sprint(want) || g.Input.Command != "x-it" || g.Input.Principal != "ann" || !g.Input.Admin {
+		t.Errorf("%+v", g.Input)
+	}
+	if at, err := time.Parse(time.RFC3339, g.Input.Deadline); err != nil || time.Until(at) > 31*time.Second {
+		t.Errorf("deadline %q, %v", g.Input.Deadline, err)
+	}
+	if resolved, _ := filepath.EvalSymlinks(filepath.Join(dir, "x-it")); g.Dir != resolved || len(g.Arguments) != 1 {
+		t.Errorf("started in %q as %q", g.Dir, g.Arguments)
+	}
+	for _, v := range g.Environ {
+		name, value, _ := strings.Cut(v, "=")
+		if strings.Contains(v, secret) || strings.HasPrefix(name, "POSTERN_") || name == "PATH" && (strings.Contains(value, "relative") || strings.Contains(value, ".")) {
+			t.Errorf("the program gets %s", v)
+		}
+	}
+	if !strings.Contains(strings.Join(g.Environ, "\n"), "LANG=C.UTF-8") {
+		t.Errorf("%q", g.Environ)
+	}
+	// With no environment to pick from, there is none.
+	if r := whole(t, dir, Options{}).do(t, "x-it"); json.Unmarshal(r.Data, &g) != nil || len(g.Environ) > 1 {
+		t.Errorf("%q", g.Environ) // PWD is of os/exec
+	}
+}
+
+// TestAHundredAtOnce shows that all are answered and that few run at a time.
+func TestAHundredAtOnce(t *testing.T) {
+	s := whole(t, one(t, "counts", "read"), Options{Concurrent: 3})
+	answers := make([]reply, 100)
+	var wg sync.WaitGroup
+	for i := range answers {
+		wg.Go(func() { answers[i] = s.do(t, "x-it --timeout 300") })
+	}
+	wg.Wait()
+	most := 0
+	for _, r := range answers {
+		n, err := strconv.Atoi(string(r.Data))
+		if !r.Success || err != nil {
+			t.Fatalf("%s", r.raw)
+		}
+		most = max(most, n)
+	}
+	if most > 3 || len(s.notes.entries) != 100 {
+		t.Errorf("%d ran at once; %d audit entries", most, len(s.notes.entries))
+	}
+}
+
+// TestWhoWaitsForAPlaceKeepsTheDeadline fills the only place.
+func TestWhoWaitsForAPlaceKeepsTheDeadline(t *testing.T) {
+	dir := one(t, "forks", "read")
+	s := whole(t, dir, Options{Concurrent: 1})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan reply)
+	go func() { done <- s.as(t, ctx, gateway.Principal{}, "x-it --timeout 300") }()
+	child := childOf(t, dir)
+	if r := s.do(t, "x-it --timeout 1"); r.Error.Code != discovery.Timeout {
+		t.Errorf("%s", r.raw)
+	}
+	cancel()
+	<-done
+	gone(t, child)
+}
+
+func TestAnAnswerHasTheShapeThatTheManifestPromises(t *testing.T) {
+	for does, ok := range map[string]bool{"typedproper": true, "typed": false, "typedextra": false, "deaf": false} {
+		dir := directory(t)
+		install(t, dir, "x-it", does, `{"name":"x-it","summary":"Do","program":"`+prefix+does+`","effect":"read","examples":["x-it"],
+			"output":{"type":"object","properties":{"total":{"type":"integer"}},"required":["total"]}}`)
+		s := whole(t, dir, Options{})
+		r := s.do(t, "x-it --fields total")
+		if r.Success != ok || !ok && !strings.Contains(r.Error.Message, "promises") || ok && string(r.Data) != `{"total":1}` {
+			t.Errorf("%s: %s", does, r.raw)
+		}
+	}
+}

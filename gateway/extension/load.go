@@ -1,0 +1,406 @@
+package extension
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+)
+
+const (
+	manifestName  = "manifest.json"
+	maxExtensions = 32
+	maxEntries    = 1000 // of the directory
+	maxFilesOfOne = 5000 // of an extension, all levels together
+	// maxSchemaBytes is how much all extensions together may add to an answer that
+	// lists every schema, so that they cannot take that answer away.
+	maxSchemaBytes = 64 << 10
+)
+
+// Options say how extensions are run. The zero Options are the defaults.
+type Options struct {
+	// Launcher is the argument vector of a program that calls Launch, such as our own
+	// executable with a hidden verb. Without one there are no limits on a program's
+	// memory and processor time.
+	Launcher []string
+
+	// Environ is the environment, NAME=value, from which a program gets the few
+	// variables that it needs; nil gives it none but those.
+	Environ []string
+
+	// Concurrent is how many programs run at once; 0 means 4. Other calls wait.
+	Concurrent int
+
+	// MemoryBytes is what each process of an extension may use where there is a
+	// Launcher; 0 means 1 GiB.
+	MemoryBytes int64
+
+	// Taken reports whether the first word of a command is in use; nil means that none
+	// is.
+	Taken func(word string) bool
+}
+
+// Set is what a directory of extensions held when it was read. It does not change.
+type Set struct {
+	Names    []string          // of the extensions that are whole, in order
+	Groups   map[string]string // summaries of those that have commands below them, for discovery.Info
+	Commands []*discovery.Command
+	Problems []Problem // what was left out, and what is not as its author may think
+}
+
+// Problem is why an extension was left out, or what else a person should know of it.
+type Problem struct {
+	Extension string // name of its directory; empty for all of them
+	Message   string // what is wrong, and what to do
+	Kept      bool   // the extension is there all the same
+}
+
+// String names the extension too.
+func (p Problem) String() string {
+	if p.Extension == "" {
+		return "Extensions: " + p.Message
+	}
+	return "Extension " + p.Extension + ": " + p.Message
+}
+
+// Load reads the extensions in a directory. What is wrong with one leaves out that
+// one and is a Problem; what is wrong with the directory leaves out all. The error
+// matches fs.ErrNotExist where there is no directory; Load returns no other, and a
+// Set in any case. Nothing that is read is run.
+func Load(dir string, o Options) (*Set, error) {
+	s := &Set{Groups: map[string]string{}}
+	if !filepath.IsAbs(dir) {
+		s.refuse("", "The directory is not named by an absolute path, so who starts the program somewhere else would choose it. Name it from the root.")
+		return s, nil
+	}
+	base, err := resolve(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return s, err
+	case err != nil:
+		s.refuse("", "None is used: %s.", err)
+		return s, nil
+	}
+	names, err := candidates(base)
+	if err != nil {
+		s.refuse("", "None is used: %s.", err)
+		return s, nil
+	}
+	if len(names) > maxExtensions {
+		s.refuse("", "There are more than %d; the last ones by name are left out.", maxExtensions)
+		names = names[:maxExtensions]
+	}
+	r := newRunner(dir, o)
+	room := maxSchemaBytes
+	for _, name := range names {
+		e, summary, err := s.read(base, name, o, r)
+		if err == nil {
+			size := 0
+			for _, c := range e {
+				size += len(c.InputSchema()) + len(c.OutputSchema())
+			}
+			if room -= size; room < 0 {
+				room += size
+				err = fmt.Errorf("with it, the schemas of all extensions would exceed %d KiB; describe less, or remove another", maxSchemaBytes>>10)
+			}
+		}
+		if err != nil {
+			s.refuse(shortName(name), "It is left out: %s.", err)
+			continue
+		}
+		s.Names = append(s.Names, name)
+		s.Commands = append(s.Commands, e...)
+		if summary != "" {
+			s.Groups[name] = summary
+		}
+	}
+	return s, nil
+}
+
+func (s *Set) refuse(name, format string, v ...any) {
+	s.Problems = append(s.Problems, Problem{Extension: name, Message: fmt.Sprintf(format, v...)})
+}
+
+// shortName makes a file's name fit for being shown.
+func shortName(name string) string {
+	if len(name) <= maxNameChars && namePattern.MatchString(name) {
+		return name
+	}
+	runes := []rune(name)
+	return strconv.QuoteToASCII(string(runes[:min(len(runes), 40)]))
+}
+
+// candidates are the names in the directory that could be meant as extensions,
+// sorted: directories and whatever has an extension's name, hidden ones apart.
+func candidates(base string) ([]string, error) {
+	d, err := os.Open(base)
+	if err != nil {
+		return nil, errors.New("the directory cannot be read; check its permissions")
+	}
+	defer d.Close()
+	entries, err := d.ReadDir(maxEntries + 1)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, errors.New("the directory cannot be read")
+	case len(entries) > maxEntries:
+		return nil, fmt.Errorf("the directory holds more than %d files", maxEntries)
+	}
+	var names []string
+	for _, e := range entries {
+		if n := e.Name(); !strings.HasPrefix(n, ".") && (e.IsDir() || strings.HasPrefix(n, "x-")) {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// read makes the commands of one extension. group is its summary where they are
+// below its name.
+func (s *Set) read(base, name string, o Options, r *runner) (commands []*discovery.Command, group string, err error) {
+	switch {
+	case !namePattern.MatchString(name) || len(name) > maxNameChars:
+		return nil, "", fmt.Errorf("its name is not x- with lower-case letters, digits and hyphens behind, at most %d characters", maxNameChars)
+	case o.Taken != nil && o.Taken(name):
+		return nil, "", errors.New("there is a command of that name already")
+	}
+	raw, err := readManifest(base, name)
+	if err != nil {
+		return nil, "", err
+	}
+	m, err := parseManifest(raw, name)
+	if err != nil {
+		return nil, "", fmt.Errorf("its manifest is not right: %w", err)
+	}
+	p, err := findProgram(base, name, m.Program)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := trustedTree(filepath.Join(base, name)); err != nil {
+		return nil, "", err
+	}
+	if m.Commands == nil {
+		c, err := s.define(name, name, &m.command, p, r)
+		if err != nil {
+			return nil, "", fmt.Errorf("its manifest is not right: %w", err)
+		}
+		return append(commands, c), "", nil
+	}
+	for i := range m.Commands {
+		c, err := s.define(name, name+" "+m.Commands[i].Name, &m.Commands[i].command, p, r)
+		if err == nil && slices.ContainsFunc(commands, func(other *discovery.Command) bool { return other.Path == c.Path }) {
+			err = errors.New("the name is taken")
+		}
+		if err != nil {
+			return nil, "", fmt.Errorf("its manifest is not right: command %s: %w", m.Commands[i].Name, err)
+		}
+		commands = append(commands, c)
+	}
+	return commands, m.Summary, nil
+}
+
+// define makes one command of what its manifest says, and tries its examples.
+func (s *Set) define(name, path string, c *command, p *program, r *runner) (*discovery.Command, error) {
+	d, err := c.definition()
+	if err != nil {
+		return nil, err
+	}
+	job := &job{path: path, program: p, output: d.Output, effect: c.effect()}
+	for _, a := range c.Arguments {
+		if a.Sensitive {
+			job.sensitive = append(job.sensitive, a.Name)
+		}
+	}
+	spec := discovery.Spec{Path: path, Summary: c.Summary, Details: c.Details, Effect: c.effect(), Examples: c.Examples, Timeout: c.Timeout}
+	made, err := discovery.Define(spec, d, func(ctx context.Context, call *discovery.Call, args json.RawMessage) (json.RawMessage, error) {
+		return r.run(ctx, call, job, args)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range c.Examples {
+		if err := try(made, e); err != nil {
+			return nil, fmt.Errorf("its example %d is not one: %w", i+1, err)
+		}
+	}
+	if c.effect() == discovery.Admin && c.Effect != discovery.Admin.String() {
+		s.Problems = append(s.Problems, Problem{Extension: name, Kept: true,
+			Message: "Its manifest names an effect that is not known, so that only the administrator may run it. The effects are read, state, flag, write, send and admin."})
+	}
+	return made, nil
+}
+
+// try binds an example to the command that it is an example of.
+func try(c *discovery.Command, example string) error {
+	tokens, err := gateway.Tokenize(example)
+	if err != nil {
+		return errors.New("it cannot be split into words")
+	}
+	words := strings.Fields(c.Path)
+	if len(tokens) < len(words) || !slices.Equal(tokens[:len(words)], words) {
+		return fmt.Errorf("it does not begin with %s", c.Path)
+	}
+	bound, err := c.Bind(tokens[len(words):], time.UTC)
+	if err != nil {
+		return errors.New(strings.TrimSuffix(err.Error(), "."))
+	}
+	if bound.Help {
+		return errors.New("it asks for help")
+	}
+	_, err = c.Project(bound.Common.Fields)
+	return err
+}
+
+// readManifest reads the file, which has to be trusted like everything else. A file
+// that is open cannot be changed for another.
+func readManifest(base, name string) ([]byte, error) {
+	dir := filepath.Join(base, name)
+	if err := trustedDirectory(dir); err != nil {
+		return nil, fmt.Errorf("its directory %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, errors.New("its directory cannot be opened")
+	}
+	defer root.Close()
+	info, err := root.Lstat(manifestName)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("it has no file %s", manifestName)
+	case err != nil:
+		return nil, errors.New("its manifest cannot be read")
+	}
+	if err := trustedFile(filepath.Join(dir, manifestName), info); err != nil {
+		return nil, fmt.Errorf("its manifest %w", err)
+	}
+	f, err := root.Open(manifestName)
+	if err != nil {
+		return nil, errors.New("its manifest cannot be read")
+	}
+	defer f.Close()
+	if opened, err := f.Stat(); err != nil || !os.SameFile(info, opened) {
+		return nil, errors.New("its manifest was changed while it was read")
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, maxManifestBytes+1))
+	switch {
+	case err != nil:
+		return nil, errors.New("its manifest cannot be read")
+	case len(raw) > maxManifestBytes:
+		return nil, fmt.Errorf("its manifest is larger than %d KiB", maxManifestBytes>>10)
+	}
+	return raw, nil
+}
+
+// trustedTree looks at everything that lies in an extension's directory: a program
+// may well read or run what lies beside it.
+func trustedTree(dir string) error {
+	seen := 0
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return errors.New("a directory in it cannot be read")
+		}
+		if seen++; seen > maxFilesOfOne {
+			return fmt.Errorf("it has more than %d files", maxFilesOfOne)
+		}
+		info, err := e.Info()
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // a program of another process is at work in there
+		case err != nil:
+			return errors.New("a file in it cannot be looked at")
+		case info.Mode()&fs.ModeSymlink != 0:
+			err = ownedLink("it", info)
+		default:
+			err = onlyOurs(path, info)
+		}
+		if err != nil {
+			return fmt.Errorf("a file in it, %s, %w", strconv.QuoteToASCII(shortFile(dir, path)), err)
+		}
+		return nil
+	})
+}
+
+// shortFile names a file for a person, by its end where its name is long.
+func shortFile(dir, path string) string {
+	name := strings.TrimPrefix(path, dir+string(filepath.Separator))
+	runes := []rune(name)
+	return string(runes[max(0, len(runes)-60):])
+}
+
+// program is the executable of an extension as it was when the directory was read.
+type program struct {
+	dir  string // the extension's, resolved
+	path string
+	info fs.FileInfo
+}
+
+// findProgram looks at the file that will be run.
+func findProgram(base, name, file string) (*program, error) {
+	if runtime.GOOS == "windows" && !strings.EqualFold(filepath.Ext(file), ".exe") {
+		// Batch files are run by a shell, and others not at all.
+		file += ".exe"
+	}
+	p := &program{dir: filepath.Join(base, name)}
+	p.path = filepath.Join(p.dir, file)
+	info, err := os.Lstat(p.path)
+	if err != nil {
+		return nil, errors.New("the program that its manifest names is not there")
+	}
+	p.info = info
+	if err := p.trusted(info); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *program) trusted(info fs.FileInfo) error {
+	if err := trustedFile(p.path, info); err != nil {
+		return fmt.Errorf("its program %w", err)
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o111 == 0 {
+		return errors.New("its program is not executable: run chmod +x on it")
+	}
+	if info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
+		return errors.New("its program would run with somebody else's rights (setuid or setgid)")
+	}
+	return nil
+}
+
+// check reports whether the program is still the file that was looked at, and still
+// nobody else's: the manifest, which was read then, speaks of that one. Between this
+// and its start only those could change it who may write to its directory, and they
+// are the person and root.
+func (p *program) check(dir string) error {
+	base, err := resolve(dir)
+	if err != nil {
+		return err
+	}
+	if base != filepath.Dir(p.dir) {
+		return errors.New("the directory of extensions is another one now")
+	}
+	if err := trustedDirectory(p.dir); err != nil {
+		return fmt.Errorf("its directory %w", err)
+	}
+	info, err := os.Lstat(p.path)
+	if err != nil {
+		return errors.New("its program is gone")
+	}
+	if !os.SameFile(info, p.info) || info.Size() != p.info.Size() || !info.ModTime().Equal(p.info.ModTime()) {
+		return errChanged
+	}
+	return p.trusted(info)
+}
+
+var errChanged = errors.New("its program was changed since it was read")

@@ -1,0 +1,364 @@
+package extension
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+)
+
+// good is a manifest with one of everything.
+const good = `{"name":"x-good","summary":"Do good","program":"does-trap","commands":[
+	{"name":"look","summary":"Look","details":"More of it.","effect":"read","timeout":5,
+	 "arguments":[
+		{"name":"what","type":"string","positional":true,"required":true,"min_length":2,"max_length":9,"pattern":"^[a-z]+$","description":"What","examples":["tea"]},
+		{"name":"level","short":"l","type":"enum","enum":["low","high"],"default":"low","description":"Level"},
+		{"name":"ratio","type":"number","minimum":-0.5,"maximum":1e2,"default":0.25,"description":"Ratio"},
+		{"name":"on","type":"flag","description":"On"},
+		{"name":"sure","type":"boolean","default":true,"description":"Sure"},
+		{"name":"after","type":"datetime","description":"After","requires":"on"},
+		{"name":"ids","type":"array","items":"integer","min_items":1,"max_items":3,"minimum":0,"description":"Numbers"}],
+	 "examples":["x-good look tea","x-good look tea -l high --ids 1,2 --fields total"],
+	 "output":{"type":"object","properties":{"total":{"type":"integer","description":"How many"},"kinds":{"type":"array","items":{"type":"string","enum":["a","b"]}}},"required":["total"]}},
+	{"name":"act","summary":"Act","effect":"write","examples":["x-good act"]}]}`
+
+func init() {
+	// A program that nothing may start.
+	behaviours["trap"] = func() { _ = os.WriteFile("ran", nil, 0o644) }
+}
+
+func TestAnExtensionIsACommandLikeAnyOther(t *testing.T) {
+	dir := directory(t)
+	at := install(t, dir, "x-good", "trap", good)
+	s := whole(t, dir, Options{})
+	if !slices.Equal(s.set.Names, []string{"x-good"}) || len(s.set.Commands) != 2 || s.set.Groups["x-good"] != "Do good" {
+		t.Fatalf("%+v", s.set)
+	}
+	for line, wants := range map[string][]string{
+		"help":             {`"name":"x-good","description":"look act"`},
+		"version":          {`"extensions":["x-good"]`},
+		"x-good":           {`"description":"Do good"`, `"x-good look"`, `"x-good act"`},
+		"help x-good look": {`"usage":"x-good look <what> [options]"`, `"default":"low"`, `"maximum":1e2`, `"requires":"--on"`, `"description":"Look. More of it."`, `"name":"--timeout","type":"integer","default":5`},
+		"schema x-good look": {`"inputSchema":{`, `"pattern":"^[a-z]+$"`, `"enum":["low","high"]`, `"format":"date-time"`, `"additionalProperties":false`,
+			`"outputSchema":{"properties":{"kinds":{"items":{"type":"string","enum":["a","b"]},"type":"array"},"total":{"type":"integer","description":"How many"}}`},
+		"x-good look --help": {`"command":"x-good look"`}, "schema x-good": {`"x-good act"`}, "schema": {`"x-good act"`}, "help x-good": {`"x-good act"`},
+	} {
+		r := s.do(t, line)
+		for _, want := range wants {
+			if !r.Success || !strings.Contains(r.raw, want) {
+				t.Errorf("%s: %s\nwant %s", line, r.raw, want)
+			}
+		}
+	}
+	for line, want := range map[string]string{
+		"x-good look": "what is missing", "x-good look t": "at least 2 characters", "x-good look TEA": "must match", "x-good look tea --level mid": "one of low, high",
+		"x-good look tea --after 2026-02-30 --on": "ISO 8601", "x-good look tea --ratio 101": "between -0.5 and 1e2", "x-good look tea --nope": "no option '--nope'",
+		"x-good look tea --ids 1,2,3,4": "at most 3", "x-good look tea --fields nope": "no field 'nope'", "x-good lok tea": "no command 'x-good lok'",
+		"x-good look tea tea": "one value too many", "x-good look tea --after 2026-02-02": "only together with --on",
+	} {
+		if r := s.do(t, line); r.Success || !strings.Contains(r.Error.Message, want) || len(r.Error.Examples) == 0 {
+			t.Errorf("%s: %s", line, r.raw)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(at, "ran")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("something of it was run: %v", err)
+	}
+	// The test can fail: the program does leave its mark.
+	s.do(t, "x-good act")
+	if _, err := os.Stat(filepath.Join(at, "ran")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRulesHoldForExtensions(t *testing.T) {
+	dir := directory(t)
+	for name, effect := range map[string]string{"x-read": "read", "x-state": "state", "x-write": "write", "x-send": "send", "x-admin": "admin", "x-future": "teleport"} {
+		install(t, dir, name, "echo", manifestOf(name, prefix+"echo", effect))
+	}
+	agent, admin := gateway.Principal{Name: "agent"}, gateway.Principal{Name: "admin", Admin: true}
+	visible := func(s *server, p gateway.Principal) string {
+		var v struct{ Capabilities struct{ Extensions []string } }
+		if r := s.as(t, t.Context(), p, "version"); json.Unmarshal(r.Data, &v) != nil {
+			t.Fatal(r.raw)
+		}
+		slices.Sort(v.Capabilities.Extensions)
+		return strings.Join(v.Capabilities.Extensions, " ")
+	}
+	all := serve(t, dir, Options{})
+	if got := visible(all, admin); got != "x-admin x-future x-read x-send x-state x-write" {
+		t.Errorf("the administrator sees %s", got)
+	}
+	if got := visible(all, agent); got != "x-read x-send x-state x-write" {
+		t.Errorf("an agent sees %s", got)
+	}
+	if m := all.set.messages(); len(m) != 1 || !strings.HasPrefix(m[0], "Extension x-future: Its manifest names an effect that is not known") || !all.set.Problems[0].Kept {
+		t.Errorf("%q", m)
+	}
+	for _, c := range all.set.Commands {
+		if want := strings.TrimPrefix(c.Path, "x-"); c.Effect.String() != want && !(want == "future" && c.Effect == discovery.Admin) {
+			t.Errorf("%s is %s", c.Path, c.Effect)
+		}
+	}
+	read := serveAs(t, dir, Options{}, gateway.ReadProfile(), gateway.Settings{})
+	if got := visible(read, admin); got != "x-read" {
+		t.Errorf("the read profile has %s", got)
+	}
+	denied := serveAs(t, dir, Options{}, gateway.FullProfile(), gateway.Settings{Deny: []string{"x-read"}})
+	for _, c := range []struct {
+		s      *server
+		p      gateway.Principal
+		line   string
+		reason string
+	}{{all, agent, "x-admin", "role"}, {all, agent, "x-future", "role"}, {read, agent, "x-write", "profile"}, {denied, agent, "x-read", "deny"}} {
+		r := c.s.as(t, t.Context(), c.p, c.line)
+		last := c.s.notes.entries[len(c.s.notes.entries)-1]
+		if r.Error.Code != discovery.PermissionDenied || last.Reason != c.reason || last.Allowed {
+			t.Errorf("%s: %s %+v", c.line, r.raw, last)
+		}
+	}
+	limited := serveAs(t, dir, Options{}, gateway.FullProfile(), gateway.Settings{CommandsPerMinute: 1})
+	if one, two := limited.do(t, "x-read"), limited.do(t, "x-read"); !one.Success || two.Error.Code != discovery.RateLimited {
+		t.Errorf("%s\n%s", one.raw, two.raw)
+	}
+}
+
+// TestABrokenExtensionIsLeftOutAlone puts each beside a whole one.
+func TestABrokenExtensionIsLeftOutAlone(t *testing.T) {
+	manifest := func(change ...string) string {
+		return strings.NewReplacer(change...).Replace(manifestOf("x-bad", "does-trap", "read"))
+	}
+	argument := func(a string) string {
+		return fmt.Sprintf(`{"name":"x-bad","summary":"Do","program":"does-trap","effect":"read","examples":["x-bad"],"arguments":[%s]}`, a)
+	}
+	output := func(o string) string {
+		return fmt.Sprintf(`{"name":"x-bad","summary":"Do","program":"does-trap","effect":"read","examples":["x-bad"],"output":%s}`, o)
+	}
+	group := func(c string) string {
+		return fmt.Sprintf(`{"name":"x-bad","summary":"Do","program":"does-trap","commands":[%s]}`, c)
+	}
+	for name, c := range map[string]struct{ manifest, want string }{
+		"built-in name":       {manifest(`"x-bad","summary"`, `"mail","summary"`), "not that of its directory"},
+		"help":                {manifest(`"x-bad","summary"`, `"help","summary"`), "not that of its directory"},
+		"other extension":     {manifest(`"x-bad","summary"`, `"x-good","summary"`), "not that of its directory"},
+		"absolute program":    {manifest("does-trap", "/bin/sh"), "no path"},
+		"program above":       {manifest("does-trap", "../x-good/does-trap"), "no path"},
+		"program dots":        {manifest("does-trap", ".."), "no path"},
+		"program backslash":   {manifest("does-trap", `..\\\\x`), "no path"},
+		"program manifest":    {manifest("does-trap", "manifest.json"), "no path"},
+		"no program":          {manifest("does-trap", "nothing"), "is not there"},
+		"no effect":           {manifest(`"effect":"read",`, ""), "does not say its effect"},
+		"unknown member":      {manifest(`"effect"`, `"runs_as":"root","effect"`), `nothing is known of its member "runs_as"`},
+		"proto":               {manifest(`"effect"`, `"__proto__":{"effect":"read"},"effect"`), "member names"},
+		"capitals":            {manifest(`"effect":"read"`, `"effect":"read","Effect":"admin"`), `nothing is known of its member "Effect"`},
+		"twice":               {manifest(`"effect":"read"`, `"effect":"admin","effect":"read"`), "member names"},
+		"null":                {manifest(`"effect":"read"`, `"effect":"read","timeout":null`), "null"},
+		"type":                {manifest(`"effect":"read"`, `"effect":"read","timeout":"5"`), "not of the right type"},
+		"two values":          {manifestOf("x-bad", "does-trap", "read") + "{}", "not one JSON value"},
+		"empty":               {"", "not one JSON value"},
+		"array":               {"[]", "not of the right type"},
+		"not JSON":            {"name: x-bad", "not one JSON value"},
+		"UTF-8":               {manifest("Do something", "Do \xff"), "UTF-8"},
+		"bidi":                {manifest("Do something", "Do \u202egnihtemos"), "invisible"},
+		"controls":            {manifest("Do something", `Do \u001b[2J`), "invisible"},
+		"lines":               {manifest("Do something", `Do\nsomething`), "invisible"},
+		"full stop":           {manifest("Do something", "Do something."), "full stop"},
+		"long summary":        {manifest("Do something", strings.Repeat("x", 101)), "longer than 100"},
+		"large":               {manifest("Do something", strings.Repeat(" ", 40<<10)), "larger than 32 KiB"},
+		"deep":                {manifest(`"effect"`, `"output":`+strings.Repeat("[", 100)+strings.Repeat("]", 100)+`,"effect"`), "nests deeper"},
+		"huge":                {manifest(`"maximum":9`, `"maximum":1e999`), "a number"},
+		"timeout":             {manifest(`"effect"`, `"timeout":900,"effect"`), "between 1 and 300"},
+		"negative timeout":    {manifest(`"effect"`, `"timeout":-1,"effect"`), "negative"},
+		"no example":          {manifest(`["x-bad"]`, `[]`), "no example"},
+		"other's example":     {manifest(`["x-bad"]`, `["mail list"]`), "example 1 is not one: it does not begin with x-bad"},
+		"wrong example":       {manifest(`["x-bad"]`, `["x-bad","x-bad --count 10"]`), "example 2 is not one: --count must be"},
+		"unread example":      {manifest(`["x-bad"]`, `["x-bad 'a"]`), "cannot be split"},
+		"example of help":     {manifest(`["x-bad"]`, `["x-bad --help"]`), "asks for help"},
+		"argument type":       {argument(`{"name":"a","type":"object","description":"A"}`), "its type is not one of"},
+		"argument name":       {argument(`{"name":"__proto__","type":"string","description":"A"}`), "name is not allowed"},
+		"argument prototype":  {argument(`{"name":"constructor","type":"string","description":"A"}`), "name of one of its arguments"},
+		"argument common":     {argument(`{"name":"timeout","type":"integer","description":"A"}`), "name is taken"},
+		"argument pattern":    {argument(`{"name":"a","type":"string","pattern":"(","description":"A"}`), "pattern cannot be read"},
+		"argument member":     {argument(`{"name":"a","type":"string","description":"A","secret":true}`), `"secret"`},
+		"argument path":       {argument(`{"name":"a","type":"string","description":"A","path":true}`), `"path"`},
+		"argument default":    {argument(`{"name":"a","type":"string","description":"A","default":{"b":1}}`), "default is not of its type"},
+		"output type":         {output(`{"type":"null"}`), "a type is not one of"},
+		"output composition":  {output(`{"anyOf":[]}`), `"anyOf"`},
+		"output required":     {output(`{"type":"object","required":["a"]}`), "is no property"},
+		"output name":         {output(`{"type":"object","properties":{"a.b":{"type":"string"}}}`), "property's name"},
+		"output depth":        {output(strings.Repeat(`{"type":"array","items":`, 12) + `{"type":"string"}` + strings.Repeat("}", 12)), "nests deeper than 8"},
+		"group and command":   {`{"name":"x-bad","summary":"Do","program":"does-trap","effect":"read","commands":[{"name":"a","summary":"A","effect":"read","examples":["x-bad a"]}]}`, "one of its own"},
+		"empty group":         {group(""), "no commands"},
+		"group with help":     {group(`{"name":"help","summary":"A","effect":"read","examples":["x-bad help"]}`), "name of one of its commands"},
+		"group with path":     {group(`{"name":"a b","summary":"A","effect":"read","examples":["x-bad a b"]}`), "name of one of its commands"},
+		"group with two":      {group(`{"name":"a","summary":"A","effect":"read","examples":["x-bad a"]},{"name":"a","summary":"B","effect":"admin","examples":["x-bad a"]}`), "name is taken"},
+		"group with unset":    {group(`{"name":"a","summary":"A","examples":["x-bad a"]}`), "does not say its effect"},
+		"group with program":  {group(`{"name":"a","program":"sh","summary":"A","effect":"read","examples":["x-bad a"]}`), `"program"`},
+		"group, no summary":   {`{"name":"x-bad","program":"does-trap","commands":[{"name":"a","summary":"A","effect":"read","examples":["x-bad a"]}]}`, "summary"},
+		"too many arguments":  {argument(strings.TrimSuffix(strings.Repeat(`{"name":"a","type":"string","description":"A"},`, 41), ",")), "more than 40"},
+		"sensitive and shown": {argument(`{"name":"a","type":"string","sensitive":"yes","description":"A"}`), "right type"},
+	} {
+		dir := directory(t)
+		install(t, dir, "x-bad", "trap", c.manifest)
+		install(t, dir, "x-good", "trap", good)
+		s := serve(t, dir, Options{})
+		if m := s.set.messages(); len(m) != 1 || !strings.HasPrefix(m[0], "Extension x-bad: It is left out: ") || !strings.Contains(m[0], c.want) || len(m[0]) > 400 {
+			t.Errorf("%s: %q, want %q", name, m, c.want)
+		}
+		if !slices.Equal(s.set.Names, []string{"x-good"}) {
+			t.Errorf("%s: there are %q", name, s.set.Names)
+		}
+		if r := s.do(t, "x-bad"); r.Error.Code != discovery.CommandNotFound {
+			t.Errorf("%s: %s", name, r.raw)
+		}
+	}
+}
+
+func TestNamesOfDirectories(t *testing.T) {
+	dir := directory(t)
+	install(t, dir, "x-taken", "trap", manifestOf("x-taken", "does-trap", "read"))
+	for _, name := range []string{"mail", "help", "x-", "x-Big", "x-under_score", "x-" + strings.Repeat("a", 70), "__proto__", ".hidden", "x-no-manifest"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"README.md", "x-file"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := Load(dir, Options{Taken: func(word string) bool { return word == "x-taken" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, p := range s.Problems {
+		got[p.Extension] = p.Message
+	}
+	for name, want := range map[string]string{`"mail"`: "its name", `"help"`: "its name", `"x-"`: "its name", `"x-Big"`: "its name", `"x-under_score"`: "its name",
+		`"x-` + strings.Repeat("a", 38) + `"`: "its name", `"__proto__"`: "its name", "x-no-manifest": "no file manifest.json", "x-file": "no directory", "x-taken": "of that name already"} {
+		if !strings.Contains(got[name], want) {
+			t.Errorf("%s: %q", name, got[name])
+		}
+		delete(got, name)
+	}
+	if len(got) != 0 || len(s.Names) != 0 || len(s.Commands) != 0 {
+		t.Errorf("%q, %+v", got, s)
+	}
+}
+
+// TestTooManyExtensionsLeaveTheOthersWhole includes schemas that together would not
+// fit into an answer.
+func TestTooManyExtensionsLeaveTheOthersWhole(t *testing.T) {
+	dir := directory(t)
+	for i := range maxExtensions + 2 {
+		name := fmt.Sprintf("x-%02d", i)
+		install(t, dir, name, "trap", manifestOf(name, "does-trap", "read"))
+	}
+	s := serve(t, dir, Options{})
+	if m := s.set.messages(); len(s.set.Names) != maxExtensions || len(m) != 1 || !strings.Contains(m[0], "more than 32") {
+		t.Errorf("%d, %q", len(s.set.Names), m)
+	}
+	dir = directory(t)
+	for i := range 4 {
+		name := fmt.Sprintf("x-%02d", i)
+		var arguments []string
+		for j := range 39 {
+			arguments = append(arguments, fmt.Sprintf(`{"name":"a%d","type":"string","description":%q}`, j, strings.Repeat("x", 590)))
+		}
+		install(t, dir, name, "trap", fmt.Sprintf(`{"name":%q,"summary":"Do","program":"does-trap","effect":"read","examples":[%q],"arguments":[%s]}`, name, name, strings.Join(arguments, ",")))
+	}
+	s = serve(t, dir, Options{})
+	if len(s.set.Names) != 2 || len(s.set.Problems) != 2 || !strings.Contains(s.set.Problems[0].Message, "64 KiB") {
+		t.Errorf("%q %q", s.set.Names, s.set.messages())
+	}
+	if r := s.do(t, "schema"); !r.Success {
+		t.Errorf("%.300s", r.raw)
+	}
+}
+
+func TestDirectoriesThatAreNone(t *testing.T) {
+	dir := directory(t)
+	if s, err := Load(filepath.Join(dir, "nowhere"), Options{}); !errors.Is(err, fs.ErrNotExist) || s == nil || len(s.Problems) != 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"relative": "absolute path", "": "absolute path", file: "no directory"} {
+		s, err := Load(path, Options{})
+		if err != nil || len(s.Problems) != 1 || !strings.Contains(s.Problems[0].String(), want) || len(s.Commands) != 0 {
+			t.Errorf("%q: %v, %v", path, s.Problems, err)
+		}
+	}
+	if s, err := Load(dir, Options{}); err != nil || len(s.Problems) != 0 {
+		t.Errorf("%v, %v", s.Problems, err)
+	}
+}
+
+// FuzzManifest shows that no manifest makes reading panic, and that what it lets
+// through has a schema and examples that bind.
+func FuzzManifest(f *testing.F) {
+	f.Add([]byte(good))
+	f.Add([]byte(manifestOf("x-good", "run", "read")))
+	f.Add([]byte(`{"name":"x-good","commands":[null]}`))
+	f.Add([]byte(`{"name":"x-good","program":"p","summary":"s","effect":"read","examples":["x-good"],"output":{"type":"array","items":{"type":"array","items":null}}}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		m, err := parseManifest(raw, "x-good")
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\n\x1b") && !strings.Contains(err.Error(), "\n") {
+				t.Fatalf("%q", err)
+			}
+			return
+		}
+		all := []command{m.command}
+		if m.Commands != nil {
+			all = nil
+			for _, c := range m.Commands {
+				all = append(all, c.command)
+			}
+		}
+		var s Set
+		for i := range all {
+			path := "x-good"
+			if m.Commands != nil {
+				path += " " + m.Commands[i].Name
+			}
+			c, err := s.define("x-good", path, &all[i], nil, nil)
+			if err == nil && (!json.Valid(c.InputSchema()) || !json.Valid(c.OutputSchema()) || c.Effect < discovery.Read) {
+				t.Fatalf("%s", raw)
+			}
+		}
+	})
+}
+
+// FuzzScrub shows that what is let through is one JSON value without anything unseen,
+// and that doing it again changes nothing.
+func FuzzScrub(f *testing.F) {
+	for _, s := range []string{`{"a":[1,"x\u202e",null,true]}`, `"\ud800"`, ` [1e308 , -0.0]`, `{"a":1}{}`, "\"\u200d\u200d\"", `{"":{"":""}}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		out, err := scrub(raw)
+		if err != nil {
+			return
+		}
+		again, err := scrub(out)
+		if err != nil || string(again) != string(out) || !json.Valid(out) {
+			t.Fatalf("%q: %q, %q, %v", raw, out, again, err)
+		}
+		for _, r := range string(out) {
+			if unseen(r) && r != '\u200c' && r != '\u200d' && r != '\ufe0f' {
+				t.Fatalf("%q holds %U", out, r)
+			}
+		}
+	})
+}

@@ -1,0 +1,234 @@
+package extension
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+)
+
+// prefix is how the names of programs begin that are this test binary: what it then
+// does is named behind it. They have no environment to be told by.
+const prefix = "does-"
+
+// behaviours are what such a program can do; each ends the process or returns to end
+// it with status 0.
+var behaviours = map[string]func(){}
+
+func TestMain(m *testing.M) {
+	if name, ok := strings.CutPrefix(strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe"), prefix); ok {
+		behaviours[name]()
+		syscall.Exit(0) // os.Exit would have the race detector wait a second
+	}
+	if len(os.Args) > 1 && os.Args[1] == "launch" {
+		os.Exit(Launch(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// directory makes an empty directory of extensions that is nobody else's.
+func directory(t testing.TB) string {
+	t.Helper()
+	tmp := t.TempDir()
+	dir := filepath.Join(tmp, "extensions")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{filepath.Dir(tmp), tmp, dir} {
+		if err := os.Chmod(d, 0o755); err != nil { // whatever the umask says
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// manifestOf is a manifest of one command that takes anything.
+func manifestOf(name, program, effect string) string {
+	return fmt.Sprintf(`{"name":%q,"summary":"Do something","program":%q,"effect":%q,"examples":[%q],"arguments":[
+		{"name":"words","type":"array","items":"string","positional":true,"description":"Words"},
+		{"name":"key","type":"string","sensitive":true,"description":"A secret"},
+		{"name":"since","type":"datetime","description":"A time"},
+		{"name":"count","type":"integer","default":3,"maximum":9,"description":"A number"}]}`, name, program, effect, name)
+}
+
+// install writes an extension whose program does something of behaviours.
+func install(t testing.TB, dir, name, does, manifest string) string {
+	t.Helper()
+	return installFile(t, dir, name, manifest, func(at string) error {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		at = filepath.Join(at, prefix+does)
+		if err := os.Link(self, at); err == nil {
+			return nil
+		}
+		// The test binary is on another file system.
+		b, err := os.ReadFile(self)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(at, b, 0o755)
+	})
+}
+
+// installScript writes an extension whose program is a script.
+func installScript(t testing.TB, dir, name, manifest, script string) string {
+	t.Helper()
+	return installFile(t, dir, name, manifest, func(at string) error {
+		file := filepath.Join(at, "run")
+		return errors.Join(os.WriteFile(file, []byte(script), 0o755), os.Chmod(file, 0o755))
+	})
+}
+
+func installFile(t testing.TB, dir, name, manifest string, program func(at string) error) string {
+	t.Helper()
+	at := filepath.Join(dir, name)
+	file := filepath.Join(at, manifestName)
+	if err := errors.Join(os.Mkdir(at, 0o755), os.Chmod(at, 0o755), os.WriteFile(file, []byte(manifest), 0o644), os.Chmod(file, 0o644), program(at)); err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// one makes a directory with one extension x-it of an effect whose program does
+// something.
+func one(t testing.TB, does, effect string) string {
+	t.Helper()
+	dir := directory(t)
+	install(t, dir, "x-it", does, manifestOf("x-it", prefix+does, effect))
+	return dir
+}
+
+// notes keeps audit entries.
+type notes struct {
+	mu      sync.Mutex
+	entries []gateway.AuditEntry
+}
+
+func (n *notes) Record(_ context.Context, e gateway.AuditEntry) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.entries = append(n.entries, e)
+	return nil
+}
+
+// server is a gateway over a directory of extensions.
+type server struct {
+	*gateway.Gateway
+	set   *Set
+	notes *notes
+}
+
+func serve(t testing.TB, dir string, o Options) *server {
+	t.Helper()
+	return serveAs(t, dir, o, gateway.FullProfile(), gateway.Settings{})
+}
+
+func serveAs(t testing.TB, dir string, o Options, p gateway.Profile, settings gateway.Settings) *server {
+	t.Helper()
+	s, err := Load(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1", Description: "Test", Groups: s.Groups}, s.Commands...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &notes{}
+	if settings.CommandsPerMinute == 0 {
+		settings.CommandsPerMinute = 1e6
+	}
+	g, err := gateway.New(gateway.Options{Registry: r, Profile: p, Auditor: n, Settings: gateway.FixedSettings(settings)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &server{g, s, n}
+}
+
+// whole is serve for extensions that have nothing wrong with them.
+func whole(t testing.TB, dir string, o Options) *server {
+	t.Helper()
+	s := serve(t, dir, o)
+	if len(s.set.Problems) > 0 {
+		t.Fatalf("%v", s.set.Problems)
+	}
+	return s
+}
+
+type reply struct {
+	Success bool
+	Data    json.RawMessage
+	Error   struct {
+		Code          discovery.Code
+		Message, Hint string
+		Examples      []string
+	}
+	Meta struct {
+		Command   string
+		Untrusted []string
+	} `json:"_meta"`
+	raw string
+}
+
+func (s *server) do(t testing.TB, line string) reply {
+	t.Helper()
+	return s.as(t, t.Context(), gateway.Principal{Name: "agent"}, line)
+}
+
+func (s *server) as(t testing.TB, ctx context.Context, p gateway.Principal, line string) reply {
+	t.Helper()
+	a := s.Do(ctx, p, line)
+	var r reply
+	if err := json.Unmarshal(a.JSON, &r); err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	r.raw = string(a.JSON)
+	return r
+}
+
+// messages are the problems as a person reads them.
+func (s *Set) messages() []string {
+	var out []string
+	for _, p := range s.Problems {
+		out = append(out, p.String())
+	}
+	return out
+}
+
+// given is what a program that does echo got.
+type given struct {
+	Input struct {
+		Command   string
+		Arguments map[string]any
+		Principal string
+		Admin     bool
+		Deadline  string
+	}
+	Environ   []string
+	Dir       string
+	Arguments []string
+}
+
+func init() {
+	behaviours["echo"] = func() {
+		raw, err := io.ReadAll(os.Stdin)
+		if err != nil {
+			os.Exit(3)
+		}
+		dir, _ := os.Getwd()
+		environ := slices.Sorted(slices.Values(os.Environ()))
+		_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"input": json.RawMessage(raw), "environ": environ, "dir": dir, "arguments": os.Args})
+	}
+}

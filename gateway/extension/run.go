@@ -1,0 +1,315 @@
+package extension
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+)
+
+const (
+	defaultConcurrent = 4
+	defaultMemory     = 1 << 30
+	// maxAnswer is what leaves room for the envelope.
+	maxAnswer = gateway.MaxAnswerBytes - 4096
+	// lingering is how long the output of a program that has ended is waited for,
+	// where somebody has left its group and holds it open.
+	lingering = 500 * time.Millisecond
+	// cannotStart is the status with which Launch, like a shell, says that there was
+	// no program to run, and notFound the one with which env says it of an interpreter.
+	cannotStart, notFound = 126, 127
+)
+
+// runner runs the programs of a directory. It is safe for concurrent use.
+type runner struct {
+	dir      string // as it was named
+	launcher []string
+	environ  []string
+	memory   int64
+	slots    chan struct{}
+}
+
+func newRunner(dir string, o Options) *runner {
+	r := &runner{dir: dir, launcher: slices.Clone(o.Launcher), environ: environment(o.Environ), memory: o.MemoryBytes}
+	if r.memory <= 0 {
+		r.memory = defaultMemory
+	}
+	n := o.Concurrent
+	if n <= 0 {
+		n = defaultConcurrent
+	}
+	r.slots = make(chan struct{}, n)
+	return r
+}
+
+// job is one command of an extension.
+type job struct {
+	path      string
+	program   *program
+	output    *discovery.Shape
+	effect    discovery.Effect
+	sensitive []string // names of arguments whose values are not repeated
+}
+
+// input is what a program reads from standard input.
+type input struct {
+	Command   string          `json:"command"`
+	Arguments json.RawMessage `json:"arguments"`
+	Principal string          `json:"principal"`
+	Admin     bool            `json:"admin"`
+	Deadline  string          `json:"deadline,omitempty"` // RFC 3339; the program is killed then
+}
+
+// run has the program do one command. When it returns, the program and its process
+// group are gone.
+func (r *runner) run(ctx context.Context, call *discovery.Call, j *job, args json.RawMessage) (json.RawMessage, error) {
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("extension: %w", ctx.Err()) // nothing was started
+	}
+	if err := ctx.Err(); err != nil { // select picks at random when both are ready
+		return nil, fmt.Errorf("extension: %w", err)
+	}
+	if err := j.program.check(r.dir); err != nil {
+		return nil, &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("The extension cannot be run: %s.", err),
+			Hint: "Whoever installed it can look at it with 'doctor'; what was changed is read when Postern is started again.", Err: err}
+	}
+	in := input{Command: j.path, Arguments: args, Principal: call.Principal, Admin: call.Admin}
+	if deadline, ok := ctx.Deadline(); ok {
+		in.Deadline = deadline.UTC().Format(time.RFC3339)
+	}
+	given, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	out, err := r.execute(ctx, j.program, append(given, '\n'))
+	switch {
+	case errors.Is(err, errTooMuch):
+		return nil, j.fault(nil, "The extension printed more than %d KiB.", maxAnswer>>10)
+	case ctx.Err() != nil:
+		return nil, j.stopped(ctx, ctx.Err())
+	}
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		return nil, j.failure(out, exit.ExitCode(), args)
+	case err != nil:
+		return nil, j.fault(err, "The extension's program cannot be started.")
+	}
+	return j.answer(out)
+}
+
+// stopped is the error of a program that was killed with its command.
+func (j *job) stopped(ctx context.Context, err error) error {
+	if j.effect == discovery.Read || !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("extension: %w", context.Cause(ctx)) // the gateway has the words
+	}
+	return &discovery.Fault{Code: discovery.Timeout, Message: "The extension was stopped when its time was over; what it had done by then is not known.",
+		Hint: "Find out what it did before you run it again, with more time: --timeout SECONDS (at most 300).", Err: err}
+}
+
+// fault is a failure of the program that it did not put into words itself.
+func (j *job) fault(err error, format string, v ...any) *discovery.Fault {
+	hint := "Whoever installed the extension can run its program by hand to see why."
+	if j.effect != discovery.Read {
+		hint = "What it had done by then is not known: find out before you run it again. " + hint
+	}
+	return &discovery.Fault{Code: discovery.ExecutionError, Message: fmt.Sprintf(format, v...), Hint: hint, Err: err}
+}
+
+// answer checks what a program printed that ended well.
+func (j *job) answer(out []byte) (json.RawMessage, error) {
+	data, err := scrub(out)
+	if err != nil {
+		return nil, j.fault(err, "What the extension printed cannot be used: %s.", err)
+	}
+	if j.output == nil {
+		return data, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	if !j.output.Fits(v) {
+		return nil, j.fault(nil, "What the extension printed is not what its manifest promises.")
+	}
+	return data, nil
+}
+
+// codes are those that a program may answer with. The others say something of the
+// gateway, which it cannot know.
+var codes = []discovery.Code{discovery.ValidationError, discovery.ExecutionError, discovery.PermissionDenied, discovery.RateLimited,
+	discovery.Timeout, discovery.NotFound, discovery.Conflict, discovery.AuthFailed, discovery.ConnectionFailed, discovery.ConfigError,
+	discovery.ApprovalRequired}
+
+// failure is the error of a program that ended with a status other than 0. Its own
+// words are used where it printed an error as it should.
+func (j *job) failure(out []byte, status int, args json.RawMessage) error {
+	var said struct {
+		Error *struct {
+			Code    discovery.Code `json:"code"`
+			Message string         `json:"message"`
+			Hint    string         `json:"hint"`
+		} `json:"error"`
+	}
+	if err := decodeStrict(out, &said); err == nil && said.Error != nil {
+		message, hint := shorten(said.Error.Message), shorten(said.Error.Hint)
+		if message != "" && !j.repeats(message+"\n"+hint, args) {
+			f := &discovery.Fault{Code: discovery.ExecutionError, Message: message, Hint: hint, Foreign: true}
+			if slices.Contains(codes, said.Error.Code) {
+				f.Code = said.Error.Code
+			}
+			if f.Hint == "" {
+				f.Hint = fmt.Sprintf("Run 'help %s' for its arguments.", j.path)
+			}
+			return f
+		}
+	}
+	switch {
+	case status < 0:
+		return j.fault(nil, "The extension was ended by the system, perhaps for the memory or processor time it used.")
+	case len(out) == 0 && (status == cannotStart || status == notFound):
+		return j.fault(nil, "The extension's program or its interpreter cannot be started.")
+	}
+	return j.fault(nil, "The extension failed (status %d) and did not say why.", status)
+}
+
+// shorten makes one line of a message, at most as long as any text of a manifest.
+func shorten(s string) string {
+	s = cleanLine(s)
+	if utf8.RuneCountInString(s) <= maxLongText {
+		return s
+	}
+	return string([]rune(s)[:maxLongText-1]) + "…"
+}
+
+// repeats reports whether a message holds the value of a sensitive argument.
+func (j *job) repeats(message string, args json.RawMessage) bool {
+	var given map[string]json.RawMessage
+	if len(j.sensitive) == 0 {
+		return false
+	}
+	if err := json.Unmarshal(args, &given); err != nil {
+		return true
+	}
+	for _, name := range j.sensitive {
+		for _, text := range texts(given[name]) {
+			if text != "" && strings.Contains(message, text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// texts are the forms in which a message could repeat a value, as given and as it
+// would look in a message.
+func texts(raw json.RawMessage) []string {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil
+	}
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	var out []string
+	for _, e := range list {
+		text := fmt.Sprint(e)
+		out = append(out, text, cleanLine(text))
+	}
+	return out
+}
+
+var errTooMuch = errors.New("too much output")
+
+// execute runs a program with its standard input and returns what it printed, at
+// most maxAnswer bytes. What it prints to standard error goes nowhere: it may hold
+// whatever the program works with. The error is an *exec.ExitError for a program
+// that ran and failed.
+func (r *runner) execute(ctx context.Context, p *program, stdin []byte) ([]byte, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	argv := []string{p.path}
+	if len(r.launcher) > 0 {
+		argv = append(append(slices.Clone(r.launcher), r.limits(ctx).list()...), p.path)
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = r.environ
+	cmd.Dir = p.dir
+	cmd.Stdin = bytes.NewReader(stdin)
+	out := &bounded{full: cancel}
+	cmd.Stdout = out
+	cmd.WaitDelay = lingering
+	g := newGroup(cmd)
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	err := g.wait()
+	if out.over {
+		return nil, errTooMuch
+	}
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // the program itself has ended, and well
+	}
+	return out.b, err
+}
+
+// limits is what a Launcher is told.
+func (r *runner) limits(ctx context.Context) limits {
+	seconds := int64(defaultSeconds)
+	if deadline, ok := ctx.Deadline(); ok {
+		seconds = int64(time.Until(deadline)/time.Second) + 1
+	}
+	return limits{memory: r.memory, cpu: max(seconds, 1) * processors}
+}
+
+// The deadline ends a program; the limit on processor time is for what is left of it
+// when it has left its process group or nobody is there any more to kill it.
+const (
+	defaultSeconds = 300
+	processors     = 4
+)
+
+// limits bound each process of an extension.
+type limits struct {
+	memory int64 // bytes
+	cpu    int64 // seconds of processor time
+}
+
+func (l limits) list() []string {
+	return []string{strconv.FormatInt(l.memory, 10), strconv.FormatInt(l.cpu, 10)}
+}
+
+// bounded keeps what a program prints.
+type bounded struct {
+	b    []byte
+	over bool
+	full func() // called when it prints too much
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if len(p) > maxAnswer-len(b.b) {
+		b.over = true
+		b.full()
+		return 0, errTooMuch
+	}
+	b.b = append(b.b, p...)
+	return len(p), nil
+}
