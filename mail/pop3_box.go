@@ -44,7 +44,7 @@ type popBox struct {
 // popConfig is the account's server as the wire wants it.
 func (m *Mailboxes) popConfig(a *Account) (pop3.Config, error) {
 	cfg := pop3.Config{Host: a.POP3.Host, Port: a.POP3.Port, Security: wire.Security(a.POP3.Security), Login: loginOf(m.o.Directory, m.o.Credentials, a),
-		Connect: a.Timeouts.Connect, Greeting: a.Timeouts.Greeting, Socket: a.Timeouts.Socket}
+		Connect: a.Timeouts.Connect, Greeting: a.Timeouts.Greeting, Socket: a.Timeouts.Socket, Gate: m.gate}
 	var err error
 	cfg.RootCAs, err = a.roots()
 	return cfg, err
