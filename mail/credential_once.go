@@ -193,6 +193,13 @@ func (h *HelperOnce) Failed(ctx context.Context) *Error {
 	return h.failed
 }
 
+// Holds reports whether a byte of what the helper gave is still in memory here.
+func (h *HelperOnce) Holds() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.secret.value, func(b byte) bool { return b != 0 })
+}
+
 // Close ends the helper if it still runs, and overwrites what it gave. It returns
 // when both are done.
 func (h *HelperOnce) Close() error {

@@ -1,6 +1,7 @@
 package mail_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/servertest"
 )
 
 // numbered are so many notes, the first with number from.
@@ -159,5 +161,35 @@ func Test004_5_ListsOfIMAPGoOnFromAMessage(t *testing.T) {
 			_, err = page(mail.ListQuery{Before: first, After: last})
 			wantKind(t, err, mail.KindInvalid)
 		})
+	}
+}
+
+// A session serves the commands that follow the one that began it, whose context has
+// ended by then: logging in again and again is what servers refuse.
+func TestAPOP3SessionOutlivesTheCommandThatBeganIt(t *testing.T) {
+	settle(t)
+	b := openPop(t, "poplives")
+	b.deliver(numbered(0, 2)...)
+	proxy := servertest.NewProxy(t, b.s.POP3SAddr(), servertest.ProxyOptions{})
+	over := openPopOn(t, b.s, "poplives", func(a *mail.Account) { a.POP3.Host, a.POP3.Port = proxy.Host, proxy.Port })
+	_ = b.Close()
+	for range 5 {
+		ctx, cancel := context.WithCancel(t.Context())
+		if p, err := over.List(ctx, account, mail.ListQuery{}); err != nil || len(p.Messages) != 2 {
+			t.Errorf("%+v, %v", p, err)
+		}
+		cancel()
+	}
+	if n := proxy.Stats().Connections; n != 1 {
+		t.Errorf("%d connections", n)
+	}
+	// One that ends in the middle takes the session with it, and the next begins another.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := over.List(ctx, account, mail.ListQuery{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if p, err := over.List(t.Context(), account, mail.ListQuery{}); err != nil || len(p.Messages) != 2 {
+		t.Errorf("%+v, %v", p, err)
 	}
 }

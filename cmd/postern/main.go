@@ -33,6 +33,8 @@ type process struct {
 	stderr  io.Writer
 	log     *slog.Logger
 	self    string // the program's own file, empty when it is not to be started again
+
+	alter func(*transport) // set by tests alone: breaks the transport profile, to see that it is noticed
 }
 
 const usageText = `postern: a door between a person's mail and the agents that work for them

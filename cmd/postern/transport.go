@@ -26,58 +26,69 @@ const transportProfile = "transport"
 // process: there is no way to it, neither by name nor by mistake.
 var transportCommands = []string{"mail accounts", "mail verify", "mail folders", "mail list", "mail get", "mail thread", "mail mark-read"}
 
-// transport is what a process of the profile is made of. Tests replace parts of
-// it, to see that what checks them notices.
+// transport is what a process of the profile is made of.
 type transport struct {
-	store  *transportStore
-	offers []string         // paths of the commands there are
-	once   mail.Credentials // what the account logs in with
-	forget func() error     // forgets that
-	one    bool             // never more than one connection
-	reads  func(commands.Mailboxes) commands.Mailboxes
+	store       *transportStore
+	offers      []string         // paths of the commands there are
+	once        *mail.HelperOnce // the helper's run
+	credentials mail.Credentials // what the account logs in with: once
+	forget      func() error     // ends and wipes once
+	one         bool             // never more than one connection
+	alter       func(*commands.Deps)
 }
 
 // serveTransport speaks MCP for one account.
 func (p *process) serveTransport(ctx context.Context, o *transportOptions, readOnly bool) error {
 	hideMemory()
-	store, err := p.transportStore(ctx, o, readOnly)
+	t, err := p.newTransport(ctx, o, readOnly)
 	if err != nil {
 		return err
 	}
-	// The helper is asked once, now: no command goes to the account before it has
-	// answered, and none asks it again.
-	once := mail.NewHelperOnce(mail.HelperOnceOptions{Account: store.account, Environ: p.environ})
-	t := transport{store: store, offers: transportCommands, once: once, forget: once.Close, one: true}
-	if readOnly {
-		t.offers = slices.DeleteFunc(slices.Clone(t.offers), func(path string) bool { return path == "mail mark-read" })
+	if p.alter != nil {
+		p.alter(t)
 	}
 	h, err := p.wireTransport(t)
 	if err != nil {
-		_ = once.Close()
+		_ = t.forget()
 		return err
 	}
 	defer h.close()
-	go p.connect(ctx, h, once, store.account.Name)
+	go p.connect(ctx, h, t)
 	return p.serveMCP(ctx, h, readOnly)
+}
+
+// newTransport resolves the options and asks the helper, once and now: no command
+// goes to the account before it has answered, and none asks it again.
+func (p *process) newTransport(ctx context.Context, o *transportOptions, readOnly bool) (*transport, error) {
+	store, err := p.transportStore(ctx, o, readOnly)
+	if err != nil {
+		return nil, err
+	}
+	once := mail.NewHelperOnce(mail.HelperOnceOptions{Account: store.account, Environ: p.environ})
+	t := &transport{store: store, offers: slices.Clone(transportCommands), once: once, credentials: once, forget: once.Close, one: true}
+	if readOnly {
+		t.offers = slices.DeleteFunc(t.offers, func(path string) bool { return path == "mail mark-read" })
+	}
+	return t, nil
 }
 
 // connect connects as soon as there is a credential (004 section 3, startup). That
 // the helper failed is said to the person who started the server; every command
 // says it to the agent.
-func (p *process) connect(ctx context.Context, h *house, once *mail.HelperOnce, account string) {
-	if e := once.Failed(ctx); e != nil {
+func (p *process) connect(ctx context.Context, h *house, t *transport) {
+	if e := t.once.Failed(ctx); e != nil {
 		p.log.Error("the helper gave no credential", "code", e.Kind.Code(), "what", e.Message)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, warmTime)
 	defer cancel()
-	_ = h.mailboxes.Warm(ctx, account) // a failure is told by the command that needs it
+	_ = h.mailboxes.Warm(ctx, t.store.account.Name) // a failure is told by the command that needs it
 }
 
 // wireTransport builds the house of the profile. Nothing is dialled yet.
-func (p *process) wireTransport(t transport) (*house, error) {
+func (p *process) wireTransport(t *transport) (*house, error) {
 	h := &house{principal: gateway.Principal{Name: "agent"}, store: t.store.store, logins: closer(t.forget)}
-	options := mail.MailboxesOptions{Directory: t.store, Credentials: t.once, OneConnection: t.one, Logger: p.log}
+	options := mail.MailboxesOptions{Directory: t.store, Credentials: t.credentials, OneConnection: t.one, Logger: p.log}
 	if t.store.vaulted {
 		options.Seen, options.CursorKey = t.store, t.store.cursorKey
 	}
@@ -86,8 +97,8 @@ func (p *process) wireTransport(t transport) (*house, error) {
 	}
 	h.mailboxes = mail.NewMailboxes(options)
 	deps := &commands.Deps{Store: t.store, Mailboxes: h.mailboxes, Profile: transportProfile}
-	if t.reads != nil {
-		deps.Mailboxes = t.reads(deps.Mailboxes)
+	if t.alter != nil {
+		t.alter(deps)
 	}
 	deps.Exists = func(path string) bool { return h.registry.Exists(path) }
 	all := commands.All(deps)
