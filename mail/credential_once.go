@@ -193,6 +193,12 @@ func (h *HelperOnce) Failed(ctx context.Context) *Error {
 	return h.failed
 }
 
+// Format implements fmt.Formatter for every verb: fmt would print the bytes of a
+// Secret that lies in a field of its own accord.
+func (h *HelperOnce) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "the helper of account %s, %s", h.account, redacted)
+}
+
 // Holds reports whether a byte of what the helper gave is still in memory here.
 func (h *HelperOnce) Holds() bool {
 	h.mu.Lock()

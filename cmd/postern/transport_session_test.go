@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -16,6 +17,7 @@ type mcpSession struct {
 	in      io.Writer
 	answers *bufio.Scanner
 	id      int
+	close   func() error
 }
 
 // newMCPSession says hello; the answer to that is read with the first call's.
@@ -66,4 +68,37 @@ func (s *mcpSession) envelope(t testing.TB, command string) answer {
 		t.Fatalf("%s: %v: %s", command, err, line)
 	}
 	return a
+}
+
+// carrying starts the program as a process of the profile.
+func carrying(t testing.TB, o *transportOptions, env ...string) (*exec.Cmd, *mcpSession, *written) {
+	t.Helper()
+	c := program(t, env, o.arguments()...)
+	log := &written{}
+	c.Stderr = log
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := newMCPSession(in, out)
+	s.close = in.Close
+	return c, s, log
+}
+
+// ended closes the input of a process and waits for its end.
+func ended(t testing.TB, c *exec.Cmd, s *mcpSession) {
+	t.Helper()
+	_ = s.close()
+	for s.answers.Scan() {
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
 }
