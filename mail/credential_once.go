@@ -122,11 +122,17 @@ func (h *HelperOnce) Ready(ctx context.Context, a *Account) error {
 	if a.Name != h.account {
 		return credentialError(a.Name, KindConfig, "There is no helper for the account here.", "Name another account.", nil)
 	}
+	// A moment earlier than the caller gives up, so that these words are the answer.
+	waiting, cancel := ctx, context.CancelFunc(func() {})
+	if end, bounded := ctx.Deadline(); bounded {
+		waiting, cancel = context.WithDeadline(ctx, end.Add(-min(time.Until(end)/5, time.Second)))
+	}
+	defer cancel()
 	select {
 	case <-h.done:
-	case <-ctx.Done():
+	case <-waiting.Done():
 		return credentialError(a.Name, KindTimeout, "The account's helper did not answer in time.",
-			fmt.Sprintf("It goes on for up to %d s: answer it where it asks, and run the command again.", int(HelperTime.Seconds())), ctx.Err())
+			fmt.Sprintf("It goes on for up to %d s: answer it where it asks, and run the command again.", int(HelperTime.Seconds())), waiting.Err())
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
