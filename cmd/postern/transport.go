@@ -53,7 +53,9 @@ func (p *process) serveTransport(ctx context.Context, o *transportOptions, readO
 		return err
 	}
 	defer h.close()
-	go p.connect(ctx, h, t)
+	ahead, stop := context.WithCancel(ctx)
+	defer stop() // a server that keeps silent keeps nobody from ending
+	go p.connect(ahead, h, t)
 	return p.serveMCP(ctx, h, readOnly)
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -73,7 +74,8 @@ func (s *mcpSession) envelope(t testing.TB, command string) answer {
 // carrying starts the program as a process of the profile.
 func carrying(t testing.TB, o *transportOptions, env ...string) (*exec.Cmd, *mcpSession, *written) {
 	t.Helper()
-	c := program(t, env, o.arguments()...)
+	// The race detector keeps a process a second longer unless it is told not to.
+	c := program(t, append(slices.Clone(env), "GORACE=atexit_sleep_ms=0"), o.arguments()...)
 	log := &written{}
 	c.Stderr = log
 	in, err := c.StdinPipe()
