@@ -87,7 +87,10 @@ func inboxFirst(f mail.Folder) int {
 func folderEntry(f mail.Folder) FolderEntry {
 	e := FolderEntry{Name: f.Name, Delimiter: f.Delimiter, Role: f.Role, NoSelect: f.NoSelect()}
 	if c := f.Counts; c != nil {
-		e.Messages, e.Unread, e.UIDNext, e.UIDValidity = &c.Messages, &c.Unread, c.UIDNext, c.UIDValidity
+		e.Messages, e.UIDNext, e.UIDValidity = &c.Messages, c.UIDNext, c.UIDValidity
+		if !c.Flagless {
+			e.Unread = &c.Unread
+		}
 	}
 	return e
 }

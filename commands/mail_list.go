@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -16,6 +17,8 @@ type mailListArgs struct {
 	Unread      bool               `json:"unread,omitempty" jsonschema_description:"Only messages without the \\Seen flag"`
 	BeforeUID   uint32             `json:"before-uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"Only messages with a smaller UID"`
 	AfterUID    uint32             `json:"after-uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"Only messages with a greater UID"`
+	Before      string             `json:"before,omitempty" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Only messages that came before this one, by its message_id"`
+	After       string             `json:"after,omitempty" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Only messages that came after this one, by its message_id"`
 	Since       discovery.Datetime `json:"since,omitempty" jsonschema:"example=2026-02-02" jsonschema_description:"Only messages from then on; a date alone means the start of that day in the zone of 'config timezone'"`
 	Until       discovery.Datetime `json:"until,omitempty" jsonschema:"example=2026-02-07" jsonschema_description:"Only messages before then; a date alone includes that whole day in the zone of 'config timezone'"`
 	Limit       int                `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
@@ -31,7 +34,37 @@ func (a *mailListArgs) Validate() error {
 	case !a.Since.IsZero() && !a.Until.IsZero() && !a.until().After(a.Since.Time):
 		return fmt.Errorf("--until is not after --since")
 	}
-	return nil
+	_, _, err := a.anchors()
+	return err
+}
+
+// anchors are the messages to go on from, of one account and the folder to list;
+// zero where none is named.
+func (a *mailListArgs) anchors() (before, after mail.Ref, err error) {
+	for _, n := range []struct {
+		option, id string
+		to         *mail.Ref
+	}{{"--before", a.Before, &before}, {"--after", a.After, &after}} {
+		if n.id == "" {
+			continue
+		}
+		r, err := mail.ParseRef(n.id)
+		switch {
+		case err != nil:
+			return before, after, fmt.Errorf("the message id of %s is malformed: %w", n.option, err)
+		case a.Account != "" && r.Account != a.Account:
+			return before, after, fmt.Errorf("the message id of %s belongs to another account than --account", n.option)
+		case r.Protocol == mail.IMAP && !sameFolder(r.Folder, a.Folder):
+			return before, after, fmt.Errorf("the message id of %s belongs to another folder than --folder", n.option)
+		}
+		*n.to = r
+	}
+	switch {
+	case before == (mail.Ref{}) || after == (mail.Ref{}):
+	case before == after || before.Account != after.Account || before.Protocol != after.Protocol:
+		return before, after, fmt.Errorf("nothing can lie between --before and --after")
+	}
+	return before, after, nil
 }
 
 // Omits implements discovery.Omitter.
@@ -55,29 +88,38 @@ type MailListResult struct {
 	Outcome
 	Account     string         `json:"account_id"`
 	Folder      string         `json:"folder"`
-	UIDValidity uint32         `json:"uidvalidity"`
+	UIDValidity uint32         `json:"uidvalidity,omitempty"`
 	UIDNext     uint32         `json:"uid_next,omitempty"`
 	Messages    []MessageEntry `json:"messages"`
 	HasMore     bool           `json:"has_more"`
 	Truncated   bool           `json:"truncated,omitempty"`
 
-	more func(uid uint32) *NextAction // what goes on behind a UID
+	more func(last mail.Ref) *NextAction // what goes on behind a message
 }
 
 func mailList(d *Deps) *discovery.Command {
 	return discovery.New(discovery.Spec{
-		Path:     "mail list",
-		Summary:  "List messages of a folder, newest first",
-		Details:  "Listing changes nothing: unread messages stay unread. " + compactDetails,
+		Path:    "mail list",
+		Summary: "List messages of a folder, newest first",
+		Details: "Listing changes nothing: unread messages stay unread. " + compactDetails +
+			" An account read with POP3 has INBOX alone, in the order its server numbers the messages, and neither UIDs nor flags: page with --before and --after; what is dated lies between --since and --until by its own Date.",
 		Effect:   discovery.Read,
 		Examples: []string{"mail list --limit 20", "mail list --folder INBOX --unread", "mail list --since 2026-02-01 --until 2026-02-07"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailListArgs) (*MailListResult, error) {
-		name, err := d.account(ctx, call, args.AccountOption)
+		before, after, err := args.anchors()
+		if err != nil {
+			return nil, err
+		}
+		of := args.AccountOption
+		if of.Account == "" {
+			of.Account = cmp.Or(before.Account, after.Account)
+		}
+		name, err := d.account(ctx, call, of)
 		if err != nil {
 			return nil, err
 		}
 		call.Target = args.Folder
-		q := mail.ListQuery{Folder: args.Folder, New: args.New, Unread: args.Unread, BeforeUID: args.BeforeUID, AfterUID: args.AfterUID,
+		q := mail.ListQuery{Folder: args.Folder, New: args.New, Unread: args.Unread, BeforeUID: args.BeforeUID, AfterUID: args.AfterUID, Before: before, After: after,
 			Since: args.Since.Time, Until: args.until(), Limit: args.Limit, OldestFirst: args.OldestFirst, Full: args.Full}
 		page, err := d.Mailboxes.List(ctx, name, q)
 		if err != nil {
@@ -85,7 +127,11 @@ func mailList(d *Deps) *discovery.Command {
 		}
 		r := &MailListResult{Outcome: outcome(page.Issues, true), Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity,
 			UIDNext: page.UIDNext, HasMore: page.HasMore, more: args.more(call, name)}
-		r.suggest(lastUID(page, args.OldestFirst), page.Messages)
+		last := page.Next
+		if last == (mail.Ref{}) {
+			last.UID = lastUID(page, args.OldestFirst)
+		}
+		r.suggest(last, page.Messages)
 		r.Messages = entriesOf(page.Messages, args.Full, call, r)
 		return r, nil
 	})
@@ -104,19 +150,24 @@ func entriesOf(list []mail.Summary, full bool, call *discovery.Call, rest any) [
 	return entries
 }
 
-// more makes the next action that lists what comes behind a UID; nil where the
-// bounds leave nothing there.
-func (a *mailListArgs) more(call *discovery.Call, account string) func(uint32) *NextAction {
+// more makes the next action that lists what comes behind a message: one with a
+// UID is named by that; nil where the bounds leave nothing there.
+func (a *mailListArgs) more(call *discovery.Call, account string) func(mail.Ref) *NextAction {
 	again := call.Again
-	return func(uid uint32) *NextAction {
+	return func(last mail.Ref) *NextAction {
 		following := *a
 		following.Account = account
-		if a.OldestFirst {
-			following.AfterUID = uid
-		} else {
-			following.BeforeUID = uid
+		switch named := last.Protocol == mail.POP3; {
+		case named && a.OldestFirst:
+			following.After = last.String()
+		case named:
+			following.Before = last.String()
+		case a.OldestFirst:
+			following.AfterUID = last.UID
+		default:
+			following.BeforeUID = last.UID
 		}
-		if uid == 0 || following.Validate() != nil {
+		if last.UID == 0 && last.UIDL == "" || following.Validate() != nil {
 			return nil
 		}
 		return nextLine("There are more: list the next page", again(&following))
@@ -142,7 +193,7 @@ func lastUID(p *mail.Page, oldestFirst bool) uint32 {
 }
 
 // suggest sets the next action: the next page, else the first message.
-func (r *MailListResult) suggest(last uint32, list []mail.Summary) {
+func (r *MailListResult) suggest(last mail.Ref, list []mail.Summary) {
 	switch {
 	case r.HasMore:
 		r.NextAction = r.more(last)
@@ -171,6 +222,6 @@ func (r *MailListResult) Truncate(fraction float64) bool {
 		return false
 	}
 	r.Messages, r.Truncated, r.HasMore = r.Messages[:keep], true, true
-	r.NextAction = r.more(last.UID)
+	r.NextAction = r.more(last)
 	return true
 }

@@ -34,7 +34,7 @@ func mailVerify(d *Deps) *discovery.Command {
 	return discovery.New(discovery.Spec{
 		Path:     "mail verify",
 		Summary:  "Connect and log in once, and tell how it went",
-		Details:  "It makes a new connection each time, so the answer is about now.",
+		Details:  "The server is asked each time, so the answer is about now.",
 		Effect:   discovery.Read,
 		Examples: []string{"mail verify"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailVerifyArgs) (*MailVerifyResult, error) {
@@ -54,7 +54,7 @@ func mailVerify(d *Deps) *discovery.Command {
 		}
 		if r.OK {
 			r.NextAction = next("List the newest messages", "mail", "list", "--account", name)
-		} else {
+		} else if d.Exists == nil || d.Exists("doctor") {
 			r.NextAction = next("See what works and what does not", "doctor", "--account", name)
 		}
 		return r, nil

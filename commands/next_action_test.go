@@ -42,6 +42,10 @@ func TestEveryNextActionRunsAsWritten(t *testing.T) {
 			func(s *shelf) { s.page = mail.Page{Messages: list[:1], HasMore: true, Issues: []mail.Issue{issue}} }},
 		{"list where all are unreadable", "mail list --account work", "mail list --account work --before-uid 2",
 			func(s *shelf) { s.page = mail.Page{HasMore: true, Issues: []mail.Issue{issue}} }},
+		{"list with POP3", "mail list --account work -n1", "mail list --account work --before pop3:work:b --limit 1",
+			func(s *shelf) { s.page = popPage("a", "b") }},
+		{"list with POP3 oldest first", "mail list --account work --oldest-first --before pop3:work:z", "mail list --account work --before pop3:work:z --after pop3:work:b --oldest-first",
+			func(s *shelf) { s.page = popPage("a", "b") }},
 		{"list at the end", "mail list --account work", "mail get imap:work:INBOX:7:3", func(s *shelf) { s.page = mail.Page{Messages: list} }},
 		{"list where nothing is between", "mail list --account work --after-uid 2", "", func(s *shelf) { s.page = mail.Page{Messages: list[:1], HasMore: true} }},
 		{"search", "mail search --account work --query x --from y --last-days 3 --snippet --snippet-chars 60 -n1 --full --timeout 5",
@@ -99,5 +103,38 @@ func TestEveryNextActionRunsAsWritten(t *testing.T) {
 				t.Errorf("%s suggests itself", got)
 			}
 		})
+	}
+}
+
+// popPage is a page of an account read with POP3 that goes on behind the second of
+// its messages.
+func popPage(names ...string) mail.Page {
+	p := mail.Page{HasMore: true}
+	for _, n := range names {
+		p.Messages = append(p.Messages, mail.Summary{Ref: mail.Ref{Protocol: mail.POP3, Account: "work", UIDL: n}})
+	}
+	p.Next = p.Messages[1].Ref
+	return p
+}
+
+// TestListGoesOnFromAMessage names messages to go on from, well and badly.
+func TestListGoesOnFromAMessage(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
+	b.shelf.page = popPage("a", "b")
+	a := b.ok(t, "mail list --after pop3:other:z")
+	if b.shelf.account != "other" || b.shelf.list.After != (mail.Ref{Protocol: mail.POP3, Account: "other", UIDL: "z"}) {
+		t.Errorf("asked %q for %+v", b.shelf.account, b.shelf.list)
+	}
+	if a.Data["uidvalidity"] != nil || a.Data["uid_next"] != nil {
+		t.Errorf("POP3 has no UIDs: %v", a.Data)
+	}
+	for _, line := range []string{
+		"mail list --account work --before x",
+		"mail list --account work --before pop3:other:z",
+		"mail list --account work --before imap:work:Archive:7:3",
+		"mail list --before pop3:work:z --after pop3:work:z",
+		"mail list --before pop3:work:z --after pop3:other:y",
+	} {
+		b.fails(t, line, "VALIDATION_ERROR", "before")
 	}
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,12 @@ func FullProfile() Profile {
 // messages count as seen.
 func ReadProfile() Profile {
 	return Profile{"read", func(c *discovery.Command) bool { return c.Effect == discovery.Read }}
+}
+
+// OnlyProfile offers the commands with these paths and no others.
+func OnlyProfile(name string, paths ...string) Profile {
+	paths = slices.Clone(paths)
+	return Profile{name, func(c *discovery.Command) bool { return slices.Contains(paths, c.Path) }}
 }
 
 func (p Profile) allows(c *discovery.Command) bool {

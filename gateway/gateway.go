@@ -420,7 +420,10 @@ func (g *Gateway) fault(ctx context.Context, err error, c *discovery.Command) *d
 	}
 	if f == nil {
 		f = &discovery.Fault{Code: discovery.ExecutionError, Message: "The command failed for a reason inside the program.",
-			Hint: "Try again; if it stays so, run 'doctor' and look at the log on standard error.", Err: err}
+			Hint: "Try again; if it stays so, look at the log on standard error.", Err: err}
+		if g.registry.Exists("doctor") {
+			f.Hint = "Try again; if it stays so, run 'doctor' and look at the log on standard error."
+		}
 		g.log.Error("command failed", "error_type", fmt.Sprintf("%T", err))
 	}
 	d := *f

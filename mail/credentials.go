@@ -5,8 +5,8 @@ import "context"
 // Credentials gives what accounts log in with. Implementations are safe for
 // concurrent use.
 type Credentials interface {
-	// Credential returns what one login of the account uses. It may ask another
-	// program or a token endpoint, within ctx.
+	// Credential returns what one login of the account uses, as a copy that the
+	// caller wipes. It may ask another program or a token endpoint, within ctx.
 	Credential(ctx context.Context, a *Account) (Credential, error)
 	// Refused tells that a server did not accept c, and reports whether
 	// Credential would now return something newer, so that one more try is worth

@@ -40,13 +40,16 @@ func loginOf(d Directory, c Credentials, a *Account) imap.Login {
 				return imap.Credential{}, &secretError{err}
 			case got.Secret.IsZero():
 				return imap.Credential{}, &secretError{errNoPassword}
-			case got.Bearer:
+			}
+			defer got.Secret.Wipe()
+			if got.Bearer {
 				return imap.Credential{Token: got.Secret.Reveal()}, nil
 			}
 			return imap.Credential{Password: got.Secret.Reveal()}, nil
 		},
 		Refused: func(ctx context.Context, w imap.Credential) bool {
 			refused := Credential{Secret: NewSecret([]byte(w.Password + w.Token)), Bearer: w.Token != ""}
+			defer refused.Secret.Wipe()
 			return c.Refused(ctx, &account, refused)
 		},
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/internal/pop3"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // MailboxesOptions sets Mailboxes up. Only Directory is needed.
@@ -19,6 +21,7 @@ type MailboxesOptions struct {
 	CursorKey          func(ctx context.Context) ([]byte, error) // 32 bytes that authenticate cursors; nil means a key of this process
 	PDFText            PDFReader                                 // nil: the text of PDF attachments is not read
 	SessionsPerAccount int                                       // connections kept per account; 0 means 4
+	OneConnection      bool                                      // never more than one connection to any server at once; SessionsPerAccount is 1 then
 	Logger             *slog.Logger                              // nil means none; it never gets bodies or secrets
 	Now                func() time.Time                          // nil means time.Now
 }
@@ -39,6 +42,7 @@ type PDFReader interface {
 type Mailboxes struct {
 	o       MailboxesOptions
 	cursors cursors
+	gate    *wire.Gate // nil unless OneConnection
 
 	mu     sync.Mutex
 	pools  map[string]*accountPool
@@ -67,7 +71,11 @@ func NewMailboxes(o MailboxesOptions) *Mailboxes {
 	if o.CursorKey == nil {
 		o.CursorKey = processKey()
 	}
-	return &Mailboxes{o: o, cursors: cursors{o.CursorKey}, pools: make(map[string]*accountPool), boxes: make(map[string]*popBox)}
+	m := &Mailboxes{o: o, cursors: cursors{o.CursorKey}, pools: make(map[string]*accountPool), boxes: make(map[string]*popBox)}
+	if o.OneConnection {
+		m.o.SessionsPerAccount, m.gate = 1, wire.NewGate(1)
+	}
+	return m
 }
 
 // Close ends every connection and returns when they are closed. What is in
@@ -107,8 +115,31 @@ func (m *Mailboxes) open(ctx context.Context, op, name string) (*access, error) 
 	return x, err
 }
 
+// readiness is what Credentials may implement besides, to be asked before anything
+// of an account connects. It returns an *Error while there is nothing to log in
+// with.
+type readiness interface {
+	Ready(ctx context.Context, a *Account) error
+}
+
 // openAny looks the account up and checks that it can be read.
 func (m *Mailboxes) openAny(ctx context.Context, op, name string) (*access, error) {
+	x, err := m.lookUp(ctx, op, name)
+	if err != nil {
+		return nil, err
+	}
+	return x, m.ready(ctx, x)
+}
+
+func (m *Mailboxes) ready(ctx context.Context, x *access) error {
+	if r, ok := m.o.Credentials.(readiness); ok {
+		return r.Ready(ctx, &x.account)
+	}
+	return nil
+}
+
+// lookUp is openAny for an account that may not be able to log in now.
+func (m *Mailboxes) lookUp(ctx context.Context, op, name string) (*access, error) {
 	a, err := m.o.Directory.Account(ctx, name)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -155,7 +186,7 @@ func (x *access) unsupported(message, hint string) error {
 func (m *Mailboxes) config(a *Account) (imap.Config, error) {
 	cfg := imap.Config{
 		Host: a.IMAP.Host, Port: a.IMAP.Port, Security: imap.Security(a.IMAP.Security), Login: loginOf(m.o.Directory, m.o.Credentials, a),
-		Connect: a.Timeouts.Connect, Greeting: a.Timeouts.Greeting, Socket: a.Timeouts.Socket,
+		Connect: a.Timeouts.Connect, Greeting: a.Timeouts.Greeting, Socket: a.Timeouts.Socket, Gate: m.gate,
 	}
 	var err error
 	cfg.RootCAs, err = a.roots()
@@ -237,21 +268,33 @@ func (x *access) wrap(ctx context.Context, err error) error {
 
 // Warm connects ahead, so that the account's first read need not.
 func (m *Mailboxes) Warm(ctx context.Context, account string) error {
-	x, err := m.open(ctx, "mail warm", account)
-	if err != nil {
+	x, err := m.openAny(ctx, "mail warm", account)
+	switch {
+	case err != nil:
 		return err
+	case x.pop == nil:
+		return x.wrap(ctx, x.pool.Warm(ctx))
+	case m.o.OneConnection:
+		return x.lendPop(ctx, false, func(*pop3.Session) error { return nil })
 	}
-	return x.wrap(ctx, x.pool.Warm(ctx))
+	return nil // a POP3 session locks the mailbox: it is begun when it is needed
 }
 
 // Verify connects and logs in once, on a connection of its own, and reports what
 // is so now: when the server cannot be reached or refuses, the answer has an
-// Issue that says why. The error is for an account that cannot be tried at all,
-// or for the end of ctx (001 section 2).
+// Issue that says why. With OneConnection it asks the server on the connection that
+// there is, and makes one where there is none or it is dead. The error is for an
+// account that cannot be tried at all, or for the end of ctx (001 section 2).
 func (m *Mailboxes) Verify(ctx context.Context, account string) (*Verification, error) {
-	x, err := m.openAny(ctx, "mail verify", account)
+	x, err := m.lookUp(ctx, "mail verify", account)
 	if err != nil {
 		return nil, err
+	}
+	if err := m.ready(ctx, x); err != nil {
+		return verified(ctx, &Verification{Account: x.account.Name, Server: x.account.Incoming()}, err)
+	}
+	if m.o.OneConnection {
+		return m.verifyHere(ctx, x)
 	}
 	if x.pop != nil {
 		return m.popVerify(ctx, x)
@@ -272,6 +315,33 @@ func (m *Mailboxes) Verify(ctx context.Context, account string) (*Verification, 
 	defer cancel()
 	s.Logout(bye)
 	return v, nil
+}
+
+// verifyHere is Verify on the one connection there may be: the server has to answer
+// a command now.
+func (m *Mailboxes) verifyHere(ctx context.Context, x *access) (*Verification, error) {
+	v := &Verification{Account: x.account.Name, Server: x.account.Incoming()}
+	start := m.o.Now()
+	var err error
+	if x.pop != nil {
+		err = x.lendPop(ctx, false, func(s *pop3.Session) error {
+			v.Capabilities = s.Capabilities()
+			return s.Check(ctx)
+		})
+	} else {
+		err = x.lend(ctx, "", func(s *imap.Session) error {
+			if err := s.Noop().Wait(); err != nil {
+				return err
+			}
+			v.Capabilities = append([]string(nil), s.Capabilities()...)
+			return nil
+		})
+	}
+	v.Latency = m.o.Now().Sub(start)
+	if err != nil {
+		v.Capabilities = nil
+	}
+	return verified(ctx, v, err)
 }
 
 // verified is v with what went wrong as an Issue, where it is about the server.

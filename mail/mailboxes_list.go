@@ -48,6 +48,18 @@ func (m *Mailboxes) List(ctx context.Context, account string, q ListQuery) (*Pag
 	}
 	q.Limit = min(max(q.Limit, 1), maxLimit)
 
+	for _, anchor := range []Ref{q.Before, q.After} {
+		if anchor != (Ref{}) && (anchor.Protocol != IMAP || anchor.Account != account || imap.FolderName(anchor.Folder) != q.Folder || anchor.UID == 0) {
+			return nil, x.noAnchor("")
+		}
+	}
+	if q.Before.UID != 0 && (q.BeforeUID == 0 || q.Before.UID < q.BeforeUID) {
+		q.BeforeUID = q.Before.UID
+	}
+	q.AfterUID = max(q.AfterUID, q.After.UID)
+	if anchored := q.Before.UID != 0 || q.After.UID != 0; anchored && q.BeforeUID != 0 && q.BeforeUID-1 <= q.AfterUID {
+		return nil, invalid(x.op, account, "No message lies between the bounds that were given.", "Leave one of them out.")
+	}
 	if q.New && m.o.Seen == nil {
 		return nil, x.unsupported("Nothing is kept here about which messages are new.", "List them by UID with --after-uid instead.")
 	}
@@ -79,6 +91,13 @@ func (m *Mailboxes) List(ctx context.Context, account string, q ListQuery) (*Pag
 		return l.page, nil
 	}
 	return nil, err
+}
+
+// noAnchor is the answer to a list that is to begin behind a message that is not
+// there, or that the inbound policy hides.
+func (x *access) noAnchor(reason string) error {
+	return &Error{Op: x.op, Account: x.account.Name, Kind: KindConflict, Stage: string(imap.StageList), Reason: reason,
+		Message: "The message that the list was to go on from is not there.", Hint: "List again without it; --since and --until bound the time instead."}
 }
 
 // partial reports whether what was found before err is worth answering with: not
@@ -197,6 +216,11 @@ func (l *listing) searchable(exists uint64) bool {
 
 // begin fills in what is known of the folder.
 func (l *listing) begin(s *imap.Session, box imap.Folder) error {
+	for _, anchor := range []Ref{l.q.Before, l.q.After} {
+		if anchor.UIDValidity != 0 && anchor.UIDValidity != box.UIDValidity {
+			return gone(l.op, l.account.Name)
+		}
+	}
 	l.page.UIDValidity = box.UIDValidity
 	if l.policy.ShowsAll() {
 		l.page.UIDNext = box.UIDNext

@@ -61,9 +61,15 @@ type popHead struct {
 // heads looks at messages in the order given until take says that is enough. Those
 // that the policy hides are passed over; one that the server refuses is an Issue
 // where nothing is hidden, and else passed over too: whether the policy would show
-// it cannot be told.
-func (x *access) heads(ctx context.Context, s *pop3.Session, all []pop3.Message, issues *[]Issue, take func(h *popHead) bool) error {
-	for group := range slices.Chunk(all, popGroup) {
+// it cannot be told. size says how many to ask for next; nil means popGroup.
+func (x *access) heads(ctx context.Context, s *pop3.Session, all []pop3.Message, size func() int, issues *[]Issue, take func(h *popHead) bool) error {
+	for len(all) > 0 {
+		n := min(popGroup, len(all))
+		if size != nil {
+			n = within(size(), n, 1, n)
+		}
+		group := all[:n]
+		all = all[n:]
 		numbers := make([]int, len(group))
 		for i, m := range group {
 			numbers[i] = m.Number
@@ -117,7 +123,7 @@ func (m *Mailboxes) popList(ctx context.Context, x *access, q ListQuery) (*Page,
 	case q.Unread:
 		return nil, x.notPOP3("flags, so nobody can tell what is unread", "List what was not acknowledged with --new.")
 	case q.BeforeUID != 0 || q.AfterUID != 0:
-		return nil, x.notPOP3("UIDs", "List what was not acknowledged with --new, or bound the time with --since and --until.")
+		return nil, x.notPOP3("UIDs", "Go on from a message with --before or --after and its message_id, or bound the time with --since and --until.")
 	case q.New && m.o.Seen == nil:
 		return nil, x.unsupported("Nothing is kept here about which messages are new.", "Bound the time with --since instead.")
 	}
@@ -134,7 +140,11 @@ func (m *Mailboxes) popList(ctx context.Context, x *access, q ListQuery) (*Page,
 		if names, err = x.popSeen(ctx, m.o.Seen, x.pop.list); err != nil {
 			return err
 		}
-		all := slices.Clone(x.pop.list)
+		bounded, err := x.popBetween(ctx, s, &q)
+		if err != nil {
+			return err
+		}
+		all := slices.Clone(bounded)
 		if q.New {
 			all = slices.DeleteFunc(all, func(m pop3.Message) bool { return !names.isNew(m.UIDL) })
 		}
@@ -143,13 +153,21 @@ func (m *Mailboxes) popList(ctx context.Context, x *access, q ListQuery) (*Page,
 		}
 		if len(all) > popHeaders && x.policy.ShowsAll() {
 			all, page.HasMore = all[:popHeaders], true
+			page.Next = x.popRef(all[popHeaders-1].UIDL)
 		}
-		return x.heads(ctx, s, all, &page.Issues, func(h *popHead) bool {
+		needed := func() int { return popGroup }
+		if x.policy.ShowsAll() && !q.dated() {
+			needed = func() int { return q.Limit + 1 - len(page.Messages) } // one more tells whether there is any
+		}
+		return x.heads(ctx, s, all, needed, &page.Issues, func(h *popHead) bool {
 			if !h.dated(&q) {
 				return false
 			}
-			if len(page.Messages) == q.Limit {
-				page.HasMore = true
+			if n := len(page.Messages); n == q.Limit {
+				page.HasMore, page.Next = true, page.Messages[n-1].Ref
+				if i := slices.Index(all, h.Message); i > 0 && x.policy.ShowsAll() {
+					page.Next = x.popRef(all[i-1].UIDL) // what could not be read in between is not told again
+				}
 				return true
 			}
 			sum := h.summary()
@@ -165,11 +183,41 @@ func (m *Mailboxes) popList(ctx context.Context, x *access, q ListQuery) (*Page,
 		return page, names.keep(ctx, m.o.Seen, x)
 	}
 	if len(page.Messages) > 0 && partial(ctx, err) {
-		page.HasMore = true
+		page.HasMore, page.Next = true, page.Messages[len(page.Messages)-1].Ref
 		page.Issues = append(page.Issues, asError(x.op, x.account.Name, err).issue())
 		return page, nil
 	}
 	return nil, err
+}
+
+// popBetween is what lies between the messages that a query goes on from, oldest
+// first.
+func (x *access) popBetween(ctx context.Context, s *pop3.Session, q *ListQuery) ([]pop3.Message, error) {
+	low, high := 0, len(x.pop.list)
+	for _, bound := range []struct {
+		anchor Ref
+		cut    func(place int)
+	}{{q.Before, func(place int) { high = place }}, {q.After, func(place int) { low = place + 1 }}} {
+		r := bound.anchor
+		if r == (Ref{}) {
+			continue
+		}
+		place, there := x.pop.places[r.UIDL]
+		if r.Protocol != POP3 || r.Account != x.account.Name || !there {
+			return nil, x.noAnchor("")
+		}
+		if !x.policy.ShowsAll() {
+			var e *Error
+			switch err := x.popJudge(ctx, s, x.pop.list[place]); {
+			case errors.As(err, &e) && e.Kind == KindNotFound:
+				return nil, x.noAnchor(e.Reason)
+			case err != nil:
+				return nil, err
+			}
+		}
+		bound.cut(place)
+	}
+	return x.pop.list[min(low, high):high], nil
 }
 
 // dated reports whether a message lies within the dates asked for; one that does not
@@ -182,10 +230,18 @@ func (h *popHead) dated(q *ListQuery) bool {
 	return ok && !d.Before(q.Since) && (q.Until.IsZero() || d.Before(q.Until))
 }
 
+// popNamed refuses what cannot name a message of a POP3 account.
+func (x *access) popNamed(ref Ref) error {
+	if ref.Protocol != POP3 || ref.UIDL == "" {
+		return x.notPOP3("UIDs", "Name a message by its message_id, as 'mail list' shows it.")
+	}
+	return nil
+}
+
 // popWhole fetches a message that the policy shows.
 func (x *access) popWhole(ctx context.Context, ref Ref) (raw []byte, g fetched, err error) {
-	if ref.Protocol != POP3 || ref.UIDL == "" {
-		return nil, g, noMessage(x.op, ref.Account, "")
+	if err := x.popNamed(ref); err != nil {
+		return nil, g, err
 	}
 	fetch := func(fresh bool) error {
 		return x.lendPop(ctx, fresh, func(s *pop3.Session) error {
@@ -228,7 +284,7 @@ func (x *access) popWhole(ctx context.Context, ref Ref) (raw []byte, g fetched, 
 func (x *access) popJudge(ctx context.Context, s *pop3.Session, m pop3.Message) error {
 	shown := false
 	var issues []Issue
-	if err := x.heads(ctx, s, []pop3.Message{m}, &issues, func(*popHead) bool { shown = true; return true }); err != nil {
+	if err := x.heads(ctx, s, []pop3.Message{m}, nil, &issues, func(*popHead) bool { shown = true; return true }); err != nil {
 		return err
 	}
 	if !shown {
@@ -279,8 +335,8 @@ func (x *access) popAttachment(ctx context.Context, ref Ref, part string) (*Atta
 
 // popThread groups by the headers of the newest messages (004 section 5).
 func (x *access) popThread(ctx context.Context, ref Ref, q ThreadQuery) (*Thread, error) {
-	if ref.Protocol != POP3 || ref.UIDL == "" {
-		return nil, noMessage(x.op, ref.Account, "")
+	if err := x.popNamed(ref); err != nil {
+		return nil, err
 	}
 	t := &threading{access: x, q: q, out: &Thread{Folder: popFolder}}
 	var heads []*popHead
@@ -300,7 +356,7 @@ func (x *access) popThread(ctx context.Context, ref Ref, q ThreadQuery) (*Thread
 			}
 			all = newest
 		}
-		err := x.heads(ctx, s, all, &t.out.Issues, func(h *popHead) bool {
+		err := x.heads(ctx, s, all, nil, &t.out.Issues, func(h *popHead) bool {
 			if kept += h.bytes; h.UIDL == ref.UIDL {
 				at = len(heads)
 			} else if kept > popThreadBytes {
@@ -354,11 +410,11 @@ func (x *access) popFolders(ctx context.Context, q FolderQuery) (*FolderList, er
 		if !x.policy.ShowsAll() {
 			n = 0
 			var issues []Issue
-			if err := x.heads(ctx, s, x.pop.list, &issues, func(*popHead) bool { n++; return false }); err != nil {
+			if err := x.heads(ctx, s, x.pop.list, nil, &issues, func(*popHead) bool { n++; return false }); err != nil {
 				return err
 			}
 		}
-		folder.Counts = &Counts{Messages: n}
+		folder.Counts = &Counts{Messages: n, Flagless: true}
 		return nil
 	})
 	if err != nil {

@@ -31,6 +31,7 @@ type popBox struct {
 
 	// What follows belongs to who holds the turn.
 	session *pop3.Session
+	release context.CancelFunc // ends what the session lives by
 	opened  time.Time
 	list    []pop3.Message
 	skipped int
@@ -44,7 +45,7 @@ type popBox struct {
 // popConfig is the account's server as the wire wants it.
 func (m *Mailboxes) popConfig(a *Account) (pop3.Config, error) {
 	cfg := pop3.Config{Host: a.POP3.Host, Port: a.POP3.Port, Security: wire.Security(a.POP3.Security), Login: loginOf(m.o.Directory, m.o.Credentials, a),
-		Connect: a.Timeouts.Connect, Greeting: a.Timeouts.Greeting, Socket: a.Timeouts.Socket}
+		Connect: a.Timeouts.Connect, Greeting: a.Timeouts.Greeting, Socket: a.Timeouts.Socket, Gate: m.gate}
 	var err error
 	cfg.RootCAs, err = a.roots()
 	return cfg, err
@@ -157,15 +158,25 @@ func (b *popBox) open(ctx context.Context) error {
 	if b.session != nil {
 		return nil
 	}
-	s, err := pop3.Dial(ctx, b.cfg)
+	// The session outlives the command that begins it, which bounds its beginning.
+	life, release := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, release)
+	defer stop()
+	s, err := pop3.Dial(life, b.cfg)
 	if err != nil {
+		release()
 		return err
 	}
 	list, skipped, err := s.Messages(ctx)
+	if err == nil && !stop() {
+		err = ctx.Err()
+	}
 	if err != nil {
 		_ = s.Close()
+		release()
 		return err
 	}
+	b.release = release
 	b.session, b.opened, b.list, b.skipped = s, b.now(), list, skipped
 	b.places = make(map[string]int, len(list))
 	for i, m := range list {
@@ -199,6 +210,7 @@ func (b *popBox) keep() {
 func (b *popBox) drop() {
 	if b.session != nil {
 		_ = b.session.Close()
+		b.release()
 		b.session, b.list, b.places = nil, nil, nil
 	}
 }

@@ -145,7 +145,7 @@ func (x *access) popAck(ctx context.Context, store SeenStore, refs []Ref) (*Chan
 			}
 		} else {
 			var ignored []Issue
-			if err := x.heads(ctx, s, there, &ignored, func(h *popHead) bool { shown[h.UIDL] = true; return false }); err != nil {
+			if err := x.heads(ctx, s, there, nil, &ignored, func(h *popHead) bool { shown[h.UIDL] = true; return false }); err != nil {
 				return err
 			}
 		}

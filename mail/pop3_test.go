@@ -144,9 +144,12 @@ func TestPOP3ListsByDateAndCount(t *testing.T) {
 	} else if p := b.list(mail.ListQuery{Since: at(p, 1).Date, Until: at(p, 3).Date}); !slices.Equal(subjects(p), []string{"m2", "m1"}) {
 		t.Errorf("dated: %v", subjects(p))
 	}
-	for name, q := range map[string]mail.ListQuery{"unread": {Unread: true}, "before": {BeforeUID: 4}, "after": {AfterUID: 4}} {
+	for name, test := range map[string]struct {
+		q    mail.ListQuery
+		hint string
+	}{"unread": {mail.ListQuery{Unread: true}, "--new"}, "before": {mail.ListQuery{BeforeUID: 4}, "--before"}, "after": {mail.ListQuery{AfterUID: 4}, "--after"}} {
 		var e *mail.Error
-		if _, err := b.List(t.Context(), account, q); !errors.As(err, &e) || e.Kind != mail.KindUnsupported || !strings.Contains(e.Hint, "--new") {
+		if _, err := b.List(t.Context(), account, test.q); !errors.As(err, &e) || e.Kind != mail.KindUnsupported || !strings.Contains(e.Hint, test.hint) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -43,7 +43,8 @@ type Folder struct {
 // hides messages they count only what it shows.
 type Counts struct {
 	Messages, Unread     uint32
-	UIDNext, UIDValidity uint32
+	UIDNext, UIDValidity uint32 // 0 where there are no UIDs or the server did not say
+	Flagless             bool   // there are no flags, so that nobody knows what is unread
 }
 
 // FolderList is the answer to a FolderQuery.
@@ -62,13 +63,18 @@ type Verification struct {
 	Issues       []Issue       // empty when everything worked
 }
 
-// ListQuery selects messages of one folder by UID order. The zero query means
-// the newest 50 of INBOX.
+// ListQuery selects messages of one folder by UID order, or with POP3 in the order
+// in which the server numbers them. The zero query means the newest 50 of INBOX.
+//
+// Before and After name a message to begin behind, whatever comes or goes meanwhile;
+// one that is no longer there is KindConflict.
 type ListQuery struct {
 	Folder      string // empty means INBOX
 	Unread      bool
 	BeforeUID   uint32    // only smaller UIDs; 0 means no bound
 	AfterUID    uint32    // only greater UIDs; 0 means no bound
+	Before      Ref       // only messages that came before this one; zero means no bound
+	After       Ref       // only messages that came after this one; zero means no bound
 	New         bool      // only messages above the floor that were not acknowledged (000 section 6)
 	Since       time.Time // only messages dated at or after; zero means no bound
 	Until       time.Time // only messages dated before; zero means no bound
@@ -80,10 +86,11 @@ type ListQuery struct {
 // Page is a run of summaries in the order asked for.
 type Page struct {
 	Folder      string
-	UIDValidity uint32
+	UIDValidity uint32 // 0 with POP3
 	UIDNext     uint32 // 0 when the server did not say
 	Messages    []Summary
 	HasMore     bool // the query matches more than these
+	Next        Ref  // POP3: with HasMore, the message behind which they are; zero when none can be named
 	Issues      []Issue
 }
 

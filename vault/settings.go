@@ -208,6 +208,16 @@ func (v *Vault) Setting(ctx context.Context, name string) (string, error) {
 	return p.setting(s).Value, nil
 }
 
+// DefaultSettings is every setting with its default, as where nothing is set.
+func DefaultSettings() []Setting {
+	none := &policy{}
+	all := make([]Setting, 0, len(settings))
+	for i := range settings {
+		all = append(all, none.setting(&settings[i]))
+	}
+	return all
+}
+
 // Settings returns every setting with its value, in a fixed order.
 func (v *Vault) Settings(ctx context.Context) ([]Setting, error) {
 	p, err := v.readPolicyOnce(ctx)

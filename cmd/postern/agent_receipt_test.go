@@ -62,10 +62,13 @@ func TestOverMCPWhatWasNotWrittenIsUnreadAgain(t *testing.T) {
 		stop func(t *testing.T, p *os.Process, answers *os.File) // nil reads the answer
 		want int
 	}{
-		"read":            {nil, 0},
-		"killed":          {func(t *testing.T, p *os.Process, _ *os.File) { _ = p.Kill() }, 1},
-		"client is gone":  {func(t *testing.T, _ *os.Process, answers *os.File) { _ = answers.Close() }, 1},
-		"told to go away": {func(t *testing.T, p *os.Process, answers *os.File) { _ = p.Signal(syscall.SIGTERM); _ = answers.Close() }, 1},
+		"read":           {nil, 0},
+		"killed":         {func(t *testing.T, p *os.Process, _ *os.File) { _ = p.Kill() }, 1},
+		"client is gone": {func(t *testing.T, _ *os.Process, answers *os.File) { _ = answers.Close() }, 1},
+		"told to go away": {func(t *testing.T, p *os.Process, answers *os.File) {
+			_ = p.Signal(syscall.SIGTERM)
+			_ = answers.Close()
+		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newVault(t)

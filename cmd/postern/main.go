@@ -35,7 +35,8 @@ type process struct {
 	log     *slog.Logger
 	self    string // the program's own file, empty when it is not to be started again
 
-	identity string // of --identity, which wins over the environment; see agentIdentity
+	identity string           // of --identity, which wins over the environment; see agentIdentity
+	alter    func(*transport) // set by tests alone: breaks the transport profile, to see that it is noticed
 }
 
 const usageText = `postern: a door between a person's mail and the agents that work for them

@@ -59,7 +59,7 @@ func describe(a *discovery.Argument) described {
 		d.label = "-" + a.Short + ", " + d.label
 	}
 	if a.Kind != discovery.KindFlag && !a.Positional {
-		d.label += " " + value(a)
+		d.label += " " + placeholder(a)
 	}
 	var facts []string
 	if a.Required {
@@ -88,8 +88,8 @@ func describe(a *discovery.Argument) described {
 	return d
 }
 
-// value is what stands for an option's value.
-func value(a *discovery.Argument) string {
+// placeholder is what stands for an option's value.
+func placeholder(a *discovery.Argument) string {
 	if a.Kind == discovery.KindArray {
 		return strings.ToUpper(string(a.Item)) + ",…"
 	}

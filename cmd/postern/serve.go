@@ -17,15 +17,22 @@ const instructions = "This is a real person's mail. Run 'help' first, then 'help
 
 // serve speaks MCP on standard input and output.
 func (p *process) serve(ctx context.Context, args []string) error {
-	f := p.flags("serve", "[--profile full|read] [--read-only] [--identity PROJECT:NAME]")
-	profile := f.String("profile", "full", "which commands exist: full or read")
-	readOnly := f.Bool("read-only", false, "the read profile, and the tool says it is read-only")
+	f := p.flags("serve", "[--profile full|read|transport] [--read-only] [--identity PROJECT:NAME]")
+	profile := f.String("profile", "full", "which commands exist: full, read, or transport for one account whose password a helper gives")
+	readOnly := f.Bool("read-only", false, "only commands that change nothing, and the tool says it is read-only")
 	p.identityFlag(f)
+	carries := transportFlags(f)
 	if err := parse(f, args, 0, 0); err != nil {
 		return err
 	}
 	if err := p.bindIdentity(f); err != nil {
 		return err
+	}
+	if *profile == transportProfile {
+		return p.serveTransport(ctx, carries, *readOnly)
+	}
+	if name := transportOnly(f); name != "" {
+		return misused("--"+name+" goes with --profile transport.", "Leave it out, or add --profile transport.")
 	}
 	if *readOnly {
 		*profile = "read"
@@ -60,7 +67,7 @@ func (h *house) warm(ctx context.Context) {
 		return
 	}
 	for _, a := range accounts {
-		if a.Name == c.DefaultAccount || c.DefaultAccount == "" && (a.Name == "default" || len(accounts) == 1) {
+		if isDefault(&a, c.DefaultAccount, len(accounts)) {
 			_ = h.mailboxes.Warm(ctx, a.Name)
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"path/filepath"
 
@@ -22,7 +23,7 @@ type house struct {
 	principal gateway.Principal
 	store     *store
 	mailboxes *mail.Mailboxes
-	logins    *mail.CredentialSources
+	logins    io.Closer
 	saved     *attachments
 }
 
@@ -30,7 +31,9 @@ func (h *house) close() {
 	_ = h.mailboxes.Close()
 	_ = h.logins.Close()
 	h.store.close()
-	_ = h.saved.close() // a directory: there is nothing to lose
+	if h.saved != nil {
+		_ = h.saved.close() // a directory: there is nothing to lose
+	}
 }
 
 // plan says what differs between the verbs.
@@ -56,8 +59,9 @@ func (p *process) wire(plan plan) (*house, error) {
 		h.store.passing()
 	}
 	keyring := &mail.SystemKeyring{}
-	h.logins = mail.NewCredentials(mail.CredentialOptions{Directory: h.store, Tokens: h.store, Keyring: keyring})
-	options := mail.MailboxesOptions{Directory: h.store, Credentials: h.logins, Seen: h.store, CursorKey: h.store.cursorKey, Logger: p.log}
+	logins := mail.NewCredentials(mail.CredentialOptions{Directory: h.store, Tokens: h.store, Keyring: keyring})
+	h.logins = logins
+	options := mail.MailboxesOptions{Directory: h.store, Credentials: logins, Seen: h.store, CursorKey: h.store.cursorKey, Logger: p.log}
 	if p.self != "" {
 		options.PDFText = &pdftext.Runner{Command: []string{p.self, pdfVerb}}
 	}
@@ -160,5 +164,5 @@ func profileNamed(name string) (gateway.Profile, error) {
 	case "read":
 		return gateway.ReadProfile(), nil
 	}
-	return gateway.Profile{}, &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("There is no profile %q.", name), Hint: "The profiles are full and read."}
+	return gateway.Profile{}, &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("There is no profile %q.", name), Hint: "The profiles are full, read and transport."}
 }

@@ -56,6 +56,7 @@ type Config struct {
 	Security   Security
 	RootCAs    *x509.CertPool // nil means the system's
 	ServerName string         // name the certificate must carry; empty means Host
+	Gate       *wire.Gate     // bounds the connections there are; nil means none
 
 	Login Login
 
@@ -105,7 +106,7 @@ func (c *Config) validate() error {
 }
 
 func (c *Config) target() wire.Target {
-	return wire.Target{Host: c.Host, Port: c.Port, Security: c.Security, RootCAs: c.RootCAs, ServerName: c.ServerName}
+	return wire.Target{Host: c.Host, Port: c.Port, Security: c.Security, RootCAs: c.RootCAs, ServerName: c.ServerName, Gate: c.Gate}
 }
 
 func hasControl(s string) bool {

@@ -35,6 +35,7 @@ type Config struct {
 	Port     uint16
 	Security wire.Security
 	RootCAs  *x509.CertPool // nil means the system's
+	Gate     *wire.Gate     // bounds the connections there are; nil means none
 	Login    wire.Login
 
 	Connect  time.Duration // TCP and TLS; 0 means 30 s
@@ -106,7 +107,7 @@ func (e *loginRefused) Error() string { return e.err.Error() }
 func dial(ctx context.Context, cfg Config) (*Session, error) {
 	connecting, cancel := context.WithTimeout(ctx, cfg.Connect)
 	defer cancel()
-	conn, conf, stage, err := wire.Connect(connecting, wire.Target{Host: cfg.Host, Port: cfg.Port, Security: cfg.Security, RootCAs: cfg.RootCAs})
+	conn, conf, stage, err := wire.Connect(connecting, wire.Target{Host: cfg.Host, Port: cfg.Port, Security: cfg.Security, RootCAs: cfg.RootCAs, Gate: cfg.Gate})
 	if err != nil {
 		return nil, &Error{Stage: string(stage), Kind: kindOf(connecting, err), Err: err}
 	}

@@ -45,6 +45,7 @@ type Target struct {
 	Security   Security
 	RootCAs    *x509.CertPool // nil means the system's
 	ServerName string         // name the certificate must carry; empty means Host
+	Gate       *Gate          // bounds the connections there are; nil means none
 }
 
 var (
@@ -75,10 +76,18 @@ func Connect(ctx context.Context, t Target) (net.Conn, *tls.Config, Stage, error
 	if err := t.Check(); err != nil {
 		return nil, nil, StageConnect, err
 	}
+	leave, err := t.Gate.enter(ctx)
+	if err != nil {
+		return nil, nil, StageConnect, err
+	}
 	dialer := net.Dialer{}
 	raw, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port))))
 	if err != nil {
+		leave()
 		return nil, nil, StageConnect, err
+	}
+	if t.Gate != nil {
+		raw = &gated{raw, leave}
 	}
 	if t.Security == Plaintext {
 		if a, ok := raw.RemoteAddr().(*net.TCPAddr); !ok || !a.IP.IsLoopback() {

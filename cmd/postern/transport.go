@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/pdftext"
+	"github.com/postern-mail/postern/vault"
+)
+
+// transportProfile is the profile that only carries mail (004): one account, one
+// connection, a credential that a helper program gave at the start, and these
+// commands.
+const transportProfile = "transport"
+
+// transportCommands are all there is in that profile, besides help, schema and
+// version (004 sections 2 and 6). What is not here is not in the registry of such a
+// process: there is no way to it, neither by name nor by mistake.
+var transportCommands = []string{"mail accounts", "mail verify", "mail folders", "mail list", "mail get", "mail thread", "mail mark-read"}
+
+// transport is what a process of the profile is made of.
+type transport struct {
+	store       *transportStore
+	offers      []string         // paths of the commands there are
+	once        *mail.HelperOnce // the helper's run
+	credentials mail.Credentials // what the account logs in with: once
+	forget      func() error     // ends and wipes once
+	one         bool             // never more than one connection
+	alter       func(*commands.Deps)
+}
+
+// serveTransport speaks MCP for one account.
+func (p *process) serveTransport(ctx context.Context, o *transportOptions, readOnly bool) error {
+	hideMemory()
+	t, err := p.newTransport(ctx, o, readOnly)
+	if err != nil {
+		return err
+	}
+	if p.alter != nil {
+		p.alter(t)
+	}
+	h, err := p.wireTransport(t)
+	if err != nil {
+		_ = t.forget()
+		return err
+	}
+	defer h.close()
+	ahead, stop := context.WithCancel(ctx)
+	defer stop() // a server that keeps silent keeps nobody from ending
+	go p.connect(ahead, h, t)
+	return p.serveMCP(ctx, h, readOnly)
+}
+
+// newTransport resolves the options and asks the helper, once and now: no command
+// goes to the account before it has answered, and none asks it again.
+func (p *process) newTransport(ctx context.Context, o *transportOptions, readOnly bool) (*transport, error) {
+	store, err := p.transportStore(ctx, o, readOnly)
+	if err != nil {
+		return nil, err
+	}
+	once := mail.NewHelperOnce(mail.HelperOnceOptions{Account: store.account, Environ: p.environ})
+	t := &transport{store: store, offers: slices.Clone(transportCommands), once: once, credentials: once, forget: once.Close, one: true}
+	if readOnly {
+		t.offers = slices.DeleteFunc(t.offers, func(path string) bool { return path == "mail mark-read" })
+	}
+	return t, nil
+}
+
+// connect connects as soon as there is a credential (004 section 3, startup). That
+// the helper failed is said to the person who started the server; every command
+// says it to the agent.
+func (p *process) connect(ctx context.Context, h *house, t *transport) {
+	if e := t.once.Failed(ctx); e != nil {
+		p.log.Error("the helper gave no credential", "code", e.Kind.Code(), "what", e.Message)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, warmTime)
+	defer cancel()
+	_ = h.mailboxes.Warm(ctx, t.store.account.Name) // a failure is told by the command that needs it
+}
+
+// wireTransport builds the house of the profile. Nothing is dialled yet.
+func (p *process) wireTransport(t *transport) (*house, error) {
+	h := &house{principal: gateway.Principal{Name: "agent"}, store: t.store.store, logins: closer(t.forget)}
+	options := mail.MailboxesOptions{Directory: t.store, Credentials: t.credentials, OneConnection: t.one, Logger: p.log}
+	if t.store.vaulted {
+		options.Seen, options.CursorKey = t.store, t.store.cursorKey
+	}
+	if p.self != "" {
+		options.PDFText = &pdftext.Runner{Command: []string{p.self, pdfVerb}}
+	}
+	h.mailboxes = mail.NewMailboxes(options)
+	deps := &commands.Deps{Store: t.store, Mailboxes: h.mailboxes, Profile: transportProfile}
+	if t.alter != nil {
+		t.alter(deps)
+	}
+	deps.Exists = func(path string) bool { return h.registry.Exists(path) }
+	all := commands.All(deps)
+	offered, err := named(all, t.offers)
+	if err != nil {
+		return nil, err
+	}
+	h.registry, err = discovery.NewRegistry(discovery.Info{
+		Name:        "postern",
+		Version:     version(),
+		Description: "Postern: the mail of one account, as it is",
+		Groups:      map[string]string{"mail": "Read a person's mail, and mark it as read"},
+		Recipes:     commands.Recipes(),
+	}, offered...)
+	if err != nil {
+		return nil, err
+	}
+	o := gateway.Options{Registry: h.registry, Profile: gateway.OnlyProfile(transportProfile, t.offers...), Logger: p.log,
+		Faults: func(err error) *discovery.Fault { return within(h.registry, all, commands.Faults(err)) }}
+	if t.store.vaulted {
+		o.Settings, o.Auditor, o.Limiter = t.store, t.store, t.store
+	}
+	h.gateway, err = gateway.New(o)
+	return h, err
+}
+
+// named are the commands with these paths, in the order of all.
+func named(all []*discovery.Command, paths []string) ([]*discovery.Command, error) {
+	var found []*discovery.Command
+	for _, c := range all {
+		if slices.Contains(paths, c.Path) {
+			found = append(found, c)
+		}
+	}
+	if len(found) != len(paths) {
+		return nil, fmt.Errorf("the profile %s names a command that does not exist", transportProfile)
+	}
+	return found, nil
+}
+
+type closer func() error
+
+func (c closer) Close() error { return c() }
+
+// quoted finds what a hint puts in quotes: commands, mostly.
+var quoted = regexp.MustCompile(`'([^']+)'`)
+
+// within takes those sentences out of a hint that send the caller to a command that
+// this process does not have. What the administrator runs elsewhere may be named.
+func within(r *discovery.Registry, all []*discovery.Command, f *discovery.Fault) *discovery.Fault {
+	if f == nil {
+		return nil
+	}
+	absent := func(text string) bool {
+		words := strings.Fields(text)
+		for n := min(3, len(words)); n > 0; n-- {
+			path := strings.Join(words[:n], " ")
+			i := slices.IndexFunc(all, func(c *discovery.Command) bool { return c.Path == path })
+			if i >= 0 {
+				return all[i].Effect != discovery.Admin && !r.Exists(path)
+			}
+		}
+		return false
+	}
+	var kept []string
+	for part := range strings.SplitSeq(strings.TrimSuffix(f.Hint, "."), "; ") {
+		if !slices.ContainsFunc(quoted.FindAllStringSubmatch(part, -1), func(m []string) bool { return absent(m[1]) }) {
+			kept = append(kept, part)
+		}
+	}
+	cp := *f
+	if cp.Code == discovery.AuthFailed && !strings.Contains(cp.Hint, "start it again") {
+		cp.Hint = mail.HelperOnceHint
+		return &cp
+	}
+	if cp.Hint = strings.Join(kept, "; ") + "."; len(kept) == 0 {
+		cp.Hint = "Run 'help' for what can be done here."
+	}
+	return &cp
+}
+
+// transportStore is the one account of a process of the profile, and the vault that
+// has its rules where there is one. It gives out no secret. It is safe for
+// concurrent use.
+type transportStore struct {
+	*store               // where nothing is vaulted, one that cannot be opened
+	account mail.Account // as it was at the start
+	vaulted bool
+	helper  bool // the helper is not the vault's
+}
+
+// Accounts implements mail.Directory.
+func (s *transportStore) Accounts(ctx context.Context) ([]mail.Account, error) {
+	a, err := s.Account(ctx, s.account.Name)
+	if err != nil {
+		return nil, err
+	}
+	return []mail.Account{a}, nil
+}
+
+// Account implements mail.Directory. The rules are those of now; where the account
+// is and how it logs in may not change, since the credential is that of the start.
+func (s *transportStore) Account(ctx context.Context, name string) (mail.Account, error) {
+	switch {
+	case name != s.account.Name:
+		return mail.Account{}, mail.ErrNoAccount
+	case !s.vaulted:
+		return s.account, nil
+	}
+	a, err := with(ctx, s.store, func(v *vault.Vault) (mail.Account, error) { return v.Account(ctx, name) })
+	if err != nil {
+		return mail.Account{}, err
+	}
+	if s.helper {
+		a.Auth, a.Helper, a.OAuth = s.account.Auth, s.account.Helper, s.account.OAuth
+	}
+	if !sameLogin(&a, &s.account) {
+		return mail.Account{}, &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("The server or login of the account %s was changed since this server started.", name),
+			Hint: "End this server and start it again: the credential is fetched at a start alone."}
+	}
+	return a, nil
+}
+
+// sameLogin reports whether two accounts are read from the same place in the same
+// way.
+func sameLogin(a, b *mail.Account) bool {
+	login := func(a *mail.Account) any {
+		return []any{a.Protocol, a.Incoming(), a.Username, a.Auth, slices.Clone(a.Helper), string(a.CAPEM), a.Timeouts}
+	}
+	return reflect.DeepEqual(login(a), login(b))
+}
+
+// Secret implements mail.Directory: there is none.
+func (s *transportStore) Secret(context.Context, string) (mail.Secret, error) {
+	return mail.Secret{}, vault.ErrNoSecret
+}
+
+// AllSettings implements commands.Store. The account is the default one here.
+func (s *transportStore) AllSettings(ctx context.Context) ([]vault.Setting, error) {
+	all, err := vault.DefaultSettings(), error(nil)
+	if s.vaulted {
+		all, err = s.store.AllSettings(ctx)
+	}
+	for i := range all {
+		if all[i].Name == "default_account" {
+			all[i].Value = s.account.Name
+		}
+	}
+	return all, err
+}

@@ -1,0 +1,232 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail/servertest"
+)
+
+// Test004_5_HelpersThatFail has the helper misbehave in every way, through the
+// program as a process: each command is answered, the helper is run once, nothing
+// it printed is shown or logged, and the mail server hears of a login at most once.
+func Test004_5_HelpersThatFail(t *testing.T) {
+	s := servertest.Dovecot(t, servertest.Config{})
+	const canary = "c4n4ry-p4ssw0rd"
+	for name, test := range map[string]struct {
+		body   string
+		code   string
+		says   string
+		logins int // connections to the server at most
+	}{
+		"denied":          {"echo " + canary + "; echo " + canary + " >&2; exit 1", "AUTH_FAILED", "failed (status 1)", 0},
+		"missing":         {"", "CONFIG_ERROR", "is not there", 0},
+		"floods stdout":   {"exec yes " + canary, "CONFIG_ERROR", "prints more than a password", 0},
+		"floods stderr":   {"yes " + canary + " 2>/dev/null | head -c 10000000 >&2; exit 2", "AUTH_FAILED", "failed (status 2)", 0},
+		"nothing":         {"echo " + canary + " >&2", "CONFIG_ERROR", "printed no password", 0},
+		"an empty line":   {"echo; echo " + canary, "CONFIG_ERROR", "printed no password", 0},
+		"binary":          {`printf '` + canary + `\001\377\376\n'`, "CONFIG_ERROR", "is no password", 0},
+		"killed":          {"echo " + canary + "; kill -9 $$", "AUTH_FAILED", "did not come to its end", 0},
+		"wrong password":  {"echo " + canary, "AUTH_FAILED", "did not accept the login", 1},
+		"hangs":           {"echo " + canary + "; sleep 1000", "TIMEOUT", "did not answer in time", 0},
+		"hangs in a lock": {"trap '' TERM INT HUP; echo " + canary + "; sleep 1000 & wait", "TIMEOUT", "did not answer in time", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			count := filepath.Join(t.TempDir(), "count")
+			proxy := servertest.NewProxy(t, s.IMAPSAddr(), servertest.ProxyOptions{})
+			p := &tap{port: proxy.Port}
+			o := p.options(t, s, "imap", "ann")
+			o.helper = script(t, fmt.Sprintf("echo $$ >>%s; %s", count, test.body))
+			if test.body == "" {
+				if err := os.Remove(o.helper); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c, session, log := carrying(t, o)
+			for _, line := range []string{"mail list", "mail list", "mail folders", "mail get --folder INBOX --uid 1", "mail mark-read --folder INBOX --uid 1", "mail thread --folder INBOX --uid 1"} {
+				if test.code == "TIMEOUT" {
+					line += " --timeout 1"
+				}
+				a := session.envelope(t, line)
+				if a.Success || string(a.Error.Code) != test.code || !strings.Contains(a.Error.Message, test.says) || a.Error.Hint == "" {
+					t.Errorf("%s: %s", line, a.raw)
+				}
+				if test.code != "TIMEOUT" && !strings.Contains(a.Error.Hint, "start it again") {
+					t.Errorf("%s does not say to start again: %s", line, a.raw)
+				}
+				for _, v := range finds("the answer to "+line, a.raw, canary) {
+					t.Error(v)
+				}
+				if test.code == "TIMEOUT" && line != "mail list --timeout 1" {
+					break // once is enough: it waits
+				}
+			}
+			if test.logins > 0 {
+				if a := session.envelope(t, "mail list"); !strings.Contains(a.Error.Message, "No other is tried for the next ") {
+					t.Errorf("no seconds: %s", a.raw)
+				}
+			}
+			for _, line := range []string{"help", "version", "mail accounts"} {
+				if a := session.envelope(t, line); !a.Success {
+					t.Errorf("%s: %s", line, a.raw)
+				}
+			}
+			ended(t, c, session)
+			if n := proxy.Stats().Connections; n > test.logins {
+				t.Errorf("%d connections to the mail server", n)
+			}
+			for _, v := range finds("the log", []byte(log.String()), canary) {
+				t.Error(v)
+			}
+			if test.code != "TIMEOUT" && test.logins == 0 && strings.Count(log.String(), "\n") != 1 {
+				t.Errorf("the person is told %q", log)
+			}
+			b, err := os.ReadFile(count)
+			if runs := strings.Fields(string(b)); len(runs) > 1 || test.body != "" && len(runs) != 1 {
+				t.Errorf("the helper ran as %v, %v", runs, err)
+			} else if len(runs) == 1 {
+				var pid int
+				_, _ = fmt.Sscan(runs[0], &pid)
+				for deadline := time.Now().Add(patience); alive(pid); time.Sleep(time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Fatalf("the helper lives on as %d", pid)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Test004_3_AccountsOfTheVault serves an account of the vault: its own helper or one
+// that is named, its rules as they are now, and no other account.
+func Test004_3_AccountsOfTheVault(t *testing.T) {
+	s := servertest.Dovecot(t, servertest.Config{})
+	s.Deliver(t, "ann", "INBOX", realMessages(t)[:2]...)
+	v := newVault(t)
+	sealed := dovecotAccount(s, "ann")
+	sealed.Name = "sealed"
+	v.add(t, sealed, "c4n4ry-s34l3d")
+	works(t, program(t, v.environment(true), append(onServer(t, s, "ann"), "--auth", "helper", "--helper", "echo "+servertest.Password)...))
+	env := v.environment(false)
+
+	for name, test := range map[string]struct {
+		args   []string
+		status int
+		says   string
+	}{
+		"which":    {nil, 3, "Choose one with --account: sealed, work."},
+		"sealed":   {[]string{"--account", "sealed"}, 3, "takes a credential from a helper program only"},
+		"nobody":   {[]string{"--account", "nobody"}, 3, "Choose one with --account"},
+		"half":     {[]string{"--port", "1"}, 2, "without --host"},
+		"no user":  {[]string{"--host", "localhost", "--helper", "true"}, 2, "username is missing"},
+		"no tls":   {[]string{"--host", "mail.example.org", "--username", "ann", "--helper", "true", "--security", "none"}, 2, "to this machine only"},
+		"nothing":  {[]string{"--host", "localhost", "--username", "ann"}, 2, "--host needs --helper"},
+		"protocol": {[]string{"--host", "localhost", "--username", "ann", "--helper", "true", "--protocol", "smtp"}, 2, "protocol must be imap or pop3"},
+		"quote":    {[]string{"--host", "localhost", "--username", "ann", "--helper", "'a"}, 2, "--helper cannot be read"},
+		"port":     {[]string{"--host", "localhost", "--username", "ann", "--helper", "true", "--port", "70000"}, 2, "greater than 65535"},
+	} {
+		c := program(t, env, append([]string{"serve", "--profile", transportProfile}, test.args...)...)
+		var log written
+		c.Stderr = &log
+		_ = c.Run()
+		if c.ProcessState.ExitCode() != test.status || !strings.Contains(log.String(), test.says) {
+			t.Errorf("%s: status %d: %s", name, c.ProcessState.ExitCode(), &log)
+		}
+	}
+
+	for _, o := range []*transportOptions{{account: "work"}, {account: "sealed", helper: "echo " + servertest.Password}} {
+		c, session, log := carrying(t, o, env...)
+		var page listData
+		a := session.envelope(t, "mail list")
+		if !a.Success || strings.Count(string(a.raw), `"message_id"`) != 2 {
+			t.Fatalf("%s%s", a.raw, log)
+		}
+		if a := session.envelope(t, "mail accounts"); strings.Count(string(a.raw), `"account_id"`) != 1 {
+			t.Errorf("%s", a.raw)
+		}
+		other := map[string]string{"work": "sealed", "sealed": "work"}[o.account]
+		if a := session.envelope(t, "mail list --account "+other); a.Error.Code != "NOT_FOUND" {
+			t.Errorf("another account: %s %+v", a.raw, page)
+		}
+		// Its rules hold, and what the administrator changes holds at once.
+		if a := session.envelope(t, "mail mark-read --folder INBOX --uid 1"); a.Error.Code != "PERMISSION_DENIED" {
+			t.Errorf("read-only: %s", a.raw)
+		}
+		works(t, program(t, v.environment(true), "account", "edit", o.account, "--mode", "RW"))
+		if a := session.envelope(t, "mail mark-read --folder INBOX --uid 1"); !a.Success {
+			t.Errorf("changed: %s", a.raw)
+		}
+		// Not so where it is and as whom it logs in: that was settled at the start.
+		works(t, program(t, v.environment(true), "account", "edit", o.account, "--username", "somebody"))
+		if a := session.envelope(t, "mail list"); a.Error.Code != "CONFIG_ERROR" || !strings.Contains(a.Error.Hint, "start it again") {
+			t.Errorf("another user: %s", a.raw)
+		}
+		ended(t, c, session)
+		if log.String() != "" {
+			t.Errorf("it says %s", log)
+		}
+	}
+	r := works(t, program(t, v.environment(true), "audit", "list", "--limit", "500"))
+	for _, want := range []string{"mail list", "mail mark-read", `"account":"work"`, `"account":"sealed"`} {
+		if !strings.Contains(string(r.raw), want) {
+			t.Errorf("the audit log has no %s", want)
+		}
+	}
+	for _, f := range append(finds("the audit log", r.raw, servertest.Password+"\n"), finds("the audit log", r.raw, "c4n4ry-s34l3d")...) {
+		t.Error(f)
+	}
+}
+
+// Test004_5_ReadOnly leaves out the one command that changes something.
+func Test004_5_ReadOnly(t *testing.T) {
+	o := &transportOptions{host: "127.0.0.1", port: uint(closedPort(t)), security: "none", username: "ann", helper: "echo {name}-{username}"}
+	c := program(t, nil, append(o.arguments(), "--read-only")...)
+	c.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/list"}
+{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"cli","arguments":{"command":"mail mark-read --folder INBOX --uid 1"}}}
+`)
+	out, err := c.Output()
+	if err != nil || !strings.Contains(string(out), `"readOnlyHint":true`) || !strings.Contains(string(out), "COMMAND_NOT_FOUND") {
+		t.Errorf("%s, %v", out, err)
+	}
+}
+
+// Test004_INV_GLOBAL_07_ASignalEndsTheProcess ends the program by each signal that
+// asks it to, with a helper that is still asking somebody.
+func Test004_INV_GLOBAL_07_ASignalEndsTheProcess(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		file := filepath.Join(t.TempDir(), "pid")
+		o := &transportOptions{host: "127.0.0.1", port: uint(closedPort(t)), security: "none", username: "ann"}
+		o.helper = script(t, fmt.Sprintf("echo $$ >%s.part; mv %[1]s.part %[1]s; sleep 1000", file))
+		c, session, _ := carrying(t, o)
+		session.envelope(t, "help")
+		var pid int
+		for deadline := time.Now().Add(patience); pid == 0; time.Sleep(time.Millisecond) {
+			if b, err := os.ReadFile(file); err == nil {
+				_, _ = fmt.Sscan(string(b), &pid)
+			} else if time.Now().After(deadline) {
+				t.Fatal("the helper does not start")
+			}
+		}
+		if err := c.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Wait(); err != nil {
+			t.Errorf("%s: %v", signal, err)
+		}
+		for deadline := time.Now().Add(patience); alive(pid); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: the helper lives on", signal)
+			}
+		}
+	}
+}

@@ -1,0 +1,160 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/postern-mail/postern/mail/servertest"
+)
+
+// written is a log that can be looked at while it is written.
+type written struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (w *written) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
+}
+
+func (w *written) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
+}
+
+// carrier is a process of the transport profile with a tap on its wire, in the
+// test's own process.
+type carrier struct {
+	*house
+	t    testing.TB
+	made *transport
+	log  *written
+	tap  *tap
+}
+
+// tapped describes an account of the server behind a tap.
+func (p *tap) options(t testing.TB, s *servertest.DovecotServer, protocol, user string) *transportOptions {
+	t.Helper()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, s.CAPEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &transportOptions{protocol: protocol, host: "localhost", port: uint(p.port), username: user, email: user + "@example.org", caFile: ca,
+		helper: "echo " + servertest.Password}
+}
+
+// arguments are options as a person gives them.
+func (o *transportOptions) arguments() []string {
+	args := []string{"serve", "--profile", transportProfile}
+	for name, value := range map[string]string{"account": o.account, "email": o.email, "protocol": o.protocol, "host": o.host, "security": o.security,
+		"username": o.username, "helper": o.helper, "ca-file": o.caFile, "port": fmt.Sprint(o.port)} {
+		if value != "" && value != "0" {
+			args = append(args, "--"+name+"="+value)
+		}
+	}
+	slices.Sort(args[3:])
+	return args
+}
+
+// carry wires a process of the profile. What alter breaks is broken in it.
+func carry(t testing.TB, p *tap, o *transportOptions, alter func(*transport)) *carrier {
+	t.Helper()
+	c := &carrier{t: t, log: &written{}, tap: p}
+	process := newProcess(t)
+	process.environ = os.Environ()
+	process.log = slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	var err error
+	if c.made, err = process.newTransport(t.Context(), o, false); err != nil {
+		t.Fatal(err)
+	}
+	if alter != nil {
+		alter(c.made)
+	}
+	if c.house, err = process.wireTransport(c.made); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.close(); _ = c.made.once.Close() })
+	return c
+}
+
+// run runs a command that may fail.
+func (c *carrier) run(line string) answer {
+	c.t.Helper()
+	return c.do(c.t, line, nil)
+}
+
+// holds wants a check to find nothing in what was built, and something in what was
+// broken on purpose: a check that cannot fail proves nothing.
+func holds(t *testing.T, check func(t testing.TB, alter func(*transport)) []string, broken func(*transport)) {
+	t.Helper()
+	t.Run("as it is built", func(t *testing.T) {
+		for _, v := range check(t, nil) {
+			t.Error(v)
+		}
+	})
+	t.Run("broken on purpose", func(t *testing.T) {
+		found := check(t, broken)
+		if len(found) == 0 {
+			t.Error("nobody noticed")
+		}
+		for _, v := range found {
+			t.Logf("noticed: %s", v)
+		}
+	})
+}
+
+// disguises are the forms in which a text could be on a disk or in a log.
+func disguises(text string) []string {
+	out := []string{text, fmt.Sprintf("%x", text), fmt.Sprintf("%X", text), strings.Trim(fmt.Sprintf("%v", []byte(text)), "[]")}
+	for shift := range 3 { // wherever it lies in what was encoded
+		for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			encoded := e.EncodeToString([]byte(strings.Repeat("x", shift) + text))
+			from := (shift*8 + 5) / 6
+			out = append(out, encoded[from:len(encoded)-1])
+		}
+	}
+	return out
+}
+
+// finds says whether a text is in some bytes, in any of its forms.
+func finds(where string, b []byte, text string) (wrong []string) {
+	for _, d := range disguises(text) {
+		if bytes.Contains(b, []byte(d)) {
+			wrong = append(wrong, fmt.Sprintf("%s holds %q", where, text))
+			break
+		}
+	}
+	return wrong
+}
+
+// findsOnDisk is finds for every file below directories.
+func findsOnDisk(t testing.TB, text string, dirs ...string) (wrong []string) {
+	t.Helper()
+	for _, dir := range dirs {
+		err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() {
+				return err
+			}
+			b, err := os.ReadFile(path)
+			wrong = append(wrong, finds(path, b, text)...)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return wrong
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+// transportOptions say which account a process of the transport profile serves:
+// one of the vault, or with a host one that is described here alone.
+type transportOptions struct {
+	account, email, protocol, host, security, username, helper, caFile string
+	port                                                               uint
+}
+
+// transportFlags adds the options to the flags of serve.
+func transportFlags(f *flag.FlagSet) *transportOptions {
+	o := &transportOptions{}
+	f.StringVar(&o.account, "account", "", "transport: which account of the vault; with --host, what it is called (default \"default\")")
+	f.StringVar(&o.helper, "helper", "", "transport: `command` whose first line of output is the password, run once at the start without a shell;\n"+
+		"{name} in it stands for the account's name, {username} for its user; an account of the vault has its own")
+	f.StringVar(&o.host, "host", "", "transport: mail server, for an account that is in no vault")
+	f.StringVar(&o.protocol, "protocol", "", "transport, with --host: imap or pop3 (default \"imap\")")
+	f.UintVar(&o.port, "port", 0, "transport, with --host: 993 or 995 with tls, 143 or 110 otherwise, unless it is another")
+	f.StringVar(&o.security, "security", "", "transport, with --host: tls, starttls, or none to this machine only (default \"tls\")")
+	f.StringVar(&o.username, "username", "", "transport, with --host: whom to log in as")
+	f.StringVar(&o.email, "email", "", "transport, with --host: the account's address, to be shown")
+	f.StringVar(&o.caFile, "ca-file", "", "transport, with --host: `file` of the certificates to trust instead of the system's")
+	return o
+}
+
+// transportOnly names a given flag that only the transport profile knows; empty
+// when there is none.
+func transportOnly(f *flag.FlagSet) (name string) {
+	f.Visit(func(g *flag.Flag) {
+		if strings.HasPrefix(g.Usage, "transport") {
+			name = g.Name
+		}
+	})
+	return name
+}
+
+func misused(message, hint string) error {
+	return &discovery.Fault{Code: discovery.ValidationError, Message: message, Hint: hint}
+}
+
+// transportStore resolves the options to an account that logs in with a helper.
+func (p *process) transportStore(ctx context.Context, o *transportOptions, readOnly bool) (*transportStore, error) {
+	s := &transportStore{helper: o.helper != ""}
+	var err error
+	if o.host != "" {
+		s.store = newStore(func(context.Context) (*vault.Vault, error) { return nil, errNoVaultHere })
+		s.account, err = o.described(readOnly)
+	} else {
+		if o.protocol != "" || o.port != 0 || o.security != "" || o.username != "" || o.email != "" || o.caFile != "" {
+			return nil, misused("What describes a server was given without --host.", "Name the server with --host, or leave the others out and choose an account of the vault with --account.")
+		}
+		s.store, s.vaulted = newStore(p.opener(true)), true
+		s.account, err = s.chosen(ctx, o.account)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.helper {
+		argv, err := gateway.Tokenize(o.helper)
+		if err != nil {
+			return nil, misused(fmt.Sprintf("--helper cannot be read: %s.", err), "Write it as a command string: quotes around an argument that holds spaces.")
+		}
+		stands := strings.NewReplacer("{name}", s.account.Name, "{username}", s.account.Username)
+		for i := range argv {
+			argv[i] = stands.Replace(argv[i])
+		}
+		s.account.Auth, s.account.Helper, s.account.OAuth = mail.AuthHelper, argv, mail.OAuth{}
+	}
+	if s.account.Auth != mail.AuthHelper {
+		return nil, &discovery.Fault{Code: discovery.ConfigError,
+			Message: fmt.Sprintf("The account %s logs in with --auth %s, and the transport profile takes a credential from a helper program only.", s.account.Name, s.account.Auth),
+			Hint:    "Give a program that prints the password with --helper, or have the administrator run 'account edit " + s.account.Name + " --auth helper --helper COMMAND'."}
+	}
+	if err := s.account.Validate(); err != nil {
+		return nil, misused("The account cannot be used as it is described: "+err.Error()+".", "Run 'postern serve -h' for the options.")
+	}
+	return s, nil
+}
+
+var errNoVaultHere = errors.New("there is no vault in this process")
+
+// described is the account that the options describe. It needs a helper: there is no
+// other place its credential could come from.
+func (o *transportOptions) described(readOnly bool) (mail.Account, error) {
+	a := mail.Account{Name: "default", Email: o.email, Protocol: mail.IMAP, Username: o.username, Mode: mail.ReadWrite}
+	if o.helper == "" {
+		return a, misused("--host needs --helper.", "Give a program that prints the password, such as --helper 'biosecret get mail'.")
+	}
+	if o.account != "" {
+		a.Name = o.account
+	}
+	if o.protocol != "" {
+		a.Protocol = mail.Protocol(o.protocol)
+	}
+	if a.Email == "" && strings.Contains(o.username, "@") {
+		a.Email = o.username
+	}
+	if readOnly {
+		a.Mode = mail.ReadOnly
+	}
+	if o.port > math.MaxUint16 {
+		return a, misused("--port is greater than 65535.", "Give the number of a TCP port, or leave it out.")
+	}
+	e := mail.Endpoint{Host: o.host, Port: uint16(o.port), Security: mail.TLS}
+	if o.security != "" {
+		e.Security = mail.Security(o.security)
+	}
+	usual := map[mail.Protocol][2]uint16{mail.IMAP: {993, 143}, mail.POP3: {995, 110}}[a.Protocol]
+	switch {
+	case e.Port != 0:
+	case e.Security == mail.TLS:
+		e.Port = usual[0]
+	default:
+		e.Port = usual[1]
+	}
+	if a.Protocol == mail.POP3 {
+		a.POP3 = e
+	} else {
+		a.IMAP = e
+	}
+	if o.caFile == "" {
+		return a, nil
+	}
+	var err error
+	if a.CAPEM, err = readFile(o.caFile); err != nil {
+		return a, fmt.Errorf("reading --ca-file: %w", err)
+	}
+	return a, nil
+}
+
+// chosen is the account of the vault that was named, or else the default one.
+func (s *transportStore) chosen(ctx context.Context, name string) (mail.Account, error) {
+	accounts, err := with(ctx, s.store, func(v *vault.Vault) ([]mail.Account, error) { return v.Accounts(ctx) })
+	if errors.Is(err, vault.ErrNoKey) || errors.Is(err, vault.ErrNoVault) {
+		return mail.Account{}, &discovery.Fault{Code: discovery.ConfigError, Message: "There is neither a vault to take an account from nor a server named by --host.",
+			Hint: "Name the server with --host, --username and --helper, or set POSTERN_KEY and POSTERN_DB for a vault."}
+	}
+	if err != nil {
+		return mail.Account{}, err
+	}
+	c, err := with(ctx, s.store, func(v *vault.Vault) (vault.Config, error) { return v.Config(ctx) })
+	if err != nil {
+		return mail.Account{}, err
+	}
+	var names []string
+	for _, a := range accounts {
+		if a.Name == name || name == "" && isDefault(&a, c.DefaultAccount, len(accounts)) {
+			return a, nil
+		}
+		names = append(names, a.Name)
+	}
+	hint := "The administrator adds one with 'account add', or name a server with --host."
+	if len(names) > 0 {
+		hint = "Choose one with --account: " + strings.Join(names, ", ") + "."
+	}
+	return mail.Account{}, &discovery.Fault{Code: discovery.ConfigError, Message: "It is not clear which account to serve: the profile serves one.", Hint: hint}
+}
+
+// isDefault reports whether an account, of so many, is used when none is named.
+func isDefault(a *mail.Account, configured string, of int) bool {
+	return a.Name == configured || configured == "" && (a.Name == "default" || of == 1)
+}

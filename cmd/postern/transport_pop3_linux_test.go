@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// scripted is a POP3 server on which a test decides what it says.
+type scripted struct {
+	port     uint16
+	sessions atomic.Int32
+	mu       sync.Mutex
+	heard    []string
+}
+
+// reaction answers one command; false hangs up. The command of a new connection is
+// empty.
+type reaction func(w io.Writer, command string) bool
+
+func hostile(t testing.TB, react func(session int) reaction) *scripted {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &scripted{port: uint16(l.Addr().(*net.TCPAddr).Port)}
+	var open sync.WaitGroup
+	open.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			do := react(int(s.sessions.Add(1)))
+			t.Cleanup(func() { _ = conn.Close() })
+			open.Go(func() {
+				defer conn.Close()
+				for lines, command := bufio.NewReader(conn), ""; do(conn, command); {
+					line, err := lines.ReadString('\n')
+					if err != nil {
+						return
+					}
+					command = strings.TrimRight(line, "\r\n")
+					s.mu.Lock()
+					s.heard = append(s.heard, command)
+					s.mu.Unlock()
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { _ = l.Close() })
+	return s
+}
+
+func (s *scripted) commands() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.heard)
+}
+
+const ordinary = "From: bob@example.org\r\nSubject: one\r\nDate: Mon, 02 Feb 2026 10:00:00 +0000\r\n\r\ntext\r\n.\r\n"
+
+// say answers as an ordinary server with two messages does, but for what differs: a
+// verb, or "greeting", and what it answers.
+func say(differs map[string]string) reaction {
+	return func(w io.Writer, command string) bool {
+		verb, _, _ := strings.Cut(strings.ToUpper(command), " ")
+		answer, ok := map[string]string{"": "+OK ready\r\n", "CAPA": "+OK\r\nUIDL\r\nTOP\r\nUSER\r\nSASL PLAIN\r\n.\r\n", "AUTH": "+OK\r\n", "USER": "+OK\r\n", "PASS": "+OK\r\n",
+			"UIDL": "+OK\r\n1 a\r\n2 b\r\n.\r\n", "LIST": "+OK\r\n1 100\r\n2 100\r\n.\r\n", "TOP": "+OK\r\n" + ordinary, "RETR": "+OK\r\n" + ordinary, "NOOP": "+OK\r\n", "QUIT": "+OK\r\n"}[verb]
+		if verb == "" {
+			verb = "greeting"
+		}
+		if other, different := differs[verb]; different {
+			answer, ok = other, true
+		}
+		if !ok {
+			answer = "-ERR unknown\r\n"
+		}
+		_, err := io.WriteString(w, answer)
+		return err == nil && verb != "QUIT"
+	}
+}
+
+// endless answers one verb with something that never ends.
+func endless(verb, first, again string, pause time.Duration) reaction {
+	usual := say(nil)
+	return func(w io.Writer, command string) bool {
+		if v, _, _ := strings.Cut(strings.ToUpper(command), " "); v != verb {
+			return usual(w, command)
+		}
+		if _, err := io.WriteString(w, first); err != nil {
+			return false
+		}
+		if again == "" {
+			_, _ = io.Copy(io.Discard, w.(net.Conn)) // silence, until the client has gone
+			return false
+		}
+		for again := strings.Repeat(again, 1+60_000/len(again)); ; {
+			if pause > 0 {
+				again = again[:1]
+				time.Sleep(pause)
+			}
+			if _, err := io.WriteString(w, again); err != nil {
+				return false
+			}
+		}
+	}
+}
+
+// maxHostile is what a process may use that a server wants to fill, in kB. The race
+// detector counts several times over; what the servers send has no end.
+const maxHostile = 700 << 10
+
+// Test004_5_HostilePOP3Servers meets servers that lie, flood, trickle and keep
+// silent, through the program as a process: it answers, within the deadline that
+// was asked for, and goes on to answer.
+func Test004_5_HostilePOP3Servers(t *testing.T) {
+	numbered := "+OK\r\n"
+	for i := range 300 {
+		numbered += fmt.Sprintf("%d name%d\r\n", i+1, i+1)
+	}
+	for name, test := range map[string]struct {
+		react reaction
+		line  string
+		want  string // a code, or part of a success
+	}{
+		"endless greeting":        {endless("", "+OK ", "x", 0), "mail list", "CONNECTION_FAILED"},
+		"endless CAPA":            {endless("CAPA", "+OK\r\n", "X\r\n", 0), "mail list", "CONNECTION_FAILED"},
+		"endless line in UIDL":    {endless("UIDL", "+OK\r\n1 ", "x", 0), "mail list", "CONNECTION_FAILED"},
+		"endless UIDL":            {endless("UIDL", "+OK\r\n", "1 a\r\n", 0), "mail list", "CONNECTION_FAILED"},
+		"endless LIST":            {endless("LIST", "+OK\r\n", "1 1\r\n", 0), "mail list", "CONNECTION_FAILED"},
+		"endless header":          {endless("TOP", "+OK\r\nSubject: ", "x", 0), "mail list", "CONNECTION_FAILED"},
+		"endless message":         {endless("RETR", "+OK\r\nSubject: x\r\n\r\n", strings.Repeat("x", 1000)+"\r\n", 0), "mail get pop3:default:a", "CONNECTION_FAILED"},
+		"endless line in message": {endless("RETR", "+OK\r\n", "x", 0), "mail get pop3:default:a", "CONNECTION_FAILED"},
+		"endless TOP in thread":   {endless("TOP", "+OK\r\n", "X: "+strings.Repeat("y", 900)+"\r\n", 0), "mail thread pop3:default:a", "CONNECTION_FAILED"},
+		"trickled greeting":       {endless("", "", "x", 50*time.Millisecond), "mail list", "TIMEOUT"},
+		"trickled UIDL":           {endless("UIDL", "+OK\r\n", "1", 50*time.Millisecond), "mail list", "TIMEOUT"},
+		"trickled message":        {endless("RETR", "+OK\r\n", "x", 50*time.Millisecond), "mail get pop3:default:a", "TIMEOUT"},
+		"silent":                  {endless("", "", "", 0), "mail list", "TIMEOUT"},
+		"silent at the login":     {endless("AUTH", "", "", 0), "mail list", "TIMEOUT"},
+		"silent in UIDL":          {endless("UIDL", "+OK\r\n1 a\r\n", "", 0), "mail list", "TIMEOUT"},
+		"refuses at the greeting": {say(map[string]string{"greeting": "-ERR busy\r\n"}), "mail list", "EXECUTION_ERROR"},
+		"refuses the login":       {say(map[string]string{"AUTH": "-ERR [AUTH] no\r\n"}), "mail list", "AUTH_FAILED"},
+		"is in use":               {say(map[string]string{"AUTH": "-ERR [IN-USE] no\r\n"}), "mail list", "EXECUTION_ERROR"},
+		"refuses UIDL":            {say(map[string]string{"UIDL": "-ERR no\r\n"}), "mail list", "EXECUTION_ERROR"},
+		"refuses LIST":            {say(map[string]string{"LIST": "-ERR no\r\n"}), "mail list", "EXECUTION_ERROR"},
+		"refuses TOP":             {say(map[string]string{"TOP": "-ERR no\r\n"}), "mail list", `"status":"partial"`},
+		"refuses RETR":            {say(map[string]string{"RETR": "-ERR no\r\n"}), "mail get pop3:default:a", "EXECUTION_ERROR"},
+		"knows no CAPA":           {say(map[string]string{"CAPA": "-ERR what\r\n"}), "mail list", `"message_id":"pop3:default:b"`},
+		"bad names": {say(map[string]string{"UIDL": "+OK\r\n1 a\r\n2 a\r\n3 \r\n4 with space\r\n5 " + strings.Repeat("x", 71) + "\r\n6 ok\r\n-1 m\r\n99999999999999999999 n\r\n7 \x01\r\n6 again\r\n.\r\n"}),
+			"mail list", "The server gave 8 messages no name"},
+		"counts that lie":     {say(map[string]string{"UIDL": numbered + ".\r\n", "LIST": "+OK\r\n1 -5\r\n2 99999999999999999999\r\n900 1\r\n3 0\r\n.\r\n"}), "mail list --limit 500", `"message_id":"pop3:default:name300"`},
+		"a size that lies":    {say(map[string]string{"LIST": "+OK\r\n1 4000000000000\r\n2 1\r\n.\r\n"}), "mail get pop3:default:a", "It is larger than 64 MiB."},
+		"speaks IMAP":         {say(map[string]string{"greeting": "* OK IMAP4rev1 ready\r\n"}), "mail list", "CONNECTION_FAILED"},
+		"goes on for ever":    {say(map[string]string{"AUTH": "+ AAAA\r\n", "": "+OK\r\n"}), "mail list", ""},
+		"hangs up":            {func(io.Writer, string) bool { return false }, "mail list", "CONNECTION_FAILED"},
+		"answers out of turn": {say(map[string]string{"UIDL": "+OK\r\n1 a\r\n.\r\n+OK\r\n1 5\r\n.\r\n-ERR x\r\n"}), "mail list", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := hostile(t, func(int) reaction { return test.react })
+			o := &transportOptions{host: "127.0.0.1", port: uint(s.port), security: "none", protocol: "pop3", username: "ann", helper: "echo secret"}
+			c, session, log := carrying(t, o)
+			limit := " --timeout 60" // for a flood on a slow machine; it ends by its size
+			if test.want == "TIMEOUT" {
+				limit = " --timeout 1"
+			}
+			for _, line := range []string{test.line + limit, "mail verify" + limit, "version"} {
+				a := session.envelope(t, line)
+				if strings.Contains(line, test.line) && test.want != "" && string(a.Error.Code) != test.want && !strings.Contains(string(a.raw), test.want) {
+					t.Errorf("%s: %.600s", line, a.raw)
+				}
+				if !a.Success && a.Error.Hint == "" {
+					t.Errorf("%s: no hint: %s", line, a.raw)
+				}
+			}
+			if kB := peak(t, c.Process.Pid); kB > maxHostile {
+				t.Errorf("%d kB were resident", kB)
+			}
+			ended(t, c, session)
+			if strings.Contains(log.String(), "panic") || strings.Contains(log.String(), "secret") {
+				t.Errorf("%s", log)
+			}
+			said := slices.DeleteFunc(s.commands(), func(line string) bool { return line == "*" }) // gives a login up
+			for _, v := range popViolations([]string{strings.Join(said, "\r\n")}) {
+				t.Error(v)
+			}
+		})
+	}
+}
+
+// Test004_5_POP3WithoutTheTLSThatWasAsked strips STLS, and puts bytes in front of the
+// handshake: no user name or password leaves.
+func Test004_5_POP3WithoutTheTLSThatWasAsked(t *testing.T) {
+	for name, react := range map[string]reaction{
+		"refused":             say(map[string]string{"STLS": "-ERR what\r\n"}),
+		"no TLS behind it":    say(map[string]string{"STLS": "+OK\r\n"}),
+		"bytes in front":      say(map[string]string{"STLS": "+OK\r\n+OK injected\r\n"}),
+		"capabilities before": say(map[string]string{"greeting": "+OK\r\n+OK\r\nSASL PLAIN\r\n.\r\n", "STLS": "-ERR no\r\n"}),
+	} {
+		s := hostile(t, func(int) reaction { return react })
+		o := &transportOptions{host: "127.0.0.1", port: uint(s.port), security: "starttls", protocol: "pop3", username: "ann", helper: "echo secret"}
+		c, session, _ := carrying(t, o)
+		if a := session.envelope(t, "mail list --timeout 5"); a.Success || a.Error.Hint == "" {
+			t.Errorf("%s: %s", name, a.raw)
+		}
+		ended(t, c, session)
+		for _, command := range s.commands() {
+			verb, _, _ := strings.Cut(command, " ")
+			if verb != "STLS" && verb != "QUIT" && !isHandshake(command) {
+				t.Errorf("%s: it said %q", name, command)
+			}
+			if strings.Contains(command, "ann") || strings.Contains(command, "secret") || strings.Contains(command, "AUTH") {
+				t.Errorf("%s: it gave itself away: %q", name, command)
+			}
+		}
+	}
+}
+
+// isHandshake reports whether what was taken for a line is a piece of TLS.
+func isHandshake(line string) bool {
+	return strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// Test004_5_AMessageThatVanishesBetweenTwoSessions is there in one session and not in
+// the next.
+func Test004_5_AMessageThatVanishesBetweenTwoSessions(t *testing.T) {
+	s := hostile(t, func(session int) reaction {
+		usual := say(nil)
+		after := say(map[string]string{"UIDL": "+OK\r\n1 b\r\n.\r\n", "LIST": "+OK\r\n1 100\r\n.\r\n"})
+		gets := 0
+		return func(w io.Writer, command string) bool {
+			switch {
+			case session > 1:
+				return after(w, command)
+			case strings.HasPrefix(command, "RETR"):
+				return false // it hangs up, and the next session is another
+			case strings.HasPrefix(command, "TOP"):
+				gets++
+			}
+			return usual(w, command)
+		}
+	})
+	o := &transportOptions{host: "127.0.0.1", port: uint(s.port), security: "none", protocol: "pop3", username: "ann", helper: "echo secret"}
+	c, session, _ := carrying(t, o)
+	if a := session.envelope(t, "mail list"); !a.Success || !strings.Contains(string(a.raw), "pop3:default:a") {
+		t.Fatalf("%s", a.raw)
+	}
+	for _, line := range []string{"mail get pop3:default:a", "mail thread pop3:default:a"} {
+		if a := session.envelope(t, line); a.Error.Code != "NOT_FOUND" {
+			t.Errorf("%s: %s", line, a.raw)
+		}
+	}
+	if a := session.envelope(t, "mail list --before pop3:default:a"); a.Error.Code != "CONFLICT" {
+		t.Errorf("%s", a.raw)
+	}
+	if a := session.envelope(t, "mail get pop3:default:b"); !a.Success {
+		t.Errorf("what took its number: %s", a.raw)
+	}
+	ended(t, c, session)
+}
