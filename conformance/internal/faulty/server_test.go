@@ -160,7 +160,7 @@ func TestEveryExampleOfHelpBinds(t *testing.T) {
 
 // A client that knows nothing of this server gets along with it.
 func TestClientOfAnotherMakeConnects(t *testing.T) {
-	for _, version := range []string{"", "2024-11-05", "2025-11-25"} {
+	for _, version := range []string{"", "2024-11-05", "2025-11-25", "2026-07-28"} {
 		toServer, fromClient := io.Pipe()
 		toClient, fromServer := io.Pipe()
 		ctx, cancel := context.WithCancel(t.Context())

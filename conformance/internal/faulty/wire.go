@@ -18,6 +18,7 @@ const (
 	rpcRequest = -32600
 	rpcMethod  = -32601
 	rpcParams  = -32602
+	rpcVersion = -32022 // of MCP
 )
 
 // request is a JSON-RPC request or, without an id, a notification.
@@ -31,16 +32,21 @@ type request struct {
 type rpcError struct {
 	code    int
 	message string
+	data    object // nil for none
 }
 
 // protocols are the MCP versions that the handshake agrees on, the latest last.
 var protocols = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 
+// stateless is the MCP version that has no handshake: each request names it.
+const stateless = "2026-07-28"
+
 // session is one connection of a client.
 type session struct {
 	*Server
-	out   io.Writer
-	calls int
+	out    io.Writer
+	calls  int
+	modern bool // the request being answered is of the stateless version
 }
 
 // Serve speaks MCP over a pair of streams, one message per line, until in ends, out
@@ -83,10 +89,10 @@ func (n *session) message(ctx context.Context, line []byte) (goOn bool, err erro
 		if n.is(BadLineEnds) {
 			return false, nil
 		}
-		return true, n.fail(nil, &rpcError{rpcParse, "the line is not JSON"})
+		return true, n.fail(nil, &rpcError{code: rpcParse, message: "the line is not JSON"})
 	}
 	if json.Unmarshal(line, &q) != nil || q.Version != "2.0" || q.Method == "" && q.ID == nil {
-		return true, n.fail(q.ID, &rpcError{rpcRequest, "the line is not a JSON-RPC message"})
+		return true, n.fail(q.ID, &rpcError{code: rpcRequest, message: "the line is not a JSON-RPC message"})
 	}
 	if q.Method == "" { // a response, and this server asks nothing
 		return true, nil
@@ -97,23 +103,30 @@ func (n *session) message(ctx context.Context, line []byte) (goOn bool, err erro
 		}
 		return true, nil
 	}
+	if e := n.version(q.Params); e != nil {
+		return true, n.fail(q.ID, e)
+	}
 	switch q.Method {
 	case "initialize":
 		if n.is(NoInitialize) {
 			return true, nil
 		}
 		return true, n.reply(q.ID, initialize(q.Params))
+	case "server/discover":
+		if n.modern {
+			return true, n.reply(q.ID, n.cached(object{{"supportedVersions", append([]string{stateless}, protocols...)}, {"capabilities", object{{"tools", object{}}}}}))
+		}
 	case "ping":
 		return true, n.reply(q.ID, object{})
 	case "tools/list":
-		return true, n.reply(q.ID, object{{"tools", n.tools()}})
+		return true, n.reply(q.ID, n.cached(object{{"tools", n.tools()}}))
 	case "tools/call":
 		return n.call(ctx, q)
 	}
 	if n.is(UnknownMethodAnswers) {
 		return true, n.reply(q.ID, object{})
 	}
-	return true, n.fail(q.ID, &rpcError{rpcMethod, "there is no method " + q.Method})
+	return true, n.fail(q.ID, &rpcError{code: rpcMethod, message: "there is no method " + q.Method})
 }
 
 func initialize(params json.RawMessage) object {
@@ -166,7 +179,7 @@ func (n *session) call(ctx context.Context, q request) (goOn bool, err error) {
 		Arguments json.RawMessage `json:"arguments"`
 	}
 	if json.Unmarshal(q.Params, &p) != nil || p.Name != n.tools()[0].name() && !n.is(AnyToolName) {
-		return true, n.fail(q.ID, &rpcError{rpcParams, "there is no such tool"})
+		return true, n.fail(q.ID, &rpcError{code: rpcParams, message: "there is no such tool"})
 	}
 	if n.calls++; n.is(ExitsAfterOne) && n.calls > 1 {
 		return false, nil
@@ -180,7 +193,7 @@ func (n *session) call(ctx context.Context, q request) (goOn bool, err error) {
 	case n.is(MissingCommandRuns) && absent:
 		line, wrong = "help", ""
 	case n.is(MissingCommandRPC) && wrong != "":
-		return true, n.fail(q.ID, &rpcError{rpcParams, wrong})
+		return true, n.fail(q.ID, &rpcError{code: rpcParams, message: wrong})
 	}
 	var a answer
 	if wrong != "" {
@@ -201,7 +214,7 @@ func (n *session) call(ctx context.Context, q request) (goOn bool, err error) {
 	case n.is(Endless) && line == "help":
 		return true, n.flood(ctx, -1)
 	case n.is(FaultsAsRPC) && a.problem != nil:
-		return true, n.fail(q.ID, &rpcError{-32000, a.problem.message})
+		return true, n.fail(q.ID, &rpcError{code: -32000, message: a.problem.message})
 	}
 	return true, n.answer(ctx, q.ID, n.result(line, a))
 }
@@ -277,12 +290,44 @@ func (n *session) answer(ctx context.Context, id json.RawMessage, result object)
 	return n.reply(id, result)
 }
 
-func (n *session) reply(id json.RawMessage, result any) error {
+// version reads which era of the protocol a request is of.
+func (n *session) version(params json.RawMessage) *rpcError {
+	var p struct {
+		Meta struct {
+			Version string `json:"io.modelcontextprotocol/protocolVersion"`
+		} `json:"_meta"`
+	}
+	_ = json.Unmarshal(params, &p) // what has no _meta names no version
+	n.modern = p.Meta.Version == stateless
+	if p.Meta.Version != "" && !n.modern && !slices.Contains(protocols, p.Meta.Version) {
+		return &rpcError{code: rpcVersion, message: "there is no support for that protocol version",
+			data: object{{"supported", append([]string{stateless}, protocols...)}, {"requested", p.Meta.Version}}}
+	}
+	return nil
+}
+
+// cached marks a result that a client of the stateless version may not keep.
+func (n *session) cached(o object) object {
+	if !n.modern {
+		return o
+	}
+	return append(o, member{"ttlMs", 0}, member{"cacheScope", "private"})
+}
+
+func (n *session) reply(id json.RawMessage, result object) error {
+	if n.modern {
+		result = append(result, member{"resultType", "complete"},
+			member{"_meta", object{{"io.modelcontextprotocol/serverInfo", object{{"name", "example-acli"}, {"version", "1.0.0"}}}}})
+	}
 	return n.send(object{{"jsonrpc", "2.0"}, {"id", orNull(id)}, {"result", result}})
 }
 
 func (n *session) fail(id json.RawMessage, e *rpcError) error {
-	return n.send(object{{"jsonrpc", "2.0"}, {"id", orNull(id)}, {"error", object{{"code", e.code}, {"message", e.message}}}})
+	o := object{{"code", e.code}, {"message", e.message}}
+	if e.data != nil {
+		o = append(o, member{"data", e.data})
+	}
+	return n.send(object{{"jsonrpc", "2.0"}, {"id", orNull(id)}, {"error", o}})
 }
 
 func orNull(id json.RawMessage) json.RawMessage {
