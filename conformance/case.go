@@ -85,7 +85,7 @@ type For struct {
 }
 
 // The sets a template can range over.
-var quantifiers = []string{"group", "command", "argument", "bound", "example", "extension", "answer", "failure_example"}
+var quantifiers = []string{"group", "command", "argument", "bound", "value", "example", "extension", "capability", "answer", "failure_example"}
 
 // Step is one message to the server and what is expected of the answer. Exactly one
 // of Command, Arguments, Request, Notify, Line and Client is given.
