@@ -299,6 +299,16 @@ func (s *Step) check() error {
 			return fmt.Errorf("outcome %q is none of %v", o, outcomes)
 		}
 	}
+	for _, t := range []*Text{s.Command, s.Line} {
+		if t == nil {
+			continue
+		}
+		for _, part := range t.parts {
+			if err := checkPlaceholders(part.text); err != nil {
+				return err
+			}
+		}
+	}
 	if len(s.Outcome) == 0 {
 		s.Outcome = []string{OutcomeResult}
 		if s.Notify != nil {

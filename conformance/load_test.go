@@ -55,6 +55,9 @@ func TestLoadRefusesWhatItDoesNotKnow(t *testing.T) {
 		"endless text":                 {`"command":"help"`, `"command":[{"repeat":"xxxx","times":1000000}]`},
 		"option without command":       {`"title":"t"`, `"title":"t","requires":{"option":"--x"}`},
 		"expect beside steps":          {`"title":"t"`, `"title":"t","expect":{}`},
+		"placeholder without an end":   {`"command":"help"`, `"command":"help ${x"`},
+		"placeholder in a pattern":     {`"success":true`, `"success":"${X}"`},
+		"unknown filter":               {`"command":"help"`, `"command":"help ${x|shout}"`},
 		"something after the file":     {`}]}]}`, `}]}]} {}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,6 +69,23 @@ func TestLoadRefusesWhatItDoesNotKnow(t *testing.T) {
 				t.Errorf("accepted: %s", changed)
 			}
 		})
+	}
+}
+
+// TestEmbeddedCasesLoad also counts: fewer cases would be cases that were lost.
+func TestEmbeddedCasesLoad(t *testing.T) {
+	cases, err := Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, c := range cases {
+		if c.Suite == "acli" {
+			n++
+		}
+	}
+	if n < 300 {
+		t.Errorf("%d cases of the protocol", n)
 	}
 }
 

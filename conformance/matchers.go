@@ -56,6 +56,8 @@ var types = []string{"null", "boolean", "string", "integer", "number", "array", 
 // checkPattern refuses what no value could be held to.
 func checkPattern(v any) error {
 	switch p := v.(type) {
+	case string:
+		return checkPlaceholders(p)
 	case []any:
 		for _, e := range p {
 			if err := checkPattern(e); err != nil {
@@ -65,7 +67,7 @@ func checkPattern(v any) error {
 	case map[string]any:
 		marked := 0
 		for name := range p {
-			if strings.HasPrefix(name, "$") {
+			if isMark(name) {
 				marked++
 			}
 		}
@@ -106,9 +108,11 @@ func checkOperand(kind operand, v any) error {
 			return errors.New("it takes true")
 		}
 	case aString:
-		if s, ok := v.(string); !ok || s == "" {
+		s, ok := v.(string)
+		if !ok || s == "" {
 			return errors.New("it takes a string")
 		}
+		return checkPlaceholders(s)
 	case aPlaceholder:
 		if s, ok := v.(string); !ok || placeholder.FindString(s) != s {
 			return errors.New("it takes one placeholder")

@@ -165,11 +165,16 @@ func (m *matcher) value(at string, pattern, value any) {
 			return
 		}
 		for _, name := range slices.Sorted(maps.Keys(p)) {
+			key, err := m.vars.expand(name)
+			if err != nil {
+				m.fail(err)
+				return
+			}
 			var member any = missing{}
-			if v, ok := object[name]; ok {
+			if v, ok := object[key]; ok {
 				member = v
 			}
-			m.value(at+"/"+escapePointer(name), p[name], member)
+			m.value(at+"/"+escapePointer(key), p[name], member)
 		}
 	default:
 		if !equal(p, value) {
@@ -182,9 +187,15 @@ func escapePointer(s string) string { return strings.NewReplacer("~", "~0", "/",
 
 func isMatcher(p map[string]any) bool {
 	for name := range p {
-		return strings.HasPrefix(name, "$")
+		return isMark(name)
 	}
 	return false
+}
+
+// isMark reports whether a member's name is that of a matcher; one that is a
+// placeholder is not.
+func isMark(name string) bool {
+	return strings.HasPrefix(name, "$") && !strings.HasPrefix(name, "${")
 }
 
 // equal compares JSON values; numbers by value, so 1 is 1.0.

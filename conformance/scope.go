@@ -12,7 +12,20 @@ import (
 // quantifier is at.
 type scope map[string]any
 
-var placeholder = regexp.MustCompile(`\$\{([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*)(?:\|([a-z]+))?\}`)
+var placeholder = regexp.MustCompile(`\$\{([a-z][a-z0-9_]*(?:\.[A-Za-z0-9_-]+)*)(?:\|([a-z]+))?\}`)
+
+// checkPlaceholders refuses what looks like a placeholder and is none.
+func checkPlaceholders(s string) error {
+	for _, m := range placeholder.FindAllStringSubmatch(s, -1) {
+		if _, err := filter("", m[2]); err != nil {
+			return err
+		}
+	}
+	if strings.Contains(placeholder.ReplaceAllString(strings.ReplaceAll(s, "$${", ""), ""), "${") {
+		return fmt.Errorf("%q has a placeholder that cannot be read", s)
+	}
+	return nil
+}
 
 // expand replaces ${path} and ${path|filter} in a text. An unknown name is an error;
 // "$${" stands for "${" itself.

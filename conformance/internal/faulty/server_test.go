@@ -109,7 +109,7 @@ func TestCorrectServerRefuses(t *testing.T) {
 		"echo --nope": "VALIDATION_ERROR", "echo --coun 3": "VALIDATION_ERROR", "echo -x": "VALIDATION_ERROR", "echo -count 3": "VALIDATION_ERROR",
 		"echo --COUNT 3": "VALIDATION_ERROR", "echo --count 3 --count 3": "VALIDATION_ERROR", "echo -n 3 --count 3": "VALIDATION_ERROR",
 		"echo --count": "VALIDATION_ERROR", "echo --text --loud": "VALIDATION_ERROR", "echo --text --": "VALIDATION_ERROR", "echo --loud=maybe": "VALIDATION_ERROR",
-		"echo --count 0": "VALIDATION_ERROR", "echo --count 501": "VALIDATION_ERROR", "echo --count 500": "ok", "echo --count 3.0": "VALIDATION_ERROR",
+		"echo --count 010": "VALIDATION_ERROR", "echo --count 0": "VALIDATION_ERROR", "echo --count 501": "VALIDATION_ERROR", "echo --count 500": "ok", "echo --count 3.0": "VALIDATION_ERROR",
 		"echo --count 1e1": "VALIDATION_ERROR", "echo --count 0x2": "VALIDATION_ERROR", "echo --count ' 3'": "VALIDATION_ERROR", "echo --count ''": "VALIDATION_ERROR",
 		"echo --count 18446744073709551619": "VALIDATION_ERROR", "echo --count +3": "VALIDATION_ERROR", "echo --ratio NaN": "VALIDATION_ERROR",
 		"echo --ratio 0x1p-2": "VALIDATION_ERROR", "echo --ratio 2.51": "VALIDATION_ERROR", "echo --bright yes": "VALIDATION_ERROR", "echo --bright TRUE": "VALIDATION_ERROR",

@@ -65,7 +65,7 @@ func (s *Server) checkLengthOf(c *command, a *argument, v string) *problem {
 }
 
 var (
-	decimal  = regexp.MustCompile(`\A-?[0-9]+\z`)
+	decimal  = regexp.MustCompile(`\A-?(0|[1-9][0-9]*)\z`)
 	fraction = regexp.MustCompile(`\A-?([0-9]+(\.[0-9]+)?|\.[0-9]+)\z`)
 )
 
