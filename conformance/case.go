@@ -65,8 +65,9 @@ type Case struct {
 	// Expect is what every answer has to match where For.Each is "answer".
 	Expect *Pattern `json:"expect,omitempty"`
 
-	Suite string `json:"-"` // of the file it stands in
-	File  string `json:"-"`
+	Suite    string `json:"-"` // of the file it stands in
+	Document string `json:"-"` // number of the specification that Clause is of
+	File     string `json:"-"`
 }
 
 // Requires says what a server must offer for a case to be applicable.
@@ -229,8 +230,11 @@ func strictly(b []byte, into any) error {
 }
 
 var (
-	idPattern     = regexp.MustCompile(`\A[a-z0-9]+([._-][a-z0-9]+)*\z`)
-	clausePattern = regexp.MustCompile(`\A([A-Z]|[1-9][0-9]*(\.[1-9][0-9]*){0,2})\z`)
+	idPattern       = regexp.MustCompile(`\A[a-z0-9]+([._-][a-z0-9]+)*\z`)
+	documentPattern = regexp.MustCompile(`\A[0-9]{3}\z`)
+
+	// A section, an appendix, or a requirement by its own name, such as AC12.
+	clausePattern = regexp.MustCompile(`\A([1-9][0-9]*(\.[1-9][0-9]*){0,2}[a-z]?|[A-Z][A-Z0-9]*(-[A-Z0-9]+)*)\z`)
 )
 
 // check says what is wrong with a case beyond its form.

@@ -101,8 +101,10 @@ func (r *runner) learn(ctx context.Context) *model {
 	slices.SortStableFunc(m.commands, func(a, b *command) int {
 		return order(!a.harmless, !b.harmless)
 	})
-	for _, c := range m.commands {
-		r.learnContexts(ctx, c)
+	if r.ranging {
+		for _, c := range m.commands {
+			r.learnContexts(ctx, c)
+		}
 	}
 	return m
 }

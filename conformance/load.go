@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -23,6 +24,10 @@ type file struct {
 	Format int               `json:"format"`
 	Suite  string            `json:"suite"`
 	Cases  []json.RawMessage `json:"cases"`
+
+	// Document is the number of the specification whose clauses the cases name; 002
+	// where it is left out, as it must be in the suite acli.
+	Document string `json:"document,omitempty"`
 }
 
 // The suites. "acli" is specification 002 itself and holds for any server; "mail"
@@ -80,12 +85,16 @@ func parseFile(b []byte) ([]*Case, error) {
 		return nil, fmt.Errorf("format %d is not %d", f.Format, FormatVersion)
 	case !slices.Contains(suites, f.Suite):
 		return nil, fmt.Errorf("suite %q is none of %v", f.Suite, suites)
+	case (f.Suite == "acli") != (f.Document == ""):
+		return nil, fmt.Errorf("suite %q with document %q: acli is of 002 and says no document, any other says one", f.Suite, f.Document)
+	case f.Document != "" && !documentPattern.MatchString(f.Document):
+		return nil, fmt.Errorf("document %q is no number of three digits", f.Document)
 	case len(f.Cases) == 0:
 		return nil, fmt.Errorf("there are no cases")
 	}
 	var list []*Case
 	for i, raw := range f.Cases {
-		c := &Case{Suite: f.Suite, Strength: Must}
+		c := &Case{Suite: f.Suite, Document: cmp.Or(f.Document, "002"), Strength: Must}
 		if err := strictly(raw, c); err != nil {
 			return nil, fmt.Errorf("case %d (%s): %w", i+1, c.ID, err)
 		}

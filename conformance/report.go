@@ -29,6 +29,7 @@ type Finding struct {
 // Result is what became of one case.
 type Result struct {
 	ID       string    `json:"id"`
+	Document string    `json:"document"` // the specification that Clause is of
 	Clause   string    `json:"clause"`
 	Level    Level     `json:"level"`
 	Category Category  `json:"category"`

@@ -124,6 +124,7 @@ func Run(ctx context.Context, target Target, o *Options) (*Report, error) {
 	if err := r.begin(ctx); err != nil {
 		return nil, err
 	}
+	r.ranging = slices.ContainsFunc(cases, func(c *Case) bool { return c.For != nil })
 	r.model = r.learn(ctx)
 	if r.fatal != nil {
 		return nil, r.fatal
@@ -163,7 +164,7 @@ func Run(ctx context.Context, target Target, o *Options) (*Report, error) {
 func (c *Case) onAnswers() bool { return c.For != nil && c.For.Each == "answer" }
 
 func newResult(c *Case) *Result {
-	return &Result{ID: c.ID, Clause: c.Clause, Level: c.Level, Category: c.Category, Strength: c.Strength, Suite: c.Suite, Title: c.Title, Status: Passed}
+	return &Result{ID: c.ID, Document: c.Document, Clause: c.Clause, Level: c.Level, Category: c.Category, Strength: c.Strength, Suite: c.Suite, Title: c.Title, Status: Passed}
 }
 
 // invariant is a case about every answer.
@@ -173,6 +174,8 @@ type invariant struct {
 }
 
 type runner struct {
+	ranging bool // a case is a template, so it matters how arguments can be given
+
 	target     Target
 	o          Options
 	report     *Report

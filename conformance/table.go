@@ -68,6 +68,14 @@ func skipped(r *Report) map[string]int {
 	return n
 }
 
+// clause names the clause with its document.
+func (r *Result) clause() string {
+	if unicode.IsDigit(rune(r.Clause[0])) {
+		return r.Document + " section " + r.Clause
+	}
+	return r.Document + " " + r.Clause
+}
+
 func writeFailure(b *bufio.Writer, c *Result) {
 	word := "FAILED"
 	switch {
@@ -76,7 +84,7 @@ func writeFailure(b *bufio.Writer, c *Result) {
 	case c.Strength == Should:
 		word = "ADVICE"
 	}
-	fmt.Fprintf(b, "%s  %s  (002 section %s, %s)\n  %s\n", word, c.ID, c.Clause, c.Level, c.Title)
+	fmt.Fprintf(b, "%s  %s  (%s, %s)\n  %s\n", word, c.ID, c.clause(), c.Level, c.Title)
 	if c.Baseline != "" {
 		fmt.Fprintf(b, "  known: %s\n", clean(c.Baseline))
 	}
