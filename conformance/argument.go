@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // argument is one argument of a command, as help and schema describe it.
@@ -22,6 +23,8 @@ type argument struct {
 
 	valid         string
 	hasValid      bool
+	source        string // of valid: "documented", "type" or "made"
+	accepted      bool   // with its context
 	context       string // of an option
 	before, after string // of a positional
 	hasContext    bool
@@ -48,9 +51,8 @@ func newArgument(c *command, entry map[string]any) *argument {
 	}
 	b, _ := marshalPlain(entry) // made of JSON values
 	a.print = string(b)
-	if v, ok := a.plausible(); ok {
-		a.valid, a.hasValid = v, true
-	}
+	a.valid, a.source = a.plausible()
+	a.hasValid = a.source != ""
 	return a
 }
 
@@ -100,32 +102,34 @@ func (a *argument) enum() []any {
 	return list
 }
 
-// plausible is a value that binding should take.
-func (a *argument) plausible() (string, bool) {
+// plausible is a value that binding should take, and where it is from: "documented",
+// the declared "type", or "made" up, since a text can be wrong in ways that nobody
+// declares. Both are empty if none is known.
+func (a *argument) plausible() (value, source string) {
 	if a.kind == "flag" {
-		return "", false
+		return "", ""
 	}
 	if v, ok := a.said("default"); ok {
-		if text := textOf(v); text != "" && a.fits(text) {
-			return text, true
+		if text := textOf(v); text != "" && v != nil && a.fits(text) {
+			return text, "documented"
 		}
 	}
 	if v, ok := a.said("examples"); ok {
 		list, _ := v.([]any)
 		for _, e := range list {
 			if text := textOf(e); text != "" {
-				return text, true
+				return text, "documented"
 			}
 		}
 	}
 	if list := a.enum(); len(list) > 0 {
-		return textOf(list[0]), true
+		return textOf(list[0]), "documented"
 	}
 	switch a.valueKind() {
 	case "boolean":
-		return "true", true
+		return "true", "type"
 	case "datetime":
-		return "2026-02-02", true
+		return "2026-02-02", "type"
 	case "integer", "number":
 		n := big.NewRat(1, 1)
 		if low, ok := a.limit("minimum"); ok && n.Cmp(low) < 0 {
@@ -134,19 +138,22 @@ func (a *argument) plausible() (string, bool) {
 		if high, ok := a.limit("maximum"); ok && n.Cmp(high) > 0 {
 			n = high
 		}
-		return decimal(n), true
+		return decimal(n), "type"
 	case "string", "", "enum":
-		return a.ofLength(3)
+		if text, ok := a.ofLength(3); ok {
+			return text, "made"
+		}
 	}
-	return "", false
+	return "", ""
 }
 
 // fits reports whether a text has the pattern and lengths that are declared.
 func (a *argument) fits(text string) bool {
-	if low, ok := a.limit("minLength"); ok && big.NewRat(int64(len(text)), 1).Cmp(low) < 0 {
+	length := big.NewRat(int64(utf8.RuneCountInString(text)), 1)
+	if low, ok := a.limit("minLength"); ok && length.Cmp(low) < 0 {
 		return false
 	}
-	if high, ok := a.limit("maxLength"); ok && big.NewRat(int64(len(text)), 1).Cmp(high) > 0 {
+	if high, ok := a.limit("maxLength"); ok && length.Cmp(high) > 0 {
 		return false
 	}
 	return a.patternHolds(text)
@@ -294,7 +301,7 @@ func (a *argument) vars(c *command) map[string]any {
 		v["property"] = a.property
 	}
 	if a.hasValid {
-		v["valid"] = a.valid
+		v["valid"], v["source"], v["accepted"] = a.valid, a.source, a.accepted
 	}
 	switch {
 	case a.hasContext && a.positional:

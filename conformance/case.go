@@ -62,7 +62,8 @@ type Case struct {
 	For      *For      `json:"for,omitempty"`
 	Steps    []*Step   `json:"steps,omitempty"`
 
-	// Expect is what every answer has to match where For.Each is "answer".
+	// Expect stands in the place of steps in a template: what each item has to match,
+	// or each answer where For.Each is "answer".
 	Expect *Pattern `json:"expect,omitempty"`
 
 	Suite    string `json:"-"` // of the file it stands in
@@ -264,8 +265,11 @@ func (c *Case) check() error {
 			return fmt.Errorf("transport %q is neither stdio nor http", r.Transport)
 		}
 	}
-	if onAnswers := c.For != nil && c.For.Each == "answer"; onAnswers != (c.Expect != nil) || onAnswers == (len(c.Steps) > 0) {
-		return errors.New(`it needs steps, or "expect" where it is for each answer`)
+	switch {
+	case (c.Expect != nil) == (len(c.Steps) > 0):
+		return errors.New(`it needs either steps or "expect"`)
+	case c.Expect != nil && c.For == nil, c.Expect == nil && c.onAnswers():
+		return errors.New(`"expect" is for a template, and the only form for each answer`)
 	}
 	for i, s := range c.Steps {
 		if err := s.check(); err != nil {

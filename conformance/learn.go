@@ -345,6 +345,9 @@ func (r *runner) choose(ctx context.Context, a *argument, usable []string, seen 
 		switch code := got.doc["code"]; {
 		case got.outcome != OutcomeResult:
 			return text
+		case got.doc["success"] == true:
+			a.accepted = true
+			return text
 		case code != "VALIDATION_ERROR" && code != "PARSE_ERROR" && code != "COMMAND_NOT_FOUND":
 			return text
 		case second == "" && !containsWord(says, a.name):

@@ -58,6 +58,8 @@ func TestLoadRefusesWhatItDoesNotKnow(t *testing.T) {
 		"placeholder without an end":   {`"command":"help"`, `"command":"help ${x"`},
 		"placeholder in a pattern":     {`"success":true`, `"success":"${X}"`},
 		"unknown filter":               {`"command":"help"`, `"command":"help ${x|shout}"`},
+		"expect without a quantifier":  {`"steps":[{"command":"help","expect":{"success":true}}]`, `"expect":{}`},
+		"steps for each answer":        {`"title":"t"`, `"title":"t","for":{"each":"answer"}`},
 		"something after the file":     {`}]}]}`, `}]}]} {}`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -169,9 +169,7 @@ func (m *matcher) apply(at, name string, arg, value any) {
 			m.miss(at, "anything but "+show(arg), value)
 		}
 	case "$oneOf":
-		if !slices.ContainsFunc(arg.([]any), func(p any) bool { return m.try(p, value) }) {
-			m.miss(at, "one of "+show(arg), value)
-		}
+		m.oneOf(at, arg.([]any), value)
 	case "$allOf":
 		for _, p := range arg.([]any) {
 			m.value(at, p, value)
@@ -210,6 +208,29 @@ func (m *matcher) apply(at, name string, arg, value any) {
 	default:
 		m.collection(at, name, arg, value)
 	}
+}
+
+// oneOf tells, where no pattern matches, what is amiss with the one that got deepest
+// into the value.
+func (m *matcher) oneOf(at string, list []any, value any) {
+	var closest []Mismatch
+	for _, p := range list {
+		t := matcher{vars: m.vars}
+		t.value(at, p, value)
+		if t.err != nil {
+			m.fail(t.err)
+			return
+		}
+		if len(t.found) == 0 {
+			return
+		}
+		if len(closest) == 0 || strings.Count(t.found[0].At, "/") > strings.Count(closest[0].At, "/") {
+			closest = t.found
+		}
+	}
+	m.miss(at, "one of "+show(list), value)
+	m.found = append(m.found, closest...)
+	m.found = m.found[:min(len(m.found), maxMismatches)]
 }
 
 // exact compares with a literal, in whose strings placeholders are filled and

@@ -504,6 +504,14 @@ func (r *runner) instance(ctx context.Context, c *Case, i item) (finding *Findin
 			return nil, "it needs the transport stdio"
 		}
 	}
+	if c.Expect != nil {
+		miss, err := c.Expect.match(map[string]any(i.vars), i.vars)
+		r.fault(c, err)
+		if len(miss) > 0 {
+			return &Finding{Detail: "what the server says of itself does not agree", Mismatches: miss}, ""
+		}
+		return nil, ""
+	}
 	asking := &asking{r: r, vars: i.vars}
 	defer asking.close()
 	for n, s := range c.Steps {

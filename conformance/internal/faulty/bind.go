@@ -82,7 +82,7 @@ func (s *Server) bind(c *command, words []string) (values map[string]any, asked 
 		}
 	}
 	if len(loose) > 0 && !s.is(AcceptsSurplus) {
-		return nil, false, s.invalid(c, "There are %d values too many: '%s'.", len(loose), loose[0])
+		return nil, false, s.invalid(c, "There are %d values too many: '%s'.", len(loose), shown(loose[0]))
 	}
 	values, p = s.read(c, got)
 	return values, false, p
@@ -129,7 +129,7 @@ func (s *Server) option(c *command, w string) (a *argument, value string, attach
 	if s.is(PrototypeOptions) && (name == "--__proto__" || name == "--constructor" || name == "--toString" || name == "--hasOwnProperty" || name == "--prototype") {
 		return nil, "", false, nil
 	}
-	p = s.invalid(c, "There is no option '%s'.", name)
+	p = s.invalid(c, "There is no option '%s'.", shown(name))
 	var best *argument
 	least := 3
 	for _, o := range c.args {
@@ -231,7 +231,23 @@ func (s *Server) elements(c *command, a *argument, g *given) (any, *problem) {
 	if a.maxItems > 0 && len(list) > a.maxItems && !s.is(ItemsUnchecked) {
 		return nil, s.invalid(c, "%s takes at most %d elements.", a.label(), a.maxItems)
 	}
+	if a.items == typeInteger {
+		numbers := []int{}
+		for _, e := range list {
+			n, p := s.whole(c, a, e)
+			if p != nil {
+				return nil, p
+			}
+			numbers = append(numbers, n)
+		}
+		return numbers, nil
+	}
 	for _, e := range list {
+		if a.enum != nil {
+			if _, p := s.listed(c, a, e); p != nil {
+				return nil, p
+			}
+		}
 		if p := s.checkLengthOf(c, a, e); p != nil {
 			return nil, p
 		}

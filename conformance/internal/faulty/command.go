@@ -17,6 +17,7 @@ const (
 	typeFlag     = "flag"
 	typeDatetime = "datetime"
 	typeArray    = "array"
+	typeEnum     = "enum" // not of the specification: a string of a list
 )
 
 // argument is the one definition of an argument: binding, help and schema read it.
@@ -25,6 +26,7 @@ type argument struct {
 	short      string // one letter; none if empty
 	positional bool
 	kind       string
+	items      string // type of an array's elements; empty for string
 	required   bool
 	def        any // nil for none
 	enum       []string
@@ -74,16 +76,18 @@ func tree() *command {
 			examples: []string{"echo one 'two words'", "echo --count 3 --style bold", "echo --offset=-5 --tags a,b"},
 			output:   object{{"type", "object"}, {"required", []string{"arguments"}}, {"properties", object{{"arguments", object{{"type", "object"}}}}}},
 			args: []*argument{
-				{name: "words", kind: typeArray, positional: true, maxItems: 90, about: "Any words"},
-				{name: "text", short: "t", kind: typeString, maxLength: 2000, about: "Any text", examples: []string{"some text"}},
+				{name: "words", kind: typeArray, positional: true, maxLength: 300, maxItems: 90, about: "Any words"},
+				{name: "text", short: "m", kind: typeString, about: "Any text", examples: []string{"some text"}},
 				{name: "count", short: "n", kind: typeInteger, def: 10, low: bound(1), high: bound(500), about: "How many"},
 				{name: "offset", kind: typeInteger, def: 0, low: bound(-1000), high: bound(1000), about: "Where to start"},
-				{name: "ratio", kind: typeNumber, def: 0.5, low: bound(-2.5), high: bound(2.5), about: "What part"},
+				{name: "ratio", kind: typeNumber, def: 0.5, low: bound(-100.5), high: bound(100.5), about: "What part"},
 				{name: "bright", kind: typeBoolean, def: true, about: "Whether it is bright"},
 				{name: "loud", short: "l", kind: typeFlag, about: "Say it louder"},
 				{name: "at", kind: typeDatetime, about: "When", examples: []string{"2026-02-02", "2026-02-02T10:00:00Z"}},
 				{name: "tags", kind: typeArray, maxLength: 20, maxItems: 10, about: "Labels, separated by commas", examples: []string{"a,b"}},
-				{name: "style", kind: typeString, def: "plain", enum: []string{"plain", "bold", "quiet"}, about: "How to say it"},
+				{name: "numbers", kind: typeArray, items: typeInteger, low: bound(0), high: bound(99), about: "Numbers, separated by commas", examples: []string{"1,2"}},
+				{name: "colours", kind: typeArray, def: []string{"red"}, enum: []string{"red", "green", "blue"}, about: "Colours, separated by commas"},
+				{name: "style", kind: typeEnum, def: "plain", enum: []string{"plain", "bold", "quiet"}, about: "How to say it"},
 			}},
 		{name: "note", about: "Keep notes", sub: []*command{
 			{name: "list", about: "List notes, the newest first", effect: "read", run: listNotes,
@@ -92,6 +96,8 @@ func tree() *command {
 				args: []*argument{
 					{name: "limit", short: "n", kind: typeInteger, def: 20, low: bound(1), high: bound(100), about: "At most this many"},
 					{name: "since", kind: typeDatetime, about: "Only notes from then on", examples: []string{"2026-02-02"}},
+					{name: "until", kind: typeDatetime, def: "2030-01-01T00:00:00Z", about: "Only notes before then"},
+					{name: "order", kind: typeString, def: "created", enum: []string{"created", "title"}, about: "What to sort by"},
 					{name: "oldest-first", kind: typeFlag, about: "Start with the oldest"},
 				}},
 			{name: "show", about: "Show one note", effect: "read", run: showNote, examples: []string{"note show 1"}, output: noteSchema,
@@ -113,7 +119,7 @@ func tree() *command {
 		{name: "wait", about: "Wait, as slow work does", effect: "none", run: wait, examples: []string{"wait --milliseconds 1"},
 			output: object{{"type", "object"}, {"required", []string{"waited_ms"}}, {"properties", object{{"waited_ms", object{{"type", "integer"}}}}}},
 			args:   []*argument{{name: "milliseconds", kind: typeInteger, def: 1, low: bound(0), high: bound(60000), about: "How long"}}},
-		{name: "ration", about: "Answer three times in a second", effect: "none", run: ration, examples: []string{"ration"},
+		{name: "ration", about: "Answer so many times in a second", effect: "none", run: ration, examples: []string{"ration"},
 			output: object{{"type", "object"}, {"required", []string{"left"}}, {"properties", object{{"left", object{{"type", "integer"}}}}}}},
 		{name: "login", about: "Log in to nothing", effect: "none", run: login, examples: []string{"login --user ann --token xyz"},
 			output: object{{"type", "object"}, {"required", []string{"user"}}, {"properties", object{{"user", object{{"type", "string"}}}}}},
@@ -201,7 +207,7 @@ func (s *Server) resolve(words []string) (c *command, rest []string, p *problem)
 
 func (s *Server) unknown(group *command, words []string) *problem {
 	name := words[len(words)-1]
-	p := &problem{code: "COMMAND_NOT_FOUND", message: fmt.Sprintf("Command '%s' not found.", strings.Join(words, " ")),
+	p := &problem{code: "COMMAND_NOT_FOUND", message: fmt.Sprintf("Command '%s' not found.", shown(strings.Join(words, " "))),
 		hint: "Run 'help' for available commands.", examples: []string{"help"}}
 	if s.is(UnknownAsValidation) {
 		p.code = "VALIDATION_ERROR"
@@ -255,12 +261,20 @@ func listNotes(_ context.Context, s *Server, values map[string]any) (any, *probl
 	s.mu.Lock()
 	list := slices.Clone(s.notes)
 	s.mu.Unlock()
+	if values["order"] == "title" {
+		slices.SortFunc(list, func(a, b note) int { return strings.Compare(a.Title, b.Title) })
+	}
 	if values["oldest-first"] != true {
 		slices.Reverse(list)
 	}
 	if since, ok := values["since"].(string); ok {
 		if t, err := parseDatetime(since); err == nil {
 			list = slices.DeleteFunc(list, func(n note) bool { return n.Created.Before(t) })
+		}
+	}
+	if until, ok := values["until"].(string); ok {
+		if t, err := parseDatetime(until); err == nil {
+			list = slices.DeleteFunc(list, func(n note) bool { return !n.Created.Before(t) })
 		}
 	}
 	if limit, ok := values["limit"].(int); ok {
@@ -307,16 +321,19 @@ func wait(ctx context.Context, _ *Server, values map[string]any) (any, *problem)
 	}
 }
 
+// rations is how often ration answers within a second.
+const rations = 60
+
 func ration(_ context.Context, s *Server, _ map[string]any) (any, *problem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	s.rations = slices.DeleteFunc(s.rations, func(t time.Time) bool { return now.Sub(t) > time.Second })
-	if len(s.rations) == 3 {
-		return nil, &problem{code: "RATE_LIMITED", message: "Three times a second is the limit.", hint: "Wait 1 second before the next."}
+	if len(s.rations) == rations {
+		return nil, &problem{code: "RATE_LIMITED", message: "That is too often.", hint: "Wait 1 second before the next."}
 	}
 	s.rations = append(s.rations, now)
-	return object{{"left", 3 - len(s.rations)}}, nil
+	return object{{"left", rations - len(s.rations)}}, nil
 }
 
 func login(_ context.Context, _ *Server, values map[string]any) (any, *problem) {

@@ -57,12 +57,6 @@ func (s *Server) describe(c *command) any {
 		return h.without("description")
 	case s.is(HelpAsText):
 		return fmt.Sprint(h)
-	case s.is(HelpTooLarge) && c == s.root:
-		var all []any
-		for _, sub := range s.commands(c) {
-			all = append(all, s.describe(sub))
-		}
-		return append(h, member{"details", all})
 	}
 	return h
 }
@@ -156,6 +150,9 @@ func (s *Server) entry(a *argument) object {
 		kind = "int"
 	}
 	add("type", kind)
+	if a.items != "" {
+		add("items", a.items)
+	}
 	if a.required {
 		add("required", true)
 	}
@@ -276,6 +273,8 @@ func (s *Server) property(a *argument) object {
 	switch {
 	case kind == typeFlag:
 		kind = "boolean"
+	case kind == typeEnum:
+		kind = typeString
 	case kind == typeDatetime:
 		kind, p = typeString, object{{"format", "date-time"}}
 	case kind == typeInteger && s.is(SchemaOtherType):
@@ -285,17 +284,35 @@ func (s *Server) property(a *argument) object {
 	}
 	p = append(object{{"type", kind}}, p...)
 	add := func(name string, value any) { p = append(p, member{name, value}) }
-	element := object{{"type", typeString}}
-	if a.maxLength > 0 {
-		element = append(element, member{"maxLength", a.maxLength})
-	}
 	if a.kind == typeArray {
-		add("items", element)
-	} else if a.maxLength > 0 {
-		add("maxLength", a.maxLength)
+		element := object{{"type", typeString}}
+		if a.items != "" {
+			element = object{{"type", a.items}}
+		}
+		add("items", append(element, s.bounds(a)...))
+	} else {
+		p = append(p, s.bounds(a)...)
 	}
 	if a.maxItems > 0 {
 		add("maxItems", a.maxItems)
+	}
+	if a.def != nil {
+		if n, ok := a.def.(int); ok && s.is(SchemaOtherDefault) {
+			add("default", n+1)
+		} else {
+			add("default", a.def)
+		}
+	}
+	add("description", a.about)
+	return p
+}
+
+// bounds are those of one value.
+func (s *Server) bounds(a *argument) object {
+	var p object
+	add := func(name string, value any) { p = append(p, member{name, value}) }
+	if a.maxLength > 0 {
+		add("maxLength", a.maxLength)
 	}
 	if a.low != nil {
 		high := *a.high
@@ -312,14 +329,6 @@ func (s *Server) property(a *argument) object {
 		}
 		add("enum", enum)
 	}
-	if a.def != nil {
-		if n, ok := a.def.(int); ok && s.is(SchemaOtherDefault) {
-			add("default", n+1)
-		} else {
-			add("default", a.def)
-		}
-	}
-	add("description", a.about)
 	return p
 }
 

@@ -167,7 +167,7 @@ func prototype(name string) bool {
 func (s *Server) group(c *command, rest []string) (any, *problem) {
 	switch {
 	case len(rest) > 0 && rest[0] != "--help":
-		return nil, &problem{code: "VALIDATION_ERROR", message: "There is no option '" + rest[0] + "'.",
+		return nil, &problem{code: "VALIDATION_ERROR", message: "There is no option '" + shown(rest[0]) + "'.",
 			hint: "Run 'help " + c.path() + "' for its commands.", examples: []string{"help " + c.path()}}
 	case s.is(GroupRefused):
 		return nil, &problem{code: "EXECUTION_ERROR", message: c.path() + " is a group.", hint: "Name one of its commands."}
@@ -178,7 +178,7 @@ func (s *Server) group(c *command, rest []string) (any, *problem) {
 // envelope makes the AcliResponse of an answer (002 section 5.1).
 func (s *Server) envelope(line string, a answer) any {
 	e := object{{"success", a.problem == nil}}
-	meta := object{{"command", s.shown(line, a.words)}}
+	meta := object{{"command", s.repeated(line, a.words)}}
 	if p := a.problem; p != nil {
 		failure := object{{"code", p.code}, {"message", p.message}, {"hint", p.hint}}
 		if len(p.examples) > 0 {
@@ -194,10 +194,10 @@ func (s *Server) envelope(line string, a answer) any {
 	return s.spoil(append(e, member{"_meta", meta}), a.problem != nil)
 }
 
-// shown is a command string as _meta repeats it: of bounded length and without
+// repeated is a command string as _meta repeats it: of bounded length and without
 // secrets. Whatever follows the name of a secret is left out, so that a broken
 // command string shows none either.
-func (s *Server) shown(line string, words []string) string {
+func (s *Server) repeated(line string, words []string) string {
 	if s.is(MetaOtherCommand) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -1,6 +1,9 @@
 package faulty
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // hide cuts a command string behind the name of a secret.
 func hide(line string, words []string) string {
@@ -14,4 +17,18 @@ func hide(line string, words []string) string {
 		}
 	}
 	return line
+}
+
+// shown is what a message repeats of what was sent: a bounded part, without controls.
+func shown(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+	if r := []rune(text); len(r) > 80 {
+		text = string(r[:79]) + "…"
+	}
+	return text
 }

@@ -51,8 +51,8 @@ func (s *Server) tokenize(line string) ([]string, *problem) {
 	switch {
 	case s.is(ArgumentsOneLow):
 		most--
-	case s.is(ArgumentsOneHigh):
-		most++
+	case s.is(ArgumentsTwoHigh):
+		most += 2
 	case s.is(ArgumentsUnchecked):
 		most = maxLength
 	}

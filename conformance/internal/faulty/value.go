@@ -16,12 +16,8 @@ import (
 func (s *Server) scalar(c *command, a *argument, v string) (any, *problem) {
 	switch a.kind {
 	case typeInteger:
-		n, ok := s.integer(v)
-		if !ok {
-			return nil, s.invalid(c, "%s must be a decimal integer.", a.label())
-		}
-		f, p := s.within(c, a, float64(n))
-		return int(f), p
+		n, p := s.whole(c, a, v)
+		return n, p
 	case typeNumber:
 		n, ok := s.number(v)
 		if !ok {
@@ -51,6 +47,15 @@ func (s *Server) scalar(c *command, a *argument, v string) (any, *problem) {
 		return nil, p
 	}
 	return v, nil
+}
+
+func (s *Server) whole(c *command, a *argument, v string) (int, *problem) {
+	n, ok := s.integer(v)
+	if !ok {
+		return 0, s.invalid(c, "%s must be a decimal integer.", a.label())
+	}
+	f, p := s.within(c, a, float64(n))
+	return int(f), p
 }
 
 func (s *Server) checkLengthOf(c *command, a *argument, v string) *problem {

@@ -192,8 +192,6 @@ func (n *session) call(ctx context.Context, q request) (goOn bool, err error) {
 		return false, nil
 	case n.is(MissingCommandRuns) && absent:
 		line, wrong = "help", ""
-	case n.is(MissingCommandRPC) && wrong != "":
-		return true, n.fail(q.ID, &rpcError{code: rpcParams, message: wrong})
 	}
 	var a answer
 	if wrong != "" {
@@ -244,7 +242,7 @@ func (s *Server) commandOf(arguments json.RawMessage) (line, wrong string) {
 	case !ok:
 		return "", "command is missing"
 	case s.is(NumberCommandRuns) && raw[0] != '"':
-		return strings.Trim(string(raw), "{}[]"), ""
+		return string(raw), ""
 	case s.is(ArrayCommandRuns) && json.Unmarshal(raw, &list) == nil && list != nil:
 		return strings.Join(list, " "), ""
 	case raw[0] != '"' || json.Unmarshal(raw, &line) != nil:
@@ -260,8 +258,6 @@ func (n *session) answer(ctx context.Context, id json.RawMessage, result object)
 	switch {
 	case n.is(WrongID):
 		id = json.RawMessage(`987654321`)
-	case n.is(NumberIDOnly):
-		id = bytes.Trim(id, `"`)
 	case n.is(GarbageBefore):
 		if err := n.write([]byte("handling a call...")); err != nil {
 			return err
@@ -315,6 +311,9 @@ func (n *session) cached(o object) object {
 }
 
 func (n *session) reply(id json.RawMessage, result object) error {
+	if n.is(StringIDAsNull) && bytes.HasPrefix(id, []byte(`"`)) {
+		id = nil
+	}
 	if n.modern {
 		result = append(result, member{"resultType", "complete"},
 			member{"_meta", object{{"io.modelcontextprotocol/serverInfo", object{{"name", "example-acli"}, {"version", "1.0.0"}}}}})
