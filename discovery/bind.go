@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Bound is a command line bound to a command's arguments: every value typed,
@@ -291,8 +292,15 @@ func (s *scanner) unknown(name string) *Fault {
 	return c.usageFault(ValidationError, hint, "There is no option '--%s'.", clip(name, 40))
 }
 
-// clip bounds what an error repeats of a caller's words.
+// clip bounds what an error repeats of a caller's words, and shows what is no visible
+// character as U+FFFD: an error is printed on terminals.
 func clip(s string, runes int) string {
+	s = strings.Map(func(r rune) rune {
+		if r != ' ' && !unicode.IsGraphic(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
 	n := 0
 	for i := range s {
 		if n == runes {

@@ -18,6 +18,7 @@ type HelpArgs struct {
 type HelpResult struct {
 	Command     string         `json:"command,omitempty"`
 	Description string         `json:"description"`
+	Effect      string         `json:"effect,omitempty" jsonschema:"enum=meta,enum=read,enum=state,enum=flag,enum=write,enum=send,enum=admin"` // what a command can change
 	Commands    []CommandHelp  `json:"commands,omitzero"`
 	Arguments   []ArgumentHelp `json:"arguments,omitzero"`
 	Usage       string         `json:"usage"`
@@ -39,8 +40,8 @@ type ArgumentHelp struct {
 	Required    bool        `json:"required,omitempty"`
 	Default     any         `json:"default,omitempty"`
 	Enum        []string    `json:"enum,omitempty"`
-	Minimum     json.Number `json:"minimum,omitempty"`
-	Maximum     json.Number `json:"maximum,omitempty"`
+	Minimum     json.Number `json:"minimum,omitempty" jsonschema:"type=number"`
+	Maximum     json.Number `json:"maximum,omitempty" jsonschema:"type=number"`
 	MinLength   *uint64     `json:"min_length,omitempty"`
 	MaxLength   *uint64     `json:"max_length,omitempty"`
 	MinItems    *uint64     `json:"min_items,omitempty"`
@@ -178,7 +179,7 @@ func (r *Registry) groupHelp(group string, visible func(*Command) bool) HelpResu
 }
 
 func (c *Command) help() HelpResult {
-	h := HelpResult{Command: c.Path, Description: c.Summary + ".", Arguments: []ArgumentHelp{}, Usage: c.Usage(), Examples: c.Examples}
+	h := HelpResult{Command: c.Path, Description: c.Summary + ".", Effect: c.Effect.String(), Arguments: []ArgumentHelp{}, Usage: c.Usage(), Examples: c.Examples}
 	if c.Details != "" {
 		h.Description += " " + c.Details
 	}

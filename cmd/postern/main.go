@@ -48,6 +48,7 @@ const usageText = `postern: a door between a person's mail and the agents that w
   postern exec 'mail list -n 3'   run one command string
   postern mail list -n 3          run one command as the shell split it
   postern agent describe          a mailbox between agents, in bare JSON
+  postern conformance -- SERVER   judge an ACLI server, ours or another
   postern repl                    a prompt; one command a line when not on a terminal
   postern reference               all commands as one document, --format markdown or man
 
@@ -87,7 +88,8 @@ func (p *process) run(ctx context.Context) int {
 		return 2
 	}
 	verbs := map[string]func(context.Context, []string) error{
-		"serve": p.serve, "exec": p.exec, "repl": p.repl, "demo": p.demo, "init": p.init, "keygen": p.keygen, "agent": p.agent, "reference": p.reference,
+		"serve": p.serve, "exec": p.exec, "repl": p.repl, "demo": p.demo, "init": p.init, "keygen": p.keygen,
+		"agent": p.agent, "reference": p.reference, "conformance": p.conformance,
 	}
 	switch verb := p.args[0]; verb {
 	case "-h", "--help":

@@ -1,0 +1,339 @@
+package conformance
+
+import (
+	"encoding/json"
+	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// argument is one argument of a command, as help and schema describe it.
+type argument struct {
+	name, label string
+	kind        string // as help has it
+	item        string // of an array's elements
+	positional  bool
+	required    bool
+	requires    string // name of another option
+	entry       map[string]any
+	property    any // nil without
+	print       string
+
+	valid         string
+	hasValid      bool
+	source        string // of valid: "documented", "type" or "made"
+	accepted      bool   // with its context
+	context       string // of an option
+	before, after string // of a positional
+	hasContext    bool
+}
+
+// newArgument reads an entry of help; nil for one without a name.
+func newArgument(c *command, entry map[string]any) *argument {
+	label, _ := entry["name"].(string)
+	name := strings.TrimLeft(label, "-")
+	if name == "" || len(name) > 200 {
+		return nil
+	}
+	a := &argument{name: name, label: label, positional: !strings.HasPrefix(label, "-"), entry: entry}
+	a.kind, _ = entry["type"].(string)
+	a.required = entry["required"] == true
+	requires, _ := entry["requires"].(string)
+	a.requires = strings.TrimLeft(requires, "-")
+	if p, ok := pointer(c.schema, "/inputSchema/properties/"+escapePointer(name)); ok {
+		a.property = p
+	}
+	a.item, _ = entry["items"].(string)
+	if t, ok := a.of("items/type"); ok && a.item == "" {
+		a.item, _ = t.(string)
+	}
+	b, _ := marshalPlain(entry) // made of JSON values
+	a.print = string(b)
+	a.valid, a.source = a.plausible()
+	a.hasValid = a.source != ""
+	return a
+}
+
+// of returns a keyword of the argument's schema; a path goes into "items".
+func (a *argument) of(keyword string) (any, bool) { return pointer(a.property, "/"+keyword) }
+
+// said returns a member that help has, or else the schema.
+func (a *argument) said(name string) (any, bool) {
+	if v, ok := a.entry[name]; ok {
+		return v, true
+	}
+	return a.of(name)
+}
+
+// limit returns a numeric keyword of the values, of an array's elements too.
+func (a *argument) limit(keyword string) (*big.Rat, bool) {
+	if a.kind == "array" {
+		keyword = "items/" + keyword
+	}
+	return a.ownLimit(keyword)
+}
+
+func (a *argument) ownLimit(keyword string) (*big.Rat, bool) {
+	v, ok := a.of(keyword)
+	n, isNumber := v.(json.Number)
+	if !ok || !isNumber {
+		return nil, false
+	}
+	return number(n)
+}
+
+// valueKind is the type of one value: of an element, for an array.
+func (a *argument) valueKind() string {
+	if a.kind == "array" {
+		return a.item
+	}
+	return a.kind
+}
+
+func (a *argument) enum() []any {
+	if v, ok := a.said("enum"); ok {
+		list, _ := v.([]any)
+		return list
+	}
+	v, _ := a.of("items/enum")
+	list, _ := v.([]any)
+	return list
+}
+
+// plausible is a value that binding should take, and where it is from: "documented",
+// the declared "type", or "made" up, since a text can be wrong in ways that nobody
+// declares. Both are empty if none is known.
+func (a *argument) plausible() (value, source string) {
+	if a.kind == "flag" {
+		return "", ""
+	}
+	if v, ok := a.said("default"); ok {
+		if text := textOf(v); text != "" && v != nil && a.fits(text) {
+			return text, "documented"
+		}
+	}
+	if v, ok := a.said("examples"); ok {
+		list, _ := v.([]any)
+		for _, e := range list {
+			if text := textOf(e); text != "" {
+				return text, "documented"
+			}
+		}
+	}
+	if list := a.enum(); len(list) > 0 {
+		return textOf(list[0]), "documented"
+	}
+	switch a.valueKind() {
+	case "boolean":
+		return "true", "type"
+	case "datetime":
+		return "2026-02-02", "type"
+	case "integer", "number":
+		n := big.NewRat(1, 1)
+		if low, ok := a.limit("minimum"); ok && n.Cmp(low) < 0 {
+			n = low
+		}
+		if high, ok := a.limit("maximum"); ok && n.Cmp(high) > 0 {
+			n = high
+		}
+		return decimal(n), "type"
+	case "string", "", "enum":
+		if text, ok := a.ofLength(3); ok {
+			return text, "made"
+		}
+	}
+	return "", ""
+}
+
+// fits reports whether a text has the pattern and lengths that are declared.
+func (a *argument) fits(text string) bool {
+	length := big.NewRat(int64(utf8.RuneCountInString(text)), 1)
+	if low, ok := a.limit("minLength"); ok && length.Cmp(low) < 0 {
+		return false
+	}
+	if high, ok := a.limit("maxLength"); ok && length.Cmp(high) > 0 {
+		return false
+	}
+	return a.patternHolds(text)
+}
+
+func (a *argument) patternHolds(text string) bool {
+	v, ok := a.of("pattern")
+	if !ok {
+		v, ok = a.of("items/pattern")
+	}
+	p, isText := v.(string)
+	if !ok || !isText {
+		return true
+	}
+	re, err := regexp.Compile(p)
+	return err == nil && re.MatchString(text)
+}
+
+// maxMade is the longest text that is made to try a bound; a command string has
+// 10,000 characters in all.
+const maxMade = 8000
+
+// ofLength makes a text of about n characters that should be taken.
+func (a *argument) ofLength(n int) (string, bool) {
+	if low, ok := a.limit("minLength"); ok && low.Cmp(big.NewRat(int64(n), 1)) > 0 && low.IsInt() && low.Num().IsInt64() {
+		n = int(low.Num().Int64())
+	}
+	if high, ok := a.limit("maxLength"); ok && high.Cmp(big.NewRat(int64(n), 1)) < 0 && high.IsInt() && high.Num().IsInt64() {
+		n = int(high.Num().Int64())
+	}
+	return a.made(n)
+}
+
+// made is a text of n characters with the declared pattern.
+func (a *argument) made(n int) (string, bool) {
+	if n < 0 || n > maxMade {
+		return "", false
+	}
+	for _, letter := range []string{"a", "A", "1"} {
+		if text := strings.Repeat(letter, n); a.patternHolds(text) {
+			return text, true
+		}
+	}
+	return "", false
+}
+
+// decimal writes a number as a person does: a whole one without a point.
+func decimal(n *big.Rat) string {
+	if n.IsInt() {
+		return n.Num().String()
+	}
+	return strings.TrimRight(n.FloatString(9), "0")
+}
+
+// edge is a declared bound with the values at it and beyond.
+type edge struct{ kind, at, beyond string }
+
+// edges returns the bounds of an argument that can be tried.
+func (a *argument) edges() []edge {
+	var list []edge
+	one := big.NewRat(1, 1)
+	numeric := a.valueKind() == "integer" || a.valueKind() == "number"
+	add := func(kind, keyword string, step *big.Rat) {
+		n, ok := a.limit(keyword)
+		if !ok || !numeric {
+			return
+		}
+		beyond := new(big.Rat).Add(n, step)
+		list = append(list, edge{kind, decimal(n), decimal(beyond)})
+	}
+	add("minimum", "minimum", new(big.Rat).Neg(one))
+	add("maximum", "maximum", one)
+	if a.valueKind() == "string" {
+		for kind, step := range map[string]int{"min_length": -1, "max_length": 1} {
+			keyword := map[string]string{"min_length": "minLength", "max_length": "maxLength"}[kind]
+			n, ok := a.limit(keyword)
+			if !ok || !n.IsInt() || !n.Num().IsInt64() || n.Num().Int64() > maxMade {
+				continue
+			}
+			length := int(n.Num().Int64())
+			at, ok1 := a.made(length)
+			beyond, ok2 := a.made(length + step)
+			if length+step == 0 {
+				beyond, ok2 = "", true // whatever its pattern, it is too short
+			}
+			if ok1 && ok2 {
+				list = append(list, edge{kind, at, beyond})
+			}
+		}
+		slices.SortFunc(list, func(a, b edge) int { return strings.Compare(a.kind, b.kind) })
+	}
+	if a.kind == "array" && !a.positional {
+		list = append(list, a.itemEdges()...)
+	}
+	return list
+}
+
+// itemEdges are the bounds of how many elements an array has.
+func (a *argument) itemEdges() []edge {
+	item := a.valid
+	if i := strings.IndexByte(item, ','); i >= 0 {
+		item = item[:i]
+	}
+	if unique, _ := a.of("uniqueItems"); unique == true || item == "" {
+		return nil
+	}
+	join := func(n int) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
+	var list []edge
+	for kind, step := range map[string]int{"min_items": -1, "max_items": 1} {
+		keyword := map[string]string{"min_items": "minItems", "max_items": "maxItems"}[kind]
+		n, ok := a.ownLimit(keyword)
+		if !ok || !n.IsInt() || !n.Num().IsInt64() {
+			continue
+		}
+		count := int(n.Num().Int64())
+		if count+step < 1 || count*(len(item)+1) > maxMade {
+			continue
+		}
+		list = append(list, edge{kind, join(count), join(count + step)})
+	}
+	slices.SortFunc(list, func(a, b edge) int { return strings.Compare(a.kind, b.kind) })
+	return list
+}
+
+// pathLike reports whether an argument seems to name a file.
+func (a *argument) pathLike() bool {
+	if a.valueKind() != "string" {
+		return false
+	}
+	for _, w := range []string{"path", "file", "filename", "dir", "directory"} {
+		if containsWord(strings.ReplaceAll(a.name, "-", " "), w) {
+			return true
+		}
+	}
+	return false
+}
+
+// vars are the variables a template sees.
+func (a *argument) vars(c *command) map[string]any {
+	v := map[string]any{
+		"name": a.name, "label": a.label, "type": a.kind, "positional": a.positional, "required": a.required, "entry": any(a.entry),
+		"harmless": c.harmless, "path_like": a.pathLike(), "scalar": a.kind != "array" && a.kind != "flag",
+	}
+	if a.property != nil {
+		v["property"] = a.property
+	}
+	if a.hasValid {
+		v["valid"], v["source"], v["accepted"] = a.valid, a.source, a.accepted
+	}
+	switch {
+	case a.hasContext && a.positional:
+		v["before"], v["after"] = a.before, a.after
+	case a.hasContext:
+		v["context"], v["before"], v["after"] = a.context, a.context+" "+a.label, ""
+	}
+	if text, ok := c.compose(a); ok && a.required {
+		v["omitted"] = text
+	}
+	if short, ok := a.entry["short"].(string); ok && short != "" {
+		v["short"] = "-" + strings.TrimLeft(short, "-")
+	}
+	if a.item != "" {
+		v["items"] = a.item
+	}
+	for _, name := range []string{"default", "examples"} {
+		if value, ok := a.said(name); ok {
+			v[name] = value
+		}
+	}
+	if list := a.enum(); len(list) > 0 {
+		v["enum"] = list
+	}
+	_, patterned := a.of("pattern")
+	_, itemPatterned := a.of("items/pattern")
+	v["bounded"] = len(a.edges()) > 0 || len(a.enum()) > 0 || patterned || itemPatterned
+	return v
+}
+
+// isIn reports whether a token gives the option.
+func (a *argument) isIn(token string) bool {
+	short, _ := a.entry["short"].(string)
+	return token == a.label || strings.HasPrefix(token, a.label+"=") || len(short) == 2 && strings.HasPrefix(token, short)
+}

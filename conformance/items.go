@@ -1,0 +1,227 @@
+package conformance
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// item is one element of what a template ranges over.
+type item struct {
+	name     string
+	vars     scope
+	harmless bool
+}
+
+// items returns the elements a template applies to.
+func (r *runner) items(c *Case) []item {
+	var list []item
+	for _, i := range r.all(c.For.Each) {
+		if c.For.Where != nil {
+			miss, err := c.For.Where.match(map[string]any(i.vars), nil)
+			if r.fault(c, err); err != nil {
+				return nil
+			}
+			if len(miss) > 0 {
+				continue
+			}
+		}
+		i.vars = maps.Clone(i.vars) // steps save into it
+		list = append(list, i)
+	}
+	if each := c.For.Each; !r.o.Exhaustive && (each == "argument" || each == "bound" || each == "value") {
+		list = r.fewOfEach(list)
+	}
+	return list
+}
+
+// fewOfEach leaves the instances of arguments that several commands share to the
+// first of these commands.
+func (r *runner) fewOfEach(list []item) []item {
+	users := map[string][]string{} // of an argument as help describes it, the commands
+	return slices.DeleteFunc(list, func(i item) bool {
+		print, _ := i.vars["print"].(string)
+		path, _ := i.vars.lookup("command.path")
+		of := path.(string) // every item of an argument has it
+		if !slices.Contains(users[print], of) {
+			if len(users[print]) >= sharedBy {
+				return true
+			}
+			users[print] = append(users[print], of)
+		}
+		return false
+	})
+}
+
+func (r *runner) all(each string) []item {
+	m := r.model
+	var list []item
+	switch each {
+	case "group":
+		for _, g := range m.groups {
+			list = append(list, item{name: g.path, vars: scope{"group": map[string]any{"path": g.path, "help": g.help, "commands": anys(g.commands)}}})
+		}
+	case "command":
+		for _, c := range m.commands {
+			list = append(list, item{name: c.path, vars: scope{"command": c.vars()}, harmless: c.harmless})
+		}
+	case "argument", "bound", "value":
+		for _, c := range m.commands {
+			cv := c.vars()
+			for _, a := range c.arguments {
+				list = append(list, argumentItems(each, c, cv, a)...)
+			}
+		}
+	case "extension":
+		for _, e := range m.extensions {
+			list = append(list, item{name: show(e), vars: scope{"extension": map[string]any{"name": e}}})
+		}
+	case "capability":
+		for _, e := range m.capabilities {
+			list = append(list, item{name: show(e), vars: scope{"capability": map[string]any{"name": e}}})
+		}
+	case "example":
+		root, _ := pointer(m.root, "/examples")
+		list = append(list, r.exampleItems("", texts(root))...)
+		for _, g := range m.groups {
+			of, _ := pointer(g.help, "/examples")
+			list = append(list, r.exampleItems(g.path, texts(of))...)
+		}
+		for _, c := range m.commands {
+			list = append(list, r.exampleItems(c.path, c.examples)...)
+		}
+	case "failure_example":
+		list = r.exampleItems("", r.examples)
+	}
+	return list
+}
+
+func argumentItems(each string, c *command, cv map[string]any, a *argument) []item {
+	av := a.vars(c)
+	made := func(suffix, name string, value any) item {
+		v := scope{"command": cv, "argument": av, "print": a.print}
+		if name != "" {
+			v[name] = value
+		}
+		return item{name: strings.TrimSpace(c.path + " " + a.label + " " + suffix), vars: v, harmless: c.harmless}
+	}
+	var list []item
+	switch each {
+	case "argument":
+		return []item{made("", "", nil)}
+	case "bound":
+		for _, e := range a.edges() {
+			list = append(list, made(e.kind, "bound", map[string]any{"kind": e.kind, "at": e.at, "beyond": e.beyond}))
+		}
+	case "value":
+		add := func(source string, v any) {
+			if text := textOf(v); text != "" && v != nil {
+				list = append(list, made(source+" "+clip(text, 40), "value", map[string]any{"text": text, "of": source, "raw": v}))
+			}
+		}
+		for _, v := range a.enum() {
+			add("enum", v)
+		}
+		if v, ok := a.said("default"); ok && a.kind != "flag" {
+			add("default", v)
+		}
+		if v, ok := a.said("examples"); ok {
+			examples, _ := v.([]any)
+			for _, e := range examples {
+				add("example", e)
+			}
+		}
+	}
+	return list
+}
+
+func texts(v any) []string {
+	list, _ := v.([]any)
+	var out []string
+	for _, e := range list {
+		if text, ok := e.(string); ok {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+func anys(list []string) []any {
+	out := make([]any, len(list))
+	for i, s := range list {
+		out[i] = s
+	}
+	return out
+}
+
+func (r *runner) exampleItems(of string, examples []string) []item {
+	var list []item
+	for _, e := range examples {
+		v := map[string]any{"command": e, "of": of, "path": "", "bare": false, "harmless": false}
+		harmless := false
+		if tokens, ok := split(e); ok {
+			if c := r.model.longest(tokens); c != nil {
+				v["path"], v["harmless"], v["bare"] = c.path, c.harmless, e == c.path
+				harmless = c.harmless
+				if schema, ok := pointer(c.schema, "/outputSchema"); ok {
+					v["output_schema"] = schema
+				}
+			}
+		}
+		list = append(list, item{name: e, vars: scope{"example": v}, harmless: harmless})
+	}
+	return list
+}
+
+// longest is the command with the longest path that tokens start with, or nil.
+func (m *model) longest(tokens []string) *command {
+	var found *command
+	for _, c := range m.commands {
+		if c.owns(tokens) && (found == nil || len(c.path) > len(found.path)) {
+			found = c
+		}
+	}
+	return found
+}
+
+// vars are the variables a template sees.
+func (c *command) vars() map[string]any {
+	words := strings.Fields(c.path)
+	v := map[string]any{
+		"path": c.path, "words": anys(words), "help": any(c.help), "harmless": c.harmless,
+		"extension": strings.HasPrefix(c.path, "x-"),
+	}
+	if c.schema != nil {
+		v["schema"] = c.schema
+	}
+	if c.hasBase {
+		v["base"] = c.base
+	}
+	var arguments, options, properties, required []any
+	positionals, open := 0, false
+	for _, a := range c.arguments {
+		arguments = append(arguments, a.vars(c))
+		properties = append(properties, a.name)
+		if a.required {
+			required = append(required, a.name)
+		}
+		if a.positional {
+			positionals++
+			open = open || a.kind == "array"
+		} else {
+			options = append(options, a.label)
+		}
+	}
+	for name, list := range map[string][]any{"arguments": arguments, "option_names": options, "property_names": properties, "required_names": required} {
+		if list == nil {
+			list = []any{}
+		}
+		v[name] = list
+	}
+	if !open {
+		v["positionals"] = json.Number(strconv.Itoa(positionals))
+	}
+	return v
+}

@@ -1,0 +1,431 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+)
+
+// model is what a server says of itself.
+type model struct {
+	protocols    []string
+	commands     []*command
+	groups       []*group
+	capabilities []any // names that version lists as commands
+	extensions   []any // and as extensions
+	root         any   // data of help
+	readOnly     bool
+}
+
+type group struct {
+	path     string
+	help     any
+	commands []string
+}
+
+type command struct {
+	path      string
+	help      map[string]any
+	schema    any // data of schema PATH; nil without
+	harmless  bool
+	arguments []*argument
+	examples  []string
+	base      string
+	hasBase   bool
+}
+
+// Bounds of what is learned, so that a server that describes the world ends.
+const (
+	maxCommands  = 500
+	maxWords     = 5
+	maxArguments = 200
+)
+
+func (m *model) find(path string) *command {
+	for _, c := range m.commands {
+		if c.path == path {
+			return c
+		}
+	}
+	return nil
+}
+
+func (c *command) labels() []string {
+	var list []string
+	for _, a := range c.arguments {
+		list = append(list, a.label)
+	}
+	return list
+}
+
+// learn asks the server what it has. What it does not answer, or not in the form of
+// the specification, is missing from the model; the cases say so.
+func (r *runner) learn(ctx context.Context) *model {
+	m := &model{}
+	r.model = m
+	r.learnProtocols(ctx)
+	if s, _ := r.sharedSession(ctx); s != nil {
+		a := r.ask(ctx, s, "", false, false, func(ctx context.Context) answer { return s.request(ctx, "tools/list", json.RawMessage("{}")) })
+		r.countLost(a)
+		tools, _ := pointer(a.doc, "/result/tools")
+		list, _ := tools.([]any)
+		for _, t := range list {
+			name, _ := pointer(t, "/name")
+			hint, _ := pointer(t, "/annotations/readOnlyHint")
+			m.readOnly = m.readOnly || name == "cli" && hint == true
+		}
+	}
+	version := r.command(ctx, "version")
+	if list, ok := pointer(version.doc, "/data/capabilities/extensions"); ok {
+		m.extensions, _ = list.([]any)
+	}
+	if list, ok := pointer(version.doc, "/data/capabilities/commands"); ok {
+		m.capabilities, _ = list.([]any)
+	}
+	if name, ok := pointer(version.doc, "/data/implementation/name"); ok {
+		number, _ := pointer(version.doc, "/data/implementation/version")
+		r.report.Server = clip(strings.TrimSpace(textOf(name)+" "+textOf(number)), 200)
+	}
+	help := r.command(ctx, "help")
+	m.root, _ = pointer(help.doc, "/data")
+	words, _ := entries(m.root)
+	for _, w := range words {
+		r.learnPath(ctx, w, 1)
+	}
+	if len(m.commands) == 0 {
+		r.note("help lists no command that could be learned")
+	}
+	// What binds alike is asked of few commands, of those first that can be run.
+	slices.SortStableFunc(m.commands, func(a, b *command) int {
+		return order(!a.harmless, !b.harmless)
+	})
+	if r.ranging {
+		for _, c := range m.commands {
+			r.learnContexts(ctx, c)
+		}
+	}
+	return m
+}
+
+func order(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// learnProtocols finds the MCP versions the server can speak, without holding it
+// against a server that has never heard of the question.
+func (r *runner) learnProtocols(ctx context.Context) {
+	if r.shared != nil {
+		r.model.protocols = append(r.model.protocols, r.shared.agreed)
+	} else {
+		return // it does not even speak the common one
+	}
+	s, _ := r.open(ctx, statelessVersion, false)
+	if s == nil {
+		return
+	}
+	defer s.conn.Close()
+	a := r.ask(ctx, s, "", false, false, func(ctx context.Context) answer { return s.request(ctx, "server/discover", nil) })
+	if list, ok := pointer(a.doc, "/result/supportedVersions"); ok {
+		versions, _ := list.([]any)
+		for _, v := range versions {
+			if text, ok := v.(string); ok && !slices.Contains(r.model.protocols, text) && len(r.model.protocols) < 20 {
+				r.model.protocols = append(r.model.protocols, text)
+			}
+		}
+	}
+}
+
+// entries returns the names that a page of help lists, and whether it lists any.
+func entries(data any) ([]string, bool) {
+	for _, name := range []string{"commands", "subcommands"} {
+		list, ok := pointer(data, "/"+name)
+		all, isList := list.([]any)
+		if !ok || !isList {
+			continue
+		}
+		var names []string
+		for _, e := range all {
+			if object, ok := e.(map[string]any); ok {
+				e = object["name"]
+			}
+			if text, ok := e.(string); ok && text != "" && len(text) <= 200 && !strings.ContainsAny(text, "'\"\\\n\t$") {
+				names = append(names, text)
+			}
+		}
+		return names, true
+	}
+	return nil, false
+}
+
+// learnPath asks for help about a command or group, and what is in it.
+func (r *runner) learnPath(ctx context.Context, path string, depth int) {
+	m := r.model
+	if depth > maxWords || len(m.commands) >= maxCommands || len(m.groups) >= maxCommands || r.gone {
+		return
+	}
+	if m.find(path) != nil || slices.ContainsFunc(m.groups, func(g *group) bool { return g.path == path }) {
+		return
+	}
+	a := r.command(ctx, "help "+path)
+	data, _ := pointer(a.doc, "/data")
+	help, ok := data.(map[string]any)
+	if !ok || a.doc["success"] != true {
+		return
+	}
+	if list, ok := help["arguments"].([]any); ok {
+		m.commands = append(m.commands, r.learnCommand(ctx, path, help, list))
+	}
+	names, isGroup := entries(help)
+	if !isGroup {
+		return
+	}
+	g := &group{path: path, help: help}
+	for _, n := range names {
+		if !strings.HasPrefix(n, path+" ") {
+			n = path + " " + n
+		}
+		g.commands = append(g.commands, n)
+	}
+	m.groups = append(m.groups, g)
+	for _, n := range g.commands {
+		r.learnPath(ctx, n, len(strings.Fields(n)))
+	}
+}
+
+func (r *runner) learnCommand(ctx context.Context, path string, help map[string]any, list []any) *command {
+	c := &command{path: path, help: help}
+	schema := r.command(ctx, "schema "+path)
+	if schema.doc["success"] == true {
+		c.schema, _ = pointer(schema.doc, "/data")
+	}
+	c.harmless = r.harmless(c)
+	for _, e := range list[:min(len(list), maxArguments)] {
+		if entry, ok := e.(map[string]any); ok {
+			if a := newArgument(c, entry); a != nil {
+				c.arguments = append(c.arguments, a)
+			}
+		}
+	}
+	examples, _ := help["examples"].([]any)
+	for _, e := range examples {
+		if text, ok := e.(string); ok && len(text) < 2000 {
+			c.examples = append(c.examples, text)
+		}
+	}
+	c.base, c.hasBase = c.compose(nil)
+	return c
+}
+
+// harmless reports whether a command is known to change nothing.
+func (r *runner) harmless(c *command) bool {
+	switch c.help["effect"] {
+	case "none", "meta", "read":
+		return true
+	}
+	if slices.Contains(reserved, c.path) || r.model.readOnly {
+		return true
+	}
+	return slices.ContainsFunc(r.o.Harmless, func(p string) bool {
+		ok, _ := path.Match(p, c.path)
+		return ok
+	})
+}
+
+var reserved = []string{"help", "schema", "version"}
+
+// compose puts a command string together that has all that is required, but not what
+// is to be left out.
+func (c *command) compose(without *argument) (string, bool) {
+	options, positionals := c.path, ""
+	for _, a := range c.arguments {
+		if !a.required || a == without {
+			continue
+		}
+		if !a.hasValid {
+			return "", false
+		}
+		if a.positional {
+			positionals += " " + quote(a.valid)
+		} else {
+			options += " " + a.label + a.spaced(a.valid)
+		}
+	}
+	return options + positionals, true
+}
+
+// spaced writes a value behind an option's name; a flag has none.
+func (a *argument) spaced(value string) string {
+	if a.kind == "flag" {
+		return ""
+	}
+	s, _ := filter(value, "value") // the filter exists
+	return s
+}
+
+// learnContexts finds for each argument what a command string looks like around it.
+func (r *runner) learnContexts(ctx context.Context, c *command) {
+	var candidates []string
+	if c.hasBase {
+		candidates = append(candidates, c.base)
+	}
+	for _, e := range c.examples {
+		if tokens, ok := split(e); ok && c.owns(tokens) {
+			candidates = append(candidates, e)
+		}
+	}
+	if !slices.Contains(candidates, c.path) {
+		candidates = append(candidates, c.path)
+	}
+	accepted := map[string]answer{}
+	for _, a := range c.arguments {
+		if a.positional {
+			a.around(c)
+			continue
+		}
+		var usable []string
+		for _, text := range candidates {
+			tokens, ok := split(text)
+			if !ok || slices.Contains(tokens, "--") || slices.ContainsFunc(tokens, a.isIn) {
+				continue
+			}
+			if other := c.argument(a.requires); other != nil && !slices.ContainsFunc(tokens, other.isIn) {
+				text += " " + other.label + other.spaced(other.valid)
+			}
+			usable = append(usable, text)
+		}
+		if len(usable) == 0 {
+			continue
+		}
+		a.context, a.hasContext = usable[0], true
+		if !c.harmless && !r.o.AllowEffects || !a.hasValid && a.kind != "flag" || !r.o.Exhaustive && r.seenTwice(c, a) {
+			continue
+		}
+		a.context = r.choose(ctx, a, usable, accepted)
+	}
+}
+
+// seenTwice reports whether an equal argument has been learned of two commands before
+// this one.
+func (r *runner) seenTwice(c *command, a *argument) bool {
+	n := 0
+	for _, other := range r.model.commands {
+		if other == c || n >= sharedBy {
+			break
+		}
+		if slices.ContainsFunc(other.arguments, func(b *argument) bool { return b.print == a.print }) {
+			n++
+		}
+	}
+	return n >= sharedBy
+}
+
+// sharedBy is how many of the commands with equal arguments are asked for them.
+const sharedBy = 2
+
+// choose tries contexts and returns the first in which the option with a plausible
+// value is accepted, else the first in which it is not what is wrong.
+func (r *runner) choose(ctx context.Context, a *argument, usable []string, seen map[string]answer) string {
+	second := ""
+	for _, text := range usable {
+		line := text + " " + a.label + a.spaced(a.valid)
+		got, ok := seen[line]
+		if !ok {
+			got = r.command(ctx, line)
+			seen[line] = got
+		}
+		says, _ := got.doc["says"].(string)
+		switch code := got.doc["code"]; {
+		case got.outcome != OutcomeResult:
+			return text
+		case got.doc["success"] == true:
+			a.accepted = true
+			return text
+		case code != "VALIDATION_ERROR" && code != "PARSE_ERROR" && code != "COMMAND_NOT_FOUND":
+			return text
+		case second == "" && !containsWord(says, a.name):
+			second = text
+		}
+	}
+	if second != "" {
+		return second
+	}
+	return usable[0]
+}
+
+// owns reports whether tokens are a call of the command.
+func (c *command) owns(tokens []string) bool {
+	words := strings.Fields(c.path)
+	return len(tokens) >= len(words) && slices.Equal(tokens[:len(words)], words)
+}
+
+func (c *command) argument(name string) *argument {
+	for _, a := range c.arguments {
+		if name != "" && a.name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// around finds what stands before and after a positional.
+func (a *argument) around(c *command) {
+	options, before, after, passed := c.path, "", "", false
+	for _, o := range c.arguments {
+		switch {
+		case o == a:
+			passed = true
+		case !o.positional && !o.required, o.positional && passed && !o.required:
+		case !o.hasValid, o.positional && !passed && o.kind == "array":
+			return // nothing is known to put there
+		case !o.positional:
+			options += " " + o.label + o.spaced(o.valid)
+		case passed:
+			after += " " + quote(o.valid)
+		default:
+			before += " " + quote(o.valid)
+		}
+	}
+	a.before, a.after, a.hasContext = options+before, after, true
+}
+
+// split reads a command string as 002 section 4.1 has it, well enough for examples.
+func split(s string) (tokens []string, ok bool) {
+	var b strings.Builder
+	in, open, started := rune(0), false, false
+	for _, c := range s {
+		switch {
+		case open:
+			b.WriteRune(c)
+			open = false
+		case in == '\'' && c != '\'', in == '"' && c != '"' && c != '\\':
+			b.WriteRune(c)
+		case c == '\\' && in != '\'':
+			open, started = true, true
+		case c == in:
+			in = 0
+		case c == '\'' || c == '"':
+			in, started = c, true
+		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+			if started {
+				tokens = append(tokens, b.String())
+				b.Reset()
+				started = false
+			}
+		default:
+			b.WriteRune(c)
+			started = true
+		}
+	}
+	if started {
+		tokens = append(tokens, b.String())
+	}
+	return tokens, in == 0 && !open
+}

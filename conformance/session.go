@@ -1,0 +1,272 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// MCP versions that sessions speak where a case does not say.
+const (
+	defaultVersion   = "2025-06-18"
+	statelessVersion = "2026-07-28" // the first without a handshake
+)
+
+// maxStray bounds what a server may say that nobody asked for while an answer is
+// awaited.
+const maxStray = 1000
+
+const strayResponse = "a response that nobody waits for"
+
+// session is one connection to a server.
+type session struct {
+	conn    Conn
+	version string
+	bare    bool // no handshake was made
+	id      int
+	dead    bool
+	agreed  string // by the handshake
+	faults  []string
+}
+
+// answer is what became of a message. doc is the object that patterns see.
+type answer struct {
+	outcome string
+	detail  string // of what was lost
+	doc     map[string]any
+	id      any // of the response
+}
+
+func lost(format string, args ...any) answer {
+	return answer{outcome: OutcomeLost, detail: fmt.Sprintf(format, args...)}
+}
+
+func (s *session) stateless() bool { return s.version >= statelessVersion }
+
+func (s *session) fault(format string, args ...any) {
+	if len(s.faults) < 20 {
+		s.faults = append(s.faults, fmt.Sprintf(format, args...))
+	}
+}
+
+const clientInfo = `{"name":"acli-conformance","version":"1"}`
+
+// meta is what each request of a stateless session carries.
+func (s *session) meta() json.RawMessage {
+	return json.RawMessage(`{"io.modelcontextprotocol/protocolVersion":` + strconv.Quote(s.version) +
+		`,"io.modelcontextprotocol/clientInfo":` + clientInfo + `,"io.modelcontextprotocol/clientCapabilities":{}}`)
+}
+
+// handshake makes the session ready for requests.
+func (s *session) handshake(ctx context.Context) answer {
+	if s.stateless() {
+		s.conn.Protocol(s.version)
+		return answer{outcome: OutcomeResult}
+	}
+	a := s.request(ctx, "initialize", json.RawMessage(`{"protocolVersion":`+strconv.Quote(s.version)+`,"capabilities":{},"clientInfo":`+clientInfo+`}`))
+	if a.outcome != OutcomeResult {
+		return a
+	}
+	if agreed, ok := pointer(a.doc, "/result/protocolVersion"); ok {
+		s.agreed, _ = agreed.(string)
+	}
+	if s.agreed == "" {
+		return lost("the answer to initialize names no protocolVersion")
+	}
+	s.conn.Protocol(s.agreed)
+	if err := s.send(ctx, map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"}); err != nil {
+		return lost("the server did not take notifications/initialized: %v", err)
+	}
+	return a
+}
+
+func (s *session) send(ctx context.Context, message any) error {
+	b, err := marshalPlain(message)
+	if err != nil {
+		return err
+	}
+	return s.conn.Send(ctx, b)
+}
+
+// withMeta adds the _meta of a stateless session to a request's params.
+func (s *session) withMeta(params json.RawMessage) json.RawMessage {
+	if !s.stateless() {
+		return params
+	}
+	trimmed := bytes.TrimSpace(params)
+	if len(trimmed) == 0 || bytes.Equal(trimmed, []byte("{}")) {
+		return json.RawMessage(`{"_meta":` + string(s.meta()) + `}`)
+	}
+	if trimmed[0] != '{' || bytes.Contains(trimmed, []byte(`"_meta"`)) {
+		return params
+	}
+	return json.RawMessage(`{"_meta":` + string(s.meta()) + `,` + string(trimmed[1:]))
+}
+
+// request sends a request and returns the answer to it.
+func (s *session) request(ctx context.Context, method string, params json.RawMessage) answer {
+	s.id++
+	message := map[string]any{"jsonrpc": "2.0", "id": s.id, "method": method}
+	if p := s.withMeta(params); len(p) > 0 {
+		message["params"] = p
+	}
+	if err := s.send(ctx, message); err != nil {
+		return s.broken(err)
+	}
+	return s.await(ctx, json.Number(strconv.Itoa(s.id)), false)
+}
+
+// broken is what a failed connection makes of an answer.
+func (s *session) broken(err error) answer {
+	s.dead = true
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return lost("no answer in time")
+	case errors.Is(err, io.EOF):
+		return lost("the server ended the connection")
+	}
+	return lost("the connection broke: %v", err)
+}
+
+// await reads until the response with that id is there, or any message where first
+// is set.
+func (s *session) await(ctx context.Context, id json.Number, first bool) answer {
+	for range maxStray {
+		raw, err := s.conn.Receive(ctx)
+		if err != nil {
+			return s.broken(err)
+		}
+		m, ok := s.read(raw)
+		if !ok {
+			continue
+		}
+		method, asks := m["method"].(string)
+		got, hasID := m["id"]
+		switch {
+		case asks && hasID && got != nil:
+			if err := s.reply(ctx, method, got); err != nil {
+				return s.broken(err)
+			}
+			continue
+		case asks:
+			continue
+		case !first && got != nil && !equal(got, id):
+			s.fault(strayResponse+", with the id %s", show(got))
+			continue
+		}
+		a := s.response(m, len(raw))
+		a.id = got
+		return a
+	}
+	s.dead = true
+	return lost("%d messages, none of which is the answer", maxStray)
+}
+
+// read takes one message apart, or notes why it is none.
+func (s *session) read(raw []byte) (map[string]any, bool) {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		s.fault("an empty line")
+		return nil, false
+	}
+	v, err := decode(raw)
+	if err != nil {
+		s.fault("a line that is no JSON: %s", show(clip(string(raw), 80)))
+		return nil, false
+	}
+	m, ok := v.(map[string]any)
+	if !ok || m["jsonrpc"] != "2.0" {
+		s.fault("a message that is not JSON-RPC 2.0: %s", show(clip(string(raw), 80)))
+		return nil, false
+	}
+	if name := memberTwice(string(raw)); name != "" {
+		s.fault("a message with the member %s twice", name)
+	}
+	return m, true
+}
+
+// reply answers a request of the server: a ping is answered, there is nothing else.
+func (s *session) reply(ctx context.Context, method string, id any) error {
+	if method == "ping" {
+		return s.send(ctx, map[string]any{"jsonrpc": "2.0", "id": id, "result": struct{}{}})
+	}
+	return s.send(ctx, map[string]any{"jsonrpc": "2.0", "id": id,
+		"error": map[string]any{"code": -32601, "message": "this client has no such method"}})
+}
+
+// response makes the document that patterns see.
+func (s *session) response(m map[string]any, size int) answer {
+	result, hasResult := m["result"]
+	fault, hasError := m["error"]
+	if hasResult == hasError {
+		s.fault("a response with %s", map[bool]string{true: "both a result and an error", false: "neither a result nor an error"}[hasResult])
+	}
+	if !hasResult && !hasError {
+		return lost("a response with neither a result nor an error")
+	}
+	doc := map[string]any{"bytes": json.Number(strconv.Itoa(size))}
+	a := answer{outcome: OutcomeResult, doc: doc}
+	if hasError {
+		a.outcome = OutcomeError
+		doc["rpc_error"] = fault
+		return a
+	}
+	doc["result"] = result
+	content, _ := pointer(result, "/content")
+	list, _ := content.([]any)
+	for _, c := range list {
+		part, _ := c.(map[string]any)
+		text, ok := part["text"].(string)
+		if !ok || part["type"] != "text" {
+			continue
+		}
+		doc["text"] = text
+		if v, err := decode([]byte(text)); err == nil {
+			open(doc, v)
+		}
+		break
+	}
+	return a
+}
+
+// open puts the members of an envelope where patterns can reach them.
+func open(doc map[string]any, envelope any) {
+	doc["envelope"] = envelope
+	e, ok := envelope.(map[string]any)
+	if !ok {
+		return
+	}
+	for from, to := range map[string]string{"success": "success", "data": "data", "message": "message", "_meta": "meta", "error": "error"} {
+		if v, ok := e[from]; ok {
+			doc[to] = v
+		}
+	}
+	fault, ok := e["error"].(map[string]any)
+	if !ok {
+		return
+	}
+	if code, ok := fault["code"]; ok {
+		doc["code"] = code
+	}
+	said := []string{}
+	for _, name := range []string{"message", "hint"} {
+		if text, ok := fault[name].(string); ok {
+			said = append(said, text)
+		}
+	}
+	doc["says"] = strings.Join(said, "\n")
+}
+
+// takeFaults returns what was wrong on the wire since the last time.
+func (s *session) takeFaults() []any {
+	list := make([]any, len(s.faults))
+	for i, f := range s.faults {
+		list[i] = f
+	}
+	s.faults = nil
+	return list
+}

@@ -1,0 +1,205 @@
+package conformance
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A Target is a server to judge. Each Open reaches a fresh one, or a fresh session
+// with it. Its methods are called by one goroutine.
+type Target interface {
+	// Transport is "stdio" or "http".
+	Transport() string
+
+	// Open starts or reaches the server. An error means that there is no server,
+	// not that it is a bad one.
+	Open(ctx context.Context) (Conn, error)
+
+	// Client is Open for an MCP client library. stop ends what it started.
+	Client(ctx context.Context) (t mcp.Transport, stop func(), err error)
+}
+
+// A Conn carries JSON-RPC messages, each one JSON text without a line feed. Send and
+// Receive may be called side by side.
+type Conn interface {
+	Send(ctx context.Context, message []byte) error
+
+	// Receive returns the next message: io.EOF when there is none any more,
+	// ErrTooLarge when it is larger than MaxMessage.
+	Receive(ctx context.Context) ([]byte, error)
+
+	// Protocol tells the MCP version that was agreed upon.
+	Protocol(version string)
+
+	// Close ends the session, and the server where Open started it, by force if it
+	// does not go. It returns within a few seconds.
+	Close()
+}
+
+// MaxMessage is the largest message, in bytes, that is read from a server.
+const MaxMessage = 8 << 20
+
+// ErrTooLarge is a message of more than MaxMessage bytes.
+var ErrTooLarge = fmt.Errorf("a message of more than %d bytes", MaxMessage)
+
+// errNoStart is a server that cannot be started or reached at all.
+type errNoStart struct{ err error }
+
+func (e *errNoStart) Error() string { return e.err.Error() }
+func (e *errNoStart) Unwrap() error { return e.err }
+
+// NotStarted reports whether an error of Run says that there was no server to judge.
+func NotStarted(err error) bool {
+	var e *errNoStart
+	return errors.As(err, &e)
+}
+
+// lineConn speaks over a pair of streams, one message per line.
+type lineConn struct {
+	in    io.WriteCloser
+	lines chan line
+	done  chan struct{}
+	once  sync.Once
+	end   func() // what Close does besides
+}
+
+type line struct {
+	text []byte
+	err  error
+}
+
+// newLineConn reads out in a goroutine of its own, which ends with the stream or
+// after Close, when the end of out comes. At most a few lines wait in memory.
+func newLineConn(in io.WriteCloser, out io.Reader, end func()) *lineConn {
+	c := &lineConn{in: in, lines: make(chan line, 4), done: make(chan struct{}), end: end}
+	go c.read(bufio.NewReaderSize(out, 64<<10))
+	return c
+}
+
+func (c *lineConn) read(r *bufio.Reader) {
+	defer close(c.lines)
+	var text []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(text)+len(part) > MaxMessage {
+			c.push(line{err: ErrTooLarge})
+			return // what follows in the stream has lost its beginning
+		}
+		text = append(text, part...)
+		switch {
+		case err == bufio.ErrBufferFull:
+			continue
+		case err != nil && len(text) > 0: // a last line without its end
+			c.push(line{text: text})
+			return
+		case err != nil:
+			return
+		}
+		if !c.push(line{text: text[:len(text)-1]}) {
+			return
+		}
+		text = nil
+	}
+}
+
+func (c *lineConn) push(l line) bool {
+	select {
+	case c.lines <- l:
+		return true
+	case <-c.done:
+		return false
+	}
+}
+
+// Send implements Conn. A server that does not read blocks it until ctx ends, and
+// then the connection is of no more use.
+func (c *lineConn) Send(ctx context.Context, message []byte) error {
+	sent := make(chan error, 1)
+	go func() {
+		_, err := c.in.Write(append(message[:len(message):len(message)], '\n'))
+		sent <- err
+	}()
+	select {
+	case err := <-sent:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Receive implements Conn.
+func (c *lineConn) Receive(ctx context.Context) ([]byte, error) {
+	select {
+	case l, ok := <-c.lines:
+		if !ok {
+			return nil, io.EOF
+		}
+		return l.text, l.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Protocol implements Conn.
+func (c *lineConn) Protocol(string) {}
+
+// Close implements Conn.
+func (c *lineConn) Close() {
+	c.once.Do(func() {
+		close(c.done)
+		_ = c.in.Close()
+		c.end()
+	})
+}
+
+// Pipe is a server inside this process: a function that serves one client over a
+// pair of streams and returns when in ends.
+type Pipe struct {
+	Serve func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error
+}
+
+var _ Target = (*Pipe)(nil)
+
+// Transport implements Target.
+func (p *Pipe) Transport() string { return "stdio" }
+
+func (p *Pipe) start() (io.WriteCloser, io.ReadCloser, func()) {
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = p.Serve(ctx, inR, outW) // what it did is seen on the wire
+		_ = outW.Close()
+		_ = inR.Close()
+	}()
+	return inW, outR, func() {
+		_ = inW.Close()
+		_ = outR.Close() // whatever it still writes
+		cancel()
+		select {
+		case <-done:
+		case <-time.After(closeTime):
+		}
+	}
+}
+
+// Open implements Target.
+func (p *Pipe) Open(context.Context) (Conn, error) {
+	in, out, stop := p.start()
+	return newLineConn(in, out, stop), nil
+}
+
+// Client implements Target.
+func (p *Pipe) Client(context.Context) (mcp.Transport, func(), error) {
+	in, out, stop := p.start()
+	return &mcp.IOTransport{Reader: out, Writer: in, MaxLineLength: MaxMessage}, stop, nil
+}

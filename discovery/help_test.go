@@ -1,0 +1,99 @@
+package discovery_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+type numbersArgs struct {
+	N int `json:"n,omitempty" jsonschema:"minimum=1,maximum=9,default=5" jsonschema_description:"How many"`
+}
+
+func numbers(t *testing.T) *discovery.Registry {
+	t.Helper()
+	r, err := discovery.NewRegistry(discovery.Info{Name: "t", Version: "1", Description: "T"},
+		discovery.New(discovery.Spec{Path: "count", Summary: "Count", Effect: discovery.Write, Examples: []string{"count --n 3"}},
+			func(context.Context, *discovery.Call, *numbersArgs) (struct{}, error) { return struct{}{}, nil }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestHelpIsValidUnderItsOwnSchema holds what help answers of a command with bounds
+// to the output schema that schema answers of help.
+func TestHelpIsValidUnderItsOwnSchema(t *testing.T) {
+	r := numbers(t)
+	found, err := r.Resolve([]string{"help", "count"}, everything)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(found.Command.OutputSchema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("help", doc); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile("help")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound, err := found.Command.Bind(found.Rest, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := found.Command.Run(context.Background(), &discovery.Call{Visible: everything}, bound)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"effect":"write"`, `"minimum":1`, `"maximum":9`} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("no %s in %s", want, b)
+		}
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(value); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestErrorsRepeatNoControlCharacters(t *testing.T) {
+	r := numbers(t)
+	const hostile = "x\x1b[31m\u202e\u200b\x00"
+	_, err := r.Resolve([]string{hostile}, everything)
+	faults := []error{err}
+	found, err := r.Resolve([]string{"count"}, everything)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range []string{"--" + hostile, "-\x1b"} {
+		_, err := found.Command.Bind([]string{token}, nil)
+		faults = append(faults, err)
+	}
+	for _, err := range faults {
+		f := discovery.AsFault(err)
+		if f == nil {
+			t.Fatalf("error %v", err)
+		}
+		if strings.ContainsFunc(f.Message+f.Hint, func(r rune) bool { return !unicode.IsGraphic(r) }) {
+			t.Errorf("%q", f.Message+f.Hint)
+		}
+	}
+}
