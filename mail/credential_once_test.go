@@ -52,8 +52,10 @@ func TestHelperOncePausesAfterARefusal(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, seconds := range []int{30, 60, 120, 240, 480, 900, 900} {
-		if h.Refused(t.Context(), a, mail.Credential{}) || h.Refused(t.Context(), a, mail.Credential{}) {
-			t.Error("another try is offered")
+		for range 2 { // the second is of a login that began before the first ended
+			if h.Refused(t.Context(), a, mail.Credential{}) {
+				t.Error("another try is offered")
+			}
 		}
 		onceError(t, get(), mail.KindAuth, fmt.Sprintf("for the next %d s", seconds))
 		advance(time.Duration(seconds)*time.Second - time.Nanosecond)

@@ -26,7 +26,7 @@ func forms(c *discovery.Command, id, uid string) (lines []string) {
 			case a.Name == "id":
 				path = append(path, id)
 			case a.Required:
-				path = append(path, value(a))
+				path = append(path, sample(a))
 			}
 		}
 		return path
@@ -34,7 +34,7 @@ func forms(c *discovery.Command, id, uid string) (lines []string) {
 	needed := []string{}
 	for _, a := range c.Arguments() {
 		if a.Required && !a.Positional {
-			needed = append(needed, "--"+a.Name+"="+value(a))
+			needed = append(needed, "--"+a.Name+"="+sample(a))
 		}
 	}
 	add := func(tokens ...string) { lines = append(lines, discovery.JoinCommand(tokens)) }
@@ -57,7 +57,7 @@ func forms(c *discovery.Command, id, uid string) (lines []string) {
 				add(append(named(append(path, option+"="+e)...), needed...)...)
 			}
 		default:
-			v := value(a)
+			v := sample(a)
 			if a.Name == "before" || a.Name == "after" {
 				v = id
 			}
@@ -74,8 +74,8 @@ func forms(c *discovery.Command, id, uid string) (lines []string) {
 	return lines
 }
 
-// value is something that an argument takes.
-func value(a *discovery.Argument) string {
+// sample is something that an argument takes.
+func sample(a *discovery.Argument) string {
 	switch {
 	case a.Name == "account":
 		return "default"
