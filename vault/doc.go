@@ -24,6 +24,11 @@
 //
 // The audit log is a hash chain under a key derived from the data key.
 //
+// Every page of the file is checked before bbolt comes to it, in every transaction
+// anew, so that a file that was cut or damaged is ErrDamaged and no crash. What that
+// costs depends on what a transaction touches, not on what the file holds; Check reads
+// everything.
+//
 // # What is not
 //
 // Whoever can write the file can put an older copy of the whole of it in its
