@@ -64,12 +64,16 @@ func (p *process) readSecret(ctx context.Context, stdin *bufio.Reader, source st
 // askSecret asks a person at the terminal, and leaves the terminal as it was also
 // when they are too slow.
 func (p *process) askSecret(ctx context.Context) (mail.Secret, error) {
+	return p.askHidden(ctx, "Password: ")
+}
+
+func (p *process) askHidden(ctx context.Context, prompt string) (mail.Secret, error) {
 	fd := int(p.stdin.Fd())
 	before, err := term.GetState(fd)
 	if err != nil {
 		return mail.Secret{}, err
 	}
-	fmt.Fprint(p.stderr, "Password: ")
+	fmt.Fprint(p.stderr, prompt)
 	defer fmt.Fprintln(p.stderr)
 	s, err := unlessDone(ctx, func() (mail.Secret, error) {
 		typed, err := term.ReadPassword(fd)
