@@ -69,7 +69,7 @@ func (p *process) asker(plain bool) asker {
 	if plain || simple || p.getenv("ACCESSIBLE") != "" || !isFile {
 		return &lineAsker{p: p, in: bufio.NewReader(p.stdin), out: p.stdout}
 	}
-	return &formAsker{in: p.stdin, out: out, environ: p.environ}
+	return &formAsker{in: &typed{in: p.stdin}, out: out, environ: p.environ}
 }
 
 // lineAsker asks line by line. Nothing moves or is drawn over. It is the accessible

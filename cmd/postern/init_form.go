@@ -16,7 +16,8 @@ import (
 // formAsker asks with a form on a terminal, one question at a time. What was
 // answered stays on the screen as a line; secrets do not.
 type formAsker struct {
-	in, out *os.File
+	in      *typed
+	out     *os.File
 	environ []string // where NO_COLOR and TERM are looked for
 }
 
@@ -24,8 +25,10 @@ func (f *formAsker) Say(text string) { fmt.Fprintf(f.out, "%s\n\n", text) }
 
 // ask shows one field until it is answered.
 func (f *formAsker) ask(ctx context.Context, field huh.Field) error {
+	in, end := f.in.turn()
+	defer end()
 	form := huh.NewForm(huh.NewGroup(field)).WithTheme(huh.ThemeFunc(huh.ThemeBase16)).
-		WithProgramOptions(tea.WithInput(f.in), tea.WithOutput(f.out), tea.WithEnvironment(f.environ))
+		WithProgramOptions(tea.WithInput(in), tea.WithOutput(f.out), tea.WithEnvironment(f.environ))
 	err := form.RunWithContext(ctx)
 	switch {
 	case ctx.Err() != nil:

@@ -165,13 +165,15 @@ func (p *process) keep(ctx context.Context, k *newKey, undo *undoing) error {
 		ctx, cancel := context.WithTimeout(ctx, keyringTime)
 		defer cancel()
 		ring := p.systemKeyring()
+		perhaps := true // what took too long may be kept later
 		undo.add("the key "+vault.KeyringName(name)+" in the system keyring", func(ctx context.Context) error {
-			if err := ring.Delete(ctx, vault.KeyringName(name)); !errors.Is(err, mail.ErrNotInKeyring) {
+			if err := ring.Delete(ctx, vault.KeyringName(name)); perhaps && !errors.Is(err, mail.ErrNotInKeyring) {
 				return err
 			}
 			return nil
 		})
 		if err := ring.Set(ctx, vault.KeyringName(name), k.secret); err != nil {
+			perhaps = ctx.Err() != nil
 			return keyringFault(ctx, err)
 		}
 		// A key that cannot be had again is a vault that nobody opens.

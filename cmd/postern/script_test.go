@@ -20,7 +20,7 @@ const actAsPostern = "POSTERN_TEST_ACT_AS_POSTERN"
 func TestMain(m *testing.M) {
 	// A child that reads a PDF has no environment to be told by.
 	if os.Getenv(actAsPostern) != "" || len(os.Args) > 1 && os.Args[1] == pdfVerb {
-		main()
+		start(onStation)
 	}
 	// Who runs the tests may have a vault and accounts of their own. As a script's postern the
 	// binary gets the script's environment.

@@ -73,17 +73,15 @@ func (p *process) askHidden(ctx context.Context, prompt string) (mail.Secret, er
 	if err != nil {
 		return mail.Secret{}, err
 	}
+	silence(fd)
+	defer func() { _ = term.Restore(fd, before) }()
 	fmt.Fprint(p.stderr, prompt)
 	defer fmt.Fprintln(p.stderr)
-	s, err := unlessDone(ctx, func() (mail.Secret, error) {
+	return unlessDone(ctx, func() (mail.Secret, error) {
 		typed, err := term.ReadPassword(fd)
 		defer clear(typed)
 		return mail.NewSecret(typed), err
 	})
-	if ctx.Err() != nil {
-		_ = term.Restore(fd, before)
-	}
-	return s, err
 }
 
 func firstLine(r io.Reader) (mail.Secret, error) {
