@@ -61,6 +61,10 @@ type Settings struct {
 // Complete reports whether mail can be both read and sent with what was found.
 func (s *Settings) Complete() bool { return !s.Incoming.IsZero() && !s.SMTP.IsZero() }
 
+// names is what a host may be called: every label there and of a length that the DNS
+// has.
+var names = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(true), idna.VerifyDNSLength(true))
+
 // ErrAddress is returned for what is no address.
 var ErrAddress = errors.New("that is no mail address: it has the form name@example.org")
 
@@ -71,7 +75,7 @@ func Split(address string) (local, domain string, err error) {
 	if at <= 0 || len(address) > 320 || strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune("<>(),;:\\\"[]", r) }) || strings.Contains(address[:at], "@") {
 		return "", "", ErrAddress
 	}
-	domain, err = idna.Lookup.ToASCII(strings.TrimSuffix(address[at+1:], "."))
+	domain, err = names.ToASCII(strings.TrimSuffix(address[at+1:], "."))
 	if err != nil || len(domain) > 253 || !strings.Contains(domain, ".") || net.ParseIP(domain) != nil {
 		return "", "", ErrAddress
 	}
@@ -242,7 +246,7 @@ func (f *Finder) resolver() Resolver {
 // address in numbers is none: nobody could tell whose it is.
 func hostName(s string) (string, bool) {
 	s = strings.TrimSuffix(strings.TrimSpace(s), ".")
-	name, err := idna.Lookup.ToASCII(s)
+	name, err := names.ToASCII(s)
 	if err != nil || name == "" || len(name) > 253 || net.ParseIP(name) != nil {
 		return "", false
 	}
