@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"unicode"
 
@@ -49,7 +50,11 @@ func (p *process) tellMade(s *setup, m *made) error {
 
 // tellHow says how the administrator changes rules and how a client is connected.
 func (s *setup) tellHow(b *strings.Builder, m *made) {
-	fmt.Fprintf(b, "\nTo change accounts or rules, set %s for that command alone, such as:\n  %s postern account edit %s --mode RW\n", vault.AdminKeyVar, s.adminForm(), m.accounts[0].Name)
+	form, command := s.adminForm(), "postern account edit "+m.accounts[0].Name+" --mode RW"
+	if runtime.GOOS == "windows" {
+		form = "set " + strings.ReplaceAll(form, "'", "") + "\n "
+	}
+	fmt.Fprintf(b, "\nTo change accounts or rules, set %s for that command alone, such as:\n  %s %s\n", vault.AdminKeyVar, form, command)
 	entry, err := s.p.serverEntry(s.path, m.Fingerprint, profileFor(m.accounts))
 	if err != nil {
 		fmt.Fprintf(b, "\nTo connect a client: %s.\n", sentence(err))
