@@ -135,6 +135,10 @@ func (s *setup) keys(ctx context.Context) (*keyChain, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case there && s.account != nil && !s.p.hasKey(vault.AdminKeyVar):
+		// Where nobody answers questions, only who was given the key is the administrator.
+		return nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "There is a vault already, and adding an account to it takes " + vault.AdminKeyVar + ".",
+			Hint: "Set it, or the variable that ends in _FILE or _COMMAND, for this command; on a terminal, run 'postern init' without an account."}
 	case there && chain.Admin.IsZero() || there && chain.Agent.IsZero() && s.account == nil:
 		return nil, &discovery.Fault{Code: discovery.ConfigError, Message: "There is a vault already, and init needs its keys: " + vault.AdminKeyVar + " and " + vault.AgentKeyVar + ".",
 			Hint: "Set them, or the variables that end in _FILE or _COMMAND, to the keys the vault was made with."}
@@ -200,7 +204,7 @@ func (s *setup) find(ctx context.Context, accept bool) error {
 	}
 	own := found.Provider != nil && len(found.Foreign) == 0
 	if !own && !accept {
-		return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("These servers were found, by %s, and nothing was sent to them: %s.", strings.Join(found.Sources, " and "), serversOf(found)),
+		return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("These servers were found, by %s, and nothing was sent to them: %s.", printable(strings.Join(found.Sources, " and ")), serversOf(found)),
 			Hint: "If they are right, run it again with --accept-found, or name the servers yourself."}
 	}
 	if _, given := s.option("--auth"); !given && !slices.Contains(found.Auth, mail.AuthPassword) && found.Provider != nil {
@@ -213,8 +217,12 @@ func (s *setup) find(ctx context.Context, accept bool) error {
 
 // use adds what was found to the account.
 func (s *setup) use(found *autoconfig.Settings) {
-	s.add("--protocol", string(found.Protocol))
-	s.addEndpoint(string(found.Protocol), found.Incoming)
+	protocol, incoming := found.Protocol, found.Incoming
+	if wanted, given := s.option("--protocol"); given && wanted == string(mail.POP3) && found.Provider != nil && !found.Provider.POP3.IsZero() {
+		protocol, incoming = mail.POP3, found.Provider.POP3
+	}
+	s.add("--protocol", string(protocol))
+	s.addEndpoint(string(protocol), incoming)
 	if _, given := s.option("--smtp-host"); !given && !found.SMTP.IsZero() {
 		s.addEndpoint("smtp", found.SMTP)
 	}

@@ -22,7 +22,7 @@ import (
 //
 // The agent's key, or the line that names it in the keyring, is in a file beside the
 // vault, where a process without any key in its environment looks. The
-// administrator's is in a directory of its own and is looked for by init alone: no
+// administrator's is in a directory of its own and is looked for by init alone, while it asks a person: no
 // other verb becomes the administrator because of a file that lies somewhere.
 func agentKeyFile(vaultPath string) string { return vaultPath + mailboxKey }
 

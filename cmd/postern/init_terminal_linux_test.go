@@ -193,6 +193,9 @@ func TestInterruptAtAnyQuestionLeavesNothing(t *testing.T) {
 	for name, environ := range map[string][]string{"forms": nil, "lines": {"ACCESSIBLE=1"}} {
 		steps := s.steps(name == "lines")
 		for n := range steps {
+			if name == "lines" && n != 0 && n != 3 && n != len(steps)-1 {
+				continue // what reads a line is the same everywhere, but for the password
+			}
 			c := s.onTerminal(t, environ, "init")
 			for _, step := range steps[:n] {
 				c.sees(step.sees)

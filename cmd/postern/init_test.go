@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -418,6 +419,11 @@ func TestRunAgainItAddsAnAccountOrNothing(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 	same("a wizard told no")
+	if out, err := do(append([]string{"--accept-found", "second"}, account...)...); err == nil || !strings.Contains(err.Error(), "takes POSTERN_ADMIN_KEY") {
+		t.Errorf("without being given the administrator's key: %v\n%s", err, out)
+	}
+	same("somebody without the administrator's key")
+	s.env["POSTERN_ADMIN_KEY_FILE"] = adminKeyFile(s.env["POSTERN_DB"])
 	if out, err := do(append([]string{"--accept-found", "work"}, account...)...); !errors.Is(err, vault.ErrExists) {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -434,6 +440,76 @@ func TestRunAgainItAddsAnAccountOrNothing(t *testing.T) {
 	accounts, err := s.vault(t).Accounts(t.Context())
 	if err != nil || len(accounts) != 2 {
 		t.Errorf("%d accounts, %v", len(accounts), err)
+	}
+}
+
+// Keys that a set-up kept which was killed then are used by the next one; so are those
+// of the environment, and then none are made.
+func TestKeysThatAreThereAreUsed(t *testing.T) {
+	s := newStation(t)
+	s.ring = &passingKeyring{}
+	p, _ := s.process(t, "")
+	chain := &keyChain{}
+	if err := chain.complete(s.env["POSTERN_DB"], inFile, inKeyring); err != nil {
+		t.Fatal(err)
+	}
+	for i := range chain.fresh {
+		if err := p.keep(t.Context(), &chain.fresh[i], &undoing{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := s.files(t)
+	p, out := s.process(t, "")
+	if err := p.init(t.Context(), nil); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if keys, err := p.findKeys(t.Context(), s.env["POSTERN_DB"]); err != nil || keys.Admin.Reveal() != chain.Admin.Reveal() || keys.Agent.Reveal() != chain.Agent.Reveal() {
+		t.Errorf("other keys: %v", err)
+	}
+	if now := s.files(t); len(now) > len(before)+2 { // the vault and its lock
+		t.Errorf("%v", now)
+	}
+	s.vault(t)
+
+	s = newStation(t)
+	s.env["POSTERN_ADMIN_KEY"], s.env["POSTERN_KEY"] = chain.Admin.Reveal(), chain.Agent.Reveal()
+	p, out = s.process(t, strings.Join(append(s.answers(s.env["PW"]), "1", s.ca, "", "", ""), "\n")+"\n")
+	if err := wizardOf(t, p).run(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if strings.Contains(strings.Join(s.files(t), " "), ".key") || strings.Contains(out.String(), chain.Admin.Reveal()) || strings.Contains(out.String(), chain.Agent.Reveal()) {
+		t.Errorf("%v\n%s", s.files(t), out)
+	}
+}
+
+// An administrator's key that the person keeps is shown once, and asked for when it is
+// needed again.
+func TestAKeyThatThePersonKeeps(t *testing.T) {
+	s := newStation(t)
+	p, out := s.process(t, strings.Join(append(s.answers(s.env["PW"]), "1", s.ca, "", "", "2", ""), "\n")+"\n")
+	if err := wizardOf(t, p).run(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	admin := regexp.MustCompile(`[A-Za-z0-9+/]{43}=`).FindString(out.String())
+	if _, err := os.Stat(adminKeyFile(s.env["POSTERN_DB"])); err == nil || strings.Count(out.String(), admin) != 1 {
+		t.Errorf("it is kept, or shown again: %v\n%s", err, out)
+	}
+	again := append([]string{admin, "y"}, s.answers(s.env["PW"])...)
+	p, out = s.process(t, strings.Join(append(again, "1", s.ca, "", "", ""), "\n")+"\n")
+	if err := wizardOf(t, p).run(t.Context()); err != nil || strings.Contains(out.String(), admin) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	keys := vault.Keys{Admin: mail.NewSecret([]byte(admin))}
+	v, err := vault.Open(t.Context(), s.env["POSTERN_DB"], keys, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if accounts, err := v.Accounts(t.Context()); err != nil || len(accounts) != 2 {
+		t.Errorf("%d accounts, %v", len(accounts), err)
+	}
+	p, out = s.process(t, strings.Repeat("A", 43)+"=\n")
+	if err := wizardOf(t, p).run(t.Context()); !errors.Is(err, vault.ErrWrongKey) {
+		t.Errorf("a wrong key: %v\n%s", err, out)
 	}
 }
 
@@ -481,4 +557,5 @@ func onStation(p *process) {
 		panic(err)
 	}
 	p.finder, p.ring = &autoconfig.Finder{Resolver: s, Transport: noWeb{}}, s.ring
+	p.self = "/opt/postern/postern" // a test's own program is a passing one
 }

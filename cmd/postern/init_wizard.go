@@ -149,7 +149,7 @@ func (w *wizard) askServers(ctx context.Context) error {
 		w.ask.Say("No servers were found for this address. Your provider's help pages name them.")
 		return w.typeServers(ctx)
 	}
-	text := "Found by " + strings.Join(found.Sources, " and ") + ":\n  " + serversOf(found)
+	text := "Found by " + printable(strings.Join(found.Sources, " and ")) + ":\n  " + serversOf(found)
 	if found.Username != d.email {
 		text += "\n  login name " + printable(found.Username)
 	}
@@ -532,9 +532,10 @@ func (w *wizard) askKeys(ctx context.Context, chain *keyChain) error {
 		choices = append(choices, choice{string(inKeyring), "Both in the system keyring"})
 	}
 	choices = append(choices, choice{string(inFile), "Both in files that only you can read"},
-		choice{string(shownOnce), "I keep the administrator's key myself: show it once (the agent's goes to the " + string(agent) + ")"})
-	where, err := w.ask.Choose(ctx, "Where are the keys kept?", "The vault has two: the agent's opens it for reading mail, the administrator's changes accounts and rules.\n"+
-		"Programs that run as you can read both places. Keep the administrator's key yourself if agents run programs here.", choices)
+		choice{string(shownOnce), "Show me the administrator's key once; the agent's in the " + string(agent)})
+	where, err := w.ask.Choose(ctx, "Where are the keys kept?", "The agent's key opens the vault to work with mail, the administrator's to change\n"+
+		"accounts and rules. Programs that run as you can read both places: keep the\n"+
+		"administrator's key yourself if agents run programs here.", choices)
 	if err != nil {
 		return err
 	}

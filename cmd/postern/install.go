@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/postern-mail/postern/discovery"
@@ -33,10 +35,11 @@ func oursVariable(name string) bool { return strings.HasPrefix(name, "POSTERN_")
 // read-only; fingerprint may be empty. The error says what keeps the entry from being
 // one without a secret.
 func (p *process) serverEntry(path, fingerprint, profile string) (*serverEntry, error) {
-	if p.self == "" {
-		return nil, errors.New("it is not known where this program is; put it into a file that stays")
+	self, err := stableProgram(p.self)
+	if err != nil {
+		return nil, err
 	}
-	e := &serverEntry{Command: p.self, Args: []string{"serve", "--profile", profile}}
+	e := &serverEntry{Command: self, Args: []string{"serve", "--profile", profile}}
 	if profile == "read-only" {
 		e.Args = []string{"serve", "--read-only"}
 	}
@@ -66,6 +69,28 @@ func (p *process) serverEntry(path, fingerprint, profile string) (*serverEntry, 
 		e.Env = append(e.Env, envVar{"POSTERN_ATTACHMENTS", absolute(dir)})
 	}
 	return e, nil
+}
+
+// stableProgram is the path by which a client starts this program. Where it is found
+// by its name, that place is taken: behind it a new version may stand tomorrow.
+func stableProgram(self string) (string, error) {
+	switch {
+	case self == "":
+		return "", &discovery.Fault{Code: discovery.ConfigError, Message: "It is not known where this program is.", Hint: "Start it by its full path."}
+	case strings.Contains(filepath.ToSlash(self), "/go-build"):
+		return "", &discovery.Fault{Code: discovery.ConfigError, Message: "This program is a passing one, and a client would not find it again.",
+			Hint: "Build it first: go build -o postern ./cmd/postern"}
+	}
+	named, err := exec.LookPath("postern")
+	if err != nil || !filepath.IsAbs(named) {
+		return self, nil
+	}
+	a, errA := os.Stat(named)
+	b, errB := os.Stat(self)
+	if errA != nil || errB != nil || !os.SameFile(a, b) {
+		return self, nil
+	}
+	return named, nil
 }
 
 const installSynopsis = `[flags] CLIENT

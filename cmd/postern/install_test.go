@@ -24,7 +24,13 @@ type desk struct {
 
 func newDesk(t testing.TB) *desk {
 	t.Helper()
-	d := &desk{home: t.TempDir(), v: newVault(t), self: "/opt/postern/postern"}
+	return deskOf(t, newVault(t))
+}
+
+// deskOf is newDesk with a vault that others have, too: nothing here changes it.
+func deskOf(t testing.TB, v testVault) *desk {
+	t.Helper()
+	d := &desk{home: t.TempDir(), v: v, self: "/opt/postern/postern"}
 	key := filepath.Join(t.TempDir(), "agent.key")
 	if err := os.WriteFile(key, []byte(d.v.text[1]), 0o600); err != nil {
 		t.Fatal(err)
@@ -134,10 +140,11 @@ func (c *client) files() map[string]string {
 // What was there keeps every byte, what is added is found by the client, a second
 // time changes nothing, and uninstall brings back the file as it was.
 func TestInstallAndUninstallLeaveTheRestAlone(t *testing.T) {
+	v := newVault(t)
 	for _, c := range clients {
 		for name, text := range c.files() {
 			t.Run(c.name+"/"+name, func(t *testing.T) {
-				d := newDesk(t)
+				d := deskOf(t, v)
 				file := d.write(t, c.name, text)
 				if _, _, err := d.do("install", c.name); err != nil {
 					t.Fatal(err)
@@ -297,6 +304,7 @@ func TestInstallMakesTheFileAndUninstallRemovesIt(t *testing.T) {
 
 // What cannot be read, or is somebody else's, stays as it is; what to paste is shown.
 func TestInstallRefusesWhatItDoesNotUnderstand(t *testing.T) {
+	v := newVault(t)
 	foreign := `{"command": "node", "args": ["x.js"]}`
 	for name, c := range map[string]struct{ client, text, said string }{
 		"malformed":            {"claude-code", `{"mcpServers": {`, "no valid JSON"},
@@ -320,7 +328,7 @@ func TestInstallRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		"TOML somebody else's": {"codex", "[mcp_servers.postern]\ncommand = \"node\"\nargs = [\"serve\"]\n", "another server"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
+			d := deskOf(t, v)
 			file := d.write(t, c.client, c.text)
 			_, pasted, err := d.do("install", c.client)
 			if err == nil || !strings.Contains(err.Error(), c.said) {
