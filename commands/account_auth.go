@@ -152,19 +152,9 @@ func (d *Deps) forgetInKeyring(ctx context.Context, name string) string {
 	return fmt.Sprintf("The system keyring may still have the password: service %s, user %s.", mail.KeyringService, name)
 }
 
-// providers are the servers of those who give access to their own mail only.
-var providers = map[string]struct{ imap, pop3, smtp mail.Endpoint }{
-	"google": {
-		imap: mail.Endpoint{Host: "imap.gmail.com", Port: 993, Security: mail.TLS},
-		pop3: mail.Endpoint{Host: "pop.gmail.com", Port: 995, Security: mail.TLS},
-		smtp: mail.Endpoint{Host: "smtp.gmail.com", Port: 465, Security: mail.TLS},
-	},
-	"microsoft": {
-		imap: mail.Endpoint{Host: "outlook.office365.com", Port: 993, Security: mail.TLS},
-		pop3: mail.Endpoint{Host: "outlook.office365.com", Port: 995, Security: mail.TLS},
-		smtp: mail.Endpoint{Host: "smtp.office365.com", Port: 587, Security: mail.StartTLS},
-	},
-}
+// providers are those who give access to their own mail only, as package mail
+// knows them.
+var providers = map[string]*mail.Provider{"google": mail.ProviderNamed("gmail"), "microsoft": mail.ProviderNamed("microsoft365")}
 
 // preset gives a new account the servers of its provider where no others are given.
 func (o *accountOptions) preset(a *mail.Account) {
@@ -173,13 +163,13 @@ func (o *accountOptions) preset(a *mail.Account) {
 		return
 	}
 	if a.Protocol == mail.POP3 && o.POP3Host == "" {
-		a.POP3 = p.pop3
+		a.POP3 = p.POP3
 	}
 	if a.Protocol == mail.IMAP && o.IMAPHost == "" {
-		a.IMAP = p.imap
+		a.IMAP = p.IMAP
 	}
 	if o.SMTPHost == "" {
-		a.SMTP = p.smtp
+		a.SMTP = p.SMTP
 	}
 }
 

@@ -15,7 +15,18 @@ import (
 
 // selfFiling are submission servers that put what is sent through them into the
 // sender's own folder. A copy of ours would be a second one.
-var selfFiling = []string{"smtp.gmail.com", "smtp.office365.com", "smtp-mail.outlook.com", "outlook.office365.com"}
+var selfFiling = append(selfFilingProviders(), "outlook.office365.com")
+
+// selfFilingProviders leaves out servers on this machine: another one may listen
+// there.
+func selfFilingProviders() (hosts []string) {
+	for i := range providers {
+		if p := &providers[i]; p.FilesSent && !p.SMTP.Loopback() {
+			hosts = append(hosts, p.SMTP.Host)
+		}
+	}
+	return hosts
+}
 
 // gmailCapability is what Gmail's IMAP offers under any name of host.
 const gmailCapability = "X-GM-EXT-1"

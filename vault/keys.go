@@ -32,6 +32,23 @@ const (
 	maxKeySource   = 4096 // bytes read from a key file or a key command
 )
 
+// KeyringPrefix stands before the name of a key in the system keyring, where the
+// text of a key is expected: "keyring:NAME". A file that holds such a line is no
+// secret.
+const KeyringPrefix = "keyring:"
+
+// Keyring is where a key is looked up that is named rather than given;
+// *mail.SystemKeyring implements it.
+type Keyring interface {
+	// Secret returns what is kept under the name. The error matches
+	// mail.ErrNotInKeyring when there is nothing.
+	Secret(ctx context.Context, name string) (mail.Secret, error)
+}
+
+// KeyringName returns what the keyring knows a key by. No account has such a name,
+// so that a key and a password are never taken for each other.
+func KeyringName(name string) string { return "key:" + name }
+
 // Keys are the two keys of a vault, each the base64 form of 32 bytes. Either
 // may be zero: a key that is not there.
 type Keys struct{ Admin, Agent mail.Secret }
@@ -64,21 +81,27 @@ func DefaultPath(getenv func(string) string) (string, error) {
 // NAME_COMMAND a program and its arguments, split at spaces and started without
 // a shell, whose first line of output is the key. A key with no form set stays
 // zero; one with two forms set is an error. It runs key commands for at most
-// 30 s each. Errors match ErrBadKey, or ErrPermissions for a key file that
-// others can read, and name the variable, never what it holds.
+// 30 s each. In place of the key each form can hold "keyring:NAME". Errors match
+// ErrBadKey, or ErrPermissions for a key file that others can read, and name the
+// variable, never what it holds.
 func KeysFromEnv(ctx context.Context, getenv func(string) string) (Keys, error) {
-	admin, err := keyFromEnv(ctx, getenv, AdminKeyVar)
+	return KeysFrom(ctx, getenv, &mail.SystemKeyring{})
+}
+
+// KeysFrom is KeysFromEnv with a keyring of the caller's; nil has none.
+func KeysFrom(ctx context.Context, getenv func(string) string, keyring Keyring) (Keys, error) {
+	admin, err := keyFromEnv(ctx, getenv, AdminKeyVar, keyring)
 	if err != nil {
 		return Keys{}, err
 	}
-	agent, err := keyFromEnv(ctx, getenv, AgentKeyVar)
+	agent, err := keyFromEnv(ctx, getenv, AgentKeyVar, keyring)
 	if err != nil {
 		return Keys{}, err
 	}
 	return Keys{Admin: admin, Agent: agent}, nil
 }
 
-func keyFromEnv(ctx context.Context, getenv func(string) string, name string) (mail.Secret, error) {
+func keyFromEnv(ctx context.Context, getenv func(string) string, name string, keyring Keyring) (mail.Secret, error) {
 	sources := []struct {
 		name string
 		read func(string) ([]byte, error)
@@ -110,10 +133,36 @@ func keyFromEnv(ctx context.Context, getenv func(string) string, name string) (m
 	if secret.IsZero() {
 		return mail.Secret{}, fmt.Errorf("%s: %w: it is empty", src.name, ErrBadKey)
 	}
+	if named, ok := strings.CutPrefix(secret.Reveal(), KeyringPrefix); ok {
+		if secret, err = keyFromKeyring(ctx, keyring, named); err != nil {
+			return mail.Secret{}, fmt.Errorf("%s: %w", src.name, err)
+		}
+	}
 	if _, err := decodeKey(secret, src.name); err != nil {
 		return mail.Secret{}, err
 	}
 	return secret, nil
+}
+
+// keyFromKeyring fetches a key that is named. What the keyring has to say is about
+// passwords of accounts, so only its kind is passed on.
+func keyFromKeyring(ctx context.Context, keyring Keyring, name string) (mail.Secret, error) {
+	if !mail.ValidAccountName(name) {
+		return mail.Secret{}, fmt.Errorf("%w: behind %s stands the name of a key, of letters, digits, - and _", ErrBadKey, KeyringPrefix)
+	}
+	if keyring == nil {
+		return mail.Secret{}, fmt.Errorf("%w: there is no keyring here to look %s up in", ErrBadKey, name)
+	}
+	secret, err := keyring.Secret(ctx, KeyringName(name))
+	switch {
+	case err == nil:
+		return secret, nil
+	case ctx.Err() != nil:
+		return mail.Secret{}, fmt.Errorf("%w: the system keyring did not answer in time, it may be locked: %w", ErrBadKey, ctx.Err())
+	case errors.Is(err, mail.ErrNotInKeyring):
+		return mail.Secret{}, fmt.Errorf("%w: the system keyring has no key %s", ErrBadKey, name)
+	}
+	return mail.Secret{}, fmt.Errorf("%w: the system keyring cannot be used now, so the key %s is out of reach", ErrBadKey, name)
 }
 
 // decodeKey returns the 32 bytes of a key. what names the key in the error.

@@ -19,7 +19,7 @@ var arrows = []struct {
 	may      []string
 	external []string // nil: any module; else only these prefixes beside the standard library
 }{
-	{"cmd/postern", "it wires everything", []string{"gateway", "gateway/extension", "commands", "discovery", "mail", "mail/demo", "mail/pdftext", "vault", "conformance"}, nil},
+	{"cmd/postern", "it wires everything", []string{"gateway", "gateway/extension", "commands", "discovery", "mail", "mail/autoconfig", "mail/demo", "mail/pdftext", "vault", "conformance"}, nil},
 	{"gateway", "another program must be able to build its own ACLI server on it, so it knows nothing of mail", []string{"discovery"}, nil},
 	{"gateway/extension", "it runs programs for any ACLI server, so it knows nothing of mail", []string{"discovery", "gateway"}, []string{"golang.org/x/sys"}},
 	{"discovery", "it only says what exists, so it knows nothing of mail, of MCP or of who calls", []string{}, []string{"github.com/invopop/jsonschema"}},
@@ -28,6 +28,7 @@ var arrows = []struct {
 	{"mail", "the domain declares as interfaces what it needs kept, so that it depends on no store and no protocol of ours", []string{"mail/internal/compose", "mail/internal/imap", "mail/internal/message", "mail/internal/oauth", "mail/internal/pop3", "mail/internal/smtp", "mail/internal/wire"}, nil},
 	{"mail/internal/compose", "what is written has to read back as what is read", []string{"mail/internal/message"}, nil},
 	{"mail/internal", "a wire knows its protocol and nothing of accounts or policy", []string{"mail/internal/wire"}, nil},
+	{"mail/autoconfig", "it proposes where an address's mail is and asks a domain alone; nothing that logs in is near", []string{"mail"}, nil},
 	{"mail/demo", "the sample servers stand outside, like any server", []string{"mail"}, nil},
 	{"mail/pdftext", "it reads hostile files in a process of its own, which has nothing to do with mail", []string{}, nil},
 	{"mail/servertest", "test servers stand outside, like any server", []string{}, nil},

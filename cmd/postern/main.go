@@ -37,13 +37,18 @@ type process struct {
 
 	identity string           // of --identity, which wins over the environment; see agentIdentity
 	alter    func(*transport) // set by tests alone: breaks the transport profile, to see that it is noticed
+
+	// What init asks; nil means the system's own.
+	finder finder
+	ring   keyring
 }
 
 const usageText = `postern: a door between a person's mail and the agents that work for them
 
   postern demo                    try everything on a sample mailbox, nothing to set up
   postern keygen                  print a fresh key
-  postern init                    make the vault (needs POSTERN_ADMIN_KEY and POSTERN_KEY)
+  postern init                    set up: the vault, its keys and an account
+  postern install CLIENT          connect an MCP client, such as claude-code; uninstall takes it out
   postern serve                   speak MCP on standard input and output
   postern exec 'mail list -n 3'   run one command string
   postern mail list -n 3          run one command as the shell split it
@@ -59,7 +64,10 @@ Commands answer in JSON; 'postern help' lists them. Every verb takes -h.
 // package pdftext. Nothing else may happen in that process.
 const pdfVerb = "pdf-text"
 
-func main() {
+func main() { start(nil) }
+
+// start runs the process, which adjust has changed before; a test does that.
+func start(adjust func(*process)) {
 	if len(os.Args) > 1 && os.Args[1] == pdfVerb {
 		os.Exit(pdftext.Child(os.Stdin, os.Stdout, os.Args[2:]))
 	}
@@ -76,6 +84,9 @@ func main() {
 	os.Stdout = os.Stderr
 	p.self, _ = os.Executable()
 	p.log = slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if adjust != nil {
+		adjust(p)
+	}
 	status := p.run(ctx)
 	stop()
 	os.Exit(status)
@@ -89,6 +100,7 @@ func (p *process) run(ctx context.Context) int {
 	}
 	verbs := map[string]func(context.Context, []string) error{
 		"serve": p.serve, "exec": p.exec, "repl": p.repl, "demo": p.demo, "init": p.init, "keygen": p.keygen,
+		"install": p.install, "uninstall": p.uninstall,
 		"agent": p.agent, "reference": p.reference, "conformance": p.conformance,
 	}
 	switch verb := p.args[0]; verb {

@@ -64,22 +64,24 @@ func (p *process) readSecret(ctx context.Context, stdin *bufio.Reader, source st
 // askSecret asks a person at the terminal, and leaves the terminal as it was also
 // when they are too slow.
 func (p *process) askSecret(ctx context.Context) (mail.Secret, error) {
+	return p.askHidden(ctx, "Password: ")
+}
+
+func (p *process) askHidden(ctx context.Context, prompt string) (mail.Secret, error) {
 	fd := int(p.stdin.Fd())
 	before, err := term.GetState(fd)
 	if err != nil {
 		return mail.Secret{}, err
 	}
-	fmt.Fprint(p.stderr, "Password: ")
+	silence(fd)
+	defer func() { _ = term.Restore(fd, before) }()
+	fmt.Fprint(p.stderr, prompt)
 	defer fmt.Fprintln(p.stderr)
-	s, err := unlessDone(ctx, func() (mail.Secret, error) {
+	return unlessDone(ctx, func() (mail.Secret, error) {
 		typed, err := term.ReadPassword(fd)
 		defer clear(typed)
 		return mail.NewSecret(typed), err
 	})
-	if ctx.Err() != nil {
-		_ = term.Restore(fd, before)
-	}
-	return s, err
 }
 
 func firstLine(r io.Reader) (mail.Secret, error) {

@@ -46,6 +46,12 @@ type plan struct {
 
 	extensions extensionsFrom // which extensions there are; none unless it says so
 
+	// What stands in for the process's own ways, for a set-up that tries an account
+	// before it keeps it; nil means those.
+	secret    func(ctx context.Context, source string) (mail.Secret, error)
+	authorize func(ctx context.Context, a *mail.Account, client mail.Secret, o mail.AuthorizeOptions) (mail.Secret, error)
+	keyring   keyring
+
 	// hostFile reads files of the machine that a caller names; nil where none may.
 	hostFile func(path string, limit int64) ([]byte, error)
 }
@@ -58,7 +64,10 @@ func (p *process) wire(plan plan) (*house, error) {
 	if (h.store.environment.Len() > 0 || h.store.environmentErr != nil) && p.keyless() {
 		h.store.passing()
 	}
-	keyring := &mail.SystemKeyring{}
+	keyring := plan.keyring
+	if keyring == nil {
+		keyring = p.systemKeyring()
+	}
 	logins := mail.NewCredentials(mail.CredentialOptions{Directory: h.store, Tokens: h.store, Keyring: keyring})
 	h.logins = logins
 	options := mail.MailboxesOptions{Directory: h.store, Credentials: logins, Seen: h.store, CursorKey: h.store.cursorKey, Logger: p.log}
@@ -68,9 +77,13 @@ func (p *process) wire(plan plan) (*house, error) {
 	h.mailboxes = mail.NewMailboxes(options)
 	deps := &commands.Deps{Store: h.store, Mailboxes: h.mailboxes, ReadFile: readFile,
 		ReadSecret: func(ctx context.Context, source string) (mail.Secret, error) {
+			if plan.secret != nil {
+				return plan.secret(ctx, source)
+			}
 			return p.readSecret(ctx, plan.stdin, source)
 		}}
 	deps.Keyring, deps.Tokenize = keyring, gateway.Tokenize
+	deps.Authorize = plan.authorize
 	deps.Tell = func(text string) { fmt.Fprintln(p.stderr, text) }
 	h.saved = &attachments{locate: func(ctx context.Context) (string, error) { return p.attachmentDir(ctx, h.store) }}
 	deps.Attachments = h.saved
@@ -144,11 +157,11 @@ func (p *process) asAgent(profile gateway.Profile) (*house, error) {
 // help must not wait for a program that asks a person for one.
 func (p *process) opener(asAgent bool) func(context.Context) (*vault.Vault, error) {
 	return func(ctx context.Context) (*vault.Vault, error) {
-		keys, err := vault.KeysFromEnv(ctx, p.getenv)
+		path, err := vault.DefaultPath(p.getenv)
 		if err != nil {
 			return nil, err
 		}
-		path, err := vault.DefaultPath(p.getenv)
+		keys, err := p.keysFor(ctx, path)
 		if err != nil {
 			return nil, err
 		}

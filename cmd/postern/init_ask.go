@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+// asker puts questions to a person. Every method returns an error that matches
+// context.Canceled when the person stops, by Ctrl-C or by ending the input, and
+// never an answer that the person did not give.
+type asker interface {
+	// Say shows a paragraph.
+	Say(text string)
+	Text(ctx context.Context, q textQuestion) (string, error)
+	// Secret asks without showing what is typed. It is never empty.
+	Secret(ctx context.Context, title, help string) (mail.Secret, error)
+	// Choose returns the value of one of the choices; the first is proposed.
+	Choose(ctx context.Context, title, help string, choices []choice) (string, error)
+	Confirm(ctx context.Context, title string, proposed bool) (bool, error)
+}
+
+// textQuestion asks for a line.
+type textQuestion struct {
+	Title, Help string
+	Proposed    string             // what an empty answer means
+	Optional    bool               // an empty answer stands, where nothing is proposed
+	Check       func(string) error // of what is not empty; nil means that anything will do
+}
+
+// judge returns the answer that a line stands for, or what is wrong with it.
+func (q *textQuestion) judge(line string) (string, error) {
+	line = strings.TrimSpace(line)
+	if line == "" {
+		line = q.Proposed
+	}
+	switch {
+	case line == "" && !q.Optional:
+		return "", errors.New("an answer is needed; Ctrl-C ends without changing anything")
+	case line == "" || q.Check == nil:
+		return line, nil
+	}
+	return line, q.Check(line)
+}
+
+type choice struct{ Value, Label string }
+
+var errEmptySecret = errors.New("it is empty; Ctrl-C ends without changing anything")
+
+// errStopped is what a person's stopping is to everybody else.
+var errStopped = fmt.Errorf("stopped by the person: %w", context.Canceled)
+
+// asker picks forms for a terminal that can show them, and plain lines for one that
+// cannot or whose reader reads aloud.
+func (p *process) asker(plain bool) asker {
+	name := p.getenv("TERM")
+	simple := name == "dumb" || name == "" && runtime.GOOS != "windows"
+	out, isFile := p.stdout.(*os.File)
+	if plain || simple || p.getenv("ACCESSIBLE") != "" || !isFile {
+		return &lineAsker{p: p, in: bufio.NewReader(p.stdin), out: p.stdout}
+	}
+	return &formAsker{in: &typed{in: p.stdin}, out: out, environ: p.environ}
+}
+
+// lineAsker asks line by line. Nothing moves or is drawn over. It is the accessible
+// way: that of the forms' library takes the end of the input for an answer.
+type lineAsker struct {
+	p   *process
+	in  *bufio.Reader
+	out io.Writer
+}
+
+func (l *lineAsker) Say(text string) { fmt.Fprintf(l.out, "%s\n\n", text) }
+
+func (l *lineAsker) line(ctx context.Context) (string, error) {
+	line, err := unlessDone(ctx, func() (string, error) { return readLine(l.in) })
+	switch {
+	case errors.Is(err, io.EOF):
+		fmt.Fprintln(l.out)
+		return "", errStopped
+	case err != nil && ctx.Err() != nil:
+		fmt.Fprintln(l.out)
+	}
+	return line, err
+}
+
+func (l *lineAsker) Text(ctx context.Context, q textQuestion) (string, error) {
+	if q.Help != "" {
+		fmt.Fprintln(l.out, q.Help)
+	}
+	for {
+		prompt := q.Title
+		if q.Proposed != "" {
+			prompt += " [" + q.Proposed + "]"
+		}
+		fmt.Fprint(l.out, prompt+": ")
+		line, err := l.line(ctx)
+		if err != nil {
+			return "", err
+		}
+		answer, err := q.judge(line)
+		if err == nil {
+			fmt.Fprintln(l.out)
+			return answer, nil
+		}
+		fmt.Fprintf(l.out, "%s.\n", sentence(err))
+	}
+}
+
+func (l *lineAsker) Secret(ctx context.Context, title, help string) (mail.Secret, error) {
+	if help != "" {
+		fmt.Fprintln(l.out, help)
+	}
+	for {
+		s, err := l.hidden(ctx, title)
+		if err != nil {
+			return mail.Secret{}, err
+		}
+		if !s.IsZero() {
+			return s, nil
+		}
+		fmt.Fprintf(l.out, "%s.\n", sentence(errEmptySecret))
+	}
+}
+
+func (l *lineAsker) hidden(ctx context.Context, title string) (mail.Secret, error) {
+	if term.IsTerminal(int(l.p.stdin.Fd())) {
+		s, err := l.p.askHidden(ctx, title+" (not shown): ")
+		if errors.Is(err, io.EOF) {
+			err = errStopped
+		}
+		return s, err
+	}
+	fmt.Fprint(l.out, title+": ")
+	line, err := l.line(ctx)
+	fmt.Fprintln(l.out)
+	return mail.NewSecret([]byte(line)), err
+}
+
+func (l *lineAsker) Choose(ctx context.Context, title, help string, choices []choice) (string, error) {
+	if help != "" {
+		fmt.Fprintln(l.out, help)
+	}
+	fmt.Fprintln(l.out, title)
+	for i, c := range choices {
+		fmt.Fprintf(l.out, "  %d. %s\n", i+1, c.Label)
+	}
+	for {
+		fmt.Fprintf(l.out, "Number, 1 to %d [1]: ", len(choices))
+		line, err := l.line(ctx)
+		if err != nil {
+			return "", err
+		}
+		n := 1
+		if line = strings.TrimSpace(line); line != "" {
+			if n, err = strconv.Atoi(line); err != nil || n < 1 || n > len(choices) {
+				fmt.Fprintln(l.out, "That is none of the numbers.")
+				continue
+			}
+		}
+		fmt.Fprintln(l.out)
+		return choices[n-1].Value, nil
+	}
+}
+
+func (l *lineAsker) Confirm(ctx context.Context, title string, proposed bool) (bool, error) {
+	hint := "y/N"
+	if proposed {
+		hint = "Y/n"
+	}
+	for {
+		fmt.Fprintf(l.out, "%s [%s]: ", title, hint)
+		line, err := l.line(ctx)
+		if err != nil {
+			return false, err
+		}
+		switch strings.ToLower(strings.TrimSpace(line)) {
+		case "":
+			fmt.Fprintln(l.out)
+			return proposed, nil
+		case "y", "yes":
+			fmt.Fprintln(l.out)
+			return true, nil
+		case "n", "no":
+			fmt.Fprintln(l.out)
+			return false, nil
+		}
+		fmt.Fprintln(l.out, "Answer y or n.")
+	}
+}
+
+// sentence is an error as a person reads it, without the full stop.
+func sentence(err error) string {
+	s := err.Error()
+	if s != "" && s[0] >= 'a' && s[0] <= 'z' {
+		s = strings.ToUpper(s[:1]) + s[1:]
+	}
+	return strings.TrimSuffix(s, ".")
+}

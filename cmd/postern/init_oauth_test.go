@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/autoconfig"
+	"github.com/postern-mail/postern/mail/servertest"
+)
+
+// onlooker is a person who opens the address that is shown, once.
+type onlooker struct {
+	agree func(address string)
+
+	mu   sync.Mutex
+	seen bytes.Buffer
+	once sync.Once
+}
+
+func (o *onlooker) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	o.seen.Write(b)
+	address := shownAddress.FindString(o.seen.String())
+	o.mu.Unlock()
+	if address != "" && strings.HasSuffix(o.seen.String(), "\n") {
+		o.once.Do(func() { go o.agree(address) })
+	}
+	return len(b), nil
+}
+
+// Consent is asked for before anything is stored, once, and what is kept of it works
+// beyond the tokens of the trial, also where each refresh token is good for one use.
+func TestInitWithConsent(t *testing.T) {
+	b := newBureau(t, servertest.OAuthConfig{}, "XOAUTH2")
+	home := t.TempDir()
+	ca := filepath.Join(home, "ca.pem")
+	if err := os.WriteFile(ca, b.dovecot.CAPEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := newProcess(t)
+	db := filepath.Join(home, "postern", "postern.db")
+	env := map[string]string{"POSTERN_DB": db}
+	p.getenv, p.ring, p.self = func(name string) string { return env[name] }, brokenKeyring{}, "/opt/postern/postern"
+	var out bytes.Buffer
+	p.stdout = &out
+	agreed := make(chan error, 1)
+	p.stderr = &onlooker{agree: func(address string) {
+		agreed <- b.oauth.Approve(context.WithoutCancel(t.Context()), address, "ann@example.org")
+	}}
+	a := b.account("ann")
+	d := draft{name: "work", email: a.Email, username: a.Username, protocol: mail.IMAP, incoming: a.IMAP, smtp: a.SMTP, auth: mail.AuthOAuth2, mode: mail.ReadOnly, caFile: ca, oauth: a.OAuth, found: &autoconfig.Settings{}}
+	line := append([]string{"--admin-key", "file", "--agent-key", "file"}, d.tokens()...)
+	line = append(line, "--oauth-auth-url="+a.OAuth.AuthURL, "--oauth-token-url="+a.OAuth.TokenURL)
+	if err := p.init(t.Context(), line); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-agreed; err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "the consent you gave") {
+		t.Errorf("%s", &out)
+	}
+	b.oauth.RefuseAccessTokens()
+	h, err := p.asAgent(gateway.FullProfile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.close)
+	if a := h.do(t, "mail list", nil); !a.Success {
+		t.Errorf("%s", a.raw)
+	}
+	// Nobody agrees: nothing is left.
+	env["POSTERN_DB"] = filepath.Join(home, "other", "postern.db")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	p.stderr = &onlooker{agree: func(string) { stop() }}
+	if err := p.init(ctx, line); err == nil {
+		t.Error("it went on without consent")
+	}
+	if entries, err := os.ReadDir(home); err != nil || len(entries) != 3 { // the authority, the vault, its administrator's key
+		t.Errorf("%v, %v", entries, err)
+	}
+}

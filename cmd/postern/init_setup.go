@@ -1,0 +1,389 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+// setup is one run of init: what is to be made, and how far it got.
+//
+// An account is first added to a vault that dies with the process, by the very
+// command that adds it to the real one, and tried there: nothing is kept of what does
+// not work, and there is no second way to make an account. Only then are the keys
+// kept, the vault made and the account added to it; what was made is taken back when
+// one of these steps fails.
+type setup struct {
+	p    *process
+	path string // the vault's file, absolute
+
+	account  []string // the tokens after 'account add': a name and its options; nil for no account
+	allowIn  []string // entries; any turns the inbound list on
+	allowOut []string
+	device   bool // consent on another device
+
+	adminPlace, agentPlace keyPlace // where keys that are to be made go
+
+	mu      sync.Mutex
+	secrets map[string]mail.Secret // by where they were read from: what is typed is read once
+	refresh mail.Secret            // consent that was given in the trial
+}
+
+func (p *process) newSetup() (*setup, error) {
+	path, err := vault.DefaultPath(p.getenv)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	return &setup{p: p, path: path, secrets: make(map[string]mail.Secret)}, err
+}
+
+func (s *setup) wipe() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, secret := range s.secrets {
+		secret.Wipe()
+	}
+	s.refresh.Wipe()
+}
+
+// name is the account's.
+func (s *setup) name() string { return s.account[0] }
+
+// exists reports whether there is something where the vault goes.
+func (s *setup) exists() (bool, error) {
+	_, err := os.Stat(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// option returns the value of an option among the account's tokens.
+func (s *setup) option(name string) (value string, given bool) {
+	for i, t := range s.account {
+		if v, ok := strings.CutPrefix(t, name+"="); ok {
+			return v, true
+		}
+		if t == name && i+1 < len(s.account) {
+			return s.account[i+1], true
+		}
+	}
+	return "", false
+}
+
+// add adds an option unless it is there already.
+func (s *setup) add(name, value string) {
+	if _, given := s.option(name); !given {
+		s.account = append(s.account, name+"="+value)
+	}
+}
+
+// addEndpoint adds a server's options.
+func (s *setup) addEndpoint(kind string, e mail.Endpoint) {
+	s.add("--"+kind+"-host", e.Host)
+	s.add("--"+kind+"-port", fmt.Sprint(e.Port))
+	s.add("--"+kind+"-security", string(e.Security))
+}
+
+// secret reads a secret from where an option says, once.
+func (s *setup) secret(ctx context.Context, source string) (mail.Secret, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held, ok := s.secrets[source]
+	if !ok {
+		var err error
+		if held, err = s.p.readSecret(ctx, bufio.NewReader(s.p.stdin), source); err != nil {
+			return mail.Secret{}, err
+		}
+		s.secrets[source] = held
+	}
+	// The command wipes what it gets.
+	return mail.NewSecret([]byte(held.Reveal())), nil
+}
+
+// check is one line of what doctor says.
+type check struct {
+	Name   string         `json:"name"`
+	OK     bool           `json:"ok"`
+	Detail string         `json:"detail"`
+	Code   discovery.Code `json:"code"`
+	Hint   string         `json:"hint"`
+}
+
+// try makes the account where it lasts no longer than this call, and logs in to its
+// servers. The checks are those of the servers; the error says why none could be
+// made.
+func (s *setup) try(ctx context.Context) (account mail.Account, checks []check, err error) {
+	v, remove, err := vault.Temporary(ctx, nil)
+	if err != nil {
+		return account, nil, fmt.Errorf("the account cannot be tried: %w", err)
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	h, err := s.p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true},
+		open: func(context.Context) (*vault.Vault, error) { return v, nil }, secret: s.secret, keyring: &passingKeyring{}})
+	if err != nil {
+		return account, nil, err
+	}
+	defer h.close()
+	if _, err := h.command(ctx, append([]string{"account", "add"}, s.account...)...); err != nil {
+		return account, nil, err
+	}
+	if account, err = v.Account(ctx, s.name()); err != nil {
+		return account, nil, err
+	}
+	if account.Auth == mail.AuthOAuth2 {
+		line := []string{"account", "authorize", account.Name}
+		if s.device {
+			line = append(line, "--device")
+		}
+		if _, err := h.command(ctx, line...); err != nil {
+			return account, nil, err
+		}
+	}
+	raw, err := h.command(ctx, "doctor", "--account="+account.Name, "--timeout", "60")
+	if err != nil {
+		return account, nil, err
+	}
+	var answer struct {
+		Checks []check `json:"checks"`
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return account, nil, err
+	}
+	for _, c := range answer.Checks {
+		if c.Name != "vault" {
+			checks = append(checks, c)
+		}
+	}
+	if account.Auth == mail.AuthOAuth2 {
+		// A provider may have given another token than the first by now.
+		err = v.RefreshToken(ctx, account.Name, func(_ context.Context, o mail.OAuthSecrets) (mail.Secret, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.refresh = mail.NewSecret([]byte(o.RefreshToken.Reveal()))
+			return mail.Secret{}, nil // it stays as it is
+		})
+	}
+	return account, checks, err
+}
+
+// failed is the first check that did not pass, as an error; nil when all passed.
+func failed(checks []check) error {
+	for _, c := range checks {
+		if !c.OK {
+			return &discovery.Fault{Code: c.Code, Message: fmt.Sprintf("Nothing was stored, since the test of %s failed: %s", c.Name, c.Detail), Hint: c.Hint}
+		}
+	}
+	return nil
+}
+
+// command runs one command and returns its data, or its error as a fault.
+func (h *house) command(ctx context.Context, tokens ...string) (json.RawMessage, error) {
+	a := h.gateway.DoTokens(ctx, h.principal, tokens)
+	defer a.Delivered()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var envelope struct {
+		Success bool            `json:"success"`
+		Data    json.RawMessage `json:"data"`
+		Error   struct {
+			Code          discovery.Code
+			Message, Hint string
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(a.JSON, &envelope); err != nil {
+		return nil, err
+	}
+	if !envelope.Success {
+		return nil, &discovery.Fault{Code: envelope.Error.Code, Message: envelope.Error.Message, Hint: envelope.Error.Hint}
+	}
+	return envelope.Data, nil
+}
+
+// made is what a set-up has made or found.
+type made struct {
+	vault.InitResult
+	keys     []newKey // those that are new
+	accounts []mail.Account
+}
+
+// commitTime bounds what must come to its end once it has begun.
+const commitTime = 60 * time.Second
+
+// commit keeps the keys, makes the vault and adds the account. When it fails, nothing
+// of it remains; what could not be taken back is named in the error.
+func (s *setup) commit(ctx context.Context, chain *keyChain) (m *made, err error) {
+	var undo undoing
+	defer func() {
+		if err == nil {
+			return
+		}
+		if left := undo.run(ctx); len(left) > 0 {
+			err = &discovery.Fault{Code: discovery.StoreError, Message: fmt.Sprintf("The set-up failed, and something of it could not be taken back: %s.", strings.Join(left, ", ")),
+				Hint: "Remove it, then run init again. What failed first: " + err.Error(), Err: err}
+		}
+	}()
+	// The keyring may ask a person, who can still stop here.
+	for i := range chain.fresh {
+		if err := s.p.keep(ctx, &chain.fresh[i], &undo); err != nil {
+			return nil, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTime)
+	defer cancel()
+	m = &made{keys: chain.fresh}
+	if m.InitResult, err = s.makeVault(ctx, chain.Keys, &undo); err != nil {
+		return nil, err
+	}
+	v, err := vault.Open(ctx, s.path, vault.Keys{Admin: chain.Admin}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if s.account != nil {
+		if err := s.addAccount(ctx, v, &undo); err != nil {
+			return nil, err
+		}
+	}
+	m.accounts, err = v.Accounts(ctx)
+	return m, err
+}
+
+// makeVault makes the vault, or opens the one that is there. Of one that is there the
+// administrator's key is enough.
+func (s *setup) makeVault(ctx context.Context, keys vault.Keys, undo *undoing) (vault.InitResult, error) {
+	there, err := s.exists()
+	if err != nil {
+		return vault.InitResult{}, err
+	}
+	if there && keys.Agent.IsZero() {
+		v, err := vault.Open(ctx, s.path, vault.Keys{Admin: keys.Admin}, nil)
+		if err != nil {
+			return vault.InitResult{}, err
+		}
+		return vault.InitResult{Path: v.Path(), Fingerprint: v.Fingerprint()}, nil
+	}
+	if err := undo.makeDir(filepath.Dir(s.path)); err != nil {
+		return vault.InitResult{}, err
+	}
+	r, err := vault.Init(ctx, s.path, keys)
+	if r.Created {
+		undo.add(s.path, func(context.Context) error {
+			return errors.Join(os.Remove(s.path), removeIfThere(s.path+".lock"))
+		})
+	} else if !there {
+		undo.add(s.path+".lock", func(context.Context) error { return removeIfThere(s.path + ".lock") })
+	}
+	return r, err
+}
+
+func removeIfThere(file string) error {
+	if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// addAccount adds the account with its lists, by the commands that an administrator
+// would use, so that each is in the audit log.
+func (s *setup) addAccount(ctx context.Context, v *vault.Vault, undo *undoing) error {
+	h, err := s.p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true},
+		open: func(context.Context) (*vault.Vault, error) { return v, nil }, secret: s.secret,
+		authorize: func(context.Context, *mail.Account, mail.Secret, mail.AuthorizeOptions) (mail.Secret, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return mail.NewSecret([]byte(s.refresh.Reveal())), nil
+		}})
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	if _, err := h.command(ctx, append([]string{"account", "add"}, s.account...)...); err != nil {
+		return err
+	}
+	undo.add("the account "+s.name(), func(ctx context.Context) error {
+		h, err := s.p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true},
+			open: func(context.Context) (*vault.Vault, error) { return v, nil }})
+		if err != nil {
+			return err
+		}
+		defer h.close()
+		_, err = h.command(ctx, "account", "remove", s.name())
+		return err
+	})
+	a, err := v.Account(ctx, s.name())
+	if err != nil {
+		return err
+	}
+	var lines [][]string
+	if a.Auth == mail.AuthOAuth2 {
+		lines = append(lines, []string{"account", "authorize", a.Name})
+	}
+	if len(s.allowOut) > 0 {
+		lines = append(lines, append([]string{"allow", "out", "add", "--account=" + a.Name, "--"}, s.allowOut...))
+	}
+	if len(s.allowIn) > 0 {
+		lines = append(lines, append([]string{"allow", "in", "add", "--account=" + a.Name, "--"}, s.allowIn...), []string{"account", "edit", a.Name, "--allow-in=on"})
+	}
+	for _, line := range lines {
+		if _, err := h.command(ctx, line...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// passingKeyring keeps what a trial puts there, so that the system's is not touched.
+// The zero passingKeyring is empty.
+type passingKeyring struct {
+	mu   sync.Mutex
+	kept map[string]string
+}
+
+var _ keyring = (*passingKeyring)(nil)
+
+func (k *passingKeyring) Secret(_ context.Context, name string) (mail.Secret, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	value, ok := k.kept[name]
+	if !ok {
+		return mail.Secret{}, mail.ErrNotInKeyring
+	}
+	return mail.NewSecret([]byte(value)), nil
+}
+
+func (k *passingKeyring) Set(_ context.Context, name string, s mail.Secret) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.kept == nil {
+		k.kept = make(map[string]string)
+	}
+	k.kept[name] = s.Reveal()
+	return nil
+}
+
+func (k *passingKeyring) Delete(_ context.Context, name string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, ok := k.kept[name]; !ok {
+		return mail.ErrNotInKeyring
+	}
+	delete(k.kept, name)
+	return nil
+}

@@ -1,0 +1,561 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/autoconfig"
+	"github.com/postern-mail/postern/mail/demo"
+	"github.com/postern-mail/postern/vault"
+)
+
+// station is a machine of its own: a home directory, mail servers that nobody set up
+// yet, and a domain whose records name them.
+type station struct {
+	home    string
+	servers *demo.Servers
+	ca      string
+	env     map[string]string
+	srv     map[string]*net.SRV // by service
+	ring    keyring
+}
+
+func newStation(t testing.TB) *station {
+	t.Helper()
+	servers, err := demo.Start(demo.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = servers.Close() })
+	home := t.TempDir()
+	s := &station{home: home, servers: servers, ca: filepath.Join(t.TempDir(), "ca.pem"), ring: brokenKeyring{}}
+	if err := os.WriteFile(s.ca, servers.CAPEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.env = map[string]string{"HOME": home, "POSTERN_DB": filepath.Join(home, "conf", "postern", "postern.db"), "PW": servers.Password.Reveal(), "TERM": "xterm"}
+	s.srv = map[string]*net.SRV{"imaps": s.record(t, servers.IMAPAddr), "submissions": s.record(t, servers.SMTPAddr)}
+	return s
+}
+
+// record points to a server by the name that its certificate has, too.
+func (s *station) record(t testing.TB, address string) *net.SRV {
+	t.Helper()
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &net.SRV{Target: "localhost.", Port: uint16(n)}
+}
+
+// LookupSRV implements autoconfig.Resolver.
+func (s *station) LookupSRV(_ context.Context, service, _, name string) (string, []*net.SRV, error) {
+	if r := s.srv[service]; r != nil && name == "example.org" {
+		return name, []*net.SRV{r}, nil
+	}
+	return "", nil, &net.DNSError{Err: "no such host", IsNotFound: true}
+}
+
+// LookupMX implements autoconfig.Resolver.
+func (s *station) LookupMX(context.Context, string) ([]*net.MX, error) {
+	return nil, &net.DNSError{Err: "no such host", IsNotFound: true}
+}
+
+// brokenKeyring is a machine without a desktop.
+type brokenKeyring struct{}
+
+var errNoKeyring = errors.New("there is no session bus")
+
+func (brokenKeyring) Secret(context.Context, string) (mail.Secret, error) {
+	return mail.Secret{}, errNoKeyring
+}
+func (brokenKeyring) Set(context.Context, string, mail.Secret) error { return errNoKeyring }
+func (brokenKeyring) Delete(context.Context, string) error           { return errNoKeyring }
+
+// process is a process on the station. Its output is returned; the input is what is
+// typed.
+func (s *station) process(t testing.TB, input string) (*process, *bytes.Buffer) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	if _, err := w.WriteString(input); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	var out bytes.Buffer
+	return &process{getenv: func(name string) string { return s.env[name] }, stdin: r, stdout: &out, stderr: &out, log: slog.New(slog.DiscardHandler),
+		self: "/opt/postern/postern", finder: &autoconfig.Finder{Resolver: s, Transport: noWeb{}}, ring: s.ring}, &out
+}
+
+// wizardOf is the wizard as it asks line by line.
+func wizardOf(t testing.TB, p *process) *wizard {
+	t.Helper()
+	w, err := p.newSetup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.wipe)
+	return &wizard{setup: w, ask: p.asker(true)}
+}
+
+// untouched fails when there is anything on the station.
+func (s *station) untouched(t testing.TB) {
+	t.Helper()
+	if left := s.files(t); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if k, ok := s.ring.(*passingKeyring); ok && len(k.kept) > 0 {
+		t.Errorf("left behind in the keyring: %d keys", len(k.kept))
+	}
+}
+
+func (s *station) files(t testing.TB) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(s.home, func(path string, _ fs.DirEntry, err error) error {
+		if path != s.home {
+			names = append(names, strings.TrimPrefix(path, s.home))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// vault opens what was made, with the keys that were kept.
+func (s *station) vault(t testing.TB) *vault.Vault {
+	t.Helper()
+	p, _ := s.process(t, "")
+	keys, err := p.findKeys(t.Context(), s.env["POSTERN_DB"])
+	if err != nil || keys.Admin.IsZero() || keys.Agent.IsZero() {
+		t.Fatalf("the keys were not kept: %v", err)
+	}
+	v, err := vault.Open(t.Context(), s.env["POSTERN_DB"], keys, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// answers are the lines of a person who takes what is proposed, up to the password.
+func (s *station) answers(password string) []string {
+	return []string{
+		demo.Username,
+		"y",      // use these servers, which are not of the domain
+		"",       // the account's name
+		password, // typed
+	}
+}
+
+// Nobody needs more than an address, a password and the return key: the rest is found
+// or proposed. What was made works as it was printed.
+func TestAnAddressAndAPasswordAreEnough(t *testing.T) {
+	s := newStation(t)
+	lines := append(s.answers(s.env["PW"]), "1", s.ca, // the certificate's authority
+		"",     // read, and nothing else
+		"",     // everybody's mail
+		"", "") // keys in files; make it
+	p, out := s.process(t, strings.Join(lines, "\n")+"\n")
+	if err := wizardOf(t, p).run(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"localhost", "certificate", "works:", "every message in every folder", "nobody: the account is read-only", "mcpServers", "--read-only"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not said:\n%s", want, out)
+		}
+	}
+	a, err := s.vault(t).Account(t.Context(), "default")
+	if err != nil || a.Mode != mail.ReadOnly || !a.AllowOut.Enabled || len(a.AllowOut.Entries) != 0 || a.SMTP.IsZero() {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	admin, agent := adminKeyFile(s.env["POSTERN_DB"]), agentKeyFile(s.env["POSTERN_DB"])
+	if filepath.Dir(admin) == filepath.Dir(agent) {
+		t.Error("the administrator's key lies beside the agent's")
+	}
+	for _, file := range []string{admin, agent} {
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 && os.PathSeparator == '/' {
+			t.Errorf("%s: %v, %v", file, info, err)
+		}
+	}
+	s.noSecretIn(t, out.String())
+	s.listsMail(t, out.String())
+}
+
+// noSecretIn fails when a text holds the password or a key.
+func (s *station) noSecretIn(t testing.TB, text string) {
+	t.Helper()
+	secrets := []string{s.env["PW"]}
+	for _, file := range []string{adminKeyFile(s.env["POSTERN_DB"]), agentKeyFile(s.env["POSTERN_DB"])} {
+		if key, err := os.ReadFile(file); err == nil && !strings.HasPrefix(string(key), vault.KeyringPrefix) {
+			secrets = append(secrets, strings.TrimSpace(string(key)))
+		}
+	}
+	for _, secret := range secrets {
+		if strings.Contains(text, secret) {
+			t.Error("a secret is shown")
+		}
+	}
+}
+
+// listsMail starts the server as the printed configuration says, with nothing else in
+// the environment, and asks it for mail.
+func (s *station) listsMail(t testing.TB, printed string) {
+	t.Helper()
+	from := strings.Index(printed, "{\n  \"mcpServers\"")
+	if from < 0 {
+		t.Fatalf("no configuration is printed:\n%s", printed)
+	}
+	var config struct {
+		Servers map[string]struct {
+			Command string
+			Args    []string
+			Env     map[string]string
+		} `json:"mcpServers"`
+	}
+	if err := json.NewDecoder(strings.NewReader(printed[from:])).Decode(&config); err != nil {
+		t.Fatal(err)
+	}
+	entry := config.Servers["postern"]
+	if len(entry.Args) == 0 || entry.Env["POSTERN_POLICY_PIN"] == "" {
+		t.Fatalf("%+v", entry)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), self, entry.Args...)
+	c.Env = []string{actAsPostern + "=1", "HOME=" + t.TempDir()}
+	for name, value := range entry.Env {
+		c.Env = append(c.Env, name+"="+value)
+	}
+	c.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cli","arguments":{"command":"mail list --limit 2"}}}
+`)
+	answer, err := c.Output()
+	if err != nil || !bytes.Contains(answer, []byte(`\"success\":true`)) || bytes.Count(answer, []byte(`\"message_id\"`)) != 2 {
+		t.Errorf("%v\n%s", err, answer)
+	}
+}
+
+// Whoever stops at a question, by ending the input there, leaves nothing. The first
+// answers are the same each time; the last of them makes everything.
+func TestStoppingAtAnyQuestionLeavesNothing(t *testing.T) {
+	s := newStation(t)
+	s.ring = &passingKeyring{}
+	all := append(s.answers(s.env["PW"]), "1", s.ca, "4", "@example.org", "Ann Lee", "", "", "y")
+	for n := range all {
+		p, out := s.process(t, strings.Join(append(slices.Clone(all[:n]), ""), "\n"))
+		if err := wizardOf(t, p).run(t.Context()); !errors.Is(err, context.Canceled) {
+			t.Errorf("stopped at question %d: %v\n%s", n+1, err, out)
+		}
+		s.untouched(t)
+	}
+	p, out := s.process(t, strings.Join(all, "\n")+"\n")
+	if err := wizardOf(t, p).run(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	a, err := s.vault(t).Account(t.Context(), "default")
+	if err != nil || a.Mode != mail.ReadWrite || !slices.Equal(a.AllowOut.Entries, []string{"@example.org"}) || a.DisplayName != "Ann Lee" || a.AllowIn.Enabled {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if !strings.Contains(out.String(), "anybody at example.org") {
+		t.Errorf("the rules are not told:\n%s", out)
+	}
+	kept := s.ring.(*passingKeyring).kept
+	if len(kept) != 2 {
+		t.Errorf("%d keys in the keyring", len(kept))
+	}
+	reference, err := os.ReadFile(agentKeyFile(s.env["POSTERN_DB"]))
+	if err != nil || !bytes.HasPrefix(reference, []byte("keyring:agent-")) {
+		t.Errorf("%q, %v", reference, err)
+	}
+	for _, key := range kept {
+		if strings.Contains(out.String(), key) {
+			t.Error("a key is shown")
+		}
+	}
+	// The last question answered with no.
+	s2 := newStation(t)
+	p, _ = s2.process(t, strings.Join(append(s2.answers(s2.env["PW"]), "1", s2.ca, "", "", "", "n"), "\n")+"\n")
+	if err := wizardOf(t, p).run(t.Context()); err != nil {
+		t.Error(err)
+	}
+	s2.untouched(t)
+}
+
+// A wrong password is asked for again, a server that does not answer can be changed,
+// and one that only sends can be left out.
+func TestTheWizardMendsWhatDoesNotWork(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*station)
+		lines  func(*station) []string
+		said   string
+	}{
+		"wrong password": {
+			func(*station) {},
+			func(s *station) []string {
+				return append(s.answers("wrong-c4n4ry"), "1", s.ca, "1", s.env["PW"], "", "", "", "")
+			}, "did not accept the login",
+		},
+		"dead server": {
+			func(s *station) { s.srv["imaps"].Port = deadPort(t) },
+			func(s *station) []string {
+				host, port, _ := net.SplitHostPort(s.servers.IMAPAddr)
+				_, smtp, _ := net.SplitHostPort(s.servers.SMTPAddr)
+				return append(s.answers(s.env["PW"]), "1", s.ca, "2", // change the servers
+					"1", host, "1", port, host, "1", smtp, "", // IMAP, SMTP, login name
+					"1", s.ca, "", "", "", "")
+			}, "FAILED: imap",
+		},
+		"no server to send with": {
+			func(s *station) { s.srv["submissions"].Port = deadPort(t) },
+			func(s *station) []string {
+				return append(s.answers(s.env["PW"]), "1", s.ca, "2", "", "", "", "")
+			}, "FAILED: smtp",
+		},
+		"half of the settings": {
+			func(s *station) { delete(s.srv, "submissions") },
+			func(s *station) []string {
+				_, smtp, _ := net.SplitHostPort(s.servers.SMTPAddr)
+				return []string{demo.Username, "y", "localhost", "1", smtp, "", "", s.env["PW"], "1", s.ca, "", "", "", ""}
+			}, "fill in the rest",
+		},
+		"nothing found": {
+			func(s *station) { clear(s.srv) },
+			func(s *station) []string {
+				host, port, _ := net.SplitHostPort(s.servers.IMAPAddr)
+				return []string{demo.Username, "1", host, "1", port, "", "", "", s.env["PW"], "1", s.ca, "", "", "", ""}
+			}, "No servers were found",
+		},
+		"servers refused": {
+			func(*station) {},
+			func(s *station) []string {
+				host, port, _ := net.SplitHostPort(s.servers.IMAPAddr)
+				return []string{demo.Username, "n", "1", host, "1", port, "", "", "", s.env["PW"], "1", s.ca, "", "", "", ""}
+			}, "Found by",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStation(t)
+			c.change(s)
+			p, out := s.process(t, strings.Join(c.lines(s), "\n")+"\n")
+			if err := wizardOf(t, p).run(t.Context()); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if !strings.Contains(out.String(), c.said) {
+				t.Errorf("%q is not said:\n%s", c.said, out)
+			}
+			if _, err := s.vault(t).Account(t.Context(), "default"); err != nil {
+				t.Error(err)
+			}
+			s.noSecretIn(t, out.String())
+		})
+	}
+}
+
+// deadPort is one that nobody listens on.
+func deadPort(t testing.TB) uint16 {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return uint16(l.Addr().(*net.TCPAddr).Port)
+}
+
+// Run again, it adds another account or changes nothing.
+func TestRunAgainItAddsAnAccountOrNothing(t *testing.T) {
+	s := newStation(t)
+	do := func(args ...string) (string, error) {
+		p, out := s.process(t, "")
+		err := p.init(t.Context(), args)
+		return out.String(), err
+	}
+	account := []string{"--email", demo.Username, "--ca-file", s.ca, "--password-from", "env:PW"}
+	if out, err := do(append([]string{"--accept-found", "--admin-key", "file", "--agent-key", "file", "--allow-out", "ann@example.org,@example.com", "work"}, append(account, "--mode", "approve")...)...); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	before, err := os.ReadFile(s.env["POSTERN_DB"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := s.files(t)
+	same := func(what string) {
+		t.Helper()
+		if now, err := os.ReadFile(s.env["POSTERN_DB"]); err != nil || !bytes.Equal(now, before) || !slices.Equal(s.files(t), files) {
+			t.Errorf("%s changed something: %v", what, s.files(t))
+		}
+	}
+	out, err := do()
+	if err != nil || !strings.Contains(out, "unchanged") || !strings.Contains(out, "each message after you approved it") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	same("init without anything new")
+	p, text := s.process(t, "n\n")
+	if err := wizardOf(t, p).run(t.Context()); err != nil || !strings.Contains(text.String(), "Nothing was changed") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	same("a wizard told no")
+	if out, err := do(append([]string{"--accept-found", "second"}, account...)...); err == nil || !strings.Contains(err.Error(), "takes POSTERN_ADMIN_KEY") {
+		t.Errorf("without being given the administrator's key: %v\n%s", err, out)
+	}
+	same("somebody without the administrator's key")
+	s.env["POSTERN_ADMIN_KEY_FILE"] = adminKeyFile(s.env["POSTERN_DB"])
+	if out, err := do(append([]string{"--accept-found", "work"}, account...)...); !errors.Is(err, vault.ErrExists) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	same("an account that is there")
+	s.env["PW"] = "wrong-c4n4ry"
+	if out, err := do(append([]string{"--accept-found", "second"}, account...)...); err == nil || !strings.Contains(err.Error(), "Nothing was stored") || strings.Contains(err.Error()+out, "c4n4ry") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	same("a wrong password")
+	s.env["PW"] = s.servers.Password.Reveal()
+	if out, err := do(append([]string{"--accept-found", "second"}, account...)...); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	accounts, err := s.vault(t).Accounts(t.Context())
+	if err != nil || len(accounts) != 2 {
+		t.Errorf("%d accounts, %v", len(accounts), err)
+	}
+}
+
+// Keys that a set-up kept which was killed then are used by the next one; so are those
+// of the environment, and then none are made.
+func TestKeysThatAreThereAreUsed(t *testing.T) {
+	s := newStation(t)
+	s.ring = &passingKeyring{}
+	p, _ := s.process(t, "")
+	chain := &keyChain{}
+	if err := chain.complete(s.env["POSTERN_DB"], inFile, inKeyring); err != nil {
+		t.Fatal(err)
+	}
+	for i := range chain.fresh {
+		if err := p.keep(t.Context(), &chain.fresh[i], &undoing{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := s.files(t)
+	p, out := s.process(t, "")
+	if err := p.init(t.Context(), nil); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if keys, err := p.findKeys(t.Context(), s.env["POSTERN_DB"]); err != nil || keys.Admin.Reveal() != chain.Admin.Reveal() || keys.Agent.Reveal() != chain.Agent.Reveal() {
+		t.Errorf("other keys: %v", err)
+	}
+	if now := s.files(t); len(now) > len(before)+2 { // the vault and its lock
+		t.Errorf("%v", now)
+	}
+	s.vault(t)
+
+	s = newStation(t)
+	s.env["POSTERN_ADMIN_KEY"], s.env["POSTERN_KEY"] = chain.Admin.Reveal(), chain.Agent.Reveal()
+	p, out = s.process(t, strings.Join(append(s.answers(s.env["PW"]), "1", s.ca, "", "", ""), "\n")+"\n")
+	if err := wizardOf(t, p).run(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if strings.Contains(strings.Join(s.files(t), " "), ".key") || strings.Contains(out.String(), chain.Admin.Reveal()) || strings.Contains(out.String(), chain.Agent.Reveal()) {
+		t.Errorf("%v\n%s", s.files(t), out)
+	}
+}
+
+// An administrator's key that the person keeps is shown once, and asked for when it is
+// needed again.
+func TestAKeyThatThePersonKeeps(t *testing.T) {
+	s := newStation(t)
+	p, out := s.process(t, strings.Join(append(s.answers(s.env["PW"]), "1", s.ca, "", "", "2", ""), "\n")+"\n")
+	if err := wizardOf(t, p).run(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	admin := regexp.MustCompile(`[A-Za-z0-9+/]{43}=`).FindString(out.String())
+	if _, err := os.Stat(adminKeyFile(s.env["POSTERN_DB"])); err == nil || strings.Count(out.String(), admin) != 1 {
+		t.Errorf("it is kept, or shown again: %v\n%s", err, out)
+	}
+	again := append([]string{admin, "y"}, s.answers(s.env["PW"])...)
+	p, out = s.process(t, strings.Join(append(again, "1", s.ca, "", "", ""), "\n")+"\n")
+	if err := wizardOf(t, p).run(t.Context()); err != nil || strings.Contains(out.String(), admin) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	keys := vault.Keys{Admin: mail.NewSecret([]byte(admin))}
+	v, err := vault.Open(t.Context(), s.env["POSTERN_DB"], keys, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if accounts, err := v.Accounts(t.Context()); err != nil || len(accounts) != 2 {
+		t.Errorf("%d accounts, %v", len(accounts), err)
+	}
+	p, out = s.process(t, strings.Repeat("A", 43)+"=\n")
+	if err := wizardOf(t, p).run(t.Context()); !errors.Is(err, vault.ErrWrongKey) {
+		t.Errorf("a wrong key: %v\n%s", err, out)
+	}
+}
+
+// Without a terminal nothing is asked, and nothing found is used that nobody agreed
+// to.
+func TestUnaskedItRefusesWhatNobodyAgreedTo(t *testing.T) {
+	s := newStation(t)
+	for name, c := range map[string]struct {
+		args []string
+		said string
+	}{
+		"no keys":        {nil, "takes both keys"},
+		"found servers":  {[]string{"--admin-key", "file", "--agent-key", "file", "work", "--email", demo.Username, "--password-from", "env:PW"}, "localhost"},
+		"no address":     {[]string{"--admin-key", "file", "--agent-key", "file", "work", "--email", "nobody", "--password-from", "env:PW"}, "mail address"},
+		"nothing found":  {[]string{"--admin-key", "file", "--agent-key", "file", "work", "--email", "ann@nowhere.example", "--password-from", "env:PW"}, "was not found"},
+		"no program may": {[]string{"--admin-key", "file", "--agent-key", "file", "work", "--email", "ann@tuta.com", "--password-from", "env:PW"}, "neither IMAP nor POP3"},
+		"no passwords":   {[]string{"--admin-key", "file", "--agent-key", "file", "work", "--email", "ann@outlook.com", "--password-from", "env:PW"}, "accepts no passwords"},
+		"no certificate": {[]string{"--accept-found", "--admin-key", "file", "--agent-key", "file", "work", "--email", demo.Username, "--password-from", "env:PW"}, "Nothing was stored"},
+		"no keyring":     {[]string{"--accept-found", "--admin-key", "file", "--agent-key", "keyring", "work", "--email", demo.Username, "--ca-file", s.ca, "--password-from", "env:PW"}, "keyring does not keep"},
+		"bad place":      {[]string{"--agent-key", "show"}, "in the keyring or in a file"},
+		"lists of none":  {[]string{"--allow-out", "*"}, "belong to an account"},
+		"bad list":       {[]string{"--accept-found", "--admin-key", "file", "--agent-key", "file", "--allow-out", "no entry", "work", "--email", demo.Username, "--ca-file", s.ca, "--password-from", "env:PW"}, "cannot be used"},
+	} {
+		p, out := s.process(t, "")
+		err := p.init(t.Context(), c.args)
+		if err == nil || !strings.Contains(err.Error(), c.said) {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+		s.untouched(t)
+	}
+}
+
+// stationVar describes a station to a process of its own: the ports of its servers.
+const stationVar = "POSTERN_TEST_STATION"
+
+// onStation has a process find the servers of a station, and no keyring, where the
+// test that started it says so.
+func onStation(p *process) {
+	text := p.getenv(stationVar)
+	if text == "" {
+		return
+	}
+	s := &station{ring: brokenKeyring{}}
+	if err := json.Unmarshal([]byte(text), &s.srv); err != nil {
+		panic(err)
+	}
+	p.finder, p.ring = &autoconfig.Finder{Resolver: s, Transport: noWeb{}}, s.ring
+	p.self = "/opt/postern/postern" // a test's own program is a passing one
+}

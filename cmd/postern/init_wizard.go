@@ -1,0 +1,556 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/autoconfig"
+)
+
+// wizard asks a person for what the arguments of init would say, and does then what
+// they would have done. It keeps nothing before the last question is answered.
+type wizard struct {
+	*setup
+	ask   asker
+	draft draft
+}
+
+// draft is the account as far as it is known. It is put into options of account add
+// anew for each try.
+type draft struct {
+	name, email string
+	found       *autoconfig.Settings
+	protocol    mail.Protocol
+	incoming    mail.Endpoint
+	smtp        mail.Endpoint
+	username    string
+	auth        mail.Auth
+	caFile      string
+	oauth       mail.OAuth
+	hasSecret   bool // of the OAuth client
+	mode        mail.Mode
+	displayName string
+}
+
+func (w *wizard) run(ctx context.Context) error {
+	chain, accounts, err := w.begin(ctx)
+	if err != nil || chain == nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{
+		w.askAddress,
+		w.askServers,
+		func(ctx context.Context) error { return w.askName(ctx, accounts) },
+		w.askLogin,
+		w.tryUntilItWorks,
+		w.askRules,
+		func(ctx context.Context) error { return w.askKeys(ctx, chain) },
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	w.account = w.draft.tokens()
+	if yes, err := w.ask.Confirm(ctx, w.summary(), true); err != nil || !yes {
+		if err == nil {
+			w.ask.Say("Nothing was stored.")
+		}
+		return err
+	}
+	m, err := w.commit(ctx, chain)
+	if err != nil {
+		return err
+	}
+	return w.p.tellMade(w.setup, m)
+}
+
+// begin looks at what there is. It returns no chain when the person wants nothing
+// else.
+func (w *wizard) begin(ctx context.Context) (*keyChain, []mail.Account, error) {
+	found, err := w.p.findKeys(ctx, w.path)
+	if err != nil {
+		return nil, nil, err
+	}
+	chain := &keyChain{Keys: found}
+	there, err := w.exists()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !there {
+		w.ask.Say("This sets up Postern: a vault for your mail account, and rules for the agents that may use it.\nNothing is stored before the last question. Ctrl-C ends at any point.")
+		return chain, nil, nil
+	}
+	if chain.Admin.IsZero() {
+		w.ask.Say("There is a vault already: " + w.path)
+		if chain.Admin, err = w.ask.Secret(ctx, "Administrator's key of the vault", "It is needed to add an account."); err != nil {
+			return nil, nil, err
+		}
+	}
+	accounts, err := w.accounts(ctx, chain)
+	if err != nil {
+		return nil, nil, err
+	}
+	text := "There is a vault already: " + w.path
+	for i := range accounts {
+		text += "\n\n" + inWords(&accounts[i])
+	}
+	w.ask.Say(text)
+	title := "Add another account?"
+	if len(accounts) == 0 {
+		title = "Add an account?"
+	}
+	yes, err := w.ask.Confirm(ctx, title, len(accounts) == 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !yes {
+		w.ask.Say("Nothing was changed.")
+		return nil, nil, nil
+	}
+	return chain, accounts, nil
+}
+
+func (w *wizard) askAddress(ctx context.Context) error {
+	email, err := w.ask.Text(ctx, textQuestion{Title: "Mail address", Help: "The address whose mail agents are to work with.", Check: func(s string) error {
+		_, _, err := autoconfig.Split(s)
+		return err
+	}})
+	if err != nil {
+		return err
+	}
+	w.draft.email, w.draft.username, w.draft.mode = email, email, mail.ReadOnly
+	w.draft.protocol, w.draft.auth = mail.IMAP, mail.AuthPassword
+	_, domain, _ := autoconfig.Split(email)
+	if mail.ProviderOf(domain) == nil {
+		w.ask.Say("Looking for the servers of " + domain + ". Nothing but the domain is asked for.")
+	}
+	w.draft.found, err = w.p.settingsFinder().Find(ctx, email)
+	return err
+}
+
+// askServers shows what was found, and asks for what was not.
+func (w *wizard) askServers(ctx context.Context) error {
+	d, found := &w.draft, w.draft.found
+	if p := found.Provider; p != nil {
+		if len(p.Auth) == 0 {
+			return &discovery.Fault{Code: discovery.ConfigError, Message: p.Note, Hint: "Use an account of another provider."}
+		}
+		w.ask.Say(p.Name + ". " + p.Note)
+	}
+	if found.Incoming.IsZero() && found.SMTP.IsZero() {
+		w.ask.Say("No servers were found for this address. Your provider's help pages name them.")
+		return w.typeServers(ctx)
+	}
+	text := "Found by " + printable(strings.Join(found.Sources, " and ")) + ":\n  " + serversOf(found)
+	if found.Username != d.email {
+		text += "\n  login name " + printable(found.Username)
+	}
+	if len(found.Foreign) > 0 {
+		text += "\n\nNot of your address's own domain: " + strings.Join(found.Foreign, ", ") + ".\nUse them only if you know that your mail is there: your password goes to them."
+	}
+	w.ask.Say(text)
+	if found.Provider == nil || len(found.Foreign) > 0 {
+		yes, err := w.ask.Confirm(ctx, "Use these servers?", len(found.Foreign) == 0)
+		if err != nil {
+			return err
+		}
+		if !yes {
+			d.found = &autoconfig.Settings{Username: d.email}
+			return w.typeServers(ctx)
+		}
+	}
+	d.incoming, d.smtp, d.username = found.Incoming, found.SMTP, found.Username
+	if found.Protocol != "" {
+		d.protocol = found.Protocol
+	}
+	if !found.Complete() {
+		w.ask.Say("That is not all: please fill in the rest.")
+		return w.typeServers(ctx)
+	}
+	return nil
+}
+
+// typeServers asks for the servers that are not known.
+func (w *wizard) typeServers(ctx context.Context) (err error) {
+	d := &w.draft
+	if d.incoming.IsZero() {
+		kind, err := w.ask.Choose(ctx, "How is the mail read?", "", []choice{{string(mail.IMAP), "IMAP, with folders and search"}, {string(mail.POP3), "POP3, the inbox alone"}})
+		if err != nil {
+			return err
+		}
+		d.protocol = mail.Protocol(kind)
+		ports := map[mail.Protocol][2]uint16{mail.IMAP: {993, 143}, mail.POP3: {995, 110}}[d.protocol]
+		if d.incoming, err = w.typeServer(ctx, strings.ToUpper(kind)+" server", "", ports, false); err != nil {
+			return err
+		}
+	}
+	if d.smtp.IsZero() {
+		if d.smtp, err = w.typeServer(ctx, "SMTP server", "It sends mail. Leave it empty if nothing is ever to be sent.", [2]uint16{465, 587}, true); err != nil {
+			return err
+		}
+	}
+	d.username, err = w.ask.Text(ctx, textQuestion{Title: "Login name", Proposed: d.username, Check: func(s string) error {
+		if len(s) > 320 {
+			return errors.New("it is too long")
+		}
+		return nil
+	}})
+	return err
+}
+
+// typeServer asks for one server. ports are those of TLS and of STARTTLS.
+func (w *wizard) typeServer(ctx context.Context, title, help string, ports [2]uint16, optional bool) (e mail.Endpoint, err error) {
+	e.Host, err = w.ask.Text(ctx, textQuestion{Title: title, Help: help, Optional: optional, Check: func(s string) error {
+		if len(s) > 253 || strings.ContainsAny(s, " /@:") {
+			return errors.New("that is no name of a host, such as imap.example.org")
+		}
+		return nil
+	}})
+	if err != nil || e.Host == "" {
+		return mail.Endpoint{}, err
+	}
+	security, err := w.ask.Choose(ctx, "How is the connection protected?", "", []choice{{string(mail.TLS), "TLS from the beginning"}, {string(mail.StartTLS), "STARTTLS"}})
+	if err != nil {
+		return mail.Endpoint{}, err
+	}
+	e.Security = mail.Security(security)
+	usual := ports[0]
+	if e.Security == mail.StartTLS {
+		usual = ports[1]
+	}
+	port, err := w.ask.Text(ctx, textQuestion{Title: "Port", Proposed: fmt.Sprint(usual), Check: func(s string) error {
+		if n, err := strconv.ParseUint(s, 10, 16); err != nil || n == 0 {
+			return errors.New("a port is a number from 1 to 65535")
+		}
+		return nil
+	}})
+	if err != nil {
+		return mail.Endpoint{}, err
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	e.Port = uint16(n)
+	return e, err
+}
+
+func (w *wizard) askName(ctx context.Context, accounts []mail.Account) (err error) {
+	there := func(name string) bool {
+		return slices.ContainsFunc(accounts, func(a mail.Account) bool { return a.Name == name })
+	}
+	proposed := "default"
+	for n := 2; there(proposed); n++ {
+		proposed = fmt.Sprintf("account%d", n)
+	}
+	w.draft.name, err = w.ask.Text(ctx, textQuestion{Title: "Name of the account", Help: "It is what commands call it. 'default' is used where none is named.", Proposed: proposed, Check: func(s string) error {
+		switch {
+		case !mail.ValidAccountName(s):
+			return errors.New("a name has 1 to 64 letters, digits, - and _")
+		case there(s):
+			return errors.New("there is an account of that name already")
+		}
+		return nil
+	}})
+	return err
+}
+
+// askLogin asks how to log in, where there is a choice, and for what that takes.
+func (w *wizard) askLogin(ctx context.Context) error {
+	d := &w.draft
+	var choices []choice
+	provider := d.found.Provider
+	if provider != nil && provider.OAuth == "" {
+		provider = nil
+	}
+	if provider == nil {
+		return w.askPassword(ctx)
+	}
+	for _, a := range provider.Auth {
+		switch a {
+		case mail.AuthPassword:
+			choices = append(choices, choice{string(a), "App password, the simplest"})
+		case mail.AuthOAuth2:
+			choices = append(choices, choice{string(a), "OAuth 2.0, with a client that you registered"})
+		}
+	}
+	chosen := choices[0].Value
+	if len(choices) > 1 {
+		var err error
+		if chosen, err = w.ask.Choose(ctx, "How does Postern log in?", "", choices); err != nil {
+			return err
+		}
+	}
+	if d.auth = mail.Auth(chosen); d.auth == mail.AuthOAuth2 {
+		return w.askClient(ctx, provider)
+	}
+	return w.askPassword(ctx)
+}
+
+func (w *wizard) askPassword(ctx context.Context) error {
+	title, help := "Password", ""
+	if p := w.draft.found.Provider; p != nil && p.AppPassword {
+		title, help = "App password", "The password you log in to the provider's pages with does not work here. Get one at "+p.HelpURL
+	}
+	return w.hold(ctx, title, help)
+}
+
+// hold asks for a secret and holds it as what standard input would have said.
+func (w *wizard) hold(ctx context.Context, title, help string) error {
+	s, err := w.ask.Secret(ctx, title, help)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	old := w.secrets["stdin"]
+	old.Wipe()
+	w.secrets["stdin"] = s
+	return nil
+}
+
+// askClient asks for the OAuth 2.0 client.
+func (w *wizard) askClient(ctx context.Context, p *mail.Provider) (err error) {
+	d := &w.draft
+	d.oauth.Provider = p.OAuth
+	if d.oauth.ClientID, err = w.ask.Text(ctx, textQuestion{Title: "Client id", Help: "Of the desktop client that you registered with the provider. See " + p.HelpURL}); err != nil {
+		return err
+	}
+	if d.hasSecret, err = w.ask.Confirm(ctx, "Has the client a secret, too?", p.OAuth == "google"); err != nil {
+		return err
+	}
+	if d.hasSecret {
+		if err := w.hold(ctx, "Client secret", ""); err != nil {
+			return err
+		}
+	}
+	if p.OAuth != "google" { // which gives no access to mail by a code
+		how, err := w.ask.Choose(ctx, "Where do you agree to the access?", "", []choice{{"browser", "In a browser on this machine"}, {"device", "On another device, by a code"}})
+		if err != nil {
+			return err
+		}
+		w.device = how == "device"
+	}
+	return nil
+}
+
+// tokens are the account as account add takes it.
+func (d *draft) tokens() []string {
+	t := []string{d.name, "--email=" + d.email, "--username=" + d.username, "--protocol=" + string(d.protocol), "--auth=" + string(d.auth), "--mode=" + string(d.mode)}
+	endpoint := func(kind string, e mail.Endpoint) {
+		if !e.IsZero() {
+			t = append(t, "--"+kind+"-host="+e.Host, "--"+kind+"-port="+fmt.Sprint(e.Port), "--"+kind+"-security="+string(e.Security))
+		}
+	}
+	endpoint(string(d.protocol), d.incoming)
+	endpoint("smtp", d.smtp)
+	for _, o := range []struct{ name, value string }{{"--ca-file", d.caFile}, {"--oauth-provider", d.oauth.Provider}, {"--oauth-client-id", d.oauth.ClientID}, {"--display-name", d.displayName}} {
+		if o.value != "" {
+			t = append(t, o.name+"="+o.value)
+		}
+	}
+	if p := d.found.Provider; p != nil && p.FilesSent && d.smtp.Loopback() {
+		t = append(t, "--sent-copy="+string(mail.SentNever))
+	}
+	switch {
+	case d.auth == mail.AuthPassword:
+		t = append(t, "--password-from=stdin")
+	case d.hasSecret:
+		t = append(t, "--oauth-client-secret-from=stdin")
+	}
+	return t
+}
+
+// tryUntilItWorks logs in, and has the person change what does not work.
+func (w *wizard) tryUntilItWorks(ctx context.Context) error {
+	for {
+		w.account = w.draft.tokens()
+		w.ask.Say("Logging in to the servers. No message is read or sent.")
+		_, checks, err := w.try(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var text []string
+		if err != nil {
+			f := commands.Faults(err)
+			if f == nil {
+				return err
+			}
+			text = append(text, f.Message, f.Hint)
+		}
+		bad := 0
+		for _, c := range checks {
+			mark := "works:  "
+			if !c.OK {
+				mark, bad = "FAILED: ", bad+1
+			}
+			text = append(text, mark+strings.TrimPrefix(c.Name, w.draft.name+" ")+". "+printable(c.Detail))
+			if !c.OK && c.Hint != "" {
+				text = append(text, "        "+c.Hint)
+			}
+		}
+		w.ask.Say(strings.Join(text, "\n"))
+		if err == nil && bad == 0 {
+			return nil
+		}
+		if err := w.mend(ctx, checks); err != nil {
+			return err
+		}
+	}
+}
+
+// mend asks what to change after a failed try.
+func (w *wizard) mend(ctx context.Context, checks []check) error {
+	d := &w.draft
+	login, certificate, onlySMTP := len(checks) == 0, false, len(checks) > 1
+	for _, c := range checks {
+		if c.OK {
+			continue
+		}
+		login = login || c.Code == discovery.AuthFailed
+		certificate = certificate || strings.Contains(c.Detail, "certificate")
+		onlySMTP = onlySMTP && strings.HasSuffix(c.Name, " smtp")
+	}
+	var choices []choice
+	for _, o := range []struct {
+		offered bool
+		choice
+	}{
+		{certificate, choice{"ca", "Give the file of an authority to trust, for a server with its own"}},
+		{login && d.auth == mail.AuthPassword, choice{"password", "Type the password again"}},
+		{!certificate && !(login && d.auth == mail.AuthPassword), choice{"again", "Try again"}},
+		{login, choice{"username", "Change the login name"}},
+		{onlySMTP, choice{"unsent", "Go on without a server to send with"}},
+		{true, choice{"servers", "Change the servers"}},
+		{true, choice{"stop", "Stop; nothing is stored"}},
+	} {
+		if o.offered {
+			choices = append(choices, o.choice)
+		}
+	}
+	what, err := w.ask.Choose(ctx, "What now?", "", choices)
+	if err != nil {
+		return err
+	}
+	switch what {
+	case "ca":
+		d.caFile, err = w.ask.Text(ctx, textQuestion{Title: "File of certificates (PEM)", Check: func(s string) error {
+			if _, err := os.Stat(s); err != nil {
+				return errors.New("there is no such file")
+			}
+			return nil
+		}})
+		if err == nil {
+			d.caFile = absolute(d.caFile)
+		}
+		return err
+	case "password":
+		return w.askPassword(ctx)
+	case "username":
+		d.username, err = w.ask.Text(ctx, textQuestion{Title: "Login name", Proposed: d.username})
+		return err
+	case "unsent":
+		d.smtp = mail.Endpoint{}
+	case "servers":
+		d.incoming, d.smtp, d.caFile = mail.Endpoint{}, mail.Endpoint{}, ""
+		return w.typeServers(ctx)
+	case "stop":
+		w.ask.Say("Nothing was stored.")
+		return errStopped
+	}
+	return nil
+}
+
+// askRules asks what agents may do. What is proposed is the least.
+func (w *wizard) askRules(ctx context.Context) error {
+	d := &w.draft
+	choices := []choice{{"read", "Read, and nothing else"}}
+	if d.protocol == mail.IMAP {
+		choices = append(choices, choice{"change", "Read, flag, move and delete; send nothing"})
+	}
+	if !d.smtp.IsZero() {
+		choices = append(choices, choice{"approve", "All that, and send what you have approved, message by message"}, choice{"send", "All that, and send to whom you allow"})
+	}
+	may, err := w.ask.Choose(ctx, "What may agents do with this account?", "You can change it later with 'account edit'.", choices)
+	if err != nil {
+		return err
+	}
+	d.mode = map[string]mail.Mode{"read": mail.ReadOnly, "change": mail.ReadWrite, "approve": mail.Approve, "send": mail.ReadWrite}[may]
+	if may == "approve" || may == "send" {
+		list, err := w.ask.Text(ctx, textQuestion{Title: "To whom may they write?", Optional: true, Check: entries,
+			Help: "Addresses and @domains, separated by commas; * is everybody. Empty: nobody yet."})
+		if err != nil {
+			return err
+		}
+		w.allowOut = splitList(list)
+		if d.displayName, err = w.ask.Text(ctx, textQuestion{Title: "Your name, as recipients see it", Optional: true, Check: func(s string) error {
+			if len([]rune(s)) > 200 {
+				return errors.New("it is longer than 200 characters")
+			}
+			return nil
+		}}); err != nil {
+			return err
+		}
+	}
+	list, err := w.ask.Text(ctx, textQuestion{Title: "Whose mail may they see?", Optional: true, Check: entries,
+		Help: "Addresses and @domains, separated by commas. Empty: everybody's."})
+	w.allowIn = splitList(list)
+	return err
+}
+
+// entries checks entries of an allow-list.
+func entries(line string) error {
+	for _, e := range splitList(line) {
+		if _, err := mail.ValidateEntry(e); err != nil {
+			return fmt.Errorf("%s cannot be used: %w", printable(e), err)
+		}
+	}
+	return nil
+}
+
+// askKeys asks where keys are kept that are to be made.
+func (w *wizard) askKeys(ctx context.Context, chain *keyChain) error {
+	if there, err := w.exists(); err != nil || there {
+		return err
+	}
+	if !chain.Admin.IsZero() && !chain.Agent.IsZero() {
+		return nil
+	}
+	keyring := w.p.keyringWorks(ctx)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	agent := inFile
+	var choices []choice
+	if keyring {
+		agent = inKeyring
+		choices = append(choices, choice{string(inKeyring), "Both in the system keyring"})
+	}
+	choices = append(choices, choice{string(inFile), "Both in files that only you can read"},
+		choice{string(shownOnce), "Show me the administrator's key once; the agent's in the " + string(agent)})
+	where, err := w.ask.Choose(ctx, "Where are the keys kept?", "The agent's key opens the vault to work with mail, the administrator's to change\n"+
+		"accounts and rules. Programs that run as you can read both places: keep the\n"+
+		"administrator's key yourself if agents run programs here.", choices)
+	if err != nil {
+		return err
+	}
+	w.adminPlace, w.agentPlace = keyPlace(where), keyPlace(where)
+	if where == string(shownOnce) {
+		w.agentPlace = agent
+	}
+	return chain.complete(w.path, w.adminPlace, w.agentPlace)
+}
+
+// summary is the last question.
+func (w *wizard) summary() string {
+	text := "Add the account " + w.draft.name + "?"
+	if there, _ := w.exists(); !there {
+		text = "Make the vault " + w.path + " and add the account " + w.draft.name + "?"
+	}
+	return text
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"unicode"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/autoconfig"
+	"github.com/postern-mail/postern/vault"
+)
+
+// tellMade prints what there is now: the vault, its keys, the rules in plain words,
+// and how to go on.
+func (p *process) tellMade(s *setup, m *made) error {
+	var b strings.Builder
+	state := "made"
+	if !m.Created {
+		state = "there already, unchanged"
+		if s.account != nil {
+			state = "there already"
+		}
+	}
+	fmt.Fprintf(&b, "vault               %s (%s)\npolicy fingerprint  %s\n", m.Path, state, m.Fingerprint)
+	for i := range m.keys {
+		k := &m.keys[i]
+		label := map[string]string{"admin": "administrator's key", "agent": "agent's key"}[k.role]
+		if k.place == shownOnce {
+			fmt.Fprintf(&b, "%-19s %s\n                    It is shown this once and kept nowhere: put it into a password manager now.\n", label, k.secret.Reveal())
+			continue
+		}
+		fmt.Fprintf(&b, "%-19s %s\n", label, k.keyNote())
+	}
+	if len(m.accounts) == 0 {
+		b.WriteString("\nNext: postern init NAME --email ADDRESS --password-from stdin\n")
+	}
+	for i := range m.accounts {
+		fmt.Fprintf(&b, "\n%s\n", inWords(&m.accounts[i]))
+	}
+	if len(m.accounts) > 0 {
+		s.tellHow(&b, m)
+	}
+	_, err := io.WriteString(p.stdout, b.String())
+	return err
+}
+
+// tellHow says how the administrator changes rules and how a client is connected.
+func (s *setup) tellHow(b *strings.Builder, m *made) {
+	form, command := s.adminForm(), "postern account edit "+m.accounts[0].Name+" --mode RW"
+	if runtime.GOOS == "windows" {
+		form = "set " + strings.ReplaceAll(form, "'", "") + "\n "
+	}
+	fmt.Fprintf(b, "\nTo change accounts or rules, set %s for that command alone, such as:\n  %s %s\n", vault.AdminKeyVar, form, command)
+	entry, err := s.p.serverEntry(s.path, m.Fingerprint, profileFor(m.accounts))
+	if err != nil {
+		fmt.Fprintf(b, "\nTo connect a client: %s.\n", sentence(err))
+		return
+	}
+	fmt.Fprintf(b, "\nTo connect a client: postern install claude-code (or claude-desktop, cursor, vscode, codex)\nOr paste this into its configuration:\n\n%s\n", entry.pasteJSON("mcpServers", "postern"))
+}
+
+// adminForm is how the administrator's key is given to a command.
+func (s *setup) adminForm() string {
+	for _, form := range []string{"_FILE", "_COMMAND"} {
+		if v := s.p.getenv(vault.AdminKeyVar + form); v != "" {
+			return vault.AdminKeyVar + form + "=" + shellWord(v)
+		}
+	}
+	if _, err := os.Stat(adminKeyFile(s.path)); err == nil {
+		return vault.AdminKeyVar + "_FILE=" + shellWord(adminKeyFile(s.path))
+	}
+	return vault.AdminKeyVar + "=..."
+}
+
+// shellWord quotes a word for a shell where it needs that.
+func shellWord(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+:@%,", r)
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// profileFor is what a client is offered by default: what changes something only
+// where a rule allows it.
+func profileFor(accounts []mail.Account) string {
+	for _, a := range accounts {
+		if a.Mode != mail.ReadOnly {
+			return "full"
+		}
+	}
+	return "read-only"
+}
+
+// inWords says what an account may be used for.
+func inWords(a *mail.Account) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Account %s (%s)\n", a.Name, printable(a.Email))
+	visible := "every message in every folder"
+	if a.AllowIn.Enabled {
+		visible = "messages from " + listed(a.AllowIn.Entries) + " alone; what else there is does not exist for them"
+	}
+	if a.SubjectPattern != "" {
+		visible += ", where the subject matches " + a.SubjectPattern
+	}
+	fmt.Fprintf(&b, "  Agents see      %s.\n", visible)
+	changes := "nothing: they cannot flag, move or delete anything"
+	if a.Mode == mail.ReadWrite || a.Mode == mail.Approve {
+		changes = "flags and folders of what they see, and may delete it"
+	}
+	fmt.Fprintf(&b, "  They change     %s.\n", changes)
+	fmt.Fprintf(&b, "  They write to   %s.\n", recipients(a))
+	fmt.Fprintf(&b, "  The password    %s; agents never see it.", map[mail.Auth]string{
+		mail.AuthPassword: "is sealed in the vault", mail.AuthKeyring: "is in the system keyring",
+		mail.AuthHelper: "comes from a program each time", mail.AuthOAuth2: "is not needed: the vault holds the consent you gave"}[a.Auth])
+	return b.String()
+}
+
+func recipients(a *mail.Account) string {
+	switch {
+	case a.Mode == mail.ReadOnly:
+		return "nobody: the account is read-only"
+	case a.SMTP.IsZero():
+		return "nobody: the account has no server to send with"
+	case a.AllowOut.Enabled && len(a.AllowOut.Entries) == 0:
+		return "nobody, until you allow somebody with 'allow out add'"
+	}
+	whom := "everybody"
+	if a.AllowOut.Enabled {
+		whom = listed(a.AllowOut.Entries)
+	}
+	if a.Mode == mail.Approve {
+		whom += ", each message after you approved it"
+	}
+	return whom
+}
+
+func listed(entries []string) string {
+	if len(entries) == 0 {
+		return "nobody"
+	}
+	words := make([]string, len(entries))
+	for i, e := range entries {
+		switch {
+		case e == "*":
+			return "everybody"
+		case strings.HasPrefix(e, "@"):
+			words[i] = "anybody at " + e[1:]
+		default:
+			words[i] = e
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// serversOf names the servers that were found.
+func serversOf(f *autoconfig.Settings) string {
+	var names []string
+	for _, e := range []struct {
+		what string
+		mail.Endpoint
+	}{{strings.ToUpper(string(f.Protocol)), f.Incoming}, {"SMTP", f.SMTP}} {
+		if !e.IsZero() {
+			names = append(names, fmt.Sprintf("%s %s (%s)", e.what, e.Address(), securityWords(e.Security)))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func securityWords(s mail.Security) string {
+	return map[mail.Security]string{mail.TLS: "TLS", mail.StartTLS: "STARTTLS", mail.Plaintext: "unprotected"}[s]
+}
+
+// printable leaves out what could act on a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// absolute is a path that means the same in another directory.
+func absolute(path string) string {
+	if a, err := filepath.Abs(path); err == nil {
+		return a
+	}
+	return path
+}

@@ -1,0 +1,337 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+// serverEntry is how a client starts this program. It holds no secret: where a key is
+// needed it says where that is to be found.
+type serverEntry struct {
+	Command string
+	Args    []string
+	Env     []envVar // in this order
+}
+
+type envVar struct{ Name, Value string }
+
+// ours are the variables of an entry that install sets and takes away again; others
+// that a person added stay.
+func oursVariable(name string) bool { return strings.HasPrefix(name, "POSTERN_") }
+
+// serverEntry makes the entry for the vault at path. profile is full, read or
+// read-only; fingerprint may be empty. The error says what keeps the entry from being
+// one without a secret.
+func (p *process) serverEntry(path, fingerprint, profile string) (*serverEntry, error) {
+	self, err := stableProgram(p.self)
+	if err != nil {
+		return nil, err
+	}
+	e := &serverEntry{Command: self, Args: []string{"serve", "--profile", profile}}
+	if profile == "read-only" {
+		e.Args = []string{"serve", "--read-only"}
+	}
+	e.Env = append(e.Env, envVar{"POSTERN_DB", path})
+	value, file, command := p.getenv(vault.AgentKeyVar), p.getenv(vault.AgentKeyVar+"_FILE"), p.getenv(vault.AgentKeyVar+"_COMMAND")
+	switch {
+	case strings.HasPrefix(value, vault.KeyringPrefix) && mail.ValidAccountName(strings.TrimPrefix(value, vault.KeyringPrefix)):
+		e.Env = append(e.Env, envVar{vault.AgentKeyVar, value})
+	case file != "":
+		e.Env = append(e.Env, envVar{vault.AgentKeyVar + "_FILE", absolute(file)})
+	case command != "":
+		e.Env = append(e.Env, envVar{vault.AgentKeyVar + "_COMMAND", command})
+	case value != "":
+		return nil, &discovery.Fault{Code: discovery.ConfigError, Message: "The agent's key itself is in " + vault.AgentKeyVar + ", and a client's configuration is no place for it.",
+			Hint: "Put the key into a file that only you can read, and set " + vault.AgentKeyVar + "_FILE in place of it."}
+	default:
+		if _, err := os.Stat(agentKeyFile(path)); err != nil {
+			return nil, &discovery.Fault{Code: discovery.ConfigError, Message: "There is no agent's key that a client could be pointed to.",
+				Hint: "Run 'postern init' first, or set " + vault.AgentKeyVar + "_FILE to the file of the key."}
+		}
+		e.Env = append(e.Env, envVar{vault.AgentKeyVar + "_FILE", agentKeyFile(path)})
+	}
+	if fingerprint != "" {
+		e.Env = append(e.Env, envVar{"POSTERN_POLICY_PIN", fingerprint})
+	}
+	if dir := p.getenv("POSTERN_ATTACHMENTS"); dir != "" {
+		e.Env = append(e.Env, envVar{"POSTERN_ATTACHMENTS", absolute(dir)})
+	}
+	return e, nil
+}
+
+// stableProgram is the path by which a client starts this program. Where it is found
+// by its name, that place is taken: behind it a new version may stand tomorrow.
+func stableProgram(self string) (string, error) {
+	switch {
+	case self == "":
+		return "", &discovery.Fault{Code: discovery.ConfigError, Message: "It is not known where this program is.", Hint: "Start it by its full path."}
+	case strings.Contains(filepath.ToSlash(self), "/go-build"):
+		return "", &discovery.Fault{Code: discovery.ConfigError, Message: "This program is a passing one, and a client would not find it again.",
+			Hint: "Build it first: go build -o postern ./cmd/postern"}
+	}
+	named, err := exec.LookPath("postern")
+	if err != nil || !filepath.IsAbs(named) {
+		return self, nil
+	}
+	a, errA := os.Stat(named)
+	b, errB := os.Stat(self)
+	if errA != nil || errB != nil || !os.SameFile(a, b) {
+		return self, nil
+	}
+	return named, nil
+}
+
+const installSynopsis = `[flags] CLIENT
+
+Adds this program to an MCP client's configuration, and changes nothing else there. The
+clients are claude-code, claude-desktop, cursor, vscode and codex. The file as it was is
+kept beside it, with the ending .postern-backup. No key or password is written.
+
+`
+
+// installOptions are what install and uninstall share.
+type installOptions struct {
+	name, scope, profile string
+	readOnly             bool
+	print, remove        bool
+}
+
+func (p *process) install(ctx context.Context, args []string) error {
+	var o installOptions
+	f := p.flags("install", installSynopsis)
+	f.StringVar(&o.name, "name", "postern", "what the client calls the server")
+	f.StringVar(&o.scope, "scope", "user", "user for every project, project for the one in this directory")
+	f.StringVar(&o.profile, "profile", "", "which commands the client is offered: read or full; the read profile, marked read-only, without it")
+	f.BoolVar(&o.readOnly, "read-only", false, "the read profile, and the tool says it is read-only")
+	f.BoolVar(&o.print, "print", false, "print what to paste, and where, and change nothing")
+	f.BoolVar(&o.remove, "remove", false, "take it out again, as uninstall does")
+	name, err := parseClient(f, args)
+	if err != nil {
+		return err
+	}
+	return p.configure(ctx, name, &o)
+}
+
+func (p *process) uninstall(ctx context.Context, args []string) error {
+	o := installOptions{remove: true}
+	f := p.flags("uninstall", "[flags] CLIENT\n\nTakes this program out of an MCP client's configuration.\n")
+	f.StringVar(&o.name, "name", "postern", "what the client calls the server")
+	f.StringVar(&o.scope, "scope", "user", "user or project, as with install")
+	name, err := parseClient(f, args)
+	if err != nil {
+		return err
+	}
+	return p.configure(ctx, name, &o)
+}
+
+// configure changes a client's configuration.
+func (p *process) configure(ctx context.Context, name string, o *installOptions) error {
+	c := clientNamed(name)
+	if c == nil {
+		return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("There is no client %q here.", name),
+			Hint: "The clients are " + strings.Join(clientNames(), ", ") + "; for any other use --print with one of them and paste."}
+	}
+	if !mail.ValidAccountName(o.name) {
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "The server's name cannot be used.", Hint: "It has 1 to 64 letters, digits, - and _."}
+	}
+	file, err := c.file(p, o.scope)
+	if err != nil {
+		return err
+	}
+	if o.remove {
+		return p.takeOut(c, file, o.name)
+	}
+	profile := "read-only"
+	switch {
+	case o.profile == "full" || o.profile == "read":
+		if profile = o.profile; o.readOnly && profile == "full" {
+			return &discovery.Fault{Code: discovery.ValidationError, Message: "--read-only and --profile full exclude each other.", Hint: "Give one of them."}
+		}
+		if o.readOnly {
+			profile = "read-only"
+		}
+	case o.profile != "":
+		return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("There is no profile %q.", o.profile), Hint: "The profiles are full and read."}
+	}
+	path, err := vault.DefaultPath(p.getenv)
+	if err != nil {
+		return err
+	}
+	path = absolute(path)
+	entry, err := p.serverEntry(path, p.fingerprint(ctx, path), profile)
+	if err != nil {
+		return err
+	}
+	if o.print {
+		fmt.Fprintf(p.stderr, "For %s, in %s:\n", c.title, file)
+		_, err := io.WriteString(p.stdout, c.format.paste(entry, o.name))
+		return err
+	}
+	return p.putIn(c, file, o.name, entry)
+}
+
+// fingerprint is that of the key that signs the vault's rules, where the vault can be
+// opened now; else empty, and nothing is pinned.
+func (p *process) fingerprint(ctx context.Context, path string) string {
+	if pin := p.getenv("POSTERN_POLICY_PIN"); pin != "" {
+		return pin
+	}
+	keys, err := p.keysFor(ctx, path)
+	if err != nil {
+		return ""
+	}
+	v, err := vault.Open(ctx, path, keys, &vault.Options{AsAgent: true})
+	if err != nil {
+		return ""
+	}
+	return v.Fingerprint()
+}
+
+// putIn writes the entry into the client's file.
+func (p *process) putIn(c *client, file, name string, entry *serverEntry) error {
+	before, f, err := readConfig(file)
+	if err == nil {
+		var after []byte
+		if after, err = c.format.put(before, name, entry); err == nil {
+			if bytes.Equal(before, after) {
+				_, err = fmt.Fprintf(p.stdout, "%s has it already: %s\n", c.title, file)
+				return err
+			}
+			_, had := c.format.entry(before, name)
+			err = f.replace(after, !had)
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(p.stderr, "Nothing was changed. To connect %s by hand, put this into %s:\n\n%s\n", c.title, file, c.format.paste(entry, name))
+		return configFault(file, err)
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s starts Postern as %s: %s\n%s\n", c.title, name, file, c.then)
+	return err
+}
+
+// takeOut takes the entry out of the client's file. Where the file is as install left
+// it, it becomes what it was, byte for byte.
+func (p *process) takeOut(c *client, file, name string) error {
+	before, f, err := readConfig(file)
+	if err != nil {
+		return configFault(file, err)
+	}
+	raw, had := c.format.entry(before, name)
+	if !had {
+		if len(before) > 0 {
+			if _, err := c.format.remove(before, name); err != nil {
+				return configFault(file, err)
+			}
+		}
+		_, err = fmt.Fprintf(p.stdout, "%s has no server %s: %s\n", c.title, name, file)
+		return err
+	}
+	after, err := c.format.remove(before, name)
+	if err != nil {
+		return configFault(file, err)
+	}
+	backup, backupErr := os.ReadFile(f.backup())
+	switch {
+	case backupErr == nil && c.format.restores(backup, before, name, raw):
+		after = backup
+	case errors.Is(backupErr, os.ErrNotExist) && c.format.restores(nil, before, name, raw):
+		after = nil // install made the file
+	}
+	if err := f.replace(after, false); err != nil {
+		return configFault(file, err)
+	}
+	if backupErr == nil && bytes.Equal(after, backup) {
+		_ = os.Remove(f.backup()) // it says nothing that the file does not
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s no longer starts %s: %s\n", c.title, name, file)
+	return err
+}
+
+// configFault is why a client's file was left alone.
+func configFault(file string, err error) error {
+	if f := discovery.AsFault(err); f != nil {
+		return f
+	}
+	return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("The file %s was left as it is: %s.", file, withoutPath(err)),
+		Hint: "Mend what is said, or change the file by hand.", Err: err}
+}
+
+func withoutPath(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// object is the entry as JSON clients have it.
+func (e *serverEntry) object(withType bool) []member {
+	var m []member
+	if withType {
+		m = append(m, member{"type", quoteJSON("stdio")})
+	}
+	args := make([]string, len(e.Args))
+	for i, a := range e.Args {
+		args[i] = quoteJSON(a)
+	}
+	env := make([]member, len(e.Env))
+	for i, v := range e.Env {
+		env[i] = member{v.Name, quoteJSON(v.Value)}
+	}
+	return append(m, member{"command", quoteJSON(e.Command)}, member{"args", "[" + strings.Join(args, ", ") + "]"}, member{"env", env})
+}
+
+// member is one of a JSON object; value is the text of one or a []member.
+type member struct {
+	name  string
+	value any
+}
+
+func quoteJSON(s string) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string has a form
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// pasteJSON is the entry as a whole configuration file.
+func (e *serverEntry) pasteJSON(container, name string) string {
+	return writeObject([]member{{container, []member{{name, e.object(container == "servers")}}}}, "", "  ", "\n") + "\n"
+}
+
+// writeObject writes an object over several lines.
+func writeObject(members []member, indent, step, end string) string {
+	if len(members) == 0 {
+		return "{}"
+	}
+	var b strings.Builder
+	b.WriteString("{")
+	for i, m := range members {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		b.WriteString(end + indent + step + quoteJSON(m.name) + ": " + writeValue(m.value, indent+step, step, end))
+	}
+	b.WriteString(end + indent + "}")
+	return b.String()
+}
+
+func writeValue(value any, indent, step, end string) string {
+	if inner, ok := value.([]member); ok {
+		return writeObject(inner, indent, step, end)
+	}
+	return value.(string)
+}

@@ -1,0 +1,235 @@
+package mail
+
+import "strings"
+
+// Provider is what a mail provider's public documentation says about reaching its
+// servers. It holds nothing about a person.
+type Provider struct {
+	ID      string   // short and stable, such as "gmail"
+	Name    string   // as people call it
+	Domains []string // the domains of its own addresses, in lower case
+	MX      []string // what the mail hosts of domains it serves for others end in; empty: it is not recognized by them
+
+	IMAP, POP3, SMTP Endpoint // zero: it has no such server
+
+	// Auth is how programs may log in, what asks least of a person first. Empty means
+	// that no program can: Note says why.
+	Auth []Auth
+	// AppPassword says that the password for the provider's own pages is not accepted,
+	// and a password made for one program is needed. It is of interest with
+	// AuthPassword alone.
+	AppPassword bool
+	// OAuth is the provider's name for OAuth.Provider, where Auth has AuthOAuth2.
+	OAuth string
+	// FilesSent says that the submission server keeps a copy of what it is given in
+	// the sender's own folder, so that a copy of ours would be a second one.
+	FilesSent bool
+
+	HelpURL string // where the person makes an app password or a registration, or allows access
+	Note    string // what a person has to do there, or has to know; whole sentences
+}
+
+// Incoming returns the server that accounts of the provider are read from: IMAP,
+// else POP3.
+func (p *Provider) Incoming() (Protocol, Endpoint) {
+	if p.IMAP.IsZero() && !p.POP3.IsZero() {
+		return POP3, p.POP3
+	}
+	return IMAP, p.IMAP
+}
+
+// Providers returns the known providers. The caller may keep and change what it
+// gets.
+func Providers() []Provider {
+	all := make([]Provider, len(providers))
+	for i := range providers {
+		all[i] = *providers[i].clone()
+	}
+	return all
+}
+
+func (p *Provider) clone() *Provider {
+	c := *p
+	c.Domains = append([]string(nil), p.Domains...)
+	c.MX = append([]string(nil), p.MX...)
+	c.Auth = append([]Auth(nil), p.Auth...)
+	return &c
+}
+
+// ProviderNamed returns the provider with this ID, or nil.
+func ProviderNamed(id string) *Provider {
+	for i := range providers {
+		if providers[i].ID == id {
+			return providers[i].clone()
+		}
+	}
+	return nil
+}
+
+// ProviderOf returns the provider whose own addresses are at the domain, or nil.
+// The domain is compared as a whole and without regard to case.
+func ProviderOf(domain string) *Provider {
+	domain = strings.ToLower(strings.TrimSuffix(domain, "."))
+	for i := range providers {
+		for _, d := range providers[i].Domains {
+			if d == domain {
+				return providers[i].clone()
+			}
+		}
+	}
+	return nil
+}
+
+// ProviderServing returns the provider that a mail host belongs to, as it stands in
+// an MX record of a domain of somebody else, or nil. A DNS answer is not
+// authenticated: show a person whose servers these are before a password goes there.
+func ProviderServing(mailHost string) *Provider {
+	host := strings.ToLower(strings.TrimSuffix(mailHost, "."))
+	for i := range providers {
+		for _, suffix := range providers[i].MX {
+			if host == suffix || strings.HasSuffix(host, "."+suffix) {
+				return providers[i].clone()
+			}
+		}
+	}
+	return nil
+}
+
+func tlsAt(host string, port uint16) Endpoint      { return Endpoint{host, port, TLS} }
+func startTLSAt(host string, port uint16) Endpoint { return Endpoint{host, port, StartTLS} }
+
+var byPassword = []Auth{AuthPassword}
+
+// providers is in the order in which an MX record is compared.
+var providers = []Provider{
+	{
+		ID: "gmail", Name: "Gmail", Domains: []string{"gmail.com", "googlemail.com"}, MX: []string{"google.com", "googlemail.com"},
+		IMAP: tlsAt("imap.gmail.com", 993), POP3: tlsAt("pop.gmail.com", 995), SMTP: tlsAt("smtp.gmail.com", 465),
+		Auth: []Auth{AuthPassword, AuthOAuth2}, AppPassword: true, OAuth: "google", FilesSent: true,
+		HelpURL: "https://myaccount.google.com/apppasswords",
+		Note:    "An app password needs 2-Step Verification to be on. Where an administrator has turned app passwords off, use OAuth 2.0 with a client of your own.",
+	},
+	{
+		ID: "outlook", Name: "Outlook.com",
+		Domains: []string{"outlook.com", "hotmail.com", "live.com", "msn.com", "outlook.de", "outlook.fr", "outlook.es", "outlook.it", "hotmail.de", "hotmail.fr",
+			"hotmail.es", "hotmail.it", "hotmail.co.uk", "live.de", "live.fr", "live.nl", "live.co.uk"},
+		IMAP: tlsAt("outlook.office365.com", 993), POP3: tlsAt("outlook.office365.com", 995), SMTP: startTLSAt("smtp-mail.outlook.com", 587),
+		Auth: []Auth{AuthOAuth2}, OAuth: "microsoft", FilesSent: true,
+		HelpURL: "https://portal.azure.com/#view/Microsoft_AAD_RegisteredApps",
+		Note:    "Passwords are not accepted from programs: register a desktop client and give its id. IMAP may have to be turned on in the settings of Outlook.com first.",
+	},
+	{
+		ID: "microsoft365", Name: "Microsoft 365", MX: []string{"mail.protection.outlook.com", "mx.microsoft"},
+		IMAP: tlsAt("outlook.office365.com", 993), POP3: tlsAt("outlook.office365.com", 995), SMTP: startTLSAt("smtp.office365.com", 587),
+		Auth: []Auth{AuthOAuth2}, OAuth: "microsoft", FilesSent: true,
+		HelpURL: "https://portal.azure.com/#view/Microsoft_AAD_RegisteredApps",
+		Note:    "Passwords are not accepted from programs: an administrator of the organization registers a client and allows IMAP and authenticated SMTP for the mailbox.",
+	},
+	{
+		ID: "fastmail", Name: "Fastmail", Domains: []string{"fastmail.com", "fastmail.fm", "fastmail.net", "fastmail.org", "fastmail.de", "fastmail.co.uk", "sent.com", "messagingengine.com"},
+		MX:   []string{"messagingengine.com"},
+		IMAP: tlsAt("imap.fastmail.com", 993), POP3: tlsAt("pop.fastmail.com", 995), SMTP: tlsAt("smtp.fastmail.com", 465),
+		Auth: byPassword, AppPassword: true, HelpURL: "https://app.fastmail.com/settings/security/apps",
+		Note: "Make an app password with access to mail (IMAP/POP/SMTP).",
+	},
+	{
+		ID: "icloud", Name: "iCloud Mail", Domains: []string{"icloud.com", "me.com", "mac.com"}, MX: []string{"mail.icloud.com"},
+		IMAP: tlsAt("imap.mail.me.com", 993), SMTP: startTLSAt("smtp.mail.me.com", 587),
+		Auth: byPassword, AppPassword: true, HelpURL: "https://account.apple.com",
+		Note: "Make an app-specific password under Sign-In and Security.",
+	},
+	{
+		ID: "yahoo", Name: "Yahoo Mail",
+		Domains: []string{"yahoo.com", "ymail.com", "rocketmail.com", "yahoo.co.uk", "yahoo.de", "yahoo.fr", "yahoo.it", "yahoo.es", "yahoo.ca", "yahoo.com.br", "yahoo.com.au", "yahoo.co.in"},
+		IMAP:    tlsAt("imap.mail.yahoo.com", 993), POP3: tlsAt("pop.mail.yahoo.com", 995), SMTP: tlsAt("smtp.mail.yahoo.com", 465),
+		Auth: byPassword, AppPassword: true, HelpURL: "https://login.yahoo.com/account/security",
+		Note: "Make an app password under Account security.",
+	},
+	{
+		ID: "aol", Name: "AOL Mail", Domains: []string{"aol.com", "aim.com", "aol.de", "aol.co.uk"},
+		IMAP: tlsAt("imap.aol.com", 993), POP3: tlsAt("pop.aol.com", 995), SMTP: tlsAt("smtp.aol.com", 465),
+		Auth: byPassword, AppPassword: true, HelpURL: "https://login.aol.com/account/security",
+		Note: "Make an app password under Account security.",
+	},
+	{
+		ID: "gmx", Name: "GMX", Domains: []string{"gmx.net", "gmx.de", "gmx.at", "gmx.ch", "gmx.org", "gmx.info", "gmx.eu"}, MX: []string{"gmx.net"},
+		IMAP: tlsAt("imap.gmx.net", 993), POP3: tlsAt("pop.gmx.net", 995), SMTP: startTLSAt("mail.gmx.net", 587),
+		Auth: byPassword, HelpURL: "https://hilfe.gmx.net",
+		Note: "Allow access by POP3 and IMAP in the settings of GMX first. With two-factor authentication, make an app-specific password.",
+	},
+	{
+		ID: "gmx.com", Name: "GMX (international)", Domains: []string{"gmx.com", "gmx.us", "gmx.co.uk", "gmx.fr", "gmx.es"},
+		IMAP: tlsAt("imap.gmx.com", 993), POP3: tlsAt("pop.gmx.com", 995), SMTP: startTLSAt("mail.gmx.com", 587),
+		Auth: byPassword, HelpURL: "https://support.gmx.com",
+		Note: "Allow access by POP3 and IMAP in the settings of GMX first. With two-factor authentication, make an app-specific password.",
+	},
+	{
+		ID: "web.de", Name: "WEB.DE", Domains: []string{"web.de", "email.de"},
+		IMAP: tlsAt("imap.web.de", 993), POP3: tlsAt("pop3.web.de", 995), SMTP: startTLSAt("smtp.web.de", 587),
+		Auth: byPassword, HelpURL: "https://hilfe.web.de",
+		Note: "Allow access by POP3 and IMAP in the settings of WEB.DE first. With two-factor authentication, make an app-specific password.",
+	},
+	{
+		ID: "t-online", Name: "Telekom Mail", Domains: []string{"t-online.de", "magenta.de"},
+		IMAP: tlsAt("secureimap.t-online.de", 993), POP3: tlsAt("securepop.t-online.de", 995), SMTP: tlsAt("securesmtp.t-online.de", 465),
+		Auth: byPassword, AppPassword: true, HelpURL: "https://account.idm.telekom.com",
+		Note: "Programs log in with a password for mail programs, which is set in the customer account.",
+	},
+	{
+		ID: "posteo", Name: "Posteo", Domains: []string{"posteo.de", "posteo.net", "posteo.org", "posteo.eu", "posteo.at", "posteo.ch"},
+		IMAP: tlsAt("posteo.de", 993), POP3: tlsAt("posteo.de", 995), SMTP: tlsAt("posteo.de", 465),
+		Auth: byPassword, HelpURL: "https://posteo.de/en/help",
+		Note: "Where the additional e-mail account protection is on, programs cannot log in.",
+	},
+	{
+		ID: "mailbox.org", Name: "mailbox.org", Domains: []string{"mailbox.org", "secure.mailbox.org"}, MX: []string{"mailbox.org"},
+		IMAP: tlsAt("imap.mailbox.org", 993), POP3: tlsAt("pop3.mailbox.org", 995), SMTP: tlsAt("smtp.mailbox.org", 465),
+		Auth: byPassword, HelpURL: "https://kb.mailbox.org",
+		Note: "With two-factor authentication, make an application password.",
+	},
+	{
+		ID: "zoho", Name: "Zoho Mail", Domains: []string{"zoho.com", "zohomail.com"},
+		IMAP: tlsAt("imap.zoho.com", 993), POP3: tlsAt("pop.zoho.com", 995), SMTP: tlsAt("smtp.zoho.com", 465),
+		Auth: byPassword, HelpURL: "https://accounts.zoho.com/home#security/app_password",
+		Note: "Turn IMAP access on in the settings of Zoho Mail first. With two-factor authentication, make an application-specific password.",
+	},
+	{
+		ID: "zoho-org", Name: "Zoho Mail for organizations", MX: []string{"zoho.com"},
+		IMAP: tlsAt("imappro.zoho.com", 993), POP3: tlsAt("poppro.zoho.com", 995), SMTP: tlsAt("smtppro.zoho.com", 465),
+		Auth: byPassword, HelpURL: "https://accounts.zoho.com/home#security/app_password",
+		Note: "Turn IMAP access on in the settings of Zoho Mail first. With two-factor authentication, make an application-specific password.",
+	},
+	{
+		ID: "zoho.eu", Name: "Zoho Mail (EU)", Domains: []string{"zoho.eu", "zohomail.eu"},
+		IMAP: tlsAt("imap.zoho.eu", 993), POP3: tlsAt("pop.zoho.eu", 995), SMTP: tlsAt("smtp.zoho.eu", 465),
+		Auth: byPassword, HelpURL: "https://accounts.zoho.eu/home#security/app_password",
+		Note: "Turn IMAP access on in the settings of Zoho Mail first. With two-factor authentication, make an application-specific password.",
+	},
+	{
+		ID: "zoho-org.eu", Name: "Zoho Mail for organizations (EU)", MX: []string{"zoho.eu"},
+		IMAP: tlsAt("imappro.zoho.eu", 993), POP3: tlsAt("poppro.zoho.eu", 995), SMTP: tlsAt("smtppro.zoho.eu", 465),
+		Auth: byPassword, HelpURL: "https://accounts.zoho.eu/home#security/app_password",
+		Note: "Turn IMAP access on in the settings of Zoho Mail first. With two-factor authentication, make an application-specific password.",
+	},
+	{
+		ID: "migadu", Name: "Migadu", Domains: []string{"migadu.com"}, MX: []string{"migadu.com"},
+		IMAP: tlsAt("imap.migadu.com", 993), POP3: tlsAt("pop.migadu.com", 995), SMTP: tlsAt("smtp.migadu.com", 465),
+		Auth: byPassword, HelpURL: "https://www.migadu.com/guides/config.html",
+	},
+	{
+		ID: "ionos.de", Name: "IONOS", MX: []string{"kundenserver.de"},
+		IMAP: tlsAt("imap.ionos.de", 993), POP3: tlsAt("pop.ionos.de", 995), SMTP: tlsAt("smtp.ionos.de", 465),
+		Auth: byPassword, HelpURL: "https://www.ionos.de/hilfe/e-mail/",
+	},
+	{
+		ID: "proton", Name: "Proton Mail", Domains: []string{"proton.me", "protonmail.com", "protonmail.ch", "pm.me"}, MX: []string{"protonmail.ch"},
+		IMAP: startTLSAt("127.0.0.1", 1143), SMTP: startTLSAt("127.0.0.1", 1025),
+		Auth: byPassword, AppPassword: true, FilesSent: true, HelpURL: "https://proton.me/mail/bridge",
+		Note: "Proton Mail is read through Proton Mail Bridge on this machine. Take the password from Bridge, and export its certificate in the advanced settings of Bridge: it is the file to give when the certificate is asked for.",
+	},
+	{
+		ID: "tuta", Name: "Tuta", Domains: []string{"tuta.com", "tuta.io", "tutanota.com", "tutanota.de", "tutamail.com", "keemail.me"}, MX: []string{"tutanota.de"},
+		HelpURL: "https://tuta.com/support",
+		Note:    "Tuta offers neither IMAP nor POP3, so other programs cannot read it.",
+	},
+}

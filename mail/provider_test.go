@@ -1,0 +1,103 @@
+package mail
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every entry can be used as it stands: its servers make a valid account, its ports
+// fit its security, and no two entries claim the same domain.
+func TestEveryProviderIsUsable(t *testing.T) {
+	domain := regexp.MustCompile(`\A[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+\z`)
+	claimed, named := map[string]string{}, map[string]bool{}
+	for _, p := range Providers() {
+		if p.ID == "" || p.Name == "" || named[p.ID] {
+			t.Errorf("%q, %q: no name, or one that is taken", p.ID, p.Name)
+		}
+		named[p.ID] = true
+		if len(p.Domains)+len(p.MX) == 0 {
+			t.Errorf("%s is never found", p.ID)
+		}
+		for _, d := range p.Domains {
+			if !domain.MatchString(d) || claimed[d] != "" {
+				t.Errorf("%s: the domain %q is wrong or of %q", p.ID, d, claimed[d])
+			}
+			claimed[d] = p.ID
+			if got := ProviderOf(strings.ToUpper(d) + "."); got == nil || got.ID != p.ID {
+				t.Errorf("%s is not found by %s", p.ID, d)
+			}
+			if got := ProviderOf("x" + d); got != nil && got.ID == p.ID {
+				t.Errorf("%s is found by another domain", p.ID)
+			}
+		}
+		for _, m := range p.MX {
+			if !domain.MatchString(m) {
+				t.Errorf("%s: mail host %q", p.ID, m)
+			}
+			if got := ProviderServing("mx1." + m + "."); got == nil || got.ID != p.ID {
+				t.Errorf("%s is not found by its mail hosts", p.ID)
+			}
+			if ProviderServing("evil"+m) != nil || ProviderServing(m+".evil.example") != nil {
+				t.Errorf("%s is found by somebody else's mail hosts", p.ID)
+			}
+		}
+		if u, err := url.Parse(p.HelpURL); err != nil || u.Scheme != "https" || u.Host == "" {
+			t.Errorf("%s: help at %q", p.ID, p.HelpURL)
+		}
+		if p.Note != "" && !strings.HasSuffix(p.Note, ".") {
+			t.Errorf("%s: the note is no sentence: %q", p.ID, p.Note)
+		}
+		checkServers(t, &p)
+	}
+	for _, id := range []string{"gmail", "outlook", "microsoft365", "fastmail", "icloud", "yahoo", "gmx", "web.de", "posteo", "mailbox.org", "proton", "zoho"} {
+		if ProviderNamed(id) == nil {
+			t.Errorf("%s is missing", id)
+		}
+	}
+}
+
+func checkServers(t *testing.T, p *Provider) {
+	t.Helper()
+	if len(p.Auth) == 0 {
+		if !p.IMAP.IsZero() || !p.POP3.IsZero() || !p.SMTP.IsZero() || p.Note == "" {
+			t.Errorf("%s lets no program in, and does not say why", p.ID)
+		}
+		return
+	}
+	if slices.Contains(p.Auth, AuthOAuth2) != (p.OAuth != "") || p.OAuth != "" && p.OAuth != "google" && p.OAuth != "microsoft" {
+		t.Errorf("%s: OAuth %q with %v", p.ID, p.OAuth, p.Auth)
+	}
+	if p.AppPassword && (!slices.Contains(p.Auth, AuthPassword) || p.Note == "") {
+		t.Errorf("%s: an app password that is not taken or not explained", p.ID)
+	}
+	ports := map[Security][3]uint16{TLS: {993, 995, 465}, StartTLS: {143, 110, 587}}
+	for i, e := range []Endpoint{p.IMAP, p.POP3, p.SMTP} {
+		if !e.IsZero() && !e.Loopback() && e.Port != ports[e.Security][i] {
+			t.Errorf("%s: %s with %s", p.ID, e.Address(), e.Security)
+		}
+	}
+	protocol, _ := p.Incoming()
+	a := Account{Name: "x", Email: "ann@example.org", Username: "ann@example.org", Protocol: protocol, IMAP: p.IMAP, POP3: p.POP3, SMTP: p.SMTP, Auth: AuthHelper, Helper: []string{"/bin/true"}, Mode: ReadOnly}
+	if err := a.Validate(); err != nil {
+		t.Errorf("%s: %v", p.ID, err)
+	}
+	if p.FilesSent && !p.SMTP.Loopback() && !slices.Contains(selfFiling, p.SMTP.Host) {
+		t.Errorf("%s files what is sent, and a copy would be filed again", p.ID)
+	}
+	if p.SMTP.Loopback() && slices.Contains(selfFiling, p.SMTP.Host) {
+		t.Errorf("%s: any server on this machine would count as one that files", p.ID)
+	}
+}
+
+// What a caller gets is its own.
+func TestProvidersAreCopies(t *testing.T) {
+	Providers()[0].Domains[0] = "changed.example"
+	ProviderNamed("gmail").MX[0] = "changed.example"
+	ProviderOf("gmail.com").Auth[0] = "changed"
+	if p := ProviderNamed("gmail"); p.Domains[0] != "gmail.com" || p.MX[0] != "google.com" || p.Auth[0] != AuthPassword {
+		t.Errorf("%+v", p)
+	}
+}
