@@ -242,6 +242,12 @@ func (x *execution) aside(ctx context.Context, wait func(context.Context) error)
 	if turn := x.back.wait(ctx, kind); err == nil {
 		err = turn
 	}
+	if err == nil {
+		// What let the caller in may have ended while it waited.
+		if f := x.gateway.valid(ctx, x.principal); f != nil {
+			return f
+		}
+	}
 	return err
 }
 

@@ -79,15 +79,15 @@ func (g *Grant) validate() error {
 	return nil
 }
 
-// AddGrant adds a grant and returns it with its token, which nothing can show again.
-// ID and Created are the vault's to set; whether the accounts exist is the caller's to
-// check. Only the admin may. Errors match ErrAdminRequired, ErrGrantExists or
+// AddGrant adds a grant that lasts so long, and returns it with its token, which
+// nothing can show again. ID, Created and Expires are the vault's to set; whether the
+// accounts exist is the caller's to check. Only the admin may. Errors match ErrAdminRequired, ErrGrantExists or
 // ErrInvalid.
-func (v *Vault) AddGrant(ctx context.Context, g Grant) (added Grant, token mail.Secret, err error) {
+func (v *Vault) AddGrant(ctx context.Context, g Grant, lifetime time.Duration) (added Grant, token mail.Secret, err error) {
 	text, digest := v.newGrantToken()
 	g.ID = strings.ToLower(rand.Text())
 	g.Created = v.now().UTC().Truncate(time.Second)
-	g.Expires = g.Expires.UTC().Truncate(time.Second)
+	g.Expires = g.Created.Add(lifetime.Truncate(time.Second))
 	g.Accounts = slices.Compact(slices.Sorted(slices.Values(g.Accounts)))
 	if err := g.validate(); err != nil {
 		return Grant{}, mail.Secret{}, err

@@ -19,7 +19,7 @@ func grant(name string, expires time.Time, accounts ...string) Grant {
 
 func mustGrant(t testing.TB, v *Vault, g Grant) (Grant, string) {
 	t.Helper()
-	added, token, err := v.AddGrant(t.Context(), g)
+	added, token, err := v.AddGrant(t.Context(), g, g.Expires.Sub(v.now().Truncate(time.Second)))
 	must(t, err)
 	return added, token.Reveal()
 }
@@ -95,7 +95,7 @@ func TestAGrantEndsEverywhereAtOnce(t *testing.T) {
 		t.Errorf("the old token opens the new grant: %v", err)
 	}
 	must(t, second(agent.GrantOf(t.Context(), other)))
-	_, _, err := admin.AddGrant(t.Context(), grant("laptop", at, "work"))
+	_, _, err := admin.AddGrant(t.Context(), grant("laptop", at, "work"), time.Hour)
 	if !errors.Is(err, ErrGrantExists) {
 		t.Errorf("a second of one name: %v", err)
 	}
@@ -139,11 +139,11 @@ func TestWhatIsNoGrantIsRefused(t *testing.T) {
 	} {
 		g := grant("laptop", at, "work")
 		change(&g)
-		if _, token, err := admin.AddGrant(t.Context(), g); !errors.Is(err, ErrInvalid) || !token.IsZero() {
+		if _, token, err := admin.AddGrant(t.Context(), g, time.Until(g.Expires)); !errors.Is(err, ErrInvalid) || !token.IsZero() {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, _, err := agent.AddGrant(t.Context(), grant("laptop", at, "work")); !errors.Is(err, ErrAdminRequired) {
+	if _, _, err := agent.AddGrant(t.Context(), grant("laptop", at, "work"), time.Hour); !errors.Is(err, ErrAdminRequired) {
 		t.Errorf("an agent grants: %v", err)
 	}
 	if err := agent.RemoveGrant(t.Context(), "laptop"); !errors.Is(err, ErrAdminRequired) {
