@@ -80,7 +80,7 @@ type HTTPOptions struct {
 	MaxInFlight        int           // calls at work at once; 0 means 128, and the others wait
 	MaxInFlightEach    int           // of those of one caller; 0 means 64
 	MaxSessions        int           // of protocols that have them; 0 means 1024
-	MaxSessionsEach    int           // of those of one caller; 0 means 64
+	MaxSessionsEach    int           // of those of one caller; 0 means 64, and a new one takes the place of the one longest unused
 	SessionTimeout     time.Duration // without a request; 0 means 10 min
 	HeaderTime         time.Duration // to send the head of a request; 0 means 10 s
 	BodyTime           time.Duration // to send its body; 0 means 30 s
@@ -173,7 +173,7 @@ func isLoopback(a net.Addr) bool {
 // newHTTPHandler joins the two ways in which the library serves HTTP: it has sessions,
 // and can ask a person meanwhile, or it speaks the protocol that has none.
 func newHTTPHandler(server *mcp.Server, o HTTPOptions, loopback bool) *httpHandler {
-	h := &httpHandler{o: o, loopback: loopback, server: server, callers: map[string]*callerState{}, sessions: map[string]string{},
+	h := &httpHandler{o: o, loopback: loopback, server: server, callers: map[string]*callerState{}, sessions: map[string]*httpSession{},
 		calls: map[*httpCall]struct{}{}, places: make(chan struct{}, o.MaxInFlight), empty: make(chan struct{})}
 	h.life, h.end = context.WithCancel(context.Background())
 	server.AddReceivingMiddleware(h.middleware)

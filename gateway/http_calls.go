@@ -25,7 +25,9 @@ type httpHandler struct {
 	mu        sync.Mutex
 	callers   map[string]*callerState // by ID; only those that have something
 	calls     map[*httpCall]struct{}  // not answered yet
-	sessions  map[string]string       // the ID of the caller, by that of the session
+	sessions  map[string]*httpSession // by ID
+	reserved  int                     // of the sessions there may be, for requests that begin one
+	requests  uint64                  // of sessions, ever
 	stopping  bool
 	empty     chan struct{} // closed when it is stopping and there are no calls
 	refusals  int
@@ -48,6 +50,8 @@ type httpCall struct {
 	// Under handler.mu:
 	uses     int // its request, and each call in it that is at work
 	begun    int // calls
+	session  *httpSession
+	reserved bool // it may begin a session
 	receipts []func()
 	giveUps  map[int]func()
 	lastID   int
@@ -94,6 +98,10 @@ func (c *httpCall) done() {
 	}
 	delete(h.calls, c)
 	c.state.open--
+	if c.session != nil {
+		c.session.open--
+	}
+	h.release(c)
 	h.sweep(c.caller.ID)
 	if h.stopping && len(h.calls) == 0 {
 		h.closeEmpty()
@@ -269,8 +277,8 @@ func (h *httpHandler) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 		defer call.done()
 		switch method {
 		case "initialize":
-			if s, ok := req.GetSession().(*mcp.ServerSession); ok && s.ID() != "" && !h.keep(call, s) {
-				return nil, busy("there are too many sessions; end one, or wait for one to time out")
+			if s, ok := req.GetSession().(*mcp.ServerSession); ok && s.ID() != "" {
+				h.keep(call, s)
 			}
 		case "tools/call":
 			return h.toolCall(ctx, next, req, call)
@@ -306,37 +314,6 @@ func callOf(req mcp.Request) *httpCall {
 	}
 	c, _ := extra.TokenInfo.Extra[httpCallExtra].(*httpCall)
 	return c
-}
-
-// keep notes a session as its caller's until it ends. It is not ok where there are as
-// many as there may be.
-func (h *httpHandler) keep(call *httpCall, s *mcp.ServerSession) (ok bool) {
-	id, owner := s.ID(), call.caller.ID
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if _, again := h.sessions[id]; again {
-		return true // the library refuses to begin one twice
-	}
-	if len(h.sessions) >= h.o.MaxSessions || call.state.sessions >= h.o.MaxSessionsEach {
-		return false
-	}
-	h.sessions[id] = owner
-	call.state.sessions++
-	go func() {
-		_ = s.Wait() // however it ended
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.sessions, id)
-		call.state.sessions--
-		h.sweep(owner)
-	}()
-	return true
-}
-
-func (h *httpHandler) owns(c Caller, session string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.sessions[session] == c.ID
 }
 
 // stop refuses what comes, waits for what is at work, cancels it, and closes the

@@ -189,9 +189,13 @@ func (h *httpHandler) serve(w *httpWriter, r *http.Request, call *httpCall) {
 	case r.Header.Get(versionHeader) >= statelessSince:
 		r.Header.Del(sessionHeader)
 		library = h.stateless
-	case len(r.Header.Values(sessionHeader)) > 1 || id != "" && !h.owns(call.caller, id):
+	case len(r.Header.Values(sessionHeader)) > 1 || id != "" && !h.use(call, id):
 		// Somebody else's session is answered like none.
 		refuse(w, http.StatusNotFound, "there is no such session")
+		return
+	case id == "" && !h.reserve(call):
+		w.Header().Set("Retry-After", "5")
+		refuse(w, http.StatusTooManyRequests, "too many sessions are in use; end one with DELETE")
 		return
 	}
 	w.call = call

@@ -73,6 +73,10 @@ func (p *process) serveHTTP(ctx context.Context, h *house, f *httpFlags, o gatew
 		return &discovery.Fault{Code: discovery.ConfigError, Message: "There is no vault, so there are no tokens that could let anybody in.",
 			Hint: "Make a vault with 'postern init', or let every program on this machine in with --no-auth."}
 	}
+	grants, err := h.store.Grants(ctx)
+	if err != nil && !f.open {
+		return err // better said now than to every client
+	}
 	served := gateway.HTTPOptions{Admit: h.store.caller, Origins: list(f.origins), Logger: p.log}
 	scheme, host := "http", nameIn(list(f.hosts))
 	served.Host = host
@@ -98,7 +102,7 @@ func (p *process) serveHTTP(ctx context.Context, h *house, f *httpFlags, o gatew
 			return gateway.Caller{Principal: h.principal, ID: "anybody"}, nil
 		}
 		fmt.Fprintf(p.stderr, "postern: WARNING: --no-auth: every program and every user of this machine can use this mail at %s without a token.\n", l.Addr())
-	} else if grants, err := h.store.Grants(ctx); err == nil && len(grants) == 0 {
+	} else if len(grants) == 0 {
 		fmt.Fprintln(p.stderr, "postern: there is no grant yet, so nobody gets in; add one with 'grant add NAME --accounts ACCOUNT' where POSTERN_ADMIN_KEY is set.")
 	}
 	fmt.Fprintf(p.stderr, "postern: serving MCP at %s://%s/mcp\n", scheme, l.Addr())
