@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -148,6 +149,8 @@ func ServeHTTP(ctx context.Context, server *mcp.Server, l net.Listener, o HTTPOp
 	s := &http.Server{Handler: h, ReadHeaderTimeout: o.HeaderTime, IdleTimeout: o.IdleTime, MaxHeaderBytes: o.MaxHeader,
 		// What a stranger sends is not worth a line of somebody's log each.
 		ErrorLog: log.New(io.Discard, "", 0)}
+	fresh := &freshConns{}
+	s.ConnState = fresh.note
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	select {
@@ -159,9 +162,43 @@ func ServeHTTP(ctx context.Context, server *mcp.Server, l net.Listener, o HTTPOp
 		h.stop(o.Grace)
 		ending, cancel := context.WithTimeout(context.Background(), unwindTime)
 		defer cancel()
+		fresh.close()
 		_ = s.Shutdown(ending) // what does not end by itself is cut off
 		_ = s.Close()
 		return ctx.Err()
+	}
+}
+
+// freshConns are connections on which nothing has come yet. Clients open some to have
+// them ready, and http.Server.Shutdown would wait for those.
+type freshConns struct {
+	mu     sync.Mutex
+	conns  map[net.Conn]struct{}
+	closed bool
+}
+
+func (f *freshConns) note(c net.Conn, state http.ConnState) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case state != http.StateNew:
+		delete(f.conns, c)
+	case f.closed:
+		_ = c.Close()
+	default:
+		if f.conns == nil {
+			f.conns = map[net.Conn]struct{}{}
+		}
+		f.conns[c] = struct{}{}
+	}
+}
+
+func (f *freshConns) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	for c := range f.conns {
+		_ = c.Close() // as a client sees it that comes a moment later
 	}
 }
 
