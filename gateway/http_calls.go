@@ -290,7 +290,7 @@ func (h *httpHandler) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 func (h *httpHandler) toolCall(ctx context.Context, next mcp.MethodHandler, req mcp.Request, call *httpCall) (mcp.Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(h.life, cancel)()
+	defer context.AfterFunc(h.lifeOf(call), cancel)()
 	waiting, stop := context.WithTimeout(ctx, turnTime)
 	defer stop()
 	place := &placeOf{ctx: ctx}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -189,7 +190,7 @@ func (h *httpHandler) serve(w *httpWriter, r *http.Request, call *httpCall) {
 	case r.Header.Get(versionHeader) >= statelessSince:
 		r.Header.Del(sessionHeader)
 		library = h.stateless
-	case len(r.Header.Values(sessionHeader)) > 1 || id != "" && !h.use(call, id):
+	case len(r.Header.Values(sessionHeader)) > 1 || id != "" && !h.use(call, id, r.Method == http.MethodDelete):
 		// Somebody else's session is answered like none.
 		refuse(w, http.StatusNotFound, "there is no such session")
 		return
@@ -200,7 +201,8 @@ func (h *httpHandler) serve(w *httpWriter, r *http.Request, call *httpCall) {
 	}
 	w.call = call
 	library.ServeHTTP(w, r)
-	if w.delivered() {
+	// A client that is known to be gone has not got it, wherever it lies.
+	if w.delivered() && r.Context().Err() == nil {
 		call.confirm()
 	}
 }
@@ -220,6 +222,9 @@ func (h *httpHandler) body(w *httpWriter, r *http.Request) (body []byte, status 
 		return nil, http.StatusBadRequest
 	}
 	_ = w.control.SetReadDeadline(time.Time{})
+	if len(body) > 0 && !json.Valid(body) { // the library passes over what follows the first value
+		return nil, http.StatusBadRequest
+	}
 	return body, 0
 }
 

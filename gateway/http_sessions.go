@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"context"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -15,6 +17,11 @@ type httpSession struct {
 	session *mcp.ServerSession
 	open    int    // requests that are not answered yet
 	used    uint64 // when the last of them came, counted in requests
+
+	// The library ends a session when its calls have ended, and cancels none: they
+	// live as long as this.
+	life context.Context
+	end  context.CancelFunc
 }
 
 // reserve makes room for the session that a request may begin. It is not ok where
@@ -76,6 +83,7 @@ func (h *httpHandler) keep(call *httpCall, session *mcp.ServerSession) {
 	h.reserved--
 	h.requests++
 	s := &httpSession{owner: call.caller.ID, session: session, open: 1, used: h.requests}
+	s.life, s.end = context.WithCancel(h.life)
 	h.sessions[id], call.session = s, s
 	go func() {
 		_ = session.Wait() // however it ended
@@ -89,6 +97,7 @@ func (h *httpHandler) keep(call *httpCall, session *mcp.ServerSession) {
 
 // forget lets go of a session.
 func (h *httpHandler) forget(id string) {
+	h.sessions[id].end()
 	owner := h.sessions[id].owner
 	delete(h.sessions, id)
 	if state := h.callers[owner]; state != nil {
@@ -97,9 +106,19 @@ func (h *httpHandler) forget(id string) {
 	h.sweep(owner)
 }
 
-// use finds the session that a request is for. It is not ok where its caller has none
-// of that ID.
-func (h *httpHandler) use(call *httpCall, id string) (ok bool) {
+// lifeOf is how long the calls of a request may go on.
+func (h *httpHandler) lifeOf(call *httpCall) context.Context {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if call.session != nil {
+		return call.session.life
+	}
+	return h.life
+}
+
+// use finds the session that a request is for, which may be to end it. It is not ok
+// where its caller has none of that ID.
+func (h *httpHandler) use(call *httpCall, id string, end bool) (ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.sessions[id]
@@ -110,5 +129,8 @@ func (h *httpHandler) use(call *httpCall, id string) (ok bool) {
 	s.open++
 	s.used = h.requests
 	call.session = s
+	if end {
+		s.end()
+	}
 	return true
 }

@@ -54,6 +54,12 @@ func serveOn(t testing.TB, call CallFunc, o HTTPOptions) *httpServer {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveAt(t, l, call, o)
+}
+
+// serveAt is serveOn for a listener of the test's own.
+func serveAt(t testing.TB, l net.Listener, call CallFunc, o HTTPOptions) *httpServer {
+	t.Helper()
 	s := &httpServer{addr: l.Addr().String(), log: &lockedBuffer{}, callers: map[string]Caller{}}
 	s.url = "http://" + s.addr + "/mcp"
 	if o.TLS != nil {
