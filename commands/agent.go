@@ -38,6 +38,9 @@ func agentGroup(d *Deps) []*discovery.Command {
 	return append([]*discovery.Command{agentDescribe(d, list)}, list...)
 }
 
+// InAgentMail reports whether a command works on the agent mailbox.
+func InAgentMail(c *discovery.Command) bool { return strings.HasPrefix(c.Path, "agent ") }
+
 // Kinds of messages, as the answers name them.
 const (
 	agentDirect    = "direct"
@@ -129,15 +132,16 @@ func agentRoom(fields []string) vault.AgentRoom {
 // asAgent refuses a caller that is bound to another identity than it says it is.
 func (d *Deps) asAgent(call *discovery.Call, identity string) error {
 	call.Target = "as " + identity
-	if d.AgentIdentity == "" || d.AgentIdentity == identity {
+	bound := d.identity(call)
+	if bound == "" || bound == identity {
 		return nil
 	}
-	if !vault.ValidAgentIdentity(d.AgentIdentity) {
+	if !vault.ValidAgentIdentity(bound) {
 		return BadIdentity()
 	}
 	return &discovery.Fault{Code: discovery.PermissionDenied, Reason: "identity",
-		Message: fmt.Sprintf("This process is bound to the identity %s and cannot act as another.", d.AgentIdentity),
-		Hint:    fmt.Sprintf("Use %s.", d.AgentIdentity)}
+		Message: fmt.Sprintf("You are bound to the identity %s and cannot act as another.", bound),
+		Hint:    fmt.Sprintf("Use %s.", bound)}
 }
 
 // BadIdentity is the failure of a process whose environment binds it to an identity
@@ -147,8 +151,12 @@ func BadIdentity() *discovery.Fault {
 		Hint: "POSTERN_AGENT_IDENTITY must be project:name, in lower-case letters, digits and hyphens."}
 }
 
+// identity is whom the caller is bound to: by what let it in, else as everybody is in
+// this process. Empty means that it may act as anybody.
+func (d *Deps) identity(call *discovery.Call) string { return first(call.Identity, d.AgentIdentity) }
+
 // bound reports whether the caller sees only what concerns its own identity.
-func (d *Deps) bound() bool { return d.AgentIdentity != "" }
+func (d *Deps) bound(call *discovery.Call) bool { return d.identity(call) != "" }
 
 // agentFault says which message is missing or too much.
 func agentFault(err error) error {

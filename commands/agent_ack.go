@@ -30,7 +30,7 @@ func agentAck(d *Deps) *discovery.Command {
 		if err := d.asAgent(call, args.Agent); err != nil {
 			return nil, err
 		}
-		at, err := d.Store.AckAgentMail(ctx, args.Agent, args.ID, d.bound())
+		at, err := d.Store.AckAgentMail(ctx, args.Agent, args.ID, d.bound(call))
 		if err != nil {
 			return nil, agentFault(err)
 		}

@@ -38,7 +38,7 @@ func agentCleanup(d *Deps) *discovery.Command {
 		Details:  "Sending, reading and status do so by themselves, and nobody sees such messages; nobody needs this.",
 		Effect:   discovery.State,
 		Examples: []string{"agent cleanup --dry-run", "agent cleanup"},
-	}, func(ctx context.Context, _ *discovery.Call, args *agentCleanupArgs) (*AgentCleanedUp, error) {
+	}, func(ctx context.Context, call *discovery.Call, args *agentCleanupArgs) (*AgentCleanedUp, error) {
 		c, err := d.Store.CleanupAgentMail(ctx, args.DryRun)
 		if err != nil {
 			return nil, err
@@ -48,7 +48,7 @@ func agentCleanup(d *Deps) *discovery.Command {
 		}
 		r := &AgentCleanedUp{DryRun: &args.DryRun, WouldDelete: &c.Count, Oldest: agentTime(c.Oldest), Newest: agentTime(c.Newest), Messages: []AgentExpiring{}}
 		for _, m := range c.Messages {
-			if d.bound() && m.Sender != d.AgentIdentity && m.Recipient != d.AgentIdentity && !m.Broadcast() {
+			if own := d.identity(call); own != "" && m.Sender != own && m.Recipient != own && !m.Broadcast() {
 				continue
 			}
 			r.Messages = append(r.Messages, AgentExpiring{m.ID, m.Sender, m.Subject})

@@ -67,7 +67,7 @@ func agentRead(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		if args.Thread != "" {
-			list, err := d.Store.AgentThread(ctx, vault.AgentThread{Agent: args.Agent, ID: args.Thread, Own: d.bound(), AgentRoom: agentRoom(call.Fields)})
+			list, err := d.Store.AgentThread(ctx, vault.AgentThread{Agent: args.Agent, ID: args.Thread, Own: d.bound(call), AgentRoom: agentRoom(call.Fields)})
 			return agentInbox(list), agentFault(err)
 		}
 		q := vault.AgentQuery{Agent: args.Agent, From: args.From, All: args.All, Peek: args.NoMarkRead || args.Peek, Limit: args.Limit,

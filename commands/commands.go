@@ -65,6 +65,7 @@ type Store interface {
 	VerifyAudit(ctx context.Context) (vault.AuditReport, error)
 	Check(ctx context.Context) error
 	AgentMail
+	Grants
 }
 
 // Keyring keeps the passwords of accounts with mail.AuthKeyring;
@@ -120,9 +121,6 @@ type Deps struct {
 	// attachment directory exist. The error matches ErrTooLarge for a longer one.
 	HostFile func(path string, limit int64) ([]byte, error)
 
-	// Profile is the name of the set of commands that this process offers.
-	Profile string
-
 	// Explain says what the rules above the accounts make of a command string
 	// if the same caller ran it now. It runs nothing.
 	Explain func(ctx context.Context, call *discovery.Call, line string) (Explanation, error)
@@ -152,6 +150,7 @@ func Groups() map[string]string {
 		"allow":     "Say whose mail is visible and who may be written to",
 		"allow in":  "Whose mail is visible, where the account's inbound list is on",
 		"allow out": "Who may be written to, where the account's outbound list is on",
+		"grant":     "Let clients in over HTTP, each to some accounts, for some time",
 		"config":    "Read and change settings",
 		"audit":     "See what was done, and check the record",
 	}
@@ -207,6 +206,9 @@ func All(d *Deps) []*discovery.Command {
 		configList(d),
 		auditList(d),
 		auditVerify(d),
+		grantAdd(d),
+		grantList(d),
+		grantRemove(d),
 	}, agentGroup(d)...)
 }
 

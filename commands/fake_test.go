@@ -200,7 +200,7 @@ func newBench(t testing.TB, mailboxes commands.Mailboxes, accounts ...mail.Accou
 		b.shelf = &shelf{}
 		mailboxes = b.shelf
 	}
-	b.deps = &commands.Deps{Store: store{v}, Mailboxes: mailboxes, Attachments: b.saved, Profile: "full", Now: func() time.Time { return at },
+	b.deps = &commands.Deps{Store: store{v}, Mailboxes: mailboxes, Attachments: b.saved, Now: func() time.Time { return at },
 		Exists: func(path string) bool { return b.registry.Exists(path) },
 		Explain: func(ctx context.Context, call *discovery.Call, line string) (commands.Explanation, error) {
 			e, err := b.gateway.Explain(ctx, gateway.Principal{Name: call.Principal, Admin: call.Admin}, line)

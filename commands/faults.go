@@ -38,6 +38,8 @@ var rules = []rule{
 	{is: vault.ErrDamaged, code: discovery.StoreError, message: "The vault is damaged or is no vault.", hint: "Restore the file from a backup, or point POSTERN_DB at the right one."},
 	{is: vault.ErrAdminRequired, code: discovery.PermissionDenied, message: "This command requires POSTERN_ADMIN_KEY (admin privilege).", hint: "Run it where POSTERN_ADMIN_KEY is set.", reason: "role"},
 	{is: vault.ErrExists, code: discovery.Conflict, message: "There is an account of that name already.", hint: "Change it with 'account edit', or choose another name."},
+	{is: vault.ErrGrantExists, code: discovery.Conflict, message: "There is a grant of that name already.", hint: "Remove it first with 'grant remove', or choose another name."},
+	{is: vault.ErrNoGrant, code: discovery.NotFound, message: "There is no such grant.", hint: "Run 'grant list' for the grants there are."},
 	{is: vault.ErrNoSecret, code: discovery.ConfigError, message: "The vault keeps no password for the account.", hint: "The administrator gives one with 'account edit NAME --password-from stdin'."},
 	{is: vault.ErrInvalid, code: discovery.ValidationError, hint: "Run 'config list' for the settings and what they take."},
 	{is: vault.ErrBusy, code: discovery.StoreError, message: "Another program holds the vault.", hint: "Try again; if it stays so, find the process that has the file open."},

@@ -57,7 +57,7 @@ func mailAttachment(d *Deps) *discovery.Command {
 		Examples: []string{"mail attachment --folder INBOX --uid 1 --part 2", "mail attachment imap:default:INBOX:1700000000:1",
 			"mail attachment imap:default:INBOX:1700000000:1 --part 2 --save invoices/march.pdf"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailAttachmentArgs) (*MailAttachmentResult, error) {
-		if args.Save != "" && d.Profile == readProfile {
+		if args.Save != "" && call.Profile == readProfile {
 			return nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "This server changes nothing, and so writes no file.", Reason: "profile",
 				Hint: "Leave --save out to have the content in the answer.", Examples: []string{"mail attachment --folder INBOX --uid 1 --part 2"}}
 		}

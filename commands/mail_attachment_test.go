@@ -36,7 +36,7 @@ func TestAttachmentIsAnsweredOrSaved(t *testing.T) {
 		t.Errorf("saved besides: %d", len(b.saved))
 	}
 	// A server that promises to change nothing writes no file either.
-	b.deps.Profile = gateway.ReadProfile().Name
+	b.principal = gateway.Principal{Name: "agent", Scope: &gateway.Scope{Profile: gateway.ReadProfile()}}
 	b.fails(t, "mail attachment --uid 1 --save new.pdf", discovery.PermissionDenied, "changes nothing")
 	if len(b.saved) != 1 {
 		t.Errorf("saved besides: %d", len(b.saved))

@@ -47,7 +47,7 @@ func policyShow(d *Deps) *discovery.Command {
 		Examples: []string{"policy show", "policy show --account work"},
 	}, func(ctx context.Context, call *discovery.Call, args *policyShowArgs) (*PolicyShowResult, error) {
 		call.Account = args.Account
-		r := &PolicyShowResult{Principal: call.Principal, Admin: call.Admin, Profile: d.Profile, Deny: []string{}, Accounts: []AccountPolicy{}}
+		r := &PolicyShowResult{Principal: call.Principal, Admin: call.Admin, Profile: call.Profile, Deny: []string{}, Accounts: []AccountPolicy{}}
 		deny, err := d.setting(ctx, "deny")
 		if err != nil {
 			return nil, err

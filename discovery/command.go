@@ -51,6 +51,11 @@ type Spec struct {
 type Call struct {
 	Principal string // who calls, for the function's own decisions
 	Admin     bool   // the caller is the administrator
+	Profile   string // name of the set of commands that the caller is offered
+
+	// Identity is whom the caller alone may act as, where a command has identities;
+	// empty where that is not the caller's own.
+	Identity string
 
 	// Visible tells which commands exist for this caller. Never nil.
 	Visible func(*Command) bool

@@ -35,6 +35,15 @@ type Asked struct {
 	State string
 }
 
+// person is how whoever answered a question of the principal's stands in records. The
+// answer came with what narrows the principal, so that is named too.
+func (p Principal) person() string {
+	if p.Scope == nil {
+		return PersonViaClient
+	}
+	return PersonViaClient + " of " + p.Name
+}
+
 type canAskKey struct{}
 
 // WithQuestions returns a context whose commands may ask a person: an Answer can
@@ -75,7 +84,7 @@ func (g *Gateway) Resume(ctx context.Context, p Principal, line, state string, v
 			Message: "The answer belongs to no question that was asked about this command. Nothing was done.",
 			Hint:    "See what waits for a person before you run the command again."}))
 	}
-	x.reply = &discovery.Reply{State: inner, Verdict: v, By: PersonViaClient}
+	x.reply = &discovery.Reply{State: inner, Verdict: v, By: p.person()}
 	if late {
 		x.reply.Verdict = discovery.Unanswered
 	}
@@ -142,7 +151,7 @@ func (g *Gateway) openState(p Principal, line, state string) (inner string, late
 func (g *Gateway) stateMAC(p Principal, line string, sealed []byte) []byte {
 	m := hmac.New(sha256.New, g.stateKey[:])
 	role := "agent"
-	if p.Admin {
+	if p.admin() {
 		role = "admin"
 	}
 	for _, part := range []string{"question 1", role, p.Name, line} {

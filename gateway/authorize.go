@@ -14,6 +14,10 @@ import (
 type Principal struct {
 	Name  string // for limits and the audit log
 	Admin bool   // may run commands whose effect is discovery.Admin
+
+	// Scope narrows what the principal reaches; nil narrows nothing. It is not changed
+	// once a Principal has it.
+	Scope *Scope
 }
 
 // Profile is the set of commands a server offers at all. The zero Profile offers
@@ -23,9 +27,11 @@ type Profile struct {
 	Allows func(*discovery.Command) bool // nil allows nothing
 }
 
+const fullName = "full"
+
 // FullProfile offers every command.
 func FullProfile() Profile {
-	return Profile{"full", func(*discovery.Command) bool { return true }}
+	return Profile{fullName, func(*discovery.Command) bool { return true }}
 }
 
 // ReadProfile offers the commands that change nothing anywhere, not even which
@@ -73,11 +79,11 @@ func (g *Gateway) authorize(p Principal, s *Settings, c *discovery.Command) *dis
 	switch {
 	case c.Effect == discovery.Meta:
 		return nil
-	case !g.profile.allows(c):
+	case !g.profileFor(p).allows(c):
 		return denied(c, "profile", "The command is not part of this server's profile. Run 'help' for the available commands.")
-	case c.Effect == discovery.Admin && !p.Admin:
+	case c.Effect == discovery.Admin && !p.admin():
 		return denied(c, "role", g.adminHint)
-	case !p.Admin && matchesAny(c.Path, s.Deny):
+	case !p.admin() && matchesAny(c.Path, s.Deny):
 		return denied(c, "deny", "The administrator has taken this command away. Run 'help' for the available commands.")
 	}
 	return nil

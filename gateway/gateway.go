@@ -173,7 +173,7 @@ func (x *execution) run(ctx context.Context, tokenize func() ([]string, error)) 
 	g := x.gateway
 	tokens, err := tokenize()
 	timeout, effect := g.foresee(tokens)
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(withPrincipal(ctx, x.principal), timeout)
 	defer cancel()
 	if effect != 0 {
 		if f := g.turn(ctx, timeout, effect); f != nil {
@@ -271,8 +271,9 @@ func (x *execution) prepare(ctx context.Context, needsSettings bool) *discovery.
 		case <-ctx.Done():
 		case <-time.After(penalty):
 		}
+		return limited
 	}
-	return limited
+	return x.gateway.valid(ctx, x.principal)
 }
 
 // resolve finds the command and what may be shown of it. A group named alone is
@@ -334,7 +335,7 @@ func (x *execution) execute(ctx context.Context, timeout time.Duration, bound *d
 	if f := g.turn(ctx, timeout, x.command.Effect); f != nil {
 		return f
 	}
-	x.call = discovery.Call{Principal: x.principal.Name, Admin: x.principal.Admin, Visible: x.visible, Progress: progressOf(ctx),
+	x.call = discovery.Call{Principal: x.principal.Name, Admin: x.principal.admin(), Profile: g.profileFor(x.principal).Name, Identity: x.principal.identity(), Visible: x.visible, Progress: progressOf(ctx),
 		CanAsk: x.mayAsk(ctx), Reply: x.reply, Aside: x.aside,
 		Delivered: func(done func()) { x.delivered = append(x.delivered, done) }}
 	defer func() { x.back.Finish() }()

@@ -260,6 +260,12 @@ func TestWhatIsWithheldIsAbsentAndRefused(t *testing.T) {
 		{"deny group", gateway.Options{Settings: gateway.FixedSettings{Deny: []string{"do"}}}, gateway.Principal{}, map[string]string{"do admin": "role", "do write": "deny", "do echo": "deny"}},
 		{"deny no prefix of a word", gateway.Options{Settings: gateway.FixedSettings{Deny: []string{"do wri", "d"}}}, gateway.Principal{}, map[string]string{"do admin": "role"}},
 		{"deny does not bind the admin", gateway.Options{Settings: gateway.FixedSettings{Deny: []string{"do"}}}, admin, map[string]string{}},
+		{"scope", gateway.Options{}, gateway.Principal{Scope: &gateway.Scope{Profile: gateway.FullProfile()}}, map[string]string{"do admin": "role"}},
+		{"scope of an admin", gateway.Options{}, gateway.Principal{Admin: true, Scope: &gateway.Scope{Profile: gateway.FullProfile()}}, map[string]string{"do admin": "role"}},
+		{"scope that reads", gateway.Options{}, gateway.Principal{Scope: &gateway.Scope{Profile: gateway.ReadProfile()}}, map[string]string{"do admin": "profile", "do write": "profile"}},
+		{"scope in a server that reads", gateway.Options{Profile: gateway.ReadProfile()}, gateway.Principal{Scope: &gateway.Scope{Profile: gateway.FullProfile()}}, map[string]string{"do admin": "profile", "do write": "profile"}},
+		{"scope and deny", gateway.Options{Settings: gateway.FixedSettings{Deny: []string{"do write"}}}, gateway.Principal{Admin: true, Scope: &gateway.Scope{Profile: gateway.FullProfile()}}, map[string]string{"do admin": "role", "do write": "deny"}},
+		{"zero scope", gateway.Options{}, gateway.Principal{Admin: true, Scope: &gateway.Scope{}}, map[string]string{"do admin": "profile", "do write": "profile", "do echo": "profile"}},
 		{"zero profile", gateway.Options{Profile: gateway.Profile{Name: "none"}}, admin, map[string]string{"do admin": "profile", "do write": "profile", "do echo": "profile"}},
 	} {
 		log := &auditLog{}

@@ -9,7 +9,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -174,7 +173,7 @@ type toolHandler struct {
 	call        CallFunc
 	panicResult func(any) MCPResult
 	log         *slog.Logger
-	open        atomic.Int32 // questions
+	open        openQuestions
 }
 
 // middleware stands before everything the library does with a request.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -35,9 +36,36 @@ const questionID = "approval"
 // questionSchema is a form without fields: the person accepts or declines.
 const questionSchema = `{"type":"object","properties":{}}`
 
-// maxOpenQuestions is how many questions may be open at once to clients that keep
-// their call open meanwhile. Beyond it nobody is asked.
+// maxOpenQuestions is how many questions of one caller may be open at once to clients
+// that keep their call open meanwhile. Beyond it nobody is asked.
 const maxOpenQuestions = 16
+
+// openQuestions counts by caller; over stdio there is one.
+type openQuestions struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+func (q *openQuestions) begin(caller string) (ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.of[caller] >= maxOpenQuestions {
+		return false
+	}
+	if q.of == nil {
+		q.of = map[string]int{}
+	}
+	q.of[caller]++
+	return true
+}
+
+func (q *openQuestions) end(caller string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.of[caller]--; q.of[caller] == 0 {
+		delete(q.of, caller)
+	}
+}
 
 // asks reports whether the client of a request can put a form to its person.
 func asks(req *mcp.CallToolRequest) bool {
@@ -92,11 +120,11 @@ func questionResult(q *MCPQuestion) *mcp.CallToolResult {
 // asked has not answered.
 func (h *toolHandler) ask(ctx context.Context, req *mcp.CallToolRequest, q *MCPQuestion) (context.Context, *MCPReply) {
 	reply := &MCPReply{State: q.State}
-	if h.open.Add(1) > maxOpenQuestions {
-		h.open.Add(-1)
+	caller, _ := CallerOf(ctx)
+	if !h.open.begin(caller.ID) {
 		return ctx, reply
 	}
-	defer h.open.Add(-1)
+	defer h.open.end(caller.ID)
 	asking, cancel := context.WithTimeout(ctx, AskTime-time.Second) // while the state is still good
 	defer cancel()
 	ticket := ticketOf(ctx)

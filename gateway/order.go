@@ -220,6 +220,17 @@ type pauseKey struct{}
 // something outside. Behind wait it stands in line as one that came first and did not
 // start yet. Over stdio it is not among the calls at work meanwhile.
 func (x *execution) aside(ctx context.Context, wait func(context.Context) error) error {
+	err := x.waitAside(ctx, wait)
+	if err == nil {
+		// What let the caller in may have ended while it waited.
+		if f := x.gateway.valid(ctx, x.principal); f != nil {
+			return f
+		}
+	}
+	return err
+}
+
+func (x *execution) waitAside(ctx context.Context, wait func(context.Context) error) error {
 	t := ticketOf(ctx)
 	if x.back != nil {
 		t = x.back

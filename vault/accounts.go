@@ -157,6 +157,9 @@ func (v *Vault) RemoveAccount(ctx context.Context, name string) error {
 		if err := dropSeen(c.t, name); err != nil {
 			return err
 		}
+		if err := c.forgetAccount(name); err != nil {
+			return err
+		}
 		return c.dropAccount(name)
 	})
 }

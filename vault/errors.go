@@ -16,6 +16,7 @@ var (
 	ErrUntrustedPolicy = errors.New("the policy in the vault is not what the admin signed")
 	ErrPolicyPin       = errors.New("the vault's policy key is not the pinned one")
 	ErrExists          = errors.New("the account exists already")
+	ErrGrantExists     = errors.New("the grant exists already")
 	ErrNoSecret        = errors.New("the vault keeps no secret for the account")
 	ErrInvalid         = errors.New("invalid value")
 	ErrBusy            = errors.New("another program holds the vault")

@@ -12,7 +12,7 @@ import (
 )
 
 // Policy is what only the admin may change: every account with its lists, modes,
-// servers and helper, every account's secret, and every setting. One manifest is
+// servers and helper, every account's secret, every setting and every grant. One manifest is
 // signed over all of it, so that an agent, who can seal records, can neither
 // change nor drop nor mix any. What an agent may change, such as a token that a
 // provider rotates, is state and is kept elsewhere (see Tx).
@@ -35,6 +35,9 @@ type policy struct {
 	settings   map[string][]byte
 	config     Config
 	configErr  error
+	grants     map[string][]byte // JSON of grantRecord
+	grantList  []grantRecord
+	grantErr   error
 }
 
 // policy returns the verified policy of the transaction. Verifying happens once
@@ -98,6 +101,7 @@ func (v *Vault) verifyPolicy(t *transaction, sealed []byte) (*policy, error) {
 		return nil, fmt.Errorf("%w: its records differ from the signed ones", ErrUntrustedPolicy)
 	}
 	p.config, p.configErr = parseConfig(p.settings)
+	p.grantList, p.grantErr = parseGrants(p.grants)
 	return p, nil
 }
 
@@ -115,6 +119,9 @@ func (v *Vault) readPolicy(t *transaction, p *policy) error {
 		return err
 	}
 	if p.settings, err = read(bucketSettings, asIs); err != nil {
+		return err
+	}
+	if p.grants, err = read(bucketGrants, asIs); err != nil {
 		return err
 	}
 	p.secrets, err = read(bucketSecrets, func(name, plain []byte) []byte {
@@ -136,10 +143,15 @@ func (v *Vault) secretDigest(name string, secret []byte) []byte {
 func (p *policy) hash(id []byte) []byte {
 	h := sha256.New()
 	writeSized(h, []byte("postern policy"), uint64Bytes(formatVersion), id, uint64Bytes(p.generation))
-	for _, b := range []struct {
+	type bucket struct {
 		name    string
 		records map[string][]byte
-	}{{bucketAccounts, p.accounts}, {bucketSecrets, p.secrets}, {bucketSettings, p.settings}} {
+	}
+	buckets := []bucket{{bucketAccounts, p.accounts}, {bucketSecrets, p.secrets}, {bucketSettings, p.settings}}
+	if len(p.grants) > 0 { // no vault had any when the first were signed
+		buckets = append(buckets, bucket{bucketGrants, p.grants})
+	}
+	for _, b := range buckets {
 		writeSized(h, []byte(b.name), uint64Bytes(uint64(len(b.records))))
 		for _, name := range slices.Sorted(maps.Keys(b.records)) {
 			writeSized(h, []byte(name), b.records[name])
@@ -178,6 +190,7 @@ func (v *Vault) change(ctx context.Context, fn func(*policyChange) error) error 
 			accounts:   maps.Clone(current.accounts),
 			secrets:    maps.Clone(current.secrets),
 			settings:   maps.Clone(current.settings),
+			grants:     maps.Clone(current.grants),
 		}
 		if err := fn(&policyChange{v: v, t: t, p: next}); err != nil {
 			return err

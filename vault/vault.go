@@ -181,6 +181,7 @@ const (
 	bucketAccounts = "accounts"
 	bucketSecrets  = "secrets"
 	bucketSettings = "settings"
+	bucketGrants   = "grants"
 	bucketAudit    = "audit"
 	bucketChain    = "audit.chain"
 	bucketLimits   = "limits"

@@ -15,14 +15,15 @@ import (
 // The accounts of a store are those of the vault and those that the environment
 // describes. A name stands for one account: where both have it, neither is used.
 
-// Accounts implements mail.Directory.
+// Accounts implements mail.Directory. It leaves out what the caller of a command has no
+// part in, as Account and Secret do.
 func (s *store) Accounts(ctx context.Context) ([]mail.Account, error) {
 	if s.environmentErr != nil {
 		return nil, s.environmentErr
 	}
 	accounts, err := with(ctx, s, func(v *vault.Vault) ([]mail.Account, error) { return v.Accounts(ctx) })
 	if err != nil || s.environment.Len() == 0 {
-		return accounts, err
+		return seen(ctx, accounts), err
 	}
 	for _, a := range accounts {
 		if s.environment.Has(a.Name) {
@@ -35,11 +36,14 @@ func (s *store) Accounts(ctx context.Context) ([]mail.Account, error) {
 	}
 	accounts = append(accounts, more...)
 	slices.SortFunc(accounts, func(a, b mail.Account) int { return strings.Compare(a.Name, b.Name) })
-	return accounts, nil
+	return seen(ctx, accounts), nil
 }
 
 // Account implements mail.Directory.
 func (s *store) Account(ctx context.Context, name string) (mail.Account, error) {
+	if err := hidden(ctx, name); err != nil {
+		return mail.Account{}, err
+	}
 	fromEnvironment, err := s.fromEnvironment(ctx, name)
 	switch {
 	case err != nil:
@@ -52,6 +56,9 @@ func (s *store) Account(ctx context.Context, name string) (mail.Account, error) 
 
 // Secret implements mail.Directory.
 func (s *store) Secret(ctx context.Context, name string) (mail.Secret, error) {
+	if err := hidden(ctx, name); err != nil {
+		return mail.Secret{}, err
+	}
 	fromEnvironment, err := s.fromEnvironment(ctx, name)
 	switch {
 	case err != nil:

@@ -3,16 +3,20 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 
 	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/gateway"
 )
 
 // attachments is the directory that attachments are saved in and sent from. It is
@@ -50,12 +54,37 @@ func (a *attachments) open(ctx context.Context) (*os.Root, error) {
 	return a.root, err
 }
 
+// rootOf is the directory that a principal's files are in: all of it, or for one with a
+// scope a directory of its own in it, so that nobody sends what was saved from an
+// account they have no part in. The caller closes what it gets.
+func (a *attachments) rootOf(ctx context.Context) (*os.Root, error) {
+	root, err := a.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir := "."
+	if p, ok := gateway.PrincipalOf(ctx); ok && p.Scope != nil {
+		// A name alone would not do where a file system does not tell Ann from ann.
+		sum := sha256.Sum256([]byte(p.Name))
+		dir = filepath.Join("grants", fmt.Sprintf("%x-%s", sum[:4], strings.TrimPrefix(p.Name, commands.GrantPrincipal(""))))
+		if err := root.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	own, err := root.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return own, nil
+}
+
 // Save implements commands.Attachments. The file is on the disk when it returns.
 func (a *attachments) Save(ctx context.Context, name string, content []byte) (string, error) {
-	root, err := a.open(ctx)
+	root, err := a.rootOf(ctx)
 	if err != nil {
 		return "", err
 	}
+	defer func() { _ = root.Close() }()
 	name = filepath.FromSlash(path.Clean(name))
 	if dir := filepath.Dir(name); dir != "." {
 		if err := root.MkdirAll(dir, 0o700); err != nil {
@@ -85,10 +114,11 @@ func (a *attachments) Save(ctx context.Context, name string, content []byte) (st
 // Read implements commands.Attachments. What is no regular file, such as a pipe, is
 // not waited for.
 func (a *attachments) Read(ctx context.Context, name string, limit int64) ([]byte, error) {
-	root, err := a.open(ctx)
+	root, err := a.rootOf(ctx)
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = root.Close() }()
 	f, err := root.OpenFile(filepath.FromSlash(path.Clean(name)), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err

@@ -115,8 +115,8 @@ func span(low, high, unit string) string {
 	return ""
 }
 
-// common are the options every command takes, as the first command has them.
-func common(r *discovery.Registry) []*discovery.Argument {
+// commonArguments are the options every command takes, as the first command has them.
+func commonArguments(r *discovery.Registry) []*discovery.Argument {
 	var out []*discovery.Argument
 	for _, a := range r.Lookup("version").Arguments() {
 		if a.Common {
@@ -126,9 +126,9 @@ func common(r *discovery.Registry) []*discovery.Argument {
 	return out
 }
 
-// own are a command's arguments without those that every command takes in the same
+// ownArguments are a command's arguments without those that every command takes in the same
 // way.
-func own(c *discovery.Command, shared []*discovery.Argument) []*discovery.Argument {
+func ownArguments(c *discovery.Command, shared []*discovery.Argument) []*discovery.Argument {
 	var out []*discovery.Argument
 	for _, a := range c.Arguments() {
 		same := false

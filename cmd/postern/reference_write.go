@@ -12,7 +12,7 @@ import (
 // writeMarkdown writes the page docs/commands.md.
 func writeMarkdown(w io.Writer, r *discovery.Registry) error {
 	var b bytes.Buffer
-	shared := common(r)
+	shared := commonArguments(r)
 	b.WriteString("# Commands\n\nWritten by `postern reference`; `postern help` says the same of each command.\n\nEvery command takes these options too:\n\n")
 	markdownArguments(&b, shared)
 	for _, c := range r.Commands() {
@@ -25,7 +25,7 @@ func writeMarkdown(w io.Writer, r *discovery.Registry) error {
 			fmt.Fprintf(&b, " Also answers to `%s`.", strings.Join(c.Aliases, "`, `"))
 		}
 		b.WriteString("\n")
-		if arguments := own(c, shared); len(arguments) > 0 {
+		if arguments := ownArguments(c, shared); len(arguments) > 0 {
 			b.WriteString("\n")
 			markdownArguments(&b, arguments)
 		}
@@ -62,7 +62,7 @@ func writeManual(w io.Writer, r *discovery.Registry) error {
 		b.WriteString(manual(strings.TrimSpace(line)) + "\n")
 	}
 	b.WriteString(".fi\n")
-	shared := common(r)
+	shared := commonArguments(r)
 	b.WriteString(".SH COMMON OPTIONS\nEvery command takes these.\n")
 	manualArguments(&b, shared)
 	b.WriteString(".SH COMMANDS\n")
@@ -72,7 +72,7 @@ func writeManual(w io.Writer, r *discovery.Registry) error {
 			b.WriteString("\n" + manual(c.Details))
 		}
 		fmt.Fprintf(&b, "\n.PP\nEffect: %s, %s.\n", c.Effect, manual(effects[c.Effect]))
-		manualArguments(&b, own(c, shared))
+		manualArguments(&b, ownArguments(c, shared))
 		b.WriteString(".PP\n.nf\n")
 		for _, e := range c.Examples {
 			b.WriteString("\\fBpostern " + manual(e) + "\\fR\n")

@@ -124,7 +124,8 @@ func (s *store) SetSetting(ctx context.Context, name, value string) error {
 }
 
 func (s *store) AllSettings(ctx context.Context) ([]vault.Setting, error) {
-	return with(ctx, s, func(v *vault.Vault) ([]vault.Setting, error) { return v.Settings(ctx) })
+	all, err := with(ctx, s, func(v *vault.Vault) ([]vault.Setting, error) { return v.Settings(ctx) })
+	return seenSettings(ctx, all), err
 }
 
 func (s *store) Audit(ctx context.Context, q vault.AuditQuery) ([]vault.AuditRecord, error) {
@@ -141,11 +142,17 @@ func (s *store) Check(ctx context.Context) error {
 
 // Seen implements mail.SeenStore.
 func (s *store) Seen(ctx context.Context, account, folder string) (mail.SeenState, error) {
+	if err := hidden(ctx, account); err != nil {
+		return mail.SeenState{}, err
+	}
 	return with(ctx, s, func(v *vault.Vault) (mail.SeenState, error) { return v.Seen(ctx, account, folder) })
 }
 
 // UpdateSeen implements mail.SeenStore.
 func (s *store) UpdateSeen(ctx context.Context, account, folder string, change func(*mail.SeenState) error) error {
+	if err := hidden(ctx, account); err != nil {
+		return err
+	}
 	return s.do(ctx, func(v *vault.Vault) error { return v.UpdateSeen(ctx, account, folder, change) })
 }
 

@@ -98,7 +98,7 @@ func (p *process) wireTransport(t *transport) (*house, error) {
 		options.PDFText = &pdftext.Runner{Command: []string{p.self, pdfVerb}}
 	}
 	h.mailboxes = mail.NewMailboxes(options)
-	deps := &commands.Deps{Store: t.store, Mailboxes: h.mailboxes, Profile: transportProfile}
+	deps := &commands.Deps{Store: t.store, Mailboxes: h.mailboxes}
 	if t.alter != nil {
 		t.alter(deps)
 	}

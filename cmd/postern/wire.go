@@ -89,10 +89,10 @@ func (p *process) wire(plan plan) (*house, error) {
 	deps.Attachments = h.saved
 	deps.Outbox = mail.NewOutbox(mail.OutboxOptions{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store,
 		Key: h.store.outboxKey, Take: h.store.takeSend, Logger: p.log})
-	deps.Profile = plan.profile.Name
 	deps.AgentIdentity, deps.HostFile = p.agentIdentity(), plan.hostFile
-	deps.Explain = func(ctx context.Context, call *discovery.Call, line string) (commands.Explanation, error) {
-		e, err := h.gateway.Explain(ctx, gateway.Principal{Name: call.Principal, Admin: call.Admin}, line)
+	deps.Explain = func(ctx context.Context, _ *discovery.Call, line string) (commands.Explanation, error) {
+		principal, _ := gateway.PrincipalOf(ctx) // there is one: a command runs
+		e, err := h.gateway.Explain(ctx, principal, line)
 		return commands.Explanation(e), err
 	}
 	deps.Exists = func(path string) bool { return h.registry.Exists(path) }

@@ -1,0 +1,363 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/demo"
+)
+
+// The account that a grant has no part in, and one of the same length that there is
+// not.
+const foreign, missing = "zebra", "zebro"
+
+// grantHouse has the accounts work and zebra, both with mail, and a grant of work
+// alone. A second grant has zebra.
+func grantHouse(t testing.TB) (admin *house, own, other gateway.Principal) {
+	t.Helper()
+	v := newVault(t)
+	opened, err := v.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"work", foreign} {
+		servers, err := demo.Start(demo.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = servers.Close() })
+		a := servers.Account()
+		a.Name, a.Mode, a.AllowOut = name, mail.Approve, mail.AllowList{Enabled: true, Entries: []string{"@example.com"}}
+		a.Email = name + "@" + name + ".example"
+		if err := opened.AddAccount(t.Context(), a, servers.Password); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := newProcess(t)
+	dir := t.TempDir()
+	p.getenv = func(name string) string { return map[string]string{"POSTERN_ATTACHMENTS": dir}[name] }
+	admin = houseOf(t, p, v)
+	return admin, admin.granted(t, "own", "--accounts work --profile full --identity repo:own"), admin.granted(t, "other", "--accounts "+foreign+" --profile full --identity repo:other")
+}
+
+// token makes a grant and returns its token.
+func (h *house) token(t testing.TB, name, options string) string {
+	t.Helper()
+	var made struct {
+		Token string `json:"token"`
+	}
+	h.do(t, "grant add "+name+" "+options, &made)
+	return made.Token
+}
+
+// granted makes a grant and returns its principal.
+func (h *house) granted(t testing.TB, name, options string) gateway.Principal {
+	t.Helper()
+	c, err := h.store.caller(t.Context(), h.token(t, name, options))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Principal
+}
+
+// as runs a command for a principal.
+func (h *house) as(t testing.TB, p gateway.Principal, line string) answer {
+	t.Helper()
+	a := answer{raw: h.gateway.Do(t.Context(), p, line).JSON}
+	if err := json.Unmarshal(a.raw, &a); err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	return a
+}
+
+var momentary = regexp.MustCompile(`"duration_ms":\d+,"now_utc":"[^"]*"`)
+
+// withNames says how a command could name an account: in each of its options for one,
+// in an id, and in both.
+func withNames(c *discovery.Command, id string) []string {
+	var lines []string
+	examples := c.Examples
+	if c.Effect == discovery.Admin {
+		examples = examples[:1] // the same refusal for all
+	}
+	for _, example := range examples {
+		lines = append(lines, example)
+		lines = append(lines, regexp.MustCompile(`(imap|pop3):[a-z]+:\S+`).ReplaceAllString(example, id))
+	}
+	for _, a := range c.Arguments() {
+		if a.Positional || !strings.Contains(a.Name, "account") {
+			continue
+		}
+		for _, line := range slices.Clone(lines) {
+			line = regexp.MustCompile(` --`+a.Name+` \S+`).ReplaceAllString(line, "")
+			lines = append(lines, line+" --"+a.Name+" "+foreign)
+		}
+	}
+	lines = slices.DeleteFunc(lines, func(line string) bool { return !strings.Contains(line, foreign) })
+	slices.Sort(lines)
+	lines = slices.Compact(lines)
+	if len(lines) > 0 {
+		lines = append(lines, "policy explain "+gateway.Quote(lines[len(lines)-1]))
+	}
+	return lines
+}
+
+// Every command, whatever way it has to name an account, answers a grant that has no
+// part in one as if there were none of that name: byte for byte, times aside. What
+// somebody sees who has a part in it shows that the question can be told.
+func TestAForeignAccountIsLikeNoneInEveryCommand(t *testing.T) {
+	h, own, other := grantHouse(t)
+	var inbox struct {
+		Messages []struct {
+			ID string `json:"message_id"`
+		} `json:"messages"`
+	}
+	h.do(t, "mail list --limit 1 --account "+foreign, &inbox)
+	id := inbox.Messages[0].ID
+	var waiting sendData
+	if a := h.as(t, other, "mail send --to ann@example.com --subject Hidden --body x --account "+foreign); a.Error.Code != discovery.ApprovalRequired {
+		t.Fatalf("%s", a.raw)
+	}
+	h.do(t, "outbox list", &struct {
+		Messages *[]sendData `json:"messages"`
+	}{&[]sendData{}})
+	outbox := struct {
+		Messages []sendData `json:"messages"`
+	}{}
+	h.do(t, "outbox list", &outbox)
+	waiting = outbox.Messages[0]
+	options := 0
+	for _, c := range h.registry.Commands() {
+		for _, a := range c.Arguments() {
+			if strings.Contains(a.Name, "account") && !a.Positional && c.Effect != discovery.Admin {
+				options++
+			}
+		}
+		for _, line := range withNames(c, id) {
+			if strings.Contains(line, "--wait") || strings.Contains(line, " cleanup") {
+				continue // it names no account, and takes its time
+			}
+			got := h.as(t, own, line)
+			want := h.as(t, own, strings.ReplaceAll(line, foreign, missing))
+			shown := momentary.ReplaceAllString(string(got.raw), "")
+			expected := momentary.ReplaceAllString(strings.ReplaceAll(string(want.raw), missing, foreign), "")
+			if shown != expected {
+				t.Errorf("%s:\n%s\nwhere there is none:\n%s", line, shown, expected)
+			}
+			if c.Effect != discovery.Meta && got.Success && !strings.HasPrefix(line, "policy explain") {
+				t.Errorf("%s succeeds: %s", line, got.raw)
+			}
+		}
+	}
+	if options < 15 {
+		t.Errorf("only %d options name an account", options)
+	}
+	// The same questions, asked by who has a part in the account, are told from those
+	// for one that does not exist.
+	for _, line := range []string{"mail list --account " + foreign, "mail get " + id, "mail raw " + id, "mail thread " + id, "policy show --account " + foreign,
+		"mail search --account " + foreign, "mail ack " + id, "mail verify --account " + foreign, "doctor --account " + foreign,
+		"policy explain 'mail list --account " + foreign + "'", "outbox list --account " + foreign, "mail folders --account " + foreign} {
+		if got := h.as(t, other, line); !got.Success || strings.Contains(string(got.raw), "no such account") {
+			t.Errorf("who may: %s: %s", line, got.raw)
+		}
+	}
+	// What names no account shows nothing of it either.
+	for _, line := range []string{"mail accounts", "policy show", "doctor", "outbox list", "mail list", "mail folders", "mail search --last-days 300", "mail verify",
+		"outbox show " + waiting.ID, "outbox cancel " + waiting.ID, "help", "schema", "version", "agent status", "agent cleanup --dry-run",
+		"policy explain 'mail list'", "mail copy --folder INBOX --uid 1 --to INBOX --to-account " + missing} {
+		for _, shown := range []string{foreign, "Hidden"} {
+			if got := h.as(t, own, line); strings.Contains(string(got.raw), shown) {
+				t.Errorf("%s shows %q: %s", line, shown, got.raw)
+			}
+		}
+	}
+	for _, verb := range []string{"show", "cancel"} {
+		got := h.as(t, own, "outbox "+verb+" "+waiting.ID)
+		want := h.as(t, own, "outbox "+verb+" "+strings.Repeat("0", len(waiting.ID)))
+		if a, b := momentary.ReplaceAllString(string(got.raw), ""), strings.ReplaceAll(momentary.ReplaceAllString(string(want.raw), ""), strings.Repeat("0", len(waiting.ID)), waiting.ID); a != b {
+			t.Errorf("outbox %s of somebody else's:\n%s\nof none:\n%s", verb, a, b)
+		}
+	}
+	if got := h.as(t, other, "outbox show "+waiting.ID); !got.Success {
+		t.Errorf("whose it is: %s", got.raw)
+	}
+}
+
+// The default account is one that there is for the grant.
+func TestTheDefaultAccountIsOneOfTheGrants(t *testing.T) {
+	h, own, other := grantHouse(t)
+	both := h.granted(t, "both", "--accounts work,"+foreign)
+	account := func(p gateway.Principal) string {
+		var r struct {
+			Data struct {
+				ID string `json:"account_id"`
+			} `json:"data"`
+			Error struct {
+				Message string `json:"message"`
+			} `json:"error"`
+		}
+		if err := json.Unmarshal(h.as(t, p, "mail verify").raw, &r); err != nil {
+			t.Fatal(err)
+		}
+		return r.Data.ID + r.Error.Message
+	}
+	if account(own) != "work" || account(other) != foreign || !strings.Contains(account(both), "several accounts") {
+		t.Errorf("%q, %q, %q", account(own), account(other), account(both))
+	}
+	h.do(t, "config set default_account "+foreign, &struct{}{})
+	if account(own) != "work" || account(other) != foreign || account(both) != foreign {
+		t.Errorf("with a default: %q, %q, %q", account(own), account(other), account(both))
+	}
+}
+
+func TestAGrantHasItsOwnCommandsLimitsKeysAndFiles(t *testing.T) {
+	h, own, other := grantHouse(t)
+	reads := h.granted(t, "reads", "--accounts work")
+	full := h.granted(t, "full", "--accounts work --profile full")
+	for _, c := range []struct {
+		p     gateway.Principal
+		line  string
+		found bool
+	}{
+		{reads, "mail get", true}, {reads, "mail send", false}, {reads, "mail ack", false}, {reads, "agent read", false}, {reads, "agent status", false}, {reads, "account list", false},
+		{full, "mail send", true}, {full, "agent read", false}, {full, "agent send", false}, {full, "grant list", false}, {full, "outbox approve", false}, {full, "audit list", false},
+		{own, "agent read", true}, {own, "mail send", true}, {own, "grant add", false}, {own, "config set", false},
+	} {
+		if got := h.as(t, c.p, "help "+c.line); got.Success != c.found {
+			t.Errorf("%s: help %s: %s", c.p.Name, c.line, got.raw)
+		}
+		schema := h.as(t, c.p, "schema")
+		if strings.Contains(string(schema.raw), `"command":"`+c.line+`"`) != c.found {
+			t.Errorf("%s: schema and %s", c.p.Name, c.line)
+		}
+		if got := h.as(t, c.p, c.line); !c.found && got.Error.Code != discovery.PermissionDenied {
+			t.Errorf("%s: %s: %s", c.p.Name, c.line, got.raw)
+		}
+	}
+	if got := h.as(t, reads, "mail attachment --uid 1 --save x.txt"); got.Error.Code != discovery.PermissionDenied {
+		t.Errorf("a grant that reads saves: %s", got.raw)
+	}
+	var shown struct {
+		Principal, Profile string
+		Admin              bool
+	}
+	for _, p := range []gateway.Principal{reads, own} {
+		got := h.as(t, p, "policy show")
+		if err := json.Unmarshal(got.Data, &shown); err != nil || shown.Principal != p.Name || shown.Profile != p.Scope.Profile.Name || shown.Admin {
+			t.Errorf("%s", got.raw)
+		}
+	}
+	// As one identity and no other.
+	for line, code := range map[string]discovery.Code{
+		"agent send --from repo:own --to repo:other --subject Hello": "",
+		"agent send --from repo:other --to repo:own --subject Hello": discovery.PermissionDenied,
+		"agent read repo:own":   "",
+		"agent read repo:other": discovery.PermissionDenied,
+	} {
+		if got := h.as(t, own, line); got.Error.Code != code {
+			t.Errorf("%s: %s", line, got.raw)
+		}
+	}
+	// The same key is another one for another grant.
+	const keyed = "mail send --to ann@example.com --subject Key --body x --idempotency-key k --account work"
+	first := regexp.MustCompile(`outbox as ([a-z0-9-]+)`)
+	ids := map[string]string{}
+	for _, p := range []gateway.Principal{own, full, own} {
+		got := h.as(t, p, keyed)
+		id := first.FindStringSubmatch(got.Error.Message)
+		if len(id) != 2 {
+			t.Fatalf("%s", got.raw)
+		}
+		if before := ids[p.Name]; before != "" && before != id[1] {
+			t.Errorf("the key of %s has two messages", p.Name)
+		}
+		ids[p.Name] = id[1]
+	}
+	if ids[own.Name] == ids[full.Name] {
+		t.Error("two grants share a key")
+	}
+	if got := h.as(t, full, "outbox list"); !strings.Contains(string(got.raw), ids[full.Name]) || strings.Contains(string(got.raw), ids[own.Name]) {
+		t.Errorf("%s", got.raw)
+	}
+	// A grant that loses the account of a message does not know it any more.
+	h.do(t, "grant remove own", &struct{}{})
+	again := h.granted(t, "own", "--accounts "+foreign+" --profile full")
+	for _, line := range []string{"outbox list", "outbox show " + ids[own.Name]} {
+		if got := h.as(t, again, line); got.Success && strings.Contains(string(got.raw), ids[own.Name]) {
+			t.Errorf("%s: %s", line, got.raw)
+		}
+	}
+	own = again
+	// Files of their own.
+	if got := h.as(t, other, "mail attachment --folder INBOX --uid 3 --part 2 --save report.bin"); !got.Success {
+		found := false
+		for uid := 1; uid < 40 && !found; uid++ {
+			found = h.as(t, other, fmt.Sprintf("mail attachment --folder INBOX --uid %d --save report.bin", uid)).Success
+		}
+		if !found {
+			t.Fatalf("no attachment to save: %s", got.raw)
+		}
+	}
+	send := "mail send --to ann@example.com --subject File --body x --attach report.bin"
+	if got := h.as(t, own, send); got.Error.Code != discovery.NotFound {
+		t.Errorf("another's file: %s", got.raw)
+	}
+	if got := h.as(t, other, send); got.Error.Code != discovery.ApprovalRequired {
+		t.Errorf("a file of its own: %s", got.raw)
+	}
+	// And a rate of its own.
+	h.do(t, "config set commands_per_minute 3", &struct{}{})
+	limited := h.granted(t, "limited", "--accounts work")
+	codes := map[discovery.Code]int{}
+	for range 4 {
+		codes[h.as(t, limited, "mail accounts").Error.Code]++
+	}
+	if codes[discovery.RateLimited] != 1 || codes[""] != 3 {
+		t.Errorf("%v", codes)
+	}
+	if got := h.as(t, h.granted(t, "fresh", "--accounts work"), "mail accounts"); !got.Success {
+		t.Errorf("another's rate: %s", got.raw)
+	}
+}
+
+// The end of a grant, or of its account, ends what it does with the next command.
+func TestAnEndedGrantDoesNothingMore(t *testing.T) {
+	h, own, other := grantHouse(t)
+	if got := h.as(t, own, "mail list"); !got.Success {
+		t.Fatalf("%s", got.raw)
+	}
+	h.do(t, "grant remove own", &struct{}{})
+	h.do(t, "account remove "+foreign, &struct{}{})
+	for _, p := range []gateway.Principal{own, other} {
+		for _, line := range []string{"mail list", "help", "version", "agent status"} {
+			if got := h.as(t, p, line); got.Error.Code != discovery.AuthFailed {
+				t.Errorf("%s: %s: %s", p.Name, line, got.raw)
+			}
+		}
+	}
+	var log struct {
+		Entries []struct {
+			Principal string `json:"principal"`
+			Reason    string `json:"reason"`
+			Parsed    string `json:"parsed_command"`
+			Result    string `json:"result"`
+		} `json:"entries"`
+	}
+	h.do(t, "audit list --limit 500", &log)
+	seen := map[string]bool{}
+	for _, e := range log.Entries {
+		seen[fmt.Sprint(e.Principal, " ", e.Parsed, " ", e.Result, " ", e.Reason)] = true
+	}
+	for _, want := range []string{"grant:own mail list allowed ", "grant:own mail list blocked grant", "grant:other mail list blocked grant", "admin grant add allowed ", "admin grant remove allowed "} {
+		if !seen[want] {
+			t.Errorf("the log lacks %q: %v", want, seen)
+		}
+	}
+}

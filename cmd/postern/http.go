@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+)
+
+// httpFlags are the flags of serve that say how it is reached over HTTP.
+type httpFlags struct {
+	addr, cert, key string
+	open            bool
+	hosts, origins  string
+}
+
+func (h *httpFlags) register(f *flag.FlagSet) {
+	f.StringVar(&h.addr, "http", "", "serve streamable HTTP at `ADDR`, such as 127.0.0.1:8765, in place of standard input and output")
+	f.StringVar(&h.cert, "tls-cert", "", "`FILE` of the certificate, in PEM with those that vouch for it; without it only this machine is served")
+	f.StringVar(&h.key, "tls-key", "", "`FILE` of the certificate's private key")
+	f.BoolVar(&h.open, "no-auth", false, "let every program on this machine in without a token")
+	f.StringVar(&h.hosts, "allow-host", "", "further host `NAMES` that clients reach the server by, separated by commas")
+	f.StringVar(&h.origins, "allow-origin", "", "`ORIGINS` of web pages that may use the server, such as https://desk.example.org, separated by commas")
+}
+
+// check finds what does not go together, before anything is opened.
+func (h *httpFlags) check(profile gateway.Profile) error {
+	switch {
+	case h.addr == "" && (h.cert != "" || h.key != "" || h.open || h.hosts != "" || h.origins != ""):
+		return httpUsage("--tls-cert, --tls-key, --no-auth, --allow-host and --allow-origin belong to --http.", "Add --http ADDR, such as --http 127.0.0.1:8765.")
+	case h.addr == "":
+		return nil
+	case (h.cert == "") != (h.key == ""):
+		return httpUsage("--tls-cert and --tls-key belong together.", "Give both, or none to serve this machine alone.")
+	case profile.Name != gateway.FullProfile().Name && profile.Name != gateway.ReadProfile().Name:
+		return httpUsage(fmt.Sprintf("The profile %s is not served over HTTP.", profile.Name), "Use --profile full or --profile read.")
+	}
+	for _, name := range list(h.hosts) {
+		if strings.ContainsAny(name, "/:[]* ") {
+			return httpUsage(fmt.Sprintf("--allow-host takes names without a scheme, port or pattern, not %q.", name), "Name hosts such as mail.example.org.")
+		}
+	}
+	for _, origin := range list(h.origins) {
+		u, err := url.Parse(origin)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Scheme+"://"+u.Host != origin {
+			return httpUsage(fmt.Sprintf("%q is no origin.", origin), "Name origins such as https://desk.example.org: scheme, host, and the port where it is not the usual one.")
+		}
+	}
+	return nil
+}
+
+func httpUsage(message, hint string) error {
+	return &discovery.Fault{Code: discovery.ValidationError, Message: message, Hint: hint}
+}
+
+// list splits at commas; nothing is no element.
+func list(s string) []string {
+	return slices.DeleteFunc(strings.Split(s, ","), func(e string) bool { return e == "" })
+}
+
+// serveHTTP speaks MCP over HTTP until ctx ends.
+func (p *process) serveHTTP(ctx context.Context, h *house, f *httpFlags, o gateway.MCPOptions) error {
+	if !f.open && h.store.temporary {
+		return &discovery.Fault{Code: discovery.ConfigError, Message: "There is no vault, so there are no tokens that could let anybody in.",
+			Hint: "Make a vault with 'postern init', or let every program on this machine in with --no-auth."}
+	}
+	grants, err := h.store.Grants(ctx)
+	if err != nil && !f.open {
+		return err // better said now than to every client
+	}
+	served := gateway.HTTPOptions{Admit: h.store.caller, Origins: list(f.origins), Logger: p.log}
+	scheme, host := "http", nameIn(list(f.hosts))
+	served.Host = host
+	if f.cert != "" {
+		certificate, err := tls.LoadX509KeyPair(f.cert, f.key)
+		if err != nil {
+			return tlsFault(err)
+		}
+		scheme, served.TLS = "https", &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+		served.Host = func(name string) bool { return host(name) || certifies(certificate.Leaf, name) }
+	}
+	l, err := net.Listen("tcp", f.addr)
+	if err != nil {
+		return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("Nothing can be served at %s: %s.", f.addr, plainNetError(err)),
+			Hint: "Give --http an address of this machine with a free port, such as 127.0.0.1:8765.", Err: err}
+	}
+	defer func() { _ = l.Close() }()
+	if err := f.mayServe(l.Addr()); err != nil {
+		return err
+	}
+	if f.open {
+		served.Admit = func(context.Context, string) (gateway.Caller, error) {
+			return gateway.Caller{Principal: h.principal, ID: "anybody"}, nil
+		}
+		fmt.Fprintf(p.stderr, "postern: WARNING: --no-auth: every program and every user of this machine can use this mail at %s without a token.\n", l.Addr())
+	} else if len(grants) == 0 {
+		fmt.Fprintln(p.stderr, "postern: there is no grant yet, so nobody gets in; add one with 'grant add NAME --accounts ACCOUNT' where POSTERN_ADMIN_KEY is set.")
+	}
+	fmt.Fprintf(p.stderr, "postern: serving MCP at %s://%s/mcp\n", scheme, l.Addr())
+	return gateway.ServeHTTP(ctx, gateway.NewMCPServer(h.gateway.MCPByCaller(), o), l, served)
+}
+
+// mayServe refuses an address that others can reach without what protects it there.
+func (f *httpFlags) mayServe(addr net.Addr) error {
+	tcp, ok := addr.(*net.TCPAddr)
+	if ok && tcp.IP.IsLoopback() {
+		return nil
+	}
+	switch {
+	case f.open:
+		return httpUsage(fmt.Sprintf("--no-auth is for this machine alone, and %s can be reached from others.", addr), "Leave it out, or serve 127.0.0.1.")
+	case f.cert == "":
+		return httpUsage(fmt.Sprintf("%s can be reached from other machines, where tokens and mail would pass in plain sight.", addr),
+			"Give --tls-cert and --tls-key, or serve 127.0.0.1 and put a proxy with TLS before it.")
+	}
+	return nil
+}
+
+func nameIn(names []string) func(string) bool {
+	for i := range names {
+		names[i] = strings.ToLower(names[i])
+	}
+	return func(name string) bool { return slices.Contains(names, name) }
+}
+
+// certifies reports whether a certificate speaks for a name or an address.
+func certifies(c *x509.Certificate, name string) bool {
+	return c != nil && c.VerifyHostname(name) == nil
+}
+
+func tlsFault(err error) error {
+	return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("The certificate cannot be used: %s.", err),
+		Hint: "Give --tls-cert and --tls-key files in PEM that belong together.", Err: err}
+}
+
+// plainNetError is the end of a network error, without what was asked for again.
+func plainNetError(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+var _ commands.Grants = (*store)(nil)
+
+func (s *store) AddGrant(ctx context.Context, g vault.Grant, lifetime time.Duration) (added vault.Grant, token mail.Secret, err error) {
+	v, err := s.get(ctx)
+	if err != nil {
+		return vault.Grant{}, mail.Secret{}, err
+	}
+	return v.AddGrant(ctx, g, lifetime)
+}
+
+func (s *store) RemoveGrant(ctx context.Context, name string) error {
+	return s.do(ctx, func(v *vault.Vault) error { return v.RemoveGrant(ctx, name) })
+}
+
+func (s *store) Grants(ctx context.Context) ([]vault.Grant, error) {
+	return with(ctx, s, func(v *vault.Vault) ([]vault.Grant, error) { return v.Grants(ctx) })
+}
+
+// caller is who has a token: the principal of its grant, which reaches what the grant
+// names and no more.
+func (s *store) caller(ctx context.Context, token string) (gateway.Caller, error) {
+	g, err := with(ctx, s, func(v *vault.Vault) (vault.Grant, error) { return v.GrantOf(ctx, token) })
+	switch {
+	case errors.Is(err, vault.ErrNoGrant):
+		return gateway.Caller{}, gateway.ErrNotAdmitted
+	case err != nil:
+		return gateway.Caller{}, err
+	}
+	profile, err := grantProfile(&g)
+	if err != nil {
+		return gateway.Caller{}, err
+	}
+	return gateway.Caller{ID: g.ID, Principal: gateway.Principal{Name: commands.GrantPrincipal(g.Name), Scope: &gateway.Scope{
+		Profile: profile, Accounts: g.Accounts, Identity: g.Identity,
+		Valid: func(ctx context.Context) error { return s.stillGranted(ctx, &g) },
+	}}}, nil
+}
+
+// stillGranted returns why a grant does not hold any more as it was, or nil.
+func (s *store) stillGranted(ctx context.Context, g *vault.Grant) error {
+	now, err := with(ctx, s, func(v *vault.Vault) (vault.Grant, error) { return v.GrantByID(ctx, g.ID) })
+	if errors.Is(err, vault.ErrNoGrant) || err == nil && !slices.Equal(now.Accounts, g.Accounts) {
+		return &discovery.Fault{Code: discovery.AuthFailed, Message: "What let you in has ended. Nothing was done.", Reason: "grant",
+			Hint: "Ask the person whose mail it is for another token."}
+	}
+	return err
+}
+
+// grantProfile is the set of commands of a grant. Without an identity it has no part
+// in the agent mailbox, where it could be anybody.
+func grantProfile(g *vault.Grant) (gateway.Profile, error) {
+	p, err := profileNamed(g.Profile)
+	if err != nil || g.Identity != "" {
+		return p, err
+	}
+	all := p.Allows
+	p.Allows = func(c *discovery.Command) bool { return all(c) && !commands.InAgentMail(c) }
+	return p, nil
+}
+
+// What follows is the one place in which a command's principal is held to its scope.
+// Every command reaches accounts and the outbox through the store alone, with the
+// context that the gateway gave it; so none has to think of it, and what a new one asks
+// for is narrowed as well.
+
+// sees reports whether whoever a context belongs to may know of an account. What the
+// process does for itself may.
+func sees(ctx context.Context, account string) bool {
+	p, ok := gateway.PrincipalOf(ctx)
+	return !ok || p.Sees(account)
+}
+
+// hidden is the error for an account that is not the principal's, nil for one that is.
+// It is that of an account that does not exist.
+func hidden(ctx context.Context, account string) error {
+	if sees(ctx, account) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", mail.ErrNoAccount, account)
+}
+
+// seen leaves out the accounts that are not the principal's.
+func seen(ctx context.Context, accounts []mail.Account) []mail.Account {
+	return slices.DeleteFunc(accounts, func(a mail.Account) bool { return !sees(ctx, a.Name) })
+}
+
+// seenSettings leaves out of the settings what names an account that is not the
+// principal's: no default is set for whom it does not exist.
+func seenSettings(ctx context.Context, all []vault.Setting) []vault.Setting {
+	for i := range all {
+		if s := &all[i]; s.Type == vault.TypeAccount && s.Value != "" && !sees(ctx, s.Value) {
+			s.Value, s.IsSet = s.Default, false
+		}
+	}
+	return all
+}
+
+// ownOutgoing reports whether a message of the outbox is the principal's to know of: a
+// scoped one's are those it asked for itself, from accounts that it still has.
+func ownOutgoing(ctx context.Context, o *mail.Outgoing) bool {
+	p, ok := gateway.PrincipalOf(ctx)
+	return !ok || p.Scope == nil || o.Principal == p.Name && p.Sees(o.Account)
+}
+
+// listOutgoing is the vault's list without what is not the principal's.
+func listOutgoing(ctx context.Context, v *vault.Vault, q mail.OutboxQuery) (own []mail.Outgoing, more bool, err error) {
+	p, ok := gateway.PrincipalOf(ctx)
+	if !ok || p.Scope == nil {
+		return v.ListOutgoing(ctx, q)
+	}
+	limit := q.Limit
+	if limit <= 0 {
+		limit = mail.DefaultOutboxLimit
+	}
+	limit = min(limit, mail.MaxOutboxLimit)
+	for more = true; more && len(own) <= limit; {
+		var page []mail.Outgoing
+		if page, more, err = v.ListOutgoing(ctx, q); err != nil {
+			return nil, false, err
+		}
+		for i := range page {
+			q.Before = page[i].ID
+			if ownOutgoing(ctx, &page[i]) {
+				own = append(own, page[i])
+			}
+		}
+		more = more && len(page) > 0
+	}
+	if len(own) > limit {
+		return own[:limit], true, nil
+	}
+	return own, false, nil
+}

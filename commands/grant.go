@@ -1,0 +1,58 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+// Grants is who else may come in, over HTTP; *vault.Vault implements it.
+type Grants interface {
+	AddGrant(ctx context.Context, g vault.Grant, lifetime time.Duration) (added vault.Grant, token mail.Secret, err error)
+	RemoveGrant(ctx context.Context, name string) error
+	Grants(ctx context.Context) ([]vault.Grant, error)
+}
+
+var _ Grants = (*vault.Vault)(nil)
+
+// grantNameArgs name a grant.
+type grantNameArgs struct {
+	Name string `json:"name" acli:"positional" jsonschema:"pattern=^[A-Za-z0-9_-]{1\\,64}$,example=laptop" jsonschema_description:"Name of the grant: 1 to 64 letters, digits, hyphens or underscores"`
+}
+
+// GrantDetail is a grant with everything but its token.
+type GrantDetail struct {
+	Name      string   `json:"name"`
+	Principal string   `json:"principal"`
+	Accounts  []string `json:"accounts"`
+	Profile   string   `json:"profile"`
+	Identity  string   `json:"identity,omitempty"`
+	Created   string   `json:"created" jsonschema:"format=date-time"`
+	Expires   string   `json:"expires" jsonschema:"format=date-time"`
+	Expired   bool     `json:"expired,omitempty"`
+}
+
+// GrantPrincipal is the principal of a grant's calls: in the audit log, for limits,
+// and as the owner of what it sends.
+func GrantPrincipal(name string) string { return "grant:" + name }
+
+func (d *Deps) grantDetail(g *vault.Grant) GrantDetail {
+	now := time.Now
+	if d.Now != nil {
+		now = d.Now
+	}
+	return GrantDetail{Name: g.Name, Principal: GrantPrincipal(g.Name), Accounts: append([]string{}, g.Accounts...), Profile: g.Profile, Identity: g.Identity,
+		Created: utc(g.Created), Expires: utc(g.Expires), Expired: !now().Before(g.Expires)}
+}
+
+// grantFault says of a grant what the rules for errors say of settings.
+func grantFault(err error) error {
+	if !errors.Is(err, vault.ErrInvalid) {
+		return err
+	}
+	return &discovery.Fault{Code: discovery.ValidationError, Message: capital(err.Error()) + ".", Hint: "See the grants there are with 'grant list'.", Err: err}
+}

@@ -1,0 +1,81 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/vault"
+)
+
+type grantAddArgs struct {
+	grantNameArgs
+	Accounts []string `json:"accounts,omitempty" jsonschema:"maxItems=100,pattern=^[A-Za-z0-9_-]{1\\,64}$,example=work" jsonschema_description:"Accounts that it opens; no other exists for it"`
+	Profile  string   `json:"profile,omitempty" jsonschema:"enum=read,enum=full,default=read" jsonschema_description:"Which commands exist for it: read changes nothing, full has all but the administrator's"`
+	Identity string   `json:"identity,omitempty" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$,example=my-repo:main" jsonschema_description:"Whom it is in the agent mailbox; without it it has none there"`
+	Expires  string   `json:"expires,omitempty" jsonschema:"pattern=^[1-9][0-9]{0\\,5}[mhd]$,default=30d,example=12h" jsonschema_description:"When it ends: minutes, hours or days from now, at most 366d"`
+}
+
+// Validate checks what one option alone cannot.
+func (a *grantAddArgs) Validate() error {
+	if len(a.Accounts) == 0 && a.Identity == "" {
+		return errors.New("--accounts is missing, and so is --identity: it would open nothing")
+	}
+	_, err := a.lifetime()
+	return err
+}
+
+func (a *grantAddArgs) lifetime() (time.Duration, error) {
+	unit := map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[a.Expires[len(a.Expires)-1]]
+	n, err := strconv.Atoi(a.Expires[:len(a.Expires)-1])
+	if err != nil || time.Duration(n) > vault.MaxGrantTime/unit {
+		return 0, fmt.Errorf("--expires must be at most %dd", vault.MaxGrantTime/(24*time.Hour))
+	}
+	return time.Duration(n) * unit, nil
+}
+
+// GrantAddResult answers grant add: the only time that the token is shown.
+type GrantAddResult struct {
+	Grant GrantDetail `json:"grant"`
+	Token string      `json:"token"`
+}
+
+func grantAdd(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:    "grant add",
+		Summary: "Let a client in over HTTP, with a token of its own",
+		Details: "The token is shown this once; the vault keeps only a digest of it. The client sends it with every request to 'postern serve --http', " +
+			"as 'Authorization: Bearer TOKEN'. For who has it, no account exists but the named ones.",
+		Effect: discovery.Admin,
+		Examples: []string{"grant add laptop --accounts work --expires 7d", "grant add helper --accounts work,home --profile full --identity my-repo:helper",
+			"grant add reviewer --identity my-repo:reviewer --profile full --expires 12h"},
+	}, func(ctx context.Context, call *discovery.Call, args *grantAddArgs) (*GrantAddResult, error) {
+		call.Target = "grant " + args.Name
+		lifetime, err := args.lifetime()
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range args.Accounts {
+			if _, err := d.Store.Account(ctx, name); err != nil {
+				if f := Faults(err); f != nil && f.Code == discovery.NotFound {
+					return nil, &discovery.Fault{Code: f.Code, Message: fmt.Sprintf("There is no account %s.", name), Hint: f.Hint, Err: err}
+				}
+				return nil, err
+			}
+		}
+		g, token, err := d.Store.AddGrant(ctx, vault.Grant{Name: args.Name, Accounts: args.Accounts, Profile: args.Profile, Identity: args.Identity}, lifetime)
+		if err != nil {
+			return nil, grantFault(err)
+		}
+		defer token.Wipe()
+		return &GrantAddResult{d.grantDetail(&g), token.Reveal()}, nil
+	})
+}
+
+// Summary implements discovery.Summarizer.
+func (r *GrantAddResult) Summary() string {
+	return "Keep the token: it cannot be shown again. It ends at " + r.Grant.Expires
+}

@@ -1,0 +1,35 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+type grantRemoveArgs struct {
+	grantNameArgs
+}
+
+// GrantRemoveResult answers grant remove.
+type GrantRemoveResult struct {
+	Removed string `json:"removed"`
+}
+
+func grantRemove(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:     "grant remove",
+		Summary:  "End a grant: its token opens nothing from now on",
+		Details:  "It holds with the next command of whoever has the token, in every process and every open session.",
+		Effect:   discovery.Admin,
+		Examples: []string{"grant remove laptop"},
+	}, func(ctx context.Context, call *discovery.Call, args *grantRemoveArgs) (GrantRemoveResult, error) {
+		call.Target = "grant " + args.Name
+		if err := d.Store.RemoveGrant(ctx, args.Name); err != nil {
+			return GrantRemoveResult{}, err
+		}
+		return GrantRemoveResult{args.Name}, nil
+	})
+}
+
+// Summary implements discovery.Summarizer.
+func (r GrantRemoveResult) Summary() string { return "Removed grant " + r.Removed }

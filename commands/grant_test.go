@@ -1,0 +1,97 @@
+package commands_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+func TestAGrantIsShownOnceAndListedWithoutItsToken(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadOnly), work("home", mail.ReadOnly))
+	e := b.ok(t, "grant add laptop --accounts work,home --profile full --identity my-repo:laptop --expires 7d")
+	token, _ := e.Data["token"].(string)
+	if !strings.HasPrefix(token, vault.GrantTokenPrefix) || !strings.Contains(e.Message, "cannot be shown again") {
+		t.Fatalf("%+v", e)
+	}
+	g, _ := e.Data["grant"].(map[string]any)
+	if g["principal"] != "grant:laptop" || lasts(t, g) != 7*24*time.Hour || g["profile"] != "full" || g["identity"] != "my-repo:laptop" {
+		t.Errorf("%v", g)
+	}
+	b.ok(t, "grant add phone --accounts work")
+	for _, line := range []string{"grant list", "audit list", "grant remove laptop", "policy show", "config list"} {
+		shown, err := json.Marshal(b.do(t, line))
+		if err != nil || strings.Contains(string(shown), vault.GrantTokenPrefix) {
+			t.Errorf("%s shows a token: %s", line, shown)
+		}
+	}
+	list, _ := b.ok(t, "grant list").Data["grants"].([]any)
+	if len(list) != 1 {
+		t.Fatalf("%v", list)
+	}
+	phone, _ := list[0].(map[string]any)
+	if phone["name"] != "phone" || phone["profile"] != "read" || phone["identity"] != nil {
+		t.Errorf("a grant that nothing was said of: %v", phone)
+	}
+	entries, err := b.vault.Audit(t.Context(), vault.AuditQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var targets []string
+	for _, e := range entries {
+		if e.Allowed && strings.HasPrefix(e.Parsed, "grant ") && e.Parsed != "grant list" {
+			targets = append(targets, e.Principal+": "+e.Parsed+" of "+e.Target)
+		}
+	}
+	slices.Sort(targets)
+	if want := []string{"admin: grant add of grant laptop", "admin: grant add of grant phone", "admin: grant remove of grant laptop"}; !slices.Equal(targets, want) {
+		t.Errorf("audited %q", targets)
+	}
+}
+
+func lasts(t *testing.T, g map[string]any) time.Duration {
+	t.Helper()
+	created, err := time.Parse(time.RFC3339, g["created"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expires, err := time.Parse(time.RFC3339, g["expires"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return expires.Sub(created)
+}
+
+func TestGrantsThatAreRefused(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b.ok(t, "grant add laptop --accounts work")
+	for _, c := range []struct {
+		line string
+		code discovery.Code
+		says string
+	}{
+		{"grant add laptop --accounts work", discovery.Conflict, "of that name"},
+		{"grant add other", discovery.ValidationError, "would open nothing"},
+		{"grant add other --accounts work,nope", discovery.NotFound, "no account nope"},
+		{"grant add other --accounts '*'", discovery.ValidationError, "--accounts"},
+		{"grant add 'other one' --accounts work", discovery.ValidationError, "name"},
+		{"grant add other --accounts work --profile transport", discovery.ValidationError, "--profile"},
+		{"grant add other --accounts work --identity Repo:x", discovery.ValidationError, "--identity"},
+		{"grant add other --accounts work --expires 367d", discovery.ValidationError, "at most 366d"},
+		{"grant add other --accounts work --expires 999999d", discovery.ValidationError, "at most 366d"},
+		{"grant add other --accounts work --expires 0d", discovery.ValidationError, "--expires"},
+		{"grant add other --accounts work --expires never", discovery.ValidationError, "--expires"},
+		{"grant remove other", discovery.NotFound, "no such grant"},
+	} {
+		b.fails(t, c.line, c.code, c.says)
+	}
+	b.principal.Name, b.principal.Admin = "agent", false
+	for _, line := range []string{"grant add other --accounts work", "grant list", "grant remove laptop"} {
+		b.fails(t, line, discovery.PermissionDenied, "")
+	}
+}

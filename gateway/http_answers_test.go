@@ -1,0 +1,306 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+// A receipt is given for each answer that left, after it was written, and once.
+func TestAReceiptIsGivenWhenTheAnswerHasLeft(t *testing.T) {
+	for _, era := range httpEras {
+		t.Run(era, func(t *testing.T) {
+			receipts := make(chan string, 100)
+			s := serveOn(t, func(ctx context.Context, c MCPCall) MCPResult {
+				r := whoAndWhat(ctx, c)
+				r.Text += strings.Repeat(" long", 2000)
+				if c.Progress != nil {
+					c.Progress(1, 2, "half")
+				}
+				r.Delivered = func() { receipts <- c.Command }
+				return r
+			}, HTTPOptions{})
+			c := s.session(t, "ann", era, nil)
+			var wg sync.WaitGroup
+			var want []string
+			for i := range 10 {
+				want = append(want, fmt.Sprint("do ", i))
+				wg.Go(func() {
+					p := &mcp.CallToolParams{Name: "cli", Arguments: cli(fmt.Sprint("do ", i))}
+					if i%2 == 0 {
+						p.SetProgressToken(i)
+					}
+					if r, err := c.CallTool(t.Context(), p); err != nil || !strings.HasPrefix(r.Content[0].(*mcp.TextContent).Text, fmt.Sprint("ann: do ", i)) {
+						t.Errorf("%d: %v", i, err)
+					}
+				})
+			}
+			wg.Wait()
+			var got []string
+			for range want {
+				got = append(got, <-receipts)
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Errorf("receipts for %q", got)
+			}
+			if err := s.stop(); !errors.Is(err, context.Canceled) || len(receipts) > 0 {
+				t.Errorf("%d receipts more, %v", len(receipts), err)
+			}
+		})
+	}
+}
+
+// Nobody's answer is taken for delivered that did not leave: the client hung up, or
+// stopped reading, or the session was ended meanwhile.
+func TestNoReceiptForAnAnswerThatDidNotLeave(t *testing.T) {
+	const sessionless = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cli","arguments":{"command":"x"},` +
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	const withSession = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cli","arguments":{"command":"x"},"_meta":{"progressToken":1}}}`
+	for _, stateless := range []bool{false, true} {
+		for _, how := range []string{"hangs up", "reads nothing", "ends the session"} {
+			if stateless && how == "ends the session" {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, stateless %v", how, stateless), func(t *testing.T) {
+				began, goOn := make(chan struct{}), make(chan struct{})
+				var receipts atomic.Int32
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := serveAt(t, narrow{l}, func(ctx context.Context, c MCPCall) MCPResult {
+					if c.Progress != nil {
+						c.Progress(1, 2, "half") // something is written before the answer
+					}
+					began <- struct{}{}
+					text := "short"
+					switch how {
+					case "ends the session":
+						<-ctx.Done()
+					case "reads nothing": // more than lies between the two
+						text = strings.Repeat("long ", 100_000)
+						fallthrough
+					default:
+						<-goOn
+					}
+					return MCPResult{Text: text, Delivered: func() { receipts.Add(1) }}
+				}, HTTPOptions{WriteTime: 200 * time.Millisecond})
+				head := "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ann\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+				body, session := sessionless, ""
+				if stateless {
+					head += "Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: cli\r\n"
+				} else {
+					session = s.begin(t, "ann")
+					head += "Mcp-Protocol-Version: 2025-06-18\r\nMcp-Session-Id: " + session + "\r\n"
+					body = withSession
+				}
+				conn, err := net.Dial("tcp", s.addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = conn.Close() }()
+				if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := fmt.Fprintf(conn, "%sContent-Length: %d\r\n\r\n%s", head, len(body), body); err != nil {
+					t.Fatal(err)
+				}
+				<-began
+				switch how {
+				case "hangs up":
+					if err := errors.Join(conn.(*net.TCPConn).SetLinger(0), conn.Close()); err != nil {
+						t.Fatal(err)
+					}
+				case "ends the session":
+					if res, _ := s.send(t, "ann", request{method: "DELETE", header: inSession(session)}); res.StatusCode != http.StatusNoContent {
+						t.Fatal(res.Status)
+					}
+				}
+				close(goOn)
+				// When it has stopped, whatever there was to be given has been.
+				if err := s.stop(); !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+				if n := receipts.Load(); n != 0 {
+					t.Errorf("%d receipts", n)
+				}
+			})
+		}
+	}
+}
+
+// narrow is a listener whose connections take little that nobody reads.
+type narrow struct{ net.Listener }
+
+func (n narrow) Accept() (net.Conn, error) {
+	c, err := n.Listener.Accept()
+	if err == nil {
+		err = c.(*net.TCPConn).SetWriteBuffer(4096)
+	}
+	return c, err
+}
+
+func TestWhatIsAnAnswer(t *testing.T) {
+	for text, want := range map[string]bool{
+		"event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n":                     true,
+		"event: message\nid: x_1\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1}}\n\n":   true,
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32601,\"message\":\"data: x\"}}":         true,
+		"event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\"}\n\n":      false,
+		"event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"elicitation/create\"}\n\n": false,
+		"event: prime\ndata: \n\n": false,
+		"":                         false,
+		"there is no such session": false,
+		"event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"resu": false,
+	} {
+		if got := isAnswer([]byte(text)); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// scoped is a principal that a grant of its own lets in.
+func scoped(name string, valid func(context.Context) error) Principal {
+	return Principal{Name: name, Scope: &Scope{Profile: FullProfile(), Valid: valid}}
+}
+
+func TestAPersonIsAskedOverHTTP(t *testing.T) {
+	for _, era := range httpEras[1:] { // the first cannot ask
+		for action, want := range map[string][2]string{
+			"accept":  {"", "person via client of ann true accepted "},
+			"decline": {"PERMISSION_DENIED", "person via client of ann false declined PERMISSION_DENIED"},
+			"cancel":  {"APPROVAL_REQUIRED", "ann true not_answered APPROVAL_REQUIRED"},
+		} {
+			t.Run(era+" "+action, func(t *testing.T) {
+				d, g := newDesk(t, nil)
+				s := serveOn(t, g.MCPByCaller(), HTTPOptions{MaxInFlightEach: 1})
+				s.callers["ann"] = Caller{ID: "1", Principal: scoped("ann", nil)}
+				var shown []string
+				var c *mcp.ClientSession
+				c = s.session(t, "ann", era, &mcp.ClientOptions{ElicitationHandler: func(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					shown = append(shown, r.Params.Message)
+					// Meanwhile the call holds no place, of which there is one.
+					if a, _ := calling(t, c, &mcp.CallToolParams{Arguments: cli("do write --n 1")}); !a.Success {
+						t.Errorf("while a person is asked: %+v", a)
+					}
+					return &mcp.ElicitResult{Action: action}, nil
+				}})
+				a, _ := calling(t, c, &mcp.CallToolParams{Arguments: cli("do ask --n 7")})
+				if string(a.Error.Code) != want[0] || !slices.Equal(shown, []string{"Matter 7?"}) {
+					t.Errorf("answered %+v, shown %q", a, shown)
+				}
+				if got := d.records("do ask"); !slices.Equal(got, []string{"ann true asked APPROVAL_REQUIRED", want[1]}) {
+					t.Errorf("audited as %q", got)
+				}
+			})
+		}
+	}
+}
+
+// What lets a client in may end while its person is asked. Then yes is no more.
+func TestAnAnswerAfterTheEndOfAGrantDoesNothing(t *testing.T) {
+	for _, era := range httpEras[1:] {
+		t.Run(era, func(t *testing.T) {
+			d, g := newDesk(t, nil)
+			var over atomic.Bool
+			s := serveOn(t, g.MCPByCaller(), HTTPOptions{})
+			s.callers["ann"] = Caller{ID: "1", Principal: scoped("ann", func(context.Context) error {
+				if over.Load() {
+					return &discovery.Fault{Code: discovery.AuthFailed, Message: "It has ended.", Reason: "grant"}
+				}
+				return nil
+			})}
+			c := s.session(t, "ann", era, &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				over.Store(true)
+				return &mcp.ElicitResult{Action: "accept"}, nil
+			}})
+			if a, _ := calling(t, c, &mcp.CallToolParams{Arguments: cli("do ask --n 7")}); a.Error.Code != discovery.AuthFailed {
+				t.Errorf("%+v", a)
+			}
+			if heard := d.replies(); len(heard) != 0 {
+				t.Errorf("heard %q", heard)
+			}
+			if a, _ := calling(t, c, &mcp.CallToolParams{Arguments: cli("do read --n 1")}); a.Error.Code != discovery.AuthFailed {
+				t.Errorf("a command afterwards: %+v", a)
+			}
+		})
+	}
+}
+
+// One caller's open questions do not keep another's person from being asked.
+func TestOpenQuestionsAreBoundedByCaller(t *testing.T) {
+	_, g := newDesk(t, nil)
+	s := serveOn(t, g.MCPByCaller(), HTTPOptions{})
+	asked, answer := make(chan string, 100), make(chan struct{})
+	connect := func(token string) *mcp.ClientSession {
+		return s.session(t, token, "2025-06-18", &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			asked <- token
+			<-answer
+			return &mcp.ElicitResult{Action: "accept"}, nil
+		}})
+	}
+	ann, bob := connect("ann"), connect("bob")
+	codes := make(chan discovery.Code, 100)
+	begin := func(c *mcp.ClientSession, n int) {
+		go func() {
+			a, _ := calling(t, c, &mcp.CallToolParams{Arguments: cli(fmt.Sprint("do ask --n ", n))})
+			codes <- a.Error.Code
+		}()
+	}
+	for i := range maxOpenQuestions + 1 {
+		begin(ann, i)
+	}
+	if code := <-codes; code != discovery.ApprovalRequired {
+		t.Errorf("one question too many: %s", code)
+	}
+	begin(bob, 1)
+	for range maxOpenQuestions + 1 {
+		<-asked
+	}
+	close(answer)
+	for range maxOpenQuestions + 1 {
+		if code := <-codes; code != "" {
+			t.Errorf("an open question: %s", code)
+		}
+	}
+}
+
+// When the server stops, an open question has no answer, and nothing is done.
+func TestStoppingEndsOpenQuestions(t *testing.T) {
+	d, g := newDesk(t, nil)
+	s := serveOn(t, g.MCPByCaller(), HTTPOptions{Grace: time.Minute})
+	asked, over := make(chan struct{}), make(chan struct{})
+	defer close(over) // the client waits for it
+	c := s.session(t, "ann", "2025-06-18", &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		close(asked)
+		<-over
+		return nil, errors.New("nobody is here")
+	}})
+	answered := make(chan ledgerAnswer, 1)
+	go func() {
+		a, _ := calling(t, c, &mcp.CallToolParams{Arguments: cli("do ask --n 7")})
+		answered <- a
+	}()
+	<-asked
+	if err := s.stop(); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if a := <-answered; a.Error.Code != discovery.ApprovalRequired {
+		t.Errorf("%+v", a)
+	}
+	if heard := d.replies(); !slices.Equal(heard, []string{"m7 0 person via client"}) {
+		t.Errorf("heard %q", heard)
+	}
+}

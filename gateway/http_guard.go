@@ -1,0 +1,247 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// statelessSince is the first protocol version without sessions.
+const statelessSince = "2026-07-28"
+
+// Headers of the streamable HTTP transport.
+const (
+	versionHeader = "Mcp-Protocol-Version"
+	sessionHeader = "Mcp-Session-Id"
+)
+
+// ServeHTTP takes a request through the checks, the cheapest first, to the library.
+func (h *httpHandler) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
+	w := &httpWriter{ResponseWriter: plain, control: http.NewResponseController(plain), each: h.o.WriteTime}
+	// Also what a refusal leaves unread, or the library writes between, has its time.
+	_ = w.control.SetReadDeadline(time.Now().Add(h.o.BodyTime))
+	w.extend()
+	defer w.extend()
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if !h.knownHost(r.Host) {
+		h.turnAway(w, r, http.StatusForbidden, "host", "this server is not known by that host name")
+		return
+	}
+	if !h.allowOrigin(w, r) {
+		h.turnAway(w, r, http.StatusForbidden, "origin", "pages of that origin may not use this server")
+		return
+	}
+	switch {
+	case r.URL.Path != h.o.Path:
+		refuse(w, http.StatusNotFound, "there is nothing here; the endpoint is "+h.o.Path)
+	case r.Method == http.MethodOptions && r.Header.Get("Origin") != "":
+		w.WriteHeader(http.StatusNoContent)
+	case r.Method != http.MethodPost && r.Method != http.MethodDelete:
+		// The server has nothing to say of itself, so there is no stream to GET.
+		w.Header().Set("Allow", "POST, DELETE")
+		refuse(w, http.StatusMethodNotAllowed, "send requests with POST")
+	default:
+		h.admit(w, r)
+	}
+}
+
+// turnAway refuses a request of which nothing says that its sender has any business
+// here, and lets go of the connection.
+func (h *httpHandler) turnAway(w http.ResponseWriter, r *http.Request, status int, because, why string) {
+	h.refused(because, r)
+	w.Header().Set("Connection", "close")
+	refuse(w, status, why)
+}
+
+func refuse(w http.ResponseWriter, status int, why string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, why+"\n") // who does not hear it is gone
+}
+
+// knownHost reports whether the server is meant by the host that a request names.
+func (h *httpHandler) knownHost(host string) bool {
+	name := host
+	if n, _, err := net.SplitHostPort(host); err == nil {
+		name = n
+	}
+	name = strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(name, "["), "]"))
+	if h.loopback {
+		ip := net.ParseIP(name)
+		if name == "localhost" || ip != nil && ip.IsLoopback() {
+			return true
+		}
+	}
+	return name != "" && h.o.Host != nil && h.o.Host(name)
+}
+
+// allowOrigin reports whether a request comes from no web page, from one that this
+// server's own address served, or from one of the allowed origins, whose page is told
+// what it may read.
+func (h *httpHandler) allowOrigin(w http.ResponseWriter, r *http.Request) bool {
+	given := r.Header.Values("Origin")
+	if len(given) == 0 {
+		return true
+	}
+	if len(given) > 1 {
+		return false
+	}
+	origin := strings.ToLower(given[0])
+	if !slices.ContainsFunc(h.o.Origins, func(o string) bool { return strings.EqualFold(o, origin) }) {
+		u, err := url.Parse(origin)
+		scheme := "http"
+		if r.TLS != nil {
+			scheme = "https"
+		}
+		return err == nil && u.Scheme == scheme && u.Host == strings.ToLower(r.Host)
+	}
+	w.Header().Set("Vary", "Origin")
+	w.Header().Set("Access-Control-Allow-Origin", given[0])
+	w.Header().Set("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate")
+	if r.Method == http.MethodOptions {
+		w.Header().Set("Access-Control-Allow-Methods", "POST, DELETE")
+		w.Header().Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name")
+		w.Header().Set("Access-Control-Max-Age", "600")
+	}
+	return true
+}
+
+// admit finds out who calls.
+func (h *httpHandler) admit(w *httpWriter, r *http.Request) {
+	token, given, ok := bearer(r.Header)
+	if !ok {
+		refuse(w, http.StatusBadRequest, "there must be one Authorization header")
+		return
+	}
+	caller, err := h.o.Admit(r.Context(), token)
+	switch {
+	case errors.Is(err, ErrNotAdmitted):
+		challenge := "Bearer"
+		if given {
+			challenge = `Bearer error="invalid_token"`
+		}
+		w.Header().Set("WWW-Authenticate", challenge)
+		h.turnAway(w, r, http.StatusUnauthorized, "token", "a valid token is needed: Authorization: Bearer TOKEN")
+		return
+	case err != nil || caller.ID == "":
+		h.o.Logger.Error("callers cannot be admitted", "error_type", fmt.Sprintf("%T", err))
+		w.Header().Set("Retry-After", "5")
+		refuse(w, http.StatusServiceUnavailable, "tokens cannot be checked now")
+		return
+	}
+	call, status := h.open(caller)
+	switch status {
+	case http.StatusTooManyRequests:
+		w.Header().Set("Retry-After", "1")
+		refuse(w, status, "too many requests of yours are not answered yet")
+		return
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Connection", "close")
+		refuse(w, status, "the server is busy or about to stop")
+		return
+	}
+	defer call.done()
+	h.serve(w, r, call)
+}
+
+// bearer returns the token of a request, and whether anything was given for one. It
+// is not ok where it is not clear which.
+func bearer(header http.Header) (token string, given, ok bool) {
+	values := header.Values("Authorization")
+	switch len(values) {
+	case 0:
+		return "", false, true
+	case 1:
+		scheme, rest, _ := strings.Cut(values[0], " ")
+		if strings.EqualFold(scheme, "Bearer") {
+			token = strings.TrimSpace(rest)
+		}
+		return token, true, true
+	}
+	return "", true, false
+}
+
+// serve hands a request to the library and its caller's receipts to the caller.
+func (h *httpHandler) serve(w *httpWriter, r *http.Request, call *httpCall) {
+	body, status := h.body(w, r)
+	if status != 0 {
+		refuse(w, status, http.StatusText(status))
+		return
+	}
+	r = r.WithContext(context.WithValue(r.Context(), httpCallKey{}, call))
+	r.Header = r.Header.Clone()
+	r.Header.Del("Cookie")
+	r.Header.Set("Authorization", "Bearer call") // the library need not see the real one
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	library := h.sessionful
+	switch id := r.Header.Get(sessionHeader); {
+	case r.Header.Get(versionHeader) >= statelessSince:
+		r.Header.Del(sessionHeader)
+		library = h.stateless
+	case len(r.Header.Values(sessionHeader)) > 1 || id != "" && !h.use(call, id, r.Method == http.MethodDelete):
+		// Somebody else's session is answered like none.
+		refuse(w, http.StatusNotFound, "there is no such session")
+		return
+	case id == "" && !h.reserve(call):
+		w.Header().Set("Retry-After", "5")
+		refuse(w, http.StatusTooManyRequests, "too many sessions are in use; end one with DELETE")
+		return
+	}
+	w.call = call
+	library.ServeHTTP(w, r)
+	// A client that is known to be gone has not got it, wherever it lies.
+	if w.delivered() && r.Context().Err() == nil {
+		call.confirm()
+	}
+}
+
+// body reads a body whole, in bounded room and in what is left of its time. From then on nothing but an end
+// of the connection is expected of the client.
+func (h *httpHandler) body(w *httpWriter, r *http.Request) (body []byte, status int) {
+	body, err := io.ReadAll(http.MaxBytesReader(w.ResponseWriter, r.Body, int64(h.o.MaxBody)))
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return nil, http.StatusRequestEntityTooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		w.Header().Set("Connection", "close")
+		return nil, http.StatusRequestTimeout
+	case err != nil:
+		return nil, http.StatusBadRequest
+	}
+	_ = w.control.SetReadDeadline(time.Time{})
+	if len(body) > 0 && !json.Valid(body) { // the library passes over what follows the first value
+		return nil, http.StatusBadRequest
+	}
+	return body, 0
+}
+
+// refusedEach is how often refusals are logged at most.
+const refusedEach = time.Second
+
+// refused logs that strangers knock, without letting them fill the log.
+func (h *httpHandler) refused(why string, r *http.Request) {
+	h.mu.Lock()
+	h.refusals++
+	n, now := h.refusals, time.Now()
+	quiet := now.Sub(h.refusedAt) < refusedEach
+	if !quiet {
+		h.refusedAt, h.refusals = now, 0
+	}
+	h.mu.Unlock()
+	if !quiet {
+		h.o.Logger.Warn("request refused", "because_of", why, "from", r.RemoteAddr, "refused_since_last", n)
+	}
+}

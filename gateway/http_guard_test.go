@@ -1,0 +1,458 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestOnlyAValidTokenGetsIn(t *testing.T) {
+	var broken bool
+	s := &httpServer{}
+	s = serveOn(t, whoAndWhat, HTTPOptions{Admit: func(ctx context.Context, token string) (Caller, error) {
+		if broken {
+			return Caller{}, errors.New("the store holds secret-of-ann")
+		}
+		return s.admit(ctx, token)
+	}})
+	session := s.begin(t, "ann")
+	s.revoke("bob")
+	bodies := map[int]string{}
+	for _, c := range []struct {
+		name      string
+		header    []string
+		status    int
+		challenge string
+	}{
+		{"none", nil, 401, "Bearer"},
+		{"empty", []string{"Bearer "}, 401, `Bearer error="invalid_token"`},
+		{"another scheme", []string{"Basic YW5uOg=="}, 401, `Bearer error="invalid_token"`},
+		{"never there", []string{"Bearer secret-of-nobody"}, 401, `Bearer error="invalid_token"`},
+		{"revoked", []string{"Bearer bob"}, 401, `Bearer error="invalid_token"`},
+		{"more than the token", []string{"Bearer ann x"}, 401, `Bearer error="invalid_token"`},
+		{"another case", []string{"Bearer ANN"}, 401, `Bearer error="invalid_token"`},
+		{"two", []string{"Bearer ann", "Bearer ann"}, 400, ""},
+		{"right", []string{"Bearer ann"}, 200, ""},
+		{"right, the scheme in another case", []string{"bearer ann"}, 200, ""},
+	} {
+		for _, q := range []request{
+			{method: "POST", body: initializing},
+			{method: "POST", body: `{"jsonrpc":"2.0","id":2,"method":"ping"}`, header: inSession(session)},
+			{method: "DELETE", header: inSession("no-such-session")},
+		} {
+			header := http.Header{"Authorization": c.header}
+			for name, v := range q.header {
+				header[name] = v
+			}
+			status := c.status
+			if q.method == "DELETE" && status == 200 {
+				status = 404
+			}
+			res, body := s.send(t, "", request{method: q.method, body: q.body, header: header})
+			if res.StatusCode != status || res.Header.Get("WWW-Authenticate") != c.challenge {
+				t.Errorf("%s, %s: %s with %q", c.name, q.method, res.Status, res.Header.Get("WWW-Authenticate"))
+			}
+			if status == 401 {
+				if before, ok := bodies[status]; ok && before != body {
+					t.Errorf("%s: answered otherwise than another wrong one: %q", c.name, body)
+				}
+				bodies[status] = body
+			}
+		}
+	}
+	broken = true
+	if res, body := s.send(t, "ann", request{method: "POST", body: initializing}); res.StatusCode != 503 || strings.Contains(body, "secret") {
+		t.Errorf("%s: %s", res.Status, body)
+	}
+	broken = false
+	for _, secret := range []string{"secret", "Bearer", "YW5uOg"} {
+		if strings.Contains(s.log.String(), secret) {
+			t.Errorf("the log has %q: %s", secret, s.log)
+		}
+	}
+	if !strings.Contains(s.log.String(), "because_of=token") {
+		t.Errorf("nobody is told of wrong tokens: %s", s.log)
+	}
+}
+
+// A page in somebody's browser, under a name of its own or not, gets nowhere, whatever
+// it asks for.
+func TestForeignHostsAndOriginsAreRefused(t *testing.T) {
+	s := serveOn(t, whoAndWhat, HTTPOptions{Origins: []string{"https://desk.example.org"}, Host: func(name string) bool { return name == "mail.example.org" }})
+	_, port, err := net.SplitHostPort(s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		host, origin string
+		ok           bool
+	}{
+		{"", "", true},
+		{"localhost:" + port, "", true},
+		{"LOCALHOST", "", true},
+		{"127.9.9.9:1", "", true},
+		{"[::1]:" + port, "", true},
+		{"mail.example.org", "", true},
+		{"Mail.Example.Org:443", "", true},
+		{"evil.example", "", false},
+		{"localhost.evil.example", "", false},
+		{"evil.example:" + port, "http://evil.example:" + port, false},
+		{"127.0.0.1.evil.example:" + port, "", false},
+		{"10.0.0.1", "", false},
+		{"mail.example.org.", "", false},
+		{"", "https://desk.example.org", true},
+		{"", "HTTPS://desk.example.org", true},
+		{"", "http://desk.example.org", false},
+		{"", "https://desk.example.org:8443", false},
+		{"", "https://evil.example", false},
+		{"", "null", false},
+		{"", "http://" + s.addr, true},
+		{"localhost:" + port, "http://localhost:" + port, true},
+		{"localhost:" + port, "http://localhost:1", false},
+		{"localhost:" + port, "https://localhost:" + port, false},
+		{"", "http://127.0.0.1.evil.example", false},
+		{"mail.example.org", "http://localhost:" + port, false},
+	} {
+		for _, method := range []string{"POST", "GET", "DELETE", "OPTIONS", "PUT"} {
+			header := http.Header{}
+			if c.origin != "" {
+				header["Origin"] = []string{c.origin}
+			}
+			body := ""
+			if method == "POST" {
+				body = initializing
+			}
+			res, text := s.send(t, "ann", request{method: method, body: body, header: header, host: c.host})
+			if refused := res.StatusCode == http.StatusForbidden; refused == c.ok {
+				t.Errorf("%s at %q from %q: %s %s", method, c.host, c.origin, res.Status, text)
+			}
+			if allow := res.Header.Get("Access-Control-Allow-Origin"); (allow != "") != (c.ok && strings.EqualFold(c.origin, "https://desk.example.org")) {
+				t.Errorf("%s from %q is told %q", method, c.origin, allow)
+			}
+		}
+	}
+	res, _ := s.send(t, "", request{method: "POST", body: initializing, header: http.Header{"Origin": {"https://desk.example.org", "https://evil.example"}}})
+	if res.StatusCode != http.StatusForbidden {
+		t.Errorf("two origins: %s", res.Status)
+	}
+	if res, _ = s.send(t, "ann", request{method: "GET", header: inSession("x")}); res.StatusCode != http.StatusMethodNotAllowed || res.Header.Get("Allow") != "POST, DELETE" {
+		t.Errorf("GET: %s", res.Status)
+	}
+}
+
+func TestNothingElseIsServed(t *testing.T) {
+	s := serveOn(t, whoAndWhat, HTTPOptions{})
+	for _, path := range []string{"/", "/mcp/", "/mcp/x", "//mcp", "/metrics", "/.well-known/oauth-protected-resource"} {
+		r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+s.addr+path, strings.NewReader(initializing))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := bearing("ann").Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: %s", path, res.Status)
+		}
+	}
+}
+
+func TestASessionIsItsCallersAlone(t *testing.T) {
+	s := serveOn(t, whoAndWhat, HTTPOptions{})
+	s.callers["ann again"] = Caller{ID: "another id", Principal: Principal{Name: "ann"}}
+	id := s.begin(t, "ann")
+	missing, missingBody := s.send(t, "bob", request{method: "POST", body: `{"jsonrpc":"2.0","id":2,"method":"ping"}`, header: inSession("no-such-session")})
+	for _, thief := range []string{"bob", "ann again"} {
+		for _, q := range []request{
+			{method: "POST", body: `{"jsonrpc":"2.0","id":2,"method":"ping"}`, header: inSession(id)},
+			{method: "POST", body: `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"cli","arguments":{"command":"x"}}}`, header: inSession(id)},
+			{method: "POST", body: `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, header: inSession(id)},
+			{method: "DELETE", header: inSession(id)},
+		} {
+			res, body := s.send(t, thief, q)
+			if res.StatusCode != missing.StatusCode || body != missingBody || missing.StatusCode != http.StatusNotFound {
+				t.Errorf("%s, %s: %s %q; one that does not exist: %s %q", thief, q.method, res.Status, body, missing.Status, missingBody)
+			}
+		}
+	}
+	if status := s.ping(t, "ann", id); status != 200 {
+		t.Errorf("its caller: %d", status)
+	}
+	two := inSession(id)
+	two[sessionHeader] = append(two[sessionHeader], id)
+	if res, _ := s.send(t, "ann", request{method: "POST", body: `{"jsonrpc":"2.0","id":2,"method":"ping"}`, header: two}); res.StatusCode != 404 {
+		t.Errorf("two sessions at once: %s", res.Status)
+	}
+	if res, _ := s.send(t, "ann", request{method: "DELETE", header: inSession(id)}); res.StatusCode != http.StatusNoContent {
+		t.Errorf("its end: %s", res.Status)
+	}
+	if status := s.ping(t, "ann", id); status != 404 {
+		t.Errorf("after its end: %d", status)
+	}
+}
+
+// A token that ends while its session is open ends there too.
+func TestATokenEndsWithinItsSession(t *testing.T) {
+	s := serveOn(t, whoAndWhat, HTTPOptions{})
+	for _, era := range []string{"2025-11-25", "2026-07-28"} {
+		s.mu.Lock()
+		s.callers["carol"] = Caller{ID: "carol", Principal: Principal{Name: "carol"}}
+		s.mu.Unlock()
+		c := s.session(t, "carol", era, nil)
+		if got, err := call(t.Context(), c, "x"); err != nil || got != "carol: x" {
+			t.Fatalf("%q, %v", got, err)
+		}
+		s.revoke("carol")
+		if got, err := call(t.Context(), c, "x"); err == nil {
+			t.Errorf("%s: answered %q", era, got)
+		}
+	}
+}
+
+func TestSessionsAreBounded(t *testing.T) {
+	w := newWaiter()
+	s := serveOn(t, w.call, HTTPOptions{MaxSessions: 5, MaxSessionsEach: 3})
+	var ids []string
+	for range 3 {
+		ids = append(ids, s.begin(t, "ann"))
+	}
+	s.ping(t, "ann", ids[0]) // now the second is the one longest unused
+	ids = append(ids, s.begin(t, "ann"))
+	for i, want := range []int{200, 404, 200, 200} {
+		if status := s.ping(t, "ann", ids[i]); status != want {
+			t.Errorf("session %d of 4: %d, want %d", i+1, status, want)
+		}
+	}
+	// One that is in use is not taken away, and where all are no other begins.
+	busy := []string{ids[0], ids[2], ids[3]}
+	answered := make(chan int, len(busy))
+	for i, id := range busy {
+		go func() {
+			body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":"wait"}}}`, i+10)
+			res, _ := s.send(t, "ann", request{method: "POST", body: body, header: inSession(id)})
+			answered <- res.StatusCode
+		}()
+		<-w.began
+	}
+	if res, _ := s.send(t, "ann", request{method: "POST", body: initializing}); res.StatusCode != http.StatusTooManyRequests || res.Header.Get("Retry-After") == "" {
+		t.Errorf("a fourth while three are in use: %s", res.Status)
+	}
+	// Another caller has what is left of all, and no more, at nobody's cost.
+	others := []string{s.begin(t, "bob"), s.begin(t, "bob"), s.begin(t, "bob")}
+	for i, want := range []int{404, 200, 200} {
+		if status := s.ping(t, "bob", others[i]); status != want {
+			t.Errorf("session %d of the other: %d, want %d", i+1, status, want)
+		}
+	}
+	close(w.release)
+	for range busy {
+		if status := <-answered; status != 200 {
+			t.Errorf("a call in a session in use: %d", status)
+		}
+	}
+	// What begins no session leaves no trace.
+	for range 10 {
+		s.send(t, "ann", request{method: "POST", body: `{"jsonrpc":"2.0","id":1,"method":"initialize","params":[]}`})
+		s.send(t, "ann", request{method: "POST", body: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`})
+		s.send(t, "ann", request{method: "POST", body: `{`})
+	}
+	for range 3 {
+		s.begin(t, "ann")
+	}
+}
+
+func TestAnIdleSessionEnds(t *testing.T) {
+	s := serveOn(t, whoAndWhat, HTTPOptions{SessionTimeout: time.Millisecond, MaxSessionsEach: 1})
+	id := s.begin(t, "ann")
+	for s.ping(t, "ann", id) != 404 { // each of them begins the time anew
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func TestRequestsAreBounded(t *testing.T) {
+	w := newWaiter()
+	s := serveOn(t, w.call, HTTPOptions{MaxOpenEach: 2, MaxOpen: 3})
+	const statelessCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cli","arguments":{"command":"wait"},` +
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	header := http.Header{versionHeader: {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"cli"}}
+	answered := make(chan string, 3)
+	begin := func(token string) {
+		go func() {
+			_, body := s.send(t, token, request{method: "POST", body: statelessCall, header: header})
+			answered <- body
+		}()
+		<-w.began
+	}
+	begin("ann")
+	begin("ann")
+	if res, _ := s.send(t, "ann", request{method: "POST", body: statelessCall, header: header}); res.StatusCode != 429 || res.Header.Get("Retry-After") == "" {
+		t.Errorf("a third of one caller: %s", res.Status)
+	}
+	begin("bob")
+	if res, _ := s.send(t, "bob", request{method: "POST", body: statelessCall, header: header}); res.StatusCode != 503 {
+		t.Errorf("a fourth of all: %s", res.Status)
+	}
+	close(w.release)
+	for range 3 {
+		if body := <-answered; !strings.Contains(body, ": wait") {
+			t.Errorf("answered %s", body)
+		}
+	}
+	if res, _ := s.send(t, "ann", request{method: "POST", body: statelessCall, header: header}); res.StatusCode != 200 {
+		t.Errorf("afterwards: %s", res.Status)
+	}
+}
+
+func TestBodiesAndHeadersAreBounded(t *testing.T) {
+	s := serveOn(t, whoAndWhat, HTTPOptions{MaxBody: 1000, MaxHeader: 4096})
+	for name, c := range map[string]struct {
+		size    int
+		chunked bool
+		status  int
+	}{
+		"fits":             {1000, false, 200},
+		"fits, in chunks":  {1000, true, 200},
+		"a byte more":      {1001, false, 413},
+		"more, in chunks":  {1001, true, 413},
+		"much more":        {5 << 20, false, 413},
+		"much, in chunks":  {5 << 20, true, 413},
+		"a second message": {0, false, 400},
+	} {
+		body := initializing + strings.Repeat(" ", max(0, c.size-len(initializing)))
+		if c.size == 0 {
+			body = initializing + initializing
+		}
+		r, err := http.NewRequestWithContext(t.Context(), "POST", s.url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.chunked {
+			r.ContentLength = -1
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		res, err := bearing("ann").Do(r)
+		if err != nil { // it was cut off while it was still sending
+			if c.size < 1<<20 {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != c.status {
+			t.Errorf("%s: %s, want %d", name, res.Status, c.status)
+		}
+	}
+	conn, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	_, _ = fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Long: %s", strings.Repeat("x", 100_000)) // it may be cut off meanwhile
+	if res, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil && res.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("a long header: %s", res.Status)
+	}
+}
+
+// Who sends a byte now and then holds a connection no longer than they may.
+func TestSlowClientsAreCutOff(t *testing.T) {
+	const soon = 300 * time.Millisecond
+	s := serveOn(t, whoAndWhat, HTTPOptions{HeaderTime: soon, BodyTime: soon, IdleTime: soon, MaxConnections: 9})
+	const head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: 1000\r\n"
+	var wg sync.WaitGroup
+	for name, c := range map[string]struct{ sent, answer string }{
+		"says nothing":             {"", ""},
+		"half a head":              {"POST /mcp HT", ""},
+		"a head without its end":   {head, ""},
+		"no body":                  {head + "Authorization: Bearer ann\r\n\r\n", "408"},
+		"half a body":              {head + "Authorization: Bearer ann\r\n\r\n{\"jsonrpc\"", "408"},
+		"half a body, not let in":  {head + "\r\n{", "401"},
+		"half a body, not foreign": {strings.Replace(head, "localhost", "evil.example", 1) + "\r\n{", "403"},
+		"another path":             {strings.Replace(head, "/mcp", "/x", 1) + "\r\n{", "404"},
+		"nothing more after one":   {"GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n", "404"},
+	} {
+		wg.Go(func() {
+			conn, err := net.Dial("tcp", s.addr)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := conn.Write([]byte(c.sent)); err != nil {
+				t.Error(err)
+				return
+			}
+			var answer strings.Builder
+			if _, err := bufio.NewReader(conn).WriteTo(&answer); errors.Is(err, context.DeadlineExceeded) || isTimeout(err) {
+				t.Errorf("%s: it is not cut off", name)
+			}
+			_ = conn.Close()
+			if got := answer.String(); c.answer == "" && got != "" && !strings.HasPrefix(got, "HTTP/1.1 40") || c.answer != "" && !strings.HasPrefix(got, "HTTP/1.1 "+c.answer) {
+				t.Errorf("%s: answered %q", name, got)
+			}
+		})
+	}
+	wg.Wait()
+	// There may be as many connections as were cut off.
+	if status := s.ping(t, "ann", s.begin(t, "ann")); status != 200 {
+		t.Errorf("afterwards: %d", status)
+	}
+}
+
+func isTimeout(err error) bool {
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout()
+}
+
+func TestTLSIsServedAndHTTP2IsNot(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serveOn(t, whoAndWhat, HTTPOptions{TLS: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}}}, HeaderTime: time.Second})
+	for _, era := range []string{"2025-11-25", "2026-07-28"} {
+		if got, err := call(t.Context(), s.session(t, "ann", era, nil), "x"); err != nil || got != "ann: x" {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	conn, err := tls.Dial("tcp", s.addr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := conn.ConnectionState(); got.NegotiatedProtocol != "http/1.1" || got.Version < tls.VersionTLS12 {
+		t.Errorf("%q, TLS %x", got.NegotiatedProtocol, got.Version)
+	}
+	_ = conn.Close()
+	if _, err := tls.Dial("tcp", s.addr, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11}); err == nil {
+		t.Error("TLS 1.1 is served")
+	}
+	res, err := http.Post(strings.Replace(s.url, "https", "http", 1), "application/json", strings.NewReader(initializing))
+	if err == nil {
+		_ = res.Body.Close()
+		if res.StatusCode != http.StatusBadRequest {
+			t.Errorf("in plaintext: %s", res.Status)
+		}
+	}
+}

@@ -1,0 +1,448 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A httpServer is ServeHTTP on a loopback address.
+type httpServer struct {
+	url  string
+	addr string
+	log  *lockedBuffer
+	stop func() error // tells it to stop and waits until it has
+
+	mu      sync.Mutex
+	callers map[string]Caller // by token
+}
+
+// lockedBuffer is a log.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// serveOn starts a server whose callers "ann" and "bob" have tokens of their names.
+func serveOn(t testing.TB, call CallFunc, o HTTPOptions) *httpServer {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveAt(t, l, call, o)
+}
+
+// serveAt is serveOn for a listener of the test's own.
+func serveAt(t testing.TB, l net.Listener, call CallFunc, o HTTPOptions) *httpServer {
+	t.Helper()
+	s := &httpServer{addr: l.Addr().String(), log: &lockedBuffer{}, callers: map[string]Caller{}}
+	s.url = "http://" + s.addr + "/mcp"
+	if o.TLS != nil {
+		s.url = "https://" + s.addr + "/mcp"
+	}
+	for _, name := range []string{"ann", "bob"} {
+		s.callers[name] = Caller{ID: "id of " + name, Principal: Principal{Name: name}}
+	}
+	if o.Admit == nil {
+		o.Admit = s.admit
+	}
+	o.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- ServeHTTP(ctx, NewMCPServer(call, MCPOptions{Name: "test", Version: "1"}), l, o)
+	}()
+	s.stop = sync.OnceValue(func() error { cancel(); return <-ended })
+	t.Cleanup(func() {
+		if err := s.stop(); !errors.Is(err, context.Canceled) {
+			t.Errorf("the server ended with %v", err)
+		}
+	})
+	return s
+}
+
+func (s *httpServer) admit(_ context.Context, token string) (Caller, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c, ok := s.callers[token]; ok {
+		return c, nil
+	}
+	return Caller{}, ErrNotAdmitted
+}
+
+// revoke ends a token.
+func (s *httpServer) revoke(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.callers, token)
+}
+
+// bearing is a client that sends a token.
+func bearing(token string) *http.Client {
+	return &http.Client{Transport: withToken{token, &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 200}}}
+}
+
+type withToken struct {
+	token string
+	*http.Transport
+}
+
+func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if r.Header.Get("Authorization") == "" && w.token != "" {
+		r.Header.Set("Authorization", "Bearer "+w.token)
+	}
+	return w.Transport.RoundTrip(r)
+}
+
+// session connects the library's client in an era.
+func (s *httpServer) session(t testing.TB, token, era string, o *mcp.ClientOptions) *mcp.ClientSession {
+	t.Helper()
+	c, err := s.connect(t.Context(), token, era, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.InitializeResult().ProtocolVersion; era < statelessSince && got != era {
+		t.Fatalf("the protocol is %s", got)
+	}
+	if sessions := c.ID() != ""; sessions != (era < statelessSince) {
+		t.Fatalf("%s has a session: %v", era, sessions)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func (s *httpServer) connect(ctx context.Context, token, era string, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
+	return mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, o).Connect(ctx,
+		&mcp.StreamableClientTransport{Endpoint: s.url, HTTPClient: bearing(token), MaxRetries: -1}, &mcp.ClientSessionOptions{ProtocolVersion: era})
+}
+
+// httpEras are the protocols that are served over HTTP.
+var httpEras = []string{"2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"}
+
+// call calls the tool and returns the text of its answer.
+func call(ctx context.Context, c *mcp.ClientSession, command string) (string, error) {
+	r, err := c.CallTool(ctx, &mcp.CallToolParams{Name: "cli", Arguments: cli(command)})
+	if err != nil {
+		return "", err
+	}
+	if len(r.Content) != 1 {
+		return "", fmt.Errorf("%d contents", len(r.Content))
+	}
+	return r.Content[0].(*mcp.TextContent).Text, nil
+}
+
+// whoAndWhat answers with who called and what.
+func whoAndWhat(ctx context.Context, c MCPCall) MCPResult {
+	caller, _ := CallerOf(ctx)
+	return MCPResult{Text: caller.Principal.Name + ": " + c.Command}
+}
+
+// a request is sent as it is, without the library.
+type request struct {
+	method, body string
+	header       http.Header
+	host         string
+}
+
+// The head and body of an initialize and of a stateless call.
+const initializing = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`
+
+func (s *httpServer) send(t testing.TB, token string, q request) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), q.method, s.url, strings.NewReader(q.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	for name, values := range q.header {
+		r.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	r.Host = q.host
+	client := bearing(token)
+	defer client.CloseIdleConnections()
+	defer client.Transport.(withToken).CloseIdleConnections()
+	res, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, string(b)
+}
+
+// begin starts a session by hand and returns its ID.
+func (s *httpServer) begin(t testing.TB, token string) string {
+	t.Helper()
+	res, body := s.send(t, token, request{method: "POST", body: initializing})
+	id := res.Header.Get(sessionHeader)
+	if res.StatusCode != http.StatusOK || id == "" {
+		t.Fatalf("%s: %s", res.Status, body)
+	}
+	return id
+}
+
+// ping is a request of a session, which answers 200.
+func (s *httpServer) ping(t testing.TB, token, session string) int {
+	t.Helper()
+	res, _ := s.send(t, token, request{method: "POST", body: `{"jsonrpc":"2.0","id":2,"method":"ping"}`, header: inSession(session)})
+	return res.StatusCode
+}
+
+func inSession(id string) http.Header {
+	return http.Header{sessionHeader: {id}, versionHeader: {"2025-06-18"}}
+}
+
+func TestHTTPServesBothEras(t *testing.T) {
+	s := serveOn(t, whoAndWhat, HTTPOptions{})
+	for _, era := range httpEras {
+		t.Run(era, func(t *testing.T) {
+			c := s.session(t, "ann", era, nil)
+			list, err := c.ListTools(t.Context(), nil)
+			if err != nil || len(list.Tools) != 1 || list.Tools[0].Name != "cli" {
+				t.Fatalf("%+v, %v", list, err)
+			}
+			if got, err := call(t.Context(), c, "mail list"); err != nil || got != "ann: mail list" {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+	t.Run("a client that takes what there is", func(t *testing.T) {
+		c, err := s.connect(t.Context(), "bob", "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := call(t.Context(), c, "help"); err != nil || got != "bob: help" {
+			t.Errorf("%q, %v", got, err)
+		}
+		_ = c.Close()
+	})
+}
+
+func TestAHundredCallsInFlightHaveTheirOwnAnswers(t *testing.T) {
+	for _, era := range []string{"2025-06-18", "2026-07-28"} {
+		t.Run(era, func(t *testing.T) {
+			const atOnce, each = 8, 100
+			var mu sync.Mutex
+			working, most, came := 0, 0, make(chan struct{}, 2*each)
+			release := make(chan struct{})
+			s := serveOn(t, func(ctx context.Context, c MCPCall) MCPResult {
+				mu.Lock()
+				working++
+				most = max(most, working)
+				mu.Unlock()
+				came <- struct{}{}
+				<-release
+				mu.Lock()
+				working--
+				mu.Unlock()
+				return whoAndWhat(ctx, c)
+			}, HTTPOptions{MaxInFlightEach: atOnce, MaxInFlight: 2*atOnce - 1})
+			var wg sync.WaitGroup
+			for _, token := range []string{"ann", "bob"} {
+				c := s.session(t, token, era, nil)
+				for i := range each {
+					wg.Go(func() {
+						if got, err := call(t.Context(), c, fmt.Sprint("do ", i)); err != nil || got != fmt.Sprint(token, ": do ", i) {
+							t.Errorf("%s %d: %q, %v", token, i, got, err)
+						}
+					})
+				}
+			}
+			for range 2*atOnce - 1 {
+				<-came
+			}
+			close(release)
+			wg.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if most > 2*atOnce-1 || working != 0 {
+				t.Errorf("%d calls were at work at once, and %d are left", most, working)
+			}
+		})
+	}
+}
+
+// waiter is a CallFunc whose calls wait for their end, and say how it came.
+type waiter struct {
+	began, ended chan string
+	release      chan struct{}
+}
+
+func newWaiter() *waiter {
+	return &waiter{began: make(chan string, 100), ended: make(chan string, 100), release: make(chan struct{})}
+}
+
+func (w *waiter) call(ctx context.Context, c MCPCall) MCPResult {
+	if c.Command == "now" {
+		return whoAndWhat(ctx, c)
+	}
+	w.began <- c.Command
+	select {
+	case <-ctx.Done():
+		w.ended <- "cancelled " + c.Command
+		return MCPResult{Text: "cancelled", IsError: true}
+	case <-w.release:
+		w.ended <- "finished " + c.Command
+		return whoAndWhat(ctx, c)
+	}
+}
+
+// A call that its client gives up ends, whether the client says so (before
+// 2026-07-28) or hangs up; it leaves its place, and the session lives on.
+func TestACancelledCallEnds(t *testing.T) {
+	for _, era := range httpEras {
+		t.Run(era, func(t *testing.T) {
+			w := newWaiter()
+			s := serveOn(t, w.call, HTTPOptions{MaxInFlightEach: 1})
+			c := s.session(t, "ann", era, nil)
+			for i := range 3 {
+				ctx, cancel := context.WithCancel(t.Context())
+				gone := make(chan error, 1)
+				go func() { gone <- second(call(ctx, c, fmt.Sprint("wait ", i))) }()
+				<-w.began
+				cancel()
+				if err := <-gone; !errors.Is(err, context.Canceled) {
+					t.Errorf("the client has %v", err)
+				}
+				if got := <-w.ended; got != fmt.Sprint("cancelled wait ", i) {
+					t.Error(got)
+				}
+			}
+			if got, err := call(t.Context(), c, "now"); err != nil || got != "ann: now" {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestAPanicIsOneAnswer(t *testing.T) {
+	s := serveOn(t, func(ctx context.Context, c MCPCall) MCPResult {
+		if c.Command == "panic" {
+			panic("a message body")
+		}
+		return whoAndWhat(ctx, c)
+	}, HTTPOptions{MaxInFlightEach: 1})
+	for _, era := range []string{"2025-11-25", "2026-07-28"} {
+		c := s.session(t, "ann", era, nil)
+		if _, err := call(t.Context(), c, "panic"); err == nil {
+			t.Error("a panic is a success")
+		}
+		if got, err := call(t.Context(), c, "help"); err != nil || got != "ann: help" {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	if strings.Contains(s.log.String(), "message body") {
+		t.Error("the log has the panic's value")
+	}
+}
+
+// Told to stop, the server takes nothing more, lets what is at work finish, and cuts
+// off what does not in its time.
+func TestStoppingLetsCallsFinish(t *testing.T) {
+	for _, era := range []string{"2025-06-18", "2026-07-28"} {
+		t.Run(era, func(t *testing.T) {
+			w := newWaiter()
+			s := serveOn(t, w.call, HTTPOptions{Grace: time.Minute})
+			c := s.session(t, "ann", era, nil)
+			type outcome struct {
+				text string
+				err  error
+			}
+			answered := make(chan outcome, 1)
+			go func() {
+				text, err := call(t.Context(), c, "wait")
+				answered <- outcome{text, err}
+			}()
+			<-w.began
+			stopped := make(chan error, 1)
+			go func() { stopped <- s.stop() }()
+			// It is on its way when a new request is refused.
+			for {
+				res, _ := s.send(t, "bob", request{method: "POST", body: initializing})
+				if res.StatusCode == http.StatusServiceUnavailable {
+					break
+				}
+			}
+			close(w.release)
+			if got := <-answered; got.err != nil || got.text != "ann: wait" {
+				t.Errorf("the call at work: %+v", got)
+			}
+			if err := <-stopped; !errors.Is(err, context.Canceled) {
+				t.Errorf("ended with %v", err)
+			}
+			if conn, err := net.Dial("tcp", s.addr); err == nil {
+				_ = conn.Close()
+				t.Error("it listens still")
+			}
+		})
+		t.Run(era+", too slow", func(t *testing.T) {
+			w := newWaiter()
+			s := serveOn(t, w.call, HTTPOptions{Grace: time.Nanosecond})
+			c := s.session(t, "ann", era, nil)
+			gone := make(chan error, 1)
+			go func() { gone <- second(call(t.Context(), c, "wait")) }()
+			<-w.began
+			if err := s.stop(); !errors.Is(err, context.Canceled) {
+				t.Errorf("ended with %v", err)
+			}
+			if got := <-w.ended; got != "cancelled wait" {
+				t.Error(got)
+			}
+			<-gone
+		})
+	}
+}
+
+func TestPlaintextIsForThisMachine(t *testing.T) {
+	l, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := HTTPOptions{Admit: func(context.Context, string) (Caller, error) { return Caller{ID: "x"}, nil }}
+	err = ServeHTTP(t.Context(), NewMCPServer(whoAndWhat, MCPOptions{}), l, o)
+	if err == nil || !strings.Contains(err.Error(), "TLS") {
+		t.Errorf("served: %v", err)
+	}
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the listener is open: %v", err)
+	}
+	l, err = net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ServeHTTP(t.Context(), NewMCPServer(whoAndWhat, MCPOptions{}), l, HTTPOptions{}); err == nil || !strings.Contains(err.Error(), "admits") {
+		t.Errorf("served without anybody to admit callers: %v", err)
+	}
+}

@@ -1,0 +1,94 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+// Scope narrows a principal to a part of what a gateway offers. The zero Scope
+// leaves the reserved commands and nothing else: no command of a profile, no
+// account, no identity. A principal that has one is never the administrator.
+//
+// The gateway itself enforces Profile and Valid. Accounts and Identity are for
+// whoever keeps what the commands work on, and asks PrincipalOf: a place that every
+// command has to pass is a better one to refuse in than each of them.
+type Scope struct {
+	// Profile is the set of commands that exist for the principal, of those that the
+	// gateway's own profile has.
+	Profile Profile
+
+	// Accounts names what the principal may know of. Everything else is answered like
+	// what does not exist.
+	Accounts []string
+
+	// Identity is whom the principal acts as where commands have identities, and
+	// nobody else. Empty leaves it none.
+	Identity string
+
+	// Valid is asked when a command is about to run, which can be long after its
+	// arrival; its error refuses the command. nil means that the scope lasts as long
+	// as the process. It is called concurrently.
+	Valid func(ctx context.Context) error
+}
+
+// Sees reports whether a principal may know of an account. One without a Scope may
+// know of all.
+func (p Principal) Sees(account string) bool {
+	return p.Scope == nil || slices.Contains(p.Scope.Accounts, account)
+}
+
+// admin reports whether the principal is the administrator.
+func (p Principal) admin() bool { return p.Admin && p.Scope == nil }
+
+func (p Principal) identity() string {
+	if p.Scope == nil {
+		return ""
+	}
+	return p.Scope.Identity
+}
+
+// profileFor is the set of commands that a principal is offered: those of both
+// profiles. Its name is that of the narrower one.
+func (g *Gateway) profileFor(p Principal) Profile {
+	if p.Scope == nil {
+		return g.profile
+	}
+	narrow, wide := p.Scope.Profile, g.profile
+	name := narrow.Name
+	if name == fullName {
+		name = wide.Name
+	}
+	return Profile{name, func(c *discovery.Command) bool { return wide.allows(c) && narrow.allows(c) }}
+}
+
+type principalKey struct{}
+
+// withPrincipal returns a context in which what a command asks for is asked for on
+// behalf of p.
+func withPrincipal(ctx context.Context, p Principal) context.Context {
+	return context.WithValue(ctx, principalKey{}, p)
+}
+
+// PrincipalOf returns on whose behalf something is asked for with this context. It is
+// not ok where no command runs, such as in work that a process does for itself.
+func PrincipalOf(ctx context.Context) (p Principal, ok bool) {
+	p, ok = ctx.Value(principalKey{}).(Principal)
+	return p, ok
+}
+
+// valid reports why a principal's scope does not hold any more, or nil.
+func (g *Gateway) valid(ctx context.Context, p Principal) *discovery.Fault {
+	if p.Scope == nil || p.Scope.Valid == nil {
+		return nil
+	}
+	if err := p.Scope.Valid(ctx); err != nil {
+		f := g.fault(ctx, err, nil)
+		if f.Reason == "" {
+			f.Reason = "scope"
+		}
+		return f
+	}
+	return nil
+}

@@ -1,0 +1,251 @@
+package vault
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+// A Grant lets whoever has its token use some of the accounts for some time. It is
+// policy: the admin signs it, so that an agent can neither make one nor widen it.
+// Of the token only a digest is kept.
+type Grant struct {
+	Name     string    `json:"name"`     // as account names are
+	ID       string    `json:"id"`       // of this grant alone: another of the same name has another
+	Accounts []string  `json:"accounts"` // sorted; may be empty where there is an Identity
+	Profile  string    `json:"profile"`  // name of a set of commands; what there are is not the vault's affair
+	Identity string    `json:"identity"` // in the agent mailbox; empty for none
+	Created  time.Time `json:"created"`
+	Expires  time.Time `json:"expires"` // it ends with this moment
+}
+
+// Bounds of grants.
+const (
+	MaxGrants        = 1000
+	MaxGrantAccounts = 100
+	MaxGrantTime     = 366 * 24 * time.Hour
+)
+
+// GrantTokenPrefix begins every token, so that one is known where it should not be.
+const GrantTokenPrefix = "postern_"
+
+const grantTokenBytes = 32 // of randomness
+
+// ErrNoGrant is returned for a token that opens nothing: never made, removed, or
+// expired; and for a name that no grant has.
+var ErrNoGrant = errors.New("no such grant")
+
+// grantRecord is a Grant as it is kept.
+type grantRecord struct {
+	Grant
+	Digest []byte `json:"digest"` // keyed, of the token
+}
+
+var grantProfile = regexp.MustCompile(`\A[a-z][a-z0-9-]{0,31}\z`)
+
+func (g *Grant) validate() error {
+	switch {
+	case !mail.ValidAccountName(g.Name):
+		return fmt.Errorf("%w: a grant's name must be 1 to 64 letters, digits, - or _", ErrInvalid)
+	case len(g.Accounts) == 0 && g.Identity == "":
+		return fmt.Errorf("%w: a grant needs an account or an identity", ErrInvalid)
+	case len(g.Accounts) > MaxGrantAccounts:
+		return fmt.Errorf("%w: a grant can have at most %d accounts", ErrInvalid, MaxGrantAccounts)
+	case !grantProfile.MatchString(g.Profile):
+		return fmt.Errorf("%w: a grant needs the name of a profile", ErrInvalid)
+	case g.Identity != "" && !ValidAgentIdentity(g.Identity):
+		return fmt.Errorf("%w: a grant's identity must be project:name", ErrInvalid)
+	case !g.Expires.After(g.Created) || g.Expires.Sub(g.Created) > MaxGrantTime:
+		return fmt.Errorf("%w: a grant must end, at most %d days from now", ErrInvalid, int(MaxGrantTime/(24*time.Hour)))
+	}
+	for _, a := range g.Accounts {
+		if !mail.ValidAccountName(a) {
+			return fmt.Errorf("%w: an account of the grant has no name that an account can have", ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// AddGrant adds a grant that lasts so long, and returns it with its token, which
+// nothing can show again. ID, Created and Expires are the vault's to set; whether the
+// accounts exist is the caller's to check. Only the admin may. Errors match ErrAdminRequired, ErrGrantExists or
+// ErrInvalid.
+func (v *Vault) AddGrant(ctx context.Context, g Grant, lifetime time.Duration) (added Grant, token mail.Secret, err error) {
+	text, digest := v.newGrantToken()
+	g.ID = strings.ToLower(rand.Text())
+	g.Created = v.now().UTC().Truncate(time.Second)
+	g.Expires = g.Created.Add(lifetime.Truncate(time.Second))
+	g.Accounts = slices.Compact(slices.Sorted(slices.Values(g.Accounts)))
+	if err := g.validate(); err != nil {
+		return Grant{}, mail.Secret{}, err
+	}
+	record, err := json.Marshal(grantRecord{g, digest})
+	if err != nil {
+		return Grant{}, mail.Secret{}, err
+	}
+	err = v.change(ctx, func(c *policyChange) error {
+		if _, ok := c.p.grants[g.Name]; ok {
+			return fmt.Errorf("%w: %s", ErrGrantExists, g.Name)
+		}
+		if len(c.p.grants) >= MaxGrants {
+			return fmt.Errorf("%w: there are %d grants, remove some first", ErrInvalid, MaxGrants)
+		}
+		return c.putGrant(g.Name, record)
+	})
+	if err != nil {
+		return Grant{}, mail.Secret{}, err
+	}
+	return g, mail.NewSecret(text), nil
+}
+
+// newGrantToken makes a token and what is kept of it.
+func (v *Vault) newGrantToken() (text, digest []byte) {
+	random := make([]byte, grantTokenBytes)
+	_, _ = rand.Read(random) // it never fails
+	defer clear(random)
+	text = []byte(GrantTokenPrefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(random)))
+	return text, v.grantDigest(text)
+}
+
+// grantDigest stands for a token. It is keyed, so that a stolen file does not even
+// tell whether a token that was found belongs to it.
+func (v *Vault) grantDigest(token []byte) []byte {
+	return keyedDigest(v.digestKey, []byte("postern grant"), token)
+}
+
+// RemoveGrant ends a grant: for every process with its next command. Only the admin
+// may. Errors match ErrAdminRequired or ErrNoGrant.
+func (v *Vault) RemoveGrant(ctx context.Context, name string) error {
+	return v.change(ctx, func(c *policyChange) error {
+		if _, ok := c.p.grants[name]; !ok {
+			return ErrNoGrant
+		}
+		return c.dropGrant(name)
+	})
+}
+
+// Grants returns every grant, expired ones too, sorted by name.
+func (v *Vault) Grants(ctx context.Context) ([]Grant, error) {
+	p, err := v.readPolicyOnce(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Grant, 0, len(p.grantList))
+	for i := range p.grantList {
+		list = append(list, p.grantList[i].copy())
+	}
+	return list, p.grantErr
+}
+
+// GrantOf returns the grant that a token opens now. The error matches ErrNoGrant where
+// it opens none. How long it takes tells nothing of the token: it is compared with
+// every grant's, in constant time.
+func (v *Vault) GrantOf(ctx context.Context, token string) (Grant, error) {
+	digest := v.grantDigest([]byte(token))
+	return v.grantWhere(ctx, func(g *grantRecord) int { return subtle.ConstantTimeCompare(g.Digest, digest) })
+}
+
+// GrantByID returns the grant with the ID as it is now. The error matches ErrNoGrant
+// where it was removed or has expired.
+func (v *Vault) GrantByID(ctx context.Context, id string) (Grant, error) {
+	return v.grantWhere(ctx, func(g *grantRecord) int { return subtle.ConstantTimeCompare([]byte(g.ID), []byte(id)) })
+}
+
+// grantWhere returns the grant for which is returns 1.
+func (v *Vault) grantWhere(ctx context.Context, is func(*grantRecord) int) (Grant, error) {
+	p, err := v.readPolicyOnce(ctx)
+	if err != nil {
+		return Grant{}, err
+	}
+	if p.grantErr != nil {
+		return Grant{}, p.grantErr
+	}
+	found := -1
+	for i := range p.grantList {
+		found = subtle.ConstantTimeSelect(is(&p.grantList[i]), i, found)
+	}
+	if found < 0 || !v.now().Before(p.grantList[found].Expires) {
+		return Grant{}, ErrNoGrant
+	}
+	return p.grantList[found].copy(), nil
+}
+
+func (g *grantRecord) copy() Grant {
+	c := g.Grant
+	c.Accounts = slices.Clone(c.Accounts)
+	return c
+}
+
+// parseGrants decodes the records, sorted by name.
+func parseGrants(records map[string][]byte) ([]grantRecord, error) {
+	var list []grantRecord
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		g, err := parseGrant(name, records[name])
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, g)
+	}
+	return list, nil
+}
+
+func parseGrant(name string, record []byte) (grantRecord, error) {
+	var g grantRecord
+	d := json.NewDecoder(bytes.NewReader(record))
+	// A field this version does not know may be a restriction it would not heed.
+	d.DisallowUnknownFields()
+	if err := d.Decode(&g); err != nil {
+		return grantRecord{}, fmt.Errorf("%w: grant %s: %w", ErrFutureFormat, name, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) || g.Name != name || g.ID == "" || len(g.Digest) != hashSize {
+		return grantRecord{}, fmt.Errorf("%w: grant %s", ErrDamaged, name)
+	}
+	return g, nil
+}
+
+func (c *policyChange) putGrant(name string, record []byte) error {
+	c.p.grants[name] = record
+	return c.t.put(bucketGrants, []byte(name), record)
+}
+
+func (c *policyChange) dropGrant(name string) error {
+	delete(c.p.grants, name)
+	return c.t.delete(bucketGrants, []byte(name))
+}
+
+// forgetAccount takes an account that is removed out of every grant: another one of
+// its name is not what was granted.
+func (c *policyChange) forgetAccount(account string) error {
+	for _, name := range slices.Sorted(maps.Keys(c.p.grants)) {
+		g, err := parseGrant(name, c.p.grants[name])
+		if err != nil {
+			return err
+		}
+		i, ok := slices.BinarySearch(g.Accounts, account)
+		if !ok {
+			continue
+		}
+		g.Accounts = slices.Delete(g.Accounts, i, i+1)
+		record, err := json.Marshal(g)
+		if err != nil {
+			return err
+		}
+		if err := c.putGrant(name, record); err != nil {
+			return err
+		}
+	}
+	return nil
+}

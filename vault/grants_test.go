@@ -1,0 +1,276 @@
+package vault
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func grant(name string, expires time.Time, accounts ...string) Grant {
+	return Grant{Name: name, Accounts: accounts, Profile: "read", Identity: "repo:" + name, Expires: expires}
+}
+
+func mustGrant(t testing.TB, v *Vault, g Grant) (Grant, string) {
+	t.Helper()
+	added, token, err := v.AddGrant(t.Context(), g, g.Expires.Sub(v.now().Truncate(time.Second)))
+	must(t, err)
+	return added, token.Reveal()
+}
+
+func TestATokenOpensItsGrantAndNothingElseDoes(t *testing.T) {
+	c := &clock{time.Date(2026, 3, 9, 12, 0, 0, 500, time.UTC)}
+	admin, agent := newVault(t, &Options{Now: c.now})
+	added, token := mustGrant(t, admin, grant("laptop", c.at.Add(time.Hour), "work", "home", "work"))
+	if !regexp.MustCompile(`\Apostern_[a-z2-7]{52}\z`).MatchString(token) {
+		t.Errorf("token %q", token)
+	}
+	want := Grant{Name: "laptop", ID: added.ID, Accounts: []string{"home", "work"}, Profile: "read", Identity: "repo:laptop",
+		Created: time.Date(2026, 3, 9, 12, 0, 0, 0, time.UTC), Expires: time.Date(2026, 3, 9, 13, 0, 0, 0, time.UTC)}
+	for _, v := range []*Vault{admin, agent} {
+		for what, get := range map[string]func() (Grant, error){
+			"token": func() (Grant, error) { return v.GrantOf(t.Context(), token) },
+			"id":    func() (Grant, error) { return v.GrantByID(t.Context(), added.ID) },
+		} {
+			if g, err := get(); err != nil || fmt.Sprint(g) != fmt.Sprint(want) || added.ID == "" {
+				t.Errorf("by %s: %+v, %v; want %+v", what, g, err, want)
+			}
+		}
+	}
+	_, other := mustGrant(t, admin, grant("desk", c.at.Add(2*time.Hour), "work"))
+	if other == token {
+		t.Fatal("two grants have one token")
+	}
+	for _, wrong := range []string{"", GrantTokenPrefix, token[:len(token)-1], token + "a", strings.ToUpper(token), " " + token, strings.TrimPrefix(token, GrantTokenPrefix), added.ID, "laptop"} {
+		if _, err := agent.GrantOf(t.Context(), wrong); !errors.Is(err, ErrNoGrant) {
+			t.Errorf("%q opens: %v", wrong, err)
+		}
+		if _, err := agent.GrantByID(t.Context(), strings.TrimSuffix(wrong, added.ID)); !errors.Is(err, ErrNoGrant) {
+			t.Errorf("id %q opens: %v", wrong, err)
+		}
+	}
+	c.at = want.Expires.Add(-time.Nanosecond)
+	if _, err := agent.GrantOf(t.Context(), token); err != nil {
+		t.Errorf("a moment before its end: %v", err)
+	}
+	c.at = want.Expires
+	for _, err := range []error{second(agent.GrantOf(t.Context(), token)), second(agent.GrantByID(t.Context(), added.ID))} {
+		if !errors.Is(err, ErrNoGrant) {
+			t.Errorf("at its end: %v", err)
+		}
+	}
+	if list, err := agent.Grants(t.Context()); err != nil || len(list) != 2 || list[1].Name != "laptop" {
+		t.Errorf("an expired grant is not listed: %+v, %v", list, err)
+	}
+	if g, err := agent.GrantOf(t.Context(), other); err != nil || g.Name != "desk" {
+		t.Errorf("the other one ended with it: %+v, %v", g, err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// What one process grants or ends holds in every other at once.
+func TestAGrantEndsEverywhereAtOnce(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	at := time.Now().Add(time.Hour)
+	first, token := mustGrant(t, admin, grant("laptop", at, "work"))
+	must(t, second(agent.GrantOf(t.Context(), token)))
+	must(t, admin.RemoveGrant(t.Context(), "laptop"))
+	for _, err := range []error{second(agent.GrantOf(t.Context(), token)), second(agent.GrantByID(t.Context(), first.ID)), admin.RemoveGrant(t.Context(), "laptop")} {
+		if !errors.Is(err, ErrNoGrant) {
+			t.Errorf("removed: %v", err)
+		}
+	}
+	again, other := mustGrant(t, admin, grant("laptop", at, "work"))
+	if again.ID == first.ID || other == token {
+		t.Error("another grant of the name is the same grant")
+	}
+	if _, err := agent.GrantOf(t.Context(), token); !errors.Is(err, ErrNoGrant) {
+		t.Errorf("the old token opens the new grant: %v", err)
+	}
+	must(t, second(agent.GrantOf(t.Context(), other)))
+	_, _, err := admin.AddGrant(t.Context(), grant("laptop", at, "work"), time.Hour)
+	if !errors.Is(err, ErrGrantExists) {
+		t.Errorf("a second of one name: %v", err)
+	}
+}
+
+func TestAGrantDoesNotReachAnotherAccountOfTheName(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	mustAdd(t, admin, "work")
+	mustAdd(t, admin, "home")
+	_, token := mustGrant(t, admin, grant("laptop", time.Now().Add(time.Hour), "work", "home"))
+	must(t, admin.RemoveAccount(t.Context(), "work"))
+	mustAdd(t, admin, "work")
+	if g, err := agent.GrantOf(t.Context(), token); err != nil || !slices.Equal(g.Accounts, []string{"home"}) {
+		t.Errorf("%+v, %v", g, err)
+	}
+	must(t, admin.RemoveAccount(t.Context(), "home"))
+	if g, err := agent.GrantOf(t.Context(), token); err != nil || len(g.Accounts) != 0 {
+		t.Errorf("%+v, %v", g, err)
+	}
+}
+
+func TestWhatIsNoGrantIsRefused(t *testing.T) {
+	admin, agent := newVault(t, nil)
+	at := time.Now().Add(time.Hour)
+	for name, change := range map[string]func(*Grant){
+		"no name":          func(g *Grant) { g.Name = "" },
+		"a name with a :":  func(g *Grant) { g.Name = "a:b" },
+		"nothing granted":  func(g *Grant) { g.Accounts, g.Identity = nil, "" },
+		"no account name":  func(g *Grant) { g.Accounts = []string{"*"} },
+		"no profile":       func(g *Grant) { g.Profile = "" },
+		"no identity":      func(g *Grant) { g.Identity = "repo" },
+		"identity newline": func(g *Grant) { g.Identity = "repo:a\n" },
+		"over already":     func(g *Grant) { g.Expires = time.Now().Add(-time.Second) },
+		"no end":           func(g *Grant) { g.Expires = time.Time{} },
+		"too long":         func(g *Grant) { g.Expires = time.Now().Add(MaxGrantTime + time.Minute) },
+		"too many": func(g *Grant) {
+			for i := range MaxGrantAccounts + 1 {
+				g.Accounts = append(g.Accounts, fmt.Sprint("a", i))
+			}
+		},
+	} {
+		g := grant("laptop", at, "work")
+		change(&g)
+		if _, token, err := admin.AddGrant(t.Context(), g, time.Until(g.Expires)); !errors.Is(err, ErrInvalid) || !token.IsZero() {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, _, err := agent.AddGrant(t.Context(), grant("laptop", at, "work"), time.Hour); !errors.Is(err, ErrAdminRequired) {
+		t.Errorf("an agent grants: %v", err)
+	}
+	if err := agent.RemoveGrant(t.Context(), "laptop"); !errors.Is(err, ErrAdminRequired) {
+		t.Errorf("an agent ends a grant: %v", err)
+	}
+}
+
+// The file, opened with the agent's key, holds nothing that opens a grant.
+func TestATokenIsNowhereInTheVault(t *testing.T) {
+	path, k := newVaultFile(t)
+	admin := mustOpen(t, path, k, nil)
+	_, token := mustGrant(t, admin, grant("laptop", time.Now().Add(time.Hour), "work"))
+	file, err := os.ReadFile(path)
+	must(t, err)
+	var records [][]byte
+	forge(t, mustOpen(t, path, Keys{Agent: k.Agent}, nil), func(tx *transaction) error {
+		return tx.each(bucketGrants, func(_, value []byte) error {
+			records = append(records, bytes.Clone(value))
+			return nil
+		})
+	})
+	if len(records) != 1 {
+		t.Fatalf("%d records", len(records))
+	}
+	for _, hidden := range []string{token, strings.TrimPrefix(token, GrantTokenPrefix)} {
+		if bytes.Contains(file, []byte(hidden)) || bytes.Contains(records[0], []byte(hidden)) {
+			t.Error("the token is kept")
+		}
+	}
+}
+
+// An agent's process can seal any record. Every way to make or widen a grant with
+// that has to be found, by the process that knew it and by a new one.
+func TestAnAgentCannotMintOrWidenAGrant(t *testing.T) {
+	widen := func(change func(*grantRecord)) func(t *testing.T, agent *Vault) {
+		return func(t *testing.T, agent *Vault) {
+			forge(t, agent, func(tx *transaction) error {
+				record, err := tx.get(bucketGrants, []byte("laptop"))
+				if err != nil {
+					return err
+				}
+				g, err := parseGrant("laptop", record)
+				if err != nil {
+					return err
+				}
+				change(&g)
+				if record, err = json.Marshal(g); err != nil {
+					return err
+				}
+				return tx.put(bucketGrants, []byte(g.Name), record)
+			})
+		}
+	}
+	const minted = "postern_mine"
+	for name, forgery := range map[string]func(t *testing.T, agent *Vault){
+		"accounts":           widen(func(g *grantRecord) { g.Accounts = append(g.Accounts, "work") }),
+		"profile":            widen(func(g *grantRecord) { g.Profile = "full" }),
+		"identity":           widen(func(g *grantRecord) { g.Identity = "repo:boss" }),
+		"expiry":             widen(func(g *grantRecord) { g.Expires = g.Expires.Add(time.Hour) }),
+		"a grant of its own": widen(func(g *grantRecord) { g.Name = "mine" }),
+		"removed":            func(t *testing.T, agent *Vault) { gone(bucketGrants, "laptop")(t, nil, agent) },
+		"all removed": func(t *testing.T, agent *Vault) {
+			forge(t, agent, func(tx *transaction) error { return tx.bolt.DeleteBucket([]byte(bucketGrants)) })
+		},
+		"token": func(t *testing.T, agent *Vault) {
+			widen(func(g *grantRecord) { g.Digest = agent.grantDigest([]byte(minted)) })(t, agent)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, k := newVaultFile(t)
+			admin, agent := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+			mustAdd(t, admin, "work")
+			_, token := mustGrant(t, admin, grant("laptop", time.Now().Add(time.Hour), "home"))
+			before, err := agent.GrantOf(t.Context(), token)
+			must(t, err)
+			forgery(t, agent)
+			if g, err := agent.GrantOf(t.Context(), token); err != nil || fmt.Sprint(g) != fmt.Sprint(before) {
+				t.Errorf("who verified it before sees %+v, %v", g, err)
+			}
+			if _, err := agent.GrantOf(t.Context(), minted); !errors.Is(err, ErrNoGrant) {
+				t.Errorf("the minted token: %v", err)
+			}
+			fresh := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+			for _, text := range []string{token, minted} {
+				if _, err := fresh.GrantOf(t.Context(), text); !errors.Is(err, ErrUntrustedPolicy) {
+					t.Errorf("a new process: %v", err)
+				}
+			}
+			if err := mustOpen(t, path, k, nil).RemoveGrant(t.Context(), "laptop"); !errors.Is(err, ErrUntrustedPolicy) {
+				t.Errorf("the admin signs on top of it: %v", err)
+			}
+		})
+	}
+}
+
+// The first grant of a vault can be forged no more than the others can, and a vault
+// that had some is again as one that never had.
+func TestAVaultWithoutGrants(t *testing.T) {
+	path, k := newVaultFile(t)
+	admin, agent := mustOpen(t, path, k, nil), mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+	_, token := mustGrant(t, admin, grant("laptop", time.Now().Add(time.Hour), "home"))
+	var record []byte
+	forge(t, agent, func(tx *transaction) (err error) {
+		record, err = tx.get(bucketGrants, []byte("laptop"))
+		return err
+	})
+	must(t, admin.RemoveGrant(t.Context(), "laptop"))
+	must(t, admin.SetSetting(t.Context(), "deny", "mail send"))
+	must(t, mustOpen(t, path, Keys{Agent: k.Agent}, nil).Check(t.Context()))
+	if list, err := admin.Grants(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	forge(t, agent, func(tx *transaction) error { return tx.put(bucketGrants, []byte("laptop"), record) })
+	if _, err := mustOpen(t, path, Keys{Agent: k.Agent}, nil).GrantOf(t.Context(), token); !errors.Is(err, ErrUntrustedPolicy) {
+		t.Errorf("a removed grant was put back: %v", err)
+	}
+}
+
+func TestGrantRecordsOfANewerVersionAreNotHalfRead(t *testing.T) {
+	for name, record := range map[string]string{
+		"a field more":     `{"name":"laptop","id":"x","accounts":[],"profile":"read","identity":"","created":"2026-01-01T00:00:00Z","expires":"2027-01-01T00:00:00Z","digest":"","only_from":"10.0.0.0/8"}`,
+		"another name":     `{"name":"desk","id":"x","digest":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}`,
+		"no digest":        `{"name":"laptop","id":"x"}`,
+		"something behind": `{"name":"laptop","id":"x","digest":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="} {}`,
+	} {
+		if _, err := parseGrant("laptop", []byte(record)); !errors.Is(err, ErrFutureFormat) && !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
