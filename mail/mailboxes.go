@@ -39,6 +39,7 @@ type PDFReader interface {
 type Mailboxes struct {
 	o       MailboxesOptions
 	cursors cursors
+	pace    pace // of Watch
 
 	mu     sync.Mutex
 	pools  map[string]*accountPool
@@ -54,6 +55,7 @@ type accountPool struct {
 	turn     chan struct{} // one place: changes of an account happen one after the other
 	reads    readQueue
 	parts    partFacts
+	posts    map[string]*post // by folder; guarded by Mailboxes.mu
 }
 
 // NewMailboxes makes Mailboxes. It connects to nothing yet. Call Close to end it.
@@ -67,7 +69,7 @@ func NewMailboxes(o MailboxesOptions) *Mailboxes {
 	if o.CursorKey == nil {
 		o.CursorKey = processKey()
 	}
-	return &Mailboxes{o: o, cursors: cursors{o.CursorKey}, pools: make(map[string]*accountPool), boxes: make(map[string]*popBox)}
+	return &Mailboxes{o: o, cursors: cursors{o.CursorKey}, pace: usualPace, pools: make(map[string]*accountPool), boxes: make(map[string]*popBox)}
 }
 
 // Close ends every connection and returns when they are closed. What is in
@@ -76,6 +78,9 @@ func (m *Mailboxes) Close() error {
 	m.mu.Lock()
 	m.closed = true
 	for _, p := range m.pools {
+		for _, w := range p.posts {
+			w.stop()
+		}
 		m.ending.Go(func() { _ = p.Close() })
 	}
 	for _, b := range m.boxes {

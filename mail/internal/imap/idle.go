@@ -76,7 +76,8 @@ func (i *idling) report(news bool) {
 	}
 }
 
-// idle has the session rest in IDLE, and returns when the server has accepted it.
+// idle has the session rest in IDLE, and returns when the server has accepted it,
+// which is one round trip.
 // tell is called with true when the server says that messages have come, and once
 // with false when it says no more: the session is in use again, or gone. It is
 // called on any goroutine and may not block.
@@ -88,13 +89,22 @@ func (s *Session) idle(tell func(news bool)) (*idling, error) {
 	s.idles++
 	i := &idling{tag: fmt.Sprintf("I%d", s.idles), began: make(chan struct{}), tell: tell}
 	g.idling.Store(i)
-	_, err := g.Write([]byte(i.tag + " IDLE\r\n"))
+	var noop *Waiter
+	var err error
+	s.Together(func() {
+		// Some servers tell in IDLE only of what comes while it lasts.
+		noop = s.Noop()
+		_, err = g.Write([]byte(i.tag + " IDLE\r\n"))
+	})
 	if err == nil {
 		select {
 		case <-i.began:
 		case <-s.client.Closed():
 		}
 		err = g.why()
+	}
+	if noopErr := noop.Wait(); err == nil {
+		err = noopErr
 	}
 	if i.isAccepted() && err == nil {
 		return i, nil

@@ -90,7 +90,7 @@ func TestASessionAtRestReportsAndIsTakenUp(t *testing.T) {
 	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
 		t.Fatal(err)
 	}
-	i.want(t, "EXAMINE INBOX", "IDLE")
+	i.want(t, "EXAMINE INBOX", "NOOP", "IDLE")
 	i.says <- "* 4 EXISTS\r\n"
 	if !<-news {
 		t.Error("what came was told as the end")
@@ -143,7 +143,7 @@ func TestDoneLeavesInOneWriteWithTheNextCommand(t *testing.T) {
 	}
 	for w := range writes {
 		if strings.Contains(w, "DONE\r\n") {
-			if !strings.Contains(w, "NOOP\r\n") {
+			if _, next, _ := strings.Cut(w, "DONE\r\n"); !strings.Contains(next, "NOOP\r\n") {
 				t.Errorf("DONE came alone: %q", w)
 			}
 			return
@@ -236,7 +236,7 @@ func TestLeavingARest(t *testing.T) {
 		t.Fatal(err)
 	}
 	leave(true)
-	i.want(t, "EXAMINE INBOX", "IDLE", "DONE")
+	i.want(t, "EXAMINE INBOX", "NOOP", "IDLE", "DONE")
 	leave(true) // again does nothing
 	if err := p.Lend(t.Context(), "INBOX", noop); err != nil {
 		t.Fatal(err)
@@ -277,6 +277,8 @@ func TestAServerThatEndsIdleItself(t *testing.T) {
 		s.send(tag + " OK [CAPABILITY IMAP4rev1 IDLE] in\r\n")
 		s.examine()
 		tag, _ = s.expect()
+		s.send(tag + " OK nothing\r\n")
+		tag, _ = s.expect()
 		s.send("+ \r\n" + tag + " OK enough\r\n")
 		tag, cmd := s.expect()
 		if cmd != "NOOP" {
@@ -307,7 +309,7 @@ func TestClosingThePoolSaysGoodbyeFromARest(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = p.Close()
-	i.want(t, "EXAMINE INBOX", "IDLE", "DONE", "LOGOUT")
+	i.want(t, "EXAMINE INBOX", "NOOP", "IDLE", "DONE", "LOGOUT")
 }
 
 // reads tells what each read of a connection brought, which is at most what the

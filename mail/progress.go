@@ -1,0 +1,20 @@
+package mail
+
+import "context"
+
+type progressKey struct{}
+
+// WithProgress returns a context whose operations report how far they are: done of
+// total steps of what is named, total 0 where nobody knows. f must be safe for
+// concurrent use and should return at once. Steps are whatever the operation counts:
+// messages, bytes, accounts. Without it nothing is counted.
+func WithProgress(ctx context.Context, f func(done, total float64, what string)) context.Context {
+	return context.WithValue(ctx, progressKey{}, f)
+}
+
+// report tells whoever listens how far an operation is.
+func report(ctx context.Context, done, total float64, what string) {
+	if f, ok := ctx.Value(progressKey{}).(func(float64, float64, string)); ok {
+		f(done, total, what)
+	}
+}
