@@ -101,6 +101,7 @@ type access struct {
 	pool    *accountPool // nil for POP3
 	pop     *popBox      // nil for IMAP
 	log     *slog.Logger
+	tell    func(done, total float64, what string) // how far it is; see WithProgress
 }
 
 // open is openAny for what only IMAP can do.
@@ -121,7 +122,7 @@ func (m *Mailboxes) openAny(ctx context.Context, op, name string) (*access, erro
 		}
 		return nil, err
 	}
-	x := &access{op: op, account: a, log: m.o.Logger}
+	x := &access{op: op, account: a, log: m.o.Logger, tell: listener(ctx)}
 	if err := a.Validate(); err != nil {
 		return nil, x.config(err)
 	}

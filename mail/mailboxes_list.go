@@ -135,6 +135,7 @@ type listing struct {
 	page     *Page
 	doubtful []uint32 // on the page, perhaps with attachments
 	empty    int      // windows in a row for which the server gave nothing
+	looked   uint64   // messages fetched
 	next     uint32   // the UID that comes next, whatever the policy; 0 when the server did not say
 	reached  uint32   // the greatest UID that was looked at, visible or not
 	broken   bool     // not everything that was asked for has been looked at
@@ -147,7 +148,9 @@ const maxEmpty = 5
 // fetch gets one window.
 func (l *listing) fetch(s *imap.Session, set goimap.NumSet) ([]fetched, error) {
 	s.Renew()
+	l.looking(l.looked, 0, l.q.Folder)
 	got, err := fetchAll(s, set, l.want)
+	l.looked += uint64(len(got))
 	if l.empty++; len(got) > 0 {
 		l.empty = 0
 	}

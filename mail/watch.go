@@ -73,7 +73,7 @@ func (m *Mailboxes) Watch(ctx context.Context, account string, q WatchQuery) (*W
 		waiting, cancel = context.WithDeadline(ctx, q.Until)
 		defer cancel()
 	}
-	report(ctx, 0, 0, "waiting for mail in "+q.Folder)
+	x.tell(0, 0, "waiting for mail in "+q.Folder)
 	wait := func(context.Context) error {
 		var err error
 		page, err = m.await(waiting, x, &q, w)
