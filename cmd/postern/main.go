@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	_ "time/tzdata" // a zone in the settings must mean the same on a machine that knows none
 
@@ -33,6 +34,8 @@ type process struct {
 	stderr  io.Writer
 	log     *slog.Logger
 	self    string // the program's own file, empty when it is not to be started again
+
+	line atomic.Pointer[progressLine] // on standard error while a command runs
 }
 
 const usageText = `postern: a door between a person's mail and the agents that work for them

@@ -61,10 +61,11 @@ func (p *process) wire(plan plan) (*house, error) {
 	h.mailboxes = mail.NewMailboxes(options)
 	deps := &commands.Deps{Store: h.store, Mailboxes: h.mailboxes, ReadFile: readFile,
 		ReadSecret: func(ctx context.Context, source string) (mail.Secret, error) {
+			defer p.aside()()
 			return p.readSecret(ctx, plan.stdin, source)
 		}}
 	deps.Keyring, deps.Tokenize = keyring, gateway.Tokenize
-	deps.Tell = func(text string) { fmt.Fprintln(p.stderr, text) }
+	deps.Tell = p.tell
 	h.saved = &attachments{locate: func(ctx context.Context) (string, error) { return p.attachmentDir(ctx, h.store) }}
 	deps.Attachments = h.saved
 	deps.Outbox = mail.NewOutbox(mail.OutboxOptions{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store,
