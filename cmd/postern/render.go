@@ -68,7 +68,7 @@ const (
 
 // in is text in a style. What it is given is visible text.
 func (p *painter) in(style, s string) string {
-	if !p.color || s == "" {
+	if !p.color || style == "" || s == "" {
 		return s
 	}
 	return style + s + styleOff
