@@ -21,32 +21,14 @@ type agentReadArgs struct {
 	Wait       string `json:"wait,omitempty" jsonschema:"pattern=^[1-9][0-9]{0\\,8}(ms|s|m)?$,example=30s" jsonschema_description:"Wait this long for a message if there is none: 500ms, 30s or 4m, at most 290s"`
 }
 
-// maxAgentWait is shorter than the longest deadline of a command.
-const maxAgentWait = 290 * time.Second
-
 // Validate checks what one field alone cannot.
 func (a *agentReadArgs) Validate() error {
 	if a.Thread != "" && (a.From != "" || a.Wait != "") {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "--thread shows a whole thread, as it is now: it takes neither --from nor --wait.",
 			Hint: "Leave the other option out."}
 	}
-	_, err := a.wait()
+	_, err := parseWait(a.Wait)
 	return err
-}
-
-func (a *agentReadArgs) wait() (time.Duration, error) {
-	if a.Wait == "" {
-		return 0, nil
-	}
-	text := a.Wait
-	if last := text[len(text)-1]; last >= '0' && last <= '9' {
-		text += "s"
-	}
-	w, err := time.ParseDuration(text)
-	if err != nil || w > maxAgentWait {
-		return 0, fmt.Errorf("--wait must be at most %s", maxAgentWait)
-	}
-	return w, nil
 }
 
 // AgentInbox answers agent read: messages, oldest first.
@@ -72,7 +54,7 @@ func agentRead(d *Deps) *discovery.Command {
 		}
 		q := vault.AgentQuery{Agent: args.Agent, From: args.From, All: args.All, Peek: args.NoMarkRead || args.Peek, Limit: args.Limit,
 			AgentRoom: agentRoom(call.Fields)}
-		wait, err := args.wait()
+		wait, err := parseWait(args.Wait)
 		if err != nil {
 			return nil, err
 		}
@@ -104,14 +86,7 @@ func (d *Deps) readAgentMail(ctx context.Context, call *discovery.Call, q vault.
 	if err != nil || len(in.Messages) > 0 || wait == 0 {
 		return in, err
 	}
-	until := time.Now().Add(wait)
-	if deadline, ok := ctx.Deadline(); ok {
-		// An empty answer comes before the command would be stopped.
-		if last := deadline.Add(-min(time.Second, time.Until(deadline)/4)); last.Before(until) {
-			until = last
-		}
-	}
-	waiting, cancel := context.WithDeadline(ctx, until)
+	waiting, cancel := context.WithDeadline(ctx, waitUntil(ctx, wait))
 	defer cancel()
 	for {
 		err := call.Aside(ctx, func(context.Context) error { return d.Store.AwaitAgentMail(waiting, q) })

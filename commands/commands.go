@@ -20,6 +20,7 @@ type Mailboxes interface {
 	VerifySubmission(ctx context.Context, account string) (*mail.Verification, error)
 	Folders(ctx context.Context, account string, q mail.FolderQuery) (*mail.FolderList, error)
 	List(ctx context.Context, account string, q mail.ListQuery) (*mail.Page, error)
+	Watch(ctx context.Context, account string, q mail.WatchQuery) (*mail.WatchPage, error)
 	Search(ctx context.Context, account string, q mail.SearchQuery) (*mail.SearchPage, error)
 	Get(ctx context.Context, ref mail.Ref, q mail.GetQuery) (*mail.Message, error)
 	Raw(ctx context.Context, ref mail.Ref, maxBytes int64) (*mail.RawMessage, error)
@@ -169,6 +170,7 @@ func All(d *Deps) []*discovery.Command {
 		mailFolders(d),
 		mailList(d),
 		mailSearch(d),
+		mailWatch(d),
 		mailGet(d),
 		mailSend(d),
 		mailDraft(d),

@@ -20,6 +20,7 @@ import (
 // asked.
 type shelf struct {
 	page    mail.Page
+	watch   mail.WatchPage
 	search  mail.SearchPage
 	folders mail.FolderList
 	message mail.Message
@@ -30,6 +31,7 @@ type shelf struct {
 
 	account   string
 	list      mail.ListQuery
+	watched   mail.WatchQuery
 	searched  mail.SearchQuery
 	got       mail.GetQuery
 	refs      []mail.Ref
@@ -64,6 +66,14 @@ func (s *shelf) List(_ context.Context, account string, q mail.ListQuery) (*mail
 	s.called("list", account)
 	s.list = q
 	p := s.page
+	p.Folder = q.Folder
+	return &p, nil
+}
+
+func (s *shelf) Watch(_ context.Context, account string, q mail.WatchQuery) (*mail.WatchPage, error) {
+	s.called("watch", account)
+	s.watched = q
+	p := s.watch
 	p.Folder = q.Folder
 	return &p, nil
 }

@@ -65,7 +65,7 @@ func mailAttachment(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		a, err := d.Mailboxes.Attachment(ctx, ref, args.Part)
+		a, err := d.Mailboxes.Attachment(mail.WithProgress(ctx, call.Progress), ref, args.Part)
 		if err != nil {
 			return nil, err
 		}

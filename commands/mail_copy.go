@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
 )
 
 type mailCopyArgs struct {
@@ -42,7 +43,7 @@ func mailCopy(d *Deps) *discovery.Command {
 			to = name
 		}
 		call.Target += fmt.Sprintf(" to %s of %s", args.To, to)
-		c, err := d.Mailboxes.Copy(ctx, name, refs, to, args.To)
+		c, err := d.Mailboxes.Copy(mail.WithProgress(ctx, call.Progress), name, refs, to, args.To)
 		if err != nil {
 			return nil, err
 		}

@@ -48,7 +48,7 @@ func mailFolders(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		list, err := d.Mailboxes.Folders(ctx, name, mail.FolderQuery{Pattern: args.Pattern, Counts: args.Counts})
+		list, err := d.Mailboxes.Folders(mail.WithProgress(ctx, call.Progress), name, mail.FolderQuery{Pattern: args.Pattern, Counts: args.Counts})
 		if err != nil {
 			return nil, err
 		}

@@ -121,7 +121,7 @@ func mailList(d *Deps) *discovery.Command {
 		call.Target = args.Folder
 		q := mail.ListQuery{Folder: args.Folder, New: args.New, Unread: args.Unread, BeforeUID: args.BeforeUID, AfterUID: args.AfterUID, Before: before, After: after,
 			Since: args.Since.Time, Until: args.until(), Limit: args.Limit, OldestFirst: args.OldestFirst, Full: args.Full}
-		page, err := d.Mailboxes.List(ctx, name, q)
+		page, err := d.Mailboxes.List(mail.WithProgress(ctx, call.Progress), name, q)
 		if err != nil {
 			return nil, err
 		}

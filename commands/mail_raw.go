@@ -43,7 +43,7 @@ func mailRaw(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		m, err := d.Mailboxes.Raw(ctx, ref, args.MaxBytes)
+		m, err := d.Mailboxes.Raw(mail.WithProgress(ctx, call.Progress), ref, args.MaxBytes)
 		if err != nil {
 			return nil, err
 		}

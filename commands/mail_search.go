@@ -94,7 +94,7 @@ func mailSearch(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		page, err := d.Mailboxes.Search(ctx, name, q)
+		page, err := d.Mailboxes.Search(mail.WithProgress(ctx, call.Progress), name, q)
 		if err != nil {
 			return nil, err
 		}

@@ -66,7 +66,7 @@ func mailSend(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		o, err := d.Outbox.Send(ctx, name, mail.SendRequest{Draft: m, Key: args.Key, DryRun: args.DryRun, Principal: call.Principal})
+		o, err := d.Outbox.Send(mail.WithProgress(ctx, call.Progress), name, mail.SendRequest{Draft: m, Key: args.Key, DryRun: args.DryRun, Principal: call.Principal})
 		if err != nil {
 			return nil, failedSend(call, o, err)
 		}

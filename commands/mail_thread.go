@@ -53,7 +53,7 @@ func mailThread(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		t, err := d.Mailboxes.Thread(ctx, ref, mail.ThreadQuery{Limit: args.Limit, Full: args.Full})
+		t, err := d.Mailboxes.Thread(mail.WithProgress(ctx, call.Progress), ref, mail.ThreadQuery{Limit: args.Limit, Full: args.Full})
 		if err != nil {
 			return nil, err
 		}

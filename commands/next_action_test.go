@@ -48,6 +48,13 @@ func TestEveryNextActionRunsAsWritten(t *testing.T) {
 			func(s *shelf) { s.page = popPage("a", "b") }},
 		{"list at the end", "mail list --account work", "mail get imap:work:INBOX:7:3", func(s *shelf) { s.page = mail.Page{Messages: list} }},
 		{"list where nothing is between", "mail list --account work --after-uid 2", "", func(s *shelf) { s.page = mail.Page{Messages: list[:1], HasMore: true} }},
+		{"watch", "mail watch --folder 'a b' --full -n3 --wait 30s --timeout 60 --account work",
+			"mail watch --account work --folder 'a b' --after-uid 9 --uidvalidity 7 --wait 30s --limit 3 --full --timeout 60",
+			func(s *shelf) {
+				s.watch = mail.WatchPage{Page: mail.Page{UIDValidity: 7, Messages: list[:1]}, After: 9}
+			}},
+		{"watch of an empty folder", "mail watch --account work", "mail watch --account work --after-uid 0 --uidvalidity 7",
+			func(s *shelf) { s.watch = mail.WatchPage{Page: mail.Page{UIDValidity: 7}} }},
 		{"search", "mail search --account work --query x --from y --last-days 3 --snippet --snippet-chars 60 -n1 --full --timeout 5",
 			"mail search --account work --folder INBOX --limit 1 --cursor 'c/+= d' --snippet --snippet-chars 60 --full --timeout 5",
 			func(s *shelf) {
@@ -99,7 +106,7 @@ func TestEveryNextActionRunsAsWritten(t *testing.T) {
 			if _, err := found.Command.Bind(found.Rest, time.UTC); err != nil {
 				t.Fatalf("%s: %v", got, err)
 			}
-			if after := b.ok(t, got).next(); after == got && !strings.Contains(got, "--cursor") && !strings.HasPrefix(test.name, "list") {
+			if after := b.ok(t, got).next(); after == got && !strings.Contains(got, "--cursor") && !strings.HasPrefix(test.name, "list") && !strings.HasPrefix(test.name, "watch") {
 				t.Errorf("%s suggests itself", got)
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
 )
 
 type outboxApproveArgs struct {
@@ -29,7 +30,7 @@ func outboxApprove(d *Deps) *discovery.Command {
 			return nil, &discovery.Fault{Code: discovery.Conflict, Message: "The hash is not that of this message. Nothing was sent.",
 				Hint: "Look at it with 'outbox show', and approve it with the digest that is shown.", Examples: []string{"outbox show " + args.ID}}
 		}
-		o, err := d.Outbox.Approve(ctx, args.ID, args.Hash, call.Principal)
+		o, err := d.Outbox.Approve(mail.WithProgress(ctx, call.Progress), args.ID, args.Hash, call.Principal)
 		if err != nil {
 			return nil, failedSend(call, o, err)
 		}

@@ -335,7 +335,9 @@ func (x *execution) execute(ctx context.Context, timeout time.Duration, bound *d
 	if f := g.turn(ctx, timeout, x.command.Effect); f != nil {
 		return f
 	}
-	x.call = discovery.Call{Principal: x.principal.Name, Admin: x.principal.admin(), Profile: g.profileFor(x.principal).Name, Identity: x.principal.identity(), Visible: x.visible, Progress: progressOf(ctx),
+	report, quiet := progressOf(ctx)
+	defer quiet()
+	x.call = discovery.Call{Principal: x.principal.Name, Admin: x.principal.admin(), Profile: g.profileFor(x.principal).Name, Identity: x.principal.identity(), Visible: x.visible, Progress: report,
 		CanAsk: x.mayAsk(ctx), Reply: x.reply, Aside: x.aside,
 		Delivered: func(done func()) { x.delivered = append(x.delivered, done) }}
 	defer func() { x.back.Finish() }()
@@ -491,19 +493,4 @@ func (g *Gateway) audit(ctx context.Context, x *execution, f *discovery.Fault, m
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	return g.auditor.Record(ctx, e)
-}
-
-type progressKey struct{}
-
-// WithProgress returns a context whose commands report their progress to f, which
-// must be safe for concurrent use.
-func WithProgress(ctx context.Context, f func(done, total float64, message string)) context.Context {
-	return context.WithValue(ctx, progressKey{}, f)
-}
-
-func progressOf(ctx context.Context) func(done, total float64, message string) {
-	if f, ok := ctx.Value(progressKey{}).(func(done, total float64, message string)); ok && f != nil {
-		return f
-	}
-	return func(float64, float64, string) {}
 }

@@ -230,7 +230,7 @@ func (h *toolHandler) handle(ctx context.Context, req *mcp.CallToolRequest) (res
 			}
 		}()
 	}
-	call := MCPCall{Progress: progress(ctx, req), CanAsk: asks(req), Reply: replyOf(req.Params)}
+	call := MCPCall{Progress: mcpProgress(ctx, req), CanAsk: asks(req), Reply: replyOf(req.Params)}
 	call.Command, call.Fault = commandOf(req.Params.Arguments)
 	call.HasCommand = call.Fault == ""
 	r := h.call(ctx, call)
@@ -264,22 +264,6 @@ func announce(ctx context.Context, extra *mcp.RequestExtra, done func()) {
 
 func toolResult(r MCPResult) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: r.Text}}, IsError: r.IsError}
-}
-
-func progress(ctx context.Context, req *mcp.CallToolRequest) func(float64, float64, string) {
-	token := req.Params.GetProgressToken()
-	if token == nil {
-		return nil
-	}
-	return func(done, total float64, message string) {
-		if ctx.Err() != nil {
-			return
-		}
-		// A client that cannot be told will not be answered either; the session
-		// notices by itself.
-		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
-			ProgressToken: token, Progress: done, Total: total, Message: message})
-	}
 }
 
 // commandOf returns the command string of a call's arguments, or what is wrong with

@@ -43,6 +43,7 @@ type Mailboxes struct {
 	o       MailboxesOptions
 	cursors cursors
 	gate    *wire.Gate // nil unless OneConnection
+	pace    pace       // of Watch
 
 	mu     sync.Mutex
 	pools  map[string]*accountPool
@@ -58,6 +59,7 @@ type accountPool struct {
 	turn     chan struct{} // one place: changes of an account happen one after the other
 	reads    readQueue
 	parts    partFacts
+	posts    map[string]*post // by folder; guarded by Mailboxes.mu
 }
 
 // NewMailboxes makes Mailboxes. It connects to nothing yet. Call Close to end it.
@@ -71,7 +73,7 @@ func NewMailboxes(o MailboxesOptions) *Mailboxes {
 	if o.CursorKey == nil {
 		o.CursorKey = processKey()
 	}
-	m := &Mailboxes{o: o, cursors: cursors{o.CursorKey}, pools: make(map[string]*accountPool), boxes: make(map[string]*popBox)}
+	m := &Mailboxes{o: o, cursors: cursors{o.CursorKey}, pace: usualPace, pools: make(map[string]*accountPool), boxes: make(map[string]*popBox)}
 	if o.OneConnection {
 		m.o.SessionsPerAccount, m.gate = 1, wire.NewGate(1)
 	}
@@ -84,6 +86,9 @@ func (m *Mailboxes) Close() error {
 	m.mu.Lock()
 	m.closed = true
 	for _, p := range m.pools {
+		for _, w := range p.posts {
+			w.stop()
+		}
 		m.ending.Go(func() { _ = p.Close() })
 	}
 	for _, b := range m.boxes {
@@ -104,6 +109,7 @@ type access struct {
 	pool    *accountPool // nil for POP3
 	pop     *popBox      // nil for IMAP
 	log     *slog.Logger
+	tell    func(done, total float64, what string) // how far it is; see WithProgress
 }
 
 // open is openAny for what only IMAP can do.
@@ -147,7 +153,7 @@ func (m *Mailboxes) lookUp(ctx context.Context, op, name string) (*access, error
 		}
 		return nil, err
 	}
-	x := &access{op: op, account: a, log: m.o.Logger}
+	x := &access{op: op, account: a, log: m.o.Logger, tell: listener(ctx)}
 	if err := a.Validate(); err != nil {
 		return nil, x.config(err)
 	}

@@ -251,6 +251,7 @@ func (x *access) eachVisible(s *imap.Session, box imap.Folder, found goimap.UIDS
 	empty := 0
 	for set := next(); set != nil; set = next() {
 		s.Renew()
+		x.looking(0, 0, box.Name)
 		got, err := fetchAll(s, set, w)
 		if err != nil {
 			return err

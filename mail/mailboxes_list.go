@@ -63,16 +63,31 @@ func (m *Mailboxes) List(ctx context.Context, account string, q ListQuery) (*Pag
 	if q.New && m.o.Seen == nil {
 		return nil, x.unsupported("Nothing is kept here about which messages are new.", "List them by UID with --after-uid instead.")
 	}
-	l := &listing{access: x, q: q, seen: &seeing{store: m.o.Seen}, want: wanted{header: !x.policy.ShowsAll(), dates: q.Full || q.dated(), full: q.Full}}
+	l := x.listing(q, &seeing{store: m.o.Seen})
+	if err := l.seen.read(ctx, x, q.Folder); err != nil {
+		return nil, err
+	}
+	if err := l.do(ctx); err != nil {
+		return nil, err
+	}
+	return l.page, l.seen.keep(ctx, x, q.Folder)
+}
+
+// listing begins to list a folder, whose name is good.
+func (x *access) listing(q ListQuery, seen *seeing) *listing {
+	l := &listing{access: x, q: q, seen: seen, want: wanted{header: !x.policy.ShowsAll(), dates: q.Full || q.dated(), full: q.Full}}
 	// What a message is made of never changes and is most of what a list costs,
 	// so it is asked for once.
 	// Where the policy hides messages it is asked of the visible ones alone: what
 	// a hidden one is made of may be unreadable, and must not be noticed.
 	l.want.structure = x.policy.ShowsAll() && (q.Full || !x.pool.parts.begun(q.Folder))
-	if err := l.seen.read(ctx, x, q.Folder); err != nil {
-		return nil, err
-	}
-	err = l.run(ctx)
+	return l
+}
+
+// do makes the page.
+func (l *listing) do(ctx context.Context) error {
+	q := &l.q
+	err := l.run(ctx)
 	if ctx.Err() == nil && unreadable(err) {
 		// One message's structure can make the whole answer unreadable. It only
 		// tells whether there are attachments, which the header tells roughly; the
@@ -83,14 +98,15 @@ func (m *Mailboxes) List(ctx context.Context, account string, q ListQuery) (*Pag
 		}
 	}
 	if err == nil {
-		return l.page, l.seen.keep(ctx, x, q.Folder)
+		return nil
 	}
+	l.broken = true
 	if l.page != nil && len(l.page.Messages) > 0 && partial(ctx, err) {
 		l.page.HasMore = true
-		l.page.Issues = append(l.page.Issues, asError(x.op, account, err).issue())
-		return l.page, nil
+		l.page.Issues = append(l.page.Issues, asError(l.op, l.account.Name, err).issue())
+		return nil
 	}
-	return nil, err
+	return err
 }
 
 // noAnchor is the answer to a list that is to begin behind a message that is not
@@ -138,6 +154,10 @@ type listing struct {
 	page     *Page
 	doubtful []uint32 // on the page, perhaps with attachments
 	empty    int      // windows in a row for which the server gave nothing
+	looked   uint64   // messages fetched
+	next     uint32   // the UID that comes next, whatever the policy; 0 when the server did not say
+	reached  uint32   // the greatest UID that was looked at, visible or not
+	broken   bool     // not everything that was asked for has been looked at
 }
 
 // maxEmpty is how many windows in a row may come back empty: a server that goes on
@@ -147,7 +167,9 @@ const maxEmpty = 5
 // fetch gets one window.
 func (l *listing) fetch(s *imap.Session, set goimap.NumSet) ([]fetched, error) {
 	s.Renew()
+	l.looking(l.looked, 0, l.q.Folder)
 	got, err := fetchAll(s, set, l.want)
+	l.looked += uint64(len(got))
 	if l.empty++; len(got) > 0 {
 		l.empty = 0
 	}
@@ -160,7 +182,7 @@ func (l *listing) fetch(s *imap.Session, set goimap.NumSet) ([]fetched, error) {
 func (l *listing) run(ctx context.Context) error {
 	return l.lend(ctx, l.q.Folder, func(s *imap.Session) error {
 		// From the start: on a connection that turned out dead this runs again.
-		l.page, l.empty, l.doubtful = &Page{Folder: l.q.Folder}, 0, nil
+		l.page, l.empty, l.doubtful, l.next, l.reached = &Page{Folder: l.q.Folder}, 0, nil, 0, 0
 		find := l.byNumber
 		if l.q.Unread || l.q.New || l.q.dated() {
 			find = l.bySearch
@@ -221,7 +243,7 @@ func (l *listing) begin(s *imap.Session, box imap.Folder) error {
 			return gone(l.op, l.account.Name)
 		}
 	}
-	l.page.UIDValidity = box.UIDValidity
+	l.page.UIDValidity, l.next = box.UIDValidity, box.UIDNext
 	if l.policy.ShowsAll() {
 		l.page.UIDNext = box.UIDNext
 	}
@@ -370,6 +392,9 @@ func (l *listing) take(got []fetched) bool {
 	}
 	for i := range got {
 		g := &got[i]
+		if g.readable {
+			l.reached = max(l.reached, g.uid)
+		}
 		if l.policy.ShowsAll() && l.page.UIDNext != 0 && g.uid >= l.page.UIDNext {
 			l.page.UIDNext = g.uid + 1
 		}

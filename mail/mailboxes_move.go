@@ -109,7 +109,8 @@ func (m *Mailboxes) copyAcross(ctx context.Context, account string, refs []Ref, 
 		return nil, err
 	}
 	var last *Error
-	for _, u := range uids {
+	for i, u := range uids {
+		b.tell(float64(i), float64(len(uids)), "copying messages")
 		if ctx.Err() != nil {
 			last = b.failure(ctx, ctx.Err())
 			b.out.Issues = append(b.out.Issues, b.issue(l, u, last))

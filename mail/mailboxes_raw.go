@@ -116,6 +116,7 @@ func (x *access) chunks(s *imap.Session, uid uint32, part []int, size int64) ([]
 			return nil, noMessage(x.op, x.account.Name, "")
 		}
 		all = append(all, b...)
+		x.tell(float64(len(all)), float64(max(size, int64(len(all)))), "bytes read")
 		if len(b) < chunkBytes {
 			return all, nil
 		}

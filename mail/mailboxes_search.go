@@ -268,6 +268,7 @@ func (f *finding) sift(s *imap.Session, box imap.Folder, found goimap.UIDSet) er
 		has := map[uint32]bool{}
 		if f.q.HasAttachment {
 			s.Renew()
+			f.looking(uint64(f.page.Total), 0, f.q.Folder)
 			got, err := fetchAll(s, window, wanted{structure: f.want.structure})
 			if err != nil {
 				return err

@@ -88,6 +88,7 @@ func (t *threading) run(ctx context.Context) error {
 		group, parents := []*fetched{first}, map[uint32]uint32{}
 		asked := map[string]bool{}
 		for range maxThreadRounds {
+			t.looking(0, 0, t.ref.Folder)
 			ids, subjects := t.linked(group, asked)
 			if len(ids)+len(subjects) == 0 {
 				break

@@ -34,6 +34,7 @@ type envelope struct {
 	// beforeData is called when every recipient was accepted and nothing of the
 	// message has left; its error stops the sending.
 	beforeData func() error
+	sent       func(bytes int) // how much of the message has left; nil for nobody
 }
 
 // submission is a session with a submission server, after the login.
@@ -124,7 +125,9 @@ func (b *Outbox) transmit(ctx context.Context, op string, e *Outgoing, a attempt
 		again := errors.As(err, &known) && known.Retryable
 		return nil, outcome{result: resultNotSent, reason: reasonOf(err), temporary: again, stays: true}, err
 	}
-	code, f := session.send(ctx, envelope{from: e.From, recipients: e.Recipients, utf8: e.SMTPUTF8, beforeData: func() error {
+	tell := listener(ctx)
+	sent := func(bytes int) { tell(float64(bytes), float64(len(message)), "bytes sent") }
+	code, f := session.send(ctx, envelope{from: e.From, recipients: e.Recipients, utf8: e.SMTPUTF8, sent: sent, beforeData: func() error {
 		_, err := b.o.Store.ChangeOutgoing(ctx, e.ID, func(e *Outgoing) (bool, error) { return false, e.pass(a, b.now()) })
 		return err
 	}}, message)

@@ -39,7 +39,7 @@ type submissionSession struct {
 }
 
 func (e envelope) wire() smtp.Envelope {
-	return smtp.Envelope{From: e.from, Recipients: e.recipients, SMTPUTF8: e.utf8, BeforeData: e.beforeData}
+	return smtp.Envelope{From: e.from, Recipients: e.recipients, SMTPUTF8: e.utf8, BeforeData: e.beforeData, Sent: e.sent}
 }
 
 func (s *submissionSession) check(e envelope, message []byte) *failure {

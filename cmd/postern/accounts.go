@@ -23,7 +23,7 @@ func (s *store) Accounts(ctx context.Context) ([]mail.Account, error) {
 	}
 	accounts, err := with(ctx, s, func(v *vault.Vault) ([]mail.Account, error) { return v.Accounts(ctx) })
 	if err != nil || s.environment.Len() == 0 {
-		return seen(ctx, accounts), err
+		return inScope(ctx, accounts), err
 	}
 	for _, a := range accounts {
 		if s.environment.Has(a.Name) {
@@ -36,12 +36,12 @@ func (s *store) Accounts(ctx context.Context) ([]mail.Account, error) {
 	}
 	accounts = append(accounts, more...)
 	slices.SortFunc(accounts, func(a, b mail.Account) int { return strings.Compare(a.Name, b.Name) })
-	return seen(ctx, accounts), nil
+	return inScope(ctx, accounts), nil
 }
 
 // Account implements mail.Directory.
 func (s *store) Account(ctx context.Context, name string) (mail.Account, error) {
-	if err := hidden(ctx, name); err != nil {
+	if err := outOfScope(ctx, name); err != nil {
 		return mail.Account{}, err
 	}
 	fromEnvironment, err := s.fromEnvironment(ctx, name)
@@ -56,7 +56,7 @@ func (s *store) Account(ctx context.Context, name string) (mail.Account, error) 
 
 // Secret implements mail.Directory.
 func (s *store) Secret(ctx context.Context, name string) (mail.Secret, error) {
-	if err := hidden(ctx, name); err != nil {
+	if err := outOfScope(ctx, name); err != nil {
 		return mail.Secret{}, err
 	}
 	fromEnvironment, err := s.fromEnvironment(ctx, name)

@@ -47,5 +47,5 @@ func (p *process) demo(ctx context.Context, args []string) error {
 	if p.onTerminal() {
 		fmt.Fprintln(p.stdout, "A sample mailbox on servers inside this process. Try: mail list --limit 5")
 	}
-	return p.converse(ctx, h, *asJSON)
+	return p.converse(ctx, h, *asJSON, false)
 }

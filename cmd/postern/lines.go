@@ -16,11 +16,15 @@ import (
 const maxLine = 4*gateway.MaxCommandChars + 2
 
 // lines runs one command per line of input and prints one envelope per line, in
-// order, until the input or ctx ends. Blank lines are skipped.
+// order, until the input or ctx ends. Blank lines are skipped. A command that fails
+// stops none behind it; the process then ends with the status of the first that did.
 func (p *process) lines(ctx context.Context, h *house, in *bufio.Reader) error {
+	status := 0
 	for {
 		line, err := unlessDone(ctx, func() (string, error) { return readLine(in) })
 		switch {
+		case errors.Is(err, io.EOF) && status != 0:
+			return exitStatus(status)
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
@@ -28,11 +32,16 @@ func (p *process) lines(ctx context.Context, h *house, in *bufio.Reader) error {
 		case strings.TrimSpace(line) == "":
 			continue
 		}
-		a := h.gateway.Do(ctx, h.principal, line)
+		shown := p.progress(ctx)
+		a := h.gateway.Do(shown.ctx, h.principal, line)
+		shown.end()
 		if _, err := fmt.Fprintf(p.stdout, "%s\n", a.JSON); err != nil {
 			return err
 		}
 		a.Delivered()
+		if status == 0 {
+			status = a.ExitStatus()
+		}
 	}
 }
 

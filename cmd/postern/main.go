@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	_ "time/tzdata" // a zone in the settings must mean the same on a machine that knows none
 
@@ -41,6 +42,8 @@ type process struct {
 	// What init asks; nil means the system's own.
 	finder finder
 	ring   keyring
+
+	line atomic.Pointer[progressLine] // on standard error while a command runs
 }
 
 const usageText = `postern: a door between a person's mail and the agents that work for them

@@ -7,130 +7,161 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
+	"time"
 
 	"github.com/mattn/go-runewidth"
 )
 
-// A field is a member of a JSON object; an object keeps the order it was written
-// in, which is the order a person should read it in.
-type field struct {
-	name  string
-	value any // object, []any, string, json.Number, bool or nil
+// look is how answers are shown to a person.
+type look struct {
+	width int  // columns
+	color bool // emphasis may be used
+	zone  *time.Location
 }
 
-type object []field
-
-func (o object) get(name string) any {
-	for _, f := range o {
-		if f.name == name {
-			return f.value
-		}
-	}
-	return nil
-}
-
-// decode reads one JSON value and keeps the order of members.
-func decode(d *json.Decoder) (any, error) {
-	t, err := d.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch t {
-	case json.Delim('{'):
-		o := object{}
-		for d.More() {
-			name, err := d.Token()
-			if err != nil {
-				return nil, err
-			}
-			value, err := decode(d)
-			if err != nil {
-				return nil, err
-			}
-			o = append(o, field{name.(string), value})
-		}
-		_, err = d.Token()
-		return o, err
-	case json.Delim('['):
-		list := []any{}
-		for d.More() {
-			value, err := decode(d)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, value)
-		}
-		_, err = d.Token()
-		return list, err
-	}
-	return t, nil
-}
-
-// render shows an envelope to a person on a terminal of the given width.
-func render(w io.Writer, envelope []byte, width int) {
+// render shows the envelope of a command, by its path where that has a view of its
+// own. Nothing that is in the envelope reaches the terminal but as text.
+func (l look) render(w io.Writer, envelope []byte, path string) {
 	d := json.NewDecoder(bytes.NewReader(envelope))
 	d.UseNumber()
 	v, err := decode(d)
 	o, ok := v.(object)
 	if err != nil || !ok {
-		fmt.Fprintf(w, "%s\n", envelope)
+		fmt.Fprintf(w, "%s\n", visible(string(envelope)))
 		return
 	}
-	var b strings.Builder
+	p := &painter{look: l}
+	if l.zone == nil {
+		p.zone = time.Local
+	}
+	p.width = max(p.width, 20)
 	if o.get("success") == true {
-		renderData(&b, o.get("data"), width)
-		if m, ok := o.get("message").(string); ok {
-			fmt.Fprintf(&b, "%s\n", visible(m))
+		data := o.get("data")
+		view, shown := views[path], false
+		if fields, isObject := data.(object); isObject && view != nil {
+			shown = view(p, fields)
 		}
+		if !shown {
+			p.b.Reset()
+			p.data(data)
+		}
+		p.after(o, data, shown)
 	} else if e, ok := o.get("error").(object); ok {
-		renderError(&b, e)
+		p.failure(e)
 	}
-	_, _ = io.WriteString(w, b.String())
+	_, _ = io.WriteString(w, p.b.String())
 }
 
-func renderError(b *strings.Builder, e object) {
-	fmt.Fprintf(b, "%s: %s\n", text(e.get("code")), text(e.get("message")))
-	if h := text(e.get("hint")); h != "" {
-		fmt.Fprintf(b, "%s\n", h)
+// painter writes one answer.
+type painter struct {
+	look
+	b strings.Builder
+}
+
+// The styles, which end with styleOff.
+const (
+	styleBold = "\x1b[1m"
+	styleDim  = "\x1b[2m"
+	styleRed  = "\x1b[1;31m"
+	styleOff  = "\x1b[0m"
+)
+
+// in is text in a style. What it is given is visible text.
+func (p *painter) in(style, s string) string {
+	if !p.color || style == "" || s == "" {
+		return s
 	}
-	if list, ok := e.get("examples").([]any); ok {
+	return style + s + styleOff
+}
+
+func (p *painter) line(parts ...string) {
+	p.b.WriteString(strings.TrimRight(strings.Join(parts, ""), " ") + "\n")
+}
+
+// wrapped writes visible text, broken where the window ends, behind an indent.
+func (p *painter) wrapped(indent, style, s string) {
+	for _, l := range wrap(s, p.width-runewidth.StringWidth(indent)) {
+		p.line(indent, p.in(style, l))
+	}
+}
+
+func (p *painter) failure(e object) {
+	p.wrapped("", styleRed, text(e.get("code"))+": "+text(e.get("message")))
+	if h := text(e.get("hint")); h != "" {
+		p.wrapped("", "", h)
+	}
+	if list := e.strings("examples"); len(list) > 0 {
+		p.line(p.in(styleDim, "For example:"))
 		for _, x := range list {
-			fmt.Fprintf(b, "  %s\n", text(x))
+			p.line("  ", text(x)) // whole, to be copied
 		}
 	}
 }
 
-func renderData(b *strings.Builder, data any, width int) {
+// after writes what an answer says besides its data.
+func (p *painter) after(o object, data any, shown bool) {
+	fields, _ := data.(object)
+	if issues, ok := fields.objects("issues"); ok && shown {
+		for _, i := range issues {
+			p.wrapped("", styleRed, strings.TrimSpace("Note: "+text(i.get("message"))+" "+text(i.get("message_id"))))
+		}
+	}
+	if m := o.str("message"); m != "" {
+		p.wrapped("", styleDim, text(m))
+	}
+	if n, ok := fields.get("next_action").(object); ok {
+		if a, ok := n.get("arguments").(object); ok && a.str("command") != "" {
+			p.line(p.in(styleDim, text(n.get("instruction"))+":"))
+			p.line("  ", text(a.get("command")))
+		}
+	}
+	if meta, ok := o.get("_meta").(object); ok {
+		if meta.get("truncated") == true {
+			p.line(p.in(styleDim, "The answer was cut to fit."))
+		}
+		if a := meta.str("audit"); a != "" {
+			p.wrapped("", styleRed, text(a))
+		}
+	}
+}
+
+func (p *painter) data(data any) {
 	switch v := data.(type) {
 	case object:
-		renderObject(b, v, "", width)
+		p.object(v, "")
 	case []any:
-		renderList(b, v, "", width)
+		p.list(v, "")
 	default:
-		fmt.Fprintf(b, "%s\n", text(v))
+		p.line(text(v))
 	}
 }
 
-// skipped are members that speak to programs.
+// skipped are members that speak to programs, or are said elsewhere.
 func skipped(f field) bool {
 	list, isList := f.value.([]any)
 	return f.name == "next_action" || f.name == "status" && f.value == "ok" || isList && len(list) == 0
 }
 
-// renderObject shows scalars first, aligned, then what is nested, each under its
-// name; a text of several lines comes last, each behind a mark, so that nothing in
-// it can pass for a part of the answer.
-func renderObject(b *strings.Builder, o object, indent string, width int) {
+// object shows scalars first, aligned, then what is nested, each under its name; a
+// text of several lines comes last, each behind a mark, so that nothing in it can
+// pass for a part of the answer.
+func (p *painter) object(o object, indent string) {
 	longest := 0
 	for _, f := range o {
 		if scalar(f.value) && !skipped(f) {
-			longest = max(longest, len(f.name))
+			longest = max(longest, runewidth.StringWidth(visible(f.name)))
 		}
 	}
 	for _, f := range o {
-		if scalar(f.value) && !skipped(f) {
-			fmt.Fprintf(b, "%s%-*s  %s\n", indent, longest, f.name, text(f.value))
+		if !scalar(f.value) || skipped(f) {
+			continue
+		}
+		name, rest := indent+fill(visible(f.name), longest)+"  ", strings.Repeat(" ", runewidth.StringWidth(indent)+longest+2)
+		for i, l := range wrap(text(f.value), p.width-len(rest)) {
+			if i > 0 {
+				name = rest
+			}
+			p.line(p.in(styleBold, name), l)
 		}
 	}
 	for _, f := range o {
@@ -139,22 +170,27 @@ func renderObject(b *strings.Builder, o object, indent string, width int) {
 		}
 		switch v := f.value.(type) {
 		case object:
-			fmt.Fprintf(b, "%s%s\n", indent, f.name)
-			renderObject(b, v, indent+"  ", width)
+			p.line(indent, p.in(styleBold, visible(f.name)))
+			p.object(v, indent+"  ")
 		case []any:
-			fmt.Fprintf(b, "%s%s\n", indent, f.name)
-			renderList(b, v, indent+"  ", width)
+			p.line(indent, p.in(styleBold, visible(f.name)))
+			p.list(v, indent+"  ")
 		case string:
-			b.WriteByte('\n')
-			for line := range strings.Lines(v) {
-				b.WriteString(strings.TrimRight(indent+"> "+visible(strings.TrimRight(line, "\n")), " ") + "\n")
-			}
-			b.WriteByte('\n')
+			p.line("")
+			p.quoted(v, indent+"> ", "")
+			p.line("")
 		}
 	}
 }
 
-func renderList(b *strings.Builder, list []any, indent string, width int) {
+// quoted writes text of several lines, each behind a mark.
+func (p *painter) quoted(s, mark, style string) {
+	for l := range strings.SplitSeq(strings.TrimRight(lineEnds.Replace(s), "\n"), "\n") {
+		p.wrapped(mark, style, visible(l))
+	}
+}
+
+func (p *painter) list(list []any, indent string) {
 	var rows []object
 	for _, v := range list {
 		o, ok := v.(object)
@@ -164,17 +200,17 @@ func renderList(b *strings.Builder, list []any, indent string, width int) {
 		rows = append(rows, o)
 	}
 	if len(rows) == len(list) && len(rows) > 0 {
-		renderTable(b, rows, indent, width)
+		p.table(rows, indent)
 		return
 	}
 	for _, v := range list {
-		fmt.Fprintf(b, "%s%s\n", indent, text(v))
+		p.wrapped(indent, "", text(v))
 	}
 }
 
-// renderTable gives every column what it needs, and when that is more than there
-// is, takes from the widest.
-func renderTable(b *strings.Builder, rows []object, indent string, width int) {
+// table gives every column what it needs, and when that is more than there is, takes
+// from the widest. Rows that do not fit so are shown one below the other.
+func (p *painter) table(rows []object, indent string) {
 	var names []string
 	cells := map[string][]string{}
 	for i, row := range rows {
@@ -187,15 +223,15 @@ func renderTable(b *strings.Builder, rows []object, indent string, width int) {
 		}
 	}
 	widths := make([]int, len(names))
-	total := len(indent)
+	total := runewidth.StringWidth(indent)
 	for i, n := range names {
-		widths[i] = runewidth.StringWidth(n)
+		widths[i] = runewidth.StringWidth(visible(n))
 		for _, c := range cells[n] {
 			widths[i] = max(widths[i], runewidth.StringWidth(c))
 		}
 		total += widths[i] + 2
 	}
-	for total > width {
+	for total -= 2; total > p.width; total-- {
 		widest := 0
 		for i := range widths {
 			if widths[i] > widths[widest] {
@@ -206,33 +242,29 @@ func renderTable(b *strings.Builder, rows []object, indent string, width int) {
 			break
 		}
 		widths[widest]--
-		total--
 	}
-	if total > width && len(names) > 6 || slices.Contains(widths, 0) {
-		renderRecords(b, rows, indent, width)
+	if total > p.width || slices.Contains(widths, 0) {
+		for i, row := range rows {
+			if i > 0 {
+				p.line("")
+			}
+			p.object(row, indent)
+		}
 		return
 	}
-	line := func(cell func(name string) string) {
+	line := func(style string, cell func(name string) string) {
 		var l strings.Builder
-		l.WriteString(indent)
 		for i, n := range names {
-			l.WriteString(runewidth.FillRight(runewidth.Truncate(cell(n), widths[i], "…"), widths[i]+2))
+			l.WriteString(fill(cell(n), widths[i]))
+			if i < len(names)-1 {
+				l.WriteString("  ")
+			}
 		}
-		b.WriteString(strings.TrimRight(l.String(), " ") + "\n")
+		p.line(indent, p.in(style, strings.TrimRight(l.String(), " ")))
 	}
-	line(func(n string) string { return n })
+	line(styleBold, visible)
 	for i := range rows {
-		line(func(n string) string { return cells[n][i] })
-	}
-}
-
-// renderRecords shows rows that do not fit a table one below the other.
-func renderRecords(b *strings.Builder, rows []object, indent string, width int) {
-	for i, row := range rows {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		renderObject(b, row, indent, width)
+		line("", func(n string) string { return cells[n][i] })
 	}
 }
 
@@ -241,46 +273,7 @@ func scalar(v any) bool {
 	case object, []any:
 		return false
 	case string:
-		return !strings.Contains(v, "\n")
+		return !strings.Contains(lineEnds.Replace(v), "\n")
 	}
 	return true
-}
-
-// text is a value in one line.
-func text(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return ""
-	case string:
-		return visible(strings.ReplaceAll(v, "\n", " "))
-	case []any:
-		parts := make([]string, len(v))
-		for i, x := range v {
-			parts[i] = text(x)
-		}
-		return strings.Join(parts, ", ")
-	case object:
-		parts := make([]string, len(v))
-		for i, f := range v {
-			parts[i] = f.name + "=" + text(f.value)
-		}
-		return strings.Join(parts, " ")
-	}
-	return fmt.Sprint(v)
-}
-
-// visible takes out what would steer the terminal, and writes out what nobody would
-// see.
-func visible(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case unicode.IsControl(r):
-		case unicode.Is(unicode.Cf, r), unicode.In(r, unicode.Other_Default_Ignorable_Code_Point):
-			fmt.Fprintf(&b, `\u{%X}`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
 }

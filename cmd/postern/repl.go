@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 
 	"github.com/peterh/liner"
@@ -19,8 +20,9 @@ import (
 
 // repl is the prompt; without a terminal it reads one command per line.
 func (p *process) repl(ctx context.Context, args []string) error {
-	f := p.flags("repl", "[--json]")
+	f := p.flags("repl", "[--json] [--no-history]")
 	asJSON := f.Bool("json", false, "answer in JSON on a terminal too")
+	forget := f.Bool("no-history", false, "neither read nor keep what was typed; "+historyVar+"=off does the same")
 	if err := parse(f, args, 0, 0); err != nil {
 		return err
 	}
@@ -29,27 +31,52 @@ func (p *process) repl(ctx context.Context, args []string) error {
 		return err
 	}
 	defer h.close()
-	return p.converse(ctx, h, *asJSON)
+	return p.converse(ctx, h, *asJSON, !*forget)
 }
 
 // converse is the prompt on a terminal and the line mode elsewhere.
-func (p *process) converse(ctx context.Context, h *house, asJSON bool) error {
+func (p *process) converse(ctx context.Context, h *house, asJSON, remembers bool) error {
 	if !p.onTerminal() {
 		return p.lines(ctx, h, bufio.NewReader(p.stdin))
 	}
-	prompt := liner.NewLiner()
-	defer prompt.Close()
-	prompt.SetCtrlCAborts(true)
-	prompt.SetTabCompletionStyle(liner.TabPrints)
-	prompt.SetCompleter(func(line string) []string { return complete(h, line) })
+	c := &conversation{process: p, house: h, asJSON: asJSON, prompt: liner.NewLiner(), history: &history{}}
+	defer c.prompt.Close()
+	c.seen.house = h
+	c.prompt.SetCtrlCAborts(true)
+	c.prompt.SetTabCompletionStyle(liner.TabPrints)
+	c.prompt.SetWordCompleter(func(line string, pos int) (string, []string, string) {
+		before, after := splitRunes(line, pos)
+		head, list := c.complete(ctx, before)
+		return head, list, after
+	})
+	if remembers {
+		c.history = p.openHistory()
+		for _, line := range c.history.lines {
+			c.prompt.AppendHistory(line)
+		}
+	}
 	fmt.Fprintln(p.stdout, "Postern. 'help' lists the commands, Tab completes, Ctrl-C stops a command, Ctrl-D ends.")
+	return c.run(ctx)
+}
+
+// conversation is a prompt on a terminal.
+type conversation struct {
+	*process
+	house   *house
+	asJSON  bool
+	prompt  *liner.State
+	history *history
+	seen    seen
+}
+
+func (c *conversation) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		line, err := unlessDone(ctx, func() (string, error) { return prompt.Prompt("postern> ") })
+		line, err := unlessDone(ctx, func() (string, error) { return c.prompt.Prompt("postern> ") })
 		switch {
 		case errors.Is(err, liner.ErrPromptAborted):
 			continue
 		case errors.Is(err, io.EOF):
-			fmt.Fprintln(p.stdout)
+			fmt.Fprintln(c.stdout)
 			return nil
 		case err != nil:
 			return err
@@ -60,23 +87,77 @@ func (p *process) converse(ctx context.Context, h *house, asJSON bool) error {
 		case "exit", "quit":
 			return nil
 		}
-		prompt.AppendHistory(line)
-		p.answer(ctx, h, line, asJSON)
+		c.prompt.AppendHistory(line)
+		if kept, ok := c.house.remembered(line); ok {
+			c.history.add(kept)
+		}
+		c.answer(ctx, line)
 	}
 	return ctx.Err()
 }
 
 // answer runs one command that Ctrl-C can stop without ending the prompt.
-func (p *process) answer(ctx context.Context, h *house, line string, asJSON bool) {
+func (c *conversation) answer(ctx context.Context, line string) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	a := h.gateway.Do(ctx, h.principal, line)
-	defer a.Delivered()
-	if asJSON {
-		fmt.Fprintf(p.stdout, "%s\n", a.JSON)
+	if id, ok := c.approves(line); ok {
+		c.approve(ctx, id)
 		return
 	}
-	render(p.stdout, a.JSON, p.width())
+	a := c.do(c.asks(ctx), line)
+	if a.Asked != nil {
+		verdict := c.ask(ctx, a.Asked.Text)
+		decided := c.during(ctx, func(ctx context.Context) gateway.Answer {
+			return c.house.gateway.Resume(ctx, c.house.principal, line, a.Asked.State, verdict)
+		})
+		if verdict != discovery.Unanswered { // else the first answer holds, which says where it waits
+			a = decided
+		}
+	}
+	c.show(a, line)
+}
+
+// do runs a command and shows meanwhile how far it is.
+func (c *conversation) do(ctx context.Context, line string) gateway.Answer {
+	return c.during(ctx, func(ctx context.Context) gateway.Answer { return c.house.gateway.Do(ctx, c.house.principal, line) })
+}
+
+func (c *conversation) during(ctx context.Context, do func(context.Context) gateway.Answer) gateway.Answer {
+	shown := c.progress(ctx)
+	defer shown.end()
+	return do(shown.ctx)
+}
+
+// show shows an answer, which has arrived then.
+func (c *conversation) show(a gateway.Answer, line string) {
+	defer a.Delivered()
+	c.seen.note(a.JSON)
+	if c.asJSON {
+		fmt.Fprintf(c.stdout, "%s\n", a.JSON)
+		return
+	}
+	c.look().render(c.stdout, a.JSON, c.house.pathOf(line))
+}
+
+// pathOf is the command that a line names; empty for none.
+func (h *house) pathOf(line string) string {
+	tokens, err := gateway.Tokenize(line)
+	if err != nil {
+		return ""
+	}
+	found, err := h.registry.Resolve(tokens, h.visible)
+	switch {
+	case err != nil:
+		return ""
+	case found.Command == nil:
+		return "help"
+	}
+	for _, t := range found.Rest {
+		if t == "--help" {
+			return "help"
+		}
+	}
+	return found.Command.Path
 }
 
 func (p *process) onTerminal() bool {
@@ -84,68 +165,25 @@ func (p *process) onTerminal() bool {
 	return ok && term.IsTerminal(int(p.stdin.Fd())) && term.IsTerminal(int(out.Fd()))
 }
 
-// width is how many columns the terminal has.
-func (p *process) width() int {
+// look is how the terminal wants to be written to.
+func (p *process) look() look {
+	width, _ := p.size()
+	return look{width: width, color: p.color()}
+}
+
+// color reports whether a terminal may be sent emphasis (no-color.org). A Windows
+// console may be one that would print it.
+func (p *process) color() bool {
+	dumb := p.getenv("TERM") == "dumb" || runtime.GOOS == "windows" && p.getenv("WT_SESSION") == "" && p.getenv("TERM") == ""
+	return p.getenv("NO_COLOR") == "" && !dumb
+}
+
+// size is how many columns and lines the terminal has.
+func (p *process) size() (width, height int) {
 	if out, ok := p.stdout.(*os.File); ok {
-		if w, _, err := term.GetSize(int(out.Fd())); err == nil && w > 20 {
-			return w
+		if w, h, err := term.GetSize(int(out.Fd())); err == nil && w >= 20 {
+			return w, max(h, 5)
 		}
 	}
-	return 80
-}
-
-// complete proposes what the line may go on with: words of commands, then the
-// options of the command, then the values of an enumerated option.
-func complete(h *house, line string) []string {
-	head := line[:strings.LastIndexByte(line, ' ')+1]
-	last := line[len(head):]
-	words := strings.Fields(head)
-	visible := func(c *discovery.Command) bool { return h.gateway.Visible(context.Background(), h.principal, c) }
-	found, err := h.registry.Resolve(words, visible)
-	var proposals []string
-	if err == nil && found.Command != nil {
-		proposals = proposeArguments(found.Command, found.Rest)
-	} else {
-		proposals = proposeWords(h.registry, strings.Join(words, " "), visible)
-	}
-	var out []string
-	for _, w := range proposals {
-		if strings.HasPrefix(w, last) {
-			out = append(out, head+w+" ")
-		}
-	}
-	return out
-}
-
-func proposeWords(r *discovery.Registry, group string, visible func(*discovery.Command) bool) []string {
-	var words []string
-	seen := map[string]bool{}
-	for _, c := range r.Commands() {
-		rest := c.Path
-		if group != "" {
-			var ok bool
-			if rest, ok = strings.CutPrefix(c.Path, group+" "); !ok {
-				continue
-			}
-		}
-		word, _, _ := strings.Cut(rest, " ")
-		if visible(c) && !seen[word] {
-			seen[word] = true
-			words = append(words, word)
-		}
-	}
-	return words
-}
-
-func proposeArguments(c *discovery.Command, rest []string) []string {
-	var words []string
-	for _, a := range c.Arguments() {
-		if len(rest) > 0 && rest[len(rest)-1] == a.Label() && len(a.Enum) > 0 {
-			return a.Enum
-		}
-		if !a.Positional {
-			words = append(words, a.Label())
-		}
-	}
-	return words
+	return 80, 24
 }

@@ -142,7 +142,7 @@ func (s *store) Check(ctx context.Context) error {
 
 // Seen implements mail.SeenStore.
 func (s *store) Seen(ctx context.Context, account, folder string) (mail.SeenState, error) {
-	if err := hidden(ctx, account); err != nil {
+	if err := outOfScope(ctx, account); err != nil {
 		return mail.SeenState{}, err
 	}
 	return with(ctx, s, func(v *vault.Vault) (mail.SeenState, error) { return v.Seen(ctx, account, folder) })
@@ -150,7 +150,7 @@ func (s *store) Seen(ctx context.Context, account, folder string) (mail.SeenStat
 
 // UpdateSeen implements mail.SeenStore.
 func (s *store) UpdateSeen(ctx context.Context, account, folder string, change func(*mail.SeenState) error) error {
-	if err := hidden(ctx, account); err != nil {
+	if err := outOfScope(ctx, account); err != nil {
 		return err
 	}
 	return s.do(ctx, func(v *vault.Vault) error { return v.UpdateSeen(ctx, account, folder, change) })

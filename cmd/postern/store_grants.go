@@ -86,17 +86,17 @@ func sees(ctx context.Context, account string) bool {
 	return !ok || p.Sees(account)
 }
 
-// hidden is the error for an account that is not the principal's, nil for one that is.
+// outOfScope is the error for an account that is not the principal's, nil for one that is.
 // It is that of an account that does not exist.
-func hidden(ctx context.Context, account string) error {
+func outOfScope(ctx context.Context, account string) error {
 	if sees(ctx, account) {
 		return nil
 	}
 	return fmt.Errorf("%w: %s", mail.ErrNoAccount, account)
 }
 
-// seen leaves out the accounts that are not the principal's.
-func seen(ctx context.Context, accounts []mail.Account) []mail.Account {
+// inScope leaves out the accounts that are not the principal's.
+func inScope(ctx context.Context, accounts []mail.Account) []mail.Account {
 	return slices.DeleteFunc(accounts, func(a mail.Account) bool { return !sees(ctx, a.Name) })
 }
 

@@ -80,11 +80,12 @@ func (p *process) wire(plan plan) (*house, error) {
 			if plan.secret != nil {
 				return plan.secret(ctx, source)
 			}
+			defer p.aside()()
 			return p.readSecret(ctx, plan.stdin, source)
 		}}
 	deps.Keyring, deps.Tokenize = keyring, gateway.Tokenize
 	deps.Authorize = plan.authorize
-	deps.Tell = func(text string) { fmt.Fprintln(p.stderr, text) }
+	deps.Tell = p.tell
 	h.saved = &attachments{locate: func(ctx context.Context) (string, error) { return p.attachmentDir(ctx, h.store) }}
 	deps.Attachments = h.saved
 	deps.Outbox = mail.NewOutbox(mail.OutboxOptions{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store,

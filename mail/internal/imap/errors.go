@@ -46,6 +46,7 @@ const (
 	StageStatus   Stage = "status"
 	StageSearch   Stage = "search"
 	StageFetch    Stage = "fetch"
+	StageIdle     Stage = "idle"
 )
 
 // Error is a failure of the wire. It holds no secret and no raw protocol beyond

@@ -46,6 +46,9 @@ type guard struct {
 
 	undeclared bool // a SEARCH leaves without its CHARSET; touched by the session's own goroutine
 
+	idling atomic.Pointer[idling] // the IDLE in progress
+	left   atomic.Pointer[idling] // the last one before it, whose answer may not have come
+
 	writing sync.Mutex // what is written leaves whole, and in its order
 	prefix  []byte     // goes out in front of what is written next; guarded by writing
 
@@ -80,6 +83,7 @@ func (g *guard) setBye(text string) {
 
 // begin arms the guard for one operation: its context, silence and budget.
 func (g *guard) begin(ctx context.Context, silence time.Duration, allowed budget) {
+	g.rouse()
 	g.mu.Lock()
 	g.active, g.silence, g.budget, g.limit, g.received = true, silence, allowed, allowed, 0
 	g.renewals++
@@ -263,7 +267,7 @@ func (g *guard) mending(greeting string, left []byte, held *heldLogin, login fun
 			g.skipped, g.fetches = skipped, fetches
 			g.mu.Unlock()
 		}}
-	g.mend.asked = g.filter.asksCapabilities
+	g.mend.asked, g.mend.idle = g.filter.asksCapabilities, g.idleLine
 	g.scan.sink = g.mend
 	// The scanner has seen these bytes, but nobody told the mender.
 	again := scanner{limits: g.scan.limits, sink: g.mend}

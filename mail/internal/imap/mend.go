@@ -22,6 +22,7 @@ type mender struct {
 	asked     func() bool                // whether the server was asked for its capabilities; nil means yes
 	told      func(caps []string)        // called for each list of capabilities that was asked for
 	login     func(line []byte) error    // takes the lines up to the answer to a login; nil when none is in progress
+	idle      func(line string) bool     // whether a line is of an IDLE, which the library knows nothing of; nil means no
 	passed    func(skipped, fetches int) // called when one of them has grown
 
 	line    []byte
@@ -71,7 +72,9 @@ func (m *mender) end() (err error) {
 	case m.fetch.isFetch(m.line):
 		m.fetch.last(m)
 	default:
-		m.out = append(m.out, m.mended(string(bytes.TrimRight(m.line, "\r\n")))...)
+		if line := string(bytes.TrimRight(m.line, "\r\n")); m.idle == nil || !m.idle(line) {
+			m.out = append(m.out, m.mended(line)...)
+		}
 	}
 	if cap(m.line) > 64<<10 {
 		m.line = nil

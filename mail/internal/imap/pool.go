@@ -326,16 +326,24 @@ func (p *Pool) give(i int, g given) {
 	w.given <- g
 }
 
-// pick takes an idle session. Of several that have the folder open it prefers one
-// that has it open as wanted. The lock is held.
+// pick takes an idle session, one that does not rest in IDLE if there is one. Of
+// several that have the folder open it prefers one that has it open as wanted. The
+// lock is held.
 func (p *Pool) pick(folder string, writable bool) *pooled {
-	best := len(p.idle) - 1
+	best, high := 0, -1
 	for i, c := range p.idle {
+		rank := 0
 		if f, ok := c.Selected(); ok && folder != "" && f.Name == folder {
-			best = i
+			rank = 1
 			if f.Writable == writable {
-				break
+				rank = 2
 			}
+		}
+		if !c.guard.resting() {
+			rank += 3
+		}
+		if rank >= high { // of equal ones the most recently used
+			best, high = i, rank
 		}
 	}
 	s := p.idle[best]

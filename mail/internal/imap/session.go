@@ -43,6 +43,7 @@ type Session struct {
 	told    bool          // caps are those of after the login
 	login   *heldLogin    // until its answer has been taken over
 	refused error         // the login's
+	idles   int           // how often it has been in IDLE
 	query   chan struct{} // closed when a CAPABILITY has been answered; nil when none was asked
 
 	mu    sync.Mutex
@@ -166,11 +167,12 @@ func (s *Session) start(d *dialog) error {
 	if err == nil {
 		s.client = imapclient.New(s.guard, &imapclient.Options{
 			WordDecoder:           &mime.WordDecoder{CharsetReader: charset.Reader},
-			UnilateralDataHandler: &imapclient.UnilateralDataHandler{Fetch: s.takeStray, Expunge: s.view.expunged, Mailbox: s.view.mailbox},
+			UnilateralDataHandler: &imapclient.UnilateralDataHandler{Fetch: s.takeStray, Expunge: s.view.expunged, Mailbox: s.mailbox},
 		})
 		_ = s.client.WaitGreeting() // is there already; the capabilities count from here on
 		go func() {
 			<-s.client.Closed()
+			s.guard.ended()
 			s.mu.Lock()
 			s.dead = true
 			s.cond.Broadcast()

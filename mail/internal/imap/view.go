@@ -25,9 +25,10 @@ func (v *view) open() { v.opened, v.at = v.moved.Load(), time.Now() }
 
 func (v *view) expunged(uint32) { v.moved.Add(1) }
 
-func (v *view) mailbox(d *imapclient.UnilateralDataMailbox) {
+func (s *Session) mailbox(d *imapclient.UnilateralDataMailbox) {
 	if d.NumMessages != nil {
-		v.moved.Add(1)
+		s.view.moved.Add(1)
+		s.guard.news()
 	}
 }
 

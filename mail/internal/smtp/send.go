@@ -19,6 +19,9 @@ type Envelope struct {
 	// may have arrived. Its error keeps the message from being sent, and is the cause
 	// of the SendError. nil means there is nothing to do.
 	BeforeData func() error
+	// Sent is told how many bytes of the message have left, now and then. It may not
+	// block. nil means nobody wants to know.
+	Sent func(bytes int)
 }
 
 // Receipt is a server's word that it has a message and delivers it, or says if it
@@ -78,7 +81,7 @@ func (s *Session) Send(ctx context.Context, e Envelope, message []byte) (*Receip
 	// From here on the server is to be silent until it has the end of the message.
 	spoke := s.conn.hear()
 	defer func() { <-spoke }() // it has, or the connection has ended
-	if failed := s.body(message, spoke); failed != nil {
+	if failed := s.body(message, e.Sent, spoke); failed != nil {
 		return nil, notSent(failed)
 	}
 	return s.end(ctx, spoke)
@@ -191,7 +194,7 @@ func (s *Session) mailFrom(e *Envelope, size int, eight bool) string {
 // body sends all of the message but its last line end, which is held back to leave
 // with the dot: until then the server has not even the whole of its last line. A
 // line that begins with a dot gets another one (RFC 5321 section 4.5.2).
-func (s *Session) body(message []byte, spoke <-chan struct{}) *Error {
+func (s *Session) body(message []byte, sent func(int), spoke <-chan struct{}) *Error {
 	rest := message[:len(message)-2]
 	out := make([]byte, 0, block+2*maxTextLine)
 	for len(rest) > 0 {
@@ -210,6 +213,9 @@ func (s *Session) body(message []byte, spoke <-chan struct{}) *Error {
 			return s.brokeOff(err, spoke)
 		}
 		out = out[:0]
+		if sent != nil {
+			sent(len(message) - len(rest))
+		}
 		select {
 		case <-spoke:
 			return s.brokeOff(errEarly, spoke)

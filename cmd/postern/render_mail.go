@@ -1,0 +1,430 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+// views show the answers of some commands in their own way. A view reports false
+// where the answer is not what it expects, such as when only some fields were asked
+// for; the answer is then shown as any other.
+var views = map[string]func(p *painter, data object) bool{
+	"mail list":      (*painter).messages,
+	"mail search":    (*painter).messages,
+	"mail watch":     (*painter).messages,
+	"mail thread":    (*painter).thread,
+	"mail get":       (*painter).message,
+	"outbox show":    (*painter).outgoing,
+	"outbox approve": (*painter).outgoing,
+	"help":           (*painter).help,
+}
+
+// when is a date as short as it can be told today.
+func (p *painter) when(date string) string {
+	t, err := time.Parse(time.RFC3339, date)
+	if err != nil {
+		return ""
+	}
+	t = t.In(p.zone)
+	return t.Format("2006-01-02 15:04")
+}
+
+// uidOf is the number at the end of a message id.
+func uidOf(id string) string {
+	uid := id[strings.LastIndexByte(id, ':')+1:]
+	if len(uid) > 10 {
+		return "" // a POP3 id has a name there
+	}
+	return visible(uid)
+}
+
+// marks are what a list shows of flags, in one character each.
+func marks(m object) string {
+	mark := []byte("N  ")
+	for _, f := range m.strings("flags") {
+		switch f {
+		case `\Seen`:
+			mark[0] = ' '
+		case `\Flagged`:
+			mark[1] = '*'
+		}
+	}
+	if m.get("has_attachments") == true {
+		mark[2] = '@'
+	}
+	return string(mark)
+}
+
+// messages is a list, one message a line. A window too narrow for that has two lines
+// for each.
+func (p *painter) messages(data object) bool {
+	list, ok := data.objects("messages")
+	if !ok {
+		return false
+	}
+	uidWidth := 3
+	for _, m := range list {
+		if m.str("message_id") == "" {
+			return false
+		}
+		uidWidth = max(uidWidth, len(uidOf(m.str("message_id"))))
+	}
+	if len(list) == 0 {
+		return true
+	}
+	p.line(p.in(styleBold, p.folder(data)))
+	rest := p.width - 4 - uidWidth - 2 - 16 - 2
+	wide := rest >= 30
+	from := min(28, max(12, rest*2/5))
+	for _, m := range list {
+		id, date := m.str("message_id"), p.when(m.str("date"))
+		head := marks(m) + " " + fill(uidOf(id), uidWidth) + "  " + fill(date, 16) + "  "
+		style := ""
+		if strings.HasPrefix(head, "N") {
+			style = styleBold
+		}
+		subject := text(m.get("subject"))
+		room := p.width - runewidth.StringWidth(head)
+		if wide {
+			room = from
+		}
+		sender := sender(text(m.get("from")), room)
+		if wide {
+			p.line(p.in(style, strings.TrimRight(head+fill(sender, from)+"  "+cut(subject, rest-from-2), " ")))
+		} else {
+			p.line(p.in(style, strings.TrimRight(cut(head+sender, p.width), " ")))
+			p.line("     ", cut(subject, p.width-5))
+		}
+		if s := m.str("snippet"); s != "" {
+			p.wrapped("     ", styleDim, text(s))
+		}
+	}
+	p.line(p.in(styleDim, "N unread, * flagged, @ attachments. Read one: mail get "+p.naming(data, list[0])))
+	return true
+}
+
+// sender is who a message is from, in so many columns. A name that could pass for an
+// address is left out where the address would be cut off.
+func sender(from string, columns int) string {
+	i := strings.LastIndex(from, " <")
+	if i < 0 || runewidth.StringWidth(from) <= columns {
+		return from
+	}
+	if name := from[:i]; !strings.ContainsAny(name, "@<>") {
+		return from
+	}
+	return strings.Trim(from[i:], " <>")
+}
+
+// folder is which folder of which account an answer is of.
+func (p *painter) folder(data object) string {
+	return strings.TrimSpace(text(data.get("account_id")) + ", " + text(data.get("folder")))
+}
+
+// naming is how a person names a message of a list.
+func (p *painter) naming(data, m object) string {
+	if uid := uidOf(m.str("message_id")); uid != "" && data.str("folder") == "INBOX" {
+		return "--uid " + uid
+	}
+	return discovery.Quote(text(m.get("message_id")))
+}
+
+// thread is a conversation, each message below the one it answers.
+func (p *painter) thread(data object) bool {
+	list, ok := data.objects("messages")
+	if !ok {
+		return false
+	}
+	depth := map[string]int{}
+	for _, m := range list {
+		if m.str("message_id") == "" {
+			return false
+		}
+	}
+	p.wrapped("", styleBold, text(data.get("subject")))
+	p.line(p.in(styleDim, p.folder(data)))
+	subject := text(data.get("subject"))
+	for _, m := range list {
+		d := 0
+		if parent, known := depth[m.str("parent_message_id")]; known {
+			d = min(parent+1, 10)
+		}
+		depth[m.str("message_id")] = d
+		indent := strings.Repeat("  ", d)
+		if d > 0 {
+			indent = strings.Repeat("  ", d-1) + "└ "
+		}
+		style := ""
+		if strings.HasPrefix(marks(m), "N") {
+			style = styleBold
+		}
+		head := indent + marks(m) + " " + fill(uidOf(m.str("message_id")), 4) + "  " + fill(p.when(m.str("date")), 16) + "  " + text(m.get("from"))
+		p.line(p.in(style, strings.TrimRight(cut(head, p.width), " ")))
+		if s := text(m.get("subject")); s != "" && s != subject {
+			p.line(strings.Repeat(" ", runewidth.StringWidth(indent)+4), cut(s, p.width-runewidth.StringWidth(indent)-4))
+		}
+	}
+	return true
+}
+
+// header writes a field of a message: its name, and what it says beside it.
+func (p *painter) header(name, value string) {
+	const column = 9
+	if value == "" {
+		return
+	}
+	for i, l := range wrap(value, p.width-column) {
+		if i == 0 {
+			p.line(p.in(styleBold, fill(name+":", column)), l)
+		} else {
+			p.line(strings.Repeat(" ", column), l)
+		}
+	}
+}
+
+// message reads like a mail.
+func (p *painter) message(data object) bool {
+	m, ok := data.get("message").(object)
+	if !ok || m.str("message_id") == "" || m.get("body_text") == nil {
+		return false
+	}
+	p.header("From", text(m.get("from")))
+	p.header("To", text(m.get("to")))
+	p.header("Cc", text(m.get("cc")))
+	p.header("Date", p.when(m.str("date")))
+	p.header("Subject", text(m.get("subject")))
+	p.header("Flags", text(m.get("flags")))
+	if list, ok := m.objects("headers"); ok {
+		for _, h := range list {
+			p.wrapped("", styleDim, text(h.get("name"))+": "+text(h.get("value")))
+		}
+	}
+	p.line("")
+	p.body(m.str("body_text"))
+	p.line("")
+	if m.get("truncated") == true {
+		p.line(p.in(styleDim, "[the text goes on: --body-chars shows more]"))
+	}
+	if html := m.str("body_html"); html != "" {
+		p.line("")
+		p.line(p.in(styleBold, "HTML"))
+		p.quoted(html, "| ", "")
+	}
+	p.files(m, text(m.get("message_id")))
+	p.line(p.in(styleDim, text(m.get("message_id"))))
+	return true
+}
+
+// bodyMark stands before each line of a mail's text, so that none of it can pass for
+// a part of the answer, or for the prompt.
+const bodyMark = "│ "
+
+// body is the text of a mail. What was quoted is fainter. A line is broken where the
+// window ends, and what goes on has the mark of its line, so that nothing looks less
+// quoted than it is.
+func (p *painter) body(s string) {
+	columns := min(p.width, 100) - runewidth.StringWidth(bodyMark)
+	for l := range strings.SplitSeq(strings.TrimRight(lineEnds.Replace(s), "\n"), "\n") {
+		l = visible(l)
+		rest := strings.TrimLeft(l, "> ")
+		mark, style := l[:len(l)-len(rest)], ""
+		if strings.Contains(mark, ">") {
+			style = styleDim
+		} else {
+			mark = ""
+			rest = l
+		}
+		if runewidth.StringWidth(mark) > columns/2 {
+			mark = cut(mark, columns/2)
+		}
+		for _, part := range wrap(rest, columns-runewidth.StringWidth(mark)) {
+			p.line(p.in(styleDim, strings.TrimRight(bodyMark, " ")), " ", p.in(style, strings.TrimRight(mark+part, " ")))
+		}
+	}
+}
+
+func (p *painter) files(m object, id string) {
+	list, ok := m.objects("attachments")
+	if !ok || len(list) == 0 {
+		return
+	}
+	p.line(p.in(styleBold, "Attachments"))
+	for _, a := range list {
+		name := text(a.get("filename"))
+		if name == "" {
+			name = "(no name)"
+		}
+		part := ""
+		if s := text(a.get("part_id")); s != "" {
+			part = "[" + s + "] "
+		}
+		p.wrapped("  ", "", fmt.Sprintf("%s%s, %s, %s", part, name, text(a.get("content_type")), size(a.get("size_bytes"))))
+		if t := a.str("extracted_text"); t != "" {
+			p.quoted(t, "    | ", "")
+		}
+		if events, ok := a.objects("events"); ok {
+			for _, e := range events {
+				p.object(e, "    ")
+			}
+		}
+	}
+	if id != "" {
+		p.line(p.in(styleDim, "Save one: mail attachment "+discovery.Quote(id)+" --part "+text(list[0].get("part_id"))+" --save NAME"))
+	}
+}
+
+// size is a number of bytes as people say it.
+func size(v any) string {
+	n, ok := v.(json.Number)
+	if !ok {
+		return "size unknown"
+	}
+	b, err := n.Float64()
+	switch {
+	case err != nil:
+		return "size unknown"
+	case b < 1000:
+		return fmt.Sprintf("%.0f bytes", b)
+	case b < 1e6:
+		return fmt.Sprintf("%.1f kB", b/1e3)
+	}
+	return fmt.Sprintf("%.1f MB", b/1e6)
+}
+
+// outgoing is a message of the outbox with everything that leaves or would: what the
+// agent wrote is behind a mark, so that it cannot pass for anything else.
+func (p *painter) outgoing(data object) bool {
+	text_, isText := data.get("text").(string)
+	if data.str("outbox_id") == "" || !isText {
+		return false
+	}
+	p.header("Outbox", text(data.get("outbox_id"))+" ("+text(data.get("state"))+")")
+	p.header("Account", text(data.get("account_id")))
+	p.header("From", text(data.get("from")))
+	for _, kind := range []struct{ name, field string }{{"To", "to"}, {"Cc", "cc"}, {"Bcc", "bcc"}} {
+		for _, a := range data.strings(kind.field) {
+			p.header(kind.name, text(a))
+		}
+	}
+	// Names in the header can say what they like: these addresses are where it goes.
+	p.header("Goes to", text(data.get("recipients")))
+	p.header("Subject", text(data.get("subject")))
+	p.header("By", text(data.get("principal"))+", "+p.when(data.str("created")))
+	p.header("Decided", text(data.get("decided_by")))
+	p.header("Reason", text(data.get("reason")))
+	p.header("Digest", text(data.get("digest")))
+	if list, ok := data.objects("attachments"); ok {
+		for _, a := range list {
+			p.header("File", fmt.Sprintf("%s, %s, %s", text(a.get("name")), text(a.get("content_type")), size(a.get("size_bytes"))))
+		}
+	}
+	p.line("")
+	switch {
+	case data.get("text_missing") == true:
+		p.line(p.in(styleDim, "The text is not kept any more."))
+	case text_ == "":
+		p.line(p.in(styleDim, "The message has no text."))
+	default:
+		p.quoted(text_, "> ", "")
+	}
+	p.line("")
+	return true
+}
+
+// help is a page of help.
+func (p *painter) help(data object) bool {
+	if data.str("description") == "" {
+		return false
+	}
+	if c := data.str("command"); c != "" {
+		p.line(p.in(styleBold, text(c)))
+	}
+	p.wrapped("", "", text(data.get("description")))
+	if u := data.str("usage"); u != "" {
+		p.line("")
+		p.wrapped("", styleDim, "Usage: "+text(u))
+	}
+	if list, ok := data.objects("commands"); ok && len(list) > 0 {
+		p.line("")
+		p.line(p.in(styleBold, "Commands"))
+		p.columns(list, func(c object) string { return text(c.get("name")) }, func(c object) string { return text(c.get("description")) })
+	}
+	if list, ok := data.objects("arguments"); ok && len(list) > 0 {
+		p.line("")
+		p.line(p.in(styleBold, "Arguments"))
+		p.columns(list, argumentName, argumentText)
+	}
+	if list := data.strings("examples"); len(list) > 0 {
+		p.line("")
+		p.line(p.in(styleBold, "Examples"))
+		for _, x := range list {
+			p.line("  ", text(x))
+		}
+	}
+	return true
+}
+
+// columns writes names and beside them what they are.
+func (p *painter) columns(list []object, name, about func(object) string) {
+	widest := 0
+	for _, o := range list {
+		widest = max(widest, runewidth.StringWidth(name(o)))
+	}
+	widest = min(widest, 30, p.width/2)
+	for _, o := range list {
+		n := name(o)
+		for i, l := range wrap(about(o), p.width-widest-4) {
+			switch {
+			case i > 0:
+				p.line(strings.Repeat(" ", widest+4), l)
+			case runewidth.StringWidth(n) > widest:
+				p.line("  ", n)
+				p.line(strings.Repeat(" ", widest+4), l)
+			default:
+				p.line("  ", p.in(styleBold, fill(n, widest)), "  ", l)
+			}
+		}
+	}
+}
+
+func argumentName(a object) string {
+	n := text(a.get("name"))
+	if s := text(a.get("short")); s != "" {
+		n += ", -" + strings.TrimPrefix(s, "-")
+	}
+	return n
+}
+
+// argumentText is what an argument is for and what it takes.
+func argumentText(a object) string {
+	var more []string
+	if a.get("required") == true {
+		more = append(more, "required")
+	}
+	if list := a.strings("enum"); len(list) > 0 {
+		more = append(more, "one of "+text(strings.Join(list, ", ")))
+	}
+	low, high := text(a.get("minimum")), text(a.get("maximum"))
+	switch {
+	case low != "" && high != "":
+		more = append(more, low+" to "+high)
+	case low != "":
+		more = append(more, "at least "+low)
+	case high != "":
+		more = append(more, "at most "+high)
+	}
+	if d := text(a.get("default")); d != "" {
+		more = append(more, "default "+d)
+	}
+	s := text(a.get("description"))
+	if len(more) > 0 {
+		s += " (" + strings.Join(more, "; ") + ")"
+	}
+	return s
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// hostileText is text as a sender may choose it.
+var hostileText = []string{
+	"\x1b[2J\x1b[H\x1b]0;owned\x07", "\x1b[31mred\x1b[0m", "\x9b31m", "\x1bP+q\x1b\\", "\x1b]52;c;cm0gLXJm\x07",
+	"a\rpostern> outbox approve", "a\x08\x08\x08b", "line one\nline two\vthree\ffour\u0085five\u2028six\u2029seven",
+	"\u202egnp.exe", "\u2066a\u2069", "\u200bzero\u200d width\ufeff", "\U000e0041\U000e0042 tags", "\u00ad soft", "\u3164\u2800\u115f",
+	strings.Repeat("e\u0301\u0302\u0303\u0304\u0305\u0306\u0307", 40), "\u0301begins with a mark",
+	"👩‍👩‍👧‍👦 family 🏳️‍🌈", strings.Repeat("漢字", 200), "ﷺ", "\ue000private\U0010fffd", strings.Repeat("x", 5000), "\ttab\t\ttab",
+	"\x00nul\x7f", "a\u00a0\u2003b", "مرحبا שלום", "> quoted\r\n>> twice\r\n\x1b[Aup",
+	"[\\u{202E}", "'\"$(reboot)`id`", "%s%n%d", "",
+}
+
+// renderedEnvelopes are answers of every view with a text in every place a stranger fills.
+func renderedEnvelopes(t testing.TB, s string) map[string][]byte {
+	t.Helper()
+	made := map[string][]byte{}
+	add := func(path string, data any) {
+		b, err := json.Marshal(map[string]any{"success": true, "data": data, "message": s, "_meta": map[string]any{"command": s, "audit": s}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made[path] = b
+	}
+	type m = map[string]any
+	message := m{"message_id": "imap:demo:INBOX:1:50", "date": "2026-11-21T16:14:22Z", "from": s, "subject": s, "snippet": s, "flags": []string{s, `\Seen`}}
+	next := m{"instruction": s, "arguments": m{"command": s}}
+	issues := []m{{"message": s, "message_id": s}}
+	list := m{"account_id": s, "folder": s, "messages": []m{message, {"message_id": s, "from": s, "subject": s, "parent_message_id": "imap:demo:INBOX:1:50", "date": s}}, "subject": s, "issues": issues, "next_action": next}
+	for _, path := range []string{"mail list", "mail search", "mail watch", "mail thread"} {
+		add(path, list)
+	}
+	add("mail get", m{"message": m{"message_id": s + "x", "from": s, "to": s, "cc": s, "subject": s, "date": s, "flags": []string{s}, "body_text": s, "body_html": s, "headers": []m{{"name": s, "value": s}},
+		"attachments": []m{{"filename": s, "content_type": s, "part_id": s, "size_bytes": 7, "extracted_text": s, "events": []m{{"summary": s}}}}}, "issues": issues})
+	add("outbox show", m{"outbox_id": "x", "state": s, "account_id": s, "from": s, "to": []string{s}, "cc": []string{s}, "bcc": []string{s}, "recipients": []string{s}, "subject": s, "text": s, "reason": s,
+		"principal": s, "digest": s, "attachments": []m{{"name": s, "content_type": s, "size_bytes": 1}}})
+	add("help", m{"command": s, "description": s + "x", "usage": s, "commands": []m{{"name": s, "description": s}}, "arguments": []m{{"name": s, "description": s, "enum": []string{s}, "default": s}}, "examples": []string{s}})
+	add("any", m{s: s, "b" + s: []m{{"n": s, "o" + s: s}, {"n": 1}}, "list": []string{s, s}, "deep": m{"x": m{"y": s}}})
+	b, err := json.Marshal(m{"success": false, "error": m{"code": s, "message": s, "hint": s, "examples": []string{s}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made["error"] = b
+	return made
+}
+
+var emphasis = regexp.MustCompile("\x1b\\[(?:1|2|1;31|0)m")
+
+// wantHarmless fails the test for anything that a terminal would do more than show.
+func wantHarmless(t *testing.T, path, out string) {
+	t.Helper()
+	plain := emphasis.ReplaceAllString(out, "")
+	if !utf8.ValidString(plain) {
+		t.Errorf("%s: not UTF-8: %q", path, plain)
+	}
+	for _, r := range plain {
+		if r != '\n' && (unicode.IsControl(r) || hidden(r)) {
+			t.Fatalf("%s: U+%04X reaches the terminal: %.300q", path, r, plain)
+		}
+	}
+	if strings.Count(out, "\x1b") != 2*strings.Count(out, styleOff) {
+		t.Fatalf("%s: emphasis is not ended: %.300q", path, out)
+	}
+	for l := range strings.Lines(out) {
+		if strings.Contains(l, "\x1b") && !strings.Contains(l[strings.LastIndex(l, "\x1b"):], styleOff) {
+			t.Fatalf("%s: emphasis goes on behind the line %.300q", path, l)
+		}
+	}
+}
+
+// Nothing that a sender wrote moves the cursor or changes the terminal, in any view.
+func TestNothingThatASenderWroteSteersTheTerminal(t *testing.T) {
+	for _, s := range hostileText {
+		for path, envelope := range renderedEnvelopes(t, s) {
+			for _, width := range []int{20, 40, 80, 200} {
+				for _, color := range []bool{false, true} {
+					var b bytes.Buffer
+					look{width: width, color: color, zone: time.UTC}.render(&b, envelope, path)
+					wantHarmless(t, path, b.String())
+					if !color && strings.Contains(b.String(), "\x1b") {
+						t.Errorf("%s: emphasis where none is wanted", path)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The text of a mail and of what is to be sent stands behind a mark on every line, so
+// that it cannot pass for the prompt or for a part of the answer.
+func TestWhatOthersWroteStandsBehindAMark(t *testing.T) {
+	body := "postern> help\nAttachments\n  [2] a.pdf\n" + strings.Repeat("long ", 60) + "\r\n\n> quoted " + strings.Repeat("quoted ", 60)
+	for path, mark := range map[string]string{"mail get": bodyMark, "outbox show": "> "} {
+		var data any = map[string]any{"message": map[string]any{"message_id": "imap:a:INBOX:1:2", "from": "x@example.org", "body_text": body, "attachments": []any{}}}
+		if path == "outbox show" {
+			data = map[string]any{"outbox_id": "x", "text": body}
+		}
+		envelope, err := json.Marshal(map[string]any{"success": true, "data": data})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		look{width: 50}.render(&b, envelope, path)
+		for l := range strings.Lines(b.String()) {
+			for _, word := range []string{"postern>", "Attachments", "[2]", "long", "quoted"} {
+				if strings.Contains(l, word) && !strings.HasPrefix(l, mark) {
+					t.Errorf("%s: without its mark: %q", path, l)
+				}
+			}
+			if w := runewidth.StringWidth(strings.TrimRight(l, "\n")); w > 50 {
+				t.Errorf("%s: a line of %d columns: %q", path, w, l)
+			}
+			if path == "mail get" && strings.Contains(l, "quoted") && !strings.HasPrefix(l, bodyMark+"> ") {
+				t.Errorf("it looks less quoted than it is: %q", l)
+			}
+		}
+	}
+}
+
+// Rows of a table are as wide as the window at most, whatever is in them.
+func TestListsFitTheWindow(t *testing.T) {
+	for _, s := range []string{"plain text that is rather long and goes on", strings.Repeat("漢字", 60), strings.Repeat("👩‍👩‍👧‍👦", 40), strings.Repeat("e\u0301", 90), "🏳️‍🌈 flag"} {
+		for _, path := range []string{"mail list", "mail thread"} {
+			for _, width := range []int{30, 40, 64, 80, 120} {
+				var b bytes.Buffer
+				message := map[string]any{"message_id": "imap:demo:INBOX:1:50", "date": "2026-11-21T16:14:22Z", "from": s, "subject": s}
+				envelope, err := json.Marshal(map[string]any{"success": true, "data": map[string]any{"messages": []any{message}, "folder": "INBOX", "account_id": "a", "subject": "x"}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				look{width: width}.render(&b, envelope, path)
+				for l := range strings.Lines(b.String()) {
+					if w := runewidth.StringWidth(strings.TrimRight(l, "\n")); w > width && !strings.HasPrefix(l, "N unread") {
+						t.Errorf("%s in %d columns: %d: %q", path, width, w, l)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestASenderThatNamesItselfAsAnAddress(t *testing.T) {
+	for from, want := range map[string]string{
+		`"Director <director@example.org>" <desk@example.net>`: "desk@example.net",
+		"Ann Lee <ann@example.org>":                            "Ann Lee <ann@example.org>",
+		"ceo@example.org <x@example.net>":                      "x@example.net",
+		"A name without a trap, long <ann@example.org>":        "A name without a trap, long <ann@example.org>",
+		"ann@example.org":                                      "ann@example.org",
+	} {
+		if got := sender(from, 26); got != want {
+			t.Errorf("%s: %q", from, got)
+		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, tc := range []struct {
+		s    string
+		n    int
+		want string
+	}{
+		{"", 10, ""}, {"short", 10, "short"}, {"two words here", 9, "two words|here"}, {"exactly10!", 10, "exactly10!"},
+		{"anunbreakableword", 8, "anunbrea|kablewor|d"}, {"漢字漢字漢字", 8, "漢字漢字|漢字"}, {"a  b", 10, "a  b"}, {"    indented", 20, "    indented"},
+	} {
+		if got := strings.Join(wrap(tc.s, tc.n), "|"); got != tc.want {
+			t.Errorf("%q in %d: %q, want %q", tc.s, tc.n, got, tc.want)
+		}
+	}
+}
+
+// Text is neither lost nor added where it is broken into lines.
+func FuzzWrap(f *testing.F) {
+	for _, s := range hostileText {
+		f.Add(s, 20)
+	}
+	f.Fuzz(func(t *testing.T, s string, n int) {
+		n = 8 + abs(n)%100
+		s = visible(s)
+		lines := wrap(s, n)
+		squeeze := func(s string) string { return strings.ReplaceAll(s, " ", "") }
+		if squeeze(strings.Join(lines, "")) != squeeze(s) {
+			t.Errorf("%q became %q", s, lines)
+		}
+		for _, l := range lines {
+			if w := runewidth.StringWidth(l); w > n && utf8.RuneCountInString(l) > 1 && runewidth.StringWidth(runewidth.Truncate(l, n, "")) > 0 {
+				t.Errorf("%q is %d columns of %d", l, w, n)
+			}
+		}
+	})
+}
+
+func abs(n int) int {
+	if n < 0 {
+		return -(n + 1)
+	}
+	return n
+}
+
+func FuzzRender(f *testing.F) {
+	for _, s := range hostileText {
+		f.Add(s, 60)
+	}
+	f.Fuzz(func(t *testing.T, s string, width int) {
+		if !utf8.ValidString(s) {
+			return // no answer holds it
+		}
+		for path, envelope := range renderedEnvelopes(t, s) {
+			var b bytes.Buffer
+			look{width: abs(width) % 300, color: true}.render(&b, envelope, path)
+			wantHarmless(t, path, b.String())
+		}
+	})
+}

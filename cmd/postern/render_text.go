@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// maxMarks is how many combining marks of one character are shown: no script needs
+// more, and a pile of them covers the lines around.
+const maxMarks = 4
+
+// visible makes text of one line that a terminal only shows. What would steer it is
+// taken out, a tab and every other space is a space, and what nobody would see, or
+// what would turn the order of what is beside it, is written out.
+func visible(s string) string {
+	var b strings.Builder
+	marks := 0
+	for _, r := range s {
+		if unicode.In(r, unicode.Mn, unicode.Me) {
+			if marks++; marks > maxMarks || marks == 1 && b.Len() == 0 {
+				continue // a mark has to stand on something of its own text
+			}
+		} else {
+			marks = 0
+		}
+		switch {
+		case r == '\t', unicode.Is(unicode.Zs, r):
+			b.WriteByte(' ')
+		case unicode.IsControl(r):
+		case r == unicode.ReplacementChar:
+			b.WriteRune(r)
+		case hidden(r):
+			fmt.Fprintf(&b, `\u{%X}`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// hidden reports whether a character shows nothing by itself, ends a line, or means
+// what some font of somebody's own says.
+func hidden(r rune) bool {
+	const brailleBlank = '\u2800'
+	return r == brailleBlank || unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
+}
+
+// cut shortens visible text to that many columns.
+func cut(s string, columns int) string {
+	if columns < 1 {
+		return ""
+	}
+	return runewidth.Truncate(s, columns, "…")
+}
+
+// fill is text in exactly that many columns.
+func fill(s string, columns int) string { return runewidth.FillRight(cut(s, columns), columns) }
+
+// wrap breaks visible text of one line so that no part is wider than that many
+// columns, at a space where there is one. There is always one part.
+func wrap(s string, columns int) []string {
+	columns = max(columns, 8)
+	var lines []string
+	line, used := "", 0
+	flush := func() { lines, line, used = append(lines, strings.TrimRight(line, " ")), "", 0 }
+	for i, word := range strings.SplitAfter(s, " ") {
+		w := runewidth.StringWidth(strings.TrimRight(word, " "))
+		if i > 0 && used > 0 && used+w > columns {
+			flush()
+		}
+		for w > columns {
+			part := runewidth.Truncate(word, columns-used, "")
+			if part == "" { // not even one character fits behind what is there
+				if used == 0 {
+					break
+				}
+				flush()
+				continue
+			}
+			line += part
+			word = word[len(part):]
+			w = runewidth.StringWidth(strings.TrimRight(word, " "))
+			flush()
+		}
+		line += word
+		used += runewidth.StringWidth(word)
+	}
+	if line != "" || len(lines) == 0 {
+		flush()
+	}
+	return lines
+}
+
+// lineEnds makes one kind of line end of all that readers take for one.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n", "\u0085", "\n", "\v", "\n", "\f", "\n")
+
+// text is a value in one line.
+func text(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return visible(strings.ReplaceAll(lineEnds.Replace(v), "\n", " "))
+	case []any:
+		parts := make([]string, len(v))
+		for i, x := range v {
+			parts[i] = text(x)
+		}
+		return strings.Join(parts, ", ")
+	case object:
+		parts := make([]string, len(v))
+		for i, f := range v {
+			parts[i] = f.name + "=" + text(f.value)
+		}
+		return strings.Join(parts, " ")
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
+	}
+	return fmt.Sprint(v)
+}

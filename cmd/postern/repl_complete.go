@@ -1,0 +1,354 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+)
+
+// Bounds of completion.
+const (
+	completionTime = 300 * time.Millisecond // how long a prompt waits for names
+	foldersFresh   = 5 * time.Minute
+	maxProposals   = 200
+	maxSeenIDs     = 100
+)
+
+func (h *house) visible(c *discovery.Command) bool {
+	return h.gateway.Visible(context.Background(), h.principal, c)
+}
+
+// splitRunes cuts a line at a position in characters, as liner counts.
+func splitRunes(line string, pos int) (before, after string) {
+	for i := range line {
+		if pos == 0 {
+			return line[:i], line[i:]
+		}
+		pos--
+	}
+	return line, ""
+}
+
+// openWord finds the word that a line ends with, which may be in quotes that are not
+// closed yet: where it begins, and what it says so far.
+func openWord(line string) (start int, word string) {
+	var b strings.Builder
+	quote, escaped, within := rune(0), false, false
+	for i, r := range line {
+		space := r == ' ' || r == '\t' || r == '\r' || r == '\n'
+		switch {
+		case escaped:
+			escaped = false
+			b.WriteRune(r)
+		case quote == 0 && space:
+			within = false
+			continue
+		case quote == 0 && !within:
+			within, start = true, i
+			b.Reset()
+			fallthrough
+		default:
+			switch {
+			case r == '\\' && quote != '\'':
+				escaped = true
+			case r == quote:
+				quote = 0
+			case quote == 0 && (r == '"' || r == '\''):
+				quote = r
+			default:
+				b.WriteRune(r)
+			}
+		}
+	}
+	if !within {
+		return len(line), ""
+	}
+	return start, b.String()
+}
+
+// complete proposes what the word that a line ends with may become, quoted where it
+// needs quotes, and what stands before it: words of commands, then options, then the
+// values of one.
+func (c *conversation) complete(ctx context.Context, line string) (head string, list []string) {
+	start, word := openWord(line)
+	head = line[:start]
+	tokens, err := gateway.Tokenize(head)
+	if err != nil {
+		return head, nil
+	}
+	var proposals []string
+	found, err := c.house.registry.Resolve(tokens, c.house.visible)
+	if err != nil || found.Command == nil {
+		proposals = c.house.words(strings.Join(tokens, " "))
+	} else {
+		if name, value, attached := strings.Cut(word, "="); attached && strings.HasPrefix(name, "--") {
+			if a := option(found.Command, name); a != nil {
+				for _, v := range c.values(ctx, found.Command, a, tokens) {
+					if strings.HasPrefix(v, value) {
+						list = append(list, discovery.Quote(name+"="+v)+" ")
+					}
+				}
+			}
+			return head, list
+		}
+		proposals = c.arguments(ctx, found, tokens, word)
+	}
+	for _, p := range proposals {
+		if strings.HasPrefix(p, word) && len(list) < maxProposals {
+			list = append(list, discovery.Quote(p)+" ")
+		}
+	}
+	return head, list
+}
+
+// words are what may follow the words of a group.
+func (h *house) words(group string) []string {
+	var words []string
+	for _, c := range h.registry.Commands() {
+		rest := c.Path
+		if group != "" {
+			var ok bool
+			if rest, ok = strings.CutPrefix(c.Path, group+" "); !ok {
+				continue
+			}
+		}
+		word, _, _ := strings.Cut(rest, " ")
+		if h.visible(c) && !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+func option(c *discovery.Command, label string) *discovery.Argument {
+	for _, a := range c.Arguments() {
+		if !a.Positional && (a.Label() == label || a.Short != "" && "-"+a.Short == label) {
+			return a
+		}
+	}
+	return nil
+}
+
+// arguments are the values of the option that is open, else the options that are not
+// given yet and the values of a positional.
+func (c *conversation) arguments(ctx context.Context, found discovery.Resolved, tokens []string, word string) []string {
+	if c.isHelp(found.Command) {
+		return c.house.words(strings.Join(found.Rest, " "))
+	}
+	if n := len(found.Rest); n > 0 {
+		if a := option(found.Command, found.Rest[n-1]); a != nil && a.Kind != discovery.KindFlag {
+			return c.values(ctx, found.Command, a, tokens)
+		}
+	}
+	var list []string
+	for _, a := range found.Command.Arguments() {
+		if a.Positional && word == "" && (len(found.Rest) == 0 || a.Kind == discovery.KindArray) {
+			// What has to be named comes before what may be added.
+			if known := c.values(ctx, found.Command, a, tokens); len(known) > 0 {
+				return known
+			}
+		}
+		switch given := slices.ContainsFunc(found.Rest, func(t string) bool { return t == a.Label() || strings.HasPrefix(t, a.Label()+"=") }); {
+		case a.Positional && !strings.HasPrefix(word, "-"):
+			list = append(list, c.values(ctx, found.Command, a, tokens)...)
+		case !a.Positional && (!given || a.Kind == discovery.KindArray):
+			list = append(list, a.Label())
+		}
+	}
+	return list
+}
+
+func (c *conversation) isHelp(command *discovery.Command) bool {
+	return command.Path == "help" || command.Path == "schema"
+}
+
+// values are what is known of the values of an argument.
+func (c *conversation) values(ctx context.Context, command *discovery.Command, a *discovery.Argument, tokens []string) []string {
+	transfers := command.Path == "mail copy" || command.Path == "mail move"
+	switch group, _, _ := strings.Cut(command.Path, " "); {
+	case len(a.Enum) > 0:
+		return a.Enum
+	case a.Kind == discovery.KindBoolean:
+		return []string{"true", "false"}
+	case a.Name == "account" || a.Name == "to-account" || a.Name == "name" && group == "account" && command.Path != "account add":
+		return c.accounts(ctx)
+	case a.Name == "folder" || a.Name == "to" && transfers:
+		return c.seen.folders(ctx, accountIn(tokens))
+	case a.Name == "id" && group == "outbox":
+		return c.seen.ids("outbox_id")
+	case a.Name == "id" || a.Name == "reply-to" && group == "mail":
+		return c.seen.ids("message_id")
+	}
+	return nil
+}
+
+// accountIn is the account that is named so far.
+func accountIn(tokens []string) string {
+	for i, t := range tokens {
+		if name, ok := strings.CutPrefix(t, "--account="); ok {
+			return name
+		}
+		if t == "--account" && i+1 < len(tokens) {
+			return tokens[i+1]
+		}
+	}
+	return ""
+}
+
+func (c *conversation) accounts(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
+	list, err := unlessDone(ctx, func() ([]string, error) {
+		accounts, err := c.house.store.Accounts(ctx)
+		var names []string
+		for _, a := range accounts {
+			names = append(names, a.Name)
+		}
+		return names, err
+	})
+	if err != nil {
+		return nil
+	}
+	return list
+}
+
+// seen is what the answers at this prompt have named.
+type seen struct {
+	house *house
+
+	mu      sync.Mutex
+	named   map[string][]string     // ids, newest first, by the name of their field
+	used    map[string]bool         // accounts that an answer was of
+	listed  map[string]*folderNames // by account
+	current string                  // the account of the last answer
+}
+
+// folderNames are the folders of an account, or on their way.
+type folderNames struct {
+	names []string
+	at    time.Time
+	ready chan struct{} // closed when they are there
+}
+
+// note takes what an answer names.
+func (s *seen) note(envelope []byte) {
+	d := json.NewDecoder(bytes.NewReader(envelope))
+	d.UseNumber()
+	v, err := decode(d)
+	o, ok := v.(object)
+	if err != nil || !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.named == nil {
+		s.named, s.used, s.listed = map[string][]string{}, map[string]bool{}, map[string]*folderNames{}
+	}
+	if data, isObject := o.get("data").(object); isObject {
+		s.take(data)
+	} else if e, isObject := o.get("error").(object); isObject {
+		for _, x := range e.strings("examples") { // of what waits for a person
+			if id, ok := strings.CutPrefix(x, "outbox show "); ok {
+				s.name("outbox_id", id)
+			}
+		}
+	}
+}
+
+func (s *seen) take(o object) {
+	account := o.str("account_id")
+	if _, hasFolder := o.get("folder").(string); hasFolder && account != "" {
+		s.used[account], s.current = true, account
+	}
+	if list, ok := o.objects("folders"); ok && account != "" {
+		f := &folderNames{at: time.Now(), ready: make(chan struct{})}
+		close(f.ready)
+		for _, x := range list {
+			if name := x.str("name"); visible(name) == name { // what is proposed is printed
+				f.names = append(f.names, name)
+			}
+		}
+		s.listed[account], s.used[account], s.current = f, true, account
+	}
+	for _, field := range []string{"message_id", "outbox_id"} {
+		s.name(field, o.str(field))
+	}
+	for _, f := range o {
+		switch v := f.value.(type) {
+		case object:
+			s.take(v)
+		case []any:
+			for _, x := range v {
+				if e, ok := x.(object); ok {
+					s.take(e)
+				}
+			}
+		}
+	}
+}
+
+// name keeps an id, the latest first.
+func (s *seen) name(field, id string) {
+	if id == "" || visible(id) != id {
+		return
+	}
+	list := slices.DeleteFunc(s.named[field], func(other string) bool { return other == id })
+	s.named[field] = slices.Insert(list, 0, id)[:min(len(list)+1, maxSeenIDs)]
+}
+
+func (s *seen) ids(field string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.named[field])
+}
+
+// folders are the folders of an account; empty means the one of the last answer.
+// They are what an answer has listed, else they are asked for as a command, once in a
+// while and only where the account has been used already: a key for the mere press of
+// Tab would have a helper ask a person something.
+func (s *seen) folders(ctx context.Context, account string) []string {
+	s.mu.Lock()
+	if account == "" {
+		account = s.current
+	}
+	f := s.listed[account]
+	if (f == nil || time.Since(f.at) > foldersFresh) && s.used[account] {
+		f = &folderNames{at: time.Now(), ready: make(chan struct{})}
+		s.listed[account] = f
+		go s.ask(context.WithoutCancel(ctx), account, f)
+	}
+	s.mu.Unlock()
+	if f == nil {
+		return []string{"INBOX"}
+	}
+	select {
+	case <-f.ready:
+		return f.names
+	case <-time.After(completionTime):
+	case <-ctx.Done():
+	}
+	return []string{"INBOX"}
+}
+
+func (s *seen) ask(ctx context.Context, account string, f *folderNames) {
+	defer close(f.ready)
+	a := s.house.gateway.Do(ctx, s.house.principal, discovery.JoinCommand([]string{"mail", "folders", "--account", account, "--timeout", "5"}))
+	d := json.NewDecoder(bytes.NewReader(a.JSON))
+	d.UseNumber()
+	v, _ := decode(d)
+	o, _ := v.(object)
+	data, _ := o.get("data").(object)
+	list, _ := data.objects("folders")
+	for _, x := range list {
+		if name := x.str("name"); visible(name) == name {
+			f.names = append(f.names, name)
+		}
+	}
+}

@@ -1,0 +1,11 @@
+package main
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// discardTyped forgets what was typed at a terminal and not read yet, so that it does
+// not answer what was not asked then. On another file it does nothing.
+func discardTyped(f *os.File) { _ = unix.IoctlSetInt(int(f.Fd()), unix.TCFLSH, unix.TCIFLUSH) }

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+)
+
+// historyVar names the file that keeps what was typed at the prompt; "off" keeps
+// nothing.
+const historyVar = "POSTERN_HISTORY"
+
+// Bounds of the history.
+const (
+	maxHistory     = 1000      // lines
+	maxHistoryFile = 256 << 10 // bytes read, the last of the file
+	maxHistoryLine = 2000      // bytes; longer lines are not kept
+)
+
+// history is what was typed at the prompt in this and earlier sessions. The zero
+// history keeps nothing.
+type history struct {
+	lines []string
+	file  string
+}
+
+// historyFile is where the history is kept; empty for nowhere.
+func (p *process) historyFile() string {
+	if name := p.getenv(historyVar); name != "" {
+		if name == "off" {
+			return ""
+		}
+		return name
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	dir := filepath.Join(home, ".local", "state")
+	switch state := p.getenv("XDG_STATE_HOME"); {
+	case runtime.GOOS == "windows":
+		dir = p.getenv("LocalAppData")
+	case runtime.GOOS == "darwin":
+		dir = filepath.Join(home, "Library", "Application Support")
+	case filepath.IsAbs(state):
+		dir = state
+	}
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, "postern", "history")
+}
+
+// openHistory reads the history. What stands in the way is told, and nothing is kept
+// then: a prompt works without.
+func (p *process) openHistory() *history {
+	name := p.historyFile()
+	if name == "" {
+		return &history{}
+	}
+	h, err := readHistory(name)
+	if err != nil {
+		fmt.Fprintf(p.stderr, "postern: the history cannot be kept: %v\n", err)
+		return &history{}
+	}
+	return h
+}
+
+func readHistory(name string) (*history, error) {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return nil, err
+	}
+	// Others see who was written to and what was searched for, so nobody else reads it.
+	info, err := os.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &history{file: name}, nil
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("it is not a regular file")}
+	}
+	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		if err := os.Chmod(name, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	h := &history{file: name}
+	if over := info.Size() - maxHistoryFile; over > 0 {
+		if _, err := f.Seek(over, 0); err != nil {
+			return nil, err
+		}
+	}
+	for in := bufio.NewScanner(f); in.Scan(); {
+		if l := in.Text(); l != "" && len(l) <= maxHistoryLine && visible(l) == l {
+			h.lines = append(h.lines, l)
+		}
+	}
+	if len(h.lines) > maxHistory || info.Size() > maxHistoryFile {
+		h.lines = h.lines[max(0, len(h.lines)-maxHistory/2):]
+		return h, h.rewrite()
+	}
+	return h, nil
+}
+
+// rewrite makes the file anew, shorter.
+func (h *history) rewrite() error {
+	f, err := os.CreateTemp(filepath.Dir(h.file), ".history-*") // 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(strings.Join(h.lines, "\n") + "\n")
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), h.file)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// add keeps a line. Several prompts may write the same file; each line is one write.
+func (h *history) add(line string) {
+	if n := len(h.lines); h.file == "" || len(line) > maxHistoryLine || n > 0 && h.lines[n-1] == line {
+		return
+	}
+	h.lines = append(h.lines, line)
+	f, err := os.OpenFile(h.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return // it is a convenience
+	}
+	_, _ = f.WriteString(line + "\n")
+	_ = f.Close()
+}
+
+// remembered is what may be written down of a line, by the same rule as in the audit
+// log: of what is a command, without the values that are sensitive. Their options are
+// left out with them, or a line called up again would have "[redacted]" sent. A line
+// that is no command, or cannot be read, may be a password in the wrong place.
+func (h *house) remembered(line string) (string, bool) {
+	tokens, err := gateway.Tokenize(line)
+	if err != nil {
+		return "", false
+	}
+	found, err := h.registry.Resolve(tokens, h.visible)
+	if err != nil || strings.ContainsFunc(line, hidden) || visible(line) != line {
+		return "", false
+	}
+	if found.Command == nil {
+		return line, true
+	}
+	kept := append([]string{}, tokens[:len(tokens)-len(found.Rest)]...)
+	left := false
+	for _, t := range found.Command.Redact(found.Rest) {
+		switch {
+		case strings.HasSuffix(t, "="+discovery.Redacted):
+		case t == discovery.Redacted:
+			if n := len(kept) - 1; strings.HasPrefix(kept[n], "-") && kept[n] != "--" && kept[n] != "-" {
+				kept = kept[:n]
+			}
+		case strings.Contains(t, discovery.Redacted):
+		default:
+			kept = append(kept, t)
+			continue
+		}
+		left = true
+	}
+	if !left {
+		return strings.TrimSpace(line), true
+	}
+	return discovery.JoinCommand(kept), true
+}

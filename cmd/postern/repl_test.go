@@ -1,0 +1,280 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
+)
+
+func TestOpenWord(t *testing.T) {
+	for line, want := range map[string]string{
+		"": "0 ", "mail": "0 mail", "mail ": "5 ", "mail li": "5 li", `mail list --folder "Proj`: "19 Proj", `a 'b c`: "2 b c", `a "b\"c`: `2 b"c`,
+		`a b\ c`: "2 b c", `x "a b"c`: "2 a bc", "mail  list": "6 list", `é ü`: "3 ü", `a --folder=Pr`: "2 --folder=Pr", `a '`: "2 ",
+	} {
+		start, word := openWord(line)
+		if got := fmt.Sprint(start, " ", word); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// talk is a conversation on the sample servers without a terminal.
+func talk(t *testing.T) *conversation {
+	t.Helper()
+	h, _ := sendingHouse(t, mail.Approve)
+	c := &conversation{process: &process{getenv: func(string) string { return "" }, stdout: os.Stderr, stderr: os.Stderr, stdin: os.Stdin}, house: h, history: &history{}}
+	c.seen.house = h
+	return c
+}
+
+func (c *conversation) run1(t *testing.T, line string) {
+	t.Helper()
+	a := c.house.gateway.Do(t.Context(), c.house.principal, line)
+	c.seen.note(a.JSON)
+}
+
+func TestCompletion(t *testing.T) {
+	c := talk(t)
+	ask := func(line string) string {
+		head, list := c.complete(t.Context(), line)
+		for i := range list {
+			if !strings.HasSuffix(list[i], " ") {
+				t.Errorf("%q: no space behind %q", line, list[i])
+			}
+			list[i] = strings.TrimSuffix(list[i], " ")
+		}
+		return head + "|" + strings.Join(list, "|")
+	}
+	for _, tc := range []struct{ line, want string }{
+		{"mail li", "mail |list"},
+		{"mail wat", "mail |watch"},
+		{"ou", "|outbox"},
+		{"help mail wat", "help mail |watch"},
+		{"help ma", "help |mail"},
+		{"mail get --hea", "mail get |--headers"},
+		{"mail get --headers ", "mail get --headers |none|curated|all"},
+		{"mail get --headers=c", "mail get |--headers=curated"},
+		{"mail list --limit 3 --lim", "mail list --limit 3 |"}, // given already
+		{"mail list --account ", "mail list --account |demo"},
+		{"mail list --account=d", "mail list |--account=demo"},
+		{"account show d", "account show |demo"},
+		{"account add d", "account add |"},
+		{"allow in add --account ", "allow in add --account |demo"},
+		{"mail list --folder IN", "mail list --folder |INBOX"}, // nothing is asked of an account nobody has used
+		{"mail list --folder Pr", "mail list --folder |"},
+		{"mail list --nonsense ", "mail list --nonsense |--account|--folder|--new|--unread|--before-uid|--after-uid|--since|--until|--limit|--oldest-first|--full|--fields|--timeout"},
+		{`mail list "--fol`, "mail list |--folder"},
+		{"mail list --folder 'unclosed x", "mail list --folder |"},
+		{"nonsense x", "nonsense |"},
+		{"outbox show ", "outbox show |--fields|--offset|--timeout"},
+	} {
+		got, want := ask(tc.line), tc.want
+		if strings.Contains(want, "--nonsense") || strings.HasPrefix(tc.line, "outbox show") {
+			got, want = sorted(got), sorted(want)
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", tc.line, got, want)
+		}
+	}
+	// What answers have named.
+	c.run1(t, "mail folders")
+	c.run1(t, "mail list --limit 2")
+	c.run1(t, "mail send --to ann@example.com --subject Hi --body x")
+	for _, tc := range []struct{ line, want string }{
+		{"mail list --folder Pr", "mail list --folder |Projects|'Projects/Été'"},
+		{`mail list --folder "Projects/`, "mail list --folder |'Projects/Été'"},
+		{"mail list --folder=Projects/", "mail list |'--folder=Projects/Été'"},
+		{"mail move --to Tr", "mail move --to |Trash"},
+		{"mail copy --to Tr", "mail copy --to |Trash"},
+		{"mail get imap:demo:INBOX:1:", "mail get |imap:demo:INBOX:1:50|imap:demo:INBOX:1:49"},
+	} {
+		if got := ask(tc.line); sorted(got) != sorted(tc.want) {
+			t.Errorf("%q: %q, want %q", tc.line, got, tc.want)
+		}
+	}
+	if got := ask("outbox approve "); !strings.HasPrefix(got, "outbox approve |0") || strings.Count(got, "|") != 1 {
+		t.Errorf("outbox approve: %q", got)
+	}
+	// A proposal is what it says when it is read back.
+	for _, p := range c.seen.folders(t.Context(), "demo") {
+		if tokens, err := gateway.Tokenize(gateway.Quote(p)); err != nil || !slices.Equal(tokens, []string{p}) {
+			t.Errorf("%q is read as %q, %v", p, tokens, err)
+		}
+	}
+}
+
+func sorted(s string) string {
+	head, rest, _ := strings.Cut(s, "|")
+	list := strings.Split(rest, "|")
+	slices.Sort(list)
+	return head + "|" + strings.Join(list, "|")
+}
+
+func TestFoldersAreAskedForOnceAnAccountIsUsed(t *testing.T) {
+	c := talk(t)
+	c.run1(t, "mail list --limit 1")
+	c.seen.mu.Lock()
+	n := len(c.seen.listed)
+	c.seen.mu.Unlock()
+	if n != 0 {
+		t.Fatal("they are known without being asked for")
+	}
+	c.seen.folders(t.Context(), "") // may give up waiting
+	c.seen.mu.Lock()
+	f := c.seen.listed["demo"]
+	c.seen.mu.Unlock()
+	<-f.ready
+	if got := c.seen.folders(t.Context(), ""); !slices.Contains(got, "Projects/Été") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// What is kept of what was typed: commands, without bodies and secrets and without a
+// trace of where they were.
+func TestHistoryKeepsNoBodyAndNoSecret(t *testing.T) {
+	c := talk(t)
+	for line, want := range map[string]string{
+		"mail list --limit 3":       "mail list --limit 3",
+		"  mail   list  ":           "mail   list",
+		`mail search --query "a b"`: `mail search --query "a b"`,
+		"mail send --to ann@example.com --subject Hi --body 'the secret text'": "mail send --to ann@example.com --subject Hi",
+		"mail send --to ann@example.com --body='the secret text' --subject Hi": "mail send --to ann@example.com --subject Hi",
+		"mail send --to ann@example.com --bdoy 'the secret text' --subject Hi": "mail send --to ann@example.com --subject Hi",
+		"mail send the secret text":                                "mail send",
+		"agent send --from a:b --to c:d --subject x --body secret": "agent send --from a:b --to c:d --subject x",
+		"help mail":                        "help mail",
+		"mail":                             "mail",
+		"correct-horse":                    "",
+		"the secret text":                  "",
+		"mail send --body 'secret":         "",
+		"mail lsit secret":                 "",
+		"mail list \x1b[2J":                "",
+		"mail search --query \u202esecret": "",
+	} {
+		got, ok := c.house.remembered(line)
+		if ok != (want != "") || got != want {
+			t.Errorf("%q is kept as %q, %v; want %q", line, got, ok, want)
+		}
+		if strings.Contains(got, "secret") || strings.Contains(got, "redacted") {
+			t.Errorf("%q is kept as %q", line, got)
+		}
+	}
+}
+
+func TestHistoryFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "state", "postern", "history")
+	h, err := readHistory(name)
+	if err != nil || len(h.lines) != 0 {
+		t.Fatalf("%v, %v", h, err)
+	}
+	h.add("mail list")
+	h.add("mail list") // once in a row
+	h.add("version")
+	h.add(strings.Repeat("x", maxHistoryLine+1))
+	again, err := readHistory(name)
+	if err != nil || !slices.Equal(again.lines, []string{"mail list", "version"}) {
+		t.Fatalf("%q, %v", again.lines, err)
+	}
+	if runtime.GOOS != "windows" {
+		for _, at := range []struct {
+			name string
+			mode os.FileMode
+		}{{name, 0o600}, {filepath.Dir(name), 0o700}} {
+			if info, err := os.Stat(at.name); err != nil || info.Mode().Perm() != at.mode {
+				t.Errorf("%s: %v, %v", at.name, info.Mode(), err)
+			}
+		}
+		if err := os.Chmod(name, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readHistory(name); err != nil {
+			t.Fatal(err)
+		}
+		if info, _ := os.Stat(name); info.Mode().Perm() != 0o600 {
+			t.Errorf("it stays open to others: %v", info.Mode())
+		}
+	}
+	// Two prompts write side by side.
+	other, err := readHistory(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for _, p := range []*history{again, other} {
+		wg.Go(func() {
+			for i := range 900 {
+				p.add(fmt.Sprintf("mail get --uid %d%p", i, p))
+			}
+		})
+	}
+	wg.Wait()
+	content, err := os.ReadFile(name)
+	if n := strings.Count(string(content), "\n"); err != nil || n != 1802 {
+		t.Errorf("%d lines, %v", n, err)
+	}
+	for l := range strings.Lines(string(content)) {
+		if strings.Count(l, "mail") > 1 {
+			t.Errorf("mixed: %q", l)
+		}
+	}
+	if h, err = readHistory(name); err != nil || len(h.lines) != maxHistory/2 {
+		t.Errorf("%d lines are kept, %v", len(h.lines), err)
+	}
+	if h, err = readHistory(name); err != nil || len(h.lines) != maxHistory/2 {
+		t.Errorf("%d lines are left, %v", len(h.lines), err)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(name)); len(entries) != 1 {
+		t.Errorf("left behind: %v", entries)
+	}
+	// What somebody else put there is not shown on a terminal.
+	if err := os.WriteFile(name, []byte("version\n\x1b[2Jmail\nmail list\n\u202e\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if h, err = readHistory(name); err != nil || !slices.Equal(h.lines, []string{"version", "mail list"}) {
+		t.Errorf("%q, %v", h.lines, err)
+	}
+}
+
+func TestWhereTheHistoryIs(t *testing.T) {
+	for _, tc := range []struct{ variable, want string }{{"off", ""}, {"/x/y", "/x/y"}} {
+		p := &process{getenv: func(name string) string { return map[string]string{historyVar: tc.variable}[name] }}
+		if got := p.historyFile(); got != tc.want {
+			t.Errorf("%s=%s: %q", historyVar, tc.variable, got)
+		}
+	}
+	if runtime.GOOS == "linux" {
+		p := &process{getenv: func(name string) string { return map[string]string{"XDG_STATE_HOME": "/state"}[name] }}
+		if got := p.historyFile(); got != "/state/postern/history" {
+			t.Errorf("%q", got)
+		}
+	}
+	// A directory in its place keeps nothing and breaks nothing.
+	dir := t.TempDir()
+	if _, err := readHistory(dir); err == nil {
+		t.Error("a directory is taken for a history")
+	}
+}
+
+func TestColorOnlyWhereItIsWanted(t *testing.T) {
+	for _, tc := range []struct {
+		env  map[string]string
+		want bool
+	}{
+		{map[string]string{"TERM": "xterm"}, true},
+		{map[string]string{"TERM": "xterm", "NO_COLOR": "1"}, false},
+		{map[string]string{"TERM": "xterm", "NO_COLOR": ""}, true},
+		{map[string]string{"TERM": "dumb"}, false},
+	} {
+		if got := (&process{getenv: func(name string) string { return tc.env[name] }}).color(); got != tc.want {
+			t.Errorf("%v: %v", tc.env, got)
+		}
+	}
+}

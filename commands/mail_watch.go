@@ -1,0 +1,124 @@
+package commands
+
+import (
+	"context"
+	"errors"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+type mailWatchArgs struct {
+	AccountOption
+	Folder      string `json:"folder,omitempty" jsonschema:"default=INBOX,minLength=1,maxLength=256,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Folder to watch"`
+	AfterUID    int64  `json:"after-uid,omitempty" jsonschema:"minimum=-1,maximum=4294967295,default=-1" jsonschema_description:"Messages with a greater UID, at once where there are some; -1 is for what comes from now on"`
+	UIDValidity uint32 `json:"uidvalidity,omitempty" acli:"requires=after-uid" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"UIDVALIDITY that --after-uid belongs to; CONFLICT when the folder has another one by now"`
+	Wait        string `json:"wait,omitempty" jsonschema:"pattern=^[1-9][0-9]{0\\,8}(ms|s|m)?$,default=50s" jsonschema_description:"Answer with an empty list after this long: 500ms, 30s or 4m, at most 290s"`
+	Limit       int    `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
+	FullOption
+}
+
+// Validate checks what one option alone cannot.
+func (a *mailWatchArgs) Validate() error {
+	if a.UIDValidity != 0 && a.AfterUID < 0 {
+		return errors.New("--uidvalidity is for an --after-uid that is a UID")
+	}
+	_, err := parseWait(a.Wait)
+	return err
+}
+
+// Omits implements discovery.Omitter.
+func (a *mailWatchArgs) Omits() []string {
+	if a.Full {
+		return []string{"messages.snippet"}
+	}
+	return append(a.omitted("messages."), "messages.snippet")
+}
+
+// MailWatchResult answers mail watch: what arrived, as mail list shows it, the
+// oldest first.
+type MailWatchResult struct {
+	Outcome
+	Account     string         `json:"account_id"`
+	Folder      string         `json:"folder"`
+	UIDValidity uint32         `json:"uidvalidity"`
+	Messages    []MessageEntry `json:"messages"`
+	HasMore     bool           `json:"has_more"`
+	Truncated   bool           `json:"truncated,omitempty"`
+
+	more func(after uint32) *NextAction
+}
+
+func mailWatch(d *Deps) *discovery.Command {
+	return discovery.New(discovery.Spec{
+		Path:    "mail watch",
+		Summary: "Wait until a message arrives, and list what came",
+		Details: "Ends with the first message that is visible here, or with an empty list after --wait. The next_action goes on where this one ended: nothing that arrives in between is missed. " +
+			"Other commands go on meanwhile. A server without IDLE is asked every 15 s. " + compactDetails,
+		Effect:   discovery.Read,
+		Timeout:  300,
+		Examples: []string{"mail watch", "mail watch --folder INBOX --wait 4m", "mail watch --after-uid 4711 --uidvalidity 7 --wait 30s"},
+	}, func(ctx context.Context, call *discovery.Call, args *mailWatchArgs) (*MailWatchResult, error) {
+		name, err := d.account(ctx, call, args.AccountOption)
+		if err != nil {
+			return nil, err
+		}
+		call.Target = args.Folder
+		wait, err := parseWait(args.Wait)
+		if err != nil {
+			return nil, err
+		}
+		q := mail.WatchQuery{Folder: args.Folder, FromNow: args.AfterUID < 0, AfterUID: uint32(max(args.AfterUID, 0)), UIDValidity: args.UIDValidity,
+			Limit: args.Limit, Full: args.Full, Until: waitUntil(ctx, wait), Aside: call.Aside}
+		page, err := d.Mailboxes.Watch(mail.WithProgress(ctx, call.Progress), name, q)
+		if err != nil {
+			return nil, err
+		}
+		r := &MailWatchResult{Outcome: outcome(page.Issues, true), Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity, HasMore: page.HasMore}
+		r.more = args.more(call, name, r)
+		r.NextAction = r.more(page.After)
+		r.Messages = entriesOf(page.Messages, args.Full, call, r)
+		return r, nil
+	})
+}
+
+// more makes the next action, which watches behind a UID.
+func (a *mailWatchArgs) more(call *discovery.Call, account string, r *MailWatchResult) func(uint32) *NextAction {
+	again := call.Again
+	return func(after uint32) *NextAction {
+		following := *a
+		following.Account, following.AfterUID, following.UIDValidity = account, int64(after), r.UIDValidity
+		instruction := "Wait for the next message"
+		if r.HasMore {
+			instruction = "There are more: list the next ones"
+		}
+		return nextLine(instruction, again(&following))
+	}
+}
+
+// Summary implements discovery.Summarizer.
+func (r *MailWatchResult) Summary() string {
+	if len(r.Messages) == 0 {
+		return r.noting("Nothing arrived")
+	}
+	s := count(len(r.Messages), "message", "messages")
+	if r.HasMore {
+		s += ", and there are more"
+	}
+	return r.noting(s)
+}
+
+// Truncate implements discovery.Truncator.
+func (r *MailWatchResult) Truncate(fraction float64) bool {
+	keep := int(float64(len(r.Messages)) * fraction)
+	if keep == len(r.Messages) || keep < 1 {
+		return false
+	}
+	last, err := mail.ParseRef(r.Messages[keep-1].ID)
+	if err != nil {
+		return false
+	}
+	r.Messages, r.Truncated, r.HasMore = r.Messages[:keep], true, true
+	r.NextAction = r.more(last.UID)
+	return true
+}

@@ -1,0 +1,38 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// maxWait is shorter than the longest deadline of a command.
+const maxWait = 290 * time.Second
+
+// parseWait reads the value of --wait, whose pattern has let it through: a number
+// of seconds, or one with a unit. Nothing is 0.
+func parseWait(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	if last := text[len(text)-1]; last >= '0' && last <= '9' {
+		text += "s"
+	}
+	w, err := time.ParseDuration(text)
+	if err != nil || w > maxWait {
+		return 0, fmt.Errorf("--wait must be at most %s", maxWait)
+	}
+	return w, nil
+}
+
+// waitUntil is when a command that waits has to answer that nothing came: after
+// wait, but before it would be stopped.
+func waitUntil(ctx context.Context, wait time.Duration) time.Time {
+	until := time.Now().Add(wait)
+	if deadline, ok := ctx.Deadline(); ok {
+		if last := deadline.Add(-min(time.Second, time.Until(deadline)/4)); last.Before(until) {
+			until = last
+		}
+	}
+	return until
+}

@@ -1,0 +1,117 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// The pace of progress reports.
+const (
+	// progressAfter is how long a command runs before anything of its progress is
+	// told: most are over by then.
+	progressAfter = 500 * time.Millisecond
+	// progressGap is the least time between two reports.
+	progressGap = 250 * time.Millisecond
+	// progressBeat is how long a command says nothing before it is reported once more,
+	// so that who waits knows that it still runs.
+	progressBeat = 5 * time.Second
+	// progressEnd is how long the end of a command waits for a report that is being
+	// told. One that takes longer is being written: the answer comes behind it.
+	progressEnd = time.Second
+)
+
+type progressKey struct{}
+
+// WithProgress returns a context whose commands report their progress to f: done of
+// total of what the command counts, total 0 where nobody knows. f is called from one
+// goroutine at a time, when a command has run for half a second, at most four times
+// a second and only when there is something new, at least every five seconds, and not after the command has returned. It may
+// take its time: commands do not wait for it.
+func WithProgress(ctx context.Context, f func(done, total float64, message string)) context.Context {
+	return context.WithValue(ctx, progressKey{}, f)
+}
+
+// progressOf returns what a command reports to, and what ends the reports; both do
+// nothing where nobody listens.
+func progressOf(ctx context.Context) (report func(done, total float64, message string), end func()) {
+	f, ok := ctx.Value(progressKey{}).(func(done, total float64, message string))
+	if !ok || f == nil {
+		return func(float64, float64, string) {}, func() {}
+	}
+	p := &progress{to: f, news: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
+	go p.run()
+	return p.report, p.end
+}
+
+// progress is the latest that a command has reported.
+type progress struct {
+	to            func(done, total float64, message string)
+	news          chan struct{}
+	stop, stopped chan struct{}
+	once          sync.Once
+
+	mu     sync.Mutex
+	latest state
+}
+
+type state struct {
+	done, total float64
+	message     string
+}
+
+func (p *progress) now() state {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.latest
+}
+
+func (p *progress) report(done, total float64, message string) {
+	p.mu.Lock()
+	p.latest = state{done, total, message}
+	p.mu.Unlock()
+	select {
+	case p.news <- struct{}{}:
+	default: // there is news already
+	}
+}
+
+func (p *progress) run() {
+	defer close(p.stopped)
+	wait := time.NewTimer(progressAfter)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-p.stop:
+		return
+	}
+	var told state
+	for {
+		wait.Reset(progressBeat)
+		for now := told; now == told; {
+			select {
+			case <-p.news:
+				now = p.now() // the same again says nothing
+			case <-wait.C:
+				now, told = p.now(), state{done: -1}
+			case <-p.stop:
+				return
+			}
+		}
+		told = p.now()
+		p.to(told.done, told.total, told.message)
+		wait.Reset(progressGap)
+		select {
+		case <-wait.C:
+		case <-p.stop:
+			return
+		}
+	}
+}
+
+// end returns when nothing more will be told, or what is being told cannot be
+// waited for.
+func (p *progress) end() {
+	p.once.Do(func() { close(p.stop) })
+	_, _ = wait(p.stopped, progressEnd)
+}

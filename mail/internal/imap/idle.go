@@ -1,0 +1,262 @@
+package imap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ErrNoIdle says that a session cannot rest in IDLE: the server does not offer it
+// or has refused it, or as many sessions of the pool rest already as may.
+var ErrNoIdle = errors.New("no IDLE here")
+
+// idling is an IDLE (RFC 2177) that goes on beneath the protocol library, which
+// knows nothing of it: what the server reports meanwhile are responses that nobody
+// asked for, which the library takes at any time. So a session can rest in IDLE
+// between two lends, and the lend that takes it up sends DONE in front of its
+// first command, in the same write.
+type idling struct {
+	tag   string
+	began chan struct{} // closed when the server accepted it or answered it
+
+	mu       sync.Mutex
+	accepted bool
+	over     bool
+	tell     func(news bool) // nil when nobody wants to know
+}
+
+// take is given each line from the server, and reports whether it is of the IDLE.
+func (i *idling) take(line string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch tag, _, _ := strings.Cut(line, " "); {
+	case i.over:
+		return false
+	case strings.HasPrefix(line, "+") && !i.accepted:
+		i.accepted = true
+		close(i.began)
+		return true
+	case tag == i.tag:
+		i.over = true
+		if !i.accepted {
+			close(i.began)
+		}
+		return true
+	}
+	return false
+}
+
+func (i *idling) isAccepted() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.accepted
+}
+
+func (i *idling) ended() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.over
+}
+
+// report tells whoever waits that there is news, or that nothing will be reported
+// any more, which is told once.
+func (i *idling) report(news bool) {
+	i.mu.Lock()
+	tell := i.tell
+	if !news {
+		i.tell = nil
+	}
+	i.mu.Unlock()
+	if tell != nil {
+		tell(news)
+	}
+}
+
+// idle has the session rest in IDLE, and returns when the server has accepted it,
+// which is one round trip.
+// tell is called with true when the server says that messages have come, and once
+// with false when it says no more: the session is in use again, or gone. It is
+// called on any goroutine and may not block.
+func (s *Session) idle(tell func(news bool)) (*idling, error) {
+	if !s.Has("IDLE") {
+		return nil, ErrNoIdle
+	}
+	g := s.guard
+	s.idles++
+	i := &idling{tag: fmt.Sprintf("I%d", s.idles), began: make(chan struct{}), tell: tell}
+	g.idling.Store(i)
+	var noop *Waiter
+	var err error
+	s.Together(func() {
+		// Some servers tell in IDLE only of what comes while it lasts.
+		noop = s.Noop()
+		_, err = g.Write([]byte(i.tag + " IDLE\r\n"))
+	})
+	if err == nil {
+		select {
+		case <-i.began:
+		case <-s.client.Closed():
+		}
+		err = g.why()
+	}
+	if noopErr := noop.Wait(); err == nil {
+		err = noopErr
+	}
+	if i.isAccepted() && err == nil {
+		return i, nil
+	}
+	g.idling.CompareAndSwap(i, nil)
+	i.mu.Lock()
+	i.tell = nil
+	i.mu.Unlock()
+	if i.ended() && err == nil {
+		g.filter.idle = false // it was refused, or ended by the server: no DONE is due
+		return nil, ErrNoIdle
+	}
+	return nil, s.fail(StageIdle, errors.Join(err, errGaveUp))
+}
+
+// rouse ends an IDLE: DONE leaves in front of whatever is written next. It is
+// called when the session is taken up, by whoever has it then.
+func (g *guard) rouse() {
+	i := g.idling.Swap(nil)
+	if i == nil {
+		return
+	}
+	if i.ended() { // by the server, so that no DONE is due
+		g.filter.idle = false
+	} else if out, err := g.filter.push([]byte("DONE\r\n")); err == nil {
+		g.left.Store(i)
+		g.writing.Lock()
+		g.prefix = append(g.prefix, out...)
+		g.writing.Unlock()
+	}
+	i.report(false)
+}
+
+// idleLine takes the lines that belong to an IDLE, in progress or just left.
+func (g *guard) idleLine(line string) bool {
+	now := g.idling.Load()
+	switch left := g.left.Load(); {
+	case now != nil && now.take(line):
+		if strings.HasPrefix(line, "+") {
+			_ = g.filter.continues() // this was what it waited for
+		} else if now.isAccepted() {
+			now.report(false)
+		}
+		return true
+	case left != nil && left.take(line):
+		return true
+	}
+	return false
+}
+
+// news is called when the server said how many messages there are.
+func (g *guard) news() {
+	if i := g.idling.Load(); i != nil {
+		i.report(true)
+	}
+}
+
+// ended is called when the connection is gone.
+func (g *guard) ended() {
+	if i := g.idling.Load(); i != nil {
+		i.report(false)
+	}
+}
+
+func (g *guard) resting() bool {
+	i := g.idling.Load()
+	return i != nil && !i.ended()
+}
+
+// Look returns the folder as it is now, EXAMINEd. Where it is open and was opened
+// less than trust ago, the server is only asked for what changed, which costs it
+// nothing. With instant, it is not even asked that when it was opened a moment ago
+// and nothing is known to have changed since: whoever goes on to rest in IDLE is
+// told then of what came in between.
+func (s *Session) Look(folder string, trust time.Duration, instant bool) (Folder, error) {
+	if f, ok := s.Unchanged(folder, false); ok && instant {
+		return f, nil
+	}
+	if f, ok := s.Selected(); ok && f.Name == FolderName(folder) && !f.Writable && time.Since(s.view.at) < trust &&
+		s.view.moved.Load() == s.view.opened {
+		if err := s.Noop().Wait(); err != nil {
+			return Folder{}, err
+		}
+		if f, ok := s.Selected(); ok && s.view.moved.Load() == s.view.opened {
+			return f, nil
+		}
+	}
+	return s.Examine(folder).Wait()
+}
+
+// Rest lends a session to look, and when that is content leaves the session in
+// IDLE, for tell to be told of what comes (see Session.idle). leave ends that, if
+// nobody has taken the session up meanwhile; with bye the server is told at once,
+// else with the next command. The error is ErrNoIdle where a session cannot rest.
+//
+// A session at rest is one of the pool's idle ones. Others are lent first.
+func (p *Pool) Rest(ctx context.Context, folder string, look func(s *Session) error, tell func(news bool)) (leave func(bye bool), err error) {
+	var at *Session
+	var i *idling
+	err = p.Lend(ctx, folder, func(_ context.Context, s *Session) error {
+		if err := look(s); err != nil {
+			return err
+		}
+		if !p.mayRest() {
+			return ErrNoIdle
+		}
+		var err error
+		at = s
+		i, err = s.idle(tell)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func(bye bool) { p.leave(at, i, bye) }, nil
+}
+
+// mayRest reports whether one more session may rest: one of several is kept for
+// what is asked, so that two who wait in different folders do not take turns at
+// waking each other.
+func (p *Pool) mayRest() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	resting := 0
+	for _, s := range p.idle {
+		if s.guard.resting() {
+			resting++
+		}
+	}
+	return resting < max(1, p.o.Sessions-1)
+}
+
+// leave ends an IDLE that nobody has ended.
+func (p *Pool) leave(s *Session, i *idling, bye bool) {
+	i.mu.Lock()
+	i.tell = nil
+	i.mu.Unlock()
+	p.mu.Lock()
+	n := slices.IndexFunc(p.idle, func(c *pooled) bool { return c.Session == s && s.guard.idling.Load() == i })
+	if n < 0 {
+		p.mu.Unlock()
+		return
+	}
+	at := p.idle[n]
+	at.guard.rouse()
+	if !bye {
+		p.mu.Unlock()
+		return
+	}
+	p.idle = slices.Delete(p.idle, n, n+1)
+	p.lent[at] = true
+	p.mu.Unlock()
+	at.guard.nudge()
+	p.put(at, true)
+}

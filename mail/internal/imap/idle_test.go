@@ -1,0 +1,328 @@
+package imap
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// idler is a server with IDLE. It gives the lines it gets to lines, each as the
+// client wrote it, and sends what comes from says while it is in IDLE.
+type idler struct {
+	lines  chan string
+	says   chan string
+	refuse bool
+	caps   string
+}
+
+func newIdler() *idler {
+	return &idler{lines: make(chan string, 100), says: make(chan string), caps: scriptCaps + " IDLE"}
+}
+
+func (i *idler) run(s *script) {
+	s.send("* OK [CAPABILITY " + i.caps + "] ready\r\n")
+	tag, _ := s.expect()
+	s.send(tag + " OK [CAPABILITY " + i.caps + "] in\r\n")
+	for {
+		tag, cmd := s.expect()
+		i.lines <- strings.TrimSpace(tag + " " + cmd)
+		switch verb, _, _ := strings.Cut(cmd, " "); {
+		case verb == "EXAMINE":
+			s.send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT 4] n\r\n" + tag + " OK [READ-ONLY] done\r\n")
+		case verb == "IDLE" && i.refuse:
+			s.send(tag + " NO not now\r\n")
+		case verb == "IDLE":
+			s.send("+ idling\r\n")
+			done := make(chan string, 1)
+			go func() { l, _ := s.br.ReadString('\n'); done <- l }()
+			for in := true; in; {
+				select {
+				case text := <-i.says:
+					s.send(text)
+				case l := <-done:
+					if l == "" {
+						panic(gone{})
+					}
+					i.lines <- strings.TrimSpace(l)
+					s.send(tag + " OK idle over\r\n")
+					in = false
+				}
+			}
+		case verb == "LOGOUT":
+			s.send("* BYE bye\r\n" + tag + " OK out\r\n")
+			return
+		default:
+			s.send(tag + " OK done\r\n")
+		}
+	}
+}
+
+func (i *idler) want(t *testing.T, commands ...string) {
+	t.Helper()
+	for _, want := range commands {
+		select {
+		case l := <-i.lines:
+			if !strings.HasSuffix(l, want) {
+				t.Fatalf("the server got %q, want %q", l, want)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("the server did not get %q", want)
+		}
+	}
+}
+
+func looking(s *Session) error { _, err := s.Look("INBOX", time.Minute, true); return err }
+
+// told is a channel's view of what a session at rest reports.
+func told() (chan bool, func(bool)) {
+	c := make(chan bool, 100)
+	return c, func(news bool) { c <- news }
+}
+
+func TestASessionAtRestReportsAndIsTakenUp(t *testing.T) {
+	settle(t)
+	i := newIdler()
+	p := newPool(t, PoolOptions{Config: serve(t, i.run).config(Plaintext), Sessions: 1})
+	news, tell := told()
+	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
+		t.Fatal(err)
+	}
+	i.want(t, "EXAMINE INBOX", "NOOP", "IDLE")
+	i.says <- "* 4 EXISTS\r\n"
+	if !<-news {
+		t.Error("what came was told as the end")
+	}
+	i.says <- "* 1 FETCH (FLAGS (\\Seen))\r\n* 2 EXPUNGE\r\n"
+	err := p.Lend(t.Context(), "INBOX", func(_ context.Context, s *Session) error {
+		err := s.Noop().Wait()
+		if f, ok := s.Selected(); !ok || f.Exists != 3 {
+			t.Errorf("the folder is %+v, %v", f, ok)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.want(t, "DONE", "NOOP")
+	if <-news {
+		t.Error("flags, expunges or the end of the rest were told as news")
+	}
+	if err := p.Lend(t.Context(), "INBOX", noop); err != nil {
+		t.Fatal(err)
+	}
+	i.want(t, "NOOP")
+	select {
+	case n := <-news:
+		t.Errorf("the end was told twice (%v)", n)
+	default:
+	}
+}
+
+func TestDoneLeavesInOneWriteWithTheNextCommand(t *testing.T) {
+	settle(t)
+	i := newIdler()
+	writes := make(chan string, 100)
+	sv := serve(t, func(s *script) {
+		s.Conn = &reads{Conn: s.Conn, to: writes}
+		s.br.Reset(s.Conn)
+		i.run(s)
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	_, tell := told()
+	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Lend(t.Context(), "INBOX", noop); err != nil {
+		t.Fatal(err)
+	}
+	if sv.accepted() != 1 {
+		t.Errorf("%d connections", sv.accepted())
+	}
+	for w := range writes {
+		if strings.Contains(w, "DONE\r\n") {
+			if _, next, _ := strings.Cut(w, "DONE\r\n"); !strings.Contains(next, "NOOP\r\n") {
+				t.Errorf("DONE came alone: %q", w)
+			}
+			return
+		}
+	}
+}
+
+// Another session is lent before one that rests.
+func TestARestIsDisturbedLast(t *testing.T) {
+	settle(t)
+	i := newIdler()
+	sv := serve(t, i.run)
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext), Sessions: 2})
+	news, tell := told()
+	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
+		_, err := p.Rest(ctx, "INBOX", looking, tell)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if err := p.Lend(t.Context(), "INBOX", noop); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-news:
+		t.Error("the rest was disturbed beside an idle session")
+	default:
+	}
+}
+
+func TestOneSessionOfSeveralNeverRests(t *testing.T) {
+	settle(t)
+	i := newIdler()
+	p := newPool(t, PoolOptions{Config: serve(t, i.run).config(Plaintext), Sessions: 3})
+	_, tell := told()
+	var errs []error
+	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
+		return p.Lend(ctx, "", func(ctx context.Context, s *Session) error {
+			_, err := p.Rest(ctx, "INBOX", looking, tell)
+			return err
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		_, err := p.Rest(t.Context(), "INBOX", looking, tell)
+		errs = append(errs, err)
+	}
+	if errs[0] != nil || !errors.Is(errs[1], ErrNoIdle) || !errors.Is(errs[2], ErrNoIdle) {
+		t.Errorf("%v", errs)
+	}
+}
+
+func TestRestWhereTheServerDoesNotIdle(t *testing.T) {
+	for name, change := range map[string]func(*idler){
+		"not offered": func(i *idler) { i.caps = scriptCaps },
+		"refused":     func(i *idler) { i.refuse = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			settle(t)
+			i := newIdler()
+			change(i)
+			sv := serve(t, i.run)
+			p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+			news, tell := told()
+			if _, err := p.Rest(t.Context(), "INBOX", looking, tell); !errors.Is(err, ErrNoIdle) {
+				t.Fatalf("got %v", err)
+			}
+			if err := p.Lend(t.Context(), "INBOX", noop); err != nil || sv.accepted() != 1 {
+				t.Errorf("afterwards: %v, %d connections", err, sv.accepted())
+			}
+			if len(news) > 0 {
+				t.Error("something was told")
+			}
+		})
+	}
+}
+
+func TestLeavingARest(t *testing.T) {
+	settle(t)
+	i := newIdler()
+	p := newPool(t, PoolOptions{Config: serve(t, i.run).config(Plaintext)})
+	news, tell := told()
+	leave, err := p.Rest(t.Context(), "INBOX", looking, tell)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leave(true)
+	i.want(t, "EXAMINE INBOX", "NOOP", "IDLE", "DONE")
+	leave(true) // again does nothing
+	if err := p.Lend(t.Context(), "INBOX", noop); err != nil {
+		t.Fatal(err)
+	}
+	i.want(t, "NOOP")
+	if len(news) > 0 {
+		t.Error("who left was told")
+	}
+}
+
+func TestTheEndOfTheConnectionEndsARest(t *testing.T) {
+	settle(t)
+	i := newIdler()
+	sv := serve(t, i.run)
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	news, tell := told()
+	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
+		t.Fatal(err)
+	}
+	i.says <- "* BYE shutting down\r\n"
+	sv.mu.Lock()
+	_ = sv.conns[0].Close()
+	sv.mu.Unlock()
+	if <-news {
+		t.Error("the end was told as news")
+	}
+	if err := p.Lend(t.Context(), "INBOX", noop); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// A server may end an IDLE by itself: no DONE is due then.
+func TestAServerThatEndsIdleItself(t *testing.T) {
+	settle(t)
+	sv := serve(t, func(s *script) {
+		s.send("* OK [CAPABILITY IMAP4rev1 IDLE SASL-IR AUTH=PLAIN] ready\r\n")
+		tag, _ := s.expect()
+		s.send(tag + " OK [CAPABILITY IMAP4rev1 IDLE] in\r\n")
+		s.examine()
+		tag, _ = s.expect()
+		s.send(tag + " OK nothing\r\n")
+		tag, _ = s.expect()
+		s.send("+ \r\n" + tag + " OK enough\r\n")
+		tag, cmd := s.expect()
+		if cmd != "NOOP" {
+			t.Errorf("the server got %q", tag+" "+cmd)
+		}
+		s.send(tag + " OK done\r\n")
+		s.drain()
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	news, tell := told()
+	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
+		t.Fatal(err)
+	}
+	if <-news {
+		t.Error("the end was told as news")
+	}
+	if err := p.Lend(t.Context(), "INBOX", noop); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestClosingThePoolSaysGoodbyeFromARest(t *testing.T) {
+	settle(t)
+	i := newIdler()
+	p := NewPool(PoolOptions{Config: serve(t, i.run).config(Plaintext)})
+	_, tell := told()
+	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Close()
+	i.want(t, "EXAMINE INBOX", "NOOP", "IDLE", "DONE", "LOGOUT")
+}
+
+// reads tells what each read of a connection brought, which is at most what the
+// client wrote at once.
+type reads struct {
+	net.Conn
+	to chan<- string
+}
+
+func (r *reads) Read(p []byte) (int, error) {
+	n, err := r.Conn.Read(p)
+	if n > 0 {
+		r.to <- string(p[:n])
+	}
+	return n, err
+}

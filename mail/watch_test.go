@@ -1,0 +1,496 @@
+package mail_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/servertest"
+)
+
+const never = time.Hour
+
+// watching is a Watch in progress.
+type watching struct {
+	t       *testing.T
+	cancel  context.CancelFunc
+	waiting chan struct{} // closed when it has looked and waits
+	done    chan struct{}
+	page    *mail.WatchPage
+	err     error
+}
+
+// watch begins to watch, and returns when it waits or is over.
+func (b *box) watch(q mail.WatchQuery) *watching {
+	b.t.Helper()
+	t := b.t.(*testing.T)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	w := &watching{t: t, cancel: cancel, waiting: make(chan struct{}), done: make(chan struct{})}
+	q.Aside = func(ctx context.Context, wait func(context.Context) error) error {
+		close(w.waiting)
+		return wait(ctx)
+	}
+	go func() {
+		defer close(w.done)
+		w.page, w.err = b.Watch(ctx, account, q)
+	}()
+	t.Cleanup(func() { cancel(); <-w.done })
+	select {
+	case <-w.waiting:
+	case <-w.done:
+	}
+	return w
+}
+
+// got waits for the end of the watch and returns its page.
+func (w *watching) got() *mail.WatchPage {
+	w.t.Helper()
+	<-w.done
+	if w.err != nil {
+		w.t.Fatalf("watch: %v (%v)", w.err, errors.Unwrap(w.err))
+	}
+	return w.page
+}
+
+func (w *watching) wants(subjects ...string) *mail.WatchPage {
+	w.t.Helper()
+	p := w.got()
+	var got []string
+	for _, m := range p.Messages {
+		got = append(got, m.Subject)
+	}
+	if !slices.Equal(got, subjects) || len(p.Issues) > 0 {
+		w.t.Fatalf("watch gave %q with issues %v, want %q", got, p.Issues, subjects)
+	}
+	return p
+}
+
+// watchable are the servers that a watch must work on; each is asked in the way it
+// offers: where it has IDLE nothing else can find out that something came.
+func watchable(t *testing.T) map[string]func(user string, change ...func(*mail.Account)) *box {
+	_, idles := dovecot(t, servertest.Config{})
+	_, silent := dovecot(t, servertest.Config{HideCapabilities: []string{"IDLE", "ESEARCH"}})
+	memory, slow := inMemory(t), courier(t)
+	on := func(e endpoint, poll, trust time.Duration) func(string, ...func(*mail.Account)) *box {
+		return func(user string, change ...func(*mail.Account)) *box {
+			b := open(t, e, user, change...)
+			b.SetPace(poll, trust, 0)
+			return b
+		}
+	}
+	return map[string]func(string, ...func(*mail.Account)) *box{
+		"dovecot": on(idles, never, never), "dovecot without IDLE": on(silent, 20*time.Millisecond, never),
+		"courier": on(slow, 20*time.Millisecond, never),
+		// It forgets to tell of what comes in the moment before an IDLE begins.
+		"in memory": on(memory, never, 500*time.Millisecond),
+	}
+}
+
+func TestWatchReturnsWhatArrives(t *testing.T) {
+	for name, box := range watchable(t) {
+		t.Run(name, func(t *testing.T) {
+			b := box("watch")
+			b.t = t
+			b.add("INBOX", letter{subject: "old"})
+			w := b.watch(mail.WatchQuery{FromNow: true})
+			uid := b.add("INBOX", letter{subject: "first"})[0]
+			p := w.wants("first")
+			if p.After != uid || p.Folder != "INBOX" || p.UIDValidity == 0 || p.HasMore || p.Messages[0].Ref.UID != uid {
+				t.Errorf("got %+v", p)
+			}
+			// What came in between is there at once, the oldest first.
+			b.add("INBOX", letter{subject: "second"}, letter{subject: "third"})
+			p = b.watch(mail.WatchQuery{AfterUID: p.After, UIDValidity: p.UIDValidity, Limit: 1}).wants("second")
+			if !p.HasMore {
+				t.Error("it does not say that there is more")
+			}
+			p = b.watch(mail.WatchQuery{AfterUID: p.After}).wants("third")
+			w = b.watch(mail.WatchQuery{AfterUID: p.After, Full: true})
+			b.add("INBOX", letter{subject: "fourth"})
+			if p := w.wants("fourth"); len(p.Messages[0].To) != 1 || p.Messages[0].Size == 0 {
+				t.Errorf("not everything was told: %+v", p.Messages[0])
+			}
+		})
+	}
+}
+
+func TestWatchOfAnEmptyFolder(t *testing.T) {
+	for name, box := range watchable(t) {
+		t.Run(name, func(t *testing.T) {
+			b := box("empty")
+			b.t = t
+			p := b.watch(mail.WatchQuery{FromNow: true, Until: time.Now()}).wants()
+			if p.After != 0 {
+				t.Errorf("after %d", p.After)
+			}
+			w := b.watch(mail.WatchQuery{AfterUID: p.After})
+			b.add("INBOX", letter{subject: "first of all"})
+			w.wants("first of all")
+		})
+	}
+}
+
+func TestWatchEndsWithNeitherFlagsNorExpunges(t *testing.T) {
+	for name, box := range watchable(t) {
+		t.Run(name, func(t *testing.T) {
+			b := box("flags")
+			b.t = t
+			uids := b.add("INBOX", letter{subject: "a"}, letter{subject: "b"}, letter{subject: "c"})
+			w := b.watch(mail.WatchQuery{FromNow: true})
+			b.remove("INBOX", uids[0])
+			if _, err := b.admin.Select("INBOX", nil).Wait(); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.admin.Store(imap.UIDSetNum(imap.UID(uids[1])), &imap.StoreFlags{Op: imap.StoreFlagsAdd, Flags: []imap.Flag{imap.FlagSeen}}, nil).Close(); err != nil {
+				t.Fatal(err)
+			}
+			b.remove("INBOX", uids[2])
+			b.add("INBOX", letter{subject: "d"})
+			w.wants("d")
+		})
+	}
+}
+
+// A message that the rules hide changes neither when a watch ends nor what it says.
+func TestWatchDoesNotTellOfHiddenMail(t *testing.T) {
+	for name, box := range watchable(t) {
+		t.Run(name, func(t *testing.T) {
+			b := box("hidden", allowing("bob@example.org"))
+			b.t = t
+			b.add("INBOX", letter{subject: "seen"}, letter{subject: "unseen", from: "eve@example.net"})
+			until := func() *mail.WatchPage {
+				return b.watch(mail.WatchQuery{FromNow: true, Until: time.Now()}).wants()
+			}
+			quiet := until()
+			b.add("INBOX", letter{subject: "hidden", from: "eve@example.net"})
+			if p := until(); !reflect.DeepEqual(p, quiet) {
+				t.Errorf("with hidden mail %+v, without %+v", p, quiet)
+			}
+			w := b.watch(mail.WatchQuery{AfterUID: quiet.After})
+			for i := range 5 {
+				b.add("INBOX", letter{subject: fmt.Sprint("hidden ", i), from: "eve@example.net"})
+			}
+			uid := b.add("INBOX", letter{subject: "shown"})[0]
+			if p := w.wants("shown"); p.After != uid || p.UIDNext != 0 {
+				t.Errorf("got %+v", p)
+			}
+			// While it waits the rules may change: what counts is how they are when
+			// something comes.
+			w = b.watch(mail.WatchQuery{AfterUID: uid})
+			a, _ := b.dir.Account(t.Context(), account)
+			a.AllowIn.Entries = []string{"eve@example.net"}
+			b.dir.set(a)
+			b.add("INBOX", letter{subject: "now hidden"}, letter{subject: "now shown", from: "eve@example.net"})
+			w.wants("now shown")
+		})
+	}
+}
+
+func TestWatchOfAFolderThatIsMadeAnew(t *testing.T) {
+	_, e := dovecot(t, servertest.Config{})
+	b := open(t, e, "anew")
+	b.SetPace(never, 20*time.Millisecond, 0)
+	make := func() {
+		if err := b.admin.Create("Box", nil).Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	make()
+	uid := b.add("Box", letter{subject: "old"})[0]
+	q := mail.WatchQuery{Folder: "Box", AfterUID: uid, UIDValidity: b.list(mail.ListQuery{Folder: "Box"}).UIDValidity}
+	w := b.watch(q)
+	if err := b.again(func() error { return b.admin.Delete("Box").Wait() }); err != nil {
+		t.Fatal(err)
+	}
+	make()
+	b.add("Box", letter{subject: "one"}, letter{subject: "two"})
+	<-w.done
+	// Between the two it may have met no folder at all.
+	if e := new(mail.Error); !errors.As(w.err, &e) || e.Kind != mail.KindConflict && e.Kind != mail.KindNotFound {
+		t.Errorf("got %+v, %v", w.page, w.err)
+	}
+	w = b.watch(q)
+	<-w.done
+	wantKind(t, w.err, mail.KindConflict)
+}
+
+// Many who watch and many who read share what one account may have of connections,
+// and nobody waits for a watch to end.
+func TestManyWatchesBesideManyReads(t *testing.T) {
+	settle(t)
+	b, proxy := counted(t, "many", 0, 0)
+	b.SetPace(never, never, 0)
+	var ids []mail.Ref
+	for _, uid := range b.add("INBOX", make([]letter, 50)...) {
+		ids = append(ids, b.ref("INBOX", uid))
+	}
+	var watches []*watching
+	for i := range 20 {
+		watches = append(watches, b.watch(mail.WatchQuery{FromNow: true, Full: i%2 == 0}))
+	}
+	var wg sync.WaitGroup
+	for _, id := range ids {
+		wg.Go(func() {
+			if _, err := b.Get(t.Context(), id, mail.GetQuery{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, w := range watches {
+		select {
+		case <-w.done:
+			t.Fatal("a read ended a watch")
+		default:
+		}
+	}
+	if n := proxy.Stats().Connections; n > 4 {
+		t.Errorf("%d connections", n)
+	}
+	proxy.Reset()
+	b.add("INBOX", letter{subject: "for all"})
+	for _, w := range watches {
+		w.wants("for all")
+	}
+	// One look is for all of them.
+	if st := proxy.Stats(); st.Flights > 6 || st.Connections > 0 {
+		t.Errorf("%d round trips on %d new connections for one message", st.Flights, st.Connections)
+	}
+}
+
+// What a watch costs: to begin, to wait, and to find what came.
+func TestWatchCosts(t *testing.T) {
+	b, proxy := counted(t, "costs", 0, 0)
+	b.SetPace(never, never, 0)
+	b.add("INBOX", letter{subject: "old"})
+	b.list(mail.ListQuery{})
+	proxy.Reset()
+	w := b.watch(mail.WatchQuery{FromNow: true})
+	b.add("INBOX", letter{subject: "new"})
+	w.wants("new")
+	st := proxy.Stats()
+	t.Logf("%d round trips, %d bytes out, %d bytes in", st.Flights, st.ToServer, st.ToClient)
+	// FETCH; IDLE; DONE, EXAMINE and SEARCH; FETCH. It is one more when the message
+	// comes before the IDLE has begun.
+	if st.Flights > 5 || st.Connections > 0 || st.ToClient > 4000 {
+		t.Errorf("%d round trips on %d new connections, %d bytes in", st.Flights, st.Connections, st.ToClient)
+	}
+}
+
+func TestACancelledWatchLeavesTheConnectionClean(t *testing.T) {
+	settle(t)
+	b, proxy := counted(t, "cancel", 0, 0)
+	b.SetPace(never, never, 0)
+	b.add("INBOX", letter{subject: "old"})
+	for range 20 {
+		w := b.watch(mail.WatchQuery{FromNow: true})
+		w.cancel()
+		<-w.done
+		if e := wantKind(t, w.err, mail.KindTimeout); !errors.Is(e, context.Canceled) {
+			t.Errorf("got %v", w.err)
+		}
+	}
+	b.list(mail.ListQuery{})
+	// Another one is made when the first is still at what a watch asked of it; to give
+	// that up would cost a connection each time.
+	if n := proxy.Stats().Connections; n > 4 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+func TestAWatchOutlivesItsConnection(t *testing.T) {
+	b, proxy := counted(t, "cut", 0, 0)
+	b.SetPace(never, never, 0)
+	w := b.watch(mail.WatchQuery{FromNow: true})
+	for range 2 {
+		proxy.Cut()
+		b.list(mail.ListQuery{})
+	}
+	proxy.Cut()
+	b.add("INBOX", letter{subject: "after all"})
+	w.wants("after all")
+}
+
+func TestClosingEndsWatches(t *testing.T) {
+	settle(t)
+	for name, box := range watchable(t) {
+		t.Run(name, func(t *testing.T) {
+			b := box("close")
+			b.t = t
+			w := b.watch(mail.WatchQuery{FromNow: true})
+			_ = b.Close()
+			<-w.done
+			wantKind(t, w.err, mail.KindConnection)
+		})
+	}
+}
+
+// An account that gets another password or time-out goes on being watched; one that
+// leads elsewhere does not.
+func TestAWatchFollowsItsAccount(t *testing.T) {
+	_, e := dovecot(t, servertest.Config{})
+	b := open(t, e, "follow")
+	b.SetPace(never, never, 0)
+	b.add("INBOX", letter{subject: "old"})
+	w := b.watch(mail.WatchQuery{FromNow: true})
+	a, _ := b.dir.Account(t.Context(), account)
+	a.Timeouts.Socket = 70 * time.Second
+	b.dir.set(a)
+	_, _ = b.List(t.Context(), account, mail.ListQuery{})
+	b.list(mail.ListQuery{}) // the old connections end with the first command on the new ones
+	b.add("INBOX", letter{subject: "new"})
+	w.wants("new")
+	w = b.watch(mail.WatchQuery{FromNow: true})
+	a.Username = "other"
+	b.dir.set(a)
+	// A command that looked the account up before it changed may still be on its way
+	// and bring the old connections back, which fails this one.
+	_, _ = b.List(t.Context(), account, mail.ListQuery{})
+	b.list(mail.ListQuery{})
+	<-w.done
+	wantKind(t, w.err, mail.KindConflict)
+}
+
+func TestWatchRefuses(t *testing.T) {
+	_, e := dovecot(t, servertest.Config{})
+	b := open(t, e, "refuse")
+	_, err := b.Watch(t.Context(), account, mail.WatchQuery{Folder: "Nowhere", FromNow: true})
+	wantKind(t, err, mail.KindNotFound)
+	_, err = b.Watch(t.Context(), account, mail.WatchQuery{Folder: "a\x01b"})
+	wantKind(t, err, mail.KindNotFound)
+	a, _ := b.dir.Account(t.Context(), account)
+	a.Protocol, a.POP3, a.IMAP = mail.POP3, a.IMAP, mail.Endpoint{}
+	b.dir.set(a)
+	_, err = b.Watch(t.Context(), account, mail.WatchQuery{})
+	wantKind(t, err, mail.KindUnsupported)
+}
+
+// idleScript is a server whose nth connection does in IDLE what a test says.
+func idleScript(t *testing.T, caps string, inIdle func(n int, c net.Conn, br *bufio.Reader, tag string) (goOn bool)) *mail.Mailboxes {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	var conns atomic.Int32
+	serve := func(c net.Conn) {
+		defer c.Close()
+		n := int(conns.Add(1))
+		br := bufio.NewReader(c)
+		_, _ = io.WriteString(c, "* OK [CAPABILITY "+caps+"] ready\r\n")
+		for {
+			line, err := br.ReadString('\n')
+			if err != nil {
+				return
+			}
+			tag, command, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
+			verb, _, _ := strings.Cut(command, " ")
+			answer := tag + " OK done\r\n"
+			switch verb {
+			case "AUTHENTICATE":
+				answer = tag + " OK [CAPABILITY " + caps + "] in\r\n"
+			case "EXAMINE":
+				answer = "* 0 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT 1] n\r\n" + answer
+			case "IDLE":
+				if !inIdle(n, c, br, tag) {
+					return
+				}
+				continue
+			}
+			if _, err := io.WriteString(c, answer); err != nil {
+				return
+			}
+		}
+	}
+	wg.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { serve(c) })
+		}
+	})
+	d := &directory{accounts: map[string]mail.Account{}, password: "p"}
+	d.set(settings("127.0.0.1", uint16(ln.Addr().(*net.TCPAddr).Port), "x"))
+	m := mail.NewMailboxes(mail.MailboxesOptions{Directory: d})
+	t.Cleanup(func() { _ = m.Close(); _ = ln.Close(); wg.Wait() })
+	return m
+}
+
+const idleCaps = "IMAP4rev1 SASL-IR AUTH=PLAIN ESEARCH IDLE"
+
+// A server that falls silent in IDLE, or says BYE, is left for a new connection.
+func TestWatchOnAServerThatFallsSilentOrSaysBye(t *testing.T) {
+	for name, ends := range map[string]func(c net.Conn, br *bufio.Reader){
+		"silent": func(c net.Conn, br *bufio.Reader) { _, _ = io.Copy(io.Discard, br) },
+		"BYE":    func(c net.Conn, br *bufio.Reader) { _, _ = io.WriteString(c, "* BYE too many\r\n") },
+		"noise":  func(c net.Conn, br *bufio.Reader) { _, _ = io.WriteString(c, "* 7 GURBLE (((\r\nI1 WHAT\r\n") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			settle(t)
+			again := make(chan struct{})
+			var once sync.Once
+			m := idleScript(t, idleCaps, func(n int, c net.Conn, br *bufio.Reader, tag string) bool {
+				_, _ = io.WriteString(c, "+ idling\r\n")
+				if n == 1 {
+					ends(c, br)
+					return false
+				}
+				once.Do(func() { close(again) })
+				if l, err := br.ReadString('\n'); err != nil || strings.TrimSpace(l) != "DONE" {
+					return false
+				}
+				_, _ = io.WriteString(c, tag+" OK over\r\n")
+				return true
+			})
+			m.SetPace(never, 50*time.Millisecond, 100*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			done := make(chan error, 1)
+			go func() {
+				_, err := m.Watch(ctx, account, mail.WatchQuery{FromNow: true})
+				done <- err
+			}()
+			select {
+			case <-again:
+			case err := <-done:
+				t.Fatalf("the watch ended: %v", err)
+			}
+			cancel()
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// A server that cannot be reached any more is not taken for one that has no mail.
+func TestWatchSaysWhenItCannotWatch(t *testing.T) {
+	for name, until := range map[string]time.Duration{"given up": never, "time is over": 0} {
+		t.Run(name, func(t *testing.T) {
+			settle(t)
+			m := idleScript(t, idleCaps, func(n int, c net.Conn, br *bufio.Reader, tag string) bool { return false })
+			m.SetPace(never, never, 0)
+			_, err := m.Watch(t.Context(), account, mail.WatchQuery{FromNow: true, Until: time.Now().Add(until)})
+			if until == 0 && err == nil {
+				return // it was over before it was tried
+			}
+			wantKind(t, err, mail.KindConnection)
+		})
+	}
+}
