@@ -99,7 +99,7 @@ var escapes = regexp.MustCompile(`\x1b(\[[0-9;?<>=$]*[ -/]*[@-~]|\][^\x07\x1b]*(
 // sees waits until the text is on the screen, after what was seen before.
 func (c *terminal) sees(text string) {
 	c.t.Helper()
-	deadline := time.AfterFunc(20*time.Second, func() {
+	deadline := time.AfterFunc(time.Minute, func() {
 		c.mu.Lock()
 		c.ended = true
 		c.more.Broadcast()

@@ -74,6 +74,13 @@ func (p *process) serverEntry(path, fingerprint, profile string) (*serverEntry, 
 // stableProgram is the path by which a client starts this program. Where it is found
 // by its name, that place is taken: behind it a new version may stand tomorrow.
 func stableProgram(self string) (string, error) {
+	if named, err := exec.LookPath("postern"); err == nil && filepath.IsAbs(named) {
+		a, errA := os.Stat(named)
+		b, errB := os.Stat(self)
+		if errA == nil && errB == nil && os.SameFile(a, b) {
+			return named, nil
+		}
+	}
 	switch {
 	case self == "":
 		return "", &discovery.Fault{Code: discovery.ConfigError, Message: "It is not known where this program is.", Hint: "Start it by its full path."}
@@ -81,16 +88,7 @@ func stableProgram(self string) (string, error) {
 		return "", &discovery.Fault{Code: discovery.ConfigError, Message: "This program is a passing one, and a client would not find it again.",
 			Hint: "Build it first: go build -o postern ./cmd/postern"}
 	}
-	named, err := exec.LookPath("postern")
-	if err != nil || !filepath.IsAbs(named) {
-		return self, nil
-	}
-	a, errA := os.Stat(named)
-	b, errB := os.Stat(self)
-	if errA != nil || errB != nil || !os.SameFile(a, b) {
-		return self, nil
-	}
-	return named, nil
+	return self, nil
 }
 
 const installSynopsis = `[flags] CLIENT
