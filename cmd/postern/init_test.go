@@ -27,6 +27,7 @@ import (
 // yet, and a domain whose records name them.
 type station struct {
 	home    string
+	passing string // where what is temporary goes
 	servers *demo.Servers
 	ca      string
 	env     map[string]string
@@ -42,7 +43,10 @@ func newStation(t testing.TB) *station {
 	}
 	t.Cleanup(func() { _ = servers.Close() })
 	home := t.TempDir()
-	s := &station{home: home, servers: servers, ca: filepath.Join(t.TempDir(), "ca.pem"), ring: brokenKeyring{}}
+	passing := t.TempDir()
+	t.Setenv("TMPDIR", passing)
+	t.Setenv("TMP", passing)
+	s := &station{home: home, passing: passing, servers: servers, ca: filepath.Join(t.TempDir(), "ca.pem"), ring: brokenKeyring{}}
 	if err := os.WriteFile(s.ca, servers.CAPEM, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -123,6 +127,9 @@ func (s *station) untouched(t testing.TB) {
 	t.Helper()
 	if left := s.files(t); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+	if left, err := os.ReadDir(s.passing); err != nil || len(left) > 0 {
+		t.Errorf("left behind for a while: %v, %v", left, err)
 	}
 	if k, ok := s.ring.(*passingKeyring); ok && len(k.kept) > 0 {
 		t.Errorf("left behind in the keyring: %d keys", len(k.kept))

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+// askRules asks what agents may do. What is proposed is the least.
+func (w *wizard) askRules(ctx context.Context) error {
+	d := &w.draft
+	choices := []choice{{"read", "Read, and nothing else"}}
+	if d.protocol == mail.IMAP {
+		choices = append(choices, choice{"change", "Read, flag, move and delete; send nothing"})
+	}
+	if !d.smtp.IsZero() {
+		choices = append(choices, choice{"approve", "All that, and send what you have approved, message by message"}, choice{"send", "All that, and send to whom you allow"})
+	}
+	may, err := w.ask.Choose(ctx, "What may agents do with this account?", "You can change it later with 'account edit'.", choices)
+	if err != nil {
+		return err
+	}
+	d.mode = map[string]mail.Mode{"read": mail.ReadOnly, "change": mail.ReadWrite, "approve": mail.Approve, "send": mail.ReadWrite}[may]
+	if may == "approve" || may == "send" {
+		list, err := w.ask.Text(ctx, textQuestion{Title: "To whom may they write?", Optional: true, Check: entries,
+			Help: "Addresses and @domains, separated by commas; * is everybody. Empty: nobody yet."})
+		if err != nil {
+			return err
+		}
+		w.allowOut = splitList(list)
+		if d.displayName, err = w.ask.Text(ctx, textQuestion{Title: "Your name, as recipients see it", Optional: true, Check: func(s string) error {
+			if len([]rune(s)) > 200 {
+				return errors.New("it is longer than 200 characters")
+			}
+			return nil
+		}}); err != nil {
+			return err
+		}
+	}
+	list, err := w.ask.Text(ctx, textQuestion{Title: "Whose mail may they see?", Optional: true, Check: entries,
+		Help: "Addresses and @domains, separated by commas. Empty: everybody's."})
+	w.allowIn = splitList(list)
+	return err
+}
+
+// entries checks entries of an allow-list.
+func entries(line string) error {
+	for _, e := range splitList(line) {
+		if _, err := mail.ValidateEntry(e); err != nil {
+			return fmt.Errorf("%s cannot be used: %w", printable(e), err)
+		}
+	}
+	return nil
+}
+
+// askKeys asks where keys are kept that are to be made.
+func (w *wizard) askKeys(ctx context.Context, chain *keyChain) error {
+	if there, err := w.exists(); err != nil || there {
+		return err
+	}
+	if !chain.Admin.IsZero() && !chain.Agent.IsZero() {
+		return nil
+	}
+	keyring := w.p.keyringWorks(ctx)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	agent := inFile
+	var choices []choice
+	if keyring {
+		agent = inKeyring
+		choices = append(choices, choice{string(inKeyring), "Both in the system keyring"})
+	}
+	choices = append(choices, choice{string(inFile), "Both in files that only you can read"},
+		choice{string(shownOnce), "Show me the administrator's key once; the agent's in the " + string(agent)})
+	where, err := w.ask.Choose(ctx, "Where are the keys kept?", "The agent's key opens the vault to work with mail, the administrator's to change\n"+
+		"accounts and rules. Programs that run as you can read both places: keep the\n"+
+		"administrator's key yourself if agents run programs here.", choices)
+	if err != nil {
+		return err
+	}
+	w.adminPlace, w.agentPlace = keyPlace(where), keyPlace(where)
+	if where == string(shownOnce) {
+		w.agentPlace = agent
+	}
+	return chain.complete(w.path, w.adminPlace, w.agentPlace)
+}
+
+// summary is the last question.
+func (w *wizard) summary() string {
+	text := "Add the account " + w.draft.name + "?"
+	if there, _ := w.exists(); !there {
+		text = "Make the vault " + w.path + " and add the account " + w.draft.name + "?"
+	}
+	return text
+}
