@@ -222,6 +222,9 @@ func (s *Server) unknown(group *command, words []string) *problem {
 // nearest is the command whose name takes the fewest changes to become another, if
 // that is less than half of it.
 func nearest(name string, list []*command) *command {
+	if len(name) > 64 { // no name is near, and looking takes its square
+		return nil
+	}
 	var best *command
 	least := max(1, len(name)/2) + 1
 	for _, c := range list {
