@@ -118,7 +118,7 @@ var table = []struct {
 	{fault: ItemsUnchecked, cases: []string{"argument.bound.beyond"}},
 	{fault: RequiredUnchecked, cases: []string{"argument.required"}},
 	{fault: RequiredOptionIgnored, cases: []string{"argument.required"}},
-	{fault: ArrayNotSplit, cases: []string{"argument.valid"}},
+	{fault: ArrayNotSplit, cases: []string{"argument.value"}},
 	{fault: ArrayLastWins, cases: []string{"found.array.repeated-count"}},
 	{fault: BooleanTakesYes, cases: []string{"argument.boolean.yes"}},
 	{fault: BooleanIgnoresCase, cases: []string{"argument.boolean.upper"}},
