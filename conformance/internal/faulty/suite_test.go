@@ -139,7 +139,7 @@ func TestFaultsAreFound(t *testing.T) {
 			t.Parallel()
 			o := &conformance.Options{Cases: all, Suite: "acli", AllowEffects: true, StepTimeout: time.Minute, IDs: append(slices.Clone(row.cases), provoking...)}
 			if row.within > 0 {
-				o.StepTimeout = row.within
+				o.StepTimeout, o.MaxLost = row.within, 2
 			}
 			if *whole {
 				o.IDs = nil
@@ -160,6 +160,15 @@ func TestFaultsAreFound(t *testing.T) {
 				if !slices.ContainsFunc(found, func(f string) bool { ok, _ := path.Match(id, f); return ok }) {
 					t.Errorf("a server that %s passes %s", row.fault.Mistake, id)
 				}
+			}
+			all := strings.Join(report.Notes, "\n")
+			for _, c := range report.Results {
+				if c.Status == conformance.Failed && slices.Contains(row.cases, c.ID) {
+					all += explain(c)
+				}
+			}
+			if !strings.Contains(all, row.says) {
+				t.Errorf("nothing says %q of a server that %s: %s", row.says, row.fault.Mistake, all)
 			}
 			if len(row.cases) == 0 {
 				t.Errorf("no case is named that finds a server that %s", row.fault.Mistake)
