@@ -151,15 +151,17 @@ func (c *httpConn) Send(ctx context.Context, message []byte) error {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
+	var m struct {
+		ID     json.RawMessage
+		Method string
+		Params struct{ Name string }
+	}
+	_ = json.Unmarshal(message, &m) // what cannot be read has no names
+	asks := len(m.ID) > 0
 	c.mu.Lock()
 	stateless := c.protocol >= statelessVersion
 	c.mu.Unlock()
 	if stateless {
-		var m struct {
-			Method string
-			Params struct{ Name string }
-		}
-		_ = json.Unmarshal(message, &m) // what cannot be read has no names
 		r.Header.Set("Mcp-Method", m.Method)
 		if m.Method == "tools/call" {
 			r.Header.Set("Mcp-Name", m.Params.Name)
@@ -173,6 +175,10 @@ func (c *httpConn) Send(ctx context.Context, message []byte) error {
 			return
 		}
 		defer response.Body.Close()
+		if !asks && response.StatusCode >= 300 {
+			got <- nil // a notification that it does not take is refused like this
+			return
+		}
 		if id := response.Header.Get("Mcp-Session-Id"); id != "" {
 			c.mu.Lock()
 			c.session = id

@@ -10,15 +10,15 @@ import (
 
 // item is one element of what a template ranges over.
 type item struct {
-	name     string
-	vars     scope
-	harmless bool
+	name string
+	vars scope
+	of   *command // that a step with executes may carry out; nil if not known
 }
 
 // items returns the elements a template applies to.
 func (r *runner) items(c *Case) []item {
 	var list []item
-	for _, i := range r.all(c.For.Each) {
+	for _, i := range r.known(c.For.Each) {
 		if c.For.Where != nil {
 			miss, err := c.For.Where.match(map[string]any(i.vars), nil)
 			if r.fault(c, err); err != nil {
@@ -33,8 +33,27 @@ func (r *runner) items(c *Case) []item {
 	}
 	if each := c.For.Each; !r.o.Exhaustive && (each == "argument" || each == "bound" || each == "value") {
 		list = r.fewOfEach(list)
+		if each == "argument" && c.Expect == nil {
+			list = spread(list, maxInstances)
+		}
 	}
 	return list
+}
+
+// maxInstances bounds how many arguments a template is asked about: one binder binds
+// them all, so what it does with ten of a kind it does with the rest.
+const maxInstances = 10
+
+// spread takes n elements at even distances, the first and the last among them.
+func spread(list []item, n int) []item {
+	if len(list) <= n {
+		return list
+	}
+	out := make([]item, n)
+	for i := range out {
+		out[i] = list[i*(len(list)-1)/(n-1)]
+	}
+	return out
 }
 
 // fewOfEach leaves the instances of arguments that several commands share to the
@@ -55,6 +74,22 @@ func (r *runner) fewOfEach(list []item) []item {
 	})
 }
 
+// known is all, computed once; the examples of errors grow until they are asked about.
+func (r *runner) known(each string) []item {
+	if each == "failure_example" {
+		return r.all(each)
+	}
+	list, ok := r.sets[each]
+	if !ok {
+		list = r.all(each)
+		if r.sets == nil {
+			r.sets = map[string][]item{}
+		}
+		r.sets[each] = list
+	}
+	return list
+}
+
 func (r *runner) all(each string) []item {
 	m := r.model
 	var list []item
@@ -65,7 +100,7 @@ func (r *runner) all(each string) []item {
 		}
 	case "command":
 		for _, c := range m.commands {
-			list = append(list, item{name: c.path, vars: scope{"command": c.vars()}, harmless: c.harmless})
+			list = append(list, item{name: c.path, vars: scope{"command": c.vars()}, of: c})
 		}
 	case "argument", "bound", "value":
 		for _, c := range m.commands {
@@ -105,7 +140,7 @@ func argumentItems(each string, c *command, cv map[string]any, a *argument) []it
 		if name != "" {
 			v[name] = value
 		}
-		return item{name: strings.TrimSpace(c.path + " " + a.label + " " + suffix), vars: v, harmless: c.harmless}
+		return item{name: strings.TrimSpace(c.path + " " + a.label + " " + suffix), vars: v, of: c}
 	}
 	var list []item
 	switch each {
@@ -160,17 +195,17 @@ func (r *runner) exampleItems(of string, examples []string) []item {
 	var list []item
 	for _, e := range examples {
 		v := map[string]any{"command": e, "of": of, "path": "", "bare": false, "harmless": false}
-		harmless := false
+		var found *command
 		if tokens, ok := split(e); ok {
 			if c := r.model.longest(tokens); c != nil {
 				v["path"], v["harmless"], v["bare"] = c.path, c.harmless, e == c.path
-				harmless = c.harmless
+				found = c
 				if schema, ok := pointer(c.schema, "/outputSchema"); ok {
 					v["output_schema"] = schema
 				}
 			}
 		}
-		list = append(list, item{name: e, vars: scope{"example": v}, harmless: harmless})
+		list = append(list, item{name: e, vars: scope{"example": v}, of: found})
 	}
 	return list
 }

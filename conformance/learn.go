@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"encoding/json"
-	"path"
 	"slices"
 	"strings"
 )
@@ -233,10 +232,7 @@ func (r *runner) harmless(c *command) bool {
 	if slices.Contains(reserved, c.path) || r.model.readOnly {
 		return true
 	}
-	return slices.ContainsFunc(r.o.Harmless, func(p string) bool {
-		ok, _ := path.Match(p, c.path)
-		return ok
-	})
+	return matchesAny(r.o.Harmless, c.path)
 }
 
 var reserved = []string{"help", "schema", "version"}
@@ -305,7 +301,7 @@ func (r *runner) learnContexts(ctx context.Context, c *command) {
 			continue
 		}
 		a.context, a.hasContext = usable[0], true
-		if !c.harmless && !r.o.AllowEffects || !a.hasValid && a.kind != "flag" || !r.o.Exhaustive && r.seenTwice(c, a) {
+		if !r.mayRun(c) || !a.hasValid && a.kind != "flag" || !r.o.Exhaustive && r.seenTwice(c, a) {
 			continue
 		}
 		a.context = r.choose(ctx, a, usable, accepted)

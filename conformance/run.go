@@ -27,6 +27,7 @@ type Options struct {
 
 	AllowEffects bool     // commands that change things may be carried out
 	Harmless     []string // paths of commands known to change nothing; patterns of path.Match
+	Never        []string // paths of commands not to be carried out all the same, such as those that wait
 	Exhaustive   bool     // ask for arguments that several commands share for each of them
 
 	Baseline Baseline
@@ -49,15 +50,12 @@ func (o *Options) selects(c *Case) bool {
 	if o.Category != "" && c.Category != o.Category || o.Suite != "" && o.Suite != "all" && c.Suite != o.Suite {
 		return false
 	}
-	return len(o.IDs) == 0 || slices.ContainsFunc(o.IDs, func(p string) bool {
-		ok, _ := path.Match(p, c.ID) // a bad pattern matches nothing, and Check says so
-		return ok
-	})
+	return len(o.IDs) == 0 || matchesAny(o.IDs, c.ID)
 }
 
 // Check says what cannot be used in the options.
 func (o *Options) Check() error {
-	for _, p := range append(slices.Clone(o.IDs), o.Harmless...) {
+	for _, p := range slices.Concat(o.IDs, o.Harmless, o.Never) {
 		if _, err := path.Match(p, ""); err != nil {
 			return fmt.Errorf("%q is no pattern", p)
 		}
@@ -185,7 +183,8 @@ type runner struct {
 	fatal      error // a fault of a case, or no server any more from the start
 	gone       bool
 	invariants []*invariant
-	examples   []string // of errors, in order
+	sets       map[string][]item // by quantifier
+	examples   []string          // of errors, in order
 }
 
 func (r *runner) close() {
@@ -312,7 +311,7 @@ func (r *runner) ask(ctx context.Context, s *session, sent string, ofTool bool, 
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// wait lets the time pass that a rate limit asks for.
+// wait lets the time pass that a rate limit asks for, unless that is too long.
 func (r *runner) wait(ctx context.Context, doc map[string]any) bool {
 	hint, _ := pointer(doc, "/error/hint")
 	text, _ := hint.(string)
@@ -320,7 +319,10 @@ func (r *runner) wait(ctx context.Context, doc map[string]any) bool {
 	if err != nil || seconds < 1 {
 		seconds = 1
 	}
-	d := min(time.Duration(seconds)*time.Second, maxRateWait)
+	d := time.Duration(seconds) * time.Second
+	if d > maxRateWait {
+		return false // such as so many an hour: this answer is the one there is
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -487,18 +489,33 @@ func (r *runner) inapplicable(c *Case) string {
 	return ""
 }
 
+// mayRun reports whether a command may be carried out; nil for one that is not known.
+func (r *runner) mayRun(c *command) bool {
+	if c == nil {
+		return r.o.AllowEffects
+	}
+	return (c.harmless || r.o.AllowEffects) && !matchesAny(r.o.Never, c.path)
+}
+
+// matchesAny reports whether one of the patterns matches.
+func matchesAny(patterns []string, s string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		ok, _ := path.Match(p, s) // a bad pattern matches nothing, and Check says so
+		return ok
+	})
+}
+
 // instance goes through the steps of a case. It returns what went wrong, or why the
 // instance cannot be asked.
 func (r *runner) instance(ctx context.Context, c *Case, i item) (finding *Finding, reason string) {
-	allowed := r.o.AllowEffects || i.harmless
-	if c.For == nil && c.Requires != nil && c.Requires.Command != "" {
-		if command := r.model.find(c.Requires.Command); command != nil {
-			allowed = allowed || command.harmless
-		}
+	command := i.of
+	if c.For == nil && c.Requires != nil {
+		command = r.model.find(c.Requires.Command)
 	}
+	allowed := r.mayRun(command)
 	for _, s := range c.Steps {
 		if s.Executes && !allowed {
-			return nil, "it would have commands carried out that are not known to be harmless (--allow-effects, --harmless)"
+			return nil, "it would have commands carried out that are not known to be harmless, or not to be (--allow-effects, --harmless, --never)"
 		}
 		if s.Line != nil && r.target.Transport() != "stdio" {
 			return nil, "it needs the transport stdio"

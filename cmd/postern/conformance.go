@@ -49,6 +49,7 @@ func (p *process) conformance(ctx context.Context, args []string) error {
 	f.DurationVar(&o.StepTimeout, "step-timeout", 10*time.Second, "time for each answer")
 	limit := f.Duration("timeout", 15*time.Minute, "time for the whole run")
 	f.Var((*patterns)(&o.Harmless), "harmless", "path of a command that changes nothing, * for any characters; may be repeated")
+	f.Var((*patterns)(&o.Never), "never", "path of a command not to be carried out all the same, such as one that waits; may be repeated")
 	f.Var((*patterns)(&o.IDs), "case", "ask only this case, * for any characters; may be repeated")
 	if err := parse(f, args, 0, 1000); err != nil {
 		return err

@@ -133,7 +133,10 @@ func (s *Server) option(c *command, w string) (a *argument, value string, attach
 	var best *argument
 	least := 3
 	for _, o := range c.args {
-		if d := distance(strings.TrimLeft(name, "-"), o.name); !o.positional && d < least && !s.is(NoOptionSuggestion) {
+		if o.positional || len(name) > 64 || s.is(NoOptionSuggestion) {
+			continue
+		}
+		if d := distance(strings.TrimLeft(name, "-"), o.name); d < least {
 			best, least = o, d
 		}
 	}

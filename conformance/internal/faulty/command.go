@@ -84,7 +84,7 @@ func tree() *command {
 				{name: "bright", kind: typeBoolean, def: true, about: "Whether it is bright"},
 				{name: "loud", short: "l", kind: typeFlag, about: "Say it louder"},
 				{name: "at", kind: typeDatetime, about: "When", examples: []string{"2026-02-02", "2026-02-02T10:00:00Z"}},
-				{name: "tags", kind: typeArray, maxLength: 20, maxItems: 10, about: "Labels, separated by commas", examples: []string{"a,b"}},
+				{name: "tags", kind: typeArray, maxLength: 40, maxItems: 10, about: "Labels, separated by commas", examples: []string{"a,b"}},
 				{name: "numbers", kind: typeArray, items: typeInteger, low: bound(0), high: bound(99), about: "Numbers, separated by commas", examples: []string{"1,2"}},
 				{name: "colours", kind: typeArray, def: []string{"red"}, enum: []string{"red", "green", "blue"}, about: "Colours, separated by commas"},
 				{name: "style", kind: typeEnum, def: "plain", enum: []string{"plain", "bold", "quiet"}, about: "How to say it"},
@@ -222,6 +222,9 @@ func (s *Server) unknown(group *command, words []string) *problem {
 // nearest is the command whose name takes the fewest changes to become another, if
 // that is less than half of it.
 func nearest(name string, list []*command) *command {
+	if len(name) > 64 { // no name is near, and looking takes its square
+		return nil
+	}
 	var best *command
 	least := max(1, len(name)/2) + 1
 	for _, c := range list {

@@ -19,8 +19,8 @@ func (s *Server) shownIn(group *command) []*command {
 
 func help(_ context.Context, s *Server, values map[string]any) (any, *problem) {
 	words, _ := values["command"].([]string)
-	if s.is(HelpIgnoresPath) {
-		words = nil
+	if s.is(HelpIgnoresPath) && len(words) > 1 {
+		words = words[:1]
 	}
 	c, rest, p := s.resolve(words)
 	switch {

@@ -223,7 +223,7 @@ var (
 	SchemaIgnoresPath      = mistake("schema-ignores-path", "answers schema of a command with all schemas")
 	SchemaOtherCommand     = mistake("schema-other-command", "names another command in schema")
 	HelpUnknownIsRoot      = mistake("help-unknown-is-root", "answers help of an unknown command with the root help")
-	HelpIgnoresPath        = mistake("help-ignores-path", "answers help of a command with the root help")
+	HelpIgnoresPath        = mistake("help-ignores-path", "answers help of a subcommand with the help of its group")
 	HelpListsGhost         = mistake("help-lists-ghost", "lists a command that does not exist")
 	HelpOmitsCommand       = mistake("help-omits-command", "leaves a command out of help that version names")
 	HelpNoUsage            = mistake("help-no-usage", "gives no usage")

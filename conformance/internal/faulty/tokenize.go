@@ -85,13 +85,14 @@ func (s *Server) checkLength(line string) *problem {
 
 func (s *Server) split(in []rune) ([]word, *problem) {
 	var words []word
-	var now word
-	open := false // a word has begun, be it empty
+	var now strings.Builder
+	quoted, open := false, false // open: a word has begun, be it empty
 	end := func() {
 		if open {
-			words = append(words, now)
+			words = append(words, word{now.String(), quoted})
 		}
-		now, open = word{}, false
+		now.Reset()
+		quoted, open = false, false
 	}
 	for i := 0; i < len(in); i++ {
 		r := in[i]
@@ -110,7 +111,8 @@ func (s *Server) split(in []rune) ([]word, *problem) {
 			if p != nil {
 				return nil, p
 			}
-			now.text, now.quoted, open, i = now.text+text, true, true, next
+			now.WriteString(text)
+			quoted, open, i = true, true, next
 			if s.is(QuoteSplits) {
 				end()
 			}
@@ -125,11 +127,13 @@ func (s *Server) split(in []rune) ([]word, *problem) {
 				return nil, s.unreadable("character %d is NUL", i+1)
 			}
 			if s.is(KeepsBackslash) {
-				now.text += `\`
+				now.WriteByte('\\')
 			}
-			now.text, now.quoted, open = now.text+string(in[i]), true, true
+			now.WriteRune(in[i])
+			quoted, open = true, true
 		default:
-			now.text, open = now.text+string(r), true
+			now.WriteRune(r)
+			open = true
 		}
 	}
 	end()

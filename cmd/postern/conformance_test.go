@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/postern-mail/postern/conformance"
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail/demo"
+	"github.com/postern-mail/postern/vault"
+)
+
+// demoHouse is what 'postern demo' serves, without the bound on commands per minute.
+func demoHouse(t *testing.T) *house {
+	t.Helper()
+	servers, err := demo.Start(demo.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = servers.Close() })
+	v, remove, err := vault.Temporary(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = remove() })
+	if err := v.AddAccount(t.Context(), servers.Account(), servers.Password); err != nil {
+		t.Fatal(err)
+	}
+	p := newProcess(t)
+	h, err := p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "agent"}, open: func(context.Context) (*vault.Vault, error) { return v, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.close)
+	h.saved.locate = func(context.Context) (string, error) { return t.TempDir(), nil }
+	admin := gateway.Principal{Name: "admin", Admin: true}
+	if a := h.gateway.Do(t.Context(), admin, "config set commands_per_minute 100000"); !strings.Contains(string(a.JSON), `"success":true`) {
+		t.Fatalf("%s", a.JSON)
+	}
+	return h
+}
+
+// piped is the house as a target of the suite, as a principal sees it.
+func (h *house) piped(principal gateway.Principal) conformance.Target {
+	return &conformance.Pipe{Serve: func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+		o := gateway.MCPOptions{Name: "postern", Version: "1", Instructions: instructions}
+		return gateway.ServeStdio(ctx, gateway.NewMCPServer(h.gateway.MCP(principal), o), in, out, o)
+	}}
+}
+
+// judge runs the suite and holds the report to full conformance: every case, advice
+// too, and nothing expected to fail.
+func judge(t *testing.T, target conformance.Target, o *conformance.Options) *conformance.Report {
+	t.Helper()
+	o.StepTimeout = time.Minute // the machine may be busy
+	report, err := conformance.Run(t.Context(), target, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !report.OK(true) {
+		var b strings.Builder
+		_ = conformance.WriteTable(&b, report, true)
+		t.Errorf("%s", b.String())
+	}
+	return report
+}
+
+// TestWeReachFullWithNothingExpectedToFail runs every case against the demo's server,
+// effects included, since nothing in it can be lost. The one command that can wait for
+// half a minute is not carried out.
+func TestWeReachFullWithNothingExpectedToFail(t *testing.T) {
+	report := judge(t, demoHouse(t).piped(gateway.Principal{Name: "agent"}), &conformance.Options{Suite: "acli", AllowEffects: true, Never: []string{"agent read"}})
+	if report.Reached != conformance.Full || report.Partial {
+		t.Errorf("reached %s, partial %t", report.Reached, report.Partial)
+	}
+	if report.Commands < 25 || report.Messages < 1500 {
+		t.Errorf("%d commands and %d messages: less was asked than there is", report.Commands, report.Messages)
+	}
+	for _, c := range report.Results {
+		// What a case needs and we do not have is listed here, so that a case does not
+		// cease to apply unseen.
+		if c.Status == conformance.NotApplicable && !notOurs(c.ID) {
+			t.Errorf("%s is not applicable: %s", c.ID, c.Reason)
+		}
+	}
+}
+
+// notOurs are the cases about what no command an agent sees has: an argument of type
+// number or boolean, a bounded number without an option's name, a secret, a default that is no
+// number or text, a command without options. The demo has no extensions.
+func notOurs(id string) bool {
+	for _, p := range []string{"argument.number.", "argument.boolean.", "discovery.schema.type-number", "discovery.schema.type-boolean", "discovery.default.type-number",
+		"discovery.default.type-boolean", "discovery.default.type-array", "discovery.default.type-datetime", "discovery.schema.empty", "argument.bound.at-positional", "extension.",
+		"found.number.", "found.secret."} {
+		if strings.HasPrefix(id, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestTheAdministratorsCommandsConform asks what needs nothing carried out of the
+// commands that an agent does not see, and that the audit log shows what was asked.
+func TestTheAdministratorsCommandsConform(t *testing.T) {
+	h := demoHouse(t)
+	report := judge(t, h.piped(gateway.Principal{Name: "admin", Admin: true}), &conformance.Options{
+		IDs:      []string{"discovery.*", "argument.unknown", "argument.base", "argument.valid-guarded", "extension.audit", "security.command.*"},
+		Harmless: []string{"audit list"},
+	})
+	asked := false
+	for _, c := range report.Results {
+		asked = asked || c.ID == "extension.audit" && c.Status == conformance.Passed
+	}
+	if !asked {
+		t.Error("the audit log was not asked for")
+	}
+}
+
+// TestOverHTTPWeConformAsOverPipes asks what depends on the transport.
+func TestOverHTTPWeConformAsOverPipes(t *testing.T) {
+	h := demoHouse(t)
+	server := gateway.NewMCPServer(h.gateway.MCP(gateway.Principal{Name: "agent"}), gateway.MCPOptions{Name: "postern", Version: "1"})
+	s := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	defer s.Close()
+	report := judge(t, &conformance.HTTP{URL: s.URL}, &conformance.Options{IDs: []string{"mcp.*", "parser.separator.*", "limit.*", "response.success*", "response.content.*"}})
+	for _, c := range report.Results {
+		if c.Status == conformance.NotApplicable && !strings.Contains(c.Reason, "transport stdio") && !strings.Contains(c.Reason, "2026-07-28") {
+			t.Errorf("%s is not applicable: %s", c.ID, c.Reason)
+		}
+	}
+}
