@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
 )
@@ -67,12 +68,12 @@ func wrap(s string, columns int) []string {
 	line, used := "", 0
 	flush := func() { lines, line, used = append(lines, strings.TrimRight(line, " ")), "", 0 }
 	for i, word := range strings.SplitAfter(s, " ") {
-		w := runewidth.StringWidth(strings.TrimRight(word, " "))
+		w := upTo(strings.TrimRight(word, " "), columns)
 		if i > 0 && used > 0 && used+w > columns {
 			flush()
 		}
 		for w > columns {
-			part := runewidth.Truncate(word, columns-used, "")
+			part := runewidth.Truncate(beginning(word, columns), columns-used, "")
 			if part == "" { // not even one character fits behind what is there
 				if used == 0 {
 					break
@@ -82,16 +83,31 @@ func wrap(s string, columns int) []string {
 			}
 			line += part
 			word = word[len(part):]
-			w = runewidth.StringWidth(strings.TrimRight(word, " "))
+			w = upTo(strings.TrimRight(word, " "), columns)
 			flush()
 		}
 		line += word
-		used += runewidth.StringWidth(word)
+		used += upTo(word, columns)
 	}
 	if line != "" || len(lines) == 0 {
 		flush()
 	}
 	return lines
+}
+
+// upTo is the width of visible text, where it matters only whether that is more than
+// so many columns: a long line without a space is not measured again for each part.
+func upTo(s string, columns int) int { return runewidth.StringWidth(beginning(s, columns)) }
+
+// beginning is as much of visible text as can be needed for so many columns.
+func beginning(s string, columns int) string {
+	const perColumn = utf8.UTFMax * (maxMarks + 1)
+	if n := (columns + 1) * perColumn; len(s) > n {
+		for ; n < len(s) && !utf8.RuneStart(s[n]); n++ {
+		}
+		return s[:n]
+	}
+	return s
 }
 
 // lineEnds makes one kind of line end of all that readers take for one.

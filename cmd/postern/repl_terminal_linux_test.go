@@ -1,0 +1,335 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal is the program on a terminal of its own, and what it wrote there.
+type terminal struct {
+	t      *testing.T
+	master *os.File
+	slave  *os.File
+	cmd    *exec.Cmd
+	before unix.Termios
+
+	mu     sync.Mutex
+	more   *sync.Cond
+	raw    strings.Builder
+	mark   int // of what has been looked at
+	closed bool
+}
+
+// control is what a program may send to a terminal: emphasis, and what a line editor
+// moves its own line with.
+var control = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
+
+// onTerminal starts the program on a terminal of that many columns and lines.
+func onTerminal(t *testing.T, columns, lines int, env []string, args ...string) *terminal {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &terminal{t: t, master: master, slave: slave, cmd: program(t, append([]string{"TERM=xterm", "NO_COLOR="}, env...), args...)}
+	x.more = sync.NewCond(&x.mu)
+	x.resize(columns, lines)
+	x.before = *x.mode()
+	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = slave, slave, slave
+	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := x.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go x.read()
+	late := time.AfterFunc(time.Minute, func() { x.end() })
+	t.Cleanup(func() {
+		late.Stop()
+		_ = x.cmd.Process.Kill()
+		_, _ = x.cmd.Process.Wait()
+		_, _ = x.slave.Close(), x.master.Close()
+	})
+	return x
+}
+
+func (x *terminal) read() {
+	defer x.end()
+	buf := make([]byte, 4096)
+	for {
+		n, err := x.master.Read(buf)
+		x.mu.Lock()
+		x.raw.Write(buf[:n])
+		x.more.Broadcast()
+		x.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (x *terminal) end() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.closed = true
+	x.more.Broadcast()
+}
+
+func (x *terminal) mode() *unix.Termios {
+	x.t.Helper()
+	m, err := unix.IoctlGetTermios(int(x.slave.Fd()), unix.TCGETS)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return m
+}
+
+func (x *terminal) resize(columns, lines int) {
+	x.t.Helper()
+	if err := unix.IoctlSetWinsize(int(x.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(lines), Col: uint16(columns)}); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// types types keys, and looks at nothing that was written before.
+func (x *terminal) types(keys string) {
+	x.t.Helper()
+	x.mu.Lock()
+	x.mark = x.raw.Len()
+	x.mu.Unlock()
+	if _, err := x.master.WriteString(keys); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// sees waits until all of the texts have been written, in this order, and returns
+// what was, without what moves a cursor.
+func (x *terminal) sees(texts ...string) string {
+	x.t.Helper()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for {
+		out := strings.ReplaceAll(control.ReplaceAllString(x.raw.String()[x.mark:], ""), "\r", "")
+		rest, found := out, true
+		for _, s := range texts {
+			var ok bool
+			if _, rest, ok = strings.Cut(rest, s); !ok {
+				found = false
+			}
+		}
+		if found {
+			return out
+		}
+		if x.closed {
+			x.t.Fatalf("%q is not among what the terminal shows:\n%s", texts, out)
+		}
+		x.more.Wait()
+	}
+}
+
+// quits waits for the end of the program and checks that the terminal is as it was.
+func (x *terminal) quits(status int) {
+	x.t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- x.cmd.Wait() }()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		x.t.Fatalf("it does not end; the terminal shows\n%s", x.raw.String())
+	}
+	if got := x.cmd.ProcessState.ExitCode(); got != status {
+		x.t.Errorf("status %d, want %d", got, status)
+	}
+	if m := x.mode(); m.Lflag != x.before.Lflag || m.Iflag != x.before.Iflag || m.Oflag != x.before.Oflag {
+		x.t.Errorf("the terminal is left in another mode: %+v, was %+v", *m, x.before)
+	}
+}
+
+const prompt = "postern> "
+
+// One sitting at the prompt, as a person has it.
+func TestASittingAtThePrompt(t *testing.T) {
+	x := onTerminal(t, 100, 30, nil, "demo")
+	x.sees("Tab completes", prompt)
+	x.types("mail li\t--limit 3\r")
+	x.sees("mail list --limit 3", "demo, INBOX", "Help desk", "About this mailbox", "3 messages", prompt)
+	x.types("mail get --uid 50\r")
+	x.sees("From:", "Help desk <help@example.org>", "Subject: About this mailbox", bodyMark, "imap:demo:INBOX:1:50", prompt)
+	x.types("mail get --headers \t\t")
+	x.sees("none", "curated", "all")
+	x.types("\x03") // Ctrl-C gives up the line
+	x.sees(prompt)
+	x.types("nonsense\r")
+	x.sees("COMMAND_NOT_FOUND: There is no command 'nonsense'.", "For example:", prompt)
+	x.types("help mail watch\r")
+	x.sees("Arguments", "--uidvalidity", "Examples", prompt)
+
+	// Ctrl-C stops a command and not the prompt; meanwhile there is a line that says
+	// what happens, which is gone then.
+	x.types("mail watch --wait 4m\r")
+	x.sees("waiting for mail in INBOX")
+	x.types("\x03")
+	x.sees("cancelled", prompt)
+	x.mu.Lock()
+	if raw := x.raw.String(); !strings.Contains(raw[strings.LastIndex(raw, "waiting for mail"):], "\r\x1b[K") {
+		t.Error("the line about the progress is not erased")
+	}
+	x.mu.Unlock()
+
+	// A message that needs a person's word is shown as it will go, and asked about.
+	for _, line := range []string{"allow out add @example.org", "account edit demo --mode approve"} {
+		x.types(line + "\r")
+		x.sees("\n" + prompt)
+	}
+	x.types(`mail send --to "Ann Lee <ann@example.org>" --bcc eve@example.org --subject Hi --body "one\ntwo"` + "\r")
+	x.sees("Nothing leaves unless you accept", "To:", "ann@example.org", "Bcc:", "eve@example.org", "> one", "> two", "leaves it in the outbox: ")
+	x.types("y\r")
+	x.sees("state", "accepted", prompt)
+
+	// One that waits is approved by its name alone; anything but yes leaves it there.
+	x.types("mail send --to ann@example.org --subject Later --body '" + strings.Repeat("long line ", 8) + "'\r")
+	x.sees("outbox: ")
+	x.types("\r")
+	out := x.sees("APPROVAL_REQUIRED", "outbox show ", prompt)
+	id := regexp.MustCompile(`outbox show ([a-z0-9]+)`).FindStringSubmatch(out)[1]
+	x.types("outbox approve " + id + "\r")
+	x.sees("Goes to:", "ann@example.org", "Subject:", "Later", "Digest:", "> long line", "leaves it as it is: ")
+	x.types("\r")
+	x.sees("Nothing was sent", prompt)
+	x.types("outbox approve " + id + "\r")
+	x.sees("leaves it as it is: ")
+	x.types("yes\r")
+	x.sees("accepted", "It was sent", prompt)
+
+	// A window of another size is used from the next answer on.
+	x.resize(40, 12)
+	x.types("mail list --limit 2\r")
+	for l := range strings.Lines(x.sees("demo, INBOX", "Help desk", "2 messages", prompt)) {
+		if strings.Contains(l, "Help desk") && len([]rune(l)) > 41 {
+			t.Errorf("too wide: %q", l)
+		}
+	}
+	// What is too long for it comes in pages, and who does not see the end is not asked.
+	x.types(`mail send --to ann@example.org --subject Long --body "` + strings.Repeat(`a\n`, 40) + `b"` + "\r")
+	x.sees("Enter shows more, q stops: ")
+	x.types("q\r")
+	x.sees("you are not asked", "APPROVAL_REQUIRED", prompt)
+	x.types("\x04")
+	x.quits(0)
+}
+
+// What was typed is there in the next sitting, without what must not be kept.
+func TestThePromptRemembers(t *testing.T) {
+	v := newVault(t)
+	file := filepath.Join(t.TempDir(), "history")
+	env := append(v.environment(true), historyVar+"="+file)
+	x := onTerminal(t, 80, 24, env, "repl")
+	x.sees(prompt)
+	for _, line := range []string{"config list", "agent send --from a:b --to c:d --subject Hi --body the-secret", "the-secret"} {
+		x.types(line + "\r")
+		x.sees("\n" + prompt)
+	}
+	x.types("quit\r")
+	x.quits(0)
+	content, err := os.ReadFile(file)
+	if err != nil || string(content) != "config list\nagent send --from a:b --to c:d --subject Hi\n" {
+		t.Errorf("kept %q, %v", content, err)
+	}
+	x = onTerminal(t, 80, 24, env, "repl")
+	x.sees(prompt)
+	x.types("\x1b[A\x1b[A") // up twice
+	x.sees("config list")
+	x.types("\r")
+	x.sees("audit_retention", prompt)
+	x.types("\x04")
+	x.quits(0)
+	// It can be told to remember nothing.
+	x = onTerminal(t, 80, 24, env, "repl", "--no-history")
+	x.sees(prompt)
+	x.types("version\r")
+	x.sees("acli", prompt)
+	x.types("\x04")
+	x.quits(0)
+	if after, _ := os.ReadFile(file); string(after) != string(content)+"config list\n" {
+		t.Errorf("kept %q", after)
+	}
+}
+
+// Somebody with the agent's key alone is not asked: an agent can have a terminal.
+func TestAnAgentAtATerminalApprovesNothing(t *testing.T) {
+	h, _ := sendingHouse(t, "approve")
+	h.principal.Admin = false
+	c := &conversation{process: &process{}, house: h}
+	if _, ok := c.approves("outbox approve 0123"); ok {
+		t.Error("an agent is asked about what waits")
+	}
+	if a := h.gateway.Do(c.asks(t.Context()), h.principal, "mail send --to ann@example.com --subject x --body y"); a.Asked != nil || a.Code != "APPROVAL_REQUIRED" {
+		t.Errorf("an agent is asked at once: %s", a.JSON)
+	}
+}
+
+func TestATerminalWithoutEmphasis(t *testing.T) {
+	for _, env := range [][]string{{"NO_COLOR=1"}, {"TERM=dumb"}} {
+		x := onTerminal(t, 80, 24, env, "demo")
+		x.sees(prompt)
+		x.types("mail list --limit 2\r")
+		x.sees("Help desk", "2 messages", prompt)
+		x.types("nonsense\r")
+		x.sees("COMMAND_NOT_FOUND", prompt)
+		x.types("quit\r")
+		x.quits(0)
+		for _, style := range []string{styleBold, styleDim, styleRed} {
+			if strings.Contains(x.raw.String(), style) {
+				t.Errorf("%v: emphasis %q", env, style)
+			}
+		}
+		if env[0] == "TERM=dumb" && strings.Contains(x.raw.String(), "\x1b") {
+			t.Errorf("a dumb terminal gets escapes: %q", x.raw.String())
+		}
+	}
+}
+
+// SIGTERM ends the prompt, whatever it does, and leaves the terminal as it was.
+func TestSIGTERMEndsThePrompt(t *testing.T) {
+	for _, line := range []string{"", "mail watch --wait 4m"} {
+		x := onTerminal(t, 80, 24, nil, "demo")
+		x.sees(prompt)
+		if line != "" {
+			x.types(line + "\r")
+			x.sees("waiting for mail")
+		}
+		if err := x.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		x.quits(0)
+	}
+}
+
+// With --json the answers are those of a script.
+func TestThePromptInJSON(t *testing.T) {
+	x := onTerminal(t, 80, 24, nil, "demo", "--json")
+	x.sees(prompt)
+	x.types("mail list --limit 1 --fields messages.subject\r")
+	x.sees(`{"success":true,"data":{"messages":[{"subject":"About this mailbox"}]}`, prompt)
+	x.types("\x04")
+	x.quits(0)
+}
