@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+// fleetVar makes the fleet sail for a time such as 1m instead of a few calls each.
+const fleetVar = "POSTERN_FLEET"
+
+// Fifty tokens, four clients each, half of them in either era: every call is answered
+// to its own caller, and when they have gone nothing of them is left. With a time in
+// POSTERN_FLEET it also shows that neither memory nor goroutines grow meanwhile, and
+// prints them.
+func TestAFleetLeavesNothingBehind(t *testing.T) {
+	const tokens, each, calls = 50, 4, 1
+	var sail time.Duration
+	if text := os.Getenv(fleetVar); text != "" {
+		var err error
+		if sail, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := newVault(t)
+	admin := newHouse(t, v)
+	admin.do(t, "config set commands_per_minute 100000", &struct{}{})
+	var list []string
+	for i := range tokens {
+		list = append(list, admin.token(t, fmt.Sprint("agent", i), fmt.Sprintf("--identity fleet:agent%d --profile full", i)))
+	}
+	s := serveHTTP(t, v)
+	before := runtime.NumGoroutine()
+
+	transport := &http.Transport{MaxIdleConnsPerHost: 2 * tokens * each}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var answered atomic.Int64
+	var all sync.WaitGroup
+	for i, token := range list {
+		for j := range each {
+			era := []string{"2025-11-25", "2026-07-28"}[j%2]
+			all.Go(func() {
+				client := &http.Client{Transport: fleetToken{token, transport}}
+				c, err := mcp.NewClient(&mcp.Implementation{Name: "fleet", Version: "1"}, nil).Connect(t.Context(),
+					&mcp.StreamableClientTransport{Endpoint: s.url, HTTPClient: client, MaxRetries: -1}, &mcp.ClientSessionOptions{ProtocolVersion: era})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer func() { _ = c.Close() }()
+				for n := 0; n < calls || ctx.Err() == nil && sail > 0; n++ {
+					own, err := askOver(t.Context(), c, fmt.Sprintf("agent read fleet:agent%d", i))
+					other, again := askOver(t.Context(), c, fmt.Sprintf("agent read fleet:agent%d", (i+1)%tokens))
+					if err = errors.Join(err, again); err != nil || !own.Success || other.Error.Code != discovery.PermissionDenied {
+						t.Errorf("agent%d: %s, %s, %v", i, own.raw, other.raw, err)
+						return
+					}
+					answered.Add(2)
+				}
+			})
+		}
+	}
+	if sail > 0 {
+		watchFleet(t, sail, &answered)
+	}
+	cancel()
+	all.Wait()
+	transport.CloseIdleConnections()
+	if want := int64(tokens * each * calls * 2); answered.Load() < want {
+		t.Errorf("%d answers, want %d at least", answered.Load(), want)
+	}
+	// The sessions were ended by their clients, and the connections with them.
+	for runtime.NumGoroutine() > before {
+		if t.Context().Err() != nil {
+			t.Fatalf("%d goroutines are left of %d", runtime.NumGoroutine(), before)
+		}
+		runtime.Gosched()
+		time.Sleep(time.Millisecond)
+	}
+	if status := s.stop(); status != 0 {
+		t.Errorf("status %d: %s", status, s.stderr)
+	}
+}
+
+// askOver runs a command through a client.
+func askOver(ctx context.Context, c *mcp.ClientSession, line string) (a answer, err error) {
+	r, err := c.CallTool(ctx, &mcp.CallToolParams{Name: "cli", Arguments: map[string]any{"command": line}})
+	if err != nil {
+		return a, err
+	}
+	a.raw = []byte(r.Content[0].(*mcp.TextContent).Text)
+	return a, json.Unmarshal(a.raw, &a)
+}
+
+type fleetToken struct {
+	token string
+	*http.Transport
+}
+
+func (f fleetToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+f.token)
+	return f.Transport.RoundTrip(r)
+}
+
+// watchFleet samples while the fleet sails. The last third may hold no more than half
+// as much again as the first did.
+func watchFleet(t *testing.T, sail time.Duration, answered *atomic.Int64) {
+	t.Helper()
+	const samples = 12
+	heap, goroutines := [samples]uint64{}, [samples]int{}
+	for i := range samples {
+		time.Sleep(sail / samples)
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		heap[i], goroutines[i] = m.HeapAlloc, runtime.NumGoroutine()
+		t.Logf("%6.1f s: %7d answers, %6.1f MiB live, %5d goroutines", float64(i+1)*(sail/samples).Seconds(), answered.Load(), float64(m.HeapAlloc)/(1<<20), goroutines[i])
+	}
+	for i := range samples / 3 {
+		early, late := i, samples-1-i
+		if heap[late] > heap[early]*3/2+8<<20 || goroutines[late] > goroutines[early]*3/2 {
+			t.Errorf("it grows: %d to %d bytes, %d to %d goroutines", heap[early], heap[late], goroutines[early], goroutines[late])
+		}
+	}
+}

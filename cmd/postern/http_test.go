@@ -1,0 +1,332 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/postern-mail/postern/mail/demo"
+	"github.com/postern-mail/postern/vault"
+)
+
+// servedHTTP is 'postern serve --http' in this process.
+type servedHTTP struct {
+	url    string
+	stderr *syncBuffer
+	stop   func() int // ends it and returns its status
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+	on chan struct{} // has something whenever something was written
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case s.on <- struct{}{}:
+	default:
+	}
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+var servingAt = regexp.MustCompile(`postern: serving MCP at (\S+)\n`)
+
+// serveHTTP starts it with the vault's agent key at any free port.
+func serveHTTP(t testing.TB, v testVault, flags ...string) *servedHTTP {
+	t.Helper()
+	s := &servedHTTP{stderr: &syncBuffer{on: make(chan struct{}, 1)}}
+	env := map[string]string{}
+	for _, e := range v.environment(true) { // serve is an agent whatever there is
+		name, value, _ := strings.Cut(e, "=")
+		env[name] = value
+	}
+	p := newProcess(t)
+	p.getenv = func(name string) string { return env[name] }
+	p.stderr = s.stderr
+	p.args = append([]string{"serve", "--http", "127.0.0.1:0"}, flags...)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan int, 1)
+	go func() { ended <- p.run(ctx) }()
+	s.stop = sync.OnceValue(func() int { cancel(); return <-ended })
+	t.Cleanup(func() { s.stop() })
+	for {
+		if at := servingAt.FindStringSubmatch(s.stderr.String()); at != nil {
+			s.url = at[1]
+			return s
+		}
+		select {
+		case <-s.stderr.on:
+		case status := <-ended:
+			ended <- status
+			t.Fatalf("it ended with %d: %s", status, s.stderr)
+		}
+	}
+}
+
+type bearerToken string
+
+func (b bearerToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if b != "" {
+		r.Header.Set("Authorization", "Bearer "+string(b))
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func connectHTTP(t testing.TB, url, token, era string, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
+	t.Helper()
+	c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, o).Connect(t.Context(),
+		&mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: bearerToken(token)}, MaxRetries: -1}, &mcp.ClientSessionOptions{ProtocolVersion: era})
+	if err == nil {
+		t.Cleanup(func() { _ = c.Close() })
+	}
+	return c, err
+}
+
+func TestServeFlagsThatDoNotGoTogether(t *testing.T) {
+	v := newVault(t)
+	dir := t.TempDir()
+	notACertificate := writeFile(t, filepath.Join(dir, "x.pem"), "x")
+	for _, c := range []struct {
+		args, says string
+		status     int
+	}{
+		{"--no-auth", "belong to --http", 2},
+		{"--tls-cert a --tls-key b", "belong to --http", 2},
+		{"--allow-host a", "belong to --http", 2},
+		{"--http 127.0.0.1:0 --tls-cert a", "belong together", 2},
+		{"--http 127.0.0.1:0 --tls-cert " + notACertificate + " --tls-key " + notACertificate, "certificate cannot be used", 3},
+		{"--http 0.0.0.0:0", "in plain sight", 2},
+		{"--http :0", "in plain sight", 2},
+		{"--http 0.0.0.0:0 --no-auth", "this machine alone", 2},
+		{"--http 256.0.0.1:1", "Nothing can be served", 3},
+		{"--http nothing", "Nothing can be served", 3},
+		{"--http 127.0.0.1:0 --allow-host https://a", "without a scheme", 2},
+		{"--http 127.0.0.1:0 --allow-host *", "pattern", 2},
+		{"--http 127.0.0.1:0 --allow-origin *", "no origin", 2},
+		{"--http 127.0.0.1:0 --allow-origin https://a.example/", "no origin", 2},
+		{"--http 127.0.0.1:0 --profile nope", "no profile", 2},
+	} {
+		status, stdout, stderr := inThisProcess(t, v.environment(false), append([]string{"serve"}, strings.Fields(c.args)...))
+		if status != c.status || len(stdout) > 0 || !strings.Contains(string(stderr), c.says) {
+			t.Errorf("%s: %d, %q, %q", c.args, status, stdout, stderr)
+		}
+	}
+	// Without a vault there are no tokens, and so nobody who could come in.
+	for _, env := range [][]string{{"POSTERN_DB=" + filepath.Join(dir, "none.db"), "POSTERN_KEY=" + v.text[1]}, {"POSTERN_DB=" + v.path}} {
+		if status, _, stderr := inThisProcess(t, env, []string{"serve", "--http", "127.0.0.1:0"}); status != 3 {
+			t.Errorf("%q: %d, %s", env, status, stderr)
+		}
+	}
+}
+
+func TestNoAuthIsSaidLoudly(t *testing.T) {
+	s := serveHTTP(t, newVault(t), "--no-auth")
+	if !strings.Contains(s.stderr.String(), "WARNING: --no-auth: every program and every user of this machine") {
+		t.Errorf("said %q", s.stderr)
+	}
+	for _, token := range []string{"", "anything"} {
+		c, err := connectHTTP(t, s.url, token, "2026-07-28", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, _ := call(t, c, command("policy show")); !a.Success {
+			t.Errorf("%s", a.raw)
+		}
+	}
+	if status := s.stop(); status != 0 {
+		t.Errorf("status %d", status)
+	}
+	s = serveHTTP(t, newVault(t))
+	if !strings.Contains(s.stderr.String(), "there is no grant yet") || strings.Contains(s.stderr.String(), "WARNING") {
+		t.Errorf("said %q", s.stderr)
+	}
+	if _, err := connectHTTP(t, s.url, "", "2026-07-28", nil); err == nil {
+		t.Error("somebody got in without a token")
+	}
+}
+
+// From the command that makes a grant to the one that ends it, in both eras, with
+// what an agent does in between, and what the log says of it.
+func TestAGrantFromItsBeginningToItsEnd(t *testing.T) {
+	servers, err := demo.Start(demo.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = servers.Close() })
+	v := newVault(t)
+	opened, err := v.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := servers.Account()
+	a.Name = "work"
+	if err := opened.AddAccount(t.Context(), a, servers.Password); err != nil {
+		t.Fatal(err)
+	}
+	admin := newHouse(t, v)
+	s := serveHTTP(t, v)
+	for _, era := range []string{"2025-11-25", "2026-07-28"} {
+		token := admin.token(t, "laptop", "--accounts work --identity repo:laptop --profile full --expires 1h")
+		c, err := connectHTTP(t, s.url, token, era, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, _ := call(t, c, command("mail list --limit 3")); !a.Success {
+			t.Errorf("%s", a.raw)
+		}
+		// What was read over HTTP counts as read, since the answer arrived.
+		admin.do(t, "agent send --from repo:desk --to repo:laptop --subject Hello", &struct{}{})
+		for _, want := range []int{1, 0} {
+			r, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "cli", Arguments: map[string]any{"command": "agent read repo:laptop"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got struct {
+				Data []struct {
+					Subject string `json:"subject"`
+				} `json:"data"`
+			}
+			if err := json.Unmarshal([]byte(r.Content[0].(*mcp.TextContent).Text), &got); err != nil || len(got.Data) != want {
+				t.Errorf("%s: %d messages, want %d: %v", era, len(got.Data), want, err)
+			}
+			awaitRead(t, opened, "repo:laptop")
+		}
+		admin.do(t, "grant remove laptop", &struct{}{})
+		if _, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "cli", Arguments: map[string]any{"command": "help"}}); err == nil {
+			t.Errorf("%s: the session outlives its grant", era)
+		}
+		if _, err := connectHTTP(t, s.url, token, era, nil); err == nil {
+			t.Errorf("%s: the token outlives its grant", era)
+		}
+		if strings.Contains(s.stderr.String(), strings.TrimPrefix(token, vault.GrantTokenPrefix)) {
+			t.Errorf("the log has the token: %s", s.stderr)
+		}
+	}
+	entries, err := opened.Audit(t.Context(), vault.AuditQuery{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for _, e := range entries {
+		seen[e.Principal+" "+e.Parsed]++
+		if strings.Contains(e.Command, vault.GrantTokenPrefix) {
+			t.Errorf("the log has a token: %+v", e)
+		}
+	}
+	for entry, want := range map[string]int{"grant:laptop mail list": 2, "grant:laptop agent read": 4, "admin grant add": 2, "admin grant remove": 2} {
+		if seen[entry] != want {
+			t.Errorf("%d entries %q, want %d", seen[entry], entry, want)
+		}
+	}
+}
+
+// awaitRead waits until nothing that the agent was given is unread: the note of that
+// follows the answer.
+func awaitRead(t testing.TB, v *vault.Vault, agent string) {
+	t.Helper()
+	for {
+		status, err := v.AgentMailStatus(t.Context(), agent, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(status, func(s vault.AgentStatus) bool { return s.Unread > 0 }) {
+			return
+		}
+		if err := t.Context().Err(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// The process itself: told to stop, it answers what is at work and ends well.
+func TestServeHTTPEndsOnSIGTERM(t *testing.T) {
+	v := newVault(t)
+	admin := newHouse(t, v)
+	token := admin.token(t, "laptop", "--identity repo:laptop --profile full")
+	c := program(t, v.environment(false), "serve", "--http", "127.0.0.1:0")
+	stderr, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(stderr)
+	line, err := lines.ReadString('\n')
+	at := servingAt.FindStringSubmatch(line)
+	if at == nil {
+		t.Fatalf("%q, %v", line, err)
+	}
+	for _, era := range []string{"2025-06-18", "2026-07-28"} {
+		client, err := connectHTTP(t, at[1], token, era, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if era == "2025-06-18" {
+			if a, _ := call(t, client, command("version")); !a.Success {
+				t.Errorf("%s", a.raw)
+			}
+			continue
+		}
+		progress := make(chan error, 1)
+		go func() {
+			_, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: "cli", Arguments: map[string]any{"command": "agent read repo:laptop --wait 2s"}})
+			progress <- err
+		}()
+		awaitAudit(t, admin, "version") // the call before is in the log; that one is on its way or at work
+		if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		<-progress
+	}
+	rest, err := io.ReadAll(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil || strings.Contains(string(rest), "panic") {
+		t.Errorf("%v: %s", err, rest)
+	}
+}
+
+func awaitAudit(t testing.TB, h *house, parsed string) {
+	t.Helper()
+	for {
+		entries, err := with(t.Context(), h.store, func(v *vault.Vault) ([]vault.AuditRecord, error) {
+			return v.Audit(t.Context(), vault.AuditQuery{})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.ContainsFunc(entries, func(e vault.AuditRecord) bool { return e.Parsed == parsed }) {
+			return
+		}
+		if errors.Is(t.Context().Err(), context.Canceled) {
+			t.Fatal("the test is over")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
