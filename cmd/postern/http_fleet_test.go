@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"net/http"
-	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -18,22 +18,16 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-// fleetVar makes the fleet sail for a time such as 1m instead of a few calls each.
-const fleetVar = "POSTERN_FLEET"
+// TestMain clears the variables, so it is a flag: go test ./cmd/postern -run Fleet -v
+// -args -fleet 1m.
+var fleetTime = flag.Duration("fleet", 0, "how long the fleet sails, instead of a few calls each")
 
 // Fifty tokens, four clients each, half of them in either era: every call is answered
-// to its own caller, and when they have gone nothing of them is left. With a time in
-// POSTERN_FLEET it also shows that neither memory nor goroutines grow meanwhile, and
-// prints them.
+// to its own caller, and when they have gone nothing of them is left. With -fleet it
+// also shows that neither memory nor goroutines grow meanwhile, and prints them.
 func TestAFleetLeavesNothingBehind(t *testing.T) {
 	const tokens, each, calls = 50, 4, 1
-	var sail time.Duration
-	if text := os.Getenv(fleetVar); text != "" {
-		var err error
-		if sail, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	sail := *fleetTime
 	v := newVault(t)
 	admin := newHouse(t, v)
 	admin.do(t, "config set commands_per_minute 100000", &struct{}{})
