@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the program on a terminal of its own, and what it wrote there.
-type terminal struct {
+// promptTerminal is the program on a terminal of its own, and what it wrote there.
+type promptTerminal struct {
 	t      *testing.T
 	master *os.File
 	slave  *os.File
@@ -35,24 +34,10 @@ type terminal struct {
 var control = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
 
 // onTerminal starts the program on a terminal of that many columns and lines.
-func onTerminal(t *testing.T, columns, lines int, env []string, args ...string) *terminal {
+func onTerminal(t *testing.T, columns, lines int, env []string, args ...string) *promptTerminal {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := &terminal{t: t, master: master, slave: slave, cmd: program(t, append([]string{"TERM=xterm", "NO_COLOR="}, env...), args...)}
+	master, slave := newTerminal(t)
+	x := &promptTerminal{t: t, master: master, slave: slave, cmd: program(t, append([]string{"TERM=xterm", "NO_COLOR="}, env...), args...)}
 	x.more = sync.NewCond(&x.mu)
 	x.resize(columns, lines)
 	x.before = *x.mode()
@@ -72,7 +57,7 @@ func onTerminal(t *testing.T, columns, lines int, env []string, args ...string) 
 	return x
 }
 
-func (x *terminal) read() {
+func (x *promptTerminal) read() {
 	defer x.end()
 	buf := make([]byte, 4096)
 	for {
@@ -87,14 +72,14 @@ func (x *terminal) read() {
 	}
 }
 
-func (x *terminal) end() {
+func (x *promptTerminal) end() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.closed = true
 	x.more.Broadcast()
 }
 
-func (x *terminal) mode() *unix.Termios {
+func (x *promptTerminal) mode() *unix.Termios {
 	x.t.Helper()
 	m, err := unix.IoctlGetTermios(int(x.slave.Fd()), unix.TCGETS)
 	if err != nil {
@@ -103,7 +88,7 @@ func (x *terminal) mode() *unix.Termios {
 	return m
 }
 
-func (x *terminal) resize(columns, lines int) {
+func (x *promptTerminal) resize(columns, lines int) {
 	x.t.Helper()
 	if err := unix.IoctlSetWinsize(int(x.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(lines), Col: uint16(columns)}); err != nil {
 		x.t.Fatal(err)
@@ -111,7 +96,7 @@ func (x *terminal) resize(columns, lines int) {
 }
 
 // types types keys, and looks at nothing that was written before.
-func (x *terminal) types(keys string) {
+func (x *promptTerminal) types(keys string) {
 	x.t.Helper()
 	x.mu.Lock()
 	x.mark = x.raw.Len()
@@ -123,7 +108,7 @@ func (x *terminal) types(keys string) {
 
 // sees waits until all of the texts have been written, in this order, and returns
 // what was, without what moves a cursor.
-func (x *terminal) sees(texts ...string) string {
+func (x *promptTerminal) sees(texts ...string) string {
 	x.t.Helper()
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -147,7 +132,7 @@ func (x *terminal) sees(texts ...string) string {
 }
 
 // quits waits for the end of the program and checks that the terminal is as it was.
-func (x *terminal) quits(status int) {
+func (x *promptTerminal) quits(status int) {
 	x.t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- x.cmd.Wait() }()
