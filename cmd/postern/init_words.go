@@ -36,7 +36,7 @@ func (p *process) tellMade(s *setup, m *made) error {
 		fmt.Fprintf(&b, "%-19s %s\n", label, k.keyNote())
 	}
 	if len(m.accounts) == 0 {
-		b.WriteString("\nNext: postern init NAME --email ADDRESS --password-from stdin\n")
+		fmt.Fprintf(&b, "\nNext: postern init, on a terminal; or, where %s is set:\n  postern init NAME --email ADDRESS --password-from stdin\n", vault.AdminKeyVar)
 	}
 	for i := range m.accounts {
 		fmt.Fprintf(&b, "\n%s\n", inWords(&m.accounts[i]))
