@@ -53,7 +53,7 @@ func (s *demoServer) send(lines ...string) {
 	}
 }
 
-func toolCall(id int, command string) string {
+func callWithProgress(id int, command string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":%q},"_meta":{"progressToken":%d}}}`, id, command, id)
 }
 
@@ -102,12 +102,12 @@ func TestAWatchHoldsUpNothing(t *testing.T) {
 	const watches, reads = 20, 50
 	var lines []string
 	for i := range watches {
-		lines = append(lines, toolCall(1+i, "mail watch --wait 2m"))
+		lines = append(lines, callWithProgress(1+i, "mail watch --wait 2m"))
 	}
 	for i := range reads {
-		lines = append(lines, toolCall(100+i, fmt.Sprintf("mail get --uid %d", 1+i)))
+		lines = append(lines, callWithProgress(100+i, fmt.Sprintf("mail get --uid %d", 1+i)))
 	}
-	s.send(append(lines, toolCall(200, "mail copy --folder Archive --uid 1 --to INBOX"))...)
+	s.send(append(lines, callWithProgress(200, "mail copy --folder Archive --uid 1 --to INBOX"))...)
 	copied := false
 	for range watches + reads + 1 {
 		id, text := s.answer()
@@ -122,15 +122,15 @@ func TestAWatchHoldsUpNothing(t *testing.T) {
 		}
 	}
 	// A client that gives a watch up gets no answer to it, and the connection goes on.
-	s.send(toolCall(300, "mail watch --wait 2m"), toolCall(301, "mail list --limit 1"), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":300}}`,
-		toolCall(302, "mail list --limit 1"))
+	s.send(callWithProgress(300, "mail watch --wait 2m"), callWithProgress(301, "mail list --limit 1"), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":300}}`,
+		callWithProgress(302, "mail list --limit 1"))
 	for _, want := range []int{301, 302} {
 		if id, text := s.answer(); id != 301 && id != 302 || !strings.HasPrefix(text, `{"success":true`) {
 			t.Errorf("answer %d (%.200s), want %d", id, text, want)
 		}
 	}
 	// While one waits it says so to who asked; the process ends when it is told to.
-	s.send(toolCall(400, "mail watch --wait 4m"))
+	s.send(callWithProgress(400, "mail watch --wait 4m"))
 	for r := s.next(); r.Method != "notifications/progress" || r.Params.ProgressToken != 400 || r.Params.Message != "waiting for mail in INBOX"; r = s.next() {
 	}
 	if err := s.process.Signal(syscall.SIGTERM); err != nil {
