@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // MCP versions that sessions speak where a case does not say.
@@ -127,7 +129,7 @@ func (s *session) broken(err error) answer {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return lost("no answer in time")
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe), errors.Is(err, os.ErrClosed), errors.Is(err, syscall.EPIPE):
 		return lost("the server ended the connection")
 	}
 	return lost("the connection broke: %v", err)

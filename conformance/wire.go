@@ -184,6 +184,12 @@ func (p *Pipe) start() (io.WriteCloser, io.ReadCloser, func()) {
 	return inW, outR, func() {
 		_ = inW.Close()
 		_ = outR.Close() // whatever it still writes
+		select {
+		case <-done:
+			cancel()
+			return
+		case <-time.After(closeTime / 4):
+		}
 		cancel()
 		select {
 		case <-done:

@@ -1,0 +1,335 @@
+package conformance
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// hostile makes a target of a function that speaks raw lines.
+func hostile(serve func(in *bufio.Scanner, out io.Writer)) *Pipe {
+	return &Pipe{Serve: func(_ context.Context, in io.ReadCloser, out io.WriteCloser) error {
+		s := bufio.NewScanner(in)
+		s.Buffer(nil, 4<<20)
+		serve(s, out)
+		return nil
+	}}
+}
+
+// polite answers the handshake and hands every other request to answer.
+func polite(answer func(id json.RawMessage, method string, out io.Writer)) *Pipe {
+	return hostile(func(in *bufio.Scanner, out io.Writer) {
+		for in.Scan() {
+			var m struct {
+				ID     json.RawMessage
+				Method string
+			}
+			_ = json.Unmarshal(in.Bytes(), &m)
+			switch {
+			case m.ID == nil:
+			case m.Method == "initialize":
+				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}`+"\n", m.ID)
+			default:
+				answer(m.ID, m.Method, out)
+			}
+		}
+	})
+}
+
+func endless(out io.Writer, piece string) {
+	for {
+		if _, err := io.WriteString(out, piece); err != nil {
+			return
+		}
+	}
+}
+
+// helpCase is one case that a hostile server fails.
+func helpCase(t *testing.T) []*Case {
+	t.Helper()
+	cases, err := loadText(caseText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cases
+}
+
+// TestAHostileServerIsAFinding also bounds what is kept of what it says.
+func TestAHostileServerIsAFinding(t *testing.T) {
+	for name, c := range map[string]struct {
+		target Target
+		want   string // in the finding or note
+	}{
+		"exits at once": {hostile(func(*bufio.Scanner, io.Writer) {}), "ended the connection"},
+		"never answers": {hostile(func(in *bufio.Scanner, _ io.Writer) { endlessRead(in) }), "in time"},
+		"never reads":   {&Pipe{Serve: func(ctx context.Context, _ io.ReadCloser, _ io.WriteCloser) error { <-ctx.Done(); return nil }}, "in time"},
+		"garbage":       {hostile(func(in *bufio.Scanner, out io.Writer) { in.Scan(); io.WriteString(out, "hello\n\x00\xff\n[1]\n") }), "ended the connection"},
+		"endless line":  {polite(func(_ json.RawMessage, _ string, out io.Writer) { endless(out, strings.Repeat("x", 1<<16)) }), "more than 8388608 bytes"},
+		"endless lines": {polite(func(_ json.RawMessage, _ string, out io.Writer) { endless(out, "x\n") }), "messages, none of which"},
+		"endless logs": {polite(func(_ json.RawMessage, _ string, out io.Writer) {
+			endless(out, `{"jsonrpc":"2.0","method":"notifications/message"}`+"\n")
+		}), "messages, none of which"},
+		"wrong id": {polite(func(_ json.RawMessage, _ string, out io.Writer) {
+			fmt.Fprintln(out, `{"jsonrpc":"2.0","id":99999,"result":{}}`)
+		}), "in time"},
+		"neither": {polite(func(id json.RawMessage, _ string, out io.Writer) {
+			fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s}`+"\n", id)
+		}), "neither"},
+		"result of no object": {polite(func(id json.RawMessage, _ string, out io.Writer) {
+			fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":[[]]}`+"\n", id)
+		}), "/success"},
+		"text of no JSON": {polite(func(id json.RawMessage, _ string, out io.Writer) {
+			fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"ok"}]}}`+"\n", id)
+		}), "/success"},
+		"asks us forever": {polite(func(_ json.RawMessage, _ string, out io.Writer) {
+			endless(out, `{"jsonrpc":"2.0","id":"s","method":"ping"}`+"\n")
+		}), "in time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			within := 300 * time.Millisecond // for servers that never answer
+			if c.want != "in time" {
+				within = 20 * time.Second
+			}
+			report, err := Run(t.Context(), c.target, &Options{Cases: helpCase(t), StepTimeout: within, MaxLost: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := json.Marshal(report)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(report.Failed(false)) != 1 || report.Reached != NoLevel || report.OK(false) {
+				t.Errorf("not found: %s", b)
+			}
+			if !strings.Contains(string(b), c.want) {
+				t.Errorf("%q is not in %s", c.want, b)
+			}
+			if len(b) > 20_000 {
+				t.Errorf("a report of %d bytes", len(b))
+			}
+		})
+	}
+}
+
+func endlessRead(in *bufio.Scanner) {
+	for in.Scan() {
+	}
+}
+
+// TestAnEndlessAnswerCostsBoundedMemory has a server write without end and compares
+// what is allocated with what a message may have.
+func TestAnEndlessAnswerCostsBoundedMemory(t *testing.T) {
+	t.Parallel()
+	var written atomic.Int64
+	target := polite(func(_ json.RawMessage, _ string, out io.Writer) {
+		piece := strings.Repeat("x", 1<<16)
+		for {
+			n, err := io.WriteString(out, piece)
+			if written.Add(int64(n)); err != nil {
+				return
+			}
+		}
+	})
+	if _, err := Run(t.Context(), target, &Options{Cases: helpCase(t), StepTimeout: time.Minute, MaxLost: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if n := written.Load(); n < MaxMessage/2 || n > 4*MaxMessage {
+		t.Errorf("%d bytes were taken", n)
+	}
+}
+
+// TestALostServerIsReplaced has a server crash at one case and answer the next.
+func TestALostServerIsReplaced(t *testing.T) {
+	two := strings.Replace(caseText, `]}]}`, `]},{"id":"a.c","clause":"4.1.2","level":"Minimal","category":"Parser","title":"t","steps":[{"command":"version","expect":{"success":true}}]}]}`, 1)
+	cases, err := loadText(two)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := &Pipe{Serve: func(_ context.Context, in io.ReadCloser, out io.WriteCloser) error {
+		s := bufio.NewScanner(in)
+		for s.Scan() {
+			var m struct {
+				ID     json.RawMessage
+				Method string
+				Params struct{ Arguments struct{ Command string } }
+			}
+			_ = json.Unmarshal(s.Bytes(), &m)
+			switch {
+			case m.ID == nil:
+			case m.Method == "initialize":
+				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18"}}`+"\n", m.ID)
+			case m.Params.Arguments.Command == "help":
+				return nil // a crash
+			default:
+				fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"{\"success\":true}"}]}}`+"\n", m.ID)
+			}
+		}
+		return nil
+	}}
+	report, err := Run(t.Context(), target, &Options{Cases: cases, MaxLost: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Results[0].Status != Failed || report.Results[1].Status != Passed {
+		t.Errorf("%s, %s", report.Results[0].Status, report.Results[1].Status)
+	}
+}
+
+// TestWhatLostServersCostIsBounded gives up after a few of many cases.
+func TestWhatLostServersCostIsBounded(t *testing.T) {
+	var list []string
+	for i := range 50 {
+		list = append(list, `{"id":"a.`+strconv.Itoa(i)+`","clause":"4.1.2","level":"Minimal","category":"Parser","title":"t","steps":[{"command":"help","expect":{"success":true}}]}`)
+	}
+	cases, err := loadText(`{"format":1,"suite":"acli","cases":[` + strings.Join(list, ",") + `]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var opened atomic.Int64
+	target := &Pipe{Serve: func(context.Context, io.ReadCloser, io.WriteCloser) error { opened.Add(1); return nil }}
+	report, err := Run(t.Context(), target, &Options{Cases: cases, MaxLost: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(report.Failed(false)); n != 50 {
+		t.Errorf("%d of 50 failed", n)
+	}
+	if n := opened.Load(); n > 10 {
+		t.Errorf("%d servers were started", n)
+	}
+}
+
+func TestARunThatIsCancelledEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	target := hostile(func(in *bufio.Scanner, _ io.Writer) { in.Scan(); cancel(); endlessRead(in) })
+	_, err := Run(ctx, target, &Options{Cases: helpCase(t), StepTimeout: time.Hour})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestAServerThatCannotBeStartedIsNoReport(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	for name, target := range map[string]Target{
+		"no such program": &Command{Args: []string{filepath.Join(t.TempDir(), "none")}},
+		"no program":      &Command{},
+		"nobody listens":  &HTTP{URL: closed.URL},
+		"no URL":          &HTTP{URL: "ftp://example.org"},
+		"token in clear":  &HTTP{URL: "http://192.0.2.1/mcp", Token: "x"},
+	} {
+		if _, err := Run(t.Context(), target, &Options{Cases: helpCase(t)}); !NotStarted(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestNothingIsLeftOfAProgram starts a server whose child ignores its end, and looks
+// for both when the run is over.
+func TestNothingIsLeftOfAProgram(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no process groups")
+	}
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no sh")
+	}
+	file := filepath.Join(t.TempDir(), "pids")
+	script := `trap '' TERM INT HUP; (trap '' TERM INT HUP; while :; do sleep 1; done) & echo $$ $! > "$0"; wait`
+	report, err := Run(t.Context(), &Command{Args: []string{sh, "-c", script, file}}, &Options{Cases: helpCase(t), StepTimeout: 500 * time.Millisecond, MaxLost: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.OK(false) {
+		t.Error("a server that says nothing is conformant")
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range strings.Fields(string(b)) {
+		deadline := time.Now().Add(10 * time.Second)
+		for alive(field) {
+			if time.Now().After(deadline) {
+				t.Fatalf("process %s is still there", field)
+			}
+			time.Sleep(10 * time.Millisecond) // until the system has taken it away
+		}
+	}
+}
+
+func alive(pid string) bool {
+	b, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return false // gone, or a system without /proc
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+// TestHTTPServersThatMisbehave are findings too.
+func TestHTTPServersThatMisbehave(t *testing.T) {
+	for name, handler := range map[string]http.HandlerFunc{
+		"status": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) },
+		"redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://192.0.2.1/", http.StatusFound)
+		},
+		"no JSON": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, "x")
+		},
+		"empty": func(http.ResponseWriter, *http.Request) {},
+		"endless": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			endless(w, strings.Repeat(" ", 1<<16))
+		},
+		"event line": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			endless(w, strings.Repeat("x", 1<<16))
+		},
+		"events": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			endless(w, "data: {}\n\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var asked atomic.Int64
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked.Add(1)
+				if r.Header.Get("Authorization") != "Bearer secret-token" {
+					t.Error("no token")
+				}
+				handler(w, r)
+			}))
+			defer s.Close()
+			report, err := Run(t.Context(), &HTTP{URL: s.URL, Token: "secret-token"}, &Options{Cases: helpCase(t), StepTimeout: 500 * time.Millisecond, MaxLost: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, _ := json.Marshal(report)
+			if report.OK(false) || asked.Load() == 0 {
+				t.Errorf("not found: %s", b)
+			}
+			if strings.Contains(string(b), "secret-token") {
+				t.Error("the report holds the token")
+			}
+		})
+	}
+}
