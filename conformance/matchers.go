@@ -392,6 +392,9 @@ func memberTwice(s string) string {
 	}
 }
 
+// maxCompared bounds the elements that are compared each with each.
+const maxCompared = 2000
+
 // collection applies the matchers that look into arrays and objects.
 func (m *matcher) collection(at, name string, arg, value any) {
 	list, isList := value.([]any)
@@ -423,6 +426,10 @@ func (m *matcher) collection(at, name string, arg, value any) {
 			m.value(at+"/"+strconv.Itoa(i), arg, e)
 		}
 	case name == "$unique" && isList:
+		if len(list) > maxCompared {
+			m.miss(at, fmt.Sprintf("at most %d elements", maxCompared), nil)
+			return
+		}
 		for i, e := range list {
 			if slices.ContainsFunc(list[:i], func(o any) bool { return equal(o, e) }) {
 				m.miss(at, "nothing twice", e)
@@ -473,6 +480,10 @@ func (m *matcher) set(at string, arg any, list []any, isList bool, value any) {
 		return !slices.ContainsFunc(a, func(e any) bool {
 			return !slices.ContainsFunc(b, func(o any) bool { return equal(e, o) })
 		})
+	}
+	if len(list) > maxCompared || len(wanted) > maxCompared {
+		m.miss(at, fmt.Sprintf("at most %d elements", maxCompared), nil)
+		return
 	}
 	if !isList || !within(wanted, list) || !within(list, wanted) {
 		m.miss(at, "the elements "+show(want)+" in any order", value)

@@ -26,14 +26,23 @@ const maxSchemaDepth = 64
 // The keywords of the core that servers use are enforced, others ignored; $ref works
 // within the document.
 func validate(schema, value any, at string) []problem {
-	v := validator{root: schema}
+	budget := maxChecks
+	v := validator{root: schema, budget: &budget}
 	v.check(schema, value, at, 0)
+	if budget < 0 && len(v.found) == 0 { // an alternative may have hidden it
+		v.miss(at, "a schema that ends, for a value of a few thousand parts", nil)
+	}
 	return v.found
 }
 
+// maxChecks bounds the work for one value: a schema that refers to itself twice would
+// double it at every level.
+const maxChecks = 200_000
+
 type validator struct {
-	root  any
-	found []problem
+	root   any
+	budget *int // checks that are left, of all validators for one value
+	found  []problem
 }
 
 func (v *validator) miss(at, want string, got any) {
@@ -43,14 +52,14 @@ func (v *validator) miss(at, want string, got any) {
 }
 
 func (v *validator) holds(schema, value any, depth int) bool {
-	w := validator{root: v.root}
+	w := validator{root: v.root, budget: v.budget}
 	w.check(schema, value, "", depth+1)
 	return len(w.found) == 0
 }
 
 func (v *validator) check(schema, value any, at string, depth int) {
-	if depth > maxSchemaDepth {
-		v.miss(at, "a schema that ends", nil)
+	if *v.budget--; depth > maxSchemaDepth || *v.budget < 0 {
+		v.miss(at, "a schema that ends, for a value of a few thousand parts", nil)
 		return
 	}
 	if b, ok := schema.(bool); ok {
@@ -194,7 +203,7 @@ func (v *validator) array(s map[string]any, value []any, at string, depth int) {
 		}
 	}
 	if s["uniqueItems"] == true {
-		for i, e := range value {
+		for i, e := range value[:min(len(value), maxCompared)] {
 			if slices.ContainsFunc(value[:i], func(o any) bool { return equal(o, e) }) {
 				v.miss(at, "nothing twice", e)
 				break
