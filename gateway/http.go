@@ -33,9 +33,10 @@ const (
 	defaultBodyTime       = 30 * time.Second
 	defaultWriteTime      = 30 * time.Second
 	defaultIdleTime       = 2 * time.Minute
-	defaultBodyBytes      = maxLine
+	defaultBodyBytes      = 256 << 10 // the longest command string, every character written as two escapes, is half of it
 	defaultHeaderBytes    = 16 << 10
 	turnTime              = 30 * time.Second // that a call waits for a place among those at work
+	maxTogether           = 32               // calls of one request, which are several in protocol 2025-03-26
 )
 
 // ErrNotAdmitted is what HTTPOptions.Admit returns for a token that opens nothing.
@@ -87,7 +88,7 @@ type HTTPOptions struct {
 	BodyTime           time.Duration // to send its body; 0 means 30 s
 	WriteTime          time.Duration // to take a part of an answer; 0 means 30 s
 	IdleTime           time.Duration // between requests of a connection; 0 means 2 min
-	MaxBody, MaxHeader int           // bytes; 0 means 1 MiB and 16 KiB
+	MaxBody, MaxHeader int           // bytes; 0 means 256 KiB and 16 KiB
 	Grace              time.Duration // for calls at work when told to stop; 0 means 5 s
 
 	Logger *slog.Logger // nil discards; never given a token or a command's text

@@ -123,13 +123,13 @@ func (h *httpHandler) closeEmpty() {
 	}
 }
 
-// begin counts a call as one at work. It is not ok where its client has gone or the
-// server is about to stop.
+// begin counts a call as one at work. It is not ok where its client has gone, where
+// its request has too many, or where the server is about to stop.
 func (c *httpCall) begin() (ok bool) {
 	h := c.handler
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.stopping || c.uses == 0 {
+	if h.stopping || c.uses == 0 || c.uses > maxTogether {
 		return false
 	}
 	c.uses++
@@ -272,7 +272,7 @@ func (h *httpHandler) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 			return next(ctx, method, req)
 		}
 		if !call.begin() {
-			return nil, busy("the server is about to stop, or the request has ended")
+			return nil, busy("the server is about to stop, or the request has ended or too many calls")
 		}
 		defer call.done()
 		switch method {

@@ -317,6 +317,47 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
+// A body can hold many calls in the protocol that had batches. They are answered, each
+// by itself, and only so many of them are begun at once.
+func TestABatchIsBounded(t *testing.T) {
+	w := newWaiter()
+	s := serveOn(t, w.call, HTTPOptions{MaxInFlightEach: 4})
+	id := s.begin(t, "ann")
+	var calls []string
+	for i := range maxTogether + 10 {
+		calls = append(calls, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":"wait"}}}`, i+10))
+	}
+	r, err := http.NewRequestWithContext(t.Context(), "POST", s.url, strings.NewReader("["+strings.Join(calls, ",")+"]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{sessionHeader: {id}, versionHeader: {"2025-03-26"}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+	res, err := bearing("ann").Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	// Those too many are refused while the others are at work or wait for their place.
+	refused, done := 0, 0
+	answers := bufio.NewScanner(res.Body)
+	for answers.Scan() {
+		switch line := answers.Text(); {
+		case strings.Contains(line, "-32000"):
+			if refused++; refused == 10 {
+				if at := len(w.began); at > 4 {
+					t.Errorf("%d calls are at work, with 4 places", at)
+				}
+				close(w.release)
+			}
+		case strings.Contains(line, "ann: wait"):
+			done++
+		}
+	}
+	if refused != 10 || done != maxTogether {
+		t.Errorf("%d refused and %d done of %d", refused, done, len(calls))
+	}
+}
+
 func TestBodiesAndHeadersAreBounded(t *testing.T) {
 	s := serveOn(t, whoAndWhat, HTTPOptions{MaxBody: 1000, MaxHeader: 4096})
 	for name, c := range map[string]struct {
