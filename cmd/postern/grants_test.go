@@ -1,17 +1,22 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/demo"
+	"github.com/postern-mail/postern/vault"
 )
 
 // The account that a grant has no part in, and one of the same length that there is
@@ -359,5 +364,38 @@ func TestAnEndedGrantDoesNothingMore(t *testing.T) {
 		if !seen[want] {
 			t.Errorf("the log lacks %q: %v", want, seen)
 		}
+	}
+}
+
+// A token ends with its time, at the door and for who is inside already.
+func TestAGrantExpires(t *testing.T) {
+	v := newVault(t)
+	var ahead atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	h, err := newProcess(t).wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true},
+		open: func(ctx context.Context) (*vault.Vault, error) {
+			return vault.Open(ctx, v.path, v.keys, &vault.Options{Now: now})
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.close)
+	token := h.token(t, "laptop", "--identity repo:laptop --expires 5m")
+	inside, err := h.store.caller(t.Context(), token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := h.as(t, inside.Principal, "agent status"); !got.Success {
+		t.Errorf("%s", got.raw)
+	}
+	ahead.Store(int64(5 * time.Minute))
+	if _, err := h.store.caller(t.Context(), token); !errors.Is(err, gateway.ErrNotAdmitted) {
+		t.Errorf("at the door: %v", err)
+	}
+	if got := h.as(t, inside.Principal, "agent status"); got.Error.Code != discovery.AuthFailed {
+		t.Errorf("inside: %s", got.raw)
+	}
+	if got := h.do(t, "grant list --fields grants.expired", &struct{}{}); !got.Success {
+		t.Errorf("%s", got.raw)
 	}
 }
