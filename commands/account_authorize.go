@@ -67,11 +67,10 @@ func accountAuthorize(d *Deps) *discovery.Command {
 			if code != "" {
 				text = "Open this address on any device and type the code " + printable(code) + " there:\n\n  " + printable(url) + "\n"
 			}
+			call.Announce(text)
 			if d.Tell != nil {
 				d.Tell(text)
-				return
 			}
-			call.Progress(0, 0, text) // whoever listens to it is the only one to tell
 		}})
 		if err != nil {
 			return nil, err

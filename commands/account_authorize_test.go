@@ -30,9 +30,9 @@ func TestAuthorizeShowsThePageAndKeepsTheConsent(t *testing.T) {
 	if _, err := b.lent(t, "work"); !errors.Is(err, mail.ErrNoConsent) {
 		t.Fatal(err)
 	}
-	var told []string
+	var told, progress []string
 	b.deps.Tell = func(text string) { told = append(told, text) }
-	ctx := t.Context()
+	ctx := gateway.WithProgress(t.Context(), func(_, _ float64, message string) { progress = append(progress, message) })
 	for _, test := range []struct {
 		line, code string
 		options    mail.AuthorizeOptions
@@ -42,7 +42,7 @@ func TestAuthorizeShowsThePageAndKeepsTheConsent(t *testing.T) {
 		{"account authorize work --port 8123", "", mail.AuthorizeOptions{Port: 8123}, "in a browser on this machine"},
 		{"account authorize work --device", "ABCD-EFGH", mail.AuthorizeOptions{Device: true}, "type the code ABCD-EFGH there"},
 	} {
-		told = nil
+		told, progress = nil, nil
 		b.deps.Authorize = func(ctx context.Context, a *mail.Account, client mail.Secret, o mail.AuthorizeOptions) (mail.Secret, error) {
 			if a.Name != "work" || client.Reveal() != canary+"stdin" || o.Device != test.options.Device || o.Port != test.options.Port {
 				t.Errorf("asked with %+v %q %+v", a, client.Reveal(), o)
@@ -54,9 +54,11 @@ func TestAuthorizeShowsThePageAndKeepsTheConsent(t *testing.T) {
 		if !a.Success() || strings.Contains(string(a.JSON), canary) || !strings.Contains(string(a.JSON), `"command":"mail verify --account work"`) {
 			t.Fatalf("%s", a.JSON)
 		}
-		if len(told) != 1 || !strings.Contains(told[0], test.says) || !strings.Contains(told[0], "\n  https://id.example.org/consent?state=x[2J\n") ||
-			strings.ContainsAny(told[0], "\x1b\u202e") || strings.Contains(told[0], canary) {
-			t.Errorf("%s: shown %q", test.line, told)
+		for _, texts := range [][]string{told, progress} {
+			if len(texts) != 1 || !strings.Contains(texts[0], test.says) || !strings.Contains(texts[0], "\n  https://id.example.org/consent?state=x[2J\n") ||
+				strings.ContainsAny(texts[0], "\x1b\u202e") || strings.Contains(texts[0], canary) {
+				t.Errorf("%s: shown %q", test.line, texts)
+			}
 		}
 		if got, err := b.lent(t, "work"); err != nil || got != canary+test.line {
 			t.Errorf("%q, %v", got, err)

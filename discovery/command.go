@@ -64,6 +64,11 @@ type Call struct {
 	// Never nil, safe for concurrent use, cheap when nobody listens.
 	Progress func(done, total float64, message string)
 
+	// Announce tells who listens to the progress something that a person has to read
+	// now, such as an address to open. Unlike progress it is never left out for being
+	// soon followed by more. As Progress.
+	Announce func(message string)
+
 	// Fields are those the caller wants of the answer; none means all.
 	Fields []string
 

@@ -335,9 +335,9 @@ func (x *execution) execute(ctx context.Context, timeout time.Duration, bound *d
 	if f := g.turn(ctx, timeout, x.command.Effect); f != nil {
 		return f
 	}
-	report, quiet := progressOf(ctx)
+	report, announce, quiet := progressOf(ctx)
 	defer quiet()
-	x.call = discovery.Call{Principal: x.principal.Name, Admin: x.principal.admin(), Profile: g.profileFor(x.principal).Name, Identity: x.principal.identity(), Visible: x.visible, Progress: report,
+	x.call = discovery.Call{Principal: x.principal.Name, Admin: x.principal.admin(), Profile: g.profileFor(x.principal).Name, Identity: x.principal.identity(), Visible: x.visible, Progress: report, Announce: announce,
 		CanAsk: x.mayAsk(ctx), Reply: x.reply, Aside: x.aside,
 		Delivered: func(done func()) { x.delivered = append(x.delivered, done) }}
 	defer func() { x.back.Finish() }()

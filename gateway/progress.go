@@ -19,6 +19,8 @@ const (
 	// progressEnd is how long the end of a command waits for a report that is being
 	// told. One that takes longer is being written: the answer comes behind it.
 	progressEnd = time.Second
+	// maxUrgent is how much that is told at once may wait to be told.
+	maxUrgent = 16
 )
 
 type progressKey struct{}
@@ -27,27 +29,29 @@ type progressKey struct{}
 // total of what the command counts, total 0 where nobody knows. f is called from one
 // goroutine at a time, when a command has run for half a second, at most four times
 // a second and only when there is something new, at least every five seconds, and not after the command has returned. It may
-// take its time: commands do not wait for it.
+// take its time: commands do not wait for it. What a command announces
+// (discovery.Call) comes at once, without a count.
 func WithProgress(ctx context.Context, f func(done, total float64, message string)) context.Context {
 	return context.WithValue(ctx, progressKey{}, f)
 }
 
 // progressOf returns what a command reports to, and what ends the reports; both do
 // nothing where nobody listens.
-func progressOf(ctx context.Context) (report func(done, total float64, message string), end func()) {
+func progressOf(ctx context.Context) (report func(done, total float64, message string), announce func(message string), end func()) {
 	f, ok := ctx.Value(progressKey{}).(func(done, total float64, message string))
 	if !ok || f == nil {
-		return func(float64, float64, string) {}, func() {}
+		return func(float64, float64, string) {}, func(string) {}, func() {}
 	}
-	p := &progress{to: f, news: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
+	p := &progress{to: f, news: make(chan struct{}, 1), urgent: make(chan string, maxUrgent), stop: make(chan struct{}), stopped: make(chan struct{})}
 	go p.run()
-	return p.report, p.end
+	return p.report, p.announce, p.end
 }
 
 // progress is the latest that a command has reported.
 type progress struct {
 	to            func(done, total float64, message string)
 	news          chan struct{}
+	urgent        chan string
 	stop, stopped chan struct{}
 	once          sync.Once
 
@@ -76,34 +80,58 @@ func (p *progress) report(done, total float64, message string) {
 	}
 }
 
+func (p *progress) announce(message string) {
+	select {
+	case p.urgent <- message:
+	default: // more than anybody reads
+	}
+}
+
+// until tells what is urgent until it is time, or there is news where that is wanted.
+// It reports false at the end, when everything urgent has been told.
+func (p *progress) until(time <-chan time.Time, news <-chan struct{}) bool {
+	for {
+		select {
+		case m := <-p.urgent:
+			p.to(0, 0, m)
+		case <-news:
+			return true
+		case <-time:
+			return true
+		case <-p.stop:
+			for {
+				select {
+				case m := <-p.urgent:
+					p.to(0, 0, m)
+				default:
+					return false
+				}
+			}
+		}
+	}
+}
+
 func (p *progress) run() {
 	defer close(p.stopped)
 	wait := time.NewTimer(progressAfter)
 	defer wait.Stop()
-	select {
-	case <-wait.C:
-	case <-p.stop:
+	if !p.until(wait.C, nil) {
 		return
 	}
 	var told state
 	for {
+		beat := time.Now().Add(progressBeat)
 		wait.Reset(progressBeat)
-		for now := told; now == told; {
-			select {
-			case <-p.news:
-				now = p.now() // the same again says nothing
-			case <-wait.C:
-				now, told = p.now(), state{done: -1}
-			case <-p.stop:
+		// The same again says nothing, before it is time for it.
+		for now := told; now == told && time.Now().Before(beat); now = p.now() {
+			if !p.until(wait.C, p.news) {
 				return
 			}
 		}
 		told = p.now()
 		p.to(told.done, told.total, told.message)
 		wait.Reset(progressGap)
-		select {
-		case <-wait.C:
-		case <-p.stop:
+		if !p.until(wait.C, nil) {
 			return
 		}
 	}

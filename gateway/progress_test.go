@@ -212,7 +212,7 @@ func TestTheLibrarysOwnClientIsToldOfProgress(t *testing.T) {
 }
 
 func BenchmarkProgressNobodyListensTo(b *testing.B) {
-	report, end := progressOf(b.Context())
+	report, _, end := progressOf(b.Context())
 	defer end()
 	for b.Loop() {
 		report(1, 2, "steps")

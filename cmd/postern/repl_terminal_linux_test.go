@@ -131,6 +131,13 @@ func (x *promptTerminal) sees(texts ...string) string {
 	}
 }
 
+// written is everything the program wrote.
+func (x *terminal) written() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.raw.String()
+}
+
 // quits waits for the end of the program and checks that the terminal is as it was.
 func (x *promptTerminal) quits(status int) {
 	x.t.Helper()
@@ -139,7 +146,7 @@ func (x *promptTerminal) quits(status int) {
 	select {
 	case <-done:
 	case <-time.After(time.Minute):
-		x.t.Fatalf("it does not end; the terminal shows\n%s", x.raw.String())
+		x.t.Fatalf("it does not end; the terminal shows\n%s", x.written())
 	}
 	if got := x.cmd.ProcessState.ExitCode(); got != status {
 		x.t.Errorf("status %d, want %d", got, status)
@@ -283,12 +290,12 @@ func TestATerminalWithoutEmphasis(t *testing.T) {
 		x.types("quit\r")
 		x.quits(0)
 		for _, style := range []string{styleBold, styleDim, styleRed} {
-			if strings.Contains(x.raw.String(), style) {
+			if strings.Contains(x.written(), style) {
 				t.Errorf("%v: emphasis %q", env, style)
 			}
 		}
-		if env[0] == "TERM=dumb" && strings.Contains(x.raw.String(), "\x1b") {
-			t.Errorf("a dumb terminal gets escapes: %q", x.raw.String())
+		if env[0] == "TERM=dumb" && strings.Contains(x.written(), "\x1b") {
+			t.Errorf("a dumb terminal gets escapes: %q", x.written())
 		}
 	}
 }
