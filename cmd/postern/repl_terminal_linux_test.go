@@ -132,7 +132,7 @@ func (x *promptTerminal) sees(texts ...string) string {
 }
 
 // written is everything the program wrote.
-func (x *terminal) written() string {
+func (x *promptTerminal) written() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.raw.String()
