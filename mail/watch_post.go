@@ -3,6 +3,7 @@ package mail
 import (
 	"context"
 	"errors"
+	"reflect"
 	"sync"
 	"time"
 
@@ -301,18 +302,37 @@ func (p *post) drained(e event) event {
 	}
 }
 
+// list lists what is behind a UID. The rules may be others than when the waiting began,
+// and what arrived after they were changed is not shown by the old ones.
+func (p *post) list(ctx context.Context, from uint32, full bool) (*access, *listing, error) {
+	for {
+		x, err := p.open(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(p.pace.look, x.account.Timeouts.Socket))
+		l := x.listing(ListQuery{Folder: p.folder, AfterUID: from, Limit: maxLimit, OldestFirst: true, Full: full}, &seeing{})
+		err = l.do(looking)
+		cancel()
+		if err != nil {
+			return nil, nil, err
+		}
+		now, err := p.open(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if reflect.DeepEqual(now.account, x.account) {
+			return x, l, nil
+		}
+	}
+}
+
 // look lists what is behind what everybody has seen, and gives each watcher its
 // part.
 func (p *post) look(ctx context.Context) error {
-	x, err := p.open(ctx) // the rules may be others than when the waiting began
-	if err != nil {
-		return err
-	}
 	from, _, full := p.seen()
-	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(p.pace.look, x.account.Timeouts.Socket))
-	defer cancel()
-	l := x.listing(ListQuery{Folder: p.folder, AfterUID: from, Limit: maxLimit, OldestFirst: true, Full: full}, &seeing{})
-	if err := l.do(looking); err != nil {
+	x, l, err := p.list(ctx, from, full)
+	if err != nil {
 		return err
 	}
 	position := l.covered()
