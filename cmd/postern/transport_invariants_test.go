@@ -38,7 +38,7 @@ func on(t testing.TB, alter func(*transport)) (*carrier, *servertest.DovecotServ
 	s.Deliver(t, "ann", "Archive", []byte("From: bob@example.org\r\nSubject: old\r\n\r\nold\r\n"))
 	p := newTap(t, s, s.IMAPSAddr())
 	if alter != nil {
-		p.patience = 300 * time.Millisecond
+		p.hurry()
 	}
 	return carry(t, p, p.options(t, s, "imap", "ann"), alter), s
 }
@@ -445,7 +445,7 @@ func Test004_INV_GLOBAL_08_ThereIsOneConnection(t *testing.T) {
 				}
 				p := newTap(t, s, target)
 				if alter != nil {
-					p.patience = 300 * time.Millisecond
+					p.hurry()
 				}
 				c := carry(t, p, p.options(t, s, protocol, "ann"), alter)
 				for range 2 {
