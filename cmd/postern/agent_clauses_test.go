@@ -88,9 +88,10 @@ func TestAReadThatWaits(t *testing.T) {
 		d.reads("", "p:b", "--wait", "1ms")
 		d.reads("here", "p:b", "--wait", "200s", "--all")
 		got := make(chan string, 2)
-		for _, filter := range [][]string{nil, {"--from", "p:c", "--peek"}} {
+		// Two agents, since what one reader of an inbox has is read for the next.
+		for _, who := range [][]string{{"p:v"}, {"p:w", "--from", "p:c", "--peek"}} {
 			go func() {
-				out, failure, _ := d.run(append([]string{"read", "p:w", "--wait", "200s", "--fields", "subject"}, filter...)...)
+				out, failure, _ := d.run(append([]string{"read", "--wait", "200s", "--fields", "subject"}, who...)...)
 				got <- string(out) + failure
 			}()
 		}
