@@ -35,9 +35,10 @@ func (p *process) conformance(ctx context.Context, args []string) error {
 	f := p.flags("conformance", "[flags] -- COMMAND [ARGS…]  |  [flags] --url URL")
 	address := f.String("url", "", "judge the server at this address (streamable HTTP) instead of a program")
 	token := f.String("token-from", "", "send a bearer token with --url: env:NAME or file:PATH")
-	level := f.String("level", "full", "ask the cases of this level and those below: minimal, standard or full")
-	category := f.String("category", "", "ask only this category: parser, security, discovery or response")
-	suite := f.String("suite", "acli", "ask this suite: acli, mail or all")
+	level, category, suite := "full", "", "acli"
+	choose(f, &level, "level", "ask the cases of this level and those below: minimal, standard or full", "minimal", "standard", "full")
+	choose(f, &category, "category", "ask only this category: parser, security, discovery or response", "parser", "security", "discovery", "response")
+	choose(f, &suite, "suite", "ask this suite: acli, mail or all", "acli", "mail", "all")
 	asJSON := f.Bool("json", false, "write the report as JSON")
 	junit := f.String("junit", "", "write the report as JUnit XML to this file, too")
 	list := f.Bool("list", false, "list the cases and stop")
@@ -58,7 +59,7 @@ func (p *process) conformance(ctx context.Context, args []string) error {
 		fmt.Fprintf(p.stderr, "postern: "+format+"\n", args...)
 		return exitStatus(exitUsage)
 	}
-	o.Level, o.Category, o.Suite = conformance.Level(titled(*level)), conformance.Category(titled(*category)), *suite
+	o.Level, o.Category, o.Suite = conformance.Level(titled(level)), conformance.Category(titled(category)), suite
 	switch {
 	case o.StepTimeout <= 0 || *limit <= 0:
 		return usage("a time is longer than nothing")

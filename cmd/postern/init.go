@@ -63,8 +63,9 @@ func (p *process) init(ctx context.Context, args []string) error {
 	}
 	defer s.wipe()
 	f := p.flags("init", initSynopsis)
-	admin := f.String("admin-key", "", "where a new administrator's key is kept: keyring, file, or show to print it once")
-	agent := f.String("agent-key", "", "where a new agent's key is kept: keyring or file")
+	var admin, agent string
+	choose(f, &admin, "admin-key", "where a new administrator's key is kept: keyring, file, or show to print it once", string(inKeyring), string(inFile), string(shownOnce))
+	choose(f, &agent, "agent-key", "where a new agent's key is kept: keyring or file", string(inKeyring), string(inFile))
 	f.Var((*listFlag)(&s.allowOut), "allow-out", "whom the account may write to: addresses, @domains or *, separated by commas")
 	f.Var((*listFlag)(&s.allowIn), "allow-in", "whose mail is visible; everybody's without it")
 	f.BoolVar(&s.device, "device", false, "with --auth oauth2: agree on another device, by a code")
@@ -75,7 +76,7 @@ func (p *process) init(ctx context.Context, args []string) error {
 		return err
 	}
 	s.account = f.Args()
-	if s.adminPlace, s.agentPlace = keyPlace(*admin), keyPlace(*agent); !placeKnown(s.adminPlace, true) || !placeKnown(s.agentPlace, false) {
+	if s.adminPlace, s.agentPlace = keyPlace(admin), keyPlace(agent); !placeKnown(s.adminPlace, true) || !placeKnown(s.agentPlace, false) {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "A key is kept in the keyring or in a file.",
 			Hint: "--admin-key takes keyring, file or show; --agent-key takes keyring or file."}
 	}
