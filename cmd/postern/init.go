@@ -33,6 +33,8 @@ the servers are found from the address.
 
   postern init
   postern init --agent-key file --admin-key file work --email ann@example.org --password-from file:PATH
+
+'postern reference' tells the options of 'account add'.
 `
 
 // listFlag takes entries separated by commas, and may be repeated.

@@ -210,11 +210,20 @@ func (c *oneOf) Set(s string) error {
 
 // parse reads a verb's flags; what is left must number between low and high.
 func parse(f *flag.FlagSet, args []string, low, high int) error {
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
-		}
-		return exitStatus(2) // the flag package has said why
+	// The flag package would put its reason before all of the flags, out of sight.
+	out, usage := f.Output(), f.Usage
+	f.SetOutput(io.Discard)
+	f.Usage = func() {}
+	err := f.Parse(args)
+	f.SetOutput(out)
+	f.Usage = usage
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		f.Usage()
+		return err
+	case err != nil:
+		fmt.Fprintf(out, "postern: %v\nRun 'postern %s -h' for what it takes.\n", err, f.Name())
+		return exitStatus(2)
 	}
 	if n := f.NArg(); n < low || n > high {
 		f.Usage()
