@@ -17,8 +17,8 @@ type mailListArgs struct {
 	Unread      bool               `json:"unread,omitempty" jsonschema_description:"Only messages without the \\Seen flag"`
 	BeforeUID   uint32             `json:"before-uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"Only messages with a smaller UID"`
 	AfterUID    uint32             `json:"after-uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"Only messages with a greater UID"`
-	Before      string             `json:"before,omitempty" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Only messages that came before this one, by its message_id"`
-	After       string             `json:"after,omitempty" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Only messages that came after this one, by its message_id"`
+	Before      string             `json:"before,omitempty" jsonschema:"minLength=1,maxLength=600,pattern=^(imap|pop3):" jsonschema_description:"Only messages that came before this one, by its message_id"`
+	After       string             `json:"after,omitempty" jsonschema:"minLength=1,maxLength=600,pattern=^(imap|pop3):" jsonschema_description:"Only messages that came after this one, by its message_id"`
 	Since       discovery.Datetime `json:"since,omitempty" jsonschema:"example=2026-02-02" jsonschema_description:"Only messages from then on; a date alone means the start of that day in the zone of 'config timezone'"`
 	Until       discovery.Datetime `json:"until,omitempty" jsonschema:"example=2026-02-07" jsonschema_description:"Only messages before then; a date alone includes that whole day in the zone of 'config timezone'"`
 	Limit       int                `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,9 +36,10 @@ func (p *process) conformance(ctx context.Context, args []string) error {
 	f := p.flags("conformance", "[flags] -- COMMAND [ARGS…]  |  [flags] --url URL")
 	address := f.String("url", "", "judge the server at this address (streamable HTTP) instead of a program")
 	token := f.String("token-from", "", "send a bearer token with --url: env:NAME or file:PATH")
-	level := f.String("level", "full", "ask the cases of this level and those below: minimal, standard or full")
-	category := f.String("category", "", "ask only this category: parser, security, discovery or response")
-	suite := f.String("suite", "acli", "ask this suite: acli, mail or all")
+	level, category, suite := "full", "", "acli"
+	choose(f, &level, "level", "ask the cases of this level and those below: minimal, standard or full", "minimal", "standard", "full")
+	choose(f, &category, "category", "ask only this category: parser, security, discovery or response", "parser", "security", "discovery", "response")
+	choose(f, &suite, "suite", "ask this suite: acli, mail or all", "acli", "mail", "all")
 	asJSON := f.Bool("json", false, "write the report as JSON")
 	junit := f.String("junit", "", "write the report as JUnit XML to this file, too")
 	list := f.Bool("list", false, "list the cases and stop")
@@ -58,7 +60,7 @@ func (p *process) conformance(ctx context.Context, args []string) error {
 		fmt.Fprintf(p.stderr, "postern: "+format+"\n", args...)
 		return exitStatus(exitUsage)
 	}
-	o.Level, o.Category, o.Suite = conformance.Level(titled(*level)), conformance.Category(titled(*category)), *suite
+	o.Level, o.Category, o.Suite = conformance.Level(titled(level)), conformance.Category(titled(category)), suite
 	switch {
 	case o.StepTimeout <= 0 || *limit <= 0:
 		return usage("a time is longer than nothing")
@@ -118,10 +120,20 @@ func (p *process) conformance(ctx context.Context, args []string) error {
 	} else if err := conformance.WriteTable(p.stdout, report, *strict); err != nil {
 		return err
 	}
+	if late(report) {
+		fmt.Fprintf(p.stderr, "postern: some commands were not answered within %s; --never leaves out one that waits, --step-timeout gives more time\n", o.StepTimeout)
+	}
 	if err != nil || !report.OK(*strict) {
 		return exitStatus(exitFindings)
 	}
 	return nil
+}
+
+// late reports whether a command was not answered in time, as one that waits is not.
+func late(r *conformance.Report) bool {
+	return slices.ContainsFunc(r.Results, func(c *conformance.Result) bool {
+		return slices.ContainsFunc(c.Findings, func(f conformance.Finding) bool { return strings.Contains(f.Detail, "no answer in time") })
+	})
 }
 
 // titled writes a word of the command line as the cases have it.

@@ -73,10 +73,10 @@ func judge(t *testing.T, target conformance.Target, o *conformance.Options) *con
 }
 
 // TestWeReachFullWithNothingExpectedToFail runs every case against the demo's server,
-// effects included, since nothing in it can be lost. The one command that can wait for
-// half a minute is not carried out.
+// effects included, since nothing in it can be lost. The two commands that can wait for
+// most of a minute are not carried out.
 func TestWeReachFullWithNothingExpectedToFail(t *testing.T) {
-	report := judge(t, demoHouse(t).piped(gateway.Principal{Name: "agent"}), &conformance.Options{Suite: "acli", AllowEffects: true, Never: []string{"agent read"}})
+	report := judge(t, demoHouse(t).piped(gateway.Principal{Name: "agent"}), &conformance.Options{Suite: "acli", AllowEffects: true, Never: []string{"agent read", "mail watch"}})
 	if report.Reached != conformance.Full || report.Partial {
 		t.Errorf("reached %s, partial %t", report.Reached, report.Partial)
 	}
@@ -133,6 +133,18 @@ func TestOverHTTPWeConformAsOverPipes(t *testing.T) {
 	for _, c := range report.Results {
 		if c.Status == conformance.NotApplicable && !strings.Contains(c.Reason, "transport stdio") && !strings.Contains(c.Reason, "2026-07-28") {
 			t.Errorf("%s is not applicable: %s", c.ID, c.Reason)
+		}
+	}
+}
+
+// Who judges a server with a command that waits is told how to leave it out.
+func TestAnswersThatAreLateAreNoticed(t *testing.T) {
+	for detail, want := range map[string]bool{
+		"the outcome is lost, expected result: no answer in time": true, "the outcome is lost, expected result: the server ended the connection": false,
+	} {
+		r := &conformance.Report{Results: []*conformance.Result{{}, {Findings: []conformance.Finding{{Sent: "mail watch"}, {Sent: "mail watch", Detail: detail}}}}}
+		if late(r) != want {
+			t.Errorf("%s: %t", detail, !want)
 		}
 	}
 }

@@ -33,6 +33,8 @@ the servers are found from the address.
 
   postern init
   postern init --agent-key file --admin-key file work --email ann@example.org --password-from file:PATH
+
+'postern reference' tells the options of 'account add'.
 `
 
 // listFlag takes entries separated by commas, and may be repeated.
@@ -63,8 +65,9 @@ func (p *process) init(ctx context.Context, args []string) error {
 	}
 	defer s.wipe()
 	f := p.flags("init", initSynopsis)
-	admin := f.String("admin-key", "", "where a new administrator's key is kept: keyring, file, or show to print it once")
-	agent := f.String("agent-key", "", "where a new agent's key is kept: keyring or file")
+	var admin, agent string
+	choose(f, &admin, "admin-key", "where a new administrator's key is kept: keyring, file, or show to print it once", string(inKeyring), string(inFile), string(shownOnce))
+	choose(f, &agent, "agent-key", "where a new agent's key is kept: keyring or file", string(inKeyring), string(inFile))
 	f.Var((*listFlag)(&s.allowOut), "allow-out", "whom the account may write to: addresses, @domains or *, separated by commas")
 	f.Var((*listFlag)(&s.allowIn), "allow-in", "whose mail is visible; everybody's without it")
 	f.BoolVar(&s.device, "device", false, "with --auth oauth2: agree on another device, by a code")
@@ -75,7 +78,7 @@ func (p *process) init(ctx context.Context, args []string) error {
 		return err
 	}
 	s.account = f.Args()
-	if s.adminPlace, s.agentPlace = keyPlace(*admin), keyPlace(*agent); !placeKnown(s.adminPlace, true) || !placeKnown(s.agentPlace, false) {
+	if s.adminPlace, s.agentPlace = keyPlace(admin), keyPlace(agent); !placeKnown(s.adminPlace, true) || !placeKnown(s.agentPlace, false) {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "A key is kept in the keyring or in a file.",
 			Hint: "--admin-key takes keyring, file or show; --agent-key takes keyring or file."}
 	}

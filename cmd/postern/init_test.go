@@ -336,6 +336,15 @@ func TestTheWizardMendsWhatDoesNotWork(t *testing.T) {
 					"1", s.ca, "", "", "", "")
 			}, "FAILED: imap",
 		},
+		"dead server, whose port alone was wrong": {
+			func(s *station) { s.srv["imaps"].Port = deadPort(t) },
+			func(s *station) []string {
+				_, port, _ := net.SplitHostPort(s.servers.IMAPAddr)
+				return append(s.answers(s.env["PW"]), "1", s.ca, "2", // change the servers
+					"1", "", "1", port, "localhost", "1", "", "", // the hosts and the port of SMTP are proposed again
+					"1", s.ca, "", "", "", "")
+			}, "FAILED: imap",
+		},
 		"no server to send with": {
 			func(s *station) { s.srv["submissions"].Port = deadPort(t) },
 			func(s *station) []string {

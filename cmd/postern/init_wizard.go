@@ -21,6 +21,7 @@ type wizard struct {
 	*setup
 	ask   asker
 	draft draft
+	typed struct{ incoming, smtp mail.Endpoint } // the servers before they were to be changed
 }
 
 // draft is the account as far as it is known. It is put into options of account add
@@ -181,6 +182,7 @@ func (w *wizard) askServers(ctx context.Context) error {
 // typeServers asks for the servers that are not known.
 func (w *wizard) typeServers(ctx context.Context) (err error) {
 	d := &w.draft
+	typed := w.typed // what did not work is mostly a slip in it
 	if d.incoming.IsZero() {
 		kind, err := w.ask.Choose(ctx, "How is the mail read?", "", []choice{{string(mail.IMAP), "IMAP, with folders and search"}, {string(mail.POP3), "POP3, the inbox alone"}})
 		if err != nil {
@@ -188,12 +190,12 @@ func (w *wizard) typeServers(ctx context.Context) (err error) {
 		}
 		d.protocol = mail.Protocol(kind)
 		ports := map[mail.Protocol][2]uint16{mail.IMAP: {993, 143}, mail.POP3: {995, 110}}[d.protocol]
-		if d.incoming, err = w.typeServer(ctx, strings.ToUpper(kind)+" server", "", ports, false); err != nil {
+		if d.incoming, err = w.typeServer(ctx, strings.ToUpper(kind)+" server", "", ports, typed.incoming, false); err != nil {
 			return err
 		}
 	}
 	if d.smtp.IsZero() {
-		if d.smtp, err = w.typeServer(ctx, "SMTP server", "It sends mail. Leave it empty if nothing is ever to be sent.", [2]uint16{465, 587}, true); err != nil {
+		if d.smtp, err = w.typeServer(ctx, "SMTP server", "It sends mail. Leave it empty if nothing is ever to be sent.", [2]uint16{465, 587}, typed.smtp, true); err != nil {
 			return err
 		}
 	}
@@ -206,9 +208,14 @@ func (w *wizard) typeServers(ctx context.Context) (err error) {
 	return err
 }
 
-// typeServer asks for one server. ports are those of TLS and of STARTTLS.
-func (w *wizard) typeServer(ctx context.Context, title, help string, ports [2]uint16, optional bool) (e mail.Endpoint, err error) {
-	e.Host, err = w.ask.Text(ctx, textQuestion{Title: title, Help: help, Optional: optional, Check: func(s string) error {
+// typeServer asks for one server. ports are those of TLS and of STARTTLS; before is what
+// was given before.
+func (w *wizard) typeServer(ctx context.Context, title, help string, ports [2]uint16, before mail.Endpoint, optional bool) (e mail.Endpoint, err error) {
+	proposed := before.Host
+	if optional {
+		proposed = "" // nothing is an answer here, and would be taken for it
+	}
+	e.Host, err = w.ask.Text(ctx, textQuestion{Title: title, Help: help, Proposed: proposed, Optional: optional, Check: func(s string) error {
 		if len(s) > 253 || strings.ContainsAny(s, " /@:") {
 			return errors.New("that is no name of a host, such as imap.example.org")
 		}
@@ -225,6 +232,9 @@ func (w *wizard) typeServer(ctx context.Context, title, help string, ports [2]ui
 	usual := ports[0]
 	if e.Security == mail.StartTLS {
 		usual = ports[1]
+	}
+	if e.Host == before.Host && e.Security == before.Security && before.Port != 0 {
+		usual = before.Port
 	}
 	port, err := w.ask.Text(ctx, textQuestion{Title: "Port", Proposed: fmt.Sprint(usual), Check: func(s string) error {
 		if n, err := strconv.ParseUint(s, 10, 16); err != nil || n == 0 {
@@ -457,6 +467,7 @@ func (w *wizard) mend(ctx context.Context, checks []check) error {
 	case "unsent":
 		d.smtp = mail.Endpoint{}
 	case "servers":
+		w.typed.incoming, w.typed.smtp = d.incoming, d.smtp
 		d.incoming, d.smtp, d.caFile = mail.Endpoint{}, mail.Endpoint{}, ""
 		return w.typeServers(ctx)
 	case "stop":

@@ -96,7 +96,6 @@ const installSynopsis = `[flags] CLIENT
 Adds this program to an MCP client's configuration, and changes nothing else there. The
 clients are claude-code, claude-desktop, cursor, vscode and codex. The file as it was is
 kept beside it, with the ending .postern-backup. No key or password is written.
-
 `
 
 // installOptions are what install and uninstall share.
@@ -110,8 +109,9 @@ func (p *process) install(ctx context.Context, args []string) error {
 	var o installOptions
 	f := p.flags("install", installSynopsis)
 	f.StringVar(&o.name, "name", "postern", "what the client calls the server")
-	f.StringVar(&o.scope, "scope", "user", "user for every project, project for the one in this directory")
-	f.StringVar(&o.profile, "profile", "", "which commands the client is offered: read or full; the read profile, marked read-only, without it")
+	o.scope = "user"
+	choose(f, &o.scope, "scope", "user for every project, project for the one in this directory", "user", "project")
+	choose(f, &o.profile, "profile", "which commands the client is offered: read or full; the read profile, marked read-only, without it", "read", "full")
 	f.BoolVar(&o.readOnly, "read-only", false, "the read profile, and the tool says it is read-only")
 	f.BoolVar(&o.print, "print", false, "print what to paste, and where, and change nothing")
 	f.BoolVar(&o.remove, "remove", false, "take it out again, as uninstall does")
@@ -123,10 +123,10 @@ func (p *process) install(ctx context.Context, args []string) error {
 }
 
 func (p *process) uninstall(ctx context.Context, args []string) error {
-	o := installOptions{remove: true}
+	o := installOptions{remove: true, scope: "user"}
 	f := p.flags("uninstall", "[flags] CLIENT\n\nTakes this program out of an MCP client's configuration.\n")
 	f.StringVar(&o.name, "name", "postern", "what the client calls the server")
-	f.StringVar(&o.scope, "scope", "user", "user or project, as with install")
+	choose(f, &o.scope, "scope", "user or project, as with install", "user", "project")
 	name, err := parseClient(f, args)
 	if err != nil {
 		return err

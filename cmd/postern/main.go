@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	_ "time/tzdata" // a zone in the settings must mean the same on a machine that knows none
@@ -38,6 +39,7 @@ type process struct {
 
 	identity string           // of --identity, which wins over the environment; see agentIdentity
 	alter    func(*transport) // set by tests alone: breaks the transport profile, to see that it is noticed
+	flagged  *flag.FlagSet    // the verb's own, once it has made them
 
 	// What init asks; nil means the system's own.
 	finder finder
@@ -59,6 +61,7 @@ const usageText = `postern: a door between a person's mail and the agents that w
   postern conformance -- SERVER   judge an ACLI server, ours or another
   postern repl                    a prompt; one command a line when not on a terminal
   postern reference               all commands as one document, --format markdown or man
+  postern completion bash         completion with Tab for bash, zsh or fish
 
 Commands answer in JSON; 'postern help' lists them. Every verb takes -h.
 `
@@ -95,16 +98,21 @@ func start(adjust func(*process)) {
 	os.Exit(status)
 }
 
+// verbs are the first words that are no command's.
+func (p *process) verbs() map[string]func(context.Context, []string) error {
+	return map[string]func(context.Context, []string) error{
+		"serve": p.serve, "exec": p.exec, "repl": p.repl, "demo": p.demo, "init": p.init, "keygen": p.keygen,
+		"install": p.install, "uninstall": p.uninstall,
+		"agent": p.agent, "reference": p.reference, "conformance": p.conformance,
+		"completion": p.completion, completeVerb: p.completeWords,
+	}
+}
+
 // run executes one process verb and returns the exit status.
 func (p *process) run(ctx context.Context) int {
 	if len(p.args) == 0 {
 		fmt.Fprint(p.stderr, usageText)
 		return 2
-	}
-	verbs := map[string]func(context.Context, []string) error{
-		"serve": p.serve, "exec": p.exec, "repl": p.repl, "demo": p.demo, "init": p.init, "keygen": p.keygen,
-		"install": p.install, "uninstall": p.uninstall,
-		"agent": p.agent, "reference": p.reference, "conformance": p.conformance,
 	}
 	switch verb := p.args[0]; verb {
 	case "-h", "--help":
@@ -114,7 +122,7 @@ func (p *process) run(ctx context.Context) int {
 		fmt.Fprintln(p.stdout, "postern", version())
 		return 0
 	default:
-		run := verbs[verb]
+		run := p.verbs()[verb]
 		if prompt := verb == "repl" || verb == "demo"; !prompt || !p.onTerminal() {
 			// A prompt has Ctrl-C stop one command, everything else ends.
 			var stop context.CancelFunc
@@ -168,20 +176,54 @@ func (p *process) report(err error) int {
 func (p *process) flags(verb, synopsis string) *flag.FlagSet {
 	f := flag.NewFlagSet(verb, flag.ContinueOnError)
 	f.SetOutput(p.stderr)
+	p.flagged = f
 	f.Usage = func() {
-		fmt.Fprintf(f.Output(), "usage: postern %s %s\n", verb, synopsis)
+		fmt.Fprintln(f.Output(), strings.TrimRight("usage: postern "+verb+" "+synopsis, " "))
 		f.PrintDefaults()
 	}
 	return f
 }
 
+// oneOf is a flag that takes one of a few words, of which completion knows. Whether it
+// is one of them is for the verb to say.
+type oneOf struct {
+	value *string
+	words []string
+}
+
+// choose adds a flag whose default is the value that the variable has.
+func choose(f *flag.FlagSet, value *string, name, usage string, words ...string) {
+	f.Var(&oneOf{value, words}, name, usage)
+}
+
+func (c *oneOf) String() string {
+	if c.value == nil { // the flag package asks a zero value
+		return ""
+	}
+	return *c.value
+}
+
+func (c *oneOf) Set(s string) error {
+	*c.value = s
+	return nil
+}
+
 // parse reads a verb's flags; what is left must number between low and high.
 func parse(f *flag.FlagSet, args []string, low, high int) error {
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
-		}
-		return exitStatus(2) // the flag package has said why
+	// The flag package would put its reason before all of the flags, out of sight.
+	out, usage := f.Output(), f.Usage
+	f.SetOutput(io.Discard)
+	f.Usage = func() {}
+	err := f.Parse(args)
+	f.SetOutput(out)
+	f.Usage = usage
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		f.Usage()
+		return err
+	case err != nil:
+		fmt.Fprintf(out, "postern: %v\nRun 'postern %s -h' for what it takes.\n", err, f.Name())
+		return exitStatus(2)
 	}
 	if n := f.NArg(); n < low || n > high {
 		f.Usage()

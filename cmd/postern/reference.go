@@ -14,18 +14,19 @@ import (
 // reference prints what 'help' knows of every command as one document.
 func (p *process) reference(_ context.Context, args []string) error {
 	f := p.flags("reference", "[--format markdown|man]")
-	format := f.String("format", "markdown", "markdown, or man for a manual page")
+	format := "markdown"
+	choose(f, &format, "format", "markdown, or man for a manual page", "markdown", "man")
 	if err := parse(f, args, 0, 0); err != nil {
 		return err
 	}
 	var write func(io.Writer, *discovery.Registry) error
-	switch *format {
+	switch format {
 	case "markdown":
 		write = writeMarkdown
 	case "man":
 		write = writeManual
 	default:
-		return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("There is no format %q.", *format), Hint: "The formats are markdown and man."}
+		return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("There is no format %q.", format), Hint: "The formats are markdown and man."}
 	}
 	h, err := p.wire(plan{profile: gateway.FullProfile()})
 	if err != nil {

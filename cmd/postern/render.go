@@ -111,7 +111,7 @@ func (p *painter) after(o object, data any, shown bool) {
 	}
 	if n, ok := fields.get("next_action").(object); ok {
 		if a, ok := n.get("arguments").(object); ok && a.str("command") != "" {
-			p.line(p.in(styleDim, text(n.get("instruction"))+":"))
+			p.line(p.in(styleDim, strings.Replace(text(n.get("instruction")), ": ", "; ", 1)+":"))
 			p.line("  ", text(a.get("command")))
 		}
 	}
@@ -139,7 +139,7 @@ func (p *painter) data(data any) {
 // skipped are members that speak to programs, or are said elsewhere.
 func skipped(f field) bool {
 	list, isList := f.value.([]any)
-	return f.name == "next_action" || f.name == "status" && f.value == "ok" || isList && len(list) == 0
+	return f.name == "next_action" || f.name == "has_more" && f.value == false || f.name == "status" && f.value == "ok" || isList && len(list) == 0
 }
 
 // object shows scalars first, aligned, then what is nested, each under its name; a

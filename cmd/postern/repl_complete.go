@@ -74,8 +74,7 @@ func openWord(line string) (start int, word string) {
 }
 
 // complete proposes what the word that a line ends with may become, quoted where it
-// needs quotes, and what stands before it: words of commands, then options, then the
-// values of one.
+// needs quotes, and what stands before it.
 func (c *conversation) complete(ctx context.Context, line string) (head string, list []string) {
 	start, word := openWord(line)
 	head = line[:start]
@@ -83,29 +82,38 @@ func (c *conversation) complete(ctx context.Context, line string) (head string, 
 	if err != nil {
 		return head, nil
 	}
+	for _, w := range c.propose(ctx, tokens, word) {
+		list = append(list, discovery.Quote(w)+" ")
+	}
+	return head, list
+}
+
+// propose tells what a word may become that follows other ones: words of commands, then
+// options, then the values of one. Each begins with the word.
+func (c *conversation) propose(ctx context.Context, tokens []string, word string) (list []string) {
 	var proposals []string
 	found, err := c.house.registry.Resolve(tokens, c.house.visible)
 	if err != nil || found.Command == nil {
 		proposals = c.house.words(strings.Join(tokens, " "))
-	} else {
-		if name, value, attached := strings.Cut(word, "="); attached && strings.HasPrefix(name, "--") {
-			if a := option(found.Command, name); a != nil {
-				for _, v := range c.values(ctx, found.Command, a, tokens) {
-					if strings.HasPrefix(v, value) {
-						list = append(list, discovery.Quote(name+"="+v)+" ")
-					}
-				}
+	} else if name, _, attached := strings.Cut(word, "="); attached && strings.HasPrefix(name, "--") {
+		if a := option(found.Command, name); a != nil {
+			for _, v := range c.values(ctx, found.Command, a, tokens) {
+				proposals = append(proposals, name+"="+v)
 			}
-			return head, list
 		}
+	} else {
 		proposals = c.arguments(ctx, found, tokens, word)
 	}
+	return startingWith(word, proposals)
+}
+
+func startingWith(word string, proposals []string) (list []string) {
 	for _, p := range proposals {
 		if strings.HasPrefix(p, word) && len(list) < maxProposals {
-			list = append(list, discovery.Quote(p)+" ")
+			list = append(list, p)
 		}
 	}
-	return head, list
+	return list
 }
 
 // words are what may follow the words of a group.

@@ -18,7 +18,8 @@ const instructions = "This is a real person's mail. Run 'help' first, then 'help
 // serve speaks MCP on standard input and output, or over HTTP.
 func (p *process) serve(ctx context.Context, args []string) error {
 	f := p.flags("serve", "[--profile full|read|transport] [--read-only] [--identity PROJECT:NAME] [--http ADDR]")
-	profile := f.String("profile", "full", "which commands exist: full, read, or transport for one account whose password a helper gives")
+	profile := "full"
+	choose(f, &profile, "profile", "which commands exist: full, read, or transport for one account whose password a helper gives", "full", "read", transportProfile)
 	readOnly := f.Bool("read-only", false, "only commands that change nothing, and the tool says it is read-only")
 	p.identityFlag(f)
 	carries := transportFlags(f)
@@ -30,7 +31,7 @@ func (p *process) serve(ctx context.Context, args []string) error {
 	if err := p.bindIdentity(f); err != nil {
 		return err
 	}
-	if *profile == transportProfile {
+	if profile == transportProfile {
 		if web.addr != "" {
 			return misused("--http does not go with --profile transport: its one client is the process that started it.", "Leave one of them out.")
 		}
@@ -40,9 +41,9 @@ func (p *process) serve(ctx context.Context, args []string) error {
 		return misused("--"+name+" goes with --profile transport.", "Leave it out, or add --profile transport.")
 	}
 	if *readOnly {
-		*profile = "read"
+		profile = "read"
 	}
-	chosen, err := profileNamed(*profile)
+	chosen, err := profileNamed(profile)
 	if err != nil {
 		return err
 	}

@@ -28,9 +28,9 @@ func transportFlags(f *flag.FlagSet) *transportOptions {
 	f.StringVar(&o.helper, "helper", "", "transport: `command` whose first line of output is the password, run once at the start without a shell;\n"+
 		"{name} in it stands for the account's name, {username} for its user; an account of the vault has its own")
 	f.StringVar(&o.host, "host", "", "transport: mail server, for an account that is in no vault")
-	f.StringVar(&o.protocol, "protocol", "", "transport, with --host: imap or pop3 (default \"imap\")")
+	choose(f, &o.protocol, "protocol", "transport, with --host: imap or pop3 (default \"imap\")", "imap", "pop3")
 	f.UintVar(&o.port, "port", 0, "transport, with --host: 993 or 995 with tls, 143 or 110 otherwise, unless it is another")
-	f.StringVar(&o.security, "security", "", "transport, with --host: tls, starttls, or none to this machine only (default \"tls\")")
+	choose(f, &o.security, "security", "transport, with --host: tls, starttls, or none to this machine only (default \"tls\")", "tls", "starttls", "none")
 	f.StringVar(&o.username, "username", "", "transport, with --host: whom to log in as")
 	f.StringVar(&o.email, "email", "", "transport, with --host: the account's address, to be shown")
 	f.StringVar(&o.caFile, "ca-file", "", "transport, with --host: `file` of the certificates to trust instead of the system's")
