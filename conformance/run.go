@@ -2,93 +2,11 @@ package conformance
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 )
-
-// Options say what a run asks and what it may do. nil means the zero value.
-type Options struct {
-	Cases []*Case // nil means Embedded
-
-	// Which of the cases; the zero values leave none out.
-	Level    Level    // this level and those below
-	Category Category // this category
-	Suite    string   // "acli" or "mail"; empty or "all" for both
-	IDs      []string // ids or patterns of path.Match, of which one matches
-
-	StepTimeout time.Duration // for each answer; 0 means 10 s
-	MaxLost     int           // answers lost in succession after which no more is asked; 0 means 5
-
-	AllowEffects bool     // commands that change things may be carried out
-	Harmless     []string // paths of commands known to change nothing; patterns of path.Match
-	Never        []string // paths of commands not to be carried out all the same, such as those that wait
-	Exhaustive   bool     // ask for arguments that several commands share for each of them
-
-	Baseline Baseline
-
-	// Progress is called with each result, in order, from the goroutine of Run; nil
-	// for nobody.
-	Progress func(*Result)
-}
-
-const (
-	defaultStepTimeout = 10 * time.Second
-	defaultMaxLost     = 5
-	maxRateWait        = 70 * time.Second
-)
-
-func (o *Options) selects(c *Case) bool {
-	if o.Level != "" && slices.Index(Levels, c.Level) > slices.Index(Levels, o.Level) {
-		return false
-	}
-	if o.Category != "" && c.Category != o.Category || o.Suite != "" && o.Suite != "all" && c.Suite != o.Suite {
-		return false
-	}
-	return len(o.IDs) == 0 || matchesAny(o.IDs, c.ID)
-}
-
-// Check says what cannot be used in the options.
-func (o *Options) Check() error {
-	for _, p := range slices.Concat(o.IDs, o.Harmless, o.Never) {
-		if _, err := path.Match(p, ""); err != nil {
-			return fmt.Errorf("%q is no pattern", p)
-		}
-	}
-	switch {
-	case o.Level != "" && !slices.Contains(Levels, o.Level):
-		return fmt.Errorf("there is no level %q", o.Level)
-	case o.Category != "" && !slices.Contains(categories, o.Category):
-		return fmt.Errorf("there is no category %q", o.Category)
-	case o.Suite != "" && o.Suite != "all" && !slices.Contains(suites, o.Suite):
-		return fmt.Errorf("there is no suite %q", o.Suite)
-	}
-	return nil
-}
-
-// Select returns the cases that a run with these options asks, in order.
-func (o *Options) Select() ([]*Case, error) {
-	if err := o.Check(); err != nil {
-		return nil, err
-	}
-	all, err := o.all()
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(slices.Clone(all), func(c *Case) bool { return !o.selects(c) }), nil
-}
-
-func (o *Options) all() ([]*Case, error) {
-	if o.Cases != nil {
-		return o.Cases, nil
-	}
-	return Embedded()
-}
 
 // Run judges a server. It returns an error if there is none (NotStarted), if ctx ends
 // (with the report so far), or if the options or cases cannot be used; what a server
@@ -122,7 +40,7 @@ func Run(ctx context.Context, target Target, o *Options) (*Report, error) {
 	if err := r.begin(ctx); err != nil {
 		return nil, err
 	}
-	r.ranging = slices.ContainsFunc(cases, func(c *Case) bool { return c.For != nil })
+	r.ranging = slices.ContainsFunc(cases, (*Case).onArguments)
 	r.model = r.learn(ctx)
 	if r.fatal != nil {
 		return nil, r.fatal
@@ -161,6 +79,12 @@ func Run(ctx context.Context, target Target, o *Options) (*Report, error) {
 
 func (c *Case) onAnswers() bool { return c.For != nil && c.For.Each == "answer" }
 
+// onArguments reports whether a case needs to know how arguments can be given. One over
+// commands sees their arguments too.
+func (c *Case) onArguments() bool {
+	return c.For != nil && slices.Contains([]string{"command", "argument", "bound", "value"}, c.For.Each)
+}
+
 func newResult(c *Case) *Result {
 	return &Result{ID: c.ID, Document: c.Document, Clause: c.Clause, Level: c.Level, Category: c.Category, Strength: c.Strength, Suite: c.Suite, Title: c.Title, Status: Passed}
 }
@@ -172,7 +96,7 @@ type invariant struct {
 }
 
 type runner struct {
-	ranging bool // a case is a template, so it matters how arguments can be given
+	ranging bool // a case is about arguments, so it matters how they can be given
 
 	target     Target
 	o          Options
@@ -271,155 +195,6 @@ func (r *runner) sharedSession(ctx context.Context) (*session, answer) {
 		r.shared = s
 	}
 	return r.shared, answer{outcome: OutcomeResult}
-}
-
-// ask has do exchange a message within the time of a step, counts what is lost, and
-// holds answers of the tool to what holds for all of them.
-func (r *runner) ask(ctx context.Context, s *session, sent string, ofTool bool, limited bool, do func(context.Context) answer) answer {
-	for try := 0; ; try++ {
-		stepCtx, cancel := context.WithTimeout(ctx, r.o.StepTimeout)
-		a := do(stepCtx)
-		cancel()
-		r.report.Messages++
-		if a.doc == nil {
-			a.doc = map[string]any{}
-		}
-		a.doc["outcome"] = a.outcome
-		a.doc["faults"] = []any{}
-		if s != nil {
-			a.doc["faults"] = s.takeFaults()
-		}
-		if sent != "" {
-			a.doc["sent"] = sent
-		}
-		if a.outcome == OutcomeLost {
-			if s != nil {
-				s.dead = true
-			}
-			return a
-		}
-		r.lost = 0
-		if limited && try < 5 && a.doc["code"] == "RATE_LIMITED" && r.wait(ctx, a.doc) {
-			continue
-		}
-		if ofTool {
-			r.observe(a.doc)
-		}
-		return a
-	}
-}
-
-var digits = regexp.MustCompile(`[0-9]+`)
-
-// wait lets the time pass that a rate limit asks for, unless that is too long.
-func (r *runner) wait(ctx context.Context, doc map[string]any) bool {
-	hint, _ := pointer(doc, "/error/hint")
-	text, _ := hint.(string)
-	seconds, err := strconv.Atoi(digits.FindString(text))
-	if err != nil || seconds < 1 {
-		seconds = 1
-	}
-	d := time.Duration(seconds) * time.Second
-	if d > maxRateWait {
-		return false // such as so many an hour: this answer is the one there is
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// maxExamples bounds the examples of errors that are looked at.
-const maxExamples = 500
-
-// observe holds one answer to what holds for all, and keeps an error's examples.
-func (r *runner) observe(doc map[string]any) {
-	if list, ok := pointer(doc, "/error/examples"); ok {
-		examples, _ := list.([]any)
-		for _, e := range examples {
-			if text, ok := e.(string); ok && len(r.examples) < maxExamples && !slices.Contains(r.examples, text) {
-				r.examples = append(r.examples, text)
-			}
-		}
-	}
-	for _, i := range r.invariants {
-		if i.c.For.Where != nil {
-			if miss, err := i.c.For.Where.match(doc, nil); err != nil || len(miss) > 0 {
-				r.fault(i.c, err)
-				continue
-			}
-		}
-		i.result.Asked++
-		miss, err := i.c.Expect.match(doc, nil)
-		r.fault(i.c, err)
-		if len(miss) > 0 {
-			sent, _ := doc["sent"].(string)
-			i.result.fail(Finding{Sent: clip(sent, 300), Got: r.excerpt(doc), Mismatches: miss})
-		}
-	}
-}
-
-// fault notes that a case cannot be asked as it is written.
-func (r *runner) fault(c *Case, err error) {
-	if err != nil && r.fatal == nil {
-		r.fatal = fmt.Errorf("%s: case %s: %w", c.File, c.ID, err)
-	}
-}
-
-func (r *runner) excerpt(doc map[string]any) string {
-	for _, name := range []string{"text", "result", "rpc_error"} {
-		if v, ok := doc[name]; ok {
-			if text, ok := v.(string); ok {
-				return clip(text, 600)
-			}
-			return clip(show(v), 600)
-		}
-	}
-	return ""
-}
-
-// command sends a command string on the shared session, as learning does.
-func (r *runner) command(ctx context.Context, command string) answer {
-	if r.gone || ctx.Err() != nil {
-		return lost("not asked")
-	}
-	s, a := r.sharedSession(ctx)
-	if s != nil {
-		a = r.ask(ctx, s, command, true, true, func(ctx context.Context) answer { return s.tool(ctx, commandArguments(command)) })
-	}
-	r.countLost(a)
-	return a
-}
-
-func (r *runner) countLost(a answer) {
-	if a.outcome != OutcomeLost {
-		return
-	}
-	if r.lost++; r.lost >= r.o.MaxLost && !r.gone {
-		r.gone = true
-		r.note("nothing more was asked after %d answers were lost in succession, the last: %s", r.lost, a.detail)
-	}
-}
-
-func commandArguments(command string) json.RawMessage {
-	b, err := marshalPlain(map[string]string{"command": command})
-	if err != nil {
-		panic(err) // a string has a JSON form
-	}
-	return b
-}
-
-// tool calls cli with arguments; nil for a call without any.
-func (s *session) tool(ctx context.Context, arguments json.RawMessage) answer {
-	params := `{"name":"cli"`
-	if arguments != nil {
-		params += `,"arguments":` + string(arguments)
-	}
-	return s.request(ctx, "tools/call", json.RawMessage(params+"}"))
 }
 
 // run asks one case, or all instances of a template.

@@ -211,6 +211,9 @@ func (s *session) response(m map[string]any, size int) answer {
 		return lost("a response with neither a result nor an error")
 	}
 	doc := map[string]any{"bytes": json.Number(strconv.Itoa(size))}
+	if id, ok := m["id"]; ok {
+		doc["id"] = id
+	}
 	a := answer{outcome: OutcomeResult, doc: doc}
 	if hasError {
 		a.outcome = OutcomeError
