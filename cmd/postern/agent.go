@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -108,12 +109,16 @@ func (p *process) agentFailure(message string, status int) error {
 	return exitStatus(status)
 }
 
+// bareMessage is a failure as one text. The commands that its hint names are written for
+// a shell, where help is something else.
 func bareMessage(message, hint string) string {
 	if hint == "" {
 		return message
 	}
-	return message + " " + hint
+	return message + " " + inShell.Replace(hint)
 }
+
+var inShell = strings.NewReplacer("'help", "'postern help", "'agent ", "'postern agent ")
 
 // bareAnswer takes the envelope off an answer: the data, indented by two spaces, or
 // the text of the failure.

@@ -66,6 +66,29 @@ func TestWhatIsRefusedTouchesNothing(t *testing.T) {
 	})
 }
 
+// TestHintsOfTheProcessAreForAShell: what a failure says to run is a program's command
+// line, and the one for help answers.
+func TestHintsOfTheProcessAreForAShell(t *testing.T) {
+	d := processDoor(t)
+	for _, x := range []struct {
+		status int
+		hint   string
+		args   []string
+	}{
+		{2, "Run 'postern help agent send' for", []string{"send", "--from", "p:a"}},
+		{2, "Did you mean 'postern agent send'", []string{"sned"}},
+		{2, "Run 'postern help agent status' for", []string{"status", "--agent", "*"}},
+		{5, "Run 'postern agent read AGENT --all' for", []string{"ack", "p:b", nobody}},
+	} {
+		if failure := d.fails(x.status, x.args...); !strings.Contains(failure, x.hint) {
+			t.Errorf("%v: %s lacks %s", x.args, failure, x.hint)
+		}
+	}
+	if status, stdout, stderr := inThisProcess(t, nil, []string{"help", "agent", "send"}); status != 0 || !strings.Contains(string(stdout), "--reply-to") {
+		t.Errorf("status %d: %s%s", status, stdout, stderr)
+	}
+}
+
 // TestValuesMayBeginWithADash where they are attached, and identities hold every
 // character of the grammar (TC1).
 func TestValuesMayBeginWithADash(t *testing.T) {
