@@ -162,6 +162,7 @@ func (h *httpHandler) admit(w *httpWriter, r *http.Request) {
 		return
 	}
 	defer call.done()
+	w.last = !h.conns.hold(r.Context(), caller.ID, h.o.MaxOpenEach)
 	h.serve(w, r, call)
 }
 

@@ -10,7 +10,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -455,57 +454,6 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 	// There may be as many connections as were cut off.
 	if status := s.ping(t, "ann", s.begin(t, "ann")); status != 200 {
 		t.Errorf("afterwards: %d", status)
-	}
-}
-
-// Who was not let in keeps no connection, whatever was asked for, and who was does: or
-// a stranger could hold all there may be, with one request each now and then.
-func TestAStrangerKeepsNoConnection(t *testing.T) {
-	s := serveOn(t, whoAndWhat, HTTPOptions{Origins: []string{"https://desk.example.org"}, Admit: func(_ context.Context, token string) (Caller, error) {
-		if token == "trouble" {
-			return Caller{}, errors.New("the store is away")
-		}
-		return Caller{}, ErrNotAdmitted
-	}})
-	insider := serveOn(t, whoAndWhat, HTTPOptions{})
-	for name, c := range map[string]struct {
-		addr, line, header, status string
-		kept                       bool
-	}{
-		"another path":      {s.addr, "GET /x", "", "404", false},
-		"a stream":          {s.addr, "GET /mcp", "", "405", false},
-		"a preflight":       {s.addr, "OPTIONS /mcp", "Origin: https://desk.example.org\r\n", "204", false},
-		"another host":      {s.addr, "POST /mcp", "Origin: https://evil.example\r\n", "403", false},
-		"no token":          {s.addr, "POST /mcp", "", "401", false},
-		"two tokens":        {s.addr, "POST /mcp", "Authorization: Bearer a\r\nAuthorization: Bearer a\r\n", "400", false},
-		"tokens unreadable": {s.addr, "POST /mcp", "Authorization: Bearer trouble\r\n", "503", false},
-		"let in":            {insider.addr, "POST /mcp", "Authorization: Bearer ann\r\n", "415", true},
-	} {
-		conn, err := net.Dial("tcp", c.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := bufio.NewReader(conn)
-		_, err = fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", c.line, c.header)
-		if err == nil {
-			err = conn.SetDeadline(time.Now().Add(time.Minute))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		res, err := http.ReadResponse(r, nil)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if _, err = io.Copy(io.Discard, res.Body); err != nil || !strings.HasPrefix(res.Status, c.status) || res.Close == c.kept {
-			t.Errorf("%s: %s, closed: %t, %v", name, res.Status, res.Close, err)
-		}
-		if !c.kept && res.Close {
-			if n, err := r.Read(make([]byte, 1)); n > 0 || err == nil || isTimeout(err) {
-				t.Errorf("%s: the connection is kept: %v", name, err)
-			}
-		}
-		_ = conn.Close()
 	}
 }
 
