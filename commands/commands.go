@@ -126,8 +126,9 @@ type Deps struct {
 	// if the same caller ran it now. It runs nothing.
 	Explain func(ctx context.Context, call *discovery.Call, line string) (Explanation, error)
 
-	// Checks are what doctor tells besides, of the process itself; nil for nothing.
-	Checks func() []Check
+	// Checks are what doctor tells a caller besides, of the process itself; nil for
+	// nothing.
+	Checks func(ctx context.Context) []Check
 
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time

@@ -55,7 +55,7 @@ func doctor(d *Deps) *discovery.Command {
 		}
 		r.Status = overall(r.Checks)
 		if d.Checks != nil && args.Account == "" {
-			more := d.Checks()
+			more := d.Checks(ctx)
 			if r.Status == mail.StatusOK && slices.ContainsFunc(more, func(c Check) bool { return !c.OK }) {
 				r.Status = mail.StatusPartial
 			}

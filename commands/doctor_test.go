@@ -1,6 +1,7 @@
 package commands_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/postern-mail/postern/commands"
@@ -25,7 +26,7 @@ func TestDoctorTellsOfTheProcessItself(t *testing.T) {
 		a := work("work", mail.ReadOnly)
 		a.SMTP = mail.Endpoint{} // the servers are asked at once, which a shelf is not made for
 		b := newBench(t, &shelf{}, a)
-		b.deps.Checks = func() []commands.Check { return c.checks }
+		b.deps.Checks = func(context.Context) []commands.Check { return c.checks }
 		data := b.ok(t, c.line).Data
 		if checks, _ := data["checks"].([]any); data["status"] != string(c.want) || len(checks) != c.n {
 			t.Errorf("%s with %d: %v", c.line, len(c.checks), data)

@@ -26,14 +26,15 @@ type grantNameArgs struct {
 
 // GrantDetail is a grant with everything but its token.
 type GrantDetail struct {
-	Name      string   `json:"name"`
-	Principal string   `json:"principal"`
-	Accounts  []string `json:"accounts"`
-	Profile   string   `json:"profile"`
-	Identity  string   `json:"identity,omitempty"`
-	Created   string   `json:"created" jsonschema:"format=date-time"`
-	Expires   string   `json:"expires" jsonschema:"format=date-time"`
-	Expired   bool     `json:"expired,omitempty"`
+	Name       string   `json:"name"`
+	Principal  string   `json:"principal"`
+	Accounts   []string `json:"accounts"`
+	Profile    string   `json:"profile"`
+	Identity   string   `json:"identity,omitempty"`
+	Extensions []string `json:"extensions,omitempty"`
+	Created    string   `json:"created" jsonschema:"format=date-time"`
+	Expires    string   `json:"expires" jsonschema:"format=date-time"`
+	Expired    bool     `json:"expired,omitempty"`
 }
 
 // GrantPrincipal is the principal of a grant's calls: in the audit log, for limits,
@@ -45,7 +46,7 @@ func (d *Deps) grantDetail(g *vault.Grant) GrantDetail {
 	if d.Now != nil {
 		now = d.Now
 	}
-	return GrantDetail{Name: g.Name, Principal: GrantPrincipal(g.Name), Accounts: append([]string{}, g.Accounts...), Profile: g.Profile, Identity: g.Identity,
+	return GrantDetail{Name: g.Name, Principal: GrantPrincipal(g.Name), Accounts: append([]string{}, g.Accounts...), Profile: g.Profile, Identity: g.Identity, Extensions: g.Extensions,
 		Created: utc(g.Created), Expires: utc(g.Expires), Expired: !now().Before(g.Expires)}
 }
 

@@ -13,10 +13,11 @@ import (
 
 type grantAddArgs struct {
 	grantNameArgs
-	Accounts []string `json:"accounts,omitempty" jsonschema:"maxItems=100,pattern=^[A-Za-z0-9_-]{1\\,64}$,example=work" jsonschema_description:"Accounts that it opens; no other exists for it"`
-	Profile  string   `json:"profile,omitempty" jsonschema:"enum=read,enum=full,default=read" jsonschema_description:"Which commands exist for it: read changes nothing, full has all but the administrator's"`
-	Identity string   `json:"identity,omitempty" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$,example=my-repo:main" jsonschema_description:"Whom it is in the agent mailbox; without it it has none there"`
-	Expires  string   `json:"expires,omitempty" jsonschema:"pattern=^[1-9][0-9]{0\\,5}[mhd]$,default=30d,example=12h" jsonschema_description:"When it ends: minutes, hours or days from now, at most 366d"`
+	Accounts   []string `json:"accounts,omitempty" jsonschema:"maxItems=100,pattern=^[A-Za-z0-9_-]{1\\,64}$,example=work" jsonschema_description:"Accounts that it opens; no other exists for it"`
+	Profile    string   `json:"profile,omitempty" jsonschema:"enum=read,enum=full,default=read" jsonschema_description:"Which commands exist for it: read changes nothing, full has all but the administrator's"`
+	Identity   string   `json:"identity,omitempty" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$,example=my-repo:main" jsonschema_description:"Whom it is in the agent mailbox; without it it has none there"`
+	Extensions []string `json:"extensions,omitempty" jsonschema:"maxItems=32,pattern=^x-[a-z0-9-]{1\\,62}$,example=x-contacts" jsonschema_description:"Extensions that it may run, as far as its profile has their commands; what they reach is not bounded by --accounts"`
+	Expires    string   `json:"expires,omitempty" jsonschema:"pattern=^[1-9][0-9]{0\\,5}[mhd]$,default=30d,example=12h" jsonschema_description:"When it ends: minutes, hours or days from now, at most 366d"`
 }
 
 // Validate checks what one option alone cannot.
@@ -48,7 +49,7 @@ func grantAdd(d *Deps) *discovery.Command {
 		Path:    "grant add",
 		Summary: "Let a client in over HTTP, with a token of its own",
 		Details: "The token is shown this once; the vault keeps only a digest of it. The client sends it with every request to 'postern serve --http', " +
-			"as 'Authorization: Bearer TOKEN'. For who has it, no account exists but the named ones.",
+			"as 'Authorization: Bearer TOKEN'. For who has it, no account exists but the named ones, and no extension.",
 		Effect: discovery.Admin,
 		Examples: []string{"grant add laptop --accounts work --expires 7d", "grant add helper --accounts work,home --profile full --identity my-repo:helper",
 			"grant add reviewer --identity my-repo:reviewer --profile full --expires 12h"},
@@ -66,7 +67,7 @@ func grantAdd(d *Deps) *discovery.Command {
 				return nil, err
 			}
 		}
-		g, token, err := d.Store.AddGrant(ctx, vault.Grant{Name: args.Name, Accounts: args.Accounts, Profile: args.Profile, Identity: args.Identity}, lifetime)
+		g, token, err := d.Store.AddGrant(ctx, vault.Grant{Name: args.Name, Accounts: args.Accounts, Profile: args.Profile, Identity: args.Identity, Extensions: args.Extensions}, lifetime)
 		if err != nil {
 			return nil, grantFault(err)
 		}

@@ -2,6 +2,7 @@ package commands_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -14,13 +15,13 @@ import (
 
 func TestAGrantIsShownOnceAndListedWithoutItsToken(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly), work("home", mail.ReadOnly))
-	e := b.ok(t, "grant add laptop --accounts work,home --profile full --identity my-repo:laptop --expires 7d")
+	e := b.ok(t, "grant add laptop --accounts work,home --profile full --identity my-repo:laptop --extensions x-b,x-a,x-b --expires 7d")
 	token, _ := e.Data["token"].(string)
 	if !strings.HasPrefix(token, vault.GrantTokenPrefix) || !strings.Contains(e.Message, "cannot be shown again") {
 		t.Fatalf("%+v", e)
 	}
 	g, _ := e.Data["grant"].(map[string]any)
-	if g["principal"] != "grant:laptop" || lasts(t, g) != 7*24*time.Hour || g["profile"] != "full" || g["identity"] != "my-repo:laptop" {
+	if g["principal"] != "grant:laptop" || lasts(t, g) != 7*24*time.Hour || g["profile"] != "full" || g["identity"] != "my-repo:laptop" || fmt.Sprint(g["extensions"]) != "[x-a x-b]" {
 		t.Errorf("%v", g)
 	}
 	b.ok(t, "grant add phone --accounts work")
@@ -35,7 +36,7 @@ func TestAGrantIsShownOnceAndListedWithoutItsToken(t *testing.T) {
 		t.Fatalf("%v", list)
 	}
 	phone, _ := list[0].(map[string]any)
-	if phone["name"] != "phone" || phone["profile"] != "read" || phone["identity"] != nil {
+	if phone["name"] != "phone" || phone["profile"] != "read" || phone["identity"] != nil || phone["extensions"] != nil {
 		t.Errorf("a grant that nothing was said of: %v", phone)
 	}
 	entries, err := b.vault.Audit(t.Context(), vault.AuditQuery{})
@@ -86,6 +87,8 @@ func TestGrantsThatAreRefused(t *testing.T) {
 		{"grant add other --accounts work --expires 999999d", discovery.ValidationError, "at most 366d"},
 		{"grant add other --accounts work --expires 0d", discovery.ValidationError, "--expires"},
 		{"grant add other --accounts work --expires never", discovery.ValidationError, "--expires"},
+		{"grant add other --accounts work --extensions contacts", discovery.ValidationError, "--extensions"},
+		{"grant add other --extensions x-contacts", discovery.ValidationError, "would open nothing"},
 		{"grant remove other", discovery.NotFound, "no such grant"},
 	} {
 		b.fails(t, c.line, c.code, c.says)

@@ -138,6 +138,14 @@ func foldExtensions(commands []CommandHelp) []CommandHelp {
 // section 9.1).
 func isExtension(word string) bool { return strings.HasPrefix(word, "x-") }
 
+// Extension is the name of the extension that the command is of; empty for none.
+func (c *Command) Extension() string {
+	if word, _, _ := strings.Cut(c.Path, " "); isExtension(word) {
+		return word
+	}
+	return ""
+}
+
 // maxRootHelp is how many bytes the overview takes, so that it fits in 1,000 with
 // its envelope.
 const maxRootHelp = 885

@@ -78,7 +78,7 @@ type HTTPOptions struct {
 
 	MaxConnections     int           // 0 means 1024; further ones wait to be accepted
 	MaxOpen            int           // requests that are not answered yet; 0 means 1024
-	MaxOpenEach        int           // of those of one caller; 0 means 256
+	MaxOpenEach        int           // of those of one caller, and of the connections that it keeps; 0 means 256
 	MaxInFlight        int           // calls at work at once; 0 means 128, and the others wait
 	MaxInFlightEach    int           // of those of one caller; 0 means 64
 	MaxSessions        int           // of protocols that have them; 0 means 1024
@@ -151,7 +151,11 @@ func ServeHTTP(ctx context.Context, server *mcp.Server, l net.Listener, o HTTPOp
 		// What a stranger sends is not worth a line of somebody's log each.
 		ErrorLog: log.New(io.Discard, "", 0)}
 	fresh := &freshConns{}
-	s.ConnState = fresh.note
+	s.ConnState = func(c net.Conn, state http.ConnState) {
+		fresh.note(c, state)
+		h.conns.note(c, state)
+	}
+	s.ConnContext = h.conns.carry
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	select {

@@ -21,6 +21,7 @@ type httpHandler struct {
 	places chan struct{} // one for each call at work
 	life   context.Context
 	end    context.CancelFunc // of every call
+	conns  heldConns
 
 	mu        sync.Mutex
 	callers   map[string]*callerState // by ID; only those that have something

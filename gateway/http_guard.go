@@ -43,11 +43,14 @@ func (h *httpHandler) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case r.URL.Path != h.o.Path:
+		letGo(w)
 		refuse(w, http.StatusNotFound, "there is nothing here; the endpoint is "+h.o.Path)
 	case r.Method == http.MethodOptions && r.Header.Get("Origin") != "":
+		letGo(w)
 		w.WriteHeader(http.StatusNoContent)
 	case r.Method != http.MethodPost && r.Method != http.MethodDelete:
 		// The server has nothing to say of itself, so there is no stream to GET.
+		letGo(w)
 		w.Header().Set("Allow", "POST, DELETE")
 		refuse(w, http.StatusMethodNotAllowed, "send requests with POST")
 	default:
@@ -55,11 +58,15 @@ func (h *httpHandler) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// letGo has the connection closed with the answer. Only who was let in keeps one: a
+// stranger who comes back now and then could hold all there may be.
+func letGo(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
+
 // turnAway refuses a request of which nothing says that its sender has any business
 // here, and lets go of the connection.
 func (h *httpHandler) turnAway(w http.ResponseWriter, r *http.Request, status int, because, why string) {
 	h.refused(because, r)
-	w.Header().Set("Connection", "close")
+	letGo(w)
 	refuse(w, status, why)
 }
 
@@ -121,6 +128,7 @@ func (h *httpHandler) allowOrigin(w http.ResponseWriter, r *http.Request) bool {
 func (h *httpHandler) admit(w *httpWriter, r *http.Request) {
 	token, given, ok := bearer(r.Header)
 	if !ok {
+		letGo(w)
 		refuse(w, http.StatusBadRequest, "there must be one Authorization header")
 		return
 	}
@@ -136,6 +144,7 @@ func (h *httpHandler) admit(w *httpWriter, r *http.Request) {
 		return
 	case err != nil || caller.ID == "":
 		h.o.Logger.Error("callers cannot be admitted", "error_type", fmt.Sprintf("%T", err))
+		letGo(w)
 		w.Header().Set("Retry-After", "5")
 		refuse(w, http.StatusServiceUnavailable, "tokens cannot be checked now")
 		return
@@ -147,12 +156,13 @@ func (h *httpHandler) admit(w *httpWriter, r *http.Request) {
 		refuse(w, status, "too many requests of yours are not answered yet")
 		return
 	case http.StatusServiceUnavailable:
+		letGo(w)
 		w.Header().Set("Retry-After", "1")
-		w.Header().Set("Connection", "close")
 		refuse(w, status, "the server is busy or about to stop")
 		return
 	}
 	defer call.done()
+	w.last = !h.conns.hold(r.Context(), caller.ID, h.o.MaxOpenEach)
 	h.serve(w, r, call)
 }
 

@@ -424,7 +424,7 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 		"half a body, not let in":  {head + "\r\n{", "401"},
 		"half a body, not foreign": {strings.Replace(head, "localhost", "evil.example", 1) + "\r\n{", "403"},
 		"another path":             {strings.Replace(head, "/mcp", "/x", 1) + "\r\n{", "404"},
-		"nothing more after one":   {"GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n", "404"},
+		"nothing more after one":   {strings.Replace(head, "1000", "1", 1) + "Authorization: Bearer ann\r\n\r\n{", "400"},
 	} {
 		wg.Go(func() {
 			conn, err := net.Dial("tcp", s.addr)

@@ -16,6 +16,7 @@ type httpWriter struct {
 	control *http.ResponseController
 	each    time.Duration // for one write
 	call    *httpCall     // whose answer it is; nil while it cannot be one
+	last    bool          // the connection ends with it, whatever the library says
 
 	mu      sync.Mutex
 	answers int // of calls, written
@@ -25,9 +26,20 @@ type httpWriter struct {
 // Unwrap is for http.ResponseController.
 func (w *httpWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// WriteHeader implements http.ResponseWriter.
+func (w *httpWriter) WriteHeader(status int) {
+	if w.last {
+		letGo(w)
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
 // Write implements http.ResponseWriter.
 func (w *httpWriter) Write(p []byte) (int, error) {
 	w.extend()
+	if w.last {
+		letGo(w) // the first one writes the header
+	}
 	n, err := w.ResponseWriter.Write(p)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -43,6 +55,9 @@ func (w *httpWriter) Write(p []byte) (int, error) {
 // FlushError is for http.ResponseController.
 func (w *httpWriter) FlushError() error {
 	w.extend()
+	if w.last {
+		letGo(w) // so does a flush before it
+	}
 	err := w.control.Flush()
 	if err != nil {
 		w.mu.Lock()

@@ -23,20 +23,24 @@ import (
 // policy: the admin signs it, so that an agent can neither make one nor widen it.
 // Of the token only a digest is kept.
 type Grant struct {
-	Name     string    `json:"name"`     // as account names are
-	ID       string    `json:"id"`       // of this grant alone: another of the same name has another
-	Accounts []string  `json:"accounts"` // sorted; may be empty where there is an Identity
-	Profile  string    `json:"profile"`  // name of a set of commands; what there are is not the vault's affair
-	Identity string    `json:"identity"` // in the agent mailbox; empty for none
-	Created  time.Time `json:"created"`
-	Expires  time.Time `json:"expires"` // it ends with this moment
+	Name     string   `json:"name"`     // as account names are
+	ID       string   `json:"id"`       // of this grant alone: another of the same name has another
+	Accounts []string `json:"accounts"` // sorted; may be empty where there is an Identity
+	Profile  string   `json:"profile"`  // name of a set of commands; what there are is not the vault's affair
+	Identity string   `json:"identity"` // in the agent mailbox; empty for none
+	// Extensions are the names of those it may run, sorted: what they reach is not
+	// bounded by Accounts. What there are is not the vault's affair.
+	Extensions []string  `json:"extensions,omitempty"`
+	Created    time.Time `json:"created"`
+	Expires    time.Time `json:"expires"` // it ends with this moment
 }
 
 // Bounds of grants.
 const (
-	MaxGrants        = 1000
-	MaxGrantAccounts = 100
-	MaxGrantTime     = 366 * 24 * time.Hour
+	MaxGrants          = 1000
+	MaxGrantAccounts   = 100
+	MaxGrantExtensions = 32
+	MaxGrantTime       = 366 * 24 * time.Hour
 )
 
 // GrantTokenPrefix begins every token, so that one is known where it should not be.
@@ -54,7 +58,10 @@ type grantRecord struct {
 	Digest []byte `json:"digest"` // keyed, of the token
 }
 
-var grantProfile = regexp.MustCompile(`\A[a-z][a-z0-9-]{0,31}\z`)
+var (
+	grantProfile   = regexp.MustCompile(`\A[a-z][a-z0-9-]{0,31}\z`)
+	grantExtension = regexp.MustCompile(`\Ax-[a-z0-9-]{1,62}\z`)
+)
 
 func (g *Grant) validate() error {
 	switch {
@@ -70,6 +77,14 @@ func (g *Grant) validate() error {
 		return fmt.Errorf("%w: a grant's identity must be project:name", ErrInvalid)
 	case !g.Expires.After(g.Created) || g.Expires.Sub(g.Created) > MaxGrantTime:
 		return fmt.Errorf("%w: a grant must end, at most %d days from now", ErrInvalid, int(MaxGrantTime/(24*time.Hour)))
+	}
+	if len(g.Extensions) > MaxGrantExtensions {
+		return fmt.Errorf("%w: a grant can have at most %d extensions", ErrInvalid, MaxGrantExtensions)
+	}
+	for _, e := range g.Extensions {
+		if !grantExtension.MatchString(e) {
+			return fmt.Errorf("%w: an extension's name is x- with lower-case letters, digits and hyphens behind", ErrInvalid)
+		}
 	}
 	for _, a := range g.Accounts {
 		if !mail.ValidAccountName(a) {
@@ -89,6 +104,7 @@ func (v *Vault) AddGrant(ctx context.Context, g Grant, lifetime time.Duration) (
 	g.Created = v.now().UTC().Truncate(time.Second)
 	g.Expires = g.Created.Add(lifetime.Truncate(time.Second))
 	g.Accounts = slices.Compact(slices.Sorted(slices.Values(g.Accounts)))
+	g.Extensions = slices.Compact(slices.Sorted(slices.Values(g.Extensions)))
 	if err := g.validate(); err != nil {
 		return Grant{}, mail.Secret{}, err
 	}
@@ -185,7 +201,7 @@ func (v *Vault) grantWhere(ctx context.Context, is func(*grantRecord) int) (Gran
 
 func (g *grantRecord) copy() Grant {
 	c := g.Grant
-	c.Accounts = slices.Clone(c.Accounts)
+	c.Accounts, c.Extensions = slices.Clone(c.Accounts), slices.Clone(c.Extensions)
 	return c
 }
 

@@ -131,6 +131,13 @@ func TestWhatIsNoGrantIsRefused(t *testing.T) {
 		"over already":     func(g *Grant) { g.Expires = time.Now().Add(-time.Second) },
 		"no end":           func(g *Grant) { g.Expires = time.Time{} },
 		"too long":         func(g *Grant) { g.Expires = time.Now().Add(MaxGrantTime + time.Minute) },
+		"no extension":     func(g *Grant) { g.Extensions = []string{"contacts"} },
+		"extension's end":  func(g *Grant) { g.Extensions = []string{"x-a\n"} },
+		"too many extensions": func(g *Grant) {
+			for i := range MaxGrantExtensions + 1 {
+				g.Extensions = append(g.Extensions, fmt.Sprintf("x-%d", i))
+			}
+		},
 		"too many": func(g *Grant) {
 			for i := range MaxGrantAccounts + 1 {
 				g.Accounts = append(g.Accounts, fmt.Sprint("a", i))

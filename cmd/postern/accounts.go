@@ -22,8 +22,9 @@ func (s *store) Accounts(ctx context.Context) ([]mail.Account, error) {
 		return nil, s.environmentErr
 	}
 	accounts, err := with(ctx, s, func(v *vault.Vault) ([]mail.Account, error) { return v.Accounts(ctx) })
+	accounts = inScope(ctx, accounts) // before anything is said of one
 	if err != nil || s.environment.Len() == 0 {
-		return inScope(ctx, accounts), err
+		return accounts, err
 	}
 	for _, a := range accounts {
 		if s.environment.Has(a.Name) {

@@ -56,31 +56,32 @@ func (a *attachments) open(ctx context.Context) (*os.Root, error) {
 
 // rootOf is the directory that a principal's files are in: all of it, or for one with a
 // scope a directory of its own in it, so that nobody sends what was saved from an
-// account they have no part in. The caller closes what it gets.
-func (a *attachments) rootOf(ctx context.Context) (*os.Root, error) {
-	root, err := a.open(ctx)
+// account they have no part in. Of a scope with other accounts it is another one, also
+// where the name is the same: a grant can be made again. The caller closes what it gets.
+func (a *attachments) rootOf(ctx context.Context) (root *os.Root, own bool, err error) {
+	whole, err := a.open(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	dir := "."
 	if p, ok := gateway.PrincipalOf(ctx); ok && p.Scope != nil {
+		own = true
 		// A name alone would not do where a file system does not tell Ann from ann.
-		sum := sha256.Sum256([]byte(p.Name))
-		dir = filepath.Join("grants", fmt.Sprintf("%x-%s", sum[:4], strings.TrimPrefix(p.Name, commands.GrantPrincipal(""))))
-		if err := root.MkdirAll(dir, 0o700); err != nil {
-			return nil, err
+		sum := sha256.Sum256([]byte(p.Name + " " + strings.Join(p.Scope.Accounts, " ")))
+		dir = filepath.Join("grants", fmt.Sprintf("%x-%s", sum[:8], strings.TrimPrefix(p.Name, commands.GrantPrincipal(""))))
+		if err := whole.MkdirAll(dir, 0o700); err != nil {
+			return nil, own, err
 		}
 	}
-	own, err := root.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	return own, nil
+	root, err = whole.OpenRoot(dir)
+	return root, own, err
 }
 
-// Save implements commands.Attachments. The file is on the disk when it returns.
+// Save implements commands.Attachments. The file is on the disk when it returns. Who
+// has a directory of its own, and may be on another machine, gets the name by which it
+// sends the file, and nothing of where that is.
 func (a *attachments) Save(ctx context.Context, name string, content []byte) (string, error) {
-	root, err := a.rootOf(ctx)
+	root, own, err := a.rootOf(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -108,13 +109,16 @@ func (a *attachments) Save(ctx context.Context, name string, content []byte) (st
 	if err != nil {
 		return "", errors.Join(err, root.Remove(name))
 	}
+	if own {
+		return filepath.ToSlash(name), nil
+	}
 	return filepath.Join(root.Name(), name), nil
 }
 
 // Read implements commands.Attachments. What is no regular file, such as a pipe, is
 // not waited for.
 func (a *attachments) Read(ctx context.Context, name string, limit int64) ([]byte, error) {
-	root, err := a.rootOf(ctx)
+	root, _, err := a.rootOf(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/gateway/extension"
 	"github.com/postern-mail/postern/vault"
 )
@@ -75,8 +77,12 @@ func firstWordOf(list []*discovery.Command, word string) bool {
 }
 
 // extensionChecks are doctor's lines about extensions: one for those that are there
-// and one for each problem.
-func extensionChecks(set *extension.Set) []commands.Check {
+// and one for each problem. Whoever comes in by a grant gets none: they name what it has
+// no part in, and files of the machine.
+func extensionChecks(ctx context.Context, set *extension.Set) []commands.Check {
+	if p, ok := gateway.PrincipalOf(ctx); ok && p.Scope != nil {
+		return nil
+	}
 	var checks []commands.Check
 	if len(set.Names) > 0 {
 		checks = append(checks, commands.Check{Name: "extensions", OK: true, Detail: "There are " + strings.Join(set.Names, ", ") + "."})

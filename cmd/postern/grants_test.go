@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -329,6 +330,120 @@ func TestAGrantHasItsOwnCommandsLimitsKeysAndFiles(t *testing.T) {
 	}
 	if got := h.as(t, h.granted(t, "fresh", "--accounts work"), "mail accounts"); !got.Success {
 		t.Errorf("another's rate: %s", got.raw)
+	}
+}
+
+// A grant of the same name that is made again has the files of the one before only where
+// it has the same accounts: what was saved from another is not for it to send.
+func TestAGrantMadeAgainHasTheFilesOfItsAccountsAlone(t *testing.T) {
+	h, _, other := grantHouse(t)
+	var saved string
+	for uid := 1; uid < 40 && saved == ""; uid++ {
+		var file struct {
+			To string `json:"saved_to"`
+		}
+		if got := h.as(t, other, fmt.Sprintf("mail attachment --folder INBOX --uid %d --save report.bin", uid)); got.Success {
+			if err := json.Unmarshal(got.Data, &file); err != nil {
+				t.Fatal(err)
+			}
+			saved = file.To
+		}
+	}
+	// Where it lies on this machine is not told.
+	if saved != "report.bin" {
+		t.Errorf("saved to %q", saved)
+	}
+	for _, c := range []struct {
+		accounts string
+		code     discovery.Code
+	}{{"work", discovery.NotFound}, {"work," + foreign, discovery.NotFound}, {foreign, discovery.ApprovalRequired}} {
+		h.do(t, "grant remove other", &struct{}{})
+		again := h.granted(t, "other", "--profile full --accounts "+c.accounts)
+		account, _, _ := strings.Cut(c.accounts, ",")
+		if got := h.as(t, again, "mail send --to ann@example.com --subject File --body x --attach report.bin --account "+account); got.Error.Code != c.code {
+			t.Errorf("with %s: %s", c.accounts, got.raw)
+		}
+	}
+}
+
+// An extension runs beside everything that holds a grant to its accounts, so it exists
+// for the grants alone that name it, and with the commands of their profile.
+func TestAnExtensionIsForTheGrantsThatNameIt(t *testing.T) {
+	v := newVault(t)
+	dir := contactsBeside(t, v, false)
+	ownDirectory(t, filepath.Join(dir, "x-broken"))
+	p := newProcess(t)
+	p.getenv = func(name string) string { return map[string]string{extensionsVar: dir}[name] }
+	h, err := p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true}, open: v.open, extensions: besideVault})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.close)
+	for _, c := range []struct {
+		name, options string
+		has           bool
+	}{
+		{"reads", "--identity repo:a", false},
+		{"writes", "--identity repo:b --profile full", false},
+		{"another", "--identity repo:c --profile full --extensions x-contact,x-contacts-too", false},
+		{"named", "--identity repo:d --extensions x-contacts", true},
+	} {
+		g := h.granted(t, c.name, c.options)
+		for _, line := range []string{"version", "help", "schema", "help x-contacts"} {
+			if got := h.as(t, g, line); strings.Contains(string(got.Data), "x-contacts") != c.has {
+				t.Errorf("%s: %s: %s", c.name, line, got.raw)
+			}
+		}
+		got := h.as(t, g, "x-contacts find ann")
+		if refused := got.Error.Code == discovery.PermissionDenied; got.Success || refused == c.has {
+			t.Errorf("%s: %s", c.name, got.raw)
+		}
+		// What is installed, and what is wrong with it, is the person's to know.
+		if got := h.as(t, g, "doctor"); strings.Contains(string(got.raw), "x-") {
+			t.Errorf("%s: doctor: %s", c.name, got.raw)
+		}
+	}
+	for _, c := range []gateway.Principal{{Name: "agent"}, {Name: "admin", Admin: true}} {
+		if got := h.as(t, c, "doctor"); !strings.Contains(string(got.raw), "x-contacts") || !strings.Contains(string(got.raw), "x-broken") {
+			t.Errorf("%s: %s", c.Name, got.raw)
+		}
+	}
+	if got := h.do(t, "grant list", &struct{}{}); !strings.Contains(string(got.raw), `"extensions":["x-contacts"]`) {
+		t.Errorf("%s", got.raw)
+	}
+}
+
+// What is wrong with an account is told nobody who has no part in it.
+func TestAnAccountThatIsThereTwiceIsNotNamedToAGrant(t *testing.T) {
+	v := newVault(t)
+	for _, name := range []string{"work", foreign} {
+		v.add(t, mail.Account{Name: name, Email: "me@example.org", Protocol: mail.IMAP, Username: "me", Auth: mail.AuthPassword, Mode: mail.ReadOnly,
+			IMAP: mail.Endpoint{Host: "127.0.0.1", Port: 9, Security: mail.TLS}}, "x")
+	}
+	p := newProcess(t)
+	p.getenv = func(name string) string { return map[string]string{"POSTERN_DB": v.path}[name] } // so that there is a vault beside
+	h, err := p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true}, open: v.open,
+		environ: []string{"MAIL_IMAP_ZEBRA_HOST=127.0.0.1", "MAIL_IMAP_ZEBRA_USER=me", "MAIL_IMAP_ZEBRA_PASS=x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.close)
+	opened, err := v.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for account, sees := range map[string]bool{"work": false, foreign: true} {
+		_, token, err := opened.AddGrant(t.Context(), vault.Grant{Name: account, Accounts: []string{account}, Profile: "read"}, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := h.store.caller(t.Context(), token.Reveal())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := h.as(t, c.Principal, "mail accounts"); got.Success == sees || strings.Contains(string(got.raw), foreign) != sees {
+			t.Errorf("who has %s: %s", account, got.raw)
+		}
 	}
 }
 

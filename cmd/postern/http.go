@@ -50,12 +50,22 @@ func (h *httpFlags) check(profile gateway.Profile) error {
 		}
 	}
 	for _, origin := range list(h.origins) {
-		u, err := url.Parse(origin)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Scheme+"://"+u.Host != origin {
-			return httpUsage(fmt.Sprintf("%q is no origin.", origin), "Name origins such as https://desk.example.org: scheme, host, and the port where it is not the usual one.")
+		if !isOrigin(origin) {
+			return httpUsage(fmt.Sprintf("%q is no origin.", origin), "Name origins such as https://desk.example.org: scheme, host in plain letters, and the port where it is not the usual one; there are no patterns.")
 		}
 	}
 	return nil
+}
+
+// isOrigin reports whether a browser could name an origin so: what it never sends would
+// let nobody in, and nobody would know why.
+func isOrigin(origin string) bool {
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" || u.Scheme+"://"+u.Host != origin || strings.ContainsFunc(origin, func(r rune) bool { return r <= ' ' || r > '~' || r == '*' }) {
+		return false
+	}
+	usual, ok := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	return ok && u.Hostname() != "" && u.Port() != usual && !strings.HasSuffix(u.Host, ":")
 }
 
 func httpUsage(message, hint string) error {

@@ -63,14 +63,20 @@ func (s *store) stillGranted(ctx context.Context, g *vault.Grant) error {
 }
 
 // grantProfile is the set of commands of a grant. Without an identity it has no part
-// in the agent mailbox, where it could be anybody.
+// in the agent mailbox, where it could be anybody. An extension runs beside the store,
+// with the rights of the person, so a grant has those alone that it names.
 func grantProfile(g *vault.Grant) (gateway.Profile, error) {
 	p, err := profileNamed(g.Profile)
-	if err != nil || g.Identity != "" {
+	if err != nil {
 		return p, err
 	}
-	all := p.Allows
-	p.Allows = func(c *discovery.Command) bool { return all(c) && !commands.InAgentMail(c) }
+	all, identity, extensions := p.Allows, g.Identity != "", slices.Clone(g.Extensions)
+	p.Allows = func(c *discovery.Command) bool {
+		if name := c.Extension(); name != "" && !slices.Contains(extensions, name) {
+			return false
+		}
+		return all(c) && (identity || !commands.InAgentMail(c))
+	}
 	return p, nil
 }
 
@@ -129,6 +135,9 @@ func listOutgoing(ctx context.Context, v *vault.Vault, q mail.OutboxQuery) (own 
 		limit = mail.DefaultOutboxLimit
 	}
 	limit = min(limit, mail.MaxOutboxLimit)
+	if q.Principal == "" { // others may have thousands between two of its own
+		q.Principal = p.Name
+	}
 	for more = true; more && len(own) <= limit; {
 		var page []mail.Outgoing
 		if page, more, err = v.ListOutgoing(ctx, q); err != nil {

@@ -99,7 +99,7 @@ func (p *process) wire(plan plan) (*house, error) {
 	deps.Exists = func(path string) bool { return h.registry.Exists(path) }
 	list := commands.All(deps)
 	added := p.loadExtensions(plan.extensions, list)
-	deps.Checks = func() []commands.Check { return extensionChecks(added) }
+	deps.Checks = func(ctx context.Context) []commands.Check { return extensionChecks(ctx, added) }
 	groups := commands.Groups()
 	maps.Copy(groups, added.Groups)
 	var err error
