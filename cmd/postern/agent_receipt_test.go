@@ -130,13 +130,13 @@ func TestAWaitThatIsGivenUpTakesNothing(t *testing.T) {
 	}
 	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"enough"}}`)
 	fmt.Fprint(in, toolCall(3, "agent send --from p:a --to p:b --subject x"))
-	fmt.Fprint(in, toolCall(4, "agent read p:b --peek"))
-	for _, want := range []string{`"id":3`, `"id":4`} {
-		if !answers.Scan() || !strings.Contains(answers.Text(), want) {
-			t.Fatalf("%s, want %s", answers.Text(), want)
-		}
+	if !answers.Scan() || !strings.Contains(answers.Text(), `"id":3`) {
+		t.Fatalf("%s, want the answer of send", answers.Text())
 	}
-	if !strings.Contains(answers.Text(), `\"subject\":\"x\"`) {
+	// The wait may end after the message came: then it holds it for as long as it
+	// could have been read by somebody, and no longer.
+	fmt.Fprint(in, toolCall(4, "agent read p:b --peek --wait 60s"))
+	if !answers.Scan() || !strings.Contains(answers.Text(), `"id":4`) || !strings.Contains(answers.Text(), `\"subject\":\"x\"`) {
 		t.Errorf("the wait that was given up took it: %s", answers.Text())
 	}
 	_ = in.Close()
