@@ -52,7 +52,7 @@ for (const [name, make] of Object.entries(clients)) {
   assert.equal((await call('nope')).error.code, 'COMMAND_NOT_FOUND');
 
   // Many at once, each with its own answer.
-  const paths = Array.from({ length: 40 }, (_, i) => (i % 2 ? 'mail list' : 'mail get'));
+  const paths = Array.from({ length: 100 }, (_, i) => (i % 2 ? 'mail list' : 'mail get'));
   const helps = await Promise.all(paths.map(p => call(`help ${p}`)));
   helps.forEach((a, i) => assert.equal(a._meta.command, `help ${paths[i]}`));
 
@@ -75,7 +75,7 @@ for (const [name, make] of Object.entries(clients)) {
     await transport.terminateSession();
   }
   await client.close();
-  console.log(JSON.stringify({ client: name, version, session: session !== '', calls: 46 }));
+  console.log(JSON.stringify({ client: name, version, session: session !== '', calls: 106 }));
 }
 
 for (const [name, header] of Object.entries({ 'sdk 1': 'Bearer wrong', 'client 2': '' })) {
@@ -83,6 +83,14 @@ for (const [name, header] of Object.entries({ 'sdk 1': 'Bearer wrong', 'client 2
   const requestInit = header ? { headers: { Authorization: header } } : {};
   await assert.rejects(client.connect(new Transport(new URL(url), { requestInit })), /401|token|authorized/i);
   console.log(JSON.stringify({ client: `${name}, not let in` }));
+}
+
+// A web page of somebody else's, with a token that is good.
+{
+  const [client, Transport] = clients['sdk 1']();
+  const requestInit = { headers: { ...headers, Origin: 'https://elsewhere.example' } };
+  await assert.rejects(client.connect(new Transport(new URL(url), { requestInit })), e => e.code === 403);
+  console.log(JSON.stringify({ client: 'sdk 1, from a foreign page' }));
 }
 
 const inspector = join(dirname(createRequire(import.meta.url).resolve('@modelcontextprotocol/inspector/package.json')), 'clients/launcher/build/index.js');

@@ -57,7 +57,7 @@ func node(t *testing.T, script string, args ...string) []map[string]any {
 }
 
 // Clients that other people wrote, in both eras of the protocol: lists, calls, many at
-// once, one given up, a question to a person, a wrong token.
+// once, one given up, a question to a person, a wrong token, a foreign web page.
 func TestOtherPeoplesClients(t *testing.T) {
 	servers, err := demo.Start(demo.Options{})
 	if err != nil {
@@ -83,7 +83,7 @@ func TestOtherPeoplesClients(t *testing.T) {
 			sessions[o["session"]]++
 		}
 	}
-	if len(ran) != 9 || sessions[true] != 2 || sessions[false] != 2 {
+	if len(ran) != 10 || sessions[true] != 2 || sessions[false] != 2 {
 		t.Errorf("%d clients ran, %v", len(ran), sessions)
 	}
 	if s.stop() != 0 {
