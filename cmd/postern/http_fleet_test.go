@@ -6,8 +6,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,6 +40,7 @@ func TestAFleetLeavesNothingBehind(t *testing.T) {
 		list = append(list, admin.token(t, fmt.Sprint("agent", i), fmt.Sprintf("--identity fleet:agent%d --profile full", i)))
 	}
 	s := serveHTTP(t, v)
+	knock(t, s.url) // it says where it serves before it does; everything of it is there with an answer
 	before := runtime.NumGoroutine()
 
 	transport := &http.Transport{MaxIdleConnsPerHost: 2 * tokens * each}
@@ -77,15 +82,36 @@ func TestAFleetLeavesNothingBehind(t *testing.T) {
 		t.Errorf("%d answers, want %d at least", answered.Load(), want)
 	}
 	// The sessions were ended by their clients, and the connections with them.
-	for runtime.NumGoroutine() > before {
-		if t.Context().Err() != nil {
-			t.Fatalf("%d goroutines are left of %d", runtime.NumGoroutine(), before)
+	for until := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; {
+		if time.Now().After(until) {
+			t.Fatalf("%d goroutines are left, and %d were there", runtime.NumGoroutine(), before)
 		}
 		runtime.Gosched()
 		time.Sleep(time.Millisecond)
 	}
 	if status := s.stop(); status != 0 {
 		t.Errorf("status %d: %s", status, s.stderr)
+	}
+}
+
+// knock asks a server for what is not there, and returns when it has closed the
+// connection.
+func knock(t *testing.T, at string) {
+	t.Helper()
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", u.Host); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 404") {
+		t.Fatalf("%q, %v", answer, err)
 	}
 }
 
