@@ -73,12 +73,14 @@ func (p *process) askHidden(ctx context.Context, prompt string) (mail.Secret, er
 	if err != nil {
 		return mail.Secret{}, err
 	}
-	silence(fd)
+	if err := silence(fd); err != nil {
+		return mail.Secret{}, err
+	}
 	defer func() { _ = term.Restore(fd, before) }()
 	fmt.Fprint(p.stderr, prompt)
 	defer fmt.Fprintln(p.stderr)
 	return unlessDone(ctx, func() (mail.Secret, error) {
-		typed, err := term.ReadPassword(fd)
+		typed, err := readHidden(p.stdin)
 		defer clear(typed)
 		return mail.NewSecret(typed), err
 	})

@@ -2,5 +2,13 @@
 
 package main
 
+import (
+	"os"
+
+	"golang.org/x/term"
+)
+
 // silence has nothing to do where reading a password does all of it.
-func silence(int) {}
+func silence(int) error { return nil }
+
+func readHidden(f *os.File) ([]byte, error) { return term.ReadPassword(int(f.Fd())) }
