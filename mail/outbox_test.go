@@ -290,8 +290,8 @@ func TestSendChargesAfterEverythingElsePassed(t *testing.T) {
 
 func TestSameKeyIsOneMessage(t *testing.T) {
 	o := newOffice(t, newSubmissionServer(t))
-	first := o.mustSend(hello(keyed("k")))
-	again := o.mustSend(hello(keyed("k")))
+	first := o.mustSend(hello(keyed("first-key")))
+	again := o.mustSend(hello(keyed("first-key")))
 	if again.ID != first.ID || !again.Replayed || len(o.server.messages()) != 1 {
 		t.Errorf("again %+v, server has %d", again, len(o.server.messages()))
 	}
@@ -303,18 +303,18 @@ func TestSameKeyIsOneMessage(t *testing.T) {
 		"to cc":      func(r *mail.SendRequest) { r.Draft.To, r.Draft.CC = nil, r.Draft.To },
 		"attachment": func(r *mail.SendRequest) { r.Draft.Attachments = []mail.NewAttachment{{Name: "a"}} },
 	} {
-		e, err := o.Send(t.Context(), account, hello(keyed("k"), other))
+		e, err := o.Send(t.Context(), account, hello(keyed("first-key"), other))
 		if e != nil || kind(err) != mail.KindConflict {
 			t.Errorf("another %s: %+v, %v", name, e, err)
 		}
 	}
-	second := o.mustSend(hello(keyed("l")))
+	second := o.mustSend(hello(keyed("second-key")))
 	if second.ID == first.ID || second.MessageID == first.MessageID || second.Replayed || len(o.server.messages()) != 2 {
 		t.Errorf("another key: %+v", second)
 	}
 	// The names of a key's message are the same wherever it is sent from, and tell
 	// nothing of the key.
-	if strings.Contains(first.MessageID, "k@") || len(first.Key) != 64 || first.Key == second.Key {
+	if strings.Contains(first.MessageID+first.Key, "first") || len(first.Key) != 64 || first.Key == second.Key {
 		t.Errorf("names %q %q", first.MessageID, first.Key)
 	}
 }
