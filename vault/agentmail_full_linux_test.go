@@ -32,11 +32,17 @@ func fill(ctx context.Context, v *Vault) error {
 		}
 		return err
 	}
-	for err == nil {
-		err = send()
-	}
-	if again := send(); errors.Is(err, ErrDamaged) || again == nil || errors.Is(again, ErrDamaged) {
-		return fmt.Errorf("a full disk is %w, and then %w", err, again)
+	// One that is refused may leave room for the next, which needs another number of
+	// pages.
+	for refused := 0; refused < 3; {
+		switch err := send(); {
+		case err == nil:
+			refused = 0
+		case errors.Is(err, ErrDamaged):
+			return fmt.Errorf("a full disk: %w", err)
+		default:
+			refused++
+		}
 	}
 	in, err := v.ReadAgentMail(ctx, AgentQuery{Agent: "p:b", Peek: true, Limit: 1000})
 	if err != nil {
