@@ -23,30 +23,29 @@ func (l *memoryLimiter) Take(_ context.Context, key string, limit int, window ti
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	due, wait := NextDue(l.due[key], l.now(), limit, window)
-	if wait == 0 {
-		l.due[key] = due
-	}
+	l.due[key] = due
 	return wait, nil
 }
 
 // NextDue is the rule for a Limiter that keeps one instant per key: events are
 // spread evenly at limit per window, with a burst of limit allowed after silence,
 // so that one window can hold almost twice the limit. due is what the key's last
-// allowed event left behind, zero for none. When wait is 0 the event may happen and
-// next replaces due; else nothing changes, and wait is positive. A due further in
-// the future than a window can bring is an effect of a clock that was set back, and
-// is cut. A limit or window that is not positive allows nothing.
+// allowed event left behind, zero for none, and next replaces it. The event may happen
+// when wait is 0; else wait is positive and next is due, unless that is further in the
+// future than a window can bring: it is an effect of a clock that was set back, and is
+// cut to the end of one window. A limit or window that is not positive allows nothing.
 func NextDue(due, now time.Time, limit int, window time.Duration) (next time.Time, wait time.Duration) {
 	if limit <= 0 || window <= 0 {
 		return due, max(window, time.Second)
 	}
-	if due.Before(now) {
-		due = now
+	if end := now.Add(window); due.After(end) {
+		due = end
 	}
-	if due.After(now.Add(window)) {
-		due = now.Add(window)
+	from := due
+	if from.Before(now) {
+		from = now
 	}
-	next = due.Add(max(window/time.Duration(limit), 1))
+	next = from.Add(max(window/time.Duration(limit), 1))
 	if over := next.Sub(now.Add(window)); over > 0 {
 		return due, over
 	}

@@ -42,7 +42,7 @@ func (v *Vault) Take(ctx context.Context, key string, limit int, window time.Dur
 	err := v.update(ctx, func(t *transaction) error {
 		var state []byte
 		now := v.now().UnixNano()
-		if state, retry = taken(t, name, limit, window, now); retry > 0 {
+		if state, retry = taken(t, name, limit, window, now); state == nil {
 			return errRefused
 		}
 		if err := sweepLimits(t, name, now); err != nil {
@@ -70,7 +70,9 @@ func (v *Vault) Foresee(ctx context.Context, key string, limit int, window time.
 
 func (v *Vault) limitName(key string) []byte { return keyedDigest(v.limitKey, []byte(key))[:16] }
 
-// taken is the state of a limit after one more event, or how long to wait for it.
+// taken is the state of a limit after one more event, or how long to wait for it. Who
+// has to wait leaves no state, save where the clock was found to have been set back:
+// what is left then is what the wait counts from.
 func taken(t *transaction, name []byte, limit int, window time.Duration, now int64) (state []byte, retry time.Duration) {
 	state, err := t.get(bucketLimits, name)
 	if err != nil {
@@ -88,19 +90,25 @@ func taken(t *transaction, name []byte, limit int, window time.Duration, now int
 
 func takeExact(state []byte, limit int, window time.Duration, now int64) ([]byte, time.Duration) {
 	var events []int64
+	setBack := false
 	for _, at := range instants(state, limitExact) {
 		// An event of the future is the trace of a clock set back: it counts as one
 		// of now, so that it ends a window from now.
+		setBack = setBack || at > now
 		if at = min(at, now); now-at < int64(window) {
 			events = append(events, at)
 		}
 	}
 	slices.Sort(events)
-	if len(events) >= limit {
-		// The limit may have been lowered: as many must end as are too many.
-		return state, time.Duration(events[len(events)-limit] + int64(window) - now)
+	if len(events) < limit {
+		return limitState(limitExact, now+int64(window), append(events, now)), 0
 	}
-	return limitState(limitExact, now+int64(window), append(events, now)), 0
+	// The limit may have been lowered: as many must end as are too many.
+	retry := time.Duration(events[len(events)-limit] + int64(window) - now)
+	if setBack {
+		return limitState(limitExact, now+int64(window), events), retry
+	}
+	return nil, retry
 }
 
 // takePaced keeps the state of gateway.NextDue.
@@ -110,10 +118,10 @@ func takePaced(state []byte, limit int, window time.Duration, now int64) ([]byte
 		due = time.Unix(0, at[0])
 	}
 	next, wait := gateway.NextDue(due, time.Unix(0, now), limit, window)
-	if wait > 0 {
-		return state, wait
+	if wait > 0 && next.Equal(due) {
+		return nil, wait
 	}
-	return limitState(limitPaced, next.UnixNano(), []int64{next.UnixNano()}), 0
+	return limitState(limitPaced, next.UnixNano(), []int64{next.UnixNano()}), wait
 }
 
 func limitState(kind byte, until int64, at []int64) []byte {

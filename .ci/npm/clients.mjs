@@ -2,11 +2,13 @@
 // clients of both generations, in both eras of the protocol, and the inspector on its
 // command line. It prints one JSON object per client.
 //
-//   node clients.mjs URL TOKEN
+//   node clients.mjs URL TOKEN EXPIRED
 //
-// The token's account "work" has to be in mode approve and able to send.
+// The token's account "work" has to be in mode approve and able to send. The time of
+// the other token has to be over.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import dns from 'node:dns';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -16,7 +18,7 @@ import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 
-const [url, token] = process.argv.slice(2);
+const [url, token, expired] = process.argv.slice(2);
 const headers = { Authorization: `Bearer ${token}` };
 const info = { name: 'clients', version: '1' };
 const capabilities = { elicitation: {} };
@@ -78,19 +80,34 @@ for (const [name, make] of Object.entries(clients)) {
   console.log(JSON.stringify({ client: name, version, session: session !== '', calls: 106 }));
 }
 
-for (const [name, header] of Object.entries({ 'sdk 1': 'Bearer wrong', 'client 2': '' })) {
-  const [client, Transport] = name === 'sdk 1' ? clients['sdk 1']() : clients['client 2, negotiating']();
-  const requestInit = header ? { headers: { Authorization: header } } : {};
-  await assert.rejects(client.connect(new Transport(new URL(url), { requestInit })), /401|token|authorized/i);
-  console.log(JSON.stringify({ client: `${name}, not let in` }));
-}
+// Each generation, as it comes to a door that it is not let in at.
+const refused = {
+  'sdk 1': clients['sdk 1'],
+  'client 2': clients['client 2, negotiating'],
+};
+const connect = async (make, at, headers) => {
+  const [client, Transport] = make();
+  await client.connect(new Transport(new URL(at), { requestInit: { headers } }));
+};
 
-// A web page of somebody else's, with a token that is good.
-{
-  const [client, Transport] = clients['sdk 1']();
-  const requestInit = { headers: { ...headers, Origin: 'https://elsewhere.example' } };
-  await assert.rejects(client.connect(new Transport(new URL(url), { requestInit })), e => e.code === 403);
-  console.log(JSON.stringify({ client: 'sdk 1, from a foreign page' }));
+// A name that leads here, as it does after a page of somebody else's has changed where
+// its own name leads.
+const lookup = dns.lookup;
+const foreign = new URL(url);
+foreign.hostname = 'elsewhere.example';
+dns.lookup = (name, ...rest) => lookup(name === foreign.hostname ? '127.0.0.1' : name, ...rest);
+
+for (const [name, make] of Object.entries(refused)) {
+  const bad = { 'a wrong token': { Authorization: 'Bearer wrong' }, 'no token': {}, 'an expired token': { Authorization: `Bearer ${expired}` } };
+  for (const [what, headers] of Object.entries(bad)) {
+    await assert.rejects(connect(make, url, headers), e => (e.status ?? e.code) === 401, what);
+  }
+  const forbidden = reason => e => (e.status ?? e.code) === 403 && reason.test(e.data?.text ?? e.message);
+  await assert.rejects(connect(make, url, { ...headers, Origin: 'https://elsewhere.example' }), forbidden(/origin|page/i));
+  await assert.rejects(connect(make, foreign, headers), forbidden(/host name/));
+  for (const what of [...Object.keys(bad), 'a foreign page', 'a foreign name']) {
+    console.log(JSON.stringify({ client: name, refused: what }));
+  }
 }
 
 const inspector = join(dirname(createRequire(import.meta.url).resolve('@modelcontextprotocol/inspector/package.json')), 'clients/launcher/build/index.js');
@@ -107,5 +124,7 @@ await Promise.all(['legacy', 'modern'].map(async era => {
   assert.equal(JSON.parse(help.content[0].text)._meta.command, 'help mail list');
   console.log(JSON.stringify({ client: `inspector, ${era}` }));
 }));
-await assert.rejects(inspect('wrong', '--method', 'tools/list'), e => e.code === 3 && !String(e.stdout).includes('"tools"'));
-console.log(JSON.stringify({ client: 'inspector, not let in' }));
+for (const [what, bearer] of Object.entries({ 'a wrong token': 'wrong', 'an expired token': expired })) {
+  await assert.rejects(inspect(bearer, '--method', 'tools/list'), e => e.code === 3 && !String(e.stdout).includes('"tools"'));
+  console.log(JSON.stringify({ client: 'inspector', refused: what }));
+}

@@ -482,11 +482,9 @@ func TestAnEndedGrantDoesNothingMore(t *testing.T) {
 	}
 }
 
-// A token ends with its time, at the door and for who is inside already.
-func TestAGrantExpires(t *testing.T) {
-	v := newVault(t)
-	var ahead atomic.Int64
-	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+// houseAt is the administrator's house at a time of the test's own.
+func houseAt(t testing.TB, v testVault, now func() time.Time) *house {
+	t.Helper()
 	h, err := newProcess(t).wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true},
 		open: func(ctx context.Context) (*vault.Vault, error) {
 			return vault.Open(ctx, v.path, v.keys, &vault.Options{Now: now})
@@ -495,6 +493,13 @@ func TestAGrantExpires(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.close)
+	return h
+}
+
+// A token ends with its time, at the door and for who is inside already.
+func TestAGrantExpires(t *testing.T) {
+	var ahead atomic.Int64
+	h := houseAt(t, newVault(t), func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 	token := h.token(t, "laptop", "--identity repo:laptop --expires 5m")
 	inside, err := h.store.caller(t.Context(), token)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/demo"
@@ -74,16 +75,18 @@ func TestOtherPeoplesClients(t *testing.T) {
 	if err := opened.AddAccount(t.Context(), a, servers.Password); err != nil {
 		t.Fatal(err)
 	}
-	admin := newHouse(t, v)
+	hourAgo := houseAt(t, v, func() time.Time { return time.Now().Add(-time.Hour) })
+	expired := hourAgo.token(t, "old", "--accounts work --profile full --expires 59m")
+	token := newHouse(t, v).token(t, "laptop", "--accounts work --identity repo:clients --profile full")
 	s := serveHTTP(t, v)
-	ran := node(t, "clients.mjs", s.url, admin.token(t, "laptop", "--accounts work --identity repo:clients --profile full"))
+	ran := node(t, "clients.mjs", s.url, token, expired)
 	sessions := map[any]int{}
 	for _, o := range ran {
 		if o["session"] != nil {
 			sessions[o["session"]]++
 		}
 	}
-	if len(ran) != 10 || sessions[true] != 2 || sessions[false] != 2 {
+	if len(ran) != 18 || sessions[true] != 2 || sessions[false] != 2 {
 		t.Errorf("%d clients ran, %v", len(ran), sessions)
 	}
 	if s.stop() != 0 {
