@@ -40,7 +40,11 @@ func questionText(s *mail.Shown) (question string, ok bool) {
 			fmt.Fprintf(&b, "        > %s\n", l)
 		}
 	}
-	row("From:", harmless(s.From)+", account "+s.Account)
+	from := harmless(s.From)
+	if address, shown := recipientShown(s.HeaderFrom); address == s.From {
+		from = shown
+	}
+	row("From:", from+", account "+s.Account)
 	left := map[string]bool{}
 	for _, r := range s.Recipients {
 		left[r] = true

@@ -10,7 +10,7 @@ import (
 )
 
 func letter(body string) *mail.Shown {
-	return &mail.Shown{Here: true, Body: body, HeaderTo: []string{"Ann Lee <ann@example.org>", "bob@example.com"}, HeaderCC: []string{`"boss@example.org" <carl@example.net>`}, Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", State: mail.OutboxWaiting, From: "desk@example.org",
+	return &mail.Shown{Here: true, Body: body, HeaderFrom: "Help Desk <desk@example.org>", HeaderTo: []string{"Ann Lee <ann@example.org>", "bob@example.com"}, HeaderCC: []string{`"boss@example.org" <carl@example.net>`}, Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", State: mail.OutboxWaiting, From: "desk@example.org",
 		Recipients: []string{"ann@example.org", "bob@example.com", "carl@example.net", "dora@example.net"},
 		BCC:        []string{"dora@example.net"}, Subject: "Lunch on Friday", Digest: "0123456789abcdef0123456789abcdef"},
 		Files: []mail.ShownFile{{FileName: mail.FileName{Name: "menu.pdf", Type: "application/pdf", Size: 12345}}}}
@@ -19,7 +19,7 @@ func letter(body string) *mail.Shown {
 func TestAQuestionShowsAllThatWouldLeave(t *testing.T) {
 	want := `Send this message? Nothing leaves unless you accept.
 
-From:    desk@example.org, account work
+From:    desk@example.org, called "Help Desk", account work
 To:      ann@example.org, called "Ann Lee"
 To:      bob@example.com
 Cc:      carl@example.net, called "boss@example.org"

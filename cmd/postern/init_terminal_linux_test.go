@@ -1,129 +1,28 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"os"
-	"os/exec"
 	"regexp"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/postern-mail/postern/mail/demo"
 )
 
-// terminal is a program on a terminal of its own, with a person in front of it.
-type terminal struct {
-	t      *testing.T
-	master *os.File
-	c      *exec.Cmd
-	before *unix.Termios
-
-	mu     sync.Mutex
-	more   *sync.Cond
-	screen bytes.Buffer // everything that was ever printed
-	ended  bool
-	read   int // how much of it the person has seen
+// environment is what the program gets on the station, on a terminal that can draw.
+func (s *station) environment(t *testing.T) []string {
+	t.Helper()
+	records, err := json.Marshal(s.srv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{stationVar + "=" + string(records), "HOME=" + s.home, "POSTERN_DB=" + s.env["POSTERN_DB"], "TERM=xterm-256color"}
 }
 
 // onTerminal starts the program on the station.
 func (s *station) onTerminal(t *testing.T, environ []string, args ...string) *terminal {
 	t.Helper()
-	master, slave := newTerminal(t)
-	err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 50, Col: 150})
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, err := unix.IoctlGetTermios(int(master.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer slave.Close()
-	records, err := json.Marshal(s.srv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	term := &terminal{t: t, master: master, before: before, c: program(t, append([]string{stationVar + "=" + string(records), "HOME=" + s.home, "POSTERN_DB=" + s.env["POSTERN_DB"], "TERM=xterm-256color"}, environ...), args...)}
-	term.more = sync.NewCond(&term.mu)
-	term.c.Stdin, term.c.Stdout, term.c.Stderr = slave, slave, slave
-	term.c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Pdeathsig: syscall.SIGKILL}
-	if err := term.c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = term.c.Process.Kill()
-		_ = term.c.Wait()
-		_ = master.Close()
-	})
-	go term.watch()
-	return term
-}
-
-// watch ends when the program has closed the terminal.
-func (c *terminal) watch() {
-	buffer := make([]byte, 4096)
-	for {
-		n, err := c.master.Read(buffer)
-		c.mu.Lock()
-		c.screen.Write(buffer[:n])
-		c.ended = err != nil
-		c.more.Broadcast()
-		c.mu.Unlock()
-		if err != nil {
-			return
-		}
-	}
-}
-
-var escapes = regexp.MustCompile(`\x1b(\[[0-9;?<>=$]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[()][A-Z0-9]|[=>78PM])`)
-
-// sees waits until the text is on the screen, after what was seen before.
-func (c *terminal) sees(text string) {
-	c.t.Helper()
-	deadline := time.AfterFunc(time.Minute, func() {
-		c.mu.Lock()
-		c.ended = true
-		c.more.Broadcast()
-		c.mu.Unlock()
-	})
-	defer deadline.Stop()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for {
-		shown := escapes.ReplaceAllString(c.screen.String(), "")
-		if at := strings.Index(shown[min(c.read, len(shown)):], text); at >= 0 {
-			c.read += at + len(text)
-			return
-		}
-		if c.ended {
-			c.t.Fatalf("%q does not appear:\n%s", text, shown)
-		}
-		c.more.Wait()
-	}
-}
-
-func (c *terminal) types(text string) {
-	c.t.Helper()
-	if _, err := c.master.WriteString(text); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-// status waits for the program's end.
-func (c *terminal) status() int {
-	_ = c.c.Wait()
-	return c.c.ProcessState.ExitCode()
-}
-
-func (c *terminal) shown() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.screen.String()
+	return onTerminal(t, 150, 50, append(s.environment(t), environ...), args...)
 }
 
 const enter, interrupt = "\r", "\x03"
@@ -155,15 +54,13 @@ func TestInitOnATerminal(t *testing.T) {
 				c.types(step.types)
 			}
 			c.sees("mcpServers")
-			if status := c.status(); status != 0 {
-				t.Fatalf("status %d:\n%s", status, c.shown())
+			c.quits(0)
+			s.noSecretIn(t, c.written())
+			if name != "forms" && regexp.MustCompile(`\x1b\[[0-9;]*3[0-9][;m]`).MatchString(c.written()) {
+				t.Errorf("there are colours:\n%q", c.written())
 			}
-			s.noSecretIn(t, c.shown())
-			if name != "forms" && regexp.MustCompile(`\x1b\[[0-9;]*3[0-9][;m]`).MatchString(c.shown()) {
-				t.Errorf("there are colours:\n%q", c.shown())
-			}
-			if (name == "lines" || name == "dumb") && strings.Contains(c.shown(), "\x1b") {
-				t.Errorf("something is drawn:\n%q", c.shown())
+			if (name == "lines" || name == "dumb") && strings.Contains(c.written(), "\x1b") {
+				t.Errorf("something is drawn:\n%q", c.written())
 			}
 			if a, err := s.vault(t).Account(t.Context(), "default"); err != nil || a.Email != demo.Username {
 				t.Errorf("%+v, %v", a, err)
@@ -189,13 +86,7 @@ func TestInterruptAtAnyQuestionLeavesNothing(t *testing.T) {
 			}
 			c.sees(steps[n].sees)
 			c.types(interrupt)
-			if status := c.status(); status != 130 {
-				t.Errorf("%s, question %d: status %d\n%s", name, n+1, status, c.shown())
-			}
-			after, err := unix.IoctlGetTermios(int(c.master.Fd()), unix.TCGETS)
-			if err != nil || after.Lflag != c.before.Lflag || after.Iflag != c.before.Iflag {
-				t.Errorf("%s, question %d: the terminal was %#x and is left with %#x, %v", name, n+1, c.before.Lflag, after.Lflag, err)
-			}
+			c.quits(130)
 			s.untouched(t)
 		}
 	}

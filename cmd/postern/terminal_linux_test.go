@@ -3,10 +3,157 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// terminal is the program on a terminal of its own, and what it wrote there.
+type terminal struct {
+	t      *testing.T
+	master *os.File
+	slave  *os.File
+	cmd    *exec.Cmd
+	before unix.Termios
+
+	mu     sync.Mutex
+	more   *sync.Cond
+	raw    strings.Builder
+	mark   int // of what has been looked at
+	closed bool
+}
+
+// control is what a program sends to a terminal beside text.
+var control = regexp.MustCompile(`\x1b(\[[0-9;?<>=$]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[()][A-Z0-9]|[=>78PM])`)
+
+// onTerminal starts the program on a terminal of that many columns and lines.
+func onTerminal(t *testing.T, columns, lines int, env []string, args ...string) *terminal {
+	t.Helper()
+	master, slave := newTerminal(t)
+	x := &terminal{t: t, master: master, slave: slave, cmd: program(t, append([]string{"TERM=xterm", "NO_COLOR="}, env...), args...)}
+	x.more = sync.NewCond(&x.mu)
+	x.resize(columns, lines)
+	x.before = *x.mode()
+	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = slave, slave, slave
+	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := x.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go x.read()
+	late := time.AfterFunc(time.Minute, func() { x.end() })
+	t.Cleanup(func() {
+		late.Stop()
+		_ = x.cmd.Process.Kill()
+		_, _ = x.cmd.Process.Wait()
+		_, _ = x.slave.Close(), x.master.Close()
+	})
+	return x
+}
+
+func (x *terminal) read() {
+	defer x.end()
+	buf := make([]byte, 4096)
+	for {
+		n, err := x.master.Read(buf)
+		x.mu.Lock()
+		x.raw.Write(buf[:n])
+		x.more.Broadcast()
+		x.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (x *terminal) end() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.closed = true
+	x.more.Broadcast()
+}
+
+func (x *terminal) mode() *unix.Termios {
+	x.t.Helper()
+	m, err := unix.IoctlGetTermios(int(x.slave.Fd()), unix.TCGETS)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return m
+}
+
+func (x *terminal) resize(columns, lines int) {
+	x.t.Helper()
+	if err := unix.IoctlSetWinsize(int(x.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(lines), Col: uint16(columns)}); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// types types keys, and looks at nothing that was written before.
+func (x *terminal) types(keys string) {
+	x.t.Helper()
+	x.mu.Lock()
+	x.mark = x.raw.Len()
+	x.mu.Unlock()
+	if _, err := x.master.WriteString(keys); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// sees waits until all of the texts have been written, in this order, and returns
+// what was, without what moves a cursor.
+func (x *terminal) sees(texts ...string) string {
+	x.t.Helper()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for {
+		out := strings.ReplaceAll(control.ReplaceAllString(x.raw.String()[x.mark:], ""), "\r", "")
+		rest, found := out, true
+		for _, s := range texts {
+			var ok bool
+			if _, rest, ok = strings.Cut(rest, s); !ok {
+				found = false
+			}
+		}
+		if found {
+			return out
+		}
+		if x.closed {
+			x.t.Fatalf("%q is not among what the terminal shows:\n%s", texts, out)
+		}
+		x.more.Wait()
+	}
+}
+
+// written is everything the program wrote.
+func (x *terminal) written() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.raw.String()
+}
+
+// quits waits for the end of the program and checks that the terminal is as it was.
+func (x *terminal) quits(status int) {
+	x.t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- x.cmd.Wait() }()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		x.t.Fatalf("it does not end; the terminal shows\n%s", x.written())
+	}
+	if got := x.cmd.ProcessState.ExitCode(); got != status {
+		x.t.Errorf("status %d, want %d", got, status)
+	}
+	if m := x.mode(); m.Lflag != x.before.Lflag || m.Iflag != x.before.Iflag || m.Oflag != x.before.Oflag {
+		x.t.Errorf("the terminal is left in another mode: %+v, was %+v", *m, x.before)
+	}
+}
 
 // newTerminal opens a pseudo-terminal: the person's side and the program's. The caller
 // closes both.

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/mail/demo"
+)
+
+// down is the key that goes to the next choice of a form.
+const down = "\x1b[B"
+
+// A person's first day, on one terminal after the other: from an address to rules, to
+// the mail, to a message that leaves when it has been looked at.
+func TestAFirstDay(t *testing.T) {
+	s := newStation(t)
+	x := s.onTerminal(t, nil, "init")
+	for _, step := range []step{
+		{"address", demo.Username + enter}, {"servers?", "y"}, {"Name of the account", "mine" + enter}, {"Password", s.env["PW"] + enter},
+		{"What now?", enter}, {"certificates (PEM)", s.ca + enter},
+		{"What may agents do", down + down + enter}, {"To whom may they write", "@example.org" + enter}, {"Your name", "Ann Lee" + enter},
+		{"Whose mail", enter}, {"keys kept?", enter}, {"add the account", enter},
+	} {
+		x.sees(step.sees)
+		x.types(step.types)
+	}
+	x.sees("mcpServers")
+	x.quits(0)
+	s.noSecretIn(t, x.written())
+	x.keep("1-init")
+
+	conf := filepath.Dir(filepath.Dir(s.env["POSTERN_DB"]))
+	admin := append(s.environment(t), "POSTERN_ADMIN_KEY_FILE="+filepath.Join(conf, "postern-admin", "postern.db.admin.key"))
+	x = onTerminal(t, 100, 36, admin, "repl")
+	x.sees(prompt)
+	x.types("mail list --limit 3\r")
+	x.sees("mine, INBOX", "Help desk", "3 messages", prompt)
+	x.types("mail get --uid 50\r")
+	x.sees("Help desk <help@example.org>", "Subject: About this mailbox", bodyMark, prompt)
+	x.types(`mail send --to bob@example.net --subject Hello --body "Are you there?"` + "\r")
+	x.sees("PERMISSION_DENIED", "bob@example.net", prompt)
+	x.types(`mail send --to bob@example.org --subject Hello --body "Are you there?"` + "\r")
+	x.sees("Nothing leaves unless you accept", "From:", `demo@example.org, called "Ann Lee", account mine`, "To:", "bob@example.org", "> Are you there?", "leaves it in the outbox: ")
+	x.types("\r")
+	id := regexp.MustCompile(`outbox show ([a-z0-9]+)`).FindStringSubmatch(x.sees("APPROVAL_REQUIRED", "outbox show ", prompt))[1]
+	sent := len(s.servers.Outgoing())
+	x.types("outbox list --state waiting\r")
+	x.sees(id, prompt)
+	x.types("outbox approve " + id + "\r")
+	x.sees("Goes to:", "bob@example.org", "> Are you there?", "leaves it as it is: ")
+	x.types("y\r")
+	x.sees("accepted", prompt)
+	x.types("quit\r")
+	x.quits(0)
+	x.keep("2-repl")
+	if after := s.servers.Outgoing(); sent != 0 || len(after) != 1 || !strings.Contains(string(after[0].Raw), "Are you there?") {
+		t.Errorf("%d messages had left before, %d have now", sent, len(after))
+	}
+
+	// The agent's key alone reads, and sends nothing.
+	x = onTerminal(t, 100, 36, s.environment(t), "mail", "send", "--to", "bob@example.org", "--subject", "Again", "--body", "x", "--account", "mine")
+	x.sees("APPROVAL_REQUIRED")
+	x.end()
+	_ = x.cmd.Wait()
+	if x.cmd.ProcessState.ExitCode() == 0 || len(s.servers.Outgoing()) != 1 {
+		t.Error("a message left without its person's word")
+	}
+	x.keep("3-agent")
+}
+
+var screens = flag.String("screens", "", "a directory where tests keep what a terminal was sent, to look at with cat")
+
+// keep writes down what a terminal was sent.
+func (x *terminal) keep(name string) {
+	x.t.Helper()
+	if *screens != "" {
+		if err := os.WriteFile(filepath.Join(*screens, name), []byte(x.written()), 0o600); err != nil {
+			x.t.Error(err)
+		}
+	}
+}
