@@ -32,6 +32,7 @@ type GrantDetail struct {
 	Profile    string   `json:"profile"`
 	Identity   string   `json:"identity,omitempty"`
 	Extensions []string `json:"extensions,omitempty"`
+	AskClient  bool     `json:"ask_in_client,omitempty"`
 	Created    string   `json:"created" jsonschema:"format=date-time"`
 	Expires    string   `json:"expires" jsonschema:"format=date-time"`
 	Expired    bool     `json:"expired,omitempty"`
@@ -46,7 +47,7 @@ func (d *Deps) grantDetail(g *vault.Grant) GrantDetail {
 	if d.Now != nil {
 		now = d.Now
 	}
-	return GrantDetail{Name: g.Name, Principal: GrantPrincipal(g.Name), Accounts: append([]string{}, g.Accounts...), Profile: g.Profile, Identity: g.Identity, Extensions: g.Extensions,
+	return GrantDetail{Name: g.Name, Principal: GrantPrincipal(g.Name), Accounts: append([]string{}, g.Accounts...), Profile: g.Profile, Identity: g.Identity, Extensions: g.Extensions, AskClient: g.Questions,
 		Created: utc(g.Created), Expires: utc(g.Expires), Expired: !now().Before(g.Expires)}
 }
 

@@ -17,6 +17,7 @@ type grantAddArgs struct {
 	Profile    string   `json:"profile,omitempty" jsonschema:"enum=read,enum=full,default=read" jsonschema_description:"Which commands exist for it: read changes nothing, full has all but the administrator's"`
 	Identity   string   `json:"identity,omitempty" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$,example=my-repo:main" jsonschema_description:"Whom it is in the agent mailbox; without it it has none there"`
 	Extensions []string `json:"extensions,omitempty" jsonschema:"maxItems=32,pattern=^x-[a-z0-9-]{1\\,62}$,example=x-contacts" jsonschema_description:"Extensions that it may run, as far as its profile has their commands; what they reach is not bounded by --accounts"`
+	AskClient  bool     `json:"ask-in-client,omitempty" jsonschema_description:"Believe its client about what a person said to a send that needs approval; else the send waits for 'outbox approve'"`
 	Expires    string   `json:"expires,omitempty" jsonschema:"pattern=^[1-9][0-9]{0\\,5}[mhd]$,default=30d,example=12h" jsonschema_description:"When it ends: minutes, hours or days from now, at most 366d"`
 }
 
@@ -67,7 +68,7 @@ func grantAdd(d *Deps) *discovery.Command {
 				return nil, err
 			}
 		}
-		g, token, err := d.Store.AddGrant(ctx, vault.Grant{Name: args.Name, Accounts: args.Accounts, Profile: args.Profile, Identity: args.Identity, Extensions: args.Extensions}, lifetime)
+		g, token, err := d.Store.AddGrant(ctx, vault.Grant{Name: args.Name, Accounts: args.Accounts, Profile: args.Profile, Identity: args.Identity, Extensions: args.Extensions, Questions: args.AskClient}, lifetime)
 		if err != nil {
 			return nil, grantFault(err)
 		}

@@ -52,11 +52,14 @@ func WithQuestions(ctx context.Context) context.Context {
 	return context.WithValue(ctx, canAskKey{}, true)
 }
 
-// mayAsk reports whether a question of the command can be asked: once, and only
-// where the command string is known that has to come back with the answer.
+// mayAsk reports whether a question of the command can be asked: once, only where
+// the command string is known that has to come back with the answer, and not of a
+// principal whose Scope has no Questions.
 func (x *execution) mayAsk(ctx context.Context) bool {
-	return x.reply == nil && x.line != "" && ctx.Value(canAskKey{}) != nil
+	return x.reply == nil && x.line != "" && ctx.Value(canAskKey{}) != nil && x.principal.questions()
 }
+
+func (p Principal) questions() bool { return p.Scope == nil || p.Scope.Questions }
 
 // The reasons that the audit log gives where a question was asked.
 const (
@@ -74,6 +77,9 @@ const (
 func (g *Gateway) Resume(ctx context.Context, p Principal, line, state string, v discovery.Verdict) Answer {
 	x := &execution{gateway: g, principal: p, start: g.now(), shown: shownPrefix(line)}
 	inner, late, err := g.openState(p, line, state)
+	if err == nil && !p.questions() {
+		err = errors.New("the principal is asked nothing")
+	}
 	if err != nil {
 		tokens, parse := Tokenize(line)
 		if parse == nil {

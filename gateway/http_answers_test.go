@@ -171,9 +171,9 @@ func TestWhatIsAnAnswer(t *testing.T) {
 	}
 }
 
-// scoped is a principal that a grant of its own lets in.
+// scoped is a principal that a grant of its own lets in, whose client is believed.
 func scoped(name string, valid func(context.Context) error) Principal {
-	return Principal{Name: name, Scope: &Scope{Profile: FullProfile(), Valid: valid}}
+	return Principal{Name: name, Scope: &Scope{Profile: FullProfile(), Questions: true, Valid: valid}}
 }
 
 func TestAPersonIsAskedOverHTTP(t *testing.T) {
@@ -206,6 +206,34 @@ func TestAPersonIsAskedOverHTTP(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Who has a token writes its client's answers. Nobody is asked through one that is not
+// trusted with that, and what it says of a question it was asked before is not heard.
+func TestAClientThatIsNotBelievedIsAskedNothing(t *testing.T) {
+	for _, era := range httpEras {
+		t.Run(era, func(t *testing.T) {
+			d, g := newDesk(t, nil)
+			s := serveOn(t, g.MCPByCaller(), HTTPOptions{})
+			p := scoped("ann", nil)
+			state := g.Do(WithQuestions(t.Context()), p, "do ask --n 7").Asked.State
+			p.Scope.Questions = false
+			s.callers["ann"] = Caller{ID: "1", Principal: p}
+			c := s.session(t, "ann", era, &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				t.Error("it was asked")
+				return &mcp.ElicitResult{Action: "accept"}, nil
+			}})
+			if a, _ := calling(t, c, &mcp.CallToolParams{Arguments: cli("do ask --n 7")}); a.Error.Code != discovery.ApprovalRequired {
+				t.Errorf("%+v", a)
+			}
+			if a := g.Resume(t.Context(), p, "do ask --n 7", state, discovery.Accepted); a.Code != discovery.PermissionDenied {
+				t.Errorf("%s", a.JSON)
+			}
+			if heard := d.replies(); len(heard) != 0 {
+				t.Errorf("heard %q", heard)
+			}
+		})
 	}
 }
 

@@ -30,9 +30,11 @@ type Grant struct {
 	Identity string   `json:"identity"` // in the agent mailbox; empty for none
 	// Extensions are the names of those it may run, sorted: what they reach is not
 	// bounded by Accounts. What there are is not the vault's affair.
-	Extensions []string  `json:"extensions,omitempty"`
-	Created    time.Time `json:"created"`
-	Expires    time.Time `json:"expires"` // it ends with this moment
+	Extensions []string `json:"extensions,omitempty"`
+	// Questions tells whether its client may ask a person and is believed.
+	Questions bool      `json:"questions,omitempty"`
+	Created   time.Time `json:"created"`
+	Expires   time.Time `json:"expires"` // it ends with this moment
 }
 
 // Bounds of grants.

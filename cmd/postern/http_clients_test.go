@@ -77,7 +77,7 @@ func TestOtherPeoplesClients(t *testing.T) {
 	}
 	hourAgo := houseAt(t, v, func() time.Time { return time.Now().Add(-time.Hour) })
 	expired := hourAgo.token(t, "old", "--accounts work --profile full --expires 59m")
-	token := newHouse(t, v).token(t, "laptop", "--accounts work --identity repo:clients --profile full")
+	token := newHouse(t, v).token(t, "laptop", "--accounts work --identity repo:clients --profile full --ask-in-client")
 	s := serveHTTP(t, v)
 	ran := node(t, "clients.mjs", s.url, token, expired)
 	sessions := map[any]int{}

@@ -47,7 +47,7 @@ func (s *store) caller(ctx context.Context, token string) (gateway.Caller, error
 		return gateway.Caller{}, err
 	}
 	return gateway.Caller{ID: g.ID, Principal: gateway.Principal{Name: commands.GrantPrincipal(g.Name), Scope: &gateway.Scope{
-		Profile: profile, Accounts: g.Accounts, Identity: g.Identity,
+		Profile: profile, Accounts: g.Accounts, Identity: g.Identity, Questions: g.Questions,
 		Valid: func(ctx context.Context) error { return s.stillGranted(ctx, &g) },
 	}}}, nil
 }
