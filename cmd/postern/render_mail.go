@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -354,6 +355,10 @@ func (p *painter) help(data object) bool {
 		p.line("")
 		p.line(p.in(styleBold, "Commands"))
 		p.columns(list, func(c object) string { return text(c.get("name")) }, func(c object) string { return text(c.get("description")) })
+		// The overview is as short as an agent needs it.
+		if i := slices.IndexFunc(list, func(c object) bool { return strings.HasSuffix(c.str("description"), "…") }); i >= 0 {
+			p.wrapped("  ", styleDim, "Where there is more, 'help "+text(list[i].get("name"))+"' shows it.")
+		}
 	}
 	if list, ok := data.objects("arguments"); ok && len(list) > 0 {
 		p.line("")
