@@ -151,6 +151,9 @@ type courierPrograms struct {
 	libraries string // of a tree that is not the system's; empty otherwise
 }
 
+// gamServer is where Debian's library for watching files looks for its daemon.
+const gamServer = "/usr/libexec/gam_server"
+
 func findCourier() (courierPrograms, error) {
 	trees := []string{"/", "/opt/courier"}
 	if tree := os.Getenv(CourierTree); tree != "" {
@@ -173,6 +176,11 @@ func findCourier() (courierPrograms, error) {
 				return p, fmt.Errorf("courier: %w", err)
 			}
 			p.libraries = strings.Join(append(dirs, filepath.Join(tree, "usr/lib")), ":")
+			// The package would have brought it along. Without it each command waits for
+			// more than a second.
+			if _, err := exec.LookPath(gamServer); err != nil {
+				return p, fmt.Errorf("%s needs gamin, on which courier-imap depends: %w", p.imapd, errors.Join(err, ErrNotInstalled))
+			}
 		}
 		cmd := exec.Command(p.imapd, "--version")
 		cmd.Env = p.environment()
