@@ -54,12 +54,10 @@ func WithQuestions(ctx context.Context) context.Context {
 
 // mayAsk reports whether a question of the command can be asked: once, only where
 // the command string is known that has to come back with the answer, and not of a
-// principal whose Scope has no Questions.
+// principal that is Unasked.
 func (x *execution) mayAsk(ctx context.Context) bool {
-	return x.reply == nil && x.line != "" && ctx.Value(canAskKey{}) != nil && x.principal.questions()
+	return x.reply == nil && x.line != "" && ctx.Value(canAskKey{}) != nil && !x.principal.Unasked
 }
-
-func (p Principal) questions() bool { return p.Scope == nil || p.Scope.Questions }
 
 // The reasons that the audit log gives where a question was asked.
 const (
@@ -77,7 +75,7 @@ const (
 func (g *Gateway) Resume(ctx context.Context, p Principal, line, state string, v discovery.Verdict) Answer {
 	x := &execution{gateway: g, principal: p, start: g.now(), shown: shownPrefix(line)}
 	inner, late, err := g.openState(p, line, state)
-	if err == nil && !p.questions() {
+	if err == nil && p.Unasked {
 		err = errors.New("the principal is asked nothing")
 	}
 	if err != nil {

@@ -18,6 +18,11 @@ type Principal struct {
 	// Scope narrows what the principal reaches; nil narrows nothing. It is not changed
 	// once a Principal has it.
 	Scope *Scope
+
+	// Unasked has the principal's client asked nothing, and what it answers not heard.
+	// Whoever is the principal can write its client's answer to a question meant for a
+	// person.
+	Unasked bool
 }
 
 // Profile is the set of commands a server offers at all. The zero Profile offers

@@ -171,9 +171,9 @@ func TestWhatIsAnAnswer(t *testing.T) {
 	}
 }
 
-// scoped is a principal that a grant of its own lets in, whose client is believed.
+// scoped is a principal that a grant of its own lets in.
 func scoped(name string, valid func(context.Context) error) Principal {
-	return Principal{Name: name, Scope: &Scope{Profile: FullProfile(), Questions: true, Valid: valid}}
+	return Principal{Name: name, Scope: &Scope{Profile: FullProfile(), Valid: valid}}
 }
 
 func TestAPersonIsAskedOverHTTP(t *testing.T) {
@@ -218,7 +218,7 @@ func TestAClientThatIsNotBelievedIsAskedNothing(t *testing.T) {
 			s := serveOn(t, g.MCPByCaller(), HTTPOptions{})
 			p := scoped("ann", nil)
 			state := g.Do(WithQuestions(t.Context()), p, "do ask --n 7").Asked.State
-			p.Scope.Questions = false
+			p.Unasked = true
 			s.callers["ann"] = Caller{ID: "1", Principal: p}
 			c := s.session(t, "ann", era, &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 				t.Error("it was asked")

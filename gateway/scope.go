@@ -27,11 +27,6 @@ type Scope struct {
 	// nobody else. Empty leaves it none.
 	Identity string
 
-	// Questions tells whether the principal's client may put questions to a person.
-	// Whoever is the principal can write the client's answer, so this is for clients
-	// that somebody trusts with it.
-	Questions bool
-
 	// Valid is asked when a command is about to run, which can be long after its
 	// arrival; its error refuses the command. nil means that the scope lasts as long
 	// as the process. It is called concurrently.

@@ -108,8 +108,10 @@ func (p *process) serveHTTP(ctx context.Context, h *house, f *httpFlags, o gatew
 		return err
 	}
 	if f.open {
+		anybody := h.principal
+		anybody.Unasked = true // a program on this machine is not its person
 		served.Admit = func(context.Context, string) (gateway.Caller, error) {
-			return gateway.Caller{Principal: h.principal, ID: "anybody"}, nil
+			return gateway.Caller{Principal: anybody, ID: "anybody"}, nil
 		}
 		fmt.Fprintf(p.stderr, "postern: WARNING: --no-auth: every program and every user of this machine can use this mail at %s without a token.\n", l.Addr())
 	} else if len(grants) == 0 {

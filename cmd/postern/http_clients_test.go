@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/demo"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -60,21 +58,7 @@ func node(t *testing.T, script string, args ...string) []map[string]any {
 // Clients that other people wrote, in both eras of the protocol: lists, calls, many at
 // once, one given up, a question to a person, a wrong token, a foreign web page.
 func TestOtherPeoplesClients(t *testing.T) {
-	servers, err := demo.Start(demo.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = servers.Close() })
-	v := newVault(t)
-	opened, err := v.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := servers.Account()
-	a.Name, a.Mode, a.AllowOut = "work", mail.Approve, mail.AllowList{Enabled: true, Entries: []string{"@example.org"}}
-	if err := opened.AddAccount(t.Context(), a, servers.Password); err != nil {
-		t.Fatal(err)
-	}
+	v, _ := workVault(t)
 	hourAgo := houseAt(t, v, func() time.Time { return time.Now().Add(-time.Hour) })
 	expired := hourAgo.token(t, "old", "--accounts work --profile full --expires 59m")
 	token := newHouse(t, v).token(t, "laptop", "--accounts work --identity repo:clients --profile full --ask-in-client")

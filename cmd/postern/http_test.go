@@ -18,6 +18,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/demo"
 	"github.com/postern-mail/postern/vault"
 )
@@ -176,9 +178,10 @@ func TestNoAuthIsSaidLoudly(t *testing.T) {
 	}
 }
 
-// From the command that makes a grant to the one that ends it, in both eras, with
-// what an agent does in between, and what the log says of it.
-func TestAGrantFromItsBeginningToItsEnd(t *testing.T) {
+// workVault is a vault with the account work, on servers of its own, which may write to
+// example.org when a person has said so.
+func workVault(t *testing.T) (testVault, *demo.Servers) {
+	t.Helper()
 	servers, err := demo.Start(demo.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -190,8 +193,51 @@ func TestAGrantFromItsBeginningToItsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := servers.Account()
-	a.Name = "work"
+	a.Name, a.Mode, a.AllowOut = "work", mail.Approve, mail.AllowList{Enabled: true, Entries: []string{"@example.org"}}
 	if err := opened.AddAccount(t.Context(), a, servers.Password); err != nil {
+		t.Fatal(err)
+	}
+	return v, servers
+}
+
+// Whoever has a token writes what the client answers, so the client of a grant is asked
+// about a send only where the administrator said so, and anybody's never.
+func TestWhichClientsAreAskedOverHTTP(t *testing.T) {
+	v, servers := workVault(t)
+	admin := newHouse(t, v)
+	tokens, anybody := serveHTTP(t, v), serveHTTP(t, v, "--no-auth")
+	for name, c := range map[string]struct {
+		url, token string
+		asked      int
+		code       discovery.Code
+	}{
+		"a grant":                     {tokens.url, admin.token(t, "plain", "--accounts work --profile full"), 0, discovery.ApprovalRequired},
+		"a grant that is to be asked": {tokens.url, admin.token(t, "believed", "--accounts work --profile full --ask-in-client"), 1, ""},
+		"anybody":                     {anybody.url, "", 0, discovery.ApprovalRequired},
+	} {
+		for _, era := range []string{"2025-11-25", "2026-07-28"} {
+			asked, before := 0, len(servers.Outgoing())
+			session, err := connectHTTP(t, c.url, c.token, era, &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				asked++
+				return &mcp.ElicitResult{Action: "accept"}, nil
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, _ := call(t, session, command("mail send --to ann@example.org --subject Hello --body 'Shall we?'"))
+			if a.Error.Code != c.code || asked != c.asked || len(servers.Outgoing())-before != c.asked {
+				t.Errorf("%s, %s: asked %d times, %d left, %s", name, era, asked, len(servers.Outgoing())-before, a.raw)
+			}
+		}
+	}
+}
+
+// From the command that makes a grant to the one that ends it, in both eras, with
+// what an agent does in between, and what the log says of it.
+func TestAGrantFromItsBeginningToItsEnd(t *testing.T) {
+	v, _ := workVault(t)
+	opened, err := v.open(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
 	admin := newHouse(t, v)

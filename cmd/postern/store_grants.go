@@ -46,8 +46,8 @@ func (s *store) caller(ctx context.Context, token string) (gateway.Caller, error
 	if err != nil {
 		return gateway.Caller{}, err
 	}
-	return gateway.Caller{ID: g.ID, Principal: gateway.Principal{Name: commands.GrantPrincipal(g.Name), Scope: &gateway.Scope{
-		Profile: profile, Accounts: g.Accounts, Identity: g.Identity, Questions: g.Questions,
+	return gateway.Caller{ID: g.ID, Principal: gateway.Principal{Name: commands.GrantPrincipal(g.Name), Unasked: !g.Questions, Scope: &gateway.Scope{
+		Profile: profile, Accounts: g.Accounts, Identity: g.Identity,
 		Valid: func(ctx context.Context) error { return s.stillGranted(ctx, &g) },
 	}}}, nil
 }

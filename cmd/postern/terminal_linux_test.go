@@ -46,7 +46,7 @@ func onTerminal(t *testing.T, columns, lines int, env []string, args ...string) 
 		t.Fatal(err)
 	}
 	go x.read()
-	late := time.AfterFunc(time.Minute, func() { x.end() })
+	late := time.AfterFunc(5*time.Minute, func() { x.end() }) // no part of any test
 	t.Cleanup(func() {
 		late.Stop()
 		_ = x.cmd.Process.Kill()
