@@ -26,6 +26,9 @@ func (a *grantAddArgs) Validate() error {
 	if len(a.Accounts) == 0 && a.Identity == "" {
 		return errors.New("--accounts is missing, and so is --identity: it would open nothing")
 	}
+	if a.AskClient && a.Profile != "full" {
+		return errors.New("--ask-in-client is about sends, so it is for --profile full")
+	}
 	_, err := a.lifetime()
 	return err
 }

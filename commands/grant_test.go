@@ -85,6 +85,7 @@ func TestGrantsThatAreRefused(t *testing.T) {
 		{"grant add other --accounts work --identity Repo:x", discovery.ValidationError, "--identity"},
 		{"grant add other --accounts work --expires 367d", discovery.ValidationError, "at most 366d"},
 		{"grant add other --accounts work --expires 999999d", discovery.ValidationError, "at most 366d"},
+		{"grant add other --accounts work --ask-in-client", discovery.ValidationError, "for --profile full"},
 		{"grant add other --accounts work --expires 0d", discovery.ValidationError, "--expires"},
 		{"grant add other --accounts work --expires never", discovery.ValidationError, "--expires"},
 		{"grant add other --accounts work --extensions contacts", discovery.ValidationError, "--extensions"},

@@ -66,6 +66,7 @@ func policyShow(d *Deps) *discovery.Command {
 		if r.AsksInClient, err = d.mayAsk(ctx); err != nil {
 			return nil, err
 		}
+		r.AsksInClient = r.AsksInClient && !call.Unasked
 		accounts, err := d.doctorAccounts(ctx, args.Account)
 		if err != nil {
 			return nil, err

@@ -78,8 +78,9 @@ type Call struct {
 	Again func(args any) string
 
 	// CanAsk reports whether a Question that the function returns as its error can
-	// reach a person.
-	CanAsk bool
+	// reach a person. Unasked says that it never can, because the caller's client is
+	// not believed, whatever that client is able to do.
+	CanAsk, Unasked bool
 
 	// Reply is what became of the Question that the same command string led to
 	// before; nil when it is run for the first time. A function that never returns

@@ -338,7 +338,7 @@ func (x *execution) execute(ctx context.Context, timeout time.Duration, bound *d
 	report, announce, quiet := progressOf(ctx)
 	defer quiet()
 	x.call = discovery.Call{Principal: x.principal.Name, Admin: x.principal.admin(), Profile: g.profileFor(x.principal).Name, Identity: x.principal.identity(), Visible: x.visible, Progress: report, Announce: announce,
-		CanAsk: x.mayAsk(ctx), Reply: x.reply, Aside: x.aside,
+		CanAsk: x.mayAsk(ctx), Unasked: x.principal.Unasked, Reply: x.reply, Aside: x.aside,
 		Delivered: func(done func()) { x.delivered = append(x.delivered, done) }}
 	defer func() { x.back.Finish() }()
 	result, err := x.protected(ctx, bound)

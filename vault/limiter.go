@@ -27,12 +27,13 @@ const (
 )
 
 // errRefused rolls the transaction back: a refused event is not charged, and
-// costs no write.
+// costs no write, save the first after the clock was set back.
 var errRefused = errors.New("over the limit")
 
 // Take charges one event to the key, for all processes that share the vault. It
 // implements gateway.Limiter. A limit or window that is not positive allows
-// nothing. A clock that was set back delays nobody longer than one window.
+// nothing. A clock that was set back delays nobody longer than one window; when it is
+// set right again, what was charged before may be forgotten.
 func (v *Vault) Take(ctx context.Context, key string, limit int, window time.Duration) (time.Duration, error) {
 	if limit <= 0 || window <= 0 {
 		return max(window, time.Second), nil

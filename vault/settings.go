@@ -95,7 +95,7 @@ var settings = []setting{
 	{Setting{Name: "deny", Type: TypeCommands, Description: "paths of commands that only the administrator may run"}, parseDeny},
 	integer("search_max_matches", 20_000, 100, 1_000_000, "matches above which a search is refused",
 		func(c *Config) *int { return &c.SearchMaxMatches }),
-	toggle("ask_in_client", true, "ask the person in the agent's client about a send that needs approval; off leaves that to 'outbox approve'",
+	toggle("ask_in_client", true, "ask the person in the agent's client about a send that needs approval, over HTTP where the grant says so too; off leaves it to 'outbox approve'",
 		func(c *Config) *bool { return &c.AskInClient }),
 }
 

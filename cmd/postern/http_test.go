@@ -224,6 +224,9 @@ func TestWhichClientsAreAskedOverHTTP(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if a, err := askOver(t.Context(), session, "policy show"); err != nil || strings.Contains(string(a.raw), `"asks_in_client":true`) != (c.asked > 0) {
+				t.Errorf("%s, %s is told %s, %v", name, era, a.raw, err)
+			}
 			a, _ := call(t, session, command("mail send --to ann@example.org --subject Hello --body 'Shall we?'"))
 			if a.Error.Code != c.code || asked != c.asked || len(servers.Outgoing())-before != c.asked {
 				t.Errorf("%s, %s: asked %d times, %d left, %s", name, era, asked, len(servers.Outgoing())-before, a.raw)

@@ -18,7 +18,6 @@ import (
 type terminal struct {
 	t      *testing.T
 	master *os.File
-	slave  *os.File
 	cmd    *exec.Cmd
 	before unix.Termios
 
@@ -36,13 +35,15 @@ var control = regexp.MustCompile(`\x1b(\[[0-9;?<>=$]*[ -/]*[@-~]|\][^\x07\x1b]*(
 func onTerminal(t *testing.T, columns, lines int, env []string, args ...string) *terminal {
 	t.Helper()
 	master, slave := newTerminal(t)
-	x := &terminal{t: t, master: master, slave: slave, cmd: program(t, append([]string{"TERM=xterm", "NO_COLOR="}, env...), args...)}
+	x := &terminal{t: t, master: master, cmd: program(t, append([]string{"TERM=xterm", "NO_COLOR="}, env...), args...)}
 	x.more = sync.NewCond(&x.mu)
 	x.resize(columns, lines)
 	x.before = *x.mode()
 	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = slave, slave, slave
 	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := x.cmd.Start(); err != nil {
+	err := x.cmd.Start()
+	_ = slave.Close() // so that the end of the program is the end of what is read
+	if err != nil {
 		t.Fatal(err)
 	}
 	go x.read()
@@ -51,7 +52,7 @@ func onTerminal(t *testing.T, columns, lines int, env []string, args ...string) 
 		late.Stop()
 		_ = x.cmd.Process.Kill()
 		_, _ = x.cmd.Process.Wait()
-		_, _ = x.slave.Close(), x.master.Close()
+		_ = x.master.Close()
 	})
 	return x
 }
@@ -80,7 +81,7 @@ func (x *terminal) end() {
 
 func (x *terminal) mode() *unix.Termios {
 	x.t.Helper()
-	m, err := unix.IoctlGetTermios(int(x.slave.Fd()), unix.TCGETS)
+	m, err := unix.IoctlGetTermios(int(x.master.Fd()), unix.TCGETS)
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -147,6 +148,11 @@ func (x *terminal) quits(status int) {
 	case <-time.After(time.Minute):
 		x.t.Fatalf("it does not end; the terminal shows\n%s", x.written())
 	}
+	x.mu.Lock()
+	for !x.closed { // what it wrote last may not have been read
+		x.more.Wait()
+	}
+	x.mu.Unlock()
 	if got := x.cmd.ProcessState.ExitCode(); got != status {
 		x.t.Errorf("status %d, want %d", got, status)
 	}
