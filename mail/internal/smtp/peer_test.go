@@ -140,13 +140,11 @@ func (p *peer) serve(c net.Conn) {
 			address, _, _ := strings.Cut(strings.TrimPrefix(rest, "TO:<"), ">")
 			going = p.answer(l, br, "rcpt "+address, "250 2.1.5 yes\r\n")
 		case "DATA":
-			if going = p.answer(l, br, "data", "354 go ahead\r\n"); going {
-				p.mu.Lock()
-				said := p.say["data"]
-				p.mu.Unlock()
-				if said == "" || strings.HasPrefix(said, "354") {
-					going = p.message(l, br)
-				}
+			p.mu.Lock()
+			said := p.say["data"] // once it is answered, a test may say otherwise
+			p.mu.Unlock()
+			if going = p.answer(l, br, "data", "354 go ahead\r\n"); going && (said == "" || strings.HasPrefix(said, "354")) {
+				going = p.message(l, br)
 			}
 		case "RSET":
 			going = p.answer(l, br, "rset", "250 2.0.0 yes\r\n")
