@@ -176,8 +176,8 @@ func findCourier() (courierPrograms, error) {
 				return p, fmt.Errorf("courier: %w", err)
 			}
 			p.libraries = strings.Join(append(dirs, filepath.Join(tree, "usr/lib")), ":")
-			// The package would have brought it along. Without it each command waits for
-			// more than a second.
+			// The package would have brought it along. Without it the library tries again
+			// and again to reach it, and a test of seconds takes half a minute.
 			if _, err := exec.LookPath(gamServer); err != nil {
 				return p, fmt.Errorf("%s needs gamin, on which courier-imap depends: %w", p.imapd, errors.Join(err, ErrNotInstalled))
 			}
