@@ -64,6 +64,7 @@ func newSubmissionServer(t testing.TB, extensions ...string) *submissionServer {
 	var open sync.WaitGroup
 	var mu sync.Mutex
 	conns := map[net.Conn]bool{}
+	over := false
 	open.Go(func() {
 		for {
 			c, err := ln.Accept()
@@ -72,6 +73,9 @@ func newSubmissionServer(t testing.TB, extensions ...string) *submissionServer {
 			}
 			mu.Lock()
 			conns[c] = true
+			if over { // it came while the others were closed
+				_ = c.Close()
+			}
 			mu.Unlock()
 			open.Go(func() {
 				defer func() { _ = c.Close() }()
@@ -82,6 +86,7 @@ func newSubmissionServer(t testing.TB, extensions ...string) *submissionServer {
 	t.Cleanup(func() {
 		_ = ln.Close()
 		mu.Lock()
+		over = true
 		for c := range conns {
 			_ = c.Close()
 		}

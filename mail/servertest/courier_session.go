@@ -320,6 +320,9 @@ func (p *courierProcess) copyTo(conn net.Conn) {
 	go func() {
 		defer close(p.copied)
 		_, _ = io.Copy(conn, p.out)
+		// Where the client is gone, the program goes on until its input ends, and is not
+		// to wait for somebody who reads.
+		_, _ = io.Copy(io.Discard, p.out)
 	}()
 }
 
