@@ -294,8 +294,14 @@ func (g *guard) counted() (skipped, fetches int) {
 	return g.skipped, g.fetches
 }
 
-// Write lets only whole lines out that the filter has seen and allowed.
+// Write lets only whole lines out that the filter has seen and allowed. It fails
+// once the connection has ended, also where it would only hold what it is given: the
+// library fails the commands it knows of when its reader ends, and one that begins
+// after that when its line cannot be written, or never.
 func (g *guard) Write(p []byte) (int, error) {
+	if cause := g.why(); cause != nil {
+		return 0, cause
+	}
 	line := p
 	if g.undeclared {
 		line = bytes.Replace(p, []byte(" CHARSET UTF-8 "), []byte(" "), 1)

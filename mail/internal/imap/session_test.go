@@ -3,6 +3,7 @@ package imap
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -367,6 +368,81 @@ func TestTogetherIsOneWrite(t *testing.T) {
 	}
 	if line := <-got; !strings.HasSuffix(line, "{7}") {
 		t.Errorf("then %q", line)
+	}
+}
+
+// A connection can end between two commands, and in the middle of several that are
+// to leave in one write. None of them may wait for an answer that cannot come.
+func TestCommandsOnAConnectionThatEndedFail(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		start func(s *Session, waits chan<- func() error, end func())
+	}{
+		{"alone", func(s *Session, waits chan<- func() error, end func()) {
+			end()
+			waits <- s.Noop().Wait
+			waits <- func() error { _, err := s.Examine("A").Wait(); return err }
+		}},
+		{"together", func(s *Session, waits chan<- func() error, end func()) {
+			end()
+			s.Together(func() {
+				f, n := s.Fetch(goimap.UIDSetNum(1), goimap.FetchOptions{Flags: true}), s.Noop()
+				waits <- func() error { _, err := f.Wait(); return err }
+				waits <- n.Wait
+			})
+		}},
+		{"between two that leave together", func(s *Session, waits chan<- func() error, end func()) {
+			s.Together(func() {
+				first := s.Noop()
+				end()
+				l := s.List("*", nil)
+				waits <- first.Wait
+				waits <- func() error { _, err := l.Wait(); return err }
+			})
+		}},
+		{"with a literal", func(s *Session, waits chan<- func() error, end func()) {
+			end()
+			s.Together(func() {
+				x := s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "Subject", Value: "Grüße"}}})
+				waits <- func() error { _, err := x.Wait(); return err }
+				waits <- s.Noop().Wait
+			})
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			settle(t)
+			hangUp := make(chan struct{})
+			cfg := serve(t, func(s *script) {
+				s.login()
+				<-hangUp
+			}).config(Plaintext)
+			s := dial(t, cfg)
+			err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
+				waits := make(chan func() error, 2)
+				test.start(s, waits, func() {
+					close(hangUp)
+					<-s.client.Closed()
+				})
+				for range 2 {
+					wait := <-waits
+					ended := make(chan error, 1)
+					go func() { ended <- wait() }()
+					select {
+					case err := <-ended:
+						var e *Error
+						if !errors.As(err, &e) || e.Kind != KindClosed || !e.OutOfStep {
+							t.Errorf("got %+v, want that the connection was closed", err)
+						}
+					case <-time.After(30 * time.Second):
+						t.Fatal("a command waits for an answer on a connection that has ended")
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
