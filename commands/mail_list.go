@@ -170,7 +170,7 @@ func (a *mailListArgs) more(call *discovery.Call, account string) func(mail.Ref)
 		if last.UID == 0 && last.UIDL == "" || following.Validate() != nil {
 			return nil
 		}
-		return nextLine("There are more: list the next page", again(&following))
+		return nextLine("List the next page", again(&following))
 	}
 }
 

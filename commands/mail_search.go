@@ -133,7 +133,7 @@ func (r *MailSearchResult) suggest(call *discovery.Call, args *mailSearchArgs, l
 	case r.NextCursor != "":
 		following := mailSearchArgs{AccountOption: AccountOption{r.Account}, Folder: r.Folder, Limit: args.Limit, Cursor: r.NextCursor,
 			Snippet: args.Snippet, SnippetChars: args.SnippetChars, FullOption: args.FullOption}
-		r.NextAction = nextLine("There are more: show the next page", call.Again(&following))
+		r.NextAction = nextLine("Show the next page", call.Again(&following))
 	case len(list) > 0:
 		r.NextAction = next("Read the first of them", "mail", "get", list[0].Ref.String())
 	default:

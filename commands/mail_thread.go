@@ -62,7 +62,7 @@ func mailThread(d *Deps) *discovery.Command {
 		if n := len(t.Messages); t.Truncated && args.Limit < maxThread {
 			following := *args
 			following.Limit = maxThread
-			r.NextAction = nextLine("There are more: show more of the conversation", call.Again(&following))
+			r.NextAction = nextLine("Show more of the conversation", call.Again(&following))
 		} else if n > 0 {
 			r.NextAction = next("Read the newest of them", "mail", "get", t.Messages[n-1].Ref.String())
 		}

@@ -90,7 +90,7 @@ func (a *mailWatchArgs) more(call *discovery.Call, account string, r *MailWatchR
 		following.Account, following.AfterUID, following.UIDValidity = account, int64(after), r.UIDValidity
 		instruction := "Wait for the next message"
 		if r.HasMore {
-			instruction = "There are more: list the next ones"
+			instruction = "List the next ones"
 		}
 		return nextLine(instruction, again(&following))
 	}

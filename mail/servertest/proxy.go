@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"io"
+	"math"
 	"net"
 	"sync"
 	"testing"
@@ -15,6 +16,10 @@ type ProxyOptions struct {
 	// half of it, without a limit on what is under way. Establishing the
 	// connection is not delayed.
 	Latency time.Duration
+	// Lifetime is asked once for each connection, one call at a time, and says after
+	// how many bytes, in both directions together, the connection is cut as Cut does:
+	// the byte it names still passes. nil means that none is.
+	Lifetime func() int64
 }
 
 // ProxyStats is what has passed a proxy since it started or was reset.
@@ -38,6 +43,7 @@ type Proxy struct {
 
 	target   string
 	latency  time.Duration
+	lifetime func() int64
 	listener net.Listener
 	wg       sync.WaitGroup
 
@@ -60,6 +66,7 @@ func NewProxy(t testing.TB, target string, options ProxyOptions) *Proxy {
 		Port:     uint16(listener.Addr().(*net.TCPAddr).Port),
 		target:   target,
 		latency:  options.Latency,
+		lifetime: options.Lifetime,
 		listener: listener,
 		conns:    map[*proxied]struct{}{},
 	}
@@ -127,8 +134,11 @@ func (p *Proxy) connect(client net.Conn) {
 		_ = client.Close()
 		return
 	}
-	c := &proxied{client: client.(*net.TCPConn), server: server.(*net.TCPConn), gone: make(chan struct{}), answered: true}
+	c := &proxied{client: client.(*net.TCPConn), server: server.(*net.TCPConn), gone: make(chan struct{}), answered: true, left: math.MaxInt64}
 	p.mu.Lock()
+	if p.lifetime != nil {
+		c.left = p.lifetime()
+	}
 	if p.closed {
 		c.sever()
 	}
@@ -162,7 +172,8 @@ type proxied struct {
 	client, server *net.TCPConn
 	gone           chan struct{}
 	once           sync.Once
-	answered       bool // guarded by Proxy.mu
+	answered       bool  // guarded by Proxy.mu
+	left           int64 // bytes until it is cut; guarded by Proxy.mu
 }
 
 func (c *proxied) sever() {
@@ -214,13 +225,24 @@ func (p *Proxy) pass(c *proxied, to, from *net.TCPConn, received, sent func(n in
 				return
 			}
 		}
-		p.count(sent, len(ch.data))
-		if _, err := to.Write(ch.data); err != nil {
+		n, last := p.spend(c, len(ch.data))
+		p.count(sent, n)
+		_, err := to.Write(ch.data[:n])
+		if err != nil || last {
 			c.sever()
 			return
 		}
 	}
 	_ = to.CloseWrite()
+}
+
+// spend returns how many of n bytes may pass, and whether they are the last.
+func (p *Proxy) spend(c *proxied, n int) (int, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n = int(min(int64(n), c.left))
+	c.left -= int64(n)
+	return n, c.left <= 0
 }
 
 func (p *Proxy) count(f func(int), n int) {
