@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/clientconfig"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/vault"
@@ -132,7 +133,7 @@ func (p *process) wordsFor(ctx context.Context, before []string, word string) []
 	}
 	switch before[0] {
 	case "install", "uninstall":
-		return startingWith(word, clientNames())
+		return startingWith(word, clientconfig.Names())
 	case "completion":
 		return startingWith(word, shells())
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/clientconfig"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/autoconfig"
 	"github.com/postern-mail/postern/vault"
@@ -60,7 +61,7 @@ func (s *setup) tellHow(b *strings.Builder, m *made) {
 		fmt.Fprintf(b, "\nTo connect a client: %s.\n", sentence(err))
 		return
 	}
-	fmt.Fprintf(b, "\nTo connect a client: postern install claude-code (or claude-desktop, cursor, vscode, codex)\nOr paste this into its configuration:\n\n%s\n", entry.pasteJSON("mcpServers", "postern"))
+	fmt.Fprintf(b, "\nTo connect a client: postern install claude-code (or claude-desktop, cursor, vscode, codex)\nOr paste this into its configuration:\n\n%s\n", clientconfig.Paste("postern", entry))
 }
 
 // adminForm is how the administrator's key is given to a command.

@@ -1,10 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -12,46 +11,34 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/clientconfig"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
 )
 
-// serverEntry is how a client starts this program. It holds no secret: where a key is
-// needed it says where that is to be found.
-type serverEntry struct {
-	Command string
-	Args    []string
-	Env     []envVar // in this order
-}
-
-type envVar struct{ Name, Value string }
-
-// ours are the variables of an entry that install sets and takes away again; others
-// that a person added stay.
-func oursVariable(name string) bool { return strings.HasPrefix(name, "POSTERN_") }
-
 // serverEntry makes the entry for the vault at path. profile is full, read or
 // read-only; fingerprint may be empty. The error says what keeps the entry from being
 // one without a secret.
-func (p *process) serverEntry(path, fingerprint, profile string) (*serverEntry, error) {
+func (p *process) serverEntry(path, fingerprint, profile string) (*clientconfig.Entry, error) {
 	self, err := stableProgram(p.self)
 	if err != nil {
 		return nil, err
 	}
-	e := &serverEntry{Command: self, Args: []string{"serve", "--profile", profile}}
+	e := &clientconfig.Entry{Command: self, Args: []string{"serve", "--profile", profile}}
 	if profile == "read-only" {
 		e.Args = []string{"serve", "--read-only"}
 	}
-	e.Env = append(e.Env, envVar{"POSTERN_DB", path})
+	variable := func(name, value string) { e.Env = append(e.Env, clientconfig.Variable{Name: name, Value: value}) }
+	variable("POSTERN_DB", path)
 	value, file, command := p.getenv(vault.AgentKeyVar), p.getenv(vault.AgentKeyVar+"_FILE"), p.getenv(vault.AgentKeyVar+"_COMMAND")
 	switch {
 	case strings.HasPrefix(value, vault.KeyringPrefix) && mail.ValidAccountName(strings.TrimPrefix(value, vault.KeyringPrefix)):
-		e.Env = append(e.Env, envVar{vault.AgentKeyVar, value})
+		variable(vault.AgentKeyVar, value)
 	case file != "":
-		e.Env = append(e.Env, envVar{vault.AgentKeyVar + "_FILE", absolute(file)})
+		variable(vault.AgentKeyVar+"_FILE", absolute(file))
 	case command != "":
-		e.Env = append(e.Env, envVar{vault.AgentKeyVar + "_COMMAND", command})
+		variable(vault.AgentKeyVar+"_COMMAND", command)
 	case value != "":
 		return nil, &discovery.Fault{Code: discovery.ConfigError, Message: "The agent's key itself is in " + vault.AgentKeyVar + ", and a client's configuration is no place for it.",
 			Hint: "Put the key into a file that only you can read, and set " + vault.AgentKeyVar + "_FILE in place of it."}
@@ -60,13 +47,13 @@ func (p *process) serverEntry(path, fingerprint, profile string) (*serverEntry, 
 			return nil, &discovery.Fault{Code: discovery.ConfigError, Message: "There is no agent's key that a client could be pointed to.",
 				Hint: "Run 'postern init' first, or set " + vault.AgentKeyVar + "_FILE to the file of the key."}
 		}
-		e.Env = append(e.Env, envVar{vault.AgentKeyVar + "_FILE", agentKeyFile(path)})
+		variable(vault.AgentKeyVar+"_FILE", agentKeyFile(path))
 	}
 	if fingerprint != "" {
-		e.Env = append(e.Env, envVar{"POSTERN_POLICY_PIN", fingerprint})
+		variable("POSTERN_POLICY_PIN", fingerprint)
 	}
 	if dir := p.getenv("POSTERN_ATTACHMENTS"); dir != "" {
-		e.Env = append(e.Env, envVar{"POSTERN_ATTACHMENTS", absolute(dir)})
+		variable("POSTERN_ATTACHMENTS", absolute(dir))
 	}
 	return e, nil
 }
@@ -136,15 +123,15 @@ func (p *process) uninstall(ctx context.Context, args []string) error {
 
 // configure changes a client's configuration.
 func (p *process) configure(ctx context.Context, name string, o *installOptions) error {
-	c := clientNamed(name)
-	if c == nil {
+	c, ok := clientconfig.Named(name)
+	if !ok {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("There is no client %q here.", name),
-			Hint: "The clients are " + strings.Join(clientNames(), ", ") + "; for any other use --print with one of them and paste."}
+			Hint: "The clients are " + strings.Join(clientconfig.Names(), ", ") + "; for any other use --print with one of them and paste."}
 	}
 	if !mail.ValidAccountName(o.name) {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "The server's name cannot be used.", Hint: "It has 1 to 64 letters, digits, - and _."}
 	}
-	file, err := c.file(p, o.scope)
+	file, err := p.clientFile(c, o.scope)
 	if err != nil {
 		return err
 	}
@@ -173,8 +160,8 @@ func (p *process) configure(ctx context.Context, name string, o *installOptions)
 		return err
 	}
 	if o.print {
-		fmt.Fprintf(p.stderr, "For %s, in %s:\n", c.title, file)
-		_, err := io.WriteString(p.stdout, c.format.paste(entry, o.name))
+		fmt.Fprintf(p.stderr, "For %s, in %s:\n", c.Title, file)
+		_, err := io.WriteString(p.stdout, c.Paste(o.name, entry))
 		return err
 	}
 	return p.putIn(c, file, o.name, entry)
@@ -197,72 +184,58 @@ func (p *process) fingerprint(ctx context.Context, path string) string {
 	return v.Fingerprint()
 }
 
-// putIn writes the entry into the client's file.
-func (p *process) putIn(c *client, file, name string, entry *serverEntry) error {
-	before, f, err := readConfig(file)
-	if err == nil {
-		var after []byte
-		if after, err = c.format.put(before, name, entry); err == nil {
-			if bytes.Equal(before, after) {
-				_, err = fmt.Fprintf(p.stdout, "%s has it already: %s\n", c.title, file)
-				return err
-			}
-			_, had := c.format.entry(before, name)
-			err = f.replace(after, !had)
+// clientFile is where the client looks in a scope.
+func (p *process) clientFile(c clientconfig.Client, scope string) (string, error) {
+	switch scope {
+	case "user":
+		return c.UserFile(p.getenv)
+	case "project":
+		dir, err := os.Getwd()
+		file, ok := c.ProjectFile(dir)
+		if !ok {
+			return "", &discovery.Fault{Code: discovery.ValidationError, Message: c.Title + " knows no projects.", Hint: "Leave --scope out."}
 		}
+		return file, err
 	}
+	return "", &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("There is no scope %q.", scope), Hint: "The scopes are user and project."}
+}
+
+// putIn writes the entry into the client's file.
+func (p *process) putIn(c clientconfig.Client, file, name string, entry *clientconfig.Entry) error {
+	changed, err := c.Put(file, name, entry)
 	if err != nil {
-		fmt.Fprintf(p.stderr, "Nothing was changed. To connect %s by hand, put this into %s:\n\n%s\n", c.title, file, c.format.paste(entry, name))
+		fmt.Fprintf(p.stderr, "Nothing was changed. To connect %s by hand, put this into %s:\n\n%s\n", c.Title, file, c.Paste(name, entry))
 		return configFault(file, err)
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s starts Postern as %s: %s\n%s\n", c.title, name, file, c.then)
+	if !changed {
+		_, err = fmt.Fprintf(p.stdout, "%s has it already: %s\n", c.Title, file)
+		return err
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s starts Postern as %s: %s\n%s\n", c.Title, name, file, c.Reload)
 	return err
 }
 
-// takeOut takes the entry out of the client's file. Where the file is as install left
-// it, it becomes what it was, byte for byte.
-func (p *process) takeOut(c *client, file, name string) error {
-	before, f, err := readConfig(file)
+// takeOut takes the entry out of the client's file.
+func (p *process) takeOut(c clientconfig.Client, file, name string) error {
+	removed, err := c.Remove(file, name)
 	if err != nil {
 		return configFault(file, err)
 	}
-	raw, had := c.format.entry(before, name)
-	if !had {
-		if len(before) > 0 {
-			if _, err := c.format.remove(before, name); err != nil {
-				return configFault(file, err)
-			}
-		}
-		_, err = fmt.Fprintf(p.stdout, "%s has no server %s: %s\n", c.title, name, file)
+	if !removed {
+		_, err = fmt.Fprintf(p.stdout, "%s has no server %s: %s\n", c.Title, name, file)
 		return err
 	}
-	after, err := c.format.remove(before, name)
-	if err != nil {
-		return configFault(file, err)
-	}
-	backup, backupErr := os.ReadFile(f.backup())
-	switch {
-	case backupErr == nil && c.format.restores(backup, before, name, raw):
-		after = backup
-	case errors.Is(backupErr, os.ErrNotExist) && c.format.restores(nil, before, name, raw):
-		after = nil // install made the file
-	}
-	if err := f.replace(after, false); err != nil {
-		return configFault(file, err)
-	}
-	if backupErr == nil && bytes.Equal(after, backup) {
-		_ = os.Remove(f.backup()) // it says nothing that the file does not
-	}
-	_, err = fmt.Fprintf(p.stdout, "%s no longer starts %s: %s\n", c.title, name, file)
+	_, err = fmt.Fprintf(p.stdout, "%s no longer starts %s: %s\n", c.Title, name, file)
 	return err
 }
 
 // configFault is why a client's file was left alone.
 func configFault(file string, err error) error {
-	if f := discovery.AsFault(err); f != nil {
-		return f
+	why := withoutPath(err).Error()
+	if errors.Is(err, clientconfig.ErrForeign) {
+		why += "; choose one with --name"
 	}
-	return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("The file %s was left as it is: %s.", file, withoutPath(err)),
+	return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("The file %s was left as it is: %s.", file, why),
 		Hint: "Mend what is said, or change the file by hand.", Err: err}
 }
 
@@ -274,62 +247,11 @@ func withoutPath(err error) error {
 	return err
 }
 
-// object is the entry as JSON clients have it.
-func (e *serverEntry) object(withType bool) []member {
-	var m []member
-	if withType {
-		m = append(m, member{"type", quoteJSON("stdio")})
+// parseClient takes the client before or behind the flags.
+func parseClient(f *flag.FlagSet, args []string) (name string, err error) {
+	if len(args) > 0 && len(args[0]) > 0 && args[0][0] != '-' {
+		return args[0], parse(f, args[1:], 0, 0)
 	}
-	args := make([]string, len(e.Args))
-	for i, a := range e.Args {
-		args[i] = quoteJSON(a)
-	}
-	env := make([]member, len(e.Env))
-	for i, v := range e.Env {
-		env[i] = member{v.Name, quoteJSON(v.Value)}
-	}
-	return append(m, member{"command", quoteJSON(e.Command)}, member{"args", "[" + strings.Join(args, ", ") + "]"}, member{"env", env})
-}
-
-// member is one of a JSON object; value is the text of one or a []member.
-type member struct {
-	name  string
-	value any
-}
-
-func quoteJSON(s string) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string has a form
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// pasteJSON is the entry as a whole configuration file.
-func (e *serverEntry) pasteJSON(container, name string) string {
-	return writeObject([]member{{container, []member{{name, e.object(container == "servers")}}}}, "", "  ", "\n") + "\n"
-}
-
-// writeObject writes an object over several lines.
-func writeObject(members []member, indent, step, end string) string {
-	if len(members) == 0 {
-		return "{}"
-	}
-	var b strings.Builder
-	b.WriteString("{")
-	for i, m := range members {
-		if i > 0 {
-			b.WriteString(",")
-		}
-		b.WriteString(end + indent + step + quoteJSON(m.name) + ": " + writeValue(m.value, indent+step, step, end))
-	}
-	b.WriteString(end + indent + "}")
-	return b.String()
-}
-
-func writeValue(value any, indent, step, end string) string {
-	if inner, ok := value.([]member); ok {
-		return writeObject(inner, indent, step, end)
-	}
-	return value.(string)
+	err = parse(f, args, 1, 1)
+	return f.Arg(0), err
 }

@@ -1,4 +1,4 @@
-package main
+package clientconfig
 
 import (
 	"bytes"
@@ -11,15 +11,15 @@ import (
 // of the file, where it is nobody else's; the rest keeps its bytes.
 type tomlFormat struct{}
 
-var _ configFormat = tomlFormat{}
+var _ format = tomlFormat{}
 
 const tomlContainer = "mcp_servers"
 
 var errOtherForm = errors.New("it has its servers in a form that is not changed here: write [mcp_servers.NAME] tables")
 
-func (f tomlFormat) paste(e *serverEntry, name string) string { return f.block(e, name, "\n") }
+func (f tomlFormat) paste(e *Entry, name string) string { return f.block(e, name, "\n") }
 
-func (tomlFormat) block(e *serverEntry, name, end string) string {
+func (tomlFormat) block(e *Entry, name, end string) string {
 	var b strings.Builder
 	b.WriteString("[" + tomlContainer + "." + name + "]" + end)
 	for _, k := range e.tomlKeys(nil) {
@@ -30,7 +30,7 @@ func (tomlFormat) block(e *serverEntry, name, end string) string {
 
 // tomlKeys are the keys of the entry's table; others are variables to keep, as they
 // are written.
-func (e *serverEntry) tomlKeys(others []string) []member {
+func (e *Entry) tomlKeys(others []string) []member {
 	args := make([]string, len(e.Args))
 	for i, a := range e.Args {
 		args[i] = quoteTOML(a)
@@ -83,7 +83,7 @@ func under(path, above []string) bool {
 	return len(path) > len(above) && slices.Equal(path[:len(above)], above)
 }
 
-func (f tomlFormat) put(text []byte, name string, e *serverEntry) ([]byte, error) {
+func (f tomlFormat) put(text []byte, name string, e *Entry) ([]byte, error) {
 	there, err := f.find(text, name)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (f tomlFormat) put(text []byte, name string, e *serverEntry) ([]byte, error
 		return f.append(text, f.block(e, name, end)), nil
 	}
 	if !there.ours() {
-		return nil, errForeign
+		return nil, ErrForeign
 	}
 	var others []string
 	for _, s := range there.keys {
@@ -168,7 +168,7 @@ func lineEndOf(text []byte) string {
 	return "\n"
 }
 
-// ours reports whether install wrote the table.
+// ours reports whether Put wrote the table.
 func (t *tomlEntry) ours() bool {
 	var command string
 	var args, variables []string
@@ -203,13 +203,13 @@ func (f tomlFormat) remove(text []byte, name string) ([]byte, error) {
 	case there == nil:
 		return text, nil
 	case !there.ours():
-		return nil, errForeign
+		return nil, ErrForeign
 	}
 	parts := there.parts()
 	for i := len(parts) - 1; i >= 0; i-- {
 		start, end := parts[i][0], parts[i][1]
 		if end == len(text) || i == 0 {
-			// The empty line that install put before it.
+			// The empty line that append put before it.
 			before := text[:start]
 			for _, blank := range []string{"\r\n\r\n", "\n\n"} {
 				if bytes.HasSuffix(before, []byte(blank)) {

@@ -1,4 +1,4 @@
-package main
+package clientconfig
 
 import (
 	"bytes"
@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// maxConfig bounds a client's configuration. One of them keeps its whole state there.
-const maxConfig = 64 << 20
+// maxBytes bounds a client's configuration. One of them keeps its whole state there.
+const maxBytes = 64 << 20
 
-// configFile is a client's configuration as it was when it was read.
-type configFile struct {
+// file is a client's configuration as it was when it was read.
+type file struct {
 	path string // where it really is, behind links
 	text []byte
 	info fs.FileInfo // nil: there is none
@@ -25,16 +25,16 @@ var (
 	errChanged    = errors.New("another program changed it meanwhile; try again")
 )
 
-// readConfig reads a configuration, which may not be there yet.
-func readConfig(path string) ([]byte, *configFile, error) {
-	f := &configFile{path: path}
+// read reads a configuration, which may not be there yet.
+func read(path string) (*file, error) {
+	f := &file{path: path}
 	// What people keep in a repository of their own they link to: the link stays.
 	real, err := filepath.EvalSymlinks(path)
 	switch {
 	case err == nil:
 		f.path = real
 	case !errors.Is(err, fs.ErrNotExist):
-		return nil, nil, err
+		return nil, err
 	default:
 		if target, linkErr := os.Readlink(path); linkErr == nil {
 			if !filepath.IsAbs(target) {
@@ -42,27 +42,27 @@ func readConfig(path string) ([]byte, *configFile, error) {
 			}
 			f.path = target // a link whose target is not there yet
 		}
-		return nil, f, nil
+		return f, nil
 	}
 	if f.info, err = os.Stat(f.path); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	switch {
 	case !f.info.Mode().IsRegular():
-		return nil, nil, errNotRegular
-	case f.info.Size() > maxConfig:
-		return nil, nil, errHuge
+		return nil, errNotRegular
+	case f.info.Size() > maxBytes:
+		return nil, errHuge
 	}
 	f.text, err = os.ReadFile(f.path)
-	return f.text, f, err
+	return f, err
 }
 
 // backup is where the file is kept as it was.
-func (f *configFile) backup() string { return f.path + ".postern-backup" }
+func (f *file) backup() string { return f.path + ".postern-backup" }
 
 // replace gives the file another text, at once and whole; no text removes it. It fails
 // when the file is no longer what was read.
-func (f *configFile) replace(text []byte, backup bool) error {
+func (f *file) replace(text []byte, backup bool) error {
 	if f.info != nil && f.info.Mode().Perm()&0o200 == 0 {
 		return errReadOnly
 	}
@@ -85,7 +85,7 @@ func (f *configFile) replace(text []byte, backup bool) error {
 	return f.write(f.path, text, f.unchanged)
 }
 
-func (f *configFile) unchanged() error {
+func (f *file) unchanged() error {
 	now, err := os.ReadFile(f.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && f.info == nil:
@@ -100,7 +100,7 @@ func (f *configFile) unchanged() error {
 
 // write writes a file aside and puts it in place, with the mode and the owner of the
 // one that was read. last is asked just before; nil asks nothing.
-func (f *configFile) write(path string, text []byte, last func() error) error {
+func (f *file) write(path string, text []byte, last func() error) error {
 	aside, err := os.CreateTemp(filepath.Dir(path), ".postern-*.tmp") // mode 0600
 	if err != nil {
 		return err

@@ -1,11 +1,10 @@
-package main
+package clientconfig
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"strings"
 )
@@ -19,16 +18,13 @@ type jsonFormat struct {
 	comments  bool   // the client reads comments and trailing commas
 }
 
-var _ configFormat = jsonFormat{}
+var _ format = jsonFormat{}
 
-var (
-	errNotObject = errors.New("it is no JSON object")
-	errForeign   = errors.New("it has another server of that name; choose one with --name")
-)
+var errNotObject = errors.New("it is no JSON object")
 
 const byteOrderMark = "\ufeff"
 
-func (f jsonFormat) paste(e *serverEntry, name string) string {
+func (f jsonFormat) paste(e *Entry, name string) string {
 	return f.fresh(name, e.object(f.typed))
 }
 
@@ -37,7 +33,7 @@ func (f jsonFormat) fresh(name string, value any) string {
 	return writeObject([]member{{f.container, []member{{name, value}}}}, "", "  ", "\n") + "\n"
 }
 
-func (f jsonFormat) put(text []byte, name string, e *serverEntry) ([]byte, error) {
+func (f jsonFormat) put(text []byte, name string, e *Entry) ([]byte, error) {
 	there, err := f.servers(text)
 	if err != nil {
 		return nil, err
@@ -47,7 +43,7 @@ func (f jsonFormat) put(text []byte, name string, e *serverEntry) ([]byte, error
 		return f.insert(text, name, e.object(f.typed))
 	}
 	if !ourJSON(text, &entry.value) {
-		return nil, errForeign
+		return nil, ErrForeign
 	}
 	path := []string{f.container, name}
 	for _, m := range e.object(f.typed) {
@@ -66,7 +62,7 @@ func (f jsonFormat) put(text []byte, name string, e *serverEntry) ([]byte, error
 }
 
 // setVariables leaves variables alone that a person added.
-func (f jsonFormat) setVariables(text []byte, path []string, env []member, e *serverEntry) ([]byte, error) {
+func (f jsonFormat) setVariables(text []byte, path []string, env []member, e *Entry) ([]byte, error) {
 	old, err := f.at(text, path)
 	if err != nil {
 		return nil, err
@@ -86,15 +82,6 @@ func (f jsonFormat) setVariables(text []byte, path []string, env []member, e *se
 	return text, nil
 }
 
-func (e *serverEntry) lacks(variable string) bool {
-	for _, v := range e.Env {
-		if v.Name == variable {
-			return false
-		}
-	}
-	return true
-}
-
 func (f jsonFormat) remove(text []byte, name string) ([]byte, error) {
 	there, err := f.servers(text)
 	if err != nil {
@@ -105,7 +92,7 @@ func (f jsonFormat) remove(text []byte, name string) ([]byte, error) {
 	case entry == nil:
 		return text, nil
 	case !ourJSON(text, &entry.value):
-		return nil, errForeign
+		return nil, ErrForeign
 	}
 	return f.cut(text, []string{f.container}, name)
 }
@@ -321,7 +308,7 @@ func cutMember(text []byte, object *jsonNode, i int) []byte {
 	return out
 }
 
-// ourJSON reports whether an entry is one that install wrote, whatever was changed in
+// ourJSON reports whether an entry is one that Put wrote, whatever was changed in
 // it since.
 func ourJSON(text []byte, entry *jsonNode) bool {
 	if entry.kind != '{' {
@@ -342,15 +329,4 @@ func ourJSON(text []byte, entry *jsonNode) bool {
 		}
 	}
 	return ourCommand(command, args, names)
-}
-
-// ourCommand reports whether a client starts this program by it, wherever that was
-// when it was installed.
-func ourCommand(command string, args, variables []string) bool {
-	base := filepath.Base(strings.ReplaceAll(command, `\`, "/"))
-	named := strings.TrimSuffix(base, ".exe") == "postern"
-	for _, v := range variables {
-		named = named || oursVariable(v)
-	}
-	return named && len(args) > 0 && (args[0] == "serve" || args[0] == "demo")
 }

@@ -1,0 +1,213 @@
+// Package clientconfig knows how MCP clients keep their configuration: where each of
+// them looks, and how a server's entry gets into such a file and out of it again
+// while everything else there stays as it was, byte for byte.
+//
+// Call Named for a client, UserFile or ProjectFile for the place of its file, then Put
+// or Remove; Paste is what a person puts there by hand. A file is read and replaced
+// whole, at once, with its mode and its owner, and a link to it stays a link. What
+// cannot be read, is somebody else's or is write-protected is left alone.
+//
+// Where Put or Remove fails, the file is as it was. The error is said of the file and
+// does not name it, as in "it is write-protected", unless it is one of the operating
+// system. It holds no control characters of the file's text.
+//
+// Only this program's own entries are changed: see ErrForeign. The package decides
+// neither which program a client starts nor with which key, and knows nothing of
+// mail, the vault or the command line. Its functions are safe for concurrent use.
+package clientconfig
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"unicode"
+)
+
+// ErrForeign says that the name belongs to a server that is not this program: its
+// command is not called postern and no variable of it begins with POSTERN_, or it is
+// not started as serve or demo. It is left alone; choose another name.
+var ErrForeign = errors.New("it has another server of that name")
+
+// errName says that a name would have to be quoted in one of the formats.
+var errName = errors.New("a server's name there has letters, digits, - and _ alone")
+
+// Client is a program that starts MCP servers, and where its documentation says that
+// it looks for them. Named makes one; the zero value is none, and its methods panic.
+type Client struct {
+	Name   string // how a person names it here, such as claude-code
+	Title  string // what it calls itself, such as Claude Code
+	Reload string // one sentence or more: what makes it read its file again
+
+	format  format
+	user    func(*places) (string, error)
+	project string // below the project's directory, with slashes; empty: it knows no projects
+}
+
+// format changes the text of a configuration file. An empty text is a file that is not
+// there.
+type format interface {
+	// put returns the text with the entry in it, and everything else as it was. The
+	// error says why the text is left alone.
+	put(text []byte, name string, e *Entry) ([]byte, error)
+	// remove returns the text without the entry.
+	remove(text []byte, name string) ([]byte, error)
+	// entry returns the entry as it stands in the text.
+	entry(text []byte, name string) (raw string, ok bool)
+	// restores reports whether putting the entry into the text backup makes what the
+	// file holds now, so that backup is what it was.
+	restores(backup, now []byte, name, raw string) bool
+	// paste is a configuration with the entry alone.
+	paste(e *Entry, name string) string
+}
+
+// usual is the form that most clients read.
+var usual = jsonFormat{container: "mcpServers"}
+
+var clients = []Client{
+	{
+		Name: "claude-code", Title: "Claude Code", Reload: "Start it anew, or look with /mcp.", format: jsonFormat{container: "mcpServers", typed: true}, project: ".mcp.json",
+		user: func(p *places) (string, error) { return p.orIn("CLAUDE_CONFIG_DIR", "", ".claude.json") },
+	},
+	{
+		Name: "claude-desktop", Title: "Claude Desktop", Reload: "Quit it and start it anew.", format: usual,
+		user: func(p *places) (string, error) { return p.inConfig("Claude", "claude_desktop_config.json") },
+	},
+	{
+		Name: "cursor", Title: "Cursor", Reload: "Turn the server on in its settings, under MCP.", format: jsonFormat{container: "mcpServers", comments: true}, project: ".cursor/mcp.json",
+		user: func(p *places) (string, error) { return p.inHome(".cursor", "mcp.json") },
+	},
+	{
+		Name: "vscode", Title: "VS Code", Reload: "Run 'MCP: List Servers' there to start it.", format: jsonFormat{container: "servers", typed: true, comments: true}, project: ".vscode/mcp.json",
+		user: func(p *places) (string, error) { return p.inConfig("Code", "User", "mcp.json") },
+	},
+	{
+		Name: "codex", Title: "Codex", Reload: "Start it anew, or look with /mcp. A project's file counts only where Codex trusts the project.", format: tomlFormat{}, project: ".codex/config.toml",
+		user: func(p *places) (string, error) { return p.orIn("CODEX_HOME", ".codex", "config.toml") },
+	},
+}
+
+// Named returns the client of a name; ok is false where there is none.
+func Named(name string) (c Client, ok bool) {
+	for _, c := range clients {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return Client{}, false
+}
+
+// Names are those that Named knows, in the order in which a person is told them.
+func Names() []string {
+	names := make([]string, len(clients))
+	for i, c := range clients {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// UserFile is the file that counts for every project of the user whose environment
+// getenv reads, on the system that this runs on. The file need not be there. The error
+// says which variable is missing to know the user's directories.
+func (c Client) UserFile(getenv func(string) string) (string, error) {
+	return c.user(placesOf(runtime.GOOS, getenv))
+}
+
+// ProjectFile is the file of the project in the directory dir, which need not be
+// there; ok is false where the client knows no projects.
+func (c Client) ProjectFile(dir string) (file string, ok bool) {
+	if c.project == "" {
+		return "", false
+	}
+	return filepath.Join(dir, filepath.FromSlash(c.project)), true
+}
+
+// Put writes the entry into the client's configuration at path, under a name of one or
+// more letters, digits, - and _. An entry of that name is changed where it differs:
+// what a person added to it stays, but for variables whose names begin with POSTERN_.
+// changed is false where all of it is there already; then nothing is written.
+//
+// A file that is not there is made for its owner alone, with its directories. Where
+// the name is new to a file, the file as it was is kept beside it, with the ending
+// .postern-backup. The error is ErrForeign for a name that is somebody else's; any
+// other says what is wrong with the file, such as more than 64 MiB, or that another
+// program changed it meanwhile.
+func (c Client) Put(path, name string, e *Entry) (changed bool, err error) {
+	if !validName(name) {
+		return false, errName
+	}
+	f, err := read(path)
+	if err != nil {
+		return false, err
+	}
+	after, err := c.format.put(f.text, name, e)
+	if err != nil || bytes.Equal(f.text, after) {
+		return false, err
+	}
+	_, had := c.format.entry(f.text, name)
+	err = f.replace(after, !had)
+	return err == nil, err
+}
+
+// Remove takes the entry out of the client's configuration at path. Where nothing
+// else was changed since Put, the file becomes what it was, byte for byte, and is
+// removed if Put made it; the backup goes once it says nothing that the file does not.
+// removed is false where there is no such entry. The errors are as with Put.
+func (c Client) Remove(path, name string) (removed bool, err error) {
+	f, err := read(path)
+	if err != nil {
+		return false, err
+	}
+	raw, had := c.format.entry(f.text, name)
+	if !had && len(f.text) == 0 {
+		return false, nil
+	}
+	after, err := c.format.remove(f.text, name)
+	if err != nil || !had {
+		return false, err
+	}
+	backup, backupErr := os.ReadFile(f.backup())
+	switch {
+	case backupErr == nil && c.format.restores(backup, f.text, name, raw):
+		after = backup
+	case errors.Is(backupErr, fs.ErrNotExist) && c.format.restores(nil, f.text, name, raw):
+		after = nil // Put made the file
+	}
+	if err := f.replace(after, false); err != nil {
+		return false, err
+	}
+	if backupErr == nil && bytes.Equal(after, backup) {
+		_ = os.Remove(f.backup()) // it says nothing that the file does not
+	}
+	return true, nil
+}
+
+// Paste is a configuration of this client with the entry alone, ending with a line
+// end. The name is one that Put takes.
+func (c Client) Paste(name string, e *Entry) string { return c.format.paste(e, name) }
+
+// Paste is a configuration with the entry alone, in the form that most clients read,
+// ending with a line end.
+func Paste(name string, e *Entry) string { return usual.paste(e, name) }
+
+func validName(name string) bool {
+	for i := range len(name) {
+		if !isBare(name[i]) {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// printable leaves out of a file's text what could act on a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+			return -1
+		}
+		return r
+	}, s)
+}

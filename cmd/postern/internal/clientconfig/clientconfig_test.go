@@ -1,0 +1,554 @@
+package clientconfig
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const program = "/opt/postern/postern"
+
+// sample is an entry as install makes it.
+func sample(args ...string) *Entry {
+	return &Entry{Command: program, Args: append([]string{"serve"}, args...), Env: []Variable{
+		{"POSTERN_DB", "/home/ann/.config/postern/postern.db"}, {"POSTERN_KEY_FILE", `/home/ann/"key" é`}, {"POSTERN_POLICY_PIN", "a1b2"}}}
+}
+
+// place is where a client's file is in a directory of the test's own. With a text, the
+// file is there.
+func place(t testing.TB, c Client, text ...string) string {
+	t.Helper()
+	home := t.TempDir()
+	env := map[string]string{"HOME": home, "USERPROFILE": home, "APPDATA": filepath.Join(home, "AppData")}
+	path, err := c.UserFile(func(name string) string { return env[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range text {
+		write(t, path, s)
+	}
+	return path
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func named(t testing.TB, name string) Client {
+	t.Helper()
+	c, ok := Named(name)
+	if !ok {
+		t.Fatalf("there is no %s", name)
+	}
+	return c
+}
+
+func (c Client) mustPut(t testing.TB, path string, e *Entry) {
+	t.Helper()
+	if changed, err := c.Put(path, "postern", e); err != nil || !changed {
+		t.Fatalf("changed is %t: %v", changed, err)
+	}
+}
+
+func (c Client) mustRemove(t testing.TB, path string) {
+	t.Helper()
+	if removed, err := c.Remove(path, "postern"); err != nil || !removed {
+		t.Fatalf("removed is %t: %v", removed, err)
+	}
+}
+
+func textOf(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func textIfThere(path string) string {
+	text, _ := os.ReadFile(path)
+	return string(text)
+}
+
+// existing are files as people and clients have them, by format.
+var existing = map[string]map[string]string{
+	"json": {
+		"empty":              "",
+		"blank":              "\n\n",
+		"empty object":       "{}",
+		"empty servers":      "{\n  \"CONTAINER\": {}\n}\n",
+		"spaced out":         "{\n  \"CONTAINER\": {\n  }\n}\n",
+		"other settings":     "{\n  \"theme\": \"dark\",\n  \"projects\": {\"/x\": {\"mcpServers\": {\"postern\": {}}}}\n}\n",
+		"another server":     "{\n  \"CONTAINER\": {\n    \"files\": {\n      \"command\": \"npx\",\n      \"args\": [\"-y\", \"x\"]\n    }\n  },\n  \"z\": 1\n}\n",
+		"four spaces":        "{\n    \"CONTAINER\": {\n        \"files\": {\n            \"command\": \"npx\"\n        }\n    }\n}",
+		"tabs and CRLF":      "{\r\n\t\"CONTAINER\": {\r\n\t\t\"files\": {\r\n\t\t\t\"command\": \"npx\"\r\n\t\t}\r\n\t}\r\n}\r\n",
+		"on one line":        `{"CONTAINER":{"files":{"command":"npx"}},"n":1.50}`,
+		"one line inside":    "{\n  \"CONTAINER\": {\"files\": {\"command\": \"npx\"}}\n}\n",
+		"byte order mark":    "\ufeff{\n  \"a\": \"\\u00e9é\"\n}\n",
+		"brackets in a text": "{\n  \"CONTAINER\": {\n    \"files\": {\"command\": \"}{,//\\\"\"}\n  }\n}\n",
+	},
+	"comments": {
+		"comments":           "// mine\n{\n  // servers\n  \"CONTAINER\": {\n    /* files */ \"files\": {\"command\": \"npx\"} // the first, with \"quotes\" {\n    // and no second yet\n  }\n}\n// end\n",
+		"trailing commas":    "{\n  \"inputs\": [1, 2,],\n  \"CONTAINER\": {\n    \"files\": {\"command\": \"npx\",},\n  },\n}\n",
+		"comment alone":      "{\n  \"CONTAINER\": {\n    // nothing yet\n  }\n}\n",
+		"comma then comment": "{\n  \"CONTAINER\": {\n    \"files\": {}, // kept\n  }\n}\n",
+	},
+	"toml": {
+		"empty":            "",
+		"settings":         "model = \"o\" # comment\n\n[tui]\ntheme = 'x'\n",
+		"no line end":      "model = \"o\"",
+		"another server":   "[mcp_servers.files]\ncommand = \"npx\"\nargs = [\n  \"-y\", # yes\n  \"]\",\n]\n\n[mcp_servers.files.env]\nA = \"b\"\n",
+		"CRLF":             "a = 1\r\n\r\n[b]\r\nc = 2024-01-02 03:04:05Z\r\n",
+		"long strings":     "a = \"\"\"\n[mcp_servers.postern]\ncommand = \\\"x\\\"\n\"\"\"\nb = '''\n[x\n'''\n",
+		"ends in comments": "[a]\nb = { c = [1, 2.5e3, -inf], \"d e\".f = true }\n# end\n\n# of it\n",
+		"parent table":     "[mcp_servers]\n\n[[profiles]]\nx = 0xff\n[[profiles]]\n",
+	},
+}
+
+// files are the existing files that a client could have.
+func (c Client) files() map[string]string {
+	all := make(map[string]string)
+	take := func(kind, container string) {
+		for name, text := range existing[kind] {
+			all[name] = strings.ReplaceAll(text, "CONTAINER", container)
+		}
+	}
+	switch f := c.format.(type) {
+	case jsonFormat:
+		take("json", f.container)
+		if f.comments {
+			take("comments", f.container)
+		}
+	case tomlFormat:
+		take("toml", "")
+	}
+	return all
+}
+
+// What was there keeps every byte, what is added is found by the client, a second
+// time changes nothing, and Remove brings back the file as it was.
+func TestPutAndRemoveLeaveTheRestAlone(t *testing.T) {
+	readOnly, full := sample("--read-only"), sample("--profile", "full")
+	for _, c := range clients {
+		for name, text := range c.files() {
+			t.Run(c.Name+"/"+name, func(t *testing.T) {
+				path := place(t, c, text)
+				c.mustPut(t, path, readOnly)
+				after := textOf(t, path)
+				c.started(t, after, readOnly)
+				kept(t, text, after)
+				if textOf(t, path+".postern-backup") != text {
+					t.Error("the backup differs")
+				}
+				if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o644 {
+					t.Errorf("%v, %v", info, err)
+				}
+				if changed, err := c.Put(path, "postern", readOnly); err != nil || changed || textOf(t, path) != after {
+					t.Errorf("the second time: %t, %v", changed, err)
+				}
+				// Another entry changes the entry and nothing else.
+				c.mustPut(t, path, full)
+				now := textOf(t, path)
+				c.started(t, now, full)
+				kept(t, text, now)
+				if !strings.Contains(now, `"full"`) || strings.Contains(now, "--read-only") || textOf(t, path+".postern-backup") != text {
+					t.Errorf("not changed:\n%s", now)
+				}
+				c.mustPut(t, path, readOnly)
+				if textOf(t, path) != after {
+					t.Errorf("and back:\n%s", textOf(t, path))
+				}
+				c.mustRemove(t, path)
+				if now := textOf(t, path); now != text {
+					t.Errorf("it was %q and is %q", text, now)
+				}
+				if _, err := os.Stat(path + ".postern-backup"); err == nil {
+					t.Error("the backup stays")
+				}
+				if removed, err := c.Remove(path, "postern"); err != nil || removed || textOf(t, path) != text {
+					t.Errorf("removed twice: %t, %v", removed, err)
+				}
+				// Without the backup, too, whatever is not white space is as it was.
+				c.mustPut(t, path, readOnly)
+				if err := os.Remove(path + ".postern-backup"); err != nil {
+					t.Fatal(err)
+				}
+				c.mustRemove(t, path)
+				now = textIfThere(path)
+				if now == "" {
+					// Nothing tells it from a file that Put made.
+					if rest := strings.Join(strings.Fields(text), ""); rest != "" && !regexp.MustCompile(`^{"[a-zA-Z]+":{}}$`).MatchString(rest) {
+						t.Errorf("%q is gone", text)
+					}
+				} else {
+					kept(t, text, now)
+				}
+				if strings.Contains(withoutProjects(now), "postern") && !strings.Contains(text, "postern") {
+					t.Errorf("something stays:\n%s", now)
+				}
+			})
+		}
+	}
+}
+
+func withoutProjects(s string) string {
+	return regexp.MustCompile(`(?m)^.*"projects".*$`).ReplaceAllString(s, "")
+}
+
+// kept fails unless after is before with something put in between, in at most three
+// places: an entry, a comma and white space.
+func kept(t testing.TB, before, after string) {
+	t.Helper()
+	squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
+	b, a := squeeze(before), squeeze(after)
+	at := 0
+	for i := 0; i < len(a) && at < len(b); i++ {
+		if a[i] == b[at] {
+			at++
+		}
+	}
+	if at < len(b) {
+		t.Errorf("something is lost from %q on in\n%s", b[at:], after)
+	}
+	// Comments and line ends are somebody's.
+	for _, line := range strings.SplitAfter(before, "\n") {
+		if trimmed := strings.TrimSpace(line); strings.HasPrefix(trimmed, "//") || strings.HasPrefix(trimmed, "#") {
+			if !strings.Contains(after, strings.TrimRight(line, "\r\n")) {
+				t.Errorf("the comment %q is lost", trimmed)
+			}
+		}
+	}
+	if strings.Contains(before, "\r\n") && strings.Count(after, "\n") != strings.Count(after, "\r\n") {
+		t.Errorf("line ends are mixed: %q", after)
+	}
+}
+
+// started checks that the client would find the entry, with all that is in it.
+func (c Client) started(t testing.TB, text string, e *Entry) {
+	t.Helper()
+	raw, ok := c.format.entry([]byte(text), "postern")
+	if !ok {
+		t.Fatalf("there is no entry:\n%s", text)
+	}
+	for _, want := range append([]string{e.Command, "POSTERN_DB", "POSTERN_KEY_FILE", "POSTERN_POLICY_PIN"}, e.Args...) {
+		if !strings.Contains(raw, want) {
+			t.Errorf("%q is missing in %s", want, raw)
+		}
+	}
+	f, isJSON := c.format.(jsonFormat)
+	if !isJSON {
+		return
+	}
+	if !f.comments && !json.Valid([]byte(strings.TrimPrefix(text, byteOrderMark))) {
+		t.Errorf("no JSON any more:\n%s", text)
+	}
+	var got struct {
+		Type, Command string
+		Args          []string
+		Env           map[string]string
+	}
+	if err := json.Unmarshal([]byte(raw), &got); err != nil || got.Command != e.Command || !slices.Equal(got.Args, e.Args) || len(got.Env) != len(e.Env) || f.typed != (got.Type == "stdio") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, v := range e.Env {
+		if got.Env[v.Name] != v.Value {
+			t.Errorf("%s is %q", v.Name, got.Env[v.Name])
+		}
+	}
+}
+
+// Without any file one is made, for its owner alone, and removed again.
+func TestPutMakesTheFileAndRemoveRemovesIt(t *testing.T) {
+	for _, c := range clients {
+		path := place(t, c)
+		if changed, err := c.Put(path, "my-mail", sample()); err != nil || !changed {
+			t.Fatalf("%s: %t, %v", c.Name, changed, err)
+		}
+		if now := textOf(t, path); now != c.Paste("my-mail", sample()) {
+			t.Errorf("%s: what is pasted differs from\n%s", c.Name, now)
+		}
+		if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", c.Name, info, err)
+		}
+		if removed, err := c.Remove(path, "my-mail"); err != nil || !removed {
+			t.Errorf("%s: %t, %v", c.Name, removed, err)
+		}
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %s stays: %v", c.Name, path, err)
+		}
+		if removed, err := c.Remove(path, "my-mail"); err != nil || removed {
+			t.Errorf("%s: of no file: %t, %v", c.Name, removed, err)
+		}
+	}
+}
+
+// What cannot be read, or is somebody else's, stays as it is.
+func TestWhatIsNotUnderstoodIsLeftAlone(t *testing.T) {
+	for name, c := range map[string]struct{ client, text, said string }{
+		"malformed":            {"claude-code", `{"mcpServers": {`, "no valid JSON"},
+		"comments":             {"claude-desktop", "{\n// no\n}", "no valid JSON"},
+		"no object":            {"cursor", `[1]`, "no JSON object"},
+		"servers no object":    {"cursor", `{"mcpServers": []}`, "no object"},
+		"twice":                {"vscode", `{"servers": {}, "servers": {}}`, "twice"},
+		"open comment":         {"vscode", `{ /* `, "does not end"},
+		"two values":           {"vscode", `{} {}`, "line 1"},
+		"missing comma":        {"vscode", "{\n\"a\": 1\n\"b\": 2}", "line 3"},
+		"deep":                 {"vscode", `{"a":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`, "deeply"},
+		"no UTF-8":             {"vscode", "{\"a\": \"\xff\"}", "UTF-8"},
+		"somebody else's":      {"cursor", `{"mcpServers": {"postern": {"command": "node", "args": ["x.js"]}}}`, "another server"},
+		"TOML malformed":       {"codex", "a = \n", "line 1"},
+		"TOML unended":         {"codex", "a = \"\"\"x\n", "ends too early"},
+		"TOML bare text":       {"codex", "[a]\nhello\n", "line 2"},
+		"TOML twice":           {"codex", "[a]\n[a]\n", "twice"},
+		"TOML inline":          {"codex", "mcp_servers = { x = { command = \"y\" } }\n", "form"},
+		"TOML inline entry":    {"codex", "[mcp_servers]\npostern = { command = \"y\" }\n", "form"},
+		"TOML dotted":          {"codex", "mcp_servers.postern.command = \"y\"\n", "form"},
+		"TOML somebody else's": {"codex", "[mcp_servers.postern]\ncommand = \"node\"\nargs = [\"serve\"]\n", "another server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := named(t, c.client)
+			path := place(t, client, c.text)
+			changed, err := client.Put(path, "postern", sample())
+			if changed || err == nil || !strings.Contains(err.Error(), c.said) {
+				t.Errorf("%t, %v", changed, err)
+			}
+			if errors.Is(err, ErrForeign) != (c.said == "another server") {
+				t.Errorf("is it somebody else's: %v", err)
+			}
+			if removed, again := client.Remove(path, "postern"); removed || again == nil || again.Error() != err.Error() {
+				t.Errorf("Remove: %t, %v", removed, again)
+			}
+			if textOf(t, path) != c.text {
+				t.Error("it was changed")
+			}
+			if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
+				t.Errorf("something was left beside it: %v", entries)
+			}
+		})
+	}
+}
+
+// A name that one of the formats would have to quote is refused before anything is
+// read, and an error says no control character.
+func TestNamesThatNeedQuotes(t *testing.T) {
+	for _, c := range clients {
+		path := place(t, c)
+		for _, name := range []string{"", "a b", "a.b", "a]", "é", "a\n"} {
+			if changed, err := c.Put(path, name, sample()); changed || !errors.Is(err, errName) {
+				t.Errorf("%s: %q: %t, %v", c.Name, name, changed, err)
+			}
+		}
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s: a file was written", c.Name)
+		}
+	}
+	path := place(t, named(t, "codex"), "[\"a\\u001b\u202e\"]\n[\"a\\u001b\u202e\"]\n")
+	if _, err := named(t, "codex").Put(path, "postern", sample()); err == nil || err.Error() != "the table a is in it twice" {
+		t.Errorf("%q", err)
+	}
+}
+
+// A link stays a link, and what is write-protected is not written.
+func TestLinksAndProtectionAreKept(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("links and modes are another matter there")
+	}
+	c := named(t, "cursor")
+	path := place(t, c)
+	target := filepath.Join(t.TempDir(), "dotfiles.json")
+	if err := os.WriteFile(target, []byte("{}\n"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(target, path); err != nil {
+		t.Fatal(err)
+	}
+	c.mustPut(t, path, sample())
+	if link, err := os.Readlink(path); err != nil || link != target || !strings.Contains(textOf(t, target), program) {
+		t.Errorf("%s, %v\n%s", link, err, textOf(t, target))
+	}
+	if info, err := os.Stat(target); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("%v, %v", info, err)
+	}
+	c.mustRemove(t, path)
+	if textOf(t, target) != "{}\n" {
+		t.Error(textOf(t, target))
+	}
+	if err := os.Chmod(target, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Put(path, "postern", sample()); !errors.Is(err, errReadOnly) || textOf(t, target) != "{}\n" {
+		t.Errorf("%v\n%s", err, textOf(t, target))
+	}
+	// A link to where nothing is yet.
+	if err := os.Remove(target); err != nil {
+		t.Fatal(err)
+	}
+	c.mustPut(t, path, sample())
+	if !strings.Contains(textOf(t, target), program) {
+		t.Error(textOf(t, target))
+	}
+	// A directory is no file.
+	if _, err := c.Put(filepath.Dir(path), "postern", sample()); !errors.Is(err, errNotRegular) {
+		t.Errorf("%v", err)
+	}
+}
+
+// What a person added to an entry is theirs.
+func TestWhatAPersonAddedToTheEntryIsKept(t *testing.T) {
+	for _, c := range clients {
+		path := place(t, c)
+		c.mustPut(t, path, sample("--read-only"))
+		text := textOf(t, path)
+		if _, toml := c.format.(tomlFormat); toml {
+			text = strings.Replace(text, "env = { ", "startup_timeout_sec = 20 # mine\nenv = { MINE = \"x\", POSTERN_OLD = \"y\", ", 1)
+			text += "\n[mcp_servers.postern.tools.cli]\napproval_mode = \"prompt\"\n"
+		} else {
+			text = strings.Replace(text, `"env": {`, `"timeout": 20, "env": {"MINE": "x", "POSTERN_OLD": "y",`, 1)
+		}
+		write(t, path, text)
+		moved := sample("--profile", "full")
+		moved.Command = "/usr/local/bin/postern"
+		if _, err := c.Put(path, "postern", moved); err != nil {
+			t.Errorf("%s: %v\n%s", c.Name, err, text)
+			continue
+		}
+		now := textOf(t, path)
+		for want, is := range map[string]bool{"MINE": true, "20": true, "POSTERN_OLD": false, program: false, moved.Command: true, `"full"`: true, "approval_mode": strings.Contains(text, "approval_mode")} {
+			if strings.Contains(now, want) != is {
+				t.Errorf("%s: %q: %t in\n%s", c.Name, want, !is, now)
+			}
+		}
+		if _, err := c.Remove(path, "postern"); err != nil || strings.Contains(textIfThere(path), "MINE") {
+			t.Errorf("%s: %v\n%s", c.Name, err, textIfThere(path))
+		}
+	}
+}
+
+// The files are where each client's documentation has them.
+func TestWhereClientsLook(t *testing.T) {
+	for system, want := range map[string]map[string]string{
+		"linux":   {"claude-code": "H/.claude.json", "claude-desktop": "H/.config/Claude/claude_desktop_config.json", "cursor": "H/.cursor/mcp.json", "vscode": "H/.config/Code/User/mcp.json", "codex": "H/.codex/config.toml"},
+		"darwin":  {"claude-code": "H/.claude.json", "claude-desktop": "H/Library/Application Support/Claude/claude_desktop_config.json", "cursor": "H/.cursor/mcp.json", "vscode": "H/Library/Application Support/Code/User/mcp.json", "codex": "H/.codex/config.toml"},
+		"windows": {"claude-code": "U/.claude.json", "claude-desktop": "A/Claude/claude_desktop_config.json", "cursor": "U/.cursor/mcp.json", "vscode": "A/Code/User/mcp.json", "codex": "U/.codex/config.toml"},
+	} {
+		env := map[string]string{"HOME": "H", "USERPROFILE": "U", "APPDATA": "A"}
+		for _, c := range clients {
+			got, err := c.user(placesOf(system, func(name string) string { return env[name] }))
+			if err != nil || filepath.ToSlash(got) != want[c.Name] {
+				t.Errorf("%s on %s: %s, %v", c.Name, system, got, err)
+			}
+			if _, err := c.user(placesOf(system, func(string) string { return "" })); err == nil {
+				t.Errorf("%s on %s: found without a home", c.Name, system)
+			}
+		}
+	}
+	dir := t.TempDir()
+	for variable, client := range map[string]string{"CLAUDE_CONFIG_DIR": "claude-code", "CODEX_HOME": "codex"} {
+		path, err := named(t, client).UserFile(func(name string) string { return map[string]string{variable: dir}[name] })
+		if err != nil || filepath.Dir(path) != dir {
+			t.Errorf("%s: %s, %v", variable, path, err)
+		}
+	}
+	for client, want := range map[string]string{"claude-code": ".mcp.json", "cursor": ".cursor/mcp.json", "vscode": ".vscode/mcp.json", "codex": ".codex/config.toml"} {
+		if path, ok := named(t, client).ProjectFile(dir); !ok || path != filepath.Join(dir, filepath.FromSlash(want)) {
+			t.Errorf("%s: %s, %t", client, path, ok)
+		}
+	}
+	if path, ok := named(t, "claude-desktop").ProjectFile(dir); ok || path != "" {
+		t.Errorf("Claude Desktop has projects: %s", path)
+	}
+}
+
+func TestNamesAreThoseOfClients(t *testing.T) {
+	for _, name := range Names() {
+		if c := named(t, name); c.Name != name || c.Title == "" || c.Reload == "" {
+			t.Errorf("%+v", c)
+		}
+	}
+	if c, ok := Named("emacs"); ok || c.Name != "" || len(Names()) != len(clients) {
+		t.Errorf("%+v, %t, %v", c, ok, Names())
+	}
+	// What is pasted into any other client is what Claude Desktop has.
+	if Paste("postern", sample()) != named(t, "claude-desktop").Paste("postern", sample()) {
+		t.Error(Paste("postern", sample()))
+	}
+}
+
+// A program that writes the file at the same time is not overwritten.
+func TestReplaceSeesThatTheFileChanged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.json")
+	for _, before := range []string{"{}", ""} {
+		if before != "" {
+			write(t, path, before)
+		}
+		f, err := read(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, `{"a":1}`)
+		if err := f.replace([]byte("{}"), true); !errors.Is(err, errChanged) || textOf(t, path) != `{"a":1}` {
+			t.Errorf("%v: %s", err, textOf(t, path))
+		}
+		_ = os.Remove(path)
+	}
+}
+
+// FuzzConfigs: whatever a file holds, it is refused and untouched, or still readable
+// with the entry in it, and without the entry it is readable again.
+func FuzzConfigs(f *testing.F) {
+	for _, kind := range existing {
+		for _, text := range kind {
+			f.Add(text)
+		}
+	}
+	entry := &Entry{Command: "/opt/postern", Args: []string{"serve", "--read-only"}, Env: []Variable{{"POSTERN_DB", "/x"}}}
+	f.Fuzz(func(t *testing.T, text string) {
+		for i, format := range []format{jsonFormat{container: "mcpServers", comments: true}, jsonFormat{container: "mcpServers"}, tomlFormat{}} {
+			what := fmt.Sprintf("format %d", i)
+			_, had := format.entry([]byte(text), "postern")
+			with, err := format.put([]byte(text), "postern", entry)
+			if err != nil {
+				continue
+			}
+			if again, err := format.put(with, "postern", entry); err != nil || !bytes.Equal(again, with) {
+				t.Errorf("%s: %v\n%q\n%q", what, err, with, again)
+			}
+			raw, ok := format.entry(with, "postern")
+			if !ok {
+				t.Fatalf("%s: no entry in %q", what, with)
+			}
+			if !had && !format.restores([]byte(text), with, "postern", raw) {
+				t.Errorf("%s: %q is not found again in %q", what, text, with)
+			}
+			without, err := format.remove(with, "postern")
+			if err != nil {
+				t.Errorf("%s: %v in %q", what, err, with)
+			}
+			if _, ok := format.entry(without, "postern"); ok {
+				t.Errorf("%s: the entry stays in %q", what, without)
+			}
+			if _, err := format.put(without, "postern", entry); err != nil {
+				t.Errorf("%s: %q became %q: %v", what, text, without, err)
+			}
+		}
+	})
+}
