@@ -1,6 +1,7 @@
 package mail_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,7 @@ func TestANetworkThatBreaksAtAnyMoment(t *testing.T) {
 			writable(&a)
 			b.dir.set(a)
 			b.folder("Box")
+			b.folder("Copies")
 			folders := []string{b.in("INBOX"), b.in("Box")}
 			want := map[string]bool{}
 			for i := range callers * letters {
@@ -93,7 +95,7 @@ func TestANetworkThatBreaksAtAnyMoment(t *testing.T) {
 							continue
 						}
 						m := own[rand.IntN(len(own))]
-						switch refs := []mail.Ref{m.Ref}; rand.IntN(4) {
+						switch refs := []mail.Ref{m.Ref}; rand.IntN(7) {
 						case 0:
 							call("get", func(ctx context.Context) error {
 								got, err := b.Get(ctx, m.Ref, mail.GetQuery{})
@@ -119,6 +121,24 @@ func TestANetworkThatBreaksAtAnyMoment(t *testing.T) {
 							}
 							call("move", func(ctx context.Context) error {
 								_, err := b.Move(ctx, account, refs, to)
+								return err
+							})
+						case 4:
+							call("raw", func(ctx context.Context) error {
+								got, err := b.Raw(ctx, m.Ref, 1<<20)
+								if err == nil && !bytes.Contains(got.Source, []byte("Subject: "+m.Subject+"\r\n")) {
+									t.Errorf("asked for %q, got %q", m.Subject, got.Source)
+								}
+								return err
+							})
+						case 5:
+							call("copy", func(ctx context.Context) error {
+								_, err := b.Copy(ctx, account, refs, account, b.in("Copies"))
+								return err
+							})
+						case 6:
+							call("watch", func(ctx context.Context) error {
+								_, err := b.Watch(ctx, account, mail.WatchQuery{Folder: folder, FromNow: true, Until: time.Now().Add(20 * time.Millisecond)})
 								return err
 							})
 						}
