@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 )
@@ -40,6 +41,10 @@ var errNoCursor = errors.New("not a cursor")
 // cursorPurpose keeps a cursor from being taken for anything else that the key
 // seals.
 const cursorPurpose = "postern search cursor 1"
+
+// cursorMark begins the text form of a cursor. Without it one in 64 would begin with a
+// dash, and be taken for an option of a command.
+const cursorMark = "c"
 
 // cursors seals and opens cursors.
 type cursors struct {
@@ -79,7 +84,7 @@ func (c cursors) seal(ctx context.Context, at *cursor) (string, error) {
 	if err := e.Encode(at); err != nil {
 		return "", err
 	}
-	return base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain.Bytes(), []byte(cursorPurpose))), nil
+	return cursorMark + base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain.Bytes(), []byte(cursorPurpose))), nil
 }
 
 // open returns errNoCursor for what was not sealed with the key.
@@ -88,8 +93,9 @@ func (c cursors) open(ctx context.Context, s string) (*cursor, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := base64.RawURLEncoding.Strict().DecodeString(s)
-	if err != nil || len(s) > MaxCursorChars {
+	text, marked := strings.CutPrefix(s, cursorMark)
+	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || !marked || len(s) > MaxCursorChars {
 		return nil, errNoCursor
 	}
 	plain, err := aead.Open(nil, nil, sealed, []byte(cursorPurpose))

@@ -211,6 +211,6 @@ func (s *Session) Thread(criteria *goimap.SearchCriteria) *Threading {
 	cmd := s.client.UIDThread(&imapclient.ThreadOptions{Algorithm: goimap.ThreadReferences, SearchCriteria: criteria})
 	return &Threading{func() ([]imapclient.ThreadData, error) {
 		data, err := cmd.Wait()
-		return data, s.fail(StageThread, err)
+		return data, s.whole(StageThread, err)
 	}}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
 )
 
 // CheckFolder reports why a name cannot be a folder's: the library would send
@@ -95,24 +96,32 @@ func (x *Searching) Wait() (goimap.UIDSet, error) { return x.wait() }
 // Search starts a UID SEARCH. Where the server has no ESEARCH only one may be in
 // progress, because plain answers carry no tag. A charset is declared for text
 // beyond ASCII alone; a server that refuses to hear of it is asked once more
-// without (RFC 3501 section 6.4.4 lets it know none).
+// without (RFC 3501 section 6.4.4 lets it know none). Where it refuses before it has
+// seen the text, the connection is lost, and the lend begins anew on another.
 func (s *Session) Search(criteria *goimap.SearchCriteria) *Searching {
 	var opts *goimap.SearchOptions
 	if s.knows("ESEARCH") {
 		opts = &goimap.SearchOptions{ReturnAll: true}
 	}
-	cmd := s.client.UIDSearch(criteria, opts)
+	send := func(plainly bool) *imapclient.SearchCommand {
+		s.guard.undeclared = plainly
+		defer func() { s.guard.undeclared = false }()
+		return s.client.UIDSearch(criteria, opts)
+	}
+	cmd := send(s.plainly)
 	return &Searching{func() (goimap.UIDSet, error) {
 		data, err := cmd.Wait()
 		var refused *goimap.Error
-		if errors.As(err, &refused) && !isASCII(criteria) {
-			s.guard.undeclared = true
-			cmd := s.client.UIDSearch(criteria, opts)
-			s.guard.undeclared = false
-			data, err = cmd.Wait()
+		if errors.As(err, &refused) && !s.plainly && !isASCII(criteria) {
+			if !s.alive() { // the library ends a connection where a literal was refused
+				e := refusal(StageSearch, refused)
+				e.Op, e.OutOfStep, e.plainly = "lend", true, true
+				return nil, e
+			}
+			data, err = send(true).Wait()
 		}
-		if err != nil {
-			return nil, s.fail(StageSearch, err)
+		if err = s.whole(StageSearch, err); err != nil {
+			return nil, err
 		}
 		set, _ := data.All.(goimap.UIDSet)
 		for _, r := range set {
@@ -172,8 +181,8 @@ func (s *Session) Count(criteria *goimap.SearchCriteria) *Counting {
 	cmd := s.client.Search(criteria, opts)
 	return &Counting{func() (uint32, error) {
 		data, err := cmd.Wait()
-		if err != nil {
-			return 0, s.fail(StageSearch, err)
+		if err = s.whole(StageSearch, err); err != nil {
+			return 0, err
 		}
 		if extended {
 			return data.Count, nil

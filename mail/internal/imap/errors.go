@@ -61,7 +61,8 @@ type Error struct {
 	OutOfStep bool   // the connection can no longer be used
 	Err       error  // the cause; may be nil
 
-	again bool // a login that was refused is worth another try
+	again   bool // a login that was refused is worth another try
+	plainly bool // a SEARCH that was refused is worth another try without its CHARSET
 }
 
 // Error says what happened in one line.

@@ -41,11 +41,12 @@ type filter struct {
 
 	tag string // of the command that passed last
 
-	mu      sync.Mutex // the reader reports tagged answers
-	sasl    string     // tag of the AUTHENTICATE in progress: lines are its responses
-	awaits  string     // tag of the command that goes on when the server says +
-	asks    string     // tag of the CAPABILITY in progress
-	changed bool       // a command beyond readOnlyVerbs has passed since grant, SELECT aside
+	mu      sync.Mutex      // the reader reports tagged answers
+	sasl    string          // tag of the AUTHENTICATE in progress: lines are its responses
+	awaits  string          // tag of the command that goes on when the server says +
+	asks    string          // tag of the CAPABILITY in progress
+	open    map[string]bool // tags of the commands that have begun to leave and were not answered
+	changed bool            // a command beyond readOnlyVerbs has passed since grant, SELECT aside
 }
 
 // grant sets what may pass from here on. A new grant begins with nothing changed.
@@ -58,9 +59,26 @@ func (f *filter) grant(verbs map[string]rule, begins bool) {
 	}
 }
 
-// answered ends an AUTHENTICATE exchange when its tag is answered.
-func (f *filter) answered(tag string) {
+// expect notes a command that leaves without the filter.
+func (f *filter) expect(tag string) {
 	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.open == nil {
+		f.open = map[string]bool{}
+	}
+	f.open[tag] = true
+}
+
+// answered ends what waits for the answer to a tag. A tag that waits for none is an
+// error: the library knows of a command before it leaves, and would take an answer
+// that is ahead of it.
+func (f *filter) answered(tag string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.open[tag] {
+		return fmt.Errorf("%w: answer to nothing that was asked", errNotIMAP)
+	}
+	delete(f.open, tag)
 	if f.sasl == tag {
 		f.sasl = ""
 	}
@@ -70,7 +88,7 @@ func (f *filter) answered(tag string) {
 	if f.asks == tag {
 		f.asks = ""
 	}
-	f.mu.Unlock()
+	return nil
 }
 
 // asksCapabilities reports whether a CAPABILITY is in progress.
@@ -170,6 +188,7 @@ func (f *filter) check(line []byte) error {
 			return fmt.Errorf("%w: %s with these arguments", ErrForbidden, verb)
 		}
 		f.tag = tag
+		f.expect(tag)
 		switch verb {
 		case "AUTHENTICATE":
 			f.mu.Lock()
@@ -186,8 +205,12 @@ func (f *filter) check(line []byte) error {
 	f.within, f.literal = literal, size
 	if f.idle || literal && !strings.HasSuffix(text, "+}") {
 		f.mu.Lock()
+		defer f.mu.Unlock()
+		if !f.open[f.tag] {
+			// The library has let go of the command, and nothing would end its wait.
+			return fmt.Errorf("%w: answer to a command that was not whole", errNotIMAP)
+		}
 		f.awaits = f.tag
-		f.mu.Unlock()
 	}
 	return nil
 }

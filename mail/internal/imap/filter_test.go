@@ -225,3 +225,25 @@ func FuzzFilterNeverLetsAChangeOut(f *testing.F) {
 		}
 	})
 }
+
+// Each command is answered once, and not before it has begun to leave.
+func TestFilterKnowsWhatIsAnswered(t *testing.T) {
+	f := filter{verbs: readOnlyVerbs}
+	for _, step := range []struct {
+		out, tag string
+		ok       bool
+	}{
+		{"", "a", false},
+		{"a NOOP\r\n", "b", false},
+		{"", "a", true},
+		{"", "a", false},
+		{"b SEARCH SUBJECT {5}\r\n", "b", true}, // refused before its text
+	} {
+		if _, err := f.push([]byte(step.out)); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.answered(step.tag); (err == nil) != step.ok {
+			t.Errorf("after %q the answer to %s gives %v", step.out, step.tag, err)
+		}
+	}
+}

@@ -117,6 +117,7 @@ func (s *Session) idle(tell func(news bool)) (*idling, error) {
 		g.filter.idle = false // it was refused, or ended by the server: no DONE is due
 		return nil, ErrNoIdle
 	}
+	g.end(errGaveUp) // it may rest in IDLE, where it would take no command
 	return nil, s.fail(StageIdle, errors.Join(err, errGaveUp))
 }
 

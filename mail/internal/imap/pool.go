@@ -114,7 +114,8 @@ func NewPool(o PoolOptions) *Pool {
 // it is refused they fail with that error. Where Login.Refused says that it is
 // worth it, a refused login is tried once more, and fn runs again on that; no
 // command of the run before was obeyed. Any other refusal is not repeated, and
-// fails everybody who waits for a session with it.
+// fails everybody who waits for a session with it. For a SEARCH whose charset was
+// refused see Session.Search.
 func (p *Pool) Lend(ctx context.Context, folder string, fn func(ctx context.Context, s *Session) error) error {
 	return p.lend(ctx, want{folder: FolderName(folder)}, fn)
 }
@@ -128,11 +129,12 @@ type want struct {
 }
 
 func (p *Pool) lend(ctx context.Context, w want, fn func(ctx context.Context, s *Session) error) error {
-	for revived, renewed := false, false; ; {
-		s, isNew, err := p.take(ctx, w, revived || renewed)
+	for revived, renewed, plainly := false, false, false; ; {
+		s, isNew, err := p.take(ctx, w, revived || renewed || plainly)
 		if err != nil {
 			return err
 		}
+		s.plainly = plainly
 		err = p.use(ctx, s, fn)
 		switch {
 		case err == nil || ctx.Err() != nil:
@@ -141,10 +143,19 @@ func (p *Pool) lend(ctx context.Context, w want, fn func(ctx context.Context, s 
 			renewed, w.round = true, s.round+1
 		case !isNew && !revived && died(err) && !s.guard.answered() && !s.guard.changed():
 			revived, w = true, want{fresh: true, round: w.round}
+		case !plainly && worthPlainly(err) && !s.guard.changed():
+			plainly, w = true, want{fresh: true, round: w.round}
 		default:
 			return err
 		}
 	}
+}
+
+// worthPlainly reports whether err is the refusal of a SEARCH that is worth another
+// try without its CHARSET.
+func worthPlainly(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.plainly
 }
 
 // died reports whether err says that the connection was no longer there.

@@ -30,7 +30,7 @@ type scanner struct {
 	sorted   bool   // head is classified
 	complete int64  // whole responses seen
 
-	tagged func(tag string) // called for the tag of each tagged response
+	tagged func(tag string) error // called for the tag of each tagged response; an error ends the connection
 	bye    func(text string)
 	warned func() // called for an untagged NO or BAD
 	isBye  bool
@@ -106,7 +106,9 @@ func (s *scanner) feed(p []byte) error {
 
 func (s *scanner) step(b byte) error {
 	if !s.sorted || s.isBye {
-		s.sort(b)
+		if err := s.sort(b); err != nil {
+			return err
+		}
 	}
 	switch s.state {
 	case atText:
@@ -250,42 +252,43 @@ func (s *scanner) endLine() {
 // sort looks at the first words of a line: what follows OK, NO, BAD, BYE and
 // PREAUTH, or a leading +, is free text, in which quotes and parentheses mean
 // nothing. Everything else is structure.
-func (s *scanner) sort(b byte) {
+func (s *scanner) sort(b byte) error {
 	if len(s.head) < maxHead {
 		s.head = append(s.head, b)
 	}
 	if s.sorted {
-		return
+		return nil
 	}
 	if len(s.head) == 1 && b == '+' {
 		s.state, s.sorted = atText, true
-		return
+		return nil
 	}
 	if b != ' ' && b != '\r' && b != '\n' {
 		s.sorted = len(s.head) >= 128
-		return
+		return nil
 	}
 	words := strings.Split(strings.TrimRight(string(s.head), " \r\n"), " ")
 	last := strings.ToUpper(words[len(words)-1])
 	switch {
 	case len(words) == 1:
-		return // the tag
+		return nil // the tag
 	case len(words) == 2 && words[0] == "*" && last != "" && last[0] >= '0' && last[0] <= '9':
-		return // a number; the type comes next
+		return nil // a number; the type comes next
 	}
 	s.sorted = true
 	switch last {
 	case "OK", "NO", "BAD":
+		s.state = atText
 		switch {
 		case words[0] != "*" && s.tagged != nil:
-			s.tagged(words[0])
+			return s.tagged(words[0])
 		case words[0] == "*" && last != "OK" && s.warned != nil:
 			s.warned()
 		}
-		s.state = atText
 	case "BYE":
 		s.state, s.isBye = atText, words[0] == "*"
 	case "PREAUTH":
 		s.state = atText
 	}
+	return nil
 }

@@ -34,7 +34,7 @@ func TestScannerPassesOrdinaryTraffic(t *testing.T) {
 		s := newScanner()
 		var tags []string
 		var bye string
-		s.tagged = func(tag string) { tags = append(tags, tag) }
+		s.tagged = func(tag string) error { tags = append(tags, tag); return nil }
 		s.bye = func(text string) { bye = text }
 		for b := []byte(in); len(b) > 0; {
 			n := min(step, len(b))

@@ -2,7 +2,9 @@ package imap
 
 import (
 	"context"
+	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	goimap "github.com/emersion/go-imap/v2"
@@ -60,5 +62,65 @@ func TestSearchWithoutACharsetWhereItIsRefused(t *testing.T) {
 				t.Errorf("the first search is %q", first)
 			}
 		})
+	}
+}
+
+// A server that has to be asked before text is sent to it can refuse the charset
+// there. That costs the connection, and the search comes again on another.
+func TestSearchWithoutACharsetWhereItIsRefusedBeforeTheText(t *testing.T) {
+	settle(t)
+	const caps = "IMAP4rev1 SASL-IR AUTH=PLAIN"
+	var mu sync.Mutex
+	var seen []string
+	refuse := true
+	sv := serve(t, func(s *script) {
+		s.send("* OK [CAPABILITY " + caps + "] ready\r\n")
+		tag, _ := s.expect()
+		s.send(tag + " OK [CAPABILITY " + caps + "] in\r\n")
+		for {
+			tag, command := s.expect()
+			if !strings.HasPrefix(command, "UID SEARCH") {
+				s.send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK done\r\n")
+				continue
+			}
+			mu.Lock()
+			seen = append(seen, command)
+			no := refuse || strings.Contains(command, "CHARSET")
+			mu.Unlock()
+			if no {
+				s.send(tag + " NO [BADCHARSET] no\r\n")
+				continue
+			}
+			s.send("+ go\r\n")
+			s.expect()
+			s.send("* SEARCH 2\r\n" + tag + " OK done\r\n")
+		}
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	search := func() (set goimap.UIDSet, err error) {
+		err = p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
+			var e *Examining
+			var x *Searching
+			s.Together(func() {
+				e = s.Examine("INBOX")
+				x = s.Search(&goimap.SearchCriteria{Text: []string{"jörg"}})
+			})
+			_, err := e.Wait()
+			found, searchErr := x.Wait()
+			set = found
+			return errors.Join(err, searchErr)
+		})
+		return set, err
+	}
+	_, err := search() // refused in either form
+	wantError(t, err, KindRefused, StageSearch)
+	mu.Lock()
+	if refuse = false; len(seen) != 2 || strings.Contains(seen[1], "CHARSET") {
+		t.Errorf("searched with %q", seen)
+	}
+	mu.Unlock()
+	set, err := search()
+	if err != nil || set.String() != "2" {
+		t.Errorf("%v, %v", set, err)
 	}
 }

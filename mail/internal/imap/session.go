@@ -45,6 +45,7 @@ type Session struct {
 	refused error         // the login's
 	idles   int           // how often it has been in IDLE
 	query   chan struct{} // closed when a CAPABILITY has been answered; nil when none was asked
+	plainly bool          // a SEARCH leaves without its CHARSET; as the lend that has it wants
 
 	mu    sync.Mutex
 	cond  *sync.Cond
@@ -114,7 +115,11 @@ func connect(ctx context.Context, cfg Config, answer func(error)) (*Session, err
 // open runs the dialog up to the login.
 func (s *Session) open(ctx, connecting context.Context, d *dialog, conf *tls.Config, answer func(error)) (Stage, error) {
 	late := time.AfterFunc(s.cfg.Greeting, func() { s.guard.end(errSilence) })
-	if err := d.greeting(); err != nil || !late.Stop() {
+	err := d.greeting()
+	if !late.Stop() && err == nil {
+		err = errSilence // the connection is about to end
+	}
+	if err != nil {
 		return StageGreeting, err
 	}
 	s.guard.patience(s.cfg.Socket)
@@ -130,6 +135,7 @@ func (s *Session) open(ctx, connecting context.Context, d *dialog, conf *tls.Con
 	if held != nil {
 		held.answer = answer
 		s.login, s.guard.prefix = held, held.line
+		s.guard.filter.expect(held.tag)
 	} else if answer == nil && !d.told {
 		before := d.caps
 		d.caps = nil
@@ -311,6 +317,15 @@ func (s *Session) Logout(ctx context.Context) {
 	_ = s.client.Logout().Wait()
 	s.guard.finish()
 	_ = s.Close()
+}
+
+// whole is fail for a command that leaves in several writes, with the server's leave
+// for each: one that was accepted before all of it had left was not understood.
+func (s *Session) whole(stage Stage, err error) error {
+	if cause := s.guard.why(); err == nil && errors.Is(cause, errNotIMAP) {
+		err = cause
+	}
+	return s.fail(stage, err)
 }
 
 // fail makes an Error of what a command returned.

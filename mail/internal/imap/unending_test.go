@@ -1,0 +1,160 @@
+package imap
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	goimap "github.com/emersion/go-imap/v2"
+)
+
+// What a server sends may not keep a command waiting behind the end of its context,
+// and the pool from closing. In each case the library would wait, or compute, for
+// good or for minutes.
+func TestAnswersThatWouldKeepTheLibraryWaiting(t *testing.T) {
+	falling := func() string {
+		var b strings.Builder
+		for n := 2_040_000; b.Len() < 4<<20-200; n -= 2 {
+			fmt.Fprintf(&b, "%d,", n)
+		}
+		return strings.TrimSuffix(b.String(), ",")
+	}
+	const simple = "IMAP4rev1 SASL-IR AUTH=PLAIN"
+	for _, test := range []struct {
+		name, caps string
+		answer     func(s *script, tag, command string)
+		ask        func(s *Session) error
+		kind       Kind // empty: it works
+	}{
+		{"a message 0 is expunged", scriptCaps, func(s *script, tag, command string) {
+			s.send("* 0 EXPUNGE\r\n" + strings.Repeat("* 1 EXPUNGE\r\n", 200) + tag + " OK done\r\n")
+		}, func(s *Session) error {
+			return s.Expunge(goimap.UIDSetNum(1, 2)).Wait()
+		}, ""},
+		{"accepted between two literals", simple, func(s *script, tag, command string) {
+			s.send("+ go\r\n" + tag + " OK done\r\n")
+			s.drain()
+		}, func(s *Session) error {
+			_, err := s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "From", Value: "jörg"}, {Key: "Subject", Value: "größe"}}}).Wait()
+			return err
+		}, KindProtocol},
+		{"refused between two literals", simple, func(s *script, tag, command string) {
+			s.send("+ go\r\n" + tag + " BAD no\r\n")
+			s.drain()
+		}, func(s *Session) error {
+			_, err := s.Count(&goimap.SearchCriteria{Text: []string{"jörg", "größe"}}).Wait()
+			return err
+		}, KindRefused},
+		{"a set in falling order", scriptCaps, func(s *script, tag, command string) {
+			s.send(fmt.Sprintf("* ESEARCH (TAG %q) UID ALL %s\r\n%s OK done\r\n", tag, falling(), tag))
+		}, func(s *Session) error {
+			set, err := s.Search(&goimap.SearchCriteria{}).Wait()
+			if err == nil && (len(set) < 500_000 || !set.Contains(2_040_000) || set.Contains(2_039_999)) {
+				return fmt.Errorf("%d ranges", len(set))
+			}
+			return err
+		}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			settle(t)
+			sv := serve(t, func(s *script) {
+				s.send("* OK [CAPABILITY " + test.caps + "] ready\r\n")
+				tag, _ := s.expect()
+				s.send(tag + " OK [CAPABILITY " + test.caps + "] in\r\n")
+				for {
+					tag, command := s.expect()
+					if strings.HasPrefix(command, "SELECT") {
+						s.send("* 300 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK [READ-WRITE] done\r\n")
+						continue
+					}
+					test.answer(s, tag, command)
+				}
+			})
+			p := NewPool(PoolOptions{Config: sv.config(Plaintext)})
+			within(t, "the command", func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				err := p.Change(ctx, "INBOX", DeleteMessages, func(_ context.Context, s *Session) error {
+					if _, err := s.Select("INBOX").Wait(); err != nil {
+						return err
+					}
+					return test.ask(s)
+				})
+				if test.kind == "" && err != nil {
+					t.Error(err)
+				}
+				if test.kind != "" {
+					wantError(t, err, test.kind, StageSearch)
+				}
+			})
+			within(t, "Close", func() { _ = p.Close() })
+		})
+	}
+}
+
+// within fails the test when do does not return in the end.
+func within(t *testing.T, what string, do func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); do() }()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatalf("%s does not return", what)
+	}
+}
+
+// A server can guess the next tag. An answer to a command that has not begun to
+// leave is none.
+func TestAnswerAheadOfItsCommand(t *testing.T) {
+	settle(t)
+	guess := make(chan struct{})
+	cfg := serve(t, func(s *script) {
+		s.login()
+		<-guess
+		s.send("* 3 EXISTS\r\nT1 OK done\r\n")
+		s.drain()
+	}).config(Plaintext)
+	s := dial(t, cfg)
+	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
+		close(guess)
+		<-s.client.Closed()
+		return s.Noop().Wait()
+	})
+	wantError(t, err, KindProtocol, StageNoop)
+}
+
+// A server that accepts IDLE and refuses the NOOP in front of it is in IDLE, where
+// it would take no command: the connection is given up.
+func TestIdleThatIsNotRestedIn(t *testing.T) {
+	settle(t)
+	sv := serve(t, func(s *script) {
+		const caps = scriptCaps + " IDLE"
+		s.send("* OK [CAPABILITY " + caps + "] ready\r\n")
+		tag, _ := s.expect()
+		s.send(tag + " OK [CAPABILITY " + caps + "] in\r\n")
+		for {
+			tag, command := s.expect()
+			switch command {
+			case "NOOP":
+				s.send(tag + " NO [UNAVAILABLE] busy\r\n")
+			case "IDLE":
+				s.send("+ idling\r\n")
+				s.expect()
+				s.send(tag + " OK\r\n")
+			default:
+				s.send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK done\r\n")
+			}
+		}
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	look := func(s *Session) error { _, err := s.Examine("INBOX").Wait(); return err }
+	if _, err := p.Rest(t.Context(), "INBOX", look, func(bool) {}); err == nil {
+		t.Error("it rests")
+	}
+	if err := p.Lend(t.Context(), "INBOX", func(_ context.Context, s *Session) error { return look(s) }); err != nil {
+		t.Errorf("the next lend: %v", err)
+	}
+}
