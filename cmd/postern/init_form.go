@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/huh/v2"
+	"golang.org/x/term"
 
 	"github.com/postern-mail/postern/mail"
 )
@@ -29,6 +30,10 @@ func (f *formAsker) ask(ctx context.Context, field huh.Field) error {
 	defer end()
 	form := huh.NewForm(huh.NewGroup(field)).WithTheme(huh.ThemeFunc(huh.ThemeBase16)).
 		WithProgramOptions(tea.WithInput(in), tea.WithOutput(f.out), tea.WithEnvironment(f.environ))
+	if width, height, err := term.GetSize(int(f.out.Fd())); err == nil {
+		// Else what is drawn first is 80 columns wide, and drawn again at once.
+		form.Update(tea.WindowSizeMsg{Width: width, Height: height})
+	}
 	err := form.RunWithContext(ctx)
 	switch {
 	case ctx.Err() != nil:
