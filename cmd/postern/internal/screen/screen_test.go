@@ -1,7 +1,6 @@
-package main
+package screen
 
 import (
-	"bytes"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -87,10 +86,9 @@ func TestNothingThatASenderWroteSteersTheTerminal(t *testing.T) {
 		for path, envelope := range renderedEnvelopes(t, s) {
 			for _, width := range []int{20, 80} {
 				for _, color := range []bool{false, true} {
-					var b bytes.Buffer
-					look{width: width, color: color, zone: time.UTC}.render(&b, envelope, path)
-					wantHarmless(t, path, b.String())
-					if !color && strings.Contains(b.String(), "\x1b") {
+					shown := Look{Width: width, Color: color, Zone: time.UTC}.Render(envelope, path)
+					wantHarmless(t, path, shown)
+					if !color && strings.Contains(shown, "\x1b") {
 						t.Errorf("%s: emphasis where none is wanted", path)
 					}
 				}
@@ -112,9 +110,8 @@ func TestWhatOthersWroteStandsBehindAMark(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var b bytes.Buffer
-		look{width: 50}.render(&b, envelope, path)
-		for l := range strings.Lines(b.String()) {
+		shown := Look{Width: 50}.Render(envelope, path)
+		for l := range strings.Lines(shown) {
 			for _, word := range []string{"postern>", "Attachments", "[2]", "long", "quoted"} {
 				if strings.Contains(l, word) && !strings.HasPrefix(l, mark) {
 					t.Errorf("%s: without its mark: %q", path, l)
@@ -135,19 +132,82 @@ func TestListsFitTheWindow(t *testing.T) {
 	for _, s := range []string{"plain text that is rather long and goes on", strings.Repeat("漢字", 60), strings.Repeat("👩‍👩‍👧‍👦", 40), strings.Repeat("e\u0301", 90), "🏳️‍🌈 flag"} {
 		for _, path := range []string{"mail list", "mail thread"} {
 			for _, width := range []int{30, 40, 64, 80, 120} {
-				var b bytes.Buffer
 				message := map[string]any{"message_id": "imap:demo:INBOX:1:50", "date": "2026-11-21T16:14:22Z", "from": s, "subject": s}
 				envelope, err := json.Marshal(map[string]any{"success": true, "data": map[string]any{"messages": []any{message}, "folder": "INBOX", "account_id": "a", "subject": "x"}})
 				if err != nil {
 					t.Fatal(err)
 				}
-				look{width: width}.render(&b, envelope, path)
-				for l := range strings.Lines(b.String()) {
+				shown := Look{Width: width}.Render(envelope, path)
+				for l := range strings.Lines(shown) {
 					if w := runewidth.StringWidth(strings.TrimRight(l, "\n")); w > width && !strings.HasPrefix(l, "N unread") {
 						t.Errorf("%s in %d columns: %d: %q", path, width, w, l)
 					}
 				}
 			}
+		}
+	}
+}
+
+// What cannot be drawn as an answer is a line of text all the same, or nothing.
+func TestEnvelopesThatSayNothing(t *testing.T) {
+	for envelope, want := range map[string]string{
+		"": "\n", "no \x1b[2J JSON\n\xff": "no [2J JSON\ufffd\n", "[1]": "[1]\n", `{"success":true,`: "{\"success\":true,\n", "{}": "", `{"success":false,"error":"x"}`: "",
+	} {
+		if got := (Look{}).Render([]byte(envelope), "mail list"); got != want {
+			t.Errorf("%q: %q, want %q", envelope, got, want)
+		}
+	}
+}
+
+// An id is named as a command line holds it, where the caller says how.
+func TestWhatToTypeNext(t *testing.T) {
+	envelope := []byte(`{"success":true,"data":{"folder":"Old mail","messages":[{"message_id":"imap:demo:Old mail:1:5"}]}}`)
+	quoted := Look{Quote: func(word string) string { return "<" + word + ">" }}.Render(envelope, "mail list")
+	if want := "Read one: mail get <imap:demo:Old mail:1:5>\n"; !strings.HasSuffix(quoted, want) {
+		t.Errorf("%q", quoted)
+	}
+	if plain := (Look{}).Render(envelope, "mail list"); !strings.HasSuffix(plain, "Read one: mail get imap:demo:Old mail:1:5\n") {
+		t.Errorf("%q", plain)
+	}
+}
+
+// A window that is narrower than any is drawn for like the narrowest.
+func TestTheNarrowestWindow(t *testing.T) {
+	for path, envelope := range renderedEnvelopes(t, "some text of a few words") {
+		want := Look{Width: minWidth, Color: true}.Render(envelope, path)
+		for _, width := range []int{-1, 0, minWidth - 1} {
+			if got := (Look{Width: width, Color: true}).Render(envelope, path); got != want {
+				t.Errorf("%s in %d columns: %q", path, width, got)
+			}
+		}
+	}
+}
+
+func TestLine(t *testing.T) {
+	for s, want := range map[string]string{"": "", "a\r\nb\rc\nd": "a b c d", "a\u2028b\u0085c\vd": "a b c d", "a\x1b[2Jb\tc": "a[2Jb c"} {
+		if got := Line(s); got != want {
+			t.Errorf("%q: %q, want %q", s, got, want)
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, tc := range []struct {
+		s    string
+		n    int
+		want string
+	}{{"whole", 5, "whole"}, {"shortened", 5, "shor…"}, {"漢字漢字", 6, "漢字…"}, {"x", 0, ""}, {"x", -1, ""}, {"xy", 1, "…"}} {
+		if got := Cut(tc.s, tc.n); got != tc.want {
+			t.Errorf("%q in %d: %q, want %q", tc.s, tc.n, got, tc.want)
+		}
+	}
+}
+
+// Text that Visible leaves as it is holds nothing hidden: callers rely on that.
+func TestWhatIsHiddenIsNotLeft(t *testing.T) {
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if (hidden(r) || unicode.IsControl(r)) && strings.ContainsRune(Visible("a"+string(r)), r) {
+			t.Errorf("U+%04X", r)
 		}
 	}
 }
@@ -175,7 +235,7 @@ func TestWrap(t *testing.T) {
 		{"", 10, ""}, {"short", 10, "short"}, {"two words here", 9, "two words|here"}, {"exactly10!", 10, "exactly10!"},
 		{"anunbreakableword", 8, "anunbrea|kablewor|d"}, {"漢字漢字漢字", 8, "漢字漢字|漢字"}, {"a  b", 10, "a  b"}, {"    indented", 20, "    indented"},
 	} {
-		if got := strings.Join(wrap(tc.s, tc.n), "|"); got != tc.want {
+		if got := strings.Join(Wrap(tc.s, tc.n), "|"); got != tc.want {
 			t.Errorf("%q in %d: %q, want %q", tc.s, tc.n, got, tc.want)
 		}
 	}
@@ -184,7 +244,7 @@ func TestWrap(t *testing.T) {
 // A line of a quarter of a megabyte costs time in proportion.
 func TestWrapOfALongLine(t *testing.T) {
 	s := strings.Repeat("x", 256<<10)
-	if lines := wrap(s, 64); len(lines) != 4096 {
+	if lines := Wrap(s, 64); len(lines) != 4096 {
 		t.Errorf("%d lines", len(lines))
 	}
 }
@@ -196,8 +256,8 @@ func FuzzWrap(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string, n int) {
 		n = 8 + abs(n)%100
-		s = visible(s)
-		lines := wrap(s, n)
+		s = Visible(s)
+		lines := Wrap(s, n)
 		squeeze := func(s string) string { return strings.ReplaceAll(s, " ", "") }
 		if squeeze(strings.Join(lines, "")) != squeeze(s) {
 			t.Errorf("%q became %q", s, lines)
@@ -226,9 +286,8 @@ func FuzzRender(f *testing.F) {
 			return // no answer holds it
 		}
 		for path, envelope := range renderedEnvelopes(t, s) {
-			var b bytes.Buffer
-			look{width: abs(width) % 300, color: true}.render(&b, envelope, path)
-			wantHarmless(t, path, b.String())
+			shown := Look{Width: abs(width) % 300, Color: true}.Render(envelope, path)
+			wantHarmless(t, path, shown)
 		}
 	})
 }
