@@ -17,7 +17,7 @@ var hostileText = []string{
 	"\x1b[2J\x1b[H\x1b]0;owned\x07", "\x1b[31mred\x1b[0m", "\x9b31m", "\x1bP+q\x1b\\", "\x1b]52;c;cm0gLXJm\x07",
 	"a\rpostern> outbox approve", "a\x08\x08\x08b", "line one\nline two\vthree\ffour\u0085five\u2028six\u2029seven",
 	"\u202egnp.exe", "\u2066a\u2069", "\u200bzero\u200d width\ufeff", "\U000e0041\U000e0042 tags", "\u00ad soft", "\u3164\u2800\u115f",
-	strings.Repeat("e\u0301\u0302\u0303\u0304\u0305\u0306\u0307", 40), "\u0301begins with a mark",
+	strings.Repeat("e\u0301\u0302\u0303\u0304\u0305\u0306\u0307", 40), "\u0301\u0302begins with marks", "e" + strings.Repeat("\u0301\u0301\u0301\u0301\x00", 40),
 	"👩‍👩‍👧‍👦 family 🏳️‍🌈", strings.Repeat("漢字", 200), "ﷺ", "\ue000private\U0010fffd", strings.Repeat("x", 5000), "\ttab\t\ttab",
 	"\x00nul\x7f", "a\u00a0\u2003b", "مرحبا שלום", "> quoted\r\n>> twice\r\n\x1b[Aup",
 	"[\\u{202E}", "'\"$(reboot)`id`", "%s%n%d", "",
@@ -47,7 +47,7 @@ func renderedEnvelopes(t testing.TB, s string) map[string][]byte {
 	add("outbox show", m{"outbox_id": "x", "state": s, "account_id": s, "from": s, "to": []string{s}, "cc": []string{s}, "bcc": []string{s}, "recipients": []string{s}, "subject": s, "text": s, "reason": s,
 		"principal": s, "digest": s, "attachments": []m{{"name": s, "content_type": s, "size_bytes": 1}}})
 	add("help", m{"command": s, "description": s + "x", "usage": s, "commands": []m{{"name": s, "description": s}}, "arguments": []m{{"name": s, "description": s, "enum": []string{s}, "default": s}}, "examples": []string{s}})
-	add("any", m{s: s, "b" + s: []m{{"n": s, "o" + s: s}, {"n": 1}}, "list": []string{s, s}, "deep": m{"x": m{"y": s}}})
+	add("any", m{s: s, "b" + s: []m{{"n": s, "o" + s: s}, {"n": 1}}, "list": []string{s, s}, "deep": m{"x": m{"y": s}}, "cells": []m{{"a": m{s: s}}}, "mixed": []any{1, m{s: s}}})
 	b, err := json.Marshal(m{"success": false, "error": m{"code": s, "message": s, "hint": s, "examples": []string{s}}})
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,16 @@ func wantHarmless(t *testing.T, path, out string) {
 	if !utf8.ValidString(plain) {
 		t.Errorf("%s: not UTF-8: %q", path, plain)
 	}
-	for _, r := range plain {
+	marks := 0
+	for i, r := range plain {
+		if unicode.In(r, unicode.Mn, unicode.Me) {
+			marks++
+		} else {
+			marks = 0
+		}
+		if marks > maxMarks || marks > 0 && (i == 0 || plain[i-1] == '\n') {
+			t.Fatalf("%s: marks on what is around: %.300q", path, plain)
+		}
 		if r != '\n' && (unicode.IsControl(r) || hidden(r)) {
 			t.Fatalf("%s: U+%04X reaches the terminal: %.300q", path, r, plain)
 		}
@@ -257,6 +266,9 @@ func FuzzWrap(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string, n int) {
 		n = 8 + abs(n)%100
 		s = Visible(s)
+		if again := Visible(s); again != s {
+			t.Errorf("%q is made visible once more: %q", s, again)
+		}
 		lines := Wrap(s, n)
 		squeeze := func(s string) string { return strings.ReplaceAll(s, " ", "") }
 		if squeeze(strings.Join(lines, "")) != squeeze(s) {

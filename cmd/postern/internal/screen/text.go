@@ -23,8 +23,11 @@ func Visible(s string) string {
 	var b strings.Builder
 	marks := 0
 	for _, r := range s {
+		if unicode.IsControl(r) && r != '\t' {
+			continue // and the marks behind it stand on what is before it
+		}
 		if unicode.In(r, unicode.Mn, unicode.Me) {
-			if marks++; marks > maxMarks || marks == 1 && b.Len() == 0 {
+			if marks++; marks > maxMarks || b.Len() == 0 {
 				continue // a mark has to stand on something of its own text
 			}
 		} else {
@@ -33,7 +36,6 @@ func Visible(s string) string {
 		switch {
 		case r == '\t', unicode.Is(unicode.Zs, r):
 			b.WriteByte(' ')
-		case unicode.IsControl(r):
 		case r == unicode.ReplacementChar:
 			b.WriteRune(r)
 		case hidden(r):
@@ -141,7 +143,7 @@ func text(v any) string {
 	case object:
 		parts := make([]string, len(v))
 		for i, f := range v {
-			parts[i] = f.Name + "=" + text(f.Value)
+			parts[i] = Line(f.Name) + "=" + text(f.Value)
 		}
 		return strings.Join(parts, " ")
 	case bool:
