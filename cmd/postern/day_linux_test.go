@@ -40,7 +40,7 @@ func TestAFirstDay(t *testing.T) {
 	x.types("mail list --limit 3\r")
 	x.sees("mine, INBOX", "Help desk", "3 messages", prompt)
 	x.types("mail get --uid 50\r")
-	x.sees("Help desk <help@example.org>", "Subject: About this mailbox", bodyMark, prompt)
+	x.sees("Help desk <help@example.org>", "Subject: About this mailbox", "│ ", prompt)
 	x.types(`mail send --to bob@example.net --subject Hello --body "Are you there?"` + "\r")
 	x.sees("PERMISSION_DENIED", "bob@example.net", prompt)
 	x.types(`mail send --to bob@example.org --subject Hello --body "Are you there?"` + "\r")

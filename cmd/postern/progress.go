@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/gateway"
 )
 
@@ -93,7 +94,7 @@ func (l *progressLine) draw(frame int) {
 		return
 	}
 	width, _ := l.process.errSize()
-	fmt.Fprint(l.process.stderr, "\r"+cut(l.text(frame), width-1)+"\x1b[K")
+	fmt.Fprint(l.process.stderr, "\r"+screen.Cut(l.text(frame), width-1)+"\x1b[K")
 	l.drawn = true
 }
 
@@ -101,7 +102,7 @@ func (l *progressLine) draw(frame int) {
 func (l *progressLine) text(frame int) string {
 	s := fmt.Sprintf("%c %d s", `|/-\`[frame%4], int(time.Since(l.start).Seconds()))
 	if l.what != "" {
-		s += "  " + text(l.what)
+		s += "  " + screen.Line(l.what)
 	}
 	switch {
 	case l.total > 0:

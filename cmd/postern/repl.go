@@ -14,6 +14,7 @@ import (
 	"github.com/peterh/liner"
 	"golang.org/x/term"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 )
@@ -136,7 +137,7 @@ func (c *conversation) show(a gateway.Answer, line string) {
 		fmt.Fprintf(c.stdout, "%s\n", a.JSON)
 		return
 	}
-	c.look().render(c.stdout, a.JSON, c.house.pathOf(line))
+	_, _ = io.WriteString(c.stdout, c.look().Render(a.JSON, c.house.pathOf(line)))
 }
 
 // pathOf is the command that a line names; empty for none.
@@ -166,9 +167,9 @@ func (p *process) onTerminal() bool {
 }
 
 // look is how the terminal wants to be written to.
-func (p *process) look() look {
+func (p *process) look() screen.Look {
 	width, _ := p.size()
-	return look{width: width, color: p.color()}
+	return screen.Look{Width: width, Color: p.color(), Quote: discovery.Quote}
 }
 
 // color reports whether a terminal may be sent emphasis (no-color.org). A Windows

@@ -1,15 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
+	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 )
@@ -46,109 +48,79 @@ func (c *conversation) approve(ctx context.Context, id []string) {
 	if !ok {
 		return
 	}
-	var b bytes.Buffer
-	c.look().render(&b, envelope, "outbox show")
-	state := o.str("state")
-	if state != "waiting" && state != "queued" && state != "unknown" || o.str("digest") == "" || o.get("text_missing") == true {
-		_, _ = c.stdout.Write(b.Bytes())
+	shown := c.look().Render(envelope, "outbox show")
+	state := o.Str("state")
+	if state != "waiting" && state != "queued" && state != "unknown" || o.Str("digest") == "" || o.Get("text_missing") == true {
+		_, _ = io.WriteString(c.stdout, shown)
 		return
 	}
 	question := "Send exactly this? y sends it, anything else leaves it as it is: "
 	if state == "unknown" {
 		question = "It may have arrived already. Send it again? y sends it, anything else leaves it as it is: "
 	}
-	if c.decide(ctx, strings.TrimRight(b.String(), "\n"), question) != discovery.Accepted {
-		fmt.Fprintln(c.stdout, "Nothing was sent. 'outbox reject "+o.str("outbox_id")+"' refuses it for good.")
+	if c.decide(ctx, strings.TrimRight(shown, "\n"), question) != discovery.Accepted {
+		fmt.Fprintln(c.stdout, "Nothing was sent. 'outbox reject "+o.Str("outbox_id")+"' refuses it for good.")
 		return
 	}
-	line := discovery.JoinCommand([]string{"outbox", "approve", o.str("outbox_id"), "--hash", o.str("digest")})
+	line := discovery.JoinCommand([]string{"outbox", "approve", o.Str("outbox_id"), "--hash", o.Str("digest")})
 	c.show(c.do(ctx, line), line)
 }
 
 // whole is the answer of 'outbox show' with all of the text, however many answers
 // that takes. Where there is none, the person has been told.
-func (c *conversation) whole(ctx context.Context, id []string) (envelope []byte, data object, ok bool) {
+func (c *conversation) whole(ctx context.Context, id []string) (envelope []byte, data orderedjson.Object, ok bool) {
 	all, chars := "", 0
 	for digest := ""; ; {
 		line := discovery.JoinCommand(append([]string{"outbox", "show", "--offset", strconv.Itoa(chars)}, id...))
 		a := c.do(ctx, line)
 		a.Delivered()
-		d := json.NewDecoder(bytes.NewReader(a.JSON))
-		d.UseNumber()
-		v, err := decode(d)
-		o, _ := v.(object)
-		data, _ = o.get("data").(object)
-		part, isText := data.get("text").(string)
-		if err != nil || !a.Success() || !isText || digest != "" && data.str("digest") != digest {
+		v, err := orderedjson.Decode(a.JSON)
+		o, _ := v.(orderedjson.Object)
+		data, _ = o.Get("data").(orderedjson.Object)
+		part, isText := data.Get("text").(string)
+		if err != nil || !a.Success() || !isText || digest != "" && data.Str("digest") != digest {
 			c.show(a, line)
 			return nil, nil, false
 		}
-		digest = data.str("digest")
+		digest = data.Str("digest")
 		all += part
 		chars += utf8.RuneCountInString(part)
-		if data.get("truncated") == true && part != "" {
+		if data.Get("truncated") == true && part != "" {
 			continue
 		}
-		data = slices.DeleteFunc(data, func(f field) bool { return f.name == "text" || f.name == "next_action" || f.name == "truncated" })
-		data = append(data, field{"text", all})
-		if n := text(data.get("text_chars")); n != "" && n != strconv.Itoa(chars) {
+		data = slices.DeleteFunc(data, func(m orderedjson.Member) bool {
+			return m.Name == "text" || m.Name == "next_action" || m.Name == "truncated"
+		})
+		data = append(data, orderedjson.Member{Name: "text", Value: all})
+		if n := data.Get("text_chars"); n != nil && fmt.Sprint(n) != strconv.Itoa(chars) {
 			fmt.Fprintln(c.stdout, "Not all of the text could be read. Nothing was sent.")
 			return nil, nil, false
 		}
-		o = object{{"success", true}, {"data", data}}
-		return o.encode(nil), data, true
-	}
-}
-
-// encode writes a value as decode reads it.
-func (o object) encode(b []byte) []byte {
-	b = append(b, '{')
-	for i, f := range o {
-		if i > 0 {
-			b = append(b, ',')
+		envelope, err = json.Marshal(orderedjson.Object{{Name: "success", Value: true}, {Name: "data", Value: data}})
+		if err != nil { // what was decoded has a JSON form
+			panic(err)
 		}
-		b = encodeValue(append(encodeValue(b, f.name), ':'), f.value)
+		return envelope, data, true
 	}
-	return append(b, '}')
-}
-
-func encodeValue(b []byte, v any) []byte {
-	switch v := v.(type) {
-	case object:
-		return v.encode(b)
-	case []any:
-		b = append(b, '[')
-		for i, x := range v {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = encodeValue(b, x)
-		}
-		return append(b, ']')
-	}
-	j, err := json.Marshal(v)
-	if err != nil { // what was decoded has a JSON form
-		panic(err)
-	}
-	return append(b, j...)
 }
 
 // ask puts a command's question. What is typed before the question is there is no
 // answer to it.
 func (c *conversation) ask(ctx context.Context, q string) discovery.Verdict {
-	var b strings.Builder
-	p := painter{look: c.look()}
+	var lines []string
+	width, _ := c.size()
 	for l := range strings.SplitSeq(strings.TrimRight(q, "\n"), "\n") {
-		mark, rest := "", visible(l)
+		mark, rest := "", screen.Visible(l)
 		for _, m := range []string{"> ", "        > "} {
 			if r, ok := strings.CutPrefix(rest, m); ok {
 				mark, rest = m, r
 			}
 		}
-		p.wrapped(mark, "", rest)
+		for _, part := range screen.Wrap(rest, width-len(mark)) {
+			lines = append(lines, strings.TrimRight(mark+part, " "))
+		}
 	}
-	b.WriteString(p.b.String())
-	return c.decide(ctx, strings.TrimRight(b.String(), "\n"), "y sends it, n refuses it, Enter leaves it in the outbox: ")
+	return c.decide(ctx, strings.TrimRight(strings.Join(lines, "\n"), "\n"), "y sends it, n refuses it, Enter leaves it in the outbox: ")
 }
 
 // decide shows lines, a page at a time, and asks when the last of them was shown.

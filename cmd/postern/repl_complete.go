@@ -1,14 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
+	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 )
@@ -247,10 +247,8 @@ type folderNames struct {
 
 // note takes what an answer names.
 func (s *seen) note(envelope []byte) {
-	d := json.NewDecoder(bytes.NewReader(envelope))
-	d.UseNumber()
-	v, err := decode(d)
-	o, ok := v.(object)
+	v, err := orderedjson.Decode(envelope)
+	o, ok := v.(orderedjson.Object)
 	if err != nil || !ok {
 		return
 	}
@@ -259,10 +257,10 @@ func (s *seen) note(envelope []byte) {
 	if s.named == nil {
 		s.named, s.used, s.listed = map[string][]string{}, map[string]bool{}, map[string]*folderNames{}
 	}
-	if data, isObject := o.get("data").(object); isObject {
+	if data, isObject := o.Get("data").(orderedjson.Object); isObject {
 		s.take(data)
-	} else if e, isObject := o.get("error").(object); isObject {
-		for _, x := range e.strings("examples") { // of what waits for a person
+	} else if e, isObject := o.Get("error").(orderedjson.Object); isObject {
+		for _, x := range e.Strings("examples") { // of what waits for a person
 			if id, ok := strings.CutPrefix(x, "outbox show "); ok {
 				s.name("outbox_id", id)
 			}
@@ -270,31 +268,31 @@ func (s *seen) note(envelope []byte) {
 	}
 }
 
-func (s *seen) take(o object) {
-	account := o.str("account_id")
-	if _, hasFolder := o.get("folder").(string); hasFolder && account != "" {
+func (s *seen) take(o orderedjson.Object) {
+	account := o.Str("account_id")
+	if _, hasFolder := o.Get("folder").(string); hasFolder && account != "" {
 		s.used[account], s.current = true, account
 	}
-	if list, ok := o.objects("folders"); ok && account != "" {
+	if list, ok := o.Objects("folders"); ok && account != "" {
 		f := &folderNames{at: time.Now(), ready: make(chan struct{})}
 		close(f.ready)
 		for _, x := range list {
-			if name := x.str("name"); visible(name) == name { // what is proposed is printed
+			if name := x.Str("name"); screen.Visible(name) == name { // what is proposed is printed
 				f.names = append(f.names, name)
 			}
 		}
 		s.listed[account], s.used[account], s.current = f, true, account
 	}
 	for _, field := range []string{"message_id", "outbox_id"} {
-		s.name(field, o.str(field))
+		s.name(field, o.Str(field))
 	}
 	for _, f := range o {
-		switch v := f.value.(type) {
-		case object:
+		switch v := f.Value.(type) {
+		case orderedjson.Object:
 			s.take(v)
 		case []any:
 			for _, x := range v {
-				if e, ok := x.(object); ok {
+				if e, ok := x.(orderedjson.Object); ok {
 					s.take(e)
 				}
 			}
@@ -304,7 +302,7 @@ func (s *seen) take(o object) {
 
 // name keeps an id, the latest first.
 func (s *seen) name(field, id string) {
-	if id == "" || visible(id) != id {
+	if id == "" || screen.Visible(id) != id {
 		return
 	}
 	list := slices.DeleteFunc(s.named[field], func(other string) bool { return other == id })
@@ -348,14 +346,12 @@ func (s *seen) folders(ctx context.Context, account string) []string {
 func (s *seen) ask(ctx context.Context, account string, f *folderNames) {
 	defer close(f.ready)
 	a := s.house.gateway.Do(ctx, s.house.principal, discovery.JoinCommand([]string{"mail", "folders", "--account", account, "--timeout", "5"}))
-	d := json.NewDecoder(bytes.NewReader(a.JSON))
-	d.UseNumber()
-	v, _ := decode(d)
-	o, _ := v.(object)
-	data, _ := o.get("data").(object)
-	list, _ := data.objects("folders")
+	v, _ := orderedjson.Decode(a.JSON)
+	o, _ := v.(orderedjson.Object)
+	data, _ := o.Get("data").(orderedjson.Object)
+	list, _ := data.Objects("folders")
 	for _, x := range list {
-		if name := x.str("name"); visible(name) == name {
+		if name := x.Str("name"); screen.Visible(name) == name {
 			f.names = append(f.names, name)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 )
@@ -105,7 +106,7 @@ func readHistory(name string) (*history, error) {
 		}
 	}
 	for in := bufio.NewScanner(f); in.Scan(); {
-		if l := in.Text(); l != "" && len(l) <= maxHistoryLine && visible(l) == l {
+		if l := in.Text(); l != "" && len(l) <= maxHistoryLine && screen.Visible(l) == l {
 			h.lines = append(h.lines, l)
 		}
 	}
@@ -156,7 +157,7 @@ func (h *house) remembered(line string) (string, bool) {
 		return "", false
 	}
 	found, err := h.registry.Resolve(tokens, h.visible)
-	if err != nil || strings.ContainsFunc(line, hidden) || visible(line) != line {
+	if err != nil || screen.Visible(line) != line {
 		return "", false
 	}
 	if found.Command == nil {

@@ -263,6 +263,17 @@ func TestWhereTheHistoryIs(t *testing.T) {
 	}
 }
 
+// What the prompt says to type next can be typed.
+func TestWhatToTypeNextIsQuoted(t *testing.T) {
+	c := talk(t)
+	const id = "imap:demo:Old 'mail':1:5"
+	shown := c.look().Render([]byte(`{"success":true,"data":{"folder":"Old 'mail'","messages":[{"message_id":"`+id+`"}]}}`), "mail list")
+	_, line, _ := strings.Cut(strings.TrimRight(shown, "\x1b[0m\n"), "Read one: ")
+	if tokens, err := gateway.Tokenize(line); err != nil || !slices.Equal(tokens, []string{"mail", "get", id}) {
+		t.Errorf("%q is %q, %v", line, tokens, err)
+	}
+}
+
 func TestColorOnlyWhereItIsWanted(t *testing.T) {
 	for _, tc := range []struct {
 		env  map[string]string

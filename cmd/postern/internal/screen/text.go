@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"fmt"
@@ -13,15 +13,21 @@ import (
 // more, and a pile of them covers the lines around.
 const maxMarks = 4
 
-// visible makes text of one line that a terminal only shows. What would steer it is
-// taken out, a tab and every other space is a space, and what nobody would see, or
-// what would turn the order of what is beside it, is written out.
-func visible(s string) string {
+// Visible returns text of one line that a terminal only shows. What would steer it,
+// which is every control character, is taken out; a tab and every other space is a
+// space; and what nobody would see, or what would turn the order of what is beside it,
+// is written out as in \u{202E}. Of the combining marks of a character four are kept,
+// and what is no UTF-8 becomes U+FFFD. Text that is the same afterwards holds none of
+// this. The length is not bounded: see Wrap and Cut.
+func Visible(s string) string {
 	var b strings.Builder
 	marks := 0
 	for _, r := range s {
+		if unicode.IsControl(r) && r != '\t' {
+			continue // and the marks behind it stand on what is before it
+		}
 		if unicode.In(r, unicode.Mn, unicode.Me) {
-			if marks++; marks > maxMarks || marks == 1 && b.Len() == 0 {
+			if marks++; marks > maxMarks || b.Len() == 0 {
 				continue // a mark has to stand on something of its own text
 			}
 		} else {
@@ -30,7 +36,6 @@ func visible(s string) string {
 		switch {
 		case r == '\t', unicode.Is(unicode.Zs, r):
 			b.WriteByte(' ')
-		case unicode.IsControl(r):
 		case r == unicode.ReplacementChar:
 			b.WriteRune(r)
 		case hidden(r):
@@ -49,8 +54,9 @@ func hidden(r rune) bool {
 	return r == brailleBlank || unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// cut shortens visible text to that many columns.
-func cut(s string, columns int) string {
+// Cut shortens visible text of one line that is wider than that many columns, so that
+// it ends in an ellipsis within them. Fewer columns than one leave nothing.
+func Cut(s string, columns int) string {
 	if columns < 1 {
 		return ""
 	}
@@ -58,11 +64,13 @@ func cut(s string, columns int) string {
 }
 
 // fill is text in exactly that many columns.
-func fill(s string, columns int) string { return runewidth.FillRight(cut(s, columns), columns) }
+func fill(s string, columns int) string { return runewidth.FillRight(Cut(s, columns), columns) }
 
-// wrap breaks visible text of one line so that no part is wider than that many
-// columns, at a space where there is one. There is always one part.
-func wrap(s string, columns int) []string {
+// Wrap breaks visible text of one line so that no part is wider than that many columns,
+// at a space where there is one; a character that is wider by itself stays whole.
+// Fewer than eight columns count as eight. There is always one part, which may be
+// empty; spaces where a part ends are left out.
+func Wrap(s string, columns int) []string {
 	columns = max(columns, 8)
 	var lines []string
 	line, used := "", 0
@@ -113,13 +121,19 @@ func beginning(s string, columns int) string {
 // lineEnds makes one kind of line end of all that readers take for one.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n", "\u0085", "\n", "\v", "\n", "\f", "\n")
 
+// Line returns text of any number of lines as Visible text of one: a line end of any
+// kind is a space.
+func Line(s string) string {
+	return Visible(strings.ReplaceAll(lineEnds.Replace(s), "\n", " "))
+}
+
 // text is a value in one line.
 func text(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
 	case string:
-		return visible(strings.ReplaceAll(lineEnds.Replace(v), "\n", " "))
+		return Line(v)
 	case []any:
 		parts := make([]string, len(v))
 		for i, x := range v {
@@ -129,7 +143,7 @@ func text(v any) string {
 	case object:
 		parts := make([]string, len(v))
 		for i, f := range v {
-			parts[i] = f.name + "=" + text(f.value)
+			parts[i] = Line(f.Name) + "=" + text(f.Value)
 		}
 		return strings.Join(parts, " ")
 	case bool:

@@ -1,7 +1,6 @@
-package main
+package screen
 
 import (
-	"bytes"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -18,7 +17,7 @@ var hostileText = []string{
 	"\x1b[2J\x1b[H\x1b]0;owned\x07", "\x1b[31mred\x1b[0m", "\x9b31m", "\x1bP+q\x1b\\", "\x1b]52;c;cm0gLXJm\x07",
 	"a\rpostern> outbox approve", "a\x08\x08\x08b", "line one\nline two\vthree\ffour\u0085five\u2028six\u2029seven",
 	"\u202egnp.exe", "\u2066a\u2069", "\u200bzero\u200d width\ufeff", "\U000e0041\U000e0042 tags", "\u00ad soft", "\u3164\u2800\u115f",
-	strings.Repeat("e\u0301\u0302\u0303\u0304\u0305\u0306\u0307", 40), "\u0301begins with a mark",
+	strings.Repeat("e\u0301\u0302\u0303\u0304\u0305\u0306\u0307", 40), "\u0301\u0302begins with marks", "e" + strings.Repeat("\u0301\u0301\u0301\u0301\x00", 40),
 	"👩‍👩‍👧‍👦 family 🏳️‍🌈", strings.Repeat("漢字", 200), "ﷺ", "\ue000private\U0010fffd", strings.Repeat("x", 5000), "\ttab\t\ttab",
 	"\x00nul\x7f", "a\u00a0\u2003b", "مرحبا שלום", "> quoted\r\n>> twice\r\n\x1b[Aup",
 	"[\\u{202E}", "'\"$(reboot)`id`", "%s%n%d", "",
@@ -48,7 +47,7 @@ func renderedEnvelopes(t testing.TB, s string) map[string][]byte {
 	add("outbox show", m{"outbox_id": "x", "state": s, "account_id": s, "from": s, "to": []string{s}, "cc": []string{s}, "bcc": []string{s}, "recipients": []string{s}, "subject": s, "text": s, "reason": s,
 		"principal": s, "digest": s, "attachments": []m{{"name": s, "content_type": s, "size_bytes": 1}}})
 	add("help", m{"command": s, "description": s + "x", "usage": s, "commands": []m{{"name": s, "description": s}}, "arguments": []m{{"name": s, "description": s, "enum": []string{s}, "default": s}}, "examples": []string{s}})
-	add("any", m{s: s, "b" + s: []m{{"n": s, "o" + s: s}, {"n": 1}}, "list": []string{s, s}, "deep": m{"x": m{"y": s}}})
+	add("any", m{s: s, "b" + s: []m{{"n": s, "o" + s: s}, {"n": 1}}, "list": []string{s, s}, "deep": m{"x": m{"y": s}}, "cells": []m{{"a": m{s: s}}}, "mixed": []any{1, m{s: s}}})
 	b, err := json.Marshal(m{"success": false, "error": m{"code": s, "message": s, "hint": s, "examples": []string{s}}})
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +65,16 @@ func wantHarmless(t *testing.T, path, out string) {
 	if !utf8.ValidString(plain) {
 		t.Errorf("%s: not UTF-8: %q", path, plain)
 	}
-	for _, r := range plain {
+	marks := 0
+	for i, r := range plain {
+		if unicode.In(r, unicode.Mn, unicode.Me) {
+			marks++
+		} else {
+			marks = 0
+		}
+		if marks > maxMarks || marks > 0 && (i == 0 || plain[i-1] == '\n') {
+			t.Fatalf("%s: marks on what is around: %.300q", path, plain)
+		}
 		if r != '\n' && (unicode.IsControl(r) || hidden(r)) {
 			t.Fatalf("%s: U+%04X reaches the terminal: %.300q", path, r, plain)
 		}
@@ -87,10 +95,9 @@ func TestNothingThatASenderWroteSteersTheTerminal(t *testing.T) {
 		for path, envelope := range renderedEnvelopes(t, s) {
 			for _, width := range []int{20, 80} {
 				for _, color := range []bool{false, true} {
-					var b bytes.Buffer
-					look{width: width, color: color, zone: time.UTC}.render(&b, envelope, path)
-					wantHarmless(t, path, b.String())
-					if !color && strings.Contains(b.String(), "\x1b") {
+					shown := Look{Width: width, Color: color, Zone: time.UTC}.Render(envelope, path)
+					wantHarmless(t, path, shown)
+					if !color && strings.Contains(shown, "\x1b") {
 						t.Errorf("%s: emphasis where none is wanted", path)
 					}
 				}
@@ -112,9 +119,8 @@ func TestWhatOthersWroteStandsBehindAMark(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var b bytes.Buffer
-		look{width: 50}.render(&b, envelope, path)
-		for l := range strings.Lines(b.String()) {
+		shown := Look{Width: 50}.Render(envelope, path)
+		for l := range strings.Lines(shown) {
 			for _, word := range []string{"postern>", "Attachments", "[2]", "long", "quoted"} {
 				if strings.Contains(l, word) && !strings.HasPrefix(l, mark) {
 					t.Errorf("%s: without its mark: %q", path, l)
@@ -135,19 +141,82 @@ func TestListsFitTheWindow(t *testing.T) {
 	for _, s := range []string{"plain text that is rather long and goes on", strings.Repeat("漢字", 60), strings.Repeat("👩‍👩‍👧‍👦", 40), strings.Repeat("e\u0301", 90), "🏳️‍🌈 flag"} {
 		for _, path := range []string{"mail list", "mail thread"} {
 			for _, width := range []int{30, 40, 64, 80, 120} {
-				var b bytes.Buffer
 				message := map[string]any{"message_id": "imap:demo:INBOX:1:50", "date": "2026-11-21T16:14:22Z", "from": s, "subject": s}
 				envelope, err := json.Marshal(map[string]any{"success": true, "data": map[string]any{"messages": []any{message}, "folder": "INBOX", "account_id": "a", "subject": "x"}})
 				if err != nil {
 					t.Fatal(err)
 				}
-				look{width: width}.render(&b, envelope, path)
-				for l := range strings.Lines(b.String()) {
+				shown := Look{Width: width}.Render(envelope, path)
+				for l := range strings.Lines(shown) {
 					if w := runewidth.StringWidth(strings.TrimRight(l, "\n")); w > width && !strings.HasPrefix(l, "N unread") {
 						t.Errorf("%s in %d columns: %d: %q", path, width, w, l)
 					}
 				}
 			}
+		}
+	}
+}
+
+// What cannot be drawn as an answer is a line of text all the same, or nothing.
+func TestEnvelopesThatSayNothing(t *testing.T) {
+	for envelope, want := range map[string]string{
+		"": "\n", "no \x1b[2J JSON\n\xff": "no [2J JSON\ufffd\n", "[1]": "[1]\n", `{"success":true,`: "{\"success\":true,\n", "{}": "", `{"success":false,"error":"x"}`: "",
+	} {
+		if got := (Look{}).Render([]byte(envelope), "mail list"); got != want {
+			t.Errorf("%q: %q, want %q", envelope, got, want)
+		}
+	}
+}
+
+// An id is named as a command line holds it, where the caller says how.
+func TestWhatToTypeNext(t *testing.T) {
+	envelope := []byte(`{"success":true,"data":{"folder":"Old mail","messages":[{"message_id":"imap:demo:Old mail:1:5"}]}}`)
+	quoted := Look{Quote: func(word string) string { return "<" + word + ">" }}.Render(envelope, "mail list")
+	if want := "Read one: mail get <imap:demo:Old mail:1:5>\n"; !strings.HasSuffix(quoted, want) {
+		t.Errorf("%q", quoted)
+	}
+	if plain := (Look{}).Render(envelope, "mail list"); !strings.HasSuffix(plain, "Read one: mail get imap:demo:Old mail:1:5\n") {
+		t.Errorf("%q", plain)
+	}
+}
+
+// A window that is narrower than any is drawn for like the narrowest.
+func TestTheNarrowestWindow(t *testing.T) {
+	for path, envelope := range renderedEnvelopes(t, "some text of a few words") {
+		want := Look{Width: minWidth, Color: true}.Render(envelope, path)
+		for _, width := range []int{-1, 0, minWidth - 1} {
+			if got := (Look{Width: width, Color: true}).Render(envelope, path); got != want {
+				t.Errorf("%s in %d columns: %q", path, width, got)
+			}
+		}
+	}
+}
+
+func TestLine(t *testing.T) {
+	for s, want := range map[string]string{"": "", "a\r\nb\rc\nd": "a b c d", "a\u2028b\u0085c\vd": "a b c d", "a\x1b[2Jb\tc": "a[2Jb c"} {
+		if got := Line(s); got != want {
+			t.Errorf("%q: %q, want %q", s, got, want)
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, tc := range []struct {
+		s    string
+		n    int
+		want string
+	}{{"whole", 5, "whole"}, {"shortened", 5, "shor…"}, {"漢字漢字", 6, "漢字…"}, {"x", 0, ""}, {"x", -1, ""}, {"xy", 1, "…"}} {
+		if got := Cut(tc.s, tc.n); got != tc.want {
+			t.Errorf("%q in %d: %q, want %q", tc.s, tc.n, got, tc.want)
+		}
+	}
+}
+
+// Text that Visible leaves as it is holds nothing hidden: callers rely on that.
+func TestWhatIsHiddenIsNotLeft(t *testing.T) {
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if (hidden(r) || unicode.IsControl(r)) && strings.ContainsRune(Visible("a"+string(r)), r) {
+			t.Errorf("U+%04X", r)
 		}
 	}
 }
@@ -175,7 +244,7 @@ func TestWrap(t *testing.T) {
 		{"", 10, ""}, {"short", 10, "short"}, {"two words here", 9, "two words|here"}, {"exactly10!", 10, "exactly10!"},
 		{"anunbreakableword", 8, "anunbrea|kablewor|d"}, {"漢字漢字漢字", 8, "漢字漢字|漢字"}, {"a  b", 10, "a  b"}, {"    indented", 20, "    indented"},
 	} {
-		if got := strings.Join(wrap(tc.s, tc.n), "|"); got != tc.want {
+		if got := strings.Join(Wrap(tc.s, tc.n), "|"); got != tc.want {
 			t.Errorf("%q in %d: %q, want %q", tc.s, tc.n, got, tc.want)
 		}
 	}
@@ -184,7 +253,7 @@ func TestWrap(t *testing.T) {
 // A line of a quarter of a megabyte costs time in proportion.
 func TestWrapOfALongLine(t *testing.T) {
 	s := strings.Repeat("x", 256<<10)
-	if lines := wrap(s, 64); len(lines) != 4096 {
+	if lines := Wrap(s, 64); len(lines) != 4096 {
 		t.Errorf("%d lines", len(lines))
 	}
 }
@@ -196,8 +265,11 @@ func FuzzWrap(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string, n int) {
 		n = 8 + abs(n)%100
-		s = visible(s)
-		lines := wrap(s, n)
+		s = Visible(s)
+		if again := Visible(s); again != s {
+			t.Errorf("%q is made visible once more: %q", s, again)
+		}
+		lines := Wrap(s, n)
 		squeeze := func(s string) string { return strings.ReplaceAll(s, " ", "") }
 		if squeeze(strings.Join(lines, "")) != squeeze(s) {
 			t.Errorf("%q became %q", s, lines)
@@ -226,9 +298,8 @@ func FuzzRender(f *testing.F) {
 			return // no answer holds it
 		}
 		for path, envelope := range renderedEnvelopes(t, s) {
-			var b bytes.Buffer
-			look{width: abs(width) % 300, color: true}.render(&b, envelope, path)
-			wantHarmless(t, path, b.String())
+			shown := Look{Width: abs(width) % 300, Color: true}.Render(envelope, path)
+			wantHarmless(t, path, shown)
 		}
 	})
 }

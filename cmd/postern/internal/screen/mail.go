@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"encoding/json"
@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/mattn/go-runewidth"
-
-	"github.com/postern-mail/postern/discovery"
 )
 
 // views show the answers of some commands in their own way. A view reports false
@@ -32,7 +30,7 @@ func (p *painter) when(date string) string {
 	if err != nil {
 		return ""
 	}
-	t = t.In(p.zone)
+	t = t.In(p.Zone)
 	return t.Format("2006-01-02 15:04")
 }
 
@@ -42,13 +40,13 @@ func uidOf(id string) string {
 	if len(uid) > 10 {
 		return "" // a POP3 id has a name there
 	}
-	return visible(uid)
+	return Visible(uid)
 }
 
 // marks are what a list shows of flags, in one character each.
 func marks(m object) string {
 	mark := []byte("N  ")
-	for _, f := range m.strings("flags") {
+	for _, f := range m.Strings("flags") {
 		switch f {
 		case `\Seen`:
 			mark[0] = ' '
@@ -56,7 +54,7 @@ func marks(m object) string {
 			mark[1] = '*'
 		}
 	}
-	if m.get("has_attachments") == true {
+	if m.Get("has_attachments") == true {
 		mark[2] = '@'
 	}
 	return string(mark)
@@ -65,44 +63,44 @@ func marks(m object) string {
 // messages is a list, one message a line. A window too narrow for that has two lines
 // for each.
 func (p *painter) messages(data object) bool {
-	list, ok := data.objects("messages")
+	list, ok := data.Objects("messages")
 	if !ok {
 		return false
 	}
 	uidWidth := 3
 	for _, m := range list {
-		if m.str("message_id") == "" {
+		if m.Str("message_id") == "" {
 			return false
 		}
-		uidWidth = max(uidWidth, len(uidOf(m.str("message_id"))))
+		uidWidth = max(uidWidth, len(uidOf(m.Str("message_id"))))
 	}
 	if len(list) == 0 {
 		return true
 	}
 	p.line(p.in(styleBold, p.folder(data)))
-	rest := p.width - 4 - uidWidth - 2 - 16 - 2
+	rest := p.Width - 4 - uidWidth - 2 - 16 - 2
 	wide := rest >= 30
 	from := min(28, max(12, rest*2/5))
 	for _, m := range list {
-		id, date := m.str("message_id"), p.when(m.str("date"))
+		id, date := m.Str("message_id"), p.when(m.Str("date"))
 		head := marks(m) + " " + fill(uidOf(id), uidWidth) + "  " + fill(date, 16) + "  "
 		style := ""
 		if strings.HasPrefix(head, "N") {
 			style = styleBold
 		}
-		subject := text(m.get("subject"))
-		room := p.width - runewidth.StringWidth(head)
+		subject := text(m.Get("subject"))
+		room := p.Width - runewidth.StringWidth(head)
 		if wide {
 			room = from
 		}
-		sender := sender(text(m.get("from")), room)
+		sender := sender(text(m.Get("from")), room)
 		if wide {
-			p.line(p.in(style, strings.TrimRight(head+fill(sender, from)+"  "+cut(subject, rest-from-2), " ")))
+			p.line(p.in(style, strings.TrimRight(head+fill(sender, from)+"  "+Cut(subject, rest-from-2), " ")))
 		} else {
-			p.line(p.in(style, strings.TrimRight(cut(head+sender, p.width), " ")))
-			p.line("     ", cut(subject, p.width-5))
+			p.line(p.in(style, strings.TrimRight(Cut(head+sender, p.Width), " ")))
+			p.line("     ", Cut(subject, p.Width-5))
 		}
-		if s := m.str("snippet"); s != "" {
+		if s := m.Str("snippet"); s != "" {
 			p.wrapped("     ", styleDim, text(s))
 		}
 	}
@@ -125,38 +123,38 @@ func sender(from string, columns int) string {
 
 // folder is which folder of which account an answer is of.
 func (p *painter) folder(data object) string {
-	return strings.TrimSpace(text(data.get("account_id")) + ", " + text(data.get("folder")))
+	return strings.TrimSpace(text(data.Get("account_id")) + ", " + text(data.Get("folder")))
 }
 
 // naming is how a person names a message of a list.
 func (p *painter) naming(data, m object) string {
-	if uid := uidOf(m.str("message_id")); uid != "" && data.str("folder") == "INBOX" {
+	if uid := uidOf(m.Str("message_id")); uid != "" && data.Str("folder") == "INBOX" {
 		return "--uid " + uid
 	}
-	return discovery.Quote(text(m.get("message_id")))
+	return p.quote(text(m.Get("message_id")))
 }
 
 // thread is a conversation, each message below the one it answers.
 func (p *painter) thread(data object) bool {
-	list, ok := data.objects("messages")
+	list, ok := data.Objects("messages")
 	if !ok {
 		return false
 	}
 	depth := map[string]int{}
 	for _, m := range list {
-		if m.str("message_id") == "" {
+		if m.Str("message_id") == "" {
 			return false
 		}
 	}
-	p.wrapped("", styleBold, text(data.get("subject")))
+	p.wrapped("", styleBold, text(data.Get("subject")))
 	p.line(p.in(styleDim, p.folder(data)))
-	subject := text(data.get("subject"))
+	subject := text(data.Get("subject"))
 	for _, m := range list {
 		d := 0
-		if parent, known := depth[m.str("parent_message_id")]; known {
+		if parent, known := depth[m.Str("parent_message_id")]; known {
 			d = min(parent+1, 10)
 		}
-		depth[m.str("message_id")] = d
+		depth[m.Str("message_id")] = d
 		indent := strings.Repeat("  ", d)
 		if d > 0 {
 			indent = strings.Repeat("  ", d-1) + "└ "
@@ -165,10 +163,10 @@ func (p *painter) thread(data object) bool {
 		if strings.HasPrefix(marks(m), "N") {
 			style = styleBold
 		}
-		head := indent + marks(m) + " " + fill(uidOf(m.str("message_id")), 4) + "  " + fill(p.when(m.str("date")), 16) + "  " + text(m.get("from"))
-		p.line(p.in(style, strings.TrimRight(cut(head, p.width), " ")))
-		if s := text(m.get("subject")); s != "" && s != subject {
-			p.line(strings.Repeat(" ", runewidth.StringWidth(indent)+4), cut(s, p.width-runewidth.StringWidth(indent)-4))
+		head := indent + marks(m) + " " + fill(uidOf(m.Str("message_id")), 4) + "  " + fill(p.when(m.Str("date")), 16) + "  " + text(m.Get("from"))
+		p.line(p.in(style, strings.TrimRight(Cut(head, p.Width), " ")))
+		if s := text(m.Get("subject")); s != "" && s != subject {
+			p.line(strings.Repeat(" ", runewidth.StringWidth(indent)+4), Cut(s, p.Width-runewidth.StringWidth(indent)-4))
 		}
 	}
 	return true
@@ -180,7 +178,7 @@ func (p *painter) header(name, value string) {
 	if value == "" {
 		return
 	}
-	for i, l := range wrap(value, p.width-column) {
+	for i, l := range Wrap(value, p.Width-column) {
 		if i == 0 {
 			p.line(p.in(styleBold, fill(name+":", column)), l)
 		} else {
@@ -191,34 +189,34 @@ func (p *painter) header(name, value string) {
 
 // message reads like a mail.
 func (p *painter) message(data object) bool {
-	m, ok := data.get("message").(object)
-	if !ok || m.str("message_id") == "" || m.get("body_text") == nil {
+	m, ok := data.Get("message").(object)
+	if !ok || m.Str("message_id") == "" || m.Get("body_text") == nil {
 		return false
 	}
-	p.header("From", text(m.get("from")))
-	p.header("To", text(m.get("to")))
-	p.header("Cc", text(m.get("cc")))
-	p.header("Date", p.when(m.str("date")))
-	p.header("Subject", text(m.get("subject")))
-	p.header("Flags", text(m.get("flags")))
-	if list, ok := m.objects("headers"); ok {
+	p.header("From", text(m.Get("from")))
+	p.header("To", text(m.Get("to")))
+	p.header("Cc", text(m.Get("cc")))
+	p.header("Date", p.when(m.Str("date")))
+	p.header("Subject", text(m.Get("subject")))
+	p.header("Flags", text(m.Get("flags")))
+	if list, ok := m.Objects("headers"); ok {
 		for _, h := range list {
-			p.wrapped("", styleDim, text(h.get("name"))+": "+text(h.get("value")))
+			p.wrapped("", styleDim, text(h.Get("name"))+": "+text(h.Get("value")))
 		}
 	}
 	p.line("")
-	p.body(m.str("body_text"))
+	p.body(m.Str("body_text"))
 	p.line("")
-	if m.get("truncated") == true {
+	if m.Get("truncated") == true {
 		p.line(p.in(styleDim, "[the text goes on: --body-chars shows more]"))
 	}
-	if html := m.str("body_html"); html != "" {
+	if html := m.Str("body_html"); html != "" {
 		p.line("")
 		p.line(p.in(styleBold, "HTML"))
 		p.quoted(html, "| ", "")
 	}
-	p.files(m, text(m.get("message_id")))
-	p.line(p.in(styleDim, text(m.get("message_id"))))
+	p.files(m, text(m.Get("message_id")))
+	p.line(p.in(styleDim, text(m.Get("message_id"))))
 	return true
 }
 
@@ -230,9 +228,9 @@ const bodyMark = "│ "
 // window ends, and what goes on has the mark of its line, so that nothing looks less
 // quoted than it is.
 func (p *painter) body(s string) {
-	columns := min(p.width, 100) - runewidth.StringWidth(bodyMark)
+	columns := min(p.Width, 100) - runewidth.StringWidth(bodyMark)
 	for l := range strings.SplitSeq(strings.TrimRight(lineEnds.Replace(s), "\n"), "\n") {
-		l = visible(l)
+		l = Visible(l)
 		rest := strings.TrimLeft(l, "> ")
 		mark, style := l[:len(l)-len(rest)], ""
 		if strings.Contains(mark, ">") {
@@ -242,41 +240,41 @@ func (p *painter) body(s string) {
 			rest = l
 		}
 		if runewidth.StringWidth(mark) > columns/2 {
-			mark = cut(mark, columns/2)
+			mark = Cut(mark, columns/2)
 		}
-		for _, part := range wrap(rest, columns-runewidth.StringWidth(mark)) {
+		for _, part := range Wrap(rest, columns-runewidth.StringWidth(mark)) {
 			p.line(p.in(styleDim, strings.TrimRight(bodyMark, " ")), " ", p.in(style, strings.TrimRight(mark+part, " ")))
 		}
 	}
 }
 
 func (p *painter) files(m object, id string) {
-	list, ok := m.objects("attachments")
+	list, ok := m.Objects("attachments")
 	if !ok || len(list) == 0 {
 		return
 	}
 	p.line(p.in(styleBold, "Attachments"))
 	for _, a := range list {
-		name := text(a.get("filename"))
+		name := text(a.Get("filename"))
 		if name == "" {
 			name = "(no name)"
 		}
 		part := ""
-		if s := text(a.get("part_id")); s != "" {
+		if s := text(a.Get("part_id")); s != "" {
 			part = "[" + s + "] "
 		}
-		p.wrapped("  ", "", fmt.Sprintf("%s%s, %s, %s", part, name, text(a.get("content_type")), size(a.get("size_bytes"))))
-		if t := a.str("extracted_text"); t != "" {
+		p.wrapped("  ", "", fmt.Sprintf("%s%s, %s, %s", part, name, text(a.Get("content_type")), size(a.Get("size_bytes"))))
+		if t := a.Str("extracted_text"); t != "" {
 			p.quoted(t, "    | ", "")
 		}
-		if events, ok := a.objects("events"); ok {
+		if events, ok := a.Objects("events"); ok {
 			for _, e := range events {
 				p.object(e, "    ")
 			}
 		}
 	}
 	if id != "" {
-		p.line(p.in(styleDim, "Save one: mail attachment "+discovery.Quote(id)+" --part "+text(list[0].get("part_id"))+" --save NAME"))
+		p.line(p.in(styleDim, "Save one: mail attachment "+p.quote(id)+" --part "+text(list[0].Get("part_id"))+" --save NAME"))
 	}
 }
 
@@ -301,33 +299,33 @@ func size(v any) string {
 // outgoing is a message of the outbox with everything that leaves or would: what the
 // agent wrote is behind a mark, so that it cannot pass for anything else.
 func (p *painter) outgoing(data object) bool {
-	text_, isText := data.get("text").(string)
-	if data.str("outbox_id") == "" || !isText {
+	text_, isText := data.Get("text").(string)
+	if data.Str("outbox_id") == "" || !isText {
 		return false
 	}
-	p.header("Outbox", text(data.get("outbox_id"))+" ("+text(data.get("state"))+")")
-	p.header("Account", text(data.get("account_id")))
-	p.header("From", text(data.get("from")))
+	p.header("Outbox", text(data.Get("outbox_id"))+" ("+text(data.Get("state"))+")")
+	p.header("Account", text(data.Get("account_id")))
+	p.header("From", text(data.Get("from")))
 	for _, kind := range []struct{ name, field string }{{"To", "to"}, {"Cc", "cc"}, {"Bcc", "bcc"}} {
-		for _, a := range data.strings(kind.field) {
+		for _, a := range data.Strings(kind.field) {
 			p.header(kind.name, text(a))
 		}
 	}
 	// Names in the header can say what they like: these addresses are where it goes.
-	p.header("Goes to", text(data.get("recipients")))
-	p.header("Subject", text(data.get("subject")))
-	p.header("By", text(data.get("principal"))+", "+p.when(data.str("created")))
-	p.header("Decided", text(data.get("decided_by")))
-	p.header("Reason", text(data.get("reason")))
-	p.header("Digest", text(data.get("digest")))
-	if list, ok := data.objects("attachments"); ok {
+	p.header("Goes to", text(data.Get("recipients")))
+	p.header("Subject", text(data.Get("subject")))
+	p.header("By", text(data.Get("principal"))+", "+p.when(data.Str("created")))
+	p.header("Decided", text(data.Get("decided_by")))
+	p.header("Reason", text(data.Get("reason")))
+	p.header("Digest", text(data.Get("digest")))
+	if list, ok := data.Objects("attachments"); ok {
 		for _, a := range list {
-			p.header("File", fmt.Sprintf("%s, %s, %s", text(a.get("name")), text(a.get("content_type")), size(a.get("size_bytes"))))
+			p.header("File", fmt.Sprintf("%s, %s, %s", text(a.Get("name")), text(a.Get("content_type")), size(a.Get("size_bytes"))))
 		}
 	}
 	p.line("")
 	switch {
-	case data.get("text_missing") == true:
+	case data.Get("text_missing") == true:
 		p.line(p.in(styleDim, "The text is not kept any more."))
 	case text_ == "":
 		p.line(p.in(styleDim, "The message has no text."))
@@ -340,32 +338,32 @@ func (p *painter) outgoing(data object) bool {
 
 // help is a page of help.
 func (p *painter) help(data object) bool {
-	if data.str("description") == "" {
+	if data.Str("description") == "" {
 		return false
 	}
-	if c := data.str("command"); c != "" {
+	if c := data.Str("command"); c != "" {
 		p.line(p.in(styleBold, text(c)))
 	}
-	p.wrapped("", "", text(data.get("description")))
-	if u := data.str("usage"); u != "" {
+	p.wrapped("", "", text(data.Get("description")))
+	if u := data.Str("usage"); u != "" {
 		p.line("")
 		p.wrapped("", styleDim, "Usage: "+text(u))
 	}
-	if list, ok := data.objects("commands"); ok && len(list) > 0 {
+	if list, ok := data.Objects("commands"); ok && len(list) > 0 {
 		p.line("")
 		p.line(p.in(styleBold, "Commands"))
-		p.columns(list, func(c object) string { return text(c.get("name")) }, func(c object) string { return text(c.get("description")) })
+		p.columns(list, func(c object) string { return text(c.Get("name")) }, func(c object) string { return text(c.Get("description")) })
 		// The overview is as short as an agent needs it.
-		if i := slices.IndexFunc(list, func(c object) bool { return strings.HasSuffix(c.str("description"), "…") }); i >= 0 {
-			p.wrapped("  ", styleDim, "Where there is more, 'help "+text(list[i].get("name"))+"' shows it.")
+		if i := slices.IndexFunc(list, func(c object) bool { return strings.HasSuffix(c.Str("description"), "…") }); i >= 0 {
+			p.wrapped("  ", styleDim, "Where there is more, 'help "+text(list[i].Get("name"))+"' shows it.")
 		}
 	}
-	if list, ok := data.objects("arguments"); ok && len(list) > 0 {
+	if list, ok := data.Objects("arguments"); ok && len(list) > 0 {
 		p.line("")
 		p.line(p.in(styleBold, "Arguments"))
 		p.columns(list, argumentName, argumentText)
 	}
-	if list := data.strings("examples"); len(list) > 0 {
+	if list := data.Strings("examples"); len(list) > 0 {
 		p.line("")
 		p.line(p.in(styleBold, "Examples"))
 		for _, x := range list {
@@ -381,10 +379,10 @@ func (p *painter) columns(list []object, name, about func(object) string) {
 	for _, o := range list {
 		widest = max(widest, runewidth.StringWidth(name(o)))
 	}
-	widest = min(widest, 30, p.width/2)
+	widest = min(widest, 30, p.Width/2)
 	for _, o := range list {
 		n := name(o)
-		for i, l := range wrap(about(o), p.width-widest-4) {
+		for i, l := range Wrap(about(o), p.Width-widest-4) {
 			switch {
 			case i > 0:
 				p.line(strings.Repeat(" ", widest+4), l)
@@ -399,8 +397,8 @@ func (p *painter) columns(list []object, name, about func(object) string) {
 }
 
 func argumentName(a object) string {
-	n := text(a.get("name"))
-	if s := text(a.get("short")); s != "" {
+	n := text(a.Get("name"))
+	if s := text(a.Get("short")); s != "" {
 		n += ", -" + strings.TrimPrefix(s, "-")
 	}
 	return n
@@ -409,13 +407,13 @@ func argumentName(a object) string {
 // argumentText is what an argument is for and what it takes.
 func argumentText(a object) string {
 	var more []string
-	if a.get("required") == true {
+	if a.Get("required") == true {
 		more = append(more, "required")
 	}
-	if list := a.strings("enum"); len(list) > 0 {
+	if list := a.Strings("enum"); len(list) > 0 {
 		more = append(more, "one of "+text(strings.Join(list, ", ")))
 	}
-	low, high := text(a.get("minimum")), text(a.get("maximum"))
+	low, high := text(a.Get("minimum")), text(a.Get("maximum"))
 	switch {
 	case low != "" && high != "":
 		more = append(more, low+" to "+high)
@@ -424,10 +422,10 @@ func argumentText(a object) string {
 	case high != "":
 		more = append(more, "at most "+high)
 	}
-	if d := text(a.get("default")); d != "" {
+	if d := text(a.Get("default")); d != "" {
 		more = append(more, "default "+d)
 	}
-	s := text(a.get("description"))
+	s := text(a.Get("description"))
 	if len(more) > 0 {
 		s += " (" + strings.Join(more, "; ") + ")"
 	}

@@ -1,0 +1,318 @@
+// Package screen draws what a person at a terminal sees of an answer. It promises that
+// nothing a stranger wrote steers the terminal: what it returns is text in UTF-8
+// without control characters, but for line feeds and, where emphasis may be used, the
+// few escape sequences of its own, each ended on its line. What nobody would see, or
+// what would turn the order of what is beside it, is written out. The text of a mail
+// has a mark on every line, so that none of it can pass for a part of the answer.
+//
+// Look.Render draws the envelope of a command. The functions are for what else is
+// written to a terminal: Visible and Line make text safe to show, and Wrap and Cut fit
+// text that is so already into a window. A width is a number of columns, of which a
+// wide character takes two and a combining mark none.
+//
+// The package knows how the answers of some commands look, and nothing of who asks,
+// what is allowed or how a terminal is read. It writes nothing itself, and is safe for
+// concurrent use.
+package screen
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
+)
+
+type (
+	object = orderedjson.Object
+	member = orderedjson.Member
+)
+
+// minWidth is the fewest columns that anything is drawn for.
+const minWidth = 20
+
+// Look is how a terminal wants to be written to. The zero value draws for the
+// narrowest window, without emphasis and in local time.
+type Look struct {
+	Width int            // columns; fewer than 20 count as 20
+	Color bool           // emphasis may be used
+	Zone  *time.Location // of the dates that are shown; nil is local time
+
+	// Quote returns a word as a command line holds it, for the lines that say what to
+	// type next. It is given visible text, and what it returns is shown as it is. Nil
+	// leaves a word as it is. It is called by Render alone, while that runs.
+	Quote func(word string) string
+}
+
+// Render draws the envelope of an answer, as lines that each end in a line feed. The
+// path is that of the command, such as "mail list": some have a view of their own, and
+// what a view does not expect is drawn as that of any other path. A failure is drawn
+// alike for all of them.
+//
+// Text is broken or cut where the window ends. Names, ids and what is to be copied are
+// left whole, so that a line can be wider. There is no error: an envelope that is no
+// JSON object is one line of visible text, and one that says neither success nor an
+// error is drawn as nothing.
+func (l Look) Render(envelope []byte, path string) string {
+	v, err := orderedjson.Decode(envelope)
+	o, ok := v.(object)
+	if err != nil || !ok {
+		return Visible(string(envelope)) + "\n"
+	}
+	p := &painter{Look: l}
+	if l.Zone == nil {
+		p.Zone = time.Local
+	}
+	p.Width = max(p.Width, minWidth)
+	if o.Get("success") == true {
+		data := o.Get("data")
+		view, shown := views[path], false
+		if fields, isObject := data.(object); isObject && view != nil {
+			shown = view(p, fields)
+		}
+		if !shown {
+			p.b.Reset()
+			p.data(data)
+		}
+		p.after(o, data, shown)
+	} else if e, ok := o.Get("error").(object); ok {
+		p.failure(e)
+	}
+	return p.b.String()
+}
+
+// painter writes one answer.
+type painter struct {
+	Look
+	b strings.Builder
+}
+
+// The styles, which end with styleOff.
+const (
+	styleBold = "\x1b[1m"
+	styleDim  = "\x1b[2m"
+	styleRed  = "\x1b[1;31m"
+	styleOff  = "\x1b[0m"
+)
+
+// in is text in a style. What it is given is visible text.
+func (p *painter) in(style, s string) string {
+	if !p.Color || style == "" || s == "" {
+		return s
+	}
+	return style + s + styleOff
+}
+
+// quote is a word as a command line holds it.
+func (p *painter) quote(word string) string {
+	if p.Quote == nil {
+		return word
+	}
+	return p.Quote(word)
+}
+
+func (p *painter) line(parts ...string) {
+	p.b.WriteString(strings.TrimRight(strings.Join(parts, ""), " ") + "\n")
+}
+
+// wrapped writes visible text, broken where the window ends, behind an indent.
+func (p *painter) wrapped(indent, style, s string) {
+	for _, l := range Wrap(s, p.Width-runewidth.StringWidth(indent)) {
+		p.line(indent, p.in(style, l))
+	}
+}
+
+func (p *painter) failure(e object) {
+	p.wrapped("", styleRed, text(e.Get("code"))+": "+text(e.Get("message")))
+	if h := text(e.Get("hint")); h != "" {
+		p.wrapped("", "", h)
+	}
+	if list := e.Strings("examples"); len(list) > 0 {
+		p.line(p.in(styleDim, "For example:"))
+		for _, x := range list {
+			p.line("  ", text(x)) // whole, to be copied
+		}
+	}
+}
+
+// after writes what an answer says besides its data.
+func (p *painter) after(o object, data any, shown bool) {
+	fields, _ := data.(object)
+	if issues, ok := fields.Objects("issues"); ok && shown {
+		for _, i := range issues {
+			p.wrapped("", styleRed, strings.TrimSpace("Note: "+text(i.Get("message"))+" "+text(i.Get("message_id"))))
+		}
+	}
+	if m := o.Str("message"); m != "" {
+		p.wrapped("", styleDim, text(m))
+	}
+	if n, ok := fields.Get("next_action").(object); ok {
+		if a, ok := n.Get("arguments").(object); ok && a.Str("command") != "" {
+			p.line(p.in(styleDim, strings.Replace(text(n.Get("instruction")), ": ", "; ", 1)+":"))
+			p.line("  ", text(a.Get("command")))
+		}
+	}
+	if meta, ok := o.Get("_meta").(object); ok {
+		if meta.Get("truncated") == true {
+			p.line(p.in(styleDim, "The answer was cut to fit."))
+		}
+		if a := meta.Str("audit"); a != "" {
+			p.wrapped("", styleRed, text(a))
+		}
+	}
+}
+
+func (p *painter) data(data any) {
+	switch v := data.(type) {
+	case object:
+		p.object(v, "")
+	case []any:
+		p.list(v, "")
+	default:
+		p.line(text(v))
+	}
+}
+
+// skipped are members that speak to programs, or are said elsewhere.
+func skipped(f member) bool {
+	list, isList := f.Value.([]any)
+	return f.Name == "next_action" || f.Name == "has_more" && f.Value == false || f.Name == "status" && f.Value == "ok" || isList && len(list) == 0
+}
+
+// object shows scalars first, aligned, then what is nested, each under its name; a
+// text of several lines comes last, each behind a mark, so that nothing in it can
+// pass for a part of the answer.
+func (p *painter) object(o object, indent string) {
+	longest := 0
+	for _, f := range o {
+		if scalar(f.Value) && !skipped(f) {
+			longest = max(longest, runewidth.StringWidth(Visible(f.Name)))
+		}
+	}
+	for _, f := range o {
+		if !scalar(f.Value) || skipped(f) {
+			continue
+		}
+		name, rest := indent+fill(Visible(f.Name), longest)+"  ", strings.Repeat(" ", runewidth.StringWidth(indent)+longest+2)
+		for i, l := range Wrap(text(f.Value), p.Width-len(rest)) {
+			if i > 0 {
+				name = rest
+			}
+			p.line(p.in(styleBold, name), l)
+		}
+	}
+	for _, f := range o {
+		if scalar(f.Value) || skipped(f) {
+			continue
+		}
+		switch v := f.Value.(type) {
+		case object:
+			p.line(indent, p.in(styleBold, Visible(f.Name)))
+			p.object(v, indent+"  ")
+		case []any:
+			p.line(indent, p.in(styleBold, Visible(f.Name)))
+			p.list(v, indent+"  ")
+		case string:
+			p.line("")
+			p.quoted(v, indent+"> ", "")
+			p.line("")
+		}
+	}
+}
+
+// quoted writes text of several lines, each behind a mark.
+func (p *painter) quoted(s, mark, style string) {
+	for l := range strings.SplitSeq(strings.TrimRight(lineEnds.Replace(s), "\n"), "\n") {
+		p.wrapped(mark, style, Visible(l))
+	}
+}
+
+func (p *painter) list(list []any, indent string) {
+	var rows []object
+	for _, v := range list {
+		o, ok := v.(object)
+		if !ok {
+			break
+		}
+		rows = append(rows, o)
+	}
+	if len(rows) == len(list) && len(rows) > 0 {
+		p.table(rows, indent)
+		return
+	}
+	for _, v := range list {
+		p.wrapped(indent, "", text(v))
+	}
+}
+
+// table gives every column what it needs, and when that is more than there is, takes
+// from the widest. Rows that do not fit so are shown one below the other.
+func (p *painter) table(rows []object, indent string) {
+	var names []string
+	cells := map[string][]string{}
+	for i, row := range rows {
+		for _, f := range row {
+			if cells[f.Name] == nil {
+				names = append(names, f.Name)
+				cells[f.Name] = make([]string, len(rows))
+			}
+			cells[f.Name][i] = text(f.Value)
+		}
+	}
+	widths := make([]int, len(names))
+	total := runewidth.StringWidth(indent)
+	for i, n := range names {
+		widths[i] = runewidth.StringWidth(Visible(n))
+		for _, c := range cells[n] {
+			widths[i] = max(widths[i], runewidth.StringWidth(c))
+		}
+		total += widths[i] + 2
+	}
+	for total -= 2; total > p.Width; total-- {
+		widest := 0
+		for i := range widths {
+			if widths[i] > widths[widest] {
+				widest = i
+			}
+		}
+		if widths[widest] <= 12 {
+			break
+		}
+		widths[widest]--
+	}
+	if total > p.Width || slices.Contains(widths, 0) {
+		for i, row := range rows {
+			if i > 0 {
+				p.line("")
+			}
+			p.object(row, indent)
+		}
+		return
+	}
+	line := func(style string, cell func(name string) string) {
+		var l strings.Builder
+		for i, n := range names {
+			l.WriteString(fill(cell(n), widths[i]))
+			if i < len(names)-1 {
+				l.WriteString("  ")
+			}
+		}
+		p.line(indent, p.in(style, strings.TrimRight(l.String(), " ")))
+	}
+	line(styleBold, Visible)
+	for i := range rows {
+		line("", func(n string) string { return cells[n][i] })
+	}
+}
+
+func scalar(v any) bool {
+	switch v := v.(type) {
+	case object, []any:
+		return false
+	case string:
+		return !strings.Contains(lineEnds.Replace(v), "\n")
+	}
+	return true
+}
