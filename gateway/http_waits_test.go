@@ -85,6 +85,38 @@ func (p *pipes) call(t *testing.T, token, command string) said {
 	return said{res.StatusCode, res.Header, string(b), time.Since(start)}
 }
 
+// Where who calls cannot be found out, such as while somebody holds the store, each
+// request has an answer in bounded time, and none holds a connection on.
+func TestAdmissionIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, held := newPipes(), true
+		serveAt(t, l, whoAndWhat, HTTPOptions{MaxConnections: 2, Admit: func(ctx context.Context, token string) (Caller, error) {
+			if held {
+				select {
+				case <-ctx.Done():
+					return Caller{}, ctx.Err()
+				case <-time.After(time.Hour):
+				}
+			}
+			return Caller{ID: token, Principal: Principal{Name: token}}, nil
+		}})
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				a := l.call(t, "ann", "x")
+				if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || !strings.Contains(a.body, "try again") || a.after != admitTime {
+					t.Errorf("after %s: %d, Retry-After %q: %s", a.after, a.status, a.header.Get("Retry-After"), a.body)
+				}
+			})
+		}
+		wg.Wait()
+		held = false
+		if a := l.call(t, "ann", "x"); a.status != 200 || !strings.Contains(a.body, "ann: x") || a.after != 0 {
+			t.Errorf("afterwards: after %s: %d %s", a.after, a.status, a.body)
+		}
+	})
+}
+
 // A call that stood aside while it waited answers within its own time, also when its
 // caller's other calls have taken all the places meanwhile and keep them.
 func TestACallThatFindsNoPlaceAgainAnswersInItsTime(t *testing.T) {
