@@ -159,6 +159,7 @@ type execution struct {
 
 	delivered []func() // for Answer.Delivered
 	back      *Ticket  // of a command that stood aside
+	crowded   bool     // it stood aside and found no place to go on in time
 }
 
 func (x *execution) visible(c *discovery.Command) bool {
@@ -346,6 +347,9 @@ func (x *execution) execute(ctx context.Context, timeout time.Duration, bound *d
 		err = x.question(ctx, err)
 		// What the command itself says holds: it may have done something by then.
 		if discovery.AsFault(err) == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			if x.crowded {
+				return crowdedFault(timeout, err)
+			}
 			return timeoutFault(timeout, err)
 		}
 		return g.fault(ctx, err, x.command)
@@ -363,6 +367,14 @@ func (x *execution) execute(ctx context.Context, timeout time.Duration, bound *d
 func timeoutFault(after time.Duration, err error) *discovery.Fault {
 	return &discovery.Fault{Code: discovery.Timeout, Message: fmt.Sprintf("The command was stopped after %s.", after),
 		Hint: "Ask for less, or allow more time with --timeout SECONDS (at most 300).", Err: err}
+}
+
+// crowdedFault is for a command that waited for something outside and then found no
+// place among those at work.
+func crowdedFault(after time.Duration, err error) *discovery.Fault {
+	return &discovery.Fault{Code: discovery.Timeout, Err: err,
+		Message: fmt.Sprintf("The command waited and could not go on within %s, since too many other calls were at work.", after),
+		Hint:    "Send it again when those are answered, or allow more time with --timeout SECONDS (at most 300), which includes both waits."}
 }
 
 // protected turns a panic of the command into an error: whatever a message or a

@@ -35,6 +35,7 @@ const (
 	defaultIdleTime       = 2 * time.Minute
 	defaultBodyBytes      = 256 << 10 // the longest command string, every character written as two escapes, is half of it
 	defaultHeaderBytes    = 16 << 10
+	admitTime             = 5 * time.Second
 	turnTime              = 30 * time.Second // that a call waits for a place among those at work
 	maxTogether           = 32               // calls of one request, which are several in protocol 2025-03-26
 )
@@ -58,7 +59,7 @@ type HTTPOptions struct {
 	// Admit says who has a token, which is empty where a request brings none. The error
 	// matches ErrNotAdmitted where that is nobody; any other is the server's own
 	// trouble. It is called for every request, concurrently, and should take the same
-	// time whatever the token.
+	// time whatever the token. Its ctx ends after 5 s.
 	Admit func(ctx context.Context, token string) (Caller, error)
 
 	Path string // of the endpoint; empty means "/mcp"

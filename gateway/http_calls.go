@@ -198,13 +198,10 @@ func (c *httpCall) leave() {
 
 // placeOf is the place of a call: whether it holds one. Only the call's own goroutine
 // looks at it.
-type placeOf struct {
-	ctx  context.Context
-	held bool
-}
+type placeOf struct{ held bool }
 
 // pause implements ticketSource.
-func (c *httpCall) pause(_ *mcp.RequestExtra, giveUp func()) (resume func()) {
+func (c *httpCall) pause(_ *mcp.RequestExtra, giveUp func()) (resume func(context.Context) bool) {
 	h := c.handler
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -214,10 +211,11 @@ func (c *httpCall) pause(_ *mcp.RequestExtra, giveUp func()) (resume func()) {
 	if h.stopping {
 		giveUp()
 	}
-	return func() {
+	return func(context.Context) bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		delete(c.giveUps, id)
+		return true
 	}
 }
 
@@ -227,15 +225,16 @@ type pausing struct {
 	place *placeOf
 }
 
-func (p pausing) pause(extra *mcp.RequestExtra, giveUp func()) (resume func()) {
+func (p pausing) pause(extra *mcp.RequestExtra, giveUp func()) (resume func(context.Context) bool) {
 	if p.place.held {
 		p.leave()
 		p.place.held = false
 	}
 	back := p.httpCall.pause(extra, giveUp)
-	return func() {
-		back()
-		p.place.held = p.httpCall.place(p.place.ctx)
+	return func(ctx context.Context) bool {
+		back(ctx)
+		p.place.held = p.httpCall.place(ctx)
+		return p.place.held
 	}
 }
 
@@ -294,7 +293,7 @@ func (h *httpHandler) toolCall(ctx context.Context, next mcp.MethodHandler, req 
 	defer context.AfterFunc(h.lifeOf(call), cancel)()
 	waiting, stop := context.WithTimeout(ctx, turnTime)
 	defer stop()
-	place := &placeOf{ctx: ctx}
+	place := &placeOf{}
 	if place.held = call.place(waiting); !place.held {
 		return nil, busy("too many calls are at work; try again")
 	}

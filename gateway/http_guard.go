@@ -124,7 +124,9 @@ func (h *httpHandler) allowOrigin(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// admit finds out who calls.
+// admit finds out who calls. Nothing but its own time bounds that: the request counts
+// as nobody's yet, and that its client has gone is not noticed while its body lies
+// unread.
 func (h *httpHandler) admit(w *httpWriter, r *http.Request) {
 	token, given, ok := bearer(r.Header)
 	if !ok {
@@ -132,7 +134,9 @@ func (h *httpHandler) admit(w *httpWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "there must be one Authorization header")
 		return
 	}
-	caller, err := h.o.Admit(r.Context(), token)
+	ctx, cancel := context.WithTimeout(r.Context(), admitTime)
+	caller, err := h.o.Admit(ctx, token)
+	cancel()
 	switch {
 	case errors.Is(err, ErrNotAdmitted):
 		challenge := "Bearer"
@@ -146,7 +150,7 @@ func (h *httpHandler) admit(w *httpWriter, r *http.Request) {
 		h.o.Logger.Error("callers cannot be admitted", "error_type", fmt.Sprintf("%T", err))
 		letGo(w)
 		w.Header().Set("Retry-After", "5")
-		refuse(w, http.StatusServiceUnavailable, "tokens cannot be checked now")
+		refuse(w, http.StatusServiceUnavailable, "tokens cannot be checked now; try again in a few seconds")
 		return
 	}
 	call, status := h.open(caller)

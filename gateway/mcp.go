@@ -156,9 +156,11 @@ func methodNotFound() *jsonrpc.Error {
 // that the connection was made with, where the source is found.
 type ticketSource interface {
 	ticketOf(*mcp.RequestExtra) *Ticket
-	// pause takes a call out of those at work until resume, while it waits for the
-	// client. giveUp is called, perhaps at once, when nothing more can come from there.
-	pause(extra *mcp.RequestExtra, giveUp func()) (resume func())
+	// pause takes a call out of those at work until resume, while it waits for
+	// something outside. giveUp is called, perhaps at once, when nothing more can come
+	// from the client. resume waits for a place among those at work; it is not ok when
+	// ctx ends first, and the call has none then. It must be called, and once.
+	pause(extra *mcp.RequestExtra, giveUp func()) (resume func(ctx context.Context) (ok bool))
 }
 
 // A receiptSource is a ticketSource that can tell when the answer to a call has been
@@ -196,9 +198,9 @@ func (h *toolHandler) middleware(tool json.RawMessage) mcp.Middleware {
 					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 				}
 				defer ticket.Finish()
-				ctx = context.WithValue(WithTicket(ctx, ticket), pauseKey{}, func() func() {
+				ctx = context.WithValue(WithTicket(ctx, ticket), pauseKey{}, pauseFunc(func() func(context.Context) bool {
 					return source.pause(req.GetExtra(), func() {})
-				})
+				}))
 			}
 			res, err = next(ctx, method, req)
 			if err != nil {

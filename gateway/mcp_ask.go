@@ -130,7 +130,8 @@ func (h *toolHandler) ask(ctx context.Context, req *mcp.CallToolRequest, q *MCPQ
 	ticket := ticketOf(ctx)
 	ticket.Finish()
 	if source, ok := ctx.Value(ticketSourceKey{}).(ticketSource); ok {
-		defer source.pause(req.Extra, cancel)()
+		resume := source.pause(req.Extra, cancel)
+		defer func() { _ = resume(ctx) }() // without a place its client has gone, and with it ctx
 	}
 	if asking.Err() == nil {
 		if e, err := req.Session.Elicit(asking, elicitation(q)); err == nil {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"errors"
@@ -216,9 +217,14 @@ func (g *Gateway) turn(ctx context.Context, after time.Duration, effect discover
 
 type pauseKey struct{}
 
+// pauseFunc is ticketSource.pause for the one call whose context has it.
+type pauseFunc func() (resume func(context.Context) (ok bool))
+
 // aside lets the commands go on that came after this one while it waits for
 // something outside. Behind wait it stands in line as one that came first and did not
-// start yet. Over stdio it is not among the calls at work meanwhile.
+// start yet. It is not among the calls at work meanwhile, and over HTTP has to find a
+// place among them again. Where ctx ends before it has, the error says so: it may not go
+// on, whatever wait found.
 func (x *execution) aside(ctx context.Context, wait func(context.Context) error) error {
 	err := x.waitAside(ctx, wait)
 	if err == nil {
@@ -239,9 +245,15 @@ func (x *execution) waitAside(ctx context.Context, wait func(context.Context) er
 		return wait(ctx)
 	}
 	t.Finish()
-	err := func() error {
-		if pause, ok := ctx.Value(pauseKey{}).(func() func()); ok {
-			defer pause()()
+	err := func() (err error) {
+		if pause, ok := ctx.Value(pauseKey{}).(pauseFunc); ok {
+			resume := pause()
+			defer func() {
+				inTime := ctx.Err() == nil
+				if !resume(ctx) {
+					x.crowded, err = inTime, cmp.Or(err, ctx.Err())
+				}
+			}()
 		}
 		return wait(ctx)
 	}()

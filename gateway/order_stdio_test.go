@@ -422,7 +422,9 @@ type tickets struct{ ticket *Ticket }
 
 func (s tickets) ticketOf(*mcp.RequestExtra) *Ticket { return s.ticket }
 
-func (s tickets) pause(*mcp.RequestExtra, func()) (resume func()) { return func() {} }
+func (s tickets) pause(*mcp.RequestExtra, func()) (resume func(context.Context) bool) {
+	return func(context.Context) bool { return true }
+}
 
 // callOnce calls the tool over a transport whose tickets are the given ones.
 func callOnce(t *testing.T, call CallFunc, source ticketSource) error {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"container/list"
+	"context"
 	"encoding/json"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -81,13 +82,13 @@ func (c *stdioConn) ticketOf(extra *mcp.RequestExtra) *Ticket {
 }
 
 // pause implements ticketSource.
-func (c *stdioConn) pause(extra *mcp.RequestExtra, giveUp func()) (resume func()) {
+func (c *stdioConn) pause(extra *mcp.RequestExtra, giveUp func()) (resume func(context.Context) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	call := c.byExtra[extra]
 	if call == nil {
 		giveUp()
-		return func() {}
+		return func(context.Context) bool { return true }
 	}
 	call.giveUp = giveUp
 	call.lane.running--
@@ -96,12 +97,13 @@ func (c *stdioConn) pause(extra *mcp.RequestExtra, giveUp func()) (resume func()
 		giveUp()
 	}
 	c.work.Broadcast()
-	return func() {
+	return func(context.Context) bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		call.giveUp = nil
 		call.lane.running++ // perhaps beyond the limit: it waits for nothing but those at work
 		c.paused--
+		return true
 	}
 }
 

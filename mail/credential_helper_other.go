@@ -4,7 +4,6 @@ package mail
 
 import "os/exec"
 
-func isolateHelper(*exec.Cmd) {}
-
-// killHelper ends the helper itself; what it started ends by itself or not.
-func killHelper(cmd *exec.Cmd) error { return cmd.Process.Kill() }
+// Isolate has a command of exec.CommandContext that is not started yet killed when its
+// context ends. What it started ends by itself or not.
+func Isolate(*exec.Cmd) {} // the context does so by itself

@@ -51,8 +51,7 @@ func runHelper(ctx context.Context, account string, argv, environ []string) (Sec
 	defer func() { clear(out.room) }()
 	cmd.Stdout = out
 	cmd.WaitDelay = helperDelay // a child of the helper that keeps the output open must not keep us
-	isolateHelper(cmd)
-	cmd.Cancel = func() error { return killHelper(cmd) }
+	Isolate(cmd)
 
 	if err := cmd.Start(); err != nil {
 		return fail(false, KindConfig, check, "The account's helper program cannot be started.")

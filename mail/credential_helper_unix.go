@@ -7,14 +7,16 @@ import (
 	"syscall"
 )
 
-// isolateHelper gives a helper a session of its own: it can be killed with
-// whatever it started, and one that would ask on our terminal, where a person
-// types something else, fails at once.
-func isolateHelper(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
-
-func killHelper(cmd *exec.Cmd) error {
-	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil {
-		return cmd.Process.Kill()
+// Isolate gives a command of exec.CommandContext that is not started yet a session of
+// its own: when its context ends it is killed with whatever it started, and one that
+// would ask on our terminal, where a person types something else, fails at once. Where
+// the system has no sessions, the command alone is killed.
+func Isolate(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Cancel = func() error {
+		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil {
+			return cmd.Process.Kill()
+		}
+		return nil
 	}
-	return nil
 }

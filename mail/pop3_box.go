@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/postern-mail/postern/mail/internal/pop3"
@@ -27,6 +26,8 @@ type popBox struct {
 	cfg      pop3.Config
 	now      func() time.Time
 
+	life context.Context // ends with Close
+	end  context.CancelFunc
 	turn chan struct{} // one place
 
 	// What follows belongs to who holds the turn.
@@ -37,9 +38,12 @@ type popBox struct {
 	skipped int
 	places  map[string]int // by UIDL, where in list
 	idle    *time.Timer
+}
 
-	mu     sync.Mutex
-	closed bool
+func newPopBox(settings string, cfg pop3.Config, now func() time.Time) *popBox {
+	b := &popBox{settings: settings, cfg: cfg, now: now, turn: make(chan struct{}, 1)}
+	b.life, b.end = context.WithCancel(context.Background())
+	return b
 }
 
 // popConfig is the account's server as the wire wants it.
@@ -70,7 +74,7 @@ func (m *Mailboxes) popBox(a *Account, cfg pop3.Config) (*popBox, error) {
 	if old != nil {
 		m.ending.Go(func() { _ = old.Close() })
 	}
-	b := &popBox{settings: settings, cfg: cfg, now: m.o.Now, turn: make(chan struct{}, 1)}
+	b := newPopBox(settings, cfg, m.o.Now)
 	m.boxes[a.Name] = b
 	return b, nil
 }
@@ -80,7 +84,7 @@ func (m *Mailboxes) popVerify(ctx context.Context, x *access) (*Verification, er
 	v := &Verification{Account: x.account.Name, Server: x.account.POP3}
 	start := m.o.Now()
 	// The mailbox is locked while the kept session is open.
-	err := x.lendPopAlone(ctx, func() error {
+	err := x.lendPopAlone(ctx, func(ctx context.Context) error {
 		s, err := pop3.Dial(ctx, x.pop.cfg)
 		v.Latency = m.o.Now().Sub(start)
 		if err != nil {
@@ -93,28 +97,68 @@ func (m *Mailboxes) popVerify(ctx context.Context, x *access) (*Verification, er
 	return verified(ctx, v, err)
 }
 
-// lendPopAlone runs fn while there is no session.
-func (x *access) lendPopAlone(ctx context.Context, fn func() error) error {
-	select {
-	case x.pop.turn <- struct{}{}:
-		defer func() { <-x.pop.turn }()
-	case <-ctx.Done():
-		return x.wrap(ctx, ctx.Err())
+// lendPopAlone runs fn while there is no session. What fn is given also ends when the
+// account's session is closed for good.
+func (x *access) lendPopAlone(ctx context.Context, fn func(context.Context) error) error {
+	return x.wrap(ctx, x.pop.alone(ctx, fn))
+}
+
+func (b *popBox) alone(ctx context.Context, fn func(context.Context) error) error {
+	if err := b.enter(ctx); err != nil {
+		return err
 	}
-	x.pop.drop()
-	return x.wrap(ctx, fn())
+	defer b.leave()
+	b.drop()
+	ctx, cancel := b.within(ctx)
+	defer cancel()
+	return b.explain(fn(ctx))
+}
+
+// enter takes the turn.
+func (b *popBox) enter(ctx context.Context) error {
+	select {
+	case b.turn <- struct{}{}:
+		if b.life.Err() == nil {
+			return nil
+		}
+		b.leave()
+		return errPopClosed
+	case <-b.life.Done():
+		return errPopClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (b *popBox) leave() { <-b.turn }
+
+// within returns a context that ends with ctx or with Close.
+func (b *popBox) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(b.life, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// explain says of a connection that failed that it was Close that ended it.
+func (b *popBox) explain(err error) error {
+	var w *pop3.Error
+	if b.life.Err() == nil || err == nil || errors.As(err, &w) && w.Kind == pop3.KindRefused {
+		return err
+	}
+	return errPopClosed
 }
 
 // lend runs fn on the session, a new one where there is none or where fresh is asked
 // for and it is not young. A session that turns out dead is replaced once, if it
 // was not new; fn then runs again.
 func (b *popBox) lend(ctx context.Context, fresh bool, fn func(s *pop3.Session) error) error {
-	select {
-	case b.turn <- struct{}{}:
-		defer func() { <-b.turn }()
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := b.enter(ctx); err != nil {
+		return err
 	}
+	defer b.leave()
 	if b.idle != nil {
 		b.idle.Stop()
 	}
@@ -124,7 +168,7 @@ func (b *popBox) lend(ctx context.Context, fresh bool, fn func(s *pop3.Session) 
 	}
 	for used := b.session != nil; ; used = false {
 		if err := b.open(ctx); err != nil {
-			return err
+			return b.explain(err)
 		}
 		err := fn(b.session)
 		var w *pop3.Error
@@ -132,8 +176,8 @@ func (b *popBox) lend(ctx context.Context, fresh bool, fn func(s *pop3.Session) 
 			return err
 		}
 		b.drop()
-		if !used || w.Kind != pop3.KindConnection || ctx.Err() != nil {
-			return err
+		if !used || w.Kind != pop3.KindConnection || ctx.Err() != nil || b.life.Err() != nil {
+			return b.explain(err)
 		}
 	}
 }
@@ -148,18 +192,11 @@ func (b *popBox) youth() time.Duration {
 }
 
 func (b *popBox) open(ctx context.Context) error {
-	b.mu.Lock()
-	closed := b.closed
-	b.mu.Unlock()
-	if closed {
-		b.drop()
-		return errPopClosed
-	}
 	if b.session != nil {
 		return nil
 	}
 	// The session outlives the command that begins it, which bounds its beginning.
-	life, release := context.WithCancel(context.WithoutCancel(ctx))
+	life, release := b.within(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, release)
 	defer stop()
 	s, err := pop3.Dial(life, b.cfg)
@@ -215,13 +252,17 @@ func (b *popBox) drop() {
 	}
 }
 
-// Close ends the session. What waits for it fails.
+// Close ends the session and returns when it has ended. What uses it and what waits
+// for it fails; where nobody does, the server is told.
 func (b *popBox) Close() error {
-	b.mu.Lock()
-	b.closed = true
-	b.mu.Unlock()
-	b.turn <- struct{}{}
-	defer func() { <-b.turn }()
+	select {
+	case b.turn <- struct{}{}:
+	default:
+		b.end() // whoever has the turn is not long now
+		b.turn <- struct{}{}
+	}
+	defer b.leave()
+	defer b.end()
 	if b.idle != nil {
 		b.idle.Stop()
 	}

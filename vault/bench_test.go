@@ -65,3 +65,15 @@ func BenchmarkTake(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkRecordContended is BenchmarkRecordParallel for as many processes: each opens
+// the lock for itself.
+func BenchmarkRecordContended(b *testing.B) {
+	path, k := newVaultFile(b)
+	b.RunParallel(func(pb *testing.PB) {
+		v := mustOpen(b, path, Keys{Agent: k.Agent}, nil)
+		for pb.Next() {
+			must(b, v.Record(b.Context(), entry("mail list")))
+		}
+	})
+}

@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/gofrs/flock"
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 )
@@ -262,8 +261,8 @@ func (f *file) lock(ctx context.Context, write bool) (unlock func(), err error) 
 		leave()
 		return nil, fmt.Errorf("%w: %s.lock is not a regular file", ErrDamaged, f.path)
 	}
-	side := flock.New(f.path + ".lock")
-	if err := takeLock(ctx, side, write); err != nil {
+	side, err := takeLock(ctx, f.path+".lock", write)
+	if err != nil {
 		leave()
 		return nil, fmt.Errorf("vault lock: %w", err)
 	}
@@ -305,30 +304,4 @@ func (f *file) enter(ctx context.Context, write bool) (leave func(), err error) 
 		}
 	}
 	return leave, nil
-}
-
-// takeLock tries once and then blocks in the kernel, which hands the lock over
-// without the delay of polling. A wait that is given up ends by itself: whoever
-// finally gets the lock lets it go at once.
-func takeLock(ctx context.Context, side *flock.Flock, write bool) error {
-	try, wait := side.TryRLock, side.RLock
-	if write {
-		try, wait = side.TryLock, side.Lock
-	}
-	if ok, err := try(); ok || err != nil {
-		return err
-	}
-	got := make(chan error, 1)
-	go func() { got <- wait() }()
-	select {
-	case err := <-got:
-		return err
-	case <-ctx.Done():
-		go func() {
-			if <-got == nil {
-				_ = side.Close()
-			}
-		}()
-		return ctx.Err()
-	}
 }

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/gofrs/flock"
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/postern-mail/postern/mail"
@@ -85,8 +84,8 @@ func create(ctx context.Context, path string, k Keys) (created bool, err error) 
 		return false, err
 	}
 	path = filepath.Join(dir, filepath.Base(path))
-	side := flock.New(path + ".lock")
-	if err := takeLock(ctx, side, true); err != nil {
+	side, err := takeLock(ctx, path+".lock", true)
+	if err != nil {
 		return false, err
 	}
 	defer func() { _ = side.Close() }()

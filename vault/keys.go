@@ -81,7 +81,8 @@ func DefaultPath(getenv func(string) string) (string, error) {
 // NAME_COMMAND a program and its arguments, split at spaces and started without
 // a shell, whose first line of output is the key. A key with no form set stays
 // zero; one with two forms set is an error. It runs key commands for at most
-// 30 s each. In place of the key each form can hold "keyring:NAME". Errors match
+// 30 s each. Where the process has a terminal a command can ask there; elsewhere it
+// is then ended with whatever it started. In place of the key each form can hold "keyring:NAME". Errors match
 // ErrBadKey, or ErrPermissions for a key file that others can read, and name the
 // variable, never what it holds.
 func KeysFromEnv(ctx context.Context, getenv func(string) string) (Keys, error) {
@@ -108,7 +109,7 @@ func keyFromEnv(ctx context.Context, getenv func(string) string, name string, ke
 	}{
 		{name, func(s string) ([]byte, error) { return []byte(s), nil }},
 		{name + "_FILE", keyFile},
-		{name + "_COMMAND", func(s string) ([]byte, error) { return keyCommand(ctx, s) }},
+		{name + "_COMMAND", func(s string) ([]byte, error) { return keyCommand(ctx, s, hasTerminal()) }},
 	}
 	set := -1
 	for i, s := range sources {
@@ -204,7 +205,20 @@ func keyFile(path string) ([]byte, error) {
 	return b, nil
 }
 
-func keyCommand(ctx context.Context, command string) ([]byte, error) {
+// hasTerminal reports whether there is a terminal on which a program that this process
+// starts can ask a person something.
+func hasTerminal() bool {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	_ = tty.Close()
+	return true
+}
+
+// keyCommand runs a key command. One that may ask on the terminal stays in the process
+// group that has it, which is our own, and is ended alone.
+func keyCommand(ctx context.Context, command string, asks bool) ([]byte, error) {
 	argv := strings.Fields(command)
 	if len(argv) == 0 {
 		return nil, fmt.Errorf("%w: no command", ErrBadKey)
@@ -212,7 +226,10 @@ func keyCommand(ctx context.Context, command string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	// A grandchild that keeps the pipe open must not keep us.
+	if !asks {
+		mail.Isolate(cmd)
+	}
+	// A child of the command that keeps its output open must not keep us.
 	cmd.WaitDelay = time.Second
 	// It needs no key but the one it fetches.
 	cmd.Env = slices.DeleteFunc(cmd.Environ(), func(v string) bool {
@@ -220,7 +237,11 @@ func keyCommand(ctx context.Context, command string) ([]byte, error) {
 	})
 	var out headWriter
 	cmd.Stdout = &out
-	if err := cmd.Run(); err != nil {
+	err := cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // the command itself has ended, and well
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}

@@ -3,6 +3,7 @@ package vault
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -98,6 +99,61 @@ func TestKeyCommand(t *testing.T) {
 	defer cancel()
 	if _, err := KeysFromEnv(ctx, vars); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a command that hangs: %v, want DeadlineExceeded", err)
+	}
+}
+
+// childOf has the processes of a test start a child, and returns what it is heard by
+// as soon as it runs: until it ends, or the test does.
+func childOf(t *testing.T) (child func() net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	t.Setenv(pathEnv, l.Addr().String())
+	return func() net.Conn {
+		conn, err := l.Accept()
+		must(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+}
+
+// A program that was left running, such as an agent that remembers a passphrase, may
+// hold the output of the command that started it.
+func TestAKeyCommandMayLeaveAChildBehind(t *testing.T) {
+	self, err := os.Executable()
+	must(t, err)
+	child := childOf(t)
+	t.Setenv(roleVar, "leave-a-child")
+	k, err := KeysFromEnv(t.Context(), env(map[string]string{"POSTERN_KEY_COMMAND": self}))
+	if err != nil || k.Agent.Reveal() != fixtureAgentKey {
+		t.Errorf("a command whose child holds its output: %v", err)
+	}
+	_ = child()
+}
+
+func TestAKeyCommandThatHangsIsKilledWithItsChildren(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no process groups here")
+	}
+	self, err := os.Executable()
+	must(t, err)
+	child := childOf(t)
+	t.Setenv(roleVar, "hang-with-a-child")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := keyCommand(ctx, self, false)
+		ended <- err
+	}()
+	conn := child()
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) || !errors.Is(err, ErrBadKey) {
+		t.Errorf("%v, want Canceled", err)
+	}
+	must(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
+	if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("what the command had started lives on")
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -40,6 +42,29 @@ func runRole(role string) error {
 	case "hang":
 		time.Sleep(time.Hour)
 		return nil
+	case "leave-a-child", "hang-with-a-child":
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		child := exec.Command(self)
+		child.Env = append(os.Environ(), roleVar+"=child")
+		child.Stdout = os.Stdout
+		if err := child.Start(); err != nil {
+			return err
+		}
+		if role == "hang-with-a-child" {
+			return child.Wait()
+		}
+		fmt.Println(fixtureAgentKey)
+		return nil
+	case "child": // lives for as long as the test wants
+		conn, err := net.Dial("tcp", os.Getenv(pathEnv))
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, conn)
+		return err
 	}
 	ctx, name := context.Background(), os.Getenv(nameEnv)
 	keys, err := KeysFromEnv(ctx, os.Getenv)

@@ -46,8 +46,13 @@ func (p *process) lines(ctx context.Context, h *house, in *bufio.Reader) error {
 }
 
 // unlessDone runs read, which cannot be interrupted, and does not wait for it
-// longer than ctx lasts; the goroutine is then left behind.
+// longer than ctx lasts; the goroutine is then left behind. Where ctx has ended, nothing
+// is run.
 func unlessDone[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	if err := ctx.Err(); err != nil {
+		var none T
+		return none, err
+	}
 	type outcome struct {
 		value T
 		err   error

@@ -40,12 +40,13 @@ func (p *process) converse(ctx context.Context, h *house, asJSON, remembers bool
 	if !p.onTerminal() {
 		return p.lines(ctx, h, bufio.NewReader(p.stdin))
 	}
-	c := &conversation{process: p, house: h, asJSON: asJSON, prompt: liner.NewLiner(), history: &history{}}
-	defer c.prompt.Close()
+	terminal := liner.NewLiner()
+	defer terminal.Close()
+	c := &conversation{process: p, house: h, asJSON: asJSON, prompt: terminal, history: &history{}}
 	c.seen.house = h
-	c.prompt.SetCtrlCAborts(true)
-	c.prompt.SetTabCompletionStyle(liner.TabPrints)
-	c.prompt.SetWordCompleter(func(line string, pos int) (string, []string, string) {
+	terminal.SetCtrlCAborts(true)
+	terminal.SetTabCompletionStyle(liner.TabPrints)
+	terminal.SetWordCompleter(func(line string, pos int) (string, []string, string) {
 		before, after := splitRunes(line, pos)
 		head, list := c.complete(ctx, before)
 		return head, list, after
@@ -53,7 +54,7 @@ func (p *process) converse(ctx context.Context, h *house, asJSON, remembers bool
 	if remembers {
 		c.history = p.openHistory()
 		for _, line := range c.history.lines {
-			c.prompt.AppendHistory(line)
+			terminal.AppendHistory(line)
 		}
 	}
 	fmt.Fprintln(p.stdout, "Postern. 'help' lists the commands, Tab completes, Ctrl-C stops a command, Ctrl-D ends.")
@@ -65,14 +66,54 @@ type conversation struct {
 	*process
 	house   *house
 	asJSON  bool
-	prompt  *liner.State
+	prompt  prompter
+	open    chan typedLine // has what comes of a prompt that nobody waits for any more; nil where there is none
 	history *history
 	seen    seen
 }
 
+// prompter asks for a line on the terminal, one at a time; *liner.State implements it.
+type prompter interface {
+	Prompt(text string) (string, error)
+	AppendHistory(line string)
+}
+
+type typedLine struct {
+	text string
+	err  error
+}
+
+// read prompts for a line, unless ctx has ended. A prompt cannot be interrupted: where
+// ctx ends before somebody answers, the next one waits until it is gone, and what is
+// typed at it is an answer to nothing.
+func (c *conversation) read(ctx context.Context, text string) (string, error) {
+	if c.open != nil {
+		select {
+		case <-c.open:
+			c.open = nil
+		case <-ctx.Done():
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	done := make(chan typedLine, 1)
+	go func() {
+		line, err := c.prompt.Prompt(text)
+		done <- typedLine{line, err}
+	}()
+	select {
+	case l := <-done:
+		return l.text, l.err
+	case <-ctx.Done():
+		c.open = done
+		return "", ctx.Err()
+	}
+}
+
 func (c *conversation) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		line, err := unlessDone(ctx, func() (string, error) { return c.prompt.Prompt("postern> ") })
+		line, err := c.read(ctx, "postern> ")
 		switch {
 		case errors.Is(err, liner.ErrPromptAborted):
 			continue

@@ -141,7 +141,7 @@ func (c *conversation) decide(ctx context.Context, shown, question string) disco
 // typed is what the person answers to a question; nothing when they do not.
 func (c *conversation) typed(ctx context.Context, question string) string {
 	discardTyped(c.stdin)
-	answer, err := unlessDone(ctx, func() (string, error) { return c.prompt.Prompt(question) })
+	answer, err := c.read(ctx, question)
 	if err != nil {
 		fmt.Fprintln(c.stdout)
 		return ""

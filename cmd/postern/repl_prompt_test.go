@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+// slowPerson is a prompt at which lines come when the test says so.
+type slowPerson struct {
+	asked []string
+	now   int
+	most  int // prompts at once
+	types chan string
+}
+
+func (p *slowPerson) Prompt(text string) (string, error) {
+	p.asked = append(p.asked, text)
+	p.now++
+	p.most = max(p.most, p.now)
+	defer func() { p.now-- }()
+	line, ok := <-p.types
+	if !ok {
+		return "", io.EOF
+	}
+	return line, nil
+}
+
+func (*slowPerson) AppendHistory(string) {}
+
+// sitting is a conversation with a slow person.
+func sitting(t *testing.T) (*conversation, *slowPerson) {
+	t.Helper()
+	nothing, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = nothing.Close() })
+	p := &slowPerson{types: make(chan string)}
+	t.Cleanup(func() { close(p.types) })
+	return &conversation{process: &process{stdin: nothing, stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" }}, prompt: p}, p
+}
+
+func TestNobodyIsAskedOnceACommandIsStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := sitting(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if v := c.decide(ctx, "shown", "Send it? "); v != discovery.Unanswered {
+			t.Errorf("verdict %d", v)
+		}
+		synctest.Wait()
+		if len(p.asked) != 0 {
+			t.Errorf("asked %q", p.asked)
+		}
+	})
+}
+
+// What a person types at a question that was given up is no answer to the next one,
+// and no two prompts read from the terminal at once.
+func TestThereIsOnePromptAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := sitting(t)
+		stopped, stop := context.WithCancel(t.Context())
+		verdict := make(chan discovery.Verdict)
+		go func() { verdict <- c.decide(stopped, "shown", "Send this? ") }()
+		synctest.Wait()
+		stop()
+		if v := <-verdict; v != discovery.Unanswered {
+			t.Errorf("verdict %d", v)
+		}
+		if _, err := c.read(stopped, "More? "); !errors.Is(err, context.Canceled) {
+			t.Errorf("asked after the end: %v", err)
+		}
+		go func() { verdict <- c.decide(t.Context(), "shown", "Send that? ") }()
+		synctest.Wait()
+		if want := []string{"Send this? "}; !slices.Equal(p.asked, want) {
+			t.Errorf("asked %q, want %q", p.asked, want)
+		}
+		p.types <- "y"
+		synctest.Wait()
+		p.types <- "n"
+		if v := <-verdict; v != discovery.Declined {
+			t.Errorf("verdict %d, want that of the answer to the question", v)
+		}
+		if want := []string{"Send this? ", "Send that? "}; !slices.Equal(p.asked, want) || p.most != 1 {
+			t.Errorf("asked %q, want %q; %d at once", p.asked, want, p.most)
+		}
+	})
+}
+
+func TestNothingIsReadOnceTheContextHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		read := false
+		_, err := unlessDone(ctx, func() (string, error) { read = true; return "", nil })
+		synctest.Wait()
+		if read || !errors.Is(err, context.Canceled) {
+			t.Errorf("read %v, %v", read, err)
+		}
+	})
+}

@@ -1,0 +1,41 @@
+package commands_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/vault"
+)
+
+// TestAReadThatMayNotGoOnTakesNothing has a message arrive for a read that waits
+// aside, and is not let go on. Another reader has the message at once.
+func TestAReadThatMayNotGoOnTakesNothing(t *testing.T) {
+	b := newBench(t, nil)
+	read := b.registry.Lookup("agent read")
+	bound, err := read.Bind([]string{"p:b", "--wait", "30s"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	aside := func(ctx context.Context, wait func(context.Context) error) error {
+		if _, err := b.vault.SendAgentMail(ctx, vault.AgentMessage{Sender: "p:a", Recipient: "p:b", Subject: "x"}); err != nil {
+			return err
+		}
+		if err := wait(ctx); err != nil {
+			return err
+		}
+		cancel()
+		return context.DeadlineExceeded
+	}
+	delivered := func(func()) { t.Error("there is something to be delivered") }
+	if _, err := read.Run(ctx, &discovery.Call{Aside: aside, Delivered: delivered}, bound); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, want what the wait ended with", err)
+	}
+	in, err := b.vault.ReadAgentMail(t.Context(), vault.AgentQuery{Agent: "p:b"})
+	if err != nil || len(in.Messages) != 1 {
+		t.Errorf("%d messages for the next reader: %v", len(in.Messages), err)
+	}
+}

@@ -1,0 +1,198 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+// pipes is a listener within the process, so that a server and its clients can share
+// the clock of a synctest bubble.
+type pipes struct {
+	conns chan net.Conn
+	once  sync.Once
+	shut  chan struct{}
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), shut: make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.shut:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.shut) })
+	return nil
+}
+
+func (*pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case p.conns <- there:
+		return here, nil
+	case <-p.shut:
+		return nil, net.ErrClosed
+	}
+}
+
+// said is the answer to one request, and how long it took.
+type said struct {
+	status int
+	header http.Header
+	body   string
+	after  time.Duration
+}
+
+// call sends one call of protocol 2026-07-28 over a connection of its own.
+func (p *pipes) call(t *testing.T, token, command string) said {
+	t.Helper()
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cli","arguments":{"command":%q},`+
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, command)
+	r, err := http.NewRequestWithContext(t.Context(), "POST", "http://localhost/mcp", strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return said{}
+	}
+	r.Header = http.Header{versionHeader: {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"cli"}, "Content-Type": {"application/json"},
+		"Accept": {"application/json, text/event-stream"}, "Authorization": {"Bearer " + token}}
+	start := time.Now()
+	res, err := (&http.Transport{DialContext: p.dial, DisableKeepAlives: true}).RoundTrip(r)
+	if err != nil {
+		t.Error(err)
+		return said{}
+	}
+	defer func() { _ = res.Body.Close() }()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return said{res.StatusCode, res.Header, string(b), time.Since(start)}
+}
+
+// Where who calls cannot be found out, such as while somebody holds the store, each
+// request has an answer in bounded time, and none holds a connection on.
+func TestAdmissionIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, held := newPipes(), true
+		serveAt(t, l, whoAndWhat, HTTPOptions{MaxConnections: 2, Admit: func(ctx context.Context, token string) (Caller, error) {
+			if held {
+				select {
+				case <-ctx.Done():
+					return Caller{}, ctx.Err()
+				case <-time.After(time.Hour):
+				}
+			}
+			return Caller{ID: token, Principal: Principal{Name: token}}, nil
+		}})
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				a := l.call(t, "ann", "x")
+				if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" || !strings.Contains(a.body, "try again") || a.after != admitTime {
+					t.Errorf("after %s: %d, Retry-After %q: %s", a.after, a.status, a.header.Get("Retry-After"), a.body)
+				}
+			})
+		}
+		wg.Wait()
+		held = false
+		if a := l.call(t, "ann", "x"); a.status != 200 || !strings.Contains(a.body, "ann: x") || a.after != 0 {
+			t.Errorf("afterwards: after %s: %d %s", a.after, a.status, a.body)
+		}
+	})
+}
+
+// A call that stood aside while it waited answers within its own time, also when its
+// caller's other calls have taken all the places meanwhile and keep them.
+func TestACallThatFindsNoPlaceAgainAnswersInItsTime(t *testing.T) {
+	for name, o := range map[string]HTTPOptions{"of its caller": {MaxInFlightEach: 1}, "of all": {MaxInFlight: 1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				told, release := make(chan struct{}), make(chan struct{})
+				type none struct{}
+				spec := func(path string) discovery.Spec {
+					return discovery.Spec{Path: path, Summary: "Wait or hold", Effect: discovery.State, Timeout: 300, Examples: []string{path}}
+				}
+				wentOn := 0
+				registry, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1"},
+					discovery.New(spec("wait"), func(ctx context.Context, call *discovery.Call, _ *none) (*none, error) {
+						err := call.Aside(ctx, func(ctx context.Context) error {
+							select {
+							case <-told:
+								return nil
+							case <-ctx.Done():
+								return ctx.Err()
+							}
+						})
+						if err == nil {
+							wentOn++
+						}
+						return &none{}, err
+					}),
+					discovery.New(spec("hold"), func(ctx context.Context, _ *discovery.Call, _ *none) (*none, error) {
+						select {
+						case <-release:
+						case <-ctx.Done():
+						}
+						return &none{}, ctx.Err()
+					}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				g, err := New(Options{Registry: registry, Profile: FullProfile()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				l := newPipes()
+				serveAt(t, l, g.MCPByCaller(), o)
+				answers := map[string]chan said{}
+				send := func(name, command string) {
+					answers[name] = make(chan said, 1)
+					go func() { answers[name] <- l.call(t, "ann", command) }()
+					synctest.Wait() // it waits for something now
+				}
+				send("first", "wait --timeout 20")
+				send("second", "wait --timeout 20") // has its place while the first stands aside
+				send("hold", "hold")
+				close(told)
+				for _, name := range []string{"first", "second"} {
+					a := <-answers[name]
+					if a.after != 20*time.Second || a.status != 200 || !strings.Contains(a.body, "TIMEOUT") || !strings.Contains(a.body, "too many other calls were at work") {
+						t.Errorf("%s: after %s: %d %s", name, a.after, a.status, a.body)
+					}
+				}
+				if wentOn != 0 {
+					t.Errorf("%d went on without a place", wentOn)
+				}
+				close(release)
+				if a := <-answers["hold"]; !strings.Contains(a.body, `\"success\":true`) {
+					t.Errorf("who had the place: %s", a.body)
+				}
+				// Nothing of the places is lost.
+				for range 3 {
+					if a := l.call(t, "ann", "wait"); a.after != 0 || !strings.Contains(a.body, `\"success\":true`) {
+						t.Errorf("afterwards: after %s: %s", a.after, a.body)
+					}
+				}
+				if wentOn != 3 {
+					t.Errorf("%d went on", wentOn)
+				}
+			})
+		})
+	}
+}
