@@ -8,8 +8,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/peterh/liner"
 	"golang.org/x/term"
@@ -41,8 +43,14 @@ func (p *process) converse(ctx context.Context, h *house, asJSON, remembers bool
 		return p.lines(ctx, h, bufio.NewReader(p.stdin))
 	}
 	terminal := liner.NewLiner()
-	defer terminal.Close()
+	resting, modeErr := liner.TerminalMode()
 	c := &conversation{process: p, house: h, asJSON: asJSON, prompt: terminal, history: &history{}}
+	defer func() {
+		if modeErr == nil {
+			c.abandon(resting)
+		}
+		_ = terminal.Close()
+	}()
 	c.seen.house = h
 	terminal.SetCtrlCAborts(true)
 	terminal.SetTabCompletionStyle(liner.TabPrints)
@@ -108,6 +116,25 @@ func (c *conversation) read(ctx context.Context, text string) (string, error) {
 	case <-ctx.Done():
 		c.open = done
 		return "", ctx.Err()
+	}
+}
+
+// abandon waits until a prompt that nobody waits for any more has taken the terminal,
+// which it does when it has been printed. What gives the terminal back has to come
+// behind that. resting is the terminal's mode while there is no prompt.
+func (c *conversation) abandon(resting liner.ModeApplier) {
+	late := time.After(time.Second) // it may have failed, or somebody else set the same mode
+	for c.open != nil {
+		if mode, err := liner.TerminalMode(); err != nil || !reflect.DeepEqual(mode, resting) {
+			return
+		}
+		select {
+		case <-c.open:
+			c.open = nil
+		case <-late:
+			return
+		case <-time.After(time.Millisecond):
+		}
 	}
 }
 
