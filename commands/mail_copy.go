@@ -25,12 +25,17 @@ type MailCopyResult struct {
 	Steps
 }
 
+// transferTime is how many seconds what brings messages to a folder may take if nothing
+// else is said: who gives up before the answer does not know whether they are there.
+const transferTime = 300
+
 func mailCopy(d *Deps) *discovery.Command {
 	return discovery.New(discovery.Spec{
 		Path:    "mail copy",
 		Summary: "Copy messages to a folder, of another account too",
 		Details: "Within an account the server copies all of them or none.",
 		Effect:  discovery.Write,
+		Timeout: transferTime,
 		Examples: []string{"mail copy --folder INBOX --uid 3,4 --to Archive",
 			"mail copy imap:default:INBOX:1700000000:3 --to INBOX --to-account work"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailCopyArgs) (*MailCopyResult, error) {

@@ -28,6 +28,7 @@ func mailDraft(d *Deps) *discovery.Command {
 		Summary: "Write a message and leave it in the drafts folder, for a person to send",
 		Details: "Nothing leaves, so the outbound list does not matter here and recipients can be left out. Files are taken from the attachment directory only.",
 		Effect:  discovery.Write,
+		Timeout: transferTime,
 		Examples: []string{"mail draft --to ann@example.org --subject 'Lunch on Friday' --body 'Shall we say noon?'",
 			"mail draft --subject Report --body-file report.txt --attach report.pdf",
 			"mail draft --reply-to imap:default:INBOX:1700000000:1 --to ann@example.org --body 'Thank you.'"},

@@ -27,6 +27,7 @@ func mailMove(d *Deps) *discovery.Command {
 		Summary:  "Move messages to another folder of their account",
 		Details:  "A message is removed from its folder only when its copy is safe. Its id changes with its folder.",
 		Effect:   discovery.Write,
+		Timeout:  transferTime,
 		Examples: []string{"mail move --folder INBOX --uid 3,4 --to Archive", "mail move imap:default:INBOX:1700000000:3 --to Archive"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailMoveArgs) (*MailMoveResult, error) {
 		name, refs, err := d.messagesOf(ctx, call, &args.batchArgs)

@@ -86,6 +86,14 @@ func (f *Fault) Unwrap() error { return f.Err }
 // which an example can mend.
 func (f *Fault) Usage() bool { return exitStatus[f.Code] == 2 }
 
+// Undecided is an error that can say that what was asked for may have happened all the
+// same. Where it does, its words stay: that the time was over, or that the caller gave
+// up, would have the caller ask again.
+type Undecided interface {
+	error
+	Undecided() bool
+}
+
 // AsFault returns the Fault in err's chain, or nil.
 func AsFault(err error) *Fault {
 	var f *Fault

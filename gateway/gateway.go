@@ -346,7 +346,7 @@ func (x *execution) execute(ctx context.Context, timeout time.Duration, bound *d
 	if err != nil {
 		err = x.question(ctx, err)
 		// What the command itself says holds: it may have done something by then.
-		if discovery.AsFault(err) == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if g.own(err) == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			if x.crowded {
 				return crowdedFault(timeout, err)
 			}
@@ -423,10 +423,20 @@ func (x *execution) encode(result any, projection *discovery.Projection) error {
 		Hint: "Ask for less: a smaller --limit, or only some fields with --fields."}
 }
 
+// own is what a command says of its failure, also where its time was over or its
+// caller gave up; nil where it leaves that to the gateway.
+func (g *Gateway) own(err error) *discovery.Fault {
+	var u discovery.Undecided
+	if f := discovery.AsFault(err); f != nil || g.faults == nil || !errors.As(err, &u) || !u.Undecided() {
+		return f
+	}
+	return g.faults(err)
+}
+
 // fault gives any error its public form. It is the gateway's half of the one
 // mapping; the other half is Options.Faults.
 func (g *Gateway) fault(ctx context.Context, err error, c *discovery.Command) *discovery.Fault {
-	f := discovery.AsFault(err)
+	f := g.own(err)
 	if f == nil && ctx.Err() != nil {
 		f = &discovery.Fault{Code: discovery.ExecutionError, Message: "The command was cancelled.", Hint: "Run it again if it is still wanted.", Err: err}
 	}

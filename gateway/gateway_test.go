@@ -106,6 +106,10 @@ func newGateway(t *testing.T, o gateway.Options) *gateway.Gateway {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}),
+		command("do halfway", discovery.Write, func(ctx context.Context, _ *discovery.Call, _ *testArgs) (*testResult, error) {
+			<-ctx.Done()
+			return nil, &halfway{ctx.Err()}
+		}),
 		command("do fail", discovery.Read, func(context.Context, *discovery.Call, *testArgs) (*testResult, error) {
 			return nil, errors.New("internal: a secret value")
 		}),
@@ -307,6 +311,34 @@ func TestDeadlineStopsTheWork(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		if a := g.Do(ctx, gateway.Principal{}, "do wait"); a.Code != discovery.ExecutionError {
+			t.Errorf("cancelled: %s", a.JSON)
+		}
+	})
+}
+
+// halfway is an error of a change that may have happened.
+type halfway struct{ error }
+
+func (h *halfway) Undecided() bool { return true }
+
+// A change that may have happened says so, also when its time is over or its caller
+// gave up: who hears that it was stopped asks for it again.
+func TestWhatMayHaveHappenedIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const words = "Whether it happened is not known."
+		g := newGateway(t, gateway.Options{Faults: func(err error) *discovery.Fault {
+			var h *halfway
+			if !errors.As(err, &h) {
+				return nil
+			}
+			return &discovery.Fault{Code: discovery.ExecutionError, Message: words, Hint: "Look before you try again."}
+		}})
+		if a := g.Do(t.Context(), gateway.Principal{}, "do halfway --timeout 7"); !strings.Contains(string(a.JSON), words) {
+			t.Errorf("late: %s", a.JSON)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if a := g.Do(ctx, gateway.Principal{}, "do halfway"); !strings.Contains(string(a.JSON), words) {
 			t.Errorf("cancelled: %s", a.JSON)
 		}
 	})

@@ -40,6 +40,7 @@ type Error struct {
 	Message   string
 	Hint      string
 	Retryable bool   // the same call may work later
+	Unknown   bool   // whether what was asked for happened is not known, as Message says
 	Reason    string // for the audit only, never shown: "filtered" when the policy hid the object
 	Err       error  // the cause; may be nil
 }
@@ -50,6 +51,9 @@ func (e *Error) Error() string { return e.Op + ": " + e.Message }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Undecided is Unknown, for whoever does not know this type.
+func (e *Error) Undecided() bool { return e.Unknown }
 
 // noMessage is the one answer for a message that is not there and for one that
 // the inbound policy hides (000 section 9).

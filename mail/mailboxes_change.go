@@ -185,7 +185,7 @@ func (b *batch) run(ctx context.Context, grant imap.Grant, fn func(ctx context.C
 	if b.sent && err != nil && !refusedByServer(err) {
 		e := *asError(b.op, b.account.Name, err)
 		e.Message += " Whether the messages are at their new place is not known."
-		e.Hint, e.Retryable = "Look into both folders before you try again.", false
+		e.Hint, e.Retryable, e.Unknown = "Look into both folders before you try again.", false, true
 		return nil, &e
 	}
 	if err != nil {

@@ -187,7 +187,7 @@ func (b *batch) carry(ctx context.Context, to *access, l *located, uid uint32, f
 	if err = to.wrap(ctx, b.noFolder(err, folder)); sent && !answered {
 		e := *asError(b.op, to.account.Name, err)
 		e.Message += " Whether the copy arrived is not known."
-		e.Hint, e.Retryable = "Look into the folder before you try again.", false
+		e.Hint, e.Retryable, e.Unknown = "Look into the folder before you try again.", false, true
 		err = &e
 	}
 	return c, true, err

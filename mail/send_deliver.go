@@ -87,12 +87,17 @@ func (b *Outbox) deliver(ctx context.Context, op string, e Outgoing, a attempt) 
 		// The store still says what was true before: unknown behind the gate, and
 		// before it that nothing left.
 		b.o.Logger.LogAttrs(ctx, slog.LevelError, "outcome of an outgoing message could not be recorded", slog.String("id", e.ID), slog.String("account", e.Account))
-		if out.result != resultAccepted {
-			return &e, errors.Join(sendErr, err)
+		switch out.result {
+		case resultAccepted:
+			e.State, e.Code = OutboxAccepted, out.code
+			e.Reason = "The server took the message; this could not be recorded in the outbox."
+			return &e, nil
+		case resultUnknown:
+			e.State, e.Code = OutboxUnknown, out.code
+			e.Reason = "Whether the server took the message is not known; this could not be recorded in the outbox."
+			return &e, nil
 		}
-		e.State, e.Code = OutboxAccepted, out.code
-		e.Reason = "The server took the message; this could not be recorded in the outbox."
-		return &e, nil
+		return &e, errors.Join(sendErr, err)
 	}
 	b.log(ctx, "outgoing message tried", &kept)
 	switch {

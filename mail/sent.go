@@ -280,7 +280,7 @@ func (m *Mailboxes) put(ctx context.Context, op, account string, own *ownMessage
 	if err = x.wrap(ctx, err); sent && !answered {
 		e := *asError(op, account, err)
 		e.Message += " Whether the message arrived in the folder is not known."
-		e.Hint, e.Retryable = "Look into the folder before you try again.", false
+		e.Hint, e.Retryable, e.Unknown = "Look into the folder before you try again.", false, true
 		err = &e
 	}
 	return nil, err
