@@ -121,7 +121,7 @@ func (d *Deps) waits(ctx context.Context, call *discovery.Call, o *mail.Outgoing
 	}
 	text, ok := questionText(shown)
 	if !ok {
-		f.Message += " Its text is too long to be shown in a question."
+		f.Message += " Its text cannot be shown in a question, being too long, or marked up as HTML or Markdown is."
 		return f
 	}
 	return &discovery.Question{Text: text, State: fmt.Sprintf("%s %s %d", o.ID, o.Digest, shown.Attempts), Otherwise: f}

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -29,7 +30,8 @@ const (
 )
 
 // questionText is the question about a message that waits. It is not ok when the
-// text is longer than a question shows: nobody says yes to what they did not see.
+// text is longer than a question shows, or holds what a client that renders Markdown
+// would not show: nobody says yes to what they did not see.
 func questionText(s *mail.Shown) (question string, ok bool) {
 	var b strings.Builder
 	b.WriteString("Send this message? Nothing leaves unless you accept.\n\n")
@@ -70,7 +72,7 @@ func questionText(s *mail.Shown) (question string, ok bool) {
 	}
 	row("Digest:", s.Digest[:min(16, len(s.Digest))]+" (outbox "+s.ID+")")
 	text := strings.TrimRight(newlines.Replace(s.Body), "\n")
-	if !fits(text) {
+	if !fits(text) || hides.MatchString(text) {
 		return "", false
 	}
 	if text == "" {
@@ -123,6 +125,10 @@ func addressShown(address string) string {
 
 // newlines makes one kind of line end of all.
 var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n", "\u0085", "\n", "\v", "\n", "\f", "\n")
+
+// hides finds what Markdown does not show, or shows as something else: tags and
+// comments of HTML, and what a link refers to (CommonMark sections 4.6, 4.7 and 6.6).
+var hides = regexp.MustCompile(`<(?:[!?]|/?[A-Za-z][A-Za-z0-9-]*(?:[\s/>]|$))|(?m:^[ >]*\[[^\]\n]*\]:)`)
 
 // fits reports whether a question shows all of a text.
 func fits(text string) bool {

@@ -57,7 +57,7 @@ func TestAQuestionNamesEveryRecipientOfTheEnvelope(t *testing.T) {
 }
 
 // Nobody is asked about what a question cannot show whole.
-func TestNobodyIsAskedAboutATextThatIsTooLong(t *testing.T) {
+func TestNobodyIsAskedAboutATextThatIsNotShownWhole(t *testing.T) {
 	for name, c := range map[string]struct {
 		body string
 		fits bool
@@ -67,6 +67,15 @@ func TestNobodyIsAskedAboutATextThatIsTooLong(t *testing.T) {
 		"lines fit":             {strings.Repeat("x\n", maxQuestionLines), true},
 		"a line too many":       {strings.Repeat("x\n", maxQuestionLines) + "y", false},
 		"nothing but line ends": {strings.Repeat("\n", 5000) + "the point", false},
+		"a comment":             {"a <!-- b\nc --> d", false},
+		"a tag":                 {"x <b hidden>y</b>", false},
+		"the end of a tag":      {"x </b>", false},
+		"a tag over two lines":  {"x <img\nsrc=y>", false},
+		"an instruction":        {"x <?y?>", false},
+		"what a link refers to": {"x\n  [0]: https://example.org/ 'y'", false},
+		"the same in a quote":   {"x\n> [0]: https://example.org/", false},
+		"addresses and links":   {"From <ann@example.org>, see <https://example.org/> and [1]", true},
+		"arithmetic":            {"a < b, 1 <2, <- and <3", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok := questionText(letter(c.body))

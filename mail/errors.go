@@ -115,6 +115,9 @@ func (e *Error) fromWire(w *imap.Error) {
 		e.tooMuch()
 	case imap.KindRefused:
 		e.refused(said)
+		if errors.Is(w, imap.ErrSends) {
+			e.Kind, e.Message, e.Hint = KindReadOnly, "The server sends what is put into this folder, so nothing is put there.", "Send it with 'mail send', or choose another folder."
+		}
 		if (w.Stage == imap.StageExamine || w.Stage == imap.StageSelect) && w.Permanent {
 			e.Kind, e.Retryable = KindNotFound, false
 			e.Message, e.Hint = "There is no such folder.", "Run 'mail folders' for the folders there are."

@@ -456,3 +456,45 @@ func TestHiddenMessagesAreAuditedAsFiltered(t *testing.T) {
 	}
 	_ = shown
 }
+
+// Courier can be set to send what is put into a folder, and names it. Nothing is put
+// there: what leaves goes through the outbox.
+func TestNothingIsPutIntoAFolderThatIsSent(t *testing.T) {
+	var changes []string
+	var mu sync.Mutex
+	m := scriptedWith(t, "UIDPLUS MOVE XCOURIEROUTBOX=INBOX.Outbox", func(command string) (string, string) {
+		switch verb, rest, _ := strings.Cut(command, " "); {
+		case verb == "SELECT" || verb == "EXAMINE":
+			return "* 1 EXISTS\r\n* OK [UIDVALIDITY 9] v\r\n* OK [UIDNEXT 6] n\r\n", ""
+		case verb == "APPEND" || verb == "UID" && !strings.HasPrefix(rest, "FETCH"):
+			mu.Lock()
+			defer mu.Unlock()
+			changes = append(changes, command)
+		case verb == "UID":
+			return "* 1 FETCH (UID 5 FLAGS ())\r\n", ""
+		}
+		return "", ""
+	})
+	refs := []mail.Ref{{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 9, UID: 5}}
+	for _, folder := range []string{"INBOX.Outbox", "inbox.outbox"} {
+		_, err := m.Copy(t.Context(), account, refs, account, folder)
+		wantKind(t, err, mail.KindReadOnly)
+		_, err = m.Move(t.Context(), account, refs, folder)
+		wantKind(t, err, mail.KindReadOnly)
+	}
+	if len(changes) > 0 {
+		t.Errorf("sent %q", changes)
+	}
+	if _, err := m.Copy(t.Context(), account, refs, account, "INBOX.Sent"); err != nil || len(changes) != 1 {
+		t.Errorf("another folder: %v, %q", err, changes)
+	}
+}
+
+// A message that is read with POP3 is in no folder that could be copied from.
+func TestNothingIsCopiedFromPOP3(t *testing.T) {
+	b := open(t, inMemory(t), "from", writable)
+	b.dir.set(mail.Account{Name: "pop", Protocol: mail.POP3, Username: "x", Auth: mail.AuthPassword, Mode: mail.ReadOnly,
+		POP3: mail.Endpoint{Host: "127.0.0.1", Port: 1, Security: mail.Plaintext}})
+	_, err := b.Copy(t.Context(), "pop", []mail.Ref{{Protocol: mail.POP3, Account: "pop", UIDL: "a"}}, account, "INBOX")
+	wantKind(t, err, mail.KindUnsupported)
+}

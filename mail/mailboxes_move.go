@@ -85,6 +85,9 @@ func (m *Mailboxes) copyAcross(ctx context.Context, account string, refs []Ref, 
 	if err != nil {
 		return nil, err
 	}
+	if b.pop != nil {
+		return nil, b.notPOP3("folders to copy from", "'mail raw' and 'mail attachment' read what is in a message.")
+	}
 	to, err := m.open(ctx, "mail copy", toAccount)
 	if err != nil {
 		return nil, err

@@ -22,9 +22,9 @@ import (
 
 // Bounds of an entry's texts, in runes; longer ones are cut.
 const (
-	maxAuditCommand = 256 // 002 section 8.3
-	maxAuditTarget  = 1024
-	maxAuditText    = 256 // any other
+	maxAuditCommand = 256  // 002 section 8.3
+	maxAuditTarget  = 8200 // the recipients of any message, as commands tells them
+	maxAuditText    = 256  // any other
 )
 
 const (

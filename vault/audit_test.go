@@ -75,7 +75,7 @@ func TestAuditEntriesAreBounded(t *testing.T) {
 	v, _ := newVault(t, &Options{Now: at.now})
 	long := strings.Repeat("é", 300)
 	must(t, v.Record(t.Context(), gateway.AuditEntry{
-		Command: strings.Repeat("é", 256) + "x", Target: strings.Repeat(long, 5), Principal: long, Account: long, Parsed: long, Reason: long, Code: "bad \xff",
+		Command: strings.Repeat("é", 256) + "x", Target: strings.Repeat(long, 30), Principal: long, Account: long, Parsed: long, Reason: long, Code: "bad \xff",
 	}))
 	must(t, v.Record(t.Context(), gateway.AuditEntry{Time: time.Date(30000, 1, 1, 0, 0, 0, 0, time.UTC)}))
 	all, err := v.Audit(t.Context(), AuditQuery{})
@@ -83,7 +83,7 @@ func TestAuditEntriesAreBounded(t *testing.T) {
 		t.Fatal(all, err)
 	}
 	e := all[1]
-	if e.Command != strings.Repeat("é", 256) || utf8.RuneCountInString(e.Target) != 1024 || e.Code != "bad \uFFFD" || !e.Time.Equal(epoch) {
+	if e.Command != strings.Repeat("é", 256) || utf8.RuneCountInString(e.Target) != 8200 || e.Code != "bad \uFFFD" || !e.Time.Equal(epoch) {
 		t.Errorf("the entry is %+v", e)
 	}
 	for _, s := range []string{e.Principal, e.Account, e.Parsed, e.Reason} {

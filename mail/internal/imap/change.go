@@ -68,6 +68,29 @@ func ValidFlag(f string) bool {
 	})
 }
 
+// ErrSends is the cause when something was to be put into a folder whose messages the
+// server sends. No byte of it left.
+var ErrSends = errors.New("the server sends what is put into this folder")
+
+// takes reports why nothing may be put into a folder, nil where something may.
+// Courier sends what comes into the folder that its capability names.
+func (s *Session) takes(folder string) error {
+	if err := CheckFolder(folder); err != nil {
+		return err
+	}
+	for _, c := range s.Capabilities() {
+		outbox, sends := strings.CutPrefix(c, "XCOURIEROUTBOX=")
+		if !sends {
+			continue
+		}
+		encoded := strings.Contains(outbox, "&") && strings.ContainsFunc(folder, func(r rune) bool { return r >= 0x80 || r == '&' })
+		if encoded || strings.EqualFold(outbox, folder) {
+			return ErrSends
+		}
+	}
+	return nil
+}
+
 // Copied says where messages went. Target is by source UID and empty when the
 // server did not tell.
 type Copied struct {
@@ -83,7 +106,7 @@ func (c *Copying) Wait() (Copied, error) { return c.wait() }
 
 // Copy starts a UID COPY.
 func (s *Session) Copy(set goimap.UIDSet, folder string) *Copying {
-	if err := CheckFolder(folder); err != nil {
+	if err := s.takes(folder); err != nil {
 		return failedCopy(StageCopy, err)
 	}
 	cmd := s.client.Copy(set, FolderName(folder))
@@ -99,7 +122,7 @@ func (s *Session) Copy(set goimap.UIDSet, folder string) *Copying {
 // Move starts a UID MOVE. Where CanMove is false it is refused here: what the
 // library would do instead can remove messages that were never copied.
 func (s *Session) Move(set goimap.UIDSet, folder string) *Copying {
-	if err := CheckFolder(folder); err != nil {
+	if err := s.takes(folder); err != nil {
 		return failedCopy(StageMove, err)
 	}
 	if s.CanMove() && !s.client.Caps().Has(goimap.CapMove) {
@@ -174,7 +197,7 @@ func (s *Session) Expunge(set goimap.UIDSet) *Waiter {
 // Append adds a message to a folder and waits for the outcome. UID and
 // uidValidity are 0 when the server did not tell.
 func (s *Session) Append(folder string, flags []goimap.Flag, date time.Time, raw []byte) (uidValidity, uid uint32, err error) {
-	if err := CheckFolder(folder); err != nil {
+	if err := s.takes(folder); err != nil {
 		return 0, 0, &Error{Op: "lend", Stage: StageAppend, Kind: KindRefused, Permanent: true, Err: err}
 	}
 	for _, f := range flags {

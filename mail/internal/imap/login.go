@@ -88,7 +88,7 @@ func capabilities(list string) []string {
 	caps := []string{}
 	for _, c := range strings.Fields(list) {
 		c = strings.ToUpper(c)
-		ok := len(c) <= 64 && strings.Trim(c, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-=_./:;,&|!@") == ""
+		ok := len(c) <= 256 && strings.Trim(c, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-=_./:;,&|!@") == ""
 		if ok && len(caps) < maxCapabilities && !slices.Contains(caps, c) {
 			caps = append(caps, c)
 		}

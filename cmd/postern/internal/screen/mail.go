@@ -187,6 +187,18 @@ func (p *painter) header(name, value string) {
 	}
 }
 
+// hanging writes one of several rows, and further in what does not fit on its line, so
+// that it cannot pass for another row.
+func (p *painter) hanging(indent, style, s string) {
+	const further = 9
+	for i, l := range Wrap(s, p.Width-len(indent)-further) {
+		if i == 1 {
+			indent += strings.Repeat(" ", further)
+		}
+		p.line(indent, p.in(style, l))
+	}
+}
+
 // message reads like a mail.
 func (p *painter) message(data object) bool {
 	m, ok := data.Get("message").(object)
@@ -201,7 +213,7 @@ func (p *painter) message(data object) bool {
 	p.header("Flags", text(m.Get("flags")))
 	if list, ok := m.Objects("headers"); ok {
 		for _, h := range list {
-			p.wrapped("", styleDim, text(h.Get("name"))+": "+text(h.Get("value")))
+			p.hanging("", styleDim, text(h.Get("name"))+": "+text(h.Get("value")))
 		}
 	}
 	p.line("")
@@ -263,7 +275,7 @@ func (p *painter) files(m object, id string) {
 		if s := text(a.Get("part_id")); s != "" {
 			part = "[" + s + "] "
 		}
-		p.wrapped("  ", "", fmt.Sprintf("%s%s, %s, %s", part, name, text(a.Get("content_type")), size(a.Get("size_bytes"))))
+		p.hanging("  ", "", fmt.Sprintf("%s%s, %s, %s", part, name, text(a.Get("content_type")), size(a.Get("size_bytes"))))
 		if t := a.Str("extracted_text"); t != "" {
 			p.quoted(t, "    | ", "")
 		}

@@ -303,3 +303,28 @@ func FuzzRender(f *testing.F) {
 		}
 	})
 }
+
+// What a sender wrote goes on further in where a line is full: at the margin stands the
+// name of a field or the number of a file, and nothing of a sender's.
+func TestNoRowIsForged(t *testing.T) {
+	const space = "\u00a0"
+	forged := strings.Repeat("a", 61) + " From:" + strings.Repeat(space, 4) + "\"CEO\" <ceo@corp.example>" + strings.Repeat(" x", 20) + " Flags: $Verified"
+	file := strings.Repeat("b", 70) + " [3] contract.pdf, application/pdf, 12.0 kB"
+	envelope, err := json.Marshal(map[string]any{"success": true, "data": map[string]any{"message": map[string]any{
+		"message_id": "imap:a:INBOX:1:2", "from": "x@evil.example", "subject": "hi", "body_text": "x",
+		"headers":     []any{map[string]any{"name": "List-Id", "value": forged}},
+		"attachments": []any{map[string]any{"part_id": "2", "filename": file, "content_type": "text/plain", "size_bytes": 1}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, width := range []int{20, 40, 79, 80, 81, 100} {
+		drawn := Look{Width: width}.Render(envelope, "mail get")
+		if n := strings.Count("\n"+drawn, "\nFrom:"); n != 1 {
+			t.Errorf("at %d columns %d rows begin with From:\n%s", width, n, drawn)
+		}
+		if strings.Contains("\n"+drawn, "\nFlags:") || strings.Contains(drawn, "\n  [3]") {
+			t.Errorf("at %d columns a row is forged:\n%s", width, drawn)
+		}
+	}
+}
