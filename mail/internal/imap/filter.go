@@ -46,7 +46,7 @@ type filter struct {
 	awaits  string          // tag of the command that goes on when the server says +
 	asks    string          // tag of the CAPABILITY in progress
 	open    map[string]bool // tags of the commands that have begun to leave and were not answered
-	changed bool            // a command beyond readOnlyVerbs has passed since grant, SELECT aside
+	changed bool            // a command beyond readOnlyVerbs has passed since begin or grant, SELECT aside
 }
 
 // grant sets what may pass from here on. A new grant begins with nothing changed.
@@ -57,6 +57,13 @@ func (f *filter) grant(verbs map[string]rule, begins bool) {
 	if begins {
 		f.changed = false
 	}
+}
+
+// begin forgets what was changed by the operation before.
+func (f *filter) begin() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.changed = false
 }
 
 // expect notes a command that leaves without the filter.

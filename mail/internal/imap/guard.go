@@ -67,8 +67,8 @@ func newGuard(conn net.Conn, cfg *Config) *guard {
 // grant says what the session may change from here on.
 func (g *guard) grant(to Grant) { g.filter.grant(verbsOf(to), to != NoChange) }
 
-// changed reports whether a command that changes something has left since the
-// last grant.
+// changed reports whether a command that changes something has left in this operation,
+// or since the grant that it began with.
 func (g *guard) changed() bool {
 	g.filter.mu.Lock()
 	defer g.filter.mu.Unlock()
@@ -84,6 +84,7 @@ func (g *guard) setBye(text string) {
 // begin arms the guard for one operation: its context, silence and budget.
 func (g *guard) begin(ctx context.Context, silence time.Duration, allowed budget) {
 	g.rouse()
+	g.filter.begin()
 	g.mu.Lock()
 	g.active, g.silence, g.budget, g.limit, g.received = true, silence, allowed, allowed, 0
 	g.renewals++
@@ -303,7 +304,7 @@ func (g *guard) Write(p []byte) (int, error) {
 		return 0, cause
 	}
 	line := p
-	if g.undeclared {
+	if g.undeclared && !g.filter.within { // what is within is the text that is searched for
 		line = bytes.Replace(p, []byte(" CHARSET UTF-8 "), []byte(" "), 1)
 	}
 	out, err := g.filter.push(line)

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	goimap "github.com/emersion/go-imap/v2"
 )
 
 // obedient answers every command of a small read-only client, until stop says so.
@@ -409,5 +411,37 @@ func TestPoolSaysGoodbye(t *testing.T) {
 	_ = p.Close()
 	if got := <-last; got != "LOGOUT" {
 		t.Errorf("said %q", got)
+	}
+}
+
+// What an earlier lend changed is no reason not to repeat one that only reads.
+func TestPoolReplacesADeadSessionThatOnceChangedSomething(t *testing.T) {
+	settle(t)
+	var conns atomic.Int32
+	sv := serve(t, func(s *script) {
+		if conns.Add(1) > 1 {
+			obedient(s)
+			return
+		}
+		s.login()
+		tag, _ := s.expect()
+		s.send(strings.ReplaceAll(selected, "TAG", tag))
+		tag, _ = s.expect()
+		s.send("* 1 FETCH (UID 1 FLAGS (\\Seen))\r\n" + tag + " OK done\r\n")
+		s.expect() // gets no answer
+	})
+	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	err := p.Change(t.Context(), "INBOX", MarkSeen, func(_ context.Context, s *Session) error {
+		if _, err := s.Select("INBOX").Wait(); err != nil {
+			return err
+		}
+		_, err := s.Store(goimap.UIDSetNum(1), goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagSeen}).Wait()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Lend(t.Context(), "", noop); err != nil || conns.Load() != 2 {
+		t.Errorf("%v on %d connections", err, conns.Load())
 	}
 }
