@@ -337,6 +337,16 @@ func (b *batch) store(s *imap.Session, l *located, uids []uint32, add, remove []
 			}
 			continue
 		}
+		if slices.ContainsFunc(changed, func(c ChangedMessage) bool {
+			d := dataOf(data, c.Ref.UID)
+			return (d == nil || d.Flags == nil) && !alreadySo(c.Flags, step.op, step.flags)
+		}) {
+			// Some servers tell nothing of a flag that they did not set, where a
+			// right is missing, and say OK.
+			if now, err := look(s, uids); err == nil {
+				data = now
+			}
+		}
 		for i := range changed {
 			c := &changed[i]
 			if !alreadySo(c.Flags, step.op, step.flags) {

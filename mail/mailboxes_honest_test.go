@@ -118,12 +118,12 @@ func TestFlagsThatTheServerDoesNotSet(t *testing.T) {
 		"remove": {[]string{flagged(`X`, `\Recent`)}, func(k *keeper) (*mail.Changed, error) {
 			return k.SetFlags(t.Context(), account, kept(5, 6), nil, []string{"x"})
 		}, []uint32{6}, "did not remove x;"},
-		"no word of 5": {[]string{"* 2 FETCH (UID 6 FLAGS (x))\r\n"}, func(k *keeper) (*mail.Changed, error) {
+		"no word of it": {[]string{""}, func(k *keeper) (*mail.Changed, error) {
 			return k.SetFlags(t.Context(), account, kept(5, 6), []string{"x"}, nil)
-		}, []uint32{5, 6}, ""},
-		"no flags of 5": {[]string{"* 1 FETCH (UID 5)\r\n"}, func(k *keeper) (*mail.Changed, error) {
+		}, []uint32{6}, "did not set x;"},
+		"no flags of it": {[]string{"* 1 FETCH (UID 5)\r\n"}, func(k *keeper) (*mail.Changed, error) {
 			return k.SetFlags(t.Context(), account, kept(5, 6), []string{"x"}, nil)
-		}, []uint32{5, 6}, ""},
+		}, []uint32{6}, "did not set x;"},
 		"add and remove": {[]string{flagged(`\Flagged`, `x \Flagged`), flagged("", "x")}, func(k *keeper) (*mail.Changed, error) {
 			c, err := k.SetFlags(t.Context(), account, kept(5, 6), []string{"x"}, []string{`\Flagged`})
 			if m := c.Messages[0]; m.Added || !m.Removed || c.Attempted != 4 || c.Succeeded != 3 {
@@ -137,7 +137,7 @@ func TestFlagsThatTheServerDoesNotSet(t *testing.T) {
 			for _, s := range tc.stored {
 				stored = append(stored, [2]string{s, ""})
 			}
-			k := keeping(t, "UIDPLUS", map[string][][2]string{"UID FETCH": {{flagged("", ""), ""}}, "UID STORE": stored})
+			k := keeping(t, "UIDPLUS", map[string][][2]string{"UID FETCH": {{flagged("", ""), ""}, {flagged("", "x"), ""}}, "UID STORE": stored})
 			c, err := tc.do(k)
 			if err != nil || !slices.Equal(changedUIDs(c), tc.done) || tc.issue == "" && len(c.Issues) != 0 {
 				t.Fatalf("%+v %v", c, err)
@@ -315,13 +315,13 @@ func TestAMoveThatWasDoneInPart(t *testing.T) {
 // A real server minds the rights of a folder, and says OK.
 func TestRightsThatAreMissing(t *testing.T) {
 	s, e := dovecot(t, servertest.Config{ACL: true, HideCapabilities: []string{"MOVE"}})
-	for _, missing := range []string{"t", "e"} { // to mark \Deleted, to expunge
+	for _, missing := range []string{"t", "e"} { // to mark \Deleted, to expunge; and w, to flag
 		t.Run(missing, func(t *testing.T) {
 			user := "acl" + missing
 			b := open(t, e, user, writable)
 			b.folder("Box")
 			u := b.add("Box", letter{subject: "a"}, letter{subject: "b"})
-			s.Rights(t, user, "Box", strings.ReplaceAll("lrwstipkxea", missing, ""))
+			s.Rights(t, user, "Box", strings.ReplaceAll("lrstipkxea", missing, ""))
 			c, err := b.Delete(t.Context(), account, b.refs("Box", u[0]))
 			if err != nil || len(c.Messages) != 0 {
 				t.Fatalf("%+v %v", c, err)
@@ -332,6 +332,11 @@ func TestRightsThatAreMissing(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantIssue(t, c, u[1], "expunge", "was copied", "still where it was", "may not allow it")
+			c, err = b.SetFlags(t.Context(), account, b.refs("Box", u...), []string{"x"}, nil)
+			if err != nil || len(c.Messages) != 0 || len(c.Issues) != 2 {
+				t.Fatalf("%+v %v", c, err)
+			}
+			wantIssue(t, c, u[0], "store", "did not set x", "may not allow it")
 			if got := b.subjects("Box"); len(got) != 2 {
 				t.Errorf("Box holds %q", got)
 			}
