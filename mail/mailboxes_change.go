@@ -195,7 +195,7 @@ func (b *batch) run(ctx context.Context, grant imap.Grant, fn func(ctx context.C
 }
 
 // MarkRead sets \Seen and nothing else (004 section 3). Either all the messages
-// are there and are marked, or none is touched.
+// are there, or none is touched. One that the server does not mark is an Issue.
 func (m *Mailboxes) MarkRead(ctx context.Context, account string, refs []Ref) (*Changed, error) {
 	b, err := m.begin(ctx, "mail mark-read", account, refs, true)
 	if err != nil {
@@ -251,10 +251,62 @@ func (b *batch) storeAtOnce(s *imap.Session, op goimap.StoreFlagsOp, flags ...go
 	if err != nil {
 		return false, err
 	}
+	if left := undone(data[0].Flags, op, flags); len(left) > 0 {
+		b.out.Issues = append(b.out.Issues, b.notStored(l, b.uids[0], op, left))
+		return true, nil
+	}
 	b.out.Succeeded = 1
-	b.out.Messages = []ChangedMessage{{Ref: b.ref(l, b.uids[0]), Flags: flagsOf(data[0].Flags),
+	b.out.Messages = []ChangedMessage{{Ref: b.ref(l, b.uids[0]), Flags: toldFlags(data[0].Flags),
 		Added: op == goimap.StoreFlagsAdd, Removed: op == goimap.StoreFlagsDel}}
 	return true, nil
+}
+
+// undone returns those flags of a step that a message has although they were
+// removed, or has not although they were added, by the flags that the server told
+// after the step. A server that told none says nothing.
+func undone(told []goimap.Flag, op goimap.StoreFlagsOp, step []goimap.Flag) []goimap.Flag {
+	if told == nil {
+		return nil
+	}
+	var left []goimap.Flag
+	for _, f := range step {
+		if hasFlag(told, f) != (op == goimap.StoreFlagsAdd) {
+			left = append(left, f)
+		}
+	}
+	return left
+}
+
+func hasFlag[F ~string](flags []F, flag goimap.Flag) bool {
+	return slices.ContainsFunc(flags, func(f F) bool { return strings.EqualFold(string(f), string(flag)) })
+}
+
+// notStored is the issue of a message whose flags the server left as they were,
+// and yet said OK.
+func (b *batch) notStored(l *located, uid uint32, op goimap.StoreFlagsOp, left []goimap.Flag) Issue {
+	verb := "set"
+	if op == goimap.StoreFlagsDel {
+		verb = "remove"
+	}
+	names := make([]string, len(left))
+	for i, f := range left {
+		names[i] = string(f)
+	}
+	return b.refused(l, uid, imap.StageStore, fmt.Sprintf("The server did not %s %s; it may not allow it.", verb, strings.Join(names, ", ")))
+}
+
+// refused is the issue of a message with which the server did not do as it was
+// asked.
+func (b *batch) refused(l *located, uid uint32, stage imap.Stage, message string) Issue {
+	return Issue{Code: KindRefused.Code(), Stage: string(stage), UID: uid, MessageID: b.ref(l, uid).String(), Message: message}
+}
+
+// toldFlags is flagsOf for flags that the server may not have told.
+func toldFlags(flags []goimap.Flag) []string {
+	if flags == nil {
+		return nil
+	}
+	return flagsOf(flags)
 }
 
 // store adds flags, then removes flags, and reports what became of each message.
@@ -285,41 +337,47 @@ func (b *batch) store(s *imap.Session, l *located, uids []uint32, add, remove []
 			}
 			continue
 		}
-		b.out.Succeeded += len(uids)
-		for i := range changed {
-			step.done(&changed[i])
-			if !alreadySo(changed[i].Flags, step.op, step.flags) {
-				changed[i].Flags = nil // what was told before no longer holds
-			}
-			for _, d := range data {
-				if uint32(d.UID) == changed[i].Ref.UID {
-					changed[i].Flags = flagsOf(d.Flags)
-				}
+		if slices.ContainsFunc(changed, func(c ChangedMessage) bool {
+			d := dataOf(data, c.Ref.UID)
+			return (d == nil || d.Flags == nil) && !alreadySo(c.Flags, step.op, step.flags)
+		}) {
+			// Some servers tell nothing of a flag that they did not set, where a
+			// right is missing, and say OK.
+			if now, err := look(s, uids); err == nil {
+				data = now
 			}
 		}
+		for i := range changed {
+			c := &changed[i]
+			if !alreadySo(c.Flags, step.op, step.flags) {
+				c.Flags = nil // what was told before no longer holds
+			}
+			if d := dataOf(data, c.Ref.UID); d != nil && d.Flags != nil {
+				c.Flags = flagsOf(d.Flags)
+				if left := undone(d.Flags, step.op, step.flags); len(left) > 0 {
+					b.out.Issues = append(b.out.Issues, b.notStored(l, c.Ref.UID, step.op, left))
+					continue
+				}
+			}
+			b.out.Succeeded++
+			step.done(c)
+		}
 	}
-	if broken != nil && !slices.ContainsFunc(changed, func(c ChangedMessage) bool { return c.Added || c.Removed }) {
-		return broken
-	}
-	b.out.Messages = changed
+	// One of which nothing was done is an issue, or has broken off with all.
+	b.out.Messages = slices.DeleteFunc(changed, func(c ChangedMessage) bool { return !c.Added && !c.Removed })
 	return broken
 }
 
 // alreadySo reports whether a step changes nothing, of which some servers say
 // nothing.
 func alreadySo(flags []string, op goimap.StoreFlagsOp, step []goimap.Flag) bool {
-	for _, f := range step {
-		has := slices.ContainsFunc(flags, func(s string) bool { return strings.EqualFold(s, string(f)) })
-		if has != (op == goimap.StoreFlagsAdd) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(step, func(f goimap.Flag) bool { return hasFlag(flags, f) != (op == goimap.StoreFlagsAdd) })
 }
 
 // SetFlags adds and removes flags of messages (001 section 7). A flag is a keyword
 // or a system flag; \Recent cannot be set, and \Deleted cannot be added: that is
-// Delete. A message that is not there is an Issue.
+// Delete. A message that is not there is an Issue, and so is one whose flags the
+// server leaves as they were.
 func (m *Mailboxes) SetFlags(ctx context.Context, account string, refs []Ref, add, remove []string) (*Changed, error) {
 	b, err := m.begin(ctx, "mail flags", account, refs, true)
 	if err != nil {

@@ -427,12 +427,18 @@ func TestAStaleIdInABatchIsAConflict(t *testing.T) {
 
 // What the server did not say of flags is not made up.
 func TestFlagsAreThoseTheServerTold(t *testing.T) {
+	stored := false
 	m := scriptedWith(t, "UIDPLUS", func(command string) (string, string) {
 		switch {
 		case strings.HasPrefix(command, "SELECT"):
 			return oneMessage, ""
 		case strings.HasPrefix(command, "UID FETCH"):
+			if stored {
+				return "", "NO not now"
+			}
 			return "* 1 FETCH (UID 5 FLAGS (\\Flagged))\r\n", ""
+		case strings.HasPrefix(command, "UID STORE"):
+			stored = true
 		}
 		return "", "" // a plain OK to the STORE
 	})

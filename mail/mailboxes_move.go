@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
 
 	"github.com/postern-mail/postern/mail/internal/imap"
 )
@@ -210,7 +211,7 @@ func (m *Mailboxes) Move(ctx context.Context, account string, refs []Ref, toFold
 	if toFolder == b.folder {
 		return nil, invalid(b.op, account, "The messages are in that folder already.", "Name another folder with --to.")
 	}
-	return b.run(ctx, imap.MoveMessages, func(_ context.Context, s *imap.Session) error {
+	return b.run(ctx, imap.MoveMessages, func(ctx context.Context, s *imap.Session) error {
 		l, err := b.locate(s, true, wanted{})
 		if err != nil {
 			return err
@@ -225,16 +226,42 @@ func (m *Mailboxes) Move(ctx context.Context, account string, refs []Ref, toFold
 			b.sent = true
 			c, err := s.Move(uidSet(uids...), toFolder).Wait()
 			if err != nil {
-				return b.noFolder(err, toFolder)
+				return b.notMoved(ctx, s, l, uids, b.noFolder(err, toFolder))
 			}
 			b.arrived(l, uids, c, account, toFolder)
 			return nil
 		case s.UIDPlus():
-			return b.copyAndExpunge(s, l, uids, toFolder)
+			return b.copyAndExpunge(ctx, s, l, uids, toFolder)
 		}
 		return b.cannot("The server can move no single message: it has neither MOVE nor UIDPLUS.",
 			"Copy the messages with 'mail copy', and remove them in a mail program.")
 	})
+}
+
+// notMoved tells what became of messages whose MOVE was refused: a server may have
+// moved some of them by then. It returns err where that is all there is to say.
+func (b *batch) notMoved(ctx context.Context, s *imap.Session, l *located, uids []uint32, err error) error {
+	if !refusedByServer(err) {
+		return err
+	}
+	e := *b.failure(ctx, err)
+	there, lookErr := look(s, uids)
+	if lookErr != nil {
+		e.Message += " Whether some of the messages were moved is not known."
+		e.Hint, e.Retryable = "Look into both folders before you try again.", false
+		return &e
+	}
+	if len(there) == len(uids) {
+		return err
+	}
+	for _, u := range uids {
+		of := e
+		if of.Message = "The message was not moved: it is still where it was. " + e.Message; dataOf(there, u) == nil {
+			of.Message, of.Retryable = "The message is gone from its folder, and may be at the new place: look there. "+e.Message, false
+		}
+		b.out.Issues = append(b.out.Issues, b.issue(l, u, &of))
+	}
+	return nil
 }
 
 func (b *batch) cannot(message, hint string) error {
@@ -243,7 +270,7 @@ func (b *batch) cannot(message, hint string) error {
 
 // copyAndExpunge moves by three steps, each of which waits for the one before. A
 // message is removed only when the server has said where its copy is.
-func (b *batch) copyAndExpunge(s *imap.Session, l *located, uids []uint32, folder string) error {
+func (b *batch) copyAndExpunge(ctx context.Context, s *imap.Session, l *located, uids []uint32, folder string) error {
 	b.out.Attempted = len(uids)
 	b.sent = true
 	c, err := s.Copy(uidSet(uids...), folder).Wait()
@@ -261,37 +288,110 @@ func (b *batch) copyAndExpunge(s *imap.Session, l *located, uids []uint32, folde
 		return nil
 	}
 	b.arrived(l, kept, c, b.account.Name, folder)
-	return b.expunge(s, l, kept, "The message was copied, and is also still where it was.")
+	b.expunge(ctx, s, l, kept, "The message was copied, and is also still where it was.",
+		"The message was copied. Whether it is also still where it was is not known; it may be marked \\Deleted there.")
+	return nil
 }
 
-// expunge removes messages named by UID in two steps. left is what to say of
-// those that could not be removed.
-func (b *batch) expunge(s *imap.Session, l *located, uids []uint32, left string) error {
-	fail := func(stage imap.Stage, err error) error {
-		retryable := false
-		if w := wireRefusal(err); w == nil {
-			left += " The connection broke before the server had answered."
-		} else {
-			retryable = !w.Permanent
-		}
+// expunge removes messages named by UID in two steps. A server may say OK and
+// remove nothing, where a right is missing: unless it has named each message as
+// expunged, it is asked which of them are left. left is what to say of a message
+// that is still there, unknown of one of which nobody can tell.
+func (b *batch) expunge(ctx context.Context, s *imap.Session, l *located, uids []uint32, left, unknown string) {
+	const marked = " It is marked \\Deleted: a mail program that expunges the folder removes it."
+	lost := func(uids []uint32, err error) {
+		e := *b.failure(ctx, err)
+		e.Message, e.Retryable = e.Message+" "+unknown, false
 		for _, u := range uids {
-			b.out.Issues = append(b.out.Issues, Issue{Code: KindRefused.Code(), Stage: string(stage), UID: u, MessageID: b.ref(l, u).String(),
-				Message: left, Retryable: retryable})
+			b.out.Issues = append(b.out.Issues, b.issue(l, u, &e))
 		}
-		return nil
+	}
+	kept := func(u uint32, stage imap.Stage, message string, w *imap.Error) {
+		i := b.refused(l, u, stage, left+message)
+		i.Retryable = w != nil && !w.Permanent
+		b.out.Issues = append(b.out.Issues, i)
 	}
 	b.out.Attempted += 2 * len(uids)
 	s.Renew()
-	if _, err := s.Store(uidSet(uids...), goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagDeleted}).Wait(); err != nil {
-		return fail(imap.StageStore, err)
+	before := s.Moved()
+	stored, err := s.Store(uidSet(uids...), goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagDeleted}).Wait()
+	w := wireRefusal(err)
+	if err != nil && w == nil {
+		lost(uids, err)
+		return
 	}
-	b.out.Succeeded += len(uids)
-	if err := s.Expunge(uidSet(uids...)).Wait(); err != nil {
-		left += " It is marked \\Deleted: a mail program that expunges the folder removes it."
-		return fail(imap.StageExpunge, err)
+	var doomed []uint32
+	for _, u := range uids {
+		d := dataOf(stored, u)
+		switch {
+		case w != nil && d != nil && hasFlag(d.Flags, goimap.FlagDeleted):
+			kept(u, imap.StageStore, marked, w)
+		case w != nil:
+			kept(u, imap.StageStore, "", w)
+		case d != nil && len(undone(d.Flags, goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagDeleted})) > 0:
+			kept(u, imap.StageStore, " The server did not mark it \\Deleted; it may not allow it.", nil)
+		default:
+			doomed = append(doomed, u)
+		}
 	}
-	b.out.Succeeded += len(uids)
-	return nil
+	if len(doomed) == 0 {
+		return
+	}
+	b.out.Succeeded += len(doomed)
+	s.Renew()
+	quiet := s.Moved() == before
+	expunged, err := s.Expunge(uidSet(doomed...)).Wait()
+	if w = wireRefusal(err); err != nil && w == nil {
+		lost(doomed, err)
+		return
+	}
+	if quiet && !slices.ContainsFunc(doomed, func(u uint32) bool { return !wasExpunged(dataOf(stored, u), expunged) }) {
+		b.out.Succeeded += len(doomed) // the server has named each
+		return
+	}
+	there, lookErr := look(s, doomed)
+	if lookErr != nil && w == nil && !refusedByServer(lookErr) {
+		lost(doomed, lookErr)
+		return
+	}
+	for _, u := range doomed {
+		d := dataOf(there, u)
+		switch {
+		case d == nil && (w == nil || lookErr == nil):
+			b.out.Succeeded++ // it is gone, or the server says OK and shows nothing more
+		case w != nil:
+			kept(u, imap.StageExpunge, marked, w)
+		case d.Flags != nil && !hasFlag(d.Flags, goimap.FlagDeleted):
+			kept(u, imap.StageExpunge, " The server did not remove it; it may not allow it.", nil)
+		default:
+			kept(u, imap.StageExpunge, " The server did not remove it; it may not allow it."+marked, nil)
+		}
+	}
+}
+
+// wasExpunged reports whether a message, as a STORE told of it, is among those that
+// the server named as expunged, one after the other, when nothing else had changed.
+func wasExpunged(d *imapclient.FetchMessageBuffer, expunged []uint32) bool {
+	if d == nil {
+		return false
+	}
+	at := d.SeqNum
+	for _, n := range expunged {
+		if n == at {
+			return true
+		}
+		if n < at {
+			at--
+		}
+	}
+	return false
+}
+
+// look asks which of the messages there are. It may not leave together with what
+// removes them: a server that has more to do answers before it has removed any.
+func look(s *imap.Session, uids []uint32) ([]*imapclient.FetchMessageBuffer, error) {
+	s.Renew()
+	return s.Fetch(uidSet(uids...), goimap.FetchOptions{Flags: true}).Wait()
 }
 
 // Delete removes messages for good (001 section 10). Only the named ones are
@@ -301,7 +401,7 @@ func (m *Mailboxes) Delete(ctx context.Context, account string, refs []Ref) (*Ch
 	if err != nil {
 		return nil, err
 	}
-	return b.run(ctx, imap.DeleteMessages, func(_ context.Context, s *imap.Session) error {
+	return b.run(ctx, imap.DeleteMessages, func(ctx context.Context, s *imap.Session) error {
 		l, err := b.locate(s, true, wanted{})
 		if err != nil {
 			return err
@@ -314,9 +414,8 @@ func (m *Mailboxes) Delete(ctx context.Context, account string, refs []Ref) (*Ch
 			return b.cannot("The server can delete no single message: it has no UIDPLUS.",
 				"Move the message to the trash where the server offers MOVE, or delete it in a mail program.")
 		}
-		if err := b.expunge(s, l, uids, "The message was not deleted."); err != nil {
-			return err
-		}
+		b.expunge(ctx, s, l, uids, "The message was not deleted and is still there.",
+			"Whether the message was deleted is not known; it may be marked \\Deleted.")
 		for _, u := range uids {
 			if !slices.ContainsFunc(b.out.Issues, func(i Issue) bool { return i.UID == u }) {
 				b.out.Messages = append(b.out.Messages, ChangedMessage{Ref: b.ref(l, u)})

@@ -235,7 +235,8 @@ type ThreadMessage struct {
 }
 
 // Changed is what became of a batch of messages. Messages are in the order they
-// were named; those that failed are in Issues instead.
+// were named; those that failed are in Issues instead. One that Move has copied and
+// could not remove is in both.
 type Changed struct {
 	Account, Folder string // of the messages, where they were
 	Messages        []ChangedMessage

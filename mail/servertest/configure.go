@@ -16,7 +16,7 @@ type settings struct {
 	Dir, Token, Listen, Password   string
 	Internal, InternalGroup, Login string
 	MailUID, MailGID               int
-	RequireTLS, Submission         bool
+	RequireTLS, Submission, ACL    bool
 	Capability, Location           string
 	Mechanisms                     string
 	Special                        []string
@@ -30,6 +30,7 @@ func (s *DovecotServer) configure(config Config, token string) error {
 		Dir: s.dir, Token: token, Listen: "127.0.0.1", Password: Password,
 		RequireTLS: config.RequireTLS,
 		Submission: config.Submission,
+		ACL:        config.ACL,
 		Mechanisms: "plain login xoauth2 oauthbearer",
 		Capability: capability(config),
 		UserChars:  userChars(),

@@ -25,6 +25,17 @@ func (s *DovecotServer) Deliver(t testing.TB, user, folder string, raw ...[]byte
 	}
 }
 
+// Rights leaves the user these rights of a folder and no others, by their letters
+// in RFC 4314. It needs Config.ACL, and holds for those who open the folder anew.
+func (s *DovecotServer) Rights(t testing.TB, user, folder, rights string) {
+	t.Helper()
+	dir, err := s.maildirs().folder(user, folder)
+	Check(t, err)
+	path := filepath.Join(dir, "dovecot-acl")
+	Check(t, os.WriteFile(path, []byte("owner "+rights+"\n"), 0o600))
+	Check(t, s.give(path))
+}
+
 func (s *DovecotServer) deliver(user, folder string, raw [][]byte) error {
 	// Delivery writes the Maildir itself: APPEND and doveadm take a transaction
 	// per message, which a folder of 200,000 cannot wait for.

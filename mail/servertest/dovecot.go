@@ -51,6 +51,8 @@ type Config struct {
 	// Submission opens what a PostfixServer needs to have its users logged in and
 	// its mail delivered.
 	Submission bool
+	// ACL has the server mind what Rights gives of a folder.
+	ACL bool
 	// Mechanisms are the ways to log in that the server offers; nil means PLAIN,
 	// LOGIN, XOAUTH2 and OAUTHBEARER.
 	Mechanisms []string

@@ -181,17 +181,37 @@ func numbers(set goimap.UIDSet) []uint32 {
 	return all
 }
 
+// Expunging is a UID EXPUNGE that was started.
+type Expunging struct {
+	wait func() ([]uint32, error)
+}
+
+// Wait returns the sequence numbers that the server named as expunged, each as of
+// when those before it were gone; with an error too, where it refused the others.
+func (e *Expunging) Wait() ([]uint32, error) { return e.wait() }
+
 // Expunge starts a UID EXPUNGE, which removes those of the messages that are
 // marked \Deleted. Without UIDPlus it is refused here.
-func (s *Session) Expunge(set goimap.UIDSet) *Waiter {
+func (s *Session) Expunge(set goimap.UIDSet) *Expunging {
 	if !s.UIDPlus() {
 		err := &Error{Op: "lend", Stage: StageExpunge, Kind: KindRefused, Permanent: true, Err: errors.New("server cannot expunge single messages")}
-		return &Waiter{func() error { return err }}
+		return &Expunging{func() ([]uint32, error) { return nil, err }}
 	}
 	cmd := s.client.UIDExpunge(set)
+	var named []uint32
 	done := make(chan error, 1)
-	go func() { done <- cmd.Close() }() // the reader waits for each number to be taken
-	return &Waiter{func() error { return s.fail(StageExpunge, <-done) }}
+	go func() { // the reader waits for each number to be taken
+		for n := cmd.Next(); n != 0; n = cmd.Next() {
+			if len(named) < maxCopied {
+				named = append(named, n)
+			}
+		}
+		done <- cmd.Close()
+	}()
+	return &Expunging{func() ([]uint32, error) {
+		err := s.fail(StageExpunge, <-done)
+		return named, err
+	}}
 }
 
 // Append adds a message to a folder and waits for the outcome. UID and

@@ -200,7 +200,7 @@ func TestChangesRefusedBeforeTheyLeave(t *testing.T) {
 		do         func(s *Session) error
 	}{
 		{"move without MOVE", bare + " UIDPLUS", StageMove, func(s *Session) error { _, err := s.Move(set, "x").Wait(); return err }},
-		{"expunge without UIDPLUS", bare + " MOVE", StageExpunge, func(s *Session) error { return s.Expunge(set).Wait() }},
+		{"expunge without UIDPLUS", bare + " MOVE", StageExpunge, func(s *Session) error { _, err := s.Expunge(set).Wait(); return err }},
 		{"flag with a line break", scriptCaps, StageStore, func(s *Session) error {
 			_, err := s.Store(set, goimap.StoreFlagsAdd, []goimap.Flag{"x\r\na EXPUNGE"}).Wait()
 			return err
@@ -442,7 +442,7 @@ func TestHostileServerDuringChanges(t *testing.T) {
 		},
 		StageCopy:    func(s *Session) error { _, err := s.Copy(set, "x").Wait(); return err },
 		StageMove:    func(s *Session) error { _, err := s.Move(set, "x").Wait(); return err },
-		StageExpunge: func(s *Session) error { return s.Expunge(set).Wait() },
+		StageExpunge: func(s *Session) error { _, err := s.Expunge(set).Wait(); return err },
 		StageThread:  func(s *Session) error { _, err := s.Thread(&goimap.SearchCriteria{}).Wait(); return err },
 		StageAppend:  func(s *Session) error { _, _, err := s.Append("x", nil, time.Time{}, []byte("abc")); return err },
 		StageFetch: func(s *Session) error {

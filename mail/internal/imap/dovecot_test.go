@@ -229,7 +229,8 @@ func TestChangesOnDovecot(t *testing.T) {
 				if err := add(goimap.StoreFlagsAdd, 5, goimap.FlagDeleted)(s); err != nil {
 					return err
 				}
-				return s.Expunge(goimap.UIDSetNum(5)).Wait()
+				_, err := s.Expunge(goimap.UIDSetNum(5)).Wait()
+				return err
 			})
 			date := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
 			var at uint32

@@ -31,7 +31,8 @@ func TestAnswersThatWouldKeepTheLibraryWaiting(t *testing.T) {
 		{"a message 0 is expunged", scriptCaps, func(s *script, tag, command string) {
 			s.send("* 0 EXPUNGE\r\n" + strings.Repeat("* 1 EXPUNGE\r\n", 200) + tag + " OK done\r\n")
 		}, func(s *Session) error {
-			return s.Expunge(goimap.UIDSetNum(1, 2)).Wait()
+			_, err := s.Expunge(goimap.UIDSetNum(1, 2)).Wait()
+			return err
 		}, ""},
 		{"accepted between two literals", simple, func(s *script, tag, command string) {
 			s.send("+ go\r\n" + tag + " OK done\r\n")

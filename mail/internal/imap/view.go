@@ -25,6 +25,10 @@ func (v *view) open() { v.opened, v.at = v.moved.Load(), time.Now() }
 
 func (v *view) expunged(uint32) { v.moved.Add(1) }
 
+// Moved is a number that changes when a server tells, unasked, of messages that
+// were added to a folder or removed.
+func (s *Session) Moved() int64 { return s.view.moved.Load() }
+
 func (s *Session) mailbox(d *imapclient.UnilateralDataMailbox) {
 	if d.NumMessages != nil {
 		s.view.moved.Add(1)
