@@ -384,6 +384,73 @@ func Test000_6_AnyListIsTheFirstContact(t *testing.T) {
 	}
 }
 
+// What is new stays new when the account's server or user gets another name, and a
+// folder that is another one is begun like any.
+func Test000_6_EditingAnAccountKeepsWhatIsNew(t *testing.T) {
+	for _, e := range endpoints(t) {
+		for _, backlog := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s backlog %v", e.name, backlog), func(t *testing.T) {
+				b := open(t, e, fmt.Sprint("edited", backlog), func(a *mail.Account) { a.ProcessBacklog = backlog })
+				s := b.remembering()
+				b.folder("Box")
+				folder := b.in("Box")
+				u := b.add("Box", letter{subject: "old"})
+				b.fresh(mail.ListQuery{Folder: folder})
+				v := b.add("Box", letter{subject: "1"}, letter{subject: "2"}, letter{subject: "3"})
+				ack := func(uids ...uint32) {
+					t.Helper()
+					if _, err := b.Ack(t.Context(), account, b.refs("Box", uids...)); err != nil {
+						t.Error(err)
+					}
+				}
+				want := func(wanted ...string) {
+					t.Helper()
+					if got := b.fresh(mail.ListQuery{Folder: folder}); !slices.Equal(got, wanted) {
+						t.Errorf("new are %q, want %q", got, wanted)
+					}
+				}
+				ack(u[0], v[1])
+				// Another name of the server's, as an edit of host, port or user gives.
+				rename := func(edit func(was string) string) {
+					key := account + "/" + folder
+					state := s.states[key]
+					state.Mailbox = edit(state.Mailbox)
+					s.states[key] = state
+				}
+				rename(func(was string) string { return "other." + was })
+				want("3", "1")
+				rename(func(was string) string { return was + "@example.org" })
+				ack(v[2]) // the first that happens
+				want("1")
+				b.add("Box", letter{subject: "4"})
+				rename(func(was string) string { return "other." + was })
+				b.list(mail.ListQuery{Folder: folder, Limit: 1})
+				want("4", "1")
+			})
+		}
+	}
+	_, e := dovecot(t, servertest.Config{})
+	b := open(t, e, "renamed")
+	b.remembering()
+	b.add("INBOX", letter{subject: "old"})
+	b.fresh(mail.ListQuery{})
+	b.add("INBOX", letter{subject: "new"})
+	a := b.dir.accounts[account]
+	a.IMAP.Host = "127.0.0.1"
+	if e.host == a.IMAP.Host {
+		a.IMAP.Host = "localhost"
+	}
+	b.dir.set(a)
+	if got := b.fresh(mail.ListQuery{}); !slices.Equal(got, []string{"new"}) {
+		t.Errorf("after another host name: %q", got)
+	}
+	a.Username = "somebodyelse"
+	b.dir.set(a)
+	if got := b.fresh(mail.ListQuery{}); len(got) != 0 {
+		t.Errorf("of another user: %q", got)
+	}
+}
+
 func Test000_7_HiddenMessagesCannotBeAcked(t *testing.T) {
 	_, e := dovecot(t, servertest.Config{})
 	b := open(t, e, "hiddenack", allowing("bob@example.org"), func(a *mail.Account) { a.ProcessBacklog = true })

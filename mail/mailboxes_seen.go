@@ -14,19 +14,25 @@ import (
 type seeing struct {
 	store SeenStore
 	state SeenState
-	begun *begun // the state has to be set anew
+	begun *begun // the state has to be set anew, or has another mailbox's name
 }
 
-// begun is what a folder was like when its state began.
+// begun is what a folder was like when its state began, or was found by another name.
 type begun struct {
 	mailbox           string
 	uidValidity, last uint32
+	floor             uint32 // a state that is set anew begins behind it; at most last
 	backlog           bool
 }
 
-func (b *begun) apply(s *SeenState) { s.Begin(b.mailbox, b.uidValidity, b.last, b.backlog) }
+func (b *begun) apply(s *SeenState) {
+	if !s.follow(b.mailbox, b.uidValidity, b.last) {
+		s.Begin(b.mailbox, b.uidValidity, b.floor, b.backlog)
+	}
+}
 
-// mailbox names the server and user that UIDs belong to.
+// mailbox names the server and user by which a folder is found. The same folder may
+// get another name when its account is edited.
 func (x *access) mailbox() string { return x.account.IMAP.Address() + " " + x.account.Username }
 
 func (y *seeing) read(ctx context.Context, x *access, folder string) error {
@@ -42,7 +48,7 @@ func (y *seeing) known(x *access, box imap.Folder) bool {
 	return y.state.Known(x.mailbox(), box.UIDValidity)
 }
 
-// begin notes what a folder is like on first contact.
+// begin notes what a folder is like on first contact, and by another name.
 func (y *seeing) begin(x *access, s *imap.Session, box imap.Folder) error {
 	if y.store == nil || y.known(x, box) {
 		return nil
@@ -59,8 +65,9 @@ func (y *seeing) begin(x *access, s *imap.Session, box imap.Folder) error {
 // begun is what the folder that is open is like now. Not every server says which
 // UID comes next; the last message has the greatest there is then.
 func (x *access) begun(s *imap.Session, box imap.Folder) (*begun, error) {
-	b := &begun{x.mailbox(), box.UIDValidity, max(box.UIDNext, 1) - 1, x.account.ProcessBacklog}
-	if box.UIDNext != 0 || box.Exists == 0 || b.backlog {
+	last := max(box.UIDNext, 1) - 1
+	b := &begun{x.mailbox(), box.UIDValidity, last, last, x.account.ProcessBacklog}
+	if box.UIDNext != 0 || box.Exists == 0 {
 		return b, nil
 	}
 	data, err := s.Fetch(goimap.SeqSetNum(box.Exists), goimap.FetchOptions{UID: true}).Wait()
@@ -70,6 +77,7 @@ func (x *access) begun(s *imap.Session, box imap.Folder) (*begun, error) {
 	for _, d := range data {
 		b.last = max(b.last, uint32(d.UID))
 	}
+	b.floor = b.last
 	return b, nil
 }
 
@@ -127,11 +135,11 @@ func (m *Mailboxes) Ack(ctx context.Context, account string, refs []Ref) (*Chang
 		if uids, err = b.present(l); err != nil {
 			return err
 		}
-		if first = (&begun{mailbox: b.mailbox(), uidValidity: l.box.UIDValidity}); !y.known(b.access, l.box) {
+		// Whoever acknowledges a message has looked at the folder before, and what
+		// came after that message may be new to them.
+		if first = (&begun{mailbox: b.mailbox(), uidValidity: l.box.UIDValidity, last: slices.Max(uids)}); !y.known(b.access, l.box) {
 			if first, err = b.begun(s, l.box); err == nil {
-				// Who acknowledges a message has looked at the folder before, and
-				// what came after that message may be new to them.
-				first.last = min(first.last, slices.Min(uids)-1)
+				first.floor = min(first.floor, slices.Min(uids)-1)
 			}
 		}
 		return err

@@ -21,7 +21,20 @@ func (s *SeenState) BeginNames(mailbox string, present []string, backlog bool) {
 	}
 }
 
-// KnownNames reports whether the state is about the names of this mailbox.
+// FollowNames keeps the state for a mailbox by another name, such as that of its
+// server, a port or a user: only what has the name of a message that was dealt with
+// counts as that. Should it be another mailbox, all else in it is new. What is not
+// present is forgotten, since another mailbox may yet give such a name.
+func (s *SeenState) FollowNames(mailbox string, present []string) {
+	if !s.Named || s.Mailbox == mailbox {
+		return
+	}
+	s.KeepNames(present)
+	s.Mailbox = mailbox
+}
+
+// KnownNames reports whether the state is about the names of this mailbox, by the
+// name it has now.
 func (s *SeenState) KnownNames(mailbox string) bool { return s.Named && s.Mailbox == mailbox }
 
 // IsNewName reports whether the message of that name has not been dealt with.
@@ -67,7 +80,7 @@ type popNames struct {
 	first   []string // what counts as dealt with on first contact
 	present []string
 	backlog bool
-	changed bool // the state has to begin, or to forget what is gone
+	changed bool // the state has to begin, to get another mailbox's name, or to forget what is gone
 }
 
 func (x *access) popMailbox() string { return x.account.POP3.Address() + " " + x.account.Username }
@@ -92,6 +105,7 @@ func (x *access) popSeen(ctx context.Context, store SeenStore, list []pop3.Messa
 }
 
 func (n *popNames) apply(s *SeenState) {
+	s.FollowNames(n.mailbox, n.present)
 	s.BeginNames(n.mailbox, n.first, n.backlog)
 	// Half of what is kept may be gone before it is worth a write.
 	if len(s.Names) > 2*len(n.present)+64 && s.KeepNames(n.present) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/servertest"
@@ -212,6 +213,55 @@ func TestPOP3New(t *testing.T) {
 	}
 	if p := b.list(mail.ListQuery{New: true}); len(p.Messages) != 0 {
 		t.Errorf("at the end: %v", subjects(p))
+	}
+}
+
+// What is new stays new when the account's server or user gets another name; in
+// another mailbox everything is new, and nothing is kept of the first.
+func TestPOP3EditingAnAccountKeepsWhatIsNew(t *testing.T) {
+	settle(t)
+	var a mail.Account
+	b := openPop(t, "popedit", func(made *mail.Account) { a = *made })
+	s := &seenStore{states: map[string]mail.SeenState{}}
+	d := &directory{accounts: map[string]mail.Account{account: a}, password: servertest.Password}
+	b.Mailboxes = mail.NewMailboxes(mail.MailboxesOptions{Directory: d, Seen: s})
+	defer b.Close()
+	fresh := func(wanted ...string) *mail.Page {
+		t.Helper()
+		p := b.list(mail.ListQuery{New: true})
+		if got := subjects(p); !slices.Equal(got, wanted) {
+			t.Errorf("new are %q, want %q", got, wanted)
+		}
+		return p
+	}
+	b.deliver(note("bob@example.org", "old", "0", "", 0))
+	fresh()
+	b.deliver(note("bob@example.org", "one", "1", "", 1), note("bob@example.org", "two", "2", "", 2), note("bob@example.org", "three", "3", "", 3))
+	p := fresh("three", "two", "one")
+	if _, err := b.Ack(t.Context(), account, []mail.Ref{p.Messages[1].Ref}); err != nil {
+		t.Fatal(err)
+	}
+	edit := func(change func(*mail.Account)) {
+		change(&a)
+		d.set(a)
+	}
+	host := "localhost"
+	if a.POP3.Host == host {
+		host = "127.0.0.1"
+	}
+	edit(func(a *mail.Account) { a.POP3.Host = host })
+	fresh("three", "one")
+	edit(func(a *mail.Account) { a.POP3.Security, a.POP3.Port = mail.StartTLS, b.s.POP3Port })
+	if _, err := b.Ack(t.Context(), account, []mail.Ref{p.Messages[0].Ref}); err != nil { // the first that happens
+		t.Fatal(err)
+	}
+	fresh("one")
+	time.Sleep(1100 * time.Millisecond) // Dovecot's names are of the second in which a mailbox began
+	b.s.Deliver(t, "popother", "INBOX", crlf([]byte(note("eve@example.org", "other", "9", "", 9))))
+	edit(func(a *mail.Account) { a.Username = "popother" })
+	fresh("other")
+	if st := s.states[account+"/INBOX"]; len(st.Names) != 0 {
+		t.Errorf("names of the first mailbox are kept: %+v", st)
 	}
 }
 

@@ -22,7 +22,7 @@ type SeenStore interface {
 // section 6): a message is new when its UID is above the floor and was not
 // acknowledged. The zero SeenState is that of a folder nobody has looked at.
 type SeenState struct {
-	Mailbox     string     `json:"mailbox"`     // server and user the UIDs belong to
+	Mailbox     string     `json:"mailbox"`     // server and user the state was last used for
 	UIDValidity uint32     `json:"uidvalidity"` // 0: never looked at
 	Floor       uint32     `json:"floor"`
 	Acked       []UIDRange `json:"acked,omitempty"` // above the floor, ascending, apart
@@ -39,7 +39,8 @@ type UIDRange struct {
 	Last  uint32 `json:"last"`
 }
 
-// Known reports whether the state is about this mailbox as it is now.
+// Known reports whether the state is about this mailbox as it is now, by the name
+// it has now.
 func (s *SeenState) Known(mailbox string, uidValidity uint32) bool {
 	return s.UIDValidity != 0 && s.UIDValidity == uidValidity && s.Mailbox == mailbox
 }
@@ -49,13 +50,34 @@ func (s *SeenState) Known(mailbox string, uidValidity uint32) bool {
 // counts as dealt with, unless the backlog is to be processed. last is the
 // greatest UID the folder has given out.
 func (s *SeenState) Begin(mailbox string, uidValidity, last uint32, backlog bool) {
-	if s.Known(mailbox, uidValidity) {
+	if s.Known(mailbox, uidValidity) || s.follow(mailbox, uidValidity, last) {
 		return
 	}
 	if backlog {
 		last = 0
 	}
+	if s.UIDValidity == uidValidity && uidValidity != 0 {
+		// It may be the same folder all the same, whose last messages are gone and
+		// whose server does not say which UID comes next.
+		last = min(last, s.Floor)
+	}
 	*s = SeenState{Mailbox: mailbox, UIDValidity: uidValidity, Floor: last}
+}
+
+// follow keeps the state for a mailbox by another name, such as that of its server,
+// a port or a user, and reports whether it does: where the folder has the same
+// UIDVALIDITY and has given out every UID the state is about. What is new stays new
+// then, and should it be another folder by chance, nothing that comes is lost.
+func (s *SeenState) follow(mailbox string, uidValidity, last uint32) bool {
+	top := s.Floor
+	if n := len(s.Acked); n > 0 {
+		top = s.Acked[n-1].Last
+	}
+	if s.UIDValidity == 0 || s.UIDValidity != uidValidity || last < top {
+		return false
+	}
+	s.Mailbox = mailbox
+	return true
 }
 
 // IsNew reports whether a message has not been dealt with.

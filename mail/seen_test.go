@@ -2,6 +2,7 @@ package mail
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 )
@@ -26,7 +27,7 @@ func TestSeenBeginsByBacklog(t *testing.T) {
 		for what, again := range map[string]struct {
 			mailbox  string
 			validity uint32
-		}{"UIDVALIDITY": {testMailbox, 8}, "server": {"other:993 ann", 7}} {
+		}{"UIDVALIDITY": {testMailbox, 8}, "UIDVALIDITY and server": {"other:993 ann", 8}} {
 			c := s
 			c.Begin(again.mailbox, again.validity, 60, tc.backlog)
 			want := uint32(60)
@@ -37,6 +38,47 @@ func TestSeenBeginsByBacklog(t *testing.T) {
 				t.Errorf("another %s: floor %d with %v, want %d with nothing", what, c.Floor, c.Acked, want)
 			}
 		}
+	}
+}
+
+// Another name of server or user resets nothing by itself: what is new stays new
+// where the folder can be the same.
+func TestSeenFollowsAnotherName(t *testing.T) {
+	const other = "mail.example.org:143 ann@example.org"
+	for name, tc := range map[string]struct {
+		validity, last uint32
+		backlog        bool
+		want           SeenState
+	}{
+		"the same folder":               {7, 60, false, SeenState{UIDValidity: 7, Floor: 41, Acked: []UIDRange{{50, 50}}}},
+		"with the backlog":              {7, 60, true, SeenState{UIDValidity: 7, Floor: 41, Acked: []UIDRange{{50, 50}}}},
+		"nothing came since":            {7, 50, false, SeenState{UIDValidity: 7, Floor: 41, Acked: []UIDRange{{50, 50}}}},
+		"UIDs that are not out yet":     {7, 49, false, SeenState{UIDValidity: 7, Floor: 41}},
+		"a younger folder":              {7, 5, false, SeenState{UIDValidity: 7, Floor: 5}},
+		"a younger folder, its backlog": {7, 5, true, SeenState{UIDValidity: 7}},
+		"another folder":                {8, 60, false, SeenState{UIDValidity: 8, Floor: 60}},
+		"another folder's backlog":      {8, 60, true, SeenState{UIDValidity: 8}},
+	} {
+		s := SeenState{Mailbox: testMailbox, UIDValidity: 7, Floor: 41, Acked: []UIDRange{{50, 50}}}
+		s.Begin(other, tc.validity, tc.last, tc.backlog)
+		if tc.want.Mailbox = other; !reflect.DeepEqual(s, tc.want) {
+			t.Errorf("%s: %+v, want %+v", name, s, tc.want)
+		}
+	}
+}
+
+// A mailbox by another name keeps the names that are there and no others, so that
+// none of what another mailbox gives later passes for dealt with.
+func TestSeenNamesFollowAnotherName(t *testing.T) {
+	var s SeenState
+	s.BeginNames("pop.example.org:995 ann", []string{"a", "b", "c"}, false)
+	s.FollowNames("pop.example.org:110 ann", []string{"b", "c", "d"})
+	if s.Mailbox != "pop.example.org:110 ann" || s.IsNewName("b") || s.IsNewName("c") || !s.IsNewName("d") || !s.IsNewName("a") || len(s.Names) != 2 {
+		t.Errorf("%+v", s)
+	}
+	s.FollowNames("pop.example.org:110 ann", nil)
+	if len(s.Names) != 2 {
+		t.Errorf("the same name changed the state: %+v", s)
 	}
 }
 

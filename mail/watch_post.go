@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -365,7 +366,8 @@ func (p *post) look(ctx context.Context) error {
 	return nil
 }
 
-// part is what a watcher gets of a page.
+// part is what a watcher gets of a page. Where its limit cuts, what could not be read
+// behind its last message comes with the next part, as what was cut off does.
 func (w *watcher) part(from *Page) *Page {
 	p := &Page{Folder: from.Folder, UIDValidity: from.UIDValidity, UIDNext: from.UIDNext, HasMore: from.HasMore}
 	for _, i := range from.Issues {
@@ -379,6 +381,8 @@ func (w *watcher) part(from *Page) *Page {
 			continue
 		case len(p.Messages) == w.limit:
 			p.HasMore = true
+			last := p.Messages[len(p.Messages)-1].Ref.UID
+			p.Issues = slices.DeleteFunc(p.Issues, func(i Issue) bool { return i.UID > last })
 			return p
 		}
 		if !w.full {

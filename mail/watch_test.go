@@ -501,3 +501,67 @@ func TestWatchSaysWhenItCannotWatch(t *testing.T) {
 		})
 	}
 }
+
+// With a limit every message is given once, also when one behind those that fit cannot
+// be read: it is told when its turn comes.
+func TestAWatchWithALimitSkipsNothing(t *testing.T) {
+	settle(t)
+	const old = 100
+	var came atomic.Int32 // how many messages are behind the old one
+	data := func(place int) string {
+		uid := old + place - 1
+		if place == 4 { // its header is not given
+			return fmt.Sprintf("* %d FETCH (UID %d FLAGS ())\r\n", place, uid)
+		}
+		return fmt.Sprintf("* %d FETCH (UID %d FLAGS () BODY[HEADER.FIELDS (FROM)] %s)\r\n", place, uid, literal(fmt.Sprintf("Subject: m%d\r\n\r\n", uid)))
+	}
+	m := scripted(t, func(command string) (string, string) {
+		exists := int(came.Load()) + 1
+		var low, high int
+		switch {
+		case strings.HasPrefix(command, "EXAMINE"):
+			return fmt.Sprintf("* %d EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT %d] n\r\n", exists, old+exists), ""
+		case command == "NOOP":
+			return fmt.Sprintf("* %d EXISTS\r\n", exists), ""
+		case strings.Contains(command, "SEARCH"):
+			_, after, _ := strings.Cut(command, "UID 1:")
+			_, _ = fmt.Sscan(after, &high)
+			answer := "* SEARCH"
+			for place := 1; place <= min(high-old+1, exists); place++ {
+				answer += fmt.Sprint(" ", place)
+			}
+			return answer + "\r\n", ""
+		case strings.HasPrefix(command, "FETCH"):
+			if n, _ := fmt.Sscanf(command, "FETCH %d:%d", &low, &high); n == 1 {
+				high = low
+			} else if strings.Contains(command, ":* ") {
+				high = exists
+			}
+			answer := ""
+			for place := low; place <= min(high, exists); place++ {
+				answer += data(place)
+			}
+			return answer, ""
+		}
+		return "", ""
+	})
+	m.SetPace(5*time.Millisecond, never, 0)
+	b := &box{Mailboxes: m, t: t}
+	w := b.watch(mail.WatchQuery{AfterUID: old, Limit: 1})
+	came.Store(4)
+	var shown, failed []uint32
+	for range 4 {
+		p := w.got()
+		shown = append(shown, uidsOf(&p.Page)...)
+		for _, i := range p.Issues {
+			failed = append(failed, i.UID)
+		}
+		if p.After == old+4 {
+			break
+		}
+		w = b.watch(mail.WatchQuery{AfterUID: p.After, Limit: 1})
+	}
+	if !slices.Equal(shown, []uint32{101, 102, 104}) || !slices.Equal(failed, []uint32{103}) {
+		t.Errorf("shown %v, unreadable %v", shown, failed)
+	}
+}
