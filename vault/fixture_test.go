@@ -31,10 +31,11 @@ func fixtureEntry() gateway.AuditEntry {
 	return e
 }
 
-// fixtureFile returns a private copy: version control does not keep the mode.
-func fixtureFile(t testing.TB) string {
+// fixtureFile returns a private copy of a file in testdata: version control does not
+// keep the mode.
+func fixtureFile(t testing.TB, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", "format1.db"))
+	b, err := os.ReadFile(filepath.Join("testdata", name))
 	must(t, err)
 	path := filepath.Join(t.TempDir(), "postern.db")
 	must(t, os.WriteFile(path, b, 0o600))
@@ -63,7 +64,7 @@ func TestWriteFixture(t *testing.T) {
 }
 
 func TestFormat1StaysReadable(t *testing.T) {
-	path := fixtureFile(t)
+	path := fixtureFile(t, "format1.db")
 	for name, keys := range map[string]Keys{"admin": fixtureKeys(), "agent": {Agent: fixtureKeys().Agent}} {
 		v := mustOpen(t, path, keys, nil)
 		if v.Fingerprint() != fixtureFingerprint {

@@ -1,0 +1,161 @@
+package vault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+// testdata/format1-full.db holds some of everything. It was written at
+// fullFixtureTime by the version whose agent mailbox lay in eleven buckets.
+var fullFixtureTime = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+
+const fullFixtureToken = "postern_tc2dutoxb3bg27yi45yynqsyq3b74anistw2ugroahhl5ou7oxga"
+
+func TestFullFixtureKeepsEverything(t *testing.T) {
+	path := fixtureFile(t, "format1-full.db")
+	o := &Options{Now: func() time.Time { return fullFixtureTime.Add(time.Second) }}
+	ctx := t.Context()
+	admin, v := mustOpen(t, path, fixtureKeys(), o), mustOpen(t, path, Keys{Agent: fixtureKeys().Agent}, o)
+	must(t, v.Check(ctx))
+
+	accounts, err := v.Accounts(ctx)
+	must(t, err)
+	home := account("home")
+	home.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"ann@example.org"}}
+	home.Auth, home.Mode = mail.AuthKeyring, mail.ReadOnly
+	if want := []mail.Account{oauthAccount("cloud"), home, account("work")}; !reflect.DeepEqual(accounts, want) {
+		t.Errorf("accounts: %+v", accounts)
+	}
+	if s, err := v.Secret(ctx, "work"); err != nil || s.Reveal() != "secret of work" {
+		t.Errorf("the secret of work: %v", err)
+	}
+	must(t, v.RefreshToken(ctx, "cloud", func(_ context.Context, s mail.OAuthSecrets) (mail.Secret, error) {
+		if s.RefreshToken.Reveal() != "second token" || s.ClientSecret.Reveal() != "client secret" {
+			t.Error("the account cloud has other tokens")
+		}
+		return mail.Secret{}, nil
+	}))
+	c, err := v.Config(ctx)
+	must(t, err)
+	if c.SendsPerHour != 7 || c.CommandsPerMinute != 300 || c.DefaultAccount != "work" || c.Timezone.String() != "Europe/Berlin" || !slices.Equal(c.Deny, []string{"mail delete", "mail raw"}) {
+		t.Errorf("settings: %+v", c)
+	}
+	if g, err := v.GrantOf(ctx, fullFixtureToken); err != nil || g.Name != "desk" || g.Identity != "p:desk" || !slices.Equal(g.Accounts, []string{"work"}) || !slices.Equal(g.Extensions, []string{"x-contacts"}) {
+		t.Errorf("the grant: %+v, %v", g, err)
+	}
+
+	states := []mail.OutboxState{mail.OutboxWaiting, mail.OutboxQueued, mail.OutboxUnknown, mail.OutboxAccepted, mail.OutboxCancelled}
+	for i, state := range states {
+		o, err := v.OutgoingByKey(ctx, "work", fmt.Sprintf("key-%d", i))
+		if err != nil || o.ID != fmt.Sprintf("id-%04d", i) || o.State != state || o.Subject != "quarterly figures" {
+			t.Errorf("outbox %d: %+v, %v", i, o, err)
+		}
+		b, err := v.OutgoingMessage(ctx, o.ID)
+		if sent := state == mail.OutboxAccepted; sent && !errors.Is(err, mail.ErrNoOutgoing) || !sent && string(b) != fmt.Sprintf("message %d", i) {
+			t.Errorf("the bytes of message %d: %q, %v", i, b, err)
+		}
+	}
+	if s, err := v.Seen(ctx, "work", "INBOX"); err != nil || !reflect.DeepEqual(s, mail.SeenState{Mailbox: "m", UIDValidity: 7, Floor: 3, Acked: []mail.UIDRange{{First: 5, Last: 6}}}) {
+		t.Errorf("what was seen: %+v, %v", s, err)
+	}
+	if r := verify(t, v); !r.OK || r.Entries != 3 {
+		t.Errorf("the audit log: %+v", r)
+	}
+	// The sends were charged an hour before, at the first moment of the file.
+	early := mustOpen(t, path, fixtureKeys(), &Options{Now: func() time.Time { return fullFixtureTime.Add(-30 * time.Minute) }})
+	for range 4 {
+		if wait, err := early.Take(ctx, "sends:agent", 7, time.Hour); err != nil || wait != 0 {
+			t.Errorf("a send more: %v, %v", wait, err)
+		}
+	}
+	if wait, err := early.Take(ctx, "sends:agent", 7, time.Hour); err != nil || wait == 0 {
+		t.Errorf("an eighth send within the hour: %v", err)
+	}
+	mustAdd(t, admin, "more")
+	must(t, admin.Check(ctx))
+}
+
+func TestFullFixtureKeepsAgentMail(t *testing.T) {
+	path := fixtureFile(t, "format1-full.db")
+	c := &clock{fullFixtureTime}
+	v := mustOpen(t, path, fixtureKeys(), &Options{Now: c.now})
+	peek := func(agent string, all bool) string {
+		in, err := v.ReadAgentMail(t.Context(), AgentQuery{Agent: agent, Peek: true, All: all})
+		must(t, err)
+		for _, m := range in.Messages {
+			if m.Body != "body of "+m.Subject || m.Refs != `["r"]` {
+				t.Errorf("%s has another text: %+v", m.Subject, m)
+			}
+		}
+		return subjects(in.Messages)
+	}
+	inboxes := []struct {
+		agent, unread, all string
+		status             AgentStatus
+	}{
+		{"p:a", "reply second", "reply second", AgentStatus{"p:a", 2, 2}},
+		{"p:b", "again", "read acked shared again", AgentStatus{"p:b", 1, 3}},
+		{"p:c", "second", "shared second", AgentStatus{}},
+		{"p:d", "held", "shared second held", AgentStatus{"p:d", 1, 3}}, // the others are held by a reader
+		{"q:stranger", "shared second waits", "shared second waits", AgentStatus{"q:stranger", 3, 3}},
+		{"p:new", "shared second", "shared second", AgentStatus{}},
+	}
+	for _, want := range inboxes {
+		if got := peek(want.agent, false); got != want.unread {
+			t.Errorf("%s has unread: %s", want.agent, got)
+		}
+		if got := peek(want.agent, true); got != want.all {
+			t.Errorf("%s has: %s", want.agent, got)
+		}
+		list, err := v.AgentMailStatus(t.Context(), want.agent, "")
+		must(t, err)
+		if want.status.Agent != "" && (len(list) != 1 || list[0] != want.status) {
+			t.Errorf("the status of %s: %+v", want.agent, list)
+		}
+	}
+	thread, err := v.AgentThread(t.Context(), AgentThread{Agent: "p:b", ID: "01579f69-cfa6-465c-8f86-6544d170fdb4"})
+	must(t, err)
+	if subjects(thread) != "read reply again" || thread[0].ReadAt.IsZero() || !thread[2].ReadAt.IsZero() {
+		t.Errorf("the thread: %+v", thread)
+	}
+	acked, err := v.AckAgentMail(t.Context(), "p:b", "8e4ec23a-4551-4e07-96aa-172bdff7ae81", true)
+	if err != nil || !acked.Before(fullFixtureTime) {
+		t.Errorf("the message acked was acked at %v, %v", acked, err)
+	}
+	// What the reader of p:d held comes back, and what was never confirmed is lost to nobody.
+	c.at = fullFixtureTime.Add(time.Minute)
+	if got := subjects(fetch(t, v, AgentQuery{Agent: "p:d"})); got != "shared second held" {
+		t.Errorf("p:d reads: %s", got)
+	}
+	post(t, v, "p:new", Everyone, "later")
+	for _, want := range inboxes {
+		unread := want.unread + " later"
+		switch want.agent {
+		case "p:d":
+			unread = "later"
+		case "p:new":
+			unread = want.unread
+		}
+		if got := subjects(fetch(t, v, AgentQuery{Agent: want.agent})); got != unread {
+			t.Errorf("%s reads: %s", want.agent, got)
+		}
+		if got := peek(want.agent, false); got != "" {
+			t.Errorf("%s reads again: %s", want.agent, got)
+		}
+	}
+	c.at = c.at.Add(AgentMailTTL + time.Second)
+	if _, err := v.CleanupAgentMail(t.Context(), false); err != nil {
+		t.Error(err)
+	}
+	if list, err := v.AgentMailStatus(t.Context(), "", ""); err != nil || len(list) != 0 {
+		t.Errorf("after a day: %+v, %v", list, err)
+	}
+	must(t, v.Check(t.Context()))
+}
