@@ -230,7 +230,7 @@ func newBench(t testing.TB, mailboxes commands.Mailboxes, accounts ...mail.Accou
 
 type vaultSettings struct{ v *vault.Vault }
 
-func (s vaultSettings) Settings(ctx context.Context) (gateway.Settings, error) {
+func (s vaultSettings) Settings(ctx context.Context, _ bool) (gateway.Settings, error) {
 	c, err := s.v.Config(ctx)
 	return gateway.Settings{Deny: c.Deny, CommandsPerMinute: c.CommandsPerMinute, Location: c.Timezone}, err
 }

@@ -69,14 +69,17 @@ const DefaultCommandsPerMinute = 1200
 // SettingsSource gives the settings in force. Implementations are safe for
 // concurrent use; an error refuses every command but the reserved ones.
 type SettingsSource interface {
-	Settings(ctx context.Context) (Settings, error)
+	// Settings is asked before the Limiter and the Auditor, once or more for each
+	// command. optional says that the command can do without, so that nothing should
+	// be begun that a person would notice, such as a program that asks for a key.
+	Settings(ctx context.Context, optional bool) (Settings, error)
 }
 
 // FixedSettings is a SettingsSource that never changes.
 type FixedSettings Settings
 
 // Settings implements SettingsSource.
-func (s FixedSettings) Settings(context.Context) (Settings, error) { return Settings(s), nil }
+func (s FixedSettings) Settings(context.Context, bool) (Settings, error) { return Settings(s), nil }
 
 // authorize returns why p may not run c, or nil. What it refuses is also what
 // help, schema and version leave out.
@@ -133,7 +136,7 @@ func RateFault(message string, wait time.Duration) *discovery.Fault {
 // tell. Settings that cannot be read take nothing away here; they refuse the
 // command when it is run.
 func (g *Gateway) Visible(ctx context.Context, p Principal, c *discovery.Command) bool {
-	s, err := g.settings.Settings(ctx)
+	s, err := g.settings.Settings(ctx, true)
 	if err != nil {
 		s = Settings{}
 	}

@@ -19,7 +19,7 @@ type Explanation struct {
 // rate and writes no audit entry: the caller's own command has one. The error is
 // for settings that cannot be read.
 func (g *Gateway) Explain(ctx context.Context, p Principal, line string) (Explanation, error) {
-	settings, err := g.settings.Settings(ctx)
+	settings, err := g.settings.Settings(ctx, false)
 	if err != nil {
 		return Explanation{}, err
 	}

@@ -83,7 +83,7 @@ type noSettings struct{}
 
 var errNoSettings = errors.New("no settings")
 
-func (noSettings) Settings(context.Context) (gateway.Settings, error) {
+func (noSettings) Settings(context.Context, bool) (gateway.Settings, error) {
 	return gateway.Settings{}, errNoSettings
 }
 

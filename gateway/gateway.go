@@ -31,6 +31,10 @@ type Options struct {
 	// without the error's text, which may hold what is not for the caller.
 	Faults func(error) *discovery.Fault
 
+	// Context makes the context of a command out of its caller's, for a store that
+	// has to know on whose behalf it is asked. nil leaves it as it is.
+	Context func(context.Context, Principal) context.Context
+
 	AdminHint string           // what to do to become the administrator
 	Logger    *slog.Logger     // nil discards
 	Now       func() time.Time // nil means time.Now
@@ -44,6 +48,7 @@ type Gateway struct {
 	auditor   Auditor
 	limiter   Limiter
 	faults    func(error) *discovery.Fault
+	context   func(context.Context, Principal) context.Context
 	adminHint string
 	log       *slog.Logger
 	now       func() time.Time
@@ -56,7 +61,7 @@ func New(o Options) (*Gateway, error) {
 		return nil, errors.New("gateway: no registry")
 	}
 	g := &Gateway{registry: o.Registry, profile: o.Profile, settings: o.Settings, auditor: o.Auditor, limiter: o.Limiter,
-		faults: o.Faults, adminHint: o.AdminHint, log: o.Logger, now: o.Now, stateKey: newStateKey()}
+		faults: o.Faults, context: o.Context, adminHint: o.AdminHint, log: o.Logger, now: o.Now, stateKey: newStateKey()}
 	if g.settings == nil {
 		g.settings = FixedSettings{}
 	}
@@ -65,6 +70,9 @@ func New(o Options) (*Gateway, error) {
 	}
 	if g.limiter == nil {
 		g.limiter = &memoryLimiter{now: g.now, due: map[string]time.Time{}}
+	}
+	if g.context == nil {
+		g.context = func(ctx context.Context, _ Principal) context.Context { return ctx }
 	}
 	if g.adminHint == "" {
 		g.adminHint = "Only the administrator may run it."
@@ -174,7 +182,7 @@ func (x *execution) run(ctx context.Context, tokenize func() ([]string, error)) 
 	g := x.gateway
 	tokens, err := tokenize()
 	timeout, effect := g.foresee(tokens)
-	ctx, cancel := context.WithTimeout(withPrincipal(ctx, x.principal), timeout)
+	ctx, cancel := context.WithTimeout(g.context(ctx, x.principal), timeout)
 	defer cancel()
 	if effect != 0 {
 		if f := g.turn(ctx, timeout, effect); f != nil {
@@ -228,13 +236,6 @@ const (
 	penalty = time.Second
 )
 
-type optionalKey struct{}
-
-// Optional reports whether the gateway can do without what it asks for with this
-// context, so that nothing should be begun for it that a person would notice, such
-// as a program that asks for a key.
-func Optional(ctx context.Context) bool { return ctx.Value(optionalKey{}) != nil }
-
 // foresee reads the deadline and the effect of a command before anything else is
 // known of it. The effect of what is no command is discovery.Meta. It is 0 where
 // the arguments are wrong, as far as can be told without the settings.
@@ -258,10 +259,10 @@ func (x *execution) prepare(ctx context.Context, needsSettings bool) *discovery.
 	waiting := ctx
 	if !needsSettings {
 		var cancel context.CancelFunc
-		waiting, cancel = context.WithTimeout(context.WithValue(ctx, optionalKey{}, true), brief)
+		waiting, cancel = context.WithTimeout(ctx, brief)
 		defer cancel()
 	}
-	x.settings, x.settingsErr = x.gateway.settings.Settings(waiting)
+	x.settings, x.settingsErr = x.gateway.settings.Settings(waiting, !needsSettings)
 	limited, err := x.gateway.takeRate(waiting, x.principal, &x.settings)
 	if x.settingsErr == nil {
 		x.settingsErr = err
@@ -510,7 +511,6 @@ func (g *Gateway) audit(ctx context.Context, x *execution, f *discovery.Fault, m
 	limit := auditTime
 	if x.settingsErr != nil || x.command == nil || x.command.Effect == discovery.Meta {
 		limit = brief
-		ctx = context.WithValue(ctx, optionalKey{}, true)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()

@@ -443,7 +443,7 @@ func TestSettingsThatCannotBeReadRefuseAllButTheReserved(t *testing.T) {
 
 type brokenSettings struct{}
 
-func (brokenSettings) Settings(context.Context) (gateway.Settings, error) {
+func (brokenSettings) Settings(context.Context, bool) (gateway.Settings, error) {
 	return gateway.Settings{}, errors.New("no key")
 }
 
@@ -498,7 +498,7 @@ func BenchmarkDoVersion(b *testing.B) {
 // lockedSettings cannot be read as long as anybody waits.
 type lockedSettings struct{}
 
-func (lockedSettings) Settings(ctx context.Context) (gateway.Settings, error) {
+func (lockedSettings) Settings(ctx context.Context, _ bool) (gateway.Settings, error) {
 	<-ctx.Done()
 	return gateway.Settings{}, ctx.Err()
 }

@@ -283,7 +283,7 @@ func TestARefusalByRateDoesNotHoldTheLine(t *testing.T) {
 // changingSettings take all commands away once the ledger holds a 1.
 type changingSettings struct{ ledger *ledger }
 
-func (c *changingSettings) Settings(context.Context) (Settings, error) {
+func (c *changingSettings) Settings(context.Context, bool) (Settings, error) {
 	s := Settings{Location: time.FixedZone("", 2*60*60)}
 	if slices.Contains(c.ledger.written(), 1) {
 		s.Deny = []string{"do"}
@@ -387,7 +387,7 @@ func TestNoTicketIsLeftBehind(t *testing.T) {
 // slowSettings take a while to read.
 type slowSettings struct{}
 
-func (slowSettings) Settings(context.Context) (Settings, error) {
+func (slowSettings) Settings(context.Context, bool) (Settings, error) {
 	time.Sleep(brief / 2)
 	return Settings{}, nil
 }

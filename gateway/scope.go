@@ -12,8 +12,9 @@ import (
 // account, no identity. A principal that has one is never the administrator.
 //
 // The gateway itself enforces Profile and Valid. Accounts and Identity are for
-// whoever keeps what the commands work on, and asks PrincipalOf: a place that every
-// command has to pass is a better one to refuse in than each of them.
+// the store that keeps what the commands work on, which learns of them through
+// Options.Context: a place that every command has to pass is a better one to refuse
+// in than each of them.
 type Scope struct {
 	// Profile is the set of commands that exist for the principal, of those that the
 	// gateway's own profile has.
@@ -61,21 +62,6 @@ func (g *Gateway) profileFor(p Principal) Profile {
 		name = wide.Name
 	}
 	return Profile{name, func(c *discovery.Command) bool { return wide.allows(c) && narrow.allows(c) }}
-}
-
-type principalKey struct{}
-
-// withPrincipal returns a context in which what a command asks for is asked for on
-// behalf of p.
-func withPrincipal(ctx context.Context, p Principal) context.Context {
-	return context.WithValue(ctx, principalKey{}, p)
-}
-
-// PrincipalOf returns on whose behalf something is asked for with this context. It is
-// not ok where no command runs, such as in work that a process does for itself.
-func PrincipalOf(ctx context.Context) (p Principal, ok bool) {
-	p, ok = ctx.Value(principalKey{}).(Principal)
-	return p, ok
 }
 
 // valid reports why a principal's scope does not hold any more, or nil.

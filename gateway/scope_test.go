@@ -34,22 +34,25 @@ func TestAPrincipalSeesTheAccountsOfItsScope(t *testing.T) {
 	}
 }
 
-// A command finds its principal wherever its context goes, and nothing finds one where
-// no command runs.
+// A command runs with the context that is made for its principal.
 func TestACommandRunsOnBehalfOfItsPrincipal(t *testing.T) {
+	type key struct{}
 	var found gateway.Principal
 	var call discovery.Call
 	r, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1"}, discovery.New(
 		discovery.Spec{Path: "look", Summary: "Look", Effect: discovery.Read, Examples: []string{"look"}},
 		func(ctx context.Context, c *discovery.Call, _ *nothing) (*nothing, error) {
-			found, _ = gateway.PrincipalOf(context.WithoutCancel(ctx))
+			found, _ = ctx.Value(key{}).(gateway.Principal)
 			call = *c
 			return &nothing{}, nil
 		}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := gateway.New(gateway.Options{Registry: r, Profile: gateway.FullProfile()})
+	g, err := gateway.New(gateway.Options{Registry: r, Profile: gateway.FullProfile(),
+		Context: func(ctx context.Context, p gateway.Principal) context.Context {
+			return context.WithValue(ctx, key{}, p)
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,9 +62,6 @@ func TestACommandRunsOnBehalfOfItsPrincipal(t *testing.T) {
 	}
 	if found.Name != "ann" || found.Scope != scope || call.Principal != "ann" || call.Admin || call.Profile != "read" || call.Identity != "repo:main" {
 		t.Errorf("found %+v, called as %+v", found, call)
-	}
-	if p, ok := gateway.PrincipalOf(t.Context()); ok {
-		t.Errorf("outside of a command there is %+v", p)
 	}
 	if a := g.Do(t.Context(), gateway.Principal{Name: "admin", Admin: true}, "look"); !a.Success() || !call.Admin || call.Profile != "full" || call.Identity != "" {
 		t.Errorf("%s, called as %+v", a.JSON, call)

@@ -223,7 +223,7 @@ func (p *process) openMailbox(ctx context.Context, path string) (*vault.Vault, e
 	_, err = os.Stat(path)
 	missing := errors.Is(err, fs.ErrNotExist)
 	if missing {
-		if gateway.Optional(ctx) {
+		if optional(ctx) {
 			return nil, fmt.Errorf("%w at %s", vault.ErrNoVault, path) // describe makes nothing
 		}
 		if keys, err = p.makeMailbox(ctx, path, keys); err != nil {

@@ -16,7 +16,6 @@ import (
 	"syscall"
 
 	"github.com/postern-mail/postern/commands"
-	"github.com/postern-mail/postern/gateway"
 )
 
 // attachments is the directory that attachments are saved in and sent from. It is
@@ -64,7 +63,7 @@ func (a *attachments) rootOf(ctx context.Context) (root *os.Root, own bool, err 
 		return nil, false, err
 	}
 	dir := "."
-	if p, ok := gateway.PrincipalOf(ctx); ok && p.Scope != nil {
+	if p, ok := principalOf(ctx); ok && p.Scope != nil {
 		own = true
 		// A name alone would not do where a file system does not tell Ann from ann.
 		sum := sha256.Sum256([]byte(p.Name + " " + strings.Join(p.Scope.Accounts, " ")))

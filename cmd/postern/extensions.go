@@ -10,7 +10,6 @@ import (
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
-	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/gateway/extension"
 	"github.com/postern-mail/postern/vault"
 )
@@ -80,7 +79,7 @@ func firstWordOf(list []*discovery.Command, word string) bool {
 // and one for each problem. Whoever comes in by a grant gets none: they name what it has
 // no part in, and files of the machine.
 func extensionChecks(ctx context.Context, set *extension.Set) []commands.Check {
-	if p, ok := gateway.PrincipalOf(ctx); ok && p.Scope != nil {
+	if p, ok := principalOf(ctx); ok && p.Scope != nil {
 		return nil
 	}
 	var checks []commands.Check

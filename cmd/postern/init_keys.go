@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
-	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
 )
@@ -49,7 +48,7 @@ func (p *process) systemKeyring() keyring {
 type unasked struct{ keyring }
 
 func (k unasked) Secret(ctx context.Context, name string) (mail.Secret, error) {
-	if gateway.Optional(ctx) {
+	if optional(ctx) {
 		return mail.Secret{}, vault.ErrNoKey
 	}
 	return k.keyring.Secret(ctx, name)

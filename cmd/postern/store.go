@@ -48,7 +48,7 @@ func (s *store) get(ctx context.Context) (*vault.Vault, error) {
 	if v := s.vault.Load(); v != nil {
 		return v, nil
 	}
-	if s.asks && gateway.Optional(ctx) {
+	if s.asks && optional(ctx) {
 		return nil, vault.ErrNoKey // nobody is asked for a key on behalf of help
 	}
 	select {
@@ -69,7 +69,10 @@ func (s *store) get(ctx context.Context) (*vault.Vault, error) {
 }
 
 // Settings implements gateway.SettingsSource.
-func (s *store) Settings(ctx context.Context) (gateway.Settings, error) {
+func (s *store) Settings(ctx context.Context, without bool) (gateway.Settings, error) {
+	if without {
+		ctx = dispensable(ctx)
+	}
 	v, err := s.get(ctx)
 	if err != nil {
 		return gateway.Settings{}, err
@@ -78,11 +81,12 @@ func (s *store) Settings(ctx context.Context) (gateway.Settings, error) {
 	return gateway.Settings{Deny: c.Deny, CommandsPerMinute: c.CommandsPerMinute, Location: c.Timezone}, err
 }
 
-// Take implements gateway.Limiter.
+// Take implements gateway.Limiter. It opens nothing: the gateway asks for the settings
+// first.
 func (s *store) Take(ctx context.Context, key string, limit int, window time.Duration) (time.Duration, error) {
-	v, err := s.get(ctx)
-	if err != nil {
-		return 0, err
+	v := s.vault.Load()
+	if v == nil {
+		return 0, nil // the settings failed, which refuses what is not reserved
 	}
 	return v.Take(ctx, key, limit, window)
 }
@@ -91,8 +95,8 @@ func (s *store) Take(ctx context.Context, key string, limit int, window time.Dur
 // and nothing to record either: the gateway runs only the reserved commands then,
 // because Settings fails.
 func (s *store) Record(ctx context.Context, e gateway.AuditEntry) error {
-	v, err := s.get(ctx)
-	if err != nil {
+	v := s.vault.Load()
+	if v == nil {
 		return nil
 	}
 	return v.Record(ctx, e)

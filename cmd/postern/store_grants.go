@@ -88,7 +88,7 @@ func grantProfile(g *vault.Grant) (gateway.Profile, error) {
 // sees reports whether whoever a context belongs to may know of an account. What the
 // process does for itself may.
 func sees(ctx context.Context, account string) bool {
-	p, ok := gateway.PrincipalOf(ctx)
+	p, ok := principalOf(ctx)
 	return !ok || p.Sees(account)
 }
 
@@ -120,13 +120,13 @@ func seenSettings(ctx context.Context, all []vault.Setting) []vault.Setting {
 // ownOutgoing reports whether a message of the outbox is the principal's to know of: a
 // scoped one's are those it asked for itself, from accounts that it still has.
 func ownOutgoing(ctx context.Context, o *mail.Outgoing) bool {
-	p, ok := gateway.PrincipalOf(ctx)
+	p, ok := principalOf(ctx)
 	return !ok || p.Scope == nil || o.Principal == p.Name && p.Sees(o.Account)
 }
 
 // listOutgoing is the vault's list without what is not the principal's.
 func listOutgoing(ctx context.Context, v *vault.Vault, q mail.OutboxQuery) (own []mail.Outgoing, more bool, err error) {
-	p, ok := gateway.PrincipalOf(ctx)
+	p, ok := principalOf(ctx)
 	if !ok || p.Scope == nil {
 		return v.ListOutgoing(ctx, q)
 	}

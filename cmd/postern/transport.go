@@ -118,7 +118,7 @@ func (p *process) wireTransport(t *transport) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := gateway.Options{Registry: h.registry, Profile: gateway.OnlyProfile(transportProfile, t.offers...), Logger: p.log,
+	o := gateway.Options{Registry: h.registry, Profile: gateway.OnlyProfile(transportProfile, t.offers...), Context: onBehalfOf, Logger: p.log,
 		Faults: func(err error) *discovery.Fault { return within(h.registry, all, commands.Faults(err)) }}
 	if t.store.vaulted {
 		o.Settings, o.Auditor, o.Limiter = t.store, t.store, t.store

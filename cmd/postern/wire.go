@@ -92,7 +92,7 @@ func (p *process) wire(plan plan) (*house, error) {
 		Key: h.store.outboxKey, Take: h.store.takeSend, Logger: p.log})
 	deps.AgentIdentity, deps.HostFile = p.agentIdentity(), plan.hostFile
 	deps.Explain = func(ctx context.Context, _ *discovery.Call, line string) (commands.Explanation, error) {
-		principal, _ := gateway.PrincipalOf(ctx) // there is one: a command runs
+		principal, _ := principalOf(ctx) // there is one: a command runs
 		e, err := h.gateway.Explain(ctx, principal, line)
 		return commands.Explanation(e), err
 	}
@@ -115,7 +115,7 @@ func (p *process) wire(plan plan) (*house, error) {
 	}
 	h.gateway, err = gateway.New(gateway.Options{
 		Registry: h.registry, Profile: plan.profile, Settings: h.store, Auditor: h.store, Limiter: h.store,
-		Faults: commands.Faults, Logger: p.log,
+		Faults: commands.Faults, Context: onBehalfOf, Logger: p.log,
 		AdminHint: "This command requires POSTERN_ADMIN_KEY (admin privilege): run it as 'postern exec' where that is set.",
 	})
 	return h, err
