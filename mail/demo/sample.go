@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
-	"text/template"
 	"time"
 
 	"github.com/emersion/go-imap/v2"
@@ -72,16 +71,11 @@ func sampleMessages(now time.Time) ([]sampleMessage, error) {
 		if err != nil {
 			return nil, fmt.Errorf("sample message: %w", err)
 		}
-		t, err := template.New(m.file).Option("missingkey=error").Funcs(templateFuncs(now, m.file, times)).Parse(string(text))
-		if err != nil {
-			return nil, fmt.Errorf("sample message: %w", err)
-		}
-		var raw bytes.Buffer
-		if err := t.Execute(&raw, nil); err != nil {
+		if text, err = fill(text, now, m.file, times); err != nil {
 			return nil, fmt.Errorf("sample message: %w", err)
 		}
 		messages = append(messages, sampleMessage{
-			folder: m.folder, file: m.file, raw: crlf(raw.Bytes()), time: times[m.file], flags: m.flags,
+			folder: m.folder, file: m.file, raw: crlf(text), time: times[m.file], flags: m.flags,
 		})
 	}
 	return messages, nil

@@ -352,3 +352,11 @@ func TestWordKeepsLinesShortAndCharactersWhole(t *testing.T) {
 		t.Error("a character the charset lacks was accepted")
 	}
 }
+
+func TestAnActionThatCannotBeCarriedOutIsAnError(t *testing.T) {
+	for _, text := range []string{"{{nothing}}", "{{dateOf unknown}}", "{{file none.png}}", `{{b64 "latin" "x"}}`, `{{word "iso-8859-1" "語"}}`, `{{on 5 noon}}`} {
+		if filled, err := fill([]byte(text), testNow, "self", nil); err == nil {
+			t.Errorf("%s gave %q", text, filled)
+		}
+	}
+}

@@ -2,18 +2,28 @@ package demo
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io/fs"
 	"mime/quotedprintable"
+	"regexp"
+	"strconv"
 	"strings"
-	"text/template"
 	"time"
 
 	"golang.org/x/text/encoding/htmlindex"
 )
 
-// templateFuncs are what the files of the sample mailbox can say. The files hold
-// readable UTF-8; what travels encoded is encoded here.
+// An action of a sample file is {{name argument…}}; an argument is a word or a Go
+// string literal. text/template would do this too, but its calls by reflection keep
+// every method of every type in the binary, an eighth of it.
+var (
+	action         = regexp.MustCompile("{{([a-zA-Z0-9]+)((?:\\s+(?:\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|[^\\s\"`{}]+))*)}}")
+	actionArgument = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`|[^\\s\"`]+")
+)
+
+// fill carries out the actions of a sample file. The files hold readable UTF-8;
+// what travels encoded is encoded here.
 //
 //	date            the message's own date, for its Date header
 //	dateOf FILE     another message's date, in the same form
@@ -25,38 +35,64 @@ import (
 //	qp CHARSET S    S in that charset, quoted-printable
 //	file NAME       a file below mailbox/files, in base64
 //	log BYTES       a log file of about that size, in base64
-func templateFuncs(now time.Time, self string, times map[string]time.Time) template.FuncMap {
-	dateOf := func(file string) (string, error) {
-		at, ok := times[file]
-		if !ok {
-			return "", fmt.Errorf("no sample %q", file)
+func fill(text []byte, now time.Time, self string, times map[string]time.Time) ([]byte, error) {
+	var failed error
+	filled := action.ReplaceAllFunc(text, func(found []byte) []byte {
+		parts := action.FindSubmatch(found)
+		var arguments []string
+		for _, a := range actionArgument.FindAllString(string(parts[2]), -1) {
+			if s, err := strconv.Unquote(a); err == nil {
+				a = s
+			}
+			arguments = append(arguments, a)
 		}
-		return at.Format(time.RFC1123Z), nil
+		value, err := act(now, self, times, string(parts[1]), arguments)
+		if err != nil && failed == nil {
+			failed = fmt.Errorf("%s: {{%s}}: %w", self, parts[1], err)
+		}
+		return []byte(value)
+	})
+	return filled, failed
+}
+
+func act(now time.Time, self string, times map[string]time.Time, name string, arguments []string) (string, error) {
+	one, two := append(arguments, "", "")[0], append(arguments, "", "")[1]
+	number, _ := strconv.Atoi(one)
+	switch name {
+	case "date":
+		return dateOf(times, self)
+	case "dateOf":
+		return dateOf(times, one)
+	case "day":
+		return now.AddDate(0, 0, workday(now, number)).Format(two), nil
+	case "on":
+		at, err := onDay(now, workday(now, number), two)
+		return at.UTC().Format("20060102T150405Z"), err
+	case "past":
+		at, err := onDay(now, -number, two)
+		return at.UTC().Format("20060102T150405Z"), err
+	case "word":
+		return word(one, two)
+	case "b64":
+		b, err := encode(one, string(crlf([]byte(two))))
+		return wrap64(b), err
+	case "qp":
+		return quoted(one, two)
+	case "file":
+		b, err := fs.ReadFile(sampleFiles, "mailbox/files/"+one)
+		return wrap64(b), err
+	case "log":
+		return wrap64(buildLog(now, number)), nil
 	}
-	return template.FuncMap{
-		"date":   func() (string, error) { return dateOf(self) },
-		"dateOf": dateOf,
-		"day":    func(n int, layout string) string { return now.AddDate(0, 0, workday(now, n)).Format(layout) },
-		"on": func(n int, clock string) (string, error) {
-			at, err := onDay(now, workday(now, n), clock)
-			return at.UTC().Format("20060102T150405Z"), err
-		},
-		"past": func(n int, clock string) (string, error) {
-			at, err := onDay(now, -n, clock)
-			return at.UTC().Format("20060102T150405Z"), err
-		},
-		"word": word,
-		"b64": func(charset, s string) (string, error) {
-			b, err := encode(charset, string(crlf([]byte(s))))
-			return wrap64(b), err
-		},
-		"qp": quoted,
-		"file": func(name string) (string, error) {
-			b, err := fs.ReadFile(sampleFiles, "mailbox/files/"+name)
-			return wrap64(b), err
-		},
-		"log": func(size int) string { return wrap64(buildLog(now, size)) },
+	return "", errors.New("unknown action")
+}
+
+func dateOf(times map[string]time.Time, file string) (string, error) {
+	at, ok := times[file]
+	if !ok {
+		return "", fmt.Errorf("no sample %q", file)
 	}
+	return at.Format(time.RFC1123Z), nil
 }
 
 // workday is days, or one or two more when that day is at a weekend: nobody in
