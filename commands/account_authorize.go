@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"unicode"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -63,9 +62,9 @@ func accountAuthorize(d *Deps) *discovery.Command {
 			authorize = mail.Authorize
 		}
 		refresh, err := authorize(ctx, &a, client, mail.AuthorizeOptions{Device: args.Device, Port: args.Port, Show: func(url, code string) {
-			text := "Open this address in a browser on this machine and agree there:\n\n  " + printable(url) + "\n"
+			text := "Open this address in a browser on this machine and agree there:\n\n  " + plain.Line(url) + "\n"
 			if code != "" {
-				text = "Open this address on any device and type the code " + printable(code) + " there:\n\n  " + printable(url) + "\n"
+				text = "Open this address on any device and type the code " + plain.Line(code) + " there:\n\n  " + plain.Line(url) + "\n"
 			}
 			call.Announce(text)
 			if d.Tell != nil {
@@ -84,16 +83,6 @@ func accountAuthorize(d *Deps) *discovery.Command {
 		}
 		return &AccountAuthorizeResult{args.Name, true, next("Check that it can log in", "mail", "verify", "--account", args.Name)}, nil
 	})
-}
-
-// printable leaves out what could act on a terminal: a provider chooses the text.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
-			return -1
-		}
-		return r
-	}, s)
 }
 
 // Summary implements discovery.Summarizer.

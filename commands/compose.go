@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -92,7 +93,7 @@ func (d *Deps) composeIn(ctx context.Context, call *discovery.Call, a *composeAr
 
 // recipientsTarget is what the audit entry says of recipients: all of them, as far
 // as any message has.
-func recipientsTarget(to []string) string { return "to " + clip(people(to), maxTarget) }
+func recipientsTarget(to []string) string { return "to " + plain.Clip(people(to), maxTarget) }
 
 // maxTarget bounds the recipients in an audit entry, in characters: a hundred long
 // addresses fit.

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -163,10 +163,10 @@ func quotedSize(s string) int {
 }
 
 // unseenSize is how many bytes more the characters of s take that an answer
-// escapes: DEL, C1 controls and format characters.
+// escapes: those that are plain.Unclear.
 func unseenSize(s string) (n int) {
 	for _, r := range s {
-		if r >= 0x7f && r < 0xa0 || r > 0xa0 && unicode.Is(unicode.Cf, r) {
+		if r >= 0x7f && plain.Unclear(r) {
 			n += len(`\u0000`) - utf8.RuneLen(r)
 			if r > 0xffff {
 				n += len(`\u0000`)
@@ -189,7 +189,7 @@ func shortened(from []string, subject string, room int) (sender, short string) {
 	if len(from) > 1 {
 		more = ", …"
 	}
-	short = clip(subject, max(room-utf8.RuneCountInString(address+more), minSubject))
+	short = plain.Clip(subject, max(room-utf8.RuneCountInString(address+more), minSubject))
 	left := room - utf8.RuneCountInString(short)
 	if whole := people(from); utf8.RuneCountInString(whole) <= left {
 		return whole, short
@@ -198,7 +198,7 @@ func shortened(from []string, subject string, room int) (sender, short string) {
 	if name == "" || spare < 6 {
 		return address + more, short
 	}
-	return clip(name, spare) + " <" + address + ">" + more, short
+	return plain.Clip(name, spare) + " <" + address + ">" + more, short
 }
 
 // splitSender takes "Ann Lee <ann@example.org>" apart. A name that looks like an
@@ -223,32 +223,14 @@ func clipAddress(address string, runes int) string {
 	}
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 {
-		return clip(address, runes)
+		return plain.Clip(address, runes)
 	}
 	local, domain := address[:at], address[at+1:]
 	if room := runes - 1 - utf8.RuneCountInString(domain); room >= 4 {
-		return clip(local, room) + "@" + domain
+		return plain.Clip(local, room) + "@" + domain
 	}
 	r := []rune(domain)
 	return "…" + string(r[max(len(r)-runes+1, 0):])
-}
-
-// clip cuts s to this many characters, the last of them an ellipsis where
-// something is left out.
-func clip(s string, runes int) string {
-	if len(s) <= runes {
-		return s
-	}
-	n, end := 0, 0
-	for i := range s {
-		if n == runes-1 {
-			end = i
-		}
-		if n++; n > runes {
-			return strings.TrimRight(s[:end], " ") + "…"
-		}
-	}
-	return s
 }
 
 // clipEntries cuts the texts of entries to about a fraction of what they are, for
@@ -269,7 +251,7 @@ func clipEntries(entries []MessageEntry, fraction float64) bool {
 	}
 	for i := range entries {
 		for _, t := range texts(&entries[i]) {
-			*t = clip(*t, bound)
+			*t = plain.Clip(*t, bound)
 		}
 	}
 	return true

@@ -73,15 +73,3 @@ func TestSizesAreThoseOfAnAnswer(t *testing.T) {
 		t.Errorf("raw: %d", got)
 	}
 }
-
-func TestClip(t *testing.T) {
-	for _, test := range []struct {
-		s     string
-		runes int
-		want  string
-	}{{"", 0, ""}, {"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"ab cd", 4, "ab…"}, {"éàü", 3, "éàü"}, {"éàüö", 3, "éà…"}, {"abc", 1, "…"}, {"日本", 1, "…"}, {"日", 1, "日"}} {
-		if got := clip(test.s, test.runes); got != test.want {
-			t.Errorf("%q to %d: %q, want %q", test.s, test.runes, got, test.want)
-		}
-	}
-}

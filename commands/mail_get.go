@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -223,7 +224,7 @@ func (r *MailGetResult) fit(limit int) {
 	}
 	for ; bound > minSubject && encodedSize(r) > limit; bound = bound * 3 / 4 {
 		for i, t := range texts {
-			if short := clip(*t, bound); short != *t {
+			if short := plain.Clip(*t, bound); short != *t {
 				*t, *cut[i] = short, true
 			}
 		}

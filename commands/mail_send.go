@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -257,7 +258,7 @@ func notSent(o *mail.Outgoing) *discovery.Fault {
 	f := &discovery.Fault{Code: discovery.ExecutionError, Examples: []string{"outbox show " + o.ID}}
 	reason := ""
 	if o.Reason != "" {
-		reason = " " + strings.TrimSuffix(clip(capital(o.Reason), 500), ".") + "."
+		reason = " " + strings.TrimSuffix(plain.Clip(capital(o.Reason), 500), ".") + "."
 	}
 	switch o.State {
 	case mail.OutboxUnknown:

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -85,7 +86,7 @@ func outboxList(d *Deps) *discovery.Command {
 func listedOutgoing(o *mail.Outgoing, whose bool) OutboxEntry {
 	n := min(len(o.Recipients), maxListedRecipients)
 	e := OutboxEntry{ID: o.ID, Account: o.Account, State: o.State, Created: utc(o.Created), Recipients: append([]string{}, o.Recipients[:n]...),
-		More: len(o.Recipients) - n, Subject: clip(o.Subject, maxListedSubject)}
+		More: len(o.Recipients) - n, Subject: plain.Clip(o.Subject, maxListedSubject)}
 	if whose {
 		e.Principal = o.Principal
 	}

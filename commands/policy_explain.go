@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -154,7 +155,7 @@ func sendRefusal(err error) *discovery.Fault {
 		f.Code, f.Hint = discovery.ValidationError, "Name recipients such as ann@example.org."
 	}
 	if len(refused.Recipients) > 0 {
-		f.Message = strings.TrimSuffix(f.Message, ".") + ": " + clip(people(refused.Recipients), 500) + "."
+		f.Message = strings.TrimSuffix(f.Message, ".") + ": " + plain.Clip(people(refused.Recipients), 500) + "."
 	}
 	return f
 }

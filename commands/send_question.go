@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/idna"
 	"golang.org/x/text/width"
 
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -68,7 +69,7 @@ func questionText(s *mail.Shown) (question string, ok bool) {
 	}
 	row("Subject:", quoted(s.Subject))
 	for _, f := range s.Files {
-		row("File:", fmt.Sprintf("%s, %s, %s", quoted(clip(f.Name, maxQuestionName)), harmless(f.Type), count(int(f.Size), "byte", "bytes")))
+		row("File:", fmt.Sprintf("%s, %s, %s", quoted(plain.Clip(f.Name, maxQuestionName)), harmless(f.Type), count(int(f.Size), "byte", "bytes")))
 	}
 	row("Digest:", s.Digest[:min(16, len(s.Digest))]+" (outbox "+s.ID+")")
 	text := strings.TrimRight(newlines.Replace(s.Body), "\n")
@@ -103,7 +104,7 @@ func recipientShown(written string) (address, shown string) {
 	if name == "" {
 		return address, addressShown(address)
 	}
-	return address, addressShown(address) + ", called " + quoted(clip(name, maxQuestionName))
+	return address, addressShown(address) + ", called " + quoted(plain.Clip(name, maxQuestionName))
 }
 
 // addressShown is an address with what it is in ASCII, where letters that look like
@@ -119,8 +120,8 @@ func addressShown(address string) string {
 			domain = "@" + ascii
 		}
 	}
-	plain := strconv.QuoteToASCII(local)
-	return harmless(address) + " (not plain letters: " + plain[1:len(plain)-1] + harmless(domain) + ")"
+	ascii := strconv.QuoteToASCII(local)
+	return harmless(address) + " (not plain letters: " + ascii[1:len(ascii)-1] + harmless(domain) + ")"
 }
 
 // newlines makes one kind of line end of all.
@@ -158,7 +159,7 @@ func harmless(s string) string {
 			b.WriteString("    ")
 		case r == utf8.RuneError, r == ' ':
 			b.WriteRune(r)
-		case marks > 3, unseen(r):
+		case marks > 3, plain.Unclear(r):
 			fmt.Fprintf(&b, "\\u{%X}", r)
 		case unicode.Is(unicode.Zs, r):
 			b.WriteByte(' ')
@@ -167,14 +168,6 @@ func harmless(s string) string {
 		}
 	}
 	return b.String()
-}
-
-// unseen reports whether a character shows nothing by itself, or only in fonts of
-// somebody's own.
-func unseen(r rune) bool {
-	const brailleBlank, nullNotehead, objectReplacement, emojiStyle = '\u2800', '\U0001d159', '\ufffc', '\ufe0f'
-	return r == brailleBlank || r == nullNotehead || r == objectReplacement || r != emojiStyle && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp,
-		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // wrapped breaks a line so that no part is wider than that many columns, at a space

@@ -5,7 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // Bound is a command line bound to a command's arguments: every value typed,
@@ -234,7 +235,7 @@ func (s *scanner) short(body string, rest []string) (int, *Fault) {
 	a := s.command.args.byShort[body[:1]]
 	if a == nil {
 		return 0, s.command.usageFault(ValidationError, "Long options start with two dashes; a value that starts with a dash is attached, as in --name=-value.",
-			"There is no option '-%s'.", clip(body, 1))
+			"There is no option '-%s'.", plain.Excerpt(body, 2))
 	}
 	value := body[1:]
 	attached := value != ""
@@ -289,24 +290,5 @@ func (s *scanner) unknown(name string) *Fault {
 	if len(near) > 0 {
 		hint = fmt.Sprintf("Did you mean %s? %s", strings.Join(near, " or "), hint)
 	}
-	return c.usageFault(ValidationError, hint, "There is no option '--%s'.", clip(name, 40))
-}
-
-// clip bounds what an error repeats of a caller's words, and shows what is no visible
-// character as U+FFFD: an error is printed on terminals.
-func clip(s string, runes int) string {
-	s = strings.Map(func(r rune) rune {
-		if r != ' ' && !unicode.IsGraphic(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
-	n := 0
-	for i := range s {
-		if n == runes {
-			return s[:i] + "…"
-		}
-		n++
-	}
-	return s
+	return c.usageFault(ValidationError, hint, "There is no option '--%s'.", plain.Excerpt(name, 40))
 }

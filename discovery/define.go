@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/invopop/jsonschema"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // Definition is the part of a command that has no Go types, because somebody wrote
@@ -76,11 +78,11 @@ func defineArguments(definitions []Argument) (*argumentSet, error) {
 	for i := range definitions {
 		a := definitions[i] // a copy: the caller keeps its own
 		if err := a.define(); err != nil {
-			return nil, fmt.Errorf("argument %s: %w", clip(a.Name, 40), err)
+			return nil, fmt.Errorf("argument %s: %w", plain.Excerpt(a.Name, 40), err)
 		}
 		a.index = []int{i}
 		if err := s.insert(&a); err != nil {
-			return nil, fmt.Errorf("argument %s: %w", clip(a.Name, 40), err)
+			return nil, fmt.Errorf("argument %s: %w", plain.Excerpt(a.Name, 40), err)
 		}
 		if err := a.checkExamples(); err != nil {
 			return nil, fmt.Errorf("argument %s: %w", a.Name, err)

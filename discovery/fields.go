@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/invopop/jsonschema"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // fieldTree is the shape of an answer: the names at each level, in order.
@@ -98,7 +100,7 @@ func (c *Command) Project(names []string) (*Projection, error) {
 	for _, name := range names {
 		name = strings.TrimSpace(name)
 		if !c.fields.has(strings.Split(name, ".")) {
-			unknown = append(unknown, clip(name, 40))
+			unknown = append(unknown, plain.Excerpt(name, 40))
 			continue
 		}
 		root.add(strings.Split(name, "."))

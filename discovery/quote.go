@@ -2,7 +2,7 @@ package discovery
 
 import "strings"
 
-const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./@:=,+%#*<>()[]{};!?&|~^$"
+const bare = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./@:=,+%#*<>()[]{};!?&|~^$"
 
 // Quote returns a form of the token that a command string can hold: the token
 // itself where it is plain, else in quotes.
@@ -10,7 +10,7 @@ func Quote(token string) string {
 	switch {
 	case token == "":
 		return "''"
-	case strings.Trim(token, plain) == "":
+	case strings.Trim(token, bare) == "":
 		return token
 	case !strings.Contains(token, "'"):
 		return "'" + token + "'"

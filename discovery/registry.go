@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // Info is what a server says of itself in help and version.
@@ -146,7 +148,7 @@ func (r *Registry) notFound(tokens []string, visible func(*Command) bool) *Fault
 	if r.groups[tokens[0]] {
 		shown = wanted
 	}
-	f := &Fault{Code: CommandNotFound, Message: fmt.Sprintf("There is no command '%s'.", clip(shown, 64)),
+	f := &Fault{Code: CommandNotFound, Message: fmt.Sprintf("There is no command '%s'.", plain.Excerpt(shown, 64)),
 		Hint: "Run 'help' for the available commands."}
 	if len(near) > 0 {
 		f.Hint = fmt.Sprintf("Did you mean '%s'? Run 'help' for the available commands.", strings.Join(near, "' or '"))

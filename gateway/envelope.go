@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // Bounds of an answer.
@@ -66,21 +66,20 @@ func marshal(v any) ([]byte, error) {
 	if err := e.Encode(v); err != nil {
 		return nil, err
 	}
-	return escapeUnseen(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+	return escapeUnclear(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
 }
 
-// escapeUnseen escapes DEL, C1 controls and format characters (bidi controls, zero
-// width, tags) in JSON; outside strings JSON has none of them.
-func escapeUnseen(b []byte) []byte {
-	unseen := func(r rune) bool { return r >= 0x7f && r < 0xa0 || r > 0xa0 && unicode.Is(unicode.Cf, r) }
-	i := bytes.IndexFunc(b, unseen)
+// escapeUnclear escapes what is plain.Unclear in JSON, which has none of it outside
+// strings.
+func escapeUnclear(b []byte) []byte {
+	i := bytes.IndexFunc(b, plain.Unclear)
 	if i < 0 {
 		return b
 	}
 	out := append(make([]byte, 0, len(b)+64), b[:i]...)
 	for _, r := range string(b[i:]) {
 		switch {
-		case !unseen(r):
+		case !plain.Unclear(r):
 			out = utf8.AppendRune(out, r)
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)
@@ -157,20 +156,4 @@ func (m *meta) append(b []byte) []byte {
 		b = append(b, `,"audit":"this command took effect, but its audit entry could not be written"`...)
 	}
 	return append(b, "}}"...)
-}
-
-// clip cuts s to n runes, the last of them an ellipsis where something is left
-// out.
-func clip(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	seen := 0
-	for i := range s {
-		if seen == n-1 {
-			return s[:i] + "…"
-		}
-		seen++
-	}
-	return s
 }

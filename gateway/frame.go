@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // maxLine is the most bytes a message may have. The longest command string, every
@@ -241,7 +243,7 @@ func appendError(b []byte, code int64, message string, data json.RawMessage) []b
 	b = append(b, `,"error":{"code":`...)
 	b = strconv.AppendInt(b, code, 10)
 	b = append(b, `,"message":`...)
-	b = appendString(b, clip(message, maxMessage))
+	b = appendString(b, plain.Clip(message, maxMessage))
 	if len(data) > 0 {
 		b = append(b, `,"data":`...)
 		b = append(b, data...)

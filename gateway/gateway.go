@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // Options configure a Gateway. Registry is required; a zero Profile offers the
@@ -465,7 +466,7 @@ func (g *Gateway) fault(ctx context.Context, err error, c *discovery.Command) *d
 // finish audits the command and makes its envelope.
 func (g *Gateway) finish(ctx context.Context, x *execution, f *discovery.Fault) Answer {
 	now := g.now()
-	m := meta{command: clip(x.shown, MaxShownCommand), duration: now.Sub(x.start), now: now, untrusted: x.untrusted, truncated: x.cut}
+	m := meta{command: plain.Clip(x.shown, MaxShownCommand), duration: now.Sub(x.start), now: now, untrusted: x.untrusted, truncated: x.cut}
 	if err := g.audit(ctx, x, f, &m); err != nil {
 		g.log.Error("audit entry not written", "error_type", fmt.Sprintf("%T", err))
 		switch {

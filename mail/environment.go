@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // environmentPrefix begins every variable of 001, environment variables.
@@ -107,7 +109,7 @@ func environmentNames(set map[string]string) ([]string, error) {
 			case name == "":
 				return nil, environmentError("%s names no account: it is MAIL_IMAP_DEFAULT%s for the account default.", variable, suffix)
 			case !environmentName.MatchString(name):
-				return nil, environmentError("%s names no account: between MAIL_IMAP_ and %s stand 1 to 64 upper-case letters, digits, - or _.", clipped(variable), suffix)
+				return nil, environmentError("%s names no account: between MAIL_IMAP_ and %s stand 1 to 64 upper-case letters, digits, - or _.", plain.Excerpt(variable, 100), suffix)
 			}
 			found[name] = true
 		}
@@ -188,20 +190,6 @@ func environmentBool(set map[string]string, variable string, def bool) (bool, er
 func environmentError(format string, v ...any) *Error {
 	return &Error{Op: "mail accounts", Kind: KindConfig, Stage: "config", Message: fmt.Sprintf(format, v...),
 		Hint: "Set the variable and start again, or unset all variables of that account."}
-}
-
-// clipped is a variable's name that has no form and so perhaps no end.
-func clipped(name string) string {
-	name = strings.ToValidUTF8(strings.Map(func(r rune) rune {
-		if isControl(r) {
-			return '?'
-		}
-		return r
-	}, name), "?")
-	if r := []rune(name); len(r) > 100 {
-		return string(r[:100]) + "…"
-	}
-	return name
 }
 
 // Has reports whether the account comes from the environment.

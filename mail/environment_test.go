@@ -100,7 +100,7 @@ func TestEnvironmentAccountsNameWhatToMend(t *testing.T) {
 		"no account":         {[]string{"MAIL_IMAP_HOST=canary"}, "MAIL_IMAP_HOST names no account: it is MAIL_IMAP_DEFAULT_HOST"},
 		"an empty account":   {[]string{"MAIL_IMAP__HOST=canary"}, "MAIL_IMAP__HOST names no account"},
 		"lower case":         {[]string{"MAIL_IMAP_work_HOST=canary"}, "MAIL_IMAP_work_HOST names no account"},
-		"odd":                {[]string{"MAIL_IMAP_A B\n_HOST=canary"}, "MAIL_IMAP_A B?_HOST names no account"},
+		"odd":                {[]string{"MAIL_IMAP_A B\n_HOST=canary"}, "MAIL_IMAP_A B\ufffd_HOST names no account"},
 		"long":               {[]string{"MAIL_IMAP_" + strings.Repeat("A", 65) + "_HOST=canary"}, "names no account"},
 		"a host that is none": {append(without("MAIL_IMAP_DEFAULT_HOST"), "MAIL_IMAP_DEFAULT_HOST=canary/x"),
 			"MAIL_IMAP_DEFAULT_* describes cannot be used: imap host is not a host name"},

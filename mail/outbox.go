@@ -9,7 +9,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // OutboxOptions sets an Outbox up. Directory and Store are needed.
@@ -198,6 +198,6 @@ const maxReason = 200
 
 // shortLine makes one line of at most n characters of somebody's text.
 func shortLine(s string, n int) string {
-	s, _ = message.Truncate(message.CleanLine(s), n)
+	s, _ = plain.Head(plain.Line(s), n)
 	return s
 }

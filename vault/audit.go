@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // The audit log is a chain: the hash of an entry covers the hash of the one
@@ -140,24 +140,9 @@ func (v *Vault) bounded(e gateway.AuditEntry) gateway.AuditEntry {
 		&e.Command: maxAuditCommand, &e.Target: maxAuditTarget, &e.Principal: maxAuditText,
 		&e.Account: maxAuditText, &e.Parsed: maxAuditText, &e.Reason: maxAuditText, &e.Code: maxAuditText,
 	} {
-		*text = cut(*text, limit)
+		*text, _ = plain.Head(strings.ToValidUTF8(*text, "\uFFFD"), limit)
 	}
 	return e
-}
-
-func cut(s string, runes int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= runes || utf8.RuneCountInString(s) <= runes {
-		return s
-	}
-	n := 0
-	for i := range s {
-		if n == runes {
-			return s[:i]
-		}
-		n++
-	}
-	return s
 }
 
 // purge drops old entries from the front of the log, a batch at most and never

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/autoconfig"
 	"github.com/postern-mail/postern/vault"
@@ -202,12 +203,12 @@ func (s *setup) find(ctx context.Context, accept bool) error {
 		return &discovery.Fault{Code: discovery.ConfigError, Message: p.Note, Hint: "Use an account of another provider."}
 	}
 	if found.Incoming.IsZero() {
-		return &discovery.Fault{Code: discovery.NotFound, Message: fmt.Sprintf("The mail server of %s was not found.", printable(email)),
+		return &discovery.Fault{Code: discovery.NotFound, Message: fmt.Sprintf("The mail server of %s was not found.", plain.Line(email)),
 			Hint: "Name it: --imap-host HOST, and --smtp-host HOST to send."}
 	}
 	own := found.Provider != nil && len(found.Foreign) == 0
 	if !own && !accept {
-		return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("These servers were found, by %s, and nothing was sent to them: %s.", printable(strings.Join(found.Sources, " and ")), serversOf(found)),
+		return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("These servers were found, by %s, and nothing was sent to them: %s.", plain.Line(strings.Join(found.Sources, " and ")), serversOf(found)),
 			Hint: "If they are right, run it again with --accept-found, or name the servers yourself."}
 	}
 	if _, given := s.option("--auth"); !given && !slices.Contains(found.Auth, mail.AuthPassword) && found.Provider != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/autoconfig"
 )
@@ -150,9 +151,9 @@ func (w *wizard) askServers(ctx context.Context) error {
 		w.ask.Say("No servers were found for this address. Your provider's help pages name them.")
 		return w.typeServers(ctx)
 	}
-	text := "Found by " + printable(strings.Join(found.Sources, " and ")) + ":\n  " + serversOf(found)
+	text := "Found by " + plain.Line(strings.Join(found.Sources, " and ")) + ":\n  " + serversOf(found)
 	if found.Username != d.email {
-		text += "\n  login name " + printable(found.Username)
+		text += "\n  login name " + plain.Line(found.Username)
 	}
 	if len(found.Foreign) > 0 {
 		text += "\n\nNot of your address's own domain: " + strings.Join(found.Foreign, ", ") + ".\nUse them only if you know that your mail is there: your password goes to them."
@@ -399,7 +400,7 @@ func (w *wizard) tryUntilItWorks(ctx context.Context) error {
 			if !c.OK {
 				mark, bad = "FAILED: ", bad+1
 			}
-			text = append(text, mark+strings.TrimPrefix(c.Name, w.draft.name+" ")+". "+printable(c.Detail))
+			text = append(text, mark+strings.TrimPrefix(c.Name, w.draft.name+" ")+". "+plain.Line(c.Detail))
 			if !c.OK && c.Hint != "" {
 				text = append(text, "        "+c.Hint)
 			}

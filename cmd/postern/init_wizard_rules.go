@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -49,7 +50,7 @@ func (w *wizard) askRules(ctx context.Context) error {
 func entries(line string) error {
 	for _, e := range splitList(line) {
 		if _, err := mail.ValidateEntry(e); err != nil {
-			return fmt.Errorf("%s cannot be used: %w", printable(e), err)
+			return fmt.Errorf("%s cannot be used: %w", plain.Line(e), err)
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/clientconfig"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/autoconfig"
 	"github.com/postern-mail/postern/vault"
@@ -101,7 +102,7 @@ func profileFor(accounts []mail.Account) string {
 // inWords says what an account may be used for.
 func inWords(a *mail.Account) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Account %s (%s)\n", a.Name, printable(a.Email))
+	fmt.Fprintf(&b, "Account %s (%s)\n", a.Name, plain.Line(a.Email))
 	visible := "every message in every folder"
 	if a.AllowIn.Enabled {
 		visible = "messages from " + listed(a.AllowIn.Entries) + " alone; what else there is does not exist for them"
@@ -175,16 +176,6 @@ func serversOf(f *autoconfig.Settings) string {
 
 func securityWords(s mail.Security) string {
 	return map[mail.Security]string{mail.TLS: "TLS", mail.StartTLS: "STARTTLS", mail.Plaintext: "unprotected"}[s]
-}
-
-// printable leaves out what could act on a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
-			return -1
-		}
-		return r
-	}, s)
 }
 
 // absolute is a path that means the same in another directory.

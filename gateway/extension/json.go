@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // Bounds of JSON that somebody else wrote.
@@ -67,7 +69,7 @@ func (w *rewriter) value(depth int) error {
 		}
 		return w.inside(v, depth)
 	case string:
-		return w.string(clean(v))
+		return w.string(plain.Text(v))
 	case json.Number:
 		if f, err := strconv.ParseFloat(v.String(), 64); len(v) > maxNumberChars || err != nil || math.IsInf(f, 0) {
 			return errNumber
@@ -95,7 +97,7 @@ func (w *rewriter) inside(open json.Delim, depth int) error {
 				return errNotJSON
 			}
 			n, ok := name.(string)
-			if !ok || seen[n] || n == "__proto__" || cleanLine(n) != n || utf8.RuneCountInString(n) > maxMemberChars {
+			if !ok || seen[n] || n == "__proto__" || plain.Line(n) != n || utf8.RuneCountInString(n) > maxMemberChars {
 				return errMember
 			}
 			seen[n] = true

@@ -13,6 +13,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // good is a manifest with one of everything.
@@ -356,7 +357,7 @@ func FuzzScrub(f *testing.F) {
 			t.Fatalf("%q: %q, %q, %v", raw, out, again, err)
 		}
 		for _, r := range string(out) {
-			if unseen(r) && r != '\u200c' && r != '\u200d' && r != '\ufe0f' {
+			if plain.Unseen(r) && r != '\u200c' && r != '\u200d' && r != '\ufe0f' {
 				t.Fatalf("%q holds %U", out, r)
 			}
 		}

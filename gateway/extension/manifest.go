@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // Bounds of a manifest, in characters unless said otherwise.
@@ -191,7 +192,7 @@ func shown(s string, low, high int) error {
 		return errors.New("a text is missing")
 	case n > high:
 		return fmt.Errorf("a text is longer than %d characters", high)
-	case strings.ContainsAny(s, "\n\t") || clean(s) != s:
+	case strings.ContainsAny(s, "\n\t") || plain.Text(s) != s:
 		return errInvisible
 	}
 	return nil

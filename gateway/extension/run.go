@@ -11,10 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 const (
@@ -189,13 +189,7 @@ func (j *job) failure(out []byte, status int, args json.RawMessage) error {
 }
 
 // shorten makes one line of a message, at most as long as any text of a manifest.
-func shorten(s string) string {
-	s = cleanLine(s)
-	if utf8.RuneCountInString(s) <= maxLongText {
-		return s
-	}
-	return string([]rune(s)[:maxLongText-1]) + "…"
-}
+func shorten(s string) string { return plain.Clip(plain.Line(s), maxLongText) }
 
 // repeats reports whether a message holds the value of a sensitive argument.
 func (j *job) repeats(message string, args json.RawMessage) bool {
@@ -232,7 +226,7 @@ func texts(raw json.RawMessage) []string {
 	var out []string
 	for _, e := range list {
 		text := fmt.Sprint(e)
-		out = append(out, text, cleanLine(text))
+		out = append(out, text, plain.Line(text))
 	}
 	return out
 }

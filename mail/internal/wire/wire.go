@@ -14,7 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // Security is how a connection is protected.
@@ -148,22 +149,9 @@ func BadCertificate(err error) bool {
 // MaxServerText bounds what Clean keeps, in characters.
 const MaxServerText = 256
 
-// Clean makes a server's words fit for a person: one line without controls and
-// invisible formatting, at most MaxServerText characters.
+// Clean makes a server's words fit for a person: one line without what nobody sees, at
+// most MaxServerText characters.
 func Clean(s string) string {
-	var b strings.Builder
-	n := 0
-	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
-		if r == '\n' {
-			r = ' '
-		}
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
-			continue
-		}
-		if n++; n > MaxServerText {
-			break
-		}
-		b.WriteRune(r)
-	}
-	return strings.TrimSpace(b.String())
+	s, _ = plain.Head(plain.Line(s), MaxServerText)
+	return s
 }

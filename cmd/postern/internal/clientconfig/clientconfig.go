@@ -23,8 +23,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
-	"unicode"
 )
 
 // ErrForeign says that the name belongs to a server that is not this program: its
@@ -200,14 +198,4 @@ func validName(name string) bool {
 		}
 	}
 	return name != ""
-}
-
-// printable leaves out of a file's text what could act on a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
-			return -1
-		}
-		return r
-	}, s)
 }

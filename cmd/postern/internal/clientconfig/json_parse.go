@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // jsonNode is a value and where it stands in the text.
@@ -189,7 +191,7 @@ func (p *jsonParser) object(depth int) (members []jsonMember, err error) {
 		}
 		// Which of two counts is the client's secret: a change might be of no effect.
 		if depth < 4 && seen[m.key] {
-			return nil, fmt.Errorf("%q is in it twice", printable(m.key))
+			return nil, fmt.Errorf("%q is in it twice", plain.Line(m.key))
 		}
 		seen[m.key] = true
 		if err := p.skip(); err != nil {

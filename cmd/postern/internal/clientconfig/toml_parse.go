@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // tomlStatement is a table's header or a key with its value (TOML 1.0), and where it
@@ -62,7 +64,7 @@ func parseTOML(text []byte) (list []tomlStatement, err error) {
 			table = s.path
 			if name := joinPath(table); s.kind == 't' {
 				if defined[name] {
-					return nil, fmt.Errorf("the table %s is in it twice", printable(strings.Join(table, ".")))
+					return nil, fmt.Errorf("the table %s is in it twice", plain.Line(strings.Join(table, ".")))
 				}
 				defined[name] = true
 			}

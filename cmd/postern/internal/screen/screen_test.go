@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // hostileText is text as a sender may choose it.
@@ -61,22 +63,22 @@ var emphasis = regexp.MustCompile("\x1b\\[(?:1|2|1;31|0)m")
 // wantHarmless fails the test for anything that a terminal would do more than show.
 func wantHarmless(t *testing.T, path, out string) {
 	t.Helper()
-	plain := emphasis.ReplaceAllString(out, "")
-	if !utf8.ValidString(plain) {
-		t.Errorf("%s: not UTF-8: %q", path, plain)
+	bare := emphasis.ReplaceAllString(out, "")
+	if !utf8.ValidString(bare) {
+		t.Errorf("%s: not UTF-8: %q", path, bare)
 	}
 	marks := 0
-	for i, r := range plain {
+	for i, r := range bare {
 		if unicode.In(r, unicode.Mn, unicode.Me) {
 			marks++
 		} else {
 			marks = 0
 		}
-		if marks > maxMarks || marks > 0 && (i == 0 || plain[i-1] == '\n') {
-			t.Fatalf("%s: marks on what is around: %.300q", path, plain)
+		if marks > maxMarks || marks > 0 && (i == 0 || bare[i-1] == '\n') {
+			t.Fatalf("%s: marks on what is around: %.300q", path, bare)
 		}
-		if r != '\n' && (unicode.IsControl(r) || hidden(r)) {
-			t.Fatalf("%s: U+%04X reaches the terminal: %.300q", path, r, plain)
+		if r != '\n' && plain.Unclear(r) {
+			t.Fatalf("%s: U+%04X reaches the terminal: %.300q", path, r, bare)
 		}
 	}
 	if strings.Count(out, "\x1b") != 2*strings.Count(out, styleOff) {
@@ -215,7 +217,7 @@ func TestCut(t *testing.T) {
 // Text that Visible leaves as it is holds nothing hidden: callers rely on that.
 func TestWhatIsHiddenIsNotLeft(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
-		if (hidden(r) || unicode.IsControl(r)) && strings.ContainsRune(Visible("a"+string(r)), r) {
+		if plain.Unclear(r) && strings.ContainsRune(Visible("a"+string(r)), r) {
 			t.Errorf("U+%04X", r)
 		}
 	}

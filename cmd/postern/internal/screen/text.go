@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // maxMarks is how many combining marks of one character are shown: no script needs
@@ -38,20 +40,13 @@ func Visible(s string) string {
 			b.WriteByte(' ')
 		case r == unicode.ReplacementChar:
 			b.WriteRune(r)
-		case hidden(r):
+		case plain.Unclear(r):
 			fmt.Fprintf(&b, `\u{%X}`, r)
 		default:
 			b.WriteRune(r)
 		}
 	}
 	return b.String()
-}
-
-// hidden reports whether a character shows nothing by itself, ends a line, or means
-// what some font of somebody's own says.
-func hidden(r rune) bool {
-	const brailleBlank = '\u2800'
-	return r == brailleBlank || unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // Cut shortens visible text of one line that is wider than that many columns, so that

@@ -1,24 +1,42 @@
-package message
+package plain
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// maxCluster is how far Truncate steps back to keep a cluster whole.
-const maxCluster = 32
+// MaxCluster is how far Head steps back, in runes, to keep a cluster whole.
+const MaxCluster = 32
 
-// Truncate returns at most n runes of s and whether it cut. It does not cut
+// Clip cuts s to at most n runes, the last of them an ellipsis where something is left
+// out. It cuts where Head does, and leaves no space before the ellipsis. With n of 0
+// or less nothing remains.
+func Clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	if n <= 0 {
+		return ""
+	}
+	if _, cut := Head(s, n); !cut {
+		return s
+	}
+	s, _ = Head(s, n-1)
+	return strings.TrimRight(s, " ") + "…"
+}
+
+// Head returns at most n runes of s and whether it cut. It does not cut
 // between a character and its combining marks, inside a joined emoji or between
 // the letters of a flag, unless the cluster is over 32 runes long.
-func Truncate(s string, n int) (string, bool) {
+func Head(s string, n int) (string, bool) {
 	if n <= 0 {
 		return "", s != ""
 	}
 	if len(s) <= n {
 		return s, false
 	}
-	var starts [maxCluster + 1]int // byte offsets of the last runes, as a ring
+	var starts [MaxCluster + 1]int // byte offsets of the last runes, as a ring
 	count, cut := 0, -1
 	for i := range s {
 		starts[count%len(starts)] = i
@@ -31,7 +49,7 @@ func Truncate(s string, n int) (string, bool) {
 	if cut < 0 {
 		return s, false
 	}
-	for back := 0; back < min(maxCluster, n); back++ {
+	for back := 0; back < min(MaxCluster, n); back++ {
 		at := starts[(count-back)%len(starts)]
 		if isBoundary(s, at) {
 			return s[:at], true
@@ -53,7 +71,7 @@ func isBoundary(s string, at int) bool {
 		return false
 	case isRegional(prev) && isRegional(next):
 		n := 0
-		for t := s[:at]; n <= maxCluster; n++ {
+		for t := s[:at]; n <= MaxCluster; n++ {
 			r, size := utf8.DecodeLastRuneInString(t)
 			if !isRegional(r) {
 				break

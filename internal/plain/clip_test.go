@@ -1,11 +1,11 @@
-package message
+package plain
 
 import (
 	"strings"
 	"testing"
 )
 
-func TestTruncate(t *testing.T) {
+func TestHead(t *testing.T) {
 	const (
 		family = "👨\u200D👩\u200D👧"
 		flags  = "🇩🇪🇫🇷"
@@ -39,13 +39,40 @@ func TestTruncate(t *testing.T) {
 		{"between CR and LF", "a\r\nb", 2, "a", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got, cut := Truncate(tc.in, tc.n); got != tc.want || cut != tc.cut {
-				t.Errorf("Truncate(%q, %d) = %q, %v, want %q, %v", tc.in, tc.n, got, cut, tc.want, tc.cut)
+			if got, cut := Head(tc.in, tc.n); got != tc.want || cut != tc.cut {
+				t.Errorf("Head(%q, %d) = %q, %v, want %q, %v", tc.in, tc.n, got, cut, tc.want, tc.cut)
 			}
 		})
 	}
 	// A cluster without an end does not make the result empty.
-	if got, cut := Truncate("e"+strings.Repeat("\u0301", 1000), 100); got == "" || !cut {
+	if got, cut := Head("e"+strings.Repeat("\u0301", 1000), 100); got == "" || !cut {
 		t.Errorf("%q, %v", got, cut)
+	}
+}
+
+func TestClip(t *testing.T) {
+	for _, tc := range []struct {
+		in   string
+		n    int
+		want string
+	}{
+		{"", 0, ""},
+		{"abc", 0, ""},
+		{"abc", -1, ""},
+		{"abc", 3, "abc"},
+		{"äöü", 3, "äöü"},
+		{"abcd", 3, "ab…"},
+		{"abcd", 1, "…"},
+		{"ab cd", 4, "ab…"},
+		{"éàüö", 3, "éà…"},
+		{"日本", 1, "…"},
+		{"日", 1, "日"},
+		{"a  bcd", 4, "a…"},
+		{"ae\u0301bc", 3, "a…"},
+		{"a🇩🇪🇫🇷", 3, "a…"},
+	} {
+		if got := Clip(tc.in, tc.n); got != tc.want {
+			t.Errorf("Clip(%q, %d) = %q, want %q", tc.in, tc.n, got, tc.want)
+		}
 	}
 }
