@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/quoted"
 )
 
 // The bounds of Get.
@@ -317,7 +318,7 @@ func (r *reading) enough(b []byte, p *message.Part) bool {
 	}
 	text, _ := message.Text(&message.Part{ID: "1", Type: p.Type, Subtype: p.Subtype, Params: p.Params, Encoding: p.Encoding, Size: p.Size},
 		func(*message.Part) []byte { return b }, r.q.BodyChars)
-	return utf8.RuneCountInString(message.NewText(text)) >= r.q.BodyChars
+	return utf8.RuneCountInString(quoted.New(text)) >= r.q.BodyChars
 }
 
 // need is how many octets of a text part hold BodyChars characters, at four bytes

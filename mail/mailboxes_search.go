@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/quoted"
 )
 
 // The bounds of Search (001 section 4).
@@ -427,5 +428,5 @@ func snippetOf(p *message.Part, raw []byte, chars int) (text string, enough bool
 	alone := *p
 	alone.ID, alone.Children, alone.Disposition, alone.Filename = "1", nil, "", ""
 	whole, _ := message.Text(&alone, func(*message.Part) []byte { return raw }, chars*4)
-	return message.Snippet(whole, chars), utf8.RuneCountInString(message.NewText(whole)) >= chars
+	return quoted.Snippet(whole, chars), utf8.RuneCountInString(quoted.New(whole)) >= chars
 }

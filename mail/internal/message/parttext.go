@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/mail/internal/quoted"
 )
 
 // PartText returns what an attachment says, at most maxRunes runes of it, and
@@ -14,7 +16,7 @@ import (
 // is not read here: anything but text, HTML, calendars, messages, and data written
 // as text such as JSON, XML or YAML.
 //
-// HTML is rendered as by HTMLToText, a calendar as a few lines for each event, and
+// HTML is rendered as by visible.Lines, a calendar as a few lines for each event, and
 // a message as its From, To, Date and Subject and its Text. The text is cleaned.
 // Only in messages and HTML is quoted history marked, for elsewhere a ">" at the
 // beginning of a line may mean something else.
@@ -32,9 +34,9 @@ func PartText(p *Part, raw []byte, maxRunes int) (text string, truncated, ok boo
 	case htmlText:
 		q := *p
 		q.Type, q.Subtype = "text", "html"
-		var lines []line
+		var lines []quoted.Line
 		lines, cut = partLines(&q, raw, max(maxRunes, 0))
-		text = textOfLines(lines)
+		text = quoted.Join(lines)
 	case eventsText:
 		b := DecodeBody(raw, p.Encoding)
 		cut = len(b) > maxCalendar
@@ -53,7 +55,7 @@ func PartText(p *Part, raw []byte, maxRunes int) (text string, truncated, ok boo
 			return "", false, false
 		}
 		s := Clean(DecodeText(b, charset))
-		text = strings.TrimRight(strings.Trim(s, "\n"), lineSpace+"\n")
+		text = strings.TrimRight(strings.Trim(s, "\n"), " \t\u00A0\n")
 	}
 	text, more := Truncate(text, maxRunes)
 	return text, truncated || cut || more, true

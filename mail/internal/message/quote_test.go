@@ -7,15 +7,18 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/mail/internal/quoted"
+	"github.com/postern-mail/postern/mail/internal/visible"
 )
 
-// quoted returns the text of a plain message.
-func quoted(s string, n int) (string, bool) {
+// textOf returns the text of a plain message.
+func textOf(s string, n int) (string, bool) {
 	e := Parse([]byte("Content-Type: text/plain; charset=utf-8\n\n" + s))
 	return Text(e.Root, e.Raw, n)
 }
 
-func quotedHTML(s string, n int) (string, bool) {
+func textOfHTML(s string, n int) (string, bool) {
 	e := Parse([]byte("Content-Type: text/html; charset=utf-8\n\n" + s))
 	return Text(e.Root, e.Raw, n)
 }
@@ -76,7 +79,7 @@ func TestTextMarksHistory(t *testing.T) {
 		{"nothing but an attributed quotation", "Ann wrote:\n> one", "> Ann wrote:\n> one"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got, cut := quoted(tc.text, 10_000); got != tc.want || cut {
+			if got, cut := textOf(tc.text, 10_000); got != tc.want || cut {
 				t.Errorf("got, %v:\n%s\nwant:\n%s", cut, got, tc.want)
 			}
 		})
@@ -156,7 +159,7 @@ var attributions = []string{
 func TestAttributionsInManyLanguages(t *testing.T) {
 	for _, a := range attributions {
 		want := "Yes.\n\n> " + a + "\n> Shall we?"
-		if got, _ := quoted("Yes.\n\n"+a+"\n> Shall we?", 1000); got != want {
+		if got, _ := textOf("Yes.\n\n"+a+"\n> Shall we?", 1000); got != want {
 			t.Errorf("%s is not marked: %q", a, got)
 		}
 		// Wrapped at any space.
@@ -165,7 +168,7 @@ func TestAttributionsInManyLanguages(t *testing.T) {
 				continue
 			}
 			wrapped := a[:i] + "\n" + a[i+1:]
-			if got := NewText(first(quoted("Yes.\n\n"+wrapped+"\n> Shall we?", 1000))); got != "Yes." {
+			if got := quoted.New(first(textOf("Yes.\n\n"+wrapped+"\n> Shall we?", 1000))); got != "Yes." {
 				t.Errorf("%q leaves %q as new", wrapped, got)
 			}
 		}
@@ -179,7 +182,7 @@ func TestLinesThatAreNoAttribution(t *testing.T) {
 		"Here is my answer:", "Please note:", "1. Yes:", "Deadline is 4 May:", "https://example.org:", "The code that Ann wrote is fine, see the two changes that I made to it here:",
 		"Hello Bob,", "See the mail of 4 May 2026.", "My address is bob@example.org:",
 	} {
-		if got := NewText(first(quoted(s+"\n> Shall we?", 1000))); got != s {
+		if got := quoted.New(first(textOf(s+"\n> Shall we?", 1000))); got != s {
 			t.Errorf("%q is taken for an attribution: %q", s, got)
 		}
 	}
@@ -222,11 +225,11 @@ we?</pre></blockquote>`, "Yes.\n\n> Le 04/05/2026, Ann a écrit :\n>\n> Shall\n>
 		{"marks of the renderer in the text", "a\uFDD0b<pre>\uFDD0c\n\uFDD1d</pre>", "ab\n\nc\nd"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got, cut := quotedHTML(tc.html, 10_000); got != tc.want || cut {
+			if got, cut := textOfHTML(tc.html, 10_000); got != tc.want || cut {
 				t.Errorf("got, %v:\n%s\nwant:\n%s", cut, got, tc.want)
 			}
-			if got := HTMLToText([]byte(tc.html), 10_000); got != tc.want {
-				t.Errorf("HTMLToText:\n%s\nwant:\n%s", got, tc.want)
+			if got := visible.Text(tc.html, 10_000); got != tc.want {
+				t.Errorf("visible.Text:\n%s\nwant:\n%s", got, tc.want)
 			}
 		})
 	}
@@ -234,13 +237,13 @@ we?</pre></blockquote>`, "Yes.\n\n> Le 04/05/2026, Ann a écrit :\n>\n> Shall\n>
 
 // Below so many elements that a parser which makes a tree refuses the document.
 func TestHistoryInDeepNesting(t *testing.T) {
-	got, _ := quotedHTML("<p>Yes.</p><blockquote><p>Shall we?</p></blockquote>"+strings.Repeat("<div>", 600)+"x", 1000)
+	got, _ := textOfHTML("<p>Yes.</p><blockquote><p>Shall we?</p></blockquote>"+strings.Repeat("<div>", 600)+"x", 1000)
 	if want := "Yes.\n\n> Shall we?\n\nx"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	got, _ = quotedHTML("Yes."+strings.Repeat("<blockquote>a", 400), 100_000)
-	if NewText(got) != "Yes." {
-		t.Errorf("text in deep quotations is new: %q", NewText(got))
+	got, _ = textOfHTML("Yes."+strings.Repeat("<blockquote>a", 400), 100_000)
+	if quoted.New(got) != "Yes." {
+		t.Errorf("text in deep quotations is new: %q", quoted.New(got))
 	}
 }
 
@@ -270,8 +273,8 @@ func TestNewTextGoesFirst(t *testing.T) {
 		{"nothing but history", history(20), 15, "> line 00\n> lin"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, cut := quoted(tc.text, tc.n)
-			whole, _ := quoted(tc.text, 1_000_000)
+			got, cut := textOf(tc.text, tc.n)
+			whole, _ := textOf(tc.text, 1_000_000)
 			if got != tc.want || cut != (got != whole) {
 				t.Errorf("of %d runes, %v:\n%s\nwant:\n%s", tc.n, cut, got, tc.want)
 			}
@@ -291,21 +294,21 @@ func TestEveryLength(t *testing.T) {
 		{"a\n\n\n" + old, "a\n\n\n> [quoted text: 5 lines left out]"},
 		{old + "a\n\n" + old + "b\n" + old + "\n\nc\n> x", "> [quoted text: 5 lines left out]\na\n\n> [quoted text: 5 lines left out]\nb\n> [quoted text: 5 lines left out]\n\n\nc\n> x"},
 	} {
-		full, _ := quoted(tc.text, 10_000)
-		fresh := NewText(full)
+		full, _ := textOf(tc.text, 10_000)
+		fresh := quoted.New(full)
 		for n := range utf8.RuneCountInString(full) {
-			got, cut := quoted(tc.text, n)
+			got, cut := textOf(tc.text, n)
 			if !cut || utf8.RuneCountInString(got) > n {
 				t.Errorf("%d runes of %q: %q, %v", n, full, got, cut)
 			}
-			if n >= len(fresh) && NewText(got) != fresh {
+			if n >= len(fresh) && quoted.New(got) != fresh {
 				t.Errorf("%d runes of %q: %q", n, full, got)
 			}
 			if n < len(fresh) && got != fresh[:n] {
 				t.Errorf("%d runes of %q: %q", n, full, got)
 			}
 		}
-		if got, _ := quoted(tc.text, len(tc.notes)); got != tc.notes {
+		if got, _ := textOf(tc.text, len(tc.notes)); got != tc.notes {
 			t.Errorf("%q, want %q", got, tc.notes)
 		}
 	}
@@ -314,11 +317,11 @@ func TestEveryLength(t *testing.T) {
 // New text below a long history is found.
 func TestNewTextBelowLongHistory(t *testing.T) {
 	long := strings.Repeat("> what was said before, at some length\n", 5000)
-	got, cut := quoted(long+"\nYes.", 100)
+	got, cut := textOf(long+"\nYes.", 100)
 	if !strings.HasSuffix(got, "lines left out]\n\nYes.") || !cut {
 		t.Errorf("%q, %v", got, cut)
 	}
-	got, cut = quotedHTML("<blockquote>"+strings.Repeat("<p>what was said before, at some length</p>", 3000)+"</blockquote><p>Yes.</p>", 100)
+	got, cut = textOfHTML("<blockquote>"+strings.Repeat("<p>what was said before, at some length</p>", 3000)+"</blockquote><p>Yes.</p>", 100)
 	if !strings.HasSuffix(got, "lines left out]\n\nYes.") || !cut {
 		t.Errorf("%q, %v", got, cut)
 	}
@@ -351,8 +354,8 @@ func TestNewText(t *testing.T) {
 		"a\n> [quoted text: 3 lines left out]\n\nb": "a\n\nb",
 		" >a": " >a",
 	} {
-		if got := NewText(text); got != want {
-			t.Errorf("NewText(%q) = %q, want %q", text, got, want)
+		if got := quoted.New(text); got != want {
+			t.Errorf("quoted.New(%q) = %q, want %q", text, got, want)
 		}
 	}
 }
@@ -380,24 +383,8 @@ func TestSnippet(t *testing.T) {
 		{"family \U0001F468\u200D\U0001F469\u200D\U0001F467 x", 9, "family"},
 		{strings.Repeat("word ", 100_000), 12, "word word"},
 	} {
-		if got := Snippet(tc.text, tc.n); got != tc.want {
-			t.Errorf("Snippet(%.40q, %d) = %q, want %q", tc.text, tc.n, got, tc.want)
-		}
-	}
-}
-
-// No field of a header means two things, or a header could be counted twice.
-func TestFieldNamesAreUnambiguous(t *testing.T) {
-	for name := range fieldNames {
-		if name != strings.ToLower(name) {
-			t.Errorf("%q is not in lower case", name)
-		}
-	}
-	for _, set := range []map[string]bool{originalWords, forwardWords} {
-		for words := range set {
-			if words != strings.ToLower(words) {
-				t.Errorf("%q is not in lower case", words)
-			}
+		if got := quoted.Snippet(tc.text, tc.n); got != tc.want {
+			t.Errorf("quoted.Snippet(%.40q, %d) = %q, want %q", tc.text, tc.n, got, tc.want)
 		}
 	}
 }
@@ -410,9 +397,9 @@ func FuzzQuote(f *testing.F) {
 		n = min(max(n, 0), 2000)
 		read := func(n int) (string, bool) {
 			if html {
-				return quotedHTML(s, n)
+				return textOfHTML(s, n)
 			}
-			return quoted(s, n)
+			return textOf(s, n)
 		}
 		full, _ := read(1_000_000)
 		got, cut := read(n)
@@ -422,18 +409,18 @@ func FuzzQuote(f *testing.F) {
 		if !cut && got != full {
 			t.Errorf("%q is not cut, but the whole is %q", got, full)
 		}
-		fresh := NewText(full)
+		fresh := quoted.New(full)
 		switch {
 		case fresh == "":
-		case utf8.RuneCountInString(fresh) <= n && NewText(got) != fresh:
+		case utf8.RuneCountInString(fresh) <= n && quoted.New(got) != fresh:
 			t.Errorf("new text is lost: %q of %q, where %q is new", got, full, fresh)
 		case utf8.RuneCountInString(fresh) > n && !strings.HasPrefix(fresh, got):
 			t.Errorf("%q stands for %q, where %q is new", got, full, fresh)
 		}
-		if NewText(fresh) != fresh {
+		if quoted.New(fresh) != fresh {
 			t.Errorf("NewText changes %q", fresh)
 		}
-		one := Snippet(full, n)
+		one := quoted.Snippet(full, n)
 		if utf8.RuneCountInString(one) > n || strings.ContainsAny(one, "\n\t") || !utf8.ValidString(one) {
 			t.Errorf("Snippet = %q, at most %d", one, n)
 		}
@@ -442,7 +429,7 @@ func FuzzQuote(f *testing.F) {
 		}
 		// What is marked reads the same again, but for what is taken out of a
 		// forwarded message's quotation.
-		if again, _ := quoted(full, 1_000_000); !strings.Contains(s, "orward") && len(NewText(again)) > len(fresh) {
+		if again, _ := textOf(full, 1_000_000); !strings.Contains(s, "orward") && len(quoted.New(again)) > len(fresh) {
 			t.Errorf("history becomes new: %q, then %q", full, again)
 		}
 		for line := range strings.SplitSeq(strings.ReplaceAll(Clean(s), "\u00A0", " "), "\n") {
@@ -467,9 +454,9 @@ func TestCorpusNewTextFits(t *testing.T) {
 		}
 		e := Parse(raw)
 		full, _ := Text(e.Root, e.Raw, 1_000_000)
-		fresh := NewText(full)
+		fresh := quoted.New(full)
 		n := utf8.RuneCountInString(fresh)
-		if got, _ := Text(e.Root, e.Raw, n); fresh != "" && NewText(got) != fresh {
+		if got, _ := Text(e.Root, e.Raw, n); fresh != "" && quoted.New(got) != fresh {
 			t.Errorf("%s: new text is lost in %d runes", path, n)
 		}
 	}

@@ -41,6 +41,25 @@ func HTMLAlternatives(root *Part) []*Part {
 	return parts
 }
 
+// HTMLParts returns the parts that a reader of HTML would be shown, in order: the
+// HTML alternatives of the text, and HTML that is itself the text. A nil root has
+// none.
+func HTMLParts(root *Part) []*Part {
+	var parts []*Part
+	for _, c := range choose(root).text {
+		if len(c.html) > 0 {
+			parts = append(parts, c.html...)
+			continue
+		}
+		for _, p := range c.parts {
+			if p.Subtype == "html" {
+				parts = append(parts, p)
+			}
+		}
+	}
+	return parts
+}
+
 // Attachments returns what a person would call an attachment: every leaf that
 // is neither chosen text nor an alternative of it, in order. A multipart whose
 // parts were not looked at counts as a leaf. See Part.Incidental for those that

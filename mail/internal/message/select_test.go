@@ -142,3 +142,22 @@ func TestSelectionOfDeepTrees(t *testing.T) {
 		t.Error("parts were found below the bound")
 	}
 }
+
+func TestHTMLParts(t *testing.T) {
+	for _, tc := range []struct{ outline, want string }{
+		{"text/plain", ""},
+		{"text/html", "1"},
+		{"multipart/alternative\n  text/plain\n  text/html", "2"},
+		{"multipart/alternative\n  text/html", "1"},
+		{"multipart/alternative\n  text/plain\n  multipart/related\n    text/html\n    image/png inline a.png c1", "2.1"},
+		{"multipart/mixed\n  multipart/alternative\n    text/plain\n    text/html\n  text/html\n  text/html attachment a.html", "1.2 2"},
+		{"multipart/mixed\n  text/plain\n  text/html", "2"},
+	} {
+		if got := ids(HTMLParts(tree(tc.outline))); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.outline, got, tc.want)
+		}
+	}
+	if HTMLParts(nil) != nil {
+		t.Error("parts of nothing")
+	}
+}

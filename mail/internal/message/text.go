@@ -3,12 +3,15 @@ package message
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/mail/internal/quoted"
+	"github.com/postern-mail/postern/mail/internal/visible"
 )
 
 // Bounds of the work that one part may cost. Text behind them is not looked
 // for; the result then counts as truncated.
 const (
-	maxHTML  = 2 << 20   // octets of HTML that are rendered
+	maxHTML  = visible.MaxBytes
 	minPlain = 512 << 10 // octets of plain text that are read for a short result
 )
 
@@ -27,7 +30,7 @@ func maxShown(maxRunes int) int {
 // server.
 //
 // Transfer encoding, charset and format=flowed (RFC 3676) are undone, HTML is
-// rendered as by HTMLToText, and Clean is applied. Parts are separated by an
+// rendered as by visible.Lines, and Clean is applied. Parts are separated by an
 // empty line.
 //
 // History, which is what the message quotes of older ones together with the line
@@ -35,20 +38,20 @@ func maxShown(maxRunes int) int {
 // empty, once for each depth; no other line begins with ">". A forwarded message
 // is no history: see Part.Forward. Where not everything fits, what is new goes
 // first, and a line such as "> [quoted text: 34 lines left out]" stands for what
-// is missing of a run of history. See NewText and Snippet.
+// is missing of a run of history. See quoted.New and quoted.Snippet.
 func Text(root *Part, body func(*Part) []byte, maxRunes int) (text string, truncated bool) {
-	var all []line
+	var all []quoted.Line
 	fresh := 0 // runes that are new
 	for _, c := range choose(root).text {
 		if fresh > maxRunes {
 			truncated = true
 			break
 		}
-		m := marker{forward: root.Forward, above: fresh > 0}
+		m := quoted.Marker{Forward: root.Forward, Above: fresh > 0}
 		lines, cut := linesOf(c.parts, body, maxRunes-fresh, m)
 		if len(c.html) > 0 {
-			if t := textOfLines(lines); isStub(t) {
-				if h, hcut := linesOf(c.html, body, maxRunes-fresh, m); longer(textOfLines(h), t) {
+			if t := quoted.Join(lines); isStub(t) {
+				if h, hcut := linesOf(c.html, body, maxRunes-fresh, m); longer(quoted.Join(h), t) {
 					lines, cut = h, hcut
 				}
 			}
@@ -58,20 +61,20 @@ func Text(root *Part, body func(*Part) []byte, maxRunes int) (text string, trunc
 			continue
 		}
 		if len(all) > 0 {
-			all = append(all, line{})
+			all = append(all, quoted.Line{})
 			fresh += 2
 		}
 		all = append(all, lines...)
-		fresh += newRunes(lines)
+		fresh += quoted.NewRunes(lines)
 	}
-	text, cut := fit(all, maxRunes)
+	text, cut := quoted.Fit(all, maxRunes)
 	return text, truncated || cut
 }
 
 // linesOf returns the marked lines of parts, at least until maxRunes of them are
 // new.
-func linesOf(parts []*Part, body func(*Part) []byte, maxRunes int, m marker) ([]line, bool) {
-	var all []line
+func linesOf(parts []*Part, body func(*Part) []byte, maxRunes int, m quoted.Marker) ([]quoted.Line, bool) {
+	var all []quoted.Line
 	truncated := false
 	fresh := 0
 	for _, p := range parts {
@@ -82,37 +85,26 @@ func linesOf(parts []*Part, body func(*Part) []byte, maxRunes int, m marker) ([]
 		missing := int64(len(b)) < p.Size
 		lines, cut := partLines(p, b, maxShown(maxRunes))
 		truncated = truncated || cut || missing
-		m.above = m.above || fresh > 0
-		m.cut = cut || missing
-		lines = markHistory(lines, m)
+		m.Above = m.Above || fresh > 0
+		m.Cut = cut || missing
+		lines = quoted.Mark(lines, m)
 		if len(lines) == 0 {
 			continue
 		}
 		if len(all) > 0 {
-			all = append(all, line{})
+			all = append(all, quoted.Line{})
 			fresh += 2
 		}
 		all = append(all, lines...)
-		fresh += newRunes(lines)
+		fresh += quoted.NewRunes(lines)
 	}
 	return all, truncated
-}
-
-// newRunes counts the runes of what is new in lines.
-func newRunes(lines []line) int {
-	n := 0
-	for _, l := range lines {
-		if l.depth == 0 && !l.blank() {
-			n += l.runes() + 1
-		}
-	}
-	return max(n-1, 0)
 }
 
 // partLines decodes and renders the octets of one part as tidy lines: at most
 // little more than maxRunes runes. It does not look for history that is not
 // marked.
-func partLines(p *Part, b []byte, maxRunes int) (lines []line, truncated bool) {
+func partLines(p *Part, b []byte, maxRunes int) (lines []quoted.Line, truncated bool) {
 	html := p.Subtype == "html"
 	limit := maxHTML
 	if !html {
@@ -129,9 +121,9 @@ func partLines(p *Part, b []byte, maxRunes int) (lines []line, truncated bool) {
 	charset := p.Param("charset")
 	if html {
 		if charset == "" {
-			charset = htmlCharset(b)
+			charset = visible.Charset(b)
 		}
-		lines, cut := htmlLines(DecodeText(b, charset), maxRunes)
+		lines, cut := visible.Lines(DecodeText(b, charset), maxRunes)
 		return lines, truncated || cut
 	}
 	s := DecodeText(b, charset)
@@ -139,7 +131,7 @@ func partLines(p *Part, b []byte, maxRunes int) (lines []line, truncated bool) {
 	if flowed {
 		s = Flowed(s, strings.EqualFold(p.Param("delsp"), "yes"))
 	}
-	return tidy(plainLines(Clean(s), flowed), 2), truncated
+	return quoted.Tidy(quoted.Plain(Clean(s), flowed), 2), truncated
 }
 
 // stubPhrases stand in plain text that only says to look at the HTML.
@@ -178,4 +170,18 @@ func isStub(s string) bool {
 // longer reports whether the HTML says clearly more than the stub beside it.
 func longer(html, stub string) bool {
 	return utf8.RuneCountInString(html) > utf8.RuneCountInString(stub)
+}
+
+// SanitizeHTML returns what Sanitize of package visible makes of a document that is
+// decoded from its transfer encoding, and whether there was more. charset is the
+// one of its part, "" for the one the document names. At most 2 MiB are read.
+func SanitizeHTML(b []byte, charset string, maxRunes int) (safe string, truncated bool) {
+	if len(b) > maxHTML {
+		b, truncated = b[:maxHTML], true
+	}
+	if charset == "" {
+		charset = visible.Charset(b)
+	}
+	safe, cut := visible.Sanitize(DecodeText(b, charset), maxRunes)
+	return safe, truncated || cut
 }

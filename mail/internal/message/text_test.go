@@ -136,6 +136,19 @@ func TestTextOfHugeParts(t *testing.T) {
 	}
 }
 
+func TestSanitizeHTMLCharsets(t *testing.T) {
+	for _, tc := range []struct{ charset, in, want string }{
+		{"iso-8859-2", "<p>\xb1</p>", "<p>ą</p>"},
+		{"", "<meta charset=iso-8859-2><p>\xb1</p>", "<p>ą</p>"},
+		{"utf-8", "<p>ą</p>", "<p>ą</p>"},
+		{"", "<p>\xe9</p>", "<p>é</p>"},
+	} {
+		if got, _ := SanitizeHTML([]byte(tc.in), tc.charset, 100); got != tc.want {
+			t.Errorf("%q in %q: %q, want %q", tc.in, tc.charset, got, tc.want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("Content-Type: multipart/mixed; boundary=b\n\n--b\n\none\n--b\nContent-Type: text/html\n\n<p>two\n--b--\n"), 10)
 	f.Fuzz(func(t *testing.T, raw []byte, n int) {

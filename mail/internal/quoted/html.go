@@ -1,0 +1,151 @@
+package quoted
+
+import (
+	"strings"
+
+	"golang.org/x/net/html"
+
+	"github.com/postern-mail/postern/internal/plain"
+)
+
+// The renderer writes a quotation mark as a noncharacter at the beginning of the
+// line, so that a ">" which is part of the text is not taken for one. Neither of
+// the two comes from a document: writing text drops them.
+const (
+	QuoteMark  = '\uFDD0' // one per depth
+	HeaderMark = '\uFDD1' // alone on its line: the header of an older message is below
+)
+
+// Kind is how an element takes part in quoting.
+type Kind int
+
+const (
+	NotQuote      Kind = iota
+	Quotation          // what is in it is history
+	Introduction       // it is history unless it says that a message is forwarded
+	BareQuotation      // it is history when it begins with an attribution and quotes nothing itself
+	Indentation        // a blockquote that only moves text to the right
+	HeaderBelow        // the header of an older message begins in it, and nothing new follows
+)
+
+// KindOf knows the elements in which mail programs put what they quote.
+func KindOf(tag string, attrs []html.Attribute) Kind {
+	switch tag {
+	case "blockquote":
+		if isIndentation(attrs) {
+			return Indentation
+		}
+		return Quotation
+	case "div", "hr", "span", "table", "p", "section":
+	default:
+		return NotQuote
+	}
+	switch id := attr(attrs, "id"); strings.TrimPrefix(id, "x_") {
+	case "divRplyFwdMsg", "mail-editor-reference-message-container", "zwchr", "OLK_SRC_BODY_SECTION":
+		return HeaderBelow
+	}
+	for class := range strings.FieldsSeq(attr(attrs, "class")) {
+		switch strings.TrimPrefix(class, "x_") {
+		case "gmail_attr", "moz-cite-prefix", "yahoo_quoted", "gmail_extra_attr", "zmail_extra":
+			return Introduction
+		case "gmail_quote", "protonmail_quote":
+			return BareQuotation
+		case "ms-outlook-mobile-reference-message", "OutlookMessageHeader":
+			return HeaderBelow
+		}
+	}
+	// The line that Outlook draws above the header of what is answered.
+	if style := attr(attrs, "style"); tag == "div" && strings.Contains(style, "border-top") {
+		style = strings.ToLower(strings.ReplaceAll(style, " ", ""))
+		if strings.Contains(style, "border-top:solid#") && strings.Contains(style, "1.0pt") && strings.Contains(style, "padding:3.0pt") {
+			return HeaderBelow
+		}
+	}
+	return NotQuote
+}
+
+// isIndentation reports whether a blockquote has no line at its side, as those
+// that the buttons for indenting make.
+func isIndentation(attrs []html.Attribute) bool {
+	if strings.EqualFold(attr(attrs, "type"), "cite") || attr(attrs, "cite") != "" {
+		return false
+	}
+	class := attr(attrs, "class")
+	if strings.Contains(class, "webkit-indent-blockquote") {
+		return true
+	}
+	style := strings.ToLower(strings.ReplaceAll(attr(attrs, "style"), " ", ""))
+	return class == "" && (strings.Contains(style, "border:none") || strings.Contains(style, "border:0;")) && !strings.Contains(style, "border-left:")
+}
+
+// Forwards reports whether a text that was laid out begins with what stands
+// above a forwarded message.
+func Forwards(text string) bool {
+	const window = 5 // lines
+	n := 0
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(plain.Text(line)); line == "" {
+			continue
+		}
+		if isForwardLine(line) {
+			return true
+		}
+		if n++; n == window {
+			break
+		}
+	}
+	return false
+}
+
+// BareHistory reports whether a text that was laid out begins with an
+// attribution and marks nothing as quoted.
+func BareHistory(text string) bool {
+	if strings.ContainsAny(text, string(QuoteMark)+string(HeaderMark)) {
+		return false
+	}
+	const window = 2 << 10
+	head := text[:min(len(text), window)]
+	m := Marker{lines: Tidy(Plain(plain.Text(head), true), 1)}
+	if len(m.lines) == 0 {
+		return false
+	}
+	end, strict := m.attribution(0)
+	return end > 0 && strict
+}
+
+// LaidOut splits what the renderer wrote into clean lines.
+func LaidOut(s string) []Line {
+	lines := make([]Line, 0, strings.Count(s, "\n")+1)
+	header := false
+	for raw := range strings.SplitSeq(s, "\n") {
+		depth := 0
+		for {
+			rest, ok := strings.CutPrefix(raw, string(QuoteMark))
+			if !ok {
+				break
+			}
+			raw = rest
+			depth++
+		}
+		if strings.HasPrefix(raw, string(HeaderMark)) {
+			header = true
+			continue
+		}
+		// Cleaning can make line ends of other characters.
+		for _, l := range Plain(plain.Text(raw), true) {
+			l.Depth = min(l.Depth+depth, maxQuotes)
+			l.Header, header = header, false
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+func attr(attrs []html.Attribute, name string) string {
+	for _, a := range attrs {
+		if a.Key == name && a.Namespace == "" {
+			return a.Val
+		}
+	}
+	return ""
+}

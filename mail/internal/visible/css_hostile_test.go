@@ -1,0 +1,162 @@
+package visible
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+)
+
+// cssBombs are style sheets that ask for much work: rules repeats as often as
+// it is told, body holds the elements that it is done for.
+var cssBombs = []struct {
+	name  string
+	rules func(i int) string
+	body  string
+}{
+	{"descendants in deep trees", func(i int) string { return fmt.Sprintf("div div div div div div .x%d i{color:red}", i) }, strings.Repeat("<div>", 400) + strings.Repeat("<i>x</i>", 2000)},
+	{"children and descendants", func(int) string { return "a div>div div>div div>div div>i{color:red}" }, strings.Repeat("<div>", 400) + strings.Repeat("<i>x</i>", 2000)},
+	{"later siblings", func(i int) string { return fmt.Sprintf("i~i~i~i.x%d~i{color:red}", i) }, strings.Repeat("<i>x</i>", 4000)},
+	{"what elements have", func(i int) string { return fmt.Sprintf("div:has(.x%d) i{color:red}", i) }, strings.Repeat("<div><i>x</i>", 400) + strings.Repeat("<i>x</i>", 2000)},
+	{"what the page has", func(i int) string { return fmt.Sprintf(":has(:not(:has(.x%d))){color:red}", i) }, strings.Repeat("<i>x</i>", 3000)},
+	{"children that match", func(i int) string { return fmt.Sprintf(":nth-child(%d of i:not(.y)){color:red}", i) }, strings.Repeat("<i>x</i>", 4000)},
+	{"nested negations", func(int) string { return strings.Repeat(":not(", 40) + "i" + strings.Repeat(")", 40) + "{color:red}" }, strings.Repeat("<i>x</i>", 2000)},
+	{"rules in rules", func(int) string { return strings.Repeat("&:is(& &,&){", 50) + "color:red" + strings.Repeat("}", 50) }, strings.Repeat("<div>", 300) + strings.Repeat("<i>x</i>", 500)},
+	{"parents by the hundred", func(int) string {
+		return strings.Repeat("i,", 300) + "i{" + strings.Repeat("&,", 300) + "&{color:red}}"
+	}, strings.Repeat("<i>x</i>", 1000)},
+	{"texts of attributes", func(i int) string { return fmt.Sprintf("[title*=x%d]{color:red}", i) }, "<p title='" + strings.Repeat("y", 20_000) + "'>" + strings.Repeat("<i title='"+strings.Repeat("x", 100)+"'>x</i>", 500)},
+	{"classes", func(i int) string { return fmt.Sprintf("[title],:not(.x%d){color:red}", i) }, strings.Repeat("<i class='"+strings.Repeat("a ", 500)+"'>x</i>", 50)},
+	{"rules for everything", func(int) string { return "*{color:red}" }, strings.Repeat("<i>x</i>", 5000)},
+	{"variables that double", func(i int) string {
+		return fmt.Sprintf("*{--a%d:var(--a%d)var(--a%d);display:var(--a%d)}", i, i+1, i+1, i)
+	}, strings.Repeat("<i>x</i>", 500)},
+	{"variables of far ancestors", func(i int) string { return fmt.Sprintf("i{--b%d:x;display:var(--a)}", i) }, strings.Repeat("<i>x", 300)},
+	{"fallbacks in fallbacks", func(int) string {
+		return "i{display:" + strings.Repeat("var(--a,", 300) + "none" + strings.Repeat(")", 300) + "}"
+	}, strings.Repeat("<i>x</i>", 500)},
+	{"doubtful rules", func(int) string { return "@container (width>1px){i{display:none;color:red}}" }, strings.Repeat("<i>x</i>", 1000)},
+	{"layers that give way", func(i int) string { return fmt.Sprintf("@layer a%d{i{display:revert-layer}}", i) }, strings.Repeat("<i>x</i>", 1000)},
+	{"animations", func(i int) string { return fmt.Sprintf("@keyframes k%d{to{opacity:1}}i{animation:k%d 1s both}", i, i) }, strings.Repeat("<i>x</i>", 500)},
+	{"calculations", func(int) string {
+		return "i{opacity:" + strings.Repeat("calc(", 90) + "1" + strings.Repeat("+1)", 90) + "}"
+	}, strings.Repeat("<i>x</i>", 200)},
+	{"brackets that are never closed", func(int) string { return "i{color:((((((((((" }, "x"},
+	{"selectors that are never closed", func(int) string { return ":is(:not(:where(" }, "x"},
+	{"imports in imports", func(int) string { return "@import 'data:text/css,@import url(data:text/css,i%7B%7D)';" }, "x"},
+	{"names of layers", func(i int) string { return fmt.Sprintf("@layer a%d.b.c.d.e.f;", i) }, "x"},
+}
+
+// The steps that are counted are what matching costs. They stay below a bound
+// that grows with the document as its length does, and the text that is left when
+// they are used up is not shown.
+func TestStyleSheetsCostABoundedNumberOfSteps(t *testing.T) {
+	const overshoot = 200_000 // what one step may do beyond the bound
+	for _, tc := range cssBombs {
+		t.Run(tc.name, func(t *testing.T) {
+			var css strings.Builder
+			for i := 0; css.Len() < 30_000; i++ {
+				css.WriteString(tc.rules(i))
+			}
+			doc := "<style>" + css.String() + "</style>" + tc.body
+			p, root := openHTML(doc)
+			limit := stepsFor(len(doc))
+			if p.matcher.steps > limit {
+				t.Fatalf("%d steps left of %d", p.matcher.steps, limit)
+			}
+			r := newRenderer(p, 1_000_000)
+			if root == nil {
+				r.tokens(doc)
+			} else {
+				r.tree(root)
+			}
+			if p.matcher.steps < -overshoot {
+				t.Errorf("%d steps beyond the bound of %d", -p.matcher.steps, limit)
+			}
+			if p.spent() && !r.full {
+				t.Error("the bound was passed and the text counts as whole")
+			}
+			t.Logf("%d steps for %d bytes", limit-p.matcher.steps, len(doc))
+		})
+	}
+}
+
+// What cannot be judged is not shown, and counts as cut.
+func TestUnjudgeableStyleSheetsShowNothing(t *testing.T) {
+	for _, tc := range []struct{ name, css string }{
+		{"blocks in blocks", strings.Repeat("@media all{", 2*maxCSSDepth) + ".h{display:none}"},
+		{"rules in rules", strings.Repeat(".a{", 2*maxCSSDepth) + "&{display:none}"},
+		{"selectors", strings.Repeat(".a,", maxCSSEntries+1) + ".h{display:none}"},
+		{"a value", ".h{display:" + strings.Repeat("a ", 2*maxValueTokens) + "}"},
+	} {
+		doc := "<style>" + tc.css + "</style><p class=h>SECRET</p>"
+		if got, cut := Sanitize(doc, 1000); got != "" || !cut {
+			t.Errorf("%s: Sanitize: %q, cut %v", tc.name, got, cut)
+		}
+		if lines, cut := Lines(doc, 1000); len(lines) > 0 || !cut {
+			t.Errorf("%s: Lines: %v, cut %v", tc.name, lines, cut)
+		}
+	}
+}
+
+// A document is judged by its first 2 MiB: a rule behind them shows nothing that
+// is hidden before, and text behind them is not shown.
+func TestWhatIsBehindTheBoundOfADocument(t *testing.T) {
+	filler := "<!--" + strings.Repeat("x", MaxBytes) + "-->"
+	for _, doc := range []string{
+		"<style>.h{display:none}</style><p class=h>SECRET</p>SEEN" + filler + "<style>.h{display:block!important}</style>",
+		"SEEN" + filler + "SECRET",
+		"SEEN<p hidden>" + strings.Repeat("x ", MaxBytes/2) + "</p>SECRET",
+		"<style>.h{display:none}</style><p>SEEN</p><p class=h>SECRET</p><style>" + strings.Repeat("/**/", MaxBytes/4) + ".h{display:block}</style>",
+	} {
+		for _, way := range ways {
+			got := way.text(doc)
+			if strings.Contains(got, "SECRET") || !strings.Contains(got, "SEEN") {
+				t.Errorf("%s of %.60s…: %.200q", way.name, doc, got)
+			}
+		}
+		if _, cut := Sanitize(doc, 100_000); !cut {
+			t.Errorf("%.60s… does not count as cut", doc)
+		}
+	}
+}
+
+// Whatever a style sheet says: text that extraction hides is not in the sanitized
+// document, nor the other way round, and both end.
+func FuzzStyleSheet(f *testing.F) {
+	for _, c := range readCases[visibleCase](f, "testdata/visible.json") {
+		var css, body string
+		if _, rest, ok := strings.Cut(c.HTML, "<style>"); ok {
+			css, body, _ = strings.Cut(rest, "</style>")
+		} else {
+			css = "p{color:red}"
+			body = c.HTML
+		}
+		f.Add(css, body)
+	}
+	f.Fuzz(func(t *testing.T, css, style string) {
+		if strings.Contains(strings.ToLower(css), "</") || len(css)+len(style) > 20_000 {
+			t.Skip("not one style sheet")
+		}
+		doc := "<!doctype html><style>" + css + `</style><body class=a><div class="a b" id=i title="x y"><p class=b>MARKI.</p>` +
+			`<p class="c d" style="` + html.EscapeString(style) + `">MARKII.<i class=e>MARKIII.</i></p></div><ul><li class=a>MARKIIII.<li hidden>MARKIIIII.</ul>`
+		text := Text(doc, 10_000)
+		safe, cut := Sanitize(doc, 10_000)
+		checkSafe(t, safe, 10_000)
+		if cut {
+			return
+		}
+		flat := newRenderer(newFlatPage(doc), 10_000)
+		flat.tokens(doc)
+		deep := flat.finish()
+		for i := range 5 {
+			if shows(text, i) != shows(safe, i) {
+				t.Errorf("mark %d: in the text %v, sanitized %v\ncss %q\nstyle %q", i+1, shows(text, i), shows(safe, i), css, style)
+			}
+			if shows(deep, i) && !shows(text, i) {
+				t.Errorf("mark %d is shown without a tree only\ncss %q\nstyle %q", i+1, css, style)
+			}
+		}
+	})
+}

@@ -1,0 +1,448 @@
+package visible
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// tokenKind is a kind of token of CSS Syntax Level 3 section 4. Comments are no
+// tokens: they only keep apart what stands before and behind them.
+type tokenKind uint8
+
+const (
+	tokenEnd tokenKind = iota
+	tokenIdent
+	tokenFunction // with the parenthesis behind it
+	tokenAt
+	tokenHash
+	tokenString
+	tokenURL
+	tokenBad // a broken string or address
+	tokenNumber
+	tokenPercent
+	tokenDimension
+	tokenSpace
+	tokenCDO // <!--
+	tokenCDC // -->
+	tokenMark
+)
+
+// token is one token. A mark, which is a delimiter, a colon, a comma or a
+// bracket, has itself as its text; other texts have their escapes resolved.
+type token struct {
+	kind tokenKind
+	text string // a unit in lower case for dimensions, a number as it is written
+	n    float64
+	name bool // of a hash: it could be an identifier, so it is an id; of a number: it is an integer
+}
+
+// is reports whether a token is a mark.
+func (t token) is(mark string) bool { return t.kind == tokenMark && t.text == mark }
+
+// word returns an identifier in lower case, "" for any other token.
+func (t token) word() string {
+	if t.kind != tokenIdent {
+		return ""
+	}
+	return strings.ToLower(t.text)
+}
+
+// calls returns the name of a function in lower case, "" for any other token.
+func (t token) calls() string {
+	if t.kind != tokenFunction {
+		return ""
+	}
+	return strings.ToLower(t.text)
+}
+
+// opens and closes know the brackets, among which is that of a function.
+func (t token) opens() string {
+	switch {
+	case t.kind == tokenFunction || t.is("("):
+		return ")"
+	case t.is("["):
+		return "]"
+	case t.is("{"):
+		return "}"
+	}
+	return ""
+}
+
+func (t token) closes() bool { return t.is(")") || t.is("]") || t.is("}") }
+
+// lexer reads CSS from an offset that may be set back.
+type lexer struct {
+	s   string
+	pos int
+}
+
+var cssNewlines = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\f", "\n", "\x00", "\uFFFD")
+
+func newLexer(css string) lexer {
+	if strings.ContainsAny(css, "\r\f\x00") {
+		css = cssNewlines.Replace(css)
+	}
+	return lexer{s: css}
+}
+
+func (z *lexer) at(i int) byte {
+	if z.pos+i < len(z.s) {
+		return z.s[z.pos+i]
+	}
+	return 0
+}
+
+func (z *lexer) next() token {
+	for strings.HasPrefix(z.s[z.pos:], "/*") {
+		end := strings.Index(z.s[z.pos+2:], "*/")
+		if end < 0 {
+			z.pos = len(z.s)
+			break
+		}
+		z.pos += end + 4
+	}
+	if z.pos >= len(z.s) {
+		return token{}
+	}
+	switch c := z.s[z.pos]; {
+	case isSpaceCSS(c):
+		for isSpaceCSS(z.at(0)) {
+			z.pos++
+		}
+		return token{kind: tokenSpace, text: " "}
+	case c == '"' || c == '\'':
+		return z.quoted(c)
+	case c == '#' && (isNameByte(z.at(1)) || z.escapes(1)):
+		z.pos++
+		id := z.startsName()
+		return token{kind: tokenHash, text: z.name(), name: id}
+	case c >= '0' && c <= '9', c == '+' || c == '-' || c == '.':
+		if z.startsNumber() {
+			return z.number()
+		}
+		if strings.HasPrefix(z.s[z.pos:], "-->") {
+			z.pos += 3
+			return token{kind: tokenCDC}
+		}
+		if z.startsName() {
+			return z.word()
+		}
+	case c == '<' && strings.HasPrefix(z.s[z.pos:], "<!--"):
+		z.pos += 4
+		return token{kind: tokenCDO}
+	case c == '@':
+		z.pos++
+		if z.startsName() {
+			return token{kind: tokenAt, text: strings.ToLower(z.name())}
+		}
+		return token{kind: tokenMark, text: "@"}
+	case z.startsName():
+		return z.word()
+	}
+	_, n := utf8.DecodeRuneInString(z.s[z.pos:])
+	z.pos += n
+	return token{kind: tokenMark, text: z.s[z.pos-n : z.pos]}
+}
+
+func isSpaceCSS(c byte) bool { return c == ' ' || c == '\t' || c == '\n' }
+
+func isNameStart(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= 0x80
+}
+
+func isNameByte(c byte) bool { return isNameStart(c) || c >= '0' && c <= '9' || c == '-' }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// escapes reports whether a valid escape begins i bytes ahead.
+func (z *lexer) escapes(i int) bool {
+	return z.at(i) == '\\' && z.at(i+1) != '\n' && z.pos+i+1 < len(z.s)
+}
+
+// startsName reports whether an identifier begins here.
+func (z *lexer) startsName() bool {
+	if z.at(0) == '-' {
+		return isNameStart(z.at(1)) || z.at(1) == '-' || z.escapes(1)
+	}
+	return isNameStart(z.at(0)) || z.escapes(0)
+}
+
+func (z *lexer) startsNumber() bool {
+	i := 0
+	if c := z.at(0); c == '+' || c == '-' {
+		i++
+	}
+	return isDigit(z.at(i)) || z.at(i) == '.' && isDigit(z.at(i+1))
+}
+
+// name reads the characters of a name.
+func (z *lexer) name() string {
+	start := z.pos
+	for isNameByte(z.at(0)) {
+		z.pos++
+	}
+	if !z.escapes(0) {
+		return z.s[start:z.pos]
+	}
+	var out strings.Builder
+	out.WriteString(z.s[start:z.pos])
+	for {
+		switch {
+		case isNameByte(z.at(0)):
+			out.WriteByte(z.s[z.pos])
+			z.pos++
+		case z.escapes(0):
+			z.pos++
+			out.WriteRune(z.escape())
+		default:
+			return out.String()
+		}
+	}
+}
+
+// escape reads what stands behind a backslash.
+func (z *lexer) escape() rune {
+	const mostDigits = 6
+	end := z.pos
+	for end < len(z.s) && end < z.pos+mostDigits && strings.IndexByte("0123456789abcdefABCDEF", z.s[end]) >= 0 {
+		end++
+	}
+	if end == z.pos {
+		c, n := utf8.DecodeRuneInString(z.s[z.pos:])
+		z.pos += n
+		return c
+	}
+	code, err := strconv.ParseUint(z.s[z.pos:end], 16, 32)
+	z.pos = end
+	if isSpaceCSS(z.at(0)) {
+		z.pos++
+	}
+	if err != nil || code == 0 || code > utf8.MaxRune || code >= 0xD800 && code < 0xE000 {
+		return utf8.RuneError
+	}
+	return rune(code)
+}
+
+// word reads an identifier, a function or an address.
+func (z *lexer) word() token {
+	text := z.name()
+	if z.at(0) != '(' {
+		return token{kind: tokenIdent, text: text}
+	}
+	z.pos++
+	if !strings.EqualFold(text, "url") {
+		return token{kind: tokenFunction, text: text}
+	}
+	here := z.pos
+	for isSpaceCSS(z.at(0)) {
+		z.pos++
+	}
+	if c := z.at(0); c == '"' || c == '\'' {
+		z.pos = here
+		return token{kind: tokenFunction, text: text}
+	}
+	return z.url()
+}
+
+// url reads an address without quotes, behind its parenthesis and spaces.
+func (z *lexer) url() token {
+	var out strings.Builder
+	for z.pos < len(z.s) {
+		c := z.s[z.pos]
+		switch {
+		case c == ')':
+			z.pos++
+			return token{kind: tokenURL, text: out.String()}
+		case isSpaceCSS(c):
+			for isSpaceCSS(z.at(0)) {
+				z.pos++
+			}
+			if z.pos < len(z.s) && z.s[z.pos] != ')' {
+				return z.badURL()
+			}
+		case c == '"' || c == '\'' || c == '(' || c < ' ' || c == 0x7F || c == '\\' && !z.escapes(0):
+			return z.badURL()
+		case c == '\\':
+			z.pos++
+			out.WriteRune(z.escape())
+		default:
+			out.WriteByte(c)
+			z.pos++
+		}
+	}
+	return token{kind: tokenURL, text: out.String()}
+}
+
+func (z *lexer) badURL() token {
+	for z.pos < len(z.s) {
+		if z.escapes(0) {
+			z.pos++
+			z.escape()
+			continue
+		}
+		z.pos++
+		if z.s[z.pos-1] == ')' {
+			break
+		}
+	}
+	return token{kind: tokenBad}
+}
+
+func (z *lexer) quoted(quote byte) token {
+	z.pos++
+	start := z.pos
+	for z.pos < len(z.s) && z.s[z.pos] != quote && z.s[z.pos] != '\n' && z.s[z.pos] != '\\' {
+		z.pos++
+	}
+	if z.pos < len(z.s) && z.s[z.pos] == quote {
+		z.pos++
+		return token{kind: tokenString, text: z.s[start : z.pos-1]}
+	}
+	var out strings.Builder
+	out.WriteString(z.s[start:z.pos])
+	for z.pos < len(z.s) {
+		c := z.s[z.pos]
+		switch {
+		case c == quote:
+			z.pos++
+			return token{kind: tokenString, text: out.String()}
+		case c == '\n':
+			return token{kind: tokenBad} // the line end is not part of it
+		case c == '\\' && z.at(1) == '\n':
+			z.pos += 2
+		case c == '\\':
+			z.pos++
+			if z.pos < len(z.s) {
+				out.WriteRune(z.escape())
+			}
+		default:
+			out.WriteByte(c)
+			z.pos++
+		}
+	}
+	return token{kind: tokenString, text: out.String()}
+}
+
+func (z *lexer) number() token {
+	start := z.pos
+	if c := z.at(0); c == '+' || c == '-' {
+		z.pos++
+	}
+	whole := true
+	for isDigit(z.at(0)) {
+		z.pos++
+	}
+	if z.at(0) == '.' && isDigit(z.at(1)) {
+		whole = false
+		z.pos++
+		for isDigit(z.at(0)) {
+			z.pos++
+		}
+	}
+	if c := z.at(0); c == 'e' || c == 'E' {
+		i := 1
+		if s := z.at(1); s == '+' || s == '-' {
+			i++
+		}
+		if isDigit(z.at(i)) {
+			whole = false
+			z.pos += i
+			for isDigit(z.at(0)) {
+				z.pos++
+			}
+		}
+	}
+	n, _ := strconv.ParseFloat(z.s[start:z.pos], 64) // out of range is infinite
+	n = math.Max(math.Min(n, 1e9), -1e9)
+	switch {
+	case z.at(0) == '%':
+		z.pos++
+		return token{kind: tokenPercent, n: n}
+	case z.startsName():
+		return token{kind: tokenDimension, n: n, text: strings.ToLower(z.name()), name: whole}
+	}
+	return token{kind: tokenNumber, n: n, text: z.s[start:z.pos], name: whole}
+}
+
+// tokensOf returns all tokens of a piece of CSS.
+func tokensOf(css string) []token {
+	z := newLexer(css)
+	var all []token
+	for {
+		t := z.next()
+		if t.kind == tokenEnd {
+			return all
+		}
+		all = append(all, t)
+	}
+}
+
+// trimTokens removes the white space around tokens.
+func trimTokens(toks []token) []token {
+	for len(toks) > 0 && toks[0].kind == tokenSpace {
+		toks = toks[1:]
+	}
+	for len(toks) > 0 && toks[len(toks)-1].kind == tokenSpace {
+		toks = toks[:len(toks)-1]
+	}
+	return toks
+}
+
+// blockEnd returns the index of the bracket that closes the one at toks[i], or
+// len(toks) when none does.
+func blockEnd(toks []token, i int) int {
+	var stack []string
+	for ; i < len(toks); i++ {
+		if c := toks[i].opens(); c != "" {
+			stack = append(stack, c)
+		} else if toks[i].kind == tokenMark && toks[i].text == stack[len(stack)-1] {
+			if stack = stack[:len(stack)-1]; len(stack) == 0 {
+				return i
+			}
+		}
+	}
+	return len(toks)
+}
+
+// part is a component of a value: a token and, of a function or a block, what is
+// in it.
+type part struct {
+	token
+	args []token
+}
+
+// partsOf splits tokens into components, without the white space between them.
+func partsOf(toks []token) []part {
+	parts := make([]part, 0, 4)
+	for i := 0; i < len(toks); i++ {
+		t := toks[i]
+		switch {
+		case t.kind == tokenSpace:
+		case t.opens() != "":
+			end := blockEnd(toks, i)
+			parts = append(parts, part{token: t, args: toks[min(i+1, len(toks)):end]})
+			i = end
+		default:
+			parts = append(parts, part{token: t})
+		}
+	}
+	return parts
+}
+
+// splitTokens splits tokens at a mark outside brackets.
+func splitTokens(toks []token, mark string) [][]token {
+	var all [][]token
+	start := 0
+	for i := 0; i < len(toks); i++ {
+		switch {
+		case toks[i].opens() != "":
+			i = blockEnd(toks, i)
+		case toks[i].is(mark):
+			all = append(all, toks[start:i])
+			start = i + 1
+		}
+	}
+	return append(all, toks[min(start, len(toks)):])
+}
