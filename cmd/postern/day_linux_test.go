@@ -74,7 +74,7 @@ func TestAFirstDay(t *testing.T) {
 var screens = flag.String("screens", "", "a directory where tests keep what a terminal was sent, to look at with cat")
 
 // keep writes down what a terminal was sent.
-func (x *terminal) keep(name string) {
+func (x *tty) keep(name string) {
 	x.t.Helper()
 	if *screens != "" {
 		if err := os.WriteFile(filepath.Join(*screens, name), []byte(x.written()), 0o600); err != nil {

@@ -28,17 +28,22 @@ func newVault(t testing.TB) testVault {
 	t.Helper()
 	v := testVault{path: filepath.Join(t.TempDir(), "postern.db")}
 	for i, k := range []*mail.Secret{&v.keys.Admin, &v.keys.Agent} {
-		key, err := vault.NewKey()
-		if err != nil {
-			t.Fatal(err)
-		}
-		v.text[i] = key
-		*k = mail.NewSecret([]byte(key))
+		v.text[i] = newKey(t)
+		*k = mail.NewSecret([]byte(v.text[i]))
 	}
 	if _, err := vault.Init(t.Context(), v.path, v.keys); err != nil {
 		t.Fatal(err)
 	}
 	return v
+}
+
+func newKey(t testing.TB) string {
+	t.Helper()
+	key, err := vault.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
 }
 
 func (v testVault) open(ctx context.Context) (*vault.Vault, error) {

@@ -1,30 +1,20 @@
 package main
 
 import (
+	"bufio"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/clientconfig"
+	"github.com/postern-mail/postern/cmd/postern/internal/setup"
 	"github.com/postern-mail/postern/discovery"
-	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/autoconfig"
 	"github.com/postern-mail/postern/vault"
 )
-
-// finder finds an address's servers; *autoconfig.Finder implements it.
-type finder interface {
-	Find(ctx context.Context, address string) (*autoconfig.Settings, error)
-}
-
-func (p *process) settingsFinder() finder {
-	if p.finder != nil {
-		return p.finder
-	}
-	return &autoconfig.Finder{}
-}
 
 const initSynopsis = `[flags] [NAME [options of 'account add']]
 
@@ -44,198 +34,99 @@ type listFlag []string
 func (l *listFlag) String() string { return strings.Join(*l, ",") }
 
 func (l *listFlag) Set(s string) error {
-	*l = append(*l, splitList(s)...)
+	*l = append(*l, setup.SplitList(s)...)
 	return nil
-}
-
-func splitList(s string) (entries []string) {
-	for e := range strings.SplitSeq(s, ",") {
-		if e = strings.TrimSpace(e); e != "" {
-			entries = append(entries, e)
-		}
-	}
-	return entries
 }
 
 // init makes the vault and what belongs to it. Without a terminal, or with an account
 // among the arguments, it asks nothing.
 func (p *process) init(ctx context.Context, args []string) error {
-	s, err := p.newSetup()
+	path, err := vault.DefaultPath(p.getenv)
 	if err != nil {
 		return err
 	}
-	defer s.wipe()
+	o := setup.Options{Path: absolute(path)}
 	f := p.flags("init", initSynopsis)
 	var admin, agent string
-	choose(f, &admin, "admin-key", "where a new administrator's key is kept: keyring, file, or show to print it once", string(inKeyring), string(inFile), string(shownOnce))
-	choose(f, &agent, "agent-key", "where a new agent's key is kept: keyring or file", string(inKeyring), string(inFile))
-	f.Var((*listFlag)(&s.allowOut), "allow-out", "whom the account may write to: addresses, @domains or *, separated by commas")
-	f.Var((*listFlag)(&s.allowIn), "allow-in", "whose mail is visible; everybody's without it")
-	f.BoolVar(&s.device, "device", false, "with --auth oauth2: agree on another device, by a code")
-	accept := f.Bool("accept-found", false, "use servers that the domain's own records name, without asking")
+	choose(f, &admin, "admin-key", "where a new administrator's key is kept: keyring, file, or show to print it once", string(setup.InKeyring), string(setup.InFile), string(setup.ShownOnce))
+	choose(f, &agent, "agent-key", "where a new agent's key is kept: keyring or file", string(setup.InKeyring), string(setup.InFile))
+	f.Var((*listFlag)(&o.AllowOut), "allow-out", "whom the account may write to: addresses, @domains or *, separated by commas")
+	f.Var((*listFlag)(&o.AllowIn), "allow-in", "whose mail is visible; everybody's without it")
+	f.BoolVar(&o.Device, "device", false, "with --auth oauth2: agree on another device, by a code")
+	f.BoolVar(&o.AcceptFound, "accept-found", false, "use servers that the domain's own records name, without asking")
 	quiet := f.Bool("no-questions", false, "ask nothing on a terminal either")
-	plain := f.Bool("plain", false, "ask line by line; ACCESSIBLE=1 in the environment does the same")
+	f.BoolVar(&o.Plain, "plain", false, "ask line by line; ACCESSIBLE=1 in the environment does the same")
 	if err := parse(f, args, 0, 10000); err != nil {
 		return err
 	}
-	s.account = f.Args()
-	if s.adminPlace, s.agentPlace = keyPlace(admin), keyPlace(agent); !placeKnown(s.adminPlace, true) || !placeKnown(s.agentPlace, false) {
-		return &discovery.Fault{Code: discovery.ValidationError, Message: "A key is kept in the keyring or in a file.",
-			Hint: "--admin-key takes keyring, file or show; --agent-key takes keyring or file."}
+	o.AdminKey, o.AgentKey = setup.KeyPlace(admin), setup.KeyPlace(agent)
+	if f.NArg() > 0 {
+		o.Account = f.Args()
+	} else if p.onTerminal() && !*quiet {
+		return setup.Ask(ctx, p.setupSystem(o.Path), o)
 	}
-	if len(s.account) == 0 {
-		s.account = nil
-		if p.onTerminal() && !*quiet {
-			return (&wizard{setup: s, ask: p.asker(*plain)}).run(ctx)
-		}
-		if len(s.allowIn)+len(s.allowOut) > 0 {
-			return &discovery.Fault{Code: discovery.ValidationError, Message: "Lists belong to an account, and none is named.", Hint: "Put the account's name and its options behind the flags."}
-		}
-	}
-	return s.unasked(ctx, *accept)
+	return setup.Run(ctx, p.setupSystem(o.Path), o)
 }
 
-func placeKnown(k keyPlace, admin bool) bool {
-	return k == "" || k == inKeyring || k == inFile || admin && k == shownOnce
+// setupSystem is what a set-up of the vault at path needs of this process.
+func (p *process) setupSystem(path string) *setup.System {
+	s := &setup.System{
+		Getenv: p.getenv, Environ: p.environ, Stdin: p.stdin, Stdout: p.stdout,
+		Keyring: p.systemKeyring(), Finder: p.finder,
+		Keys:         func(ctx context.Context) (vault.Keys, error) { return p.findKeys(ctx, path) },
+		AgentKeyFile: agentKeyFile(path), AdminKeyFile: adminKeyFile(path),
+		ReadSecret: func(ctx context.Context, source string) (mail.Secret, error) {
+			return p.readSecret(ctx, bufio.NewReader(p.stdin), source)
+		},
+		ClientEntry: func(fingerprint, profile string) (string, error) {
+			entry, err := p.serverEntry(path, fingerprint, profile)
+			if err != nil {
+				return "", err
+			}
+			return clientconfig.Paste("postern", entry), nil
+		},
+		Administer: p.administer,
+	}
+	if s.Finder == nil {
+		s.Finder = &autoconfig.Finder{}
+	}
+	return s
 }
 
-// unasked does by its arguments alone what the wizard does by asking.
-func (s *setup) unasked(ctx context.Context, accept bool) error {
-	chain, err := s.keys(ctx)
-	if err != nil {
-		return err
-	}
-	if s.account != nil {
-		if err := s.taken(ctx, chain); err != nil {
-			return err
-		}
-		if err := s.find(ctx, accept); err != nil {
-			return err
-		}
-		_, checks, err := s.try(ctx)
-		if err == nil {
-			err = failed(checks)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	m, err := s.commit(ctx, chain)
-	if err != nil {
-		return err
-	}
-	return s.p.tellMade(s, m)
+// administrator runs the commands of a set-up; see setup.Administrator.
+type administrator struct{ *house }
+
+// administer wires a house for a set-up, in which there are the commands of one alone.
+func (p *process) administer(o setup.AdministratorOptions) (setup.Administrator, error) {
+	h, err := p.wire(plan{profile: gateway.OnlyProfile("setup", setup.Commands...), principal: gateway.Principal{Name: "admin", Admin: true},
+		open: func(context.Context) (*vault.Vault, error) { return o.Vault, nil }, secret: o.ReadSecret, authorize: o.Authorize, keyring: o.Keyring})
+	return administrator{h}, err
 }
 
-// keys finds the keys there are and makes those that may be made. They are not kept
-// yet.
-func (s *setup) keys(ctx context.Context) (*keyChain, error) {
-	found, err := s.p.findKeys(ctx, s.path)
-	if err != nil {
+func (a administrator) Close() { a.close() }
+
+// Run runs one command and returns its data, or its error as a fault.
+func (h administrator) Run(ctx context.Context, tokens ...string) (json.RawMessage, error) {
+	answer := h.gateway.DoTokens(ctx, h.principal, tokens)
+	defer answer.Delivered()
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	chain := &keyChain{Keys: found}
-	there, err := s.exists()
-	switch {
-	case err != nil:
-		return nil, err
-	case there && s.account != nil && !s.p.hasKey(vault.AdminKeyVar):
-		// Where nobody answers questions, only who was given the key is the administrator.
-		return nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "There is a vault already, and adding an account to it takes " + vault.AdminKeyVar + ".",
-			Hint: "Set it, or the variable that ends in _FILE or _COMMAND, for this command; on a terminal, run 'postern init' without an account."}
-	case there && chain.Admin.IsZero() || there && chain.Agent.IsZero() && s.account == nil:
-		return nil, &discovery.Fault{Code: discovery.ConfigError, Message: "There is a vault already, and init needs its keys: " + vault.AdminKeyVar + " and " + vault.AgentKeyVar + ".",
-			Hint: "Set them, or the variables that end in _FILE or _COMMAND, to the keys the vault was made with."}
-	case there:
-		return chain, nil
-	case chain.Admin.IsZero() && s.adminPlace == "" || chain.Agent.IsZero() && s.agentPlace == "":
-		return nil, &discovery.Fault{Code: discovery.ConfigError, Message: "Making a vault takes both keys: " + vault.AdminKeyVar + " and " + vault.AgentKeyVar + ".",
-			Hint: "Print each with 'postern keygen', keep it, and set the variable, or the one that ends in _FILE to a file that holds it; or have them made: --admin-key file --agent-key file."}
+	var envelope struct {
+		Success bool            `json:"success"`
+		Data    json.RawMessage `json:"data"`
+		Error   struct {
+			Code          discovery.Code
+			Message, Hint string
+		} `json:"error"`
 	}
-	return chain, chain.complete(s.path, s.adminPlace, s.agentPlace)
-}
-
-// taken refuses an account that is there already, before a person is asked for a
-// password or a server for a login.
-func (s *setup) taken(ctx context.Context, chain *keyChain) error {
-	accounts, err := s.accounts(ctx, chain)
-	if err != nil {
-		return err
-	}
-	for _, a := range accounts {
-		if a.Name == s.name() {
-			return vault.ErrExists
-		}
-	}
-	return nil
-}
-
-// accounts are those of a vault that is there; none where there is no vault.
-func (s *setup) accounts(ctx context.Context, chain *keyChain) ([]mail.Account, error) {
-	there, err := s.exists()
-	if err != nil || !there {
+	if err := json.Unmarshal(answer.JSON, &envelope); err != nil {
 		return nil, err
 	}
-	v, err := vault.Open(ctx, s.path, vault.Keys{Admin: chain.Admin}, nil)
-	if err != nil {
-		return nil, err
+	if !envelope.Success {
+		return nil, &discovery.Fault{Code: envelope.Error.Code, Message: envelope.Error.Message, Hint: envelope.Error.Hint}
 	}
-	return v.Accounts(ctx)
-}
-
-// find adds the servers to an account that has an address and none of them. What the
-// domain's own records say is used only when the person has agreed to that.
-func (s *setup) find(ctx context.Context, accept bool) error {
-	email, _ := s.option("--email")
-	for _, given := range []string{"--imap-host", "--pop3-host", "--oauth-provider"} {
-		if _, ok := s.option(given); ok || email == "" {
-			return nil // account add says what is missing
-		}
-	}
-	found, err := s.p.settingsFinder().Find(ctx, email)
-	if errors.Is(err, autoconfig.ErrAddress) {
-		return &discovery.Fault{Code: discovery.ValidationError, Message: sentence(err) + ".", Hint: "Give the whole address with --email.", Err: err}
-	}
-	if err != nil {
-		return err
-	}
-	if p := found.Provider; p != nil && len(p.Auth) == 0 {
-		return &discovery.Fault{Code: discovery.ConfigError, Message: p.Note, Hint: "Use an account of another provider."}
-	}
-	if found.Incoming.IsZero() {
-		return &discovery.Fault{Code: discovery.NotFound, Message: fmt.Sprintf("The mail server of %s was not found.", plain.Line(email)),
-			Hint: "Name it: --imap-host HOST, and --smtp-host HOST to send."}
-	}
-	own := found.Provider != nil && len(found.Foreign) == 0
-	if !own && !accept {
-		return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("These servers were found, by %s, and nothing was sent to them: %s.", plain.Line(strings.Join(found.Sources, " and ")), serversOf(found)),
-			Hint: "If they are right, run it again with --accept-found, or name the servers yourself."}
-	}
-	if _, given := s.option("--auth"); !given && !slices.Contains(found.Auth, mail.AuthPassword) && found.Provider != nil {
-		return &discovery.Fault{Code: discovery.ConfigError, Message: found.Provider.Name + " accepts no passwords from programs.",
-			Hint: "Give --auth oauth2 --oauth-provider " + found.Provider.OAuth + " --oauth-client-id ID."}
-	}
-	s.use(found)
-	return nil
-}
-
-// use adds what was found to the account.
-func (s *setup) use(found *autoconfig.Settings) {
-	protocol, incoming := found.Protocol, found.Incoming
-	if wanted, given := s.option("--protocol"); given && wanted == string(mail.POP3) && found.Provider != nil && !found.Provider.POP3.IsZero() {
-		protocol, incoming = mail.POP3, found.Provider.POP3
-	}
-	s.add("--protocol", string(protocol))
-	s.addEndpoint(string(protocol), incoming)
-	if _, given := s.option("--smtp-host"); !given && !found.SMTP.IsZero() {
-		s.addEndpoint("smtp", found.SMTP)
-	}
-	if email, _ := s.option("--email"); found.Username != email {
-		s.add("--username", found.Username)
-	}
-	if found.Provider != nil && found.Provider.FilesSent && found.SMTP.Loopback() {
-		s.add("--sent-copy", string(mail.SentNever))
-	}
+	return envelope.Data, nil
 }
 
 // keygen prints a fresh key.

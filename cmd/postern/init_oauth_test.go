@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,8 +11,6 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/gateway"
-	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/autoconfig"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -55,9 +54,10 @@ func TestInitWithConsent(t *testing.T) {
 		agreed <- b.oauth.Approve(context.WithoutCancel(t.Context()), address, "ann@example.org")
 	}}
 	a := b.account("ann")
-	d := draft{name: "work", email: a.Email, username: a.Username, protocol: mail.IMAP, incoming: a.IMAP, smtp: a.SMTP, auth: mail.AuthOAuth2, mode: mail.ReadOnly, caFile: ca, oauth: a.OAuth, found: &autoconfig.Settings{}}
-	line := append([]string{"--admin-key", "file", "--agent-key", "file"}, d.tokens()...)
-	line = append(line, "--oauth-auth-url="+a.OAuth.AuthURL, "--oauth-token-url="+a.OAuth.TokenURL)
+	line := []string{"--admin-key", "file", "--agent-key", "file", "work", "--email=" + a.Email, "--username=" + a.Username,
+		"--imap-host=" + a.IMAP.Host, fmt.Sprintf("--imap-port=%d", a.IMAP.Port), "--imap-security=" + string(a.IMAP.Security), "--ca-file=" + ca,
+		"--auth=oauth2", "--oauth-provider=" + a.OAuth.Provider, "--oauth-client-id=" + a.OAuth.ClientID,
+		"--oauth-auth-url=" + a.OAuth.AuthURL, "--oauth-token-url=" + a.OAuth.TokenURL}
 	if err := p.init(t.Context(), line); err != nil {
 		t.Fatal(err)
 	}

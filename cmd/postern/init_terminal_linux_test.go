@@ -20,7 +20,7 @@ func (s *station) environment(t *testing.T) []string {
 }
 
 // onTerminal starts the program on the station.
-func (s *station) onTerminal(t *testing.T, environ []string, args ...string) *terminal {
+func (s *station) onTerminal(t *testing.T, environ []string, args ...string) *tty {
 	t.Helper()
 	return onTerminal(t, 150, 50, append(s.environment(t), environ...), args...)
 }

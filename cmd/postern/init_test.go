@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/setup"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/autoconfig"
 	"github.com/postern-mail/postern/mail/demo"
@@ -32,7 +33,7 @@ type station struct {
 	ca      string
 	env     map[string]string
 	srv     map[string]*net.SRV // by service
-	ring    keyring
+	ring    setup.Keyring
 }
 
 func newStation(t testing.TB) *station {
@@ -111,15 +112,32 @@ func (s *station) process(t testing.TB, input string) (*process, *bytes.Buffer) 
 		self: "/opt/postern/postern", finder: &autoconfig.Finder{Resolver: s, Transport: noWeb{}}, ring: s.ring}, &out
 }
 
-// wizardOf is the wizard as it asks line by line.
-func wizardOf(t testing.TB, p *process) *wizard {
+// ask runs the wizard of a process as it asks line by line.
+func (s *station) ask(t testing.TB, p *process) error {
 	t.Helper()
-	w, err := p.newSetup()
-	if err != nil {
-		t.Fatal(err)
+	path := s.env["POSTERN_DB"]
+	return setup.Ask(t.Context(), p.setupSystem(path), setup.Options{Path: path, Plain: true})
+}
+
+// memoryKeyring is a keyring that keeps what it is told, by name.
+type memoryKeyring map[string]string
+
+func (k memoryKeyring) Secret(_ context.Context, name string) (mail.Secret, error) {
+	value, ok := k[name]
+	if !ok {
+		return mail.Secret{}, mail.ErrNotInKeyring
 	}
-	t.Cleanup(w.wipe)
-	return &wizard{setup: w, ask: p.asker(true)}
+	return mail.NewSecret([]byte(value)), nil
+}
+
+func (k memoryKeyring) Set(_ context.Context, name string, s mail.Secret) error {
+	k[name] = s.Reveal()
+	return nil
+}
+
+func (k memoryKeyring) Delete(_ context.Context, name string) error {
+	delete(k, name)
+	return nil
 }
 
 // untouched fails when there is anything on the station.
@@ -131,8 +149,8 @@ func (s *station) untouched(t testing.TB) {
 	if left, err := os.ReadDir(s.passing); err != nil || len(left) > 0 {
 		t.Errorf("left behind for a while: %v, %v", left, err)
 	}
-	if k, ok := s.ring.(*passingKeyring); ok && len(k.kept) > 0 {
-		t.Errorf("left behind in the keyring: %d keys", len(k.kept))
+	if k, ok := s.ring.(memoryKeyring); ok && len(k) > 0 {
+		t.Errorf("left behind in the keyring: %d keys", len(k))
 	}
 }
 
@@ -184,7 +202,7 @@ func TestAnAddressAndAPasswordAreEnough(t *testing.T) {
 		"",     // everybody's mail
 		"", "") // keys in files; make it
 	p, out := s.process(t, strings.Join(lines, "\n")+"\n")
-	if err := wizardOf(t, p).run(t.Context()); err != nil {
+	if err := s.ask(t, p); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, want := range []string{"localhost", "certificate", "works:", "every message in every folder", "nobody: the account is read-only", "mcpServers", "--read-only"} {
@@ -270,17 +288,17 @@ func (s *station) listsMail(t testing.TB, printed string) {
 // answers are the same each time; the last of them makes everything.
 func TestStoppingAtAnyQuestionLeavesNothing(t *testing.T) {
 	s := newStation(t)
-	s.ring = &passingKeyring{}
+	s.ring = memoryKeyring{}
 	all := append(s.answers(s.env["PW"]), "1", s.ca, "4", "@example.org", "Ann Lee", "", "", "y")
 	for n := range all {
 		p, out := s.process(t, strings.Join(append(slices.Clone(all[:n]), ""), "\n"))
-		if err := wizardOf(t, p).run(t.Context()); !errors.Is(err, context.Canceled) {
+		if err := s.ask(t, p); !errors.Is(err, context.Canceled) {
 			t.Errorf("stopped at question %d: %v\n%s", n+1, err, out)
 		}
 		s.untouched(t)
 	}
 	p, out := s.process(t, strings.Join(all, "\n")+"\n")
-	if err := wizardOf(t, p).run(t.Context()); err != nil {
+	if err := s.ask(t, p); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	a, err := s.vault(t).Account(t.Context(), "default")
@@ -290,7 +308,7 @@ func TestStoppingAtAnyQuestionLeavesNothing(t *testing.T) {
 	if !strings.Contains(out.String(), "anybody at example.org") {
 		t.Errorf("the rules are not told:\n%s", out)
 	}
-	kept := s.ring.(*passingKeyring).kept
+	kept := s.ring.(memoryKeyring)
 	if len(kept) != 2 {
 		t.Errorf("%d keys in the keyring", len(kept))
 	}
@@ -306,7 +324,7 @@ func TestStoppingAtAnyQuestionLeavesNothing(t *testing.T) {
 	// The last question answered with no.
 	s2 := newStation(t)
 	p, _ = s2.process(t, strings.Join(append(s2.answers(s2.env["PW"]), "1", s2.ca, "", "", "", "n"), "\n")+"\n")
-	if err := wizardOf(t, p).run(t.Context()); err != nil {
+	if err := s2.ask(t, p); err != nil {
 		t.Error(err)
 	}
 	s2.untouched(t)
@@ -377,7 +395,7 @@ func TestTheWizardMendsWhatDoesNotWork(t *testing.T) {
 			s := newStation(t)
 			c.change(s)
 			p, out := s.process(t, strings.Join(c.lines(s), "\n")+"\n")
-			if err := wizardOf(t, p).run(t.Context()); err != nil {
+			if err := s.ask(t, p); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			if !strings.Contains(out.String(), c.said) {
@@ -431,7 +449,7 @@ func TestRunAgainItAddsAnAccountOrNothing(t *testing.T) {
 	}
 	same("init without anything new")
 	p, text := s.process(t, "n\n")
-	if err := wizardOf(t, p).run(t.Context()); err != nil || !strings.Contains(text.String(), "Nothing was changed") {
+	if err := s.ask(t, p); err != nil || !strings.Contains(text.String(), "Nothing was changed") {
 		t.Errorf("%v\n%s", err, text)
 	}
 	same("a wizard told no")
@@ -463,23 +481,21 @@ func TestRunAgainItAddsAnAccountOrNothing(t *testing.T) {
 // of the environment, and then none are made.
 func TestKeysThatAreThereAreUsed(t *testing.T) {
 	s := newStation(t)
-	s.ring = &passingKeyring{}
-	p, _ := s.process(t, "")
-	chain := &keyChain{}
-	if err := chain.complete(s.env["POSTERN_DB"], inFile, inKeyring); err != nil {
-		t.Fatal(err)
-	}
-	for i := range chain.fresh {
-		if err := p.keep(t.Context(), &chain.fresh[i], &undoing{}); err != nil {
+	adminKey, agentKey := newKey(t), newKey(t)
+	adminFile, agentFile := adminKeyFile(s.env["POSTERN_DB"]), agentKeyFile(s.env["POSTERN_DB"])
+	s.ring = memoryKeyring{vault.KeyringName("agent-1"): agentKey}
+	for file, text := range map[string]string{adminFile: adminKey, agentFile: vault.KeyringPrefix + "agent-1"} {
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			t.Fatal(err)
 		}
+		writeFile(t, file, text+"\n")
 	}
 	before := s.files(t)
 	p, out := s.process(t, "")
 	if err := p.init(t.Context(), nil); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if keys, err := p.findKeys(t.Context(), s.env["POSTERN_DB"]); err != nil || keys.Admin.Reveal() != chain.Admin.Reveal() || keys.Agent.Reveal() != chain.Agent.Reveal() {
+	if keys, err := p.findKeys(t.Context(), s.env["POSTERN_DB"]); err != nil || keys.Admin.Reveal() != adminKey || keys.Agent.Reveal() != agentKey {
 		t.Errorf("other keys: %v", err)
 	}
 	if now := s.files(t); len(now) > len(before)+2 { // the vault and its lock
@@ -488,12 +504,12 @@ func TestKeysThatAreThereAreUsed(t *testing.T) {
 	s.vault(t)
 
 	s = newStation(t)
-	s.env["POSTERN_ADMIN_KEY"], s.env["POSTERN_KEY"] = chain.Admin.Reveal(), chain.Agent.Reveal()
+	s.env["POSTERN_ADMIN_KEY"], s.env["POSTERN_KEY"] = adminKey, agentKey
 	p, out = s.process(t, strings.Join(append(s.answers(s.env["PW"]), "1", s.ca, "", "", ""), "\n")+"\n")
-	if err := wizardOf(t, p).run(t.Context()); err != nil {
+	if err := s.ask(t, p); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if strings.Contains(strings.Join(s.files(t), " "), ".key") || strings.Contains(out.String(), chain.Admin.Reveal()) || strings.Contains(out.String(), chain.Agent.Reveal()) {
+	if strings.Contains(strings.Join(s.files(t), " "), ".key") || strings.Contains(out.String(), adminKey) || strings.Contains(out.String(), agentKey) {
 		t.Errorf("%v\n%s", s.files(t), out)
 	}
 }
@@ -503,7 +519,7 @@ func TestKeysThatAreThereAreUsed(t *testing.T) {
 func TestAKeyThatThePersonKeeps(t *testing.T) {
 	s := newStation(t)
 	p, out := s.process(t, strings.Join(append(s.answers(s.env["PW"]), "1", s.ca, "", "", "2", ""), "\n")+"\n")
-	if err := wizardOf(t, p).run(t.Context()); err != nil {
+	if err := s.ask(t, p); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	admin := regexp.MustCompile(`[A-Za-z0-9+/]{43}=`).FindString(out.String())
@@ -512,7 +528,7 @@ func TestAKeyThatThePersonKeeps(t *testing.T) {
 	}
 	again := append([]string{admin, "y"}, s.answers(s.env["PW"])...)
 	p, out = s.process(t, strings.Join(append(again, "1", s.ca, "", "", ""), "\n")+"\n")
-	if err := wizardOf(t, p).run(t.Context()); err != nil || strings.Contains(out.String(), admin) {
+	if err := s.ask(t, p); err != nil || strings.Contains(out.String(), admin) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	keys := vault.Keys{Admin: mail.NewSecret([]byte(admin))}
@@ -524,7 +540,7 @@ func TestAKeyThatThePersonKeeps(t *testing.T) {
 		t.Errorf("%d accounts, %v", len(accounts), err)
 	}
 	p, out = s.process(t, strings.Repeat("A", 43)+"=\n")
-	if err := wizardOf(t, p).run(t.Context()); !errors.Is(err, vault.ErrWrongKey) {
+	if err := s.ask(t, p); !errors.Is(err, vault.ErrWrongKey) {
 		t.Errorf("a wrong key: %v\n%s", err, out)
 	}
 }

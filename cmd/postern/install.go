@@ -255,3 +255,11 @@ func parseClient(f *flag.FlagSet, args []string) (name string, err error) {
 	err = parse(f, args, 1, 1)
 	return f.Arg(0), err
 }
+
+// absolute is a path that means the same in another directory.
+func absolute(path string) string {
+	if a, err := filepath.Abs(path); err == nil {
+		return a
+	}
+	return path
+}

@@ -19,6 +19,7 @@ import (
 	"syscall"
 	_ "time/tzdata" // a zone in the settings must mean the same on a machine that knows none
 
+	"github.com/postern-mail/postern/cmd/postern/internal/setup"
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway/extension"
@@ -42,8 +43,8 @@ type process struct {
 	flagged  *flag.FlagSet    // the verb's own, once it has made them
 
 	// What init asks; nil means the system's own.
-	finder finder
-	ring   keyring
+	finder setup.Finder
+	ring   setup.Keyring
 
 	line atomic.Pointer[progressLine] // on standard error while a command runs
 }

@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
+	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/gateway"
 )
 
@@ -40,7 +38,7 @@ type progressLine struct {
 // that runs with the line's context.
 func (p *process) progress(ctx context.Context) *progressLine {
 	l := &progressLine{ctx: ctx, process: p, start: time.Now()}
-	if err, ok := p.stderr.(*os.File); !ok || !term.IsTerminal(int(err.Fd())) || p.getenv("TERM") == "dumb" || p.getenv("TERM") == "" {
+	if name := p.getenv("TERM"); !terminal.Is(p.stderr) || name == "dumb" || name == "" {
 		return l
 	}
 	l.ctx = gateway.WithProgress(ctx, l.report)
@@ -93,7 +91,7 @@ func (l *progressLine) draw(frame int) {
 	if l.quiet > 0 {
 		return
 	}
-	width, _ := l.process.errSize()
+	width, _ := terminal.Size(l.process.stderr)
 	fmt.Fprint(l.process.stderr, "\r"+screen.Cut(l.text(frame), width-1)+"\x1b[K")
 	l.drawn = true
 }
@@ -142,13 +140,4 @@ func (p *process) aside() (resume func()) {
 func (p *process) tell(text string) {
 	defer p.aside()()
 	_, _ = io.WriteString(p.stderr, text+"\n")
-}
-
-func (p *process) errSize() (width, height int) {
-	if err, ok := p.stderr.(*os.File); ok {
-		if w, h, err := term.GetSize(int(err.Fd())); err == nil && w > 0 {
-			return w, h
-		}
-	}
-	return 80, 24
 }

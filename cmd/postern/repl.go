@@ -9,14 +9,13 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
-	"runtime"
 	"strings"
 	"time"
 
 	"github.com/peterh/liner"
-	"golang.org/x/term"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
+	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 )
@@ -229,30 +228,15 @@ func (h *house) pathOf(line string) string {
 	return found.Command.Path
 }
 
-func (p *process) onTerminal() bool {
-	out, ok := p.stdout.(*os.File)
-	return ok && term.IsTerminal(int(p.stdin.Fd())) && term.IsTerminal(int(out.Fd()))
-}
+func (p *process) onTerminal() bool { return terminal.Is(p.stdin) && terminal.Is(p.stdout) }
 
 // look is how the terminal wants to be written to.
 func (p *process) look() screen.Look {
-	width, _ := p.size()
-	return screen.Look{Width: width, Color: p.color(), Quote: discovery.Quote}
+	return screen.Look{Width: p.width(), Color: terminal.Color(p.getenv), Quote: discovery.Quote}
 }
 
-// color reports whether a terminal may be sent emphasis (no-color.org). A Windows
-// console may be one that would print it.
-func (p *process) color() bool {
-	dumb := p.getenv("TERM") == "dumb" || runtime.GOOS == "windows" && p.getenv("WT_SESSION") == "" && p.getenv("TERM") == ""
-	return p.getenv("NO_COLOR") == "" && !dumb
-}
-
-// size is how many columns and lines the terminal has.
-func (p *process) size() (width, height int) {
-	if out, ok := p.stdout.(*os.File); ok {
-		if w, h, err := term.GetSize(int(out.Fd())); err == nil && w >= 20 {
-			return w, max(h, 5)
-		}
-	}
-	return 80, 24
+// width is how many columns answers are drawn in.
+func (p *process) width() int {
+	width, _ := terminal.Size(p.stdout)
+	return max(width, 20)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
+	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 )
@@ -108,7 +109,7 @@ func (c *conversation) whole(ctx context.Context, id []string) (envelope []byte,
 // answer to it.
 func (c *conversation) ask(ctx context.Context, q string) discovery.Verdict {
 	var lines []string
-	width, _ := c.size()
+	width := c.width()
 	for l := range strings.SplitSeq(strings.TrimRight(q, "\n"), "\n") {
 		mark, rest := "", screen.Visible(l)
 		for _, m := range []string{"> ", "        > "} {
@@ -140,7 +141,7 @@ func (c *conversation) decide(ctx context.Context, shown, question string) disco
 
 // typed is what the person answers to a question; nothing when they do not.
 func (c *conversation) typed(ctx context.Context, question string) string {
-	discardTyped(c.stdin)
+	terminal.Discard(c.stdin)
 	answer, err := c.read(ctx, question)
 	if err != nil {
 		fmt.Fprintln(c.stdout)
@@ -153,7 +154,7 @@ func (c *conversation) typed(ctx context.Context, question string) string {
 // them were shown.
 func (c *conversation) page(ctx context.Context, lines []string) bool {
 	for shown := 0; ; {
-		_, height := c.size()
+		_, height := terminal.Size(c.stdout)
 		n := min(max(height-3, 1), len(lines)-shown)
 		for _, l := range lines[shown : shown+n] {
 			fmt.Fprintln(c.stdout, l)

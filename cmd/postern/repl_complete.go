@@ -9,6 +9,7 @@ import (
 
 	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
+	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 )
@@ -213,7 +214,7 @@ func accountIn(tokens []string) string {
 func (c *conversation) accounts(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
-	list, err := unlessDone(ctx, func() ([]string, error) {
+	list, err := terminal.Await(ctx, func() ([]string, error) {
 		accounts, err := c.house.store.Accounts(ctx)
 		var names []string
 		for _, a := range accounts {

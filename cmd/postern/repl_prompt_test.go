@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/discovery"
 )
 
@@ -100,7 +101,7 @@ func TestNothingIsReadOnceTheContextHasEnded(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		read := false
-		_, err := unlessDone(ctx, func() (string, error) { read = true; return "", nil })
+		_, err := terminal.Await(ctx, func() (string, error) { read = true; return "", nil })
 		synctest.Wait()
 		if read || !errors.Is(err, context.Canceled) {
 			t.Errorf("read %v, %v", read, err)

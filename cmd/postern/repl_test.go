@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 )
@@ -284,7 +285,7 @@ func TestColorOnlyWhereItIsWanted(t *testing.T) {
 		{map[string]string{"TERM": "xterm", "NO_COLOR": ""}, true},
 		{map[string]string{"TERM": "dumb"}, false},
 	} {
-		if got := (&process{getenv: func(name string) string { return tc.env[name] }}).color(); got != tc.want {
+		if got := terminal.Color(func(name string) string { return tc.env[name] }); got != tc.want {
 			t.Errorf("%v: %v", tc.env, got)
 		}
 	}

@@ -9,17 +9,14 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/term"
-
+	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 )
 
-// Bounds of what is read on the administrator's word.
-const (
-	maxSecret = 64 << 10 // a password's line; no password is longer
-	maxFile   = 1 << 20  // a file such as a CA; the system's whole list has a quarter of that
-)
+// maxFile bounds a file such as a CA, in bytes; the system's whole list has a quarter
+// of that.
+const maxFile = 1 << 20
 
 // readFile reads a regular file of bounded size: a device or a pipe would never
 // end, or never begin.
@@ -42,7 +39,7 @@ func (p *process) readSecret(ctx context.Context, stdin *bufio.Reader, source st
 	case kind == "env":
 		return firstLine(strings.NewReader(p.getenv(name)))
 	case kind == "file":
-		return unlessDone(ctx, func() (mail.Secret, error) {
+		return terminal.Await(ctx, func() (mail.Secret, error) {
 			f, err := os.Open(name)
 			if err != nil {
 				return mail.Secret{}, err
@@ -51,43 +48,24 @@ func (p *process) readSecret(ctx context.Context, stdin *bufio.Reader, source st
 			return firstLine(f)
 		})
 	case p.onTerminal():
-		return p.askSecret(ctx)
+		return hiddenSecret(ctx, p.stdin, p.stderr)
 	case stdin == nil:
 		return mail.Secret{}, &discovery.Fault{Code: discovery.ValidationError, Message: "Standard input carries commands here, so a password cannot come from it.",
 			Hint: "Use --password-from env:NAME or file:PATH, or run the command with 'postern exec'."}
-	case term.IsTerminal(int(p.stdin.Fd())):
-		return p.askSecret(ctx)
+	case terminal.Is(p.stdin):
+		return hiddenSecret(ctx, p.stdin, p.stderr)
 	}
-	return unlessDone(ctx, func() (mail.Secret, error) { return firstLine(stdin) })
+	return terminal.Await(ctx, func() (mail.Secret, error) { return firstLine(stdin) })
 }
 
-// askSecret asks a person at the terminal, and leaves the terminal as it was also
-// when they are too slow.
-func (p *process) askSecret(ctx context.Context) (mail.Secret, error) {
-	return p.askHidden(ctx, "Password: ")
-}
-
-func (p *process) askHidden(ctx context.Context, prompt string) (mail.Secret, error) {
-	fd := int(p.stdin.Fd())
-	before, err := term.GetState(fd)
-	if err != nil {
-		return mail.Secret{}, err
-	}
-	if err := silence(fd); err != nil {
-		return mail.Secret{}, err
-	}
-	defer func() { _ = term.Restore(fd, before) }()
-	fmt.Fprint(p.stderr, prompt)
-	defer fmt.Fprintln(p.stderr)
-	return unlessDone(ctx, func() (mail.Secret, error) {
-		typed, err := readHidden(p.stdin)
-		defer clear(typed)
-		return mail.NewSecret(typed), err
-	})
+func hiddenSecret(ctx context.Context, in *os.File, out io.Writer) (mail.Secret, error) {
+	typed, err := terminal.ReadHidden(ctx, in, out, "Password: ")
+	defer clear(typed)
+	return mail.NewSecret(typed), err
 }
 
 func firstLine(r io.Reader) (mail.Secret, error) {
-	line, err := bufio.NewReader(io.LimitReader(r, maxSecret)).ReadBytes('\n')
+	line, err := bufio.NewReader(io.LimitReader(r, terminal.MaxHidden)).ReadBytes('\n')
 	defer clear(line)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return mail.Secret{}, err

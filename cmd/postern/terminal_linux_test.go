@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the program on a terminal of its own, and what it wrote there.
-type terminal struct {
+// tty is the program on a terminal of its own, and what it wrote there.
+type tty struct {
 	t      *testing.T
 	master *os.File
 	cmd    *exec.Cmd
@@ -32,10 +32,10 @@ type terminal struct {
 var control = regexp.MustCompile(`\x1b(\[[0-9;?<>=$]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[()][A-Z0-9]|[=>78PM])`)
 
 // onTerminal starts the program on a terminal of that many columns and lines.
-func onTerminal(t *testing.T, columns, lines int, env []string, args ...string) *terminal {
+func onTerminal(t *testing.T, columns, lines int, env []string, args ...string) *tty {
 	t.Helper()
 	master, slave := newTerminal(t)
-	x := &terminal{t: t, master: master, cmd: program(t, append([]string{"TERM=xterm", "NO_COLOR="}, env...), args...)}
+	x := &tty{t: t, master: master, cmd: program(t, append([]string{"TERM=xterm", "NO_COLOR="}, env...), args...)}
 	x.more = sync.NewCond(&x.mu)
 	x.resize(columns, lines)
 	x.before = *x.mode()
@@ -57,7 +57,7 @@ func onTerminal(t *testing.T, columns, lines int, env []string, args ...string) 
 	return x
 }
 
-func (x *terminal) read() {
+func (x *tty) read() {
 	defer x.end()
 	buf := make([]byte, 4096)
 	for {
@@ -72,14 +72,14 @@ func (x *terminal) read() {
 	}
 }
 
-func (x *terminal) end() {
+func (x *tty) end() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.closed = true
 	x.more.Broadcast()
 }
 
-func (x *terminal) mode() *unix.Termios {
+func (x *tty) mode() *unix.Termios {
 	x.t.Helper()
 	m, err := unix.IoctlGetTermios(int(x.master.Fd()), unix.TCGETS)
 	if err != nil {
@@ -88,7 +88,7 @@ func (x *terminal) mode() *unix.Termios {
 	return m
 }
 
-func (x *terminal) resize(columns, lines int) {
+func (x *tty) resize(columns, lines int) {
 	x.t.Helper()
 	if err := unix.IoctlSetWinsize(int(x.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(lines), Col: uint16(columns)}); err != nil {
 		x.t.Fatal(err)
@@ -96,7 +96,7 @@ func (x *terminal) resize(columns, lines int) {
 }
 
 // types types keys, and looks at nothing that was written before.
-func (x *terminal) types(keys string) {
+func (x *tty) types(keys string) {
 	x.t.Helper()
 	x.mu.Lock()
 	x.mark = x.raw.Len()
@@ -108,7 +108,7 @@ func (x *terminal) types(keys string) {
 
 // sees waits until all of the texts have been written, in this order, and returns
 // what was, without what moves a cursor.
-func (x *terminal) sees(texts ...string) string {
+func (x *tty) sees(texts ...string) string {
 	x.t.Helper()
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -132,14 +132,14 @@ func (x *terminal) sees(texts ...string) string {
 }
 
 // written is everything the program wrote.
-func (x *terminal) written() string {
+func (x *tty) written() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.raw.String()
 }
 
 // quits waits for the end of the program and checks that the terminal is as it was.
-func (x *terminal) quits(status int) {
+func (x *tty) quits(status int) {
 	x.t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- x.cmd.Wait() }()

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path/filepath"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/setup"
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
@@ -50,7 +51,7 @@ type plan struct {
 	// before it keeps it; nil means those.
 	secret    func(ctx context.Context, source string) (mail.Secret, error)
 	authorize func(ctx context.Context, a *mail.Account, client mail.Secret, o mail.AuthorizeOptions) (mail.Secret, error)
-	keyring   keyring
+	keyring   setup.Keyring
 
 	// hostFile reads files of the machine that a caller names; nil where none may.
 	hostFile func(path string, limit int64) ([]byte, error)

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func (w *wizard) askRules(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		w.allowOut = splitList(list)
+		w.AllowOut = SplitList(list)
 		if d.displayName, err = w.ask.Text(ctx, textQuestion{Title: "Your name, as recipients see it", Optional: true, Check: func(s string) error {
 			if len([]rune(s)) > 200 {
 				return errors.New("it is longer than 200 characters")
@@ -42,13 +42,13 @@ func (w *wizard) askRules(ctx context.Context) error {
 	}
 	list, err := w.ask.Text(ctx, textQuestion{Title: "Whose mail may they see?", Optional: true, Check: entries,
 		Help: "Addresses and @domains, separated by commas. Empty: everybody's."})
-	w.allowIn = splitList(list)
+	w.AllowIn = SplitList(list)
 	return err
 }
 
 // entries checks entries of an allow-list.
 func entries(line string) error {
-	for _, e := range splitList(line) {
+	for _, e := range SplitList(line) {
 		if _, err := mail.ValidateEntry(e); err != nil {
 			return fmt.Errorf("%s cannot be used: %w", plain.Line(e), err)
 		}
@@ -64,36 +64,36 @@ func (w *wizard) askKeys(ctx context.Context, chain *keyChain) error {
 	if !chain.Admin.IsZero() && !chain.Agent.IsZero() {
 		return nil
 	}
-	keyring := w.p.keyringWorks(ctx)
+	keyring := w.keyringWorks(ctx)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	agent := inFile
+	agent := InFile
 	var choices []choice
 	if keyring {
-		agent = inKeyring
-		choices = append(choices, choice{string(inKeyring), "Both in the system keyring"})
+		agent = InKeyring
+		choices = append(choices, choice{string(InKeyring), "Both in the system keyring"})
 	}
-	choices = append(choices, choice{string(inFile), "Both in files that only you can read"},
-		choice{string(shownOnce), "Show me the administrator's key once; the agent's in the " + string(agent)})
+	choices = append(choices, choice{string(InFile), "Both in files that only you can read"},
+		choice{string(ShownOnce), "Show me the administrator's key once; the agent's in the " + string(agent)})
 	where, err := w.ask.Choose(ctx, "Where are the keys kept?", "The agent's key opens the vault to work with mail, the administrator's to change\n"+
 		"accounts and rules. Programs that run as you can read both places: keep the\n"+
 		"administrator's key yourself if agents run programs here.", choices)
 	if err != nil {
 		return err
 	}
-	w.adminPlace, w.agentPlace = keyPlace(where), keyPlace(where)
-	if where == string(shownOnce) {
-		w.agentPlace = agent
+	w.AdminKey, w.AgentKey = KeyPlace(where), KeyPlace(where)
+	if where == string(ShownOnce) {
+		w.AgentKey = agent
 	}
-	return chain.complete(w.path, w.adminPlace, w.agentPlace)
+	return w.makeKeys(chain)
 }
 
 // summary is the last question.
 func (w *wizard) summary() string {
 	text := "Add the account " + w.draft.name + "?"
 	if there, _ := w.exists(); !there {
-		text = "Make the vault " + w.path + " and add the account " + w.draft.name + "?"
+		text = "Make the vault " + w.Path + " and add the account " + w.draft.name + "?"
 	}
 	return text
 }

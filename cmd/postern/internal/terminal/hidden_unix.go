@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package main
+package terminal
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 
 // silence stops a terminal from showing what is typed, before anybody is asked to
 // type: a fast person, or one who pastes, is not shown either. The terminal is set
-// back by whoever keeps its state.
+// back by the caller, who keeps its state.
 func silence(fd int) error {
 	t, err := unix.IoctlGetTermios(fd, ioctlGet)
 	if err != nil {
@@ -25,9 +25,9 @@ func silence(fd int) error {
 }
 
 // readHidden reads a line from a terminal that was silenced. It changes nothing of the
-// terminal, which may have been set back meanwhile because nobody waits any more.
+// terminal, which may have been set back meanwhile because the caller waits no longer.
 func readHidden(f *os.File) ([]byte, error) {
-	line := make([]byte, 0, maxSecret) // never moved, so that the caller can clear all of it
+	line := make([]byte, 0, MaxHidden) // never moved, so that the caller can clear all of it
 	for {
 		n, err := f.Read(line[len(line):cap(line)])
 		line = line[:len(line)+n]

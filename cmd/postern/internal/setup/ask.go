@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"bufio"
@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 
-	"golang.org/x/term"
-
+	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -57,33 +55,31 @@ type choice struct{ Value, Label string }
 
 var errEmptySecret = errors.New("it is empty; Ctrl-C ends without changing anything")
 
-// errStopped is what a person's stopping is to everybody else.
+// errStopped says that the person stopped.
 var errStopped = fmt.Errorf("stopped by the person: %w", context.Canceled)
 
-// asker picks forms for a terminal that can show them, and plain lines for one that
+// newAsker picks forms for a terminal that can show them, and plain lines for one that
 // cannot or whose reader reads aloud.
-func (p *process) asker(plain bool) asker {
-	name := p.getenv("TERM")
-	simple := name == "dumb" || name == "" && runtime.GOOS != "windows"
-	out, isFile := p.stdout.(*os.File)
-	if plain || simple || p.getenv("ACCESSIBLE") != "" || !isFile {
-		return &lineAsker{p: p, in: bufio.NewReader(p.stdin), out: p.stdout}
+func newAsker(s *System, plain bool) asker {
+	out, isFile := s.Stdout.(*os.File)
+	if plain || !terminal.Draws(s.Getenv) || s.Getenv("ACCESSIBLE") != "" || !isFile {
+		return &lineAsker{stdin: s.Stdin, in: bufio.NewReader(s.Stdin), out: s.Stdout}
 	}
-	return &formAsker{in: &typed{in: p.stdin}, out: out, environ: p.environ}
+	return &formAsker{in: &formInput{file: s.Stdin}, out: out, environ: s.Environ}
 }
 
 // lineAsker asks line by line. Nothing moves or is drawn over. It is the accessible
 // way: that of the forms' library takes the end of the input for an answer.
 type lineAsker struct {
-	p   *process
-	in  *bufio.Reader
-	out io.Writer
+	stdin *os.File // in, where what is typed is not to be shown
+	in    *bufio.Reader
+	out   io.Writer
 }
 
 func (l *lineAsker) Say(text string) { fmt.Fprintf(l.out, "%s\n\n", text) }
 
 func (l *lineAsker) line(ctx context.Context) (string, error) {
-	line, err := unlessDone(ctx, func() (string, error) { return readLine(l.in) })
+	line, err := terminal.Await(ctx, func() (string, error) { return terminal.ReadLine(l.in, terminal.MaxHidden) })
 	switch {
 	case errors.Is(err, io.EOF):
 		fmt.Fprintln(l.out)
@@ -134,12 +130,13 @@ func (l *lineAsker) Secret(ctx context.Context, title, help string) (mail.Secret
 }
 
 func (l *lineAsker) hidden(ctx context.Context, title string) (mail.Secret, error) {
-	if term.IsTerminal(int(l.p.stdin.Fd())) {
-		s, err := l.p.askHidden(ctx, title+" (not shown): ")
+	if terminal.Is(l.stdin) {
+		typed, err := terminal.ReadHidden(ctx, l.stdin, l.out, title+" (not shown): ")
+		defer clear(typed)
 		if errors.Is(err, io.EOF) {
 			err = errStopped
 		}
-		return s, err
+		return mail.NewSecret(typed), err
 	}
 	fmt.Fprint(l.out, title+": ")
 	line, err := l.line(ctx)

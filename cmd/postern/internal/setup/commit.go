@@ -1,7 +1,6 @@
-package main
+package setup
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,57 +13,16 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
-	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
 )
 
-// setup is one run of init: what is to be made, and how far it got.
-//
-// An account is first added to a vault that dies with the process, by the very
-// command that adds it to the real one, and tried there: nothing is kept of what does
-// not work, and there is no second way to make an account. Only then are the keys
-// kept, the vault made and the account added to it; what was made is taken back when
-// one of these steps fails.
-type setup struct {
-	p    *process
-	path string // the vault's file, absolute
-
-	account  []string // the tokens after 'account add': a name and its options; nil for no account
-	allowIn  []string // entries; any turns the inbound list on
-	allowOut []string
-	device   bool // consent on another device
-
-	adminPlace, agentPlace keyPlace // where keys that are to be made go
-
-	mu      sync.Mutex
-	secrets map[string]mail.Secret // by where they were read from: what is typed is read once
-	refresh mail.Secret            // consent that was given in the trial
-}
-
-func (p *process) newSetup() (*setup, error) {
-	path, err := vault.DefaultPath(p.getenv)
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
-	return &setup{p: p, path: path, secrets: make(map[string]mail.Secret)}, err
-}
-
-func (s *setup) wipe() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, secret := range s.secrets {
-		secret.Wipe()
-	}
-	s.refresh.Wipe()
-}
-
 // name is the account's.
-func (s *setup) name() string { return s.account[0] }
+func (s *setup) name() string { return s.Account[0] }
 
 // exists reports whether there is something where the vault goes.
 func (s *setup) exists() (bool, error) {
-	_, err := os.Stat(s.path)
+	_, err := os.Stat(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -73,12 +31,12 @@ func (s *setup) exists() (bool, error) {
 
 // option returns the value of an option among the account's tokens.
 func (s *setup) option(name string) (value string, given bool) {
-	for i, t := range s.account {
+	for i, t := range s.Account {
 		if v, ok := strings.CutPrefix(t, name+"="); ok {
 			return v, true
 		}
-		if t == name && i+1 < len(s.account) {
-			return s.account[i+1], true
+		if t == name && i+1 < len(s.Account) {
+			return s.Account[i+1], true
 		}
 	}
 	return "", false
@@ -87,7 +45,7 @@ func (s *setup) option(name string) (value string, given bool) {
 // add adds an option unless it is there already.
 func (s *setup) add(name, value string) {
 	if _, given := s.option(name); !given {
-		s.account = append(s.account, name+"="+value)
+		s.Account = append(s.Account, name+"="+value)
 	}
 }
 
@@ -105,7 +63,7 @@ func (s *setup) secret(ctx context.Context, source string) (mail.Secret, error) 
 	held, ok := s.secrets[source]
 	if !ok {
 		var err error
-		if held, err = s.p.readSecret(ctx, bufio.NewReader(s.p.stdin), source); err != nil {
+		if held, err = s.ReadSecret(ctx, source); err != nil {
 			return mail.Secret{}, err
 		}
 		s.secrets[source] = held
@@ -132,13 +90,12 @@ func (s *setup) try(ctx context.Context) (account mail.Account, checks []check, 
 		return account, nil, fmt.Errorf("the account cannot be tried: %w", err)
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	h, err := s.p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true},
-		open: func(context.Context) (*vault.Vault, error) { return v, nil }, secret: s.secret, keyring: &passingKeyring{}})
+	admin, err := s.Administer(AdministratorOptions{Vault: v, ReadSecret: s.secret, Keyring: &trialKeyring{}})
 	if err != nil {
 		return account, nil, err
 	}
-	defer h.close()
-	if _, err := h.command(ctx, append([]string{"account", "add"}, s.account...)...); err != nil {
+	defer admin.Close()
+	if _, err := admin.Run(ctx, append([]string{"account", "add"}, s.Account...)...); err != nil {
 		return account, nil, err
 	}
 	if account, err = v.Account(ctx, s.name()); err != nil {
@@ -146,14 +103,14 @@ func (s *setup) try(ctx context.Context) (account mail.Account, checks []check, 
 	}
 	if account.Auth == mail.AuthOAuth2 {
 		line := []string{"account", "authorize", account.Name}
-		if s.device {
+		if s.Device {
 			line = append(line, "--device")
 		}
-		if _, err := h.command(ctx, line...); err != nil {
+		if _, err := admin.Run(ctx, line...); err != nil {
 			return account, nil, err
 		}
 	}
-	raw, err := h.command(ctx, "doctor", "--account="+account.Name, "--timeout", "60")
+	raw, err := admin.Run(ctx, "doctor", "--account="+account.Name, "--timeout", "60")
 	if err != nil {
 		return account, nil, err
 	}
@@ -190,30 +147,6 @@ func failed(checks []check) error {
 	return nil
 }
 
-// command runs one command and returns its data, or its error as a fault.
-func (h *house) command(ctx context.Context, tokens ...string) (json.RawMessage, error) {
-	a := h.gateway.DoTokens(ctx, h.principal, tokens)
-	defer a.Delivered()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	var envelope struct {
-		Success bool            `json:"success"`
-		Data    json.RawMessage `json:"data"`
-		Error   struct {
-			Code          discovery.Code
-			Message, Hint string
-		} `json:"error"`
-	}
-	if err := json.Unmarshal(a.JSON, &envelope); err != nil {
-		return nil, err
-	}
-	if !envelope.Success {
-		return nil, &discovery.Fault{Code: envelope.Error.Code, Message: envelope.Error.Message, Hint: envelope.Error.Hint}
-	}
-	return envelope.Data, nil
-}
-
 // made is what a set-up has made or found.
 type made struct {
 	vault.InitResult
@@ -239,7 +172,7 @@ func (s *setup) commit(ctx context.Context, chain *keyChain) (m *made, err error
 	}()
 	// The keyring may ask a person, who can still stop here.
 	for i := range chain.fresh {
-		if err := s.p.keep(ctx, &chain.fresh[i], &undo); err != nil {
+		if err := s.keep(ctx, &chain.fresh[i], &undo); err != nil {
 			return nil, err
 		}
 	}
@@ -252,11 +185,11 @@ func (s *setup) commit(ctx context.Context, chain *keyChain) (m *made, err error
 	if m.InitResult, err = s.makeVault(ctx, chain.Keys, &undo); err != nil {
 		return nil, err
 	}
-	v, err := vault.Open(ctx, s.path, vault.Keys{Admin: chain.Admin}, nil)
+	v, err := vault.Open(ctx, s.Path, vault.Keys{Admin: chain.Admin}, nil)
 	if err != nil {
 		return nil, err
 	}
-	if s.account != nil {
+	if s.Account != nil {
 		if err := s.addAccount(ctx, v, &undo); err != nil {
 			return nil, err
 		}
@@ -273,22 +206,22 @@ func (s *setup) makeVault(ctx context.Context, keys vault.Keys, undo *undoing) (
 		return vault.InitResult{}, err
 	}
 	if there && keys.Agent.IsZero() {
-		v, err := vault.Open(ctx, s.path, vault.Keys{Admin: keys.Admin}, nil)
+		v, err := vault.Open(ctx, s.Path, vault.Keys{Admin: keys.Admin}, nil)
 		if err != nil {
 			return vault.InitResult{}, err
 		}
 		return vault.InitResult{Path: v.Path(), Fingerprint: v.Fingerprint()}, nil
 	}
-	if err := undo.makeDir(filepath.Dir(s.path)); err != nil {
+	if err := undo.makeDir(filepath.Dir(s.Path)); err != nil {
 		return vault.InitResult{}, err
 	}
-	r, err := vault.Init(ctx, s.path, keys)
+	r, err := vault.Init(ctx, s.Path, keys)
 	if r.Created {
-		undo.add(s.path, func(context.Context) error {
-			return errors.Join(os.Remove(s.path), removeIfThere(s.path+".lock"))
+		undo.add(s.Path, func(context.Context) error {
+			return errors.Join(os.Remove(s.Path), removeIfThere(s.Path+".lock"))
 		})
 	} else if !there {
-		undo.add(s.path+".lock", func(context.Context) error { return removeIfThere(s.path + ".lock") })
+		undo.add(s.Path+".lock", func(context.Context) error { return removeIfThere(s.Path + ".lock") })
 	}
 	return r, err
 }
@@ -303,9 +236,8 @@ func removeIfThere(file string) error {
 // addAccount adds the account with its lists, by the commands that an administrator
 // would use, so that each is in the audit log.
 func (s *setup) addAccount(ctx context.Context, v *vault.Vault, undo *undoing) error {
-	h, err := s.p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true},
-		open: func(context.Context) (*vault.Vault, error) { return v, nil }, secret: s.secret,
-		authorize: func(context.Context, *mail.Account, mail.Secret, mail.AuthorizeOptions) (mail.Secret, error) {
+	admin, err := s.Administer(AdministratorOptions{Vault: v, ReadSecret: s.secret,
+		Authorize: func(context.Context, *mail.Account, mail.Secret, mail.AuthorizeOptions) (mail.Secret, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return mail.NewSecret([]byte(s.refresh.Reveal())), nil
@@ -313,18 +245,17 @@ func (s *setup) addAccount(ctx context.Context, v *vault.Vault, undo *undoing) e
 	if err != nil {
 		return err
 	}
-	defer h.close()
-	if _, err := h.command(ctx, append([]string{"account", "add"}, s.account...)...); err != nil {
+	defer admin.Close()
+	if _, err := admin.Run(ctx, append([]string{"account", "add"}, s.Account...)...); err != nil {
 		return err
 	}
 	undo.add("the account "+s.name(), func(ctx context.Context) error {
-		h, err := s.p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true},
-			open: func(context.Context) (*vault.Vault, error) { return v, nil }})
+		admin, err := s.Administer(AdministratorOptions{Vault: v})
 		if err != nil {
 			return err
 		}
-		defer h.close()
-		_, err = h.command(ctx, "account", "remove", s.name())
+		defer admin.Close()
+		_, err = admin.Run(ctx, "account", "remove", s.name())
 		return err
 	})
 	a, err := v.Account(ctx, s.name())
@@ -335,30 +266,30 @@ func (s *setup) addAccount(ctx context.Context, v *vault.Vault, undo *undoing) e
 	if a.Auth == mail.AuthOAuth2 {
 		lines = append(lines, []string{"account", "authorize", a.Name})
 	}
-	if len(s.allowOut) > 0 {
-		lines = append(lines, append([]string{"allow", "out", "add", "--account=" + a.Name, "--"}, s.allowOut...))
+	if len(s.AllowOut) > 0 {
+		lines = append(lines, append([]string{"allow", "out", "add", "--account=" + a.Name, "--"}, s.AllowOut...))
 	}
-	if len(s.allowIn) > 0 {
-		lines = append(lines, append([]string{"allow", "in", "add", "--account=" + a.Name, "--"}, s.allowIn...), []string{"account", "edit", a.Name, "--allow-in=on"})
+	if len(s.AllowIn) > 0 {
+		lines = append(lines, append([]string{"allow", "in", "add", "--account=" + a.Name, "--"}, s.AllowIn...), []string{"account", "edit", a.Name, "--allow-in=on"})
 	}
 	for _, line := range lines {
-		if _, err := h.command(ctx, line...); err != nil {
+		if _, err := admin.Run(ctx, line...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// passingKeyring keeps what a trial puts there, so that the system's is not touched.
-// The zero passingKeyring is empty.
-type passingKeyring struct {
+// trialKeyring is the keyring of a trial, in memory, so that the system's is not
+// touched. The zero trialKeyring is empty.
+type trialKeyring struct {
 	mu   sync.Mutex
 	kept map[string]string
 }
 
-var _ keyring = (*passingKeyring)(nil)
+var _ Keyring = (*trialKeyring)(nil)
 
-func (k *passingKeyring) Secret(_ context.Context, name string) (mail.Secret, error) {
+func (k *trialKeyring) Secret(_ context.Context, name string) (mail.Secret, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	value, ok := k.kept[name]
@@ -368,7 +299,7 @@ func (k *passingKeyring) Secret(_ context.Context, name string) (mail.Secret, er
 	return mail.NewSecret([]byte(value)), nil
 }
 
-func (k *passingKeyring) Set(_ context.Context, name string, s mail.Secret) error {
+func (k *trialKeyring) Set(_ context.Context, name string, s mail.Secret) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.kept == nil {
@@ -378,7 +309,7 @@ func (k *passingKeyring) Set(_ context.Context, name string, s mail.Secret) erro
 	return nil
 }
 
-func (k *passingKeyring) Delete(_ context.Context, name string) error {
+func (k *trialKeyring) Delete(_ context.Context, name string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if _, ok := k.kept[name]; !ok {

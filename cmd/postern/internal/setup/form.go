@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // formAsker asks with a form on a terminal, one question at a time. What was
 // answered stays on the screen as a line; secrets do not.
 type formAsker struct {
-	in      *typed
+	in      *formInput
 	out     *os.File
 	environ []string // where NO_COLOR and TERM are looked for
 }
@@ -26,7 +26,7 @@ func (f *formAsker) Say(text string) { fmt.Fprintf(f.out, "%s\n\n", text) }
 
 // ask shows one field until it is answered.
 func (f *formAsker) ask(ctx context.Context, field huh.Field) error {
-	in, end := f.in.turn()
+	in, end := f.in.lend()
 	defer end()
 	form := huh.NewForm(huh.NewGroup(field)).WithTheme(huh.ThemeFunc(huh.ThemeBase16)).
 		WithProgramOptions(tea.WithInput(in), tea.WithOutput(f.out), tea.WithEnvironment(f.environ))

@@ -1,23 +1,23 @@
-package main
+package setup
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/autoconfig"
 )
 
-// wizard asks a person for what the arguments of init would say, and does then what
-// they would have done. It keeps nothing before the last question is answered.
+// wizard asks a person for what the options would say, and does then what they would
+// have done.
 type wizard struct {
 	*setup
 	ask   asker
@@ -60,7 +60,7 @@ func (w *wizard) run(ctx context.Context) error {
 			return err
 		}
 	}
-	w.account = w.draft.tokens()
+	w.Account = w.draft.tokens()
 	if yes, err := w.ask.Confirm(ctx, w.summary(), true); err != nil || !yes {
 		if err == nil {
 			w.ask.Say("Nothing was stored.")
@@ -71,13 +71,13 @@ func (w *wizard) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.p.tellMade(w.setup, m)
+	return w.report(m)
 }
 
 // begin looks at what there is. It returns no chain when the person wants nothing
 // else.
 func (w *wizard) begin(ctx context.Context) (*keyChain, []mail.Account, error) {
-	found, err := w.p.findKeys(ctx, w.path)
+	found, err := w.Keys(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -91,7 +91,7 @@ func (w *wizard) begin(ctx context.Context) (*keyChain, []mail.Account, error) {
 		return chain, nil, nil
 	}
 	if chain.Admin.IsZero() {
-		w.ask.Say("There is a vault already: " + w.path)
+		w.ask.Say("There is a vault already: " + w.Path)
 		if chain.Admin, err = w.ask.Secret(ctx, "Administrator's key of the vault", "It is needed to add an account."); err != nil {
 			return nil, nil, err
 		}
@@ -100,9 +100,9 @@ func (w *wizard) begin(ctx context.Context) (*keyChain, []mail.Account, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	text := "There is a vault already: " + w.path
+	text := "There is a vault already: " + w.Path
 	for i := range accounts {
-		text += "\n\n" + inWords(&accounts[i])
+		text += "\n\n" + accountInWords(&accounts[i])
 	}
 	w.ask.Say(text)
 	title := "Add another account?"
@@ -134,7 +134,7 @@ func (w *wizard) askAddress(ctx context.Context) error {
 	if mail.ProviderOf(domain) == nil {
 		w.ask.Say("Looking for the servers of " + domain + ". Nothing but the domain is asked for.")
 	}
-	w.draft.found, err = w.p.settingsFinder().Find(ctx, email)
+	w.draft.found, err = w.Finder.Find(ctx, email)
 	return err
 }
 
@@ -345,7 +345,7 @@ func (w *wizard) askClient(ctx context.Context, p *mail.Provider) (err error) {
 		if err != nil {
 			return err
 		}
-		w.device = how == "device"
+		w.Device = how == "device"
 	}
 	return nil
 }
@@ -380,7 +380,7 @@ func (d *draft) tokens() []string {
 // tryUntilItWorks logs in, and has the person change what does not work.
 func (w *wizard) tryUntilItWorks(ctx context.Context) error {
 	for {
-		w.account = w.draft.tokens()
+		w.Account = w.draft.tokens()
 		w.ask.Say("Logging in to the servers. No message is read or sent.")
 		_, checks, err := w.try(ctx)
 		if ctx.Err() != nil {
@@ -388,8 +388,8 @@ func (w *wizard) tryUntilItWorks(ctx context.Context) error {
 		}
 		var text []string
 		if err != nil {
-			f := commands.Faults(err)
-			if f == nil {
+			var f *discovery.Fault
+			if !errors.As(err, &f) {
 				return err
 			}
 			text = append(text, f.Message, f.Hint)
@@ -457,7 +457,7 @@ func (w *wizard) mend(ctx context.Context, checks []check) error {
 			return nil
 		}})
 		if err == nil {
-			d.caFile = absolute(d.caFile)
+			d.caFile, err = filepath.Abs(d.caFile)
 		}
 		return err
 	case "password":

@@ -1,29 +1,27 @@
-package main
+package setup
 
 import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"unicode"
 
-	"github.com/postern-mail/postern/cmd/postern/internal/clientconfig"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/autoconfig"
 	"github.com/postern-mail/postern/vault"
 )
 
-// tellMade prints what there is now: the vault, its keys, the rules in plain words,
+// report prints what there is now: the vault, its keys, the rules in plain words,
 // and how to go on.
-func (p *process) tellMade(s *setup, m *made) error {
+func (s *setup) report(m *made) error {
 	var b strings.Builder
 	state := "made"
 	if !m.Created {
 		state = "there already, unchanged"
-		if s.account != nil {
+		if s.Account != nil {
 			state = "there already"
 		}
 	}
@@ -31,7 +29,7 @@ func (p *process) tellMade(s *setup, m *made) error {
 	for i := range m.keys {
 		k := &m.keys[i]
 		label := map[string]string{"admin": "administrator's key", "agent": "agent's key"}[k.role]
-		if k.place == shownOnce {
+		if k.place == ShownOnce {
 			fmt.Fprintf(&b, "%-19s %s\n                    It is shown this once and kept nowhere: put it into a password manager now.\n", label, k.secret.Reveal())
 			continue
 		}
@@ -41,12 +39,12 @@ func (p *process) tellMade(s *setup, m *made) error {
 		fmt.Fprintf(&b, "\nNext: postern init, on a terminal; or, where %s is set:\n  postern init NAME --email ADDRESS --password-from stdin\n", vault.AdminKeyVar)
 	}
 	for i := range m.accounts {
-		fmt.Fprintf(&b, "\n%s\n", inWords(&m.accounts[i]))
+		fmt.Fprintf(&b, "\n%s\n", accountInWords(&m.accounts[i]))
 	}
 	if len(m.accounts) > 0 {
 		s.tellHow(&b, m)
 	}
-	_, err := io.WriteString(p.stdout, b.String())
+	_, err := io.WriteString(s.Stdout, b.String())
 	return err
 }
 
@@ -57,23 +55,23 @@ func (s *setup) tellHow(b *strings.Builder, m *made) {
 		form = "set " + strings.ReplaceAll(form, "'", "") + "\n "
 	}
 	fmt.Fprintf(b, "\nTo change accounts or rules, set %s for that command alone, such as:\n  %s %s\n", vault.AdminKeyVar, form, command)
-	entry, err := s.p.serverEntry(s.path, m.Fingerprint, profileFor(m.accounts))
+	entry, err := s.ClientEntry(m.Fingerprint, profileFor(m.accounts))
 	if err != nil {
 		fmt.Fprintf(b, "\nTo connect a client: %s.\n", sentence(err))
 		return
 	}
-	fmt.Fprintf(b, "\nTo connect a client: postern install claude-code (or claude-desktop, cursor, vscode, codex)\nOr paste this into its configuration:\n\n%s\n", clientconfig.Paste("postern", entry))
+	fmt.Fprintf(b, "\nTo connect a client: postern install claude-code (or claude-desktop, cursor, vscode, codex)\nOr paste this into its configuration:\n\n%s\n", entry)
 }
 
 // adminForm is how the administrator's key is given to a command.
 func (s *setup) adminForm() string {
 	for _, form := range []string{"_FILE", "_COMMAND"} {
-		if v := s.p.getenv(vault.AdminKeyVar + form); v != "" {
+		if v := s.Getenv(vault.AdminKeyVar + form); v != "" {
 			return vault.AdminKeyVar + form + "=" + shellWord(v)
 		}
 	}
-	if _, err := os.Stat(adminKeyFile(s.path)); err == nil {
-		return vault.AdminKeyVar + "_FILE=" + shellWord(adminKeyFile(s.path))
+	if _, err := os.Stat(s.AdminKeyFile); err == nil {
+		return vault.AdminKeyVar + "_FILE=" + shellWord(s.AdminKeyFile)
 	}
 	return vault.AdminKeyVar + "=..."
 }
@@ -99,8 +97,8 @@ func profileFor(accounts []mail.Account) string {
 	return "read-only"
 }
 
-// inWords says what an account may be used for.
-func inWords(a *mail.Account) string {
+// accountInWords says what an account may be used for.
+func accountInWords(a *mail.Account) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Account %s (%s)\n", a.Name, plain.Line(a.Email))
 	visible := "every message in every folder"
@@ -176,12 +174,4 @@ func serversOf(f *autoconfig.Settings) string {
 
 func securityWords(s mail.Security) string {
 	return map[mail.Security]string{mail.TLS: "TLS", mail.StartTLS: "STARTTLS", mail.Plaintext: "unprotected"}[s]
-}
-
-// absolute is a path that means the same in another directory.
-func absolute(path string) string {
-	if a, err := filepath.Abs(path); err == nil {
-		return a
-	}
-	return path
 }

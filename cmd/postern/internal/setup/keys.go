@@ -1,0 +1,150 @@
+package setup
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+// Keyring is where the system keeps secrets; *mail.SystemKeyring implements it.
+type Keyring interface {
+	mail.Keyring
+	Set(ctx context.Context, name string, s mail.Secret) error
+	Delete(ctx context.Context, name string) error
+}
+
+// KeyPlace is where a new key is kept.
+type KeyPlace string
+
+const (
+	InKeyring KeyPlace = "keyring"
+	InFile    KeyPlace = "file"
+	ShownOnce KeyPlace = "show" // printed, and kept by the person; the administrator's only
+)
+
+// newKey is a key that is made and not kept yet.
+type newKey struct {
+	role   string // agent or admin: the beginning of its name in the keyring
+	secret mail.Secret
+	place  KeyPlace
+	file   string
+}
+
+// keyChain is the keys of a vault, and those of them that are still to be kept.
+type keyChain struct {
+	vault.Keys
+	fresh []newKey
+}
+
+// makeKeys makes the keys that are missing. They are not kept yet.
+func (s *setup) makeKeys(c *keyChain) error {
+	for _, k := range []struct {
+		to    *mail.Secret
+		fresh newKey
+	}{
+		{&c.Admin, newKey{role: "admin", place: s.AdminKey, file: s.AdminKeyFile}},
+		{&c.Agent, newKey{role: "agent", place: s.AgentKey, file: s.AgentKeyFile}},
+	} {
+		if !k.to.IsZero() {
+			continue
+		}
+		text, err := vault.NewKey()
+		if err != nil {
+			return err
+		}
+		*k.to = mail.NewSecret([]byte(text))
+		k.fresh.secret = *k.to
+		c.fresh = append(c.fresh, k.fresh)
+	}
+	return nil
+}
+
+// keyringTime bounds one question to the keyring, within which a person may have to
+// unlock it.
+const keyringTime = 60 * time.Second
+
+// keep puts a key where it belongs. What it did is undone by undo.
+func (s *setup) keep(ctx context.Context, k *newKey, undo *undoing) error {
+	line := k.secret.Reveal()
+	switch k.place {
+	case ShownOnce:
+		return nil
+	case InKeyring:
+		name, err := keyName(k.role)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, keyringTime)
+		defer cancel()
+		perhaps := true // what took too long may be kept later
+		undo.add("the key "+vault.KeyringName(name)+" in the system keyring", func(ctx context.Context) error {
+			if err := s.Keyring.Delete(ctx, vault.KeyringName(name)); perhaps && !errors.Is(err, mail.ErrNotInKeyring) {
+				return err
+			}
+			return nil
+		})
+		if err := s.Keyring.Set(ctx, vault.KeyringName(name), k.secret); err != nil {
+			perhaps = ctx.Err() != nil
+			return keyringFault(ctx, err)
+		}
+		// A key that cannot be had again is a vault that nobody opens.
+		back, err := s.Keyring.Secret(ctx, vault.KeyringName(name))
+		defer back.Wipe()
+		if err != nil || back.Reveal() != k.secret.Reveal() {
+			return keyringFault(ctx, err)
+		}
+		line = vault.KeyringPrefix + name
+	}
+	if err := undo.makeDir(filepath.Dir(k.file)); err != nil {
+		return err
+	}
+	return undo.writeNew(k.file, []byte(line+"\n"))
+}
+
+func keyringFault(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
+		return ctx.Err()
+	}
+	return &discovery.Fault{Code: discovery.ConfigError, Message: "The system keyring does not keep the key.",
+		Hint: "Check that it runs and is unlocked, or keep the keys in files: --agent-key file --admin-key file.", Err: err}
+}
+
+// keyName is a name that no key had before: writing over one would close a vault for
+// good.
+func keyName(role string) (string, error) {
+	var b [6]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return "", err
+	}
+	return role + "-" + hex.EncodeToString(b[:]), nil
+}
+
+// keyringWorks tries whether there is a keyring that can be asked. A locked one is
+// unlocked by the person now, rather than in the middle.
+func (s *setup) keyringWorks(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, keyringTime)
+	defer cancel()
+	_, err := s.Keyring.Secret(ctx, vault.KeyringName("none"))
+	return err == nil || errors.Is(err, mail.ErrNotInKeyring)
+}
+
+// keyNote says where a key is, for the person who has to find it again.
+func (k *newKey) keyNote() string {
+	text, err := os.ReadFile(k.file)
+	switch {
+	case k.place == ShownOnce || err != nil:
+		return "with you alone"
+	case strings.HasPrefix(string(text), vault.KeyringPrefix):
+		return "in the system keyring; " + k.file + " names it"
+	}
+	return "in " + k.file
+}

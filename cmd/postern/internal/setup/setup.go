@@ -1,0 +1,297 @@
+// Package setup makes what a new installation needs: the keys, the vault, and a mail
+// account whose login was tried. It does so by its arguments alone (Run), or by asking
+// a person (Ask).
+//
+// An account is first added to a vault that lasts as long as the trial, by the very
+// command that adds it to the real one: nothing is kept of what does not work, and
+// there is no second way to make an account. Only then are the keys kept, the vault
+// made and the account added to it; what was made is taken back when one of these
+// steps fails. The commands are those that the program hands in as an Administrator:
+// this package can run no other.
+package setup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/autoconfig"
+	"github.com/postern-mail/postern/vault"
+)
+
+// Options say what is to be made.
+type Options struct {
+	Path     string   // the vault's file, absolute
+	Account  []string // what follows 'account add': a name and its options; nil for no account
+	AllowIn  []string // whose mail is visible; none leaves the list off
+	AllowOut []string // whom the account may write to
+	Device   bool     // consent to OAuth 2.0 is given on another device
+
+	AdminKey, AgentKey KeyPlace // where keys go that have to be made; empty makes none, or asks
+
+	AcceptFound bool // use servers that the domain's own records name, without asking
+	Plain       bool // ask line by line on every terminal
+}
+
+// System is what a set-up needs of the program around it. All fields are required.
+type System struct {
+	Getenv  func(string) string
+	Environ []string
+	Stdin   *os.File
+	Stdout  io.Writer
+
+	Keyring Keyring
+	Finder  Finder
+
+	// Keys finds the keys that there are already, without making any.
+	Keys                       func(ctx context.Context) (vault.Keys, error)
+	AgentKeyFile, AdminKeyFile string // where keys are kept, or the lines that name them in the keyring
+
+	// ReadSecret reads what an option such as --password-from names.
+	ReadSecret func(ctx context.Context, source string) (mail.Secret, error)
+	// ClientEntry is what a person pastes into the configuration of an MCP client.
+	// profile is full or read-only.
+	ClientEntry func(fingerprint, profile string) (string, error)
+
+	Administer func(AdministratorOptions) (Administrator, error)
+}
+
+// Finder finds an address's servers; *autoconfig.Finder implements it.
+type Finder interface {
+	Find(ctx context.Context, address string) (*autoconfig.Settings, error)
+}
+
+// Administrator runs commands on one vault with the rights of its administrator.
+type Administrator interface {
+	// Run runs one command and returns its data. What the command answers as its error
+	// is a *discovery.Fault.
+	Run(ctx context.Context, tokens ...string) (json.RawMessage, error)
+	Close()
+}
+
+// AdministratorOptions say on which vault commands run, and what stands in for the
+// ways of the program. What is nil is the program's own.
+type AdministratorOptions struct {
+	Vault      *vault.Vault
+	ReadSecret func(ctx context.Context, source string) (mail.Secret, error)
+	Authorize  func(ctx context.Context, a *mail.Account, client mail.Secret, o mail.AuthorizeOptions) (mail.Secret, error)
+	Keyring    Keyring
+}
+
+// Commands are the paths of those that an Administrator has to have.
+var Commands = []string{"account add", "account authorize", "account edit", "account remove", "allow in add", "allow out add", "doctor"}
+
+// Run makes what the options say, asks nothing, and prints what there is then.
+func Run(ctx context.Context, system *System, o Options) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.Account == nil && len(o.AllowIn)+len(o.AllowOut) > 0 {
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "Lists belong to an account, and none is named.", Hint: "Put the account's name and its options behind the flags."}
+	}
+	s := newSetup(system, o)
+	defer s.wipe()
+	chain, err := s.keys(ctx)
+	if err != nil {
+		return err
+	}
+	if s.Account != nil {
+		if err := s.refuseTaken(ctx, chain); err != nil {
+			return err
+		}
+		if err := s.findServers(ctx); err != nil {
+			return err
+		}
+		_, checks, err := s.try(ctx)
+		if err == nil {
+			err = failed(checks)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	m, err := s.commit(ctx, chain)
+	if err != nil {
+		return err
+	}
+	return s.report(m)
+}
+
+// Ask asks a person on a terminal for what the options would say, and prints what
+// there is then. It keeps nothing before the last question is answered. The error
+// matches context.Canceled when the person stopped.
+func Ask(ctx context.Context, system *System, o Options) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	s := newSetup(system, o)
+	defer s.wipe()
+	return (&wizard{setup: s, ask: newAsker(system, o.Plain)}).run(ctx)
+}
+
+func (o *Options) check() error {
+	known := func(k KeyPlace) bool { return k == "" || k == InKeyring || k == InFile }
+	if (known(o.AdminKey) || o.AdminKey == ShownOnce) && known(o.AgentKey) {
+		return nil
+	}
+	return &discovery.Fault{Code: discovery.ValidationError, Message: "A key is kept in the keyring or in a file.",
+		Hint: "--admin-key takes keyring, file or show; --agent-key takes keyring or file."}
+}
+
+// setup is one run: what is to be made, and how far it got.
+type setup struct {
+	*System
+	Options
+
+	mu      sync.Mutex
+	secrets map[string]mail.Secret // by where they were read from: what is typed is read once
+	refresh mail.Secret            // consent that was given in the trial
+}
+
+func newSetup(system *System, o Options) *setup {
+	return &setup{System: system, Options: o, secrets: make(map[string]mail.Secret)}
+}
+
+func (s *setup) wipe() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, secret := range s.secrets {
+		secret.Wipe()
+	}
+	s.refresh.Wipe()
+}
+
+// keys finds the keys there are and makes those that may be made. They are not kept
+// yet.
+func (s *setup) keys(ctx context.Context) (*keyChain, error) {
+	found, err := s.System.Keys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	chain := &keyChain{Keys: found}
+	there, err := s.exists()
+	switch {
+	case err != nil:
+		return nil, err
+	case there && s.Account != nil && !s.adminKeyGiven():
+		// Where nobody answers questions, only who was given the key is the administrator.
+		return nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "There is a vault already, and adding an account to it takes " + vault.AdminKeyVar + ".",
+			Hint: "Set it, or the variable that ends in _FILE or _COMMAND, for this command; on a terminal, run 'postern init' without an account."}
+	case there && chain.Admin.IsZero() || there && chain.Agent.IsZero() && s.Account == nil:
+		return nil, &discovery.Fault{Code: discovery.ConfigError, Message: "There is a vault already, and init needs its keys: " + vault.AdminKeyVar + " and " + vault.AgentKeyVar + ".",
+			Hint: "Set them, or the variables that end in _FILE or _COMMAND, to the keys the vault was made with."}
+	case there:
+		return chain, nil
+	case chain.Admin.IsZero() && s.AdminKey == "" || chain.Agent.IsZero() && s.AgentKey == "":
+		return nil, &discovery.Fault{Code: discovery.ConfigError, Message: "Making a vault takes both keys: " + vault.AdminKeyVar + " and " + vault.AgentKeyVar + ".",
+			Hint: "Print each with 'postern keygen', keep it, and set the variable, or the one that ends in _FILE to a file that holds it; or have them made: --admin-key file --agent-key file."}
+	}
+	return chain, s.makeKeys(chain)
+}
+
+// adminKeyGiven reports whether the environment has the administrator's key in any form.
+func (s *setup) adminKeyGiven() bool {
+	return s.Getenv(vault.AdminKeyVar) != "" || s.Getenv(vault.AdminKeyVar+"_FILE") != "" || s.Getenv(vault.AdminKeyVar+"_COMMAND") != ""
+}
+
+// refuseTaken refuses an account that is there already, before a person is asked for a
+// password or a server for a login.
+func (s *setup) refuseTaken(ctx context.Context, chain *keyChain) error {
+	accounts, err := s.accounts(ctx, chain)
+	if err != nil {
+		return err
+	}
+	for _, a := range accounts {
+		if a.Name == s.name() {
+			return vault.ErrExists
+		}
+	}
+	return nil
+}
+
+// accounts are those of a vault that is there; none where there is no vault.
+func (s *setup) accounts(ctx context.Context, chain *keyChain) ([]mail.Account, error) {
+	there, err := s.exists()
+	if err != nil || !there {
+		return nil, err
+	}
+	v, err := vault.Open(ctx, s.Path, vault.Keys{Admin: chain.Admin}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return v.Accounts(ctx)
+}
+
+// findServers adds the servers to an account that has an address and none of them. What
+// the domain's own records say is used only when the person has agreed to that.
+func (s *setup) findServers(ctx context.Context) error {
+	email, _ := s.option("--email")
+	for _, given := range []string{"--imap-host", "--pop3-host", "--oauth-provider"} {
+		if _, ok := s.option(given); ok || email == "" {
+			return nil // account add says what is missing
+		}
+	}
+	found, err := s.Finder.Find(ctx, email)
+	if errors.Is(err, autoconfig.ErrAddress) {
+		return &discovery.Fault{Code: discovery.ValidationError, Message: sentence(err) + ".", Hint: "Give the whole address with --email.", Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	if p := found.Provider; p != nil && len(p.Auth) == 0 {
+		return &discovery.Fault{Code: discovery.ConfigError, Message: p.Note, Hint: "Use an account of another provider."}
+	}
+	if found.Incoming.IsZero() {
+		return &discovery.Fault{Code: discovery.NotFound, Message: fmt.Sprintf("The mail server of %s was not found.", plain.Line(email)),
+			Hint: "Name it: --imap-host HOST, and --smtp-host HOST to send."}
+	}
+	own := found.Provider != nil && len(found.Foreign) == 0
+	if !own && !s.AcceptFound {
+		return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("These servers were found, by %s, and nothing was sent to them: %s.", plain.Line(strings.Join(found.Sources, " and ")), serversOf(found)),
+			Hint: "If they are right, run it again with --accept-found, or name the servers yourself."}
+	}
+	if _, given := s.option("--auth"); !given && !slices.Contains(found.Auth, mail.AuthPassword) && found.Provider != nil {
+		return &discovery.Fault{Code: discovery.ConfigError, Message: found.Provider.Name + " accepts no passwords from programs.",
+			Hint: "Give --auth oauth2 --oauth-provider " + found.Provider.OAuth + " --oauth-client-id ID."}
+	}
+	s.use(found)
+	return nil
+}
+
+// use adds what was found to the account.
+func (s *setup) use(found *autoconfig.Settings) {
+	protocol, incoming := found.Protocol, found.Incoming
+	if wanted, given := s.option("--protocol"); given && wanted == string(mail.POP3) && found.Provider != nil && !found.Provider.POP3.IsZero() {
+		protocol, incoming = mail.POP3, found.Provider.POP3
+	}
+	s.add("--protocol", string(protocol))
+	s.addEndpoint(string(protocol), incoming)
+	if _, given := s.option("--smtp-host"); !given && !found.SMTP.IsZero() {
+		s.addEndpoint("smtp", found.SMTP)
+	}
+	if email, _ := s.option("--email"); found.Username != email {
+		s.add("--username", found.Username)
+	}
+	if found.Provider != nil && found.Provider.FilesSent && found.SMTP.Loopback() {
+		s.add("--sent-copy", string(mail.SentNever))
+	}
+}
+
+// SplitList splits entries at commas. Blank ones are left out.
+func SplitList(s string) (entries []string) {
+	for e := range strings.SplitSeq(s, ",") {
+		if e = strings.TrimSpace(e); e != "" {
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}

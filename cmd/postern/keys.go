@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/postern-mail/postern/cmd/postern/internal/setup"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+// Where init puts the keys that it makes.
+//
+// The agent's key, or the line that names it in the keyring, is in a file beside the
+// vault, where a process without any key in its environment looks. The
+// administrator's is in a directory of its own and is looked for by init alone, while it asks a person: no
+// other verb becomes the administrator because of a file that lies somewhere.
+func agentKeyFile(vaultPath string) string { return vaultPath + mailboxKey }
+
+func adminKeyFile(vaultPath string) string {
+	return filepath.Join(filepath.Dir(vaultPath)+"-admin", filepath.Base(vaultPath)+mailboxAdminKey)
+}
+
+func (p *process) systemKeyring() setup.Keyring {
+	if p.ring != nil {
+		return p.ring
+	}
+	return &mail.SystemKeyring{}
+}
+
+// unasked is a keyring that is not disturbed on behalf of help: the system may ask a
+// person to unlock it.
+type unasked struct{ setup.Keyring }
+
+func (k unasked) Secret(ctx context.Context, name string) (mail.Secret, error) {
+	if optional(ctx) {
+		return mail.Secret{}, vault.ErrNoKey
+	}
+	return k.Keyring.Secret(ctx, name)
+}
+
+// keysFor returns the keys of the environment, or where that has none the agent's
+// key from beside the vault.
+func (p *process) keysFor(ctx context.Context, path string) (vault.Keys, error) {
+	keys, err := vault.KeysFrom(ctx, p.getenv, unasked{p.systemKeyring()})
+	if err == nil && keys.Admin.IsZero() && keys.Agent.IsZero() {
+		keys.Agent, err = p.keyFrom(ctx, agentKeyFile(path))
+	}
+	return keys, err
+}
+
+// keyFrom reads a key file that init made. It is zero where there is no file.
+func (p *process) keyFrom(ctx context.Context, file string) (mail.Secret, error) {
+	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
+		return mail.Secret{}, nil
+	}
+	keys, err := vault.KeysFrom(ctx, func(name string) string {
+		if name == vault.AgentKeyVar+"_FILE" {
+			return file
+		}
+		return ""
+	}, unasked{p.systemKeyring()})
+	if err != nil {
+		err = fmt.Errorf("the key file %s: %w", file, err)
+	}
+	return keys.Agent, err
+}
+
+// findKeys returns the keys that there are already: those of the environment, else
+// those of the files that init makes.
+func (p *process) findKeys(ctx context.Context, path string) (vault.Keys, error) {
+	keys, err := vault.KeysFrom(ctx, p.getenv, p.systemKeyring())
+	if err != nil {
+		return keys, err
+	}
+	if keys.Agent.IsZero() {
+		if keys.Agent, err = p.keyFrom(ctx, agentKeyFile(path)); err != nil {
+			return keys, err
+		}
+	}
+	if keys.Admin.IsZero() {
+		keys.Admin, err = p.keyFrom(ctx, adminKeyFile(path))
+	}
+	return keys, err
+}
