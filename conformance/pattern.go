@@ -1,195 +1,126 @@
 package conformance
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"math/big"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Pattern is what a value is held to: literal JSON in which an object whose members
-// all start with "$" is a matcher. README.md defines every one.
-type Pattern struct{ node any }
-
-// missing is the value of a member that is not there.
-type missing struct{}
+// Pattern is what a value is held to: JSON that stands for a JSON Schema. README.md
+// says how the one becomes the other.
+type Pattern struct {
+	node   any
+	schema *jsonschema.Schema // nil where placeholders have to be filled first
+}
 
 // UnmarshalJSON implements json.Unmarshaler. A matcher that does not exist, or one
 // with an operand it cannot use, is an error.
 func (p *Pattern) UnmarshalJSON(b []byte) error {
-	v, err := decode(b)
+	node, err := decode(b)
 	if err != nil {
 		return err
 	}
-	if err := checkPattern(v); err != nil {
+	t := translation{checking: true}
+	schema, err := t.compile(node)
+	if err != nil {
 		return err
 	}
-	p.node = v
+	if !t.filled {
+		p.schema = schema
+	}
+	p.node = node
 	return nil
 }
 
 // MarshalJSON implements json.Marshaler.
 func (p *Pattern) MarshalJSON() ([]byte, error) { return json.Marshal(p.node) }
 
-// decode reads one JSON value and keeps its numbers as they are written.
-func decode(b []byte) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("something follows the JSON value")
-	}
-	return v, nil
-}
-
-// Mismatch is one place where a value is not what was expected.
-type Mismatch struct {
-	At   string `json:"at"` // JSON pointer
-	Want string `json:"want"`
-	Got  string `json:"got"`
-}
-
-// maxMismatches bounds what is told of one answer.
-const maxMismatches = 5
-
 // match compares a value with the pattern. An error is a fault of the case, such as
 // a placeholder that nothing fills.
 func (p *Pattern) match(value any, vars scope) ([]Mismatch, error) {
-	m := matcher{vars: vars}
-	m.value("", p.node, value)
-	return m.found, m.err
-}
-
-type matcher struct {
-	vars  scope
-	found []Mismatch
-	err   error
-}
-
-func (m *matcher) miss(at, want string, got any) {
-	if len(m.found) < maxMismatches {
-		m.found = append(m.found, Mismatch{at, want, show(got)})
+	schema, t := p.schema, translation{vars: vars}
+	if schema == nil {
+		var err error
+		if schema, err = t.compile(p.node); err != nil {
+			return nil, err
+		}
 	}
-}
-
-func (m *matcher) fail(err error) {
-	if m.err == nil {
-		m.err = err
+	found := mismatches(schema, value)
+	if len(found) > 0 {
+		found = append(t.unusable, found...)
 	}
+	return found, nil
 }
 
-// try reports whether a value matches, without telling why not.
-func (m *matcher) try(pattern, value any) bool {
-	t := matcher{vars: m.vars}
-	t.value("", pattern, value)
+// translation makes a JSON Schema of a pattern.
+type translation struct {
+	vars     scope
+	checking bool // there are no values yet: any text stands for a placeholder
+	filled   bool // there was a placeholder
+	err      error
+
+	sent     []any      // schemas of the server
+	unusable []Mismatch // those of them that are none
+}
+
+func (t *translation) compile(pattern any) (*jsonschema.Schema, error) {
+	doc, _ := t.schema(pattern)
 	if t.err != nil {
-		m.fail(t.err)
+		return nil, t.err
 	}
-	return len(t.found) == 0
+	return compile(doc, t.sent...)
 }
 
-// show writes a value for people, in bounds.
-func show(v any) string {
-	if _, ok := v.(missing); ok {
-		return "nothing"
-	}
-	b, err := marshalPlain(v)
-	if err != nil {
-		return "?"
-	}
-	return clip(string(b), 300)
+// keywords are those of JSON Schema that patterns have, each with the type that the
+// value must be of; empty for any.
+var keywords = map[string]string{
+	"type": "", "const": "", "enum": "", "not": "", "anyOf": "", "allOf": "",
+	"pattern": "string", "minLength": "string", "maxLength": "string",
+	"minimum": "number", "maximum": "number",
+	"items": "array", "contains": "array", "minItems": "array", "maxItems": "array", "uniqueItems": "array",
+	"required": "object", "propertyNames": "object", "additionalProperties": "object", "maxProperties": "object", "minProperties": "object",
 }
 
-func clip(s string, limit int) string {
-	if len(s) <= limit {
-		return s
+// keys is a JSON Schema.
+type keys = map[string]any
+
+func (t *translation) fail(err error) {
+	if t.err == nil {
+		t.err = err
 	}
-	for !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit] + "…"
 }
 
-// marshalPlain is compact JSON in which angle brackets stay readable.
-func marshalPlain(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
-}
-
-func (m *matcher) value(at string, pattern, value any) {
+// schema returns what a value has to be, and whether nothing at all will do as well.
+func (t *translation) schema(pattern any) (s any, orNothing bool) {
 	switch p := pattern.(type) {
-	case string:
-		want, err := m.vars.value(p)
-		if err != nil {
-			m.fail(err)
-			return
-		}
-		if !equal(want, value) {
-			m.miss(at, show(want), value)
-		}
 	case []any:
-		list, ok := value.([]any)
-		if !ok || len(list) != len(p) {
-			m.miss(at, fmt.Sprintf("an array of %d", len(p)), value)
-			return
+		all := keys{"type": "array", "minItems": len(p), "maxItems": len(p)}
+		if len(p) > 0 {
+			all["prefixItems"], _ = t.list(p)
 		}
-		for i := range p {
-			m.value(at+"/"+strconv.Itoa(i), p[i], list[i])
-		}
+		return all, false
 	case map[string]any:
-		if isMatcher(p) {
-			for _, name := range slices.Sorted(maps.Keys(p)) {
-				m.apply(at, name, p[name], value)
+		marked := 0
+		for name := range p {
+			if isMark(name) {
+				marked++
 			}
-			return
 		}
-		object, ok := value.(map[string]any)
-		if !ok {
-			m.miss(at, "an object", value)
-			return
+		switch marked {
+		case 0:
+			return t.object(p), false
+		case len(p):
+			return t.matchers(p)
 		}
-		for _, name := range slices.Sorted(maps.Keys(p)) {
-			key, err := m.vars.expand(name)
-			if err != nil {
-				m.fail(err)
-				return
-			}
-			var member any = missing{}
-			if v, ok := object[key]; ok {
-				member = v
-			}
-			m.value(at+"/"+escapePointer(key), p[name], member)
-		}
-	default:
-		if !equal(p, value) {
-			m.miss(at, show(p), value)
-		}
+		t.fail(errors.New("an object is a matcher or a value, not both"))
 	}
-}
-
-func escapePointer(s string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(s) }
-
-func isMatcher(p map[string]any) bool {
-	for name := range p {
-		return isMark(name)
-	}
-	return false
+	return keys{"const": t.fill(pattern)}, false
 }
 
 // isMark reports whether a member's name is that of a matcher; one that is a
@@ -198,111 +129,177 @@ func isMark(name string) bool {
 	return strings.HasPrefix(name, "$") && !strings.HasPrefix(name, "${")
 }
 
-// equal compares JSON values; numbers by value, so 1 is 1.0.
-func equal(a, b any) bool {
-	switch a := a.(type) {
-	case json.Number:
-		n, ok := b.(json.Number)
-		return ok && compareNumbers(a, n) == 0
-	case []any:
-		list, ok := b.([]any)
-		return ok && slices.EqualFunc(a, list, equal)
-	case map[string]any:
-		object, ok := b.(map[string]any)
-		return ok && maps.EqualFunc(a, object, equal)
+// list translates patterns; nothing counts the ones that nothing will do for.
+func (t *translation) list(patterns []any) (schemas []any, nothing int) {
+	for _, p := range patterns {
+		s, orNothing := t.schema(p)
+		schemas = append(schemas, s)
+		if orNothing {
+			nothing++
+		}
 	}
-	switch b.(type) {
-	case []any, map[string]any:
+	return schemas, nothing
+}
+
+func (t *translation) object(p map[string]any) keys {
+	properties, required := keys{}, []any{}
+	for name, member := range p {
+		name = textOf(t.fill(name))
+		s, orNothing := t.schema(member)
+		if properties[name] = s; !orNothing {
+			required = append(required, name)
+		}
+	}
+	return keys{"type": "object", "properties": properties, "required": required}
+}
+
+// matchers translates an object of matchers, all of which must hold.
+func (t *translation) matchers(p map[string]any) (s any, orNothing bool) {
+	var all []any
+	orNothing = true
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		one, also := t.matcher(name[1:], p[name])
+		all, orNothing = append(all, one), orNothing && also
+	}
+	if len(all) == 1 {
+		return all[0], orNothing
+	}
+	return keys{"allOf": all}, orNothing
+}
+
+func (t *translation) matcher(name string, operand any) (s any, orNothing bool) {
+	switch name {
+	case "any", "absent":
+		if operand != true {
+			t.fail(fmt.Errorf("$%s takes true", name))
+		}
+		return name == "any", name == "absent"
+	case "optional":
+		s, _ = t.schema(operand)
+		return s, true
+	case "not":
+		s, orNothing = t.schema(operand)
+		return keys{"not": s}, !orNothing
+	case "anyOf", "allOf":
+		list, ok := operand.([]any)
+		if !ok {
+			t.fail(fmt.Errorf("$%s takes an array", name))
+		}
+		schemas, nothing := t.list(list)
+		return keys{name: schemas}, name == "anyOf" && nothing > 0 || name == "allOf" && nothing == len(list)
+	case "only":
+		object, ok := operand.(map[string]any)
+		if !ok {
+			t.fail(errors.New("$only takes an object"))
+		}
+		s := t.object(object)
+		s["additionalProperties"] = false
+		return s, false
+	case "word":
+		return keys{"type": "string", "pattern": wordPattern(textOf(t.fill(operand)))}, false
+	case "set":
+		return t.set(operand), false
+	case "schema":
+		return t.ofServer(operand), false
+	}
+	kind, known := keywords[name]
+	if !known {
+		t.fail(fmt.Errorf("there is no matcher $%s", name))
+	}
+	s = t.keyword(name, operand)
+	if kind != "" {
+		s.(keys)["type"] = kind
+	}
+	return s, false
+}
+
+// keyword is a schema of one keyword.
+func (t *translation) keyword(name string, operand any) keys {
+	switch name {
+	case "items", "contains", "propertyNames", "additionalProperties":
+		s, _ := t.schema(operand)
+		return keys{name: s}
+	case "pattern":
+		text := textOf(t.fill(operand))
+		if _, err := regexp.Compile(text); err != nil {
+			t.fail(fmt.Errorf("the regular expression %q cannot be used: %w", text, err))
+		}
+		return keys{name: text}
+	}
+	if text, ok := operand.(string); ok && t.checking && placeholder.MatchString(text) {
+		t.fill(text)
+		return keys{} // it will be a value of another type
+	}
+	return keys{name: t.fill(operand)}
+}
+
+// set is an array with the elements of another, in any order.
+func (t *translation) set(operand any) any {
+	want := t.fill(operand)
+	list, ok := want.([]any)
+	if !ok {
+		if _, later := want.(string); !later || !t.checking {
+			t.fail(errors.New("$set takes an array"))
+		}
+		return true
+	}
+	all := []any{keys{"type": "array"}}
+	for _, e := range list {
+		all = append(all, keys{"contains": keys{"const": e}})
+	}
+	if len(list) == 0 {
+		return keys{"type": "array", "maxItems": 0}
+	}
+	return keys{"allOf": append(all, keys{"items": keys{"enum": list}})}
+}
+
+// ofServer refers to the schema that a server sent. One that is no schema holds for
+// nothing.
+func (t *translation) ofServer(operand any) any {
+	name, ok := operand.(string)
+	if !ok || placeholder.FindString(name) != name {
+		t.fail(errors.New("$schema takes one placeholder"))
+	}
+	s := t.fill(operand)
+	if t.checking || t.err != nil {
+		return true
+	}
+	if _, err := compile(keys{"$ref": "urn:sent:0"}, s); err != nil {
+		t.unusable = append(t.unusable, Mismatch{Want: "a JSON Schema: " + clip(err.Error(), 300), Got: show(s)})
 		return false
 	}
-	return a == b
+	t.sent = append(t.sent, s)
+	return keys{"$ref": fmt.Sprintf("urn:sent:%d", len(t.sent)-1)}
 }
 
-// maxExponent keeps a server from having us compute 1e999999999.
-const maxExponent = 400
-
-func number(n json.Number) (*big.Rat, bool) {
-	s := n.String()
-	if i := strings.IndexAny(s, "eE"); i >= 0 {
-		if e, err := strconv.Atoi(s[i+1:]); err != nil || e > maxExponent || e < -maxExponent {
-			return nil, false
+// fill replaces the placeholders in the strings of a value.
+func (t *translation) fill(value any) any {
+	if b, err := json.Marshal(value); err != nil || !strings.Contains(string(b), "${") {
+		return value
+	}
+	t.filled = true
+	if !t.checking {
+		out, err := t.vars.fill(value)
+		if err != nil {
+			t.fail(err)
 		}
+		return out
 	}
-	if len(s) > 2*maxExponent {
-		return nil, false
-	}
-	return new(big.Rat).SetString(s)
-}
-
-// compareNumbers is 2 for numbers too large to compare.
-func compareNumbers(a, b json.Number) int {
-	if a == b {
-		return 0
-	}
-	x, ok1 := number(a)
-	y, ok2 := number(b)
-	if !ok1 || !ok2 {
-		return 2
-	}
-	return x.Cmp(y)
-}
-
-func typeOf(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case string:
-		return "string"
-	case json.Number:
-		if r, ok := number(v); ok && r.IsInt() {
-			return "integer"
+	if s, ok := value.(string); ok {
+		if err := checkPlaceholders(s); err != nil {
+			t.fail(err)
 		}
-		return "number"
-	case []any:
-		return "array"
-	case map[string]any:
-		return "object"
+		return placeholder.ReplaceAllString(s, "x")
 	}
-	return "nothing"
+	return value
 }
 
-func hasType(v any, name string) bool {
-	t := typeOf(v)
-	return t == name || name == "number" && t == "integer"
+// wordPattern is a regular expression for a word that stands in a text as such, not as
+// a part of a longer name. Dashes before it belong to the way an option is written.
+func wordPattern(word string) string {
+	return `(^|[^A-Za-z0-9_-])-*` + regexp.QuoteMeta(word) + `($|[^A-Za-z0-9_-]|-($|[^A-Za-z0-9_]))`
 }
 
-func regexOf(s string) (*regexp.Regexp, error) {
-	re, err := regexp.Compile(s)
-	if err != nil {
-		return nil, fmt.Errorf("the regular expression %q cannot be used: %w", s, err)
-	}
-	return re, nil
-}
-
-// containsWord reports whether a word stands in a text as such, not as a part of a
-// longer name. Dashes before it belong to the way an option is written.
 func containsWord(text, word string) bool {
-	if word == "" {
-		return false
-	}
-	for from := 0; ; {
-		i := strings.Index(text[from:], word)
-		if i < 0 {
-			return false
-		}
-		start, end := from+i, from+i+len(word)
-		before, _ := utf8.DecodeLastRuneInString(strings.TrimRight(text[:start], "-"))
-		after, _ := utf8.DecodeRuneInString(text[end:])
-		longer := isWord(after) || after == '-' && end+1 < len(text) && isWord(rune(text[end+1]))
-		if !isWord(before) && !longer {
-			return true
-		}
-		from = start + 1
-	}
-}
-
-func isWord(r rune) bool {
-	return r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
+	return word != "" && regexp.MustCompile(wordPattern(word)).MatchString(text)
 }

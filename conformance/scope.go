@@ -65,6 +65,32 @@ func (v scope) value(s string) (any, error) {
 	return v.expand(s)
 }
 
+// fill replaces the placeholders in every string of a value.
+func (v scope) fill(value any) (any, error) {
+	var err error
+	switch in := value.(type) {
+	case string:
+		return v.value(in)
+	case []any:
+		out := make([]any, len(in))
+		for i, e := range in {
+			if out[i], err = v.fill(e); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case map[string]any:
+		out := make(map[string]any, len(in))
+		for k, e := range in {
+			if out[k], err = v.fill(e); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	return value, nil
+}
+
 func (v scope) lookup(path string) (any, bool) {
 	name, rest, deeper := strings.Cut(path, ".")
 	value, ok := v[name]
@@ -149,6 +175,8 @@ func quote(s string) string {
 	}
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(s) + `"`
 }
+
+func escapePointer(s string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(s) }
 
 // pointer returns what a JSON pointer (RFC 6901) names in a document.
 func pointer(doc any, p string) (any, bool) {

@@ -157,7 +157,7 @@ func (s *session) await(ctx context.Context, id json.Number, first bool) answer 
 			continue
 		case asks:
 			continue
-		case !first && got != nil && !equal(got, id):
+		case !first && got != nil && !isNumber(got, id):
 			s.fault(strayResponse+", with the id %s", show(got))
 			continue
 		}
@@ -230,6 +230,9 @@ func (s *session) response(m map[string]any, size int) answer {
 			continue
 		}
 		doc["text"] = text
+		if why := looseJSON(text); why != "" {
+			doc["loose"] = why
+		}
 		if v, err := decode([]byte(text)); err == nil {
 			open(doc, v)
 		}

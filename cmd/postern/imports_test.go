@@ -42,7 +42,7 @@ var arrows = []struct {
 	{"mail/pdftext", "it reads hostile files in a process of its own, which has nothing to do with mail", []string{}, nil},
 	{"mail/servertest", "test servers stand outside, like any server", []string{}, nil},
 	{"packaging", "it packs what was built and calls none of it", []string{}, []string{}},
-	{"conformance", "it must judge any server, so it can know nothing of ours", []string{}, []string{"github.com/modelcontextprotocol/go-sdk"}},
+	{"conformance", "it must judge any server, so it can know nothing of ours", []string{}, []string{"github.com/modelcontextprotocol/go-sdk", "github.com/santhosh-tekuri/jsonschema"}},
 }
 
 // common is what any package of the house may import: one rule for all. The
