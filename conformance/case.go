@@ -22,8 +22,8 @@ const (
 	Full     Level = "Full"
 )
 
-// Levels are those a case may have, the lowest first.
-var Levels = []Level{Minimal, Standard, Full}
+// levels are those a case may have, the lowest first.
+var levels = []Level{Minimal, Standard, Full}
 
 // Category is what a case tests (002 section 11.2).
 type Category string
@@ -245,8 +245,8 @@ func (c *Case) check() error {
 		return errors.New("its id is not lower-case words joined by dots, dashes or underscores")
 	case !clausePattern.MatchString(c.Clause):
 		return fmt.Errorf("clause %q is no section number", c.Clause)
-	case !slices.Contains(Levels, c.Level):
-		return fmt.Errorf("level %q is none of %v", c.Level, Levels)
+	case !slices.Contains(levels, c.Level):
+		return fmt.Errorf("level %q is none of %v", c.Level, levels)
 	case !slices.Contains(categories, c.Category):
 		return fmt.Errorf("category %q is none of %v", c.Category, categories)
 	case c.Strength != Must && c.Strength != Should:

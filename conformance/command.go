@@ -6,10 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"sync"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // closeTime is what a server has to end once its input has.
@@ -32,9 +29,10 @@ var _ Target = (*Command)(nil)
 // Transport implements Target.
 func (c *Command) Transport() string { return "stdio" }
 
-func (c *Command) start() (io.WriteCloser, io.ReadCloser, func(), error) {
+// Open implements Target.
+func (c *Command) Open(context.Context) (Conn, error) {
 	if len(c.Args) == 0 {
-		return nil, nil, nil, &errNoStart{errors.New("no program is given")}
+		return nil, errors.New("no program is given")
 	}
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
 	cmd.Env, cmd.Dir, cmd.Stderr = c.Env, c.Dir, c.Stderr
@@ -42,58 +40,35 @@ func (c *Command) start() (io.WriteCloser, io.ReadCloser, func(), error) {
 	ownGroup(cmd)
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		return nil, nil, nil, &errNoStart{err}
+		return nil, err
 	}
 	// Not StdoutPipe: Wait would close it under the reader.
 	out, w, err := os.Pipe()
 	if err != nil {
-		return nil, nil, nil, &errNoStart{err}
+		return nil, err
 	}
 	cmd.Stdout = w
 	err = cmd.Start()
 	_ = w.Close()
 	if err != nil {
 		_ = out.Close()
-		return nil, nil, nil, &errNoStart{err}
+		return nil, err
 	}
 	exited := make(chan struct{})
 	go func() {
 		defer close(exited)
 		_ = cmd.Wait() // how it ended is not judged
 	}()
-	var once sync.Once
-	stop := func() {
-		once.Do(func() {
-			_ = in.Close()
-			select {
-			case <-exited:
-			case <-time.After(closeTime):
-			}
-			killGroup(cmd)
-			_ = out.Close()
-			select {
-			case <-exited:
-			case <-time.After(closeTime + time.Second):
-			}
-		})
-	}
-	return in, out, stop, nil
-}
-
-// Open implements Target.
-func (c *Command) Open(context.Context) (Conn, error) {
-	in, out, stop, err := c.start()
-	if err != nil {
-		return nil, err
-	}
-	return newLineConn(in, out, stop), nil
-}
-
-// Client implements Target.
-func (c *Command) Client(context.Context) (mcp.Transport, func(), error) {
-	in, out, stop, err := c.start()
-	if err != nil {
-		return nil, nil, err
-	}
-	return &mcp.IOTransport{Reader: out, Writer: in, MaxLineLength: MaxMessage}, stop, nil
+	return newLineConn(in, out, func() {
+		select {
+		case <-exited:
+		case <-time.After(closeTime):
+		}
+		killGroup(cmd)
+		_ = out.Close()
+		select {
+		case <-exited:
+		case <-time.After(closeTime + time.Second):
+		}
+	}), nil
 }

@@ -233,7 +233,7 @@ func TestAServerThatCannotBeStartedIsNoReport(t *testing.T) {
 		"no URL":          &HTTP{URL: "ftp://example.org"},
 		"token in clear":  &HTTP{URL: "http://192.0.2.1/mcp", Token: "x"},
 	} {
-		if _, err := Run(t.Context(), target, &Options{Cases: helpCase(t)}); !NotStarted(err) {
+		if _, err := Run(t.Context(), target, &Options{Cases: helpCase(t)}); !errors.Is(err, ErrNotStarted) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

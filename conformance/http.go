@@ -76,7 +76,7 @@ func (h *HTTP) client() *http.Client {
 // Open implements Target. It asks for nothing but a connection.
 func (h *HTTP) Open(ctx context.Context) (Conn, error) {
 	if err := h.Check(); err != nil {
-		return nil, &errNoStart{err}
+		return nil, err
 	}
 	u, _ := url.Parse(h.URL) // Check has
 	port := u.Port()
@@ -87,7 +87,7 @@ func (h *HTTP) Open(ctx context.Context) (Conn, error) {
 		if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); err == nil && proxy == nil {
 			c, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
 			if err != nil {
-				return nil, &errNoStart{err}
+				return nil, err
 			}
 			_ = c.Close()
 		}
@@ -96,14 +96,10 @@ func (h *HTTP) Open(ctx context.Context) (Conn, error) {
 	return &httpConn{url: h.URL, client: h.client(), messages: make(chan line, 4), ctx: ctx, cancel: cancel}, nil
 }
 
-// Client implements Target.
-func (h *HTTP) Client(context.Context) (mcp.Transport, func(), error) {
-	if err := h.Check(); err != nil {
-		return nil, nil, &errNoStart{err}
-	}
+func (h *HTTP) clientTransport() (mcp.Transport, func(), error) {
 	c := h.client()
 	return &mcp.StreamableClientTransport{Endpoint: h.URL, HTTPClient: c, MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: MaxMessage},
-		c.CloseIdleConnections, nil
+		c.CloseIdleConnections, h.Check()
 }
 
 // httpConn posts every message and takes what comes back, as JSON or as events.

@@ -39,7 +39,7 @@ const (
 )
 
 func (o *Options) selects(c *Case) bool {
-	if o.Level != "" && slices.Index(Levels, c.Level) > slices.Index(Levels, o.Level) {
+	if o.Level != "" && slices.Index(levels, c.Level) > slices.Index(levels, o.Level) {
 		return false
 	}
 	if o.Category != "" && c.Category != o.Category || o.Suite != "" && o.Suite != "all" && c.Suite != o.Suite {
@@ -56,7 +56,7 @@ func (o *Options) Check() error {
 		}
 	}
 	switch {
-	case o.Level != "" && !slices.Contains(Levels, o.Level):
+	case o.Level != "" && !slices.Contains(levels, o.Level):
 		return fmt.Errorf("there is no level %q", o.Level)
 	case o.Category != "" && !slices.Contains(categories, o.Category):
 		return fmt.Errorf("there is no category %q", o.Category)

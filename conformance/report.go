@@ -113,7 +113,7 @@ func (r *Report) count(left bool) {
 		r.Counts[c.Level] = n
 	}
 	r.Reached = NoLevel
-	for _, l := range Levels {
+	for _, l := range levels {
 		// A failure that was expected is a failure: a level is not reached by
 		// expecting not to.
 		broken := slices.ContainsFunc(r.Results, func(c *Result) bool {

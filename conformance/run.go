@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Run judges a server. It returns an error if there is none (NotStarted), if ctx ends
+// Run judges a server. It returns an error if there is none (ErrNotStarted), if ctx ends
 // (with the report so far), or if the options or cases cannot be used; what a server
 // does wrong is in the report. Of a server that is lost again and again the remaining
 // cases fail unasked.
@@ -130,10 +130,7 @@ func (r *runner) begin(ctx context.Context) error {
 	defer cancel()
 	conn, err := r.target.Open(ctx)
 	if err != nil {
-		if !NotStarted(err) {
-			err = &errNoStart{err}
-		}
-		return err
+		return notStarted{err}
 	}
 	s := &session{conn: conn, version: defaultVersion}
 	if a := s.handshake(ctx); a.outcome != OutcomeResult {

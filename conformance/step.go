@@ -209,10 +209,21 @@ func (s *session) notify(ctx context.Context, method string, params json.RawMess
 	return answer{outcome: OutcomeNone, doc: map[string]any{}}
 }
 
+func (r *runner) clientTransport(ctx context.Context) (mcp.Transport, func(), error) {
+	if own, ok := r.target.(clientTransport); ok {
+		return own.clientTransport()
+	}
+	conn, err := r.target.Open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return client{conn}, conn.Close, nil
+}
+
 // stockClient has the client of the MCP library talk to the server: it knows what a
 // client that people use makes of an answer.
 func (r *runner) stockClient(ctx context.Context, s *Step) answer {
-	transport, stop, err := r.target.Client(ctx)
+	transport, stop, err := r.clientTransport(ctx)
 	if err != nil {
 		return lost("no fresh server: %v", err)
 	}

@@ -38,7 +38,7 @@ func WriteTable(w io.Writer, r *Report, strict bool) error {
 		fmt.Fprintf(b, "%s, %d commands; %d messages\n\n", clean(r.Server), r.Commands, r.Messages)
 	}
 	fmt.Fprintf(b, "%-10s %7s %7s %7s %9s %15s\n", "level", "passed", "failed", "advice", "expected", "not applicable")
-	for _, l := range Levels {
+	for _, l := range levels {
 		n, ok := r.Counts[l]
 		if ok {
 			fmt.Fprintf(b, "%-10s %7d %7d %7d %9d %15d\n", l, n.Passed, n.Failed, n.Advice, n.Expected, n.NotApplicable)

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -21,9 +23,6 @@ type Target interface {
 	// Open starts or reaches the server. An error means that there is no server,
 	// not that it is a bad one.
 	Open(ctx context.Context) (Conn, error)
-
-	// Client is Open for an MCP client library. stop ends what it started.
-	Client(ctx context.Context) (t mcp.Transport, stop func(), err error)
 }
 
 // A Conn carries JSON-RPC messages, each one JSON text without a line feed. Send and
@@ -49,17 +48,57 @@ const MaxMessage = 8 << 20
 // ErrTooLarge is a message of more than MaxMessage bytes.
 var ErrTooLarge = fmt.Errorf("a message of more than %d bytes", MaxMessage)
 
-// errNoStart is a server that cannot be started or reached at all.
-type errNoStart struct{ err error }
+// ErrNotStarted is what an error of Run is if there was no server to judge.
+var ErrNotStarted = errors.New("the server cannot be started or reached")
 
-func (e *errNoStart) Error() string { return e.err.Error() }
-func (e *errNoStart) Unwrap() error { return e.err }
+// notStarted is an error of Open.
+type notStarted struct{ error }
 
-// NotStarted reports whether an error of Run says that there was no server to judge.
-func NotStarted(err error) bool {
-	var e *errNoStart
-	return errors.As(err, &e)
+func (e notStarted) Unwrap() error      { return e.error }
+func (notStarted) Is(target error) bool { return target == ErrNotStarted }
+
+// clientTransport is an optional interface of a Target that an MCP client library
+// reaches in a way of its own, which is then judged too. stop ends what it started.
+type clientTransport interface {
+	clientTransport() (t mcp.Transport, stop func(), err error)
 }
+
+// client has an MCP client library speak over a Conn.
+type client struct{ conn Conn }
+
+// Connect implements mcp.Transport.
+func (c client) Connect(context.Context) (mcp.Connection, error) { return c, nil }
+
+// Read implements mcp.Connection.
+func (c client) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		b, err := c.conn.Receive(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(bytes.TrimSpace(b)) > 0 {
+			return jsonrpc.DecodeMessage(b)
+		}
+	}
+}
+
+// Write implements mcp.Connection.
+func (c client) Write(ctx context.Context, m jsonrpc.Message) error {
+	b, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	return c.conn.Send(ctx, b)
+}
+
+// Close implements mcp.Connection.
+func (c client) Close() error {
+	c.conn.Close()
+	return nil
+}
+
+// SessionID implements mcp.Connection.
+func (client) SessionID() string { return "" }
 
 // lineConn speaks over a pair of streams, one message per line.
 type lineConn struct {
@@ -170,7 +209,8 @@ var _ Target = (*Pipe)(nil)
 // Transport implements Target.
 func (p *Pipe) Transport() string { return "stdio" }
 
-func (p *Pipe) start() (io.WriteCloser, io.ReadCloser, func()) {
+// Open implements Target.
+func (p *Pipe) Open(context.Context) (Conn, error) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -181,12 +221,11 @@ func (p *Pipe) start() (io.WriteCloser, io.ReadCloser, func()) {
 		_ = outW.Close()
 		_ = inR.Close()
 	}()
-	return inW, outR, func() {
-		_ = inW.Close()
+	return newLineConn(inW, outR, func() {
+		defer cancel()
 		_ = outR.Close() // whatever it still writes
 		select {
 		case <-done:
-			cancel()
 			return
 		case <-time.After(closeTime / 4):
 		}
@@ -195,17 +234,5 @@ func (p *Pipe) start() (io.WriteCloser, io.ReadCloser, func()) {
 		case <-done:
 		case <-time.After(closeTime):
 		}
-	}
-}
-
-// Open implements Target.
-func (p *Pipe) Open(context.Context) (Conn, error) {
-	in, out, stop := p.start()
-	return newLineConn(in, out, stop), nil
-}
-
-// Client implements Target.
-func (p *Pipe) Client(context.Context) (mcp.Transport, func(), error) {
-	in, out, stop := p.start()
-	return &mcp.IOTransport{Reader: out, Writer: in, MaxLineLength: MaxMessage}, stop, nil
+	}), nil
 }

@@ -94,7 +94,7 @@ func (p *process) conformance(ctx context.Context, args []string) error {
 	defer cancel()
 	report, err := conformance.Run(ctx, target, &o)
 	switch {
-	case conformance.NotStarted(err):
+	case errors.Is(err, conformance.ErrNotStarted):
 		fmt.Fprintf(p.stderr, "postern: the server could not be started or reached: %v\n", err)
 		return exitStatus(exitNotStarted)
 	case errors.Is(err, context.DeadlineExceeded):
