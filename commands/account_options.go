@@ -44,20 +44,20 @@ func (o *accountOptions) apply(a *mail.Account, d *Deps) error {
 		return err
 	}
 	for _, e := range []struct {
-		name     string
-		endpoint mail.Endpoint
+		service  string
+		endpoint *mail.Endpoint
 		host     string
-		given    bool
-	}{{"imap", a.IMAP, o.IMAPHost, o.IMAPPort != 0 || o.IMAPSecurity != ""}, {"pop3", a.POP3, o.POP3Host, o.POP3Port != 0 || o.POP3Security != ""},
-		{"smtp", a.SMTP, o.SMTPHost, o.SMTPPort != 0 || o.SMTPSecurity != ""}} {
-		if e.given && e.host == "" && e.endpoint.IsZero() {
-			return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("--%s-host is missing.", e.name),
+		port     uint16
+		security mail.Security
+	}{{"imap", &a.IMAP, o.IMAPHost, o.IMAPPort, o.IMAPSecurity}, {"pop3", &a.POP3, o.POP3Host, o.POP3Port, o.POP3Security}, {"smtp", &a.SMTP, o.SMTPHost, o.SMTPPort, o.SMTPSecurity}} {
+		setIf(&e.endpoint.Host, e.host)
+		if !e.endpoint.IsZero() {
+			protect(e.endpoint, e.service, e.port, e.security)
+		} else if e.port != 0 || e.security != "" {
+			return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("--%s-host is missing.", e.service),
 				Hint: "A port or a security belongs to a host."}
 		}
 	}
-	applyEndpoint(&a.IMAP, o.IMAPHost, o.IMAPPort, o.IMAPSecurity, 993, 143)
-	applyEndpoint(&a.POP3, o.POP3Host, o.POP3Port, o.POP3Security, 995, 110)
-	applyEndpoint(&a.SMTP, o.SMTPHost, o.SMTPPort, o.SMTPSecurity, 465, 587)
 	if a.Username == "" {
 		a.Username = a.Email
 	}
@@ -94,28 +94,13 @@ func setIf[T comparable](field *T, given T) {
 	}
 }
 
-// applyEndpoint fills in the port that belongs to the security, unless a port was
-// given now or the security stays as it was.
-func applyEndpoint(e *mail.Endpoint, host string, port uint16, security mail.Security, tlsPort, plainPort uint16) {
-	setIf(&e.Host, host)
-	if e.Host == "" {
-		return
-	}
-	if e.Security == "" && security == "" {
-		security = mail.TLS
-	}
-	usual := func() uint16 {
-		if e.Security == mail.TLS {
-			return tlsPort
-		}
-		return plainPort
-	}
-	if security != "" && security != e.Security {
-		// A port that somebody chose stays.
-		moves := e.Port == 0 || e.Port == usual()
-		if e.Security = security; moves {
-			e.Port = usual()
-		}
+// protect sets the port and the security of a server to what was given. The port
+// follows the security unless somebody chose it.
+func protect(e *mail.Endpoint, service string, port uint16, security mail.Security) {
+	chosen := e.Port != 0 && e.Port != mail.DefaultPort(service, e.Security)
+	e.Security = cmp.Or(security, e.Security, mail.TLS)
+	if !chosen {
+		e.Port = mail.DefaultPort(service, e.Security)
 	}
 	setIf(&e.Port, port)
 }

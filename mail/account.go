@@ -82,6 +82,16 @@ func (e Endpoint) Loopback() bool {
 	return err == nil && a.IsLoopback()
 }
 
+// DefaultPort is the port of a service, which is imap, pop3 or smtp, with a protection
+// (RFC 8314 section 3, RFC 9051, RFC 1939, RFC 6409). It is 0 for another service.
+func DefaultPort(service string, s Security) uint16 {
+	ports := map[string][2]uint16{"imap": {993, 143}, "pop3": {995, 110}, "smtp": {465, 587}}[service]
+	if s == TLS {
+		return ports[0]
+	}
+	return ports[1]
+}
+
 func (e Endpoint) validate(what string) error {
 	if e.IsZero() {
 		return nil

@@ -154,13 +154,14 @@ func environmentAccount(set map[string]string, prefix string, common Account) (A
 	if err != nil {
 		return a, err
 	}
-	a.IMAP = Endpoint{Host: set[prefix+suffixHost], Port: 993, Security: TLS}
-	if !secure {
-		a.IMAP.Port, a.IMAP.Security = 143, StartTLS
-		if a.IMAP.Loopback() {
-			a.IMAP.Security = Plaintext
-		}
+	a.IMAP = Endpoint{Host: set[prefix+suffixHost], Security: TLS}
+	switch {
+	case !secure && a.IMAP.Loopback():
+		a.IMAP.Security = Plaintext
+	case !secure:
+		a.IMAP.Security = StartTLS
 	}
+	a.IMAP.Port = DefaultPort("imap", a.IMAP.Security)
 	if text := set[prefix+suffixPort]; text != "" {
 		port, err := strconv.ParseUint(text, 10, 16)
 		if err != nil || port == 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -96,15 +97,9 @@ var errNoVaultHere = errors.New("there is no vault in this process")
 // described is the account that the options describe. It needs a helper: there is no
 // other place its credential could come from.
 func (o *transportOptions) described(readOnly bool) (mail.Account, error) {
-	a := mail.Account{Name: "default", Email: o.email, Protocol: mail.IMAP, Username: o.username, Mode: mail.ReadWrite}
+	a := mail.Account{Name: cmp.Or(o.account, "default"), Email: o.email, Protocol: cmp.Or(mail.Protocol(o.protocol), mail.IMAP), Username: o.username, Mode: mail.ReadWrite}
 	if o.helper == "" {
 		return a, misused("--host needs --helper.", "Give a program that prints the password, such as --helper 'biosecret get mail'.")
-	}
-	if o.account != "" {
-		a.Name = o.account
-	}
-	if o.protocol != "" {
-		a.Protocol = mail.Protocol(o.protocol)
 	}
 	if a.Email == "" && strings.Contains(o.username, "@") {
 		a.Email = o.username
@@ -115,18 +110,8 @@ func (o *transportOptions) described(readOnly bool) (mail.Account, error) {
 	if o.port > math.MaxUint16 {
 		return a, misused("--port is greater than 65535.", "Give the number of a TCP port, or leave it out.")
 	}
-	e := mail.Endpoint{Host: o.host, Port: uint16(o.port), Security: mail.TLS}
-	if o.security != "" {
-		e.Security = mail.Security(o.security)
-	}
-	usual := map[mail.Protocol][2]uint16{mail.IMAP: {993, 143}, mail.POP3: {995, 110}}[a.Protocol]
-	switch {
-	case e.Port != 0:
-	case e.Security == mail.TLS:
-		e.Port = usual[0]
-	default:
-		e.Port = usual[1]
-	}
+	e := mail.Endpoint{Host: o.host, Security: cmp.Or(mail.Security(o.security), mail.TLS)}
+	e.Port = cmp.Or(uint16(o.port), mail.DefaultPort(string(a.Protocol), e.Security))
 	if a.Protocol == mail.POP3 {
 		a.POP3 = e
 	} else {

@@ -190,13 +190,12 @@ func (w *wizard) typeServers(ctx context.Context) (err error) {
 			return err
 		}
 		d.protocol = mail.Protocol(kind)
-		ports := map[mail.Protocol][2]uint16{mail.IMAP: {993, 143}, mail.POP3: {995, 110}}[d.protocol]
-		if d.incoming, err = w.typeServer(ctx, strings.ToUpper(kind)+" server", "", ports, typed.incoming, false); err != nil {
+		if d.incoming, err = w.typeServer(ctx, kind, "", typed.incoming, false); err != nil {
 			return err
 		}
 	}
 	if d.smtp.IsZero() {
-		if d.smtp, err = w.typeServer(ctx, "SMTP server", "It sends mail. Leave it empty if nothing is ever to be sent.", [2]uint16{465, 587}, typed.smtp, true); err != nil {
+		if d.smtp, err = w.typeServer(ctx, "smtp", "It sends mail. Leave it empty if nothing is ever to be sent.", typed.smtp, true); err != nil {
 			return err
 		}
 	}
@@ -209,14 +208,14 @@ func (w *wizard) typeServers(ctx context.Context) (err error) {
 	return err
 }
 
-// typeServer asks for one server. ports are those of TLS and of STARTTLS; before is what
+// typeServer asks for the server of a service, which is imap, pop3 or smtp. before is what
 // was given before.
-func (w *wizard) typeServer(ctx context.Context, title, help string, ports [2]uint16, before mail.Endpoint, optional bool) (e mail.Endpoint, err error) {
+func (w *wizard) typeServer(ctx context.Context, service, help string, before mail.Endpoint, optional bool) (e mail.Endpoint, err error) {
 	proposed := before.Host
 	if optional {
 		proposed = "" // nothing is an answer here, and would be taken for it
 	}
-	e.Host, err = w.ask.Text(ctx, textQuestion{Title: title, Help: help, Proposed: proposed, Optional: optional, Check: func(s string) error {
+	e.Host, err = w.ask.Text(ctx, textQuestion{Title: strings.ToUpper(service) + " server", Help: help, Proposed: proposed, Optional: optional, Check: func(s string) error {
 		if len(s) > 253 || strings.ContainsAny(s, " /@:") {
 			return errors.New("that is no name of a host, such as imap.example.org")
 		}
@@ -230,10 +229,7 @@ func (w *wizard) typeServer(ctx context.Context, title, help string, ports [2]ui
 		return mail.Endpoint{}, err
 	}
 	e.Security = mail.Security(security)
-	usual := ports[0]
-	if e.Security == mail.StartTLS {
-		usual = ports[1]
-	}
+	usual := mail.DefaultPort(service, e.Security)
 	if e.Host == before.Host && e.Security == before.Security && before.Port != 0 {
 		usual = before.Port
 	}
