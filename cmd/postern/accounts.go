@@ -176,12 +176,5 @@ func (s *store) close() {
 // keyless reports whether the environment neither gives a key in any form nor says
 // where a vault is.
 func (p *process) keyless() bool {
-	for _, name := range []string{vault.AdminKeyVar, vault.AgentKeyVar} {
-		for _, form := range []string{"", "_FILE", "_COMMAND"} {
-			if p.getenv(name+form) != "" {
-				return false
-			}
-		}
-	}
-	return p.getenv("POSTERN_DB") == ""
+	return !p.hasKey(vault.AdminKeyVar) && !p.hasKey(vault.AgentKeyVar) && p.getenv("POSTERN_DB") == ""
 }

@@ -86,7 +86,7 @@ func doorOf(t testing.TB, start func(t testing.TB, env, args []string) (int, []b
 		if _, err := p.openMailbox(t.Context(), path); err != nil {
 			t.Fatal(err)
 		}
-		key, err := keyBeside(t.Context(), path+mailboxKey)
+		key, err := newProcess(t).keyFrom(t.Context(), path+mailboxKey)
 		if err != nil {
 			t.Fatal(err)
 		}

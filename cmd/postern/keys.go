@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/setup"
+	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
 )
@@ -16,13 +17,26 @@ import (
 // Where init puts the keys that it makes.
 //
 // The agent's key, or the line that names it in the keyring, is in a file beside the
-// vault, where a process without any key in its environment looks. The
-// administrator's is in a directory of its own and is looked for by init alone, while it asks a person: no
+// vault, where a process without any key in its environment looks. The administrator's
+// is in a directory of its own, and only init looks there, while it asks a person: no
 // other verb becomes the administrator because of a file that lies somewhere.
 func agentKeyFile(vaultPath string) string { return vaultPath + mailboxKey }
 
 func adminKeyFile(vaultPath string) string {
 	return filepath.Join(filepath.Dir(vaultPath)+"-admin", filepath.Base(vaultPath)+mailboxAdminKey)
+}
+
+// hasKey reports whether the environment has the key of this variable in any form.
+func (p *process) hasKey(variable string) bool {
+	return p.getenv(variable) != "" || p.getenv(variable+"_FILE") != "" || p.getenv(variable+"_COMMAND") != ""
+}
+
+// principal is the administrator where the environment has the key, else an agent.
+func (p *process) principal() gateway.Principal {
+	if p.hasKey(vault.AdminKeyVar) {
+		return gateway.Principal{Name: "admin", Admin: true}
+	}
+	return gateway.Principal{Name: "agent"}
 }
 
 func (p *process) systemKeyring() setup.Keyring {

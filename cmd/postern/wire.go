@@ -141,13 +141,7 @@ func (p *process) attachmentDir(ctx context.Context, s *store) (string, error) {
 
 // asOwner wires for a verb that acts as the administrator when it has the key.
 func (p *process) asOwner(profile gateway.Profile, stdin *bufio.Reader) (*house, error) {
-	principal := gateway.Principal{Name: "agent"}
-	for _, form := range []string{"", "_FILE", "_COMMAND"} {
-		if p.getenv(vault.AdminKeyVar+form) != "" {
-			principal = gateway.Principal{Name: "admin", Admin: true}
-		}
-	}
-	return p.wire(plan{profile: profile, principal: principal, stdin: stdin, environ: p.environ, open: p.opener(false), extensions: besideVault})
+	return p.wire(plan{profile: profile, principal: p.principal(), stdin: stdin, environ: p.environ, open: p.opener(false), extensions: besideVault})
 }
 
 // asAgent wires for a verb that is an agent whatever keys are set.

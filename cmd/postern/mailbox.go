@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+// Where the keys of a mailbox lie that was made without any in the environment. Both
+// files have the form that POSTERN_KEY_FILE and POSTERN_ADMIN_KEY_FILE take.
+const (
+	mailboxKey      = ".key"
+	mailboxAdminKey = ".admin.key"
+)
+
+// openMailbox opens the vault at path, which it makes where there is none (003 NFR4).
+// With a key in the environment it uses that and no other, so that a wrong key fails;
+// with none it uses those beside the file. POSTERN_POLICY_PIN speaks of the vault with
+// the accounts, and is not asked for here.
+func (p *process) openMailbox(ctx context.Context, path string) (*vault.Vault, error) {
+	keys, err := vault.KeysFromEnv(ctx, p.getenv)
+	if err != nil {
+		return nil, err
+	}
+	_, err = os.Stat(path)
+	missing := errors.Is(err, fs.ErrNotExist)
+	if missing {
+		if optional(ctx) {
+			return nil, fmt.Errorf("%w at %s", vault.ErrNoVault, path) // describe makes nothing
+		}
+		if keys, err = p.makeMailbox(ctx, path, keys); err != nil {
+			return nil, err
+		}
+	} else if keys.Admin.IsZero() && keys.Agent.IsZero() {
+		if keys.Agent, err = p.keyFrom(ctx, path+mailboxKey); err != nil {
+			return nil, err
+		}
+	}
+	return vault.Open(ctx, path, keys, nil)
+}
+
+// makeMailbox makes a vault with the keys there are, and with random ones beside it
+// in place of those that are missing. Of several processes that do so at once all end
+// up with the same keys and the same vault. It returns the keys to open it with.
+func (p *process) makeMailbox(ctx context.Context, path string, given vault.Keys) (vault.Keys, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return vault.Keys{}, err
+	}
+	all := given
+	for _, k := range []struct {
+		secret *mail.Secret
+		file   string
+	}{{&all.Agent, path + mailboxKey}, {&all.Admin, path + mailboxAdminKey}} {
+		if !k.secret.IsZero() {
+			continue
+		}
+		if err := settleKey(k.file); err != nil {
+			return vault.Keys{}, err
+		}
+		var err error
+		if *k.secret, err = p.keyFrom(ctx, k.file); err != nil {
+			return vault.Keys{}, err
+		}
+	}
+	if _, err := vault.Init(ctx, path, all); err != nil {
+		return vault.Keys{}, err
+	}
+	if given.Admin.IsZero() {
+		return vault.Keys{Agent: all.Agent}, nil
+	}
+	return given, nil
+}
+
+// settleKey makes a key file unless there is one. It appears whole or not at all.
+func settleKey(file string) (err error) {
+	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	key, err := vault.NewKey()
+	if err != nil {
+		return err
+	}
+	aside, err := os.CreateTemp(filepath.Dir(file), ".postern-*.key") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(aside.Name()) }()
+	_, err = io.WriteString(aside, key+"\n")
+	if err == nil {
+		err = aside.Sync()
+	}
+	if err := errors.Join(err, aside.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(aside.Name(), file); err == nil || errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return settleWithoutLinks(aside.Name(), file)
+}
+
+// settleWithoutLinks is for file systems that have none. Who makes a vault while
+// somebody else does finds a key that does not fit, and fails.
+func settleWithoutLinks(aside, file string) error {
+	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Rename(aside, file)
+}
