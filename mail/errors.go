@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/postern-mail/postern/mail/internal/imap"
-	"github.com/postern-mail/postern/mail/internal/pop3"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // Kind says what kind of failure an Error is, so that a caller can choose its
@@ -76,16 +76,11 @@ func wrap(ctx context.Context, op, account string, err error) error {
 	}
 	e := &Error{Op: op, Account: account, Kind: KindConnection, Retryable: true, Err: err,
 		Message: "The mail server could not be reached.", Hint: "Try again; 'mail verify' shows what works."}
-	var w *imap.Error
+	var w *wire.Error
 	if errors.As(err, &w) {
-		e.Stage = string(w.Stage)
+		e.Stage = w.Stage
 		e.Retryable = !w.Permanent
 		e.fromWire(w)
-	}
-	var p *pop3.Error
-	if errors.As(err, &p) {
-		e.Stage = p.Stage
-		e.fromPop(p)
 	}
 	if cause := ctx.Err(); cause != nil && e.Kind != KindAuth {
 		e.Kind, e.Retryable = KindTimeout, true
@@ -100,50 +95,31 @@ func wrap(ctx context.Context, op, account string, err error) error {
 	return e
 }
 
-func (e *Error) fromWire(w *imap.Error) {
-	said := saying(w.Text)
+func (e *Error) fromWire(w *wire.Error) {
 	switch w.Kind {
-	case imap.KindAuth:
+	case wire.KindAuth:
 		e.login(w.Code)
-	case imap.KindCertificate:
+	case wire.KindCertificate:
 		e.certificate()
-	case imap.KindTimeout, imap.KindCanceled:
+	case wire.KindTimeout, wire.KindCanceled:
 		e.late()
-	case imap.KindProtocol:
-		e.unclear(w.Stage == imap.StageTLS)
-	case imap.KindLimit:
+	case wire.KindProtocol:
+		e.unclear(w.Stage == wire.StageTLS)
+	case wire.KindLimit:
 		e.tooMuch()
-	case imap.KindRefused:
-		e.refused(said)
-		if errors.Is(w, imap.ErrSends) {
+	case wire.KindRefused:
+		e.refused(saying(w.Text))
+		switch {
+		case errors.Is(w, imap.ErrSends):
 			e.Kind, e.Message, e.Hint = KindReadOnly, "The server sends what is put into this folder, so nothing is put there.", "Send it with 'mail send', or choose another folder."
-		}
-		if (w.Stage == imap.StageExamine || w.Stage == imap.StageSelect) && w.Permanent {
+		case w.Code == "IN-USE":
+			e.Message, e.Hint = "Another program has the mailbox open.", "Try again in a moment: POP3 serves one program at a time."
+		case (w.Stage == imap.StageExamine || w.Stage == imap.StageSelect) && w.Permanent:
 			e.Kind, e.Retryable = KindNotFound, false
 			e.Message, e.Hint = "There is no such folder.", "Run 'mail folders' for the folders there are."
 		}
-	case imap.KindClosed:
-		e.Message = "The mail server closed the connection." + said
-	}
-}
-
-func (e *Error) fromPop(w *pop3.Error) {
-	switch w.Kind {
-	case pop3.KindAuth:
-		e.login(w.Code)
-	case pop3.KindCertificate:
-		e.certificate()
-	case pop3.KindTimeout:
-		e.late()
-	case pop3.KindProtocol:
-		e.unclear(w.Stage == "tls")
-	case pop3.KindLimit:
-		e.tooMuch()
-	case pop3.KindRefused:
-		e.refused(saying(w.Text))
-		if w.Code == "IN-USE" {
-			e.Message, e.Hint = "Another program has the mailbox open.", "Try again in a moment: POP3 serves one program at a time."
-		}
+	case wire.KindClosed:
+		e.Message = "The mail server closed the connection." + saying(w.Text)
 	}
 }
 
@@ -230,8 +206,8 @@ func asError(op, account string, err error) *Error {
 }
 
 // wireRefusal returns what the server said when it refused a command, or nil.
-func wireRefusal(err error) *imap.Error {
-	var w *imap.Error
+func wireRefusal(err error) *wire.Error {
+	var w *wire.Error
 	if errors.As(err, &w) && !w.OutOfStep {
 		return w
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 var errNoPassword = errors.New("it has no password")
@@ -26,28 +26,28 @@ func (x *access) canLogIn(c Credentials) error {
 
 // loginOf is how the account logs in at any of its servers. Nil Credentials mean
 // the Directory's Secret, as a password.
-func loginOf(d Directory, c Credentials, a *Account) imap.Login {
+func loginOf(d Directory, c Credentials, a *Account) wire.Login {
 	account := *a
 	if c == nil {
 		c = passwords{d}
 	}
-	return imap.Login{
+	return wire.Login{
 		Username: account.Username,
-		Credential: func(ctx context.Context) (imap.Credential, error) {
+		Credential: func(ctx context.Context) (wire.Credential, error) {
 			got, err := c.Credential(ctx, &account)
 			switch {
 			case err != nil:
-				return imap.Credential{}, &secretError{err}
+				return wire.Credential{}, &secretError{err}
 			case got.Secret.IsZero():
-				return imap.Credential{}, &secretError{errNoPassword}
+				return wire.Credential{}, &secretError{errNoPassword}
 			}
 			defer got.Secret.Wipe()
 			if got.Bearer {
-				return imap.Credential{Token: got.Secret.Reveal()}, nil
+				return wire.Credential{Token: got.Secret.Reveal()}, nil
 			}
-			return imap.Credential{Password: got.Secret.Reveal()}, nil
+			return wire.Credential{Password: got.Secret.Reveal()}, nil
 		},
-		Refused: func(ctx context.Context, w imap.Credential) bool {
+		Refused: func(ctx context.Context, w wire.Credential) bool {
 			refused := Credential{Secret: NewSecret([]byte(w.Password + w.Token)), Bearer: w.Token != ""}
 			defer refused.Secret.Wipe()
 			return c.Refused(ctx, &account, refused)

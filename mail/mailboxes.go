@@ -190,13 +190,9 @@ func (x *access) unsupported(message, hint string) error {
 
 // config is the account's server as the wire wants it.
 func (m *Mailboxes) config(a *Account) (imap.Config, error) {
-	cfg := imap.Config{
-		Host: a.IMAP.Host, Port: a.IMAP.Port, Security: imap.Security(a.IMAP.Security), Login: loginOf(m.o.Directory, m.o.Credentials, a),
-		Connect: a.Timeouts.Connect, Greeting: a.Timeouts.Greeting, Socket: a.Timeouts.Socket, Gate: m.gate,
-	}
-	var err error
-	cfg.RootCAs, err = a.roots()
-	return cfg, err
+	target, err := targetOf(a.IMAP, m.o.Directory, m.o.Credentials, a)
+	target.Gate = m.gate
+	return imap.Config{Target: target, Socket: a.Timeouts.Socket}, err
 }
 
 // connection is everything that decides where a connection of the account leads

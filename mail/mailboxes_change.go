@@ -297,7 +297,7 @@ func (b *batch) notStored(l *located, uid uint32, op goimap.StoreFlagsOp, left [
 
 // refused is the issue of a message with which the server did not do as it was
 // asked.
-func (b *batch) refused(l *located, uid uint32, stage imap.Stage, message string) Issue {
+func (b *batch) refused(l *located, uid uint32, stage string, message string) Issue {
 	return Issue{Code: KindRefused.Code(), Stage: string(stage), UID: uid, MessageID: b.ref(l, uid).String(), Message: message}
 }
 

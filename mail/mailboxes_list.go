@@ -9,6 +9,7 @@ import (
 
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // The bounds of List.
@@ -138,8 +139,15 @@ func (x *access) checkFolder(name string) error {
 // went over a bound, so that asking for less may help. The stage does not matter:
 // commands leave together, and the first that waits meets the failure.
 func unreadable(err error) bool {
-	var w *imap.Error
-	return errors.As(err, &w) && w.Op == "lend" && (w.Kind == imap.KindProtocol || w.Kind == imap.KindLimit)
+	var w *wire.Error
+	if !errors.As(err, &w) {
+		return false
+	}
+	switch w.Stage {
+	case wire.StageConnect, wire.StageTLS, wire.StageGreeting, wire.StageAuth:
+		return false
+	}
+	return w.Kind == wire.KindProtocol || w.Kind == wire.KindLimit
 }
 
 // listing is one List in progress.

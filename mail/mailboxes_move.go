@@ -9,6 +9,7 @@ import (
 	"github.com/emersion/go-imap/v2/imapclient"
 
 	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // Copy copies messages to a folder, of another account when toAccount is neither
@@ -306,7 +307,7 @@ func (b *batch) expunge(ctx context.Context, s *imap.Session, l *located, uids [
 			b.out.Issues = append(b.out.Issues, b.issue(l, u, &e))
 		}
 	}
-	kept := func(u uint32, stage imap.Stage, message string, w *imap.Error) {
+	kept := func(u uint32, stage string, message string, w *wire.Error) {
 		i := b.refused(l, u, stage, left+message)
 		i.Retryable = w != nil && !w.Permanent
 		b.out.Issues = append(b.out.Issues, i)

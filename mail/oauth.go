@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/postern-mail/postern/mail/internal/oauth"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // ErrConsentChanged is returned by a TokenStore when an account was authorized anew,
@@ -78,33 +79,33 @@ func oauthError(ctx context.Context, op string, a *Account, err error) error {
 		return &Error{Op: op, Account: a.Name, Kind: KindConfig, Stage: stageAuth, Err: err, Retryable: true,
 			Message: "The account's authorization was changed meanwhile.", Hint: "Try again."}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		w = &oauth.Error{Kind: oauth.KindTimeout, Temporary: true, Err: err, Text: "it took too long"}
+		w = &oauth.Error{Kind: wire.KindTimeout, Temporary: true, Err: err, Text: "it took too long"}
 	default:
 		return err
 	}
-	if w.Kind == oauth.KindTimeout && ctx.Err() != nil {
+	if w.Kind == wire.KindTimeout && ctx.Err() != nil {
 		return wrap(ctx, op, a.Name, w)
 	}
 	e := &Error{Op: op, Account: a.Name, Stage: stageAuth, Retryable: w.Temporary, Err: w, Hint: again}
 	switch w.Kind {
-	case oauth.KindConsent:
+	case wire.KindConsent:
 		e.Kind, e.Message = KindAuth, "The provider does not accept the account's authorization, or no longer."
 		e.Err = &consentGone{w}
-	case oauth.KindDenied:
+	case wire.KindDenied:
 		e.Kind, e.Message = KindAuth, "The access to the mailbox was refused on the provider's page."
-	case oauth.KindExpired:
+	case wire.KindExpired:
 		e.Kind, e.Message = KindTimeout, "Nobody decided on the provider's page in time."
-	case oauth.KindRefused:
+	case wire.KindRefused:
 		e.Kind, e.Message, e.Hint = KindConfig, "The account cannot be used as it is set up: "+w.Text+".", edit
-	case oauth.KindConfig:
+	case wire.KindInvalid:
 		return oauthUnusable(op, a, w)
-	case oauth.KindCertificate:
+	case wire.KindCertificate:
 		e.Kind, e.Message = KindCertificate, "The certificate of the account's OAuth provider was not accepted."
 		e.Hint = "Check the provider's address; one with its own authority needs the account's --ca-file."
-	case oauth.KindTimeout:
+	case wire.KindTimeout:
 		e.Kind, e.Message = KindTimeout, "The account's OAuth provider did not answer in time."
 		e.Hint = "Try again, or allow more time with --timeout SECONDS (at most 300)."
-	case oauth.KindUnavailable, oauth.KindConnection:
+	case wire.KindUnavailable, wire.KindConnection:
 		e.Kind, e.Message, e.Hint = KindConnection, "The account's OAuth provider could not be asked for access: "+w.Text+".", "Try again later."
 	default:
 		e.Kind, e.Message = KindConnection, "The account's OAuth provider gave a useless answer: "+w.Text+"."

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail/internal/oauth"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 const (
@@ -284,7 +285,7 @@ func (s *oauthSource) note(x *oauthAccount, digest [sha256.Size]byte, err error)
 	}
 	f := &oauthFailure{err: e, secrets: digest}
 	switch {
-	case e.Kind == oauth.KindConsent:
+	case e.Kind == wire.KindConsent:
 	case e.RetryAfter > 0:
 		f.anyhow, f.until = true, s.clock().Add(e.RetryAfter)
 	case !e.Temporary:

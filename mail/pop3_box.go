@@ -48,11 +48,9 @@ func newPopBox(settings string, cfg pop3.Config, now func() time.Time) *popBox {
 
 // popConfig is the account's server as the wire wants it.
 func (m *Mailboxes) popConfig(a *Account) (pop3.Config, error) {
-	cfg := pop3.Config{Host: a.POP3.Host, Port: a.POP3.Port, Security: wire.Security(a.POP3.Security), Login: loginOf(m.o.Directory, m.o.Credentials, a),
-		Connect: a.Timeouts.Connect, Greeting: a.Timeouts.Greeting, Socket: a.Timeouts.Socket, Gate: m.gate}
-	var err error
-	cfg.RootCAs, err = a.roots()
-	return cfg, err
+	target, err := targetOf(a.POP3, m.o.Directory, m.o.Credentials, a)
+	target.Gate = m.gate
+	return pop3.Config{Target: target, Socket: a.Timeouts.Socket}, err
 }
 
 // popBox returns the account's session, a new one when its server or login differs
@@ -144,8 +142,8 @@ func (b *popBox) within(ctx context.Context) (context.Context, context.CancelFun
 
 // explain says of a connection that failed that it was Close that ended it.
 func (b *popBox) explain(err error) error {
-	var w *pop3.Error
-	if b.life.Err() == nil || err == nil || errors.As(err, &w) && w.Kind == pop3.KindRefused {
+	var w *wire.Error
+	if b.life.Err() == nil || err == nil || errors.As(err, &w) && w.Kind == wire.KindRefused {
 		return err
 	}
 	return errPopClosed
@@ -171,12 +169,12 @@ func (b *popBox) lend(ctx context.Context, fresh bool, fn func(s *pop3.Session) 
 			return b.explain(err)
 		}
 		err := fn(b.session)
-		var w *pop3.Error
-		if err == nil || !errors.As(err, &w) || w.Kind == pop3.KindRefused {
+		var w *wire.Error
+		if err == nil || !errors.As(err, &w) || w.Kind == wire.KindRefused {
 			return err
 		}
 		b.drop()
-		if !used || w.Kind != pop3.KindConnection || ctx.Err() != nil || b.life.Err() != nil {
+		if !used || w.Kind != wire.KindConnection && w.Kind != wire.KindClosed || ctx.Err() != nil || b.life.Err() != nil {
 			return b.explain(err)
 		}
 	}

@@ -7,28 +7,26 @@ import (
 	"strings"
 
 	"github.com/postern-mail/postern/mail/internal/smtp"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // dialSubmission connects to the account's submission server and logs in.
 func (b *Outbox) dialSubmission(ctx context.Context, op string, a *Account) (submission, error) {
 	x := &access{op: op, account: *a, log: b.o.Logger}
-	cfg, err := submissionConfig(b.o.Directory, b.o.Credentials, a)
+	target, err := targetOf(a.SMTP, b.o.Directory, b.o.Credentials, a)
 	if err != nil {
 		return nil, x.config(err)
 	}
-	s, err := smtp.Dial(ctx, cfg)
+	s, err := smtp.Dial(ctx, target)
 	if err == nil {
 		return &submissionSession{Session: s, op: op, account: a.Name}, nil
 	}
-	var w *smtp.Error
+	var w *wire.Error
 	if ctx.Err() != nil || !errors.As(err, &w) {
 		return nil, x.wrap(ctx, err)
 	}
 	e := submissionError(op, a.Name, w)
 	_ = aboutLogin(e, a)
-	if w.Kind == smtp.KindAuth {
-		e.Retryable = w.Code/100 == 4
-	}
 	return nil, e
 }
 
@@ -55,7 +53,7 @@ func (s *submissionSession) send(ctx context.Context, e envelope, message []byte
 		f := s.failure(ctx, err)
 		return f.code, f
 	}
-	return receipt.Code, nil
+	return receipt.Reply, nil
 }
 
 // failure says what a failure to send means. What is no *smtp.SendError promises
@@ -66,25 +64,25 @@ func (s *submissionSession) failure(ctx context.Context, err error) *failure {
 		return &failure{unknown: true, err: wrap(ctx, s.op, s.account, err)}
 	}
 	f := &failure{unknown: sending.Outcome != smtp.NotSent}
-	var w *smtp.Error
+	var w *wire.Error
 	if !errors.As(err, &w) {
 		f.err = sending.Err // what stopped it at the gate
 		return f
 	}
-	f.code = w.Code
+	f.code = w.Reply
 	e := submissionError(s.op, s.account, w)
 	e.Retryable = sending.Temporary && !f.unknown
 	switch {
-	case w.Kind == smtp.KindRefused:
-		e.Kind, e.Message, e.Hint = KindRefused, "The submission server refused the message: "+said(w.Code, w.Enhanced, w.Text)+".", "Nothing was sent. Change what it names, or ask whoever runs the server."
+	case w.Kind == wire.KindRefused:
+		e.Kind, e.Message, e.Hint = KindRefused, "The submission server refused the message: "+said(w.Reply, w.Code, w.Text)+".", "Nothing was sent. Change what it names, or ask whoever runs the server."
 		if e.Retryable {
 			e.Hint = "Nothing was sent. Try again later."
 		}
-	case w.Kind == smtp.KindTooLarge:
+	case w.Kind == wire.KindTooLarge:
 		e.Kind, e.Message, e.Hint = KindRefused, fmt.Sprintf("The submission server takes no message of this size: the %v.", w.Err), "Send fewer or smaller files."
-	case w.Kind == smtp.KindUnsupported:
+	case w.Kind == wire.KindUnsupported:
 		e.Kind, e.Message, e.Hint = KindUnsupported, "The submission server does not take addresses outside ASCII, which this message has.", "Use addresses in ASCII, or another account."
-	case w.Kind == smtp.KindInvalid:
+	case w.Kind == wire.KindInvalid:
 		e.Kind, e.Message, e.Hint = KindInvalid, "The message or an address in it cannot be sent: "+w.Err.Error()+".", "Change it and send it anew."
 	case ctx.Err() != nil:
 		ended, ok := wrap(ctx, s.op, s.account, err).(*Error)
@@ -94,7 +92,7 @@ func (s *submissionSession) failure(ctx context.Context, err error) *failure {
 		}
 	default:
 		e.Message = "The connection to the submission server broke before the message had left."
-		if w.Kind == smtp.KindTimeout {
+		if w.Kind == wire.KindTimeout || w.Kind == wire.KindCanceled {
 			e.Message = "The submission server did not answer in time; the message had not left."
 		}
 		e.Hint = "Nothing was sent. Try again."
@@ -125,7 +123,7 @@ func refusedRecipients(refused []smtp.RefusedRecipient) string {
 		if i > 0 {
 			b.WriteString("; ")
 		}
-		_, _ = fmt.Fprintf(&b, "%s: %s", r.Address, said(r.Code, r.Enhanced, shortLine(r.Text, 120)))
+		_, _ = fmt.Fprintf(&b, "%s: %s", r.Address, said(r.Reply, r.Code, shortLine(r.Text, 120)))
 	}
 	return b.String() + "."
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/postern-mail/postern/mail/internal/smtp"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // VerifySubmission connects to the account's submission server, logs in and says
@@ -29,16 +30,16 @@ func (m *Mailboxes) VerifySubmission(ctx context.Context, account string) (*Veri
 	if err := a.Validate(); err != nil {
 		return nil, x.config(err)
 	}
-	cfg, err := submissionConfig(m.o.Directory, m.o.Credentials, &a)
+	target, err := targetOf(a.SMTP, m.o.Directory, m.o.Credentials, &a)
 	if err != nil {
 		return nil, x.config(err)
 	}
 	v := &Verification{Account: account, Server: a.SMTP}
 	start := m.o.Now()
-	s, err := smtp.Dial(ctx, cfg)
+	s, err := smtp.Dial(ctx, target)
 	v.Latency = m.o.Now().Sub(start)
 	if err != nil {
-		var w *smtp.Error
+		var w *wire.Error
 		if ctx.Err() != nil || !errors.As(err, &w) {
 			return nil, x.wrap(ctx, err)
 		}
@@ -52,33 +53,33 @@ func (m *Mailboxes) VerifySubmission(ctx context.Context, account string) (*Veri
 	return v, nil
 }
 
-// submissionConfig is the account's submission server as the wire wants it.
-func submissionConfig(d Directory, c Credentials, a *Account) (smtp.Config, error) {
+// targetOf is one of the account's servers as the wires want it.
+func targetOf(e Endpoint, d Directory, c Credentials, a *Account) (wire.Target, error) {
 	roots, err := a.roots()
-	return smtp.Config{Host: a.SMTP.Host, Port: a.SMTP.Port, Security: smtp.Security(a.SMTP.Security), RootCAs: roots,
+	return wire.Target{Host: e.Host, Port: e.Port, Security: wire.Security(e.Security), RootCAs: roots,
 		Login: loginOf(d, c, a), Connect: a.Timeouts.Connect, Greeting: a.Timeouts.Greeting}, err
 }
 
-func submissionError(op, account string, w *smtp.Error) *Error {
-	e := &Error{Op: op, Account: account, Stage: w.Stage, Retryable: w.Code < 500, Err: w,
+func submissionError(op, account string, w *wire.Error) *Error {
+	e := &Error{Op: op, Account: account, Stage: w.Stage, Retryable: !w.Permanent, Err: w,
 		Kind: KindConnection, Message: "The submission server could not be reached.", Hint: "Check the account's --smtp-host, --smtp-port and --smtp-security."}
 	switch w.Kind {
-	case smtp.KindAuth:
+	case wire.KindAuth:
 		e.Kind, e.Retryable, e.Message = KindAuth, false, "The submission server did not accept the login."
-		if w.Code != 0 {
-			e.Message = fmt.Sprintf("The submission server did not accept the login (%d).", w.Code)
+		if w.Reply != 0 {
+			e.Message = fmt.Sprintf("The submission server did not accept the login (%d).", w.Reply)
 		}
 		e.Hint = hintLogin
-	case smtp.KindCertificate:
+	case wire.KindCertificate:
 		e.Kind, e.Retryable, e.Message = KindCertificate, false, "The submission server's certificate was not accepted."
 		e.Hint = "Check host and port; a server with its own authority needs the account's --ca-file."
-	case smtp.KindTimeout:
+	case wire.KindTimeout, wire.KindCanceled:
 		e.Kind, e.Message = KindTimeout, "The submission server did not answer in time."
-	case smtp.KindRefused:
+	case wire.KindRefused:
 		e.Kind, e.Message = KindRefused, "The submission server refused."
-	case smtp.KindLimit:
+	case wire.KindLimit:
 		e.Kind, e.Message = KindLimit, "The submission server sent more than is allowed."
-	case smtp.KindProtocol:
+	case wire.KindProtocol:
 		e.Message, e.Hint = "The submission server said something that could not be understood.", "Check the account's --smtp-port and --smtp-security."
 	}
 	if w.Text != "" {

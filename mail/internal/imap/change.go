@@ -11,17 +11,6 @@ import (
 	"github.com/emersion/go-imap/v2/imapclient"
 )
 
-// The stages of changes.
-const (
-	StageSelect  Stage = "select"
-	StageStore   Stage = "store"
-	StageCopy    Stage = "copy"
-	StageMove    Stage = "move"
-	StageExpunge Stage = "expunge"
-	StageAppend  Stage = "append"
-	StageThread  Stage = "thread"
-)
-
 // Change is Lend for work that may change something, as far as grant goes. It
 // prefers a session that has folder SELECTed. fn runs a second time only when the
 // connection turned out dead before any changing command left. The login has been
@@ -53,7 +42,7 @@ func (s *Session) CanMove() bool { return s.Has("MOVE") || s.Has("IMAP4REV2") }
 func (s *Session) Store(set goimap.UIDSet, op goimap.StoreFlagsOp, flags []goimap.Flag) *Fetching {
 	for _, f := range flags {
 		if !ValidFlag(string(f)) {
-			return failedFetch(&Error{Op: "lend", Stage: StageStore, Kind: KindRefused, Permanent: true, Err: errors.New("flag is not one")})
+			return failedFetch(impossible(StageStore, errors.New("flag is not one")))
 		}
 	}
 	return s.collecting(StageStore, s.gather(gathering{sets: []goimap.NumSet{set}}), s.client.Store(set, &goimap.StoreFlags{Op: op, Flags: flags}, nil))
@@ -143,8 +132,8 @@ func (s *Session) Move(set goimap.UIDSet, folder string) *Copying {
 	}}
 }
 
-func failedCopy(stage Stage, err error) *Copying {
-	err = &Error{Op: "lend", Stage: stage, Kind: KindRefused, Permanent: true, Err: err}
+func failedCopy(stage string, err error) *Copying {
+	err = impossible(stage, err)
 	return &Copying{func() (Copied, error) { return Copied{}, err }}
 }
 
@@ -194,7 +183,7 @@ func (e *Expunging) Wait() ([]uint32, error) { return e.wait() }
 // marked \Deleted. Without UIDPlus it is refused here.
 func (s *Session) Expunge(set goimap.UIDSet) *Expunging {
 	if !s.UIDPlus() {
-		err := &Error{Op: "lend", Stage: StageExpunge, Kind: KindRefused, Permanent: true, Err: errors.New("server cannot expunge single messages")}
+		err := impossible(StageExpunge, errors.New("server cannot expunge single messages"))
 		return &Expunging{func() ([]uint32, error) { return nil, err }}
 	}
 	cmd := s.client.UIDExpunge(set)
@@ -218,11 +207,11 @@ func (s *Session) Expunge(set goimap.UIDSet) *Expunging {
 // uidValidity are 0 when the server did not tell.
 func (s *Session) Append(folder string, flags []goimap.Flag, date time.Time, raw []byte) (uidValidity, uid uint32, err error) {
 	if err := s.takes(folder); err != nil {
-		return 0, 0, &Error{Op: "lend", Stage: StageAppend, Kind: KindRefused, Permanent: true, Err: err}
+		return 0, 0, impossible(StageAppend, err)
 	}
 	for _, f := range flags {
 		if !ValidFlag(string(f)) {
-			return 0, 0, &Error{Op: "lend", Stage: StageAppend, Kind: KindRefused, Permanent: true, Err: fmt.Errorf("flag is not one")}
+			return 0, 0, impossible(StageAppend, fmt.Errorf("flag is not one"))
 		}
 	}
 	cmd := s.client.Append(FolderName(folder), int64(len(raw)), &goimap.AppendOptions{Flags: flags, Time: date})

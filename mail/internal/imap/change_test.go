@@ -12,6 +12,7 @@ import (
 	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // answering logs in and answers each command with what reply returns for it, in
@@ -72,7 +73,7 @@ func TestChangeIsRepeatedOnlyBeforeItBegan(t *testing.T) {
 					return "* 1 FETCH (UID 1 FLAGS (\\Seen))\r\nTAG OK done\r\n"
 				})(s)
 			})
-			p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+			p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 			if err := p.Lend(t.Context(), "", noop); err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +92,7 @@ func TestChangeIsRepeatedOnlyBeforeItBegan(t *testing.T) {
 				t.Errorf("%d calls on %d connections: %v", calls, conns.Load(), err)
 			}
 			if err != nil {
-				wantError(t, err, KindClosed, StageStore)
+				wantError(t, err, wire.KindClosed, StageStore)
 			}
 		})
 	}
@@ -100,7 +101,7 @@ func TestChangeIsRepeatedOnlyBeforeItBegan(t *testing.T) {
 func TestChangePrefersTheFolderSelected(t *testing.T) {
 	settle(t)
 	sv := serve(t, obedient)
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext), Sessions: 2})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext), Sessions: 2})
 	err := p.Change(t.Context(), "", MarkSeen, func(ctx context.Context, a *Session) error {
 		err := p.Lend(ctx, "", func(_ context.Context, s *Session) error { _, err := s.Examine("A").Wait(); return err })
 		if err != nil {
@@ -161,7 +162,7 @@ func TestCopiedSaysOnlyWhatFits(t *testing.T) {
 					return "* OK [COPYUID " + tc.copyuid + "] moved\r\n* 1 EXPUNGE\r\nTAG OK done\r\n"
 				}
 				return "TAG OK [COPYUID " + tc.copyuid + "] copied\r\n"
-			})).config(Plaintext)
+			})).config(wire.Plaintext)
 			err := with(t, cfg, MoveMessages, func(s *Session) error {
 				c, err := s.Copy(goimap.UIDSetNum(11, 12, 14), "Archive").Wait()
 				if err != nil {
@@ -196,7 +197,7 @@ func TestChangesRefusedBeforeTheyLeave(t *testing.T) {
 	bare := "IMAP4rev1 AUTH=PLAIN SASL-IR"
 	tests := []struct {
 		name, caps string
-		stage      Stage
+		stage      string
 		do         func(s *Session) error
 	}{
 		{"move without MOVE", bare + " UIDPLUS", StageMove, func(s *Session) error { _, err := s.Move(set, "x").Wait(); return err }},
@@ -225,10 +226,10 @@ func TestChangesRefusedBeforeTheyLeave(t *testing.T) {
 					sent.Add(1)
 				}
 				return "TAG OK done\r\n"
-			})).config(Plaintext)
+			})).config(wire.Plaintext)
 			for _, g := range []Grant{MoveMessages, AppendMessages} {
 				err := with(t, cfg, g, func(s *Session) error {
-					e := wantError(t, tc.do(s), KindRefused, tc.stage)
+					e := wantError(t, tc.do(s), wire.KindRefused, tc.stage)
 					if e.OutOfStep || !e.Permanent {
 						t.Errorf("error %+v", e)
 					}
@@ -263,7 +264,7 @@ func TestStoreAnswers(t *testing.T) {
 					return tc.answer
 				}
 				return "TAG OK done\r\n"
-			})).config(Plaintext)
+			})).config(wire.Plaintext)
 			err := with(t, cfg, ChangeFlags, func(s *Session) error {
 				data, err := s.Store(goimap.UIDSetNum(11, 12), goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagSeen}).Wait()
 				if err != nil {
@@ -316,7 +317,7 @@ func TestAppend(t *testing.T) {
 				got <- command + "|" + string(body)
 				s.send(tag + " OK [APPENDUID 9 33] done\r\n")
 				s.drain()
-			}).config(Plaintext)
+			}).config(wire.Plaintext)
 			err := with(t, cfg, AppendMessages, func(s *Session) error {
 				date := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 				validity, uid, err := s.Append("Drafts", []goimap.Flag{goimap.FlagDraft, "x"}, date, raw)
@@ -352,10 +353,10 @@ func TestAppendRefused(t *testing.T) {
 					return "TAG OK done\r\n"
 				}
 				return "* OK so what\r\n" // a line of the message
-			})).config(Plaintext)
+			})).config(wire.Plaintext)
 			err := with(t, cfg, AppendMessages, func(s *Session) error {
 				_, _, err := s.Append("nowhere", nil, time.Time{}, []byte("Subject: x"))
-				if e := wantError(t, err, KindRefused, StageAppend); e.Code != "TRYCREATE" || e.OutOfStep {
+				if e := wantError(t, err, wire.KindRefused, StageAppend); e.Code != "TRYCREATE" || e.OutOfStep {
 					t.Errorf("error %+v", e)
 				}
 				return nil
@@ -379,7 +380,7 @@ func TestFetchEachKeepsAnswersApart(t *testing.T) {
 		s.send("* 2 FETCH (UID 12 BODY[2] {3}\r\ntwo)\r\n* 9 FETCH (FLAGS (\\Seen))\r\n* 1 FETCH (UID 11 BODY[1] {3}\r\none)\r\n" +
 			"T2 OK done\r\n* 3 FETCH (BODY[1] {5}\r\nthree UID 13)\r\nT1 OK done\r\n")
 		s.drain()
-	}).config(Plaintext)
+	}).config(wire.Plaintext)
 	s := dial(t, cfg)
 	part := func(n int) goimap.FetchOptions {
 		return goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{Part: []int{n}}}}
@@ -416,12 +417,12 @@ func TestFetchEachRefused(t *testing.T) {
 			return "TAG NO [EXPUNGEISSUED] gone\r\n"
 		}
 		return "* 1 FETCH (UID 11 FLAGS ())\r\nTAG OK done\r\n"
-	})).config(Plaintext)
+	})).config(wire.Plaintext)
 	s := dial(t, cfg)
 	err := s.Use(t.Context(), func(ctx context.Context, s *Session) error {
 		opts := goimap.FetchOptions{Flags: true}
 		_, err := s.FetchEach([]FetchRequest{{goimap.UIDSetNum(11), opts}, {goimap.UIDSetNum(12), opts}}).Wait()
-		if e := wantError(t, err, KindRefused, StageFetch); e.OutOfStep {
+		if e := wantError(t, err, wire.KindRefused, StageFetch); e.OutOfStep {
 			t.Error("out of step")
 		}
 		return noop(ctx, s)
@@ -434,7 +435,7 @@ func TestFetchEachRefused(t *testing.T) {
 func TestHostileServerDuringChanges(t *testing.T) {
 	set := goimap.UIDSetNum(1, 2)
 	nest := strings.Repeat("(", 1<<18)
-	do := map[Stage]func(s *Session) error{
+	do := map[string]func(s *Session) error{
 		StageSelect: func(s *Session) error { _, err := s.Select("INBOX").Wait(); return err },
 		StageStore: func(s *Session) error {
 			_, err := s.Store(set, goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagDeleted}).Wait()
@@ -450,27 +451,27 @@ func TestHostileServerDuringChanges(t *testing.T) {
 			return err
 		},
 	}
-	every := []Stage{StageSelect, StageStore, StageCopy, StageMove, StageExpunge, StageThread, StageAppend, StageFetch}
+	every := []string{StageSelect, StageStore, StageCopy, StageMove, StageExpunge, StageThread, StageAppend, StageFetch}
 	tests := []struct {
 		name   string
 		answer string // ends the connection when empty
 		again  bool   // send the answer without end
-		kind   Kind
-		stages []Stage
+		kind   wire.Kind
+		stages []string
 	}{
-		{"refused", "TAG NO [NOPERM] not\x01 yours\r\n", false, KindRefused, every},
-		{"bad", "TAG BAD what\r\n", false, KindRefused, every},
-		{"closed", "", false, KindClosed, every},
-		{"goodbye", "* BYE [UNAVAILABLE] later\r\n", false, KindClosed, every},
-		{"silent", "* OK wait\r\n", false, KindTimeout, every},
-		{"another tag", "Z9 OK done\r\n", false, KindProtocol, every},
-		{"neither yes nor no", "TAG MAYBE done\r\n", false, KindProtocol, every},
-		{"numbers of messages without end", strings.Repeat("* 1 EXPUNGE\r\n", 100), true, KindLimit, every},
-		{"flags without end", strings.Repeat("* 1 FETCH (UID 1 FLAGS ())\r\n", 100), true, KindLimit, every},
-		{"line without end", "* OK " + strings.Repeat("x", 1<<20), true, KindLimit, every},
-		{"nesting", "* THREAD " + nest + "\r\n", false, KindLimit, every},
-		{"nesting in flags", "* 1 FETCH (UID 1 FLAGS " + nest + "\r\n", false, KindLimit, every},
-		{"large literal", "* 1 FETCH (UID 1 BODY[] {10000000000}\r\n", false, KindLimit, every},
+		{"refused", "TAG NO [NOPERM] not\x01 yours\r\n", false, wire.KindRefused, every},
+		{"bad", "TAG BAD what\r\n", false, wire.KindRefused, every},
+		{"closed", "", false, wire.KindClosed, every},
+		{"goodbye", "* BYE [UNAVAILABLE] later\r\n", false, wire.KindClosed, every},
+		{"silent", "* OK wait\r\n", false, wire.KindTimeout, every},
+		{"another tag", "Z9 OK done\r\n", false, wire.KindProtocol, every},
+		{"neither yes nor no", "TAG MAYBE done\r\n", false, wire.KindProtocol, every},
+		{"numbers of messages without end", strings.Repeat("* 1 EXPUNGE\r\n", 100), true, wire.KindLimit, every},
+		{"flags without end", strings.Repeat("* 1 FETCH (UID 1 FLAGS ())\r\n", 100), true, wire.KindLimit, every},
+		{"line without end", "* OK " + strings.Repeat("x", 1<<20), true, wire.KindLimit, every},
+		{"nesting", "* THREAD " + nest + "\r\n", false, wire.KindLimit, every},
+		{"nesting in flags", "* 1 FETCH (UID 1 FLAGS " + nest + "\r\n", false, wire.KindLimit, every},
+		{"large literal", "* 1 FETCH (UID 1 BODY[] {10000000000}\r\n", false, wire.KindLimit, every},
 	}
 	for _, tc := range tests {
 		for _, stage := range tc.stages {
@@ -498,9 +499,9 @@ func TestHostileServerDuringChanges(t *testing.T) {
 					tag2, _ := s.expect() // the second fetch, or the end
 					s.send(strings.ReplaceAll(tc.answer, "TAG", tag2))
 					s.drain()
-				}).config(Plaintext)
+				}).config(wire.Plaintext)
 				cfg.Limits.Bytes, cfg.Limits.Answers = 2<<20, 5000
-				if tc.kind == KindTimeout {
+				if tc.kind == wire.KindTimeout {
 					cfg.Socket = 100 * time.Millisecond
 				}
 				grant := MoveMessages
@@ -509,7 +510,7 @@ func TestHostileServerDuringChanges(t *testing.T) {
 				}
 				err := with(t, cfg, grant, do[stage])
 				e := wantError(t, err, tc.kind, stage)
-				if e.OutOfStep != (tc.kind != KindRefused) || strings.ContainsAny(e.Error(), "\x01\r\n") || len(e.Error()) > 600 {
+				if e.OutOfStep != (tc.kind != wire.KindRefused) || strings.ContainsAny(e.Error(), "\x01\r\n") || len(e.Error()) > 600 {
 					t.Errorf("error %+v", e)
 				}
 				if conns.Load() != 1 {

@@ -64,7 +64,7 @@ func (s *Session) opening(name string, readOnly bool) *Examining {
 	}
 	name = FolderName(name)
 	if err := CheckFolder(name); err != nil {
-		err = &Error{Op: "lend", Stage: stage, Kind: KindRefused, Permanent: true, Err: err}
+		err = impossible(stage, err)
 		return &Examining{func() (Folder, error) { return Folder{}, err }}
 	}
 	cmd := s.client.Select(name, &goimap.SelectOptions{ReadOnly: readOnly})
@@ -115,7 +115,7 @@ func (s *Session) Search(criteria *goimap.SearchCriteria) *Searching {
 		if errors.As(err, &refused) && !s.plainly && !isASCII(criteria) {
 			if !s.alive() { // the library ends a connection where a literal was refused
 				e := refusal(StageSearch, refused)
-				e.Op, e.OutOfStep, e.plainly = "lend", true, true
+				e.OutOfStep, e.Err = true, errCharset
 				return nil, e
 			}
 			data, err = send(true).Wait()
@@ -218,7 +218,7 @@ func (l *Listing) Wait() ([]*goimap.ListData, error) {
 func (s *Session) List(pattern string, opts *goimap.ListOptions) *Listing {
 	l := &Listing{done: make(chan struct{})}
 	if pattern == "" || len(pattern) > 1024 || hasControl(pattern) {
-		l.err = &Error{Op: "lend", Stage: StageList, Kind: KindRefused, Permanent: true, Err: errors.New("folder pattern is empty, too long or holds a control character")}
+		l.err = impossible(StageList, errors.New("folder pattern is empty, too long or holds a control character"))
 		close(l.done)
 		return l
 	}
@@ -247,7 +247,7 @@ func (x *Stating) Wait() (*goimap.StatusData, error) { return x.wait() }
 // Status starts a STATUS. It may be asked of any folder at any time.
 func (s *Session) Status(name string, opts *goimap.StatusOptions) *Stating {
 	if err := CheckFolder(name); err != nil {
-		err = &Error{Op: "lend", Stage: StageStatus, Kind: KindRefused, Permanent: true, Err: err}
+		err = impossible(StageStatus, err)
 		return &Stating{func() (*goimap.StatusData, error) { return nil, err }}
 	}
 	cmd := s.client.Status(name, opts)

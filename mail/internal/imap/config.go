@@ -1,28 +1,10 @@
 package imap
 
 import (
-	"crypto/x509"
-	"errors"
 	"strings"
 	"time"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
-)
-
-// Security is how the connection is protected.
-type Security = wire.Security
-
-// The ways to protect a connection.
-const (
-	TLS       = wire.TLS
-	StartTLS  = wire.StartTLS
-	Plaintext = wire.Plaintext
-)
-
-// Login says how to log in, and Credential with what.
-type (
-	Login      = wire.Login
-	Credential = wire.Credential
 )
 
 // Limits bounds what a server may send. Zero fields mean the defaults.
@@ -36,12 +18,10 @@ type Limits struct {
 
 func (l Limits) budget() budget { return budget{bytes: l.Bytes, answers: l.Answers} }
 
-// The defaults of Config.
-const (
-	DefaultConnect  = 30 * time.Second
-	DefaultGreeting = 15 * time.Second
-	DefaultSocket   = 300 * time.Second
+// DefaultSocket is how long a server may be silent in the middle of an answer.
+const DefaultSocket = 300 * time.Second
 
+const (
 	defaultLine    = 4 << 20
 	defaultLiteral = 32 << 20
 	defaultBytes   = 64 << 20
@@ -51,31 +31,16 @@ const (
 
 // Config says where a mailbox is and how to log in. It is copied on entry.
 type Config struct {
-	Host       string
-	Port       uint16
-	Security   Security
-	RootCAs    *x509.CertPool // nil means the system's
-	ServerName string         // name the certificate must carry; empty means Host
-	Gate       *wire.Gate     // bounds the connections there are; nil means none
-
-	Login Login
-
-	Connect  time.Duration // TCP and TLS; 0 means DefaultConnect
-	Greeting time.Duration // the server's first line; 0 means DefaultGreeting
-	Socket   time.Duration // silence in the middle of an answer; 0 means DefaultSocket
-
+	wire.Target
+	Socket time.Duration // silence in the middle of an answer; 0 means DefaultSocket
 	Limits Limits
 }
 
 func (c Config) withDefaults() Config {
-	def := func(d *time.Duration, v time.Duration) {
-		if *d <= 0 {
-			*d = v
-		}
+	c.Target = c.Target.WithDefaults()
+	if c.Socket <= 0 {
+		c.Socket = DefaultSocket
 	}
-	def(&c.Connect, DefaultConnect)
-	def(&c.Greeting, DefaultGreeting)
-	def(&c.Socket, DefaultSocket)
 	lim := func(n *int64, v int64) {
 		if *n <= 0 {
 			*n = v
@@ -88,25 +53,7 @@ func (c Config) withDefaults() Config {
 	if c.Limits.Depth <= 0 {
 		c.Limits.Depth = defaultDepth
 	}
-	if c.ServerName == "" {
-		c.ServerName = c.Host
-	}
 	return c
-}
-
-func (c *Config) validate() error {
-	if c.Host == "" || c.Port == 0 {
-		return errors.New("server host or port is missing")
-	}
-	if err := c.Login.Check(); err != nil {
-		return err
-	}
-	t := c.target()
-	return t.Check()
-}
-
-func (c *Config) target() wire.Target {
-	return wire.Target{Host: c.Host, Port: c.Port, Security: c.Security, RootCAs: c.RootCAs, ServerName: c.ServerName, Gate: c.Gate}
 }
 
 func hasControl(s string) bool {

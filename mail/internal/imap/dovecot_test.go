@@ -13,13 +13,14 @@ import (
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
 
+	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
 // dovecotConfig logs in at a Dovecot, at the port given, over TLS.
 func dovecotConfig(d *servertest.DovecotServer, port uint16, user string) Config {
-	return Config{Host: d.Host, Port: port, Security: TLS, RootCAs: d.CA.Pool(),
-		Login: Login{Username: user, Credential: withPassword(servertest.Password).Credential}}
+	return Config{Target: wire.Target{Host: d.Host, Port: port, Security: wire.TLS, RootCAs: d.CA.Pool(),
+		Login: wire.Login{Username: user, Credential: withPassword(servertest.Password).Credential}}}
 }
 
 func letter(subject, id, parent string) []byte {
@@ -89,7 +90,7 @@ func TestColdReadIsOneFlightAfterTheGreeting(t *testing.T) {
 			_, err := s.Examine("INBOX").Wait()
 			return err
 		})
-		if e := wantError(t, err, KindAuth, StageAuth); e.Code != "AUTHENTICATIONFAILED" {
+		if e := wantError(t, err, wire.KindAuth, wire.StageAuth); e.Code != "AUTHENTICATIONFAILED" {
 			t.Errorf("error %+v", e)
 		}
 	})
@@ -116,7 +117,7 @@ func TestHeldTokenRefusedByDovecot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := dovecotConfig(d, d.IMAPSPort, "ann")
 			cfg.Login = withToken(old)
-			wantError(t, run(cfg), KindAuth, StageAuth)
+			wantError(t, run(cfg), wire.KindAuth, wire.StageAuth)
 			told := 0
 			cfg.Login, _ = renewing(&told, old, valid)
 			if err := run(cfg); err != nil || told != 1 {
@@ -208,7 +209,7 @@ func TestChangesOnDovecot(t *testing.T) {
 			change(MoveMessages, func(s *Session) error {
 				moved, err := s.Move(goimap.UIDSetNum(3), "Archive").Wait()
 				if d == poor {
-					if e := wantError(t, err, KindRefused, StageMove); e.OutOfStep {
+					if e := wantError(t, err, wire.KindRefused, StageMove); e.OutOfStep {
 						t.Error("out of step")
 					}
 					return nil
@@ -220,7 +221,7 @@ func TestChangesOnDovecot(t *testing.T) {
 			})
 			change(MoveMessages, func(s *Session) error {
 				_, err := s.Copy(goimap.UIDSetNum(4), "No such folder").Wait()
-				if e := wantError(t, err, KindRefused, StageCopy); e.Code != "TRYCREATE" {
+				if e := wantError(t, err, wire.KindRefused, StageCopy); e.Code != "TRYCREATE" {
 					t.Errorf("code %q", e.Code)
 				}
 				return nil

@@ -10,6 +10,7 @@ import (
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // Fetching is a FETCH or a STORE that was started.
@@ -29,7 +30,7 @@ func (f *Fetching) Wait() ([]*imapclient.FetchMessageBuffer, error) {
 		return nil, f.err
 	}
 	got := f.s.gathered(f.g)
-	var refused *Error
+	var refused *wire.Error
 	if f.err != nil && (!errors.As(f.err, &refused) || refused.OutOfStep) {
 		return nil, f.err
 	}
@@ -96,7 +97,7 @@ func failedFetch(err error) *Fetching {
 // collecting takes the messages of commands as they come in. Each command is read
 // by a goroutine of its own, because their answers interleave and the library
 // waits for each to be taken.
-func (s *Session) collecting(stage Stage, g *gathering, cmds ...*imapclient.FetchCommand) *Fetching {
+func (s *Session) collecting(stage string, g *gathering, cmds ...*imapclient.FetchCommand) *Fetching {
 	f := &Fetching{s: s, g: g, done: make(chan struct{})}
 	var wg sync.WaitGroup
 	for _, cmd := range cmds {
@@ -116,7 +117,7 @@ func (s *Session) collecting(stage Stage, g *gathering, cmds ...*imapclient.Fetc
 	return f
 }
 
-func (s *Session) take(stage Stage, cmd *imapclient.FetchCommand, g *gathering) error {
+func (s *Session) take(stage string, cmd *imapclient.FetchCommand, g *gathering) error {
 	for m := cmd.Next(); m != nil; m = cmd.Next() {
 		buf, err := s.collect(m, g)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 func TestFilterReadOnly(t *testing.T) {
@@ -144,7 +145,7 @@ func TestReadOnlySessionSendsNoChange(t *testing.T) {
 				b, _ := io.ReadAll(s.br)
 				rest <- string(b)
 			})
-			s, err := Dial(t.Context(), sv.config(Plaintext))
+			s, err := Dial(t.Context(), sv.config(wire.Plaintext))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,7 +154,7 @@ func TestReadOnlySessionSendsNoChange(t *testing.T) {
 				change(s)
 				return s.Noop().Wait()
 			})
-			if e := wantError(t, err, KindProtocol, StageNoop); !errors.Is(e, ErrForbidden) {
+			if e := wantError(t, err, wire.KindProtocol, StageNoop); !errors.Is(e, ErrForbidden) {
 				t.Errorf("ended by %v", e)
 			}
 			if got := <-rest; got != "" {

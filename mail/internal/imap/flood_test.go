@@ -2,7 +2,6 @@ package imap
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -10,6 +9,7 @@ import (
 	"testing"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // live is the memory in use when nothing is left to collect.
@@ -59,7 +59,7 @@ func TestFloodIsNotKept(t *testing.T) {
 				<-proceed
 				s.send(tag + " OK done\r\n")
 				s.drain()
-			}).config(Plaintext)
+			}).config(wire.Plaintext)
 			cfg.Limits.Bytes = 1 << 30
 			s := dial(t, cfg)
 			before := live()
@@ -99,15 +99,14 @@ func TestBudgetFitsWhatWasAsked(t *testing.T) {
 			}
 			n += len(chunk)
 		}
-	}).config(Plaintext)
+	}).config(wire.Plaintext)
 	s := dial(t, cfg)
 	partial := goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: 1000}}}}
 	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
 		_, err := s.Fetch(goimap.UIDSetNum(7), partial).Wait()
 		return err
 	})
-	var l *LimitError
-	if wantError(t, err, KindLimit, StageFetch); !errors.As(err, &l) || l.What != "bytes" {
+	if wantError(t, err, wire.KindLimit, StageFetch); !overLimit(err, "bytes") {
 		t.Errorf("ended by %v", err)
 	}
 	_ = s.Close()
@@ -125,7 +124,7 @@ func TestBudgetIsGivenBack(t *testing.T) {
 			return fmt.Sprintf("* 1 FETCH (UID 7 BODY[TEXT] {%d}\r\n%s)\r\nTAG OK done\r\n", len(body), body)
 		}
 		return "* 1 FETCH (UID 7 FLAGS ())\r\nTAG OK done\r\n"
-	})).config(Plaintext)
+	})).config(wire.Plaintext)
 	cfg.Limits.Bytes = 12 << 20
 	s := dial(t, cfg)
 	fetch := func(opts goimap.FetchOptions) error { _, err := s.Fetch(goimap.UIDSetNum(7), opts).Wait(); return err }
@@ -156,7 +155,7 @@ func TestBudgetIsGivenBack(t *testing.T) {
 		}
 		return nil
 	})
-	wantError(t, err, KindLimit, StageFetch)
+	wantError(t, err, wire.KindLimit, StageFetch)
 }
 
 // Of a section no more is kept than was asked for.
@@ -164,7 +163,7 @@ func TestSectionsAreCut(t *testing.T) {
 	settle(t)
 	cfg := serve(t, answering(scriptCaps, func(string) string {
 		return "* 1 FETCH (UID 7 BODY[TEXT]<0> {10}\r\n0123456789 BODY[HEADER] {0}\r\n)\r\nTAG OK done\r\n"
-	})).config(Plaintext)
+	})).config(wire.Plaintext)
 	s := dial(t, cfg)
 	opts := goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{
 		{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: 4}}, {Specifier: goimap.PartSpecifierHeader, Partial: &goimap.SectionPartial{Size: 3}}}}

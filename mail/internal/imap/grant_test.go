@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // everyGrant are the grants there are.
@@ -162,7 +163,7 @@ func TestFilterNotesChanges(t *testing.T) {
 func TestGrantEndsWithTheLend(t *testing.T) {
 	settle(t)
 	sv := serve(t, obedient)
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext), Sessions: 1})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext), Sessions: 1})
 	var kept *Session
 	seen := []goimap.Flag{goimap.FlagSeen}
 	err := p.Change(t.Context(), "INBOX", MarkSeen, func(_ context.Context, s *Session) error {
@@ -179,7 +180,7 @@ func TestGrantEndsWithTheLend(t *testing.T) {
 			_, err := s.Store(goimap.UIDSetNum(1), goimap.StoreFlagsAdd, seen).Wait()
 			return err
 		})
-		if e := wantError(t, err, KindProtocol, StageStore); !errors.Is(e, ErrForbidden) {
+		if e := wantError(t, err, wire.KindProtocol, StageStore); !errors.Is(e, ErrForbidden) {
 			t.Errorf("%s: ended by %v", name, e)
 		}
 	}
@@ -204,7 +205,7 @@ func TestGrantEndsWithTheLend(t *testing.T) {
 		_, err := s.Store(goimap.UIDSetNum(1), goimap.StoreFlagsDel, seen).Wait()
 		return err
 	})
-	if e := wantError(t, err, KindProtocol, StageStore); !errors.Is(e, ErrForbidden) {
+	if e := wantError(t, err, wire.KindProtocol, StageStore); !errors.Is(e, ErrForbidden) {
 		t.Errorf("ended by %v", e)
 	}
 }

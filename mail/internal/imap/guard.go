@@ -236,9 +236,9 @@ func (g *guard) receive(p []byte) (int, error) {
 	switch {
 	case breach != nil:
 	case g.budget.bytes < 0:
-		breach = &LimitError{What: "bytes", Max: g.limit.bytes}
+		breach = tooMuch("bytes")
 	case g.budget.answers < 0:
-		breach = &LimitError{What: "answers", Max: g.limit.answers}
+		breach = tooMuch("answers")
 	}
 	g.mu.Unlock()
 	if breach != nil {

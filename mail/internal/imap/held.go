@@ -26,7 +26,7 @@ type heldLogin struct {
 	done   chan struct{} // closed when there is an outcome; what follows does not change then
 	told   bool
 	caps   []string // when told
-	err    error    // an *Error
+	err    error    // a *wire.Error
 }
 
 // outcome ends the login, for the first reason it is given.
@@ -37,7 +37,7 @@ func (h *heldLogin) outcome(err error) error {
 	default:
 	}
 	if err != nil {
-		h.err = askAgain(dialError(context.Background(), StageAuth, err), h.again)
+		h.err = askAgain(dialError(context.Background(), wire.StageAuth, err), h.again)
 	}
 	h.again, h.client = nil, nil // they know what was sent
 	if h.answer != nil {
@@ -85,7 +85,7 @@ func (h *heldLogin) take(g *guard, raw []byte) (inject string, err error) {
 			g.writing.Unlock()
 		}
 	case l.tag == "*" && l.typ == "BYE":
-		err = &Error{Kind: KindClosed, Code: wire.Clean(l.code), Text: l.text}
+		err = &wire.Error{Kind: wire.KindClosed, Code: wire.Clean(l.code), Text: l.text}
 	case l.tag == "*":
 		if l.caps != nil {
 			h.told, h.caps = true, l.caps

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // openAndFetch is a lend that sends two commands at once and returns both errors.
@@ -46,7 +47,7 @@ const fetchedAnswer = "* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\nT1 OK done\r\n* 1
 
 func TestLoginLeavesWithTheFirstCommands(t *testing.T) {
 	settle(t)
-	for name, login := range map[string]Login{"PLAIN": withPassword("s3cret-pass"), "XOAUTH2": withToken("t0ken"), "OAUTHBEARER": withToken("t0ken")} {
+	for name, login := range map[string]wire.Login{"PLAIN": withPassword("s3cret-pass"), "XOAUTH2": withToken("t0ken"), "OAUTHBEARER": withToken("t0ken")} {
 		t.Run(name, func(t *testing.T) {
 			sent := make(chan string, 1)
 			sv := serve(t, func(s *script) {
@@ -54,7 +55,7 @@ func TestLoginLeavesWithTheFirstCommands(t *testing.T) {
 				s.send("* OK almost\r\n" + loggedIn + fetchedAnswer)
 				obey(s)
 			})
-			cfg := sv.config(Plaintext)
+			cfg := sv.config(wire.Plaintext)
 			cfg.Login = login
 			p := newPool(t, PoolOptions{Config: cfg})
 			err := p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
@@ -96,25 +97,25 @@ func TestLoginThatFailsWithTheFirstCommands(t *testing.T) {
 	words := "NO [AUTHENTICATIONFAILED] not s3cret-pass\a\r\n"
 	tests := []struct {
 		name, answer string
-		kind         Kind
+		kind         wire.Kind
 		code         string
 	}{
-		{"refused", "L1 " + words, KindAuth, "AUTHENTICATIONFAILED"},
-		{"refused with what was pipelined", "L1 " + words + "T1 BAD no\r\nT2 BAD no\r\n* BYE out\r\n", KindAuth, "AUTHENTICATIONFAILED"},
-		{"bad", "L1 BAD s3cret-pass\r\n", KindAuth, ""},
-		{"busy", "L1 NO [UNAVAILABLE] later\r\n", KindRefused, "UNAVAILABLE"},
-		{"challenged, then refused", "+ eyJzdGF0dXMiOiI0MDEifQ==\r\nL1 " + words, KindAuth, "AUTHENTICATIONFAILED"},
-		{"challenged, then accepted", "+ \r\n" + loggedIn + fetchedAnswer, KindProtocol, ""},
-		{"challenge that is not base64", "+ s3cret-pass\r\n", KindProtocol, ""},
-		{"challenges without end", strings.Repeat("+ AAAA\r\n", 20), KindProtocol, ""},
-		{"goodbye", "* BYE [UNAVAILABLE] later\r\n", KindClosed, "UNAVAILABLE"},
-		{"another tag", "L2 OK in\r\n", KindProtocol, ""},
-		{"an answer to the commands", "T1 OK done\r\nT2 OK done\r\n", KindProtocol, ""},
-		{"neither yes nor no", "L1 MAYBE\r\n", KindProtocol, ""},
-		{"garbage", "what\r\n", KindProtocol, ""},
-		{"a line without end", "* OK " + strings.Repeat("x", 5<<20), KindLimit, ""},
-		{"closed", "", KindClosed, ""},
-		{"silence", "* OK wait\r\n", KindTimeout, ""},
+		{"refused", "L1 " + words, wire.KindAuth, "AUTHENTICATIONFAILED"},
+		{"refused with what was pipelined", "L1 " + words + "T1 BAD no\r\nT2 BAD no\r\n* BYE out\r\n", wire.KindAuth, "AUTHENTICATIONFAILED"},
+		{"bad", "L1 BAD s3cret-pass\r\n", wire.KindAuth, ""},
+		{"busy", "L1 NO [UNAVAILABLE] later\r\n", wire.KindRefused, "UNAVAILABLE"},
+		{"challenged, then refused", "+ eyJzdGF0dXMiOiI0MDEifQ==\r\nL1 " + words, wire.KindAuth, "AUTHENTICATIONFAILED"},
+		{"challenged, then accepted", "+ \r\n" + loggedIn + fetchedAnswer, wire.KindProtocol, ""},
+		{"challenge that is not base64", "+ s3cret-pass\r\n", wire.KindProtocol, ""},
+		{"challenges without end", strings.Repeat("+ AAAA\r\n", 20), wire.KindProtocol, ""},
+		{"goodbye", "* BYE [UNAVAILABLE] later\r\n", wire.KindClosed, "UNAVAILABLE"},
+		{"another tag", "L2 OK in\r\n", wire.KindProtocol, ""},
+		{"an answer to the commands", "T1 OK done\r\nT2 OK done\r\n", wire.KindProtocol, ""},
+		{"neither yes nor no", "L1 MAYBE\r\n", wire.KindProtocol, ""},
+		{"garbage", "what\r\n", wire.KindProtocol, ""},
+		{"a line without end", "* OK " + strings.Repeat("x", 5<<20), wire.KindLimit, ""},
+		{"closed", "", wire.KindClosed, ""},
+		{"silence", "* OK wait\r\n", wire.KindTimeout, ""},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -129,9 +130,9 @@ func TestLoginThatFailsWithTheFirstCommands(t *testing.T) {
 				s.send(tc.answer)
 				s.drain()
 			})
-			p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+			p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			if tc.kind == KindTimeout {
+			if tc.kind == wire.KindTimeout {
 				ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 			}
 			defer cancel()
@@ -139,8 +140,8 @@ func TestLoginThatFailsWithTheFirstCommands(t *testing.T) {
 			err := p.Lend(ctx, "", func(_ context.Context, s *Session) error {
 				calls++
 				for _, err := range func() []error { a, b := openAndFetch(s); return []error{a, b, s.Noop().Wait(), s.Ready()} }() {
-					e := wantError(t, err, tc.kind, StageAuth)
-					if e.Code != tc.code || !e.OutOfStep || e.Op != "dial" || strings.ContainsAny(e.Error(), "\a\r\n") || e.Permanent != (tc.kind == KindAuth) {
+					e := wantError(t, err, tc.kind, wire.StageAuth)
+					if e.Code != tc.code || !e.OutOfStep || e.Stage != wire.StageAuth || strings.ContainsAny(e.Error(), "\a\r\n") || e.Permanent != (tc.kind == wire.KindAuth) {
 						t.Errorf("error %+v", e)
 					}
 				}
@@ -149,7 +150,7 @@ func TestLoginThatFailsWithTheFirstCommands(t *testing.T) {
 				}
 				return nil // who does not look is told all the same
 			})
-			wantError(t, err, tc.kind, StageAuth)
+			wantError(t, err, tc.kind, wire.StageAuth)
 			<-ended
 			if calls != 1 || sv.accepted() != 1 {
 				t.Errorf("%d calls, %d connections", calls, sv.accepted())
@@ -186,7 +187,7 @@ func TestLoginIsNotAlwaysHeld(t *testing.T) {
 				}
 				s.send("L1 OK in\r\n")
 				obey(s)
-			}).config(Plaintext)
+			}).config(wire.Plaintext)
 			p := newPool(t, PoolOptions{Config: cfg})
 			if err := p.Lend(t.Context(), "", noop); err != nil {
 				t.Fatal(err)
@@ -302,7 +303,7 @@ func TestCapabilitiesAreAskedForOnce(t *testing.T) {
 					s.send(answer)
 				}
 			})
-			p := NewPool(PoolOptions{Config: sv.config(Plaintext), Sessions: 1})
+			p := NewPool(PoolOptions{Config: sv.config(wire.Plaintext), Sessions: 1})
 			if err := tc.use(p); err != nil {
 				t.Error(err)
 			}
@@ -325,12 +326,12 @@ func TestChangeWaitsForTheLogin(t *testing.T) {
 		b, _ := io.ReadAll(s.br)
 		rest <- first + string(b)
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 	err := p.Change(t.Context(), "", MarkSeen, func(context.Context, *Session) error {
 		t.Error("it began")
 		return nil
 	})
-	wantError(t, err, KindAuth, StageAuth)
+	wantError(t, err, wire.KindAuth, wire.StageAuth)
 	if got := <-rest; strings.Count(got, "\r\n") != 1 {
 		t.Errorf("sent %q", got)
 	}
@@ -343,11 +344,11 @@ func TestLoginAnsweredBeforeItWasSent(t *testing.T) {
 		s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n" + loggedIn)
 		s.drain()
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
-	var e *Error
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	var e *wire.Error
 	err := p.Lend(t.Context(), "", noop)
 	// It may come with the greeting or behind it.
-	if !errors.As(err, &e) || e.Kind != KindProtocol || e.Stage != StageAuth && e.Stage != StageGreeting {
+	if !errors.As(err, &e) || e.Kind != wire.KindProtocol || e.Stage != wire.StageAuth && e.Stage != wire.StageGreeting {
 		t.Errorf("got %+v", err)
 	}
 }
@@ -361,7 +362,7 @@ func TestWarmLogsIn(t *testing.T) {
 		logins.Add(1)
 		obey(s)
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 	if err := p.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +390,7 @@ func TestHeldLoginWithASynchronizingLiteral(t *testing.T) {
 		s.send("* SEARCH 2 3\r\nT1 OK done\r\n")
 		s.drain()
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 	err := p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
 		set, err := s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "Subject", Value: "Grüße"}}}).Wait()
 		if err == nil && set.String() != "2:3" {

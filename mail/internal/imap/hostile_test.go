@@ -12,6 +12,7 @@ import (
 	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // settle fails the test when goroutines that began in it are still there.
@@ -50,9 +51,9 @@ func thrifty(t *testing.T, max uint64) {
 	})
 }
 
-func wantError(t *testing.T, err error, kind Kind, stage Stage) *Error {
+func wantError(t *testing.T, err error, kind wire.Kind, stage string) *wire.Error {
 	t.Helper()
-	var e *Error
+	var e *wire.Error
 	if !errors.As(err, &e) {
 		t.Fatalf("error is %T %v, want *Error", err, err)
 	}
@@ -80,83 +81,83 @@ func TestHostileServerBeforeLogin(t *testing.T) {
 	good := ca.issue(t, time.Now().Add(time.Hour), "127.0.0.1")
 	tests := []struct {
 		name     string
-		security Security
+		security wire.Security
 		run      func(s *script)
-		kind     Kind
-		stage    Stage
+		kind     wire.Kind
+		stage    string
 	}{
-		{"silent after accept", Plaintext, func(s *script) { s.drain() }, KindTimeout, StageGreeting},
-		{"silent in the TLS handshake", TLS, func(s *script) { s.drain() }, KindTimeout, StageTLS},
-		{"greeting one byte at a time", Plaintext, func(s *script) { trickle(s, "* OK ", "x") }, KindTimeout, StageGreeting},
-		{"greeting without end", Plaintext, func(s *script) {
+		{"silent after accept", wire.Plaintext, func(s *script) { s.drain() }, wire.KindTimeout, wire.StageGreeting},
+		{"silent in the TLS handshake", wire.TLS, func(s *script) { s.drain() }, wire.KindTimeout, wire.StageTLS},
+		{"greeting one byte at a time", wire.Plaintext, func(s *script) { trickle(s, "* OK ", "x") }, wire.KindTimeout, wire.StageGreeting},
+		{"greeting without end", wire.Plaintext, func(s *script) {
 			for {
 				s.send(strings.Repeat("x", 4096))
 			}
-		}, KindLimit, StageGreeting},
-		{"garbage greeting", Plaintext, func(s *script) { s.send("SSH-2.0-OpenSSH_9.9\r\n"); s.drain() }, KindProtocol, StageGreeting},
-		{"BYE greeting", Plaintext, func(s *script) { s.send("* BYE [UNAVAILABLE] come back\r\n"); s.drain() }, KindClosed, StageGreeting},
-		{"PREAUTH greeting", Plaintext, func(s *script) { s.send("* PREAUTH welcome root\r\n"); s.drain() }, KindProtocol, StageGreeting},
-		{"closed before the greeting", Plaintext, func(*script) {}, KindConnection, StageGreeting},
-		{"plaintext where TLS is meant", TLS, func(s *script) { s.send("* OK ready\r\n"); s.drain() }, KindProtocol, StageTLS},
-		{"STARTTLS not offered", StartTLS, func(s *script) {
+		}, wire.KindLimit, wire.StageGreeting},
+		{"garbage greeting", wire.Plaintext, func(s *script) { s.send("SSH-2.0-OpenSSH_9.9\r\n"); s.drain() }, wire.KindProtocol, wire.StageGreeting},
+		{"BYE greeting", wire.Plaintext, func(s *script) { s.send("* BYE [UNAVAILABLE] come back\r\n"); s.drain() }, wire.KindClosed, wire.StageGreeting},
+		{"PREAUTH greeting", wire.Plaintext, func(s *script) { s.send("* PREAUTH welcome root\r\n"); s.drain() }, wire.KindProtocol, wire.StageGreeting},
+		{"closed before the greeting", wire.Plaintext, func(*script) {}, wire.KindClosed, wire.StageGreeting},
+		{"plaintext where TLS is meant", wire.TLS, func(s *script) { s.send("* OK ready\r\n"); s.drain() }, wire.KindProtocol, wire.StageTLS},
+		{"STARTTLS not offered", wire.StartTLS, func(s *script) {
 			s.send("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] ready\r\n")
 			s.drain()
-		}, KindProtocol, StageTLS},
-		{"STARTTLS refused", StartTLS, func(s *script) {
+		}, wire.KindProtocol, wire.StageTLS},
+		{"STARTTLS refused", wire.StartTLS, func(s *script) {
 			s.send("* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n")
 			tag, _ := s.expect()
 			s.send(tag + " NO not today\r\n")
 			s.drain()
-		}, KindRefused, StageTLS},
-		{"data in front of TLS", StartTLS, func(s *script) {
+		}, wire.KindRefused, wire.StageTLS},
+		{"data in front of TLS", wire.StartTLS, func(s *script) {
 			s.send("* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n")
 			tag, _ := s.expect()
 			s.send(tag + " OK begin\r\n* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] injected\r\n")
 			s.drain()
-		}, KindProtocol, StageTLS},
-		{"login refused", Plaintext, func(s *script) {
+		}, wire.KindProtocol, wire.StageTLS},
+		{"login refused", wire.Plaintext, func(s *script) {
 			s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n")
 			tag, _ := s.expect()
 			s.send(tag + " NO [AUTHENTICATIONFAILED] not s3cret-pass\a\r\n")
 			s.drain()
-		}, KindAuth, StageAuth},
-		{"login for another tag", Plaintext, func(s *script) {
+		}, wire.KindAuth, wire.StageAuth},
+		{"login for another tag", wire.Plaintext, func(s *script) {
 			s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n")
 			s.expect()
 			s.send("Z9 OK in\r\n")
 			s.drain()
-		}, KindProtocol, StageAuth},
-		{"no way to log in", Plaintext, func(s *script) {
+		}, wire.KindProtocol, wire.StageAuth},
+		{"no way to log in", wire.Plaintext, func(s *script) {
 			s.send("* OK [CAPABILITY IMAP4rev1 LOGINDISABLED] ready\r\n")
 			s.drain()
-		}, KindAuth, StageAuth},
-		{"challenges without end", Plaintext, func(s *script) {
+		}, wire.KindAuth, wire.StageAuth},
+		{"challenges without end", wire.Plaintext, func(s *script) {
 			s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n")
 			for {
 				s.expect()
 				s.send("+ AAAA\r\n")
 			}
-		}, KindProtocol, StageAuth},
-		{"capabilities without end", Plaintext, func(s *script) {
+		}, wire.KindProtocol, wire.StageAuth},
+		{"capabilities without end", wire.Plaintext, func(s *script) {
 			s.send("* OK ready\r\n")
 			s.expect()
 			for {
 				s.send("* CAPABILITY IMAP4rev1 " + strings.Repeat("X", 1000) + "\r\n")
 			}
-		}, KindLimit, StageAuth},
-		{"self-signed certificate", TLS, overTLS(newAuthority(t).issue(t, time.Now().Add(time.Hour), "127.0.0.1"), (*script).login), KindCertificate, StageTLS},
-		{"certificate of another host", TLS, overTLS(ca.issue(t, time.Now().Add(time.Hour), "mail.example.org"), (*script).login), KindCertificate, StageTLS},
-		{"expired certificate", TLS, overTLS(ca.issue(t, time.Now().Add(-time.Hour), "127.0.0.1"), (*script).login), KindCertificate, StageTLS},
-		{"expired certificate after STARTTLS", StartTLS, func(s *script) {
+		}, wire.KindLimit, wire.StageAuth},
+		{"self-signed certificate", wire.TLS, overTLS(newAuthority(t).issue(t, time.Now().Add(time.Hour), "127.0.0.1"), (*script).login), wire.KindCertificate, wire.StageTLS},
+		{"certificate of another host", wire.TLS, overTLS(ca.issue(t, time.Now().Add(time.Hour), "mail.example.org"), (*script).login), wire.KindCertificate, wire.StageTLS},
+		{"expired certificate", wire.TLS, overTLS(ca.issue(t, time.Now().Add(-time.Hour), "127.0.0.1"), (*script).login), wire.KindCertificate, wire.StageTLS},
+		{"expired certificate after STARTTLS", wire.StartTLS, func(s *script) {
 			s.send("* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n")
 			tag, _ := s.expect()
 			s.send(tag + " OK begin\r\n")
 			overTLS(ca.issue(t, time.Now().Add(-time.Hour), "127.0.0.1"), (*script).login)(s)
-		}, KindCertificate, StageTLS},
-		{"TLS 1.1", TLS, func(s *script) {
+		}, wire.KindCertificate, wire.StageTLS},
+		{"TLS 1.1", wire.TLS, func(s *script) {
 			_ = tls.Server(s.Conn, &tls.Config{Certificates: []tls.Certificate{good}, MinVersion: tls.VersionTLS11, MaxVersion: tls.VersionTLS11}).Handshake()
 			s.drain()
-		}, KindProtocol, StageTLS},
+		}, wire.KindProtocol, wire.StageTLS},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -165,7 +166,7 @@ func TestHostileServerBeforeLogin(t *testing.T) {
 			cfg := serve(t, tc.run).config(tc.security)
 			cfg.RootCAs = ca.pool
 			wait := 5 * time.Second
-			if tc.kind == KindTimeout {
+			if tc.kind == wire.KindTimeout {
 				wait = 200 * time.Millisecond
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), wait)
@@ -179,7 +180,7 @@ func TestHostileServerBeforeLogin(t *testing.T) {
 			if !e.OutOfStep {
 				t.Error("the connection counts as usable")
 			}
-			if tc.kind == KindTimeout && !errors.Is(err, context.DeadlineExceeded) {
+			if tc.kind == wire.KindTimeout && !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v does not match context.DeadlineExceeded", err)
 			}
 		})
@@ -192,22 +193,22 @@ func TestGreetingTimeoutNeedsNoContext(t *testing.T) {
 		"silent":    (*script).drain,
 		"trickling": func(s *script) { trickle(s, "*", " ") },
 	} {
-		cfg := serve(t, run).config(Plaintext)
+		cfg := serve(t, run).config(wire.Plaintext)
 		cfg.Greeting = 50 * time.Millisecond
 		_, err := Dial(context.Background(), cfg)
 		t.Log(name)
-		wantError(t, err, KindTimeout, StageGreeting)
+		wantError(t, err, wire.KindTimeout, wire.StageGreeting)
 	}
 }
 
 func TestPlaintextOnlyToThisMachine(t *testing.T) {
 	for _, host := range []string{"192.0.2.1", "mail.example.org", "localhost.example.org", "0.0.0.0", "::ffff:192.0.2.1"} {
-		cfg := Config{Host: host, Port: 143, Security: Plaintext, Login: Login{Username: "ann", Credential: func(context.Context) (Credential, error) {
+		cfg := Config{Target: wire.Target{Host: host, Port: 143, Security: wire.Plaintext, Login: wire.Login{Username: "ann", Credential: func(context.Context) (wire.Credential, error) {
 			t.Error("the password was asked for")
-			return Credential{}, nil
-		}}}
+			return wire.Credential{}, nil
+		}}}}
 		_, err := Dial(t.Context(), cfg)
-		if e := wantError(t, err, KindConnection, StageConnect); !e.Permanent {
+		if e := wantError(t, err, wire.KindInvalid, wire.StageConnect); !e.Permanent {
 			t.Errorf("%s: trying again is suggested", host)
 		}
 	}
@@ -227,10 +228,10 @@ func TestPasswordStaysUnsentWithoutTLS(t *testing.T) {
 					s.send(tag + " BAD no\r\n")
 				}
 			})
-			cfg := sv.config(StartTLS)
-			cfg.Login.Credential = func(context.Context) (Credential, error) {
+			cfg := sv.config(wire.StartTLS)
+			cfg.Login.Credential = func(context.Context) (wire.Credential, error) {
 				t.Error("the password was asked for")
-				return Credential{Password: "s3cret-pass"}, nil
+				return wire.Credential{Password: "s3cret-pass"}, nil
 			}
 			if _, err := Dial(t.Context(), cfg); err == nil {
 				t.Fatal("connected")
@@ -284,42 +285,42 @@ func TestHostileServerAfterLogin(t *testing.T) {
 		name string
 		run  func(s *script)
 		use  func(context.Context, *Session) error
-		kind Kind
+		kind wire.Kind
 	}{
-		{"silent", func(s *script) { s.login(); s.drain() }, fetch, KindTimeout},
-		{"one byte at a time", func(s *script) { s.login(); s.expect(); trickle(s, "* OK ", "x") }, fetch, KindTimeout},
+		{"silent", func(s *script) { s.login(); s.drain() }, fetch, wire.KindTimeout},
+		{"one byte at a time", func(s *script) { s.login(); s.expect(); trickle(s, "* OK ", "x") }, fetch, wire.KindTimeout},
 		{"one byte of a literal at a time", func(s *script) {
 			s.login()
 			s.expect()
 			trickle(s, "* 1 FETCH (UID 1 BODY[TEXT] {9999}\r\n", "x")
-		}, fetch, KindTimeout},
-		{"line without end", endless("* OK ", strings.Repeat("x", 4096)), fetch, KindLimit},
-		{"atom without end", endless("* ", strings.Repeat("X", 4096)), fetch, KindLimit},
-		{"quoted string without end", endless(`* LIST () "/" "`, strings.Repeat("x", 4096)), list, KindLimit},
-		{"flags without end", endless("* FLAGS (", strings.Repeat("x ", 2048)), examine, KindLimit},
-		{"folders without end", endless("", strings.Repeat("* LIST () \"/\" a\r\n", 100)), list, KindLimit},
-		{"flag changes without end", endless("", strings.Repeat("* 1 FETCH (UID 1 FLAGS ())\r\n", 100)), fetch, KindLimit},
-		{"10 GB literal outside FETCH", answer("* LIST () \"/\" {10000000000}\r\nabc"), list, KindLimit},
-		{"10 GB literal in FETCH", answer("* 1 FETCH (UID 1 BODY[TEXT] {10000000000}\r\nabc"), fetch, KindLimit},
-		{"literal longer than any number", answer("* 1 FETCH (UID 1 BODY[TEXT] {" + strings.Repeat("9", 400) + "}\r\n"), fetch, KindLimit},
-		{"large literal where no content is", answer("* 1 FETCH (UID 1 BODYSTRUCTURE (\"text\" {100000}\r\n"), fetch, KindLimit},
-		{"2 MB of parentheses in BODYSTRUCTURE", answer("* 1 FETCH (UID 1 BODYSTRUCTURE " + nest), fetch, KindLimit},
-		{"parentheses hidden by a quoted line break", answer("* 1 FETCH (UID 1 BODYSTRUCTURE (\"a\n+ \" " + nest), fetch, KindProtocol},
-		{"parentheses hidden by a lone line feed after a literal", answer("* 1 FETCH (UID 1 BODYSTRUCTURE ({3} \nabc" + nest), fetch, KindLimit},
-		{"parentheses hidden in a status line", answer("* 1 OK" + nest), fetch, KindLimit},
-		{"parentheses in THREAD", answer("* THREAD " + nest), fetch, KindLimit},
-		{"answer for another tag", answer("T999 OK done\r\n"), fetch, KindProtocol},
-		{"BYE in the middle", func(s *script) { s.login(); s.expect(); s.send("* BYE shutting down\r\n") }, fetch, KindClosed},
-		{"closed in the middle of a literal", func(s *script) { s.login(); s.expect(); s.send("* 1 FETCH (UID 1 BODY[TEXT] {50}\r\nabc") }, fetch, KindClosed},
-		{"search result with a star", answer("* ESEARCH (TAG \"TAG\") UID ALL 1:*\r\nTAG OK done\r\n"), search, KindProtocol},
-		{"no UIDVALIDITY", answer("* 1 EXISTS\r\nTAG OK done\r\n"), examine, KindProtocol},
-		{"refused", answer("TAG NO [NONEXISTENT] no such\x01 folder\r\n"), examine, KindRefused},
+		}, fetch, wire.KindTimeout},
+		{"line without end", endless("* OK ", strings.Repeat("x", 4096)), fetch, wire.KindLimit},
+		{"atom without end", endless("* ", strings.Repeat("X", 4096)), fetch, wire.KindLimit},
+		{"quoted string without end", endless(`* LIST () "/" "`, strings.Repeat("x", 4096)), list, wire.KindLimit},
+		{"flags without end", endless("* FLAGS (", strings.Repeat("x ", 2048)), examine, wire.KindLimit},
+		{"folders without end", endless("", strings.Repeat("* LIST () \"/\" a\r\n", 100)), list, wire.KindLimit},
+		{"flag changes without end", endless("", strings.Repeat("* 1 FETCH (UID 1 FLAGS ())\r\n", 100)), fetch, wire.KindLimit},
+		{"10 GB literal outside FETCH", answer("* LIST () \"/\" {10000000000}\r\nabc"), list, wire.KindLimit},
+		{"10 GB literal in FETCH", answer("* 1 FETCH (UID 1 BODY[TEXT] {10000000000}\r\nabc"), fetch, wire.KindLimit},
+		{"literal longer than any number", answer("* 1 FETCH (UID 1 BODY[TEXT] {" + strings.Repeat("9", 400) + "}\r\n"), fetch, wire.KindLimit},
+		{"large literal where no content is", answer("* 1 FETCH (UID 1 BODYSTRUCTURE (\"text\" {100000}\r\n"), fetch, wire.KindLimit},
+		{"2 MB of parentheses in BODYSTRUCTURE", answer("* 1 FETCH (UID 1 BODYSTRUCTURE " + nest), fetch, wire.KindLimit},
+		{"parentheses hidden by a quoted line break", answer("* 1 FETCH (UID 1 BODYSTRUCTURE (\"a\n+ \" " + nest), fetch, wire.KindProtocol},
+		{"parentheses hidden by a lone line feed after a literal", answer("* 1 FETCH (UID 1 BODYSTRUCTURE ({3} \nabc" + nest), fetch, wire.KindLimit},
+		{"parentheses hidden in a status line", answer("* 1 OK" + nest), fetch, wire.KindLimit},
+		{"parentheses in THREAD", answer("* THREAD " + nest), fetch, wire.KindLimit},
+		{"answer for another tag", answer("T999 OK done\r\n"), fetch, wire.KindProtocol},
+		{"BYE in the middle", func(s *script) { s.login(); s.expect(); s.send("* BYE shutting down\r\n") }, fetch, wire.KindClosed},
+		{"closed in the middle of a literal", func(s *script) { s.login(); s.expect(); s.send("* 1 FETCH (UID 1 BODY[TEXT] {50}\r\nabc") }, fetch, wire.KindClosed},
+		{"search result with a star", answer("* ESEARCH (TAG \"TAG\") UID ALL 1:*\r\nTAG OK done\r\n"), search, wire.KindProtocol},
+		{"no UIDVALIDITY", answer("* 1 EXISTS\r\nTAG OK done\r\n"), examine, wire.KindProtocol},
+		{"refused", answer("TAG NO [NONEXISTENT] no such\x01 folder\r\n"), examine, wire.KindRefused},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			settle(t)
 			thrifty(t, 512<<20)
-			cfg := serve(t, tc.run).config(Plaintext)
+			cfg := serve(t, tc.run).config(wire.Plaintext)
 			cfg.Limits.Bytes = 16 << 20
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
@@ -328,19 +329,19 @@ func TestHostileServerAfterLogin(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			if tc.kind == KindTimeout {
+			if tc.kind == wire.KindTimeout {
 				ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
 				defer cancel()
 			}
 			err = s.Use(ctx, tc.use)
-			var e *Error
+			var e *wire.Error
 			if !errors.As(err, &e) || e.Kind != tc.kind {
 				t.Fatalf("error %v, want kind %s", err, tc.kind)
 			}
-			if e.OutOfStep != (tc.kind != KindRefused) {
+			if e.OutOfStep != (tc.kind != wire.KindRefused) {
 				t.Errorf("OutOfStep is %v", e.OutOfStep)
 			}
-			if tc.kind == KindTimeout && !errors.Is(err, context.DeadlineExceeded) {
+			if tc.kind == wire.KindTimeout && !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v does not match context.DeadlineExceeded", err)
 			}
 			if tc.name == "BYE in the middle" && e.Text != "shutting down" {
@@ -355,7 +356,7 @@ func TestHostileServerAfterLogin(t *testing.T) {
 
 func TestSilenceEndsWithoutContext(t *testing.T) {
 	settle(t)
-	cfg := serve(t, func(s *script) { s.login(); s.drain() }).config(Plaintext)
+	cfg := serve(t, func(s *script) { s.login(); s.drain() }).config(wire.Plaintext)
 	cfg.Socket = 50 * time.Millisecond
 	s, err := Dial(context.Background(), cfg)
 	if err != nil {
@@ -363,7 +364,7 @@ func TestSilenceEndsWithoutContext(t *testing.T) {
 	}
 	defer s.Close()
 	err = s.Use(context.Background(), func(context.Context, *Session) error { return s.Noop().Wait() })
-	wantError(t, err, KindTimeout, StageNoop)
+	wantError(t, err, wire.KindTimeout, StageNoop)
 }
 
 // Silence is measured anew with every byte: an answer that takes longer as a
@@ -381,7 +382,7 @@ func TestSlowAnswerIsNotSilence(t *testing.T) {
 		}
 		s.send(tag + " OK done\r\n")
 		s.drain()
-	}).config(Plaintext)
+	}).config(wire.Plaintext)
 	cfg.Socket = time.Second
 	s, err := Dial(t.Context(), cfg)
 	if err != nil {
@@ -403,7 +404,7 @@ func TestCancelClosesAtOnce(t *testing.T) {
 		close(hung)
 		_, _ = bufio.NewReader(s.br).ReadByte()
 		close(closed)
-	}).config(Plaintext)
+	}).config(wire.Plaintext)
 	s, err := Dial(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -412,7 +413,7 @@ func TestCancelClosesAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-hung; cancel() }()
 	err = s.Use(ctx, func(context.Context, *Session) error { return s.Noop().Wait() })
-	if wantError(t, err, KindCanceled, StageNoop); !errors.Is(err, context.Canceled) {
+	if wantError(t, err, wire.KindCanceled, StageNoop); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v does not match context.Canceled", err)
 	}
 	<-closed
@@ -432,14 +433,14 @@ func TestIdleFloodIsCutOff(t *testing.T) {
 		for {
 			s.send(strings.Repeat("* 5 EXISTS\r\n", 100))
 		}
-	}).config(Plaintext)
+	}).config(wire.Plaintext)
 	s, err := Dial(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-done
 	_ = s.Close()
-	if kind := kindOf(s.guard.why()); kind != KindLimit {
+	if kind := wire.KindOf(s.guard.why()); kind != wire.KindLimit {
 		t.Errorf("ended by %v", s.guard.why())
 	}
 }
@@ -457,7 +458,7 @@ func TestCancelEndsAnExpensiveAnswer(t *testing.T) {
 		s.expect()
 		s.send("* SEARCH" + numbers.String() + "\r\n") // which takes the library many seconds
 		s.drain()
-	}).config(Plaintext)
+	}).config(wire.Plaintext)
 	s := dial(t, cfg)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -472,7 +473,7 @@ func TestCancelEndsAnExpensiveAnswer(t *testing.T) {
 		_, err := search.Wait()
 		return err
 	})
-	wantError(t, err, KindCanceled, StageSearch)
+	wantError(t, err, wire.KindCanceled, StageSearch)
 	<-s.client.Closed()
 	if len(s.guard.mend.out) == 0 {
 		t.Error("the library read all of it")

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // idler is a server with IDLE. It gives the lines it gets to lines, each as the
@@ -85,7 +87,7 @@ func told() (chan bool, func(bool)) {
 func TestASessionAtRestReportsAndIsTakenUp(t *testing.T) {
 	settle(t)
 	i := newIdler()
-	p := newPool(t, PoolOptions{Config: serve(t, i.run).config(Plaintext), Sessions: 1})
+	p := newPool(t, PoolOptions{Config: serve(t, i.run).config(wire.Plaintext), Sessions: 1})
 	news, tell := told()
 	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
 		t.Fatal(err)
@@ -130,7 +132,7 @@ func TestDoneLeavesInOneWriteWithTheNextCommand(t *testing.T) {
 		s.br.Reset(s.Conn)
 		i.run(s)
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 	_, tell := told()
 	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
 		t.Fatal(err)
@@ -156,7 +158,7 @@ func TestARestIsDisturbedLast(t *testing.T) {
 	settle(t)
 	i := newIdler()
 	sv := serve(t, i.run)
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext), Sessions: 2})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext), Sessions: 2})
 	news, tell := told()
 	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
 		_, err := p.Rest(ctx, "INBOX", looking, tell)
@@ -180,7 +182,7 @@ func TestARestIsDisturbedLast(t *testing.T) {
 func TestOneSessionOfSeveralNeverRests(t *testing.T) {
 	settle(t)
 	i := newIdler()
-	p := newPool(t, PoolOptions{Config: serve(t, i.run).config(Plaintext), Sessions: 3})
+	p := newPool(t, PoolOptions{Config: serve(t, i.run).config(wire.Plaintext), Sessions: 3})
 	_, tell := told()
 	var errs []error
 	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
@@ -211,7 +213,7 @@ func TestRestWhereTheServerDoesNotIdle(t *testing.T) {
 			i := newIdler()
 			change(i)
 			sv := serve(t, i.run)
-			p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+			p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 			news, tell := told()
 			if _, err := p.Rest(t.Context(), "INBOX", looking, tell); !errors.Is(err, ErrNoIdle) {
 				t.Fatalf("got %v", err)
@@ -229,7 +231,7 @@ func TestRestWhereTheServerDoesNotIdle(t *testing.T) {
 func TestLeavingARest(t *testing.T) {
 	settle(t)
 	i := newIdler()
-	p := newPool(t, PoolOptions{Config: serve(t, i.run).config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: serve(t, i.run).config(wire.Plaintext)})
 	news, tell := told()
 	leave, err := p.Rest(t.Context(), "INBOX", looking, tell)
 	if err != nil {
@@ -251,7 +253,7 @@ func TestTheEndOfTheConnectionEndsARest(t *testing.T) {
 	settle(t)
 	i := newIdler()
 	sv := serve(t, i.run)
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 	news, tell := told()
 	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
 		t.Fatal(err)
@@ -287,7 +289,7 @@ func TestAServerThatEndsIdleItself(t *testing.T) {
 		s.send(tag + " OK done\r\n")
 		s.drain()
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 	news, tell := told()
 	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
 		t.Fatal(err)
@@ -303,7 +305,7 @@ func TestAServerThatEndsIdleItself(t *testing.T) {
 func TestClosingThePoolSaysGoodbyeFromARest(t *testing.T) {
 	settle(t)
 	i := newIdler()
-	p := NewPool(PoolOptions{Config: serve(t, i.run).config(Plaintext)})
+	p := NewPool(PoolOptions{Config: serve(t, i.run).config(wire.Plaintext)})
 	_, tell := told()
 	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
 		t.Fatal(err)

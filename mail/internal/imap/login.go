@@ -3,7 +3,6 @@ package imap
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -122,7 +121,7 @@ func (d *dialog) await(tag string, continuation bool) (line, error) {
 		case l.tag == "+" && continuation:
 			return l, nil
 		case l.tag == "*" && l.typ == "BYE":
-			return l, &Error{Kind: KindClosed, Code: wire.Clean(l.code), Text: l.text}
+			return l, &wire.Error{Kind: wire.KindClosed, Code: wire.Clean(l.code), Text: l.text}
 		case l.tag == "*":
 		default:
 			return l, fmt.Errorf("%w: answer to nothing that was asked", errNotIMAP)
@@ -153,7 +152,7 @@ func (d *dialog) greeting() error {
 	case l.tag == "*" && l.typ == "OK":
 		return nil
 	case l.tag == "*" && l.typ == "BYE":
-		return &Error{Kind: KindClosed, Code: wire.Clean(l.code), Text: l.text}
+		return &wire.Error{Kind: wire.KindClosed, Code: wire.Clean(l.code), Text: l.text}
 	case l.tag == "*" && l.typ == "PREAUTH":
 		// Logged in as whom? On a connection that is still to be protected,
 		// it would skip STARTTLS besides (RFC 9051 section 7.1.4).
@@ -164,12 +163,12 @@ func (d *dialog) greeting() error {
 
 // startTLS upgrades the connection. The server has to offer it, and may not send
 // anything between its OK and the handshake (RFC 9051 section 11.1).
-func (d *dialog) startTLS(ctx context.Context, conf *tls.Config) error {
+func (d *dialog) startTLS(ctx context.Context, target wire.Target) error {
 	if err := d.capability(); err != nil {
 		return err
 	}
 	if !d.has("STARTTLS") {
-		return &Error{Kind: KindProtocol, Permanent: true, Err: errors.New("server does not offer STARTTLS, and logging in without TLS is refused")}
+		return &wire.Error{Kind: wire.KindProtocol, Permanent: true, Err: errors.New("server does not offer STARTTLS, and logging in without TLS is refused")}
 	}
 	tag, err := d.send("STARTTLS")
 	if err != nil {
@@ -180,13 +179,13 @@ func (d *dialog) startTLS(ctx context.Context, conf *tls.Config) error {
 		return err
 	}
 	if l.typ != "OK" {
-		return &Error{Kind: KindRefused, Code: wire.Clean(l.code), Text: l.text}
+		return &wire.Error{Kind: wire.KindRefused, Code: wire.Clean(l.code), Text: l.text}
 	}
 	if d.br.Buffered() > 0 {
 		return fmt.Errorf("%w: data in front of TLS", errNotIMAP)
 	}
-	conn := tls.Client(d.guard.raw, conf)
-	if err := wire.Handshake(ctx, conn); err != nil {
+	conn, err := wire.Protect(ctx, target, d.guard.raw)
+	if err != nil {
 		return err
 	}
 	d.guard.over(conn)
@@ -219,7 +218,7 @@ func (d *dialog) login(ctx context.Context, cfg *Config, hold bool) (*heldLogin,
 	case errors.Is(err, wire.ErrNoMechanism) && c.Password != "" && command:
 		err = d.plainLogin(cfg.Login.Username, c.Password)
 	default:
-		return nil, &Error{Kind: KindAuth, Permanent: true, Err: err}
+		return nil, &wire.Error{Kind: wire.KindAuth, Permanent: true, Err: err}
 	}
 	if held != nil {
 		lasting := context.WithoutCancel(ctx) // ctx is for connecting, and may have ended by then
@@ -231,18 +230,11 @@ func (d *dialog) login(ctx context.Context, cfg *Config, hold bool) (*heldLogin,
 
 // askAgain notes on the refusal of a login whether it is worth another try.
 func askAgain(err error, again func() bool) error {
-	var e *Error
-	if errors.As(err, &e) && e.Kind == KindAuth {
-		e.again = again()
+	var e *wire.Error
+	if errors.As(err, &e) && e.Kind == wire.KindAuth {
+		e.Again = again()
 	}
 	return err
-}
-
-// worthAgain reports whether err is the refusal of a login that is worth another
-// try.
-func worthAgain(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && e.again
 }
 
 // oneMessage are the mechanisms of which the client's first message is all there
@@ -366,12 +358,12 @@ func verdict(l line) error {
 	}
 	code := wire.Clean(l.code)
 	if temporary[code] {
-		return &Error{Kind: KindRefused, Code: code}
+		return &wire.Error{Kind: wire.KindRefused, Code: code}
 	}
 	if !authCodes[code] {
 		code = "" // words as good as any other
 	}
-	return &Error{Kind: KindAuth, Code: code, Permanent: true}
+	return &wire.Error{Kind: wire.KindAuth, Code: code, Permanent: true}
 }
 
 // authCodes are the response codes that tell why a login was refused (RFC 9051

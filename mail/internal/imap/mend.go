@@ -38,7 +38,7 @@ type mender struct {
 
 func (m *mender) text(b byte) error {
 	if int64(len(m.line)) >= m.limit {
-		return &LimitError{What: "line", Max: m.limit}
+		return tooMuch("line")
 	}
 	m.line = append(m.line, b)
 	return nil
@@ -61,7 +61,7 @@ func (m *mender) literal(p []byte, content bool) error {
 		return nil
 	}
 	if int64(len(m.line)+len(p)) > m.limit {
-		return &LimitError{What: "line", Max: m.limit}
+		return tooMuch("line")
 	}
 	m.line = append(m.line, p...)
 	return nil

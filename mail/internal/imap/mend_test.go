@@ -12,6 +12,7 @@ import (
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // mending feeds a mender in steps and returns what it passes on, with the numbers
@@ -240,8 +241,7 @@ func TestMenderBounds(t *testing.T) {
 	item := "* 1 FETCH (UID 1 BODYSTRUCTURE (" + strings.Repeat("{8000}\r\n"+strings.Repeat("x", 8000)+" ", 200)
 	for _, in := range []string{item, "* 1 FETCH (X \"", "* LIST BODY[] {900000}\r\n" + strings.Repeat("x", 900000) + " BODY[] {900000}\r\n" + strings.Repeat("x", 900000)} {
 		_, m, err := mending(t, in, 4096, nil)
-		var l *LimitError
-		if len(in) > 1<<20 && (!errors.As(err, &l) || l.What != "line") {
+		if len(in) > 1<<20 && !overLimit(err, "line") {
 			t.Errorf("%.40q: %v", in, err)
 		}
 		if len(m.line) > 1<<20 {
@@ -340,12 +340,12 @@ func TestBrokenAnswersCostOnlyThemselves(t *testing.T) {
 					return tc.answer
 				}
 				return "TAG OK done\r\n"
-			})).config(Plaintext)
+			})).config(wire.Plaintext)
 			s := dial(t, cfg)
 			err := s.Use(t.Context(), func(ctx context.Context, s *Session) error {
 				data, err := s.Fetch(goimap.UIDSetNum(11, 12, 13), goimap.FetchOptions{Flags: true, BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText}}}).Wait()
 				if tc.want == "" {
-					wantError(t, err, KindProtocol, StageFetch) // nobody can say where such a line ends
+					wantError(t, err, wire.KindProtocol, StageFetch) // nobody can say where such a line ends
 					return nil
 				}
 				if err != nil {
@@ -378,7 +378,7 @@ func TestListCountsWhatItLeavesOut(t *testing.T) {
 		a := answers[0]
 		answers = answers[1:]
 		return a
-	})).config(Plaintext)
+	})).config(wire.Plaintext)
 	s := dial(t, cfg)
 	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
 		for _, want := range []string{"INBOX,Sent 2", "INBOX 0"} {

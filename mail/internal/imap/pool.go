@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // The defaults of PoolOptions.
@@ -143,7 +145,7 @@ func (p *Pool) lend(ctx context.Context, w want, fn func(ctx context.Context, s 
 			renewed, w.round = true, s.round+1
 		case !isNew && !revived && died(err) && !s.guard.answered() && !s.guard.changed():
 			revived, w = true, want{fresh: true, round: w.round}
-		case !plainly && worthPlainly(err) && !s.guard.changed():
+		case !plainly && errors.Is(err, errCharset) && !s.guard.changed():
 			plainly, w = true, want{fresh: true, round: w.round}
 		default:
 			return err
@@ -151,17 +153,10 @@ func (p *Pool) lend(ctx context.Context, w want, fn func(ctx context.Context, s 
 	}
 }
 
-// worthPlainly reports whether err is the refusal of a SEARCH that is worth another
-// try without its CHARSET.
-func worthPlainly(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && e.plainly
-}
-
 // died reports whether err says that the connection was no longer there.
 func died(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && e.OutOfStep && (e.Kind == KindClosed || e.Kind == KindConnection)
+	var e *wire.Error
+	return errors.As(err, &e) && e.OutOfStep && (e.Kind == wire.KindClosed || e.Kind == wire.KindConnection)
 }
 
 // Warm connects and logs in ahead, when nothing is connected.
@@ -184,7 +179,7 @@ func (p *Pool) use(ctx context.Context, s *pooled, fn func(ctx context.Context, 
 		}
 		return s.Ready() // fn may have sent nothing, or not have looked
 	})
-	var e *Error
+	var e *wire.Error
 	sound = !(errors.As(err, &e) && e.OutOfStep) && ctx.Err() == nil
 	return err
 }
@@ -227,12 +222,12 @@ func (p *Pool) take(ctx context.Context, what want, waited bool) (s *pooled, isN
 	}
 }
 
-func gaveUp(ctx context.Context) *Error {
-	return &Error{Op: "lend", Stage: StageConnect, Kind: kindOf(ctx.Err()), Err: ctx.Err()}
+func gaveUp(ctx context.Context) *wire.Error {
+	return &wire.Error{Stage: wire.StageConnect, Kind: wire.KindOf(ctx.Err()), Err: ctx.Err()}
 }
 
-func closedError() *Error {
-	return &Error{Op: "lend", Stage: StageConnect, Kind: KindClosed, Err: ErrClosed}
+func closedError() *wire.Error {
+	return &wire.Error{Stage: wire.StageConnect, Kind: wire.KindClosed, Err: ErrClosed}
 }
 
 // wait waits until w is told, or ctx ends.
@@ -267,8 +262,8 @@ func (p *Pool) wait(ctx context.Context, w *waiter) given {
 	if own != nil {
 		// How far it came says more than that time was up.
 		<-own.done
-		var d *Error
-		if errors.As(own.err, &d) && d.Kind == KindCanceled {
+		var d *wire.Error
+		if errors.As(own.err, &d) && d.Kind == wire.KindCanceled {
 			cp := *d
 			cp.Kind, cp.Err = e.Kind, e.Err
 			e = &cp

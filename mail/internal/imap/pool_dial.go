@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // dialFor begins to connect for a waiter. The connection goes to whoever is first
@@ -78,9 +80,9 @@ func (p *Pool) dial(ctx context.Context, d *dialing) {
 // lock is held.
 func (p *Pool) failed(d *dialing, err error) {
 	i := slices.IndexFunc(p.queue, func(w *waiter) bool { return w.dial == d })
-	var e *Error
+	var e *wire.Error
 	switch {
-	case errors.As(err, &e) && e.Kind == KindAuth:
+	case errors.As(err, &e) && e.Kind == wire.KindAuth:
 		if i >= 0 {
 			p.queue[i].dial = nil // it gets another, unless everybody fails
 		}
@@ -95,12 +97,12 @@ func (p *Pool) failed(d *dialing, err error) {
 // the same again. A round of trying again is over when a login has worked, or was
 // refused again; what was on its way when the round began is no second refusal. The
 // lock is held.
-func (p *Pool) refused(e *Error, round int) (again bool) {
+func (p *Pool) refused(e *wire.Error, round int) (again bool) {
 	p.proven = false
 	switch {
 	case round < p.round:
-		return e.again
-	case e.again && !p.renewing:
+		return e.Again
+	case e.Again && !p.renewing:
 		p.round++
 		p.renewing = true
 		return true
@@ -125,11 +127,11 @@ func (p *Pool) outcome(c *pooled, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answered(c)
-	var e *Error
+	var e *wire.Error
 	switch {
 	case err == nil:
 		p.proven, p.renewing = true, false
-	case errors.As(err, &e) && e.Kind == KindAuth:
+	case errors.As(err, &e) && e.Kind == wire.KindAuth:
 		c.again = p.refused(e, c.round)
 	}
 	p.serve()

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // queued waits until so many stand in the queue.
@@ -36,7 +38,7 @@ func TestPoolTakesWhatComesFirst(t *testing.T) {
 		}
 		obedient(s)
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext), Sessions: 2})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext), Sessions: 2})
 	var waiting sync.WaitGroup
 	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
 		if err := noop(ctx, s); err != nil {
@@ -78,13 +80,13 @@ func TestPoolTellsADialsErrorToItsOwner(t *testing.T) {
 		}
 		obedient(s)
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext), Sessions: 2})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext), Sessions: 2})
 	var others sync.WaitGroup
 	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
 		if err := noop(ctx, s); err != nil {
 			return err
 		}
-		if e := wantError(t, p.Lend(ctx, "", noop), KindClosed, StageGreeting); e.Code != "UNAVAILABLE" {
+		if e := wantError(t, p.Lend(ctx, "", noop), wire.KindClosed, wire.StageGreeting); e.Code != "UNAVAILABLE" {
 			t.Errorf("error %+v", e)
 		}
 		for range 5 {
@@ -113,17 +115,17 @@ func TestPoolAbandonsADial(t *testing.T) {
 		s.drain() // never greets
 		ended <- struct{}{}
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
-	for _, kind := range []Kind{KindTimeout, KindCanceled} {
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	for _, kind := range []wire.Kind{wire.KindTimeout, wire.KindCanceled} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		want := context.DeadlineExceeded
-		if kind == KindCanceled {
+		if kind == wire.KindCanceled {
 			want = context.Canceled
 			time.AfterFunc(10*time.Millisecond, cancel)
 		}
 		err := p.Lend(ctx, "", noop)
 		cancel()
-		var e *Error
+		var e *wire.Error
 		if !errors.As(err, &e) || e.Kind != kind || !errors.Is(err, want) {
 			t.Errorf("ended by %v, want %s", err, kind)
 		}
@@ -148,10 +150,10 @@ func TestPoolKeepsADialForOthers(t *testing.T) {
 		<-greet
 		obedient(s)
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 	ctx, cancel := context.WithCancel(t.Context())
 	var first, second sync.WaitGroup
-	first.Go(func() { wantError(t, p.Lend(ctx, "", noop), KindCanceled, StageConnect) })
+	first.Go(func() { wantError(t, p.Lend(ctx, "", noop), wire.KindCanceled, wire.StageConnect) })
 	p.queued(1)
 	second.Go(func() {
 		if err := p.Lend(t.Context(), "", noop); err != nil {
@@ -189,15 +191,15 @@ func TestPoolIsCarefulAgainAfterARefusal(t *testing.T) {
 		s.send(tag + " NO [AUTHENTICATIONFAILED] no more\r\n")
 		s.drain()
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 	if err := p.Lend(t.Context(), "", noop); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, p.Lend(t.Context(), "", noop), KindAuth, StageAuth)
+	wantError(t, p.Lend(t.Context(), "", noop), wire.KindAuth, wire.StageAuth)
 	before := conns.Load()
 	var lends sync.WaitGroup
 	for range 10 {
-		lends.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), KindAuth, StageAuth) })
+		lends.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), wire.KindAuth, wire.StageAuth) })
 	}
 	lends.Wait()
 	if most.Load() != 1 || conns.Load() > before+10 {
@@ -220,12 +222,12 @@ func TestPoolClosesWhileDialling(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			reached := make(chan struct{})
 			sv := serve(t, func(s *script) { close(reached); run(s) })
-			p := NewPool(PoolOptions{Config: sv.config(Plaintext)})
+			p := NewPool(PoolOptions{Config: sv.config(wire.Plaintext)})
 			var lends sync.WaitGroup
 			for range 3 {
 				lends.Go(func() {
-					var e *Error
-					if err := p.Lend(t.Context(), "", noop); !errors.As(err, &e) || e.Kind != KindClosed {
+					var e *wire.Error
+					if err := p.Lend(t.Context(), "", noop); !errors.As(err, &e) || e.Kind != wire.KindClosed {
 						t.Errorf("error %v", err)
 					}
 				})
@@ -252,17 +254,17 @@ func TestPoolLogsInOnceBeforeItLogsInSideBySide(t *testing.T) {
 		s.send(tag + " NO [UNAVAILABLE] busy\r\n") // never works
 		s.drain()
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 	var lends sync.WaitGroup
 	for range 20 {
-		lends.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), KindRefused, StageAuth) })
+		lends.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), wire.KindRefused, wire.StageAuth) })
 	}
 	lends.Wait()
 	if most.Load() != 1 {
 		t.Errorf("%d logins at once", most.Load())
 	}
 
-	p = newPool(t, PoolOptions{Config: serve(t, obedient).config(Plaintext)})
+	p = newPool(t, PoolOptions{Config: serve(t, obedient).config(wire.Plaintext)})
 	err := p.Lend(t.Context(), "", func(ctx context.Context, _ *Session) error { return p.Lend(ctx, "", noop) })
 	if err != nil {
 		t.Error(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // obedient answers every command of a small read-only client, until stop says so.
@@ -43,7 +44,7 @@ func newPool(t *testing.T, o PoolOptions) *Pool {
 func TestPoolReusesOneSession(t *testing.T) {
 	settle(t)
 	sv := serve(t, obedient)
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 	for range 20 {
 		if err := p.Lend(t.Context(), "", noop); err != nil {
 			t.Fatal(err)
@@ -57,7 +58,7 @@ func TestPoolReusesOneSession(t *testing.T) {
 func TestPoolNeverHasMoreThanItsSessions(t *testing.T) {
 	settle(t)
 	sv := serve(t, obedient)
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 	var wg sync.WaitGroup
 	var now, most atomic.Int32
 	for range 60 {
@@ -83,7 +84,7 @@ func TestPoolNeverHasMoreThanItsSessions(t *testing.T) {
 func TestPoolPrefersTheFolderAsked(t *testing.T) {
 	settle(t)
 	sv := serve(t, obedient)
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext), Sessions: 2})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext), Sessions: 2})
 	examine := func(name string) func(context.Context, *Session) error {
 		return func(_ context.Context, s *Session) error { _, err := s.Examine(name).Wait(); return err }
 	}
@@ -112,7 +113,7 @@ func TestPoolPrefersTheFolderAsked(t *testing.T) {
 
 func TestPoolServesInOrder(t *testing.T) {
 	settle(t)
-	p := newPool(t, PoolOptions{Config: serve(t, obedient).config(Plaintext), Sessions: 1})
+	p := newPool(t, PoolOptions{Config: serve(t, obedient).config(wire.Plaintext), Sessions: 1})
 	var order []int
 	var wg sync.WaitGroup
 	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
@@ -144,12 +145,12 @@ func TestPoolServesInOrder(t *testing.T) {
 
 func TestPoolWaitEndsWithContext(t *testing.T) {
 	settle(t)
-	p := newPool(t, PoolOptions{Config: serve(t, obedient).config(Plaintext), Sessions: 1})
+	p := newPool(t, PoolOptions{Config: serve(t, obedient).config(wire.Plaintext), Sessions: 1})
 	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
 		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		defer cancel()
 		err := p.Lend(short, "", noop)
-		if wantError(t, err, KindTimeout, StageConnect); !errors.Is(err, context.DeadlineExceeded) {
+		if wantError(t, err, wire.KindTimeout, wire.StageConnect); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		return noop(ctx, s)
@@ -179,7 +180,7 @@ func TestPoolReplacesADeadSession(t *testing.T) {
 		_ = s.Close()
 		close(ended)
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 	calls := 0
 	for range 2 {
 		err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error { calls++; return noop(ctx, s) })
@@ -208,7 +209,7 @@ func TestPoolReplacesASessionThatSaysGoodbye(t *testing.T) {
 		s.expect()
 		s.send("* BYE you were idle\r\n")
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 	for range 2 {
 		if err := p.Lend(t.Context(), "", noop); err != nil {
 			t.Fatal(err)
@@ -229,13 +230,13 @@ func TestPoolDoesNotRepeatAfterAnAnswer(t *testing.T) {
 		s.expect()
 		s.send("* 4 EXISTS\r\n")
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 	if err := p.Lend(t.Context(), "", noop); err != nil {
 		t.Fatal(err)
 	}
 	calls := 0
 	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error { calls++; return noop(ctx, s) })
-	wantError(t, err, KindClosed, StageNoop)
+	wantError(t, err, wire.KindClosed, StageNoop)
 	if calls != 1 || sv.accepted() != 1 {
 		t.Errorf("%d calls, %d connections", calls, sv.accepted())
 	}
@@ -260,7 +261,7 @@ func TestPoolAsksAnOldSessionFirst(t *testing.T) {
 			s.send(tag + " OK done\r\n")
 		}
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext), Now: clock})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext), Now: clock})
 	use := func(context.Context, *Session) error { return nil }
 	for _, later := range []time.Duration{0, time.Minute, 5 * time.Minute} {
 		mu.Lock()
@@ -288,12 +289,12 @@ func TestPoolDoesNotRepeatAWrongPassword(t *testing.T) {
 		s.send(tag + " NO [AUTHENTICATIONFAILED] wrong\r\n")
 		s.drain()
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			e := new(Error)
-			if err := p.Lend(t.Context(), "", noop); !errors.As(err, &e) || e.Kind != KindAuth {
+			e := new(wire.Error)
+			if err := p.Lend(t.Context(), "", noop); !errors.As(err, &e) || e.Kind != wire.KindAuth {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -318,9 +319,9 @@ func TestPoolClosesSessionsOutOfStep(t *testing.T) {
 		s.send("Z9 XYZZY\r\n")
 		s.drain()
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 	for range 3 {
-		wantError(t, p.Lend(t.Context(), "", noop), KindProtocol, StageNoop)
+		wantError(t, p.Lend(t.Context(), "", noop), wire.KindProtocol, StageNoop)
 	}
 	if sv.accepted() != 3 {
 		t.Errorf("%d connections", sv.accepted())
@@ -334,7 +335,7 @@ func TestPoolClosesSessionsOutOfStep(t *testing.T) {
 
 func TestPoolSurvivesAPanic(t *testing.T) {
 	settle(t)
-	p := newPool(t, PoolOptions{Config: serve(t, obedient).config(Plaintext), Sessions: 1})
+	p := newPool(t, PoolOptions{Config: serve(t, obedient).config(wire.Plaintext), Sessions: 1})
 	func() {
 		defer func() { _ = recover() }()
 		_ = p.Lend(t.Context(), "", func(context.Context, *Session) error { panic("x") })
@@ -363,7 +364,7 @@ func TestPoolCloseEndsEverything(t *testing.T) {
 			s.send(tag + " OK done\r\n")
 		}
 	})
-	p := NewPool(PoolOptions{Config: sv.config(Plaintext), Sessions: 2})
+	p := NewPool(PoolOptions{Config: sv.config(wire.Plaintext), Sessions: 2})
 	var wg sync.WaitGroup
 	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
 		wg.Go(func() {
@@ -371,10 +372,10 @@ func TestPoolCloseEndsEverything(t *testing.T) {
 				_, err := s.Examine("INBOX").Wait()
 				return err
 			})
-			wantError(t, err, KindClosed, StageExamine)
+			wantError(t, err, wire.KindClosed, StageExamine)
 		})
 		<-hung
-		wg.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), KindClosed, StageConnect) })
+		wg.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), wire.KindClosed, wire.StageConnect) })
 		for queued := 0; queued == 0; {
 			p.mu.Lock()
 			queued = len(p.queue)
@@ -386,9 +387,9 @@ func TestPoolCloseEndsEverything(t *testing.T) {
 		_ = p.Close()
 		return noop(ctx, s)
 	})
-	wantError(t, err, KindClosed, StageNoop)
+	wantError(t, err, wire.KindClosed, StageNoop)
 	wg.Wait()
-	wantError(t, p.Lend(t.Context(), "", noop), KindClosed, StageConnect)
+	wantError(t, p.Lend(t.Context(), "", noop), wire.KindClosed, wire.StageConnect)
 	said := []string{<-last, <-last}
 	if got := strings.Join(said, ","); !strings.Contains(got, "EXAMINE") {
 		t.Errorf("last words %q", got)
@@ -404,7 +405,7 @@ func TestPoolSaysGoodbye(t *testing.T) {
 		last <- cmd
 		s.drain() // never answers: the pool may not wait for long
 	})
-	p := NewPool(PoolOptions{Config: sv.config(Plaintext)})
+	p := NewPool(PoolOptions{Config: sv.config(wire.Plaintext)})
 	if err := p.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -430,7 +431,7 @@ func TestPoolReplacesADeadSessionThatOnceChangedSomething(t *testing.T) {
 		s.send("* 1 FETCH (UID 1 FLAGS (\\Seen))\r\n" + tag + " OK done\r\n")
 		s.expect() // gets no answer
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 	err := p.Change(t.Context(), "INBOX", MarkSeen, func(_ context.Context, s *Session) error {
 		if _, err := s.Select("INBOX").Wait(); err != nil {
 			return err

@@ -8,20 +8,22 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // renewing logs in as ann with the tokens given, one after the other as the servers
 // refuse them, and the last one for good. It counts the refusals that it was told of.
-func renewing(refusals *int, tokens ...string) (Login, *sync.Mutex) {
+func renewing(refusals *int, tokens ...string) (wire.Login, *sync.Mutex) {
 	var mu sync.Mutex
-	return Login{
+	return wire.Login{
 		Username: "ann",
-		Credential: func(context.Context) (Credential, error) {
+		Credential: func(context.Context) (wire.Credential, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			return Credential{Token: tokens[0]}, nil
+			return wire.Credential{Token: tokens[0]}, nil
 		},
-		Refused: func(_ context.Context, c Credential) bool {
+		Refused: func(_ context.Context, c wire.Credential) bool {
 			mu.Lock()
 			defer mu.Unlock()
 			*refusals++
@@ -125,7 +127,7 @@ func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
 			} {
 				t.Run(fmt.Sprintf("%s/%s/%s", way, caps, tc.name), func(t *testing.T) {
 					c := &checkpoint{valid: "good", caps: caps}
-					cfg := serve(t, c.run).config(Plaintext)
+					cfg := serve(t, c.run).config(wire.Plaintext)
 					refusals := 0
 					var mu *sync.Mutex
 					cfg.Login, mu = renewing(&refusals, tc.tokens...)
@@ -133,7 +135,7 @@ func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
 					if tc.ok && err != nil {
 						t.Error(err)
 					} else if !tc.ok {
-						wantError(t, err, KindAuth, StageAuth)
+						wantError(t, err, wire.KindAuth, wire.StageAuth)
 					}
 					mu.Lock()
 					defer mu.Unlock()
@@ -151,7 +153,7 @@ func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
 func TestManyCallersAndAnExpiredToken(t *testing.T) {
 	settle(t)
 	c := &checkpoint{valid: "good"}
-	cfg := serve(t, c.run).config(Plaintext)
+	cfg := serve(t, c.run).config(wire.Plaintext)
 	refusals := 0
 	cfg.Login, _ = renewing(&refusals, "old", "good")
 	p := newPool(t, PoolOptions{Config: cfg, Sessions: 4})
@@ -181,13 +183,13 @@ func TestRenewalThatDoesNotHelpFailsEverybody(t *testing.T) {
 	settle(t)
 	hold := make(chan struct{})
 	c := &checkpoint{valid: "none"}
-	cfg := serve(t, func(s *script) { <-hold; c.run(s) }).config(Plaintext)
+	cfg := serve(t, func(s *script) { <-hold; c.run(s) }).config(wire.Plaintext)
 	cfg.Login = withToken("old")
-	cfg.Login.Refused = func(context.Context, Credential) bool { return true }
+	cfg.Login.Refused = func(context.Context, wire.Credential) bool { return true }
 	p := newPool(t, PoolOptions{Config: cfg})
 	var wg sync.WaitGroup
 	for range 50 {
-		wg.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), KindAuth, StageAuth) })
+		wg.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), wire.KindAuth, wire.StageAuth) })
 	}
 	p.queued(50)
 	close(hold)
@@ -217,7 +219,7 @@ func TestDeadSessionAndExpiredToken(t *testing.T) {
 		<-die
 		s.expect()
 	})
-	cfg := sv.config(Plaintext)
+	cfg := sv.config(wire.Plaintext)
 	refusals := 0
 	cfg.Login, _ = renewing(&refusals, "old", "good")
 	p := newPool(t, PoolOptions{Config: cfg, Sessions: 1})
@@ -237,7 +239,7 @@ func TestDeadSessionAndExpiredToken(t *testing.T) {
 func TestRoundThatWasGivenUp(t *testing.T) {
 	settle(t)
 	c := &checkpoint{valid: "good"}
-	cfg := serve(t, c.run).config(Plaintext)
+	cfg := serve(t, c.run).config(wire.Plaintext)
 	refusals := 0
 	cfg.Login, _ = renewing(&refusals, "old", "older", "good")
 	p := newPool(t, PoolOptions{Config: cfg, Sessions: 1})
@@ -246,7 +248,7 @@ func TestRoundThatWasGivenUp(t *testing.T) {
 		defer cancel()
 		return s.Ready()
 	})
-	wantError(t, err, KindAuth, StageAuth)
+	wantError(t, err, wire.KindAuth, wire.StageAuth)
 	if err := p.Lend(t.Context(), "", noop); err != nil {
 		t.Error(err)
 	}

@@ -81,7 +81,7 @@ func (s *scanner) feed(p []byte) error {
 			continue
 		}
 		if s.line++; s.line > s.limits.Line {
-			return &LimitError{What: "line", Max: s.limits.Line}
+			return tooMuch("line")
 		}
 		was, before := s.state, s.complete
 		if err := s.step(p[i]); err != nil {
@@ -140,7 +140,7 @@ func (s *scanner) step(b byte) error {
 		switch {
 		case b >= '0' && b <= '9':
 			if s.digits++; s.digits > 18 {
-				return &LimitError{What: "literal", Max: s.limits.Literal}
+				return tooMuch("literal")
 			}
 			s.literal = s.literal*10 + int64(b-'0')
 		case b == '}' && s.digits > 0:
@@ -149,7 +149,7 @@ func (s *scanner) step(b byte) error {
 				limit, what = min(limit, maxString), "string"
 			}
 			if s.literal > limit {
-				return &LimitError{What: what, Max: limit}
+				return tooMuch(what)
 			}
 			s.state = atSizeEnd
 		default:
@@ -182,7 +182,7 @@ func (s *scanner) structure(b byte) error {
 		s.section = s.bracket == 0 && isSection(s.word)
 	case '(':
 		if s.depth++; s.depth > s.limits.Depth {
-			return &LimitError{What: "nesting", Max: int64(s.limits.Depth)}
+			return tooMuch("nesting")
 		}
 		if s.bracket == 0 {
 			s.endWord()
@@ -232,7 +232,7 @@ func (s *scanner) countString() error {
 		limit = s.limits.Literal
 	}
 	if s.str++; s.str > limit {
-		return &LimitError{What: "string", Max: limit}
+		return tooMuch("string")
 	}
 	return nil
 }

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // script is one connection of a scripted server. Its methods end the script
@@ -118,21 +120,19 @@ func (sv *server) accepted() int {
 	return len(sv.conns)
 }
 
-func (sv *server) config(security Security) Config {
-	return Config{
-		Host: "127.0.0.1", Port: uint16(sv.Addr().(*net.TCPAddr).Port), Security: security,
-		Login: withPassword("s3cret-pass"),
-	}
+func (sv *server) config(security wire.Security) Config {
+	return Config{Target: wire.Target{Host: "127.0.0.1", Port: uint16(sv.Addr().(*net.TCPAddr).Port), Security: security,
+		Login: withPassword("s3cret-pass")}}
 }
 
 // withPassword logs in as ann.
-func withPassword(p string) Login {
-	return Login{Username: "ann", Credential: func(context.Context) (Credential, error) { return Credential{Password: p}, nil }}
+func withPassword(p string) wire.Login {
+	return wire.Login{Username: "ann", Credential: func(context.Context) (wire.Credential, error) { return wire.Credential{Password: p}, nil }}
 }
 
 // withToken is withPassword for an access token.
-func withToken(token string) Login {
-	return Login{Username: "ann", Credential: func(context.Context) (Credential, error) { return Credential{Token: token}, nil }}
+func withToken(token string) wire.Login {
+	return wire.Login{Username: "ann", Credential: func(context.Context) (wire.Credential, error) { return wire.Credential{Token: token}, nil }}
 }
 
 // authority issues certificates for tests.

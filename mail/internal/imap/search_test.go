@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // A server that knows no charset is asked once more without one, and gets the
@@ -45,7 +46,7 @@ func TestSearchWithoutACharsetWhereItIsRefused(t *testing.T) {
 					s.send(tag + " " + tc.answer + "\r\n")
 				}
 			})
-			p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+			p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 			var set goimap.UIDSet
 			err := p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
 				if _, err := s.Examine("INBOX").Wait(); err != nil {
@@ -96,7 +97,7 @@ func TestSearchWithoutACharsetWhereItIsRefusedBeforeTheText(t *testing.T) {
 			s.send("* SEARCH 2\r\n" + tag + " OK done\r\n")
 		}
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 	search := func() (set goimap.UIDSet, err error) {
 		err = p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
 			var e *Examining
@@ -113,7 +114,7 @@ func TestSearchWithoutACharsetWhereItIsRefusedBeforeTheText(t *testing.T) {
 		return set, err
 	}
 	_, err := search() // refused in either form
-	wantError(t, err, KindRefused, StageSearch)
+	wantError(t, err, wire.KindRefused, StageSearch)
 	mu.Lock()
 	if refuse = false; len(seen) != 2 || strings.Contains(seen[1], "CHARSET") {
 		t.Errorf("searched with %q", seen)

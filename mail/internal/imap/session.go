@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"mime"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -57,10 +56,10 @@ type Session struct {
 
 // Dial connects and logs in, a second time where the first login is refused and
 // Login.Refused says that it is worth it. The context bounds all of it, besides the
-// timeouts of the configuration. The error is always an *Error.
+// timeouts of the configuration. The error is always a *wire.Error.
 func Dial(ctx context.Context, cfg Config) (*Session, error) {
 	s, err := connect(ctx, cfg, nil)
-	if worthAgain(err) {
+	if wire.WorthAgain(err) {
 		s, err = connect(ctx, cfg, nil)
 	}
 	return s, err
@@ -70,16 +69,9 @@ func Dial(ctx context.Context, cfg Config) (*Session, error) {
 // answer is called with its outcome, once, on a goroutine of the session.
 func connect(ctx context.Context, cfg Config, answer func(error)) (*Session, error) {
 	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
-		return nil, &Error{Op: "dial", Stage: StageConnect, Kind: KindConnection, Permanent: true, Err: err}
-	}
-	fail := func(stage Stage, err error) error { return dialError(ctx, stage, err) }
-
-	connecting, cancel := context.WithTimeoutCause(ctx, cfg.Connect, context.DeadlineExceeded)
-	defer cancel()
-	conn, conf, reached, err := wire.Connect(connecting, cfg.target())
+	conn, err := wire.Connect(ctx, cfg.Target)
 	if err != nil {
-		return nil, fail(Stage(reached), err)
+		return nil, err
 	}
 	raw := conn
 	if t, ok := conn.(*tls.Conn); ok {
@@ -92,45 +84,45 @@ func connect(ctx context.Context, cfg Config, answer func(error)) (*Session, err
 	s.cond = sync.NewCond(&s.mu)
 
 	g.begin(ctx, cfg.Greeting, idleBudget)
-	stage, err := s.open(ctx, connecting, d, conf, answer)
+	stage, err := s.open(ctx, d, answer)
 	g.finish()
 	if err == nil {
 		err = g.why()
 	}
 	if err != nil {
-		if cause := g.why(); cause != nil && !errors.As(err, new(*Error)) {
+		if cause := g.why(); cause != nil && !errors.As(err, new(*wire.Error)) {
 			err = cause
 		}
 		g.end(ErrClosed)
-		return nil, fail(stage, err)
+		return nil, dialError(ctx, stage, err)
 	}
 	if err := s.start(d); err != nil {
 		g.end(err)
 		_ = s.Close()
-		return nil, fail(StageAuth, err)
+		return nil, dialError(ctx, wire.StageAuth, err)
 	}
 	return s, nil
 }
 
 // open runs the dialog up to the login.
-func (s *Session) open(ctx, connecting context.Context, d *dialog, conf *tls.Config, answer func(error)) (Stage, error) {
+func (s *Session) open(ctx context.Context, d *dialog, answer func(error)) (stage string, err error) {
 	late := time.AfterFunc(s.cfg.Greeting, func() { s.guard.end(errSilence) })
-	err := d.greeting()
+	err = d.greeting()
 	if !late.Stop() && err == nil {
 		err = errSilence // the connection is about to end
 	}
 	if err != nil {
-		return StageGreeting, err
+		return wire.StageGreeting, err
 	}
 	s.guard.patience(s.cfg.Socket)
-	if s.cfg.Security == StartTLS {
-		if err := d.startTLS(connecting, conf); err != nil {
-			return StageTLS, err
+	if s.cfg.Security == wire.StartTLS {
+		if err := d.startTLS(ctx, s.cfg.Target); err != nil {
+			return wire.StageTLS, err
 		}
 	}
 	held, err := d.login(ctx, s.cfg, answer != nil)
 	if err != nil {
-		return StageAuth, err
+		return wire.StageAuth, err
 	}
 	if held != nil {
 		held.answer = answer
@@ -140,14 +132,14 @@ func (s *Session) open(ctx, connecting context.Context, d *dialog, conf *tls.Con
 		before := d.caps
 		d.caps = nil
 		if err := d.capability(); err != nil && s.guard.why() != nil {
-			return StageAuth, err
+			return wire.StageAuth, err
 		}
 		d.told = true
 		if d.caps == nil {
 			d.caps = before // it will not tell
 		}
 	}
-	return StageAuth, nil
+	return wire.StageAuth, nil
 }
 
 // start hands the connection to the library, which is told what the dialog knows
@@ -200,39 +192,20 @@ func libraryCaps(caps []string) string {
 	return strings.TrimSpace(strings.Replace(s, " IMAP4REV2", " IMAP4rev2", 1))
 }
 
-func dialError(ctx context.Context, stage Stage, err error) error {
-	var e *Error
+func dialError(ctx context.Context, stage string, err error) error {
+	var e *wire.Error
 	if !errors.As(err, &e) {
-		e = &Error{Kind: kindOf(err), Err: err}
-		if stage == StageTLS && e.Kind == KindConnection {
-			e.Kind = tlsKind(err)
-		}
-		if stage == StageGreeting && e.Kind == KindClosed {
-			e.Kind = KindConnection
-		}
+		e = &wire.Error{Kind: wire.KindOf(err), Err: err}
 	}
-	if ctx.Err() != nil && e.Kind != KindAuth {
-		e = &Error{Kind: kindOf(ctx.Err()), Err: ctx.Err()}
+	if ctx.Err() != nil && e.Kind != wire.KindAuth {
+		e = &wire.Error{Kind: wire.KindOf(ctx.Err()), Err: ctx.Err()}
 	}
-	if e.Kind == KindCertificate {
-		e.Permanent = true
-	}
-	e.Op, e.Stage, e.OutOfStep = "dial", stage, true
+	e.Stage, e.OutOfStep = stage, true
 	return e
 }
 
-// tlsKind tells a handshake that failed over what the server is from one that
-// lost its connection.
-func tlsKind(err error) Kind {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op != "remote error" && op.Op != "local error" {
-		return KindConnection
-	}
-	return KindProtocol
-}
-
 // Use runs fn with the session, bounded by ctx: when ctx ends, the connection
-// closes and every command in fn fails. An error of a command is an *Error; one
+// closes and every command in fn fails. An error of a command is a *wire.Error; one
 // that fn makes up itself is returned as it is.
 func (s *Session) Use(ctx context.Context, fn func(ctx context.Context, s *Session) error) error {
 	s.guard.begin(ctx, s.cfg.Socket, s.cfg.Limits.budget())
@@ -321,7 +294,7 @@ func (s *Session) Logout(ctx context.Context) {
 
 // whole is fail for a command that leaves in several writes, with the server's leave
 // for each: one that was accepted before all of it had left was not understood.
-func (s *Session) whole(stage Stage, err error) error {
+func (s *Session) whole(stage string, err error) error {
 	if cause := s.guard.why(); err == nil && errors.Is(cause, errNotIMAP) {
 		err = cause
 	}
@@ -329,34 +302,32 @@ func (s *Session) whole(stage Stage, err error) error {
 }
 
 // fail makes an Error of what a command returned.
-func (s *Session) fail(stage Stage, err error) error {
+func (s *Session) fail(stage string, err error) error {
 	if err == nil {
 		return nil
 	}
 	cause := s.guard.why()
 	if h := s.guard.login; h != nil && cause != nil && !errors.Is(cause, ErrForbidden) && !errors.Is(cause, errBadWrite) {
 		<-h.done // the reader ends it when the connection has ended
-		if refused, ok := h.err.(*Error); ok {
+		if refused, ok := h.err.(*wire.Error); ok {
 			e := *refused
 			return &e
 		}
 	}
 	var refused *goimap.Error
 	if errors.As(err, &refused) {
-		e := refusal(stage, refused)
-		e.Op = "lend"
-		return e
+		return refusal(stage, refused)
 	}
-	e := &Error{Op: "lend", Stage: stage, OutOfStep: true}
+	e := &wire.Error{Stage: stage, OutOfStep: true}
 	if cause = s.guard.why(); cause == nil || errors.Is(cause, errGaveUp) {
 		// The library closed the connection itself: it could not make sense of
 		// what it read. Its words may quote the server, so they are cleaned.
-		e.Kind, e.Err = KindProtocol, errors.New(wire.Clean(err.Error()))
+		e.Kind, e.Err = wire.KindProtocol, errors.New(wire.Clean(err.Error()))
 		s.guard.end(errGaveUp)
 		return e
 	}
-	e.Kind, e.Err = kindOf(cause), cause
-	if e.Kind == KindClosed || e.Kind == KindConnection {
+	e.Kind, e.Err = wire.KindOf(cause), cause
+	if e.Kind == wire.KindClosed || e.Kind == wire.KindConnection {
 		s.guard.mu.Lock()
 		e.Text = s.guard.bye
 		s.guard.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 func dial(t *testing.T, cfg Config) *Session {
@@ -42,9 +43,9 @@ func TestLoginOverTLSAndSTARTTLS(t *testing.T) {
 			}
 		}
 	}
-	for security, run := range map[Security]func(*script){
-		TLS: overTLS(cert, func(s *script) { s.send("* OK ready\r\n"); after(s) }),
-		StartTLS: func(s *script) {
+	for security, run := range map[wire.Security]func(*script){
+		wire.TLS: overTLS(cert, func(s *script) { s.send("* OK ready\r\n"); after(s) }),
+		wire.StartTLS: func(s *script) {
 			// What is claimed in the clear does not count afterwards.
 			s.send("* OK [CAPABILITY IMAP4rev1 STARTTLS AUTH=XSTEAL LOGINDISABLED] ready\r\n")
 			tag, _ := s.expect()
@@ -102,7 +103,7 @@ func TestLoginWays(t *testing.T) {
 				tag, _ = s.expect()
 				s.send("* CAPABILITY IMAP4rev1\r\n" + tag + " OK\r\n")
 				s.drain()
-			}).config(Plaintext)
+			}).config(wire.Plaintext)
 			cfg.Login = withPassword(tc.password)
 			dial(t, cfg)
 			for _, want := range tc.want {
@@ -131,10 +132,10 @@ func TestTokenThatIsRefused(t *testing.T) {
 			}
 			s.send(tag + " NO [AUTHENTICATIONFAILED] bad " + strings.Fields(cmd)[2] + "\r\n")
 			s.drain()
-		}).config(Plaintext)
+		}).config(wire.Plaintext)
 		cfg.Login = withToken("t0ken")
 		_, err := Dial(t.Context(), cfg)
-		e := wantError(t, err, KindAuth, StageAuth)
+		e := wantError(t, err, wire.KindAuth, wire.StageAuth)
 		if e.Code != "AUTHENTICATIONFAILED" || !e.Permanent || strings.Contains(e.Error(), "bad") {
 			t.Errorf("error %v", e)
 		}
@@ -146,29 +147,29 @@ func TestCredentialsThatDoNotLeave(t *testing.T) {
 	settle(t)
 	for name, tc := range map[string]struct {
 		caps string
-		c    Credential
+		c    wire.Credential
 	}{
-		"a token for a server of passwords": {"AUTH=PLAIN AUTH=LOGIN", Credential{Token: "t0ken"}},
-		"a password for a server of tokens": {"AUTH=XOAUTH2 AUTH=OAUTHBEARER LOGINDISABLED", Credential{Password: "pw"}},
-		"a token that ends its field":       {"AUTH=XOAUTH2", Credential{Token: "t0ken\x01\x01"}},
-		"a password of two lines":           {"", Credential{Password: "pw\r\nL2 DELETE INBOX"}},
-		"a password with a zero byte":       {"AUTH=PLAIN", Credential{Password: "pw\x00"}},
-		"neither":                           {"AUTH=PLAIN", Credential{}},
-		"both":                              {"AUTH=PLAIN", Credential{Password: "pw", Token: "t0ken"}},
+		"a token for a server of passwords": {"AUTH=PLAIN AUTH=LOGIN", wire.Credential{Token: "t0ken"}},
+		"a password for a server of tokens": {"AUTH=XOAUTH2 AUTH=OAUTHBEARER LOGINDISABLED", wire.Credential{Password: "pw"}},
+		"a token that ends its field":       {"AUTH=XOAUTH2", wire.Credential{Token: "t0ken\x01\x01"}},
+		"a password of two lines":           {"", wire.Credential{Password: "pw\r\nL2 DELETE INBOX"}},
+		"a password with a zero byte":       {"AUTH=PLAIN", wire.Credential{Password: "pw\x00"}},
+		"neither":                           {"AUTH=PLAIN", wire.Credential{}},
+		"both":                              {"AUTH=PLAIN", wire.Credential{Password: "pw", Token: "t0ken"}},
 	} {
 		sent := make(chan string, 1)
 		cfg := serve(t, func(s *script) {
 			s.send("* OK [CAPABILITY IMAP4rev1 SASL-IR " + tc.caps + "] ready\r\n")
 			b, _ := io.ReadAll(s.br)
 			sent <- string(b)
-		}).config(Plaintext)
-		cfg.Login.Credential = func(context.Context) (Credential, error) { return tc.c, nil }
-		cfg.Login.Refused = func(context.Context, Credential) bool {
+		}).config(wire.Plaintext)
+		cfg.Login.Credential = func(context.Context) (wire.Credential, error) { return tc.c, nil }
+		cfg.Login.Refused = func(context.Context, wire.Credential) bool {
 			t.Errorf("%s: counts as refused", name)
 			return false
 		}
 		_, err := Dial(t.Context(), cfg)
-		e := wantError(t, err, KindAuth, StageAuth)
+		e := wantError(t, err, wire.KindAuth, wire.StageAuth)
 		if got := <-sent; got != "" || !e.Permanent || strings.Contains(e.Error(), "t0ken") || strings.Contains(e.Error(), "pw") {
 			t.Errorf("%s: sent %q, %v", name, got, e)
 		}
@@ -183,9 +184,9 @@ func TestBusyLoginIsNoWrongPassword(t *testing.T) {
 		tag, _ := s.expect()
 		s.send(tag + " NO [UNAVAILABLE] later\r\n")
 		s.drain()
-	}).config(Plaintext)
+	}).config(wire.Plaintext)
 	_, err := Dial(t.Context(), cfg)
-	if e := wantError(t, err, KindRefused, StageAuth); e.Permanent {
+	if e := wantError(t, err, wire.KindRefused, wire.StageAuth); e.Permanent {
 		t.Error("counts as permanent")
 	}
 }
@@ -200,7 +201,7 @@ func TestSelectedFollowsTheServer(t *testing.T) {
 			s.send(more + tag + " OK done\r\n")
 		}
 		s.drain()
-	}).config(Plaintext)
+	}).config(wire.Plaintext)
 	s := dial(t, cfg)
 	err := s.Use(t.Context(), func(ctx context.Context, s *Session) error {
 		f, err := s.Examine("inbox").Wait()
@@ -252,7 +253,7 @@ func TestFetchFindsEveryAnswer(t *testing.T) {
 						}
 						s.send(answer + tag + " OK done\r\n")
 					}
-				}).config(Plaintext)
+				}).config(wire.Plaintext)
 				s := dial(t, cfg)
 				for range 3 {
 					err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
@@ -294,7 +295,7 @@ func TestCommandsArePipelined(t *testing.T) {
 		}
 		s.send("* 1 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tags[0] + " OK\r\n" + tags[1] + " OK\r\n" + tags[2] + " OK\r\n")
 		s.drain()
-	}).config(Plaintext)
+	}).config(wire.Plaintext)
 	s := dial(t, cfg)
 	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
 		e, n, f := s.Examine("A"), s.Noop(), s.Fetch(goimap.UIDSetNum(1), goimap.FetchOptions{Flags: true})
@@ -331,7 +332,7 @@ func TestTogetherIsOneWrite(t *testing.T) {
 		s.expect()
 		s.send("* ESEARCH (TAG \"T4\") UID ALL 2:3\r\nT4 OK\r\n")
 		s.drain()
-	}).config(Plaintext)
+	}).config(wire.Plaintext)
 	s := dial(t, cfg)
 	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
 		var e *Examining
@@ -415,7 +416,7 @@ func TestCommandsOnAConnectionThatEndedFail(t *testing.T) {
 			cfg := serve(t, func(s *script) {
 				s.login()
 				<-hangUp
-			}).config(Plaintext)
+			}).config(wire.Plaintext)
 			s := dial(t, cfg)
 			err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
 				waits := make(chan func() error, 2)
@@ -429,8 +430,8 @@ func TestCommandsOnAConnectionThatEndedFail(t *testing.T) {
 					go func() { ended <- wait() }()
 					select {
 					case err := <-ended:
-						var e *Error
-						if !errors.As(err, &e) || e.Kind != KindClosed || !e.OutOfStep {
+						var e *wire.Error
+						if !errors.As(err, &e) || e.Kind != wire.KindClosed || !e.OutOfStep {
 							t.Errorf("got %+v, want that the connection was closed", err)
 						}
 					case <-time.After(30 * time.Second):
@@ -453,7 +454,7 @@ func TestFolderNamesAreCheckedBeforeTheyLeave(t *testing.T) {
 		s.login()
 		b, _ := io.ReadAll(s.br)
 		sent <- string(b)
-	}).config(Plaintext)
+	}).config(wire.Plaintext)
 	s := dial(t, cfg)
 	for _, name := range []string{"", "a\r\nb LOGOUT", "a\nb", "a\x00", "a\x7f", "a\u0085", strings.Repeat("x", 1025)} {
 		err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
@@ -466,7 +467,7 @@ func TestFolderNamesAreCheckedBeforeTheyLeave(t *testing.T) {
 			_, err := s.Examine(name).Wait()
 			return err
 		})
-		wantError(t, err, KindRefused, StageExamine)
+		wantError(t, err, wire.KindRefused, StageExamine)
 	}
 	_ = s.Close()
 	if got := <-sent; got != "" {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // What a server sends may not keep a command waiting behind the end of its context,
@@ -26,7 +27,7 @@ func TestAnswersThatWouldKeepTheLibraryWaiting(t *testing.T) {
 		name, caps string
 		answer     func(s *script, tag, command string)
 		ask        func(s *Session) error
-		kind       Kind // empty: it works
+		kind       wire.Kind // empty: it works
 	}{
 		{"a message 0 is expunged", scriptCaps, func(s *script, tag, command string) {
 			s.send("* 0 EXPUNGE\r\n" + strings.Repeat("* 1 EXPUNGE\r\n", 200) + tag + " OK done\r\n")
@@ -40,14 +41,14 @@ func TestAnswersThatWouldKeepTheLibraryWaiting(t *testing.T) {
 		}, func(s *Session) error {
 			_, err := s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "From", Value: "jörg"}, {Key: "Subject", Value: "größe"}}}).Wait()
 			return err
-		}, KindProtocol},
+		}, wire.KindProtocol},
 		{"refused between two literals", simple, func(s *script, tag, command string) {
 			s.send("+ go\r\n" + tag + " BAD no\r\n")
 			s.drain()
 		}, func(s *Session) error {
 			_, err := s.Count(&goimap.SearchCriteria{Text: []string{"jörg", "größe"}}).Wait()
 			return err
-		}, KindRefused},
+		}, wire.KindRefused},
 		{"a set in falling order", scriptCaps, func(s *script, tag, command string) {
 			s.send(fmt.Sprintf("* ESEARCH (TAG %q) UID ALL %s\r\n%s OK done\r\n", tag, falling(), tag))
 		}, func(s *Session) error {
@@ -73,7 +74,7 @@ func TestAnswersThatWouldKeepTheLibraryWaiting(t *testing.T) {
 					test.answer(s, tag, command)
 				}
 			})
-			p := NewPool(PoolOptions{Config: sv.config(Plaintext)})
+			p := NewPool(PoolOptions{Config: sv.config(wire.Plaintext)})
 			within(t, "the command", func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
@@ -117,14 +118,14 @@ func TestAnswerAheadOfItsCommand(t *testing.T) {
 		<-guess
 		s.send("* 3 EXISTS\r\nT1 OK done\r\n")
 		s.drain()
-	}).config(Plaintext)
+	}).config(wire.Plaintext)
 	s := dial(t, cfg)
 	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
 		close(guess)
 		<-s.client.Closed()
 		return s.Noop().Wait()
 	})
-	wantError(t, err, KindProtocol, StageNoop)
+	wantError(t, err, wire.KindProtocol, StageNoop)
 }
 
 // A server that accepts IDLE and refuses the NOOP in front of it is in IDLE, where
@@ -150,7 +151,7 @@ func TestIdleThatIsNotRestedIn(t *testing.T) {
 			}
 		}
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(Plaintext)})
+	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
 	look := func(s *Session) error { _, err := s.Examine("INBOX").Wait(); return err }
 	if _, err := p.Rest(t.Context(), "INBOX", look, func(bool) {}); err == nil {
 		t.Error("it rests")

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -39,38 +40,38 @@ func TestAnswersWithoutSuccess(t *testing.T) {
 	for name, c := range map[string]struct {
 		status    int
 		body      string
-		kind      Kind
+		kind      wire.Kind
 		code      string
 		temporary bool
 	}{
-		"invalid_grant":           {400, oauthCode("invalid_grant"), KindConsent, "invalid_grant", false},
-		"interaction_required":    {400, oauthCode("interaction_required"), KindConsent, "interaction_required", false},
-		"with status 200":         {200, oauthCode("invalid_grant"), KindConsent, "invalid_grant", false},
-		"with status 403":         {403, oauthCode("invalid_grant"), KindConsent, "invalid_grant", false},
-		"invalid_client":          {401, oauthCode("invalid_client"), KindRefused, "invalid_client", false},
-		"unauthorized_client":     {400, oauthCode("unauthorized_client"), KindRefused, "unauthorized_client", false},
-		"invalid_scope":           {400, oauthCode("invalid_scope"), KindRefused, "invalid_scope", false},
-		"invalid_request":         {400, oauthCode("invalid_request"), KindRefused, "invalid_request", false},
-		"unsupported_grant_type":  {400, oauthCode("unsupported_grant_type"), KindRefused, "unsupported_grant_type", false},
-		"access_denied":           {400, oauthCode("access_denied"), KindDenied, "access_denied", false},
-		"temporarily_unavailable": {400, oauthCode("temporarily_unavailable"), KindUnavailable, "temporarily_unavailable", true},
-		"an unknown code":         {400, oauthCode(canaryWords), KindRefused, "", false},
-		"a pending one":           {400, oauthCode("authorization_pending"), KindProtocol, "authorization_pending", false},
-		"500":                     {500, canaryWords, KindUnavailable, "", true},
-		"503 that knows better":   {503, oauthCode("invalid_grant"), KindUnavailable, "", true},
-		"429":                     {429, oauthCode("invalid_grant"), KindUnavailable, "", true},
-		"404":                     {404, "<html>" + canaryWords, KindProtocol, "", false},
-		"400 without a code":      {400, `{"error":{"message":"` + canaryWords + `"}}`, KindProtocol, "", false},
-		"201":                     {201, good, KindProtocol, "", false},
-		"not JSON":                {200, canaryWords, KindProtocol, "", false},
-		"a list":                  {200, `["` + canaryWords + `"]`, KindProtocol, "", false},
-		"null":                    {200, `null`, KindProtocol, "", false},
-		"two values":              {200, good + good, KindProtocol, "", false},
-		"empty":                   {200, "", KindProtocol, "", false},
-		"a form":                  {200, "access_token=" + canaryAccess, KindProtocol, "", false},
-		"huge":                    {200, `{"access_token":"` + strings.Repeat("canary", maxBody/6) + `"}`, KindProtocol, "", false},
-		"padded":                  {200, good + strings.Repeat(" ", maxBody), KindProtocol, "", false},
-		"deep":                    {200, strings.Repeat("[", 500_000), KindProtocol, "", false},
+		"invalid_grant":           {400, oauthCode("invalid_grant"), wire.KindConsent, "invalid_grant", false},
+		"interaction_required":    {400, oauthCode("interaction_required"), wire.KindConsent, "interaction_required", false},
+		"with status 200":         {200, oauthCode("invalid_grant"), wire.KindConsent, "invalid_grant", false},
+		"with status 403":         {403, oauthCode("invalid_grant"), wire.KindConsent, "invalid_grant", false},
+		"invalid_client":          {401, oauthCode("invalid_client"), wire.KindRefused, "invalid_client", false},
+		"unauthorized_client":     {400, oauthCode("unauthorized_client"), wire.KindRefused, "unauthorized_client", false},
+		"invalid_scope":           {400, oauthCode("invalid_scope"), wire.KindRefused, "invalid_scope", false},
+		"invalid_request":         {400, oauthCode("invalid_request"), wire.KindRefused, "invalid_request", false},
+		"unsupported_grant_type":  {400, oauthCode("unsupported_grant_type"), wire.KindRefused, "unsupported_grant_type", false},
+		"access_denied":           {400, oauthCode("access_denied"), wire.KindDenied, "access_denied", false},
+		"temporarily_unavailable": {400, oauthCode("temporarily_unavailable"), wire.KindUnavailable, "temporarily_unavailable", true},
+		"an unknown code":         {400, oauthCode(canaryWords), wire.KindRefused, "", false},
+		"a pending one":           {400, oauthCode("authorization_pending"), wire.KindProtocol, "authorization_pending", false},
+		"500":                     {500, canaryWords, wire.KindUnavailable, "", true},
+		"503 that knows better":   {503, oauthCode("invalid_grant"), wire.KindUnavailable, "", true},
+		"429":                     {429, oauthCode("invalid_grant"), wire.KindUnavailable, "", true},
+		"404":                     {404, "<html>" + canaryWords, wire.KindProtocol, "", false},
+		"400 without a code":      {400, `{"error":{"message":"` + canaryWords + `"}}`, wire.KindProtocol, "", false},
+		"201":                     {201, good, wire.KindProtocol, "", false},
+		"not JSON":                {200, canaryWords, wire.KindProtocol, "", false},
+		"a list":                  {200, `["` + canaryWords + `"]`, wire.KindProtocol, "", false},
+		"null":                    {200, `null`, wire.KindProtocol, "", false},
+		"two values":              {200, good + good, wire.KindProtocol, "", false},
+		"empty":                   {200, "", wire.KindProtocol, "", false},
+		"a form":                  {200, "access_token=" + canaryAccess, wire.KindProtocol, "", false},
+		"huge":                    {200, `{"access_token":"` + strings.Repeat("canary", maxBody/6) + `"}`, wire.KindProtocol, "", false},
+		"padded":                  {200, good + strings.Repeat(" ", maxBody), wire.KindProtocol, "", false},
+		"deep":                    {200, strings.Repeat("[", 500_000), wire.KindProtocol, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +103,7 @@ func TestRetryAfterIsBounded(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		})
 		_, err := e.config().Refresh(t.Context(), canaryRefresh)
-		if got := failed(t, err, KindUnavailable); got.RetryAfter != want {
+		if got := failed(t, err, wire.KindUnavailable); got.RetryAfter != want {
 			t.Errorf("%q makes %v, want %v", header, got.RetryAfter, want)
 		}
 	}
@@ -150,18 +151,18 @@ func TestConnectionsThatBreak(t *testing.T) {
 	write := func(s string) func(net.Conn) { return func(c net.Conn) { _, _ = io.WriteString(c, s) } }
 	for name, c := range map[string]struct {
 		answer    func(net.Conn)
-		kind      Kind
+		kind      wire.Kind
 		temporary bool
 	}{
-		"no answer":       {func(net.Conn) {}, KindConnection, true},
-		"cut body":        {write("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n" + good), KindConnection, true},
-		"cut header":      {write("HTTP/1.1 200 OK\r\nX: " + canaryWords), KindConnection, true},
-		"no HTTP":         {write("SSH-2.0-" + canaryWords + "\r\n\r\n"), KindProtocol, false},
-		"broken status":   {write("HTTP/1.1 " + canaryWords + "\r\n\r\n"), KindProtocol, false},
-		"broken header":   {write("HTTP/1.1 200 OK\r\n" + canaryWords + "\r\n\r\n"), KindProtocol, false},
-		"broken chunks":   {write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + canaryWords + "\r\n"), KindProtocol, false},
-		"endless header":  {write("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("canary", 30_000)), KindProtocol, false},
-		"a hostile where": {write("HTTP/1.1 307 Go\r\nLocation: ://" + canaryWords + "\r\nContent-Length: 0\r\n\r\n"), KindProtocol, false},
+		"no answer":       {func(net.Conn) {}, wire.KindConnection, true},
+		"cut body":        {write("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n" + good), wire.KindConnection, true},
+		"cut header":      {write("HTTP/1.1 200 OK\r\nX: " + canaryWords), wire.KindConnection, true},
+		"no HTTP":         {write("SSH-2.0-" + canaryWords + "\r\n\r\n"), wire.KindProtocol, false},
+		"broken status":   {write("HTTP/1.1 " + canaryWords + "\r\n\r\n"), wire.KindProtocol, false},
+		"broken header":   {write("HTTP/1.1 200 OK\r\n" + canaryWords + "\r\n\r\n"), wire.KindProtocol, false},
+		"broken chunks":   {write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + canaryWords + "\r\n"), wire.KindProtocol, false},
+		"endless header":  {write("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("canary", 30_000)), wire.KindProtocol, false},
+		"a hostile where": {write("HTTP/1.1 307 Go\r\nLocation: ://" + canaryWords + "\r\nContent-Length: 0\r\n\r\n"), wire.KindProtocol, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -184,7 +185,7 @@ func TestConnectionsThatBreak(t *testing.T) {
 			cancel()
 		}()
 		_, err := c.Refresh(ctx, canaryRefresh)
-		if got := failed(t, err, KindTimeout); got.Err != context.Canceled {
+		if got := failed(t, err, wire.KindTimeout); got.Err != context.Canceled {
 			t.Errorf("the cause is %v", got.Err)
 		}
 	})
@@ -194,7 +195,7 @@ func TestConnectionsThatBreak(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		_, err := c.Refresh(ctx, canaryRefresh)
-		if got := failed(t, err, KindTimeout); got.Err != context.DeadlineExceeded || !got.Temporary {
+		if got := failed(t, err, wire.KindTimeout); got.Err != context.DeadlineExceeded || !got.Temporary {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -207,7 +208,7 @@ func TestConnectionsThatBreak(t *testing.T) {
 		c := &Config{ClientID: "client", TokenURL: "https://" + l.Addr().String()}
 		_ = l.Close()
 		_, err = c.Refresh(t.Context(), canaryRefresh)
-		failed(t, err, KindConnection)
+		failed(t, err, wire.KindConnection)
 	})
 	t.Run("no TLS", func(t *testing.T) {
 		t.Parallel()
@@ -215,7 +216,7 @@ func TestConnectionsThatBreak(t *testing.T) {
 		defer s.Close()
 		c := &Config{ClientID: "client", TokenURL: strings.Replace(s.URL, "http:", "https:", 1)}
 		_, err := c.Refresh(t.Context(), canaryRefresh)
-		failed(t, err, KindProtocol)
+		failed(t, err, wire.KindProtocol)
 	})
 }
 
@@ -229,13 +230,13 @@ func TestCertificatesAreVerified(t *testing.T) {
 	for name, c := range map[string]*Config{"system's authorities": {}, "another authority": {RootCAs: other.Pool()}} {
 		c.ClientID, c.TokenURL = "client", e.URL
 		_, err := c.Refresh(t.Context(), canaryRefresh)
-		if got := failed(t, err, KindCertificate); got.Temporary {
+		if got := failed(t, err, wire.KindCertificate); got.Temporary {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
 	s := servertest.OAuth(t, servertest.OAuthConfig{Leaf: servertest.LeafOptions{Hosts: []string{"elsewhere.example.org"}}})
 	_, err = of(s).Refresh(t.Context(), canaryRefresh)
-	failed(t, err, KindCertificate)
+	failed(t, err, wire.KindCertificate)
 	if n := e.count() + s.Refreshes(); n > 0 {
 		t.Errorf("%d requests were made", n)
 	}
@@ -266,7 +267,7 @@ func TestRedirectionsAreNotFollowed(t *testing.T) {
 			w.WriteHeader(status)
 		})
 		_, err := e.config().Refresh(t.Context(), canaryRefresh)
-		failed(t, err, KindProtocol)
+		failed(t, err, wire.KindProtocol)
 	}
 	if n := elsewhere.count(); n > 0 {
 		t.Errorf("%d requests went elsewhere", n)

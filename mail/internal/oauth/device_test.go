@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -90,7 +91,7 @@ func TestDeviceWithoutConsent(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		failed(t, err, KindDenied)
+		failed(t, err, wire.KindDenied)
 	})
 	t.Run("expired", func(t *testing.T) {
 		t.Parallel()
@@ -99,7 +100,7 @@ func TestDeviceWithoutConsent(t *testing.T) {
 		c := of(s)
 		c.now, c.wait = h.now, h.wait
 		_, err := c.Device(t.Context(), func(string, string) {})
-		failed(t, err, KindExpired)
+		failed(t, err, wire.KindExpired)
 		if len(h.waits) != 12 {
 			t.Errorf("%d questions in a minute, 5 s apart", len(h.waits))
 		}
@@ -110,7 +111,7 @@ func TestDeviceWithoutConsent(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		// The real clock, so that the wait itself must end.
 		_, err := of(s).Device(ctx, func(string, string) { cancel() })
-		failed(t, err, KindTimeout)
+		failed(t, err, wire.KindTimeout)
 	})
 	t.Run("a deadline", func(t *testing.T) {
 		t.Parallel()
@@ -118,7 +119,7 @@ func TestDeviceWithoutConsent(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		_, err := of(s).Device(ctx, func(string, string) {})
-		failed(t, err, KindTimeout)
+		failed(t, err, wire.KindTimeout)
 	})
 }
 
@@ -171,9 +172,9 @@ func TestDevicePollingHeedsTheServer(t *testing.T) {
 
 func TestDevicePollingEndsWithWhatCannotGetBetter(t *testing.T) {
 	t.Parallel()
-	for answer, want := range map[string]Kind{
-		oauthCode("access_denied"): KindDenied, oauthCode("expired_token"): KindExpired, oauthCode("invalid_grant"): KindConsent,
-		oauthCode("invalid_client"): KindRefused, canaryWords: KindProtocol, `{"access_token":"a"}`: KindProtocol,
+	for answer, want := range map[string]wire.Kind{
+		oauthCode("access_denied"): wire.KindDenied, oauthCode("expired_token"): wire.KindExpired, oauthCode("invalid_grant"): wire.KindConsent,
+		oauthCode("invalid_client"): wire.KindRefused, canaryWords: wire.KindProtocol, `{"access_token":"a"}`: wire.KindProtocol,
 	} {
 		e, c, _ := deviceServer(t, deviceStart, func(w http.ResponseWriter, f url.Values) {
 			status := 400
@@ -213,7 +214,7 @@ func TestHostileDeviceAuthorizations(t *testing.T) {
 	} {
 		e, config, _ := deviceServer(t, with(c.name, c.value))
 		_, err := config.Device(t.Context(), func(string, string) { t.Errorf("%s %s is shown", c.name, c.value) })
-		failed(t, err, KindProtocol)
+		failed(t, err, wire.KindProtocol)
 		if e.count() != 1 {
 			t.Errorf("%s %s: %d requests", c.name, c.value, e.count())
 		}
@@ -251,7 +252,7 @@ func TestHostileDeviceAuthorizations(t *testing.T) {
 		forever := pendingForever.config()
 		forever.now, forever.wait, forever.ClientID = config.now, config.wait, config.ClientID
 		_, err := forever.Device(t.Context(), func(string, string) {})
-		failed(t, err, KindExpired)
+		failed(t, err, wire.KindExpired)
 		if waited := h.now().Sub(began); waited > most+maxInterval {
 			t.Errorf("it took %v", waited)
 		}

@@ -13,26 +13,9 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// Kind says what kind of failure an Error is.
-type Kind string
-
-// The kinds.
-const (
-	KindConsent     Kind = "consent"     // what the person agreed to is not accepted (any more): they must be asked again
-	KindDenied      Kind = "denied"      // the person, or somebody who decides for them, said no
-	KindExpired     Kind = "expired"     // nobody decided in time
-	KindRefused     Kind = "refused"     // the client, or what it asks for, is not accepted
-	KindConfig      Kind = "config"      // the Config cannot be used
-	KindUnavailable Kind = "unavailable" // the provider cannot answer at the moment
-	KindConnection  Kind = "connection"  // no connection, or it broke
-	KindCertificate Kind = "certificate" // the provider's certificate was not accepted
-	KindTimeout     Kind = "timeout"     // no answer in time, or the caller gave up
-	KindProtocol    Kind = "protocol"    // what the provider said makes no sense
-)
-
 // Error is a failure. Its text is the package's own.
 type Error struct {
-	Kind      Kind
+	Kind      wire.Kind
 	Code      string // the error code of the provider where it is a registered one
 	Status    int    // of HTTP; zero without an answer
 	Temporary bool   // the same may work later
@@ -49,33 +32,33 @@ func (e *Error) Error() string { return e.Text }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-func unusable(text string) *Error { return &Error{Kind: KindConfig, Text: text} }
+func unusable(text string) *Error { return &Error{Kind: wire.KindInvalid, Text: text} }
 
-func senseless(text string) *Error { return &Error{Kind: KindProtocol, Text: text} }
+func senseless(text string) *Error { return &Error{Kind: wire.KindProtocol, Text: text} }
 
 // The error codes of RFC 6749 sections 4.1.2.1 and 5.2, of RFC 8628 section 3.5,
 // and of OpenID Connect Core section 3.1.2.6, which providers send in place of
 // invalid_grant.
 var codes = map[string]struct {
-	kind Kind
+	kind wire.Kind
 	text string
 }{
-	"invalid_grant":             {KindConsent, "the provider does not accept the authorization (any more)"},
-	"interaction_required":      {KindConsent, "the provider wants to ask the person again"},
-	"consent_required":          {KindConsent, "the provider wants the person's consent again"},
-	"login_required":            {KindConsent, "the provider wants the person to log in again"},
-	"invalid_client":            {KindRefused, "the provider does not know the client, or not with this secret"},
-	"unauthorized_client":       {KindRefused, "the provider does not allow the client this way to authorize"},
-	"invalid_scope":             {KindRefused, "the provider does not grant the scopes"},
-	"invalid_request":           {KindRefused, "the provider did not accept the form of the request"},
-	"unsupported_grant_type":    {KindRefused, "the provider does not support this way to authorize"},
-	"unsupported_response_type": {KindRefused, "the provider does not support authorization codes"},
-	"access_denied":             {KindDenied, "the consent was refused"},
-	"expired_token":             {KindExpired, "nobody agreed before the code expired"},
-	"server_error":              {KindUnavailable, "the provider reports a fault of its own"},
-	"temporarily_unavailable":   {KindUnavailable, "the provider is not available at the moment"},
-	codePending:                 {KindProtocol, "the provider waits for the person"},
-	codeSlowDown:                {KindProtocol, "the provider was asked too often"},
+	"invalid_grant":             {wire.KindConsent, "the provider does not accept the authorization (any more)"},
+	"interaction_required":      {wire.KindConsent, "the provider wants to ask the person again"},
+	"consent_required":          {wire.KindConsent, "the provider wants the person's consent again"},
+	"login_required":            {wire.KindConsent, "the provider wants the person to log in again"},
+	"invalid_client":            {wire.KindRefused, "the provider does not know the client, or not with this secret"},
+	"unauthorized_client":       {wire.KindRefused, "the provider does not allow the client this way to authorize"},
+	"invalid_scope":             {wire.KindRefused, "the provider does not grant the scopes"},
+	"invalid_request":           {wire.KindRefused, "the provider did not accept the form of the request"},
+	"unsupported_grant_type":    {wire.KindRefused, "the provider does not support this way to authorize"},
+	"unsupported_response_type": {wire.KindRefused, "the provider does not support authorization codes"},
+	"access_denied":             {wire.KindDenied, "the consent was refused"},
+	"expired_token":             {wire.KindExpired, "nobody agreed before the code expired"},
+	"server_error":              {wire.KindUnavailable, "the provider reports a fault of its own"},
+	"temporarily_unavailable":   {wire.KindUnavailable, "the provider is not available at the moment"},
+	codePending:                 {wire.KindProtocol, "the provider waits for the person"},
+	codeSlowDown:                {wire.KindProtocol, "the provider was asked too often"},
 }
 
 const (
@@ -88,9 +71,9 @@ const (
 func coded(code string) *Error {
 	known, ok := codes[code]
 	if !ok {
-		return &Error{Kind: KindRefused, Text: "the provider refused for a reason of its own"}
+		return &Error{Kind: wire.KindRefused, Text: "the provider refused for a reason of its own"}
 	}
-	return &Error{Kind: known.kind, Code: code, Temporary: known.kind == KindUnavailable, Text: known.text}
+	return &Error{Kind: known.kind, Code: code, Temporary: known.kind == wire.KindUnavailable, Text: known.text}
 }
 
 // failure is what an answer without success means.
@@ -101,7 +84,7 @@ func (a *answer) failure() *Error {
 	// A server in trouble, or one before it, knows nothing of a grant, whatever the
 	// body says; nobody is to be asked for consent again on its word.
 	case a.status >= 500 || a.status == http.StatusTooManyRequests || a.status == http.StatusRequestTimeout:
-		e = &Error{Kind: KindUnavailable, Temporary: true, Text: fmt.Sprintf("the provider cannot answer at the moment (status %d)", a.status)}
+		e = &Error{Kind: wire.KindUnavailable, Temporary: true, Text: fmt.Sprintf("the provider cannot answer at the moment (status %d)", a.status)}
 	case a.status >= 300 && a.status < 400:
 		e = senseless("the provider sends the request to another address, which is not followed")
 	case code != "":
@@ -116,7 +99,7 @@ func (a *answer) failure() *Error {
 // broken is the failure that a request without an answer means. The texts of
 // net/http repeat what a server sent, so only causes that cannot are kept.
 func broken(ctx context.Context, err error) *Error {
-	e := &Error{Kind: KindConnection, Temporary: true, Text: "the provider could not be reached"}
+	e := &Error{Kind: wire.KindConnection, Temporary: true, Text: "the provider could not be reached"}
 	var (
 		network *net.OpError
 		name    *net.DNSError
@@ -125,24 +108,24 @@ func broken(ctx context.Context, err error) *Error {
 	)
 	switch {
 	case ctx.Err() != nil:
-		e.Kind, e.Err, e.Text = KindTimeout, ctx.Err(), "the provider did not answer in time"
+		e.Kind, e.Err, e.Text = wire.KindTimeout, ctx.Err(), "the provider did not answer in time"
 		if errors.Is(ctx.Err(), context.Canceled) {
 			e.Text = "the request was cancelled"
 		}
 	case wire.BadCertificate(err):
-		e.Kind, e.Temporary, e.Text = KindCertificate, false, "the provider's certificate was not accepted"
+		e.Kind, e.Temporary, e.Text = wire.KindCertificate, false, "the provider's certificate was not accepted"
 		var verify *tls.CertificateVerificationError
 		if errors.As(err, &verify) {
 			e.Err = verify.Err
 		}
 	case errors.As(err, &record):
-		e.Kind, e.Temporary, e.Text = KindProtocol, false, "the provider does not speak TLS there"
+		e.Kind, e.Temporary, e.Text = wire.KindProtocol, false, "the provider does not speak TLS there"
 	case errors.As(err, &name):
 		e.Err = name
 	case errors.Is(err, errElsewhere):
-		e.Kind, e.Temporary, e.Text = KindConfig, false, errElsewhere.Error()
+		e.Kind, e.Temporary, e.Text = wire.KindInvalid, false, errElsewhere.Error()
 	case errors.As(err, &timeout) && timeout.Timeout():
-		e.Kind, e.Err, e.Text = KindTimeout, context.DeadlineExceeded, "the provider did not answer in time"
+		e.Kind, e.Err, e.Text = wire.KindTimeout, context.DeadlineExceeded, "the provider did not answer in time"
 	case errors.As(err, &network):
 		e.Err = network
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):

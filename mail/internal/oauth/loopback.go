@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/postern-mail/postern/mail/internal/wire"
 	"golang.org/x/oauth2"
 )
 
@@ -69,9 +70,9 @@ func (c *Config) Loopback(ctx context.Context, port uint16, show func(consent st
 // gaveUp is the failure when a wait for a person has ended.
 func gaveUp(ctx context.Context) *Error {
 	if ctx.Err() == nil {
-		return &Error{Kind: KindExpired, Text: "nobody decided in time"}
+		return &Error{Kind: wire.KindExpired, Text: "nobody decided in time"}
 	}
-	e := &Error{Kind: KindTimeout, Temporary: true, Err: ctx.Err(), Text: "nobody decided in time"}
+	e := &Error{Kind: wire.KindTimeout, Temporary: true, Err: ctx.Err(), Text: "nobody decided in time"}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		e.Text = "the wait for the consent was cancelled"
 	}
@@ -115,7 +116,7 @@ func (c *Config) await(ctx context.Context, port uint16) (*browser, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
 	if err != nil {
-		return nil, &Error{Kind: KindConnection, Err: err, Text: "no port of this machine could be opened for the browser's answer"}
+		return nil, &Error{Kind: wire.KindConnection, Err: err, Text: "no port of this machine could be opened for the browser's answer"}
 	}
 	at := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 	listeners := []net.Listener{listener}

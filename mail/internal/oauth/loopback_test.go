@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -75,7 +76,7 @@ func TestLoopbackWithoutConsent(t *testing.T) {
 		}
 	}
 	_, err := of(s).Loopback(t.Context(), 0, deny)
-	failed(t, err, KindDenied)
+	failed(t, err, wire.KindDenied)
 	approve := func(consent string) {
 		if err := s.Approve(t.Context(), consent, "ann"); err != nil {
 			t.Error(err)
@@ -83,9 +84,9 @@ func TestLoopbackWithoutConsent(t *testing.T) {
 	}
 	// Without the scope for it there is no refresh token.
 	_, err = of(s).Loopback(t.Context(), 0, approve)
-	failed(t, err, KindProtocol)
-	for fault, want := range map[*servertest.OAuthFault]Kind{
-		{Error: "invalid_grant"}: KindConsent, {Error: "invalid_client"}: KindRefused, {Status: 500}: KindUnavailable, {Lose: true}: KindConnection,
+	failed(t, err, wire.KindProtocol)
+	for fault, want := range map[*servertest.OAuthFault]wire.Kind{
+		{Error: "invalid_grant"}: wire.KindConsent, {Error: "invalid_client"}: wire.KindRefused, {Status: 500}: wire.KindUnavailable, {Lose: true}: wire.KindConnection,
 	} {
 		s.FailNext(servertest.OAuthTokens, *fault)
 		_, err = of(s).Loopback(t.Context(), 0, approve)
@@ -225,22 +226,22 @@ func TestOneAnswerCounts(t *testing.T) {
 
 func TestWhatABrowserBringsInsteadOfACode(t *testing.T) {
 	t.Parallel()
-	for query, want := range map[string]Kind{
-		"error=access_denied":                    KindDenied,
-		"error=access_denied&code=abc":           KindDenied,
-		"error=server_error":                     KindUnavailable,
-		"error=temporarily_unavailable":          KindUnavailable,
-		"error=invalid_scope":                    KindRefused,
-		"error=unauthorized_client":              KindRefused,
-		"error=unsupported_response_type":        KindRefused,
-		"error=consent_required":                 KindConsent,
-		"error=" + canaryWords + "%1b%5b2J":      KindRefused,
-		"error=":                                 KindRefused,
-		"":                                       KindProtocol,
-		"code=":                                  KindProtocol,
-		"code=a&code=b":                          KindProtocol,
-		"code=" + strings.Repeat("a", maxCode+1): KindProtocol,
-		"error=access_denied&error_description=" + canaryWords + "&error_uri=" + canaryWords: KindDenied,
+	for query, want := range map[string]wire.Kind{
+		"error=access_denied":                    wire.KindDenied,
+		"error=access_denied&code=abc":           wire.KindDenied,
+		"error=server_error":                     wire.KindUnavailable,
+		"error=temporarily_unavailable":          wire.KindUnavailable,
+		"error=invalid_scope":                    wire.KindRefused,
+		"error=unauthorized_client":              wire.KindRefused,
+		"error=unsupported_response_type":        wire.KindRefused,
+		"error=consent_required":                 wire.KindConsent,
+		"error=" + canaryWords + "%1b%5b2J":      wire.KindRefused,
+		"error=":                                 wire.KindRefused,
+		"":                                       wire.KindProtocol,
+		"code=":                                  wire.KindProtocol,
+		"code=a&code=b":                          wire.KindProtocol,
+		"code=" + strings.Repeat("a", maxCode+1): wire.KindProtocol,
+		"error=access_denied&error_description=" + canaryWords + "&error_uri=" + canaryWords: wire.KindDenied,
 	} {
 		e := startEndpoint(t, reply(200, codeAnswer))
 		redirect, state, wait := pending(t, e.config())
@@ -268,7 +269,7 @@ func TestLoopbackEndsWithItsContext(t *testing.T) {
 		redirect = u.Query().Get("redirect_uri")
 		cancel()
 	})
-	if got := failed(t, err, KindTimeout); !errors.Is(got, context.Canceled) {
+	if got := failed(t, err, wire.KindTimeout); !errors.Is(got, context.Canceled) {
 		t.Errorf("the cause is %v", got.Err)
 	}
 	if conn, err := net.Dial("tcp", strings.TrimPrefix(redirect, "http://")); err == nil {
@@ -286,7 +287,7 @@ func TestLoopbackAtAFixedPort(t *testing.T) {
 	}
 	port := uint16(l.Addr().(*net.TCPAddr).Port)
 	_, err = of(s).Loopback(t.Context(), port, func(string) { t.Error("something is shown though the port is taken") })
-	failed(t, err, KindConnection)
+	failed(t, err, wire.KindConnection)
 	_ = l.Close()
 	if _, err = of(s).Loopback(t.Context(), port, func(consent string) {
 		if !strings.Contains(consent, url.QueryEscape(":"+strconv.Itoa(int(port)))) {

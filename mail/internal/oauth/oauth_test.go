@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -125,7 +126,7 @@ func consented(t *testing.T, s *servertest.OAuthServer, c *Config) Secret {
 	return token
 }
 
-func failed(t *testing.T, err error, want Kind) *Error {
+func failed(t *testing.T, err error, want wire.Kind) *Error {
 	t.Helper()
 	var e *Error
 	if !errors.As(err, &e) || e.Kind != want {
@@ -162,14 +163,14 @@ func TestPresetsAreUsableAsTheyAre(t *testing.T) {
 		if _, err := c.Refresh(t.Context(), canaryRefresh); err == nil {
 			t.Errorf("the tenant %q is accepted", hostile)
 		} else {
-			failed(t, err, KindConfig)
+			failed(t, err, wire.KindInvalid)
 		}
 	}
 	// Nothing a person has agreed to elsewhere is lost by asking this.
 	c := Google()
 	c.ClientID = "client"
 	_, err := c.Device(t.Context(), func(string, string) { t.Error("a code is shown") })
-	failed(t, err, KindConfig)
+	failed(t, err, wire.KindInvalid)
 }
 
 func TestCheckURL(t *testing.T) {
@@ -249,15 +250,15 @@ func TestAConfigThatCannotBeUsedReachesNoServer(t *testing.T) {
 		_, loopback := c.Loopback(t.Context(), 0, func(string) { shown("", "") })
 		_, device := c.Device(t.Context(), shown)
 		for _, err := range []error{refresh, loopback, device} {
-			failed(t, err, KindConfig)
+			failed(t, err, wire.KindInvalid)
 		}
 	}
 	c := e.config()
 	c.AuthURL, c.DeviceURL = "", ""
 	_, err := c.Loopback(t.Context(), 0, func(string) { t.Error("something is shown") })
-	failed(t, err, KindConfig)
+	failed(t, err, wire.KindInvalid)
 	_, err = c.Refresh(t.Context(), "")
-	failed(t, err, KindConfig)
+	failed(t, err, wire.KindInvalid)
 	if n := e.count(); n > 0 {
 		t.Errorf("%d requests were made", n)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -28,9 +29,9 @@ func TestRefreshAgainstARotatingServer(t *testing.T) {
 	}
 	// The first one again: both holders lose it.
 	_, err = c.Refresh(t.Context(), first)
-	failed(t, err, KindConsent)
+	failed(t, err, wire.KindConsent)
 	_, err = c.Refresh(t.Context(), next.Rotated)
-	failed(t, err, KindConsent)
+	failed(t, err, wire.KindConsent)
 }
 
 func TestRefreshTokenThatStays(t *testing.T) {
@@ -46,7 +47,7 @@ func TestRefreshTokenThatStays(t *testing.T) {
 	}
 	s.Revoke("ann")
 	_, err := c.Refresh(t.Context(), refresh)
-	failed(t, err, KindConsent)
+	failed(t, err, wire.KindConsent)
 }
 
 func TestLifeOfAnAccessToken(t *testing.T) {
@@ -112,7 +113,7 @@ func TestARotatedTokenOutlivesWhatIsWrongBesides(t *testing.T) {
 	} {
 		e := startEndpoint(t, reply(200, `{"refresh_token":"canary-new",`+rest+`}`))
 		token, err := e.config().Refresh(t.Context(), canaryRefresh)
-		failed(t, err, KindProtocol)
+		failed(t, err, wire.KindProtocol)
 		if token.Rotated != "canary-new" || token.Access != "" {
 			t.Errorf("%s: rotated kept %v, access token %v", name, token.Rotated != "", token.Access != "")
 		}
@@ -126,7 +127,7 @@ func TestWhatARefreshTokenIsNot(t *testing.T) {
 		"too long": `"` + strings.Repeat("a", maxToken+1) + `"`,
 	} {
 		token, err := answerOf(t, `{"access_token":"canary","token_type":"bearer","refresh_token":`+said+`}`).token()
-		failed(t, err, KindProtocol)
+		failed(t, err, wire.KindProtocol)
 		if token != (Token{}) {
 			t.Errorf("%s: something is taken", name)
 		}

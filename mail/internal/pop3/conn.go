@@ -3,7 +3,6 @@ package pop3
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"sync"
@@ -12,49 +11,12 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// Kind says what kind of failure an Error is.
-type Kind string
-
-// The kinds.
-const (
-	KindAuth        Kind = "auth"        // the login was not accepted
-	KindConnection  Kind = "connection"  // no connection, or it broke
-	KindCertificate Kind = "certificate" // the server's certificate was not accepted
-	KindTimeout     Kind = "timeout"     // a deadline passed, the server kept silent or the context ended
-	KindRefused     Kind = "refused"     // the server answered -ERR
-	KindProtocol    Kind = "protocol"    // what it said is not POP3
-	KindLimit       Kind = "limit"       // it sent more than is allowed
-)
-
-// Error is a failure of the wire. It holds no secret and nothing of a message.
-type Error struct {
-	Stage string // connect, tls, greeting, auth, or the command in lower case
-	Kind  Kind
-	Code  string // response code of an -ERR without its brackets (RFC 2449 section 8), upper case
-	Text  string // the server's own words, cleaned and bounded; empty after a login
-	Err   error  // the cause; may be nil
-}
-
-// Error says what happened in one line.
-func (e *Error) Error() string {
-	switch {
-	case e.Kind == KindRefused || e.Kind == KindAuth && e.Err == nil:
-		return fmt.Sprintf("pop3 %s: server refused: %s %s", e.Stage, e.Code, e.Text)
-	case e.Err == nil:
-		return fmt.Sprintf("pop3 %s: %s", e.Stage, e.Kind)
-	}
-	return fmt.Sprintf("pop3 %s: %v", e.Stage, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
 var (
-	errLine    = errors.New("a line of the server is too long")
-	errBudget  = errors.New("the server sent more than is allowed")
-	errAnswers = errors.New("the server listed more messages than are read")
-	errSilent  = errors.New("the server kept silent")
-	errNotPOP3 = errors.New("the server does not speak POP3 as it should")
+	errLine    = wire.Cause(wire.KindLimit, "a line of the server is too long")
+	errBudget  = wire.Cause(wire.KindLimit, "the server sent more than is allowed")
+	errAnswers = wire.Cause(wire.KindLimit, "the server listed more messages than are read")
+	errSilent  = wire.Cause(wire.KindTimeout, "the server kept silent")
+	errNotPOP3 = wire.Cause(wire.KindProtocol, "the server does not speak POP3 as it should")
 )
 
 // guarded bounds what a server may send and how long it may keep silent. The end
@@ -123,7 +85,7 @@ func (c *guarded) within(bytes int64, by time.Time) {
 // explain gives a failure its form and its reason: the end of the context, else
 // the first bound that was passed, else itself.
 func (c *guarded) explain(ctx context.Context, stage string, err error) error {
-	var e *Error
+	var e *wire.Error
 	if err == nil || errors.As(err, &e) && e.Err == nil {
 		return err
 	}
@@ -136,20 +98,5 @@ func (c *guarded) explain(ctx context.Context, stage string, err error) error {
 	case cause == nil:
 		cause = err
 	}
-	return &Error{Stage: stage, Kind: kindOf(ctx, cause), Err: cause}
-}
-
-func kindOf(ctx context.Context, err error) Kind {
-	var netErr net.Error
-	switch {
-	case errors.Is(err, errBudget), errors.Is(err, errLine), errors.Is(err, errAnswers):
-		return KindLimit
-	case errors.Is(err, errNotPOP3):
-		return KindProtocol
-	case wire.BadCertificate(err):
-		return KindCertificate
-	case ctx.Err() != nil, errors.Is(err, errSilent), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
-		return KindTimeout
-	}
-	return KindConnection
+	return &wire.Error{Stage: stage, Kind: wire.KindOf(cause), OutOfStep: true, Err: cause}
 }

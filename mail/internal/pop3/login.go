@@ -17,8 +17,8 @@ import (
 func (s *Session) capabilities() error {
 	s.caps = nil
 	_, err := s.command("capa", "CAPA")
-	var e *Error
-	if errors.As(err, &e) && e.Kind == KindRefused {
+	var e *wire.Error
+	if errors.As(err, &e) && e.Kind == wire.KindRefused {
 		return nil
 	}
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Session) login(ctx context.Context) error {
 		err = s.sasl(credential)
 	}
 	if err != nil {
-		return refused(credential, err)
+		return s.refused(ctx, credential, err)
 	}
 	// What a server offers may be another thing after the login.
 	return s.capabilities()
@@ -82,9 +82,9 @@ func (s *Session) offers(mechanism string) bool {
 
 // refused marks what a server said no to. Its words are left out: it has just been
 // sent a secret, and can say it again in any form.
-func refused(c wire.Credential, err error) error {
-	var e *Error
-	if !errors.As(err, &e) || e.Kind != KindRefused {
+func (s *Session) refused(ctx context.Context, c wire.Credential, err error) error {
+	var e *wire.Error
+	if !errors.As(err, &e) || e.Kind != wire.KindRefused {
 		return err
 	}
 	code := ""
@@ -94,9 +94,9 @@ func refused(c wire.Credential, err error) error {
 	}
 	if code != "" && code != "AUTH" {
 		// It is not about the secret: the mailbox is locked, or the server is ill.
-		return &Error{Stage: "auth", Kind: KindRefused, Code: code}
+		return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindRefused, Code: code}
 	}
-	return &loginRefused{credential: c, err: &Error{Stage: "auth", Kind: KindAuth, Code: code}}
+	return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindAuth, Code: code, Again: s.cfg.Login.Again(ctx, c)}
 }
 
 // userPass logs in with RFC 1939 section 7. Neither may hold what ends a line, and
@@ -104,12 +104,12 @@ func refused(c wire.Credential, err error) error {
 func (s *Session) userPass(username, password string) error {
 	if strings.ContainsFunc(username, func(r rune) bool { return r <= ' ' || r == 0x7f }) ||
 		strings.ContainsAny(password, "\r\n\x00") || password == "" {
-		return &Error{Stage: "auth", Kind: KindAuth, Err: errors.New("user name or password holds what a login by USER and PASS cannot")}
+		return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindAuth, Err: errors.New("user name or password holds what a login by USER and PASS cannot")}
 	}
-	if _, err := s.command("auth", "USER "+username); err != nil {
+	if _, err := s.command(wire.StageAuth, "USER "+username); err != nil {
 		return err
 	}
-	_, err := s.command("auth", "PASS "+password)
+	_, err := s.command(wire.StageAuth, "PASS "+password)
 	return err
 }
 
@@ -124,11 +124,11 @@ const maxChallenges = 16
 func (s *Session) sasl(c wire.Credential) error {
 	client, err := wire.SASL(s.offers, s.cfg.Login.Username, c)
 	if err != nil {
-		return &Error{Stage: "auth", Kind: KindAuth, Err: err}
+		return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindAuth, Err: err}
 	}
 	mechanism, response, err := client.Start()
 	if err != nil {
-		return &Error{Stage: "auth", Kind: KindAuth, Err: err}
+		return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindAuth, Err: err}
 	}
 	command, pending := "AUTH "+mechanism, response != nil
 	if pending {
@@ -141,7 +141,7 @@ func (s *Session) sasl(c wire.Credential) error {
 		}
 	}
 	if err := s.write(command); err != nil {
-		return s.conn.explain(s.ctx, "auth", err)
+		return s.conn.explain(s.ctx, wire.StageAuth, err)
 	}
 	for range maxChallenges {
 		challenge, done, err := s.challenge()
@@ -155,26 +155,26 @@ func (s *Session) sasl(c wire.Credential) error {
 			return err
 		}
 		if err := s.write(answer); err != nil {
-			return s.conn.explain(s.ctx, "auth", err)
+			return s.conn.explain(s.ctx, wire.StageAuth, err)
 		}
 	}
-	return &Error{Stage: "auth", Kind: KindProtocol, Err: fmt.Errorf("%w: endless login", errNotPOP3)}
+	return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindProtocol, Err: fmt.Errorf("%w: endless login", errNotPOP3)}
 }
 
 // challenge reads what the server says within a login; done is its +OK.
 func (s *Session) challenge() (text string, done bool, err error) {
 	b, err := s.br.Peek(2)
 	if err != nil {
-		return "", false, s.conn.explain(s.ctx, "auth", err)
+		return "", false, s.conn.explain(s.ctx, wire.StageAuth, err)
 	}
 	if string(b) == "+ " || string(b) == "+\r" {
 		line, err := s.line()
 		if err != nil {
-			return "", false, s.conn.explain(s.ctx, "auth", err)
+			return "", false, s.conn.explain(s.ctx, wire.StageAuth, err)
 		}
 		return strings.TrimSpace(line[1:]), false, nil
 	}
-	_, err = s.reply("auth")
+	_, err = s.reply(wire.StageAuth)
 	return "", true, err
 }
 
@@ -182,7 +182,7 @@ func (s *Session) challenge() (text string, done bool, err error) {
 func next(client sasl.Client, challenge string) (string, error) {
 	b, err := base64.StdEncoding.DecodeString(challenge)
 	if err != nil {
-		return "", &Error{Stage: "auth", Kind: KindProtocol, Err: fmt.Errorf("%w: challenge is not base64", errNotPOP3)}
+		return "", &wire.Error{Stage: wire.StageAuth, Kind: wire.KindProtocol, Err: fmt.Errorf("%w: challenge is not base64", errNotPOP3)}
 	}
 	answer, err := client.Next(b)
 	if err != nil {

@@ -14,8 +14,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -31,26 +29,16 @@ import (
 
 // Config says where the mailbox is and how to log in.
 type Config struct {
-	Host     string
-	Port     uint16
-	Security wire.Security
-	RootCAs  *x509.CertPool // nil means the system's
-	Gate     *wire.Gate     // bounds the connections there are; nil means none
-	Login    wire.Login
-
-	Connect  time.Duration // TCP and TLS; 0 means 30 s
-	Greeting time.Duration // the server's first line; 0 means 15 s
-	Socket   time.Duration // silence in the middle of an answer; 0 means 300 s
-
-	MaxBytes    int64 // of all answers to one call; 0 means 64 MiB
-	MaxMessages int   // in one mailbox; 0 means 100,000
+	wire.Target
+	Socket      time.Duration // silence in the middle of an answer; 0 means 300 s
+	MaxBytes    int64         // of all answers to one call; 0 means 64 MiB
+	MaxMessages int           // in one mailbox; 0 means 100,000
 }
 
 func (c Config) withDefaults() Config {
-	for d, v := range map[*time.Duration]time.Duration{&c.Connect: 30 * time.Second, &c.Greeting: 15 * time.Second, &c.Socket: 300 * time.Second} {
-		if *d <= 0 {
-			*d = v
-		}
+	c.Target = c.Target.WithDefaults()
+	if c.Socket <= 0 {
+		c.Socket = 300 * time.Second
 	}
 	if c.MaxBytes <= 0 {
 		c.MaxBytes = 64 << 20
@@ -80,41 +68,26 @@ type Session struct {
 
 // Dial connects, upgrades where configured, and logs in; where the login is refused
 // and there is a newer credential, it does so once more. The end of ctx closes the
-// connection at any time until Close. Errors are *Error, or what Login.Credential
+// connection at any time until Close. Errors are *wire.Error, or what Login.Credential
 // returned.
 func Dial(ctx context.Context, cfg Config) (*Session, error) {
 	cfg = cfg.withDefaults()
-	for again := true; ; again = false {
-		s, err := dial(ctx, cfg)
-		var refused *loginRefused
-		if !errors.As(err, &refused) {
-			return s, err
-		}
-		if !again || cfg.Login.Refused == nil || !cfg.Login.Refused(ctx, refused.credential) {
-			return nil, refused.err
-		}
+	s, err := dial(ctx, cfg)
+	if wire.WorthAgain(err) {
+		s, err = dial(ctx, cfg)
 	}
+	return s, err
 }
-
-// loginRefused carries the credential that a server did not accept.
-type loginRefused struct {
-	credential wire.Credential
-	err        *Error
-}
-
-func (e *loginRefused) Error() string { return e.err.Error() }
 
 func dial(ctx context.Context, cfg Config) (*Session, error) {
-	connecting, cancel := context.WithTimeout(ctx, cfg.Connect)
-	defer cancel()
-	conn, conf, stage, err := wire.Connect(connecting, wire.Target{Host: cfg.Host, Port: cfg.Port, Security: cfg.Security, RootCAs: cfg.RootCAs, Gate: cfg.Gate})
+	conn, err := wire.Connect(ctx, cfg.Target)
 	if err != nil {
-		return nil, &Error{Stage: string(stage), Kind: kindOf(connecting, err), Err: err}
+		return nil, err
 	}
 	s := &Session{cfg: cfg, ctx: ctx}
 	s.over(conn)
 	s.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
-	if err := s.begin(ctx, conf); err != nil {
+	if err := s.begin(ctx); err != nil {
 		s.stop()
 		_ = s.conn.Close()
 		return nil, err
@@ -129,14 +102,14 @@ func (s *Session) over(conn net.Conn) {
 	s.br = bufio.NewReaderSize(s.conn, 2*maxReply)
 }
 
-func (s *Session) begin(ctx context.Context, conf *tls.Config) error {
+func (s *Session) begin(ctx context.Context) error {
 	s.conn.within(1<<20, time.Now().Add(s.cfg.Greeting))
-	if _, err := s.reply("greeting"); err != nil {
+	if _, err := s.reply(wire.StageGreeting); err != nil {
 		return err
 	}
 	s.conn.within(1<<20, time.Time{})
 	if s.cfg.Security == wire.StartTLS {
-		if err := s.startTLS(ctx, conf); err != nil {
+		if err := s.startTLS(ctx); err != nil {
 			return err
 		}
 	}
@@ -145,18 +118,16 @@ func (s *Session) begin(ctx context.Context, conf *tls.Config) error {
 
 // startTLS upgrades (RFC 2595 section 4). The server is not asked whether it can:
 // what it says in the clear does not count.
-func (s *Session) startTLS(ctx context.Context, conf *tls.Config) error {
-	if _, err := s.command("tls", "STLS"); err != nil {
+func (s *Session) startTLS(ctx context.Context) error {
+	if _, err := s.command(wire.StageTLS, "STLS"); err != nil {
 		return err
 	}
 	if s.br.Buffered() > 0 {
-		return &Error{Stage: "tls", Kind: KindProtocol, Err: fmt.Errorf("%w: data in front of TLS", errNotPOP3)}
+		return &wire.Error{Stage: wire.StageTLS, Kind: wire.KindProtocol, Err: fmt.Errorf("%w: data in front of TLS", errNotPOP3)}
 	}
-	conn := tls.Client(s.conn.Conn, conf)
-	shaking, cancel := context.WithTimeout(ctx, s.cfg.Connect)
-	defer cancel()
-	if err := wire.Handshake(shaking, conn); err != nil {
-		return &Error{Stage: "tls", Kind: kindOf(shaking, err), Err: err}
+	conn, err := wire.Protect(ctx, s.cfg.Target, s.conn.Conn)
+	if err != nil {
+		return err
 	}
 	s.over(conn)
 	s.conn.within(1<<20, time.Time{})
@@ -271,7 +242,7 @@ func (s *Session) send(commands ...string) error {
 // Top reads the headers of messages and so many lines of what follows (RFC 1939
 // section 7, TOP), in one flight where the server allows it. got is called for
 // each in turn with the first keep bytes as delivered, CRLF line ends included, or
-// with the *Error of a server that refused that one. A server without TOP refuses.
+// with the *wire.Error of a server that refused that one. A server without TOP refuses.
 func (s *Session) Top(ctx context.Context, numbers []int, lines, keep int, got func(number int, b []byte, err error)) error {
 	return s.each(ctx, "top", numbers, keep, func(n int) string { return fmt.Sprintf("TOP %d %d", n, max(lines, 0)) }, got)
 }
@@ -312,8 +283,8 @@ func (s *Session) each(ctx context.Context, stage string, numbers []int, keep in
 
 func (s *Session) one(stage string, n, keep int, got func(int, []byte, error)) error {
 	_, err := s.reply(stage)
-	var refused *Error
-	if errors.As(err, &refused) && refused.Kind == KindRefused {
+	var refused *wire.Error
+	if errors.As(err, &refused) && refused.Kind == wire.KindRefused {
 		got(n, nil, err)
 		return nil
 	}
@@ -358,7 +329,7 @@ func (s *Session) Close() error {
 // next would be an answer to something else.
 func (s *Session) call(ctx context.Context, stage string, fn func() error) error {
 	if s.ended {
-		return &Error{Stage: stage, Kind: KindConnection, Err: net.ErrClosed}
+		return &wire.Error{Stage: stage, Kind: wire.KindConnection, Err: net.ErrClosed}
 	}
 	s.conn.within(s.cfg.MaxBytes, time.Time{})
 	outer := s.ctx
@@ -370,8 +341,8 @@ func (s *Session) call(ctx context.Context, stage string, fn func() error) error
 		err = ctx.Err()
 	}
 	err = s.conn.explain(ctx, stage, err)
-	var e *Error
-	if err != nil && !(errors.As(err, &e) && e.Kind == KindRefused) {
+	var e *wire.Error
+	if err != nil && !(errors.As(err, &e) && e.Kind == wire.KindRefused) {
 		s.ended = true
 		s.stop()
 		_ = s.conn.Close()
@@ -392,7 +363,7 @@ func (s *Session) write(lines ...string) error {
 	return err
 }
 
-// reply reads the line that begins an answer: +OK, or -ERR as an *Error.
+// reply reads the line that begins an answer: +OK, or -ERR as a *wire.Error.
 func (s *Session) reply(stage string) (text string, err error) {
 	line, err := s.line()
 	if err != nil {
@@ -403,7 +374,7 @@ func (s *Session) reply(stage string) (text string, err error) {
 	case "+OK":
 		return text, nil
 	case "-ERR":
-		e := &Error{Stage: stage, Kind: KindRefused, Text: wire.Clean(text)}
+		e := &wire.Error{Stage: stage, Kind: wire.KindRefused, Text: wire.Clean(text)}
 		if inner, ok := strings.CutPrefix(text, "["); ok {
 			if code, rest, ok := strings.Cut(inner, "]"); ok {
 				e.Code, e.Text = strings.ToUpper(wire.Clean(code)), wire.Clean(rest)
@@ -411,7 +382,7 @@ func (s *Session) reply(stage string) (text string, err error) {
 		}
 		return "", e
 	}
-	return "", &Error{Stage: stage, Kind: KindProtocol, Err: errNotPOP3}
+	return "", &wire.Error{Stage: stage, Kind: wire.KindProtocol, Err: errNotPOP3}
 }
 
 // line reads one line without its end, at most maxReply bytes.

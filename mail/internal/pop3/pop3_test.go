@@ -57,15 +57,15 @@ func TestDovecotGivesEveryMessageAsDelivered(t *testing.T) {
 	token := func(context.Context) (wire.Credential, error) {
 		return wire.Credential{Token: servertest.OAuthToken("ann", time.Now().Add(time.Hour))}, nil
 	}
-	for name, cfg := range map[string]Config{
+	for name, target := range map[string]wire.Target{
 		"TLS":       {Port: d.POP3SPort, Security: wire.TLS, Login: wire.Login{Username: "ann", Credential: password(servertest.Password)}},
 		"STLS":      {Port: d.POP3Port, Security: wire.StartTLS, Login: wire.Login{Username: "ann", Credential: password(servertest.Password)}},
 		"plaintext": {Port: d.POP3Port, Security: wire.Plaintext, Login: wire.Login{Username: "ann", Credential: password(servertest.Password)}},
 		"token":     {Port: d.POP3SPort, Security: wire.TLS, Login: wire.Login{Username: "ann", Credential: token}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg.Host, cfg.RootCAs = d.Host, d.CA.Pool()
-			s, err := Dial(t.Context(), cfg)
+			target.Host, target.RootCAs = d.Host, d.CA.Pool()
+			s, err := Dial(t.Context(), Config{Target: target})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,8 +137,8 @@ func serve(t testing.TB, greeting string, answer func(command string) (back stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scripted{cfg: Config{Host: "127.0.0.1", Port: uint16(l.Addr().(*net.TCPAddr).Port), Security: wire.Plaintext,
-		Login: wire.Login{Username: "ann", Credential: password("right")}}}
+	s := &scripted{cfg: Config{Target: wire.Target{Host: "127.0.0.1", Port: uint16(l.Addr().(*net.TCPAddr).Port), Security: wire.Plaintext,
+		Login: wire.Login{Username: "ann", Credential: password("right")}}}}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -184,9 +184,9 @@ func usual(rest func(command string) (string, bool)) func(string) (string, bool)
 	}
 }
 
-func kind(t *testing.T, err error) Kind {
+func kind(t *testing.T, err error) wire.Kind {
 	t.Helper()
-	var e *Error
+	var e *wire.Error
 	if !errors.As(err, &e) {
 		t.Fatalf("%v is no *Error", err)
 	}
@@ -251,8 +251,8 @@ func TestManyAtOnceAndOneByOne(t *testing.T) {
 			err = s.Top(t.Context(), numbers, 3, 1<<20, func(n int, b []byte, err error) {
 				got = append(got, n)
 				if n == 7 {
-					var e *Error
-					if !errors.As(err, &e) || e.Kind != KindRefused || e.Code != "SYS/TEMP" || e.Text != "not now" {
+					var e *wire.Error
+					if !errors.As(err, &e) || e.Kind != wire.KindRefused || e.Code != "SYS/TEMP" || e.Text != "not now" {
 						t.Errorf("message 7: %q, %v", b, err)
 					}
 				} else if err != nil || string(b) != fmt.Sprintf("TOP %d 3\r\n", n) {
@@ -277,16 +277,16 @@ func TestHostileServersEndWithinTheirBounds(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer func(string) (string, bool)
 		do     func(*Session) error
-		want   Kind
+		want   wire.Kind
 	}{
-		"hangs up":            {endless(""), list, KindConnection},
-		"half a list":         {endless("+OK\r\n1 a\r\n2"), list, KindConnection},
-		"half a message":      {endless("+OK\r\nSubject: x\r\n"), get, KindConnection},
-		"line without end":    {endless("+OK " + strings.Repeat("x", 3*maxReply)), list, KindLimit},
-		"list without end":    {endless("+OK\r\n" + strings.Repeat("1 a\r\n", 2000)), list, KindLimit},
-		"message without end": {endless("+OK\r\n" + strings.Repeat("x", 70_000)), get, KindLimit},
-		"something else":      {endless("* OK IMAP4rev1\r\n"), list, KindProtocol},
-		"continues":           {endless("+ \r\n"), get, KindProtocol},
+		"hangs up":            {endless(""), list, wire.KindClosed},
+		"half a list":         {endless("+OK\r\n1 a\r\n2"), list, wire.KindClosed},
+		"half a message":      {endless("+OK\r\nSubject: x\r\n"), get, wire.KindClosed},
+		"line without end":    {endless("+OK " + strings.Repeat("x", 3*maxReply)), list, wire.KindLimit},
+		"list without end":    {endless("+OK\r\n" + strings.Repeat("1 a\r\n", 2000)), list, wire.KindLimit},
+		"message without end": {endless("+OK\r\n" + strings.Repeat("x", 70_000)), get, wire.KindLimit},
+		"something else":      {endless("* OK IMAP4rev1\r\n"), list, wire.KindProtocol},
+		"continues":           {endless("+ \r\n"), get, wire.KindProtocol},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := serve(t, "+OK\r\n", c.answer)
@@ -298,7 +298,7 @@ func TestHostileServersEndWithinTheirBounds(t *testing.T) {
 			if got := kind(t, c.do(s)); got != c.want {
 				t.Errorf("kind %s, want %s", got, c.want)
 			}
-			if got := kind(t, c.do(s)); got != KindConnection {
+			if got := kind(t, c.do(s)); got != wire.KindConnection {
 				t.Errorf("used again: kind %s", got)
 			}
 			_ = s.Close()
@@ -311,7 +311,7 @@ func TestHostileServersEndWithinTheirBounds(t *testing.T) {
 func TestNothingIsInjectedBeforeTLS(t *testing.T) {
 	srv := serve(t, "+OK\r\n", func(string) (string, bool) { return "+OK\r\n+OK injected\r\n", false })
 	srv.cfg.Security = wire.StartTLS
-	if _, err := Dial(t.Context(), srv.cfg); kind(t, err) != KindProtocol {
+	if _, err := Dial(t.Context(), srv.cfg); kind(t, err) != wire.KindProtocol {
 		t.Error(err)
 	}
 	if got := srv.commands(); !slices.Equal(got, []string{"STLS"}) {
@@ -344,11 +344,11 @@ func TestLoginRefused(t *testing.T) {
 		again []string // what the credential is, one after the other
 		ok    string   // what the server takes
 		tries int
-		want  Kind // empty: logged in
+		want  wire.Kind // empty: logged in
 	}{
-		"nothing newer":   {[]string{"old"}, "right", 1, KindAuth},
+		"nothing newer":   {[]string{"old"}, "right", 1, wire.KindAuth},
 		"something newer": {[]string{"old", "right"}, "right", 2, ""},
-		"newer and wrong": {[]string{"old", "older", "right"}, "right", 2, KindAuth},
+		"newer and wrong": {[]string{"old", "older", "right"}, "right", 2, wire.KindAuth},
 	} {
 		t.Run(name, func(t *testing.T) {
 			left := c.again
@@ -407,13 +407,22 @@ func TestLockedMailboxIsNotAWrongPassword(t *testing.T) {
 		}
 		return capaAll, false
 	})
-	if _, err := Dial(t.Context(), srv.cfg); kind(t, err) != KindRefused {
+	if _, err := Dial(t.Context(), srv.cfg); kind(t, err) != wire.KindRefused {
 		t.Error(err)
 	}
 }
 
 func TestSecretsThatWouldEndALineAreNotSent(t *testing.T) {
-	for _, c := range []struct{ user, pass string }{{"ann", "a\r\nDELE 1"}, {"ann\r\nDELE 1", "x"}, {"a b", "x"}, {"ann", ""}} {
+	for _, c := range []struct {
+		user, pass string
+		kind       wire.Kind
+		sent       []string
+	}{
+		{"ann", "a\r\nDELE 1", wire.KindAuth, []string{"CAPA"}},
+		{"ann\r\nDELE 1", "x", wire.KindInvalid, nil},
+		{"a b", "x", wire.KindAuth, []string{"CAPA"}},
+		{"ann", "", wire.KindAuth, []string{"CAPA"}},
+	} {
 		srv := serve(t, "+OK\r\n", func(command string) (string, bool) {
 			if command == "CAPA" {
 				return "+OK\r\nUSER\r\n.\r\n", false
@@ -421,10 +430,10 @@ func TestSecretsThatWouldEndALineAreNotSent(t *testing.T) {
 			return "+OK\r\n", false
 		})
 		srv.cfg.Login = wire.Login{Username: c.user, Credential: password(c.pass)}
-		if _, err := Dial(t.Context(), srv.cfg); kind(t, err) != KindAuth {
+		if _, err := Dial(t.Context(), srv.cfg); kind(t, err) != c.kind {
 			t.Error(err)
 		}
-		if got := srv.commands(); !slices.Equal(got, []string{"CAPA"}) {
+		if got := srv.commands(); !slices.Equal(got, c.sent) {
 			t.Errorf("sent %q", got)
 		}
 	}
@@ -441,7 +450,7 @@ func TestContextEndsAWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-asked; cancel() }()
 	err = s.Retrieve(ctx, []int{1}, 1<<20, func(int, []byte, error) {})
-	if kind(t, err) != KindTimeout || !errors.Is(err, context.Canceled) {
+	if kind(t, err) != wire.KindCanceled || !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -455,7 +464,7 @@ func TestSilenceEnds(t *testing.T) {
 		s.over(client)
 		go func() { _, _ = io.Copy(io.Discard, server) }()
 		start := time.Now()
-		if err := s.Check(t.Context()); kind(t, err) != KindTimeout {
+		if err := s.Check(t.Context()); kind(t, err) != wire.KindTimeout {
 			t.Error(err)
 		}
 		if took := time.Since(start); took != 10*time.Second {

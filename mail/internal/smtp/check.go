@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // The bounds of what is sent.
@@ -26,30 +28,32 @@ func (s *Session) Check(e Envelope, message []byte) error {
 	return nil
 }
 
-func (s *Session) check(e *Envelope, message []byte) *Error {
-	fail := func(kind Kind, err error) *Error { return &Error{Stage: StageCheck, Kind: kind, Err: err} }
+func (s *Session) check(e *Envelope, message []byte) *wire.Error {
+	fail := func(kind wire.Kind, err error) *wire.Error {
+		return &wire.Error{Stage: StageCheck, Kind: kind, Err: err}
+	}
 	if n := len(e.Recipients); n == 0 || n > MaxRecipients {
-		return fail(KindInvalid, fmt.Errorf("message has %d recipients, and can have 1 to %d", n, MaxRecipients))
+		return fail(wire.KindInvalid, fmt.Errorf("message has %d recipients, and can have 1 to %d", n, MaxRecipients))
 	}
 	if err := checkAddress(e.From); err != nil {
-		return fail(KindInvalid, fmt.Errorf("sender: %w", err))
+		return fail(wire.KindInvalid, fmt.Errorf("sender: %w", err))
 	}
 	for i, to := range e.Recipients {
 		if err := checkAddress(to); err != nil {
-			return fail(KindInvalid, fmt.Errorf("recipient %d: %w", i+1, err))
+			return fail(wire.KindInvalid, fmt.Errorf("recipient %d: %w", i+1, err))
 		}
 	}
 	if err := checkMessage(message); err != nil {
-		return fail(KindInvalid, err)
+		return fail(wire.KindInvalid, err)
 	}
 	if e.international() && !s.offers("SMTPUTF8") {
-		return fail(KindUnsupported, errors.New("server does not take addresses or header fields beyond ASCII (SMTPUTF8)"))
+		return fail(wire.KindUnsupported, errors.New("server does not take addresses or header fields beyond ASCII (SMTPUTF8)"))
 	}
 	if eightBit(message) && !s.offers("8BITMIME") {
-		return fail(KindUnsupported, errors.New("server does not take text beyond ASCII (8BITMIME)"))
+		return fail(wire.KindUnsupported, errors.New("server does not take text beyond ASCII (8BITMIME)"))
 	}
 	if most, ok := s.maxSize(); ok && uint64(len(message)) > most {
-		return fail(KindTooLarge, fmt.Errorf("message has %d bytes, and the server takes %d", len(message), most))
+		return fail(wire.KindTooLarge, fmt.Errorf("message has %d bytes, and the server takes %d", len(message), most))
 	}
 	return nil
 }

@@ -4,10 +4,11 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"sync"
 	"time"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // What a server may send.
@@ -18,10 +19,10 @@ const (
 )
 
 var (
-	errTooMuch = errors.New("server sent more than is allowed")
-	errNotSMTP = errors.New("server answer is not SMTP")
-	errEarly   = errors.New("server answered what it was not asked")
-	errClosed  = errors.New("connection is closed")
+	errTooMuch = wire.Cause(wire.KindLimit, "server sent more than is allowed")
+	errNotSMTP = wire.Cause(wire.KindProtocol, "server answer is not SMTP")
+	errEarly   = wire.Cause(wire.KindProtocol, "server answered what it was not asked")
+	errClosed  = wire.Cause(wire.KindClosed, "connection is closed")
 )
 
 // conn is the connection as the dialogue sees it: what comes in is bounded, what

@@ -14,6 +14,7 @@ import (
 	gosmtp "github.com/emersion/go-smtp"
 
 	"github.com/postern-mail/postern/mail/internal/smtp"
+	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -33,7 +34,7 @@ func attempt(t *testing.T, p *peer) (*smtp.Receipt, error) {
 		defer c.Close()
 		p.serve(c)
 	}()
-	s, err := smtp.Dial(t.Context(), config(port(l), smtp.Plaintext, nil))
+	s, err := smtp.Dial(t.Context(), config(port(l), wire.Plaintext, nil))
 	if err != nil {
 		_ = l.Close()
 		<-done
@@ -139,24 +140,24 @@ func TestServerThatSpeaksInTheMiddle(t *testing.T) {
 	for name, tc := range map[string]struct {
 		said string
 		ends bool
-		kind smtp.Kind
+		kind wire.Kind
 		code int
 	}{
-		"accepts":                 {"250 2.0.0 queued\r\n", false, smtp.KindProtocol, 0},
+		"accepts":                 {"250 2.0.0 queued\r\n", false, wire.KindProtocol, 0},
 		"accepts and goes":        {"250 2.0.0 queued\r\n", true, "", 0},
-		"refuses":                 {"552 5.3.4 too much\r\n", false, smtp.KindRefused, 552},
-		"says goodbye":            {"421 4.4.2 too slow\r\n", false, smtp.KindRefused, 421},
+		"refuses":                 {"552 5.3.4 too much\r\n", false, wire.KindRefused, 552},
+		"says goodbye":            {"421 4.4.2 too slow\r\n", false, wire.KindRefused, 421},
 		"begins a line":           {"25", false, "", 0},
 		"goes":                    {hangUp, false, "", 0},
-		"says what nobody knows":  {"hello\r\n", false, smtp.KindProtocol, 0},
-		"says it more than once":  {strings.Repeat("250 ok\r\n", 3), false, smtp.KindProtocol, 0},
-		"says more than it needs": {"451-4.3.0 well\r\n451 4.3.0 no\r\n", false, smtp.KindRefused, 451},
+		"says what nobody knows":  {"hello\r\n", false, wire.KindProtocol, 0},
+		"says it more than once":  {strings.Repeat("250 ok\r\n", 3), false, wire.KindProtocol, 0},
+		"says more than it needs": {"451-4.3.0 well\r\n451 4.3.0 no\r\n", false, wire.KindRefused, 451},
 	} {
 		p := &peer{say: map[string]string{"message": tc.said}, ends: tc.ends}
 		r, err := p.dial(t).Send(t.Context(), to(three...), lines(12<<20))
 		failed := outcome(t, p, r, err)
-		var w *smtp.Error
-		if failed == nil || failed.Outcome != smtp.NotSent || !errors.As(err, &w) || w.Stage != smtp.StageMessage || w.Code != tc.code || tc.kind != "" && w.Kind != tc.kind {
+		var w *wire.Error
+		if failed == nil || failed.Outcome != smtp.NotSent || !errors.As(err, &w) || w.Stage != smtp.StageMessage || w.Reply != tc.code || tc.kind != "" && w.Kind != tc.kind {
 			t.Errorf("%s: %v", name, err)
 		}
 		if len(p.took()) != 0 {
@@ -218,21 +219,21 @@ func TestMessagesArriveAsTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := new(store)
-	serve := func(security smtp.Security) smtp.Config {
+	serve := func(security wire.Security) wire.Target {
 		sv := gosmtp.NewServer(st)
 		sv.ErrorLog = log.New(io.Discard, "", 0)
-		sv.AllowInsecureAuth, sv.EnableSMTPUTF8 = security == smtp.Plaintext, true
+		sv.AllowInsecureAuth, sv.EnableSMTPUTF8 = security == wire.Plaintext, true
 		l := listen(t)
-		if security != smtp.Plaintext {
+		if security != wire.Plaintext {
 			sv.TLSConfig = &tls.Config{Certificates: []tls.Certificate{leaf}}
-			if security == smtp.TLS {
+			if security == wire.TLS {
 				l = tls.NewListener(l, sv.TLSConfig)
 			}
 		}
 		done := make(chan struct{})
 		go func() { defer close(done); _ = sv.Serve(l) }()
 		t.Cleanup(func() { _ = sv.Close(); <-done })
-		if security == smtp.Plaintext {
+		if security == wire.Plaintext {
 			return config(port(l), security, nil)
 		}
 		return config(port(l), security, ca)
@@ -248,14 +249,14 @@ func TestMessagesArriveAsTheyAre(t *testing.T) {
 		"some megabytes":   string(lines(1 << 20)),
 		"no line too many": strings.Repeat("\r\n", 40000),
 	}
-	for _, security := range []smtp.Security{smtp.Plaintext, smtp.StartTLS, smtp.TLS} {
+	for _, security := range []wire.Security{wire.Plaintext, wire.StartTLS, wire.TLS} {
 		s, err := smtp.Dial(t.Context(), serve(security))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for name, message := range messages {
 			r, err := s.Send(t.Context(), to("a@example.org", `"quoted.name"@example.org`, "jörg@example.org"), []byte(message))
-			if err != nil || r.Code != 250 {
+			if err != nil || r.Reply != 250 {
 				t.Errorf("%s, %s: %v, %v", security, name, r, err)
 				continue
 			}
@@ -299,7 +300,7 @@ func TestCutInsideTLS(t *testing.T) {
 				defer c.Close()
 				p.serve(c)
 			}()
-			s, err := smtp.Dial(t.Context(), config(port(l), smtp.TLS, ca))
+			s, err := smtp.Dial(t.Context(), config(port(l), wire.TLS, ca))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,7 +2,6 @@ package smtp
 
 import (
 	"encoding/base64"
-	"errors"
 	"slices"
 	"strings"
 
@@ -18,23 +17,23 @@ const (
 )
 
 var (
-	errChallenge = errors.New("server asked for what the login does not have")
-	errEndless   = errors.New("server asks without end")
+	errChallenge = wire.Cause(wire.KindProtocol, "server asked for what the login does not have")
+	errEndless   = wire.Cause(wire.KindProtocol, "server asks without end")
 )
 
 // login authenticates once (RFC 4954 section 4). A refusal is never tried again
 // with another mechanism: it would count as a second wrong password. The server's
 // words are left out of every error: it has just been sent a secret, and can say it
 // again in any form.
-func (s *Session) login(username string, c Credential) *Error {
+func (s *Session) login(username string, c wire.Credential) *wire.Error {
 	mechanisms := strings.Fields(strings.ToUpper(s.offer["AUTH"]))
 	client, err := wire.SASL(func(m string) bool { return slices.Contains(mechanisms, m) }, username, c)
 	if err != nil {
-		return &Error{Stage: StageAuth, Kind: KindAuth, Err: err}
+		return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindAuth, Err: err}
 	}
 	mechanism, first, err := client.Start()
 	if err != nil {
-		return &Error{Stage: StageAuth, Kind: KindAuth, Err: err}
+		return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindAuth, Err: err}
 	}
 	line, waits := "AUTH "+mechanism, first != nil
 	if waits {
@@ -44,7 +43,7 @@ func (s *Session) login(username string, c Credential) *Error {
 		}
 	}
 	for range maxChallenges {
-		r, failed := s.command(StageAuth, line, commandTime)
+		r, failed := s.command(wire.StageAuth, line, commandTime)
 		switch {
 		case failed != nil:
 			return failed
@@ -53,7 +52,7 @@ func (s *Session) login(username string, c Credential) *Error {
 		case r.refused():
 			return refusedLogin(r)
 		case r.code != 334:
-			return failure(StageAuth, s.conn.end(errNotSMTP))
+			return failure(wire.StageAuth, s.conn.end(errNotSMTP))
 		}
 		if waits {
 			line, waits = base64.StdEncoding.EncodeToString(first), false
@@ -61,23 +60,23 @@ func (s *Session) login(username string, c Credential) *Error {
 		}
 		challenge, err := base64.StdEncoding.DecodeString(strings.TrimSpace(r.lines[0]))
 		if err != nil {
-			return failure(StageAuth, s.conn.end(errNotSMTP))
+			return failure(wire.StageAuth, s.conn.end(errNotSMTP))
 		}
 		next, err := client.Next(challenge)
 		if err != nil {
-			return failure(StageAuth, s.conn.end(errChallenge))
+			return failure(wire.StageAuth, s.conn.end(errChallenge))
 		}
 		line = base64.StdEncoding.EncodeToString(next)
 	}
-	return failure(StageAuth, s.conn.end(errEndless))
+	return failure(wire.StageAuth, s.conn.end(errEndless))
 }
 
 // refusedLogin is a refusal of the credential, unless the server says that it is
 // busy.
-func refusedLogin(r reply) *Error {
-	e := &Error{Stage: StageAuth, Kind: KindAuth, Code: r.code, Enhanced: r.enhanced}
+func refusedLogin(r reply) *wire.Error {
+	e := &wire.Error{Stage: wire.StageAuth, Kind: wire.KindAuth, Reply: r.code, Code: r.enhanced, Permanent: r.code >= 500}
 	if r.code < 500 {
-		e.Kind = KindRefused
+		e.Kind = wire.KindRefused
 	}
 	return e
 }

@@ -13,13 +13,14 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/mail/internal/smtp"
+	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
 func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
-func withToken(token string) smtp.Login {
-	return smtp.Login{Username: "ann", Credential: func(context.Context) (smtp.Credential, error) { return smtp.Credential{Token: token}, nil }}
+func withToken(token string) wire.Login {
+	return wire.Login{Username: "ann", Credential: func(context.Context) (wire.Credential, error) { return wire.Credential{Token: token}, nil }}
 }
 
 // dialogue is a server that expects lines and answers them, from the EHLO on, and
@@ -56,7 +57,7 @@ func TestLoginWays(t *testing.T) {
 	xoauth2 := func(token string) string { return b64("user=ann\x01auth=Bearer " + token + "\x01\x01") }
 	for _, tc := range []struct {
 		name, mechanisms string
-		login            smtp.Login
+		login            wire.Login
 		answers          []string
 		want             string
 	}{
@@ -68,7 +69,7 @@ func TestLoginWays(t *testing.T) {
 		{"a token longer than a command", "XOAUTH2", withToken(long), []string{"334 ", "235 in"}, "AUTH XOAUTH2|" + xoauth2(long)},
 	} {
 		p, heard := dialogue(t, tc.mechanisms, tc.answers...)
-		c := config(p, smtp.Plaintext, nil)
+		c := config(p, wire.Plaintext, nil)
 		c.Login = tc.login
 		s, err := smtp.Dial(t.Context(), c)
 		if err != nil {
@@ -88,11 +89,11 @@ func TestTokenThatIsRefused(t *testing.T) {
 	challenge := "334 " + b64(`{"status":"401","schemes":"bearer","scope":"t0ken-canary"}`)
 	for mechanism, answer := range map[string]string{"XOAUTH2": "", "OAUTHBEARER": "AQ=="} {
 		p, heard := dialogue(t, mechanism, challenge, "535 5.7.8 not with t0ken-canary")
-		c := config(p, smtp.Plaintext, nil)
+		c := config(p, wire.Plaintext, nil)
 		c.Login = withToken("t0ken-canary")
 		_, err := smtp.Dial(t.Context(), c)
-		var e *smtp.Error
-		if !errors.As(err, &e) || e.Kind != smtp.KindAuth || e.Code != 535 || e.Enhanced != "5.7.8" || e.Text != "" || strings.Contains(err.Error(), "canary") {
+		var e *wire.Error
+		if !errors.As(err, &e) || e.Kind != wire.KindAuth || e.Reply != 535 || e.Code != "5.7.8" || e.Text != "" || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: %v", mechanism, err)
 		}
 		if got := <-heard; strings.Count(got, "|") != 2 || !strings.HasSuffix(got, "|"+answer) {
@@ -104,36 +105,36 @@ func TestTokenThatIsRefused(t *testing.T) {
 // How a login fails, and what nobody is told of it.
 func TestLoginsThatFail(t *testing.T) {
 	for name, tc := range map[string]struct {
-		login      smtp.Login
+		login      wire.Login
 		mechanisms string
 		answers    []string
-		kind       smtp.Kind
+		kind       wire.Kind
 		code       int
 		asked      bool // Refused was
 	}{
-		"refused":                           {withPassword("pw-canary"), "PLAIN", []string{"535 5.7.8 not pw-canary"}, smtp.KindAuth, 535, true},
-		"refused in many lines":             {withPassword("pw-canary"), "PLAIN", []string{"534-5.7.9 not\r\n534 5.7.9 pw-canary"}, smtp.KindAuth, 534, true},
-		"busy":                              {withPassword("pw-canary"), "PLAIN", []string{"454 4.7.0 pw-canary"}, smtp.KindRefused, 454, false},
-		"accepted with another code":        {withPassword("pw-canary"), "PLAIN", []string{"250 in"}, smtp.KindProtocol, 0, false},
-		"a challenge to PLAIN":              {withPassword("pw-canary"), "PLAIN", []string{"334 "}, smtp.KindProtocol, 0, false},
-		"a challenge that is not base64":    {withToken("t0ken-canary"), "XOAUTH2", []string{"334 t0ken-canary!"}, smtp.KindProtocol, 0, false},
-		"challenges without end":            {withToken("t0ken-canary"), "XOAUTH2", strings.Split(strings.Repeat("334 |", 30), "|"), smtp.KindProtocol, 0, false},
-		"three questions":                   {withPassword("pw-canary"), "LOGIN", []string{"334 ", "334 ", "334 "}, smtp.KindProtocol, 0, false},
-		"an answer ahead":                   {withPassword("pw-canary"), "LOGIN", []string{"334 \r\n235 in", "235 in"}, smtp.KindProtocol, 0, false},
-		"a token for a server of passwords": {withToken("t0ken-canary"), "PLAIN LOGIN", nil, smtp.KindAuth, 0, false},
-		"a password for one of tokens":      {withPassword("pw-canary"), "XOAUTH2 OAUTHBEARER", nil, smtp.KindAuth, 0, false},
-		"a password of two lines":           {withPassword("pw-canary\r\nQUIT"), "PLAIN", nil, smtp.KindAuth, 0, false},
-		"a token that ends its field":       {withToken("t0ken-canary\x01"), "XOAUTH2", nil, smtp.KindAuth, 0, false},
-		"nothing":                           {withPassword(""), "PLAIN", nil, smtp.KindAuth, 0, false},
+		"refused":                           {withPassword("pw-canary"), "PLAIN", []string{"535 5.7.8 not pw-canary"}, wire.KindAuth, 535, true},
+		"refused in many lines":             {withPassword("pw-canary"), "PLAIN", []string{"534-5.7.9 not\r\n534 5.7.9 pw-canary"}, wire.KindAuth, 534, true},
+		"busy":                              {withPassword("pw-canary"), "PLAIN", []string{"454 4.7.0 pw-canary"}, wire.KindRefused, 454, false},
+		"accepted with another code":        {withPassword("pw-canary"), "PLAIN", []string{"250 in"}, wire.KindProtocol, 0, false},
+		"a challenge to PLAIN":              {withPassword("pw-canary"), "PLAIN", []string{"334 "}, wire.KindProtocol, 0, false},
+		"a challenge that is not base64":    {withToken("t0ken-canary"), "XOAUTH2", []string{"334 t0ken-canary!"}, wire.KindProtocol, 0, false},
+		"challenges without end":            {withToken("t0ken-canary"), "XOAUTH2", strings.Split(strings.Repeat("334 |", 30), "|"), wire.KindProtocol, 0, false},
+		"three questions":                   {withPassword("pw-canary"), "LOGIN", []string{"334 ", "334 ", "334 "}, wire.KindProtocol, 0, false},
+		"an answer ahead":                   {withPassword("pw-canary"), "LOGIN", []string{"334 \r\n235 in", "235 in"}, wire.KindProtocol, 0, false},
+		"a token for a server of passwords": {withToken("t0ken-canary"), "PLAIN LOGIN", nil, wire.KindAuth, 0, false},
+		"a password for one of tokens":      {withPassword("pw-canary"), "XOAUTH2 OAUTHBEARER", nil, wire.KindAuth, 0, false},
+		"a password of two lines":           {withPassword("pw-canary\r\nQUIT"), "PLAIN", nil, wire.KindAuth, 0, false},
+		"a token that ends its field":       {withToken("t0ken-canary\x01"), "XOAUTH2", nil, wire.KindAuth, 0, false},
+		"nothing":                           {withPassword(""), "PLAIN", nil, wire.KindAuth, 0, false},
 	} {
 		p, heard := dialogue(t, tc.mechanisms, tc.answers...)
-		c := config(p, smtp.Plaintext, nil)
+		c := config(p, wire.Plaintext, nil)
 		c.Login = tc.login
 		asked := false
-		c.Login.Refused = func(context.Context, smtp.Credential) bool { asked = true; return false }
+		c.Login.Refused = func(context.Context, wire.Credential) bool { asked = true; return false }
 		_, err := smtp.Dial(t.Context(), c)
-		var e *smtp.Error
-		if !errors.As(err, &e) || e.Stage != smtp.StageAuth || e.Kind != tc.kind || e.Code != tc.code || e.Text != "" || asked != tc.asked || strings.Contains(err.Error(), "canary") {
+		var e *wire.Error
+		if !errors.As(err, &e) || e.Stage != wire.StageAuth || e.Kind != tc.kind || e.Reply != tc.code || e.Text != "" || asked != tc.asked || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: %v (%+v), asked %v", name, err, e, asked)
 		}
 		if got := <-heard; tc.answers == nil && strings.Contains(got, "AUTH") {
@@ -143,16 +144,16 @@ func TestLoginsThatFail(t *testing.T) {
 }
 
 // renewing gives out tokens, the next one when one was refused.
-func renewing(tokens ...string) smtp.Login {
+func renewing(tokens ...string) wire.Login {
 	var mu sync.Mutex
-	return smtp.Login{
+	return wire.Login{
 		Username: "ann",
-		Credential: func(context.Context) (smtp.Credential, error) {
+		Credential: func(context.Context) (wire.Credential, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			return smtp.Credential{Token: tokens[0]}, nil
+			return wire.Credential{Token: tokens[0]}, nil
 		},
-		Refused: func(_ context.Context, c smtp.Credential) bool {
+		Refused: func(_ context.Context, c wire.Credential) bool {
 			mu.Lock()
 			defer mu.Unlock()
 			if c.Token == tokens[0] && len(tokens) > 1 {
@@ -200,11 +201,11 @@ func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
 					_, _ = io.WriteString(c, "221 bye\r\n")
 				}
 			})
-			c := config(port, smtp.Plaintext, nil)
+			c := config(port, wire.Plaintext, nil)
 			c.Login = renewing(tc.tokens...)
 			s, err := smtp.Dial(t.Context(), c)
-			var e *smtp.Error
-			if tc.ok && err != nil || !tc.ok && (!errors.As(err, &e) || e.Kind != smtp.KindAuth || e.Code != 535) {
+			var e *wire.Error
+			if tc.ok && err != nil || !tc.ok && (!errors.As(err, &e) || e.Kind != wire.KindAuth || e.Reply != 535) {
 				t.Errorf("%s: %v", name, err)
 			}
 			if s != nil {
@@ -228,15 +229,15 @@ func TestStartTLS(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		clear, ready, after string
-		kind                smtp.Kind // empty: it works
+		kind                wire.Kind // empty: it works
 	}{
 		"login only behind it":     {"250-hello\r\n250 STARTTLS\r\n", "220 go\r\n", "250-hello\r\n250 AUTH PLAIN\r\n", ""},
-		"login only in front":      {"250-hello\r\n250-STARTTLS\r\n250 AUTH PLAIN\r\n", "220 go\r\n", "250 hello\r\n", smtp.KindAuth},
-		"an answer in front of it": {"250-hello\r\n250 STARTTLS\r\n", "220 go\r\n250-hello\r\n250 AUTH PLAIN\r\n", "250 hello\r\n", smtp.KindProtocol},
-		"one byte in front of it":  {"250-hello\r\n250 STARTTLS\r\n", "220 go\r\n2", "250-hello\r\n250 AUTH PLAIN\r\n", smtp.KindProtocol},
-		"not offered":              {"250-hello\r\n250 AUTH PLAIN\r\n", "220 go\r\n", "", smtp.KindConnection},
-		"refused":                  {"250-hello\r\n250-AUTH PLAIN\r\n250 STARTTLS\r\n", "454 4.7.0 not now\r\n", "", smtp.KindRefused},
-		"answered with another":    {"250-hello\r\n250-AUTH PLAIN\r\n250 STARTTLS\r\n", "250 ok\r\n", "", smtp.KindProtocol},
+		"login only in front":      {"250-hello\r\n250-STARTTLS\r\n250 AUTH PLAIN\r\n", "220 go\r\n", "250 hello\r\n", wire.KindAuth},
+		"an answer in front of it": {"250-hello\r\n250 STARTTLS\r\n", "220 go\r\n250-hello\r\n250 AUTH PLAIN\r\n", "250 hello\r\n", wire.KindProtocol},
+		"one byte in front of it":  {"250-hello\r\n250 STARTTLS\r\n", "220 go\r\n2", "250-hello\r\n250 AUTH PLAIN\r\n", wire.KindProtocol},
+		"not offered":              {"250-hello\r\n250 AUTH PLAIN\r\n", "220 go\r\n", "", wire.KindConnection},
+		"refused":                  {"250-hello\r\n250-AUTH PLAIN\r\n250 STARTTLS\r\n", "454 4.7.0 not now\r\n", "", wire.KindRefused},
+		"answered with another":    {"250-hello\r\n250-AUTH PLAIN\r\n250 STARTTLS\r\n", "250 ok\r\n", "", wire.KindProtocol},
 	} {
 		var mu sync.Mutex
 		clear := ""
@@ -269,14 +270,14 @@ func TestStartTLS(t *testing.T) {
 				_, _ = io.WriteString(s, answer)
 			}
 		})
-		c := config(port, smtp.StartTLS, ca)
+		c := config(port, wire.StartTLS, ca)
 		asked := false
-		c.Login.Credential = func(context.Context) (smtp.Credential, error) {
+		c.Login.Credential = func(context.Context) (wire.Credential, error) {
 			asked = true
-			return smtp.Credential{Password: password}, nil
+			return wire.Credential{Password: password}, nil
 		}
 		s, err := smtp.Dial(t.Context(), c)
-		var e *smtp.Error
+		var e *wire.Error
 		if tc.kind == "" && err != nil || tc.kind != "" && (!errors.As(err, &e) || e.Kind != tc.kind) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/mail/internal/smtp"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // peer is a submission server that keeps to the protocol but where a test says
@@ -53,7 +54,7 @@ func (p *peer) start(t *testing.T) uint16 {
 
 func (p *peer) dial(t *testing.T) *smtp.Session {
 	t.Helper()
-	s, err := smtp.Dial(t.Context(), config(p.start(t), smtp.Plaintext, nil))
+	s, err := smtp.Dial(t.Context(), config(p.start(t), wire.Plaintext, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

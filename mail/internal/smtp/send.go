@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // Envelope says from whom and to whom a message goes; the message's own header is
@@ -27,9 +29,9 @@ type Envelope struct {
 // Receipt is a server's word that it has a message and delivers it, or says if it
 // cannot.
 type Receipt struct {
-	Code     int    // 2xx
-	Enhanced string // such as 2.0.0; empty without one
-	Text     string // the server's own words, cleaned and bounded; often its name for the message
+	Reply int    // 2xx
+	Code  string // enhanced status code, such as 2.0.0; empty without one
+	Text  string // the server's own words, cleaned and bounded; often its name for the message
 }
 
 const (
@@ -89,7 +91,7 @@ func (s *Session) Send(ctx context.Context, e Envelope, message []byte) (*Receip
 
 // no is an answer that ends the attempt. One that means neither yes nor no, and the
 // server's goodbye, end the connection with it.
-func (s *Session) no(stage string, r reply) *Error {
+func (s *Session) no(stage string, r reply) *wire.Error {
 	if !r.refused() {
 		return failure(stage, s.conn.end(errNotSMTP))
 	}
@@ -122,7 +124,7 @@ func (s *Session) envelope(e *Envelope, size int, eight bool) error {
 	}
 	s.begun = true
 	var refused []RefusedRecipient
-	var failed *Error // the first refusal
+	var failed *wire.Error // the first refusal
 	for i, line := range lines {
 		stage := StageMail
 		if i > first {
@@ -143,7 +145,7 @@ func (s *Session) envelope(e *Envelope, size int, eight bool) error {
 			failed = no
 		}
 		if stage == StageRcpt && failed.Stage == StageRcpt && s.conn.why() == nil {
-			refused = append(refused, RefusedRecipient{Address: e.Recipients[i-first-1], Code: no.Code, Enhanced: no.Enhanced, Text: no.Text})
+			refused = append(refused, RefusedRecipient{Address: e.Recipients[i-first-1], Reply: no.Reply, Code: no.Code, Text: no.Text})
 		}
 		if s.conn.why() != nil || stage == StageMail && !together {
 			break
@@ -158,13 +160,13 @@ func (s *Session) envelope(e *Envelope, size int, eight bool) error {
 	not := notSent(failed)
 	not.Refused = refused
 	for _, r := range refused {
-		not.Temporary = not.Temporary && r.Code < 500
+		not.Temporary = not.Temporary && r.Reply < 500
 	}
 	return not
 }
 
 // next is the answer to a line that has been sent already, or is sent now.
-func (s *Session) next(stage, line string, sent bool) (reply, *Error) {
+func (s *Session) next(stage, line string, sent bool) (reply, *wire.Error) {
 	if !sent {
 		return s.command(stage, line, commandTime)
 	}
@@ -194,7 +196,7 @@ func (s *Session) mailFrom(e *Envelope, size int, eight bool) string {
 // body sends all of the message but its last line end, which is held back to leave
 // with the dot: until then the server has not even the whole of its last line. A
 // line that begins with a dot gets another one (RFC 5321 section 4.5.2).
-func (s *Session) body(message []byte, sent func(int), spoke <-chan struct{}) *Error {
+func (s *Session) body(message []byte, sent func(int), spoke <-chan struct{}) *wire.Error {
 	rest := message[:len(message)-2]
 	out := make([]byte, 0, block+2*maxTextLine)
 	for len(rest) > 0 {
@@ -260,14 +262,14 @@ func (s *Session) end(ctx context.Context, spoke <-chan struct{}) (*Receipt, err
 		return nil, unknown(failure(StageEnd, s.conn.end(errEarly)))
 	}
 	s.begun = false
-	return &Receipt{Code: r.code, Enhanced: r.enhanced, Text: r.text()}, nil
+	return &Receipt{Reply: r.code, Code: r.enhanced, Text: r.text()}, nil
 }
 
 // brokeOff is why the message stopped in its middle: what the server said, if it
 // was a refusal, else the cause given. The connection ends without the end of the
 // message, so that nothing comes of it.
-func (s *Session) brokeOff(cause error, spoke <-chan struct{}) *Error {
-	if kindOf(cause) != KindTimeout {
+func (s *Session) brokeOff(cause error, spoke <-chan struct{}) *wire.Error {
+	if k := wire.KindOf(cause); k != wire.KindTimeout && k != wire.KindCanceled {
 		s.conn.deadline(time.Now().Add(parting))
 		<-spoke
 		if r, err := s.conn.reply(parting); err == nil && r.refused() {

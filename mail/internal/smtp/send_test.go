@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/mail/internal/smtp"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 const letter = "From: ann@example.org\r\nSubject: dots\r\n\r\n.one\r\n..two\r\n.\r\nend\r\n"
@@ -54,7 +55,7 @@ func TestSend(t *testing.T) {
 		}
 		for range 2 {
 			r, err := s.Send(t.Context(), e, []byte(letter))
-			if err != nil || r.Code != 250 || r.Enhanced != "2.0.0" && len(offer) > 1 || r.Text != "queued as 42" {
+			if err != nil || r.Reply != 250 || r.Code != "2.0.0" && len(offer) > 1 || r.Text != "queued as 42" {
 				t.Fatalf("receipt %+v, %v", r, err)
 			}
 		}
@@ -105,34 +106,34 @@ func TestNothingIsSaidOfWhatCannotBeSent(t *testing.T) {
 		e       smtp.Envelope
 		message string
 		offer   []string
-		kind    smtp.Kind
+		kind    wire.Kind
 	}{
-		{"no recipient", to(), letter, full, smtp.KindInvalid},
-		{"too many recipients", to(strings.Split(strings.Repeat("a@example.org ", 101), " ")[:101]...), letter, full, smtp.KindInvalid},
-		{"no sender", smtp.Envelope{Recipients: three}, letter, full, smtp.KindInvalid},
-		{"recipient with a parameter", to("a@example.org> NOTIFY=NEVER"), letter, full, smtp.KindInvalid},
-		{"recipient of two lines", to("a@example.org\r\nDATA"), letter, full, smtp.KindInvalid},
-		{"sender with a parameter", smtp.Envelope{From: "a@example.org> SIZE=1", Recipients: three}, letter, full, smtp.KindInvalid},
-		{"no message", to(three...), "", full, smtp.KindInvalid},
-		{"lone LF", to(three...), "Subject: x\r\n\r\na\n.\r\n", full, smtp.KindInvalid},
-		{"lone CR", to(three...), "Subject: x\r\n\r\na\r.\r\n", full, smtp.KindInvalid},
-		{"LF at the front", to(three...), "\nSubject: x\r\n", full, smtp.KindInvalid},
-		{"CR before CRLF", to(three...), "Subject: x\r\r\n", full, smtp.KindInvalid},
-		{"no end of the last line", to(three...), "Subject: x\r\n\r\na", full, smtp.KindInvalid},
-		{"zero byte", to(three...), "Subject: x\r\n\r\na\x00\r\n", full, smtp.KindInvalid},
-		{"long line", to(three...), strings.Repeat("a", 999) + "\r\n", full, smtp.KindInvalid},
-		{"too large", to(three...), letter, poor, smtp.KindTooLarge},
-		{"no 8BITMIME", to(three...), "\r\nü\r\n", poor, smtp.KindUnsupported},
-		{"no SMTPUTF8, asked for", smtp.Envelope{From: "a@b", Recipients: three, SMTPUTF8: true}, "\r\na\r\n", poor, smtp.KindUnsupported},
-		{"no SMTPUTF8, local part", to("é@example.org"), "\r\na\r\n", poor, smtp.KindUnsupported},
-		{"no SMTPUTF8, domain", to("e@exämple.org"), "\r\na\r\n", poor, smtp.KindUnsupported},
+		{"no recipient", to(), letter, full, wire.KindInvalid},
+		{"too many recipients", to(strings.Split(strings.Repeat("a@example.org ", 101), " ")[:101]...), letter, full, wire.KindInvalid},
+		{"no sender", smtp.Envelope{Recipients: three}, letter, full, wire.KindInvalid},
+		{"recipient with a parameter", to("a@example.org> NOTIFY=NEVER"), letter, full, wire.KindInvalid},
+		{"recipient of two lines", to("a@example.org\r\nDATA"), letter, full, wire.KindInvalid},
+		{"sender with a parameter", smtp.Envelope{From: "a@example.org> SIZE=1", Recipients: three}, letter, full, wire.KindInvalid},
+		{"no message", to(three...), "", full, wire.KindInvalid},
+		{"lone LF", to(three...), "Subject: x\r\n\r\na\n.\r\n", full, wire.KindInvalid},
+		{"lone CR", to(three...), "Subject: x\r\n\r\na\r.\r\n", full, wire.KindInvalid},
+		{"LF at the front", to(three...), "\nSubject: x\r\n", full, wire.KindInvalid},
+		{"CR before CRLF", to(three...), "Subject: x\r\r\n", full, wire.KindInvalid},
+		{"no end of the last line", to(three...), "Subject: x\r\n\r\na", full, wire.KindInvalid},
+		{"zero byte", to(three...), "Subject: x\r\n\r\na\x00\r\n", full, wire.KindInvalid},
+		{"long line", to(three...), strings.Repeat("a", 999) + "\r\n", full, wire.KindInvalid},
+		{"too large", to(three...), letter, poor, wire.KindTooLarge},
+		{"no 8BITMIME", to(three...), "\r\nü\r\n", poor, wire.KindUnsupported},
+		{"no SMTPUTF8, asked for", smtp.Envelope{From: "a@b", Recipients: three, SMTPUTF8: true}, "\r\na\r\n", poor, wire.KindUnsupported},
+		{"no SMTPUTF8, local part", to("é@example.org"), "\r\na\r\n", poor, wire.KindUnsupported},
+		{"no SMTPUTF8, domain", to("e@exämple.org"), "\r\na\r\n", poor, wire.KindUnsupported},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := &peer{offer: tc.offer}
 			s := p.dial(t)
 			tc.e.BeforeData = func() error { t.Error("BeforeData was called"); return nil }
 			for _, err := range []error{s.Check(tc.e, []byte(tc.message)), func() error { _, err := s.Send(t.Context(), tc.e, []byte(tc.message)); return err }()} {
-				var e *smtp.Error
+				var e *wire.Error
 				failed := new(smtp.SendError)
 				if !errors.As(err, &failed) || !errors.As(err, &e) || failed.Outcome != smtp.NotSent || failed.Temporary || e.Kind != tc.kind || e.Stage != smtp.StageCheck {
 					t.Errorf("%v (%+v)", err, e)
@@ -162,46 +163,46 @@ func TestFaults(t *testing.T) {
 		say       map[string]string
 		outcome   smtp.Outcome
 		stage     string
-		kind      smtp.Kind
+		kind      wire.Kind
 		code      int
 		temporary bool
 		refused   string // of the recipients
 		before    bool   // BeforeData was called
 		ends      bool   // the connection, after that
 	}{
-		{"MAIL refused for now", map[string]string{"mail": "451 4.3.0 later\r\n"}, smtp.NotSent, "mail", smtp.KindRefused, 451, yes, "", no, no},
-		{"MAIL refused", map[string]string{"mail": "553 5.7.1 not you\r\n"}, smtp.NotSent, "mail", smtp.KindRefused, 553, no, "", no, no},
-		{"no room", map[string]string{"mail": "552 5.3.4 too large\r\n"}, smtp.NotSent, "mail", smtp.KindRefused, 552, no, "", no, no},
-		{"cut at MAIL", map[string]string{"mail": hangUp}, smtp.NotSent, "mail", smtp.KindConnection, 0, yes, "", no, no},
-		{"goodbye at MAIL", map[string]string{"mail": "421 4.3.2 going down\r\n"}, smtp.NotSent, "mail", smtp.KindRefused, 421, yes, "", no, no},
-		{"garbage at MAIL", map[string]string{"mail": "hello\r\n"}, smtp.NotSent, "mail", smtp.KindProtocol, 0, yes, "", no, no},
-		{"354 at MAIL", map[string]string{"mail": "354 go\r\n"}, smtp.NotSent, "mail", smtp.KindProtocol, 0, yes, "", no, no},
-		{"one recipient refused", map[string]string{"rcpt b@example.org": "550 5.1.1 nobody\r\n"}, smtp.NotSent, "rcpt", smtp.KindRefused, 550, no, "b@example.org 550 5.1.1 nobody", no, no},
-		{"one recipient refused for now", map[string]string{"rcpt c@example.org": "450 4.2.0 busy\r\n"}, smtp.NotSent, "rcpt", smtp.KindRefused, 450, yes, "c@example.org 450 4.2.0 busy", no, no},
-		{"two recipients refused", map[string]string{"rcpt a@example.org": "450 4.2.0 busy\r\n", "rcpt c@example.org": "550-5.1.1 no\r\n550 5.1.1 body\r\n"}, smtp.NotSent, "rcpt", smtp.KindRefused, 450, no,
+		{"MAIL refused for now", map[string]string{"mail": "451 4.3.0 later\r\n"}, smtp.NotSent, "mail", wire.KindRefused, 451, yes, "", no, no},
+		{"MAIL refused", map[string]string{"mail": "553 5.7.1 not you\r\n"}, smtp.NotSent, "mail", wire.KindRefused, 553, no, "", no, no},
+		{"no room", map[string]string{"mail": "552 5.3.4 too large\r\n"}, smtp.NotSent, "mail", wire.KindRefused, 552, no, "", no, no},
+		{"cut at MAIL", map[string]string{"mail": hangUp}, smtp.NotSent, "mail", wire.KindClosed, 0, yes, "", no, no},
+		{"goodbye at MAIL", map[string]string{"mail": "421 4.3.2 going down\r\n"}, smtp.NotSent, "mail", wire.KindRefused, 421, yes, "", no, no},
+		{"garbage at MAIL", map[string]string{"mail": "hello\r\n"}, smtp.NotSent, "mail", wire.KindProtocol, 0, yes, "", no, no},
+		{"354 at MAIL", map[string]string{"mail": "354 go\r\n"}, smtp.NotSent, "mail", wire.KindProtocol, 0, yes, "", no, no},
+		{"one recipient refused", map[string]string{"rcpt b@example.org": "550 5.1.1 nobody\r\n"}, smtp.NotSent, "rcpt", wire.KindRefused, 550, no, "b@example.org 550 5.1.1 nobody", no, no},
+		{"one recipient refused for now", map[string]string{"rcpt c@example.org": "450 4.2.0 busy\r\n"}, smtp.NotSent, "rcpt", wire.KindRefused, 450, yes, "c@example.org 450 4.2.0 busy", no, no},
+		{"two recipients refused", map[string]string{"rcpt a@example.org": "450 4.2.0 busy\r\n", "rcpt c@example.org": "550-5.1.1 no\r\n550 5.1.1 body\r\n"}, smtp.NotSent, "rcpt", wire.KindRefused, 450, no,
 			"a@example.org 450 4.2.0 busy, c@example.org 550 5.1.1 no body", no, no},
-		{"goodbye at a recipient", map[string]string{"rcpt b@example.org": "421 4.3.2 going down\r\n"}, smtp.NotSent, "rcpt", smtp.KindRefused, 421, yes, "", no, no},
-		{"cut at a recipient", map[string]string{"rcpt b@example.org": hangUp}, smtp.NotSent, "rcpt", smtp.KindConnection, 0, yes, "", no, no},
-		{"DATA refused", map[string]string{"data": "554 5.5.1 no\r\n"}, smtp.NotSent, "data", smtp.KindRefused, 554, no, "", yes, no},
-		{"DATA refused for now", map[string]string{"data": "451 4.3.0 later\r\n"}, smtp.NotSent, "data", smtp.KindRefused, 451, yes, "", yes, no},
-		{"DATA accepted out of turn", map[string]string{"data": "250 queued\r\n"}, smtp.NotSent, "data", smtp.KindProtocol, 0, yes, "", yes, no},
-		{"cut at DATA", map[string]string{"data": hangUp}, smtp.NotSent, "data", smtp.KindConnection, 0, yes, "", yes, no},
-		{"half an answer to DATA", map[string]string{"data": "354"}, smtp.NotSent, "data", smtp.KindConnection, 0, yes, "", yes, yes},
-		{"accepted before it came", map[string]string{"data": "354 go\r\n250 queued\r\n"}, smtp.NotSent, "message", smtp.KindProtocol, 0, yes, "", yes, no},
-		{"refused before it came", map[string]string{"data": "354 go\r\n552 5.3.4 no\r\n"}, smtp.NotSent, "message", smtp.KindRefused, 552, no, "", yes, no},
-		{"the message refused", map[string]string{"end": "554 5.7.1 spam\r\n"}, smtp.NotSent, "end", smtp.KindRefused, 554, no, "", yes, no},
-		{"the message refused for now", map[string]string{"end": "451 4.3.0 later\r\n"}, smtp.NotSent, "end", smtp.KindRefused, 451, yes, "", yes, no},
-		{"goodbye after the message", map[string]string{"end": "421 4.3.2 going down\r\n"}, smtp.NotSent, "end", smtp.KindRefused, 421, yes, "", yes, no},
-		{"cut after the dot", map[string]string{"end": hangUp}, smtp.Unknown, "end", smtp.KindConnection, 0, no, "", yes, no},
-		{"half an answer", map[string]string{"end": "250 2.0.0 queu"}, smtp.Unknown, "end", smtp.KindConnection, 0, no, "", yes, yes},
-		{"half a refusal", map[string]string{"end": "554 5.7.1 sp"}, smtp.Unknown, "end", smtp.KindConnection, 0, no, "", yes, yes},
-		{"an answer that goes on", map[string]string{"end": "250-2.0.0 queued\r\n"}, smtp.Unknown, "end", smtp.KindConnection, 0, no, "", yes, yes},
-		{"garbage after the dot", map[string]string{"end": "OK\r\n"}, smtp.Unknown, "end", smtp.KindProtocol, 0, no, "", yes, no},
-		{"354 after the dot", map[string]string{"end": "354 go on\r\n"}, smtp.Unknown, "end", smtp.KindProtocol, 0, no, "", yes, no},
-		{"two answers in one", map[string]string{"end": "250-queued\r\n554 or not\r\n"}, smtp.Unknown, "end", smtp.KindProtocol, 0, no, "", yes, no},
-		{"two answers", map[string]string{"end": "250 queued\r\n554 or not\r\n"}, smtp.Unknown, "end", smtp.KindProtocol, 0, no, "", yes, no},
-		{"an endless line", map[string]string{"end": "250 " + strings.Repeat("x", 5000)}, smtp.Unknown, "end", smtp.KindLimit, 0, no, "", yes, yes},
-		{"endless lines", map[string]string{"end": strings.Repeat("250-x\r\n", 200)}, smtp.Unknown, "end", smtp.KindLimit, 0, no, "", yes, no},
+		{"goodbye at a recipient", map[string]string{"rcpt b@example.org": "421 4.3.2 going down\r\n"}, smtp.NotSent, "rcpt", wire.KindRefused, 421, yes, "", no, no},
+		{"cut at a recipient", map[string]string{"rcpt b@example.org": hangUp}, smtp.NotSent, "rcpt", wire.KindClosed, 0, yes, "", no, no},
+		{"DATA refused", map[string]string{"data": "554 5.5.1 no\r\n"}, smtp.NotSent, "data", wire.KindRefused, 554, no, "", yes, no},
+		{"DATA refused for now", map[string]string{"data": "451 4.3.0 later\r\n"}, smtp.NotSent, "data", wire.KindRefused, 451, yes, "", yes, no},
+		{"DATA accepted out of turn", map[string]string{"data": "250 queued\r\n"}, smtp.NotSent, "data", wire.KindProtocol, 0, yes, "", yes, no},
+		{"cut at DATA", map[string]string{"data": hangUp}, smtp.NotSent, "data", wire.KindClosed, 0, yes, "", yes, no},
+		{"half an answer to DATA", map[string]string{"data": "354"}, smtp.NotSent, "data", wire.KindClosed, 0, yes, "", yes, yes},
+		{"accepted before it came", map[string]string{"data": "354 go\r\n250 queued\r\n"}, smtp.NotSent, "message", wire.KindProtocol, 0, yes, "", yes, no},
+		{"refused before it came", map[string]string{"data": "354 go\r\n552 5.3.4 no\r\n"}, smtp.NotSent, "message", wire.KindRefused, 552, no, "", yes, no},
+		{"the message refused", map[string]string{"end": "554 5.7.1 spam\r\n"}, smtp.NotSent, "end", wire.KindRefused, 554, no, "", yes, no},
+		{"the message refused for now", map[string]string{"end": "451 4.3.0 later\r\n"}, smtp.NotSent, "end", wire.KindRefused, 451, yes, "", yes, no},
+		{"goodbye after the message", map[string]string{"end": "421 4.3.2 going down\r\n"}, smtp.NotSent, "end", wire.KindRefused, 421, yes, "", yes, no},
+		{"cut after the dot", map[string]string{"end": hangUp}, smtp.Unknown, "end", wire.KindClosed, 0, no, "", yes, no},
+		{"half an answer", map[string]string{"end": "250 2.0.0 queu"}, smtp.Unknown, "end", wire.KindClosed, 0, no, "", yes, yes},
+		{"half a refusal", map[string]string{"end": "554 5.7.1 sp"}, smtp.Unknown, "end", wire.KindClosed, 0, no, "", yes, yes},
+		{"an answer that goes on", map[string]string{"end": "250-2.0.0 queued\r\n"}, smtp.Unknown, "end", wire.KindClosed, 0, no, "", yes, yes},
+		{"garbage after the dot", map[string]string{"end": "OK\r\n"}, smtp.Unknown, "end", wire.KindProtocol, 0, no, "", yes, no},
+		{"354 after the dot", map[string]string{"end": "354 go on\r\n"}, smtp.Unknown, "end", wire.KindProtocol, 0, no, "", yes, no},
+		{"two answers in one", map[string]string{"end": "250-queued\r\n554 or not\r\n"}, smtp.Unknown, "end", wire.KindProtocol, 0, no, "", yes, no},
+		{"two answers", map[string]string{"end": "250 queued\r\n554 or not\r\n"}, smtp.Unknown, "end", wire.KindProtocol, 0, no, "", yes, no},
+		{"an endless line", map[string]string{"end": "250 " + strings.Repeat("x", 5000)}, smtp.Unknown, "end", wire.KindLimit, 0, no, "", yes, yes},
+		{"endless lines", map[string]string{"end": strings.Repeat("250-x\r\n", 200)}, smtp.Unknown, "end", wire.KindLimit, 0, no, "", yes, no},
 	} {
 		for _, offer := range [][]string{full, full[1:]} {
 			t.Run(tc.name+" "+offer[0], func(t *testing.T) {
@@ -212,15 +213,15 @@ func TestFaults(t *testing.T) {
 				e.BeforeData = func() error { called = true; return nil }
 				r, err := s.Send(t.Context(), e, []byte(letter))
 				failed := outcome(t, p, r, err)
-				var w *smtp.Error
+				var w *wire.Error
 				if failed == nil || !errors.As(err, &w) {
 					t.Fatalf("accepted, or failed otherwise: %v", err)
 				}
 				var refused []string
 				for _, r := range failed.Refused {
-					refused = append(refused, fmt.Sprintf("%s %d %s %s", r.Address, r.Code, r.Enhanced, r.Text))
+					refused = append(refused, fmt.Sprintf("%s %d %s %s", r.Address, r.Reply, r.Code, r.Text))
 				}
-				if failed.Outcome != tc.outcome || w.Stage != tc.stage || w.Kind != tc.kind || w.Code != tc.code || failed.Temporary != tc.temporary ||
+				if failed.Outcome != tc.outcome || w.Stage != tc.stage || w.Kind != tc.kind || w.Reply != tc.code || failed.Temporary != tc.temporary ||
 					strings.Join(refused, ", ") != tc.refused || called != tc.before {
 					t.Errorf("%v: outcome %v, %+v, temporary %v, refused %v, BeforeData %v", err, failed.Outcome, w, failed.Temporary, refused, called)
 				}
@@ -311,8 +312,8 @@ func TestContextEndsASend(t *testing.T) {
 		s := p.dial(t)
 		r, err := s.Send(ctx, to(three...), []byte(message))
 		failed := outcome(t, p, r, err)
-		var w *smtp.Error
-		if failed == nil || failed.Outcome != want || !errors.Is(err, context.Canceled) || !errors.As(err, &w) || w.Kind != smtp.KindTimeout {
+		var w *wire.Error
+		if failed == nil || failed.Outcome != want || !errors.Is(err, context.Canceled) || !errors.As(err, &w) || w.Kind != wire.KindCanceled {
 			t.Errorf("%s: %v", stage, err)
 		}
 		if failed != nil && want == smtp.NotSent && !failed.Temporary {

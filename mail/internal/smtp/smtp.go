@@ -13,48 +13,11 @@ package smtp
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"strings"
 	"time"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
-)
-
-// Security is how the connection is protected.
-type Security = wire.Security
-
-// The ways to protect a connection.
-const (
-	TLS       = wire.TLS
-	StartTLS  = wire.StartTLS
-	Plaintext = wire.Plaintext
-)
-
-// Login says how to log in, and Credential with what.
-type (
-	Login      = wire.Login
-	Credential = wire.Credential
-)
-
-// Config says where the submission server is and how to log in. It is copied on
-// entry.
-type Config struct {
-	Host     string
-	Port     uint16
-	Security Security
-	RootCAs  *x509.CertPool // nil means the system's
-	Login    Login
-
-	Connect  time.Duration // TCP and TLS; 0 means DefaultConnect
-	Greeting time.Duration // the server's first lines, up to what it offers; 0 means DefaultGreeting
-}
-
-// The defaults of Config.
-const (
-	DefaultConnect  = 30 * time.Second
-	DefaultGreeting = 15 * time.Second
 )
 
 // How long the server has for an answer, and a write to leave, where no context
@@ -78,83 +41,64 @@ type Session struct {
 // Dial connects, upgrades where configured and logs in, a second time on a new
 // connection where the first login is refused and Login.Refused says that it is
 // worth it. The end of ctx closes the connection at any time until Close. Errors
-// are *Error, or what Login.Credential returned.
-func Dial(ctx context.Context, cfg Config) (*Session, error) {
-	if cfg.Connect <= 0 {
-		cfg.Connect = DefaultConnect
-	}
-	if cfg.Greeting <= 0 {
-		cfg.Greeting = DefaultGreeting
-	}
-	if err := cfg.Login.Check(); err != nil {
-		return nil, &Error{Stage: StageConnect, Kind: KindInvalid, Err: err}
-	}
-	s, refused, err := dial(ctx, &cfg)
-	if refused != nil && cfg.Login.Again(ctx, *refused) {
-		if s, refused, err = dial(ctx, &cfg); refused != nil {
-			_ = cfg.Login.Again(ctx, *refused) // it is told, and there is no third time
-		}
+// are *wire.Error, or what Login.Credential returned.
+func Dial(ctx context.Context, target wire.Target) (*Session, error) {
+	target = target.WithDefaults()
+	s, err := dial(ctx, target)
+	if wire.WorthAgain(err) {
+		s, err = dial(ctx, target)
 	}
 	return s, err
 }
 
-// dial also returns the credential that the server did not accept, if that is why
-// there is no session.
-func dial(ctx context.Context, cfg *Config) (*Session, *Credential, error) {
-	connecting, cancel := context.WithTimeout(ctx, cfg.Connect)
-	defer cancel()
-	c, conf, reached, err := wire.Connect(connecting, wire.Target{Host: cfg.Host, Port: cfg.Port, Security: cfg.Security, RootCAs: cfg.RootCAs})
+func dial(ctx context.Context, target wire.Target) (*Session, error) {
+	c, err := wire.Connect(ctx, target)
 	if err != nil {
-		e := failure(string(reached), err)
-		if connecting.Err() != nil {
-			e.Kind = KindTimeout
-		}
-		return nil, nil, e
+		return nil, err
 	}
 	s := &Session{conn: newConn(c)}
 	s.stop = s.conn.until(ctx)
-	refused, err := s.open(ctx, connecting, cfg, conf)
-	if err != nil {
+	if err := s.open(ctx, target); err != nil {
 		s.stop()
 		_ = s.conn.end(errClosed)
-		return nil, refused, err
+		return nil, err
 	}
-	return s, nil, nil
+	return s, nil
 }
 
 // open takes a connection to where mail can be sent.
-func (s *Session) open(ctx, connecting context.Context, cfg *Config, conf *tls.Config) (refused *Credential, err error) {
-	within := time.Now().Add(cfg.Greeting)
+func (s *Session) open(ctx context.Context, target wire.Target) error {
+	within := time.Now().Add(target.Greeting)
 	r, err := s.conn.reply(time.Until(within))
 	switch {
 	case err != nil:
-		return nil, failure(StageGreeting, err)
+		return failure(wire.StageGreeting, err)
 	case !r.positive():
-		return nil, denied(StageGreeting, r)
+		return denied(wire.StageGreeting, r)
 	}
-	if err := s.hello(StageGreeting, time.Until(within)); err != nil {
-		return nil, err
+	if err := s.hello(wire.StageGreeting, time.Until(within)); err != nil {
+		return err
 	}
-	if cfg.Security == StartTLS {
-		if err := s.startTLS(connecting, conf, cfg.Greeting); err != nil {
-			return nil, err
+	if target.Security == wire.StartTLS {
+		if err := s.startTLS(ctx, target); err != nil {
+			return err
 		}
 	}
-	c, err := cfg.Login.Credential(ctx)
+	c, err := target.Login.Credential(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := s.login(cfg.Login.Username, c); err != nil {
-		if err.Kind == KindAuth && err.Code != 0 {
-			refused = &c
+	if err := s.login(target.Login.Username, c); err != nil {
+		if err.Kind == wire.KindAuth && err.Reply != 0 {
+			err.Again = target.Login.Again(ctx, c)
 		}
-		return refused, err
+		return err
 	}
-	return nil, nil
+	return nil
 }
 
 // denied is an answer that is not the one that was needed.
-func denied(stage string, r reply) *Error {
+func denied(stage string, r reply) *wire.Error {
 	if r.refused() {
 		return refusal(stage, r)
 	}
@@ -162,7 +106,7 @@ func denied(stage string, r reply) *Error {
 }
 
 // command sends one line and waits for the answer.
-func (s *Session) command(stage, line string, within time.Duration) (reply, *Error) {
+func (s *Session) command(stage, line string, within time.Duration) (reply, *wire.Error) {
 	if !s.conn.quiet() {
 		return reply{}, failure(stage, s.conn.end(errEarly))
 	}
@@ -196,26 +140,26 @@ func (s *Session) hello(stage string, within time.Duration) error {
 
 // startTLS protects the connection. What the server said of itself in the clear is
 // forgotten, and what it said ahead ends the connection (RFC 3207 section 6).
-func (s *Session) startTLS(ctx context.Context, conf *tls.Config, within time.Duration) error {
+func (s *Session) startTLS(ctx context.Context, target wire.Target) error {
 	if !s.offers("STARTTLS") {
-		return failure(StageTLS, errors.New("server does not offer STARTTLS, and logging in without TLS is refused"))
+		return failure(wire.StageTLS, errors.New("server does not offer STARTTLS, and logging in without TLS is refused"))
 	}
-	r, failed := s.command(StageTLS, "STARTTLS", within)
+	r, failed := s.command(wire.StageTLS, "STARTTLS", target.Greeting)
 	if failed != nil {
 		return failed
 	}
 	if r.code != 220 {
-		return denied(StageTLS, r)
+		return denied(wire.StageTLS, r)
 	}
 	if !s.conn.quiet() {
-		return failure(StageTLS, s.conn.end(errEarly))
+		return failure(wire.StageTLS, s.conn.end(errEarly))
 	}
-	t := tls.Client(s.conn.raw, conf)
-	if err := wire.Handshake(ctx, t); err != nil {
-		return failure(StageTLS, s.conn.end(err))
+	t, err := wire.Protect(ctx, target, s.conn.raw)
+	if err != nil {
+		return err
 	}
 	s.conn.over(t)
-	return s.hello(StageTLS, within)
+	return s.hello(wire.StageTLS, target.Greeting)
 }
 
 func (s *Session) offers(keyword string) bool {

@@ -16,6 +16,7 @@ import (
 	gosmtp "github.com/emersion/go-smtp"
 
 	"github.com/postern-mail/postern/mail/internal/smtp"
+	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -106,8 +107,8 @@ func script(t *testing.T, talk func(conn net.Conn, lines *bufio.Reader)) uint16 
 	return port(l)
 }
 
-func config(p uint16, security smtp.Security, ca *servertest.CA) smtp.Config {
-	c := smtp.Config{Host: "localhost", Port: p, Security: security, Login: withPassword(password)}
+func config(p uint16, security wire.Security, ca *servertest.CA) wire.Target {
+	c := wire.Target{Host: "localhost", Port: p, Security: security, Login: withPassword(password)}
 	if ca != nil {
 		c.RootCAs = ca.Pool()
 	}
@@ -115,8 +116,8 @@ func config(p uint16, security smtp.Security, ca *servertest.CA) smtp.Config {
 }
 
 // withPassword logs in as ann.
-func withPassword(p string) smtp.Login {
-	return smtp.Login{Username: "ann", Credential: func(context.Context) (smtp.Credential, error) { return smtp.Credential{Password: p}, nil }}
+func withPassword(p string) wire.Login {
+	return wire.Login{Username: "ann", Credential: func(context.Context) (wire.Credential, error) { return wire.Credential{Password: p}, nil }}
 }
 
 func TestLogin(t *testing.T) {
@@ -125,10 +126,10 @@ func TestLogin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range map[string]smtp.Config{
-		"tls":       config(serve(t, &leaf, true), smtp.TLS, ca),
-		"starttls":  config(serve(t, &leaf, false), smtp.StartTLS, ca),
-		"plaintext": config(serve(t, nil, false), smtp.Plaintext, nil),
+	for name, c := range map[string]wire.Target{
+		"tls":       config(serve(t, &leaf, true), wire.TLS, ca),
+		"starttls":  config(serve(t, &leaf, false), wire.StartTLS, ca),
+		"plaintext": config(serve(t, nil, false), wire.Plaintext, nil),
 	} {
 		s, err := smtp.Dial(t.Context(), c)
 		if err != nil {
@@ -143,8 +144,8 @@ func TestLogin(t *testing.T) {
 		}
 		c.Login = withPassword("wrong-canary")
 		_, err = smtp.Dial(t.Context(), c)
-		var e *smtp.Error
-		if !errors.As(err, &e) || e.Kind != smtp.KindAuth || e.Code != 535 {
+		var e *wire.Error
+		if !errors.As(err, &e) || e.Kind != wire.KindAuth || e.Reply != 535 {
 			t.Errorf("%s: wrong password: %v", name, err)
 		} else if strings.Contains(e.Error()+e.Text, "wrong-canary") {
 			t.Errorf("%s: the password is in %q", name, e)
@@ -168,38 +169,38 @@ func TestRefusals(t *testing.T) {
 		_, _ = io.WriteString(conn, answer)
 		_, _ = lines.ReadString('\n')
 	}
-	nonLoopback := config(25, smtp.Plaintext, nil)
+	nonLoopback := config(25, wire.Plaintext, nil)
 	nonLoopback.Host = "mail.example.org"
 	closed := listen(t)
 	_ = closed.Close()
-	silent := config(script(t, func(_ net.Conn, lines *bufio.Reader) { _, _ = lines.ReadString('\n') }), smtp.Plaintext, nil)
+	silent := config(script(t, func(_ net.Conn, lines *bufio.Reader) { _, _ = lines.ReadString('\n') }), wire.Plaintext, nil)
 	silent.Greeting = 50 * time.Millisecond
 	for name, c := range map[string]struct {
-		config smtp.Config
-		kind   smtp.Kind
+		config wire.Target
+		kind   wire.Kind
 	}{
-		"unknown CA":           {config(serve(t, &leaf, true), smtp.TLS, other), smtp.KindCertificate},
-		"other host":           {config(serve(t, &elsewhere, true), smtp.TLS, ca), smtp.KindCertificate},
-		"unknown CA, starttls": {config(serve(t, &leaf, false), smtp.StartTLS, other), smtp.KindCertificate},
-		"no starttls":          {config(serve(t, nil, false), smtp.StartTLS, ca), smtp.KindConnection},
-		"plaintext to afar":    {nonLoopback, smtp.KindConnection},
-		"nothing listens":      {config(port(closed), smtp.Plaintext, nil), smtp.KindConnection},
-		"silent":               {silent, smtp.KindTimeout},
-		"no way to log in":     {config(script(t, func(c net.Conn, l *bufio.Reader) { ehlo(c, l, "250 hello\r\n") }), smtp.Plaintext, nil), smtp.KindAuth},
-		"refuses the greeting": {config(script(t, func(c net.Conn, _ *bufio.Reader) { _, _ = io.WriteString(c, "554 go away\r\n") }), smtp.Plaintext, nil), smtp.KindRefused},
-		"answers without end":  {config(script(t, func(c net.Conn, l *bufio.Reader) { ehlo(c, l, strings.Repeat("250-more\r\n", 1<<20)) }), smtp.Plaintext, nil), smtp.KindLimit},
-		"a line without end":   {config(script(t, func(c net.Conn, l *bufio.Reader) { ehlo(c, l, "250-"+strings.Repeat("x", 1<<20)) }), smtp.Plaintext, nil), smtp.KindLimit},
-		"is no SMTP server":    {config(script(t, func(c net.Conn, _ *bufio.Reader) { _, _ = io.WriteString(c, "* OK IMAP4rev1\r\n") }), smtp.Plaintext, nil), smtp.KindProtocol},
-		"answers ahead":        {config(script(t, func(c net.Conn, _ *bufio.Reader) { _, _ = io.WriteString(c, "220 hello\r\n250 hello\r\n") }), smtp.Plaintext, nil), smtp.KindProtocol},
+		"unknown CA":           {config(serve(t, &leaf, true), wire.TLS, other), wire.KindCertificate},
+		"other host":           {config(serve(t, &elsewhere, true), wire.TLS, ca), wire.KindCertificate},
+		"unknown CA, starttls": {config(serve(t, &leaf, false), wire.StartTLS, other), wire.KindCertificate},
+		"no starttls":          {config(serve(t, nil, false), wire.StartTLS, ca), wire.KindConnection},
+		"plaintext to afar":    {nonLoopback, wire.KindInvalid},
+		"nothing listens":      {config(port(closed), wire.Plaintext, nil), wire.KindConnection},
+		"silent":               {silent, wire.KindTimeout},
+		"no way to log in":     {config(script(t, func(c net.Conn, l *bufio.Reader) { ehlo(c, l, "250 hello\r\n") }), wire.Plaintext, nil), wire.KindAuth},
+		"refuses the greeting": {config(script(t, func(c net.Conn, _ *bufio.Reader) { _, _ = io.WriteString(c, "554 go away\r\n") }), wire.Plaintext, nil), wire.KindRefused},
+		"answers without end":  {config(script(t, func(c net.Conn, l *bufio.Reader) { ehlo(c, l, strings.Repeat("250-more\r\n", 1<<20)) }), wire.Plaintext, nil), wire.KindLimit},
+		"a line without end":   {config(script(t, func(c net.Conn, l *bufio.Reader) { ehlo(c, l, "250-"+strings.Repeat("x", 1<<20)) }), wire.Plaintext, nil), wire.KindLimit},
+		"is no SMTP server":    {config(script(t, func(c net.Conn, _ *bufio.Reader) { _, _ = io.WriteString(c, "* OK IMAP4rev1\r\n") }), wire.Plaintext, nil), wire.KindProtocol},
+		"answers ahead":        {config(script(t, func(c net.Conn, _ *bufio.Reader) { _, _ = io.WriteString(c, "220 hello\r\n250 hello\r\n") }), wire.Plaintext, nil), wire.KindProtocol},
 		"closes in a line": {config(script(t, func(c net.Conn, l *bufio.Reader) {
 			_, _ = io.WriteString(c, "220 hello\r\n")
 			_, _ = l.ReadString('\n')
 			_, _ = io.WriteString(c, "250 he")
-		}), smtp.Plaintext, nil), smtp.KindConnection},
-		"closes after the EHLO": {config(script(t, func(c net.Conn, _ *bufio.Reader) { _, _ = io.WriteString(c, "220 hello\r\n") }), smtp.Plaintext, nil), smtp.KindConnection},
+		}), wire.Plaintext, nil), wire.KindClosed},
+		"closes after the EHLO": {config(script(t, func(c net.Conn, _ *bufio.Reader) { _, _ = io.WriteString(c, "220 hello\r\n") }), wire.Plaintext, nil), wire.KindClosed},
 	} {
 		_, err := smtp.Dial(t.Context(), c.config)
-		var e *smtp.Error
+		var e *wire.Error
 		if !errors.As(err, &e) || e.Kind != c.kind {
 			t.Errorf("%s: %v (%+v), want %s", name, err, e, c.kind)
 		}
@@ -216,16 +217,16 @@ func TestTheContextEndsIt(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-greeted; cancel() }()
-	_, err := smtp.Dial(ctx, config(p, smtp.Plaintext, nil))
+	_, err := smtp.Dial(ctx, config(p, wire.Plaintext, nil))
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestAPasswordThatCannotBeHadIsReportedAsItIs(t *testing.T) {
-	c := config(serve(t, nil, false), smtp.Plaintext, nil)
+	c := config(serve(t, nil, false), wire.Plaintext, nil)
 	gone := errors.New("gone")
-	c.Login.Credential = func(context.Context) (smtp.Credential, error) { return smtp.Credential{}, gone }
+	c.Login.Credential = func(context.Context) (wire.Credential, error) { return wire.Credential{}, gone }
 	if _, err := smtp.Dial(t.Context(), c); !errors.Is(err, gone) {
 		t.Errorf("%v", err)
 	}

@@ -30,16 +30,14 @@ const (
 	Plaintext Security = "none"
 )
 
-// Stage is what was being done when connecting failed.
-type Stage string
-
-// The stages of connecting.
+// The defaults of Target.
 const (
-	StageConnect Stage = "connect"
-	StageTLS     Stage = "tls"
+	DefaultConnect  = 30 * time.Second
+	DefaultGreeting = 15 * time.Second
 )
 
-// Target is a server to connect to.
+// Target is a server to connect to, and how to log in to it. Zero fields mean the
+// defaults.
 type Target struct {
 	Host       string
 	Port       uint16
@@ -47,81 +45,113 @@ type Target struct {
 	RootCAs    *x509.CertPool // nil means the system's
 	ServerName string         // name the certificate must carry; empty means Host
 	Gate       *Gate          // bounds the connections there are; nil means none
+	Login      Login
+
+	Connect  time.Duration // TCP, and each handshake of TLS; 0 means DefaultConnect
+	Greeting time.Duration // the server's first words; 0 means DefaultGreeting
+}
+
+// WithDefaults returns the target with its zero fields set.
+func (t Target) WithDefaults() Target {
+	if t.Connect <= 0 {
+		t.Connect = DefaultConnect
+	}
+	if t.Greeting <= 0 {
+		t.Greeting = DefaultGreeting
+	}
+	if t.ServerName == "" {
+		t.ServerName = t.Host
+	}
+	return t
 }
 
 var (
+	errNoServer  = errors.New("server host or port is missing")
 	errPlaintext = errors.New("a connection without TLS is allowed to this machine only")
 	errElsewhere = errors.New("the address reached is not this machine's own")
 	errSecurity  = errors.New("connection security is not known")
 )
 
-// Check reports a target that must not be connected to: one without TLS that is
-// not this machine, or one whose security is not known.
-func (t *Target) Check() error {
-	switch t.Security {
-	case TLS, StartTLS:
-		return nil
-	case Plaintext:
-		if Loopback(t.Host) {
-			return nil
-		}
+// check reports a target that must not be connected to: one without TLS that is not
+// this machine, one whose security is not known, or one that nobody can log in to.
+func (t *Target) check() error {
+	switch {
+	case t.Host == "" || t.Port == 0:
+		return errNoServer
+	case t.Security != TLS && t.Security != StartTLS && t.Security != Plaintext:
+		return errSecurity
+	case t.Security == Plaintext && !Loopback(t.Host):
 		return errPlaintext
 	}
-	return errSecurity
+	return t.Login.Check()
 }
 
 // Connect reaches the server, with TLS on where the target says so from the first
-// byte. It also returns what an upgrade is to use, nil for a plaintext target. The
-// context bounds it; TLS is version 1.2 or newer and always verified.
-func Connect(ctx context.Context, t Target) (net.Conn, *tls.Config, Stage, error) {
-	if err := t.Check(); err != nil {
-		return nil, nil, StageConnect, err
+// byte: version 1.2 or newer, and always verified. Both the context and the target's
+// time bound it. The error is an *Error.
+func Connect(ctx context.Context, t Target) (net.Conn, error) {
+	t = t.WithDefaults()
+	if err := t.check(); err != nil {
+		return nil, &Error{Stage: StageConnect, Kind: KindInvalid, Permanent: true, OutOfStep: true, Err: err}
 	}
+	ctx, cancel := context.WithTimeout(ctx, t.Connect)
+	defer cancel()
 	leave, err := t.Gate.enter(ctx)
 	if err != nil {
-		return nil, nil, StageConnect, err
+		return nil, unreached(ctx, StageConnect, err)
 	}
-	dialer := net.Dialer{}
-	raw, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port))))
+	raw, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port))))
 	if err != nil {
 		leave()
-		return nil, nil, StageConnect, err
+		return nil, unreached(ctx, StageConnect, err)
 	}
 	if t.Gate != nil {
 		raw = &gated{raw, leave}
 	}
-	if t.Security == Plaintext {
-		if a, ok := raw.RemoteAddr().(*net.TCPAddr); !ok || !a.IP.IsLoopback() {
-			_ = raw.Close()
-			return nil, nil, StageConnect, errElsewhere
-		}
-		return raw, nil, "", nil
-	}
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: t.RootCAs, ServerName: t.ServerName}
-	if conf.ServerName == "" {
-		conf.ServerName = t.Host
-	}
-	if t.Security == StartTLS {
-		return raw, conf, "", nil
-	}
-	conn := tls.Client(raw, conf)
-	if err := Handshake(ctx, conn); err != nil {
+	if a, ok := raw.RemoteAddr().(*net.TCPAddr); t.Security == Plaintext && (!ok || !a.IP.IsLoopback()) {
 		_ = raw.Close()
-		return nil, nil, StageTLS, err
+		return nil, unreached(ctx, StageConnect, errElsewhere)
 	}
-	return conn, conf, "", nil
+	if t.Security != TLS {
+		return raw, nil
+	}
+	conn, err := Protect(ctx, t, raw)
+	if err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	return conn, nil
 }
 
-// Handshake bounds the handshake by the context alone.
-func Handshake(ctx context.Context, conn *tls.Conn) error {
-	_ = conn.NetConn().SetDeadline(time.Time{})
+// Protect puts TLS over a connection, as Connect does. It leaves the connection open
+// when it fails. The error is an *Error.
+func Protect(ctx context.Context, t Target, raw net.Conn) (*tls.Conn, error) {
+	t = t.WithDefaults()
+	ctx, cancel := context.WithTimeout(ctx, t.Connect)
+	defer cancel()
+	_ = raw.SetDeadline(time.Time{})
+	conn := tls.Client(raw, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: t.RootCAs, ServerName: t.ServerName})
 	if err := conn.HandshakeContext(ctx); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return err
+		return nil, unreached(ctx, StageTLS, err)
 	}
-	return nil
+	return conn, nil
+}
+
+// unreached is the failure to connect. The end of the context is its reason, if it
+// has ended.
+func unreached(ctx context.Context, stage string, err error) *Error {
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	e := &Error{Stage: stage, Kind: KindOf(err), OutOfStep: true, Err: err}
+	var op *net.OpError
+	switch {
+	case e.Kind == KindCertificate:
+		e.Permanent = true
+	case stage == StageTLS && e.Kind == KindConnection && (!errors.As(err, &op) || op.Op == "remote error" || op.Op == "local error"):
+		e.Kind = KindProtocol // over what the server is: no connection was lost
+	}
+	return e
 }
 
 // Loopback judges by the form of the host, so that nothing a resolver says can
@@ -132,18 +162,6 @@ func Loopback(host string) bool {
 	}
 	a, err := netip.ParseAddr(host)
 	return err == nil && a.IsLoopback()
-}
-
-// BadCertificate reports whether err means that a server's certificate was not
-// accepted.
-func BadCertificate(err error) bool {
-	var (
-		verify   *tls.CertificateVerificationError
-		unknown  x509.UnknownAuthorityError
-		hostname x509.HostnameError
-		invalid  x509.CertificateInvalidError
-	)
-	return errors.As(err, &verify) || errors.As(err, &unknown) || errors.As(err, &hostname) || errors.As(err, &invalid)
 }
 
 // MaxServerText bounds what Clean keeps, in characters.
