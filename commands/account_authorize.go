@@ -43,8 +43,8 @@ func accountAuthorize(d *Deps) *discovery.Command {
 		Timeout:  authorizeTime,
 		Examples: []string{"account authorize work", "account authorize work --device"},
 	}, func(ctx context.Context, call *discovery.Call, args *accountAuthorizeArgs) (*AccountAuthorizeResult, error) {
-		call.Account = args.Name
-		a, err := d.Store.Account(ctx, args.Name)
+		call.Account = string(args.Name)
+		a, err := d.Store.Account(ctx, string(args.Name))
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func accountAuthorize(d *Deps) *discovery.Command {
 			return nil, &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("The account %s does not log in with oauth2, so there is nothing to authorize.", a.Name),
 				Hint: "Change that first with 'account edit NAME --auth oauth2 --oauth-provider PROVIDER --oauth-client-id ID'."}
 		}
-		client, err := d.Store.ClientSecret(ctx, args.Name)
+		client, err := d.Store.ClientSecret(ctx, string(args.Name))
 		if err != nil {
 			return nil, err
 		}
@@ -78,10 +78,10 @@ func accountAuthorize(d *Deps) *discovery.Command {
 		// The owner has agreed: that is kept although the time is over now.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 		defer cancel()
-		if err := d.Store.SetConsent(ctx, args.Name, refresh); err != nil {
+		if err := d.Store.SetConsent(ctx, string(args.Name), refresh); err != nil {
 			return nil, err
 		}
-		return &AccountAuthorizeResult{args.Name, true, next("Check that it can log in", "mail", "verify", "--account", args.Name)}, nil
+		return &AccountAuthorizeResult{string(args.Name), true, next("Check that it can log in", "mail", "verify", "--account", string(args.Name))}, nil
 	})
 }
 

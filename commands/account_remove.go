@@ -24,17 +24,17 @@ func accountRemove(d *Deps) *discovery.Command {
 		Effect:   discovery.Admin,
 		Examples: []string{"account remove work"},
 	}, func(ctx context.Context, call *discovery.Call, args *accountRemoveArgs) (AccountRemoveResult, error) {
-		call.Account = args.Name
-		a, err := d.Store.Account(ctx, args.Name)
+		call.Account = string(args.Name)
+		a, err := d.Store.Account(ctx, string(args.Name))
 		if err != nil {
 			return AccountRemoveResult{}, err
 		}
-		if err := d.Store.RemoveAccount(ctx, args.Name); err != nil {
+		if err := d.Store.RemoveAccount(ctx, string(args.Name)); err != nil {
 			return AccountRemoveResult{}, err
 		}
-		r := AccountRemoveResult{Removed: args.Name}
+		r := AccountRemoveResult{Removed: string(args.Name)}
 		if a.Auth == mail.AuthKeyring {
-			r.LeftInKeyring = d.forgetInKeyring(ctx, args.Name)
+			r.LeftInKeyring = d.forgetInKeyring(ctx, string(args.Name))
 		}
 		return r, nil
 	})

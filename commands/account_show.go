@@ -22,8 +22,8 @@ func accountShow(d *Deps) *discovery.Command {
 		Effect:   discovery.Admin,
 		Examples: []string{"account show work"},
 	}, func(ctx context.Context, call *discovery.Call, args *accountShowArgs) (AccountShowResult, error) {
-		call.Account = args.Name
-		a, err := d.Store.Account(ctx, args.Name)
+		call.Account = string(args.Name)
+		a, err := d.Store.Account(ctx, string(args.Name))
 		if err != nil {
 			return AccountShowResult{}, err
 		}

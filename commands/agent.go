@@ -130,10 +130,10 @@ func agentRoom(fields []string) vault.AgentRoom {
 }
 
 // asAgent refuses a caller that is bound to another identity than it says it is.
-func (d *Deps) asAgent(call *discovery.Call, identity string) error {
-	call.Target = "as " + identity
+func (d *Deps) asAgent(call *discovery.Call, agent identity) error {
+	call.Target = "as " + string(agent)
 	bound := d.identity(call)
-	if bound == "" || bound == identity {
+	if bound == "" || bound == string(agent) {
 		return nil
 	}
 	if !vault.ValidAgentIdentity(bound) {

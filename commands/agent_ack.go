@@ -8,8 +8,8 @@ import (
 )
 
 type agentAckArgs struct {
-	Agent string `json:"agent" acli:"positional" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$,example=my-repo:main" jsonschema_description:"Your identity, project:name"`
-	ID    string `json:"message-id" acli:"positional" jsonschema:"pattern=^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$,example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"Id of the message"`
+	Agent identity    `json:"agent" acli:"positional" jsonschema:"example=my-repo:main" jsonschema_description:"Your identity, project:name"`
+	ID    agentMailID `json:"message-id" acli:"positional" jsonschema:"example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"Id of the message"`
 }
 
 // AgentAcked answers agent ack (003, command contract of ack).
@@ -30,10 +30,10 @@ func agentAck(d *Deps) *discovery.Command {
 		if err := d.asAgent(call, args.Agent); err != nil {
 			return nil, err
 		}
-		at, err := d.Store.AckAgentMail(ctx, args.Agent, args.ID, d.bound(call))
+		at, err := d.Store.AckAgentMail(ctx, string(args.Agent), string(args.ID), d.bound(call))
 		if err != nil {
 			return nil, agentFault(err)
 		}
-		return &AgentAcked{strings.ToLower(args.ID), args.Agent, agentTime(at)}, nil
+		return &AgentAcked{strings.ToLower(string(args.ID)), string(args.Agent), agentTime(at)}, nil
 	})
 }

@@ -11,14 +11,14 @@ import (
 )
 
 type agentReadArgs struct {
-	Agent      string `json:"agent" acli:"positional" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$,example=my-repo:main" jsonschema_description:"Your identity, project:name"`
-	All        bool   `json:"all,omitempty" jsonschema_description:"Messages that were read before too"`
-	From       string `json:"from,omitempty" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$,example=my-repo:reviewer" jsonschema_description:"Only messages of this sender"`
-	Limit      int    `json:"limit,omitempty" jsonschema:"minimum=1,maximum=10000,default=20" jsonschema_description:"Messages at most, the oldest first"`
-	Thread     string `json:"thread,omitempty" jsonschema:"pattern=^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$,example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"The whole thread of this message, read or not; nothing is marked as read"`
-	NoMarkRead bool   `json:"no-mark-read,omitempty" jsonschema_description:"Leave the messages unread"`
-	Peek       bool   `json:"peek,omitempty" jsonschema_description:"The same as --no-mark-read"`
-	Wait       string `json:"wait,omitempty" jsonschema:"pattern=^[1-9][0-9]{0\\,8}(ms|s|m)?$,example=30s" jsonschema_description:"Wait this long for a message if there is none: 500ms, 30s or 4m, at most 290s"`
+	Agent      identity    `json:"agent" acli:"positional" jsonschema:"example=my-repo:main" jsonschema_description:"Your identity, project:name"`
+	All        bool        `json:"all,omitempty" jsonschema_description:"Messages that were read before too"`
+	From       identity    `json:"from,omitempty" jsonschema:"example=my-repo:reviewer" jsonschema_description:"Only messages of this sender"`
+	Limit      int         `json:"limit,omitempty" jsonschema:"minimum=1,maximum=10000,default=20" jsonschema_description:"Messages at most, the oldest first"`
+	Thread     agentMailID `json:"thread,omitempty" jsonschema:"example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"The whole thread of this message, read or not; nothing is marked as read"`
+	NoMarkRead bool        `json:"no-mark-read,omitempty" jsonschema_description:"Leave the messages unread"`
+	Peek       bool        `json:"peek,omitempty" jsonschema_description:"The same as --no-mark-read"`
+	Wait       waitTime    `json:"wait,omitempty" jsonschema:"example=30s" jsonschema_description:"Wait this long for a message if there is none: 500ms, 30s or 4m, at most 290s"`
 }
 
 // Validate checks what one field alone cannot.
@@ -49,10 +49,10 @@ func agentRead(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		if args.Thread != "" {
-			list, err := d.Store.AgentThread(ctx, vault.AgentThread{Agent: args.Agent, ID: args.Thread, Own: d.bound(call), AgentRoom: agentRoom(call.Fields)})
+			list, err := d.Store.AgentThread(ctx, vault.AgentThread{Agent: string(args.Agent), ID: string(args.Thread), Own: d.bound(call), AgentRoom: agentRoom(call.Fields)})
 			return agentInbox(list), agentFault(err)
 		}
-		q := vault.AgentQuery{Agent: args.Agent, From: args.From, All: args.All, Peek: args.NoMarkRead || args.Peek, Limit: args.Limit,
+		q := vault.AgentQuery{Agent: string(args.Agent), From: string(args.From), All: args.All, Peek: args.NoMarkRead || args.Peek, Limit: args.Limit,
 			AgentRoom: agentRoom(call.Fields)}
 		wait, err := parseWait(args.Wait)
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 type agentStatusArgs struct {
-	Agent   string `json:"agent,omitempty" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$,example=my-repo:main" jsonschema_description:"Only this identity"`
-	Project string `json:"project,omitempty" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*$,example=my-repo" jsonschema_description:"Only the identities of this project"`
+	Agent   identity `json:"agent,omitempty" jsonschema:"example=my-repo:main" jsonschema_description:"Only this identity"`
+	Project string   `json:"project,omitempty" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*$,example=my-repo" form:"must be lower-case letters, digits and dashes" jsonschema_description:"Only the identities of this project"`
 }
 
 // AgentStatus is what waits for one agent (003, command contract of status).
@@ -32,7 +32,7 @@ func agentStatus(d *Deps) *discovery.Command {
 		Effect:   discovery.Read,
 		Examples: []string{"agent status", "agent status --project my-repo", "agent status --agent my-repo:main --fields unread"},
 	}, func(ctx context.Context, _ *discovery.Call, args *agentStatusArgs) (AgentStatusList, error) {
-		found, err := d.Store.AgentMailStatus(ctx, args.Agent, args.Project)
+		found, err := d.Store.AgentMailStatus(ctx, string(args.Agent), args.Project)
 		if err != nil {
 			return nil, err
 		}

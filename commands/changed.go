@@ -19,7 +19,7 @@ func (a *batchArgs) Validate() error { return a.check() }
 
 // messagesOf resolves the messages of a batch.
 func (d *Deps) messagesOf(ctx context.Context, call *discovery.Call, a *batchArgs) (string, []mail.Ref, error) {
-	return a.refs(call, a.Account, func() (string, error) { return d.account(ctx, call, a.AccountOption) })
+	return a.refs(call, string(a.Account), func() (string, error) { return d.account(ctx, call, a.AccountOption) })
 }
 
 // outcomeOf is how far a change of several messages got.

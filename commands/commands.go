@@ -217,13 +217,13 @@ func All(d *Deps) []*discovery.Command {
 
 // AccountOption is the option of every command that works on one account.
 type AccountOption struct {
-	Account string `json:"account,omitempty" jsonschema:"pattern=^[A-Za-z0-9_-]{1\\,64}$" jsonschema_description:"Account name; the default account without it"`
+	Account accountName `json:"account,omitempty" jsonschema_description:"Account name; the default account without it"`
 }
 
 // account resolves the option: as given, else the configured default, else the
 // account named default, else the only one. It notes the name for the audit entry.
 func (d *Deps) account(ctx context.Context, call *discovery.Call, o AccountOption) (string, error) {
-	name := o.Account
+	name := string(o.Account)
 	if name == "" {
 		var err error
 		if name, err = d.defaultAccount(ctx); err != nil {

@@ -17,14 +17,14 @@ import (
 // composeArgs are what a message is written from, to be sent or kept as a draft.
 type composeArgs struct {
 	AccountOption
-	To       []string `json:"to,omitempty" jsonschema:"maxItems=100,minLength=1,maxLength=998,pattern=^[^\\x00-\\x1f\\x7f]*$,example=ann@example.org,example=Ann Lee <ann@example.org>" jsonschema_description:"Recipients, plain or as people write them; a comma inside a name needs a backslash before it"`
-	CC       []string `json:"cc,omitempty" jsonschema:"maxItems=100,minLength=1,maxLength=998,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Recipients of a copy"`
-	BCC      []string `json:"bcc,omitempty" jsonschema:"maxItems=100,minLength=1,maxLength=998,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Recipients of a copy that the others do not see"`
-	Subject  string   `json:"subject,omitempty" jsonschema:"maxLength=998,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Subject; without it that of --reply-to"`
-	Body     *string  `json:"body,omitempty" acli:"sensitive" jsonschema:"maxLength=10000" jsonschema_description:"The text, plain; or use --body-file"`
-	BodyFile string   `json:"body-file,omitempty" acli:"path" jsonschema:"minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*$,example=letter.txt" jsonschema_description:"A text file in UTF-8 below the attachment directory, in place of --body"`
-	Attach   []string `json:"attach,omitempty" acli:"path" jsonschema:"maxItems=20,minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*$,example=invoices/march.pdf" jsonschema_description:"Files below the attachment directory"`
-	ReplyTo  string   `json:"reply-to,omitempty" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id of the message that this answers, of the same account"`
+	To       []oneLine `json:"to,omitempty" jsonschema:"maxItems=100,minLength=1,maxLength=998,example=ann@example.org,example=Ann Lee <ann@example.org>" jsonschema_description:"Recipients, plain or as people write them; a comma inside a name needs a backslash before it"`
+	CC       []oneLine `json:"cc,omitempty" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Recipients of a copy"`
+	BCC      []oneLine `json:"bcc,omitempty" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Recipients of a copy that the others do not see"`
+	Subject  oneLine   `json:"subject,omitempty" jsonschema:"maxLength=998" jsonschema_description:"Subject; without it that of --reply-to"`
+	Body     *string   `json:"body,omitempty" acli:"sensitive" jsonschema:"maxLength=10000" jsonschema_description:"The text, plain; or use --body-file"`
+	BodyFile oneLine   `json:"body-file,omitempty" acli:"path" jsonschema:"minLength=1,maxLength=200,example=letter.txt" jsonschema_description:"A text file in UTF-8 below the attachment directory, in place of --body"`
+	Attach   []oneLine `json:"attach,omitempty" acli:"path" jsonschema:"maxItems=20,minLength=1,maxLength=200,example=invoices/march.pdf" jsonschema_description:"Files below the attachment directory"`
+	ReplyTo  string    `json:"reply-to,omitempty" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id of the message that this answers, of the same account"`
 }
 
 // Validate checks what one field alone cannot.
@@ -38,7 +38,7 @@ func (a *composeArgs) Validate() error {
 		if err != nil {
 			return err
 		}
-		if a.Account != "" && a.Account != ref.Account {
+		if a.Account != "" && string(a.Account) != ref.Account {
 			return &discovery.Fault{Code: discovery.ValidationError, Message: "The message to be answered belongs to another account than --account.",
 				Hint: "Leave --account out: the id names its account."}
 		}
@@ -59,13 +59,13 @@ func (a *composeArgs) onAccount() string {
 	if ref, err := a.replyTo(); err == nil {
 		return ref.Account
 	}
-	return a.Account
+	return string(a.Account)
 }
 
 // Recipients implements Addressed.
 func (a *composeArgs) Recipients() []string {
 	var list []string
-	for _, l := range [][]string{a.To, a.CC, a.BCC} {
+	for _, l := range [][]string{texts(a.To), texts(a.CC), texts(a.BCC)} {
 		for _, s := range l {
 			list = append(list, plainAddress(s))
 		}
@@ -88,7 +88,7 @@ func (d *Deps) composeIn(ctx context.Context, call *discovery.Call, a *composeAr
 	if to := a.Recipients(); len(to) > 0 {
 		call.Target = recipientsTarget(to)
 	}
-	return d.account(ctx, call, AccountOption{a.onAccount()})
+	return d.account(ctx, call, AccountOption{accountName(a.onAccount())})
 }
 
 // recipientsTarget is what the audit entry says of recipients: all of them, as far
@@ -107,11 +107,11 @@ const (
 
 // draft reads the files that the arguments name.
 func (d *Deps) draft(ctx context.Context, a *composeArgs) (mail.Draft, error) {
-	m := mail.Draft{To: a.To, CC: a.CC, BCC: a.BCC, Subject: a.Subject}
+	m := mail.Draft{To: texts(a.To), CC: texts(a.CC), BCC: texts(a.BCC), Subject: string(a.Subject)}
 	if a.Body != nil {
 		m.Body = *a.Body
 	} else {
-		text, err := d.file(ctx, a.BodyFile, maxBodyFile)
+		text, err := d.file(ctx, string(a.BodyFile), maxBodyFile)
 		if err != nil {
 			return m, err
 		}
@@ -121,12 +121,12 @@ func (d *Deps) draft(ctx context.Context, a *composeArgs) (mail.Draft, error) {
 	}
 	left := int64(maxFileBytes)
 	for _, name := range a.Attach {
-		content, err := d.file(ctx, name, left)
+		content, err := d.file(ctx, string(name), left)
 		if err != nil {
 			return m, err
 		}
 		left -= int64(len(content))
-		m.Attachments = append(m.Attachments, mail.NewAttachment{Name: path.Base(path.Clean(name)), Content: content})
+		m.Attachments = append(m.Attachments, mail.NewAttachment{Name: path.Base(path.Clean(string(name))), Content: content})
 	}
 	if a.ReplyTo != "" {
 		ref, err := a.replyTo()

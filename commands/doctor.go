@@ -13,7 +13,7 @@ import (
 )
 
 type doctorArgs struct {
-	Account string `json:"account,omitempty" jsonschema:"pattern=^[A-Za-z0-9_-]{1\\,64}$" jsonschema_description:"Only this account; all of them without it"`
+	Account accountName `json:"account,omitempty" jsonschema_description:"Only this account; all of them without it"`
 }
 
 // DoctorResult answers doctor (000 section 7.2a).
@@ -39,12 +39,12 @@ func doctor(d *Deps) *discovery.Command {
 		Effect:   discovery.Read,
 		Examples: []string{"doctor", "doctor --timeout 60"},
 	}, func(ctx context.Context, call *discovery.Call, args *doctorArgs) (DoctorResult, error) {
-		call.Account = args.Account
+		call.Account = string(args.Account)
 		if err := d.Store.Check(ctx); err != nil {
 			return DoctorResult{}, err
 		}
 		r := DoctorResult{Checks: []Check{{Name: "vault", OK: true, Detail: "The key opens it, and its policy is signed."}}}
-		accounts, err := d.doctorAccounts(ctx, args.Account)
+		accounts, err := d.doctorAccounts(ctx, string(args.Account))
 		if err != nil {
 			return DoctorResult{}, err
 		}

@@ -23,11 +23,11 @@ func grantRemove(d *Deps) *discovery.Command {
 		Effect:   discovery.Admin,
 		Examples: []string{"grant remove laptop"},
 	}, func(ctx context.Context, call *discovery.Call, args *grantRemoveArgs) (GrantRemoveResult, error) {
-		call.Target = "grant " + args.Name
-		if err := d.Store.RemoveGrant(ctx, args.Name); err != nil {
+		call.Target = "grant " + string(args.Name)
+		if err := d.Store.RemoveGrant(ctx, string(args.Name)); err != nil {
 			return GrantRemoveResult{}, err
 		}
-		return GrantRemoveResult{args.Name}, nil
+		return GrantRemoveResult{string(args.Name)}, nil
 	})
 }
 

@@ -12,8 +12,8 @@ import (
 type mailAttachmentArgs struct {
 	MessageOption
 	AccountOption
-	Part string `json:"part,omitempty" jsonschema:"minLength=1,maxLength=64,pattern=^[0-9]+([.][0-9]+)*$,example=2" jsonschema_description:"part_id as 'mail get' shows it; the only attachment without it"`
-	Save string `json:"save,omitempty" acli:"path" jsonschema:"minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*[^/\\x00-\\x1f\\x7f]$,example=invoices/march.pdf" jsonschema_description:"Save it under this name below the attachment directory, instead of answering with its content"`
+	Part string `json:"part,omitempty" jsonschema:"minLength=1,maxLength=64,pattern=^[0-9]+([.][0-9]+)*$,example=2" form:"must be numbers with dots between them, such as 1.2" jsonschema_description:"part_id as 'mail get' shows it; the only attachment without it"`
+	Save string `json:"save,omitempty" acli:"path" jsonschema:"minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*[^/\\x00-\\x1f\\x7f]$,example=invoices/march.pdf" form:"must be the name of a file, without control characters" jsonschema_description:"Save it under this name below the attachment directory, instead of answering with its content"`
 }
 
 // Validate checks how the message is named.
@@ -61,7 +61,7 @@ func mailAttachment(d *Deps) *discovery.Command {
 			return nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "This server changes nothing, and so writes no file.", Reason: "profile",
 				Hint: "Leave --save out to have the content in the answer.", Examples: []string{"mail attachment --folder INBOX --uid 1 --part 2"}}
 		}
-		ref, err := args.ref(call, args.Account, func() (string, error) { return d.account(ctx, call, args.AccountOption) })
+		ref, err := args.ref(call, string(args.Account), func() (string, error) { return d.account(ctx, call, args.AccountOption) })
 		if err != nil {
 			return nil, err
 		}

@@ -10,8 +10,8 @@ import (
 
 type mailCopyArgs struct {
 	batchArgs
-	To        string `json:"to" jsonschema:"minLength=1,maxLength=256,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Folder the copies go to"`
-	ToAccount string `json:"to-account,omitempty" jsonschema:"pattern=^[A-Za-z0-9_-]{1\\,64}$" jsonschema_description:"Account of that folder; the messages' own without it"`
+	To        folderName  `json:"to" jsonschema_description:"Folder the copies go to"`
+	ToAccount accountName `json:"to-account,omitempty" jsonschema_description:"Account of that folder; the messages' own without it"`
 }
 
 // MailCopyResult answers mail copy (001 section 8).
@@ -45,17 +45,17 @@ func mailCopy(d *Deps) *discovery.Command {
 		}
 		to := args.ToAccount
 		if to == "" {
-			to = name
+			to = accountName(name)
 		}
 		call.Target += fmt.Sprintf(" to %s of %s", args.To, to)
-		c, err := d.Mailboxes.Copy(mail.WithProgress(ctx, call.Progress), name, refs, to, args.To)
+		c, err := d.Mailboxes.Copy(mail.WithProgress(ctx, call.Progress), name, refs, string(to), string(args.To))
 		if err != nil {
 			return nil, err
 		}
-		r := &MailCopyResult{Outcome: outcomeOf(c), Account: c.Account, ToAccount: to, Folder: c.Folder, To: args.To, Messages: placed(c),
+		r := &MailCopyResult{Outcome: outcomeOf(c), Account: c.Account, ToAccount: string(to), Folder: c.Folder, To: string(args.To), Messages: placed(c),
 			Steps: Steps{c.Attempted, c.Succeeded}}
 		if len(r.Messages) > 0 {
-			r.NextAction = next("See the copies", "mail", "list", "--account", to, "--folder", args.To)
+			r.NextAction = next("See the copies", "mail", "list", "--account", string(to), "--folder", string(args.To))
 		}
 		return r, nil
 	})

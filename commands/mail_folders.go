@@ -10,8 +10,8 @@ import (
 
 type mailFoldersArgs struct {
 	AccountOption
-	Counts  bool   `json:"counts,omitempty" jsonschema_description:"Also how many messages there are and how many are unread"`
-	Pattern string `json:"pattern,omitempty" jsonschema:"minLength=1,maxLength=256,pattern=^[^\\x00-\\x1f\\x7f]*$,example=Projects/%" jsonschema_description:"Only names that match; * stands for anything, % for one level"`
+	Counts  bool       `json:"counts,omitempty" jsonschema_description:"Also how many messages there are and how many are unread"`
+	Pattern folderName `json:"pattern,omitempty" jsonschema:"example=Projects/%" jsonschema_description:"Only names that match; * stands for anything, % for one level"`
 }
 
 // MailFoldersResult answers mail folders (001 section 3).
@@ -48,7 +48,7 @@ func mailFolders(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		list, err := d.Mailboxes.Folders(mail.WithProgress(ctx, call.Progress), name, mail.FolderQuery{Pattern: args.Pattern, Counts: args.Counts})
+		list, err := d.Mailboxes.Folders(mail.WithProgress(ctx, call.Progress), name, mail.FolderQuery{Pattern: string(args.Pattern), Counts: args.Counts})
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ func (a *mailFoldersArgs) narrower(call *discovery.Call, account string) *NextAc
 		return nil
 	}
 	following := *a
-	following.Account, following.Pattern = account, "%"
+	following.Account, following.Pattern = accountName(account), "%"
 	return nextLine("There are more folders: list the topmost level", call.Again(&following))
 }
 

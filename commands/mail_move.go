@@ -8,7 +8,7 @@ import (
 
 type mailMoveArgs struct {
 	batchArgs
-	To string `json:"to" jsonschema:"minLength=1,maxLength=256,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Folder the messages go to, of the same account"`
+	To folderName `json:"to" jsonschema_description:"Folder the messages go to, of the same account"`
 }
 
 // MailMoveResult answers mail move (001 section 9).
@@ -34,15 +34,15 @@ func mailMove(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		call.Target += " to " + args.To
-		c, err := d.Mailboxes.Move(ctx, name, refs, args.To)
+		call.Target += " to " + string(args.To)
+		c, err := d.Mailboxes.Move(ctx, name, refs, string(args.To))
 		if err != nil {
 			return nil, err
 		}
-		r := &MailMoveResult{Outcome: outcomeOf(c), Account: c.Account, Folder: c.Folder, To: args.To, Messages: placed(c),
+		r := &MailMoveResult{Outcome: outcomeOf(c), Account: c.Account, Folder: c.Folder, To: string(args.To), Messages: placed(c),
 			Steps: Steps{c.Attempted, c.Succeeded}}
 		if len(r.Messages) > 0 {
-			r.NextAction = next("See them at their new place", "mail", "list", "--account", c.Account, "--folder", args.To)
+			r.NextAction = next("See them at their new place", "mail", "list", "--account", c.Account, "--folder", string(args.To))
 		}
 		return r, nil
 	})

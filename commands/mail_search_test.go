@@ -56,7 +56,7 @@ func TestSearchRefuses(t *testing.T) {
 		"mail search --start-date 2026-02-03T10:00:00Z":             "must be a day",
 		"mail search --snippet-chars 100":                           "only together with --snippet",
 		"mail search --snippet --snippet-chars 49":                  "between 50 and 500",
-		"mail search --query \"a\\nb\"":                             "must match",
+		"mail search --query \"a\\nb\"":                             "must be one line",
 		"mail search --query ''":                                    "must not be empty",
 		"mail search --limit 51":                                    "between 1 and 50",
 		"mail search --last-days 366":                               "between 1 and 365",

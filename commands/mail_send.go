@@ -14,7 +14,7 @@ import (
 
 type mailSendArgs struct {
 	composeArgs
-	Key    string `json:"idempotency-key,omitempty" jsonschema:"minLength=1,maxLength=128,pattern=^[!-~]*$,example=invoice-2026-0117" jsonschema_description:"A name of your choice for this one message: the same command with it never sends twice"`
+	Key    string `json:"idempotency-key,omitempty" jsonschema:"minLength=1,maxLength=128,pattern=^[!-~]*$,example=invoice-2026-0117" form:"must be ASCII letters, digits and signs without spaces" jsonschema_description:"A name of your choice for this one message: the same command with it never sends twice"`
 	DryRun bool   `json:"dry-run,omitempty" jsonschema_description:"Check everything up to the server's greeting and login, and send nothing"`
 }
 

@@ -49,7 +49,7 @@ func mailThread(d *Deps) *discovery.Command {
 		Effect:   discovery.Read,
 		Examples: []string{"mail thread --folder INBOX --uid 1", "mail thread imap:default:INBOX:1700000000:1 --limit 10"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailThreadArgs) (*MailThreadResult, error) {
-		ref, err := args.ref(call, args.Account, func() (string, error) { return d.account(ctx, call, args.AccountOption) })
+		ref, err := args.ref(call, string(args.Account), func() (string, error) { return d.account(ctx, call, args.AccountOption) })
 		if err != nil {
 			return nil, err
 		}

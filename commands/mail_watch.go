@@ -10,11 +10,11 @@ import (
 
 type mailWatchArgs struct {
 	AccountOption
-	Folder      string `json:"folder,omitempty" jsonschema:"default=INBOX,minLength=1,maxLength=256,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Folder to watch"`
-	AfterUID    int64  `json:"after-uid,omitempty" jsonschema:"minimum=-1,maximum=4294967295,default=-1" jsonschema_description:"Messages with a greater UID, at once where there are some; -1 is for what comes from now on"`
-	UIDValidity uint32 `json:"uidvalidity,omitempty" acli:"requires=after-uid" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"UIDVALIDITY that --after-uid belongs to; CONFLICT when the folder has another one by now"`
-	Wait        string `json:"wait,omitempty" jsonschema:"pattern=^[1-9][0-9]{0\\,8}(ms|s|m)?$,default=50s" jsonschema_description:"Answer with an empty list after this long: 500ms, 30s or 4m, at most 290s"`
-	Limit       int    `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
+	Folder      folderName `json:"folder,omitempty" jsonschema:"default=INBOX" jsonschema_description:"Folder to watch"`
+	AfterUID    int64      `json:"after-uid,omitempty" jsonschema:"minimum=-1,maximum=4294967295,default=-1" jsonschema_description:"Messages with a greater UID, at once where there are some; -1 is for what comes from now on"`
+	UIDValidity uint32     `json:"uidvalidity,omitempty" acli:"requires=after-uid" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"UIDVALIDITY that --after-uid belongs to; CONFLICT when the folder has another one by now"`
+	Wait        waitTime   `json:"wait,omitempty" jsonschema:"default=50s" jsonschema_description:"Answer with an empty list after this long: 500ms, 30s or 4m, at most 290s"`
+	Limit       int        `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
 	FullOption
 }
 
@@ -63,12 +63,12 @@ func mailWatch(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		call.Target = args.Folder
+		call.Target = string(args.Folder)
 		wait, err := parseWait(args.Wait)
 		if err != nil {
 			return nil, err
 		}
-		q := mail.WatchQuery{Folder: args.Folder, FromNow: args.AfterUID < 0, AfterUID: uint32(max(args.AfterUID, 0)), UIDValidity: args.UIDValidity,
+		q := mail.WatchQuery{Folder: string(args.Folder), FromNow: args.AfterUID < 0, AfterUID: uint32(max(args.AfterUID, 0)), UIDValidity: args.UIDValidity,
 			Limit: args.Limit, Full: args.Full, Until: waitUntil(ctx, wait), Aside: call.Aside}
 		page, err := d.Mailboxes.Watch(mail.WithProgress(ctx, call.Progress), name, q)
 		if err != nil {
@@ -87,7 +87,7 @@ func (a *mailWatchArgs) more(call *discovery.Call, account string, r *MailWatchR
 	again := call.Again
 	return func(after uint32) *NextAction {
 		following := *a
-		following.Account, following.AfterUID, following.UIDValidity = account, int64(after), r.UIDValidity
+		following.Account, following.AfterUID, following.UIDValidity = accountName(account), int64(after), r.UIDValidity
 		instruction := "Wait for the next message"
 		if r.HasMore {
 			instruction = "List the next ones"

@@ -13,9 +13,9 @@ import (
 
 // MessageOption names one message: by id, or by folder and UID.
 type MessageOption struct {
-	ID     string `json:"id,omitempty" acli:"positional" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id as a list gave it; or use --folder and --uid"`
-	Folder string `json:"folder,omitempty" jsonschema:"minLength=1,maxLength=256,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Folder, with --uid in place of an id; INBOX without it"`
-	UID    uint32 `json:"uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"UID, with --folder in place of an id"`
+	ID     string     `json:"id,omitempty" acli:"positional" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id as a list gave it; or use --folder and --uid"`
+	Folder folderName `json:"folder,omitempty" jsonschema_description:"Folder, with --uid in place of an id; INBOX without it"`
+	UID    uint32     `json:"uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"UID, with --folder in place of an id"`
 }
 
 func (o *MessageOption) check() error {
@@ -47,9 +47,9 @@ func (o *MessageOption) ref(call *discovery.Call, account string, fallback func(
 
 // MessagesOption names messages of one folder: by ids, or by folder and UIDs.
 type MessagesOption struct {
-	IDs    []string `json:"id,omitempty" acli:"positional" jsonschema:"maxItems=100,minLength=1,maxLength=600" jsonschema_description:"Message ids as a list gave them, all of one folder; or use --folder and --uid"`
-	Folder string   `json:"folder,omitempty" jsonschema:"minLength=1,maxLength=256,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Folder, with --uid in place of ids; INBOX without it"`
-	UIDs   []uint32 `json:"uid,omitempty" jsonschema:"maxItems=100,minimum=1,maximum=4294967295" jsonschema_description:"UIDs, with --folder in place of ids"`
+	IDs    []string   `json:"id,omitempty" acli:"positional" jsonschema:"maxItems=100,minLength=1,maxLength=600" jsonschema_description:"Message ids as a list gave them, all of one folder; or use --folder and --uid"`
+	Folder folderName `json:"folder,omitempty" jsonschema_description:"Folder, with --uid in place of ids; INBOX without it"`
+	UIDs   []uint32   `json:"uid,omitempty" jsonschema:"maxItems=100,minimum=1,maximum=4294967295" jsonschema_description:"UIDs, with --folder in place of ids"`
 }
 
 func (o *MessagesOption) check() error {
@@ -105,7 +105,7 @@ func (o *MessagesOption) refs(call *discovery.Call, account string, fallback fun
 			folder = "INBOX"
 		}
 		for _, u := range o.UIDs {
-			refs = append(refs, mail.Ref{Protocol: mail.IMAP, Account: name, Folder: folder, UID: u})
+			refs = append(refs, mail.Ref{Protocol: mail.IMAP, Account: name, Folder: string(folder), UID: u})
 		}
 	} else if account != "" && account != refs[0].Account {
 		return "", nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The message id belongs to another account than --account.",

@@ -21,7 +21,7 @@ type Outbox interface {
 
 // OutboxOption names one message of the outbox.
 type OutboxOption struct {
-	ID string `json:"id" acli:"positional" jsonschema:"pattern=^[a-z0-9][a-z0-9-]{0\\,63}$" jsonschema_description:"outbox_id as 'outbox list' or 'mail send' gave it"`
+	ID outboxID `json:"id" acli:"positional" jsonschema_description:"outbox_id as 'outbox list' or 'mail send' gave it"`
 }
 
 // Sending is an outgoing message and what is known of it.

@@ -9,7 +9,7 @@ import (
 
 type outboxApproveArgs struct {
 	OutboxOption
-	Hash string `json:"hash" jsonschema:"pattern=^[0-9a-f]{64}$" jsonschema_description:"digest as 'outbox show' gives it, so that nothing else is sent than what was seen"`
+	Hash string `json:"hash" jsonschema:"pattern=^[0-9a-f]{64}$" form:"must be the hash that 'outbox show' gives, 64 digits from 0 to f" jsonschema_description:"digest as 'outbox show' gives it, so that nothing else is sent than what was seen"`
 }
 
 func outboxApprove(d *Deps) *discovery.Command {
@@ -22,15 +22,15 @@ func outboxApprove(d *Deps) *discovery.Command {
 		Timeout:  sendTime,
 		Examples: []string{"outbox approve 0123abcd --hash 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxApproveArgs) (*OutboxShowResult, error) {
-		s, err := d.outgoing(ctx, call, args.ID)
+		s, err := d.outgoing(ctx, call, string(args.ID))
 		if err != nil {
 			return nil, err
 		}
 		if s.Digest != args.Hash {
 			return nil, &discovery.Fault{Code: discovery.Conflict, Message: "The hash is not that of this message. Nothing was sent.",
-				Hint: "Look at it with 'outbox show', and approve it with the digest that is shown.", Examples: []string{"outbox show " + args.ID}}
+				Hint: "Look at it with 'outbox show', and approve it with the digest that is shown.", Examples: []string{string("outbox show " + args.ID)}}
 		}
-		o, err := d.Outbox.Approve(mail.WithProgress(ctx, call.Progress), args.ID, args.Hash, call.Principal)
+		o, err := d.Outbox.Approve(mail.WithProgress(ctx, call.Progress), string(args.ID), args.Hash, call.Principal)
 		if err != nil {
 			return nil, failedSend(call, o, err)
 		}

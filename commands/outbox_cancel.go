@@ -24,14 +24,14 @@ func outboxCancel(d *Deps) *discovery.Command {
 		Effect:   discovery.State,
 		Examples: []string{"outbox cancel 0123abcd"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxCancelArgs) (*OutboxDecided, error) {
-		if _, err := d.outgoing(ctx, call, args.ID); err != nil {
+		if _, err := d.outgoing(ctx, call, string(args.ID)); err != nil {
 			return nil, err
 		}
 		principal := call.Principal
 		if call.Admin {
 			principal = "" // may take back anybody's
 		}
-		o, err := d.Outbox.Cancel(ctx, args.ID, principal)
+		o, err := d.Outbox.Cancel(ctx, string(args.ID), principal)
 		if err != nil {
 			return nil, err
 		}

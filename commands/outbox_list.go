@@ -9,10 +9,10 @@ import (
 )
 
 type outboxListArgs struct {
-	Account string   `json:"account,omitempty" jsonschema:"pattern=^[A-Za-z0-9_-]{1\\,64}$" jsonschema_description:"Only messages of this account; all of them without it"`
-	States  []string `json:"state,omitempty" jsonschema:"maxItems=7,enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected" jsonschema_description:"Only messages in one of these states"`
-	Limit   int      `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many, newest first"`
-	Before  string   `json:"before,omitempty" jsonschema:"pattern=^[a-z0-9][a-z0-9-]{0\\,63}$" jsonschema_description:"Only messages older than the one with this outbox_id"`
+	Account accountName `json:"account,omitempty" jsonschema_description:"Only messages of this account; all of them without it"`
+	States  []string    `json:"state,omitempty" jsonschema:"maxItems=7,enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected" jsonschema_description:"Only messages in one of these states"`
+	Limit   int         `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many, newest first"`
+	Before  outboxID    `json:"before,omitempty" jsonschema_description:"Only messages older than the one with this outbox_id"`
 }
 
 // OutboxListResult answers outbox list.
@@ -51,8 +51,8 @@ func outboxList(d *Deps) *discovery.Command {
 		Effect:   discovery.Read,
 		Examples: []string{"outbox list", "outbox list --state waiting,unknown", "outbox list --account work --limit 10"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxListArgs) (*OutboxListResult, error) {
-		call.Account = args.Account
-		q := mail.OutboxQuery{Account: args.Account, Before: args.Before, Limit: args.Limit}
+		call.Account = string(args.Account)
+		q := mail.OutboxQuery{Account: string(args.Account), Before: string(args.Before), Limit: args.Limit}
 		if !call.Admin {
 			q.Principal = call.Principal
 		}
@@ -60,7 +60,7 @@ func outboxList(d *Deps) *discovery.Command {
 			q.States = append(q.States, mail.OutboxState(s))
 		}
 		if args.Account != "" {
-			if _, err := d.Store.Account(ctx, args.Account); err != nil {
+			if _, err := d.Store.Account(ctx, string(args.Account)); err != nil {
 				return nil, err
 			}
 		}
@@ -70,7 +70,7 @@ func outboxList(d *Deps) *discovery.Command {
 		}
 		r := &OutboxListResult{Messages: []OutboxEntry{}, more: func(id string) *NextAction {
 			following := *args
-			following.Before = id
+			following.Before = outboxID(id)
 			return nextLine("There are more: show the ones before", call.Again(&following))
 		}}
 		for i := range entries {

@@ -8,7 +8,7 @@ import (
 
 type outboxRejectArgs struct {
 	OutboxOption
-	Reason string `json:"reason,omitempty" jsonschema:"minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*$" jsonschema_description:"Why, for the agent to see"`
+	Reason oneLine `json:"reason,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Why, for the agent to see"`
 }
 
 func outboxReject(d *Deps) *discovery.Command {
@@ -18,10 +18,10 @@ func outboxReject(d *Deps) *discovery.Command {
 		Effect:   discovery.Admin,
 		Examples: []string{"outbox reject 0123abcd", "outbox reject 0123abcd --reason 'Not to a customer'"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxRejectArgs) (*OutboxDecided, error) {
-		if _, err := d.outgoing(ctx, call, args.ID); err != nil {
+		if _, err := d.outgoing(ctx, call, string(args.ID)); err != nil {
 			return nil, err
 		}
-		o, err := d.Outbox.Reject(ctx, args.ID, call.Principal, args.Reason)
+		o, err := d.Outbox.Reject(ctx, string(args.ID), call.Principal, string(args.Reason))
 		if err != nil {
 			return nil, err
 		}

@@ -51,7 +51,7 @@ func outboxShow(d *Deps) *discovery.Command {
 		Effect:   discovery.Read,
 		Examples: []string{"outbox show 0123abcd"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxShowArgs) (*OutboxShowResult, error) {
-		s, err := d.outgoing(ctx, call, args.ID)
+		s, err := d.outgoing(ctx, call, string(args.ID))
 		if err != nil {
 			return nil, err
 		}

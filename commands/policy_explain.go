@@ -70,7 +70,7 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 	if !ok {
 		return nil, nil
 	}
-	name, err := d.account(ctx, &discovery.Call{}, AccountOption{on.onAccount()})
+	name, err := d.account(ctx, &discovery.Call{}, AccountOption{accountName(on.onAccount())})
 	if err != nil {
 		return known(err)
 	}
@@ -94,8 +94,8 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 		}
 	}
 	// Copying to another account changes only that one.
-	if x, ok := args.(*mailCopyArgs); ok && x.ToAccount != "" && x.ToAccount != name {
-		if a, err = d.Store.Account(ctx, x.ToAccount); err != nil {
+	if x, ok := args.(*mailCopyArgs); ok && x.ToAccount != "" && string(x.ToAccount) != name {
+		if a, err = d.Store.Account(ctx, string(x.ToAccount)); err != nil {
 			return known(err)
 		}
 		if p, err = mail.CompilePolicy(&a); err != nil {
@@ -114,9 +114,9 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 type onAccount interface{ onAccount() string }
 
 // onAccount is promoted to the arguments of every command that embeds the option.
-func (o AccountOption) onAccount() string { return o.Account }
+func (o AccountOption) onAccount() string { return string(o.Account) }
 
-func (a *batchArgs) onAccount() string { return first(a.named(), a.Account) }
+func (a *batchArgs) onAccount() string { return first(a.named(), string(a.Account)) }
 
 // oneMessage is onAccount of the commands that name a message.
 func (o *MessageOption) oneMessage(account string) string {
@@ -124,10 +124,10 @@ func (o *MessageOption) oneMessage(account string) string {
 	return first(m.named(), account)
 }
 
-func (a *mailGetArgs) onAccount() string        { return a.oneMessage(a.Account) }
-func (a *mailRawArgs) onAccount() string        { return a.oneMessage(a.Account) }
-func (a *mailAttachmentArgs) onAccount() string { return a.oneMessage(a.Account) }
-func (a *mailThreadArgs) onAccount() string     { return a.oneMessage(a.Account) }
+func (a *mailGetArgs) onAccount() string        { return a.oneMessage(string(a.Account)) }
+func (a *mailRawArgs) onAccount() string        { return a.oneMessage(string(a.Account)) }
+func (a *mailAttachmentArgs) onAccount() string { return a.oneMessage(string(a.Account)) }
+func (a *mailThreadArgs) onAccount() string     { return a.oneMessage(string(a.Account)) }
 
 func first(a, b string) string {
 	if a != "" {

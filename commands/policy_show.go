@@ -9,7 +9,7 @@ import (
 )
 
 type policyShowArgs struct {
-	Account string `json:"account,omitempty" jsonschema:"pattern=^[A-Za-z0-9_-]{1\\,64}$" jsonschema_description:"Only this account; all of them without it"`
+	Account accountName `json:"account,omitempty" jsonschema_description:"Only this account; all of them without it"`
 }
 
 // PolicyShowResult answers policy show.
@@ -46,7 +46,7 @@ func policyShow(d *Deps) *discovery.Command {
 		Effect:   discovery.Read,
 		Examples: []string{"policy show", "policy show --account work"},
 	}, func(ctx context.Context, call *discovery.Call, args *policyShowArgs) (*PolicyShowResult, error) {
-		call.Account = args.Account
+		call.Account = string(args.Account)
 		r := &PolicyShowResult{Principal: call.Principal, Admin: call.Admin, Profile: call.Profile, Deny: []string{}, Accounts: []AccountPolicy{}}
 		deny, err := d.setting(ctx, "deny")
 		if err != nil {
@@ -67,7 +67,7 @@ func policyShow(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		r.AsksInClient = r.AsksInClient && !call.Unasked
-		accounts, err := d.doctorAccounts(ctx, args.Account)
+		accounts, err := d.doctorAccounts(ctx, string(args.Account))
 		if err != nil {
 			return nil, err
 		}

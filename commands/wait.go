@@ -11,7 +11,8 @@ const maxWait = 290 * time.Second
 
 // parseWait reads the value of --wait, whose pattern has let it through: a number
 // of seconds, or one with a unit. Nothing is 0.
-func parseWait(text string) (time.Duration, error) {
+func parseWait(given waitTime) (time.Duration, error) {
+	text := string(given)
 	if text == "" {
 		return 0, nil
 	}

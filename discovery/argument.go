@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,25 +48,26 @@ func rfc3339(t time.Time) string {
 	return t.Format(time.RFC3339Nano)
 }
 
-// JSONSchema implements the reflector's interface.
-func (Datetime) JSONSchema() *jsonschema.Schema {
-	return &jsonschema.Schema{Type: "string", Format: "date-time"}
-}
-
 // Date is a bound argument that is a day of the calendar, written YYYY-MM-DD. A
 // day has no zone: Time is its midnight in UTC, whatever zone binding used.
 type Date struct{ time.Time }
-
-// JSONSchema implements the reflector's interface.
-func (Date) JSONSchema() *jsonschema.Schema {
-	return &jsonschema.Schema{Type: "string", Format: "date"}
-}
 
 // MarshalJSON writes the day as binding reads it.
 func (d Date) MarshalJSON() ([]byte, error) { return []byte(`"` + d.String() + `"`), nil }
 
 // String returns the day as binding reads it.
 func (d Date) String() string { return d.Format(time.DateOnly) }
+
+// Bounded may be implemented by a string type to say once what holds for all its
+// values. The tags of a field can narrow it.
+type Bounded interface{ Bounds() Bounds }
+
+// Bounds are what every value of a string type is held to.
+type Bounds struct {
+	MinLength, MaxLength uint64 // in characters; 0 for none
+	Pattern              string // RE2; empty for none
+	Form                 string // see Argument
+}
 
 // Common are the options every command takes; the gateway acts on them.
 type Common struct {
@@ -95,6 +97,10 @@ type Argument struct {
 	MinLength, MaxLength *uint64
 	MinItems, MaxItems   *uint64
 	Pattern              *regexp.Regexp
+
+	// Form says what a value that does not match Pattern ought to be, in words that
+	// follow the argument's label: "must be one line".
+	Form string
 
 	Common bool  // taken by every command, see the type Common
 	index  []int // of the field in its struct
@@ -127,13 +133,49 @@ var (
 	datetimeType = reflect.TypeFor[Datetime]()
 	dateType     = reflect.TypeFor[Date]()
 	commonType   = reflect.TypeFor[Common]()
+	boundedType  = reflect.TypeFor[Bounded]()
+	documentType = reflect.TypeFor[JSONSchema]()
 )
 
 func reflectSchema(t reflect.Type) *jsonschema.Schema {
-	r := jsonschema.Reflector{Anonymous: true, DoNotReference: true, ExpandedStruct: t.Kind() == reflect.Struct}
+	r := jsonschema.Reflector{Anonymous: true, DoNotReference: true, ExpandedStruct: t.Kind() == reflect.Struct, Mapper: ownSchema}
 	s := r.ReflectFromType(t)
 	s.Version = ""
 	return s
+}
+
+// ownSchema is the schema of a type that is no plain Go value, and nil for all others.
+func ownSchema(t reflect.Type) *jsonschema.Schema {
+	switch {
+	case t == datetimeType:
+		return &jsonschema.Schema{Type: "string", Format: "date-time"}
+	case t == dateType:
+		return &jsonschema.Schema{Type: "string", Format: "date"}
+	case t == documentType:
+		return &jsonschema.Schema{Type: "object"}
+	case t.Kind() == reflect.String && t.Implements(boundedType):
+		b := boundsOf(t)
+		s := &jsonschema.Schema{Type: "string", Pattern: b.Pattern}
+		if b.MinLength > 0 {
+			s.MinLength = &b.MinLength
+		}
+		if b.MaxLength > 0 {
+			s.MaxLength = &b.MaxLength
+		}
+		return s
+	}
+	return nil
+}
+
+// boundsOf returns what a type, or that of a slice's elements, says of its values.
+func boundsOf(t reflect.Type) Bounds {
+	if t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if b, ok := reflect.Zero(t).Interface().(Bounded); ok {
+		return b.Bounds()
+	}
+	return Bounds{}
 }
 
 func newArgumentSet(t reflect.Type) (*argumentSet, error) {
@@ -280,6 +322,9 @@ func newArgument(f reflect.StructField, name string, p *jsonschema.Schema) (*Arg
 	if value.Pattern != "" {
 		if a.Pattern, err = regexp.Compile(value.Pattern); err != nil {
 			return nil, err
+		}
+		if a.Form = cmp.Or(f.Tag.Get("form"), boundsOf(f.Type).Form); a.Form == "" {
+			return nil, errors.New("its pattern has no form that says it in words")
 		}
 	}
 	for _, e := range value.Enum {

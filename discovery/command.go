@@ -142,7 +142,9 @@ var pathPattern = regexp.MustCompile(`\A[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)*\z`)
 //
 // Each field of A is one argument. Its json tag gives the name, omitempty makes
 // it optional, a jsonschema tag gives default, bounds, enum, pattern and
-// examples, jsonschema_description says what it is for, and an acli tag the rest:
+// examples, jsonschema_description says what it is for, a form tag says what a value
+// that does not match the pattern ought to be ("must be one line"), and an acli tag
+// the rest:
 //
 //	positional   not an option; a slice takes all that remain
 //	short=n      also -n
@@ -151,7 +153,7 @@ var pathPattern = regexp.MustCompile(`\A[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)*\z`)
 //	path         a relative path below the attachment directory
 //	requires=x   refused unless option x is given too
 //
-// Field types are string, bool, pointers to these two (nil when not given), signed
+// Field types are string and types of it (Bounded), bool, pointers to these two (nil when not given), signed
 // and unsigned integers, floats, Datetime, Date, and slices of string, integer or
 // float. Embedded structs are flattened. In R,
 // acli:"untrusted" marks a field whose content a stranger can choose.
@@ -160,15 +162,15 @@ func New[A, R any](s Spec, run func(context.Context, *Call, *A) (R, error)) *Com
 	c.run = func(ctx context.Context, call *Call, args any) (any, error) {
 		return run(ctx, call, args.(*A))
 	}
-	c.args, c.err = newArgumentSet(reflect.TypeFor[A]())
-	if c.err == nil {
+	if c.args, c.err = newArgumentSet(reflect.TypeFor[A]()); c.err == nil {
 		c.err = c.check()
-	}
-	if c.err == nil && s.Timeout != 0 {
-		c.err = c.args.setDefault("timeout", s.Timeout)
 	}
 	return c
 }
+
+// Err is a mistake in what New or Define was given, which NewRegistry reports too. A
+// command that has one must not be used.
+func (c *Command) Err() error { return c.err }
 
 func (c *Command) check() error {
 	switch {
@@ -185,6 +187,9 @@ func (c *Command) check() error {
 		if !pathPattern.MatchString(a) {
 			return fmt.Errorf("the alias %q must be lower-case words separated by single spaces", a)
 		}
+	}
+	if c.Timeout != 0 {
+		return c.args.setDefault("timeout", c.Timeout)
 	}
 	return nil
 }

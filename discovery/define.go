@@ -41,8 +41,9 @@ const safeInteger = json.Number("9007199254740991")
 // names. What was not given and has no default is absent, but for flags, which are
 // false. Datetimes are RFC 3339. What run returns is one JSON value.
 //
-// Define keeps nothing of d. The error says which part of it is wrong.
-func Define(s Spec, d Definition, run func(ctx context.Context, call *Call, args json.RawMessage) (json.RawMessage, error)) (*Command, error) {
+// Define keeps nothing of d. A mistake in it is kept, like one in what New is given,
+// and says which part of d is wrong.
+func Define(s Spec, d Definition, run func(ctx context.Context, call *Call, args json.RawMessage) (json.RawMessage, error)) *Command {
 	c := &Command{Spec: s, shape: d.Output.clone(), defined: true}
 	c.run = func(ctx context.Context, call *Call, args any) (any, error) {
 		given, err := json.Marshal(args)
@@ -51,22 +52,15 @@ func Define(s Spec, d Definition, run func(ctx context.Context, call *Call, args
 		}
 		return run(ctx, call, given)
 	}
-	var err error
-	if c.args, err = defineArguments(d.Arguments); err != nil {
-		return nil, err
+	if c.args, c.err = defineArguments(d.Arguments); c.err != nil {
+		return c
 	}
 	if err := c.shape.valid(0); err != nil {
-		return nil, fmt.Errorf("output: %w", err)
+		c.err = fmt.Errorf("output: %w", err)
+		return c
 	}
-	if err := c.check(); err != nil {
-		return nil, err
-	}
-	if s.Timeout != 0 {
-		if err := c.args.setDefault("timeout", s.Timeout); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
+	c.err = c.check()
+	return c
 }
 
 // defineArguments makes the struct that a command's author would have written, and

@@ -41,14 +41,21 @@ func echo(_ context.Context, _ *discovery.Call, args json.RawMessage) (json.RawM
 	return args, nil
 }
 
-func defined(t testing.TB) *discovery.Command {
+// right is a spec without a mistake.
+var right = discovery.Spec{Path: "x", Summary: "X", Effect: discovery.Read, Examples: []string{"x"}}
+
+func made(t testing.TB, c *discovery.Command) *discovery.Command {
 	t.Helper()
-	c, err := discovery.Define(discovery.Spec{Path: "thing do", Summary: "Do a thing", Effect: discovery.Read, Examples: []string{"thing do a"}},
-		discovery.Definition{Arguments: definitions(t)}, echo)
-	if err != nil {
+	if err := c.Err(); err != nil {
 		t.Fatal(err)
 	}
 	return c
+}
+
+func defined(t testing.TB) *discovery.Command {
+	t.Helper()
+	return made(t, discovery.Define(discovery.Spec{Path: "thing do", Summary: "Do a thing", Effect: discovery.Read, Examples: []string{"thing do a"}},
+		discovery.Definition{Arguments: definitions(t)}, echo))
 }
 
 // same reports whether two JSON documents are the same but for members named day.
@@ -242,35 +249,27 @@ func TestDefineRefusesMistakes(t *testing.T) {
 		"behind the rest": {{Name: "a", Kind: discovery.KindArray, Item: discovery.KindString, Positional: true, Description: text},
 			{Name: "b", Kind: discovery.KindString, Positional: true, Description: text}},
 	} {
-		_, err := discovery.Define(discovery.Spec{Path: "x", Summary: "X", Effect: discovery.Read, Examples: []string{"x"}}, discovery.Definition{Arguments: d}, echo)
-		if err == nil {
+		if discovery.Define(right, discovery.Definition{Arguments: d}, echo).Err() == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	right := discovery.Spec{Path: "x", Summary: "X", Effect: discovery.Read, Examples: []string{"x"}}
 	for name, change := range map[string]func(*discovery.Spec){
 		"effect": func(s *discovery.Spec) { s.Effect = 0 }, "path": func(s *discovery.Spec) { s.Path = "X" }, "timeout": func(s *discovery.Spec) { s.Timeout = 301 },
 		"summary": func(s *discovery.Spec) { s.Summary = "" }, "examples": func(s *discovery.Spec) { s.Examples = nil },
 	} {
 		s := right
 		change(&s)
-		if _, err := discovery.Define(s, discovery.Definition{}, echo); err == nil {
+		if discovery.Define(s, discovery.Definition{}, echo).Err() == nil {
 			t.Errorf("spec, %s: no error", name)
 		}
 	}
-	if _, err := discovery.Define(right, discovery.Definition{}, echo); err != nil {
-		t.Error(err)
-	}
+	made(t, discovery.Define(right, discovery.Definition{}, echo))
 }
 
 // TestAnIntegerWithoutBoundsStaysExact shows that no reader of JSON gets another
 // integer than was written.
 func TestAnIntegerWithoutBoundsStaysExact(t *testing.T) {
-	c, err := discovery.Define(discovery.Spec{Path: "x", Summary: "X", Effect: discovery.Read, Examples: []string{"x"}},
-		discovery.Definition{Arguments: []discovery.Argument{{Name: "n", Kind: discovery.KindInteger, Description: "N"}}}, echo)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := made(t, discovery.Define(right, discovery.Definition{Arguments: []discovery.Argument{{Name: "n", Kind: discovery.KindInteger, Description: "N"}}}, echo))
 	for text, ok := range map[string]bool{"9007199254740991": true, "-9007199254740991": true, "9007199254740993": false, "9223372036854775807": false, "1e3": false} {
 		b, err := c.Bind([]string{"--n=" + text}, nil)
 		if (err == nil) != ok {
@@ -288,7 +287,8 @@ func TestAnIntegerWithoutBoundsStaysExact(t *testing.T) {
 
 func shaped(t testing.TB, s *discovery.Shape) (*discovery.Command, error) {
 	t.Helper()
-	return discovery.Define(discovery.Spec{Path: "x", Summary: "X", Effect: discovery.Read, Examples: []string{"x"}}, discovery.Definition{Output: s}, echo)
+	c := discovery.Define(right, discovery.Definition{Output: s}, echo)
+	return c, c.Err()
 }
 
 // TestAShapeAgreesWithItsSchema tries values on a shape and on the schema that is
@@ -371,12 +371,8 @@ func TestRootHelpFoldsExtensions(t *testing.T) {
 	for _, n := range []int{1, 3, 60} {
 		list := []*discovery.Command{thing()}
 		for i := range n {
-			c, err := discovery.Define(discovery.Spec{Path: fmt.Sprintf("x-extension-number-%d", i), Summary: "Something useful that takes some words to say", Effect: discovery.Read,
-				Examples: []string{"x"}}, discovery.Definition{}, echo)
-			if err != nil {
-				t.Fatal(err)
-			}
-			list = append(list, c)
+			list = append(list, discovery.Define(discovery.Spec{Path: fmt.Sprintf("x-extension-number-%d", i), Summary: "Something useful that takes some words to say", Effect: discovery.Read,
+				Examples: []string{"x"}}, discovery.Definition{}, echo))
 		}
 		r, err := discovery.NewRegistry(discovery.Info{Name: "test", Description: "A description"}, list...)
 		if err != nil {

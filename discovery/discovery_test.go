@@ -26,7 +26,7 @@ type Args struct {
 	List     []string           `json:"list,omitempty" jsonschema:"maxItems=4,minLength=1" jsonschema_description:"List"`
 	Numbers  []int              `json:"numbers,omitempty" jsonschema:"minimum=0,maximum=9" jsonschema_description:"Numbers"`
 	Level    string             `json:"level,omitempty" jsonschema:"enum=low,enum=high,default=low" jsonschema_description:"Level"`
-	Code     string             `json:"code,omitempty" jsonschema:"pattern=^[a-c]+$" jsonschema_description:"Code"`
+	Code     string             `json:"code,omitempty" jsonschema:"pattern=^[a-c]+$" form:"must be letters from a to c" jsonschema_description:"Code"`
 	Secret   string             `json:"secret,omitempty" acli:"sensitive" jsonschema_description:"Secret"`
 	File     string             `json:"file,omitempty" acli:"path" jsonschema_description:"File"`
 	Optional *bool              `json:"optional,omitempty" jsonschema_description:"Optional flag"`
@@ -170,7 +170,7 @@ func TestBindRefuses(t *testing.T) {
 		{[]string{"a", "--choice"}, discovery.ValidationError, "needs a value"},
 		{[]string{"a", "--choice", "TRUE"}, discovery.ValidationError, "true or false"},
 		{[]string{"a", "--level", "mid"}, discovery.ValidationError, "one of low, high"},
-		{[]string{"a", "--code", "abd"}, discovery.ValidationError, "must match"},
+		{[]string{"a", "--code", "abd"}, discovery.ValidationError, "--code must be letters from a to c."},
 		{[]string{"a", "--list", "a,,b"}, discovery.ValidationError, "must not be empty"},
 		{[]string{"a", "--list", "a,b,c,d,e"}, discovery.ValidationError, "at most 4"},
 		{[]string{"a", "--numbers", "1,10"}, discovery.ValidationError, "between 0 and 9"},
@@ -431,5 +431,58 @@ func TestResolveSuggests(t *testing.T) {
 	}
 	if _, err := r.Resolve([]string{"thing"}, hidden); err == nil {
 		t.Error("a group whose commands are hidden answers")
+	}
+}
+
+// colour is a string type that says what its values are.
+type colour string
+
+func (colour) Bounds() discovery.Bounds {
+	return discovery.Bounds{MinLength: 3, MaxLength: 6, Pattern: "^[a-z]+$", Form: "must be the name of a colour"}
+}
+
+// TestAStringTypeCarriesItsBounds binds fields of such a type, alone and in arrays, and
+// one that narrows them.
+func TestAStringTypeCarriesItsBounds(t *testing.T) {
+	type paint struct {
+		One   colour   `json:"one,omitempty" jsonschema_description:"One"`
+		Short colour   `json:"short,omitempty" jsonschema:"maxLength=4" jsonschema_description:"Short"`
+		Many  []colour `json:"many,omitempty" jsonschema:"maxItems=2" jsonschema_description:"Many"`
+	}
+	c := discovery.New(discovery.Spec{Path: "paint", Summary: "Paint", Effect: discovery.Read, Examples: []string{"paint"}},
+		func(context.Context, *discovery.Call, *paint) (Result, error) { return Result{}, nil })
+	if err := c.Err(); err != nil {
+		t.Fatal(err)
+	}
+	want := `"one":{"type":"string","maxLength":6,"minLength":3,"pattern":"^[a-z]+$","description":"One"},` +
+		`"short":{"type":"string","maxLength":4,"minLength":3,"pattern":"^[a-z]+$","description":"Short"},` +
+		`"many":{"items":{"type":"string","maxLength":6,"minLength":3,"pattern":"^[a-z]+$"},"type":"array","maxItems":2,"description":"Many"}`
+	if got := string(c.InputSchema()); !strings.Contains(got, want) {
+		t.Errorf("schema %s", got)
+	}
+	for option, want := range map[string]string{
+		"--one=red": "", "--many=red,green": "", "--short=blue": "", "--short=green": "must be at most 4 characters long",
+		"--one=RED": "must be the name of a colour", "--many=red,x9z": "must be the name of a colour", "--one=re": "must be at least 3 characters long",
+	} {
+		b, err := c.Bind([]string{option}, nil)
+		if want == "" && (err != nil || !slices.Equal(c.Unbind(b.Args, discovery.Common{Timeout: 30})[1:], strings.Split(option, "="))) {
+			t.Errorf("%s: %v", option, err)
+		}
+		if want != "" && (err == nil || !strings.HasSuffix(err.Error(), want+".")) {
+			t.Errorf("%s: %v", option, err)
+		}
+	}
+}
+
+// TestAPatternNeedsWords has a field whose error would have to show a regular
+// expression.
+func TestAPatternNeedsWords(t *testing.T) {
+	type bare struct {
+		Code string `json:"code,omitempty" jsonschema:"pattern=^[a-c]+$" jsonschema_description:"Code"`
+	}
+	c := discovery.New(discovery.Spec{Path: "bare", Summary: "Bare", Effect: discovery.Read, Examples: []string{"bare"}},
+		func(context.Context, *discovery.Call, *bare) (Result, error) { return Result{}, nil })
+	if c.Err() == nil {
+		t.Error("it was taken")
 	}
 }

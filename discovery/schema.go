@@ -16,9 +16,6 @@ type JSONSchema json.RawMessage
 // MarshalJSON returns the document itself.
 func (s JSONSchema) MarshalJSON() ([]byte, error) { return s, nil }
 
-// JSONSchema implements the reflector's interface.
-func (JSONSchema) JSONSchema() *jsonschema.Schema { return &jsonschema.Schema{Type: "object"} }
-
 // generate makes the schemas once; reflection costs tens of microseconds.
 func (c *Command) generate() {
 	c.schemaOnce.Do(func() {

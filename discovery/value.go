@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"reflect"
@@ -90,7 +91,7 @@ func (a *Argument) checkLength(text string) string {
 	case a.MaxLength != nil && n > *a.MaxLength:
 		return fmt.Sprintf("must be at most %d characters long", *a.MaxLength)
 	case a.Pattern != nil && !a.Pattern.MatchString(text):
-		return fmt.Sprintf("must match %s", a.Pattern)
+		return cmp.Or(a.Form, "does not have the form that the command's help gives")
 	}
 	return ""
 }

@@ -224,10 +224,10 @@ func (s *Set) define(name, path string, c *command, p *program, r *runner) (*dis
 		}
 	}
 	spec := discovery.Spec{Path: path, Summary: c.Summary, Details: c.Details, Effect: c.effect(), Examples: c.Examples, Timeout: c.Timeout}
-	made, err := discovery.Define(spec, d, func(ctx context.Context, call *discovery.Call, args json.RawMessage) (json.RawMessage, error) {
+	made := discovery.Define(spec, d, func(ctx context.Context, call *discovery.Call, args json.RawMessage) (json.RawMessage, error) {
 		return r.run(ctx, call, job, args)
 	})
-	if err != nil {
+	if err := made.Err(); err != nil {
 		return nil, err
 	}
 	for i, e := range c.Examples {

@@ -60,7 +60,7 @@ func TestAnExtensionIsACommandLikeAnyOther(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"x-good look": "what is missing", "x-good look t": "at least 2 characters", "x-good look TEA": "must match", "x-good look tea --level mid": "one of low, high",
+		"x-good look": "what is missing", "x-good look t": "at least 2 characters", "x-good look TEA": "does not have the form", "x-good look tea --level mid": "one of low, high",
 		"x-good look tea --after 2026-02-30 --on": "ISO 8601", "x-good look tea --ratio 101": "between -0.5 and 1e2", "x-good look tea --nope": "no option '--nope'",
 		"x-good look tea --ids 1,2,3,4": "at most 3", "x-good look tea --fields nope": "no field 'nope'", "x-good lok tea": "no command 'x-good lok'",
 		"x-good look tea tea": "one value too many", "x-good look tea --after 2026-02-02": "only together with --on",
