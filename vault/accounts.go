@@ -124,7 +124,7 @@ func (v *Vault) UpdateAccount(ctx context.Context, name string, edit func(*mail.
 		if err != nil {
 			return err
 		}
-		if err := callerCode(func() error { return edit(&a) }); err != nil {
+		if err := edit(&a); err != nil {
 			return err
 		}
 		if a.Name != name {

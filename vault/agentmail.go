@@ -93,7 +93,7 @@ func (v *Vault) SendAgentMail(ctx context.Context, m AgentMessage) (AgentMessage
 	if err != nil {
 		return AgentMessage{}, err
 	}
-	ringAgentMail(v.file.path)
+	ringAgentMail(v.Path())
 	return m, nil
 }
 
@@ -174,7 +174,7 @@ func (v *Vault) ReadAgentMail(ctx context.Context, q AgentQuery) (AgentInbox, er
 	}
 	// An inbox in which nothing happened costs no write.
 	idle := false
-	err := v.View(ctx, func(tx *Tx) error {
+	err := v.viewTx(ctx, func(tx *Tx) error {
 		r, stale := v.mailroom(tx), q.All
 		err := r.due(1, func(*AgentMessage, uint64) error {
 			stale = true
@@ -277,7 +277,7 @@ func (v *Vault) AgentMailStatus(ctx context.Context, agent, project string) (lis
 	if err := v.purgeAgentMail(ctx, nil); err != nil {
 		return nil, err
 	}
-	err = v.View(ctx, func(tx *Tx) error {
+	err = v.viewTx(ctx, func(tx *Tx) error {
 		list = nil
 		return v.mailroom(tx).status(agent, func(s AgentStatus) {
 			if project == "" || strings.HasPrefix(s.Agent, project+":") {
@@ -302,7 +302,7 @@ type AgentCleanup struct {
 // first.
 func (v *Vault) CleanupAgentMail(ctx context.Context, dryRun bool) (c AgentCleanup, err error) {
 	if dryRun {
-		err = v.View(ctx, func(tx *Tx) error {
+		err = v.viewTx(ctx, func(tx *Tx) error {
 			c = AgentCleanup{}
 			return v.mailroom(tx).due(maxInt, func(m *AgentMessage, _ uint64) error {
 				c.count(m)
@@ -321,7 +321,7 @@ func (v *Vault) CleanupAgentMail(ctx context.Context, dryRun bool) (c AgentClean
 func (v *Vault) purgeAgentMail(ctx context.Context, done *AgentCleanup) error {
 	for {
 		more := false
-		err := v.View(ctx, func(tx *Tx) error {
+		err := v.viewTx(ctx, func(tx *Tx) error {
 			return v.mailroom(tx).due(1, func(*AgentMessage, uint64) error {
 				more = true
 				return nil
@@ -331,7 +331,7 @@ func (v *Vault) purgeAgentMail(ctx context.Context, done *AgentCleanup) error {
 			return err
 		}
 		var part AgentCleanup
-		err = v.Update(ctx, func(tx *Tx) error {
+		err = v.updateTx(ctx, func(tx *Tx) error {
 			part = AgentCleanup{}
 			r := v.mailroom(tx)
 			if _, err := r.purge(part.count); err != nil {
@@ -371,7 +371,7 @@ func (c *AgentCleanup) join(d AgentCleanup) {
 // No message that has is seen, whether it was removed or not, so what remains costs
 // its room only: a call takes no longer because nobody called for a week.
 func (v *Vault) agentUpdate(ctx context.Context, fn func(*mailroom) error) error {
-	return v.Update(ctx, func(tx *Tx) error {
+	return v.updateTx(ctx, func(tx *Tx) error {
 		r := v.mailroom(tx)
 		if _, err := r.purge(func(*AgentMessage) {}); err != nil {
 			return err
@@ -387,7 +387,7 @@ func (v *Vault) agentUpdate(ctx context.Context, fn func(*mailroom) error) error
 // something has expired.
 func (v *Vault) agentView(ctx context.Context, fn func(*mailroom) error) error {
 	stale := false
-	err := v.View(ctx, func(tx *Tx) error {
+	err := v.viewTx(ctx, func(tx *Tx) error {
 		r := v.mailroom(tx)
 		err := r.due(1, func(*AgentMessage, uint64) error {
 			stale = true

@@ -13,7 +13,7 @@ import (
 // countRecords counts the records of a bucket.
 func countRecords(t testing.TB, v *Vault, bucket string) (n int) {
 	t.Helper()
-	must(t, v.View(t.Context(), func(tx *Tx) error {
+	must(t, v.viewTx(t.Context(), func(tx *Tx) error {
 		n = 0
 		return tx.Bucket(bucket).ForEach(nil, func(_, _ []byte) error { n++; return nil })
 	}))

@@ -144,7 +144,7 @@ func BenchmarkAgentMail100k(b *testing.B) {
 		}
 	})
 	run("open", func(b *testing.B) {
-		path, keys := v.file.path, benchKeys
+		path, keys := v.Path(), benchKeys
 		for b.Loop() {
 			mustOpen(b, path, keys, nil)
 		}

@@ -1,47 +1,13 @@
 package vault
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"testing"
 )
 
-// toll is what some use of the mailbox took.
-type toll struct {
-	reads, writes int // transactions; each that writes waits for the disk twice
-	pages, steps  int // as cost has them, of all transactions
-	changed       int // pages of the file that are other than before
-}
-
-func tollOf(t testing.TB, v *Vault, use func()) (c toll) {
-	t.Helper()
-	before, err := os.ReadFile(v.Path())
-	must(t, err)
-	for _, one := range costOf(v, use) {
-		c.pages += one.pages
-		c.steps += one.steps
-		if one.write {
-			c.writes++
-		} else {
-			c.reads++
-		}
-	}
-	after, err := os.ReadFile(v.Path())
-	must(t, err)
-	size := os.Getpagesize()
-	for at := 0; at < len(after); at += size {
-		if at >= len(before) || !bytes.Equal(before[at:at+size], after[at:at+size]) {
-			c.changed++
-		}
-	}
-	return c
-}
-
 // TestWhatAReadCostsDoesNotGrowWithTheMailOfOthers has the same twenty messages for one
 // agent among a hundred messages of others and among twenty thousand, and counts what
-// each command takes: the same transactions and the same steps, and no more pages than
-// the trees are deeper.
+// each command takes: the same transactions and the same steps.
 func TestWhatAReadCostsDoesNotGrowWithTheMailOfOthers(t *testing.T) {
 	others := []int{100, 20_000}
 	tolls := map[string][]toll{}
@@ -101,14 +67,12 @@ func TestWhatAReadCostsDoesNotGrowWithTheMailOfOthers(t *testing.T) {
 			{"send", func() { post(t, v, "p:a", "p:b", "x") }},
 			{"broadcast", func() { post(t, v, "p:a", Everyone, "x") }},
 		} {
-			tolls[c.name] = append(tolls[c.name], tollOf(t, v, c.use))
+			tolls[c.name] = append(tolls[c.name], tollOf(v, c.use))
 		}
 	}
 	for name, want := range map[string]toll{
-		// pages and changed are bounds, with twenty thousand messages about.
-		"peek": {reads: 1, pages: 80}, "await": {reads: 1, pages: 30}, "read": {reads: 1, writes: 2, pages: 125, changed: 24},
-		"nothing": {reads: 1, pages: 25}, "all": {reads: 1, pages: 80}, "thread": {reads: 1, pages: 80}, "status": {reads: 2, pages: 20},
-		"ack": {writes: 1, pages: 30, changed: 15}, "send": {writes: 1, pages: 40, changed: 35}, "broadcast": {writes: 1, pages: 35, changed: 28},
+		"peek": {reads: 1}, "await": {reads: 1}, "read": {reads: 1, writes: 2}, "nothing": {reads: 1}, "all": {reads: 1}, "thread": {reads: 1},
+		"status": {reads: 2}, "ack": {writes: 1}, "send": {writes: 1}, "broadcast": {writes: 1},
 	} {
 		few, many := tolls[name][0], tolls[name][1]
 		t.Logf("%-9s %+v, among many %+v", name, few, many)
@@ -117,9 +81,6 @@ func TestWhatAReadCostsDoesNotGrowWithTheMailOfOthers(t *testing.T) {
 		}
 		if few.steps != many.steps {
 			t.Errorf("%s takes %d steps, and %d among many", name, few.steps, many.steps)
-		}
-		if many.pages > want.pages || many.changed > want.changed {
-			t.Errorf("%s comes to %d pages and changes %d among many, want at most %d and %d", name, many.pages, many.changed, want.pages, want.changed)
 		}
 	}
 }
@@ -131,8 +92,8 @@ func TestAReadStopsWhenItHasEnough(t *testing.T) {
 	for _, n := range []int{25, 500} {
 		v, _ := agentVault(t)
 		postMany(t, v, "p:a", "p:b", n)
-		tolls = append(tolls, tollOf(t, v, func() { fetch(t, v, AgentQuery{Agent: "p:b", Peek: true}) }))
-		tolls = append(tolls, tollOf(t, v, func() { fetch(t, v, AgentQuery{Agent: "p:b"}) }))
+		tolls = append(tolls, tollOf(v, func() { fetch(t, v, AgentQuery{Agent: "p:b", Peek: true}) }))
+		tolls = append(tolls, tollOf(v, func() { fetch(t, v, AgentQuery{Agent: "p:b"}) }))
 	}
 	for i := range 2 {
 		if few, many := tolls[i], tolls[i+2]; few.steps != many.steps || few.writes != many.writes {

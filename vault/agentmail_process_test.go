@@ -224,7 +224,7 @@ func TestTwentyCorrespondentsReadEveryMessageOnce(t *testing.T) {
 		}
 	}
 	must(t, v.Check(t.Context()))
-	boltClean(t, v)
+	must(t, v.engine.Check(t.Context()))
 }
 
 // TestKilledCorrespondentsLoseNothing kills processes at moments nobody chose. What
@@ -294,7 +294,7 @@ func TestKilledCorrespondentsLoseNothing(t *testing.T) {
 	}
 	book.audit(t, true)
 	must(t, v.Check(t.Context()))
-	boltClean(t, v)
+	must(t, v.engine.Check(t.Context()))
 }
 
 // announce is what a process does that sends one message to everyone.

@@ -40,7 +40,7 @@ func TestExpiryLeavesNothingBehind(t *testing.T) {
 
 func onlyTheNumberRemains(t testing.TB, v *Vault) {
 	t.Helper()
-	must(t, v.View(t.Context(), func(tx *Tx) error {
+	must(t, v.viewTx(t.Context(), func(tx *Tx) error {
 		for _, bucket := range []string{agentMessages, agentIDs, agentExpiry, agentReceived, agentBroadcasts, agentInbox, agentReplies, agentMarks, agentAgents, agentClaims} {
 			n := 0
 			err := tx.Bucket(bucket).ForEach(nil, func(_, value []byte) error {
@@ -73,7 +73,7 @@ func TestEveryUseRemovesWhatExpired(t *testing.T) {
 		postMany(t, v, "p:a", "p:b", 3*maxPurge)
 		c.at = c.at.Add(AgentMailTTL + time.Microsecond)
 		left := func() (n int) {
-			must(t, v.View(t.Context(), func(tx *Tx) error {
+			must(t, v.viewTx(t.Context(), func(tx *Tx) error {
 				return tx.Bucket(agentMessages).ForEach(nil, func(_, value []byte) error {
 					if m, err := parseRecord[messageRecord](agentMessages, value); err != nil || m.Subject == "many" {
 						n++
@@ -129,7 +129,7 @@ func TestWhatExpiredIsSeenByNobodyBeforeItIsRemoved(t *testing.T) {
 		}
 	}
 	there := 0
-	must(t, v.View(t.Context(), func(tx *Tx) error {
+	must(t, v.viewTx(t.Context(), func(tx *Tx) error {
 		return tx.Bucket(agentMessages).ForEach(nil, func(_, _ []byte) error { there++; return nil })
 	}))
 	if there < 2 {

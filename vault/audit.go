@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/vault/kv"
 )
 
 // The audit log is a chain: the hash of an entry covers the hash of the one
@@ -114,7 +115,9 @@ func (v *Vault) Record(ctx context.Context, e gateway.AuditEntry) error {
 			return err
 		}
 		seq, before := c.last+1, c.lastHash
-		if b := t.bucket(bucketAudit); b != nil && b.Get(uint64Bytes(seq)) != nil {
+		if there, err := t.Get(bucketAudit, uint64Bytes(seq)); err != nil {
+			return err
+		} else if there != nil {
 			// The ends of the log were lost or put back. What stands there is evidence.
 			return fmt.Errorf("%w: the audit log goes on after its end at %d", ErrDamaged, c.last)
 		}
@@ -178,7 +181,7 @@ func (v *Vault) purge(t *transaction, c *chain) error {
 		}
 	}
 	for seq := c.first; seq < first; seq++ {
-		if err := t.delete(bucketAudit, uint64Bytes(seq)); err != nil {
+		if err := t.Delete(bucketAudit, uint64Bytes(seq)); err != nil {
 			return err
 		}
 	}
@@ -201,24 +204,23 @@ func (v *Vault) Audit(ctx context.Context, q AuditQuery) ([]AuditRecord, error) 
 	q.Limit = min(q.Limit, 501)
 	records := []AuditRecord{}
 	err := v.view(ctx, func(t *transaction) error {
-		b := t.bucket(bucketAudit)
-		if b == nil {
-			return nil
-		}
-		c := b.Cursor()
-		key, sealed := c.Last()
+		newest := kv.Range{Reverse: true}
 		if q.Before != 0 {
-			if found, _ := c.Seek(uint64Bytes(q.Before)); found != nil {
-				key, sealed = c.Prev()
-			}
+			newest.To = uint64Bytes(q.Before)
 		}
-		for ; key != nil && len(records) < q.Limit; key, sealed = c.Prev() {
-			r, err := v.openLink(key, sealed)
+		for record, err := range kv.Each(t, bucketAudit, newest) {
+			if err != nil {
+				return err
+			}
+			r, err := v.openLink(record)
 			if err != nil {
 				return err
 			}
 			if q.Account == "" || r.Account == q.Account {
 				records = append(records, r)
+			}
+			if len(records) == q.Limit {
+				return nil
 			}
 		}
 		return nil
@@ -226,19 +228,19 @@ func (v *Vault) Audit(ctx context.Context, q AuditQuery) ([]AuditRecord, error) 
 	return records, err
 }
 
-func (v *Vault) openLink(key, sealed []byte) (AuditRecord, error) {
-	plain, err := v.values.open(bucketAudit, key, sealed)
+func (v *Vault) openLink(record kv.Record) (AuditRecord, error) {
+	plain, err := v.values.open(bucketAudit, record.Key, record.Value)
 	if err != nil {
 		return AuditRecord{}, err
 	}
-	if len(key) != 8 {
+	if len(record.Key) != 8 {
 		return AuditRecord{}, fmt.Errorf("%w: an audit entry has no number", ErrDamaged)
 	}
 	l, err := parseLink(plain)
 	if err != nil {
 		return AuditRecord{}, err
 	}
-	return l.decode(binary.BigEndian.Uint64(key))
+	return l.decode(binary.BigEndian.Uint64(record.Key))
 }
 
 // AuditReport is the outcome of VerifyAudit.
@@ -297,35 +299,35 @@ func (w *auditWalk) step(t *transaction) (bool, error) {
 		w.report.Last = c.last
 		w.next = 0
 	}
-	b := t.bucket(bucketAudit)
 	if w.next < c.first {
 		// The beginning, or entries were purged under way.
-		w.next, w.before, w.report.First = c.first, bytes.Clone(c.before), c.first
-		if b != nil {
-			if key, _ := b.Cursor().First(); key != nil && bytes.Compare(key, uint64Bytes(c.first)) < 0 {
-				return w.fail(c.first, "an entry stands before the first")
-			}
+		w.next, w.before, w.report.First = c.first, c.before, c.first
+		early, err := t.Scan(bucketAudit, kv.Range{To: uint64Bytes(c.first)}, 1)
+		if err != nil {
+			return false, err
+		}
+		if len(early) > 0 {
+			return w.fail(c.first, "an entry stands before the first")
 		}
 	}
 	if c.last < w.report.Last || c.last+1 < c.first {
 		return w.fail(c.last+1, "the log went back")
 	}
-	if b == nil {
-		if c.last >= c.first {
-			return w.fail(c.first, "it is missing")
-		}
-		return true, nil
+	list, err := t.Scan(bucketAudit, kv.Range{From: uint64Bytes(w.next)}, verifyBatch)
+	if err != nil {
+		return false, err
 	}
-	cursor := b.Cursor()
-	key, sealed := cursor.Seek(uint64Bytes(w.next))
-	for range verifyBatch {
+	for i := range verifyBatch {
 		if w.next > w.report.Last {
-			return w.end(c, cursor)
+			return w.end(t, c)
 		}
-		if problem := w.entry(key, sealed); problem != "" {
+		var record kv.Record
+		if i < len(list) {
+			record = list[i]
+		}
+		if problem := w.entry(record.Key, record.Value); problem != "" {
 			return w.fail(w.next, problem)
 		}
-		key, sealed = cursor.Next()
 	}
 	return false, nil
 }
@@ -353,17 +355,21 @@ func (w *auditWalk) entry(key, sealed []byte) (problem string) {
 		return "it is unreadable"
 	}
 	w.report.Entries++
-	w.before = bytes.Clone(l.hash)
+	w.before = l.hash
 	w.next++
 	return ""
 }
 
 // end checks that the log ends where its end says.
-func (w *auditWalk) end(c chain, cursor interface{ Last() ([]byte, []byte) }) (bool, error) {
+func (w *auditWalk) end(t *transaction, c chain) (bool, error) {
 	if w.report.Last == c.last && !bytes.Equal(w.before, c.lastHash) {
 		return w.fail(c.last, "it is not the entry that was written last")
 	}
-	if key, _ := cursor.Last(); key != nil && bytes.Compare(key, uint64Bytes(c.last)) > 0 {
+	late, err := t.Scan(bucketAudit, kv.Range{From: uint64Bytes(c.last + 1)}, 1)
+	if err != nil {
+		return false, err
+	}
+	if len(late) > 0 {
 		return w.fail(c.last+1, "it stands after the last")
 	}
 	return true, nil

@@ -1,7 +1,7 @@
-// Package vault is the one file in which Postern keeps what must outlive a
-// process: accounts and their secrets, settings, the audit log, rate limits and
-// the state of other packages. It knows nothing of servers, messages or
-// commands.
+// Package vault keeps what must outlive a process: accounts and their secrets,
+// settings, the audit log, rate limits and the state of other packages. It knows nothing
+// of servers, messages or commands. It seals the records that an engine keeps (package
+// kv), which is one file (package bolt).
 //
 // Init makes a vault, Open opens one, and every method of Vault is one short
 // transaction: the file is locked for that long and no longer, so that many
@@ -24,10 +24,9 @@
 //
 // The audit log is a hash chain under a key derived from the data key.
 //
-// Every page of the file is checked before bbolt comes to it, in every transaction
-// anew, so that a file that was cut or damaged is ErrDamaged and no crash. What that
-// costs depends on what a transaction touches, not on what the file holds; Check reads
-// everything.
+// A file that others can read, that was cut, or that has no valid head is refused in
+// every transaction. Check reads all of it, pages and records alike; what is damaged
+// otherwise is an error when a transaction comes to it.
 //
 // # What is not
 //

@@ -1,13 +1,17 @@
 package vault
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/postern-mail/postern/vault/kv"
+)
 
 // The errors callers branch on, all to be tested with errors.Is. What wraps them
 // names paths, variables and records, never a value.
 var (
-	ErrNoVault         = errors.New("there is no vault")
-	ErrPermissions     = errors.New("the file is readable by other users")
-	ErrDamaged         = errors.New("the vault is damaged or is no vault")
+	ErrNoVault         = kv.ErrNone
+	ErrPermissions     = kv.ErrPermissions
+	ErrDamaged         = kv.ErrDamaged
 	ErrFutureFormat    = errors.New("the vault was written by a newer version")
 	ErrNoKey           = errors.New("no vault key is set")
 	ErrBadKey          = errors.New("not a vault key")
@@ -19,5 +23,5 @@ var (
 	ErrGrantExists     = errors.New("the grant exists already")
 	ErrNoSecret        = errors.New("the vault keeps no secret for the account")
 	ErrInvalid         = errors.New("invalid value")
-	ErrBusy            = errors.New("another program holds the vault")
+	ErrBusy            = kv.ErrBusy
 )

@@ -10,6 +10,7 @@ import (
 
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault/kv"
 )
 
 // A file of each format is kept for good: what it holds must stay readable. The
@@ -55,7 +56,7 @@ func TestWriteFixture(t *testing.T) {
 	for range 3 {
 		must(t, v.Record(t.Context(), fixtureEntry()))
 	}
-	must(t, v.Update(t.Context(), func(tx *Tx) error { return tx.Bucket("seen").Put([]byte("work"), []byte("7")) }))
+	must(t, v.Update(t.Context(), func(tx kv.Tx) error { return tx.Put("seen", []byte("work"), []byte("7")) }))
 	_, err = v.Take(t.Context(), "agent", 5, time.Hour)
 	must(t, err)
 	b, err := os.ReadFile(path)
@@ -85,8 +86,8 @@ func TestFormat1StaysReadable(t *testing.T) {
 		if all, err := v.Audit(t.Context(), AuditQuery{}); err != nil || len(all) != 3 || !reflect.DeepEqual(all[0].AuditEntry, fixtureEntry()) {
 			t.Errorf("%s: Audit = %+v, %v", name, all, err)
 		}
-		must(t, v.View(t.Context(), func(tx *Tx) error {
-			if b, err := tx.Bucket("seen").Get([]byte("work")); err != nil || string(b) != "7" {
+		must(t, v.View(t.Context(), func(tx kv.Tx) error {
+			if b, err := tx.Get("seen", []byte("work")); err != nil || string(b) != "7" {
 				t.Errorf("%s: state = %q, %v", name, b, err)
 			}
 			return nil

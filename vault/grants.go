@@ -241,7 +241,7 @@ func (c *policyChange) putGrant(name string, record []byte) error {
 
 func (c *policyChange) dropGrant(name string) error {
 	delete(c.p.grants, name)
-	return c.t.delete(bucketGrants, []byte(name))
+	return c.t.Delete(bucketGrants, []byte(name))
 }
 
 // forgetAccount takes an account that is removed out of every grant: another one of

@@ -1,20 +1,18 @@
 package vault
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault/bolt"
+	"github.com/postern-mail/postern/vault/kv"
 )
 
 // InitResult says what Init found or made.
@@ -51,7 +49,7 @@ func Init(ctx context.Context, path string, k Keys) (InitResult, error) {
 	if !errors.Is(err, ErrNoVault) {
 		return r, err
 	}
-	created, err := create(ctx, path, k)
+	created, err := bolt.Create(ctx, path, func(t kv.Tx) error { return writeNew(t, k) })
 	if err != nil {
 		return InitResult{}, fmt.Errorf("vault %s: %w", path, err)
 	}
@@ -72,60 +70,9 @@ func verifyExisting(ctx context.Context, path string, k Keys) (InitResult, error
 	return InitResult{Path: v.Path(), Fingerprint: v.Fingerprint()}, nil
 }
 
-// create makes the vault aside and then gives it its name, which fails when the
-// name is taken. It reports whether it did, rather than somebody else.
-func create(ctx context.Context, path string, k Keys) (created bool, err error) {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return false, err
-	}
-	// The lock stands beside the file's real place, as it does for transactions.
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return false, err
-	}
-	path = filepath.Join(dir, filepath.Base(path))
-	side, err := takeLock(ctx, path+".lock", true)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = side.Close() }()
-	if _, err := os.Lstat(path); err == nil {
-		return false, nil
-	}
-	temporary, err := os.CreateTemp(dir, ".postern-*.new") // mode 0600
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = os.Remove(temporary.Name()) }()
-	if err := temporary.Close(); err != nil {
-		return false, err
-	}
-	err = runBolt(temporary.Name(), true, os.OpenFile, func(t *bolt.Tx) error { return writeNew(t, k) })
-	if err != nil {
-		return false, err
-	}
-	if err := give(temporary.Name(), path); err != nil {
-		return false, err
-	}
-	return true, syncDir(dir)
-}
-
-// give names the file path, unless that exists. Where the file system has no
-// links the lock is all that stands between the look and the renaming.
-func give(from, path string) error {
-	err := os.Link(from, path)
-	if err == nil || errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return fs.ErrExist
-	}
-	return os.Rename(from, path)
-}
-
 // writeNew fills an empty file: header, both slots, the signing key, and the
 // manifest of an empty policy.
-func writeNew(t *bolt.Tx, k Keys) error {
+func writeNew(t kv.Tx, k Keys) error {
 	random := make([]byte, idSize+2*keySize)
 	if _, err := rand.Read(random); err != nil {
 		return err
@@ -135,10 +82,7 @@ func writeNew(t *bolt.Tx, k Keys) error {
 	private := ed25519.NewKeyFromSeed(seed)
 	defer clear(private)
 
-	b, err := t.CreateBucket([]byte(bucketHeaders))
-	if err != nil {
-		return err
-	}
+	put := func(name string, value []byte) error { return t.Put(bucketHeaders, []byte(name), value) }
 	seal := func(k mail.Secret, purpose, name string, plain []byte) error {
 		key, err := decodeKey(k, name)
 		if err != nil {
@@ -149,17 +93,17 @@ func writeNew(t *bolt.Tx, k Keys) error {
 		if err != nil {
 			return err
 		}
-		return b.Put([]byte(name), s.seal(bucketHeaders, []byte(name), plain))
+		return put(name, s.seal(bucketHeaders, []byte(name), plain))
 	}
 	values, err := derivedSealer(data, id, purposeValues)
 	if err != nil {
 		return err
 	}
-	tx := &transaction{checkedTx: checkedTx{bolt: t}, values: values}
+	tx := &transaction{Tx: t, values: values}
 	return errors.Join(
-		b.Put([]byte("format"), binary.BigEndian.AppendUint32(nil, formatVersion)),
-		b.Put([]byte("id"), bytes.Clone(id)), // bbolt keeps the slice until it commits
-		b.Put([]byte("public"), private.Public().(ed25519.PublicKey)),
+		put("format", binary.BigEndian.AppendUint32(nil, formatVersion)),
+		put("id", id),
+		put("public", private.Public().(ed25519.PublicKey)),
 		seal(k.Admin, purposeSlot+slotAdmin, slotAdmin, data),
 		seal(k.Agent, purposeSlot+slotAgent, slotAgent, data),
 		seal(k.Admin, purposeSigner, keySigner, seed),

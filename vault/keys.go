@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault/bolt"
 )
 
 // The environment variables keys come from. Each also has a _FILE and a
@@ -195,7 +196,7 @@ func keyFile(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: %s is not a regular file", ErrBadKey, path)
 	}
-	if !privateMode(info.Mode()) {
+	if !bolt.PrivateMode(info.Mode()) {
 		return nil, fmt.Errorf("%w: %s has mode %04o, want 0600", ErrPermissions, path, info.Mode().Perm())
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxKeySource))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/vault/kv"
 )
 
 const (
@@ -149,27 +150,12 @@ func instants(state []byte, kind byte) []int64 {
 // sweepLimits forgets a few expired limits that follow the key. Keys are evenly
 // spread, so that in time every one has its turn.
 func sweepLimits(t *transaction, from []byte, now int64) error {
-	b := t.bucket(bucketLimits)
-	if b == nil {
-		return nil
-	}
-	var expired [][]byte
-	c := b.Cursor()
-	key, sealed := c.Seek(from)
-	for range limitSweep + 1 {
-		if key == nil {
-			break
-		}
-		state, err := t.values.open(bucketLimits, key, sealed)
-		if !bytes.Equal(key, from) && (err != nil || len(state) < 9 || int64(binary.BigEndian.Uint64(state[1:])) <= now) {
-			expired = append(expired, bytes.Clone(key))
-		}
-		key, sealed = c.Next()
-	}
-	for _, key := range expired {
-		if err := t.delete(bucketLimits, key); err != nil {
-			return err
+	list, err := t.Scan(bucketLimits, kv.Range{From: from}, limitSweep+1)
+	for _, r := range list {
+		state, broken := t.values.open(bucketLimits, r.Key, r.Value)
+		if err == nil && !bytes.Equal(r.Key, from) && (broken != nil || len(state) < 9 || int64(binary.BigEndian.Uint64(state[1:])) <= now) {
+			err = t.Delete(bucketLimits, r.Key)
 		}
 	}
-	return nil
+	return err
 }

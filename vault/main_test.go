@@ -3,15 +3,18 @@ package vault
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault/kv"
 )
 
 // roleVar makes the test binary run as one of the processes of a test instead.
@@ -100,9 +103,89 @@ func mustAdd(t testing.TB, v *Vault, name string) {
 // rawUpdate changes the file as a process can that knows bbolt and no key.
 func rawUpdate(t testing.TB, v *Vault, fn func(*bolt.Tx) error) {
 	t.Helper()
-	if err := v.file.transact(context.Background(), true, fn); err != nil {
-		t.Fatal(err)
+	rawFile(t, v.Path(), fn)
+}
+
+func rawFile(t testing.TB, path string, fn func(*bolt.Tx) error) {
+	t.Helper()
+	db, err := bolt.Open(path, 0o600, nil)
+	must(t, err)
+	must(t, errors.Join(db.Update(fn), db.Close()))
+}
+
+// empty removes every record of a bucket.
+func empty(tx kv.Tx, bucket string) error {
+	return each(tx, bucket, func(key, _ []byte) error { return tx.Delete(bucket, key) })
+}
+
+// each calls fn with every record of a bucket.
+func each(tx kv.Tx, bucket string, fn func(key, value []byte) error) error {
+	for r, err := range kv.Each(tx, bucket, kv.Range{}) {
+		if err == nil {
+			err = fn(r.Key, r.Value)
+		}
+		if err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// countingEngine counts transactions, and the records that they looked up, changed or
+// came to.
+type countingEngine struct {
+	kv.Engine
+	mu sync.Mutex
+	toll
+}
+
+// toll is what some use of a vault took. Each transaction that writes waits for the disk.
+type toll struct{ reads, writes, steps int }
+
+func (e *countingEngine) Transact(ctx context.Context, write bool, fn func(kv.Tx) error) (kv.Version, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if write {
+		e.writes++
+	} else {
+		e.reads++
+	}
+	return e.Engine.Transact(ctx, write, func(tx kv.Tx) error { return fn(countingTx{tx, e}) })
+}
+
+type countingTx struct {
+	kv.Tx
+	e *countingEngine
+}
+
+func (t countingTx) Get(bucket string, key []byte) ([]byte, error) {
+	t.e.steps++
+	return t.Tx.Get(bucket, key)
+}
+
+func (t countingTx) Put(bucket string, key, value []byte) error {
+	t.e.steps++
+	return t.Tx.Put(bucket, key, value)
+}
+
+func (t countingTx) Delete(bucket string, key []byte) error {
+	t.e.steps++
+	return t.Tx.Delete(bucket, key)
+}
+
+func (t countingTx) Scan(bucket string, r kv.Range, limit int) ([]kv.Record, error) {
+	list, err := t.Tx.Scan(bucket, r, limit)
+	t.e.steps += 1 + len(list)
+	return list, err
+}
+
+// tollOf counts what use takes of a vault.
+func tollOf(v *Vault, use func()) toll {
+	e := &countingEngine{Engine: v.engine}
+	v.engine = e
+	defer func() { v.engine = e.Engine }()
+	use()
+	return e.toll
 }
 
 // forge changes the file as a process can that holds the agent key.

@@ -16,6 +16,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault/kv"
 )
 
 func TestInitMakesAPrivateFileInAPrivateDirectory(t *testing.T) {
@@ -307,7 +308,7 @@ func TestWaitingForTheLockEndsWithTheContext(t *testing.T) {
 	held, release := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		err := holder.Update(context.Background(), func(*Tx) error {
+		err := holder.Update(context.Background(), func(kv.Tx) error {
 			close(held)
 			<-release
 			return nil
@@ -327,7 +328,7 @@ func TestWaitingForTheLockEndsWithTheContext(t *testing.T) {
 	close(release)
 	wg.Wait()
 	// The wait that was given up must not keep the lock it was finally given.
-	if err := waiter.Update(t.Context(), func(*Tx) error { return nil }); err != nil {
+	if err := waiter.Update(t.Context(), func(kv.Tx) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -350,16 +351,16 @@ func linkToOpen(t *testing.T, path string, _ *Keys, _ *Options) {
 
 func otherBolt(t *testing.T, path string, _ *Keys, _ *Options) {
 	must(t, os.Remove(path))
-	must(t, runBolt(path, true, os.OpenFile, func(tx *bolt.Tx) error {
+	rawFile(t, path, func(tx *bolt.Tx) error {
 		_, err := tx.CreateBucket([]byte("something else"))
 		return err
-	}))
+	})
 }
 
 func newerFormat(t *testing.T, path string, _ *Keys, _ *Options) {
-	must(t, runBolt(path, true, os.OpenFile, func(tx *bolt.Tx) error {
+	rawFile(t, path, func(tx *bolt.Tx) error {
 		return tx.Bucket([]byte(bucketHeaders)).Put([]byte("format"), binary.BigEndian.AppendUint32(nil, 7))
-	}))
+	})
 }
 
 // snap is everything about a file and its directory that a refusal must leave.

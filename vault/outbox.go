@@ -1,6 +1,7 @@
 package vault
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault/kv"
 )
 
 var _ mail.OutboxStore = (*Vault)(nil)
@@ -42,9 +44,9 @@ func (v *Vault) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte
 	if !outboxID.MatchString(o.ID) || !mail.ValidAccountName(o.Account) {
 		return kept, false, fmt.Errorf("%w: no id or account for an outgoing message", ErrInvalid)
 	}
-	err = v.Update(ctx, func(tx *Tx) error {
+	err = v.Update(ctx, func(tx kv.Tx) error {
 		if o.Key != "" {
-			id, err := tx.Bucket(outboxKeys).Get(outboxKey(o.Account, o.Key))
+			id, err := tx.Get(outboxKeys, outboxKey(o.Account, o.Key))
 			if err != nil {
 				return err
 			}
@@ -53,8 +55,8 @@ func (v *Vault) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte
 				return err
 			}
 		}
-		if there, err := tx.Bucket(outboxEntries).Get([]byte(o.ID)); err != nil || there != nil {
-			return errorOr(err, fmt.Errorf("%w: the outbox has a message %s", ErrExists, o.ID))
+		if there, err := tx.Get(outboxEntries, []byte(o.ID)); err != nil || there != nil {
+			return cmp.Or(err, fmt.Errorf("%w: the outbox has a message %s", ErrExists, o.ID))
 		}
 		if err := forgetOutgoing(tx, v.now()); err != nil {
 			return err
@@ -66,7 +68,7 @@ func (v *Vault) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte
 			return err
 		}
 		if o.Key != "" {
-			if err := tx.Bucket(outboxKeys).Put(outboxKey(o.Account, o.Key), []byte(o.ID)); err != nil {
+			if err := tx.Put(outboxKeys, outboxKey(o.Account, o.Key), []byte(o.ID)); err != nil {
 				return err
 			}
 		}
@@ -88,46 +90,41 @@ const (
 
 // roomFor makes room for a message more, of what has ended first; the error matches
 // mail.ErrOutboxFull where there is none.
-func roomFor(tx *Tx, size, most int, mostBytes uint64) error {
+func roomFor(tx kv.Tx, size, most int, mostBytes uint64) error {
 	count, bytes := 1, uint64(size)
 	var ids []string
 	var sizes []uint64
-	err := tx.Bucket(outboxSizes).ForEach(nil, func(id, value []byte) error {
-		n := uint64(0)
-		if len(value) == 8 {
-			n = binary.BigEndian.Uint64(value)
-		}
-		ids, sizes = append(ids, string(id)), append(sizes, n)
-		count, bytes = count+1, bytes+n
-		return nil
-	})
-	for i, id := range ids {
-		if err != nil || count <= most && bytes <= mostBytes {
+	for r, err := range kv.Each(tx, outboxSizes, kv.Range{}) {
+		if err != nil {
 			return err
 		}
-		o, broken := indexed(tx, id)
-		if broken != nil || !o.Ended() {
+		n := uint64(0)
+		if len(r.Value) == 8 {
+			n = binary.BigEndian.Uint64(r.Value)
+		}
+		ids, sizes = append(ids, string(r.Key)), append(sizes, n)
+		count, bytes = count+1, bytes+n
+	}
+	for i, id := range ids {
+		if count <= most && bytes <= mostBytes {
+			return nil
+		}
+		if o, err := indexed(tx, id); err != nil || !o.Ended() {
 			continue
 		}
-		if err = dropMessage(tx, id); err == nil {
-			count, bytes = count-1, bytes-sizes[i]
+		if err := dropMessage(tx, id); err != nil {
+			return err
 		}
+		count, bytes = count-1, bytes-sizes[i]
 	}
-	if err == nil && (count > most || bytes > mostBytes) {
-		err = mail.ErrOutboxFull
+	if count > most || bytes > mostBytes {
+		return mail.ErrOutboxFull
 	}
-	return err
-}
-
-func errorOr(err, otherwise error) error {
-	if err != nil {
-		return err
-	}
-	return otherwise
+	return nil
 }
 
 // putOutgoing returns the entry as it will be read.
-func putOutgoing(tx *Tx, o *mail.Outgoing) (mail.Outgoing, error) {
+func putOutgoing(tx kv.Tx, o *mail.Outgoing) (mail.Outgoing, error) {
 	record, err := json.Marshal(o)
 	if err != nil {
 		return mail.Outgoing{}, err
@@ -136,7 +133,7 @@ func putOutgoing(tx *Tx, o *mail.Outgoing) (mail.Outgoing, error) {
 	if err != nil {
 		return kept, err
 	}
-	return kept, tx.Bucket(outboxEntries).Put([]byte(o.ID), record)
+	return kept, tx.Put(outboxEntries, []byte(o.ID), record)
 }
 
 func parseOutgoing(id string, record []byte) (o mail.Outgoing, err error) {
@@ -146,11 +143,11 @@ func parseOutgoing(id string, record []byte) (o mail.Outgoing, err error) {
 	return o, nil
 }
 
-func readOutgoing(tx *Tx, id string) (mail.Outgoing, error) {
+func readOutgoing(tx kv.Tx, id string) (mail.Outgoing, error) {
 	if !outboxID.MatchString(id) {
 		return mail.Outgoing{}, mail.ErrNoOutgoing
 	}
-	record, err := tx.Bucket(outboxEntries).Get([]byte(id))
+	record, err := tx.Get(outboxEntries, []byte(id))
 	switch {
 	case err != nil:
 		return mail.Outgoing{}, err
@@ -163,8 +160,8 @@ func readOutgoing(tx *Tx, id string) (mail.Outgoing, error) {
 // indexed is readOutgoing for an id that the index of keys names. A key without
 // its entry must not pass for a key that was never used: the message it stands for
 // would be sent again.
-func indexed(tx *Tx, id string) (mail.Outgoing, error) {
-	record, err := tx.Bucket(outboxEntries).Get([]byte(id))
+func indexed(tx kv.Tx, id string) (mail.Outgoing, error) {
+	record, err := tx.Get(outboxEntries, []byte(id))
 	if err != nil {
 		return mail.Outgoing{}, err
 	}
@@ -176,7 +173,7 @@ func indexed(tx *Tx, id string) (mail.Outgoing, error) {
 
 // Outgoing implements mail.OutboxStore.
 func (v *Vault) Outgoing(ctx context.Context, id string) (o mail.Outgoing, err error) {
-	err = v.View(ctx, func(tx *Tx) error {
+	err = v.View(ctx, func(tx kv.Tx) error {
 		o, err = readOutgoing(tx, id)
 		return err
 	})
@@ -185,8 +182,8 @@ func (v *Vault) Outgoing(ctx context.Context, id string) (o mail.Outgoing, err e
 
 // OutgoingByKey implements mail.OutboxStore.
 func (v *Vault) OutgoingByKey(ctx context.Context, account, key string) (o mail.Outgoing, err error) {
-	err = v.View(ctx, func(tx *Tx) error {
-		id, err := tx.Bucket(outboxKeys).Get(outboxKey(account, key))
+	err = v.View(ctx, func(tx kv.Tx) error {
+		id, err := tx.Get(outboxKeys, outboxKey(account, key))
 		if err != nil {
 			return err
 		}
@@ -202,7 +199,7 @@ func (v *Vault) OutgoingByKey(ctx context.Context, account, key string) (o mail.
 // ChangeOutgoing implements mail.OutboxStore. The entry's id, account and key stay
 // what they are.
 func (v *Vault) ChangeOutgoing(ctx context.Context, id string, change func(*mail.Outgoing) (drop bool, err error)) (o mail.Outgoing, err error) {
-	err = v.Update(ctx, func(tx *Tx) error {
+	err = v.Update(ctx, func(tx kv.Tx) error {
 		before, err := readOutgoing(tx, id)
 		if err != nil {
 			return err
@@ -234,20 +231,17 @@ func (v *Vault) ListOutgoing(ctx context.Context, q mail.OutboxQuery) (entries [
 		limit = mail.DefaultOutboxLimit
 	}
 	limit = min(limit, mail.MaxOutboxLimit)
-	err = v.View(ctx, func(tx *Tx) error {
-		c := tx.Bucket(outboxEntries).Cursor()
-		id, record, err := c.Last()
+	err = v.View(ctx, func(tx kv.Tx) error {
+		r := kv.Range{Reverse: true}
 		if q.Before != "" {
-			var at []byte
-			if at, _, err = c.Seek([]byte(q.Before)); err == nil && at != nil {
-				id, record, err = c.Prev()
-			} else if err == nil {
-				id, record, err = c.Last()
-			}
+			r.To = []byte(q.Before)
 		}
-		for ; err == nil && id != nil; id, record, err = c.Prev() {
-			var o mail.Outgoing
-			if o, err = parseOutgoing(string(id), record); err != nil {
+		for record, err := range kv.Each(tx, outboxEntries, r) {
+			if err != nil {
+				return err
+			}
+			o, err := parseOutgoing(string(record.Key), record.Value)
+			if err != nil {
 				return err
 			}
 			if !q.Matches(&o) {
@@ -259,7 +253,7 @@ func (v *Vault) ListOutgoing(ctx context.Context, q mail.OutboxQuery) (entries [
 			}
 			entries = append(entries, o)
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, false, err
@@ -268,14 +262,13 @@ func (v *Vault) ListOutgoing(ctx context.Context, q mail.OutboxQuery) (entries [
 }
 
 // putMessage keeps the bytes of a message that is new.
-func putMessage(tx *Tx, id string, message []byte) error {
-	if err := tx.Bucket(outboxSizes).Put([]byte(id), uint64Bytes(uint64(len(message)))); err != nil {
+func putMessage(tx kv.Tx, id string, message []byte) error {
+	if err := tx.Put(outboxSizes, []byte(id), uint64Bytes(uint64(len(message)))); err != nil {
 		return err
 	}
-	chunks := tx.Bucket(outboxChunks)
 	n := 0
 	for chunk := range slices.Chunk(message, outboxChunk) {
-		if err := chunks.Put(chunkKey(id, n), chunk); err != nil {
+		if err := tx.Put(outboxChunks, chunkKey(id, n), chunk); err != nil {
 			return err
 		}
 		n++
@@ -285,8 +278,8 @@ func putMessage(tx *Tx, id string, message []byte) error {
 
 // messageSize returns how long a message is. The error matches
 // mail.ErrNoOutgoing when its bytes are not here.
-func messageSize(tx *Tx, id string) (uint64, error) {
-	size, err := tx.Bucket(outboxSizes).Get([]byte(id))
+func messageSize(tx kv.Tx, id string) (uint64, error) {
+	size, err := tx.Get(outboxSizes, []byte(id))
 	switch {
 	case err != nil:
 		return 0, err
@@ -301,7 +294,7 @@ func messageSize(tx *Tx, id string) (uint64, error) {
 // OutgoingMessage implements mail.OutboxStore. A message that is not all here is
 // ErrDamaged.
 func (v *Vault) OutgoingMessage(ctx context.Context, id string) (message []byte, err error) {
-	err = v.View(ctx, func(tx *Tx) error {
+	err = v.View(ctx, func(tx kv.Tx) error {
 		if _, err := readOutgoing(tx, id); err != nil {
 			return err
 		}
@@ -309,10 +302,9 @@ func (v *Vault) OutgoingMessage(ctx context.Context, id string) (message []byte,
 		if err != nil {
 			return err
 		}
-		chunks := tx.Bucket(outboxChunks)
 		message = []byte{}
 		for n := 0; uint64(len(message)) < size; n++ {
-			chunk, err := chunks.Get(chunkKey(id, n))
+			chunk, err := tx.Get(outboxChunks, chunkKey(id, n))
 			if err != nil {
 				return err
 			}
@@ -334,44 +326,45 @@ func (v *Vault) OutgoingMessage(ctx context.Context, id string) (message []byte,
 }
 
 // dropMessage forgets the bytes of a message; there need be none.
-func dropMessage(tx *Tx, id string) error {
-	size, err := tx.Bucket(outboxSizes).Get([]byte(id))
+func dropMessage(tx kv.Tx, id string) error {
+	size, err := tx.Get(outboxSizes, []byte(id))
 	if err != nil || size == nil {
 		return err
 	}
-	chunks := tx.Bucket(outboxChunks)
 	if len(size) != 8 {
 		return fmt.Errorf("%w: the length of the outgoing message %s", ErrDamaged, id)
 	}
 	for n := range (binary.BigEndian.Uint64(size) + outboxChunk - 1) / outboxChunk {
-		if err := chunks.Delete(chunkKey(id, int(n))); err != nil {
+		if err := tx.Delete(outboxChunks, chunkKey(id, int(n))); err != nil {
 			return err
 		}
 	}
-	return tx.Bucket(outboxSizes).Delete([]byte(id))
+	return tx.Delete(outboxSizes, []byte(id))
 }
 
 // forgetOutgoing removes entries that ended long ago, and the bytes of those that
 // did not end so long ago. Ids ascend with age, so that it looks only at what is
 // old; what is old and has not ended is little. It stops at a damaged record, which
 // must not keep anybody from sending.
-func forgetOutgoing(tx *Tx, now time.Time) error {
+func forgetOutgoing(tx kv.Tx, now time.Time) error {
 	ended := func(bucket string, keep time.Duration) (old []mail.Outgoing, err error) {
-		c := tx.Bucket(bucket).Cursor()
-		id, _, err := c.First()
-		for ; err == nil && id != nil; id, _, err = c.Next() {
+		for r, err := range kv.Each(tx, bucket, kv.Range{}) {
 			var o mail.Outgoing
-			if o, err = indexed(tx, string(id)); err != nil || now.Sub(o.Created) <= keep {
-				break
+			if err == nil {
+				o, err = indexed(tx, string(r.Key))
 			}
-			if o.Ended() && now.Sub(o.Changed) > keep {
+			switch {
+			case errors.Is(err, ErrDamaged):
+				return old, nil
+			case err != nil:
+				return nil, err
+			case now.Sub(o.Created) <= keep:
+				return old, nil
+			case o.Ended() && now.Sub(o.Changed) > keep:
 				old = append(old, o)
 			}
 		}
-		if errors.Is(err, ErrDamaged) {
-			err = nil
-		}
-		return old, err
+		return old, nil
 	}
 	old, err := ended(outboxSizes, mail.KeepOutgoingMessage)
 	if err != nil {
@@ -387,11 +380,11 @@ func forgetOutgoing(tx *Tx, now time.Time) error {
 	}
 	for _, o := range old {
 		if o.Key != "" {
-			if err := tx.Bucket(outboxKeys).Delete(outboxKey(o.Account, o.Key)); err != nil {
+			if err := tx.Delete(outboxKeys, outboxKey(o.Account, o.Key)); err != nil {
 				return err
 			}
 		}
-		if err := tx.Bucket(outboxEntries).Delete([]byte(o.ID)); err != nil {
+		if err := tx.Delete(outboxEntries, []byte(o.ID)); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault/kv"
 )
 
 var outboxDay = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
@@ -149,8 +150,8 @@ func TestOutboxChangeIsWholeOrNothing(t *testing.T) {
 	if _, err := v.OutgoingMessage(t.Context(), "id-0001"); !errors.Is(err, mail.ErrNoOutgoing) {
 		t.Errorf("dropped bytes: %v", err)
 	}
-	must(t, v.View(t.Context(), func(tx *Tx) error {
-		return tx.Bucket(outboxChunks).ForEach(nil, func(k, _ []byte) error { return fmt.Errorf("a piece is left: %x", k) })
+	must(t, v.View(t.Context(), func(tx kv.Tx) error {
+		return each(tx, outboxChunks, func(k, _ []byte) error { return fmt.Errorf("a piece is left: %x", k) })
 	}))
 }
 
@@ -375,11 +376,11 @@ func TestOutboxHasABound(t *testing.T) {
 		left       int // messages that are kept; 0: there is no room
 	}{{10, 7, 70, 6}, {10, 6, 70, 5}, {11, 6, 60, 4}, {10, 4, 1000, 0}, {21, 6, 60, 0}} {
 		left := 0
-		err := v.Update(t.Context(), func(tx *Tx) error {
+		err := v.Update(t.Context(), func(tx kv.Tx) error {
 			if err := roomFor(tx, c.size, c.most, c.bytes); err != nil {
 				return err
 			}
-			return tx.Bucket(outboxSizes).ForEach(nil, func(_, _ []byte) error { left++; return nil })
+			return each(tx, outboxSizes, func(_, _ []byte) error { left++; return nil })
 		})
 		if left != c.left || (c.left == 0) != errors.Is(err, mail.ErrOutboxFull) {
 			t.Errorf("step %d: %d left, %v", i, left, err)

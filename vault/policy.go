@@ -45,14 +45,17 @@ type policy struct {
 // What lies in the file beside the manifest cannot matter then, since the caller
 // gets what was verified.
 func (v *Vault) policy(t *transaction) (*policy, error) {
-	sealed := t.manifest()
+	sealed, err := t.Get(bucketPolicy, manifestKey)
+	if err != nil {
+		return nil, err
+	}
 	v.mu.Lock()
 	cached := v.cached
 	v.mu.Unlock()
 	if cached != nil && bytes.Equal(cached.sealed, sealed) {
 		return cached, nil
 	}
-	p, err := v.verifyPolicy(t, sealed)
+	p, err := v.verifyPolicy(t)
 	if err != nil {
 		return nil, err
 	}
@@ -71,16 +74,11 @@ func (v *Vault) policy(t *transaction) (*policy, error) {
 	return p, nil
 }
 
-// manifest returns the manifest as it lies in the file, or nil.
-func (t *transaction) manifest() []byte {
-	b := t.bucket(bucketPolicy)
-	if b == nil {
-		return nil
+func (v *Vault) verifyPolicy(t *transaction) (*policy, error) {
+	sealed, err := t.Get(bucketPolicy, manifestKey)
+	if err != nil {
+		return nil, err
 	}
-	return bytes.Clone(b.Get(manifestKey))
-}
-
-func (v *Vault) verifyPolicy(t *transaction, sealed []byte) (*policy, error) {
 	manifest, err := v.values.open(bucketPolicy, manifestKey, sealed)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUntrustedPolicy, err)
@@ -181,7 +179,7 @@ func (v *Vault) change(ctx context.Context, fn func(*policyChange) error) error 
 		if _, err := v.policy(t); err != nil {
 			return err
 		}
-		current, err := v.verifyPolicy(t, t.manifest())
+		current, err := v.verifyPolicy(t)
 		if err != nil {
 			return err
 		}
@@ -234,12 +232,12 @@ func (c *policyChange) putSetting(name, value string) error {
 
 func (c *policyChange) dropAccount(name string) error {
 	delete(c.p.accounts, name)
-	return c.t.delete(bucketAccounts, []byte(name))
+	return c.t.Delete(bucketAccounts, []byte(name))
 }
 
 func (c *policyChange) dropSecret(name string) error {
 	delete(c.p.secrets, name)
-	return c.t.delete(bucketSecrets, []byte(name))
+	return c.t.Delete(bucketSecrets, []byte(name))
 }
 
 func (v *Vault) readPolicyOnce(ctx context.Context) (*policy, error) {

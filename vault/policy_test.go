@@ -11,6 +11,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault/kv"
 )
 
 // TestAnAgentCannotForgePolicy lets a process that holds the agent key, and so
@@ -139,7 +140,7 @@ func TestAReplacedPolicyKeyIsFoundByTheAdminAndThePin(t *testing.T) {
 	forge(t, agent, func(tx *transaction) error {
 		p := &policy{generation: 9, settings: map[string][]byte{"deny": nil}}
 		return errors.Join(
-			tx.bolt.Bucket([]byte(bucketHeaders)).Put([]byte("public"), public),
+			tx.Put(bucketHeaders, []byte("public"), public),
 			tx.put(bucketSettings, []byte("deny"), nil),
 			tx.put(bucketPolicy, manifestKey, signManifest(private, agent.id, p)))
 	})
@@ -158,8 +159,8 @@ func TestMovedValuesDoNotOpen(t *testing.T) {
 	path, k := newVaultFile(t)
 	v := mustOpen(t, path, k, nil)
 	mustAdd(t, v, "work")
-	put := func(tx *Tx) error {
-		return errors.Join(tx.Bucket("a").Put([]byte("one"), []byte("1")), tx.Bucket("b").Put([]byte("one"), []byte("2")))
+	put := func(tx kv.Tx) error {
+		return errors.Join(tx.Put("a", []byte("one"), []byte("1")), tx.Put("b", []byte("one"), []byte("2")))
 	}
 	must(t, v.Update(t.Context(), put))
 	var raw []byte
@@ -170,8 +171,8 @@ func TestMovedValuesDoNotOpen(t *testing.T) {
 			tx.Bucket([]byte(statePrefix+"b")).Put([]byte("one"), raw))
 	})
 	read := func(bucket, key string) (value []byte, err error) {
-		err = v.View(t.Context(), func(tx *Tx) error {
-			value, err = tx.Bucket(bucket).Get([]byte(key))
+		err = v.View(t.Context(), func(tx kv.Tx) error {
+			value, err = tx.Get(bucket, []byte(key))
 			return err
 		})
 		return value, err
@@ -200,7 +201,7 @@ func TestNothingSecretLiesInTheFile(t *testing.T) {
 	a.AllowOut.Entries = []string{"entry-in-the-list@example.org"}
 	must(t, admin.AddAccount(t.Context(), a, mail.NewSecret([]byte("correct horse battery"))))
 	must(t, admin.Record(t.Context(), entry("mail get SOMETHING")))
-	must(t, admin.Update(t.Context(), func(tx *Tx) error { return tx.Bucket("s").Put([]byte("k"), []byte("state value here")) }))
+	must(t, admin.Update(t.Context(), func(tx kv.Tx) error { return tx.Put("s", []byte("k"), []byte("state value here")) }))
 	b := snapshot(t, admin.Path()).bytes
 	for _, plain := range []string{"correct horse", "imap.example.org", "entry-in-the-list", "SOMETHING", "state value"} {
 		if bytes.Contains(b, []byte(plain)) {
@@ -241,6 +242,6 @@ func sealed(bucket, key, value string) func(*testing.T, *Vault, *Vault) {
 // gone drops a record.
 func gone(bucket, key string) func(*testing.T, *Vault, *Vault) {
 	return func(t *testing.T, _, agent *Vault) {
-		forge(t, agent, func(tx *transaction) error { return tx.delete(bucket, []byte(key)) })
+		forge(t, agent, func(tx *transaction) error { return tx.Delete(bucket, []byte(key)) })
 	}
 }

@@ -17,10 +17,9 @@ import (
 	"testing"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault/kv"
 )
 
 // What the processes of a test are told, besides their role.
@@ -103,7 +102,7 @@ func work(ctx context.Context, v *Vault, name string) error {
 		if _, err := v.Take(ctx, "shared", 100_000, time.Hour); err != nil {
 			return fmt.Errorf("take: %w", err)
 		}
-		if err := v.Update(ctx, func(tx *Tx) error { return count(tx, name, i) }); err != nil {
+		if err := v.Update(ctx, func(tx kv.Tx) error { return count(tx, name, i) }); err != nil {
 			return fmt.Errorf("update: %w", err)
 		}
 		if err := v.Record(ctx, gateway.AuditEntry{Principal: name, Command: fmt.Sprint(name, " ", i)}); err != nil {
@@ -114,9 +113,8 @@ func work(ctx context.Context, v *Vault, name string) error {
 }
 
 // count reads and writes one record that every process shares, and adds one.
-func count(tx *Tx, name string, i int) error {
-	b := tx.Bucket("counter")
-	now, err := b.Get([]byte("all"))
+func count(tx kv.Tx, name string, i int) error {
+	now, err := tx.Get("counter", []byte("all"))
 	if err != nil {
 		return err
 	}
@@ -124,16 +122,16 @@ func count(tx *Tx, name string, i int) error {
 	if now != nil {
 		n = binary.BigEndian.Uint64(now)
 	}
-	if err := b.Put([]byte("all"), uint64Bytes(n+1)); err != nil {
+	if err := tx.Put("counter", []byte("all"), uint64Bytes(n+1)); err != nil {
 		return err
 	}
-	return b.Put(fmt.Append(nil, name, " ", i), bytes.Repeat([]byte(name), 50))
+	return tx.Put("counter", fmt.Append(nil, name, " ", i), bytes.Repeat([]byte(name), 50))
 }
 
 // writeForever says on its output what is recorded, until it is killed.
 func writeForever(ctx context.Context, v *Vault, name string) error {
 	for i := 0; ; i++ {
-		if err := v.Update(ctx, func(tx *Tx) error { return count(tx, name, i) }); err != nil {
+		if err := v.Update(ctx, func(tx kv.Tx) error { return count(tx, name, i) }); err != nil {
 			return err
 		}
 		command := fmt.Sprint(name, " ", i)
@@ -157,23 +155,25 @@ func commands(t testing.TB, v *Vault) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
 	must(t, v.view(t.Context(), func(tx *transaction) error {
-		b := tx.bolt.Bucket([]byte(bucketAudit))
-		if b == nil {
-			return nil
-		}
-		return b.ForEach(func(k, sealed []byte) error {
-			r, err := v.openLink(k, sealed)
+		for record, err := range kv.Each(tx, bucketAudit, kv.Range{}) {
+			if err != nil {
+				return err
+			}
+			r, err := v.openLink(record)
+			if err != nil {
+				return err
+			}
 			all[r.Command] = true
-			return err
-		})
+		}
+		return nil
 	}))
 	return all
 }
 
 func counter(t testing.TB, v *Vault) (n, records uint64) {
 	t.Helper()
-	must(t, v.View(t.Context(), func(tx *Tx) error {
-		return tx.Bucket("counter").ForEach(nil, func(k, value []byte) error {
+	must(t, v.View(t.Context(), func(tx kv.Tx) error {
+		return each(tx, "counter", func(k, value []byte) error {
 			if string(k) == "all" {
 				n = binary.BigEndian.Uint64(value)
 			} else {
@@ -183,16 +183,6 @@ func counter(t testing.TB, v *Vault) (n, records uint64) {
 		})
 	}))
 	return n, records
-}
-
-func boltClean(t testing.TB, v *Vault) {
-	t.Helper()
-	must(t, v.file.transact(t.Context(), false, func(tx *bolt.Tx) error {
-		for err := range tx.Check() {
-			t.Errorf("bbolt: %v", err)
-		}
-		return nil
-	}))
 }
 
 func TestTwentyProcessesAtOnceLoseNothing(t *testing.T) {
@@ -229,7 +219,6 @@ func TestTwentyProcessesAtOnceLoseNothing(t *testing.T) {
 		t.Errorf("VerifyAudit = %+v", r)
 	}
 	must(t, admin.Check(t.Context()))
-	boltClean(t, admin)
 }
 
 func TestGoroutinesAtOnceLoseNothing(t *testing.T) {
@@ -288,7 +277,7 @@ func TestAKilledWriterLosesNothingItAcknowledged(t *testing.T) {
 			t.Fatalf("the writer failed: %s", errOut.String())
 		}
 		mustOpen(t, path, Keys{Agent: k.Agent}, nil)
-		boltClean(t, v)
+		must(t, v.engine.Check(t.Context()))
 		if r := verify(t, v); !r.OK {
 			t.Fatalf("after kill %d: %+v", round, r)
 		}

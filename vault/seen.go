@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault/kv"
 )
 
 var _ mail.SeenStore = (*Vault)(nil)
@@ -17,15 +18,15 @@ func seenKey(account, folder string) []byte { return []byte(account + "\x00" + f
 
 // Seen implements mail.SeenStore.
 func (v *Vault) Seen(ctx context.Context, account, folder string) (s mail.SeenState, err error) {
-	err = v.View(ctx, func(tx *Tx) error {
+	err = v.View(ctx, func(tx kv.Tx) error {
 		s, err = readSeen(tx, account, folder)
 		return err
 	})
 	return s, err
 }
 
-func readSeen(tx *Tx, account, folder string) (s mail.SeenState, err error) {
-	record, err := tx.Bucket(seenBucket).Get(seenKey(account, folder))
+func readSeen(tx kv.Tx, account, folder string) (s mail.SeenState, err error) {
+	record, err := tx.Get(seenBucket, seenKey(account, folder))
 	if err != nil || record == nil {
 		return s, err
 	}
@@ -38,7 +39,7 @@ func readSeen(tx *Tx, account, folder string) (s mail.SeenState, err error) {
 // UpdateSeen implements mail.SeenStore. A folder's state is bounded by the size of
 // a record, 16 MiB, which holds some hundred thousand separate runs.
 func (v *Vault) UpdateSeen(ctx context.Context, account, folder string, change func(*mail.SeenState) error) error {
-	return v.Update(ctx, func(tx *Tx) error {
+	return v.Update(ctx, func(tx kv.Tx) error {
 		s, err := readSeen(tx, account, folder)
 		if err != nil {
 			return err
@@ -50,28 +51,21 @@ func (v *Vault) UpdateSeen(ctx context.Context, account, folder string, change f
 		if err != nil {
 			return err
 		}
-		return tx.Bucket(seenBucket).Put(seenKey(account, folder), record)
+		return tx.Put(seenBucket, seenKey(account, folder), record)
 	})
 }
 
 // dropSeen forgets every folder of an account.
 func dropSeen(t *transaction, account string) error {
-	return lend(t, func(tx *Tx) error {
-		b := tx.Bucket(seenBucket)
-		var keys [][]byte
-		if err := b.ForEach(seenKey(account, ""), func(key, _ []byte) error {
-			keys = append(keys, key)
-			return nil
-		}); err != nil {
+	for record, err := range kv.Each(state{t}, seenBucket, kv.Prefix(seenKey(account, ""))) {
+		if err == nil {
+			err = state{t}.Delete(seenBucket, record.Key)
+		}
+		if err != nil {
 			return err
 		}
-		for _, k := range keys {
-			if err := b.Delete(k); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // Key returns 32 bytes for one purpose of another package, the same for every

@@ -9,11 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"time"
-
-	"github.com/gofrs/flock"
 
 	"github.com/postern-mail/postern/mail"
 )
@@ -26,9 +22,6 @@ const (
 	// that is given it; it counts only as long as it descends from the consent that
 	// the admin signed.
 	tokenBucket = "oauth"
-
-	// tokenPoll is how often a process that waits for another's exchange looks.
-	tokenPoll = 20 * time.Millisecond
 
 	// tokenKeep bounds how long a rotated token may take to be written. It does not
 	// end with the caller's patience: the one before it is spent.
@@ -126,7 +119,7 @@ func (v *Vault) RefreshToken(ctx context.Context, account string, exchange func(
 	}); err != nil {
 		return err
 	}
-	unlock, err := v.file.lockToken(ctx, account)
+	unlock, err := v.engine.Lock(ctx, account+".token")
 	if err != nil {
 		return err
 	}
@@ -185,23 +178,21 @@ func (v *Vault) lentToken(t *transaction, account string) (lent mail.OAuthSecret
 	lent.Consent, lent.OAuth = hex.EncodeToString(consent), a.OAuth
 	lent.ClientSecret = mail.NewSecret(s.ClientSecret)
 	lent.RefreshToken = mail.NewSecret(s.RefreshToken)
-	return lent, consent, lend(t, func(tx *Tx) error {
-		record, err := tx.Bucket(tokenBucket).Get([]byte(account))
-		if err != nil || record == nil {
-			return err
-		}
-		defer clear(record)
-		var r rotatedToken
-		if err := json.Unmarshal(record, &r); err != nil || len(r.RefreshToken) == 0 {
-			return fmt.Errorf("%w: the refresh token of account %s", ErrDamaged, account)
-		}
-		defer clear(r.RefreshToken)
-		// One that descends from an earlier consent is of no more use.
-		if hmac.Equal(r.Consent, consent) {
-			lent.RefreshToken = mail.NewSecret(r.RefreshToken)
-		}
-		return nil
-	})
+	record, err := state{t}.Get(tokenBucket, []byte(account))
+	if err != nil || record == nil {
+		return lent, consent, err
+	}
+	defer clear(record)
+	var r rotatedToken
+	if err := json.Unmarshal(record, &r); err != nil || len(r.RefreshToken) == 0 {
+		return lent, consent, fmt.Errorf("%w: the refresh token of account %s", ErrDamaged, account)
+	}
+	defer clear(r.RefreshToken)
+	// One that descends from an earlier consent is of no more use.
+	if hmac.Equal(r.Consent, consent) {
+		lent.RefreshToken = mail.NewSecret(r.RefreshToken)
+	}
+	return lent, consent, nil
 }
 
 func keepToken(t *transaction, account string, consent []byte, token mail.Secret) error {
@@ -210,11 +201,11 @@ func keepToken(t *transaction, account string, consent []byte, token mail.Secret
 		return err
 	}
 	defer clear(record)
-	return lend(t, func(tx *Tx) error { return tx.Bucket(tokenBucket).Put([]byte(account), record) })
+	return state{t}.Put(tokenBucket, []byte(account), record)
 }
 
 func dropToken(t *transaction, account string) error {
-	return lend(t, func(tx *Tx) error { return tx.Bucket(tokenBucket).Delete([]byte(account)) })
+	return state{t}.Delete(tokenBucket, []byte(account))
 }
 
 func (v *Vault) readOAuthSecret(t *transaction, account string) (*oauthSecret, error) {
@@ -314,25 +305,4 @@ func sameOAuth(before, a *mail.Account) (bool, error) {
 	}
 	y, err := json.Marshal(a.OAuth)
 	return bytes.Equal(x, y), err
-}
-
-// lockToken waits its turn to use an account's refresh token, among the callers of
-// this process and of all others alike, since each opens the lock for itself. It
-// polls: a wait that is given up leaves nothing behind. The lock's file stays when
-// the account goes, for somebody may be waiting at it; it is empty.
-func (f *file) lockToken(ctx context.Context, account string) (unlock func(), err error) {
-	path := f.path + "." + account + ".token.lock"
-	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w: %s is not a regular file", ErrDamaged, path)
-	}
-	// No lock is made beside a vault that is gone.
-	if _, err := os.Stat(f.path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w at %s", ErrNoVault, f.path)
-	}
-	side := flock.New(path)
-	if _, err := side.TryLockContext(ctx, tokenPoll); err != nil {
-		_ = side.Close()
-		return nil, fmt.Errorf("token lock: %w", err)
-	}
-	return func() { _ = side.Close() }, nil
 }

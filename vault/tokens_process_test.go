@@ -119,7 +119,6 @@ func TestProcessesNeverSpendOneTokenTwice(t *testing.T) {
 	}
 	lentIs(t, admin, "work", "", current, "")
 	must(t, admin.Check(t.Context()))
-	boltClean(t, admin)
 }
 
 // TestAProcessKilledAnywhereLeavesTheLockFree kills processes while they refresh. A
@@ -145,7 +144,6 @@ func TestAProcessKilledAnywhereLeavesTheLockFree(t *testing.T) {
 		}
 		_ = cmd.Wait() // it was killed
 		must(t, admin.Check(t.Context()))
-		boltClean(t, admin)
 		_, before, _ := r.seen()
 		err = mustOpen(t, path, Keys{Agent: k.Agent}, nil).RefreshToken(t.Context(), "work", exchangeAt(r.URL))
 		if err == nil {

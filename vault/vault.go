@@ -14,6 +14,8 @@ import (
 
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault/bolt"
+	"github.com/postern-mail/postern/vault/kv"
 )
 
 var (
@@ -40,7 +42,7 @@ type Options struct {
 // Vault is an open vault. It holds keys, but no file and no lock, between
 // calls. It is safe for concurrent use.
 type Vault struct {
-	file   *file
+	engine kv.Engine
 	now    func() time.Time
 	id     []byte
 	public ed25519.PublicKey
@@ -67,7 +69,7 @@ func Open(ctx context.Context, path string, k Keys, o *Options) (*Vault, error) 
 	if o == nil {
 		o = &Options{}
 	}
-	f, err := findFile(path)
+	engine, err := bolt.At(path)
 	if err != nil {
 		return nil, err
 	}
@@ -77,17 +79,14 @@ func Open(ctx context.Context, path string, k Keys, o *Options) (*Vault, error) 
 	}
 	defer clear(key)
 	var h header
-	err = f.transactChecked(ctx, false, func(t checkedTx) (err error) {
-		if err := t.pages.firstPages(); err != nil {
-			return fmt.Errorf("%w: %w", ErrDamaged, err)
-		}
+	_, err = engine.Transact(ctx, false, func(t kv.Tx) (err error) {
 		h, err = readHeader(t)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("vault %s: %w", path, err)
 	}
-	v := &Vault{file: f, now: o.Now, id: h.id, public: h.public}
+	v := &Vault{engine: engine, now: o.Now, id: h.id, public: h.public}
 	if v.now == nil {
 		v.now = time.Now
 	}
@@ -153,7 +152,7 @@ func (v *Vault) unlock(h header, slot string, key []byte, admin bool) error {
 func (v *Vault) Admin() bool { return v.signing != nil }
 
 // Path returns where the vault is, symbolic links resolved.
-func (v *Vault) Path() string { return v.file.path }
+func (v *Vault) Path() string { return v.engine.Path() }
 
 // Fingerprint names the key that signs the vault's policy: the SHA-256 of the
 // public key in groups of base32.
@@ -196,6 +195,8 @@ const (
 	purposeSlot   = "slot "
 	purposeSigner = "signer"
 	purposeValues = "values"
+
+	maxHeader = 16 // fields, and some more
 )
 
 // header is what must be read before there is a data key.
@@ -206,13 +207,16 @@ type header struct {
 	signer []byte            // seed of the private key, sealed under the admin key
 }
 
-func readHeader(t checkedTx) (header, error) {
-	b := t.bucket(bucketHeaders)
-	if b == nil {
-		return header{}, fmt.Errorf("%w: it has no header", ErrDamaged)
+func readHeader(t kv.Tx) (header, error) {
+	list, err := t.Scan(bucketHeaders, kv.Range{}, maxHeader)
+	if err != nil {
+		return header{}, err
 	}
-	get := func(key string) []byte { return bytes.Clone(b.Get([]byte(key))) }
-	format := get("format")
+	fields := map[string][]byte{}
+	for _, field := range list {
+		fields[string(field.Key)] = field.Value
+	}
+	format := fields["format"]
 	if len(format) != 4 {
 		return header{}, fmt.Errorf("%w: it has no format number", ErrDamaged)
 	}
@@ -223,10 +227,10 @@ func readHeader(t checkedTx) (header, error) {
 		return header{}, fmt.Errorf("%w: there is no format %d", ErrDamaged, n)
 	}
 	h := header{
-		id:     get("id"),
-		public: get("public"),
-		slots:  map[string][]byte{slotAdmin: get(slotAdmin), slotAgent: get(slotAgent)},
-		signer: get(keySigner),
+		id:     fields["id"],
+		public: fields["public"],
+		slots:  map[string][]byte{slotAdmin: fields[slotAdmin], slotAgent: fields[slotAgent]},
+		signer: fields[keySigner],
 	}
 	if len(h.id) != idSize || len(h.public) != ed25519.PublicKeySize || len(h.slots[slotAdmin]) == 0 ||
 		len(h.slots[slotAgent]) == 0 || len(h.signer) == 0 {
@@ -270,9 +274,9 @@ func openSeed(s *sealer, sealed []byte) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// transaction is a bbolt transaction in which values are sealed.
+// transaction is a transaction of the engine in which values are sealed.
 type transaction struct {
-	checkedTx
+	kv.Tx
 	values *sealer
 	header header
 }
@@ -286,8 +290,8 @@ func (v *Vault) update(ctx context.Context, fn func(*transaction) error) error {
 }
 
 func (v *Vault) transact(ctx context.Context, write bool, fn func(*transaction) error) error {
-	return v.file.transactChecked(ctx, write, func(b checkedTx) error {
-		h, err := readHeader(b)
+	_, err := v.engine.Transact(ctx, write, func(t kv.Tx) error {
+		h, err := readHeader(t)
 		if err != nil {
 			return err
 		}
@@ -299,50 +303,37 @@ func (v *Vault) transact(ctx context.Context, write bool, fn func(*transaction) 
 		if !bytes.Equal(h.public, v.public) {
 			return fmt.Errorf("%w: the policy key was replaced", ErrUntrustedPolicy)
 		}
-		return fn(&transaction{checkedTx: b, values: v.values, header: h})
+		return fn(&transaction{Tx: t, values: v.values, header: h})
 	})
+	return err
 }
 
 // get returns the value, or nil when there is none.
 func (t *transaction) get(bucket string, key []byte) ([]byte, error) {
-	b := t.bucket(bucket)
-	if b == nil {
-		return nil, nil
-	}
-	sealed := b.Get(key)
-	if sealed == nil {
-		return nil, nil
+	sealed, err := t.Get(bucket, key)
+	if sealed == nil || err != nil {
+		return nil, err
 	}
 	return t.values.open(bucket, key, sealed)
 }
 
 func (t *transaction) put(bucket string, key, value []byte) error {
-	b, err := t.makeBucket(bucket)
-	if err != nil {
-		return err
-	}
-	return b.Put(key, t.values.seal(bucket, key, value))
-}
-
-func (t *transaction) delete(bucket string, key []byte) error {
-	b := t.bucket(bucket)
-	if b == nil {
-		return nil
-	}
-	return b.Delete(key)
+	return t.Put(bucket, key, t.values.seal(bucket, key, value))
 }
 
 // each calls fn with every record in the order of keys.
 func (t *transaction) each(bucket string, fn func(key, value []byte) error) error {
-	b := t.bucket(bucket)
-	if b == nil {
-		return nil
-	}
-	return b.ForEach(func(key, sealed []byte) error {
-		value, err := t.values.open(bucket, key, sealed)
+	for record, err := range kv.Each(t, bucket, kv.Range{}) {
 		if err != nil {
 			return err
 		}
-		return fn(bytes.Clone(key), value)
-	})
+		value, err := t.values.open(bucket, record.Key, record.Value)
+		if err == nil {
+			err = fn(record.Key, value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package vault
+package bolt
 
 // syncDir does nothing where a directory cannot be opened to be synced.
 func syncDir(string) error { return nil }

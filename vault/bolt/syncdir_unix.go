@@ -1,6 +1,6 @@
 //go:build unix
 
-package vault
+package bolt
 
 import (
 	"errors"

@@ -1,0 +1,290 @@
+// Package bolt keeps a vault's records in one file, with bbolt. The file has mode 0600
+// and is found, checked, locked and opened for each transaction anew: among processes
+// by a lock that lies beside it, and there is nothing to recover when one dies.
+//
+// What is checked each time is that the file is the owner's alone, has a valid head,
+// and is as long as its head says; that costs two reads however much it holds. Check
+// reads every page. A file that is damaged in between is ErrDamaged where bbolt panics
+// or memory faults, and can end the process where bbolt would go in circles: whoever
+// can write the file can destroy it in any case.
+package bolt
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/postern-mail/postern/vault/kv"
+)
+
+// Engine is the file of a vault.
+type Engine struct {
+	path    string        // without symbolic links, so that all who use the file share one lock
+	writing chan struct{} // one place: who waits to write
+	reading chan struct{} // maxReaders places; a writer takes them all
+
+	mu   sync.Mutex
+	info os.FileInfo // of the file that was last opened
+	file uint64      // counts the files that were in this place
+}
+
+var _ kv.Engine = (*Engine)(nil)
+
+// maxReaders is how many transactions of one process read at once. More would
+// only hold more descriptors.
+const maxReaders = 8
+
+// At returns the engine of the file at path, and refuses what no transaction could use
+// before anything is created beside it. Errors match kv.ErrNone, kv.ErrPermissions or
+// kv.ErrDamaged.
+func At(path string) (*Engine, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("vault %s: %w", path, err)
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w at %s", kv.ErrNone, path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("vault %s: %w", path, err)
+	}
+	e := &Engine{path: real, writing: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders)}
+	if _, err := e.Version(context.Background()); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Path returns where the file is, symbolic links resolved.
+func (e *Engine) Path() string { return e.path }
+
+// Version reads the head of the file, which bbolt writes last and all at once.
+func (e *Engine) Version(context.Context) (kv.Version, error) {
+	h, err := openChecked(e.path, os.O_RDONLY, 0)
+	if err != nil {
+		return kv.Version{}, err
+	}
+	defer func() { _ = h.Close() }()
+	return e.version(h)
+}
+
+func (e *Engine) version(h *os.File) (kv.Version, error) {
+	m, err := readMeta(h)
+	if err != nil {
+		return kv.Version{}, fmt.Errorf("%w: %s: %w", kv.ErrDamaged, e.path, err)
+	}
+	info, err := h.Stat()
+	if err != nil {
+		return kv.Version{}, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.info == nil || !os.SameFile(e.info, info) {
+		e.file++
+	}
+	e.info = info
+	return kv.Version{File: e.file, Seq: m.txid, Sum: m.sum}, nil
+}
+
+// Transact implements kv.Engine. The lock is held until it returns.
+func (e *Engine) Transact(ctx context.Context, write bool, fn func(kv.Tx) error) (v kv.Version, err error) {
+	unlock, err := e.lock(ctx, write)
+	if err != nil {
+		return v, err
+	}
+	defer unlock()
+	return v, run(e.path, write, openChecked, fn, func(h *os.File) (err error) {
+		v, err = e.version(h)
+		return err
+	})
+}
+
+// run opens the file with bbolt for one transaction. after, unless it is nil, is lent
+// the file once the transaction has come to its end well.
+func run(path string, write bool, open func(string, int, fs.FileMode) (*os.File, error), fn func(kv.Tx) error, after func(*os.File) error) error {
+	var s session
+	defer s.end(path)
+	err := guard(path, func() (err error) {
+		s.db, err = bolt.Open(path, 0o600, &bolt.Options{
+			ReadOnly:     !write,
+			Timeout:      boltTimeout,
+			NoStatistics: true,
+			OpenFile: func(path string, flag int, mode fs.FileMode) (h *os.File, err error) {
+				s.handle, err = open(path, flag, mode)
+				return s.handle, err
+			},
+		})
+		if err != nil {
+			return openError(path, err)
+		}
+		s.tx, err = s.db.Begin(write)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	t := &tx{path: path, bolt: s.tx, buckets: map[string]*bolt.Bucket{}}
+	if err := fn(t); err != nil || t.broken != nil {
+		return cmp.Or(err, t.broken)
+	}
+	if write {
+		if err := guard(path, s.tx.Commit); err != nil {
+			return err
+		}
+	}
+	if after == nil {
+		return nil
+	}
+	return after(s.handle)
+}
+
+// tx is a kv.Tx. bbolt's panics, and faults in mapped memory, are errors of its methods.
+type tx struct {
+	path    string
+	bolt    *bolt.Tx
+	buckets map[string]*bolt.Bucket
+	broken  error // the first error, after which nothing is committed
+}
+
+var _ kv.Tx = (*tx)(nil)
+
+// in runs fn with the named bucket, nil where there is none.
+func (t *tx) in(name string, fn func(*bolt.Bucket) error) error {
+	if t.broken != nil {
+		return t.broken
+	}
+	t.broken = guard(t.path, func() error {
+		b := t.buckets[name]
+		if b == nil {
+			if b = t.bolt.Bucket([]byte(name)); b != nil {
+				t.buckets[name] = b
+			}
+		}
+		return fn(b)
+	})
+	return t.broken
+}
+
+func (t *tx) Get(bucket string, key []byte) (value []byte, err error) {
+	err = t.in(bucket, func(b *bolt.Bucket) error {
+		if b != nil {
+			value = bytes.Clone(b.Get(key))
+		}
+		return nil
+	})
+	return value, err
+}
+
+func (t *tx) Put(bucket string, key, value []byte) error {
+	return t.in(bucket, func(b *bolt.Bucket) (err error) {
+		if b == nil {
+			if b, err = t.bolt.CreateBucketIfNotExists([]byte(bucket)); err != nil {
+				return err
+			}
+			t.buckets[bucket] = b
+		}
+		return b.Put(key, bytes.Clone(value)) // bbolt keeps the slice until it commits
+	})
+}
+
+func (t *tx) Delete(bucket string, key []byte) error {
+	return t.in(bucket, func(b *bolt.Bucket) error {
+		if b == nil {
+			return nil
+		}
+		return b.Delete(key)
+	})
+}
+
+func (t *tx) Scan(bucket string, r kv.Range, limit int) (list []kv.Record, err error) {
+	err = t.in(bucket, func(b *bolt.Bucket) error {
+		if b == nil || limit <= 0 {
+			return nil
+		}
+		c := b.Cursor()
+		if r.Reverse && !t.bolt.Writable() {
+			for k, v := before(c, r.To); k != nil && bytes.Compare(k, r.From) >= 0 && len(list) < limit; k, v = c.Prev() {
+				list = append(list, kv.Record{Key: bytes.Clone(k), Value: bytes.Clone(v)})
+			}
+			return nil
+		}
+		for k, v := c.Seek(r.From); k != nil && (r.To == nil || bytes.Compare(k, r.To) < 0) && (r.Reverse || len(list) < limit); k, v = c.Next() {
+			// A cursor that goes back stops at a page that was emptied in the same
+			// transaction, so a writer goes forward and keeps what comes last.
+			if len(list) == limit {
+				list = list[1:]
+			}
+			list = append(list, kv.Record{Key: bytes.Clone(k), Value: bytes.Clone(v)})
+		}
+		if r.Reverse {
+			slices.Reverse(list)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// before moves to the last key before end; nil is the end of the bucket.
+func before(c *bolt.Cursor, end []byte) (key, value []byte) {
+	if end == nil {
+		return c.Last()
+	}
+	if k, _ := c.Seek(end); k == nil {
+		return c.Last()
+	}
+	return c.Prev()
+}
+
+func (t *tx) Buckets() (names []string, err error) {
+	err = t.in("", func(*bolt.Bucket) error {
+		return t.bolt.ForEach(func(name []byte, _ *bolt.Bucket) error {
+			names = append(names, string(name))
+			return nil
+		})
+	})
+	return names, err
+}
+
+// lockPoll is how often a caller that waits for a named lock looks.
+const lockPoll = 20 * time.Millisecond
+
+// Lock implements kv.Engine with a file beside the vault, among the callers of this
+// process and of all others alike, since each opens it for itself. It polls: a wait
+// that is given up leaves nothing behind. The file stays, for somebody may be waiting
+// at it; it is empty.
+func (e *Engine) Lock(ctx context.Context, name string) (unlock func(), err error) {
+	path := e.path + "." + name + ".lock"
+	if err := e.lockable(path); err != nil {
+		return nil, err
+	}
+	side := flock.New(path)
+	if _, err := side.TryLockContext(ctx, lockPoll); err != nil {
+		_ = side.Close()
+		return nil, fmt.Errorf("token lock: %w", err)
+	}
+	return func() { _ = side.Close() }, nil
+}
+
+// lockable refuses to lock what is no regular file, and to make a lock beside a vault
+// that is gone.
+func (e *Engine) lockable(path string) error {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%w: %s is not a regular file", kv.ErrDamaged, path)
+	}
+	if _, err := os.Stat(e.path); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w at %s", kv.ErrNone, e.path)
+	}
+	return nil
+}

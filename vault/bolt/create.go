@@ -1,0 +1,63 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/postern-mail/postern/vault/kv"
+)
+
+// Create makes the file at path, with the directory above it where that is missing, and
+// what fill puts into it. It is made aside and then given its name, so that it appears
+// complete or not at all. Create reports whether it made the file: one that is there
+// already, or that somebody else makes meanwhile, is left as it is.
+func Create(ctx context.Context, path string, fill func(kv.Tx) error) (created bool, err error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return false, err
+	}
+	// The lock stands beside the file's real place, as it does for transactions.
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return false, err
+	}
+	path = filepath.Join(dir, filepath.Base(path))
+	side, err := takeLock(ctx, path+".lock", true)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = side.Close() }()
+	if _, err := os.Lstat(path); err == nil {
+		return false, nil
+	}
+	temporary, err := os.CreateTemp(dir, ".postern-*.new") // mode 0600
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = os.Remove(temporary.Name()) }()
+	if err := temporary.Close(); err != nil {
+		return false, err
+	}
+	if err := run(temporary.Name(), true, os.OpenFile, fill, nil); err != nil {
+		return false, err
+	}
+	if err := give(temporary.Name(), path); err != nil {
+		return false, err
+	}
+	return true, syncDir(dir)
+}
+
+// give names the file path, unless that exists. Where the file system has no
+// links the lock is all that stands between the look and the renaming.
+func give(from, path string) error {
+	err := os.Link(from, path)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return fs.ErrExist
+	}
+	return os.Rename(from, path)
+}

@@ -1,0 +1,162 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime/debug"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/postern-mail/postern/vault/kv"
+)
+
+// boltTimeout is for a program that opens the file without our lock, such as
+// a database browser; among ourselves nobody waits for bbolt's own lock.
+const boltTimeout = 5 * time.Second
+
+// openChecked opens the existing file, never creating it, and refuses one that
+// others can read or that cannot be a whole vault. It has the signature of
+// bbolt's hook, and there runs under the lock.
+func openChecked(path string, flag int, _ fs.FileMode) (*os.File, error) {
+	// A pipe or device must not be opened at all: opening can block or act.
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%w: %s is not a regular file", kv.ErrDamaged, path)
+	}
+	h, err := os.OpenFile(path, flag&^(os.O_CREATE|os.O_TRUNC), 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w at %s", kv.ErrNone, path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("vault: %w", err)
+	}
+	if err := checkOpened(h); err != nil {
+		_ = h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+func checkOpened(h *os.File) error {
+	info, err := h.Stat()
+	if err != nil {
+		return fmt.Errorf("vault: %w", err)
+	}
+	if !PrivateMode(info.Mode()) {
+		return fmt.Errorf("%w: %s has mode %04o, want 0600", kv.ErrPermissions, h.Name(), info.Mode().Perm())
+	}
+	if _, err := readMeta(h); err != nil {
+		return fmt.Errorf("%w: %s: %w", kv.ErrDamaged, h.Name(), err)
+	}
+	return nil
+}
+
+// session is what one transaction has open.
+type session struct {
+	handle *os.File
+	db     *bolt.DB
+	tx     *bolt.Tx
+}
+
+// end closes everything, however the transaction ended. Its own failures are of
+// no interest: what was committed is durable.
+//
+// A panic inside bbolt can leave its locks held, and then Close would wait for
+// them for good. It cannot once a rollback has come back; otherwise the mapping is
+// given up and only what others wait for is released.
+func (s *session) end(path string) {
+	closable := false
+	_ = guard(path, func() error {
+		if s.tx == nil {
+			return nil
+		}
+		_ = s.tx.Rollback() // refused after a commit
+		closable = true
+		return s.db.Close()
+	})
+	if !closable && s.handle != nil {
+		release(s.handle)
+	}
+}
+
+func openError(path string, err error) error {
+	switch {
+	case errors.Is(err, berrors.ErrTimeout):
+		return fmt.Errorf("%w: %s", kv.ErrBusy, path)
+	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch):
+		return fmt.Errorf("%w: %s: %w", kv.ErrDamaged, path, err)
+	}
+	return err
+}
+
+// guard turns a memory fault in a mapped page and bbolt's assertions into
+// kv.ErrDamaged. Nothing but bbolt runs in fn.
+func guard(path string, fn func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %s: %.120s", kv.ErrDamaged, path, fmt.Sprint(r))
+		}
+	}()
+	return fn()
+}
+
+// lock waits its turn, first within the process, then among processes.
+func (e *Engine) lock(ctx context.Context, write bool) (unlock func(), err error) {
+	leave, err := e.enter(ctx, write)
+	if err != nil {
+		return nil, err
+	}
+	side := e.path + ".lock"
+	err = e.lockable(side)
+	if err == nil {
+		held, lockErr := takeLock(ctx, side, write)
+		if lockErr == nil {
+			return func() {
+				_ = held.Close()
+				leave()
+			}, nil
+		}
+		err = fmt.Errorf("vault lock: %w", lockErr)
+	}
+	leave()
+	return nil, err
+}
+
+func (e *Engine) enter(ctx context.Context, write bool) (leave func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	n := 1
+	if write {
+		select {
+		case e.writing <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		n = maxReaders
+	}
+	held := 0
+	leave = func() {
+		for range held {
+			<-e.reading
+		}
+		if write {
+			<-e.writing
+		}
+	}
+	for range n {
+		select {
+		case e.reading <- struct{}{}:
+			held++
+		case <-ctx.Done():
+			leave()
+			return nil, ctx.Err()
+		}
+	}
+	return leave, nil
+}

@@ -1,0 +1,131 @@
+// Package kv is what a vault asks of the engine that keeps its records: named buckets
+// of records, ordered by the bytes of their keys, in transactions that see one moment
+// and are durable when they return.
+//
+// An engine knows neither what the records mean nor how they are sealed. A new one runs
+// the suite in kvtest.
+package kv
+
+import (
+	"context"
+	"errors"
+	"iter"
+)
+
+// The errors of an engine on which callers branch, to be tested with errors.Is.
+var (
+	ErrNone        = errors.New("there is no vault")
+	ErrPermissions = errors.New("the file is readable by other users")
+	ErrDamaged     = errors.New("the vault is damaged or is no vault")
+	ErrBusy        = errors.New("another program holds the vault")
+)
+
+// Engine keeps records for any number of processes. It holds nothing between calls,
+// needs no closing, and is safe for concurrent use. The context of each call bounds the
+// wait for others.
+type Engine interface {
+	// Transact lends fn a transaction that sees one moment. With write, writers take
+	// turns, and all that fn did is durable when Transact returns nil; otherwise
+	// nothing of it happened. A panic in fn passes through and counts as an error. fn
+	// must be short and must not call the Engine. The Version is that of the moment
+	// that was read, or that a write left behind; it is valid only without an error.
+	Transact(ctx context.Context, write bool, fn func(Tx) error) (Version, error)
+
+	// Version names the present state, without a transaction. Two that are equal say
+	// that nothing was written in between.
+	Version(ctx context.Context) (Version, error)
+
+	// Lock waits for the named lock, which one caller of all processes has at a time,
+	// until it calls unlock or its process ends. A name has no characters but letters,
+	// digits, - and _.
+	Lock(ctx context.Context, name string) (unlock func(), err error)
+
+	// Changes remembers the present state. wait returns nil once somebody may have
+	// written since, and the error of its context when that ends first.
+	Changes() (wait func(ctx context.Context) error)
+
+	// Check reads everything and returns the first fault in the engine's own
+	// structure. Writers wait meanwhile.
+	Check(ctx context.Context) error
+
+	// Path is where the records are, for errors and for what lies beside them.
+	Path() string
+}
+
+// Version is comparable; the zero Version equals no other.
+type Version struct{ File, Seq, Sum uint64 }
+
+// Tx is a transaction. It is valid until the function it was lent to returns, and in
+// one goroutine. Bytes that go in or come out belong to the caller. After an error
+// nothing is committed, whatever the function returns.
+type Tx interface {
+	// Get returns the value, or nil where there is no record. An empty value is not nil.
+	Get(bucket string, key []byte) ([]byte, error)
+
+	// Put sets the value of a key that is not empty.
+	Put(bucket string, key, value []byte) error
+
+	// Delete removes the record; there need be none.
+	Delete(bucket string, key []byte) error
+
+	// Scan returns up to limit records of a range in its order.
+	Scan(bucket string, r Range, limit int) ([]Record, error)
+
+	// Buckets returns the names of the buckets that ever held a record, sorted.
+	Buckets() ([]string, error)
+}
+
+// Record is a key with its value.
+type Record struct{ Key, Value []byte }
+
+// Range is the records from From, included, to To, excluded. A nil bound is open.
+type Range struct {
+	From, To []byte
+	Reverse  bool // from the last to the first
+}
+
+// Prefix is the range of the keys that begin with prefix.
+func Prefix(prefix []byte) Range { return Range{From: prefix, To: prefixEnd(prefix)} }
+
+// prefixEnd is the first key behind all that begin with prefix; nil where there is none.
+func prefixEnd(prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			end := append([]byte(nil), prefix[:i+1]...)
+			end[i]++
+			return end
+		}
+	}
+	return nil
+}
+
+// page is how many records Each reads at once.
+const page = 64
+
+// Each walks a range, some records at a time. What is walked over may be changed: the
+// walk goes on behind the record it last came to. It ends after an error.
+func Each(t Tx, bucket string, r Range) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for n := 8; ; n = page {
+			list, err := t.Scan(bucket, r, n)
+			for _, record := range list {
+				if !yield(record, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			if len(list) < n {
+				return
+			}
+			last := list[len(list)-1].Key
+			if r.Reverse {
+				r.To = last
+			} else {
+				r.From = append(append([]byte(nil), last...), 0)
+			}
+		}
+	}
+}

@@ -1,0 +1,278 @@
+// Package kvtest is the suite that every engine of a vault passes.
+package kvtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/vault/kv"
+)
+
+// Run tests an engine. Each call of open returns another way to the same records, which
+// are none at first, as another process has it.
+func Run(t *testing.T, empty func(t *testing.T) (open func() kv.Engine)) {
+	for name, test := range map[string]func(*testing.T, func() kv.Engine){
+		"order": order, "whole or nothing": wholeOrNothing, "turns": turns, "versions": versions, "locks": locks, "changes": changes,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, empty(t)) })
+	}
+}
+
+func do(t *testing.T, e kv.Engine, write bool, fn func(kv.Tx) error) kv.Version {
+	t.Helper()
+	v, err := e.Transact(t.Context(), write, fn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func put(t *testing.T, e kv.Engine, bucket string, keys ...string) kv.Version {
+	t.Helper()
+	return do(t, e, true, func(tx kv.Tx) error {
+		for _, k := range keys {
+			if err := tx.Put(bucket, []byte(k), []byte("value of "+k)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// keys are those of a range, and whether the values are theirs.
+func keys(tx kv.Tx, bucket string, r kv.Range) (list []string, err error) {
+	for record, err := range kv.Each(tx, bucket, r) {
+		if err != nil {
+			return nil, err
+		}
+		if want := "value of " + string(record.Key); string(record.Value) != want {
+			return nil, fmt.Errorf("%q has the value %q", record.Key, record.Value)
+		}
+		list = append(list, string(record.Key))
+	}
+	return list, nil
+}
+
+func order(t *testing.T, open func() kv.Engine) {
+	e := open()
+	var all []string
+	for i := range 500 {
+		all = append(all, fmt.Sprintf("%c\x00%03d", 'a'+i%3, i), strings.Repeat("k", 1+i))
+	}
+	put(t, e, "b", all...)
+	put(t, e, "other", "a", "z")
+	slices.Sort(all)
+	check := func(tx kv.Tx, all []string) {
+		t.Helper()
+		for _, r := range []kv.Range{{}, {From: []byte("b")}, {To: []byte("b")}, {From: []byte("a\x00100"), To: []byte("k")}, {From: []byte("z")}, {From: []byte("k"), To: []byte("b")},
+			kv.Prefix([]byte("a\x00")), kv.Prefix([]byte("kkk")), kv.Prefix([]byte{0xff}), kv.Prefix(nil)} {
+			var want []string
+			for _, k := range all {
+				if k >= string(r.From) && (r.To == nil || k < string(r.To)) {
+					want = append(want, k)
+				}
+			}
+			for _, reverse := range []bool{false, true} {
+				r.Reverse = reverse
+				if got, err := keys(tx, "b", r); err != nil || !slices.Equal(got, want) {
+					t.Errorf("%+v gives %d keys, want %d, %v", r, len(got), len(want), err)
+				}
+				list, err := tx.Scan("b", r, 3)
+				if err != nil || len(list) != min(3, len(want)) || len(list) > 0 && string(list[0].Key) != want[0] {
+					t.Errorf("the first three of %+v: %q, %v", r, list, err)
+				}
+				slices.Reverse(want)
+			}
+		}
+	}
+	do(t, e, false, func(tx kv.Tx) error { check(tx, all); return nil })
+	// Also where much was removed in the same transaction.
+	left := all[400:700]
+	do(t, e, true, func(tx kv.Tx) error {
+		for i, k := range all {
+			if i < 400 || i >= 700 {
+				if err := tx.Delete("b", []byte(k)); err != nil {
+					return err
+				}
+			}
+		}
+		check(tx, left)
+		return nil
+	})
+	do(t, open(), false, func(tx kv.Tx) error {
+		check(tx, left)
+		names, err := tx.Buckets()
+		if fmt.Sprint(names) != "[b other]" {
+			t.Errorf("the buckets are %v", names)
+		}
+		return err
+	})
+	if err := e.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func wholeOrNothing(t *testing.T, open func() kv.Engine) {
+	e, failure := open(), errors.New("no")
+	put(t, e, "b", "a")
+	if _, err := e.Transact(t.Context(), true, func(tx kv.Tx) error { return errors.Join(tx.Put("b", []byte("x"), nil), failure) }); !errors.Is(err, failure) {
+		t.Errorf("a failed write: %v", err)
+	}
+	func() {
+		defer func() {
+			if r := recover(); r != "mine" {
+				t.Errorf("recovered %v", r)
+			}
+		}()
+		_, _ = e.Transact(t.Context(), true, func(tx kv.Tx) error {
+			_ = tx.Put("b", []byte("y"), nil)
+			panic("mine")
+		})
+	}()
+	if _, err := e.Transact(t.Context(), false, func(tx kv.Tx) error { return tx.Put("b", []byte("z"), nil) }); err == nil {
+		t.Error("a transaction that reads can write")
+	}
+	// An error of the engine keeps everything from being committed, also where it is overlooked.
+	if _, err := e.Transact(t.Context(), true, func(tx kv.Tx) error {
+		_ = tx.Put("b", []byte("overlooked"), nil)
+		_ = tx.Put("b", nil, nil)
+		return nil
+	}); err == nil {
+		t.Error("an empty key was kept")
+	}
+	value := []byte("value of b")
+	do(t, e, true, func(tx kv.Tx) error {
+		err := errors.Join(tx.Put("b", []byte("b"), value), tx.Put("b", []byte("empty"), nil), tx.Delete("b", []byte("none")), tx.Delete("none", []byte("a")))
+		clear(value) // it is the caller's again
+		return err
+	})
+	do(t, open(), false, func(tx kv.Tx) error {
+		for key, want := range map[string]string{"a": "value of a", "b": "value of b", "empty": ""} {
+			if got, err := tx.Get("b", []byte(key)); err != nil || got == nil || string(got) != want {
+				t.Errorf("%s is %q, %v", key, got, err)
+			}
+		}
+		for _, key := range []string{"x", "y", "z", "overlooked"} {
+			if got, err := tx.Get("b", []byte(key)); got != nil || err != nil {
+				t.Errorf("%s is there: %q, %v", key, got, err)
+			}
+		}
+		got, err := tx.Get("none", []byte("a"))
+		if got != nil {
+			t.Error("there is a record in no bucket")
+		}
+		return err
+	})
+}
+
+func turns(t *testing.T, open func() kv.Engine) {
+	put(t, open(), "b", "a")
+	var wg sync.WaitGroup
+	const writers, each = 6, 20
+	shared := open()
+	for i := range writers {
+		e := shared
+		if i%2 == 0 {
+			e = open()
+		}
+		wg.Go(func() {
+			for range each {
+				if _, err := e.Transact(t.Context(), true, func(tx kv.Tx) error {
+					n, err := tx.Get("b", []byte("n"))
+					return errors.Join(err, tx.Put("b", []byte("n"), append(n, 'x')))
+				}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	do(t, shared, false, func(tx kv.Tx) error {
+		n, err := tx.Get("b", []byte("n"))
+		if len(n) != writers*each {
+			t.Errorf("%d of %d turns count", len(n), writers*each)
+		}
+		return err
+	})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, write := range []bool{false, true} {
+		if _, err := shared.Transact(ended, write, func(kv.Tx) error { return nil }); !errors.Is(err, context.Canceled) {
+			t.Errorf("with a context that has ended: %v", err)
+		}
+	}
+}
+
+func versions(t *testing.T, open func() kv.Engine) {
+	e, other := open(), open()
+	now := func() kv.Version {
+		t.Helper()
+		v, err := e.Version(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	written := put(t, e, "b", "a")
+	if read := do(t, e, false, func(kv.Tx) error { return nil }); written != now() || read != written {
+		t.Errorf("written %v, read %v, now %v", written, read, now())
+	}
+	put(t, other, "b", "a")
+	if now() == written {
+		t.Error("a write of somebody else's is not seen")
+	}
+	before := now()
+	_, _ = e.Transact(t.Context(), true, func(tx kv.Tx) error { return errors.Join(tx.Put("b", []byte("x"), nil), errors.New("no")) })
+	if now() != before {
+		t.Error("a write that failed is seen")
+	}
+}
+
+func locks(t *testing.T, open func() kv.Engine) {
+	a, b := open(), open()
+	put(t, a, "b", "a")
+	unlock, err := a.Lock(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []kv.Engine{a, b} {
+		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
+		if _, err := e.Lock(ctx, "one"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a second holder: %v", err)
+		}
+		cancel()
+		free, err := e.Lock(t.Context(), "two")
+		if err != nil {
+			t.Fatal(err)
+		}
+		free()
+	}
+	put(t, b, "b", "b") // it locks nothing else
+	unlock()
+	if unlock, err = b.Lock(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+}
+
+func changes(t *testing.T, open func() kv.Engine) {
+	a, b := open(), open()
+	put(t, a, "b", "a")
+	wait := a.Changes()
+	put(t, b, "b", "b")
+	if err := wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+	wait = a.Changes()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := wait(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that has ended: %v", err)
+	}
+}
