@@ -175,6 +175,6 @@ func (s *store) close() {
 
 // keyless reports whether the environment neither gives a key in any form nor says
 // where a vault is.
-func (p *process) keyless() bool {
-	return !p.hasKey(vault.AdminKeyVar) && !p.hasKey(vault.AgentKeyVar) && p.getenv("POSTERN_DB") == ""
+func (s *system) keyless() bool {
+	return !s.hasKey(vault.AdminKeyVar) && !s.hasKey(vault.AgentKeyVar) && s.getenv("POSTERN_DB") == ""
 }

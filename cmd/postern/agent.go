@@ -181,11 +181,12 @@ func escaped(b []byte) (rune, int) {
 // asCorrespondent wires for the bare process: with the vault of the environment, or
 // with the one that AGENT_MAIL_DB names.
 func (p *process) asCorrespondent() (*house, error) {
-	open := p.opener(false)
+	s := p.system()
+	open := s.opener(false)
 	if path := p.getenv(agentDBVar); path != "" {
-		open = func(ctx context.Context) (*vault.Vault, error) { return p.openMailbox(ctx, path) }
+		open = func(ctx context.Context) (*vault.Vault, error) { return s.openMailbox(ctx, path) }
 	}
-	return p.wire(plan{profile: gateway.FullProfile(), principal: p.principal(), open: open, hostFile: readHostFile})
+	return p.wire(plan{profile: gateway.FullProfile(), principal: s.principal(), open: open, hostFile: readHostFile})
 }
 
 // readHostFile reads a file that the shell's user named. It must be a regular one:

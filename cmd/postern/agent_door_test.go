@@ -83,10 +83,10 @@ func doorOf(t testing.TB, start func(t testing.TB, env, args []string) (int, []b
 	d.file = func(name, content string) string { return writeFile(t, filepath.Join(dir, name), content) }
 	d.open = func(now func() time.Time) *vault.Vault {
 		p := &process{getenv: func(name string) string { return "" }}
-		if _, err := p.openMailbox(t.Context(), path); err != nil {
+		if _, err := p.system().openMailbox(t.Context(), path); err != nil {
 			t.Fatal(err)
 		}
-		key, err := newProcess(t).keyFrom(t.Context(), path+mailboxKey)
+		key, err := newProcess(t).system().keyFrom(t.Context(), path+mailboxKey)
 		if err != nil {
 			t.Fatal(err)
 		}

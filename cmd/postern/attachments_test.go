@@ -118,11 +118,11 @@ func TestWhereAttachmentsAre(t *testing.T) {
 	v := newVault(t)
 	h := newHouse(t, v)
 	p := newProcess(t)
-	if dir, err := p.attachmentDir(t.Context(), h.store); err != nil || dir != filepath.Join(filepath.Dir(v.path), "attachments") {
+	if dir, err := p.system().attachmentDir(t.Context(), h.store); err != nil || dir != filepath.Join(filepath.Dir(v.path), "attachments") {
 		t.Errorf("%s, %v", dir, err)
 	}
 	p.getenv = func(name string) string { return map[string]string{"POSTERN_ATTACHMENTS": "/elsewhere"}[name] }
-	if dir, err := p.attachmentDir(t.Context(), h.store); err != nil || dir != "/elsewhere" {
+	if dir, err := p.system().attachmentDir(t.Context(), h.store); err != nil || dir != "/elsewhere" {
 		t.Errorf("%s, %v", dir, err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // demoHouse is what 'postern demo' serves, without the bound on commands per minute.
-func demoHouse(t *testing.T) *house {
+func demoHouse(t *testing.T) *testHouse {
 	t.Helper()
 	servers, err := demo.Start(demo.Options{})
 	if err != nil {
@@ -34,11 +34,7 @@ func demoHouse(t *testing.T) *house {
 		t.Fatal(err)
 	}
 	p := newProcess(t)
-	h, err := p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "agent"}, open: func(context.Context) (*vault.Vault, error) { return v, nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(h.close)
+	h := wired(t)(p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "agent"}, open: func(context.Context) (*vault.Vault, error) { return v, nil }}))
 	saved := t.TempDir()
 	h.saved.locate = func(context.Context) (string, error) { return saved, nil }
 	admin := gateway.Principal{Name: "admin", Admin: true}
@@ -49,7 +45,7 @@ func demoHouse(t *testing.T) *house {
 }
 
 // piped is the house as a target of the suite, as a principal sees it.
-func (h *house) piped(principal gateway.Principal) conformance.Target {
+func (h *testHouse) piped(principal gateway.Principal) conformance.Target {
 	return &conformance.Pipe{Serve: func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 		o := gateway.MCPOptions{Name: "postern", Version: "1", Instructions: instructions}
 		return gateway.ServeStdio(ctx, gateway.NewMCPServer(h.gateway.MCP(principal), o), in, out, o)

@@ -36,7 +36,7 @@ func realMessages(t testing.TB) [][]byte {
 }
 
 // schemaOf is the compiled outputSchema of a command, as the server gives it out.
-func schemaOf(t testing.TB, h *house, command string) *jsonschema.Schema {
+func schemaOf(t testing.TB, h *testHouse, command string) *jsonschema.Schema {
 	t.Helper()
 	var pair struct {
 		Output any `json:"outputSchema"`

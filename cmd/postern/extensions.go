@@ -34,14 +34,14 @@ const (
 
 // loadExtensions reads the directory of extensions. What is wrong with them is said
 // once on standard error, and by doctor; it stops nothing.
-func (p *process) loadExtensions(from extensionsFrom, builtin []*discovery.Command) *extension.Set {
-	dir := p.getenv(extensionsVar)
+func (s *system) loadExtensions(from extensionsFrom, builtin []*discovery.Command) *extension.Set {
+	dir := s.getenv(extensionsVar)
 	named := dir != ""
 	switch {
 	case from == 0 || from == whereNamed && !named:
 		return &extension.Set{}
 	case !named:
-		path, err := vault.DefaultPath(p.getenv)
+		path, err := vault.DefaultPath(s.getenv)
 		if err == nil {
 			path, err = filepath.Abs(path)
 		}
@@ -50,16 +50,16 @@ func (p *process) loadExtensions(from extensionsFrom, builtin []*discovery.Comma
 		}
 		dir = filepath.Join(filepath.Dir(path), "extensions")
 	}
-	o := extension.Options{Environ: p.environ, Taken: func(word string) bool { return firstWordOf(builtin, word) }}
-	if p.self != "" {
-		o.Launcher = []string{p.self, extensionVerb}
+	o := extension.Options{Environ: s.environ, Taken: func(word string) bool { return firstWordOf(builtin, word) }}
+	if s.self != "" {
+		o.Launcher = []string{s.self, extensionVerb}
 	}
 	set, err := extension.Load(dir, o)
 	if errors.Is(err, fs.ErrNotExist) && named {
 		set.Problems = append(set.Problems, extension.Problem{Message: "The directory that " + extensionsVar + " names does not exist."})
 	}
 	for _, problem := range set.Problems {
-		fmt.Fprintf(p.stderr, "postern: %s\n", problem)
+		fmt.Fprintf(s.stderr, "postern: %s\n", problem)
 	}
 	return set
 }

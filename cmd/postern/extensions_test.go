@@ -260,7 +260,7 @@ func TestWhereExtensionsAre(t *testing.T) {
 	load := func(from extensionsFrom, named string) (*extension.Set, string) {
 		said.Reset()
 		environ[extensionsVar] = named
-		return p.loadExtensions(from, nil), said.String()
+		return p.system().loadExtensions(from, nil), said.String()
 	}
 	for _, c := range []struct {
 		from  extensionsFrom

@@ -26,7 +26,7 @@ const foreign, missing = "zebra", "zebro"
 
 // grantHouse has the accounts work and zebra, both with mail, and a grant of work
 // alone. A second grant has zebra.
-func grantHouse(t testing.TB) (admin *house, own, other gateway.Principal) {
+func grantHouse(t testing.TB) (admin *testHouse, own, other gateway.Principal) {
 	t.Helper()
 	v := newVault(t)
 	opened, err := v.open(t.Context())
@@ -54,7 +54,7 @@ func grantHouse(t testing.TB) (admin *house, own, other gateway.Principal) {
 }
 
 // token makes a grant and returns its token.
-func (h *house) token(t testing.TB, name, options string) string {
+func (h *testHouse) token(t testing.TB, name, options string) string {
 	t.Helper()
 	var made struct {
 		Token string `json:"token"`
@@ -64,7 +64,7 @@ func (h *house) token(t testing.TB, name, options string) string {
 }
 
 // granted makes a grant and returns its principal.
-func (h *house) granted(t testing.TB, name, options string) gateway.Principal {
+func (h *testHouse) granted(t testing.TB, name, options string) gateway.Principal {
 	t.Helper()
 	c, err := h.store.caller(t.Context(), h.token(t, name, options))
 	if err != nil {
@@ -74,7 +74,7 @@ func (h *house) granted(t testing.TB, name, options string) gateway.Principal {
 }
 
 // as runs a command for a principal.
-func (h *house) as(t testing.TB, p gateway.Principal, line string) answer {
+func (h *testHouse) as(t testing.TB, p gateway.Principal, line string) answer {
 	t.Helper()
 	a := answer{raw: h.gateway.Do(t.Context(), p, line).JSON}
 	if err := json.Unmarshal(a.raw, &a); err != nil {
@@ -374,11 +374,7 @@ func TestAnExtensionIsForTheGrantsThatNameIt(t *testing.T) {
 	ownDirectory(t, filepath.Join(dir, "x-broken"))
 	p := newProcess(t)
 	p.getenv = func(name string) string { return map[string]string{extensionsVar: dir}[name] }
-	h, err := p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true}, open: v.open, extensions: besideVault})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(h.close)
+	h := wired(t)(p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true}, open: v.open, extensions: besideVault}))
 	for _, c := range []struct {
 		name, options string
 		has           bool
@@ -422,12 +418,8 @@ func TestAnAccountThatIsThereTwiceIsNotNamedToAGrant(t *testing.T) {
 	}
 	p := newProcess(t)
 	p.getenv = func(name string) string { return map[string]string{"POSTERN_DB": v.path}[name] } // so that there is a vault beside
-	h, err := p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true}, open: v.open,
-		environ: []string{"MAIL_IMAP_ZEBRA_HOST=127.0.0.1", "MAIL_IMAP_ZEBRA_USER=me", "MAIL_IMAP_ZEBRA_PASS=x"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(h.close)
+	p.environ = []string{"MAIL_IMAP_ZEBRA_HOST=127.0.0.1", "MAIL_IMAP_ZEBRA_USER=me", "MAIL_IMAP_ZEBRA_PASS=x"}
+	h := wired(t)(p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true}, open: v.open, environment: true}))
 	opened, err := v.open(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -483,17 +475,12 @@ func TestAnEndedGrantDoesNothingMore(t *testing.T) {
 }
 
 // houseAt is the administrator's house at a time of the test's own.
-func houseAt(t testing.TB, v testVault, now func() time.Time) *house {
+func houseAt(t testing.TB, v testVault, now func() time.Time) *testHouse {
 	t.Helper()
-	h, err := newProcess(t).wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true},
+	return wired(t)(newProcess(t).wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true},
 		open: func(ctx context.Context) (*vault.Vault, error) {
 			return vault.Open(ctx, v.path, v.keys, &vault.Options{Now: now})
-		}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(h.close)
-	return h
+		}}))
 }
 
 // A token ends with its time, at the door and for who is inside already.

@@ -77,24 +77,34 @@ func newProcess(t testing.TB) *process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = null.Close() })
-	return &process{getenv: func(string) string { return "" }, stdin: null, stdout: io.Discard, stderr: io.Discard, log: slog.New(slog.DiscardHandler)}
+	return &process{getenv: func(string) string { return "" }, stdin: null, stdout: io.Discard, stderr: io.Discard, log: slog.New(slog.DiscardHandler), ring: &mail.SystemKeyring{}}
 }
 
 // newHouse wires a whole house around the vault, as the administrator.
-func newHouse(t testing.TB, v testVault) *house {
+func newHouse(t testing.TB, v testVault) *testHouse {
 	t.Helper()
 	return houseOf(t, newProcess(t), v)
 }
 
 // houseOf is newHouse for a process of the test's own.
-func houseOf(t testing.TB, p *process, v testVault) *house {
+func houseOf(t testing.TB, p *process, v testVault) *testHouse {
 	t.Helper()
-	h, err := p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true}, open: v.open})
-	if err != nil {
-		t.Fatal(err)
+	return wired(t)(p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true}, open: v.open}))
+}
+
+// testHouse is a house to run commands in.
+type testHouse struct{ *house }
+
+// wired is a house that is closed when the test ends.
+func wired(t testing.TB) func(*house, error) *testHouse {
+	return func(h *house, err error) *testHouse {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(h.close)
+		return &testHouse{h}
 	}
-	t.Cleanup(h.close)
-	return h
 }
 
 // dovecotAccount is an account on the server for a user.
@@ -115,7 +125,7 @@ type answer struct {
 }
 
 // do runs a command; data, unless nil, takes what a success carries.
-func (h *house) do(t testing.TB, line string, data any) answer {
+func (h *testHouse) do(t testing.TB, line string, data any) answer {
 	t.Helper()
 	a := answer{raw: h.gateway.Do(t.Context(), h.principal, line).JSON}
 	if err := json.Unmarshal(a.raw, &a); err != nil {

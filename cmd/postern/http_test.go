@@ -369,7 +369,7 @@ func TestServeHTTPEndsOnSIGTERM(t *testing.T) {
 	}
 }
 
-func awaitAudit(t testing.TB, h *house, parsed string) {
+func awaitAudit(t testing.TB, h *testHouse, parsed string) {
 	t.Helper()
 	for {
 		entries, err := with(t.Context(), h.store, func(v *vault.Vault) ([]vault.AuditRecord, error) {

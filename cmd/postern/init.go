@@ -12,7 +12,6 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/autoconfig"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -70,10 +69,10 @@ func (p *process) init(ctx context.Context, args []string) error {
 
 // setupSystem is what a set-up of the vault at path needs of this process.
 func (p *process) setupSystem(path string) *setup.System {
-	s := &setup.System{
+	return &setup.System{
 		Getenv: p.getenv, Environ: p.environ, Stdin: p.stdin, Stdout: p.stdout,
-		Keyring: p.systemKeyring(), Finder: p.finder,
-		Keys:         func(ctx context.Context) (vault.Keys, error) { return p.findKeys(ctx, path) },
+		Keyring: p.ring, Finder: p.finder,
+		Keys:         func(ctx context.Context) (vault.Keys, error) { return p.system().findKeys(ctx, path) },
 		AgentKeyFile: agentKeyFile(path), AdminKeyFile: adminKeyFile(path),
 		ReadSecret: func(ctx context.Context, source string) (mail.Secret, error) {
 			return p.readSecret(ctx, bufio.NewReader(p.stdin), source)
@@ -87,10 +86,6 @@ func (p *process) setupSystem(path string) *setup.System {
 		},
 		Administer: p.administer,
 	}
-	if s.Finder == nil {
-		s.Finder = &autoconfig.Finder{}
-	}
-	return s
 }
 
 // administrator runs the commands of a set-up; see setup.Administrator.
@@ -99,7 +94,7 @@ type administrator struct{ *house }
 // administer wires a house for a set-up, in which there are the commands of one alone.
 func (p *process) administer(o setup.AdministratorOptions) (setup.Administrator, error) {
 	h, err := p.wire(plan{profile: gateway.OnlyProfile("setup", setup.Commands...), principal: gateway.Principal{Name: "admin", Admin: true},
-		open: func(context.Context) (*vault.Vault, error) { return o.Vault, nil }, secret: o.ReadSecret, authorize: o.Authorize, keyring: o.Keyring})
+		open: func(context.Context) (*vault.Vault, error) { return o.Vault, nil }, readSecret: o.ReadSecret, authorize: o.Authorize, keyring: o.Keyring})
 	return administrator{h}, err
 }
 

@@ -68,11 +68,7 @@ func TestInitWithConsent(t *testing.T) {
 		t.Errorf("%s", &out)
 	}
 	b.oauth.RefuseAccessTokens()
-	h, err := p.asAgent(gateway.FullProfile())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(h.close)
+	h := wired(t)(p.asAgent(gateway.FullProfile()))
 	if a := h.do(t, "mail list", nil); !a.Success {
 		t.Errorf("%s", a.raw)
 	}

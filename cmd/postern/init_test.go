@@ -172,7 +172,7 @@ func (s *station) files(t testing.TB) (names []string) {
 func (s *station) vault(t testing.TB) *vault.Vault {
 	t.Helper()
 	p, _ := s.process(t, "")
-	keys, err := p.findKeys(t.Context(), s.env["POSTERN_DB"])
+	keys, err := p.system().findKeys(t.Context(), s.env["POSTERN_DB"])
 	if err != nil || keys.Admin.IsZero() || keys.Agent.IsZero() {
 		t.Fatalf("the keys were not kept: %v", err)
 	}
@@ -495,7 +495,7 @@ func TestKeysThatAreThereAreUsed(t *testing.T) {
 	if err := p.init(t.Context(), nil); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if keys, err := p.findKeys(t.Context(), s.env["POSTERN_DB"]); err != nil || keys.Admin.Reveal() != adminKey || keys.Agent.Reveal() != agentKey {
+	if keys, err := p.system().findKeys(t.Context(), s.env["POSTERN_DB"]); err != nil || keys.Admin.Reveal() != adminKey || keys.Agent.Reveal() != agentKey {
 		t.Errorf("other keys: %v", err)
 	}
 	if now := s.files(t); len(now) > len(before)+2 { // the vault and its lock
@@ -579,10 +579,10 @@ const stationVar = "POSTERN_TEST_STATION"
 
 // onStation has a process find the servers of a station, and no keyring, where the
 // test that started it says so.
-func onStation(p *process) {
+func onStation(p *process) *process {
 	text := p.getenv(stationVar)
 	if text == "" {
-		return
+		return p
 	}
 	s := &station{ring: brokenKeyring{}}
 	if err := json.Unmarshal([]byte(text), &s.srv); err != nil {
@@ -590,4 +590,5 @@ func onStation(p *process) {
 	}
 	p.finder, p.ring = &autoconfig.Finder{Resolver: s, Transport: noWeb{}}, s.ring
 	p.self = "/opt/postern/postern" // a test's own program is a passing one
+	return p
 }

@@ -173,7 +173,7 @@ func (p *process) fingerprint(ctx context.Context, path string) string {
 	if pin := p.getenv("POSTERN_POLICY_PIN"); pin != "" {
 		return pin
 	}
-	keys, err := p.keysFor(ctx, path)
+	keys, err := p.system().keysFor(ctx, path)
 	if err != nil {
 		return ""
 	}

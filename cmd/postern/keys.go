@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/postern-mail/postern/cmd/postern/internal/setup"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
@@ -27,48 +26,48 @@ func adminKeyFile(vaultPath string) string {
 }
 
 // hasKey reports whether the environment has the key of this variable in any form.
-func (p *process) hasKey(variable string) bool {
-	return p.getenv(variable) != "" || p.getenv(variable+"_FILE") != "" || p.getenv(variable+"_COMMAND") != ""
+func (s *system) hasKey(variable string) bool {
+	return s.getenv(variable) != "" || s.getenv(variable+"_FILE") != "" || s.getenv(variable+"_COMMAND") != ""
 }
 
 // principal is the administrator where the environment has the key, else an agent.
-func (p *process) principal() gateway.Principal {
-	if p.hasKey(vault.AdminKeyVar) {
+func (s *system) principal() gateway.Principal {
+	if s.hasKey(vault.AdminKeyVar) {
 		return gateway.Principal{Name: "admin", Admin: true}
 	}
 	return gateway.Principal{Name: "agent"}
 }
 
-func (p *process) systemKeyring() setup.Keyring {
-	if p.ring != nil {
-		return p.ring
-	}
-	return &mail.SystemKeyring{}
+// keyring is where the system keeps secrets; *mail.SystemKeyring implements it.
+type keyring interface {
+	mail.Keyring
+	Set(ctx context.Context, name string, s mail.Secret) error
+	Delete(ctx context.Context, name string) error
 }
 
 // unasked is a keyring that is not disturbed on behalf of help: the system may ask a
 // person to unlock it.
-type unasked struct{ setup.Keyring }
+type unasked struct{ keyring }
 
 func (k unasked) Secret(ctx context.Context, name string) (mail.Secret, error) {
 	if optional(ctx) {
 		return mail.Secret{}, vault.ErrNoKey
 	}
-	return k.Keyring.Secret(ctx, name)
+	return k.keyring.Secret(ctx, name)
 }
 
 // keysFor returns the keys of the environment, or where that has none the agent's
 // key from beside the vault.
-func (p *process) keysFor(ctx context.Context, path string) (vault.Keys, error) {
-	keys, err := vault.KeysFrom(ctx, p.getenv, unasked{p.systemKeyring()})
+func (s *system) keysFor(ctx context.Context, path string) (vault.Keys, error) {
+	keys, err := vault.KeysFrom(ctx, s.getenv, unasked{s.keyring})
 	if err == nil && keys.Admin.IsZero() && keys.Agent.IsZero() {
-		keys.Agent, err = p.keyFrom(ctx, agentKeyFile(path))
+		keys.Agent, err = s.keyFrom(ctx, agentKeyFile(path))
 	}
 	return keys, err
 }
 
 // keyFrom reads a key file that init made. It is zero where there is no file.
-func (p *process) keyFrom(ctx context.Context, file string) (mail.Secret, error) {
+func (s *system) keyFrom(ctx context.Context, file string) (mail.Secret, error) {
 	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
 		return mail.Secret{}, nil
 	}
@@ -77,7 +76,7 @@ func (p *process) keyFrom(ctx context.Context, file string) (mail.Secret, error)
 			return file
 		}
 		return ""
-	}, unasked{p.systemKeyring()})
+	}, unasked{s.keyring})
 	if err != nil {
 		err = fmt.Errorf("the key file %s: %w", file, err)
 	}
@@ -86,18 +85,18 @@ func (p *process) keyFrom(ctx context.Context, file string) (mail.Secret, error)
 
 // findKeys returns the keys that there are already: those of the environment, else
 // those of the files that init makes.
-func (p *process) findKeys(ctx context.Context, path string) (vault.Keys, error) {
-	keys, err := vault.KeysFrom(ctx, p.getenv, p.systemKeyring())
+func (s *system) findKeys(ctx context.Context, path string) (vault.Keys, error) {
+	keys, err := vault.KeysFrom(ctx, s.getenv, s.keyring)
 	if err != nil {
 		return keys, err
 	}
 	if keys.Agent.IsZero() {
-		if keys.Agent, err = p.keyFrom(ctx, agentKeyFile(path)); err != nil {
+		if keys.Agent, err = s.keyFrom(ctx, agentKeyFile(path)); err != nil {
 			return keys, err
 		}
 	}
 	if keys.Admin.IsZero() {
-		keys.Admin, err = p.keyFrom(ctx, adminKeyFile(path))
+		keys.Admin, err = s.keyFrom(ctx, adminKeyFile(path))
 	}
 	return keys, err
 }

@@ -24,8 +24,8 @@ const (
 // With a key in the environment it uses that and no other, so that a wrong key fails;
 // with none it uses those beside the file. POSTERN_POLICY_PIN speaks of the vault with
 // the accounts, and is not asked for here.
-func (p *process) openMailbox(ctx context.Context, path string) (*vault.Vault, error) {
-	keys, err := vault.KeysFromEnv(ctx, p.getenv)
+func (s *system) openMailbox(ctx context.Context, path string) (*vault.Vault, error) {
+	keys, err := vault.KeysFromEnv(ctx, s.getenv)
 	if err != nil {
 		return nil, err
 	}
@@ -35,11 +35,11 @@ func (p *process) openMailbox(ctx context.Context, path string) (*vault.Vault, e
 		if optional(ctx) {
 			return nil, fmt.Errorf("%w at %s", vault.ErrNoVault, path) // describe makes nothing
 		}
-		if keys, err = p.makeMailbox(ctx, path, keys); err != nil {
+		if keys, err = s.makeMailbox(ctx, path, keys); err != nil {
 			return nil, err
 		}
 	} else if keys.Admin.IsZero() && keys.Agent.IsZero() {
-		if keys.Agent, err = p.keyFrom(ctx, path+mailboxKey); err != nil {
+		if keys.Agent, err = s.keyFrom(ctx, path+mailboxKey); err != nil {
 			return nil, err
 		}
 	}
@@ -49,7 +49,7 @@ func (p *process) openMailbox(ctx context.Context, path string) (*vault.Vault, e
 // makeMailbox makes a vault with the keys there are, and with random ones beside it
 // in place of those that are missing. Of several processes that do so at once all end
 // up with the same keys and the same vault. It returns the keys to open it with.
-func (p *process) makeMailbox(ctx context.Context, path string, given vault.Keys) (vault.Keys, error) {
+func (s *system) makeMailbox(ctx context.Context, path string, given vault.Keys) (vault.Keys, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return vault.Keys{}, err
 	}
@@ -65,7 +65,7 @@ func (p *process) makeMailbox(ctx context.Context, path string, given vault.Keys
 			return vault.Keys{}, err
 		}
 		var err error
-		if *k.secret, err = p.keyFrom(ctx, k.file); err != nil {
+		if *k.secret, err = s.keyFrom(ctx, k.file); err != nil {
 			return vault.Keys{}, err
 		}
 	}

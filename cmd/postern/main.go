@@ -23,6 +23,8 @@ import (
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway/extension"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/autoconfig"
 	"github.com/postern-mail/postern/mail/pdftext"
 )
 
@@ -38,11 +40,9 @@ type process struct {
 	log     *slog.Logger
 	self    string // the program's own file, empty when it is not to be started again
 
-	identity string           // of --identity, which wins over the environment; see agentIdentity
-	alter    func(*transport) // set by tests alone: breaks the transport profile, to see that it is noticed
-	flagged  *flag.FlagSet    // the verb's own, once it has made them
+	identity string        // of --identity, which wins over the environment; see agentIdentity
+	flagged  *flag.FlagSet // the verb's own, once it has made them
 
-	// What init asks; nil means the system's own.
 	finder setup.Finder
 	ring   setup.Keyring
 
@@ -71,29 +71,32 @@ Commands answer in JSON; 'postern help' lists them. Every verb takes -h.
 // package pdftext. Nothing else may happen in that process.
 const pdfVerb = "pdf-text"
 
-func main() { start(nil) }
+func main() { start(systemProcess()) }
 
-// start runs the process, which adjust has changed before; a test does that.
-func start(adjust func(*process)) {
-	if len(os.Args) > 1 && os.Args[1] == pdfVerb {
-		os.Exit(pdftext.Child(os.Stdin, os.Stdout, os.Args[2:]))
+// systemProcess is the process as the operating system started it.
+func systemProcess() *process {
+	p := &process{args: os.Args[1:], getenv: os.Getenv, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		finder: &autoconfig.Finder{}, ring: &mail.SystemKeyring{}}
+	p.self, _ = os.Executable()
+	p.log = slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return p
+}
+
+// start runs a process to its end, and exits.
+func start(p *process) {
+	if len(p.args) > 0 && p.args[0] == pdfVerb {
+		os.Exit(pdftext.Child(os.Stdin, os.Stdout, p.args[1:]))
 	}
-	if len(os.Args) > 1 && os.Args[1] == extensionVerb {
-		os.Exit(extension.Launch(os.Args[2:]))
+	if len(p.args) > 0 && p.args[0] == extensionVerb {
+		os.Exit(extension.Launch(p.args[1:]))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
-	context.AfterFunc(ctx, stop) // a second one ends the process as if nobody listened
+	context.AfterFunc(ctx, stop) // a second one ends the process at once
 	// A reader that goes away is an error of the write, so that what is open is
 	// closed and what is temporary removed.
 	signal.Ignore(syscall.SIGPIPE)
-	p := &process{args: os.Args[1:], getenv: os.Getenv, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	// Standard output is only the protocol: whatever else prints, prints there.
 	os.Stdout = os.Stderr
-	p.self, _ = os.Executable()
-	p.log = slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if adjust != nil {
-		adjust(p)
-	}
 	status := p.run(ctx)
 	stop()
 	os.Exit(status)

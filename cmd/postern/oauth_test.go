@@ -21,7 +21,7 @@ type bureau struct {
 	dovecot *servertest.DovecotServer
 	postfix *servertest.PostfixServer
 	v       testVault
-	*house
+	*testHouse
 }
 
 func newBureau(t testing.TB, c servertest.OAuthConfig, mechanisms ...string) *bureau {
@@ -31,7 +31,7 @@ func newBureau(t testing.TB, c servertest.OAuthConfig, mechanisms ...string) *bu
 	b.oauth = servertest.OAuth(t, c)
 	b.dovecot = servertest.Dovecot(t, servertest.Config{Submission: true, Introspection: b.oauth.Introspection, Mechanisms: mechanisms})
 	b.postfix = servertest.Postfix(t, servertest.PostfixConfig{Dovecot: b.dovecot})
-	b.house = newHouse(t, b.v)
+	b.testHouse = newHouse(t, b.v)
 	return b
 }
 

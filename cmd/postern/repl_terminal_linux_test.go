@@ -123,7 +123,7 @@ func TestThePromptRemembers(t *testing.T) {
 func TestAnAgentAtATerminalApprovesNothing(t *testing.T) {
 	h, _ := sendingHouse(t, "approve")
 	h.principal.Admin = false
-	c := &conversation{process: &process{}, house: h}
+	c := &conversation{process: &process{}, house: h.house}
 	if _, ok := c.approves("outbox approve 0123"); ok {
 		t.Error("an agent is asked about what waits")
 	}

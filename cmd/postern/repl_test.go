@@ -31,8 +31,8 @@ func TestOpenWord(t *testing.T) {
 func talk(t *testing.T) *conversation {
 	t.Helper()
 	h, _ := sendingHouse(t, mail.Approve)
-	c := &conversation{process: &process{getenv: func(string) string { return "" }, stdout: os.Stderr, stderr: os.Stderr, stdin: os.Stdin}, house: h, history: &history{}}
-	c.seen.house = h
+	c := &conversation{process: &process{getenv: func(string) string { return "" }, stdout: os.Stderr, stderr: os.Stderr, stdin: os.Stdin}, house: h.house, history: &history{}}
+	c.seen.house = h.house
 	return c
 }
 

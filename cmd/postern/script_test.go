@@ -27,7 +27,7 @@ const (
 func TestMain(m *testing.M) {
 	// A child that reads a PDF or runs an extension has no environment to be told by.
 	if os.Getenv(actAsPostern) != "" || len(os.Args) > 1 && (os.Args[1] == pdfVerb || os.Args[1] == extensionVerb) {
-		start(onStation)
+		start(onStation(systemProcess()))
 	}
 	// Who runs the tests may have a vault and accounts of their own. As a script's postern the
 	// binary gets the script's environment.

@@ -19,7 +19,7 @@ import (
 
 // sendingHouse is a whole house on the sample servers, whose account sends to
 // @example.com in the given mode.
-func sendingHouse(t *testing.T, mode mail.Mode) (admin *house, servers *demo.Servers) {
+func sendingHouse(t *testing.T, mode mail.Mode) (admin *testHouse, servers *demo.Servers) {
 	t.Helper()
 	servers, err := demo.Start(demo.Options{})
 	if err != nil {
@@ -40,7 +40,7 @@ func sendingHouse(t *testing.T, mode mail.Mode) (admin *house, servers *demo.Ser
 }
 
 // client is the library's own MCP client, served as an agent over pipes.
-func (h *house) client(t *testing.T, era string, o mcp.ClientOptions) *mcp.ClientSession {
+func (h *testHouse) client(t *testing.T, era string, o mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()

@@ -18,7 +18,7 @@ import (
 // office is a house on a real submission server and the mail server it delivers
 // to, with the accounts ann and bob, and a directory of files to send.
 type office struct {
-	*house
+	*testHouse
 	v       testVault
 	dovecot *servertest.DovecotServer
 	postfix *servertest.PostfixServer
@@ -45,7 +45,7 @@ func newOffice(t testing.TB, c servertest.PostfixConfig, change ...func(*mail.Ac
 	}
 	p := newProcess(t)
 	p.getenv = func(name string) string { return map[string]string{"POSTERN_ATTACHMENTS": o.files}[name] }
-	o.house = houseOf(t, p, o.v)
+	o.testHouse = houseOf(t, p, o.v)
 	return o
 }
 

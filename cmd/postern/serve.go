@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
+	"flag"
 	"io"
-	"time"
+	"strings"
 
 	"github.com/postern-mail/postern/gateway"
-	"github.com/postern-mail/postern/vault"
 )
 
 // instructions are what an MCP client shows its model of this server, at most 400
@@ -35,7 +35,12 @@ func (p *process) serve(ctx context.Context, args []string) error {
 		if web.addr != "" {
 			return misused("--http does not go with --profile transport: its one client is the process that started it.", "Leave one of them out.")
 		}
-		return p.serveTransport(ctx, carries, *readOnly)
+		hideMemory()
+		t, err := p.system().newTransport(ctx, carries, *readOnly)
+		if err != nil {
+			return err
+		}
+		return p.serveTransport(ctx, t, *readOnly)
 	}
 	if name := transportOnly(f); name != "" {
 		return misused("--"+name+" goes with --profile transport.", "Leave it out, or add --profile transport.")
@@ -62,28 +67,19 @@ func (p *process) serve(ctx context.Context, args []string) error {
 	return p.serveMCP(ctx, h, *readOnly)
 }
 
-// warmTime bounds connecting ahead of the first command.
-const warmTime = 30 * time.Second
-
-// warm connects to the only or default account ahead, so that the first read finds
-// a session. A failure says nothing: the command that needs it will.
-func (h *house) warm(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, warmTime)
-	defer cancel()
-	accounts, err := h.store.Accounts(ctx)
+// serveTransport speaks MCP for one account.
+func (p *process) serveTransport(ctx context.Context, t *transport, readOnly bool) error {
+	s := p.system()
+	h, err := s.wireTransport(t)
 	if err != nil {
-		return
+		_ = t.forget()
+		return err
 	}
-	c, err := with(ctx, h.store, func(v *vault.Vault) (vault.Config, error) { return v.Config(ctx) })
-	if err != nil {
-		return
-	}
-	for _, a := range accounts {
-		if isDefault(&a, c.DefaultAccount, len(accounts)) {
-			_ = h.mailboxes.Warm(ctx, a.Name)
-			return
-		}
-	}
+	defer h.close()
+	ahead, stop := context.WithCancel(ctx)
+	defer stop() // a server that keeps silent keeps nobody from ending
+	go s.connect(ahead, h, t)
+	return p.serveMCP(ctx, h, readOnly)
 }
 
 func (p *process) serveMCP(ctx context.Context, h *house, readOnly bool) error {
@@ -99,3 +95,30 @@ func mcpOptions(p *process, readOnly bool) gateway.MCPOptions {
 type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
+
+// transportFlags adds the options to the flags of serve.
+func transportFlags(f *flag.FlagSet) *transportOptions {
+	o := &transportOptions{}
+	f.StringVar(&o.account, "account", "", "transport: which account of the vault; with --host, what it is called (default \"default\")")
+	f.StringVar(&o.helper, "helper", "", "transport: `command` whose first line of output is the password, run once at the start without a shell;\n"+
+		"{name} in it stands for the account's name, {username} for its user; an account of the vault has its own")
+	f.StringVar(&o.host, "host", "", "transport: mail server, for an account that is in no vault")
+	choose(f, &o.protocol, "protocol", "transport, with --host: imap or pop3 (default \"imap\")", "imap", "pop3")
+	f.UintVar(&o.port, "port", 0, "transport, with --host: 993 or 995 with tls, 143 or 110 otherwise, unless it is another")
+	choose(f, &o.security, "security", "transport, with --host: tls, starttls, or none to this machine only (default \"tls\")", "tls", "starttls", "none")
+	f.StringVar(&o.username, "username", "", "transport, with --host: whom to log in as")
+	f.StringVar(&o.email, "email", "", "transport, with --host: the account's address, to be shown")
+	f.StringVar(&o.caFile, "ca-file", "", "transport, with --host: `file` of the certificates to trust instead of the system's")
+	return o
+}
+
+// transportOnly names a given flag that only the transport profile knows; empty
+// when there is none.
+func transportOnly(f *flag.FlagSet) (name string) {
+	f.Visit(func(g *flag.Flag) {
+		if strings.HasPrefix(g.Usage, "transport") {
+			name = g.Name
+		}
+	})
+	return name
+}

@@ -29,44 +29,23 @@ var transportCommands = []string{"mail accounts", "mail verify", "mail folders",
 // transport is what a process of the profile is made of.
 type transport struct {
 	store       *transportStore
-	offers      []string         // paths of the commands there are
-	once        *mail.HelperOnce // the helper's run
-	credentials mail.Credentials // what the account logs in with: once
-	forget      func() error     // ends and wipes once
-	one         bool             // never more than one connection
-	alter       func(*commands.Deps)
-}
-
-// serveTransport speaks MCP for one account.
-func (p *process) serveTransport(ctx context.Context, o *transportOptions, readOnly bool) error {
-	hideMemory()
-	t, err := p.newTransport(ctx, o, readOnly)
-	if err != nil {
-		return err
-	}
-	if p.alter != nil {
-		p.alter(t)
-	}
-	h, err := p.wireTransport(t)
-	if err != nil {
-		_ = t.forget()
-		return err
-	}
-	defer h.close()
-	ahead, stop := context.WithCancel(ctx)
-	defer stop() // a server that keeps silent keeps nobody from ending
-	go p.connect(ahead, h, t)
-	return p.serveMCP(ctx, h, readOnly)
+	offers      []string             // paths of the commands there are
+	once        *mail.HelperOnce     // the helper's run
+	credentials mail.Credentials     // what the account logs in with: once
+	forget      func() error         // ends and wipes once
+	one         bool                 // never more than one connection
+	adapt       func(*commands.Deps) // changes what the commands are given; nil changes nothing
 }
 
 // newTransport resolves the options and asks the helper, once and now: no command
-// goes to the account before it has answered, and none asks it again.
-func (p *process) newTransport(ctx context.Context, o *transportOptions, readOnly bool) (*transport, error) {
-	store, err := p.transportStore(ctx, o, readOnly)
+// goes to the account before it has answered, and none asks it again. wireTransport or
+// forget ends what it began.
+func (s *system) newTransport(ctx context.Context, o *transportOptions, readOnly bool) (*transport, error) {
+	store, err := s.transportStore(ctx, o, readOnly)
 	if err != nil {
 		return nil, err
 	}
-	once := mail.NewHelperOnce(mail.HelperOnceOptions{Account: store.account, Environ: p.environ})
+	once := mail.NewHelperOnce(mail.HelperOnceOptions{Account: store.account, Environ: s.environ})
 	t := &transport{store: store, offers: slices.Clone(transportCommands), once: once, credentials: once, forget: once.Close, one: true}
 	if readOnly {
 		t.offers = slices.DeleteFunc(t.offers, func(path string) bool { return path == "mail mark-read" })
@@ -77,9 +56,9 @@ func (p *process) newTransport(ctx context.Context, o *transportOptions, readOnl
 // connect connects as soon as there is a credential (004 section 3, startup). That
 // the helper failed is said to the person who started the server; every command
 // says it to the agent.
-func (p *process) connect(ctx context.Context, h *house, t *transport) {
+func (s *system) connect(ctx context.Context, h *house, t *transport) {
 	if e := t.once.Failed(ctx); e != nil {
-		p.log.Error("the helper gave no credential", "code", e.Kind.Code(), "what", e.Message)
+		s.log.Error("the helper gave no credential", "code", e.Kind.Code(), "what", e.Message)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, warmTime)
@@ -88,19 +67,19 @@ func (p *process) connect(ctx context.Context, h *house, t *transport) {
 }
 
 // wireTransport builds the house of the profile. Nothing is dialled yet.
-func (p *process) wireTransport(t *transport) (*house, error) {
+func (s *system) wireTransport(t *transport) (*house, error) {
 	h := &house{principal: gateway.Principal{Name: "agent"}, store: t.store.store, logins: closer(t.forget)}
-	options := mail.MailboxesOptions{Directory: t.store, Credentials: t.credentials, OneConnection: t.one, Logger: p.log}
+	options := mail.MailboxesOptions{Directory: t.store, Credentials: t.credentials, OneConnection: t.one, Logger: s.log}
 	if t.store.vaulted {
 		options.Seen, options.CursorKey = t.store, t.store.cursorKey
 	}
-	if p.self != "" {
-		options.PDFText = &pdftext.Runner{Command: []string{p.self, pdfVerb}}
+	if s.self != "" {
+		options.PDFText = &pdftext.Runner{Command: []string{s.self, pdfVerb}}
 	}
 	h.mailboxes = mail.NewMailboxes(options)
 	deps := &commands.Deps{Store: t.store, Mailboxes: h.mailboxes}
-	if t.alter != nil {
-		t.alter(deps)
+	if t.adapt != nil {
+		t.adapt(deps)
 	}
 	deps.Exists = func(path string) bool { return h.registry.Exists(path) }
 	all := commands.All(deps)
@@ -110,7 +89,7 @@ func (p *process) wireTransport(t *transport) (*house, error) {
 	}
 	h.registry, err = discovery.NewRegistry(discovery.Info{
 		Name:        "postern",
-		Version:     version(),
+		Version:     s.version,
 		Description: "Postern: the mail of one account, as it is",
 		Groups:      map[string]string{"mail": "Read a person's mail, and mark it as read"},
 		Recipes:     commands.Recipes(),
@@ -118,7 +97,7 @@ func (p *process) wireTransport(t *transport) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := gateway.Options{Registry: h.registry, Profile: gateway.OnlyProfile(transportProfile, t.offers...), Context: onBehalfOf, Logger: p.log,
+	o := gateway.Options{Registry: h.registry, Profile: gateway.OnlyProfile(transportProfile, t.offers...), Context: onBehalfOf, Logger: s.log,
 		Faults: func(err error) *discovery.Fault { return within(h.registry, all, commands.Faults(err)) }}
 	if t.store.vaulted {
 		o.Settings, o.Auditor, o.Limiter = t.store, t.store, t.store

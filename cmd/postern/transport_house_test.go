@@ -38,7 +38,7 @@ func (w *written) String() string {
 // carrier is a process of the transport profile with a tap on its wire, in the
 // test's own process.
 type carrier struct {
-	*house
+	*testHouse
 	t    testing.TB
 	made *transport
 	log  *written
@@ -77,16 +77,14 @@ func carry(t testing.TB, p *tap, o *transportOptions, alter func(*transport)) *c
 	process.environ = os.Environ()
 	process.log = slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
-	if c.made, err = process.newTransport(t.Context(), o, false); err != nil {
+	if c.made, err = process.system().newTransport(t.Context(), o, false); err != nil {
 		t.Fatal(err)
 	}
 	if alter != nil {
 		alter(c.made)
 	}
-	if c.house, err = process.wireTransport(c.made); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.close(); _ = c.made.once.Close() })
+	t.Cleanup(func() { _ = c.made.once.Close() })
+	c.testHouse = wired(t)(process.system().wireTransport(c.made))
 	return c
 }
 

@@ -76,7 +76,7 @@ func offering(paths ...string) func(*transport) {
 // reading breaks a build by what stands before the mailboxes.
 func reading(wrap func(commands.Mailboxes) commands.Mailboxes) func(*transport) {
 	return func(t *transport) {
-		t.alter = func(d *commands.Deps) { d.Mailboxes = wrap(d.Mailboxes) }
+		t.adapt = func(d *commands.Deps) { d.Mailboxes = wrap(d.Mailboxes) }
 	}
 }
 
@@ -149,7 +149,7 @@ func Test004_INV_GLOBAL_02_NothingIsSent(t *testing.T) {
 		return found
 	}, func(tr *transport) {
 		tr.offers = append(tr.offers, "mail send")
-		tr.alter = func(d *commands.Deps) { d.Outbox = posting{address: l.Addr().String()} }
+		tr.adapt = func(d *commands.Deps) { d.Outbox = posting{address: l.Addr().String()} }
 	})
 }
 
@@ -344,16 +344,16 @@ func Test004_INV_GLOBAL_07_TheEndClearsTheCredential(t *testing.T) {
 		s := servertest.Dovecot(t, servertest.Config{})
 		p := newTap(t, s, s.IMAPSAddr())
 		for _, end := range []string{"end of input", "signal", "error"} {
-			var made *transport
 			var copies lent
 			process := newProcess(t)
 			process.environ = os.Environ()
-			process.alter = func(tr *transport) {
-				made = tr
-				copies.Credentials, tr.credentials = tr.credentials, &copies
-				if alter != nil {
-					alter(tr)
-				}
+			made, err := process.system().newTransport(t.Context(), p.options(t, s, "imap", "ann"), false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			copies.Credentials, made.credentials = made.credentials, &copies
+			if alter != nil {
+				alter(made)
 			}
 			in, client, err := os.Pipe()
 			if err != nil {
@@ -365,7 +365,7 @@ func Test004_INV_GLOBAL_07_TheEndClearsTheCredential(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() {
-				done <- process.serve(ctx, p.options(t, s, "imap", "ann").arguments()[1:])
+				done <- process.serveTransport(ctx, made, false)
 				_ = out.Close()
 			}()
 			session := newMCPSession(client, answers)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math"
 	"strings"
@@ -22,74 +21,47 @@ type transportOptions struct {
 	port                                                               uint
 }
 
-// transportFlags adds the options to the flags of serve.
-func transportFlags(f *flag.FlagSet) *transportOptions {
-	o := &transportOptions{}
-	f.StringVar(&o.account, "account", "", "transport: which account of the vault; with --host, what it is called (default \"default\")")
-	f.StringVar(&o.helper, "helper", "", "transport: `command` whose first line of output is the password, run once at the start without a shell;\n"+
-		"{name} in it stands for the account's name, {username} for its user; an account of the vault has its own")
-	f.StringVar(&o.host, "host", "", "transport: mail server, for an account that is in no vault")
-	choose(f, &o.protocol, "protocol", "transport, with --host: imap or pop3 (default \"imap\")", "imap", "pop3")
-	f.UintVar(&o.port, "port", 0, "transport, with --host: 993 or 995 with tls, 143 or 110 otherwise, unless it is another")
-	choose(f, &o.security, "security", "transport, with --host: tls, starttls, or none to this machine only (default \"tls\")", "tls", "starttls", "none")
-	f.StringVar(&o.username, "username", "", "transport, with --host: whom to log in as")
-	f.StringVar(&o.email, "email", "", "transport, with --host: the account's address, to be shown")
-	f.StringVar(&o.caFile, "ca-file", "", "transport, with --host: `file` of the certificates to trust instead of the system's")
-	return o
-}
-
-// transportOnly names a given flag that only the transport profile knows; empty
-// when there is none.
-func transportOnly(f *flag.FlagSet) (name string) {
-	f.Visit(func(g *flag.Flag) {
-		if strings.HasPrefix(g.Usage, "transport") {
-			name = g.Name
-		}
-	})
-	return name
-}
-
 func misused(message, hint string) error {
 	return &discovery.Fault{Code: discovery.ValidationError, Message: message, Hint: hint}
 }
 
 // transportStore resolves the options to an account that logs in with a helper.
-func (p *process) transportStore(ctx context.Context, o *transportOptions, readOnly bool) (*transportStore, error) {
-	s := &transportStore{helper: o.helper != ""}
+func (s *system) transportStore(ctx context.Context, o *transportOptions, readOnly bool) (*transportStore, error) {
+	t := &transportStore{helper: o.helper != ""}
 	var err error
 	if o.host != "" {
-		s.store = newStore(func(context.Context) (*vault.Vault, error) { return nil, errNoVaultHere })
-		s.account, err = o.described(readOnly)
+		t.store = newStore(func(context.Context) (*vault.Vault, error) { return nil, errNoVaultHere })
+		t.account, err = o.described(readOnly)
 	} else {
 		if o.protocol != "" || o.port != 0 || o.security != "" || o.username != "" || o.email != "" || o.caFile != "" {
 			return nil, misused("What describes a server was given without --host.", "Name the server with --host, or leave the others out and choose an account of the vault with --account.")
 		}
-		s.store, s.vaulted = newStore(p.opener(true)), true
-		s.account, err = s.chosen(ctx, o.account)
+		t.store, t.vaulted = newStore(s.opener(true)), true
+		t.account, err = t.chosen(ctx, o.account)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if s.helper {
+	if t.helper {
 		argv, err := gateway.Tokenize(o.helper)
 		if err != nil {
-			return nil, misused(fmt.Sprintf("--helper cannot be read: %s.", err), "Write it as a command string: quotes around an argument that holds spaces.")
+			return nil, misused(fmt.Sprintf("--helper cannot be read: %t.", err), "Write it as a command string: quotes around an argument that holds spaces.")
 		}
-		stands := strings.NewReplacer("{name}", s.account.Name, "{username}", s.account.Username)
+		stands := strings.NewReplacer("{name}", t.account.Name, "{username}", t.account.Username)
 		for i := range argv {
 			argv[i] = stands.Replace(argv[i])
 		}
-		s.account.Auth, s.account.Helper, s.account.OAuth = mail.AuthHelper, argv, mail.OAuth{}
+		t.account.Auth, t.account.Helper, t.account.OAuth = mail.AuthHelper, argv, mail.OAuth{}
 	}
-	if s.account.Auth != mail.AuthHelper {
+	if t.account.Auth != mail.AuthHelper {
 		return nil, &discovery.Fault{Code: discovery.ConfigError,
-			Message: fmt.Sprintf("The account %s logs in with --auth %s, and the transport profile takes a credential from a helper program only.", s.account.Name, s.account.Auth),
-			Hint:    "Give a program that prints the password with --helper, or have the administrator run 'account edit " + s.account.Name + " --auth helper --helper COMMAND'."}
+			Message: fmt.Sprintf("The account %s logs in with --auth %s, and the transport profile takes a credential from a helper program only.", t.account.Name, t.account.Auth),
+			Hint:    "Give a program that prints the password with --helper, or have the administrator run 'account edit " + t.account.Name + " --auth helper --helper COMMAND'."}
 	}
-	if err := s.account.Validate(); err != nil {
+	if err := t.account.Validate(); err != nil {
 		return nil, misused("The account cannot be used as it is described: "+err.Error()+".", "Run 'postern serve -h' for the options.")
 	}
-	return s, nil
+	return t, nil
 }
 
 var errNoVaultHere = errors.New("there is no vault in this process")
