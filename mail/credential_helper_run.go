@@ -8,13 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
+
+	"github.com/postern-mail/postern/internal/child"
 )
 
-const (
-	maxHelperOutput = 64 << 10 // bytes; no password is longer
-	helperDelay     = time.Second
-)
+const maxHelperOutput = 64 << 10 // bytes; no password is longer
 
 // helperFailure is why a helper gave nothing. started says that the program ran,
 // so that a person may have been asked.
@@ -42,24 +40,14 @@ func runHelper(ctx context.Context, account string, argv, environ []string) (Sec
 		return fail(false, KindConfig, "Name it by its absolute path, or put it in a directory of PATH; then change it with 'account edit NAME --helper'.",
 			"The account's helper program is not there or cannot be started.")
 	}
-	run, cancel := context.WithCancel(ctx)
-	defer cancel()
-	cmd := exec.CommandContext(run, program, argv[1:]...)
-	cmd.Env = environ
-	cmd.Dir = string(filepath.Separator)
-	out := &helperOutput{room: make([]byte, 0, maxHelperOutput), full: cancel}
-	defer func() { clear(out.room) }()
-	cmd.Stdout = out
-	cmd.WaitDelay = helperDelay // a child of the helper that keeps the output open must not keep us
-	Isolate(cmd)
-
-	if err := cmd.Start(); err != nil {
-		return fail(false, KindConfig, check, "The account's helper program cannot be started.")
-	}
-	err = cmd.Wait()
+	out, err := child.Run(ctx, child.Program{Args: append([]string{program}, argv[1:]...), Env: environ, Dir: string(filepath.Separator),
+		MaxOutput: maxHelperOutput, Trusted: true})
+	defer func() { clear(out) }()
 	var exit *exec.ExitError
 	switch {
-	case out.over:
+	case errors.Is(err, child.ErrStart):
+		return fail(false, KindConfig, check, "The account's helper program cannot be started.")
+	case errors.Is(err, child.ErrOutput):
 		return fail(true, KindConfig, check, "The account's helper prints more than a password.")
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fail(true, KindTimeout, "Answer it where it asks, sooner.", "The account's helper did not finish within %d s.", int(HelperTime.Seconds()))
@@ -67,10 +55,10 @@ func runHelper(ctx context.Context, account string, argv, environ []string) (Sec
 		return fail(true, KindConnection, "Run the command again.", "The account's helper was ended.")
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
 		return fail(true, KindAuth, check, "The account's helper failed (status %d).", exit.ExitCode())
-	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
+	case err != nil:
 		return fail(true, KindAuth, check, "The account's helper did not come to its end.")
 	}
-	line, _, _ := bytes.Cut(out.room, []byte("\n"))
+	line, _, _ := bytes.Cut(out, []byte("\n"))
 	line = bytes.TrimRight(line, "\r")
 	if len(line) == 0 {
 		return fail(true, KindConfig, check, "The account's helper printed no password on its first line.")
@@ -103,29 +91,5 @@ func helperName(name string) bool {
 // helperEnviron leaves out what is not for a helper: our own settings, keys among
 // them, and the passwords of other accounts.
 func helperEnviron(environ []string) []string {
-	kept := make([]string, 0, len(environ))
-	for _, v := range environ {
-		name := strings.ToUpper(v) // as Windows sees it
-		if !strings.HasPrefix(name, "POSTERN_") && !strings.HasPrefix(name, environmentPrefix) {
-			kept = append(kept, v)
-		}
-	}
-	return kept
-}
-
-// helperOutput keeps what a helper prints, in one place that can be wiped.
-type helperOutput struct {
-	room []byte
-	over bool
-	full func() // called when it prints too much
-}
-
-func (o *helperOutput) Write(p []byte) (int, error) {
-	if len(p) > cap(o.room)-len(o.room) {
-		o.over = true
-		o.full()
-		return 0, errors.New("too much output")
-	}
-	o.room = append(o.room, p...)
-	return len(p), nil
+	return child.Without(environ, "POSTERN_", environmentPrefix)
 }

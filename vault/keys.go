@@ -11,10 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/postern-mail/postern/internal/child"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault/bolt"
 )
@@ -226,31 +226,18 @@ func keyCommand(ctx context.Context, command string, asks bool) ([]byte, error) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	if !asks {
-		mail.Isolate(cmd)
-	}
-	// A child of the command that keeps its output open must not keep us.
-	cmd.WaitDelay = time.Second
 	// It needs no key but the one it fetches.
-	cmd.Env = slices.DeleteFunc(cmd.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "POSTERN_") || strings.HasPrefix(v, "MAIL_IMAP_")
-	})
-	var out headWriter
-	cmd.Stdout = &out
-	err := cmd.Run()
-	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // the command itself has ended, and well
-	}
+	out, err := child.Run(ctx, child.Program{Args: argv, Env: child.Without(os.Environ(), "POSTERN_", "MAIL_IMAP_"), MaxOutput: maxKeySource,
+		Trusted: true, Terminal: asks})
 	if err != nil {
-		if ctx.Err() != nil {
-			err = ctx.Err()
+		clear(out)
+		if errors.Is(err, child.ErrOutput) {
+			err = errors.New("it prints more than a key")
 		}
-		clear(out.b)
 		// Arguments can be confidential; the program's name is enough to find it.
 		return nil, fmt.Errorf("%w: %s: %w", ErrBadKey, argv[0], withoutPath(err))
 	}
-	line, _, _ := bytes.Cut(out.b, []byte("\n"))
+	line, _, _ := bytes.Cut(out, []byte("\n"))
 	return line, nil
 }
 
@@ -260,18 +247,4 @@ func withoutPath(err error) error {
 		return e.Err
 	}
 	return err
-}
-
-// headWriter keeps at most maxKeySource bytes. More is no key, and refusing it
-// ends a command that would print without end.
-type headWriter struct{ b []byte }
-
-var errTooLong = errors.New("it prints more than a key")
-
-func (w *headWriter) Write(p []byte) (int, error) {
-	if len(p) > maxKeySource-len(w.b) {
-		return 0, errTooLong
-	}
-	w.b = append(w.b, p...)
-	return len(p), nil
 }

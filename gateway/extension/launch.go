@@ -3,6 +3,16 @@ package extension
 import (
 	"path/filepath"
 	"strconv"
+	"time"
+
+	"github.com/postern-mail/postern/internal/child"
+)
+
+// Bounds of each process of an extension that no manifest and no option changes.
+const (
+	maxFileBytes = 1 << 30
+	maxFiles     = 256
+	maxProcesses = 64
 )
 
 // Launch limits this process and becomes the program that a command of an extension
@@ -11,21 +21,27 @@ import (
 // nothing to become. A program that uses a Launcher calls it for the hidden verb
 // before it does anything else.
 func Launch(args []string) int {
-	l, path, ok := parseLimits(args)
+	limits, path, ok := parseArguments(args)
 	if !ok {
-		return cannotStart
+		return child.CannotStart
 	}
-	return launch(l, path)
+	return limits.Become(path)
 }
 
-// parseLimits is the other side of limits.list. Anything else is refused: a program
-// without limits does not start.
-func parseLimits(args []string) (l limits, path string, ok bool) {
+// arguments is what a Launcher is told besides the program: bytes of memory and
+// seconds of processor time.
+func arguments(memory, seconds int64) []string {
+	return []string{strconv.FormatInt(memory, 10), strconv.FormatInt(seconds, 10)}
+}
+
+// parseArguments is the other side of arguments, with the program. Anything else is
+// refused: a program without limits does not start.
+func parseArguments(args []string) (l child.Limits, path string, ok bool) {
 	if len(args) != 3 || !filepath.IsAbs(args[2]) {
 		return l, "", false
 	}
-	var err1, err2 error
-	l.memory, err1 = strconv.ParseInt(args[0], 10, 64)
-	l.cpu, err2 = strconv.ParseInt(args[1], 10, 32)
-	return l, args[2], err1 == nil && err2 == nil && l.memory > 0 && l.cpu > 0
+	memory, err1 := strconv.ParseInt(args[0], 10, 64)
+	seconds, err2 := strconv.ParseInt(args[1], 10, 32)
+	l = child.Limits{Memory: memory, CPU: time.Duration(seconds) * time.Second, FileBytes: maxFileBytes, Files: maxFiles, Processes: maxProcesses}
+	return l, args[2], err1 == nil && err2 == nil && memory > 0 && seconds > 0
 }

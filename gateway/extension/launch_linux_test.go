@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/postern-mail/postern/discovery"
 )
@@ -92,12 +93,11 @@ func TestALaunchedProgramThatCannotStart(t *testing.T) {
 
 func TestLaunchRefusesWhatIsNotOfARunner(t *testing.T) {
 	for _, args := range [][]string{nil, {"1", "1"}, {"0", "1", "/bin/true"}, {"1", "-1", "/bin/true"}, {"x", "1", "/bin/true"}, {"1", "1", "true"}, {"1", "1", "/bin/true", "more"}} {
-		if _, _, ok := parseLimits(args); ok {
+		if _, _, ok := parseArguments(args); ok {
 			t.Errorf("%q", args)
 		}
 	}
-	want := limits{memory: 5, cpu: 6}
-	if l, path, ok := parseLimits(append(want.list(), "/bin/true")); !ok || l != want || path != "/bin/true" {
+	if l, path, ok := parseArguments(append(arguments(5, 6), "/bin/true")); !ok || l.Memory != 5 || l.CPU != 6*time.Second || path != "/bin/true" {
 		t.Errorf("%+v %s", l, path)
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/child"
 	"github.com/postern-mail/postern/internal/plain"
 )
 
@@ -22,12 +22,8 @@ const (
 	defaultMemory     = 1 << 30
 	// maxAnswer is what leaves room for the envelope.
 	maxAnswer = gateway.MaxAnswerBytes - 4096
-	// lingering is how long the output of a program that has ended is waited for,
-	// where somebody has left its group and holds it open.
-	lingering = 500 * time.Millisecond
-	// cannotStart is the status with which Launch, like a shell, says that there was
-	// no program to run, and notFound the one with which env says it of an interpreter.
-	cannotStart, notFound = 126, 127
+	// notFound is the status with which env says that there is no interpreter.
+	notFound = 127
 )
 
 // runner runs the programs of a directory. It is safe for concurrent use.
@@ -96,7 +92,7 @@ func (r *runner) run(ctx context.Context, call *discovery.Call, j *job, args jso
 	}
 	out, err := r.execute(ctx, j.program, append(given, '\n'))
 	switch {
-	case errors.Is(err, errTooMuch):
+	case errors.Is(err, child.ErrOutput):
 		return nil, j.fault(nil, "The extension printed more than %d KiB.", maxAnswer>>10)
 	case ctx.Err() != nil:
 		return nil, j.stopped(ctx, ctx.Err())
@@ -182,7 +178,7 @@ func (j *job) failure(out []byte, status int, args json.RawMessage) error {
 	switch {
 	case status < 0:
 		return j.fault(nil, "The extension was ended by the system, perhaps for the memory or processor time it used.")
-	case len(out) == 0 && (status == cannotStart || status == notFound):
+	case len(out) == 0 && (status == child.CannotStart || status == notFound):
 		return j.fault(nil, "The extension's program or its interpreter cannot be started.")
 	}
 	return j.fault(nil, "The extension failed (status %d) and did not say why.", status)
@@ -231,47 +227,14 @@ func texts(raw json.RawMessage) []string {
 	return out
 }
 
-var errTooMuch = errors.New("too much output")
-
 // execute runs a program with its standard input and returns what it printed, at
-// most maxAnswer bytes. What it prints to standard error goes nowhere: it may hold
-// whatever the program works with. The error is an *exec.ExitError for a program
-// that ran and failed.
+// most maxAnswer bytes; see child.Run for the error.
 func (r *runner) execute(ctx context.Context, p *program, stdin []byte) ([]byte, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	argv := []string{p.path}
 	if len(r.launcher) > 0 {
-		argv = append(append(slices.Clone(r.launcher), r.limits(ctx).list()...), p.path)
+		argv = append(append(slices.Clone(r.launcher), arguments(r.memory, seconds(ctx))...), p.path)
 	}
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = r.environ
-	cmd.Dir = p.dir
-	cmd.Stdin = bytes.NewReader(stdin)
-	out := &bounded{full: cancel}
-	cmd.Stdout = out
-	cmd.WaitDelay = lingering
-	g := newGroup(cmd)
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	err := g.wait()
-	if out.over {
-		return nil, errTooMuch
-	}
-	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // the program itself has ended, and well
-	}
-	return out.b, err
-}
-
-// limits is what a Launcher is told.
-func (r *runner) limits(ctx context.Context) limits {
-	seconds := int64(defaultSeconds)
-	if deadline, ok := ctx.Deadline(); ok {
-		seconds = int64(time.Until(deadline)/time.Second) + 1
-	}
-	return limits{memory: r.memory, cpu: max(seconds, 1) * processors}
+	return child.Run(ctx, child.Program{Args: argv, Env: r.environ, Dir: p.dir, Stdin: stdin, MaxOutput: maxAnswer})
 }
 
 // The deadline ends a program; the limit on processor time is for what is left of it
@@ -281,29 +244,11 @@ const (
 	processors     = 4
 )
 
-// limits bound each process of an extension.
-type limits struct {
-	memory int64 // bytes
-	cpu    int64 // seconds of processor time
-}
-
-func (l limits) list() []string {
-	return []string{strconv.FormatInt(l.memory, 10), strconv.FormatInt(l.cpu, 10)}
-}
-
-// bounded keeps what a program prints.
-type bounded struct {
-	b    []byte
-	over bool
-	full func() // called when it prints too much
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	if len(p) > maxAnswer-len(b.b) {
-		b.over = true
-		b.full()
-		return 0, errTooMuch
+// seconds is how much processor time a program gets until ctx ends.
+func seconds(ctx context.Context) int64 {
+	n := int64(defaultSeconds)
+	if deadline, ok := ctx.Deadline(); ok {
+		n = int64(time.Until(deadline)/time.Second) + 1
 	}
-	b.b = append(b.b, p...)
-	return len(p), nil
+	return max(n, 1) * processors
 }

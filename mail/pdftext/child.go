@@ -7,7 +7,11 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/postern-mail/postern/internal/child"
 )
 
 // How a child ends, besides well. The Go runtime's own statuses are among them:
@@ -46,6 +50,9 @@ const (
 	threads          = 2 // one to read, one for the collector and the watchdog
 	maxStack         = 64 << 20
 	watchdogInterval = 5 * time.Millisecond
+	// Open files of a child: its three, what the Go runtime needs to wait on them,
+	// and a few.
+	maxFiles = 16
 )
 
 // Child reads a PDF from stdin, writes its text to stdout and returns the status
@@ -66,7 +73,7 @@ func Child(stdin io.Reader, stdout io.Writer, args []string) int {
 	base := inUse()
 	// Near its limit the collector works more, in vain for a hostile file only.
 	debug.SetMemoryLimit(int64(base) + a.memory*3/4)
-	if err := limitProcess(a); err != nil {
+	if err := a.limits().Apply(); err != nil && runtime.GOOS != "windows" { // which allows some jobs no other below them
 		return statusLimits
 	}
 	go watch(base+uint64(a.memory), time.Now().Add(a.cpu))
@@ -88,6 +95,42 @@ func Child(stdin io.Reader, stdout io.Writer, args []string) int {
 	}
 	if _, err := io.WriteString(stdout, text); err != nil {
 		return statusOutput
+	}
+	return 0
+}
+
+// limits take from this process what reading a PDF does not need.
+func (a childArguments) limits() child.Limits {
+	// What the Go runtime has, and maps besides what the watchdog counts: that can say
+	// why it ends the process, and so is mostly first.
+	slack := dataInUse() + 64<<20
+	if runtime.GOOS == "windows" {
+		slack = 192 << 20 // it commits ahead
+	}
+	return child.Limits{
+		Memory: slack + a.memory,
+		// The watchdog's clock, which runs no slower than all threads together, comes
+		// before the system, which kills without a word.
+		CPU:       threads*a.cpu + time.Second,
+		Files:     maxFiles,
+		Processes: 1,
+	}
+}
+
+// dataInUse returns how much writable memory this process has mapped, 0 where
+// the system does not tell; the slack then stands for it.
+func dataInUse() int64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		fields := strings.Fields(line)
+		if len(fields) == 3 && fields[0] == "VmData:" && fields[2] == "kB" {
+			if n, err := strconv.ParseInt(fields[1], 10, 40); err == nil {
+				return n << 10
+			}
+		}
 	}
 	return 0
 }

@@ -175,7 +175,7 @@ func TestFilledFieldIsShownWhereItStands(t *testing.T) {
 // The same text comes out of whatever a writer makes of the file.
 func TestTextSurvivesRewriting(t *testing.T) {
 	api.DisableConfigDir()
-	plain := manyPages(typeset(72, 700, "page one", "line two"), typeset(72, 700, "page two"))
+	original := manyPages(typeset(72, 700, "page one", "line two"), typeset(72, 700, "page two"))
 	const want = "page one\nline two\n\npage two"
 	owner := "owner"
 	for name, config := range map[string]func(*model.Configuration){
@@ -196,7 +196,7 @@ func TestTextSurvivesRewriting(t *testing.T) {
 			if config == nil {
 				// Bytes before the header, as some mailers put there.
 				rewritten.WriteString("\r\n")
-				rewritten.Write(plain)
+				rewritten.Write(original)
 			} else {
 				c := model.NewDefaultConfiguration()
 				config(c)
@@ -204,7 +204,7 @@ func TestTextSurvivesRewriting(t *testing.T) {
 				if c.Cmd == model.ENCRYPT {
 					run = api.Encrypt
 				}
-				if err := run(bytes.NewReader(plain), &rewritten, c); err != nil {
+				if err := run(bytes.NewReader(original), &rewritten, c); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -55,7 +55,7 @@ func (e *encodings) learn(names []string) {
 			continue
 		}
 		e.glyphs[n] = numbered(n)
-		if e.glyphs[n] == "" && plain(n) {
+		if e.glyphs[n] == "" && simple(n) {
 			asked = append(asked, n)
 			fonts = append(fonts, fmt.Sprintf("/Encoding << /Differences [ %d /%s ] >>", probe, n))
 		}
@@ -96,8 +96,8 @@ func numbered(name string) string {
 	return string(rune(n))
 }
 
-// plain says whether a name can be written as it is.
-func plain(name string) bool {
+// simple says whether a name can be written as it is.
+func simple(name string) bool {
 	for _, c := range []byte(name) {
 		if c < '!' || c > '~' || c == '#' || isDelimiter(c) {
 			return false

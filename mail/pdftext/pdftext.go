@@ -21,17 +21,21 @@
 package pdftext
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/internal/child"
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // MaxBytes is the largest PDF that is read: 5 MB (001 section 5).
@@ -50,9 +54,6 @@ var (
 const (
 	defaultTimeout = 10 * time.Second
 	defaultMemory  = 256 << 20
-	// A child that was killed is gone at once; what may linger is somebody else
-	// who holds its output.
-	waitDelay = 2 * time.Second
 )
 
 // Runner reads PDFs in child processes. The zero value but for Command is ready.
@@ -117,75 +118,50 @@ func (r *Runner) Text(ctx context.Context, pdf []byte, maxRunes int) (text strin
 func (r *Runner) run(ctx context.Context, pdf []byte, timeout time.Duration, args childArguments) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	argv := append(append([]string{}, r.Command...), args.list()...)
-	cmd := exec.CommandContext(limited, argv[0], argv[1:]...)
-	cmd.Env = environment()
-	cmd.Stdin = bytes.NewReader(pdf)
-	cmd.WaitDelay = waitDelay
-	isolate(cmd)
-	cmd.Cancel = func() error { return kill(cmd) }
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("read PDF: %w", err)
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("read PDF: %w", err)
-	}
-	// One character more than wanted tells that there is more. A child that
-	// writes on does not wait for a reader until its time is over.
-	out, readErr := io.ReadAll(io.LimitReader(pipe, (int64(args.runes)+1)*utf8.UTFMax))
-	_ = pipe.Close()
-	err = cmd.Wait()
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("read PDF: %w", ctx.Err())
-	}
-	if limited.Err() != nil {
-		return nil, ErrTimeout
-	}
-	if err := verdict(cmd, err); err != nil {
-		return nil, err
-	}
-	if readErr != nil {
-		return nil, fmt.Errorf("read PDF: %w", readErr)
-	}
-	return out, nil
-}
-
-// verdict says what the end of a child means.
-func verdict(cmd *exec.Cmd, err error) error {
+	// One character more than wanted tells that there is more.
+	out, err := child.Run(limited, child.Program{Args: append(slices.Clone(r.Command), args.list()...), Stdin: pdf, MaxOutput: (args.runes + 1) * utf8.UTFMax})
 	var exit *exec.ExitError
 	switch {
-	case err == nil:
-		return nil
-	case !errors.As(err, &exit):
-		return fmt.Errorf("read PDF: %w", err)
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("read PDF: %w", ctx.Err())
+	case limited.Err() != nil:
+		return nil, ErrTimeout
+	case err == nil, errors.Is(err, child.ErrOutput): // which no child of ours does, but one that was taken over
+		return out, nil
+	case errors.As(err, &exit):
+		return nil, verdict(exit.ProcessState)
 	}
+	return nil, fmt.Errorf("read PDF: %w", err)
+}
+
+// verdict says what the end of a child that gave no text means. The system ends one
+// with a signal when it reaches a limit.
+func verdict(state *os.ProcessState) error {
+	const outOfTime = syscall.Signal(24) // SIGXCPU, which Windows has no name for
 	for _, s := range statuses {
-		if exit.ExitCode() == s.code {
+		if state.ExitCode() == s.code {
 			return s.err
 		}
 	}
-	if err := signalled(exit.ProcessState); err != nil {
-		return err
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		switch status.Signal() {
+		case outOfTime:
+			return ErrTimeout
+		case syscall.SIGKILL: // which we did not send: memory is short
+			return ErrMemory
+		}
 	}
-	return fmt.Errorf("read PDF: the child ended with status %d", exit.ExitCode())
+	return fmt.Errorf("read PDF: the child ended with status %d", state.ExitCode())
 }
 
 // cut bounds what a child wrote and makes it valid. That is done here, since the
 // child has read what a stranger sent.
-func cut(out []byte, maxRunes int) (string, bool, error) {
-	text := strings.ToValidUTF8(string(out), string(utf8.RuneError))
-	n := 0
-	for i := range text {
-		if n == maxRunes {
-			return text[:i], true, nil
-		}
-		n++
-	}
-	if n == 0 {
+func cut(out []byte, maxRunes int) (text string, truncated bool, err error) {
+	text, truncated = plain.Head(strings.ToValidUTF8(string(out), string(utf8.RuneError)), maxRunes)
+	if text == "" {
 		return "", false, ErrNoText
 	}
-	return text, false, nil
+	return text, truncated, nil
 }
 
 // childArguments is what a Runner tells its child.

@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package extension
+package child
 
 // awaitExit cannot wait without collecting. What a program left behind is then killed
 // just after its number was given back.

@@ -1,4 +1,4 @@
-package extension
+package child
 
 import "golang.org/x/sys/unix"
 

@@ -1,4 +1,4 @@
-package extension
+package child
 
 import (
 	"errors"
@@ -9,37 +9,34 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-const maxProcesses = 64
-
-// launch puts this process into a job that bounds the memory, the time and the number
-// of its processes, starts the program in it and waits. The job ends with this
-// process, and everything in it with the job, so whoever kills this process kills
-// all of them.
-func launch(l limits, path string) int {
+// apply puts this process into a job. Its handle stays open, and no child inherits it:
+// the job ends with this process, and everything in it with the job, so whoever kills
+// this process kills all of them.
+func (l Limits) apply() error {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
-		return cannotStart
+		return err
 	}
 	info := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{
 		BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{
 			LimitFlags: windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE | windows.JOB_OBJECT_LIMIT_PROCESS_MEMORY |
 				windows.JOB_OBJECT_LIMIT_PROCESS_TIME | windows.JOB_OBJECT_LIMIT_ACTIVE_PROCESS | windows.JOB_OBJECT_LIMIT_DIE_ON_UNHANDLED_EXCEPTION,
-			PerProcessUserTimeLimit: l.cpu * 1e7, // in 100 ns
-			ActiveProcessLimit:      maxProcesses,
+			PerProcessUserTimeLimit: l.CPU.Nanoseconds() / 100,
+			ActiveProcessLimit:      uint32(l.Processes),
 		},
-		ProcessMemoryLimit: uintptr(l.memory),
+		ProcessMemoryLimit: uintptr(l.Memory),
 	}
 	if _, err := windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
 		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info))); err != nil {
-		return cannotStart
+		return err
 	}
-	// The handle stays open, and no child inherits it.
-	if err := windows.AssignProcessToJobObject(job, windows.CurrentProcess()); err != nil {
-		return cannotStart
-	}
+	return windows.AssignProcessToJobObject(job, windows.CurrentProcess())
+}
+
+func become(path string) int {
 	cmd := exec.Command(path)
 	cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
-	err = cmd.Run()
+	err := cmd.Run()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
@@ -47,5 +44,5 @@ func launch(l limits, path string) int {
 	case errors.As(err, &exit):
 		return exit.ExitCode()
 	}
-	return cannotStart
+	return CannotStart
 }

@@ -1,0 +1,17 @@
+package child
+
+import (
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/windows"
+)
+
+// isolate hides a command that is not started yet and returns what waits for it. It is
+// ended alone, unless Limits put it in a job: then everything it started ends with it.
+func isolate(cmd *exec.Cmd, trusted bool) func() error {
+	if !trusted {
+		cmd.SysProcAttr = &syscall.SysProcAttr{HideWindow: true, CreationFlags: windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_NO_WINDOW}
+	}
+	return cmd.Wait
+}

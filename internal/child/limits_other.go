@@ -1,0 +1,5 @@
+//go:build unix && !linux && !darwin
+
+package child
+
+func (l Limits) apply() error { return nil }
