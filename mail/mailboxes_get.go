@@ -381,7 +381,8 @@ func (r *reading) compose() *Message {
 	out.Ref = r.ref
 	out.Ref.UIDValidity = r.validity
 	body := func(p *message.Part) []byte { return r.have[p.ID] }
-	out.BodyText, out.BodyTruncated = message.Text(r.root, body, r.q.BodyChars)
+	text := message.Read(r.root, body, r.q.BodyChars)
+	out.BodyText, out.BodyTruncated, out.HiddenChars = text.Text, text.Cut, text.Hidden
 	if r.q.HTML {
 		r.html(out)
 	}
@@ -424,21 +425,23 @@ func decodedSize(p *message.Part, raw []byte) int64 {
 
 // html shows what a reader of HTML would be shown.
 func (r *reading) html(out *Message) {
-	left := r.q.BodyChars
+	left, hidden := r.q.BodyChars, 0
 	for _, p := range message.HTMLParts(r.root) {
 		if left <= 0 {
 			out.BodyTruncated = true
 			break
 		}
 		raw := r.have[p.ID]
-		h, cut := message.SanitizeHTML(message.DecodeBody(raw, p.Encoding), p.Param("charset"), left)
-		out.BodyTruncated = out.BodyTruncated || cut || int64(len(raw)) < p.Size
-		if out.BodyHTML != "" && h != "" {
+		h := message.SanitizeHTML(message.DecodeBody(raw, p.Encoding), p.Param("charset"), left)
+		out.BodyTruncated = out.BodyTruncated || h.Cut || int64(len(raw)) < p.Size
+		if out.BodyHTML != "" && h.Text != "" {
 			out.BodyHTML += "\n"
 		}
-		out.BodyHTML += h
-		left -= utf8.RuneCountInString(h)
+		out.BodyHTML += h.Text
+		left -= utf8.RuneCountInString(h.Text)
+		hidden += h.Hidden
 	}
+	out.HiddenChars = max(out.HiddenChars, hidden)
 }
 
 // attachmentText reads what an attachment says. A PDF is read later, when the

@@ -117,6 +117,26 @@ func TestGetBodyCharsAndHeaders(t *testing.T) {
 	}
 }
 
+func TestGetCountsWhatAPersonWouldNotSee(t *testing.T) {
+	_, e := dovecot(t, servertest.Config{})
+	b := open(t, e, "hidden")
+	const html = "Content-Type: text/html; charset=utf-8\r\n"
+	for _, tc := range []struct {
+		body, text string
+		hidden     int
+	}{
+		{"<p>Hello</p>", "Hello", 0},
+		{"<div style='display:none'>not &nbsp;&zwnj; seen<script>x()</script></div><p>Hello</p><i style='color:#fff'>nor this</i>", "Hello", 14},
+	} {
+		u := b.add("INBOX", letter{subject: "s", body: tc.body, extra: html})[0]
+		for _, asHTML := range []bool{false, true} {
+			if m := b.get("INBOX", u, mail.GetQuery{HTML: asHTML}); m.BodyText != tc.text || m.HiddenChars != tc.hidden {
+				t.Errorf("%s: %q, %d hidden, want %d", tc.body, m.BodyText, m.HiddenChars, tc.hidden)
+			}
+		}
+	}
+}
+
 // The bytes of an attachment nobody asked for stay where they are.
 func TestGetLeavesTheAttachmentOnTheServer(t *testing.T) {
 	s, e := dovecot(t, servertest.Config{})

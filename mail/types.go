@@ -173,6 +173,7 @@ type Message struct {
 	BodyText      string
 	BodyHTML      string
 	BodyTruncated bool // BodyText or BodyHTML was cut at the bound
+	HiddenChars   int  // of HTML that a person would not see, in neither of the two; white space is not counted
 	Attachments   []Attachment
 	Issues        []Issue
 }

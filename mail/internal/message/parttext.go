@@ -34,9 +34,8 @@ func PartText(p *Part, raw []byte, maxRunes int) (text string, truncated, ok boo
 	case htmlText:
 		q := *p
 		q.Type, q.Subtype = "text", "html"
-		var lines []quoted.Line
-		lines, cut = partLines(&q, raw, max(maxRunes, 0))
-		text = quoted.Join(lines)
+		one := partPassage(&q, raw, max(maxRunes, 0))
+		text, cut = quoted.Join(one.lines), one.cut
 	case eventsText:
 		b := DecodeBody(raw, p.Encoding)
 		cut = len(b) > maxCalendar

@@ -21,8 +21,21 @@ func maxShown(maxRunes int) int {
 	return min(max(maxRunes, minPlain/2), maxHTML)
 }
 
-// Text returns what a person would read of a message, at most maxRunes runes of
-// it, and whether there was more. body returns the transferred octets of a part
+// Reading is what a person would read of a message.
+type Reading struct {
+	Text   string
+	Cut    bool // there was more
+	Hidden int  // characters of HTML that a person would not see, as far as it was looked at
+}
+
+// Text returns the Text of Read and whether there was more.
+func Text(root *Part, body func(*Part) []byte, maxRunes int) (text string, truncated bool) {
+	r := Read(root, body, maxRunes)
+	return r.Text, r.Cut
+}
+
+// Read returns what a person would read of a message, at most maxRunes runes of
+// it. body returns the transferred octets of a part
 // or a prefix of them; a prefix shorter than Part.Size counts as truncated. It
 // is called for parts of SelectText, and for those of HTMLAlternatives when
 // plain text is a stub that only points at the HTML; nil means it is not to be
@@ -30,7 +43,7 @@ func maxShown(maxRunes int) int {
 // server.
 //
 // Transfer encoding, charset and format=flowed (RFC 3676) are undone, HTML is
-// rendered as by visible.Lines, and Clean is applied. Parts are separated by an
+// rendered as by visible.Lines, and the text is cleaned. Parts are separated by an
 // empty line.
 //
 // History, which is what the message quotes of older ones together with the line
@@ -39,72 +52,72 @@ func maxShown(maxRunes int) int {
 // is no history: see Part.Forward. Where not everything fits, what is new goes
 // first, and a line such as "> [quoted text: 34 lines left out]" stands for what
 // is missing of a run of history. See quoted.New and quoted.Snippet.
-func Text(root *Part, body func(*Part) []byte, maxRunes int) (text string, truncated bool) {
-	var all []quoted.Line
-	fresh := 0 // runes that are new
+func Read(root *Part, body func(*Part) []byte, maxRunes int) Reading {
+	var all passage
 	for _, c := range choose(root).text {
-		if fresh > maxRunes {
-			truncated = true
+		if all.fresh > maxRunes {
+			all.cut = true
 			break
 		}
-		m := quoted.Marker{Forward: root.Forward, Above: fresh > 0}
-		lines, cut := linesOf(c.parts, body, maxRunes-fresh, m)
-		if len(c.html) > 0 {
-			if t := quoted.Join(lines); isStub(t) {
-				if h, hcut := linesOf(c.html, body, maxRunes-fresh, m); longer(quoted.Join(h), t) {
-					lines, cut = h, hcut
-				}
+		m := quoted.Marker{Forward: root.Forward, Above: all.fresh > 0}
+		one := passageOf(c.parts, body, maxRunes-all.fresh, m)
+		if t := quoted.Join(one.lines); len(c.html) > 0 && isStub(t) {
+			if h := passageOf(c.html, body, maxRunes-all.fresh, m); longer(quoted.Join(h.lines), t) {
+				one = h
 			}
 		}
-		truncated = truncated || cut
-		if len(lines) == 0 {
-			continue
-		}
-		if len(all) > 0 {
-			all = append(all, quoted.Line{})
-			fresh += 2
-		}
-		all = append(all, lines...)
-		fresh += quoted.NewRunes(lines)
+		all.add(one)
 	}
-	text, cut := quoted.Fit(all, maxRunes)
-	return text, truncated || cut
+	text, cut := quoted.Fit(all.lines, maxRunes)
+	return Reading{Text: text, Cut: all.cut || cut, Hidden: all.hidden}
 }
 
-// linesOf returns the marked lines of parts, at least until maxRunes of them are
+// passage is the text of some parts.
+type passage struct {
+	lines  []quoted.Line
+	fresh  int  // runes that are new
+	cut    bool // there was more
+	hidden int  // characters that a person would not see
+}
+
+// add puts another passage behind an empty line.
+func (p *passage) add(o passage) {
+	p.cut, p.hidden = p.cut || o.cut, p.hidden+o.hidden
+	if len(o.lines) == 0 {
+		return
+	}
+	if len(p.lines) > 0 {
+		p.lines = append(p.lines, quoted.Line{})
+		p.fresh += 2
+	}
+	p.lines = append(p.lines, o.lines...)
+	p.fresh += quoted.NewRunes(o.lines)
+}
+
+// passageOf returns the marked lines of parts, at least until maxRunes of them are
 // new.
-func linesOf(parts []*Part, body func(*Part) []byte, maxRunes int, m quoted.Marker) ([]quoted.Line, bool) {
-	var all []quoted.Line
-	truncated := false
-	fresh := 0
+func passageOf(parts []*Part, body func(*Part) []byte, maxRunes int, m quoted.Marker) passage {
+	var all passage
 	for _, p := range parts {
-		if fresh > maxRunes {
-			return all, true
+		if all.fresh > maxRunes {
+			all.cut = true
+			break
 		}
 		b := body(p)
-		missing := int64(len(b)) < p.Size
-		lines, cut := partLines(p, b, maxShown(maxRunes))
-		truncated = truncated || cut || missing
-		m.Above = m.Above || fresh > 0
-		m.Cut = cut || missing
-		lines = quoted.Mark(lines, m)
-		if len(lines) == 0 {
-			continue
-		}
-		if len(all) > 0 {
-			all = append(all, quoted.Line{})
-			fresh += 2
-		}
-		all = append(all, lines...)
-		fresh += quoted.NewRunes(lines)
+		one := partPassage(p, b, maxShown(maxRunes))
+		one.cut = one.cut || int64(len(b)) < p.Size
+		m.Above, m.Cut = m.Above || all.fresh > 0, one.cut
+		one.lines = quoted.Mark(one.lines, m)
+		all.add(one)
 	}
-	return all, truncated
+	return all
 }
 
-// partLines decodes and renders the octets of one part as tidy lines: at most
+// partPassage decodes and renders the octets of one part as tidy lines: at most
 // little more than maxRunes runes. It does not look for history that is not
 // marked.
-func partLines(p *Part, b []byte, maxRunes int) (lines []quoted.Line, truncated bool) {
+func partPassage(p *Part, b []byte, maxRunes int) passage {
+	cut := false
 	html := p.Subtype == "html"
 	limit := maxHTML
 	if !html {
@@ -112,26 +125,26 @@ func partLines(p *Part, b []byte, maxRunes int) (lines []quoted.Line, truncated 
 	}
 	// An octet of text takes at most three in quoted-printable.
 	if len(b) > 3*limit {
-		b, truncated = b[:3*limit], true
+		b, cut = b[:3*limit], true
 	}
 	b = DecodeBody(b, p.Encoding)
 	if len(b) > limit {
-		b, truncated = b[:limit], true
+		b, cut = b[:limit], true
 	}
 	charset := p.Param("charset")
 	if html {
 		if charset == "" {
 			charset = visible.Charset(b)
 		}
-		lines, cut := visible.Lines(DecodeText(b, charset), maxRunes)
-		return lines, truncated || cut
+		lines, hidden, more := visible.Lines(DecodeText(b, charset), maxRunes)
+		return passage{lines: lines, cut: cut || more, hidden: hidden}
 	}
 	s := DecodeText(b, charset)
 	flowed := strings.EqualFold(p.Param("format"), "flowed")
 	if flowed {
 		s = Flowed(s, strings.EqualFold(p.Param("delsp"), "yes"))
 	}
-	return quoted.Tidy(quoted.Plain(Clean(s), flowed), 2), truncated
+	return passage{lines: quoted.Tidy(quoted.Plain(Clean(s), flowed), 2), cut: cut}
 }
 
 // stubPhrases stand in plain text that only says to look at the HTML.
@@ -173,15 +186,13 @@ func longer(html, stub string) bool {
 }
 
 // SanitizeHTML returns what Sanitize of package visible makes of a document that is
-// decoded from its transfer encoding, and whether there was more. charset is the
-// one of its part, "" for the one the document names. At most 2 MiB are read.
-func SanitizeHTML(b []byte, charset string, maxRunes int) (safe string, truncated bool) {
-	if len(b) > maxHTML {
-		b, truncated = b[:maxHTML], true
-	}
+// decoded from its transfer encoding. charset is the one of its part, "" for the one the document names. At most 2 MiB are read.
+func SanitizeHTML(b []byte, charset string, maxRunes int) Reading {
+	cut := len(b) > maxHTML
+	b = b[:min(len(b), maxHTML)]
 	if charset == "" {
 		charset = visible.Charset(b)
 	}
-	safe, cut := visible.Sanitize(DecodeText(b, charset), maxRunes)
-	return safe, truncated || cut
+	safe, hidden, more := visible.Sanitize(DecodeText(b, charset), maxRunes)
+	return Reading{Text: safe, Cut: cut || more, Hidden: hidden}
 }

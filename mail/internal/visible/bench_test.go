@@ -45,11 +45,11 @@ func BenchmarkTextNewsletter(b *testing.B) {
 func TestNewslettersAreFarFromEveryBound(t *testing.T) {
 	for _, size := range []int{50_000, 200_000, 800_000, 2_000_000} {
 		doc := string(newsletter(size))
-		p, root := openHTML(doc)
-		if root == nil {
-			t.Fatalf("%d bytes have no tree", len(doc))
+		p, root, cut := openHTML(doc)
+		if cut {
+			t.Fatalf("%d bytes are cut", len(doc))
 		}
-		r := newRenderer(p, len(doc))
+		r := rendererOf(p, len(doc))
 		r.tree(root)
 		if used := stepsFor(len(doc)) - p.matcher.steps; used > stepsFor(len(doc))/10 || r.full {
 			t.Errorf("%d bytes take %d steps of %d", len(doc), used, stepsFor(len(doc)))

@@ -61,7 +61,7 @@ var hiddenText = []struct {
 	{"height zero without overflow is seen", `<div style="height:0">SEEN</div>`},
 	{"width one pixel", `<div style="width:1px;overflow:hidden">SECRET</div>SEEN`},
 	{"max-height zero", `<div style="max-height:0">SECRET</div><div style="max-height:0px;overflow:hidden">SECRET</div>SEEN`},
-	{"mso-hide", `<div style="mso-hide:all">SECRET</div>SEEN`},
+	{"what only Outlook hides is seen", `<div style="mso-hide:all">SEEN</div><table><tr><td style="mso-hide:all"><a href="https://x.example/">SEEN</a></td></tr></table>`},
 	{"off the screen", `<div style="position:absolute;left:-9999px">SECRET</div><div style="position:fixed;top:-5000px">SECRET</div>SEEN`},
 	{"indented off the screen", `<div style="text-indent:-9999px">SECRET</div>SEEN`},
 	{"clipped away", `<div style="position:absolute;clip:rect(0,0,0,0)">SECRET</div><div style="position:absolute;clip: rect(1px 1px 1px 1px)">SECRET</div>SEEN`},

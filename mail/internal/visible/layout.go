@@ -13,9 +13,7 @@ import (
 
 // begin writes what stands before the content of an element.
 func (r *renderer) begin(e *element, attrs []html.Attribute) {
-	if n := r.lineEnds(e.tag); n > 0 {
-		r.newline(n)
-	}
+	r.apart(e)
 	e.quote = quoted.KindOf(e.tag, attrs)
 	switch e.quote {
 	case quoted.HeaderBelow:
@@ -32,7 +30,7 @@ func (r *renderer) begin(e *element, attrs []html.Attribute) {
 	case "br":
 		r.lineBreak()
 	case "hr":
-		r.write("---", &e.style)
+		r.text("---")
 		r.newline(1)
 	case "a":
 		e.href = attr(attrs, "href")
@@ -43,10 +41,10 @@ func (r *renderer) begin(e *element, attrs []html.Attribute) {
 	case "input":
 		switch strings.ToLower(attr(attrs, "type")) {
 		case "submit", "button", "reset":
-			r.write(attr(attrs, "value"), &e.style)
+			r.text(attr(attrs, "value"))
 		}
 	case "q":
-		r.write("“", &e.style)
+		r.text("“")
 	case "ul", "ol", "menu", "dir":
 		e.list = e.tag
 		if n, err := strconv.Atoi(strings.TrimSpace(attr(attrs, "start"))); err == nil && n > -1e6 && n < 1e6 {
@@ -104,7 +102,7 @@ func (r *renderer) end(e *element) {
 	case "a":
 		r.link(e)
 	case "q":
-		r.write("”", &e.style)
+		r.text("”")
 	case "li":
 		if e.frame && text != "" {
 			marker := "- "
@@ -130,8 +128,16 @@ func (r *renderer) end(e *element) {
 	case "tr":
 		r.row(e.cells)
 	}
-	if n := r.lineEnds(e.tag); n > 0 {
+	r.apart(e)
+}
+
+// apart keeps an element apart from what stands beside it.
+func (r *renderer) apart(e *element) {
+	if n := r.lineEnds(e); n > 0 {
 		r.newline(n)
+	} else if kind := e.style.kind; kind == inlineBlock || kind == cellBox || e.tag == "img" {
+		f := r.top()
+		f.space = f.space || f.lines == 0
 	}
 }
 
@@ -245,20 +251,19 @@ func (f *frame) flush() {
 }
 
 func (r *renderer) text(s string) {
+	st := &r.page.root
 	if n := len(r.open); n > 0 {
-		if e := &r.open[n-1]; !e.drop {
-			r.write(s, &e.style)
-		}
+		st = &r.open[n-1].style
+	}
+	if !st.visible() {
+		r.hidden += characters(s)
 		return
 	}
-	r.write(s, &r.page.root)
+	r.write(s, st)
 }
 
 // write adds visible text with its white space collapsed, or kept in a pre.
 func (r *renderer) write(s string, st *style) {
-	if !st.visible() {
-		return
-	}
 	f := r.top()
 	if st.pre {
 		r.writePre(f, s)

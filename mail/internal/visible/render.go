@@ -3,37 +3,18 @@ package visible
 import (
 	"regexp"
 	"strings"
+	"unicode"
 
 	"golang.org/x/net/html"
 
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail/internal/quoted"
 )
 
-// Text renders an HTML document as the text that a person would see, at
-// most maxRunes runes of it. Blocks are separated by line ends, lists have
-// markers, a table has a row per line with " | " between its cells, quotations and
-// other history begin with "> " as in Text, and a link is followed by its address where the text does not
-// say it. Scripts, styles, comments and everything a person would not see are
-// left out: hidden and invisible elements, text too small or of the colour of
-// what it stands on.
-//
-// Style sheets count as in a browser on a desktop, 1280 by 800 pixels in light
-// colours, with the mouse elsewhere: selectors, nesting, conditions, layers,
-// specificity, importance and custom properties. Where mail programs differ, as
-// in lengths without a unit, names that differ in case, and containers, a
-// declaration counts if it hides and does not if it shows. Not judged are
-// elements on top of others, text that a box of some height cuts off, text that
-// a style sheet itself holds, and fonts; what a click opens is shown.
-//
-// At most 2 MiB are read. What is behind them is not shown, and no rule there
-// makes anything shown that is hidden before them; nor does one hide, so a
-// result that was cut may hold text that the whole hides. A document that is too
-// large or too deep for a tree is read without one: then a selector counts as soon
-// as its last part matches and every name in the others is somewhere in the
-// document, which may hide too much and never too little. Where judging takes
-// more work than any letter does that a person wrote, the text ends.
+// Text returns what Lines and quoted.Mark make of a document as a text of at most
+// maxRunes runes.
 func Text(s string, maxRunes int) string {
-	lines, cut := Lines(s, max(maxRunes, MaxBytes/8))
+	lines, _, cut := Lines(s, max(maxRunes, MaxBytes/8))
 	text, _ := quoted.Fit(quoted.Tidy(quoted.Mark(lines, quoted.Marker{Cut: cut}), 1), maxRunes)
 	return text
 }
@@ -50,35 +31,39 @@ func Charset(b []byte) string {
 	return ""
 }
 
-// Lines returns the tidy lines of s, as far as they hold little more than
-// maxRunes runes, and whether it stopped before the end.
-func Lines(s string, maxRunes int) ([]quoted.Line, bool) {
-	s, cut := bounded(s)
-	p, root := openHTML(s)
+// Lines renders a document as the text that a person would see: tidy lines, as far
+// as they hold little more than maxRunes runes. hidden counts the characters that
+// a person would not see, white space aside, and cut says that the end was not
+// reached.
+//
+// Blocks are separated by line ends, lists have markers, a table has a row per line
+// with " | " between its cells, quotations are lines of a depth, and a link is
+// followed by its address where the text does not say it. Scripts, styles and
+// comments are left out and not counted.
+//
+// The common ways to hide are judged as a browser does on a desktop, 1280 by 800
+// pixels in light colours, with the mouse elsewhere: display, visibility, opacity,
+// sizes, colours, clipping and position, the selectors of CSS 2 with those of
+// attributes, and @media. What is exotic is doubtful: custom properties, functions
+// that compute, layers, containers, nesting, most pseudo-classes, transforms. It
+// counts where it hides and not where it shows. The same holds where mail programs
+// differ, as in lengths without a unit and names that differ in case. What only
+// Outlook hides is shown. Not judged are elements on top of others, text that a
+// box of some height cuts off, text that a style sheet itself holds, and fonts;
+// what a click opens is shown.
+//
+// MaxBytes are read, and of those as much as makes a tree of reasonable size. No
+// rule behind that makes anything shown; one that hides counts as far as it is
+// read. Where judging takes more work than any letter does that a person wrote,
+// the text ends.
+func Lines(s string, maxRunes int) (lines []quoted.Line, hidden int, cut bool) {
+	p, root, cut := openHTML(s)
+	r := rendererOf(p, max(maxRunes, 0)+spare)
 	if p.spent() {
-		return nil, true
+		return nil, textIn(root), true
 	}
-	r := newRenderer(p, max(maxRunes, 0)+spare)
-	if root != nil {
-		r.tree(root)
-	} else {
-		r.tokens(s)
-	}
-	return quoted.Tidy(quoted.LaidOut(r.finish()), 1), r.full || cut
-}
-
-// openHTML reads the style sheets of a document, and makes a tree of it where
-// that costs no more than it should; root is nil otherwise. When the page is spent,
-// the style sheets cannot be judged.
-func openHTML(s string) (p *page, root *html.Node) {
-	if treeable(s) {
-		// It fails on more open elements than a person ever wrote.
-		root, _ = html.ParseWithOptions(strings.NewReader(s), html.ParseOptionEnableScripting(false))
-	}
-	if root == nil {
-		return newFlatPage(s), nil
-	}
-	return newPage(root, len(s)), root
+	r.tree(root)
+	return quoted.Tidy(quoted.LaidOut(r.finish()), 1), r.hidden, r.full || cut
 }
 
 // MaxBytes is how many octets of a document are read.
@@ -103,7 +88,6 @@ const maxNesting = 12
 // element is an open element.
 type element struct {
 	tag   string
-	attrs []html.Attribute
 	style style
 	drop  bool // neither it nor what is in it is shown
 	frame bool // it has a frame of its own
@@ -126,6 +110,7 @@ type renderer struct {
 	full   bool // more was there than may be written
 	images int  // images without a text that were seen
 	quotes int  // frames that are quotations
+	hidden int  // characters that a person would not see
 }
 
 // frame is a run of text that is laid out by itself and then put into the frame
@@ -136,7 +121,7 @@ type frame struct {
 	space bool // a space is due before the next text
 }
 
-func newRenderer(p *page, maxRunes int) *renderer {
+func rendererOf(p *page, maxRunes int) *renderer {
 	return &renderer{page: p, left: maxRunes, frames: make([]frame, 1, 8), count: map[string]int{}}
 }
 
@@ -144,21 +129,45 @@ func (r *renderer) tree(n *html.Node) {
 	switch n.Type {
 	case html.TextNode:
 		r.text(n.Data)
+		return
 	case html.ElementNode:
-		if r.full {
+		shown := r.push(n)
+		defer r.pop()
+		if !shown {
+			if !isDropped(n.Data) {
+				r.hidden += textIn(n)
+			}
 			return
 		}
-		if r.push(n, n.Data, n.Attr) {
-			for c := n.FirstChild; c != nil && !r.full; c = c.NextSibling {
-				r.tree(c)
-			}
-		}
-		r.pop()
-	case html.DocumentNode:
-		for c := n.FirstChild; c != nil && !r.full; c = c.NextSibling {
-			r.tree(c)
+	}
+	for c := n.FirstChild; c != nil && !r.full; c = c.NextSibling {
+		r.tree(c)
+	}
+}
+
+// textIn counts the characters in a node that would be seen if nothing hid them.
+func textIn(n *html.Node) int {
+	count := 0
+	if n.Type == html.TextNode {
+		count = characters(n.Data)
+	}
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type != html.ElementNode || !isDropped(c.Data) {
+			count += textIn(c)
 		}
 	}
+	return count
+}
+
+// characters counts those of a text that have an appearance.
+func characters(s string) int {
+	n := 0
+	for _, c := range s {
+		if !unicode.IsSpace(c) && !plain.Unseen(c) {
+			n++
+		}
+	}
+	return n
 }
 
 // isDropped reports whether an element holds nothing for a reader.
@@ -179,7 +188,16 @@ func isBlock(tag string) bool {
 }
 
 // lineEnds returns how many line ends an element puts around itself.
-func (r *renderer) lineEnds(tag string) int {
+func (r *renderer) lineEnds(e *element) int {
+	tag := e.tag
+	switch e.style.kind {
+	case inlineBox, inlineBlock, throughBox:
+		return 0
+	case cellBox:
+		if !isCell(tag) { // a part of a line
+			return 0
+		}
+	}
 	switch tag {
 	case "p", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "pre", "figure", "dl":
 		return 2
@@ -194,33 +212,32 @@ func (r *renderer) lineEnds(tag string) int {
 		}
 		return 2
 	}
-	if isBlock(tag) || tag == "option" || tag == "optgroup" {
+	if e.style.kind == blockBox || isBlock(tag) {
 		return 1
 	}
 	return 0
 }
 
-// push opens an element, which is nil unless it is in a tree, and reports whether
-// anything in it can be seen.
-func (r *renderer) push(n *html.Node, tag string, attrs []html.Attribute) bool {
+func isCell(tag string) bool { return tag == "td" || tag == "th" }
+
+// push opens an element and reports whether anything in it can be seen.
+func (r *renderer) push(n *html.Node) bool {
 	parent := r.page.root
-	drop := isDropped(tag)
 	if i := len(r.open); i > 0 {
 		parent = r.open[i-1].style
-		drop = drop || r.open[i-1].drop
 	}
-	e := element{tag: tag, attrs: attrs, drop: drop}
-	if !drop {
-		e.style = r.page.compute(parent, n, tag, attrs)
+	e := element{tag: n.Data, drop: isDropped(n.Data)}
+	if !e.drop {
+		e.style = r.page.compute(parent, n)
 		e.drop = e.style.gone
 		r.full = r.full || r.page.spent()
 	}
-	r.count[tag]++
+	r.count[e.tag]++
 	r.open = append(r.open, e)
 	if e.drop {
 		return false
 	}
-	r.begin(&r.open[len(r.open)-1], attrs)
+	r.begin(&r.open[len(r.open)-1], n.Attr)
 	return true
 }
 
@@ -235,12 +252,7 @@ func (r *renderer) pop() {
 }
 
 // finish returns everything that was written.
-func (r *renderer) finish() string {
-	for len(r.open) > 0 {
-		r.pop()
-	}
-	return string(r.frames[0].out)
-}
+func (r *renderer) finish() string { return string(r.frames[0].out) }
 
 func attr(attrs []html.Attribute, name string) string {
 	for _, a := range attrs {

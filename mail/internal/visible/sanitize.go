@@ -12,41 +12,33 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/postern-mail/postern/internal/plain"
-	"github.com/postern-mail/postern/mail/internal/quoted"
 	"golang.org/x/net/html/atom"
 )
 
-// Sanitize returns HTML that is safe to show and holds what a person would
-// see, in at most maxRunes runes of markup and text, and whether there was more.
+// Sanitize returns HTML that is safe to show and holds what a person would see, in
+// at most maxRunes runes of markup and text; how many characters a person would
+// not see; and whether there was more.
 //
 // What a person would not see is taken out first, by the rules of Lines,
 // since the styles that hide it do not stay. What stays is formatting of text,
 // lists, tables, and links to http, https and mailto that pass on neither rank
 // nor referrer. Images give way to their text. Nothing in the result is fetched,
-// run or sent when it is shown, and Clean is applied. A result that was cut is
-// well-formed. A document that is too deep or too large for a tree becomes one
-// paragraph of its text, and nothing where its style sheets cannot be judged.
-func Sanitize(s string, maxRunes int) (safe string, truncated bool) {
-	s, truncated = bounded(s)
-	page, root := openHTML(s)
-	w := &htmlWriter{left: max(maxRunes, 0)}
+// run or sent when it is shown, and the text is cleaned. A result that was cut is
+// well-formed. There is none where style sheets cannot be judged.
+func Sanitize(s string, maxRunes int) (safe string, hidden int, cut bool) {
+	page, root, cut := openHTML(s)
 	if page.spent() {
-		return "", true
-	}
-	if root == nil {
-		truncated = w.paragraph(s) || truncated
-		return w.finish(), truncated
+		return "", textIn(root), true
 	}
 	p := &pruner{page: page, left: max(maxRunes, 0) + spare}
 	p.children(root, page.root, false)
 	var pruned strings.Builder
 	if err := html.Render(&pruned, root); err != nil {
-		truncated = w.paragraph(s) || truncated
-		return w.finish(), truncated
+		return "", p.hidden, true
 	}
-	w.links = p.links
+	w := &htmlWriter{left: max(maxRunes, 0), links: p.links}
 	w.document(sanitizer().Sanitize(pruned.String()))
-	return w.finish(), truncated || p.full || w.full
+	return w.finish(), p.hidden, cut || p.full || w.full
 }
 
 // shownElements stay as they are; of others their content stays.
@@ -90,10 +82,11 @@ var sanitizer = sync.OnceValue(func() *bluemonday.Policy {
 
 // pruner takes out of a tree what a person would not see.
 type pruner struct {
-	page  *page
-	left  int // runes of text that may still be kept
-	full  bool
-	links []string // addresses by the number that stands in title
+	page   *page
+	left   int // runes of text that may still be kept
+	full   bool
+	hidden int      // characters that a person would not see
+	links  []string // addresses by the number that stands in title
 }
 
 // children prunes what is in a node and reports whether anything is left that
@@ -118,7 +111,11 @@ func (p *pruner) children(n *html.Node, st style, pre bool) bool {
 func (p *pruner) keep(n *html.Node, parent style, pre bool) bool {
 	switch n.Type {
 	case html.TextNode:
-		return parent.visible() && p.text(n, pre)
+		if !parent.visible() {
+			p.hidden += characters(n.Data)
+			return false
+		}
+		return p.text(n, pre)
 	case html.ElementNode:
 	default:
 		return false
@@ -126,14 +123,16 @@ func (p *pruner) keep(n *html.Node, parent style, pre bool) bool {
 	if isDropped(n.Data) && n.Data != "head" || n.Namespace != "" {
 		return false
 	}
-	st := p.page.compute(parent, n, n.Data, n.Attr)
+	st := p.page.compute(parent, n)
 	p.full = p.full || p.page.spent()
+	if n.Data == "head" {
+		return false
+	}
 	if st.gone {
+		p.hidden += textIn(n)
 		return false
 	}
 	switch n.Data {
-	case "head":
-		return false
 	case "img":
 		alt := attr(n.Attr, "alt")
 		if tiny(attr(n.Attr, "width")) || tiny(attr(n.Attr, "height")) || st.tiny || !st.shown() {
@@ -319,26 +318,6 @@ func (w *htmlWriter) text(s string) {
 	}
 	w.out.WriteString(html.EscapeString(short))
 	w.left = 0
-}
-
-// paragraph writes the text of a document and reports whether it was cut.
-func (w *htmlWriter) paragraph(s string) bool {
-	const room = len("<p></p>")
-	lines, cut := Lines(s, w.left)
-	if len(lines) == 0 || w.left <= room {
-		return cut || len(lines) > 0
-	}
-	w.start(html.Token{Data: "p"})
-	for i, l := range lines {
-		if i > 0 {
-			w.start(html.Token{Data: "br"})
-		}
-		if w.full {
-			break
-		}
-		w.text(quoted.Join([]quoted.Line{l}))
-	}
-	return cut || w.full
 }
 
 func (w *htmlWriter) finish() string {

@@ -46,7 +46,7 @@ func TestSanitize(t *testing.T) {
 		{"nothing to see", "<style>p{}</style><div hidden>x</div>", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got, cut := Sanitize(tc.in, 10_000); got != tc.want || cut {
+			if got, _, cut := Sanitize(tc.in, 10_000); got != tc.want || cut {
 				t.Errorf("%q, %v, want %q", got, cut, tc.want)
 			}
 		})
@@ -57,7 +57,7 @@ func TestSanitize(t *testing.T) {
 func TestSanitizeShowsWhatAPersonSees(t *testing.T) {
 	for _, tc := range hiddenText {
 		t.Run(tc.name, func(t *testing.T) {
-			got, cut := Sanitize(tc.html, 10_000)
+			got, _, cut := Sanitize(tc.html, 10_000)
 			if strings.Contains(got, "SECRET") || cut {
 				t.Errorf("Sanitize(%s) shows what is hidden: %q, %v", tc.html, got, cut)
 			}
@@ -130,19 +130,19 @@ func checkSafe(t *testing.T, s string, n int) {
 
 func TestSanitizeIsCutWellFormed(t *testing.T) {
 	doc := `<p>Dear <b>Bob &amp; Eve</b>,</p><ul><li>one <a href="https://example.org/">two</a></li><li>three &lt;&lt;&lt;</li></ul><table><tr><td>four</td><td>cafe&#769;</td></tr></table><hr>`
-	whole, cut := Sanitize(doc, 10_000)
+	whole, _, cut := Sanitize(doc, 10_000)
 	if cut {
 		t.Fatal("the whole is cut")
 	}
 	n := utf8.RuneCountInString(whole)
 	for i := -1; i < n; i++ {
-		got, cut := Sanitize(doc, i)
+		got, _, cut := Sanitize(doc, i)
 		if !cut {
 			t.Errorf("%d of %d runes are not cut: %q", i, n, got)
 		}
 		checkSafe(t, got, max(i, 0))
 	}
-	if got, cut := Sanitize(doc, n); got != whole || cut {
+	if got, _, cut := Sanitize(doc, n); got != whole || cut {
 		t.Errorf("%d runes: %q, %v, want %q", n, got, cut, whole)
 	}
 }
@@ -155,7 +155,7 @@ func TestSanitizeOfBombs(t *testing.T) {
 				doc := bomb(tc.front, tc.unit, size)
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				got, _ := Sanitize(string(doc), 20_000)
+				got, _, _ := Sanitize(string(doc), 20_000)
 				runtime.ReadMemStats(&after)
 				checkSafe(t, got, 20_000)
 				return (after.TotalAlloc - before.TotalAlloc) / uint64(len(doc))
@@ -175,9 +175,9 @@ func FuzzSanitize(f *testing.F) {
 	f.Add([]byte(`<a href="https://example.org/">a</a><table><p>b<math><mi><style><!--</style>`), 60)
 	f.Fuzz(func(t *testing.T, b []byte, n int) {
 		n = min(max(n, 0), 5000)
-		got, cut := Sanitize(string(b), n)
+		got, _, cut := Sanitize(string(b), n)
 		checkSafe(t, got, n)
-		if whole, _ := Sanitize(string(b), 1_000_000); !cut && got != whole {
+		if whole, _, _ := Sanitize(string(b), 1_000_000); !cut && got != whole {
 			t.Errorf("%q is not cut, but the whole is %q", got, whole)
 		}
 	})

@@ -1,6 +1,7 @@
 package visible
 
 import (
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -12,160 +13,262 @@ type style struct {
 	gone      bool // not shown, and nothing in it can be
 	invisible bool // visibility; an element in it can be visible again
 	tiny      bool // at most one pixel wide or high
-	secret    bool // dots stand for its letters
 	pre       bool // white space is kept
 	flex      bool // what is in it are boxes
 	flat      bool // in a box that is as high as its lines, and cuts off what is higher
-	textFill  bool // ink is not the colour of the text
+	lost      bool // its ground is not known, and may be of the colour of the text
+	kind      boxKind
 	font      float64
-	shrink    float64 // what scaling and zooming make of a length
+	zoom      float64
 	alpha     float64 // what opacity leaves
 	x, y      float64 // pixels that it is moved to the right and down
-	indent    float64 // text-indent, as elements in it have it
-	ownIndent float64 // of the block that the text is in
+	indent    float64 // text-indent
 	spacing   float64 // letter-spacing, in pixels
 	line      float64 // line-height, in pixels, or in sizes of the font where it is negative
 	color     color   // unknown until something says it
-	ink       color   // with textFill, the colour of the letters
+	fill      color   // of the letters, where it is not that of the text
 	ground    color   // of the background, as far as it is one colour
-	picture   color   // the one colour of a gradient that may be on the ground
-	shadow    bool    // letters have a shadow that can be seen
-	vars      *variables
+	picture   []color // of a gradient that is on the ground
 }
 
 const (
-	normalFont = 16 // pixels
-	leastFont  = 3  // pixels; nobody reads letters below that
+	normalFont = 16  // pixels
+	leastFont  = 3   // pixels; nobody reads letters below that
+	farAway    = 500 // pixels beyond an edge
+	farOff     = 5000
 )
 
 // rootStyle is what the outermost element inherits: paper is white.
 func rootStyle() style {
-	return style{font: normalFont, shrink: 1, alpha: 1, line: -1.2, ground: rgb(0xffffff)}
+	return style{font: normalFont, zoom: 1, alpha: 1, line: -1.2, ground: rgb(0xffffff)}
 }
 
 // plainStyle is of text that stands for something that is seen.
-var plainStyle = style{font: normalFont, shrink: 1, alpha: 1, line: -1.2}
+var plainStyle = style{font: normalFont, zoom: 1, alpha: 1, line: -1.2}
 
 // shown reports whether an image in the element is seen.
 func (s *style) shown() bool {
-	return !s.gone && !s.invisible && s.alpha > 0.05 && s.shrink > 0.05 && s.near()
-}
-
-// near reports whether the element is where the screen is.
-func (s *style) near() bool {
-	return s.x > -500 && s.x < 5000 && s.y > -500 && s.y < 5000
+	return !s.gone && !s.invisible && s.x > -farAway && s.x < farOff && s.y > -farAway && s.y < farOff
 }
 
 // visible reports whether text in the element is seen.
 func (s *style) visible() bool {
-	if !s.shown() || s.secret || !(s.font*s.shrink >= leastFont) {
-		return false
+	lineHeight := s.line
+	if lineHeight < 0 {
+		lineHeight *= -s.font
 	}
-	if x := s.x + s.ownIndent; x <= -500 || x >= 5000 || s.spacing <= -0.6*s.font {
+	switch {
+	case !s.shown(), s.lost, s.font*s.zoom < leastFont, s.spacing <= -0.6*s.font, s.flat && lineHeight <= 1:
 		return false
-	}
-	if s.flat && s.lineHeight() <= 1 {
+	case s.indent <= -300 || s.indent >= farAway || s.x+s.indent <= -farAway:
 		return false
 	}
 	ink := s.color
-	if s.textFill {
-		ink = s.ink
+	if s.fill.known {
+		if s.fill.clear() {
+			return false
+		}
+		ink = s.fill
 	}
-	if s.shadow {
-		return true
-	}
-	return !ink.hiddenOn(s.ground) && !(s.picture.opaque() && ink.hiddenOn(s.picture))
+	return !s.color.clear() && !ink.hiddenOn(s.ground) && !slices.ContainsFunc(s.picture, ink.hiddenOn)
 }
 
-// hiddenOn reports whether letters of a colour cannot be read on a ground.
-func (c color) hiddenOn(ground color) bool {
-	switch {
-	case !c.known:
-		return false
-	case c.clear():
-		return true
-	}
-	return ground.opaque() && c.over(ground).near(ground)
+// candidate is a declaration that may win, and its rank in the cascade (CSS
+// Cascading Level 5 section 6): origin and importance, specificity, order.
+type candidate struct {
+	rank uint64
+	decl *declaration
 }
 
-func (s *style) lineHeight() float64 {
-	if s.line < 0 {
-		return -s.line * s.font
+// The tiers of the cascade.
+const (
+	tierAttributes = iota
+	tierSheets
+	tierInline
+	tierImportant // is added to the two before
+)
+
+func rank(tier int, important bool, weight, order uint64) uint64 {
+	if important {
+		tier += tierImportant
 	}
-	return s.line
+	return uint64(tier)<<60 | weight<<32 | order
+}
+
+// page is what is needed to tell what of a document a person would see.
+type page struct {
+	sheet   *sheet
+	matcher matcher
+	nodes   map[*html.Node]*treeElement
+	root    style // what the outermost element inherits
+	// Of the element whose style is computed:
+	around style
+	font   float64
+	best   [properties]candidate
+	doubts []candidate
+	hinted []declaration
+}
+
+// spent reports whether judging the document took more work than is allowed.
+func (p *page) spent() bool { return p.matcher.steps < 0 || p.sheet.beyond }
+
+// offer takes a declaration into account.
+func (p *page) offer(d *declaration, rank uint64, sure truth) {
+	p.matcher.steps--
+	if sure == doubtful || d.doubt {
+		if d.important { // layers count in the other direction then
+			rank = 1<<64 - 1
+		}
+		p.doubts = append(p.doubts, candidate{rank, d})
+	} else if old := &p.best[d.prop]; old.decl == nil || rank >= old.rank {
+		*old = candidate{rank, d}
+	}
+}
+
+// collect offers everything that is declared for an element.
+func (p *page) collect(n *treeElement) {
+	clear(p.best[:])
+	p.doubts = p.doubts[:0]
+	p.hints(n)
+	for i := range p.hinted {
+		p.offer(&p.hinted[i], rank(tierAttributes, false, 0, 0), yes)
+	}
+	p.try(p.sheet.tags[n.tag], n)
+	for i, class := range n.classes {
+		if !slices.ContainsFunc(n.classes[:min(i, 32)], func(before string) bool { return strings.EqualFold(before, class) }) {
+			p.try(p.sheet.classes[strings.ToLower(class)], n)
+		}
+	}
+	if n.id != "" {
+		p.try(p.sheet.ids[strings.ToLower(n.id)], n)
+	}
+	p.try(p.sheet.others, n)
+	if css := attr(n.attrs, "style"); css != "" {
+		decls := p.sheet.inlineDeclarations(css)
+		for i := range decls {
+			p.offer(&decls[i], rank(tierInline, decls[i].important, 0, decls[i].order), yes)
+		}
+	}
+}
+
+// try offers the declarations of the rules that an element matches.
+func (p *page) try(rules []styleRule, n *treeElement) {
+	for i := range rules {
+		if p.matcher.steps < 0 {
+			return
+		}
+		r := &rules[i]
+		sure, _ := p.matcher.match(r.selector, n)
+		if sure = min(sure, r.sure); sure == no {
+			continue
+		}
+		for j := range r.decls {
+			d := &r.decls[j]
+			p.offer(d, rank(tierSheets, d.important, r.selector.weight, d.order), sure)
+		}
+	}
+}
+
+// settle decides about the doubtful declarations: the one with the highest rank
+// that hides wins over what is sure.
+func (p *page) settle() {
+	for _, one := range p.doubts {
+		prop := one.decl.prop
+		if best := p.best[prop]; (best.decl == nil || one.rank >= best.rank) && p.hides(prop, one.decl.value) {
+			p.best[prop] = one
+		}
+	}
+}
+
+// value returns the value of a property, and whether one is declared that is not
+// to inherit or to be as ever.
+func (p *page) value(prop property) (cssValue, bool) {
+	d := p.best[prop].decl
+	if d == nil || isWide(d.value.word) {
+		return cssValue{}, false
+	}
+	return d.value, true
+}
+
+// word returns the keyword that a property has, "" for none.
+func (p *page) word(prop property) string {
+	v, _ := p.value(prop)
+	return v.word
+}
+
+// initial reports whether a property that is inherited is not to be.
+func (p *page) initial(prop property) bool {
+	d := p.best[prop].decl
+	return d != nil && d.value.word == "initial"
+}
+
+// length returns the length in pixels that a property has, when it has one.
+func (p *page) length(prop property) (float64, bool) {
+	v, ok := p.value(prop)
+	if !ok || v.word != "" {
+		return 0, false
+	}
+	return p.pixels(prop, v), true
+}
+
+func (p *page) pixels(prop property, v cssValue) float64 {
+	base := float64(screenWidth)
+	switch prop {
+	case top, bottom:
+		base = screenHeight
+	case height, maxHeight:
+		base = 0 // of a box that is as high as what is in it, which then counts as none
+		if v.unit == "%" && v.n > 0 {
+			return screenHeight
+		}
+	case lineHeight:
+		base = p.font
+	}
+	return v.pixels(p.font, p.root.font, base)
 }
 
 // compute returns the style of an element from the one around it, its attributes
-// and the style sheets. The element n is nil for one that is not in a tree.
-func (p *page) compute(around style, n *html.Node, tag string, attrs []html.Attribute) style {
+// and the style sheets.
+func (p *page) compute(around style, node *html.Node) style {
 	if around.gone {
 		return around
 	}
+	n := p.nodes[node]
 	s := around
-	s.tiny = false
-	s.flex = false
-	p.attrs, p.vars, p.around = attrs, around.vars, around
-	p.metric = metric{font: around.font, root: p.root.font, base: screenWidth}
-	p.collect(p.element(n, tag, attrs), tag, attrs)
-	p.variables(&s)
-	p.settle(p.hiding)
-	p.text(&s, tag, attrs)
-	p.colors(&s, tag, attrs)
-	p.box(&s, tag, attrs)
+	s.tiny, s.flex = false, false
+	p.around, p.font = around, around.font
+	p.collect(n)
+	p.settle()
+	p.setFont(&s, n)
+	p.setText(&s, n)
+	p.setColors(&s, n)
+	p.setBox(&s, n)
 	s.gone = s.gone || p.spent()
-	if tag == "html" {
+	if n.tag == "html" {
 		p.root.font = s.font
 	}
 	return s
 }
 
-// variables sets the custom properties that hold for the element.
-func (p *page) variables(s *style) {
-	customs := p.cascade.customs
-	if len(customs) == 0 && (s.vars == nil || len(p.sheet.registered) == 0) {
-		return
-	}
-	own := make(map[string][]token, len(customs))
-	for name, one := range customs {
-		own[name] = one.decl.tokens
-	}
-	p.matcher.steps -= len(p.sheet.registered)
-	for name, r := range p.sheet.registered {
-		if _, ok := own[name]; !ok && !r.inherits {
-			own[name] = []token{{kind: tokenIdent, text: "initial"}}
-		}
-	}
-	left := maxExpansion
-	x := expander{sheet: p.sheet, vars: p.vars, attrs: p.attrs, left: &left, steps: &p.matcher.steps}
-	s.vars = x.define(own)
-	p.vars = s.vars
-	p.matcher.steps -= 8 * (maxExpansion - left)
-}
-
-// hints returns what attributes say about looks; any rule weighs more.
-func (p *page) hints(tag string, attrs []html.Attribute) []declaration {
+// hints are what attributes say about looks; any rule weighs more.
+func (p *page) hints(n *treeElement) {
 	p.hinted = p.hinted[:0]
-	hint := func(prop property, v value) { p.hinted = append(p.hinted, declaration{prop: prop, value: v}) }
-	for _, a := range attrs {
-		if a.Namespace != "" {
-			continue
+	hint := func(prop property, v cssValue) { p.hinted = append(p.hinted, declaration{prop: prop, value: v}) }
+	for _, a := range n.attrs {
+		c, ok := color{}, false
+		switch {
+		case a.Namespace != "":
+		case a.Key == "bgcolor", a.Key == "color" && n.tag == "font", a.Key == "text" && n.tag == "body":
+			c, ok = attributeColor(a.Val)
+		case a.Key == "background" && a.Val != "":
+			hint(backgroundImage, cssValue{image: true})
 		}
-		switch a.Key {
-		case "bgcolor":
-			if c, ok := attributeColor(a.Val); ok {
-				hint(backgroundColor, value{color: c})
-			}
-		case "background":
-			if a.Val != "" {
-				hint(backgroundImage, value{image: true})
-			}
-		case "color", "text":
-			if c, ok := attributeColor(a.Val); ok && (tag == "font" && a.Key == "color" || tag == "body" && a.Key == "text") {
-				hint(colorText, value{color: c})
-			}
+		if ok && a.Key == "bgcolor" {
+			hint(backgroundColor, cssValue{color: c})
+		} else if ok {
+			hint(colorText, cssValue{color: c})
 		}
 	}
-	return p.hinted
 }
 
 // attributeColor reads a colour of HTML, which may lack its hash.
@@ -175,111 +278,18 @@ func attributeColor(s string) (color, bool) {
 		return c, s != "transparent"
 	}
 	c, ok := hexColor(strings.TrimPrefix(s, "#"))
-	if !ok && s != "" {
-		return color{}, true // browsers make one of anything
-	}
-	return c, ok
+	return c, ok || s != "" // browsers make one of anything
 }
 
-// pixels returns a length in pixels.
-func (p *page) pixels(v value, m metric) (float64, bool) {
-	if len(v.parts) != 1 {
-		return 0, false
-	}
-	q, ok := evaluate(v.parts[0], m, 0)
-	if q.kind == 'p' {
-		q.n *= m.base / 100
-	}
-	return q.n, ok
-}
-
-// length returns the length that a property has, when it has one.
-func (p *page) length(prop property, m metric) (float64, bool) {
-	v, from := p.winner(prop)
-	if from != given {
-		return 0, false
-	}
-	return p.pixels(v, m)
-}
-
-func (p *page) word(prop property) string {
-	v, from := p.winner(prop)
-	if from != given {
-		return ""
-	}
-	return v.word
-}
-
-// text sets what elements inherit of the looks of text.
-func (p *page) text(s *style, tag string, attrs []html.Attribute) {
-	p.fontSize(s, tag, attrs)
-	p.metric.font = s.font
-	control := isControl(tag)
-	if v, from := p.winner(visibility); from == given {
-		s.invisible = v.word != "visible"
-	} else if from == initial {
-		s.invisible = false
-	}
-	byFont := metric{font: s.font, root: p.root.font, base: s.font}
-	switch v, from := p.winner(lineHeight); {
-	case from == given && len(v.parts) == 1:
-		if q, _ := evaluate(v.parts[0], byFont, 0); q.kind == 'n' {
-			s.line = -q.n
-		} else if px, ok := p.pixels(v, byFont); ok {
-			s.line = max(px, 0)
-		}
-	case from == given, from == initial, from == absent && control:
-		s.line = -1.2
-	}
-	if px, from := p.inherited(letterSpacing, byFont, control); from {
-		s.spacing = px
-	}
-	if px, from := p.inherited(textIndent, p.metric, control); from {
-		s.indent = px
-	}
-	switch v, from := p.winner(whiteSpace); {
-	case from == given:
-		s.pre = v.word == "pre"
-	case from == initial:
-		s.pre = false
-	case from == absent && (tag == "pre" || tag == "textarea" || tag == "xmp" || tag == "listing" || tag == "plaintext"):
-		s.pre = true
-	}
-	switch v, from := p.winner(textSecurity); {
-	case from == given:
-		s.secret = v.word != "none"
-	case from == initial:
-		s.secret = false
-	}
-}
-
-// inherited returns a length that elements have from those around them unless
-// something is said, and whether it is.
-func (p *page) inherited(prop property, m metric, control bool) (float64, bool) {
-	v, from := p.winner(prop)
+func (p *page) setFont(s *style, n *treeElement) {
+	v, ok := p.value(fontSize)
 	switch {
-	case from == initial, from == absent && control, from == given && v.word != "":
-		return 0, true
-	case from == given:
-		return p.pixels(v, m)
-	}
-	return 0, false
-}
-
-// isControl reports whether browsers give an element looks of its own.
-func isControl(tag string) bool {
-	return tag == "button" || tag == "input" || tag == "select" || tag == "textarea"
-}
-
-func (p *page) fontSize(s *style, tag string, attrs []html.Attribute) {
-	v, from := p.winner(fontSize)
-	switch {
-	case from == given:
+	case ok:
 		s.font = p.fontPixels(v)
-	case from == initial:
+	case p.initial(fontSize):
 		s.font = normalFont
-	case from == absent:
-		switch tag {
+	case p.best[fontSize].decl == nil:
+		switch n.tag {
 		case "small", "sub", "sup":
 			s.font /= 1.2
 		case "big":
@@ -293,94 +303,110 @@ func (p *page) fontSize(s *style, tag string, attrs []html.Attribute) {
 		case "button", "input", "select", "textarea":
 			s.font = 40. / 3
 		case "font":
-			if strings.TrimSpace(attr(attrs, "size")) != "" {
+			if strings.TrimSpace(attr(n.attrs, "size")) != "" {
 				s.font = normalFont
 			}
 		}
 	}
+	p.font = s.font
 }
 
-func (p *page) fontPixels(v value) float64 {
+func (p *page) fontPixels(v cssValue) float64 {
 	around := p.around.font
-	switch v.word {
-	case "smaller":
+	switch {
+	case v.word == "smaller":
 		return around / 1.2
-	case "larger":
+	case v.word == "larger":
 		return around * 1.2
-	case "":
-		px, ok := p.pixels(v, metric{font: around, root: p.root.font, base: around})
-		if !ok {
-			return around
-		}
-		return max(px, 0)
+	case v.word != "":
+		return fontWords[v.word]
 	}
-	if px := fontWords[v.word]; px > 0 {
-		return px
-	}
-	return around
+	return v.pixels(around, p.root.font, around)
 }
 
-// colors sets the colours of the text and of what is behind it.
-func (p *page) colors(s *style, tag string, attrs []html.Attribute) {
-	switch v, from := p.winner(colorText); {
-	case from == given && !v.color.current:
+// isControl reports whether browsers give an element looks of its own.
+func isControl(tag string) bool {
+	return tag == "button" || tag == "input" || tag == "select" || tag == "textarea"
+}
+
+// setText sets what else elements inherit of the looks of text.
+func (p *page) setText(s *style, n *treeElement) {
+	if v, ok := p.value(visibility); ok {
+		s.invisible = v.word != "visible"
+	} else if p.initial(visibility) {
+		s.invisible = false
+	}
+	v, ok := p.value(lineHeight)
+	switch {
+	case ok && v.word == "" && v.unit == "":
+		s.line = -v.n
+	case ok && v.word == "":
+		s.line = p.pixels(lineHeight, v)
+	case ok, p.initial(lineHeight), p.best[lineHeight].decl == nil && isControl(n.tag):
+		s.line = -1.2
+	}
+	for _, one := range []struct {
+		prop property
+		to   *float64
+	}{{letterSpacing, &s.spacing}, {textIndent, &s.indent}} {
+		if v, ok := p.value(one.prop); ok {
+			*one.to = p.pixels(one.prop, v)
+		} else if p.initial(one.prop) || p.best[one.prop].decl == nil && isControl(n.tag) {
+			*one.to = 0
+		}
+	}
+	switch word := p.word(whiteSpace); {
+	case word != "":
+		s.pre = strings.HasPrefix(word, "pre") || word == "break-spaces"
+	case p.initial(whiteSpace):
+		s.pre = false
+	case p.best[whiteSpace].decl == nil && (n.tag == "pre" || n.tag == "textarea" || n.tag == "xmp" || n.tag == "listing" || n.tag == "plaintext"):
+		s.pre = true
+	}
+}
+
+// setColors sets the colours of the text and of what is behind it.
+func (p *page) setColors(s *style, n *treeElement) {
+	if v, ok := p.value(colorText); ok && !v.color.current {
 		s.color = v.color
-	case from == initial:
+	} else if p.initial(colorText) {
 		s.color = rgb(0)
-	case from == absent && (isControl(tag) || tag == "mark" || tag == "a" && hasAttr(attrs, "href")):
+	} else if p.best[colorText].decl == nil && (isControl(n.tag) || n.tag == "mark" || n.tag == "a" && hasAttr(n.attrs, "href")) {
 		s.color = color{} // which is for the mail program to say
 	}
-	switch v, from := p.winner(textFill); {
-	case from == given && v.color.current, from == initial:
-		s.textFill = false
-	case from == given:
-		s.ink, s.textFill = v.color, true
+	if v, ok := p.value(textFill); ok {
+		s.fill = v.color
+	} else if p.initial(textFill) {
+		s.fill = color{}
 	}
-	if isControl(tag) || tag == "mark" {
-		s.ground, s.picture = color{}, color{}
+	if isControl(n.tag) || n.tag == "mark" {
+		s.ground, s.picture, s.lost = color{}, nil, false
 	}
-	painted := false
-	if v, from := p.winner(backgroundColor); from == given {
+	if p.word(backgroundClip) == "text" { // then the background is in the letters
+		return
+	}
+	if v, ok := p.value(backgroundColor); ok {
 		c := v.color
 		if c.current {
 			c = s.color
 		}
 		switch {
+		case v.worst:
+			s.lost = true
 		case c.clear():
-		case !c.known:
-			s.ground, s.picture, painted = color{}, color{}, true
+		case !c.known || c.opaque():
+			s.ground, s.picture, s.lost = c, nil, false
 		default:
-			s.ground, painted = c.over(s.ground), true
-			if c.opaque() {
-				s.ground, s.picture = c, color{}
-			}
+			s.ground = c.over(s.ground)
 		}
 	}
-	if v, from := p.winner(backgroundImage); from == given && v.image && !v.hides {
-		s.ground, s.picture, painted = color{}, v.color, true
-	}
-	switch v, from := p.winner(textShadow); {
-	case from == given:
-		s.shadow = v.word == "" && !v.color.clear() && v.color.known && !v.color.hiddenOn(s.ground)
-	case from == initial:
-		s.shadow = false
-	}
-	if painted && p.word(backgroundClip) == "text" { // the background is in the letters
-		s.ground = p.around.ground
-		if s.color.clear() {
-			s.color = color{}
-		}
-		if s.textFill && s.ink.clear() {
-			s.ink = color{}
-		}
+	if v, ok := p.value(backgroundImage); ok && v.worst {
+		s.lost = true
+	} else if ok && v.image && (len(v.colors) == 0 || slices.ContainsFunc(v.colors, func(c color) bool { return !c.clear() })) {
+		s.ground, s.picture = color{}, v.colors
 	}
 }
 
 func hasAttr(attrs []html.Attribute, name string) bool {
-	for _, a := range attrs {
-		if a.Key == name && a.Namespace == "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(attrs, func(a html.Attribute) bool { return a.Key == name && a.Namespace == "" })
 }

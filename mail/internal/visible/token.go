@@ -35,7 +35,7 @@ type token struct {
 	kind tokenKind
 	text string // a unit in lower case for dimensions, a number as it is written
 	n    float64
-	name bool // of a hash: it could be an identifier, so it is an id; of a number: it is an integer
+	name bool // of a hash: it could be an identifier, so it is an id
 }
 
 // is reports whether a token is a mark.
@@ -179,15 +179,7 @@ func (z *lexer) startsNumber() bool {
 
 // name reads the characters of a name.
 func (z *lexer) name() string {
-	start := z.pos
-	for isNameByte(z.at(0)) {
-		z.pos++
-	}
-	if !z.escapes(0) {
-		return z.s[start:z.pos]
-	}
 	var out strings.Builder
-	out.WriteString(z.s[start:z.pos])
 	for {
 		switch {
 		case isNameByte(z.at(0)):
@@ -246,62 +238,39 @@ func (z *lexer) word() token {
 	return z.url()
 }
 
-// url reads an address without quotes, behind its parenthesis and spaces.
+// url reads an address without quotes, behind its parenthesis and spaces, up to
+// the next parenthesis that no backslash stands before.
 func (z *lexer) url() token {
 	var out strings.Builder
-	for z.pos < len(z.s) {
+	kind := tokenURL
+	for z.pos < len(z.s) && z.s[z.pos] != ')' {
 		c := z.s[z.pos]
 		switch {
-		case c == ')':
+		case z.escapes(0):
 			z.pos++
-			return token{kind: tokenURL, text: out.String()}
+			out.WriteRune(z.escape())
+			continue
 		case isSpaceCSS(c):
 			for isSpaceCSS(z.at(0)) {
 				z.pos++
 			}
 			if z.pos < len(z.s) && z.s[z.pos] != ')' {
-				return z.badURL()
+				kind = tokenBad
 			}
-		case c == '"' || c == '\'' || c == '(' || c < ' ' || c == 0x7F || c == '\\' && !z.escapes(0):
-			return z.badURL()
-		case c == '\\':
-			z.pos++
-			out.WriteRune(z.escape())
-		default:
-			out.WriteByte(c)
-			z.pos++
-		}
-	}
-	return token{kind: tokenURL, text: out.String()}
-}
-
-func (z *lexer) badURL() token {
-	for z.pos < len(z.s) {
-		if z.escapes(0) {
-			z.pos++
-			z.escape()
 			continue
+		case c == '"' || c == '\'' || c == '(' || c < ' ' || c == 0x7F || c == '\\':
+			kind = tokenBad
 		}
+		out.WriteByte(c)
 		z.pos++
-		if z.s[z.pos-1] == ')' {
-			break
-		}
 	}
-	return token{kind: tokenBad}
+	z.pos = min(z.pos+1, len(z.s))
+	return token{kind: kind, text: out.String()}
 }
 
 func (z *lexer) quoted(quote byte) token {
 	z.pos++
-	start := z.pos
-	for z.pos < len(z.s) && z.s[z.pos] != quote && z.s[z.pos] != '\n' && z.s[z.pos] != '\\' {
-		z.pos++
-	}
-	if z.pos < len(z.s) && z.s[z.pos] == quote {
-		z.pos++
-		return token{kind: tokenString, text: z.s[start : z.pos-1]}
-	}
 	var out strings.Builder
-	out.WriteString(z.s[start:z.pos])
 	for z.pos < len(z.s) {
 		c := z.s[z.pos]
 		switch {
@@ -330,12 +299,10 @@ func (z *lexer) number() token {
 	if c := z.at(0); c == '+' || c == '-' {
 		z.pos++
 	}
-	whole := true
 	for isDigit(z.at(0)) {
 		z.pos++
 	}
 	if z.at(0) == '.' && isDigit(z.at(1)) {
-		whole = false
 		z.pos++
 		for isDigit(z.at(0)) {
 			z.pos++
@@ -347,7 +314,6 @@ func (z *lexer) number() token {
 			i++
 		}
 		if isDigit(z.at(i)) {
-			whole = false
 			z.pos += i
 			for isDigit(z.at(0)) {
 				z.pos++
@@ -361,9 +327,9 @@ func (z *lexer) number() token {
 		z.pos++
 		return token{kind: tokenPercent, n: n}
 	case z.startsName():
-		return token{kind: tokenDimension, n: n, text: strings.ToLower(z.name()), name: whole}
+		return token{kind: tokenDimension, n: n, text: strings.ToLower(z.name())}
 	}
-	return token{kind: tokenNumber, n: n, text: z.s[start:z.pos], name: whole}
+	return token{kind: tokenNumber, n: n, text: z.s[start:z.pos]}
 }
 
 // tokensOf returns all tokens of a piece of CSS.
@@ -406,26 +372,26 @@ func blockEnd(toks []token, i int) int {
 	return len(toks)
 }
 
-// part is a component of a value: a token and, of a function or a block, what is
+// component is a part of a value: a token and, of a function or a block, what is
 // in it.
-type part struct {
+type component struct {
 	token
 	args []token
 }
 
-// partsOf splits tokens into components, without the white space between them.
-func partsOf(toks []token) []part {
-	parts := make([]part, 0, 4)
+// componentsOf splits tokens into components, without the white space between them.
+func componentsOf(toks []token) []component {
+	parts := make([]component, 0, 4)
 	for i := 0; i < len(toks); i++ {
 		t := toks[i]
 		switch {
 		case t.kind == tokenSpace:
 		case t.opens() != "":
 			end := blockEnd(toks, i)
-			parts = append(parts, part{token: t, args: toks[min(i+1, len(toks)):end]})
+			parts = append(parts, component{token: t, args: toks[min(i+1, len(toks)):end]})
 			i = end
 		default:
-			parts = append(parts, part{token: t})
+			parts = append(parts, component{token: t})
 		}
 	}
 	return parts

@@ -24,14 +24,6 @@ func (c color) clear() bool { return c.known && c.alpha <= 0.02 }
 // opaque reports whether a colour is known and hides what is behind it.
 func (c color) opaque() bool { return c.known && c.alpha >= 0.999 }
 
-// near reports whether two colours cannot be told apart by eye.
-func (c color) near(o color) bool {
-	const step = 3
-	return diff(c.r, o.r) <= step && diff(c.g, o.g) <= step && diff(c.b, o.b) <= step
-}
-
-func diff(a, b uint8) int { return max(int(a)-int(b), int(b)-int(a)) }
-
 // over returns the colour that is seen where c is on an opaque ground.
 func (c color) over(ground color) color {
 	if !c.known || !ground.known {
@@ -41,16 +33,30 @@ func (c color) over(ground color) color {
 	return color{r: mix(c.r, ground.r), g: mix(c.g, ground.g), b: mix(c.b, ground.b), alpha: 1, known: true}
 }
 
-// parseColor reads a colour (CSS Color Level 4). ok is false for what is none; a
-// colour may be valid and not known.
-func parseColor(p part) (c color, ok bool) {
-	switch p.kind {
+// hiddenOn reports whether letters of a colour cannot be told by eye from a ground.
+func (c color) hiddenOn(ground color) bool {
+	const step = 3
+	diff := func(a, b uint8) bool { return max(int(a)-int(b), int(b)-int(a)) <= step }
+	switch {
+	case !c.known:
+		return false
+	case c.clear():
+		return true
+	}
+	o := c.over(ground)
+	return ground.opaque() && diff(o.r, ground.r) && diff(o.g, ground.g) && diff(o.b, ground.b)
+}
+
+// parseColor reads a colour (CSS Color Level 4): names, hexadecimal digits, rgb()
+// and hsl(). ok is false for any other. The colours of the system are not known.
+func parseColor(c component) (one color, ok bool) {
+	switch c.kind {
 	case tokenIdent:
-		return namedColor(p.word())
+		return namedColor(c.word())
 	case tokenHash:
-		return hexColor(p.text)
+		return hexColor(c.text)
 	case tokenFunction:
-		return colorFunction(p.calls(), p.args)
+		return colorFunction(c.calls(), c.args)
 	}
 	return color{}, false
 }
@@ -65,10 +71,7 @@ func namedColor(name string) (color, bool) {
 	if v, ok := colorNames[name]; ok {
 		return rgb(v), true
 	}
-	if systemColors[name] {
-		return color{}, true
-	}
-	return color{}, false
+	return color{}, systemColors[name]
 }
 
 // hexColor reads the digits of a colour.
@@ -92,102 +95,43 @@ func hexColor(digits string) (color, bool) {
 	return color{}, false
 }
 
-// colorFunction reads rgb(), hsl(), hwb() and light-dark(). Others are valid, and
-// known when they cannot be seen.
+// colorFunction reads rgb() and hsl(), with commas or without.
 func colorFunction(name string, args []token) (color, bool) {
-	switch name {
-	case "rgb", "rgba", "hsl", "hsla", "hwb":
-	case "lab", "lch", "oklab", "oklch", "color":
-		if parts := partsOf(args); len(parts) > 2 && parts[len(parts)-2].is("/") {
-			if q, ok := evaluate(parts[len(parts)-1], metric{}, 0); ok && q.n <= 0.02 {
-				return color{known: true}, true
-			}
-		}
-		return extremeColor(name, args), len(args) > 0
-	case "color-mix", "device-cmyk", "contrast-color", "-webkit-gradient":
-		return mixed(args), len(args) > 0
-	case "light-dark":
-		both := splitTokens(args, ",")
-		if len(both) != 2 {
-			return color{}, false
-		}
-		if light := partsOf(both[0]); len(light) == 1 {
-			return parseColor(light[0])
-		}
-		return color{}, false
-	default:
+	if name = strings.TrimSuffix(name, "a"); name != "rgb" && name != "hsl" {
 		return color{}, false
 	}
-	var n []quantity
-	alpha := 1.0
-	slash := false
-	for _, p := range partsOf(args) {
+	var n []token
+	for _, c := range componentsOf(args) {
 		switch {
-		case p.is(","):
-			continue
-		case p.is("/"):
-			slash = true
-			continue
-		case p.word() == "none":
-			n = append(n, quantity{0, 'n'})
-			continue
-		case p.word() == "from":
-			return color{}, true // relative to another colour
-		}
-		q, ok := evaluate(p, metric{}, 0)
-		if !ok || q.kind == 'l' || q.kind == 't' {
+		case c.is(","), c.is("/"):
+		case c.kind == tokenNumber, c.kind == tokenPercent, c.kind == tokenDimension && c.text == "deg" && len(n) == 0:
+			n = append(n, c.token)
+		default:
 			return color{}, false
 		}
-		n = append(n, q)
+	}
+	if len(n) != 3 && len(n) != 4 {
+		return color{}, false
+	}
+	c := color{alpha: 1, known: true}
+	if name == "hsl" {
+		c = fromHSL(n[0].n, min(max(n[1].n/100, 0), 1), min(max(n[2].n/100, 0), 1))
+	} else {
+		for i, into := range []*uint8{&c.r, &c.g, &c.b} {
+			v := n[i].n
+			if n[i].kind == tokenPercent {
+				v *= 2.55
+			}
+			*into = uint8(math.Round(min(max(v, 0), 255)))
+		}
 	}
 	if len(n) == 4 {
-		if alpha = n[3].n; n[3].kind == 'p' {
-			alpha /= 100
+		if c.alpha = n[3].n; n[3].kind == tokenPercent {
+			c.alpha /= 100
 		}
-		n = n[:3]
-	} else if slash {
-		return color{}, false
+		c.alpha = min(max(c.alpha, 0), 1)
 	}
-	if len(n) != 3 {
-		return color{}, false
-	}
-	var c color
-	if strings.HasPrefix(name, "rgb") {
-		part := func(q quantity) uint8 {
-			if q.kind == 'p' {
-				q.n *= 2.55
-			}
-			return uint8(math.Round(min(max(q.n, 0), 255)))
-		}
-		if n[0].kind == 'a' || n[1].kind == 'a' || n[2].kind == 'a' {
-			return color{}, false
-		}
-		c = color{r: part(n[0]), g: part(n[1]), b: part(n[2])}
-	} else {
-		hue := n[0].n
-		if n[0].kind == 'a' {
-			hue = hue * 180 / math.Pi
-		}
-		x, y := min(max(n[1].n/100, 0), 1), min(max(n[2].n/100, 0), 1)
-		if name == "hwb" {
-			if x+y >= 1 {
-				c = grey(x / (x + y))
-			} else {
-				c = fromHSL(hue, 1, 0.5)
-				mix := func(v uint8) uint8 { return uint8(math.Round((float64(v)/255*(1-x-y) + x) * 255)) }
-				c.r, c.g, c.b = mix(c.r), mix(c.g), mix(c.b)
-			}
-		} else {
-			c = fromHSL(hue, x, y)
-		}
-	}
-	c.known, c.alpha = true, min(max(alpha, 0), 1)
 	return c, true
-}
-
-func grey(v float64) color {
-	g := uint8(math.Round(v * 255))
-	return color{r: g, g: g, b: g}
 }
 
 func fromHSL(hue, saturation, lightness float64) color {
@@ -199,84 +143,7 @@ func fromHSL(hue, saturation, lightness float64) color {
 		a := saturation * min(lightness, 1-lightness)
 		return uint8(math.Round(255 * (lightness - a*max(-1, min(k-3, 9-k, 1)))))
 	}
-	return color{r: part(0), g: part(8), b: part(4)}
-}
-
-// extremeColor knows white and black in colour spaces that are not worth their
-// arithmetic.
-func extremeColor(name string, args []token) color {
-	parts := partsOf(args)
-	if name == "color" {
-		if len(parts) < 4 {
-			return color{}
-		}
-		switch parts[0].word() {
-		case "srgb", "display-p3", "srgb-linear", "a98-rgb", "prophoto-rgb", "rec2020":
-		default:
-			return color{}
-		}
-		parts = parts[1:]
-		for _, end := range []float64{0, 1} {
-			all := true
-			for _, p := range parts[:3] {
-				q, ok := evaluate(p, metric{}, 0)
-				if q.kind == 'p' {
-					q.n /= 100
-				}
-				all = all && (ok || p.word() == "none") && math.Abs(q.n-end) < 0.012
-			}
-			if all && len(parts) == 3 {
-				return rgb(uint32(end) * 0xffffff)
-			}
-		}
-		return color{}
-	}
-	if len(parts) != 3 {
-		return color{}
-	}
-	light, ok := evaluate(parts[0], metric{}, 0)
-	if strings.HasPrefix(name, "ok") && light.kind == 'n' {
-		light.n *= 100
-	}
-	switch {
-	case ok && light.n >= 99.5:
-		return rgb(0xffffff)
-	case ok && light.n <= 0.5:
-		return rgb(0)
-	}
-	return color{}
-}
-
-// mixed is a mixture of colours: known when all of them are the same.
-func mixed(args []token) color {
-	var first color
-	found := false
-	for _, p := range partsOf(args) {
-		c, ok := parseColor(p)
-		if !ok {
-			continue
-		}
-		if found && c != first {
-			return color{}
-		}
-		first, found = c, true
-	}
-	return first
-}
-
-// paintedClear reports whether every colour in the arguments of an image is one
-// that cannot be seen, and there is one.
-func paintedClear(args []token) bool {
-	found := false
-	for _, p := range partsOf(args) {
-		if c, ok := parseColor(p); ok {
-			if !c.clear() {
-				return false
-			}
-			found = true
-		}
-	}
-	return found
+	return color{r: part(0), g: part(8), b: part(4), alpha: 1, known: true}
 }
 
 var systemColors = setOf("accentcolor accentcolortext activetext buttonborder buttonface buttontext field fieldtext graytext highlight highlighttext linktext mark marktext selecteditem selecteditemtext visitedtext activeborder activecaption appworkspace background buttonhighlight buttonshadow captiontext inactiveborder inactivecaption inactivecaptiontext infobackground infotext menu menutext scrollbar threeddarkshadow threedface threedhighlight threedlightshadow threedshadow windowframe -webkit-link -webkit-text -webkit-activelink -webkit-focus-ring-color")
