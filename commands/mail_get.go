@@ -67,6 +67,7 @@ type MessageDetail struct {
 	BodyText          string             `json:"body_text" acli:"untrusted"`
 	BodyHTML          string             `json:"body_html,omitempty" acli:"untrusted"`
 	Truncated         bool               `json:"truncated,omitempty"`
+	HiddenChars       int                `json:"hidden_chars,omitempty" jsonschema_description:"Characters of HTML that a person would not see, left out"`
 	Attachments       []AttachmentEntry  `json:"attachments"`
 }
 
@@ -142,7 +143,7 @@ func mailGet(d *Deps) *discovery.Command {
 func detailOf(m *mail.Message, args *mailGetArgs) MessageDetail {
 	e := MessageDetail{ID: m.Ref.String(), Folder: m.Ref.Folder, UIDValidity: m.Ref.UIDValidity, UID: m.Ref.UID,
 		Date: timestamp(m.Date), From: people(m.From), To: people(m.To), CC: people(m.CC), Subject: m.Subject, Flags: shownFlags(m.Flags),
-		InternetMessageID: m.InternetMessageID, BodyText: m.BodyText, BodyHTML: m.BodyHTML, Truncated: m.BodyTruncated,
+		InternetMessageID: m.InternetMessageID, BodyText: m.BodyText, BodyHTML: m.BodyHTML, Truncated: m.BodyTruncated, HiddenChars: m.HiddenChars,
 		Attachments: []AttachmentEntry{}}
 	if e.Flags == nil {
 		e.Flags = []string{}

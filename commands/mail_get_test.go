@@ -31,6 +31,18 @@ func TestGetAsksForWhatItIsAskedFor(t *testing.T) {
 	b.fails(t, "mail get --uid 1 --attachment-chars 200", discovery.ValidationError, "only together with --attachment-text")
 }
 
+func TestGetCountsWhatAPersonWouldNotSee(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b.message = mail.Message{Summary: summaries(1, 10, 0)[0], HiddenChars: 42}
+	if got := b.ok(t, "mail get --uid 1").Data["message"].(map[string]any)["hidden_chars"]; got != 42. {
+		t.Errorf("hidden_chars %v", got)
+	}
+	b.message.HiddenChars = 0
+	if got, there := b.ok(t, "mail get --uid 1").Data["message"].(map[string]any)["hidden_chars"]; there {
+		t.Errorf("hidden_chars %v though nothing was left out", got)
+	}
+}
+
 func TestAllHeadersLeaveOutWhatHasAPlaceOfItsOwn(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
 	s := summaries(1, 10, 0)[0]

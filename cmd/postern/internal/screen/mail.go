@@ -222,6 +222,9 @@ func (p *painter) message(data object) bool {
 	if m.Get("truncated") == true {
 		p.line(p.in(styleDim, "[the text goes on: --body-chars shows more]"))
 	}
+	if n := text(m.Get("hidden_chars")); n != "" {
+		p.line(p.in(styleDim, "[hidden characters that are not shown: "+n+"]"))
+	}
 	if html := m.Str("body_html"); html != "" {
 		p.line("")
 		p.line(p.in(styleBold, "HTML"))
