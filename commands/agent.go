@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -153,7 +154,7 @@ func BadIdentity() *discovery.Fault {
 
 // identity is whom the caller is bound to: by what let it in, else as everybody is in
 // this process. Empty means that it may act as anybody.
-func (d *Deps) identity(call *discovery.Call) string { return first(call.Identity, d.AgentIdentity) }
+func (d *Deps) identity(call *discovery.Call) string { return cmp.Or(call.Identity, d.AgentIdentity) }
 
 // bound reports whether the caller sees only what concerns its own identity.
 func (d *Deps) bound(call *discovery.Call) bool { return d.identity(call) != "" }

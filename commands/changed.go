@@ -1,10 +1,8 @@
 package commands
 
 import (
-	"context"
 	"strings"
 
-	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 )
 
@@ -16,11 +14,6 @@ type batchArgs struct {
 
 // Validate checks how the messages are named.
 func (a *batchArgs) Validate() error { return a.check() }
-
-// messagesOf resolves the messages of a batch.
-func (d *Deps) messagesOf(ctx context.Context, call *discovery.Call, a *batchArgs) (string, []mail.Ref, error) {
-	return a.refs(call, string(a.Account), func() (string, error) { return d.account(ctx, call, a.AccountOption) })
-}
 
 // outcomeOf is how far a change of several messages got.
 func outcomeOf(c *mail.Changed) Outcome { return outcome(c.Issues, len(c.Messages) > 0) }

@@ -332,9 +332,9 @@ func nextLine(instruction, line string) *NextAction {
 	return &NextAction{Instruction: instruction, Tool: "cli", Arguments: NextArguments{line}}
 }
 
-// noting adds to a summary that not everything went well: whoever asks for some
-// fields alone may have left out the issues.
-func (o Outcome) noting(summary string) string {
+// withIssues adds to a summary that not everything went well: an answer of some fields
+// alone may be without the issues.
+func (o Outcome) withIssues(summary string) string {
 	if len(o.Issues) == 0 {
 		return summary
 	}

@@ -30,7 +30,7 @@ func mailAck(d *Deps) *discovery.Command {
 		Effect:   discovery.State,
 		Examples: []string{"mail ack --folder INBOX --uid 3,4,5", "mail ack imap:default:INBOX:1700000000:3 imap:default:INBOX:1700000000:4"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailAckArgs) (*MailAckResult, error) {
-		name, refs, err := d.messagesOf(ctx, call, &args.batchArgs)
+		name, refs, err := d.messages(ctx, call, &args.MessagesOption, args.AccountOption)
 		if err != nil {
 			return nil, err
 		}

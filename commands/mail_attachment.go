@@ -61,7 +61,7 @@ func mailAttachment(d *Deps) *discovery.Command {
 			return nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "This server changes nothing, and so writes no file.", Reason: "profile",
 				Hint: "Leave --save out to have the content in the answer.", Examples: []string{"mail attachment --folder INBOX --uid 1 --part 2"}}
 		}
-		ref, err := args.ref(call, string(args.Account), func() (string, error) { return d.account(ctx, call, args.AccountOption) })
+		ref, err := d.message(ctx, call, &args.MessageOption, args.AccountOption)
 		if err != nil {
 			return nil, err
 		}

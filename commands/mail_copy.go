@@ -39,7 +39,7 @@ func mailCopy(d *Deps) *discovery.Command {
 		Examples: []string{"mail copy --folder INBOX --uid 3,4 --to Archive",
 			"mail copy imap:default:INBOX:1700000000:3 --to INBOX --to-account work"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailCopyArgs) (*MailCopyResult, error) {
-		name, refs, err := d.messagesOf(ctx, call, &args.batchArgs)
+		name, refs, err := d.messages(ctx, call, &args.MessagesOption, args.AccountOption)
 		if err != nil {
 			return nil, err
 		}

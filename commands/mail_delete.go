@@ -45,7 +45,7 @@ func mailDelete(d *Deps) *discovery.Command {
 		Effect:   discovery.Write,
 		Examples: []string{"mail delete --folder INBOX --uid 3 --confirm", "mail delete imap:default:INBOX:1700000000:3 --confirm"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailDeleteArgs) (*MailDeleteResult, error) {
-		name, refs, err := d.messagesOf(ctx, call, &args.batchArgs)
+		name, refs, err := d.messages(ctx, call, &args.MessagesOption, args.AccountOption)
 		if err != nil {
 			return nil, err
 		}

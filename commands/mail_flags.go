@@ -94,7 +94,7 @@ func mailFlags(d *Deps) *discovery.Command {
 		Examples: []string{`mail flags --folder INBOX --uid 3 --add '\Flagged'`,
 			`mail flags imap:default:INBOX:1700000000:3 --add project-x --remove '\Seen'`},
 	}, func(ctx context.Context, call *discovery.Call, args *mailFlagsArgs) (*MailFlagsResult, error) {
-		name, refs, err := d.messagesOf(ctx, call, &args.batchArgs)
+		name, refs, err := d.messages(ctx, call, &args.MessagesOption, args.AccountOption)
 		if err != nil {
 			return nil, err
 		}

@@ -97,7 +97,7 @@ func folderEntry(f mail.Folder) FolderEntry {
 
 // Summary implements discovery.Summarizer.
 func (r *MailFoldersResult) Summary() string {
-	return r.noting(count(len(r.Folders), "folder", "folders"))
+	return r.withIssues(count(len(r.Folders), "folder", "folders"))
 }
 
 // Truncate implements discovery.Truncator.

@@ -115,7 +115,7 @@ func mailGet(d *Deps) *discovery.Command {
 		Bytes:    true, // with --with-content; without it the answer sees to its own size
 		Examples: []string{"mail get --folder INBOX --uid 1", "mail get imap:default:INBOX:1700000000:1 --body-chars 5000", "mail get --folder INBOX --uid 1 --attachment-text"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailGetArgs) (*MailGetResult, error) {
-		ref, err := args.ref(call, string(args.Account), func() (string, error) { return d.account(ctx, call, args.AccountOption) })
+		ref, err := d.message(ctx, call, &args.MessageOption, args.AccountOption)
 		if err != nil {
 			return nil, err
 		}
@@ -235,7 +235,7 @@ func (r *MailGetResult) fit(limit int) {
 // Summary implements discovery.Summarizer.
 func (r *MailGetResult) Summary() string {
 	if n := len(r.Message.Attachments); n > 0 {
-		return r.noting("Message with " + count(n, "attachment", "attachments"))
+		return r.withIssues("Message with " + count(n, "attachment", "attachments"))
 	}
-	return r.noting("")
+	return r.withIssues("")
 }

@@ -3,6 +3,7 @@ package commands
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,47 +25,41 @@ type mailListArgs struct {
 	Limit       int                `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
 	OldestFirst bool               `json:"oldest-first,omitempty" jsonschema_description:"Start with the oldest instead of the newest"`
 	FullOption
+
+	before, after mail.Ref // that Before and After name, of one account and the folder to list
 }
 
-// Validate checks what one option alone cannot.
+// Validate checks what one option alone cannot, and reads the messages to go on from.
 func (a *mailListArgs) Validate() error {
 	switch {
 	case a.BeforeUID != 0 && a.AfterUID != 0 && a.BeforeUID-1 <= a.AfterUID:
-		return fmt.Errorf("no UID is greater than --after-uid and smaller than --before-uid")
+		return errors.New("no UID is greater than --after-uid and smaller than --before-uid")
 	case !a.Since.IsZero() && !a.Until.IsZero() && !a.until().After(a.Since.Time):
-		return fmt.Errorf("--until is not after --since")
+		return errors.New("--until is not after --since")
 	}
-	_, _, err := a.anchors()
-	return err
-}
-
-// anchors are the messages to go on from, of one account and the folder to list;
-// zero where none is named.
-func (a *mailListArgs) anchors() (before, after mail.Ref, err error) {
+	a.before, a.after = mail.Ref{}, mail.Ref{}
 	for _, n := range []struct {
 		option, id string
 		to         *mail.Ref
-	}{{"--before", a.Before, &before}, {"--after", a.After, &after}} {
+	}{{"--before", a.Before, &a.before}, {"--after", a.After, &a.after}} {
 		if n.id == "" {
 			continue
 		}
 		r, err := mail.ParseRef(n.id)
 		switch {
 		case err != nil:
-			return before, after, fmt.Errorf("the message id of %s is malformed: %w", n.option, err)
+			return fmt.Errorf("the message id of %s is malformed: %w", n.option, err)
 		case a.Account != "" && r.Account != string(a.Account):
-			return before, after, fmt.Errorf("the message id of %s belongs to another account than --account", n.option)
+			return fmt.Errorf("the message id of %s belongs to another account than --account", n.option)
 		case r.Protocol == mail.IMAP && !sameFolder(r.Folder, string(a.Folder)):
-			return before, after, fmt.Errorf("the message id of %s belongs to another folder than --folder", n.option)
+			return fmt.Errorf("the message id of %s belongs to another folder than --folder", n.option)
 		}
 		*n.to = r
 	}
-	switch {
-	case before == (mail.Ref{}) || after == (mail.Ref{}):
-	case before == after || before.Account != after.Account || before.Protocol != after.Protocol:
-		return before, after, fmt.Errorf("nothing can lie between --before and --after")
+	if a.Before != "" && a.After != "" && (a.before == a.after || a.before.Account != a.after.Account || a.before.Protocol != a.after.Protocol) {
+		return errors.New("nothing can lie between --before and --after")
 	}
-	return before, after, nil
+	return nil
 }
 
 // Omits implements discovery.Omitter.
@@ -86,15 +81,11 @@ func (a *mailListArgs) until() time.Time {
 // MailListResult answers mail list (001 section 4, 000 section 7.1).
 type MailListResult struct {
 	Outcome
-	Account     string         `json:"account_id"`
-	Folder      string         `json:"folder"`
-	UIDValidity uint32         `json:"uidvalidity,omitempty"`
-	UIDNext     uint32         `json:"uid_next,omitempty"`
-	Messages    []MessageEntry `json:"messages"`
-	HasMore     bool           `json:"has_more"`
-	Truncated   bool           `json:"truncated,omitempty"`
-
-	more func(last mail.Ref) *NextAction // what goes on behind a message
+	Account     string `json:"account_id"`
+	Folder      string `json:"folder"`
+	UIDValidity uint32 `json:"uidvalidity,omitempty"`
+	UIDNext     uint32 `json:"uid_next,omitempty"`
+	pageResult
 }
 
 func mailList(d *Deps) *discovery.Command {
@@ -106,27 +97,23 @@ func mailList(d *Deps) *discovery.Command {
 		Effect:   discovery.Read,
 		Examples: []string{"mail list --limit 20", "mail list --folder INBOX --unread", "mail list --since 2026-02-01 --until 2026-02-07"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailListArgs) (*MailListResult, error) {
-		before, after, err := args.anchors()
-		if err != nil {
-			return nil, err
-		}
 		of := args.AccountOption
 		if of.Account == "" {
-			of.Account = accountName(cmp.Or(before.Account, after.Account))
+			of.Account = accountName(cmp.Or(args.before.Account, args.after.Account))
 		}
 		name, err := d.account(ctx, call, of)
 		if err != nil {
 			return nil, err
 		}
 		call.Target = string(args.Folder)
-		q := mail.ListQuery{Folder: string(args.Folder), New: args.New, Unread: args.Unread, BeforeUID: args.BeforeUID, AfterUID: args.AfterUID, Before: before, After: after,
+		q := mail.ListQuery{Folder: string(args.Folder), New: args.New, Unread: args.Unread, BeforeUID: args.BeforeUID, AfterUID: args.AfterUID, Before: args.before, After: args.after,
 			Since: args.Since.Time, Until: args.until(), Limit: args.Limit, OldestFirst: args.OldestFirst, Full: args.Full}
 		page, err := d.Mailboxes.List(mail.WithProgress(ctx, call.Progress), name, q)
 		if err != nil {
 			return nil, err
 		}
 		r := &MailListResult{Outcome: outcome(page.Issues, true), Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity,
-			UIDNext: page.UIDNext, HasMore: page.HasMore, more: args.more(call, name)}
+			UIDNext: page.UIDNext, pageResult: pageResult{HasMore: page.HasMore, listed: page.Messages, more: args.more(call, name)}}
 		last := page.Next
 		if last == (mail.Ref{}) {
 			last.UID = lastUID(page, args.OldestFirst)
@@ -203,25 +190,7 @@ func (r *MailListResult) suggest(last mail.Ref, list []mail.Summary) {
 }
 
 // Summary implements discovery.Summarizer.
-func (r *MailListResult) Summary() string {
-	s := count(len(r.Messages), "message", "messages")
-	if r.HasMore {
-		s += ", and there are more"
-	}
-	return r.noting(s)
-}
+func (r *MailListResult) Summary() string { return r.withIssues(r.counted()) }
 
 // Truncate implements discovery.Truncator.
-func (r *MailListResult) Truncate(fraction float64) bool {
-	keep := int(float64(len(r.Messages)) * fraction)
-	if keep == len(r.Messages) || keep < 1 {
-		return false
-	}
-	last, err := mail.ParseRef(r.Messages[keep-1].ID)
-	if err != nil {
-		return false
-	}
-	r.Messages, r.Truncated, r.HasMore = r.Messages[:keep], true, true
-	r.NextAction = r.more(last)
-	return true
-}
+func (r *MailListResult) Truncate(fraction float64) bool { return r.truncate(&r.Outcome, fraction) }

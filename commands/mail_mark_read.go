@@ -31,7 +31,7 @@ func mailMarkRead(d *Deps) *discovery.Command {
 		Effect:   discovery.Flag,
 		Examples: []string{"mail mark-read --folder INBOX --uid 3,4", "mail mark-read imap:default:INBOX:1700000000:3"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailMarkReadArgs) (*MailMarkReadResult, error) {
-		name, refs, err := d.messagesOf(ctx, call, &args.batchArgs)
+		name, refs, err := d.messages(ctx, call, &args.MessagesOption, args.AccountOption)
 		if err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ func mailMove(d *Deps) *discovery.Command {
 		Timeout:  transferTime,
 		Examples: []string{"mail move --folder INBOX --uid 3,4 --to Archive", "mail move imap:default:INBOX:1700000000:3 --to Archive"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailMoveArgs) (*MailMoveResult, error) {
-		name, refs, err := d.messagesOf(ctx, call, &args.batchArgs)
+		name, refs, err := d.messages(ctx, call, &args.MessagesOption, args.AccountOption)
 		if err != nil {
 			return nil, err
 		}

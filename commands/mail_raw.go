@@ -39,7 +39,7 @@ func mailRaw(d *Deps) *discovery.Command {
 		Bytes:    true,
 		Examples: []string{"mail raw --folder INBOX --uid 1", "mail raw imap:default:INBOX:1700000000:1 --max-bytes 20000"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailRawArgs) (*MailRawResult, error) {
-		ref, err := args.ref(call, string(args.Account), func() (string, error) { return d.account(ctx, call, args.AccountOption) })
+		ref, err := d.message(ctx, call, &args.MessageOption, args.AccountOption)
 		if err != nil {
 			return nil, err
 		}

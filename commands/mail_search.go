@@ -143,7 +143,7 @@ func (r *MailSearchResult) suggest(call *discovery.Call, args *mailSearchArgs, l
 
 // Summary implements discovery.Summarizer.
 func (r *MailSearchResult) Summary() string {
-	return r.noting(count(r.Returned, "message", "messages") + " of " + count(r.Total, "match", "matches"))
+	return r.withIssues(count(r.Returned, "message", "messages") + " of " + count(r.Total, "match", "matches"))
 }
 
 // Truncate implements discovery.Truncator. No message is left out, since the

@@ -49,7 +49,7 @@ func mailThread(d *Deps) *discovery.Command {
 		Effect:   discovery.Read,
 		Examples: []string{"mail thread --folder INBOX --uid 1", "mail thread imap:default:INBOX:1700000000:1 --limit 10"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailThreadArgs) (*MailThreadResult, error) {
-		ref, err := args.ref(call, string(args.Account), func() (string, error) { return d.account(ctx, call, args.AccountOption) })
+		ref, err := d.message(ctx, call, &args.MessageOption, args.AccountOption)
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +103,7 @@ func (r *MailThreadResult) Summary() string {
 	if r.Truncated {
 		s += ", and there are older ones"
 	}
-	return r.noting(s)
+	return r.withIssues(s)
 }
 
 // Truncate implements discovery.Truncator: the texts are cut, and where that is not

@@ -39,14 +39,10 @@ func (a *mailWatchArgs) Omits() []string {
 // oldest first.
 type MailWatchResult struct {
 	Outcome
-	Account     string         `json:"account_id"`
-	Folder      string         `json:"folder"`
-	UIDValidity uint32         `json:"uidvalidity"`
-	Messages    []MessageEntry `json:"messages"`
-	HasMore     bool           `json:"has_more"`
-	Truncated   bool           `json:"truncated,omitempty"`
-
-	more func(after uint32) *NextAction
+	Account     string `json:"account_id"`
+	Folder      string `json:"folder"`
+	UIDValidity uint32 `json:"uidvalidity"`
+	pageResult
 }
 
 func mailWatch(d *Deps) *discovery.Command {
@@ -74,20 +70,21 @@ func mailWatch(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		r := &MailWatchResult{Outcome: outcome(page.Issues, true), Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity, HasMore: page.HasMore}
+		r := &MailWatchResult{Outcome: outcome(page.Issues, true), Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity,
+			pageResult: pageResult{HasMore: page.HasMore, listed: page.Messages}}
 		r.more = args.more(call, name, r)
-		r.NextAction = r.more(page.After)
+		r.NextAction = r.more(mail.Ref{UID: page.After})
 		r.Messages = entriesOf(page.Messages, args.Full, call, r)
 		return r, nil
 	})
 }
 
-// more makes the next action, which watches behind a UID.
-func (a *mailWatchArgs) more(call *discovery.Call, account string, r *MailWatchResult) func(uint32) *NextAction {
+// more makes the next action, which watches behind a message.
+func (a *mailWatchArgs) more(call *discovery.Call, account string, r *MailWatchResult) func(mail.Ref) *NextAction {
 	again := call.Again
-	return func(after uint32) *NextAction {
+	return func(last mail.Ref) *NextAction {
 		following := *a
-		following.Account, following.AfterUID, following.UIDValidity = accountName(account), int64(after), r.UIDValidity
+		following.Account, following.AfterUID, following.UIDValidity = accountName(account), int64(last.UID), r.UIDValidity
 		instruction := "Wait for the next message"
 		if r.HasMore {
 			instruction = "List the next ones"
@@ -99,26 +96,10 @@ func (a *mailWatchArgs) more(call *discovery.Call, account string, r *MailWatchR
 // Summary implements discovery.Summarizer.
 func (r *MailWatchResult) Summary() string {
 	if len(r.Messages) == 0 {
-		return r.noting("Nothing arrived")
+		return r.withIssues("Nothing arrived")
 	}
-	s := count(len(r.Messages), "message", "messages")
-	if r.HasMore {
-		s += ", and there are more"
-	}
-	return r.noting(s)
+	return r.withIssues(r.counted())
 }
 
 // Truncate implements discovery.Truncator.
-func (r *MailWatchResult) Truncate(fraction float64) bool {
-	keep := int(float64(len(r.Messages)) * fraction)
-	if keep == len(r.Messages) || keep < 1 {
-		return false
-	}
-	last, err := mail.ParseRef(r.Messages[keep-1].ID)
-	if err != nil {
-		return false
-	}
-	r.Messages, r.Truncated, r.HasMore = r.Messages[:keep], true, true
-	r.NextAction = r.more(last.UID)
-	return true
-}
+func (r *MailWatchResult) Truncate(fraction float64) bool { return r.truncate(&r.Outcome, fraction) }

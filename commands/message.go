@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,29 +18,24 @@ type MessageOption struct {
 	ID     string     `json:"id,omitempty" acli:"positional" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id as a list gave it; or use --folder and --uid"`
 	Folder folderName `json:"folder,omitempty" jsonschema_description:"Folder, with --uid in place of an id; INBOX without it"`
 	UID    uint32     `json:"uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"UID, with --folder in place of an id"`
+
+	one MessagesOption // the same, since check
 }
 
 func (o *MessageOption) check() error {
-	m := o.messages()
-	return m.check()
-}
-
-func (o *MessageOption) messages() MessagesOption {
-	m := MessagesOption{Folder: o.Folder}
+	o.one = MessagesOption{Folder: o.Folder}
 	if o.ID != "" {
-		m.IDs = []string{o.ID}
+		o.one.IDs = []string{o.ID}
 	}
 	if o.UID != 0 {
-		m.UIDs = []uint32{o.UID}
+		o.one.UIDs = []uint32{o.UID}
 	}
-	return m
+	return o.one.check()
 }
 
-// ref makes the reference and notes it for the audit entry. account is that of
-// --account, empty when not given; fallback resolves the default account.
-func (o *MessageOption) ref(call *discovery.Call, account string, fallback func() (string, error)) (mail.Ref, error) {
-	m := o.messages()
-	_, refs, err := m.refs(call, account, fallback)
+// message resolves the one message that a command works on.
+func (d *Deps) message(ctx context.Context, call *discovery.Call, o *MessageOption, account AccountOption) (mail.Ref, error) {
+	_, refs, err := d.messages(ctx, call, &o.one, account)
 	if err != nil {
 		return mail.Ref{}, err
 	}
@@ -50,8 +47,11 @@ type MessagesOption struct {
 	IDs    []string   `json:"id,omitempty" acli:"positional" jsonschema:"maxItems=100,minLength=1,maxLength=600" jsonschema_description:"Message ids as a list gave them, all of one folder; or use --folder and --uid"`
 	Folder folderName `json:"folder,omitempty" jsonschema_description:"Folder, with --uid in place of ids; INBOX without it"`
 	UIDs   []uint32   `json:"uid,omitempty" jsonschema:"maxItems=100,minimum=1,maximum=4294967295" jsonschema_description:"UIDs, with --folder in place of ids"`
+
+	refs []mail.Ref // of the ids, since check
 }
 
+// check refuses what names no messages or those of several folders, and reads the ids.
 func (o *MessagesOption) check() error {
 	switch {
 	case len(o.IDs) > 0 && (o.Folder != "" || len(o.UIDs) > 0):
@@ -60,25 +60,20 @@ func (o *MessagesOption) check() error {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "No message is named.",
 			Hint: "Give a message id as 'mail list' shows it, or --folder and --uid."}
 	}
-	_, err := o.parsed()
-	return err
-}
-
-// parsed reads the ids.
-func (o *MessagesOption) parsed() ([]mail.Ref, error) {
 	refs := make([]mail.Ref, len(o.IDs))
 	for i, id := range o.IDs {
 		var err error
 		if refs[i], err = mail.ParseRef(id); err != nil {
-			return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The message id is malformed: " + err.Error() + ".",
+			return &discovery.Fault{Code: discovery.ValidationError, Message: "The message id is malformed: " + err.Error() + ".",
 				Hint: "Copy message_id as 'mail list' shows it."}
 		}
 		if refs[i].Account != refs[0].Account || refs[i].Protocol != refs[0].Protocol || !sameFolder(refs[i].Folder, refs[0].Folder) {
-			return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The messages are not all of one account and one folder.",
+			return &discovery.Fault{Code: discovery.ValidationError, Message: "The messages are not all of one account and one folder.",
 				Hint: "Use one command for each folder."}
 		}
 	}
-	return refs, nil
+	o.refs = refs
+	return nil
 }
 
 // sameFolder compares names; that of the inbox is the only one without regard to
@@ -87,27 +82,19 @@ func sameFolder(a, b string) bool { return a == b || isInbox(a) && isInbox(b) }
 
 func isInbox(name string) bool { return strings.EqualFold(name, "INBOX") }
 
-// refs makes the references, one at least, and notes them for the audit entry.
-// account is that of --account, empty when not given; fallback resolves the
-// default account.
-func (o *MessagesOption) refs(call *discovery.Call, account string, fallback func() (string, error)) (string, []mail.Ref, error) {
-	refs, err := o.parsed()
-	if err != nil {
-		return "", nil, err
-	}
+// messages resolves the messages that a command works on, one at least, and their
+// account, and notes both for the audit entry.
+func (d *Deps) messages(ctx context.Context, call *discovery.Call, o *MessagesOption, account AccountOption) (string, []mail.Ref, error) {
+	refs := o.refs
 	if len(refs) == 0 {
-		name, err := fallback()
+		name, err := d.account(ctx, call, account)
 		if err != nil {
 			return "", nil, err
 		}
-		folder := o.Folder
-		if folder == "" {
-			folder = "INBOX"
-		}
 		for _, u := range o.UIDs {
-			refs = append(refs, mail.Ref{Protocol: mail.IMAP, Account: name, Folder: string(folder), UID: u})
+			refs = append(refs, mail.Ref{Protocol: mail.IMAP, Account: name, Folder: cmp.Or(string(o.Folder), "INBOX"), UID: u})
 		}
-	} else if account != "" && account != refs[0].Account {
+	} else if account.Account != "" && string(account.Account) != refs[0].Account {
 		return "", nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The message id belongs to another account than --account.",
 			Hint: "Leave --account out: the id names its account."}
 	}
@@ -117,8 +104,8 @@ func (o *MessagesOption) refs(call *discovery.Call, account string, fallback fun
 
 // named is the account that ids name, empty when there are none.
 func (o *MessagesOption) named() string {
-	if refs, err := o.parsed(); err == nil && len(refs) > 0 {
-		return refs[0].Account
+	if len(o.refs) > 0 {
+		return o.refs[0].Account
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,25 +117,11 @@ type onAccount interface{ onAccount() string }
 // onAccount is promoted to the arguments of every command that embeds the option.
 func (o AccountOption) onAccount() string { return string(o.Account) }
 
-func (a *batchArgs) onAccount() string { return first(a.named(), string(a.Account)) }
-
-// oneMessage is onAccount of the commands that name a message.
-func (o *MessageOption) oneMessage(account string) string {
-	m := o.messages()
-	return first(m.named(), account)
-}
-
-func (a *mailGetArgs) onAccount() string        { return a.oneMessage(string(a.Account)) }
-func (a *mailRawArgs) onAccount() string        { return a.oneMessage(string(a.Account)) }
-func (a *mailAttachmentArgs) onAccount() string { return a.oneMessage(string(a.Account)) }
-func (a *mailThreadArgs) onAccount() string     { return a.oneMessage(string(a.Account)) }
-
-func first(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
+func (a *batchArgs) onAccount() string          { return cmp.Or(a.named(), string(a.Account)) }
+func (a *mailGetArgs) onAccount() string        { return cmp.Or(a.one.named(), string(a.Account)) }
+func (a *mailRawArgs) onAccount() string        { return cmp.Or(a.one.named(), string(a.Account)) }
+func (a *mailAttachmentArgs) onAccount() string { return cmp.Or(a.one.named(), string(a.Account)) }
+func (a *mailThreadArgs) onAccount() string     { return cmp.Or(a.one.named(), string(a.Account)) }
 
 // Addressed is implemented by the arguments of a command that sends: everybody it
 // would send to.
