@@ -97,7 +97,7 @@ func TestAThreadDoesNotRepeatItsSubject(t *testing.T) {
 func BenchmarkCompactList(b *testing.B) {
 	for _, line := range []string{"mail list", "mail list --full"} {
 		b.Run(line, func(b *testing.B) {
-			s := &shelf{page: mail.Page{Messages: summaries(50, 100, 10)}}
+			s := &fakeMailboxes{page: mail.Page{Messages: summaries(50, 100, 10)}}
 			d := &commands.Deps{Mailboxes: s, Store: oneAccount{}}
 			r, err := discovery.NewRegistry(discovery.Info{Name: "postern", Groups: commands.Groups()}, commands.All(d)...)
 			if err != nil {

@@ -24,8 +24,8 @@ func TestDoctorTellsOfTheProcessItself(t *testing.T) {
 		{"doctor", []commands.Check{good, bad}, mail.StatusPartial, 4}, {"doctor --account work", []commands.Check{good, bad}, mail.StatusOK, 2},
 	} {
 		a := work("work", mail.ReadOnly)
-		a.SMTP = mail.Endpoint{} // the servers are asked at once, which a shelf is not made for
-		b := newBench(t, &shelf{}, a)
+		a.SMTP = mail.Endpoint{} // the servers are asked at once, which the fake is not made for
+		b := newBench(t, &fakeMailboxes{}, a)
 		b.deps.Checks = func(context.Context) []commands.Check { return c.checks }
 		data := b.ok(t, c.line).Data
 		if checks, _ := data["checks"].([]any); data["status"] != string(c.want) || len(checks) != c.n {

@@ -16,10 +16,10 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-func newDesk(t testing.TB, mode mail.Mode) (*bench, *tray) {
+func newDesk(t testing.TB, mode mail.Mode) (*bench, *fakeOutbox) {
 	t.Helper()
 	b := agent(newBench(t, nil, work("work", mode)))
-	return b, withTray(b)
+	return b, withFakeOutbox(b)
 }
 
 func TestWhatIsWrittenIsWhatIsSent(t *testing.T) {
@@ -243,4 +243,4 @@ func TestExplainJudgesASend(t *testing.T) {
 	}
 }
 
-var _ commands.Outbox = (*tray)(nil)
+var _ commands.Outbox = (*fakeOutbox)(nil)

@@ -18,58 +18,60 @@ func TestEveryNextActionRunsAsWritten(t *testing.T) {
 	b.ok(t, "config set default_account work")
 	for _, test := range []struct {
 		name, line, want string
-		set              func(*shelf)
+		set              func(*fakeMailboxes)
 	}{
 		{"accounts", "mail accounts", "mail folders --account other", nil},
 		{"verify", "mail verify --account work", "mail list --account work", nil},
 		{"folders", "mail folders --counts --account work --timeout 9", "mail folders --account work --counts --pattern % --timeout 9",
-			func(s *shelf) { s.folders.Truncated = true }},
-		{"folders at the end", "mail folders --counts --account work --pattern %", "", func(s *shelf) { s.folders.Truncated = true }},
+			func(s *fakeMailboxes) { s.folders.Truncated = true }},
+		{"folders at the end", "mail folders --counts --account work --pattern %", "", func(s *fakeMailboxes) { s.folders.Truncated = true }},
 		{"list", "mail list --account work --folder 'a b' --new --unread --after-uid 1 --since 2026-02-01 --until 2026-02-07 --full -n3 --fields messages,next_action --timeout 60",
 			"mail list --account work --folder 'a b' --new --unread --before-uid 3 --after-uid 1 --since 2026-02-01 --until 2026-02-07 --limit 3 --full --fields messages,next_action --timeout 60",
-			func(s *shelf) { s.page = mail.Page{Messages: list[:1], HasMore: true} }},
-		{"list of the default account", "mail list", "mail list --account work --before-uid 1", func(s *shelf) { s.page = mail.Page{Messages: list, HasMore: true} }},
-		{"folders of the default account", "mail folders", "mail folders --account work --pattern %", func(s *shelf) { s.folders.Truncated = true }},
+			func(s *fakeMailboxes) { s.page = mail.Page{Messages: list[:1], HasMore: true} }},
+		{"list of the default account", "mail list", "mail list --account work --before-uid 1", func(s *fakeMailboxes) { s.page = mail.Page{Messages: list, HasMore: true} }},
+		{"folders of the default account", "mail folders", "mail folders --account work --pattern %", func(s *fakeMailboxes) { s.folders.Truncated = true }},
 		{"search of the default account", "mail search", "mail search --account work --folder a --cursor c",
-			func(s *shelf) {
+			func(s *fakeMailboxes) {
 				s.search = mail.SearchPage{Page: mail.Page{Folder: "a", HasMore: true}, NextCursor: "c"}
 			}},
 		{"list with a time", "mail list --account work --since 2026-02-01T10:00:00+01:00", "mail list --account work --before-uid 1 --since 2026-02-01T10:00:00+01:00",
-			func(s *shelf) { s.page = mail.Page{Messages: list, HasMore: true} }},
+			func(s *fakeMailboxes) { s.page = mail.Page{Messages: list, HasMore: true} }},
 		{"list oldest first", "mail list --account work --oldest-first --before-uid 9", "mail list --account work --before-uid 9 --after-uid 3 --oldest-first",
-			func(s *shelf) { s.page = mail.Page{Messages: []mail.Summary{list[2], list[0]}, HasMore: true} }},
+			func(s *fakeMailboxes) { s.page = mail.Page{Messages: []mail.Summary{list[2], list[0]}, HasMore: true} }},
 		{"list where the last is unreadable", "mail list --account work", "mail list --account work --before-uid 2",
-			func(s *shelf) { s.page = mail.Page{Messages: list[:1], HasMore: true, Issues: []mail.Issue{issue}} }},
+			func(s *fakeMailboxes) {
+				s.page = mail.Page{Messages: list[:1], HasMore: true, Issues: []mail.Issue{issue}}
+			}},
 		{"list where all are unreadable", "mail list --account work", "mail list --account work --before-uid 2",
-			func(s *shelf) { s.page = mail.Page{HasMore: true, Issues: []mail.Issue{issue}} }},
+			func(s *fakeMailboxes) { s.page = mail.Page{HasMore: true, Issues: []mail.Issue{issue}} }},
 		{"list with POP3", "mail list --account work -n1", "mail list --account work --before pop3:work:b --limit 1",
-			func(s *shelf) { s.page = popPage("a", "b") }},
+			func(s *fakeMailboxes) { s.page = popPage("a", "b") }},
 		{"list with POP3 oldest first", "mail list --account work --oldest-first --before pop3:work:z", "mail list --account work --before pop3:work:z --after pop3:work:b --oldest-first",
-			func(s *shelf) { s.page = popPage("a", "b") }},
-		{"list at the end", "mail list --account work", "mail get imap:work:INBOX:7:3", func(s *shelf) { s.page = mail.Page{Messages: list} }},
-		{"list where nothing is between", "mail list --account work --after-uid 2", "", func(s *shelf) { s.page = mail.Page{Messages: list[:1], HasMore: true} }},
+			func(s *fakeMailboxes) { s.page = popPage("a", "b") }},
+		{"list at the end", "mail list --account work", "mail get imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.page = mail.Page{Messages: list} }},
+		{"list where nothing is between", "mail list --account work --after-uid 2", "", func(s *fakeMailboxes) { s.page = mail.Page{Messages: list[:1], HasMore: true} }},
 		{"watch", "mail watch --folder 'a b' --full -n3 --wait 30s --timeout 60 --account work",
 			"mail watch --account work --folder 'a b' --after-uid 9 --uidvalidity 7 --wait 30s --limit 3 --full --timeout 60",
-			func(s *shelf) {
+			func(s *fakeMailboxes) {
 				s.watch = mail.WatchPage{Page: mail.Page{UIDValidity: 7, Messages: list[:1]}, After: 9}
 			}},
 		{"watch of an empty folder", "mail watch --account work", "mail watch --account work --after-uid 0 --uidvalidity 7",
-			func(s *shelf) { s.watch = mail.WatchPage{Page: mail.Page{UIDValidity: 7}} }},
+			func(s *fakeMailboxes) { s.watch = mail.WatchPage{Page: mail.Page{UIDValidity: 7}} }},
 		{"search", "mail search --account work --query x --from y --last-days 3 --snippet --snippet-chars 60 -n1 --full --timeout 5",
 			"mail search --account work --folder INBOX --limit 1 --cursor 'c/+= d' --snippet --snippet-chars 60 --full --timeout 5",
-			func(s *shelf) {
+			func(s *fakeMailboxes) {
 				s.search = mail.SearchPage{Page: mail.Page{Folder: "INBOX", Messages: list, HasMore: true}, NextCursor: "c/+= d"}
 			}},
-		{"search at the end", "mail search --account work --query x", "mail get imap:work:INBOX:7:3", func(s *shelf) { s.search = mail.SearchPage{Page: mail.Page{Messages: list}} }},
+		{"search at the end", "mail search --account work --query x", "mail get imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.search = mail.SearchPage{Page: mail.Page{Messages: list}} }},
 		{"get", "mail get --account work --folder INBOX --uid 3 --headers all --html --attachment-text --attachment-chars 100 --fields message.body_text,next_action",
 			"mail get --body-chars 20000 --headers all --html --attachment-text --attachment-chars 100 --fields message.body_text,next_action imap:work:INBOX:7:3",
-			func(s *shelf) { s.message = mail.Message{Summary: list[0], BodyTruncated: true} }},
-		{"get at the end", "mail get imap:work:INBOX:7:3 --body-chars 20000", "", func(s *shelf) { s.message = mail.Message{Summary: list[0], BodyTruncated: true} }},
-		{"raw", "mail raw imap:work:INBOX:7:3", "mail raw --max-bytes 1000000 imap:work:INBOX:7:3", func(s *shelf) { s.raw = mail.RawMessage{Ref: ref(3), Truncated: true} }},
-		{"raw at the end", "mail raw imap:work:INBOX:7:3 --max-bytes 1000000", "", func(s *shelf) { s.raw = mail.RawMessage{Ref: ref(3), Truncated: true} }},
-		{"thread", "mail thread imap:work:INBOX:7:3 --full", "mail thread --limit 200 --full imap:work:INBOX:7:3", func(s *shelf) { s.thread = mail.Thread{Folder: "INBOX", Truncated: true} }},
+			func(s *fakeMailboxes) { s.message = mail.Message{Summary: list[0], BodyTruncated: true} }},
+		{"get at the end", "mail get imap:work:INBOX:7:3 --body-chars 20000", "", func(s *fakeMailboxes) { s.message = mail.Message{Summary: list[0], BodyTruncated: true} }},
+		{"raw", "mail raw imap:work:INBOX:7:3", "mail raw --max-bytes 1000000 imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.raw = mail.RawMessage{Ref: ref(3), Truncated: true} }},
+		{"raw at the end", "mail raw imap:work:INBOX:7:3 --max-bytes 1000000", "", func(s *fakeMailboxes) { s.raw = mail.RawMessage{Ref: ref(3), Truncated: true} }},
+		{"thread", "mail thread imap:work:INBOX:7:3 --full", "mail thread --limit 200 --full imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.thread = mail.Thread{Folder: "INBOX", Truncated: true} }},
 		{"thread at the end", "mail thread imap:work:INBOX:7:3 --limit 200", "mail get imap:work:INBOX:7:3",
-			func(s *shelf) {
+			func(s *fakeMailboxes) {
 				s.thread = mail.Thread{Folder: "INBOX", Truncated: true, Messages: []mail.ThreadMessage{{Summary: list[0]}}}
 			}},
 		{"ack", "mail ack --account work --folder \"it's\" --uid 3,4", `mail list --account work --folder "it's" --new`, nil},
@@ -77,16 +79,16 @@ func TestEveryNextActionRunsAsWritten(t *testing.T) {
 		{"move", "mail move imap:work:INBOX:7:3 --to Archive", "mail list --account work --folder Archive", nil},
 		{"copy to a name like an option", "mail copy imap:work:INBOX:7:3 --to=-x", "mail list --account work --folder=-x", nil},
 		{"ack in a name like an option", "mail ack --account work --folder=-x --uid 3", "mail list --account work --folder=-x --new", nil},
-		{"move of nothing", "mail move imap:work:INBOX:7:3 --to Archive", "", func(s *shelf) { s.changed = mail.Changed{Issues: []mail.Issue{issue}} }},
+		{"move of nothing", "mail move imap:work:INBOX:7:3 --to Archive", "", func(s *fakeMailboxes) { s.changed = mail.Changed{Issues: []mail.Issue{issue}} }},
 		{"allow", "allow in add @example.org --account work", "account edit work --allow-in on", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			*b.shelf = shelf{}
+			*b.fakeMailboxes = fakeMailboxes{}
 			if test.set != nil {
-				test.set(b.shelf)
+				test.set(b.fakeMailboxes)
 			}
-			if b.shelf.message.Ref == (mail.Ref{}) {
-				b.shelf.message.Summary = list[0]
+			if b.fakeMailboxes.message.Ref == (mail.Ref{}) {
+				b.fakeMailboxes.message.Summary = list[0]
 			}
 			got := b.ok(t, test.line).next()
 			if got != test.want {
@@ -127,10 +129,10 @@ func popPage(names ...string) mail.Page {
 // TestListGoesOnFromAMessage names messages to go on from, well and badly.
 func TestListGoesOnFromAMessage(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
-	b.shelf.page = popPage("a", "b")
+	b.fakeMailboxes.page = popPage("a", "b")
 	a := b.ok(t, "mail list --after pop3:other:z")
-	if b.shelf.account != "other" || b.shelf.list.After != (mail.Ref{Protocol: mail.POP3, Account: "other", UIDL: "z"}) {
-		t.Errorf("asked %q for %+v", b.shelf.account, b.shelf.list)
+	if b.fakeMailboxes.account != "other" || b.fakeMailboxes.list.After != (mail.Ref{Protocol: mail.POP3, Account: "other", UIDL: "z"}) {
+		t.Errorf("asked %q for %+v", b.fakeMailboxes.account, b.fakeMailboxes.list)
 	}
 	if a.Data["uidvalidity"] != nil || a.Data["uid_next"] != nil {
 		t.Errorf("POP3 has no UIDs: %v", a.Data)

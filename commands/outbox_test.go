@@ -23,7 +23,7 @@ func (e envelope) outboxIDs() []string {
 
 func TestAnAgentSeesItsOwnOutboxOnly(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.Approve))
-	y := withTray(b)
+	y := withFakeOutbox(b)
 	y.put("mine", "agent", mail.OutboxWaiting)
 	y.put("other", "robot", mail.OutboxWaiting)
 	if got := b.ok(t, "outbox list"); !slices.Equal(got.outboxIDs(), []string{"other", "mine"}) || got.Message != "2 messages, of which 2 wait for a person" ||
@@ -55,7 +55,7 @@ func TestAnAgentSeesItsOwnOutboxOnly(t *testing.T) {
 
 func TestTheAdministratorMayTakeBackAnybodys(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.Approve))
-	y := withTray(b)
+	y := withFakeOutbox(b)
 	y.put("mine", "agent", mail.OutboxQueued)
 	b.ok(t, "outbox cancel mine")
 	if s := y.shown["mine"].State; s != mail.OutboxCancelled {
@@ -65,7 +65,7 @@ func TestTheAdministratorMayTakeBackAnybodys(t *testing.T) {
 
 func TestListingTheOutbox(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.Approve))
-	y := withTray(b)
+	y := withFakeOutbox(b)
 	for i := range 7 {
 		s := y.put(fmt.Sprintf("m%d", i), "agent", []mail.OutboxState{mail.OutboxWaiting, mail.OutboxAccepted}[i%2])
 		s.Subject = strings.Repeat("long ", 100)
@@ -99,7 +99,7 @@ func TestListingTheOutbox(t *testing.T) {
 
 func TestApprovingSendsWhatWasSeen(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.Approve))
-	y := withTray(b)
+	y := withFakeOutbox(b)
 	s := y.put("m0", "agent", mail.OutboxWaiting)
 	s.Files = []mail.ShownFile{{FileName: mail.FileName{Name: "a.pdf", Type: "application/pdf", Size: 3}, SHA256: "00ff"}}
 	shown := b.ok(t, "outbox show m0")
@@ -129,7 +129,7 @@ func TestApprovingSendsWhatWasSeen(t *testing.T) {
 func TestAnApprovalThatEndsOtherwiseIsToldTruly(t *testing.T) {
 	for state, says := range map[mail.OutboxState]string{mail.OutboxUnknown: "not known whether", mail.OutboxRefused: "was not sent", mail.OutboxWaiting: "waits in the outbox"} {
 		b := newBench(t, nil, work("work", mail.Approve))
-		y := withTray(b)
+		y := withFakeOutbox(b)
 		s := y.put("m0", "agent", mail.OutboxWaiting)
 		y.becomes = state
 		if e := b.do(t, "outbox approve m0 --hash "+s.Digest); e.Success || !strings.Contains(e.Error.Message, says) {
@@ -137,7 +137,7 @@ func TestAnApprovalThatEndsOtherwiseIsToldTruly(t *testing.T) {
 		}
 	}
 	b := newBench(t, nil, work("work", mail.Approve))
-	y := withTray(b)
+	y := withFakeOutbox(b)
 	s := y.put("m0", "agent", mail.OutboxWaiting)
 	y.fails = &mail.SendRefused{Reason: mail.ReasonReadOnly}
 	b.fails(t, "outbox approve m0 --hash "+s.Digest, discovery.PermissionDenied, "still waits in the outbox as m0")
@@ -145,7 +145,7 @@ func TestAnApprovalThatEndsOtherwiseIsToldTruly(t *testing.T) {
 
 func TestRejecting(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.Approve))
-	y := withTray(b)
+	y := withFakeOutbox(b)
 	y.put("m0", "agent", mail.OutboxWaiting)
 	if e := b.ok(t, "outbox reject m0 --reason 'not to a customer'"); e.Data["state"] != "rejected" || e.Data["reason"] != "not to a customer" || e.Data["decided_by"] != "admin" {
 		t.Errorf("%v", e.Data)
@@ -154,7 +154,7 @@ func TestRejecting(t *testing.T) {
 
 func TestAMessageWhoseBytesAreGoneIsShownWithout(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.Approve))
-	y := withTray(b)
+	y := withFakeOutbox(b)
 	s := y.put("m0", "agent", mail.OutboxAccepted)
 	s.Here, s.Body, s.HeaderFrom = false, "", ""
 	s.Attachments = []mail.FileName{{Name: "a.pdf", Type: "application/pdf", Size: 3}}

@@ -10,9 +10,9 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
-// tray is an Outbox without servers: a message that is sent or approved becomes
+// fakeOutbox is an Outbox without servers: a message that is sent or approved becomes
 // what the test says.
-type tray struct {
+type fakeOutbox struct {
 	mu      sync.Mutex
 	shown   map[string]*mail.Shown
 	order   []string
@@ -28,10 +28,10 @@ type tray struct {
 	replays bool  // what is sent was sent before
 }
 
-func newTray() *tray { return &tray{shown: map[string]*mail.Shown{}} }
+func newFakeOutbox() *fakeOutbox { return &fakeOutbox{shown: map[string]*mail.Shown{}} }
 
 // put adds an entry and returns it.
-func (y *tray) put(id, principal string, state mail.OutboxState) *mail.Shown {
+func (y *fakeOutbox) put(id, principal string, state mail.OutboxState) *mail.Shown {
 	s := &mail.Shown{Here: true, Body: "The text.\nOf two lines.", HeaderFrom: "Desk <desk@example.org>", Outgoing: mail.Outgoing{ID: id, Account: "work", Principal: principal,
 		State: state, Created: at, Changed: at, MessageID: "<" + id + "@example.org>", From: "desk@example.org", Recipients: []string{"ann@example.org"},
 		To: []string{"ann@example.org"}, Subject: "Subject of " + id, Size: 500, Digest: strings.Repeat("ab", 31) + fmt.Sprintf("%02x", len(y.order)), Sent: mail.SentPending}}
@@ -40,7 +40,7 @@ func (y *tray) put(id, principal string, state mail.OutboxState) *mail.Shown {
 	return s
 }
 
-func (y *tray) Send(_ context.Context, account string, r mail.SendRequest) (*mail.Outgoing, error) {
+func (y *fakeOutbox) Send(_ context.Context, account string, r mail.SendRequest) (*mail.Outgoing, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.request = r
@@ -64,7 +64,7 @@ func (y *tray) Send(_ context.Context, account string, r mail.SendRequest) (*mai
 	return &o, y.fails
 }
 
-func (y *tray) SaveDraft(_ context.Context, account string, d mail.Draft) (*mail.SavedDraft, error) {
+func (y *fakeOutbox) SaveDraft(_ context.Context, account string, d mail.Draft) (*mail.SavedDraft, error) {
 	y.draft = d
 	if y.fails != nil {
 		return nil, y.fails
@@ -76,7 +76,7 @@ func (y *tray) SaveDraft(_ context.Context, account string, d mail.Draft) (*mail
 	return s, nil
 }
 
-func (y *tray) List(_ context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error) {
+func (y *fakeOutbox) List(_ context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error) {
 	y.queries = append(y.queries, q)
 	for _, id := range slices.Backward(y.order) {
 		if s := y.shown[id]; s != nil && q.Matches(&s.Outgoing) {
@@ -89,7 +89,7 @@ func (y *tray) List(_ context.Context, q mail.OutboxQuery) (entries []mail.Outgo
 	return entries, false, nil
 }
 
-func (y *tray) Show(_ context.Context, id string) (*mail.Shown, error) {
+func (y *fakeOutbox) Show(_ context.Context, id string) (*mail.Shown, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	if s := y.shown[id]; s != nil {
@@ -99,7 +99,7 @@ func (y *tray) Show(_ context.Context, id string) (*mail.Shown, error) {
 	return nil, mail.ErrNoOutgoing
 }
 
-func (y *tray) change(id string, from []mail.OutboxState, to mail.OutboxState, by string) (*mail.Outgoing, error) {
+func (y *fakeOutbox) change(id string, from []mail.OutboxState, to mail.OutboxState, by string) (*mail.Outgoing, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	s := y.shown[id]
@@ -118,14 +118,14 @@ func (y *tray) change(id string, from []mail.OutboxState, to mail.OutboxState, b
 	return &o, nil
 }
 
-func (y *tray) Cancel(_ context.Context, id, principal string) (*mail.Outgoing, error) {
+func (y *fakeOutbox) Cancel(_ context.Context, id, principal string) (*mail.Outgoing, error) {
 	if s := y.shown[id]; s != nil && principal != "" && s.Principal != principal {
 		return nil, mail.ErrNoOutgoing
 	}
 	return y.change(id, []mail.OutboxState{mail.OutboxWaiting, mail.OutboxQueued}, mail.OutboxCancelled, principal)
 }
 
-func (y *tray) Approve(_ context.Context, id, digest, by string) (*mail.Outgoing, error) {
+func (y *fakeOutbox) Approve(_ context.Context, id, digest, by string) (*mail.Outgoing, error) {
 	if s := y.shown[id]; s != nil && s.Digest != digest {
 		return nil, &mail.Error{Op: "outbox", Kind: mail.KindConflict, Message: "The digest is another.", Hint: "See it."}
 	}
@@ -140,7 +140,7 @@ func (y *tray) Approve(_ context.Context, id, digest, by string) (*mail.Outgoing
 	return y.change(id, []mail.OutboxState{mail.OutboxWaiting, mail.OutboxQueued, mail.OutboxUnknown}, to, by)
 }
 
-func (y *tray) Reject(_ context.Context, id, by, reason string) (*mail.Outgoing, error) {
+func (y *fakeOutbox) Reject(_ context.Context, id, by, reason string) (*mail.Outgoing, error) {
 	o, err := y.change(id, []mail.OutboxState{mail.OutboxWaiting}, mail.OutboxRejected, by)
 	if err == nil {
 		y.shown[id].Reason, o.Reason = reason, reason
@@ -148,9 +148,9 @@ func (y *tray) Reject(_ context.Context, id, by, reason string) (*mail.Outgoing,
 	return o, err
 }
 
-// withTray gives a bench an outbox.
-func withTray(b *bench) *tray {
-	y := newTray()
+// withFakeOutbox gives a bench an outbox.
+func withFakeOutbox(b *bench) *fakeOutbox {
+	y := newFakeOutbox()
 	b.deps.Outbox = y
 	return y
 }

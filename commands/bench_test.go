@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -16,162 +15,6 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-// shelf is Mailboxes that answers what a test put there, and remembers what it was
-// asked.
-type shelf struct {
-	page    mail.Page
-	watch   mail.WatchPage
-	search  mail.SearchPage
-	folders mail.FolderList
-	message mail.Message
-	raw     mail.RawMessage
-	part    mail.AttachmentContent
-	thread  mail.Thread
-	changed mail.Changed
-
-	account   string
-	list      mail.ListQuery
-	watched   mail.WatchQuery
-	searched  mail.SearchQuery
-	got       mail.GetQuery
-	refs      []mail.Ref
-	add       []string
-	remove    []string
-	toAccount string
-	toFolder  string
-	calls     []string
-}
-
-func (s *shelf) called(what, account string, refs ...mail.Ref) {
-	s.calls, s.account, s.refs = append(s.calls, what), account, refs
-}
-
-func (s *shelf) Verify(_ context.Context, account string) (*mail.Verification, error) {
-	s.called("verify", account)
-	return &mail.Verification{Account: account}, nil
-}
-
-func (s *shelf) VerifySubmission(_ context.Context, account string) (*mail.Verification, error) {
-	s.called("verify smtp", account)
-	return &mail.Verification{Account: account}, nil
-}
-
-func (s *shelf) Folders(_ context.Context, account string, _ mail.FolderQuery) (*mail.FolderList, error) {
-	s.called("folders", account)
-	f := s.folders
-	return &f, nil
-}
-
-func (s *shelf) List(_ context.Context, account string, q mail.ListQuery) (*mail.Page, error) {
-	s.called("list", account)
-	s.list = q
-	p := s.page
-	p.Folder = q.Folder
-	return &p, nil
-}
-
-func (s *shelf) Watch(_ context.Context, account string, q mail.WatchQuery) (*mail.WatchPage, error) {
-	s.called("watch", account)
-	s.watched = q
-	p := s.watch
-	p.Folder = q.Folder
-	return &p, nil
-}
-
-func (s *shelf) Search(_ context.Context, account string, q mail.SearchQuery) (*mail.SearchPage, error) {
-	s.called("search", account)
-	s.searched = q
-	p := s.search
-	return &p, nil
-}
-
-func (s *shelf) Get(_ context.Context, ref mail.Ref, q mail.GetQuery) (*mail.Message, error) {
-	s.called("get", ref.Account, ref)
-	s.got = q
-	m := s.message
-	return &m, nil
-}
-
-func (s *shelf) Raw(_ context.Context, ref mail.Ref, _ int64) (*mail.RawMessage, error) {
-	s.called("raw", ref.Account, ref)
-	m := s.raw
-	return &m, nil
-}
-
-func (s *shelf) Attachment(_ context.Context, ref mail.Ref, _ string) (*mail.AttachmentContent, error) {
-	s.called("attachment", ref.Account, ref)
-	a := s.part
-	return &a, nil
-}
-
-func (s *shelf) Thread(_ context.Context, ref mail.Ref, _ mail.ThreadQuery) (*mail.Thread, error) {
-	s.called("thread", ref.Account, ref)
-	t := s.thread
-	return &t, nil
-}
-
-func (s *shelf) change(what, account string, refs []mail.Ref) (*mail.Changed, error) {
-	s.called(what, account, refs...)
-	c := s.changed
-	c.Account, c.Folder = account, refs[0].Folder
-	if c.Messages == nil && c.Issues == nil {
-		for _, r := range refs {
-			r.UIDValidity = 7
-			c.Messages = append(c.Messages, mail.ChangedMessage{Ref: r})
-		}
-	}
-	return &c, nil
-}
-
-func (s *shelf) Ack(_ context.Context, account string, refs []mail.Ref) (*mail.Changed, error) {
-	return s.change("ack", account, refs)
-}
-
-func (s *shelf) MarkRead(_ context.Context, account string, refs []mail.Ref) (*mail.Changed, error) {
-	return s.change("mark-read", account, refs)
-}
-
-func (s *shelf) SetFlags(_ context.Context, account string, refs []mail.Ref, add, remove []string) (*mail.Changed, error) {
-	s.add, s.remove = add, remove
-	return s.change("flags", account, refs)
-}
-
-func (s *shelf) Copy(_ context.Context, account string, refs []mail.Ref, toAccount, toFolder string) (*mail.Changed, error) {
-	s.toAccount, s.toFolder = toAccount, toFolder
-	return s.change("copy", account, refs)
-}
-
-func (s *shelf) Move(_ context.Context, account string, refs []mail.Ref, toFolder string) (*mail.Changed, error) {
-	s.toFolder = toFolder
-	return s.change("move", account, refs)
-}
-
-func (s *shelf) Delete(_ context.Context, account string, refs []mail.Ref) (*mail.Changed, error) {
-	return s.change("delete", account, refs)
-}
-
-// box is an attachment directory in memory.
-type box map[string][]byte
-
-func (b box) Save(_ context.Context, name string, content []byte) (string, error) {
-	if b[name] != nil {
-		return "", &fs.PathError{Op: "open", Path: name, Err: fs.ErrExist}
-	}
-	b[name] = content
-	return "/saved/" + name, nil
-}
-
-func (b box) Read(_ context.Context, name string, limit int64) ([]byte, error) {
-	content, ok := b[name]
-	switch {
-	case !ok:
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-	case int64(len(content)) > limit:
-		return nil, commands.ErrTooLarge
-	}
-	return content, nil
-}
-
 // store is a vault as the commands see it.
 type store struct{ *vault.Vault }
 
@@ -179,10 +22,10 @@ func (s store) AllSettings(ctx context.Context) ([]vault.Setting, error) { retur
 
 func (s store) Check(ctx context.Context) error { return s.Vault.Check(ctx) }
 
-// bench is a gateway on a vault of its own and a shelf.
+// bench is a gateway on a vault of its own and fake mailboxes.
 type bench struct {
-	*shelf
-	saved     box
+	*fakeMailboxes
+	saved     fakeFiles
 	vault     *vault.Vault
 	gateway   *gateway.Gateway
 	registry  *discovery.Registry
@@ -205,10 +48,10 @@ func newBench(t testing.TB, mailboxes commands.Mailboxes, accounts ...mail.Accou
 			t.Fatal(err)
 		}
 	}
-	b := &bench{saved: box{}, vault: v, principal: gateway.Principal{Name: "admin", Admin: true}}
-	if b.shelf, _ = mailboxes.(*shelf); mailboxes == nil {
-		b.shelf = &shelf{}
-		mailboxes = b.shelf
+	b := &bench{saved: fakeFiles{}, vault: v, principal: gateway.Principal{Name: "admin", Admin: true}}
+	if b.fakeMailboxes, _ = mailboxes.(*fakeMailboxes); mailboxes == nil {
+		b.fakeMailboxes = &fakeMailboxes{}
+		mailboxes = b.fakeMailboxes
 	}
 	b.deps = &commands.Deps{Store: store{v}, Mailboxes: mailboxes, Attachments: b.saved, Now: func() time.Time { return at },
 		Exists: func(path string) bool { return b.registry.Exists(path) },

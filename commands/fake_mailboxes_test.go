@@ -1,0 +1,165 @@
+package commands_test
+
+import (
+	"context"
+	"io/fs"
+
+	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/mail"
+)
+
+// fakeMailboxes is Mailboxes that answers what a test put there, and remembers what it was
+// asked.
+type fakeMailboxes struct {
+	page    mail.Page
+	watch   mail.WatchPage
+	search  mail.SearchPage
+	folders mail.FolderList
+	message mail.Message
+	raw     mail.RawMessage
+	part    mail.AttachmentContent
+	thread  mail.Thread
+	changed mail.Changed
+
+	account   string
+	list      mail.ListQuery
+	watched   mail.WatchQuery
+	searched  mail.SearchQuery
+	got       mail.GetQuery
+	refs      []mail.Ref
+	add       []string
+	remove    []string
+	toAccount string
+	toFolder  string
+	calls     []string
+}
+
+func (s *fakeMailboxes) called(what, account string, refs ...mail.Ref) {
+	s.calls, s.account, s.refs = append(s.calls, what), account, refs
+}
+
+func (s *fakeMailboxes) Verify(_ context.Context, account string) (*mail.Verification, error) {
+	s.called("verify", account)
+	return &mail.Verification{Account: account}, nil
+}
+
+func (s *fakeMailboxes) VerifySubmission(_ context.Context, account string) (*mail.Verification, error) {
+	s.called("verify smtp", account)
+	return &mail.Verification{Account: account}, nil
+}
+
+func (s *fakeMailboxes) Folders(_ context.Context, account string, _ mail.FolderQuery) (*mail.FolderList, error) {
+	s.called("folders", account)
+	f := s.folders
+	return &f, nil
+}
+
+func (s *fakeMailboxes) List(_ context.Context, account string, q mail.ListQuery) (*mail.Page, error) {
+	s.called("list", account)
+	s.list = q
+	p := s.page
+	p.Folder = q.Folder
+	return &p, nil
+}
+
+func (s *fakeMailboxes) Watch(_ context.Context, account string, q mail.WatchQuery) (*mail.WatchPage, error) {
+	s.called("watch", account)
+	s.watched = q
+	p := s.watch
+	p.Folder = q.Folder
+	return &p, nil
+}
+
+func (s *fakeMailboxes) Search(_ context.Context, account string, q mail.SearchQuery) (*mail.SearchPage, error) {
+	s.called("search", account)
+	s.searched = q
+	p := s.search
+	return &p, nil
+}
+
+func (s *fakeMailboxes) Get(_ context.Context, ref mail.Ref, q mail.GetQuery) (*mail.Message, error) {
+	s.called("get", ref.Account, ref)
+	s.got = q
+	m := s.message
+	return &m, nil
+}
+
+func (s *fakeMailboxes) Raw(_ context.Context, ref mail.Ref, _ int64) (*mail.RawMessage, error) {
+	s.called("raw", ref.Account, ref)
+	m := s.raw
+	return &m, nil
+}
+
+func (s *fakeMailboxes) Attachment(_ context.Context, ref mail.Ref, _ string) (*mail.AttachmentContent, error) {
+	s.called("attachment", ref.Account, ref)
+	a := s.part
+	return &a, nil
+}
+
+func (s *fakeMailboxes) Thread(_ context.Context, ref mail.Ref, _ mail.ThreadQuery) (*mail.Thread, error) {
+	s.called("thread", ref.Account, ref)
+	t := s.thread
+	return &t, nil
+}
+
+func (s *fakeMailboxes) change(what, account string, refs []mail.Ref) (*mail.Changed, error) {
+	s.called(what, account, refs...)
+	c := s.changed
+	c.Account, c.Folder = account, refs[0].Folder
+	if c.Messages == nil && c.Issues == nil {
+		for _, r := range refs {
+			r.UIDValidity = 7
+			c.Messages = append(c.Messages, mail.ChangedMessage{Ref: r})
+		}
+	}
+	return &c, nil
+}
+
+func (s *fakeMailboxes) Ack(_ context.Context, account string, refs []mail.Ref) (*mail.Changed, error) {
+	return s.change("ack", account, refs)
+}
+
+func (s *fakeMailboxes) MarkRead(_ context.Context, account string, refs []mail.Ref) (*mail.Changed, error) {
+	return s.change("mark-read", account, refs)
+}
+
+func (s *fakeMailboxes) SetFlags(_ context.Context, account string, refs []mail.Ref, add, remove []string) (*mail.Changed, error) {
+	s.add, s.remove = add, remove
+	return s.change("flags", account, refs)
+}
+
+func (s *fakeMailboxes) Copy(_ context.Context, account string, refs []mail.Ref, toAccount, toFolder string) (*mail.Changed, error) {
+	s.toAccount, s.toFolder = toAccount, toFolder
+	return s.change("copy", account, refs)
+}
+
+func (s *fakeMailboxes) Move(_ context.Context, account string, refs []mail.Ref, toFolder string) (*mail.Changed, error) {
+	s.toFolder = toFolder
+	return s.change("move", account, refs)
+}
+
+func (s *fakeMailboxes) Delete(_ context.Context, account string, refs []mail.Ref) (*mail.Changed, error) {
+	return s.change("delete", account, refs)
+}
+
+// fakeFiles is an attachment directory in memory.
+type fakeFiles map[string][]byte
+
+func (b fakeFiles) Save(_ context.Context, name string, content []byte) (string, error) {
+	if b[name] != nil {
+		return "", &fs.PathError{Op: "open", Path: name, Err: fs.ErrExist}
+	}
+	b[name] = content
+	return "/saved/" + name, nil
+}
+
+func (b fakeFiles) Read(_ context.Context, name string, limit int64) ([]byte, error) {
+	content, ok := b[name]
+	switch {
+	case !ok:
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	case int64(len(content)) > limit:
+		return nil, commands.ErrTooLarge
+	}
+	return content, nil
+}
