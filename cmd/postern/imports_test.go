@@ -20,7 +20,7 @@ var arrows = []struct {
 	external []string // nil: any module; else only these prefixes beside the standard library
 }{
 	{"cmd/postern", "it wires everything", []string{"cmd/postern/internal/clientconfig", "cmd/postern/internal/orderedjson", "cmd/postern/internal/screen", "cmd/postern/internal/setup", "cmd/postern/internal/terminal", "gateway", "gateway/extension", "commands", "discovery", "mail", "mail/autoconfig", "mail/demo", "mail/pdftext", "vault", "conformance"}, nil},
-	{"cmd/postern/internal/clientconfig", "it writes into other programs' files, so nothing that knows a key or a command is near", []string{}, []string{}},
+	{"cmd/postern/internal/clientconfig", "it writes into other programs' files, so nothing that knows a key or a command is near", []string{}, []string{"github.com/tailscale/hujson"}},
 	{"cmd/postern/internal/orderedjson", "it reads any JSON, so it knows nothing of what an answer says", []string{}, []string{}},
 	{"cmd/postern/internal/screen", "it draws what strangers wrote, so nothing that knows a key, runs a command or reads a terminal is near", []string{"cmd/postern/internal/orderedjson"}, []string{"github.com/mattn/go-runewidth"}},
 	{"cmd/postern/internal/setup", "it asks a person for passwords and keys, so it runs no command but those it is handed, and wires nothing", []string{"cmd/postern/internal/terminal", "discovery", "mail", "mail/autoconfig", "vault"}, nil},

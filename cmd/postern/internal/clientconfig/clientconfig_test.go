@@ -306,7 +306,7 @@ func TestWhatIsNotUnderstoodIsLeftAlone(t *testing.T) {
 		"no object":            {"cursor", `[1]`, "no JSON object"},
 		"servers no object":    {"cursor", `{"mcpServers": []}`, "no object"},
 		"twice":                {"vscode", `{"servers": {}, "servers": {}}`, "twice"},
-		"open comment":         {"vscode", `{ /* `, "does not end"},
+		"open comment":         {"vscode", `{ /* `, "ends too early"},
 		"two values":           {"vscode", `{} {}`, "line 1"},
 		"missing comma":        {"vscode", "{\n\"a\": 1\n\"b\": 2}", "line 3"},
 		"deep":                 {"vscode", `{"a":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`, "deeply"},

@@ -5,8 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
+	"regexp"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/tailscale/hujson"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // jsonFormat is a JSON file with an object of servers in it. It is changed where the
@@ -20,93 +27,218 @@ type jsonFormat struct {
 
 var _ format = jsonFormat{}
 
-var errNotObject = errors.New("it is no JSON object")
+var (
+	errNotObject = errors.New("it is no JSON object")
+	errJSONDepth = errors.New("it is nested too deeply")
+)
 
-const byteOrderMark = "\ufeff"
+const (
+	byteOrderMark = "\ufeff"
+	maxJSONDepth  = 200
+	space         = " \t\r\n"
+)
+
+// document is a file that is read: every byte of it is in root, but for the mark.
+type document struct {
+	mark string
+	root hujson.Value
+	text []byte // as it was read, behind the mark; offsets in root are into this
+	end  string // how its lines end
+	step string // how far a level is indented
+}
+
+// read takes a file apart, whose value must be an object.
+func (f jsonFormat) read(text []byte) (*document, error) {
+	if !utf8.Valid(text) {
+		return nil, errors.New("it is not in UTF-8")
+	}
+	d := &document{text: bytes.TrimPrefix(text, []byte(byteOrderMark)), end: "\n", step: "  "}
+	d.mark = string(text[:len(text)-len(d.text)])
+	if !f.comments && !json.Valid(d.text) {
+		var v any
+		return nil, fmt.Errorf("it is no valid JSON: %w", json.Unmarshal(d.text, &v))
+	}
+	// The library has no bound on depth. Brackets in texts and comments count too:
+	// nobody has so many there without their counterparts.
+	depth := 0
+	for _, c := range d.text {
+		switch c {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		if depth > maxJSONDepth {
+			return nil, errJSONDepth
+		}
+	}
+	var err error
+	if d.root, err = hujson.Parse(d.text); err != nil {
+		return nil, unreadable(err)
+	}
+	if d.root.Value.Kind() != '{' {
+		return nil, errNotObject
+	}
+	if name := repeated(&d.root, 0); name != "" {
+		return nil, fmt.Errorf("%q is in it twice", plain.Line(name))
+	}
+	if bytes.Contains(d.text, []byte("\r\n")) {
+		d.end = "\r\n"
+	}
+	// The first line that is indented tells by how much.
+	if m := regexp.MustCompile(`(?m)^([ \t]+)"`).FindSubmatch(d.text); m != nil {
+		d.step = string(m[1])
+	}
+	return d, nil
+}
+
+// unreadable says where a file cannot be read: the library's words repeat its text.
+func unreadable(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("it ends too early")
+	}
+	line := regexp.MustCompile(`\d+`).FindString(err.Error())
+	return fmt.Errorf("it cannot be read from line %s on", line)
+}
+
+// repeated returns a name that an object has twice in the upper levels, or "". Which of
+// the two counts is the client's secret: a change might be of no effect.
+func repeated(v *hujson.Value, depth int) string {
+	o, ok := v.Value.(*hujson.Object)
+	if !ok || depth > 3 {
+		return ""
+	}
+	seen := make(map[string]bool)
+	for i := range o.Members {
+		name := nameOf(&o.Members[i])
+		if seen[name] {
+			return name
+		}
+		seen[name] = true
+		if name := repeated(&o.Members[i].Value, depth+1); name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+func nameOf(m *hujson.ObjectMember) string { return m.Name.Value.(hujson.Literal).String() }
+
+// bytes is the file as it is now.
+func (d *document) bytes() []byte { return append([]byte(d.mark), d.root.Pack()...) }
+
+// member returns the value of a member, or nil; also of what is no object.
+func member(v *hujson.Value, name string) *hujson.Value {
+	if v == nil {
+		return nil
+	}
+	if o, ok := v.Value.(*hujson.Object); ok {
+		for i := range o.Members {
+			if nameOf(&o.Members[i]) == name {
+				return &o.Members[i].Value
+			}
+		}
+	}
+	return nil
+}
+
+// packed is a value without what stands around it.
+func packed(v *hujson.Value) []byte { return hujson.Value{Value: v.Value}.Pack() }
+
+func isObject(v *hujson.Value) bool { return v != nil && v.Value.Kind() == '{' }
+
+// servers reads a file that is not blank and finds its object of servers and the entry
+// in it; each is nil when there is none.
+func (f jsonFormat) servers(text []byte, name string) (d *document, servers, entry *hujson.Value, err error) {
+	if d, err = f.read(text); err != nil {
+		return nil, nil, nil, err
+	}
+	servers = member(&d.root, f.container)
+	if servers != nil && !isObject(servers) {
+		return nil, nil, nil, fmt.Errorf("%q in it is no object", f.container)
+	}
+	return d, servers, member(servers, name), nil
+}
+
+func isBlank(text []byte) bool {
+	return len(bytes.TrimSpace(bytes.TrimPrefix(text, []byte(byteOrderMark)))) == 0
+}
 
 func (f jsonFormat) paste(e *Entry, name string) string {
-	return f.fresh(name, e.object(f.typed))
+	return f.fresh(name, e.fields(f.typed))
 }
 
 // fresh is a file with the entry alone.
 func (f jsonFormat) fresh(name string, value any) string {
-	return writeObject([]member{{f.container, []member{{name, value}}}}, "", "  ", "\n") + "\n"
+	return writeValue([]field{{f.container, []field{{name, value}}}}, "\n", "  ") + "\n"
 }
 
 func (f jsonFormat) put(text []byte, name string, e *Entry) ([]byte, error) {
-	there, err := f.servers(text)
-	if err != nil {
+	if isBlank(text) {
+		return f.insert(text, name, e.fields(f.typed))
+	}
+	d, _, entry, err := f.servers(text, name)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	entry := there.find(name)
-	if entry == nil {
-		return f.insert(text, name, e.object(f.typed))
-	}
-	if !ourJSON(text, &entry.value) {
+	case entry == nil:
+		return f.insert(text, name, e.fields(f.typed))
+	case !ourJSON(entry):
 		return nil, ErrForeign
 	}
-	path := []string{f.container, name}
-	for _, m := range e.object(f.typed) {
-		env, isObject := m.value.([]member)
-		if old := entry.value.find(m.name); !isObject || old == nil || old.value.kind != '{' {
-			if text, err = f.set(text, path, m); err != nil {
-				return nil, err
-			}
+	for _, m := range e.fields(f.typed) {
+		variables, nested := m.value.([]field)
+		old := member(entry, m.name)
+		if !nested || !isObject(old) {
+			d.set(entry, m)
 			continue
 		}
-		if text, err = f.setVariables(text, append(path, m.name), env, e); err != nil {
-			return nil, err
-		}
-	}
-	return text, nil
-}
-
-// setVariables leaves variables alone that a person added.
-func (f jsonFormat) setVariables(text []byte, path []string, env []member, e *Entry) ([]byte, error) {
-	old, err := f.at(text, path)
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range old.members {
-		if oursVariable(v.key) && e.lacks(v.key) {
-			if text, err = f.cut(text, path, v.key); err != nil {
-				return nil, err
+		// Variables that a person added stay.
+		o := old.Value.(*hujson.Object)
+		for i := len(o.Members) - 1; i >= 0; i-- {
+			if v := nameOf(&o.Members[i]); oursVariable(v) && e.lacks(v) {
+				cut(o, i)
 			}
 		}
-	}
-	for _, v := range env {
-		if text, err = f.set(text, path, v); err != nil {
-			return nil, err
+		for _, v := range variables {
+			d.set(old, v)
 		}
 	}
-	return text, nil
+	return d.bytes(), nil
 }
 
 func (f jsonFormat) remove(text []byte, name string) ([]byte, error) {
-	there, err := f.servers(text)
-	if err != nil {
-		return nil, err
+	if isBlank(text) {
+		return text, nil
 	}
-	entry := there.find(name)
+	d, servers, entry, err := f.servers(text, name)
 	switch {
+	case err != nil:
+		return nil, err
 	case entry == nil:
 		return text, nil
-	case !ourJSON(text, &entry.value):
+	case !ourJSON(entry):
 		return nil, ErrForeign
 	}
-	return f.cut(text, []string{f.container}, name)
+	o := servers.Value.(*hujson.Object)
+	for i := range o.Members {
+		if &o.Members[i].Value == entry {
+			cut(o, i)
+			break
+		}
+	}
+	return d.bytes(), nil
 }
 
 func (f jsonFormat) entry(text []byte, name string) (string, bool) {
-	there, err := f.servers(text)
-	if err != nil {
+	if isBlank(text) {
 		return "", false
 	}
-	entry := there.find(name)
-	if entry == nil {
+	_, _, entry, err := f.servers(text, name)
+	if err != nil || entry == nil {
 		return "", false
 	}
-	return string(text[entry.value.start:entry.value.end]), true
+	return string(packed(entry)), true
 }
 
 func (f jsonFormat) restores(backup, now []byte, name, raw string) bool {
@@ -117,30 +249,7 @@ func (f jsonFormat) restores(backup, now []byte, name, raw string) bool {
 	return err == nil && bytes.Equal(again, now)
 }
 
-// servers is the object of servers; nil when there is none.
-func (f jsonFormat) servers(text []byte) (*jsonNode, error) {
-	if isBlank(text) {
-		return nil, nil
-	}
-	root, err := f.parse(text)
-	if err != nil {
-		return nil, err
-	}
-	m := root.find(f.container)
-	switch {
-	case m == nil:
-		return nil, nil
-	case m.value.kind != '{':
-		return nil, fmt.Errorf("%q in it is no object", f.container)
-	}
-	return &m.value, nil
-}
-
-func isBlank(text []byte) bool {
-	return len(bytes.TrimSpace(bytes.TrimPrefix(text, []byte(byteOrderMark)))) == 0
-}
-
-// insert adds an entry that is not there yet. value is a []member or JSON as text.
+// insert adds an entry that is not there yet. value is a []field or JSON as text.
 func (f jsonFormat) insert(text []byte, name string, value any) ([]byte, error) {
 	if isBlank(text) {
 		mark := ""
@@ -149,184 +258,166 @@ func (f jsonFormat) insert(text []byte, name string, value any) ([]byte, error) 
 		}
 		return []byte(mark + f.fresh(name, value)), nil
 	}
-	there, err := f.servers(text)
+	d, servers, _, err := f.servers(text, name)
 	if err != nil {
 		return nil, err
 	}
-	m := member{name, value}
-	if there == nil {
-		if there, err = f.parse(text); err != nil {
-			return nil, err
-		}
-		m = member{f.container, []member{m}}
+	if m := (field{name, value}); servers != nil {
+		d.add(servers, m)
+	} else {
+		d.add(&d.root, field{f.container, []field{m}})
 	}
-	return f.add(text, there, m), nil
+	return d.bytes(), nil
 }
 
-// set gives a member of the object at path a value.
-func (f jsonFormat) set(text []byte, path []string, m member) ([]byte, error) {
-	object, err := f.at(text, path)
-	if err != nil {
-		return nil, err
-	}
-	old := object.find(m.name)
+// set gives a member of an object a value.
+func (d *document) set(object *hujson.Value, m field) {
+	old := member(object, m.name)
 	if old == nil {
-		return f.add(text, object, m), nil
+		d.add(object, m)
+		return
 	}
-	s := styleOf(text)
-	value := writeValue(m.value, s.indentOf(text, old.start), s.step, s.end)
+	value := writeValue(m.value, d.end+d.indentOf(old.StartOffset), d.step)
 	var was, is any
-	if json.Unmarshal(text[old.value.start:old.value.end], &was) == nil && json.Unmarshal([]byte(value), &is) == nil && reflect.DeepEqual(was, is) {
-		return text, nil
+	if json.Unmarshal(packed(old), &was) != nil || json.Unmarshal([]byte(value), &is) != nil || !reflect.DeepEqual(was, is) {
+		old.Value = hujson.Literal(value)
 	}
-	return splice(text, old.value.start, old.value.end, value), nil
-}
-
-// cut takes a member out of the object at path.
-func (f jsonFormat) cut(text []byte, path []string, name string) ([]byte, error) {
-	object, err := f.at(text, path)
-	if err != nil {
-		return nil, err
-	}
-	for i := range object.members {
-		if m := &object.members[i]; m.key == name {
-			return cutMember(text, object, i), nil
-		}
-	}
-	return text, nil
-}
-
-func (f jsonFormat) at(text []byte, path []string) (*jsonNode, error) {
-	node, err := f.parse(text)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range path {
-		m := node.find(name)
-		if m == nil || m.value.kind != '{' {
-			return nil, errNotObject
-		}
-		node = &m.value
-	}
-	return node, nil
-}
-
-func splice(text []byte, start, end int, with string) []byte {
-	out := make([]byte, 0, len(text)+len(with))
-	return append(append(append(out, text[:start]...), with...), text[end:]...)
-}
-
-// style is how a file is laid out.
-type style struct{ end, step string }
-
-func styleOf(text []byte) style {
-	s := style{end: "\n", step: "  "}
-	if bytes.Contains(text, []byte("\r\n")) {
-		s.end = "\r\n"
-	}
-	// The first line that is indented tells by how much.
-	for line := range bytes.Lines(text) {
-		rest := bytes.TrimLeft(line, " \t")
-		if n := len(line) - len(rest); n > 0 && len(bytes.TrimSpace(rest)) > 0 && rest[0] == '"' {
-			s.step = string(line[:n])
-			break
-		}
-	}
-	return s
 }
 
 // indentOf is the white space that the line of a position begins with.
-func (s style) indentOf(text []byte, pos int) string {
-	line := text[bytes.LastIndexByte(text[:pos], '\n')+1:]
+func (d *document) indentOf(pos int) string {
+	line := d.text[bytes.LastIndexByte(d.text[:pos], '\n')+1:]
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
 // add puts a member behind the last one of an object.
-func (f jsonFormat) add(text []byte, object *jsonNode, m member) []byte {
-	s := styleOf(text)
-	closing := object.end - 1
-	inside := text[object.start+1 : closing]
-	indent := s.indentOf(text, object.start)
-	if len(object.members) == 0 {
-		kept := strings.TrimRight(string(inside), " \t\r\n") // comments, if anything
-		return splice(text, object.start+1, closing, kept+s.end+indent+s.step+memberText(m, indent+s.step, s)+s.end+indent)
+func (d *document) add(object *hujson.Value, m field) {
+	o := object.Value.(*hujson.Object)
+	added := hujson.ObjectMember{
+		Name:  hujson.Value{Value: hujson.Literal(quoteJSON(m.name))},
+		Value: hujson.Value{BeforeExtra: hujson.Extra(" ")},
 	}
-	last := &object.members[len(object.members)-1]
-	if !bytes.ContainsRune(inside, '\n') {
-		// All on one line, it stays so.
-		return splice(text, last.value.end, last.value.end, ", "+quoteJSON(m.name)+": "+oneLine(m.value))
-	}
-	inner := indent + s.step
-	if first := object.members[0].start; strings.TrimSpace(string(text[bytes.LastIndexByte(text[:first], '\n')+1:first])) == "" {
-		inner = s.indentOf(text, first)
-	}
-	piece := s.end + inner + memberText(m, inner, s)
-	// Behind what is said about the last member, in front of the bracket.
-	pos := object.start + 1 + len(strings.TrimRight(string(inside), " \t\r\n"))
-	if last.comma >= 0 {
-		return splice(text, pos, pos, piece+",")
-	}
-	text = splice(text, pos, pos, piece)
-	return splice(text, last.value.end, last.value.end, ",")
-}
-
-func memberText(m member, indent string, s style) string {
-	return quoteJSON(m.name) + ": " + writeValue(m.value, indent, s.step, s.end)
-}
-
-func oneLine(value any) string {
-	members, ok := value.([]member)
-	if !ok {
-		return value.(string)
-	}
-	parts := make([]string, len(members))
-	for i, m := range members {
-		parts[i] = quoteJSON(m.name) + ": " + oneLine(m.value)
-	}
-	return "{" + strings.Join(parts, ", ") + "}"
-}
-
-// cutMember undoes add.
-func cutMember(text []byte, object *jsonNode, i int) []byte {
-	m := &object.members[i]
-	start := len(bytes.TrimRight(text[:m.start], " \t\r\n"))
-	end := m.value.end
-	if m.comma >= 0 {
-		end = m.comma + 1
-	}
-	out := splice(text, start, end, "")
-	if m.comma < 0 && i > 0 {
-		comma := object.members[i-1].comma
-		out = splice(out, comma, comma+1, "")
-	}
-	if len(object.members) == 1 {
-		inside := out[object.start+1 : object.end-1-(end-start)]
-		if len(bytes.TrimSpace(inside)) == 0 {
-			return splice(out, object.start+1, object.start+1+len(inside), "")
+	indent := d.end + d.indentOf(object.StartOffset)
+	inner := indent + d.step
+	if len(o.Members) > 0 {
+		last := &o.Members[len(o.Members)-1].Value
+		if !bytes.ContainsRune(packed(object), '\n') {
+			// All on one line, it stays so. A comma behind the last stays there.
+			added.Name.BeforeExtra = hujson.Extra(" ")
+			added.Value.Value = hujson.Literal(writeValue(m.value, "", ""))
+			added.Value.AfterExtra, last.AfterExtra = last.AfterExtra, nil
+			o.Members = append(o.Members, added)
+			return
 		}
+		if last.AfterExtra != nil {
+			added.Value.AfterExtra = hujson.Extra{} // which means a comma
+		}
+		if before := string(o.Members[0].Name.BeforeExtra); strings.Contains(before, "\n") {
+			if line := before[strings.LastIndexByte(before, '\n')+1:]; strings.TrimLeft(line, " \t") == "" {
+				inner = d.end + line
+			}
+		}
+		indent = string(o.AfterExtra[len(bytes.TrimRight(o.AfterExtra, space)):])
 	}
-	return out
+	// Behind what is said about the last member, in front of the bracket.
+	said := string(bytes.TrimRight(o.AfterExtra, space))
+	added.Name.BeforeExtra = hujson.Extra(said + inner)
+	added.Value.Value = hujson.Literal(writeValue(m.value, inner, d.step))
+	o.AfterExtra = hujson.Extra(indent)
+	o.Members = append(o.Members, added)
+}
+
+// cut undoes add. What is said before the member stays.
+func cut(o *hujson.Object, i int) {
+	m := o.Members[i]
+	said := bytes.TrimRight(m.Name.BeforeExtra, space)
+	o.Members = append(o.Members[:i], o.Members[i+1:]...)
+	switch {
+	case i < len(o.Members): // it belongs to the next one now
+		next := &o.Members[i].Name
+		next.BeforeExtra = append(bytes.Clone(said), next.BeforeExtra...)
+		return
+	case i > 0 && m.Value.AfterExtra != nil: // the last keeps a comma behind it
+		last := &o.Members[i-1].Value
+		last.AfterExtra = append(hujson.Extra{}, last.AfterExtra...)
+	case i > 0:
+		last := &o.Members[i-1].Value
+		said = append(bytes.Clone(last.AfterExtra), said...)
+		last.AfterExtra = nil
+	}
+	o.AfterExtra = append(bytes.Clone(said), o.AfterExtra...)
+	if i == 0 && len(bytes.TrimSpace(o.AfterExtra)) == 0 {
+		o.AfterExtra = nil
+	}
 }
 
 // ourJSON reports whether an entry is one that Put wrote, whatever was changed in
 // it since.
-func ourJSON(text []byte, entry *jsonNode) bool {
-	if entry.kind != '{' {
-		return false
-	}
+func ourJSON(entry *hujson.Value) bool {
 	var command string
-	var args []string
-	if m := entry.find("command"); m == nil || json.Unmarshal(text[m.value.start:m.value.end], &command) != nil {
-		return false
-	}
-	if m := entry.find("args"); m == nil || json.Unmarshal(text[m.value.start:m.value.end], &args) != nil {
-		return false
-	}
-	var names []string
-	if m := entry.find("env"); m != nil {
-		for _, v := range m.value.members {
-			names = append(names, v.key)
+	var args, variables []string
+	for name, to := range map[string]any{"command": &command, "args": &args} {
+		if v := member(entry, name); v == nil || json.Unmarshal(packed(v), to) != nil {
+			return false
 		}
 	}
-	return ourCommand(command, args, names)
+	if env := member(entry, "env"); isObject(env) {
+		o := env.Value.(*hujson.Object)
+		for i := range o.Members {
+			variables = append(variables, nameOf(&o.Members[i]))
+		}
+	}
+	return ourCommand(command, args, variables)
+}
+
+// field is a member of an object to write; value is the text of one or a []field.
+type field struct {
+	name  string
+	value any
+}
+
+// fields are the entry as JSON clients have it.
+func (e *Entry) fields(typed bool) []field {
+	var fields []field
+	if typed {
+		fields = append(fields, field{"type", quoteJSON("stdio")})
+	}
+	args := make([]string, len(e.Args))
+	for i, a := range e.Args {
+		args[i] = quoteJSON(a)
+	}
+	env := make([]field, len(e.Env))
+	for i, v := range e.Env {
+		env[i] = field{v.Name, quoteJSON(v.Value)}
+	}
+	return append(fields, field{"command", quoteJSON(e.Command)}, field{"args", "[" + strings.Join(args, ", ") + "]"}, field{"env", env})
+}
+
+func quoteJSON(s string) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string has a form
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// writeValue writes a value. Members stand on lines of their own, each after indent
+// and step, where indent is a line end with the white space behind it; without indent,
+// all is on one line.
+func writeValue(value any, indent, step string) string {
+	fields, ok := value.([]field)
+	if !ok {
+		return value.(string)
+	}
+	if len(fields) == 0 {
+		return "{}"
+	}
+	parts := make([]string, len(fields))
+	for i, m := range fields {
+		parts[i] = quoteJSON(m.name) + ": " + writeValue(m.value, indent+step, step)
+	}
+	if indent == "" {
+		return "{" + strings.Join(parts, ", ") + "}"
+	}
+	return "{" + indent + step + strings.Join(parts, ","+indent+step) + indent + "}"
 }

@@ -30,7 +30,7 @@ func (tomlFormat) block(e *Entry, name, end string) string {
 
 // tomlKeys are the keys of the entry's table; others are variables to keep, as they
 // are written.
-func (e *Entry) tomlKeys(others []string) []member {
+func (e *Entry) tomlKeys(others []string) []field {
 	args := make([]string, len(e.Args))
 	for i, a := range e.Args {
 		args[i] = quoteTOML(a)
@@ -39,7 +39,7 @@ func (e *Entry) tomlKeys(others []string) []member {
 	for _, v := range e.Env {
 		env = append(env, v.Name+" = "+quoteTOML(v.Value))
 	}
-	return []member{{"command", quoteTOML(e.Command)}, {"args", "[" + strings.Join(args, ", ") + "]"}, {"env", "{ " + strings.Join(env, ", ") + " }"}}
+	return []field{{"command", quoteTOML(e.Command)}, {"args", "[" + strings.Join(args, ", ") + "]"}, {"env", "{ " + strings.Join(env, ", ") + " }"}}
 }
 
 // quoteTOML writes a basic string. What JSON escapes TOML reads alike; DEL it wants
@@ -48,14 +48,14 @@ func quoteTOML(s string) string { return strings.ReplaceAll(quoteJSON(s), "\x7f"
 
 // tomlEntry is a server's table with what stands below it.
 type tomlEntry struct {
-	header tomlStatement
-	keys   []tomlStatement // of the table itself
-	below  []tomlStatement // headers and keys of tables below it
+	header statement
+	keys   []statement // of the table itself
+	below  []statement // headers and keys of tables below it
 }
 
 // find returns the server's table, nil when there is none.
 func (tomlFormat) find(text []byte, name string) (*tomlEntry, error) {
-	list, err := parseTOML(text)
+	list, err := statements(text)
 	if err != nil {
 		return nil, err
 	}
@@ -98,10 +98,10 @@ func (f tomlFormat) put(text []byte, name string, e *Entry) ([]byte, error) {
 	var others []string
 	for _, s := range there.keys {
 		switch {
-		case slices.Equal(s.path[2:], []string{"env"}) && s.value.kind == '{':
-			for _, v := range s.value.pairs {
-				if !oursVariable(v.path[0]) {
-					others = append(others, string(text[v.start:v.value.end]))
+		case slices.Equal(s.path[2:], []string{"env"}) && s.value[0] == '{':
+			for _, pair := range elements(s.value) {
+				if !oursVariable(pairName(pair)) {
+					others = append(others, pair)
 				}
 			}
 		case s.path[2] == "env":
@@ -122,15 +122,15 @@ func (f tomlFormat) put(text []byte, name string, e *Entry) ([]byte, error) {
 			if len(s.path) != 4 {
 				return nil, errOtherForm
 			}
-			others = append(others, quoteTOML(s.path[3])+" = "+string(text[s.value.start:s.value.end]))
+			others = append(others, quoteTOML(s.path[3])+" = "+s.value)
 		}
 		edits = append(edits, edit{s.start, s.end, ""})
 	}
 	for _, k := range e.tomlKeys(others) {
-		at := slices.IndexFunc(there.keys, func(s tomlStatement) bool { return len(s.path) == 3 && s.path[2] == k.name })
+		at := slices.IndexFunc(there.keys, func(s statement) bool { return len(s.path) == 3 && s.path[2] == k.name })
 		if at >= 0 {
-			v := there.keys[at].value
-			edits = append(edits, edit{v.start, v.end, k.value.(string)})
+			old := there.keys[at]
+			edits = append(edits, edit{old.at, old.at + len(old.value), k.value.(string)})
 			continue
 		}
 		line := k.name + " = " + k.value.(string) + end
@@ -143,7 +143,7 @@ func (f tomlFormat) put(text []byte, name string, e *Entry) ([]byte, error) {
 	for _, d := range edits {
 		text = splice(text, d.start, d.end, d.with)
 	}
-	if _, err := parseTOML(text); err != nil {
+	if _, err := statements(text); err != nil {
 		return nil, errOtherForm
 	}
 	return text, nil
@@ -176,14 +176,19 @@ func (t *tomlEntry) ours() bool {
 		switch {
 		case len(s.path) != 3:
 		case s.path[2] == "command":
-			command = s.value.text
+			command, _ = tomlString(s.value)
 		case s.path[2] == "args":
-			for _, item := range s.value.items {
-				args = append(args, item.text)
+			if s.value[0] == '[' {
+				for _, item := range elements(s.value) {
+					arg, _ := tomlString(item)
+					args = append(args, arg)
+				}
 			}
 		case s.path[2] == "env":
-			for _, v := range s.value.pairs {
-				variables = append(variables, v.path[0])
+			if s.value[0] == '{' {
+				for _, pair := range elements(s.value) {
+					variables = append(variables, pairName(pair))
+				}
 			}
 		}
 	}
@@ -255,4 +260,9 @@ func (f tomlFormat) entry(text []byte, name string) (string, bool) {
 func (f tomlFormat) restores(backup, now []byte, name, raw string) bool {
 	_, had := f.entry(backup, name)
 	return !had && bytes.Equal(f.append(backup, raw), now)
+}
+
+func splice(text []byte, start, end int, with string) []byte {
+	out := make([]byte, 0, len(text)+len(with))
+	return append(append(append(out, text[:start]...), with...), text[end:]...)
 }
