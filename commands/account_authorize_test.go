@@ -32,7 +32,6 @@ func TestAuthorizeShowsThePageAndKeepsTheConsent(t *testing.T) {
 	}
 	var told, progress []string
 	b.deps.Tell = func(text string) { told = append(told, text) }
-	ctx := gateway.WithProgress(t.Context(), func(_, _ float64, message string) { progress = append(progress, message) })
 	for _, test := range []struct {
 		line, code string
 		options    mail.AuthorizeOptions
@@ -50,7 +49,8 @@ func TestAuthorizeShowsThePageAndKeepsTheConsent(t *testing.T) {
 			o.Show("https://id.example.org/consent?state=x\x1b[2J\u202e", test.code)
 			return mail.NewSecret([]byte(canary + test.line)), ctx.Err()
 		}
-		a := b.gateway.Do(ctx, b.principal, test.line)
+		a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: test.line,
+			Progress: func(_, _ float64, message string) { progress = append(progress, message) }})
 		if !a.Success() || strings.Contains(string(a.JSON), canary) || !strings.Contains(string(a.JSON), `"command":"mail verify --account work"`) {
 			t.Fatalf("%s", a.JSON)
 		}
@@ -95,7 +95,7 @@ func TestAConsentIsKeptWhenTheTimeIsJustOver(t *testing.T) {
 		cancel()
 		return mail.NewSecret([]byte("agreed")), nil
 	}
-	b.gateway.Do(ctx, b.principal, "account authorize work")
+	b.gateway.Do(ctx, gateway.Request{Principal: b.principal, Line: "account authorize work"})
 	if got, err := b.lent(t, "work"); err != nil || got != "agreed" {
 		t.Errorf("%q, %v", got, err)
 	}

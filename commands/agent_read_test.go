@@ -20,7 +20,7 @@ func TestAReadThatMayNotGoOnTakesNothing(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	aside := func(ctx context.Context, wait func(context.Context) error) error {
+	link := &fakeLink{aside: func(ctx context.Context, wait func(context.Context) error) error {
 		if _, err := b.vault.SendAgentMail(ctx, vault.AgentMessage{Sender: "p:a", Recipient: "p:b", Subject: "x"}); err != nil {
 			return err
 		}
@@ -29,13 +29,28 @@ func TestAReadThatMayNotGoOnTakesNothing(t *testing.T) {
 		}
 		cancel()
 		return context.DeadlineExceeded
-	}
-	delivered := func(func()) { t.Error("there is something to be delivered") }
-	if _, err := read.Run(ctx, &discovery.Call{Aside: aside, Delivered: delivered}, bound); !errors.Is(err, context.DeadlineExceeded) {
+	}}
+	if _, err := read.Run(ctx, &discovery.Call{Link: link}, bound); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v, want what the wait ended with", err)
+	}
+	if link.delivered {
+		t.Error("there is something to be delivered")
 	}
 	in, err := b.vault.ReadAgentMail(t.Context(), vault.AgentQuery{Agent: "p:b"})
 	if err != nil || len(in.Messages) != 1 {
 		t.Errorf("%d messages for the next reader: %v", len(in.Messages), err)
 	}
+}
+
+// fakeLink is a caller that hears of nothing, and what a command asks of it.
+type fakeLink struct {
+	aside     func(ctx context.Context, wait func(context.Context) error) error
+	delivered bool
+}
+
+func (*fakeLink) Progress(float64, float64, string) {}
+func (*fakeLink) Announce(string)                   {}
+func (l *fakeLink) Delivered(func())                { l.delivered = true }
+func (l *fakeLink) Aside(ctx context.Context, wait func(context.Context) error) error {
+	return l.aside(ctx, wait)
 }

@@ -20,7 +20,7 @@ type agentSendArgs struct {
 // agentSendBelow takes a body file below the attachment directory.
 type agentSendBelow struct {
 	agentSendArgs
-	BodyFile *string `json:"body-file,omitempty" acli:"path" jsonschema:"minLength=1,maxLength=200,example=note.md" jsonschema_description:"A text file in UTF-8 below the attachment directory, in place of --body"`
+	BodyFile *string `json:"body-file,omitempty" acli:"path=attachment directory" jsonschema:"minLength=1,maxLength=200,example=note.md" jsonschema_description:"A text file in UTF-8 below the attachment directory, in place of --body"`
 }
 
 // agentSendHost takes a body file as the shell names it.

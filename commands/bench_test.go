@@ -56,7 +56,7 @@ func newBench(t testing.TB, mailboxes commands.Mailboxes, accounts ...mail.Accou
 	b.deps = &commands.Deps{Store: store{v}, Mailboxes: mailboxes, Attachments: b.saved, Now: func() time.Time { return at },
 		Exists: func(path string) bool { return b.registry.Exists(path) },
 		Explain: func(ctx context.Context, call *discovery.Call, line string) (commands.Explanation, error) {
-			e, err := b.gateway.Explain(ctx, gateway.Principal{Name: call.Principal, Admin: call.Admin}, line)
+			e, err := b.gateway.Explain(ctx, gateway.Request{Principal: gateway.Principal{Name: call.Principal, Admin: call.Admin}, Line: line})
 			return commands.Explanation(e), err
 		}}
 	if b.registry, err = discovery.NewRegistry(discovery.Info{Name: "postern", Version: "test", Description: "Postern: a person's mail, behind their rules",
@@ -104,7 +104,7 @@ type envelope struct {
 
 func (b *bench) do(t testing.TB, line string) envelope {
 	t.Helper()
-	a := b.gateway.Do(t.Context(), b.principal, line)
+	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line})
 	e := envelope{size: len(a.JSON)}
 	if err := json.Unmarshal(a.JSON, &e); err != nil {
 		t.Fatalf("%s: %v", line, err)

@@ -108,7 +108,7 @@ func BenchmarkCompactList(b *testing.B) {
 				b.Fatal(err)
 			}
 			for b.Loop() {
-				if a := g.Do(b.Context(), gateway.Principal{}, line+" --account work"); !a.Success() {
+				if a := g.Do(b.Context(), gateway.Request{Principal: gateway.Principal{}, Line: line + " --account work"}); !a.Success() {
 					b.Fatalf("%s", a.JSON)
 				}
 			}

@@ -22,8 +22,8 @@ type composeArgs struct {
 	BCC      []oneLine `json:"bcc,omitempty" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Recipients of a copy that the others do not see"`
 	Subject  oneLine   `json:"subject,omitempty" jsonschema:"maxLength=998" jsonschema_description:"Subject; without it that of --reply-to"`
 	Body     *string   `json:"body,omitempty" acli:"sensitive" jsonschema:"maxLength=10000" jsonschema_description:"The text, plain; or use --body-file"`
-	BodyFile oneLine   `json:"body-file,omitempty" acli:"path" jsonschema:"minLength=1,maxLength=200,example=letter.txt" jsonschema_description:"A text file in UTF-8 below the attachment directory, in place of --body"`
-	Attach   []oneLine `json:"attach,omitempty" acli:"path" jsonschema:"maxItems=20,minLength=1,maxLength=200,example=invoices/march.pdf" jsonschema_description:"Files below the attachment directory"`
+	BodyFile oneLine   `json:"body-file,omitempty" acli:"path=attachment directory" jsonschema:"minLength=1,maxLength=200,example=letter.txt" jsonschema_description:"A text file in UTF-8 below the attachment directory, in place of --body"`
+	Attach   []oneLine `json:"attach,omitempty" acli:"path=attachment directory" jsonschema:"maxItems=20,minLength=1,maxLength=200,example=invoices/march.pdf" jsonschema_description:"Files below the attachment directory"`
 	ReplyTo  string    `json:"reply-to,omitempty" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id of the message that this answers, of the same account"`
 }
 

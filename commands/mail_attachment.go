@@ -13,7 +13,7 @@ type mailAttachmentArgs struct {
 	MessageOption
 	AccountOption
 	Part string `json:"part,omitempty" jsonschema:"minLength=1,maxLength=64,pattern=^[0-9]+([.][0-9]+)*$,example=2" form:"must be numbers with dots between them, such as 1.2" jsonschema_description:"part_id as 'mail get' shows it; the only attachment without it"`
-	Save string `json:"save,omitempty" acli:"path" jsonschema:"minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*[^/\\x00-\\x1f\\x7f]$,example=invoices/march.pdf" form:"must be the name of a file, without control characters" jsonschema_description:"Save it under this name below the attachment directory, instead of answering with its content"`
+	Save string `json:"save,omitempty" acli:"path=attachment directory" jsonschema:"minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*[^/\\x00-\\x1f\\x7f]$,example=invoices/march.pdf" form:"must be the name of a file, without control characters" jsonschema_description:"Save it under this name below the attachment directory, instead of answering with its content"`
 }
 
 // Validate checks how the message is named.

@@ -177,7 +177,7 @@ func TestADryRunSendsNothingAndSaysSo(t *testing.T) {
 		mail.OutboxWaiting: "Nothing was sent; it would wait for a person, and then go to 1 recipient"} {
 		b, y := newDesk(t, mail.Approve)
 		y.begins = state
-		a := b.gateway.Do(gateway.WithQuestions(t.Context()), b.principal, "mail send --to ann@example.org --body x --dry-run")
+		a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: "mail send --to ann@example.org --body x --dry-run", CanAsk: true})
 		var e envelope
 		if err := json.Unmarshal(a.JSON, &e); err != nil || a.Asked != nil {
 			t.Fatalf("%s, asked %+v", a.JSON, a.Asked)
@@ -194,7 +194,7 @@ func TestAPersonIsAskedOnceAboutAMessage(t *testing.T) {
 	y.begins = mail.OutboxWaiting
 	for _, replays := range []bool{false, true} {
 		y.replays = replays
-		a := b.gateway.Do(gateway.WithQuestions(t.Context()), b.principal, "mail send --to ann@example.org --body x --idempotency-key k")
+		a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: "mail send --to ann@example.org --body x --idempotency-key k", CanAsk: true})
 		if asked := a.Asked != nil; asked == replays {
 			t.Errorf("replayed %t, asked %t: %s", replays, asked, a.JSON)
 		}

@@ -174,7 +174,7 @@ func TestAMessageWhoseBytesAreGoneIsShownWithout(t *testing.T) {
 // can be asked.
 func asked(t *testing.T, b *bench, line string) (gateway.Answer, envelope) {
 	t.Helper()
-	a := b.gateway.Do(gateway.WithQuestions(t.Context()), b.principal, line)
+	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line, CanAsk: true})
 	var e envelope
 	if err := json.Unmarshal(a.JSON, &e); err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func asked(t *testing.T, b *bench, line string) (gateway.Answer, envelope) {
 func replied(t *testing.T, b *bench, line, state string, v discovery.Verdict) envelope {
 	t.Helper()
 	var e envelope
-	if err := json.Unmarshal(b.gateway.Resume(t.Context(), b.principal, line, state, v).JSON, &e); err != nil {
+	if err := json.Unmarshal(b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line, Reply: &gateway.Reply{State: state, Verdict: v}}).JSON, &e); err != nil {
 		t.Fatal(err)
 	}
 	return e

@@ -106,7 +106,7 @@ func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 
 func TestPolicyExplainWritesDownNothingOfTheCommand(t *testing.T) {
 	b := agent(newBench(t, nil, work("rw", mail.ReadWrite)))
-	a := b.gateway.Do(t.Context(), b.principal, "policy explain 'mail move --uid 1 --to canary'")
+	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: "policy explain 'mail move --uid 1 --to canary'"})
 	if !a.Success() || strings.Contains(string(a.JSON), "canary") {
 		t.Errorf("%s", a.JSON)
 	}

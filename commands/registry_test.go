@@ -98,7 +98,7 @@ func TestEveryGroupHasASummaryAndEveryArgumentADescription(t *testing.T) {
 func TestRootHelpIsShortAndItsRecipesAreLast(t *testing.T) {
 	g := newBareGateway(t)
 	for _, p := range []gateway.Principal{{Name: "agent"}, {Name: "admin", Admin: true}} {
-		a := g.Do(t.Context(), p, "help")
+		a := g.Do(t.Context(), gateway.Request{Principal: p, Line: "help"})
 		if len(a.JSON) > 1000 || !a.Success() {
 			t.Errorf("%s: %d bytes: %s", p.Name, len(a.JSON), a.JSON)
 		}

@@ -89,6 +89,7 @@ type Argument struct {
 	Positional  bool
 	Sensitive   bool
 	Path        bool
+	Directory   string // that a Path is below, as errors name it; empty means "directory for files"
 	Requires    string // name of the option it belongs to; it is refused without that one
 
 	// Bounds; nil or empty means none. For an array the value bounds hold for
@@ -115,6 +116,8 @@ func (a *Argument) Label() string {
 	}
 	return "--" + a.Name
 }
+
+func (a *Argument) directory() string { return cmp.Or(a.Directory, "directory for files") }
 
 type argumentSet struct {
 	typ         reflect.Type
@@ -291,7 +294,7 @@ func newArgument(f reflect.StructField, name string, p *jsonschema.Schema) (*Arg
 		case "sensitive":
 			a.Sensitive = true
 		case "path":
-			a.Path = true
+			a.Path, a.Directory = true, val
 		case "boolean":
 			boolean = true
 		case "requires":

@@ -46,6 +46,34 @@ func (c *Command) Bind(tokens []string, loc *time.Location) (*Bound, error) {
 	return c.fill(s.given, loc)
 }
 
+// Outlook is what can be told of a command's tokens before they are bound, and without
+// running anything of the command's own.
+type Outlook struct {
+	Timeout time.Duration // what --timeout says, or the command's own where that is missing or wrong
+	Help    bool          // --help stands where an option stands
+	Wrong   bool          // an option is unknown or incomplete, a value is one too many or missing
+}
+
+// Peek looks at the tokens that follow the command's path. No value but that of
+// --timeout is read.
+func (c *Command) Peek(tokens []string) Outlook {
+	s := scanner{command: c, tokens: tokens, given: map[*Argument][]string{}}
+	o := Outlook{Wrong: s.scan() != nil}
+	o.Help = s.help && !o.Wrong
+	for _, a := range c.args.list {
+		o.Wrong = o.Wrong || a.Required && s.given[a] == nil && !o.Help
+	}
+	a := c.args.byName["timeout"]
+	var common Common
+	for _, texts := range [][]string{s.given[a], {fmt.Sprint(a.Default)}} {
+		if texts != nil && a.set(reflect.ValueOf(&common).Elem().FieldByIndex(a.index), texts, time.UTC) == "" {
+			break
+		}
+	}
+	o.Timeout = time.Duration(common.Timeout) * time.Second
+	return o
+}
+
 func (c *Command) fill(given map[*Argument][]string, loc *time.Location) (*Bound, error) {
 	args := reflect.New(c.args.typ)
 	b := &Bound{Args: args.Interface()}
@@ -66,8 +94,8 @@ func (c *Command) fill(given map[*Argument][]string, loc *time.Location) (*Bound
 			for _, t := range texts {
 				if traverses(t) {
 					f := c.usageFault(PathTraversal,
-						"Give a relative path without '..'; files are taken from and saved below the attachment directory only.",
-						"%s leads outside the attachment directory.", a.Label())
+						fmt.Sprintf("Give a relative path without '..'; files are taken from and saved below the %s only.", a.directory()),
+						"%s leads outside the %s.", a.Label(), a.directory())
 					f.Reason = "path" // a rule refused it: the audit log says blocked
 					return nil, f
 				}

@@ -19,9 +19,9 @@ const (
 	Meta  Effect = iota + 1 // speaks of the commands themselves; needs no vault, key or network
 	Read                    // shows something and changes nothing anywhere
 	State                   // changes our own state only, such as what counts as seen
-	Flag                    // sets a flag on the server
-	Write                   // changes what a mailbox holds
-	Send                    // lets something leave
+	Flag                    // changes a mark on something kept elsewhere
+	Write                   // changes what is kept elsewhere
+	Send                    // lets something leave for others
 	Admin                   // changes or shows what only the administrator may
 )
 
@@ -47,9 +47,9 @@ type Spec struct {
 	Timeout  int      // seconds that it may take unless the caller says otherwise; 0 means as any other
 }
 
-// Call is one execution as the command's function sees it.
-type Call struct {
-	Principal string // who calls, for the function's own decisions
+// Caller is what a command's function may know of who calls.
+type Caller struct {
+	Principal string // the caller's name
 	Admin     bool   // the caller is the administrator
 	Profile   string // name of the set of commands that the caller is offered
 
@@ -57,17 +57,41 @@ type Call struct {
 	// empty where that is not the caller's own.
 	Identity string
 
+	// CanAsk reports whether a Question that the function returns as its error can
+	// reach a person. Unasked says that it never can, because the caller's client is
+	// not believed, whatever that client is able to do.
+	CanAsk, Unasked bool
+
 	// Visible tells which commands exist for this caller. Never nil.
 	Visible func(*Command) bool
+}
 
-	// Progress reports on long work: done of total, total 0 when unknown.
-	// Never nil, safe for concurrent use, cheap when nobody listens.
-	Progress func(done, total float64, message string)
+// Link is a command's way to its caller while it runs.
+type Link interface {
+	// Progress reports on long work: done of total, total 0 when unknown. It is safe for
+	// concurrent use, and cheap when nobody listens.
+	Progress(done, total float64, message string)
 
 	// Announce tells who listens to the progress something that a person has to read
 	// now, such as an address to open. Unlike progress it is never left out for being
 	// soon followed by more. As Progress.
-	Announce func(message string)
+	Announce(message string)
+
+	// Delivered has done run when the answer has left for the caller whole. It may
+	// never run: the caller may have gone, or the process may end before. It has
+	// little time and must not panic. A failure of the command runs none.
+	Delivered(done func())
+
+	// Aside runs wait while the commands that came later on the same connection go
+	// on as if this one were not there, and returns when it is this one's turn again,
+	// or an error. What was read before may have changed by then.
+	Aside(ctx context.Context, wait func(context.Context) error) error
+}
+
+// Call is one execution as the command's function sees it.
+type Call struct {
+	Caller
+	Link // never nil where a gateway calls
 
 	// Fields are those the caller wants of the answer; none means all.
 	Fields []string
@@ -77,30 +101,13 @@ type Call struct {
 	// was not given stays out. Never nil while the function runs.
 	Again func(args any) string
 
-	// CanAsk reports whether a Question that the function returns as its error can
-	// reach a person. Unasked says that it never can, because the caller's client is
-	// not believed, whatever that client is able to do.
-	CanAsk, Unasked bool
-
 	// Reply is what became of the Question that the same command string led to
 	// before; nil when it is run for the first time. A function that never returns
 	// a Question never sees one.
 	Reply *Reply
 
-	// Delivered has done run when the answer has left for the caller whole. It may
-	// never run: the caller may have gone, or the process may end before. It has
-	// little time and must not panic. A failure of the command runs none. Never nil
-	// where a gateway calls.
-	Delivered func(done func())
-
-	// Aside runs wait while the commands that came later on the same connection go
-	// on as if this one were not there, and returns when it is this one's turn again,
-	// or an error. What was read before may have changed by then. Never nil where a
-	// gateway calls.
-	Aside func(ctx context.Context, wait func(context.Context) error) error
-
-	// Account and Target are what the function resolved, for the audit entry:
-	// the account's name, and the folder and UIDs or the recipients.
+	// Account and Target are what the function resolved, for the audit entry: the
+	// account's name, and what of it the command is about.
 	Account, Target string
 }
 
@@ -150,7 +157,7 @@ var pathPattern = regexp.MustCompile(`\A[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)*\z`)
 //	short=n      also -n
 //	boolean      a bool that needs a value (a bool is a flag otherwise)
 //	sensitive    never shown in _meta, audit, errors or logs
-//	path         a relative path below the attachment directory
+//	path         a relative path of a file below one directory; path=NAME says which in errors
 //	requires=x   refused unless option x is given too
 //
 // Field types are string and types of it (Bounded), bool, pointers to these two (nil when not given), signed

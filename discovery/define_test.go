@@ -103,7 +103,7 @@ func TestADefinedCommandIsDescribedLikeOneWithTypes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, err := r.Lookup("help").Run(t.Context(), &discovery.Call{Visible: everything}, &discovery.Bound{Args: &discovery.HelpArgs{Command: []string{"thing", "do"}}})
+		h, err := r.Lookup("help").Run(t.Context(), &discovery.Call{Caller: discovery.Caller{Visible: everything}}, &discovery.Bound{Args: &discovery.HelpArgs{Command: []string{"thing", "do"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -378,7 +378,7 @@ func TestRootHelpFoldsExtensions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := r.Lookup("help").Run(t.Context(), &discovery.Call{Visible: everything}, &discovery.Bound{Args: &discovery.HelpArgs{}})
+		answer, err := r.Lookup("help").Run(t.Context(), &discovery.Call{Caller: discovery.Caller{Visible: everything}}, &discovery.Bound{Args: &discovery.HelpArgs{}})
 		if err != nil {
 			t.Fatal(err)
 		}

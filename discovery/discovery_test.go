@@ -355,7 +355,7 @@ func TestRootHelpStaysShortHoweverManyCommandsThereAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	help := func(path ...string) discovery.HelpResult {
-		answer, err := r.Lookup("help").Run(t.Context(), &discovery.Call{Visible: everything}, &discovery.Bound{Args: &discovery.HelpArgs{Command: path}})
+		answer, err := r.Lookup("help").Run(t.Context(), &discovery.Call{Caller: discovery.Caller{Visible: everything}}, &discovery.Bound{Args: &discovery.HelpArgs{Command: path}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,7 +52,7 @@ func TestHelpIsValidUnderItsOwnSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := found.Command.Run(context.Background(), &discovery.Call{Visible: everything}, bound)
+	result, err := found.Command.Run(context.Background(), &discovery.Call{Caller: discovery.Caller{Visible: everything}}, bound)
 	if err != nil {
 		t.Fatal(err)
 	}

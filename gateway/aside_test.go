@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/gateway/mcpserve"
 )
 
 type nothing struct{}
@@ -63,7 +64,7 @@ func TestACommandThatStandsAsideLetsTheNextOnesPass(t *testing.T) {
 	for ticket, line := range map[*gateway.Ticket]string{first: "wait", second: "tell"} {
 		go func() {
 			defer ticket.Finish()
-			answers <- g.Do(gateway.WithTicket(t.Context(), ticket), gateway.Principal{}, line)
+			answers <- g.Do(t.Context(), gateway.Request{Line: line, Ticket: ticket})
 		}()
 	}
 	for range 2 {
@@ -72,7 +73,7 @@ func TestACommandThatStandsAsideLetsTheNextOnesPass(t *testing.T) {
 		}
 	}
 	// It left the line for good when it ended.
-	if a := g.Do(gateway.WithTicket(t.Context(), third), gateway.Principal{}, "fail"); a.Success() || !strings.Contains(string(a.JSON), "EXECUTION_ERROR") {
+	if a := g.Do(t.Context(), gateway.Request{Line: "fail", Ticket: third}); a.Success() || !strings.Contains(string(a.JSON), "EXECUTION_ERROR") {
 		t.Errorf("%s", a.JSON)
 	}
 }
@@ -80,10 +81,10 @@ func TestACommandThatStandsAsideLetsTheNextOnesPass(t *testing.T) {
 func TestOnlyAnAnswerThatSucceededIsDelivered(t *testing.T) {
 	var delivered atomic.Int32
 	g := asideGateway(t, &delivered)
-	if a := g.Do(t.Context(), gateway.Principal{}, "tell"); !a.Success() {
+	if a := g.Do(t.Context(), gateway.Request{Line: "tell"}); !a.Success() {
 		t.Fatalf("%s", a.JSON)
 	}
-	failed, waited := g.Do(t.Context(), gateway.Principal{}, "fail"), g.Do(t.Context(), gateway.Principal{}, "wait")
+	failed, waited := g.Do(t.Context(), gateway.Request{Line: "fail"}), g.Do(t.Context(), gateway.Request{Line: "wait"})
 	if delivered.Load() != 0 {
 		t.Error("delivered before anybody said so")
 	}
@@ -123,8 +124,7 @@ func TestOverStdioAnAnswerIsDeliveredOnceItIsWritten(t *testing.T) {
 			fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":"%s"}}}`+"\n", i+1, command)
 		}
 		out := &brokenAfter{lines: lines}
-		err := gateway.ServeStdio(t.Context(), gateway.NewMCPServer(g.MCP(gateway.Principal{}), gateway.MCPOptions{}),
-			io.NopCloser(strings.NewReader(in.String())), out, gateway.MCPOptions{MaxInFlight: 1})
+		err := (&mcpserve.Server{Gateway: g, MaxInFlight: 1}).Stdio(t.Context(), io.NopCloser(strings.NewReader(in.String())), out)
 		written := strings.Count(out.String(), `"id":1,`)
 		if broken := lines < 3; broken != (err != nil) || int(delivered.Load()) != written || !broken && written != 1 || lines == 1 && written != 0 {
 			t.Errorf("with %d lines: %v, %d deliveries: %s", lines, err, delivered.Load(), out.String())

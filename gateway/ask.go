@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"cmp"
-	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -16,8 +14,8 @@ import (
 
 // A command may need a person's word before it goes on (discovery.Question). The
 // gateway keeps nothing of such a command: its Answer carries the question and a
-// token, and Resume runs the command string again with both, so that the person may
-// take minutes without holding up a deadline, a place in line or memory.
+// token, and a Request with the Reply runs the command string again, so that the person
+// may take minutes without holding up a deadline, a place in line or memory.
 
 // AskTime is how long a question can be answered.
 const AskTime = 10 * time.Minute
@@ -30,7 +28,7 @@ const PersonViaClient = "person via client"
 type Asked struct {
 	Text string // what to show, see discovery.Question
 
-	// State goes to Resume with the answer. It is bound to the principal, the
+	// State goes back with the Reply. It is bound to the principal, the
 	// command string and AskTime, and good in this process alone.
 	State string
 }
@@ -44,19 +42,11 @@ func (p Principal) person() string {
 	return PersonViaClient + " of " + p.Name
 }
 
-type canAskKey struct{}
-
-// WithQuestions returns a context whose commands may ask a person: an Answer can
-// have Asked then. Without it they answer that a person has to decide.
-func WithQuestions(ctx context.Context) context.Context {
-	return context.WithValue(ctx, canAskKey{}, true)
-}
-
 // mayAsk reports whether a question of the command can be asked: once, only where
 // the command string is known that has to come back with the answer, and not of a
 // principal that is Unasked.
-func (x *execution) mayAsk(ctx context.Context) bool {
-	return x.reply == nil && x.line != "" && ctx.Value(canAskKey{}) != nil && !x.principal.Unasked
+func (x *execution) mayAsk() bool {
+	return x.CanAsk && x.reply == nil && x.Line != "" && !x.Principal.Unasked
 }
 
 // The reasons that the audit log gives where a question was asked.
@@ -67,44 +57,35 @@ const (
 	reasonForged      = "forged_answer"
 )
 
-// Resume runs a command string again that Do answered with Asked, with what became
-// of the question. The rules, the rate, the line and the deadline hold as for Do. A
-// state that is not of this question does nothing; one that is too old counts as no
-// answer, whatever the verdict. The same state may come more than once: what the
-// command makes of that is its own affair.
-func (g *Gateway) Resume(ctx context.Context, p Principal, line, state string, v discovery.Verdict) Answer {
-	x := &execution{gateway: g, principal: p, start: g.now(), shown: shownPrefix(line)}
-	inner, late, err := g.openState(p, line, state)
-	if err == nil && p.Unasked {
+// openReply takes the reply of a request for the command that the question was about, or
+// returns why not.
+func (x *execution) openReply() *discovery.Fault {
+	inner, late, err := x.gateway.openState(x.Principal, x.Line, x.Reply.State)
+	if err == nil && x.Principal.Unasked {
 		err = errors.New("the principal is asked nothing")
 	}
 	if err != nil {
-		tokens, parse := Tokenize(line)
-		if parse == nil {
-			_, _ = x.resolve(tokens) // for the audit entry
-		}
-		ticketOf(ctx).Finish()
-		return g.finish(ctx, x, cmp.Or(x.prepare(ctx, false), &discovery.Fault{Code: discovery.PermissionDenied, Reason: reasonForged, Err: err,
+		return &discovery.Fault{Code: discovery.PermissionDenied, Reason: reasonForged, Err: err,
 			Message: "The answer belongs to no question that was asked about this command. Nothing was done.",
-			Hint:    "See what waits for a person before you run the command again."}))
+			Hint:    "See what waits for a person before you run the command again."}
 	}
-	x.reply = &discovery.Reply{State: inner, Verdict: v, By: p.person()}
+	x.reply = &discovery.Reply{State: inner, Verdict: x.Reply.Verdict, By: x.Principal.person()}
 	if late {
 		x.reply.Verdict = discovery.Unanswered
 	}
-	return g.finish(ctx, x, x.run(ctx, func() ([]string, error) { return Tokenize(line) }))
+	return nil
 }
 
 // question takes the question out of what a command returned, when there is one.
 // Where it cannot be asked, or has been, the command's answer is the one it gives
 // for that.
-func (x *execution) question(ctx context.Context, err error) error {
+func (x *execution) question(err error) error {
 	var q *discovery.Question
 	if !errors.As(err, &q) {
 		return err
 	}
-	if x.mayAsk(ctx) {
-		x.asked = &Asked{Text: q.Text, State: x.gateway.sealState(x.principal, x.line, q.State)}
+	if x.mayAsk() {
+		x.asked = &Asked{Text: q.Text, State: x.gateway.sealState(x.Principal, x.Line, q.State)}
 	}
 	return q.Otherwise
 }
@@ -130,7 +111,7 @@ func (x *execution) attribute(e *AuditEntry) {
 // sealState makes the token that carries a question's state through the client.
 func (g *Gateway) sealState(p Principal, line, inner string) string {
 	b := make([]byte, sha256.Size+8, sha256.Size+8+len(inner))
-	binary.BigEndian.PutUint64(b[sha256.Size:], uint64(g.now().Add(AskTime).UnixMilli()))
+	binary.BigEndian.PutUint64(b[sha256.Size:], uint64(g.o.Now().Add(AskTime).UnixMilli()))
 	b = append(b, inner...)
 	copy(b, g.stateMAC(p, line, b[sha256.Size:]))
 	return base64.RawURLEncoding.EncodeToString(b)
@@ -147,7 +128,7 @@ func (g *Gateway) openState(p Principal, line, state string) (inner string, late
 		return "", false, errors.New("the state is not authentic")
 	}
 	until := time.UnixMilli(int64(binary.BigEndian.Uint64(sealed)))
-	return string(sealed[8:]), !g.now().Before(until), nil
+	return string(sealed[8:]), !g.o.Now().Before(until), nil
 }
 
 // stateMAC covers everything that a token is bound to. Each part but the last has

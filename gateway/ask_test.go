@@ -117,8 +117,8 @@ var agent = Principal{Name: "agent"}
 func TestNobodyIsAskedWhereNobodyCanBe(t *testing.T) {
 	d, g := newDesk(t, nil)
 	for name, a := range map[string]Answer{
-		"no way to ask":                  g.Do(t.Context(), agent, "do ask --n 1"),
-		"tokens, which cannot come back": g.DoTokens(WithQuestions(t.Context()), agent, []string{"do", "ask", "--n", "1"}),
+		"no way to ask":                  g.Do(t.Context(), Request{Principal: agent, Line: "do ask --n 1"}),
+		"tokens, which cannot come back": g.Do(t.Context(), Request{Principal: agent, Tokens: []string{"do", "ask", "--n", "1"}, CanAsk: true}),
 	} {
 		if a.Code != discovery.ApprovalRequired || a.Asked != nil || !strings.Contains(string(a.JSON), "The matter waits.") {
 			t.Errorf("%s: %s, %+v", name, a.JSON, a.Asked)
@@ -134,7 +134,7 @@ func TestAnAnswerReachesItsCommandOnlyWithItsQuestion(t *testing.T) {
 	d, g := newDesk(t, func() time.Time { return now })
 	_, other := newDesk(t, func() time.Time { return now })
 	ask := func(line string) string {
-		a := g.Do(WithQuestions(t.Context()), agent, line)
+		a := g.Do(t.Context(), Request{Principal: agent, Line: line, CanAsk: true})
 		if a.Asked == nil || a.Asked.Text == "" || a.Code != discovery.ApprovalRequired {
 			t.Fatalf("%s: %s", line, a.JSON)
 		}
@@ -172,7 +172,7 @@ func TestAnAnswerReachesItsCommandOnlyWithItsQuestion(t *testing.T) {
 		forged[fmt.Sprint("byte ", i)] = try{g, agent, line, base64.RawURLEncoding.EncodeToString(changed)}
 	}
 	for name, f := range forged {
-		a := f.g.Resume(WithQuestions(t.Context()), f.p, f.line, f.state, discovery.Accepted)
+		a := f.g.Do(t.Context(), Request{Principal: f.p, Line: f.line, CanAsk: true, Reply: &Reply{State: f.state, Verdict: discovery.Accepted}})
 		if a.Code != discovery.PermissionDenied || a.Asked != nil || !strings.Contains(string(a.JSON), "Nothing was done.") {
 			t.Errorf("%s: %s", name, a.JSON)
 		}
@@ -185,7 +185,7 @@ func TestAnAnswerReachesItsCommandOnlyWithItsQuestion(t *testing.T) {
 	}
 
 	now = now.Add(AskTime - time.Millisecond)
-	if a := g.Resume(t.Context(), agent, line, state, discovery.Accepted); !a.Success() {
+	if a := g.Do(t.Context(), Request{Principal: agent, Line: line, Reply: &Reply{State: state, Verdict: discovery.Accepted}}); !a.Success() {
 		t.Errorf("the last moment: %s", a.JSON)
 	}
 	if heard := d.replies(); !slices.Equal(heard, []string{"m1 1 person via client"}) {
@@ -193,7 +193,7 @@ func TestAnAnswerReachesItsCommandOnlyWithItsQuestion(t *testing.T) {
 	}
 	now = now.Add(time.Millisecond)
 	for _, v := range []discovery.Verdict{discovery.Accepted, discovery.Declined, discovery.Unanswered} {
-		if a := g.Resume(t.Context(), agent, line, state, v); a.Code != discovery.ApprovalRequired {
+		if a := g.Do(t.Context(), Request{Principal: agent, Line: line, Reply: &Reply{State: state, Verdict: v}}); a.Code != discovery.ApprovalRequired {
 			t.Errorf("too late: %s", a.JSON)
 		}
 		if heard := d.replies(); !slices.Equal(heard, []string{"m1 0 person via client"}) {
@@ -204,9 +204,9 @@ func TestAnAnswerReachesItsCommandOnlyWithItsQuestion(t *testing.T) {
 
 func TestTheRulesHoldForAnAnswerToo(t *testing.T) {
 	d, g := newDesk(t, nil)
-	state := g.Do(WithQuestions(t.Context()), agent, "do ask").Asked.State
-	g.settings = FixedSettings{Deny: []string{"do ask"}}
-	if a := g.Resume(t.Context(), agent, "do ask", state, discovery.Accepted); a.Code != discovery.PermissionDenied {
+	state := g.Do(t.Context(), Request{Principal: agent, Line: "do ask", CanAsk: true}).Asked.State
+	g.o.Settings = FixedSettings{Deny: []string{"do ask"}}
+	if a := g.Do(t.Context(), Request{Principal: agent, Line: "do ask", Reply: &Reply{State: state, Verdict: discovery.Accepted}}); a.Code != discovery.PermissionDenied {
 		t.Errorf("%s", a.JSON)
 	}
 	if heard := d.replies(); len(heard) != 0 {
@@ -224,8 +224,8 @@ func TestWhatIsAuditedOfAQuestion(t *testing.T) {
 		discovery.Unanswered: "agent true not_answered APPROVAL_REQUIRED",
 	} {
 		d, g := newDesk(t, nil)
-		state := g.Do(WithQuestions(t.Context()), agent, "do ask --n 5").Asked.State
-		g.Resume(t.Context(), agent, "do ask --n 5", state, verdict)
+		state := g.Do(t.Context(), Request{Principal: agent, Line: "do ask --n 5", CanAsk: true}).Asked.State
+		g.Do(t.Context(), Request{Principal: agent, Line: "do ask --n 5", Reply: &Reply{State: state, Verdict: verdict}})
 		if got := d.records("do ask"); !slices.Equal(got, []string{"agent true asked APPROVAL_REQUIRED", want}) {
 			t.Errorf("verdict %d is audited as %q", verdict, got)
 		}
@@ -243,9 +243,9 @@ func TestAQuestionAskedAgainIsNotAsked(t *testing.T) {
 		func(context.Context, *discovery.Call, *matterArgs) (*matterResult, error) {
 			return nil, &discovery.Question{Text: "?", State: "s", Otherwise: &discovery.Fault{Code: discovery.ApprovalRequired, Message: "No.", Hint: "No."}}
 		})
-	g.registry = mustRegistry(t, stubborn)
-	first := g.Do(WithQuestions(t.Context()), agent, "stubborn")
-	second := g.Resume(WithQuestions(t.Context()), agent, "stubborn", first.Asked.State, discovery.Accepted)
+	g.o.Registry = mustRegistry(t, stubborn)
+	first := g.Do(t.Context(), Request{Principal: agent, Line: "stubborn", CanAsk: true})
+	second := g.Do(t.Context(), Request{Principal: agent, Line: "stubborn", CanAsk: true, Reply: &Reply{State: first.Asked.State, Verdict: discovery.Accepted}})
 	if second.Asked != nil || second.Code != discovery.ApprovalRequired {
 		t.Errorf("%s, %+v", second.JSON, second.Asked)
 	}
@@ -265,8 +265,8 @@ func TestACommandsOwnWordsOutlastItsDeadline(t *testing.T) {
 		fault := &discovery.Fault{Code: discovery.Conflict, Message: "Half of it is done.", Hint: "Look."}
 		for err, want := range map[error]discovery.Code{fault: discovery.Conflict, fmt.Errorf("wrapped: %w", fault): discovery.Conflict, context.DeadlineExceeded: discovery.Timeout,
 			&discovery.Question{Text: "?", Otherwise: fault}: discovery.Conflict} {
-			g.registry = mustRegistry(t, late(err))
-			if a := g.Do(WithQuestions(t.Context()), agent, "late --timeout 1"); a.Code != want {
+			g.o.Registry = mustRegistry(t, late(err))
+			if a := g.Do(t.Context(), Request{Principal: agent, Line: "late --timeout 1", CanAsk: true}); a.Code != want {
 				t.Errorf("%v: %s", err, a.JSON)
 			}
 		}
@@ -313,7 +313,7 @@ func TestRejoiningIsBehindWhatIsAtWorkAndBeforeTheRest(t *testing.T) {
 		t.Error("the last one does not get its turn")
 	}
 	unknown.Finish()
-	if n := order.line.Len(); n != 0 {
+	if n := order.Len(); n != 0 {
 		t.Errorf("%d are left in line", n)
 	}
 	var none *Ticket

@@ -25,8 +25,8 @@ type Principal struct {
 	Unasked bool
 }
 
-// Profile is the set of commands a server offers at all. The zero Profile offers
-// only the reserved commands.
+// Profile is the set of commands a server offers at all. The zero Profile of a Scope
+// offers only the reserved commands; New refuses one.
 type Profile struct {
 	Name   string
 	Allows func(*discovery.Command) bool // nil allows nothing
@@ -90,7 +90,7 @@ func (g *Gateway) authorize(p Principal, s *Settings, c *discovery.Command) *dis
 	case !g.profileFor(p).allows(c):
 		return denied(c, "profile", "The command is not part of this server's profile. Run 'help' for the available commands.")
 	case c.Effect == discovery.Admin && !p.admin():
-		return denied(c, "role", g.adminHint)
+		return denied(c, "role", g.o.AdminHint)
 	case !p.admin() && matchesAny(c.Path, s.Deny):
 		return denied(c, "deny", "The administrator has taken this command away. Run 'help' for the available commands.")
 	}
@@ -118,7 +118,7 @@ func (g *Gateway) takeRate(ctx context.Context, p Principal, s *Settings) (*disc
 	if limit <= 0 {
 		limit = DefaultCommandsPerMinute
 	}
-	wait, err := g.limiter.Take(ctx, "commands:"+p.Name, limit, time.Minute)
+	wait, err := g.o.Limiter.Take(ctx, "commands:"+p.Name, limit, time.Minute)
 	if err != nil || wait <= 0 {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func RateFault(message string, wait time.Duration) *discovery.Fault {
 // tell. Settings that cannot be read take nothing away here; they refuse the
 // command when it is run.
 func (g *Gateway) Visible(ctx context.Context, p Principal, c *discovery.Command) bool {
-	s, err := g.settings.Settings(ctx, true)
+	s, err := g.o.Settings.Settings(ctx, true)
 	if err != nil {
 		s = Settings{}
 	}

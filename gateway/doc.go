@@ -1,19 +1,25 @@
 // Package gateway says what happens to one command.
 //
-// Gateway.Do takes a principal and a command string through the same steps
-// whoever calls, an MCP client, a person at a prompt or a test:
+// Gateway.Do takes a Request through the same steps whoever calls, an MCP client
+// (package mcpserve), a person at a prompt or a test:
 //
-//	Tokenize -> Registry.Resolve -> Authorize -> Bind -> Run -> envelope -> audit
+//	Request
+//	  │  tokenize      a command string into arguments; Request.Tokens are used as they are
+//	  │  peek          the effect and the deadline, before anything else is known
+//	  │  settings      what the administrator set; the rate; whether the caller's scope holds
+//	  │  plan          resolve, authorize, bind, project: nothing of the command's own runs
+//	  │                before it is known that the caller may run it
+//	  │  turn          its place in the order of its connection (Order); if it had to wait,
+//	  │                the settings are read again, and another plan made if they differ
+//	  │  run           the command's function, which may ask a person (Request.CanAsk)
+//	  │  encode        the result as JSON, made smaller until it fits
+//	  ▼  audit         one entry, whatever became of it
+//	Answer             the envelope, and what to tell the command once that has arrived
 //
-// A client may send many commands without waiting: ServeStdio answers them as they
-// finish, but what they do and show is as if each had waited for the one before
-// (Order).
-//
-// A command may need a person's word. Where the MCP client can ask its person, it
-// does, whichever protocol it speaks; the question costs no other command anything
-// (WithQuestions, Resume).
+// Explain makes the same plan and goes no further. A panic in any step is an
+// EXECUTION_ERROR with an audit entry.
 //
 // The package is usable without mail: give it a discovery.Registry and it is an
-// ACLI server (002). It never runs a shell, never lets a panic out, and decides
-// nothing that a command itself must decide, such as which messages are visible.
+// ACLI server (002). It never runs a shell, and decides nothing that a command itself
+// must decide, such as which messages are visible. Contexts carry nothing of its own.
 package gateway

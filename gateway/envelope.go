@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 	"unicode/utf16"
@@ -25,21 +26,34 @@ type Answer struct {
 	JSON []byte         // compact, without a newline
 	Code discovery.Code // empty on success
 
-	delivered []func()
-
-	// Asked is set where a person has to decide (WithQuestions). JSON is the answer
+	// Asked is set where a person has to decide (Request.CanAsk). JSON is the answer
 	// that holds as long as nobody does.
 	Asked *Asked
+
+	// Receipts are what the command wants to have run once its answer has arrived. Use
+	// WriteTo or Delivered.
+	Receipts []func()
 }
 
 // Success reports whether the command did what it was asked.
 func (a Answer) Success() bool { return a.Code == "" }
 
-// Delivered tells the command that its answer has left for the caller whole. Who
-// hands an answer on calls it once, then; it returns when the command has noted it. A
-// command whose answer is not known to have arrived takes care of that itself.
+// WriteTo writes the envelope as a line of its own, and tells the command that it has
+// left (Delivered).
+func (a Answer) WriteTo(w io.Writer) (int64, error) {
+	n, err := w.Write(append(a.JSON[:len(a.JSON):len(a.JSON)], '\n'))
+	if err == nil {
+		a.Delivered()
+	}
+	return int64(n), err
+}
+
+// Delivered tells the command that its answer has left for the caller whole; it returns
+// when the command has noted it. Who hands an answer on in another way than WriteTo calls
+// it once, then. A command whose answer is not known to have arrived takes care of that
+// itself.
 func (a Answer) Delivered() {
-	for _, done := range a.delivered {
+	for _, done := range a.Receipts {
 		done()
 	}
 }

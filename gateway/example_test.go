@@ -37,7 +37,7 @@ func Example() {
 		panic(err)
 	}
 	for _, line := range []string{"greet Ann --times 2 --fields text", "greet Ann --times 4"} {
-		fmt.Println(strings.Split(string(g.Do(context.Background(), gateway.Principal{}, line).JSON), `,"_meta"`)[0])
+		fmt.Println(strings.Split(string(g.Do(context.Background(), gateway.Request{Line: line}).JSON), `,"_meta"`)[0])
 	}
 	// Output:
 	// {"success":true,"data":{"text":"Hello Ann. Hello Ann. "}

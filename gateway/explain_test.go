@@ -49,7 +49,7 @@ func TestExplainAgreesWithDoAndRunsNothing(t *testing.T) {
 		{"parse", "thing 'see", "", gateway.FullProfile(), false, discovery.ParseError, "", false},
 		{"group", "thing", "help", gateway.FullProfile(), false, "", "", false},
 		{"help", "thing see --help", "help", gateway.FullProfile(), false, "", "", false},
-		{"reserved", "version", "version", gateway.Profile{}, false, "", "", true},
+		{"reserved", "version", "version", gateway.OnlyProfile("none"), false, "", "", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g, err := gateway.New(gateway.Options{Registry: r, Profile: test.profile, Settings: gateway.FixedSettings{Deny: []string{"thing lose"}}})
@@ -58,7 +58,7 @@ func TestExplainAgreesWithDoAndRunsNothing(t *testing.T) {
 			}
 			p := gateway.Principal{Name: "agent", Admin: test.admin}
 			ran = 0
-			e, err := g.Explain(t.Context(), p, test.line)
+			e, err := g.Explain(t.Context(), gateway.Request{Principal: p, Line: test.line})
 			if err != nil || ran != 0 {
 				t.Fatalf("%v, ran %d times", err, ran)
 			}
@@ -72,7 +72,7 @@ func TestExplainAgreesWithDoAndRunsNothing(t *testing.T) {
 			if path != test.command || code != test.code || reason != test.reason || (e.Args != nil) != test.bound {
 				t.Errorf("command %q, code %q, reason %q, bound %v", path, code, reason, e.Args != nil)
 			}
-			if a := g.Do(t.Context(), p, test.line); a.Code != code {
+			if a := g.Do(t.Context(), gateway.Request{Principal: p, Line: test.line}); a.Code != code {
 				t.Errorf("Do ends with %q, Explain with %q", a.Code, code)
 			}
 		})
@@ -96,7 +96,7 @@ func TestExplainAllowsNothingWithoutTheSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e, err := g.Explain(t.Context(), gateway.Principal{}, "help"); !errors.Is(err, errNoSettings) || e.Command != nil {
+	if e, err := g.Explain(t.Context(), gateway.Request{Line: "help"}); !errors.Is(err, errNoSettings) || e.Command != nil {
 		t.Errorf("%+v, %v", e, err)
 	}
 }

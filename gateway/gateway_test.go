@@ -140,7 +140,7 @@ func newGateway(t *testing.T, o gateway.Options) *gateway.Gateway {
 
 func do(t *testing.T, g *gateway.Gateway, p gateway.Principal, line string) envelope {
 	t.Helper()
-	a := g.Do(t.Context(), p, line)
+	a := g.Do(t.Context(), gateway.Request{Principal: p, Line: line})
 	var e envelope
 	d := json.NewDecoder(bytes.NewReader(a.JSON))
 	d.DisallowUnknownFields()
@@ -215,7 +215,7 @@ func TestNothingInsideAFailureGetsOut(t *testing.T) {
 	log := &auditLog{}
 	g := newGateway(t, gateway.Options{Auditor: log, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	for _, line := range []string{"do panic", "do fail", "do echo --secret 'a secret value'", "do echo --secert 'a secret value'", "do echo a secret value", "do echo --secret 'a secret value"} {
-		a := g.Do(t.Context(), gateway.Principal{}, line)
+		a := g.Do(t.Context(), gateway.Request{Line: line})
 		if strings.Contains(string(a.JSON), "secret value") {
 			t.Errorf("%s: %s", line, a.JSON)
 		}
@@ -230,7 +230,7 @@ func TestNothingInsideAFailureGetsOut(t *testing.T) {
 
 func TestTokensAreTakenAsTheyAre(t *testing.T) {
 	g := newGateway(t, gateway.Options{})
-	a := g.DoTokens(t.Context(), gateway.Principal{}, []string{"do", "echo", "--text", `a "b' \ # c`, "--fields", "text"})
+	a := g.Do(t.Context(), gateway.Request{Tokens: []string{"do", "echo", "--text", `a "b' \ # c`, "--fields", "text"}})
 	if !strings.Contains(string(a.JSON), `"data":{"text":"a \"b' \\ # c"}`) {
 		t.Errorf("%s", a.JSON)
 	}
@@ -240,11 +240,11 @@ func TestTokensAreTakenAsTheyAre(t *testing.T) {
 		"too many":      slices.Repeat([]string{"x"}, gateway.MaxArguments+1),
 		"too long":      {"do", "echo", "--text", strings.Repeat("é", gateway.MaxArgumentChars+1)},
 	} {
-		if a := g.DoTokens(t.Context(), gateway.Principal{}, tokens); a.Code != discovery.ParseError {
+		if a := g.Do(t.Context(), gateway.Request{Tokens: tokens}); a.Code != discovery.ParseError {
 			t.Errorf("%s: %s", name, a.JSON)
 		}
 	}
-	if a := g.DoTokens(t.Context(), gateway.Principal{}, []string{"do", "echo", "--text", strings.Repeat("é", gateway.MaxArgumentChars)}); !a.Success() {
+	if a := g.Do(t.Context(), gateway.Request{Tokens: []string{"do", "echo", "--text", strings.Repeat("é", gateway.MaxArgumentChars)}}); !a.Success() {
 		t.Errorf("an argument at the bound is refused: %s", a.JSON)
 	}
 }
@@ -270,7 +270,7 @@ func TestWhatIsWithheldIsAbsentAndRefused(t *testing.T) {
 		{"scope in a server that reads", gateway.Options{Profile: gateway.ReadProfile()}, gateway.Principal{Scope: &gateway.Scope{Profile: gateway.FullProfile()}}, map[string]string{"do admin": "profile", "do write": "profile"}},
 		{"scope and deny", gateway.Options{Settings: gateway.FixedSettings{Deny: []string{"do write"}}}, gateway.Principal{Admin: true, Scope: &gateway.Scope{Profile: gateway.FullProfile()}}, map[string]string{"do admin": "role", "do write": "deny"}},
 		{"zero scope", gateway.Options{}, gateway.Principal{Admin: true, Scope: &gateway.Scope{}}, map[string]string{"do admin": "profile", "do write": "profile", "do echo": "profile"}},
-		{"zero profile", gateway.Options{Profile: gateway.Profile{Name: "none"}}, admin, map[string]string{"do admin": "profile", "do write": "profile", "do echo": "profile"}},
+		{"zero profile", gateway.Options{Profile: gateway.OnlyProfile("none")}, admin, map[string]string{"do admin": "profile", "do write": "profile", "do echo": "profile"}},
 	} {
 		log := &auditLog{}
 		c.options.Auditor = log
@@ -300,17 +300,17 @@ func TestDeadlineStopsTheWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGateway(t, gateway.Options{})
 		start := time.Now()
-		a := g.Do(t.Context(), gateway.Principal{}, "do wait --timeout 7")
+		a := g.Do(t.Context(), gateway.Request{Line: "do wait --timeout 7"})
 		if a.Code != discovery.Timeout || time.Since(start) != 7*time.Second {
 			t.Errorf("%s after %s", a.JSON, time.Since(start))
 		}
 		start = time.Now()
-		if a := g.Do(t.Context(), gateway.Principal{}, "do wait"); a.Code != discovery.Timeout || time.Since(start) != 30*time.Second {
+		if a := g.Do(t.Context(), gateway.Request{Line: "do wait"}); a.Code != discovery.Timeout || time.Since(start) != 30*time.Second {
 			t.Errorf("default: %s after %s", a.JSON, time.Since(start))
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if a := g.Do(ctx, gateway.Principal{}, "do wait"); a.Code != discovery.ExecutionError {
+		if a := g.Do(ctx, gateway.Request{Line: "do wait"}); a.Code != discovery.ExecutionError {
 			t.Errorf("cancelled: %s", a.JSON)
 		}
 	})
@@ -333,12 +333,12 @@ func TestWhatMayHaveHappenedIsSaid(t *testing.T) {
 			}
 			return &discovery.Fault{Code: discovery.ExecutionError, Message: words, Hint: "Look before you try again."}
 		}})
-		if a := g.Do(t.Context(), gateway.Principal{}, "do halfway --timeout 7"); !strings.Contains(string(a.JSON), words) {
+		if a := g.Do(t.Context(), gateway.Request{Line: "do halfway --timeout 7"}); !strings.Contains(string(a.JSON), words) {
 			t.Errorf("late: %s", a.JSON)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if a := g.Do(ctx, gateway.Principal{}, "do halfway"); !strings.Contains(string(a.JSON), words) {
+		if a := g.Do(ctx, gateway.Request{Line: "do halfway"}); !strings.Contains(string(a.JSON), words) {
 			t.Errorf("cancelled: %s", a.JSON)
 		}
 	})
@@ -449,7 +449,7 @@ func (brokenSettings) Settings(context.Context, bool) (gateway.Settings, error) 
 
 func TestAnAnswerThatIsTooLongIsCutAndSaysSo(t *testing.T) {
 	g := newGateway(t, gateway.Options{})
-	a := g.Do(t.Context(), gateway.Principal{}, "do much")
+	a := g.Do(t.Context(), gateway.Request{Line: "do much"})
 	if !a.Success() || len(a.JSON) > gateway.MaxAnswerBytes || !strings.Contains(string(a.JSON), "truncated") || len(a.JSON) < gateway.MaxAnswerBytes/2 {
 		t.Errorf("%d bytes, %s", len(a.JSON), a.Code)
 	}
@@ -461,7 +461,7 @@ func TestSummaryUntrustedAndFields(t *testing.T) {
 	if e.Message != "done" || !slices.Equal(e.Meta.Untrusted, []string{"text"}) {
 		t.Errorf("%+v", e)
 	}
-	if a := g.Do(t.Context(), gateway.Principal{}, "do echo --text '<a&b>'"); !strings.Contains(string(a.JSON), `"<a&b>"`) {
+	if a := g.Do(t.Context(), gateway.Request{Line: "do echo --text '<a&b>'"}); !strings.Contains(string(a.JSON), `"<a&b>"`) {
 		t.Errorf("escaped for HTML: %s", a.JSON)
 	}
 	if e := do(t, g, gateway.Principal{}, "do echo --fields items"); string(e.Data) != "{}" || len(e.Meta.Untrusted) != 0 {
@@ -489,7 +489,7 @@ func BenchmarkDoVersion(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if a := g.Do(context.Background(), gateway.Principal{Name: "bench"}, "version"); !a.Success() {
+		if a := g.Do(context.Background(), gateway.Request{Principal: gateway.Principal{Name: "bench"}, Line: "version"}); !a.Success() {
 			b.Fatalf("%s", a.JSON)
 		}
 	}
@@ -508,7 +508,7 @@ func TestAHeldStoreDelaysNothingPastItsDeadline(t *testing.T) {
 		g := newGateway(t, gateway.Options{Settings: lockedSettings{}})
 		for line, want := range map[string]time.Duration{"do echo --timeout 2": 2 * time.Second, "help": 500 * time.Millisecond, "do echo --help": 500 * time.Millisecond, "nope": 500 * time.Millisecond} {
 			start := time.Now()
-			a := g.Do(t.Context(), gateway.Principal{}, line)
+			a := g.Do(t.Context(), gateway.Request{Line: line})
 			if got := time.Since(start); got != want {
 				t.Errorf("%s: %s, want %s", line, got, want)
 			}
@@ -523,7 +523,7 @@ func TestAHeldStoreDelaysNothingPastItsDeadline(t *testing.T) {
 func TestWhatSteersATerminalIsEscapedAndNotLost(t *testing.T) {
 	g := newGateway(t, gateway.Options{})
 	text := "a\u009b31m\u202eb\u200bc\x7f\U000e0041é"
-	a := g.DoTokens(t.Context(), gateway.Principal{}, []string{"do", "echo", "--text=" + text})
+	a := g.Do(t.Context(), gateway.Request{Tokens: []string{"do", "echo", "--text=" + text}})
 	if strings.ContainsAny(string(a.JSON), "\u009b\u202e\u200b\x7f\U000e0041") || !strings.Contains(string(a.JSON), "é") {
 		t.Errorf("%q", a.JSON)
 	}

@@ -28,8 +28,8 @@ import (
 //
 // Nothing is ordered between two connections, nor where there is no Order.
 //
-// A transport takes a Ticket for each request as it arrives, hands it to Gateway.Do
-// with WithTicket, and finishes it whatever became of the request. A command
+// A transport takes a Ticket for each request as it arrives, hands it to Gateway.Do in
+// the Request, and finishes it whatever became of that. A command
 // holds its place in a limit on what runs at once while it stands in line; where
 // there is such a limit, requests must come into it in the order of their tickets,
 // or those that wait could keep out the one they wait for.
@@ -61,8 +61,8 @@ const (
 	changes
 )
 
-// errTicket is a mistake of the program: what was let pass cannot get in line again.
-var errTicket = errors.New("the command has left its line")
+// errFinished is a bug: the Ticket was already used for a command.
+var errFinished = errors.New("the command's ticket is finished")
 
 // Ticket gives the next request its place. Until Finish, everything that arrives
 // later and must not overtake it waits.
@@ -72,6 +72,13 @@ func (o *Order) Ticket() *Ticket {
 	t := &Ticket{order: o}
 	t.place = o.line.PushBack(t)
 	return t
+}
+
+// Len is how many requests have not finished.
+func (o *Order) Len() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.line.Len()
 }
 
 // Finish leaves the line for good. It may be called more than once, but not before
@@ -111,17 +118,10 @@ func (t *Ticket) Rejoin() *Ticket {
 	return again
 }
 
-// wait says what kind of request it is and returns when it may start: nil then, and
-// also when it was told so before. It may not start when ctx has ended, even if its
-// turn has come as well: it leaves the line, and the error is that of ctx.
-func (t *Ticket) wait(ctx context.Context, k ticketKind) error {
-	if t == nil {
-		return nil
-	}
-	turn, err := t.declare(k)
-	if turn == nil || err != nil {
-		return err
-	}
+// await returns when it is the request's turn: nil then. It may not start when ctx has
+// ended, even if its turn has come as well: it leaves the line, and the error is that of
+// ctx.
+func (t *Ticket) await(ctx context.Context, turn <-chan struct{}) error {
 	select {
 	case <-turn:
 	case <-ctx.Done():
@@ -133,27 +133,24 @@ func (t *Ticket) wait(ctx context.Context, k ticketKind) error {
 }
 
 // declare says what kind of request it is, once. What it returns is closed when it
-// is its turn, and nil if that has been said before.
+// is its turn.
 func (t *Ticket) declare(k ticketKind) (turn <-chan struct{}, err error) {
 	t.order.mu.Lock()
 	defer t.order.mu.Unlock()
-	switch {
-	case t.place == nil || t.kind != 0 && t.kind != k:
-		return nil, errTicket
-	case t.kind == k && t.may:
-		return nil, nil
+	if t.place == nil || t.kind != 0 {
+		return nil, errFinished
 	}
 	t.kind = k
 	t.order.advance()
 	if t.may {
-		return now, nil
+		return atOnce, nil
 	}
 	t.turn = make(chan struct{})
 	return t.turn, nil
 }
 
-// now is the turn of what need not wait.
-var now = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+// atOnce is the turn of what need not wait.
+var atOnce = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // advance tells all whose turn it is: the reads at the head of the line, or the
 // change that is its head.
@@ -175,97 +172,92 @@ func (o *Order) advance() {
 	}
 }
 
-type ticketKey struct{}
-
-// WithTicket returns a context whose command stands in line with t. One context
-// serves one command.
-func WithTicket(ctx context.Context, t *Ticket) context.Context {
-	return context.WithValue(ctx, ticketKey{}, t)
-}
-
-func ticketOf(ctx context.Context) *Ticket {
-	t, _ := ctx.Value(ticketKey{}).(*Ticket)
-	return t
-}
-
-// turn waits for the turn of a command with this effect, within its deadline. Its
-// Fault says that the command did not start, so that a caller knows that nothing of
-// it happened.
-func (g *Gateway) turn(ctx context.Context, after time.Duration, effect discovery.Effect) *discovery.Fault {
-	t, kind := ticketOf(ctx), changes
-	switch effect {
-	case discovery.Meta:
+// enter says to the line what a command with this effect does in it. What it returns is
+// closed when it is its turn. One that speaks of the commands alone leaves the line.
+func (t *Ticket) enter(effect discovery.Effect) (turn <-chan struct{}, err error) {
+	switch {
+	case t == nil:
+		return atOnce, nil
+	case effect == discovery.Meta:
 		t.Finish()
-		return nil
-	case discovery.Read:
-		kind = reads
+		return atOnce, nil
 	}
-	err := t.wait(ctx, kind)
+	return t.declare(kindOf(effect))
+}
+
+func kindOf(effect discovery.Effect) ticketKind {
+	if effect <= discovery.Read {
+		return reads
+	}
+	return changes
+}
+
+// await waits for a command's turn, within its deadline, and says whether it had to. Its
+// Fault says that the command did not start, so that a caller knows that nothing of it
+// happened.
+func (x *execution) await(ctx context.Context, turn <-chan struct{}, after time.Duration) (waited bool, f *discovery.Fault) {
+	select {
+	case <-turn:
+	default:
+		waited = true
+	}
+	err := x.Ticket.await(ctx, turn)
 	switch {
 	case err == nil:
-		return nil
+		return waited, nil
 	case errors.Is(err, context.DeadlineExceeded):
-		return &discovery.Fault{Code: discovery.Timeout, Reason: notStarted, Err: err,
+		return waited, &discovery.Fault{Code: discovery.Timeout, Reason: notStarted, Err: err,
 			Message: fmt.Sprintf("The command did not start within %s, since commands sent before it were still running. Nothing of it was done.", after),
 			Hint:    "Send it again when those are answered, or allow more time with --timeout SECONDS (at most 300), which includes the wait."}
-	case ctx.Err() != nil:
-		return &discovery.Fault{Code: discovery.ExecutionError, Reason: notStarted, Err: err,
-			Message: "The command was cancelled before it started. Nothing of it was done.", Hint: "Send it again if it is still wanted."}
 	}
-	return g.fault(ctx, err, nil)
+	return waited, &discovery.Fault{Code: discovery.ExecutionError, Reason: notStarted, Err: err,
+		Message: "The command was cancelled before it started. Nothing of it was done.", Hint: "Send it again if it is still wanted."}
 }
 
-type pauseKey struct{}
-
-// pauseFunc is ticketSource.pause for the one call whose context has it.
-type pauseFunc func() (resume func(context.Context) (ok bool))
-
-// aside lets the commands go on that came after this one while it waits for
+// Aside lets the commands go on that came after this one while it waits for
 // something outside. Behind wait it stands in line as one that came first and did not
-// start yet. It is not among the calls at work meanwhile, and over HTTP has to find a
-// place among them again. Where ctx ends before it has, the error says so: it may not go
-// on, whatever wait found.
-func (x *execution) aside(ctx context.Context, wait func(context.Context) error) error {
-	err := x.waitAside(ctx, wait)
+// start yet. It is not among the calls at work meanwhile, and has to find a place among
+// them again. Where ctx ends before it has, the error says so: it may not go on,
+// whatever wait found.
+func (l link) Aside(ctx context.Context, wait func(context.Context) error) error {
+	x := l.x
+	err := x.aside(ctx, wait)
 	if err == nil {
 		// What let the caller in may have ended while it waited.
-		if f := x.gateway.valid(ctx, x.principal); f != nil {
+		if f := x.gateway.valid(ctx, x.Principal); f != nil {
 			return f
 		}
 	}
 	return err
 }
 
-func (x *execution) waitAside(ctx context.Context, wait func(context.Context) error) error {
-	t := ticketOf(ctx)
-	if x.back != nil {
-		t = x.back
-	}
+func (x *execution) aside(ctx context.Context, wait func(context.Context) error) error {
+	t := cmp.Or(x.back, x.Ticket)
 	if t == nil {
 		return wait(ctx)
 	}
 	t.Finish()
-	err := func() (err error) {
-		if pause, ok := ctx.Value(pauseKey{}).(pauseFunc); ok {
-			resume := pause()
-			defer func() {
-				inTime := ctx.Err() == nil
-				if !resume(ctx) {
-					x.crowded, err = inTime, cmp.Or(err, ctx.Err())
-				}
-			}()
-		}
-		return wait(ctx)
-	}()
+	err := x.paused(ctx, wait)
 	x.back = t.Rejoin()
-	kind := changes
-	if x.command.Effect <= discovery.Read {
-		kind = reads
+	turn, missed := x.back.declare(kindOf(x.plan.command.Effect))
+	if missed == nil {
+		missed = x.back.await(ctx, turn)
 	}
-	if turn := x.back.wait(ctx, kind); err == nil {
-		err = turn
+	return cmp.Or(err, missed)
+}
+
+// paused waits while the call is not among those at work.
+func (x *execution) paused(ctx context.Context, wait func(context.Context) error) (err error) {
+	if x.Pause != nil {
+		resume := x.Pause()
+		defer func() {
+			inTime := ctx.Err() == nil
+			if !resume(ctx) {
+				x.crowded, err = inTime, cmp.Or(err, ctx.Err())
+			}
+		}()
 	}
-	return err
+	return wait(ctx)
 }
 
 // notStarted is the audit log's reason for a command that waited in vain.

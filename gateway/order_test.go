@@ -5,7 +5,6 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/postern-mail/postern/discovery"
 )
@@ -47,11 +46,8 @@ func FuzzOrder(f *testing.F) {
 			default:
 				r, kind := all[which], ticketKind(op)
 				turn, err := r.ticket.declare(kind)
-				if wrong := r.finished || r.kind != 0 && r.kind != kind; wrong != (err != nil) {
+				if wrong := r.finished || r.kind != 0; wrong != (err != nil) {
 					t.Fatalf("after %q request %d declares kind %d: %v", script, which, kind, err)
-				}
-				if err == nil && r.kind != 0 && (turn == nil) != may(which) {
-					t.Fatalf("after %q request %d asks again and is told %v", script, which, turn == nil)
 				}
 				if turn != nil {
 					r.kind, r.turn = kind, turn
@@ -76,36 +72,45 @@ func FuzzOrder(f *testing.F) {
 					t.Fatalf("after %q request %d of kind %d: told %v", script, i, r.kind, told)
 				}
 			}
-			if n := order.line.Len(); n != waiting {
+			if n := order.Len(); n != waiting {
 				t.Fatalf("%d in line, want %d", n, waiting)
 			}
 		}
 	})
 }
 
+// waitAs declares what kind of request it is and waits for its turn.
+func (t *Ticket) waitAs(ctx context.Context, k ticketKind) error {
+	turn, err := t.declare(k)
+	if err != nil {
+		return err
+	}
+	return t.await(ctx, turn)
+}
+
 func TestAnEndedContextStartsNothingAndLeavesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order Order
 		first, second, third := order.Ticket(), order.Ticket(), order.Ticket()
-		if err := first.wait(t.Context(), changes); err != nil {
+		if err := first.waitAs(t.Context(), changes); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- second.wait(ctx, changes) }()
+		go func() { ended <- second.waitAs(ctx, changes) }()
 		synctest.Wait()
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 		first.Finish()
-		if err := third.wait(ctx, changes); !errors.Is(err, context.Canceled) {
+		if err := third.waitAs(ctx, changes); !errors.Is(err, context.Canceled) {
 			t.Errorf("its turn has come and its context has ended: %v", err)
 		}
-		if err := third.wait(t.Context(), changes); !errors.Is(err, errTicket) {
+		if err := third.waitAs(t.Context(), changes); !errors.Is(err, errFinished) {
 			t.Errorf("one that has left the line gets in again: %v", err)
 		}
-		if n := order.line.Len(); n != 0 {
+		if n := order.Len(); n != 0 {
 			t.Errorf("%d are left in line", n)
 		}
 	})
@@ -113,21 +118,21 @@ func TestAnEndedContextStartsNothingAndLeavesTheLine(t *testing.T) {
 
 func TestAnUnknownEffectIsAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, err := New(Options{Registry: mustRegistry(t)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, effect := range []discovery.Effect{0, discovery.State, discovery.Flag, discovery.Write, discovery.Send, discovery.Admin, discovery.Admin + 1} {
+		for _, effect := range []discovery.Effect{discovery.State, discovery.Flag, discovery.Write, discovery.Send, discovery.Admin, discovery.Admin + 1} {
 			var order Order
 			read, change := order.Ticket(), order.Ticket()
-			if err := read.wait(t.Context(), reads); err != nil {
+			if err := read.waitAs(t.Context(), reads); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(WithTicket(t.Context(), change), time.Second)
-			if f := g.turn(ctx, time.Second, effect); f == nil || f.Code != discovery.Timeout {
-				t.Errorf("effect %d does not wait for a read: %+v", effect, f)
+			turn, err := change.enter(effect)
+			if err != nil {
+				t.Fatal(err)
 			}
-			cancel()
+			select {
+			case <-turn:
+				t.Errorf("effect %d does not wait for a read", effect)
+			default:
+			}
 		}
 	})
 }
@@ -155,24 +160,22 @@ func BenchmarkDoInOrder(b *testing.B) {
 	for _, c := range []struct {
 		name, line string
 		ahead      int // -1: no line at all
-	}{{"read without", "do read", -1}, {"read alone", "do read", 0}, {"read behind reads", "do read", defaultInFlight - 1},
+	}{{"read without", "do read", -1}, {"read alone", "do read", 0}, {"read behind reads", "do read", 63},
 		{"write without", "do write", -1}, {"write alone", "do write", 0}} {
 		b.Run(c.name, func(b *testing.B) {
 			var order Order
 			for range c.ahead {
-				if err := order.Ticket().wait(b.Context(), reads); err != nil {
+				if err := order.Ticket().waitAs(b.Context(), reads); err != nil {
 					b.Fatal(err)
 				}
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				ctx := b.Context()
 				var ticket *Ticket
 				if c.ahead >= 0 {
 					ticket = order.Ticket()
-					ctx = WithTicket(ctx, ticket)
 				}
-				if a := g.Do(ctx, Principal{Name: "bench"}, c.line); !a.Success() {
+				if a := g.Do(b.Context(), Request{Principal: Principal{Name: "bench"}, Line: c.line, Ticket: ticket}); !a.Success() {
 					b.Fatalf("%s", a.JSON)
 				}
 				ticket.Finish()

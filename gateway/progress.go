@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"sync"
 	"time"
 )
@@ -23,28 +22,15 @@ const (
 	maxUrgent = 16
 )
 
-type progressKey struct{}
-
-// WithProgress returns a context whose commands report their progress to f: done of
-// total of what the command counts, total 0 where nobody knows. f is called from one
-// goroutine at a time, when a command has run for half a second, at most four times
-// a second and only when there is something new, at least every five seconds, and not after the command has returned. It may
-// take its time: commands do not wait for it. What a command announces
-// (discovery.Call) comes at once, without a count.
-func WithProgress(ctx context.Context, f func(done, total float64, message string)) context.Context {
-	return context.WithValue(ctx, progressKey{}, f)
-}
-
-// progressOf returns what a command reports to, and what ends the reports; both do
-// nothing where nobody listens.
-func progressOf(ctx context.Context) (report func(done, total float64, message string), announce func(message string), end func()) {
-	f, ok := ctx.Value(progressKey{}).(func(done, total float64, message string))
-	if !ok || f == nil {
-		return func(float64, float64, string) {}, func(string) {}, func() {}
+// startProgress returns what a command reports to; nil, which does nothing, where nobody
+// listens.
+func startProgress(to func(done, total float64, message string)) *progress {
+	if to == nil {
+		return nil
 	}
-	p := &progress{to: f, news: make(chan struct{}, 1), urgent: make(chan string, maxUrgent), stop: make(chan struct{}), stopped: make(chan struct{})}
+	p := &progress{to: to, news: make(chan struct{}, 1), urgent: make(chan string, maxUrgent), stop: make(chan struct{}), stopped: make(chan struct{})}
 	go p.run()
-	return p.report, p.announce, p.end
+	return p
 }
 
 // progress is the latest that a command has reported.
@@ -53,7 +39,6 @@ type progress struct {
 	news          chan struct{}
 	urgent        chan string
 	stop, stopped chan struct{}
-	once          sync.Once
 
 	mu     sync.Mutex
 	latest state
@@ -71,6 +56,9 @@ func (p *progress) now() state {
 }
 
 func (p *progress) report(done, total float64, message string) {
+	if p == nil {
+		return
+	}
 	p.mu.Lock()
 	p.latest = state{done, total, message}
 	p.mu.Unlock()
@@ -81,6 +69,9 @@ func (p *progress) report(done, total float64, message string) {
 }
 
 func (p *progress) announce(message string) {
+	if p == nil {
+		return
+	}
 	select {
 	case p.urgent <- message:
 	default: // more than anybody reads
@@ -140,6 +131,12 @@ func (p *progress) run() {
 // end returns when nothing more will be told, or what is being told cannot be
 // waited for.
 func (p *progress) end() {
-	p.once.Do(func() { close(p.stop) })
-	_, _ = wait(p.stopped, progressEnd)
+	if p == nil {
+		return
+	}
+	close(p.stop)
+	select {
+	case <-p.stopped:
+	case <-time.After(progressEnd):
+	}
 }

@@ -2,15 +2,9 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postern-mail/postern/discovery"
 )
@@ -68,13 +62,13 @@ func progressed(t *testing.T, line string) (list []notification, took time.Durat
 	g := stepper(t)
 	start := time.Now()
 	over := false
-	ctx := WithProgress(t.Context(), func(done, total float64, message string) {
+	told := func(done, total float64, message string) {
 		if over {
 			t.Errorf("told of %q after the answer", message)
 		}
 		list = append(list, notification{time.Since(start), done, total, message})
-	})
-	if a := g.Do(ctx, Principal{Name: "agent"}, line); !a.Success() {
+	}
+	if a := g.Do(t.Context(), Request{Principal: Principal{Name: "agent"}, Line: line, Progress: told}); !a.Success() {
 		t.Fatalf("%s", a.JSON)
 	}
 	took, over = time.Since(start), true
@@ -115,9 +109,8 @@ func TestProgressThatCannotBeToldHoldsUpNoCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := stepper(t)
 		stuck := make(chan struct{})
-		ctx := WithProgress(t.Context(), func(float64, float64, string) { <-stuck })
 		start := time.Now()
-		g.Do(ctx, Principal{Name: "agent"}, "do steps --steps 100 --every 20")
+		g.Do(t.Context(), Request{Principal: Principal{Name: "agent"}, Line: "do steps --steps 100 --every 20", Progress: func(float64, float64, string) { <-stuck }})
 		if took := time.Since(start); took != 2*time.Second+progressEnd {
 			t.Errorf("the command took %s", took)
 		}
@@ -127,94 +120,10 @@ func TestProgressThatCannotBeToldHoldsUpNoCommand(t *testing.T) {
 	})
 }
 
-// withProgressToken asks for the progress of a call.
-func withProgressToken(id int, token, command string) string {
-	line := callLine(id, command)
-	return strings.Replace(line, `"params":{`, `"params":{"_meta":{"progressToken":`+token+`},`, 1)
-}
-
-// What a client sees over stdio: each notification carries its token and more than
-// the one before, and none comes behind the answer.
-func TestProgressOverStdio(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := startInitialized(t, stepper(t).MCP(Principal{Name: "agent"}), MCPOptions{})
-		s.send(withProgressToken(1, `"a"`, "do steps --says begin --steps 100 --every 50"), withProgressToken(2, "7", "do steps --says nothing --idle 12000"), callLine(3, "do steps --idle 3000"))
-		time.Sleep(30 * time.Second)
-		last, seen, answered := map[string]float64{}, map[string]int{}, map[string]bool{}
-		for _, line := range s.take() {
-			var m struct {
-				ID     json.RawMessage
-				Method string
-				Params struct {
-					ProgressToken   json.RawMessage
-					Progress, Total *float64
-					Message         string
-				}
-			}
-			if err := json.Unmarshal([]byte(line), &m); err != nil {
-				t.Fatal(err)
-			}
-			if m.Method == "" {
-				answered[map[string]string{"1": `"a"`, "2": "7"}[string(m.ID)]] = true
-				continue
-			}
-			token := string(m.Params.ProgressToken)
-			if m.Method != "notifications/progress" || m.Params.Progress == nil || answered[token] {
-				t.Errorf("out of place: %s", line)
-				continue
-			}
-			if seen[token]++; seen[token] > 1 && *m.Params.Progress <= last[token] {
-				t.Errorf("no progress from %v: %s", last[token], line)
-			}
-			last[token] = *m.Params.Progress
-			if strings.Contains(m.Params.Message, "late") {
-				t.Errorf("told of what came too late: %s", line)
-			}
-		}
-		if len(seen) != 2 || seen[`"a"`] < 15 || seen[`"a"`] > 20 || seen["7"] < 2 || len(answered) != 3 {
-			t.Errorf("notifications %v, answered %v", seen, answered)
-		}
-	})
-}
-
-// The library's own client gets them.
-func TestTheLibrarysOwnClientIsToldOfProgress(t *testing.T) {
-	here, there := mcp.NewInMemoryTransports()
-	server := NewMCPServer(stepper(t).MCP(Principal{Name: "agent"}), MCPOptions{Name: "t", Version: "1"})
-	session, err := server.Connect(t.Context(), there, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := make(chan string, 100)
-	client := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, &mcp.ClientOptions{
-		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
-			got <- fmt.Sprint(r.Params.ProgressToken, " ", r.Params.Message)
-		}})
-	c, err := client.Connect(t.Context(), here, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	params := &mcp.CallToolParams{Name: "cli", Arguments: map[string]any{"command": "do steps --says here --idle 700"}}
-	params.SetProgressToken("token")
-	if _, err := c.CallTool(t.Context(), params); err != nil {
-		t.Fatal(err)
-	}
-	_ = c.Close()
-	_ = session.Wait()
-	close(got)
-	var list []string
-	for g := range got {
-		list = append(list, g)
-	}
-	if !slices.Contains(list, "token here") {
-		t.Errorf("got %q", list)
-	}
-}
-
 func BenchmarkProgressNobodyListensTo(b *testing.B) {
-	report, _, end := progressOf(b.Context())
-	defer end()
+	p := startProgress(nil)
+	defer p.end()
 	for b.Loop() {
-		report(1, 2, "steps")
+		p.report(1, 2, "steps")
 	}
 }

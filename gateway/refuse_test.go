@@ -11,16 +11,12 @@ import (
 func TestACallWithoutACommandCountsAgainstTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGateway(t, gateway.Options{Settings: gateway.FixedSettings{CommandsPerMinute: 1}})
-		call := g.MCP(gateway.Principal{Name: "agent"})
 		f := &discovery.Fault{Code: discovery.ValidationError, Message: "No command.", Hint: "Give one.", Examples: []string{"help"}}
-		if a := g.Refuse(t.Context(), gateway.Principal{Name: "agent"}, f); a.Code != discovery.ValidationError {
+		if a := g.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "agent"}, Refusal: f}); a.Code != discovery.ValidationError {
 			t.Errorf("%s", a.JSON)
 		}
-		if a := g.Refuse(t.Context(), gateway.Principal{Name: "agent"}, f); a.Code != discovery.RateLimited {
+		if a := g.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "agent"}, Refusal: f}); a.Code != discovery.RateLimited {
 			t.Errorf("%s", a.JSON)
-		}
-		if r := call(t.Context(), gateway.MCPCall{Fault: "there are none"}); !r.IsError {
-			t.Errorf("%s", r.Text)
 		}
 	})
 }

@@ -54,9 +54,9 @@ func (p Principal) identity() string {
 // profiles. Its name is that of the narrower one.
 func (g *Gateway) profileFor(p Principal) Profile {
 	if p.Scope == nil {
-		return g.profile
+		return g.o.Profile
 	}
-	narrow, wide := p.Scope.Profile, g.profile
+	narrow, wide := p.Scope.Profile, g.o.Profile
 	name := narrow.Name
 	if name == fullName {
 		name = wide.Name

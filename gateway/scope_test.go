@@ -57,13 +57,13 @@ func TestACommandRunsOnBehalfOfItsPrincipal(t *testing.T) {
 		t.Fatal(err)
 	}
 	scope := &gateway.Scope{Profile: gateway.ReadProfile(), Accounts: []string{"work"}, Identity: "repo:main"}
-	if a := g.Do(t.Context(), gateway.Principal{Name: "ann", Admin: true, Scope: scope}, "look"); !a.Success() {
+	if a := g.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "ann", Admin: true, Scope: scope}, Line: "look"}); !a.Success() {
 		t.Fatalf("%s", a.JSON)
 	}
 	if found.Name != "ann" || found.Scope != scope || call.Principal != "ann" || call.Admin || call.Profile != "read" || call.Identity != "repo:main" {
 		t.Errorf("found %+v, called as %+v", found, call)
 	}
-	if a := g.Do(t.Context(), gateway.Principal{Name: "admin", Admin: true}, "look"); !a.Success() || !call.Admin || call.Profile != "full" || call.Identity != "" {
+	if a := g.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "admin", Admin: true}, Line: "look"}); !a.Success() || !call.Admin || call.Profile != "full" || call.Identity != "" {
 		t.Errorf("%s, called as %+v", a.JSON, call)
 	}
 }
@@ -87,7 +87,7 @@ func TestAScopeThatEndsEndsItsCommands(t *testing.T) {
 		return nil
 	}}}
 	answers := make(chan gateway.Answer, 1)
-	go func() { answers <- g.Do(t.Context(), p, "wait") }()
+	go func() { answers <- g.Do(t.Context(), gateway.Request{Principal: p, Line: "wait"}) }()
 	<-began
 	for e := range 2 { // the second time with what may not be shown
 		if e == 1 {
@@ -95,17 +95,17 @@ func TestAScopeThatEndsEndsItsCommands(t *testing.T) {
 		}
 		ended.Store(true)
 		for _, line := range []string{"fail", "tell", "help", "nope", "'", "version"} {
-			a := g.Do(t.Context(), p, line)
+			a := g.Do(t.Context(), gateway.Request{Principal: p, Line: line})
 			if a.Success() || e == 0 && a.Code != discovery.AuthFailed || strings.Contains(string(a.JSON), "too much") {
 				t.Errorf("%s: %s", line, a.JSON)
 			}
 		}
-		if a := g.Refuse(t.Context(), p, &discovery.Fault{Code: discovery.ValidationError, Message: "No."}); a.Code == discovery.ValidationError {
+		if a := g.Do(t.Context(), gateway.Request{Principal: p, Refusal: &discovery.Fault{Code: discovery.ValidationError, Message: "No."}}); a.Code == discovery.ValidationError {
 			t.Errorf("refused with %s", a.JSON)
 		}
 	}
 	fault = over
-	if a := g.Do(t.Context(), gateway.Principal{Name: "bob"}, "tell"); !a.Success() {
+	if a := g.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "bob"}, Line: "tell"}); !a.Success() {
 		t.Errorf("somebody else: %s", a.JSON)
 	}
 	if a := <-answers; a.Code != discovery.AuthFailed || delivered.Load() != 0 {

@@ -70,7 +70,7 @@ func (p *process) agent(ctx context.Context, args []string) error {
 		return p.agentError(err)
 	}
 	defer h.close()
-	answer := h.gateway.DoTokens(ctx, h.principal, append([]string{"agent"}, args...))
+	answer := h.gateway.Do(ctx, gateway.Request{Principal: h.principal, Tokens: append([]string{"agent"}, args...)})
 	out, err := bareAnswer(answer)
 	if err != nil {
 		return p.agentError(err)

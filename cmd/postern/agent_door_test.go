@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -106,7 +107,7 @@ func gatewayDoor(t testing.TB) *door {
 	h := houseOf(t, p, v)
 	d := &door{TB: t}
 	d.run = func(args ...string) ([]byte, string, int) {
-		a := h.gateway.DoTokens(t.Context(), h.principal, append([]string{"agent"}, args...))
+		a := h.gateway.Do(t.Context(), gateway.Request{Principal: h.principal, Tokens: append([]string{"agent"}, args...)})
 		out, err := bareAnswer(a)
 		if err != nil {
 			t.Fatal(err)

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"fmt"
 
 	"github.com/postern-mail/postern/gateway"
 )
@@ -14,32 +13,35 @@ func (p *process) exec(ctx context.Context, args []string) error {
 	if err := parse(f, args, 1, 1); err != nil {
 		return err
 	}
-	return p.once(ctx, func(ctx context.Context, h *house) gateway.Answer { return h.gateway.Do(ctx, h.principal, f.Arg(0)) })
+	return p.once(ctx, gateway.Request{Line: f.Arg(0)})
 }
 
 // direct runs the process's own arguments as the tokens of one command. They are
 // never joined and split again: the shell has done that already.
 func (p *process) direct(ctx context.Context) error {
-	return p.once(ctx, func(ctx context.Context, h *house) gateway.Answer {
-		return h.gateway.DoTokens(ctx, h.principal, p.args)
-	})
+	return p.once(ctx, gateway.Request{Tokens: p.args})
 }
 
-func (p *process) once(ctx context.Context, do func(context.Context, *house) gateway.Answer) error {
+func (p *process) once(ctx context.Context, r gateway.Request) error {
 	h, err := p.asOwner(gateway.FullProfile(), bufio.NewReader(p.stdin))
 	if err != nil {
 		return err
 	}
 	defer h.close()
-	shown := p.progress(ctx)
-	answer := do(shown.ctx, h)
-	shown.end()
-	if _, err := fmt.Fprintf(p.stdout, "%s\n", answer.JSON); err != nil {
+	answer := p.do(ctx, h, r)
+	if _, err := answer.WriteTo(p.stdout); err != nil {
 		return err
 	}
-	answer.Delivered()
 	if !answer.Success() {
 		return exitStatus(answer.ExitStatus())
 	}
 	return nil
+}
+
+// do runs one command of the house's principal, and shows meanwhile how far it is.
+func (p *process) do(ctx context.Context, h *house, r gateway.Request) gateway.Answer {
+	shown := p.progress(ctx)
+	defer shown.end()
+	r.Principal, r.Progress = h.principal, shown.listener()
+	return h.gateway.Do(ctx, r)
 }

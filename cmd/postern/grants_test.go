@@ -15,6 +15,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/gateway/mcpserve"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/demo"
 	"github.com/postern-mail/postern/vault"
@@ -76,7 +77,7 @@ func (h *testHouse) granted(t testing.TB, name, options string) gateway.Principa
 // as runs a command for a principal.
 func (h *testHouse) as(t testing.TB, p gateway.Principal, line string) answer {
 	t.Helper()
-	a := answer{raw: h.gateway.Do(t.Context(), p, line).JSON}
+	a := answer{raw: h.gateway.Do(t.Context(), gateway.Request{Principal: p, Line: line}).JSON}
 	if err := json.Unmarshal(a.raw, &a); err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}
@@ -496,7 +497,7 @@ func TestAGrantExpires(t *testing.T) {
 		t.Errorf("%s", got.raw)
 	}
 	ahead.Store(int64(5 * time.Minute))
-	if _, err := h.store.caller(t.Context(), token); !errors.Is(err, gateway.ErrNotAdmitted) {
+	if _, err := h.store.caller(t.Context(), token); !errors.Is(err, mcpserve.ErrNotAdmitted) {
 		t.Errorf("at the door: %v", err)
 	}
 	if got := h.as(t, inside.Principal, "agent status"); got.Error.Code != discovery.AuthFailed {

@@ -127,7 +127,7 @@ type answer struct {
 // do runs a command; data, unless nil, takes what a success carries.
 func (h *testHouse) do(t testing.TB, line string, data any) answer {
 	t.Helper()
-	a := answer{raw: h.gateway.Do(t.Context(), h.principal, line).JSON}
+	a := answer{raw: h.gateway.Do(t.Context(), gateway.Request{Principal: h.principal, Line: line}).JSON}
 	if err := json.Unmarshal(a.raw, &a); err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}

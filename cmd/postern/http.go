@@ -14,6 +14,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/gateway/mcpserve"
 )
 
 // httpFlags are the flags of serve that say how it is reached over HTTP.
@@ -78,7 +79,7 @@ func list(s string) []string {
 }
 
 // serveHTTP speaks MCP over HTTP until ctx ends.
-func (p *process) serveHTTP(ctx context.Context, h *house, f *httpFlags, o gateway.MCPOptions) error {
+func (p *process) serveHTTP(ctx context.Context, h *house, f *httpFlags, readOnly bool) error {
 	if !f.open && h.store.temporary {
 		return &discovery.Fault{Code: discovery.ConfigError, Message: "There is no vault, so there are no tokens that could let anybody in.",
 			Hint: "Make a vault with 'postern init', or let every program on this machine in with --no-auth."}
@@ -87,7 +88,7 @@ func (p *process) serveHTTP(ctx context.Context, h *house, f *httpFlags, o gatew
 	if err != nil && !f.open {
 		return err // better said now than to every client
 	}
-	served := gateway.HTTPOptions{Admit: h.store.caller, Origins: list(f.origins), Logger: p.log}
+	served := mcpserve.HTTPOptions{Admit: h.store.caller, Origins: list(f.origins)}
 	scheme, host := "http", nameIn(list(f.hosts))
 	served.Host = host
 	if f.cert != "" {
@@ -110,15 +111,15 @@ func (p *process) serveHTTP(ctx context.Context, h *house, f *httpFlags, o gatew
 	if f.open {
 		anybody := h.principal
 		anybody.Unasked = true // a program on this machine is not its person
-		served.Admit = func(context.Context, string) (gateway.Caller, error) {
-			return gateway.Caller{Principal: anybody, ID: "anybody"}, nil
+		served.Admit = func(context.Context, string) (mcpserve.Caller, error) {
+			return mcpserve.Caller{Principal: anybody, ID: "anybody"}, nil
 		}
 		fmt.Fprintf(p.stderr, "postern: WARNING: --no-auth: every program and every user of this machine can use this mail at %s without a token.\n", l.Addr())
 	} else if len(grants) == 0 {
 		fmt.Fprintln(p.stderr, "postern: there is no grant yet, so nobody gets in; add one with 'grant add NAME --accounts ACCOUNT' where POSTERN_ADMIN_KEY is set.")
 	}
 	fmt.Fprintf(p.stderr, "postern: serving MCP at %s://%s/mcp\n", scheme, l.Addr())
-	return gateway.ServeHTTP(ctx, gateway.NewMCPServer(h.gateway.MCPByCaller(), o), l, served)
+	return p.mcpServer(h, readOnly).HTTP(ctx, l, served)
 }
 
 // mayServe refuses an address that others can reach without what protects it there.

@@ -19,13 +19,14 @@ var arrows = []struct {
 	may      []string
 	external []string // nil: any module; else only these prefixes beside the standard library
 }{
-	{"cmd/postern", "it wires everything", []string{"cmd/postern/internal/clientconfig", "cmd/postern/internal/orderedjson", "cmd/postern/internal/screen", "cmd/postern/internal/setup", "cmd/postern/internal/terminal", "gateway", "gateway/extension", "commands", "discovery", "mail", "mail/autoconfig", "mail/demo", "mail/pdftext", "vault", "conformance"}, nil},
+	{"cmd/postern", "it wires everything", []string{"cmd/postern/internal/clientconfig", "cmd/postern/internal/orderedjson", "cmd/postern/internal/screen", "cmd/postern/internal/setup", "cmd/postern/internal/terminal", "gateway", "gateway/extension", "gateway/mcpserve", "commands", "discovery", "mail", "mail/autoconfig", "mail/demo", "mail/pdftext", "vault", "conformance"}, nil},
 	{"cmd/postern/internal/clientconfig", "it writes into other programs' files, so nothing that knows a key or a command is near", []string{}, []string{"github.com/tailscale/hujson"}},
 	{"cmd/postern/internal/orderedjson", "it reads any JSON, so it knows nothing of what an answer says", []string{}, []string{}},
 	{"cmd/postern/internal/screen", "it draws what strangers wrote, so nothing that knows a key, runs a command or reads a terminal is near", []string{"cmd/postern/internal/orderedjson"}, []string{"github.com/mattn/go-runewidth"}},
 	{"cmd/postern/internal/setup", "it asks a person for passwords and keys, so it runs no command but those it is handed, and wires nothing", []string{"cmd/postern/internal/terminal", "discovery", "mail", "mail/autoconfig", "vault"}, nil},
 	{"cmd/postern/internal/terminal", "it reads what a person types, so it knows nothing of what was asked", []string{}, []string{"golang.org/x/sys", "golang.org/x/term"}},
-	{"gateway", "another program must be able to build its own ACLI server on it, so it knows nothing of mail", []string{"discovery"}, nil},
+	{"gateway", "another program must be able to build its own ACLI server on it, so it knows nothing of mail, and of no protocol", []string{"discovery"}, []string{"github.com/google/shlex"}},
+	{"gateway/mcpserve", "it speaks MCP for any gateway, so it knows nothing of mail", []string{"discovery", "gateway"}, []string{"github.com/modelcontextprotocol/go-sdk", "golang.org/x/net"}},
 	{"gateway/extension", "it runs programs for any ACLI server, so it knows nothing of mail", []string{"discovery", "gateway", "internal/child"}, []string{"golang.org/x/sys"}},
 	{"discovery", "it only says what exists, so it knows nothing of mail, of MCP or of who calls", []string{}, []string{"github.com/invopop/jsonschema"}},
 	{"commands", "a command gets guarded access from mail and never a connection, so it cannot forget the policy", []string{"discovery", "mail", "vault"}, nil},

@@ -102,7 +102,7 @@ func (a administrator) Close() { a.close() }
 
 // Run runs one command and returns its data, or its error as a fault.
 func (h administrator) Run(ctx context.Context, tokens ...string) (json.RawMessage, error) {
-	answer := h.gateway.DoTokens(ctx, h.principal, tokens)
+	answer := h.gateway.Do(ctx, gateway.Request{Principal: h.principal, Tokens: tokens})
 	defer answer.Delivered()
 	if err := ctx.Err(); err != nil {
 		return nil, err

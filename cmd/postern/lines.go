@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -33,13 +32,10 @@ func (p *process) lines(ctx context.Context, h *house, in *bufio.Reader) error {
 		case strings.TrimSpace(line) == "":
 			continue
 		}
-		shown := p.progress(ctx)
-		a := h.gateway.Do(shown.ctx, h.principal, line)
-		shown.end()
-		if _, err := fmt.Fprintf(p.stdout, "%s\n", a.JSON); err != nil {
+		a := p.do(ctx, h, gateway.Request{Line: line})
+		if _, err := a.WriteTo(p.stdout); err != nil {
 			return err
 		}
-		a.Delivered()
 		if status == 0 {
 			status = a.ExitStatus()
 		}

@@ -58,7 +58,7 @@ func (b *bureau) authorize(t testing.TB, name, user string, device bool) {
 		line += " --device"
 	}
 	person := make(chan error, 1)
-	ctx := gateway.WithProgress(t.Context(), func(_, _ float64, text string) {
+	told := func(_, _ float64, text string) {
 		address := shownAddress.FindString(text)
 		if address == "" {
 			return
@@ -70,8 +70,8 @@ func (b *bureau) authorize(t testing.TB, name, user string, device bool) {
 				person <- b.oauth.Approve(context.WithoutCancel(t.Context()), address, user+"@example.org")
 			}
 		}()
-	})
-	raw := b.gateway.Do(ctx, b.principal, line).JSON
+	}
+	raw := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line, Progress: told}).JSON
 	var a answer
 	if err := json.Unmarshal(raw, &a); err != nil || !a.Success {
 		t.Fatalf("%s: %s", line, raw)
@@ -162,7 +162,7 @@ func TestOAuthTokensAreRefreshedOnce(t *testing.T) {
 	done := make(chan error, commands)
 	for range commands {
 		go func() {
-			raw := b.gateway.Do(t.Context(), b.principal, "mail folders").JSON
+			raw := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: "mail folders"}).JSON
 			var a answer
 			err := json.Unmarshal(raw, &a)
 			if err == nil && !a.Success {

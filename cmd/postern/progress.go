@@ -9,7 +9,6 @@ import (
 
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
-	"github.com/postern-mail/postern/gateway"
 )
 
 // The pace of the progress line.
@@ -21,7 +20,6 @@ const (
 // progressLine is the one line on a terminal's standard error that says how far a
 // command is. It is erased whenever something else is written, and at the end.
 type progressLine struct {
-	ctx     context.Context // for the command
 	process *process
 	start   time.Time
 	cancel  context.CancelFunc
@@ -35,19 +33,26 @@ type progressLine struct {
 }
 
 // progress shows on standard error, where that is a terminal, how far the command is
-// that runs with the line's context.
+// whose Request has the line's listener.
 func (p *process) progress(ctx context.Context) *progressLine {
-	l := &progressLine{ctx: ctx, process: p, start: time.Now()}
+	l := &progressLine{process: p, start: time.Now()}
 	if name := p.getenv("TERM"); !terminal.Is(p.stderr) || name == "dumb" || name == "" {
 		return l
 	}
-	l.ctx = gateway.WithProgress(ctx, l.report)
 	var drawing context.Context
 	drawing, l.cancel = context.WithCancel(ctx)
 	l.stopped = make(chan struct{})
 	p.line.Store(l)
 	go l.run(drawing)
 	return l
+}
+
+// listener is what the command reports to; nil where nothing is shown.
+func (l *progressLine) listener() func(done, total float64, what string) {
+	if l.cancel == nil {
+		return nil
+	}
+	return l.report
 }
 
 // end erases the line for good.

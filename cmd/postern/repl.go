@@ -172,12 +172,12 @@ func (c *conversation) answer(ctx context.Context, line string) {
 		c.approve(ctx, id)
 		return
 	}
-	a := c.do(c.asks(ctx), line)
+	r := gateway.Request{Line: line, CanAsk: c.mayAsk()}
+	a := c.process.do(ctx, c.house, r)
 	if a.Asked != nil {
 		verdict := c.ask(ctx, a.Asked.Text)
-		decided := c.during(ctx, func(ctx context.Context) gateway.Answer {
-			return c.house.gateway.Resume(ctx, c.house.principal, line, a.Asked.State, verdict)
-		})
+		r.Reply = &gateway.Reply{State: a.Asked.State, Verdict: verdict}
+		decided := c.process.do(ctx, c.house, r)
 		if verdict != discovery.Unanswered { // else the first answer holds, which says where it waits
 			a = decided
 		}
@@ -185,15 +185,9 @@ func (c *conversation) answer(ctx context.Context, line string) {
 	c.show(a, line)
 }
 
-// do runs a command and shows meanwhile how far it is.
+// do runs a command that asks nothing.
 func (c *conversation) do(ctx context.Context, line string) gateway.Answer {
-	return c.during(ctx, func(ctx context.Context) gateway.Answer { return c.house.gateway.Do(ctx, c.house.principal, line) })
-}
-
-func (c *conversation) during(ctx context.Context, do func(context.Context) gateway.Answer) gateway.Answer {
-	shown := c.progress(ctx)
-	defer shown.end()
-	return do(shown.ctx)
+	return c.process.do(ctx, c.house, gateway.Request{Line: line})
 }
 
 // show shows an answer, which has arrived then.

@@ -22,18 +22,13 @@ import (
 // needs a person's word asks at once. Whoever has the agent's key alone is not asked:
 // an agent can have a terminal too.
 
-// asks returns a context whose commands may ask the person at the prompt.
-func (c *conversation) asks(ctx context.Context) context.Context {
-	if !c.house.principal.Admin || c.asJSON {
-		return ctx
-	}
-	return gateway.WithQuestions(ctx)
-}
+// mayAsk reports whether commands may ask the person at the prompt.
+func (c *conversation) mayAsk() bool { return c.house.principal.Admin && !c.asJSON }
 
 // approves returns the arguments of an 'outbox approve' that names no digest.
 func (c *conversation) approves(line string) (rest []string, ok bool) {
 	tokens, err := gateway.Tokenize(line)
-	if err != nil || !c.house.principal.Admin || c.asJSON {
+	if err != nil || !c.mayAsk() {
 		return nil, false
 	}
 	found, err := c.house.registry.Resolve(tokens, c.house.visible)

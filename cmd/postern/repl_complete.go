@@ -346,7 +346,7 @@ func (s *seen) folders(ctx context.Context, account string) []string {
 
 func (s *seen) ask(ctx context.Context, account string, f *folderNames) {
 	defer close(f.ready)
-	a := s.house.gateway.Do(ctx, s.house.principal, discovery.JoinCommand([]string{"mail", "folders", "--account", account, "--timeout", "5"}))
+	a := s.house.gateway.Do(ctx, gateway.Request{Principal: s.house.principal, Tokens: []string{"mail", "folders", "--account", account, "--timeout", "5"}})
 	v, _ := orderedjson.Decode(a.JSON)
 	o, _ := v.(orderedjson.Object)
 	data, _ := o.Get("data").(orderedjson.Object)

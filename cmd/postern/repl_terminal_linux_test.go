@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/postern-mail/postern/gateway"
 )
 
 const prompt = "postern> "
@@ -127,7 +129,7 @@ func TestAnAgentAtATerminalApprovesNothing(t *testing.T) {
 	if _, ok := c.approves("outbox approve 0123"); ok {
 		t.Error("an agent is asked about what waits")
 	}
-	if a := h.gateway.Do(c.asks(t.Context()), h.principal, "mail send --to ann@example.com --subject x --body y"); a.Asked != nil || a.Code != "APPROVAL_REQUIRED" {
+	if a := h.gateway.Do(t.Context(), gateway.Request{Principal: h.principal, Line: "mail send --to ann@example.com --subject x --body y", CanAsk: c.mayAsk()}); a.Asked != nil || a.Code != "APPROVAL_REQUIRED" {
 		t.Errorf("an agent is asked at once: %s", a.JSON)
 	}
 }

@@ -38,7 +38,7 @@ func talk(t *testing.T) *conversation {
 
 func (c *conversation) run1(t *testing.T, line string) {
 	t.Helper()
-	a := c.house.gateway.Do(t.Context(), c.house.principal, line)
+	a := c.house.gateway.Do(t.Context(), gateway.Request{Principal: c.house.principal, Line: line})
 	c.seen.note(a.JSON)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/gateway/mcpserve"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/demo"
 )
@@ -47,7 +48,8 @@ func (h *testHouse) client(t *testing.T, era string, o mcp.ClientOptions) *mcp.C
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = gateway.ServeStdio(t.Context(), gateway.NewMCPServer(h.gateway.MCP(gateway.Principal{Name: "agent"}), gateway.MCPOptions{Name: "postern"}), inR, outW, gateway.MCPOptions{})
+		server := &mcpserve.Server{Gateway: h.gateway, Principal: gateway.Principal{Name: "agent"}, Name: "postern"}
+		_ = server.Stdio(t.Context(), inR, outW)
 	}()
 	c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &o).Connect(t.Context(), &mcp.IOTransport{Reader: outR, Writer: inW}, &mcp.ClientSessionOptions{ProtocolVersion: era})
 	if err != nil {

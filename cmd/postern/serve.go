@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/gateway/mcpserve"
 )
 
 // instructions are what an MCP client shows its model of this server, at most 400
@@ -62,7 +62,7 @@ func (p *process) serve(ctx context.Context, args []string) error {
 	defer h.close()
 	go h.warm(ctx)
 	if web.addr != "" {
-		return p.serveHTTP(ctx, h, &web, mcpOptions(p, *readOnly))
+		return p.serveHTTP(ctx, h, &web, *readOnly)
 	}
 	return p.serveMCP(ctx, h, *readOnly)
 }
@@ -83,13 +83,11 @@ func (p *process) serveTransport(ctx context.Context, t *transport, readOnly boo
 }
 
 func (p *process) serveMCP(ctx context.Context, h *house, readOnly bool) error {
-	o := mcpOptions(p, readOnly)
-	server := gateway.NewMCPServer(h.gateway.MCP(h.principal), o)
-	return gateway.ServeStdio(ctx, server, p.stdin, nopCloser{p.stdout}, o)
+	return p.mcpServer(h, readOnly).Stdio(ctx, p.stdin, nopCloser{p.stdout})
 }
 
-func mcpOptions(p *process, readOnly bool) gateway.MCPOptions {
-	return gateway.MCPOptions{Name: "postern", Version: version(), Instructions: instructions, ReadOnly: readOnly, Logger: p.log}
+func (p *process) mcpServer(h *house, readOnly bool) *mcpserve.Server {
+	return &mcpserve.Server{Gateway: h.gateway, Principal: h.principal, Name: "postern", Version: version(), Instructions: instructions, ReadOnly: readOnly, Logger: p.log}
 }
 
 type nopCloser struct{ io.Writer }

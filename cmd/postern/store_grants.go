@@ -10,6 +10,7 @@ import (
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/gateway/mcpserve"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
 )
@@ -34,19 +35,19 @@ func (s *store) Grants(ctx context.Context) ([]vault.Grant, error) {
 
 // caller is who has a token: the principal of its grant, which reaches what the grant
 // names and no more.
-func (s *store) caller(ctx context.Context, token string) (gateway.Caller, error) {
+func (s *store) caller(ctx context.Context, token string) (mcpserve.Caller, error) {
 	g, err := with(ctx, s, func(v *vault.Vault) (vault.Grant, error) { return v.GrantOf(ctx, token) })
 	switch {
 	case errors.Is(err, vault.ErrNoGrant):
-		return gateway.Caller{}, gateway.ErrNotAdmitted
+		return mcpserve.Caller{}, mcpserve.ErrNotAdmitted
 	case err != nil:
-		return gateway.Caller{}, err
+		return mcpserve.Caller{}, err
 	}
 	profile, err := grantProfile(&g)
 	if err != nil {
-		return gateway.Caller{}, err
+		return mcpserve.Caller{}, err
 	}
-	return gateway.Caller{ID: g.ID, Principal: gateway.Principal{Name: commands.GrantPrincipal(g.Name), Unasked: !g.Questions, Scope: &gateway.Scope{
+	return mcpserve.Caller{ID: g.ID, Principal: gateway.Principal{Name: commands.GrantPrincipal(g.Name), Unasked: !g.Questions, Scope: &gateway.Scope{
 		Profile: profile, Accounts: g.Accounts, Identity: g.Identity,
 		Valid: func(ctx context.Context) error { return s.stillGranted(ctx, &g) },
 	}}}, nil

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/servertest"
 )
@@ -478,5 +479,5 @@ func Test004_INV_GLOBAL_08_ThereIsOneConnection(t *testing.T) {
 
 // h runs a command from any goroutine.
 func (c *carrier) h(line string) string {
-	return string(c.gateway.Do(context.Background(), c.principal, line).JSON)
+	return string(c.gateway.Do(context.Background(), gateway.Request{Principal: c.principal, Line: line}).JSON)
 }

@@ -102,7 +102,7 @@ func (s *system) wire(plan plan) (*house, error) {
 	deps.AgentIdentity, deps.HostFile = s.identity, plan.hostFile
 	deps.Explain = func(ctx context.Context, _ *discovery.Call, line string) (commands.Explanation, error) {
 		principal, _ := principalOf(ctx) // there is one: a command runs
-		e, err := h.gateway.Explain(ctx, principal, line)
+		e, err := h.gateway.Explain(ctx, gateway.Request{Principal: principal, Line: line})
 		return commands.Explanation(e), err
 	}
 	deps.Exists = func(path string) bool { return h.registry.Exists(path) }
@@ -125,7 +125,8 @@ func (s *system) wire(plan plan) (*house, error) {
 	h.gateway, err = gateway.New(gateway.Options{
 		Registry: h.registry, Profile: plan.profile, Settings: h.store, Auditor: h.store, Limiter: h.store,
 		Faults: commands.Faults, Context: onBehalfOf, Logger: s.log,
-		AdminHint: "This command requires POSTERN_ADMIN_KEY (admin privilege): run it as 'postern exec' where that is set.",
+		FailureHint: "Try again; if it stays so, run 'doctor' and look at the log on standard error.",
+		AdminHint:   "This command requires POSTERN_ADMIN_KEY (admin privilege): run it as 'postern exec' where that is set.",
 	})
 	return h, err
 }

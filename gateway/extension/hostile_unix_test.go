@@ -317,7 +317,7 @@ func TestAProgramThatReadsNothing(t *testing.T) {
 	for range 90 {
 		tokens = append(tokens, strings.Repeat("x", 10_000))
 	}
-	if a := s.DoTokens(t.Context(), gateway.Principal{}, tokens); !a.Success() {
+	if a := s.Do(t.Context(), gateway.Request{Tokens: tokens}); !a.Success() {
 		t.Errorf("%s", a.JSON)
 	}
 }

@@ -1,4 +1,4 @@
-package gateway
+package mcpserve
 
 import (
 	"container/list"
@@ -7,10 +7,13 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/postern-mail/postern/gateway"
 )
 
 // A stdioCall is a request from its arrival until its answer is written.
 type stdioCall struct {
+	conn      *stdioConn
 	id        int64           // ours, under which the library knows it
 	wireID    json.RawMessage // the client's
 	key       string          // of wireID
@@ -21,8 +24,8 @@ type stdioCall struct {
 	cancelled bool
 
 	// A tools/call alone has them: its place in the order of its arrival, and what
-	// the library hands to the handler unchanged, by which the ticket is found.
-	ticket *Ticket
+	// the library hands to the middleware unchanged, by which the call is found.
+	place  *gateway.Ticket
 	extra  *mcp.RequestExtra
 	giveUp func() // while it is paused
 	done   func() // when its answer is written; nil for nobody
@@ -68,28 +71,33 @@ func (c *stdioConn) forget(call *stdioCall) {
 	delete(c.byKey, call.key)
 	delete(c.byID, call.id)
 	delete(c.byExtra, call.extra)
-	call.ticket.Finish()
+	call.place.Finish()
 }
 
-// ticketOf implements ticketSource.
-func (c *stdioConn) ticketOf(extra *mcp.RequestExtra) *Ticket {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if call := c.byExtra[extra]; call != nil {
-		return call.ticket
+// carry implements transport.
+func (c *stdioConn) carry(ctx context.Context, method string, req mcp.Request, next func(context.Context, call) (mcp.Result, error)) (mcp.Result, error) {
+	if method != "tools/call" {
+		return next(ctx, nil)
 	}
-	return nil
+	c.mu.Lock()
+	found := c.byExtra[req.GetExtra()]
+	c.mu.Unlock()
+	if found == nil {
+		return next(ctx, nil)
+	}
+	defer found.place.Finish()
+	return next(ctx, found)
 }
 
-// pause implements ticketSource.
-func (c *stdioConn) pause(extra *mcp.RequestExtra, giveUp func()) (resume func(context.Context) bool) {
+func (call *stdioCall) principal() gateway.Principal { return call.conn.who }
+func (call *stdioCall) caller() string               { return "" } // there is one
+func (call *stdioCall) ticket() *gateway.Ticket      { return call.place }
+
+// pause implements call.
+func (call *stdioCall) pause(giveUp func()) (resume func(context.Context) bool) {
+	c := call.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	call := c.byExtra[extra]
-	if call == nil {
-		giveUp()
-		return func(context.Context) bool { return true }
-	}
 	call.giveUp = giveUp
 	call.lane.running--
 	c.paused++
@@ -107,13 +115,11 @@ func (c *stdioConn) pause(extra *mcp.RequestExtra, giveUp func()) (resume func(c
 	}
 }
 
-// delivered implements receiptSource.
-func (c *stdioConn) delivered(extra *mcp.RequestExtra, done func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if call := c.byExtra[extra]; call != nil {
-		call.done = done
-	}
+// delivered implements call.
+func (call *stdioCall) delivered(done func()) {
+	call.conn.mu.Lock()
+	defer call.conn.mu.Unlock()
+	call.done = done
 }
 
 // giveUp ends the pauses: no answer can come any more.

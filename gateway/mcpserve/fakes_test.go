@@ -1,4 +1,4 @@
-package gateway
+package mcpserve
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
 )
 
 // A ledger is what the commands of these tests change and show: a list of numbers.
@@ -24,7 +25,9 @@ type ledger struct {
 	slowest time.Duration // that a command takes
 	holds   map[int]chan struct{}
 	started []string // every command that got to run
-	audit   []AuditEntry
+	audit   []gateway.AuditEntry
+	opened  []int    // matters that a person was to be asked about
+	heard   []string // each reply that came, as "state verdict by"
 }
 
 type ledgerArgs struct {
@@ -83,7 +86,7 @@ func (l *ledger) run(name string, change bool) func(context.Context, *discovery.
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
-		default:
+		case l.slowest > 0:
 			time.Sleep(rand.N(l.slowest))
 		}
 		l.mu.Lock()
@@ -95,7 +98,7 @@ func (l *ledger) run(name string, change bool) func(context.Context, *discovery.
 	}
 }
 
-func (l *ledger) Record(_ context.Context, e AuditEntry) error {
+func (l *ledger) Record(_ context.Context, e gateway.AuditEntry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.audit = append(l.audit, e)
@@ -115,28 +118,85 @@ func (l *ledger) begun() string {
 	return strings.Join(l.started, ", ")
 }
 
-func newLedger(t *testing.T, o Options) (*ledger, CallFunc) {
+func newLedger(t testing.TB, o gateway.Options) (*ledger, *gateway.Gateway) {
 	t.Helper()
 	l := &ledger{slowest: 5 * time.Millisecond, holds: map[int]chan struct{}{}}
 	command := func(path string, effect discovery.Effect, run func(context.Context, *discovery.Call, *ledgerArgs) (*ledgerResult, error)) *discovery.Command {
 		return discovery.New(discovery.Spec{Path: path, Summary: "Run " + path, Effect: effect, Examples: []string{path}}, run)
 	}
-	o.Registry = mustRegistry(t, command("do read", discovery.Read, l.run("read", false)),
+	o.Auditor = l
+	return l, newGateway(t, o, command("do read", discovery.Read, l.run("read", false)),
 		command("do state", discovery.State, l.run("state", true)),
 		command("do flag", discovery.Flag, l.run("flag", true)),
 		command("do write", discovery.Write, l.run("write", true)),
 		command("do send", discovery.Send, l.run("send", true)),
 		command("do admin", discovery.Admin, l.run("admin", true)),
+		command("do ask", discovery.Send, l.ask),
 		command("do panic", discovery.Write, func(context.Context, *discovery.Call, *ledgerArgs) (*ledgerResult, error) { panic("boom") }))
-	o.Profile, o.Auditor = FullProfile(), l
-	if o.Settings == nil {
-		o.Settings = FixedSettings{CommandsPerMinute: 1 << 30}
+}
+
+// newGateway has these commands and no limit worth the name.
+func newGateway(t testing.TB, o gateway.Options, commands ...*discovery.Command) *gateway.Gateway {
+	t.Helper()
+	var err error
+	if o.Registry, err = discovery.NewRegistry(discovery.Info{Name: "test", Version: "1", Groups: map[string]string{"do": "Do things"}}, commands...); err != nil {
+		t.Fatal(err)
 	}
-	g, err := New(o)
+	o.Profile = gateway.FullProfile()
+	if o.Settings == nil {
+		o.Settings = gateway.FixedSettings{CommandsPerMinute: 1 << 30}
+	}
+	g, err := gateway.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l, g.MCP(Principal{Name: "agent"})
+	return g
+}
+
+// fakeGateway is a function that answers.
+type fakeGateway func(ctx context.Context, r gateway.Request) gateway.Answer
+
+func (f fakeGateway) Do(ctx context.Context, r gateway.Request) gateway.Answer { return f(ctx, r) }
+
+// ask is a command that needs a person's word.
+func (l *ledger) ask(ctx context.Context, call *discovery.Call, a *ledgerArgs) (*ledgerResult, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	waits := &discovery.Fault{Code: discovery.ApprovalRequired, Message: "The matter waits.", Hint: "See to it."}
+	if call.Reply == nil {
+		l.opened = append(l.opened, a.N)
+		return nil, &discovery.Question{Text: fmt.Sprintf("Matter %d?", a.N), State: fmt.Sprint("m", a.N), Otherwise: waits}
+	}
+	l.heard = append(l.heard, fmt.Sprintf("%s %d %s", call.Reply.State, call.Reply.Verdict, call.Reply.By))
+	switch call.Reply.Verdict {
+	case discovery.Accepted:
+		return &ledgerResult{}, ctx.Err()
+	case discovery.Declined:
+		return nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "Declined.", Hint: "Leave it.", Reason: "declined"}
+	}
+	return nil, waits
+}
+
+// replies are those that came since the last time.
+func (l *ledger) replies() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	heard := l.heard
+	l.heard = nil
+	return heard
+}
+
+// records are the audit entries of a command, in a line each.
+func (l *ledger) records(path string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []string
+	for _, e := range l.audit {
+		if e.Parsed == path {
+			list = append(list, fmt.Sprintf("%s %v %s %s", e.Principal, e.Allowed, e.Reason, e.Code))
+		}
+	}
+	return list
 }
 
 // checkHundred checks the outcome of a hundred commands in flight of which every

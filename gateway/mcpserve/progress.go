@@ -1,4 +1,4 @@
-package gateway
+package mcpserve
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// mcpProgress returns what tells the client how far a call is, or nil where it did not
+// progressTo returns what tells the client how far a call is, or nil where it did not
 // ask for that. Each notification has to say more than the one before (MCP, progress),
 // whatever the command counts: where it does not, the least more is said.
-func mcpProgress(ctx context.Context, req *mcp.CallToolRequest) func(float64, float64, string) {
+func progressTo(ctx context.Context, req *mcp.CallToolRequest) func(float64, float64, string) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
 		return nil

@@ -1,4 +1,4 @@
-package gateway
+package mcpserve
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
 )
 
 // An MCP client that declares elicitation can put a question to its person. With
@@ -17,18 +18,6 @@ import (
 // that the server asks by a request of its own while the call stays open; the call
 // then gives up its place in line and among those at work, so that the commands
 // behind it go on.
-
-// MCPReply is what a client brings back for a question.
-type MCPReply struct {
-	State   string // of the MCPQuestion, as the client says
-	Verdict discovery.Verdict
-}
-
-// MCPQuestion is a question to the client's person.
-type MCPQuestion struct {
-	Text  string // plain text
-	State string // comes back with the answer; a client can read and forge it
-}
 
 // questionID names the one question of a result.
 const questionID = "approval"
@@ -83,11 +72,11 @@ func callsAgain(s *mcp.ServerSession) bool {
 
 // replyOf returns what a client brings with a call, or nil. An answer without the
 // state of its question is none: the empty state is never authentic.
-func replyOf(p *mcp.CallToolParamsRaw) *MCPReply {
+func replyOf(p *mcp.CallToolParamsRaw) *gateway.Reply {
 	if p.RequestState == "" && p.InputResponses == nil {
 		return nil
 	}
-	r := &MCPReply{State: p.RequestState}
+	r := &gateway.Reply{State: p.RequestState}
 	if e, ok := p.InputResponses[questionID].(*mcp.ElicitResult); ok {
 		r.Verdict = verdictOf(e)
 	}
@@ -106,37 +95,27 @@ func verdictOf(e *mcp.ElicitResult) discovery.Verdict {
 	return discovery.Unanswered
 }
 
-func elicitation(q *MCPQuestion) *mcp.ElicitParams {
+func elicitation(q *gateway.Asked) *mcp.ElicitParams {
 	return &mcp.ElicitParams{Mode: "form", Message: q.Text, RequestedSchema: json.RawMessage(questionSchema)}
 }
 
-// questionResult is the answer that makes a client ask and call again.
-func questionResult(q *MCPQuestion) *mcp.CallToolResult {
-	return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{questionID: elicitation(q)}, RequestState: q.State}
-}
-
-// ask puts the question while the call stays open, for AskTime at most, and returns
-// what became of it, and the context for going on, whose Ticket is another one. It never fails: who cannot be
-// asked has not answered.
-func (h *toolHandler) ask(ctx context.Context, req *mcp.CallToolRequest, q *MCPQuestion) (context.Context, *MCPReply) {
-	reply := &MCPReply{State: q.State}
-	caller, _ := CallerOf(ctx)
-	if !h.open.begin(caller.ID) {
-		return ctx, reply
-	}
-	defer h.open.end(caller.ID)
-	asking, cancel := context.WithTimeout(ctx, AskTime-time.Second) // while the state is still good
-	defer cancel()
-	ticket := ticketOf(ctx)
+// ask puts a question while the call stays open, for gateway.AskTime at most, and returns
+// what became of it, and the call's next Ticket. It never fails: who cannot be asked has
+// not answered.
+func (t *tool) ask(ctx context.Context, req *mcp.CallToolRequest, c call, q *gateway.Asked) (*gateway.Reply, *gateway.Ticket) {
+	reply, ticket := &gateway.Reply{State: q.State}, c.ticket()
 	ticket.Finish()
-	if source, ok := ctx.Value(ticketSourceKey{}).(ticketSource); ok {
-		resume := source.pause(req.Extra, cancel)
-		defer func() { _ = resume(ctx) }() // without a place its client has gone, and with it ctx
-	}
-	if asking.Err() == nil {
-		if e, err := req.Session.Elicit(asking, elicitation(q)); err == nil {
-			reply.Verdict = verdictOf(e)
+	if t.questions.begin(c.caller()) {
+		defer t.questions.end(c.caller())
+		asking, cancel := context.WithTimeout(ctx, gateway.AskTime-time.Second) // while the state is still good
+		defer cancel()
+		resume := c.pause(cancel)
+		if asking.Err() == nil {
+			if e, err := req.Session.Elicit(asking, elicitation(q)); err == nil {
+				reply.Verdict = verdictOf(e)
+			}
 		}
+		_ = resume(ctx) // without a place its client has gone, and with it ctx
 	}
-	return WithTicket(ctx, ticket.Rejoin()), reply
+	return reply, ticket.Rejoin()
 }

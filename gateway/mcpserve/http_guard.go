@@ -1,4 +1,4 @@
-package gateway
+package mcpserve
 
 import (
 	"bytes"
@@ -27,9 +27,9 @@ const (
 
 // ServeHTTP takes a request through the checks, the cheapest first, to the library.
 func (h *httpHandler) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
-	w := &httpWriter{ResponseWriter: plain, control: http.NewResponseController(plain), each: h.o.WriteTime}
+	w := &httpWriter{ResponseWriter: plain, control: http.NewResponseController(plain), each: h.times.write}
 	// Also what a refusal leaves unread, or the library writes between, has its time.
-	_ = w.control.SetReadDeadline(time.Now().Add(h.o.BodyTime))
+	_ = w.control.SetReadDeadline(time.Now().Add(h.times.body))
 	w.extend()
 	defer w.extend()
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -147,13 +147,13 @@ func (h *httpHandler) admit(w *httpWriter, r *http.Request) {
 		h.turnAway(w, r, http.StatusUnauthorized, "token", "a valid token is needed: Authorization: Bearer TOKEN")
 		return
 	case err != nil || caller.ID == "":
-		h.o.Logger.Error("callers cannot be admitted", "error_type", fmt.Sprintf("%T", err))
+		h.log.Error("callers cannot be admitted", "error_type", fmt.Sprintf("%T", err))
 		letGo(w)
 		w.Header().Set("Retry-After", "5")
 		refuse(w, http.StatusServiceUnavailable, "tokens cannot be checked now; try again in a few seconds")
 		return
 	}
-	call, status := h.open(caller)
+	admitted, status := h.open(caller)
 	switch status {
 	case http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", "1")
@@ -162,12 +162,12 @@ func (h *httpHandler) admit(w *httpWriter, r *http.Request) {
 	case http.StatusServiceUnavailable:
 		letGo(w)
 		w.Header().Set("Retry-After", "1")
-		refuse(w, status, "the server is busy or about to stop")
+		refuse(w, status, "the server is about to stop")
 		return
 	}
-	defer call.done()
-	w.last = !h.conns.hold(r.Context(), caller.ID, h.o.MaxOpenEach)
-	h.serve(w, r, call)
+	defer admitted.done()
+	w.last = !h.conns.hold(r.RemoteAddr, caller.ID, h.share)
+	h.serve(w, r, admitted)
 }
 
 // bearer returns the token of a request, and whether anything was given for one. It
@@ -188,43 +188,42 @@ func bearer(header http.Header) (token string, given, ok bool) {
 }
 
 // serve hands a request to the library and its caller's receipts to the caller.
-func (h *httpHandler) serve(w *httpWriter, r *http.Request, call *httpCall) {
+func (h *httpHandler) serve(w *httpWriter, r *http.Request, admitted *httpRequest) {
 	body, status := h.body(w, r)
 	if status != 0 {
 		refuse(w, status, http.StatusText(status))
 		return
 	}
-	r = r.WithContext(context.WithValue(r.Context(), httpCallKey{}, call))
-	r.Header = r.Header.Clone()
+	r = r.Clone(r.Context())
 	r.Header.Del("Cookie")
-	r.Header.Set("Authorization", "Bearer call") // the library need not see the real one
+	r.Header.Set("Authorization", "Bearer "+admitted.number) // the library need not see the real one
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	library := h.sessionful
 	switch id := r.Header.Get(sessionHeader); {
 	case r.Header.Get(versionHeader) >= statelessSince:
 		r.Header.Del(sessionHeader)
 		library = h.stateless
-	case len(r.Header.Values(sessionHeader)) > 1 || id != "" && !h.use(call, id, r.Method == http.MethodDelete):
+	case len(r.Header.Values(sessionHeader)) > 1 || id != "" && !h.use(admitted, id, r.Method == http.MethodDelete):
 		// Somebody else's session is answered like none.
 		refuse(w, http.StatusNotFound, "there is no such session")
 		return
-	case id == "" && !h.reserve(call):
+	case id == "" && !h.reserve(admitted):
 		w.Header().Set("Retry-After", "5")
 		refuse(w, http.StatusTooManyRequests, "too many sessions are in use; end one with DELETE")
 		return
 	}
-	w.call = call
+	w.request = admitted
 	library.ServeHTTP(w, r)
 	// A client that is known to be gone has not got it, wherever it lies.
 	if w.delivered() && r.Context().Err() == nil {
-		call.confirm()
+		admitted.confirm()
 	}
 }
 
 // body reads a body whole, in bounded room and in what is left of its time. From then on nothing but an end
 // of the connection is expected of the client.
 func (h *httpHandler) body(w *httpWriter, r *http.Request) (body []byte, status int) {
-	body, err := io.ReadAll(http.MaxBytesReader(w.ResponseWriter, r.Body, int64(h.o.MaxBody)))
+	body, err := io.ReadAll(http.MaxBytesReader(w.ResponseWriter, r.Body, maxBody))
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
@@ -256,6 +255,6 @@ func (h *httpHandler) refused(why string, r *http.Request) {
 	}
 	h.mu.Unlock()
 	if !quiet {
-		h.o.Logger.Warn("request refused", "because_of", why, "from", r.RemoteAddr, "refused_since_last", n)
+		h.log.Warn("request refused", "because_of", why, "from", r.RemoteAddr, "refused_since_last", n)
 	}
 }

@@ -1,4 +1,4 @@
-package gateway
+package mcpserve
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
 )
 
 // pipes is a listener within the process, so that a server and its clients can share
@@ -90,7 +91,7 @@ func (p *pipes) call(t *testing.T, token, command string) said {
 func TestAdmissionIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, held := newPipes(), true
-		serveAt(t, l, whoAndWhat, HTTPOptions{MaxConnections: 2, Admit: func(ctx context.Context, token string) (Caller, error) {
+		serveWith(t, l, Server{Gateway: whoAndWhat}, HTTPOptions{MaxConnections: 2, Admit: func(ctx context.Context, token string) (Caller, error) {
 			if held {
 				select {
 				case <-ctx.Done():
@@ -98,8 +99,8 @@ func TestAdmissionIsBounded(t *testing.T) {
 				case <-time.After(time.Hour):
 				}
 			}
-			return Caller{ID: token, Principal: Principal{Name: token}}, nil
-		}})
+			return Caller{ID: token, Principal: gateway.Principal{Name: token}}, nil
+		}}, defaultTimes)
 		var wg sync.WaitGroup
 		for range 2 {
 			wg.Go(func() {
@@ -120,79 +121,68 @@ func TestAdmissionIsBounded(t *testing.T) {
 // A call that stood aside while it waited answers within its own time, also when its
 // caller's other calls have taken all the places meanwhile and keep them.
 func TestACallThatFindsNoPlaceAgainAnswersInItsTime(t *testing.T) {
-	for name, o := range map[string]HTTPOptions{"of its caller": {MaxInFlightEach: 1}, "of all": {MaxInFlight: 1}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				told, release := make(chan struct{}), make(chan struct{})
-				type none struct{}
-				spec := func(path string) discovery.Spec {
-					return discovery.Spec{Path: path, Summary: "Wait or hold", Effect: discovery.State, Timeout: 300, Examples: []string{path}}
-				}
-				wentOn := 0
-				registry, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1"},
-					discovery.New(spec("wait"), func(ctx context.Context, call *discovery.Call, _ *none) (*none, error) {
-						err := call.Aside(ctx, func(ctx context.Context) error {
-							select {
-							case <-told:
-								return nil
-							case <-ctx.Done():
-								return ctx.Err()
-							}
-						})
-						if err == nil {
-							wentOn++
-						}
-						return &none{}, err
-					}),
-					discovery.New(spec("hold"), func(ctx context.Context, _ *discovery.Call, _ *none) (*none, error) {
-						select {
-						case <-release:
-						case <-ctx.Done():
-						}
-						return &none{}, ctx.Err()
-					}))
-				if err != nil {
-					t.Fatal(err)
-				}
-				g, err := New(Options{Registry: registry, Profile: FullProfile()})
-				if err != nil {
-					t.Fatal(err)
-				}
-				l := newPipes()
-				serveAt(t, l, g.MCPByCaller(), o)
-				answers := map[string]chan said{}
-				send := func(name, command string) {
-					answers[name] = make(chan said, 1)
-					go func() { answers[name] <- l.call(t, "ann", command) }()
-					synctest.Wait() // it waits for something now
-				}
-				send("first", "wait --timeout 20")
-				send("second", "wait --timeout 20") // has its place while the first stands aside
-				send("hold", "hold")
-				close(told)
-				for _, name := range []string{"first", "second"} {
-					a := <-answers[name]
-					if a.after != 20*time.Second || a.status != 200 || !strings.Contains(a.body, "TIMEOUT") || !strings.Contains(a.body, "too many other calls were at work") {
-						t.Errorf("%s: after %s: %d %s", name, a.after, a.status, a.body)
+	synctest.Test(t, func(t *testing.T) {
+		told, release := make(chan struct{}), make(chan struct{})
+		type none struct{}
+		spec := func(path string) discovery.Spec {
+			return discovery.Spec{Path: path, Summary: "Wait or hold", Effect: discovery.State, Timeout: 300, Examples: []string{path}}
+		}
+		wentOn := 0
+		g := newGateway(t, gateway.Options{},
+			discovery.New(spec("wait"), func(ctx context.Context, call *discovery.Call, _ *none) (*none, error) {
+				err := call.Aside(ctx, func(ctx context.Context) error {
+					select {
+					case <-told:
+						return nil
+					case <-ctx.Done():
+						return ctx.Err()
 					}
+				})
+				if err == nil {
+					wentOn++
 				}
-				if wentOn != 0 {
-					t.Errorf("%d went on without a place", wentOn)
+				return &none{}, err
+			}),
+			discovery.New(spec("hold"), func(ctx context.Context, _ *discovery.Call, _ *none) (*none, error) {
+				select {
+				case <-release:
+				case <-ctx.Done():
 				}
-				close(release)
-				if a := <-answers["hold"]; !strings.Contains(a.body, `\"success\":true`) {
-					t.Errorf("who had the place: %s", a.body)
-				}
-				// Nothing of the places is lost.
-				for range 3 {
-					if a := l.call(t, "ann", "wait"); a.after != 0 || !strings.Contains(a.body, `\"success\":true`) {
-						t.Errorf("afterwards: after %s: %s", a.after, a.body)
-					}
-				}
-				if wentOn != 3 {
-					t.Errorf("%d went on", wentOn)
-				}
-			})
-		})
-	}
+				return &none{}, ctx.Err()
+			}))
+		l := newPipes()
+		serveWith(t, l, Server{Gateway: g}, HTTPOptions{MaxCalls: 1}, defaultTimes)
+		answers := map[string]chan said{}
+		send := func(name, command string) {
+			answers[name] = make(chan said, 1)
+			go func() { answers[name] <- l.call(t, "ann", command) }()
+			synctest.Wait() // it waits for something now
+		}
+		send("first", "wait --timeout 20")
+		send("second", "wait --timeout 20") // has its place while the first stands aside
+		send("hold", "hold")
+		close(told)
+		for _, name := range []string{"first", "second"} {
+			a := <-answers[name]
+			if a.after != 20*time.Second || a.status != 200 || !strings.Contains(a.body, "TIMEOUT") || !strings.Contains(a.body, "too many other calls were at work") {
+				t.Errorf("%s: after %s: %d %s", name, a.after, a.status, a.body)
+			}
+		}
+		if wentOn != 0 {
+			t.Errorf("%d went on without a place", wentOn)
+		}
+		close(release)
+		if a := <-answers["hold"]; !strings.Contains(a.body, `\"success\":true`) {
+			t.Errorf("who had the place: %s", a.body)
+		}
+		// Nothing of the places is lost.
+		for range 3 {
+			if a := l.call(t, "ann", "wait"); a.after != 0 || !strings.Contains(a.body, `\"success\":true`) {
+				t.Errorf("afterwards: after %s: %s", a.after, a.body)
+			}
+		}
+		if wentOn != 3 {
+			t.Errorf("%d went on", wentOn)
+		}
+	})
 }

@@ -1,4 +1,4 @@
-package gateway
+package mcpserve
 
 import (
 	"bytes"
@@ -16,9 +16,12 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
 )
 
-// A httpServer is ServeHTTP on a loopback address.
+// A httpServer is Server.HTTP on a loopback address.
 type httpServer struct {
 	url  string
 	addr string
@@ -48,17 +51,22 @@ func (l *lockedBuffer) String() string {
 }
 
 // serveOn starts a server whose callers "ann" and "bob" have tokens of their names.
-func serveOn(t testing.TB, call CallFunc, o HTTPOptions) *httpServer {
+func serveOn(t testing.TB, g Gateway, o HTTPOptions) *httpServer {
+	t.Helper()
+	return serveWith(t, listen(t), Server{Gateway: g}, o, defaultTimes)
+}
+
+func listen(t testing.TB) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serveAt(t, l, call, o)
+	return l
 }
 
-// serveAt is serveOn for a listener of the test's own.
-func serveAt(t testing.TB, l net.Listener, call CallFunc, o HTTPOptions) *httpServer {
+// serveWith is serveOn with everything that a server can be given.
+func serveWith(t testing.TB, l net.Listener, server Server, o HTTPOptions, times httpTimes) *httpServer {
 	t.Helper()
 	s := &httpServer{addr: l.Addr().String(), log: &lockedBuffer{}, callers: map[string]Caller{}}
 	s.url = "http://" + s.addr + "/mcp"
@@ -66,16 +74,17 @@ func serveAt(t testing.TB, l net.Listener, call CallFunc, o HTTPOptions) *httpSe
 		s.url = "https://" + s.addr + "/mcp"
 	}
 	for _, name := range []string{"ann", "bob"} {
-		s.callers[name] = Caller{ID: "id of " + name, Principal: Principal{Name: name}}
+		s.callers[name] = Caller{ID: "id of " + name, Principal: gateway.Principal{Name: name}}
 	}
 	if o.Admit == nil {
 		o.Admit = s.admit
 	}
-	o.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	server.Name, server.Version = "test", "1"
+	server.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- ServeHTTP(ctx, NewMCPServer(call, MCPOptions{Name: "test", Version: "1"}), l, o)
+		ended <- server.serveHTTP(ctx, l, o, times)
 	}()
 	s.stop = sync.OnceValue(func() error { cancel(); return <-ended })
 	t.Cleanup(func() {
@@ -145,8 +154,8 @@ func (s *httpServer) connect(ctx context.Context, token, era string, o *mcp.Clie
 // httpEras are the protocols that are served over HTTP.
 var httpEras = []string{"2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"}
 
-// call calls the tool and returns the text of its answer.
-func call(ctx context.Context, c *mcp.ClientSession, command string) (string, error) {
+// callTool calls the tool and returns the text of its answer.
+func callTool(ctx context.Context, c *mcp.ClientSession, command string) (string, error) {
 	r, err := c.CallTool(ctx, &mcp.CallToolParams{Name: "cli", Arguments: cli(command)})
 	if err != nil {
 		return "", err
@@ -158,10 +167,9 @@ func call(ctx context.Context, c *mcp.ClientSession, command string) (string, er
 }
 
 // whoAndWhat answers with who called and what.
-func whoAndWhat(ctx context.Context, c MCPCall) MCPResult {
-	caller, _ := CallerOf(ctx)
-	return MCPResult{Text: caller.Principal.Name + ": " + c.Command}
-}
+var whoAndWhat = fakeGateway(func(_ context.Context, r gateway.Request) gateway.Answer {
+	return gateway.Answer{JSON: []byte(r.Principal.Name + ": " + r.Line)}
+})
 
 // a request is sent as it is, without the library.
 type request struct {
@@ -231,7 +239,7 @@ func TestHTTPServesBothEras(t *testing.T) {
 			if err != nil || len(list.Tools) != 1 || list.Tools[0].Name != "cli" {
 				t.Fatalf("%+v, %v", list, err)
 			}
-			if got, err := call(t.Context(), c, "mail list"); err != nil || got != "ann: mail list" {
+			if got, err := callTool(t.Context(), c, "mail list"); err != nil || got != "ann: mail list" {
 				t.Errorf("%q, %v", got, err)
 			}
 		})
@@ -241,7 +249,7 @@ func TestHTTPServesBothEras(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := call(t.Context(), c, "help"); err != nil || got != "bob: help" {
+		if got, err := callTool(t.Context(), c, "help"); err != nil || got != "bob: help" {
 			t.Errorf("%q, %v", got, err)
 		}
 		_ = c.Close()
@@ -255,7 +263,7 @@ func TestAHundredCallsInFlightHaveTheirOwnAnswers(t *testing.T) {
 			var mu sync.Mutex
 			working, most, came := 0, 0, make(chan struct{}, 2*each)
 			release := make(chan struct{})
-			s := serveOn(t, func(ctx context.Context, c MCPCall) MCPResult {
+			s := serveOn(t, fakeGateway(func(ctx context.Context, c gateway.Request) gateway.Answer {
 				mu.Lock()
 				working++
 				most = max(most, working)
@@ -266,33 +274,33 @@ func TestAHundredCallsInFlightHaveTheirOwnAnswers(t *testing.T) {
 				working--
 				mu.Unlock()
 				return whoAndWhat(ctx, c)
-			}, HTTPOptions{MaxInFlightEach: atOnce, MaxInFlight: 2*atOnce - 1})
+			}), HTTPOptions{MaxCalls: atOnce})
 			var wg sync.WaitGroup
 			for _, token := range []string{"ann", "bob"} {
 				c := s.session(t, token, era, nil)
 				for i := range each {
 					wg.Go(func() {
-						if got, err := call(t.Context(), c, fmt.Sprint("do ", i)); err != nil || got != fmt.Sprint(token, ": do ", i) {
+						if got, err := callTool(t.Context(), c, fmt.Sprint("do ", i)); err != nil || got != fmt.Sprint(token, ": do ", i) {
 							t.Errorf("%s %d: %q, %v", token, i, got, err)
 						}
 					})
 				}
 			}
-			for range 2*atOnce - 1 {
+			for range 2 * atOnce {
 				<-came
 			}
 			close(release)
 			wg.Wait()
 			mu.Lock()
 			defer mu.Unlock()
-			if most > 2*atOnce-1 || working != 0 {
+			if most > 2*atOnce || working != 0 {
 				t.Errorf("%d calls were at work at once, and %d are left", most, working)
 			}
 		})
 	}
 }
 
-// waiter is a CallFunc whose calls wait for their end, and say how it came.
+// waiter is a Gateway whose calls wait for their end, and say how it came.
 type waiter struct {
 	began, ended chan string
 	release      chan struct{}
@@ -302,17 +310,17 @@ func newWaiter() *waiter {
 	return &waiter{began: make(chan string, 100), ended: make(chan string, 100), release: make(chan struct{})}
 }
 
-func (w *waiter) call(ctx context.Context, c MCPCall) MCPResult {
-	if c.Command == "now" {
+func (w *waiter) Do(ctx context.Context, c gateway.Request) gateway.Answer {
+	if c.Line == "now" {
 		return whoAndWhat(ctx, c)
 	}
-	w.began <- c.Command
+	w.began <- c.Line
 	select {
 	case <-ctx.Done():
-		w.ended <- "cancelled " + c.Command
-		return MCPResult{Text: "cancelled", IsError: true}
+		w.ended <- "cancelled " + c.Line
+		return gateway.Answer{JSON: []byte("cancelled"), Code: discovery.ExecutionError}
 	case <-w.release:
-		w.ended <- "finished " + c.Command
+		w.ended <- "finished " + c.Line
 		return whoAndWhat(ctx, c)
 	}
 }
@@ -323,12 +331,12 @@ func TestACancelledCallEnds(t *testing.T) {
 	for _, era := range httpEras {
 		t.Run(era, func(t *testing.T) {
 			w := newWaiter()
-			s := serveOn(t, w.call, HTTPOptions{MaxInFlightEach: 1})
+			s := serveOn(t, w, HTTPOptions{MaxCalls: 1})
 			c := s.session(t, "ann", era, nil)
 			for i := range 3 {
 				ctx, cancel := context.WithCancel(t.Context())
 				gone := make(chan error, 1)
-				go func() { gone <- second(call(ctx, c, fmt.Sprint("wait ", i))) }()
+				go func() { gone <- second(callTool(ctx, c, fmt.Sprint("wait ", i))) }()
 				<-w.began
 				cancel()
 				if err := <-gone; !errors.Is(err, context.Canceled) {
@@ -338,7 +346,7 @@ func TestACancelledCallEnds(t *testing.T) {
 					t.Error(got)
 				}
 			}
-			if got, err := call(t.Context(), c, "now"); err != nil || got != "ann: now" {
+			if got, err := callTool(t.Context(), c, "now"); err != nil || got != "ann: now" {
 				t.Errorf("%q, %v", got, err)
 			}
 		})
@@ -348,18 +356,18 @@ func TestACancelledCallEnds(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 func TestAPanicIsOneAnswer(t *testing.T) {
-	s := serveOn(t, func(ctx context.Context, c MCPCall) MCPResult {
-		if c.Command == "panic" {
+	s := serveOn(t, fakeGateway(func(ctx context.Context, c gateway.Request) gateway.Answer {
+		if c.Line == "panic" {
 			panic("a message body")
 		}
 		return whoAndWhat(ctx, c)
-	}, HTTPOptions{MaxInFlightEach: 1})
+	}), HTTPOptions{MaxCalls: 1})
 	for _, era := range []string{"2025-11-25", "2026-07-28"} {
 		c := s.session(t, "ann", era, nil)
-		if _, err := call(t.Context(), c, "panic"); err == nil {
+		if _, err := callTool(t.Context(), c, "panic"); err == nil {
 			t.Error("a panic is a success")
 		}
-		if got, err := call(t.Context(), c, "help"); err != nil || got != "ann: help" {
+		if got, err := callTool(t.Context(), c, "help"); err != nil || got != "ann: help" {
 			t.Errorf("%q, %v", got, err)
 		}
 	}
@@ -374,7 +382,7 @@ func TestStoppingLetsCallsFinish(t *testing.T) {
 	for _, era := range []string{"2025-06-18", "2026-07-28"} {
 		t.Run(era, func(t *testing.T) {
 			w := newWaiter()
-			s := serveOn(t, w.call, HTTPOptions{Grace: time.Minute})
+			s := serveWith(t, listen(t), Server{Gateway: w, Grace: time.Minute}, HTTPOptions{}, defaultTimes)
 			c := s.session(t, "ann", era, nil)
 			type outcome struct {
 				text string
@@ -382,7 +390,7 @@ func TestStoppingLetsCallsFinish(t *testing.T) {
 			}
 			answered := make(chan outcome, 1)
 			go func() {
-				text, err := call(t.Context(), c, "wait")
+				text, err := callTool(t.Context(), c, "wait")
 				answered <- outcome{text, err}
 			}()
 			<-w.began
@@ -409,10 +417,10 @@ func TestStoppingLetsCallsFinish(t *testing.T) {
 		})
 		t.Run(era+", too slow", func(t *testing.T) {
 			w := newWaiter()
-			s := serveOn(t, w.call, HTTPOptions{Grace: time.Nanosecond})
+			s := serveWith(t, listen(t), Server{Gateway: w, Grace: time.Nanosecond}, HTTPOptions{}, defaultTimes)
 			c := s.session(t, "ann", era, nil)
 			gone := make(chan error, 1)
-			go func() { gone <- second(call(t.Context(), c, "wait")) }()
+			go func() { gone <- second(callTool(t.Context(), c, "wait")) }()
 			<-w.began
 			if err := s.stop(); !errors.Is(err, context.Canceled) {
 				t.Errorf("ended with %v", err)
@@ -431,7 +439,7 @@ func TestPlaintextIsForThisMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := HTTPOptions{Admit: func(context.Context, string) (Caller, error) { return Caller{ID: "x"}, nil }}
-	err = ServeHTTP(t.Context(), NewMCPServer(whoAndWhat, MCPOptions{}), l, o)
+	err = (&Server{Gateway: whoAndWhat}).HTTP(t.Context(), l, o)
 	if err == nil || !strings.Contains(err.Error(), "TLS") {
 		t.Errorf("served: %v", err)
 	}
@@ -442,7 +450,7 @@ func TestPlaintextIsForThisMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ServeHTTP(t.Context(), NewMCPServer(whoAndWhat, MCPOptions{}), l, HTTPOptions{}); err == nil || !strings.Contains(err.Error(), "admits") {
+	if err := (&Server{Gateway: whoAndWhat}).HTTP(t.Context(), l, HTTPOptions{}); err == nil || !strings.Contains(err.Error(), "admits") {
 		t.Errorf("served without anybody to admit callers: %v", err)
 	}
 }

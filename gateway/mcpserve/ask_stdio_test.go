@@ -1,4 +1,4 @@
-package gateway
+package mcpserve
 
 import (
 	"encoding/json"
@@ -8,14 +8,16 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/postern-mail/postern/gateway"
 )
 
 // asking is the initialize of a client whose person can be asked.
 var asking = strings.Replace(initializeLine, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1)
 
-func startAsking(t *testing.T, call CallFunc, o MCPOptions) *session {
+func startAsking(t *testing.T, g Gateway, o Server) *session {
 	t.Helper()
-	s := startSession(t, call, o)
+	s := startSession(t, g, o)
 	s.send(asking, initializedLine)
 	s.take()
 	return s
@@ -64,8 +66,9 @@ func codes(t *testing.T, lines []string) []string {
 
 func TestAnOpenQuestionHoldsUpNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, g := newDesk(t, nil)
-		s := startAsking(t, g.MCP(agent), MCPOptions{MaxInFlight: 1})
+		d, g := newLedger(t, gateway.Options{})
+		d.slowest = 0
+		s := startAsking(t, g, Server{MaxInFlight: 1})
 		s.send(callLine(1, "do ask --n 1 --timeout 1"), callLine(2, "do write --n 2"), callLine(3, "do read --n 3"))
 		lines := s.take()
 		ids, messages := elicited(t, lines)
@@ -76,8 +79,8 @@ func TestAnOpenQuestionHoldsUpNothing(t *testing.T) {
 		if got := codes(t, lines); !slices.Equal(got, []string{"2 ", "3 "}) {
 			t.Errorf("while a question is open: %q", got)
 		}
-		time.Sleep(AskTime - 2*time.Second) // the person's time is not the command's
-		d.hold[4] = make(chan struct{})
+		time.Sleep(gateway.AskTime - 2*time.Second) // the person's time is not the command's
+		release := d.hold(4)
 		s.send(callLine(4, "do read --n 4"), callLine(5, "do write --n 5"))
 		if lines := s.take(); len(lines) != 0 { // the read is at work now
 			t.Errorf("%q", lines)
@@ -89,7 +92,7 @@ func TestAnOpenQuestionHoldsUpNothing(t *testing.T) {
 		if heard := d.replies(); len(heard) != 0 {
 			t.Errorf("the answer overtook a read that was at work: %q", heard)
 		}
-		close(d.hold[4])
+		release()
 		if got := codes(t, s.take()); !slices.Equal(got, []string{"1 ", "4 ", "5 "}) {
 			t.Errorf("after the answer: %q", got)
 		}
@@ -104,11 +107,12 @@ func TestAnOpenQuestionHoldsUpNothing(t *testing.T) {
 
 func TestAQuestionThatNobodyAnswersEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, g := newDesk(t, nil)
-		s := startAsking(t, g.MCP(agent), MCPOptions{})
+		d, g := newLedger(t, gateway.Options{})
+		d.slowest = 0
+		s := startAsking(t, g, Server{})
 		s.send(callLine(1, "do ask --n 1"))
 		s.take()
-		time.Sleep(AskTime)
+		time.Sleep(gateway.AskTime)
 		lines := slices.DeleteFunc(s.take(), func(l string) bool { return strings.Contains(l, "notifications/cancelled") })
 		if got := codes(t, lines); !slices.Equal(got, []string{"1 APPROVAL_REQUIRED"}) {
 			t.Errorf("%q", got)
@@ -125,8 +129,9 @@ func TestAQuestionThatNobodyAnswersEnds(t *testing.T) {
 func TestTheEndOfInputIsNoAnswer(t *testing.T) {
 	for _, inFlight := range []int{1, 64} {
 		synctest.Test(t, func(t *testing.T) {
-			d, g := newDesk(t, nil)
-			s := startAsking(t, g.MCP(agent), MCPOptions{MaxInFlight: inFlight})
+			d, g := newLedger(t, gateway.Options{})
+			d.slowest = 0
+			s := startAsking(t, g, Server{MaxInFlight: inFlight})
 			s.send(callLine(1, "do ask --n 1"), callLine(2, "do ask --n 2"))
 			ids, _ := elicited(t, s.take())
 			if len(ids) != 2 {
@@ -152,14 +157,15 @@ func TestTheEndOfInputIsNoAnswer(t *testing.T) {
 
 func TestNobodyIsAskedAfterTheEndOfInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, g := newDesk(t, nil)
-		d.hold[1] = make(chan struct{})
-		s := startAsking(t, g.MCP(agent), MCPOptions{})
+		d, g := newLedger(t, gateway.Options{})
+		d.slowest = 0
+		release := d.hold(1)
+		s := startAsking(t, g, Server{})
 		s.send(callLine(1, "do write --n 1"), callLine(2, "do ask --n 2"))
 		_ = s.in.Close()
 		s.take()
 		before := time.Now()
-		close(d.hold[1])
+		release()
 		if err := s.finish(); err != nil {
 			t.Error(err)
 		}
@@ -178,8 +184,9 @@ func TestNobodyIsAskedAfterTheEndOfInput(t *testing.T) {
 
 func TestACallCancelledWhileAPersonIsAskedDoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, g := newDesk(t, nil)
-		s := startAsking(t, g.MCP(agent), MCPOptions{})
+		d, g := newLedger(t, gateway.Options{})
+		d.slowest = 0
+		s := startAsking(t, g, Server{})
 		s.send(callLine(1, "do ask --n 1"))
 		ids, _ := elicited(t, s.take())
 		s.send(cancelLine(1))
@@ -202,8 +209,9 @@ func TestACallCancelledWhileAPersonIsAskedDoesNothing(t *testing.T) {
 
 func TestAServerToldToStopWaitsForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, g := newDesk(t, nil)
-		s := startAsking(t, g.MCP(agent), MCPOptions{})
+		d, g := newLedger(t, gateway.Options{})
+		d.slowest = 0
+		s := startAsking(t, g, Server{})
 		s.send(callLine(1, "do ask --n 1"))
 		s.take()
 		before := time.Now()
@@ -221,8 +229,9 @@ func TestAServerToldToStopWaitsForNobody(t *testing.T) {
 
 func TestOnlySoManyQuestionsAreOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, g := newDesk(t, nil)
-		s := startAsking(t, g.MCP(agent), MCPOptions{})
+		d, g := newLedger(t, gateway.Options{})
+		d.slowest = 0
+		s := startAsking(t, g, Server{})
 		for n := range maxOpenQuestions + 1 {
 			s.send(callLine(n, fmt.Sprint("do ask --n ", n)))
 		}

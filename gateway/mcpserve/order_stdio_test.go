@@ -1,4 +1,4 @@
-package gateway
+package mcpserve
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
 )
 
 func modernLine(id int, command string) string {
@@ -37,8 +38,8 @@ func TestAHundredInFlightTakeEffectInTheOrderOfTheirFrames(t *testing.T) {
 			t.Run(fmt.Sprint(era, " ", inFlight), func(t *testing.T) {
 				for range 20 {
 					synctest.Test(t, func(t *testing.T) {
-						l, call := newLedger(t, Options{})
-						s := startSession(t, call, MCPOptions{MaxInFlight: inFlight})
+						l, g := newLedger(t, gateway.Options{})
+						s := startSession(t, g, Server{MaxInFlight: inFlight})
 						if era == "initialized" {
 							s.send(initializeLine, initializedLine)
 							s.take()
@@ -59,7 +60,7 @@ func TestAHundredInFlightTakeEffectInTheOrderOfTheirFrames(t *testing.T) {
 
 func TestAHundredInFlightOverRealPipes(t *testing.T) {
 	for range 20 {
-		l, call := newLedger(t, Options{})
+		l, g := newLedger(t, gateway.Options{})
 		l.slowest = 100 * time.Microsecond
 		var script strings.Builder
 		for n := range 100 {
@@ -78,7 +79,7 @@ func TestAHundredInFlightOverRealPipes(t *testing.T) {
 			_ = inW.Close()
 		}()
 		result := make(chan error, 1)
-		go func() { result <- ServeStdio(t.Context(), NewMCPServer(call, MCPOptions{}), inR, outW, MCPOptions{}) }()
+		go func() { result <- (&Server{Gateway: g}).Stdio(t.Context(), inR, outW) }()
 		out, err := io.ReadAll(outR)
 		_ = outR.Close()
 		if served := <-result; err != nil || served != nil {
@@ -90,8 +91,8 @@ func TestAHundredInFlightOverRealPipes(t *testing.T) {
 
 func TestReadsRunSideBySideBetweenChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, call := newLedger(t, Options{})
-		s := startInitialized(t, call, MCPOptions{})
+		l, g := newLedger(t, gateway.Options{})
+		s := startInitialized(t, g, Server{})
 		first, second, third := l.hold(1), l.hold(2), l.hold(3)
 		l.hold(4)()
 		s.send(callLine(1, "do read --n 1"), callLine(2, "do read --n 2"), callLine(3, "do write --n 3"), callLine(4, "do read --n 4"), callLine(5, "help"))
@@ -125,8 +126,8 @@ func TestReadsRunSideBySideBetweenChanges(t *testing.T) {
 
 func TestWhatIsNoCommandIsWaitedForByNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, call := newLedger(t, Options{})
-		s := startInitialized(t, call, MCPOptions{})
+		l, g := newLedger(t, gateway.Options{})
+		s := startInitialized(t, g, Server{})
 		release := l.hold(1)
 		s.send(callLine(1, "do write --n 1"))
 		bad := map[int]string{
@@ -169,8 +170,8 @@ func TestWhatIsNoCommandIsWaitedForByNobody(t *testing.T) {
 
 func TestCancellingInTheMiddleOfTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, call := newLedger(t, Options{})
-		s := startInitialized(t, call, MCPOptions{MaxInFlight: 4})
+		l, g := newLedger(t, gateway.Options{})
+		s := startInitialized(t, g, Server{MaxInFlight: 4})
 		release := l.hold(1)
 		s.send(callLine(1, "do write --n 1 --deaf"))
 		for n := 2; n <= 12; n++ {
@@ -193,8 +194,8 @@ func TestCancellingInTheMiddleOfTheLine(t *testing.T) {
 		if len(got) != 9 {
 			t.Errorf("%d answers", len(got))
 		}
-		i := slices.IndexFunc(l.audit, func(e AuditEntry) bool { return strings.HasPrefix(e.Command, "do write --n 3 ") })
-		if i < 0 || l.audit[i].Allowed || l.audit[i].Reason != notStarted || l.audit[i].Parsed != "do write" {
+		i := slices.IndexFunc(l.audit, func(e gateway.AuditEntry) bool { return strings.HasPrefix(e.Command, "do write --n 3 ") })
+		if i < 0 || l.audit[i].Allowed || l.audit[i].Reason != "not_started" || l.audit[i].Parsed != "do write" {
 			t.Errorf("what was cancelled in line is audited as %+v", l.audit)
 		}
 		if err := s.finish(); err != nil {
@@ -205,8 +206,8 @@ func TestCancellingInTheMiddleOfTheLine(t *testing.T) {
 
 func TestAWaitInVainSaysThatNothingWasDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, call := newLedger(t, Options{})
-		s := startInitialized(t, call, MCPOptions{})
+		l, g := newLedger(t, gateway.Options{})
+		s := startInitialized(t, g, Server{})
 		release := l.hold(1)
 		start := time.Now()
 		s.send(callLine(1, "do write --n 1 --timeout 300"), callLine(2, "do write --n 2 --timeout 7"), callLine(3, "do read --n 3 --timeout 5"), callLine(4, "do write --n 4 --timeout 300"))
@@ -222,7 +223,7 @@ func TestAWaitInVainSaysThatNothingWasDone(t *testing.T) {
 			t.Fatalf("%d audit entries, want 2", len(l.audit))
 		}
 		for _, e := range l.audit {
-			if e.Allowed || e.Reason != notStarted || e.Code != "TIMEOUT" || e.Parsed == "" || !strings.HasPrefix(e.Command, "do ") {
+			if e.Allowed || e.Reason != "not_started" || e.Code != "TIMEOUT" || e.Parsed == "" || !strings.HasPrefix(e.Command, "do ") {
 				t.Errorf("audited as %+v", e)
 			}
 		}
@@ -243,8 +244,8 @@ func TestAWaitInVainSaysThatNothingWasDone(t *testing.T) {
 
 func TestACommandThatRanOutOfTimeMakesWayForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, call := newLedger(t, Options{})
-		s := startInitialized(t, call, MCPOptions{})
+		l, g := newLedger(t, gateway.Options{})
+		s := startInitialized(t, g, Server{})
 		l.hold(1)
 		s.send(callLine(1, "do write --n 1 --timeout 3"), callLine(2, "do write --n 2"))
 		time.Sleep(4 * time.Second)
@@ -260,13 +261,13 @@ func TestACommandThatRanOutOfTimeMakesWayForTheNext(t *testing.T) {
 
 func TestARefusalByRateDoesNotHoldTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, call := newLedger(t, Options{Settings: FixedSettings{CommandsPerMinute: 2}})
-		s := startInitialized(t, call, MCPOptions{})
+		l, g := newLedger(t, gateway.Options{Settings: gateway.FixedSettings{CommandsPerMinute: 2}})
+		s := startInitialized(t, g, Server{})
 		s.send(callLine(1, "do write --n 1"), callLine(2, "do write --n 2"))
 		for n := 3; n <= 20; n++ {
 			s.send(callLine(n, fmt.Sprint("do write --n ", n)))
 		}
-		time.Sleep(penalty + time.Second)
+		time.Sleep(time.Second + time.Second)
 		got := answers(t, s.take())
 		if len(got) != 20 || got[20].Error.Code != discovery.RateLimited {
 			t.Errorf("%d answers, the last %+v", len(got), got[20])
@@ -283,8 +284,8 @@ func TestARefusalByRateDoesNotHoldTheLine(t *testing.T) {
 // changingSettings take all commands away once the ledger holds a 1.
 type changingSettings struct{ ledger *ledger }
 
-func (c *changingSettings) Settings(context.Context, bool) (Settings, error) {
-	s := Settings{Location: time.FixedZone("", 2*60*60)}
+func (c *changingSettings) Settings(context.Context, bool) (gateway.Settings, error) {
+	s := gateway.Settings{Location: time.FixedZone("", 2*60*60)}
 	if slices.Contains(c.ledger.written(), 1) {
 		s.Deny = []string{"do"}
 	}
@@ -294,9 +295,9 @@ func (c *changingSettings) Settings(context.Context, bool) (Settings, error) {
 func TestTheSettingsAreThoseOfItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &changingSettings{}
-		l, call := newLedger(t, Options{Settings: source})
+		l, g := newLedger(t, gateway.Options{Settings: source})
 		source.ledger = l
-		s := startInitialized(t, call, MCPOptions{})
+		s := startInitialized(t, g, Server{})
 		release := l.hold(1)
 		s.send(callLine(1, "do write --n 1"), callLine(2, "do write --n 2"), callLine(3, "do read --n 3"))
 		s.take()
@@ -315,8 +316,8 @@ func TestTheSettingsAreThoseOfItsTurn(t *testing.T) {
 
 func TestAChangeWhoseArgumentsDependOnTheSettingsWaitsToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, call := newLedger(t, Options{Settings: FixedSettings{Location: time.FixedZone("", 2*60*60)}})
-		s := startInitialized(t, call, MCPOptions{})
+		l, g := newLedger(t, gateway.Options{Settings: gateway.FixedSettings{Location: time.FixedZone("", 2*60*60)}})
+		s := startInitialized(t, g, Server{})
 		release := l.hold(1)
 		l.hold(2)()
 		s.send(callLine(1, "do write --n 1"), callLine(2, "do write --n 2 --at 2026-02-02T10:30"), callLine(3, "do write --n 3 --at 2026-02-02T10:30Z"))
@@ -335,8 +336,8 @@ func TestAChangeWhoseArgumentsDependOnTheSettingsWaitsToo(t *testing.T) {
 
 func TestConnectionsDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, call := newLedger(t, Options{})
-		a, b := startInitialized(t, call, MCPOptions{}), startInitialized(t, call, MCPOptions{})
+		l, g := newLedger(t, gateway.Options{})
+		a, b := startInitialized(t, g, Server{}), startInitialized(t, g, Server{})
 		release := l.hold(1)
 		a.send(callLine(1, "do write --n 1"))
 		b.send(callLine(2, "do read --n 2"))
@@ -355,15 +356,9 @@ func TestConnectionsDoNotWaitForEachOther(t *testing.T) {
 
 func TestNoTicketIsLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, call := newLedger(t, Options{})
+		l, g := newLedger(t, gateway.Options{})
 		inR, inW := io.Pipe()
-		conn := newStdioConn(inR, nopWriteCloser{io.Discard}, MCPOptions{MaxInFlight: 3})
-		ctx := context.WithValue(t.Context(), ticketSourceKey{}, ticketSource(conn))
-		session, err := NewMCPServer(call, MCPOptions{}).Connect(ctx, conn, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		go conn.readLines()
+		conn, session := startConn(t, inR, nopWriteCloser{io.Discard}, Server{Gateway: g, MaxInFlight: 3})
 		release := l.hold(1)
 		_, _ = io.WriteString(inW, initializeLine+"\n"+callLine(1, "do write --n 1")+"\n")
 		for id := 2; id < 1000; id += 4 {
@@ -378,8 +373,8 @@ func TestNoTicketIsLeftBehind(t *testing.T) {
 		if err := session.Wait(); err != nil {
 			t.Error(err)
 		}
-		if n := conn.order.line.Len() + len(conn.byExtra) + len(conn.byID); n != 0 {
-			t.Errorf("%d in line, %d extras, %d calls", conn.order.line.Len(), len(conn.byExtra), len(conn.byID))
+		if n := conn.order.Len() + len(conn.byExtra) + len(conn.byID); n != 0 {
+			t.Errorf("%d in line, %d extras, %d calls", conn.order.Len(), len(conn.byExtra), len(conn.byID))
 		}
 	})
 }
@@ -387,9 +382,9 @@ func TestNoTicketIsLeftBehind(t *testing.T) {
 // slowSettings take a while to read.
 type slowSettings struct{}
 
-func (slowSettings) Settings(context.Context, bool) (Settings, error) {
-	time.Sleep(brief / 2)
-	return Settings{}, nil
+func (slowSettings) Settings(context.Context, bool) (gateway.Settings, error) {
+	time.Sleep((500 * time.Millisecond) / 2)
+	return gateway.Settings{}, nil
 }
 
 func TestWhatIsNoCommandLeavesTheLineBeforeItsSettingsAreRead(t *testing.T) {
@@ -401,11 +396,11 @@ func TestWhatIsNoCommandLeavesTheLineBeforeItsSettingsAreRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l, call := newLedger(t, Options{Settings: slowSettings{}})
-				s := startInitialized(t, call, MCPOptions{})
+				l, g := newLedger(t, gateway.Options{Settings: slowSettings{}})
+				s := startInitialized(t, g, Server{})
 				l.hold(2)()
 				s.send(line, callLine(2, "do write --n 2"))
-				time.Sleep(brief / 2)
+				time.Sleep((500 * time.Millisecond) / 2)
 				if got := answers(t, s.take()); len(got) != 2 || !got[2].Success {
 					t.Errorf("%+v", got)
 				}
@@ -417,51 +412,43 @@ func TestWhatIsNoCommandLeavesTheLineBeforeItsSettingsAreRead(t *testing.T) {
 	}
 }
 
-// tickets is a connection that gives every call the same ticket.
-type tickets struct{ ticket *Ticket }
-
-func (s tickets) ticketOf(*mcp.RequestExtra) *Ticket { return s.ticket }
-
-func (s tickets) pause(*mcp.RequestExtra, func()) (resume func(context.Context) bool) {
-	return func(context.Context) bool { return true }
-}
-
-// callOnce calls the tool over a transport whose tickets are the given ones.
-func callOnce(t *testing.T, call CallFunc, source ticketSource) error {
-	t.Helper()
-	client, server := mcp.NewInMemoryTransports()
-	if _, err := NewMCPServer(call, MCPOptions{}).Connect(context.WithValue(t.Context(), ticketSourceKey{}, source), server, nil); err != nil {
+func TestACallThatItsTransportDoesNotKnowIsRefused(t *testing.T) {
+	called := false
+	server := &Server{Gateway: fakeGateway(func(context.Context, gateway.Request) gateway.Answer {
+		called = true
+		return gateway.Answer{}
+	})}
+	inR, _ := io.Pipe()
+	stranger := newStdioConn(inR, nopWriteCloser{io.Discard}, server)
+	here, there := mcp.NewInMemoryTransports()
+	if _, err := server.library(stranger).Connect(t.Context(), there, nil); err != nil {
 		t.Fatal(err)
 	}
-	c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), client, nil)
+	c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), here, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_, err = c.CallTool(t.Context(), &mcp.CallToolParams{Name: "cli", Arguments: map[string]any{"command": "help"}})
-	return err
-}
-
-func TestWithoutItsTicketACallIsRefused(t *testing.T) {
-	called := false
-	err := callOnce(t, func(context.Context, MCPCall) MCPResult { called = true; return MCPResult{} }, tickets{})
-	if err == nil || called {
+	if _, err = c.CallTool(t.Context(), &mcp.CallToolParams{Name: "cli", Arguments: cli("help")}); err == nil || called {
 		t.Errorf("called %v, error %v", called, err)
 	}
 }
 
-func TestATicketOfAnyTransportIsFinishedWithItsCall(t *testing.T) {
-	for name, call := range map[string]CallFunc{"answered": echo, "panics": func(context.Context, MCPCall) MCPResult { panic("boom") }} {
-		t.Run(name, func(t *testing.T) {
-			var order Order
-			given := false
-			err := callOnce(t, func(ctx context.Context, c MCPCall) MCPResult {
-				given = ticketOf(ctx) != nil && order.line.Len() == 1
-				return call(ctx, c)
-			}, tickets{order.Ticket()})
-			if n := order.line.Len(); n != 0 || !given || (err != nil) != (name == "panics") {
-				t.Errorf("%d are left in line; given %v, error %v", n, given, err)
-			}
-		})
+func TestATicketIsFinishedWithItsCall(t *testing.T) {
+	for name, fake := range map[string]fakeGateway{"answered": echo, "panics": func(context.Context, gateway.Request) gateway.Answer { panic("boom") }} {
+		inR, inW := io.Pipe()
+		given := false
+		conn, session := startConn(t, inR, nopWriteCloser{io.Discard}, Server{Gateway: fakeGateway(func(ctx context.Context, r gateway.Request) gateway.Answer {
+			given = r.Ticket != nil
+			return fake(ctx, r)
+		})})
+		_, _ = io.WriteString(inW, initializeLine+"\n"+callLine(1, "x")+"\n")
+		_ = inW.Close()
+		if err := session.Wait(); err != nil {
+			t.Error(err)
+		}
+		if n := conn.order.Len(); n != 0 || !given {
+			t.Errorf("%s: %d are left in line; given %v", name, n, given)
+		}
 	}
 }

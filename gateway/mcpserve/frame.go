@@ -1,4 +1,4 @@
-package gateway
+package mcpserve
 
 import (
 	"bufio"
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -243,7 +244,7 @@ func appendError(b []byte, code int64, message string, data json.RawMessage) []b
 	b = append(b, `,"error":{"code":`...)
 	b = strconv.AppendInt(b, code, 10)
 	b = append(b, `,"message":`...)
-	b = appendString(b, plain.Clip(message, maxMessage))
+	b = appendString(b, strings.ToValidUTF8(plain.Clip(message, maxMessage), "\ufffd"))
 	if len(data) > 0 {
 		b = append(b, `,"data":`...)
 		b = append(b, data...)

@@ -1,4 +1,4 @@
-package gateway
+package mcpserve
 
 import (
 	"bufio"
@@ -16,7 +16,7 @@ import (
 // Who was not let in keeps no connection, whatever was asked for, and who was does: or
 // a stranger could hold all there may be, with one request each now and then.
 func TestAStrangerKeepsNoConnection(t *testing.T) {
-	s := serveOn(t, whoAndWhat, HTTPOptions{Origins: []string{"https://desk.example.org"}, Admit: func(_ context.Context, token string) (Caller, error) {
+	s := serveOn(t, whoAndWhat, HTTPOptions{Origins: []string{"https://ledger.example.org"}, Admit: func(_ context.Context, token string) (Caller, error) {
 		if token == "trouble" {
 			return Caller{}, errors.New("the store is away")
 		}
@@ -29,7 +29,7 @@ func TestAStrangerKeepsNoConnection(t *testing.T) {
 	}{
 		"another path":      {s.addr, "GET /x", "", "404", false},
 		"a stream":          {s.addr, "GET /mcp", "", "405", false},
-		"a preflight":       {s.addr, "OPTIONS /mcp", "Origin: https://desk.example.org\r\n", "204", false},
+		"a preflight":       {s.addr, "OPTIONS /mcp", "Origin: https://ledger.example.org\r\n", "204", false},
 		"another host":      {s.addr, "POST /mcp", "Origin: https://evil.example\r\n", "403", false},
 		"no token":          {s.addr, "POST /mcp", "", "401", false},
 		"two tokens":        {s.addr, "POST /mcp", "Authorization: Bearer a\r\nAuthorization: Bearer a\r\n", "400", false},
@@ -68,7 +68,7 @@ func TestAStrangerKeepsNoConnection(t *testing.T) {
 // that it closes makes room for another.
 func TestKeptConnectionsAreBoundedByCaller(t *testing.T) {
 	const most = 3
-	s := serveOn(t, whoAndWhat, HTTPOptions{MaxOpenEach: most})
+	s := serveOn(t, whoAndWhat, HTTPOptions{MaxConnections: shares*most + 3})
 	open := func() (net.Conn, *bufio.Reader) {
 		conn, err := net.Dial("tcp", s.addr)
 		if err != nil {

@@ -1,4 +1,4 @@
-package gateway
+package mcpserve
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ type httpWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	each    time.Duration // for one write
-	call    *httpCall     // whose answer it is; nil while it cannot be one
+	request *httpRequest  // whose answer it is; nil while it cannot be one
 	last    bool          // the connection ends with it, whatever the library says
 
 	mu      sync.Mutex
@@ -46,7 +46,7 @@ func (w *httpWriter) Write(p []byte) (int, error) {
 	switch {
 	case err != nil:
 		w.failed = true
-	case w.call.hasReceipts() && isAnswer(p):
+	case w.request.hasReceipts() && isAnswer(p):
 		w.answers++
 	}
 	return n, err
@@ -73,12 +73,12 @@ func (w *httpWriter) Flush() { _ = w.FlushError() }
 // delivered reports whether every answer of the request's calls has been written, and
 // nothing of it failed.
 func (w *httpWriter) delivered() bool {
-	if !w.call.hasReceipts() || w.FlushError() != nil {
+	if !w.request.hasReceipts() || w.FlushError() != nil {
 		return false
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.failed && w.answers >= w.call.started()
+	return !w.failed && w.answers >= w.request.started()
 }
 
 // extend gives the next write its time. What cannot have a deadline is no connection.

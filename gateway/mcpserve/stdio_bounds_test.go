@@ -1,4 +1,4 @@
-package gateway
+package mcpserve
 
 import (
 	"bufio"
@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/postern-mail/postern/gateway"
 )
 
 func TestAFloodIsAnsweredWithBoundedWork(t *testing.T) {
@@ -19,14 +21,14 @@ func TestAFloodIsAnsweredWithBoundedWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running, most atomic.Int32
 		release := make(chan struct{})
-		s := startInitialized(t, func(context.Context, MCPCall) MCPResult {
+		s := startInitialized(t, fakeGateway(func(context.Context, gateway.Request) gateway.Answer {
 			now := running.Add(1)
 			defer running.Add(-1)
 			for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
 			}
 			<-release
-			return MCPResult{Text: "ok"}
-		}, MCPOptions{})
+			return gateway.Answer{JSON: []byte("ok")}
+		}), Server{})
 		var flood strings.Builder
 		for id := range n {
 			flood.WriteString(callLine(id+1, "x") + "\n")
@@ -78,12 +80,7 @@ func TestFloodsOfOtherMessagesAreBoundedToo(t *testing.T) {
 				// A client that writes without reading: answers pile up nowhere.
 				inR, inW := io.Pipe()
 				outR, outW := io.Pipe()
-				conn := newStdioConn(inR, outW, MCPOptions{MaxQueued: 100})
-				session, err := NewMCPServer(echo, MCPOptions{}).Connect(t.Context(), conn, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				go conn.readLines()
+				conn, session := startConn(t, inR, outW, Server{Gateway: echo, MaxQueued: 100})
 				answers := bufio.NewScanner(outR)
 				_, _ = io.WriteString(inW, initializeLine+"\n")
 				if !answers.Scan() {
@@ -124,16 +121,11 @@ func TestQueuedBytesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
 		inR, inW := io.Pipe()
-		conn := newStdioConn(inR, nopWriteCloser{io.Discard}, MCPOptions{MaxInFlight: 1})
+		conn, session := startConn(t, inR, nopWriteCloser{io.Discard}, Server{Gateway: g, MaxInFlight: 1})
 		if conn.fullBytes != 16<<20 {
 			t.Errorf("%d bytes may wait", conn.fullBytes)
 		}
 		conn.fullBytes = 160_000
-		session, err := NewMCPServer(g.call, MCPOptions{}).Connect(t.Context(), conn, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		go conn.readLines()
 		go func() {
 			_, _ = io.WriteString(inW, initializeLine+"\n")
 			for id := range 40 {
@@ -194,12 +186,7 @@ func TestCancellingWhatWaitsLeavesNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
 		inR, inW := io.Pipe()
-		conn := newStdioConn(inR, nopWriteCloser{io.Discard}, MCPOptions{MaxInFlight: 1})
-		session, err := NewMCPServer(g.call, MCPOptions{}).Connect(t.Context(), conn, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		go conn.readLines()
+		conn, session := startConn(t, inR, nopWriteCloser{io.Discard}, Server{Gateway: g, MaxInFlight: 1})
 		_, _ = io.WriteString(inW, initializeLine+"\n"+callLine(1, "x")+"\n")
 		for id := range 10_000 {
 			_, _ = io.WriteString(inW, callLine(id+2, "x")+"\n"+cancelLine(id+2)+"\n")
@@ -221,7 +208,7 @@ func TestCancellingWhatWaitsLeavesNothingBehind(t *testing.T) {
 func TestPingAndCancelOvertakeWaitingCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
-		s := startInitialized(t, g.call, MCPOptions{MaxInFlight: 2})
+		s := startInitialized(t, g, Server{MaxInFlight: 2})
 		for id := range 1000 {
 			s.send(callLine(id+1, "x"))
 		}
@@ -246,7 +233,7 @@ func TestPingAndCancelOvertakeWaitingCalls(t *testing.T) {
 }
 
 func TestMessagesAreStartedInTheRightOrder(t *testing.T) {
-	conn := newStdioConn(io.NopCloser(strings.NewReader("")), nopWriteCloser{io.Discard}, MCPOptions{})
+	conn := newStdioConn(io.NopCloser(strings.NewReader("")), nopWriteCloser{io.Discard}, &Server{})
 	for _, line := range []string{callLine(1, "x"), initializeLine, initializedLine, `{"jsonrpc":"2.0","id":2,"method":"ping"}`, callLine(3, "y")} {
 		f, fault := parseFrame([]byte(line))
 		if fault == nil {

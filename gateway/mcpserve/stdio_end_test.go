@@ -1,4 +1,4 @@
-package gateway
+package mcpserve
 
 import (
 	"bufio"
@@ -15,12 +15,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/postern-mail/postern/gateway"
 )
 
 func TestEndOfInputWaitsForEveryAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
-		s := startInitialized(t, g.call, MCPOptions{MaxInFlight: 2})
+		s := startInitialized(t, g, Server{MaxInFlight: 2})
 		for id := range 10 {
 			s.send(callLine(id+1, fmt.Sprint("call ", id)))
 		}
@@ -52,7 +54,7 @@ func TestAScriptOnStandardInputGetsAllItsAnswers(t *testing.T) {
 	script := strings.Join([]string{initializeLine, initializedLine, callLine(1, "one"), callLine(2, "two"),
 		`{"jsonrpc":"2.0","id":3,"method":"tools/list"}`}, "\n") // no newline at the end
 	var out bytes.Buffer
-	err := ServeStdio(t.Context(), NewMCPServer(echo, MCPOptions{}), io.NopCloser(strings.NewReader(script)), nopWriteCloser{&out}, MCPOptions{})
+	err := (&Server{Gateway: echo}).Stdio(t.Context(), io.NopCloser(strings.NewReader(script)), nopWriteCloser{&out})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +72,7 @@ func TestAScriptOnStandardInputGetsAllItsAnswers(t *testing.T) {
 func TestStoppingLetsCallsFinishWithinTheirGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
-		s := startInitialized(t, g.call, MCPOptions{MaxInFlight: 1})
+		s := startInitialized(t, g, Server{MaxInFlight: 1})
 		s.send(callLine(1, "at work"), callLine(2, "waits"))
 		synctest.Wait()
 		s.stop()
@@ -91,7 +93,7 @@ func TestStoppingLetsCallsFinishWithinTheirGrace(t *testing.T) {
 func TestStoppingCancelsCallsAfterTheirGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
-		s := startInitialized(t, g.call, MCPOptions{})
+		s := startInitialized(t, g, Server{})
 		s.send(callLine(1, "x"))
 		synctest.Wait()
 		start := time.Now()
@@ -109,7 +111,7 @@ func TestStoppingCancelsCallsAfterTheirGrace(t *testing.T) {
 func TestStoppingDoesNotWaitForACallThatIgnoresItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		s := startInitialized(t, func(context.Context, MCPCall) MCPResult { <-release; return MCPResult{} }, MCPOptions{})
+		s := startInitialized(t, fakeGateway(func(context.Context, gateway.Request) gateway.Answer { <-release; return gateway.Answer{} }), Server{})
 		s.send(callLine(1, "x"))
 		synctest.Wait()
 		s.stop()
@@ -138,21 +140,21 @@ func TestABrokenOutputEndsTheSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g, release := newGate(), make(chan struct{})
-				call := func(ctx context.Context, c MCPCall) MCPResult {
+				fake := fakeGateway(func(ctx context.Context, c gateway.Request) gateway.Answer {
 					switch {
-					case c.Command == "quick":
-						return MCPResult{}
+					case c.Line == "quick":
+						return gateway.Answer{}
 					case stubborn:
 						<-release
 					}
-					return g.call(ctx, c)
-				}
+					return g.Do(ctx, c)
+				})
 				out := &brokenPipe{}
 				out.left.Store(1)
 				inR, inW := io.Pipe()
 				result := make(chan error, 1)
 				go func() {
-					result <- ServeStdio(t.Context(), NewMCPServer(call, MCPOptions{}), inR, out, MCPOptions{})
+					result <- (&Server{Gateway: fake}).Stdio(t.Context(), inR, out)
 				}()
 				_, _ = io.WriteString(inW, initializeLine+"\n"+callLine(1, "slow")+"\n")
 				synctest.Wait()
@@ -194,7 +196,7 @@ func TestRealPipes(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			result := make(chan error, 1)
-			go func() { result <- ServeStdio(ctx, NewMCPServer(echo, MCPOptions{}), inR, outW, MCPOptions{}) }()
+			go func() { result <- (&Server{Gateway: echo}).Stdio(ctx, inR, outW) }()
 			_, _ = io.WriteString(inW, initializeLine+"\n")
 			if line, err := bufio.NewReader(outR).ReadString('\n'); err != nil || summary(t, line) != "0|result" {
 				t.Fatalf("%q, %v", line, err)
@@ -213,7 +215,7 @@ func TestAnOutputThatNobodyReadsDoesNotKeepTheProcess(t *testing.T) {
 		inR, inW := io.Pipe()
 		_, outW := io.Pipe()
 		result := make(chan error, 1)
-		go func() { result <- ServeStdio(ctx, NewMCPServer(echo, MCPOptions{}), inR, outW, MCPOptions{}) }()
+		go func() { result <- (&Server{Gateway: echo}).Stdio(ctx, inR, outW) }()
 		_, _ = io.WriteString(inW, initializeLine+"\n")
 		synctest.Wait()
 		stop()
@@ -226,7 +228,7 @@ func TestAnOutputThatNobodyReadsDoesNotKeepTheProcess(t *testing.T) {
 func TestABrokenInputIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("cable pulled")
-		s := startInitialized(t, echo, MCPOptions{})
+		s := startInitialized(t, echo, Server{})
 		_ = s.in.CloseWithError(broken)
 		if err := <-s.result; !errors.Is(err, broken) {
 			t.Errorf("got %v", err)
@@ -235,40 +237,30 @@ func TestABrokenInputIsReported(t *testing.T) {
 	})
 }
 
-func TestAPanicIsAnAnswerAndTheSessionLives(t *testing.T) {
-	for name, c := range map[string]struct {
-		result func(any) MCPResult
-		want   string
-	}{
-		"with a result":     {func(any) MCPResult { return MCPResult{Text: "it broke", IsError: true} }, `"isError":true`},
-		"without":           {nil, "-32603"},
-		"in the result too": {func(any) MCPResult { panic("again") }, "-32603"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var log bytes.Buffer
-				s := startInitialized(t, func(_ context.Context, c MCPCall) MCPResult {
-					if strings.HasPrefix(c.Command, "boom") {
-						panic("holding " + c.Command)
-					}
-					return MCPResult{Text: c.Command}
-				}, MCPOptions{PanicResult: c.result, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-				s.send(callLine(1, "boom hunter2"))
-				got := s.one()
-				if !strings.Contains(got, c.want) || strings.Contains(got, "hunter2") || strings.Contains(got, ".go:") {
-					t.Errorf("got %s", got)
-				}
-				s.send(callLine(2, "alive"))
-				if got := s.one(); !strings.Contains(got, "alive") {
-					t.Errorf("got %s", got)
-				}
-				if err := s.finish(); err != nil {
-					t.Error(err)
-				}
-				if l := log.String(); !strings.Contains(l, "TestAPanicIsAnAnswer") || strings.Contains(l, "hunter2") {
-					t.Errorf("log: %s", l)
-				}
-			})
-		})
-	}
+// A gateway answers its own panics; whatever else panics is one error.
+func TestAPanicIsAnErrorAndTheSessionLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := startInitialized(t, fakeGateway(func(_ context.Context, r gateway.Request) gateway.Answer {
+			if strings.HasPrefix(r.Line, "boom") {
+				panic("holding " + r.Line)
+			}
+			return gateway.Answer{JSON: []byte(r.Line)}
+		}), Server{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s.send(callLine(1, "boom hunter2"))
+		got := s.one()
+		if !strings.Contains(got, "-32603") || strings.Contains(got, "hunter2") || strings.Contains(got, ".go:") {
+			t.Errorf("got %s", got)
+		}
+		s.send(callLine(2, "alive"))
+		if got := s.one(); !strings.Contains(got, "alive") {
+			t.Errorf("got %s", got)
+		}
+		if err := s.finish(); err != nil {
+			t.Error(err)
+		}
+		if l := log.String(); !strings.Contains(l, "TestAPanicIsAnError") || strings.Contains(l, "hunter2") {
+			t.Errorf("log: %s", l)
+		}
+	})
 }

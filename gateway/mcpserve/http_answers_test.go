@@ -1,4 +1,4 @@
-package gateway
+package mcpserve
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
 )
 
 // A receipt is given for each answer that left, after it was written, and once.
@@ -24,15 +25,15 @@ func TestAReceiptIsGivenWhenTheAnswerHasLeft(t *testing.T) {
 	for _, era := range httpEras {
 		t.Run(era, func(t *testing.T) {
 			receipts := make(chan string, 100)
-			s := serveOn(t, func(ctx context.Context, c MCPCall) MCPResult {
+			s := serveOn(t, fakeGateway(func(ctx context.Context, c gateway.Request) gateway.Answer {
 				r := whoAndWhat(ctx, c)
-				r.Text += strings.Repeat(" long", 2000)
+				r.JSON = append(r.JSON, strings.Repeat(" long", 2000)...)
 				if c.Progress != nil {
 					c.Progress(1, 2, "half")
 				}
-				r.Delivered = func() { receipts <- c.Command }
+				r.Receipts = []func(){func() { receipts <- c.Line }}
 				return r
-			}, HTTPOptions{})
+			}), HTTPOptions{})
 			c := s.session(t, "ann", era, nil)
 			var wg sync.WaitGroup
 			var want []string
@@ -82,7 +83,9 @@ func TestNoReceiptForAnAnswerThatDidNotLeave(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s := serveAt(t, narrow{l}, func(ctx context.Context, c MCPCall) MCPResult {
+				times := defaultTimes
+				times.write = 200 * time.Millisecond
+				s := serveWith(t, narrow{l}, Server{Gateway: fakeGateway(func(ctx context.Context, c gateway.Request) gateway.Answer {
 					if c.Progress != nil {
 						c.Progress(1, 2, "half") // something is written before the answer
 					}
@@ -97,8 +100,8 @@ func TestNoReceiptForAnAnswerThatDidNotLeave(t *testing.T) {
 					default:
 						<-goOn
 					}
-					return MCPResult{Text: text, Delivered: func() { receipts.Add(1) }}
-				}, HTTPOptions{WriteTime: 200 * time.Millisecond})
+					return gateway.Answer{JSON: []byte(text), Receipts: []func(){func() { receipts.Add(1) }}}
+				})}, HTTPOptions{}, times)
 				head := "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ann\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
 				body, session := sessionless, ""
 				if stateless {
@@ -181,8 +184,8 @@ func TestWhatIsAnAnswer(t *testing.T) {
 }
 
 // scoped is a principal that a grant of its own lets in.
-func scoped(name string, valid func(context.Context) error) Principal {
-	return Principal{Name: name, Scope: &Scope{Profile: FullProfile(), Valid: valid}}
+func scoped(name string, valid func(context.Context) error) gateway.Principal {
+	return gateway.Principal{Name: name, Scope: &gateway.Scope{Profile: gateway.FullProfile(), Valid: valid}}
 }
 
 func TestAPersonIsAskedOverHTTP(t *testing.T) {
@@ -193,8 +196,8 @@ func TestAPersonIsAskedOverHTTP(t *testing.T) {
 			"cancel":  {"APPROVAL_REQUIRED", "ann true not_answered APPROVAL_REQUIRED"},
 		} {
 			t.Run(era+" "+action, func(t *testing.T) {
-				d, g := newDesk(t, nil)
-				s := serveOn(t, g.MCPByCaller(), HTTPOptions{MaxInFlightEach: 1})
+				d, g := newLedger(t, gateway.Options{})
+				s := serveOn(t, g, HTTPOptions{MaxCalls: 1})
 				s.callers["ann"] = Caller{ID: "1", Principal: scoped("ann", nil)}
 				var shown []string
 				var c *mcp.ClientSession
@@ -223,10 +226,10 @@ func TestAPersonIsAskedOverHTTP(t *testing.T) {
 func TestAClientThatIsNotBelievedIsAskedNothing(t *testing.T) {
 	for _, era := range httpEras {
 		t.Run(era, func(t *testing.T) {
-			d, g := newDesk(t, nil)
-			s := serveOn(t, g.MCPByCaller(), HTTPOptions{})
+			d, g := newLedger(t, gateway.Options{})
+			s := serveOn(t, g, HTTPOptions{})
 			p := scoped("ann", nil)
-			state := g.Do(WithQuestions(t.Context()), p, "do ask --n 7").Asked.State
+			state := g.Do(t.Context(), gateway.Request{Principal: p, Line: "do ask --n 7", CanAsk: true}).Asked.State
 			p.Unasked = true
 			s.callers["ann"] = Caller{ID: "1", Principal: p}
 			c := s.session(t, "ann", era, &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
@@ -236,7 +239,7 @@ func TestAClientThatIsNotBelievedIsAskedNothing(t *testing.T) {
 			if a, _ := calling(t, c, &mcp.CallToolParams{Arguments: cli("do ask --n 7")}); a.Error.Code != discovery.ApprovalRequired {
 				t.Errorf("%+v", a)
 			}
-			if a := g.Resume(t.Context(), p, "do ask --n 7", state, discovery.Accepted); a.Code != discovery.PermissionDenied {
+			if a := g.Do(t.Context(), gateway.Request{Principal: p, Line: "do ask --n 7", Reply: &gateway.Reply{State: state, Verdict: discovery.Accepted}}); a.Code != discovery.PermissionDenied {
 				t.Errorf("%s", a.JSON)
 			}
 			if heard := d.replies(); len(heard) != 0 {
@@ -250,9 +253,9 @@ func TestAClientThatIsNotBelievedIsAskedNothing(t *testing.T) {
 func TestAnAnswerAfterTheEndOfAGrantDoesNothing(t *testing.T) {
 	for _, era := range httpEras[1:] {
 		t.Run(era, func(t *testing.T) {
-			d, g := newDesk(t, nil)
+			d, g := newLedger(t, gateway.Options{})
 			var over atomic.Bool
-			s := serveOn(t, g.MCPByCaller(), HTTPOptions{})
+			s := serveOn(t, g, HTTPOptions{})
 			s.callers["ann"] = Caller{ID: "1", Principal: scoped("ann", func(context.Context) error {
 				if over.Load() {
 					return &discovery.Fault{Code: discovery.AuthFailed, Message: "It has ended.", Reason: "grant"}
@@ -278,8 +281,8 @@ func TestAnAnswerAfterTheEndOfAGrantDoesNothing(t *testing.T) {
 
 // One caller's open questions do not keep another's person from being asked.
 func TestOpenQuestionsAreBoundedByCaller(t *testing.T) {
-	_, g := newDesk(t, nil)
-	s := serveOn(t, g.MCPByCaller(), HTTPOptions{})
+	_, g := newLedger(t, gateway.Options{})
+	s := serveOn(t, g, HTTPOptions{})
 	asked, answer := make(chan string, 100), make(chan struct{})
 	connect := func(token string) *mcp.ClientSession {
 		return s.session(t, token, "2025-06-18", &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
@@ -316,8 +319,8 @@ func TestOpenQuestionsAreBoundedByCaller(t *testing.T) {
 
 // When the server stops, an open question has no answer, and nothing is done.
 func TestStoppingEndsOpenQuestions(t *testing.T) {
-	d, g := newDesk(t, nil)
-	s := serveOn(t, g.MCPByCaller(), HTTPOptions{Grace: time.Minute})
+	d, g := newLedger(t, gateway.Options{})
+	s := serveWith(t, listen(t), Server{Gateway: g, Grace: time.Minute}, HTTPOptions{}, defaultTimes)
 	asked, over := make(chan struct{}), make(chan struct{})
 	defer close(over) // the client waits for it
 	c := s.session(t, "ann", "2025-06-18", &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {

@@ -1,4 +1,4 @@
-package gateway
+package mcpserve
 
 import (
 	"context"
@@ -25,19 +25,17 @@ type httpSession struct {
 }
 
 // reserve makes room for the session that a request may begin. It is not ok where
-// every session of the caller is in use, or others have all there are.
-func (h *httpHandler) reserve(call *httpCall) (ok bool) {
+// every session of the caller is in use.
+func (h *httpHandler) reserve(r *httpRequest) (ok bool) {
 	h.mu.Lock()
 	var ended *mcp.ServerSession
-	if call.state.sessions >= h.o.MaxSessionsEach || len(h.sessions)+h.reserved >= h.o.MaxSessions {
-		ended = h.oldest(call.caller.ID)
+	if r.state.sessions >= h.o.MaxSessions {
+		ended = h.oldest(r.from.ID)
 	}
-	ok = call.state.sessions < h.o.MaxSessionsEach && len(h.sessions)+h.reserved < h.o.MaxSessions
-	if ok {
-		call.reserved = true
-		call.state.sessions++
-		h.reserved++
+	if r.reserved = r.state.sessions < h.o.MaxSessions; r.reserved {
+		r.state.sessions++
 	}
+	ok = r.reserved
 	h.mu.Unlock()
 	if ended != nil {
 		_ = ended.Close() // nobody is left to tell
@@ -62,29 +60,18 @@ func (h *httpHandler) oldest(owner string) *mcp.ServerSession {
 	return s
 }
 
-// release gives back what was reserved for a session that did not begin.
-func (h *httpHandler) release(call *httpCall) {
-	if call.reserved {
-		call.reserved = false
-		call.state.sessions--
-		h.reserved--
-	}
-}
-
 // keep notes the session that a request begins as its caller's, until it ends.
-func (h *httpHandler) keep(call *httpCall, session *mcp.ServerSession) {
+func (h *httpHandler) keep(r *httpRequest, session *mcp.ServerSession) {
 	id := session.ID()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !call.reserved { // the library refuses to begin one twice
+	if !r.reserved { // the library refuses to begin one twice
 		return
 	}
-	call.reserved = false
-	h.reserved--
-	h.requests++
-	s := &httpSession{owner: call.caller.ID, session: session, open: 1, used: h.requests}
+	r.reserved = false
+	s := &httpSession{owner: r.from.ID, session: session, open: 1, used: h.count}
 	s.life, s.end = context.WithCancel(h.life)
-	h.sessions[id], call.session = s, s
+	h.sessions[id], r.session = s, s
 	go func() {
 		_ = session.Wait() // however it ended
 		h.mu.Lock()
@@ -107,28 +94,27 @@ func (h *httpHandler) forget(id string) {
 }
 
 // lifeOf is how long the calls of a request may go on.
-func (h *httpHandler) lifeOf(call *httpCall) context.Context {
+func (h *httpHandler) lifeOf(r *httpRequest) context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if call.session != nil {
-		return call.session.life
+	if r.session != nil {
+		return r.session.life
 	}
 	return h.life
 }
 
 // use finds the session that a request is for, which may be to end it. It is not ok
 // where its caller has none of that ID.
-func (h *httpHandler) use(call *httpCall, id string, end bool) (ok bool) {
+func (h *httpHandler) use(r *httpRequest, id string, end bool) (ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.sessions[id]
-	if s == nil || s.owner != call.caller.ID {
+	if s == nil || s.owner != r.from.ID {
 		return false
 	}
-	h.requests++
 	s.open++
-	s.used = h.requests
-	call.session = s
+	s.used = h.count
+	r.session = s
 	if end {
 		s.end()
 	}

@@ -1,4 +1,4 @@
-package gateway
+package mcpserve
 
 import (
 	"bufio"
@@ -11,6 +11,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/postern-mail/postern/gateway"
 )
 
 const (
@@ -19,7 +23,7 @@ const (
 )
 
 func callLine(id any, command string) string {
-	line, err := marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": "tools/call",
+	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": "tools/call",
 		"params": map[string]any{"name": "cli", "arguments": map[string]any{"command": command}}})
 	if err != nil {
 		panic(err)
@@ -31,7 +35,7 @@ func cancelLine(id any) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%v,"reason":"enough"}}`, id)
 }
 
-// A session is ServeStdio between two pipes inside a synctest bubble. Its output is
+// A session is Server.Stdio between two pipes inside a synctest bubble. Its output is
 // collected; every test ends with the session's goroutines gone, or the bubble
 // reports a deadlock.
 type session struct {
@@ -44,13 +48,14 @@ type session struct {
 	lines []string
 }
 
-func startSession(t *testing.T, call CallFunc, o MCPOptions) *session {
+func startSession(t *testing.T, g Gateway, o Server) *session {
 	t.Helper()
+	o.Gateway, o.Principal = g, gateway.Principal{Name: "agent"}
 	ctx, cancel := context.WithCancel(t.Context())
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	s := &session{t: t, in: inW, stop: cancel, result: make(chan error, 1)}
-	go func() { s.result <- ServeStdio(ctx, NewMCPServer(call, o), inR, outW, o) }()
+	go func() { s.result <- o.Stdio(ctx, inR, outW) }()
 	go func() {
 		for r := bufio.NewReader(outR); ; {
 			line, err := r.ReadString('\n')
@@ -65,9 +70,21 @@ func startSession(t *testing.T, call CallFunc, o MCPOptions) *session {
 	return s
 }
 
-func startInitialized(t *testing.T, call CallFunc, o MCPOptions) *session {
+// startConn starts a session whose connection a test looks into.
+func startConn(t *testing.T, in io.ReadCloser, out io.WriteCloser, server Server) (*stdioConn, *mcp.ServerSession) {
 	t.Helper()
-	s := startSession(t, call, o)
+	c := newStdioConn(in, out, &server)
+	session, err := server.library(c).Connect(t.Context(), c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go c.readLines()
+	return c, session
+}
+
+func startInitialized(t *testing.T, g Gateway, o Server) *session {
+	t.Helper()
+	s := startSession(t, g, o)
 	s.send(initializeLine, initializedLine)
 	if got := s.take(); len(got) != 1 || !strings.Contains(got[0], `"protocolVersion":"2025-06-18"`) {
 		t.Fatalf("initialize: %q", got)
@@ -102,7 +119,7 @@ func (s *session) one() string {
 	return lines[0]
 }
 
-// finish ends the input and returns what ServeStdio returned.
+// finish ends the input and returns what Stdio returned.
 func (s *session) finish() error {
 	_ = s.in.Close()
 	err := <-s.result
@@ -110,9 +127,11 @@ func (s *session) finish() error {
 	return err
 }
 
-func echo(_ context.Context, c MCPCall) MCPResult { return MCPResult{Text: c.Command} }
+var echo = fakeGateway(func(_ context.Context, r gateway.Request) gateway.Answer {
+	return gateway.Answer{JSON: []byte(r.Line)}
+})
 
-// gate is a CallFunc whose calls wait until they are let go or cancelled.
+// gate is a Gateway whose calls wait until they are let go or cancelled.
 type gate struct {
 	open    chan struct{}
 	started atomic.Int32
@@ -123,17 +142,17 @@ type gate struct {
 
 func newGate() *gate { return &gate{open: make(chan struct{}), ran: map[string]bool{}} }
 
-func (g *gate) call(ctx context.Context, c MCPCall) MCPResult {
+func (g *gate) Do(ctx context.Context, c gateway.Request) gateway.Answer {
 	g.started.Add(1)
 	g.mu.Lock()
-	g.ran[c.Command] = true
+	g.ran[c.Line] = true
 	g.mu.Unlock()
 	select {
 	case <-g.open:
 	case <-ctx.Done():
 		g.ended.Add(1)
 	}
-	return MCPResult{Text: c.Command}
+	return gateway.Answer{JSON: []byte(c.Line)}
 }
 
 func TestMalformedLinesAreAnsweredAndTheSessionGoesOn(t *testing.T) {
@@ -191,7 +210,7 @@ func TestMalformedLinesAreAnsweredAndTheSessionGoesOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := startInitialized(t, echo, MCPOptions{})
+				s := startInitialized(t, echo, Server{})
 				s.send(c.line)
 				got := s.take()
 				if c.want == "" {
@@ -245,7 +264,7 @@ func summary(t *testing.T, line string) string {
 
 func TestIdsComeBackAsTheyWere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startInitialized(t, echo, MCPOptions{})
+		s := startInitialized(t, echo, Server{})
 		for _, id := range []string{`1`, `-1`, `9223372036854775807`, `9007199254740993`, `123456789012345678901234567890`, `1.5`, `1e3`,
 			`""`, `"a"`, `"\u0061\u003c"`, `"日本"`, `"1"`} {
 			s.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`)
@@ -262,7 +281,7 @@ func TestIdsComeBackAsTheyWere(t *testing.T) {
 func TestAnIdInUseIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
-		s := startInitialized(t, g.call, MCPOptions{})
+		s := startInitialized(t, g, Server{})
 		s.send(callLine(1, "first"), strings.Replace(callLine(1, "second"), `"id":1`, `"id":1.0`, 1))
 		if got := s.one(); summary(t, got) != "null|-32600" {
 			t.Errorf("got %s", got)
@@ -286,7 +305,7 @@ func TestACancelledCallEndsAtOnceAndIsNotAnswered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newGate()
-				s := startInitialized(t, g.call, MCPOptions{})
+				s := startInitialized(t, g, Server{})
 				s.send(callLine(json.RawMessage(ids[0]), "doomed"))
 				synctest.Wait()
 				s.send(cancelLine(ids[1]), cancelLine(ids[1]))
@@ -312,7 +331,7 @@ func TestACancelledCallEndsAtOnceAndIsNotAnswered(t *testing.T) {
 func TestACancelledCallThatWaitedNeverRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
-		s := startInitialized(t, g.call, MCPOptions{MaxInFlight: 1})
+		s := startInitialized(t, g, Server{MaxInFlight: 1})
 		s.send(callLine(1, "first"), callLine(2, "second"), callLine(3, "third"))
 		synctest.Wait()
 		s.send(cancelLine(2), cancelLine(1))
@@ -335,7 +354,7 @@ func TestACancelledCallThatWaitedNeverRuns(t *testing.T) {
 
 func TestInitializeCannotBeCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startSession(t, echo, MCPOptions{})
+		s := startSession(t, echo, Server{})
 		s.send(initializeLine+"\n"+cancelLine(0), initializedLine)
 		if got := s.one(); summary(t, got) != "0|result" {
 			t.Errorf("got %s", got)

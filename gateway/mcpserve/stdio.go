@@ -1,4 +1,4 @@
-package gateway
+package mcpserve
 
 import (
 	"bufio"
@@ -16,9 +16,11 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/postern-mail/postern/gateway"
 )
 
-// Bounds of a session, where MCPOptions do not say otherwise.
+// Bounds of a session over stdio, where the Server does not say otherwise.
 const (
 	defaultInFlight  = 64
 	defaultQueued    = 4096
@@ -30,18 +32,18 @@ const (
 	readBufferLength = 64 << 10
 )
 
-// ServeStdio serves one client that writes a JSON-RPC message per line to in and
+// Stdio serves one client that writes a JSON-RPC message per line to in and
 // reads one per line from out, and returns when the session is over:
 //
 //   - at the end of in, once every call received has been answered: nil, or the error
 //     that was the end;
 //   - when ctx ends: nothing more is read, calls still waiting are dropped, those at
-//     work have o.Grace to finish and are then cancelled: the error of ctx;
+//     work have Grace to finish and are then cancelled: the error of ctx;
 //   - when out breaks: what is at work is cancelled: that error.
 //
-// Calls run concurrently, at most o.MaxInFlight at once, and are answered as they
-// finish; a Gateway lets each take effect in the order of its arrival (Order), and
-// a call that waits for its turn counts as one at work. The rest wait, and when o.MaxQueued wait nothing is read until one
+// Calls run concurrently, at most MaxInFlight at once, and are answered as they
+// finish; a gateway.Gateway lets each take effect in the order of its arrival (gateway.Order), and
+// a call that waits for its turn counts as one at work. The rest wait, and when MaxQueued wait nothing is read until one
 // starts. Requests of other methods and notifications overtake waiting calls. A
 // call cancelled by the client gets no answer; one that was still waiting never
 // runs. A line that is no message is answered with a JSON-RPC error and costs the
@@ -54,13 +56,16 @@ const (
 //
 // A call that ignores its context, or a read from an end that Close does not
 // interrupt, is left behind in its goroutine.
-func ServeStdio(ctx context.Context, server *mcp.Server, in io.ReadCloser, out io.WriteCloser, o MCPOptions) error {
-	c := newStdioConn(in, out, o)
+func (s *Server) Stdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	c := newStdioConn(in, out, s)
 	defer func() {
 		_ = c.Close()
 		_, _ = wait(c.released, unwindTime)
 	}()
-	session, err := server.Connect(context.WithValue(ctx, ticketSourceKey{}, ticketSource(c)), c, nil)
+	session, err := s.library(c).Connect(ctx, c, nil)
 	if err != nil {
 		return fmt.Errorf("starting the session: %w", err)
 	}
@@ -71,7 +76,7 @@ func ServeStdio(ctx context.Context, server *mcp.Server, in io.ReadCloser, out i
 	select {
 	case <-ctx.Done():
 		c.stop()
-		if ended, _ := wait(done, cmp.Or(o.Grace, defaultGrace)); ended {
+		if ended, _ := wait(done, cmp.Or(s.Grace, defaultGrace)); ended {
 			return ctx.Err()
 		}
 		_ = c.Close()
@@ -101,6 +106,7 @@ func wait[T any](done <-chan T, d time.Duration) (ended bool, v T) {
 type stdioConn struct {
 	in  io.ReadCloser
 	out io.WriteCloser
+	who gateway.Principal
 	log *slog.Logger
 	// The queue takes no more when it holds so many frames or bytes.
 	fullFrames, fullBytes int
@@ -119,7 +125,7 @@ type stdioConn struct {
 	byKey       map[string]*stdioCall
 	byID        map[int64]*stdioCall
 	byExtra     map[*mcp.RequestExtra]*stdioCall
-	order       Order
+	order       gateway.Order
 	lastID      int64
 	frames      int // waiting in both lanes
 	bytes       int // of those
@@ -133,18 +139,18 @@ type stdioConn struct {
 var (
 	_ mcp.Transport  = (*stdioConn)(nil)
 	_ mcp.Connection = (*stdioConn)(nil)
-	_ ticketSource   = (*stdioConn)(nil)
-	_ receiptSource  = (*stdioConn)(nil)
+	_ transport      = (*stdioConn)(nil)
+	_ call           = (*stdioCall)(nil)
 )
 
-func newStdioConn(in io.ReadCloser, out io.WriteCloser, o MCPOptions) *stdioConn {
-	c := &stdioConn{in: in, out: out, log: o.logger(),
-		fullFrames: cmp.Or(max(0, o.MaxQueued), defaultQueued), fullBytes: maxQueuedBytes,
+func newStdioConn(in io.ReadCloser, out io.WriteCloser, s *Server) *stdioConn {
+	c := &stdioConn{in: in, out: out, who: s.Principal, log: s.logger(),
+		fullFrames: cmp.Or(max(0, s.MaxQueued), defaultQueued), fullBytes: maxQueuedBytes,
 		byKey: map[string]*stdioCall{}, byID: map[int64]*stdioCall{}, byExtra: map[*mcp.RequestExtra]*stdioCall{},
 		writing: make(chan struct{}, 1), over: make(chan struct{}), released: make(chan struct{})}
 	c.work.L, c.space.L = &c.mu, &c.mu
 	c.control.limit = maxControl
-	c.calls.limit = cmp.Or(max(0, o.MaxInFlight), defaultInFlight)
+	c.calls.limit = cmp.Or(max(0, s.MaxInFlight), defaultInFlight)
 	return c
 }
 
@@ -262,10 +268,10 @@ func (c *stdioConn) enqueue(f *frame, size int) *frameFault {
 	if err != nil {
 		return &frameFault{id: f.id, code: jsonrpc.CodeInternalError, message: "internal error"}
 	}
-	call := &stdioCall{id: c.lastID, wireID: f.id, key: f.key, lane: &c.control, size: size,
+	call := &stdioCall{conn: c, id: c.lastID, wireID: f.id, key: f.key, lane: &c.control, size: size,
 		request: &jsonrpc.Request{ID: id, Method: f.method, Params: f.params}}
 	if f.method == "tools/call" {
-		call.lane, call.ticket, call.extra = &c.calls, c.order.Ticket(), &mcp.RequestExtra{}
+		call.lane, call.place, call.extra = &c.calls, c.order.Ticket(), &mcp.RequestExtra{}
 		call.request.Extra = call.extra
 		c.byExtra[call.extra] = call
 	}

@@ -1,4 +1,4 @@
-package gateway
+package mcpserve
 
 import (
 	"context"
@@ -12,22 +12,24 @@ import (
 	"testing/synctest"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/postern-mail/postern/gateway"
 )
 
 // eras are the protocols in which a person can be asked, the last one without a
 // session.
 var eras = []string{"2025-06-18", "2025-11-25", "2026-07-28"}
 
-// connect starts ServeStdio and the library's own client, which both end with the
+// connect starts Server.Stdio and the library's own client, which both end with the
 // test.
-func connect(t *testing.T, call CallFunc, era string, o mcp.ClientOptions) (c *mcp.ClientSession, hangUp func()) {
+func connect(t *testing.T, g Gateway, era string, o mcp.ClientOptions) (c *mcp.ClientSession, hangUp func()) {
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = ServeStdio(t.Context(), NewMCPServer(call, MCPOptions{Name: "test", Version: "1"}), inR, outW, MCPOptions{})
+		_ = (&Server{Gateway: g, Principal: gateway.Principal{Name: "agent"}, Name: "test", Version: "1"}).Stdio(t.Context(), inR, outW)
 	}()
 	c, err := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, &o).Connect(t.Context(), &mcp.IOTransport{Reader: outR, Writer: inW}, &mcp.ClientSessionOptions{ProtocolVersion: era})
 	if err != nil {
@@ -81,9 +83,9 @@ func TestAPersonIsAsked(t *testing.T) {
 		} {
 			t.Run(era+" "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					d, g := newDesk(t, nil)
+					d, g := newLedger(t, gateway.Options{})
 					var shown []string
-					client, hangUp := connect(t, g.MCP(agent), era, mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					client, hangUp := connect(t, g, era, mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 						shown = append(shown, r.Params.Mode+" "+r.Params.Message)
 						return &c.answer, nil
 					}})
@@ -115,8 +117,8 @@ func TestAClientThatCannotAskAfterAll(t *testing.T) {
 	for _, era := range eras {
 		t.Run(era, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, g := newDesk(t, nil)
-				client, hangUp := connect(t, g.MCP(agent), era, mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				d, g := newLedger(t, gateway.Options{})
+				client, hangUp := connect(t, g, era, mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 					return nil, errors.New("nobody is here")
 				}})
 				if era == "2026-07-28" {
@@ -146,8 +148,8 @@ func TestOnlyAClientThatCanShowAFormIsAsked(t *testing.T) {
 		} {
 			t.Run(era+" "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					d, g := newDesk(t, nil)
-					client, hangUp := connect(t, g.MCP(agent), era, o)
+					d, g := newLedger(t, gateway.Options{})
+					client, hangUp := connect(t, g, era, o)
 					if a, _ := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask")}); a.Error.Code != "APPROVAL_REQUIRED" {
 						t.Errorf("answered %+v", a)
 					}
@@ -165,8 +167,8 @@ func TestOnlyAClientThatCanShowAFormIsAsked(t *testing.T) {
 // that is an error.
 func TestTheQuestionOfAStatelessClientOnTheWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, g := newDesk(t, nil)
-		s := startSession(t, g.MCP(agent), MCPOptions{Name: "test", Version: "1"})
+		d, g := newLedger(t, gateway.Options{})
+		s := startSession(t, g, Server{Name: "test", Version: "1"})
 		s.send(strings.Replace(modernLine(1, "do ask --n 3"), `clientCapabilities":{}`, `clientCapabilities":{"elicitation":{"form":{}}}`, 1))
 		var m struct {
 			Result map[string]json.RawMessage
@@ -195,9 +197,9 @@ func TestTheQuestionOfAStatelessClientOnTheWire(t *testing.T) {
 }
 
 // byHand is a stateless client that shows its program the question.
-func byHand(t *testing.T, g *Gateway) (client *mcp.ClientSession, hangUp func()) {
+func byHand(t *testing.T, g Gateway) (client *mcp.ClientSession, hangUp func()) {
 	t.Helper()
-	return connect(t, g.MCP(agent), "2026-07-28", mcp.ClientOptions{MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+	return connect(t, g, "2026-07-28", mcp.ClientOptions{MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return nil, errors.New("unused") }})
 }
 
@@ -207,7 +209,7 @@ func accepted() mcp.InputResponseMap {
 
 func TestAStatelessClientBringsTheStateBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, g := newDesk(t, nil)
+		d, g := newLedger(t, gateway.Options{})
 		client, hangUp := byHand(t, g)
 		_, first := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask --n 1")})
 		_, second := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask --n 2")})
@@ -249,9 +251,9 @@ func TestAClientThatDiesWhileItsPersonIsAsked(t *testing.T) {
 	for _, era := range eras {
 		t.Run(era, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, g := newDesk(t, nil)
+				d, g := newLedger(t, gateway.Options{})
 				asked, gone := make(chan struct{}), make(chan struct{})
-				client, hangUp := connect(t, g.MCP(agent), era, mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				client, hangUp := connect(t, g, era, mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 					close(asked)
 					<-gone
 					return &mcp.ElicitResult{Action: "accept"}, nil

@@ -1,6 +1,7 @@
-package gateway
+package mcpserve
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -14,6 +15,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
 )
 
 // The tool of 002 section 3.1, compact.
@@ -25,14 +29,14 @@ const modern = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",
 func TestTheToolIsTheSpecifiedOneByteForByte(t *testing.T) {
 	readOnly := strings.TrimSuffix(specifiedTool, "}") + `,"annotations":{"readOnlyHint":true}}`
 	for name, c := range map[string]struct {
-		o      MCPOptions
+		o      Server
 		params string
 		want   string
 	}{
-		"initialized":           {MCPOptions{}, "", specifiedTool},
-		"stateless":             {MCPOptions{}, `,"params":{` + modern + `}`, specifiedTool},
-		"initialized read-only": {MCPOptions{ReadOnly: true}, "", readOnly},
-		"stateless read-only":   {MCPOptions{ReadOnly: true}, `,"params":{` + modern + `}`, readOnly},
+		"initialized":           {Server{}, "", specifiedTool},
+		"stateless":             {Server{}, `,"params":{` + modern + `}`, specifiedTool},
+		"initialized read-only": {Server{ReadOnly: true}, "", readOnly},
+		"stateless read-only":   {Server{ReadOnly: true}, `,"params":{` + modern + `}`, readOnly},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -67,7 +71,7 @@ func TestClientsThatInitialize(t *testing.T) {
 	} {
 		t.Run(offered, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := startSession(t, echo, MCPOptions{Name: "postern", Version: "1.2.3", Instructions: "Mail."})
+				s := startSession(t, echo, Server{Name: "postern", Version: "1.2.3", Instructions: "Mail."})
 				s.send(callLine("early", "x"))
 				if got := s.one(); summary(t, got) != `"early"|-32600` {
 					t.Errorf("before initialize: %s", got)
@@ -96,7 +100,7 @@ func TestClientsThatInitialize(t *testing.T) {
 
 func TestClientsThatDoNotInitialize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startSession(t, echo, MCPOptions{Name: "postern", Version: "1.2.3", Instructions: "Mail."})
+		s := startSession(t, echo, Server{Name: "postern", Version: "1.2.3", Instructions: "Mail."})
 		s.send(`{"jsonrpc":"2.0","id":"d","method":"server/discover","params":{` + modern + `}}`)
 		var discovered struct {
 			Result struct {
@@ -139,7 +143,7 @@ func TestClientsThatDoNotInitialize(t *testing.T) {
 
 func TestMethodsOfOtherCapabilitiesAreNotFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startInitialized(t, echo, MCPOptions{})
+		s := startInitialized(t, echo, Server{})
 		for _, params := range []string{"", `,"params":{"uri":"file:///x","name":"x","level":"debug","ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"a","value":"b"}}`,
 			`,"params":{"notifications":{"toolsListChanged":true},` + modern + `}`} {
 			for i, method := range []string{"resources/list", "resources/read", "resources/templates/list", "resources/subscribe", "resources/unsubscribe",
@@ -156,16 +160,8 @@ func TestMethodsOfOtherCapabilitiesAreNotFound(t *testing.T) {
 	})
 }
 
-func TestMethodsOfOtherCapabilitiesAreNotFoundOverOtherTransports(t *testing.T) {
-	client, server := mcp.NewInMemoryTransports()
-	if _, err := NewMCPServer(echo, MCPOptions{}).Connect(t.Context(), server, nil); err != nil {
-		t.Fatal(err)
-	}
-	c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), client, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+func TestMethodsOfOtherCapabilitiesAreNotFoundOverHTTPToo(t *testing.T) {
+	c := serveOn(t, echo, HTTPOptions{}).session(t, "ann", "2025-11-25", nil)
 	if _, err := c.ListPrompts(t.Context(), nil); errorCode(err) != jsonrpc.CodeMethodNotFound {
 		t.Errorf("prompts/list: %v", err)
 	}
@@ -181,7 +177,7 @@ func errorCode(err error) int64 {
 
 func TestAnUnknownToolIsAnInvalidParameter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startInitialized(t, echo, MCPOptions{})
+		s := startInitialized(t, echo, Server{})
 		for _, name := range []string{"CLI", "shell", "", strings.Repeat("x", 100_000)} {
 			s.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{"command":"help"}}}`, name))
 			if got := s.one(); summary(t, got) != "1|-32602" {
@@ -195,36 +191,42 @@ func TestAnUnknownToolIsAnInvalidParameter(t *testing.T) {
 }
 
 func TestOnlyAnExactCommandIsACommand(t *testing.T) {
-	for arguments, want := range map[string]MCPCall{
-		`{"command":"mail list"}`:            {Command: "mail list", HasCommand: true},
-		` { "command" : "a\u0020\"b\"\n" } `: {Command: "a \"b\"\n", HasCommand: true},
-		`{"\u0063ommand":"x"}`:               {Command: "x", HasCommand: true},
-		`{"command":""}`:                     {HasCommand: true},
-		`{"command":"a\u0000b"}`:             {Command: "a\x00b", HasCommand: true},
-		``:                                   {Fault: `the argument "command" is missing`},
-		`null`:                               {Fault: `the argument "command" is missing`},
-		`{}`:                                 {Fault: `the argument "command" is missing`},
-		`{"command":null}`:                   {Fault: `the argument "command" is not a string`},
-		`{"command":5}`:                      {Fault: `the argument "command" is not a string`},
-		`{"command":["mail","list"]}`:        {Fault: `the argument "command" is not a string`},
-		`{"command":{"command":"x"}}`:        {Fault: `the argument "command" is not a string`},
-		`{"COMMAND":"x"}`:                    {Fault: `the tool has the argument "command" alone; options belong into its string`},
-		`{"Command":"x"}`:                    {Fault: `the tool has the argument "command" alone; options belong into its string`},
-		`{"command":"x","dry_run":true}`:     {Fault: `the tool has the argument "command" alone; options belong into its string`},
-		`{"dry_run":{"command":"y"},"command":"x"}`: {Fault: `the tool has the argument "command" alone; options belong into its string`},
-		`{"command":"x","command":"y"}`:             {Fault: `the argument "command" is there twice`},
-		`"mail list"`:                               {Fault: "the arguments are not an object"},
-		`["mail list"]`:                             {Fault: "the arguments are not an object"},
-		`5`:                                         {Fault: "the arguments are not an object"},
-		`true`:                                      {Fault: "the arguments are not an object"},
+	const absent, wrong = `the argument "command" is missing`, `the argument "command" is not a string`
+	const unknown = `the tool has the argument "command" alone; options belong into its string`
+	for arguments, want := range map[string]struct{ line, fault string }{
+		`{"command":"mail list"}`:            {"mail list", ""},
+		` { "command" : "a\u0020\"b\"\n" } `: {"a \"b\"\n", ""},
+		`{"\u0063ommand":"x"}`:               {"x", ""},
+		`{"command":""}`:                     {"", ""},
+		`{"command":"a\u0000b"}`:             {"a\x00b", ""},
+		``:                                   {"", absent},
+		`null`:                               {"", absent},
+		`{}`:                                 {"", absent},
+		`{"command":null}`:                   {"", wrong},
+		`{"command":5}`:                      {"", wrong},
+		`{"command":["mail","list"]}`:        {"", wrong},
+		`{"command":{"command":"x"}}`:        {"", wrong},
+		`{"COMMAND":"x"}`:                    {"", unknown},
+		`{"Command":"x"}`:                    {"", unknown},
+		`{"command":"x","dry_run":true}`:     {"", unknown},
+		`{"dry_run":{"command":"y"},"command":"x"}`: {"", unknown},
+		`{"command":"x","command":"y"}`:             {"", `the argument "command" is there twice`},
+		`"mail list"`:                               {"", "the arguments are not an object"},
+		`["mail list"]`:                             {"", "the arguments are not an object"},
+		`5`:                                         {"", "the arguments are not an object"},
+		`true`:                                      {"", "the arguments are not an object"},
 	} {
 		t.Run(arguments, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var got []MCPCall
-				s := startInitialized(t, func(_ context.Context, c MCPCall) MCPResult {
-					got = append(got, c)
-					return MCPResult{Text: "{}", IsError: !c.HasCommand}
-				}, MCPOptions{})
+				var got []gateway.Request
+				s := startInitialized(t, fakeGateway(func(_ context.Context, r gateway.Request) gateway.Answer {
+					got = append(got, r)
+					a := gateway.Answer{JSON: []byte("{}")}
+					if r.Refusal != nil {
+						a.Code = r.Refusal.Code
+					}
+					return a
+				}), Server{})
 				if arguments != "" {
 					arguments = `,"arguments":` + arguments
 				}
@@ -233,17 +235,14 @@ func TestOnlyAnExactCommandIsACommand(t *testing.T) {
 				if err := s.finish(); err != nil {
 					t.Error(err)
 				}
-				if wantAnswer := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{}"}],"isError":%v}}`, !want.HasCommand); answer != wantAnswer {
+				if wantAnswer := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{}"}],"isError":%v}}`, want.fault != ""); answer != wantAnswer {
 					t.Errorf("answered %s, want %s", answer, wantAnswer)
 				}
-				if len(got) != 1 {
-					t.Fatalf("called %d times", len(got))
+				if len(got) != 1 || got[0].Line != want.line || (got[0].Refusal == nil) != (want.fault == "") {
+					t.Fatalf("got %+v, want %+v", got, want)
 				}
-				if c := got[0]; c.Command != want.Command && want.HasCommand || c.HasCommand != want.HasCommand || c.Fault != want.Fault {
-					t.Errorf("got %+v, want %+v", c, want)
-				}
-				if c := got[0]; !c.HasCommand && c.Command != "" {
-					t.Errorf("a call without a command has %q", c.Command)
+				if f := got[0].Refusal; f != nil && (f.Code != discovery.ValidationError || !strings.Contains(f.Message, want.fault)) {
+					t.Errorf("refused as %+v", f)
 				}
 			})
 		})
@@ -254,18 +253,18 @@ func TestProgressGoesToWhoAskedUntilCancelled(t *testing.T) {
 	for name, token := range map[string]string{"string": `"t"`, "number": `7`} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := startInitialized(t, func(ctx context.Context, c MCPCall) MCPResult {
+				s := startInitialized(t, fakeGateway(func(ctx context.Context, c gateway.Request) gateway.Answer {
 					if c.Progress == nil {
-						return MCPResult{Text: "silent"}
+						return gateway.Answer{JSON: []byte("silent")}
 					}
 					c.Progress(1, 3, "one of three")
 					c.Progress(2, 0, "")
-					if c.Command == "forever" {
+					if c.Line == "forever" {
 						<-ctx.Done()
 						c.Progress(3, 3, "too late")
 					}
-					return MCPResult{Text: "done"}
-				}, MCPOptions{})
+					return gateway.Answer{JSON: []byte("done")}
+				}), Server{})
 				s.send(callLine(1, "x"))
 				if got := s.one(); !strings.Contains(got, "silent") {
 					t.Errorf("not asked: %s", got)
@@ -298,20 +297,25 @@ func TestProgressGoesToWhoAskedUntilCancelled(t *testing.T) {
 	}
 }
 
-func TestInstructionsAreBounded(t *testing.T) {
-	NewMCPServer(echo, MCPOptions{Instructions: strings.Repeat("x", MaxInstructions)})
-	defer func() {
-		if recover() == nil {
-			t.Error("instructions beyond the bound were accepted")
+func TestAServerThatIsNotSetUpServesNothing(t *testing.T) {
+	for name, s := range map[string]Server{"no gateway": {}, "instructions": {Gateway: echo, Instructions: strings.Repeat("x", MaxInstructions+1)}} {
+		if err := s.Stdio(t.Context(), io.NopCloser(strings.NewReader("")), nopWriteCloser{io.Discard}); err == nil {
+			t.Errorf("%s: served over stdio", name)
 		}
-	}()
-	NewMCPServer(echo, MCPOptions{Instructions: strings.Repeat("x", MaxInstructions+1)})
+		if err := s.HTTP(t.Context(), listen(t), HTTPOptions{}); err == nil {
+			t.Errorf("%s: served over HTTP", name)
+		}
+	}
+	s := Server{Gateway: echo, Instructions: strings.Repeat("x", MaxInstructions)}
+	if err := s.Stdio(t.Context(), io.NopCloser(strings.NewReader("")), nopWriteCloser{io.Discard}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestNothingOfACommandIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		s := startInitialized(t, echo, MCPOptions{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		s := startInitialized(t, echo, Server{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		s.send(callLine(1, "--password hunter2"), `{"hunter2":`, `[{"a":"hunter2"}]`, `{"jsonrpc":"2.0","id":"hunter2","method":"hunter2"}`,
 			`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hunter2","arguments":"hunter2"}}`,
 			`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":["hunter2"]}}`)
@@ -326,11 +330,11 @@ func TestNothingOfACommandIsLogged(t *testing.T) {
 }
 
 func TestTheLibrarysOwnClientIsServed(t *testing.T) {
-	o := MCPOptions{Name: "postern", Version: "1"}
+	o := &Server{Gateway: echo, Name: "postern", Version: "1"}
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	result := make(chan error, 1)
-	go func() { result <- ServeStdio(t.Context(), NewMCPServer(echo, o), inR, outW, o) }()
+	go func() { result <- o.Stdio(t.Context(), inR, outW) }()
 	c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &mcp.IOTransport{Reader: outR, Writer: inW}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -361,11 +365,11 @@ func FuzzStdio(f *testing.F) {
 		`{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}`} {
 		f.Add([]byte(seed))
 	}
-	server := NewMCPServer(echo, MCPOptions{})
+	server := &Server{Gateway: echo}
 	f.Fuzz(func(t *testing.T, between []byte) {
 		script := fmt.Appendf(nil, "%s\n%s\n%s\n%s\n", initializeLine, initializedLine, between, callLine("the last one", "last"))
 		var out bytes.Buffer
-		if err := ServeStdio(t.Context(), server, io.NopCloser(bytes.NewReader(script)), nopWriteCloser{&out}, MCPOptions{}); err != nil {
+		if err := server.Stdio(t.Context(), io.NopCloser(bytes.NewReader(script)), nopWriteCloser{&out}); err != nil {
 			t.Fatal(err)
 		}
 		last := false
@@ -387,35 +391,44 @@ func FuzzStdio(f *testing.F) {
 	})
 }
 
+// BenchmarkCall is what a call costs besides its command, one after another and with 16
+// in flight, and how much of that is the client here.
 func BenchmarkCall(b *testing.B) {
-	transports := map[string]func(ctx context.Context, s *mcp.Server) mcp.Transport{
-		"library": func(ctx context.Context, s *mcp.Server) mcp.Transport {
-			client, server := mcp.NewInMemoryTransports()
-			if _, err := s.Connect(ctx, server, nil); err != nil {
-				b.Fatal(err)
-			}
-			return client
-		},
-		"stdio": func(ctx context.Context, s *mcp.Server) mcp.Transport {
+	for _, inFlight := range []int{1, 16} {
+		b.Run(fmt.Sprint(inFlight, " in flight"), func(b *testing.B) {
 			inR, inW := io.Pipe()
 			outR, outW := io.Pipe()
-			go func() { _ = ServeStdio(ctx, s, inR, outW, MCPOptions{}) }()
-			return &mcp.IOTransport{Reader: outR, Writer: inW}
-		},
-	}
-	for name, transport := range transports {
-		b.Run(name, func(b *testing.B) {
-			c, err := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil).Connect(b.Context(), transport(b.Context(), NewMCPServer(echo, MCPOptions{})), nil)
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := c.CallTool(b.Context(), &mcp.CallToolParams{Name: "cli", Arguments: map[string]any{"command": "help"}}); err != nil {
+			server := &Server{Gateway: fakeGateway(func(context.Context, gateway.Request) gateway.Answer { return gateway.Answer{JSON: typicalAnswer} })}
+			served := make(chan error, 1)
+			go func() { served <- server.Stdio(b.Context(), inR, outW) }()
+			go func() { _, _ = io.WriteString(inW, initializeLine+"\n"+initializedLine+"\n") }()
+			answers := bufio.NewReaderSize(outR, 1<<20)
+			next := func() {
+				if _, err := answers.ReadSlice('\n'); err != nil {
 					b.Fatal(err)
 				}
 			}
-			_ = c.Close()
+			next()
+			b.ReportAllocs()
+			sent := 0
+			for b.Loop() {
+				sent++
+				if _, err := io.WriteString(inW, callLine(sent, "mail list --limit 3")+"\n"); err != nil {
+					b.Fatal(err)
+				}
+				if sent >= inFlight {
+					next()
+				}
+			}
+			for range min(sent, inFlight-1) {
+				next()
+			}
+			_ = inW.Close()
+			if err := <-served; err != nil {
+				b.Fatal(err)
+			}
 		})
 	}
 }
+
+var typicalAnswer = []byte(`{"success":true,"data":{"folder":"INBOX","messages":[` + strings.Repeat(`{"id":"imap:work:INBOX:1:50","subject":"About \"this\" mailbox","from":"Help desk <help@example.org>"},`, 20) + `{}]}}`)

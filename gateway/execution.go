@@ -1,0 +1,284 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
+)
+
+// execution is one command on its way.
+type execution struct {
+	Request
+	gateway *Gateway
+	start   time.Time
+	reply   *discovery.Reply // authentic
+
+	settings    Settings
+	settingsErr error
+	plan        plan
+	call        discovery.Call
+
+	data      []byte
+	message   string
+	untrusted []string
+	cut       bool // the answer was made smaller to fit
+	asked     *Asked
+
+	progress  *progress
+	delivered []func() // for Answer.Delivered
+	back      *Ticket  // of a command that stood aside
+	crowded   bool     // it stood aside and found no place to go on in time
+}
+
+const (
+	// brief is how long what needs no vault waits for one: the settings only
+	// shorten what help shows, and nobody should wait for that.
+	brief = 500 * time.Millisecond
+	// penalty is how long a call beyond the rate waits for its refusal, so that
+	// a caller in a loop fills the audit log slowly.
+	penalty = time.Second
+)
+
+// run takes the command from its tokens to data, or returns why not. The
+// command's own deadline bounds all of it, the waits for its turn and for the
+// settings included.
+func (x *execution) run(ctx context.Context) *discovery.Fault {
+	g := x.gateway
+	tokens, refusal := x.tokens()
+	if x.Reply != nil && x.Refusal == nil {
+		refusal = cmp.Or(x.openReply(), refusal)
+	}
+	effect, ahead := g.peek(tokens)
+	ctx, cancel := context.WithTimeout(g.o.Context(ctx, x.Principal), ahead.Timeout)
+	defer cancel()
+	if refusal != nil {
+		effect = discovery.Meta
+	}
+	turn, err := x.Ticket.enter(effect)
+	if err != nil {
+		return g.fault(ctx, err, nil)
+	}
+	f := cmp.Or(x.prepare(ctx, effect == discovery.Meta || ahead.Wrong), refusal)
+	if tokens != nil || refusal == nil { // also what is refused is named in the audit log
+		f = cmp.Or(f, x.plan.resolve(g, x.Principal, &x.settings, tokens))
+	}
+	if f != nil {
+		return f
+	}
+	f = x.plan.bind(g, x.Principal, &x.settings)
+	switch {
+	case f != nil && !x.plan.refused:
+		return f // wrong arguments wait for nobody
+	case x.plan.command.Effect == discovery.Meta:
+		x.Ticket.Finish()
+		return x.execute(ctx, ahead.Timeout)
+	case f == nil:
+		f = x.settingsFault(ctx, ahead.Timeout)
+	}
+	waited, missed := x.await(ctx, turn, ahead.Timeout)
+	if waited && missed == nil {
+		// The settings are those of its turn: what an earlier command or somebody else
+		// changed meanwhile holds.
+		f = x.again(ctx, ahead.Timeout)
+	}
+	if f = cmp.Or(missed, f); f != nil {
+		return f
+	}
+	return x.execute(ctx, ahead.Timeout)
+}
+
+// prepare reads the settings and charges the rate.
+func (x *execution) prepare(ctx context.Context, optional bool) *discovery.Fault {
+	waiting := ctx
+	if optional {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, brief)
+		defer cancel()
+	}
+	x.settings, x.settingsErr = x.gateway.o.Settings.Settings(waiting, optional)
+	limited, err := x.gateway.takeRate(waiting, x.Principal, &x.settings)
+	if x.settingsErr == nil {
+		x.settingsErr = err
+	}
+	if limited != nil {
+		x.Ticket.Finish() // nobody else is to wait for the penalty
+		select {
+		case <-ctx.Done():
+		case <-time.After(penalty):
+		}
+		return limited
+	}
+	return x.gateway.valid(ctx, x.Principal)
+}
+
+// again decides anew for a command whose turn has come later.
+func (x *execution) again(ctx context.Context, timeout time.Duration) *discovery.Fault {
+	before := x.settings
+	x.settings, x.settingsErr = x.gateway.o.Settings.Settings(ctx, false)
+	if f := x.settingsFault(ctx, timeout); f != nil {
+		return f
+	}
+	if f := x.gateway.valid(ctx, x.Principal); f != nil {
+		return f
+	}
+	if !x.plan.refused && slices.Equal(before.Deny, x.settings.Deny) && before.Location.String() == x.settings.Location.String() {
+		return nil
+	}
+	return x.plan.bind(x.gateway, x.Principal, &x.settings)
+}
+
+// settingsFault is the answer to a command whose settings could not be read.
+func (x *execution) settingsFault(ctx context.Context, timeout time.Duration) *discovery.Fault {
+	switch {
+	case x.settingsErr == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return timeoutFault(timeout, x.settingsErr)
+	}
+	return x.gateway.fault(ctx, x.settingsErr, nil)
+}
+
+// execute runs the bound command and encodes what it returns.
+func (x *execution) execute(ctx context.Context, timeout time.Duration) *discovery.Fault {
+	g, p, l := x.gateway, x.Principal, &x.plan
+	x.progress = startProgress(x.Request.Progress)
+	defer x.progress.end()
+	x.call = discovery.Call{Link: link{x}, Reply: x.reply, Caller: discovery.Caller{Principal: p.Name, Admin: p.admin(), Profile: g.profileFor(p).Name,
+		Identity: p.identity(), CanAsk: x.mayAsk(), Unasked: p.Unasked,
+		Visible: func(c *discovery.Command) bool { return g.authorize(p, &x.settings, c) == nil }}}
+	defer func() { x.back.Finish() }()
+	result, err := l.command.Run(ctx, &x.call, l.bound)
+	if err != nil {
+		err = x.question(err)
+		// What the command itself says holds: it may have done something by then.
+		if g.own(err) == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			if x.crowded {
+				return crowdedFault(timeout, err)
+			}
+			return timeoutFault(timeout, err)
+		}
+		return g.fault(ctx, err, l.command)
+	}
+	x.untrusted = l.projection.Untrusted(l.command.Untrusted())
+	if err := x.encode(result, l.projection); err != nil {
+		return g.fault(ctx, err, l.command)
+	}
+	if s, ok := result.(discovery.Summarizer); ok {
+		x.message = s.Summary() // of what is shown, after any cut
+	}
+	return nil
+}
+
+// link is the discovery.Link of an execution.
+type link struct{ x *execution }
+
+func (l link) Progress(done, total float64, message string) {
+	l.x.progress.report(done, total, message)
+}
+func (l link) Announce(message string) { l.x.progress.announce(message) }
+func (l link) Delivered(done func())   { l.x.delivered = append(l.x.delivered, done) }
+
+func timeoutFault(after time.Duration, err error) *discovery.Fault {
+	return &discovery.Fault{Code: discovery.Timeout, Message: fmt.Sprintf("The command was stopped after %s.", after),
+		Hint: "Ask for less, or allow more time with --timeout SECONDS (at most 300).", Err: err}
+}
+
+// crowdedFault is for a command that waited for something outside and then found no
+// place among those at work.
+func crowdedFault(after time.Duration, err error) *discovery.Fault {
+	return &discovery.Fault{Code: discovery.Timeout, Err: err,
+		Message: fmt.Sprintf("The command waited and could not go on within %s, since too many other calls were at work.", after),
+		Hint:    "Send it again when those are answered, or allow more time with --timeout SECONDS (at most 300), which includes both waits."}
+}
+
+// encode makes the data, and makes them smaller until they fit.
+func (x *execution) encode(result any, projection *discovery.Projection) error {
+	for range 10 {
+		data, err := marshal(result)
+		if err != nil {
+			return err
+		}
+		if x.data, err = projection.Apply(data); err != nil {
+			return err
+		}
+		const room = MaxAnswerBytes - 4096 // for message and _meta
+		if len(x.data) <= room || x.plan.command.Bytes {
+			return nil
+		}
+		t, ok := result.(discovery.Truncator)
+		if !ok || !t.Truncate(float64(room)/float64(len(x.data))) {
+			break
+		}
+		x.cut = true
+	}
+	x.data = nil
+	return &discovery.Fault{Code: discovery.ExecutionError, Message: fmt.Sprintf("The answer would exceed %d KiB.", MaxAnswerBytes>>10),
+		Hint: "Ask for less: a smaller --limit, or only some fields with --fields."}
+}
+
+// finish audits the command and makes its envelope.
+func (x *execution) finish(ctx context.Context, f *discovery.Fault) Answer {
+	g, now := x.gateway, x.gateway.o.Now()
+	m := meta{command: plain.Clip(x.plan.shown, MaxShownCommand), duration: now.Sub(x.start), now: now, untrusted: x.untrusted, truncated: x.cut}
+	if err := x.audit(ctx, f, &m); err != nil {
+		g.o.Logger.Error("audit entry not written", "error_type", fmt.Sprintf("%T", err))
+		switch {
+		case x.plan.command == nil || x.plan.command.Effect == discovery.Meta:
+			// Nothing was shown or done that a log is kept for.
+		case f == nil && x.plan.command.Effect == discovery.Read:
+			// Nothing is shown that is not on record.
+			f = g.fault(ctx, err, nil)
+		case f == nil:
+			// What was done is done; an error would say that it was not.
+			m.auditLost = true
+		}
+	}
+	if f != nil {
+		m.untrusted = nil
+		if f.Foreign {
+			m.untrusted = []string{"error.message", "error.hint"}
+		}
+		return Answer{JSON: failureEnvelope(f, &m), Code: f.Code, Asked: x.asked}
+	}
+	return Answer{JSON: successEnvelope(x.data, x.message, &m), Receipts: x.delivered}
+}
+
+// auditTime bounds the writing of an entry, which goes on when the caller has
+// gone: it was executed all the same. What could not even read the settings does
+// not wait as long again.
+const auditTime = 10 * time.Second
+
+func (x *execution) audit(ctx context.Context, f *discovery.Fault, m *meta) (err error) {
+	if x.gateway.o.Auditor == nil {
+		return nil
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			x.gateway.logPanic(v)
+			err = errPanic
+		}
+	}()
+	e := AuditEntry{Time: x.start, Principal: x.Principal.Name, Account: x.call.Account, Command: m.command,
+		Target: x.call.Target, Allowed: true, Duration: m.duration}
+	if x.plan.command != nil {
+		e.Parsed = x.plan.command.Path
+	}
+	if f != nil {
+		e.Code, e.Reason = string(f.Code), f.Reason
+		e.Allowed = f.Reason == ""
+	}
+	x.attribute(&e)
+	limit := auditTime
+	if x.settingsErr != nil || x.plan.command == nil || x.plan.command.Effect == discovery.Meta {
+		limit = brief
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	return x.gateway.o.Auditor.Record(ctx, e)
+}

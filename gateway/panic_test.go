@@ -1,0 +1,148 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/gateway/mcpserve"
+)
+
+// A panicArgs panics in Validate, and a panicResult where its text says.
+type panicArgs struct {
+	Where string `json:"where,omitempty" jsonschema_description:"Where it panics"`
+}
+
+func (a *panicArgs) Validate() error {
+	if a.Where == "Validate" {
+		panic("a secret value")
+	}
+	return nil
+}
+
+type panicResult struct {
+	Where string `json:"where"`
+}
+
+func (r *panicResult) MarshalJSON() ([]byte, error) {
+	switch r.Where {
+	case "MarshalJSON":
+		panic("a secret value")
+	case "Truncate":
+		return []byte(`"` + strings.Repeat("x", gateway.MaxAnswerBytes) + `"`), nil
+	}
+	return []byte(`{"where":""}`), nil
+}
+
+func (r *panicResult) Truncate(float64) bool { panic("a secret value") }
+
+func (r *panicResult) Summary() string {
+	if r.Where == "Summary" {
+		panic("a secret value")
+	}
+	return ""
+}
+
+type panicSettings struct{}
+
+func (panicSettings) Settings(context.Context, bool) (gateway.Settings, error) {
+	panic("a secret value")
+}
+
+type panicLimiter struct{}
+
+func (panicLimiter) Take(context.Context, string, int, time.Duration) (time.Duration, error) {
+	panic("a secret value")
+}
+
+type panicAuditor struct{}
+
+func (panicAuditor) Record(context.Context, gateway.AuditEntry) error { panic("a secret value") }
+
+// Wherever something panics, the answer is an error, the audit log has an entry, and the
+// next command is served; so it is over MCP.
+func TestAPanicAnywhereIsAnsweredAndAudited(t *testing.T) {
+	run := discovery.New(discovery.Spec{Path: "do", Summary: "Do", Effect: discovery.Read, Examples: []string{"do"}},
+		func(_ context.Context, _ *discovery.Call, a *panicArgs) (*panicResult, error) {
+			switch a.Where {
+			case "Run":
+				panic("a secret value")
+			case "Faults":
+				return nil, errors.New("an error")
+			}
+			return &panicResult{a.Where}, nil
+		})
+	registry, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1"}, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, where := range []string{"Validate", "Run", "MarshalJSON", "Truncate", "Summary", "Faults", "Context", "Settings", "Limiter", "Auditor"} {
+		t.Run(where, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var logged strings.Builder
+				audited := &auditLog{}
+				o := gateway.Options{Registry: registry, Profile: gateway.FullProfile(), Auditor: audited, Logger: slog.New(slog.NewTextHandler(&logged, nil)),
+					Faults: func(error) *discovery.Fault { panic("a secret value") }}
+				switch where {
+				case "Context":
+					o.Context = func(context.Context, gateway.Principal) context.Context { panic("a secret value") }
+				case "Settings":
+					o.Settings = panicSettings{}
+				case "Limiter":
+					o.Limiter = panicLimiter{}
+				case "Auditor":
+					o.Auditor = panicAuditor{}
+				}
+				g, err := gateway.New(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				line := "do --where " + where
+				if a := g.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "agent"}, Line: line}); a.Code != discovery.ExecutionError || strings.Contains(string(a.JSON), "secret") {
+					t.Errorf("%s", a.JSON)
+				}
+				in, out := io.Pipe()
+				answers, back := io.Pipe()
+				served := make(chan error, 1)
+				server := &mcpserve.Server{Gateway: g}
+				go func() { served <- server.Stdio(t.Context(), in, back) }()
+				go func() {
+					_, _ = io.WriteString(out, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"cli","arguments":{"command":"`+line+`"}}}
+{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"cli","arguments":{"command":"version"}}}
+`)
+					_ = out.Close()
+				}()
+				all, err := io.ReadAll(answers)
+				if err := errors.Join(err, <-served); err != nil {
+					t.Fatal(err)
+				}
+				if text := string(all); strings.Count(text, "EXECUTION_ERROR") != strings.Count(text, `"isError":true`) || !strings.Contains(text, "EXECUTION_ERROR") || !strings.Contains(text, `"id":3`) {
+					t.Errorf("over MCP: %s", text)
+				}
+				if where == "Auditor" {
+					return
+				}
+				entries := 0
+				for _, e := range audited.entries {
+					if e.Code == string(discovery.ExecutionError) && strings.HasPrefix(e.Command, "do") {
+						entries++
+					}
+				}
+				if entries != 2 {
+					t.Errorf("audited as %+v", audited.entries)
+				}
+				if text := logged.String(); !strings.Contains(text, "panic_test.go") || strings.Contains(text, "secret") {
+					t.Errorf("logged %s", text)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,150 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-mail/postern/discovery"
+)
+
+// A plan is a command that the caller may run, bound to its arguments. After a fault it
+// is as much of that as was found out.
+type plan struct {
+	command    *discovery.Command // nil where the tokens name none
+	rest       []string           // the tokens behind its path
+	shown      string             // the tokens as they may be shown
+	bound      *discovery.Bound
+	projection *discovery.Projection
+	refused    bool // the caller may not run it
+	instead    bool // it is the help of what the tokens name
+}
+
+// resolve finds the command. A group named alone is its help.
+func (l *plan) resolve(g *Gateway, p Principal, s *Settings, tokens []string) *discovery.Fault {
+	found, err := g.o.Registry.Resolve(tokens, func(c *discovery.Command) bool { return g.authorize(p, s, c) == nil })
+	switch {
+	case err != nil:
+		*l = plan{shown: g.shownUnknown(tokens)}
+	case found.Group != "":
+		*l = plan{command: g.o.Registry.Lookup("help"), rest: strings.Fields(found.Group), shown: joinTokens(tokens), instead: true}
+	default:
+		written := tokens[:len(tokens)-len(found.Rest)]
+		*l = plan{command: found.Command, rest: found.Rest, shown: joinTokens(append(slices.Clone(written), found.Command.Redact(found.Rest)...))}
+	}
+	return discovery.AsFault(err)
+}
+
+// bind authorizes the caller, and then binds the arguments.
+func (l *plan) bind(g *Gateway, p Principal, s *Settings) *discovery.Fault {
+	f := g.authorize(p, s, l.command)
+	if l.refused = f != nil; l.refused {
+		return f
+	}
+	var err error
+	l.bound, err = l.command.Bind(l.rest, s.Location)
+	if err == nil && l.bound.Help {
+		path := strings.Fields(l.command.Path)
+		l.command, l.instead = g.o.Registry.Lookup("help"), true
+		l.bound, err = l.command.Bind(path, nil)
+	}
+	if err == nil {
+		l.projection, err = l.command.Project(l.bound.Common.Fields)
+	}
+	return discovery.AsFault(err)
+}
+
+// Explanation is how far a command string would get: the command it names, the
+// arguments it binds to, and what stands in the way.
+type Explanation struct {
+	Command *discovery.Command // nil when the string names none
+	Args    any                // pointer to the command's argument struct; nil when they do not bind
+	Refusal *discovery.Fault   // nil when the command would be run
+}
+
+// Explain makes the plan that Do makes for the principal and the command of a request,
+// and says what it meets. It runs nothing, charges no rate and writes no audit entry:
+// the caller's own command has one. The error is for settings that cannot be read.
+func (g *Gateway) Explain(ctx context.Context, r Request) (Explanation, error) {
+	settings, err := g.o.Settings.Settings(ctx, false)
+	if err != nil {
+		return Explanation{}, err
+	}
+	tokens, f := r.tokens()
+	if f != nil {
+		return Explanation{Refusal: f}, nil
+	}
+	var l plan
+	if f = l.resolve(g, r.Principal, &settings, tokens); f == nil {
+		f = l.bind(g, r.Principal, &settings)
+	}
+	e := Explanation{Command: l.command, Refusal: f}
+	if f == nil && !l.instead {
+		e.Args = l.bound.Args
+	}
+	return e, nil
+}
+
+const defaultTimeout = 30 * time.Second
+
+// peek foresees a command, whoever calls. The effect of what is no command, and of what
+// shows a command's help, is discovery.Meta.
+func (g *Gateway) peek(tokens []string) (effect discovery.Effect, o discovery.Outlook) {
+	found, err := g.o.Registry.Resolve(tokens, func(*discovery.Command) bool { return true })
+	if err != nil || found.Command == nil {
+		return discovery.Meta, discovery.Outlook{Timeout: defaultTimeout}
+	}
+	effect, o = found.Command.Effect, found.Command.Peek(found.Rest)
+	if o.Help {
+		effect, o.Timeout = discovery.Meta, defaultTimeout
+	}
+	return effect, o
+}
+
+// shownPrefix is what may be repeated of a line that has no tokens: its leading
+// plain words, since a quote that was never closed may hide anything behind it.
+func shownPrefix(line string) string {
+	end := 0
+	for end < len(line) && end < 64 && (line[end] >= 'a' && line[end] <= 'z' || line[end] == ' ') {
+		end++
+	}
+	if end == len(line) {
+		return line
+	}
+	cut := strings.LastIndexByte(line[:end], ' ')
+	return strings.TrimSpace(line[:max(cut, 0)]) + " …"
+}
+
+// shownUnknown is what may be written down of tokens that are no command: words
+// that are one of a command's, or nearly. Anything else may be a password that was
+// typed in the wrong place.
+func (g *Gateway) shownUnknown(tokens []string) string {
+	var words []string
+	for _, t := range tokens[:min(2, len(tokens))] {
+		if !g.o.Registry.Resembles(t) {
+			break
+		}
+		words = append(words, t)
+	}
+	shown := joinTokens(words)
+	if len(words) < len(tokens) {
+		shown = strings.TrimSpace(shown + " …")
+	}
+	return shown
+}
+
+func joinTokens(tokens []string) string {
+	var b strings.Builder
+	for i, t := range tokens {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if t == discovery.Redacted || strings.HasSuffix(t, "="+discovery.Redacted) {
+			b.WriteString(t)
+		} else {
+			b.WriteString(Quote(t))
+		}
+	}
+	return b.String()
+}
