@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math/big"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -178,11 +177,11 @@ const maxMade = 8000
 
 // ofLength makes a text of about n characters that should be taken.
 func (a *argument) ofLength(n int) (string, bool) {
-	if low, ok := a.limit("minLength"); ok && low.Cmp(big.NewRat(int64(n), 1)) > 0 && low.IsInt() && low.Num().IsInt64() {
-		n = int(low.Num().Int64())
+	if low, ok := whole(a.limit("minLength")); ok {
+		n = max(n, low)
 	}
-	if high, ok := a.limit("maxLength"); ok && high.Cmp(big.NewRat(int64(n), 1)) < 0 && high.IsInt() && high.Num().IsInt64() {
-		n = int(high.Num().Int64())
+	if high, ok := whole(a.limit("maxLength")); ok {
+		n = min(n, high)
 	}
 	return a.made(n)
 }
@@ -211,71 +210,73 @@ func decimal(n *big.Rat) string {
 // edge is a declared bound with the values at it and beyond.
 type edge struct{ kind, at, beyond string }
 
+// bounds are those that can be tried, in the order of their trials, with the way that
+// leads beyond.
+var bounds = []struct {
+	kind, keyword string
+	step          int
+}{
+	{"minimum", "minimum", -1}, {"maximum", "maximum", 1}, {"max_length", "maxLength", 1}, {"min_length", "minLength", -1},
+	{"max_items", "maxItems", 1}, {"min_items", "minItems", -1},
+}
+
 // edges returns the bounds of an argument that can be tried.
 func (a *argument) edges() []edge {
 	var list []edge
-	one := big.NewRat(1, 1)
-	numeric := a.valueKind() == "integer" || a.valueKind() == "number"
-	add := func(kind, keyword string, step *big.Rat) {
-		n, ok := a.limit(keyword)
-		if !ok || !numeric {
-			return
+	for _, b := range bounds {
+		var at, beyond string
+		var ok bool
+		switch b.kind {
+		case "minimum", "maximum":
+			at, beyond, ok = a.numberEdge(b.keyword, b.step)
+		case "min_length", "max_length":
+			at, beyond, ok = a.lengthEdge(b.keyword, b.step)
+		default:
+			at, beyond, ok = a.itemsEdge(b.keyword, b.step)
 		}
-		beyond := new(big.Rat).Add(n, step)
-		list = append(list, edge{kind, decimal(n), decimal(beyond)})
-	}
-	add("minimum", "minimum", new(big.Rat).Neg(one))
-	add("maximum", "maximum", one)
-	if a.valueKind() == "string" {
-		for kind, step := range map[string]int{"min_length": -1, "max_length": 1} {
-			keyword := map[string]string{"min_length": "minLength", "max_length": "maxLength"}[kind]
-			n, ok := a.limit(keyword)
-			if !ok || !n.IsInt() || !n.Num().IsInt64() || n.Num().Int64() > maxMade {
-				continue
-			}
-			length := int(n.Num().Int64())
-			at, ok1 := a.made(length)
-			beyond, ok2 := a.made(length + step)
-			if length+step == 0 {
-				beyond, ok2 = "", true // whatever its pattern, it is too short
-			}
-			if ok1 && ok2 {
-				list = append(list, edge{kind, at, beyond})
-			}
+		if ok {
+			list = append(list, edge{b.kind, at, beyond})
 		}
-		slices.SortFunc(list, func(a, b edge) int { return strings.Compare(a.kind, b.kind) })
-	}
-	if a.kind == "array" && !a.positional {
-		list = append(list, a.itemEdges()...)
 	}
 	return list
 }
 
-// itemEdges are the bounds of how many elements an array has.
-func (a *argument) itemEdges() []edge {
-	item := a.valid
-	if i := strings.IndexByte(item, ','); i >= 0 {
-		item = item[:i]
+func (a *argument) numberEdge(keyword string, step int) (at, beyond string, ok bool) {
+	n, ok := a.limit(keyword)
+	if kind := a.valueKind(); !ok || kind != "integer" && kind != "number" {
+		return "", "", false
 	}
-	if unique, _ := a.of("uniqueItems"); unique == true || item == "" {
-		return nil
+	return decimal(n), decimal(new(big.Rat).Add(n, big.NewRat(int64(step), 1))), true
+}
+
+func (a *argument) lengthEdge(keyword string, step int) (at, beyond string, ok bool) {
+	length, ok := whole(a.limit(keyword))
+	if !ok || a.valueKind() != "string" {
+		return "", "", false
+	}
+	at, ok1 := a.made(length)
+	beyond, ok2 := a.made(length + step)
+	return at, beyond, ok1 && (ok2 || length+step == 0) // whatever its pattern, nothing is too short
+}
+
+// itemsEdge is about how many elements an array has.
+func (a *argument) itemsEdge(keyword string, step int) (at, beyond string, ok bool) {
+	item, _, _ := strings.Cut(a.valid, ",")
+	count, ok := whole(a.ownLimit(keyword))
+	unique, _ := a.of("uniqueItems")
+	if !ok || a.kind != "array" || a.positional || unique == true || item == "" || count+step < 1 || count > maxMade/(len(item)+1) {
+		return "", "", false
 	}
 	join := func(n int) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
-	var list []edge
-	for kind, step := range map[string]int{"min_items": -1, "max_items": 1} {
-		keyword := map[string]string{"min_items": "minItems", "max_items": "maxItems"}[kind]
-		n, ok := a.ownLimit(keyword)
-		if !ok || !n.IsInt() || !n.Num().IsInt64() {
-			continue
-		}
-		count := int(n.Num().Int64())
-		if count+step < 1 || count*(len(item)+1) > maxMade {
-			continue
-		}
-		list = append(list, edge{kind, join(count), join(count + step)})
+	return join(count), join(count + step), true
+}
+
+// whole is a number that is an int.
+func whole(n *big.Rat, ok bool) (int, bool) {
+	if !ok || !n.IsInt() || !n.Num().IsInt64() {
+		return 0, false
 	}
-	slices.SortFunc(list, func(a, b edge) int { return strings.Compare(a.kind, b.kind) })
-	return list
+	return int(n.Num().Int64()), true
 }
 
 // pathLike reports whether an argument seems to name a file.

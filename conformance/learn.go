@@ -97,25 +97,14 @@ func (r *runner) learn(ctx context.Context) *model {
 		r.note("help lists no command that could be learned")
 	}
 	// What binds alike is asked of few commands, of those first that can be run.
-	slices.SortStableFunc(m.commands, func(a, b *command) int {
-		return order(!a.harmless, !b.harmless)
-	})
+	rank := map[bool]int{true: 0, false: 1}
+	slices.SortStableFunc(m.commands, func(a, b *command) int { return rank[a.harmless] - rank[b.harmless] })
 	if r.ranging {
 		for _, c := range m.commands {
 			r.learnContexts(ctx, c)
 		}
 	}
 	return m
-}
-
-func order(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 // learnProtocols finds the MCP versions the server can speak, without holding it

@@ -8,10 +8,10 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-)
+	"sync"
 
-// FormatVersion is the version of the case format that this package reads.
-const FormatVersion = 1
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
 
 //go:embed cases/*.json
 var embedded embed.FS
@@ -19,11 +19,22 @@ var embedded embed.FS
 //go:embed clauses.json
 var clausesJSON []byte
 
+//go:embed case.schema.json
+var schemaJSON []byte
+
+// fileSchema is the form of a file of cases.
+var fileSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
+	doc, err := decode(schemaJSON)
+	if err != nil {
+		return nil, err
+	}
+	return compile(doc)
+})
+
 // file is a file of cases.
 type file struct {
-	Format int               `json:"format"`
-	Suite  string            `json:"suite"`
-	Cases  []json.RawMessage `json:"cases"`
+	Suite string            `json:"suite"`
+	Cases []json.RawMessage `json:"cases"`
 
 	// Document is the number of the specification whose clauses the cases name; 002
 	// where it is left out, as it must be in the suite acli.
@@ -35,14 +46,20 @@ type file struct {
 var suites = []string{"acli", "mail"}
 
 // Embedded returns the cases that come with the package, in the order of their
-// files. They have been loaded strictly; a fault in one is an error.
+// files. They have been loaded strictly; a fault in one is an error. They must not be
+// changed.
 func Embedded() ([]*Case, error) {
+	all, err := loaded()
+	return slices.Clone(all), err
+}
+
+var loaded = sync.OnceValues(func() ([]*Case, error) {
 	sub, err := fs.Sub(embedded, "cases")
 	if err != nil {
 		return nil, err
 	}
 	return Load(sub)
-}
+})
 
 // Load reads every *.json file at the root of a file system, by name. An unknown
 // member or matcher, an id used twice, or anything else that would make a case
@@ -76,29 +93,32 @@ func Load(fsys fs.FS) ([]*Case, error) {
 }
 
 func parseFile(b []byte) ([]*Case, error) {
-	var f file
-	if err := strictly(b, &f); err != nil {
+	schema, err := fileSchema()
+	if err != nil {
 		return nil, err
 	}
-	switch {
-	case f.Format != FormatVersion:
-		return nil, fmt.Errorf("format %d is not %d", f.Format, FormatVersion)
-	case !slices.Contains(suites, f.Suite):
-		return nil, fmt.Errorf("suite %q is none of %v", f.Suite, suites)
-	case (f.Suite == "acli") != (f.Document == ""):
+	doc, err := decode(b)
+	if err != nil {
+		return nil, err
+	}
+	if found := mismatches(schema, doc); len(found) > 0 {
+		return nil, fmt.Errorf("it has not the form of case.schema.json: at %s, expected %s, not %s", found[0].At, found[0].Want, found[0].Got)
+	}
+	var f file
+	if err := json.Unmarshal(b, &f); err != nil {
+		return nil, err
+	}
+	if (f.Suite == "acli") != (f.Document == "") {
 		return nil, fmt.Errorf("suite %q with document %q: acli is of 002 and says no document, any other says one", f.Suite, f.Document)
-	case f.Document != "" && !documentPattern.MatchString(f.Document):
-		return nil, fmt.Errorf("document %q is no number of three digits", f.Document)
-	case len(f.Cases) == 0:
-		return nil, fmt.Errorf("there are no cases")
 	}
 	var list []*Case
 	for i, raw := range f.Cases {
 		c := &Case{Suite: f.Suite, Document: cmp.Or(f.Document, "002"), Strength: Must}
-		if err := strictly(raw, c); err != nil {
-			return nil, fmt.Errorf("case %d (%s): %w", i+1, c.ID, err)
+		err := json.Unmarshal(raw, c)
+		if err == nil {
+			err = c.check()
 		}
-		if err := c.check(); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("case %d (%s): %w", i+1, c.ID, err)
 		}
 		list = append(list, c)
@@ -122,7 +142,7 @@ type Clause struct {
 // reason why it can have none. Document is set in all of them.
 func Clauses() ([]Clause, error) {
 	var list []Clause
-	if err := strictly(clausesJSON, &list); err != nil {
+	if err := json.Unmarshal(clausesJSON, &list); err != nil {
 		return nil, fmt.Errorf("clauses.json: %w", err)
 	}
 	for i := range list {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -15,26 +16,25 @@ import (
 // Pattern is what a value is held to: JSON that stands for a JSON Schema. README.md
 // says how the one becomes the other.
 type Pattern struct {
-	node   any
-	schema *jsonschema.Schema // nil where placeholders have to be filled first
+	node    any
+	literal func() (*jsonschema.Schema, error) // makes the schema, once; nil where placeholders have to be filled first
 }
 
-// UnmarshalJSON implements json.Unmarshaler. A matcher that does not exist, or one
-// with an operand it cannot use, is an error.
+// UnmarshalJSON implements json.Unmarshaler. A matcher that does not exist is an error.
 func (p *Pattern) UnmarshalJSON(b []byte) error {
 	node, err := decode(b)
 	if err != nil {
 		return err
 	}
 	t := translation{checking: true}
-	schema, err := t.compile(node)
-	if err != nil {
-		return err
+	doc, _ := t.schema(node)
+	if t.err != nil {
+		return t.err
 	}
+	p.node, p.literal = node, nil
 	if !t.filled {
-		p.schema = schema
+		p.literal = sync.OnceValues(func() (*jsonschema.Schema, error) { return compile(doc) })
 	}
-	p.node = node
 	return nil
 }
 
@@ -44,12 +44,14 @@ func (p *Pattern) MarshalJSON() ([]byte, error) { return json.Marshal(p.node) }
 // match compares a value with the pattern. An error is a fault of the case, such as
 // a placeholder that nothing fills.
 func (p *Pattern) match(value any, vars scope) ([]Mismatch, error) {
-	schema, t := p.schema, translation{vars: vars}
-	if schema == nil {
-		var err error
-		if schema, err = t.compile(p.node); err != nil {
-			return nil, err
-		}
+	t := translation{vars: vars}
+	compiled := p.literal
+	if compiled == nil {
+		compiled = func() (*jsonschema.Schema, error) { return t.compile(p.node) }
+	}
+	schema, err := compiled()
+	if err != nil {
+		return nil, err
 	}
 	found := mismatches(schema, value)
 	if len(found) > 0 {

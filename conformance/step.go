@@ -103,60 +103,42 @@ func (k *asking) exchange(ctx context.Context, s *Step) (a answer, sent string, 
 		a = r.ask(ctx, nil, "help", false, true, func(ctx context.Context) answer { return r.stockClient(ctx, s) })
 		return a, sent, nil
 	}
-	var do func(*session) func(context.Context) answer
+	params, err := k.vars.fillJSON(s.params())
+	if err != nil {
+		return a, "", err
+	}
 	command, ofTool := "", false
+	var do func(context.Context, *session) answer
 	switch {
 	case s.Command != nil:
 		if command, err = s.Command.expand(k.vars); err != nil {
 			return a, "", err
 		}
 		sent, ofTool = command, true
-		do = func(in *session) func(context.Context) answer {
-			return func(ctx context.Context) answer { return in.tool(ctx, commandArguments(command)) }
-		}
+		do = func(ctx context.Context, in *session) answer { return in.tool(ctx, commandArguments(command)) }
 	case s.Arguments != nil:
-		arguments, err := k.vars.fillJSON(s.Arguments)
-		if err != nil {
-			return a, "", err
+		sent, ofTool = "arguments "+string(params), true
+		if bytes.Equal(params, []byte("null")) {
+			params = nil
 		}
-		sent, ofTool = "arguments "+string(arguments), true
-		if bytes.Equal(arguments, []byte("null")) {
-			arguments = nil
-		}
-		do = func(in *session) func(context.Context) answer {
-			return func(ctx context.Context) answer { return in.tool(ctx, arguments) }
-		}
+		do = func(ctx context.Context, in *session) answer { return in.tool(ctx, params) }
 	case s.Request != nil:
-		params, err := k.vars.fillJSON(s.Request.Params)
-		if err != nil {
-			return a, "", err
-		}
 		sent = s.Request.Method + " " + string(params)
-		do = func(in *session) func(context.Context) answer {
-			return func(ctx context.Context) answer { return in.request(ctx, s.Request.Method, params) }
-		}
+		do = func(ctx context.Context, in *session) answer { return in.request(ctx, s.Request.Method, params) }
 	case s.Notify != nil:
-		params, err := k.vars.fillJSON(s.Notify.Params)
-		if err != nil {
-			return a, "", err
-		}
 		sent = "notification " + s.Notify.Method + " " + string(params)
-		do = func(in *session) func(context.Context) answer {
-			return func(ctx context.Context) answer { return in.notify(ctx, s.Notify.Method, params) }
-		}
+		do = func(ctx context.Context, in *session) answer { return in.notify(ctx, s.Notify.Method, params) }
 	case s.Line != nil:
 		text, err := s.Line.expand(k.vars)
 		if err != nil {
 			return a, "", err
 		}
 		sent = "line " + text
-		do = func(in *session) func(context.Context) answer {
-			return func(ctx context.Context) answer {
-				if err := in.conn.Send(ctx, []byte(text)); err != nil {
-					return in.broken(err)
-				}
-				return in.await(ctx, "", true)
+		do = func(ctx context.Context, in *session) answer {
+			if err := in.conn.Send(ctx, []byte(text)); err != nil {
+				return in.broken(err)
 			}
+			return in.await(ctx, "", true)
 		}
 	}
 	in, a := k.session(ctx, s)
@@ -164,12 +146,23 @@ func (k *asking) exchange(ctx context.Context, s *Step) (a answer, sent string, 
 		a.doc = map[string]any{}
 		return a, sent, nil
 	}
-	limited := s.Expect == nil
-	if !limited {
+	limited := true
+	if s.Expect != nil {
 		b, _ := json.Marshal(s.Expect)
 		limited = !bytes.Contains(b, []byte("RATE_LIMITED"))
 	}
-	return r.ask(ctx, in, command, ofTool, limited, do(in)), sent, nil
+	return r.ask(ctx, in, command, ofTool, limited, func(ctx context.Context) answer { return do(ctx, in) }), sent, nil
+}
+
+// params are what a step sends besides a text.
+func (s *Step) params() json.RawMessage {
+	switch {
+	case s.Request != nil:
+		return s.Request.Params
+	case s.Notify != nil:
+		return s.Notify.Params
+	}
+	return s.Arguments
 }
 
 // fillJSON fills the placeholders in the strings of a JSON text. Without any, the
