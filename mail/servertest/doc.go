@@ -10,8 +10,7 @@
 // makes certificates, good and bad. [NewProxy] counts connections, bytes and
 // round trips.
 //
-// [Notmuch] and [Mutt] tell what mail readers that others wrote make of a
-// message: how it threads, and what a person sees.
+// [ReadPython] tells what a reader that others wrote makes of a message.
 //
 // Where the server program is not installed the tests that need it are
 // skipped, unless POSTERN_REQUIRE_SERVERS is set: then they fail, so that a

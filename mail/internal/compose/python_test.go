@@ -1,13 +1,9 @@
 package compose
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,59 +11,10 @@ import (
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
-// pythonMessage is what testdata/read.py writes.
-type pythonMessage struct {
-	Defects    []string    `json:"defects"`
-	Fields     []string    `json:"fields"`
-	From       [][2]string `json:"from"`
-	To         [][2]string `json:"to"`
-	CC         [][2]string `json:"cc"`
-	Subject    string      `json:"subject"`
-	Date       float64     `json:"date"`
-	ID         string      `json:"id"`
-	Parent     string      `json:"parent"`
-	References string      `json:"references"`
-	Charset    string      `json:"charset"`
-	Body       string      `json:"body"`
-	Shown      string      `json:"shown"` // as a reader shows it that does not know flowed text
-	Files      []struct {
-		Name        string `json:"name"`
-		Type        string `json:"type"`
-		Disposition string `json:"disposition"`
-		SHA256      string `json:"sha256"`
-	} `json:"files"`
-}
-
-func python(t *testing.T) string {
-	t.Helper()
-	path, err := exec.LookPath("python3")
-	if err != nil {
-		err = fmt.Errorf("python3: %w", servertest.ErrNotInstalled)
-	}
-	servertest.Check(t, err)
-	return path
-}
-
-func readPython(t *testing.T, raw []byte) pythonMessage {
-	t.Helper()
-	c := exec.CommandContext(t.Context(), python(t), "-I", filepath.Join("testdata", "read.py"))
-	var stderr bytes.Buffer
-	c.Stdin, c.Stderr = bytes.NewReader(raw), &stderr
-	out, err := c.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, &stderr)
-	}
-	var p pythonMessage
-	if err := json.Unmarshal(out, &p); err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 // A reader that shares no code with this project finds in every kind of message
 // what was written, and nothing to complain about.
 func TestPythonReadsWhatWasWritten(t *testing.T) {
-	python(t)
+	servertest.Python(t)
 	all := samples()
 	for name, m := range oddities() {
 		all[name] = m
@@ -76,7 +23,7 @@ func TestPythonReadsWhatWasWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := build(t, m)
-			p := readPython(t, b.Wire)
+			p := servertest.ReadPython(t, b.Wire)
 			// Python takes bytes outside ASCII in an address for a defect.
 			if len(p.Defects) > 0 && !b.SMTPUTF8 {
 				t.Errorf("defects %q", p.Defects)

@@ -1,0 +1,63 @@
+package servertest
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"testing"
+)
+
+//go:embed read.py
+var readScript string
+
+// PythonMessage is a message as the email package of Python reads it, which shares no
+// code with this project. All that is encoded is decoded.
+type PythonMessage struct {
+	Defects    []string    `json:"defects"` // what Python complains of
+	Fields     []string    `json:"fields"`  // names, in their order
+	From       [][2]string `json:"from"`    // name and address
+	To         [][2]string `json:"to"`
+	CC         [][2]string `json:"cc"`
+	Subject    string      `json:"subject"`
+	Date       float64     `json:"date"` // seconds since 1970
+	ID         string      `json:"id"`   // with its angle brackets, like the next two
+	Parent     string      `json:"parent"`
+	References string      `json:"references"`
+	Charset    string      `json:"charset"`
+	Body       string      `json:"body"`  // flowed text (RFC 3676) is joined
+	Shown      string      `json:"shown"` // as a reader shows it that does not know flowed text
+	Files      []struct {
+		Name        string `json:"name"`
+		Type        string `json:"type"`
+		Disposition string `json:"disposition"`
+		SHA256      string `json:"sha256"`
+	} `json:"files"`
+}
+
+// Python ends the test as Check does where there is no Python.
+func Python(t testing.TB) {
+	t.Helper()
+	if _, err := exec.LookPath("python3"); err != nil {
+		Check(t, fmt.Errorf("python3: %w", ErrNotInstalled))
+	}
+}
+
+// ReadPython has Python read a message.
+func ReadPython(t testing.TB, raw []byte) PythonMessage {
+	t.Helper()
+	Python(t)
+	c := exec.CommandContext(t.Context(), "python3", "-I", "-c", readScript)
+	var stderr bytes.Buffer
+	c.Stdin, c.Stderr = bytes.NewReader(raw), &stderr
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &stderr)
+	}
+	var m PythonMessage
+	if err := json.Unmarshal(out, &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
