@@ -17,7 +17,6 @@ import (
 // Mailboxes is guarded access to mail; *mail.Mailboxes implements it.
 type Mailboxes interface {
 	Verify(ctx context.Context, account string) (*mail.Verification, error)
-	VerifySubmission(ctx context.Context, account string) (*mail.Verification, error)
 	Folders(ctx context.Context, account string, q mail.FolderQuery) (*mail.FolderList, error)
 	List(ctx context.Context, account string, q mail.ListQuery) (*mail.Page, error)
 	Watch(ctx context.Context, account string, q mail.WatchQuery) (*mail.WatchPage, error)

@@ -89,7 +89,7 @@ func (d *Deps) checkServers(ctx context.Context, call *discovery.Call, accounts 
 	for _, a := range accounts {
 		jobs = append(jobs, job{a.Name + " " + string(a.Protocol), a.Name, d.Mailboxes.Verify})
 		if !a.SMTP.IsZero() {
-			jobs = append(jobs, job{a.Name + " smtp", a.Name, d.Mailboxes.VerifySubmission})
+			jobs = append(jobs, job{a.Name + " smtp", a.Name, d.Outbox.Verify})
 		}
 	}
 	checks := make([]Check, len(jobs))

@@ -43,11 +43,6 @@ func (s *fakeMailboxes) Verify(_ context.Context, account string) (*mail.Verific
 	return &mail.Verification{Account: account}, nil
 }
 
-func (s *fakeMailboxes) VerifySubmission(_ context.Context, account string) (*mail.Verification, error) {
-	s.called("verify smtp", account)
-	return &mail.Verification{Account: account}, nil
-}
-
 func (s *fakeMailboxes) Folders(_ context.Context, account string, _ mail.FolderQuery) (*mail.FolderList, error) {
 	s.called("folders", account)
 	f := s.folders

@@ -148,6 +148,10 @@ func (y *fakeOutbox) Reject(_ context.Context, id, by, reason string) (*mail.Out
 	return o, err
 }
 
+func (y *fakeOutbox) Verify(_ context.Context, account string) (*mail.Verification, error) {
+	return &mail.Verification{Account: account}, nil
+}
+
 // withFakeOutbox gives a bench an outbox.
 func withFakeOutbox(b *bench) *fakeOutbox {
 	y := newFakeOutbox()

@@ -10,6 +10,8 @@ import (
 
 // Outbox sends, and keeps what waits; *mail.Outbox implements it.
 type Outbox interface {
+	// Verify connects to the account's submission server, logs in and sends nothing.
+	Verify(ctx context.Context, account string) (*mail.Verification, error)
 	Send(ctx context.Context, account string, r mail.SendRequest) (*mail.Outgoing, error)
 	SaveDraft(ctx context.Context, account string, d mail.Draft) (*mail.SavedDraft, error)
 	List(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error)

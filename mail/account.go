@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -125,6 +126,13 @@ const (
 	SentNever  SentCopy = "never"
 )
 
+// The values of OAuth.Provider.
+const (
+	ProviderGoogle    = "google"
+	ProviderMicrosoft = "microsoft"
+	ProviderCustom    = "custom"
+)
+
 // OAuth is where and as whom an account gets its tokens (RFC 6749). It holds no
 // secret. The zero OAuth means that the account does not use OAuth.
 type OAuth struct {
@@ -244,6 +252,25 @@ func (a *Account) Validate() error {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
+// CheckCA reports a CA that holds no certificate; nil when there is none at all.
+func (a *Account) CheckCA() error {
+	_, err := a.Roots()
+	return err
+}
+
+// Roots is what the account's servers are verified against; nil means the
+// system's authorities.
+func (a *Account) Roots() (*x509.CertPool, error) {
+	if len(a.CAPEM) == 0 {
+		return nil, nil
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(a.CAPEM) {
+		return nil, errors.New("the CA file holds no certificate")
+	}
+	return pool, nil
+}
+
 // Directory is where the accounts come from: the vault, or the environment.
 // Implementations are safe for concurrent use.
 type Directory interface {
@@ -262,3 +289,28 @@ var ErrNoAccount = errors.New("no such account")
 // ErrNoConsent is returned by a TokenStore for an account whose owner has not
 // authorized it yet.
 var ErrNoConsent = errors.New("the account is not authorized yet")
+
+// ErrConsentChanged is returned by a TokenStore when an account was authorized anew,
+// or changed so that it must be, while its refresh token was lent.
+var ErrConsentChanged = errors.New("the account's authorization changed meanwhile")
+
+// TokenStore keeps what an account's OAuth 2.0 provider hands out and takes back.
+type TokenStore interface {
+	// RefreshToken lends the account's refresh token to exchange, alone: while
+	// exchange runs no other process on the same store, and no other caller in
+	// this one, is lent that account's. exchange may use the network. A rotated
+	// token that it returns is durable when RefreshToken returns; the zero Secret
+	// keeps the present one. With an error of exchange nothing is stored, and that
+	// error is returned. The error matches ErrNoConsent for an account that has no
+	// refresh token yet.
+	RefreshToken(ctx context.Context, account string, exchange func(ctx context.Context, s OAuthSecrets) (rotated Secret, err error)) error
+}
+
+// OAuthSecrets are the secrets of an account with AuthOAuth2, and what they belong
+// to.
+type OAuthSecrets struct {
+	ClientSecret Secret // zero for a public client
+	RefreshToken Secret
+	Consent      string // names the owner's consent that the token descends from
+	OAuth        OAuth  // whom that consent was given to: the token goes nowhere else; zero where the store cannot tell
+}

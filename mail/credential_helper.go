@@ -2,7 +2,6 @@ package mail
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"slices"
@@ -89,7 +88,7 @@ func (h *helperSource) Secret(ctx context.Context, a *Account) (Secret, error) {
 			h.mu.Unlock()
 			return Secret{}, credentialError(a.Name, KindConfig, "The account's helper was changed meanwhile.", "Run the command again.", nil)
 		case !e.secret.IsZero():
-			s := NewSecret(e.secret.value)
+			s := e.secret.Clone()
 			h.mu.Unlock()
 			return s, nil
 		case e.run == nil && h.now().Before(e.paused):
@@ -184,7 +183,7 @@ func (h *helperSource) settle(account string, e *helped, r *helperRun, s Secret,
 		}
 	case e.gone || h.closed:
 		s.Wipe()
-	case !e.refused.IsZero() && same(e.refused, s):
+	case !e.refused.IsZero() && e.refused.Equal(s):
 		// Trying it would only count as one more wrong password.
 		s.Wipe()
 		e.paused, e.why = h.now().Add(HelperPause), nil
@@ -208,7 +207,7 @@ func (h *helperSource) Refused(a *Account, s Secret) (again bool) {
 		return true
 	case e.secret.IsZero():
 		return !h.now().Before(e.paused)
-	case !same(e.secret, s):
+	case !e.secret.Equal(s):
 		return true // s is from before the present one
 	}
 	e.refused.Wipe()
@@ -220,8 +219,6 @@ func (h *helperSource) Refused(a *Account, s Secret) (again bool) {
 	e.suspect = true
 	return true
 }
-
-func same(a, b Secret) bool { return subtle.ConstantTimeCompare(a.value, b.value) == 1 }
 
 // Close ends the helpers that run, waits for them and forgets everything.
 func (h *helperSource) Close() {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"github.com/postern-mail/postern/internal/child"
 )
@@ -70,7 +69,7 @@ func runHelper(ctx context.Context, account string, argv, environ []string) (Sec
 // directory, or in one that PATH names relative to it, is never found: who chooses
 // the directory would choose the program.
 func findHelper(name string) (string, error) {
-	if !helperName(name) {
+	if !IsProgramName(name) {
 		return "", exec.ErrNotFound
 	}
 	path, err := exec.LookPath(name)
@@ -83,13 +82,8 @@ func findHelper(name string) (string, error) {
 	return path, nil
 }
 
-// helperName reports whether a program's name is an absolute path or a bare name.
-func helperName(name string) bool {
-	return filepath.IsAbs(name) || name != "" && name != "." && name != ".." && !strings.ContainsAny(name, `/\`)
-}
-
 // helperEnviron leaves out what is not for a helper: our own settings, keys among
 // them, and the passwords of other accounts.
 func helperEnviron(environ []string) []string {
-	return child.Without(environ, "POSTERN_", environmentPrefix)
+	return child.Without(environ, "POSTERN_", EnvironmentPrefix)
 }

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 )
 
 // How a HelperOnce treats logins that a server refuses: each is followed by a pause
@@ -83,7 +81,7 @@ func (h *HelperOnce) run(ctx context.Context, environ []string) {
 	if len(h.argv) > 0 {
 		s, err = runHelper(ctx, h.account, h.argv, environ)
 	}
-	if err == nil && !textual(s.value) {
+	if err == nil && !s.IsText() {
 		s.Wipe()
 		err = &helperFailure{err: credentialError(h.account, KindConfig, "What the account's helper printed on its first line is no password: it holds control characters or is not UTF-8.", "", nil)}
 	}
@@ -101,19 +99,6 @@ func (h *HelperOnce) run(ctx context.Context, environ []string) {
 	default:
 		h.secret = s
 	}
-}
-
-// textual reports whether b can be a password on the wire (RFC 4616 section 2). It
-// makes no copy.
-func textual(b []byte) bool {
-	for len(b) > 0 {
-		r, n := utf8.DecodeRune(b)
-		if r == utf8.RuneError && n <= 1 || unicode.IsControl(r) {
-			return false
-		}
-		b = b[n:]
-	}
-	return true
 }
 
 // Ready waits until the helper is done, no longer than ctx lasts, and returns nil
@@ -164,7 +149,7 @@ func (h *HelperOnce) Credential(ctx context.Context, a *Account) (Credential, er
 	if err := h.ready(); err != nil {
 		return Credential{}, err
 	}
-	return Credential{Secret: NewSecret(h.secret.value)}, nil
+	return Credential{Secret: h.secret.Clone()}, nil
 }
 
 // Refused implements Credentials: there is never another credential, and a pause
@@ -202,14 +187,14 @@ func (h *HelperOnce) Failed(ctx context.Context) *Error {
 // Format implements fmt.Formatter for every verb: fmt would print the bytes of a
 // Secret that lies in a field of its own accord.
 func (h *HelperOnce) Format(f fmt.State, _ rune) {
-	_, _ = fmt.Fprintf(f, "the helper of account %s, %s", h.account, redacted)
+	_, _ = fmt.Fprintf(f, "the helper of account %s, %v", h.account, Secret{})
 }
 
 // Holds reports whether a byte of what the helper gave is still in memory here.
 func (h *HelperOnce) Holds() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.ContainsFunc(h.secret.value, func(b byte) bool { return b != 0 })
+	return !h.secret.IsWiped()
 }
 
 // Close ends the helper if it still runs, and overwrites what it gave. It returns

@@ -3,11 +3,12 @@ package mail
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"unicode"
 
-	"github.com/postern-mail/postern/mail/internal/oauth"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // The bounds of a helper's argument vector.
@@ -34,7 +35,7 @@ func validateHelper(argv []string) error {
 	if len(argv) == 0 || argv[0] == "" {
 		return errors.New("auth helper needs a helper command")
 	}
-	if !helperName(argv[0]) {
+	if !IsProgramName(argv[0]) {
 		return errors.New("the helper's program must be an absolute path or a name to be found in PATH")
 	}
 	size := 0
@@ -50,6 +51,12 @@ func validateHelper(argv []string) error {
 	return nil
 }
 
+// IsProgramName reports whether a helper's name is an absolute path or a bare name,
+// which is looked for in PATH.
+func IsProgramName(name string) bool {
+	return filepath.IsAbs(name) || name != "" && name != "." && name != ".." && !strings.ContainsAny(name, `/\`)
+}
+
 const (
 	maxClientID = 512
 	maxScopes   = 20
@@ -63,7 +70,7 @@ var (
 
 func (o *OAuth) validate() error {
 	switch o.Provider {
-	case providerGoogle, providerMicrosoft, providerCustom:
+	case ProviderGoogle, ProviderMicrosoft, ProviderCustom:
 	default:
 		return errors.New("auth oauth2 needs a provider: google, microsoft or custom")
 	}
@@ -84,14 +91,14 @@ func (o *OAuth) validate() error {
 			return errors.New("a scope is one word of ASCII without quotes and backslashes")
 		}
 	}
-	if o.Provider == providerCustom && (o.TokenURL == "" || o.AuthURL == "" && o.DeviceURL == "") {
+	if o.Provider == ProviderCustom && (o.TokenURL == "" || o.AuthURL == "" && o.DeviceURL == "") {
 		return errors.New("a custom provider needs its token url, and its auth url or its device url")
 	}
 	for _, e := range []struct{ what, url string }{{"auth", o.AuthURL}, {"token", o.TokenURL}, {"device", o.DeviceURL}} {
 		if e.url == "" {
 			continue
 		}
-		if err := oauth.CheckURL(e.url); err != nil {
+		if err := wire.CheckURL(e.url); err != nil {
 			return fmt.Errorf("the %s url cannot be used: %w", e.what, err)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/postern-mail/postern/internal/plain"
 )
 
-// environmentPrefix begins every variable of 001, environment variables.
-const environmentPrefix = "MAIL_IMAP_"
+// EnvironmentPrefix begins every variable of 001, environment variables.
+const EnvironmentPrefix = "MAIL_IMAP_"
 
 // The variables of one account are MAIL_IMAP_<ACCOUNT> and one of these.
 const (
@@ -27,10 +27,10 @@ const (
 
 // The variables that hold for all accounts.
 const (
-	writeVariable    = environmentPrefix + "WRITE_ENABLED"
-	connectVariable  = environmentPrefix + "CONNECT_TIMEOUT_MS"
-	greetingVariable = environmentPrefix + "GREETING_TIMEOUT_MS"
-	socketVariable   = environmentPrefix + "SOCKET_TIMEOUT_MS"
+	writeVariable    = EnvironmentPrefix + "WRITE_ENABLED"
+	connectVariable  = EnvironmentPrefix + "CONNECT_TIMEOUT_MS"
+	greetingVariable = EnvironmentPrefix + "GREETING_TIMEOUT_MS"
+	socketVariable   = EnvironmentPrefix + "SOCKET_TIMEOUT_MS"
 )
 
 // maxTimeout is the longest that a timeout variable can set.
@@ -64,7 +64,7 @@ var _ Directory = (*Environment)(nil)
 func EnvironmentAccounts(environ []string) (*Environment, error) {
 	set := make(map[string]string)
 	for _, v := range environ {
-		if name, value, _ := strings.Cut(v, "="); value != "" && strings.HasPrefix(name, environmentPrefix) {
+		if name, value, _ := strings.Cut(v, "="); value != "" && strings.HasPrefix(name, EnvironmentPrefix) {
 			set[name] = value
 		}
 	}
@@ -78,16 +78,16 @@ func EnvironmentAccounts(environ []string) (*Environment, error) {
 	}
 	e := &Environment{accounts: make(map[string]Account), secrets: make(map[string]Secret)}
 	for _, name := range names {
-		a, err := environmentAccount(set, environmentPrefix+name, common)
+		a, err := environmentAccount(set, EnvironmentPrefix+name, common)
 		if err != nil {
 			return &Environment{}, err
 		}
 		a.Name = strings.ToLower(name)
 		if err := a.Validate(); err != nil {
-			return &Environment{}, environmentError("The account that %s describes cannot be used: %s.", environmentPrefix+name+"_*", err)
+			return &Environment{}, environmentError("The account that %s describes cannot be used: %s.", EnvironmentPrefix+name+"_*", err)
 		}
 		e.accounts[a.Name] = a
-		e.secrets[a.Name] = NewSecret([]byte(set[environmentPrefix+name+suffixPass]))
+		e.secrets[a.Name] = NewSecret([]byte(set[EnvironmentPrefix+name+suffixPass]))
 	}
 	return e, nil
 }
@@ -99,7 +99,7 @@ var environmentName = regexp.MustCompile(`\A[A-Z0-9_-]{1,64}\z`)
 func environmentNames(set map[string]string) ([]string, error) {
 	found := make(map[string]bool)
 	for _, variable := range slices.Sorted(maps.Keys(set)) {
-		rest := strings.TrimPrefix(variable, environmentPrefix)
+		rest := strings.TrimPrefix(variable, EnvironmentPrefix)
 		for _, suffix := range []string{suffixHost, suffixPort, suffixSecure, suffixUser, suffixPass} {
 			name, ok := strings.CutSuffix("_"+rest, suffix)
 			if !ok {
@@ -205,7 +205,7 @@ func (e *Environment) Len() int { return len(e.accounts) }
 // Variable is the first variable of an account, such as MAIL_IMAP_DEFAULT_HOST, to
 // name to a person.
 func (e *Environment) Variable(name string) string {
-	return environmentPrefix + strings.ToUpper(name) + suffixHost
+	return EnvironmentPrefix + strings.ToUpper(name) + suffixHost
 }
 
 // Accounts implements Directory.

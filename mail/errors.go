@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"github.com/postern-mail/postern/mail/internal/imap"
-	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // Kind says what kind of failure an Error is, so that a caller can choose its
@@ -55,32 +52,61 @@ func (e *Error) Unwrap() error { return e.Err }
 // Undecided is Unknown, for whoever does not know this type.
 func (e *Error) Undecided() bool { return e.Unknown }
 
-// noMessage is the one answer for a message that is not there and for one that
-// the inbound policy hides (000 section 9).
-func noMessage(op, account, reason string) *Error {
-	return &Error{Op: op, Account: account, Kind: KindNotFound, Stage: string(imap.StageFetch), Reason: reason,
-		Message: "There is no such message.", Hint: "List the folder for the messages there are."}
+// Operation is what is done and to which account, as its errors name them.
+type Operation struct {
+	Op      string // such as "mail list"
+	Account string
 }
 
-func gone(op, account string) *Error {
-	return &Error{Op: op, Account: account, Kind: KindConflict, Stage: string(imap.StageExamine),
-		Message: "The folder was made anew since this message id was given, so the id no longer names a message.",
-		Hint:    "List the folder again for ids that are valid now."}
+// Invalid refuses what makes no sense.
+func (o Operation) Invalid(message, hint string) *Error {
+	return &Error{Op: o.Op, Account: o.Account, Kind: KindInvalid, Message: message, Hint: hint}
 }
 
-// wrap gives a failure of the wire, the Directory or the context its form.
-func wrap(ctx context.Context, op, account string, err error) error {
+// Conflict refuses what no longer fits how things are.
+func (o Operation) Conflict(message, hint string) *Error {
+	return &Error{Op: o.Op, Account: o.Account, Kind: KindConflict, Message: message, Hint: hint}
+}
+
+// Unsupported refuses what cannot be done with the account as it is set up.
+func (o Operation) Unsupported(message, hint string) *Error {
+	return &Error{Op: o.Op, Account: o.Account, Kind: KindUnsupported, Stage: "config", Message: message, Hint: hint}
+}
+
+// Unusable says what is wrong with the account's settings.
+func (o Operation) Unusable(err error) *Error {
+	return &Error{Op: o.Op, Account: o.Account, Kind: KindConfig, Stage: "config", Err: err,
+		Message: "The account cannot be used as it is set up: " + err.Error() + ".", Hint: "Change it with 'account edit'."}
+}
+
+// ReadOnly refuses a change in an account whose mode allows none.
+func (o Operation) ReadOnly() *Error {
+	return &Error{Op: o.Op, Account: o.Account, Kind: KindReadOnly, Reason: ReasonReadOnly,
+		Message: "The account is read-only.", Hint: "The administrator allows changes with 'account edit NAME --mode RW'."}
+}
+
+// AsError returns err as an Error, whatever it is.
+func (o Operation) AsError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &Error{Op: o.Op, Account: o.Account, Kind: KindConfig, Message: "The account cannot be used.", Hint: "Run 'doctor' to see what is wrong.", Err: err}
+}
+
+// Wrap gives a failure of a connection, a Directory or the context its form. An
+// Error and ErrNoAccount pass as they are. explain, which may be nil, says what a
+// failure of the connection means; the end of the context counts before that,
+// unless the login was refused.
+func (o Operation) Wrap(ctx context.Context, err error, explain func(*Error)) error {
 	var done *Error
 	if err == nil || errors.As(err, &done) || errors.Is(err, ErrNoAccount) {
 		return err
 	}
-	e := &Error{Op: op, Account: account, Kind: KindConnection, Retryable: true, Err: err,
+	e := &Error{Op: o.Op, Account: o.Account, Kind: KindConnection, Retryable: true, Err: err,
 		Message: "The mail server could not be reached.", Hint: "Try again; 'mail verify' shows what works."}
-	var w *wire.Error
-	if errors.As(err, &w) {
-		e.Stage = w.Stage
-		e.Retryable = !w.Permanent
-		e.fromWire(w)
+	if explain != nil {
+		explain(e)
 	}
 	if cause := ctx.Err(); cause != nil && e.Kind != KindAuth {
 		e.Kind, e.Retryable = KindTimeout, true
@@ -95,127 +121,8 @@ func wrap(ctx context.Context, op, account string, err error) error {
 	return e
 }
 
-func (e *Error) fromWire(w *wire.Error) {
-	switch w.Kind {
-	case wire.KindAuth:
-		e.login(w.Code)
-	case wire.KindCertificate:
-		e.certificate()
-	case wire.KindTimeout, wire.KindCanceled:
-		e.late()
-	case wire.KindProtocol:
-		e.unclear(w.Stage == wire.StageTLS)
-	case wire.KindLimit:
-		e.tooMuch()
-	case wire.KindRefused:
-		e.refused(saying(w.Text))
-		switch {
-		case errors.Is(w, imap.ErrSends):
-			e.Kind, e.Message, e.Hint = KindReadOnly, "The server sends what is put into this folder, so nothing is put there.", "Send it with 'mail send', or choose another folder."
-		case w.Code == "IN-USE":
-			e.Message, e.Hint = "Another program has the mailbox open.", "Try again in a moment: POP3 serves one program at a time."
-		case (w.Stage == imap.StageExamine || w.Stage == imap.StageSelect) && w.Permanent:
-			e.Kind, e.Retryable = KindNotFound, false
-			e.Message, e.Hint = "There is no such folder.", "Run 'mail folders' for the folders there are."
-		}
-	case wire.KindClosed:
-		e.Message = "The mail server closed the connection." + saying(w.Text)
-	}
-}
-
-// saying repeats a server's words, where there are any.
-func saying(text string) string {
-	if text == "" {
-		return ""
-	}
-	return " The server said: " + text
-}
-
-func (e *Error) login(code string) {
-	e.Kind, e.Retryable = KindAuth, false
-	e.Message = "The mail server did not accept the login."
-	if code != "" {
-		e.Message = "The mail server did not accept the login (" + code + ")."
-	}
-	e.Hint = hintLogin
-}
-
-const hintLogin = "Check the user name and password of the account; some providers want an app password."
-
-// aboutLogin gives a refused login the hint for how the account logs in.
-func aboutLogin(err error, a *Account) error {
-	var e *Error
-	if !errors.As(err, &e) || e.Kind != KindAuth || e.Hint != hintLogin {
-		return err
-	}
-	switch a.Auth {
-	case AuthOAuth2:
-		e.Hint = "Check that the account's user name is the one that was agreed for; the administrator authorizes it again with 'account authorize " + a.Name + "'."
-	case AuthHelper:
-		e.Hint = "Check what the account's helper program prints, and the user name."
-	case AuthKeyring:
-		e.Hint = "Check the user name; the administrator changes what the keyring holds with 'account edit " + a.Name + " --password-from stdin'."
-	}
-	return err
-}
-
-func (e *Error) certificate() {
-	e.Kind, e.Retryable = KindCertificate, false
-	e.Message = "The mail server's certificate was not accepted."
-	e.Hint = "Check host and port; a server with its own authority needs the account's --ca-file."
-}
-
-func (e *Error) late() {
-	e.Kind = KindTimeout
-	e.Message = "The mail server did not answer in time."
-	e.Hint = "Try again, or allow more time with --timeout SECONDS (at most 300)."
-}
-
-func (e *Error) unclear(tls bool) {
-	e.Message = "The mail server said something that could not be understood."
-	if tls {
-		e.Message = "The connection to the mail server could not be protected with TLS."
-		e.Hint = "Check the account's port and whether it needs tls or starttls."
-	}
-}
-
-func (e *Error) tooMuch() {
-	e.Kind = KindLimit
-	e.Message = "The mail server sent more than is allowed."
-	e.Hint = "Ask for less at once."
-}
-
-func (e *Error) refused(said string) {
-	e.Kind = KindRefused
-	e.Message = "The mail server refused the command." + said
-	e.Hint = "Try again later; if it stays so, ask whoever runs the server."
-}
-
-// invalid refuses what cannot be meant.
-func invalid(op, account, message, hint string) *Error {
-	return &Error{Op: op, Account: account, Kind: KindInvalid, Message: message, Hint: hint}
-}
-
-// asError is err in the form that Issues are made of.
-func asError(op, account string, err error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
-		return e
-	}
-	return &Error{Op: op, Account: account, Kind: KindConfig, Message: "The account cannot be used.", Hint: "Run 'doctor' to see what is wrong.", Err: err}
-}
-
-// wireRefusal returns what the server said when it refused a command, or nil.
-func wireRefusal(err error) *wire.Error {
-	var w *wire.Error
-	if errors.As(err, &w) && !w.OutOfStep {
-		return w
-	}
-	return nil
-}
-
-// issue is the form of an error inside a result that holds what did work.
-func (e *Error) issue() Issue {
+// Issue is the form of an error inside a result that holds what did work.
+func (e *Error) Issue() Issue {
 	return Issue{Code: e.Kind.Code(), Stage: e.Stage, Message: e.Message, Retryable: e.Retryable}
 }
 

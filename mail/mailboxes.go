@@ -103,7 +103,7 @@ func (m *Mailboxes) Close() error {
 
 // access is an account as one operation uses it.
 type access struct {
-	op      string
+	Operation
 	account Account
 	policy  *Policy
 	pool    *accountPool // nil for POP3
@@ -149,43 +149,34 @@ func (m *Mailboxes) lookUp(ctx context.Context, op, name string) (*access, error
 	a, err := m.o.Directory.Account(ctx, name)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, wrap(ctx, op, name, err)
+			return nil, Operation{op, name}.Wrap(ctx, err, nil)
 		}
 		return nil, err
 	}
-	x := &access{op: op, account: a, log: m.o.Logger, tell: listener(ctx)}
+	x := &access{Operation: Operation{op, a.Name}, account: a, log: m.o.Logger, tell: Progress(ctx)}
 	if err := a.Validate(); err != nil {
-		return nil, x.config(err)
+		return nil, x.Unusable(err)
 	}
-	if err := x.canLogIn(m.o.Credentials); err != nil {
+	if err := canLogIn(x.Operation, &a, m.o.Credentials); err != nil {
 		return nil, err
 	}
 	if x.policy, err = CompilePolicy(&a); err != nil {
-		return nil, x.config(err)
+		return nil, x.Unusable(err)
 	}
 	if a.Protocol == POP3 {
 		cfg, err := m.popConfig(&a)
 		if err != nil {
-			return nil, x.config(err)
+			return nil, x.Unusable(err)
 		}
 		x.pop, err = m.popBox(&a, cfg)
 		return x, err
 	}
 	cfg, err := m.config(&a)
 	if err != nil {
-		return nil, x.config(err)
+		return nil, x.Unusable(err)
 	}
 	x.pool, err = m.pool(&a, cfg)
 	return x, err
-}
-
-func (x *access) config(err error) error {
-	return &Error{Op: x.op, Account: x.account.Name, Kind: KindConfig, Stage: "config", Err: err,
-		Message: "The account cannot be used as it is set up: " + err.Error() + ".", Hint: "Change it with 'account edit'."}
-}
-
-func (x *access) unsupported(message, hint string) error {
-	return &Error{Op: x.op, Account: x.account.Name, Kind: KindUnsupported, Stage: "config", Message: message, Hint: hint}
 }
 
 // config is the account's server as the wire wants it.
@@ -195,9 +186,9 @@ func (m *Mailboxes) config(a *Account) (imap.Config, error) {
 	return imap.Config{Target: target, Socket: a.Timeouts.Socket}, err
 }
 
-// connection is everything that decides where a connection of the account leads
+// connectionOf is everything that decides where a connection of the account leads
 // and how it logs in.
-func (a *Account) connection() (string, error) {
+func connectionOf(a *Account) (string, error) {
 	settings, err := json.Marshal(struct {
 		Server   Endpoint
 		Username string
@@ -219,7 +210,7 @@ func ended(account string, err error) *Error {
 // pool returns the account's connections, new ones when its server or login
 // differs from what they were made for.
 func (m *Mailboxes) pool(a *Account, cfg imap.Config) (*accountPool, error) {
-	settings, err := a.connection()
+	settings, err := connectionOf(a)
 	if err != nil {
 		return nil, err
 	}
@@ -250,15 +241,7 @@ func (x *access) wrap(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	var secret *secretError
-	switch {
-	case ctx.Err() != nil || !errors.As(err, &secret):
-		err = aboutLogin(wrap(ctx, x.op, x.account.Name, err), &x.account)
-	case errors.Is(secret, errNoPassword):
-		err = x.config(errNoPassword)
-	default:
-		err = secret.err
-	}
+	err = wrapLogin(ctx, x.Operation, &x.account, err, explain)
 	var e *Error
 	if errors.As(err, &e) {
 		// Neither the server's words nor a Reason: a log is read by others.
@@ -303,7 +286,7 @@ func (m *Mailboxes) Verify(ctx context.Context, account string) (*Verification, 
 	}
 	cfg, err := m.config(&x.account)
 	if err != nil {
-		return nil, x.config(err)
+		return nil, x.Unusable(err)
 	}
 	v := &Verification{Account: x.account.Name, Server: x.account.IMAP}
 	start := m.o.Now()
@@ -355,6 +338,15 @@ func verified(ctx context.Context, v *Verification, err error) (*Verification, e
 	if ctx.Err() != nil || !errors.As(err, &e) || e.Kind == KindConfig {
 		return nil, err
 	}
-	v.Issues = []Issue{e.issue()}
+	v.Issues = []Issue{e.Issue()}
 	return v, nil
+}
+
+// looking reports how many messages of how many of a folder have been looked at. With
+// rules that hide messages it says no numbers: there would be others without those.
+func (x *access) looking(done, total uint64, folder string) {
+	if !x.policy.ShowsAll() {
+		done, total = 0, 0
+	}
+	x.tell(float64(done), float64(total), "reading "+folder)
 }

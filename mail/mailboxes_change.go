@@ -37,25 +37,25 @@ func (m *Mailboxes) begin(ctx context.Context, op, account string, refs []Ref, c
 		return nil, x.notPOP3("flags and no folders", "'mail ack' notes here what was dealt with.")
 	}
 	if changing && !x.policy.MayChange() {
-		return nil, x.readOnly()
+		return nil, x.ReadOnly()
 	}
 	if len(refs) == 0 || len(refs) > MaxBatch {
-		return nil, invalid(op, account, fmt.Sprintf("A command takes 1 to %d messages.", MaxBatch), "Name them in several commands.")
+		return nil, x.Invalid(fmt.Sprintf("A command takes 1 to %d messages.", MaxBatch), "Name them in several commands.")
 	}
 	for _, r := range refs {
 		if x.pop != nil {
 			if r.Account != account || r.Protocol != POP3 || r.UIDL == "" {
-				return nil, noMessage(op, account, "")
+				return nil, x.noMessage("")
 			}
 			b.refs = append(b.refs, r)
 			continue
 		}
 		r.Folder = imap.FolderName(r.Folder)
 		if r.Account != account || r.Folder != imap.FolderName(refs[0].Folder) {
-			return nil, invalid(op, account, "The messages are not all in one folder of one account.", "Use one command for each folder.")
+			return nil, x.Invalid("The messages are not all in one folder of one account.", "Use one command for each folder.")
 		}
 		if r.Protocol != IMAP || r.UID == 0 {
-			return nil, noMessage(op, account, "")
+			return nil, x.noMessage("")
 		}
 		b.refs = append(b.refs, r) // each is held to its UIDVALIDITY
 		if !slices.Contains(b.uids, r.UID) {
@@ -67,11 +67,6 @@ func (m *Mailboxes) begin(ctx context.Context, op, account string, refs []Ref, c
 	}
 	b.folder = b.refs[0].Folder
 	return b, x.checkFolder(b.folder)
-}
-
-func (x *access) readOnly() error {
-	return &Error{Op: x.op, Account: x.account.Name, Kind: KindReadOnly, Reason: ReasonReadOnly,
-		Message: "The account is read-only.", Hint: "The administrator allows changes with 'account edit NAME --mode RW'."}
 }
 
 // located is what is known of the messages of a batch: those that are there and
@@ -113,7 +108,7 @@ func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, erro
 	}
 	for _, r := range b.refs {
 		if r.UIDValidity != 0 && r.UIDValidity != box.UIDValidity {
-			return nil, gone(b.op, b.account.Name)
+			return nil, b.gone()
 		}
 	}
 	if refusedByServer(fetchErr) && !b.policy.ShowsAll() {
@@ -145,17 +140,17 @@ func (b *batch) present(l *located) ([]uint32, error) {
 			uids = append(uids, u)
 			continue
 		}
-		e := noMessage(b.op, b.account.Name, "")
+		e := b.noMessage("")
 		b.out.Issues = append(b.out.Issues, b.issue(l, u, e))
 	}
 	if len(uids) == 0 {
-		return nil, noMessage(b.op, b.account.Name, l.reason())
+		return nil, b.noMessage(l.reason())
 	}
 	return uids, nil
 }
 
 func (b *batch) issue(l *located, uid uint32, e *Error) Issue {
-	i := e.issue()
+	i := e.Issue()
 	i.UID, i.MessageID = uid, b.ref(l, uid).String()
 	return i
 }
@@ -178,12 +173,12 @@ func (b *batch) run(ctx context.Context, grant imap.Grant, fn func(ctx context.C
 		// Something has happened, and whoever asked has to know what.
 		var e *Error
 		if errors.As(err, &e) {
-			b.out.Issues = append(b.out.Issues, e.issue())
+			b.out.Issues = append(b.out.Issues, e.Issue())
 			return b.out, nil
 		}
 	}
 	if b.sent && err != nil && !refusedByServer(err) {
-		e := *asError(b.op, b.account.Name, err)
+		e := *b.AsError(err)
 		e.Message += " Whether the messages are at their new place is not known."
 		e.Hint, e.Retryable, e.Unknown = "Look into both folders before you try again.", false, true
 		return nil, &e
@@ -210,7 +205,7 @@ func (m *Mailboxes) MarkRead(ctx context.Context, account string, refs []Ref) (*
 			return err
 		}
 		if len(l.found) < len(b.uids) {
-			e := noMessage(b.op, b.account.Name, l.reason())
+			e := b.noMessage(l.reason())
 			if len(b.uids) > 1 {
 				e.Message = fmt.Sprintf("There are no such messages: UID %s. None was marked.", joinUIDs(b.uids, l.found))
 			}
@@ -392,7 +387,7 @@ func (m *Mailboxes) SetFlags(ctx context.Context, account string, refs []Ref, ad
 		return nil, err
 	}
 	if len(adding)+len(removing) == 0 {
-		return nil, invalid(b.op, account, "No flag is named.", "Name one with --add or --remove.")
+		return nil, b.Invalid("No flag is named.", "Name one with --add or --remove.")
 	}
 	return b.run(ctx, imap.ChangeFlags, func(_ context.Context, s *imap.Session) error {
 		op, one := goimap.StoreFlagsAdd, adding
@@ -421,18 +416,18 @@ const MaxFlags = 20
 
 func (b *batch) flags(names []string, adding bool) ([]goimap.Flag, error) {
 	if len(names) > MaxFlags {
-		return nil, invalid(b.op, b.account.Name, fmt.Sprintf("At most %d flags can be changed at once.", MaxFlags), "Use several commands.")
+		return nil, b.Invalid(fmt.Sprintf("At most %d flags can be changed at once.", MaxFlags), "Use several commands.")
 	}
 	var flags []goimap.Flag
 	for _, n := range names {
 		f := canonicalFlag(n)
 		switch {
 		case !imap.ValidFlag(f):
-			return nil, invalid(b.op, b.account.Name, "A flag is a keyword without spaces, or a system flag such as \\Flagged.", "Name flags such as \\Seen, \\Flagged or project-x.")
+			return nil, b.Invalid("A flag is a keyword without spaces, or a system flag such as \\Flagged.", "Name flags such as \\Seen, \\Flagged or project-x.")
 		case strings.EqualFold(f, `\Recent`):
-			return nil, invalid(b.op, b.account.Name, "The flag \\Recent belongs to the server.", "Name another flag.")
+			return nil, b.Invalid("The flag \\Recent belongs to the server.", "Name another flag.")
 		case adding && f == string(goimap.FlagDeleted):
-			return nil, invalid(b.op, b.account.Name, "The flag \\Deleted is not set this way.", "Use 'mail delete' with --confirm.")
+			return nil, b.Invalid("The flag \\Deleted is not set this way.", "Use 'mail delete' with --confirm.")
 		}
 		if !slices.Contains(flags, goimap.Flag(f)) {
 			flags = append(flags, goimap.Flag(f))

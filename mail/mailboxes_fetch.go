@@ -243,7 +243,7 @@ func (g *fetched) mediaType() string {
 }
 
 // compact leaves out what only a full list shows.
-func (s *Summary) compact() {
+func compact(s *Summary) {
 	s.To, s.CC, s.InternetMessageID, s.Size, s.InternalDate = nil, nil, "", 0, time.Time{}
 }
 

@@ -25,13 +25,6 @@ var roles = map[goimap.MailboxAttr]string{
 
 var folderCounts = goimap.StatusOptions{NumMessages: true, NumUnseen: true, UIDNext: true, UIDValidity: true}
 
-// NoSelect reports whether the folder only holds others and has no messages.
-func (f Folder) NoSelect() bool {
-	return slices.ContainsFunc(f.Attributes, func(a string) bool {
-		return strings.EqualFold(a, string(goimap.MailboxAttrNoSelect)) || strings.EqualFold(a, string(goimap.MailboxAttrNonExistent))
-	})
-}
-
 // Folders lists the account's folders in the server's order. One folder whose
 // counts cannot be had is an Issue; it is listed without them.
 func (m *Mailboxes) Folders(ctx context.Context, account string, q FolderQuery) (*FolderList, error) {
@@ -64,7 +57,7 @@ func (m *Mailboxes) Folders(ctx context.Context, account string, q FolderQuery) 
 		if list == nil || len(list.Folders) == 0 || !partial(ctx, err) {
 			return nil, err
 		}
-		list.Issues = append(list.Issues, asError(x.op, account, err).issue()) // the folders are known, their counts not all
+		list.Issues = append(list.Issues, x.AsError(err).Issue()) // the folders are known, their counts not all
 	}
 	return list, nil
 }
@@ -222,7 +215,7 @@ func (x *access) visibleCounts(s *imap.Session, folder string) (*Counts, error) 
 // which can be visible.
 func (x *access) eachVisible(s *imap.Session, box imap.Folder, found goimap.UIDSet, w wanted, fn func(*fetched) bool) error {
 	if found == nil && box.Exists > maxScan {
-		if senders := x.policy.senders(); senders != nil {
+		if senders := senders(x.policy); senders != nil {
 			var err error
 			if found, err = s.Search(senders).Wait(); err != nil || len(found) == 0 {
 				return err
@@ -271,6 +264,6 @@ func (x *access) eachVisible(s *imap.Session, box imap.Folder, found goimap.UIDS
 }
 
 func (x *access) givesNothing() error {
-	return &Error{Op: x.op, Account: x.account.Name, Kind: KindRefused, Stage: string(imap.StageFetch), Retryable: true,
+	return &Error{Op: x.Op, Account: x.Account, Kind: KindRefused, Stage: string(imap.StageFetch), Retryable: true,
 		Message: "The server names messages that it does not give.", Hint: "Try again later; if it stays so, ask whoever runs the server."}
 }

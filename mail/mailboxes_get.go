@@ -99,7 +99,7 @@ func within(n, def, low, high int) int {
 func (x *access) named(ref Ref) (Ref, error) {
 	ref.Folder = imap.FolderName(ref.Folder)
 	if ref.Protocol != IMAP || ref.UID == 0 {
-		return ref, noMessage(x.op, ref.Account, "")
+		return ref, x.noMessage("")
 	}
 	return ref, x.checkFolder(ref.Folder)
 }
@@ -174,7 +174,7 @@ func prefixSection() *goimap.FetchItemBodySection {
 func (r *reading) start(d *imapclient.FetchMessageBuffer, validity uint32) {
 	r.g, r.validity = readFetched(d), validity
 	if !r.g.visible(r.policy) {
-		r.finish(nil, noMessage(r.op, r.ref.Account, "filtered"))
+		r.finish(nil, r.noMessage("filtered"))
 		return
 	}
 	head, hasHead := section(d, goimap.PartSpecifierHeader, nil, false)
@@ -363,7 +363,7 @@ func (r *reading) accept(d *imapclient.FetchMessageBuffer) {
 		if raw, ok := section(d, goimap.PartSpecifierNone, nil, false); ok {
 			r.takeRaw(raw)
 		} else {
-			r.finish(nil, noMessage(r.op, r.ref.Account, ""))
+			r.finish(nil, r.noMessage(""))
 		}
 		return
 	}

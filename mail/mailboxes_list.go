@@ -59,10 +59,10 @@ func (m *Mailboxes) List(ctx context.Context, account string, q ListQuery) (*Pag
 	}
 	q.AfterUID = max(q.AfterUID, q.After.UID)
 	if anchored := q.Before.UID != 0 || q.After.UID != 0; anchored && q.BeforeUID != 0 && q.BeforeUID-1 <= q.AfterUID {
-		return nil, invalid(x.op, account, "No message lies between the bounds that were given.", "Leave one of them out.")
+		return nil, x.Invalid("No message lies between the bounds that were given.", "Leave one of them out.")
 	}
 	if q.New && m.o.Seen == nil {
-		return nil, x.unsupported("Nothing is kept here about which messages are new.", "List them by UID with --after-uid instead.")
+		return nil, x.Unsupported("Nothing is kept here about which messages are new.", "List them by UID with --after-uid instead.")
 	}
 	l := x.listing(q, &seeing{store: m.o.Seen})
 	if err := l.seen.read(ctx, x, q.Folder); err != nil {
@@ -76,7 +76,7 @@ func (m *Mailboxes) List(ctx context.Context, account string, q ListQuery) (*Pag
 
 // listing begins to list a folder, whose name is good.
 func (x *access) listing(q ListQuery, seen *seeing) *listing {
-	l := &listing{access: x, q: q, seen: seen, want: wanted{header: !x.policy.ShowsAll(), dates: q.Full || q.dated(), full: q.Full}}
+	l := &listing{access: x, q: q, seen: seen, want: wanted{header: !x.policy.ShowsAll(), dates: q.Full || dated(&q), full: q.Full}}
 	// What a message is made of never changes and is most of what a list costs,
 	// so it is asked for once.
 	// Where the policy hides messages it is asked of the visible ones alone: what
@@ -104,7 +104,7 @@ func (l *listing) do(ctx context.Context) error {
 	l.broken = true
 	if l.page != nil && len(l.page.Messages) > 0 && partial(ctx, err) {
 		l.page.HasMore = true
-		l.page.Issues = append(l.page.Issues, asError(l.op, l.account.Name, err).issue())
+		l.page.Issues = append(l.page.Issues, l.AsError(err).Issue())
 		return nil
 	}
 	return err
@@ -113,7 +113,7 @@ func (l *listing) do(ctx context.Context) error {
 // noAnchor is the answer to a list that is to begin behind a message that is not
 // there, or that the inbound policy hides.
 func (x *access) noAnchor(reason string) error {
-	return &Error{Op: x.op, Account: x.account.Name, Kind: KindConflict, Stage: string(imap.StageList), Reason: reason,
+	return &Error{Op: x.Op, Account: x.Account, Kind: KindConflict, Stage: string(imap.StageList), Reason: reason,
 		Message: "The message that the list was to go on from is not there.", Hint: "List again without it; --since and --until bound the time instead."}
 }
 
@@ -124,12 +124,12 @@ func partial(ctx context.Context, err error) bool {
 	return errors.As(err, &e) && !errors.Is(ctx.Err(), context.Canceled)
 }
 
-func (q *ListQuery) dated() bool { return !q.Since.IsZero() || !q.Until.IsZero() }
+func dated(q *ListQuery) bool { return !q.Since.IsZero() || !q.Until.IsZero() }
 
 // checkFolder refuses a name that no folder can have.
 func (x *access) checkFolder(name string) error {
 	if err := CheckFolder(name); err != nil {
-		return &Error{Op: x.op, Account: x.account.Name, Kind: KindNotFound, Stage: string(imap.StageExamine), Err: err,
+		return &Error{Op: x.Op, Account: x.Account, Kind: KindNotFound, Stage: string(imap.StageExamine), Err: err,
 			Message: "There is no such folder: " + err.Error() + ".", Hint: "Run 'mail folders' for the folders there are."}
 	}
 	return nil
@@ -192,7 +192,7 @@ func (l *listing) run(ctx context.Context) error {
 		// From the start: on a connection that turned out dead this runs again.
 		l.page, l.empty, l.doubtful, l.next, l.reached = &Page{Folder: l.q.Folder}, 0, nil, 0, 0
 		find := l.byNumber
-		if l.q.Unread || l.q.New || l.q.dated() {
+		if l.q.Unread || l.q.New || dated(&l.q) {
 			find = l.bySearch
 		}
 		if err := find(s); err != nil {
@@ -241,14 +241,14 @@ func (l *listing) structured(uid uint32, root *message.Part) {
 // searchable reports whether a folder of this many messages is so large that the
 // server has to say which of them can be visible at all.
 func (l *listing) searchable(exists uint64) bool {
-	return exists > maxScan && !l.policy.ShowsAll() && l.policy.senders() != nil
+	return exists > maxScan && !l.policy.ShowsAll() && senders(l.policy) != nil
 }
 
 // begin fills in what is known of the folder.
 func (l *listing) begin(s *imap.Session, box imap.Folder) error {
 	for _, anchor := range []Ref{l.q.Before, l.q.After} {
 		if anchor.UIDValidity != 0 && anchor.UIDValidity != box.UIDValidity {
-			return gone(l.op, l.account.Name)
+			return l.gone()
 		}
 	}
 	l.page.UIDValidity, l.next = box.UIDValidity, box.UIDNext
@@ -265,7 +265,7 @@ func (l *listing) enough() int { return l.q.Limit + 1 - len(l.page.Messages) }
 // that is what is still needed; else windows grow.
 func (l *listing) window(last int) int {
 	switch {
-	case l.policy.ShowsAll() && !l.q.dated():
+	case l.policy.ShowsAll() && !dated(&l.q):
 		return l.enough()
 	case last == 0:
 		return max(minWindow, min(l.enough(), maxWindow))
@@ -436,7 +436,7 @@ func (l *listing) ref(uid uint32) Ref {
 // inTime filters exactly what the server's search, which knows only days, let
 // through.
 func (l *listing) inTime(g *fetched) bool {
-	if !l.q.dated() {
+	if !dated(&l.q) {
 		return true
 	}
 	t, ok := g.date()
@@ -496,7 +496,7 @@ func (l *listing) bySearch(s *imap.Session) error {
 func (l *listing) criteria(from bool) *goimap.SearchCriteria {
 	c := &goimap.SearchCriteria{}
 	if from {
-		c.And(l.policy.senders())
+		c.And(senders(l.policy))
 	}
 	if l.q.New {
 		c.UID = append(c.UID, l.seen.unacked())
@@ -546,7 +546,7 @@ func (l *listing) summary(g *fetched) Summary {
 		l.doubtful = append(l.doubtful, g.uid)
 	}
 	if !l.q.Full {
-		s.compact()
+		compact(&s)
 	}
 	return s
 }

@@ -60,7 +60,7 @@ func (b *batch) noFolder(err error, folder string) error {
 	if w == nil || w.Code != "TRYCREATE" && w.Code != "NONEXISTENT" {
 		return err
 	}
-	return &Error{Op: b.op, Account: b.account.Name, Kind: KindNotFound, Stage: string(w.Stage), Err: err,
+	return &Error{Op: b.Op, Account: b.Account, Kind: KindNotFound, Stage: string(w.Stage), Err: err,
 		Message: fmt.Sprintf("There is no folder %q to put the messages in.", folder), Hint: "Run 'mail folders' for the folders there are."}
 }
 
@@ -95,7 +95,7 @@ func (m *Mailboxes) copyAcross(ctx context.Context, account string, refs []Ref, 
 		return nil, err
 	}
 	if !to.policy.MayChange() {
-		return nil, to.readOnly()
+		return nil, to.ReadOnly()
 	}
 	if toFolder, err = b.destination(toFolder); err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (m *Mailboxes) copyAcross(ctx context.Context, account string, refs []Ref, 
 
 // failure is any error in the form that an Issue is made of.
 func (b *batch) failure(ctx context.Context, err error) *Error {
-	return asError(b.op, b.account.Name, b.wrap(ctx, err))
+	return b.AsError(b.wrap(ctx, err))
 }
 
 // carry fetches one message and appends it to the other account. It keeps the
@@ -155,7 +155,7 @@ func (b *batch) carry(ctx context.Context, to *access, l *located, uid uint32, f
 			return err
 		}
 		if box.UIDValidity != l.box.UIDValidity {
-			return gone(b.op, b.account.Name)
+			return b.gone()
 		}
 		raw, err = b.whole(s, uid, l.found[uid].size)
 		return err
@@ -190,7 +190,7 @@ func (b *batch) carry(ctx context.Context, to *access, l *located, uid uint32, f
 	})
 	answered := err == nil || refusedByServer(err)
 	if err = to.wrap(ctx, b.noFolder(err, folder)); sent && !answered {
-		e := *asError(b.op, to.account.Name, err)
+		e := *to.AsError(err)
 		e.Message += " Whether the copy arrived is not known."
 		e.Hint, e.Retryable, e.Unknown = "Look into the folder before you try again.", false, true
 		err = &e
@@ -210,7 +210,7 @@ func (m *Mailboxes) Move(ctx context.Context, account string, refs []Ref, toFold
 		return nil, err
 	}
 	if toFolder == b.folder {
-		return nil, invalid(b.op, account, "The messages are in that folder already.", "Name another folder with --to.")
+		return nil, b.Invalid("The messages are in that folder already.", "Name another folder with --to.")
 	}
 	return b.run(ctx, imap.MoveMessages, func(ctx context.Context, s *imap.Session) error {
 		l, err := b.locate(s, true, wanted{})
@@ -266,7 +266,7 @@ func (b *batch) notMoved(ctx context.Context, s *imap.Session, l *located, uids 
 }
 
 func (b *batch) cannot(message, hint string) error {
-	return &Error{Op: b.op, Account: b.account.Name, Kind: KindUnsupported, Message: message, Hint: hint}
+	return &Error{Op: b.Op, Account: b.Account, Kind: KindUnsupported, Message: message, Hint: hint}
 }
 
 // copyAndExpunge moves by three steps, each of which waits for the one before. A

@@ -45,7 +45,7 @@ func (m *Mailboxes) Raw(ctx context.Context, ref Ref, maxBytes int64) (*RawMessa
 		}
 		raw, ok := section(d, goimap.PartSpecifierNone, nil, false)
 		if !ok {
-			return noMessage(x.op, ref.Account, "")
+			return x.noMessage("")
 		}
 		out = &RawMessage{Ref: ref, Size: max(d.RFC822Size, int64(len(raw))), Source: raw}
 		out.Ref.UIDValidity = validity
@@ -70,20 +70,20 @@ func (x *access) one(s *imap.Session, ref Ref, opts goimap.FetchOptions, section
 		return nil, 0, err
 	}
 	if ref.UIDValidity != 0 && ref.UIDValidity != box.UIDValidity {
-		return nil, 0, gone(x.op, ref.Account)
+		return nil, 0, x.gone()
 	}
 	if refusedByServer(fetchErr) && !x.policy.ShowsAll() {
-		return nil, 0, noMessage(x.op, ref.Account, "filtered")
+		return nil, 0, x.noMessage("filtered")
 	}
 	if fetchErr != nil {
 		return nil, 0, fetchErr
 	}
 	d := dataOf(data, ref.UID)
 	if d == nil || len(d.BodySection) == 0 && d.BodyStructure == nil && d.RFC822Size == 0 {
-		return nil, 0, noMessage(x.op, ref.Account, "")
+		return nil, 0, x.noMessage("")
 	}
 	if g := readFetched(d); !g.visible(x.policy) {
-		return nil, 0, noMessage(x.op, ref.Account, "filtered")
+		return nil, 0, x.noMessage("filtered")
 	}
 	return d, box.UIDValidity, nil
 }
@@ -109,11 +109,11 @@ func (x *access) chunks(s *imap.Session, uid uint32, part []int, size int64) ([]
 		}
 		d := dataOf(data, uid)
 		if d == nil {
-			return nil, noMessage(x.op, x.account.Name, "") // it vanished in between
+			return nil, x.noMessage("") // it vanished in between
 		}
 		b, ok := section(d, goimap.PartSpecifierNone, part, false)
 		if !ok {
-			return nil, noMessage(x.op, x.account.Name, "")
+			return nil, x.noMessage("")
 		}
 		all = append(all, b...)
 		x.tell(float64(len(all)), float64(max(size, int64(len(all)))), "bytes read")
@@ -127,7 +127,7 @@ func (x *access) chunks(s *imap.Session, uid uint32, part []int, size int64) ([]
 }
 
 func (x *access) tooLarge() error {
-	return &Error{Op: x.op, Account: x.account.Name, Kind: KindLimit, Stage: string(imap.StageFetch),
+	return &Error{Op: x.Op, Account: x.Account, Kind: KindLimit, Stage: string(imap.StageFetch),
 		Message: "It is larger than 64 MiB.", Hint: "Open it in a mail program."}
 }
 
@@ -214,14 +214,14 @@ func (x *access) choose(root *message.Part, part string) (*message.Part, error) 
 	}
 	switch {
 	case len(all) == 0:
-		return nil, &Error{Op: x.op, Account: x.account.Name, Kind: KindNotFound, Stage: "parse", Message: "The message has no attachment.",
+		return nil, &Error{Op: x.Op, Account: x.Account, Kind: KindNotFound, Stage: "parse", Message: "The message has no attachment.",
 			Hint: "Run 'mail get' to see the message."}
 	case part == "" && len(all) == 1:
 		return only, nil
 	case part == "":
-		return nil, invalid(x.op, x.account.Name, fmt.Sprintf("The message has %d attachments.", len(all)), "Name one with --part: "+partList(ids)+".")
+		return nil, x.Invalid(fmt.Sprintf("The message has %d attachments.", len(all)), "Name one with --part: "+partList(ids)+".")
 	}
-	return nil, &Error{Op: x.op, Account: x.account.Name, Kind: KindNotFound, Stage: "parse", Message: "The message has no such attachment.",
+	return nil, &Error{Op: x.Op, Account: x.Account, Kind: KindNotFound, Stage: "parse", Message: "The message has no such attachment.",
 		Hint: "Name one with --part: " + partList(ids) + "."}
 }
 
@@ -231,4 +231,37 @@ func partList(ids []string) string {
 		return strings.Join(ids[:most], ", ") + " …"
 	}
 	return strings.Join(ids, ", ")
+}
+
+// Header returns the header of a message that the policy shows; it is the same
+// error for one that it hides and for one that does not exist.
+func (m *Mailboxes) Header(ctx context.Context, op string, ref Ref) (h message.Header, err error) {
+	x, err := m.openAny(ctx, op, ref.Account)
+	if err != nil {
+		return h, err
+	}
+	if x.pop != nil {
+		_, g, err := x.popWhole(ctx, ref)
+		return g.header, err
+	}
+	if ref, err = x.named(ref); err != nil {
+		return h, err
+	}
+	err = x.lend(ctx, ref.Folder, func(s *imap.Session) error {
+		var sections []*goimap.FetchItemBodySection
+		if x.policy.ShowsAll() {
+			sections = append(sections, headerSection()) // else it comes for the policy
+		}
+		d, _, err := x.one(s, ref, goimap.FetchOptions{RFC822Size: true}, sections...)
+		if err != nil {
+			return err
+		}
+		g := readFetched(d)
+		if !g.readable {
+			return x.noMessage("")
+		}
+		h = g.header
+		return nil
+	})
+	return h, err
 }

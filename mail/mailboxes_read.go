@@ -101,7 +101,7 @@ func (p *accountPool) gather(g *gathering) {
 		if !r.finished && refusedByServer(alone) && !r.policy.ShowsAll() {
 			// Whether the policy would show it cannot be told, and an error
 			// would tell that it is there.
-			r.finish(nil, noMessage(r.op, r.ref.Account, "filtered"))
+			r.finish(nil, r.noMessage("filtered"))
 		}
 		if !r.finished {
 			r.finish(nil, alone)
@@ -163,7 +163,7 @@ func readAll(s *imap.Session, folder string, members []*reading) error {
 	}
 	for _, r := range members {
 		if r.ref.UIDValidity != 0 && r.ref.UIDValidity != box.UIDValidity {
-			r.finish(nil, gone(r.op, r.ref.Account))
+			r.finish(nil, r.gone())
 		}
 	}
 	if fetchErr != nil {
@@ -176,7 +176,7 @@ func readAll(s *imap.Session, folder string, members []*reading) error {
 		if d := dataOf(data, r.ref.UID); d != nil && len(d.BodySection) > 0 {
 			r.start(d, box.UIDValidity)
 		} else {
-			r.finish(nil, noMessage(r.op, r.ref.Account, ""))
+			r.finish(nil, r.noMessage(""))
 		}
 	}
 	return readRest(s, members)
@@ -220,7 +220,7 @@ func readRest(s *imap.Session, members []*reading) error {
 			if d := dataOf(data, r.ref.UID); d != nil {
 				r.accept(d)
 			} else {
-				r.finish(nil, noMessage(r.op, r.ref.Account, "")) // it vanished in between
+				r.finish(nil, r.noMessage("")) // it vanished in between
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	goimap "github.com/emersion/go-imap/v2"
+	"golang.org/x/net/idna"
 
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
@@ -56,7 +57,7 @@ func (m *Mailboxes) Search(ctx context.Context, account string, q SearchQuery) (
 			return nil, err
 		}
 		f.page.HasMore = true
-		f.page.Issues = append(f.page.Issues, asError(x.op, account, err).issue())
+		f.page.Issues = append(f.page.Issues, x.AsError(err).Issue())
 	}
 	if f.page.HasMore && f.last != 0 {
 		at := cursor{Account: account, Folder: q.Folder, UIDValidity: f.page.UIDValidity, Before: f.last, Query: q.Query, From: q.From,
@@ -102,11 +103,11 @@ func (f *finding) prepare(ctx context.Context, cs cursors) error {
 	q.Folder = imap.FolderName(q.Folder)
 	for _, text := range []string{q.Query, q.From, q.To, q.Subject, q.Text} {
 		if !utf8.ValidString(text) || strings.ContainsFunc(text, breaksLine) || utf8.RuneCountInString(text) > maxCriterion {
-			return invalid(f.op, f.account.Name, "A criterion holds a control character or more than 256 characters.", "Search for a shorter piece of plain text.")
+			return f.Invalid("A criterion holds a control character or more than 256 characters.", "Search for a shorter piece of plain text.")
 		}
 	}
 	if !q.Start.IsZero() && !q.End.IsZero() && q.End.Before(q.Start) {
-		return invalid(f.op, f.account.Name, "The search ends before it starts.", "Give a start date that is not after the end date.")
+		return f.Invalid("The search ends before it starts.", "Give a start date that is not after the end date.")
 	}
 	f.want = wanted{header: !f.policy.ShowsAll(), structure: true, dates: q.Full, full: q.Full, text: q.Snippet}
 	return f.checkFolder(q.Folder)
@@ -116,17 +117,17 @@ func (f *finding) prepare(ctx context.Context, cs cursors) error {
 func (f *finding) resume(ctx context.Context, cs cursors) error {
 	q := &f.q
 	if q.Query+q.From+q.To+q.Subject+q.Text != "" || q.Unread || q.HasAttachment || !q.Start.IsZero() || !q.End.IsZero() {
-		return invalid(f.op, f.account.Name, "A cursor carries its criteria; others cannot be given with it.", "Leave the criteria out, or begin a new search without the cursor.")
+		return f.Invalid("A cursor carries its criteria; others cannot be given with it.", "Leave the criteria out, or begin a new search without the cursor.")
 	}
 	c, err := cs.open(ctx, q.Cursor)
 	if errors.Is(err, errNoCursor) {
-		return invalid(f.op, f.account.Name, "The cursor is not one that a search gave.", "Copy next_cursor as it is, or begin a new search without it.")
+		return f.Invalid("The cursor is not one that a search gave.", "Copy next_cursor as it is, or begin a new search without it.")
 	}
 	if err != nil {
 		return err
 	}
 	if c.Account != f.account.Name || q.Folder != "" && imap.FolderName(q.Folder) != c.Folder {
-		return invalid(f.op, f.account.Name, "The cursor belongs to another account or folder.", "Leave --account and --folder as they were, or begin a new search without the cursor.")
+		return f.Invalid("The cursor belongs to another account or folder.", "Leave --account and --folder as they were, or begin a new search without the cursor.")
 	}
 	q.Folder, q.Query, q.From, q.To, q.Subject, q.Text = c.Folder, c.Query, c.From, c.To, c.Subject, c.Text
 	q.Unread, q.HasAttachment, q.Start, q.End = c.Unread, c.HasAttachment, c.Start, c.End
@@ -177,7 +178,7 @@ func (f *finding) run(ctx context.Context) error {
 			return err
 		}
 		if f.valid != 0 && f.valid != box.UIDValidity {
-			return &Error{Op: f.op, Account: f.account.Name, Kind: KindConflict, Stage: string(imap.StageExamine),
+			return &Error{Op: f.Op, Account: f.Account, Kind: KindConflict, Stage: string(imap.StageExamine),
 				Message: "The folder was made anew since this cursor was given.", Hint: "Begin the search again, without the cursor."}
 		}
 		f.page.UIDValidity = box.UIDValidity
@@ -215,7 +216,7 @@ func (f *finding) show(s *imap.Session, found goimap.UIDSet) error {
 }
 
 func (f *finding) tooMany() error {
-	return invalid(f.op, f.account.Name, fmt.Sprintf("More than %d messages match.", f.q.MaxMatches),
+	return f.Invalid(fmt.Sprintf("More than %d messages match.", f.q.MaxMatches),
 		"Narrow the search with --from, --subject, --last-days or --start-date and --end-date.")
 }
 
@@ -225,7 +226,7 @@ func (f *finding) sift(s *imap.Session, box imap.Folder, found goimap.UIDSet) er
 	if f.policy.ShowsAll() && countUIDs(found) > uint64(f.q.MaxMatches) {
 		return f.tooMany()
 	}
-	if senders := f.policy.senders(); countUIDs(found) > maxScan && senders != nil {
+	if senders := senders(f.policy); countUIDs(found) > maxScan && senders != nil {
 		narrower := f.criteria()
 		narrower.And(senders)
 		var err error
@@ -333,7 +334,7 @@ func (f *finding) fill(s *imap.Session, set goimap.UIDSet, got []fetched) error 
 		sum := g.summary()
 		sum.Ref, sum.Snippet = ref, snippets[uid]
 		if !f.q.Full {
-			sum.compact()
+			compact(&sum)
 		}
 		f.page.Messages = append(f.page.Messages, sum)
 	}
@@ -429,4 +430,27 @@ func snippetOf(p *message.Part, raw []byte, chars int) (text string, enough bool
 	alone.ID, alone.Children, alone.Disposition, alone.Filename = "1", nil, "", ""
 	whole, _ := message.Text(&alone, func(*message.Part) []byte { return raw }, chars*4)
 	return quoted.Snippet(whole, chars), utf8.RuneCountInString(quoted.New(whole)) >= chars
+}
+
+// maxSenders bounds the entries of which a search is made.
+const maxSenders = 30
+
+// senders is what a server can be asked for so that it leaves out most of what
+// the inbound list hides. It finds more than the list lets through, and is not
+// relied on for a folder in which every message can be looked at. It is nil when
+// the list cannot be asked for.
+func senders(p *Policy) *goimap.SearchCriteria {
+	entries := p.Inbound()
+	if len(entries) == 0 || len(entries) > maxSenders {
+		return nil
+	}
+	var all []goimap.SearchCriteria
+	for _, e := range entries {
+		local, domain, _ := strings.Cut(e, "@")
+		all = append(all, headerHolds("From", local+"@"+domain))
+		if written, err := idna.ToUnicode(domain); err == nil && written != domain {
+			all = append(all, headerHolds("From", local+"@"+written))
+		}
+	}
+	return anyOf(all)
 }

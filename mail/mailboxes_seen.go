@@ -26,7 +26,7 @@ type begun struct {
 }
 
 func (b *begun) apply(s *SeenState) {
-	if !s.follow(b.mailbox, b.uidValidity, b.last) {
+	if !s.Follow(b.mailbox, b.uidValidity, b.last) {
 		s.Begin(b.mailbox, b.uidValidity, b.floor, b.backlog)
 	}
 }
@@ -118,7 +118,7 @@ func (m *Mailboxes) Ack(ctx context.Context, account string, refs []Ref) (*Chang
 		return b.popAck(ctx, m.o.Seen, b.refs)
 	}
 	if m.o.Seen == nil {
-		return nil, b.unsupported("Nothing is kept here about which messages are new.", "Keep the UIDs you have dealt with yourself.")
+		return nil, b.Unsupported("Nothing is kept here about which messages are new.", "Keep the UIDs you have dealt with yourself.")
 	}
 	y := &seeing{store: m.o.Seen}
 	if err := y.read(ctx, b.access, b.folder); err != nil {

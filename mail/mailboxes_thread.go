@@ -82,7 +82,7 @@ func (t *threading) run(ctx context.Context) error {
 		}
 		first := l.found[t.ref.UID]
 		if first == nil || !first.readable {
-			return noMessage(t.op, t.account.Name, l.reason())
+			return t.noMessage(l.reason())
 		}
 		t.known[first.uid] = first
 		group, parents := []*fetched{first}, map[uint32]uint32{}
@@ -316,7 +316,7 @@ func (t *threading) finish(l *located, first *fetched, group []*fetched, parents
 			m.Parent = ref(p)
 		}
 		if !t.q.Full {
-			m.compact()
+			compact(&m.Summary)
 		}
 		t.out.Messages = append(t.out.Messages, m)
 	}

@@ -8,20 +8,9 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// ErrConsentChanged is returned by a TokenStore when an account was authorized anew,
-// or changed so that it must be, while its refresh token was lent.
-var ErrConsentChanged = errors.New("the account's authorization changed meanwhile")
-
 // ErrConsentGone is matched by an Error for an account whose provider no longer
 // accepts what its owner agreed to. A person must authorize it again.
 var ErrConsentGone = errors.New("the provider no longer accepts the account's authorization")
-
-// The values of OAuth.Provider.
-const (
-	providerGoogle    = "google"
-	providerMicrosoft = "microsoft"
-	providerCustom    = "custom"
-)
 
 // oauthConfig is the account's client as the wire wants it. The error says what to
 // change, in lower case.
@@ -33,16 +22,16 @@ func oauthConfig(a *Account, clientSecret Secret) (c oauth.Config, err error) {
 		return c, errors.New("it has no OAuth client id")
 	}
 	switch a.OAuth.Provider {
-	case providerGoogle:
+	case ProviderGoogle:
 		c = oauth.Google()
 		c.LoginHint = a.Username
-	case providerMicrosoft:
+	case ProviderMicrosoft:
 		c = oauth.Microsoft(a.OAuth.Tenant)
 		c.LoginHint = a.Username
 		if c.TokenURL == "" {
 			return c, errors.New("its OAuth tenant is none")
 		}
-	case providerCustom:
+	case ProviderCustom:
 		c = oauth.Config{AuthURL: a.OAuth.AuthURL, TokenURL: a.OAuth.TokenURL, DeviceURL: a.OAuth.DeviceURL}
 	default:
 		return c, errors.New("its OAuth provider is neither google, microsoft nor custom")
@@ -51,7 +40,7 @@ func oauthConfig(a *Account, clientSecret Secret) (c oauth.Config, err error) {
 	if len(a.OAuth.Scopes) > 0 {
 		c.Scopes = a.OAuth.Scopes
 	}
-	c.RootCAs, err = a.roots()
+	c.RootCAs, err = a.Roots()
 	return c, err
 }
 
@@ -84,7 +73,7 @@ func oauthError(ctx context.Context, op string, a *Account, err error) error {
 		return err
 	}
 	if w.Kind == wire.KindTimeout && ctx.Err() != nil {
-		return wrap(ctx, op, a.Name, w)
+		return Operation{op, a.Name}.Wrap(ctx, w, nil)
 	}
 	e := &Error{Op: op, Account: a.Name, Stage: stageAuth, Retryable: w.Temporary, Err: w, Hint: again}
 	switch w.Kind {

@@ -117,7 +117,7 @@ func (s *oauthSource) Token(ctx context.Context, a *Account) (Secret, error) {
 		}
 		return copied(f.token), nil
 	case <-ctx.Done():
-		return Secret{}, wrap(ctx, opToken, a.Name, ctx.Err())
+		return Secret{}, Operation{opToken, a.Name}.Wrap(ctx, ctx.Err(), nil)
 	}
 }
 

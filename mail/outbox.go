@@ -79,7 +79,7 @@ func newOutgoingID(now time.Time) string {
 // List returns entries, newest first, and whether there are more.
 func (b *Outbox) List(ctx context.Context, q OutboxQuery) (entries []Outgoing, more bool, err error) {
 	if q.Limit < 0 || q.Limit > MaxOutboxLimit {
-		return nil, false, invalid("outbox list", q.Account, "The limit must be 1 to 500.", "Page on with --before ID.")
+		return nil, false, Operation{"outbox list", q.Account}.Invalid("The limit must be 1 to 500.", "Page on with --before ID.")
 	}
 	if q.Limit == 0 {
 		q.Limit = DefaultOutboxLimit
@@ -127,8 +127,8 @@ func (b *Outbox) Reject(ctx context.Context, id, by, reason string) (*Outgoing, 
 		case e.State == OutboxWaiting:
 		case e.State == OutboxRejected, e.Settled:
 			return errAlready
-		case e.State == OutboxUnknown && e.busy(b.now()):
-			return (&sender{op: op, account: Account{Name: e.Account}}).underWay(e)
+		case e.State == OutboxUnknown && busy(e, b.now()):
+			return underWay(Operation{op, e.Account}, e)
 		case e.State == OutboxUnknown:
 			e.Settled, e.Decided = true, by
 			if reason != "" {
@@ -154,7 +154,7 @@ func (b *Outbox) end(ctx context.Context, op, id string, change func(*Outgoing) 
 		if err := change(e); err != nil {
 			return false, err
 		}
-		e.release(now)
+		release(e, now)
 		return true, nil
 	})
 	if errors.Is(err, errAlready) {
@@ -182,7 +182,7 @@ func tooLate(op string, e *Outgoing) *Error {
 func wrapStore(ctx context.Context, op string, err error) error {
 	var done *Error
 	if ctx.Err() != nil && !errors.As(err, &done) {
-		return wrap(ctx, op, "", err)
+		return Operation{Op: op}.Wrap(ctx, err, nil)
 	}
 	return err
 }

@@ -146,7 +146,7 @@ func newCrash(t *testing.T, e endpoint, user string, mode mail.Mode) *crash {
 	t.Helper()
 	c := &crash{t: t, server: newSubmissionServer(t)}
 	c.path, c.key = newVaultFile(t)
-	b := open(t, e, user)
+	b := openBox(t, e, user)
 	o := officeOn(t, openVault(t, c.path, c.key), c.server, func(a *mail.Account) {
 		a.IMAP, a.Username, a.SentCopy, a.Mode = b.dir.accounts[account].IMAP, user, mail.SentAuto, mode
 		c.a = *a

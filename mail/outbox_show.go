@@ -56,8 +56,8 @@ func (b *Outbox) Show(ctx context.Context, id string) (*Shown, error) {
 func (s *Shown) read(raw []byte) {
 	entity := message.Parse(raw)
 	h := entity.Header
-	s.HeaderTo, s.HeaderCC = people(h, "To"), people(h, "Cc")
-	if from := people(h, "From"); len(from) == 1 {
+	s.HeaderTo, s.HeaderCC = shown(h, "To"), shown(h, "Cc")
+	if from := shown(h, "From"); len(from) == 1 {
 		s.HeaderFrom = from[0]
 	}
 	s.Subject = h.Text("Subject")
@@ -79,4 +79,12 @@ func (s *Shown) read(raw []byte) {
 		s.Files = append(s.Files, ShownFile{FileName: FileName{Name: p.Filename, Type: p.MediaType(), Size: int64(len(content))},
 			SHA256: hex.EncodeToString(sum[:])})
 	}
+}
+
+// shown returns the addresses of a field as a person writes them.
+func shown(h message.Header, field string) (out []string) {
+	for _, a := range h.Addresses(field) {
+		out = append(out, a.String())
+	}
+	return out
 }

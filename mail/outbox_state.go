@@ -64,15 +64,15 @@ var (
 )
 
 // busy reports whether an attempt may be under way.
-func (e *Outgoing) busy(now time.Time) bool { return e.Attempt != "" && now.Before(e.Until) }
+func busy(e *Outgoing, now time.Time) bool { return e.Attempt != "" && now.Before(e.Until) }
 
-func (e *Outgoing) release(now time.Time) {
+func release(e *Outgoing, now time.Time) {
 	e.Attempt, e.Until, e.Changed = "", time.Time{}, now
 }
 
 // claim takes the lease.
-func (e *Outgoing) claim(id string, now, until time.Time) (attempt, error) {
-	if e.busy(now) {
+func claim(e *Outgoing, id string, now, until time.Time) (attempt, error) {
+	if busy(e, now) {
 		return attempt{}, errBusy
 	}
 	switch e.State {
@@ -89,7 +89,7 @@ func (e *Outgoing) claim(id string, now, until time.Time) (attempt, error) {
 }
 
 // pass is the gate.
-func (e *Outgoing) pass(a attempt, now time.Time) error {
+func pass(e *Outgoing, a attempt, now time.Time) error {
 	if e.Attempt != a.id || e.Ended() {
 		return errNotHeld
 	}
@@ -118,14 +118,14 @@ const (
 
 // conclude records an outcome. sent is what is to become of the copy of a message
 // that was accepted; with SentPending the attempt keeps the lease to file it.
-func (e *Outgoing) conclude(a attempt, o outcome, sent SentState, now time.Time) (drop bool, err error) {
+func conclude(e *Outgoing, a attempt, o outcome, sent SentState, now time.Time) (drop bool, err error) {
 	if o.result == resultAccepted {
 		if e.State == OutboxAccepted {
 			return false, nil
 		}
 		mine := e.Attempt == a.id
 		until := e.Until
-		e.release(now)
+		release(e, now)
 		e.State, e.Code, e.Reason, e.Temporary, e.Sent = OutboxAccepted, o.code, "", false, sent
 		if sent == SentPending && mine {
 			e.Attempt, e.Until = a.id, until
@@ -135,7 +135,7 @@ func (e *Outgoing) conclude(a attempt, o outcome, sent SentState, now time.Time)
 	if e.Attempt != a.id || e.Ended() {
 		return false, errNotHeld
 	}
-	e.release(now)
+	release(e, now)
 	e.Code, e.Reason, e.Temporary = o.code, o.reason, false
 	switch {
 	case o.result == resultUnknown || a.from == OutboxUnknown:

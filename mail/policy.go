@@ -10,8 +10,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"golang.org/x/net/idna"
 	"golang.org/x/text/unicode/norm"
 
@@ -84,11 +82,11 @@ func (p *Policy) sendersPass(h message.Header) bool {
 		return false
 	}
 	for i, s := range strict {
-		a, ok := normalAddr(s)
+		a, ok := NormalAddress(s)
 		if !ok {
 			return false
 		}
-		if b, ok := normalAddr(tolerant[i].Addr); !ok || a != b || !p.in.matches(a) {
+		if b, ok := NormalAddress(tolerant[i].Addr); !ok || a != b || !p.in.matches(a) {
 			return false
 		}
 	}
@@ -111,26 +109,14 @@ func (p *Policy) subjectPasses(h message.Header) bool {
 	return h.Certain("Subject")
 }
 
-// maxSenders bounds the entries of which a search is made.
-const maxSenders = 30
-
-// senders is what a server can be asked for so that it leaves out most of what
-// the inbound list hides. It finds more than the list lets through, and is not
-// relied on for a folder in which every message can be looked at. It is nil when
-// the list cannot be asked for.
-func (p *Policy) senders() *goimap.SearchCriteria {
-	if p == nil || p.in == nil || p.in.all || len(p.in.entries) == 0 || len(p.in.entries) > maxSenders {
+// Inbound returns the entries of the inbound list, sorted, in the form of
+// ValidateEntry. It is nil where there is no list, or one that lets everybody
+// through.
+func (p *Policy) Inbound() []string {
+	if p == nil || p.in == nil || p.in.all {
 		return nil
 	}
-	var all []goimap.SearchCriteria
-	for _, e := range slices.Sorted(maps.Keys(p.in.entries)) {
-		local, domain, _ := strings.Cut(e, "@")
-		all = append(all, headerHolds("From", local+"@"+domain))
-		if written, err := idna.ToUnicode(domain); err == nil && written != domain {
-			all = append(all, headerHolds("From", local+"@"+written))
-		}
-	}
-	return anyOf(all)
+	return slices.Sorted(maps.Keys(p.in.entries))
 }
 
 // The reasons for which CheckSend refuses.
@@ -174,7 +160,7 @@ func (p *Policy) CheckSend(recipients []string) error {
 	}
 	var bad, outside []string
 	for _, r := range recipients {
-		a, ok := normalAddr(r)
+		a, ok := NormalAddress(r)
 		switch {
 		case !ok:
 			bad = append(bad, r)
@@ -250,22 +236,22 @@ func normalEntry(s string) (string, error) {
 	}
 	if domain, ok := strings.CutPrefix(s, "@"); ok {
 		// A whole address proves the syntax of its domain.
-		if n, ok := normalAddr("a@" + domain); ok {
+		if n, ok := NormalAddress("a@" + domain); ok {
 			return n[1:], nil
 		}
 		return "", errors.New("the entry is no domain such as @example.org")
 	}
-	if n, ok := normalAddr(s); ok {
+	if n, ok := NormalAddress(s); ok {
 		return n, nil
 	}
 	return "", errors.New("the entry must be *, @domain or one plain address such as ann@example.org")
 }
 
-// normalAddr returns the form in which addresses are compared. ok is false for
+// NormalAddress returns the form in which addresses are compared. ok is false for
 // what is no plain address and for what would become another address's form by
 // more than its case: a letter outside ASCII that folds to one inside, such as
 // the Kelvin sign.
-func normalAddr(s string) (string, bool) {
+func NormalAddress(s string) (string, bool) {
 	local, domain, ok := message.SplitAddr(s)
 	if !ok {
 		return "", false

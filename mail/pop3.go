@@ -32,13 +32,13 @@ func (x *access) lendPop(ctx context.Context, fresh bool, fn func(s *pop3.Sessio
 
 // notPOP3 is what becomes of a command that needs what POP3 has not.
 func (x *access) notPOP3(what, hint string) error {
-	return x.unsupported("The account is read with POP3, which has no "+what+".", hint)
+	return x.Unsupported("The account is read with POP3, which has no "+what+".", hint)
 }
 
 // popFolderIs refuses every folder but the one there is.
 func (x *access) popFolderIs(folder string) error {
 	if folder != "" && !strings.EqualFold(folder, popFolder) {
-		return &Error{Op: x.op, Account: x.account.Name, Kind: KindNotFound, Stage: "examine",
+		return &Error{Op: x.Op, Account: x.Account, Kind: KindNotFound, Stage: "examine",
 			Message: "There is no such folder: an account read with POP3 has INBOX alone.", Hint: "Leave --folder out."}
 	}
 	return nil
@@ -125,7 +125,7 @@ func (m *Mailboxes) popList(ctx context.Context, x *access, q ListQuery) (*Page,
 	case q.BeforeUID != 0 || q.AfterUID != 0:
 		return nil, x.notPOP3("UIDs", "Go on from a message with --before or --after and its message_id, or bound the time with --since and --until.")
 	case q.New && m.o.Seen == nil:
-		return nil, x.unsupported("Nothing is kept here about which messages are new.", "Bound the time with --since instead.")
+		return nil, x.Unsupported("Nothing is kept here about which messages are new.", "Bound the time with --since instead.")
 	}
 	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
 	page := &Page{Folder: popFolder}
@@ -156,7 +156,7 @@ func (m *Mailboxes) popList(ctx context.Context, x *access, q ListQuery) (*Page,
 			page.Next = x.popRef(all[popHeaders-1].UIDL)
 		}
 		needed := func() int { return popGroup }
-		if x.policy.ShowsAll() && !q.dated() {
+		if x.policy.ShowsAll() && !dated(&q) {
 			needed = func() int { return q.Limit + 1 - len(page.Messages) } // one more tells whether there is any
 		}
 		return x.heads(ctx, s, all, needed, &page.Issues, func(h *popHead) bool {
@@ -173,7 +173,7 @@ func (m *Mailboxes) popList(ctx context.Context, x *access, q ListQuery) (*Page,
 			sum := h.summary()
 			sum.Ref = x.popRef(h.UIDL)
 			if !q.Full {
-				sum.compact()
+				compact(&sum)
 			}
 			page.Messages = append(page.Messages, sum)
 			return false
@@ -184,7 +184,7 @@ func (m *Mailboxes) popList(ctx context.Context, x *access, q ListQuery) (*Page,
 	}
 	if len(page.Messages) > 0 && partial(ctx, err) {
 		page.HasMore, page.Next = true, page.Messages[len(page.Messages)-1].Ref
-		page.Issues = append(page.Issues, asError(x.op, x.account.Name, err).issue())
+		page.Issues = append(page.Issues, x.AsError(err).Issue())
 		return page, nil
 	}
 	return nil, err
@@ -223,7 +223,7 @@ func (x *access) popBetween(ctx context.Context, s *pop3.Session, q *ListQuery) 
 // dated reports whether a message lies within the dates asked for; one that does not
 // say when it was sent lies in none.
 func (h *popHead) dated(q *ListQuery) bool {
-	if !q.dated() {
+	if !dated(q) {
 		return true
 	}
 	d, ok := h.date()
@@ -247,7 +247,7 @@ func (x *access) popWhole(ctx context.Context, ref Ref) (raw []byte, g fetched, 
 		return x.lendPop(ctx, fresh, func(s *pop3.Session) error {
 			i, ok := x.pop.places[ref.UIDL]
 			if !ok {
-				return noMessage(x.op, ref.Account, "")
+				return x.noMessage("")
 			}
 			m := x.pop.list[i]
 			if m.Size > maxWholeBytes {
@@ -259,14 +259,14 @@ func (x *access) popWhole(ctx context.Context, ref Ref) (raw []byte, g fetched, 
 			var refused error
 			err := s.Retrieve(ctx, []int{m.Number}, maxWholeBytes, func(_ int, b []byte, err error) { raw, refused = b, err })
 			if err == nil && refused != nil && !x.policy.ShowsAll() {
-				return noMessage(x.op, ref.Account, "filtered")
+				return x.noMessage("filtered")
 			}
 			if err = errors.Join(err, refused); err != nil {
 				return err
 			}
 			if g = popFetched(raw, m); !g.visible(x.policy) {
 				raw = nil
-				return noMessage(x.op, ref.Account, "filtered")
+				return x.noMessage("filtered")
 			}
 			g.size = int64(len(raw))
 			return nil
@@ -288,7 +288,7 @@ func (x *access) popJudge(ctx context.Context, s *pop3.Session, m pop3.Message) 
 		return err
 	}
 	if !shown {
-		return noMessage(x.op, x.account.Name, "filtered")
+		return x.noMessage("filtered")
 	}
 	return nil
 }
@@ -345,7 +345,7 @@ func (x *access) popThread(ctx context.Context, ref Ref, q ThreadQuery) (*Thread
 		heads, at, kept, t.out.Issues = nil, -1, 0, nil
 		i, ok := x.pop.places[ref.UIDL]
 		if !ok {
-			return noMessage(x.op, ref.Account, "")
+			return x.noMessage("")
 		}
 		all := x.pop.list
 		if len(all) > popHeaders && x.policy.ShowsAll() {
@@ -369,7 +369,7 @@ func (x *access) popThread(ctx context.Context, ref Ref, q ThreadQuery) (*Thread
 			return false
 		})
 		if err == nil && at < 0 {
-			err = noMessage(x.op, ref.Account, "filtered")
+			err = x.noMessage("filtered")
 		}
 		return err
 	})

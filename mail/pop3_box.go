@@ -56,7 +56,7 @@ func (m *Mailboxes) popConfig(a *Account) (pop3.Config, error) {
 // popBox returns the account's session, a new one when its server or login differs
 // from what it was made for.
 func (m *Mailboxes) popBox(a *Account, cfg pop3.Config) (*popBox, error) {
-	settings, err := a.connection()
+	settings, err := connectionOf(a)
 	if err != nil {
 		return nil, err
 	}

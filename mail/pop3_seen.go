@@ -2,75 +2,10 @@ package mail
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"slices"
 
 	"github.com/postern-mail/postern/mail/internal/pop3"
 )
-
-// BeginNames is Begin for a mailbox whose messages have names and no UIDs: on first
-// contact what is there counts as dealt with, unless the backlog is to be processed.
-func (s *SeenState) BeginNames(mailbox string, present []string, backlog bool) {
-	if s.KnownNames(mailbox) {
-		return
-	}
-	*s = SeenState{Mailbox: mailbox, Named: true}
-	if !backlog {
-		s.AckNames(present...)
-	}
-}
-
-// FollowNames keeps the state for a mailbox by another name, such as that of its
-// server, a port or a user: only what has the name of a message that was dealt with
-// counts as that. Should it be another mailbox, all else in it is new. What is not
-// present is forgotten, since another mailbox may yet give such a name.
-func (s *SeenState) FollowNames(mailbox string, present []string) {
-	if !s.Named || s.Mailbox == mailbox {
-		return
-	}
-	s.KeepNames(present)
-	s.Mailbox = mailbox
-}
-
-// KnownNames reports whether the state is about the names of this mailbox, by the
-// name it has now.
-func (s *SeenState) KnownNames(mailbox string) bool { return s.Named && s.Mailbox == mailbox }
-
-// IsNewName reports whether the message of that name has not been dealt with.
-func (s *SeenState) IsNewName(name string) bool {
-	_, found := slices.BinarySearch(s.Names, nameDigest(name))
-	return !found
-}
-
-// AckNames adds names, in any order and repeated as one likes.
-func (s *SeenState) AckNames(names ...string) {
-	all := slices.Clone(s.Names)
-	for _, n := range names {
-		all = append(all, nameDigest(n))
-	}
-	slices.Sort(all)
-	s.Names = slices.Compact(all)
-}
-
-// KeepNames forgets the names of messages that are no longer there, and reports
-// whether there were any. A server may not give a name again while the mailbox
-// lasts (RFC 1939 section 7), so nothing that is forgotten becomes new.
-func (s *SeenState) KeepNames(present []string) bool {
-	here := make(map[string]bool, len(present))
-	for _, n := range present {
-		here[nameDigest(n)] = true
-	}
-	before := len(s.Names)
-	s.Names = slices.DeleteFunc(slices.Clone(s.Names), func(d string) bool { return !here[d] })
-	return len(s.Names) < before
-}
-
-// nameDigest stands for a name in 16 characters, however long the name is.
-func nameDigest(name string) string {
-	sum := sha256.Sum256([]byte(name))
-	return base64.RawURLEncoding.EncodeToString(sum[:12])
-}
 
 // popNames is what is known of an account's acknowledged messages while something
 // works on it.
@@ -127,7 +62,7 @@ func (n *popNames) keep(ctx context.Context, store SeenStore, x *access) error {
 
 // popMissing is the Issue for a message that is not there, or that is hidden.
 func (x *access) popMissing(r Ref) Issue {
-	i := noMessage(x.op, x.account.Name, "").issue()
+	i := x.noMessage("").Issue()
 	i.MessageID = r.String()
 	return i
 }
@@ -135,7 +70,7 @@ func (x *access) popMissing(r Ref) Issue {
 // popAck is Ack for a POP3 account.
 func (x *access) popAck(ctx context.Context, store SeenStore, refs []Ref) (*Changed, error) {
 	if store == nil {
-		return nil, x.unsupported("Nothing is kept here about which messages are new.", "Keep the ids you have dealt with yourself.")
+		return nil, x.Unsupported("Nothing is kept here about which messages are new.", "Keep the ids you have dealt with yourself.")
 	}
 	out := &Changed{Account: x.account.Name, Folder: popFolder}
 	var names popNames
@@ -181,7 +116,7 @@ func (x *access) popAck(ctx context.Context, store SeenStore, refs []Ref) (*Chan
 			if len(there) > 0 {
 				reason = "filtered"
 			}
-			return noMessage(x.op, x.account.Name, reason)
+			return x.noMessage(reason)
 		}
 		return nil
 	})

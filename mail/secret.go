@@ -1,9 +1,13 @@
 package mail
 
 import (
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"unicode"
+	"unicode/utf8"
 )
 
 const redacted = "[redacted]"
@@ -22,6 +26,31 @@ func (s Secret) Reveal() string { return string(s.value) }
 
 // IsZero reports whether there is no value.
 func (s Secret) IsZero() bool { return len(s.value) == 0 }
+
+// Clone returns a copy that the caller wipes.
+func (s Secret) Clone() Secret { return NewSecret(s.value) }
+
+// Equal reports whether both have the same value, in a time that does not depend on
+// where they differ.
+func (s Secret) Equal(t Secret) bool { return subtle.ConstantTimeCompare(s.value, t.value) == 1 }
+
+// IsText reports whether the value can be a password on the wire: UTF-8 without
+// control characters (RFC 4616 section 2). It makes no copy.
+func (s Secret) IsText() bool {
+	for b := s.value; len(b) > 0; {
+		r, n := utf8.DecodeRune(b)
+		if r == utf8.RuneError && n <= 1 || unicode.IsControl(r) {
+			return false
+		}
+		b = b[n:]
+	}
+	return true
+}
+
+// IsWiped reports whether no byte of a value is left.
+func (s Secret) IsWiped() bool {
+	return !slices.ContainsFunc(s.value, func(b byte) bool { return b != 0 })
+}
 
 // Wipe overwrites the value; every copy of this Secret then reads as zero bytes.
 // Strings that Reveal returned before are out of its reach.

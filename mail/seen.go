@@ -2,6 +2,8 @@ package mail
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"slices"
 	"sort"
 )
@@ -50,7 +52,7 @@ func (s *SeenState) Known(mailbox string, uidValidity uint32) bool {
 // counts as dealt with, unless the backlog is to be processed. last is the
 // greatest UID the folder has given out.
 func (s *SeenState) Begin(mailbox string, uidValidity, last uint32, backlog bool) {
-	if s.Known(mailbox, uidValidity) || s.follow(mailbox, uidValidity, last) {
+	if s.Known(mailbox, uidValidity) || s.Follow(mailbox, uidValidity, last) {
 		return
 	}
 	if backlog {
@@ -64,11 +66,11 @@ func (s *SeenState) Begin(mailbox string, uidValidity, last uint32, backlog bool
 	*s = SeenState{Mailbox: mailbox, UIDValidity: uidValidity, Floor: last}
 }
 
-// follow keeps the state for a mailbox by another name, such as that of its server,
+// Follow keeps the state for a mailbox by another name, such as that of its server,
 // a port or a user, and reports whether it does: where the folder has the same
 // UIDVALIDITY and has given out every UID the state is about. What is new stays new
 // then, and should it be another folder by chance, nothing that comes is lost.
-func (s *SeenState) follow(mailbox string, uidValidity, last uint32) bool {
+func (s *SeenState) Follow(mailbox string, uidValidity, last uint32) bool {
 	top := s.Floor
 	if n := len(s.Acked); n > 0 {
 		top = s.Acked[n-1].Last
@@ -136,4 +138,67 @@ func (s *SeenState) Unacked() []UIDRange {
 		runs = append(runs, UIDRange{uint32(from), end})
 	}
 	return runs
+}
+
+// BeginNames is Begin for a mailbox whose messages have names and no UIDs: on first
+// contact what is there counts as dealt with, unless the backlog is to be processed.
+func (s *SeenState) BeginNames(mailbox string, present []string, backlog bool) {
+	if s.KnownNames(mailbox) {
+		return
+	}
+	*s = SeenState{Mailbox: mailbox, Named: true}
+	if !backlog {
+		s.AckNames(present...)
+	}
+}
+
+// FollowNames keeps the state for a mailbox by another name, such as that of its
+// server, a port or a user: only what has the name of a message that was dealt with
+// counts as that. Should it be another mailbox, all else in it is new. What is not
+// present is forgotten, since another mailbox may yet give such a name.
+func (s *SeenState) FollowNames(mailbox string, present []string) {
+	if !s.Named || s.Mailbox == mailbox {
+		return
+	}
+	s.KeepNames(present)
+	s.Mailbox = mailbox
+}
+
+// KnownNames reports whether the state is about the names of this mailbox, by the
+// name it has now.
+func (s *SeenState) KnownNames(mailbox string) bool { return s.Named && s.Mailbox == mailbox }
+
+// IsNewName reports whether the message of that name has not been dealt with.
+func (s *SeenState) IsNewName(name string) bool {
+	_, found := slices.BinarySearch(s.Names, nameDigest(name))
+	return !found
+}
+
+// AckNames adds names, in any order and repeated as one likes.
+func (s *SeenState) AckNames(names ...string) {
+	all := slices.Clone(s.Names)
+	for _, n := range names {
+		all = append(all, nameDigest(n))
+	}
+	slices.Sort(all)
+	s.Names = slices.Compact(all)
+}
+
+// KeepNames forgets the names of messages that are no longer there, and reports
+// whether there were any. A server may not give a name again while the mailbox
+// lasts (RFC 1939 section 7), so nothing that is forgotten becomes new.
+func (s *SeenState) KeepNames(present []string) bool {
+	here := make(map[string]bool, len(present))
+	for _, n := range present {
+		here[nameDigest(n)] = true
+	}
+	before := len(s.Names)
+	s.Names = slices.DeleteFunc(slices.Clone(s.Names), func(d string) bool { return !here[d] })
+	return len(s.Names) < before
+}
+
+// nameDigest stands for a name in 16 characters, however long the name is.
+func nameDigest(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return base64.RawURLEncoding.EncodeToString(sum[:12])
 }

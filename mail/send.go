@@ -116,7 +116,7 @@ func (b *Outbox) Send(ctx context.Context, account string, r SendRequest) (*Outg
 	var a attempt
 	if e.State == OutboxQueued {
 		now := b.now()
-		if a, err = e.claim(newAttempt(), now, b.lease(ctx, now)); err != nil {
+		if a, err = claim(e, newAttempt(), now, b.lease(ctx, now)); err != nil {
 			return nil, err
 		}
 	}
@@ -138,23 +138,23 @@ func (b *Outbox) Send(ctx context.Context, account string, r SendRequest) (*Outg
 // again answers a request whose key there is already.
 func (b *Outbox) again(ctx context.Context, s *sender, e Outgoing, request string, dry bool) (*Outgoing, error) {
 	if e.Request != request {
-		return nil, &Error{Op: s.op, Account: s.account.Name, Kind: KindConflict,
+		return nil, &Error{Op: s.Op, Account: s.Account, Kind: KindConflict,
 			Message: "The idempotency key was used before for another message; nothing is sent.",
 			Hint:    "Use another key for another message; 'outbox show " + e.ID + "' shows the one this key stands for."}
 	}
 	e.Replayed = true
 	now := b.now()
 	switch {
-	case e.State == OutboxAccepted && e.Sent.outstanding() && !dry:
-		return b.fileAgain(ctx, s.op, e), nil
+	case e.State == OutboxAccepted && outstanding(e.Sent) && !dry:
+		return b.fileAgain(ctx, s.Op, e), nil
 	case e.State == OutboxAccepted, e.State == OutboxWaiting:
 		return &e, nil
-	case e.busy(now):
-		return &e, s.underWay(&e)
+	case busy(&e, now):
+		return &e, underWay(s.Operation, &e)
 	case e.State == OutboxUnknown:
 		return &e, nil
 	case e.State != OutboxQueued:
-		return &e, s.ended(&e)
+		return &e, notSent(s.Operation, &e)
 	case dry:
 		return &e, nil
 	}
@@ -172,27 +172,27 @@ func (b *Outbox) resume(ctx context.Context, s *sender, e Outgoing) (*Outgoing, 
 	kept, err := b.o.Store.ChangeOutgoing(ctx, e.ID, func(e *Outgoing) (bool, error) {
 		var err error
 		switch {
-		case e.busy(now):
+		case busy(e, now):
 			return false, errBusy
 		case e.State != OutboxQueued:
 			return false, errNotHeld
 		case s.account.Mode == Approve:
 			e.State = OutboxWaiting
-			e.release(now)
+			release(e, now)
 		default:
-			a, err = e.claim(newAttempt(), now, until)
+			a, err = claim(e, newAttempt(), now, until)
 		}
 		return false, err
 	})
 	switch {
 	case errors.Is(err, errBusy), errors.Is(err, errNotHeld):
-		return b.standing(ctx, s.op, e.ID)
+		return b.standing(ctx, s.Op, e.ID)
 	case err != nil:
-		return nil, wrapStore(ctx, s.op, err)
+		return nil, wrapStore(ctx, s.Op, err)
 	case kept.State == OutboxWaiting:
 		return &kept, nil
 	}
-	return b.deliver(ctx, s.op, kept, a)
+	return b.deliver(ctx, s.Op, kept, a)
 }
 
 // standing is the answer of who comes too late: the entry as somebody else has it.
@@ -202,27 +202,27 @@ func (b *Outbox) standing(ctx context.Context, op, id string) (*Outgoing, error)
 		return nil, wrapStore(ctx, op, err)
 	}
 	e.Replayed = true
-	s := &sender{op: op, account: Account{Name: e.Account}}
+	o := Operation{op, e.Account}
 	switch {
-	case e.State == OutboxAccepted, e.State == OutboxWaiting && !e.busy(b.now()):
+	case e.State == OutboxAccepted, e.State == OutboxWaiting && !busy(&e, b.now()):
 		return &e, nil
-	case e.busy(b.now()):
-		return &e, s.underWay(&e)
+	case busy(&e, b.now()):
+		return &e, underWay(o, &e)
 	case e.State == OutboxUnknown && !e.Settled:
 		return &e, nil
 	}
-	return &e, s.ended(&e)
+	return &e, notSent(o, &e)
 }
 
-func (s *sender) underWay(e *Outgoing) error {
-	return &Error{Op: s.op, Account: s.account.Name, Kind: KindConflict, Retryable: true,
+func underWay(o Operation, e *Outgoing) error {
+	return &Error{Op: o.Op, Account: o.Account, Kind: KindConflict, Retryable: true,
 		Message: "The message may be being sent at this moment by another command, until " + e.Until.Format("15:04:05") + " UTC at the latest.",
 		Hint:    "See what became of it with 'outbox show " + e.ID + "'."}
 }
 
-// ended says why an entry is not sent that was to be sent.
-func (s *sender) ended(e *Outgoing) error {
-	err := &Error{Op: s.op, Account: s.account.Name, Kind: KindConflict, Hint: "Send it as a new message if it is still wanted: with another idempotency key."}
+// notSent says why an entry is not sent that was to be sent.
+func notSent(o Operation, e *Outgoing) error {
+	err := &Error{Op: o.Op, Account: o.Account, Kind: KindConflict, Hint: "Send it as a new message if it is still wanted: with another idempotency key."}
 	switch e.State {
 	case OutboxUnknown:
 		err.Message = "It is not known whether the message left, and a person has let it rest; it is not sent again."

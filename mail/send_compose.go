@@ -14,11 +14,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	goimap "github.com/emersion/go-imap/v2"
-
 	"github.com/postern-mail/postern/mail/internal/compose"
-	"github.com/postern-mail/postern/mail/internal/imap"
-	"github.com/postern-mail/postern/mail/internal/message"
 )
 
 // The bounds of what is sent.
@@ -32,7 +28,7 @@ const (
 
 // sender is an account as one operation sends with it.
 type sender struct {
-	op      string
+	Operation
 	account Account
 	policy  *Policy
 	from    compose.Address
@@ -43,20 +39,19 @@ func (b *Outbox) sender(ctx context.Context, op, name string) (*sender, error) {
 	a, err := b.o.Directory.Account(ctx, name)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, wrap(ctx, op, name, err)
+			return nil, Operation{op, name}.Wrap(ctx, err, nil)
 		}
 		return nil, err
 	}
-	x := &access{op: op, account: a}
+	s := &sender{Operation: Operation{op, a.Name}, account: a}
 	if err := a.Validate(); err != nil {
-		return nil, x.config(err)
+		return nil, s.Unusable(err)
 	}
-	s := &sender{op: op, account: a}
 	if s.policy, err = CompilePolicy(&a); err != nil {
-		return nil, x.config(err)
+		return nil, s.Unusable(err)
 	}
 	if s.from, err = compose.ParseAddress(a.Email); err != nil {
-		return nil, x.config(errors.New("its email address cannot be a sender"))
+		return nil, s.Unusable(errors.New("its email address cannot be a sender"))
 	}
 	s.from.Name = a.DisplayName
 	return s, nil
@@ -81,7 +76,7 @@ func (s *sender) read(d *Draft) (*letter, error) {
 	}{{"to", d.To, &l.to}, {"cc", d.CC, &l.cc}, {"bcc", d.BCC, &l.bcc}} {
 		for i, text := range f.given {
 			a, err := compose.ParseAddress(text)
-			normal, ok := normalAddr(a.Addr)
+			normal, ok := NormalAddress(a.Addr)
 			if err != nil || !ok {
 				return nil, s.invalid(fmt.Sprintf("Address %d of %s is no address that can be sent to%s.", i+1, f.name, because(err)),
 					"Write ann@example.org or Ann Lee <ann@example.org>, one address each.", err)
@@ -122,7 +117,7 @@ func because(err error) string {
 }
 
 func (s *sender) invalid(message, hint string, cause error) *Error {
-	e := invalid(s.op, s.account.Name, message, hint)
+	e := s.Invalid(message, hint)
 	e.Err = cause
 	return e
 }
@@ -173,11 +168,10 @@ func (b *Outbox) names(ctx context.Context, op, account, principal, key, request
 		return naming{id: strings.ToLower(rand.Text())}, nil
 	}
 	if len(key) > MaxKeyChars || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return naming{}, invalid(op, account, "An idempotency key has 1 to 128 visible ASCII characters.", "Use something like order-1234-reminder, or a UUID.")
+		return naming{}, Operation{op, account}.Invalid("An idempotency key has 1 to 128 visible ASCII characters.", "Use something like order-1234-reminder, or a UUID.")
 	}
 	if b.o.Key == nil {
-		return naming{}, &Error{Op: op, Account: account, Kind: KindUnsupported, Stage: "config",
-			Message: "Idempotency keys cannot be used here: nothing keeps them.", Hint: "Send without a key."}
+		return naming{}, Operation{op, account}.Unsupported("Idempotency keys cannot be used here: nothing keeps them.", "Send without a key.")
 	}
 	secret, err := b.o.Key(ctx)
 	if err != nil {
@@ -202,9 +196,9 @@ func (b *Outbox) names(ctx context.Context, op, account, principal, key, request
 
 // messageID is unique by its left part; the domain is the sender's, in ASCII.
 func (s *sender) messageID(left string) (string, error) {
-	normal, ok := normalAddr(s.from.Addr)
+	normal, ok := NormalAddress(s.from.Addr)
 	if !ok {
-		return "", (&access{op: s.op, account: s.account}).config(errors.New("its email address cannot be a sender"))
+		return "", s.Unusable(errors.New("its email address cannot be a sender"))
 	}
 	return left + "@" + normal[strings.LastIndexByte(normal, '@')+1:], nil
 }
@@ -255,9 +249,9 @@ func (b *Outbox) message(ctx context.Context, s *sender, l *letter, n naming) (*
 	m := &compose.Message{From: s.from, To: l.to, CC: l.cc, BCC: l.bcc, Subject: l.Subject, Date: b.now(), MessageID: id, Body: l.Body}
 	if l.ReplyTo != nil {
 		if b.o.Mailboxes == nil {
-			return nil, (&access{op: s.op, account: s.account}).unsupported("There is no mailbox to read what is replied to.", "Send it as a new message.")
+			return nil, s.Unsupported("There is no mailbox to read what is replied to.", "Send it as a new message.")
 		}
-		parent, err := b.o.Mailboxes.header(ctx, s.op, *l.ReplyTo)
+		parent, err := b.o.Mailboxes.Header(ctx, s.Op, *l.ReplyTo)
 		if err != nil {
 			return nil, err
 		}
@@ -282,39 +276,6 @@ func typeByName(name string) string {
 		return t
 	}
 	return "application/octet-stream"
-}
-
-// header returns the header of a message that the policy shows; it is the same
-// error for one that it hides and for one that does not exist.
-func (m *Mailboxes) header(ctx context.Context, op string, ref Ref) (h message.Header, err error) {
-	x, err := m.openAny(ctx, op, ref.Account)
-	if err != nil {
-		return h, err
-	}
-	if x.pop != nil {
-		_, g, err := x.popWhole(ctx, ref)
-		return g.header, err
-	}
-	if ref, err = x.named(ref); err != nil {
-		return h, err
-	}
-	err = x.lend(ctx, ref.Folder, func(s *imap.Session) error {
-		var sections []*goimap.FetchItemBodySection
-		if x.policy.ShowsAll() {
-			sections = append(sections, headerSection()) // else it comes for the policy
-		}
-		d, _, err := x.one(s, ref, goimap.FetchOptions{RFC822Size: true}, sections...)
-		if err != nil {
-			return err
-		}
-		g := readFetched(d)
-		if !g.readable {
-			return noMessage(op, ref.Account, "")
-		}
-		h = g.header
-		return nil
-	})
-	return h, err
 }
 
 // PlainAddress returns the address of one recipient as a person writes them, plain

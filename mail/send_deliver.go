@@ -130,10 +130,10 @@ func (b *Outbox) transmit(ctx context.Context, op string, e *Outgoing, a attempt
 		again := errors.As(err, &known) && known.Retryable
 		return nil, outcome{result: resultNotSent, reason: reasonOf(err), temporary: again, stays: true}, err
 	}
-	tell := listener(ctx)
+	tell := Progress(ctx)
 	sent := func(bytes int) { tell(float64(bytes), float64(len(message)), "bytes sent") }
 	code, f := session.send(ctx, envelope{from: e.From, recipients: e.Recipients, utf8: e.SMTPUTF8, sent: sent, beforeData: func() error {
-		_, err := b.o.Store.ChangeOutgoing(ctx, e.ID, func(e *Outgoing) (bool, error) { return false, e.pass(a, b.now()) })
+		_, err := b.o.Store.ChangeOutgoing(ctx, e.ID, func(e *Outgoing) (bool, error) { return false, pass(e, a, b.now()) })
 		return err
 	}}, message)
 	switch {
@@ -204,10 +204,10 @@ func (b *Outbox) permitted(ctx context.Context, op string, e *Outgoing) (*sender
 // canSubmit reports an account that has nothing to send with.
 func (s *sender) canSubmit(c Credentials) error {
 	if s.account.SMTP.IsZero() {
-		return &Error{Op: s.op, Account: s.account.Name, Kind: KindConfig, Stage: "config", Message: "The account has no submission server.",
+		return &Error{Op: s.Op, Account: s.Account, Kind: KindConfig, Stage: "config", Message: "The account has no submission server.",
 			Hint: "Give it one with 'account edit NAME --smtp-host HOST'."}
 	}
-	return (&access{op: s.op, account: s.account}).canLogIn(c)
+	return canLogIn(s.Operation, &s.account, c)
 }
 
 // record makes an outcome durable, without the caller's context.
@@ -216,7 +216,7 @@ func (b *Outbox) record(ctx context.Context, e *Outgoing, a attempt, out outcome
 	defer cancel()
 	for range recordTries {
 		kept, err = b.o.Store.ChangeOutgoing(ctx, e.ID, func(e *Outgoing) (bool, error) {
-			return e.conclude(a, out, e.Sent, b.now())
+			return conclude(e, a, out, e.Sent, b.now())
 		})
 		if err == nil || errors.Is(err, errNotHeld) || errors.Is(err, ErrNoOutgoing) || ctx.Err() != nil {
 			break
@@ -228,7 +228,7 @@ func (b *Outbox) record(ctx context.Context, e *Outgoing, a attempt, out outcome
 // rehearse is a dry run's way to the server and back.
 func (b *Outbox) rehearse(ctx context.Context, s *sender, e *Outgoing, message []byte) (*Outgoing, error) {
 	e.ID = ""
-	session, err := b.dial(ctx, s.op, &s.account)
+	session, err := b.dial(ctx, s.Op, &s.account)
 	if err != nil {
 		return nil, err
 	}
@@ -259,16 +259,16 @@ func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*Outgoing,
 		return nil, &Error{Op: op, Account: e.Account, Kind: KindConflict, Message: "The digest is not that of the message; nothing is sent.",
 			Hint: "Read the message with 'outbox show " + e.ID + "' and approve it with the digest given there."}
 	}
-	s := &sender{op: op, account: Account{Name: e.Account}}
+	o := Operation{op, e.Account}
 	switch e.State {
 	case OutboxWaiting, OutboxQueued, OutboxUnknown:
 	case OutboxAccepted:
-		if e.Sent.outstanding() {
+		if outstanding(e.Sent) {
 			return b.fileAgain(ctx, op, e), nil
 		}
 		return &e, &Error{Op: op, Account: e.Account, Kind: KindConflict, Message: "The message was sent already.", Hint: "See 'outbox show " + e.ID + "'."}
 	default:
-		return &e, s.ended(&e)
+		return &e, notSent(o, &e)
 	}
 	// Before the entry is claimed: what cannot be sent is no attempt.
 	if _, err := b.permitted(ctx, op, &e); err != nil {
@@ -282,7 +282,7 @@ func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*Outgoing,
 			return false, errNotHeld
 		}
 		var err error
-		if a, err = e.claim(newAttempt(), now, until); err != nil {
+		if a, err = claim(e, newAttempt(), now, until); err != nil {
 			return false, err
 		}
 		e.Decided = by

@@ -12,20 +12,20 @@ import (
 
 // dialSubmission connects to the account's submission server and logs in.
 func (b *Outbox) dialSubmission(ctx context.Context, op string, a *Account) (submission, error) {
-	x := &access{op: op, account: *a, log: b.o.Logger}
+	o := Operation{Op: op, Account: a.Name}
 	target, err := targetOf(a.SMTP, b.o.Directory, b.o.Credentials, a)
 	if err != nil {
-		return nil, x.config(err)
+		return nil, o.Unusable(err)
 	}
 	s, err := smtp.Dial(ctx, target)
 	if err == nil {
-		return &submissionSession{Session: s, op: op, account: a.Name}, nil
+		return &submissionSession{Session: s, Operation: o}, nil
 	}
 	var w *wire.Error
 	if ctx.Err() != nil || !errors.As(err, &w) {
-		return nil, x.wrap(ctx, err)
+		return nil, wrapLogin(ctx, o, a, err, nil)
 	}
-	e := submissionError(op, a.Name, w)
+	e := submissionError(o, w)
 	_ = aboutLogin(e, a)
 	return nil, e
 }
@@ -33,7 +33,7 @@ func (b *Outbox) dialSubmission(ctx context.Context, op string, a *Account) (sub
 // submissionSession is a session as the outbox uses it.
 type submissionSession struct {
 	*smtp.Session
-	op, account string
+	Operation
 }
 
 func (e envelope) wire() smtp.Envelope {
@@ -61,7 +61,7 @@ func (s *submissionSession) send(ctx context.Context, e envelope, message []byte
 func (s *submissionSession) failure(ctx context.Context, err error) *failure {
 	var sending *smtp.SendError
 	if !errors.As(err, &sending) {
-		return &failure{unknown: true, err: wrap(ctx, s.op, s.account, err)}
+		return &failure{unknown: true, err: s.Wrap(ctx, err, nil)}
 	}
 	f := &failure{unknown: sending.Outcome != smtp.NotSent}
 	var w *wire.Error
@@ -70,7 +70,7 @@ func (s *submissionSession) failure(ctx context.Context, err error) *failure {
 		return f
 	}
 	f.code = w.Reply
-	e := submissionError(s.op, s.account, w)
+	e := submissionError(s.Operation, w)
 	e.Retryable = sending.Temporary && !f.unknown
 	switch {
 	case w.Kind == wire.KindRefused:
@@ -85,7 +85,7 @@ func (s *submissionSession) failure(ctx context.Context, err error) *failure {
 	case w.Kind == wire.KindInvalid:
 		e.Kind, e.Message, e.Hint = KindInvalid, "The message or an address in it cannot be sent: "+w.Err.Error()+".", "Change it and send it anew."
 	case ctx.Err() != nil:
-		ended, ok := wrap(ctx, s.op, s.account, err).(*Error)
+		ended, ok := s.Wrap(ctx, err, nil).(*Error)
 		if ok {
 			e = ended
 			e.Stage = w.Stage

@@ -5,12 +5,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
-
-	goimap "github.com/emersion/go-imap/v2"
 
 	"github.com/postern-mail/postern/mail/internal/compose"
-	"github.com/postern-mail/postern/mail/internal/imap"
 )
 
 // selfFiling are submission servers that put what is sent through them into the
@@ -20,16 +16,13 @@ var selfFiling = append(selfFilingProviders(), "outlook.office365.com")
 // selfFilingProviders leaves out servers on this machine: another one may listen
 // there.
 func selfFilingProviders() (hosts []string) {
-	for i := range providers {
-		if p := &providers[i]; p.FilesSent && !p.SMTP.Loopback() {
+	for _, p := range Providers() {
+		if p.FilesSent && !p.SMTP.Loopback() {
 			hosts = append(hosts, p.SMTP.Host)
 		}
 	}
 	return hosts
 }
-
-// gmailCapability is what Gmail's IMAP offers under any name of host.
-const gmailCapability = "X-GM-EXT-1"
 
 // wantsCopy is what is to become of the copy, as far as it is known before it is
 // tried.
@@ -45,7 +38,7 @@ func (s *sender) wantsCopy(mailboxes bool) SentState {
 }
 
 // outstanding reports whether the copy is still to be filed.
-func (s SentState) outstanding() bool { return s == SentPending || s == SentFailed }
+func outstanding(s SentState) bool { return s == SentPending || s == SentFailed }
 
 // file files the copy of a message that was accepted, under the lease named
 // attempt, and records what became of it. It never changes that the message was
@@ -58,9 +51,9 @@ func (b *Outbox) file(ctx context.Context, op string, e Outgoing, attempt string
 		if e.Attempt != attempt || e.State != OutboxAccepted {
 			return false, errNotHeld
 		}
-		e.release(b.now())
+		release(e, b.now())
 		e.Sent, e.Reason = sent, reason
-		return !sent.outstanding(), nil
+		return !outstanding(sent), nil
 	})
 	if err != nil {
 		e.Sent, e.Reason = sent, reason // the next to look finds the copy where it is
@@ -87,12 +80,12 @@ func (b *Outbox) fileCopy(ctx context.Context, op string, e *Outgoing) (SentStat
 	if message, err = withBCC(message, e.BCC); err != nil {
 		return SentFailed, failed + "it could not be written."
 	}
-	_, err = b.o.Mailboxes.put(ctx, op, e.Account, &ownMessage{role: "sent", flags: []goimap.Flag{goimap.FlagSeen}, date: e.Created,
-		raw: message, once: e.MessageID, unlessGmail: s.account.SentCopy != SentAlways})
+	_, err = b.o.Mailboxes.File(ctx, op, e.Account, &OwnMessage{Role: "sent", Flags: []string{`\Seen`}, Date: e.Created,
+		Source: message, Once: e.MessageID, UnlessFiled: s.account.SentCopy != SentAlways})
 	switch {
-	case errors.Is(err, errNoRole):
+	case errors.Is(err, ErrNoRole):
 		return SentNone, ""
-	case errors.Is(err, errSelfFiling):
+	case errors.Is(err, ErrSelfFiling):
 		return SentProvider, ""
 	case err != nil:
 		return SentFailed, shortLine(failed+reasonOf(err), 1000)
@@ -121,10 +114,10 @@ func (b *Outbox) fileAgain(ctx context.Context, op string, e Outgoing) *Outgoing
 	attempt, now := newAttempt(), b.now()
 	until := b.lease(ctx, now)
 	kept, err := b.o.Store.ChangeOutgoing(ctx, e.ID, func(e *Outgoing) (bool, error) {
-		if e.State != OutboxAccepted || !e.Sent.outstanding() {
+		if e.State != OutboxAccepted || !outstanding(e.Sent) {
 			return false, errOver
 		}
-		if e.busy(now) {
+		if busy(e, now) {
 			return false, errBusy
 		}
 		e.Attempt, e.Until = attempt, until
@@ -150,7 +143,7 @@ func (b *Outbox) fileOlder(ctx context.Context, op string, filed *Outgoing) {
 		return
 	}
 	for _, e := range entries {
-		if e.Sent.outstanding() && !e.busy(b.now()) && b.now().Sub(e.Changed) < KeepOutgoingMessage {
+		if outstanding(e.Sent) && !busy(&e, b.now()) && b.now().Sub(e.Changed) < KeepOutgoingMessage {
 			b.fileAgain(ctx, op, e)
 			return
 		}
@@ -167,12 +160,11 @@ func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*Saved
 	if err != nil {
 		return nil, err
 	}
-	x := &access{op: op, account: s.account}
 	switch {
 	case !s.policy.MayChange():
-		return nil, x.readOnly()
+		return nil, s.ReadOnly()
 	case b.o.Mailboxes == nil || s.account.Protocol != IMAP:
-		return nil, x.unsupported("The account has no folder to put a draft into: it is not read with IMAP.", "Send the message with 'mail send'.")
+		return nil, s.Unsupported("The account has no folder to put a draft into: it is not read with IMAP.", "Send the message with 'mail send'.")
 	}
 	l, err := s.read(&d)
 	if err != nil {
@@ -190,161 +182,13 @@ func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*Saved
 	if err != nil {
 		return nil, s.unbuildable(err)
 	}
-	put, err := b.o.Mailboxes.put(ctx, op, account, &ownMessage{role: "drafts", flags: []goimap.Flag{goimap.FlagDraft, goimap.FlagSeen},
-		date: m.Date, raw: built.Copy})
-	if errors.Is(err, errNoRole) {
-		return nil, &Error{Op: op, Account: account, Kind: KindNotFound, Stage: string(imap.StageList), Message: "The account has no folder for drafts.",
+	put, err := b.o.Mailboxes.File(ctx, op, account, &OwnMessage{Role: "drafts", Flags: []string{`\Draft`, `\Seen`}, Date: m.Date, Source: built.Copy})
+	if errors.Is(err, ErrNoRole) {
+		return nil, &Error{Op: op, Account: account, Kind: KindNotFound, Stage: "list", Message: "The account has no folder for drafts.",
 			Hint: "Create a folder named Drafts in a mail program."}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &SavedDraft{Account: account, Folder: put.folder, Ref: put.ref, MessageID: "<" + m.MessageID + ">", Subject: m.Subject, Size: int64(len(built.Copy))}, nil
+	return &SavedDraft{Account: account, Folder: put.Folder, Ref: put.Ref, MessageID: "<" + m.MessageID + ">", Subject: m.Subject, Size: int64(len(built.Copy))}, nil
 }
-
-// ownMessage is a message that we wrote and put into a folder of the account.
-type ownMessage struct {
-	role        string // of the folder: sent or drafts
-	flags       []goimap.Flag
-	date        time.Time
-	raw         []byte
-	once        string // Message-ID: not where the folder has it already; empty: always
-	unlessGmail bool   // not where the server files it itself
-}
-
-// placed says where a message is now.
-type placed struct {
-	folder string
-	ref    Ref // zero when the server did not tell, or had it already
-}
-
-var (
-	errNoRole     = errors.New("no folder of this use")
-	errSelfFiling = errors.New("the provider files it itself")
-)
-
-// put appends a message to the folder of a use, in one turn on a connection that
-// may append and nothing else. errNoRole and errSelfFiling say that there was
-// nothing to do.
-func (m *Mailboxes) put(ctx context.Context, op, account string, own *ownMessage) (*placed, error) {
-	x, err := m.open(ctx, op, account)
-	if err != nil {
-		return nil, err
-	}
-	if !x.policy.MayChange() {
-		return nil, x.readOnly()
-	}
-	select {
-	case x.pool.turn <- struct{}{}:
-		defer func() { <-x.pool.turn }()
-	case <-ctx.Done():
-		return nil, x.wrap(ctx, ctx.Err())
-	}
-	var out placed
-	var nothing error // why there is nothing to do
-	sent := false
-	err = x.pool.Change(ctx, "", imap.AppendMessages, func(_ context.Context, s *imap.Session) (err error) {
-		out, nothing, sent = placed{}, nil, false
-		if own.unlessGmail && s.Has(gmailCapability) {
-			nothing = errSelfFiling
-			return nil
-		}
-		if out.folder, err = x.folderFor(s, own.role); err != nil {
-			return err
-		}
-		if out.folder == "" {
-			nothing = errNoRole
-			return nil
-		}
-		if own.once != "" {
-			there, err := x.holds(s, out.folder, own.once)
-			if err != nil || there {
-				return err
-			}
-		}
-		if err := stepAside(s, out.folder); err != nil {
-			return err
-		}
-		s.Renew()
-		sent = true
-		validity, uid, err := s.Append(out.folder, own.flags, own.date, own.raw)
-		if err == nil && validity != 0 && uid != 0 {
-			out.ref = Ref{Protocol: IMAP, Account: account, Folder: out.folder, UIDValidity: validity, UID: uid}
-		}
-		return err
-	})
-	if err == nil {
-		return &out, nothing
-	}
-	answered := refusedByServer(err)
-	if err = x.wrap(ctx, err); sent && !answered {
-		e := *asError(op, account, err)
-		e.Message += " Whether the message arrived in the folder is not known."
-		e.Hint, e.Retryable, e.Unknown = "Look into the folder before you try again.", false, true
-		err = &e
-	}
-	return nil, err
-}
-
-const inbox = "INBOX"
-
-// stepAside leaves a folder that something is to be added to: Courier takes nothing
-// for one that the session has open to read, and not every server knows UNSELECT.
-func stepAside(s *imap.Session, folder string) error {
-	if box, ok := s.Selected(); ok && box.Name == folder && !box.Writable && folder != inbox {
-		_, err := s.Examine(inbox).Wait()
-		return err
-	}
-	return nil
-}
-
-// holds reports whether the folder has a message of this Message-ID.
-func (x *access) holds(s *imap.Session, folder, messageID string) (bool, error) {
-	if _, err := s.Examine(folder).Wait(); err != nil {
-		return false, err
-	}
-	criteria := headerHolds("Message-ID", messageID)
-	found, err := s.Search(&criteria).Wait()
-	return len(found) > 0, err
-}
-
-// usualNames are what programs and servers call the folders for which a server
-// without SPECIAL-USE (RFC 6154) tells no use, in lower case.
-var usualNames = map[string][]string{
-	"sent": {"sent", "sent messages", "sent items", "sent mail", "sent-mail", "outbox/sent", "gesendet", "gesendete elemente", "gesendete objekte",
-		"envoyés", "éléments envoyés", "messages envoyés", "enviados", "elementos enviados", "itens enviados", "mensajes enviados",
-		"inviati", "inviata", "posta inviata", "verzonden", "verzonden items", "verzonden berichten", "skickat", "skickade objekt",
-		"sendt", "sendte elementer", "lähetetyt", "wysłane", "elementy wysłane", "odeslané", "отправленные", "надіслані", "送信済み", "送信済みアイテム", "已发送", "已發送", "보낸 편지함"},
-	"drafts": {"drafts", "draft", "draft messages", "entwürfe", "brouillons", "borradores", "rascunhos", "bozze", "concepten", "utkast", "kladder",
-		"luonnokset", "szkice", "kopie robocze", "koncepty", "черновики", "чернетки", "下書き", "草稿", "草稿箱", "임시 보관함"},
-}
-
-// folderFor finds the folder of a use: the first that the server says has it, else
-// the first that is called so, at the top or directly below INBOX. It is empty when
-// there is none.
-func (x *access) folderFor(s *imap.Session, role string) (string, error) {
-	list := &FolderList{}
-	if _, err := x.list(s, FolderQuery{Pattern: "*", Limit: maxFoldersForRole}, list); err != nil {
-		return "", err
-	}
-	for _, f := range list.Folders {
-		if f.Role == role && !f.NoSelect() {
-			return f.Name, nil
-		}
-	}
-	for _, usual := range usualNames[role] {
-		for _, f := range list.Folders {
-			name := strings.ToLower(f.Name)
-			if f.Delimiter != "" {
-				name = strings.TrimPrefix(name, "inbox"+f.Delimiter)
-			}
-			if name == usual && (f.Role == "" || f.Role == role) && !f.NoSelect() {
-				return f.Name, nil
-			}
-		}
-	}
-	return "", nil
-}
-
-// maxFoldersForRole bounds the folders that are looked at.
-const maxFoldersForRole = 10_000

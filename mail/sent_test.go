@@ -17,13 +17,13 @@ import (
 // desk is an outbox whose account has a mailbox on a real IMAP server.
 type desk struct {
 	*office
-	box *box
+	box *userBox
 }
 
 func newDesk(t testing.TB, e endpoint, user string, change ...func(*mail.Account)) *desk {
 	t.Helper()
 	server := newSubmissionServer(t)
-	b := open(t, e, user)
+	b := openBox(t, e, user)
 	o := newOffice(t, server, func(a *mail.Account) {
 		a.IMAP, a.Username, a.SentCopy = b.dir.accounts[account].IMAP, user, mail.SentAuto
 		for _, c := range change {

@@ -1,6 +1,9 @@
 package mail
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestCopyIsLeftToProvidersThatFileIt(t *testing.T) {
 	for _, c := range []struct {
@@ -25,6 +28,17 @@ func TestCopyIsLeftToProvidersThatFileIt(t *testing.T) {
 		s := &sender{account: Account{Protocol: c.protocol, SMTP: Endpoint{Host: c.host}, SentCopy: c.copies}}
 		if got := s.wantsCopy(c.mailboxes); got != c.want {
 			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+func TestProvidersThatFileWhatIsSentGetNoCopy(t *testing.T) {
+	for _, p := range Providers() {
+		if p.FilesSent && !p.SMTP.Loopback() && !slices.Contains(selfFiling, p.SMTP.Host) {
+			t.Errorf("%s files what is sent, and a copy would be filed again", p.ID)
+		}
+		if p.SMTP.Loopback() && slices.Contains(selfFiling, p.SMTP.Host) {
+			t.Errorf("%s: any server on this machine would count as one that files", p.ID)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package mail
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Status says how much of an operation against a server succeeded (001, shared
 // output envelope).
@@ -37,6 +41,13 @@ type Folder struct {
 	Role       string   // special use without its backslash, lower case: sent, drafts, trash, junk, archive, all, flagged; "inbox" for INBOX
 	Attributes []string // what LIST said besides, such as \Noselect
 	Counts     *Counts  // nil unless asked for and known
+}
+
+// NoSelect reports whether the folder only holds others and has no messages.
+func (f Folder) NoSelect() bool {
+	return slices.ContainsFunc(f.Attributes, func(a string) bool {
+		return strings.EqualFold(a, `\Noselect`) || strings.EqualFold(a, `\NonExistent`)
+	})
 }
 
 // Counts are what the account's inbound policy lets be seen: with a policy that

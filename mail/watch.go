@@ -109,7 +109,7 @@ func (x *access) firstLook(ctx context.Context, q *WatchQuery) (*watcher, *Watch
 	}
 	if l.broken {
 		// What is behind the messages that could be read is unknown.
-		return nil, nil, x.wrap(ctx, &Error{Op: x.op, Account: x.account.Name, Kind: KindConnection, Stage: string(imap.StageFetch), Retryable: true,
+		return nil, nil, x.wrap(ctx, &Error{Op: x.Op, Account: x.Account, Kind: KindConnection, Stage: string(imap.StageFetch), Retryable: true,
 			Message: "The folder could not be read to its end.", Hint: "Try again; 'mail verify' shows what works."})
 	}
 	after := q.AfterUID
@@ -149,7 +149,7 @@ func lastUID(p *Page) (uid uint32) {
 }
 
 func (x *access) madeAnew() error {
-	return &Error{Op: x.op, Account: x.account.Name, Kind: KindConflict, Stage: string(imap.StageExamine),
+	return &Error{Op: x.Op, Account: x.Account, Kind: KindConflict, Stage: string(imap.StageExamine),
 		Message: "The folder was made anew, so that the UIDs known of it name nothing any more.",
 		Hint:    "Watch it again without --after-uid and --uidvalidity, and list it for what is there."}
 }

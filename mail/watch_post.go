@@ -386,7 +386,7 @@ func (w *watcher) part(from *Page) *Page {
 			return p
 		}
 		if !w.full {
-			s.compact()
+			compact(&s)
 		}
 		p.Messages = append(p.Messages, s)
 	}

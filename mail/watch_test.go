@@ -546,7 +546,7 @@ func TestAWatchWithALimitSkipsNothing(t *testing.T) {
 		return "", ""
 	})
 	m.SetPace(5*time.Millisecond, never, 0)
-	b := &box{Mailboxes: m, t: t}
+	b := &box{&userBox{Mailboxes: m, t: t}}
 	w := b.watch(mail.WatchQuery{AfterUID: old, Limit: 1})
 	came.Store(4)
 	var shown, failed []uint32

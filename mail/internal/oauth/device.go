@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // Bounds of what a device authorization answer may ask for (RFC 8628 section 3.2).
@@ -73,7 +75,7 @@ func (a *answer) device() (d deviceCode, err error) {
 	// A person's terminal shows these.
 	case d.userCode == "" || len(d.userCode) > maxUserCode || strings.ContainsFunc(d.userCode, func(r rune) bool { return notGraphic(r) && r != ' ' }):
 		return d, senseless("the provider gave no code that a person could type")
-	case CheckURL(d.verification) != nil:
+	case wire.CheckURL(d.verification) != nil:
 		return d, senseless("the provider gave no address that a person should open")
 	}
 	if d.patience = a.seconds("expires_in", maxPatience); d.patience == 0 {

@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/url"
 	"regexp"
 	"strings"
 	"time"
@@ -114,30 +113,6 @@ func Microsoft(directory string) Config {
 	}
 }
 
-const maxURL = 2048
-
-// CheckURL reports an address that secrets must not be sent to: anything but
-// https, except plain http to this machine by its very form. A user name and a
-// fragment have no place in it (RFC 6749 sections 3.1 and 3.2).
-func CheckURL(address string) error {
-	u, err := url.Parse(address)
-	switch {
-	case err != nil || len(address) > maxURL || strings.ContainsFunc(address, notGraphic):
-		return errors.New("it is not an address")
-	case u.Scheme != "https" && u.Scheme != "http":
-		return errors.New("it must begin with https://")
-	case u.Hostname() == "" || u.Opaque != "":
-		return errors.New("it names no host")
-	case u.User != nil:
-		return errors.New("it holds a user name")
-	case strings.Contains(address, "#"):
-		return errors.New("it holds a fragment")
-	case u.Scheme == "http" && !wire.Loopback(u.Hostname()):
-		return errors.New("http is allowed to this machine only: use https")
-	}
-	return nil
-}
-
 // notGraphic tells what no address and no user code holds.
 func notGraphic(r rune) bool { return r <= ' ' || r > '~' }
 
@@ -153,7 +128,7 @@ func (c *Config) check(need map[string]string) error {
 		if address == "" {
 			return unusable("there is no address for the " + what + " endpoint")
 		}
-		if err := CheckURL(address); err != nil {
+		if err := wire.CheckURL(address); err != nil {
 			return unusable("the address of the " + what + " endpoint cannot be used: " + err.Error())
 		}
 	}
