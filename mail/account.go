@@ -286,6 +286,9 @@ type Directory interface {
 // ErrNoAccount is returned by a Directory that does not know the account.
 var ErrNoAccount = errors.New("no such account")
 
+// ErrNotInKeyring says that the keyring has no password for the account.
+var ErrNotInKeyring = errors.New("the system keyring has no password for the account")
+
 // ErrNoConsent is returned by a TokenStore for an account whose owner has not
 // authorized it yet.
 var ErrNoConsent = errors.New("the account is not authorized yet")

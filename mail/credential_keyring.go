@@ -24,9 +24,6 @@ type Keyring interface {
 // the user of each is the account's name.
 const KeyringService = "postern"
 
-// ErrNotInKeyring says that the keyring has no password for the account.
-var ErrNotInKeyring = errors.New("the system keyring has no password for the account")
-
 // SystemKeyring is the keyring of the user's session: the Secret Service on Linux
 // and the BSDs, the Keychain on macOS, the Credential Manager on Windows. The zero
 // SystemKeyring is ready. It is safe for concurrent use and must not be copied.

@@ -22,7 +22,7 @@ func counted(t *testing.T, user string, sessions int, latency time.Duration) (*b
 		t.Fatal(err)
 	}
 	s := servertest.Dovecot(t, servertest.Config{CA: ca})
-	e := endpoint{name: "dovecot", host: s.Host, port: s.IMAPPort, admin: func(t testing.TB, user string) *imapclient.Client { return login(t, s.IMAPAddr(), user) }}
+	e := endpoint{name: "dovecot", host: s.Host, port: s.IMAPPort, admin: func(t testing.TB, user string) *imapclient.Client { return dialIMAP(t, s.IMAPAddr(), user) }}
 	proxy := servertest.NewProxy(t, s.IMAPSAddr(), servertest.ProxyOptions{Latency: latency})
 	b := open(t, e, user, writable, func(a *mail.Account) {
 		a.IMAP = mail.Endpoint{Host: proxy.Host, Port: proxy.Port, Security: mail.TLS}

@@ -82,7 +82,7 @@ type finding struct {
 }
 
 // breaksLine reports a control character, or one that separates lines.
-func breaksLine(r rune) bool { return isControl(r) || r == 0x2028 || r == 0x2029 }
+func breaksLine(r rune) bool { return r < ' ' || r == 0x7f || r == 0x2028 || r == 0x2029 }
 
 // prepare checks the query, and takes that of a cursor in its place.
 func (f *finding) prepare(ctx context.Context, cs cursors) error {

@@ -7,22 +7,6 @@ import (
 	"time"
 )
 
-// Draft is a message that somebody wants written. Nothing of it is trusted.
-type Draft struct {
-	To, CC, BCC []string // addresses, plain or as people write them: Ann Lee <ann@example.org>
-	Subject     string   // empty with ReplyTo: the subject of what is answered, with Re: before it
-	Body        string   // plain text; any line ends
-	Attachments []NewAttachment
-	ReplyTo     *Ref // the message this answers, in the same account; nil for none
-}
-
-// NewAttachment is a file to send. Content is not changed.
-type NewAttachment struct {
-	Name    string // as the recipient sees it, without directories
-	Type    string // media type; empty means by the name's extension, else application/octet-stream
-	Content []byte
-}
-
 // OutboxState is what is known of an outgoing message.
 type OutboxState string
 
@@ -97,16 +81,6 @@ type Outgoing struct {
 	// Replayed says of an answer of Send that an earlier Send with the same key had
 	// made this entry, and that this one sent nothing. It is not kept.
 	Replayed bool `json:"-"`
-}
-
-// SavedDraft is a draft that is in the account's folder for drafts.
-type SavedDraft struct {
-	Account   string
-	Folder    string
-	Ref       Ref    // zero when the server did not tell (RFC 4315)
-	MessageID string // with its angle brackets
-	Subject   string // as it was written
-	Size      int64  // bytes
 }
 
 // FileName is an attachment in a list.

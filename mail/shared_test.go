@@ -90,7 +90,7 @@ func openBox(t testing.TB, e endpoint, user string, change ...func(*mail.Account
 	return &userBox{Mailboxes: m, t: t, dir: d, admin: e.admin(t, user), root: e.root}
 }
 
-func login(t testing.TB, address, user string) *imapclient.Client {
+func dialIMAP(t testing.TB, address, user string) *imapclient.Client {
 	t.Helper()
 	c, err := imapclient.DialInsecure(address, nil)
 	if err != nil {
@@ -107,7 +107,7 @@ func dovecot(t testing.TB, c servertest.Config) (*servertest.DovecotServer, endp
 	t.Helper()
 	s := servertest.Dovecot(t, c)
 	return s, endpoint{name: "dovecot", host: s.Host, port: s.IMAPPort, admin: func(t testing.TB, user string) *imapclient.Client {
-		return login(t, s.IMAPAddr(), user)
+		return dialIMAP(t, s.IMAPAddr(), user)
 	}}
 }
 
@@ -117,7 +117,7 @@ func courier(t testing.TB) endpoint {
 	t.Helper()
 	s := servertest.Courier(t, servertest.CourierConfig{})
 	return endpoint{name: "courier", host: s.Host, port: s.IMAPPort, root: "INBOX.", admin: func(t testing.TB, user string) *imapclient.Client {
-		return login(t, net.JoinHostPort(s.Host, fmt.Sprint(s.IMAPPort)), user)
+		return dialIMAP(t, net.JoinHostPort(s.Host, fmt.Sprint(s.IMAPPort)), user)
 	}}
 }
 
@@ -150,7 +150,7 @@ func inMemory(t testing.TB) endpoint {
 			}
 			users.AddUser(u)
 		}
-		return login(t, ln.Addr().String(), user)
+		return dialIMAP(t, ln.Addr().String(), user)
 	}}
 }
 

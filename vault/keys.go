@@ -39,7 +39,7 @@ const (
 const KeyringPrefix = "keyring:"
 
 // Keyring is where a key is looked up that is named rather than given;
-// *mail.SystemKeyring implements it.
+// *login.SystemKeyring implements it.
 type Keyring interface {
 	// Secret returns what is kept under the name. The error matches
 	// mail.ErrNotInKeyring when there is nothing.
@@ -77,20 +77,16 @@ func DefaultPath(getenv func(string) string) (string, error) {
 	return filepath.Join(dir, "postern", "postern.db"), nil
 }
 
-// KeysFromEnv reads both keys from POSTERN_ADMIN_KEY and POSTERN_KEY or their
+// KeysFrom reads both keys from POSTERN_ADMIN_KEY and POSTERN_KEY or their
 // other forms: NAME_FILE is the path of a file that only its owner can read,
 // NAME_COMMAND a program and its arguments, split at spaces and started without
 // a shell, whose first line of output is the key. A key with no form set stays
 // zero; one with two forms set is an error. It runs key commands for at most
 // 30 s each. Where the process has a terminal a command can ask there; elsewhere it
-// is then ended with whatever it started. In place of the key each form can hold "keyring:NAME". Errors match
-// ErrBadKey, or ErrPermissions for a key file that others can read, and name the
-// variable, never what it holds.
-func KeysFromEnv(ctx context.Context, getenv func(string) string) (Keys, error) {
-	return KeysFrom(ctx, getenv, &mail.SystemKeyring{})
-}
-
-// KeysFrom is KeysFromEnv with a keyring of the caller's; nil has none.
+// is then ended with whatever it started. In place of the key each form can hold
+// "keyring:NAME", which is looked up in keyring; nil means that there is none.
+// Errors match ErrBadKey, or ErrPermissions for a key file that others can read, and
+// name the variable, never what it holds.
 func KeysFrom(ctx context.Context, getenv func(string) string, keyring Keyring) (Keys, error) {
 	admin, err := keyFromEnv(ctx, getenv, AdminKeyVar, keyring)
 	if err != nil {

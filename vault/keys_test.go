@@ -52,7 +52,7 @@ func TestKeysFromEnv(t *testing.T) {
 		"command, no key":  {map[string]string{"POSTERN_KEY_COMMAND": "go version"}, "", "", ErrBadKey},
 		"no shell in here": {map[string]string{"POSTERN_KEY_COMMAND": "echo$IFS" + agent}, "", "", ErrBadKey},
 	} {
-		k, err := KeysFromEnv(t.Context(), env(c.env))
+		k, err := KeysFrom(t.Context(), env(c.env), nil)
 		if !errors.Is(err, c.want) || k.Admin.Reveal() != c.admin || k.Agent.Reveal() != c.agent {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
@@ -73,7 +73,7 @@ func TestKeysFromEnv(t *testing.T) {
 	}
 	for _, mode := range []os.FileMode{0o640, 0o604, 0o620} {
 		path := write("open", agent, mode)
-		if _, err := KeysFromEnv(t.Context(), env(map[string]string{"POSTERN_KEY_FILE": path})); !errors.Is(err, ErrPermissions) {
+		if _, err := KeysFrom(t.Context(), env(map[string]string{"POSTERN_KEY_FILE": path}), nil); !errors.Is(err, ErrPermissions) {
 			t.Errorf("a key file of mode %o: %v, want ErrPermissions", mode, err)
 		}
 	}
@@ -86,18 +86,18 @@ func TestKeyCommand(t *testing.T) {
 	vars := env(map[string]string{"POSTERN_KEY_COMMAND": self + "  ignored   arguments"})
 
 	t.Setenv(roleVar, "print-key")
-	k, err := KeysFromEnv(t.Context(), vars)
+	k, err := KeysFrom(t.Context(), vars, nil)
 	if err != nil || k.Agent.Reveal() != fixtureAgentKey || !k.Admin.IsZero() {
 		t.Errorf("a command that prints a key: %v", err)
 	}
 	t.Setenv(roleVar, "print-key-and-fail")
-	if k, err := KeysFromEnv(t.Context(), vars); !errors.Is(err, ErrBadKey) || !k.Agent.IsZero() || strings.Contains(err.Error(), fixtureAgentKey) {
+	if k, err := KeysFrom(t.Context(), vars, nil); !errors.Is(err, ErrBadKey) || !k.Agent.IsZero() || strings.Contains(err.Error(), fixtureAgentKey) {
 		t.Errorf("a command that prints a key and fails: %v, want ErrBadKey", err)
 	}
 	t.Setenv(roleVar, "hang")
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err := KeysFromEnv(ctx, vars); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := KeysFrom(ctx, vars, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a command that hangs: %v, want DeadlineExceeded", err)
 	}
 }
@@ -125,7 +125,7 @@ func TestAKeyCommandMayLeaveAChildBehind(t *testing.T) {
 	must(t, err)
 	child := childOf(t)
 	t.Setenv(roleVar, "leave-a-child")
-	k, err := KeysFromEnv(t.Context(), env(map[string]string{"POSTERN_KEY_COMMAND": self}))
+	k, err := KeysFrom(t.Context(), env(map[string]string{"POSTERN_KEY_COMMAND": self}), nil)
 	if err != nil || k.Agent.Reveal() != fixtureAgentKey {
 		t.Errorf("a command whose child holds its output: %v", err)
 	}

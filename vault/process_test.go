@@ -66,7 +66,7 @@ func runRole(role string) error {
 		return err
 	}
 	ctx, name := context.Background(), os.Getenv(nameEnv)
-	keys, err := KeysFromEnv(ctx, os.Getenv)
+	keys, err := KeysFrom(ctx, os.Getenv, nil)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ const (
 // with none it uses those beside the file. POSTERN_POLICY_PIN speaks of the vault with
 // the accounts, and is not asked for here.
 func (s *system) openMailbox(ctx context.Context, path string) (*vault.Vault, error) {
-	keys, err := vault.KeysFromEnv(ctx, s.getenv)
+	keys, err := vault.KeysFrom(ctx, s.getenv, s.keyring)
 	if err != nil {
 		return nil, err
 	}
