@@ -35,7 +35,7 @@ func Authorize(ctx context.Context, a *Account, clientSecret Secret, o Authorize
 		return Secret{}, oauthUnusable(op, a, err)
 	}
 	if o.Show == nil {
-		return Secret{}, Operation{op, a.Name}.Invalid("There is nobody to show the address of the consent page to.", "Authorize the account where a person can see it.")
+		return Secret{}, Operation{Op: op, Account: a.Name}.Invalid("There is nobody to show the address of the consent page to.", "Authorize the account where a person can see it.")
 	}
 	if o.Device && c.DeviceURL == "" {
 		return Secret{}, &Error{Op: op, Account: a.Name, Kind: KindUnsupported, Stage: stageAuth,

@@ -149,11 +149,11 @@ func (m *Mailboxes) lookUp(ctx context.Context, op, name string) (*access, error
 	a, err := m.o.Directory.Account(ctx, name)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, Operation{op, name}.Wrap(ctx, err, nil)
+			return nil, Operation{Op: op, Account: name}.Wrap(ctx, err, nil)
 		}
 		return nil, err
 	}
-	x := &access{Operation: Operation{op, a.Name}, account: a, log: m.o.Logger, tell: Progress(ctx)}
+	x := &access{Operation: Operation{Op: op, Account: a.Name}, account: a, log: m.o.Logger, tell: Progress(ctx)}
 	if err := a.Validate(); err != nil {
 		return nil, x.Unusable(err)
 	}

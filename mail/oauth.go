@@ -73,7 +73,7 @@ func oauthError(ctx context.Context, op string, a *Account, err error) error {
 		return err
 	}
 	if w.Kind == wire.KindTimeout && ctx.Err() != nil {
-		return Operation{op, a.Name}.Wrap(ctx, w, nil)
+		return Operation{Op: op, Account: a.Name}.Wrap(ctx, w, nil)
 	}
 	e := &Error{Op: op, Account: a.Name, Stage: stageAuth, Retryable: w.Temporary, Err: w, Hint: again}
 	switch w.Kind {

@@ -117,7 +117,7 @@ func (s *oauthSource) Token(ctx context.Context, a *Account) (Secret, error) {
 		}
 		return copied(f.token), nil
 	case <-ctx.Done():
-		return Secret{}, Operation{opToken, a.Name}.Wrap(ctx, ctx.Err(), nil)
+		return Secret{}, Operation{Op: opToken, Account: a.Name}.Wrap(ctx, ctx.Err(), nil)
 	}
 }
 

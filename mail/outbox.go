@@ -79,7 +79,7 @@ func newOutgoingID(now time.Time) string {
 // List returns entries, newest first, and whether there are more.
 func (b *Outbox) List(ctx context.Context, q OutboxQuery) (entries []Outgoing, more bool, err error) {
 	if q.Limit < 0 || q.Limit > MaxOutboxLimit {
-		return nil, false, Operation{"outbox list", q.Account}.Invalid("The limit must be 1 to 500.", "Page on with --before ID.")
+		return nil, false, Operation{Op: "outbox list", Account: q.Account}.Invalid("The limit must be 1 to 500.", "Page on with --before ID.")
 	}
 	if q.Limit == 0 {
 		q.Limit = DefaultOutboxLimit
@@ -128,7 +128,7 @@ func (b *Outbox) Reject(ctx context.Context, id, by, reason string) (*Outgoing, 
 		case e.State == OutboxRejected, e.Settled:
 			return errAlready
 		case e.State == OutboxUnknown && busy(e, b.now()):
-			return underWay(Operation{op, e.Account}, e)
+			return underWay(Operation{Op: op, Account: e.Account}, e)
 		case e.State == OutboxUnknown:
 			e.Settled, e.Decided = true, by
 			if reason != "" {

@@ -202,7 +202,7 @@ func (b *Outbox) standing(ctx context.Context, op, id string) (*Outgoing, error)
 		return nil, wrapStore(ctx, op, err)
 	}
 	e.Replayed = true
-	o := Operation{op, e.Account}
+	o := Operation{Op: op, Account: e.Account}
 	switch {
 	case e.State == OutboxAccepted, e.State == OutboxWaiting && !busy(&e, b.now()):
 		return &e, nil

@@ -39,11 +39,11 @@ func (b *Outbox) sender(ctx context.Context, op, name string) (*sender, error) {
 	a, err := b.o.Directory.Account(ctx, name)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, Operation{op, name}.Wrap(ctx, err, nil)
+			return nil, Operation{Op: op, Account: name}.Wrap(ctx, err, nil)
 		}
 		return nil, err
 	}
-	s := &sender{Operation: Operation{op, a.Name}, account: a}
+	s := &sender{Operation: Operation{Op: op, Account: a.Name}, account: a}
 	if err := a.Validate(); err != nil {
 		return nil, s.Unusable(err)
 	}
@@ -168,10 +168,10 @@ func (b *Outbox) names(ctx context.Context, op, account, principal, key, request
 		return naming{id: strings.ToLower(rand.Text())}, nil
 	}
 	if len(key) > MaxKeyChars || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return naming{}, Operation{op, account}.Invalid("An idempotency key has 1 to 128 visible ASCII characters.", "Use something like order-1234-reminder, or a UUID.")
+		return naming{}, Operation{Op: op, Account: account}.Invalid("An idempotency key has 1 to 128 visible ASCII characters.", "Use something like order-1234-reminder, or a UUID.")
 	}
 	if b.o.Key == nil {
-		return naming{}, Operation{op, account}.Unsupported("Idempotency keys cannot be used here: nothing keeps them.", "Send without a key.")
+		return naming{}, Operation{Op: op, Account: account}.Unsupported("Idempotency keys cannot be used here: nothing keeps them.", "Send without a key.")
 	}
 	secret, err := b.o.Key(ctx)
 	if err != nil {

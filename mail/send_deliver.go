@@ -259,7 +259,7 @@ func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*Outgoing,
 		return nil, &Error{Op: op, Account: e.Account, Kind: KindConflict, Message: "The digest is not that of the message; nothing is sent.",
 			Hint: "Read the message with 'outbox show " + e.ID + "' and approve it with the digest given there."}
 	}
-	o := Operation{op, e.Account}
+	o := Operation{Op: op, Account: e.Account}
 	switch e.State {
 	case OutboxWaiting, OutboxQueued, OutboxUnknown:
 	case OutboxAccepted:

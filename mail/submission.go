@@ -18,7 +18,7 @@ func (b *Outbox) Verify(ctx context.Context, account string) (*Verification, err
 	if err != nil {
 		return nil, err
 	}
-	o := Operation{op, a.Name}
+	o := Operation{Op: op, Account: a.Name}
 	if a.SMTP.IsZero() {
 		return nil, &Error{Op: op, Account: account, Kind: KindConfig, Stage: "config", Message: "The account has no submission server.",
 			Hint: "Give it one with 'account edit NAME --smtp-host HOST'."}
