@@ -8,6 +8,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/login"
 )
 
 // authOptions say where an account's credential comes from. Where a secret is read
@@ -149,7 +150,7 @@ func (d *Deps) forgetInKeyring(ctx context.Context, name string) string {
 	if err == nil || errors.Is(err, mail.ErrNotInKeyring) {
 		return ""
 	}
-	return fmt.Sprintf("The system keyring may still have the password: service %s, user %s.", mail.KeyringService, name)
+	return fmt.Sprintf("The system keyring may still have the password: service %s, user %s.", login.KeyringService, name)
 }
 
 // providers are those who give access to their own mail only, as package mail

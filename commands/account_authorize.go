@@ -8,6 +8,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/login"
 )
 
 type accountAuthorizeArgs struct {
@@ -59,9 +60,9 @@ func accountAuthorize(d *Deps) *discovery.Command {
 		defer client.Wipe()
 		authorize := d.Authorize
 		if authorize == nil {
-			authorize = mail.Authorize
+			authorize = login.Authorize
 		}
-		refresh, err := authorize(ctx, &a, client, mail.AuthorizeOptions{Device: args.Device, Port: args.Port, Show: func(url, code string) {
+		refresh, err := authorize(ctx, &a, client, login.AuthorizeOptions{Device: args.Device, Port: args.Port, Show: func(url, code string) {
 			text := "Open this address in a browser on this machine and agree there:\n\n  " + plain.Line(url) + "\n"
 			if code != "" {
 				text = "Open this address on any device and type the code " + plain.Line(code) + " there:\n\n  " + plain.Line(url) + "\n"

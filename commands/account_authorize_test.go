@@ -10,6 +10,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/login"
 )
 
 const addGoogle = "account add work --email ann@gmail.com --auth oauth2 --oauth-provider google --oauth-client-id ID --oauth-client-secret-from stdin"
@@ -34,15 +35,15 @@ func TestAuthorizeShowsThePageAndKeepsTheConsent(t *testing.T) {
 	b.deps.Tell = func(text string) { told = append(told, text) }
 	for _, test := range []struct {
 		line, code string
-		options    mail.AuthorizeOptions
+		options    login.AuthorizeOptions
 		says       string
 	}{
-		{"account authorize work", "", mail.AuthorizeOptions{}, "in a browser on this machine"},
-		{"account authorize work --port 8123", "", mail.AuthorizeOptions{Port: 8123}, "in a browser on this machine"},
-		{"account authorize work --device", "ABCD-EFGH", mail.AuthorizeOptions{Device: true}, "type the code ABCD-EFGH there"},
+		{"account authorize work", "", login.AuthorizeOptions{}, "in a browser on this machine"},
+		{"account authorize work --port 8123", "", login.AuthorizeOptions{Port: 8123}, "in a browser on this machine"},
+		{"account authorize work --device", "ABCD-EFGH", login.AuthorizeOptions{Device: true}, "type the code ABCD-EFGH there"},
 	} {
 		told, progress = nil, nil
-		b.deps.Authorize = func(ctx context.Context, a *mail.Account, client mail.Secret, o mail.AuthorizeOptions) (mail.Secret, error) {
+		b.deps.Authorize = func(ctx context.Context, a *mail.Account, client mail.Secret, o login.AuthorizeOptions) (mail.Secret, error) {
 			if a.Name != "work" || client.Reveal() != canary+"stdin" || o.Device != test.options.Device || o.Port != test.options.Port {
 				t.Errorf("asked with %+v %q %+v", a, client.Reveal(), o)
 			}
@@ -72,7 +73,7 @@ func TestAuthorizeThatFailsKeepsTheFormerConsent(t *testing.T) {
 	if err := b.vault.SetConsent(t.Context(), "work", mail.NewSecret([]byte("former"))); err != nil {
 		t.Fatal(err)
 	}
-	b.deps.Authorize = func(context.Context, *mail.Account, mail.Secret, mail.AuthorizeOptions) (mail.Secret, error) {
+	b.deps.Authorize = func(context.Context, *mail.Account, mail.Secret, login.AuthorizeOptions) (mail.Secret, error) {
 		return mail.Secret{}, &mail.Error{Op: "account authorize", Kind: mail.KindAuth, Message: "The access was refused.", Hint: "Agree."}
 	}
 	b.fails(t, "account authorize work", discovery.AuthFailed, "The access was refused.")
@@ -91,7 +92,7 @@ func TestAConsentIsKeptWhenTheTimeIsJustOver(t *testing.T) {
 	b, _ := newAccountBench(t)
 	b.ok(t, addGoogle)
 	ctx, cancel := context.WithCancel(t.Context())
-	b.deps.Authorize = func(context.Context, *mail.Account, mail.Secret, mail.AuthorizeOptions) (mail.Secret, error) {
+	b.deps.Authorize = func(context.Context, *mail.Account, mail.Secret, login.AuthorizeOptions) (mail.Secret, error) {
 		cancel()
 		return mail.NewSecret([]byte("agreed")), nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -144,10 +145,10 @@ func ref(uid uint32) mail.Ref {
 }
 
 // summaries are n messages, the newest first, whose texts are as long as told.
-func summaries(n, subject, sender int) []mail.Summary {
-	var list []mail.Summary
+func summaries(n, subject, sender int) []mailbox.Summary {
+	var list []mailbox.Summary
 	for i := range n {
-		list = append(list, mail.Summary{Ref: ref(uint32(n - i)), Date: at.In(time.FixedZone("", 3600)), Flags: []string{`\Seen`},
+		list = append(list, mailbox.Summary{Ref: ref(uint32(n - i)), Date: at.In(time.FixedZone("", 3600)), Flags: []string{`\Seen`},
 			From:    []string{fmt.Sprintf("Ann %s Lee <ann@example.org>", strings.Repeat("N", sender))},
 			Subject: fmt.Sprintf("%d %s", i, strings.Repeat("long ", subject/5)), To: []string{"desk@example.org"},
 			InternetMessageID: "x@example.org", Size: 10})

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 // batchArgs are what every command shares that works on several messages.
@@ -16,7 +17,7 @@ type batchArgs struct {
 func (a *batchArgs) Validate() error { return a.check() }
 
 // outcomeOf is how far a change of several messages got.
-func outcomeOf(c *mail.Changed) Outcome { return outcome(c.Issues, len(c.Messages) > 0) }
+func outcomeOf(c *mailbox.Changed) Outcome { return outcome(c.Issues, len(c.Messages) > 0) }
 
 // Steps are what was tried and what worked on the servers, summed over the
 // messages (001 sections 8 to 10).
@@ -32,7 +33,7 @@ type Placed struct {
 	New string `json:"new_message_id,omitempty"`
 }
 
-func placed(c *mail.Changed) []Placed {
+func placed(c *mailbox.Changed) []Placed {
 	list := []Placed{}
 	for _, m := range c.Messages {
 		p := Placed{ID: m.Ref.String()}

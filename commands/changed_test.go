@@ -8,6 +8,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 var batches = map[string]string{"ack": "", "mark-read": "", "flags": ` --add '\Flagged'`, "copy": " --to Archive", "move": " --to Archive", "delete": " --confirm"}
@@ -70,9 +71,9 @@ func TestABatchOfWhichSomeFailIsPartial(t *testing.T) {
 	issue := mail.Issue{Code: "NOT_FOUND", Stage: "fetch", Message: "There is no such message.", UID: 9, MessageID: ref(9).String()}
 	for verb, rest := range batches {
 		line := "mail " + verb + " --uid 3,9" + rest
-		for status, c := range map[string]mail.Changed{
-			"ok":      {Messages: []mail.ChangedMessage{{Ref: ref(3)}, {Ref: ref(9)}}},
-			"partial": {Messages: []mail.ChangedMessage{{Ref: ref(3), Flags: []string{}}}, Issues: []mail.Issue{issue}},
+		for status, c := range map[string]mailbox.Changed{
+			"ok":      {Messages: []mailbox.ChangedMessage{{Ref: ref(3)}, {Ref: ref(9)}}},
+			"partial": {Messages: []mailbox.ChangedMessage{{Ref: ref(3), Flags: []string{}}}, Issues: []mail.Issue{issue}},
 			"failed":  {Issues: []mail.Issue{issue}},
 		} {
 			b.changed = c
@@ -87,7 +88,7 @@ func TestABatchOfWhichSomeFailIsPartial(t *testing.T) {
 func TestChangesAreToldFieldByField(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
 	there := mail.Ref{Protocol: mail.IMAP, Account: "other", Folder: "Archive", UIDValidity: 8, UID: 1}
-	b.changed = mail.Changed{Messages: []mail.ChangedMessage{{Ref: ref(3), New: there}, {Ref: ref(4), Flags: []string{`\Seen`}, Added: true, Already: true}}, Attempted: 4, Succeeded: 3}
+	b.changed = mailbox.Changed{Messages: []mailbox.ChangedMessage{{Ref: ref(3), New: there}, {Ref: ref(4), Flags: []string{`\Seen`}, Added: true, Already: true}}, Attempted: 4, Succeeded: 3}
 	e := b.ok(t, "mail copy --account work --uid 3,4 --to Archive --to-account other")
 	if b.toAccount != "other" || b.toFolder != "Archive" || e.Data["source_account_id"] != "work" || e.Data["destination_account_id"] != "other" ||
 		e.Data["source_folder"] != "INBOX" || e.Data["destination_folder"] != "Archive" || e.Data["steps_attempted"] != 4.0 || e.Data["steps_succeeded"] != 3.0 {

@@ -11,26 +11,28 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/login"
+	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/vault"
 )
 
-// Mailboxes is guarded access to mail; *mail.Mailboxes implements it.
+// Mailboxes is guarded access to mail; *mailbox.Client implements it.
 type Mailboxes interface {
 	Verify(ctx context.Context, account string) (*mail.Verification, error)
-	Folders(ctx context.Context, account string, q mail.FolderQuery) (*mail.FolderList, error)
-	List(ctx context.Context, account string, q mail.ListQuery) (*mail.Page, error)
-	Watch(ctx context.Context, account string, q mail.WatchQuery) (*mail.WatchPage, error)
-	Search(ctx context.Context, account string, q mail.SearchQuery) (*mail.SearchPage, error)
-	Get(ctx context.Context, ref mail.Ref, q mail.GetQuery) (*mail.Message, error)
-	Raw(ctx context.Context, ref mail.Ref, maxBytes int64) (*mail.RawMessage, error)
-	Attachment(ctx context.Context, ref mail.Ref, part string) (*mail.AttachmentContent, error)
-	Thread(ctx context.Context, ref mail.Ref, q mail.ThreadQuery) (*mail.Thread, error)
-	Ack(ctx context.Context, account string, refs []mail.Ref) (*mail.Changed, error)
-	MarkRead(ctx context.Context, account string, refs []mail.Ref) (*mail.Changed, error)
-	SetFlags(ctx context.Context, account string, refs []mail.Ref, add, remove []string) (*mail.Changed, error)
-	Copy(ctx context.Context, account string, refs []mail.Ref, toAccount, toFolder string) (*mail.Changed, error)
-	Move(ctx context.Context, account string, refs []mail.Ref, toFolder string) (*mail.Changed, error)
-	Delete(ctx context.Context, account string, refs []mail.Ref) (*mail.Changed, error)
+	Folders(ctx context.Context, account string, q mailbox.FolderQuery) (*mailbox.FolderList, error)
+	List(ctx context.Context, account string, q mailbox.ListQuery) (*mailbox.Page, error)
+	Watch(ctx context.Context, account string, q mailbox.WatchQuery) (*mailbox.WatchPage, error)
+	Search(ctx context.Context, account string, q mailbox.SearchQuery) (*mailbox.SearchPage, error)
+	Get(ctx context.Context, ref mail.Ref, q mailbox.GetQuery) (*mailbox.Message, error)
+	Raw(ctx context.Context, ref mail.Ref, maxBytes int64) (*mailbox.RawMessage, error)
+	Attachment(ctx context.Context, ref mail.Ref, part string) (*mailbox.AttachmentContent, error)
+	Thread(ctx context.Context, ref mail.Ref, q mailbox.ThreadQuery) (*mailbox.Thread, error)
+	Ack(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)
+	MarkRead(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)
+	SetFlags(ctx context.Context, account string, refs []mail.Ref, add, remove []string) (*mailbox.Changed, error)
+	Copy(ctx context.Context, account string, refs []mail.Ref, toAccount, toFolder string) (*mailbox.Changed, error)
+	Move(ctx context.Context, account string, refs []mail.Ref, toFolder string) (*mailbox.Changed, error)
+	Delete(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)
 }
 
 // Attachments is where what a caller saves goes, and what it sends comes from: one
@@ -69,7 +71,7 @@ type Store interface {
 }
 
 // Keyring keeps the passwords of accounts with mail.AuthKeyring;
-// *mail.SystemKeyring implements it.
+// *login.SystemKeyring implements it.
 type Keyring interface {
 	Set(ctx context.Context, account string, s mail.Secret) error
 	// Delete forgets a password. The error matches mail.ErrNotInKeyring when there
@@ -100,7 +102,7 @@ type Deps struct {
 	Tell func(text string)
 
 	// Authorize asks an account's owner for consent; nil means mail.Authorize.
-	Authorize func(ctx context.Context, a *mail.Account, clientSecret mail.Secret, o mail.AuthorizeOptions) (refresh mail.Secret, err error)
+	Authorize func(ctx context.Context, a *mail.Account, clientSecret mail.Secret, o login.AuthorizeOptions) (refresh mail.Secret, err error)
 
 	// Exists reports whether a path names a command or a group, so that a list of
 	// denied commands cannot hold a misspelt one.

@@ -12,6 +12,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 // compactAnswer is how large an answer with 50 messages may be.
@@ -46,7 +47,7 @@ func TestLongSubjectsDoNotMakeALongList(t *testing.T) {
 		{20, 0, 50, compactAnswer}, {400, 0, 50, compactAnswer}, {20, 400, 50, compactAnswer}, {4000, 4000, 50, compactAnswer},
 		{4000, 4000, 20, compactAnswer}, {4000, 4000, 500, 10 * compactAnswer},
 	} {
-		b.page = mail.Page{Messages: summaries(test.n, test.subject, test.sender)}
+		b.page = mailbox.Page{Messages: summaries(test.n, test.subject, test.sender)}
 		line := fmt.Sprintf("mail list --limit %d", test.n)
 		e := b.ok(t, line)
 		if n := len(e.Data["messages"].([]any)); n != test.n || e.size > test.most {
@@ -73,10 +74,10 @@ func TestLongSubjectsDoNotMakeALongList(t *testing.T) {
 
 func TestAThreadDoesNotRepeatItsSubject(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
-	b.thread = mail.Thread{Folder: "INBOX", UIDValidity: 7, Subject: "Shelves", Messages: []mail.ThreadMessage{
-		{Summary: mail.Summary{Ref: ref(1), Subject: "Shelves"}},
-		{Summary: mail.Summary{Ref: ref(2), Subject: "Re: shelves"}, Parent: ref(1)},
-		{Summary: mail.Summary{Ref: ref(3), Subject: "Lamps (was: something else entirely) Shelves"}, Parent: ref(2)}}}
+	b.thread = mailbox.Thread{Folder: "INBOX", UIDValidity: 7, Subject: "Shelves", Messages: []mailbox.ThreadMessage{
+		{Summary: mailbox.Summary{Ref: ref(1), Subject: "Shelves"}},
+		{Summary: mailbox.Summary{Ref: ref(2), Subject: "Re: shelves"}, Parent: ref(1)},
+		{Summary: mailbox.Summary{Ref: ref(3), Subject: "Lamps (was: something else entirely) Shelves"}, Parent: ref(2)}}}
 	want := []any{nil, nil, "Lamps (was: something else entirely) Shelves"}
 	for i, m := range b.ok(t, "mail thread --uid 2").Data["messages"].([]any) {
 		e := m.(map[string]any)
@@ -97,7 +98,7 @@ func TestAThreadDoesNotRepeatItsSubject(t *testing.T) {
 func BenchmarkCompactList(b *testing.B) {
 	for _, line := range []string{"mail list", "mail list --full"} {
 		b.Run(line, func(b *testing.B) {
-			s := &fakeMailboxes{page: mail.Page{Messages: summaries(50, 100, 10)}}
+			s := &fakeMailboxes{page: mailbox.Page{Messages: summaries(50, 100, 10)}}
 			d := &commands.Deps{Mailboxes: s, Store: oneAccount{}}
 			r, err := discovery.NewRegistry(discovery.Info{Name: "postern", Groups: commands.Groups()}, commands.All(d)...)
 			if err != nil {

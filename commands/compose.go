@@ -12,6 +12,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
 )
 
 // composeArgs are what a message is written from, to be sent or kept as a draft.
@@ -76,7 +77,7 @@ func (a *composeArgs) Recipients() []string {
 // plainAddress is the address of what a person writes: Ann Lee <ann@example.org>.
 // What it cannot read it leaves as it is, for the policy to refuse.
 func plainAddress(s string) string {
-	if a, err := mail.PlainAddress(s); err == nil {
+	if a, err := outbox.PlainAddress(s); err == nil {
 		return a
 	}
 	return s
@@ -106,8 +107,8 @@ const (
 )
 
 // draft reads the files that the arguments name.
-func (d *Deps) draft(ctx context.Context, a *composeArgs) (mail.Draft, error) {
-	m := mail.Draft{To: texts(a.To), CC: texts(a.CC), BCC: texts(a.BCC), Subject: string(a.Subject)}
+func (d *Deps) draft(ctx context.Context, a *composeArgs) (outbox.Draft, error) {
+	m := outbox.Draft{To: texts(a.To), CC: texts(a.CC), BCC: texts(a.BCC), Subject: string(a.Subject)}
 	if a.Body != nil {
 		m.Body = *a.Body
 	} else {
@@ -126,7 +127,7 @@ func (d *Deps) draft(ctx context.Context, a *composeArgs) (mail.Draft, error) {
 			return m, err
 		}
 		left -= int64(len(content))
-		m.Attachments = append(m.Attachments, mail.NewAttachment{Name: path.Base(path.Clean(string(name))), Content: content})
+		m.Attachments = append(m.Attachments, outbox.Attachment{Name: path.Base(path.Clean(string(name))), Content: content})
 	}
 	if a.ReplyTo != "" {
 		ref, err := a.replyTo()

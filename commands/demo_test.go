@@ -11,6 +11,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/demo"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 // newDemo is a bench on real Mailboxes and the sample servers, whose account may
@@ -24,7 +25,7 @@ func newDemo(t testing.TB) *bench {
 	t.Cleanup(func() { _ = servers.Close() })
 	var b *bench
 	of := directory{func() mail.Directory { return b.vault }}
-	boxes := mail.NewMailboxes(mail.MailboxesOptions{Directory: of, Seen: seen{&b}})
+	boxes := mailbox.New(mailbox.Options{Directory: of, Seen: seen{&b}})
 	t.Cleanup(func() { _ = boxes.Close() })
 	b = newBench(t, boxes)
 	a := servers.Account()

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/internal/plain"
-	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 // MessageEntry is a message in a list. The fields after Snippet come with --full
@@ -57,7 +57,7 @@ const (
 	maxFlagChars  = 64
 )
 
-func entryOf(s *mail.Summary, full bool) MessageEntry {
+func entryOf(s *mailbox.Summary, full bool) MessageEntry {
 	e := MessageEntry{ID: s.Ref.String(), From: people(s.From), Subject: s.Subject, Flags: shownFlags(s.Flags),
 		Snippet: s.Snippet}
 	if s.HasAttachments || full {
@@ -105,7 +105,7 @@ const (
 
 // compactPage cuts the entries of a page to size. summaries are what the entries
 // show, in the same order; rest is the answer without them.
-func compactPage(entries []MessageEntry, summaries []*mail.Summary, rest any) {
+func compactPage(entries []MessageEntry, summaries []*mailbox.Summary, rest any) {
 	budget := compactBytes - envelopeBytes
 	if n := len(entries); n > compactEntries {
 		budget = budget * n / compactEntries

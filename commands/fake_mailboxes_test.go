@@ -6,26 +6,27 @@ import (
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 // fakeMailboxes is Mailboxes that answers what a test put there, and remembers what it was
 // asked.
 type fakeMailboxes struct {
-	page    mail.Page
-	watch   mail.WatchPage
-	search  mail.SearchPage
-	folders mail.FolderList
-	message mail.Message
-	raw     mail.RawMessage
-	part    mail.AttachmentContent
-	thread  mail.Thread
-	changed mail.Changed
+	page    mailbox.Page
+	watch   mailbox.WatchPage
+	search  mailbox.SearchPage
+	folders mailbox.FolderList
+	message mailbox.Message
+	raw     mailbox.RawMessage
+	part    mailbox.AttachmentContent
+	thread  mailbox.Thread
+	changed mailbox.Changed
 
 	account   string
-	list      mail.ListQuery
-	watched   mail.WatchQuery
-	searched  mail.SearchQuery
-	got       mail.GetQuery
+	list      mailbox.ListQuery
+	watched   mailbox.WatchQuery
+	searched  mailbox.SearchQuery
+	got       mailbox.GetQuery
 	refs      []mail.Ref
 	add       []string
 	remove    []string
@@ -43,13 +44,13 @@ func (s *fakeMailboxes) Verify(_ context.Context, account string) (*mail.Verific
 	return &mail.Verification{Account: account}, nil
 }
 
-func (s *fakeMailboxes) Folders(_ context.Context, account string, _ mail.FolderQuery) (*mail.FolderList, error) {
+func (s *fakeMailboxes) Folders(_ context.Context, account string, _ mailbox.FolderQuery) (*mailbox.FolderList, error) {
 	s.called("folders", account)
 	f := s.folders
 	return &f, nil
 }
 
-func (s *fakeMailboxes) List(_ context.Context, account string, q mail.ListQuery) (*mail.Page, error) {
+func (s *fakeMailboxes) List(_ context.Context, account string, q mailbox.ListQuery) (*mailbox.Page, error) {
 	s.called("list", account)
 	s.list = q
 	p := s.page
@@ -57,7 +58,7 @@ func (s *fakeMailboxes) List(_ context.Context, account string, q mail.ListQuery
 	return &p, nil
 }
 
-func (s *fakeMailboxes) Watch(_ context.Context, account string, q mail.WatchQuery) (*mail.WatchPage, error) {
+func (s *fakeMailboxes) Watch(_ context.Context, account string, q mailbox.WatchQuery) (*mailbox.WatchPage, error) {
 	s.called("watch", account)
 	s.watched = q
 	p := s.watch
@@ -65,75 +66,75 @@ func (s *fakeMailboxes) Watch(_ context.Context, account string, q mail.WatchQue
 	return &p, nil
 }
 
-func (s *fakeMailboxes) Search(_ context.Context, account string, q mail.SearchQuery) (*mail.SearchPage, error) {
+func (s *fakeMailboxes) Search(_ context.Context, account string, q mailbox.SearchQuery) (*mailbox.SearchPage, error) {
 	s.called("search", account)
 	s.searched = q
 	p := s.search
 	return &p, nil
 }
 
-func (s *fakeMailboxes) Get(_ context.Context, ref mail.Ref, q mail.GetQuery) (*mail.Message, error) {
+func (s *fakeMailboxes) Get(_ context.Context, ref mail.Ref, q mailbox.GetQuery) (*mailbox.Message, error) {
 	s.called("get", ref.Account, ref)
 	s.got = q
 	m := s.message
 	return &m, nil
 }
 
-func (s *fakeMailboxes) Raw(_ context.Context, ref mail.Ref, _ int64) (*mail.RawMessage, error) {
+func (s *fakeMailboxes) Raw(_ context.Context, ref mail.Ref, _ int64) (*mailbox.RawMessage, error) {
 	s.called("raw", ref.Account, ref)
 	m := s.raw
 	return &m, nil
 }
 
-func (s *fakeMailboxes) Attachment(_ context.Context, ref mail.Ref, _ string) (*mail.AttachmentContent, error) {
+func (s *fakeMailboxes) Attachment(_ context.Context, ref mail.Ref, _ string) (*mailbox.AttachmentContent, error) {
 	s.called("attachment", ref.Account, ref)
 	a := s.part
 	return &a, nil
 }
 
-func (s *fakeMailboxes) Thread(_ context.Context, ref mail.Ref, _ mail.ThreadQuery) (*mail.Thread, error) {
+func (s *fakeMailboxes) Thread(_ context.Context, ref mail.Ref, _ mailbox.ThreadQuery) (*mailbox.Thread, error) {
 	s.called("thread", ref.Account, ref)
 	t := s.thread
 	return &t, nil
 }
 
-func (s *fakeMailboxes) change(what, account string, refs []mail.Ref) (*mail.Changed, error) {
+func (s *fakeMailboxes) change(what, account string, refs []mail.Ref) (*mailbox.Changed, error) {
 	s.called(what, account, refs...)
 	c := s.changed
 	c.Account, c.Folder = account, refs[0].Folder
 	if c.Messages == nil && c.Issues == nil {
 		for _, r := range refs {
 			r.UIDValidity = 7
-			c.Messages = append(c.Messages, mail.ChangedMessage{Ref: r})
+			c.Messages = append(c.Messages, mailbox.ChangedMessage{Ref: r})
 		}
 	}
 	return &c, nil
 }
 
-func (s *fakeMailboxes) Ack(_ context.Context, account string, refs []mail.Ref) (*mail.Changed, error) {
+func (s *fakeMailboxes) Ack(_ context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
 	return s.change("ack", account, refs)
 }
 
-func (s *fakeMailboxes) MarkRead(_ context.Context, account string, refs []mail.Ref) (*mail.Changed, error) {
+func (s *fakeMailboxes) MarkRead(_ context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
 	return s.change("mark-read", account, refs)
 }
 
-func (s *fakeMailboxes) SetFlags(_ context.Context, account string, refs []mail.Ref, add, remove []string) (*mail.Changed, error) {
+func (s *fakeMailboxes) SetFlags(_ context.Context, account string, refs []mail.Ref, add, remove []string) (*mailbox.Changed, error) {
 	s.add, s.remove = add, remove
 	return s.change("flags", account, refs)
 }
 
-func (s *fakeMailboxes) Copy(_ context.Context, account string, refs []mail.Ref, toAccount, toFolder string) (*mail.Changed, error) {
+func (s *fakeMailboxes) Copy(_ context.Context, account string, refs []mail.Ref, toAccount, toFolder string) (*mailbox.Changed, error) {
 	s.toAccount, s.toFolder = toAccount, toFolder
 	return s.change("copy", account, refs)
 }
 
-func (s *fakeMailboxes) Move(_ context.Context, account string, refs []mail.Ref, toFolder string) (*mail.Changed, error) {
+func (s *fakeMailboxes) Move(_ context.Context, account string, refs []mail.Ref, toFolder string) (*mailbox.Changed, error) {
 	s.toFolder = toFolder
 	return s.change("move", account, refs)
 }
 
-func (s *fakeMailboxes) Delete(_ context.Context, account string, refs []mail.Ref) (*mail.Changed, error) {
+func (s *fakeMailboxes) Delete(_ context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
 	return s.change("delete", account, refs)
 }
 

@@ -8,18 +8,19 @@ import (
 	"sync"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
 )
 
 // fakeOutbox is an Outbox without servers: a message that is sent or approved becomes
 // what the test says.
 type fakeOutbox struct {
 	mu      sync.Mutex
-	shown   map[string]*mail.Shown
+	shown   map[string]*outbox.Shown
 	order   []string
 	queries []mail.OutboxQuery
-	request mail.SendRequest // the last one
-	draft   mail.Draft       // the last one
-	sent    []string         // ids, each time one left
+	request outbox.Request // the last one
+	draft   outbox.Draft   // the last one
+	sent    []string       // ids, each time one left
 
 	begins  mail.OutboxState // of a message that is new; empty means accepted
 	becomes mail.OutboxState // of one that is approved; empty means accepted
@@ -28,11 +29,11 @@ type fakeOutbox struct {
 	replays bool  // what is sent was sent before
 }
 
-func newFakeOutbox() *fakeOutbox { return &fakeOutbox{shown: map[string]*mail.Shown{}} }
+func newFakeOutbox() *fakeOutbox { return &fakeOutbox{shown: map[string]*outbox.Shown{}} }
 
 // put adds an entry and returns it.
-func (y *fakeOutbox) put(id, principal string, state mail.OutboxState) *mail.Shown {
-	s := &mail.Shown{Here: true, Body: "The text.\nOf two lines.", HeaderFrom: "Desk <desk@example.org>", Outgoing: mail.Outgoing{ID: id, Account: "work", Principal: principal,
+func (y *fakeOutbox) put(id, principal string, state mail.OutboxState) *outbox.Shown {
+	s := &outbox.Shown{Here: true, Body: "The text.\nOf two lines.", HeaderFrom: "Desk <desk@example.org>", Outgoing: mail.Outgoing{ID: id, Account: "work", Principal: principal,
 		State: state, Created: at, Changed: at, MessageID: "<" + id + "@example.org>", From: "desk@example.org", Recipients: []string{"ann@example.org"},
 		To: []string{"ann@example.org"}, Subject: "Subject of " + id, Size: 500, Digest: strings.Repeat("ab", 31) + fmt.Sprintf("%02x", len(y.order)), Sent: mail.SentPending}}
 	y.shown[id] = s
@@ -40,7 +41,7 @@ func (y *fakeOutbox) put(id, principal string, state mail.OutboxState) *mail.Sho
 	return s
 }
 
-func (y *fakeOutbox) Send(_ context.Context, account string, r mail.SendRequest) (*mail.Outgoing, error) {
+func (y *fakeOutbox) Send(_ context.Context, account string, r outbox.Request) (*mail.Outgoing, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.request = r
@@ -64,12 +65,12 @@ func (y *fakeOutbox) Send(_ context.Context, account string, r mail.SendRequest)
 	return &o, y.fails
 }
 
-func (y *fakeOutbox) SaveDraft(_ context.Context, account string, d mail.Draft) (*mail.SavedDraft, error) {
+func (y *fakeOutbox) SaveDraft(_ context.Context, account string, d outbox.Draft) (*outbox.SavedDraft, error) {
 	y.draft = d
 	if y.fails != nil {
 		return nil, y.fails
 	}
-	s := &mail.SavedDraft{Account: account, Folder: "Drafts", MessageID: "<draft@example.org>", Subject: d.Subject, Size: 100}
+	s := &outbox.SavedDraft{Account: account, Folder: "Drafts", MessageID: "<draft@example.org>", Subject: d.Subject, Size: 100}
 	if d.Subject != "no uid" {
 		s.Ref = mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "Drafts", UIDValidity: 3, UID: 4}
 	}
@@ -89,7 +90,7 @@ func (y *fakeOutbox) List(_ context.Context, q mail.OutboxQuery) (entries []mail
 	return entries, false, nil
 }
 
-func (y *fakeOutbox) Show(_ context.Context, id string) (*mail.Shown, error) {
+func (y *fakeOutbox) Show(_ context.Context, id string) (*outbox.Shown, error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	if s := y.shown[id]; s != nil {

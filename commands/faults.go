@@ -10,6 +10,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -55,7 +56,7 @@ func Faults(err error) *discovery.Fault {
 	if f := sendRefusal(err); f != nil {
 		return f
 	}
-	var limited *mail.SendLimited
+	var limited *outbox.Limited
 	if errors.As(err, &limited) {
 		return &discovery.Fault{Code: discovery.RateLimited, Message: "More messages were sent within an hour than the administrator allows. Nothing was sent.",
 			Hint: fmt.Sprintf("Wait %d s before the next one.", int64((limited.Wait+time.Second-1)/time.Second)), Reason: "rate", Err: err}

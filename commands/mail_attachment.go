@@ -7,6 +7,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 type mailAttachmentArgs struct {
@@ -82,7 +83,7 @@ func mailAttachment(d *Deps) *discovery.Command {
 	})
 }
 
-func (d *Deps) save(ctx context.Context, name string, a *mail.AttachmentContent) (string, error) {
+func (d *Deps) save(ctx context.Context, name string, a *mailbox.AttachmentContent) (string, error) {
 	path, err := d.Attachments.Save(ctx, name, a.Content)
 	switch {
 	case err == nil:

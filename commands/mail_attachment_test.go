@@ -8,12 +8,13 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 func TestAttachmentIsAnsweredOrSaved(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
 	content := []byte(strings.Repeat("\x00PDF", 100_000))
-	b.part = mail.AttachmentContent{Ref: ref(1), Attachment: mail.Attachment{PartID: "2", Filename: "../../etc/passwd", ContentType: "application/pdf", Content: content}}
+	b.part = mailbox.AttachmentContent{Ref: ref(1), Attachment: mailbox.Attachment{PartID: "2", Filename: "../../etc/passwd", ContentType: "application/pdf", Content: content}}
 	e := b.ok(t, "mail attachment --uid 1 --part 2")
 	if got, err := base64.StdEncoding.DecodeString(e.Data["content_base64"].(string)); err != nil || string(got) != string(content) {
 		t.Errorf("%d bytes, %v", len(got), err)

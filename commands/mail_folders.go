@@ -6,6 +6,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 type mailFoldersArgs struct {
@@ -48,12 +49,12 @@ func mailFolders(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		list, err := d.Mailboxes.Folders(mail.WithProgress(ctx, call.Progress), name, mail.FolderQuery{Pattern: string(args.Pattern), Counts: args.Counts})
+		list, err := d.Mailboxes.Folders(mail.WithProgress(ctx, call.Progress), name, mailbox.FolderQuery{Pattern: string(args.Pattern), Counts: args.Counts})
 		if err != nil {
 			return nil, err
 		}
 		r := &MailFoldersResult{Outcome: outcome(list.Issues, true), Account: name, Folders: []FolderEntry{}, Truncated: list.Truncated}
-		slices.SortStableFunc(list.Folders, func(a, b mail.Folder) int { return inboxFirst(a) - inboxFirst(b) })
+		slices.SortStableFunc(list.Folders, func(a, b mailbox.Folder) int { return inboxFirst(a) - inboxFirst(b) })
 		for _, f := range list.Folders {
 			r.Folders = append(r.Folders, folderEntry(f))
 		}
@@ -77,14 +78,14 @@ func (a *mailFoldersArgs) narrower(call *discovery.Call, account string) *NextAc
 	return nextLine("There are more folders: list the topmost level", call.Again(&following))
 }
 
-func inboxFirst(f mail.Folder) int {
+func inboxFirst(f mailbox.Folder) int {
 	if f.Role == "inbox" {
 		return 0
 	}
 	return 1
 }
 
-func folderEntry(f mail.Folder) FolderEntry {
+func folderEntry(f mailbox.Folder) FolderEntry {
 	e := FolderEntry{Name: f.Name, Delimiter: f.Delimiter, Role: f.Role, NoSelect: f.NoSelect()}
 	if c := f.Counts; c != nil {
 		e.Messages, e.UIDNext, e.UIDValidity = &c.Messages, c.UIDNext, c.UIDValidity

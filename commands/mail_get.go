@@ -8,18 +8,18 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
-	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 type mailGetArgs struct {
 	MessageOption
 	AccountOption
-	BodyChars       int              `json:"body-chars,omitempty" jsonschema:"minimum=100,maximum=20000,default=2000" jsonschema_description:"At most this many characters of text"`
-	Headers         mail.HeaderScope `json:"headers,omitempty" jsonschema:"enum=none,enum=curated,enum=all,default=curated" jsonschema_description:"Which further header fields to show"`
-	HTML            bool             `json:"html,omitempty" jsonschema_description:"Also the HTML of the message, sanitized"`
-	AttachmentText  bool             `json:"attachment-text,omitempty" jsonschema_description:"Also what attachments say, where it can be read"`
-	AttachmentChars int              `json:"attachment-chars,omitempty" acli:"requires=attachment-text" jsonschema:"minimum=100,maximum=50000,default=10000" jsonschema_description:"At most this many characters of each, with --attachment-text"`
-	WithContent     bool             `json:"with-content,omitempty" jsonschema_description:"Also the content of every attachment, in base64; the answer may be large"`
+	BodyChars       int                 `json:"body-chars,omitempty" jsonschema:"minimum=100,maximum=20000,default=2000" jsonschema_description:"At most this many characters of text"`
+	Headers         mailbox.HeaderScope `json:"headers,omitempty" jsonschema:"enum=none,enum=curated,enum=all,default=curated" jsonschema_description:"Which further header fields to show"`
+	HTML            bool                `json:"html,omitempty" jsonschema_description:"Also the HTML of the message, sanitized"`
+	AttachmentText  bool                `json:"attachment-text,omitempty" jsonschema_description:"Also what attachments say, where it can be read"`
+	AttachmentChars int                 `json:"attachment-chars,omitempty" acli:"requires=attachment-text" jsonschema:"minimum=100,maximum=50000,default=10000" jsonschema_description:"At most this many characters of each, with --attachment-text"`
+	WithContent     bool                `json:"with-content,omitempty" jsonschema_description:"Also the content of every attachment, in base64; the answer may be large"`
 }
 
 // Validate checks how the message is named.
@@ -35,7 +35,7 @@ func (a *mailGetArgs) Omits() []string {
 	for _, o := range []struct {
 		without bool
 		name    string
-	}{{!a.HTML, "message.body_html"}, {!a.AttachmentText, "message.attachments.extracted_text"}, {a.Headers == mail.HeadersNone, "message.headers"}} {
+	}{{!a.HTML, "message.body_html"}, {!a.AttachmentText, "message.attachments.extracted_text"}, {a.Headers == mailbox.HeadersNone, "message.headers"}} {
 		if o.without {
 			omitted = append(omitted, o.name)
 		}
@@ -52,23 +52,23 @@ type MailGetResult struct {
 
 // MessageDetail is one message. Headers leave out what has a field of its own.
 type MessageDetail struct {
-	ID                string             `json:"message_id"`
-	Folder            string             `json:"folder"`
-	UIDValidity       uint32             `json:"uidvalidity"`
-	UID               uint32             `json:"uid"`
-	Date              string             `json:"date,omitempty" jsonschema:"format=date-time"`
-	From              string             `json:"from,omitempty" acli:"untrusted"`
-	To                string             `json:"to,omitempty" acli:"untrusted"`
-	CC                string             `json:"cc,omitempty" acli:"untrusted"`
-	Subject           string             `json:"subject,omitempty" acli:"untrusted"`
-	Flags             []string           `json:"flags"`
-	InternetMessageID string             `json:"internet_message_id,omitempty" acli:"untrusted"`
-	Headers           []mail.HeaderField `json:"headers,omitzero" acli:"untrusted"`
-	BodyText          string             `json:"body_text" acli:"untrusted"`
-	BodyHTML          string             `json:"body_html,omitempty" acli:"untrusted"`
-	Truncated         bool               `json:"truncated,omitempty"`
-	HiddenChars       int                `json:"hidden_chars,omitempty" jsonschema_description:"Characters of HTML that a person would not see, left out"`
-	Attachments       []AttachmentEntry  `json:"attachments"`
+	ID                string                `json:"message_id"`
+	Folder            string                `json:"folder"`
+	UIDValidity       uint32                `json:"uidvalidity"`
+	UID               uint32                `json:"uid"`
+	Date              string                `json:"date,omitempty" jsonschema:"format=date-time"`
+	From              string                `json:"from,omitempty" acli:"untrusted"`
+	To                string                `json:"to,omitempty" acli:"untrusted"`
+	CC                string                `json:"cc,omitempty" acli:"untrusted"`
+	Subject           string                `json:"subject,omitempty" acli:"untrusted"`
+	Flags             []string              `json:"flags"`
+	InternetMessageID string                `json:"internet_message_id,omitempty" acli:"untrusted"`
+	Headers           []mailbox.HeaderField `json:"headers,omitzero" acli:"untrusted"`
+	BodyText          string                `json:"body_text" acli:"untrusted"`
+	BodyHTML          string                `json:"body_html,omitempty" acli:"untrusted"`
+	Truncated         bool                  `json:"truncated,omitempty"`
+	HiddenChars       int                   `json:"hidden_chars,omitempty" jsonschema_description:"Characters of HTML that a person would not see, left out"`
+	Attachments       []AttachmentEntry     `json:"attachments"`
 }
 
 // AttachmentEntry describes an attachment.
@@ -119,7 +119,7 @@ func mailGet(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		q := mail.GetQuery{BodyChars: args.BodyChars, Headers: args.Headers, HTML: args.HTML, AttachmentText: args.AttachmentText, Content: args.WithContent}
+		q := mailbox.GetQuery{BodyChars: args.BodyChars, Headers: args.Headers, HTML: args.HTML, AttachmentText: args.AttachmentText, Content: args.WithContent}
 		if args.AttachmentText {
 			q.AttachmentChars = args.AttachmentChars
 		}
@@ -140,7 +140,7 @@ func mailGet(d *Deps) *discovery.Command {
 	})
 }
 
-func detailOf(m *mail.Message, args *mailGetArgs) MessageDetail {
+func detailOf(m *mailbox.Message, args *mailGetArgs) MessageDetail {
 	e := MessageDetail{ID: m.Ref.String(), Folder: m.Ref.Folder, UIDValidity: m.Ref.UIDValidity, UID: m.Ref.UID,
 		Date: timestamp(m.Date), From: people(m.From), To: people(m.To), CC: people(m.CC), Subject: m.Subject, Flags: shownFlags(m.Flags),
 		InternetMessageID: m.InternetMessageID, BodyText: m.BodyText, BodyHTML: m.BodyHTML, Truncated: m.BodyTruncated, HiddenChars: m.HiddenChars,
@@ -148,7 +148,7 @@ func detailOf(m *mail.Message, args *mailGetArgs) MessageDetail {
 	if e.Flags == nil {
 		e.Flags = []string{}
 	}
-	if args.Headers != mail.HeadersNone {
+	if args.Headers != mailbox.HeadersNone {
 		e.addHeaders(m.Headers)
 	}
 	for i := range m.Attachments[:min(maxAttachments, len(m.Attachments))] {
@@ -160,13 +160,13 @@ func detailOf(m *mail.Message, args *mailGetArgs) MessageDetail {
 // addHeaders takes the fields that have no place of their own. One that occurs
 // more than once, or whose own place stayed empty, is all there is to see of
 // what the message really holds, so it stays.
-func (e *MessageDetail) addHeaders(fields []mail.HeaderField) {
+func (e *MessageDetail) addHeaders(fields []mailbox.HeaderField) {
 	own := map[string]string{"date": e.Date, "from": e.From, "to": e.To, "cc": e.CC, "subject": e.Subject, "message-id": e.InternetMessageID}
 	times := map[string]int{}
 	for _, h := range fields {
 		times[strings.ToLower(h.Name)]++
 	}
-	e.Headers = []mail.HeaderField{}
+	e.Headers = []mailbox.HeaderField{}
 	size := 0
 	for _, h := range fields {
 		name := strings.ToLower(h.Name)
@@ -181,7 +181,7 @@ func (e *MessageDetail) addHeaders(fields []mail.HeaderField) {
 	}
 }
 
-func attachmentEntry(a *mail.Attachment) AttachmentEntry {
+func attachmentEntry(a *mailbox.Attachment) AttachmentEntry {
 	e := AttachmentEntry{Filename: a.Filename, ContentType: a.ContentType, Size: a.Size, PartID: a.PartID, Text: a.Text, TextTruncated: a.TextTruncated}
 	if a.Content != nil {
 		e.Encoding, e.Content = "base64", a.Content

@@ -11,17 +11,18 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 func TestGetAsksForWhatItIsAskedFor(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
-	b.message = mail.Message{Summary: summaries(1, 10, 0)[0]}
-	for line, want := range map[string]mail.GetQuery{
-		"mail get --uid 1":                                            {BodyChars: 2000, Headers: mail.HeadersCurated},
-		"mail get --uid 1 --html --headers none":                      {BodyChars: 2000, Headers: mail.HeadersNone, HTML: true},
-		"mail get --uid 1 --attachment-text":                          {BodyChars: 2000, Headers: mail.HeadersCurated, AttachmentText: true, AttachmentChars: 10000},
-		"mail get --uid 1 --attachment-text --attachment-chars 50000": {BodyChars: 2000, Headers: mail.HeadersCurated, AttachmentText: true, AttachmentChars: 50000},
-		"mail get --uid 1 --with-content --body-chars 100":            {BodyChars: 100, Headers: mail.HeadersCurated, Content: true},
+	b.message = mailbox.Message{Summary: summaries(1, 10, 0)[0]}
+	for line, want := range map[string]mailbox.GetQuery{
+		"mail get --uid 1":                                            {BodyChars: 2000, Headers: mailbox.HeadersCurated},
+		"mail get --uid 1 --html --headers none":                      {BodyChars: 2000, Headers: mailbox.HeadersNone, HTML: true},
+		"mail get --uid 1 --attachment-text":                          {BodyChars: 2000, Headers: mailbox.HeadersCurated, AttachmentText: true, AttachmentChars: 10000},
+		"mail get --uid 1 --attachment-text --attachment-chars 50000": {BodyChars: 2000, Headers: mailbox.HeadersCurated, AttachmentText: true, AttachmentChars: 50000},
+		"mail get --uid 1 --with-content --body-chars 100":            {BodyChars: 100, Headers: mailbox.HeadersCurated, Content: true},
 	} {
 		b.ok(t, line)
 		if b.got != want {
@@ -33,7 +34,7 @@ func TestGetAsksForWhatItIsAskedFor(t *testing.T) {
 
 func TestGetCountsWhatAPersonWouldNotSee(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
-	b.message = mail.Message{Summary: summaries(1, 10, 0)[0], HiddenChars: 42}
+	b.message = mailbox.Message{Summary: summaries(1, 10, 0)[0], HiddenChars: 42}
 	if got := b.ok(t, "mail get --uid 1").Data["message"].(map[string]any)["hidden_chars"]; got != 42. {
 		t.Errorf("hidden_chars %v", got)
 	}
@@ -47,7 +48,7 @@ func TestAllHeadersLeaveOutWhatHasAPlaceOfItsOwn(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
 	s := summaries(1, 10, 0)[0]
 	s.Date, s.CC = time.Time{}, nil
-	b.message = mail.Message{Summary: s, Headers: []mail.HeaderField{{Name: "FROM", Value: "Ann"}, {Name: "Subject", Value: "x"}, {Name: "Date", Value: "last tuesday"},
+	b.message = mailbox.Message{Summary: s, Headers: []mailbox.HeaderField{{Name: "FROM", Value: "Ann"}, {Name: "Subject", Value: "x"}, {Name: "Date", Value: "last tuesday"},
 		{Name: "X-Mailer", Value: "m"}, {Name: "To", Value: "desk@example.org"}, {Name: "to", Value: "another"}, {Name: "Message-ID", Value: "<x@example.org>"}}}
 	var names []string
 	for _, h := range b.ok(t, "mail get --uid 1 --headers all").Data["message"].(map[string]any)["headers"].([]any) {
@@ -67,10 +68,10 @@ func TestOnlyContentThatWasAskedForMakesAnAnswerLarge(t *testing.T) {
 	content := []byte(strings.Repeat("\x00\xff content ", 40_000))
 	for name, unit := range map[string]string{"plain": "text ", "quotes": `"\`, "unseen": "\u200d", "tags": "\U000e0041", "wide": "日"} {
 		text := strings.Repeat(unit, 50_000/len([]rune(unit)))
-		b.message = mail.Message{Summary: mail.Summary{Ref: ref(1), Subject: text[:4000], To: []string{text}}, BodyText: text, BodyHTML: text}
+		b.message = mailbox.Message{Summary: mailbox.Summary{Ref: ref(1), Subject: text[:4000], To: []string{text}}, BodyText: text, BodyHTML: text}
 		for i := range 60 {
-			b.message.Headers = append(b.message.Headers, mail.HeaderField{Name: "X-" + fmt.Sprint(i), Value: text[:1000]})
-			b.message.Attachments = append(b.message.Attachments, mail.Attachment{PartID: fmt.Sprint(i + 2), ContentType: "text/plain", Filename: text[:800], Text: text})
+			b.message.Headers = append(b.message.Headers, mailbox.HeaderField{Name: "X-" + fmt.Sprint(i), Value: text[:1000]})
+			b.message.Attachments = append(b.message.Attachments, mailbox.Attachment{PartID: fmt.Sprint(i + 2), ContentType: "text/plain", Filename: text[:800], Text: text})
 		}
 		e := b.ok(t, "mail get --uid 1 --html --headers all --attachment-text --attachment-chars 50000 --body-chars 20000")
 		m := e.Data["message"].(map[string]any)
@@ -84,7 +85,7 @@ func TestOnlyContentThatWasAskedForMakesAnAnswerLarge(t *testing.T) {
 			t.Errorf("%s: %d attachments", name, len(m["attachments"].([]any)))
 		}
 	}
-	b.message = mail.Message{Summary: mail.Summary{Ref: ref(1)}, Attachments: []mail.Attachment{{PartID: "2", ContentType: "x/y", Content: content}}}
+	b.message = mailbox.Message{Summary: mailbox.Summary{Ref: ref(1)}, Attachments: []mailbox.Attachment{{PartID: "2", ContentType: "x/y", Content: content}}}
 	e := b.ok(t, "mail get --uid 1 --with-content")
 	a := e.Data["message"].(map[string]any)["attachments"].([]any)[0].(map[string]any)
 	if got, err := base64.StdEncoding.DecodeString(a["content_base64"].(string)); err != nil || string(got) != string(content) || a["content_encoding"] != "base64" {
@@ -94,7 +95,7 @@ func TestOnlyContentThatWasAskedForMakesAnAnswerLarge(t *testing.T) {
 
 func TestUntrustedFieldsAreThoseThatCanBeThere(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
-	b.message = mail.Message{Summary: summaries(1, 10, 0)[0]}
+	b.message = mailbox.Message{Summary: summaries(1, 10, 0)[0]}
 	for field, line := range map[string]string{"message.body_html": "--html", "message.attachments.extracted_text": "--attachment-text", "message.attachments.content_base64": "--with-content"} {
 		if e := b.ok(t, "mail get --uid 1"); slices.Contains(e.Meta.Untrusted, field) || !slices.Contains(e.Meta.Untrusted, "message.body_text") {
 			t.Errorf("%s without %s: %q", field, line, e.Meta.Untrusted)
@@ -108,7 +109,7 @@ func TestUntrustedFieldsAreThoseThatCanBeThere(t *testing.T) {
 func TestEventsOfACalendarPart(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
 	start := time.Date(2026, 3, 10, 9, 0, 0, 0, time.UTC)
-	b.message = mail.Message{Summary: mail.Summary{Ref: ref(1)}, Attachments: []mail.Attachment{{PartID: "2", ContentType: "text/calendar", Events: []mail.CalendarEvent{
+	b.message = mailbox.Message{Summary: mailbox.Summary{Ref: ref(1)}, Attachments: []mailbox.Attachment{{PartID: "2", ContentType: "text/calendar", Events: []mailbox.CalendarEvent{
 		{Method: "REQUEST", Summary: "Meeting", Start: start, End: start.Add(time.Hour)}, {Summary: "Holiday", Start: start, AllDay: true, Recurring: true}, {}}}}}
 	events := b.ok(t, "mail get --uid 1").Data["message"].(map[string]any)["attachments"].([]any)[0].(map[string]any)["events"].([]any)
 	first, second, third := events[0].(map[string]any), events[1].(map[string]any), events[2].(map[string]any)
@@ -123,13 +124,13 @@ func TestEventsOfACalendarPart(t *testing.T) {
 func TestRawIsByteForByte(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
 	source := []byte("From: x\r\n\r\n\x00\xff" + strings.Repeat("x", 400_000))
-	b.raw = mail.RawMessage{Ref: ref(1), Size: 500_000, Source: source, Truncated: true}
+	b.raw = mailbox.RawMessage{Ref: ref(1), Size: 500_000, Source: source, Truncated: true}
 	e := b.ok(t, "mail raw --uid 1 --max-bytes 400013")
 	got, err := base64.StdEncoding.DecodeString(e.Data["raw_source_base64"].(string))
 	if err != nil || string(got) != string(source) || e.Data["size_bytes"] != 500_000.0 || e.Data["truncated"] != true || e.Data["raw_source_encoding"] != "base64" {
 		t.Errorf("%d bytes, %v, %v", len(got), err, e.Data["size_bytes"])
 	}
-	b.raw = mail.RawMessage{Ref: ref(1)}
+	b.raw = mailbox.RawMessage{Ref: ref(1)}
 	if e := b.ok(t, "mail raw --uid 1"); e.Data["raw_source_base64"] != "" {
 		t.Errorf("an empty source: %v", e.Data)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 type mailListArgs struct {
@@ -106,7 +107,7 @@ func mailList(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		call.Target = string(args.Folder)
-		q := mail.ListQuery{Folder: string(args.Folder), New: args.New, Unread: args.Unread, BeforeUID: args.BeforeUID, AfterUID: args.AfterUID, Before: args.before, After: args.after,
+		q := mailbox.ListQuery{Folder: string(args.Folder), New: args.New, Unread: args.Unread, BeforeUID: args.BeforeUID, AfterUID: args.AfterUID, Before: args.before, After: args.after,
 			Since: args.Since.Time, Until: args.until(), Limit: args.Limit, OldestFirst: args.OldestFirst, Full: args.Full}
 		page, err := d.Mailboxes.List(mail.WithProgress(ctx, call.Progress), name, q)
 		if err != nil {
@@ -126,8 +127,8 @@ func mailList(d *Deps) *discovery.Command {
 
 // entriesOf makes the entries of a page, cut to size unless everything was asked
 // for or only some fields were. rest is the answer without them.
-func entriesOf(list []mail.Summary, full bool, call *discovery.Call, rest any) []MessageEntry {
-	entries, shown := make([]MessageEntry, len(list)), make([]*mail.Summary, len(list))
+func entriesOf(list []mailbox.Summary, full bool, call *discovery.Call, rest any) []MessageEntry {
+	entries, shown := make([]MessageEntry, len(list)), make([]*mailbox.Summary, len(list))
 	for i := range list {
 		entries[i], shown[i] = entryOf(&list[i], full), &list[i]
 	}
@@ -163,7 +164,7 @@ func (a *mailListArgs) more(call *discovery.Call, account string) func(mail.Ref)
 
 // lastUID is how far a page came: to its last message, or to one behind it that
 // could not be read.
-func lastUID(p *mail.Page, oldestFirst bool) uint32 {
+func lastUID(p *mailbox.Page, oldestFirst bool) uint32 {
 	var last uint32
 	reach := func(uid uint32) {
 		if uid != 0 && (last == 0 || oldestFirst && uid > last || !oldestFirst && uid < last) {
@@ -180,7 +181,7 @@ func lastUID(p *mail.Page, oldestFirst bool) uint32 {
 }
 
 // suggest sets the next action: the next page, else the first message.
-func (r *MailListResult) suggest(last mail.Ref, list []mail.Summary) {
+func (r *MailListResult) suggest(last mail.Ref, list []mailbox.Summary) {
 	switch {
 	case r.HasMore:
 		r.NextAction = r.more(last)

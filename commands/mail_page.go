@@ -1,6 +1,10 @@
 package commands
 
-import "github.com/postern-mail/postern/mail"
+import (
+	"github.com/postern-mail/postern/mail"
+
+	"github.com/postern-mail/postern/mail/mailbox"
+)
 
 // pageResult is the part of an answer that is a page of messages in the order in which
 // they were asked for, with more behind them.
@@ -9,7 +13,7 @@ type pageResult struct {
 	HasMore   bool           `json:"has_more"`
 	Truncated bool           `json:"truncated,omitempty"`
 
-	listed []mail.Summary             // what Messages show
+	listed []mailbox.Summary          // what Messages show
 	more   func(mail.Ref) *NextAction // what goes on behind a message
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 type mailSearchArgs struct {
@@ -108,8 +109,8 @@ func mailSearch(d *Deps) *discovery.Command {
 	})
 }
 
-func (d *Deps) searchQuery(ctx context.Context, args *mailSearchArgs) (mail.SearchQuery, error) {
-	q := mail.SearchQuery{Folder: string(args.Folder), Query: string(args.Query), From: string(args.From), To: string(args.To), Subject: string(args.Subject), Text: string(args.Text),
+func (d *Deps) searchQuery(ctx context.Context, args *mailSearchArgs) (mailbox.SearchQuery, error) {
+	q := mailbox.SearchQuery{Folder: string(args.Folder), Query: string(args.Query), From: string(args.From), To: string(args.To), Subject: string(args.Subject), Text: string(args.Text),
 		Unread: args.Unread, HasAttachment: args.HasAttachment, Start: args.StartDate.Time, End: args.EndDate.Time, Limit: args.Limit,
 		Cursor: string(args.Cursor), Snippet: args.Snippet, Full: args.Full}
 	if args.Snippet {
@@ -128,7 +129,7 @@ func (d *Deps) searchQuery(ctx context.Context, args *mailSearchArgs) (mail.Sear
 }
 
 // suggest sets the next action: the next page, else the first message.
-func (r *MailSearchResult) suggest(call *discovery.Call, args *mailSearchArgs, list []mail.Summary) {
+func (r *MailSearchResult) suggest(call *discovery.Call, args *mailSearchArgs, list []mailbox.Summary) {
 	switch {
 	case r.NextCursor != "":
 		following := mailSearchArgs{AccountOption: AccountOption{accountName(r.Account)}, Folder: folderName(r.Folder), Limit: args.Limit, Cursor: oneLine(r.NextCursor),

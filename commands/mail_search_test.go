@@ -6,6 +6,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 func day(month time.Month, day int) time.Time {
@@ -16,7 +17,7 @@ func TestSearchPassesOnWhatIsAsked(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
 	b.ok(t, "config set search_max_matches 500")
 	b.ok(t, "config set timezone Europe/Berlin")
-	for line, want := range map[string]mail.SearchQuery{
+	for line, want := range map[string]mailbox.SearchQuery{
 		"mail search": {Limit: 10},
 		"mail search --folder Archive --query 'a b' --from x --to y --subject z --text w --unread --has-attachment -n 50 --full": {Folder: "Archive", Query: "a b",
 			From: "x", To: "y", Subject: "z", Text: "w", Unread: true, HasAttachment: true, Limit: 50, Full: true},
@@ -71,7 +72,7 @@ func TestSearchRefuses(t *testing.T) {
 func TestALargeSearchAnswerLosesNoMessage(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
 	list := summaries(50, 20000, 20000)
-	b.search = mail.SearchPage{Page: mail.Page{Messages: list, HasMore: true}, Total: 70, Attempted: 50, NextCursor: "c"}
+	b.search = mailbox.SearchPage{Page: mailbox.Page{Messages: list, HasMore: true}, Total: 70, Attempted: 50, NextCursor: "c"}
 	e := b.ok(t, "mail search --query x --limit 50 --full")
 	if n := len(e.Data["messages"].([]any)); n != 50 || e.Data["truncated"] != true || e.Data["next_cursor"] != "c" || e.Data["returned"] != 50.0 {
 		t.Errorf("%d messages, truncated %v", n, e.Data["truncated"])

@@ -10,6 +10,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
 )
 
 type mailSendArgs struct {
@@ -67,7 +68,7 @@ func mailSend(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		o, err := d.Outbox.Send(mail.WithProgress(ctx, call.Progress), name, mail.SendRequest{Draft: m, Key: args.Key, DryRun: args.DryRun, Principal: call.Principal})
+		o, err := d.Outbox.Send(mail.WithProgress(ctx, call.Progress), name, outbox.Request{Draft: m, Key: args.Key, DryRun: args.DryRun, Principal: call.Principal})
 		if err != nil {
 			return nil, failedSend(call, o, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -30,8 +31,8 @@ func TestWhatIsWrittenIsWhatIsSent(t *testing.T) {
 	e := b.ok(t, `mail send --to 'Lee\, Ann <ann@example.org>',bob@example.org --cc c@example.org --bcc d@example.org --subject 'Grüße, Ann' `+
 		`--body-file letters/one.txt --attach a/b.pdf,c.txt --reply-to imap:work:INBOX:7:3 --idempotency-key k-1`)
 	r := y.request
-	want := mail.Draft{To: []string{"Lee, Ann <ann@example.org>", "bob@example.org"}, CC: []string{"c@example.org"}, BCC: []string{"d@example.org"}, Subject: "Grüße, Ann",
-		Body: "Dear Ann,\r\n\r\nyours.", Attachments: []mail.NewAttachment{{Name: "b.pdf", Content: []byte{0, 1, 2}}, {Name: "c.txt", Content: []byte("c")}}, ReplyTo: &mail.Ref{}}
+	want := outbox.Draft{To: []string{"Lee, Ann <ann@example.org>", "bob@example.org"}, CC: []string{"c@example.org"}, BCC: []string{"d@example.org"}, Subject: "Grüße, Ann",
+		Body: "Dear Ann,\r\n\r\nyours.", Attachments: []outbox.Attachment{{Name: "b.pdf", Content: []byte{0, 1, 2}}, {Name: "c.txt", Content: []byte("c")}}, ReplyTo: &mail.Ref{}}
 	*want.ReplyTo = ref(3)
 	if got, err := json.Marshal(r.Draft); err != nil || string(got) != marshalled(t, want) {
 		t.Errorf("asked for %s", got)
@@ -149,7 +150,7 @@ func TestEveryEndOfASendIsToldTruly(t *testing.T) {
 		{"rejected", mail.OutboxRejected, "", nil, discovery.PermissionDenied, []string{"decided against", "not sent"}},
 		{"refused before", mail.OutboxRefused, "550 no", nil, discovery.ExecutionError, []string{"was not sent. 550 no."}},
 		{"of a later version", "other", "", nil, discovery.ExecutionError, []string{"does not know"}},
-		{"limited", "", "", &mail.SendLimited{Wait: 90 * time.Second}, discovery.RateLimited, []string{"Nothing was sent", "Wait 90 s"}},
+		{"limited", "", "", &outbox.Limited{Wait: 90 * time.Second}, discovery.RateLimited, []string{"Nothing was sent", "Wait 90 s"}},
 		{"read-only", "", "", &mail.SendRefused{Reason: mail.ReasonReadOnly}, discovery.PermissionDenied, []string{"read-only"}},
 		{"no such account", "", "", mail.ErrNoAccount, discovery.NotFound, []string{"no such account"}},
 		{"inside", "", "", errors.New("secret"), discovery.ExecutionError, []string{"inside the program"}},

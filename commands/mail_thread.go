@@ -7,6 +7,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 type mailThreadArgs struct {
@@ -53,7 +54,7 @@ func mailThread(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		t, err := d.Mailboxes.Thread(mail.WithProgress(ctx, call.Progress), ref, mail.ThreadQuery{Limit: args.Limit, Full: args.Full})
+		t, err := d.Mailboxes.Thread(mail.WithProgress(ctx, call.Progress), ref, mailbox.ThreadQuery{Limit: args.Limit, Full: args.Full})
 		if err != nil {
 			return nil, err
 		}
@@ -73,8 +74,8 @@ func mailThread(d *Deps) *discovery.Command {
 
 const maxThread = 200 // messages of a conversation in one answer
 
-func (r *MailThreadResult) fill(t *mail.Thread, full bool, call *discovery.Call) {
-	list := make([]mail.Summary, len(t.Messages))
+func (r *MailThreadResult) fill(t *mailbox.Thread, full bool, call *discovery.Call) {
+	list := make([]mailbox.Summary, len(t.Messages))
 	for i := range t.Messages {
 		list[i] = t.Messages[i].Summary
 		if !full && repeats(list[i].Subject, t.Subject) {

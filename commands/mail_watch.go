@@ -6,6 +6,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 type mailWatchArgs struct {
@@ -64,7 +65,7 @@ func mailWatch(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		q := mail.WatchQuery{Folder: string(args.Folder), FromNow: args.AfterUID < 0, AfterUID: uint32(max(args.AfterUID, 0)), UIDValidity: args.UIDValidity,
+		q := mailbox.WatchQuery{Folder: string(args.Folder), FromNow: args.AfterUID < 0, AfterUID: uint32(max(args.AfterUID, 0)), UIDValidity: args.UIDValidity,
 			Limit: args.Limit, Full: args.Full, Until: waitUntil(ctx, wait), Aside: call.Aside}
 		page, err := d.Mailboxes.Watch(mail.WithProgress(ctx, call.Progress), name, q)
 		if err != nil {

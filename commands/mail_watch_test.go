@@ -8,22 +8,23 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 func TestWatchPassesOnWhatIsAsked(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
 	for line, want := range map[string]struct {
-		q        mail.WatchQuery
+		q        mailbox.WatchQuery
 		low, top time.Duration
 	}{
-		"mail watch":                  {mail.WatchQuery{Folder: "INBOX", FromNow: true, Limit: 50}, 50 * time.Second, 50 * time.Second},
-		"mail watch --after-uid=-1":   {mail.WatchQuery{Folder: "INBOX", FromNow: true, Limit: 50}, 50 * time.Second, 50 * time.Second},
-		"mail watch --after-uid 0":    {mail.WatchQuery{Folder: "INBOX", Limit: 50}, 50 * time.Second, 50 * time.Second},
-		"mail watch --wait 4m --full": {mail.WatchQuery{Folder: "INBOX", FromNow: true, Limit: 50, Full: true}, 4 * time.Minute, 4 * time.Minute},
-		"mail watch --folder Archive --after-uid 4294967295 --uidvalidity 7 -n 3 --wait 90": {mail.WatchQuery{Folder: "Archive", AfterUID: 1<<32 - 1, UIDValidity: 7, Limit: 3},
+		"mail watch":                  {mailbox.WatchQuery{Folder: "INBOX", FromNow: true, Limit: 50}, 50 * time.Second, 50 * time.Second},
+		"mail watch --after-uid=-1":   {mailbox.WatchQuery{Folder: "INBOX", FromNow: true, Limit: 50}, 50 * time.Second, 50 * time.Second},
+		"mail watch --after-uid 0":    {mailbox.WatchQuery{Folder: "INBOX", Limit: 50}, 50 * time.Second, 50 * time.Second},
+		"mail watch --wait 4m --full": {mailbox.WatchQuery{Folder: "INBOX", FromNow: true, Limit: 50, Full: true}, 4 * time.Minute, 4 * time.Minute},
+		"mail watch --folder Archive --after-uid 4294967295 --uidvalidity 7 -n 3 --wait 90": {mailbox.WatchQuery{Folder: "Archive", AfterUID: 1<<32 - 1, UIDValidity: 7, Limit: 3},
 			90 * time.Second, 90 * time.Second},
 		// The empty answer comes before the command would be stopped.
-		"mail watch --wait 4m --timeout 8": {mail.WatchQuery{Folder: "INBOX", FromNow: true, Limit: 50}, 6 * time.Second, 7 * time.Second},
+		"mail watch --wait 4m --timeout 8": {mailbox.WatchQuery{Folder: "INBOX", FromNow: true, Limit: 50}, 6 * time.Second, 7 * time.Second},
 	} {
 		start := time.Now()
 		b.ok(t, line)
@@ -69,13 +70,13 @@ func TestWatchRefuses(t *testing.T) {
 func TestWatchShowsWhatMailListShows(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadOnly))
 	list := summaries(2, 20, 0)
-	b.watch = mail.WatchPage{Page: mail.Page{UIDValidity: 7, Messages: list}, After: 4}
-	b.page = mail.Page{UIDValidity: 7, Messages: list}
+	b.watch = mailbox.WatchPage{Page: mailbox.Page{UIDValidity: 7, Messages: list}, After: 4}
+	b.page = mailbox.Page{UIDValidity: 7, Messages: list}
 	messages := func(line string) string { return fmt.Sprint(b.ok(t, line+" --fields messages").Data) }
 	if w, l := messages("mail watch"), messages("mail list"); w != l || !strings.Contains(w, "imap:work:INBOX:7:") {
 		t.Errorf("watch shows %s\nlist shows  %s", w, l)
 	}
-	b.watch = mail.WatchPage{Page: mail.Page{UIDValidity: 7}, After: 4}
+	b.watch = mailbox.WatchPage{Page: mailbox.Page{UIDValidity: 7}, After: 4}
 	if got := messages("mail watch"); got != "map[messages:[]]" {
 		t.Errorf("nothing: %s", got)
 	}

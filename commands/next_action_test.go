@@ -7,6 +7,7 @@ import (
 
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 // TestEveryNextActionRunsAsWritten runs commands in every state that suggests how
@@ -27,59 +28,61 @@ func TestEveryNextActionRunsAsWritten(t *testing.T) {
 		{"folders at the end", "mail folders --counts --account work --pattern %", "", func(s *fakeMailboxes) { s.folders.Truncated = true }},
 		{"list", "mail list --account work --folder 'a b' --new --unread --after-uid 1 --since 2026-02-01 --until 2026-02-07 --full -n3 --fields messages,next_action --timeout 60",
 			"mail list --account work --folder 'a b' --new --unread --before-uid 3 --after-uid 1 --since 2026-02-01 --until 2026-02-07 --limit 3 --full --fields messages,next_action --timeout 60",
-			func(s *fakeMailboxes) { s.page = mail.Page{Messages: list[:1], HasMore: true} }},
-		{"list of the default account", "mail list", "mail list --account work --before-uid 1", func(s *fakeMailboxes) { s.page = mail.Page{Messages: list, HasMore: true} }},
+			func(s *fakeMailboxes) { s.page = mailbox.Page{Messages: list[:1], HasMore: true} }},
+		{"list of the default account", "mail list", "mail list --account work --before-uid 1", func(s *fakeMailboxes) { s.page = mailbox.Page{Messages: list, HasMore: true} }},
 		{"folders of the default account", "mail folders", "mail folders --account work --pattern %", func(s *fakeMailboxes) { s.folders.Truncated = true }},
 		{"search of the default account", "mail search", "mail search --account work --folder a --cursor c",
 			func(s *fakeMailboxes) {
-				s.search = mail.SearchPage{Page: mail.Page{Folder: "a", HasMore: true}, NextCursor: "c"}
+				s.search = mailbox.SearchPage{Page: mailbox.Page{Folder: "a", HasMore: true}, NextCursor: "c"}
 			}},
 		{"list with a time", "mail list --account work --since 2026-02-01T10:00:00+01:00", "mail list --account work --before-uid 1 --since 2026-02-01T10:00:00+01:00",
-			func(s *fakeMailboxes) { s.page = mail.Page{Messages: list, HasMore: true} }},
+			func(s *fakeMailboxes) { s.page = mailbox.Page{Messages: list, HasMore: true} }},
 		{"list oldest first", "mail list --account work --oldest-first --before-uid 9", "mail list --account work --before-uid 9 --after-uid 3 --oldest-first",
-			func(s *fakeMailboxes) { s.page = mail.Page{Messages: []mail.Summary{list[2], list[0]}, HasMore: true} }},
+			func(s *fakeMailboxes) {
+				s.page = mailbox.Page{Messages: []mailbox.Summary{list[2], list[0]}, HasMore: true}
+			}},
 		{"list where the last is unreadable", "mail list --account work", "mail list --account work --before-uid 2",
 			func(s *fakeMailboxes) {
-				s.page = mail.Page{Messages: list[:1], HasMore: true, Issues: []mail.Issue{issue}}
+				s.page = mailbox.Page{Messages: list[:1], HasMore: true, Issues: []mail.Issue{issue}}
 			}},
 		{"list where all are unreadable", "mail list --account work", "mail list --account work --before-uid 2",
-			func(s *fakeMailboxes) { s.page = mail.Page{HasMore: true, Issues: []mail.Issue{issue}} }},
+			func(s *fakeMailboxes) { s.page = mailbox.Page{HasMore: true, Issues: []mail.Issue{issue}} }},
 		{"list with POP3", "mail list --account work -n1", "mail list --account work --before pop3:work:b --limit 1",
 			func(s *fakeMailboxes) { s.page = popPage("a", "b") }},
 		{"list with POP3 oldest first", "mail list --account work --oldest-first --before pop3:work:z", "mail list --account work --before pop3:work:z --after pop3:work:b --oldest-first",
 			func(s *fakeMailboxes) { s.page = popPage("a", "b") }},
-		{"list at the end", "mail list --account work", "mail get imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.page = mail.Page{Messages: list} }},
-		{"list where nothing is between", "mail list --account work --after-uid 2", "", func(s *fakeMailboxes) { s.page = mail.Page{Messages: list[:1], HasMore: true} }},
+		{"list at the end", "mail list --account work", "mail get imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.page = mailbox.Page{Messages: list} }},
+		{"list where nothing is between", "mail list --account work --after-uid 2", "", func(s *fakeMailboxes) { s.page = mailbox.Page{Messages: list[:1], HasMore: true} }},
 		{"watch", "mail watch --folder 'a b' --full -n3 --wait 30s --timeout 60 --account work",
 			"mail watch --account work --folder 'a b' --after-uid 9 --uidvalidity 7 --wait 30s --limit 3 --full --timeout 60",
 			func(s *fakeMailboxes) {
-				s.watch = mail.WatchPage{Page: mail.Page{UIDValidity: 7, Messages: list[:1]}, After: 9}
+				s.watch = mailbox.WatchPage{Page: mailbox.Page{UIDValidity: 7, Messages: list[:1]}, After: 9}
 			}},
 		{"watch of an empty folder", "mail watch --account work", "mail watch --account work --after-uid 0 --uidvalidity 7",
-			func(s *fakeMailboxes) { s.watch = mail.WatchPage{Page: mail.Page{UIDValidity: 7}} }},
+			func(s *fakeMailboxes) { s.watch = mailbox.WatchPage{Page: mailbox.Page{UIDValidity: 7}} }},
 		{"search", "mail search --account work --query x --from y --last-days 3 --snippet --snippet-chars 60 -n1 --full --timeout 5",
 			"mail search --account work --folder INBOX --limit 1 --cursor 'c/+= d' --snippet --snippet-chars 60 --full --timeout 5",
 			func(s *fakeMailboxes) {
-				s.search = mail.SearchPage{Page: mail.Page{Folder: "INBOX", Messages: list, HasMore: true}, NextCursor: "c/+= d"}
+				s.search = mailbox.SearchPage{Page: mailbox.Page{Folder: "INBOX", Messages: list, HasMore: true}, NextCursor: "c/+= d"}
 			}},
-		{"search at the end", "mail search --account work --query x", "mail get imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.search = mail.SearchPage{Page: mail.Page{Messages: list}} }},
+		{"search at the end", "mail search --account work --query x", "mail get imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.search = mailbox.SearchPage{Page: mailbox.Page{Messages: list}} }},
 		{"get", "mail get --account work --folder INBOX --uid 3 --headers all --html --attachment-text --attachment-chars 100 --fields message.body_text,next_action",
 			"mail get --body-chars 20000 --headers all --html --attachment-text --attachment-chars 100 --fields message.body_text,next_action imap:work:INBOX:7:3",
-			func(s *fakeMailboxes) { s.message = mail.Message{Summary: list[0], BodyTruncated: true} }},
-		{"get at the end", "mail get imap:work:INBOX:7:3 --body-chars 20000", "", func(s *fakeMailboxes) { s.message = mail.Message{Summary: list[0], BodyTruncated: true} }},
-		{"raw", "mail raw imap:work:INBOX:7:3", "mail raw --max-bytes 1000000 imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.raw = mail.RawMessage{Ref: ref(3), Truncated: true} }},
-		{"raw at the end", "mail raw imap:work:INBOX:7:3 --max-bytes 1000000", "", func(s *fakeMailboxes) { s.raw = mail.RawMessage{Ref: ref(3), Truncated: true} }},
-		{"thread", "mail thread imap:work:INBOX:7:3 --full", "mail thread --limit 200 --full imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.thread = mail.Thread{Folder: "INBOX", Truncated: true} }},
+			func(s *fakeMailboxes) { s.message = mailbox.Message{Summary: list[0], BodyTruncated: true} }},
+		{"get at the end", "mail get imap:work:INBOX:7:3 --body-chars 20000", "", func(s *fakeMailboxes) { s.message = mailbox.Message{Summary: list[0], BodyTruncated: true} }},
+		{"raw", "mail raw imap:work:INBOX:7:3", "mail raw --max-bytes 1000000 imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.raw = mailbox.RawMessage{Ref: ref(3), Truncated: true} }},
+		{"raw at the end", "mail raw imap:work:INBOX:7:3 --max-bytes 1000000", "", func(s *fakeMailboxes) { s.raw = mailbox.RawMessage{Ref: ref(3), Truncated: true} }},
+		{"thread", "mail thread imap:work:INBOX:7:3 --full", "mail thread --limit 200 --full imap:work:INBOX:7:3", func(s *fakeMailboxes) { s.thread = mailbox.Thread{Folder: "INBOX", Truncated: true} }},
 		{"thread at the end", "mail thread imap:work:INBOX:7:3 --limit 200", "mail get imap:work:INBOX:7:3",
 			func(s *fakeMailboxes) {
-				s.thread = mail.Thread{Folder: "INBOX", Truncated: true, Messages: []mail.ThreadMessage{{Summary: list[0]}}}
+				s.thread = mailbox.Thread{Folder: "INBOX", Truncated: true, Messages: []mailbox.ThreadMessage{{Summary: list[0]}}}
 			}},
 		{"ack", "mail ack --account work --folder \"it's\" --uid 3,4", `mail list --account work --folder "it's" --new`, nil},
 		{"copy", "mail copy imap:work:INBOX:7:3 --to 'A b' --to-account other", "mail list --account other --folder 'A b'", nil},
 		{"move", "mail move imap:work:INBOX:7:3 --to Archive", "mail list --account work --folder Archive", nil},
 		{"copy to a name like an option", "mail copy imap:work:INBOX:7:3 --to=-x", "mail list --account work --folder=-x", nil},
 		{"ack in a name like an option", "mail ack --account work --folder=-x --uid 3", "mail list --account work --folder=-x --new", nil},
-		{"move of nothing", "mail move imap:work:INBOX:7:3 --to Archive", "", func(s *fakeMailboxes) { s.changed = mail.Changed{Issues: []mail.Issue{issue}} }},
+		{"move of nothing", "mail move imap:work:INBOX:7:3 --to Archive", "", func(s *fakeMailboxes) { s.changed = mailbox.Changed{Issues: []mail.Issue{issue}} }},
 		{"allow", "allow in add @example.org --account work", "account edit work --allow-in on", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -117,10 +120,10 @@ func TestEveryNextActionRunsAsWritten(t *testing.T) {
 
 // popPage is a page of an account read with POP3 that goes on behind the second of
 // its messages.
-func popPage(names ...string) mail.Page {
-	p := mail.Page{HasMore: true}
+func popPage(names ...string) mailbox.Page {
+	p := mailbox.Page{HasMore: true}
 	for _, n := range names {
-		p.Messages = append(p.Messages, mail.Summary{Ref: mail.Ref{Protocol: mail.POP3, Account: "work", UIDL: n}})
+		p.Messages = append(p.Messages, mailbox.Summary{Ref: mail.Ref{Protocol: mail.POP3, Account: "work", UIDL: n}})
 	}
 	p.Next = p.Messages[1].Ref
 	return p

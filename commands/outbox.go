@@ -6,16 +6,17 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
 )
 
-// Outbox sends, and keeps what waits; *mail.Outbox implements it.
+// Outbox sends, and keeps what waits; *outbox.Outbox implements it.
 type Outbox interface {
 	// Verify connects to the account's submission server, logs in and sends nothing.
 	Verify(ctx context.Context, account string) (*mail.Verification, error)
-	Send(ctx context.Context, account string, r mail.SendRequest) (*mail.Outgoing, error)
-	SaveDraft(ctx context.Context, account string, d mail.Draft) (*mail.SavedDraft, error)
+	Send(ctx context.Context, account string, r outbox.Request) (*mail.Outgoing, error)
+	SaveDraft(ctx context.Context, account string, d outbox.Draft) (*outbox.SavedDraft, error)
 	List(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error)
-	Show(ctx context.Context, id string) (*mail.Shown, error)
+	Show(ctx context.Context, id string) (*outbox.Shown, error)
 	Cancel(ctx context.Context, id, principal string) (*mail.Outgoing, error)
 	Approve(ctx context.Context, id, digest, by string) (*mail.Outgoing, error)
 	Reject(ctx context.Context, id, by, reason string) (*mail.Outgoing, error)
@@ -53,7 +54,7 @@ func sendingOf(o *mail.Outgoing) Sending {
 
 // outgoing shows a message of the outbox to who may see it: the administrator, and
 // an agent what it asked for itself. For anybody else it is not there.
-func (d *Deps) outgoing(ctx context.Context, call *discovery.Call, id string) (*mail.Shown, error) {
+func (d *Deps) outgoing(ctx context.Context, call *discovery.Call, id string) (*outbox.Shown, error) {
 	call.Target = "outbox " + id
 	s, err := d.Outbox.Show(ctx, id)
 	if err != nil {
@@ -74,7 +75,7 @@ func utc(t time.Time) string {
 }
 
 // shownOutgoing is all of a message, its text included.
-func shownOutgoing(s *mail.Shown) *OutboxShowResult {
+func shownOutgoing(s *outbox.Shown) *OutboxShowResult {
 	r := &OutboxShowResult{Sending: sendingOf(&s.Outgoing), Principal: s.Principal, Created: utc(s.Created), Changed: utc(s.Changed),
 		To: append([]string{}, s.To...), CC: append([]string{}, s.CC...), BCC: append([]string{}, s.BCC...), Attempts: s.Attempts, ServerCode: s.Code,
 		Attachments: []AttachmentSent{}, Text: newlines.Replace(s.Body), TextMissing: !s.Here}
@@ -88,7 +89,7 @@ func shownOutgoing(s *mail.Shown) *OutboxShowResult {
 	return r
 }
 
-func (r *OutboxShowResult) withFiles(files []mail.ShownFile) *OutboxShowResult {
+func (r *OutboxShowResult) withFiles(files []outbox.ShownFile) *OutboxShowResult {
 	for _, f := range files {
 		r.Attachments = append(r.Attachments, AttachmentSent{Name: f.Name, Type: f.Type, Size: f.Size, SHA256: f.SHA256})
 	}

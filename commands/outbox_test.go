@@ -10,6 +10,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -101,7 +102,7 @@ func TestApprovingSendsWhatWasSeen(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.Approve))
 	y := withFakeOutbox(b)
 	s := y.put("m0", "agent", mail.OutboxWaiting)
-	s.Files = []mail.ShownFile{{FileName: mail.FileName{Name: "a.pdf", Type: "application/pdf", Size: 3}, SHA256: "00ff"}}
+	s.Files = []outbox.ShownFile{{FileName: mail.FileName{Name: "a.pdf", Type: "application/pdf", Size: 3}, SHA256: "00ff"}}
 	shown := b.ok(t, "outbox show m0")
 	if want := "outbox approve m0 --hash " + s.Digest; shown.next() != want {
 		t.Errorf("suggests %s", shown.next())
@@ -274,9 +275,9 @@ func TestTheAdministratorCanKeepTheDecision(t *testing.T) {
 }
 
 func TestAnAnswerToAMessageThatChangedSendsNothing(t *testing.T) {
-	for name, change := range map[string]func(*mail.Shown){
-		"other content":   func(s *mail.Shown) { s.Digest = strings.Repeat("0", 64) },
-		"other principal": func(s *mail.Shown) { s.Principal = "robot" },
+	for name, change := range map[string]func(*outbox.Shown){
+		"other content":   func(s *outbox.Shown) { s.Digest = strings.Repeat("0", 64) },
+		"other principal": func(s *outbox.Shown) { s.Principal = "robot" },
 	} {
 		b, y := newDesk(t, mail.Approve)
 		y.begins = mail.OutboxWaiting

@@ -11,6 +11,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 func agent(b *bench) *bench {
@@ -57,7 +58,7 @@ func TestPolicyShowTellsNothingOfWhatIsHidden(t *testing.T) {
 func TestPolicyExplainSaysWhatWouldHappen(t *testing.T) {
 	b := newBench(t, nil, work("ro", mail.ReadOnly), work("rw", mail.ReadWrite), work("ask", mail.Approve))
 	b.ok(t, "config set deny 'mail delete'")
-	b.message = mail.Message{Summary: mail.Summary{Ref: ref(1)}}
+	b.message = mailbox.Message{Summary: mailbox.Summary{Ref: ref(1)}}
 	agent(b)
 	for _, test := range []struct{ line, code, reason, account string }{
 		{"help", "", "", ""},

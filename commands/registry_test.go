@@ -20,6 +20,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -333,7 +334,7 @@ func candidates(a *discovery.Argument) []string {
 
 // TestFaultsAreComplete gives every known error its public form.
 func TestFaultsAreComplete(t *testing.T) {
-	known := []error{mail.ErrNoAccount, mail.ErrNoOutgoing, &mail.SendLimited{Wait: time.Second}, &mail.SendRefused{Reason: mail.ReasonReadOnly}, vault.ErrNoVault, vault.ErrNoKey, vault.ErrBadKey, vault.ErrWrongKey, vault.ErrPermissions, vault.ErrFutureFormat,
+	known := []error{mail.ErrNoAccount, mail.ErrNoOutgoing, &outbox.Limited{Wait: time.Second}, &mail.SendRefused{Reason: mail.ReasonReadOnly}, vault.ErrNoVault, vault.ErrNoKey, vault.ErrBadKey, vault.ErrWrongKey, vault.ErrPermissions, vault.ErrFutureFormat,
 		vault.ErrUntrustedPolicy, vault.ErrPolicyPin, vault.ErrDamaged, vault.ErrAdminRequired, vault.ErrExists, vault.ErrNoSecret, vault.ErrInvalid, vault.ErrBusy,
 		context.DeadlineExceeded}
 	for _, err := range known {

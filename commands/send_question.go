@@ -12,7 +12,7 @@ import (
 	"golang.org/x/text/width"
 
 	"github.com/postern-mail/postern/internal/plain"
-	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
 )
 
 // The question that a person is asked before a message leaves. What is not from the
@@ -33,7 +33,7 @@ const (
 // questionText is the question about a message that waits. It is not ok when the
 // text is longer than a question shows, or holds what a client that renders Markdown
 // would not show: nobody says yes to what they did not see.
-func questionText(s *mail.Shown) (question string, ok bool) {
+func questionText(s *outbox.Shown) (question string, ok bool) {
 	var b strings.Builder
 	b.WriteString("Send this message? Nothing leaves unless you accept.\n\n")
 	row := func(name, value string) {

@@ -7,13 +7,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
 )
 
-func letter(body string) *mail.Shown {
-	return &mail.Shown{Here: true, Body: body, HeaderFrom: "Help Desk <desk@example.org>", HeaderTo: []string{"Ann Lee <ann@example.org>", "bob@example.com"}, HeaderCC: []string{`"boss@example.org" <carl@example.net>`}, Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", State: mail.OutboxWaiting, From: "desk@example.org",
+func letter(body string) *outbox.Shown {
+	return &outbox.Shown{Here: true, Body: body, HeaderFrom: "Help Desk <desk@example.org>", HeaderTo: []string{"Ann Lee <ann@example.org>", "bob@example.com"}, HeaderCC: []string{`"boss@example.org" <carl@example.net>`}, Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", State: mail.OutboxWaiting, From: "desk@example.org",
 		Recipients: []string{"ann@example.org", "bob@example.com", "carl@example.net", "dora@example.net"},
 		BCC:        []string{"dora@example.net"}, Subject: "Lunch on Friday", Digest: "0123456789abcdef0123456789abcdef"},
-		Files: []mail.ShownFile{{FileName: mail.FileName{Name: "menu.pdf", Type: "application/pdf", Size: 12345}}}}
+		Files: []outbox.ShownFile{{FileName: mail.FileName{Name: "menu.pdf", Type: "application/pdf", Size: 12345}}}}
 }
 
 func TestAQuestionShowsAllThatWouldLeave(t *testing.T) {
@@ -98,11 +99,11 @@ func FuzzQuestion(f *testing.F) {
 	} {
 		f.Add(seed, seed, seed)
 	}
-	bare, _ := questionText(&mail.Shown{Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", From: "desk@example.org", Digest: "0123456789abcdef"}})
+	bare, _ := questionText(&outbox.Shown{Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", From: "desk@example.org", Digest: "0123456789abcdef"}})
 	plain := strings.Split(bare, "\n")
 	f.Fuzz(func(t *testing.T, name, subject, body string) {
-		s := &mail.Shown{Body: body, HeaderTo: []string{name + " <ann@example.org>"}, Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", From: "desk@example.org", Recipients: []string{"ann@example.org"}, Subject: subject, Digest: "0123456789abcdef"},
-			Files: []mail.ShownFile{{FileName: mail.FileName{Name: name, Type: "text/plain"}}}}
+		s := &outbox.Shown{Body: body, HeaderTo: []string{name + " <ann@example.org>"}, Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", From: "desk@example.org", Recipients: []string{"ann@example.org"}, Subject: subject, Digest: "0123456789abcdef"},
+			Files: []outbox.ShownFile{{FileName: mail.FileName{Name: name, Type: "text/plain"}}}}
 		got, _ := questionText(s)
 		if !utf8.ValidString(got) {
 			t.Fatalf("not valid UTF-8: %q", got)

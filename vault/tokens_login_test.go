@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -28,7 +29,7 @@ func logInOnce(ctx context.Context, v *Vault, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	c := mail.NewCredentials(mail.CredentialOptions{Directory: v, Tokens: v})
+	c := login.New(login.Options{Directory: v, Tokens: v})
 	defer func() { err = errors.Join(err, c.Close()) }()
 	got, err := c.Credential(ctx, &a)
 	if err == nil && (got.Secret.IsZero() || !got.Bearer) {
@@ -56,7 +57,7 @@ func TestProcessesLogInWithOneConsent(t *testing.T) {
 		t.Helper()
 		client, err := admin.ClientSecret(t.Context(), "work")
 		must(t, err)
-		refresh, err := mail.Authorize(t.Context(), &a, client, mail.AuthorizeOptions{Show: func(url, _ string) {
+		refresh, err := login.Authorize(t.Context(), &a, client, login.AuthorizeOptions{Show: func(url, _ string) {
 			if err := s.Approve(t.Context(), url, "ann"); err != nil {
 				t.Error(err)
 			}
@@ -90,7 +91,7 @@ func TestProcessesLogInWithOneConsent(t *testing.T) {
 		t.Errorf("request %d was answered %s", i, s.Requests()[i].Error)
 	}
 	s.Revoke("ann")
-	if err := logInOnce(t.Context(), admin, "work"); !errors.Is(err, mail.ErrConsentGone) {
+	if err := logInOnce(t.Context(), admin, "work"); !errors.Is(err, login.ErrConsentGone) {
 		t.Errorf("after the owner took it back: %v", err)
 	}
 	authorize()

@@ -13,6 +13,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/vault"
 )
@@ -77,7 +78,7 @@ func newProcess(t testing.TB) *process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = null.Close() })
-	return &process{getenv: func(string) string { return "" }, stdin: null, stdout: io.Discard, stderr: io.Discard, log: slog.New(slog.DiscardHandler), ring: &mail.SystemKeyring{}}
+	return &process{getenv: func(string) string { return "" }, stdin: null, stdout: io.Discard, stderr: io.Discard, log: slog.New(slog.DiscardHandler), ring: &login.SystemKeyring{}}
 }
 
 // newHouse wires a whole house around the vault, as the administrator.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -38,9 +39,9 @@ func (s *system) principal() gateway.Principal {
 	return gateway.Principal{Name: "agent"}
 }
 
-// keyring is where the system keeps secrets; *mail.SystemKeyring implements it.
+// keyring is where the system keeps secrets; *login.SystemKeyring implements it.
 type keyring interface {
-	mail.Keyring
+	login.Keyring
 	Set(ctx context.Context, name string, s mail.Secret) error
 	Delete(ctx context.Context, name string) error
 }

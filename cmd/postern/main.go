@@ -23,8 +23,8 @@ import (
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway/extension"
-	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/autoconfig"
+	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/pdftext"
 )
 
@@ -76,7 +76,7 @@ func main() { start(systemProcess()) }
 // systemProcess is the process as the operating system started it.
 func systemProcess() *process {
 	p := &process{args: os.Args[1:], getenv: os.Getenv, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		finder: &autoconfig.Finder{}, ring: &mail.SystemKeyring{}}
+		finder: &autoconfig.Finder{}, ring: &login.SystemKeyring{}}
 	p.self, _ = os.Executable()
 	p.log = slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	return p

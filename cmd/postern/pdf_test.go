@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/pdftext"
 	"github.com/postern-mail/postern/mail/servertest"
 )
@@ -53,8 +54,8 @@ func TestPDFIsReadByAnotherProcess(t *testing.T) {
 	v := newVault(t)
 	v.add(t, dovecotAccount(s, "ann"), servertest.Password)
 	h := newHouse(t, v)
-	h.mailboxes = mail.NewMailboxes(mail.MailboxesOptions{Directory: h.store, PDFText: &pdftext.Runner{Command: []string{self, pdfVerb}}})
-	m, err := h.mailboxes.Get(t.Context(), mail.Ref{Protocol: mail.IMAP, Account: dovecotAccount(s, "ann").Name, Folder: "INBOX", UID: 1}, mail.GetQuery{AttachmentText: true})
+	h.mailboxes = mailbox.New(mailbox.Options{Directory: h.store, PDFText: &pdftext.Runner{Command: []string{self, pdfVerb}}})
+	m, err := h.mailboxes.Get(t.Context(), mail.Ref{Protocol: mail.IMAP, Account: dovecotAccount(s, "ann").Name, Folder: "INBOX", UID: 1}, mailbox.GetQuery{AttachmentText: true})
 	if err != nil || len(m.Attachments) != 1 || !strings.Contains(m.Attachments[0].Text, "Amount due: 42 euros") {
 		t.Errorf("%+v %v", m, err)
 	}

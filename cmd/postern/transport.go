@@ -12,6 +12,8 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/login"
+	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/pdftext"
 	"github.com/postern-mail/postern/vault"
 )
@@ -30,8 +32,8 @@ var transportCommands = []string{"mail accounts", "mail verify", "mail folders",
 type transport struct {
 	store       *transportStore
 	offers      []string             // paths of the commands there are
-	once        *mail.HelperOnce     // the helper's run
-	credentials mail.Credentials     // what the account logs in with: once
+	once        *login.HelperOnce    // the helper's run
+	credentials login.Credentials    // what the account logs in with: once
 	forget      func() error         // ends and wipes once
 	one         bool                 // never more than one connection
 	adapt       func(*commands.Deps) // changes what the commands are given; nil changes nothing
@@ -45,7 +47,7 @@ func (s *system) newTransport(ctx context.Context, o *transportOptions, readOnly
 	if err != nil {
 		return nil, err
 	}
-	once := mail.NewHelperOnce(mail.HelperOnceOptions{Account: store.account, Environ: s.environ})
+	once := login.NewHelperOnce(login.HelperOnceOptions{Account: store.account, Environ: s.environ})
 	t := &transport{store: store, offers: slices.Clone(transportCommands), once: once, credentials: once, forget: once.Close, one: true}
 	if readOnly {
 		t.offers = slices.DeleteFunc(t.offers, func(path string) bool { return path == "mail mark-read" })
@@ -69,14 +71,14 @@ func (s *system) connect(ctx context.Context, h *house, t *transport) {
 // wireTransport builds the house of the profile. Nothing is dialled yet.
 func (s *system) wireTransport(t *transport) (*house, error) {
 	h := &house{principal: gateway.Principal{Name: "agent"}, store: t.store.store, logins: closer(t.forget)}
-	options := mail.MailboxesOptions{Directory: t.store, Credentials: t.credentials, OneConnection: t.one, Logger: s.log}
+	options := mailbox.Options{Directory: t.store, Credentials: t.credentials, OneConnection: t.one, Logger: s.log}
 	if t.store.vaulted {
 		options.Seen, options.CursorKey = t.store, t.store.cursorKey
 	}
 	if s.self != "" {
 		options.PDFText = &pdftext.Runner{Command: []string{s.self, pdfVerb}}
 	}
-	h.mailboxes = mail.NewMailboxes(options)
+	h.mailboxes = mailbox.New(options)
 	deps := &commands.Deps{Store: t.store, Mailboxes: h.mailboxes}
 	if t.adapt != nil {
 		t.adapt(deps)
@@ -152,7 +154,7 @@ func within(r *discovery.Registry, all []*discovery.Command, f *discovery.Fault)
 	}
 	cp := *f
 	if cp.Code == discovery.AuthFailed && !strings.Contains(cp.Hint, "start it again") {
-		cp.Hint = mail.HelperOnceHint
+		cp.Hint = login.HelperOnceHint
 		return &cp
 	}
 	if cp.Hint = strings.Join(kept, "; ") + "."; len(kept) == 0 {

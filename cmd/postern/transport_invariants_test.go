@@ -20,6 +20,9 @@ import (
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/login"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -101,7 +104,7 @@ type posting struct {
 	address string
 }
 
-func (o posting) Send(ctx context.Context, account string, _ mail.SendRequest) (*mail.Outgoing, error) {
+func (o posting) Send(ctx context.Context, account string, _ outbox.Request) (*mail.Outgoing, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", o.address)
 	if err != nil {
 		return nil, err
@@ -176,11 +179,11 @@ func Test004_INV_GLOBAL_03_NothingIsMoved(t *testing.T) {
 
 // keeping are credentials that end up in a file.
 type keeping struct {
-	*mail.HelperOnce
+	*login.HelperOnce
 	file string
 }
 
-func (k keeping) Credential(ctx context.Context, a *mail.Account) (mail.Credential, error) {
+func (k keeping) Credential(ctx context.Context, a *mail.Account) (login.Credential, error) {
 	c, err := k.HelperOnce.Credential(ctx, a)
 	if err == nil {
 		err = os.WriteFile(k.file, []byte(c.Secret.Reveal()), 0o600)
@@ -232,7 +235,7 @@ type telling struct {
 	log *slog.Logger
 }
 
-func (m telling) Get(ctx context.Context, ref mail.Ref, q mail.GetQuery) (*mail.Message, error) {
+func (m telling) Get(ctx context.Context, ref mail.Ref, q mailbox.GetQuery) (*mailbox.Message, error) {
 	got, err := m.Mailboxes.Get(ctx, ref, q)
 	if err == nil {
 		m.log.Info("read", "text", got.BodyText)
@@ -282,7 +285,7 @@ type marking struct {
 	more uint32 // a UID that is marked with whatever is to be marked; 0 for none
 }
 
-func (m marking) List(ctx context.Context, account string, q mail.ListQuery) (*mail.Page, error) {
+func (m marking) List(ctx context.Context, account string, q mailbox.ListQuery) (*mailbox.Page, error) {
 	page, err := m.Mailboxes.List(ctx, account, q)
 	if err == nil && m.more == 0 && len(page.Messages) > 0 {
 		_, err = m.Mailboxes.MarkRead(ctx, account, []mail.Ref{page.Messages[0].Ref})
@@ -290,7 +293,7 @@ func (m marking) List(ctx context.Context, account string, q mail.ListQuery) (*m
 	return page, err
 }
 
-func (m marking) MarkRead(ctx context.Context, account string, refs []mail.Ref) (*mail.Changed, error) {
+func (m marking) MarkRead(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
 	if m.more != 0 {
 		other := refs[0]
 		other.UID = m.more
@@ -407,12 +410,12 @@ func Test004_INV_GLOBAL_07_TheEndClearsTheCredential(t *testing.T) {
 
 // lent notes the secrets that were given out.
 type lent struct {
-	mail.Credentials
+	login.Credentials
 	mu    sync.Mutex
 	given []mail.Secret
 }
 
-func (l *lent) Credential(ctx context.Context, a *mail.Account) (mail.Credential, error) {
+func (l *lent) Credential(ctx context.Context, a *mail.Account) (login.Credential, error) {
 	c, err := l.Credentials.Credential(ctx, a)
 	if err == nil {
 		l.mu.Lock()

@@ -18,6 +18,8 @@ import (
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/login"
+	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -88,10 +90,10 @@ func Test004_7_2_MarkReadSetsSeenOnTheNamedUIDsOnly(t *testing.T) {
 // miscounting are mailboxes whose folders have one message more.
 type miscounting struct{ commands.Mailboxes }
 
-func (m miscounting) Folders(ctx context.Context, account string, q mail.FolderQuery) (*mail.FolderList, error) {
+func (m miscounting) Folders(ctx context.Context, account string, q mailbox.FolderQuery) (*mailbox.FolderList, error) {
 	l, err := m.Mailboxes.Folders(ctx, account, q)
 	if err == nil {
-		i := slices.IndexFunc(l.Folders, func(f mail.Folder) bool { return f.Counts != nil })
+		i := slices.IndexFunc(l.Folders, func(f mailbox.Folder) bool { return f.Counts != nil })
 		l.Folders[i].Counts.Messages++
 	}
 	return l, err
@@ -225,7 +227,7 @@ func Test004_7_5_TheHelperRunsOnceAtTheStart(t *testing.T) {
 		return found
 	}, func(tr *transport) {
 		// One that asks again when the first login is needed.
-		tr.credentials = mail.NewCredentials(mail.CredentialOptions{Directory: tr.store, Environ: os.Environ()})
+		tr.credentials = login.New(login.Options{Directory: tr.store, Environ: os.Environ()})
 	})
 }
 

@@ -13,6 +13,9 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/login"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/mail/pdftext"
 	"github.com/postern-mail/postern/vault"
 )
@@ -23,7 +26,7 @@ type house struct {
 	registry  *discovery.Registry
 	principal gateway.Principal
 	store     *store
-	mailboxes *mail.Mailboxes
+	mailboxes *mailbox.Client
 	logins    io.Closer
 	saved     *attachments
 }
@@ -66,7 +69,7 @@ type plan struct {
 
 	// What stands in for the system's own ways, for a set-up that tries an account
 	// before it keeps it; nil means those.
-	authorize func(ctx context.Context, a *mail.Account, client mail.Secret, o mail.AuthorizeOptions) (mail.Secret, error)
+	authorize func(ctx context.Context, a *mail.Account, client mail.Secret, o login.AuthorizeOptions) (mail.Secret, error)
 	keyring   keyring
 }
 
@@ -84,20 +87,20 @@ func (s *system) wire(plan plan) (*house, error) {
 	if keyring == nil {
 		keyring = s.keyring
 	}
-	logins := mail.NewCredentials(mail.CredentialOptions{Directory: h.store, Tokens: h.store, Keyring: keyring})
+	logins := login.New(login.Options{Directory: h.store, Tokens: h.store, Keyring: keyring})
 	h.logins = logins
-	options := mail.MailboxesOptions{Directory: h.store, Credentials: logins, Seen: h.store, CursorKey: h.store.cursorKey, Logger: s.log}
+	options := mailbox.Options{Directory: h.store, Credentials: logins, Seen: h.store, CursorKey: h.store.cursorKey, Logger: s.log}
 	if s.self != "" {
 		options.PDFText = &pdftext.Runner{Command: []string{s.self, pdfVerb}}
 	}
-	h.mailboxes = mail.NewMailboxes(options)
+	h.mailboxes = mailbox.New(options)
 	deps := &commands.Deps{Store: h.store, Mailboxes: h.mailboxes, ReadFile: readFile, ReadSecret: plan.readSecret}
 	deps.Keyring, deps.Tokenize = keyring, gateway.Tokenize
 	deps.Authorize = plan.authorize
 	deps.Tell = s.tell
 	h.saved = &attachments{locate: func(ctx context.Context) (string, error) { return s.attachmentDir(ctx, h.store) }}
 	deps.Attachments = h.saved
-	deps.Outbox = mail.NewOutbox(mail.OutboxOptions{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store,
+	deps.Outbox = outbox.New(outbox.Options{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store,
 		Key: h.store.outboxKey, Take: h.store.takeSend, Logger: s.log})
 	deps.AgentIdentity, deps.HostFile = s.identity, plan.hostFile
 	deps.Explain = func(ctx context.Context, _ *discovery.Call, line string) (commands.Explanation, error) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -237,7 +238,7 @@ func removeIfThere(file string) error {
 // would use, so that each is in the audit log.
 func (s *setup) addAccount(ctx context.Context, v *vault.Vault, undo *undoing) error {
 	admin, err := s.Administer(AdministratorOptions{Vault: v, ReadSecret: s.secret,
-		Authorize: func(context.Context, *mail.Account, mail.Secret, mail.AuthorizeOptions) (mail.Secret, error) {
+		Authorize: func(context.Context, *mail.Account, mail.Secret, login.AuthorizeOptions) (mail.Secret, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return mail.NewSecret([]byte(s.refresh.Reveal())), nil

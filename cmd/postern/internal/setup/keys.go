@@ -12,12 +12,13 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/vault"
 )
 
-// Keyring is where the system keeps secrets; *mail.SystemKeyring implements it.
+// Keyring is where the system keeps secrets; *login.SystemKeyring implements it.
 type Keyring interface {
-	mail.Keyring
+	login.Keyring
 	Set(ctx context.Context, name string, s mail.Secret) error
 	Delete(ctx context.Context, name string) error
 }

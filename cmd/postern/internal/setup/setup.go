@@ -25,6 +25,7 @@ import (
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/autoconfig"
+	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -83,7 +84,7 @@ type Administrator interface {
 type AdministratorOptions struct {
 	Vault      *vault.Vault
 	ReadSecret func(ctx context.Context, source string) (mail.Secret, error)
-	Authorize  func(ctx context.Context, a *mail.Account, client mail.Secret, o mail.AuthorizeOptions) (mail.Secret, error)
+	Authorize  func(ctx context.Context, a *mail.Account, client mail.Secret, o login.AuthorizeOptions) (mail.Secret, error)
 	Keyring    Keyring
 }
 

@@ -1,0 +1,171 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/zalando/go-keyring"
+)
+
+// Keyring is where the system keeps its user's passwords. Implementations are safe
+// for concurrent use.
+type Keyring interface {
+	// Secret returns the password of an account, fetched anew at each call. The
+	// error matches ErrNotInKeyring when there is none.
+	Secret(ctx context.Context, account string) (mail.Secret, error)
+}
+
+// KeyringService is the name under which the system keyring keeps our passwords;
+// the user of each is the account's name.
+const KeyringService = "postern"
+
+// SystemKeyring is the keyring of the user's session: the Secret Service on Linux
+// and the BSDs, the Keychain on macOS, the Credential Manager on Windows. The zero
+// SystemKeyring is ready. It is safe for concurrent use and must not be copied.
+//
+// The system may ask a person to unlock it, for as long as that takes, and cannot
+// be told to stop: a call returns when its context ends, what it began goes on
+// without it, and the next Secret of the same account joins that instead of
+// asking again. Failures are *Error.
+type SystemKeyring struct {
+	get func(account string) (string, error) // nil means the library's
+
+	mu       sync.Mutex
+	fetching map[string]*keyringFetch
+}
+
+var _ Keyring = (*SystemKeyring)(nil)
+
+// keyringFetch is one question under way; the rest is read after done.
+type keyringFetch struct {
+	done  chan struct{}
+	value string
+	err   error
+}
+
+// Secret implements Keyring.
+func (k *SystemKeyring) Secret(ctx context.Context, account string) (mail.Secret, error) {
+	k.mu.Lock()
+	f := k.fetching[account]
+	if f == nil {
+		if k.fetching == nil {
+			k.fetching = make(map[string]*keyringFetch)
+		}
+		f = &keyringFetch{done: make(chan struct{})}
+		k.fetching[account] = f
+		go func() {
+			f.err = guarded(func() (err error) {
+				f.value, err = k.fetch(account)
+				return err
+			})
+			k.mu.Lock()
+			delete(k.fetching, account)
+			k.mu.Unlock()
+			close(f.done)
+		}()
+	}
+	k.mu.Unlock()
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+		return mail.Secret{}, keyringError(ctx, account, ctx.Err())
+	}
+	return mail.NewSecret([]byte(f.value)), keyringError(ctx, account, f.err)
+}
+
+func (k *SystemKeyring) fetch(account string) (value string, err error) {
+	if k.get != nil {
+		return k.get(account)
+	}
+	value, err = keyring.Get(KeyringService, account)
+	if err == nil && value == "" {
+		err = keyring.ErrNotFound
+	}
+	return value, err
+}
+
+// Set keeps the password of an account, in place of the one it had. When ctx ends
+// first, it may still be kept later.
+func (k *SystemKeyring) Set(ctx context.Context, account string, s mail.Secret) error {
+	value := s.Reveal()
+	return keyringDo(ctx, account, func() error { return keyring.Set(KeyringService, account, value) })
+}
+
+// Delete forgets the password of an account. The error matches ErrNotInKeyring
+// when there is none. When ctx ends first, it may still be forgotten later.
+func (k *SystemKeyring) Delete(ctx context.Context, account string) error {
+	return keyringDo(ctx, account, func() error { return keyring.Delete(KeyringService, account) })
+}
+
+func keyringDo(ctx context.Context, account string, do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- guarded(do) }()
+	select {
+	case err := <-done:
+		return keyringError(ctx, account, err)
+	case <-ctx.Done():
+		return keyringError(ctx, account, ctx.Err())
+	}
+}
+
+var errNoSessionBus = errors.New("there is no session bus")
+
+// guarded calls the library. It would start a session bus of its own where there
+// is none, and it panics when the bus goes away while somebody is being asked.
+func guarded(do func() error) (err error) {
+	if !sessionBus(os.Getenv, fmt.Sprintf("/run/user/%d", os.Getuid())) {
+		return errNoSessionBus
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the keyring's answer cannot be used: %T", v)
+		}
+	}()
+	return do()
+}
+
+// sessionBus reports whether there is a bus to find the keyring on, where the
+// system's is found on one.
+func sessionBus(getenv func(string) string, runtimeDir string) bool {
+	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
+		return true
+	}
+	if a := getenv("DBUS_SESSION_BUS_ADDRESS"); a != "" && a != "autolaunch:" {
+		return true
+	}
+	for _, name := range []string{"bus", "dbus-session"} {
+		if _, err := os.Stat(filepath.Join(runtimeDir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// keyringError gives a failure its form. The keyring's own words stay out of the
+// message.
+func keyringError(ctx context.Context, account string, err error) error {
+	const instead = "Where nobody is logged in at a desktop, use --auth password or --auth helper instead."
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, keyring.ErrNotFound):
+		return credentialError(account, mail.KindConfig, "The system keyring has no password for the account.",
+			"The administrator stores one with 'account edit NAME --password-from stdin'.", mail.ErrNotInKeyring)
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return credentialError(account, mail.KindTimeout, "The system keyring did not answer in time; it may be locked.",
+			"Unlock it, then run the command again.", err)
+	case errors.Is(err, errNoSessionBus):
+		return credentialError(account, mail.KindConfig, "The system keyring cannot be reached: there is no session bus.", instead, err)
+	case errors.Is(err, keyring.ErrUnsupportedPlatform):
+		return credentialError(account, mail.KindConfig, "This system has no keyring that can be used.", instead, err)
+	case errors.Is(err, keyring.ErrSetDataTooBig):
+		return credentialError(account, mail.KindInvalid, "The password is longer than the system keyring takes.", "Use --auth password instead.", err)
+	}
+	return credentialError(account, mail.KindConfig, "The system keyring cannot be used now.", "Check that it runs and is unlocked. "+instead, err)
+}

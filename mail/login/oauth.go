@@ -1,0 +1,111 @@
+package login
+
+import (
+	"context"
+	"errors"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/oauth"
+	"github.com/postern-mail/postern/mail/internal/wire"
+)
+
+// ErrConsentGone is matched by an Error for an account whose provider no longer
+// accepts what its owner agreed to. A person must authorize it again.
+var ErrConsentGone = errors.New("the provider no longer accepts the account's authorization")
+
+// oauthConfig is the account's client as the wire wants it. The error says what to
+// change, in lower case.
+func oauthConfig(a *mail.Account, clientSecret mail.Secret) (c oauth.Config, err error) {
+	switch {
+	case a.Auth != mail.AuthOAuth2:
+		return c, errors.New("it does not log in with oauth2")
+	case a.OAuth.ClientID == "":
+		return c, errors.New("it has no OAuth client id")
+	}
+	switch a.OAuth.Provider {
+	case mail.ProviderGoogle:
+		c = oauth.Google()
+		c.LoginHint = a.Username
+	case mail.ProviderMicrosoft:
+		c = oauth.Microsoft(a.OAuth.Tenant)
+		c.LoginHint = a.Username
+		if c.TokenURL == "" {
+			return c, errors.New("its OAuth tenant is none")
+		}
+	case mail.ProviderCustom:
+		c = oauth.Config{AuthURL: a.OAuth.AuthURL, TokenURL: a.OAuth.TokenURL, DeviceURL: a.OAuth.DeviceURL}
+	default:
+		return c, errors.New("its OAuth provider is neither google, microsoft nor custom")
+	}
+	c.ClientID, c.ClientSecret = a.OAuth.ClientID, oauth.Secret(clientSecret.Reveal())
+	if len(a.OAuth.Scopes) > 0 {
+		c.Scopes = a.OAuth.Scopes
+	}
+	c.RootCAs, err = a.Roots()
+	return c, err
+}
+
+const stageAuth = "auth"
+
+func oauthUnusable(op string, a *mail.Account, err error) *mail.Error {
+	return &mail.Error{Op: op, Account: a.Name, Kind: mail.KindConfig, Stage: stageAuth, Err: err,
+		Message: "The account's OAuth settings cannot be used: " + err.Error() + ".", Hint: "The administrator changes them with 'account edit " + a.Name + "'."}
+}
+
+// oauthError gives a failure of the wire, the TokenStore or the context its form. An
+// error of the store's own passes as it is.
+func oauthError(ctx context.Context, op string, a *mail.Account, err error) error {
+	again := "The administrator authorizes it again with 'account authorize " + a.Name + "'."
+	edit := "The administrator changes its OAuth settings with 'account edit " + a.Name + "'."
+	var w *oauth.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &w):
+	case errors.Is(err, mail.ErrNoConsent):
+		return &mail.Error{Op: op, Account: a.Name, Kind: mail.KindConfig, Stage: stageAuth, Err: err,
+			Message: "The account is not authorized yet.", Hint: "The administrator authorizes it with 'account authorize " + a.Name + "'."}
+	case errors.Is(err, mail.ErrConsentChanged):
+		return &mail.Error{Op: op, Account: a.Name, Kind: mail.KindConfig, Stage: stageAuth, Err: err, Retryable: true,
+			Message: "The account's authorization was changed meanwhile.", Hint: "Try again."}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		w = &oauth.Error{Kind: wire.KindTimeout, Temporary: true, Err: err, Text: "it took too long"}
+	default:
+		return err
+	}
+	if w.Kind == wire.KindTimeout && ctx.Err() != nil {
+		return mail.Operation{Op: op, Account: a.Name}.Wrap(ctx, w, nil)
+	}
+	e := &mail.Error{Op: op, Account: a.Name, Stage: stageAuth, Retryable: w.Temporary, Err: w, Hint: again}
+	switch w.Kind {
+	case wire.KindConsent:
+		e.Kind, e.Message = mail.KindAuth, "The provider does not accept the account's authorization, or no longer."
+		e.Err = &consentGone{w}
+	case wire.KindDenied:
+		e.Kind, e.Message = mail.KindAuth, "The access to the mailbox was refused on the provider's page."
+	case wire.KindExpired:
+		e.Kind, e.Message = mail.KindTimeout, "Nobody decided on the provider's page in time."
+	case wire.KindRefused:
+		e.Kind, e.Message, e.Hint = mail.KindConfig, "The account cannot be used as it is set up: "+w.Text+".", edit
+	case wire.KindInvalid:
+		return oauthUnusable(op, a, w)
+	case wire.KindCertificate:
+		e.Kind, e.Message = mail.KindCertificate, "The certificate of the account's OAuth provider was not accepted."
+		e.Hint = "Check the provider's address; one with its own authority needs the account's --ca-file."
+	case wire.KindTimeout:
+		e.Kind, e.Message = mail.KindTimeout, "The account's OAuth provider did not answer in time."
+		e.Hint = "Try again, or allow more time with --timeout SECONDS (at most 300)."
+	case wire.KindUnavailable, wire.KindConnection:
+		e.Kind, e.Message, e.Hint = mail.KindConnection, "The account's OAuth provider could not be asked for access: "+w.Text+".", "Try again later."
+	default:
+		e.Kind, e.Message = mail.KindConnection, "The account's OAuth provider gave a useless answer: "+w.Text+"."
+		e.Hint = "Check the addresses in the account's OAuth settings."
+	}
+	return e
+}
+
+// consentGone is a failure that matches ErrConsentGone.
+type consentGone struct{ cause *oauth.Error }
+
+func (e *consentGone) Error() string   { return e.cause.Error() }
+func (e *consentGone) Unwrap() []error { return []error{ErrConsentGone, e.cause} }

@@ -1,0 +1,116 @@
+package login
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+// Options sets CredentialSources up. Only Directory is needed.
+type Options struct {
+	Directory mail.Directory   // gives the passwords of accounts with AuthPassword
+	Tokens    mail.TokenStore  // nil: no account with AuthOAuth2 can log in
+	Keyring   Keyring          // nil means a SystemKeyring
+	Environ   []string         // NAME=value, what helpers get the harmless part of; nil means the process's own
+	Now       func() time.Time // nil means time.Now
+}
+
+// Sources gives each account's credential from where its Auth says: the
+// Directory, an OAuth 2.0 provider, a helper command or the system keyring. What
+// it keeps, tokens and what helpers gave, it keeps in memory alone, until the
+// account no longer needs it or Close. It is safe for concurrent use. Its own
+// failures are *Error; those of the Directory pass as they are.
+type Sources struct {
+	directory mail.Directory
+	oauth     tokenSource // nil without a TokenStore
+	helpers   *helperSource
+	keyring   Keyring
+}
+
+// tokenSource gives access tokens; *oauthSource implements it.
+type tokenSource interface {
+	Token(ctx context.Context, a *mail.Account) (mail.Secret, error)
+	Refused(a *mail.Account, token mail.Secret) (again bool)
+	Close()
+}
+
+var _ Credentials = (*Sources)(nil)
+
+// New makes CredentialSources. It asks nobody for anything yet. Call
+// Close to end it.
+func New(o Options) *Sources {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Environ == nil {
+		o.Environ = os.Environ()
+	}
+	if o.Keyring == nil {
+		o.Keyring = &SystemKeyring{}
+	}
+	c := &Sources{directory: o.Directory, keyring: o.Keyring, helpers: newHelperSource(o.Environ, o.Now)}
+	if o.Tokens != nil {
+		c.oauth = newOAuthSource(o.Tokens, o.Now)
+	}
+	return c
+}
+
+// Credential implements Credentials. A password is fetched anew for each login, so
+// that one that was changed holds at once; a helper is run once, as HelperTime and
+// HelperPause say.
+func (c *Sources) Credential(ctx context.Context, a *mail.Account) (Credential, error) {
+	var s mail.Secret
+	var err error
+	switch a.Auth {
+	case mail.AuthPassword:
+		s, err = c.directory.Secret(ctx, a.Name)
+	case mail.AuthKeyring:
+		s, err = c.keyring.Secret(ctx, a.Name)
+	case mail.AuthHelper:
+		s, err = c.helpers.Secret(ctx, a)
+	case mail.AuthOAuth2:
+		if c.oauth == nil {
+			return Credential{}, credentialError(a.Name, mail.KindUnsupported, "The account logs in with OAuth2, which is not available here.",
+				"Give the account a password with 'account edit'; many providers offer app passwords.", nil)
+		}
+		s, err = c.oauth.Token(ctx, a)
+	default:
+		return Credential{}, credentialError(a.Name, mail.KindConfig, "It is not set how the account logs in.", "Set it with 'account edit NAME --auth password'.", nil)
+	}
+	if err != nil {
+		return Credential{}, err
+	}
+	return Credential{Secret: s, Bearer: a.Auth == mail.AuthOAuth2}, nil
+}
+
+// Refused implements Credentials. There is no newer password than the one that the
+// Directory or the keyring gave just now.
+func (c *Sources) Refused(_ context.Context, a *mail.Account, refused Credential) (again bool) {
+	switch {
+	case a.Auth == mail.AuthOAuth2 && refused.Bearer && c.oauth != nil:
+		return c.oauth.Refused(a, refused.Secret)
+	case a.Auth == mail.AuthHelper && !refused.Bearer:
+		return c.helpers.Refused(a, refused.Secret)
+	}
+	return false
+}
+
+// Close ends the helpers that are running, and forgets and overwrites what is kept.
+// It returns when the helpers are gone and no refresh of a token is under way that
+// could be lost; whoever waits for a credential gets an error.
+func (c *Sources) Close() error {
+	c.helpers.Close()
+	if c.oauth != nil {
+		c.oauth.Close()
+	}
+	return nil
+}
+
+// credentialError is a failure to get a credential. Neither sentence holds
+// anything that a helper, a keyring or a provider said.
+func credentialError(account string, kind mail.Kind, message, hint string, cause error) *mail.Error {
+	return &mail.Error{Op: "mail login", Account: account, Kind: kind, Stage: "credential", Message: message, Hint: hint,
+		Retryable: kind == mail.KindTimeout || kind == mail.KindAuth, Err: cause}
+}

@@ -1,0 +1,110 @@
+package login
+
+import (
+	"context"
+	"errors"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/wire"
+)
+
+var errNoPassword = errors.New("it has no password")
+
+// secretError marks a failure of the Directory or the Credentials to give the
+// secret, which is not one of the server.
+type secretError struct{ err error }
+
+func (e *secretError) Error() string { return e.err.Error() }
+func (e *secretError) Unwrap() error { return e.err }
+
+// Check reports an account whose login needs Credentials where there are none.
+func Check(o mail.Operation, a *mail.Account, c Credentials) error {
+	if a.Auth == mail.AuthOAuth2 && c == nil {
+		return o.Unsupported("The account logs in with OAuth2, which is not available here.", "Give the account a password with 'account edit'; many providers offer app passwords.")
+	}
+	return nil
+}
+
+// Wrap is Operation.Wrap for a connection that logs in as loginOf says. What
+// the Directory or the Credentials reported passes as it is.
+func Wrap(ctx context.Context, o mail.Operation, a *mail.Account, err error, explain func(*mail.Error)) error {
+	var secret *secretError
+	switch {
+	case ctx.Err() != nil || !errors.As(err, &secret):
+		return Explain(o.Wrap(ctx, err, explain), a)
+	case errors.Is(secret, errNoPassword):
+		return o.Unusable(errNoPassword)
+	}
+	return secret.err
+}
+
+// Hint is what can be done about a refused login, as long as nothing is known
+// of how the account logs in.
+const Hint = "Check the user name and password of the account; some providers want an app password."
+
+// Explain gives a refused login the hint for how the account logs in.
+func Explain(err error, a *mail.Account) error {
+	var e *mail.Error
+	if !errors.As(err, &e) || e.Kind != mail.KindAuth || e.Hint != Hint {
+		return err
+	}
+	switch a.Auth {
+	case mail.AuthOAuth2:
+		e.Hint = "Check that the account's user name is the one that was agreed for; the administrator authorizes it again with 'account authorize " + a.Name + "'."
+	case mail.AuthHelper:
+		e.Hint = "Check what the account's helper program prints, and the user name."
+	case mail.AuthKeyring:
+		e.Hint = "Check the user name; the administrator changes what the keyring holds with 'account edit " + a.Name + " --password-from stdin'."
+	}
+	return err
+}
+
+// Target is one of the account's servers as the wires want it.
+func Target(e mail.Endpoint, d mail.Directory, c Credentials, a *mail.Account) (wire.Target, error) {
+	roots, err := a.Roots()
+	return wire.Target{Host: e.Host, Port: e.Port, Security: wire.Security(e.Security), RootCAs: roots,
+		Login: loginOf(d, c, a), Connect: a.Timeouts.Connect, Greeting: a.Timeouts.Greeting}, err
+}
+
+// loginOf is how the account logs in at any of its servers. Nil Credentials mean
+// the Directory's Secret, as a password.
+func loginOf(d mail.Directory, c Credentials, a *mail.Account) wire.Login {
+	account := *a
+	if c == nil {
+		c = passwords{d}
+	}
+	return wire.Login{
+		Username: account.Username,
+		Credential: func(ctx context.Context) (wire.Credential, error) {
+			got, err := c.Credential(ctx, &account)
+			switch {
+			case err != nil:
+				return wire.Credential{}, &secretError{err}
+			case got.Secret.IsZero():
+				return wire.Credential{}, &secretError{errNoPassword}
+			}
+			defer got.Secret.Wipe()
+			if got.Bearer {
+				return wire.Credential{Token: got.Secret.Reveal()}, nil
+			}
+			return wire.Credential{Password: got.Secret.Reveal()}, nil
+		},
+		Refused: func(ctx context.Context, old wire.Credential) bool {
+			refused := Credential{Secret: mail.NewSecret([]byte(old.Password + old.Token)), Bearer: old.Token != ""}
+			defer refused.Secret.Wipe()
+			return c.Refused(ctx, &account, refused)
+		},
+	}
+}
+
+// passwords are the Credentials of a Directory alone.
+type passwords struct{ mail.Directory }
+
+// Credential implements Credentials.
+func (p passwords) Credential(ctx context.Context, a *mail.Account) (Credential, error) {
+	s, err := p.Secret(ctx, a.Name)
+	return Credential{Secret: s}, err
+}
+
+// Refused implements Credentials: there is no other password than the one there is.
+func (passwords) Refused(context.Context, *mail.Account, Credential) bool { return false }

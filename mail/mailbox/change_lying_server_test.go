@@ -1,0 +1,350 @@
+package mailbox_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
+)
+
+// keeper is a scripted server with the messages 5 and 6, which obeys as far as a
+// test wants: answers has what it says to a command by its first words, each once,
+// the last one for good.
+type keeper struct {
+	*mailbox.Client
+	mu       sync.Mutex
+	commands []string
+}
+
+func keeping(t *testing.T, caps string, answers map[string][][2]string) *keeper {
+	t.Helper()
+	mailtest.Settle(t)
+	k := &keeper{}
+	k.Client = scriptedWith(t, caps, func(command string) (string, string) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.commands = append(k.commands, command)
+		for first, all := range answers {
+			if strings.HasPrefix(command, first) {
+				if len(all) > 1 {
+					answers[first] = all[1:]
+				}
+				return all[0][0], all[0][1]
+			}
+		}
+		if strings.HasPrefix(command, "SELECT") {
+			return "* 2 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT 7] n\r\n", ""
+		}
+		return "", ""
+	})
+	return k
+}
+
+func (k *keeper) sent(verb string) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := 0
+	for _, c := range k.commands {
+		if strings.HasPrefix(c, verb) {
+			n++
+		}
+	}
+	return n
+}
+
+// kept are the messages of a keeper.
+func kept(uids ...uint32) []mail.Ref {
+	var refs []mail.Ref
+	for _, u := range uids {
+		refs = append(refs, mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 7, UID: u})
+	}
+	return refs
+}
+
+// flagged is what a FETCH or STORE tells of the messages of a keeper.
+func flagged(five, six string) string {
+	return fmt.Sprintf("* 1 FETCH (UID 5 FLAGS (%s))\r\n* 2 FETCH (UID 6 FLAGS (%s))\r\n", five, six)
+}
+
+func changedUIDs(c *mailbox.Changed) []uint32 {
+	var uids []uint32
+	for _, m := range c.Messages {
+		uids = append(uids, m.Ref.UID)
+	}
+	return uids
+}
+
+// wantIssue looks for the issue of a message with these words in it, and none of
+// those that begin with !.
+func wantIssue(t *testing.T, c *mailbox.Changed, uid uint32, stage string, words ...string) {
+	t.Helper()
+	i := slices.IndexFunc(c.Issues, func(i mail.Issue) bool { return i.UID == uid })
+	if i < 0 {
+		t.Errorf("no issue of UID %d: %+v", uid, c)
+		return
+	}
+	got := c.Issues[i]
+	if got.Stage != stage || got.MessageID == "" {
+		t.Errorf("%+v", got)
+	}
+	for _, w := range words {
+		if no, ok := strings.CutPrefix(w, "!"); strings.Contains(got.Message, strings.TrimPrefix(w, "!")) == ok {
+			t.Errorf("%q: want %q in it is %v", got.Message, no, !ok)
+		}
+	}
+}
+
+// A server says OK to a STORE and leaves flags as they were where a right is
+// missing. What it tells of them counts.
+func TestFlagsThatTheServerDoesNotSet(t *testing.T) {
+	for name, tc := range map[string]struct {
+		stored []string // the answers to STORE
+		do     func(k *keeper) (*mailbox.Changed, error)
+		done   []uint32
+		issue  string
+	}{
+		"mark-read": {[]string{flagged("", `\SEEN`)}, func(k *keeper) (*mailbox.Changed, error) {
+			return k.MarkRead(t.Context(), account, kept(5, 6))
+		}, []uint32{6}, `did not set \Seen`},
+		"add": {[]string{flagged(`\Recent x`, `X Y`)}, func(k *keeper) (*mailbox.Changed, error) {
+			return k.SetFlags(t.Context(), account, kept(5, 6), []string{"x", "y"}, nil)
+		}, []uint32{6}, "did not set y;"},
+		"remove": {[]string{flagged(`X`, `\Recent`)}, func(k *keeper) (*mailbox.Changed, error) {
+			return k.SetFlags(t.Context(), account, kept(5, 6), nil, []string{"x"})
+		}, []uint32{6}, "did not remove x;"},
+		"no word of it": {[]string{""}, func(k *keeper) (*mailbox.Changed, error) {
+			return k.SetFlags(t.Context(), account, kept(5, 6), []string{"x"}, nil)
+		}, []uint32{6}, "did not set x;"},
+		"no flags of it": {[]string{"* 1 FETCH (UID 5)\r\n"}, func(k *keeper) (*mailbox.Changed, error) {
+			return k.SetFlags(t.Context(), account, kept(5, 6), []string{"x"}, nil)
+		}, []uint32{6}, "did not set x;"},
+		"add and remove": {[]string{flagged(`\Flagged`, `x \Flagged`), flagged("", "x")}, func(k *keeper) (*mailbox.Changed, error) {
+			c, err := k.SetFlags(t.Context(), account, kept(5, 6), []string{"x"}, []string{`\Flagged`})
+			if m := c.Messages[0]; m.Added || !m.Removed || c.Attempted != 4 || c.Succeeded != 3 {
+				t.Errorf("%+v", c)
+			}
+			return c, err
+		}, []uint32{5, 6}, "did not set x;"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stored [][2]string
+			for _, s := range tc.stored {
+				stored = append(stored, [2]string{s, ""})
+			}
+			k := keeping(t, "UIDPLUS", map[string][][2]string{"UID FETCH": {{flagged("", ""), ""}, {flagged("", "x"), ""}}, "UID STORE": stored})
+			c, err := tc.do(k)
+			if err != nil || !slices.Equal(changedUIDs(c), tc.done) || tc.issue == "" && len(c.Issues) != 0 {
+				t.Fatalf("%+v %v", c, err)
+			}
+			if tc.issue != "" {
+				wantIssue(t, c, 5, "store", tc.issue, "may not allow it")
+			}
+		})
+	}
+}
+
+// The same for one message in a folder that is open.
+func TestOneFlagThatTheServerDoesNotSet(t *testing.T) {
+	k := keeping(t, "UIDPLUS", map[string][][2]string{"UID FETCH": {{flagged("", ""), ""}},
+		"UID STORE": {{flagged("x", ""), ""}, {flagged(`x`, ""), ""}, {"* 1 FETCH (UID 5)\r\n", ""}}})
+	if c, err := k.SetFlags(t.Context(), account, kept(5), []string{"x"}, nil); err != nil || len(c.Issues) != 0 {
+		t.Fatalf("%+v %v", c, err)
+	}
+	c, err := k.MarkRead(t.Context(), account, kept(5))
+	if err != nil || len(c.Messages) != 0 || c.Attempted != 1 || c.Succeeded != 0 {
+		t.Errorf("%+v %v", c, err)
+	}
+	wantIssue(t, c, 5, "store", `did not set \Seen`)
+	if c, err = k.MarkRead(t.Context(), account, kept(5)); err != nil || len(c.Messages) != 1 || c.Messages[0].Flags != nil {
+		t.Errorf("where no flags were told: %+v %v", c, err)
+	}
+	if k.sent("SELECT") != 1 || k.sent("UID STORE") != 3 {
+		t.Errorf("%q", k.commands)
+	}
+}
+
+// A server that says OK and removes nothing has deleted and moved nothing.
+func TestWhatIsNotRemovedIsNotReportedAsGone(t *testing.T) {
+	const marked = `marked \Deleted`
+	there, gone := [2]string{flagged("", ""), ""}, [2]string{}
+	five := [2]string{"* 1 FETCH (UID 5 FLAGS (\\deleted))\r\n", ""}
+	ok := [][2]string{{flagged(`\DELETED`, `\Deleted`), ""}}
+	for name, tc := range map[string]struct {
+		answers  map[string][][2]string
+		done     []uint32 // deleted
+		steps    int      // that succeeded, of the four
+		stage    string
+		words    []string
+		fetches  int
+		expunges int
+	}{
+		"all is well": {map[string][][2]string{"UID FETCH": {there, gone}, "UID STORE": ok}, []uint32{5, 6}, 4, "", nil, 2, 1},
+		"not marked": {map[string][][2]string{"UID FETCH": {there, gone}, "UID STORE": {{flagged("", `\Deleted`), ""}}},
+			[]uint32{6}, 2, "store", []string{`did not mark it \Deleted`, "may not allow it"}, 2, 1},
+		"none marked": {map[string][][2]string{"UID FETCH": {there}, "UID STORE": {{flagged(`\Seen`, ""), ""}}},
+			nil, 0, "store", []string{`did not mark it \Deleted`}, 1, 0},
+		"not expunged": {map[string][][2]string{"UID FETCH": {there, five}, "UID STORE": ok},
+			[]uint32{6}, 3, "expunge", []string{"did not remove it", marked}, 2, 1},
+		"not expunged, and not marked any more": {map[string][][2]string{"UID FETCH": {there, {"* 1 FETCH (UID 5 FLAGS ())\r\n", ""}}, "UID STORE": ok},
+			[]uint32{6}, 3, "expunge", []string{"did not remove it", "!" + marked}, 2, 1},
+		"expunged one and refused": {map[string][][2]string{"UID FETCH": {there, five}, "UID STORE": ok, "UID EXPUNGE": {{"", "NO no"}}},
+			[]uint32{6}, 3, "expunge", []string{marked}, 2, 1},
+		"marked one and refused": {map[string][][2]string{"UID FETCH": {there}, "UID STORE": {{"* 1 FETCH (UID 5 FLAGS (\\Deleted))\r\n", "NO no"}}},
+			nil, 0, "store", []string{marked}, 1, 0},
+		"each named as expunged": {map[string][][2]string{"UID FETCH": {there}, "UID STORE": ok, "UID EXPUNGE": {{"* 1 EXPUNGE\r\n* 1 EXPUNGE\r\n", ""}}},
+			[]uint32{5, 6}, 4, "", nil, 1, 1},
+		"named from behind": {map[string][][2]string{"UID FETCH": {there}, "UID STORE": ok, "UID EXPUNGE": {{"* 2 EXPUNGE\r\n* 1 EXPUNGE\r\n", ""}}},
+			[]uint32{5, 6}, 4, "", nil, 1, 1},
+		"as many named, but others": {map[string][][2]string{"UID FETCH": {there, five}, "UID STORE": {{strings.ReplaceAll(ok[0][0], "* 2", "* 3"), ""}},
+			"UID EXPUNGE": {{"* 3 EXPUNGE\r\n* 2 EXPUNGE\r\n", ""}}}, []uint32{6}, 3, "expunge", []string{"did not remove it", marked}, 2, 1},
+		"another that was removed before": {map[string][][2]string{"UID FETCH": {there, five}, "UID STORE": {{ok[0][0] + "* 1 EXPUNGE\r\n", ""}},
+			"UID EXPUNGE": {{"* 1 EXPUNGE\r\n* 1 EXPUNGE\r\n", ""}}}, []uint32{6}, 3, "expunge", []string{"did not remove it", marked}, 2, 1},
+		"a look that is refused": {map[string][][2]string{"UID FETCH": {there, {"", "NO [EXPUNGEISSUED] gone"}}, "UID STORE": ok},
+			[]uint32{5, 6}, 4, "", nil, 2, 1},
+	} {
+		for _, move := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, move %v", name, move), func(t *testing.T) {
+				answers := map[string][][2]string{"UID COPY": {{"", "OK [COPYUID 9 5:6 1:2] done"}}}
+				for k, a := range tc.answers {
+					answers[k] = slices.Clone(a)
+				}
+				k := keeping(t, "UIDPLUS", answers)
+				var c *mailbox.Changed
+				var err error
+				done, words, steps := tc.done, tc.words, tc.steps
+				if move {
+					// The copies are told of in any case.
+					c, err = k.Move(t.Context(), account, kept(5, 6), "Done")
+					done, words, steps = []uint32{5, 6}, append(slices.Clone(words), "was copied", "still where it was"), steps+2
+				} else {
+					c, err = k.Delete(t.Context(), account, kept(5, 6))
+					words = append(slices.Clone(words), "still there")
+				}
+				if err != nil || !slices.Equal(changedUIDs(c), done) || c.Succeeded != steps {
+					t.Fatalf("%+v %v", c, err)
+				}
+				if tc.stage != "" {
+					wantIssue(t, c, 5, tc.stage, words...)
+				} else if len(c.Issues) != 0 {
+					t.Errorf("%+v", c)
+				}
+				if k.sent("UID FETCH") != tc.fetches || k.sent("UID EXPUNGE") != tc.expunges {
+					t.Errorf("%q", k.commands)
+				}
+			})
+		}
+	}
+}
+
+// Where the answer does not come, nobody knows what was removed.
+func TestARemovalThatIsNotAnsweredIsNotKnown(t *testing.T) {
+	for _, at := range []string{"UID STORE", "UID EXPUNGE"} {
+		for _, how := range []string{"late", "cut"} {
+			for _, move := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s %s, move %v", at, how, move), func(t *testing.T) {
+					mailtest.Settle(t)
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					m := scriptedWith(t, "UIDPLUS", func(command string) (string, string) {
+						switch {
+						case strings.HasPrefix(command, "SELECT"):
+							return oneMessage, ""
+						case strings.HasPrefix(command, "UID FETCH"):
+							return "* 1 FETCH (UID 5 FLAGS ())\r\n", ""
+						case strings.HasPrefix(command, "UID COPY"):
+							return "", "OK [COPYUID 9 5 1] done"
+						case strings.HasPrefix(command, at) && how == "cut":
+							return "* BYE\r\n", "gone"
+						case strings.HasPrefix(command, at): // obeyed, and answered late
+							cancel()
+							time.Sleep(50 * time.Millisecond)
+						}
+						return "", ""
+					})
+					var c *mailbox.Changed
+					var err error
+					words := []string{"not known", `may be marked \Deleted`}
+					if move {
+						c, err = m.Move(ctx, account, kept(5), "Done")
+						words = append(words, "was copied", "!and is also still")
+					} else {
+						c, err = m.Delete(ctx, account, kept(5))
+						words = append(words, "!was not deleted", "!still there")
+					}
+					if err != nil || len(c.Messages) != 0 != move || len(c.Issues) != 1 || c.Issues[0].Retryable || c.Issues[0].Code == "REFUSED" {
+						t.Fatalf("%+v %v", c, err)
+					}
+					wantIssue(t, c, 5, strings.ToLower(strings.TrimPrefix(at, "UID ")), words...)
+				})
+			}
+		}
+	}
+}
+
+// A MOVE that was refused when a part of it was done is told message by message.
+func TestAMoveThatWasDoneInPart(t *testing.T) {
+	part := [2]string{"* OK [COPYUID 9 5 1] moved\r\n* 1 EXPUNGE\r\n", "NO [OVERQUOTA] full"}
+	there := [2]string{flagged("", ""), ""}
+	k := keeping(t, "MOVE UIDPLUS", map[string][][2]string{"UID FETCH": {there, {"* 1 FETCH (UID 6 FLAGS ())\r\n", ""}}, "UID MOVE": {part}})
+	c, err := k.Move(t.Context(), account, kept(5, 6), "Done")
+	if err != nil || len(c.Messages) != 0 || len(c.Issues) != 2 || c.Issues[0].Retryable {
+		t.Fatalf("%+v %v", c, err)
+	}
+	wantIssue(t, c, 5, "move", "gone from its folder", "may be at the new place", "full", "!still")
+	wantIssue(t, c, 6, "move", "still where it was", "full", "!gone")
+
+	k = keeping(t, "MOVE UIDPLUS", map[string][][2]string{"UID FETCH": {there}, "UID MOVE": {{"", "NO [OVERQUOTA] full"}}})
+	_, err = k.Move(t.Context(), account, kept(5, 6), "Done")
+	if e := mailtest.WantKind(t, err, mail.KindRefused); strings.Contains(e.Message, "not known") || k.sent("UID FETCH") != 2 {
+		t.Errorf("nothing was moved: %+v %q", e, k.commands)
+	}
+
+	k = keeping(t, "MOVE UIDPLUS", map[string][][2]string{"UID FETCH": {there, {"", "NO no"}}, "UID MOVE": {part}})
+	_, err = k.Move(t.Context(), account, kept(5, 6), "Done")
+	if e := mailtest.WantKind(t, err, mail.KindRefused); e.Retryable || !strings.Contains(e.Message, "full") || !strings.Contains(e.Message, "not known") {
+		t.Errorf("nobody can tell: %+v", e)
+	}
+}
+
+// A real server minds the rights of a folder, and says OK.
+func TestRightsThatAreMissing(t *testing.T) {
+	s, e := mailtest.Dovecot(t, servertest.Config{ACL: true, HideCapabilities: []string{"MOVE"}})
+	for _, missing := range []string{"t", "e"} { // to mark \Deleted, to expunge; and w, to flag
+		t.Run(missing, func(t *testing.T) {
+			user := "acl" + missing
+			b := open(t, e, user, writable)
+			b.folder("Box")
+			u := b.Add("Box", letter{Subject: "a"}, letter{Subject: "b"})
+			s.Rights(t, user, "Box", strings.ReplaceAll("lrstipkxea", missing, ""))
+			c, err := b.Delete(t.Context(), account, b.refs("Box", u[0]))
+			if err != nil || len(c.Messages) != 0 {
+				t.Fatalf("%+v %v", c, err)
+			}
+			wantIssue(t, c, u[0], "expunge", "still there", "may not allow it")
+			c, err = b.Move(t.Context(), account, b.refs("Box", u[1]), "Archive")
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantIssue(t, c, u[1], "expunge", "was copied", "still where it was", "may not allow it")
+			c, err = b.SetFlags(t.Context(), account, b.refs("Box", u...), []string{"x"}, nil)
+			if err != nil || len(c.Messages) != 0 || len(c.Issues) != 2 {
+				t.Fatalf("%+v %v", c, err)
+			}
+			wantIssue(t, c, u[0], "store", "did not set x", "may not allow it")
+			if got := b.subjects("Box"); len(got) != 2 {
+				t.Errorf("Box holds %q", got)
+			}
+			if got := b.subjects("Archive"); len(got) != 1 {
+				t.Errorf("Archive holds %q", got)
+			}
+		})
+	}
+}

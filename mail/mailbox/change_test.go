@@ -1,0 +1,508 @@
+package mailbox_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
+)
+
+// writable lets the account be changed.
+func writable(a *mail.Account) { a.Mode = mail.ReadWrite }
+
+// writers are the servers that the same changes must work on: with everything,
+// and with what makes them simple hidden, one after the other.
+func writers(t *testing.T) []mailtest.Endpoint {
+	var all []mailtest.Endpoint
+	for _, hidden := range [][]string{nil, {"MOVE"}, {"ESEARCH"}, {"MOVE", "ESEARCH", "LITERAL+", "SASL-IR"}} {
+		_, e := mailtest.Dovecot(t, servertest.Config{HideCapabilities: hidden})
+		if e.Name = "dovecot"; hidden != nil {
+			e.Name = "dovecot without " + strings.Join(hidden, " ")
+		}
+		all = append(all, e)
+	}
+	return append(all, mailtest.Courier(t), mailtest.InMemory(t))
+}
+
+func (b *box) refs(folder string, uids ...uint32) []mail.Ref {
+	var refs []mail.Ref
+	for _, u := range uids {
+		refs = append(refs, b.Ref(folder, u))
+	}
+	return refs
+}
+
+// subjects lists a folder behind the program's back.
+func (b *box) subjects(folder string) []string {
+	b.T.Helper()
+	data, err := b.Admin.Select(b.In(folder), &imap.SelectOptions{ReadOnly: true}).Wait()
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	out := []string{}
+	if data.NumMessages > 0 {
+		var set imap.SeqSet
+		set.AddRange(1, data.NumMessages)
+		messages, err := b.Admin.Fetch(set, &imap.FetchOptions{Envelope: true, Flags: true}).Collect()
+		if err != nil {
+			b.T.Fatal(err)
+		}
+		for _, m := range messages {
+			var flags []string
+			for _, f := range m.Flags {
+				if !strings.EqualFold(string(f), `\Recent`) {
+					flags = append(flags, strings.ToLower(string(f)))
+				}
+			}
+			slices.Sort(flags)
+			out = append(out, strings.TrimSpace(m.Envelope.Subject+" "+strings.Join(flags, " ")))
+		}
+	}
+	if b.Admin.Unselect().Wait() != nil { // not every server knows it
+		if err := b.Admin.UnselectAndExpunge().Wait(); err != nil { // CLOSE, which expunges nothing after EXAMINE
+			b.T.Fatal(err)
+		}
+	}
+	return out
+}
+
+func (b *box) want(folder string, want ...string) {
+	b.T.Helper()
+	if got := b.subjects(folder); !slices.Equal(got, want) {
+		b.T.Errorf("%s holds %q, want %q", folder, got, want)
+	}
+}
+
+func (b *box) folder(name string) {
+	b.T.Helper()
+	if err := b.Again(func() error { return b.Admin.Create(b.In(name), nil).Wait() }); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+func Test001_7_FlagsAreAddedAndRemoved(t *testing.T) {
+	for _, e := range writers(t) {
+		t.Run(e.Name, func(t *testing.T) {
+			b := open(t, e, "flags", writable)
+			u := b.Add("INBOX", letter{Subject: "a", Flags: []imap.Flag{imap.FlagAnswered}}, letter{Subject: "b"}, letter{Subject: "c"})
+			c, err := b.SetFlags(t.Context(), account, b.refs("INBOX", u[0], u[1], u[0]), []string{`\flagged`, "project-x"}, []string{`\Answered`})
+			if err != nil || len(c.Messages) != 2 || len(c.Issues) != 0 || c.Attempted != 4 || c.Succeeded != 4 {
+				t.Fatalf("%+v %v", c, err)
+			}
+			for _, m := range c.Messages {
+				if !m.Added || !m.Removed || len(m.Flags) != 2 || !slices.Contains(m.Flags, `\Flagged`) || m.Ref.UIDValidity == 0 {
+					t.Errorf("%+v", m)
+				}
+			}
+			b.want("INBOX", `a \flagged project-x`, `b \flagged project-x`, "c")
+			c, err = b.SetFlags(t.Context(), account, b.refs("INBOX", u[1], 999), nil, []string{"project-x"})
+			if err != nil || len(c.Messages) != 1 || len(c.Issues) != 1 || c.Issues[0].UID != 999 || c.Issues[0].Code != "NOT_FOUND" {
+				t.Errorf("%+v %v", c, err)
+			}
+			b.want("INBOX", `a \flagged project-x`, `b \flagged`, "c")
+			_, err = b.SetFlags(t.Context(), account, b.refs("INBOX", 999), []string{"x"}, nil)
+			mailtest.WantKind(t, err, mail.KindNotFound)
+		})
+	}
+}
+
+func TestFlagsThatCannotBeSet(t *testing.T) {
+	b := open(t, mailtest.InMemory(t), "noflags", writable)
+	u := b.Add("INBOX", letter{Subject: "a"})
+	for _, add := range []string{`\Recent`, `\recent`, `\Deleted`, `\DELETED`, "two words", "", `\`, "a(b", "x\r\ny", strings.Repeat("x", 65), "ü", "%", `a\b`} {
+		_, err := b.SetFlags(t.Context(), account, b.refs("INBOX", u...), []string{add}, nil)
+		mailtest.WantKind(t, err, mail.KindInvalid)
+	}
+	if _, err := b.SetFlags(t.Context(), account, b.refs("INBOX", u...), nil, nil); err == nil {
+		t.Error("no flag at all is accepted")
+	}
+	b.want("INBOX", "a")
+}
+
+func Test004_3_MarkReadSetsSeenAndNothingElse(t *testing.T) {
+	for _, e := range writers(t) {
+		t.Run(e.Name, func(t *testing.T) {
+			b := open(t, e, "read", writable)
+			u := b.Add("INBOX", letter{Subject: "a", Flags: []imap.Flag{imap.FlagFlagged, "keep"}}, letter{Subject: "b"}, letter{Subject: "c"})
+			if _, err := b.MarkRead(t.Context(), account, b.refs("INBOX", u[0], u[1], 999)); err == nil {
+				t.Error("a message that is not there is marked")
+			} else if e := mailtest.WantKind(t, err, mail.KindNotFound); !strings.Contains(e.Message, "999") {
+				t.Errorf("it does not say which: %s", e.Message)
+			}
+			b.want("INBOX", `a \flagged keep`, "b", "c")
+			c, err := b.MarkRead(t.Context(), account, b.refs("INBOX", u[0], u[1]))
+			if err != nil || len(c.Messages) != 2 || !slices.Contains(c.Messages[1].Flags, `\Seen`) {
+				t.Fatalf("%+v %v", c, err)
+			}
+			b.want("INBOX", `a \flagged \seen keep`, `b \seen`, "c")
+			// Again, alone, in the folder that is open now, and one that has come since.
+			v := b.Add("INBOX", letter{Subject: "d"})
+			for _, uid := range []uint32{u[2], u[2], v[0]} {
+				r := c.Messages[0].Ref
+				r.UID = uid
+				if c, err := b.MarkRead(t.Context(), account, []mail.Ref{r}); err != nil || len(c.Messages) != 1 || c.Messages[0].Ref != r {
+					t.Errorf("UID %d: %+v %v", uid, c, err)
+				}
+			}
+			b.want("INBOX", `a \flagged \seen keep`, `b \seen`, `c \seen`, `d \seen`)
+		})
+	}
+}
+
+func Test001_8_CopyWithinAnAccount(t *testing.T) {
+	for _, e := range writers(t) {
+		t.Run(e.Name, func(t *testing.T) {
+			b := open(t, e, "copy", writable)
+			b.folder("Archiv/Bücher & mehr")
+			u := b.Add("INBOX", letter{Subject: "a", Flags: []imap.Flag{imap.FlagSeen}}, letter{Subject: "b"})
+			c, err := b.Copy(t.Context(), account, b.refs("INBOX", u[1], u[0]), "", b.In("Archiv/Bücher & mehr"))
+			if err != nil || len(c.Messages) != 2 || c.Attempted != 2 || c.Succeeded != 2 || c.Messages[0].Ref.UID != u[1] {
+				t.Fatalf("%+v %v", c, err)
+			}
+			for _, m := range c.Messages {
+				if got, err := b.Get(t.Context(), m.New, mailbox.GetQuery{}); err != nil || got.Subject != b.Read("INBOX", m.Ref.UID, mailbox.GetQuery{}).Subject {
+					t.Errorf("the new id %s: %+v %v", m.New, got, err)
+				}
+			}
+			b.want("INBOX", `a \seen`, "b")
+			if got := b.subjects("Archiv/Bücher & mehr"); len(got) != 2 {
+				t.Errorf("%q", got)
+			}
+			_, err = b.Copy(t.Context(), account, b.refs("INBOX", u[0]), "", b.In("Nowhere"))
+			mailtest.WantKind(t, err, mail.KindNotFound)
+			_, err = b.Copy(t.Context(), account, b.refs("INBOX", 999), "", b.In("Archiv/Bücher & mehr"))
+			mailtest.WantKind(t, err, mail.KindNotFound)
+		})
+	}
+}
+
+func Test001_8_CopyToAnotherAccountKeepsTheBytes(t *testing.T) {
+	s, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "from") // read-only: nothing of it changes
+	far := open(t, mailtest.InMemory(t), "to", writable)
+	to := far.Dir.Known[account]
+	to.Name = "far"
+	b.Dir.Set(to)
+	raw := []byte("From: a@example.org\r\nSubject: bytes\r\n\r\n" + strings.Repeat("\xff\xfe 8-bit\r\n.\r\n", 40_000))
+	s.Deliver(t, "from", "INBOX", raw, []byte("Subject: two\r\n\r\nx\r\n"))
+	c, err := b.Copy(t.Context(), account, b.refs("INBOX", 1, 2, 77), "far", "INBOX")
+	if err != nil || len(c.Messages) != 2 || len(c.Issues) != 1 || c.Attempted != 4 || c.Succeeded != 4 {
+		t.Fatalf("%+v %v", c, err)
+	}
+	got, err := b.Raw(t.Context(), c.Messages[0].New, 1_000_000)
+	if err != nil || !bytes.Equal(got.Source, raw) || got.Truncated {
+		t.Errorf("%+v of %d bytes: %v", got, len(raw), err)
+	}
+	_, err = b.Copy(t.Context(), account, b.refs("INBOX", 1), "far", "Nowhere")
+	mailtest.WantKind(t, err, mail.KindNotFound)
+	to.Mode = mail.ReadOnly
+	b.Dir.Set(to)
+	_, err = b.Copy(t.Context(), account, b.refs("INBOX", 1), "far", "INBOX")
+	mailtest.WantKind(t, err, mail.KindReadOnly)
+	if _, err = b.Copy(t.Context(), account, b.refs("INBOX", 1), "nobody", "INBOX"); err == nil {
+		t.Error("copied to an account that does not exist")
+	}
+}
+
+// Some servers add nothing to a folder that the session has open to read.
+func Test001_8_CopyIntoAFolderThatWasJustListed(t *testing.T) {
+	for _, e := range mailtest.Endpoints(t) {
+		t.Run(e.Name, func(t *testing.T) {
+			b := open(t, e, "listed", writable)
+			far := b.Dir.Known[account]
+			far.Name = "far"
+			b.Dir.Set(far)
+			b.folder("Done")
+			u := b.Add("INBOX", letter{Subject: "a"})
+			if _, err := b.List(t.Context(), "far", mailbox.ListQuery{Folder: b.In("Done")}); err != nil {
+				t.Fatal(err)
+			}
+			c, err := b.Copy(t.Context(), account, b.refs("INBOX", u[0]), "far", b.In("Done"))
+			if err != nil || len(c.Messages) != 1 || len(c.Issues) != 0 {
+				t.Errorf("%+v %v", c, err)
+			}
+		})
+	}
+}
+
+func Test001_9_MoveAndItsFallback(t *testing.T) {
+	for _, e := range writers(t) {
+		t.Run(e.Name, func(t *testing.T) {
+			b := open(t, e, "move", writable)
+			b.folder("Done")
+			u := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"}, letter{Subject: "c", Flags: []imap.Flag{imap.FlagDeleted}}, letter{Subject: "d"})
+			c, err := b.Move(t.Context(), account, b.refs("INBOX", u[0], u[3], 999), b.In("Done"))
+			if err != nil || len(c.Messages) != 2 || len(c.Issues) != 1 {
+				t.Fatalf("%+v %v", c, err)
+			}
+			// What somebody else marked \Deleted stays: only the named ones are expunged.
+			b.want("INBOX", "b", `c \deleted`)
+			if got := b.subjects("Done"); len(got) != 2 || !strings.HasPrefix(got[0], "a") || !strings.HasPrefix(got[1], "d") {
+				t.Errorf("Done holds %q", got)
+			}
+			if got, err := b.Get(t.Context(), c.Messages[1].New, mailbox.GetQuery{}); err != nil || got.Subject != "d" {
+				t.Errorf("the new id %s: %+v %v", c.Messages[1].New, got, err)
+			}
+			_, err = b.Move(t.Context(), account, b.refs("INBOX", u[1]), b.In("Nowhere"))
+			mailtest.WantKind(t, err, mail.KindNotFound)
+			_, err = b.Move(t.Context(), account, b.refs("INBOX", u[1]), "inbox")
+			mailtest.WantKind(t, err, mail.KindInvalid)
+			b.want("INBOX", "b", `c \deleted`)
+		})
+	}
+}
+
+func Test001_10_DeleteTakesOnlyWhatIsNamed(t *testing.T) {
+	for _, e := range writers(t) {
+		t.Run(e.Name, func(t *testing.T) {
+			b := open(t, e, "delete", writable)
+			u := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b", Flags: []imap.Flag{imap.FlagDeleted}}, letter{Subject: "c"})
+			c, err := b.Delete(t.Context(), account, b.refs("INBOX", u[0], 999))
+			if err != nil || len(c.Messages) != 1 || len(c.Issues) != 1 || c.Messages[0].Ref.UID != u[0] {
+				t.Fatalf("%+v %v", c, err)
+			}
+			b.want("INBOX", `b \deleted`, "c")
+			_, err = b.Delete(t.Context(), account, b.refs("INBOX", u[0]))
+			mailtest.WantKind(t, err, mail.KindNotFound)
+		})
+	}
+}
+
+// Without UIDPLUS there is no way to remove one message and no other, so nothing
+// is removed, moved or marked.
+func TestNothingIsExpungedWithoutUIDPlus(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{HideCapabilities: []string{"MOVE", "UIDPLUS"}})
+	b := open(t, e, "noplus", writable)
+	b.folder("Done")
+	b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b", Flags: []imap.Flag{imap.FlagDeleted}})
+	_, err := b.Move(t.Context(), account, b.refs("INBOX", 1), b.In("Done"))
+	mailtest.WantKind(t, err, mail.KindUnsupported)
+	_, err = b.Delete(t.Context(), account, b.refs("INBOX", 1))
+	mailtest.WantKind(t, err, mail.KindUnsupported)
+	b.want("INBOX", "a", `b \deleted`)
+	b.want("Done")
+}
+
+// changes is every method that changes a mailbox.
+var changes = map[string]func(b *box, refs []mail.Ref) error{
+	"flags": func(b *box, r []mail.Ref) error {
+		_, err := b.SetFlags(b.T.Context(), account, r, []string{"x"}, nil)
+		return err
+	},
+	"mark-read": func(b *box, r []mail.Ref) error { _, err := b.MarkRead(b.T.Context(), account, r); return err },
+	"copy": func(b *box, r []mail.Ref) error {
+		_, err := b.Copy(b.T.Context(), account, r, "", b.In("Sent"))
+		return err
+	},
+	"move": func(b *box, r []mail.Ref) error {
+		_, err := b.Move(b.T.Context(), account, r, b.In("Sent"))
+		return err
+	},
+	"delete": func(b *box, r []mail.Ref) error { _, err := b.Delete(b.T.Context(), account, r); return err },
+}
+
+// Every change is refused where the account only reads, and for what cannot be
+// meant.
+func TestChangesThatAreRefused(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	ro := open(t, e, "refused")
+	u := ro.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"})
+	rw := open(t, e, "refused", writable)
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			mailtest.WantKind(t, change(ro, ro.refs("INBOX", u[0])), mail.KindReadOnly)
+			stale := ro.refs("INBOX", u[0])
+			stale[0].UIDValidity = 1
+			mailtest.WantKind(t, change(rw, stale), mail.KindConflict)
+			mailtest.WantKind(t, change(rw, nil), mail.KindInvalid)
+			mailtest.WantKind(t, change(rw, append(rw.refs("INBOX", u[0]), rw.Ref("Sent", 1))), mail.KindInvalid)
+			mailtest.WantKind(t, change(rw, rw.refs("No such folder", 1)), mail.KindNotFound)
+			many := make([]mail.Ref, mailbox.MaxBatch+1)
+			for i := range many {
+				many[i] = rw.Ref("INBOX", uint32(i+1))
+			}
+			mailtest.WantKind(t, change(rw, many), mail.KindInvalid)
+		})
+	}
+	rw.want("INBOX", "a", "b")
+}
+
+// A folder that was made anew while it was open holds other messages under the
+// same UIDs: no change may reach them.
+func TestChangesNeverReachAnotherMessage(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, e, "anew-"+name, writable)
+			b.folder("Box")
+			u := b.Add("Box", letter{Subject: "old"})
+			c, err := b.MarkRead(t.Context(), account, b.refs("Box", u[0]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Admin = e.Admin(t, "anew-"+name) // somebody who has not seen the folder before
+			if err := b.Again(func() error { return b.Admin.Delete("Box").Wait() }); err != nil {
+				t.Fatal(err)
+			}
+			b.folder("Box")
+			b.Add("Box", letter{Subject: "new"})
+			for range 2 {
+				if err := change(b, []mail.Ref{c.Messages[0].Ref}); err == nil {
+					t.Error("a change of a message that is gone succeeded")
+				}
+			}
+			// The connection that saw the folder go is in no state to tell.
+			open(t, e, "anew-"+name).want("Box", "new")
+		})
+	}
+}
+
+// Changes of one account share its connections and lose nothing, whatever else is
+// going on.
+func TestAHundredInFlight(t *testing.T) {
+	s, e := mailtest.Dovecot(t, servertest.Config{})
+	proxy := servertest.NewProxy(t, s.IMAPAddr(), servertest.ProxyOptions{})
+	b := open(t, e, "hundred", writable, func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
+	u := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"})
+	var wg sync.WaitGroup
+	for i := range 40 {
+		wg.Go(func() {
+			if m, err := b.Get(t.Context(), b.Ref("INBOX", u[1]), mailbox.GetQuery{}); err != nil || m.Subject != "b" {
+				t.Errorf("get: %v", err)
+			}
+		})
+		if i%2 == 0 {
+			wg.Go(func() {
+				if p, err := b.List(t.Context(), account, mailbox.ListQuery{}); err != nil || len(p.Messages) != 2 {
+					t.Errorf("list: %v", err)
+				}
+			})
+		}
+		flag := fmt.Sprintf("n%d", i)
+		wg.Go(func() {
+			if c, err := b.SetFlags(t.Context(), account, b.refs("INBOX", u[0]), []string{flag}, nil); err != nil || !slices.Contains(c.Messages[0].Flags, flag) {
+				t.Errorf("%s: %+v %v", flag, c, err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := proxy.Stats().Connections; n > 4 {
+		t.Errorf("%d connections", n)
+	}
+	if got := strings.Fields(b.subjects("INBOX")[0]); len(got) != 41 {
+		t.Errorf("%d flags: %q", len(got)-1, got)
+	}
+}
+
+// Every id of a batch is held to its UIDVALIDITY, also where another names the
+// same UID.
+func TestAStaleIdInABatchIsAConflict(t *testing.T) {
+	b := open(t, mailtest.InMemory(t), "stale", writable)
+	b.remembering()
+	u := b.Add("INBOX", letter{Subject: "a"})
+	now := b.list(mailbox.ListQuery{}).Messages[0].Ref
+	stale := now
+	stale.UIDValidity++
+	for name, change := range changes {
+		for _, refs := range [][]mail.Ref{{now, stale}, {stale, now}, {b.Ref("INBOX", u[0]), stale}} {
+			if err := change(b, refs); err == nil {
+				t.Errorf("%s: %v", name, refs)
+			} else {
+				mailtest.WantKind(t, err, mail.KindConflict)
+			}
+		}
+	}
+	if _, err := b.Ack(t.Context(), account, []mail.Ref{now, stale}); err == nil {
+		t.Error("ack")
+	}
+	b.want("INBOX", "a")
+}
+
+// What the server did not say of flags is not made up.
+func TestFlagsAreThoseTheServerTold(t *testing.T) {
+	stored := false
+	m := scriptedWith(t, "UIDPLUS", func(command string) (string, string) {
+		switch {
+		case strings.HasPrefix(command, "SELECT"):
+			return oneMessage, ""
+		case strings.HasPrefix(command, "UID FETCH"):
+			if stored {
+				return "", "NO not now"
+			}
+			return "* 1 FETCH (UID 5 FLAGS (\\Flagged))\r\n", ""
+		case strings.HasPrefix(command, "UID STORE"):
+			stored = true
+		}
+		return "", "" // a plain OK to the STORE
+	})
+	c, err := m.SetFlags(t.Context(), account, []mail.Ref{{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UID: 5}}, []string{"x"}, nil)
+	if err != nil || !c.Messages[0].Added || c.Messages[0].Flags != nil {
+		t.Errorf("%+v %v", c, err)
+	}
+}
+
+// The audit is told why a hidden message was not found; the answer is not.
+func TestHiddenMessagesAreAuditedAsFiltered(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b, shown, hidden := hiding(t, e, "audited")
+	for name, door := range doors {
+		for uid, want := range map[uint32]string{hidden: "filtered", 4711: ""} {
+			_, err := door(b, b.Ref("INBOX", uid))
+			if got := mailtest.WantKind(t, err, mail.KindNotFound); got.Reason != want {
+				t.Errorf("%s of UID %d: reason %q, want %q", name, uid, got.Reason, want)
+			}
+		}
+	}
+	_ = shown
+}
+
+// Courier can be set to send what is put into a folder, and names it. Nothing is put
+// there: what leaves goes through the outbox.
+func TestNothingIsPutIntoAFolderThatIsSent(t *testing.T) {
+	var changes []string
+	var mu sync.Mutex
+	m := scriptedWith(t, "UIDPLUS MOVE XCOURIEROUTBOX=INBOX.Outbox", func(command string) (string, string) {
+		switch verb, rest, _ := strings.Cut(command, " "); {
+		case verb == "SELECT" || verb == "EXAMINE":
+			return "* 1 EXISTS\r\n* OK [UIDVALIDITY 9] v\r\n* OK [UIDNEXT 6] n\r\n", ""
+		case verb == "APPEND" || verb == "UID" && !strings.HasPrefix(rest, "FETCH"):
+			mu.Lock()
+			defer mu.Unlock()
+			changes = append(changes, command)
+		case verb == "UID":
+			return "* 1 FETCH (UID 5 FLAGS ())\r\n", ""
+		}
+		return "", ""
+	})
+	refs := []mail.Ref{{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 9, UID: 5}}
+	for _, folder := range []string{"INBOX.Outbox", "inbox.outbox"} {
+		_, err := m.Copy(t.Context(), account, refs, account, folder)
+		mailtest.WantKind(t, err, mail.KindReadOnly)
+		_, err = m.Move(t.Context(), account, refs, folder)
+		mailtest.WantKind(t, err, mail.KindReadOnly)
+	}
+	if len(changes) > 0 {
+		t.Errorf("sent %q", changes)
+	}
+	if _, err := m.Copy(t.Context(), account, refs, account, "INBOX.Sent"); err != nil || len(changes) != 1 {
+		t.Errorf("another folder: %v, %q", err, changes)
+	}
+}
+
+// A message that is read with POP3 is in no folder that could be copied from.
+func TestNothingIsCopiedFromPOP3(t *testing.T) {
+	b := open(t, mailtest.InMemory(t), "from", writable)
+	b.Dir.Set(mail.Account{Name: "pop", Protocol: mail.POP3, Username: "x", Auth: mail.AuthPassword, Mode: mail.ReadOnly,
+		POP3: mail.Endpoint{Host: "127.0.0.1", Port: 1, Security: mail.Plaintext}})
+	_, err := b.Copy(t.Context(), "pop", []mail.Ref{{Protocol: mail.POP3, Account: "pop", UIDL: "a"}}, account, "INBOX")
+	mailtest.WantKind(t, err, mail.KindUnsupported)
+}

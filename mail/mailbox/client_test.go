@@ -1,0 +1,232 @@
+package mailbox_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
+)
+
+type letter = mailtest.Letter
+
+const account = mailtest.Account
+
+// box is one user's mailbox with what the tests of this package do to it.
+type box struct{ *mailtest.Box }
+
+func open(t testing.TB, e mailtest.Endpoint, user string, change ...func(*mail.Account)) *box {
+	t.Helper()
+	return &box{mailtest.Open(t, e, user, change...)}
+}
+
+func (b *box) list(q mailbox.ListQuery) *mailbox.Page {
+	b.T.Helper()
+	p, err := b.List(b.T.Context(), account, q)
+	if err != nil {
+		b.T.Fatalf("list %+v: %v (%v)", q, err, errors.Unwrap(err))
+	}
+	return p
+}
+
+func uidsOf(p *mailbox.Page) []uint32 {
+	out := []uint32{}
+	for _, m := range p.Messages {
+		out = append(out, m.Ref.UID)
+	}
+	return out
+}
+
+func Test001_2_VerifyTellsHowItIsNow(t *testing.T) {
+	mailtest.Settle(t)
+	s, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "verify")
+	v, err := b.Verify(t.Context(), account)
+	if err != nil || len(v.Issues) > 0 || v.Account != account || v.Server.Port != s.IMAPPort || v.Latency <= 0 {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	if !strings.Contains(strings.Join(v.Capabilities, " "), "UIDPLUS") || len(v.Capabilities) > 256 {
+		t.Errorf("capabilities %v", v.Capabilities)
+	}
+	b.Dir.Password = "wrong-passw0rd"
+	v, err = b.Verify(t.Context(), account)
+	if err != nil || len(v.Issues) != 1 || v.Issues[0].Code != "AUTH_FAILED" || v.Issues[0].Stage != "auth" || v.Issues[0].Retryable {
+		t.Errorf("with a wrong password: %+v, %v", v, err)
+	}
+	if strings.Contains(fmt.Sprintf("%+v", v), "wrong-passw0rd") {
+		t.Error("the password is in the answer")
+	}
+	b.Dir.Password = servertest.Password
+	a := mailtest.Settings(e.Host, e.Port, "verify")
+	a.IMAP.Security = mail.StartTLS
+	b.Dir.Set(a)
+	if v, err = b.Verify(t.Context(), account); err != nil || len(v.Issues) != 1 || v.Issues[0].Code != "CONNECTION_FAILED" || v.Issues[0].Stage != "tls" {
+		t.Errorf("with an unknown authority: %+v, %v", v, err)
+	}
+	a.CAPEM = s.CAPEM
+	b.Dir.Set(a)
+	if v, err = b.Verify(t.Context(), account); err != nil || len(v.Issues) > 0 {
+		t.Errorf("over STARTTLS: %+v, %v", v, err)
+	}
+	a.IMAP.Security, a.IMAP.Port = mail.TLS, s.IMAPSPort
+	b.Dir.Set(a)
+	if v, err = b.Verify(t.Context(), account); err != nil || len(v.Issues) > 0 {
+		t.Errorf("over TLS: %+v, %v", v, err)
+	}
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if v, err = b.Verify(t.Context(), account); err != nil || len(v.Issues) != 1 || v.Issues[0].Code != "CONNECTION_FAILED" || !v.Issues[0].Retryable {
+		t.Errorf("without a server: %+v, %v", v, err)
+	}
+}
+
+func TestAccountsThatCannotBeRead(t *testing.T) {
+	mailtest.Settle(t)
+	d := &mailtest.Directory{Known: map[string]mail.Account{}}
+	m := mailbox.New(mailbox.Options{Directory: d})
+	defer m.Close()
+	if _, err := m.List(t.Context(), "nobody", mailbox.ListQuery{}); !errors.Is(err, mail.ErrNoAccount) {
+		t.Errorf("no account: %v", err)
+	}
+	tests := map[mail.Kind]func(a *mail.Account){
+		mail.KindUnsupported: func(a *mail.Account) {
+			a.Auth, a.OAuth = mail.AuthOAuth2, mail.OAuth{Provider: "google", ClientID: "x"}
+		},
+		mail.KindConfig: func(a *mail.Account) { a.IMAP.Host = "mail.example.org" },
+	}
+	for kind, change := range tests {
+		a := mailtest.Settings("127.0.0.1", 1, "x")
+		change(&a)
+		d.Set(a)
+		_, err := m.List(t.Context(), account, mailbox.ListQuery{})
+		mailtest.WantKind(t, err, kind)
+		_, err = m.Get(t.Context(), mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UID: 1}, mailbox.GetQuery{})
+		mailtest.WantKind(t, err, kind)
+		_, err = m.Folders(t.Context(), account, mailbox.FolderQuery{})
+		mailtest.WantKind(t, err, kind)
+		_, err = m.Verify(t.Context(), account)
+		mailtest.WantKind(t, err, kind)
+		mailtest.WantKind(t, m.Warm(t.Context(), account), kind)
+	}
+	a := mailtest.Settings("127.0.0.1", 1, "x")
+	a.CAPEM = []byte("no certificate")
+	d.Set(a)
+	_, err := m.List(t.Context(), account, mailbox.ListQuery{})
+	mailtest.WantKind(t, err, mail.KindConfig)
+}
+
+func TestContextEndsAnOperation(t *testing.T) {
+	mailtest.Settle(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	d := &mailtest.Directory{Known: map[string]mail.Account{account: mailtest.Settings("127.0.0.1", uint16(ln.Addr().(*net.TCPAddr).Port), "x")}, Password: "p"}
+	m := mailbox.New(mailbox.Options{Directory: d})
+	defer m.Close()
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = m.List(short, account, mailbox.ListQuery{})
+	if mailtest.WantKind(t, err, mail.KindTimeout); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v does not match context.DeadlineExceeded", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = m.Get(ended, mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UID: 1}, mailbox.GetQuery{})
+	if mailtest.WantKind(t, err, mail.KindTimeout); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v does not match context.Canceled", err)
+	}
+	if _, err = m.Verify(short, account); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("verify: %v", err)
+	}
+}
+
+func TestAccountWithoutAPassword(t *testing.T) {
+	mailtest.Settle(t)
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "nopassword")
+	b.Dir.Password = ""
+	_, err := b.List(t.Context(), account, mailbox.ListQuery{})
+	mailtest.WantKind(t, err, mail.KindConfig)
+	_, err = b.Verify(t.Context(), account)
+	mailtest.WantKind(t, err, mail.KindConfig)
+}
+
+// A log tells what failed and never who wrote what, nor a secret.
+func TestLogsHoldNoSecretsAndNoMail(t *testing.T) {
+	mailtest.Settle(t)
+	var logged bytes.Buffer
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "logs", allowing("nobody@example.org"))
+	m := mailbox.New(mailbox.Options{Directory: b.Dir, Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	defer m.Close()
+	u := b.Add("INBOX", letter{Subject: "s3cret subject", Body: "s3cret body"})[0]
+	_, err := m.Get(t.Context(), b.Ref("INBOX", u), mailbox.GetQuery{})
+	mailtest.WantKind(t, err, mail.KindNotFound)
+	b.Dir.Password = "s3cret-pass"
+	a, _ := b.Dir.Account(t.Context(), account)
+	a.Username = "other"
+	b.Dir.Set(a)
+	_, err = m.Get(t.Context(), b.Ref("INBOX", u), mailbox.GetQuery{})
+	mailtest.WantKind(t, err, mail.KindAuth)
+	if got := logged.String(); strings.Contains(got, "s3cret") || strings.Contains(got, "filtered") || strings.Count(got, "mail operation failed") != 2 {
+		t.Errorf("logged %q", got)
+	}
+}
+
+// Changed settings take effect at the next call; the old connections end.
+func TestChangedSettingsGetNewConnections(t *testing.T) {
+	mailtest.Settle(t)
+	s, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "first")
+	b.Add("INBOX", letter{Subject: "one"})
+	if n := len(b.list(mailbox.ListQuery{}).Messages); n != 1 {
+		t.Fatalf("%d messages", n)
+	}
+	proxy := servertest.NewProxy(t, s.IMAPAddr(), servertest.ProxyOptions{})
+	a := mailtest.Settings(proxy.Host, proxy.Port, "second")
+	b.Dir.Set(a)
+	if n := len(b.list(mailbox.ListQuery{}).Messages); n != 0 {
+		t.Fatalf("%d messages in the other mailbox", n)
+	}
+	a.SubjectPattern = "x" // a change of policy keeps the connection
+	b.Dir.Set(a)
+	b.list(mailbox.ListQuery{})
+	if n := proxy.Stats().Connections; n != 1 {
+		t.Errorf("%d connections", n)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.List(t.Context(), account, mailbox.ListQuery{})
+	mailtest.WantKind(t, err, mail.KindConnection)
+}
+
+func BenchmarkWarm(b *testing.B) {
+	_, e := mailtest.Dovecot(b, servertest.Config{})
+	box := open(b, e, "bench")
+	for i := range 100 {
+		box.Add("INBOX", letter{Subject: fmt.Sprint("subject ", i), Body: strings.Repeat("text ", 300)})
+	}
+	b.Run("get", func(b *testing.B) {
+		for i := range b.N {
+			box.Read("INBOX", uint32(i%100+1), mailbox.GetQuery{})
+		}
+	})
+	b.Run("list", func(b *testing.B) {
+		for range b.N {
+			box.list(mailbox.ListQuery{})
+		}
+	})
+}

@@ -1,0 +1,224 @@
+package mailbox_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-imap/v2/imapclient"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
+)
+
+// counted is a mailbox behind a proxy that counts, over TLS as everybody has it.
+func counted(t *testing.T, user string, sessions int, latency time.Duration) (*box, *servertest.Proxy) {
+	t.Helper()
+	ca, err := servertest.NewCA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := servertest.Dovecot(t, servertest.Config{CA: ca})
+	e := mailtest.Endpoint{Name: "dovecot", Host: s.Host, Port: s.IMAPPort, Admin: func(t testing.TB, user string) *imapclient.Client { return mailtest.DialIMAP(t, s.IMAPAddr(), user) }}
+	proxy := servertest.NewProxy(t, s.IMAPSAddr(), servertest.ProxyOptions{Latency: latency})
+	b := open(t, e, user, writable, func(a *mail.Account) {
+		a.IMAP = mail.Endpoint{Host: proxy.Host, Port: proxy.Port, Security: mail.TLS}
+		a.CAPEM = ca.PEM()
+	})
+	b.Client = mailbox.New(mailbox.Options{Directory: b.Dir, SessionsPerAccount: sessions})
+	t.Cleanup(func() { _ = b.Close() })
+	return b, proxy
+}
+
+// realistic is a message such as people get: a plain one, one in two forms, and
+// now and then one with a file.
+func realistic(i int) letter {
+	l := letter{From: fmt.Sprintf("Person %d <person%d@example.org>", i, i), Subject: fmt.Sprintf("About the meeting on day %d", i),
+		Date: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC).Add(time.Duration(i) * time.Hour).Format(time.RFC1123Z),
+		Body: strings.Repeat("A line of text that somebody wrote.\r\n", 10)}
+	switch i % 5 {
+	case 1, 3:
+		l.Extra = "MIME-Version: 1.0\r\nContent-Type: multipart/alternative; boundary=\"b\"\r\n"
+		l.Body = "--b\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n" + l.Body + "--b\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>" + l.Body + "</p>\r\n--b--\r\n"
+	case 4:
+		l.Extra, l.Body = mixed("Content-Type: text/plain; charset=utf-8\r\n\r\n"+l.Body, attachment("minutes.pdf", 4000))
+	}
+	return l
+}
+
+// What each command costs on a warm connection: round trips, connections and
+// bytes. These are the figures to hold (a change that needs more has to say why).
+func TestWarmCosts(t *testing.T) {
+	b, proxy := counted(t, "warm", 0, 0)
+	for i := range 60 {
+		b.Add("INBOX", realistic(i))
+	}
+	text := strings.Repeat("text of the letter. ", 100)
+	extra, body := mixed("Content-Type: text/plain\r\n\r\n"+text, attachment("f", 5<<20))
+	large := b.Add("Sent", letter{Subject: "large", Extra: extra, Body: body})[0]
+	b.folder("Other")
+	if err := b.Warm(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
+	first := b.list(mailbox.ListQuery{})
+	id := func(i int) mail.Ref { return first.Messages[i].Ref }
+	for _, tc := range []struct {
+		name  string
+		trips int
+		bytes int64 // from the server; 0 means any
+		run   func() error
+	}{
+		{"list", 1, 14_000, func() error { _, err := b.List(t.Context(), account, mailbox.ListQuery{}); return err }},
+		{"list of 10", 1, 3_500, func() error {
+			_, err := b.List(t.Context(), account, mailbox.ListQuery{Limit: 10})
+			return err
+		}},
+		{"get", 1, 8_000, func() error { _, err := b.Get(t.Context(), id(0), mailbox.GetQuery{}); return err }},
+		{"get beside 5 MB", 1, int64(len(text)) + 8<<10, func() error { _, err := b.Get(t.Context(), b.Ref("Sent", large), mailbox.GetQuery{}); return err }},
+		{"folders", 1, 2_000, func() error {
+			_, err := b.Folders(t.Context(), account, mailbox.FolderQuery{Counts: true})
+			return err
+		}},
+		{"first mark-read", 2, 1_500, func() error { _, err := b.MarkRead(t.Context(), account, []mail.Ref{id(0)}); return err }},
+		{"mark-read", 1, 500, func() error { _, err := b.MarkRead(t.Context(), account, []mail.Ref{id(1)}); return err }},
+		{"mark-read of several", 2, 1_500, func() error {
+			_, err := b.MarkRead(t.Context(), account, []mail.Ref{id(2), id(3)})
+			return err
+		}},
+		{"flags", 1, 500, func() error {
+			_, err := b.SetFlags(t.Context(), account, []mail.Ref{id(1)}, []string{"x"}, nil)
+			return err
+		}},
+		{"search", 2, 6_000, func() error {
+			_, err := b.Search(t.Context(), account, mailbox.SearchQuery{Subject: "meeting"})
+			return err
+		}},
+		{"search with snippets", 2, 30_000, func() error {
+			_, err := b.Search(t.Context(), account, mailbox.SearchQuery{Subject: "meeting", Snippet: true})
+			return err
+		}},
+		{"raw", 1, 0, func() error { _, err := b.Raw(t.Context(), id(0), 0); return err }},
+		{"attachment", 2, 0, func() error { _, err := b.Attachment(t.Context(), id(0), ""); return ignore(err, mail.KindNotFound) }},
+		{"copy", 2, 1_500, func() error {
+			_, err := b.Copy(t.Context(), account, []mail.Ref{id(5)}, "", "Other")
+			return err
+		}},
+		{"move", 2, 1_500, func() error { _, err := b.Move(t.Context(), account, []mail.Ref{id(6)}, "Other"); return err }},
+		{"delete", 3, 2_000, func() error { _, err := b.Delete(t.Context(), account, []mail.Ref{id(7)}); return err }},
+	} {
+		proxy.Reset()
+		if err := tc.run(); err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		st := proxy.Stats()
+		t.Logf("%-22s %d round trips, %d bytes out, %d bytes in", tc.name, st.Flights, st.ToServer, st.ToClient)
+		if st.Flights > tc.trips || st.Connections != 0 {
+			t.Errorf("%s: %d round trips on %d new connections, want %d", tc.name, st.Flights, st.Connections, tc.trips)
+		}
+		if tc.bytes > 0 && st.ToClient > tc.bytes {
+			t.Errorf("%s: %d bytes from the server, want at most %d", tc.name, st.ToClient, tc.bytes)
+		}
+	}
+}
+
+func ignore(err error, kind mail.Kind) error {
+	var e *mail.Error
+	if errors.As(err, &e) && e.Kind == kind {
+		return nil
+	}
+	return err
+}
+
+// What a command costs that has to connect first. The proxy sees a flight for
+// each of ClientHello, what follows the server's part of the handshake, and what
+// answers the greeting; TCP's own handshake comes before and is not seen.
+func TestColdCosts(t *testing.T) {
+	b, proxy := counted(t, "cold", 0, 0)
+	for i := range 5 {
+		b.Add("INBOX", realistic(i))
+	}
+	for _, tc := range []struct {
+		name  string
+		trips int // with TCP's
+		run   func(m *mailbox.Client) error
+	}{
+		{"get", 4, func(m *mailbox.Client) error {
+			_, err := m.Get(t.Context(), b.Ref("INBOX", 1), mailbox.GetQuery{})
+			return err
+		}},
+		{"list", 5, func(m *mailbox.Client) error {
+			_, err := m.List(t.Context(), account, mailbox.ListQuery{})
+			return err
+		}},
+		{"search", 5, func(m *mailbox.Client) error {
+			_, err := m.Search(t.Context(), account, mailbox.SearchQuery{Subject: "meeting"})
+			return err
+		}},
+	} {
+		m := mailbox.New(mailbox.Options{Directory: b.Dir})
+		proxy.Reset()
+		if err := tc.run(m); err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		st := proxy.Stats()
+		t.Logf("%-10s %d round trips with TCP's, %d bytes out, %d bytes in", tc.name, st.Flights+1, st.ToServer, st.ToClient)
+		if st.Flights+1 > tc.trips || st.Connections != 1 {
+			t.Errorf("%s: %d round trips on %d connections, want %d on one", tc.name, st.Flights+1, st.Connections, tc.trips)
+		}
+		_ = m.Close()
+	}
+}
+
+// Fifty reads at once over a slow line share round trips: one goes ahead, the
+// others go together, and what is long of them is fetched together once more.
+func TestFiftyGetsShareRoundTrips(t *testing.T) {
+	for name, tc := range map[string]struct{ repeat, trips int }{
+		"short": {1, 2},
+		"long":  {2000, 4}, // each of the two goes twice
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, proxy := counted(t, "fifty"+name, 1, 25*time.Millisecond)
+			for i := range 50 {
+				b.Add("INBOX", letter{Subject: fmt.Sprint(i), Body: strings.Repeat("a long letter. ", tc.repeat)})
+			}
+			b.list(mailbox.ListQuery{})
+			proxy.Reset()
+			var wg sync.WaitGroup
+			for i := range 50 {
+				wg.Go(func() {
+					if m, err := b.Get(t.Context(), b.Ref("INBOX", uint32(i+1)), mailbox.GetQuery{BodyChars: 20_000}); err != nil || m.Subject != fmt.Sprint(i) {
+						t.Errorf("%+v %v", m, err)
+					}
+				})
+			}
+			wg.Wait()
+			st := proxy.Stats()
+			t.Logf("%d round trips, %d bytes out, %d bytes in", st.Flights, st.ToServer, st.ToClient)
+			if st.Flights > tc.trips+1 || st.Connections != 0 { // one more if some came late
+				t.Errorf("%d round trips on %d new connections, want %d", st.Flights, st.Connections, tc.trips)
+			}
+		})
+	}
+}
+
+func TestSevenHundredGetsUseOneConnection(t *testing.T) {
+	b, proxy := counted(t, "sevenhundred", 0, 0)
+	var letters []letter
+	for i := range 700 {
+		letters = append(letters, letter{Subject: fmt.Sprint(i), Body: "x"})
+	}
+	b.Add("INBOX", letters...)
+	for i := range 700 {
+		if m := b.Read("INBOX", uint32(i+1), mailbox.GetQuery{}); m.Subject != fmt.Sprint(i) {
+			t.Fatalf("UID %d is %q", i+1, m.Subject)
+		}
+	}
+	if st := proxy.Stats(); st.Connections != 1 {
+		t.Errorf("%d connections", st.Connections)
+	}
+}

@@ -1,0 +1,353 @@
+package mailbox
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	goimap "github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/internal/message"
+)
+
+const (
+	// headerBytes is how much is fetched of a header where all of it counts. A
+	// sender can make it longer: a message whose header goes on unseen is not
+	// shown by a policy that hides any.
+	headerBytes = 64 << 10
+	// shownBytes is how much is fetched of the fields in shownFields.
+	shownBytes = 16 << 10
+	// maxPeople bounds the addresses shown of one field.
+	maxPeople = 100
+)
+
+// The fields that a list shows, and those that a full one shows besides.
+var (
+	shownFields = []string{"FROM", "SUBJECT", "DATE", "CONTENT-TYPE"}
+	fullFields  = append(slices.Clone(shownFields), "TO", "CC", "MESSAGE-ID")
+)
+
+// mimeFields say how the text is written, which a snippet needs to know.
+var mimeFields = []string{"MIME-VERSION", "CONTENT-TRANSFER-ENCODING"}
+
+func shownSection(w wanted) *goimap.FetchItemBodySection {
+	fields := shownFields
+	if w.full {
+		fields = fullFields
+	}
+	if w.text {
+		fields = slices.Concat(fields, mimeFields)
+	}
+	if w.thread {
+		fields = slices.Concat(fields, threadFields)
+	}
+	return &goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierHeader, HeaderFields: fields,
+		Partial: &goimap.SectionPartial{Size: shownBytes}}
+}
+
+func headerSection() *goimap.FetchItemBodySection {
+	return &goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierHeader, Partial: &goimap.SectionPartial{Size: headerBytes}}
+}
+
+// wanted is what is fetched of each message besides its flags and fields.
+type wanted struct {
+	header    bool // all of the header, for the policy to judge: a server's choice of fields may leave out what another reader would take for one
+	structure bool
+	dates     bool // INTERNALDATE
+	full      bool // every field of a Summary
+	text      bool // the beginning of the text
+	thread    bool // what conversations are told by
+}
+
+// fetched is one message as a list needs it.
+type fetched struct {
+	uid      uint32
+	flags    []string
+	header   message.Header
+	readable bool // the server gave the header
+	whole    bool // and all of it
+	internal time.Time
+	size     int64
+	root     *message.Part // nil when the server did not tell
+	head     []byte        // the header as it came
+	text     []byte        // the beginning of what follows it
+}
+
+func startWindow(s *imap.Session, set goimap.NumSet, w wanted) *imap.Fetching {
+	// The fields come from the header itself and not from ENVELOPE, so that
+	// lists and the policy read them as everything else here does.
+	opts := goimap.FetchOptions{Flags: true, InternalDate: w.dates, RFC822Size: w.full, BodySection: []*goimap.FetchItemBodySection{shownSection(w)}}
+	if w.header {
+		opts.BodySection[0] = headerSection()
+	}
+	if w.text {
+		opts.BodySection = append(opts.BodySection,
+			&goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: snippetBytes}})
+	}
+	if w.structure {
+		opts.BodyStructure = &goimap.FetchItemBodyStructure{Extended: true}
+	}
+	return s.Fetch(set, opts)
+}
+
+// finishWindow returns the messages by ascending UID.
+func finishWindow(f *imap.Fetching) ([]fetched, error) {
+	data, err := f.Wait()
+	if err != nil {
+		return nil, err
+	}
+	return readWindow(data), nil
+}
+
+// maxAlone is how many messages of a window are asked for one by one.
+const maxAlone = 100
+
+// fetchAll fetches messages of which the server may refuse some. It takes a FETCH
+// as a whole then: which messages there are is asked, and those that are missing
+// each by itself. One that is refused still is not readable.
+func fetchAll(s *imap.Session, set goimap.NumSet, w wanted) ([]fetched, error) {
+	data, err := startWindow(s, set, w).Wait()
+	if !refusedByServer(err) {
+		return readWindow(data), err
+	}
+	s.Renew()
+	all, allErr := s.Fetch(set, goimap.FetchOptions{UID: true}).Wait()
+	if allErr != nil || len(all)-len(data) > maxAlone {
+		return nil, err
+	}
+	out := readWindow(data)
+	for _, d := range all {
+		if dataOf(data, uint32(d.UID)) != nil {
+			continue
+		}
+		s.Renew()
+		one, err := startWindow(s, uidSet(uint32(d.UID)), w).Wait()
+		switch {
+		case refusedByServer(err):
+			out = append(out, fetched{uid: uint32(d.UID)})
+		case err != nil:
+			return nil, err
+		default:
+			out = append(out, readWindow(one)...)
+		}
+	}
+	slices.SortFunc(out, func(a, b fetched) int { return cmp.Compare(a.uid, b.uid) })
+	return out, nil
+}
+
+func readWindow(data []*imapclient.FetchMessageBuffer) []fetched {
+	out := make([]fetched, len(data))
+	for i, d := range data {
+		out[i] = readFetched(d)
+	}
+	return out
+}
+
+func readFetched(d *imapclient.FetchMessageBuffer) fetched {
+	g := fetched{uid: uint32(d.UID), flags: flagsOf(d.Flags), internal: d.InternalDate, size: d.RFC822Size}
+	raw, ok := section(d, goimap.PartSpecifierHeader, nil, false)
+	if ok {
+		g.whole = len(raw) < headerBytes
+	} else {
+		raw, ok = section(d, goimap.PartSpecifierHeader, nil, true)
+	}
+	g.header, g.readable, g.head = message.ParseHeader(raw), ok, raw
+	g.text, _ = section(d, goimap.PartSpecifierText, nil, false)
+	if d.BodyStructure != nil {
+		if g.root = partsOf(d.BodyStructure); g.root != nil {
+			g.root.Forward = message.IsForward(g.header.Text("Subject"))
+		}
+	}
+	return g
+}
+
+// section finds what was fetched of a section; listed tells a selection of
+// header fields from the whole header.
+func section(d *imapclient.FetchMessageBuffer, specifier goimap.PartSpecifier, part []int, listed bool) ([]byte, bool) {
+	for _, b := range d.BodySection {
+		if b.Section.Specifier == specifier && (len(b.Section.HeaderFields) > 0) == listed &&
+			partID(b.Section.Part) == partID(part) && b.Bytes != nil {
+			return b.Bytes, true
+		}
+	}
+	return nil, false
+}
+
+// flagsOf keeps what can be a flag and leaves out \Recent, which is about
+// sessions and not messages.
+func flagsOf(flags []goimap.Flag) []string {
+	out := make([]string, 0, len(flags))
+	for _, f := range flags {
+		if s := message.CleanLine(string(f)); s != "" && !strings.EqualFold(s, `\Recent`) && len(out) < 100 {
+			out = append(out, canonicalFlag(s))
+		}
+	}
+	return out
+}
+
+// canonicalFlag gives the system flags, whose case does not matter, one spelling.
+func canonicalFlag(s string) string {
+	for _, f := range []goimap.Flag{goimap.FlagSeen, goimap.FlagAnswered, goimap.FlagFlagged, goimap.FlagDeleted, goimap.FlagDraft} {
+		if strings.EqualFold(s, string(f)) {
+			return string(f)
+		}
+	}
+	return s
+}
+
+// visible judges by the policy. A header of which not all is here proves nothing
+// and passes only where nothing is hidden.
+func (g *fetched) visible(p *mail.Policy) bool {
+	return p.ShowsAll() || g.whole && p.Visible(g.header)
+}
+
+// summary is what there is to show; the caller sets Ref.
+func (g *fetched) summary() Summary {
+	s := Summary{Flags: g.flags, Size: g.size, InternalDate: g.internal, Subject: g.header.Text("Subject"),
+		From: people(g.header, "From"), To: people(g.header, "To"), CC: people(g.header, "Cc"), InternetMessageID: messageID(g.header)}
+	s.Date, _ = g.date()
+	s.HasAttachments = g.hasAttachments()
+	return s
+}
+
+// hasAttachments leaves out an image inside the text and a signature: they are
+// listed, and are not what a person means by an attachment. Where the server did
+// not tell the parts, the header tells roughly.
+func (g *fetched) hasAttachments() bool {
+	if g.root != nil {
+		return slices.ContainsFunc(message.Attachments(g.root), func(p *message.Part) bool { return !p.Incidental() })
+	}
+	return g.mediaType() == "multipart/mixed"
+}
+
+// doubtful reports whether the header leaves open if there are attachments: a
+// message that is one text, or one text in two forms, has none. Some programs put
+// attachments into one of the forms; their boundaries tell.
+func (g *fetched) doubtful() bool {
+	switch t := g.mediaType(); t {
+	case "", "text/plain", "text/html":
+		return strings.Contains(strings.ToLower(g.header.Get("Content-Disposition")), "attachment")
+	case "multipart/alternative":
+		return strings.Contains(strings.ToLower(g.header.Get("Content-Type")), "apple")
+	}
+	return true
+}
+
+func (g *fetched) mediaType() string {
+	t, _, _ := strings.Cut(g.header.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(t))
+}
+
+// compact leaves out what only a full list shows.
+func compact(s *Summary) {
+	s.To, s.CC, s.InternetMessageID, s.Size, s.InternalDate = nil, nil, "", 0, time.Time{}
+}
+
+// partsOf makes our tree of a BODYSTRUCTURE, with its section numbers (RFC 9051
+// section 6.4.5.1), within the bounds of a tree parsed here.
+func partsOf(b goimap.BodyStructure) *message.Part {
+	left := message.MaxParts
+	root := partOf(b, "", message.MaxDepth, &left)
+	if root != nil && len(root.Children) == 0 && root.Type != "multipart" {
+		root.ID = "1"
+	}
+	return root
+}
+
+func partOf(b goimap.BodyStructure, id string, depth int, left *int) *message.Part {
+	if *left--; *left < 0 || depth < 0 {
+		return nil
+	}
+	var disposition string
+	var params map[string]string
+	if d := b.Disposition(); d != nil {
+		disposition, params = d.Value, d.Params
+	}
+	switch b := b.(type) {
+	case *goimap.BodyStructureSinglePart:
+		return message.NewPart(message.Part{ID: id, Type: b.Type, Subtype: b.Subtype, Params: b.Params, Disposition: disposition,
+			Encoding: b.Encoding, Size: int64(b.Size), ContentID: b.ID}, params)
+	case *goimap.BodyStructureMultiPart:
+		p := message.Part{ID: id, Type: "multipart", Subtype: b.Subtype, Disposition: disposition}
+		if b.Extended != nil {
+			p.Params = b.Extended.Params
+		}
+		if id != "" {
+			id += "."
+		}
+		for i, c := range b.Children {
+			if child := partOf(c, id+strconv.Itoa(i+1), depth-1, left); child != nil {
+				p.Children = append(p.Children, child)
+			}
+		}
+		return message.NewPart(p, params)
+	}
+	return nil
+}
+
+// partID writes a section number as a Part has it.
+func partID(part []int) string {
+	s := make([]string, len(part))
+	for i, n := range part {
+		s[i] = strconv.Itoa(n)
+	}
+	return strings.Join(s, ".")
+}
+
+// partNumbers reads what partID writes.
+func partNumbers(id string) []int {
+	var part []int
+	for s := range strings.SplitSeq(id, ".") {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			return nil
+		}
+		part = append(part, n)
+	}
+	return part
+}
+
+// people returns the addresses of a field as a person writes them.
+func people(h message.Header, field string) []string {
+	var out []string
+	for _, a := range h.Addresses(field) {
+		if len(out) == maxPeople {
+			break
+		}
+		out = append(out, a.String())
+	}
+	return out
+}
+
+// messageID returns the Message-ID without its angle brackets.
+func messageID(h message.Header) string {
+	if ids := h.MsgIDs("Message-ID"); len(ids) > 0 {
+		return ids[0]
+	}
+	return ""
+}
+
+// date is when the message says it was sent; ok is false when it does not say.
+func (g *fetched) date() (t time.Time, ok bool) { return g.header.Date() }
+
+func headerHolds(field, text string) goimap.SearchCriteria {
+	return goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: field, Value: text}}}
+}
+
+// anyOf is met where one of the criteria is. It nests no deeper than it must,
+// which servers bound. It is nil for none.
+func anyOf(all []goimap.SearchCriteria) *goimap.SearchCriteria {
+	switch n := len(all); n {
+	case 0:
+		return nil
+	case 1:
+		return &all[0]
+	default:
+		return &goimap.SearchCriteria{Or: [][2]goimap.SearchCriteria{{*anyOf(all[:n/2]), *anyOf(all[n/2:])}}}
+	}
+}

@@ -1,0 +1,169 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	goimap "github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
+)
+
+// OwnMessage is a message that was written here and goes into a folder of the account.
+type OwnMessage struct {
+	Role        string // of the folder: sent or drafts
+	Flags       []string
+	Date        time.Time
+	Source      []byte
+	Once        string // Message-ID: not where the folder has it already; empty: always
+	UnlessFiled bool   // not where the server files it by itself
+}
+
+// Placed says where a message is now.
+type Placed struct {
+	Folder string
+	Ref    mail.Ref // zero when the server did not tell, or had it already
+}
+
+// Why File had nothing to do: the account has no folder of this role, or the server
+// files the message by itself.
+var (
+	ErrNoRole     = errors.New("no folder of this use")
+	ErrSelfFiling = errors.New("the provider files it itself")
+)
+
+// gmailCapability is what Gmail's IMAP offers under any name of host.
+const gmailCapability = "X-GM-EXT-1"
+
+// File appends a message to the folder of a use, in one turn on a connection that
+// may append and nothing else. ErrNoRole and ErrSelfFiling say that there was
+// nothing to do.
+func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) (*Placed, error) {
+	x, err := m.open(ctx, op, account)
+	if err != nil {
+		return nil, err
+	}
+	if !x.policy.MayChange() {
+		return nil, x.ReadOnly()
+	}
+	select {
+	case x.pool.turn <- struct{}{}:
+		defer func() { <-x.pool.turn }()
+	case <-ctx.Done():
+		return nil, x.wrap(ctx, ctx.Err())
+	}
+	var out Placed
+	var nothing error // why there is nothing to do
+	var flags []goimap.Flag
+	for _, f := range own.Flags {
+		flags = append(flags, goimap.Flag(f))
+	}
+	sent := false
+	err = x.pool.Change(ctx, "", imap.AppendMessages, func(_ context.Context, s *imap.Session) (err error) {
+		out, nothing, sent = Placed{}, nil, false
+		if own.UnlessFiled && s.Has(gmailCapability) {
+			nothing = ErrSelfFiling
+			return nil
+		}
+		if out.Folder, err = x.folderFor(s, own.Role); err != nil {
+			return err
+		}
+		if out.Folder == "" {
+			nothing = ErrNoRole
+			return nil
+		}
+		if own.Once != "" {
+			there, err := x.holds(s, out.Folder, own.Once)
+			if err != nil || there {
+				return err
+			}
+		}
+		if err := stepAside(s, out.Folder); err != nil {
+			return err
+		}
+		s.Renew()
+		sent = true
+		validity, uid, err := s.Append(out.Folder, flags, own.Date, own.Source)
+		if err == nil && validity != 0 && uid != 0 {
+			out.Ref = mail.Ref{Protocol: mail.IMAP, Account: account, Folder: out.Folder, UIDValidity: validity, UID: uid}
+		}
+		return err
+	})
+	if err == nil {
+		return &out, nothing
+	}
+	answered := refusedByServer(err)
+	if err = x.wrap(ctx, err); sent && !answered {
+		e := *x.AsError(err)
+		e.Message += " Whether the message arrived in the folder is not known."
+		e.Hint, e.Retryable, e.Unknown = "Look into the folder before you try again.", false, true
+		err = &e
+	}
+	return nil, err
+}
+
+const inbox = "INBOX"
+
+// stepAside leaves a folder that something is to be added to: Courier takes nothing
+// for one that the session has open to read, and not every server knows UNSELECT.
+func stepAside(s *imap.Session, folder string) error {
+	if box, ok := s.Selected(); ok && box.Name == folder && !box.Writable && folder != inbox {
+		_, err := s.Examine(inbox).Wait()
+		return err
+	}
+	return nil
+}
+
+// holds reports whether the folder has a message of this Message-ID.
+func (x *access) holds(s *imap.Session, folder, messageID string) (bool, error) {
+	if _, err := s.Examine(folder).Wait(); err != nil {
+		return false, err
+	}
+	criteria := headerHolds("Message-ID", messageID)
+	found, err := s.Search(&criteria).Wait()
+	return len(found) > 0, err
+}
+
+// usualNames are what programs and servers call the folders for which a server
+// without SPECIAL-USE (RFC 6154) tells no use, in lower case.
+var usualNames = map[string][]string{
+	"sent": {"sent", "sent messages", "sent items", "sent mail", "sent-mail", "outbox/sent", "gesendet", "gesendete elemente", "gesendete objekte",
+		"envoyés", "éléments envoyés", "messages envoyés", "enviados", "elementos enviados", "itens enviados", "mensajes enviados",
+		"inviati", "inviata", "posta inviata", "verzonden", "verzonden items", "verzonden berichten", "skickat", "skickade objekt",
+		"sendt", "sendte elementer", "lähetetyt", "wysłane", "elementy wysłane", "odeslané", "отправленные", "надіслані", "送信済み", "送信済みアイテム", "已发送", "已發送", "보낸 편지함"},
+	"drafts": {"drafts", "draft", "draft messages", "entwürfe", "brouillons", "borradores", "rascunhos", "bozze", "concepten", "utkast", "kladder",
+		"luonnokset", "szkice", "kopie robocze", "koncepty", "черновики", "чернетки", "下書き", "草稿", "草稿箱", "임시 보관함"},
+}
+
+// folderFor finds the folder of a use: the first that the server says has it, else
+// the first that is called so, at the top or directly below INBOX. It is empty when
+// there is none.
+func (x *access) folderFor(s *imap.Session, role string) (string, error) {
+	list := &FolderList{}
+	if _, err := x.list(s, FolderQuery{Pattern: "*", Limit: maxFoldersForRole}, list); err != nil {
+		return "", err
+	}
+	for _, f := range list.Folders {
+		if f.Role == role && !f.NoSelect() {
+			return f.Name, nil
+		}
+	}
+	for _, usual := range usualNames[role] {
+		for _, f := range list.Folders {
+			name := strings.ToLower(f.Name)
+			if f.Delimiter != "" {
+				name = strings.TrimPrefix(name, "inbox"+f.Delimiter)
+			}
+			if name == usual && (f.Role == "" || f.Role == role) && !f.NoSelect() {
+				return f.Name, nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// maxFoldersForRole bounds the folders that are looked at.
+const maxFoldersForRole = 10_000

@@ -1,0 +1,270 @@
+package mailbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	goimap "github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
+)
+
+// The bounds of Folders.
+const (
+	defaultFolders = 200    // 001 section 3
+	maxScan        = 20_000 // messages of a folder in which the policy looks at each
+)
+
+// roles are the special uses of RFC 6154.
+var roles = map[goimap.MailboxAttr]string{
+	goimap.MailboxAttrSent: "sent", goimap.MailboxAttrDrafts: "drafts", goimap.MailboxAttrTrash: "trash",
+	goimap.MailboxAttrJunk: "junk", goimap.MailboxAttrArchive: "archive", goimap.MailboxAttrAll: "all", goimap.MailboxAttrFlagged: "flagged",
+}
+
+var folderCounts = goimap.StatusOptions{NumMessages: true, NumUnseen: true, UIDNext: true, UIDValidity: true}
+
+// Folders lists the account's folders in the server's order. One folder whose
+// counts cannot be had is an Issue; it is listed without them.
+func (m *Client) Folders(ctx context.Context, account string, q FolderQuery) (*FolderList, error) {
+	x, err := m.openAny(ctx, "mail folders", account)
+	if err != nil {
+		return nil, err
+	}
+	if x.pop != nil {
+		return x.popFolders(ctx, q)
+	}
+	if q.Pattern == "" {
+		q.Pattern = "*"
+	}
+	if q.Limit <= 0 {
+		q.Limit = defaultFolders
+	}
+	var list *FolderList
+	err = x.lend(ctx, "", func(s *imap.Session) error {
+		list = &FolderList{}
+		statuses, err := x.list(s, q, list)
+		if err != nil || !q.Counts {
+			return err
+		}
+		if x.policy.ShowsAll() {
+			return x.count(s, list, statuses)
+		}
+		return x.countVisible(s, list)
+	})
+	if err != nil {
+		if list == nil || len(list.Folders) == 0 || !partial(ctx, err) {
+			return nil, err
+		}
+		list.Issues = append(list.Issues, x.AsError(err).Issue()) // the folders are known, their counts not all
+	}
+	return list, nil
+}
+
+// list fills in the folders, and returns the statuses that came with them.
+func (x *access) list(s *imap.Session, q FolderQuery, list *FolderList) (map[string]*goimap.StatusData, error) {
+	var opts *goimap.ListOptions
+	if s.Has("LIST-EXTENDED") {
+		opts = &goimap.ListOptions{ReturnSpecialUse: s.Has("SPECIAL-USE")}
+		if q.Counts && x.policy.ShowsAll() && s.Has("LIST-STATUS") {
+			counts := folderCounts
+			opts.ReturnStatus = &counts
+		}
+	}
+	listing := s.List(q.Pattern, opts)
+	data, err := listing.Wait()
+	if err != nil {
+		return nil, err
+	}
+	for range listing.Skipped() {
+		list.Issues = append(list.Issues, unusable())
+	}
+	statuses := make(map[string]*goimap.StatusData)
+	seen := make(map[string]bool)
+	for _, d := range data {
+		if seen[d.Mailbox] {
+			continue
+		}
+		seen[d.Mailbox] = true
+		if mail.CheckFolder(d.Mailbox) != nil {
+			list.Issues = append(list.Issues, unusable())
+			continue
+		}
+		if len(list.Folders) == q.Limit {
+			list.Truncated = true
+			break
+		}
+		list.Folders = append(list.Folders, folderOf(d))
+		if d.Status != nil {
+			statuses[d.Mailbox] = d.Status
+		}
+	}
+	return statuses, nil
+}
+
+func unusable() mail.Issue {
+	return mail.Issue{Code: mail.KindRefused.Code(), Stage: string(imap.StageList), Message: "A folder whose name cannot be used was left out."}
+}
+
+func folderOf(d *goimap.ListData) Folder {
+	f := Folder{Name: d.Mailbox}
+	if d.Delim != 0 {
+		f.Delimiter = string(d.Delim)
+	}
+	for _, a := range d.Attrs {
+		role := ""
+		for attr, r := range roles {
+			if strings.EqualFold(string(attr), string(a)) {
+				role = r
+			}
+		}
+		if role != "" {
+			f.Role = role
+		} else {
+			f.Attributes = append(f.Attributes, string(a))
+		}
+	}
+	if strings.EqualFold(f.Name, "INBOX") {
+		f.Role = "inbox"
+	}
+	return f
+}
+
+// count asks for the counts that did not come with the list, all at once.
+func (x *access) count(s *imap.Session, list *FolderList, statuses map[string]*goimap.StatusData) error {
+	asked := make(map[int]*imap.Stating)
+	s.Together(func() {
+		for i, f := range list.Folders {
+			if statuses[f.Name] == nil && !f.NoSelect() {
+				counts := folderCounts
+				asked[i] = s.Status(f.Name, &counts)
+			}
+		}
+	})
+	var broken error
+	for i := range list.Folders {
+		f := &list.Folders[i]
+		st := statuses[f.Name]
+		if w := asked[i]; w != nil {
+			var err error
+			if st, err = w.Wait(); err != nil {
+				if !refusedByServer(err) {
+					broken = err // the others fail too, and are waited for
+					continue
+				}
+				st = nil
+			}
+		}
+		if st != nil && st.NumMessages != nil && st.NumUnseen != nil {
+			f.Counts = &Counts{Messages: *st.NumMessages, Unread: *st.NumUnseen, UIDNext: uint32(st.UIDNext), UIDValidity: st.UIDValidity}
+		} else if !f.NoSelect() {
+			list.Issues = append(list.Issues, uncounted(f.Name, "the server did not tell", true))
+		}
+	}
+	return broken
+}
+
+func uncounted(folder, why string, retryable bool) mail.Issue {
+	return mail.Issue{Code: mail.KindRefused.Code(), Stage: string(imap.StageStatus), Message: fmt.Sprintf("The messages of folder %q were not counted: %s.", folder, why), Retryable: retryable}
+}
+
+func refusedByServer(err error) bool { return wireRefusal(err) != nil }
+
+// countVisible counts only what the policy shows, so that a count never tells of
+// a message it hides. It has to look at each message that can be visible.
+func (x *access) countVisible(s *imap.Session, list *FolderList) error {
+	for i := range list.Folders {
+		f := &list.Folders[i]
+		if f.NoSelect() {
+			continue
+		}
+		counts, err := x.visibleCounts(s, f.Name)
+		switch {
+		case err == nil:
+			f.Counts = counts
+		case refusedByServer(err):
+			list.Issues = append(list.Issues, uncounted(f.Name, "the server did not tell", true))
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *access) visibleCounts(s *imap.Session, folder string) (*Counts, error) {
+	box, err := s.Examine(folder).Wait()
+	if err != nil {
+		return nil, err
+	}
+	// UIDNEXT would tell that a hidden message has come.
+	counts := &Counts{UIDValidity: box.UIDValidity}
+	err = x.eachVisible(s, box, nil, wanted{header: true}, func(g *fetched) bool {
+		counts.Messages++
+		if !slices.Contains(g.flags, string(goimap.FlagSeen)) {
+			counts.Unread++
+		}
+		return true
+	})
+	return counts, err
+}
+
+// eachVisible calls fn with the messages of the folder that is open and that the
+// policy shows, newest first, until fn returns false. found are those to look at;
+// nil means all. Of a folder too large to look at each the server is asked first
+// which can be visible.
+func (x *access) eachVisible(s *imap.Session, box imap.Folder, found goimap.UIDSet, w wanted, fn func(*fetched) bool) error {
+	if found == nil && box.Exists > maxScan {
+		if senders := senders(x.policy); senders != nil {
+			var err error
+			if found, err = s.Search(senders).Wait(); err != nil || len(found) == 0 {
+				return err
+			}
+		}
+	}
+	high := box.Exists
+	next := func() goimap.NumSet {
+		if found != nil {
+			if len(found) == 0 {
+				return nil
+			}
+			var set goimap.UIDSet
+			set, found = split(found, maxWindow, false)
+			return set
+		}
+		if high == 0 {
+			return nil
+		}
+		var set goimap.SeqSet
+		n := min(high, maxWindow)
+		set.AddRange(high-n+1, high)
+		high -= n
+		return set
+	}
+	empty := 0
+	for set := next(); set != nil; set = next() {
+		s.Renew()
+		x.looking(0, 0, box.Name)
+		got, err := fetchAll(s, set, w)
+		if err != nil {
+			return err
+		}
+		if empty++; len(got) > 0 {
+			empty = 0
+		} else if empty == maxEmpty {
+			return x.givesNothing()
+		}
+		for i := len(got) - 1; i >= 0; i-- {
+			if got[i].visible(x.policy) && !fn(&got[i]) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+func (x *access) givesNothing() error {
+	return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindRefused, Stage: string(imap.StageFetch), Retryable: true,
+		Message: "The server names messages that it does not give.", Hint: "Try again later; if it stays so, ask whoever runs the server."}
+}

@@ -1,0 +1,528 @@
+package mailbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	goimap "github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/quoted"
+)
+
+// The bounds of Get.
+const (
+	defaultBodyChars = 2000 // 001 section 5
+	minBodyChars     = 100
+	maxBodyChars     = 20_000
+
+	defaultAttachmentChars = 10_000 // 001 section 5
+	minAttachmentChars     = 100
+	maxAttachmentChars     = 50_000
+
+	textBytes     = 5 << 10   // of the body, fetched at once: the text of most messages is no longer
+	smallText     = 64 << 10  // a text part up to here is fetched whole
+	maxPartBytes  = 512 << 10 // of one part of plain text
+	maxHTMLBytes  = 2 << 20   // of one part of HTML, whose style sheet can stand anywhere
+	maxPDFBytes   = 5 << 20   // 001 section 5, decoded
+	maxCalendar   = 64 << 10
+	maxContent    = 24 << 20 // of all attachments of a message together, as transferred
+	maxExtracted  = 20       // attachments whose text is read
+	maxRounds     = 4        // fetches after the first
+	maxSections   = 60       // of one message in one fetch
+	maxHeaderText = 4000     // characters of one header field
+)
+
+// curated are the fields that matter to a reader and that Message has no field
+// of its own for.
+var curated = []string{"Sender", "Reply-To", "Bcc", "In-Reply-To", "References", "List-Id", "List-Unsubscribe", "Auto-Submitted"}
+
+// ownFields are the fields that Message shows in places of their own.
+var ownFields = []string{"From", "To", "Cc", "Subject", "Date", "Message-ID"}
+
+// readFields are the fields that a message needs whose header is not asked for as
+// a whole and need not be judged.
+var readFields = func() []string {
+	var names []string
+	for _, n := range slices.Concat(ownFields, curated, []string{"MIME-Version", "Content-Type", "Content-Transfer-Encoding", "Content-Disposition", "Content-ID"}) {
+		names = append(names, strings.ToUpper(n))
+	}
+	return names
+}()
+
+// Get returns one message. A Ref without UIDVALIDITY means the folder as it is
+// now; one whose UIDVALIDITY is gone is KindConflict, and never the content of
+// another message. A message that the inbound policy hides is answered exactly
+// as one that does not exist. Numbers are brought into their bounds. Only what is
+// shown is fetched: of plain text as much as BodyChars needs, 512 KiB of each part
+// at most, of HTML 2 MiB, and of an attachment nothing unless its text or content was asked for
+// (the text of a PDF of up to 5 MB, and 24 MiB of content). What cannot be read of
+// an attachment is an Issue. Calls at the same time share round trips.
+func (m *Client) Get(ctx context.Context, ref mail.Ref, q GetQuery) (*Message, error) {
+	x, err := m.openAny(ctx, "mail get", ref.Account)
+	if err != nil {
+		return nil, err
+	}
+	q.BodyChars = within(q.BodyChars, defaultBodyChars, minBodyChars, maxBodyChars)
+	q.AttachmentChars = within(q.AttachmentChars, defaultAttachmentChars, minAttachmentChars, maxAttachmentChars)
+	if q.Headers == "" {
+		q.Headers = HeadersCurated
+	}
+	if x.pop != nil {
+		return m.popGet(ctx, x, ref, q)
+	}
+	if ref, err = x.named(ref); err != nil {
+		return nil, err
+	}
+	r := &reading{access: x, ref: ref, q: q}
+	if err := x.pool.read(ctx, r); err != nil {
+		return nil, x.wrap(ctx, err)
+	}
+	r.readPDFs(ctx, m.o.PDFText)
+	return r.message, nil
+}
+
+// within brings a number into its bounds; 0 means the default.
+func within(n, def, low, high int) int {
+	if n == 0 {
+		n = def
+	}
+	return min(max(n, low), high)
+}
+
+// named checks that a reference can be that of a message here.
+func (x *access) named(ref mail.Ref) (mail.Ref, error) {
+	ref.Folder = imap.FolderName(ref.Folder)
+	if ref.Protocol != mail.IMAP || ref.UID == 0 {
+		return ref, x.noMessage("")
+	}
+	return ref, x.checkFolder(ref.Folder)
+}
+
+// reading is one Get in progress.
+type reading struct {
+	*access
+	ref       mail.Ref
+	q         GetQuery
+	structure bool // ask for the BODYSTRUCTURE
+
+	g        fetched
+	root     *message.Part
+	whole    bool              // all of the message is here
+	validity uint32            // of the folder
+	have     map[string][]byte // of each part, as transferred, from its beginning
+	asked    map[string]bool
+	issues   []mail.Issue
+	content  int64 // bytes of attachments asked for
+	raw      bool  // the beginning of the message has to be fetched, for want of a structure
+	pdfs     []pdf
+
+	message  *Message
+	err      error
+	finished bool
+	done     chan struct{}
+}
+
+// pdf is an attachment that is still to be read.
+type pdf struct {
+	attachment int
+	bytes      []byte
+}
+
+// begin starts from nothing: on a connection that turned out dead this happens
+// again.
+func (r *reading) begin(structure bool) {
+	*r = reading{access: r.access, ref: r.ref, q: r.q, done: r.done, structure: structure,
+		have: make(map[string][]byte), asked: make(map[string]bool)}
+}
+
+func (r *reading) finish(m *Message, err error) {
+	r.message, r.err, r.finished = m, err, true
+}
+
+// options is what the first fetch asks for. Where the policy hides messages it
+// judges the same bytes of the header as in a list.
+func (r *reading) options() goimap.FetchOptions {
+	opts := goimap.FetchOptions{Flags: true, InternalDate: true, RFC822Size: true}
+	if r.policy.ShowsAll() && r.q.Headers != HeadersAll && r.structure {
+		opts.BodySection = []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierHeader, HeaderFields: readFields,
+			Partial: &goimap.SectionPartial{Size: headerBytes}}}
+	} else {
+		opts.BodySection = []*goimap.FetchItemBodySection{headerSection()}
+	}
+	if !r.structure {
+		opts.BodySection = append(opts.BodySection, prefixSection())
+		return opts
+	}
+	opts.BodyStructure = &goimap.FetchItemBodyStructure{Extended: true}
+	opts.BodySection = append(opts.BodySection,
+		&goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: textBytes}})
+	return opts
+}
+
+// prefixSection is the beginning of the whole message.
+func prefixSection() *goimap.FetchItemBodySection {
+	return &goimap.FetchItemBodySection{Partial: &goimap.SectionPartial{Size: maxPartBytes}}
+}
+
+// start takes what the first fetch brought, and judges it.
+func (r *reading) start(d *imapclient.FetchMessageBuffer, validity uint32) {
+	r.g, r.validity = readFetched(d), validity
+	if !r.g.visible(r.policy) {
+		r.finish(nil, r.noMessage("filtered"))
+		return
+	}
+	head, hasHead := section(d, goimap.PartSpecifierHeader, nil, false)
+	complete := r.g.whole
+	if !hasHead {
+		head, hasHead = section(d, goimap.PartSpecifierHeader, nil, true)
+		complete = hasHead && len(head) < headerBytes
+	}
+	body, hasBody := section(d, goimap.PartSpecifierText, nil, false)
+	r.root = r.g.root
+	r.whole = hasHead && hasBody && complete && len(body) < textBytes
+	var here *message.Entity
+	if r.whole || r.root != nil && complete {
+		here = message.Parse(joinMessage(head, body))
+	}
+	if r.whole && r.root != nil && !sameShape(here.Root, r.root) {
+		// Where the server sees other parts than we do, its numbers count: they
+		// are what an attachment is asked for by.
+		r.whole, here = false, nil
+	}
+	switch {
+	case here != nil:
+		r.take(here, r.whole)
+	case r.root != nil:
+	default:
+		if raw, ok := section(d, goimap.PartSpecifierNone, nil, false); ok {
+			r.takeRaw(raw)
+		} else {
+			r.raw = true
+		}
+	}
+	if hasHead && !complete {
+		r.issues = append(r.issues, r.issue("The header is longer than 64 KiB; what lies beyond is not shown."))
+	}
+}
+
+// sameShape reports whether two trees have the same parts under the same numbers.
+func sameShape(a, b *message.Part) bool {
+	if a.ID != b.ID || a.MediaType() != b.MediaType() || len(a.Children) != len(b.Children) {
+		return false
+	}
+	for i := range a.Children {
+		if !sameShape(a.Children[i], b.Children[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// take keeps the parts of a message that was parsed here. Where all of it is here
+// the tree made here counts, else that of the server, which has the same numbers.
+func (r *reading) take(e *message.Entity, whole bool) {
+	if whole || r.root == nil {
+		r.root = e.Root
+	}
+	for p := range leaves(e.Root) {
+		r.have[p.ID] = e.Raw(p)
+	}
+}
+
+// takeRaw makes do with the beginning of the message, for want of a structure.
+func (r *reading) takeRaw(raw []byte) {
+	r.raw, r.whole = false, true // there is no more to be had
+	e := message.Parse(raw)
+	r.take(e, true)
+	if !r.g.readable {
+		r.g.header = e.Header
+	}
+	if r.g.size > int64(len(raw)) {
+		r.issues = append(r.issues, r.issue("The server did not tell the message's parts; only its first 512 KiB were read."))
+	}
+}
+
+func (r *reading) issue(text string) mail.Issue {
+	return mail.Issue{Code: "EXECUTION_ERROR", Stage: "parse", Message: text, UID: r.ref.UID}
+}
+
+// joinMessage puts a header and a body together that were fetched apart. The
+// header brings its empty line with it, unless the message ends there.
+func joinMessage(head, body []byte) []byte {
+	raw := make([]byte, 0, len(head)+len(body)+4)
+	raw = append(raw, head...)
+	if !strings.HasSuffix(string(head), "\n\r\n") && !strings.HasSuffix(string(head), "\n\n") && string(head) != "\r\n" && len(body) > 0 {
+		if len(head) > 0 && head[len(head)-1] != '\n' {
+			raw = append(raw, "\r\n"...)
+		}
+		raw = append(raw, "\r\n"...)
+	}
+	return append(raw, body...)
+}
+
+// missing returns what is still to be fetched for what is to be shown.
+func (r *reading) missing() []*goimap.FetchItemBodySection {
+	if r.raw {
+		return []*goimap.FetchItemBodySection{prefixSection()}
+	}
+	if r.whole {
+		return nil
+	}
+	var sections []*goimap.FetchItemBodySection
+	want := func(p *message.Part, n int64) {
+		n = min(n, p.Size)
+		if numbers := partNumbers(p.ID); !r.asked[p.ID] && int64(len(r.have[p.ID])) < n && numbers != nil && len(sections) < maxSections {
+			r.asked[p.ID] = true
+			sections = append(sections, &goimap.FetchItemBodySection{Part: numbers, Partial: &goimap.SectionPartial{Size: n}})
+		}
+	}
+	message.Text(r.root, func(p *message.Part) []byte {
+		if b := r.have[p.ID]; !r.enough(b, p) {
+			want(p, r.need(p))
+		}
+		return r.have[p.ID]
+	}, r.q.BodyChars)
+	if r.q.HTML {
+		for _, p := range message.HTMLParts(r.root) {
+			want(p, maxHTMLBytes)
+		}
+	}
+	for i, p := range message.Attachments(r.root) {
+		switch {
+		case r.q.Content && !r.asked[p.ID] && r.content+p.Size <= maxContent:
+			r.content += p.Size
+			want(p, p.Size)
+		case p.MediaType() == "text/calendar":
+			want(p, maxCalendar)
+		case r.q.AttachmentText && i < maxExtracted:
+			want(p, textOfAttachment(p, r.q.AttachmentChars))
+		}
+	}
+	return sections
+}
+
+// enough reports whether what is here of a text part shows as much as was asked
+// for, so that no more need be fetched.
+func (r *reading) enough(b []byte, p *message.Part) bool {
+	if int64(len(b)) >= p.Size {
+		return true
+	}
+	if len(b) == 0 || p.Size <= smallText || p.Subtype == "html" {
+		return false // of HTML the end can hide what the beginning shows
+	}
+	text, _ := message.Text(&message.Part{ID: "1", Type: p.Type, Subtype: p.Subtype, Params: p.Params, Encoding: p.Encoding, Size: p.Size},
+		func(*message.Part) []byte { return b }, r.q.BodyChars)
+	return utf8.RuneCountInString(quoted.New(text)) >= r.q.BodyChars
+}
+
+// need is how many octets of a text part hold BodyChars characters, at four bytes
+// each and as its encoding swells them. A part that is not large is read whole,
+// since what is new can stand below what it answers, and HTML is in any case.
+func (r *reading) need(p *message.Part) int64 {
+	n := int64(r.q.BodyChars)*4 + 1024
+	switch p.Encoding {
+	case "base64":
+		n = n * 3 / 2
+	case "quoted-printable":
+		n *= 3
+	}
+	if p.Subtype == "html" {
+		return maxHTMLBytes
+	}
+	return min(max(n, smallText), maxPartBytes)
+}
+
+// textOfAttachment is how many octets of an attachment are fetched for its text.
+func textOfAttachment(p *message.Part, chars int) int64 {
+	switch {
+	case isPDF(p):
+		if p.Size > maxPDFBytes*3/2 {
+			return 0
+		}
+		return p.Size
+	case p.Type == "text", p.Type == "message", p.Subtype == "json", strings.HasSuffix(p.Subtype, "xml"):
+		return min(max(int64(chars)*8, smallText), maxPartBytes)
+	}
+	return 0
+}
+
+func isPDF(p *message.Part) bool {
+	return p.MediaType() == "application/pdf" || p.MediaType() == "application/x-pdf" ||
+		p.MediaType() == "application/octet-stream" && strings.HasSuffix(strings.ToLower(p.Filename), ".pdf")
+}
+
+// accept takes what a further fetch brought.
+func (r *reading) accept(d *imapclient.FetchMessageBuffer) {
+	if r.raw {
+		if raw, ok := section(d, goimap.PartSpecifierNone, nil, false); ok {
+			r.takeRaw(raw)
+		} else {
+			r.finish(nil, r.noMessage(""))
+		}
+		return
+	}
+	for _, b := range d.BodySection {
+		if id := partID(b.Section.Part); b.Section.Specifier == goimap.PartSpecifierNone && id != "" && len(b.Bytes) > len(r.have[id]) {
+			r.have[id] = b.Bytes
+		}
+	}
+}
+
+// compose makes the message of what is here.
+func (r *reading) compose() *Message {
+	r.g.root = r.root
+	out := &Message{Summary: r.g.summary(), Headers: r.headers(r.g.header)}
+	out.Ref = r.ref
+	out.Ref.UIDValidity = r.validity
+	body := func(p *message.Part) []byte { return r.have[p.ID] }
+	text := message.Read(r.root, body, r.q.BodyChars)
+	out.BodyText, out.BodyTruncated, out.HiddenChars = text.Text, text.Cut, text.Hidden
+	if r.q.HTML {
+		r.html(out)
+	}
+	for i, p := range message.Attachments(r.root) {
+		a := Attachment{PartID: p.ID, Filename: p.Filename, ContentType: message.CleanLine(p.MediaType())}
+		raw := r.have[p.ID]
+		a.Size = decodedSize(p, raw)
+		if p.MediaType() == "text/calendar" {
+			for _, e := range message.Events(message.DecodeBody(raw, p.Encoding)) {
+				a.Events = append(a.Events, CalendarEvent(e))
+			}
+		}
+		if r.q.AttachmentText {
+			r.attachmentText(&a, i, p, raw)
+		}
+		if r.q.Content {
+			if int64(len(raw)) >= p.Size {
+				a.Content = message.DecodeBody(raw, p.Encoding)
+			} else {
+				r.issues = append(r.issues, r.issue(fmt.Sprintf("The content of part %s was not sent along, since the message has too many or too large parts for that; get it with 'mail attachment'.", p.ID)))
+			}
+		}
+		out.Attachments = append(out.Attachments, a)
+	}
+	out.Issues = r.issues
+	return out
+}
+
+// decodedSize is how large a part is when its transfer encoding is undone. Of one
+// that was not fetched that is an estimate: base64 has 57 bytes on a line of 78.
+func decodedSize(p *message.Part, raw []byte) int64 {
+	switch {
+	case int64(len(raw)) >= p.Size:
+		return int64(len(message.DecodeBody(raw, p.Encoding)))
+	case p.Encoding == "base64":
+		return p.Size * 57 / 78
+	}
+	return p.Size
+}
+
+// html shows what a reader of HTML would be shown.
+func (r *reading) html(out *Message) {
+	left, hidden := r.q.BodyChars, 0
+	for _, p := range message.HTMLParts(r.root) {
+		if left <= 0 {
+			out.BodyTruncated = true
+			break
+		}
+		raw := r.have[p.ID]
+		h := message.SanitizeHTML(message.DecodeBody(raw, p.Encoding), p.Param("charset"), left)
+		out.BodyTruncated = out.BodyTruncated || h.Cut || int64(len(raw)) < p.Size
+		if out.BodyHTML != "" && h.Text != "" {
+			out.BodyHTML += "\n"
+		}
+		out.BodyHTML += h.Text
+		left -= utf8.RuneCountInString(h.Text)
+		hidden += h.Hidden
+	}
+	out.HiddenChars = max(out.HiddenChars, hidden)
+}
+
+// attachmentText reads what an attachment says. A PDF is read later, when the
+// session is given back.
+func (r *reading) attachmentText(a *Attachment, i int, p *message.Part, raw []byte) {
+	switch {
+	case i >= maxExtracted:
+	case isPDF(p):
+		pdfBytes := message.DecodeBody(raw, p.Encoding)
+		if int64(len(raw)) < p.Size || len(pdfBytes) > maxPDFBytes {
+			r.issues = append(r.issues, r.issue(fmt.Sprintf("The text of part %s was not read: it is larger than 5 MB.", p.ID)))
+			return
+		}
+		r.pdfs = append(r.pdfs, pdf{i, pdfBytes})
+	default:
+		if text, cut, ok := message.PartText(p, raw, r.q.AttachmentChars); ok {
+			a.Text, a.TextTruncated = text, cut || int64(len(raw)) < p.Size
+		}
+	}
+}
+
+// readPDFs reads the text of PDF attachments, one after the other. A failure is an
+// Issue (001 section 5).
+func (r *reading) readPDFs(ctx context.Context, reader PDFReader) {
+	for _, f := range r.pdfs {
+		a := &r.message.Attachments[f.attachment]
+		if reader == nil {
+			r.message.Issues = append(r.message.Issues, r.issue(fmt.Sprintf("The text of part %s was not read: PDF text is not available here.", a.PartID)))
+			continue
+		}
+		text, cut, err := reader.Text(ctx, f.bytes, r.q.AttachmentChars)
+		if err != nil {
+			r.message.Issues = append(r.message.Issues, mail.Issue{Code: "EXECUTION_ERROR", Stage: "extract", UID: r.ref.UID,
+				Message: fmt.Sprintf("The text of part %s could not be read: %s.", a.PartID, message.CleanLine(err.Error()))})
+			continue
+		}
+		a.Text, a.TextTruncated = message.Truncate(message.Clean(text), r.q.AttachmentChars)
+		a.TextTruncated = a.TextTruncated || cut
+	}
+}
+
+// leaves iterates over the parts that hold no others.
+func leaves(p *message.Part) func(yield func(*message.Part) bool) {
+	return func(yield func(*message.Part) bool) {
+		var walk func(p *message.Part) bool
+		walk = func(p *message.Part) bool {
+			for _, c := range p.Children {
+				if !walk(c) {
+					return false
+				}
+			}
+			return len(p.Children) > 0 || yield(p)
+		}
+		walk(p)
+	}
+}
+
+// headers returns the fields asked for, in the message's order, without those
+// that have a place of their own. A field that stands there twice is shown again,
+// because only the first has it.
+func (r *reading) headers(h message.Header) []HeaderField {
+	var out []HeaderField
+	if r.q.Headers == HeadersNone {
+		return nil
+	}
+	own := map[string]bool{}
+	for _, f := range h.Fields() {
+		if f.Name == "" || r.q.Headers == HeadersCurated && !contains(curated, f.Name) {
+			continue
+		}
+		if lower := strings.ToLower(f.Name); contains(ownFields, f.Name) && !own[lower] {
+			own[lower] = true
+			continue
+		}
+		value, _ := message.Truncate(f.Text(), maxHeaderText)
+		out = append(out, HeaderField{Name: message.CleanLine(f.Name), Value: value})
+	}
+	return out
+}
+
+func contains(names []string, name string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
+}

@@ -1,0 +1,388 @@
+package mailbox_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
+)
+
+// mixed is a message of a text and further parts.
+func mixed(text string, parts ...string) (extra, body string) {
+	extra = "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=\"outer\"\r\n"
+	body = "--outer\r\n" + text + "\r\n"
+	for _, p := range parts {
+		body += "--outer\r\n" + p + "\r\n"
+	}
+	return extra, body + "--outer--\r\n"
+}
+
+func attachment(name string, size int) string {
+	data := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("attached", size/8)))
+	var b strings.Builder
+	fmt.Fprintf(&b, "Content-Type: application/octet-stream\r\nContent-Transfer-Encoding: base64\r\nContent-Disposition: attachment; filename=%q\r\n\r\n", name)
+	for len(data) > 76 {
+		b.WriteString(data[:76] + "\r\n")
+		data = data[76:]
+	}
+	b.WriteString(data)
+	return b.String()
+}
+
+func Test001_5_GetReadsTheText(t *testing.T) {
+	long := strings.Repeat("All work and no play. ", 3000) // 66 kB
+	tests := []struct {
+		name        string
+		text        string // the text part with its header, in a multipart
+		want        string // beginning of the text
+		chars       int    // of the text; 0 means as many as want has
+		truncated   bool
+		attachments int
+		big         bool
+	}{
+		{"short", "Content-Type: text/plain\r\n\r\nHello Ann", "Hello Ann", 0, false, 1, false},
+		{"short with a large file", "Content-Type: text/plain\r\n\r\nHello Ann", "Hello Ann", 0, false, 1, true},
+		{"no text", "Content-Type: image/png\r\nContent-Disposition: attachment; filename=a.png\r\n\r\nx", "", 0, false, 2, true},
+		{"long", "Content-Type: text/plain\r\n\r\n" + long, "All work", 2000, true, 1, true},
+		{"base64", "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n" +
+			base64.StdEncoding.EncodeToString([]byte(strings.Repeat("Grüße ", 2000))), "Grüße Grüße", 2000, true, 1, true},
+		{"quoted-printable", "Content-Type: text/plain; charset=iso-8859-1\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n" +
+			strings.Repeat("=E4=F6=FC=DF\r\n", 1000), "äöüß\näöüß", 2000, true, 1, true},
+		{"four bytes a character in base64", "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n" +
+			base64.StdEncoding.EncodeToString([]byte(strings.Repeat("𝔊", 20000))), "𝔊𝔊", 2000, true, 1, true},
+		{"text behind the file", attachment("first.bin", 100<<10) + "\r\n--outer\r\nContent-Type: text/plain\r\n\r\nbehind", "behind", 0, false, 2, true},
+	}
+	for _, e := range mailtest.Endpoints(t) {
+		t.Run(e.Name, func(t *testing.T) {
+			b := open(t, e, "text")
+			for _, tc := range tests {
+				size := 100
+				if tc.big {
+					size = 300 << 10
+				}
+				extra, body := mixed(tc.text, attachment("file.bin", size))
+				u := b.Add("INBOX", letter{Subject: tc.name, Extra: extra, Body: body, Date: "Sun, 01 Mar 2026 10:00:00 +0000"})[0]
+				m := b.Read("INBOX", u, mailbox.GetQuery{})
+				runes := []rune(m.BodyText)
+				if tc.chars == 0 {
+					tc.chars = len([]rune(tc.want))
+				}
+				if !strings.HasPrefix(m.BodyText, tc.want) || len(runes) > tc.chars || len(runes) < tc.chars-2 || m.BodyTruncated != tc.truncated {
+					t.Errorf("%s: %d characters, truncated %v: %.60q", tc.name, len(runes), m.BodyTruncated, m.BodyText)
+				}
+				if len(m.Attachments) != tc.attachments || m.Attachments[len(m.Attachments)-1].Filename != "file.bin" || !m.HasAttachments {
+					t.Errorf("%s: attachments %+v", tc.name, m.Attachments)
+				}
+				if m.Subject != tc.name || m.Ref.UIDValidity == 0 || m.Ref.UID != u || m.Date.IsZero() || len(m.Issues) > 0 || m.Size == 0 {
+					t.Errorf("%s: %+v", tc.name, m.Summary)
+				}
+			}
+		})
+	}
+}
+
+func TestGetBodyCharsAndHeaders(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "chars")
+	u := b.Add("INBOX", letter{Subject: "s", Body: strings.Repeat("äb", 30000),
+		Extra: "Reply-To: r@example.org\r\nIn-Reply-To: <x@y>\r\nReceived: from a\r\nSubject: second\r\nX-Odd: =?utf-8?q?=C3=BC?=\r\nContent-Type: text/plain; charset=utf-8\r\n"})[0]
+	for chars, want := range map[int]int{0: 2000, 1: 100, 100: 100, 12345: 12345, 20000: 20000, 99999: 20000} {
+		if m := b.Read("INBOX", u, mailbox.GetQuery{BodyChars: chars}); len([]rune(m.BodyText)) != want || !m.BodyTruncated {
+			t.Errorf("%d: %d characters", chars, len([]rune(m.BodyText)))
+		}
+	}
+	names := func(scope mailbox.HeaderScope) string {
+		var out []string
+		for _, f := range b.Read("INBOX", u, mailbox.GetQuery{Headers: scope}).Headers {
+			out = append(out, f.Name+"="+f.Value)
+		}
+		return strings.Join(out, ";")
+	}
+	if got := names(mailbox.HeadersNone); got != "" {
+		t.Errorf("none: %s", got)
+	}
+	if got := names(""); got != "Reply-To=r@example.org;In-Reply-To=<x@y>" {
+		t.Errorf("curated: %s", got)
+	}
+	if got := names(mailbox.HeadersAll); !strings.Contains(got, "Received=from a;Subject=second;X-Odd=ü") || strings.Contains(got, "From=") || strings.Contains(got, "Subject=s;") {
+		t.Errorf("all: %s", got)
+	}
+}
+
+func TestGetCountsWhatAPersonWouldNotSee(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "hidden")
+	const html = "Content-Type: text/html; charset=utf-8\r\n"
+	for _, tc := range []struct {
+		body, text string
+		hidden     int
+	}{
+		{"<p>Hello</p>", "Hello", 0},
+		{"<div style='display:none'>not &nbsp;&zwnj; seen<script>x()</script></div><p>Hello</p><i style='color:#fff'>nor this</i>", "Hello", 14},
+	} {
+		u := b.Add("INBOX", letter{Subject: "s", Body: tc.body, Extra: html})[0]
+		for _, asHTML := range []bool{false, true} {
+			if m := b.Read("INBOX", u, mailbox.GetQuery{HTML: asHTML}); m.BodyText != tc.text || m.HiddenChars != tc.hidden {
+				t.Errorf("%s: %q, %d hidden, want %d", tc.body, m.BodyText, m.HiddenChars, tc.hidden)
+			}
+		}
+	}
+}
+
+// The bytes of an attachment nobody asked for stay where they are.
+func TestGetLeavesTheAttachmentOnTheServer(t *testing.T) {
+	s, e := mailtest.Dovecot(t, servertest.Config{})
+	proxy := servertest.NewProxy(t, s.IMAPAddr(), servertest.ProxyOptions{})
+	b := open(t, e, "bytes", func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
+	text := strings.Repeat("A line of the text that is read.\r\n", 100)
+	extra, body := mixed("Content-Type: text/plain\r\n\r\n"+text, attachment("large.bin", 5<<20))
+	u := b.Add("INBOX", letter{Subject: "large", Extra: extra, Body: body})[0]
+	extra, body = mixed(attachment("large.bin", 5<<20), "Content-Type: text/plain\r\n\r\n"+text)
+	behind := b.Add("INBOX", letter{Subject: "large", Extra: extra, Body: body})[0]
+	if err := b.Warm(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
+	for _, uid := range []uint32{u, behind} {
+		proxy.Reset()
+		m := b.Read("INBOX", uid, mailbox.GetQuery{BodyChars: 20000})
+		if n := proxy.Stats().ToClient; n > int64(len(text))+2*8<<10 {
+			t.Errorf("%d bytes for a text of %d", n, len(text))
+		}
+		if !strings.HasPrefix(m.BodyText, "A line") || strings.Count(m.BodyText, "\n") < 98 || m.BodyTruncated || len(m.Attachments) != 1 || m.Attachments[0].Size < 5<<20 {
+			t.Errorf("%d characters, truncated %v, attachments %+v", len(m.BodyText), m.BodyTruncated, m.Attachments)
+		}
+	}
+	proxy.Reset()
+	if m := b.list(mailbox.ListQuery{}).Messages; len(m) != 2 || !m[0].HasAttachments {
+		t.Errorf("%+v", m)
+	}
+	if n := proxy.Stats().ToClient; n > 8<<10 {
+		t.Errorf("%d bytes for a list", n)
+	}
+}
+
+// A warm read, list or listing of folders is one round trip, a search two.
+func TestRoundTrips(t *testing.T) {
+	s, e := mailtest.Dovecot(t, servertest.Config{})
+	proxy := servertest.NewProxy(t, s.IMAPAddr(), servertest.ProxyOptions{})
+	b := open(t, e, "trips", func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
+	for i := range 60 {
+		b.Add("INBOX", letter{Subject: fmt.Sprint(i), Body: strings.Repeat("text ", 200)})
+	}
+	extra, body := mixed("Content-Type: text/plain\r\n\r\nshort", attachment("f", 100<<10))
+	large := b.Add("INBOX", letter{Subject: "large", Extra: extra, Body: body})[0]
+	sent := b.Add("Sent", letter{Subject: "sent"})[0]
+	if err := b.Warm(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
+	b.list(mailbox.ListQuery{})
+	trips := func(what string, want int, f func()) {
+		t.Helper()
+		proxy.Reset()
+		f()
+		if st := proxy.Stats(); st.Flights != want || st.Connections != 0 {
+			t.Errorf("%s: %d flights on %d new connections, want %d", what, st.Flights, st.Connections, want)
+		}
+	}
+	trips("list", 1, func() { b.list(mailbox.ListQuery{}) })
+	trips("oldest first", 1, func() { b.list(mailbox.ListQuery{OldestFirst: true}) })
+	trips("list of everything", 1, func() { b.list(mailbox.ListQuery{Limit: 500}) })
+	trips("get", 1, func() { b.Read("INBOX", 1, mailbox.GetQuery{}) })
+	trips("get with a large file", 1, func() { b.Read("INBOX", large, mailbox.GetQuery{}) })
+	trips("get from another folder", 1, func() { b.Read("Sent", sent, mailbox.GetQuery{}) })
+	trips("folders", 1, func() {
+		if l, err := b.Folders(t.Context(), account, mailbox.FolderQuery{Counts: true}); err != nil || len(l.Folders) < 5 {
+			t.Errorf("%+v %v", l, err)
+		}
+	})
+	trips("unread", 2, func() { b.list(mailbox.ListQuery{Unread: true}) })
+	trips("by UID", 2, func() { b.list(mailbox.ListQuery{BeforeUID: 30, AfterUID: 10}) })
+	b.list(mailbox.ListQuery{})
+	b.Add("INBOX", letter{Subject: "new"})
+	trips("list with something new", 2, func() {
+		if p := b.list(mailbox.ListQuery{}); p.Messages[0].Subject != "new" {
+			t.Errorf("newest is %q", p.Messages[0].Subject)
+		}
+	})
+}
+
+func TestGetOfAMessageThatIsNot(t *testing.T) {
+	for _, e := range mailtest.Endpoints(t) {
+		t.Run(e.Name, func(t *testing.T) {
+			b := open(t, e, "gone")
+			u := b.Add("INBOX", letter{Subject: "1"}, letter{Subject: "2"})
+			for _, uid := range []uint32{0, u[1] + 1, 1<<32 - 1} {
+				_, err := b.Get(t.Context(), b.Ref("INBOX", uid), mailbox.GetQuery{})
+				mailtest.WantKind(t, err, mail.KindNotFound)
+			}
+			ref := b.list(mailbox.ListQuery{}).Messages[0].Ref
+			b.Remove("INBOX", ref.UID)
+			_, err := b.Get(t.Context(), ref, mailbox.GetQuery{})
+			mailtest.WantKind(t, err, mail.KindNotFound)
+			if got := uidsOf(b.list(mailbox.ListQuery{})); !slices.Equal(got, u[:1]) {
+				t.Errorf("listed %v", got)
+			}
+			ref.UIDValidity++
+			_, err = b.Get(t.Context(), ref, mailbox.GetQuery{})
+			mailtest.WantKind(t, err, mail.KindConflict)
+			ref.UIDValidity, ref.UID = 0, u[0]
+			if m, err := b.Get(t.Context(), ref, mailbox.GetQuery{}); err != nil || m.Ref.UIDValidity == 0 {
+				t.Errorf("without UIDVALIDITY: %+v %v", m, err)
+			}
+		})
+	}
+}
+
+// A folder deleted and made anew behind a warm session's back has other
+// messages under the same UIDs.
+func TestGetNeverReturnsAnotherMessage(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "anew")
+	for round := range 3 {
+		b.Admin = e.Admin(t, "anew")
+		folder := "R"
+		if round > 0 {
+			if err := b.Again(func() error { return b.Admin.Delete(folder).Wait() }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Again(func() error { return b.Admin.Create(folder, nil).Wait() }); err != nil {
+			t.Fatal(err)
+		}
+		b.Add(folder, letter{Subject: fmt.Sprintf("round %d", round)}, letter{Subject: "x"})
+		p := b.list(mailbox.ListQuery{Folder: folder, OldestFirst: true})
+		old := p.Messages[0]
+		if old.Subject != fmt.Sprintf("round %d", round) {
+			t.Fatalf("listed %q in round %d", old.Subject, round)
+		}
+		if m, err := b.Get(t.Context(), old.Ref, mailbox.GetQuery{}); err != nil || m.Subject != old.Subject {
+			t.Fatalf("%+v %v", m, err)
+		}
+		// Now behind its back, by somebody who has not seen the folder before.
+		b.Admin = e.Admin(t, "anew")
+		if err := b.Again(func() error { return b.Admin.Delete(folder).Wait() }); err != nil {
+			t.Fatal(err)
+		}
+		_, err := b.Get(t.Context(), old.Ref, mailbox.GetQuery{})
+		mailtest.WantKind(t, err, mail.KindNotFound)
+		if err := b.Again(func() error { return b.Admin.Create(folder, nil).Wait() }); err != nil {
+			t.Fatal(err)
+		}
+		b.Add(folder, letter{Subject: "another"})
+		_, err = b.Get(t.Context(), old.Ref, mailbox.GetQuery{})
+		mailtest.WantKind(t, err, mail.KindConflict)
+		if p := b.list(mailbox.ListQuery{Folder: folder}); len(p.Messages) != 1 || p.Messages[0].Subject != "another" || p.UIDValidity == old.Ref.UIDValidity {
+			t.Fatalf("%+v", p)
+		}
+	}
+}
+
+// Nothing that reads leaves a trace: the files of the server are the same
+// afterwards, their names, flags and contents.
+func Test004_4_INV06_ReadingChangesNothing(t *testing.T) {
+	s, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "trace")
+	extra, body := mixed("Content-Type: text/plain\r\n\r\nshort", attachment("f", 100<<10))
+	var uids []uint32
+	for i := range 20 {
+		l := letter{Subject: fmt.Sprint(i), Body: strings.Repeat("text ", 10*i*i)}
+		if i%3 == 0 {
+			l.Flags = []imap.Flag{imap.FlagSeen, imap.FlagFlagged, "$Own"}
+		}
+		if i%5 == 0 {
+			l.Extra, l.Body = extra, body
+		}
+		uids = append(uids, b.Add("INBOX", l)...)
+	}
+	modseq := func() uint64 {
+		st, err := b.Admin.Status("INBOX", &imap.StatusOptions{HighestModSeq: true, NumMessages: true, NumUnseen: true}).Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.HighestModSeq<<20 + uint64(*st.NumMessages)<<10 + uint64(*st.NumUnseen)
+	}
+	files, before := s.Files(t, "trace"), modseq()
+	for _, hide := range []bool{false, true} {
+		a, _ := b.Dir.Account(t.Context(), account)
+		a.AllowIn = mail.AllowList{Enabled: hide, Entries: []string{"bob@example.org"}}
+		b.Dir.Set(a)
+		for _, q := range []mailbox.ListQuery{{}, {OldestFirst: true, Full: true}, {Unread: true}, {BeforeUID: 10}, {Since: dayOne, Until: dayOne.AddDate(1, 0, 0)}} {
+			b.list(q)
+		}
+		for _, u := range uids {
+			b.Read("INBOX", u, mailbox.GetQuery{BodyChars: 20000, Headers: mailbox.HeadersAll})
+		}
+		if _, err := b.Folders(t.Context(), account, mailbox.FolderQuery{Counts: true}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Verify(t.Context(), account); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := modseq(); after != before {
+		t.Errorf("HIGHESTMODSEQ and counts were %x, are %x", before, after)
+	}
+	if !slices.Equal(files, s.Files(t, "trace")) {
+		t.Error("the server's files changed")
+	}
+	if n := len(b.list(mailbox.ListQuery{Unread: true, Limit: 500}).Messages); n != 13 {
+		t.Errorf("%d unread, want 13", n)
+	}
+}
+
+// Many readers share a few connections.
+func TestFiftyGetsAtOnce(t *testing.T) {
+	s, e := mailtest.Dovecot(t, servertest.Config{})
+	proxy := servertest.NewProxy(t, s.IMAPAddr(), servertest.ProxyOptions{})
+	b := open(t, e, "fifty", func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
+	var uids []uint32
+	for i := range 50 {
+		uids = append(uids, b.Add("INBOX", letter{Subject: fmt.Sprint("s", i), Body: strings.Repeat("x", i*500)})...)
+	}
+	var wg sync.WaitGroup
+	for i, u := range uids {
+		wg.Go(func() {
+			m, err := b.Get(t.Context(), b.Ref("INBOX", u), mailbox.GetQuery{})
+			if err != nil || m.Subject != fmt.Sprint("s", i) || m.Ref.UID != u {
+				t.Errorf("UID %d: %+v %v", u, m, err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := proxy.Stats().Connections; n > 4 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// A network that breaks between two commands is no failure; one that breaks all
+// the time is.
+func TestBrokenConnectionIsReplaced(t *testing.T) {
+	mailtest.Settle(t)
+	s, e := mailtest.Dovecot(t, servertest.Config{})
+	proxy := servertest.NewProxy(t, s.IMAPAddr(), servertest.ProxyOptions{})
+	b := open(t, e, "broken", func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
+	b.Add("INBOX", letter{Subject: "one"})
+	for range 5 {
+		if p := b.list(mailbox.ListQuery{}); len(p.Messages) != 1 {
+			t.Errorf("%+v", p)
+		}
+		proxy.Cut()
+	}
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.List(t.Context(), account, mailbox.ListQuery{})
+	if e := mailtest.WantKind(t, err, mail.KindConnection); !e.Retryable || errors.Unwrap(e) == nil {
+		t.Errorf("%+v", e)
+	}
+}

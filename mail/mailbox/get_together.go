@@ -1,0 +1,294 @@
+package mailbox
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	goimap "github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
+
+	"github.com/postern-mail/postern/mail/internal/imap"
+)
+
+// maxGathered bounds the messages that one FETCH reads.
+const maxGathered = 100
+
+// readQueue gathers the reads of each folder that wait for a session, so that
+// fifty of them at once are a few FETCHes and not fifty turns (the first goes
+// alone, the others while it is away). Its zero value is ready.
+type readQueue struct {
+	mu      sync.Mutex
+	waiting map[string]*gathering // by folder
+}
+
+// gathering is the reads of one folder that share a session. Their contexts are
+// their own: the work goes on while one of them still waits for it.
+type gathering struct {
+	folder  string
+	ctx     context.Context
+	cancel  context.CancelFunc
+	members []*reading
+	live    int
+}
+
+// read joins the reads that wait for a session and returns when this one is done
+// or ctx ends.
+func (p *accountPool) read(ctx context.Context, r *reading) error {
+	done := make(chan struct{})
+	r.done = done // the reading belongs to the gathering from here on
+	g := p.join(r)
+	select {
+	case <-done:
+		return r.err
+	case <-ctx.Done():
+	}
+	p.reads.mu.Lock()
+	if g.live--; g.live == 0 {
+		if p.reads.waiting[g.folder] == g {
+			delete(p.reads.waiting, g.folder) // nobody may join what is being given up
+		}
+		g.cancel()
+	}
+	p.reads.mu.Unlock()
+	return ctx.Err()
+}
+
+func (p *accountPool) join(r *reading) *gathering {
+	p.reads.mu.Lock()
+	defer p.reads.mu.Unlock()
+	g := p.reads.waiting[r.ref.Folder]
+	if g == nil || len(g.members) == maxGathered {
+		g = &gathering{folder: r.ref.Folder}
+		g.ctx, g.cancel = context.WithCancel(context.Background())
+		if p.reads.waiting == nil {
+			p.reads.waiting = make(map[string]*gathering)
+		}
+		p.reads.waiting[r.ref.Folder] = g
+		go p.gather(g)
+	}
+	g.members = append(g.members, r)
+	g.live++
+	return g
+}
+
+// leave takes the gathering out of the queue: from here on nobody joins it.
+func (p *accountPool) leave(g *gathering) []*reading {
+	p.reads.mu.Lock()
+	defer p.reads.mu.Unlock()
+	if p.reads.waiting[g.folder] == g {
+		delete(p.reads.waiting, g.folder)
+	}
+	return g.members
+}
+
+// gather does the reads. Where the answer for several cannot be understood, each
+// is read by itself, so that a broken message costs no other; and where it cannot
+// be understood for one, it is read without its structure, which is what broken
+// and hostile messages make unreadable.
+func (p *accountPool) gather(g *gathering) {
+	defer g.cancel()
+	err := p.readTogether(g, nil, true)
+	members := p.leave(g)
+	for _, r := range members {
+		alone := err
+		if !r.finished && len(members) > 1 && (unreadable(alone) || refusedByServer(alone)) {
+			alone = p.readTogether(g, r, true)
+		}
+		if !r.finished && unreadable(alone) {
+			alone = p.readTogether(g, r, false)
+		}
+		if !r.finished && refusedByServer(alone) && !r.policy.ShowsAll() {
+			// Whether the policy would show it cannot be told, and an error
+			// would tell that it is there.
+			r.finish(nil, r.noMessage("filtered"))
+		}
+		if !r.finished {
+			r.finish(nil, alone)
+		}
+		close(r.done)
+	}
+}
+
+// readTogether reads every member of the gathering, or only one, on a session.
+func (p *accountPool) readTogether(g *gathering, one *reading, structure bool) error {
+	return p.Lend(g.ctx, g.folder, func(_ context.Context, s *imap.Session) error {
+		members := p.leave(g)
+		if one != nil {
+			members = []*reading{one}
+		}
+		for _, r := range members {
+			r.begin(structure)
+		}
+		return readAll(s, g.folder, members)
+	})
+}
+
+// visit opens a folder and fetches from it, in one round trip. The folder is as it
+// is now, and a UID names what it named when box was told: where the folder is open
+// already the server is asked, in the same write, whether that is still so, and
+// only if it is not, the folder is opened anew. Opening it each time would do too,
+// but costs servers the more the larger the folder is; and to send a NOOP first
+// would not do, since Dovecot answers what comes with it from what the session
+// knew before.
+func visit(s *imap.Session, folder string, start func() *imap.Fetching) (box imap.Folder, data []*imapclient.FetchMessageBuffer, openErr, fetchErr error) {
+	if box, ok := s.Unchanged(folder, false); ok {
+		data, current, err := s.Still(start)
+		if current || err != nil && !refusedByServer(err) {
+			return box, data, nil, err
+		}
+		s.Renew()
+	}
+	var opening *imap.Examining
+	var fetch *imap.Fetching
+	s.Together(func() {
+		opening = s.Examine(folder)
+		fetch = start()
+	})
+	box, openErr = opening.Wait()
+	data, fetchErr = fetch.Wait()
+	return box, data, openErr, fetchErr
+}
+
+// readAll reads messages of one folder. What was fetched counts only when the
+// UIDVALIDITY turns out to be the right one.
+func readAll(s *imap.Session, folder string, members []*reading) error {
+	var requests requestSet
+	for _, r := range members {
+		requests.add(r.ref.UID, r.options())
+	}
+	box, data, err, fetchErr := visit(s, folder, func() *imap.Fetching { return requests.start(s) })
+	if err != nil {
+		return err
+	}
+	for _, r := range members {
+		if r.ref.UIDValidity != 0 && r.ref.UIDValidity != box.UIDValidity {
+			r.finish(nil, r.gone())
+		}
+	}
+	if fetchErr != nil {
+		return fetchErr
+	}
+	for _, r := range members {
+		if r.finished {
+			continue
+		}
+		if d := dataOf(data, r.ref.UID); d != nil && len(d.BodySection) > 0 {
+			r.start(d, box.UIDValidity)
+		} else {
+			r.finish(nil, r.noMessage(""))
+		}
+	}
+	return readRest(s, members)
+}
+
+// readRest fetches, for all the messages at once, what turns out to be missing.
+func readRest(s *imap.Session, members []*reading) error {
+	for range maxRounds {
+		var requests requestSet
+		for _, r := range members {
+			if r.finished {
+				continue
+			}
+			if sections := r.missing(); len(sections) > 0 {
+				requests.add(r.ref.UID, goimap.FetchOptions{BodySection: sections})
+			} else {
+				r.finish(r.compose(), nil)
+			}
+		}
+		if len(requests.list) == 0 {
+			return nil
+		}
+		s.Renew()
+		data, err := requests.start(s).Wait()
+		if refusedByServer(err) {
+			for _, r := range members {
+				if !r.finished {
+					r.issues = append(r.issues, r.issue("The server refused a part of the message; what it gave before is shown."))
+					r.finish(r.compose(), nil)
+				}
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, r := range members {
+			if r.finished {
+				continue
+			}
+			if d := dataOf(data, r.ref.UID); d != nil {
+				r.accept(d)
+			} else {
+				r.finish(nil, r.noMessage("")) // it vanished in between
+			}
+		}
+	}
+	for _, r := range members {
+		if !r.finished {
+			r.finish(r.compose(), nil)
+		}
+	}
+	return nil
+}
+
+func dataOf(data []*imapclient.FetchMessageBuffer, uid uint32) *imapclient.FetchMessageBuffer {
+	for _, d := range data {
+		if uint32(d.UID) == uid {
+			return d
+		}
+	}
+	return nil
+}
+
+// requestSet is what is asked of several messages. Messages of which the same is
+// asked share a FETCH, and what is asked twice of one is asked once.
+type requestSet struct{ list []imap.FetchRequest }
+
+func (q *requestSet) add(uid uint32, opts goimap.FetchOptions) {
+	for i, r := range q.list {
+		if !r.UIDs.Contains(goimap.UID(uid)) {
+			continue
+		}
+		opts = united(r.Options, opts)
+		if len(r.UIDs) == 1 && r.UIDs[0].Start == r.UIDs[0].Stop {
+			q.list = slices.Delete(q.list, i, i+1)
+		} else {
+			q.list[i].UIDs = without(r.UIDs, uid)
+		}
+		break
+	}
+	for i, r := range q.list {
+		if sameOptions(r.Options, opts) {
+			q.list[i].UIDs.AddNum(goimap.UID(uid))
+			return
+		}
+	}
+	q.list = append(q.list, imap.FetchRequest{UIDs: uidSet(uid), Options: opts})
+}
+
+func (q *requestSet) start(s *imap.Session) *imap.Fetching { return s.FetchEach(q.list) }
+
+func united(a, b goimap.FetchOptions) goimap.FetchOptions {
+	a.Flags, a.InternalDate, a.RFC822Size = a.Flags || b.Flags, a.InternalDate || b.InternalDate, a.RFC822Size || b.RFC822Size
+	if a.BodyStructure == nil {
+		a.BodyStructure = b.BodyStructure
+	}
+	a.BodySection = slices.Clone(a.BodySection)
+	for _, s := range b.BodySection {
+		if !slices.ContainsFunc(a.BodySection, func(t *goimap.FetchItemBodySection) bool { return sameSection(s, t) }) {
+			a.BodySection = append(a.BodySection, s)
+		}
+	}
+	return a
+}
+
+func sameOptions(a, b goimap.FetchOptions) bool {
+	return a.Flags == b.Flags && a.InternalDate == b.InternalDate && a.RFC822Size == b.RFC822Size &&
+		(a.BodyStructure == nil) == (b.BodyStructure == nil) && slices.EqualFunc(a.BodySection, b.BodySection, sameSection)
+}
+
+func sameSection(a, b *goimap.FetchItemBodySection) bool {
+	return a.Specifier == b.Specifier && slices.Equal(a.Part, b.Part) && slices.Equal(a.HeaderFields, b.HeaderFields) &&
+		(a.Partial == nil) == (b.Partial == nil) && (a.Partial == nil || *a.Partial == *b.Partial)
+}

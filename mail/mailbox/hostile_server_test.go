@@ -1,0 +1,332 @@
+package mailbox_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
+)
+
+// scripted is a server whose answers a test makes up: answer gets each command
+// after login and returns the untagged lines, and the tagged answer without its
+// tag; empty means OK.
+func scripted(t *testing.T, answer func(command string) (untagged, tagged string)) *mailbox.Client {
+	t.Helper()
+	return scriptedWith(t, "", answer)
+}
+
+// scriptedWith offers more capabilities.
+func scriptedWith(t *testing.T, more string, answer func(command string) (untagged, tagged string)) *mailbox.Client {
+	t.Helper()
+	caps := strings.TrimSpace("IMAP4rev1 SASL-IR AUTH=PLAIN ESEARCH LIST-EXTENDED LIST-STATUS " + more)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	serve := func(c net.Conn) {
+		defer c.Close()
+		br := bufio.NewReader(c)
+		_, _ = io.WriteString(c, "* OK [CAPABILITY "+caps+"] ready\r\n")
+		for {
+			line, err := br.ReadString('\n')
+			if err != nil {
+				return
+			}
+			tag, command, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
+			untagged, tagged := "", "OK [CAPABILITY "+caps+"] in"
+			if !strings.HasPrefix(command, "AUTHENTICATE") {
+				if untagged, tagged = answer(command); tagged == "" {
+					tagged = "OK done"
+				}
+			}
+			if _, err := io.WriteString(c, strings.ReplaceAll(untagged, "%TAG%", tag)+tag+" "+tagged+"\r\n"); err != nil {
+				return
+			}
+		}
+	}
+	wg.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { serve(c) })
+		}
+	})
+	d := &mailtest.Directory{Known: map[string]mail.Account{}, Password: "p"}
+	a := mailtest.Settings("127.0.0.1", uint16(ln.Addr().(*net.TCPAddr).Port), "x")
+	a.Mode = mail.ReadWrite
+	d.Set(a)
+	m := mailbox.New(mailbox.Options{Directory: d})
+	t.Cleanup(func() { _ = m.Close(); _ = ln.Close(); wg.Wait() })
+	return m
+}
+
+const oneMessage = "* 1 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT 6] n\r\n"
+
+func literal(s string) string { return fmt.Sprintf("{%d}\r\n%s", len(s), s) }
+
+// A BODYSTRUCTURE that cannot be read, by mistake or by intent, costs what it
+// tells and not the message.
+func TestUnreadableStructureDoesNotHideTheMessage(t *testing.T) {
+	structures := map[string]string{
+		"attached message without envelope": `BODYSTRUCTURE ("message" "rfc822" NIL NIL NIL "7bit" 10 NIL ("text" "plain" NIL NIL NIL "7bit" 1 1) 1)`,
+		"nested without end":                "BODYSTRUCTURE " + strings.Repeat("(", 100_000),
+		"enormous string":                   `BODYSTRUCTURE ("text" "plain" ("charset" "` + strings.Repeat("x", 100_000) + `") NIL NIL "7bit" 10 1)`,
+		"nonsense":                          "BODYSTRUCTURE (NIL)",
+		"not there":                         "",
+	}
+	head := "From: Bob <bob@example.org>\r\nSubject: hello\r\nDate: Sun, 01 Mar 2026 10:00:00 +0000\r\nContent-Type: text/plain\r\n\r\n"
+	body := strings.Repeat("some text\r\n", 2000)
+	for name, structure := range structures {
+		t.Run(name, func(t *testing.T) {
+			mailtest.Settle(t)
+			m := scripted(t, func(command string) (string, string) {
+				switch {
+				case strings.HasPrefix(command, "EXAMINE"):
+					return oneMessage, ""
+				case strings.Contains(command, "FETCH"):
+					items := []string{"UID 5 FLAGS () RFC822.SIZE 22000"}
+					if strings.Contains(command, "BODYSTRUCTURE") && structure != "" {
+						items = append(items, structure)
+					}
+					for section, data := range map[string]string{"BODY.PEEK[HEADER.FIELDS": "BODY[HEADER.FIELDS (FROM SUBJECT DATE TO CC MESSAGE-ID CONTENT-TYPE)]<0> " + literal(head),
+						"BODY.PEEK[HEADER]": "BODY[HEADER]<0> " + literal(head), "BODY.PEEK[TEXT]": "BODY[TEXT]<0> " + literal(body[:8192]),
+						"BODY.PEEK[]": "BODY[]<0> " + literal(head+body)} {
+						if strings.Contains(command, section) {
+							items = append(items, data)
+						}
+					}
+					return "* 1 FETCH (" + strings.Join(items, " ") + ")\r\n", ""
+				}
+				return "", ""
+			})
+			for range 2 {
+				got, err := m.Get(t.Context(), mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 7, UID: 5}, mailbox.GetQuery{})
+				if err != nil || got.Subject != "hello" || !strings.HasPrefix(got.BodyText, "some text\nsome") || !got.BodyTruncated {
+					t.Fatalf("%+v %v", got, err)
+				}
+				p, err := m.List(t.Context(), account, mailbox.ListQuery{})
+				if err != nil || len(p.Messages) != 1 || p.Messages[0].Subject != "hello" || p.Messages[0].Ref.UID != 5 || p.HasMore {
+					t.Fatalf("%+v %v", p, err)
+				}
+			}
+		})
+	}
+}
+
+// Whatever a server claims, an answer is bounded and about what was asked.
+func TestLyingServers(t *testing.T) {
+	head := "From: Bob <bob@example.org>\r\nSubject: hello\r\n\r\n"
+	one := func(uid uint32) string {
+		return fmt.Sprintf("* 1 FETCH (UID %d FLAGS () BODY[HEADER] %s BODY[HEADER.FIELDS (FROM)] %s BODY[TEXT]<0> %s)\r\n", uid, literal(head), literal(head), literal("text"))
+	}
+	tests := []struct {
+		name    string
+		examine string
+		fetch   string
+		search  string
+		check   func(t *testing.T, m *mailbox.Client)
+	}{
+		{"another message than asked", oneMessage, one(6), "", func(t *testing.T, m *mailbox.Client) {
+			got, err := m.Get(t.Context(), mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UID: 5}, mailbox.GetQuery{})
+			if got != nil {
+				t.Errorf("%+v", got)
+			}
+			mailtest.WantKind(t, err, mail.KindNotFound)
+		}},
+		{"another UIDVALIDITY", strings.Replace(oneMessage, "7", "8", 1), one(5), "", func(t *testing.T, m *mailbox.Client) {
+			got, err := m.Get(t.Context(), mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 7, UID: 5}, mailbox.GetQuery{})
+			if got != nil {
+				t.Errorf("%+v", got)
+			}
+			mailtest.WantKind(t, err, mail.KindConflict)
+		}},
+		{"four billion messages that are not there", strings.Replace(oneMessage, "1 EXISTS", "4294967295 EXISTS", 1), "", "", func(t *testing.T, m *mailbox.Client) {
+			for _, q := range []mailbox.ListQuery{{}, {OldestFirst: true}, {Limit: 500}} {
+				_, err := m.List(t.Context(), account, q)
+				mailtest.WantKind(t, err, mail.KindRefused)
+			}
+		}},
+		{"four billion matches", oneMessage, "", "* ESEARCH (TAG \"%TAG%\") UID ALL 1:4294967295\r\n", func(t *testing.T, m *mailbox.Client) {
+			_, err := m.List(t.Context(), account, mailbox.ListQuery{Unread: true})
+			mailtest.WantKind(t, err, mail.KindRefused)
+		}},
+		{"more messages than asked", oneMessage, one(5) + strings.Replace(one(6), "* 1", "* 2", 1) + strings.Replace(one(7), "* 1", "* 3", 1), "* ESEARCH (TAG \"%TAG%\") UID ALL 5\r\n", func(t *testing.T, m *mailbox.Client) {
+			p, err := m.List(t.Context(), account, mailbox.ListQuery{Unread: true})
+			if err != nil || !slices.Equal(uidsOf(p), []uint32{5}) {
+				t.Errorf("%+v %v", p, err)
+			}
+			if p, err = m.List(t.Context(), account, mailbox.ListQuery{Limit: 1}); err != nil || len(p.Messages) != 1 {
+				t.Errorf("%+v %v", p, err)
+			}
+		}},
+		{"a message without its header", oneMessage, "* 1 FETCH (UID 5 FLAGS (\\Seen))\r\n", "", func(t *testing.T, m *mailbox.Client) {
+			p, err := m.List(t.Context(), account, mailbox.ListQuery{})
+			if err != nil || len(p.Messages) != 0 || len(p.Issues) != 1 || p.Issues[0].UID != 5 || p.Issues[0].Stage != "parse" || p.HasMore {
+				t.Errorf("%+v %v", p, err)
+			}
+		}},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			mailtest.Settle(t)
+			tc.check(t, scripted(t, func(command string) (string, string) {
+				switch {
+				case strings.HasPrefix(command, "EXAMINE"):
+					return tc.examine, ""
+				case strings.Contains(command, "FETCH"):
+					return tc.fetch, ""
+				case strings.Contains(command, "SEARCH"):
+					return tc.search, ""
+				}
+				return "", ""
+			}))
+		})
+	}
+}
+
+// One folder that cannot be counted is an issue; the others are counted.
+func TestOneFolderWithoutCounts(t *testing.T) {
+	mailtest.Settle(t)
+	m := scripted(t, func(command string) (string, string) {
+		switch {
+		case strings.HasPrefix(command, "LIST"):
+			return "* LIST () \"/\" INBOX\r\n* STATUS INBOX (MESSAGES 2 UNSEEN 1 UIDNEXT 3 UIDVALIDITY 7)\r\n* LIST () \"/\" Broken\r\n" +
+				"* LIST (\\Noselect) \"/\" Only\r\n* LIST () \"/\" Late\r\n* LIST () \"/\" \"con&AAE-trol\"\r\n", ""
+		case strings.HasPrefix(command, `STATUS "Broken"`):
+			return "", "NO [SERVERBUG] broken"
+		case strings.HasPrefix(command, `STATUS "Late"`):
+			return "* STATUS Late (MESSAGES 5 UNSEEN 0 UIDNEXT 9 UIDVALIDITY 8)\r\n", ""
+		}
+		return "", "BAD unexpected " + command
+	})
+	l, err := m.Folders(t.Context(), account, mailbox.FolderQuery{Counts: true})
+	if err != nil || len(l.Folders) != 4 || len(l.Issues) != 2 {
+		t.Fatalf("%+v %v", l, err)
+	}
+	f := l.Folders
+	if f[0].Counts == nil || f[0].Counts.Messages != 2 || f[1].Counts != nil || f[2].Counts != nil || !f[2].NoSelect() || f[3].Counts == nil || f[3].Counts.Messages != 5 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// What was found before the server failed is kept, and said to be a part.
+func TestListKeepsWhatItFound(t *testing.T) {
+	mailtest.Settle(t)
+	fetches := 0
+	head := "From: friend@example.org\r\nSubject: hello\r\n\r\n"
+	m := scripted(t, func(command string) (string, string) {
+		switch {
+		case strings.HasPrefix(command, "EXAMINE"):
+			return strings.Replace(oneMessage, "1 EXISTS", "5000 EXISTS", 1), ""
+		case strings.Contains(command, "SEARCH"):
+			return "* ESEARCH (TAG \"%TAG%\") UID ALL 1:5000\r\n", ""
+		case strings.Contains(command, "FETCH"):
+			if fetches++; fetches > 1 {
+				return "", "NO [UNAVAILABLE] the disk is away"
+			}
+			return "* 5000 FETCH (UID 5000 FLAGS () INTERNALDATE \"01-Mar-2026 10:00:00 +0000\" BODY[HEADER.FIELDS (FROM)] " + literal(head) + ")\r\n", ""
+		}
+		return "", ""
+	})
+	p, err := m.List(t.Context(), account, mailbox.ListQuery{Since: dayOne})
+	if err != nil || len(p.Messages) != 1 || !p.HasMore || len(p.Issues) != 1 || !p.Issues[0].Retryable || p.Issues[0].Stage != "fetch" {
+		t.Errorf("%+v %v", p, err)
+	}
+}
+
+func TestStuckServerCostsItsDeadline(t *testing.T) {
+	mailtest.Settle(t)
+	block := make(chan struct{})
+	m := scripted(t, func(command string) (string, string) {
+		if !strings.HasPrefix(command, "LOGOUT") {
+			<-block
+		}
+		return "", ""
+	})
+	defer close(block)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	for range 2 {
+		_, err := m.List(ctx, account, mailbox.ListQuery{})
+		mailtest.WantKind(t, err, mail.KindTimeout)
+	}
+}
+
+// When the time is over, what was found by then is the answer, and says that it is
+// a part; when nobody waits any more there is none.
+func TestListAnswersWithWhatItFoundInTime(t *testing.T) {
+	mailtest.Settle(t)
+	block := make(chan struct{})
+	fetches := 0
+	m := scripted(t, func(command string) (string, string) {
+		switch {
+		case strings.HasPrefix(command, "EXAMINE"):
+			return strings.Replace(oneMessage, "1 EXISTS", "5000 EXISTS", 1), ""
+		case strings.Contains(command, "SEARCH"):
+			return "* ESEARCH (TAG \"%TAG%\") UID ALL 1:5000\r\n", ""
+		case strings.Contains(command, "FETCH"):
+			if fetches++; fetches > 1 {
+				<-block
+			}
+			return "* 5000 FETCH (UID 5000 FLAGS () INTERNALDATE \"01-Mar-2026 10:00:00 +0000\" BODY[HEADER.FIELDS (FROM)] " + literal("From: a@example.org\r\n\r\n") + ")\r\n", ""
+		}
+		return "", ""
+	})
+	defer close(block)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	p, err := m.List(ctx, account, mailbox.ListQuery{Since: dayOne})
+	if err != nil || len(p.Messages) != 1 || !p.HasMore || len(p.Issues) != 1 || p.Issues[0].Code != "TIMEOUT" {
+		t.Errorf("%+v %v", p, err)
+	}
+}
+
+// A message that the server refuses to give costs itself and no other.
+func TestOneRefusedMessageIsOneIssue(t *testing.T) {
+	for name, search := range map[string]bool{"list": false, "unread": true} {
+		t.Run(name, func(t *testing.T) {
+			mailtest.Settle(t)
+			data := func(uid int) string {
+				return fmt.Sprintf("* %d FETCH (UID %d FLAGS () BODY[HEADER.FIELDS (FROM)] %s)\r\n", uid-4, uid, literal(fmt.Sprintf("Subject: m%d\r\n\r\n", uid)))
+			}
+			m := scripted(t, func(command string) (string, string) {
+				switch {
+				case strings.HasPrefix(command, "EXAMINE"):
+					return strings.Replace(oneMessage, "1 EXISTS", "3 EXISTS", 1), ""
+				case strings.Contains(command, "SEARCH"):
+					return "* ESEARCH (TAG \"%TAG%\") UID ALL 5:7\r\n", ""
+				case strings.HasSuffix(command, "(UID)"):
+					return "* 1 FETCH (UID 5)\r\n* 2 FETCH (UID 6)\r\n* 3 FETCH (UID 7)\r\n", ""
+				case strings.HasPrefix(command, "UID FETCH 6 "):
+					return "", "NO [SERVERBUG] this one cannot be read"
+				case strings.HasPrefix(command, "UID FETCH 7 "):
+					return data(7), ""
+				case strings.Contains(command, "FETCH"):
+					return data(5), "NO [SERVERBUG] some cannot be read"
+				}
+				return "", ""
+			})
+			p, err := m.List(t.Context(), account, mailbox.ListQuery{Unread: search})
+			if err != nil || !slices.Equal(uidsOf(p), []uint32{7, 5}) || len(p.Issues) != 1 || p.Issues[0].UID != 6 {
+				t.Errorf("%+v %v", p, err)
+			}
+			found, err := m.Search(t.Context(), account, mailbox.SearchQuery{Subject: "m"})
+			if err != nil || !slices.Equal(uidsOf(&found.Page), []uint32{7, 5}) || found.Failed != 1 || found.Attempted != 3 || found.Total != 3 || found.Issues[0].UID != 6 {
+				t.Errorf("%+v %v", found, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,428 @@
+package mailbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	goimap "github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/internal/wire"
+)
+
+// Copy copies messages to a folder, of another account when toAccount is neither
+// empty nor account (001 section 8). The account they come from may be read-only
+// then; the one they go to may not. Within an account the server copies all of
+// them or none; to another account each is fetched and appended by itself.
+func (m *Client) Copy(ctx context.Context, account string, refs []mail.Ref, toAccount, toFolder string) (*Changed, error) {
+	if toAccount != "" && toAccount != account {
+		return m.copyAcross(ctx, account, refs, toAccount, toFolder)
+	}
+	b, err := m.begin(ctx, "mail copy", account, refs, true)
+	if err != nil {
+		return nil, err
+	}
+	if toFolder, err = b.destination(toFolder); err != nil {
+		return nil, err
+	}
+	return b.run(ctx, imap.CopyMessages, func(_ context.Context, s *imap.Session) error {
+		l, err := b.locate(s, false, wanted{})
+		if err != nil {
+			return err
+		}
+		uids, err := b.present(l)
+		if err != nil {
+			return err
+		}
+		b.out.Attempted = len(uids)
+		b.sent = true
+		c, err := s.Copy(uidSet(uids...), toFolder).Wait()
+		if err != nil {
+			return b.noFolder(err, toFolder)
+		}
+		b.arrived(l, uids, c, account, toFolder)
+		return nil
+	})
+}
+
+// destination checks the folder that messages are to go to.
+func (b *batch) destination(folder string) (string, error) {
+	folder = imap.FolderName(folder)
+	return folder, b.checkFolder(folder)
+}
+
+// noFolder says that there is no such folder where the server does, with the code
+// TRYCREATE (RFC 9051 section 7.1), or does without one.
+func (b *batch) noFolder(err error, folder string) error {
+	w := wireRefusal(err)
+	if w == nil || w.Code != "TRYCREATE" && w.Code != "NONEXISTENT" {
+		return err
+	}
+	return &mail.Error{Op: b.Op, Account: b.Account, Kind: mail.KindNotFound, Stage: string(w.Stage), Err: err,
+		Message: fmt.Sprintf("There is no folder %q to put the messages in.", folder), Hint: "Run 'mail folders' for the folders there are."}
+}
+
+// arrived reports the messages that are at their new place now.
+func (b *batch) arrived(l *located, uids []uint32, c imap.Copied, account, folder string) {
+	for _, u := range uids {
+		if len(c.Target) > 0 && c.Target[u] == 0 {
+			b.out.Issues = append(b.out.Issues, mail.Issue{Code: mail.KindRefused.Code(), Stage: string(imap.StageCopy), UID: u, MessageID: b.ref(l, u).String(),
+				Message: "The server named other messages as done, and not this one: look where it is."})
+			continue
+		}
+		b.out.Succeeded++
+		m := ChangedMessage{Ref: b.ref(l, u)}
+		if to := c.Target[u]; to != 0 {
+			m.New = mail.Ref{Protocol: mail.IMAP, Account: account, Folder: folder, UIDValidity: c.UIDValidity, UID: to}
+		}
+		b.out.Messages = append(b.out.Messages, m)
+	}
+}
+
+// copyAcross copies messages to another account one by one.
+func (m *Client) copyAcross(ctx context.Context, account string, refs []mail.Ref, toAccount, toFolder string) (*Changed, error) {
+	b, err := m.begin(ctx, "mail copy", account, refs, false)
+	if err != nil {
+		return nil, err
+	}
+	if b.pop != nil {
+		return nil, b.notPOP3("folders to copy from", "'mail raw' and 'mail attachment' read what is in a message.")
+	}
+	to, err := m.open(ctx, "mail copy", toAccount)
+	if err != nil {
+		return nil, err
+	}
+	if !to.policy.MayChange() {
+		return nil, to.ReadOnly()
+	}
+	if toFolder, err = b.destination(toFolder); err != nil {
+		return nil, err
+	}
+	var l *located
+	var uids []uint32
+	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
+		var err error
+		if l, err = b.locate(s, false, wanted{dates: true, full: true}); err != nil {
+			return err
+		}
+		uids, err = b.present(l)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var last *mail.Error
+	for i, u := range uids {
+		b.tell(float64(i), float64(len(uids)), "copying messages")
+		if ctx.Err() != nil {
+			last = b.failure(ctx, ctx.Err())
+			b.out.Issues = append(b.out.Issues, b.issue(l, u, last))
+			continue
+		}
+		b.out.Attempted += 2
+		message, fetched, err := b.carry(ctx, to, l, u, toFolder)
+		if fetched {
+			b.out.Succeeded++
+		}
+		if err != nil {
+			last = b.failure(ctx, err)
+			b.out.Issues = append(b.out.Issues, b.issue(l, u, last))
+			continue
+		}
+		b.out.Succeeded++
+		b.out.Messages = append(b.out.Messages, message)
+	}
+	if len(b.out.Messages) == 0 && len(b.uids) == 1 {
+		return nil, last
+	}
+	return b.out, nil
+}
+
+// failure is any error in the form that an Issue is made of.
+func (b *batch) failure(ctx context.Context, err error) *mail.Error {
+	return b.AsError(b.wrap(ctx, err))
+}
+
+// carry fetches one message and appends it to the other account. It keeps the
+// flags that describe the message and the date it arrived.
+func (b *batch) carry(ctx context.Context, to *access, l *located, uid uint32, folder string) (c ChangedMessage, fetched bool, err error) {
+	var raw []byte
+	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
+		box, err := s.Examine(b.folder).Wait()
+		if err != nil {
+			return err
+		}
+		if box.UIDValidity != l.box.UIDValidity {
+			return b.gone()
+		}
+		raw, err = b.whole(s, uid, l.found[uid].size)
+		return err
+	})
+	if err != nil {
+		return c, false, err
+	}
+	var flags []goimap.Flag
+	for _, f := range l.found[uid].flags {
+		if f != string(goimap.FlagDeleted) && imap.ValidFlag(f) {
+			flags = append(flags, goimap.Flag(f))
+		}
+	}
+	select {
+	case to.pool.turn <- struct{}{}:
+		defer func() { <-to.pool.turn }()
+	case <-ctx.Done():
+		return c, true, ctx.Err()
+	}
+	c = ChangedMessage{Ref: b.ref(l, uid)}
+	sent := false
+	err = to.pool.Change(ctx, "", imap.AppendMessages, func(_ context.Context, s *imap.Session) error {
+		if err := stepAside(s, folder); err != nil {
+			return err
+		}
+		sent = true
+		validity, at, err := s.Append(folder, flags, l.found[uid].internal, raw)
+		if err == nil && validity != 0 && at != 0 {
+			c.New = mail.Ref{Protocol: mail.IMAP, Account: to.account.Name, Folder: folder, UIDValidity: validity, UID: at}
+		}
+		return err
+	})
+	answered := err == nil || refusedByServer(err)
+	if err = to.wrap(ctx, b.noFolder(err, folder)); sent && !answered {
+		e := *to.AsError(err)
+		e.Message += " Whether the copy arrived is not known."
+		e.Hint, e.Retryable, e.Unknown = "Look into the folder before you try again.", false, true
+		err = &e
+	}
+	return c, true, err
+}
+
+// Move moves messages to another folder of the account (001 section 9): with MOVE
+// where the server has it, else by copying them and expunging exactly those whose
+// copies it has confirmed. A server that can do neither moves nothing.
+func (m *Client) Move(ctx context.Context, account string, refs []mail.Ref, toFolder string) (*Changed, error) {
+	b, err := m.begin(ctx, "mail move", account, refs, true)
+	if err != nil {
+		return nil, err
+	}
+	if toFolder, err = b.destination(toFolder); err != nil {
+		return nil, err
+	}
+	if toFolder == b.folder {
+		return nil, b.Invalid("The messages are in that folder already.", "Name another folder with --to.")
+	}
+	return b.run(ctx, imap.MoveMessages, func(ctx context.Context, s *imap.Session) error {
+		l, err := b.locate(s, true, wanted{})
+		if err != nil {
+			return err
+		}
+		uids, err := b.present(l)
+		if err != nil {
+			return err
+		}
+		switch {
+		case s.CanMove():
+			b.out.Attempted = len(uids)
+			b.sent = true
+			c, err := s.Move(uidSet(uids...), toFolder).Wait()
+			if err != nil {
+				return b.notMoved(ctx, s, l, uids, b.noFolder(err, toFolder))
+			}
+			b.arrived(l, uids, c, account, toFolder)
+			return nil
+		case s.UIDPlus():
+			return b.copyAndExpunge(ctx, s, l, uids, toFolder)
+		}
+		return b.cannot("The server can move no single message: it has neither MOVE nor UIDPLUS.",
+			"Copy the messages with 'mail copy', and remove them in a mail program.")
+	})
+}
+
+// notMoved tells what became of messages whose MOVE was refused: a server may have
+// moved some of them by then. It returns err where that is all there is to say.
+func (b *batch) notMoved(ctx context.Context, s *imap.Session, l *located, uids []uint32, err error) error {
+	if !refusedByServer(err) {
+		return err
+	}
+	e := *b.failure(ctx, err)
+	there, lookErr := look(s, uids)
+	if lookErr != nil {
+		e.Message += " Whether some of the messages were moved is not known."
+		e.Hint, e.Retryable = "Look into both folders before you try again.", false
+		return &e
+	}
+	if len(there) == len(uids) {
+		return err
+	}
+	for _, u := range uids {
+		of := e
+		if of.Message = "The message was not moved: it is still where it was. " + e.Message; dataOf(there, u) == nil {
+			of.Message, of.Retryable = "The message is gone from its folder, and may be at the new place: look there. "+e.Message, false
+		}
+		b.out.Issues = append(b.out.Issues, b.issue(l, u, &of))
+	}
+	return nil
+}
+
+func (b *batch) cannot(message, hint string) error {
+	return &mail.Error{Op: b.Op, Account: b.Account, Kind: mail.KindUnsupported, Message: message, Hint: hint}
+}
+
+// copyAndExpunge moves by three steps, each of which waits for the one before. A
+// message is removed only when the server has said where its copy is.
+func (b *batch) copyAndExpunge(ctx context.Context, s *imap.Session, l *located, uids []uint32, folder string) error {
+	b.out.Attempted = len(uids)
+	b.sent = true
+	c, err := s.Copy(uidSet(uids...), folder).Wait()
+	if err != nil {
+		return b.noFolder(err, folder)
+	}
+	kept := slices.DeleteFunc(slices.Clone(uids), func(u uint32) bool { return c.Target[u] == 0 })
+	for _, u := range uids {
+		if c.Target[u] == 0 {
+			b.out.Issues = append(b.out.Issues, mail.Issue{Code: mail.KindRefused.Code(), Stage: string(imap.StageCopy), UID: u, MessageID: b.ref(l, u).String(),
+				Message: "The server did not say that the message was copied, so it was left where it is."})
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	b.arrived(l, kept, c, b.account.Name, folder)
+	b.expunge(ctx, s, l, kept, "The message was copied, and is also still where it was.",
+		"The message was copied. Whether it is also still where it was is not known; it may be marked \\Deleted there.")
+	return nil
+}
+
+// expunge removes messages named by UID in two steps. A server may say OK and
+// remove nothing, where a right is missing: unless it has named each message as
+// expunged, it is asked which of them are left. left is what to say of a message
+// that is still there, unknown of one of which nobody can tell.
+func (b *batch) expunge(ctx context.Context, s *imap.Session, l *located, uids []uint32, left, unknown string) {
+	const marked = " It is marked \\Deleted: a mail program that expunges the folder removes it."
+	lost := func(uids []uint32, err error) {
+		e := *b.failure(ctx, err)
+		e.Message, e.Retryable = e.Message+" "+unknown, false
+		for _, u := range uids {
+			b.out.Issues = append(b.out.Issues, b.issue(l, u, &e))
+		}
+	}
+	kept := func(u uint32, stage string, message string, w *wire.Error) {
+		i := b.refused(l, u, stage, left+message)
+		i.Retryable = w != nil && !w.Permanent
+		b.out.Issues = append(b.out.Issues, i)
+	}
+	b.out.Attempted += 2 * len(uids)
+	s.Renew()
+	before := s.Moved()
+	stored, err := s.Store(uidSet(uids...), goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagDeleted}).Wait()
+	w := wireRefusal(err)
+	if err != nil && w == nil {
+		lost(uids, err)
+		return
+	}
+	var doomed []uint32
+	for _, u := range uids {
+		d := dataOf(stored, u)
+		switch {
+		case w != nil && d != nil && hasFlag(d.Flags, goimap.FlagDeleted):
+			kept(u, imap.StageStore, marked, w)
+		case w != nil:
+			kept(u, imap.StageStore, "", w)
+		case d != nil && len(undone(d.Flags, goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagDeleted})) > 0:
+			kept(u, imap.StageStore, " The server did not mark it \\Deleted; it may not allow it.", nil)
+		default:
+			doomed = append(doomed, u)
+		}
+	}
+	if len(doomed) == 0 {
+		return
+	}
+	b.out.Succeeded += len(doomed)
+	s.Renew()
+	quiet := s.Moved() == before
+	expunged, err := s.Expunge(uidSet(doomed...)).Wait()
+	if w = wireRefusal(err); err != nil && w == nil {
+		lost(doomed, err)
+		return
+	}
+	if quiet && !slices.ContainsFunc(doomed, func(u uint32) bool { return !wasExpunged(dataOf(stored, u), expunged) }) {
+		b.out.Succeeded += len(doomed) // the server has named each
+		return
+	}
+	there, lookErr := look(s, doomed)
+	if lookErr != nil && w == nil && !refusedByServer(lookErr) {
+		lost(doomed, lookErr)
+		return
+	}
+	for _, u := range doomed {
+		d := dataOf(there, u)
+		switch {
+		case d == nil && (w == nil || lookErr == nil):
+			b.out.Succeeded++ // it is gone, or the server says OK and shows nothing more
+		case w != nil:
+			kept(u, imap.StageExpunge, marked, w)
+		case d.Flags != nil && !hasFlag(d.Flags, goimap.FlagDeleted):
+			kept(u, imap.StageExpunge, " The server did not remove it; it may not allow it.", nil)
+		default:
+			kept(u, imap.StageExpunge, " The server did not remove it; it may not allow it."+marked, nil)
+		}
+	}
+}
+
+// wasExpunged reports whether a message, as a STORE told of it, is among those that
+// the server named as expunged, one after the other, when nothing else had changed.
+func wasExpunged(d *imapclient.FetchMessageBuffer, expunged []uint32) bool {
+	if d == nil {
+		return false
+	}
+	at := d.SeqNum
+	for _, n := range expunged {
+		if n == at {
+			return true
+		}
+		if n < at {
+			at--
+		}
+	}
+	return false
+}
+
+// look asks which of the messages there are. It may not leave together with what
+// removes them: a server that has more to do answers before it has removed any.
+func look(s *imap.Session, uids []uint32) ([]*imapclient.FetchMessageBuffer, error) {
+	s.Renew()
+	return s.Fetch(uidSet(uids...), goimap.FetchOptions{Flags: true}).Wait()
+}
+
+// Delete removes messages for good (001 section 10). Only the named ones are
+// expunged; a server that cannot do that deletes nothing.
+func (m *Client) Delete(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
+	b, err := m.begin(ctx, "mail delete", account, refs, true)
+	if err != nil {
+		return nil, err
+	}
+	return b.run(ctx, imap.DeleteMessages, func(ctx context.Context, s *imap.Session) error {
+		l, err := b.locate(s, true, wanted{})
+		if err != nil {
+			return err
+		}
+		uids, err := b.present(l)
+		if err != nil {
+			return err
+		}
+		if !s.UIDPlus() {
+			return b.cannot("The server can delete no single message: it has no UIDPLUS.",
+				"Move the message to the trash where the server offers MOVE, or delete it in a mail program.")
+		}
+		b.expunge(ctx, s, l, uids, "The message was not deleted and is still there.",
+			"Whether the message was deleted is not known; it may be marked \\Deleted.")
+		for _, u := range uids {
+			if !slices.ContainsFunc(b.out.Issues, func(i mail.Issue) bool { return i.UID == u }) {
+				b.out.Messages = append(b.out.Messages, ChangedMessage{Ref: b.ref(l, u)})
+			}
+		}
+		return nil
+	})
+}

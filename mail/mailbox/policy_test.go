@@ -1,0 +1,224 @@
+package mailbox_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
+)
+
+var dayOne = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func allowing(entries ...string) func(*mail.Account) {
+	return func(a *mail.Account) { a.AllowIn = mail.AllowList{Enabled: true, Entries: entries} }
+}
+
+// A message that the policy hides is in no list, no count and no answer, and
+// asking for it gives, byte for byte, what asking for nothing gives.
+func TestHiddenMessagesAreNowhere(t *testing.T) {
+	for _, e := range mailtest.Endpoints(t) {
+		t.Run(e.Name, func(t *testing.T) {
+			b := open(t, e, "hidden", allowing("friend@example.org"))
+			var shown, hidden []uint32
+			for i := range 40 {
+				l := letter{From: "Friend <friend@example.org>", Subject: "s", Date: dayOne.AddDate(0, 0, i).Format(time.RFC1123Z), Received: dayOne}
+				if i%4 != 0 {
+					l.From = []string{"evil@example.net", "friend@example.org, evil@example.net", `"friend@example.org" <evil@example.net>`}[i%3]
+				}
+				if i%8 == 0 {
+					l.Flags = []imap.Flag{imap.FlagSeen}
+				}
+				u := b.Add("INBOX", l)[0]
+				if i%4 == 0 {
+					shown = append(shown, u)
+				} else {
+					hidden = append(hidden, u)
+				}
+			}
+			for range 2 { // cold, warm
+				for _, q := range []mailbox.ListQuery{{}, {Limit: 10}, {Limit: 9}, {Since: dayOne}, {Until: dayOne.AddDate(1, 0, 0)}, {BeforeUID: 1000}} {
+					q.OldestFirst = true
+					p := b.list(q)
+					want := shown
+					if q.Limit == 9 {
+						want = shown[:9]
+					}
+					if !slices.Equal(uidsOf(p), want) || p.HasMore != (q.Limit == 9) || len(p.Issues) > 0 || p.UIDNext != 0 {
+						t.Errorf("%+v: %v more %v uidnext %d issues %v", q, uidsOf(p), p.HasMore, p.UIDNext, p.Issues)
+					}
+				}
+				if p := b.list(mailbox.ListQuery{Unread: true}); len(p.Messages) != 5 {
+					t.Errorf("%d unread", len(p.Messages))
+				}
+			}
+			validity := b.list(mailbox.ListQuery{}).UIDValidity
+			for _, u := range hidden {
+				for _, v := range []uint32{0, validity} {
+					ref, none := b.Ref("INBOX", u), b.Ref("INBOX", 1<<31)
+					ref.UIDValidity, none.UIDValidity = v, v
+					m, err := b.Get(t.Context(), ref, mailbox.GetQuery{})
+					_, missing := b.Get(t.Context(), none, mailbox.GetQuery{})
+					he, me := mailtest.WantKind(t, err, mail.KindNotFound), mailtest.WantKind(t, missing, mail.KindNotFound)
+					if m != nil || he.Reason != "filtered" || me.Reason != "" {
+						t.Fatalf("%+v: %v reason %q", m, err, he.Reason)
+					}
+					same := *he
+					same.Reason = ""
+					if same != *me || err.Error() != missing.Error() || errors.Unwrap(err) != nil {
+						t.Fatalf("hidden %#v\nmissing %#v", *he, *me)
+					}
+				}
+			}
+			for _, u := range shown {
+				if m := b.Read("INBOX", u, mailbox.GetQuery{}); m.Subject != "s" {
+					t.Errorf("%+v", m)
+				}
+			}
+			if c := counts(t, b, "INBOX"); c == nil || *c != (mailbox.Counts{Messages: 10, Unread: 5, UIDValidity: validity}) {
+				t.Errorf("counts %+v", c)
+			}
+		})
+	}
+}
+
+func counts(t *testing.T, b *box, folder string) *mailbox.Counts {
+	t.Helper()
+	l, err := b.Folders(t.Context(), account, mailbox.FolderQuery{Counts: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range l.Folders {
+		if f.Name == folder {
+			return f.Counts
+		}
+	}
+	t.Fatalf("no folder %q in %+v", folder, l)
+	return nil
+}
+
+func TestSubjectPatternHides(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "subject", func(a *mail.Account) { a.SubjectPattern = `\[ticket\]` })
+	u := b.Add("INBOX", letter{Subject: "[ticket] 1"}, letter{Subject: "private"}, letter{Subject: "=?utf-8?q?=5Bticket=5D?= 2"})
+	if got := uidsOf(b.list(mailbox.ListQuery{OldestFirst: true})); !slices.Equal(got, []uint32{u[0], u[2]}) {
+		t.Errorf("%v", got)
+	}
+	_, err := b.Get(t.Context(), b.Ref("INBOX", u[1]), mailbox.GetQuery{})
+	mailtest.WantKind(t, err, mail.KindNotFound)
+}
+
+// What a sender does to the header to be seen as somebody else does not help.
+func TestHeadersThatHideTheirSender(t *testing.T) {
+	s, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "tricks", allowing("friend@example.org"))
+	tricks := map[string]string{
+		"second From":            "From: friend@example.org\r\nFrom: evil@example.net\r\nSubject: x\r\n\r\nb\r\n",
+		"From beyond the bound":  "From: friend@example.org\r\nX-Long: " + strings.Repeat("x", 70<<10) + "\r\nFrom: evil@example.net\r\n\r\nb\r\n",
+		"From beyond many lines": "From: friend@example.org\r\n" + strings.Repeat("X-A: "+strings.Repeat("y", 900)+"\r\n", 80) + "From: evil@example.net\r\n\r\nb\r\n",
+		"no From":                "Subject: x\r\n\r\nb\r\n",
+		"From behind a bare CR":  "From: friend@example.org\r\nX: y\rFrom: evil@example.net\r\n\r\nb\r\n",
+		"no header":              "\r\nFrom: friend@example.org\r\n",
+		"empty":                  "",
+	}
+	for name, raw := range tricks {
+		folder := strings.ReplaceAll(name, " ", "")
+		s.Deliver(t, "tricks", folder, []byte(raw))
+		for _, q := range []mailbox.ListQuery{{Folder: folder}, {Folder: folder, Unread: true}, {Folder: folder, Full: true}} {
+			if p := b.list(q); len(p.Messages) > 0 || len(p.Issues) > 0 || p.HasMore {
+				t.Errorf("%s: listed %+v", name, p)
+			}
+		}
+		_, err := b.Get(t.Context(), b.Ref(folder, 1), mailbox.GetQuery{})
+		var e *mail.Error
+		if !errors.As(err, &e) || e.Reason != "filtered" {
+			t.Errorf("%s: %v", name, err)
+		}
+		if c := counts(t, b, folder); c == nil || c.Messages != 0 || c.Unread != 0 {
+			t.Errorf("%s: counts %+v", name, c)
+		}
+	}
+}
+
+// A folder too large to look at every message shows all that it may, and nothing
+// tells that there is more.
+func TestLargeFolderWithFewVisible(t *testing.T) {
+	if testing.Short() {
+		t.Skip("delivers 20,100 messages")
+	}
+	s, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "many", allowing("friend@example.org"))
+	raw := make([][]byte, 20_100)
+	for i := range raw {
+		raw[i] = []byte(fmt.Sprintf("From: evil%d@example.net\r\nSubject: x\r\n\r\nb\r\n", i))
+	}
+	raw[0] = []byte("From: friend@example.org\r\nSubject: first\r\n\r\nb\r\n")
+	raw[len(raw)-1] = []byte("From: friend@example.org\r\nSubject: last\r\n\r\nb\r\n")
+	s.Deliver(t, "many", "INBOX", raw...)
+	for range 2 { // cold, and where the folder is open
+		p := b.list(mailbox.ListQuery{})
+		if len(p.Messages) != 2 || p.Messages[0].Subject != "last" || p.Messages[1].Subject != "first" || p.HasMore || len(p.Issues) != 0 {
+			t.Errorf("%+v", p)
+		}
+	}
+	if p := b.list(mailbox.ListQuery{BeforeUID: 200}); len(p.Messages) != 1 || p.Messages[0].Subject != "first" || p.HasMore || len(p.Issues) != 0 {
+		t.Errorf("%+v", p)
+	}
+	if p := b.list(mailbox.ListQuery{Unread: true, Limit: 1, OldestFirst: true}); len(p.Messages) != 1 || p.Messages[0].Subject != "first" || !p.HasMore {
+		t.Errorf("%+v", p)
+	}
+	if c := counts(t, b, "INBOX"); c == nil || c.Messages != 2 || c.Unread != 2 {
+		t.Errorf("counted %+v", c)
+	}
+}
+
+func Test001_3_FoldersTellTheirRoleAndCounts(t *testing.T) {
+	for _, e := range mailtest.Endpoints(t) {
+		t.Run(e.Name, func(t *testing.T) {
+			b := open(t, e, "folders")
+			for _, f := range []string{"Projekte/Bücher", "Archiv"} {
+				b.folder(f)
+			}
+			b.Add("INBOX", letter{Subject: "1"}, letter{Subject: "2", Flags: []imap.Flag{imap.FlagSeen}})
+			b.Add("Projekte/Bücher", letter{Subject: "3"})
+			l, err := b.Folders(t.Context(), account, mailbox.FolderQuery{Counts: true})
+			if err != nil || len(l.Issues) > 0 || l.Truncated {
+				t.Fatalf("%+v %v", l, err)
+			}
+			found := map[string]mailbox.Folder{}
+			for _, f := range l.Folders {
+				found[f.Name] = f
+				if (f.Counts == nil) != f.NoSelect() {
+					t.Errorf("%+v", f)
+				}
+			}
+			inbox, books := found["INBOX"], found[b.In("Projekte/Bücher")]
+			if inbox.Role != "inbox" || inbox.Delimiter != map[bool]string{true: ".", false: "/"}[b.Root != ""] || inbox.Counts.Messages != 2 || inbox.Counts.Unread != 1 || inbox.Counts.UIDNext != 3 || inbox.Counts.UIDValidity == 0 {
+				t.Errorf("%+v %+v", inbox, inbox.Counts)
+			}
+			if books.Counts == nil || books.Counts.Messages != 1 {
+				t.Errorf("%+v of %+v", books, l.Folders)
+			}
+			if e.Name == "dovecot" && found["Sent"].Role != "sent" {
+				t.Errorf("%+v", found["Sent"])
+			}
+			if l, err = b.Folders(t.Context(), account, mailbox.FolderQuery{}); err != nil || l.Folders[0].Counts != nil {
+				t.Errorf("%+v %v", l, err)
+			}
+			if l, err = b.Folders(t.Context(), account, mailbox.FolderQuery{Limit: 1}); err != nil || len(l.Folders) != 1 || !l.Truncated {
+				t.Errorf("%+v %v", l, err)
+			}
+			if l, err = b.Folders(t.Context(), account, mailbox.FolderQuery{Pattern: b.In("Arch") + "*"}); err != nil || !slices.ContainsFunc(l.Folders, func(f mailbox.Folder) bool { return f.Name == b.In("Archiv") }) || slices.ContainsFunc(l.Folders, func(f mailbox.Folder) bool { return f.Name == "INBOX" }) {
+				t.Errorf("%+v %v", l, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,271 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/pop3"
+	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/login"
+)
+
+// A POP3 mailbox is locked while a session is open (RFC 1939 section 4), and shows
+// in it what it held at the login. So there is one session at a time: it is kept
+// for a short while for the next command and then given up, and a command that
+// asks what there is now has a young one.
+const (
+	popKept  = 20 * time.Second // idle, before it is given up
+	popYoung = 5 * time.Second  // how old a session may be that tells what there is
+)
+
+// popBox is the one session of an account. It is safe for concurrent use: those who
+// want it wait for each other.
+type popBox struct {
+	settings string // what cfg was made of
+	cfg      pop3.Config
+	now      func() time.Time
+
+	life context.Context // ends with Close
+	end  context.CancelFunc
+	turn chan struct{} // one place
+
+	// What follows belongs to who holds the turn.
+	session *pop3.Session
+	release context.CancelFunc // ends what the session lives by
+	opened  time.Time
+	list    []pop3.Message
+	skipped int
+	places  map[string]int // by UIDL, where in list
+	idle    *time.Timer
+}
+
+func newPopBox(settings string, cfg pop3.Config, now func() time.Time) *popBox {
+	b := &popBox{settings: settings, cfg: cfg, now: now, turn: make(chan struct{}, 1)}
+	b.life, b.end = context.WithCancel(context.Background())
+	return b
+}
+
+// popConfig is the account's server as the wire wants it.
+func (m *Client) popConfig(a *mail.Account) (pop3.Config, error) {
+	target, err := login.Target(a.POP3, m.o.Directory, m.o.Credentials, a)
+	target.Gate = m.gate
+	return pop3.Config{Target: target, Socket: a.Timeouts.Socket}, err
+}
+
+// popBox returns the account's session, a new one when its server or login differs
+// from what it was made for.
+func (m *Client) popBox(a *mail.Account, cfg pop3.Config) (*popBox, error) {
+	settings, err := connectionOf(a)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, ended(a.Name, errPopClosed)
+	}
+	old := m.boxes[a.Name]
+	if old != nil && old.settings == settings {
+		return old, nil
+	}
+	if old != nil {
+		m.ending.Go(func() { _ = old.Close() })
+	}
+	b := newPopBox(settings, cfg, m.o.Now)
+	m.boxes[a.Name] = b
+	return b, nil
+}
+
+// popVerify is Verify for POP3.
+func (m *Client) popVerify(ctx context.Context, x *access) (*mail.Verification, error) {
+	v := &mail.Verification{Account: x.account.Name, Server: x.account.POP3}
+	start := m.o.Now()
+	// The mailbox is locked while the kept session is open.
+	err := x.lendPopAlone(ctx, func(ctx context.Context) error {
+		s, err := pop3.Dial(ctx, x.pop.cfg)
+		v.Latency = m.o.Now().Sub(start)
+		if err != nil {
+			return err
+		}
+		v.Capabilities = s.Capabilities()
+		_ = s.Close()
+		return nil
+	})
+	return verified(ctx, v, err)
+}
+
+// lendPopAlone runs fn while there is no session. What fn is given also ends when the
+// account's session is closed for good.
+func (x *access) lendPopAlone(ctx context.Context, fn func(context.Context) error) error {
+	return x.wrap(ctx, x.pop.alone(ctx, fn))
+}
+
+func (b *popBox) alone(ctx context.Context, fn func(context.Context) error) error {
+	if err := b.enter(ctx); err != nil {
+		return err
+	}
+	defer b.leave()
+	b.drop()
+	ctx, cancel := b.within(ctx)
+	defer cancel()
+	return b.explain(fn(ctx))
+}
+
+// enter takes the turn.
+func (b *popBox) enter(ctx context.Context) error {
+	select {
+	case b.turn <- struct{}{}:
+		if b.life.Err() == nil {
+			return nil
+		}
+		b.leave()
+		return errPopClosed
+	case <-b.life.Done():
+		return errPopClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (b *popBox) leave() { <-b.turn }
+
+// within returns a context that ends with ctx or with Close.
+func (b *popBox) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(b.life, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// explain says of a connection that failed that it was Close that ended it.
+func (b *popBox) explain(err error) error {
+	var w *wire.Error
+	if b.life.Err() == nil || err == nil || errors.As(err, &w) && w.Kind == wire.KindRefused {
+		return err
+	}
+	return errPopClosed
+}
+
+// lend runs fn on the session, a new one where there is none or where fresh is asked
+// for and it is not young. A session that turns out dead is replaced once, if it
+// was not new; fn then runs again.
+func (b *popBox) lend(ctx context.Context, fresh bool, fn func(s *pop3.Session) error) error {
+	if err := b.enter(ctx); err != nil {
+		return err
+	}
+	defer b.leave()
+	if b.idle != nil {
+		b.idle.Stop()
+	}
+	defer b.keep()
+	if b.session != nil && fresh && b.now().Sub(b.opened) > b.youth() {
+		b.drop()
+	}
+	for used := b.session != nil; ; used = false {
+		if err := b.open(ctx); err != nil {
+			return b.explain(err)
+		}
+		err := fn(b.session)
+		var w *wire.Error
+		if err == nil || !errors.As(err, &w) || w.Kind == wire.KindRefused {
+			return err
+		}
+		b.drop()
+		if !used || w.Kind != wire.KindConnection && w.Kind != wire.KindClosed || ctx.Err() != nil || b.life.Err() != nil {
+			return b.explain(err)
+		}
+	}
+}
+
+// youth is how old a session may be that tells what there is: servers that let
+// nobody log in more often say so (RFC 2449 section 6.5).
+func (b *popBox) youth() time.Duration {
+	if seconds, err := strconv.Atoi(b.session.Capability("LOGIN-DELAY")); err == nil && seconds > 0 {
+		return max(popYoung, time.Duration(min(seconds, 900))*time.Second)
+	}
+	return popYoung
+}
+
+func (b *popBox) open(ctx context.Context) error {
+	if b.session != nil {
+		return nil
+	}
+	// The session outlives the command that begins it, which bounds its beginning.
+	life, release := b.within(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, release)
+	defer stop()
+	s, err := pop3.Dial(life, b.cfg)
+	if err != nil {
+		release()
+		return err
+	}
+	list, skipped, err := s.Messages(ctx)
+	if err == nil && !stop() {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = s.Close()
+		release()
+		return err
+	}
+	b.release = release
+	b.session, b.opened, b.list, b.skipped = s, b.now(), list, skipped
+	b.places = make(map[string]int, len(list))
+	for i, m := range list {
+		b.places[m.UIDL] = i
+	}
+	return nil
+}
+
+var errPopClosed = errors.New("the program is ending")
+
+// keep leaves the session for the next command, for a while.
+func (b *popBox) keep() {
+	if b.session == nil {
+		return
+	}
+	if b.idle != nil {
+		b.idle.Reset(popKept)
+		return
+	}
+	b.idle = time.AfterFunc(popKept, func() {
+		select {
+		case b.turn <- struct{}{}:
+			b.drop()
+			<-b.turn
+		default: // in use, and its user sets the timer anew
+		}
+	})
+}
+
+// drop gives the session up, which unlocks the mailbox. The turn is held.
+func (b *popBox) drop() {
+	if b.session != nil {
+		_ = b.session.Close()
+		b.release()
+		b.session, b.list, b.places = nil, nil, nil
+	}
+}
+
+// Close ends the session and returns when it has ended. What uses it and what waits
+// for it fails; where nobody does, the server is told.
+func (b *popBox) Close() error {
+	select {
+	case b.turn <- struct{}{}:
+	default:
+		b.end() // whoever has the turn is not long now
+		b.turn <- struct{}{}
+	}
+	defer b.leave()
+	defer b.end()
+	if b.idle != nil {
+		b.idle.Stop()
+	}
+	b.drop()
+	return nil
+}

@@ -1,0 +1,400 @@
+package mailbox_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
+)
+
+// popBox is a mailbox on a real server that is read with POP3.
+type popBox struct {
+	*mailbox.Client
+	t    testing.TB
+	s    *servertest.DovecotServer
+	user string
+}
+
+func openPop(t testing.TB, user string, change ...func(*mail.Account)) *popBox {
+	t.Helper()
+	return openPopOn(t, servertest.Dovecot(t, servertest.Config{}), user, change...)
+}
+
+func openPopOn(t testing.TB, s *servertest.DovecotServer, user string, change ...func(*mail.Account)) *popBox {
+	t.Helper()
+	a := mail.Account{Name: account, Email: user + "@example.org", Protocol: mail.POP3, Username: user, Auth: mail.AuthPassword, Mode: mail.ReadWrite,
+		POP3: mail.Endpoint{Host: s.Host, Port: s.POP3SPort, Security: mail.TLS}, CAPEM: s.CAPEM}
+	for _, c := range change {
+		c(&a)
+	}
+	d := &mailtest.Directory{Known: map[string]mail.Account{account: a}, Password: servertest.Password}
+	m := mailbox.New(mailbox.Options{Directory: d, Seen: &seenStore{states: map[string]mail.SeenState{}}})
+	t.Cleanup(func() { _ = m.Close() })
+	return &popBox{m, t, s, user}
+}
+
+// deliver adds messages, and makes the next list see them however young the session
+// is.
+func (b *popBox) deliver(raw ...string) {
+	b.t.Helper()
+	for _, r := range raw {
+		b.s.Deliver(b.t, b.user, "INBOX", crlf([]byte(r)))
+	}
+	if _, err := b.Verify(b.t.Context(), account); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *popBox) list(q mailbox.ListQuery) *mailbox.Page {
+	b.t.Helper()
+	p, err := b.List(b.t.Context(), account, q)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return p
+}
+
+func subjects(p *mailbox.Page) (out []string) {
+	for _, m := range p.Messages {
+		out = append(out, m.Subject)
+	}
+	return out
+}
+
+func note(from, subject, id, parent string, minute int) string {
+	s := fmt.Sprintf("From: %s\nTo: ann@example.org\nSubject: %s\nMessage-ID: <%s@example.org>\nDate: Sun, 01 Mar 2026 10:%02d:00 +0000\n", from, subject, id, minute)
+	if parent != "" {
+		s += "In-Reply-To: <" + parent + "@example.org>\nReferences: <" + parent + "@example.org>\n"
+	}
+	return s + "\nThe text of " + subject + ".\n"
+}
+
+// Every real message goes through every way to read it; its source is byte for byte
+// what was delivered.
+func TestPOP3RealMessagesThroughEveryDoor(t *testing.T) {
+	mailtest.Settle(t)
+	files, err := filepath.Glob("../testdata/real-emails/*/*.eml")
+	if err != nil || len(files) < 100 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	b := openPop(t, "popcorpus")
+	var sources [][]byte
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source = crlf(source)
+		if !bytes.HasSuffix(source, []byte("\r\n")) {
+			source = append(source, "\r\n"...) // POP3 cannot end a message in the middle of a line
+		}
+		sources = append(sources, source)
+	}
+	b.s.Deliver(t, b.user, "INBOX", sources...)
+	p := b.list(mailbox.ListQuery{Limit: 500, Full: true})
+	if len(p.Messages) != len(files) || p.HasMore || len(p.Issues) != 0 {
+		t.Fatalf("%d messages, more %t, issues %+v", len(p.Messages), p.HasMore, p.Issues)
+	}
+	for _, s := range p.Messages {
+		if back, err := mail.ParseRef(s.Ref.String()); err != nil || back != s.Ref {
+			t.Errorf("%s comes back as %+v, %v", s.Ref, back, err)
+		}
+		raw, err := b.Raw(t.Context(), s.Ref, 1_000_000)
+		if err != nil || !slices.ContainsFunc(sources, func(want []byte) bool { return bytes.Equal(raw.Source, want) }) {
+			t.Errorf("raw of %s is none of what was delivered: %v", s.Ref, err)
+			continue
+		}
+		m, err := b.Get(t.Context(), s.Ref, mailbox.GetQuery{Headers: mailbox.HeadersAll, HTML: true, AttachmentText: true, Content: true})
+		if err != nil || m.Subject != s.Subject || m.Ref != s.Ref {
+			t.Errorf("get %s: %v", s.Ref, err)
+			continue
+		}
+		for _, a := range m.Attachments {
+			one, err := b.Attachment(t.Context(), s.Ref, a.PartID)
+			if err != nil || !bytes.Equal(one.Content, a.Content) {
+				t.Errorf("attachment %s of %s: %v", a.PartID, s.Ref, err)
+			}
+		}
+		th, err := b.Thread(t.Context(), s.Ref, mailbox.ThreadQuery{Limit: 200})
+		if err != nil || !slices.ContainsFunc(th.Messages, func(m mailbox.ThreadMessage) bool { return m.Ref == s.Ref }) {
+			t.Errorf("thread of %s: %v", s.Ref, err)
+		}
+	}
+}
+
+func TestPOP3ListsByDateAndCount(t *testing.T) {
+	mailtest.Settle(t)
+	b := openPop(t, "popdates")
+	for i := range 5 {
+		b.s.Deliver(t, b.user, "INBOX", crlf([]byte(note("bob@example.org", fmt.Sprint("m", i), fmt.Sprint(i), "", i))))
+	}
+	at := func(p *mailbox.Page, i int) mailbox.Summary { return p.Messages[i] }
+	if p := b.list(mailbox.ListQuery{Limit: 2}); !slices.Equal(subjects(p), []string{"m4", "m3"}) || !p.HasMore {
+		t.Errorf("newest: %v, more %t", subjects(p), p.HasMore)
+	}
+	if p := b.list(mailbox.ListQuery{OldestFirst: true, Limit: 5}); !slices.Equal(subjects(p), []string{"m0", "m1", "m2", "m3", "m4"}) || p.HasMore {
+		t.Errorf("oldest: %v, more %t", subjects(p), p.HasMore)
+	} else if p := b.list(mailbox.ListQuery{Since: at(p, 1).Date, Until: at(p, 3).Date}); !slices.Equal(subjects(p), []string{"m2", "m1"}) {
+		t.Errorf("dated: %v", subjects(p))
+	}
+	for name, test := range map[string]struct {
+		q    mailbox.ListQuery
+		hint string
+	}{"unread": {mailbox.ListQuery{Unread: true}, "--new"}, "before": {mailbox.ListQuery{BeforeUID: 4}, "--before"}, "after": {mailbox.ListQuery{AfterUID: 4}, "--after"}} {
+		var e *mail.Error
+		if _, err := b.List(t.Context(), account, test.q); !errors.As(err, &e) || e.Kind != mail.KindUnsupported || !strings.Contains(e.Hint, test.hint) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var e *mail.Error
+	if _, err := b.List(t.Context(), account, mailbox.ListQuery{Folder: "Sent"}); !errors.As(err, &e) || e.Kind != mail.KindNotFound {
+		t.Errorf("another folder: %v", err)
+	}
+}
+
+// What POP3 cannot do says so, and says what can be done.
+func TestPOP3SaysWhatItCannotDo(t *testing.T) {
+	mailtest.Settle(t)
+	b := openPop(t, "popcannot")
+	b.deliver(note("bob@example.org", "one", "1", "", 1))
+	ref := b.list(mailbox.ListQuery{}).Messages[0].Ref
+	refs := []mail.Ref{ref}
+	for name, do := range map[string]func() error{
+		"search": func() error {
+			_, err := b.Search(t.Context(), account, mailbox.SearchQuery{Query: "x"})
+			return err
+		},
+		"mark-read": func() error { _, err := b.MarkRead(t.Context(), account, refs); return err },
+		"flags": func() error {
+			_, err := b.SetFlags(t.Context(), account, refs, []string{`\Flagged`}, nil)
+			return err
+		},
+		"copy": func() error {
+			_, err := b.Copy(t.Context(), account, refs, account, "Archive")
+			return err
+		},
+		"move":   func() error { _, err := b.Move(t.Context(), account, refs, "Archive"); return err },
+		"delete": func() error { _, err := b.Delete(t.Context(), account, refs); return err },
+	} {
+		var e *mail.Error
+		if err := do(); !errors.As(err, &e) || e.Kind != mail.KindUnsupported || !strings.Contains(e.Message, "POP3") || e.Hint == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := b.list(mailbox.ListQuery{}).Messages; len(got) != 1 {
+		t.Errorf("%d messages are left", len(got))
+	}
+}
+
+// New is what was not there at first contact and was not acknowledged.
+func TestPOP3New(t *testing.T) {
+	mailtest.Settle(t)
+	b := openPop(t, "popnew")
+	b.deliver(note("bob@example.org", "old", "0", "", 0))
+	if p := b.list(mailbox.ListQuery{New: true}); len(p.Messages) != 0 {
+		t.Errorf("first contact: %v", subjects(p))
+	}
+	b.deliver(note("bob@example.org", "one", "1", "", 1), note("bob@example.org", "two", "2", "", 2))
+	p := b.list(mailbox.ListQuery{New: true})
+	if !slices.Equal(subjects(p), []string{"two", "one"}) {
+		t.Fatalf("new: %v", subjects(p))
+	}
+	for _, already := range []bool{false, true} {
+		c, err := b.Ack(t.Context(), account, []mail.Ref{p.Messages[0].Ref, p.Messages[0].Ref})
+		if err != nil || len(c.Messages) != 1 || c.Messages[0].Already != already || c.Messages[0].Ref != p.Messages[0].Ref {
+			t.Errorf("ack: %+v, %v", c, err)
+		}
+	}
+	if p := b.list(mailbox.ListQuery{New: true}); !slices.Equal(subjects(p), []string{"one"}) {
+		t.Errorf("after ack: %v", subjects(p))
+	}
+	c, err := b.Ack(t.Context(), account, []mail.Ref{{Protocol: mail.POP3, Account: account, UIDL: "nosuch"}, p.Messages[1].Ref})
+	if err != nil || len(c.Messages) != 1 || len(c.Issues) != 1 || c.Issues[0].Code != "NOT_FOUND" {
+		t.Errorf("ack of one that is not there: %+v, %v", c, err)
+	}
+	if p := b.list(mailbox.ListQuery{New: true}); len(p.Messages) != 0 {
+		t.Errorf("at the end: %v", subjects(p))
+	}
+}
+
+// What is new stays new when the account's server or user gets another name; in
+// another mailbox everything is new, and nothing is kept of the first.
+func TestPOP3EditingAnAccountKeepsWhatIsNew(t *testing.T) {
+	mailtest.Settle(t)
+	var a mail.Account
+	b := openPop(t, "popedit", func(made *mail.Account) { a = *made })
+	s := &seenStore{states: map[string]mail.SeenState{}}
+	d := &mailtest.Directory{Known: map[string]mail.Account{account: a}, Password: servertest.Password}
+	b.Client = mailbox.New(mailbox.Options{Directory: d, Seen: s})
+	defer b.Close()
+	fresh := func(wanted ...string) *mailbox.Page {
+		t.Helper()
+		p := b.list(mailbox.ListQuery{New: true})
+		if got := subjects(p); !slices.Equal(got, wanted) {
+			t.Errorf("new are %q, want %q", got, wanted)
+		}
+		return p
+	}
+	b.deliver(note("bob@example.org", "old", "0", "", 0))
+	fresh()
+	b.deliver(note("bob@example.org", "one", "1", "", 1), note("bob@example.org", "two", "2", "", 2), note("bob@example.org", "three", "3", "", 3))
+	p := fresh("three", "two", "one")
+	if _, err := b.Ack(t.Context(), account, []mail.Ref{p.Messages[1].Ref}); err != nil {
+		t.Fatal(err)
+	}
+	edit := func(change func(*mail.Account)) {
+		change(&a)
+		d.Set(a)
+	}
+	host := "localhost"
+	if a.POP3.Host == host {
+		host = "127.0.0.1"
+	}
+	edit(func(a *mail.Account) { a.POP3.Host = host })
+	fresh("three", "one")
+	edit(func(a *mail.Account) { a.POP3.Security, a.POP3.Port = mail.StartTLS, b.s.POP3Port })
+	if _, err := b.Ack(t.Context(), account, []mail.Ref{p.Messages[0].Ref}); err != nil { // the first that happens
+		t.Fatal(err)
+	}
+	fresh("one")
+	time.Sleep(1100 * time.Millisecond) // Dovecot's names are of the second in which a mailbox began
+	b.s.Deliver(t, "popother", "INBOX", crlf([]byte(note("eve@example.org", "other", "9", "", 9))))
+	edit(func(a *mail.Account) { a.Username = "popother" })
+	fresh("other")
+	if st := s.states[account+"/INBOX"]; len(st.Names) != 0 {
+		t.Errorf("names of the first mailbox are kept: %+v", st)
+	}
+}
+
+// Who acknowledges on first contact has seen the message; what came after it may be
+// new to them.
+func TestPOP3AckAsFirstContact(t *testing.T) {
+	mailtest.Settle(t)
+	b := openPop(t, "popack")
+	b.deliver(note("bob@example.org", "one", "1", "", 1), note("bob@example.org", "two", "2", "", 2), note("bob@example.org", "three", "3", "", 3))
+	other := openPopOn(t, b.s, "popack") // knows nothing yet
+	p := b.list(mailbox.ListQuery{})
+	_ = b.Close()
+	if _, err := other.Ack(t.Context(), account, []mail.Ref{p.Messages[1].Ref}); err != nil {
+		t.Fatal(err)
+	}
+	if p := other.list(mailbox.ListQuery{New: true}); !slices.Equal(subjects(p), []string{"three"}) {
+		t.Errorf("new: %v", subjects(p))
+	}
+}
+
+func TestPOP3Threads(t *testing.T) {
+	mailtest.Settle(t)
+	b := openPop(t, "popthread")
+	b.deliver(note("bob@example.org", "plan", "1", "", 1), note("eve@example.org", "other", "2", "", 2),
+		note("ann@example.org", "Re: plan", "3", "1", 3), note("bob@example.org", "AW: plan", "4", "3", 4))
+	p := b.list(mailbox.ListQuery{OldestFirst: true})
+	th, err := b.Thread(t.Context(), p.Messages[2].Ref, mailbox.ThreadQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range th.Messages {
+		got = append(got, m.Subject)
+	}
+	if !slices.Equal(got, []string{"plan", "Re: plan", "AW: plan"}) || th.Subject != "plan" || th.Messages[0].Parent != (mail.Ref{}) ||
+		th.Messages[1].Parent != th.Messages[0].Ref || th.Messages[2].Parent != th.Messages[1].Ref {
+		t.Errorf("%v: %+v", got, th)
+	}
+}
+
+// A hidden message is answered as one that does not exist, on every path.
+func TestPOP3HidesWhatThePolicyHides(t *testing.T) {
+	mailtest.Settle(t)
+	all := openPop(t, "pophidden")
+	all.deliver(note("bob@example.org", "seen", "1", "", 1), note("eve@evil.example", "Re: seen", "2", "1", 2))
+	hidden := all.list(mailbox.ListQuery{}).Messages[0].Ref
+	_ = all.Close()
+	b := openPopOn(t, all.s, "pophidden", func(a *mail.Account) { a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"bob@example.org"}} })
+	p := b.list(mailbox.ListQuery{})
+	if !slices.Equal(subjects(p), []string{"seen"}) || p.HasMore || len(p.Issues) != 0 {
+		t.Errorf("%+v", p)
+	}
+	if th, err := b.Thread(t.Context(), p.Messages[0].Ref, mailbox.ThreadQuery{}); err != nil || len(th.Messages) != 1 || len(th.Issues) != 0 {
+		t.Errorf("thread: %+v, %v", th, err)
+	}
+	if f, err := b.Folders(t.Context(), account, mailbox.FolderQuery{Counts: true}); err != nil || len(f.Folders) != 1 || f.Folders[0].Counts.Messages != 1 {
+		t.Errorf("folders: %+v, %v", f, err)
+	}
+	missing := mail.Ref{Protocol: mail.POP3, Account: account, UIDL: "nosuch"}
+	for name, do := range map[string]func(ref mail.Ref) error{
+		"get":        func(ref mail.Ref) error { _, err := b.Get(t.Context(), ref, mailbox.GetQuery{}); return err },
+		"raw":        func(ref mail.Ref) error { _, err := b.Raw(t.Context(), ref, 0); return err },
+		"attachment": func(ref mail.Ref) error { _, err := b.Attachment(t.Context(), ref, ""); return err },
+		"thread":     func(ref mail.Ref) error { _, err := b.Thread(t.Context(), ref, mailbox.ThreadQuery{}); return err },
+		"ack":        func(ref mail.Ref) error { _, err := b.Ack(t.Context(), account, []mail.Ref{ref}); return err },
+	} {
+		var h, m *mail.Error
+		errH, errM := do(hidden), do(missing)
+		if !errors.As(errH, &h) || !errors.As(errM, &m) {
+			t.Errorf("%s: hidden %v, missing %v", name, errH, errM)
+			continue
+		}
+		if h.Message != m.Message || h.Hint != m.Hint || h.Kind != m.Kind || h.Stage != m.Stage || m.Kind != mail.KindNotFound {
+			t.Errorf("%s: hidden %+v, missing %+v", name, h, m)
+		}
+		if h.Reason != "filtered" || m.Reason != "" {
+			t.Errorf("%s: the audit is told %q and %q", name, h.Reason, m.Reason)
+		}
+	}
+}
+
+// A wrong password is an answer of mail verify, and an error of everything else.
+func TestPOP3LoginRefused(t *testing.T) {
+	mailtest.Settle(t)
+	b := openPop(t, "popwrong")
+	s := b.s
+	d := &mailtest.Directory{Known: map[string]mail.Account{account: {Name: account, Email: "x@example.org", Protocol: mail.POP3, Username: "x", Auth: mail.AuthPassword,
+		Mode: mail.ReadOnly, POP3: mail.Endpoint{Host: s.Host, Port: s.POP3SPort, Security: mail.TLS}, CAPEM: s.CAPEM}}, Password: "not the password"}
+	m := mailbox.New(mailbox.Options{Directory: d})
+	defer m.Close()
+	v, err := m.Verify(t.Context(), account)
+	if err != nil || len(v.Issues) != 1 || v.Issues[0].Code != "AUTH_FAILED" {
+		t.Errorf("%+v, %v", v, err)
+	}
+	var e *mail.Error
+	if _, err := m.List(t.Context(), account, mailbox.ListQuery{}); !errors.As(err, &e) || e.Kind != mail.KindAuth || strings.Contains(fmt.Sprint(e, e.Err), "not the password") {
+		t.Error(err)
+	}
+}
+
+func TestFolderPatternsOfPOP3(t *testing.T) {
+	b := openPop(t, "poppattern")
+	for pattern, want := range map[string]int{"": 1, "*": 1, "%": 1, "INBOX": 1, "inbox": 1, "IN*": 1, "*X": 1, "I%B*": 1, "Sent": 0, "IN": 0, "BOX": 0, "I.BOX": 0} {
+		f, err := b.Folders(t.Context(), account, mailbox.FolderQuery{Pattern: pattern})
+		if err != nil || len(f.Folders) != want {
+			t.Errorf("%q: %+v, %v", pattern, f, err)
+		}
+	}
+}
+
+// Not even that there is more than is looked at tells of what is hidden.
+func TestPOP3CountsNothingThatIsHidden(t *testing.T) {
+	mailtest.Settle(t)
+	b := openPop(t, "pophiddenmany", func(a *mail.Account) { a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"bob@example.org"}} })
+	var many [][]byte
+	for i := range 5010 {
+		many = append(many, crlf([]byte(note("eve@evil.example", "hidden", fmt.Sprint("h", i), "", i%60))))
+	}
+	b.s.Deliver(t, b.user, "INBOX", crlf([]byte(note("bob@example.org", "seen", "1", "", 1))))
+	b.s.Deliver(t, b.user, "INBOX", many...)
+	p := b.list(mailbox.ListQuery{})
+	if !slices.Equal(subjects(p), []string{"seen"}) || p.HasMore || len(p.Issues) != 0 {
+		t.Errorf("%v, more %t, %v", subjects(p), p.HasMore, p.Issues)
+	}
+}

@@ -1,0 +1,268 @@
+package mailbox
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	goimap "github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/internal/message"
+)
+
+// The bounds of what is fetched whole.
+const (
+	defaultRawBytes = 200_000 // 001 section 6
+	minRawBytes     = 1024
+	maxRawBytes     = 1_000_000
+
+	chunkBytes    = 4 << 20  // of one message or part in one fetch
+	maxWholeBytes = 64 << 20 // of one message or attachment altogether, as transferred
+)
+
+// Raw returns the source of a message, byte for byte, from its beginning.
+// maxBytes is brought into 1024..1,000,000, 0 means 200,000 (001 section 6).
+func (m *Client) Raw(ctx context.Context, ref mail.Ref, maxBytes int64) (*RawMessage, error) {
+	x, err := m.openAny(ctx, "mail raw", ref.Account)
+	if err != nil {
+		return nil, err
+	}
+	limit := int64(within(int(maxBytes), defaultRawBytes, minRawBytes, maxRawBytes))
+	if x.pop != nil {
+		return x.popRaw(ctx, ref, limit)
+	}
+	if ref, err = x.named(ref); err != nil {
+		return nil, err
+	}
+	var out *RawMessage
+	err = x.lend(ctx, ref.Folder, func(s *imap.Session) error {
+		source := &goimap.FetchItemBodySection{Partial: &goimap.SectionPartial{Size: limit}}
+		d, validity, err := x.one(s, ref, goimap.FetchOptions{RFC822Size: true}, source)
+		if err != nil {
+			return err
+		}
+		raw, ok := section(d, goimap.PartSpecifierNone, nil, false)
+		if !ok {
+			return x.noMessage("")
+		}
+		out = &RawMessage{Ref: ref, Size: max(d.RFC822Size, int64(len(raw))), Source: raw}
+		out.Ref.UIDValidity = validity
+		out.Truncated = out.Size > int64(len(raw))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// one fetches something of one message, which the policy shows, in one round
+// trip.
+func (x *access) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions, sections ...*goimap.FetchItemBodySection) (*imapclient.FetchMessageBuffer, uint32, error) {
+	opts.BodySection = append(opts.BodySection, sections...)
+	if !x.policy.ShowsAll() {
+		opts.BodySection = append(opts.BodySection, headerSection())
+	}
+	box, data, err, fetchErr := visit(s, ref.Folder, func() *imap.Fetching { return s.Fetch(uidSet(ref.UID), opts) })
+	if err != nil {
+		return nil, 0, err
+	}
+	if ref.UIDValidity != 0 && ref.UIDValidity != box.UIDValidity {
+		return nil, 0, x.gone()
+	}
+	if refusedByServer(fetchErr) && !x.policy.ShowsAll() {
+		return nil, 0, x.noMessage("filtered")
+	}
+	if fetchErr != nil {
+		return nil, 0, fetchErr
+	}
+	d := dataOf(data, ref.UID)
+	if d == nil || len(d.BodySection) == 0 && d.BodyStructure == nil && d.RFC822Size == 0 {
+		return nil, 0, x.noMessage("")
+	}
+	if g := readFetched(d); !g.visible(x.policy) {
+		return nil, 0, x.noMessage("filtered")
+	}
+	return d, box.UIDValidity, nil
+}
+
+// whole fetches all of a message of the folder that is open, in chunks.
+func (x *access) whole(s *imap.Session, uid uint32, size int64) ([]byte, error) {
+	return x.chunks(s, uid, nil, size)
+}
+
+// chunks fetches all of a message, or of a part of it. size is what the server
+// told; where that is wrong, what the server gives counts.
+func (x *access) chunks(s *imap.Session, uid uint32, part []int, size int64) ([]byte, error) {
+	if size > maxWholeBytes {
+		return nil, x.tooLarge()
+	}
+	var all []byte
+	for {
+		s.Renew()
+		data, err := s.Fetch(uidSet(uid), goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{
+			{Part: part, Partial: &goimap.SectionPartial{Offset: int64(len(all)), Size: chunkBytes}}}}).Wait()
+		if err != nil {
+			return nil, err
+		}
+		d := dataOf(data, uid)
+		if d == nil {
+			return nil, x.noMessage("") // it vanished in between
+		}
+		b, ok := section(d, goimap.PartSpecifierNone, part, false)
+		if !ok {
+			return nil, x.noMessage("")
+		}
+		all = append(all, b...)
+		x.tell(float64(len(all)), float64(max(size, int64(len(all)))), "bytes read")
+		if len(b) < chunkBytes {
+			return all, nil
+		}
+		if len(all) > maxWholeBytes {
+			return nil, x.tooLarge()
+		}
+	}
+}
+
+func (x *access) tooLarge() error {
+	return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindLimit, Stage: string(imap.StageFetch),
+		Message: "It is larger than 64 MiB.", Hint: "Open it in a mail program."}
+}
+
+// Attachment returns one attachment with its content, up to 64 MiB as transferred.
+// part is its PartID; empty means the only attachment there is. One that does not
+// exist is KindNotFound.
+func (m *Client) Attachment(ctx context.Context, ref mail.Ref, part string) (*AttachmentContent, error) {
+	x, err := m.openAny(ctx, "mail attachment", ref.Account)
+	if err != nil {
+		return nil, err
+	}
+	if x.pop != nil {
+		return x.popAttachment(ctx, ref, part)
+	}
+	if ref, err = x.named(ref); err != nil {
+		return nil, err
+	}
+	structure := true
+	var out *AttachmentContent
+	fetch := func() error {
+		return x.lend(ctx, ref.Folder, func(s *imap.Session) (err error) {
+			out, err = x.attachment(s, ref, part, structure)
+			return err
+		})
+	}
+	if err = fetch(); unreadable(err) && ctx.Err() == nil {
+		structure = false
+		err = fetch()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (x *access) attachment(s *imap.Session, ref mail.Ref, part string, structure bool) (*AttachmentContent, error) {
+	opts := goimap.FetchOptions{RFC822Size: true}
+	if structure {
+		opts.BodyStructure = &goimap.FetchItemBodyStructure{Extended: true}
+	}
+	d, validity, err := x.one(s, ref, opts)
+	if err != nil {
+		return nil, err
+	}
+	ref.UIDValidity = validity
+	var root *message.Part
+	var entity *message.Entity
+	if d.BodyStructure != nil {
+		root = partsOf(d.BodyStructure)
+	} else {
+		raw, err := x.whole(s, ref.UID, d.RFC822Size)
+		if err != nil {
+			return nil, err
+		}
+		entity = message.Parse(raw)
+		root = entity.Root
+	}
+	p, err := x.choose(root, part)
+	if err != nil {
+		return nil, err
+	}
+	var raw []byte
+	if entity != nil {
+		raw = entity.Raw(p)
+	} else if raw, err = x.chunks(s, ref.UID, partNumbers(p.ID), p.Size); err != nil {
+		return nil, err
+	}
+	content := message.DecodeBody(raw, p.Encoding)
+	return &AttachmentContent{Ref: ref, Attachment: Attachment{PartID: p.ID, Filename: p.Filename,
+		ContentType: message.CleanLine(p.MediaType()), Size: int64(len(content)), Content: content}}, nil
+}
+
+// choose finds the attachment that is meant.
+func (x *access) choose(root *message.Part, part string) (*message.Part, error) {
+	var ids []string
+	var only *message.Part
+	all := message.Attachments(root)
+	for _, p := range all {
+		if p.ID == part {
+			return p, nil
+		}
+		ids = append(ids, p.ID)
+		only = p
+	}
+	switch {
+	case len(all) == 0:
+		return nil, &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindNotFound, Stage: "parse", Message: "The message has no attachment.",
+			Hint: "Run 'mail get' to see the message."}
+	case part == "" && len(all) == 1:
+		return only, nil
+	case part == "":
+		return nil, x.Invalid(fmt.Sprintf("The message has %d attachments.", len(all)), "Name one with --part: "+partList(ids)+".")
+	}
+	return nil, &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindNotFound, Stage: "parse", Message: "The message has no such attachment.",
+		Hint: "Name one with --part: " + partList(ids) + "."}
+}
+
+func partList(ids []string) string {
+	const most = 20
+	if len(ids) > most {
+		return strings.Join(ids[:most], ", ") + " …"
+	}
+	return strings.Join(ids, ", ")
+}
+
+// Header returns the header of a message that the policy shows; it is the same
+// error for one that it hides and for one that does not exist.
+func (m *Client) Header(ctx context.Context, op string, ref mail.Ref) (h message.Header, err error) {
+	x, err := m.openAny(ctx, op, ref.Account)
+	if err != nil {
+		return h, err
+	}
+	if x.pop != nil {
+		_, g, err := x.popWhole(ctx, ref)
+		return g.header, err
+	}
+	if ref, err = x.named(ref); err != nil {
+		return h, err
+	}
+	err = x.lend(ctx, ref.Folder, func(s *imap.Session) error {
+		var sections []*goimap.FetchItemBodySection
+		if x.policy.ShowsAll() {
+			sections = append(sections, headerSection()) // else it comes for the policy
+		}
+		d, _, err := x.one(s, ref, goimap.FetchOptions{RFC822Size: true}, sections...)
+		if err != nil {
+			return err
+		}
+		g := readFetched(d)
+		if !g.readable {
+			return x.noMessage("")
+		}
+		h = g.header
+		return nil
+	})
+	return h, err
+}

@@ -1,0 +1,578 @@
+package mailbox_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
+)
+
+func (b *box) search(q mailbox.SearchQuery) *mailbox.SearchPage {
+	b.T.Helper()
+	p, err := b.Search(b.T.Context(), account, q)
+	if err != nil {
+		b.T.Fatalf("search %+v: %v", q, err)
+	}
+	return p
+}
+
+func found(p *mailbox.SearchPage) []string {
+	out := []string{}
+	for _, m := range p.Messages {
+		out = append(out, m.Subject)
+	}
+	return out
+}
+
+func Test001_4_SearchCriteria(t *testing.T) {
+	for _, e := range mailtest.Endpoints(t) {
+		t.Run(e.Name, func(t *testing.T) {
+			b := open(t, e, "criteria")
+			extra, body := mixed("Content-Type: text/plain\r\n\r\nsee the file", attachment("plan.pdf", 2000))
+			b.Add("INBOX",
+				letter{Subject: "alpha", From: "Carl <carl@example.org>", Body: "the needle is here", Date: "Mon, 02 Mar 2026 12:30:00 -0800"},
+				letter{Subject: "beta needle", Body: "nothing", Date: "Tue, 03 Mar 2026 10:00:00 +0000"},
+				letter{Subject: "gamma", Extra: extra, Body: body, Date: "Wed, 04 Mar 2026 10:00:00 +0000"},
+				letter{Subject: "delta", Body: "x", Date: "Wed, 04 Mar 2026 23:59:59 +0000"},
+				letter{Subject: "Grüße", Body: "x", Extra: ""},
+			)
+			day := func(s string) time.Time {
+				d, err := time.Parse(time.DateOnly, s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return d
+			}
+			for name, tc := range map[string]struct {
+				q    mailbox.SearchQuery
+				want []string
+			}{
+				"query":         {mailbox.SearchQuery{Query: "NEEDLE"}, []string{"beta needle", "alpha"}},
+				"text":          {mailbox.SearchQuery{Text: "needle"}, []string{"alpha"}},
+				"subject":       {mailbox.SearchQuery{Subject: "needle"}, []string{"beta needle"}},
+				"from":          {mailbox.SearchQuery{From: "carl"}, []string{"alpha"}},
+				"to":            {mailbox.SearchQuery{To: "ann@", Subject: "delta"}, []string{"delta"}},
+				"both":          {mailbox.SearchQuery{Query: "needle", From: "bob"}, []string{"beta needle"}},
+				"nothing":       {mailbox.SearchQuery{Query: "no such words"}, []string{}},
+				"attachment":    {mailbox.SearchQuery{HasAttachment: true}, []string{"gamma"}},
+				"days":          {mailbox.SearchQuery{Start: day("2026-03-03"), End: day("2026-03-04"), Subject: "a"}, []string{"delta", "gamma", "beta needle"}},
+				"one day":       {mailbox.SearchQuery{Start: day("2026-03-02"), End: day("2026-03-02"), Subject: "a"}, []string{"alpha"}},
+				"quotes":        {mailbox.SearchQuery{Query: `"\ (NOT ALL) {5}`}, []string{}},
+				"limit":         {mailbox.SearchQuery{To: "ann", Limit: 2}, []string{"Grüße", "delta"}},
+				"a day reached": {mailbox.SearchQuery{End: day("2026-03-02"), Subject: "a"}, []string{"alpha"}},
+			} {
+				p := b.search(tc.q)
+				if !slices.Equal(found(p), tc.want) || p.Attempted != len(tc.want) || p.Failed != 0 {
+					t.Errorf("%s: %q of %+v, want %q", name, found(p), p, tc.want)
+				}
+				if name != "limit" && (p.Total != len(tc.want) || p.HasMore || p.NextCursor != "") {
+					t.Errorf("%s: total %d, more %v", name, p.Total, p.HasMore)
+				}
+			}
+			if strings.HasPrefix(e.Name, "dovecot") { // the server in memory compares bytes
+				if p := b.search(mailbox.SearchQuery{Subject: "grüsse", Query: "Grü"}); len(p.Messages) != 0 {
+					t.Errorf("%q", found(p))
+				}
+				if p := b.search(mailbox.SearchQuery{Subject: "GRÜ"}); !slices.Equal(found(p), []string{"Grüße"}) {
+					t.Errorf("beyond ASCII: %q", found(p))
+				}
+			}
+		})
+	}
+}
+
+func Test001_4_CursorWalksEveryMatchOnce(t *testing.T) {
+	for _, e := range mailtest.Endpoints(t) {
+		t.Run(e.Name, func(t *testing.T) {
+			b := open(t, e, "cursor")
+			for i := range 23 {
+				b.Add("INBOX", letter{Subject: fmt.Sprintf("match %02d", i)}, letter{Subject: "other"})
+			}
+			var all []string
+			q := mailbox.SearchQuery{Subject: "match", Limit: 5}
+			for pages := 0; ; pages++ {
+				p := b.search(q)
+				if p.Total != 23 || pages > 5 {
+					t.Fatalf("page %d: %+v", pages, p)
+				}
+				all = append(all, found(p)...)
+				if pages == 1 { // what comes later is not on later pages
+					b.Add("INBOX", letter{Subject: "match late"})
+					b.Remove("INBOX", p.Messages[0].Ref.UID)
+				}
+				if !p.HasMore {
+					break
+				}
+				if pages == 1 {
+					q.Cursor = p.NextCursor
+					q = mailbox.SearchQuery{Cursor: p.NextCursor, Limit: 5}
+					if p := b.search(q); p.Total != 23 {
+						t.Fatalf("one came and one went: total %d", p.Total)
+					}
+					continue
+				}
+				q = mailbox.SearchQuery{Cursor: p.NextCursor, Limit: 5, Folder: "inbox"}
+			}
+			if len(all) != 23 || all[0] != "match 22" || all[22] != "match 00" || !slices.IsSortedFunc(all, func(a, b string) int { return strings.Compare(b, a) }) {
+				t.Errorf("%q", all)
+			}
+		})
+	}
+}
+
+func Test001_4_CursorIsBoundAndAuthenticated(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "bound")
+	b.folder("Box")
+	b.Add("Box", letter{Subject: "a"}, letter{Subject: "a"})
+	c := b.search(mailbox.SearchQuery{Folder: "Box", Subject: "a", Limit: 1}).NextCursor
+	refused := func(q mailbox.SearchQuery) {
+		t.Helper()
+		_, err := b.Search(t.Context(), account, q)
+		mailtest.WantKind(t, err, mail.KindInvalid)
+	}
+	refused(mailbox.SearchQuery{Cursor: c, Subject: "a"})
+	refused(mailbox.SearchQuery{Cursor: c, Unread: true})
+	refused(mailbox.SearchQuery{Cursor: c, Folder: "INBOX"})
+	refused(mailbox.SearchQuery{Cursor: "x"})
+	refused(mailbox.SearchQuery{Cursor: c + "A"})
+	refused(mailbox.SearchQuery{Cursor: strings.Repeat("A", mailbox.MaxCursorChars+1)})
+	for i := range len(c) {
+		changed := []byte(c)
+		changed[i] ^= 1
+		if string(changed) != c {
+			_, err := b.Search(t.Context(), account, mailbox.SearchQuery{Cursor: string(changed)})
+			mailtest.WantKind(t, err, mail.KindInvalid)
+		}
+	}
+	other := open(t, e, "bound") // another process without the key
+	_, err := other.Search(t.Context(), account, mailbox.SearchQuery{Cursor: c})
+	mailtest.WantKind(t, err, mail.KindInvalid)
+	if err := b.Admin.Delete(b.In("Box")).Wait(); err != nil {
+		t.Fatal(err)
+	}
+	b.folder("Box")
+	_, err = b.Search(t.Context(), account, mailbox.SearchQuery{Cursor: c})
+	mailtest.WantKind(t, err, mail.KindConflict)
+}
+
+func Test001_4_SearchIsRefusedBeyondItsBounds(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "bounds")
+	b.Add("INBOX", letter{Subject: "a1"}, letter{Subject: "a2"}, letter{Subject: "a3"})
+	if p := b.search(mailbox.SearchQuery{Subject: "a", MaxMatches: 3}); p.Total != 3 {
+		t.Errorf("%+v", p)
+	}
+	for _, q := range []mailbox.SearchQuery{
+		{Subject: "a", MaxMatches: 2}, {Query: strings.Repeat("x", 257)}, {From: "a\r\nX"}, {Text: "\xff"},
+		{Start: time.Date(2026, 2, 2, 0, 0, 0, 0, time.UTC), End: time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)},
+	} {
+		_, err := b.Search(t.Context(), account, q)
+		mailtest.WantKind(t, err, mail.KindInvalid)
+	}
+	if p := b.search(mailbox.SearchQuery{Query: strings.Repeat("ü", 256)}); p.Total != 0 {
+		t.Errorf("%+v", p)
+	}
+	_, err := b.Search(t.Context(), account, mailbox.SearchQuery{Folder: "Nowhere"})
+	mailtest.WantKind(t, err, mail.KindNotFound)
+}
+
+// Snippets come from the body, wherever in the message its text begins.
+func TestSnippets(t *testing.T) {
+	s, e := mailtest.Dovecot(t, servertest.Config{})
+	proxy := servertest.NewProxy(t, s.IMAPAddr(), servertest.ProxyOptions{})
+	b := open(t, e, "snippets", func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
+	style := "<style>" + strings.Repeat("p { color: red }\n", 600) + "</style>"
+	extra, body := mixed("Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\nGr=C3=BC=C3=9Fe\r\n  from   here", attachment("f", 20<<10))
+	b.Add("INBOX",
+		letter{Subject: "plain", Body: "one\r\n two\tthree\r\n"},
+		letter{Subject: "mixed", Extra: extra, Body: body},
+		letter{Subject: "empty", Body: ""},
+		letter{Subject: "long", Body: strings.Repeat("wort ", 2000)},
+	)
+	b.list(mailbox.ListQuery{})
+	proxy.Reset()
+	p := b.search(mailbox.SearchQuery{Snippet: true, SnippetChars: 60})
+	if st := proxy.Stats(); st.Flights != 2 {
+		t.Errorf("%d round trips", st.Flights)
+	}
+	want := map[string]string{"plain": "one two three", "mixed": "Grüße from here", "empty": ""}
+	for _, m := range p.Messages {
+		if w, ok := want[m.Subject]; ok && m.Snippet != w {
+			t.Errorf("%s: %q, want %q", m.Subject, m.Snippet, w)
+		}
+		if n := len([]rune(m.Snippet)); n > 60 || m.Subject == "long" && n < 40 {
+			t.Errorf("%s: %d characters", m.Subject, n)
+		}
+	}
+	b.Add("INBOX", letter{Subject: "styled", Extra: "Content-Type: text/html\r\n", Body: style + "<p>after the style</p>"})
+	proxy.Reset()
+	p = b.search(mailbox.SearchQuery{Snippet: true, Subject: "styled"})
+	if len(p.Messages) != 1 || p.Messages[0].Snippet != "after the style" || proxy.Stats().Flights > 3 {
+		t.Errorf("%+v in %d round trips", p, proxy.Stats().Flights)
+	}
+	if p = b.search(mailbox.SearchQuery{Subject: "styled"}); p.Messages[0].Snippet != "" {
+		t.Errorf("a snippet nobody asked for: %q", p.Messages[0].Snippet)
+	}
+}
+
+// A search behind an inbound list tells nothing of what the list hides, not even
+// in its numbers.
+func Test000_9_SearchCountsOnlyWhatIsVisible(t *testing.T) {
+	for _, e := range mailtest.Endpoints(t) {
+		t.Run(e.Name, func(t *testing.T) {
+			b := open(t, e, "hiddensearch", allowing("bob@example.org"))
+			for i := range 7 {
+				b.Add("INBOX", letter{Subject: fmt.Sprint("match ", i)}, letter{Subject: "match hidden", From: "eve@evil.example", Body: "bob@example.org"})
+			}
+			var all []string
+			q := mailbox.SearchQuery{Subject: "match", Limit: 3, Snippet: true}
+			for range 4 {
+				p := b.search(q)
+				if p.Total != 7 || p.UIDNext != 0 || len(p.Issues) != 0 {
+					t.Errorf("%+v", p)
+				}
+				all = append(all, found(p)...)
+				if !p.HasMore {
+					break
+				}
+				q = mailbox.SearchQuery{Cursor: p.NextCursor, Limit: 3}
+			}
+			if len(all) != 7 || slices.Contains(all, "match hidden") {
+				t.Errorf("%q", all)
+			}
+			none := b.search(mailbox.SearchQuery{Subject: "match", From: "eve"})
+			never := b.search(mailbox.SearchQuery{Subject: "never was"})
+			if fmt.Sprintf("%+v", none) != fmt.Sprintf("%+v", never) {
+				t.Errorf("a search that only hidden messages match differs:\n%+v\n%+v", none, never)
+			}
+			if p := b.search(mailbox.SearchQuery{Subject: "match", MaxMatches: 7}); p.Total != 7 {
+				t.Errorf("hidden matches count towards the bound: %+v", p)
+			}
+		})
+	}
+}
+
+// seenStore keeps states in memory.
+type seenStore struct {
+	mu     sync.Mutex
+	states map[string]mail.SeenState
+}
+
+func (s *seenStore) Seen(_ context.Context, account, folder string) (mail.SeenState, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.states[account+"/"+folder], nil
+}
+
+func (s *seenStore) UpdateSeen(_ context.Context, account, folder string, change func(*mail.SeenState) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.states[account+"/"+folder]
+	state.Acked = slices.Clone(state.Acked)
+	err := change(&state)
+	if err == nil {
+		s.states[account+"/"+folder] = state
+	}
+	return err
+}
+
+// remembering gives a box a store.
+func (b *box) remembering() *seenStore {
+	s := &seenStore{states: map[string]mail.SeenState{}}
+	b.Client = mailbox.New(mailbox.Options{Directory: b.Dir, Seen: s})
+	b.T.Cleanup(func() { _ = b.Close() })
+	return s
+}
+
+func (b *box) fresh(q mailbox.ListQuery) []string {
+	b.T.Helper()
+	q.New = true
+	out := []string{}
+	for _, m := range b.list(q).Messages {
+		out = append(out, m.Subject)
+	}
+	return out
+}
+
+func Test000_6_NewIsASeenSet(t *testing.T) {
+	for _, e := range mailtest.Endpoints(t) {
+		for _, backlog := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s backlog %v", e.Name, backlog), func(t *testing.T) {
+				b := open(t, e, fmt.Sprint("new", backlog), func(a *mail.Account) { a.ProcessBacklog = backlog })
+				b.remembering()
+				b.folder("Box")
+				u := b.Add("Box", letter{Subject: "old"})
+				want := func(wanted ...string) {
+					t.Helper()
+					if got := b.fresh(mailbox.ListQuery{Folder: b.In("Box")}); !slices.Equal(got, wanted) {
+						t.Errorf("new are %q, want %q", got, wanted)
+					}
+				}
+				if backlog {
+					want("old")
+					want("old") // listing changes nothing
+					if _, err := b.Ack(t.Context(), account, b.refs("Box", u[0])); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want()
+				v := b.Add("Box", letter{Subject: "1"}, letter{Subject: "2"}, letter{Subject: "3"}, letter{Subject: "4"})
+				want("4", "3", "2", "1")
+				// Out of order, twice, together with one that is not there.
+				c, err := b.Ack(t.Context(), account, b.refs("Box", v[2], v[0], 4711))
+				if err != nil || len(c.Messages) != 2 || len(c.Issues) != 1 || c.Messages[0].Already || c.Messages[0].Ref.UIDValidity == 0 {
+					t.Errorf("%+v %v", c, err)
+				}
+				want("4", "2")
+				if c, err = b.Ack(t.Context(), account, b.refs("Box", v[0])); err != nil || !c.Messages[0].Already {
+					t.Errorf("%+v %v", c, err)
+				}
+				if p := b.list(mailbox.ListQuery{Folder: b.In("Box"), New: true, OldestFirst: true, Limit: 1}); len(p.Messages) != 1 || p.Messages[0].Subject != "2" || !p.HasMore {
+					t.Errorf("%+v", p)
+				}
+				if got := b.fresh(mailbox.ListQuery{Folder: b.In("Box"), AfterUID: v[1]}); !slices.Equal(got, []string{"4"}) {
+					t.Errorf("after a UID: %q", got)
+				}
+				if _, err = b.Ack(t.Context(), account, b.refs("Box", v[1], v[3])); err != nil {
+					t.Error(err)
+				}
+				want()
+				// The folder is made anew: what is in it counts by the backlog again.
+				if err := b.Admin.Delete(b.In("Box")).Wait(); err != nil {
+					t.Fatal(err)
+				}
+				b.folder("Box")
+				b.Add("Box", letter{Subject: "again"})
+				if backlog {
+					want("again")
+				} else {
+					want()
+				}
+				b.Add("Box", letter{Subject: "after"})
+				if backlog {
+					want("after", "again")
+				} else {
+					want("after")
+				}
+			})
+		}
+	}
+}
+
+// The first look at a folder counts, not the first question for what is new: what
+// arrives in between is not lost.
+func Test000_6_AnyListIsTheFirstContact(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "contact")
+	s := b.remembering()
+	b.Add("INBOX", letter{Subject: "old"})
+	b.list(mailbox.ListQuery{Limit: 1})
+	if st := s.states[account+"/INBOX"]; st.Floor != 1 || st.UIDValidity == 0 {
+		t.Errorf("%+v", st)
+	}
+	b.Add("INBOX", letter{Subject: "between"})
+	if got := b.fresh(mailbox.ListQuery{}); !slices.Equal(got, []string{"between"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// What is new stays new when the account's server or user gets another name, and a
+// folder that is another one is begun like any.
+func Test000_6_EditingAnAccountKeepsWhatIsNew(t *testing.T) {
+	for _, e := range mailtest.Endpoints(t) {
+		for _, backlog := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s backlog %v", e.Name, backlog), func(t *testing.T) {
+				b := open(t, e, fmt.Sprint("edited", backlog), func(a *mail.Account) { a.ProcessBacklog = backlog })
+				s := b.remembering()
+				b.folder("Box")
+				folder := b.In("Box")
+				u := b.Add("Box", letter{Subject: "old"})
+				b.fresh(mailbox.ListQuery{Folder: folder})
+				v := b.Add("Box", letter{Subject: "1"}, letter{Subject: "2"}, letter{Subject: "3"})
+				ack := func(uids ...uint32) {
+					t.Helper()
+					if _, err := b.Ack(t.Context(), account, b.refs("Box", uids...)); err != nil {
+						t.Error(err)
+					}
+				}
+				want := func(wanted ...string) {
+					t.Helper()
+					if got := b.fresh(mailbox.ListQuery{Folder: folder}); !slices.Equal(got, wanted) {
+						t.Errorf("new are %q, want %q", got, wanted)
+					}
+				}
+				ack(u[0], v[1])
+				// Another name of the server's, as an edit of host, port or user gives.
+				rename := func(edit func(was string) string) {
+					key := account + "/" + folder
+					state := s.states[key]
+					state.Mailbox = edit(state.Mailbox)
+					s.states[key] = state
+				}
+				rename(func(was string) string { return "other." + was })
+				want("3", "1")
+				rename(func(was string) string { return was + "@example.org" })
+				ack(v[2]) // the first that happens
+				want("1")
+				b.Add("Box", letter{Subject: "4"})
+				rename(func(was string) string { return "other." + was })
+				b.list(mailbox.ListQuery{Folder: folder, Limit: 1})
+				want("4", "1")
+			})
+		}
+	}
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "renamed")
+	b.remembering()
+	b.Add("INBOX", letter{Subject: "old"})
+	b.fresh(mailbox.ListQuery{})
+	b.Add("INBOX", letter{Subject: "new"})
+	a := b.Dir.Known[account]
+	a.IMAP.Host = "127.0.0.1"
+	if e.Host == a.IMAP.Host {
+		a.IMAP.Host = "localhost"
+	}
+	b.Dir.Set(a)
+	if got := b.fresh(mailbox.ListQuery{}); !slices.Equal(got, []string{"new"}) {
+		t.Errorf("after another host name: %q", got)
+	}
+	a.Username = "somebodyelse"
+	b.Dir.Set(a)
+	if got := b.fresh(mailbox.ListQuery{}); len(got) != 0 {
+		t.Errorf("of another user: %q", got)
+	}
+}
+
+func Test000_7_HiddenMessagesCannotBeAcked(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "hiddenack", allowing("bob@example.org"), func(a *mail.Account) { a.ProcessBacklog = true })
+	s := b.remembering()
+	u := b.Add("INBOX", letter{Subject: "shown"}, letter{Subject: "hidden", From: "eve@evil.example"})
+	if got := b.fresh(mailbox.ListQuery{}); !slices.Equal(got, []string{"shown"}) {
+		t.Errorf("%q", got)
+	}
+	before := fmt.Sprint(s.states)
+	_, hidden := b.Ack(t.Context(), account, b.refs("INBOX", u[1]))
+	_, missing := b.Ack(t.Context(), account, b.refs("INBOX", 4711))
+	if h, m := mailtest.WantKind(t, hidden, mail.KindNotFound), mailtest.WantKind(t, missing, mail.KindNotFound); h.Message != m.Message || h.Hint != m.Hint || h.Stage != m.Stage {
+		t.Errorf("%+v, but %+v", h, m)
+	}
+	if fmt.Sprint(s.states) != before {
+		t.Error("a refused ack changed the state")
+	}
+	if c, err := b.Ack(t.Context(), account, b.refs("INBOX", u...)); err != nil || len(c.Messages) != 1 || len(c.Issues) != 1 {
+		t.Errorf("%+v %v", c, err)
+	}
+	// Should the rule be lifted, the message is still new.
+	a := b.Dir.Known[account]
+	a.AllowIn = mail.AllowList{}
+	b.Dir.Set(a)
+	if got := b.fresh(mailbox.ListQuery{}); !slices.Equal(got, []string{"hidden"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func Test001_6_RawIsByteIdentical(t *testing.T) {
+	s, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "raw")
+	raw := []byte("Received: x\r\nFrom: a@b.example\r\nSubject: \xff raw\r\n\r\n" + strings.Repeat("line \x80\r\n", 200))
+	s.Deliver(t, "raw", "INBOX", raw)
+	got, err := b.Raw(t.Context(), b.Ref("INBOX", 1), 0)
+	if err != nil || !bytes.Equal(got.Source, raw) || got.Size != int64(len(raw)) || got.Truncated {
+		t.Errorf("%+v %v", got, err)
+	}
+	if got, err = b.Raw(t.Context(), b.Ref("INBOX", 1), 5); err != nil || !bytes.Equal(got.Source, raw[:1024]) || !got.Truncated || got.Size != int64(len(raw)) {
+		t.Errorf("%+v %v", got, err)
+	}
+	_, err = b.Raw(t.Context(), b.Ref("INBOX", 2), 0)
+	mailtest.WantKind(t, err, mail.KindNotFound)
+}
+
+func Test000_7_AttachmentsAreDecoded(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "attachment")
+	extra, body := mixed("Content-Type: text/plain\r\n\r\nsee", attachment("one.bin", 9<<20), "Content-Type: text/csv\r\nContent-Disposition: attachment; filename=\"=?utf-8?q?=C3=BC.csv?=\"\r\n\r\na,b")
+	u := b.Add("INBOX", letter{Subject: "two files", Extra: extra, Body: body}, letter{Subject: "none", Body: "x"})
+	m := b.Read("INBOX", u[0], mailbox.GetQuery{})
+	if len(m.Attachments) != 2 {
+		t.Fatalf("%+v", m.Attachments)
+	}
+	a, err := b.Attachment(t.Context(), b.Ref("INBOX", u[0]), m.Attachments[1].PartID)
+	if err != nil || string(a.Content) != "a,b" || a.Filename != "ü.csv" || a.ContentType != "text/csv" || a.Ref.UIDValidity == 0 {
+		t.Errorf("%+v %v", a, err)
+	}
+	large, err := b.Attachment(t.Context(), b.Ref("INBOX", u[0]), m.Attachments[0].PartID)
+	if err != nil || len(large.Content) < 6<<20 {
+		t.Errorf("%d bytes, %v", len(large.Content), err)
+	}
+	for part, kind := range map[string]mail.Kind{"": mail.KindInvalid, "9": mail.KindNotFound, "1": mail.KindNotFound, "2.HEADER": mail.KindNotFound} {
+		_, err := b.Attachment(t.Context(), b.Ref("INBOX", u[0]), part)
+		if got := mailtest.WantKind(t, err, kind); !strings.Contains(got.Hint, m.Attachments[1].PartID) {
+			t.Errorf("the hint names no part: %s", got.Hint)
+		}
+	}
+	_, err = b.Attachment(t.Context(), b.Ref("INBOX", u[1]), "")
+	mailtest.WantKind(t, err, mail.KindNotFound)
+	with := b.Read("INBOX", u[0], mailbox.GetQuery{Content: true})
+	if len(with.Attachments[0].Content) != len(large.Content) || string(with.Attachments[1].Content) != "a,b" {
+		t.Errorf("content with the message: %d, %d bytes", len(with.Attachments[0].Content), len(with.Attachments[1].Content))
+	}
+}
+
+// Who acknowledges a message before anything was listed has seen it somewhere;
+// what came after it is still new.
+func Test000_6_AckAsFirstContactLosesNothing(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "ackfirst")
+	b.remembering()
+	u := b.Add("INBOX", letter{Subject: "old"}, letter{Subject: "seen"}, letter{Subject: "later"})
+	c, err := b.Ack(t.Context(), account, b.refs("INBOX", u[1]))
+	if err != nil || c.Messages[0].Already {
+		t.Errorf("%+v %v", c, err)
+	}
+	if got := b.fresh(mailbox.ListQuery{}); !slices.Equal(got, []string{"later"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// Where server and program see different parts, what is shown is what is saved.
+func TestPartsAreThoseTheServerNumbers(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "numbers")
+	body := "--b\r\nContent-Type: text/plain\r\n\r\nhi\r\n--bc\r\nContent-Type: text/csv; name=zero\r\nContent-Disposition: attachment; filename=zero\r\n\r\nzero\r\n"
+	for _, name := range []string{"one", "two"} {
+		body += "--b\r\nContent-Type: text/csv; name=" + name + "\r\nContent-Disposition: attachment; filename=" + name + "\r\n\r\n" + name + "\r\n"
+	}
+	u := b.Add("INBOX", letter{Subject: "odd", Extra: "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n", Body: body + "--b--\r\n"})
+	for _, a := range b.Read("INBOX", u[0], mailbox.GetQuery{}).Attachments {
+		got, err := b.Attachment(t.Context(), b.Ref("INBOX", u[0]), a.PartID)
+		if err != nil || got.Filename != a.Filename || strings.TrimSpace(string(got.Content)) != a.Filename {
+			t.Errorf("part %s is shown as %q and saved as %q: %v", a.PartID, a.Filename, got.Content, err)
+		}
+	}
+}
+
+// HTML whose style sheet comes last hides what it hides, also in a snippet.
+func TestAStyleSheetAtTheEndHides(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "style")
+	for _, filler := range []int{10, 100, 600} {
+		page := "<html><body><div class=x>HIDDEN WORDS</div><p>shown</p>" + strings.Repeat("<p>filler words</p>", filler<<10/19) + "<style>.x{display:none}</style></body></html>"
+		u := b.Add("INBOX", letter{Subject: fmt.Sprint("page ", filler), Extra: "Content-Type: text/html\r\n", Body: page})
+		m := b.Read("INBOX", u[0], mailbox.GetQuery{BodyChars: 100, HTML: true})
+		p := b.search(mailbox.SearchQuery{Subject: fmt.Sprint("page ", filler), Snippet: true})
+		if strings.Contains(m.BodyText+m.BodyHTML+p.Messages[0].Snippet, "HIDDEN") || !strings.Contains(m.BodyText, "shown") || !strings.Contains(p.Messages[0].Snippet, "shown") {
+			t.Errorf("%d kB: %q %q", filler, m.BodyText, p.Messages[0].Snippet)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package mailbox
+
+import (
+	"context"
+	"slices"
+
+	goimap "github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
+)
+
+// seeing is what is known of one folder's acknowledged messages while something
+// works on it. Without a store it knows and keeps nothing.
+type seeing struct {
+	store mail.SeenStore
+	state mail.SeenState
+	begun *begun // the state has to be set anew, or has another mailbox's name
+}
+
+// begun is what a folder was like when its state began, or was found by another name.
+type begun struct {
+	mailbox           string
+	uidValidity, last uint32
+	floor             uint32 // a state that is set anew begins behind it; at most last
+	backlog           bool
+}
+
+func (b *begun) apply(s *mail.SeenState) {
+	if !s.Follow(b.mailbox, b.uidValidity, b.last) {
+		s.Begin(b.mailbox, b.uidValidity, b.floor, b.backlog)
+	}
+}
+
+// mailbox names the server and user by which a folder is found. The same folder may
+// get another name when its account is edited.
+func (x *access) mailbox() string { return x.account.IMAP.Address() + " " + x.account.Username }
+
+func (y *seeing) read(ctx context.Context, x *access, folder string) error {
+	if y.store == nil {
+		return nil
+	}
+	var err error
+	y.state, err = y.store.Seen(ctx, x.account.Name, folder)
+	return err
+}
+
+func (y *seeing) known(x *access, box imap.Folder) bool {
+	return y.state.Known(x.mailbox(), box.UIDValidity)
+}
+
+// begin notes what a folder is like on first contact, and by another name.
+func (y *seeing) begin(x *access, s *imap.Session, box imap.Folder) error {
+	if y.store == nil || y.known(x, box) {
+		return nil
+	}
+	b, err := x.begun(s, box)
+	if err != nil {
+		return err
+	}
+	y.begun = b
+	y.begun.apply(&y.state)
+	return nil
+}
+
+// begun is what the folder that is open is like now. Not every server says which
+// UID comes next; the last message has the greatest there is then.
+func (x *access) begun(s *imap.Session, box imap.Folder) (*begun, error) {
+	last := max(box.UIDNext, 1) - 1
+	b := &begun{x.mailbox(), box.UIDValidity, last, last, x.account.ProcessBacklog}
+	if box.UIDNext != 0 || box.Exists == 0 {
+		return b, nil
+	}
+	data, err := s.Fetch(goimap.SeqSetNum(box.Exists), goimap.FetchOptions{UID: true}).Wait()
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range data {
+		b.last = max(b.last, uint32(d.UID))
+	}
+	b.floor = b.last
+	return b, nil
+}
+
+// keep stores what begin noted. Another process may have been first: its state
+// stays then.
+func (y *seeing) keep(ctx context.Context, x *access, folder string) error {
+	if y.begun == nil {
+		return nil
+	}
+	return y.store.UpdateSeen(ctx, x.account.Name, folder, func(s *mail.SeenState) error {
+		y.begun.apply(s)
+		return nil
+	})
+}
+
+// unacked is the UIDs that are new, whether or not there are messages of them.
+func (y *seeing) unacked() goimap.UIDSet {
+	var set goimap.UIDSet
+	for _, r := range y.state.Unacked() {
+		set.AddRange(goimap.UID(r.First), goimap.UID(r.Last))
+	}
+	if len(set) == 0 {
+		set.AddNum(1<<32 - 1) // nothing is new; a set cannot be empty
+	}
+	return set
+}
+
+// Ack marks messages as dealt with, so that New no longer lists them (000 section
+// 7.1). It changes nothing on the server. Messages may be named in any order and
+// again; one that is not there, or that the policy hides, is an Issue and leaves
+// no trace.
+func (m *Client) Ack(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
+	b, err := m.begin(ctx, "mail ack", account, refs, false)
+	if err != nil {
+		return nil, err
+	}
+	if b.pop != nil {
+		return b.popAck(ctx, m.o.Seen, b.refs)
+	}
+	if m.o.Seen == nil {
+		return nil, b.Unsupported("Nothing is kept here about which messages are new.", "Keep the UIDs you have dealt with yourself.")
+	}
+	y := &seeing{store: m.o.Seen}
+	if err := y.read(ctx, b.access, b.folder); err != nil {
+		return nil, err
+	}
+	var l *located
+	var uids []uint32
+	var first *begun
+	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
+		var err error
+		if l, err = b.locate(s, false, wanted{}); err != nil {
+			return err
+		}
+		if uids, err = b.present(l); err != nil {
+			return err
+		}
+		// Whoever acknowledges a message has looked at the folder before, and what
+		// came after that message may be new to them.
+		if first = (&begun{mailbox: b.mailbox(), uidValidity: l.box.UIDValidity, last: slices.Max(uids)}); !y.known(b.access, l.box) {
+			if first, err = b.begun(s, l.box); err == nil {
+				first.floor = min(first.floor, slices.Min(uids)-1)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = m.o.Seen.UpdateSeen(ctx, account, b.folder, func(s *mail.SeenState) error {
+		first.apply(s)
+		b.out.Messages = nil
+		for _, u := range uids {
+			b.out.Messages = append(b.out.Messages, ChangedMessage{Ref: b.ref(l, u), Already: !s.IsNew(u)})
+		}
+		s.Ack(uids...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.out.Attempted, b.out.Succeeded = len(uids), len(uids)
+	return b.out, nil
+}

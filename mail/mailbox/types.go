@@ -1,0 +1,239 @@
+package mailbox
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+// FolderQuery selects folders. The zero query lists every one without counts.
+type FolderQuery struct {
+	Pattern string // LIST pattern with * and %; empty means *
+	Counts  bool   // ask for message counts too
+	Limit   int    // at most this many; 0 means 200
+}
+
+// Folder is one mailbox in the sense of RFC 9051.
+type Folder struct {
+	Name       string   // decoded, as a person reads it
+	Delimiter  string   // hierarchy delimiter; empty for a flat name
+	Role       string   // special use without its backslash, lower case: sent, drafts, trash, junk, archive, all, flagged; "inbox" for INBOX
+	Attributes []string // what LIST said besides, such as \Noselect
+	Counts     *Counts  // nil unless asked for and known
+}
+
+// NoSelect reports whether the folder only holds others and has no messages.
+func (f Folder) NoSelect() bool {
+	return slices.ContainsFunc(f.Attributes, func(a string) bool {
+		return strings.EqualFold(a, `\Noselect`) || strings.EqualFold(a, `\NonExistent`)
+	})
+}
+
+// Counts are what the account's inbound policy lets be seen: with a policy that
+// hides messages they count only what it shows.
+type Counts struct {
+	Messages, Unread     uint32
+	UIDNext, UIDValidity uint32 // 0 where there are no UIDs or the server did not say
+	Flagless             bool   // there are no flags, so that nobody knows what is unread
+}
+
+// FolderList is the answer to a FolderQuery.
+type FolderList struct {
+	Folders   []Folder
+	Truncated bool // there were more than the limit
+	Issues    []mail.Issue
+}
+
+// ListQuery selects messages of one folder by UID order, or with POP3 in the order
+// in which the server numbers them. The zero query means the newest 50 of INBOX.
+//
+// Before and After name a message to begin behind, whatever comes or goes meanwhile;
+// one that is no longer there is KindConflict.
+type ListQuery struct {
+	Folder      string // empty means INBOX
+	Unread      bool
+	BeforeUID   uint32    // only smaller UIDs; 0 means no bound
+	AfterUID    uint32    // only greater UIDs; 0 means no bound
+	Before      mail.Ref  // only messages that came before this one; zero means no bound
+	After       mail.Ref  // only messages that came after this one; zero means no bound
+	New         bool      // only messages above the floor that were not acknowledged (000 section 6)
+	Since       time.Time // only messages dated at or after; zero means no bound
+	Until       time.Time // only messages dated before; zero means no bound
+	Limit       int       // 1..500; 0 means 50
+	OldestFirst bool
+	Full        bool // fill every field of Summary, not only the compact ones
+}
+
+// Page is a run of summaries in the order asked for.
+type Page struct {
+	Folder      string
+	UIDValidity uint32 // 0 with POP3
+	UIDNext     uint32 // 0 when the server did not say
+	Messages    []Summary
+	HasMore     bool     // the query matches more than these
+	Next        mail.Ref // POP3: with HasMore, the message behind which they are; zero when none can be named
+	Issues      []mail.Issue
+}
+
+// Summary is what a list shows of a message. Text is decoded and cleaned of
+// what a person would not see; addresses read "Ann Lee <ann@example.org>".
+type Summary struct {
+	Ref            mail.Ref
+	Date           time.Time // zero when the message has no readable Date
+	From           []string
+	Subject        string
+	Flags          []string
+	HasAttachments bool
+	Snippet        string // beginning of the text, one line; only where asked for
+
+	// Filled only where the query says Full.
+	To, CC            []string
+	InternetMessageID string
+	Size              int64
+	InternalDate      time.Time
+}
+
+// SearchQuery selects messages of one folder. All criteria must hold; text is
+// matched by the server, without regard to case, anywhere in the field. With a
+// Cursor every criterion comes from the search it continues, and Folder may only
+// repeat it.
+type SearchQuery struct {
+	Folder                  string // empty means INBOX
+	Query                   string // anywhere in header or text; each criterion 1..256 runes
+	From, To, Subject, Text string // Text: in the body
+	Unread, HasAttachment   bool
+	Start, End              time.Time // days, as the message dates itself: from Start's day to End's day, both included; zero means no bound
+	Limit                   int       // 1..50; 0 means 10
+	Cursor                  string
+	Snippet                 bool
+	SnippetChars            int // 50..500 runes; 0 means 200
+	Full                    bool
+	MaxMatches              int // more matches are refused; 0 means 20,000
+}
+
+// SearchPage is a run of matches, newest first by UID.
+type SearchPage struct {
+	Page
+	Total      int    // matches that the policy shows, whatever the limit
+	Attempted  int    // messages this page tried to read
+	Failed     int    // of these, the ones that could not be read
+	NextCursor string // continues behind this page; empty at the end
+}
+
+// GetQuery bounds what Get returns of a message. The zero query means the
+// defaults of 001 section 5.
+type GetQuery struct {
+	BodyChars       int         // 100..20000 runes; 0 means 2000
+	Headers         HeaderScope // empty means curated
+	HTML            bool        // also the sanitized HTML body
+	AttachmentText  bool        // also what attachments say, where it can be read
+	AttachmentChars int         // 100..50000 runes for each; 0 means 10000
+	Content         bool        // also the bytes of each attachment
+}
+
+// HeaderScope is which header fields Get returns.
+type HeaderScope string
+
+// The scopes: no header at all, the ones that matter to a reader, every field.
+const (
+	HeadersNone    HeaderScope = "none"
+	HeadersCurated HeaderScope = "curated"
+	HeadersAll     HeaderScope = "all"
+)
+
+// HeaderField is one field as it stood in the message, decoded and cleaned.
+type HeaderField struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Message is what Get returns.
+type Message struct {
+	Summary
+	Headers       []HeaderField
+	BodyText      string
+	BodyHTML      string
+	BodyTruncated bool // BodyText or BodyHTML was cut at the bound
+	HiddenChars   int  // of HTML that a person would not see, in neither of the two; white space is not counted
+	Attachments   []Attachment
+	Issues        []mail.Issue
+}
+
+// Attachment describes a part of a message that is not its text.
+type Attachment struct {
+	PartID        string // IMAP section number, such as "2" or "1.3"
+	Filename      string // decoded and cleaned; empty when the part has none
+	ContentType   string // lower case, without parameters
+	Size          int64  // bytes when decoded; an estimate where the part was not fetched
+	Text          string // what it says; only for GetQuery.AttachmentText
+	TextTruncated bool
+	Content       []byte          // decoded; only for GetQuery.Content, nil when it was too large
+	Events        []CalendarEvent // what a calendar part announces
+}
+
+// CalendarEvent is one event of an iCalendar part (RFC 5545). Text is cleaned.
+type CalendarEvent struct {
+	Method                       string // such as REQUEST or CANCEL; empty when there is none
+	Summary, Location, Organizer string
+	Start, End                   time.Time // zero when unreadable
+	AllDay                       bool      // Start and End are days
+	Recurring                    bool
+}
+
+// RawMessage is the source of a message, byte for byte.
+type RawMessage struct {
+	Ref       mail.Ref
+	Size      int64 // of the whole message, in bytes
+	Source    []byte
+	Truncated bool // Source is only the beginning
+}
+
+// AttachmentContent is one attachment with its decoded bytes.
+type AttachmentContent struct {
+	Ref mail.Ref
+	Attachment
+}
+
+// ThreadQuery bounds Thread.
+type ThreadQuery struct {
+	Limit int // 1..200; 0 means 50
+	Full  bool
+}
+
+// Thread is a conversation within one folder, oldest first (004 section 5).
+type Thread struct {
+	Folder      string
+	UIDValidity uint32
+	Subject     string // base subject, without reply prefixes
+	Messages    []ThreadMessage
+	Truncated   bool // there are more; the newest are here
+	Issues      []mail.Issue
+}
+
+// ThreadMessage is a message and the one it answers.
+type ThreadMessage struct {
+	Summary
+	Parent mail.Ref // zero for a root, or when the parent is not here
+}
+
+// Changed is what became of a batch of messages. Messages are in the order they
+// were named; those that failed are in Issues instead. One that Move has copied and
+// could not remove is in both.
+type Changed struct {
+	Account, Folder string // of the messages, where they were
+	Messages        []ChangedMessage
+	Attempted       int // steps on the server: one STORE, COPY, MOVE, EXPUNGE or APPEND for a message
+	Succeeded       int
+	Issues          []mail.Issue
+}
+
+// ChangedMessage is one message that a change was applied to.
+type ChangedMessage struct {
+	Ref            mail.Ref
+	New            mail.Ref // what it is called at its new place; zero when the server did not tell
+	Flags          []string // as they are now; nil when the server did not tell
+	Added, Removed bool     // the flags asked for were applied
+	Already        bool     // it was so before (Ack)
+}

@@ -1,0 +1,77 @@
+package mailbox
+
+import (
+	"cmp"
+	"slices"
+
+	goimap "github.com/emersion/go-imap/v2"
+)
+
+// uidSet is the set of some UIDs.
+func uidSet(uids ...uint32) goimap.UIDSet {
+	var set goimap.UIDSet
+	for _, u := range uids {
+		set.AddNum(goimap.UID(u))
+	}
+	return set
+}
+
+// countUIDs counts without expanding.
+func countUIDs(set goimap.UIDSet) (n uint64) {
+	for _, r := range set {
+		n += uint64(r.Stop) - uint64(r.Start) + 1
+	}
+	return n
+}
+
+// split takes n UIDs from one end of a set, without expanding what is left.
+func split(set goimap.UIDSet, n uint32, oldest bool) (taken, left goimap.UIDSet) {
+	set = slices.Clone(set)
+	slices.SortFunc(set, func(a, b goimap.UIDRange) int { return cmp.Compare(a.Start, b.Start) })
+	for n > 0 && len(set) > 0 {
+		i := len(set) - 1
+		if oldest {
+			i = 0
+		}
+		r := set[i]
+		if size := uint64(r.Stop) - uint64(r.Start) + 1; size <= uint64(n) {
+			taken.AddRange(r.Start, r.Stop)
+			set = slices.Delete(set, i, i+1)
+			n -= uint32(size)
+			continue
+		}
+		if oldest {
+			taken.AddRange(r.Start, r.Start+goimap.UID(n)-1)
+			set[i].Start += goimap.UID(n)
+		} else {
+			taken.AddRange(r.Stop-goimap.UID(n)+1, r.Stop)
+			set[i].Stop -= goimap.UID(n)
+		}
+		n = 0
+	}
+	return taken, set
+}
+
+// below is the part of a set that is smaller than a UID.
+func below(set goimap.UIDSet, uid uint32) goimap.UIDSet {
+	var out goimap.UIDSet
+	for _, r := range set {
+		if r.Start >= goimap.UID(uid) {
+			continue
+		}
+		out.AddRange(r.Start, min(r.Stop, goimap.UID(uid)-1))
+	}
+	return out
+}
+
+// without is a set less one UID. It expands the set.
+func without(set goimap.UIDSet, uid uint32) goimap.UIDSet {
+	nums, _ := set.Nums()
+	var out goimap.UIDSet
+	for _, n := range nums {
+		if uint32(n) != uid {
+			out.AddNum(n)
+		}
+	}
+	return out
+}

@@ -1,0 +1,201 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
+)
+
+// WatchQuery says what Watch waits for. The zero query waits for any message of
+// INBOX until its context ends.
+type WatchQuery struct {
+	Folder      string    // empty means INBOX
+	AfterUID    uint32    // only greater UIDs; 0 means any
+	FromNow     bool      // only what comes from now on, in place of AfterUID
+	UIDValidity uint32    // of the folder that AfterUID, when it is not 0, is of; 0 means whatever it has
+	Limit       int       // 1..500; 0 means 50
+	Full        bool      // as for ListQuery
+	Until       time.Time // when to answer that nothing has come; zero means never
+
+	// Aside runs the waiting; nil means that it is just run. What it is given returns
+	// when there is something or ctx ends.
+	Aside func(ctx context.Context, wait func(context.Context) error) error
+}
+
+// WatchPage is what arrived, oldest first; no messages when nothing did.
+type WatchPage struct {
+	Page
+	// After is the AfterUID of a Watch that misses nothing of what comes next. It
+	// says nothing of messages that the policy hides.
+	After uint32
+}
+
+// Watch returns when a message that the inbound policy shows is in a folder behind
+// a UID: at once if there is one, else when it arrives. Flags, expunges and hidden
+// messages do not end it. When q.Until passes first, the answer has no messages.
+//
+// Whoever watches the same folder shares one connection, which rests in IDLE and
+// belongs to whoever needs it otherwise. A server without IDLE is asked every
+// PollEvery, which costs one round trip. A connection that breaks is made again;
+// when that fails three times the error is returned, and when the time is over
+// meanwhile too, since nobody knows then that nothing arrived.
+//
+// A folder that was made anew is KindConflict, unless nothing was known of it. POP3 is KindUnsupported.
+func (m *Client) Watch(ctx context.Context, account string, q WatchQuery) (*WatchPage, error) {
+	if q.Folder == "" {
+		q.Folder = "INBOX"
+	}
+	q.Folder = imap.FolderName(q.Folder)
+	if q.Limit == 0 {
+		q.Limit = defaultLimit
+	}
+	q.Limit = min(max(q.Limit, 1), maxLimit)
+	x, err := m.openAny(ctx, watchOp, account)
+	if err != nil {
+		return nil, err
+	}
+	if x.pop != nil {
+		return nil, x.notPOP3("a way to wait for mail", "Run 'mail list --new' now and then, not more often than every few minutes: each time costs a login.")
+	}
+	if err := x.checkFolder(q.Folder); err != nil {
+		return nil, err
+	}
+	w, page, err := x.firstLook(ctx, &q)
+	if err != nil || page != nil {
+		return page, err
+	}
+	waiting := ctx
+	if !q.Until.IsZero() {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithDeadline(ctx, q.Until)
+		defer cancel()
+	}
+	x.tell(0, 0, "waiting for mail in "+q.Folder)
+	wait := func(context.Context) error {
+		var err error
+		page, err = m.await(waiting, x, &q, w)
+		return err
+	}
+	if q.Aside != nil {
+		err = q.Aside(ctx, wait)
+	} else {
+		err = wait(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil, x.wrap(ctx, ctx.Err())
+	}
+	return page, err
+}
+
+// firstLook lists what is there already. Where that answers the query, the answer
+// is returned; else what to wait for.
+func (x *access) firstLook(ctx context.Context, q *WatchQuery) (*watcher, *WatchPage, error) {
+	lq := ListQuery{Folder: q.Folder, AfterUID: q.AfterUID, Limit: q.Limit, OldestFirst: true, Full: q.Full}
+	if q.FromNow {
+		lq.AfterUID, lq.OldestFirst, lq.Full, lq.Limit = 0, false, false, 1
+	}
+	l := x.listing(lq, &seeing{})
+	if err := l.do(ctx); err != nil {
+		return nil, nil, err
+	}
+	if q.UIDValidity != 0 && q.AfterUID != 0 && q.UIDValidity != l.page.UIDValidity {
+		return nil, nil, x.madeAnew()
+	}
+	if !q.FromNow && arrived(l.page) {
+		return nil, watched(l.page, q.AfterUID), nil
+	}
+	if l.broken {
+		// What is behind the messages that could be read is unknown.
+		return nil, nil, x.wrap(ctx, &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindConnection, Stage: string(imap.StageFetch), Retryable: true,
+			Message: "The folder could not be read to its end.", Hint: "Try again; 'mail verify' shows what works."})
+	}
+	after := q.AfterUID
+	if q.FromNow {
+		after = lastUID(l.page)
+	}
+	return &watcher{after: after, seen: max(after, l.covered()), validity: l.page.UIDValidity, limit: q.Limit, full: q.Full, came: make(chan *Page, 1)}, nil, nil
+}
+
+// covered is the UID up to which everything has been looked at.
+func (l *listing) covered() uint32 {
+	if l.page.HasMore && l.q.OldestFirst || l.broken {
+		return l.reached
+	}
+	return max(l.reached, max(l.next, 1)-1)
+}
+
+// arrived reports whether a page ends a watch. A message that could not be read has
+// arrived as well.
+func arrived(p *Page) bool {
+	return len(p.Messages) > 0 || slices.ContainsFunc(p.Issues, func(i mail.Issue) bool { return i.UID != 0 })
+}
+
+func watched(p *Page, after uint32) *WatchPage {
+	return &WatchPage{Page: *p, After: max(after, lastUID(p))}
+}
+
+// lastUID is the greatest UID on a page.
+func lastUID(p *Page) (uid uint32) {
+	for i := range p.Messages {
+		uid = max(uid, p.Messages[i].Ref.UID)
+	}
+	for i := range p.Issues {
+		uid = max(uid, p.Issues[i].UID)
+	}
+	return uid
+}
+
+func (x *access) madeAnew() error {
+	return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindConflict, Stage: string(imap.StageExamine),
+		Message: "The folder was made anew, so that the UIDs known of it name nothing any more.",
+		Hint:    "Watch it again without --after-uid and --uidvalidity, and list it for what is there."}
+}
+
+// await waits until ctx ends or something came.
+func (m *Client) await(ctx context.Context, x *access, q *WatchQuery, w *watcher) (*WatchPage, error) {
+	for {
+		p, err := m.post(x, q.Folder, w)
+		if err != nil {
+			return nil, err
+		}
+		var trouble error
+		select {
+		case page := <-w.came:
+			if page == nil && errors.Is(w.err, errMoved) {
+				// The account has other connections now. Where they lead elsewhere, what
+				// is known of the folder is of another one.
+				where := x.mailbox()
+				if x, err = m.open(ctx, watchOp, x.account.Name); err != nil {
+					return nil, err
+				}
+				if x.mailbox() != where {
+					return nil, x.madeAnew()
+				}
+				continue
+			}
+			return w.outcome(page)
+		case <-ctx.Done():
+			trouble = p.leave(w)
+		}
+		select {
+		case page := <-w.came: // at the last moment
+			return w.outcome(page)
+		default:
+		}
+		if trouble != nil && !errors.Is(trouble, errMoved) {
+			return nil, trouble
+		}
+		return &WatchPage{Page: Page{Folder: q.Folder, UIDValidity: w.validity}, After: w.after}, nil
+	}
+}
+
+func (w *watcher) outcome(page *Page) (*WatchPage, error) {
+	if page == nil {
+		return nil, w.err
+	}
+	return watched(page, w.after), nil
+}

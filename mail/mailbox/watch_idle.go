@@ -1,0 +1,395 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
+)
+
+// The pace of a Watch.
+const (
+	// PollEvery is how often a server that has no IDLE is asked for what came, with
+	// one NOOP or EXAMINE: a round trip of about a hundred bytes.
+	PollEvery = 15 * time.Second
+	// idleTrust is how long a server's silence in IDLE is believed. Then the folder is
+	// EXAMINEd again, in the same write as the DONE: a server that is no longer there,
+	// that tells nothing in IDLE, or that has made the folder anew is found out by it,
+	// and no machine in between forgets the connection.
+	idleTrust = time.Minute
+	// lookTime is how long a server has to answer what a watch asks of it.
+	lookTime = 20 * time.Second
+	// pause is how long a post waits before it rests again after the session was
+	// needed for something else.
+	pause = 200 * time.Millisecond
+	// attempts is how often in a row a post may fail before its watchers are told.
+	attempts = 3
+)
+
+// pace is how fast a post goes, which tests change.
+type pace struct{ poll, trust, look, pause, retry time.Duration }
+
+var usualPace = pace{poll: PollEvery, trust: idleTrust, look: lookTime, pause: pause, retry: time.Second}
+
+const watchOp = "mail watch"
+
+// errMoved tells a watcher that the account's connections are others now.
+var errMoved = errors.New("the account leads elsewhere now")
+
+// A post watches one folder for everybody who waits for mail in it: it rests in
+// IDLE, and when something came looks at it once, with the account's rules as they
+// are then. It ends with its last watcher.
+type post struct {
+	m       *Client
+	account string
+	folder  string
+	pool    *accountPool
+	pace    pace
+	stop    context.CancelFunc
+	wake    chan event // what came meanwhile; one of each kind at most counts
+
+	// Of the post's own goroutine:
+	instant bool // a session that was opened a moment ago is as good as one that is asked
+	looked  bool // the folder has been looked at since the last wait
+
+	mu       sync.Mutex
+	watchers map[*watcher]bool
+	trouble  error // of the last attempt, nil when it worked
+	over     bool
+}
+
+// A watcher waits for messages behind a UID.
+type watcher struct {
+	after    uint32 // what the caller has
+	seen     uint32 // what has been looked at, at least after
+	validity uint32
+	limit    int
+	full     bool
+
+	came chan *Page // gets one page, or nil with err set
+	err  error
+}
+
+type event uint8
+
+const (
+	broken event = iota // the rest was ended by somebody else
+	joined              // a watcher has come who has seen less
+	news                // the server said that something came
+	due                 // it is time to look again
+)
+
+// post joins a watcher to the folder's post, which begins with the first.
+func (m *Client) post(x *access, folder string, w *watcher) (*post, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, ended(x.account.Name, imap.ErrClosed)
+	}
+	if p := x.pool.posts[folder]; p != nil && p.join(w) {
+		return p, nil
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	p := &post{instant: true, m: m, account: x.account.Name, folder: folder, pool: x.pool, pace: m.pace, stop: stop, wake: make(chan event, 8), watchers: map[*watcher]bool{w: true}}
+	if x.pool.posts == nil {
+		x.pool.posts = make(map[string]*post)
+	}
+	x.pool.posts[folder] = p
+	m.ending.Go(func() { p.run(ctx) })
+	return p, nil
+}
+
+func (p *post) join(w *watcher) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return false
+	}
+	p.watchers[w] = true
+	p.tell(joined)
+	return true
+}
+
+// leave takes a watcher out. It returns what stands in the way of seeing what
+// comes, nil for nothing.
+func (p *post) leave(w *watcher) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.watchers, w)
+	if len(p.watchers) == 0 {
+		p.over = true
+		p.stop()
+	}
+	return p.trouble
+}
+
+// tell wakes the post. It never blocks: a full channel has it awake anyway, and
+// what it looks at then is more than any of the events asks for.
+func (p *post) tell(e event) {
+	select {
+	case p.wake <- e:
+	default:
+	}
+}
+
+// seen is up to where somebody who waits has not seen, and whether everything is
+// wanted of what comes.
+func (p *post) seen() (from, validity uint32, full bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	from = 1<<32 - 1
+	for w := range p.watchers {
+		from, validity, full = min(from, w.seen), w.validity, full || w.full
+	}
+	return from, validity, full
+}
+
+// run watches until nobody waits any more.
+func (p *post) run(ctx context.Context) {
+	defer func() {
+		p.stop()
+		p.fail(ended(p.account, imap.ErrClosed)) // whoever is left
+	}()
+	for failures := 0; ctx.Err() == nil; {
+		err := p.round(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		p.note(err)
+		if err == nil {
+			failures = 0
+			continue
+		}
+		failures++
+		p.looked, p.instant = false, false
+		var e *mail.Error
+		if passing := errors.As(err, &e) && e.Retryable; !passing || failures == attempts {
+			p.fail(err)
+			return
+		}
+		sleep(ctx, p.pace.retry<<(failures-1))
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+func (p *post) note(err error) {
+	p.mu.Lock()
+	p.trouble = err
+	p.mu.Unlock()
+}
+
+// fail tells every watcher.
+func (p *post) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+	for w := range p.watchers {
+		w.err = err
+		w.came <- nil
+	}
+	clear(p.watchers)
+}
+
+// open looks the account up as it is now.
+func (p *post) open(ctx context.Context) (*access, error) {
+	x, err := p.m.open(ctx, watchOp, p.account)
+	if err == nil && x.pool != p.pool {
+		err = errMoved
+	}
+	return x, err
+}
+
+// errUnseen says that there may be messages that somebody waits for.
+var errUnseen = errors.New("not everything has been seen")
+
+// round waits for something to look at, and looks.
+func (p *post) round(ctx context.Context) error {
+	x, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	from, validity, _ := p.seen()
+	e, err := p.rest(ctx, x, func(s *imap.Session) error {
+		box, err := s.Look(p.folder, p.pace.trust, p.instant)
+		switch {
+		case err != nil:
+			return err
+		case box.UIDNext == 0 && p.looked:
+			return imap.ErrNoIdle // a server that does not say is looked at as one that does not idle
+		case box.UIDValidity != validity, box.UIDNext == 0, box.UIDNext-1 > from:
+			return errUnseen
+		}
+		return nil
+	})
+	p.instant, p.looked = true, false
+	switch {
+	case errors.Is(err, errUnseen):
+	case err != nil || ctx.Err() != nil:
+		return err
+	case e == broken:
+		// Others need the session; what comes while they have it is found afterwards.
+		sleep(ctx, p.pace.pause)
+		return nil
+	case e == due:
+		p.instant = false
+		return nil
+	case e == joined:
+		return nil
+	}
+	p.looked = true
+	return p.look(ctx)
+}
+
+// rest waits in IDLE, or where that is not possible for the time of a poll. With
+// an error of ready it does not wait.
+func (p *post) rest(ctx context.Context, x *access, ready func(s *imap.Session) error) (event, error) {
+	// What has been asked of the server is waited for even if the last watcher leaves
+	// meanwhile: to give it up would cost the connection.
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.pace.look)
+	leave, err := p.pool.Rest(asking, p.folder, ready, func(came bool) {
+		if came {
+			p.tell(news)
+		} else {
+			p.tell(broken)
+		}
+	})
+	defer cancel()
+	every := p.pace.trust
+	switch {
+	case errors.Is(err, imap.ErrNoIdle):
+		every, leave = p.pace.poll, func(bool) {}
+	case errors.Is(err, errUnseen):
+		return 0, err
+	case err != nil:
+		return 0, x.wrap(asking, err)
+	}
+	p.note(nil)
+	t := time.NewTimer(every)
+	defer t.Stop()
+	select {
+	case e := <-p.wake:
+		leave(false)
+		return p.drained(e), nil
+	case <-t.C:
+		leave(false)
+		return due, nil
+	case <-ctx.Done():
+		leave(true)
+		return 0, ctx.Err()
+	}
+}
+
+// drained takes what else has been told, and returns what asks for most.
+func (p *post) drained(e event) event {
+	for {
+		select {
+		case other := <-p.wake:
+			e = max(e, other)
+		default:
+			return e
+		}
+	}
+}
+
+// list lists what is behind a UID. The rules may be others than when the waiting began,
+// and what arrived after they were changed is not shown by the old ones.
+func (p *post) list(ctx context.Context, from uint32, full bool) (*access, *listing, error) {
+	for {
+		x, err := p.open(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(p.pace.look, x.account.Timeouts.Socket))
+		l := x.listing(ListQuery{Folder: p.folder, AfterUID: from, Limit: maxLimit, OldestFirst: true, Full: full}, &seeing{})
+		err = l.do(looking)
+		cancel()
+		if err != nil {
+			return nil, nil, err
+		}
+		now, err := p.open(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if reflect.DeepEqual(now.account, x.account) {
+			return x, l, nil
+		}
+	}
+}
+
+// look lists what is behind what everybody has seen, and gives each watcher its
+// part.
+func (p *post) look(ctx context.Context) error {
+	from, _, full := p.seen()
+	x, l, err := p.list(ctx, from, full)
+	if err != nil {
+		return err
+	}
+	position := l.covered()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for w := range p.watchers {
+		if w.validity != l.page.UIDValidity && w.after == 0 {
+			// It knows of no message whose UID could mean another one now. Some servers
+			// give an empty folder a new UIDVALIDITY each time.
+			w.validity, w.seen = l.page.UIDValidity, 0
+		}
+		switch page := w.part(l.page); {
+		case w.validity != l.page.UIDValidity:
+			w.err = x.madeAnew()
+			w.came <- nil
+		case w.seen < from: // who came meanwhile has seen less
+			continue
+		case arrived(page):
+			w.came <- page
+		default:
+			w.seen = max(w.seen, position)
+			continue
+		}
+		delete(p.watchers, w)
+	}
+	if len(p.watchers) == 0 {
+		p.over = true
+		p.stop()
+	}
+	return nil
+}
+
+// part is what a watcher gets of a page. Where its limit cuts, what could not be read
+// behind its last message comes with the next part, as what was cut off does.
+func (w *watcher) part(from *Page) *Page {
+	p := &Page{Folder: from.Folder, UIDValidity: from.UIDValidity, UIDNext: from.UIDNext, HasMore: from.HasMore}
+	for _, i := range from.Issues {
+		if i.UID == 0 || i.UID > w.after {
+			p.Issues = append(p.Issues, i)
+		}
+	}
+	for _, s := range from.Messages {
+		switch {
+		case s.Ref.UID <= w.after:
+			continue
+		case len(p.Messages) == w.limit:
+			p.HasMore = true
+			last := p.Messages[len(p.Messages)-1].Ref.UID
+			p.Issues = slices.DeleteFunc(p.Issues, func(i mail.Issue) bool { return i.UID > last })
+			return p
+		}
+		if !w.full {
+			compact(&s)
+		}
+		p.Messages = append(p.Messages, s)
+	}
+	return p
+}

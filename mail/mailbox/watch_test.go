@@ -1,0 +1,569 @@
+package mailbox_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-imap/v2"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
+)
+
+const never = time.Hour
+
+// watching is a Watch in progress.
+type watching struct {
+	t       *testing.T
+	cancel  context.CancelFunc
+	waiting chan struct{} // closed when it has looked and waits
+	done    chan struct{}
+	page    *mailbox.WatchPage
+	err     error
+}
+
+// watch begins to watch, and returns when it waits or is over.
+func (b *box) watch(q mailbox.WatchQuery) *watching {
+	b.T.Helper()
+	t := b.T.(*testing.T)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	w := &watching{t: t, cancel: cancel, waiting: make(chan struct{}), done: make(chan struct{})}
+	q.Aside = func(ctx context.Context, wait func(context.Context) error) error {
+		close(w.waiting)
+		return wait(ctx)
+	}
+	go func() {
+		defer close(w.done)
+		w.page, w.err = b.Watch(ctx, account, q)
+	}()
+	t.Cleanup(func() { cancel(); <-w.done })
+	select {
+	case <-w.waiting:
+	case <-w.done:
+	}
+	return w
+}
+
+// got waits for the end of the watch and returns its page.
+func (w *watching) got() *mailbox.WatchPage {
+	w.t.Helper()
+	<-w.done
+	if w.err != nil {
+		w.t.Fatalf("watch: %v (%v)", w.err, errors.Unwrap(w.err))
+	}
+	return w.page
+}
+
+func (w *watching) wants(subjects ...string) *mailbox.WatchPage {
+	w.t.Helper()
+	p := w.got()
+	var got []string
+	for _, m := range p.Messages {
+		got = append(got, m.Subject)
+	}
+	if !slices.Equal(got, subjects) || len(p.Issues) > 0 {
+		w.t.Fatalf("watch gave %q with issues %v, want %q", got, p.Issues, subjects)
+	}
+	return p
+}
+
+// watchable are the servers that a watch must work on; each is asked in the way it
+// offers: where it has IDLE nothing else can find out that something came.
+func watchable(t *testing.T) map[string]func(user string, change ...func(*mail.Account)) *box {
+	_, idles := mailtest.Dovecot(t, servertest.Config{})
+	_, silent := mailtest.Dovecot(t, servertest.Config{HideCapabilities: []string{"IDLE", "ESEARCH"}})
+	memory, slow := mailtest.InMemory(t), mailtest.Courier(t)
+	on := func(e mailtest.Endpoint, poll, trust time.Duration) func(string, ...func(*mail.Account)) *box {
+		return func(user string, change ...func(*mail.Account)) *box {
+			b := open(t, e, user, change...)
+			b.SetPace(poll, trust, 0)
+			return b
+		}
+	}
+	return map[string]func(string, ...func(*mail.Account)) *box{
+		"dovecot": on(idles, never, never), "dovecot without IDLE": on(silent, 20*time.Millisecond, never),
+		"courier": on(slow, 20*time.Millisecond, never),
+		// It forgets to tell of what comes in the moment before an IDLE begins.
+		"in memory": on(memory, never, 500*time.Millisecond),
+	}
+}
+
+func TestWatchReturnsWhatArrives(t *testing.T) {
+	for name, box := range watchable(t) {
+		t.Run(name, func(t *testing.T) {
+			b := box("watch")
+			b.T = t
+			b.Add("INBOX", letter{Subject: "old"})
+			w := b.watch(mailbox.WatchQuery{FromNow: true})
+			uid := b.Add("INBOX", letter{Subject: "first"})[0]
+			p := w.wants("first")
+			if p.After != uid || p.Folder != "INBOX" || p.UIDValidity == 0 || p.HasMore || p.Messages[0].Ref.UID != uid {
+				t.Errorf("got %+v", p)
+			}
+			// What came in between is there at once, the oldest first.
+			b.Add("INBOX", letter{Subject: "second"}, letter{Subject: "third"})
+			p = b.watch(mailbox.WatchQuery{AfterUID: p.After, UIDValidity: p.UIDValidity, Limit: 1}).wants("second")
+			if !p.HasMore {
+				t.Error("it does not say that there is more")
+			}
+			p = b.watch(mailbox.WatchQuery{AfterUID: p.After}).wants("third")
+			w = b.watch(mailbox.WatchQuery{AfterUID: p.After, Full: true})
+			b.Add("INBOX", letter{Subject: "fourth"})
+			if p := w.wants("fourth"); len(p.Messages[0].To) != 1 || p.Messages[0].Size == 0 {
+				t.Errorf("not everything was told: %+v", p.Messages[0])
+			}
+		})
+	}
+}
+
+func TestWatchOfAnEmptyFolder(t *testing.T) {
+	for name, box := range watchable(t) {
+		t.Run(name, func(t *testing.T) {
+			b := box("empty")
+			b.T = t
+			p := b.watch(mailbox.WatchQuery{FromNow: true, Until: time.Now()}).wants()
+			if p.After != 0 {
+				t.Errorf("after %d", p.After)
+			}
+			w := b.watch(mailbox.WatchQuery{AfterUID: p.After})
+			b.Add("INBOX", letter{Subject: "first of all"})
+			w.wants("first of all")
+		})
+	}
+}
+
+func TestWatchEndsWithNeitherFlagsNorExpunges(t *testing.T) {
+	for name, box := range watchable(t) {
+		t.Run(name, func(t *testing.T) {
+			b := box("flags")
+			b.T = t
+			uids := b.Add("INBOX", letter{Subject: "a"}, letter{Subject: "b"}, letter{Subject: "c"})
+			w := b.watch(mailbox.WatchQuery{FromNow: true})
+			b.Remove("INBOX", uids[0])
+			if _, err := b.Admin.Select("INBOX", nil).Wait(); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Admin.Store(imap.UIDSetNum(imap.UID(uids[1])), &imap.StoreFlags{Op: imap.StoreFlagsAdd, Flags: []imap.Flag{imap.FlagSeen}}, nil).Close(); err != nil {
+				t.Fatal(err)
+			}
+			b.Remove("INBOX", uids[2])
+			b.Add("INBOX", letter{Subject: "d"})
+			w.wants("d")
+		})
+	}
+}
+
+// A message that the rules hide changes neither when a watch ends nor what it says.
+func TestWatchDoesNotTellOfHiddenMail(t *testing.T) {
+	for name, box := range watchable(t) {
+		t.Run(name, func(t *testing.T) {
+			b := box("hidden", allowing("bob@example.org"))
+			b.T = t
+			b.Add("INBOX", letter{Subject: "seen"}, letter{Subject: "unseen", From: "eve@example.net"})
+			until := func() *mailbox.WatchPage {
+				return b.watch(mailbox.WatchQuery{FromNow: true, Until: time.Now()}).wants()
+			}
+			quiet := until()
+			b.Add("INBOX", letter{Subject: "hidden", From: "eve@example.net"})
+			if p := until(); !reflect.DeepEqual(p, quiet) {
+				t.Errorf("with hidden mail %+v, without %+v", p, quiet)
+			}
+			w := b.watch(mailbox.WatchQuery{AfterUID: quiet.After})
+			for i := range 5 {
+				b.Add("INBOX", letter{Subject: fmt.Sprint("hidden ", i), From: "eve@example.net"})
+			}
+			uid := b.Add("INBOX", letter{Subject: "shown"})[0]
+			if p := w.wants("shown"); p.After != uid || p.UIDNext != 0 {
+				t.Errorf("got %+v", p)
+			}
+			// While it waits the rules may change: what counts is how they are when
+			// something comes.
+			w = b.watch(mailbox.WatchQuery{AfterUID: uid})
+			a, _ := b.Dir.Account(t.Context(), account)
+			a.AllowIn.Entries = []string{"eve@example.net"}
+			b.Dir.Set(a)
+			b.Add("INBOX", letter{Subject: "now hidden"}, letter{Subject: "now shown", From: "eve@example.net"})
+			w.wants("now shown")
+		})
+	}
+}
+
+func TestWatchOfAFolderThatIsMadeAnew(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "anew")
+	b.SetPace(never, 20*time.Millisecond, 0)
+	b.folder("Box")
+	uid := b.Add("Box", letter{Subject: "old"})[0]
+	q := mailbox.WatchQuery{Folder: "Box", AfterUID: uid, UIDValidity: b.list(mailbox.ListQuery{Folder: "Box"}).UIDValidity}
+	w := b.watch(q)
+	for {
+		if err := b.Again(func() error { return b.Admin.Delete("Box").Wait() }); err != nil {
+			t.Fatal(err)
+		}
+		// Dovecot makes a folder anew that the watch looks at while it goes, without
+		// a message and with another UIDVALIDITY.
+		err := b.Admin.Create("Box", nil).Wait()
+		var refused *imap.Error
+		if errors.As(err, &refused) && refused.Code == imap.ResponseCodeAlreadyExists {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
+	b.Add("Box", letter{Subject: "one"}, letter{Subject: "two"})
+	<-w.done
+	// Between the two it may have met no folder at all.
+	if e := new(mail.Error); !errors.As(w.err, &e) || e.Kind != mail.KindConflict && e.Kind != mail.KindNotFound {
+		t.Errorf("got %+v, %v", w.page, w.err)
+	}
+	w = b.watch(q)
+	<-w.done
+	mailtest.WantKind(t, w.err, mail.KindConflict)
+}
+
+// Many who watch and many who read share what one account may have of connections,
+// and nobody waits for a watch to end.
+func TestManyWatchesBesideManyReads(t *testing.T) {
+	mailtest.Settle(t)
+	b, proxy := counted(t, "many", 0, 0)
+	b.SetPace(never, never, 0)
+	var ids []mail.Ref
+	for _, uid := range b.Add("INBOX", make([]letter, 50)...) {
+		ids = append(ids, b.Ref("INBOX", uid))
+	}
+	var watches []*watching
+	for i := range 20 {
+		watches = append(watches, b.watch(mailbox.WatchQuery{FromNow: true, Full: i%2 == 0}))
+	}
+	var wg sync.WaitGroup
+	for _, id := range ids {
+		wg.Go(func() {
+			if _, err := b.Get(t.Context(), id, mailbox.GetQuery{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, w := range watches {
+		select {
+		case <-w.done:
+			t.Fatal("a read ended a watch")
+		default:
+		}
+	}
+	if n := proxy.Stats().Connections; n > 4 {
+		t.Errorf("%d connections", n)
+	}
+	proxy.Reset()
+	b.Add("INBOX", letter{Subject: "for all"})
+	for _, w := range watches {
+		w.wants("for all")
+	}
+	// One look is for all of them.
+	if st := proxy.Stats(); st.Flights > 6 || st.Connections > 0 {
+		t.Errorf("%d round trips on %d new connections for one message", st.Flights, st.Connections)
+	}
+}
+
+// What a watch costs: to begin, to wait, and to find what came.
+func TestWatchCosts(t *testing.T) {
+	b, proxy := counted(t, "costs", 0, 0)
+	b.SetPace(never, never, 0)
+	b.Add("INBOX", letter{Subject: "old"})
+	b.list(mailbox.ListQuery{})
+	proxy.Reset()
+	w := b.watch(mailbox.WatchQuery{FromNow: true})
+	b.Add("INBOX", letter{Subject: "new"})
+	w.wants("new")
+	st := proxy.Stats()
+	t.Logf("%d round trips, %d bytes out, %d bytes in", st.Flights, st.ToServer, st.ToClient)
+	// FETCH; IDLE; DONE, EXAMINE and SEARCH; FETCH. It is one more when the message
+	// comes before the IDLE has begun.
+	if st.Flights > 5 || st.Connections > 0 || st.ToClient > 4000 {
+		t.Errorf("%d round trips on %d new connections, %d bytes in", st.Flights, st.Connections, st.ToClient)
+	}
+}
+
+func TestACancelledWatchLeavesTheConnectionClean(t *testing.T) {
+	mailtest.Settle(t)
+	b, proxy := counted(t, "cancel", 0, 0)
+	b.SetPace(never, never, 0)
+	b.Add("INBOX", letter{Subject: "old"})
+	for range 20 {
+		w := b.watch(mailbox.WatchQuery{FromNow: true})
+		w.cancel()
+		<-w.done
+		if e := mailtest.WantKind(t, w.err, mail.KindTimeout); !errors.Is(e, context.Canceled) {
+			t.Errorf("got %v", w.err)
+		}
+	}
+	b.list(mailbox.ListQuery{})
+	// Another one is made when the first is still at what a watch asked of it; to give
+	// that up would cost a connection each time.
+	if n := proxy.Stats().Connections; n > 4 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+func TestAWatchOutlivesItsConnection(t *testing.T) {
+	b, proxy := counted(t, "cut", 0, 0)
+	b.SetPace(never, never, 0)
+	w := b.watch(mailbox.WatchQuery{FromNow: true})
+	for range 2 {
+		proxy.Cut()
+		b.list(mailbox.ListQuery{})
+	}
+	proxy.Cut()
+	b.Add("INBOX", letter{Subject: "after all"})
+	w.wants("after all")
+}
+
+func TestClosingEndsWatches(t *testing.T) {
+	mailtest.Settle(t)
+	for name, box := range watchable(t) {
+		t.Run(name, func(t *testing.T) {
+			b := box("close")
+			b.T = t
+			w := b.watch(mailbox.WatchQuery{FromNow: true})
+			_ = b.Close()
+			<-w.done
+			mailtest.WantKind(t, w.err, mail.KindConnection)
+		})
+	}
+}
+
+// An account that gets another password or time-out goes on being watched; one that
+// leads elsewhere does not.
+func TestAWatchFollowsItsAccount(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "follow")
+	b.SetPace(never, never, 0)
+	b.Add("INBOX", letter{Subject: "old"})
+	w := b.watch(mailbox.WatchQuery{FromNow: true})
+	a, _ := b.Dir.Account(t.Context(), account)
+	a.Timeouts.Socket = 70 * time.Second
+	b.Dir.Set(a)
+	_, _ = b.List(t.Context(), account, mailbox.ListQuery{})
+	b.list(mailbox.ListQuery{}) // the old connections end with the first command on the new ones
+	b.Add("INBOX", letter{Subject: "new"})
+	w.wants("new")
+	w = b.watch(mailbox.WatchQuery{FromNow: true})
+	a.Username = "other"
+	b.Dir.Set(a)
+	// A command that looked the account up before it changed may still be on its way
+	// and bring the old connections back, which fails this one.
+	_, _ = b.List(t.Context(), account, mailbox.ListQuery{})
+	b.list(mailbox.ListQuery{})
+	<-w.done
+	mailtest.WantKind(t, w.err, mail.KindConflict)
+}
+
+func TestWatchRefuses(t *testing.T) {
+	_, e := mailtest.Dovecot(t, servertest.Config{})
+	b := open(t, e, "refuse")
+	_, err := b.Watch(t.Context(), account, mailbox.WatchQuery{Folder: "Nowhere", FromNow: true})
+	mailtest.WantKind(t, err, mail.KindNotFound)
+	_, err = b.Watch(t.Context(), account, mailbox.WatchQuery{Folder: "a\x01b"})
+	mailtest.WantKind(t, err, mail.KindNotFound)
+	a, _ := b.Dir.Account(t.Context(), account)
+	a.Protocol, a.POP3, a.IMAP = mail.POP3, a.IMAP, mail.Endpoint{}
+	b.Dir.Set(a)
+	_, err = b.Watch(t.Context(), account, mailbox.WatchQuery{})
+	mailtest.WantKind(t, err, mail.KindUnsupported)
+}
+
+// idleScript is a server whose nth connection does in IDLE what a test says.
+func idleScript(t *testing.T, caps string, inIdle func(n int, c net.Conn, br *bufio.Reader, tag string) (goOn bool)) *mailbox.Client {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	var conns atomic.Int32
+	serve := func(c net.Conn) {
+		defer c.Close()
+		n := int(conns.Add(1))
+		br := bufio.NewReader(c)
+		_, _ = io.WriteString(c, "* OK [CAPABILITY "+caps+"] ready\r\n")
+		for {
+			line, err := br.ReadString('\n')
+			if err != nil {
+				return
+			}
+			tag, command, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
+			verb, _, _ := strings.Cut(command, " ")
+			answer := tag + " OK done\r\n"
+			switch verb {
+			case "AUTHENTICATE":
+				answer = tag + " OK [CAPABILITY " + caps + "] in\r\n"
+			case "EXAMINE":
+				answer = "* 0 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT 1] n\r\n" + answer
+			case "IDLE":
+				if !inIdle(n, c, br, tag) {
+					return
+				}
+				continue
+			}
+			if _, err := io.WriteString(c, answer); err != nil {
+				return
+			}
+		}
+	}
+	wg.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { serve(c) })
+		}
+	})
+	d := &mailtest.Directory{Known: map[string]mail.Account{}, Password: "p"}
+	d.Set(mailtest.Settings("127.0.0.1", uint16(ln.Addr().(*net.TCPAddr).Port), "x"))
+	m := mailbox.New(mailbox.Options{Directory: d})
+	t.Cleanup(func() { _ = m.Close(); _ = ln.Close(); wg.Wait() })
+	return m
+}
+
+const idleCaps = "IMAP4rev1 SASL-IR AUTH=PLAIN ESEARCH IDLE"
+
+// A server that falls silent in IDLE, or says BYE, is left for a new connection.
+func TestWatchOnAServerThatFallsSilentOrSaysBye(t *testing.T) {
+	for name, ends := range map[string]func(c net.Conn, br *bufio.Reader){
+		"silent": func(c net.Conn, br *bufio.Reader) { _, _ = io.Copy(io.Discard, br) },
+		"BYE":    func(c net.Conn, br *bufio.Reader) { _, _ = io.WriteString(c, "* BYE too many\r\n") },
+		"noise":  func(c net.Conn, br *bufio.Reader) { _, _ = io.WriteString(c, "* 7 GURBLE (((\r\nI1 WHAT\r\n") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			mailtest.Settle(t)
+			again := make(chan struct{})
+			var once sync.Once
+			m := idleScript(t, idleCaps, func(n int, c net.Conn, br *bufio.Reader, tag string) bool {
+				_, _ = io.WriteString(c, "+ idling\r\n")
+				if n == 1 {
+					ends(c, br)
+					return false
+				}
+				once.Do(func() { close(again) })
+				if l, err := br.ReadString('\n'); err != nil || strings.TrimSpace(l) != "DONE" {
+					return false
+				}
+				_, _ = io.WriteString(c, tag+" OK over\r\n")
+				return true
+			})
+			m.SetPace(never, 50*time.Millisecond, 100*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			done := make(chan error, 1)
+			go func() {
+				_, err := m.Watch(ctx, account, mailbox.WatchQuery{FromNow: true})
+				done <- err
+			}()
+			select {
+			case <-again:
+			case err := <-done:
+				t.Fatalf("the watch ended: %v", err)
+			}
+			cancel()
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// A server that cannot be reached any more is not taken for one that has no mail.
+func TestWatchSaysWhenItCannotWatch(t *testing.T) {
+	for name, until := range map[string]time.Duration{"given up": never, "time is over": 0} {
+		t.Run(name, func(t *testing.T) {
+			mailtest.Settle(t)
+			m := idleScript(t, idleCaps, func(n int, c net.Conn, br *bufio.Reader, tag string) bool { return false })
+			m.SetPace(never, never, 0)
+			_, err := m.Watch(t.Context(), account, mailbox.WatchQuery{FromNow: true, Until: time.Now().Add(until)})
+			if until == 0 && err == nil {
+				return // it was over before it was tried
+			}
+			mailtest.WantKind(t, err, mail.KindConnection)
+		})
+	}
+}
+
+// With a limit every message is given once, also when one behind those that fit cannot
+// be read: it is told when its turn comes.
+func TestAWatchWithALimitSkipsNothing(t *testing.T) {
+	mailtest.Settle(t)
+	const old = 100
+	var came atomic.Int32 // how many messages are behind the old one
+	data := func(place int) string {
+		uid := old + place - 1
+		if place == 4 { // its header is not given
+			return fmt.Sprintf("* %d FETCH (UID %d FLAGS ())\r\n", place, uid)
+		}
+		return fmt.Sprintf("* %d FETCH (UID %d FLAGS () BODY[HEADER.FIELDS (FROM)] %s)\r\n", place, uid, literal(fmt.Sprintf("Subject: m%d\r\n\r\n", uid)))
+	}
+	m := scripted(t, func(command string) (string, string) {
+		exists := int(came.Load()) + 1
+		var low, high int
+		switch {
+		case strings.HasPrefix(command, "EXAMINE"):
+			return fmt.Sprintf("* %d EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT %d] n\r\n", exists, old+exists), ""
+		case command == "NOOP":
+			return fmt.Sprintf("* %d EXISTS\r\n", exists), ""
+		case strings.Contains(command, "SEARCH"):
+			_, after, _ := strings.Cut(command, "UID 1:")
+			_, _ = fmt.Sscan(after, &high)
+			answer := "* SEARCH"
+			for place := 1; place <= min(high-old+1, exists); place++ {
+				answer += fmt.Sprint(" ", place)
+			}
+			return answer + "\r\n", ""
+		case strings.HasPrefix(command, "FETCH"):
+			if n, _ := fmt.Sscanf(command, "FETCH %d:%d", &low, &high); n == 1 {
+				high = low
+			} else if strings.Contains(command, ":* ") {
+				high = exists
+			}
+			answer := ""
+			for place := low; place <= min(high, exists); place++ {
+				answer += data(place)
+			}
+			return answer, ""
+		}
+		return "", ""
+	})
+	m.SetPace(5*time.Millisecond, never, 0)
+	b := &box{&mailtest.Box{Client: m, T: t}}
+	w := b.watch(mailbox.WatchQuery{AfterUID: old, Limit: 1})
+	came.Store(4)
+	var shown, failed []uint32
+	for range 4 {
+		p := w.got()
+		shown = append(shown, uidsOf(&p.Page)...)
+		for _, i := range p.Issues {
+			failed = append(failed, i.UID)
+		}
+		if p.After == old+4 {
+			break
+		}
+		w = b.watch(mailbox.WatchQuery{AfterUID: p.After, Limit: 1})
+	}
+	if !slices.Equal(shown, []uint32{101, 102, 104}) || !slices.Equal(failed, []uint32{103}) {
+		t.Errorf("shown %v, unreadable %v", shown, failed)
+	}
+}

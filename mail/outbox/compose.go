@@ -1,0 +1,287 @@
+package outbox
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"mime"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/compose"
+)
+
+// The bounds of what is sent.
+const (
+	MaxRecipients      = 100      // to, cc and bcc together
+	MaxAttachments     = 20       // of one message
+	MaxAttachmentBytes = 25 << 20 // of all of them together, before they are encoded
+	MaxBodyBytes       = 1 << 20
+	MaxSubjectChars    = 998
+)
+
+// sender is an account as one operation sends with it.
+type sender struct {
+	mail.Operation
+	account mail.Account
+	policy  *mail.Policy
+	from    compose.Address
+}
+
+// sender looks the account up and checks that it can send.
+func (b *Outbox) sender(ctx context.Context, op, name string) (*sender, error) {
+	a, err := b.o.Directory.Account(ctx, name)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, mail.Operation{Op: op, Account: name}.Wrap(ctx, err, nil)
+		}
+		return nil, err
+	}
+	s := &sender{Operation: mail.Operation{Op: op, Account: a.Name}, account: a}
+	if err := a.Validate(); err != nil {
+		return nil, s.Unusable(err)
+	}
+	if s.policy, err = mail.CompilePolicy(&a); err != nil {
+		return nil, s.Unusable(err)
+	}
+	if s.from, err = compose.ParseAddress(a.Email); err != nil {
+		return nil, s.Unusable(errors.New("its email address cannot be a sender"))
+	}
+	s.from.Name = a.DisplayName
+	return s, nil
+}
+
+// letter is a draft that was read: addresses are addresses, and it is within
+// bounds.
+type letter struct {
+	*Draft
+	to, cc, bcc []compose.Address
+	recipients  []string // of the envelope, each once
+}
+
+// read checks a draft, without a word to any server.
+func (s *sender) read(d *Draft) (*letter, error) {
+	l := &letter{Draft: d}
+	seen := make(map[string]bool)
+	for _, f := range []struct {
+		name  string
+		given []string
+		to    *[]compose.Address
+	}{{"to", d.To, &l.to}, {"cc", d.CC, &l.cc}, {"bcc", d.BCC, &l.bcc}} {
+		for i, text := range f.given {
+			a, err := compose.ParseAddress(text)
+			normal, ok := mail.NormalAddress(a.Addr)
+			if err != nil || !ok {
+				return nil, s.invalid(fmt.Sprintf("Address %d of %s is no address that can be sent to%s.", i+1, f.name, because(err)),
+					"Write ann@example.org or Ann Lee <ann@example.org>, one address each.", err)
+			}
+			*f.to = append(*f.to, a)
+			if !seen[normal] {
+				seen[normal] = true
+				l.recipients = append(l.recipients, a.Addr)
+			}
+		}
+	}
+	var total int64
+	for _, a := range d.Attachments {
+		total += int64(len(a.Content))
+	}
+	switch {
+	case len(l.to)+len(l.cc)+len(l.bcc) > MaxRecipients:
+		return nil, s.invalid(fmt.Sprintf("A message goes to at most %d recipients.", MaxRecipients), "Send it in several messages.", nil)
+	case len(d.Attachments) > MaxAttachments:
+		return nil, s.invalid(fmt.Sprintf("A message has at most %d attachments.", MaxAttachments), "Put the files into an archive, or send several messages.", nil)
+	case total > MaxAttachmentBytes:
+		return nil, s.invalid(fmt.Sprintf("The attachments have %d bytes together, more than %d.", total, MaxAttachmentBytes), "Send fewer or smaller files.", nil)
+	case len(d.Body) > MaxBodyBytes:
+		return nil, s.invalid(fmt.Sprintf("The body has %d bytes, more than %d.", len(d.Body), MaxBodyBytes), "Attach the text as a file.", nil)
+	case utf8.RuneCountInString(d.Subject) > MaxSubjectChars:
+		return nil, s.invalid(fmt.Sprintf("The subject has more than %d characters.", MaxSubjectChars), "Shorten it.", nil)
+	case d.ReplyTo != nil && d.ReplyTo.Account != s.account.Name:
+		return nil, s.invalid("The message to reply to is in another account.", "Send the reply from the account that has the message.", nil)
+	}
+	return l, nil
+}
+
+func because(err error) string {
+	if err == nil {
+		return ""
+	}
+	return ": " + err.Error()
+}
+
+func (s *sender) invalid(message, hint string, cause error) *mail.Error {
+	e := s.Invalid(message, hint)
+	e.Err = cause
+	return e
+}
+
+// digest names what was asked for, so that one key cannot stand for two messages.
+// It does not depend on when it was asked, nor on the message that is replied to.
+func (l *letter) digest(account string) string {
+	h := sha256.New()
+	field := func(parts ...string) {
+		_ = binary.Write(h, binary.BigEndian, uint64(len(parts)))
+		for _, p := range parts {
+			_ = binary.Write(h, binary.BigEndian, uint64(len(p)))
+			_, _ = h.Write([]byte(p))
+		}
+	}
+	field("postern request 1", account)
+	for _, list := range [][]compose.Address{l.to, l.cc, l.bcc} {
+		var flat []string
+		for _, a := range list {
+			flat = append(flat, a.Name, a.Addr)
+		}
+		field(flat...)
+	}
+	reply := ""
+	if l.ReplyTo != nil {
+		reply = l.ReplyTo.String()
+	}
+	field(l.Subject, strings.ReplaceAll(l.Body, "\r\n", "\n"), reply)
+	for _, a := range l.Attachments {
+		sum := sha256.Sum256(a.Content)
+		field(a.Name, a.Type, string(sum[:]))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// naming is what a message and its key are called.
+type naming struct {
+	key string // digest of the idempotency key; empty without one
+	id  string // the left part of the Message-ID
+}
+
+// names makes the names of a request. The Message-ID of a request with a key comes
+// from the key and from what is asked for, so that a server that has the message
+// already can tell, and that two messages never share one, even when a key is used
+// again after its entry was forgotten.
+func (b *Outbox) names(ctx context.Context, op, account, principal, key, request string) (naming, error) {
+	if key == "" {
+		return naming{id: strings.ToLower(rand.Text())}, nil
+	}
+	if len(key) > MaxKeyChars || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return naming{}, mail.Operation{Op: op, Account: account}.Invalid("An idempotency key has 1 to 128 visible ASCII characters.", "Use something like order-1234-reminder, or a UUID.")
+	}
+	if b.o.Key == nil {
+		return naming{}, mail.Operation{Op: op, Account: account}.Unsupported("Idempotency keys cannot be used here: nothing keeps them.", "Send without a key.")
+	}
+	secret, err := b.o.Key(ctx)
+	if err != nil {
+		return naming{}, wrapStore(ctx, op, err)
+	}
+	if len(secret) < 32 {
+		return naming{}, errors.New("the key of the outbox is shorter than 32 bytes")
+	}
+	mac := func(parts ...string) []byte {
+		h := hmac.New(sha256.New, secret)
+		for _, p := range parts {
+			_ = binary.Write(h, binary.BigEndian, uint64(len(p)))
+			_, _ = h.Write([]byte(p))
+		}
+		return h.Sum(nil)
+	}
+	return naming{
+		key: hex.EncodeToString(mac("key", account, principal, key)),
+		id:  idAlphabet.EncodeToString(mac("message-id", account, principal, key, request)[:20]),
+	}, nil
+}
+
+// messageID is unique by its left part; the domain is the sender's, in ASCII.
+func (s *sender) messageID(left string) (string, error) {
+	normal, ok := mail.NormalAddress(s.from.Addr)
+	if !ok {
+		return "", s.Unusable(errors.New("its email address cannot be a sender"))
+	}
+	return left + "@" + normal[strings.LastIndexByte(normal, '@')+1:], nil
+}
+
+// build reads what is replied to and writes the message.
+func (b *Outbox) build(ctx context.Context, s *sender, l *letter, n naming) (*mail.Outgoing, []byte, error) {
+	m, err := b.message(ctx, s, l, n)
+	if err != nil {
+		return nil, nil, err
+	}
+	built, err := compose.Build(m)
+	if err != nil {
+		return nil, nil, s.unbuildable(err)
+	}
+	now := b.now()
+	e := &mail.Outgoing{ID: newOutgoingID(now), Account: s.account.Name, Created: m.Date, Changed: now,
+		MessageID: "<" + m.MessageID + ">", From: s.from.Addr, Recipients: l.recipients, To: texts(l.to), CC: texts(l.cc), BCC: texts(l.bcc),
+		Subject: m.Subject, Size: int64(len(built.Wire)), Digest: compose.Digest(s.from.Addr, l.recipients, built.Wire),
+		SMTPUTF8: built.SMTPUTF8, Sent: s.wantsCopy(b.o.Mailboxes != nil)}
+	for _, a := range built.Attachments {
+		e.Attachments = append(e.Attachments, mail.FileName{Name: a.Name, Type: a.Type, Size: int64(len(a.Content))})
+	}
+	return e, built.Wire, nil
+}
+
+func texts(list []compose.Address) []string {
+	out := []string{}
+	for _, a := range list {
+		out = append(out, a.String())
+	}
+	return out
+}
+
+func (s *sender) unbuildable(err error) error {
+	var f *compose.FieldError
+	if !errors.As(err, &f) {
+		return err
+	}
+	return s.invalid("The message cannot be written: "+strings.ToLower(f.Field)+": "+f.Problem+".", "Change it and send it again.", err)
+}
+
+// message is the draft as it is composed.
+func (b *Outbox) message(ctx context.Context, s *sender, l *letter, n naming) (*compose.Message, error) {
+	id, err := s.messageID(n.id)
+	if err != nil {
+		return nil, err
+	}
+	m := &compose.Message{From: s.from, To: l.to, CC: l.cc, BCC: l.bcc, Subject: l.Subject, Date: b.now(), MessageID: id, Body: l.Body}
+	if l.ReplyTo != nil {
+		if b.o.Mailboxes == nil {
+			return nil, s.Unsupported("There is no mailbox to read what is replied to.", "Send it as a new message.")
+		}
+		parent, err := b.o.Mailboxes.Header(ctx, s.Op, *l.ReplyTo)
+		if err != nil {
+			return nil, err
+		}
+		m.InReplyTo, m.References = compose.ReplyReferences(parent)
+		if m.Subject == "" {
+			m.Subject = compose.ReplySubject(parent.Text("Subject"))
+		}
+	}
+	for _, a := range l.Attachments {
+		if a.Type == "" {
+			a.Type = typeByName(a.Name)
+		}
+		m.Attachments = append(m.Attachments, compose.Attachment{Name: a.Name, Type: a.Type, Content: a.Content})
+	}
+	return m, nil
+}
+
+// typeByName guesses from the extension alone: the recipient's program will go by
+// the name too.
+func typeByName(name string) string {
+	if t, _, err := mime.ParseMediaType(mime.TypeByExtension(strings.ToLower(path.Ext(name)))); err == nil {
+		return t
+	}
+	return "application/octet-stream"
+}
+
+// PlainAddress returns the address of one recipient as a person writes them, plain
+// or with a name: Ann Lee <ann@example.org>. The error repeats nothing of s.
+func PlainAddress(s string) (string, error) {
+	a, err := compose.ParseAddress(s)
+	return a.Addr, err
+}

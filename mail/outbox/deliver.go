@@ -1,0 +1,300 @@
+package outbox
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/compose"
+	"github.com/postern-mail/postern/mail/login"
+)
+
+const (
+	// attemptTime is how long one attempt may take altogether, whatever the caller
+	// allows: what RFC 5321 section 4.5.3.2 grants a server behind the last byte, and
+	// time for what comes before.
+	attemptTime = 15 * time.Minute
+	// leaseGrace is what a lease lasts beyond the end of its attempt, for the record
+	// of how it ended.
+	leaseGrace = 30 * time.Second
+	// recordTime is how long the record of an outcome may take. It does not end with
+	// the caller's context: what has happened has happened.
+	recordTime = 20 * time.Second
+	// recordTries is how often a record is tried that the store refuses.
+	recordTries = 3
+)
+
+// envelope is what a submission server is told besides the message.
+type envelope struct {
+	from       string
+	recipients []string
+	utf8       bool // addresses or header need SMTPUTF8
+	// beforeData is called when every recipient was accepted and nothing of the
+	// message has left; its error stops the sending.
+	beforeData func() error
+	sent       func(bytes int) // how much of the message has left; nil for nobody
+}
+
+// submission is a session with a submission server, after the login.
+type submission interface {
+	// check reports that the server cannot take a message, by what it announced. It
+	// sends nothing.
+	check(e envelope, message []byte) *failure
+	// send sends a message. A nil failure means that the server has it.
+	send(ctx context.Context, e envelope, message []byte) (code int, f *failure)
+	Close() error
+}
+
+// dialer connects to the account's submission server and logs in.
+type dialer func(ctx context.Context, op string, a *mail.Account) (submission, error)
+
+// failure is why the server does not have a message, or may not have it.
+type failure struct {
+	unknown bool // it may have left
+	code    int
+	err     error // for the caller: an *Error, or what beforeData returned
+}
+
+// newAttempt names an attempt.
+func newAttempt() string { return strings.ToLower(rand.Text()) }
+
+// lease returns until when an attempt that begins now holds its entry.
+func (b *Outbox) lease(ctx context.Context, now time.Time) time.Time {
+	left := attemptTime
+	if d, ok := ctx.Deadline(); ok {
+		left = max(0, min(left, time.Until(d)))
+	}
+	return now.Add(left + leaseGrace)
+}
+
+// deliver makes the attempt that holds the entry and records what became of it.
+func (b *Outbox) deliver(ctx context.Context, op string, e mail.Outgoing, a attempt) (*mail.Outgoing, error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
+	session, out, sendErr := b.transmit(ctx, op, &e, a)
+	if session != nil {
+		// Goodbye is said when everything is recorded: a server that keeps silent then
+		// must not delay the record.
+		defer func() { _ = session.Close() }()
+	}
+	kept, err := b.record(ctx, &e, a, out)
+	switch {
+	case errors.Is(err, errNotHeld):
+		return b.standing(ctx, op, e.ID)
+	case err != nil:
+		// The store still says what was true before: unknown behind the gate, and
+		// before it that nothing left.
+		b.o.Logger.LogAttrs(ctx, slog.LevelError, "outcome of an outgoing message could not be recorded", slog.String("id", e.ID), slog.String("account", e.Account))
+		switch out.result {
+		case resultAccepted:
+			e.State, e.Code = mail.OutboxAccepted, out.code
+			e.Reason = "The server took the message; this could not be recorded in the outbox."
+			return &e, nil
+		case resultUnknown:
+			e.State, e.Code = mail.OutboxUnknown, out.code
+			e.Reason = "Whether the server took the message is not known; this could not be recorded in the outbox."
+			return &e, nil
+		}
+		return &e, errors.Join(sendErr, err)
+	}
+	b.log(ctx, "outgoing message tried", &kept)
+	switch {
+	case kept.State == mail.OutboxAccepted && kept.Attempt == a.id:
+		kept = b.file(ctx, op, kept, a.id)
+		b.fileOlder(ctx, op, &kept)
+		return &kept, nil
+	case kept.State == mail.OutboxAccepted, out.result == resultUnknown:
+		return &kept, nil
+	}
+	return &kept, sendErr
+}
+
+// transmit goes to the wire, up to the answer. What it returns is not recorded yet.
+func (b *Outbox) transmit(ctx context.Context, op string, e *mail.Outgoing, a attempt) (submission, outcome, error) {
+	stays := func(err error) (submission, outcome, error) {
+		return nil, outcome{result: resultNotSent, reason: reasonOf(err), stays: true}, err
+	}
+	message, err := b.bytes(ctx, op, e)
+	if err != nil {
+		return stays(err)
+	}
+	s, err := b.permitted(ctx, op, e)
+	if err != nil {
+		return stays(err)
+	}
+	session, err := b.dial(ctx, op, &s.account)
+	if err != nil {
+		var known *mail.Error
+		again := errors.As(err, &known) && known.Retryable
+		return nil, outcome{result: resultNotSent, reason: reasonOf(err), temporary: again, stays: true}, err
+	}
+	tell := mail.Progress(ctx)
+	sent := func(bytes int) { tell(float64(bytes), float64(len(message)), "bytes sent") }
+	code, f := session.send(ctx, envelope{from: e.From, recipients: e.Recipients, utf8: e.SMTPUTF8, sent: sent, beforeData: func() error {
+		_, err := b.o.Store.ChangeOutgoing(ctx, e.ID, func(e *mail.Outgoing) (bool, error) { return false, pass(e, a, b.now()) })
+		return err
+	}}, message)
+	switch {
+	case f == nil:
+		return session, outcome{result: resultAccepted, code: code}, nil
+	case f.unknown:
+		return session, outcome{result: resultUnknown, code: f.code, reason: "The connection ended before the server had answered to the end of the message."}, f.err
+	}
+	var known *mail.Error
+	out := outcome{result: resultNotSent, code: f.code, reason: reasonOf(f.err)}
+	if errors.As(f.err, &known) {
+		out.temporary = known.Retryable
+	} else {
+		out.stays = true // the store stopped it, not the server
+	}
+	return session, out, f.err
+}
+
+// reasonOf is what an entry keeps of a failure: what the caller is told, if that is
+// ours.
+func reasonOf(err error) string {
+	var known *mail.Error
+	var refused *mail.SendRefused
+	switch {
+	case errors.As(err, &known):
+		return shortLine(known.Message, 1000)
+	case errors.As(err, &refused):
+		return shortLine(refused.Error(), 1000)
+	case errors.Is(err, mail.ErrNoAccount):
+		return "The account is gone."
+	}
+	return "Something here failed before the message left."
+}
+
+// bytes returns the message of an entry, when it is exactly what its digest names.
+func (b *Outbox) bytes(ctx context.Context, op string, e *mail.Outgoing) ([]byte, error) {
+	message, err := b.o.Store.OutgoingMessage(ctx, e.ID)
+	if err != nil {
+		return nil, wrapStore(ctx, op, err)
+	}
+	if compose.Digest(e.From, e.Recipients, message) != e.Digest {
+		return nil, &mail.Error{Op: op, Account: e.Account, Kind: mail.KindConflict,
+			Message: "The message in the outbox is not the one that was put there; it is not sent.", Hint: "Cancel it and send it anew."}
+	}
+	return message, nil
+}
+
+// permitted judges a message once more by the policy as it is now: between its
+// submission and this moment lie milliseconds, or the days a person took.
+func (b *Outbox) permitted(ctx context.Context, op string, e *mail.Outgoing) (*sender, error) {
+	s, err := b.sender(ctx, op, e.Account)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.policy.CheckSend(e.Recipients); err != nil {
+		return nil, err
+	}
+	if err := s.canSubmit(b.o.Credentials); err != nil {
+		return nil, err
+	}
+	if s.from.Addr != e.From {
+		return nil, &mail.Error{Op: op, Account: e.Account, Kind: mail.KindConflict, Message: "The account has another address now than the message was written from.",
+			Hint: "Cancel it and send it anew."}
+	}
+	return s, nil
+}
+
+// canSubmit reports an account that has nothing to send with.
+func (s *sender) canSubmit(c login.Credentials) error {
+	if s.account.SMTP.IsZero() {
+		return &mail.Error{Op: s.Op, Account: s.Account, Kind: mail.KindConfig, Stage: "config", Message: "The account has no submission server.",
+			Hint: "Give it one with 'account edit NAME --smtp-host HOST'."}
+	}
+	return login.Check(s.Operation, &s.account, c)
+}
+
+// record makes an outcome durable, without the caller's context.
+func (b *Outbox) record(ctx context.Context, e *mail.Outgoing, a attempt, out outcome) (kept mail.Outgoing, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	for range recordTries {
+		kept, err = b.o.Store.ChangeOutgoing(ctx, e.ID, func(e *mail.Outgoing) (bool, error) {
+			return conclude(e, a, out, e.Sent, b.now())
+		})
+		if err == nil || errors.Is(err, errNotHeld) || errors.Is(err, mail.ErrNoOutgoing) || ctx.Err() != nil {
+			break
+		}
+	}
+	return kept, err
+}
+
+// rehearse is a dry run's way to the server and back.
+func (b *Outbox) rehearse(ctx context.Context, s *sender, e *mail.Outgoing, message []byte) (*mail.Outgoing, error) {
+	e.ID = ""
+	session, err := b.dial(ctx, s.Op, &s.account)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = session.Close() }()
+	if f := session.check(envelope{from: e.From, recipients: e.Recipients, utf8: e.SMTPUTF8}, message); f != nil {
+		return nil, f.err
+	}
+	return e, nil
+}
+
+// Approve is a person's yes: the message is sent now, in this call. digest has to be
+// the Digest of the entry, and that of the bytes and the envelope that leave, as
+// Show gives it; else it is KindConflict. by is who approves.
+//
+// It sends an entry that waits, one that is queued because whoever sent it ended
+// before it left, and one that is unknown, which may then arrive twice, once no
+// attempt can be under way any more. Of one that was accepted it files the copy
+// where that is still missing. What is returned is as for Send. An entry that could
+// not be sent for a reason that may pass, or that the policy does not allow now,
+// stays what it was.
+func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*mail.Outgoing, error) {
+	const op = "outbox approve"
+	e, err := b.o.Store.Outgoing(ctx, id)
+	if err != nil {
+		return nil, wrapStore(ctx, op, err)
+	}
+	if digest == "" || digest != e.Digest {
+		return nil, &mail.Error{Op: op, Account: e.Account, Kind: mail.KindConflict, Message: "The digest is not that of the message; nothing is sent.",
+			Hint: "Read the message with 'outbox show " + e.ID + "' and approve it with the digest given there."}
+	}
+	o := mail.Operation{Op: op, Account: e.Account}
+	switch e.State {
+	case mail.OutboxWaiting, mail.OutboxQueued, mail.OutboxUnknown:
+	case mail.OutboxAccepted:
+		if outstanding(e.Sent) {
+			return b.fileAgain(ctx, op, e), nil
+		}
+		return &e, &mail.Error{Op: op, Account: e.Account, Kind: mail.KindConflict, Message: "The message was sent already.", Hint: "See 'outbox show " + e.ID + "'."}
+	default:
+		return &e, notSent(o, &e)
+	}
+	// Before the entry is claimed: what cannot be sent is no attempt.
+	if _, err := b.permitted(ctx, op, &e); err != nil {
+		return &e, err
+	}
+	var a attempt
+	now := b.now()
+	until := b.lease(ctx, now)
+	kept, err := b.o.Store.ChangeOutgoing(ctx, id, func(e *mail.Outgoing) (bool, error) {
+		if e.Digest != digest {
+			return false, errNotHeld
+		}
+		var err error
+		if a, err = claim(e, newAttempt(), now, until); err != nil {
+			return false, err
+		}
+		e.Decided = by
+		return false, nil
+	})
+	switch {
+	case err == nil:
+		return b.deliver(ctx, op, kept, a)
+	case errors.Is(err, errBusy), errors.Is(err, errNotHeld), errors.Is(err, errOver):
+		return b.standing(ctx, op, id)
+	}
+	return nil, wrapStore(ctx, op, err)
+}

@@ -1,0 +1,318 @@
+package outbox_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/outbox"
+	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
+	"github.com/postern-mail/postern/vault"
+)
+
+// What the processes of a test are told.
+const (
+	roleVar    = "OUTBOX_TEST_ROLE" // send, approve or many
+	pathVar    = "OUTBOX_TEST_PATH"
+	keyVar     = "OUTBOX_TEST_KEY"
+	accountVar = "OUTBOX_TEST_ACCOUNT"
+	dieVar     = "OUTBOX_TEST_DIE" // the moment at which the process kills itself
+)
+
+// The test binary is also those processes. This is no TestMain, so that other tests
+// of the package can have one.
+func init() {
+	if role := os.Getenv(roleVar); role != "" {
+		if err := runProcess(role); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}
+
+// die ends the process as SIGKILL does, at once and without a word.
+func die() {
+	if self, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = self.Kill()
+	}
+	select {}
+}
+
+// mortalStore is a store whose process dies at one moment.
+type mortalStore struct {
+	*vault.Vault
+	moment string
+}
+
+func (s mortalStore) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte) (kept mail.Outgoing, added bool, err error) {
+	if s.moment == "before add" {
+		die()
+	}
+	kept, added, err = s.Vault.AddOutgoing(ctx, o, message)
+	if s.moment == "after add" {
+		die()
+	}
+	return kept, added, err
+}
+
+func (s mortalStore) ChangeOutgoing(ctx context.Context, id string, change func(*mail.Outgoing) (bool, error)) (mail.Outgoing, error) {
+	moment := ""
+	kept, err := s.Vault.ChangeOutgoing(ctx, id, func(o *mail.Outgoing) (bool, error) {
+		before := *o
+		drop, err := change(o)
+		switch {
+		case err != nil:
+		case o.State == mail.OutboxUnknown && before.State != mail.OutboxUnknown:
+			moment = "gate"
+		case o.State == mail.OutboxAccepted && before.State != mail.OutboxAccepted:
+			moment = "outcome"
+		case o.Sent == mail.SentFiled:
+			moment = "filed"
+		case o.Attempt != before.Attempt:
+			moment = "claim"
+		}
+		if moment != "" && s.moment == "before "+moment {
+			die() // nothing of the transaction is kept
+		}
+		return drop, err
+	})
+	if moment != "" && s.moment == "after "+moment {
+		die()
+	}
+	return kept, err
+}
+
+func runProcess(role string) error {
+	ctx := context.Background()
+	v, err := vault.Open(ctx, os.Getenv(pathVar), vault.Keys{Agent: mail.NewSecret([]byte(os.Getenv(keyVar)))}, nil)
+	if err != nil {
+		return err
+	}
+	var a mail.Account
+	if err := json.Unmarshal([]byte(os.Getenv(accountVar)), &a); err != nil {
+		return err
+	}
+	d := &mailtest.Directory{Known: map[string]mail.Account{a.Name: a}, Password: servertest.Password}
+	boxes := mailbox.New(mailbox.Options{Directory: d})
+	defer func() { _ = boxes.Close() }()
+	b := outbox.New(outbox.Options{Directory: d, Mailboxes: boxes, Store: mortalStore{v, os.Getenv(dieVar)},
+		Key: func(context.Context) ([]byte, error) { return v.Key("outbox"), nil }})
+	switch role {
+	case "send":
+		_, err := b.Send(ctx, account, hello(keyed("k")))
+		return err
+	case "approve":
+		entries, _, err := b.List(ctx, mail.OutboxQuery{})
+		if err != nil {
+			return err
+		}
+		_, err = b.Approve(ctx, entries[0].ID, entries[0].Digest, "ann")
+		return err
+	case "many":
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				if e, err := b.Send(ctx, account, hello(keyed("k"))); e == nil || err != nil && kind(err) != mail.KindConflict {
+					fmt.Fprintf(os.Stderr, "%+v, %v\n", e, err)
+				}
+			})
+		}
+		wg.Wait()
+		return nil
+	}
+	return fmt.Errorf("no role %s", role)
+}
+
+// crash is a vault that processes die on, and the servers they talk to.
+type crash struct {
+	t      *testing.T
+	path   string
+	key    mail.Secret
+	server *submissionServer
+	desk   *desk
+	a      mail.Account
+}
+
+func newCrash(t *testing.T, e mailtest.Endpoint, user string, mode mail.Mode) *crash {
+	t.Helper()
+	c := &crash{t: t, server: newSubmissionServer(t)}
+	c.path, c.key = newVaultFile(t)
+	b := mailtest.Open(t, e, user)
+	o := officeOn(t, openVault(t, c.path, c.key), c.server, func(a *mail.Account) {
+		a.IMAP, a.Username, a.SentCopy, a.Mode = b.Dir.Known[account].IMAP, user, mail.SentAuto, mode
+		c.a = *a
+	})
+	o.dir.Password = servertest.Password
+	c.desk = &desk{o, b}
+	c.desk.create("Sent")
+	return c
+}
+
+func (c *crash) process(role, moment string) (*exec.Cmd, *bytes.Buffer) {
+	c.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	text, err := json.Marshal(c.a)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var errOut bytes.Buffer
+	cmd := exec.Command(self)
+	cmd.Stderr = &errOut
+	// With the race detector it would wait a second before it ends.
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=10", roleVar+"="+role, pathVar+"="+c.path, keyVar+"="+c.key.Reveal(), accountVar+"="+string(text), dieVar+"="+moment)
+	return cmd, &errOut
+}
+
+// kill runs a process that dies at a moment: by itself at one of the store, or when
+// the server reaches one of its steps.
+func (c *crash) kill(role, moment string) {
+	c.t.Helper()
+	cmd, errOut := c.process(role, moment)
+	if err := cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	if step, ok := strings.CutPrefix(moment, "server "); ok {
+		c.server.fault(step, interference{do: func() { _ = cmd.Process.Kill() }, cut: true})
+	}
+	err := cmd.Wait()
+	c.server.at(nil)
+	if err == nil || errOut.Len() > 0 {
+		c.t.Fatalf("the process was to die at %q: %v, %s", moment, err, errOut.String())
+	}
+}
+
+// TestKilledAtAnyMomentNothingIsSentTwiceOrLost kills a process that sends, and one
+// that sends what a person approved, at each moment between two writes or two steps
+// of the wire. The record must fit what the server has, and the same request
+// afterwards must not make it have two.
+func TestKilledAtAnyMomentNothingIsSentTwiceOrLost(t *testing.T) {
+	const none = mail.OutboxState("")
+	type moment struct {
+		name  string
+		state []mail.OutboxState // that the killed process leaves, from queued
+		taken int
+	}
+	queued, unknown, accepted := []mail.OutboxState{mail.OutboxQueued}, []mail.OutboxState{mail.OutboxUnknown}, []mail.OutboxState{mail.OutboxAccepted}
+	moments := []moment{
+		{"before add", []mail.OutboxState{none}, 0},
+		{"after add", queued, 0},
+		{"before claim", queued, 0}, // of a person's approval only
+		{"after claim", queued, 0},  // of a person's approval only
+		{"server " + stepConnect, queued, 0},
+		{"server " + stepHello, queued, 0},
+		{"server " + stepAuth, queued, 0},
+		{"server " + stepMail, queued, 0},
+		{"server " + stepRcpt, queued, 0},
+		{"before gate", queued, 0},
+		{"after gate", unknown, 0},
+		{"server " + stepData, unknown, 0},
+		{"server " + stepBody, unknown, 0},
+		{"server " + stepDot, unknown, 0},
+		{"server " + stepTaken, unknown, 1},
+		{"server " + stepAnswered, []mail.OutboxState{mail.OutboxUnknown, mail.OutboxAccepted}, 1},
+		{"before outcome", unknown, 1},
+		{"after outcome", accepted, 1},
+		{"before filed", accepted, 1},
+		{"after filed", accepted, 1},
+	}
+	memory := mailtest.InMemory(t)
+	for _, mode := range []mail.Mode{mail.ReadWrite, mail.Approve} {
+		for _, m := range moments {
+			adding, claiming := strings.HasSuffix(m.name, " add"), strings.HasSuffix(m.name, " claim")
+			if mode == mail.ReadWrite && claiming || mode == mail.Approve && adding {
+				continue
+			}
+			t.Run(string(mode)+" "+m.name, func(t *testing.T) {
+				c := newCrash(t, memory, string(mode)+" "+m.name, mode)
+				d, role := c.desk, "send"
+				if mode == mail.Approve {
+					role = "approve"
+					if e := d.mustSend(hello(keyed("k"))); e.State != mail.OutboxWaiting {
+						t.Fatalf("entry %+v", e)
+					}
+				}
+				c.kill(role, m.name)
+
+				want := slices.Clone(m.state)
+				if mode == mail.Approve && want[0] == mail.OutboxQueued {
+					want[0] = mail.OutboxWaiting
+				}
+				state := none
+				entries := d.entries()
+				if len(entries) == 1 {
+					state = entries[0].State
+				}
+				if len(entries) > 1 || !slices.Contains(want, state) || len(d.server.messages()) != m.taken {
+					t.Fatalf("left %d entries, %q, want %q; the server took %d, want %d", len(entries), state, want, len(d.server.messages()), m.taken)
+				}
+				if state != none && state != mail.OutboxAccepted {
+					if _, err := d.vault.OutgoingMessage(t.Context(), entries[0].ID); err != nil {
+						t.Errorf("the message is lost: %v", err)
+					}
+				}
+				if err := d.vault.Check(t.Context()); err != nil {
+					t.Errorf("the vault: %v", err)
+				}
+
+				d.now = func() time.Time { return time.Now().Add(time.Hour) } // the lease of the dead is over
+				e := d.mustSend(hello(keyed("k")))
+				if state == mail.OutboxWaiting && e.State == mail.OutboxWaiting {
+					if e, err := d.Approve(t.Context(), e.ID, e.Digest, "ann"); err != nil || e.State != mail.OutboxAccepted {
+						t.Errorf("approved again: %+v, %v", e, err)
+					}
+				}
+				taken := len(d.server.messages())
+				switch after := d.entries()[0]; {
+				case state == mail.OutboxUnknown:
+					if after.State != mail.OutboxUnknown || taken != m.taken {
+						t.Errorf("an unknown message became %+v; the server took %d", after, taken)
+					}
+				case after.State != mail.OutboxAccepted || taken != 1 || after.Sent != mail.SentFiled || len(d.In("Sent")) != 1:
+					t.Errorf("%+v; the server took %d; %d copies", after, taken, len(d.In("Sent")))
+				}
+			})
+		}
+	}
+}
+
+// TestManyProcessesWithOneKeySendOnce runs three processes with twenty requests each
+// beside twenty of its own.
+func TestManyProcessesWithOneKeySendOnce(t *testing.T) {
+	c := newCrash(t, mailtest.InMemory(t), "many", mail.ReadWrite)
+	var wg sync.WaitGroup
+	for range 3 {
+		cmd, errOut := c.process("many", "")
+		wg.Go(func() {
+			if err := cmd.Run(); err != nil || errOut.Len() > 0 {
+				t.Errorf("%v: %s", err, errOut.String())
+			}
+		})
+	}
+	for range 20 {
+		wg.Go(func() {
+			if e, err := c.desk.Send(t.Context(), account, hello(keyed("k"))); e == nil || err != nil && kind(err) != mail.KindConflict {
+				t.Errorf("%+v, %v", e, err)
+			}
+		})
+	}
+	wg.Wait()
+	d := c.desk
+	if e := d.mustSend(hello(keyed("k"))); e.State != mail.OutboxAccepted || len(d.server.messages()) != 1 || len(d.entries()) != 1 || len(d.In("Sent")) != 1 {
+		t.Errorf("%+v; the server took %d, %d entries, %d copies", e, len(d.server.messages()), len(d.entries()), len(d.In("Sent")))
+	}
+}

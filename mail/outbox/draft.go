@@ -1,0 +1,29 @@
+package outbox
+
+import "github.com/postern-mail/postern/mail"
+
+// Draft is a message that somebody wants written. Nothing of it is trusted.
+type Draft struct {
+	To, CC, BCC []string // addresses, plain or as people write them: Ann Lee <ann@example.org>
+	Subject     string   // empty with ReplyTo: the subject of what is answered, with Re: before it
+	Body        string   // plain text; any line ends
+	Attachments []Attachment
+	ReplyTo     *mail.Ref // the message this answers, in the same account; nil for none
+}
+
+// Attachment is a file to send. Content is not changed.
+type Attachment struct {
+	Name    string // as the recipient sees it, without directories
+	Type    string // media type; empty means by the name's extension, else application/octet-stream
+	Content []byte
+}
+
+// SavedDraft is a draft that is in the account's folder for drafts.
+type SavedDraft struct {
+	Account   string
+	Folder    string
+	Ref       mail.Ref // zero when the server did not tell (RFC 4315)
+	MessageID string   // with its angle brackets
+	Subject   string   // as it was written
+	Size      int64    // bytes
+}

@@ -1,0 +1,206 @@
+package outbox
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/login"
+	"github.com/postern-mail/postern/mail/mailbox"
+)
+
+// Options sets an Outbox up. Directory and Store are needed.
+type Options struct {
+	Directory   mail.Directory
+	Mailboxes   *mailbox.Client   // for replies, copies of what was sent, and drafts; nil: there are none of these
+	Credentials login.Credentials // nil: the Directory's Secret as a password
+	Store       mail.OutboxStore
+	// Key returns 32 bytes that name idempotency keys and the Message-IDs made of
+	// them, the same in every process that uses the Store. nil: a request with a key
+	// is refused.
+	Key func(ctx context.Context) ([]byte, error)
+	// Take charges one send to a principal, or with charge unset only tells whether
+	// it would be; wait > 0 refuses it. nil: no limit.
+	Take   func(ctx context.Context, principal string, charge bool) (wait time.Duration, err error)
+	Logger *slog.Logger     // nil means none; it gets ids and states, never an address or a word of a message
+	Now    func() time.Time // nil means time.Now
+}
+
+// Outbox sends mail, and is the only way to. Every message passes the account's
+// outbound policy when it is submitted and once more right before the wire. What
+// leaves is recorded before and after, so that no message leaves twice by itself
+// and none is lost without a record. It is safe for concurrent use, also by
+// several processes on one Store.
+//
+// Failures are *Error, *SendRefused when the policy refuses, *SendLimited, an error
+// that matches ErrNoAccount or ErrNoOutgoing, and what Directory, Credentials and
+// Store themselves report.
+type Outbox struct {
+	o    Options
+	dial dialer
+	keys keyLocks
+}
+
+// New makes an Outbox. It connects to nothing yet, and needs no closing.
+func New(o Options) *Outbox {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	b := &Outbox{o: o}
+	b.dial = b.dialSubmission
+	return b
+}
+
+// now is the time as it is kept: without a monotonic reading or a zone, so that
+// what is compared later is what was written.
+func (b *Outbox) now() time.Time { return b.o.Now().UTC().Round(0) }
+
+// idAlphabet is in the order of its bytes, and without letters that are read for
+// others.
+var idAlphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+
+// newOutgoingID returns an id that sorts by time: 10 characters of milliseconds
+// since 1970 and 6 of chance.
+func newOutgoingID(now time.Time) string {
+	var b [10]byte
+	binary.BigEndian.PutUint64(b[:8], uint64(max(now.UnixMilli(), 0))<<14)
+	text := idAlphabet.EncodeToString(b[:7])[:10]
+	var r [4]byte
+	_, _ = rand.Read(r[:]) // it never fails
+	return text + idAlphabet.EncodeToString(r[:])[:6]
+}
+
+// List returns entries, newest first, and whether there are more.
+func (b *Outbox) List(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error) {
+	if q.Limit < 0 || q.Limit > mail.MaxOutboxLimit {
+		return nil, false, mail.Operation{Op: "outbox list", Account: q.Account}.Invalid("The limit must be 1 to 500.", "Page on with --before ID.")
+	}
+	if q.Limit == 0 {
+		q.Limit = mail.DefaultOutboxLimit
+	}
+	return b.o.Store.ListOutgoing(ctx, q)
+}
+
+// Cancel takes a message back that has not left yet: one that waits, or one that is
+// queued, also while an attempt to send it is under way, which then stops before
+// the message leaves. principal is who asks, and has to be who asked for the
+// message; empty means the administrator, who may cancel anybody's. Another's
+// message is ErrNoOutgoing.
+func (b *Outbox) Cancel(ctx context.Context, id, principal string) (*mail.Outgoing, error) {
+	const op = "outbox cancel"
+	return b.end(ctx, op, id, func(e *mail.Outgoing) error {
+		if principal != "" && e.Principal != principal {
+			return mail.ErrNoOutgoing
+		}
+		switch e.State {
+		case mail.OutboxWaiting, mail.OutboxQueued:
+		case mail.OutboxCancelled:
+			return errAlready
+		default:
+			return tooLate(op, e)
+		}
+		e.State, e.Decided = mail.OutboxCancelled, principal
+		if principal == "" {
+			e.Decided = byAdmin
+		}
+		return nil
+	})
+}
+
+// byAdmin is who decided where no name was given.
+const byAdmin = "admin"
+
+// Reject is a person's no to a message that waits, and to sending one again that is
+// unknown, which they let rest: its state stays what is true, and its bytes go.
+// While somebody may still be sending that one it is KindConflict. reason is for who
+// asked for the message; it is bounded to 200 characters and may be empty.
+func (b *Outbox) Reject(ctx context.Context, id, by, reason string) (*mail.Outgoing, error) {
+	const op = "outbox reject"
+	return b.end(ctx, op, id, func(e *mail.Outgoing) error {
+		switch {
+		case e.State == mail.OutboxWaiting:
+		case e.State == mail.OutboxRejected, e.Settled:
+			return errAlready
+		case e.State == mail.OutboxUnknown && busy(e, b.now()):
+			return underWay(mail.Operation{Op: op, Account: e.Account}, e)
+		case e.State == mail.OutboxUnknown:
+			e.Settled, e.Decided = true, by
+			if reason != "" {
+				e.Reason = shortLine(reason, maxReason)
+			}
+			return nil
+		default:
+			return tooLate(op, e)
+		}
+		e.State, e.Decided, e.Reason, e.Temporary = mail.OutboxRejected, by, shortLine(reason, maxReason), false
+		return nil
+	})
+}
+
+// errAlready says that an entry is what it was to become.
+var errAlready = errors.New("it is so already")
+
+// end ends an entry that has not left. Whoever is about to send it finds at the
+// gate that it is no longer theirs.
+func (b *Outbox) end(ctx context.Context, op, id string, change func(*mail.Outgoing) error) (*mail.Outgoing, error) {
+	now := b.now()
+	e, err := b.o.Store.ChangeOutgoing(ctx, id, func(e *mail.Outgoing) (bool, error) {
+		if err := change(e); err != nil {
+			return false, err
+		}
+		release(e, now)
+		return true, nil
+	})
+	if errors.Is(err, errAlready) {
+		e, err = b.o.Store.Outgoing(ctx, id)
+	}
+	if err != nil {
+		return nil, wrapStore(ctx, op, err)
+	}
+	b.log(ctx, "outgoing message ended", &e)
+	return &e, nil
+}
+
+// tooLate refuses to take back what may have left or has ended.
+func tooLate(op string, e *mail.Outgoing) *mail.Error {
+	err := &mail.Error{Op: op, Account: e.Account, Kind: mail.KindConflict, Message: "The message is " + string(e.State) + " and cannot be taken back.",
+		Hint: "See 'outbox show " + e.ID + "'."}
+	if e.State == mail.OutboxUnknown {
+		err.Message = "The message may have left already and cannot be taken back."
+	}
+	return err
+}
+
+// wrapStore gives the end of the caller's context its form; what else a Store
+// reports passes as it is.
+func wrapStore(ctx context.Context, op string, err error) error {
+	var done *mail.Error
+	if ctx.Err() != nil && !errors.As(err, &done) {
+		return mail.Operation{Op: op}.Wrap(ctx, err, nil)
+	}
+	return err
+}
+
+// log writes what became of an entry: its id, account and states.
+func (b *Outbox) log(ctx context.Context, what string, e *mail.Outgoing) {
+	b.o.Logger.LogAttrs(ctx, slog.LevelInfo, what, slog.String("id", e.ID), slog.String("account", e.Account),
+		slog.String("state", string(e.State)), slog.Int("code", e.Code), slog.String("sent", string(e.Sent)))
+}
+
+// maxReason bounds what a person gives as a reason, in characters.
+const maxReason = 200
+
+// shortLine makes one line of at most n characters of somebody's text.
+func shortLine(s string, n int) string {
+	s, _ = plain.Head(plain.Line(s), n)
+	return s
+}

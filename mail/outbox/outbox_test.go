@@ -1,0 +1,514 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/outbox"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
+	"github.com/postern-mail/postern/vault"
+)
+
+const account = mailtest.Account
+
+// office is an outbox on a vault of its own and a submission server.
+type office struct {
+	*outbox.Outbox
+	t      testing.TB
+	server *submissionServer
+	vault  *vault.Vault
+	dir    *mailtest.Directory
+	take   func(principal string) time.Duration
+	taken  int
+	now    func() time.Time
+}
+
+func newOffice(t testing.TB, server *submissionServer, change ...func(*mail.Account)) *office {
+	t.Helper()
+	return officeOn(t, newTestVault(t), server, change...)
+}
+
+// officeOn is an office on a vault that there is.
+func officeOn(t testing.TB, v *vault.Vault, server *submissionServer, change ...func(*mail.Account)) *office {
+	t.Helper()
+	o := &office{t: t, server: server, vault: v, now: time.Now}
+	a := sendingAccount(server.port)
+	for _, c := range change {
+		c(&a)
+	}
+	o.dir = &mailtest.Directory{Known: map[string]mail.Account{a.Name: a}, Password: "secret"}
+	boxes := mailbox.New(mailbox.Options{Directory: o.dir})
+	t.Cleanup(func() { _ = boxes.Close() })
+	o.Outbox = outbox.New(outbox.Options{Directory: o.dir, Mailboxes: boxes, Store: o.vault,
+		Key: func(context.Context) ([]byte, error) { return o.vault.Key("outbox"), nil },
+		Take: func(_ context.Context, principal string, charge bool) (time.Duration, error) {
+			if o.take != nil {
+				if wait := o.take(principal); wait > 0 {
+					return wait, nil
+				}
+			}
+			if charge {
+				o.taken++
+			}
+			return 0, nil
+		},
+		Now: func() time.Time { return o.now() }})
+	return o
+}
+
+func newTestVault(t testing.TB) *vault.Vault {
+	t.Helper()
+	path, key := newVaultFile(t)
+	return openVault(t, path, key)
+}
+
+// newVaultFile makes a vault and returns where it is and its agent key.
+func newVaultFile(t testing.TB) (path string, key mail.Secret) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "postern.db")
+	var k vault.Keys
+	for _, s := range []*mail.Secret{&k.Admin, &k.Agent} {
+		text, err := vault.NewKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		*s = mail.NewSecret([]byte(text))
+	}
+	if _, err := vault.Init(t.Context(), path, k); err != nil {
+		t.Fatal(err)
+	}
+	return path, k.Agent
+}
+
+func openVault(t testing.TB, path string, key mail.Secret) *vault.Vault {
+	t.Helper()
+	v, err := vault.Open(t.Context(), path, vault.Keys{Agent: key}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// sendingAccount has no IMAP server that answers, so that it is never asked for by
+// mistake, and wants no copy.
+func sendingAccount(port uint16) mail.Account {
+	return mail.Account{Name: account, Email: "ann@example.org", DisplayName: "Ann Lee", Protocol: mail.IMAP, Username: "ann", Auth: mail.AuthPassword,
+		Mode: mail.ReadWrite, SentCopy: mail.SentNever,
+		AllowOut: mail.AllowList{Enabled: true, Entries: []string{"@example.net", "carol@example.com"}},
+		IMAP:     mail.Endpoint{Host: "127.0.0.1", Port: 1, Security: mail.Plaintext},
+		SMTP:     mail.Endpoint{Host: "127.0.0.1", Port: port, Security: mail.Plaintext}}
+}
+
+func hello(change ...func(*outbox.Request)) outbox.Request {
+	r := outbox.Request{Principal: "agent", Draft: outbox.Draft{To: []string{"Bob <bob@example.net>"}, Subject: "Hello", Body: "Hello, Bob.\n" + strings.Repeat("More of it.\n", 20)}}
+	for _, c := range change {
+		c(&r)
+	}
+	return r
+}
+
+func keyed(key string) func(*outbox.Request) { return func(r *outbox.Request) { r.Key = key } }
+func approving(a *mail.Account)              { a.Mode = mail.Approve }
+
+// kind returns the kind of an error of the package.
+func kind(err error) mail.Kind {
+	var e *mail.Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return ""
+}
+
+func (o *office) mustSend(r outbox.Request) *mail.Outgoing {
+	o.t.Helper()
+	e, err := o.Send(o.t.Context(), account, r)
+	if err != nil {
+		o.t.Fatalf("Send: %v (%+v)", err, e)
+	}
+	return e
+}
+
+func (o *office) entry(id string) mail.Outgoing {
+	o.t.Helper()
+	e, err := o.vault.Outgoing(o.t.Context(), id)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return e
+}
+
+func (o *office) entries() []mail.Outgoing {
+	o.t.Helper()
+	list, _, err := o.List(o.t.Context(), mail.OutboxQuery{})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return list
+}
+
+func TestSendReachesEveryRecipientAndHidesBCC(t *testing.T) {
+	o := newOffice(t, newSubmissionServer(t))
+	e := o.mustSend(hello(func(r *outbox.Request) {
+		r.Draft.CC = []string{"carol@example.com"}
+		r.Draft.BCC = []string{"Dan <dan@example.net>", "BOB@example.net"}
+		r.Draft.Attachments = []outbox.Attachment{{Name: "a.txt", Content: []byte("text of a file")}}
+	}))
+	got := o.server.messages()
+	if len(got) != 1 {
+		t.Fatalf("the server took %d messages", len(got))
+	}
+	if want := []string{"bob@example.net", "carol@example.com", "dan@example.net"}; !slices.Equal(got[0].to, want) || got[0].from != "ann@example.org" {
+		t.Errorf("envelope %s -> %v, want %v", got[0].from, got[0].to, want)
+	}
+	if strings.Contains(strings.ToLower(got[0].raw), "dan") || strings.Contains(strings.ToLower(got[0].raw), "bcc") {
+		t.Errorf("the message tells of BCC:\n%s", got[0].raw)
+	}
+	for _, want := range []string{"From: Ann Lee <ann@example.org>\r\n", "To: Bob <bob@example.net>\r\n", "Cc: carol@example.com\r\n", "Subject: Hello\r\n", "Message-ID: " + e.MessageID + "\r\n"} {
+		if !strings.Contains(got[0].raw, want) {
+			t.Errorf("the message has no %q:\n%s", want, got[0].raw)
+		}
+	}
+	if e.State != mail.OutboxAccepted || e.Code != 250 || e.Sent != mail.SentNone || e.Size != int64(len(got[0].raw)) || e.Attempts != 1 || e.Replayed || o.taken != 1 {
+		t.Errorf("entry %+v, charged %d", e, o.taken)
+	}
+	if _, err := o.vault.OutgoingMessage(t.Context(), e.ID); !errors.Is(err, mail.ErrNoOutgoing) {
+		t.Errorf("the bytes are still there: %v", err)
+	}
+	if len(e.Attachments) != 1 || e.Attachments[0] != (mail.FileName{Name: "a.txt", Type: "text/plain", Size: 14}) {
+		t.Errorf("attachments %+v", e.Attachments)
+	}
+}
+
+// TestSendRefusesBeforeAnythingLeaves goes through what is refused with no word to
+// the server, no entry and no charge.
+func TestSendRefusesBeforeAnythingLeaves(t *testing.T) {
+	many := func(n int) (out []string) {
+		for i := range n {
+			out = append(out, fmt.Sprintf("p%d@example.net", i))
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		account func(*mail.Account)
+		request func(*outbox.Request)
+		kind    mail.Kind
+		reason  string // of a SendRefused
+	}{
+		"read-only account":        {account: func(a *mail.Account) { a.Mode = mail.ReadOnly }, reason: mail.ReasonReadOnly},
+		"one of three not allowed": {request: func(r *outbox.Request) { r.Draft.BCC = []string{"carol@example.com", "x@example.com"} }, reason: mail.ReasonAllowList},
+		"empty list":               {account: func(a *mail.Account) { a.AllowOut.Entries = nil }, reason: mail.ReasonAllowList},
+		"nobody":                   {request: func(r *outbox.Request) { r.Draft.To = nil }, reason: mail.ReasonAddress},
+		"no address":               {request: func(r *outbox.Request) { r.Draft.CC = []string{"bob"} }, kind: mail.KindInvalid},
+		"two addresses in one":     {request: func(r *outbox.Request) { r.Draft.To = []string{"a@example.net, b@example.net"} }, kind: mail.KindInvalid},
+		"an envelope parameter":    {request: func(r *outbox.Request) { r.Draft.To = []string{"a@example.net> SIZE=1"} }, kind: mail.KindInvalid},
+		"header injection":         {request: func(r *outbox.Request) { r.Draft.Subject = "x\r\nBcc: eve@example.com" }, kind: mail.KindInvalid},
+		"injection by address":     {request: func(r *outbox.Request) { r.Draft.To = []string{"\"x\r\nBcc: e\" <a@example.net>"} }, kind: mail.KindInvalid},
+		"NUL in the body":          {request: func(r *outbox.Request) { r.Draft.Body = "a\x00b" }, kind: mail.KindInvalid},
+		"101 recipients":           {request: func(r *outbox.Request) { r.Draft.To = many(101) }, kind: mail.KindInvalid},
+		"21 attachments":           {request: func(r *outbox.Request) { r.Draft.Attachments = make([]outbox.Attachment, 21) }, kind: mail.KindInvalid},
+		"attachments too large": {request: func(r *outbox.Request) {
+			r.Draft.Attachments = []outbox.Attachment{{Name: "a", Content: make([]byte, outbox.MaxAttachmentBytes)}, {Name: "b", Content: []byte("x")}}
+		}, kind: mail.KindInvalid},
+		"body too large":      {request: func(r *outbox.Request) { r.Draft.Body = strings.Repeat("x", outbox.MaxBodyBytes+1) }, kind: mail.KindInvalid},
+		"subject too long":    {request: func(r *outbox.Request) { r.Draft.Subject = strings.Repeat("ä", 999) }, kind: mail.KindInvalid},
+		"key too long":        {request: keyed(strings.Repeat("k", 129)), kind: mail.KindInvalid},
+		"key with a space":    {request: keyed("a b"), kind: mail.KindInvalid},
+		"no submission":       {account: func(a *mail.Account) { a.SMTP = mail.Endpoint{} }, kind: mail.KindConfig},
+		"broken account":      {account: func(a *mail.Account) { a.Mode = "x" }, kind: mail.KindConfig},
+		"plaintext elsewhere": {account: func(a *mail.Account) { a.SMTP.Host = "mail.example.org" }, kind: mail.KindConfig},
+		"reply across accounts": {request: func(r *outbox.Request) {
+			r.Draft.ReplyTo = &mail.Ref{Protocol: mail.IMAP, Account: "other", Folder: "INBOX", UIDValidity: 1, UID: 1}
+		}, kind: mail.KindInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t, newSubmissionServer(t), func(a *mail.Account) {
+				if c.account != nil {
+					c.account(a)
+				}
+			})
+			r := hello()
+			if c.request != nil {
+				c.request(&r)
+			}
+			for _, dry := range []bool{false, true} {
+				r.DryRun = dry
+				e, err := o.Send(t.Context(), account, r)
+				var refused *mail.SendRefused
+				if e != nil || err == nil || kind(err) != c.kind || errors.As(err, &refused) != (c.reason != "") || refused != nil && refused.Reason != c.reason {
+					t.Errorf("dry %v: %+v, %v", dry, e, err)
+				}
+			}
+			if n := len(o.server.commands()); n > 0 || len(o.entries()) > 0 || o.taken > 0 {
+				t.Errorf("%d commands, %d entries, charged %d", n, len(o.entries()), o.taken)
+			}
+		})
+	}
+	o := newOffice(t, newSubmissionServer(t))
+	if _, err := o.Send(t.Context(), "nobody", hello()); !errors.Is(err, mail.ErrNoAccount) {
+		t.Errorf("no such account: %v", err)
+	}
+	o.mustSend(hello(func(r *outbox.Request) { r.Draft.To = many(100) }))
+	if got := o.server.messages(); len(got) != 1 || len(got[0].to) != 100 {
+		t.Error("100 recipients did not pass")
+	}
+}
+
+func TestSendChargesAfterEverythingElsePassed(t *testing.T) {
+	o := newOffice(t, newSubmissionServer(t))
+	o.take = func(principal string) time.Duration {
+		if principal != "agent" {
+			t.Errorf("charged %q", principal)
+		}
+		return 90 * time.Second
+	}
+	_, err := o.Send(t.Context(), account, hello(keyed("k")))
+	var limited *outbox.Limited
+	if !errors.As(err, &limited) || limited.Wait != 90*time.Second {
+		t.Fatalf("Send: %v", err)
+	}
+	if _, err := o.Send(t.Context(), account, hello(func(r *outbox.Request) { r.DryRun = true })); !errors.As(err, &limited) {
+		t.Errorf("a dry run: %v", err)
+	}
+	if n := len(o.server.commands()); n > 0 || len(o.entries()) > 0 {
+		t.Errorf("%d commands, %d entries", n, len(o.entries()))
+	}
+	o.take = nil
+	charged := o.taken
+	if _, err := o.Send(t.Context(), account, hello(func(r *outbox.Request) { r.DryRun = true })); err != nil || o.taken != charged {
+		t.Errorf("a dry run was charged: %v", err)
+	}
+	o.mustSend(hello(keyed("k")))
+	o.take = func(string) time.Duration { t.Error("a repeated request was charged"); return 0 }
+	if e := o.mustSend(hello(keyed("k"))); !e.Replayed || e.State != mail.OutboxAccepted {
+		t.Errorf("repeated: %+v", e)
+	}
+}
+
+func TestSameKeyIsOneMessage(t *testing.T) {
+	o := newOffice(t, newSubmissionServer(t))
+	first := o.mustSend(hello(keyed("first-key")))
+	again := o.mustSend(hello(keyed("first-key")))
+	if again.ID != first.ID || !again.Replayed || len(o.server.messages()) != 1 {
+		t.Errorf("again %+v, server has %d", again, len(o.server.messages()))
+	}
+	for name, other := range map[string]func(*outbox.Request){
+		"subject":    func(r *outbox.Request) { r.Draft.Subject = "Bye" },
+		"body":       func(r *outbox.Request) { r.Draft.Body += "x" },
+		"recipient":  func(r *outbox.Request) { r.Draft.To = []string{"Bob <eve@example.net>"} },
+		"name":       func(r *outbox.Request) { r.Draft.To = []string{"Rob <bob@example.net>"} },
+		"to cc":      func(r *outbox.Request) { r.Draft.To, r.Draft.CC = nil, r.Draft.To },
+		"attachment": func(r *outbox.Request) { r.Draft.Attachments = []outbox.Attachment{{Name: "a"}} },
+	} {
+		e, err := o.Send(t.Context(), account, hello(keyed("first-key"), other))
+		if e != nil || kind(err) != mail.KindConflict {
+			t.Errorf("another %s: %+v, %v", name, e, err)
+		}
+	}
+	second := o.mustSend(hello(keyed("second-key")))
+	if second.ID == first.ID || second.MessageID == first.MessageID || second.Replayed || len(o.server.messages()) != 2 {
+		t.Errorf("another key: %+v", second)
+	}
+	// The names of a key's message are the same wherever it is sent from, and tell
+	// nothing of the key.
+	if strings.Contains(first.MessageID+first.Key, "first") || len(first.Key) != 64 || first.Key == second.Key {
+		t.Errorf("names %q %q", first.MessageID, first.Key)
+	}
+}
+
+// TestEveryFaultOfTheServerIsToldAsItWas compares, for each fault at each step, the
+// answer and the record with what the server took.
+func TestEveryFaultOfTheServerIsToldAsItWas(t *testing.T) {
+	type want struct {
+		without, with mail.OutboxState // without and with a key
+		code          int
+		temporary     bool
+	}
+	queued := want{without: mail.OutboxRefused, with: mail.OutboxQueued, temporary: true}
+	refused := func(code int) want {
+		if code < 500 {
+			return want{mail.OutboxRefused, mail.OutboxQueued, code, true}
+		}
+		return want{mail.OutboxRefused, mail.OutboxRefused, code, false}
+	}
+	unknown := want{without: mail.OutboxUnknown, with: mail.OutboxUnknown}
+	type fault struct {
+		name string
+		step string
+		i    interference
+		want want
+	}
+	faults := []fault{
+		{"cut at connect", stepConnect, interference{cut: true}, queued},
+		{"cut at EHLO", stepHello, interference{cut: true}, queued},
+		{"cut at AUTH", stepAuth, interference{cut: true}, queued},
+		{"cut at MAIL", stepMail, interference{cut: true}, queued},
+		{"cut at RCPT", stepRcpt, interference{cut: true}, queued},
+		{"cut at the dot", stepDot, interference{cut: true}, unknown},
+		{"cut after taking it", stepTaken, interference{cut: true}, unknown},
+		{"garbage after taking it", stepTaken, interference{reply: "what?"}, unknown},
+		{"cut after the answer", stepAnswered, interference{cut: true}, want{without: mail.OutboxAccepted, with: mail.OutboxAccepted, code: 250}},
+	}
+	for _, code := range []int{421, 450, 550} {
+		reply := interference{reply: fmt.Sprintf("%d 4.0.0 not this one", code)}
+		for _, step := range []string{stepMail, stepRcpt, stepData, stepDot} {
+			faults = append(faults, fault{fmt.Sprintf("%d at %s", code, step), step, reply, refused(code)})
+		}
+	}
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			for _, key := range []string{"", "key"} {
+				o := newOffice(t, newSubmissionServer(t))
+				o.server.fault(f.step, f.i)
+				e, err := o.Send(t.Context(), account, hello(keyed(key)))
+				state := f.want.without
+				if key != "" {
+					state = f.want.with
+				}
+				if e == nil {
+					t.Fatalf("no entry: %v", err)
+				}
+				kept := o.entry(e.ID)
+				if e.State != state || kept.State != state || kept.Temporary != f.want.temporary || kept.Attempt != "" || !kept.Until.IsZero() || kept.Attempts != 1 {
+					t.Errorf("key %q: answer %s, kept %+v, %v", key, e.State, kept, err)
+				}
+				if f.want.code != 0 && kept.Code != f.want.code {
+					t.Errorf("code %d, want %d", kept.Code, f.want.code)
+				}
+				if fine := state == mail.OutboxAccepted || state == mail.OutboxUnknown; (err == nil) != fine || (kept.Reason == "") != (state == mail.OutboxAccepted) {
+					t.Errorf("error %v, reason %q", err, kept.Reason)
+				}
+				taken := len(o.server.messages())
+				if state == mail.OutboxAccepted && taken != 1 || state != mail.OutboxAccepted && state != mail.OutboxUnknown && taken != 0 {
+					t.Errorf("%s, and the server took %d", state, taken)
+				}
+				if key == "" {
+					continue
+				}
+				// The same request again, with the server well: what never left leaves now,
+				// and nothing else.
+				o.server.at(nil)
+				again, err := o.Send(t.Context(), account, hello(keyed(key)))
+				now := len(o.server.messages())
+				switch state {
+				case mail.OutboxQueued:
+					if err != nil || again.State != mail.OutboxAccepted || now != 1 || o.taken != 1 || again.MessageID != e.MessageID {
+						t.Errorf("again: %+v, %v, server has %d, charged %d", again, err, now, o.taken)
+					}
+				case mail.OutboxUnknown, mail.OutboxAccepted:
+					if err != nil || again.State != state || !again.Replayed || now != taken {
+						t.Errorf("again: %+v, %v, server has %d", again, err, now)
+					}
+				default:
+					if kind(err) != mail.KindRefused || again.State != state || now != 0 {
+						t.Errorf("again: %+v, %v, server has %d", again, err, now)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestOneRefusedRecipientStopsTheSend(t *testing.T) {
+	o := newOffice(t, newSubmissionServer(t))
+	o.server.at(func(step, argument string) interference {
+		if step == stepRcpt && argument == "carol@example.com" {
+			return interference{reply: "550 5.1.1 no such person"}
+		}
+		return interference{}
+	})
+	e, err := o.Send(t.Context(), account, hello(func(r *outbox.Request) { r.Draft.CC = []string{"carol@example.com"} }))
+	if kind(err) != mail.KindRefused || e == nil || e.State != mail.OutboxRefused || len(o.server.messages()) != 0 {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	var told *mail.Error
+	if errors.As(err, &told); !strings.Contains(told.Message, "carol@example.com") || !strings.Contains(told.Message, "no such person") || strings.Contains(told.Message, "bob@") {
+		t.Errorf("message %q", told.Message)
+	}
+}
+
+// TestCallerThatGivesUp ends the caller's context at each step.
+func TestCallerThatGivesUp(t *testing.T) {
+	for step, want := range map[string]mail.OutboxState{
+		stepConnect: mail.OutboxQueued, stepAuth: mail.OutboxQueued, stepMail: mail.OutboxQueued, stepRcpt: mail.OutboxQueued,
+		stepTaken: mail.OutboxUnknown,
+	} {
+		t.Run(step, func(t *testing.T) {
+			o := newOffice(t, newSubmissionServer(t))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			release := make(chan struct{})
+			o.server.fault(step, interference{do: func() { cancel(); <-release }})
+			e, err := o.Send(ctx, account, hello(keyed("k")))
+			close(release)
+			if e == nil || e.State != want || o.entry(e.ID).State != want || o.entry(e.ID).Attempt != "" {
+				t.Fatalf("%+v, %v", e, err)
+			}
+			if want == mail.OutboxQueued && (kind(err) != mail.KindTimeout || !errors.Is(err, context.Canceled)) {
+				t.Errorf("error %v", err)
+			}
+			o.server.at(nil)
+			again, err := o.Send(t.Context(), account, hello(keyed("k")))
+			if err != nil || len(o.server.messages()) != 1 {
+				t.Errorf("again %+v, %v, server has %d", again, err, len(o.server.messages()))
+			}
+		})
+	}
+}
+
+func TestDryRunGoesToTheServerAndLeavesNothing(t *testing.T) {
+	o := newOffice(t, newSubmissionServer(t))
+	r := hello(keyed("k"), func(r *outbox.Request) { r.DryRun = true })
+	e := o.mustSend(r)
+	if e.ID != "" || e.State != mail.OutboxQueued || e.Size == 0 || e.Digest == "" || !slices.Equal(e.Recipients, []string{"bob@example.net"}) {
+		t.Errorf("entry %+v", e)
+	}
+	if said := strings.Join(o.server.commands(), " "); !strings.HasPrefix(said, "EHLO AUTH") || strings.Contains(said, "MAIL") {
+		t.Errorf("commands %s", said)
+	}
+	if len(o.entries()) > 0 || o.taken > 0 || len(o.server.messages()) > 0 {
+		t.Error("a dry run left something")
+	}
+	o.server.fault(stepAuth, interference{reply: "535 5.7.8 no"})
+	if _, err := o.Send(t.Context(), account, r); kind(err) != mail.KindAuth {
+		t.Errorf("a login that is refused: %v", err)
+	}
+	small := newOffice(t, newSubmissionServer(t, "SIZE 300"))
+	if _, err := small.Send(t.Context(), account, r); kind(err) == "" || len(small.server.messages()) > 0 {
+		t.Errorf("a message that is too large: %v", err)
+	}
+	if said := strings.Join(small.server.commands(), " "); strings.Contains(said, "MAIL") {
+		t.Errorf("commands %s", said)
+	}
+	// Of a key that there is already it tells what a send would.
+	o.server.at(nil)
+	o.mustSend(hello(keyed("k")))
+	if e := o.mustSend(r); !e.Replayed || e.State != mail.OutboxAccepted || len(o.server.messages()) != 1 {
+		t.Errorf("dry run of a known key: %+v", e)
+	}
+}
+
+func TestManyAtOnceWithOneKeySendOnce(t *testing.T) {
+	o := newOffice(t, newSubmissionServer(t))
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			e, err := o.Send(t.Context(), account, hello(keyed("k")))
+			if e == nil || err != nil && kind(err) != mail.KindConflict {
+				t.Errorf("%+v, %v", e, err)
+			}
+		})
+	}
+	wg.Wait()
+	if got := len(o.server.messages()); got != 1 || o.taken != 1 || len(o.entries()) != 1 {
+		t.Errorf("the server has %d, charged %d, %d entries", got, o.taken, len(o.entries()))
+	}
+}

@@ -1,0 +1,196 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/compose"
+	"github.com/postern-mail/postern/mail/mailbox"
+)
+
+// selfFiling are submission servers that put what is sent through them into the
+// sender's own folder. A copy of ours would be a second one.
+var selfFiling = append(selfFilingProviders(), "outlook.office365.com")
+
+// selfFilingProviders leaves out servers on this machine: another one may listen
+// there.
+func selfFilingProviders() (hosts []string) {
+	for _, p := range mail.Providers() {
+		if p.FilesSent && !p.SMTP.Loopback() {
+			hosts = append(hosts, p.SMTP.Host)
+		}
+	}
+	return hosts
+}
+
+// wantsCopy is what is to become of the copy, as far as it is known before it is
+// tried.
+func (s *sender) wantsCopy(mailboxes bool) mail.SentState {
+	host := strings.ToLower(strings.TrimSuffix(s.account.SMTP.Host, "."))
+	switch {
+	case s.account.SentCopy == mail.SentNever || s.account.Protocol != mail.IMAP || !mailboxes:
+		return mail.SentNone
+	case s.account.SentCopy != mail.SentAlways && slices.Contains(selfFiling, host):
+		return mail.SentProvider
+	}
+	return mail.SentPending
+}
+
+// outstanding reports whether the copy is still to be filed.
+func outstanding(s mail.SentState) bool { return s == mail.SentPending || s == mail.SentFailed }
+
+// file files the copy of a message that was accepted, under the lease named
+// attempt, and records what became of it. It never changes that the message was
+// sent; its failures are in the entry.
+func (b *Outbox) file(ctx context.Context, op string, e mail.Outgoing, attempt string) mail.Outgoing {
+	sent, reason := b.fileCopy(ctx, op, &e)
+	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	kept, err := b.o.Store.ChangeOutgoing(recording, e.ID, func(e *mail.Outgoing) (bool, error) {
+		if e.Attempt != attempt || e.State != mail.OutboxAccepted {
+			return false, errNotHeld
+		}
+		release(e, b.now())
+		e.Sent, e.Reason = sent, reason
+		return !outstanding(sent), nil
+	})
+	if err != nil {
+		e.Sent, e.Reason = sent, reason // the next to look finds the copy where it is
+		kept = e
+	}
+	kept.Replayed = e.Replayed
+	b.log(recording, "copy of an outgoing message tried", &kept)
+	return kept
+}
+
+func (b *Outbox) fileCopy(ctx context.Context, op string, e *mail.Outgoing) (mail.SentState, string) {
+	const failed = "The message was sent. Its copy could not be filed: "
+	s, err := b.sender(ctx, op, e.Account)
+	if err != nil {
+		return mail.SentFailed, failed + reasonOf(err)
+	}
+	if now := s.wantsCopy(b.o.Mailboxes != nil); now != mail.SentPending {
+		return now, "" // the account was changed meanwhile
+	}
+	message, err := b.bytes(ctx, op, e)
+	if err != nil {
+		return mail.SentFailed, failed + reasonOf(err)
+	}
+	if message, err = withBCC(message, e.BCC); err != nil {
+		return mail.SentFailed, failed + "it could not be written."
+	}
+	_, err = b.o.Mailboxes.File(ctx, op, e.Account, &mailbox.OwnMessage{Role: "sent", Flags: []string{`\Seen`}, Date: e.Created,
+		Source: message, Once: e.MessageID, UnlessFiled: s.account.SentCopy != mail.SentAlways})
+	switch {
+	case errors.Is(err, mailbox.ErrNoRole):
+		return mail.SentNone, ""
+	case errors.Is(err, mailbox.ErrSelfFiling):
+		return mail.SentProvider, ""
+	case err != nil:
+		return mail.SentFailed, shortLine(failed+reasonOf(err), 1000)
+	}
+	return mail.SentFiled, ""
+}
+
+// withBCC is the message as its sender keeps it.
+func withBCC(wire []byte, bcc []string) ([]byte, error) {
+	var list []compose.Address
+	for _, text := range bcc {
+		a, err := compose.ParseAddress(text)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, a)
+	}
+	return compose.AddBCC(wire, list)
+}
+
+// fileAgain tries to file a copy that is missing, if nobody else is at it.
+func (b *Outbox) fileAgain(ctx context.Context, op string, e mail.Outgoing) *mail.Outgoing {
+	if b.o.Mailboxes == nil {
+		return &e
+	}
+	attempt, now := newAttempt(), b.now()
+	until := b.lease(ctx, now)
+	kept, err := b.o.Store.ChangeOutgoing(ctx, e.ID, func(e *mail.Outgoing) (bool, error) {
+		if e.State != mail.OutboxAccepted || !outstanding(e.Sent) {
+			return false, errOver
+		}
+		if busy(e, now) {
+			return false, errBusy
+		}
+		e.Attempt, e.Until = attempt, until
+		return false, nil
+	})
+	if err != nil {
+		return &e // it is as it was, and the message was sent
+	}
+	kept.Replayed = e.Replayed
+	kept = b.file(ctx, op, kept, attempt)
+	return &kept
+}
+
+// fileOlder makes up for one copy that an earlier send left behind, now that the
+// account's mailbox has just taken one: a process that ended in between needs
+// nobody to remember it.
+func (b *Outbox) fileOlder(ctx context.Context, op string, filed *mail.Outgoing) {
+	if filed.Sent != mail.SentFiled || ctx.Err() != nil {
+		return
+	}
+	entries, _, err := b.o.Store.ListOutgoing(ctx, mail.OutboxQuery{Account: filed.Account, States: []mail.OutboxState{mail.OutboxAccepted}, Limit: mail.DefaultOutboxLimit})
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if outstanding(e.Sent) && !busy(&e, b.now()) && b.now().Sub(e.Changed) < mail.KeepOutgoingMessage {
+			b.fileAgain(ctx, op, e)
+			return
+		}
+	}
+}
+
+// SaveDraft puts a draft into the account's folder for drafts, where a person
+// finishes and sends it. It may have no recipients, and the outbound list does not
+// matter, since nothing leaves; what it replies to has to be visible. Failures are
+// as for Mailboxes.Copy.
+func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*SavedDraft, error) {
+	const op = "mail draft"
+	s, err := b.sender(ctx, op, account)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !s.policy.MayChange():
+		return nil, s.ReadOnly()
+	case b.o.Mailboxes == nil || s.account.Protocol != mail.IMAP:
+		return nil, s.Unsupported("The account has no folder to put a draft into: it is not read with IMAP.", "Send the message with 'mail send'.")
+	}
+	l, err := s.read(&d)
+	if err != nil {
+		return nil, err
+	}
+	n, err := b.names(ctx, op, account, "", "", "")
+	if err != nil {
+		return nil, err
+	}
+	m, err := b.message(ctx, s, l, n)
+	if err != nil {
+		return nil, err
+	}
+	built, err := compose.Build(m)
+	if err != nil {
+		return nil, s.unbuildable(err)
+	}
+	put, err := b.o.Mailboxes.File(ctx, op, account, &mailbox.OwnMessage{Role: "drafts", Flags: []string{`\Draft`, `\Seen`}, Date: m.Date, Source: built.Copy})
+	if errors.Is(err, mailbox.ErrNoRole) {
+		return nil, &mail.Error{Op: op, Account: account, Kind: mail.KindNotFound, Stage: "list", Message: "The account has no folder for drafts.",
+			Hint: "Create a folder named Drafts in a mail program."}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &SavedDraft{Account: account, Folder: put.Folder, Ref: put.Ref, MessageID: "<" + m.MessageID + ">", Subject: m.Subject, Size: int64(len(built.Copy))}, nil
+}

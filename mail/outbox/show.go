@@ -1,0 +1,91 @@
+package outbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/message"
+)
+
+// Shown is an entry of the outbox with what a person has to see before saying yes.
+// From, To, CC, Subject, Body and Files are read out of the very bytes that leave,
+// and not from what was asked for.
+type Shown struct {
+	mail.Outgoing
+	// Here tells whether the bytes are still there: those of a message that ended
+	// are forgotten, and then Body and Files are empty.
+	Here       bool
+	HeaderFrom string   // as the recipients see it
+	HeaderTo   []string // as the recipients see it
+	HeaderCC   []string
+	Body       string // the whole text
+	Files      []ShownFile
+}
+
+// ShownFile is an attachment as it leaves.
+type ShownFile struct {
+	mail.FileName
+	SHA256 string // of the decoded bytes, in hexadecimal
+}
+
+// Show returns an entry with its content. The error matches ErrNoOutgoing when there
+// is no such entry. Bytes that are not what Digest names are KindConflict.
+func (b *Outbox) Show(ctx context.Context, id string) (*Shown, error) {
+	const op = "outbox show"
+	e, err := b.o.Store.Outgoing(ctx, id)
+	if err != nil {
+		return nil, wrapStore(ctx, op, err)
+	}
+	shown := &Shown{Outgoing: e}
+	raw, err := b.bytes(ctx, op, &e)
+	if errors.Is(err, mail.ErrNoOutgoing) {
+		return shown, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	shown.Here = true
+	shown.read(raw)
+	return shown, nil
+}
+
+// read takes apart a message that compose has built: a text, or a text and the
+// files that follow it.
+func (s *Shown) read(raw []byte) {
+	entity := message.Parse(raw)
+	h := entity.Header
+	s.HeaderTo, s.HeaderCC = shown(h, "To"), shown(h, "Cc")
+	if from := shown(h, "From"); len(from) == 1 {
+		s.HeaderFrom = from[0]
+	}
+	s.Subject = h.Text("Subject")
+	root := entity.Root
+	parts := []*message.Part{root}
+	if root.Type == "multipart" {
+		parts = root.Children
+	}
+	for i, p := range parts {
+		content := message.DecodeBody(entity.Raw(p), p.Encoding)
+		if i == 0 {
+			s.Body = message.DecodeText(content, p.Param("charset"))
+			if p.Param("format") == "flowed" {
+				s.Body = message.Flowed(s.Body, p.Param("delsp") == "yes")
+			}
+			continue
+		}
+		sum := sha256.Sum256(content)
+		s.Files = append(s.Files, ShownFile{FileName: mail.FileName{Name: p.Filename, Type: p.MediaType(), Size: int64(len(content))},
+			SHA256: hex.EncodeToString(sum[:])})
+	}
+}
+
+// shown returns the addresses of a field as a person writes them.
+func shown(h message.Header, field string) (out []string) {
+	for _, a := range h.Addresses(field) {
+		out = append(out, a.String())
+	}
+	return out
+}

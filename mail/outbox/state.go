@@ -1,0 +1,154 @@
+package outbox
+
+import (
+	"errors"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+// The life of an entry. L is a lease: Attempt names the one attempt that may send
+// the entry, until Until. Every row is one ChangeOutgoing, which nobody else comes
+// between.
+//
+//	before          what happens                              after
+//	-               Send, mode approve                        waiting
+//	-               Send, mode RW                             queued L
+//	queued          Send with the same key, mode RW; Approve  queued L
+//	queued          Send with the same key, mode approve      waiting
+//	waiting         Approve                                   waiting L
+//	unknown         Approve                                   unknown L
+//	any of these L  the gate: the message is about to leave   unknown L
+//	any of these L  nothing left; may work later              waiting: waiting, unknown: unknown,
+//	                                                          queued: with a key queued, else refused
+//	any of these L  nothing left; refused for good            unknown: unknown, else refused
+//	unknown L       no answer came to the last byte           unknown
+//	anything        the server took it                        accepted, L until the copy is settled
+//	waiting queued  Cancel, with and without L                cancelled
+//	waiting         Reject, with and without L                rejected
+//	unknown         Reject, no attempt under way              unknown, settled
+//	accepted        the copy is tried (again): L              accepted
+//
+// What holds:
+//
+//  1. Bytes of a message leave only behind the gate, and the gate opens only for
+//     the attempt that the entry names at that moment, in the transaction that
+//     makes the entry unknown. A claim needs an entry without a living lease and
+//     puts its own name there. So of two attempts that believe they have the
+//     entry, because one was slow and its lease ran out, the gate lets one pass.
+//     Clocks decide how soon another may try, never whether two may.
+//  2. An entry at rest in waiting or queued, with a lease or without, has not
+//     left: whoever crashed did so before the gate. It may be sent anew.
+//  3. An entry in unknown may have left. Nothing but a person's Approve sends it
+//     again, and that only when no attempt can be under way any more. It never
+//     becomes anything that would be sent by itself: a second attempt that fails
+//     leaves it unknown, since the first may have arrived.
+//  4. accepted is the last word, whoever says it: an attempt that lost its lease
+//     behind the gate still says so, and stops the one that took over.
+//  5. Nothing that waits for a person leaves otherwise than through Approve with
+//     the digest of exactly its bytes and envelope.
+//  6. Cancelled and rejected close the gate: an attempt under way finds its name
+//     gone.
+
+// attempt is one try to send an entry.
+type attempt struct {
+	id   string
+	from mail.OutboxState // of the entry when it was claimed
+}
+
+var (
+	// errNotHeld stops an attempt at the gate whose entry is no longer its own.
+	errNotHeld = errors.New("the entry was taken back or taken over")
+	// errBusy refuses a claim while another attempt has the entry.
+	errBusy = errors.New("another attempt is under way")
+	// errOver refuses a claim of an entry that has ended.
+	errOver = errors.New("the entry has come to its end")
+)
+
+// busy reports whether an attempt may be under way.
+func busy(e *mail.Outgoing, now time.Time) bool { return e.Attempt != "" && now.Before(e.Until) }
+
+func release(e *mail.Outgoing, now time.Time) {
+	e.Attempt, e.Until, e.Changed = "", time.Time{}, now
+}
+
+// claim takes the lease.
+func claim(e *mail.Outgoing, id string, now, until time.Time) (attempt, error) {
+	if busy(e, now) {
+		return attempt{}, errBusy
+	}
+	switch e.State {
+	case mail.OutboxWaiting, mail.OutboxQueued, mail.OutboxUnknown:
+	default:
+		return attempt{}, errOver
+	}
+	if e.Settled {
+		return attempt{}, errOver
+	}
+	e.Attempt, e.Until, e.Changed = id, until, now
+	e.Attempts++
+	return attempt{id: id, from: e.State}, nil
+}
+
+// pass is the gate.
+func pass(e *mail.Outgoing, a attempt, now time.Time) error {
+	if e.Attempt != a.id || e.Ended() {
+		return errNotHeld
+	}
+	e.State, e.Changed = mail.OutboxUnknown, now
+	return nil
+}
+
+// outcome is what became of an attempt.
+type outcome struct {
+	result    result
+	code      int
+	reason    string // of what is not accepted
+	temporary bool   // of notSent: the same may work later
+	stays     bool   // of notSent: it was no failure of the message, which stays what it was
+}
+
+// result is what an attempt knows of the message.
+type result int
+
+// The results. The zero value claims nothing.
+const (
+	resultUnknown  result = iota // it may have left
+	resultNotSent                // nothing left, or the server refused it
+	resultAccepted               // the server has it
+)
+
+// conclude records an outcome. sent is what is to become of the copy of a message
+// that was accepted; with SentPending the attempt keeps the lease to file it.
+func conclude(e *mail.Outgoing, a attempt, o outcome, sent mail.SentState, now time.Time) (drop bool, err error) {
+	if o.result == resultAccepted {
+		if e.State == mail.OutboxAccepted {
+			return false, nil
+		}
+		mine := e.Attempt == a.id
+		until := e.Until
+		release(e, now)
+		e.State, e.Code, e.Reason, e.Temporary, e.Sent = mail.OutboxAccepted, o.code, "", false, sent
+		if sent == mail.SentPending && mine {
+			e.Attempt, e.Until = a.id, until
+		}
+		return sent != mail.SentPending, nil
+	}
+	if e.Attempt != a.id || e.Ended() {
+		return false, errNotHeld
+	}
+	release(e, now)
+	e.Code, e.Reason, e.Temporary = o.code, o.reason, false
+	switch {
+	case o.result == resultUnknown || a.from == mail.OutboxUnknown:
+		e.State = mail.OutboxUnknown
+		return false, nil
+	case a.from == mail.OutboxWaiting && (o.temporary || o.stays):
+		e.State, e.Temporary, e.Decided = mail.OutboxWaiting, o.temporary, ""
+	case a.from == mail.OutboxQueued && e.Key != "" && (o.temporary || o.stays):
+		e.State, e.Temporary = mail.OutboxQueued, o.temporary
+	default:
+		e.State, e.Temporary = mail.OutboxRefused, o.temporary
+	}
+	return false, nil
+}

@@ -1,0 +1,384 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+// The model: several processes that share one store work on one message, each in
+// small steps. A scheduler lets one of them make one step at a time, by chance, and
+// lets the clock jump or a process die between any two. After every step the store
+// is compared with what the server has.
+
+// world is what the processes share.
+type world struct {
+	rng  *rand.Rand
+	now  time.Time
+	mode mail.Mode
+
+	entries  map[string]mail.Outgoing
+	messages map[string][]byte
+	resends  int // claims of an entry that was unknown
+
+	copies int // of the message, at the server
+	faults bool
+	log    []string
+}
+
+// process is one of them: its steps wait for the scheduler.
+type process struct {
+	w      *world
+	name   string
+	turn   chan bool // true: go on; false: die here
+	parked chan bool // true: at a step; false: it has ended
+}
+
+func (p *process) step(what string) {
+	p.parked <- true
+	if !<-p.turn {
+		p.w.log = append(p.w.log, p.name+" dies before "+what)
+		runtime.Goexit()
+	}
+	p.w.log = append(p.w.log, p.name+" "+what)
+}
+
+// modelStore is one process's access to the shared store.
+type modelStore struct {
+	p *process
+}
+
+func (s modelStore) AddOutgoing(_ context.Context, o mail.Outgoing, message []byte) (mail.Outgoing, bool, error) {
+	s.p.step("add")
+	w := s.p.w
+	for _, e := range w.entries {
+		if o.Key != "" && e.Key == o.Key {
+			return e, false, nil
+		}
+	}
+	w.entries[o.ID], w.messages[o.ID] = o, message
+	return o, true, nil
+}
+
+func (s modelStore) Outgoing(_ context.Context, id string) (mail.Outgoing, error) {
+	s.p.step("read")
+	e, ok := s.p.w.entries[id]
+	if !ok {
+		return e, mail.ErrNoOutgoing
+	}
+	return e, nil
+}
+
+func (s modelStore) OutgoingByKey(_ context.Context, _, key string) (mail.Outgoing, error) {
+	s.p.step("look up")
+	for _, e := range s.p.w.entries {
+		if e.Key == key {
+			return e, nil
+		}
+	}
+	return mail.Outgoing{}, mail.ErrNoOutgoing
+}
+
+func (s modelStore) OutgoingMessage(_ context.Context, id string) ([]byte, error) {
+	s.p.step("read bytes")
+	m, ok := s.p.w.messages[id]
+	if !ok {
+		return nil, mail.ErrNoOutgoing
+	}
+	return m, nil
+}
+
+func (s modelStore) ListOutgoing(_ context.Context, q mail.OutboxQuery) (out []mail.Outgoing, more bool, err error) {
+	s.p.step("list")
+	for _, e := range s.p.w.entries {
+		if q.Matches(&e) {
+			out = append(out, e)
+		}
+	}
+	return out, false, nil
+}
+
+func (s modelStore) ChangeOutgoing(_ context.Context, id string, change func(*mail.Outgoing) (bool, error)) (mail.Outgoing, error) {
+	s.p.step("change")
+	w := s.p.w
+	before, ok := w.entries[id]
+	if !ok {
+		return before, mail.ErrNoOutgoing
+	}
+	after := before
+	drop, err := change(&after)
+	if err != nil {
+		return mail.Outgoing{}, err
+	}
+	if before.State == mail.OutboxUnknown && after.Attempt != "" && after.Attempt != before.Attempt {
+		w.resends++
+	}
+	w.entries[id] = after
+	if drop {
+		delete(w.messages, id)
+	}
+	w.log = append(w.log, fmt.Sprintf("  %s %q -> %s %q", before.State, before.Attempt, after.State, after.Attempt))
+	return after, nil
+}
+
+// modelWire is one process's connection to the server.
+type modelWire struct{ p *process }
+
+func (m modelWire) check(envelope, []byte) *failure { return nil }
+func (m modelWire) Close() error                    { return nil }
+
+func (m modelWire) send(_ context.Context, e envelope, _ []byte) (int, *failure) {
+	w := m.p.w
+	refused := func(code int) *failure {
+		return &failure{code: code, err: &mail.Error{Kind: mail.KindRefused, Retryable: code < 500, Message: "Refused."}}
+	}
+	m.p.step("MAIL")
+	switch w.chance(8) {
+	case 0:
+		return 450, refused(450)
+	case 1:
+		return 550, refused(550)
+	}
+	if err := e.beforeData(); err != nil {
+		return 0, &failure{err: err}
+	}
+	m.p.step("DATA")
+	switch w.chance(8) {
+	case 0:
+		return 0, &failure{err: &mail.Error{Kind: mail.KindConnection, Retryable: true, Message: "Cut."}}
+	case 1:
+		return 552, refused(552)
+	}
+	m.p.step("the dot")
+	lost := &failure{unknown: true, err: &mail.Error{Kind: mail.KindConnection, Message: "Cut."}}
+	switch w.chance(8) {
+	case 0:
+		return 0, lost // before it arrived
+	case 1:
+		return 451, refused(451)
+	}
+	w.copies++
+	m.p.step("the answer")
+	if w.chance(4) == 0 {
+		return 0, lost
+	}
+	return 250, nil
+}
+
+// chance is 0 once in n times where faults happen, and otherwise never a fault.
+func (w *world) chance(n int) int {
+	if !w.faults {
+		return n
+	}
+	return w.rng.IntN(n)
+}
+
+type modelDirectory struct{ w *world }
+
+func (d modelDirectory) Accounts(context.Context) ([]mail.Account, error) { return nil, nil }
+func (d modelDirectory) Secret(context.Context, string) (mail.Secret, error) {
+	return mail.NewSecret([]byte("secret")), nil
+}
+
+func (d modelDirectory) Account(context.Context, string) (mail.Account, error) {
+	return mail.Account{Name: "ann", Email: "ann@example.org", Protocol: mail.POP3, Username: "ann", Auth: mail.AuthPassword, Mode: d.w.mode,
+		POP3: mail.Endpoint{Host: "127.0.0.1", Port: 110, Security: mail.Plaintext}, SMTP: mail.Endpoint{Host: "127.0.0.1", Port: 25, Security: mail.Plaintext}}, nil
+}
+
+func (p *process) outbox() *Outbox {
+	b := New(Options{Directory: modelDirectory{p.w}, Store: modelStore{p}, Now: func() time.Time { return p.w.now },
+		Key: func(context.Context) ([]byte, error) { return make([]byte, 32), nil }})
+	b.dial = func(context.Context, string, *mail.Account) (submission, error) {
+		p.step("dial")
+		if p.w.chance(8) == 0 {
+			return nil, &mail.Error{Kind: mail.KindConnection, Retryable: true, Message: "No connection."}
+		}
+		return modelWire{p}, nil
+	}
+	return b
+}
+
+var modelRequest = Request{Key: "key", Principal: "agent", Draft: Draft{To: []string{"bob@example.net"}, Subject: "Hello", Body: "Hello"}}
+
+// start runs what a process does until it ends or dies.
+func (w *world) start(name string, do func(ctx context.Context, p *process, b *Outbox)) *process {
+	p := &process{w: w, name: name, turn: make(chan bool), parked: make(chan bool)}
+	go func() {
+		defer func() { p.parked <- false }()
+		p.step("begins")
+		do(context.Background(), p, p.outbox())
+	}()
+	return p
+}
+
+func (w *world) entry() (mail.Outgoing, bool) {
+	for _, e := range w.entries {
+		return e, true
+	}
+	return mail.Outgoing{}, false
+}
+
+// check compares the store with the server.
+func (w *world) check() error {
+	e, there := w.entry()
+	switch {
+	case len(w.entries) > 1:
+		return errors.New("one key has two entries")
+	case !there && w.copies > 0:
+		return errors.New("the server has a message that is not in the outbox")
+	case !there:
+		return nil
+	case w.copies > 1+w.resends:
+		return fmt.Errorf("the server has it %d times, and a person asked for it again %d times", w.copies, w.resends)
+	case e.State == mail.OutboxAccepted && w.copies == 0:
+		return errors.New("it is accepted, and the server does not have it")
+	case e.State != mail.OutboxAccepted && e.State != mail.OutboxUnknown && w.copies > 0:
+		return fmt.Errorf("it is %s, and the server has it", e.State)
+	case w.copies > 0 && e.Key != "" && w.messages[e.ID] == nil && e.State == mail.OutboxUnknown && !e.Settled:
+		return errors.New("the bytes of an unknown message are gone")
+	case !e.Ended() && w.messages[e.ID] == nil:
+		return fmt.Errorf("it is %s, and its bytes are gone", e.State)
+	}
+	return nil
+}
+
+// run schedules the processes until all have ended.
+func (w *world) run(deaths bool, live ...*process) error {
+	parked := func(p *process) bool { return <-p.parked }
+	live = slices.DeleteFunc(live, func(p *process) bool { return !parked(p) })
+	for len(live) > 0 {
+		i := w.rng.IntN(len(live))
+		switch p := live[i]; {
+		case w.faults && w.rng.IntN(25) == 0:
+			w.now = w.now.Add(time.Hour) // every lease is over
+			w.log = append(w.log, "the clock jumps")
+			continue
+		case w.faults && w.rng.IntN(60) == 0 && w.mode == mail.ReadWrite:
+			w.mode = mail.Approve
+			w.log = append(w.log, "the mode is approve now")
+			continue
+		default:
+			p.turn <- !deaths || w.rng.IntN(30) != 0
+			if !parked(p) {
+				live = slices.Delete(live, i, i+1)
+			}
+		}
+		if err := w.check(); err != nil {
+			// The others are let go, for they wait for good.
+			for _, p := range live {
+				p.turn <- false
+				<-p.parked
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func modelRun(seed uint64) (w *world, err error) {
+	w = &world{rng: rand.New(rand.NewPCG(seed, 1)), now: time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC), mode: mail.ReadWrite,
+		entries: map[string]mail.Outgoing{}, messages: map[string][]byte{}, faults: true}
+	if w.rng.IntN(2) == 0 {
+		w.mode = mail.Approve
+	}
+	send := func(ctx context.Context, _ *process, b *Outbox) {
+		for range 1 + w.rng.IntN(2) {
+			_, _ = b.Send(ctx, "ann", modelRequest)
+		}
+	}
+	decide := func(ctx context.Context, p *process, b *Outbox) {
+		for range 3 {
+			entries, _, _ := b.List(ctx, mail.OutboxQuery{})
+			if len(entries) == 0 {
+				continue
+			}
+			e := entries[0]
+			switch w.rng.IntN(6) {
+			case 0:
+				_, _ = b.Cancel(ctx, e.ID, "agent")
+			case 1:
+				_, _ = b.Reject(ctx, e.ID, "ann", "no")
+			default:
+				_, _ = b.Approve(ctx, e.ID, e.Digest, "ann")
+			}
+		}
+	}
+	var all []*process
+	for i := range 2 + w.rng.IntN(3) {
+		all = append(all, w.start("send"+strconv.Itoa(i), send))
+	}
+	for i := range w.rng.IntN(3) {
+		all = append(all, w.start("person"+strconv.Itoa(i), decide))
+	}
+	if err := w.run(true, all...); err != nil {
+		return w, err
+	}
+	// Whatever happened, the same request afterwards is answered with the truth, and
+	// what never left can still leave.
+	w.faults, w.now = false, w.now.Add(time.Hour)
+	before, there := w.entry()
+	copies := w.copies
+	var last *mail.Outgoing
+	var lastErr error
+	if err := w.run(false, w.start("last", func(ctx context.Context, _ *process, b *Outbox) {
+		last, lastErr = b.Send(ctx, "ann", modelRequest)
+	})); err != nil {
+		return w, err
+	}
+	after, _ := w.entry()
+	switch {
+	case last == nil || last.State != after.State:
+		return w, fmt.Errorf("the last answer is %+v, %v", last, lastErr)
+	case (lastErr == nil) != slices.Contains([]mail.OutboxState{mail.OutboxAccepted, mail.OutboxWaiting, mail.OutboxUnknown}, last.State):
+		return w, fmt.Errorf("the last answer is %s and %v", last.State, lastErr)
+	case there && before.State == mail.OutboxQueued && w.mode == mail.ReadWrite && (after.State != mail.OutboxAccepted || w.copies != copies+1):
+		return w, fmt.Errorf("what was queued is %s", after.State)
+	case there && before.State != mail.OutboxQueued && w.copies != copies:
+		return w, fmt.Errorf("what was %s was sent", before.State)
+	}
+	return w, nil
+}
+
+func modelled(t *testing.T, seed uint64) *world {
+	t.Helper()
+	w, err := modelRun(seed)
+	if err != nil {
+		t.Fatalf("seed %d: %v\n%s", seed, err, strings.Join(w.log, "\n"))
+	}
+	return w
+}
+
+func FuzzInterleavings(f *testing.F) {
+	f.Fuzz(func(t *testing.T, seed uint64) { modelled(t, seed) })
+}
+
+func TestNoInterleavingSendsTwiceOrLies(t *testing.T) {
+	reached := map[mail.OutboxState]int{}
+	twice := 0
+	for seed := range uint64(3000) {
+		w := modelled(t, seed)
+		e, _ := w.entry()
+		reached[e.State]++
+		if w.copies > 1 {
+			twice++
+		}
+	}
+	// A model that never gets anywhere proves nothing.
+	for _, s := range []mail.OutboxState{mail.OutboxWaiting, mail.OutboxAccepted, mail.OutboxUnknown, mail.OutboxRefused, mail.OutboxCancelled, mail.OutboxRejected} {
+		if reached[s] == 0 {
+			t.Errorf("no run ended %s: %v", s, reached)
+		}
+	}
+	if twice == 0 {
+		t.Error("no person ever had an unknown message sent again")
+	}
+}

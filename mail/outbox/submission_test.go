@@ -1,0 +1,98 @@
+package outbox_test
+
+import (
+	"bufio"
+	"encoding/base64"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
+)
+
+// submission accepts logins with the token "good", by XOAUTH2, and nothing else.
+func submission(t *testing.T) mail.Endpoint {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer c.Close()
+				_, _ = io.WriteString(c, "220 hello\r\n")
+				for lines := bufio.NewScanner(c); lines.Scan(); {
+					verb, rest, _ := strings.Cut(lines.Text(), " ")
+					answer := "535 5.7.8 no\r\n" // to what follows a challenge, too
+					switch first, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(rest, "XOAUTH2 ")); {
+					case verb == "EHLO":
+						answer = "250-hello\r\n250-SIZE 1000\r\n250 AUTH XOAUTH2\r\n"
+					case verb == "QUIT":
+						answer = "221 bye\r\n"
+					case string(first) == "user=oauth\x01auth=Bearer good\x01\x01":
+						answer = "235 in\r\n"
+					case verb == "AUTH":
+						answer = "334 e30=\r\n"
+					}
+					_, _ = io.WriteString(c, answer)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { _ = ln.Close(); wg.Wait() })
+	return mail.Endpoint{Host: "127.0.0.1", Port: uint16(ln.Addr().(*net.TCPAddr).Port), Security: mail.Plaintext}
+}
+
+func TestOAuthAtTheSubmissionServer(t *testing.T) {
+	mailtest.Settle(t)
+	a := mailtest.Settings("127.0.0.1", 1, "oauth")
+	mailtest.WithOAuth(&a)
+	a.SMTP = submission(t)
+	d := &mailtest.Directory{Known: map[string]mail.Account{account: a}}
+	for name, tc := range map[string]struct {
+		tokens   []string
+		refusals int
+		code     string
+	}{
+		"valid":                  {[]string{"good"}, 0, ""},
+		"expired, and renewed":   {[]string{"old", "good"}, 1, ""},
+		"expired, and no other":  {[]string{"old"}, 1, "AUTH_FAILED"},
+		"expired more than once": {[]string{"old", "older", "good"}, 2, "AUTH_FAILED"},
+	} {
+		c := &mailtest.Renewable{Tokens: tc.tokens}
+		v, err := outbox.New(outbox.Options{Directory: d, Credentials: c}).Verify(t.Context(), account)
+		switch {
+		case err != nil || c.Refusals != tc.refusals:
+			t.Errorf("%s: %v, %d refusals", name, err, c.Refusals)
+		case tc.code == "" && (len(v.Issues) > 0 || len(v.Capabilities) != 1):
+			t.Errorf("%s: %+v", name, v)
+		case tc.code != "" && (len(v.Issues) != 1 || v.Issues[0].Code != tc.code):
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+// Without Credentials there are passwords alone, and what they report is passed on
+// as it is.
+func TestCredentialsForTheSubmissionServerThatCannotBeHad(t *testing.T) {
+	a := mailtest.Settings("127.0.0.1", 1, "nocredentials")
+	mailtest.WithOAuth(&a)
+	a.SMTP = submission(t)
+	d := &mailtest.Directory{Known: map[string]mail.Account{account: a}}
+	_, err := outbox.New(outbox.Options{Directory: d}).Verify(t.Context(), account)
+	mailtest.WantKind(t, err, mail.KindUnsupported)
+	c := &mailtest.Renewable{Err: mail.ErrNoConsent}
+	if _, err := outbox.New(outbox.Options{Directory: d, Credentials: c}).Verify(t.Context(), account); err != mail.ErrNoConsent {
+		t.Errorf("verify: %v", err)
+	}
+}

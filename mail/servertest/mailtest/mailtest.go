@@ -1,0 +1,327 @@
+package mailtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
+	"github.com/emersion/go-imap/v2/imapserver"
+	"github.com/emersion/go-imap/v2/imapserver/imapmemserver"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/login"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/servertest"
+)
+
+// Directory is a Directory in memory.
+type Directory struct {
+	mu       sync.Mutex
+	Known    map[string]mail.Account
+	Password string
+}
+
+func (d *Directory) Accounts(context.Context) ([]mail.Account, error) { return nil, nil }
+
+func (d *Directory) Account(_ context.Context, name string) (mail.Account, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a, ok := d.Known[name]
+	if !ok {
+		return a, mail.ErrNoAccount
+	}
+	return a, nil
+}
+
+func (d *Directory) Secret(context.Context, string) (mail.Secret, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return mail.NewSecret([]byte(d.Password)), nil
+}
+
+func (d *Directory) Set(a mail.Account) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.Known[a.Name] = a
+}
+
+// Endpoint is a server that tests read from and write to.
+type Endpoint struct {
+	Name  string
+	Host  string
+	Port  uint16
+	root  string // what the names of folders beside INBOX begin with
+	Admin func(t testing.TB, user string) *imapclient.Client
+}
+
+// Box is one user's mailbox on a server, as a test uses it: Mailboxes to read
+// with, and a connection of its own to change things behind their back.
+type Box struct {
+	*mailbox.Client
+	T     testing.TB
+	Dir   *Directory
+	Admin *imapclient.Client
+	Root  string
+}
+
+const Account = "ann"
+
+func Settings(host string, port uint16, user string) mail.Account {
+	return mail.Account{Name: Account, Email: user + "@example.org", Protocol: mail.IMAP, Username: user, Auth: mail.AuthPassword, Mode: mail.ReadOnly,
+		IMAP: mail.Endpoint{Host: host, Port: port, Security: mail.Plaintext}}
+}
+
+func Open(t testing.TB, e Endpoint, user string, change ...func(*mail.Account)) *Box {
+	t.Helper()
+	a := Settings(e.Host, e.Port, user)
+	for _, c := range change {
+		c(&a)
+	}
+	d := &Directory{Known: map[string]mail.Account{Account: a}, Password: servertest.Password}
+	m := mailbox.New(mailbox.Options{Directory: d})
+	t.Cleanup(func() { _ = m.Close() })
+	return &Box{Client: m, T: t, Dir: d, Admin: e.Admin(t, user), Root: e.root}
+}
+
+func DialIMAP(t testing.TB, address, user string) *imapclient.Client {
+	t.Helper()
+	c, err := imapclient.DialInsecure(address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if err := c.Login(user, servertest.Password).Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func Dovecot(t testing.TB, c servertest.Config) (*servertest.DovecotServer, Endpoint) {
+	t.Helper()
+	s := servertest.Dovecot(t, c)
+	return s, Endpoint{Name: "dovecot", Host: s.Host, Port: s.IMAPPort, Admin: func(t testing.TB, user string) *imapclient.Client {
+		return DialIMAP(t, s.IMAPAddr(), user)
+	}}
+}
+
+// Courier is a real server of another make: without MOVE and ESEARCH, and with
+// every folder below INBOX.
+func Courier(t testing.TB) Endpoint {
+	t.Helper()
+	s := servertest.Courier(t, servertest.CourierConfig{})
+	return Endpoint{Name: "courier", Host: s.Host, Port: s.IMAPPort, root: "INBOX.", Admin: func(t testing.TB, user string) *imapclient.Client {
+		return DialIMAP(t, net.JoinHostPort(s.Host, fmt.Sprint(s.IMAPPort)), user)
+	}}
+}
+
+// InMemory is go-imap's own server, which knows any user.
+func InMemory(t testing.TB) Endpoint {
+	t.Helper()
+	users := imapmemserver.New()
+	known := make(map[string]bool)
+	server := imapserver.New(&imapserver.Options{
+		NewSession: func(*imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) {
+			return users.NewSession(), nil, nil
+		},
+		Caps:         imap.CapSet{imap.CapIMAP4rev1: {}, imap.CapUIDPlus: {}, imap.CapESearch: {}, imap.CapListExtended: {}, imap.CapListStatus: {}, imap.CapMove: {}},
+		InsecureAuth: true,
+	})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = server.Serve(ln) }()
+	t.Cleanup(func() { _ = server.Close(); <-done })
+	port := uint16(ln.Addr().(*net.TCPAddr).Port)
+	return Endpoint{Name: "in memory", Host: "127.0.0.1", Port: port, Admin: func(t testing.TB, user string) *imapclient.Client {
+		if !known[user] {
+			known[user] = true
+			u := imapmemserver.NewUser(user, servertest.Password)
+			if err := u.Create("INBOX", nil); err != nil {
+				t.Fatal(err)
+			}
+			users.AddUser(u)
+		}
+		return DialIMAP(t, ln.Addr().String(), user)
+	}}
+}
+
+// Endpoints are the servers that the same logic must work on.
+func Endpoints(t *testing.T) []Endpoint {
+	_, full := Dovecot(t, servertest.Config{})
+	_, plain := Dovecot(t, servertest.Config{HideCapabilities: []string{"ESEARCH", "LIST-STATUS", "LIST-EXTENDED", "SPECIAL-USE", "SASL-IR", "LITERAL+"}})
+	plain.Name = "dovecot without extensions"
+	return []Endpoint{full, plain, Courier(t), InMemory(t)}
+}
+
+// Letter is a message to append.
+type Letter struct {
+	From, Subject, Date string // date is the field's value; empty means no field
+	Body                string
+	Extra               string // whole header lines
+	Flags               []imap.Flag
+	Received            time.Time
+}
+
+func (l Letter) bytes() []byte {
+	var b bytes.Buffer
+	if l.From == "" {
+		l.From = "Bob <bob@example.org>"
+	}
+	fmt.Fprintf(&b, "From: %s\r\nTo: Ann <ann@example.org>\r\nSubject: %s\r\n", l.From, l.Subject)
+	if l.Date != "" {
+		fmt.Fprintf(&b, "Date: %s\r\n", l.Date)
+	}
+	b.WriteString(l.Extra + "\r\n" + l.Body)
+	return b.Bytes()
+}
+
+// In is what the server calls a folder that a test calls by a plain name.
+func (b *Box) In(folder string) string {
+	if b.Root == "" || strings.EqualFold(folder, "INBOX") || strings.HasPrefix(folder, b.Root) {
+		return folder
+	}
+	return b.Root + strings.ReplaceAll(folder, "/", ".")
+}
+
+// Again does something twice when the server says that the fault was its own, as
+// Dovecot does when it looks at a folder that somebody is removing.
+func (b *Box) Again(do func() error) error {
+	err := do()
+	var refused *imap.Error
+	if errors.As(err, &refused) && refused.Code == imap.ResponseCodeServerBug {
+		err = do()
+	}
+	return err
+}
+
+// Add appends letters and returns their UIDs.
+func (b *Box) Add(folder string, letters ...Letter) []uint32 {
+	b.T.Helper()
+	folder = b.In(folder)
+	var uids []uint32
+	for _, l := range letters {
+		raw := l.bytes()
+		var data *imap.AppendData
+		err := b.Again(func() (err error) {
+			cmd := b.Admin.Append(folder, int64(len(raw)), &imap.AppendOptions{Flags: l.Flags, Time: l.Received})
+			_, _ = cmd.Write(raw)
+			_ = cmd.Close()
+			data, err = cmd.Wait()
+			return err
+		})
+		if err != nil {
+			b.T.Fatal(err)
+		}
+		uids = append(uids, uint32(data.UID))
+	}
+	return uids
+}
+
+// Remove expunges messages behind the reader's back.
+func (b *Box) Remove(folder string, uids ...uint32) {
+	b.T.Helper()
+	var set imap.UIDSet
+	for _, u := range uids {
+		set.AddNum(imap.UID(u))
+	}
+	if _, err := b.Admin.Select(b.In(folder), nil).Wait(); err != nil {
+		b.T.Fatal(err)
+	}
+	if err := b.Admin.Store(set, &imap.StoreFlags{Op: imap.StoreFlagsAdd, Silent: true, Flags: []imap.Flag{imap.FlagDeleted}}, nil).Close(); err != nil {
+		b.T.Fatal(err)
+	}
+	if err := b.Admin.UIDExpunge(set).Close(); err != nil {
+		b.T.Fatal(err)
+	}
+	_ = b.Admin.Unselect().Wait() // not every server knows it
+}
+
+func (b *Box) Ref(folder string, uid uint32) mail.Ref {
+	return mail.Ref{Protocol: mail.IMAP, Account: Account, Folder: b.In(folder), UID: uid}
+}
+
+func (b *Box) Read(folder string, uid uint32, q mailbox.GetQuery) *mailbox.Message {
+	b.T.Helper()
+	m, err := b.Get(b.T.Context(), b.Ref(folder, uid), q)
+	if err != nil {
+		b.T.Fatalf("get UID %d: %v", uid, err)
+	}
+	return m
+}
+
+func WantKind(t testing.TB, err error, kind mail.Kind) *mail.Error {
+	t.Helper()
+	var e *mail.Error
+	if !errors.As(err, &e) || e.Kind != kind {
+		t.Fatalf("error %v (%+v), want kind %s", err, e, kind)
+	}
+	if e.Message == "" || e.Hint == "" || e.Account == "" || e.Op == "" {
+		t.Errorf("incomplete error %+v", e)
+	}
+	return e
+}
+
+// Settle fails the test when goroutines that began in it outlive it.
+func Settle(t *testing.T) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		for runtime.NumGoroutine() > before {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				buf := make([]byte, 1<<16)
+				t.Errorf("%d goroutines before, %d after:\n%s", before, runtime.NumGoroutine(), buf[:runtime.Stack(buf, true)])
+				return
+			}
+		}
+	})
+}
+
+// Renewable are Credentials that have one token after the other: the next one when
+// one was refused.
+type Renewable struct {
+	Mu       sync.Mutex
+	Tokens   []string
+	Refusals int
+	Err      error
+}
+
+func (r *Renewable) Credential(context.Context, *mail.Account) (login.Credential, error) {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	if r.Err != nil {
+		return login.Credential{}, r.Err
+	}
+	return login.Credential{Secret: mail.NewSecret([]byte(r.Tokens[0])), Bearer: true}, nil
+}
+
+func (r *Renewable) Refused(_ context.Context, _ *mail.Account, c login.Credential) bool {
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	r.Refusals++
+	if c.Bearer && c.Secret.Reveal() == r.Tokens[0] && len(r.Tokens) > 1 {
+		r.Tokens = r.Tokens[1:]
+	}
+	return c.Secret.Reveal() != r.Tokens[0]
+}
+
+func WithOAuth(a *mail.Account) {
+	a.Auth = mail.AuthOAuth2
+	a.OAuth = mail.OAuth{Provider: "google", ClientID: "client"}
+}
