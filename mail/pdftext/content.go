@@ -43,9 +43,8 @@ type state struct {
 
 // reader reads the text of one document.
 type reader struct {
-	doc       *document
-	encodings *encodings
-	faces     map[int]*face // by object number
+	doc   *document
+	faces map[int]*face // by object number
 }
 
 // canvas collects what one page draws.

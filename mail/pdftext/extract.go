@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // bounds is what an extraction may cost and give.
@@ -28,7 +30,7 @@ func extract(document []byte, b bounds) (text string, err error) {
 	if len(pages) == 0 {
 		return "", ErrDamaged
 	}
-	r := &reader{doc: doc, encodings: newEncodings(), faces: map[int]*face{}}
+	r := &reader{doc: doc, faces: map[int]*face{}}
 	var out strings.Builder
 	runes, failed := 0, 0
 	for _, p := range pages {
@@ -58,13 +60,7 @@ func extract(document []byte, b bounds) (text string, err error) {
 	default:
 		return "", ErrNoText
 	}
-	n := 0
-	for i := range text {
-		if n == b.runes {
-			return text[:i], nil
-		}
-		n++
-	}
+	text, _ = plain.Head(text, b.runes)
 	return text, nil
 }
 

@@ -88,13 +88,12 @@ func (r *reader) simpleTable(dict types.Dict) [256]string {
 		if n := d.name(dict["Encoding"]); n != "" {
 			base = n
 		}
-		return r.encodings.table(base)
+		return encodingTable(base)
 	}
 	if n := d.name(enc["BaseEncoding"]); n != "" {
 		base = n
 	}
-	table := r.encodings.table(base)
-	names := map[int]string{}
+	table := encodingTable(base)
 	at := 0
 	for _, o := range d.array(enc["Differences"]) {
 		if n, ok := d.number(o); ok {
@@ -102,22 +101,11 @@ func (r *reader) simpleTable(dict types.Dict) [256]string {
 			continue
 		}
 		if n := d.name(o); n != "" && at >= 0 && at < len(table) {
-			names[at] = n
+			if s := glyphText(n); s != "" || n == ".notdef" {
+				table[at] = s
+			}
 		}
 		at++
-	}
-	var ask []string
-	for _, n := range names {
-		base, _, _ := strings.Cut(n, ".")
-		ask = append(ask, n, base)
-	}
-	r.encodings.learn(ask)
-	for c, n := range names {
-		if s := r.encodings.glyph(n); s != "" {
-			table[c] = s
-		} else if n == ".notdef" {
-			table[c] = ""
-		}
 	}
 	return table
 }

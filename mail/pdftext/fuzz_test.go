@@ -15,7 +15,6 @@ func FuzzContent(f *testing.F) {
 		f.Fatal(err)
 	}
 	resources := doc.pages()[0].resources
-	known := newEncodings()
 	f.Fuzz(func(t *testing.T, content, charMap []byte) {
 		if len(content) > 1<<16 || len(charMap) > 1<<16 {
 			return // longer inputs find nothing else
@@ -23,7 +22,7 @@ func FuzzContent(f *testing.F) {
 		read := func() string {
 			d := *doc
 			d.paid = map[int]bool{}
-			c := &canvas{reader: &reader{doc: &d, encodings: known, faces: map[int]*face{}}}
+			c := &canvas{reader: &reader{doc: &d, faces: map[int]*face{}}}
 			c.fontNamed(resources, "F2").unicode = parseCharMap(charMap)
 			c.draw(content, resources, identity, 0)
 			return c.text()
