@@ -49,13 +49,13 @@ var shownElements = []string{"p", "div", "br", "hr", "h1", "h2", "h3", "h4", "h5
 // standIn returns the element that takes the place of one that does not stay, ""
 // for none. Some keep their lines apart, and of some the parser does not read what
 // is in them as markup.
-func standIn(tag string) string {
+func standIn(tag string, kind boxKind) string {
 	switch {
 	case slices.Contains(shownElements, tag) || tag == "a" || tag == "html" || tag == "body":
 		return ""
 	case tag == "xmp" || tag == "plaintext" || tag == "listing":
 		return "pre"
-	case isBlock(tag) || tag == "textarea" || tag == "option" || tag == "optgroup":
+	case kind == blockBox || isBlock(tag) || tag == "textarea" || tag == "option" || tag == "optgroup":
 		return "div"
 	}
 	return "span"
@@ -134,11 +134,11 @@ func (p *pruner) keep(n *html.Node, parent style, pre bool) bool {
 	}
 	switch n.Data {
 	case "img":
-		alt := attr(n.Attr, "alt")
-		if tiny(attr(n.Attr, "width")) || tiny(attr(n.Attr, "height")) || st.tiny || !st.shown() {
+		alt := strings.TrimSpace(attr(n.Attr, "alt"))
+		if alt == "" || tiny(attr(n.Attr, "width")) || tiny(attr(n.Attr, "height")) || st.tiny || !st.shown() {
 			return false
 		}
-		become(n, alt)
+		become(n, " "+alt+" ")
 		return p.text(n, false)
 	case "input":
 		switch strings.ToLower(attr(n.Attr, "type")) {
@@ -153,7 +153,7 @@ func (p *pruner) keep(n *html.Node, parent style, pre bool) bool {
 	case "a":
 		p.link(n)
 	}
-	if name := standIn(n.Data); name != "" {
+	if name := standIn(n.Data, st.kind); name != "" {
 		n.Data, n.DataAtom = name, atom.Lookup([]byte(name))
 	}
 	shown := p.children(n, st, st.pre)

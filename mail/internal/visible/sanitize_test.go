@@ -26,7 +26,7 @@ func TestSanitize(t *testing.T) {
 		{"link to a script", `<a href="javascript:x()">a</a><a href=" java&#10;script:x()">b</a><a href="data:text/html,x">c</a><a href="vbscript:x">d</a><a href="cid:a">e</a><a href="/a">f</a>`, "abcdef"},
 		{"link that forges its number", `<a href="javascript:x()" title="0">a</a><a title="0">b</a><a href="https://example.org/" title="7">c</a>`, `ab<a href="https://example.org/"` + rel + `>c</a>`},
 		{"script", "a<script>x()</script><style>p{}</style><noscript>b</noscript>", "ab"},
-		{"images", `<img src="https://example.org/t.png" alt="Our logo"><img src="https://example.org/1.gif" width=1 height=1 alt=x><img src=cid:a>a`, "Our logoa"},
+		{"images", `<img src="https://example.org/t.png" alt="Our logo"><img src="https://example.org/1.gif" width=1 height=1 alt=x><img src=cid:a>a`, " Our logo a"},
 		{"forms", `<form action="https://evil.example"><input name=a value=b><button>c</button><input type=submit value="Send"><textarea>d</textarea></form>f`, "<div>cSend<div>d</div></div>f"},
 		{"lists of choices and drawings", "a<select><option>b</select><svg><image href=x /><text>y</text></svg>", "a<div>b</div>"},
 		{"text in elements of old", "<xmp><b>a</b></xmp><section>b</section><plaintext><i>c", "<pre>&lt;b&gt;a&lt;/b&gt;</pre><div>b</div><pre>&lt;i&gt;c</pre>"},
