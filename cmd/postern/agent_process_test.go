@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/gateway/gatewaytest"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -61,26 +60,14 @@ func TestAServerMayBeBoundToAnIdentity(t *testing.T) {
 		}
 	}
 	serve := func(args ...string) (said map[int]string) {
-		var in, out bytes.Buffer
-		fmt.Fprintln(&in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
-		fmt.Fprintln(&in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-		for i, command := range []string{"agent send --from p:other --to p:b --subject x", "agent send --from p:b --to p:other --subject x", "agent read p:other --peek", "agent read p:b --peek"} {
-			fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":%q}}}`+"\n", i+1, command)
-		}
-		c := program(t, env, append([]string{"serve"}, args...)...)
-		c.Stdin, c.Stdout = &in, &out
-		if err := c.Run(); err != nil {
-			t.Fatal(err)
-		}
+		c := gatewaytest.Start(t, program(t, env, append([]string{"serve"}, args...)...))
 		said = map[int]string{}
-		for line := range strings.Lines(out.String()) {
-			var a struct {
-				ID     int
-				Result struct{ Content []struct{ Text string } }
-			}
-			if err := json.Unmarshal([]byte(line), &a); err == nil && len(a.Result.Content) == 1 {
-				said[a.ID] = a.Result.Content[0].Text
-			}
+		for _, command := range []string{"agent send --from p:other --to p:b --subject x", "agent send --from p:b --to p:other --subject x", "agent read p:other --peek", "agent read p:b --peek"} {
+			m := c.Call(command)
+			said[*m.ID] = m.Text()
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
 		}
 		return said
 	}
@@ -107,64 +94,31 @@ func processDoorAt(t testing.TB, path string, env ...string) *door {
 // connection, what it waits for.
 func TestAWaitingReadHoldsUpNobody(t *testing.T) {
 	v := newVault(t)
-	c, in, answers := serving(t, v)
-	call := func(id int, command string) {
-		line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": "tools/call",
-			"params": map[string]any{"name": "cli", "arguments": map[string]string{"command": command}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(in, "%s\n", line)
-	}
+	c := serving(t, v)
 	const waiting = 70 // more than may be at work at once
 	for i := range waiting {
-		call(1+i, fmt.Sprintf("agent read p:r%d --wait 200s", i))
+		c.Begin(fmt.Sprintf("agent read p:r%d --wait 200s", i))
 	}
-	call(100, "agent send --from p:a --to p:b --subject direct")
-	call(101, "agent status")
-	next := func() (int, string) {
-		if !answers.Scan() {
-			t.Fatalf("no more answers: %v", answers.Err())
-		}
-		var a struct {
-			ID     int
-			Result struct{ Content []struct{ Text string } }
-		}
-		if err := json.Unmarshal(answers.Bytes(), &a); err != nil {
-			t.Fatal(err)
-		}
-		text := ""
-		if len(a.Result.Content) == 1 {
-			text = a.Result.Content[0].Text
-		}
-		return a.ID, text
-	}
-	for _, want := range []int{0, 100, 101} {
-		if id, text := next(); id != want {
-			t.Fatalf("answer %d comes before %d: %s", id, want, text)
+	sent, status := c.Begin("agent send --from p:a --to p:b --subject direct"), c.Begin("agent status")
+	for _, want := range []int{sent, status} {
+		if m := c.Next(); *m.ID != want {
+			t.Fatalf("answer %d comes before %d: %s", *m.ID, want, m.Line)
 		}
 	}
-	call(102, "agent send --from p:a --to '*' --subject all")
-	seen := map[int]bool{}
-	for range waiting + 1 {
-		id, text := next()
-		seen[id] = true
-		if id <= waiting && !strings.Contains(text, `"subject":"all"`) {
-			t.Errorf("waiting read %d: %s", id, text)
+	all := c.Begin("agent send --from p:a --to '*' --subject all")
+	for id := range waiting {
+		if text := c.Answer(id + 1).Text(); !strings.Contains(text, `"subject":"all"`) {
+			t.Errorf("waiting read %d: %s", id+1, text)
 		}
 	}
-	if len(seen) != waiting+1 || !seen[102] {
-		t.Errorf("%d answers", len(seen))
+	if m := c.Answer(all); m.IsError() {
+		t.Errorf("%s", m.Line)
 	}
 	// An answer that was written counts as read.
-	call(103, "agent read p:r0")
-	if id, text := next(); id != 103 || !strings.Contains(text, `"data":[]`) {
-		t.Errorf("%d: %s", id, text)
+	if m := c.Call("agent read p:r0"); !strings.Contains(m.Text(), `"data":[]`) {
+		t.Errorf("%s", m.Line)
 	}
-	if err := in.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Wait(); err != nil {
+	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
 	later, err := vault.Open(t.Context(), v.path, v.keys, &vault.Options{Now: func() time.Time { return time.Now().Add(2 * vault.AgentMailLease) }})

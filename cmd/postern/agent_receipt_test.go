@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,18 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/gateway/gatewaytest"
 	"github.com/postern-mail/postern/vault"
 )
-
-// toolCall is the line of one call of the tool.
-func toolCall(id int, command string) string {
-	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": "tools/call",
-		"params": map[string]any{"name": "cli", "arguments": map[string]string{"command": command}}})
-	if err != nil {
-		panic(err)
-	}
-	return string(line) + "\n"
-}
 
 // openAt opens the vault with a clock that is ahead.
 func (v testVault) openAt(t testing.TB, ahead time.Duration) *vault.Vault {
@@ -88,18 +78,13 @@ func TestOverMCPWhatWasNotWrittenIsUnreadAgain(t *testing.T) {
 			if err = errors.Join(err, server.Start(), w.Close()); err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
-			fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-			answers := bufio.NewReader(r)
-			if line, err := answers.ReadString('\n'); err != nil || !strings.Contains(line, `"id":0`) {
-				t.Fatalf("%q, %v", line, err)
-			}
-			fmt.Fprint(in, toolCall(1, "agent read p:b"))
+			client := gatewaytest.New(t, in, r)
+			read := client.Begin("agent read p:b")
 			waitUnread(t, now, "p:b", 0) // it was taken, and its answer is on the way
 			if c.stop != nil {
 				c.stop(t, server.Process, r)
-			} else if line, err := answers.ReadString('\n'); err != nil || len(line) < 120<<10 {
-				t.Fatalf("%d bytes, %v", len(line), err)
+			} else if m := client.Answer(read); len(m.Line) < 120<<10 {
+				t.Fatalf("%d bytes", len(m.Line))
 			}
 			_ = in.Close()
 			if err := server.Wait(); err != nil {
@@ -120,27 +105,26 @@ func TestAWaitThatIsGivenUpTakesNothing(t *testing.T) {
 		t.Skip("there are no such signals here")
 	}
 	v := newVault(t)
-	server, in, answers := serving(t, v)
-	fmt.Fprint(in, toolCall(1, "agent read p:b --wait 200s"))
-	fmt.Fprint(in, toolCall(2, "agent status"))
-	for _, want := range []string{`"id":0`, `"id":2`} {
-		if !answers.Scan() || !strings.Contains(answers.Text(), want) {
-			t.Fatalf("%s, want %s", answers.Text(), want)
+	c := serving(t, v)
+	waiting := c.Begin("agent read p:b --wait 200s")
+	next := func(command string) gatewaytest.Message {
+		t.Helper()
+		id := c.Begin(command)
+		m := c.Next()
+		if m.ID == nil || *m.ID != id {
+			t.Fatalf("%s, want the answer of %s", m.Line, command)
 		}
+		return m
 	}
-	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"enough"}}`)
-	fmt.Fprint(in, toolCall(3, "agent send --from p:a --to p:b --subject x"))
-	if !answers.Scan() || !strings.Contains(answers.Text(), `"id":3`) {
-		t.Fatalf("%s, want the answer of send", answers.Text())
-	}
+	next("agent status")
+	c.Cancel(waiting)
+	next("agent send --from p:a --to p:b --subject x")
 	// The wait may end after the message came: then it holds it for as long as it
 	// could have been read by somebody, and no longer.
-	fmt.Fprint(in, toolCall(4, "agent read p:b --peek --wait 60s"))
-	if !answers.Scan() || !strings.Contains(answers.Text(), `"id":4`) || !strings.Contains(answers.Text(), `\"subject\":\"x\"`) {
-		t.Errorf("the wait that was given up took it: %s", answers.Text())
+	if m := next("agent read p:b --peek --wait 60s"); !strings.Contains(m.Text(), `"subject":"x"`) {
+		t.Errorf("the wait that was given up took it: %s", m.Line)
 	}
-	_ = in.Close()
-	if err := server.Wait(); err != nil {
+	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
 
@@ -199,22 +183,17 @@ func TestTwoServersShareOneInbox(t *testing.T) {
 	got := make(chan []string, 2)
 	for range 2 {
 		go func() {
-			server, in, answers := serving(t, v)
-			for i := range messages / 3 {
-				fmt.Fprint(in, toolCall(1+i, "agent read p:b --limit 3 --fields id"))
+			c := serving(t, v)
+			for range messages / 3 {
+				c.Begin("agent read p:b --limit 3 --fields id")
 			}
 			var ids []string
-			for range 1 + messages/3 {
-				if !answers.Scan() {
-					t.Error("an answer is missing")
-					break
-				}
-				for _, part := range strings.Split(answers.Text(), `{\"id\":\"`)[1:] {
+			for range messages / 3 {
+				for _, part := range strings.Split(c.Next().Text(), `{"id":"`)[1:] {
 					ids = append(ids, part[:36])
 				}
 			}
-			_ = in.Close()
-			if err := server.Wait(); err != nil {
+			if err := c.Close(); err != nil {
 				t.Error(err)
 			}
 			got <- ids

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/gateway/gatewaytest"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/vault"
@@ -261,27 +262,7 @@ func crashed(t *testing.T, c canaries, environment []string, line string, inTheM
 	cmd := program(t, append(environment, "GOTRACEBACK=all"), "serve")
 	var log bytes.Buffer
 	cmd.Stderr = &log
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for _, message := range []any{
-		map[string]any{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": map[string]any{"protocolVersion": "2025-06-18",
-			"capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "t", "version": "1"}}},
-		map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"},
-		map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": "cli", "arguments": map[string]any{"command": line}}},
-	} {
-		b, err := json.Marshal(message)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := in.Write(append(b, '\n')); err != nil {
-			t.Fatal(err)
-		}
-	}
+	gatewaytest.Start(t, cmd).Begin(line)
 	select {
 	case <-inTheMiddle:
 	case <-time.After(30 * time.Second):

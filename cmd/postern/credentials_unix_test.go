@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/gateway/gatewaytest"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -168,20 +169,17 @@ func TestAServerRunsAHelperOnce(t *testing.T) {
 	v := newVault(t)
 	count := filepath.Join(t.TempDir(), "count")
 	works(t, program(t, v.environment(true), append(onServer(t, s, "ann"), "--auth", "helper", "--helper", script(t, fmt.Sprintf("echo x >>%s; echo %s", count, servertest.Password)))...))
-	c, in, answers := serving(t, v)
+	c := serving(t, v)
 	commands := []string{"mail list", "mail folders", "mail verify", "mail verify", "doctor"}
-	for i, line := range commands {
-		fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":%q}}}`+"\n", i+1, line)
+	for _, line := range commands {
+		c.Begin(line)
 	}
-	for range len(commands) + 1 {
-		if !answers.Scan() || strings.Contains(answers.Text(), `"isError":true`) {
-			t.Fatalf("%s", answers.Bytes())
+	for range commands {
+		if m := c.Next(); m.IsError() {
+			t.Fatalf("%s", m.Line)
 		}
 	}
-	if err := in.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Wait(); err != nil {
+	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(count); err != nil || string(b) != "x\n" {
@@ -283,51 +281,28 @@ func TestHalfAnAccountInTheEnvironmentIsSaid(t *testing.T) {
 func TestATemporaryVaultEndsWithTheServer(t *testing.T) {
 	s := servertest.Dovecot(t, servertest.Config{})
 	s.Deliver(t, "ann", "INBOX", realMessages(t)[:1]...)
-	for name, end := range map[string]func(c *exec.Cmd, in interface{ Close() error }) error{
-		"end of input": func(_ *exec.Cmd, in interface{ Close() error }) error { return in.Close() },
-		"SIGTERM":      func(c *exec.Cmd, _ interface{ Close() error }) error { return c.Process.Signal(syscall.SIGTERM) },
-		"SIGINT":       func(c *exec.Cmd, _ interface{ Close() error }) error { return c.Process.Signal(syscall.SIGINT) },
-	} {
+	for name, signal := range map[string]os.Signal{"end of input": nil, "SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT} {
 		t.Run(name, func(t *testing.T) {
 			home := newHomeless(t)
-			c := program(t, home.environment(accountVariables(s, "DEFAULT", "ann")...), "serve")
-			c.Stderr = os.Stderr
-			in, err := c.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := c.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
-			fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
-			fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			c := gatewaytest.Start(t, program(t, home.environment(accountVariables(s, "DEFAULT", "ann")...), "serve"))
 			// What was acknowledged stays so for as long as the server runs.
-			for i, line := range []string{"mail list --new", "mail ack --folder INBOX --uid 1", "mail list --new", "account list"} {
-				fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":%q}}}`+"\n", i+1, line)
+			for _, line := range []string{"mail list --new", "mail ack --folder INBOX --uid 1", "mail list --new"} {
+				c.Call(line)
 			}
-			answers := bufio.NewScanner(out)
-			answers.Buffer(nil, 4<<20)
-			var last string
-			for range 5 {
-				if !answers.Scan() {
-					t.Fatal("no answer")
-				}
-				last += answers.Text() + "\n"
-			}
-			if !strings.Contains(last, "PERMISSION_DENIED") {
-				t.Errorf("an agent may run what is the administrator's: %s", last)
+			if m := c.Call("account list"); !strings.Contains(m.Text(), "PERMISSION_DENIED") {
+				t.Errorf("an agent may run what is the administrator's: %s", m.Line)
 			}
 			if len(left(t, home.temporary)) == 0 {
 				t.Error("the vault is somewhere else")
 			}
-			if err := end(c, in); err != nil {
-				t.Fatal(err)
+			end := c.Close
+			if signal != nil {
+				if err := c.Process.Process.Signal(signal); err != nil {
+					t.Fatal(err)
+				}
+				end = c.Process.Wait
 			}
-			if err := c.Wait(); err != nil {
+			if err := end(); err != nil {
 				t.Errorf("%v", err)
 			}
 			if files := left(t, home.temporary); len(files) > 0 {

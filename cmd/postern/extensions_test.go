@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -124,33 +123,14 @@ func TestTheExampleExtension(t *testing.T) {
 		t.Errorf("an agent is told of what only the administrator may run: %s", list[3].raw)
 	}
 	// MCP.
-	c, in, lines := serving(t, v)
-	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cli","arguments":{"command":"x-contacts find ann"}}}`)
-	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"cli","arguments":{"command":"x-contacts add Eve --email eve@example.org"}}}`)
-	for range 3 {
-		if !lines.Scan() {
-			t.Fatal("no answer")
-		}
-		var m struct {
-			ID     int
-			Result struct {
-				Content []struct{ Text string }
-				IsError bool
-			}
-		}
-		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
-			t.Fatal(err)
-		}
-		want := map[int]string{1: `"people":[{"name":"Ann Lee"`, 2: `"code":"PERMISSION_DENIED"`}[m.ID]
-		if m.ID != 0 && (len(m.Result.Content) != 1 || !strings.Contains(m.Result.Content[0].Text, want) || m.Result.IsError != (m.ID == 2)) {
-			t.Errorf("%s", lines.Bytes())
-		}
-		if m.ID == 1 && !strings.Contains(m.Result.Content[0].Text, `"untrusted":["*"]`) {
-			t.Errorf("%s", lines.Bytes())
-		}
+	c := serving(t, v)
+	if m := c.Call("x-contacts find ann"); m.IsError() || !strings.Contains(m.Text(), `"people":[{"name":"Ann Lee"`) || !strings.Contains(m.Text(), `"untrusted":["*"]`) {
+		t.Errorf("%s", m.Line)
 	}
-	_ = in.Close()
-	_ = c.Wait()
+	if m := c.Call("x-contacts add Eve --email eve@example.org"); !m.IsError() || !strings.Contains(m.Text(), `"code":"PERMISSION_DENIED"`) {
+		t.Errorf("%s", m.Line)
+	}
+	_ = c.Close()
 	// The record: every execution, and no sensitive value.
 	var log commands.AuditListResult
 	list, _ = envelopes(t, admin, "x-contacts add Ann --email ANN@example.org\naudit list --limit 50\naudit verify\nconfig set deny x-contacts\n", "repl")

@@ -27,6 +27,7 @@ var arrows = []struct {
 	{"cmd/postern/internal/terminal", "it reads what a person types, so it knows nothing of what was asked", []string{}, []string{"golang.org/x/sys", "golang.org/x/term"}},
 	{"gateway", "another program must be able to build its own ACLI server on it, so it knows nothing of mail, and of no protocol", []string{"discovery"}, []string{"github.com/google/shlex"}},
 	{"gateway/mcpserve", "it speaks MCP for any gateway, so it knows nothing of mail", []string{"discovery", "gateway"}, []string{"github.com/modelcontextprotocol/go-sdk", "golang.org/x/net"}},
+	{"gateway/gatewaytest", "it is a client of any server, so it knows none", []string{}, []string{}},
 	{"gateway/extension", "it runs programs for any ACLI server, so it knows nothing of mail", []string{"discovery", "gateway", "internal/child"}, []string{"golang.org/x/sys"}},
 	{"discovery", "it only says what exists, so it knows nothing of mail, of MCP or of who calls", []string{}, []string{"github.com/invopop/jsonschema"}},
 	{"commands", "a command gets guarded access from mail and never a connection, so it cannot forget the policy", []string{"discovery", "mail", "mail/login", "mail/mailbox", "mail/outbox", "vault"}, nil},

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/setup"
+	"github.com/postern-mail/postern/gateway/gatewaytest"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/autoconfig"
 	"github.com/postern-mail/postern/mail/demo"
@@ -274,13 +275,12 @@ func (s *station) listsMail(t testing.TB, printed string) {
 	for name, value := range entry.Env {
 		c.Env = append(c.Env, name+"="+value)
 	}
-	c.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
-{"jsonrpc":"2.0","method":"notifications/initialized"}
-{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cli","arguments":{"command":"mail list --limit 2"}}}
-`)
-	answer, err := c.Output()
-	if err != nil || !bytes.Contains(answer, []byte(`\"success\":true`)) || bytes.Count(answer, []byte(`\"message_id\"`)) != 2 {
-		t.Errorf("%v\n%s", err, answer)
+	client := gatewaytest.Start(t, c)
+	if m := client.Call("mail list --limit 2"); !strings.HasPrefix(m.Text(), `{"success":true`) || strings.Count(m.Text(), `"message_id"`) != 2 {
+		t.Errorf("%s", m.Line)
+	}
+	if err := client.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

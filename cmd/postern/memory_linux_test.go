@@ -42,23 +42,15 @@ func BenchmarkServeMemory(b *testing.B) {
 	a := dovecotAccount(s, "ann")
 	a.Mode = "RW"
 	v.add(b, a, servertest.Password)
-	c, in, answers := serving(b, v)
-	if !answers.Scan() {
-		b.Fatal("no answer to initialize")
-	}
-	id := 0
+	c := serving(b, v)
 	call := func(commands ...string) {
 		b.Helper()
 		for _, command := range commands {
-			id++
-			fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":%q}}}`+"\n", id, command)
+			c.Begin(command)
 		}
 		for range commands {
-			if !answers.Scan() {
-				b.Fatalf("no answer to %q", commands)
-			}
-			if !strings.Contains(answers.Text(), `\"success\":true`) {
-				b.Fatalf("%q: %.500s", commands, answers.Text())
+			if m := c.Next(); !strings.Contains(m.Text(), `"success":true`) {
+				b.Fatalf("%q: %.500s", commands, m.Line)
 			}
 		}
 	}
@@ -72,11 +64,10 @@ func BenchmarkServeMemory(b *testing.B) {
 		}
 		call(gets...)
 	}
-	kB := peak(b, c.Process.Pid)
+	kB := peak(b, c.Process.Process.Pid)
 	b.ReportMetric(float64(kB)/1024, "peak-MB")
 	if kB > maxResident {
 		b.Errorf("%d kB resident, want at most %d", kB, maxResident)
 	}
-	_ = in.Close()
-	_ = c.Wait()
+	_ = c.Close()
 }

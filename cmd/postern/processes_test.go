@@ -1,16 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"testing"
+
+	"github.com/postern-mail/postern/gateway/gatewaytest"
 )
 
 // closedPort is a loopback port that nothing listens on.
@@ -36,28 +35,10 @@ func program(t testing.TB, env []string, args ...string) *exec.Cmd {
 	return c
 }
 
-// serving starts 'postern serve' and says hello as a client does. The caller reads
-// the answers, the first of them to that.
-func serving(t testing.TB, v testVault) (c *exec.Cmd, in io.WriteCloser, answers *bufio.Scanner) {
+// serving starts 'postern serve' as an agent, and says hello as a client does.
+func serving(t testing.TB, v testVault) *gatewaytest.Client {
 	t.Helper()
-	c = program(t, v.environment(false), "serve")
-	c.Stderr = os.Stderr
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
-	fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	answers = bufio.NewScanner(out)
-	answers.Buffer(nil, 4<<20)
-	return c, in, answers
+	return gatewaytest.Start(t, program(t, v.environment(false), "serve"))
 }
 
 // TestTwentyProcessesShareOneVault starts them at once; none may fail on a lock,
@@ -102,33 +83,19 @@ func TestKilledServersLeaveASoundVault(t *testing.T) {
 	v := newVault(t)
 	answered := 0
 	for i := range 10 {
-		c := program(t, v.environment(true), "serve")
-		in, err := c.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
+		c := gatewaytest.Start(t, program(t, v.environment(true), "serve"))
+		for range 40 {
+			c.Begin("mail accounts")
 		}
-		out, err := c.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
-		fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-		for id := range 40 {
-			fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":"mail accounts"}}}`+"\n", id+1)
-		}
-		answers := bufio.NewScanner(out)
-		for n := 0; n < 3+i && answers.Scan(); n++ {
-			if strings.Contains(answers.Text(), `"result":{"content"`) {
+		for range 2 + i {
+			if c.Next().Text() != "" {
 				answered++
 			}
 		}
-		if err := c.Process.Kill(); err != nil {
+		if err := c.Process.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		_ = c.Wait()
+		_ = c.Process.Wait()
 	}
 	h := newHouse(t, v)
 	var report struct {
@@ -148,23 +115,6 @@ func TestKilledServersLeaveASoundVault(t *testing.T) {
 // to initialize.
 func BenchmarkStartToInitialize(b *testing.B) {
 	for b.Loop() {
-		c := program(b, nil, "serve")
-		in, err := c.StdinPipe()
-		if err != nil {
-			b.Fatal(err)
-		}
-		out, err := c.StdoutPipe()
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := c.Start(); err != nil {
-			b.Fatal(err)
-		}
-		fmt.Fprintln(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
-		if answers := bufio.NewScanner(out); !answers.Scan() {
-			b.Fatal("no answer")
-		}
-		_ = in.Close()
-		_ = c.Wait()
+		_ = gatewaytest.Start(b, program(b, nil, "serve")).Close()
 	}
 }

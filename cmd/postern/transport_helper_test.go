@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/gateway/gatewaytest"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -50,12 +51,12 @@ func Test004_5_HelpersThatFail(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			c, session, log := carrying(t, o)
+			session, log := carrying(t, o)
 			for _, line := range []string{"mail list", "mail list", "mail folders", "mail get --folder INBOX --uid 1", "mail mark-read --folder INBOX --uid 1", "mail thread --folder INBOX --uid 1"} {
 				if test.code == "TIMEOUT" {
 					line += " --timeout 1"
 				}
-				a := session.envelope(t, line)
+				a := envelope(t, session, line)
 				if a.Success || string(a.Error.Code) != test.code || !strings.Contains(a.Error.Message, test.says) || a.Error.Hint == "" {
 					t.Errorf("%s: %s", line, a.raw)
 				}
@@ -70,16 +71,16 @@ func Test004_5_HelpersThatFail(t *testing.T) {
 				}
 			}
 			if test.logins > 0 {
-				if a := session.envelope(t, "mail list"); !strings.Contains(a.Error.Message, "No other is tried for the next ") {
+				if a := envelope(t, session, "mail list"); !strings.Contains(a.Error.Message, "No other is tried for the next ") {
 					t.Errorf("no seconds: %s", a.raw)
 				}
 			}
 			for _, line := range []string{"help", "version", "mail accounts"} {
-				if a := session.envelope(t, line); !a.Success {
+				if a := envelope(t, session, line); !a.Success {
 					t.Errorf("%s: %s", line, a.raw)
 				}
 			}
-			ended(t, c, session)
+			ended(t, session)
 			if n := proxy.Stats().Connections; n > test.logins {
 				t.Errorf("%d connections to the mail server", n)
 			}
@@ -143,33 +144,33 @@ func Test004_3_AccountsOfTheVault(t *testing.T) {
 	}
 
 	for _, o := range []*transportOptions{{account: "work"}, {account: "sealed", helper: "echo " + servertest.Password}} {
-		c, session, log := carrying(t, o, env...)
+		session, log := carrying(t, o, env...)
 		var page listData
-		a := session.envelope(t, "mail list")
+		a := envelope(t, session, "mail list")
 		if !a.Success || strings.Count(string(a.raw), `"message_id"`) != 2 {
 			t.Fatalf("%s%s", a.raw, log)
 		}
-		if a := session.envelope(t, "mail accounts"); strings.Count(string(a.raw), `"account_id"`) != 1 {
+		if a := envelope(t, session, "mail accounts"); strings.Count(string(a.raw), `"account_id"`) != 1 {
 			t.Errorf("%s", a.raw)
 		}
 		other := map[string]string{"work": "sealed", "sealed": "work"}[o.account]
-		if a := session.envelope(t, "mail list --account "+other); a.Error.Code != "NOT_FOUND" {
+		if a := envelope(t, session, "mail list --account "+other); a.Error.Code != "NOT_FOUND" {
 			t.Errorf("another account: %s %+v", a.raw, page)
 		}
 		// Its rules hold, and what the administrator changes holds at once.
-		if a := session.envelope(t, "mail mark-read --folder INBOX --uid 1"); a.Error.Code != "PERMISSION_DENIED" {
+		if a := envelope(t, session, "mail mark-read --folder INBOX --uid 1"); a.Error.Code != "PERMISSION_DENIED" {
 			t.Errorf("read-only: %s", a.raw)
 		}
 		works(t, program(t, v.environment(true), "account", "edit", o.account, "--mode", "RW"))
-		if a := session.envelope(t, "mail mark-read --folder INBOX --uid 1"); !a.Success {
+		if a := envelope(t, session, "mail mark-read --folder INBOX --uid 1"); !a.Success {
 			t.Errorf("changed: %s", a.raw)
 		}
 		// Not so where it is and as whom it logs in: that was settled at the start.
 		works(t, program(t, v.environment(true), "account", "edit", o.account, "--username", "somebody"))
-		if a := session.envelope(t, "mail list"); a.Error.Code != "CONFIG_ERROR" || !strings.Contains(a.Error.Hint, "start it again") {
+		if a := envelope(t, session, "mail list"); a.Error.Code != "CONFIG_ERROR" || !strings.Contains(a.Error.Hint, "start it again") {
 			t.Errorf("another user: %s", a.raw)
 		}
-		ended(t, c, session)
+		ended(t, session)
 		if log.String() != "" {
 			t.Errorf("it says %s", log)
 		}
@@ -188,16 +189,15 @@ func Test004_3_AccountsOfTheVault(t *testing.T) {
 // Test004_5_ReadOnly leaves out the one command that changes something.
 func Test004_5_ReadOnly(t *testing.T) {
 	o := &transportOptions{host: "127.0.0.1", port: uint(closedPort(t)), security: "none", username: "ann", helper: "echo {name}-{username}"}
-	c := program(t, nil, append(o.arguments(), "--read-only")...)
-	c.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
-{"jsonrpc":"2.0","method":"notifications/initialized"}
-{"jsonrpc":"2.0","id":2,"method":"tools/list"}
-{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"cli","arguments":{"command":"mail mark-read --folder INBOX --uid 1"}}}
-`)
-	out, err := c.Output()
-	if err != nil || !strings.Contains(string(out), `"readOnlyHint":true`) || !strings.Contains(string(out), "COMMAND_NOT_FOUND") {
-		t.Errorf("%s, %v", out, err)
+	c := gatewaytest.Start(t, program(t, nil, append(o.arguments(), "--read-only")...))
+	c.Send(`{"jsonrpc":"2.0","id":100,"method":"tools/list"}`)
+	if m := c.Answer(100); !strings.Contains(m.Line, `"readOnlyHint":true`) {
+		t.Errorf("%s", m.Line)
 	}
+	if m := c.Call("mail mark-read --folder INBOX --uid 1"); !strings.Contains(m.Text(), "COMMAND_NOT_FOUND") {
+		t.Errorf("%s", m.Line)
+	}
+	ended(t, c)
 }
 
 // Test004_INV_GLOBAL_07_ASignalEndsTheProcess ends the program by each signal that
@@ -207,8 +207,8 @@ func Test004_INV_GLOBAL_07_ASignalEndsTheProcess(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "pid")
 		o := &transportOptions{host: "127.0.0.1", port: uint(closedPort(t)), security: "none", username: "ann"}
 		o.helper = script(t, fmt.Sprintf("echo $$ >%s.part; mv %[1]s.part %[1]s; sleep 1000", file))
-		c, session, _ := carrying(t, o)
-		session.envelope(t, "help")
+		session, _ := carrying(t, o)
+		envelope(t, session, "help")
 		var pid int
 		for deadline := time.Now().Add(patience); pid == 0; time.Sleep(time.Millisecond) {
 			if b, err := os.ReadFile(file); err == nil {
@@ -217,10 +217,10 @@ func Test004_INV_GLOBAL_07_ASignalEndsTheProcess(t *testing.T) {
 				t.Fatal("the helper does not start")
 			}
 		}
-		if err := c.Process.Signal(signal); err != nil {
+		if err := session.Process.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Wait(); err != nil {
+		if err := session.Process.Wait(); err != nil {
 			t.Errorf("%s: %v", signal, err)
 		}
 		for deadline := time.Now().Add(patience); alive(pid); time.Sleep(time.Millisecond) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/gateway/gatewaytest"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -372,9 +373,9 @@ func Test004_INV_GLOBAL_07_TheEndClearsTheCredential(t *testing.T) {
 				done <- process.serveTransport(ctx, made, false)
 				_ = out.Close()
 			}()
-			session := newMCPSession(client, answers)
-			if a := session.call(t, "mail verify"); !strings.Contains(a, `\"ok\":true`) {
-				t.Fatalf("%s", a)
+			session := gatewaytest.New(t, client, answers)
+			if m := session.Call("mail verify"); !strings.Contains(m.Text(), `"ok":true`) {
+				t.Fatalf("%s", m.Line)
 			}
 			if !made.once.Holds() {
 				t.Fatal("there is nothing to clear")
@@ -386,7 +387,7 @@ func Test004_INV_GLOBAL_07_TheEndClearsTheCredential(t *testing.T) {
 				cancel() // what main makes of SIGTERM, SIGHUP and SIGINT
 			case "error":
 				_ = answers.Close() // nobody reads on
-				session.write("mail accounts")
+				session.Begin("mail accounts")
 			}
 			go func() { _, _ = io.Copy(io.Discard, answers) }()
 			select {

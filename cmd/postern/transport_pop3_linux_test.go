@@ -174,13 +174,13 @@ func Test004_5_HostilePOP3Servers(t *testing.T) {
 			t.Parallel()
 			s := hostile(t, func(int) reaction { return test.react })
 			o := &transportOptions{host: "127.0.0.1", port: uint(s.port), security: "none", protocol: "pop3", username: "ann", helper: "echo secret"}
-			c, session, log := carrying(t, o)
+			session, log := carrying(t, o)
 			limit := " --timeout 60" // for a flood on a slow machine; it ends by its size
 			if test.want == "TIMEOUT" {
 				limit = " --timeout 1"
 			}
 			for _, line := range []string{test.line + limit, "mail verify" + limit, "version"} {
-				a := session.envelope(t, line)
+				a := envelope(t, session, line)
 				if strings.Contains(line, test.line) && test.want != "" && string(a.Error.Code) != test.want && !strings.Contains(string(a.raw), test.want) {
 					t.Errorf("%s: %.600s", line, a.raw)
 				}
@@ -188,10 +188,10 @@ func Test004_5_HostilePOP3Servers(t *testing.T) {
 					t.Errorf("%s: no hint: %s", line, a.raw)
 				}
 			}
-			if kB := peak(t, c.Process.Pid); kB > maxHostile() {
+			if kB := peak(t, session.Process.Process.Pid); kB > maxHostile() {
 				t.Errorf("%d kB were resident", kB)
 			}
-			ended(t, c, session)
+			ended(t, session)
 			if strings.Contains(log.String(), "panic") || strings.Contains(log.String(), "secret") {
 				t.Errorf("%s", log)
 			}
@@ -214,11 +214,11 @@ func Test004_5_POP3WithoutTheTLSThatWasAsked(t *testing.T) {
 	} {
 		s := hostile(t, func(int) reaction { return react })
 		o := &transportOptions{host: "127.0.0.1", port: uint(s.port), security: "starttls", protocol: "pop3", username: "ann", helper: "echo secret"}
-		c, session, _ := carrying(t, o)
-		if a := session.envelope(t, "mail list --timeout 5"); a.Success || a.Error.Hint == "" {
+		session, _ := carrying(t, o)
+		if a := envelope(t, session, "mail list --timeout 5"); a.Success || a.Error.Hint == "" {
 			t.Errorf("%s: %s", name, a.raw)
 		}
-		ended(t, c, session)
+		ended(t, session)
 		for _, command := range s.commands() {
 			verb, _, _ := strings.Cut(command, " ")
 			if verb != "STLS" && verb != "QUIT" && !isHandshake(command) {
@@ -256,20 +256,20 @@ func Test004_5_AMessageThatVanishesBetweenTwoSessions(t *testing.T) {
 		}
 	})
 	o := &transportOptions{host: "127.0.0.1", port: uint(s.port), security: "none", protocol: "pop3", username: "ann", helper: "echo secret"}
-	c, session, _ := carrying(t, o)
-	if a := session.envelope(t, "mail list"); !a.Success || !strings.Contains(string(a.raw), "pop3:default:a") {
+	session, _ := carrying(t, o)
+	if a := envelope(t, session, "mail list"); !a.Success || !strings.Contains(string(a.raw), "pop3:default:a") {
 		t.Fatalf("%s", a.raw)
 	}
 	for _, line := range []string{"mail get pop3:default:a", "mail thread pop3:default:a"} {
-		if a := session.envelope(t, line); a.Error.Code != "NOT_FOUND" {
+		if a := envelope(t, session, line); a.Error.Code != "NOT_FOUND" {
 			t.Errorf("%s: %s", line, a.raw)
 		}
 	}
-	if a := session.envelope(t, "mail list --before pop3:default:a"); a.Error.Code != "CONFLICT" {
+	if a := envelope(t, session, "mail list --before pop3:default:a"); a.Error.Code != "CONFLICT" {
 		t.Errorf("%s", a.raw)
 	}
-	if a := session.envelope(t, "mail get pop3:default:b"); !a.Success {
+	if a := envelope(t, session, "mail get pop3:default:b"); !a.Success {
 		t.Errorf("what took its number: %s", a.raw)
 	}
-	ended(t, c, session)
+	ended(t, session)
 }

@@ -309,17 +309,17 @@ func Test004_7_7_NoCredentialOrBodyInAnyLog(t *testing.T) {
 	for _, helper := range []string{"echo " + servertest.Password, "printf %s%s " + canary[:6] + " " + canary[6:], script(t, "echo "+canary+"; echo "+canary+" >&2; exit 1")} {
 		o := p.options(t, s, "imap", "ann")
 		o.helper = helper
-		c, session, log := carrying(t, o, home.environment()...)
-		session.envelope(t, "help")
+		session, log := carrying(t, o, home.environment()...)
+		envelope(t, session, "help")
 		for _, line := range []string{"mail get --folder INBOX --uid 1", "mail list", "mail nope", "mail send --body " + bodyCanary, "mail get '" + bodyCanary + "'"} {
-			a := session.envelope(t, line)
+			a := envelope(t, session, line)
 			for _, v := range finds("the answer to "+line, a.raw, canary) {
 				t.Error(v)
 			}
 		}
 		proxy.Cut()
-		session.envelope(t, "mail verify")
-		ended(t, c, session)
+		envelope(t, session, "mail verify")
+		ended(t, session)
 		for _, text := range []string{canary, bodyCanary} {
 			for _, v := range finds("the log", []byte(log.String()), text) {
 				t.Error(v)
