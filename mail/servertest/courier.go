@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -52,11 +51,9 @@ type CourierConfig struct {
 // said before it, and everything after it, is said by Courier's own programs.
 // The fields do not change; the methods are safe for concurrent use.
 type CourierServer struct {
-	Host      string // localhost
+	endpoint         // localhost
 	IMAPPort  uint16 // plaintext, with STARTTLS
 	IMAPSPort uint16 // TLS from the first byte
-	CAPEM     []byte // what a client must trust
-	CA        *CA
 	Home      string // holds one directory per user, with a Maildir in it
 
 	config    CourierConfig
@@ -79,16 +76,7 @@ type CourierServer struct {
 func Courier(t testing.TB, config CourierConfig) *CourierServer {
 	t.Helper()
 	server, err := StartCourier(config)
-	Check(t, err)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("end of the Courier log:\n%s", server.LogTail())
-		}
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server
+	return keep(t, "Courier", server, err)
 }
 
 // StartCourier starts a server that lives until Stop. The error matches
@@ -109,8 +97,8 @@ func StartCourier(config CourierConfig) (_ *CourierServer, err error) {
 		return nil, err
 	}
 	s := &CourierServer{
-		Host: "localhost", CAPEM: config.CA.PEM(), CA: config.CA,
-		config: config, programs: programs, open: map[net.Conn]bool{},
+		endpoint: endpoint{Host: "localhost", CAPEM: config.CA.PEM(), CA: config.CA},
+		config:   config, programs: programs, open: map[net.Conn]bool{},
 		tls: &tls.Config{Certificates: []tls.Certificate{leaf}},
 	}
 	if s.mail, err = mailOwner(); err != nil {
@@ -207,24 +195,8 @@ func (s *CourierServer) IMAPAddr() string { return s.address(s.IMAPPort) }
 // IMAPSAddr returns host:port of the IMAP listener with TLS from the first byte.
 func (s *CourierServer) IMAPSAddr() string { return s.address(s.IMAPSPort) }
 
-func (s *CourierServer) address(port uint16) string {
-	return net.JoinHostPort(s.Host, strconv.Itoa(int(port)))
-}
-
-// ClientTLS returns a configuration for a client that trusts this server alone.
-func (s *CourierServer) ClientTLS() *tls.Config {
-	return &tls.Config{RootCAs: s.CA.Pool(), ServerName: s.Host}
-}
-
 // LogTail returns what the server wrote to its log last, at most 16 kB.
-func (s *CourierServer) LogTail() string {
-	const most = 16 << 10
-	log, err := os.ReadFile(filepath.Join(s.dir, "log"))
-	if err != nil {
-		return err.Error()
-	}
-	return string(log[max(0, len(log)-most):])
-}
+func (s *CourierServer) LogTail() string { return logTail(s.dir, "log") }
 
 // Stop ends the server with every connection to it, waits until its processes
 // are gone, and removes what it kept. Further calls do nothing.

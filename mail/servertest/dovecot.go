@@ -1,25 +1,20 @@
 package servertest
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/rand"
 	"crypto/tls"
 	_ "embed"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"text/template"
-	"time"
 )
 
 // Password logs in as any user.
@@ -81,22 +76,17 @@ const (
 // user is empty but for the folders Archive, Drafts, Junk, Sent and Trash. Its
 // fields do not change; its methods are safe for concurrent use.
 type DovecotServer struct {
-	Host      string // localhost, unless Config.RequireTLS
+	endpoint         // localhost, unless Config.RequireTLS
 	IMAPPort  uint16 // plaintext, with STARTTLS
 	IMAPSPort uint16 // TLS from the first byte
 	POP3Port  uint16 // plaintext, with STLS
 	POP3SPort uint16 // TLS from the first byte
-	CAPEM     []byte // what a client must trust
-	CA        *CA
 	Home      string // holds one directory per user, with a Maildir in it unless Config.Storage says otherwise
 
-	dir   string
+	*daemon
 	store Storage
 	takes bool // Config.Submission
 	mail  owner
-	cmd   *exec.Cmd
-	done  chan struct{} // closed when the process has ended
-	err   error         // how it ended; read after done
 
 	mu       sync.Mutex
 	sequence int // of delivered messages
@@ -111,34 +101,17 @@ const dovecotCapability = "IMAP4rev1 SASL-IR LOGIN-REFERRALS ID ENABLE IDLE SORT
 	"WITHIN CONTEXT=SEARCH LIST-STATUS BINARY MOVE SNIPPET=FUZZY PREVIEW=FUZZY PREVIEW STATUS=SIZE " +
 	"SAVEDATE LITERAL+ NOTIFY SPECIAL-USE"
 
-const (
-	startAttempts = 5                // each with other ports
-	startTimeout  = 30 * time.Second // generous: many test binaries may start at once
-	pollInterval  = 5 * time.Millisecond
-)
-
 //go:embed dovecot.conf.tmpl
 var dovecotConf string
 
 var dovecotTemplate = template.Must(template.New("dovecot.conf").Option("missingkey=error").Parse(dovecotConf))
-
-var errPortTaken = errors.New("a port was taken meanwhile")
 
 // Dovecot starts a server that lives as long as the test. When the test failed,
 // the end of the server's log is added to the test's.
 func Dovecot(t testing.TB, config Config) *DovecotServer {
 	t.Helper()
 	server, err := StartDovecot(config)
-	Check(t, err)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("end of the Dovecot log:\n%s", server.LogTail())
-		}
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server
+	return keep(t, "Dovecot", server, err)
 }
 
 // StartDovecot starts a server that lives until Stop. The error matches
@@ -169,17 +142,7 @@ func StartDovecot(config Config) (*DovecotServer, error) {
 		}
 		config.Certificate = &leaf
 	}
-	for range startAttempts {
-		var s *DovecotServer
-		s, err = startOnce(program, config)
-		if err == nil {
-			return s, nil
-		}
-		if !errors.Is(err, errPortTaken) {
-			return nil, err
-		}
-	}
-	return nil, err
+	return untilTaken(func() (*DovecotServer, error) { return startOnce(program, config) })
 }
 
 // dovecotProgram finds a Dovecot that reads the configuration we write. It also
@@ -215,68 +178,26 @@ func findLMTP() error {
 	return nil
 }
 
-// makeDir makes a directory for a server. In t.TempDir the names of the sockets
-// would be longer than a socket address can hold.
-func makeDir(prefix string) (string, error) {
-	parent := os.TempDir()
-	if len(parent) > 40 {
-		parent = "/tmp"
-	}
-	return os.MkdirTemp(parent, prefix)
-}
-
-func startOnce(program string, config Config) (_ *DovecotServer, err error) {
-	dir, err := makeDir("dovecot-")
+func startOnce(program string, config Config) (*DovecotServer, error) {
+	d, err := newDaemon("dovecot", "dovecot.log")
 	if err != nil {
-		return nil, fmt.Errorf("start dovecot: %w", err)
+		return nil, err
 	}
 	s := &DovecotServer{
-		Host:  "localhost",
-		CAPEM: config.CA.PEM(),
-		CA:    config.CA,
-		Home:  filepath.Join(dir, "home"),
-		dir:   dir,
-		store: config.Storage,
-		takes: config.Submission,
-		done:  make(chan struct{}),
+		endpoint: endpoint{Host: "localhost", CAPEM: config.CA.PEM(), CA: config.CA},
+		Home:     filepath.Join(d.dir, "home"),
+		daemon:   d,
+		store:    config.Storage,
+		takes:    config.Submission,
 	}
 	token := "dovecot-" + strings.ToLower(rand.Text())
 	if err := s.configure(config, token); err != nil {
-		return nil, errors.Join(fmt.Errorf("start dovecot: %w", err), os.RemoveAll(dir))
+		return nil, errors.Join(fmt.Errorf("start dovecot: %w", err), d.stop())
 	}
-	s.cmd = exec.Command(program, "-F", "-c", filepath.Join(dir, "dovecot.conf"))
-	s.cmd.Dir = dir
-	// A file and not a pipe: Wait would wait for every process that inherited it.
-	output, err := os.Create(filepath.Join(dir, "output"))
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start dovecot: %w", err), os.RemoveAll(dir))
-	}
-	defer output.Close()
-	s.cmd.Stdout, s.cmd.Stderr = output, output
-	prepare(s.cmd)
-	started := make(chan error, 1)
-	go func() {
-		// The signal the kernel sends on a parent's death is bound to the thread
-		// that started the child, so that thread must stay.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := s.cmd.Start()
-		started <- err
-		if err == nil {
-			s.err = s.cmd.Wait()
-		}
-		close(s.done)
-	}()
-	if err := <-started; err != nil {
-		return nil, errors.Join(fmt.Errorf("start dovecot: %w", err), os.RemoveAll(dir))
-	}
-	if err := s.await(token); err != nil {
-		tail := s.LogTail()
-		stopErr := s.Stop()
-		if strings.Contains(tail, "Address already in use") {
-			err = errPortTaken
-		}
-		return nil, errors.Join(fmt.Errorf("start dovecot: %w\n%s", err, tail), stopErr)
+	// The server binds all its ports before it serves any, so one greeting stands for
+	// the four.
+	if err := d.start(exec.Command(program, "-F", "-c", filepath.Join(d.dir, "dovecot.conf")), s.IMAPAddr(), token); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -289,50 +210,6 @@ func capability(config Config) string {
 		return slices.ContainsFunc(config.HideCapabilities, func(hidden string) bool { return strings.EqualFold(name, hidden) })
 	})
 	return strings.Join(all, " ")
-}
-
-// await returns when the server answers. The token in its greeting tells it
-// from another server that got the port first; the server binds all its ports
-// before it serves any, so one greeting stands for the four.
-func (s *DovecotServer) await(token string) error {
-	deadline := time.NewTimer(startTimeout)
-	defer deadline.Stop()
-	for {
-		err := greets(s.IMAPAddr(), token)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-s.done:
-			return fmt.Errorf("it ended: %w", s.err)
-		case <-deadline.C:
-			return fmt.Errorf("no greeting within %s: %w", startTimeout, err)
-		case <-time.After(pollInterval):
-		}
-	}
-}
-
-// greets returns nil where the server at this address says the token in its
-// first line.
-func greets(address, token string) error {
-	conn, err := net.DialTimeout("tcp", address, time.Second)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	if err != nil {
-		return err
-	}
-	if !strings.Contains(line, token) {
-		return errors.New("another server answers on the port")
-	}
-	return nil
-}
-
-func (s *DovecotServer) address(port uint16) string {
-	return net.JoinHostPort(s.Host, strconv.Itoa(int(port)))
 }
 
 // IMAPAddr returns host:port of the plaintext IMAP listener, which also offers
@@ -349,56 +226,11 @@ func (s *DovecotServer) POP3Addr() string { return s.address(s.POP3Port) }
 // POP3SAddr returns host:port of the POP3 listener with TLS from the first byte.
 func (s *DovecotServer) POP3SAddr() string { return s.address(s.POP3SPort) }
 
-// ClientTLS returns a configuration for a client that trusts this server alone.
-func (s *DovecotServer) ClientTLS() *tls.Config {
-	return &tls.Config{RootCAs: s.CA.Pool(), ServerName: s.Host}
-}
-
-// LogTail returns the last lines the server wrote to its log, at most 16 kB, and
-// what it printed before it had one.
-func (s *DovecotServer) LogTail() string {
-	const most = 16 << 10
-	var log []byte
-	for _, name := range []string{"output", "dovecot.log"} {
-		b, err := os.ReadFile(filepath.Join(s.dir, name))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err.Error()
-		}
-		log = append(log, b...)
-	}
-	if len(log) > most {
-		log = log[len(log)-most:]
-		if i := bytes.IndexByte(log, '\n'); i >= 0 {
-			log = log[i+1:]
-		}
-	}
-	return string(log)
-}
-
 // Stop ends the server with every connection to it, waits until it is gone, and
 // removes what it kept. Further calls do nothing.
 func (s *DovecotServer) Stop() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped {
-		return nil
-	}
 	s.stopped = true
-	// All its processes at once: a graceful end takes Dovecot a second, and what
-	// it would tidy up is removed below.
-	reap(s.cmd.Process.Pid)
-	_ = s.cmd.Process.Kill()
-	<-s.done
-	// A process whose end the line above began may still be adding a file.
-	var remove error
-	for range 200 {
-		if remove = os.RemoveAll(s.dir); remove == nil {
-			break
-		}
-		time.Sleep(pollInterval)
-	}
-	if remove != nil {
-		return fmt.Errorf("stop dovecot: %w", remove)
-	}
-	return nil
+	s.mu.Unlock()
+	return s.stop()
 }

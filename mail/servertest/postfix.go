@@ -6,16 +6,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 )
 
 // PostfixConfig says how a server differs from the plain one.
@@ -53,23 +50,14 @@ type PostfixConfig struct {
 // may be used. What cannot be delivered comes back to the sender, as mail does.
 // Its fields do not change; its methods are safe for concurrent use.
 type PostfixServer struct {
-	Host            string // localhost
+	endpoint               // localhost
 	SubmissionPort  uint16 // plaintext, with STARTTLS, which must be used
 	SubmissionsPort uint16 // TLS from the first byte
-	CAPEM           []byte // what a client must trust
-	CA              *CA
 
-	dir      string
+	*daemon
 	programs postfixPrograms
 	token    string
 	lmtp     *lmtpServer // nil where Dovecot's is used
-	cmd      *exec.Cmd
-	leash    *leash
-	done     chan struct{} // closed when the process has ended
-	err      error         // how it ended; read after done
-
-	mu      sync.Mutex
-	stopped bool
 }
 
 // Postfix starts a server that lives as long as the test. When the test failed,
@@ -77,16 +65,7 @@ type PostfixServer struct {
 func Postfix(t testing.TB, config PostfixConfig) *PostfixServer {
 	t.Helper()
 	server, err := StartPostfix(config)
-	Check(t, err)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("end of the Postfix log:\n%s", server.LogTail())
-		}
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server
+	return keep(t, "Postfix", server, err)
 }
 
 // StartPostfix starts a server that lives until Stop. The error matches
@@ -113,22 +92,8 @@ func StartPostfix(config PostfixConfig) (*PostfixServer, error) {
 		}
 		config.Certificate = &leaf
 	}
-	for range startAttempts {
-		var s *PostfixServer
-		s, err = startPostfixOnce(programs, config)
-		if err == nil {
-			return s, nil
-		}
-		if !errors.Is(err, errEndedEarly) {
-			return nil, err
-		}
-	}
-	return nil, err
+	return untilTaken(func() (*PostfixServer, error) { return startPostfixOnce(programs, config) })
 }
-
-// errEndedEarly reports a server that ended before it answered. It has no log
-// yet to say in why; that a port was taken meanwhile is the likely reason.
-var errEndedEarly = errors.New("it ended before it answered")
 
 // postfixPrograms is where the parts of a Postfix lie and whom they run as.
 type postfixPrograms struct {
@@ -167,64 +132,30 @@ func findPostfix() (p postfixPrograms, err error) {
 	}, nil
 }
 
-func startPostfixOnce(programs postfixPrograms, config PostfixConfig) (_ *PostfixServer, err error) {
-	dir, err := makeDir("postfix-")
+func startPostfixOnce(programs postfixPrograms, config PostfixConfig) (*PostfixServer, error) {
+	d, err := newDaemon("postfix", "log")
 	if err != nil {
-		return nil, fmt.Errorf("start postfix: %w", err)
+		return nil, err
 	}
 	s := &PostfixServer{
-		Host: "localhost", CAPEM: config.Dovecot.CAPEM, CA: config.Dovecot.CA,
-		dir: dir, programs: programs, done: make(chan struct{}),
-		token: "postfix-" + strings.ToLower(rand.Text()),
+		endpoint: endpoint{Host: "localhost", CAPEM: config.Dovecot.CAPEM, CA: config.Dovecot.CA},
+		daemon:   d, programs: programs, token: "postfix-" + strings.ToLower(rand.Text()),
 	}
 	if err := s.configure(config); err != nil {
-		return nil, errors.Join(fmt.Errorf("start postfix: %w", err), s.remove())
-	}
-	output, err := os.Create(filepath.Join(dir, "output"))
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start postfix: %w", err), s.remove())
-	}
-	defer output.Close()
-	// In the foreground: it makes no daemon of itself, but a session.
-	s.cmd = exec.Command(programs.master, "-s", "-c", s.conf())
-	s.cmd.Dir = dir
-	s.cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "MAIL_CONFIG=" + s.conf(), "LANG=C"}
-	s.cmd.Stdout, s.cmd.Stderr = output, output
-	prepareSession(s.cmd)
-	if err := s.cmd.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start postfix: %w", err), s.remove())
-	}
-	go func() {
-		s.err = s.cmd.Wait()
-		close(s.done)
-	}()
-	if s.leash, err = newLeash(s.cmd.Process.Pid); err != nil {
 		return nil, errors.Join(fmt.Errorf("start postfix: %w", err), s.Stop())
 	}
-	if err := s.await(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start postfix: %w\n%s", err, s.LogTail()), s.Stop())
+	// In the foreground: it makes no daemon of itself, but a session. It binds all its
+	// ports before it serves any, so one greeting stands for both.
+	cmd := exec.Command(programs.master, "-s", "-c", s.conf())
+	cmd.Env = s.environment()
+	if err := d.start(cmd, s.SubmissionAddr(), s.token); err != nil {
+		return nil, errors.Join(err, s.lmtp.stop())
 	}
 	return s, nil
 }
 
-// await returns when the server answers. It binds all its ports before it serves
-// any, so one greeting stands for both.
-func (s *PostfixServer) await() error {
-	deadline := time.NewTimer(startTimeout)
-	defer deadline.Stop()
-	for {
-		err := greets(s.SubmissionAddr(), s.token)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-s.done:
-			return fmt.Errorf("%w: %w", errEndedEarly, s.err)
-		case <-deadline.C:
-			return fmt.Errorf("no greeting within %s: %w", startTimeout, err)
-		case <-time.After(pollInterval):
-		}
-	}
+func (s *PostfixServer) environment() []string {
+	return []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "MAIL_CONFIG=" + s.conf(), "LANG=C"}
 }
 
 func (s *PostfixServer) conf() string { return filepath.Join(s.dir, "conf") }
@@ -234,29 +165,6 @@ func (s *PostfixServer) SubmissionAddr() string { return s.address(s.SubmissionP
 
 // SubmissionsAddr returns host:port of the listener with TLS from the first byte.
 func (s *PostfixServer) SubmissionsAddr() string { return s.address(s.SubmissionsPort) }
-
-func (s *PostfixServer) address(port uint16) string {
-	return net.JoinHostPort(s.Host, strconv.Itoa(int(port)))
-}
-
-// ClientTLS returns a configuration for a client that trusts this server alone.
-func (s *PostfixServer) ClientTLS() *tls.Config {
-	return &tls.Config{RootCAs: s.CA.Pool(), ServerName: s.Host}
-}
-
-// LogTail returns what the server wrote to its log last, at most 16 kB.
-func (s *PostfixServer) LogTail() string {
-	const most = 16 << 10
-	var log []byte
-	for _, name := range []string{"output", "log"} {
-		b, err := os.ReadFile(filepath.Join(s.dir, name))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err.Error()
-		}
-		log = append(log, b...)
-	}
-	return string(log[max(0, len(log)-most):])
-}
 
 // Queue returns what the server still holds: an object of JSON for each message,
 // as the program postqueue shows it. What a client has not finished sending is
@@ -272,7 +180,7 @@ func (s *PostfixServer) Queue(t testing.TB) []string {
 
 func (s *PostfixServer) queue() ([]string, error) {
 	cmd := exec.Command(s.programs.postqueue, "-c", s.conf(), "-j")
-	cmd.Env = s.cmd.Env
+	cmd.Env = s.environment()
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
@@ -301,22 +209,4 @@ func (s *PostfixServer) WaitQueueEmpty(t testing.TB) {
 
 // Stop ends the server with every connection to it, waits until its processes
 // are gone, and removes what it kept. Further calls do nothing.
-func (s *PostfixServer) Stop() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped {
-		return nil
-	}
-	s.stopped = true
-	s.leash.release()
-	err := endSession(s.cmd.Process.Pid, s.done)
-	if err := errors.Join(err, s.remove()); err != nil {
-		return fmt.Errorf("stop postfix: %w", err)
-	}
-	return nil
-}
-
-// remove takes away what the server's processes do not hold any more.
-func (s *PostfixServer) remove() error {
-	return errors.Join(s.lmtp.stop(), os.RemoveAll(s.dir))
-}
+func (s *PostfixServer) Stop() error { return errors.Join(s.stop(), s.lmtp.stop()) }

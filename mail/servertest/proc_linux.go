@@ -14,17 +14,10 @@ import (
 	"time"
 )
 
-// prepare ties the server to this process: it gets a process group of its own,
-// and the kernel ends it when this process dies without cleaning up, as a test
-// binary does when its time is over.
-func prepare(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-}
-
-// prepareSession gives a server that insists on it a session of its own. The
-// kernel would forget to end it when it changes its user for a moment, as Postfix
-// does; a leash does not.
-func prepareSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+// ownSession gives a server a session of its own, by which it can be found whole. The
+// kernel would forget to end it with this process when it changes its user for a
+// moment, as Postfix does; a leash does not.
+func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
 // leash is a process that ends a server when this process dies without cleaning
 // up.
@@ -58,15 +51,12 @@ func (l *leash) release() {
 	_ = l.cmd.Wait() // also closes the pipe; how a killed process ends is known
 }
 
-// reap ends every process of the server, whose first one has this id.
-func reap(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
-
-// endSession ends every process of the server, whose first one has this id and
-// closes done when it has been waited for, and returns when none is left.
-func endSession(leader int, done <-chan struct{}) error {
+// endSession ends every process of the server, which closes done when it has been
+// waited for, and returns when none is left.
+func endSession(leader *os.Process, done <-chan struct{}) error {
 	for deadline := time.Now().Add(startTimeout); ; {
-		reap(leader)
-		running, err := session(leader)
+		_ = syscall.Kill(-leader.Pid, syscall.SIGKILL)
+		running, err := session(leader.Pid)
 		switch {
 		case err != nil:
 			return err

@@ -4,22 +4,24 @@ package servertest
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 )
 
-func prepare(*exec.Cmd) {}
-
-func prepareSession(*exec.Cmd) {}
+func ownSession(*exec.Cmd) {}
 
 type leash struct{}
 
-func newLeash(int) (*leash, error) { return nil, errors.ErrUnsupported }
+func newLeash(int) (*leash, error) { return nil, nil }
 
 func (*leash) release() {}
 
-func reap(int) {}
-
-func endSession(int, <-chan struct{}) error { return errors.ErrUnsupported }
+// endSession ends the server's first process, which ends the others.
+func endSession(leader *os.Process, done <-chan struct{}) error {
+	_ = leader.Kill()
+	<-done
+	return nil
+}
 
 func session(int) ([]string, error) { return nil, errors.ErrUnsupported }
 
