@@ -2,7 +2,11 @@ package pdftext
 
 import (
 	"bytes"
+	"encoding/hex"
+	"regexp"
 	"strconv"
+
+	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
 // kind says what an operand is.
@@ -141,97 +145,63 @@ func (s *scanner) regular() string {
 
 // literal reads a string in parentheses, of which the first is behind.
 func (s *scanner) literal() string {
-	var out []byte
-	for depth := 1; s.i < len(s.b); {
-		c := s.b[s.i]
-		s.i++
-		switch c {
+	start := s.i
+	for depth := 1; s.i < len(s.b); s.i++ {
+		switch s.b[s.i] {
+		case '\\':
+			s.i++
 		case '(':
 			depth++
 		case ')':
 			if depth--; depth == 0 {
-				return string(out)
-			}
-		case '\r':
-			if s.i < len(s.b) && s.b[s.i] == '\n' {
 				s.i++
-			}
-			c = '\n'
-		case '\\':
-			if s.i >= len(s.b) {
-				return string(out)
-			}
-			var keep bool
-			if c, keep = s.escape(); !keep {
-				continue
+				return unescapeLiteral(s.b[start : s.i-1])
 			}
 		}
-		out = append(out, c)
 	}
-	return string(out)
+	s.i = len(s.b)
+	return unescapeLiteral(s.b[start:])
 }
 
-// escape reads what follows a backslash: false for an escaped line end, which
-// stands for nothing.
-func (s *scanner) escape() (byte, bool) {
-	c := s.b[s.i]
-	s.i++
-	switch c {
-	case 'n':
-		return '\n', true
-	case 'r':
-		return '\r', true
-	case 't':
-		return '\t', true
-	case 'b':
-		return '\b', true
-	case 'f':
-		return '\f', true
-	case '\n':
-		return 0, false
-	case '\r':
-		if s.i < len(s.b) && s.b[s.i] == '\n' {
-			s.i++
+// escapes are what stands for other bytes in a literal string (ISO 32000-1 table 3).
+var escapes = regexp.MustCompile(`\\(?:[0-7]{1,3}|\r\n?|(?s:.)|\z)|\r\n?`)
+
+func unescapeLiteral(b []byte) string {
+	return string(escapes.ReplaceAllFunc(b, func(e []byte) []byte {
+		switch {
+		case e[0] == '\r':
+			return []byte{'\n'}
+		case len(e) == 1, e[1] == '\r', e[1] == '\n':
+			return nil // an escaped line end stands for nothing
+		case e[1] >= '0' && e[1] <= '7':
+			n, _ := strconv.ParseUint(string(e[1:]), 8, 16)
+			return []byte{byte(n)} // a carry is dropped
 		}
-		return 0, false
-	}
-	if c < '0' || c > '7' {
-		return c, true
-	}
-	n := int(c - '0')
-	for range 2 {
-		if s.i >= len(s.b) || s.b[s.i] < '0' || s.b[s.i] > '7' {
-			break
+		if i := bytes.IndexByte([]byte("nrtbf"), e[1]); i >= 0 {
+			return []byte{"\n\r\t\b\f"[i]}
 		}
-		n = n<<3 | int(s.b[s.i]-'0')
-		s.i++
-	}
-	return byte(n), true // a carry is dropped
+		return e[1:]
+	}))
 }
 
 // hex reads a string of hexadecimal digits, of which the bracket is behind.
 func (s *scanner) hex() string {
-	var out []byte
-	high, odd := byte(0), false
-	for s.i < len(s.b) {
-		c := s.b[s.i]
+	text := s.b[s.i:]
+	if end := bytes.IndexByte(text, '>'); end >= 0 {
+		text = text[:end]
 		s.i++
-		if c == '>' {
-			break
-		}
-		v, ok := hexDigit(c)
-		switch {
-		case !ok:
-		case odd:
-			out = append(out, high|v)
-			odd = false
-		default:
-			high, odd = v<<4, true
+	}
+	s.i += len(text)
+	digits := make([]byte, 0, len(text)+1)
+	for _, c := range text {
+		if '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' {
+			digits = append(digits, c)
 		}
 	}
-	if odd {
-		out = append(out, high)
+	if len(digits)%2 == 1 {
+		digits = append(digits, '0')
 	}
+	out, _ := hex.DecodeString(string(digits)) // all of them are digits
 	return string(out)
 }
 
@@ -261,18 +231,6 @@ func isDelimiter(c byte) bool {
 		return true
 	}
 	return false
-}
-
-func hexDigit(c byte) (byte, bool) {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0', true
-	case 'a' <= c && c <= 'f':
-		return c - 'a' + 10, true
-	case 'A' <= c && c <= 'F':
-		return c - 'A' + 10, true
-	}
-	return 0, false
 }
 
 // parseNumber reads a number of a content stream, which has no exponent. Numbers
@@ -306,21 +264,8 @@ func parseNumber(word string) (float64, bool) {
 
 // unescapeName resolves #xx in a name.
 func unescapeName(s string) string {
-	if !bytes.ContainsRune([]byte(s), '#') {
-		return s
+	if decoded, err := types.DecodeName(s); err == nil {
+		return decoded
 	}
-	var out []byte
-	for i := 0; i < len(s); i++ {
-		if s[i] == '#' && i+2 < len(s) {
-			high, ok1 := hexDigit(s[i+1])
-			low, ok2 := hexDigit(s[i+2])
-			if ok1 && ok2 {
-				out = append(out, high<<4|low)
-				i += 2
-				continue
-			}
-		}
-		out = append(out, s[i])
-	}
-	return string(out)
+	return s
 }
