@@ -17,21 +17,8 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/agentmail"
 )
-
-// AgentMail is where agents leave each other messages; *vault.Vault implements it.
-type AgentMail interface {
-	SendAgentMail(ctx context.Context, m vault.AgentMessage) (vault.AgentMessage, error)
-	ReadAgentMail(ctx context.Context, q vault.AgentQuery) (vault.AgentInbox, error)
-	AwaitAgentMail(ctx context.Context, q vault.AgentQuery) error
-	ConfirmAgentMail(ctx context.Context, agent, claim string) error
-	AgentThread(ctx context.Context, q vault.AgentThread) ([]vault.AgentMessage, error)
-	AckAgentMail(ctx context.Context, agent, id string, own bool) (time.Time, error)
-	AgentMailStatus(ctx context.Context, agent, project string) ([]vault.AgentStatus, error)
-	CleanupAgentMail(ctx context.Context, dryRun bool) (vault.AgentCleanup, error)
-}
-
-var _ AgentMail = (*vault.Vault)(nil)
 
 // agentGroup lists the commands of the agent mailbox.
 func agentGroup(d *Deps) []*discovery.Command {
@@ -84,15 +71,15 @@ func (orNull) JSONSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{Extras: map[string]any{"type": []string{"string", "null"}}}
 }
 
-func agentMessage(m *vault.AgentMessage) AgentMessage {
+func agentMessage(m *agentmail.Message) AgentMessage {
 	return AgentMessage{ID: m.ID, Sender: m.Sender, Recipient: m.Recipient, Subject: m.Subject, Body: m.Body, Refs: orNull(m.Refs),
 		ReplyTo: orNull(m.ReplyTo), Type: agentType(m), TTLHours: agentTTLHours, Created: agentTime(m.Created),
 		ReadAt: orNull(agentTime(m.ReadAt)), AckedAt: orNull(agentTime(m.AckedAt))}
 }
 
-const agentTTLHours = int(vault.AgentMailTTL / time.Hour)
+const agentTTLHours = int(agentmail.TTL / time.Hour)
 
-func agentType(m *vault.AgentMessage) string {
+func agentType(m *agentmail.Message) string {
 	if m.Broadcast() {
 		return agentBroadcast
 	}
@@ -115,8 +102,8 @@ const (
 )
 
 // agentRoom bounds an answer that shows these fields of its messages; none are all.
-func agentRoom(fields []string) vault.AgentRoom {
-	return vault.AgentRoom{Room: maxAgentAnswer, Size: func(m *vault.AgentMessage) int {
+func agentRoom(fields []string) agentmail.Room {
+	return agentmail.Room{Room: maxAgentAnswer, Size: func(m *agentmail.Message) int {
 		shown := agentMessage(m)
 		for name, text := range map[string]*string{"subject": &shown.Subject, "body": &shown.Body} {
 			if len(fields) > 0 && !slices.Contains(fields, name) {
@@ -162,10 +149,10 @@ func (d *Deps) bound(call *discovery.Call) bool { return d.identity(call) != "" 
 // agentFault says which message is missing or too much.
 func agentFault(err error) error {
 	switch {
-	case errors.Is(err, vault.ErrNoAgentMessage):
+	case errors.Is(err, agentmail.ErrNoMessage):
 		return &discovery.Fault{Code: discovery.NotFound, Message: "There is no message with this id: it was never sent, or has expired.",
 			Hint: "Run 'agent read AGENT --all' for the messages there are; each lives 24 hours.", Err: err}
-	case errors.Is(err, vault.ErrAgentThreadTooLong):
+	case errors.Is(err, agentmail.ErrThreadTooLong):
 		return &discovery.Fault{Code: discovery.ExecutionError, Message: "The thread does not fit into one answer.",
 			Hint: "Leave the bodies out with --fields id,sender,subject,created, and read single messages with 'agent read AGENT --all'.", Err: err}
 	}

@@ -30,7 +30,7 @@ func agentAck(d *Deps) *discovery.Command {
 		if err := d.asAgent(call, args.Agent); err != nil {
 			return nil, err
 		}
-		at, err := d.Store.AckAgentMail(ctx, string(args.Agent), string(args.ID), d.bound(call))
+		at, err := d.AgentMail.Ack(ctx, string(args.Agent), string(args.ID), d.bound(call))
 		if err != nil {
 			return nil, agentFault(err)
 		}

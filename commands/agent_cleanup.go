@@ -39,7 +39,7 @@ func agentCleanup(d *Deps) *discovery.Command {
 		Effect:   discovery.State,
 		Examples: []string{"agent cleanup --dry-run", "agent cleanup"},
 	}, func(ctx context.Context, call *discovery.Call, args *agentCleanupArgs) (*AgentCleanedUp, error) {
-		c, err := d.Store.CleanupAgentMail(ctx, args.DryRun)
+		c, err := d.AgentMail.Cleanup(ctx, args.DryRun)
 		if err != nil {
 			return nil, err
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
-	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/agentmail"
 )
 
 type agentReadArgs struct {
@@ -49,11 +49,11 @@ func agentRead(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		if args.Thread != "" {
-			list, err := d.Store.AgentThread(ctx, vault.AgentThread{Agent: string(args.Agent), ID: string(args.Thread), Own: d.bound(call), AgentRoom: agentRoom(call.Fields)})
+			list, err := d.AgentMail.Thread(ctx, agentmail.Thread{Agent: string(args.Agent), ID: string(args.Thread), Own: d.bound(call), Room: agentRoom(call.Fields)})
 			return agentInbox(list), agentFault(err)
 		}
-		q := vault.AgentQuery{Agent: string(args.Agent), From: string(args.From), All: args.All, Peek: args.NoMarkRead || args.Peek, Limit: args.Limit,
-			AgentRoom: agentRoom(call.Fields)}
+		q := agentmail.Query{Agent: string(args.Agent), From: string(args.From), All: args.All, Peek: args.NoMarkRead || args.Peek, Limit: args.Limit,
+			Room: agentRoom(call.Fields)}
 		wait, err := parseWait(args.Wait)
 		if err != nil {
 			return nil, err
@@ -76,34 +76,34 @@ const confirmTime = 10 * time.Second
 func (d *Deps) confirmAgentMail(ctx context.Context, agent, claim string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTime)
 	defer cancel()
-	_ = d.Store.ConfirmAgentMail(ctx, agent, claim)
+	_ = d.AgentMail.Confirm(ctx, agent, claim)
 }
 
 // readAgentMail reads, and where there is nothing waits and reads again: another
 // reader of the same inbox may have been faster.
-func (d *Deps) readAgentMail(ctx context.Context, call *discovery.Call, q vault.AgentQuery, wait time.Duration) (vault.AgentInbox, error) {
-	in, err := d.Store.ReadAgentMail(ctx, q)
+func (d *Deps) readAgentMail(ctx context.Context, call *discovery.Call, q agentmail.Query, wait time.Duration) (agentmail.Inbox, error) {
+	in, err := d.AgentMail.Read(ctx, q)
 	if err != nil || len(in.Messages) > 0 || wait == 0 {
 		return in, err
 	}
 	waiting, cancel := context.WithDeadline(ctx, waitUntil(ctx, wait))
 	defer cancel()
 	for {
-		err := call.Aside(ctx, func(context.Context) error { return d.Store.AwaitAgentMail(waiting, q) })
+		err := call.Aside(ctx, func(context.Context) error { return d.AgentMail.Await(waiting, q) })
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			return vault.AgentInbox{}, nil
+			return agentmail.Inbox{}, nil
 		}
 		if err != nil {
-			return vault.AgentInbox{}, err
+			return agentmail.Inbox{}, err
 		}
-		if in, err = d.Store.ReadAgentMail(ctx, q); err != nil || len(in.Messages) > 0 {
+		if in, err = d.AgentMail.Read(ctx, q); err != nil || len(in.Messages) > 0 {
 			return in, err
 		}
 	}
 }
 
 // agentInbox is never nil: there is always an array.
-func agentInbox(list []vault.AgentMessage) AgentInbox {
+func agentInbox(list []agentmail.Message) AgentInbox {
 	in := make(AgentInbox, len(list))
 	for i := range list {
 		in[i] = agentMessage(&list[i])

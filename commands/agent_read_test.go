@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/discovery"
-	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/agentmail"
 )
 
 // TestAReadThatMayNotGoOnTakesNothing has a message arrive for a read that waits
@@ -21,7 +21,7 @@ func TestAReadThatMayNotGoOnTakesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	link := &fakeLink{aside: func(ctx context.Context, wait func(context.Context) error) error {
-		if _, err := b.vault.SendAgentMail(ctx, vault.AgentMessage{Sender: "p:a", Recipient: "p:b", Subject: "x"}); err != nil {
+		if _, err := agentmail.New(b.vault).Send(ctx, agentmail.Message{Sender: "p:a", Recipient: "p:b", Subject: "x"}); err != nil {
 			return err
 		}
 		if err := wait(ctx); err != nil {
@@ -36,7 +36,7 @@ func TestAReadThatMayNotGoOnTakesNothing(t *testing.T) {
 	if link.delivered {
 		t.Error("there is something to be delivered")
 	}
-	in, err := b.vault.ReadAgentMail(t.Context(), vault.AgentQuery{Agent: "p:b"})
+	in, err := agentmail.New(b.vault).Read(t.Context(), agentmail.Query{Agent: "p:b"})
 	if err != nil || len(in.Messages) != 1 {
 		t.Errorf("%d messages for the next reader: %v", len(in.Messages), err)
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/postern-mail/postern/discovery"
-	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/agentmail"
 )
 
 type agentSendArgs struct {
@@ -85,7 +85,7 @@ func (d *Deps) agentSend(ctx context.Context, call *discovery.Call, args *agentS
 		return nil, err
 	}
 	call.Target = fmt.Sprintf("as %s to %s", args.From, args.To)
-	m := vault.AgentMessage{Sender: string(args.From), Recipient: args.To, Subject: args.Subject, ReplyTo: string(args.ReplyTo)}
+	m := agentmail.Message{Sender: string(args.From), Recipient: args.To, Subject: args.Subject, ReplyTo: string(args.ReplyTo)}
 	var err error
 	if args.Refs != nil {
 		if m.Refs, err = agentRefs(*args.Refs); err != nil {
@@ -105,7 +105,7 @@ func (d *Deps) agentSend(ctx context.Context, call *discovery.Call, args *agentS
 		return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The message does not fit into one answer.",
 			Hint: "Keep the text in a file, and name its path with --refs."}
 	}
-	sent, err := d.Store.SendAgentMail(ctx, m)
+	sent, err := d.AgentMail.Send(ctx, m)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func agentStatus(d *Deps) *discovery.Command {
 		Effect:   discovery.Read,
 		Examples: []string{"agent status", "agent status --project my-repo", "agent status --agent my-repo:main --fields unread"},
 	}, func(ctx context.Context, _ *discovery.Call, args *agentStatusArgs) (AgentStatusList, error) {
-		found, err := d.Store.AgentMailStatus(ctx, string(args.Agent), args.Project)
+		found, err := d.AgentMail.Status(ctx, string(args.Agent), args.Project)
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/agentmail"
 )
 
 // Mailboxes is guarded access to mail; *mailbox.Client implements it.
@@ -66,7 +67,6 @@ type Store interface {
 	Audit(ctx context.Context, q vault.AuditQuery) ([]vault.AuditRecord, error)
 	VerifyAudit(ctx context.Context) (vault.AuditReport, error)
 	Check(ctx context.Context) error
-	AgentMail
 	Grants
 }
 
@@ -113,6 +113,9 @@ type Deps struct {
 
 	// Attachments keeps what mail attachment saves, and has what is sent.
 	Attachments Attachments
+
+	// AgentMail is where agents leave each other messages.
+	AgentMail *agentmail.Mailbox
 
 	// AgentIdentity is whom this process may act as in the agent mailbox; empty means
 	// anybody.

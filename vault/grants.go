@@ -60,6 +60,15 @@ type grantRecord struct {
 	Digest []byte `json:"digest"` // keyed, of the token
 }
 
+// AgentIdentityPattern is the grammar of an agent's identity, to be matched whole
+// (003 TC1).
+const AgentIdentityPattern = `[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*`
+
+var agentIdentity = regexp.MustCompile(`\A` + AgentIdentityPattern + `\z`)
+
+// ValidAgentIdentity reports whether s is project:name, whole.
+func ValidAgentIdentity(s string) bool { return agentIdentity.MatchString(s) }
+
 var (
 	grantProfile   = regexp.MustCompile(`\A[a-z][a-z0-9-]{0,31}\z`)
 	grantExtension = regexp.MustCompile(`\Ax-[a-z0-9-]{1,62}\z`)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -131,62 +130,7 @@ func each(tx kv.Tx, bucket string, fn func(key, value []byte) error) error {
 	return nil
 }
 
-// countingEngine counts transactions, and the records that they looked up, changed or
-// came to.
-type countingEngine struct {
-	kv.Engine
-	mu sync.Mutex
-	toll
-}
-
-// toll is what some use of a vault took. Each transaction that writes waits for the disk.
-type toll struct{ reads, writes, steps int }
-
-func (e *countingEngine) Transact(ctx context.Context, write bool, fn func(kv.Tx) error) (kv.Version, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if write {
-		e.writes++
-	} else {
-		e.reads++
-	}
-	return e.Engine.Transact(ctx, write, func(tx kv.Tx) error { return fn(countingTx{tx, e}) })
-}
-
-type countingTx struct {
-	kv.Tx
-	e *countingEngine
-}
-
-func (t countingTx) Get(bucket string, key []byte) ([]byte, error) {
-	t.e.steps++
-	return t.Tx.Get(bucket, key)
-}
-
-func (t countingTx) Put(bucket string, key, value []byte) error {
-	t.e.steps++
-	return t.Tx.Put(bucket, key, value)
-}
-
-func (t countingTx) Delete(bucket string, key []byte) error {
-	t.e.steps++
-	return t.Tx.Delete(bucket, key)
-}
-
-func (t countingTx) Scan(bucket string, r kv.Range, limit int) ([]kv.Record, error) {
-	list, err := t.Tx.Scan(bucket, r, limit)
-	t.e.steps += 1 + len(list)
-	return list, err
-}
-
-// tollOf counts what use takes of a vault.
-func tollOf(v *Vault, use func()) toll {
-	e := &countingEngine{Engine: v.engine}
-	v.engine = e
-	defer func() { v.engine = e.Engine }()
-	use()
-	return e.toll
-}
+func seqKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
 // forge changes the file as a process can that holds the agent key.
 func forge(t testing.TB, agent *Vault, fn func(*transaction) error) {
@@ -198,5 +142,3 @@ func forge(t testing.TB, agent *Vault, fn func(*transaction) error) {
 		t.Fatal(err)
 	}
 }
-
-func seqKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }

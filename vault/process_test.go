@@ -81,12 +81,6 @@ func runRole(role string) error {
 		return writeForever(ctx, v, name)
 	case "refresher":
 		return refreshAt(ctx, v, name)
-	case "filler":
-		return fill(ctx, v)
-	case "announcer":
-		return announce(ctx, v)
-	case "correspondent":
-		return correspond(ctx, v)
 	case "login":
 		return logIn(ctx, v, name)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault/kv"
@@ -70,6 +71,14 @@ func dropSeen(t *transaction, account string) error {
 
 // Key returns 32 bytes for one purpose of another package, the same for every
 // process that opens this vault and of no use for any other purpose or vault.
-func (v *Vault) Key(purpose string) []byte {
-	return keyedDigest(v.outerKey, []byte(purpose))
+func (v *Vault) Key(_ context.Context, purpose string) ([]byte, error) {
+	return keyedDigest(v.outerKey, []byte(purpose)), nil
 }
+
+// Changes is kv.Engine.Changes.
+func (v *Vault) Changes(context.Context) (wait func(context.Context) error, err error) {
+	return v.engine.Changes(), nil
+}
+
+// Now is the vault's clock.
+func (v *Vault) Now() time.Time { return v.now() }

@@ -71,11 +71,18 @@ func TestRemovingAnAccountForgetsWhatItSaw(t *testing.T) {
 func TestKeysDifferByPurposeAndVault(t *testing.T) {
 	v, same := newVault(t, nil)
 	other, _ := newVault(t, nil)
-	k := v.Key("cursor")
-	if len(k) != 32 || !bytes.Equal(k, same.Key("cursor")) {
+	k := mustKey(t, v, "cursor")
+	if len(k) != 32 || !bytes.Equal(k, mustKey(t, same, "cursor")) {
 		t.Error("two processes on one vault have different keys")
 	}
-	if bytes.Equal(k, v.Key("cursors")) || bytes.Equal(k, other.Key("cursor")) {
+	if bytes.Equal(k, mustKey(t, v, "cursors")) || bytes.Equal(k, mustKey(t, other, "cursor")) {
 		t.Error("another purpose or vault has the same key")
 	}
+}
+
+func mustKey(t *testing.T, v *Vault, purpose string) []byte {
+	t.Helper()
+	k, err := v.Key(t.Context(), purpose)
+	must(t, err)
+	return k
 }

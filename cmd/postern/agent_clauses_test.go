@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/agentmail"
 )
 
 // TestTheDefaultLimitIsTwenty is the command contract of read, and AC19.
@@ -17,7 +17,7 @@ func TestTheDefaultLimitIsTwenty(t *testing.T) {
 		root := d.send("p:a", "p:b", "0")
 		v := d.open(time.Now)
 		for i := range 24 {
-			if _, err := v.SendAgentMail(d.Context(), vault.AgentMessage{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i + 1), ReplyTo: root.id()}); err != nil {
+			if _, err := agentmail.New(v).Send(d.Context(), agentmail.Message{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i + 1), ReplyTo: root.id()}); err != nil {
 				d.Fatal(err)
 			}
 		}

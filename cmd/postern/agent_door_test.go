@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/agentmail"
 )
 
 // A door is one way into the agent mailbox. Every test below goes through both.
@@ -212,10 +213,10 @@ func (d *door) status(args ...string) map[string][2]int {
 }
 
 // expired leaves a message that was sent a day and a bit ago.
-func (d *door) expired(from, to, subject string) vault.AgentMessage {
+func (d *door) expired(from, to, subject string) agentmail.Message {
 	d.Helper()
-	past := d.open(func() time.Time { return time.Now().Add(-vault.AgentMailTTL - time.Second) })
-	m, err := past.SendAgentMail(d.Context(), vault.AgentMessage{Sender: from, Recipient: to, Subject: subject})
+	past := d.open(func() time.Time { return time.Now().Add(-agentmail.TTL - time.Second) })
+	m, err := agentmail.New(past).Send(d.Context(), agentmail.Message{Sender: from, Recipient: to, Subject: subject})
 	if err != nil {
 		d.Fatal(err)
 	}

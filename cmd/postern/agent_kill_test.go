@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/agentmail"
 )
 
 // TestKilledReadersLoseNothing kills the bare process at random moments of its short
@@ -23,9 +23,9 @@ func TestKilledReadersLoseNothing(t *testing.T) {
 	for i := range messages - 1 {
 		to := "p:b"
 		if i%3 == 0 {
-			to = vault.Everyone
+			to = agentmail.Everyone
 		}
-		m, err := v.SendAgentMail(t.Context(), vault.AgentMessage{Sender: "p:a", Recipient: to})
+		m, err := agentmail.New(v).Send(t.Context(), agentmail.Message{Sender: "p:a", Recipient: to})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,8 +52,8 @@ func TestKilledReadersLoseNothing(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d answers came out", whole, kills)
-	later := d.open(func() time.Time { return time.Now().Add(2 * vault.AgentMailLease) })
-	in, err := later.ReadAgentMail(t.Context(), vault.AgentQuery{Agent: "p:b", Limit: messages})
+	later := d.open(func() time.Time { return time.Now().Add(2 * agentmail.Lease) })
+	in, err := agentmail.New(later).Read(t.Context(), agentmail.Query{Agent: "p:b", Limit: messages})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/postern-mail/postern/gateway/gatewaytest"
 	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/agentmail"
 )
 
 // TestABoundProcessIsOneAgent binds an identity by the environment.
@@ -121,13 +122,13 @@ func TestAWaitingReadHoldsUpNobody(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	later, err := vault.Open(t.Context(), v.path, v.keys, &vault.Options{Now: func() time.Time { return time.Now().Add(2 * vault.AgentMailLease) }})
+	later, err := vault.Open(t.Context(), v.path, v.keys, &vault.Options{Now: func() time.Time { return time.Now().Add(2 * agentmail.Lease) }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range waiting {
-		q := vault.AgentQuery{Agent: fmt.Sprintf("p:r%d", i)}
-		if list, err := later.ReadAgentMail(t.Context(), q); err != nil || len(list.Messages) != 0 {
+		q := agentmail.Query{Agent: fmt.Sprintf("p:r%d", i)}
+		if list, err := agentmail.New(later).Read(t.Context(), q); err != nil || len(list.Messages) != 0 {
 			t.Errorf("%s: %d are unread again, %v", q.Agent, len(list.Messages), err)
 		}
 	}
@@ -148,8 +149,8 @@ func TestAnAnswerThatNobodyTookIsUnread(t *testing.T) {
 		t.Logf("it ends with %v", err)
 	}
 	d.reads("", "p:b") // somebody holds it
-	later := d.open(func() time.Time { return time.Now().Add(2 * vault.AgentMailLease) })
-	if in, err := later.ReadAgentMail(t.Context(), vault.AgentQuery{Agent: "p:b"}); err != nil || len(in.Messages) != 1 {
+	later := d.open(func() time.Time { return time.Now().Add(2 * agentmail.Lease) })
+	if in, err := agentmail.New(later).Read(t.Context(), agentmail.Query{Agent: "p:b"}); err != nil || len(in.Messages) != 1 {
 		t.Errorf("it was lost: %+v, %v", in, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/postern-mail/postern/gateway/gatewaytest"
 	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/agentmail"
 )
 
 // openAt opens the vault with a clock that is ahead.
@@ -29,7 +30,7 @@ func (v testVault) openAt(t testing.TB, ahead time.Duration) *vault.Vault {
 func waitUnread(t testing.TB, v *vault.Vault, agent string, want int) {
 	t.Helper()
 	for {
-		list, err := v.AgentMailStatus(t.Context(), agent, "")
+		list, err := agentmail.New(v).Status(t.Context(), agent, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +65,7 @@ func TestOverMCPWhatWasNotWrittenIsUnreadAgain(t *testing.T) {
 			v := newVault(t)
 			now := v.openAt(t, 0)
 			// More than a pipe holds.
-			if _, err := now.SendAgentMail(t.Context(), vault.AgentMessage{Sender: "p:a", Recipient: "p:b", Body: strings.Repeat("x", 120<<10)}); err != nil {
+			if _, err := agentmail.New(now).Send(t.Context(), agentmail.Message{Sender: "p:a", Recipient: "p:b", Body: strings.Repeat("x", 120<<10)}); err != nil {
 				t.Fatal(err)
 			}
 			r, w, err := os.Pipe()
@@ -90,7 +91,7 @@ func TestOverMCPWhatWasNotWrittenIsUnreadAgain(t *testing.T) {
 			if err := server.Wait(); err != nil {
 				t.Logf("it ends with %v", err)
 			}
-			list, err := v.openAt(t, 2*vault.AgentMailLease).ReadAgentMail(t.Context(), vault.AgentQuery{Agent: "p:b"})
+			list, err := agentmail.New(v.openAt(t, 2*agentmail.Lease)).Read(t.Context(), agentmail.Query{Agent: "p:b"})
 			if err != nil || len(list.Messages) != c.want {
 				t.Errorf("%d are unread, want %d: %v", len(list.Messages), c.want, err)
 			}
@@ -146,10 +147,10 @@ func TestAWaitThatIsGivenUpTakesNothing(t *testing.T) {
 		}
 	}
 	now := v.openAt(t, 0)
-	if _, err := now.SendAgentMail(t.Context(), vault.AgentMessage{Sender: "p:a", Recipient: "p:w"}); err != nil {
+	if _, err := agentmail.New(now).Send(t.Context(), agentmail.Message{Sender: "p:a", Recipient: "p:w"}); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := now.ReadAgentMail(t.Context(), vault.AgentQuery{Agent: "p:w"}); err != nil || len(list.Messages) != 1 {
+	if list, err := agentmail.New(now).Read(t.Context(), agentmail.Query{Agent: "p:w"}); err != nil || len(list.Messages) != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
@@ -176,7 +177,7 @@ func TestTwoServersShareOneInbox(t *testing.T) {
 	now := v.openAt(t, 0)
 	const messages = 60
 	for i := range messages {
-		if _, err := now.SendAgentMail(t.Context(), vault.AgentMessage{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i)}); err != nil {
+		if _, err := agentmail.New(now).Send(t.Context(), agentmail.Message{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}

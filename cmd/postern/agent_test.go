@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/agentmail"
 )
 
 func TestAC01To04Describe(t *testing.T) {
@@ -458,8 +458,8 @@ func TestAC44EveryUseRemovesWhatExpired(t *testing.T) {
 		} {
 			old := d.expired("p:a", "p:b", "old")
 			d.ok(nil, args...)
-			past := d.open(func() time.Time { return time.Now().Add(-vault.AgentMailTTL) })
-			if _, err := past.AgentThread(d.Context(), vault.AgentThread{Agent: "p:a", ID: old.ID}); !errors.Is(err, vault.ErrNoAgentMessage) {
+			past := d.open(func() time.Time { return time.Now().Add(-agentmail.TTL) })
+			if _, err := agentmail.New(past).Thread(d.Context(), agentmail.Thread{Agent: "p:a", ID: old.ID}); !errors.Is(err, agentmail.ErrNoMessage) {
 				d.Errorf("%q left it: %v", args, err)
 			}
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/demo"
 	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/agentmail"
 )
 
 // servedHTTP is 'postern serve --http' in this process.
@@ -305,11 +306,11 @@ func TestAGrantFromItsBeginningToItsEnd(t *testing.T) {
 func awaitRead(t testing.TB, v *vault.Vault, agent string) {
 	t.Helper()
 	for {
-		status, err := v.AgentMailStatus(t.Context(), agent, "")
+		status, err := agentmail.New(v).Status(t.Context(), agent, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.ContainsFunc(status, func(s vault.AgentStatus) bool { return s.Unread > 0 }) {
+		if !slices.ContainsFunc(status, func(s agentmail.Status) bool { return s.Unread > 0 }) {
 			return
 		}
 		if err := t.Context().Err(); err != nil {

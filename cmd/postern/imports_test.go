@@ -19,7 +19,7 @@ var arrows = []struct {
 	may      []string
 	external []string // nil: any module; else only these prefixes beside the standard library
 }{
-	{"cmd/postern", "it wires everything", []string{"cmd/postern/internal/clientconfig", "cmd/postern/internal/orderedjson", "cmd/postern/internal/screen", "cmd/postern/internal/setup", "cmd/postern/internal/terminal", "gateway", "gateway/extension", "gateway/mcpserve", "commands", "discovery", "mail", "mail/autoconfig", "mail/demo", "mail/login", "mail/mailbox", "mail/outbox", "mail/pdftext", "vault", "conformance"}, nil},
+	{"cmd/postern", "it wires everything", []string{"vault/kv", "vault/agentmail", "cmd/postern/internal/clientconfig", "cmd/postern/internal/orderedjson", "cmd/postern/internal/screen", "cmd/postern/internal/setup", "cmd/postern/internal/terminal", "gateway", "gateway/extension", "gateway/mcpserve", "commands", "discovery", "mail", "mail/autoconfig", "mail/demo", "mail/login", "mail/mailbox", "mail/outbox", "mail/pdftext", "vault", "conformance"}, nil},
 	{"cmd/postern/internal/clientconfig", "it writes into other programs' files, so nothing that knows a key or a command is near", []string{}, []string{"github.com/tailscale/hujson"}},
 	{"cmd/postern/internal/orderedjson", "it reads any JSON, so it knows nothing of what an answer says", []string{}, []string{}},
 	{"cmd/postern/internal/screen", "it draws what strangers wrote, so nothing that knows a key, runs a command or reads a terminal is near", []string{"cmd/postern/internal/orderedjson"}, []string{"github.com/mattn/go-runewidth"}},
@@ -30,8 +30,9 @@ var arrows = []struct {
 	{"gateway/gatewaytest", "it is a client of any server, so it knows none", []string{}, []string{}},
 	{"gateway/extension", "it runs programs for any ACLI server, so it knows nothing of mail", []string{"discovery", "gateway", "internal/child"}, []string{"golang.org/x/sys"}},
 	{"discovery", "it only says what exists, so it knows nothing of mail, of MCP or of who calls", []string{}, []string{"github.com/invopop/jsonschema"}},
-	{"commands", "a command gets guarded access from mail and never a connection, so it cannot forget the policy", []string{"discovery", "mail", "mail/login", "mail/mailbox", "mail/outbox", "vault"}, nil},
+	{"commands", "a command gets guarded access from mail and never a connection, so it cannot forget the policy", []string{"vault/agentmail", "discovery", "mail", "mail/login", "mail/mailbox", "mail/outbox", "vault"}, nil},
 	{"vault", "it keeps what the others define and calls none of them", []string{"mail", "gateway", "vault/bolt", "vault/kv", "internal/child"}, nil},
+	{"vault/agentmail", "it keeps messages in any store that lends transactions", []string{"vault", "vault/kv"}, []string{}},
 	{"vault/bolt", "it keeps records that are sealed, so it knows neither a key nor what they mean", []string{"vault/kv"}, []string{"go.etcd.io/bbolt", "github.com/gofrs/flock"}},
 	{"vault/kv", "it is what a vault and an engine agree on", []string{}, []string{}},
 	{"vault/kv/kvtest", "any engine runs it", []string{"vault/kv"}, []string{}},

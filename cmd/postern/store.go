@@ -162,6 +162,4 @@ func (s *store) UpdateSeen(ctx context.Context, account, folder string, change f
 
 // cursorKey is the same for every process on a vault, so that one may continue
 // the search of another.
-func (s *store) cursorKey(ctx context.Context) ([]byte, error) {
-	return with(ctx, s, func(v *vault.Vault) ([]byte, error) { return v.Key("search cursor"), nil })
-}
+func (s *store) cursorKey(ctx context.Context) ([]byte, error) { return s.Key(ctx, "search cursor") }

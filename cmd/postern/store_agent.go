@@ -4,42 +4,27 @@ import (
 	"context"
 	"time"
 
-	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/agentmail"
+	"github.com/postern-mail/postern/vault/kv"
 )
 
-var _ commands.AgentMail = (*store)(nil)
+var _ agentmail.Store = (*store)(nil)
 
-// The methods below implement commands.AgentMail by asking the vault.
-
-func (s *store) SendAgentMail(ctx context.Context, m vault.AgentMessage) (vault.AgentMessage, error) {
-	return with(ctx, s, func(v *vault.Vault) (vault.AgentMessage, error) { return v.SendAgentMail(ctx, m) })
+func (s *store) View(ctx context.Context, fn func(kv.Tx) error) error {
+	return s.do(ctx, func(v *vault.Vault) error { return v.View(ctx, fn) })
 }
 
-func (s *store) ReadAgentMail(ctx context.Context, q vault.AgentQuery) (vault.AgentInbox, error) {
-	return with(ctx, s, func(v *vault.Vault) (vault.AgentInbox, error) { return v.ReadAgentMail(ctx, q) })
+func (s *store) Update(ctx context.Context, fn func(kv.Tx) error) error {
+	return s.do(ctx, func(v *vault.Vault) error { return v.Update(ctx, fn) })
 }
 
-func (s *store) AwaitAgentMail(ctx context.Context, q vault.AgentQuery) error {
-	return s.do(ctx, func(v *vault.Vault) error { return v.AwaitAgentMail(ctx, q) })
+func (s *store) Key(ctx context.Context, purpose string) ([]byte, error) {
+	return with(ctx, s, func(v *vault.Vault) ([]byte, error) { return v.Key(ctx, purpose) })
 }
 
-func (s *store) ConfirmAgentMail(ctx context.Context, agent, claim string) error {
-	return s.do(ctx, func(v *vault.Vault) error { return v.ConfirmAgentMail(ctx, agent, claim) })
+func (s *store) Changes(ctx context.Context) (func(context.Context) error, error) {
+	return with(ctx, s, func(v *vault.Vault) (func(context.Context) error, error) { return v.Changes(ctx) })
 }
 
-func (s *store) AgentThread(ctx context.Context, q vault.AgentThread) ([]vault.AgentMessage, error) {
-	return with(ctx, s, func(v *vault.Vault) ([]vault.AgentMessage, error) { return v.AgentThread(ctx, q) })
-}
-
-func (s *store) AckAgentMail(ctx context.Context, agent, id string, own bool) (time.Time, error) {
-	return with(ctx, s, func(v *vault.Vault) (time.Time, error) { return v.AckAgentMail(ctx, agent, id, own) })
-}
-
-func (s *store) AgentMailStatus(ctx context.Context, agent, project string) ([]vault.AgentStatus, error) {
-	return with(ctx, s, func(v *vault.Vault) ([]vault.AgentStatus, error) { return v.AgentMailStatus(ctx, agent, project) })
-}
-
-func (s *store) CleanupAgentMail(ctx context.Context, dryRun bool) (vault.AgentCleanup, error) {
-	return with(ctx, s, func(v *vault.Vault) (vault.AgentCleanup, error) { return v.CleanupAgentMail(ctx, dryRun) })
-}
+func (s *store) Now() time.Time { return time.Now() }

@@ -70,9 +70,7 @@ func (s *store) ChangeOutgoing(ctx context.Context, id string, change func(o *ma
 
 // outboxKey is the same for every process on a vault, so that a key names one
 // message in all of them.
-func (s *store) outboxKey(ctx context.Context) ([]byte, error) {
-	return with(ctx, s, func(v *vault.Vault) ([]byte, error) { return v.Key("outbox names"), nil })
-}
+func (s *store) outboxKey(ctx context.Context) ([]byte, error) { return s.Key(ctx, "outbox names") }
 
 // takeSend charges one send to a principal, or tells whether it would be.
 func (s *store) takeSend(ctx context.Context, principal string, charge bool) (time.Duration, error) {

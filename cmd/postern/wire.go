@@ -18,6 +18,7 @@ import (
 	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/mail/pdftext"
 	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/agentmail"
 )
 
 // house is everything wired together for one process.
@@ -102,6 +103,7 @@ func (s *system) wire(plan plan) (*house, error) {
 	deps.Attachments = h.saved
 	deps.Outbox = outbox.New(outbox.Options{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store,
 		Key: h.store.outboxKey, Take: h.store.takeSend, Logger: s.log})
+	deps.AgentMail = agentmail.New(h.store)
 	deps.AgentIdentity, deps.HostFile = s.identity, plan.hostFile
 	deps.Explain = func(ctx context.Context, _ *discovery.Call, line string) (commands.Explanation, error) {
 		principal, _ := principalOf(ctx) // there is one: a command runs

@@ -399,7 +399,7 @@ func (s *failingStore) ChangeOutgoing(ctx context.Context, id string, change fun
 func TestStoreThatFailsAtTheGateKeepsTheMessageHere(t *testing.T) {
 	o := newOffice(t, newSubmissionServer(t))
 	store := &failingStore{OutboxStore: o.vault}
-	b := outbox.New(outbox.Options{Directory: o.dir, Store: store, Key: func(context.Context) ([]byte, error) { return o.vault.Key("outbox"), nil }})
+	b := outbox.New(outbox.Options{Directory: o.dir, Store: store, Key: func(ctx context.Context) ([]byte, error) { return o.vault.Key(ctx, "outbox") }})
 	store.change = func(e *mail.Outgoing) error {
 		if e.State == mail.OutboxUnknown {
 			return errStore

@@ -108,7 +108,7 @@ func runProcess(role string) error {
 	boxes := mailbox.New(mailbox.Options{Directory: d})
 	defer func() { _ = boxes.Close() }()
 	b := outbox.New(outbox.Options{Directory: d, Mailboxes: boxes, Store: mortalStore{v, os.Getenv(dieVar)},
-		Key: func(context.Context) ([]byte, error) { return v.Key("outbox"), nil }})
+		Key: func(ctx context.Context) ([]byte, error) { return v.Key(ctx, "outbox") }})
 	switch role {
 	case "send":
 		_, err := b.Send(ctx, account, hello(keyed("k")))

@@ -33,7 +33,7 @@ func (s *fullDisk) ChangeOutgoing(ctx context.Context, id string, change func(*m
 func TestAnUnknownThatCannotBeRecordedIsStillUnknown(t *testing.T) {
 	o := newOffice(t, newSubmissionServer(t))
 	store := &fullDisk{OutboxStore: o.vault}
-	b := outbox.New(outbox.Options{Directory: o.dir, Store: store, Key: func(context.Context) ([]byte, error) { return o.vault.Key("outbox"), nil }})
+	b := outbox.New(outbox.Options{Directory: o.dir, Store: store, Key: func(ctx context.Context) ([]byte, error) { return o.vault.Key(ctx, "outbox") }})
 	o.server.fault(stepTaken, interference{cut: true})
 	e, err := b.Send(t.Context(), account, hello(keyed("k")))
 	if err != nil || e.State != mail.OutboxUnknown || !strings.Contains(e.Reason, "not known") {

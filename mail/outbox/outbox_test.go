@@ -49,7 +49,7 @@ func officeOn(t testing.TB, v *vault.Vault, server *submissionServer, change ...
 	boxes := mailbox.New(mailbox.Options{Directory: o.dir})
 	t.Cleanup(func() { _ = boxes.Close() })
 	o.Outbox = outbox.New(outbox.Options{Directory: o.dir, Mailboxes: boxes, Store: o.vault,
-		Key: func(context.Context) ([]byte, error) { return o.vault.Key("outbox"), nil },
+		Key: func(ctx context.Context) ([]byte, error) { return o.vault.Key(ctx, "outbox") },
 		Take: func(_ context.Context, principal string, charge bool) (time.Duration, error) {
 			if o.take != nil {
 				if wait := o.take(principal); wait > 0 {

@@ -115,7 +115,7 @@ func TestSentCopyIsNotFiledTwiceAfterALostRecord(t *testing.T) {
 	boxes := mailbox.New(mailbox.Options{Directory: d.dir})
 	defer func() { _ = boxes.Close() }()
 	b := outbox.New(outbox.Options{Directory: d.dir, Mailboxes: boxes, Store: store, Now: func() time.Time { return d.now() },
-		Key: func(context.Context) ([]byte, error) { return d.vault.Key("outbox"), nil }})
+		Key: func(ctx context.Context) ([]byte, error) { return d.vault.Key(ctx, "outbox") }})
 	sent, err := b.Send(t.Context(), account, hello(keyed("k")))
 	if err != nil || sent.State != mail.OutboxAccepted {
 		t.Fatalf("Send = %+v, %v", sent, err)

@@ -19,7 +19,7 @@ func TestLogHoldsIdsAndStatesAlone(t *testing.T) {
 	o := newOffice(t, newSubmissionServer(t), approving)
 	var log bytes.Buffer
 	b := outbox.New(outbox.Options{Directory: o.dir, Store: o.vault, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Key: func(context.Context) ([]byte, error) { return o.vault.Key("outbox"), nil }})
+		Key: func(ctx context.Context) ([]byte, error) { return o.vault.Key(ctx, "outbox") }})
 	e, err := b.Send(t.Context(), account, hello(keyed("order-17"), withBCC))
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package vault
+package agentmail
 
 import (
 	"bufio"
@@ -11,11 +11,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/postern-mail/postern/vault"
 )
 
 // fill sends under a limit of the file's size, which is like a full disk, until that is
 // refused, and then does everything else. It says what it sent and what it read.
-func fill(ctx context.Context, v *Vault) error {
+func fill(ctx context.Context, v *testBox) error {
 	info, err := os.Stat(v.Path())
 	if err != nil {
 		return err
@@ -26,7 +28,7 @@ func fill(ctx context.Context, v *Vault) error {
 		return err
 	}
 	send := func() (err error) {
-		m, err := v.SendAgentMail(ctx, AgentMessage{Sender: "p:a", Recipient: "p:b", Body: strings.Repeat("x", 9000)})
+		m, err := v.Send(ctx, Message{Sender: "p:a", Recipient: "p:b", Body: strings.Repeat("x", 9000)})
 		if err == nil {
 			fmt.Println("sent", m.ID)
 		}
@@ -38,19 +40,19 @@ func fill(ctx context.Context, v *Vault) error {
 		switch err := send(); {
 		case err == nil:
 			refused = 0
-		case errors.Is(err, ErrDamaged):
+		case errors.Is(err, vault.ErrDamaged):
 			return fmt.Errorf("a full disk: %w", err)
 		default:
 			refused++
 		}
 	}
-	in, err := v.ReadAgentMail(ctx, AgentQuery{Agent: "p:b", Peek: true, Limit: 1000})
+	in, err := v.Read(ctx, Query{Agent: "p:b", Peek: true, Limit: 1000})
 	if err != nil {
 		return err
 	}
 	// A read may find no room for its note either, and takes nothing then.
-	if in, err := v.ReadAgentMail(ctx, AgentQuery{Agent: "p:b", Limit: 1}); err == nil {
-		err = v.ConfirmAgentMail(ctx, "p:b", in.Claim)
+	if in, err := v.Read(ctx, Query{Agent: "p:b", Limit: 1}); err == nil {
+		err = v.Confirm(ctx, "p:b", in.Claim)
 		fmt.Println("confirmed", in.Messages[0].ID, err == nil)
 	}
 	fmt.Println("peeked", len(in.Messages))
@@ -61,15 +63,15 @@ func fill(ctx context.Context, v *Vault) error {
 // there, nothing is damaged, and it goes on when there is room again.
 func TestAFullDiskLosesNothing(t *testing.T) {
 	path, k := newVaultFile(t)
-	cmd := process(t, "filler", path, "", k.Agent)
+	cmd := process(t, "filler", path, k.Agent)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	v := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
+	v := mustOpen(t, path, vault.Keys{Agent: k.Agent}, nil)
 	post(t, v, "p:a", "p:b", "room again")
 	found := map[string]bool{}
-	in, err := v.ReadAgentMail(t.Context(), AgentQuery{Agent: "p:b", All: true, Peek: true, Limit: 1000})
+	in, err := v.Read(t.Context(), Query{Agent: "p:b", All: true, Peek: true, Limit: 1000})
 	must(t, err)
 	for _, m := range in.Messages {
 		found[m.ID] = true
@@ -87,5 +89,4 @@ func TestAFullDiskLosesNothing(t *testing.T) {
 		t.Errorf("%d were sent and %d are there: %s", sent, len(found), out)
 	}
 	must(t, v.Check(t.Context()))
-	must(t, v.engine.Check(t.Context()))
 }

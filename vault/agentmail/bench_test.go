@@ -1,9 +1,11 @@
-package vault
+package agentmail
 
 import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/postern-mail/postern/vault"
 )
 
 const (
@@ -11,28 +13,26 @@ const (
 	benchIdentities = 20
 )
 
-var benchKeys Keys
+var benchKeys vault.Keys
 
 // fullMailroom is a mailbox of 100,000 messages of 20 agents, one in fifty of them to
 // everyone, most of which were read.
-func fullMailroom(b *testing.B) *Vault {
+func fullMailroom(b *testing.B) *testBox {
 	b.Helper()
 	path, k := newVaultFile(b)
-	benchKeys = Keys{Agent: k.Agent}
+	benchKeys = vault.Keys{Agent: k.Agent}
 	v := mustOpen(b, path, benchKeys, nil)
 	who := func(n int) string { return fmt.Sprintf("bench:agent-%d", n%benchIdentities) }
 	const batch = 5000
 	for start := 0; start < benchMessages; start += batch {
-		must(b, v.agentUpdate(b.Context(), func(r *mailroom) (err error) {
+		must(b, v.update(b.Context(), func(r *room) (err error) {
 			for i := start; i < start+batch; i++ {
-				m := AgentMessage{Sender: who(i), Recipient: who(i/benchIdentities + i + 1), Subject: "a subject", Body: "a body of a few words", Created: r.now}
+				m := Message{Sender: who(i), Recipient: who(i/benchIdentities + i + 1), Subject: "a subject", Body: "a body of a few words", Created: r.now}
 				if i%50 == 0 {
 					m.Recipient = Everyone
 				}
-				if m.ID, err = newAgentID(); err != nil {
-					return err
-				}
-				if err := r.add(&m); err != nil {
+				m.ID = newID()
+				if _, err := r.add(&m); err != nil {
 					return err
 				}
 			}
@@ -41,7 +41,7 @@ func fullMailroom(b *testing.B) *Vault {
 	}
 	for n := range benchIdentities - 1 { // the last one reads nothing
 		for range 4 {
-			fetch(b, v, AgentQuery{Agent: who(n), Limit: 1000})
+			fetch(b, v, Query{Agent: who(n), Limit: 1000})
 		}
 	}
 	b.ResetTimer()
@@ -87,50 +87,50 @@ func BenchmarkAgentMail100k(b *testing.B) {
 					}
 				})
 			}
-			if n := len(fetch(b, v, AgentQuery{Agent: "bench:agent-19"})); n != 20 {
+			if n := len(fetch(b, v, Query{Agent: "bench:agent-19"})); n != 20 {
 				b.Fatalf("read %d messages", n)
 			}
 		}
 	})
 	run("read1", func(b *testing.B) {
-		unmeasured(b, func() { fetch(b, v, AgentQuery{Agent: "bench:quiet", Limit: 10_000}) })
+		unmeasured(b, func() { fetch(b, v, Query{Agent: "bench:quiet", Limit: 10_000}) })
 		for b.Loop() {
 			unmeasured(b, func() { post(b, v, "bench:agent-1", "bench:quiet", "x") })
-			if n := len(fetch(b, v, AgentQuery{Agent: "bench:quiet"})); n != 1 {
+			if n := len(fetch(b, v, Query{Agent: "bench:quiet"})); n != 1 {
 				b.Fatalf("read %d messages", n)
 			}
 		}
 	})
 	run("read0", func(b *testing.B) {
 		for b.Loop() {
-			fetch(b, v, AgentQuery{Agent: "bench:quiet"})
+			fetch(b, v, Query{Agent: "bench:quiet"})
 		}
 	})
 	run("thread5", func(b *testing.B) {
 		m := post(b, v, "bench:agent-1", "bench:agent-2", "x")
 		for range 4 {
-			_, err := v.SendAgentMail(b.Context(), AgentMessage{Sender: "bench:agent-2", Recipient: "bench:agent-1", ReplyTo: m.ID})
+			_, err := v.Send(b.Context(), Message{Sender: "bench:agent-2", Recipient: "bench:agent-1", ReplyTo: m.ID})
 			must(b, err)
 		}
 		for b.Loop() {
-			if list, err := v.AgentThread(b.Context(), AgentThread{Agent: "bench:agent-1", ID: m.ID}); err != nil || len(list) != 5 {
+			if list, err := v.Thread(b.Context(), Thread{Agent: "bench:agent-1", ID: m.ID}); err != nil || len(list) != 5 {
 				b.Fatal(len(list), err)
 			}
 		}
 	})
 	run("peek20", func(b *testing.B) {
 		for b.Loop() {
-			fetch(b, v, AgentQuery{Agent: "bench:agent-19", Peek: true})
+			fetch(b, v, Query{Agent: "bench:agent-19", Peek: true})
 		}
 	})
 	run("all20", func(b *testing.B) {
 		for b.Loop() {
-			fetch(b, v, AgentQuery{Agent: "bench:agent-3", All: true})
+			fetch(b, v, Query{Agent: "bench:agent-3", All: true})
 		}
 	})
 	run("status", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := v.AgentMailStatus(b.Context(), "", ""); err != nil {
+			if _, err := v.Status(b.Context(), "", ""); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -138,7 +138,7 @@ func BenchmarkAgentMail100k(b *testing.B) {
 	run("ack", func(b *testing.B) {
 		m := post(b, v, "bench:agent-1", "bench:agent-2", "x")
 		for b.Loop() {
-			if _, err := v.AckAgentMail(b.Context(), "bench:agent-2", m.ID, false); err != nil {
+			if _, err := v.Ack(b.Context(), "bench:agent-2", m.ID, false); err != nil {
 				b.Fatal(err)
 			}
 		}

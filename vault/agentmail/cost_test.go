@@ -1,4 +1,4 @@
-package vault
+package agentmail
 
 import (
 	"fmt"
@@ -16,26 +16,24 @@ func TestWhatAReadCostsDoesNotGrowWithTheMailOfOthers(t *testing.T) {
 		thread := ""
 		const batch = 250
 		for start := 0; start < n; start += batch {
-			must(t, v.agentUpdate(t.Context(), func(r *mailroom) (err error) {
+			must(t, v.update(t.Context(), func(r *room) (err error) {
 				for i := start; i < min(start+batch, n); i++ {
-					m := AgentMessage{Sender: fmt.Sprintf("other:s%d", i%9), Recipient: fmt.Sprintf("other:r%d", i%23), Subject: "others", Body: "some words", Created: r.now}
+					m := Message{Sender: fmt.Sprintf("other:s%d", i%9), Recipient: fmt.Sprintf("other:r%d", i%23), Subject: "others", Body: "some words", Created: r.now}
 					if i%(n/20) == 0 {
-						m = AgentMessage{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i), Body: "some words", Created: r.now, ReplyTo: thread}
+						m = Message{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i), Body: "some words", Created: r.now, ReplyTo: thread}
 					}
-					if m.ID, err = newAgentID(); err != nil {
-						return err
-					}
+					m.ID = newID()
 					if m.Sender == "p:a" && thread == "" {
 						thread = m.ID
 					}
-					if err = r.add(&m); err != nil {
+					if _, err := r.add(&m); err != nil {
 						return err
 					}
 				}
 				return nil
 			}))
 		}
-		found := func(list []AgentMessage) {
+		found := func(list []Message) {
 			t.Helper()
 			if len(list) != 20 {
 				t.Errorf("%d messages", len(list))
@@ -45,23 +43,23 @@ func TestWhatAReadCostsDoesNotGrowWithTheMailOfOthers(t *testing.T) {
 			name string
 			use  func()
 		}{
-			{"peek", func() { found(fetch(t, v, AgentQuery{Agent: "p:b", Peek: true})) }},
-			{"await", func() { must(t, v.AwaitAgentMail(t.Context(), AgentQuery{Agent: "p:b"})) }},
-			{"read", func() { found(fetch(t, v, AgentQuery{Agent: "p:b"})) }},
+			{"peek", func() { found(fetch(t, v, Query{Agent: "p:b", Peek: true})) }},
+			{"await", func() { must(t, v.Await(t.Context(), Query{Agent: "p:b"})) }},
+			{"read", func() { found(fetch(t, v, Query{Agent: "p:b"})) }},
 			{"nothing", func() {
-				if list := fetch(t, v, AgentQuery{Agent: "p:b"}); len(list) != 0 {
+				if list := fetch(t, v, Query{Agent: "p:b"}); len(list) != 0 {
 					t.Error("it is read twice")
 				}
 			}},
-			{"all", func() { found(fetch(t, v, AgentQuery{Agent: "p:b", All: true, Peek: true})) }},
+			{"all", func() { found(fetch(t, v, Query{Agent: "p:b", All: true, Peek: true})) }},
 			{"thread", func() {
-				list, err := v.AgentThread(t.Context(), AgentThread{Agent: "p:b", ID: thread})
+				list, err := v.Thread(t.Context(), Thread{Agent: "p:b", ID: thread})
 				must(t, err)
 				found(list)
 			}},
 			{"status", func() { statusOf(t, v, "p:b") }},
 			{"ack", func() {
-				_, err := v.AckAgentMail(t.Context(), "p:b", thread, true)
+				_, err := v.Ack(t.Context(), "p:b", thread, true)
 				must(t, err)
 			}},
 			{"send", func() { post(t, v, "p:a", "p:b", "x") }},
@@ -92,8 +90,8 @@ func TestAReadStopsWhenItHasEnough(t *testing.T) {
 	for _, n := range []int{25, 500} {
 		v, _ := agentVault(t)
 		postMany(t, v, "p:a", "p:b", n)
-		tolls = append(tolls, tollOf(v, func() { fetch(t, v, AgentQuery{Agent: "p:b", Peek: true}) }))
-		tolls = append(tolls, tollOf(v, func() { fetch(t, v, AgentQuery{Agent: "p:b"}) }))
+		tolls = append(tolls, tollOf(v, func() { fetch(t, v, Query{Agent: "p:b", Peek: true}) }))
+		tolls = append(tolls, tollOf(v, func() { fetch(t, v, Query{Agent: "p:b"}) }))
 	}
 	for i := range 2 {
 		if few, many := tolls[i], tolls[i+2]; few.steps != many.steps || few.writes != many.writes {

@@ -1,6 +1,6 @@
 //go:build race
 
-package vault
+package agentmail
 
 // racing is whether the race detector is at work, which makes everything some ten times
 // slower.

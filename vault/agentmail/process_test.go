@@ -1,4 +1,4 @@
-package vault
+package agentmail
 
 import (
 	"bufio"
@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/postern-mail/postern/vault"
 )
 
 // What the correspondents of a test are told: their number, which also says as whom
@@ -32,7 +34,7 @@ func identity(n int) string { return fmt.Sprintf("storm:agent-%d", n%identities)
 
 // correspond sends and reads until its input ends and its inbox is empty. It says
 // what it sent when that is kept, and what it read before it confirms that.
-func correspond(ctx context.Context, v *Vault) error {
+func correspond(ctx context.Context, v *testBox) error {
 	number, err := strconv.Atoi(os.Getenv(agentNumberEnv))
 	if err != nil {
 		return err
@@ -63,7 +65,7 @@ func correspond(ctx context.Context, v *Vault) error {
 			if dice.IntN(10) == 0 {
 				to = Everyone
 			}
-			m, err := v.SendAgentMail(ctx, AgentMessage{Sender: self, Recipient: to, Subject: strconv.Itoa(i)})
+			m, err := v.Send(ctx, Message{Sender: self, Recipient: to, Subject: strconv.Itoa(i)})
 			if err != nil {
 				return err
 			}
@@ -75,7 +77,7 @@ func correspond(ctx context.Context, v *Vault) error {
 			fmt.Println("done")
 		}
 		last := !sending && running.Err() != nil
-		in, err := v.ReadAgentMail(ctx, AgentQuery{Agent: self, Limit: 50})
+		in, err := v.Read(ctx, Query{Agent: self, Limit: 50})
 		if err != nil {
 			return err
 		}
@@ -91,7 +93,7 @@ func correspond(ctx context.Context, v *Vault) error {
 		}
 		if in.Claim != "" {
 			die()
-			if err := v.ConfirmAgentMail(ctx, self, in.Claim); err != nil {
+			if err := v.Confirm(ctx, self, in.Claim); err != nil {
 				return err
 			}
 		}
@@ -101,7 +103,7 @@ func correspond(ctx context.Context, v *Vault) error {
 		if last {
 			return nil
 		}
-		if err := v.AwaitAgentMail(running, AgentQuery{Agent: self}); err != nil && running.Err() == nil {
+		if err := v.Await(running, Query{Agent: self}); err != nil && running.Err() == nil {
 			return err
 		}
 	}
@@ -166,8 +168,8 @@ func (l *ledger) audit(t *testing.T, again bool) {
 	}
 }
 
-func correspondent(t *testing.T, path string, k Keys, number, letters int) *exec.Cmd {
-	cmd := process(t, "correspondent", path, "", k.Agent)
+func correspondent(t *testing.T, path string, k vault.Keys, number, letters int) *exec.Cmd {
+	cmd := process(t, "correspondent", path, k.Agent)
 	cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", agentNumberEnv, number), fmt.Sprintf("%s=%d", agentLettersEnv, letters))
 	return cmd
 }
@@ -214,7 +216,7 @@ func TestTwentyCorrespondentsReadEveryMessageOnce(t *testing.T) {
 	}
 	book.audit(t, false)
 	v := mustOpen(t, path, k, nil)
-	list, err := v.AgentMailStatus(t.Context(), "", "")
+	list, err := v.Status(t.Context(), "", "")
 	if err != nil || len(list) != identities {
 		t.Errorf("status has %d agents, %v", len(list), err)
 	}
@@ -224,7 +226,6 @@ func TestTwentyCorrespondentsReadEveryMessageOnce(t *testing.T) {
 		}
 	}
 	must(t, v.Check(t.Context()))
-	must(t, v.engine.Check(t.Context()))
 }
 
 // TestKilledCorrespondentsLoseNothing kills processes at moments nobody chose. What
@@ -273,11 +274,11 @@ func TestKilledCorrespondentsLoseNothing(t *testing.T) {
 	}
 	ending.Wait()
 	// The leases of the dead are over.
-	later := func() time.Time { return time.Now().Add(AgentMailLease + time.Second) }
-	v := mustOpen(t, path, Keys{Agent: k.Agent}, &Options{Now: later})
+	later := func() time.Time { return time.Now().Add(Lease + time.Second) }
+	v := mustOpen(t, path, vault.Keys{Agent: k.Agent}, later)
 	for n := range identities {
 		for {
-			list := fetch(t, v, AgentQuery{Agent: identity(n), Limit: 100})
+			list := fetch(t, v, Query{Agent: identity(n), Limit: 100})
 			if len(list) == 0 {
 				break
 			}
@@ -294,12 +295,11 @@ func TestKilledCorrespondentsLoseNothing(t *testing.T) {
 	}
 	book.audit(t, true)
 	must(t, v.Check(t.Context()))
-	must(t, v.engine.Check(t.Context()))
 }
 
 // announce is what a process does that sends one message to everyone.
-func announce(ctx context.Context, v *Vault) error {
-	_, err := v.SendAgentMail(ctx, AgentMessage{Sender: identity(0), Recipient: Everyone})
+func announce(ctx context.Context, v *testBox) error {
+	_, err := v.Send(ctx, Message{Sender: identity(0), Recipient: Everyone})
 	return err
 }
 
@@ -311,49 +311,49 @@ func TestWaitingReadersSeeWhatIsSent(t *testing.T) {
 	for name, send := range map[string]func() error{
 		"same":    func() error { return announce(t.Context(), v) },
 		"another": func() error { return announce(t.Context(), other) },
-		"process": func() error { return process(t, "announcer", path, "", k.Agent).Run() },
+		"process": func() error { return process(t, "announcer", path, k.Agent).Run() },
 	} {
 		ended := make(chan error, 1)
-		go func() { ended <- v.AwaitAgentMail(t.Context(), AgentQuery{Agent: "p:b", From: identity(0)}) }()
+		go func() { ended <- v.Await(t.Context(), Query{Agent: "p:b", From: identity(0)}) }()
 		must(t, send())
 		if err := <-ended; err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if n := len(fetch(t, v, AgentQuery{Agent: "p:b"})); n != 1 {
+		if n := len(fetch(t, v, Query{Agent: "p:b"})); n != 1 {
 			t.Errorf("%s: %d messages", name, n)
 		}
 	}
 }
 
 func TestAWaitEndsWithItsContextAndTakesNothing(t *testing.T) {
-	_, v := newVault(t, nil)
+	v := newBox(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- v.AwaitAgentMail(ctx, AgentQuery{Agent: "p:b"}) }()
+	go func() { ended <- v.Await(ctx, Query{Agent: "p:b"}) }()
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("without mail: %v", err)
 	}
 	post(t, v, "p:a", "p:b", "x")
 	for range 2 {
-		must(t, v.AwaitAgentMail(t.Context(), AgentQuery{Agent: "p:b"}))
+		must(t, v.Await(t.Context(), Query{Agent: "p:b"}))
 	}
-	if n := len(fetch(t, v, AgentQuery{Agent: "p:b"})); n != 1 {
+	if n := len(fetch(t, v, Query{Agent: "p:b"})); n != 1 {
 		t.Errorf("%d messages", n)
 	}
 }
 
 func TestAWaitGetsWhatADeadReaderHeld(t *testing.T) {
 	var ahead atomic.Int64
-	_, v := newVault(t, &Options{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+	v := newBox(t, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 	post(t, v, "p:a", "p:b", "x")
-	in, err := v.ReadAgentMail(t.Context(), AgentQuery{Agent: "p:b"})
+	in, err := v.Read(t.Context(), Query{Agent: "p:b"})
 	if err != nil || len(in.Messages) != 1 {
 		t.Fatalf("%+v, %v", in, err)
 	}
-	ahead.Store(int64(AgentMailLease - 100*time.Millisecond))
-	must(t, v.AwaitAgentMail(t.Context(), AgentQuery{Agent: "p:b"}))
-	if n := len(fetch(t, v, AgentQuery{Agent: "p:b"})); n != 1 {
+	ahead.Store(int64(Lease - 100*time.Millisecond))
+	must(t, v.Await(t.Context(), Query{Agent: "p:b"}))
+	if n := len(fetch(t, v, Query{Agent: "p:b"})); n != 1 {
 		t.Errorf("%d messages", n)
 	}
 }

@@ -1,4 +1,4 @@
-package vault
+package agentmail
 
 import (
 	"cmp"
@@ -12,47 +12,46 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/postern-mail/postern/vault"
 )
 
 // agentVault is a vault whose clock the test sets.
-func agentVault(t testing.TB) (*Vault, *clock) {
+func agentVault(t testing.TB) (*testBox, *clock) {
 	t.Helper()
 	c := &clock{time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	_, v := newVault(t, &Options{Now: c.now})
-	return v, c
+	return newBox(t, c.now), c
 }
 
-func post(t testing.TB, v *Vault, from, to, subject string) AgentMessage {
+func post(t testing.TB, v *testBox, from, to, subject string) Message {
 	t.Helper()
-	m, err := v.SendAgentMail(t.Context(), AgentMessage{Sender: from, Recipient: to, Subject: subject})
+	m, err := v.Send(t.Context(), Message{Sender: from, Recipient: to, Subject: subject})
 	must(t, err)
 	return m
 }
 
 // fetch reads an inbox and confirms that it arrived.
-func fetch(t testing.TB, v *Vault, q AgentQuery) []AgentMessage {
+func fetch(t testing.TB, v *testBox, q Query) []Message {
 	t.Helper()
-	in, err := v.ReadAgentMail(t.Context(), q)
+	in, err := v.Read(t.Context(), q)
 	must(t, err)
 	if in.Claim != "" {
-		must(t, v.ConfirmAgentMail(t.Context(), q.Agent, in.Claim))
+		must(t, v.Confirm(t.Context(), q.Agent, in.Claim))
 	}
 	return in.Messages
 }
 
 // postMany sends n messages in one transaction, the third part of them to everyone.
-func postMany(t testing.TB, v *Vault, from, to string, n int) (list []AgentMessage) {
+func postMany(t testing.TB, v *testBox, from, to string, n int) (list []Message) {
 	t.Helper()
-	must(t, v.agentUpdate(t.Context(), func(r *mailroom) (err error) {
+	must(t, v.update(t.Context(), func(r *room) (err error) {
 		for i := range n {
-			m := AgentMessage{Sender: from, Recipient: to, Subject: "many", Created: r.now}
+			m := Message{Sender: from, Recipient: to, Subject: "many", Created: r.now}
 			if i%3 == 0 {
 				m.Recipient = Everyone
 			}
-			if m.ID, err = newAgentID(); err != nil {
-				return err
-			}
-			if err = r.add(&m); err != nil {
+			m.ID = newID()
+			if _, err := r.add(&m); err != nil {
 				return err
 			}
 			list = append(list, m)
@@ -62,7 +61,7 @@ func postMany(t testing.TB, v *Vault, from, to string, n int) (list []AgentMessa
 	return list
 }
 
-func subjects(list []AgentMessage) string {
+func subjects(list []Message) string {
 	var s []string
 	for _, m := range list {
 		s = append(s, m.Subject)
@@ -70,9 +69,9 @@ func subjects(list []AgentMessage) string {
 	return strings.Join(s, " ")
 }
 
-func statusOf(t testing.TB, v *Vault, agent string) AgentStatus {
+func statusOf(t testing.TB, v *testBox, agent string) Status {
 	t.Helper()
-	list, err := v.AgentMailStatus(t.Context(), agent, "")
+	list, err := v.Status(t.Context(), agent, "")
 	must(t, err)
 	if len(list) != 1 {
 		t.Fatalf("status of %s has %d entries", agent, len(list))
@@ -82,13 +81,13 @@ func statusOf(t testing.TB, v *Vault, agent string) AgentStatus {
 
 func TestAgentMessagesKeepEveryByte(t *testing.T) {
 	v, c := agentVault(t)
-	sent, err := v.SendAgentMail(t.Context(), AgentMessage{Sender: "p:a", Recipient: "p:b", Subject: "é\t", Body: "a\r\nb\x7f\u200d\n", Refs: `["x"]`,
+	sent, err := v.Send(t.Context(), Message{Sender: "p:a", Recipient: "p:b", Subject: "é\t", Body: "a\r\nb\x7f\u200d\n", Refs: `["x"]`,
 		ReplyTo: "0123ABCD-0000-4000-8000-00000000000F", ID: "mine", Created: c.at.Add(time.Hour), ReadAt: c.at})
 	must(t, err)
 	if !regexp.MustCompile(`\A[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\z`).MatchString(sent.ID) || !sent.Created.Equal(c.at) {
 		t.Errorf("sent as %s at %v", sent.ID, sent.Created)
 	}
-	got := fetch(t, v, AgentQuery{Agent: "p:b"})
+	got := fetch(t, v, Query{Agent: "p:b"})
 	sent.Created = sent.Created.Local()
 	if len(got) != 1 || !got[0].Created.Equal(sent.Created) {
 		t.Fatalf("got %+v", got)
@@ -102,26 +101,26 @@ func TestAgentMessagesKeepEveryByte(t *testing.T) {
 func TestAgentMailRefusesWhatIsNoIdentityOrUUID(t *testing.T) {
 	v, _ := agentVault(t)
 	for _, bad := range []string{"", "a", "a:", ":a", "A:b", "a:b:c", "a:b\n", "-a:b", "a:-b", "a b:c", "é:b", "*"} {
-		_, sent := v.SendAgentMail(t.Context(), AgentMessage{Sender: bad, Recipient: "p:b"})
-		_, read := v.ReadAgentMail(t.Context(), AgentQuery{Agent: bad})
-		_, acked := v.AckAgentMail(t.Context(), bad, "0123abcd-0000-4000-8000-00000000000f", false)
-		_, threaded := v.AgentThread(t.Context(), AgentThread{Agent: bad, ID: "0123abcd-0000-4000-8000-00000000000f"})
-		for i, err := range []error{sent, read, acked, threaded, v.ConfirmAgentMail(t.Context(), bad, "0123abcd-0000-4000-8000-00000000000f")} {
-			if !errors.Is(err, ErrInvalid) {
+		_, sent := v.Send(t.Context(), Message{Sender: bad, Recipient: "p:b"})
+		_, read := v.Read(t.Context(), Query{Agent: bad})
+		_, acked := v.Ack(t.Context(), bad, "0123abcd-0000-4000-8000-00000000000f", false)
+		_, threaded := v.Thread(t.Context(), Thread{Agent: bad, ID: "0123abcd-0000-4000-8000-00000000000f"})
+		for i, err := range []error{sent, read, acked, threaded, v.Confirm(t.Context(), bad, "0123abcd-0000-4000-8000-00000000000f")} {
+			if !errors.Is(err, vault.ErrInvalid) {
 				t.Errorf("%q, %d: %v", bad, i, err)
 			}
 		}
 		if bad != "*" {
-			if _, err := v.SendAgentMail(t.Context(), AgentMessage{Sender: "p:a", Recipient: bad}); !errors.Is(err, ErrInvalid) {
+			if _, err := v.Send(t.Context(), Message{Sender: "p:a", Recipient: bad}); !errors.Is(err, vault.ErrInvalid) {
 				t.Errorf("to %q: %v", bad, err)
 			}
 		}
 	}
 	for _, bad := range []string{"", "x", "0123abcd-0000-4000-8000-00000000000f\n", "0123abcd0000400080000000000000ff", "g123abcd-0000-4000-8000-00000000000f"} {
-		_, acked := v.AckAgentMail(t.Context(), "p:a", bad, false)
-		_, threaded := v.AgentThread(t.Context(), AgentThread{Agent: "p:a", ID: bad})
-		for _, err := range []error{acked, threaded, v.ConfirmAgentMail(t.Context(), "p:a", bad)} {
-			if !errors.Is(err, ErrInvalid) {
+		_, acked := v.Ack(t.Context(), "p:a", bad, false)
+		_, threaded := v.Thread(t.Context(), Thread{Agent: "p:a", ID: bad})
+		for _, err := range []error{acked, threaded, v.Confirm(t.Context(), "p:a", bad)} {
+			if !errors.Is(err, vault.ErrInvalid) {
 				t.Errorf("id %q: %v", bad, err)
 			}
 		}
@@ -137,52 +136,52 @@ func TestWhatWasNotConfirmedComesBack(t *testing.T) {
 		}
 		post(t, v, "p:a", to, fmt.Sprint(i))
 	}
-	read := func(q AgentQuery) AgentInbox {
+	read := func(q Query) Inbox {
 		q.Agent = "p:b"
-		in, err := v.ReadAgentMail(t.Context(), q)
+		in, err := v.Read(t.Context(), q)
 		must(t, err)
 		return in
 	}
-	first := read(AgentQuery{Limit: 3})
-	second := read(AgentQuery{})
+	first := read(Query{Limit: 3})
+	second := read(Query{})
 	if subjects(first.Messages) != "0 1 2" || subjects(second.Messages) != "3" || second.Retry.IsZero() {
 		t.Fatalf("read %q, then %q", subjects(first.Messages), subjects(second.Messages))
 	}
 	if s := statusOf(t, v, "p:b"); s.Unread != 0 || s.Unacked != 4 {
 		t.Errorf("while the answers travel: %+v", s)
 	}
-	for _, m := range read(AgentQuery{All: true, Peek: true}).Messages {
+	for _, m := range read(Query{All: true, Peek: true}).Messages {
 		if !m.ReadAt.Equal(c.at) {
 			t.Errorf("%s is not shown as read", m.Subject)
 		}
 	}
-	must(t, v.ConfirmAgentMail(t.Context(), "p:b", second.Claim))
+	must(t, v.Confirm(t.Context(), "p:b", second.Claim))
 
-	c.at = c.at.Add(AgentMailLease - time.Second)
-	if in := read(AgentQuery{}); len(in.Messages) != 0 || !in.Retry.Equal(first.Retry) && in.Retry.IsZero() {
+	c.at = c.at.Add(Lease - time.Second)
+	if in := read(Query{}); len(in.Messages) != 0 || !in.Retry.Equal(first.Retry) && in.Retry.IsZero() {
 		t.Errorf("before the lease is over: %+v", in)
 	}
 	c.at = c.at.Add(time.Second)
 	if s := statusOf(t, v, "p:b"); s.Unread != 3 {
 		t.Errorf("after the lease: %+v", s)
 	}
-	again := read(AgentQuery{Limit: 1})
+	again := read(Query{Limit: 1})
 	if subjects(again.Messages) != "0" {
 		t.Fatalf("came back: %q", subjects(again.Messages))
 	}
 	// The first reader was only slow. What the second took stays the second's.
-	must(t, v.ConfirmAgentMail(t.Context(), "p:b", first.Claim))
-	must(t, v.ConfirmAgentMail(t.Context(), "p:b", first.Claim))
+	must(t, v.Confirm(t.Context(), "p:b", first.Claim))
+	must(t, v.Confirm(t.Context(), "p:b", first.Claim))
 	if s := statusOf(t, v, "p:b"); s.Unread != 0 {
 		t.Errorf("after a late word: %+v", s)
 	}
-	c.at = c.at.Add(AgentMailLease)
-	if in := read(AgentQuery{}); subjects(in.Messages) != "0" {
+	c.at = c.at.Add(Lease)
+	if in := read(Query{}); subjects(in.Messages) != "0" {
 		t.Errorf("the one that was taken over: %q", subjects(in.Messages))
 	}
 	// A clock that goes back makes a claim neither longer nor endless.
 	c.at = c.at.Add(-time.Hour)
-	if in := read(AgentQuery{}); subjects(in.Messages) != "0" {
+	if in := read(Query{}); subjects(in.Messages) != "0" {
 		t.Errorf("after the clock went back: %q", subjects(in.Messages))
 	}
 }
@@ -190,10 +189,10 @@ func TestWhatWasNotConfirmedComesBack(t *testing.T) {
 func TestThePageEndsWhereTheRoomDoes(t *testing.T) {
 	v, _ := agentVault(t)
 	for i, n := range []int{500, 30, 30, 50} {
-		_, err := v.SendAgentMail(t.Context(), AgentMessage{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i), Body: strings.Repeat("x", n)})
+		_, err := v.Send(t.Context(), Message{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i), Body: strings.Repeat("x", n)})
 		must(t, err)
 	}
-	q := AgentQuery{Agent: "p:b", AgentRoom: AgentRoom{Room: 100, Size: func(m *AgentMessage) int { return len(m.Body) }}}
+	q := Query{Agent: "p:b", Room: Room{Room: 100, Size: func(m *Message) int { return len(m.Body) }}}
 	for _, want := range []string{"0", "1 2", "3", ""} {
 		if got := subjects(fetch(t, v, q)); got != want {
 			t.Errorf("page %q, want %q", got, want)
@@ -206,9 +205,9 @@ func TestThePageEndsWhereTheRoomDoes(t *testing.T) {
 
 func TestAThreadIsWholeAndStaysAsItIs(t *testing.T) {
 	v, c := agentVault(t)
-	reply := func(from, to, subject, parent string) AgentMessage {
+	reply := func(from, to, subject, parent string) Message {
 		c.at = c.at.Add(time.Second)
-		m, err := v.SendAgentMail(t.Context(), AgentMessage{Sender: from, Recipient: to, Subject: subject, ReplyTo: parent})
+		m, err := v.Send(t.Context(), Message{Sender: from, Recipient: to, Subject: subject, ReplyTo: parent})
 		must(t, err)
 		return m
 	}
@@ -218,28 +217,28 @@ func TestAThreadIsWholeAndStaysAsItIs(t *testing.T) {
 	leaf := reply("p:a", "p:c", "leaf", left.ID)
 	reply("p:a", "p:b", "other", "")
 	for _, id := range []string{root.ID, strings.ToUpper(right.ID), leaf.ID} {
-		list, err := v.AgentThread(t.Context(), AgentThread{Agent: "p:c", ID: id})
+		list, err := v.Thread(t.Context(), Thread{Agent: "p:c", ID: id})
 		if err != nil || subjects(list) != "root left right leaf" {
 			t.Errorf("thread of %s: %q, %v", id, subjects(list), err)
 		}
 	}
-	if got := subjects(fetch(t, v, AgentQuery{Agent: "p:c"})); got != "right leaf" {
+	if got := subjects(fetch(t, v, Query{Agent: "p:c"})); got != "right leaf" {
 		t.Errorf("a thread changed what is unread: %q", got)
 	}
-	list, err := v.AgentThread(t.Context(), AgentThread{Agent: "p:c", ID: leaf.ID, Own: true})
+	list, err := v.Thread(t.Context(), Thread{Agent: "p:c", ID: leaf.ID, Own: true})
 	if err != nil || subjects(list) != "right leaf" || list[0].ReadAt.IsZero() || list[1].ReadAt.IsZero() {
 		t.Errorf("own thread: %+v, %v", list, err)
 	}
-	for name, q := range map[string]AgentThread{
+	for name, q := range map[string]Thread{
 		"unknown": {Agent: "p:a", ID: "00000000-0000-4000-8000-000000000000"},
 		"foreign": {Agent: "p:c", ID: root.ID, Own: true},
 	} {
-		if _, err := v.AgentThread(t.Context(), q); !errors.Is(err, ErrNoAgentMessage) {
+		if _, err := v.Thread(t.Context(), q); !errors.Is(err, ErrNoMessage) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	tight := AgentRoom{Room: 10, Size: func(m *AgentMessage) int { return 4 }}
-	if _, err := v.AgentThread(t.Context(), AgentThread{Agent: "p:a", ID: leaf.ID, AgentRoom: tight}); !errors.Is(err, ErrAgentThreadTooLong) {
+	tight := Room{Room: 10, Size: func(m *Message) int { return 4 }}
+	if _, err := v.Thread(t.Context(), Thread{Agent: "p:a", ID: leaf.ID, Room: tight}); !errors.Is(err, ErrThreadTooLong) {
 		t.Errorf("a thread without room: %v", err)
 	}
 }
@@ -248,26 +247,26 @@ func TestAcksAreTheRecipientsOrOnePerAgent(t *testing.T) {
 	v, c := agentVault(t)
 	direct, everyone := post(t, v, "p:a", "p:b", "direct"), post(t, v, "p:a", Everyone, "all")
 	post(t, v, "p:c", "p:a", "hello")
-	at, err := v.AckAgentMail(t.Context(), "p:c", strings.ToUpper(direct.ID), false)
+	at, err := v.Ack(t.Context(), "p:c", strings.ToUpper(direct.ID), false)
 	if err != nil || !at.Equal(c.at) {
 		t.Fatalf("ack = %v, %v", at, err)
 	}
 	first := c.at
 	c.at = c.at.Add(time.Minute)
-	if at, err := v.AckAgentMail(t.Context(), "p:b", direct.ID, true); err != nil || !at.Equal(first) {
+	if at, err := v.Ack(t.Context(), "p:b", direct.ID, true); err != nil || !at.Equal(first) {
 		t.Errorf("second ack = %v, %v; want the first", at, err)
 	}
-	if _, err := v.AckAgentMail(t.Context(), "p:c", direct.ID, true); !errors.Is(err, ErrNoAgentMessage) {
+	if _, err := v.Ack(t.Context(), "p:c", direct.ID, true); !errors.Is(err, ErrNoMessage) {
 		t.Errorf("somebody else's, own only: %v", err)
 	}
-	if _, err := v.AckAgentMail(t.Context(), "p:b", "00000000-0000-4000-8000-000000000000", false); !errors.Is(err, ErrNoAgentMessage) {
+	if _, err := v.Ack(t.Context(), "p:b", "00000000-0000-4000-8000-000000000000", false); !errors.Is(err, ErrNoMessage) {
 		t.Errorf("unknown: %v", err)
 	}
 	for _, agent := range []string{"p:c", "p:a"} { // p:a sent it: no number may change
-		_, err := v.AckAgentMail(t.Context(), agent, everyone.ID, true)
+		_, err := v.Ack(t.Context(), agent, everyone.ID, true)
 		must(t, err)
 	}
-	for agent, want := range map[string]AgentStatus{
+	for agent, want := range map[string]Status{
 		"p:a": {"p:a", 1, 1}, "p:b": {"p:b", 2, 1}, "p:c": {"p:c", 1, 0},
 	} {
 		if got := statusOf(t, v, agent); got != want {
@@ -275,7 +274,7 @@ func TestAcksAreTheRecipientsOrOnePerAgent(t *testing.T) {
 		}
 	}
 	// An ack is not a read.
-	if got := fetch(t, v, AgentQuery{Agent: "p:c"}); subjects(got) != "all" || got[0].AckedAt.IsZero() {
+	if got := fetch(t, v, Query{Agent: "p:c"}); subjects(got) != "all" || got[0].AckedAt.IsZero() {
 		t.Errorf("after the ack: %+v", got)
 	}
 }
@@ -286,7 +285,7 @@ type agentModel struct {
 }
 
 type modelMessage struct {
-	AgentMessage
+	Message
 	read, acked map[string]time.Time
 }
 
@@ -302,26 +301,26 @@ func (m *modelMessage) unread(agent string) bool {
 }
 
 func (a *agentModel) expire(now time.Time) {
-	a.list = slices.DeleteFunc(a.list, func(m *modelMessage) bool { return now.Sub(m.Created) > AgentMailTTL })
+	a.list = slices.DeleteFunc(a.list, func(m *modelMessage) bool { return now.Sub(m.Created) > TTL })
 }
 
-func (a *agentModel) fetch(q AgentQuery, now time.Time) (list []AgentMessage) {
+func (a *agentModel) fetch(q Query, now time.Time) (list []Message) {
 	for _, m := range a.list {
 		if m.Sender == q.Agent || !m.Broadcast() && m.Recipient != q.Agent || q.From != "" && m.Sender != q.From || !q.All && !m.unread(q.Agent) || len(list) == q.Limit {
 			continue
 		}
-		c := m.AgentMessage
+		c := m.Message
 		c.ReadAt, c.AckedAt = m.read[q.Agent], m.acked[q.Agent]
 		list = append(list, c)
 		if !q.Peek && m.unread(q.Agent) {
 			m.read[q.Agent] = now
 		}
 	}
-	slices.SortStableFunc(list, func(a, b AgentMessage) int { return a.Created.Compare(b.Created) })
+	slices.SortStableFunc(list, func(a, b Message) int { return a.Created.Compare(b.Created) })
 	return list
 }
 
-func (a *agentModel) status() (list []AgentStatus) {
+func (a *agentModel) status() (list []Status) {
 	agents := map[string]bool{}
 	for _, m := range a.list {
 		agents[m.Sender] = true
@@ -330,7 +329,7 @@ func (a *agentModel) status() (list []AgentStatus) {
 		}
 	}
 	for agent := range agents {
-		s := AgentStatus{Agent: agent}
+		s := Status{Agent: agent}
 		for _, m := range a.list {
 			if m.Sender == agent || !m.Broadcast() && m.Recipient != agent {
 				continue
@@ -344,7 +343,7 @@ func (a *agentModel) status() (list []AgentStatus) {
 		}
 		list = append(list, s)
 	}
-	slices.SortFunc(list, func(a, b AgentStatus) int { return cmp.Compare(a.Agent, b.Agent) })
+	slices.SortFunc(list, func(a, b Status) int { return cmp.Compare(a.Agent, b.Agent) })
 	return list
 }
 
@@ -366,15 +365,15 @@ func TestAgentMailIsWhatTheRulesSay(t *testing.T) {
 		model.expire(c.at)
 		switch dice.IntN(6) {
 		case 0, 1:
-			m := AgentMessage{Sender: agents[dice.IntN(4)], Recipient: someone(), Subject: fmt.Sprint(step)}
+			m := Message{Sender: agents[dice.IntN(4)], Recipient: someone(), Subject: fmt.Sprint(step)}
 			if dice.IntN(3) == 0 {
 				m.Recipient = Everyone
 			}
-			sent, err := v.SendAgentMail(t.Context(), m)
+			sent, err := v.Send(t.Context(), m)
 			must(t, err)
 			model.list = append(model.list, &modelMessage{sent, map[string]time.Time{}, map[string]time.Time{}})
 		case 2, 3:
-			q := AgentQuery{Agent: someone(), All: dice.IntN(4) == 0, Peek: dice.IntN(4) == 0, Limit: 1 + dice.IntN(5)}
+			q := Query{Agent: someone(), All: dice.IntN(4) == 0, Peek: dice.IntN(4) == 0, Limit: 1 + dice.IntN(5)}
 			if dice.IntN(3) == 0 {
 				q.From = someone()
 			}
@@ -392,21 +391,21 @@ func TestAgentMailIsWhatTheRulesSay(t *testing.T) {
 				continue
 			}
 			m, agent := model.list[dice.IntN(len(model.list))], someone()
-			_, err := v.AckAgentMail(t.Context(), agent, m.ID, false)
+			_, err := v.Ack(t.Context(), agent, m.ID, false)
 			must(t, err)
 			if whose := m.whose(agent); m.acked[whose].IsZero() {
 				m.acked[whose] = c.at
 			}
 		case 5:
-			got, err := v.AgentMailStatus(t.Context(), "", "")
+			got, err := v.Status(t.Context(), "", "")
 			must(t, err)
 			if want := model.status(); !slices.Equal(got, want) {
 				t.Fatalf("step %d: status %+v, want %+v", step, got, want)
 			}
 		}
 	}
-	c.at = c.at.Add(2 * AgentMailTTL)
-	_, err := v.CleanupAgentMail(t.Context(), false)
+	c.at = c.at.Add(2 * TTL)
+	_, err := v.Cleanup(t.Context(), false)
 	must(t, err)
 	onlyTheNumberRemains(t, v)
 	must(t, v.Check(t.Context()))
@@ -416,8 +415,8 @@ func TestAgentsAreNotNamedInTheOpen(t *testing.T) {
 	v, _ := agentVault(t)
 	m := post(t, v, "project:sender", "project:recipient", "subject")
 	post(t, v, "project:sender", Everyone, "subject")
-	fetch(t, v, AgentQuery{Agent: "project:recipient", Limit: 1})
-	_, err := v.AckAgentMail(t.Context(), "project:recipient", m.ID, false)
+	fetch(t, v, Query{Agent: "project:recipient", Limit: 1})
+	_, err := v.Ack(t.Context(), "project:recipient", m.ID, false)
 	must(t, err)
 	file, err := os.ReadFile(v.Path())
 	must(t, err)

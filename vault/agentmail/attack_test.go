@@ -1,4 +1,4 @@
-package vault
+package agentmail
 
 import (
 	"context"
@@ -8,15 +8,19 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/postern-mail/postern/vault"
 )
 
-// countRecords counts the records of a bucket.
-func countRecords(t testing.TB, v *Vault, bucket string) (n int) {
+// countRecords counts the records of a bucket whose keys begin with a kind;
+// 0 is any.
+func countRecords(t testing.TB, v *testBox, bucket string, kind byte) (n int) {
 	t.Helper()
-	must(t, v.viewTx(t.Context(), func(tx *Tx) error {
-		n = 0
-		return tx.Bucket(bucket).ForEach(nil, func(_, _ []byte) error { n++; return nil })
-	}))
+	each(t, v, bucket, func(key, _ []byte) {
+		if kind == 0 || key[0] == kind {
+			n++
+		}
+	})
 	return n
 }
 
@@ -27,12 +31,9 @@ func TestABroadcastToTenThousand(t *testing.T) {
 	v, c := agentVault(t)
 	post(t, v, "p:a", Everyone, "all")
 	for start := 0; start < readers; start += 500 {
-		must(t, v.agentUpdate(t.Context(), func(r *mailroom) error {
+		must(t, v.update(t.Context(), func(r *room) error {
 			for n := start; n < start+500; n++ {
-				q := AgentQuery{Agent: fmt.Sprintf("p:r%d", n)}
-				if err := q.check(); err != nil {
-					return err
-				}
+				q := Query{Agent: fmt.Sprintf("p:r%d", n), Limit: DefaultLimit}
 				in, err := r.claim(&q)
 				if err != nil || len(in.Messages) != 1 {
 					return fmt.Errorf("%s got %d messages, %w", q.Agent, len(in.Messages), err)
@@ -44,28 +45,28 @@ func TestABroadcastToTenThousand(t *testing.T) {
 			return nil
 		}))
 	}
-	if got := fetch(t, v, AgentQuery{Agent: "p:r77"}); len(got) != 0 {
+	if got := fetch(t, v, Query{Agent: "p:r77"}); len(got) != 0 {
 		t.Errorf("read again: %q", subjects(got))
 	}
 	post(t, v, "p:r7", "p:r8", "hello")
-	if s := statusOf(t, v, "p:r8"); s != (AgentStatus{"p:r8", 1, 2}) {
+	if s := statusOf(t, v, "p:r8"); s != (Status{"p:r8", 1, 2}) {
 		t.Errorf("%+v", s)
 	}
-	c.at = c.at.Add(AgentMailTTL + time.Microsecond)
-	before := countRecords(t, v, agentMarks)
+	c.at = c.at.Add(TTL + time.Microsecond)
+	before := countRecords(t, v, bucketIndex, indexMark)
 	post(t, v, "p:x", "p:y", "young")
-	if gone := before - countRecords(t, v, agentMarks); before != readers || gone != maxPurge {
+	if gone := before - countRecords(t, v, bucketIndex, indexMark); before != readers || gone != maxPurge {
 		t.Errorf("one call removed %d of %d marks, want %d", gone, before, maxPurge)
 	}
 	for _, all := range []bool{false, true} {
-		if got := fetch(t, v, AgentQuery{Agent: "p:r9999", All: all}); len(got) != 0 {
+		if got := fetch(t, v, Query{Agent: "p:r9999", All: all}); len(got) != 0 {
 			t.Errorf("seen while it is removed: %q", subjects(got))
 		}
 	}
-	if s := statusOf(t, v, "p:y"); s != (AgentStatus{"p:y", 1, 1}) {
+	if s := statusOf(t, v, "p:y"); s != (Status{"p:y", 1, 1}) {
 		t.Errorf("%+v", s)
 	}
-	if list, err := v.AgentMailStatus(t.Context(), "", ""); err != nil || len(list) != 2 {
+	if list, err := v.Status(t.Context(), "", ""); err != nil || len(list) != 2 {
 		t.Errorf("%d agents are left, %v", len(list), err)
 	}
 }
@@ -78,20 +79,24 @@ func TestAReaderThatDiesAgainAndAgainStarvesNobody(t *testing.T) {
 	const rounds = 100
 	for i := range rounds {
 		post(t, v, "p:a", "p:b", fmt.Sprint(i))
-		if in, err := v.ReadAgentMail(t.Context(), AgentQuery{Agent: "p:b"}); err != nil || in.Claim == "" {
+		if in, err := v.Read(t.Context(), Query{Agent: "p:b"}); err != nil || in.Claim == "" {
 			t.Fatalf("round %d: %+v, %v", i, in, err)
 		}
-		c.at = c.at.Add(AgentMailLease)
+		c.at = c.at.Add(Lease)
 	}
-	if n := countRecords(t, v, agentClaims); n > 12 {
-		t.Errorf("%d claims of the dead are kept", n)
-	}
+	must(t, v.update(t.Context(), func(r *room) error {
+		a, err := r.agent(r.key("p:b"))
+		if err == nil && len(a.Claims) > 12 {
+			t.Errorf("%d claims of the dead are kept", len(a.Claims))
+		}
+		return err
+	}))
 	seen := map[string]bool{}
 	for len(seen) < rounds {
 		// The dead one is always first, and takes the oldest.
-		in, err := v.ReadAgentMail(t.Context(), AgentQuery{Agent: "p:b", Limit: 5})
+		in, err := v.Read(t.Context(), Query{Agent: "p:b", Limit: 5})
 		must(t, err)
-		list := fetch(t, v, AgentQuery{Agent: "p:b"})
+		list := fetch(t, v, Query{Agent: "p:b"})
 		if len(list) == 0 && len(in.Messages) == 0 {
 			t.Fatalf("nothing is to be had after %d messages", len(seen))
 		}
@@ -99,12 +104,12 @@ func TestAReaderThatDiesAgainAndAgainStarvesNobody(t *testing.T) {
 			seen[m.ID] = true
 		}
 		if len(list) == 0 { // only what the dead one holds is left: it stays down once
-			c.at = c.at.Add(AgentMailLease)
-			for _, m := range fetch(t, v, AgentQuery{Agent: "p:b"}) {
+			c.at = c.at.Add(Lease)
+			for _, m := range fetch(t, v, Query{Agent: "p:b"}) {
 				seen[m.ID] = true
 			}
 		}
-		c.at = c.at.Add(AgentMailLease)
+		c.at = c.at.Add(Lease)
 	}
 }
 
@@ -114,30 +119,30 @@ func TestTheClockMayJump(t *testing.T) {
 	v, c := agentVault(t)
 	now := c.at
 	post(t, v, "p:a", "p:b", "before")
-	c.at = now.Add(AgentMailTTL - time.Hour)
+	c.at = now.Add(TTL - time.Hour)
 	ahead := post(t, v, "p:a", "p:b", "ahead")
-	if in, err := v.ReadAgentMail(t.Context(), AgentQuery{Agent: "p:b"}); err != nil || len(in.Messages) != 2 {
+	if in, err := v.Read(t.Context(), Query{Agent: "p:b"}); err != nil || len(in.Messages) != 2 {
 		t.Fatalf("%+v, %v", in, err)
 	}
 	c.at = now.Add(time.Second) // back, with a claim from the future
 	post(t, v, "p:a", Everyone, "after")
-	if got := subjects(fetch(t, v, AgentQuery{Agent: "p:b"})); got != "before after ahead" {
+	if got := subjects(fetch(t, v, Query{Agent: "p:b"})); got != "before after ahead" {
 		t.Errorf("after the clock went back: %q", got)
 	}
-	if got := subjects(fetch(t, v, AgentQuery{Agent: "p:c"})); got != "after" {
+	if got := subjects(fetch(t, v, Query{Agent: "p:c"})); got != "after" {
 		t.Errorf("a broadcast: %q", got)
 	}
 	if s := statusOf(t, v, "p:b"); s.Unread != 0 || s.Unacked != 3 {
 		t.Errorf("%+v", s)
 	}
-	c.at = now.Add(AgentMailTTL + time.Minute)
-	if got := subjects(fetch(t, v, AgentQuery{Agent: "p:b", All: true})); got != "ahead" {
+	c.at = now.Add(TTL + time.Minute)
+	if got := subjects(fetch(t, v, Query{Agent: "p:b", All: true})); got != "ahead" {
 		t.Errorf("a day later: %q", got)
 	}
-	c.at = ahead.Created.Add(AgentMailTTL + time.Microsecond)
-	_, err := v.CleanupAgentMail(t.Context(), false)
+	c.at = ahead.Created.Add(TTL + time.Microsecond)
+	_, err := v.Cleanup(t.Context(), false)
 	must(t, err)
-	if n := countRecords(t, v, agentMessages); n != 0 {
+	if n := countRecords(t, v, bucketMessages, 0); n != 0 {
 		t.Errorf("%d messages are left", n)
 	}
 }
@@ -147,14 +152,14 @@ func TestTheClockMayJump(t *testing.T) {
 func TestAVaultThatIsMovedAwayAndBack(t *testing.T) {
 	v, c := agentVault(t)
 	post(t, v, "p:a", "p:b", "x")
-	in, err := v.ReadAgentMail(t.Context(), AgentQuery{Agent: "p:b"})
+	in, err := v.Read(t.Context(), Query{Agent: "p:b"})
 	must(t, err)
 	away := v.Path() + ".away"
 	must(t, os.Rename(v.Path(), away))
-	_, read := v.ReadAgentMail(t.Context(), AgentQuery{Agent: "p:b"})
-	_, sent := v.SendAgentMail(t.Context(), AgentMessage{Sender: "p:a", Recipient: "p:b"})
-	for _, err := range []error{read, sent, v.ConfirmAgentMail(t.Context(), "p:b", in.Claim)} {
-		if !errors.Is(err, ErrNoVault) {
+	_, read := v.Read(t.Context(), Query{Agent: "p:b"})
+	_, sent := v.Send(t.Context(), Message{Sender: "p:a", Recipient: "p:b"})
+	for _, err := range []error{read, sent, v.Confirm(t.Context(), "p:b", in.Claim)} {
+		if !errors.Is(err, vault.ErrNoVault) {
 			t.Errorf("while it is away: %v", err)
 		}
 	}
@@ -162,8 +167,8 @@ func TestAVaultThatIsMovedAwayAndBack(t *testing.T) {
 		t.Errorf("something was made in its place: %v", err)
 	}
 	must(t, os.Rename(away, v.Path()))
-	c.at = c.at.Add(AgentMailLease)
-	if got := subjects(fetch(t, v, AgentQuery{Agent: "p:b"})); got != "x" {
+	c.at = c.at.Add(Lease)
+	if got := subjects(fetch(t, v, Query{Agent: "p:b"})); got != "x" {
 		t.Errorf("back in its place: %q", got)
 	}
 }
@@ -172,9 +177,9 @@ func TestAVaultThatIsMovedAwayAndBack(t *testing.T) {
 // through two vaults of one file. Of what has not expired each is read once.
 func TestCleanupBesideReaders(t *testing.T) {
 	path, k := newVaultFile(t)
-	past := mustOpen(t, path, k, &Options{Now: func() time.Time { return time.Now().Add(-AgentMailTTL - time.Hour) }})
+	past := mustOpen(t, path, k, func() time.Time { return time.Now().Add(-TTL - time.Hour) })
 	postMany(t, past, "p:old", "p:b", 2000)
-	vaults := []*Vault{mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)}
+	vaults := []*testBox{mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)}
 	var working, reading sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
 	var mu sync.Mutex
@@ -182,19 +187,19 @@ func TestCleanupBesideReaders(t *testing.T) {
 	for _, v := range vaults {
 		working.Go(func() {
 			for i := range 60 {
-				if _, err := v.SendAgentMail(t.Context(), AgentMessage{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i)}); err != nil {
+				if _, err := v.Send(t.Context(), Message{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i)}); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 		working.Go(func() {
-			if _, err := v.CleanupAgentMail(t.Context(), false); err != nil {
+			if _, err := v.Cleanup(t.Context(), false); err != nil {
 				t.Error(err)
 			}
 		})
 		reading.Go(func() {
 			for last := false; ; {
-				in, err := v.ReadAgentMail(t.Context(), AgentQuery{Agent: "p:b", Limit: 7})
+				in, err := v.Read(t.Context(), Query{Agent: "p:b", Limit: 7})
 				if err != nil {
 					t.Error(err)
 					return
@@ -211,7 +216,7 @@ func TestCleanupBesideReaders(t *testing.T) {
 				}
 				mu.Unlock()
 				if in.Claim != "" {
-					if err := v.ConfirmAgentMail(t.Context(), "p:b", in.Claim); err != nil {
+					if err := v.Confirm(t.Context(), "p:b", in.Claim); err != nil {
 						t.Error(err)
 					}
 				}

@@ -1,0 +1,96 @@
+package agentmail
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
+)
+
+// fixtureTime is when ../testdata/format1-full.db was written, by the version whose
+// mailbox lay in eleven buckets.
+var fixtureTime = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+
+func TestMailOfTheVersionBeforeIsKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "postern.db")
+	file, err := os.ReadFile(filepath.Join("..", "testdata", "format1-full.db"))
+	must(t, err)
+	must(t, os.WriteFile(path, file, 0o600))
+	c := &clock{fixtureTime}
+	v := mustOpen(t, path, vault.Keys{Agent: mail.NewSecret([]byte("ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8="))}, c.now)
+	peek := func(agent string, all bool) string {
+		in, err := v.Read(t.Context(), Query{Agent: agent, Peek: true, All: all})
+		must(t, err)
+		for _, m := range in.Messages {
+			if m.Body != "body of "+m.Subject || m.Refs != `["r"]` {
+				t.Errorf("%s has another text: %+v", m.Subject, m)
+			}
+		}
+		return subjects(in.Messages)
+	}
+	inboxes := []struct {
+		agent, unread, all string
+		status             Status
+	}{
+		{"p:a", "reply second", "reply second", Status{"p:a", 2, 2}},
+		{"p:b", "again", "read acked shared again", Status{"p:b", 1, 3}},
+		{"p:c", "second", "shared second", Status{}},
+		{"p:d", "held", "shared second held", Status{"p:d", 1, 3}}, // the others are held by a reader
+		{"q:stranger", "shared second waits", "shared second waits", Status{"q:stranger", 3, 3}},
+		{"p:new", "shared second", "shared second", Status{}},
+	}
+	for _, want := range inboxes {
+		if got := peek(want.agent, false); got != want.unread {
+			t.Errorf("%s has unread: %s", want.agent, got)
+		}
+		if got := peek(want.agent, true); got != want.all {
+			t.Errorf("%s has: %s", want.agent, got)
+		}
+		list, err := v.Status(t.Context(), want.agent, "")
+		must(t, err)
+		if want.status.Agent != "" && (len(list) != 1 || list[0] != want.status) {
+			t.Errorf("the status of %s: %+v", want.agent, list)
+		}
+	}
+	thread, err := v.Thread(t.Context(), Thread{Agent: "p:b", ID: "01579f69-cfa6-465c-8f86-6544d170fdb4"})
+	must(t, err)
+	if subjects(thread) != "read reply again" || thread[0].ReadAt.IsZero() || !thread[2].ReadAt.IsZero() {
+		t.Errorf("the thread: %+v", thread)
+	}
+	acked, err := v.Ack(t.Context(), "p:b", "8e4ec23a-4551-4e07-96aa-172bdff7ae81", true)
+	if err != nil || !acked.Before(fixtureTime) {
+		t.Errorf("the message acked was acked at %v, %v", acked, err)
+	}
+	// What the reader of p:d held comes back, and what was never confirmed is lost to nobody.
+	c.at = fixtureTime.Add(time.Minute)
+	if got := subjects(fetch(t, v, Query{Agent: "p:d"})); got != "shared second held" {
+		t.Errorf("p:d reads: %s", got)
+	}
+	post(t, v, "p:new", Everyone, "later")
+	for _, want := range inboxes {
+		unread := want.unread + " later"
+		switch want.agent {
+		case "p:d":
+			unread = "later"
+		case "p:new":
+			unread = want.unread
+		}
+		if got := subjects(fetch(t, v, Query{Agent: want.agent})); got != unread {
+			t.Errorf("%s reads: %s", want.agent, got)
+		}
+		if got := peek(want.agent, false); got != "" {
+			t.Errorf("%s reads again: %s", want.agent, got)
+		}
+	}
+	c.at = c.at.Add(TTL + time.Second)
+	if _, err := v.Cleanup(t.Context(), false); err != nil {
+		t.Error(err)
+	}
+	if list, err := v.Status(t.Context(), "", ""); err != nil || len(list) != 0 {
+		t.Errorf("after a day: %+v, %v", list, err)
+	}
+	must(t, v.Check(t.Context()))
+}

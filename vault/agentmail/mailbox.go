@@ -1,0 +1,389 @@
+package agentmail
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/kv"
+)
+
+const (
+	// TTL is how long a message lives (003 TC12).
+	TTL = 24 * time.Hour
+
+	// Lease is how long messages that were read wait for word that their answer
+	// arrived, before they count as unread again.
+	Lease = 30 * time.Second
+
+	// Everyone is the recipient of a broadcast.
+	Everyone = "*"
+
+	// DefaultLimit is how many messages are read where nothing else is said.
+	DefaultLimit = 20
+)
+
+var (
+	// ErrNoMessage says that the mailbox has no such message, or not any more.
+	ErrNoMessage = errors.New("there is no such message in the agent mailbox")
+	// ErrThreadTooLong says that a thread does not fit into what was asked for.
+	ErrThreadTooLong = errors.New("the thread is too long")
+)
+
+var uuid = regexp.MustCompile(`\A[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\z`)
+
+// Store keeps the records; *vault.Vault implements it.
+type Store interface {
+	View(ctx context.Context, fn func(kv.Tx) error) error
+	Update(ctx context.Context, fn func(kv.Tx) error) error
+	// Key returns 32 bytes for one purpose, the same in every process.
+	Key(ctx context.Context, purpose string) ([]byte, error)
+	// Changes is kv.Engine.Changes.
+	Changes(ctx context.Context) (wait func(context.Context) error, err error)
+	Now() time.Time
+}
+
+var _ Store = (*vault.Vault)(nil)
+
+// Mailbox is the mailbox in a store. It is safe for concurrent use.
+type Mailbox struct {
+	store Store
+
+	mu   sync.Mutex
+	bell chan struct{} // closed when this process sends; nil while nobody waits for it
+}
+
+// New returns the mailbox in a store.
+func New(store Store) *Mailbox { return &Mailbox{store: store} }
+
+// Message is a message between agents. Text has no bound here but that of a record;
+// the caller decides what it may hold.
+type Message struct {
+	ID        string // UUID version 4, lower case
+	Sender    string
+	Recipient string // an identity, or Everyone
+	Subject   string
+	Body      string
+	Refs      string    // JSON array of strings, or empty
+	ReplyTo   string    // UUID in lower case, or empty
+	Created   time.Time // of microseconds
+
+	// ReadAt and AckedAt are zero where that has not happened. For a broadcast they
+	// are those of the agent who asks.
+	ReadAt, AckedAt time.Time
+}
+
+// Broadcast reports whether the message is for everyone.
+func (m *Message) Broadcast() bool { return m.Recipient == Everyone }
+
+// concerns reports whether an agent sent the message or is meant by it.
+func (m *Message) concerns(agent string) bool {
+	return m.Sender == agent || m.Recipient == agent || m.Broadcast()
+}
+
+// Send keeps a message and returns it with its ID and the moment of its creation,
+// which are not the caller's to set. A message to an agent nobody has heard of waits
+// for it like any other. The error matches vault.ErrInvalid for a sender, recipient or
+// ReplyTo that is not valid.
+func (b *Mailbox) Send(ctx context.Context, m Message) (Message, error) {
+	switch {
+	case !vault.ValidAgentIdentity(m.Sender):
+		return m, fmt.Errorf("%w: the sender is not an identity", vault.ErrInvalid)
+	case !vault.ValidAgentIdentity(m.Recipient) && !m.Broadcast():
+		return m, fmt.Errorf("%w: the recipient is not an identity", vault.ErrInvalid)
+	case m.ReplyTo != "" && !uuid.MatchString(m.ReplyTo):
+		return m, fmt.Errorf("%w: the message replied to is not a UUID", vault.ErrInvalid)
+	}
+	m.ReplyTo = strings.ToLower(m.ReplyTo)
+	m.ReadAt, m.AckedAt = time.Time{}, time.Time{}
+	err := b.update(ctx, func(r *room) error {
+		m.ID, m.Created = newID(), r.now
+		_, err := r.add(&m)
+		return err
+	})
+	if err != nil {
+		return Message{}, err
+	}
+	b.ring()
+	return m, nil
+}
+
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:])  // it never fails
+	b[6] = b[6]&0x0f | 0x40 // version 4
+	b[8] = b[8]&0x3f | 0x80 // RFC 9562 variant
+	return idText(b)
+}
+
+// Query asks for messages of one agent's inbox. What the agent sent itself is never
+// among them.
+type Query struct {
+	Agent string
+	From  string // only of this sender; empty means of any
+	All   bool   // those that were read too
+	Peek  bool   // count nothing as read
+	Limit int    // messages at most; 0 or less means DefaultLimit
+
+	// The first message is returned whatever its size.
+
+	Room
+}
+
+// Room bounds an answer by what its messages take there. The zero Room has no bound.
+type Room struct {
+	Room int                // for all messages together
+	Size func(*Message) int // of one; it must not call the Mailbox
+}
+
+// takes takes a message's size from what is left of the room, or reports that it does
+// not fit.
+func (a *Room) takes(m *Message, left *int) bool {
+	if a.Size == nil {
+		return true
+	}
+	*left -= a.Size(m)
+	return *left >= 0
+}
+
+// Inbox is what a Query found.
+type Inbox struct {
+	Messages []Message // oldest first
+
+	// Claim is to be confirmed once the messages have reached the caller; empty
+	// where there is nothing to confirm.
+	Claim string
+
+	// Retry is when messages that another reader holds come back if that reader is
+	// gone; zero where none are held.
+	Retry time.Time
+}
+
+// Read returns messages of an inbox, oldest first. Unless q.Peek is set those that were
+// unread are then held for the caller: nobody else gets them during Lease, and Confirm
+// marks them as read. Without that they count as unread again, so a reader that dies
+// before its answer arrived loses nothing. Messages that are held count as read
+// meanwhile.
+func (b *Mailbox) Read(ctx context.Context, q Query) (in Inbox, err error) {
+	if !vault.ValidAgentIdentity(q.Agent) || q.From != "" && !vault.ValidAgentIdentity(q.From) {
+		return in, fmt.Errorf("%w: the agent is not an identity", vault.ErrInvalid)
+	}
+	if q.Limit <= 0 {
+		q.Limit = DefaultLimit
+	}
+	// An inbox in which nothing happened costs no write.
+	done, err := b.view(ctx, func(r *room) (done bool, err error) {
+		v, err := r.survey(&q)
+		in = v.inbox()
+		return q.Peek || !v.news, err
+	})
+	if err != nil || done {
+		return in, err
+	}
+	err = b.update(ctx, func(r *room) (err error) {
+		if q.Peek {
+			v, err := r.survey(&q)
+			in = v.inbox()
+			return err
+		}
+		in, err = r.claim(&q)
+		return err
+	})
+	if err != nil {
+		return Inbox{}, err
+	}
+	return in, nil
+}
+
+// Confirm marks as read what Read returned with this claim. It may come late, or more
+// than once: what another reader has taken meanwhile is left to that one.
+func (b *Mailbox) Confirm(ctx context.Context, agent, claim string) error {
+	if !vault.ValidAgentIdentity(agent) || !uuid.MatchString(claim) {
+		return fmt.Errorf("%w: not a claim", vault.ErrInvalid)
+	}
+	return b.update(ctx, func(r *room) error { return r.confirm(agent, claim) })
+}
+
+// Thread asks for the whole thread of a message.
+type Thread struct {
+	Agent string // whose reading and acknowledging of broadcasts is shown
+	ID    string // of any message of the thread
+
+	// Own leaves out what the agent neither sent nor got.
+	Own bool
+
+	// A thread that does not fit is ErrThreadTooLong, since a part of it could not be
+	// told from the whole. Its first message always fits.
+	Room
+}
+
+// Thread returns the thread's oldest message that is still here and everything that
+// answers it, oldest first. Nothing counts as read by that. The error matches
+// ErrNoMessage where the message is not here.
+func (b *Mailbox) Thread(ctx context.Context, q Thread) (list []Message, err error) {
+	if !vault.ValidAgentIdentity(q.Agent) || !uuid.MatchString(q.ID) {
+		return nil, fmt.Errorf("%w: not an agent or not a UUID", vault.ErrInvalid)
+	}
+	done, err := b.view(ctx, func(r *room) (bool, error) {
+		list, err = r.thread(&q)
+		return true, err
+	})
+	if err != nil || done {
+		return list, err
+	}
+	err = b.update(ctx, func(r *room) error {
+		list, err = r.thread(&q)
+		return err
+	})
+	return list, err
+}
+
+// Ack notes that an agent acted on a message, and returns when it first did. own refuses
+// direct messages that are not the agent's; without it any agent may acknowledge any
+// message, as 003 has it. The error matches ErrNoMessage where there is no such message.
+func (b *Mailbox) Ack(ctx context.Context, agent, id string, own bool) (at time.Time, err error) {
+	if !vault.ValidAgentIdentity(agent) || !uuid.MatchString(id) {
+		return at, fmt.Errorf("%w: not an agent or not a UUID", vault.ErrInvalid)
+	}
+	err = b.update(ctx, func(r *room) error {
+		at, err = r.ack(agent, id, own)
+		return err
+	})
+	return at, err
+}
+
+// Status is what waits for one agent. What it sent itself does not count, and of the
+// broadcasts each counts for everyone else.
+type Status struct {
+	Agent           string
+	Unread, Unacked int
+}
+
+// Status lists the agents that sent a message or were sent one that is still here, by
+// name. agent and project, where not empty, leave out the others.
+func (b *Mailbox) Status(ctx context.Context, agent, project string) (list []Status, err error) {
+	if err := b.purge(ctx, nil); err != nil {
+		return nil, err
+	}
+	_, err = b.view(ctx, func(r *room) (bool, error) {
+		list = nil
+		return true, r.status(agent, func(s Status) {
+			if project == "" || strings.HasPrefix(s.Agent, project+":") {
+				list = append(list, s)
+			}
+		})
+	})
+	slices.SortFunc(list, func(a, b Status) int { return strings.Compare(a.Agent, b.Agent) })
+	return list, err
+}
+
+// Cleanup says what was removed, or would be.
+type Cleanup struct {
+	Count          int
+	Oldest, Newest time.Time // of their creation; zero where Count is 0
+	// Messages are those that would go, without their bodies, in a dry run.
+	Messages []Message
+}
+
+// Cleanup removes what is older than TTL, or says what it would remove. Nobody sees such
+// messages anyway: sending, reading and status remove them first.
+func (b *Mailbox) Cleanup(ctx context.Context, dryRun bool) (c Cleanup, err error) {
+	if !dryRun {
+		return c, b.purge(ctx, &c)
+	}
+	err = b.do(ctx, b.store.View, func(r *room) error {
+		c = Cleanup{}
+		return r.due(func(m *Message, _ uint64) bool {
+			c.count(m)
+			m.Body = ""
+			c.Messages = append(c.Messages, *m)
+			return true
+		})
+	})
+	return c, err
+}
+
+func (c *Cleanup) count(m *Message) {
+	if c.Count == 0 || m.Created.Before(c.Oldest) {
+		c.Oldest = m.Created
+	}
+	if m.Created.After(c.Newest) {
+		c.Newest = m.Created
+	}
+	c.Count++
+}
+
+// purge removes all that has expired, in transactions of bounded length, and adds to
+// done what it removed; nil does not count. It writes only where there is something to
+// remove.
+func (b *Mailbox) purge(ctx context.Context, done *Cleanup) error {
+	for {
+		clean, err := b.view(ctx, func(*room) (bool, error) { return true, nil })
+		if err != nil || clean {
+			return err
+		}
+		var gone []Message
+		err = b.do(ctx, b.store.Update, func(r *room) (err error) {
+			gone, err = r.purge()
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for i := range gone {
+			if done != nil {
+				done.count(&gone[i])
+			}
+		}
+	}
+}
+
+// do lends the mailbox in a transaction of the store.
+func (b *Mailbox) do(ctx context.Context, transact func(context.Context, func(kv.Tx) error) error, fn func(*room) error) error {
+	key, err := b.store.Key(ctx, "agent mailbox")
+	if err != nil {
+		return err
+	}
+	return transact(ctx, func(tx kv.Tx) error {
+		r := &room{tx: tx, digestKey: key, now: b.store.Now().Truncate(time.Microsecond), agents: map[agentKey]*agent{}}
+		if err := fn(r); err != nil {
+			return err
+		}
+		return r.save()
+	})
+}
+
+// update lends the mailbox, after removing some of what has expired (003 AC44). No
+// message that has is seen, whether it was removed or not, so what remains costs its
+// room only: a call takes no longer because nobody called for a week.
+func (b *Mailbox) update(ctx context.Context, fn func(*room) error) error {
+	return b.do(ctx, b.store.Update, func(r *room) error {
+		if _, err := r.purge(); err != nil {
+			return err
+		}
+		return fn(r)
+	})
+}
+
+// view lends the mailbox to an fn that changes nothing, unless there is something to
+// remove or to bring over first. done is what fn returned, and false where it did not
+// run.
+func (b *Mailbox) view(ctx context.Context, fn func(*room) (done bool, err error)) (done bool, err error) {
+	err = b.do(ctx, b.store.View, func(r *room) error {
+		done = false
+		stale, err := r.stale()
+		if err != nil || stale {
+			return err
+		}
+		done, err = fn(r)
+		return err
+	})
+	return done, err
+}

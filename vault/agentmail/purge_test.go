@@ -1,0 +1,132 @@
+package agentmail
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestExpiryLeavesNothingBehind(t *testing.T) {
+	v, c := agentVault(t)
+	start := c.at
+	for i, m := range postMany(t, v, "p:a", "p:b", 4*maxPurge+50) {
+		if i%20 < 2 {
+			_, err := v.Ack(t.Context(), "p:c", m.ID, false)
+			must(t, err)
+			_, err = v.Send(t.Context(), Message{Sender: "p:d", Recipient: "p:a", ReplyTo: m.ID})
+			must(t, err)
+		}
+	}
+	fetch(t, v, Query{Agent: "p:b", Limit: 100})
+	fetch(t, v, Query{Agent: "p:c", From: "p:d"}) // passes every broadcast
+	_, err := v.Read(t.Context(), Query{Agent: "p:b", Limit: 10})
+	must(t, err)
+
+	c.at = start.Add(TTL)
+	dry, err := v.Cleanup(t.Context(), true)
+	if err != nil || dry.Count != 0 {
+		t.Fatalf("at 24 h to the instant: %+v, %v", dry, err)
+	}
+	c.at = c.at.Add(time.Microsecond)
+	if dry, err = v.Cleanup(t.Context(), true); err != nil || dry.Count <= maxPurge || len(dry.Messages) != dry.Count || !dry.Oldest.Equal(start) {
+		t.Fatalf("dry run: %d of %d, %v", dry.Count, len(dry.Messages), err)
+	}
+	done, err := v.Cleanup(t.Context(), false)
+	if err != nil || done.Count != dry.Count || !done.Oldest.Equal(dry.Oldest) || !done.Newest.Equal(dry.Newest) {
+		t.Fatalf("cleanup: %+v, %v", done, err)
+	}
+	onlyTheNumberRemains(t, v)
+}
+
+func onlyTheNumberRemains(t testing.TB, v *testBox) {
+	t.Helper()
+	for _, bucket := range []string{bucketMessages, bucketIndex, bucketBoxes} {
+		if n := countRecords(t, v, bucket, 0); n > 0 {
+			t.Errorf("%s has %d records left", bucket, n)
+		}
+	}
+	each(t, v, bucketAgents, func(_, value []byte) {
+		if !strings.Contains(string(value), `"name":"*"`) {
+			t.Errorf("an agent is left: %s", value)
+		}
+	})
+}
+
+func TestEveryUseRemovesWhatExpired(t *testing.T) {
+	for name, use := range map[string]func(*testBox) error{
+		"send": func(v *testBox) error {
+			_, err := v.Send(t.Context(), Message{Sender: "p:x", Recipient: "p:y"})
+			return err
+		},
+		"read": func(v *testBox) error { _, err := v.Read(t.Context(), Query{Agent: "p:b"}); return err },
+		"peek": func(v *testBox) error {
+			_, err := v.Read(t.Context(), Query{Agent: "p:b", Peek: true})
+			return err
+		},
+		"status": func(v *testBox) error { _, err := v.Status(t.Context(), "", ""); return err },
+	} {
+		v, c := agentVault(t)
+		c.at = c.at.Add(-TTL - time.Microsecond)
+		postMany(t, v, "p:a", "p:b", 3*maxPurge)
+		c.at = c.at.Add(TTL + time.Microsecond)
+		left := func() (n int) {
+			each(t, v, bucketMessages, func(_, value []byte) {
+				if m, err := parseMessage(value); err != nil || m.Subject == "many" {
+					n++
+				}
+			})
+			return n
+		}
+		must(t, use(v))
+		// One use removes so many and no more; but status has to count.
+		if want := map[bool]int{false: 2 * maxPurge, true: 0}[name == "status"]; left() != want {
+			t.Errorf("%s left %d messages, want %d", name, left(), want)
+		}
+		must(t, use(v))
+		must(t, use(v))
+		if left() != 0 {
+			t.Errorf("%s left %d messages in the end", name, left())
+		}
+	}
+}
+
+// TestWhatExpiredIsSeenByNobodyBeforeItIsRemoved leaves more expired messages than one
+// call removes, and looks at them in every way.
+func TestWhatExpiredIsSeenByNobodyBeforeItIsRemoved(t *testing.T) {
+	v, c := agentVault(t)
+	old := postMany(t, v, "p:a", "p:b", 12*maxPurge)
+	direct, everyone := old[len(old)-2], old[len(old)-1]
+	if direct.Broadcast() {
+		direct, everyone = everyone, direct
+	}
+	c.at = c.at.Add(TTL)
+	young, err := v.Send(t.Context(), Message{Sender: "p:a", Recipient: "p:b", Subject: "young", ReplyTo: direct.ID})
+	must(t, err)
+	c.at = c.at.Add(time.Microsecond)
+	for _, q := range []Query{{Agent: "p:b", Peek: true}, {Agent: "p:b", All: true, Peek: true}, {Agent: "p:b"}} {
+		if got := subjects(fetch(t, v, q)); got != "young" {
+			t.Errorf("%+v: %q", q, got)
+		}
+	}
+	if got := subjects(fetch(t, v, Query{Agent: "p:c"})); got != "" {
+		t.Errorf("of everyone's: %q", got)
+	}
+	if list, err := v.Thread(t.Context(), Thread{Agent: "p:b", ID: young.ID}); err != nil || subjects(list) != "young" {
+		t.Errorf("thread: %q, %v", subjects(list), err)
+	}
+	for _, m := range []Message{direct, everyone} {
+		if _, err := v.Thread(t.Context(), Thread{Agent: "p:b", ID: m.ID}); !errors.Is(err, ErrNoMessage) {
+			t.Errorf("thread of one that expired: %v", err)
+		}
+		if _, err := v.Ack(t.Context(), "p:b", m.ID, false); !errors.Is(err, ErrNoMessage) {
+			t.Errorf("ack of one that expired: %v", err)
+		}
+	}
+	if countRecords(t, v, bucketMessages, 0) < 2 {
+		t.Fatal("nothing had to be hidden")
+	}
+	if s := statusOf(t, v, "p:b"); s.Unread != 0 || s.Unacked != 1 {
+		t.Errorf("%+v", s)
+	}
+}
