@@ -176,7 +176,9 @@ func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(s) + `"`
 }
 
-func escapePointer(s string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(s) }
+var pointerEscapes, pointerMeanings = strings.NewReplacer("~", "~0", "/", "~1"), strings.NewReplacer("~1", "/", "~0", "~")
+
+func escapePointer(s string) string { return pointerEscapes.Replace(s) }
 
 // pointer returns what a JSON pointer (RFC 6901) names in a document.
 func pointer(doc any, p string) (any, bool) {
@@ -184,7 +186,7 @@ func pointer(doc any, p string) (any, bool) {
 		return doc, true
 	}
 	for _, token := range strings.Split(p[1:], "/") {
-		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		token = pointerMeanings.Replace(token)
 		switch in := doc.(type) {
 		case map[string]any:
 			v, ok := in[token]
