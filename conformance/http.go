@@ -221,23 +221,15 @@ func (c *httpConn) read(r *http.Response) {
 
 // events reads a stream of server-sent events, each of which holds one message.
 func (c *httpConn) events(body io.Reader) {
-	r := bufio.NewReaderSize(body, 64<<10)
-	var data, text []byte
+	s := newScanner(body)
+	var data []byte
 	size := 0
-	for {
-		part, err := r.ReadSlice('\n')
-		if size += len(part); size > MaxMessage {
-			c.push(line{err: ErrTooLarge})
-			return
+	for s.Scan() {
+		l := s.Text()
+		if size += len(l) + 1; size > MaxMessage {
+			break
 		}
-		text = append(text, part...)
-		if err == bufio.ErrBufferFull {
-			continue
-		}
-		if err != nil {
-			return
-		}
-		switch l := strings.TrimRight(string(text), "\r\n"); {
+		switch {
 		case l == "":
 			if len(data) > 0 && !c.push(line{text: data}) {
 				return
@@ -246,7 +238,9 @@ func (c *httpConn) events(body io.Reader) {
 		case strings.HasPrefix(l, "data:"):
 			data = append(data, strings.TrimPrefix(l[5:], " ")...)
 		}
-		text = text[:0]
+	}
+	if size > MaxMessage || s.Err() == bufio.ErrTooLong {
+		c.push(line{err: ErrTooLarge})
 	}
 }
 

@@ -52,7 +52,7 @@ func (o *Options) selects(c *Case) bool {
 func (o *Options) Check() error {
 	for _, p := range slices.Concat(o.IDs, o.Harmless, o.Never) {
 		if _, err := path.Match(p, ""); err != nil {
-			return fmt.Errorf("%q is no pattern", p)
+			return fmt.Errorf("%q is not a pattern", p)
 		}
 	}
 	switch {

@@ -98,8 +98,9 @@ func (t *translation) fail(err error) {
 	}
 }
 
-// schema returns what a value has to be, and whether nothing at all will do as well.
-func (t *translation) schema(pattern any) (s any, orNothing bool) {
+// schema returns what a value has to be, and whether the pattern accepts a member that
+// is not there.
+func (t *translation) schema(pattern any) (s any, absent bool) {
 	switch p := pattern.(type) {
 	case []any:
 		all := keys{"type": "array", "minItems": len(p), "maxItems": len(p)}
@@ -131,24 +132,24 @@ func isMark(name string) bool {
 	return strings.HasPrefix(name, "$") && !strings.HasPrefix(name, "${")
 }
 
-// list translates patterns; nothing counts the ones that nothing will do for.
-func (t *translation) list(patterns []any) (schemas []any, nothing int) {
+// list translates patterns and counts those that accept absence.
+func (t *translation) list(patterns []any) (schemas []any, absences int) {
 	for _, p := range patterns {
-		s, orNothing := t.schema(p)
+		s, absent := t.schema(p)
 		schemas = append(schemas, s)
-		if orNothing {
-			nothing++
+		if absent {
+			absences++
 		}
 	}
-	return schemas, nothing
+	return schemas, absences
 }
 
 func (t *translation) object(p map[string]any) keys {
 	properties, required := keys{}, []any{}
 	for name, member := range p {
 		name = textOf(t.fill(name))
-		s, orNothing := t.schema(member)
-		if properties[name] = s; !orNothing {
+		s, absent := t.schema(member)
+		if properties[name] = s; !absent {
 			required = append(required, name)
 		}
 	}
@@ -156,20 +157,20 @@ func (t *translation) object(p map[string]any) keys {
 }
 
 // matchers translates an object of matchers, all of which must hold.
-func (t *translation) matchers(p map[string]any) (s any, orNothing bool) {
+func (t *translation) matchers(p map[string]any) (s any, absent bool) {
 	var all []any
-	orNothing = true
+	absent = true
 	for _, name := range slices.Sorted(maps.Keys(p)) {
 		one, also := t.matcher(name[1:], p[name])
-		all, orNothing = append(all, one), orNothing && also
+		all, absent = append(all, one), absent && also
 	}
 	if len(all) == 1 {
-		return all[0], orNothing
+		return all[0], absent
 	}
-	return keys{"allOf": all}, orNothing
+	return keys{"allOf": all}, absent
 }
 
-func (t *translation) matcher(name string, operand any) (s any, orNothing bool) {
+func (t *translation) matcher(name string, operand any) (s any, absent bool) {
 	switch name {
 	case "any", "absent":
 		if operand != true {
@@ -180,15 +181,15 @@ func (t *translation) matcher(name string, operand any) (s any, orNothing bool) 
 		s, _ = t.schema(operand)
 		return s, true
 	case "not":
-		s, orNothing = t.schema(operand)
-		return keys{"not": s}, !orNothing
+		s, absent = t.schema(operand)
+		return keys{"not": s}, !absent
 	case "anyOf", "allOf":
 		list, ok := operand.([]any)
 		if !ok {
 			t.fail(fmt.Errorf("$%s takes an array", name))
 		}
-		schemas, nothing := t.list(list)
-		return keys{name: schemas}, name == "anyOf" && nothing > 0 || name == "allOf" && nothing == len(list)
+		schemas, absences := t.list(list)
+		return keys{name: schemas}, name == "anyOf" && absences > 0 || name == "allOf" && absences == len(list)
 	case "only":
 		object, ok := operand.(map[string]any)
 		if !ok {
@@ -255,8 +256,8 @@ func (t *translation) set(operand any) any {
 	return keys{"allOf": append(all, keys{"items": keys{"enum": list}})}
 }
 
-// ofServer refers to the schema that a server sent. One that is no schema holds for
-// nothing.
+// ofServer refers to the schema that a server sent. No value is valid under one that
+// cannot be used.
 func (t *translation) ofServer(operand any) any {
 	name, ok := operand.(string)
 	if !ok || placeholder.FindString(name) != name {

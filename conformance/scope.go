@@ -14,7 +14,7 @@ type scope map[string]any
 
 var placeholder = regexp.MustCompile(`\$\{([a-z][a-z0-9_]*(?:\.[A-Za-z0-9_-]+)*)(?:\|([a-z]+))?\}`)
 
-// checkPlaceholders refuses what looks like a placeholder and is none.
+// checkPlaceholders refuses what looks like a placeholder and is not one.
 func checkPlaceholders(s string) error {
 	for _, m := range placeholder.FindAllStringSubmatch(s, -1) {
 		if _, err := filter("", m[2]); err != nil {

@@ -169,7 +169,7 @@ func (s *session) await(ctx context.Context, id json.Number, first bool) answer 
 	return lost("%d messages, none of which is the answer", maxStray)
 }
 
-// read takes one message apart, or notes why it is none.
+// read takes one message apart, or notes why it is not one.
 func (s *session) read(raw []byte) (map[string]any, bool) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		s.fault("an empty line")
@@ -177,7 +177,7 @@ func (s *session) read(raw []byte) (map[string]any, bool) {
 	}
 	v, err := decode(raw)
 	if err != nil {
-		s.fault("a line that is no JSON: %s", show(clip(string(raw), 80)))
+		s.fault("a line that is not JSON: %s", show(clip(string(raw), 80)))
 		return nil, false
 	}
 	m, ok := v.(map[string]any)

@@ -118,34 +118,26 @@ type line struct {
 // after Close, when the end of out comes. At most a few lines wait in memory.
 func newLineConn(in io.WriteCloser, out io.Reader, end func()) *lineConn {
 	c := &lineConn{in: in, lines: make(chan line, 4), done: make(chan struct{}), end: end}
-	go c.read(bufio.NewReaderSize(out, 64<<10))
+	go func() {
+		defer close(c.lines)
+		s := newScanner(out)
+		for s.Scan() {
+			if !c.push(line{text: bytes.Clone(s.Bytes())}) {
+				return
+			}
+		}
+		if s.Err() == bufio.ErrTooLong { // what follows in the stream has lost its beginning
+			c.push(line{err: ErrTooLarge})
+		}
+	}()
 	return c
 }
 
-func (c *lineConn) read(r *bufio.Reader) {
-	defer close(c.lines)
-	var text []byte
-	for {
-		part, err := r.ReadSlice('\n')
-		if len(text)+len(part) > MaxMessage {
-			c.push(line{err: ErrTooLarge})
-			return // what follows in the stream has lost its beginning
-		}
-		text = append(text, part...)
-		switch {
-		case err == bufio.ErrBufferFull:
-			continue
-		case err != nil && len(text) > 0: // a last line without its end
-			c.push(line{text: text})
-			return
-		case err != nil:
-			return
-		}
-		if !c.push(line{text: text[:len(text)-1]}) {
-			return
-		}
-		text = nil
-	}
+// newScanner reads lines of at most MaxMessage bytes.
+func newScanner(r io.Reader) *bufio.Scanner {
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 0, 64<<10), MaxMessage+2) // with the line's end
+	return s
 }
 
 func (c *lineConn) push(l line) bool {

@@ -147,7 +147,7 @@ func reflectSchema(t reflect.Type) *jsonschema.Schema {
 	return s
 }
 
-// ownSchema is the schema of a type that is no plain Go value, and nil for all others.
+// ownSchema is the schema of a type that is not a plain Go value, and nil for all others.
 func ownSchema(t reflect.Type) *jsonschema.Schema {
 	switch {
 	case t == datetimeType:

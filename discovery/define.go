@@ -183,7 +183,7 @@ func (a *Argument) checkBounds(integer bool) error {
 		}
 		f, ok := parseNumber(string(n))
 		if !ok || f < -limit || f > limit || integer && !integerPattern.MatchString(string(n)) {
-			return errors.New("its minimum or maximum is no number of its type, or is beyond 2^53")
+			return errors.New("its minimum or maximum is not a number of its type, or is beyond 2^53")
 		}
 		bound[n] = f
 	}

@@ -22,7 +22,7 @@ type Question struct {
 // Error returns the message of the answer where nobody can be asked.
 func (q *Question) Error() string { return q.Otherwise.Message }
 
-// Verdict is what a person said to a Question. The zero Verdict is no answer.
+// Verdict is what a person said to a Question. The zero Verdict means that there was no answer.
 type Verdict uint8
 
 // The verdicts.

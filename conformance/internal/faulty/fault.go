@@ -285,6 +285,6 @@ var (
 	ExitsAtOnce          = mistake("exits-at-once", "ends before it reads anything")
 	ExitsAfterOne        = mistake("exits-after-one", "ends after one call")
 	NoInitialize         = mistake("no-initialize", "never answers initialize")
-	BadLineEnds          = mistake("bad-line-ends", "ends on a line that is no JSON")
+	BadLineEnds          = mistake("bad-line-ends", "ends on a line that is not JSON")
 	Stateful             = mistake("stateful", "remembers the words of the call before")
 )
