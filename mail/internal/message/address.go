@@ -3,6 +3,8 @@ package message
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // Address is one mailbox of an address field, decoded and cleaned. Addr is
@@ -17,7 +19,7 @@ type Address struct {
 // The name is quoted only where RFC 5322 needs that, and always where it could
 // be taken for an address.
 func (a Address) String() string {
-	name := CleanLine(a.Name)
+	name := plain.Line(a.Name)
 	if needsQuotes(name) {
 		name = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(name) + `"`
 	}
@@ -322,7 +324,7 @@ func tidyAddr(s string) string {
 			s = after
 		}
 	}
-	return CleanLine(rawText(s))
+	return plain.Line(rawText(s))
 }
 
 // unquote resolves the quoted pairs of a quoted string's content.

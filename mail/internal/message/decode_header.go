@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/charmap"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // DecodeHeader returns a raw header value as a person reads it: encoded words
@@ -19,7 +21,7 @@ import (
 // as written. Decoded text is not decoded again.
 func DecodeHeader(raw string) string {
 	if !strings.Contains(raw, "=?") {
-		return CleanLine(rawText(raw))
+		return plain.Line(rawText(raw))
 	}
 	var out strings.Builder
 	var word []byte // decoded bytes of neighbouring encoded words
@@ -56,7 +58,7 @@ func DecodeHeader(raw string) string {
 	}
 	flush()
 	out.WriteString(rawText(raw[text:]))
-	return CleanLine(out.String())
+	return plain.Line(out.String())
 }
 
 // maxCharsetName is the longest charset name that is looked up.
@@ -138,4 +140,42 @@ func rawText(s string) string {
 		out.WriteRune(charmap.Windows1252.DecodeByte(s[i]))
 	}
 	return out.String()
+}
+
+// base64Value returns the six bits of a character of base64, or -1.
+func base64Value(c byte) int {
+	switch {
+	case 'A' <= c && c <= 'Z':
+		return int(c - 'A')
+	case 'a' <= c && c <= 'z':
+		return int(c-'a') + 26
+	case '0' <= c && c <= '9':
+		return int(c-'0') + 52
+	case c == '+':
+		return 62
+	case c == '/':
+		return 63
+	}
+	return -1
+}
+
+// hexPair returns the byte that two hexadecimal digits write, or -1.
+func hexPair(a, b byte) int {
+	x, y := hexDigit(a), hexDigit(b)
+	if x < 0 || y < 0 {
+		return -1
+	}
+	return x<<4 | y
+}
+
+func hexDigit(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c && c <= 'f':
+		return int(c-'a') + 10
+	case 'A' <= c && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
 }

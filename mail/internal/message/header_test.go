@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 func TestParseHeaderTakesWhatRealMailboxesHold(t *testing.T) {
@@ -136,10 +138,10 @@ func FuzzParseHeader(f *testing.F) {
 			if !isFieldName(field.Name) || strings.Contains(field.Value, "\n") {
 				t.Fatalf("field %q", field)
 			}
-			if s := field.Text(); s != CleanLine(s) {
+			if s := field.Text(); s != plain.Line(s) {
 				t.Fatalf("Text of %q is not clean: %q", field.Value, s)
 			}
-			if s := Clean(field.Value); s != Clean(s) {
+			if s := plain.Text(field.Value); s != plain.Text(s) {
 				t.Fatalf("cleaning %q twice changes it", field.Value)
 			}
 			dated := Header{fields: []Field{{Name: "Date", Value: field.Value}}}
@@ -155,7 +157,7 @@ func FuzzParseHeader(f *testing.F) {
 			}
 			addrs := h.Addresses(field.Name)
 			for _, a := range addrs {
-				if s := a.String(); s == "" || s != CleanLine(s) || a.Addr != "" && !strings.Contains(a.Addr, "@") {
+				if s := a.String(); s == "" || s != plain.Line(s) || a.Addr != "" && !strings.Contains(a.Addr, "@") {
 					t.Fatalf("address %#v of %q", a, field.Value)
 				}
 			}
@@ -170,7 +172,7 @@ func FuzzParseHeader(f *testing.F) {
 				}
 			}
 			for _, id := range h.MsgIDs(field.Name) {
-				if id == "" || id != CleanLine(id) || strings.ContainsAny(id, " <>") {
+				if id == "" || id != plain.Line(id) || strings.ContainsAny(id, " <>") {
 					t.Fatalf("id %q of %q", id, field.Value)
 				}
 			}

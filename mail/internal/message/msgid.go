@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // The bounds of Message-ID, In-Reply-To and References. The fields name other
@@ -75,7 +77,7 @@ func appendID(ids []string, id string) []string {
 		}
 		return r
 	}, strings.ToValidUTF8(id, "\x00"))
-	if id == "" || len(id) > maxIDBytes || !utf8.ValidString(id) || Clean(id) != id || strings.ContainsAny(id, "<>") || strings.ContainsFunc(id, unicode.IsSpace) {
+	if id == "" || len(id) > maxIDBytes || !utf8.ValidString(id) || plain.Text(id) != id || strings.ContainsAny(id, "<>") || strings.ContainsFunc(id, unicode.IsSpace) {
 		return ids
 	}
 	return append(ids, id)

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // MaxAddrBytes is the longest address (RFC 5321 section 4.5.3.1.3, less its
@@ -154,7 +156,7 @@ func strictComment(s string, i int) (int, bool) {
 // that are no UTF-8, characters that Clean removes, or more than MaxAddrBytes.
 func SplitAddr(s string) (local, domain string, ok bool) {
 	local, domain, ok = strings.Cut(s, "@")
-	if !ok || len(s) > MaxAddrBytes || strings.Contains(s, "=?") || Clean(s) != s ||
+	if !ok || len(s) > MaxAddrBytes || strings.Contains(s, "=?") || plain.Text(s) != s ||
 		!isDotAtom(local) || !isDotAtom(domain) {
 		return "", "", false
 	}

@@ -37,22 +37,6 @@ func encodingName(s string) string {
 	return s
 }
 
-func base64Value(c byte) int {
-	switch {
-	case 'A' <= c && c <= 'Z':
-		return int(c - 'A')
-	case 'a' <= c && c <= 'z':
-		return int(c-'a') + 26
-	case '0' <= c && c <= '9':
-		return int(c-'0') + 52
-	case c == '+':
-		return 62
-	case c == '/':
-		return 63
-	}
-	return -1
-}
-
 // decodeBase64 ignores everything outside the alphabet. Padding ends a run;
 // what follows is read only while its lines are base64 from end to end, so that
 // two encoded runs one after the other both count and a plain footer does not.
@@ -200,25 +184,4 @@ func appendUULine(out, line []byte) []byte {
 		}
 	}
 	return out
-}
-
-// hexPair returns the byte that two hexadecimal digits write, or -1.
-func hexPair(a, b byte) int {
-	x, y := hexDigit(a), hexDigit(b)
-	if x < 0 || y < 0 {
-		return -1
-	}
-	return x<<4 | y
-}
-
-func hexDigit(c byte) int {
-	switch {
-	case '0' <= c && c <= '9':
-		return int(c - '0')
-	case 'a' <= c && c <= 'f':
-		return int(c-'a') + 10
-	case 'A' <= c && c <= 'F':
-		return int(c-'A') + 10
-	}
-	return -1
 }
