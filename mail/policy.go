@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/idna"
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 // Policy is what an account lets its agents see and send (000 section 9). Its
@@ -65,14 +65,14 @@ func (p *Policy) ShowsAll() bool {
 // may be a further From field or hide one. A subject pattern must match every
 // Subject field, decoded and cleaned; a message without one has an empty
 // subject.
-func (p *Policy) Visible(h message.Header) bool {
+func (p *Policy) Visible(h rfc5322.Header) bool {
 	if p == nil || p.in == nil {
 		return false
 	}
 	return p.sendersPass(h) && p.subjectPasses(h)
 }
 
-func (p *Policy) sendersPass(h message.Header) bool {
+func (p *Policy) sendersPass(h rfc5322.Header) bool {
 	if p.in.all {
 		return true
 	}
@@ -93,7 +93,7 @@ func (p *Policy) sendersPass(h message.Header) bool {
 	return true
 }
 
-func (p *Policy) subjectPasses(h message.Header) bool {
+func (p *Policy) subjectPasses(h rfc5322.Header) bool {
 	if p.subject == nil {
 		return true
 	}
@@ -102,7 +102,7 @@ func (p *Policy) subjectPasses(h message.Header) bool {
 		subjects = []string{""}
 	}
 	for _, s := range subjects {
-		if !p.subject.MatchString(message.DecodeHeader(s)) {
+		if !p.subject.MatchString(rfc5322.DecodeHeader(s)) {
 			return false
 		}
 	}
@@ -252,7 +252,7 @@ func normalEntry(s string) (string, error) {
 // more than its case: a letter outside ASCII that folds to one inside, such as
 // the Kelvin sign.
 func NormalAddress(s string) (string, bool) {
-	local, domain, ok := message.SplitAddr(s)
+	local, domain, ok := rfc5322.SplitAddr(s)
 	if !ok {
 		return "", false
 	}

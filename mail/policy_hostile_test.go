@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 func compile(t *testing.T, a Account) *Policy {
@@ -125,7 +125,7 @@ func TestInboundListIsNotPassedByTrickery(t *testing.T) {
 		{"umlaut taken apart by the wrong charset", "From: a@b\xfccher.example\r\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			h := message.ParseHeader([]byte(tc.header + "Subject: hello\r\n\r\n"))
+			h := rfc5322.ParseHeader([]byte(tc.header + "Subject: hello\r\n\r\n"))
 			if p.Visible(h) {
 				t.Errorf("%q is visible", tc.header)
 			}
@@ -151,7 +151,7 @@ func TestInboundListIsNotPassedByTrickery(t *testing.T) {
 		{"a name that is another's address", "From: \"b@evil.example\" <a@corp.com>\r\n"},
 	} {
 		t.Run(tc.name+" is seen", func(t *testing.T) {
-			h := message.ParseHeader([]byte(tc.header + "Subject: hello\r\n\r\n"))
+			h := rfc5322.ParseHeader([]byte(tc.header + "Subject: hello\r\n\r\n"))
 			if !p.Visible(h) {
 				t.Errorf("%q is not visible", tc.header)
 			}
@@ -175,7 +175,7 @@ func TestInboundListIsNotPassedByLength(t *testing.T) {
 		"behind 10,000 groups":            "From: " + strings.Repeat("g:", 10_000) + "a@corp.com;\r\n",
 		"behind 10,000 commas and no end": "From: " + strings.Repeat(",", 10_000) + "a@corp.com\r\n",
 	} {
-		if p.Visible(message.ParseHeader([]byte(header + "\r\n"))) {
+		if p.Visible(rfc5322.ParseHeader([]byte(header + "\r\n"))) {
 			t.Errorf("%s: the message is visible", name)
 		}
 	}
@@ -183,7 +183,7 @@ func TestInboundListIsNotPassedByLength(t *testing.T) {
 
 func TestNoPolicyDeniesEverything(t *testing.T) {
 	var p *Policy
-	h := message.ParseHeader([]byte("From: a@corp.com\r\nSubject: x\r\n\r\n"))
+	h := rfc5322.ParseHeader([]byte("From: a@corp.com\r\nSubject: x\r\n\r\n"))
 	if p.Visible(h) {
 		t.Error("a nil policy shows a message")
 	}
@@ -218,7 +218,7 @@ func TestSubjectPatternReadsWhatAPersonReads(t *testing.T) {
 		{"X-Subject: Invoice 7 – Bücher\r\n", false},
 		{"", false},
 	} {
-		h := message.ParseHeader([]byte("From: a@corp.com\r\n" + tc.subject + "\r\n"))
+		h := rfc5322.ParseHeader([]byte("From: a@corp.com\r\n" + tc.subject + "\r\n"))
 		if got := p.Visible(h); got != tc.want {
 			t.Errorf("%q: visible %t, want %t", tc.subject, got, tc.want)
 		}
@@ -229,7 +229,7 @@ func TestSubjectPatternReadsWhatAPersonReads(t *testing.T) {
 func TestSubjectPatternHoldsForEverySubject(t *testing.T) {
 	p := compile(t, Account{Mode: ReadOnly, SubjectPattern: `^ok`})
 	for _, header := range []string{"Subject: ok\r\nSubject: secret\r\n", "Subject: secret\r\nSubject: ok\r\n", "Subject: ok\r\nsubject : secret\r\n"} {
-		if p.Visible(message.ParseHeader([]byte("From: a@corp.com\r\n" + header + "\r\n"))) {
+		if p.Visible(rfc5322.ParseHeader([]byte("From: a@corp.com\r\n" + header + "\r\n"))) {
 			t.Errorf("%q is visible", header)
 		}
 	}
@@ -305,7 +305,7 @@ func TestModesAndListsTogether(t *testing.T) {
 
 // A list that cannot be read must not become a list that allows.
 func TestPolicyWithABadEntryFailsClosed(t *testing.T) {
-	h := message.ParseHeader([]byte("From: a@corp.com\r\n\r\n"))
+	h := rfc5322.ParseHeader([]byte("From: a@corp.com\r\n\r\n"))
 	for _, entry := range []string{"", "@", "corp.com", "a@", "a@b@c", "@*", "a@corp.com\n*", "a b@corp.com", "@corp .com", "@xn--", "@-", "@.com", "@corp..com", "@" + strings.Repeat("a", 64) + ".com", "a@corp.com, *"} {
 		if got, err := ValidateEntry(entry); err == nil {
 			t.Errorf("ValidateEntry(%q) = %q", entry, got)
@@ -323,7 +323,7 @@ func TestPolicyWithABadEntryFailsClosed(t *testing.T) {
 	}
 	// A star is a letter like others within an address.
 	p := compile(t, Account{Mode: ReadWrite, AllowIn: AllowList{Enabled: true, Entries: []string{"*@evil.example"}}})
-	if p.Visible(h) || p.Visible(message.ParseHeader([]byte("From: a@evil.example\r\n\r\n"))) {
+	if p.Visible(h) || p.Visible(rfc5322.ParseHeader([]byte("From: a@evil.example\r\n\r\n"))) {
 		t.Error("a star in an address stands for others")
 	}
 	if p, err := CompilePolicy(&Account{Mode: ReadWrite, SubjectPattern: "("}); err == nil || p != nil {
@@ -361,7 +361,7 @@ func FuzzVisibleNeedsAnAllowedDomain(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, from string) {
-		h := message.ParseHeader([]byte("From: " + from + "\r\n\r\n"))
+		h := rfc5322.ParseHeader([]byte("From: " + from + "\r\n\r\n"))
 		if !p.Visible(h) {
 			return
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 func compiledPolicy(t *testing.T, a Account) *Policy {
@@ -23,8 +23,8 @@ func inboundPolicy(t *testing.T, entries ...string) *Policy {
 	return compiledPolicy(t, Account{Mode: ReadOnly, AllowIn: AllowList{Enabled: true, Entries: entries}})
 }
 
-func header(lines ...string) message.Header {
-	return message.ParseHeader([]byte(strings.Join(lines, "\r\n") + "\r\n\r\n"))
+func header(lines ...string) rfc5322.Header {
+	return rfc5322.ParseHeader([]byte(strings.Join(lines, "\r\n") + "\r\n\r\n"))
 }
 
 func TestPolicyShowsOnlyAllowedSenders(t *testing.T) {
@@ -159,7 +159,7 @@ func TestPolicyJudgesEveryFromField(t *testing.T) {
 		"mbox line":                     {[]string{"From b@evil.org Mon Jan  1 10:00:00 2024", "From: x@corp.com"}, true},
 		"only in the body":              {[]string{"From: x@corp.com", "", "From: b@evil.org"}, true},
 		"only behind the header":        {[]string{"Subject: x", "", "From: x@corp.com"}, false},
-		"a header too long":             {[]string{"From: x@corp.com", strings.Repeat("A: 1\r\n", message.MaxFields) + "B: 2"}, false},
+		"a header too long":             {[]string{"From: x@corp.com", strings.Repeat("A: 1\r\n", rfc5322.MaxFields) + "B: 2"}, false},
 		"a From too long":               {[]string{"From: " + strings.Repeat("x@corp.com,", 10_000) + "x@corp.com"}, false},
 		"many allowed":                  {[]string{"From: " + strings.Repeat("x@corp.com,", 1000) + "x@corp.com"}, true},
 		"many, one not allowed":         {[]string{"From: " + strings.Repeat("x@corp.com,", 1000) + "x@corp.co"}, false},
@@ -248,7 +248,7 @@ func TestPolicyShowsAllOnlyWhereNothingCanBeHidden(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
 		if p.ShowsAll() {
-			for _, h := range []message.Header{{}, header("From: ((("), header("Subject: x\rFrom: y")} {
+			for _, h := range []rfc5322.Header{{}, header("From: ((("), header("Subject: x\rFrom: y")} {
 				if !p.Visible(h) {
 					t.Errorf("%s: shows all and hides %q", name, h.Fields())
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 const (
@@ -68,7 +69,7 @@ type wanted struct {
 type fetched struct {
 	uid      uint32
 	flags    []string
-	header   message.Header
+	header   rfc5322.Header
 	readable bool // the server gave the header
 	whole    bool // and all of it
 	internal time.Time
@@ -156,7 +157,7 @@ func readFetched(d *imapclient.FetchMessageBuffer) fetched {
 	} else {
 		raw, ok = section(d, goimap.PartSpecifierHeader, nil, true)
 	}
-	g.header, g.readable, g.head = message.ParseHeader(raw), ok, raw
+	g.header, g.readable, g.head = rfc5322.ParseHeader(raw), ok, raw
 	g.text, _ = section(d, goimap.PartSpecifierText, nil, false)
 	if d.BodyStructure != nil {
 		if g.root = partsOf(d.BodyStructure); g.root != nil {
@@ -313,7 +314,7 @@ func partNumbers(id string) []int {
 }
 
 // people returns the addresses of a field as a person writes them.
-func people(h message.Header, field string) []string {
+func people(h rfc5322.Header, field string) []string {
 	var out []string
 	for _, a := range h.Addresses(field) {
 		if len(out) == maxPeople {
@@ -325,7 +326,7 @@ func people(h message.Header, field string) []string {
 }
 
 // messageID returns the Message-ID without its angle brackets.
-func messageID(h message.Header) string {
+func messageID(h rfc5322.Header) string {
 	if ids := h.MsgIDs("Message-ID"); len(ids) > 0 {
 		return ids[0]
 	}

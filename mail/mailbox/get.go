@@ -14,6 +14,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/quoted"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 // The bounds of Get.
@@ -503,7 +504,7 @@ func leaves(p *message.Part) func(yield func(*message.Part) bool) {
 // headers returns the fields asked for, in the message's order, without those
 // that have a place of their own. A field that stands there twice is shown again,
 // because only the first has it.
-func (r *reading) headers(h message.Header) []HeaderField {
+func (r *reading) headers(h rfc5322.Header) []HeaderField {
 	var out []HeaderField
 	if r.q.Headers == HeadersNone {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/pop3"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 // POP3 knows messages by UIDL and has one folder without flags (RFC 1939). What
@@ -113,7 +114,7 @@ func popFetched(raw []byte, m pop3.Message) fetched {
 		head = head[:headerBytes]
 	}
 	// What was read is let go of: a list looks at many.
-	return fetched{header: message.ParseHeader(head), readable: true, whole: whole, size: max(m.Size, 0)}
+	return fetched{header: rfc5322.ParseHeader(head), readable: true, whole: whole, size: max(m.Size, 0)}
 }
 
 func (m *Client) popList(ctx context.Context, x *access, q ListQuery) (*Page, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 // The bounds of what is fetched whole.
@@ -236,7 +237,7 @@ func partList(ids []string) string {
 
 // Header returns the header of a message that the policy shows; it is the same
 // error for one that it hides and for one that does not exist.
-func (m *Client) Header(ctx context.Context, op string, ref mail.Ref) (h message.Header, err error) {
+func (m *Client) Header(ctx context.Context, op string, ref mail.Ref) (h rfc5322.Header, err error) {
 	x, err := m.openAny(ctx, op, ref.Account)
 	if err != nil {
 		return h, err

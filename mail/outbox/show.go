@@ -8,6 +8,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 // Shown is an entry of the outbox with what a person has to see before saying yes.
@@ -70,7 +71,7 @@ func (s *Shown) read(raw []byte) {
 	for i, p := range parts {
 		content := message.DecodeBody(entity.Raw(p), p.Encoding)
 		if i == 0 {
-			s.Body = message.DecodeText(content, p.Param("charset"))
+			s.Body = rfc5322.DecodeText(content, p.Param("charset"))
 			if p.Param("format") == "flowed" {
 				s.Body = message.Flowed(s.Body, p.Param("delsp") == "yes")
 			}
@@ -83,7 +84,7 @@ func (s *Shown) read(raw []byte) {
 }
 
 // shown returns the addresses of a field as a person writes them.
-func shown(h message.Header, field string) (out []string) {
+func shown(h rfc5322.Header, field string) (out []string) {
 	for _, a := range h.Addresses(field) {
 		out = append(out, a.String())
 	}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 // maxTyped is the longest text that is read as an address, in bytes.
@@ -151,7 +152,7 @@ func checkName(name string) error {
 
 // normalAddr returns a plain address as it is written in headers and envelopes.
 func normalAddr(s string) (string, error) {
-	local, domain, ok := message.SplitAddr(s)
+	local, domain, ok := rfc5322.SplitAddr(s)
 	if !ok {
 		return "", errAddress
 	}
@@ -175,7 +176,7 @@ func normalAddr(s string) (string, error) {
 		}
 		domain = unicoded
 	}
-	if s = local + "@" + domain; len(s) > message.MaxAddrBytes {
+	if s = local + "@" + domain; len(s) > rfc5322.MaxAddrBytes {
 		return "", errDomain
 	}
 	return s, nil

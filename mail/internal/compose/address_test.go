@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 func TestParseAddressReadsWhatPeopleWrite(t *testing.T) {
@@ -57,7 +58,7 @@ func checkAddressAgain(t *testing.T, a Address) {
 	if err != nil || other.Address != a.Addr || message.CleanLine(other.Name) != a.Name {
 		t.Errorf("net/mail reads %q as %v, %v", a.String(), other, err)
 	}
-	if _, _, ok := message.SplitAddr(a.Addr); !ok {
+	if _, _, ok := rfc5322.SplitAddr(a.Addr); !ok {
 		t.Errorf("%q is no plain address", a.Addr)
 	}
 	if got := (&Message{From: a}).needsUTF8(); got == isASCII(a.Addr) {

@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 // attach builds a message with one attachment and returns it as a reader finds
 // it, with its own header.
-func attach(t *testing.T, a Attachment) (*message.Part, message.Header) {
+func attach(t *testing.T, a Attachment) (*message.Part, rfc5322.Header) {
 	t.Helper()
 	m := sample()
 	m.Attachments = []Attachment{a}
@@ -19,7 +20,7 @@ func attach(t *testing.T, a Attachment) (*message.Part, message.Header) {
 	body := e.Raw(p)
 	whole := e.Raw(e.Root)
 	before := whole[:bytes.LastIndex(whole, body)]
-	return p, message.ParseHeader(before[bytes.LastIndex(before, []byte("\r\n--"))+2:])
+	return p, rfc5322.ParseHeader(before[bytes.LastIndex(before, []byte("\r\n--"))+2:])
 }
 
 func TestAttachmentNames(t *testing.T) {

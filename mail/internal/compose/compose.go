@@ -9,11 +9,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 // Address is one mailbox with the name it is shown with, "" for none.
-type Address = message.Address
+type Address = rfc5322.Address
 
 // Message is what somebody wants written. Addresses are in the form that
 // ParseAddress returns.

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 // maxLine is the longest line of a header, in octets without its end, unless one
@@ -260,7 +261,7 @@ const maxID = 500
 // validMessageID reports whether s is an id as this package gives one to a
 // message: of RFC 5322 section 3.6.4, dot-atoms of ASCII only.
 func validMessageID(s string) bool {
-	_, _, ok := message.SplitAddr(s)
+	_, _, ok := rfc5322.SplitAddr(s)
 	return ok && isASCII(s)
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 // received is what a reader made of a message.
@@ -188,12 +189,12 @@ func checkFields(t *testing.T, m *Message, raw []byte, kept bool) {
 		t.Errorf("fields %q, want %q", got, names)
 	}
 	if kept && len(m.BCC) > 0 {
-		if got := message.ParseHeader(raw).Addresses("Bcc"); !slices.EqualFunc(got, m.BCC, func(a, b Address) bool { return a == Address{Name: message.CleanLine(b.Name), Addr: b.Addr} }) {
+		if got := rfc5322.ParseHeader(raw).Addresses("Bcc"); !slices.EqualFunc(got, m.BCC, func(a, b Address) bool { return a == Address{Name: message.CleanLine(b.Name), Addr: b.Addr} }) {
 			t.Errorf("Bcc %q, want %q", got, m.BCC)
 		}
 	}
 	for _, name := range []string{"From", "To", "Cc", "Bcc"} {
-		h := message.ParseHeader(raw)
+		h := rfc5322.ParseHeader(raw)
 		if h.Get(name) == "undisclosed-recipients:;" {
 			continue
 		}
@@ -349,7 +350,7 @@ func build(t *testing.T, m *Message) *Built {
 	return b
 }
 
-func field(b []byte, name string) string { return message.ParseHeader(b).Get(name) }
+func field(b []byte, name string) string { return rfc5322.ParseHeader(b).Get(name) }
 
 func list(n int, item func(i int) string) []string {
 	out := make([]string, n)

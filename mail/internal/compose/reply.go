@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 // The bounds of a subject taken from somebody else, in runes.
@@ -75,7 +76,7 @@ const (
 // repeated safely are left out. When there are too many, or they are too long
 // together, the first one stays, which names the conversation, and as many of
 // the last as fit. inReplyTo is empty when the parent has no id.
-func ReplyReferences(parent message.Header) (inReplyTo string, references []string) {
+func ReplyReferences(parent rfc5322.Header) (inReplyTo string, references []string) {
 	own := usable(parent.MsgIDs("Message-ID"))
 	chain := usable(parent.MsgIDs("References"))
 	if len(chain) == 0 {

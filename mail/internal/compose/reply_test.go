@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 func TestReplySubjectHasOnePrefixAndKeepsTheRest(t *testing.T) {
@@ -97,7 +98,7 @@ func TestReplyReferences(t *testing.T) {
 		{"hostile ids", "Message-ID: <é@x>\nReferences: <a\x00@x> <=?utf-8?q?=0d=0aX:?=@x> <\u202ea@x> <" + strings.Repeat("a", maxID+1) + "> <a@x>", "", []string{"a@x"}},
 		{"ids of two fields", "Message-ID: <a@x>\nMessage-ID: <b@x>", "a@x", []string{"a@x"}},
 	} {
-		parent, references := ReplyReferences(message.ParseHeader([]byte(test.header + "\n\n")))
+		parent, references := ReplyReferences(rfc5322.ParseHeader([]byte(test.header + "\n\n")))
 		if parent != test.parent || !slices.Equal(references, test.references) {
 			t.Errorf("%s: %q %q, want %q %q", test.name, parent, references, test.parent, test.references)
 		}
@@ -108,7 +109,7 @@ func TestReplyReferencesAreBounded(t *testing.T) {
 	for _, size := range []int{1, 60, 400} {
 		ids := list(140, func(i int) string { return fmt.Sprintf("%03d%s@x", i, strings.Repeat("a", size)) })
 		header := "Message-ID: <own@x>\nReferences: <" + strings.Join(ids[:70], "> <") + ">\nReferences: <" + strings.Join(ids[70:], "> <") + ">\n\n"
-		parent, references := ReplyReferences(message.ParseHeader([]byte(header)))
+		parent, references := ReplyReferences(rfc5322.ParseHeader([]byte(header)))
 		if n := len(references); n < 5 || n > maxReferences || parent != "own@x" || references[n-1] != "own@x" || references[0] != ids[0] || references[n-2] != ids[139] {
 			t.Fatalf("ids of %d: %d references from %q to %q", size, n, references[0], references[n-1])
 		}

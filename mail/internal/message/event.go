@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/emersion/go-ical"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 // Bounds of what is read of a calendar.
@@ -189,7 +190,7 @@ func organizer(p *ical.Prop) string {
 	if strings.EqualFold(name, addr) {
 		name = ""
 	}
-	return Address{Name: name, Addr: addr}.String()
+	return rfc5322.Address{Name: name, Addr: addr}.String()
 }
 
 // propText returns the value of a property as it stands.
@@ -247,7 +248,7 @@ func (c component) decode() (found *ical.Component) {
 func scanCalendar(b []byte) []component {
 	cut := len(b) > maxCalendar
 	b = b[:min(len(b), maxCalendar)]
-	s := strings.TrimPrefix(DecodeText(b, ""), "\uFEFF")
+	s := strings.TrimPrefix(rfc5322.DecodeText(b, ""), "\uFEFF")
 	s = strings.NewReplacer("\r\n ", "", "\r\n\t", "", "\n ", "", "\n\t", "").Replace(s)
 	if cut { // in the middle of a line
 		if i := strings.LastIndexByte(s, '\n'); i >= 0 {

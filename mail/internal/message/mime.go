@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 // Bounds of a MIME tree. What lies beyond them stays reachable as the raw
@@ -57,7 +59,7 @@ func (p *Part) Param(name string) string { return param(p.Params, name) }
 
 // Entity is a message that was parsed here.
 type Entity struct {
-	Header     Header
+	Header     rfc5322.Header
 	Root       *Part // never nil
 	Incomplete bool  // the tree was cut at MaxDepth or MaxParts
 
@@ -83,7 +85,7 @@ func Parse(raw []byte) *Entity {
 	s.begin(root, bodyStart)
 	s.run(bodyStart)
 	number(root, "")
-	header := ParseHeader(raw[:headerEnd])
+	header := rfc5322.ParseHeader(raw[:headerEnd])
 	root.Forward = IsForward(header.Text("Subject"))
 	walk(root, 0, func(p *Part) { nameMessage(p, raw) })
 	return &Entity{Header: header, Root: root, Incomplete: s.incomplete, raw: raw}
@@ -109,7 +111,7 @@ func nameMessage(p *Part, raw []byte) {
 	}
 	body := raw[p.start:p.end]
 	end, _ := messageHeader(body)
-	if subject := ParseHeader(body[:end]).Text("Subject"); CleanLine(subject) != "" {
+	if subject := rfc5322.ParseHeader(body[:end]).Text("Subject"); CleanLine(subject) != "" {
 		p.Filename = Filename(map[string]string{"filename": subject + ".eml"}, nil)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 // maxParams bounds the parameters of one field; the rest is dropped.
@@ -167,7 +169,7 @@ func decodeExtended(pieces []extended) string {
 	if charset == "" && !pieces[0].encoded {
 		return b.String() // encoded words may stand in it, which the caller decodes
 	}
-	return DecodeText(b.Bytes(), charset)
+	return rfc5322.DecodeText(b.Bytes(), charset)
 }
 
 // Filename returns the name of a part from the parameters of its
@@ -188,9 +190,9 @@ func Filename(dispositionParams, typeParams map[string]string) string {
 		name = param(typeParams, "filename")
 	}
 	if strings.Contains(name, "=?") {
-		name = DecodeHeader(name)
+		name = rfc5322.DecodeHeader(name)
 	}
-	return oneFile(CleanLine(DecodeText([]byte(name), "")))
+	return oneFile(CleanLine(rfc5322.DecodeText([]byte(name), "")))
 }
 
 // maxFilename is the longest name that common file systems take, in bytes.

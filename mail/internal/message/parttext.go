@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/mail/internal/quoted"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 // PartText returns what an attachment says, at most maxRunes runes of it, and
@@ -53,7 +54,7 @@ func PartText(p *Part, raw []byte, maxRunes int) (text string, truncated, ok boo
 		if isBinary(b, charset) {
 			return "", false, false
 		}
-		s := Clean(DecodeText(b, charset))
+		s := Clean(rfc5322.DecodeText(b, charset))
 		text = strings.TrimRight(strings.Trim(s, "\n"), " \t\u00A0\n")
 	}
 	text, more := Truncate(text, maxRunes)

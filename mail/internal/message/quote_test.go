@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/mail/internal/quoted"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 	"github.com/postern-mail/postern/mail/internal/visible"
 )
 
@@ -95,7 +96,7 @@ func TestTextOfForwardsByTheirSubject(t *testing.T) {
 		if strings.Contains(got, "\n> From: Ann") != history || strings.Contains(got, "\nFrom: Ann") == history {
 			t.Errorf("%s: history %v in %q", subject, !history, got)
 		}
-		other := NewPart(Part{ID: "1", Type: "text", Subtype: "plain", Forward: IsForward(DecodeHeader(subject))}, nil)
+		other := NewPart(Part{ID: "1", Type: "text", Subtype: "plain", Forward: IsForward(rfc5322.DecodeHeader(subject))}, nil)
 		if same, _ := Text(other, func(*Part) []byte { return e.Raw(e.Root) }, 1000); same != got {
 			t.Errorf("%s: %q of a tree from elsewhere, %q of one made here", subject, same, got)
 		}

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/mail/internal/quoted"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 	"github.com/postern-mail/postern/mail/internal/visible"
 )
 
@@ -136,10 +137,10 @@ func partPassage(p *Part, b []byte, maxRunes int) passage {
 		if charset == "" {
 			charset = visible.Charset(b)
 		}
-		lines, hidden, more := visible.Lines(DecodeText(b, charset), maxRunes)
+		lines, hidden, more := visible.Lines(rfc5322.DecodeText(b, charset), maxRunes)
 		return passage{lines: lines, cut: cut || more, hidden: hidden}
 	}
-	s := DecodeText(b, charset)
+	s := rfc5322.DecodeText(b, charset)
 	flowed := strings.EqualFold(p.Param("format"), "flowed")
 	if flowed {
 		s = Flowed(s, strings.EqualFold(p.Param("delsp"), "yes"))
@@ -193,6 +194,6 @@ func SanitizeHTML(b []byte, charset string, maxRunes int) Reading {
 	if charset == "" {
 		charset = visible.Charset(b)
 	}
-	safe, hidden, more := visible.Sanitize(DecodeText(b, charset), maxRunes)
+	safe, hidden, more := visible.Sanitize(rfc5322.DecodeText(b, charset), maxRunes)
 	return Reading{Text: safe, Cut: cut || more, Hidden: hidden}
 }

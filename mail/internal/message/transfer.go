@@ -3,6 +3,8 @@ package message
 import (
 	"bytes"
 	"strings"
+
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 // DecodeBody undoes a content transfer encoding (RFC 2045 section 6) as far as
@@ -53,7 +55,7 @@ func decodeBase64(b []byte) []byte {
 				continue
 			}
 			if !fresh {
-				if c != '=' && base64Value(c) >= 0 { // glued to the padding: the next run
+				if c != '=' && rfc5322.Base64Value(c) >= 0 { // glued to the padding: the next run
 					padded = false
 				} else {
 					continue
@@ -69,7 +71,7 @@ func decodeBase64(b []byte) []byte {
 			acc, bits, padded, fresh = 0, 0, true, false
 			continue
 		}
-		v := base64Value(c)
+		v := rfc5322.Base64Value(c)
 		if v < 0 {
 			continue
 		}
@@ -94,7 +96,7 @@ func isBase64Line(b []byte) bool {
 		case c == '\n' || c == '\r':
 			return n%4 == 0
 		case c == ' ' || c == '\t':
-		case c == '=' || base64Value(c) >= 0:
+		case c == '=' || rfc5322.Base64Value(c) >= 0:
 			n++
 		default:
 			return false
@@ -126,12 +128,12 @@ func decodeQuotedPrintable(b []byte) []byte {
 			}
 			rest := text[j+1:]
 			switch {
-			case len(rest) >= 2 && hexPair(rest[0], rest[1]) >= 0:
-				out = append(out, byte(hexPair(rest[0], rest[1])))
+			case len(rest) >= 2 && rfc5322.HexPair(rest[0], rest[1]) >= 0:
+				out = append(out, byte(rfc5322.HexPair(rest[0], rest[1])))
 				j += 2
 			case len(rest) == 0:
 				soft = true
-			case !ended && len(rest) == 1 && (rest[0] == '\r' || hexDigit(rest[0]) >= 0):
+			case !ended && len(rest) == 1 && (rest[0] == '\r' || rfc5322.HexDigit(rest[0]) >= 0):
 				j++ // an escape or a soft line break cut in two
 			default:
 				out = append(out, '=')
@@ -152,7 +154,7 @@ func decodeUU(b []byte) []byte {
 	var out []byte
 	inside, found := false, false
 	for pos := 0; pos < len(b); {
-		end, next := lineAt(b, pos, '\n')
+		end, next := rfc5322.LineAt(b, pos, '\n')
 		line := b[pos:end]
 		pos = next
 		switch {

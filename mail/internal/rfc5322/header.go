@@ -1,4 +1,4 @@
-package message
+package rfc5322
 
 import (
 	"bytes"
@@ -215,9 +215,9 @@ func maybeField(s, name string) bool {
 	return false
 }
 
-// lineAt returns the end of the line of b that starts at pos, without its line
+// LineAt returns the end of the line of b that starts at pos, without its line
 // end, and the start of the next one. Every CR before the LF belongs to it.
-func lineAt(b []byte, pos int, eol byte) (end, next int) {
+func LineAt(b []byte, pos int, eol byte) (end, next int) {
 	end, next = len(b), len(b)
 	if i := bytes.IndexByte(b[pos:], eol); i >= 0 {
 		end, next = pos+i, pos+i+1

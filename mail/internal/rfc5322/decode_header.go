@@ -1,4 +1,4 @@
-package message
+package rfc5322
 
 import (
 	"encoding/base64"
@@ -112,8 +112,8 @@ func decodeWord(kind byte, text string) ([]byte, bool) {
 			switch c := text[i]; {
 			case c == '_':
 				data = append(data, ' ')
-			case c == '=' && i+2 < len(text) && hexPair(text[i+1], text[i+2]) >= 0:
-				data = append(data, byte(hexPair(text[i+1], text[i+2])))
+			case c == '=' && i+2 < len(text) && HexPair(text[i+1], text[i+2]) >= 0:
+				data = append(data, byte(HexPair(text[i+1], text[i+2])))
 				i += 2
 			default:
 				data = append(data, c)
@@ -142,8 +142,8 @@ func rawText(s string) string {
 	return out.String()
 }
 
-// base64Value returns the six bits of a character of base64, or -1.
-func base64Value(c byte) int {
+// Base64Value returns the six bits of a character of base64, or -1.
+func Base64Value(c byte) int {
 	switch {
 	case 'A' <= c && c <= 'Z':
 		return int(c - 'A')
@@ -159,16 +159,16 @@ func base64Value(c byte) int {
 	return -1
 }
 
-// hexPair returns the byte that two hexadecimal digits write, or -1.
-func hexPair(a, b byte) int {
-	x, y := hexDigit(a), hexDigit(b)
+// HexPair returns the byte that two hexadecimal digits write, or -1.
+func HexPair(a, b byte) int {
+	x, y := HexDigit(a), HexDigit(b)
 	if x < 0 || y < 0 {
 		return -1
 	}
 	return x<<4 | y
 }
 
-func hexDigit(c byte) int {
+func HexDigit(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':
 		return int(c - '0')

@@ -1,4 +1,4 @@
-package message
+package rfc5322
 
 import (
 	"bytes"
@@ -125,7 +125,7 @@ func decodeUTF7(b []byte) string {
 			continue
 		}
 		end := i + 1
-		for end < len(b) && base64Value(b[end]) >= 0 {
+		for end < len(b) && Base64Value(b[end]) >= 0 {
 			end++
 		}
 		shifted, err := base64.RawStdEncoding.DecodeString(string(b[i+1 : end]))

@@ -1,4 +1,4 @@
-package message
+package rfc5322
 
 import (
 	"strings"
