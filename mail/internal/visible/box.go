@@ -94,7 +94,7 @@ func (p *page) setBox(s *style, n *treeElement) {
 	if v, ok := p.value(zoom); ok {
 		s.zoom *= v.n
 	}
-	s.gone = s.alpha <= 0.05 || s.zoom <= 0.001 || p.exotic() || loose && p.word(clip) == "hides" || p.word(content) == "hides" && n.tag != "img"
+	s.gone = s.alpha <= 0.05 || s.zoom <= 0.001 || p.exotic() || loose && p.word(clip) == "hides"
 	p.move(s, place)
 	p.measure(s, n)
 	s.kind, _ = p.display(n, false) // for how it stands in its line
@@ -102,7 +102,7 @@ func (p *page) setBox(s *style, n *treeElement) {
 
 // exotic reports whether the element is hidden by what is not judged exactly.
 func (p *page) exotic() bool {
-	for prop := contentVisibility; prop < properties; prop++ {
+	for prop := textFill; prop < properties; prop++ {
 		if p.word(prop) == "hides" {
 			return true
 		}
@@ -205,7 +205,7 @@ func (p *page) hides(prop property, v cssValue) bool {
 		return v.word == "absolute" || v.word == "fixed" || v.word == "relative"
 	case float:
 		return v.word != "none"
-	case colorText, textFill:
+	case colorText:
 		ground := p.around.ground
 		if b := p.best[backgroundColor].decl; b != nil && b.value.color.opaque() {
 			ground = b.value.color
@@ -217,8 +217,6 @@ func (p *page) hides(prop property, v cssValue) bool {
 			ink = b.value.color
 		}
 		return v.color.opaque() && ink.hiddenOn(v.color)
-	case backgroundClip:
-		return v.word == "text"
 	case animation:
 		return p.animated(v.word)
 	}

@@ -30,54 +30,30 @@ type matcher struct {
 	steps int // that are left; below zero nothing matches
 }
 
-// How a match failed: for this element, for every sibling of it, or wherever in
-// the document it is tried from here on.
-type failure uint8
-
-const (
-	here failure = iota
-	siblings
-	everywhere
-)
-
-// match goes through a selector from right to left and looks for the nearest
-// element that can be the one to the left. It stops as soon as going on would be
-// in vain.
-func (m *matcher) match(s *selector, n *treeElement) (truth, failure) {
+// match goes through a selector from right to left and looks for elements that can
+// be the ones to the left.
+func (m *matcher) match(s *selector, n *treeElement) truth {
 	t := m.compound(s, n)
 	if t == no || s.left == nil {
-		return t, here
+		return t
 	}
-	switch s.how {
-	case '>':
-		if n.parent == nil {
-			return no, everywhere
-		}
-		l, f := m.match(s.left, n.parent)
-		if l == no && f != everywhere {
-			f = siblings
-		}
-		return min(t, l), f
-	case '+':
-		if n.before == nil {
-			return no, siblings
-		}
-		l, f := m.match(s.left, n.before)
-		return min(t, l), f
-	case '~':
-		for b := n.before; b != nil; b = b.before {
-			if l, f := m.match(s.left, b); l != no || f != here {
-				return min(t, l), f
-			}
-		}
-		return no, siblings
+	next, again := n.parent, s.how == ' '
+	if s.how == '+' || s.how == '~' {
+		next, again = n.before, s.how == '~'
 	}
-	for p := n.parent; p != nil; p = p.parent {
-		if l, f := m.match(s.left, p); l != no || f == everywhere {
-			return min(t, l), f
+	best := no
+	for next != nil && best < t && m.steps >= 0 {
+		best = max(best, min(t, m.match(s.left, next)))
+		switch {
+		case !again:
+			return best
+		case s.how == '~':
+			next = next.before
+		default:
+			next = next.parent
 		}
 	}
-	return no, everywhere
+	return best
 }
 
 // compound reports whether an element meets the conditions of one compound
@@ -173,21 +149,18 @@ func (a *attrTest) compare(have, want string) bool {
 
 func (m *matcher) pseudo(p *pseudo, n *treeElement) truth {
 	switch p.kind {
-	case isNot, isParent:
+	case isNot:
 		best := no
 		for _, s := range p.list {
 			t := no
 			if !s.never {
-				t, _ = m.match(s, n)
+				t = m.match(s, n)
 			}
 			if best = max(best, t); best == yes {
 				break
 			}
 		}
-		if p.kind == isNot {
-			return yes - best
-		}
-		return best
+		return yes - best
 	case isRoot:
 		return truthOf(n.tag == "html" && n.parent == nil)
 	case isLink:

@@ -93,38 +93,31 @@ func mediaFeature(toks []token) truth {
 		return mediaCondition(parts, true)
 	case parts[0].kind == tokenIdent && len(parts) == 3 && parts[1].is(":"):
 		return plainFeature(parts[0].word(), parts[2])
-	case len(parts) > 2:
-		return rangeFeature(parts)
 	}
 	return doubtful
 }
 
-// screenSize returns how large the screen is in a direction, or 0.
-func screenSize(feature string) float64 {
-	switch strings.TrimPrefix(feature, "device-") {
-	case "width":
-		return screenWidth
-	case "height":
-		return screenHeight
-	}
-	return 0
-}
-
+// plainFeature judges a feature with a value. A length with a function in it is
+// doubtful, and so is one without a unit, which not every program takes.
 func plainFeature(name string, value component) truth {
-	feature := strings.TrimPrefix(strings.TrimPrefix(name, "min-"), "max-")
-	switch {
-	case name == "prefers-color-scheme":
+	var size float64
+	switch strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(name, "min-"), "max-"), "device-") {
+	case "prefers-color-scheme":
 		return truthOf(value.word() == "light")
-	case name == "orientation":
+	case "orientation":
 		return truthOf(value.word() == "landscape")
-	case screenSize(feature) == 0:
+	case "width":
+		size = screenWidth
+	case "height":
+		size = screenHeight
+	default:
 		return doubtful
 	}
-	size := screenSize(feature)
-	px, sure := mediaLength(value)
+	v, sure := length("-", "")([]component{value})
 	if sure != yes {
 		return sure
 	}
+	px := v.pixels(normalFont, normalFont, screenWidth)
 	switch {
 	case strings.HasPrefix(name, "min-"):
 		return truthOf(size >= px)
@@ -132,56 +125,4 @@ func plainFeature(name string, value component) truth {
 		return truthOf(size <= px)
 	}
 	return truthOf(size == px)
-}
-
-// mediaLength returns a length in pixels. One with a function in it is doubtful,
-// and so is a number without a unit, which not every program takes.
-func mediaLength(c component) (float64, truth) {
-	v, sure := length("-", "")([]component{c})
-	if sure == no {
-		return 0, no
-	}
-	return v.pixels(normalFont, normalFont, screenWidth), sure
-}
-
-// rangeFeature judges conditions such as (400px <= width < 800px).
-func rangeFeature(parts []component) truth {
-	var sides [][]component
-	var signs []string
-	from := 0
-	for i := 0; i < len(parts); i++ {
-		if parts[i].is("<") || parts[i].is(">") || parts[i].is("=") {
-			sides = append(sides, parts[from:i])
-			sign := parts[i].text
-			if i+1 < len(parts) && sign != "=" && parts[i+1].is("=") {
-				i++
-			}
-			signs = append(signs, sign)
-			from = i + 1
-		}
-	}
-	if sides = append(sides, parts[from:]); len(sides) < 2 || len(sides) > 3 {
-		return doubtful
-	}
-	var n []float64
-	for _, side := range sides {
-		if len(side) != 1 {
-			return doubtful
-		}
-		if size := screenSize(side[0].word()); size > 0 {
-			n = append(n, size)
-			continue
-		}
-		px, sure := mediaLength(side[0])
-		if sure != yes {
-			return doubtful
-		}
-		n = append(n, px)
-	}
-	holds := true
-	for i, sign := range signs {
-		a, b := n[i], n[i+1]
-		holds = holds && (sign == "<" && a <= b || sign == ">" && a >= b || sign == "=" && a == b)
-	}
-	return truthOf(holds)
 }

@@ -31,15 +31,15 @@ const (
 	marginLeft
 	marginTop
 	colorText
-	textFill
 	backgroundColor
 	backgroundImage
-	backgroundClip
 	whiteSpace
 	clip
-	content
 	animation
 	// What is exotic hides whatever it says, unless that is to do nothing.
+	textFill
+	backgroundClip
+	content
 	contentVisibility
 	textSecurity
 	transform
@@ -83,7 +83,7 @@ type grammar func(parts []component) (cssValue, truth)
 // nothing else is said.
 func (p property) inherited() bool {
 	switch p {
-	case visibility, fontSize, lineHeight, letterSpacing, textIndent, colorText, textFill, whiteSpace:
+	case visibility, fontSize, lineHeight, letterSpacing, textIndent, colorText, whiteSpace:
 		return true
 	}
 	return false
@@ -105,7 +105,7 @@ func worst(p property) cssValue {
 		v.word = "absolute"
 	case float:
 		v.word = "left"
-	case colorText, textFill:
+	case colorText:
 		v.color = color{known: true}
 	case backgroundColor, backgroundImage, opacity, zoom, whiteSpace:
 	case fontSize, lineHeight, width, height, maxWidth, maxHeight:
@@ -119,87 +119,81 @@ func worst(p property) cssValue {
 const sizeWords = "auto none normal min-content max-content fit-content stretch -webkit-fill-available -moz-available"
 
 var (
-	displayWords = words("none contents block inline inline-block flow-root list-item table inline-table table-row-group table-header-group table-footer-group table-row table-cell table-column-group table-column table-caption flex inline-flex grid inline-grid -webkit-box -webkit-inline-box -webkit-flex -webkit-inline-flex")
-	readOverflow = words("visible hidden clip scroll auto overlay")
-	readOffset   = length("-%", "auto")
-	readExtent   = length("%", sizeWords)
+	displayWords   = words("none contents block inline inline-block flow-root list-item table inline-table table-row-group table-header-group table-footer-group table-row table-cell table-column-group table-column table-caption flex inline-flex grid inline-grid -webkit-box -webkit-inline-box -webkit-flex -webkit-inline-flex")
+	readOverflow   = words("visible hidden clip scroll auto overlay")
+	readOffset     = length("-%", "auto")
+	readExtent     = length("%", sizeWords)
+	readFontSize   = length("%", "xx-small x-small small medium large x-large xx-large xxx-large smaller larger")
+	readLineHeight = length("%n", "normal")
 	// knownFunctions are read, or belong to Internet Explorer.
 	knownFunctions = setOf("rgb rgba hsl hsla from to color-stop alpha")
-	nothing        = setOf("none normal visible auto 0")
+	nothing        = setOf("none normal visible auto currentcolor border-box padding-box content-box")
 )
 
-// longhands are the properties with one value of their own. Those that depend on
-// the direction of writing are taken as for English.
-var longhands = map[string]struct {
+// longhand is a property with one value of its own.
+type longhand struct {
 	prop property
 	read grammar
-}{
-	"display":                 {display, displayWords},
-	"visibility":              {visibility, words("visible hidden collapse")},
-	"opacity":                 {opacity, ratio},
-	"zoom":                    {zoom, ratio},
-	"font-size":               {fontSize, length("%", "xx-small x-small small medium large x-large xx-large xxx-large smaller larger")},
-	"line-height":             {lineHeight, length("%n", "normal")},
-	"letter-spacing":          {letterSpacing, length("-", "normal")},
-	"width":                   {width, readExtent},
-	"inline-size":             {width, readExtent},
-	"height":                  {height, readExtent},
-	"block-size":              {height, readExtent},
-	"max-width":               {maxWidth, readExtent},
-	"max-inline-size":         {maxWidth, readExtent},
-	"max-height":              {maxHeight, readExtent},
-	"max-block-size":          {maxHeight, readExtent},
-	"overflow-x":              {overflowX, readOverflow},
-	"overflow-inline":         {overflowX, readOverflow},
-	"overflow-y":              {overflowY, readOverflow},
-	"overflow-block":          {overflowY, readOverflow},
-	"text-indent":             {textIndent, length("-%", "")},
-	"position":                {position, words("static relative absolute fixed sticky -webkit-sticky")},
-	"float":                   {float, words("none left right inline-start inline-end")},
-	"left":                    {left, readOffset},
-	"inset-inline-start":      {left, readOffset},
-	"right":                   {right, readOffset},
-	"inset-inline-end":        {right, readOffset},
-	"top":                     {top, readOffset},
-	"inset-block-start":       {top, readOffset},
-	"bottom":                  {bottom, readOffset},
-	"inset-block-end":         {bottom, readOffset},
-	"margin-left":             {marginLeft, readOffset},
-	"margin-inline-start":     {marginLeft, readOffset},
-	"margin-top":              {marginTop, readOffset},
-	"margin-block-start":      {marginTop, readOffset},
-	"color":                   {colorText, readColor},
-	"-webkit-text-fill-color": {textFill, readColor},
-	"background-color":        {backgroundColor, readColor},
-	"background-image":        {backgroundImage, readImages},
-	"background-clip":         {backgroundClip, words("text border-box padding-box content-box")},
-	"-webkit-background-clip": {backgroundClip, words("text border-box padding-box content-box")},
-	"white-space":             {whiteSpace, words("normal nowrap pre pre-wrap pre-line break-spaces")},
-	"clip":                    {clip, readClip},
-	"content":                 {content, readContent},
-	"animation-name":          {animation, readAnimation},
-	"-webkit-animation-name":  {animation, readAnimation},
-	"animation":               {animation, readAnimation},
-	"-webkit-animation":       {animation, readAnimation},
-	"content-visibility":      {contentVisibility, exotic},
-	"-webkit-text-security":   {textSecurity, exotic},
-	"transform":               {transform, exotic},
-	"-webkit-transform":       {transform, exotic},
-	"translate":               {translate, exotic},
-	"scale":                   {scale, exotic},
-	"rotate":                  {rotate, exotic},
-	"clip-path":               {clipPath, exotic},
-	"-webkit-clip-path":       {clipPath, exotic},
-	"mask":                    {mask, exotic},
-	"-webkit-mask":            {mask, exotic},
-	"mask-image":              {maskImage, exotic},
-	"-webkit-mask-image":      {maskImage, exotic},
-	"filter":                  {filter, exotic},
-	"-webkit-filter":          {filter, exotic},
-	"offset-path":             {offsetPath, exotic},
-	"offset":                  {offsetPath, exotic},
-	"all":                     {everything, exotic},
 }
+
+// longhands are the properties with one value of their own, by every name they
+// have. Those that depend on the direction of writing are taken as for English.
+var longhands = func() map[string]longhand {
+	all := map[string]longhand{}
+	for names, one := range map[string]longhand{
+		"display":                         {display, displayWords},
+		"visibility":                      {visibility, words("visible hidden collapse")},
+		"opacity":                         {opacity, ratio},
+		"zoom":                            {zoom, ratio},
+		"font-size":                       {fontSize, readFontSize},
+		"line-height":                     {lineHeight, readLineHeight},
+		"letter-spacing":                  {letterSpacing, length("-", "normal")},
+		"width inline-size":               {width, readExtent},
+		"height block-size":               {height, readExtent},
+		"max-width max-inline-size":       {maxWidth, readExtent},
+		"max-height max-block-size":       {maxHeight, readExtent},
+		"overflow-x overflow-inline":      {overflowX, readOverflow},
+		"overflow-y overflow-block":       {overflowY, readOverflow},
+		"text-indent":                     {textIndent, length("-%", "")},
+		"position":                        {position, words("static relative absolute fixed sticky -webkit-sticky")},
+		"float":                           {float, words("none left right inline-start inline-end")},
+		"left inset-inline-start":         {left, readOffset},
+		"right inset-inline-end":          {right, readOffset},
+		"top inset-block-start":           {top, readOffset},
+		"bottom inset-block-end":          {bottom, readOffset},
+		"margin-left margin-inline-start": {marginLeft, readOffset},
+		"margin-top margin-block-start":   {marginTop, readOffset},
+		"color":                           {colorText, readColor},
+		"-webkit-text-fill-color":         {textFill, exotic},
+		"background-color":                {backgroundColor, readColor},
+		"background-image":                {backgroundImage, readImages},
+		"background-clip":                 {backgroundClip, exotic},
+		"white-space":                     {whiteSpace, words("normal nowrap pre pre-wrap pre-line break-spaces")},
+		"clip":                            {clip, readClip},
+		"content":                         {content, exotic},
+		"animation-name animation":        {animation, readAnimation},
+		"content-visibility":              {contentVisibility, exotic},
+		"-webkit-text-security":           {textSecurity, exotic},
+		"transform":                       {transform, exotic},
+		"translate":                       {translate, exotic},
+		"scale":                           {scale, exotic},
+		"rotate":                          {rotate, exotic},
+		"clip-path":                       {clipPath, exotic},
+		"mask":                            {mask, exotic},
+		"mask-image":                      {maskImage, exotic},
+		"filter":                          {filter, exotic},
+		"offset-path offset":              {offsetPath, exotic},
+		"all":                             {everything, exotic},
+	} {
+		for name := range strings.FieldsSeq(names) {
+			all[name] = one
+			if !strings.HasPrefix(name, "-webkit-") && one.prop >= clip {
+				all["-webkit-"+name] = one
+			}
+		}
+	}
+	return all
+}()
 
 // shorthands are the properties that set others, with those that they set.
 var shorthands = map[string]struct {
@@ -214,7 +208,7 @@ var shorthands = map[string]struct {
 	"inset":         {[]property{top, right, bottom, left}, sides(readOffset, 4, 0, 1, 2, 3)},
 	"inset-inline":  {[]property{left, right}, sides(readOffset, 2, 0, 1)},
 	"inset-block":   {[]property{top, bottom}, sides(readOffset, 2, 0, 1)},
-	"background":    {[]property{backgroundColor, backgroundImage, backgroundClip}, readBackground},
+	"background":    {[]property{backgroundColor, backgroundImage}, readBackground},
 }
 
 func isProperty(name string) bool {
@@ -261,7 +255,7 @@ func parseDeclaration(name string, toks []token) []declaration {
 	default:
 		values[0], sure = long.read(parts)
 	}
-	if sure != yes && (substitutes(toks) || (props[0] == colorText || props[0] == textFill || props[0] == backgroundColor) && parts[0].kind == tokenFunction) {
+	if sure != yes && (substitutes(toks) || (props[0] == colorText || props[0] == backgroundColor) && parts[0].kind == tokenFunction) {
 		values, sure = make([]cssValue, len(props)), doubtful
 		for i, p := range props {
 			values[i] = worst(p)
@@ -314,16 +308,6 @@ func exotic(parts []component) (cssValue, truth) {
 		}
 	}
 	return cssValue{word: "hides"}, yes
-}
-
-// readContent knows that a picture takes the place of what is in an element.
-func readContent(parts []component) (cssValue, truth) {
-	for _, c := range parts {
-		if c.kind == tokenURL || c.kind == tokenFunction && c.calls() != "counter" && c.calls() != "attr" {
-			return cssValue{word: "hides"}, yes
-		}
-	}
-	return cssValue{word: "none"}, yes
 }
 
 // readAnimation finds the names of animations: every word may be one.

@@ -45,14 +45,13 @@ type attrTest struct {
 // pseudo is a pseudo-class that is judged exactly.
 type pseudo struct {
 	kind pseudoKind
-	list []*selector // of isNot and isParent
+	list []*selector // of isNot
 }
 
 type pseudoKind uint8
 
 const (
 	isNot pseudoKind = iota
-	isParent
 	isRoot
 	isLink
 	isChecked
@@ -62,7 +61,7 @@ const (
 
 // parseSelectors parses a list of selectors. The truth is no for an invalid list,
 // and doubtful for one that not every browser takes for valid.
-func parseSelectors(toks []token, parents []*selector, relative bool, depth int) ([]*selector, truth) {
+func parseSelectors(toks []token, relative bool, depth int) ([]*selector, truth) {
 	const deepest = 50
 	if depth > deepest {
 		return nil, doubtful
@@ -70,7 +69,7 @@ func parseSelectors(toks []token, parents []*selector, relative bool, depth int)
 	var list []*selector
 	sure := yes
 	for _, one := range splitTokens(toks, ",") {
-		p := selectorParser{toks: trimTokens(one), parents: parents, depth: depth, sure: yes}
+		p := selectorParser{toks: trimTokens(one), depth: depth, sure: yes}
 		s := p.complex(relative)
 		if s == nil {
 			return nil, no
@@ -82,11 +81,10 @@ func parseSelectors(toks []token, parents []*selector, relative bool, depth int)
 }
 
 type selectorParser struct {
-	toks    []token
-	parents []*selector // of the rule around, which & means
-	depth   int
-	ended   bool  // a pseudo-element was read
-	sure    truth // whether the list is valid everywhere
+	toks  []token
+	depth int
+	ended bool  // a pseudo-element was read
+	sure  truth // whether the list is valid everywhere
 }
 
 func (p *selectorParser) peek() token {
@@ -203,12 +201,9 @@ func (p *selectorParser) compound() *selector {
 			}
 			p.toks = p.toks[min(end+1, len(p.toks)):]
 			continue
-		case t.is("&"):
+		case t.is("&"): // exotic: it may be any element
 			p.take()
 			s.sure = doubtful
-			if len(p.parents) > 0 {
-				s.pseudos = append(s.pseudos, pseudo{kind: isParent, list: p.parents})
-			}
 			continue
 		case t.is(":"):
 			p.take()
@@ -329,7 +324,7 @@ func (p *selectorParser) pseudo(s *selector) bool {
 	case t.kind == tokenIdent && exact:
 		s.pseudos = append(s.pseudos, pseudo{kind: kind})
 	case name == "not" && t.kind == tokenFunction:
-		list, sure := parseSelectors(args, p.parents, false, p.depth+1)
+		list, sure := parseSelectors(args, false, p.depth+1)
 		if sure == no {
 			return false
 		}

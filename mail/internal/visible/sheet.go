@@ -242,7 +242,7 @@ func (p *cssParser) qualified(at place, top bool) {
 		p.block(at)
 		return
 	}
-	list, sure := parseSelectors(toks, at.parents, at.scoped || at.parents != nil, 0)
+	list, sure := parseSelectors(toks, at.scoped || at.parents != nil, 0)
 	if sure == no {
 		p.skipBlock()
 		return

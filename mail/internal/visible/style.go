@@ -26,7 +26,6 @@ type style struct {
 	spacing   float64 // letter-spacing, in pixels
 	line      float64 // line-height, in pixels, or in sizes of the font where it is negative
 	color     color   // unknown until something says it
-	fill      color   // of the letters, where it is not that of the text
 	ground    color   // of the background, as far as it is one colour
 	picture   []color // of a gradient that is on the ground
 }
@@ -63,14 +62,7 @@ func (s *style) visible() bool {
 	case s.indent <= -300 || s.indent >= farAway || s.x+s.indent <= -farAway:
 		return false
 	}
-	ink := s.color
-	if s.fill.known {
-		if s.fill.clear() {
-			return false
-		}
-		ink = s.fill
-	}
-	return !s.color.clear() && !ink.hiddenOn(s.ground) && !slices.ContainsFunc(s.picture, ink.hiddenOn)
+	return !s.color.hiddenOn(s.ground) && !slices.ContainsFunc(s.picture, s.color.hiddenOn)
 }
 
 // candidate is a declaration that may win, and its rank in the cascade (CSS
@@ -158,8 +150,8 @@ func (p *page) try(rules []styleRule, n *treeElement) {
 			return
 		}
 		r := &rules[i]
-		sure, _ := p.matcher.match(r.selector, n)
-		if sure = min(sure, r.sure); sure == no {
+		sure := min(p.matcher.match(r.selector, n), r.sure)
+		if sure == no {
 			continue
 		}
 		for j := range r.decls {
@@ -281,6 +273,9 @@ func attributeColor(s string) (color, bool) {
 	return c, ok || s != "" // browsers make one of anything
 }
 
+// tagSizes are what elements make of the size of the font around them.
+var tagSizes = map[string]float64{"small": 1 / 1.2, "sub": 1 / 1.2, "sup": 1 / 1.2, "big": 1.2, "rt": 0.5, "h1": 2, "h2": 1.5}
+
 func (p *page) setFont(s *style, n *treeElement) {
 	v, ok := p.value(fontSize)
 	switch {
@@ -289,23 +284,11 @@ func (p *page) setFont(s *style, n *treeElement) {
 	case p.initial(fontSize):
 		s.font = normalFont
 	case p.best[fontSize].decl == nil:
-		switch n.tag {
-		case "small", "sub", "sup":
-			s.font /= 1.2
-		case "big":
-			s.font *= 1.2
-		case "rt":
-			s.font /= 2
-		case "h1":
-			s.font *= 2
-		case "h2":
-			s.font *= 1.5
-		case "button", "input", "select", "textarea":
-			s.font = 40. / 3
-		case "font":
-			if strings.TrimSpace(attr(n.attrs, "size")) != "" {
-				s.font = normalFont
-			}
+		switch {
+		case tagSizes[n.tag] != 0:
+			s.font *= tagSizes[n.tag]
+		case isControl(n.tag), n.tag == "font" && strings.TrimSpace(attr(n.attrs, "size")) != "":
+			s.font = normalFont
 		}
 	}
 	p.font = s.font
@@ -374,16 +357,8 @@ func (p *page) setColors(s *style, n *treeElement) {
 	} else if p.best[colorText].decl == nil && (isControl(n.tag) || n.tag == "mark" || n.tag == "a" && hasAttr(n.attrs, "href")) {
 		s.color = color{} // which is for the mail program to say
 	}
-	if v, ok := p.value(textFill); ok {
-		s.fill = v.color
-	} else if p.initial(textFill) {
-		s.fill = color{}
-	}
 	if isControl(n.tag) || n.tag == "mark" {
 		s.ground, s.picture, s.lost = color{}, nil, false
-	}
-	if p.word(backgroundClip) == "text" { // then the background is in the letters
-		return
 	}
 	if v, ok := p.value(backgroundColor); ok {
 		c := v.color

@@ -1,7 +1,7 @@
 package visible
 
 import (
-	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -294,34 +294,13 @@ func (z *lexer) quoted(quote byte) token {
 	return token{kind: tokenString, text: out.String()}
 }
 
+var numbers = regexp.MustCompile(`\A[+-]?(?:\d+\.\d+|\.\d+|\d+)(?:[eE][+-]?\d+)?`)
+
 func (z *lexer) number() token {
-	start := z.pos
-	if c := z.at(0); c == '+' || c == '-' {
-		z.pos++
-	}
-	for isDigit(z.at(0)) {
-		z.pos++
-	}
-	if z.at(0) == '.' && isDigit(z.at(1)) {
-		z.pos++
-		for isDigit(z.at(0)) {
-			z.pos++
-		}
-	}
-	if c := z.at(0); c == 'e' || c == 'E' {
-		i := 1
-		if s := z.at(1); s == '+' || s == '-' {
-			i++
-		}
-		if isDigit(z.at(i)) {
-			z.pos += i
-			for isDigit(z.at(0)) {
-				z.pos++
-			}
-		}
-	}
-	n, _ := strconv.ParseFloat(z.s[start:z.pos], 64) // out of range is infinite
-	n = math.Max(math.Min(n, 1e9), -1e9)
+	text := numbers.FindString(z.s[z.pos:])
+	z.pos += len(text)
+	n, _ := strconv.ParseFloat(text, 64) // out of range is infinite
+	n = min(max(n, -1e9), 1e9)
 	switch {
 	case z.at(0) == '%':
 		z.pos++
@@ -329,7 +308,7 @@ func (z *lexer) number() token {
 	case z.startsName():
 		return token{kind: tokenDimension, n: n, text: strings.ToLower(z.name())}
 	}
-	return token{kind: tokenNumber, n: n, text: z.s[start:z.pos]}
+	return token{kind: tokenNumber, n: n, text: text}
 }
 
 // tokensOf returns all tokens of a piece of CSS.

@@ -110,14 +110,14 @@ func readFont(parts []component) ([]cssValue, truth) {
 		if fontStyles[c.word()] || c.kind == tokenNumber && c.n >= 1 && c.n <= 1000 { // a weight
 			continue
 		}
-		size, sure := longhands["font-size"].read(parts[i : i+1])
+		size, sure := readFontSize(parts[i : i+1])
 		if sure != yes || i > 4 {
 			return nil, no
 		}
 		line := cssValue{word: "normal"}
 		rest := parts[i+1:]
 		if len(rest) > 1 && rest[0].is("/") {
-			if line, sure = longhands["line-height"].read(rest[1:2]); sure != yes {
+			if line, sure = readLineHeight(rest[1:2]); sure != yes {
 				return nil, no
 			}
 			rest = rest[2:]
@@ -210,17 +210,16 @@ func colorsIn(c component, depth int) []color {
 	return all
 }
 
-var backgroundWords = setOf("none repeat repeat-x repeat-y no-repeat space round scroll fixed local left right top bottom center auto cover contain")
+var backgroundWords = setOf("none repeat repeat-x repeat-y no-repeat space round scroll fixed local left right top bottom center auto cover contain border-box padding-box content-box")
 
-// readBackground reads the shorthand: colour, pictures, and what of the element
-// they cover.
+// readBackground reads the shorthand: colour and pictures.
 func readBackground(parts []component) ([]cssValue, truth) {
-	ground, image, area := cssValue{color: color{known: true}}, cssValue{}, cssValue{word: "border-box"}
+	ground, image := cssValue{color: color{known: true}}, cssValue{}
 	painted := false
 	for _, c := range parts {
 		one, isColor := parseColor(c)
 		_, isLength := readOffset([]component{c})
-		switch w := c.word(); {
+		switch {
 		case c.is(","):
 			if painted {
 				return nil, no // only the last layer has a colour
@@ -234,17 +233,15 @@ func readBackground(parts []component) ([]cssValue, truth) {
 			image.colors = append(image.colors, v.colors...)
 		case isColor && !painted:
 			ground.color, painted = one, true
-		case w == "text" || w == "border-box" || w == "padding-box" || w == "content-box":
-			area.word = w
-		case c.is("/"), backgroundWords[w], isLength == yes:
+		case c.is("/"), backgroundWords[c.word()], isLength == yes:
 		case len(parts) == 1:
 			v, quirk := readColor(parts)
-			return []cssValue{v, image, area}, quirk
+			return []cssValue{v, image}, quirk
 		default:
 			return nil, no
 		}
 	}
-	return []cssValue{ground, image, area}, yes
+	return []cssValue{ground, image}, yes
 }
 
 // sides reads one value for each of some sides, as few as say it, and keeps those

@@ -6,7 +6,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail/internal/quoted"
 )
 
@@ -57,13 +59,19 @@ var ways = []struct {
 	{"Snippet", func(doc string) string { return quoted.Snippet(Text(doc, 100_000), 100_000) }},
 }
 
-func TestStyleSheetsDecideWhatIsSeen(t *testing.T) {
+// The same documents before so many open elements that the parser refuses them show
+// no more than that.
+func TestTextIsWhatAPersonSees(t *testing.T) {
 	for _, c := range readCases[visibleCase](t, "testdata/visible.json") {
 		doc, want := c.numbered()
+		deep := Text(doc+"</style></script></div></table>"+strings.Repeat("<div>", 600), 1000)
 		for _, way := range ways {
 			got := way.text(doc)
+			if way.name == "Sanitize" {
+				checkSafe(t, got, 100_000)
+			}
 			for i, seen := range want {
-				if shows(got, i) != seen {
+				if shows(got, i) != seen || !seen && shows(deep, i) {
 					t.Errorf("%s, %s: mark %d of %s: shown %v, want %v", way.name, c.Name, i+1, c.HTML, !seen, seen)
 				}
 			}
@@ -126,4 +134,32 @@ func TestLinesAreKeptApart(t *testing.T) {
 	if got, _, _ := Sanitize(`<span style="display:block">a</span><i>b</i><img alt="c"><img alt="d">`, 100); got != "<div>a</div><i>b</i> c  d " {
 		t.Errorf("%q", got)
 	}
+}
+
+// Characters that nobody sees do not pass by way of character references.
+func TestTextIsClean(t *testing.T) {
+	got := Text("<p>a&#8238;b&#x200B;c&#xE0041;d&shy;e&#7;f&#0;g&#xFEFF;h&ZeroWidthSpace;i</p><a href='https://x.example/&#8238;y'>j</a><img alt='k&#x202E;l'><pre>m&#x2066;n\r\no</pre>", 1000)
+	if plain.Text(got) != got || strings.ContainsFunc(got, func(r rune) bool { return r == 0x202E || r == 0x200B || r == 0xE0041 || r == 0x2066 || r == 7 }) {
+		t.Errorf("%q holds what nobody sees", got)
+	}
+	if !strings.Contains(got, "abcdef") {
+		t.Errorf("%q: the visible letters are not together", got)
+	}
+}
+
+func FuzzText(f *testing.F) {
+	for _, c := range readCases[visibleCase](f, "testdata/visible.json") {
+		f.Add([]byte(c.HTML), 100)
+	}
+	f.Add([]byte("<table><tr><th>a<td>b</table><ol start=9><li>c<blockquote>d<pre>e\n f</pre>"), 5)
+	f.Fuzz(func(t *testing.T, b []byte, n int) {
+		n = min(max(n, 0), 10_000)
+		got := Text(string(b), n)
+		if !utf8.ValidString(got) || utf8.RuneCountInString(got) > n {
+			t.Errorf("Text(%q, %d) = %q", b, n, got)
+		}
+		if plain.Text(got) != got {
+			t.Errorf("Text(%q, %d) = %q, which cleaning would change", b, n, got)
+		}
+	})
 }
