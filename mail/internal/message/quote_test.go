@@ -1,7 +1,6 @@
 package message
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,61 +26,10 @@ func textOfHTML(s string, n int) (string, bool) {
 // Whose words are whose, in the ways that programs write answers. Lines that
 // begin with ">" in want are history.
 func TestTextMarksHistory(t *testing.T) {
-	const header = "From: Ann Lee <ann@example.org>\nSent: Monday, 4 May 2026 10:00\nTo: Bob <bob@example.org>\nSubject: Lunch\n\nShall we?\n"
-	const marked = "> From: Ann Lee <ann@example.org>\n> Sent: Monday, 4 May 2026 10:00\n> To: Bob <bob@example.org>\n> Subject: Lunch\n>\n> Shall we?"
-	for _, tc := range []struct{ name, text, want string }{
-		{"nothing quoted", "Hello\n\nBob", "Hello\n\nBob"},
-		{"answer above", "Yes.\n\nOn Mon, 4 May 2026 at 10:00, Ann Lee <ann@example.org> wrote:\n> Shall we?\n> Ann\n", "Yes.\n\n> On Mon, 4 May 2026 at 10:00, Ann Lee <ann@example.org> wrote:\n> Shall we?\n> Ann"},
-		{"answer below", "Ann wrote:\n> Shall we?\n\nYes.", "> Ann wrote:\n> Shall we?\n\nYes."},
-		{"answers between", "> One?\nYes.\n> Two?\n\nNo.\n\n> Three?\n", "> One?\nYes.\n> Two?\n\nNo.\n\n> Three?"},
-		{"attribution apart from its quotation", "Yes.\n\nOn 4 May 2026, Ann wrote:\n\n> Shall we?\n\n> Ann", "Yes.\n\n> On 4 May 2026, Ann wrote:\n>\n> Shall we?\n>\n> Ann"},
-		{"attribution on two lines", "Yes.\n\nOn Mon, 4 May 2026 at 10:00, Ann Lee\n<ann@example.org> wrote:\n> Shall we?", "Yes.\n\n> On Mon, 4 May 2026 at 10:00, Ann Lee\n> <ann@example.org> wrote:\n> Shall we?"},
-		{"attribution cut before its time", "Yes.\nOn Mon, May 4, 2026 at\n10:00 AM Ann Lee <ann@example.org> wrote:\n> Shall we?", "Yes.\n> On Mon, May 4, 2026 at\n> 10:00 AM Ann Lee <ann@example.org> wrote:\n> Shall we?"},
-		{"sentence right above an attribution", "On 4 May we meet.\nOn Mon, 4 May 2026 at 10:00, Ann wrote:\n> Shall we?", "On 4 May we meet.\n> On Mon, 4 May 2026 at 10:00, Ann wrote:\n> Shall we?"},
-		{"sentence with a colon above a quotation", "Here is what is left of the 5 points:\n> one", "Here is what is left of the 5 points:\n> one"},
-		{"nested", "Yes.\n> No?\n>> Yes?\n> > No?\n>>> Why", "Yes.\n> No?\n> > Yes?\n> > No?\n> > > Why"},
-		{"nested attribution", "Yes.\n> On 4 May 2026, Ann wrote:\n> > Shall we?", "Yes.\n> On 4 May 2026, Ann wrote:\n> > Shall we?"},
-		{"marks without a space", "Yes.\n>one\n>\n>two", "Yes.\n> one\n>\n> two"},
-		{"marks behind a space", "Yes.\n > one\n > two", "Yes.\n> one\n> two"},
-		{"marks of full width", "はい。\n＞ひとつ\n＞＞ふたつ", "はい。\n> ひとつ\n> > ふたつ"},
-		{"mark in a sentence", "a > b\n  >c is code\n5>4", "a > b\n  >c is code\n5>4"},
-		{"line that a mailbox file changed", "Dear Bob,\n>From here we see the sea.\nAnn", "Dear Bob,\nFrom here we see the sea.\nAnn"},
-		{"quoted line that begins with From", "No.\n> a\n>From here\n> b", "No.\n> a\n> From here\n> b"},
-		{"mark far behind a mark", "a\n>    > code", "a\n>    > code"},
-		{"very deep", "a\n" + strings.Repeat(">", 5000) + " b", "a\n" + strings.Repeat("> ", 20) + "b"},
-
-		{"Outlook", "Yes.\n\n-----Original Message-----\n" + header, "Yes.\n\n> -----Original Message-----\n" + marked},
-		{"Outlook without a line", "Yes.\n\n" + header, "Yes.\n\n" + marked},
-		{"Outlook with a rule", "Yes.\n\n________________________________\n" + header, "Yes.\n\n> ________________________________\n" + marked},
-		{"Outlook in bold", "Yes.\n\n*From:* Ann <ann@example.org>\n*Sent:* Monday\n*To:* Bob\n*Cc:* Eve\n*Subject:* Lunch\n\nShall we?", "Yes.\n\n> *From:* Ann <ann@example.org>\n> *Sent:* Monday\n> *To:* Bob\n> *Cc:* Eve\n> *Subject:* Lunch\n>\n> Shall we?"},
-		{"Outlook with many recipients", "Yes.\n\nFrom: Ann\nSent: Monday\nTo: Bob <bob@example.org>; Eve\n <eve@example.org>; Dan\n <dan@example.org>\nSubject: Lunch\n\nShall we?", "Yes.\n\n> From: Ann\n> Sent: Monday\n> To: Bob <bob@example.org>; Eve\n>  <eve@example.org>; Dan\n>  <dan@example.org>\n> Subject: Lunch\n>\n> Shall we?"},
-		{"Outlook twice", "Yes.\n\n-----Original Message-----\nFrom: Ann\nSubject: a\n\nNo.\n\n-----Original Message-----\nFrom: Bob\n\nYes?", "Yes.\n\n> -----Original Message-----\n> From: Ann\n> Subject: a\n>\n> No.\n>\n> -----Original Message-----\n> From: Bob\n>\n> Yes?"},
-		{"Outlook's original with marks", "Yes.\n-----Original Message-----\n> Shall we?\n\nBob", "Yes.\n> -----Original Message-----\n> Shall we?\n\nBob"},
-		{"Outlook in German", "Ja.\n\nVon: Ann\nGesendet: Montag, 4. Mai 2026\nAn: Bob\nBetreff: Essen\n\nGehen wir?", "Ja.\n\n> Von: Ann\n> Gesendet: Montag, 4. Mai 2026\n> An: Bob\n> Betreff: Essen\n>\n> Gehen wir?"},
-		{"Outlook in French", "Oui.\n\nDe : Ann\nEnvoyé : lundi\nÀ : Bob\nObjet : repas\n\nOn y va ?", "Oui.\n\n> De : Ann\n> Envoyé : lundi\n> À : Bob\n> Objet : repas\n>\n> On y va ?"},
-		{"Outlook in Chinese", "好。\n\n发件人: 安\n发送时间: 2026年5月4日\n收件人: 鲍勃\n主题: 午饭\n\n去吗？", "好。\n\n> 发件人: 安\n> 发送时间: 2026年5月4日\n> 收件人: 鲍勃\n> 主题: 午饭\n>\n> 去吗？"},
-		{"a programme that marks nothing", "Yes.\n\n On Monday, 4 May 2026, 10:00:00 BST, Ann Lee <ann@example.org> wrote:\n \n Shall we?\n Ann", "Yes.\n\n>  On Monday, 4 May 2026, 10:00:00 BST, Ann Lee <ann@example.org> wrote:\n>\n>  Shall we?\n>  Ann"},
-		{"a notice of something new", "New comment\n\nOn 4 May 2026 at 10:00, Ann Lee wrote:\n\nShall we?", "New comment\n\nOn 4 May 2026 at 10:00, Ann Lee wrote:\n\nShall we?"},
-		{"a journey is no header", "Your ticket\n\nFrom: Berlin\nTo: Munich\nDate: 4 May 2026\nSeat: 12\n\nHave a good trip", "Your ticket\n\nFrom: Berlin\nTo: Munich\nDate: 4 May 2026\nSeat: 12\n\nHave a good trip"},
-		{"a journey below a rule", "Your ticket\n\n----------\nFrom: Berlin\nTo: Munich\nDate: 4 May 2026\n\nHave a good trip", "Your ticket\n\n----------\nFrom: Berlin\nTo: Munich\nDate: 4 May 2026\n\nHave a good trip"},
-		{"a form is no header", "Somebody wrote to you\n\nFrom: Ann\nDate: today\nSubject: Lunch\n\nShall we?", "Somebody wrote to you\n\nFrom: Ann\nDate: today\nSubject: Lunch\n\nShall we?"},
-		{"a notice that names an address", "New comment\n\nOn 4 May 2026 at 10:00, ann@example.org wrote:\n\nShall we?", "New comment\n\nOn 4 May 2026 at 10:00, ann@example.org wrote:\n\nShall we?"},
-		{"a digest is no history", "Today's topics\n\nMessage: 1\nDate: Mon, 4 May 2026\nFrom: Ann\nTo: list\nSubject: x\n\nHello", "Today's topics\n\nMessage: 1\nDate: Mon, 4 May 2026\nFrom: Ann\nTo: list\nSubject: x\n\nHello"},
-
-		{"forwarded by Gmail", "See below.\n\n---------- Forwarded message ---------\n" + header, "See below.\n\n---------- Forwarded message ---------\n" + strings.TrimSpace(header)},
-		{"forwarded by Apple", "See below.\n\nBegin forwarded message:\n\n> From: Ann\n> Subject: Lunch\n> \n> Shall we?\n>> Perhaps.\n\nBob", "See below.\n\nBegin forwarded message:\n\nFrom: Ann\nSubject: Lunch\n\nShall we?\n> Perhaps.\n\nBob"},
-		{"forwarded in German", "Siehe unten.\n\n-------- Weitergeleitete Nachricht --------\nBetreff: Essen\nVon: Ann\nAn: Bob\nDatum: heute\n\nGehen wir?", "Siehe unten.\n\n-------- Weitergeleitete Nachricht --------\nBetreff: Essen\nVon: Ann\nAn: Bob\nDatum: heute\n\nGehen wir?"},
-		{"forwarded answer", "See below.\n\n---- Forwarded message ----\nFrom: Ann\n\nYes.\n> No?", "See below.\n\n---- Forwarded message ----\nFrom: Ann\n\nYes.\n> No?"},
-		{"a history that holds a forwarded message", "Yes.\n\n-----Original Message-----\nFrom: Ann\n\n---- Forwarded message ----\nHello", "Yes.\n\n> -----Original Message-----\n> From: Ann\n>\n> ---- Forwarded message ----\n> Hello"},
-		{"nothing but Outlook's original", "-----Original Message-----\n" + header, "-----Original Message-----\n" + strings.TrimSpace(header)},
-		{"nothing but Outlook's originals", "-----Original Message-----\nFrom: Ann\n\nYes.\n\n-----Original Message-----\nFrom: Bob\n\nNo?", "-----Original Message-----\nFrom: Ann\n\nYes.\n\n-----Original Message-----\nFrom: Bob\n\nNo?"},
-		{"nothing but a header", header, strings.TrimSpace(header)},
-		{"nothing but a quotation", "> one\n> two", "> one\n> two"},
-		{"nothing but an attributed quotation", "Ann wrote:\n> one", "> Ann wrote:\n> one"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if got, cut := textOf(tc.text, 10_000); got != tc.want || cut {
-				t.Errorf("got, %v:\n%s\nwant:\n%s", cut, got, tc.want)
+	for _, tc := range readTable[struct{ Name, Text, Want string }](t, "history_text") {
+		t.Run(tc.Name, func(t *testing.T) {
+			if got, cut := textOf(tc.Text, 10_000); got != tc.Want || cut {
+				t.Errorf("got, %v:\n%s\nwant:\n%s", cut, got, tc.Want)
 			}
 		})
 	}
@@ -192,45 +140,13 @@ func TestLinesThatAreNoAttribution(t *testing.T) {
 func TestHTMLMarksHistory(t *testing.T) {
 	const outlook = `<p><b>From:</b> Ann &lt;ann@example.org&gt;<br><b>Sent:</b> Monday<br><b>To:</b> Bob<br><b>Subject:</b> Lunch</p></div><p>Shall we?</p>`
 	const marked = "> From: Ann <ann@example.org>\n> Sent: Monday\n> To: Bob\n> Subject: Lunch\n>\n> Shall we?"
-	for _, tc := range []struct{ name, html, want string }{
-		{"blockquote", "<p>Yes.</p><blockquote><p>Shall we?</p><p>Ann</p></blockquote>", "Yes.\n\n> Shall we?\n>\n> Ann"},
-		{"nested", "Yes.<blockquote type=cite>No?<blockquote type=cite>Yes?</blockquote></blockquote>", "Yes.\n\n> No?\n>\n> > Yes?"},
-		{"Gmail", `<div dir="ltr">Yes.</div><br><div class="gmail_quote gmail_quote_container"><div dir="ltr" class="gmail_attr">On Mon, 4 May 2026 at 10:00, Ann &lt;<a href="mailto:ann@example.org">ann@example.org</a>&gt; wrote:<br></div><blockquote class="gmail_quote" style="margin:0 0 0 .8ex;border-left:1px #ccc solid">Shall we?</blockquote></div>`,
-			"Yes.\n\n> On Mon, 4 May 2026 at 10:00, Ann <ann@example.org> wrote:\n>\n> Shall we?"},
-		{"Gmail in a language that is not known", `<div>Bai.</div><div class="gmail_quote"><div class="gmail_attr">Ann-ek idatzi zuen<br></div><blockquote class="gmail_quote">Bagoaz?</blockquote></div>`, "Bai.\n> Ann-ek idatzi zuen\n>\n> Bagoaz?"},
-		{"Gmail, answers between", `<div class="gmail_quote"><div class="gmail_attr">On Monday Ann wrote:</div><blockquote class="gmail_quote">One?</blockquote><div>Yes.</div><blockquote class="gmail_quote">Two?</blockquote><div>No.</div></div>`,
-			"> On Monday Ann wrote:\n>\n> One?\n\nYes.\n\n> Two?\n\nNo."},
-		{"Gmail, forwarded", `<div>See below.</div><div class="gmail_quote"><div class="gmail_attr">---------- Forwarded message ---------<br>From: Ann<br>Date: today<br>Subject: Lunch<br>To: Bob</div><br>Shall we?</div>`,
-			"See below.\n---------- Forwarded message ---------\nFrom: Ann\nDate: today\nSubject: Lunch\nTo: Bob\n\nShall we?"},
-		{"Gmail without a blockquote", `<div>Yes.</div><div class="gmail_quote">On Mon, 4 May 2026 at 10:00, Ann &lt;ann@example.org&gt; wrote:<br><div>Shall we?</div></div>`,
-			"Yes.\n> On Mon, 4 May 2026 at 10:00, Ann <ann@example.org> wrote:\n> Shall we?"},
-		{"Thunderbird", `<p>Yes.</p><div class="moz-cite-prefix">Le 04/05/2026, Ann a écrit :</div><blockquote type="cite" cite="mid:1@example.org"><pre class="moz-quote-pre">Shall
-we?</pre></blockquote>`, "Yes.\n\n> Le 04/05/2026, Ann a écrit :\n>\n> Shall\n> we?"},
-		{"Yahoo", `<div>Yes.</div><div class="yahoo_quoted"><div>On Monday, Ann wrote:</div><div>Shall we?</div></div>`, "Yes.\n> On Monday, Ann wrote:\n> Shall we?"},
-		{"Yahoo, forwarded", `<div>See below.</div><div class="yahoo_quoted"><div>----- Forwarded Message -----</div><div>From: Ann</div><div>Shall we?</div></div>`, "See below.\n----- Forwarded Message -----\nFrom: Ann\nShall we?"},
-		{"Apple, forwarded", `<div>See below.</div><div><div>Begin forwarded message:</div><br><blockquote type="cite"><div><b>From: </b>Ann</div><div><b>Subject: </b>Lunch</div><br><div>Shall we?<blockquote type="cite">Perhaps.</blockquote></div></blockquote></div>`,
-			"See below.\nBegin forwarded message:\n\nFrom: Ann\nSubject: Lunch\n\nShall we?\n\n> Perhaps."},
-		{"Outlook on the web", `<div>Yes.</div><div id="appendonsend"></div><hr><div id="divRplyFwdMsg">` + outlook, "Yes.\n> ---\n>\n" + marked},
-		{"Outlook", `<p class=MsoNormal>Yes.</p><div style='border:none;border-top:solid #E1E1E1 1.0pt;padding:3.0pt 0cm 0cm 0cm'>` + outlook, "Yes.\n\n" + marked},
-		{"Outlook in a language that is not known", `<p>Bai.</p><div style="border:none;border-top:solid #E1E1E1 1.0pt;padding:3.0pt 0in 0in 0in"><p>Nork: Ann<br>Noiz: bihar<br>Nori: Bob<br>Gaia: bazkaria</p></div><p>Bagoaz?</p>`, "Bai.\n\n> Nork: Ann\n> Noiz: bihar\n> Nori: Bob\n> Gaia: bazkaria\n>\n> Bagoaz?"},
-		{"new Outlook", `<div>Yes.</div><div id="mail-editor-reference-message-container"><div><hr><p>Nork: Ann<br>Noiz: bihar<br>Nori: Bob<br>Gaia: bazkaria</p><p>Bagoaz?</p></div></div>`, "Yes.\n> ---\n>\n> Nork: Ann\n> Noiz: bihar\n> Nori: Bob\n> Gaia: bazkaria\n>\n> Bagoaz?"},
-		{"a line that is only a line", `<p>Hello.</p><div style="border:none;border-top:solid #E1E1E1 1.0pt;padding:3.0pt 0in 0in 0in"><p>Our shop</p></div><p>Bye.</p>`, "Hello.\n\nOur shop\n\nBye."},
-		{"attribution without a class", `Yes.<br>On 4 May 2026, Ann wrote:<br><blockquote>Shall we?</blockquote>`, "Yes.\n> On 4 May 2026, Ann wrote:\n>\n> Shall we?"},
-		{"indented", `<p>Note</p><blockquote style="margin: 0 0 0 40px; border: none; padding: 0px;">indented<br>text</blockquote>`, "Note\n\n  indented\n  text"},
-		{"quotation in a list", `<ul><li>one<blockquote>old</blockquote>new</li></ul>`, "- one\n\n> old\n\n  new"},
-		{"quotation in a table that lays out", strings.Repeat("<table><tr><td>", 16) + "Yes.<blockquote>Shall we?</blockquote>" + strings.Repeat("</td></tr></table>", 16), "Yes.\n\n> Shall we?"},
-		{"quotation beside text", `<table><tr><td><blockquote>old</blockquote></td><td>new</td></tr></table>`, "> old\nnew"},
-		{"mark in a list", `<ul><li>&gt; 5 items</li></ul>`, "- > 5 items"},
-		{"marks of plain text", `Yes.<br>&gt; Shall we?<br>&gt; Ann`, "Yes.\n> Shall we?\n> Ann"},
-		{"line ends that are no line ends", "Yes.<blockquote><pre>one\u2028two&#x2029;three</pre></blockquote>", "Yes.\n\n> one\n> two\n> three"},
-		{"marks of the renderer in the text", "a\uFDD0b<pre>\uFDD0c\n\uFDD1d</pre>", "ab\n\nc\nd"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if got, cut := textOfHTML(tc.html, 10_000); got != tc.want || cut {
-				t.Errorf("got, %v:\n%s\nwant:\n%s", cut, got, tc.want)
+	for _, tc := range readTable[struct{ Name, HTML, Want string }](t, "history_html") {
+		t.Run(tc.Name, func(t *testing.T) {
+			if got, cut := textOfHTML(tc.HTML, 10_000); got != tc.Want || cut {
+				t.Errorf("got, %v:\n%s\nwant:\n%s", cut, got, tc.Want)
 			}
-			if got := visible.Text(tc.html, 10_000); got != tc.want {
-				t.Errorf("visible.Text:\n%s\nwant:\n%s", got, tc.want)
+			if got := visible.Text(tc.HTML, 10_000); got != tc.Want {
+				t.Errorf("visible.Text:\n%s\nwant:\n%s", got, tc.Want)
 			}
 		})
 	}
@@ -249,35 +165,16 @@ func TestHistoryInDeepNesting(t *testing.T) {
 }
 
 func TestNewTextGoesFirst(t *testing.T) {
-	history := func(n int) string {
-		var b strings.Builder
-		for i := range n {
-			fmt.Fprintf(&b, "> line %02d\n", i)
-		}
-		return b.String()
-	}
-	for _, tc := range []struct {
-		name, text string
-		n          int
-		want       string
-	}{
-		{"all fits", "Yes.\n" + history(2), 26, "Yes.\n> line 00\n> line 01"},
-		{"answer below", history(34) + "\nYes.", 45, "> [quoted text: 34 lines left out]\n\nYes."},
-		{"no room for the note", history(34) + "\nYes.", 38, "Yes."},
-		{"not even for the answer", history(34) + "\nYes, of course.", 5, "Yes, "},
-		{"room for some", history(34) + "\nYes.", 63, "> line 00\n> line 01\n> [quoted text: 32 lines left out]\n\nYes."},
-		{"all but one", "Yes.\n" + history(10), 62, "Yes.\n> line 00\n> line 01\n> [quoted text: 8 lines left out]"},
-		{"two runs", history(20) + "a\n" + history(20) + "b", 80, "> [quoted text: 20 lines left out]\na\n> [quoted text: 20 lines left out]\nb"},
-		{"room for one note of two", history(20) + "a\n" + history(20) + "b", 50, "> line 00\n> [quoted text: 19 lines left out]\na\nb"},
-		{"a short run is shown", "> x\na\n" + history(20) + "b", 50, "> x\na\n> [quoted text: 20 lines left out]\nb"},
-		{"a long line is cut", "a\n> " + strings.Repeat("word ", 100), 120, "a\n> word word word word word word word word word word word word word word word word …\n> [quoted text: 1 line left out]"},
-		{"nothing but history", history(20), 15, "> line 00\n> lin"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			got, cut := textOf(tc.text, tc.n)
-			whole, _ := textOf(tc.text, 1_000_000)
-			if got != tc.want || cut != (got != whole) {
-				t.Errorf("of %d runes, %v:\n%s\nwant:\n%s", tc.n, cut, got, tc.want)
+	for _, tc := range readTable[struct {
+		Name, Text string
+		N          int
+		Want       string
+	}](t, "history_fit") {
+		t.Run(tc.Name, func(t *testing.T) {
+			got, cut := textOf(tc.Text, tc.N)
+			whole, _ := textOf(tc.Text, 1_000_000)
+			if got != tc.Want || cut != (got != whole) {
+				t.Errorf("of %d runes, %v:\n%s\nwant:\n%s", tc.N, cut, got, tc.Want)
 			}
 		})
 	}

@@ -50,54 +50,20 @@ func ids(parts []*Part) string {
 }
 
 func TestSelection(t *testing.T) {
-	for _, tc := range []struct {
-		name, outline           string
-		text, html, attachments string
-	}{
-		{"plain alone", "text/plain", "1", "", ""},
-		{"HTML alone", "text/html", "1", "", ""},
-		{"text of any kind alone", "text/csv", "1", "", ""},
-		{"named text alone", "text/plain - a.txt", "1", "", ""},
-		{"attached text alone", "text/plain attachment a.txt", "", "", "1"},
-		{"file alone", "application/pdf - a.pdf", "", "", "1"},
-		{"message alone", "message/rfc822", "", "", "1"},
-		{"alternative", "multipart/alternative\n  text/plain\n  text/html", "1", "2", ""},
-		{"alternative, HTML first", "multipart/alternative\n  text/html\n  text/plain", "2", "1", ""},
-		{"alternative without plain", "multipart/alternative\n  text/html", "1", "", ""},
-		{"alternative of other kinds", "multipart/alternative\n  text/plain\n  text/x-amp-html\n  text/html", "1", "3", ""},
-		{"alternative with an invitation", "multipart/alternative\n  text/plain\n  text/html\n  text/calendar", "1", "2", "3"},
-		{"alternative of plain and related", "multipart/alternative\n  text/plain\n  multipart/related\n    text/html\n    image/png inline a.png c1", "1", "2.1", "2.2"},
-		{"alternative whose HTML has a file", "multipart/alternative\n  text/plain\n  multipart/mixed\n    text/html\n    application/pdf attachment a.pdf\n    text/html", "1", "2.1 2.3", "2.2"},
-		{"alternative in related", "multipart/related\n  multipart/alternative\n    text/plain\n    text/html\n  image/png - a.png c1", "1.1", "1.2", "2"},
-		{"alternative with attached text", "multipart/alternative\n  text/plain attachment a.txt\n  text/html", "2", "", "1"},
-		{"alternative without text", "multipart/alternative\n  image/png\n  application/pdf", "", "", "1 2"},
-		{"alternative of alternatives", "multipart/alternative\n  multipart/alternative\n    text/plain\n    text/html\n  text/html", "1.1", "1.2", ""},
-		{"mixed", "multipart/mixed\n  text/plain\n  application/pdf attachment a.pdf\n  text/plain", "1 3", "", "2"},
-		{"mixed with HTML around a file", "multipart/mixed\n  text/html\n  application/pdf inline a.pdf\n  text/html", "1 3", "", "2"},
-		{"mixed with named text", "multipart/mixed\n  text/plain\n  text/plain - notes.txt\n  text/plain inline log.txt\n  text/html attachment page.html", "1 3", "", "2 4"},
-		{"mixed with text that is data", "multipart/mixed\n  text/plain\n  text/csv\n  text/calendar\n  text/vcard\n  text/x-patch inline a.patch", "1", "", "2 3 4 5"},
-		{"mixed with unknown multipart", "multipart/mixed\n  multipart/x-fancy\n    text/plain\n    image/png", "1.1", "", "1.2"},
-		{"unknown disposition", "multipart/mixed\n  text/plain nonsense", "1", "", ""},
-		{"related with start", "multipart/related - c2\n  image/png - - c1\n  text/html - - c2", "2", "", "1"},
-		{"related with text that is referred to", "multipart/related\n  text/html\n  text/html - - c1", "1", "", "2"},
-		{"related with a footer", "multipart/related\n  text/html\n  text/plain", "1 2", "", ""},
-		{"signed", "multipart/signed\n  text/plain\n  application/pgp-signature - signature.asc", "1", "", "2"},
-		{"signed with a file", "multipart/signed\n  multipart/mixed\n    text/plain\n    image/png inline a.png\n  application/pkcs7-signature attachment smime.p7s", "1.1", "", "1.2 2"},
-		{"encrypted", "multipart/encrypted\n  application/pgp-encrypted\n  application/octet-stream - encrypted.asc", "", "", "1 2"},
-		{"report", "multipart/report\n  text/plain\n  message/delivery-status\n  text/rfc822-headers", "1", "", "2 3"},
-		{"forwarded message", "multipart/mixed\n  text/plain\n  message/rfc822", "1", "", "2"},
-		{"multipart that was not looked into", "multipart/mixed\n  text/plain\n  multipart/mixed", "1", "", "2"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			root := tree(tc.outline)
-			if got := ids(SelectText(root)); got != tc.text {
-				t.Errorf("text %q, want %q", got, tc.text)
+	for _, tc := range readTable[struct {
+		Name, Outline           string
+		Text, HTML, Attachments string
+	}](t, "select") {
+		t.Run(tc.Name, func(t *testing.T) {
+			root := tree(tc.Outline)
+			if got := ids(SelectText(root)); got != tc.Text {
+				t.Errorf("text %q, want %q", got, tc.Text)
 			}
-			if got := ids(HTMLAlternatives(root)); got != tc.html {
-				t.Errorf("HTML %q, want %q", got, tc.html)
+			if got := ids(HTMLAlternatives(root)); got != tc.HTML {
+				t.Errorf("HTML %q, want %q", got, tc.HTML)
 			}
-			if got := ids(Attachments(root)); got != tc.attachments {
-				t.Errorf("attachments %q, want %q", got, tc.attachments)
+			if got := ids(Attachments(root)); got != tc.Attachments {
+				t.Errorf("attachments %q, want %q", got, tc.Attachments)
 			}
 		})
 	}

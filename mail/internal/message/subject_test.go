@@ -7,76 +7,12 @@ import (
 )
 
 func TestBaseSubject(t *testing.T) {
-	for _, tc := range []struct {
-		subject, base string
-		reply         bool
-	}{
-		{"", "", false},
-		{"Lunch", "Lunch", false},
-		{"  Lunch \t on\r\n Monday ", "Lunch on Monday", false},
-		{"Re: Lunch", "Lunch", true},
-		{"RE:Lunch", "Lunch", true},
-		{"re : Lunch", "Lunch", true},
-		{"Re: Re: AW: Lunch", "Lunch", true},
-		{"Re[2]: Lunch", "Lunch", true},
-		{"Re^3: Lunch", "Lunch", true},
-		{"Re*4: Lunch", "Lunch", true},
-		{"Re (5): Lunch", "Lunch", true},
-		{"Re：Lunch", "Lunch", true},
-		{"ＲＥ：Lunch", "Lunch", true},
-		{"AW: Essen", "Essen", true},
-		{"Antwort: Essen", "Essen", true},
-		{"WG: Essen", "Essen", true},
-		{"Sv: Lunch", "Lunch", true},
-		{"VS: Lounas", "Lounas", true},
-		{"TR : Repas", "Repas", true},
-		{"RÉF: Repas", "Repas", true},
-		{"RIF: Pranzo", "Pranzo", true},
-		{"R: Pranzo", "Pranzo", true},
-		{"I: Pranzo", "Pranzo", true},
-		{"RV: Comida", "Comida", true},
-		{"Res: Almoço", "Almoço", true},
-		{"ENC: Almoço", "Almoço", true},
-		{"Odp: Obiad", "Obiad", true},
-		{"PD: Obiad", "Obiad", true},
-		{"Ynt: Yemek", "Yemek", true},
-		{"İLT: Yemek", "Yemek", true},
-		{"Doorst: Lunch", "Lunch", true},
-		{"VL: Lounas", "Lounas", true},
-		{"Ответ: Обед", "Обед", true},
-		{"На: Обед", "Обед", true},
-		{"HA: Обед", "Обед", true},
-		{"回复：午饭", "午饭", true},
-		{"答复: 午饭", "午饭", true},
-		{"转发: 午饭", "午饭", true},
-		{"返信: 昼食", "昼食", true},
-		{"회신: 점심", "점심", true},
-		{"Fwd: Re: [list] Lunch (fwd)", "Lunch", true},
-		{"Lunch (FWD) (fwd)", "Lunch", true},
-		{"[Fwd: Lunch]", "Lunch", true},
-		{"[fwd: Re: [list] Lunch]", "Lunch", true},
-		{"[list] Lunch", "Lunch", false},
-		{"[list] Re: Lunch", "Lunch", true},
-		{"Re: [list] Re: [list] Lunch", "Lunch", true},
-		{"Re [list]: Lunch", "Lunch", true},
-		{"[list]", "[list]", false},
-		{"[a] [b]", "[b]", false},
-		{"Re: [list]", "[list]", true},
-		{"Re:", "", true},
-		{"Re: Fwd:", "", true},
-		{"(fwd)", "", true},
-		{"Report: Lunch", "Report: Lunch", false},
-		{"Reservation: 12", "Reservation: 12", false},
-		{"R2: D2", "R2: D2", false},
-		{"Re Lunch", "Re Lunch", false},
-		{"12:30 Lunch", "12:30 Lunch", false},
-		{": Lunch", ": Lunch", false},
-		{"[unclosed Lunch", "[unclosed Lunch", false},
-		{"Lunch [Monday]", "Lunch [Monday]", false},
-		{"R\u200Be: Lunch", "Lunch", true},
-	} {
-		if base, reply := BaseSubject(tc.subject); base != tc.base || reply != tc.reply {
-			t.Errorf("BaseSubject(%q) = %q, %v, want %q, %v", tc.subject, base, reply, tc.base, tc.reply)
+	for _, tc := range readTable[struct {
+		Subject, Base string
+		Reply         bool
+	}](t, "subject") {
+		if base, reply := BaseSubject(tc.Subject); base != tc.Base || reply != tc.Reply {
+			t.Errorf("BaseSubject(%q) = %q, %v, want %q, %v", tc.Subject, base, reply, tc.Base, tc.Reply)
 		}
 	}
 }
