@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/outbox"
 )
@@ -78,7 +79,7 @@ func utc(t time.Time) string {
 func shownOutgoing(s *outbox.Shown) *OutboxShowResult {
 	r := &OutboxShowResult{Sending: sendingOf(&s.Outgoing), Principal: s.Principal, Created: utc(s.Created), Changed: utc(s.Changed),
 		To: append([]string{}, s.To...), CC: append([]string{}, s.CC...), BCC: append([]string{}, s.BCC...), Attempts: s.Attempts, ServerCode: s.Code,
-		Attachments: []AttachmentSent{}, Text: newlines.Replace(s.Body), TextMissing: !s.Here}
+		Attachments: []AttachmentSent{}, Text: plain.LineEnds(s.Body), TextMissing: !s.Here}
 	if s.Here {
 		r.From = s.HeaderFrom
 		return r.withFiles(s.Files)

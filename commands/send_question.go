@@ -72,7 +72,7 @@ func questionText(s *outbox.Shown) (question string, ok bool) {
 		row("File:", fmt.Sprintf("%s, %s, %s", quoted(plain.Clip(f.Name, maxQuestionName)), harmless(f.Type), count(int(f.Size), "byte", "bytes")))
 	}
 	row("Digest:", s.Digest[:min(16, len(s.Digest))]+" (outbox "+s.ID+")")
-	text := strings.TrimRight(newlines.Replace(s.Body), "\n")
+	text := strings.TrimRight(plain.LineEnds(s.Body), "\n")
 	if !fits(text) || hides.MatchString(text) {
 		return "", false
 	}
@@ -123,9 +123,6 @@ func addressShown(address string) string {
 	ascii := strconv.QuoteToASCII(local)
 	return harmless(address) + " (not plain letters: " + ascii[1:len(ascii)-1] + harmless(domain) + ")"
 }
-
-// newlines makes one kind of line end of all.
-var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n", "\u0085", "\n", "\v", "\n", "\f", "\n")
 
 // hides finds what Markdown does not show, or shows as something else: tags and
 // comments of HTML, and what a link refers to (CommonMark sections 4.6, 4.7 and 6.6).

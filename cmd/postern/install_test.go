@@ -167,7 +167,7 @@ func TestInstallMakesTheFileAndUninstallRemovesIt(t *testing.T) {
 func TestInstallRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	v := newVault(t)
 	for name, c := range map[string]struct{ client, text, said string }{
-		"malformed":       {"claude-code", `{"mcpServers": {`, "it is no valid JSON: unexpected end of JSON input"},
+		"malformed":       {"claude-code", `{"mcpServers": {`, "it is not valid JSON: unexpected end of JSON input"},
 		"somebody else's": {"cursor", `{"mcpServers": {"postern": {"command": "node", "args": ["x.js"]}}}`, "it has another server of that name; choose one with --name"},
 		"TOML malformed":  {"codex", "a = \n", "it cannot be read from line 1 on"},
 	} {

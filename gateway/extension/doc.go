@@ -16,7 +16,7 @@
 // An extension is a program of the person who put it there, and has that person's
 // rights: the package sees to it that it cannot be somebody else's, that it cannot
 // harm the process that runs it by what it prints or how long it takes, and that it
-// is handed no secret by accident. It is no sandbox.
+// is handed no secret by accident. It is not a sandbox.
 //
 // The package knows nothing of mail.
 package extension

@@ -82,7 +82,7 @@ func (p Problem) String() string {
 func Load(dir string, o Options) (*Set, error) {
 	s := &Set{Groups: map[string]string{}}
 	if !filepath.IsAbs(dir) {
-		s.refuse("", "The directory is not named by an absolute path, so who starts the program somewhere else would choose it. Name it from the root.")
+		s.refuse("", "The directory is not named by an absolute path, so it depends on where the program is started. Name it from the root.")
 		return s, nil
 	}
 	base, err := resolve(dir)

@@ -192,7 +192,7 @@ func TestABrokenExtensionIsLeftOutAlone(t *testing.T) {
 		"argument default":    {argument(`{"name":"a","type":"string","description":"A","default":{"b":1}}`), "default is not of its type"},
 		"output type":         {output(`{"type":"null"}`), "a type is not one of"},
 		"output composition":  {output(`{"anyOf":[]}`), `"anyOf"`},
-		"output required":     {output(`{"type":"object","required":["a"]}`), "is no property"},
+		"output required":     {output(`{"type":"object","required":["a"]}`), "is not a property"},
 		"output name":         {output(`{"type":"object","properties":{"a.b":{"type":"string"}}}`), "property's name"},
 		"output depth":        {output(strings.Repeat(`{"type":"array","items":`, 12) + `{"type":"string"}` + strings.Repeat("}", 12)), "nests deeper than 8"},
 		"group and command":   {`{"name":"x-bad","summary":"Do","program":"does-trap","effect":"read","commands":[{"name":"a","summary":"A","effect":"read","examples":["x-bad a"]}]}`, "one of its own"},
@@ -244,7 +244,7 @@ func TestNamesOfDirectories(t *testing.T) {
 		got[p.Extension] = p.Message
 	}
 	for name, want := range map[string]string{`"mail"`: "its name", `"help"`: "its name", `"x-"`: "its name", `"x-Big"`: "its name", `"x-under_score"`: "its name",
-		`"x-` + strings.Repeat("a", 38) + `"`: "its name", `"__proto__"`: "its name", "x-no-manifest": "no file manifest.json", "x-file": "no directory", "x-taken": "of that name already"} {
+		`"x-` + strings.Repeat("a", 38) + `"`: "its name", `"__proto__"`: "its name", "x-no-manifest": "no file manifest.json", "x-file": "not a directory", "x-taken": "of that name already"} {
 		if !strings.Contains(got[name], want) {
 			t.Errorf("%s: %q", name, got[name])
 		}
@@ -294,7 +294,7 @@ func TestDirectoriesThatAreNone(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{"relative": "absolute path", "": "absolute path", file: "no directory"} {
+	for path, want := range map[string]string{"relative": "absolute path", "": "absolute path", file: "not a directory"} {
 		s, err := Load(path, Options{})
 		if err != nil || len(s.Problems) != 1 || !strings.Contains(s.Problems[0].String(), want) || len(s.Commands) != 0 {
 			t.Errorf("%q: %v, %v", path, s.Problems, err)

@@ -257,7 +257,7 @@ func (o *output) shape(depth int) (*discovery.Shape, error) {
 	}
 	for _, r := range o.Required {
 		if o.Properties[r] == nil {
-			return nil, errors.New("output: something is required that is no property")
+			return nil, errors.New("output: something is required that is not a property")
 		}
 	}
 	names := make([]string, 0, len(o.Properties))

@@ -54,7 +54,7 @@ func resolve(dir string) (string, error) {
 		}
 		at = next
 		if !info.IsDir() {
-			return "", fmt.Errorf("%s is no directory", at)
+			return "", fmt.Errorf("%s is not a directory", at)
 		}
 		if err := trustedAncestor(at); err != nil {
 			return "", err
@@ -81,7 +81,7 @@ func trustedDirectory(path string) error {
 	case info.Mode()&fs.ModeSymlink != 0:
 		return errors.New("is a symbolic link, which is not followed: put the directory itself there")
 	case !info.IsDir():
-		return errors.New("is no directory")
+		return errors.New("is not a directory")
 	}
 	return onlyOurs(path, info)
 }
@@ -92,7 +92,7 @@ func trustedFile(path string, info fs.FileInfo) error {
 	case info.Mode()&fs.ModeSymlink != 0:
 		return errors.New("is a symbolic link, which is not followed: put the file itself there")
 	case !info.Mode().IsRegular():
-		return errors.New("is no regular file")
+		return errors.New("is not a regular file")
 	}
 	return onlyOurs(path, info)
 }

@@ -36,11 +36,11 @@ func TestWhatOthersCanChangeIsNotUsed(t *testing.T) {
 		"program setuid":    {func(_, at string) error { return copied(program(at), 0o755|fs.ModeSetuid) }, "setuid"},
 		"program link":      {func(_, at string) error { return replace(program(at), "does-trap.moved") }, "its program is a symbolic link"},
 		"program link out":  {func(_, at string) error { return replace(program(at), "/bin/sh") }, "its program is a symbolic link"},
-		"program directory": {func(_, at string) error { _ = os.Remove(program(at)); return os.Mkdir(program(at), 0o755) }, "its program is no regular file"},
-		"program pipe":      {func(_, at string) error { _ = os.Remove(program(at)); return syscall.Mkfifo(program(at), 0o755) }, "its program is no regular file"},
+		"program directory": {func(_, at string) error { _ = os.Remove(program(at)); return os.Mkdir(program(at), 0o755) }, "its program is not a regular file"},
+		"program pipe":      {func(_, at string) error { _ = os.Remove(program(at)); return syscall.Mkfifo(program(at), 0o755) }, "its program is not a regular file"},
 		"manifest world":    {func(_, at string) error { return chmod(manifest(at), 0o646) }, "its manifest can be changed by others"},
 		"manifest link out": {func(_, at string) error { return replace(manifest(at), "/etc/passwd") }, "its manifest is a symbolic link"},
-		"manifest pipe":     {func(_, at string) error { _ = os.Remove(manifest(at)); return syscall.Mkfifo(manifest(at), 0o644) }, "its manifest is no regular file"},
+		"manifest pipe":     {func(_, at string) error { _ = os.Remove(manifest(at)); return syscall.Mkfifo(manifest(at), 0o644) }, "its manifest is not a regular file"},
 		"file beside it": {func(_, at string) error {
 			file := filepath.Join(at, "lib", "module.py")
 			return errors.Join(os.Mkdir(filepath.Join(at, "lib"), 0o755), os.WriteFile(file, nil, 0o644), os.Chmod(file, 0o664))

@@ -10,7 +10,7 @@ import (
 )
 
 // apply puts this process into a job. Its handle stays open, and no child inherits it:
-// the job ends with this process, and everything in it with the job, so whoever kills
+// the job ends with this process, and everything in it with the job, so killing
 // this process kills all of them.
 func (l Limits) apply() error {
 	job, err := windows.CreateJobObject(nil, nil)

@@ -103,6 +103,13 @@ func Text(s string) string {
 	return b.String()
 }
 
+// lineEnds are all that readers take for the end of a line.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n", "\u0085", "\n", "\v", "\n", "\f", "\n")
+
+// LineEnds makes a line feed of every line end that a reader knows, and leaves the rest
+// of s alone.
+func LineEnds(s string) string { return lineEnds.Replace(s) }
+
 // Line is Text on one line: every run of spaces, tabs and line ends becomes one space,
 // and no white space is left at the ends.
 func Line(s string) string {

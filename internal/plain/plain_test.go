@@ -132,3 +132,9 @@ func FuzzPlain(f *testing.F) {
 		}
 	})
 }
+
+func TestLineEnds(t *testing.T) {
+	if got := LineEnds("a\r\nb\rc\nd\u2028e\u2029f\u0085g\vh\fi\tj"); got != "a\nb\nc\nd\ne\nf\ng\nh\ni\tj" {
+		t.Errorf("%q", got)
+	}
+}

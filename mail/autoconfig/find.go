@@ -5,7 +5,7 @@
 //
 // It asks about a domain, never about a person: the part before the @ leaves the
 // machine in no question, and no password is anywhere near. What it finds is a
-// proposal. DNS is not authenticated, and a domain can name any host: whoever calls
+// proposal. DNS is not authenticated, and a domain can name any host: the caller of
 // Find shows the hosts to a person, and Settings.Foreign with them, before anything
 // is sent there.
 package autoconfig
@@ -65,8 +65,8 @@ func (s *Settings) Complete() bool { return !s.Incoming.IsZero() && !s.SMTP.IsZe
 // has.
 var names = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(true), idna.VerifyDNSLength(true))
 
-// ErrAddress is returned for what is no address.
-var ErrAddress = errors.New("that is no mail address: it has the form name@example.org")
+// ErrAddress is returned for text that is not an address.
+var ErrAddress = errors.New("that is not a mail address: it has the form name@example.org")
 
 // Split returns the parts of an address, the domain in ASCII and lower case. The
 // error matches ErrAddress.

@@ -13,7 +13,7 @@ const (
 	maxForms     = 5_000   // drawn on one page
 	maxFragments = 200_000 // of one page
 	maxGlyphs    = 2_000_000
-	// Who draws glyphs smaller than this, in points, means nobody to read them.
+	// Glyphs smaller than this, in points, are not meant to be read.
 	minSize = 0.5
 )
 
@@ -207,7 +207,7 @@ func (c *canvas) place(g *state, from, to matrix, text string) {
 			math.Abs(last.size-size) < 0.05*size {
 			switch gap := (x - last.end) / size; {
 			case text == " " && gap < -0.1:
-				return // it lies under a ligature, for who copies text from the page
+				return // it lies under a ligature, for a reader who copies text from the page
 			case gap >= -0.3 && gap < wordGap:
 				last.text = append(last.text, text...)
 				last.end = max(end, last.end)

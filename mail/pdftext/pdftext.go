@@ -1,7 +1,7 @@
 // Package pdftext reads the text of a PDF in a process of its own.
 //
 // The libraries that parse PDF hang on some files, panic on others and ask for
-// gigabytes on a few; who sends mail chooses the file. So the process that holds
+// gigabytes on a few; the sender of the mail chooses the file. So the process that holds
 // the mailbox parses nothing of it. [Runner] starts a child, which is the same
 // program with a hidden verb that calls [Child], hands it the file on standard
 // input, takes the text from its standard output, and kills it when its time is

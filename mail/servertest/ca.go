@@ -16,8 +16,8 @@ import (
 )
 
 // CA is a certificate authority that exists for one test run. Two authorities
-// share no key, so a certificate of one is of an unknown authority to who
-// trusts the other. It is safe for concurrent use.
+// share no key, so a client that trusts one takes a certificate of the other for one of
+// an unknown authority. It is safe for concurrent use.
 type CA struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey

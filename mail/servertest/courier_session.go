@@ -197,7 +197,7 @@ func (c *courierSession) line() (string, error) {
 	return line, err
 }
 
-var errLoginSyntax = errors.New("what the client sent is no login")
+var errLoginSyntax = errors.New("what the client sent is not a login")
 
 // loginArguments reads the two strings of LOGIN, of which each may be a
 // synchronizing literal: this server has no LITERAL+.

@@ -45,7 +45,7 @@ type PostfixConfig struct {
 // to the users of one DovecotServer: mail to ann@example.org is in the mailbox
 // of the user of that name. Nothing leaves the machine.
 //
-// Who sends has to log in, over TLS, as at Dovecot: by PLAIN or LOGIN with
+// A client has to log in, over TLS, as at Dovecot: by PLAIN or LOGIN with
 // Password, by XOAUTH2 or OAUTHBEARER with an access token. Any sender address
 // may be used. What cannot be delivered comes back to the sender, as mail does.
 // Its fields do not change; its methods are safe for concurrent use.

@@ -34,7 +34,7 @@ var ErrForeign = errors.New("it has another server of that name")
 var errName = errors.New("a server's name there has letters, digits, - and _ alone")
 
 // Client is a program that starts MCP servers, and where its documentation says that
-// it looks for them. Named makes one; the zero value is none, and its methods panic.
+// it looks for them. Named makes one; the methods of the zero Client panic.
 type Client struct {
 	Name   string // how a person names it here, such as claude-code
 	Title  string // what it calls itself, such as Claude Code

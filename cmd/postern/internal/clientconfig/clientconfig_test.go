@@ -301,10 +301,10 @@ func TestPutMakesTheFileAndRemoveRemovesIt(t *testing.T) {
 // What cannot be read, or is somebody else's, stays as it is.
 func TestWhatIsNotUnderstoodIsLeftAlone(t *testing.T) {
 	for name, c := range map[string]struct{ client, text, said string }{
-		"malformed":            {"claude-code", `{"mcpServers": {`, "no valid JSON"},
-		"comments":             {"claude-desktop", "{\n// no\n}", "no valid JSON"},
-		"no object":            {"cursor", `[1]`, "no JSON object"},
-		"servers no object":    {"cursor", `{"mcpServers": []}`, "no object"},
+		"malformed":            {"claude-code", `{"mcpServers": {`, "not valid JSON"},
+		"comments":             {"claude-desktop", "{\n// no\n}", "not valid JSON"},
+		"no object":            {"cursor", `[1]`, "not a JSON object"},
+		"servers no object":    {"cursor", `{"mcpServers": []}`, "not an object"},
 		"twice":                {"vscode", `{"servers": {}, "servers": {}}`, "twice"},
 		"open comment":         {"vscode", `{ /* `, "ends too early"},
 		"two values":           {"vscode", `{} {}`, "line 1"},

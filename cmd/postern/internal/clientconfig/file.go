@@ -19,7 +19,7 @@ type file struct {
 }
 
 var (
-	errNotRegular = errors.New("it is no regular file")
+	errNotRegular = errors.New("it is not a regular file")
 	errHuge       = errors.New("it is too large")
 	errReadOnly   = errors.New("it is write-protected")
 	errChanged    = errors.New("another program changed it meanwhile; try again")

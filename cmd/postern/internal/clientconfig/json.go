@@ -28,7 +28,7 @@ type jsonFormat struct {
 var _ format = jsonFormat{}
 
 var (
-	errNotObject = errors.New("it is no JSON object")
+	errNotObject = errors.New("it is not a JSON object")
 	errJSONDepth = errors.New("it is nested too deeply")
 )
 
@@ -56,7 +56,7 @@ func (f jsonFormat) read(text []byte) (*document, error) {
 	d.mark = string(text[:len(text)-len(d.text)])
 	if !f.comments && !json.Valid(d.text) {
 		var v any
-		return nil, fmt.Errorf("it is no valid JSON: %w", json.Unmarshal(d.text, &v))
+		return nil, fmt.Errorf("it is not valid JSON: %w", json.Unmarshal(d.text, &v))
 	}
 	// The library has no bound on depth. Brackets in texts and comments count too:
 	// nobody has so many there without their counterparts.
@@ -127,7 +127,7 @@ func nameOf(m *hujson.ObjectMember) string { return m.Name.Value.(hujson.Literal
 // bytes is the file as it is now.
 func (d *document) bytes() []byte { return append([]byte(d.mark), d.root.Pack()...) }
 
-// member returns the value of a member, or nil; also of what is no object.
+// member returns the value of a member, or nil; also of what is not an object.
 func member(v *hujson.Value, name string) *hujson.Value {
 	if v == nil {
 		return nil
@@ -155,7 +155,7 @@ func (f jsonFormat) servers(text []byte, name string) (d *document, servers, ent
 	}
 	servers = member(&d.root, f.container)
 	if servers != nil && !isObject(servers) {
-		return nil, nil, nil, fmt.Errorf("%q in it is no object", f.container)
+		return nil, nil, nil, fmt.Errorf("%q in it is not an object", f.container)
 	}
 	return d, servers, member(servers, name), nil
 }

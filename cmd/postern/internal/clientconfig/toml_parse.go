@@ -40,9 +40,9 @@ var (
 
 var errTooEarly = errors.New("it ends too early")
 
-// statements reads a file. It refuses what is no TOML as far as that matters for
-// changing one table: text that it takes for something else than it is. What an array
-// or an inline table of somebody else's holds is not judged.
+// statements reads a file. It refuses text that is not TOML as far as that matters for
+// changing one table. What an array or an inline table of another entry holds is not
+// checked.
 func statements(text []byte) (list []statement, err error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("it is not in UTF-8")

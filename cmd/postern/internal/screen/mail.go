@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // views show the answers of some commands in their own way. A view reports false
@@ -244,7 +246,7 @@ const bodyMark = "│ "
 // quoted than it is.
 func (p *painter) body(s string) {
 	columns := min(p.Width, 100) - runewidth.StringWidth(bodyMark)
-	for l := range strings.SplitSeq(strings.TrimRight(lineEnds.Replace(s), "\n"), "\n") {
+	for l := range strings.SplitSeq(strings.TrimRight(plain.LineEnds(s), "\n"), "\n") {
 		l = Visible(l)
 		rest := strings.TrimLeft(l, "> ")
 		mark, style := l[:len(l)-len(rest)], ""

@@ -23,6 +23,7 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/orderedjson"
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 type (
@@ -224,7 +225,7 @@ func (p *painter) object(o object, indent string) {
 
 // quoted writes text of several lines, each behind a mark.
 func (p *painter) quoted(s, mark, style string) {
-	for l := range strings.SplitSeq(strings.TrimRight(lineEnds.Replace(s), "\n"), "\n") {
+	for l := range strings.SplitSeq(strings.TrimRight(plain.LineEnds(s), "\n"), "\n") {
 		p.wrapped(mark, style, Visible(l))
 	}
 }
@@ -312,7 +313,7 @@ func scalar(v any) bool {
 	case object, []any:
 		return false
 	case string:
-		return !strings.Contains(lineEnds.Replace(v), "\n")
+		return !strings.Contains(plain.LineEnds(v), "\n")
 	}
 	return true
 }

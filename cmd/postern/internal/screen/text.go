@@ -113,13 +113,10 @@ func beginning(s string, columns int) string {
 	return s
 }
 
-// lineEnds makes one kind of line end of all that readers take for one.
-var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n", "\u0085", "\n", "\v", "\n", "\f", "\n")
-
 // Line returns text of any number of lines as Visible text of one: a line end of any
 // kind is a space.
 func Line(s string) string {
-	return Visible(strings.ReplaceAll(lineEnds.Replace(s), "\n", " "))
+	return Visible(strings.ReplaceAll(plain.LineEnds(s), "\n", " "))
 }
 
 // text is a value in one line.
