@@ -249,7 +249,7 @@ func TestAnAccountChangesHowItLogsIn(t *testing.T) {
 
 func TestAKeyringThatFailsLosesNothing(t *testing.T) {
 	b, r := newAccountBench(t, work("work", mail.ReadOnly))
-	r.err = &mail.Error{Op: "mail login", Kind: mail.KindConfig, Message: "The system keyring cannot be used now.", Hint: "Unlock it."}
+	r.err = &mail.Error{Op: "mail login", Kind: mail.KindConfig, Message: "The system keyring cannot be used now.", Advice: mail.AdviceUnlockKeyring}
 	b.fails(t, "account add new --email ann@example.org --imap-host imap.example.org --auth keyring --password-from stdin", discovery.ConfigError, "keyring cannot be used now")
 	if _, err := b.vault.Account(t.Context(), "new"); !errors.Is(err, mail.ErrNoAccount) {
 		t.Error("the account is there without its password")

@@ -74,7 +74,7 @@ func TestAuthorizeThatFailsKeepsTheFormerConsent(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.deps.Authorize = func(context.Context, *mail.Account, mail.Secret, login.AuthorizeOptions) (mail.Secret, error) {
-		return mail.Secret{}, &mail.Error{Op: "account authorize", Kind: mail.KindAuth, Message: "The access was refused.", Hint: "Agree."}
+		return mail.Secret{}, &mail.Error{Op: "account authorize", Kind: mail.KindAuth, Message: "The access was refused.", Advice: mail.AdviceAuthorize}
 	}
 	b.fails(t, "account authorize work", discovery.AuthFailed, "The access was refused.")
 	if got, err := b.lent(t, "work"); err != nil || got != "former" {

@@ -47,7 +47,7 @@ func placed(c *mailbox.Changed) []Placed {
 
 // done says in a sentence what happened to how many messages, whose number takes the
 // place of the # in what.
-func done(what string, n int, issues []mail.Issue) string {
+func done(what string, n int, issues []Issue) string {
 	s := strings.Replace(what, "#", count(n, "message", "messages"), 1)
 	if len(issues) > 0 {
 		s += "; see the issues for the others"

@@ -68,7 +68,7 @@ func TestMessagesOfABatchAreNamedInTwoWays(t *testing.T) {
 
 func TestABatchOfWhichSomeFailIsPartial(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.ReadWrite))
-	issue := mail.Issue{Code: "NOT_FOUND", Stage: "fetch", Message: "There is no such message.", UID: 9, MessageID: ref(9).String()}
+	issue := mail.Issue{Kind: mail.KindNotFound, Stage: "fetch", Message: "There is no such message.", UID: 9, MessageID: ref(9).String()}
 	for verb, rest := range batches {
 		line := "mail " + verb + " --uid 3,9" + rest
 		for status, c := range map[string]mailbox.Changed{

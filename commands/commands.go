@@ -302,12 +302,23 @@ func (d *Deps) today(ctx context.Context) (year int, month time.Month, day int, 
 	return year, month, day, nil
 }
 
+// Issue is one thing that went wrong while the rest of an operation went on (001,
+// shared output envelope).
+type Issue struct {
+	Code      discovery.Code `json:"code"`  // such as CONNECTION_FAILED
+	Stage     string         `json:"stage"` // what was being done: connect, auth, examine, search, fetch, parse
+	Message   string         `json:"message"`
+	Retryable bool           `json:"retryable"`
+	UID       uint32         `json:"uid,omitempty"`
+	MessageID string         `json:"message_id,omitempty"`
+}
+
 // Outcome is how far an operation against a server got (001, shared output
 // envelope).
 type Outcome struct {
-	Status     mail.Status  `json:"status" jsonschema:"enum=ok,enum=partial,enum=failed"`
-	Issues     []mail.Issue `json:"issues"`
-	NextAction *NextAction  `json:"next_action,omitempty"`
+	Status     mail.Status `json:"status" jsonschema:"enum=ok,enum=partial,enum=failed"`
+	Issues     []Issue     `json:"issues"`
+	NextAction *NextAction `json:"next_action,omitempty"`
 }
 
 // NextAction is what a caller will likely want next; its command runs as written.
@@ -350,9 +361,12 @@ func (o Outcome) withIssues(summary string) string {
 
 // outcome is partial when something was obtained beside the issues.
 func outcome(issues []mail.Issue, obtained bool) Outcome {
-	o := Outcome{Status: mail.StatusOK, Issues: []mail.Issue{}}
+	o := Outcome{Status: mail.StatusOK, Issues: []Issue{}}
+	for _, i := range issues {
+		o.Issues = append(o.Issues, Issue{Code: codeOf(i.Kind), Stage: i.Stage, Message: i.Message, Retryable: i.Retryable, UID: i.UID, MessageID: i.MessageID})
+	}
 	if len(issues) > 0 {
-		o.Status, o.Issues = mail.StatusFailed, issues
+		o.Status = mail.StatusFailed
 		if obtained {
 			o.Status = mail.StatusPartial
 		}

@@ -115,7 +115,7 @@ func (d *Deps) checkServer(ctx context.Context, name, account string, verify fun
 		return Check{Name: name, Detail: f.Message, Code: f.Code, Hint: f.Hint}
 	}
 	if len(v.Issues) > 0 {
-		return Check{Name: name, Detail: v.Issues[0].Message, Code: discovery.Code(v.Issues[0].Code), Hint: serverHints[discovery.Code(v.Issues[0].Code)]}
+		return Check{Name: name, Detail: v.Issues[0].Message, Code: codeOf(v.Issues[0].Kind), Hint: serverHints[codeOf(v.Issues[0].Kind)]}
 	}
 	return Check{Name: name, OK: true, Detail: fmt.Sprintf("Logged in to %s:%d within %d ms.", v.Server.Host, v.Server.Port, v.Latency.Milliseconds())}
 }

@@ -109,7 +109,7 @@ func (y *fakeOutbox) change(id string, from []mail.OutboxState, to mail.OutboxSt
 		return nil, mail.ErrNoOutgoing
 	case !slices.Contains(from, s.State):
 		o := s.Outgoing
-		return &o, &mail.Error{Op: "outbox", Kind: mail.KindConflict, Message: "The message is " + string(s.State) + ".", Hint: "See it."}
+		return &o, &mail.Error{Op: "outbox", Kind: mail.KindConflict, Message: "The message is " + string(s.State) + ".", Advice: mail.AdviceShowEntry, Detail: s.ID}
 	}
 	s.State, s.Decided = to, by
 	if to == mail.OutboxAccepted {
@@ -128,7 +128,7 @@ func (y *fakeOutbox) Cancel(_ context.Context, id, principal string) (*mail.Outg
 
 func (y *fakeOutbox) Approve(_ context.Context, id, digest, by string) (*mail.Outgoing, error) {
 	if s := y.shown[id]; s != nil && s.Digest != digest {
-		return nil, &mail.Error{Op: "outbox", Kind: mail.KindConflict, Message: "The digest is another.", Hint: "See it."}
+		return nil, &mail.Error{Op: "outbox", Kind: mail.KindConflict, Message: "The digest is another.", Advice: mail.AdviceShowEntry, Detail: s.ID}
 	}
 	if y.fails != nil {
 		o := y.shown[id].Outgoing

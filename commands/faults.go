@@ -47,9 +47,18 @@ var rules = []rule{
 	{is: context.DeadlineExceeded, code: discovery.Timeout, message: "It took too long.", hint: "Allow more time with --timeout SECONDS (at most 300)."},
 }
 
-// Faults is the one place where errors of mail and vault become public codes. It
-// returns nil for an error it does not know, whose text is then not shown.
-func Faults(err error) *discovery.Fault {
+// Faults is FaultsWhere every command exists.
+func Faults(err error) *discovery.Fault { return faultOf(err, func(string) bool { return true }) }
+
+// FaultsWhere is the one place where errors of mail and vault become public codes
+// and hints. A hint sends the reader only to commands that exist, or that the
+// administrator runs elsewhere. The function it returns gives nil for an error it
+// does not know, whose text is then not shown.
+func FaultsWhere(exists func(path string) bool) func(error) *discovery.Fault {
+	return func(err error) *discovery.Fault { return faultOf(err, exists) }
+}
+
+func faultOf(err error, exists func(path string) bool) *discovery.Fault {
 	if f := discovery.AsFault(err); f != nil {
 		return f
 	}
@@ -63,7 +72,7 @@ func Faults(err error) *discovery.Fault {
 	}
 	var m *mail.Error
 	if errors.As(err, &m) {
-		return &discovery.Fault{Code: discovery.Code(m.Kind.Code()), Message: m.Message, Hint: m.Hint, Reason: m.Reason, Err: err}
+		return &discovery.Fault{Code: codeOf(m.Kind), Message: m.Message, Hint: hint(m, exists), Reason: m.Reason, Err: err}
 	}
 	for _, r := range rules {
 		if errors.Is(err, r.is) {
@@ -98,4 +107,27 @@ func capital(s string) string {
 		return string(s[0]-'a'+'A') + s[1:]
 	}
 	return s
+}
+
+// codeOf is the public code of a kind of failure.
+func codeOf(k mail.Kind) discovery.Code {
+	switch k {
+	case mail.KindNotFound:
+		return discovery.NotFound
+	case mail.KindConflict:
+		return discovery.Conflict
+	case mail.KindAuth:
+		return discovery.AuthFailed
+	case mail.KindConnection, mail.KindCertificate, mail.KindLimit:
+		return discovery.ConnectionFailed
+	case mail.KindTimeout:
+		return discovery.Timeout
+	case mail.KindConfig:
+		return discovery.ConfigError
+	case mail.KindReadOnly:
+		return discovery.PermissionDenied
+	case mail.KindInvalid:
+		return discovery.ValidationError
+	}
+	return discovery.ExecutionError
 }

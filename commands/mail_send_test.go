@@ -130,8 +130,8 @@ func TestTheAuditKnowsTheRecipientsAndNotTheText(t *testing.T) {
 
 // TestEveryEndOfASendIsToldTruly is what an agent learns of each state.
 func TestEveryEndOfASendIsToldTruly(t *testing.T) {
-	refused := &mail.Error{Op: "mail send", Account: "work", Kind: mail.KindRefused, Message: "The submission server refused the message: 550 no.", Hint: "Change it."}
-	unreachable := &mail.Error{Op: "mail send", Account: "work", Kind: mail.KindConnection, Retryable: true, Message: "The submission server could not be reached.", Hint: "Try again."}
+	refused := &mail.Error{Op: "mail send", Account: "work", Kind: mail.KindRefused, Message: "The submission server refused the message: 550 no.", Advice: mail.AdviceRejected}
+	unreachable := &mail.Error{Op: "mail send", Account: "work", Kind: mail.KindConnection, Retryable: true, Message: "The submission server could not be reached.", Advice: mail.AdviceVerify}
 	for _, test := range []struct {
 		name   string
 		state  mail.OutboxState

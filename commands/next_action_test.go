@@ -13,7 +13,7 @@ import (
 // TestEveryNextActionRunsAsWritten runs commands in every state that suggests how
 // to go on, and then what was suggested.
 func TestEveryNextActionRunsAsWritten(t *testing.T) {
-	issue := mail.Issue{Code: "EXECUTION_ERROR", Stage: "parse", UID: 2, Message: "It could not be read."}
+	issue := mail.Issue{Kind: mail.KindRefused, Stage: "parse", UID: 2, Message: "It could not be read."}
 	b := newBench(t, nil, work("work", mail.ReadWrite), work("other", mail.ReadWrite))
 	list := summaries(3, 20, 0)
 	b.ok(t, "config set default_account work")

@@ -190,7 +190,7 @@ func environmentBool(set map[string]string, variable string, def bool) (bool, er
 
 func environmentError(format string, v ...any) *Error {
 	return &Error{Op: "mail accounts", Kind: KindConfig, Stage: "config", Message: fmt.Sprintf(format, v...),
-		Hint: "Set the variable and start again, or unset all variables of that account."}
+		Advice: AdviceUnsetVariables}
 }
 
 // Has reports whether the account comes from the environment.

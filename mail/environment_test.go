@@ -110,7 +110,7 @@ func TestEnvironmentAccountsNameWhatToMend(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, err := EnvironmentAccounts(test.environ)
 			var fault *Error
-			if !errors.As(err, &fault) || fault.Kind != KindConfig || !strings.Contains(fault.Message, test.says) || fault.Hint == "" {
+			if !errors.As(err, &fault) || fault.Kind != KindConfig || !strings.Contains(fault.Message, test.says) || fault.Advice == "" {
 				t.Fatalf("%v; want %q", err, test.says)
 			}
 			if strings.Contains(fmt.Sprintf("%+v %v", *fault, err), "canary") {

@@ -26,8 +26,8 @@ const (
 	KindInvalid     Kind = "invalid"     // what was asked for makes no sense
 )
 
-// Error is a failure of Mailboxes. Message and Hint are one sentence each, what
-// happened and what to do, and hold no secret and nothing of a message. When a
+// Error is a failure of Mailboxes. Message is one sentence of what
+// happened and holds no secret, nothing of a message and no command. When a
 // context ended the operation, the Error matches its error.
 type Error struct {
 	Op        string // such as "mail list"
@@ -35,7 +35,8 @@ type Error struct {
 	Kind      Kind
 	Stage     string // what was being done: connect, tls, greeting, auth, examine, list, status, search, fetch
 	Message   string
-	Hint      string
+	Advice    Advice // what can be done about it
+	Detail    string // what Advice is about: an id, the parts there are; or empty
 	Retryable bool   // the same call may work later
 	Unknown   bool   // whether what was asked for happened is not known, as Message says
 	Reason    string // for the audit only, never shown: "filtered" when the policy hid the object
@@ -59,30 +60,30 @@ type Operation struct {
 }
 
 // Invalid refuses what makes no sense.
-func (o Operation) Invalid(message, hint string) *Error {
-	return &Error{Op: o.Op, Account: o.Account, Kind: KindInvalid, Message: message, Hint: hint}
+func (o Operation) Invalid(message string, advice Advice) *Error {
+	return &Error{Op: o.Op, Account: o.Account, Kind: KindInvalid, Message: message, Advice: advice}
 }
 
 // Conflict refuses what no longer fits how things are.
-func (o Operation) Conflict(message, hint string) *Error {
-	return &Error{Op: o.Op, Account: o.Account, Kind: KindConflict, Message: message, Hint: hint}
+func (o Operation) Conflict(message string, advice Advice) *Error {
+	return &Error{Op: o.Op, Account: o.Account, Kind: KindConflict, Message: message, Advice: advice}
 }
 
 // Unsupported refuses what cannot be done with the account as it is set up.
-func (o Operation) Unsupported(message, hint string) *Error {
-	return &Error{Op: o.Op, Account: o.Account, Kind: KindUnsupported, Stage: "config", Message: message, Hint: hint}
+func (o Operation) Unsupported(message string, advice Advice) *Error {
+	return &Error{Op: o.Op, Account: o.Account, Kind: KindUnsupported, Stage: "config", Message: message, Advice: advice}
 }
 
 // Unusable says what is wrong with the account's settings.
 func (o Operation) Unusable(err error) *Error {
 	return &Error{Op: o.Op, Account: o.Account, Kind: KindConfig, Stage: "config", Err: err,
-		Message: "The account cannot be used as it is set up: " + err.Error() + ".", Hint: "Change it with 'account edit'."}
+		Message: "The account cannot be used as it is set up: " + err.Error() + ".", Advice: AdviceEditAccount}
 }
 
 // ReadOnly refuses a change in an account whose mode allows none.
 func (o Operation) ReadOnly() *Error {
 	return &Error{Op: o.Op, Account: o.Account, Kind: KindReadOnly, Reason: ReasonReadOnly,
-		Message: "The account is read-only.", Hint: "The administrator allows changes with 'account edit NAME --mode RW'."}
+		Message: "The account is read-only.", Advice: AdviceAllowChanges}
 }
 
 // AsError returns err as an Error, whatever it is.
@@ -91,7 +92,7 @@ func (o Operation) AsError(err error) *Error {
 	if errors.As(err, &e) {
 		return e
 	}
-	return &Error{Op: o.Op, Account: o.Account, Kind: KindConfig, Message: "The account cannot be used.", Hint: "Run 'doctor' to see what is wrong.", Err: err}
+	return &Error{Op: o.Op, Account: o.Account, Kind: KindConfig, Message: "The account cannot be used.", Advice: AdviceCheckSetup, Err: err}
 }
 
 // Wrap gives a failure of a connection, a Directory or the context its form. An
@@ -104,15 +105,15 @@ func (o Operation) Wrap(ctx context.Context, err error, explain func(*Error)) er
 		return err
 	}
 	e := &Error{Op: o.Op, Account: o.Account, Kind: KindConnection, Retryable: true, Err: err,
-		Message: "The mail server could not be reached.", Hint: "Try again; 'mail verify' shows what works."}
+		Message: "The mail server could not be reached.", Advice: AdviceVerify}
 	if explain != nil {
 		explain(e)
 	}
 	if cause := ctx.Err(); cause != nil && e.Kind != KindAuth {
 		e.Kind, e.Retryable = KindTimeout, true
-		e.Message, e.Hint = "It took too long.", "Allow more time with --timeout SECONDS (at most 300)."
+		e.Message, e.Advice = "It took too long.", AdviceMoreTime
 		if errors.Is(cause, context.Canceled) {
-			e.Message, e.Hint = "The command was cancelled.", "Run it again when you want its answer."
+			e.Message, e.Advice = "The command was cancelled.", AdviceRunAgain
 		}
 		if !errors.Is(err, cause) {
 			e.Err = fmt.Errorf("%w: %w", cause, err)
@@ -123,29 +124,5 @@ func (o Operation) Wrap(ctx context.Context, err error, explain func(*Error)) er
 
 // Issue is the form of an error inside a result that holds what did work.
 func (e *Error) Issue() Issue {
-	return Issue{Code: e.Kind.Code(), Stage: e.Stage, Message: e.Message, Retryable: e.Retryable}
-}
-
-// Code is the public code of a failure of this kind, as an envelope and an Issue
-// carry it.
-func (k Kind) Code() string {
-	switch k {
-	case KindNotFound:
-		return "NOT_FOUND"
-	case KindConflict:
-		return "CONFLICT"
-	case KindAuth:
-		return "AUTH_FAILED"
-	case KindConnection, KindCertificate, KindLimit:
-		return "CONNECTION_FAILED"
-	case KindTimeout:
-		return "TIMEOUT"
-	case KindConfig:
-		return "CONFIG_ERROR"
-	case KindReadOnly:
-		return "PERMISSION_DENIED"
-	case KindInvalid:
-		return "VALIDATION_ERROR"
-	}
-	return "EXECUTION_ERROR"
+	return Issue{Kind: e.Kind, Stage: e.Stage, Message: e.Message, Retryable: e.Retryable}
 }

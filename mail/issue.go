@@ -15,12 +15,12 @@ const (
 
 // Issue is one thing that went wrong while the rest of an operation went on.
 type Issue struct {
-	Code      string `json:"code"`  // an error code of the protocol, such as CONNECTION_FAILED
-	Stage     string `json:"stage"` // what was being done: connect, auth, examine, search, fetch, parse
-	Message   string `json:"message"`
-	Retryable bool   `json:"retryable"`
-	UID       uint32 `json:"uid,omitempty"`
-	MessageID string `json:"message_id,omitempty"`
+	Kind      Kind
+	Stage     string // what was being done: connect, auth, examine, search, fetch, parse
+	Message   string
+	Retryable bool
+	UID       uint32 // of the message, or 0
+	MessageID string // of the message in its long form, or empty
 }
 
 // Verification is the outcome of connecting and logging in once (001 section 2).

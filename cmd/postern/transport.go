@@ -2,11 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
@@ -60,7 +59,7 @@ func (s *system) newTransport(ctx context.Context, o *transportOptions, readOnly
 // says it to the agent.
 func (s *system) connect(ctx context.Context, h *house, t *transport) {
 	if e := t.once.Failed(ctx); e != nil {
-		s.log.Error("the helper gave no credential", "code", e.Kind.Code(), "what", e.Message)
+		s.log.Error("the helper gave no credential", "kind", e.Kind, "what", e.Message)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, warmTime)
@@ -99,8 +98,9 @@ func (s *system) wireTransport(t *transport) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
+	faults := commands.FaultsWhere(h.registry.Exists)
 	o := gateway.Options{Registry: h.registry, Profile: gateway.OnlyProfile(transportProfile, t.offers...), Context: onBehalfOf, Logger: s.log,
-		Faults: func(err error) *discovery.Fault { return within(h.registry, all, commands.Faults(err)) }}
+		Faults: func(err error) *discovery.Fault { return faults(runOnce(err)) }}
 	if t.store.vaulted {
 		o.Settings, o.Auditor, o.Limiter = t.store, t.store, t.store
 	}
@@ -126,41 +126,16 @@ type closer func() error
 
 func (c closer) Close() error { return c() }
 
-// quoted finds what a hint puts in quotes: commands, mostly.
-var quoted = regexp.MustCompile(`'([^']+)'`)
-
-// within takes those sentences out of a hint that send the caller to a command that
-// this process does not have. What the administrator runs elsewhere may be named.
-func within(r *discovery.Registry, all []*discovery.Command, f *discovery.Fault) *discovery.Fault {
-	if f == nil {
-		return nil
+// runOnce is an error of mail with the advice for a helper that is run at a start
+// alone.
+func runOnce(err error) error {
+	var e *mail.Error
+	if !errors.As(err, &e) || e.Kind != mail.KindAuth || e.Advice == mail.AdviceHelperOnceFailed {
+		return err
 	}
-	absent := func(text string) bool {
-		words := strings.Fields(text)
-		for n := min(3, len(words)); n > 0; n-- {
-			path := strings.Join(words[:n], " ")
-			i := slices.IndexFunc(all, func(c *discovery.Command) bool { return c.Path == path })
-			if i >= 0 {
-				return all[i].Effect != discovery.Admin && !r.Exists(path)
-			}
-		}
-		return false
-	}
-	var kept []string
-	for part := range strings.SplitSeq(strings.TrimSuffix(f.Hint, "."), "; ") {
-		if !slices.ContainsFunc(quoted.FindAllStringSubmatch(part, -1), func(m []string) bool { return absent(m[1]) }) {
-			kept = append(kept, part)
-		}
-	}
-	cp := *f
-	if cp.Code == discovery.AuthFailed && !strings.Contains(cp.Hint, "start it again") {
-		cp.Hint = login.HelperOnceHint
-		return &cp
-	}
-	if cp.Hint = strings.Join(kept, "; ") + "."; len(kept) == 0 {
-		cp.Hint = "Run 'help' for what can be done here."
-	}
-	return &cp
+	once := *e
+	once.Advice = mail.AdviceHelperOnce
+	return &once
 }
 
 // transportStore is the one account of a process of the profile, and the vault that

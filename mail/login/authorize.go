@@ -36,11 +36,11 @@ func Authorize(ctx context.Context, a *mail.Account, clientSecret mail.Secret, o
 		return mail.Secret{}, oauthUnusable(op, a, err)
 	}
 	if o.Show == nil {
-		return mail.Secret{}, mail.Operation{Op: op, Account: a.Name}.Invalid("There is nobody to show the address of the consent page to.", "Authorize the account where a person can see it.")
+		return mail.Secret{}, mail.Operation{Op: op, Account: a.Name}.Invalid("There is nobody to show the address of the consent page to.", mail.AdviceAuthorizeInSight)
 	}
 	if o.Device && c.DeviceURL == "" {
 		return mail.Secret{}, &mail.Error{Op: op, Account: a.Name, Kind: mail.KindUnsupported, Stage: stageAuth,
-			Message: "The account's provider gives no access to mail by a device code.", Hint: "Authorize in a browser instead, without --device."}
+			Message: "The account's provider gives no access to mail by a device code.", Advice: mail.AdviceNoDevice}
 	}
 	var token oauth.Secret
 	if o.Device {

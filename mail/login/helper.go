@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -74,7 +75,7 @@ func newHelperSource(environ []string, now func() time.Time) *helperSource {
 // ends for all of them.
 func (h *helperSource) Secret(ctx context.Context, a *mail.Account) (mail.Secret, error) {
 	if len(a.Helper) == 0 {
-		return mail.Secret{}, credentialError(a.Name, mail.KindConfig, "The account has no helper command.", "Give it one with 'account edit NAME --helper'.", nil)
+		return mail.Secret{}, credentialError(a.Name, mail.KindConfig, "The account has no helper command.", mail.AdviceSetHelper, nil)
 	}
 	var e *helped
 	for {
@@ -85,10 +86,10 @@ func (h *helperSource) Secret(ctx context.Context, a *mail.Account) (mail.Secret
 		switch {
 		case h.closed:
 			h.mu.Unlock()
-			return mail.Secret{}, credentialError(a.Name, mail.KindConnection, "The program is ending.", "Start it again.", nil)
+			return mail.Secret{}, credentialError(a.Name, mail.KindConnection, "The program is ending.", mail.AdviceRestart, nil)
 		case e.gone:
 			h.mu.Unlock()
-			return mail.Secret{}, credentialError(a.Name, mail.KindConfig, "The account's helper was changed meanwhile.", "Run the command again.", nil)
+			return mail.Secret{}, credentialError(a.Name, mail.KindConfig, "The account's helper was changed meanwhile.", mail.AdviceTryAgain, nil)
 		case !e.secret.IsZero():
 			s := e.secret.Clone()
 			h.mu.Unlock()
@@ -105,8 +106,7 @@ func (h *helperSource) Secret(ctx context.Context, a *mail.Account) (mail.Secret
 		select {
 		case <-r.done:
 		case <-ctx.Done():
-			return mail.Secret{}, credentialError(a.Name, mail.KindTimeout, "The account's helper did not answer in time.",
-				fmt.Sprintf("It goes on for up to %d s: answer it where it asks, and run the command again.", int(HelperTime.Seconds())), ctx.Err())
+			return mail.Secret{}, helperLate(a.Name, ctx.Err())
 		}
 		if r.err != nil {
 			return mail.Secret{}, r.err
@@ -140,15 +140,22 @@ func (e *helped) forget() {
 	e.secret, e.refused = mail.Secret{}, mail.Secret{}
 }
 
+// helperLate is the answer to a caller who could not wait for the helper any longer.
+func helperLate(account string, cause error) *mail.Error {
+	e := credentialError(account, mail.KindTimeout, "The account's helper did not answer in time.", mail.AdviceHelperGoesOn, cause)
+	e.Detail = strconv.Itoa(int(HelperTime.Seconds()))
+	return e
+}
+
 // waits is the answer while the helper is left alone.
 func (e *helped) waits(account string, left time.Duration) *mail.Error {
 	again := fmt.Sprintf("It is run again in %d s at the earliest.", int((left+time.Second-1)/time.Second))
 	if e.why == nil {
-		return credentialError(account, mail.KindAuth, "The mail server did not accept the password that the account's helper gave.",
-			"Check what the helper prints. "+again, nil)
+		return credentialError(account, mail.KindAuth, "The mail server did not accept the password that the account's helper gave. "+again,
+			mail.AdviceHelperPassword, nil)
 	}
 	c := *e.why
-	c.Hint += " " + again
+	c.Message += " " + again
 	return &c
 }
 

@@ -20,9 +20,6 @@ const (
 	onceForgiven   = time.Hour
 )
 
-// HelperOnceHint is what can be done about a login that a server refused.
-const HelperOnceHint = "If the password was wrong, make the helper print the right one; then end this server and start it again: the helper is run at a start alone."
-
 // HelperOnceOptions sets a HelperOnce up. Only Account is needed.
 type HelperOnceOptions struct {
 	Account mail.Account     // whose Helper is run
@@ -93,7 +90,7 @@ func (h *HelperOnce) run(ctx context.Context, environ []string) {
 	switch {
 	case errors.As(err, &failed):
 		e := *failed.err
-		e.Hint = "Run the helper by hand to see what it says; then end this server and start it again: the helper is run at a start alone."
+		e.Advice = mail.AdviceHelperOnceFailed
 		e.Retryable = false
 		h.failed = &e
 	case h.closed:
@@ -107,7 +104,7 @@ func (h *HelperOnce) run(ctx context.Context, environ []string) {
 // when there is something to log in with that may be tried now; else an *Error.
 func (h *HelperOnce) Ready(ctx context.Context, a *mail.Account) error {
 	if a.Name != h.account {
-		return credentialError(a.Name, mail.KindConfig, "There is no helper for the account here.", "Name another account.", nil)
+		return credentialError(a.Name, mail.KindConfig, "There is no helper for the account here.", mail.AdviceOtherAccount, nil)
 	}
 	// A moment earlier than the caller gives up, so that these words are the answer.
 	waiting, cancel := ctx, context.CancelFunc(func() {})
@@ -118,8 +115,7 @@ func (h *HelperOnce) Ready(ctx context.Context, a *mail.Account) error {
 	select {
 	case <-h.done:
 	case <-waiting.Done():
-		return credentialError(a.Name, mail.KindTimeout, "The account's helper did not answer in time.",
-			fmt.Sprintf("It goes on for up to %d s: answer it where it asks, and run the command again.", int(HelperTime.Seconds())), waiting.Err())
+		return helperLate(a.Name, waiting.Err())
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,10 +129,10 @@ func (h *HelperOnce) ready() error {
 		e := *h.failed
 		return &e
 	case h.closed || h.secret.IsZero():
-		return credentialError(h.account, mail.KindConnection, "The program is ending.", "Start it again.", nil)
+		return credentialError(h.account, mail.KindConnection, "The program is ending.", mail.AdviceRestart, nil)
 	case left > 0:
 		return credentialError(h.account, mail.KindAuth, fmt.Sprintf("The mail server did not accept the login. No other is tried for the next %d s.", int64((left+time.Second-1)/time.Second)),
-			HelperOnceHint, nil)
+			mail.AdviceHelperOnce, nil)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func once(t *testing.T, argv ...string) (h *login.HelperOnce, a *mail.Account, a
 func onceError(t *testing.T, err error, kind mail.Kind, says string) {
 	t.Helper()
 	var e *mail.Error
-	if !errors.As(err, &e) || e.Kind != kind || !strings.Contains(e.Message+" "+e.Hint, says) {
+	if !errors.As(err, &e) || e.Kind != kind || !strings.Contains(e.Message+" "+string(e.Advice), says) {
 		t.Errorf("%+v, want %s with %q", err, kind, says)
 	}
 }
@@ -94,7 +94,7 @@ func TestHelperOnceKeepsItsFailure(t *testing.T) {
 			for range 3 {
 				_, err := h.Credential(t.Context(), a)
 				onceError(t, err, test.kind, test.says)
-				onceError(t, err, test.kind, "start it again")
+				onceError(t, err, test.kind, string(mail.AdviceHelperOnceFailed))
 				if strings.Contains(fmt.Sprintf("%+v %+v %#v", err, h, h), "c4n4ry") {
 					t.Errorf("it shows what was printed: %+v", err)
 				}

@@ -31,13 +31,13 @@ func (f *helperFailure) Error() string { return f.err.Error() }
 // Beyond maxHelperOutput bytes, or when ctx ends, it is killed with what it
 // started. The error is a *helperFailure.
 func runHelper(ctx context.Context, account string, argv, environ []string) (mail.Secret, error) {
-	fail := func(started bool, kind mail.Kind, hint, format string, v ...any) (mail.Secret, error) {
-		return mail.Secret{}, &helperFailure{credentialError(account, kind, fmt.Sprintf(format, v...), hint, nil), started}
+	fail := func(started bool, kind mail.Kind, advice mail.Advice, format string, v ...any) (mail.Secret, error) {
+		return mail.Secret{}, &helperFailure{credentialError(account, kind, fmt.Sprintf(format, v...), advice, nil), started}
 	}
-	const check = "Run the helper by hand to see what it says, and change it with 'account edit NAME --helper'."
+	const check = mail.AdviceCheckHelper
 	program, err := findHelper(argv[0])
 	if err != nil {
-		return fail(false, mail.KindConfig, "Name it by its absolute path, or put it in a directory of PATH; then change it with 'account edit NAME --helper'.",
+		return fail(false, mail.KindConfig, mail.AdviceHelperPath,
 			"The account's helper program is not there or cannot be started.")
 	}
 	out, err := child.Run(ctx, child.Program{Args: append([]string{program}, argv[1:]...), Env: environ, Dir: string(filepath.Separator),
@@ -50,9 +50,9 @@ func runHelper(ctx context.Context, account string, argv, environ []string) (mai
 	case errors.Is(err, child.ErrOutput):
 		return fail(true, mail.KindConfig, check, "The account's helper prints more than a password.")
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fail(true, mail.KindTimeout, "Answer it where it asks, sooner.", "The account's helper did not finish within %d s.", int(HelperTime.Seconds()))
+		return fail(true, mail.KindTimeout, mail.AdviceHelperSooner, "The account's helper did not finish within %d s.", int(HelperTime.Seconds()))
 	case ctx.Err() != nil:
-		return fail(true, mail.KindConnection, "Run the command again.", "The account's helper was ended.")
+		return fail(true, mail.KindConnection, mail.AdviceTryAgain, "The account's helper was ended.")
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
 		return fail(true, mail.KindAuth, check, "The account's helper failed (status %d).", exit.ExitCode())
 	case err != nil:

@@ -87,7 +87,7 @@ func helperFails(t *testing.T, h *helperSource, a *mail.Account, kind mail.Kind,
 	t.Helper()
 	s, err := h.Secret(t.Context(), a)
 	var e *mail.Error
-	if !s.IsZero() || !errors.As(err, &e) || e.Kind != kind || !strings.Contains(e.Message+" "+e.Hint, says) {
+	if !s.IsZero() || !errors.As(err, &e) || e.Kind != kind || !strings.Contains(e.Message+" "+string(e.Advice), says) {
 		t.Fatalf("%v, %v; want %s with %q", s, err, kind, says)
 	}
 	return e
@@ -144,10 +144,10 @@ func TestAHelperThatGivesNothingIsAClearErrorWithoutItsWords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, _ := newHelpers(t)
 			e := helperFails(t, h, helperAccount("work", test.argv...), test.kind, test.says)
-			if text := fmt.Sprintf("%+v %v %#v %s %s", e, e, e.Err, e.Message, e.Hint); strings.Contains(text, "canary") {
+			if text := fmt.Sprintf("%+v %v %#v %s %s", e, e, e.Err, e.Message, e.Advice); strings.Contains(text, "canary") {
 				t.Errorf("it repeats what the helper printed: %s", text)
 			}
-			if e.Account != "work" || e.Stage != "credential" || !strings.HasSuffix(e.Message, ".") || !strings.HasSuffix(e.Hint, ".") {
+			if e.Account != "work" || e.Stage != "credential" || !strings.HasSuffix(e.Message, ".") || e.Advice == "" {
 				t.Errorf("%+v", e)
 			}
 		})
@@ -413,7 +413,7 @@ func TestTheSameSecretIsNotTriedTwice(t *testing.T) {
 		t.Fatal("the first refusal is worth another run")
 	}
 	e := helperFails(t, h, a, mail.KindAuth, "It is run again in 30 s at the earliest.")
-	if strings.Contains(e.Message+e.Hint, "wrong") {
+	if strings.Contains(e.Message+string(e.Advice), "wrong") {
 		t.Errorf("%v", e)
 	}
 	helperFails(t, h, a, mail.KindAuth, "in 30 s")

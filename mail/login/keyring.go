@@ -150,22 +150,22 @@ func sessionBus(getenv func(string) string, runtimeDir string) bool {
 // keyringError gives a failure its form. The keyring's own words stay out of the
 // message.
 func keyringError(ctx context.Context, account string, err error) error {
-	const instead = "Where nobody is logged in at a desktop, use --auth password or --auth helper instead."
+	const instead = mail.AdviceNoKeyring
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, keyring.ErrNotFound):
 		return credentialError(account, mail.KindConfig, "The system keyring has no password for the account.",
-			"The administrator stores one with 'account edit NAME --password-from stdin'.", mail.ErrNotInKeyring)
+			mail.AdviceStorePassword, mail.ErrNotInKeyring)
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return credentialError(account, mail.KindTimeout, "The system keyring did not answer in time; it may be locked.",
-			"Unlock it, then run the command again.", err)
+			mail.AdviceUnlockKeyring, err)
 	case errors.Is(err, errNoSessionBus):
 		return credentialError(account, mail.KindConfig, "The system keyring cannot be reached: there is no session bus.", instead, err)
 	case errors.Is(err, keyring.ErrUnsupportedPlatform):
 		return credentialError(account, mail.KindConfig, "This system has no keyring that can be used.", instead, err)
 	case errors.Is(err, keyring.ErrSetDataTooBig):
-		return credentialError(account, mail.KindInvalid, "The password is longer than the system keyring takes.", "Use --auth password instead.", err)
+		return credentialError(account, mail.KindInvalid, "The password is longer than the system keyring takes.", mail.AdviceNotInKeyring, err)
 	}
 	return credentialError(account, mail.KindConfig, "The system keyring cannot be used now.", "Check that it runs and is unlocked. "+instead, err)
 }

@@ -75,7 +75,7 @@ func TestKeyringFailuresSayWhatToDo(t *testing.T) {
 			_, err := k.Secret(t.Context(), "work")
 			for _, err := range []error{err, k.Set(t.Context(), "work", mail.NewSecret([]byte("canary"))), k.Delete(t.Context(), "work")} {
 				var e *mail.Error
-				if !errors.As(err, &e) || e.Kind != test.kind || !strings.Contains(e.Message, test.says) || e.Hint == "" || strings.Contains(e.Error()+e.Hint, "canary") {
+				if !errors.As(err, &e) || e.Kind != test.kind || !strings.Contains(e.Message, test.says) || e.Advice == "" || strings.Contains(e.Error()+string(e.Advice), "canary") {
 					t.Errorf("%v", err)
 				}
 			}

@@ -49,14 +49,12 @@ const stageAuth = "auth"
 
 func oauthUnusable(op string, a *mail.Account, err error) *mail.Error {
 	return &mail.Error{Op: op, Account: a.Name, Kind: mail.KindConfig, Stage: stageAuth, Err: err,
-		Message: "The account's OAuth settings cannot be used: " + err.Error() + ".", Hint: "The administrator changes them with 'account edit " + a.Name + "'."}
+		Message: "The account's OAuth settings cannot be used: " + err.Error() + ".", Advice: mail.AdviceEditOAuth}
 }
 
 // oauthError gives a failure of the wire, the TokenStore or the context its form. An
 // error of the store's own passes as it is.
 func oauthError(ctx context.Context, op string, a *mail.Account, err error) error {
-	again := "The administrator authorizes it again with 'account authorize " + a.Name + "'."
-	edit := "The administrator changes its OAuth settings with 'account edit " + a.Name + "'."
 	var w *oauth.Error
 	switch {
 	case err == nil:
@@ -64,10 +62,10 @@ func oauthError(ctx context.Context, op string, a *mail.Account, err error) erro
 	case errors.As(err, &w):
 	case errors.Is(err, mail.ErrNoConsent):
 		return &mail.Error{Op: op, Account: a.Name, Kind: mail.KindConfig, Stage: stageAuth, Err: err,
-			Message: "The account is not authorized yet.", Hint: "The administrator authorizes it with 'account authorize " + a.Name + "'."}
+			Message: "The account is not authorized yet.", Advice: mail.AdviceAuthorize}
 	case errors.Is(err, mail.ErrConsentChanged):
 		return &mail.Error{Op: op, Account: a.Name, Kind: mail.KindConfig, Stage: stageAuth, Err: err, Retryable: true,
-			Message: "The account's authorization was changed meanwhile.", Hint: "Try again."}
+			Message: "The account's authorization was changed meanwhile.", Advice: mail.AdviceTryAgain}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		w = &oauth.Error{Kind: wire.KindTimeout, Temporary: true, Err: err, Text: "it took too long"}
 	default:
@@ -76,7 +74,7 @@ func oauthError(ctx context.Context, op string, a *mail.Account, err error) erro
 	if w.Kind == wire.KindTimeout && ctx.Err() != nil {
 		return mail.Operation{Op: op, Account: a.Name}.Wrap(ctx, w, nil)
 	}
-	e := &mail.Error{Op: op, Account: a.Name, Stage: stageAuth, Retryable: w.Temporary, Err: w, Hint: again}
+	e := &mail.Error{Op: op, Account: a.Name, Stage: stageAuth, Retryable: w.Temporary, Err: w, Advice: mail.AdviceAuthorize}
 	switch w.Kind {
 	case wire.KindConsent:
 		e.Kind, e.Message = mail.KindAuth, "The provider does not accept the account's authorization, or no longer."
@@ -86,20 +84,20 @@ func oauthError(ctx context.Context, op string, a *mail.Account, err error) erro
 	case wire.KindExpired:
 		e.Kind, e.Message = mail.KindTimeout, "Nobody decided on the provider's page in time."
 	case wire.KindRefused:
-		e.Kind, e.Message, e.Hint = mail.KindConfig, "The account cannot be used as it is set up: "+w.Text+".", edit
+		e.Kind, e.Message, e.Advice = mail.KindConfig, "The account cannot be used as it is set up: "+w.Text+".", mail.AdviceEditOAuth
 	case wire.KindInvalid:
 		return oauthUnusable(op, a, w)
 	case wire.KindCertificate:
 		e.Kind, e.Message = mail.KindCertificate, "The certificate of the account's OAuth provider was not accepted."
-		e.Hint = "Check the provider's address; one with its own authority needs the account's --ca-file."
+		e.Advice = mail.AdviceProviderCertificate
 	case wire.KindTimeout:
 		e.Kind, e.Message = mail.KindTimeout, "The account's OAuth provider did not answer in time."
-		e.Hint = "Try again, or allow more time with --timeout SECONDS (at most 300)."
+		e.Advice = mail.AdviceMoreTime
 	case wire.KindUnavailable, wire.KindConnection:
-		e.Kind, e.Message, e.Hint = mail.KindConnection, "The account's OAuth provider could not be asked for access: "+w.Text+".", "Try again later."
+		e.Kind, e.Message, e.Advice = mail.KindConnection, "The account's OAuth provider could not be asked for access: "+w.Text+".", mail.AdviceTryLater
 	default:
 		e.Kind, e.Message = mail.KindConnection, "The account's OAuth provider gave a useless answer: "+w.Text+"."
-		e.Hint = "Check the addresses in the account's OAuth settings."
+		e.Advice = mail.AdviceCheckOAuthAddresses
 	}
 	return e
 }

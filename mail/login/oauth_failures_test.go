@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,7 +22,7 @@ func TestConsentThatIsGoneIsAskedForOnce(t *testing.T) {
 	for range 10 {
 		_, err := b.source.Token(t.Context(), b.a)
 		e := b.refused(err, mail.KindAuth)
-		if !errors.Is(err, ErrConsentGone) || e.Retryable || !strings.Contains(e.Hint, "'account authorize work'") {
+		if !errors.Is(err, ErrConsentGone) || e.Retryable || e.Advice != mail.AdviceAuthorize {
 			t.Errorf("got %+v", e)
 		}
 		b.clock.advance(time.Hour)
@@ -40,7 +39,7 @@ func TestAnAccountThatIsNotAuthorizedYet(t *testing.T) {
 	refresh := b.shelf.get("work")
 	b.shelf.set("work", mail.OAuthSecrets{})
 	_, err := b.source.Token(t.Context(), b.a)
-	if e := b.refused(err, mail.KindConfig); !errors.Is(err, mail.ErrNoConsent) || !strings.Contains(e.Hint, "'account authorize work'") {
+	if e := b.refused(err, mail.KindConfig); !errors.Is(err, mail.ErrNoConsent) || e.Advice != mail.AdviceAuthorize {
 		t.Errorf("got %+v", e)
 	}
 	b.refreshes(0)
@@ -54,7 +53,7 @@ func TestAClientThatIsRefusedAsksAgainAfterAPause(t *testing.T) {
 	b.server.FailNext(servertest.OAuthTokens, servertest.OAuthFault{Error: "invalid_client"})
 	for range 5 {
 		_, err := b.source.Token(t.Context(), b.a)
-		if e := b.refused(err, mail.KindConfig); e.Retryable || !strings.Contains(e.Hint, "'account edit work'") {
+		if e := b.refused(err, mail.KindConfig); e.Retryable || e.Advice != mail.AdviceEditOAuth {
 			t.Errorf("got %+v", e)
 		}
 	}

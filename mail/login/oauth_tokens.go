@@ -145,7 +145,7 @@ func (s *oauthSource) join(ctx context.Context, a *mail.Account, settings string
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, mail.Secret{}, &mail.Error{Op: opToken, Account: a.Name, Kind: mail.KindConnection, Stage: stageAuth,
-			Message: "The program is ending.", Hint: "Start it again."}
+			Message: "The program is ending.", Advice: mail.AdviceRestart}
 	}
 	if s.store == nil {
 		return nil, mail.Secret{}, oauthUnusable(opToken, a, errors.New("there is no place for its tokens"))

@@ -158,11 +158,11 @@ func oauthFailed(t testing.TB, err error, kind mail.Kind) *mail.Error {
 	if !errors.As(err, &e) || e.Kind != kind {
 		t.Fatalf("error %#v (%v), want an *Error of kind %s", err, err, kind)
 	}
-	if e.Op == "" || e.Account != "work" || !strings.HasSuffix(e.Message, ".") || !strings.HasSuffix(e.Hint, ".") {
+	if e.Op == "" || e.Account != "work" || !strings.HasSuffix(e.Message, ".") || e.Advice == "" {
 		t.Errorf("the error is incomplete: %+v", e)
 	}
 	encoded, _ := json.Marshal(e)
-	text := fmt.Sprintf("%v %+v %#v %q %s %s", e, e, e, e, encoded, e.Message+e.Hint)
+	text := fmt.Sprintf("%v %+v %#v %q %s %s", e, e, e, e, encoded, e.Message+string(e.Advice))
 	for cause := error(e); cause != nil; cause = errors.Unwrap(cause) {
 		text += cause.Error() + fmt.Sprintf("%+v", cause)
 	}

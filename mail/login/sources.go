@@ -73,11 +73,11 @@ func (c *Sources) Credential(ctx context.Context, a *mail.Account) (Credential, 
 	case mail.AuthOAuth2:
 		if c.oauth == nil {
 			return Credential{}, credentialError(a.Name, mail.KindUnsupported, "The account logs in with OAuth2, which is not available here.",
-				"Give the account a password with 'account edit'; many providers offer app passwords.", nil)
+				mail.AdviceGivePassword, nil)
 		}
 		s, err = c.oauth.Token(ctx, a)
 	default:
-		return Credential{}, credentialError(a.Name, mail.KindConfig, "It is not set how the account logs in.", "Set it with 'account edit NAME --auth password'.", nil)
+		return Credential{}, credentialError(a.Name, mail.KindConfig, "It is not set how the account logs in.", mail.AdviceChooseLogin, nil)
 	}
 	if err != nil {
 		return Credential{}, err
@@ -110,7 +110,7 @@ func (c *Sources) Close() error {
 
 // credentialError is a failure to get a credential. Neither sentence holds
 // anything that a helper, a keyring or a provider said.
-func credentialError(account string, kind mail.Kind, message, hint string, cause error) *mail.Error {
-	return &mail.Error{Op: "mail login", Account: account, Kind: kind, Stage: "credential", Message: message, Hint: hint,
+func credentialError(account string, kind mail.Kind, message string, advice mail.Advice, cause error) *mail.Error {
+	return &mail.Error{Op: "mail login", Account: account, Kind: kind, Stage: "credential", Message: message, Advice: advice,
 		Retryable: kind == mail.KindTimeout || kind == mail.KindAuth, Err: cause}
 }

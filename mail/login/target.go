@@ -20,7 +20,7 @@ func (e *secretError) Unwrap() error { return e.err }
 // Check reports an account whose login needs Credentials where there are none.
 func Check(o mail.Operation, a *mail.Account, c Credentials) error {
 	if a.Auth == mail.AuthOAuth2 && c == nil {
-		return o.Unsupported("The account logs in with OAuth2, which is not available here.", "Give the account a password with 'account edit'; many providers offer app passwords.")
+		return o.Unsupported("The account logs in with OAuth2, which is not available here.", mail.AdviceGivePassword)
 	}
 	return nil
 }
@@ -38,23 +38,19 @@ func Wrap(ctx context.Context, o mail.Operation, a *mail.Account, err error, exp
 	return secret.err
 }
 
-// Hint is what can be done about a refused login, as long as nothing is known
-// of how the account logs in.
-const Hint = "Check the user name and password of the account; some providers want an app password."
-
-// Explain gives a refused login the hint for how the account logs in.
+// Explain gives a refused login the advice for how the account logs in.
 func Explain(err error, a *mail.Account) error {
 	var e *mail.Error
-	if !errors.As(err, &e) || e.Kind != mail.KindAuth || e.Hint != Hint {
+	if !errors.As(err, &e) || e.Kind != mail.KindAuth || e.Advice != mail.AdviceCheckLogin {
 		return err
 	}
 	switch a.Auth {
 	case mail.AuthOAuth2:
-		e.Hint = "Check that the account's user name is the one that was agreed for; the administrator authorizes it again with 'account authorize " + a.Name + "'."
+		e.Advice = mail.AdviceCheckLoginOAuth
 	case mail.AuthHelper:
-		e.Hint = "Check what the account's helper program prints, and the user name."
+		e.Advice = mail.AdviceCheckLoginHelper
 	case mail.AuthKeyring:
-		e.Hint = "Check the user name; the administrator changes what the keyring holds with 'account edit " + a.Name + " --password-from stdin'."
+		e.Advice = mail.AdviceCheckLoginKeyring
 	}
 	return err
 }

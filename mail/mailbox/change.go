@@ -35,13 +35,13 @@ func (m *Client) begin(ctx context.Context, op, account string, refs []mail.Ref,
 	}
 	b := &batch{access: x}
 	if changing && x.pop != nil {
-		return nil, x.notPOP3("flags and no folders", "'mail ack' notes here what was dealt with.")
+		return nil, x.notPOP3("flags and no folders", mail.AdvicePOP3Ack)
 	}
 	if changing && !x.policy.MayChange() {
 		return nil, x.ReadOnly()
 	}
 	if len(refs) == 0 || len(refs) > MaxBatch {
-		return nil, x.Invalid(fmt.Sprintf("A command takes 1 to %d messages.", MaxBatch), "Name them in several commands.")
+		return nil, x.Invalid(fmt.Sprintf("A command takes 1 to %d messages.", MaxBatch), mail.AdviceSeveralCommands)
 	}
 	for _, r := range refs {
 		if x.pop != nil {
@@ -53,7 +53,7 @@ func (m *Client) begin(ctx context.Context, op, account string, refs []mail.Ref,
 		}
 		r.Folder = imap.FolderName(r.Folder)
 		if r.Account != account || r.Folder != imap.FolderName(refs[0].Folder) {
-			return nil, x.Invalid("The messages are not all in one folder of one account.", "Use one command for each folder.")
+			return nil, x.Invalid("The messages are not all in one folder of one account.", mail.AdviceFolderByFolder)
 		}
 		if r.Protocol != mail.IMAP || r.UID == 0 {
 			return nil, x.noMessage("")
@@ -181,7 +181,7 @@ func (b *batch) run(ctx context.Context, grant imap.Grant, fn func(ctx context.C
 	if b.sent && err != nil && !refusedByServer(err) {
 		e := *b.AsError(err)
 		e.Message += " Whether the messages are at their new place is not known."
-		e.Hint, e.Retryable, e.Unknown = "Look into both folders before you try again.", false, true
+		e.Advice, e.Retryable, e.Unknown = mail.AdviceLookIntoBoth, false, true
 		return nil, &e
 	}
 	if err != nil {
@@ -294,7 +294,7 @@ func (b *batch) notStored(l *located, uid uint32, op goimap.StoreFlagsOp, left [
 // refused is the issue of a message with which the server did not do as it was
 // asked.
 func (b *batch) refused(l *located, uid uint32, stage string, message string) mail.Issue {
-	return mail.Issue{Code: mail.KindRefused.Code(), Stage: string(stage), UID: uid, MessageID: b.ref(l, uid).String(), Message: message}
+	return mail.Issue{Kind: mail.KindRefused, Stage: string(stage), UID: uid, MessageID: b.ref(l, uid).String(), Message: message}
 }
 
 // toldFlags is flagsOf for flags that the server may not have told.
@@ -388,7 +388,7 @@ func (m *Client) SetFlags(ctx context.Context, account string, refs []mail.Ref, 
 		return nil, err
 	}
 	if len(adding)+len(removing) == 0 {
-		return nil, b.Invalid("No flag is named.", "Name one with --add or --remove.")
+		return nil, b.Invalid("No flag is named.", mail.AdviceNameFlag)
 	}
 	return b.run(ctx, imap.ChangeFlags, func(_ context.Context, s *imap.Session) error {
 		op, one := goimap.StoreFlagsAdd, adding
@@ -417,18 +417,18 @@ const MaxFlags = 20
 
 func (b *batch) flags(names []string, adding bool) ([]goimap.Flag, error) {
 	if len(names) > MaxFlags {
-		return nil, b.Invalid(fmt.Sprintf("At most %d flags can be changed at once.", MaxFlags), "Use several commands.")
+		return nil, b.Invalid(fmt.Sprintf("At most %d flags can be changed at once.", MaxFlags), mail.AdviceSeveralCommands)
 	}
 	var flags []goimap.Flag
 	for _, n := range names {
 		f := canonicalFlag(n)
 		switch {
 		case !imap.ValidFlag(f):
-			return nil, b.Invalid("A flag is a keyword without spaces, or a system flag such as \\Flagged.", "Name flags such as \\Seen, \\Flagged or project-x.")
+			return nil, b.Invalid("A flag is a keyword without spaces, or a system flag such as \\Flagged.", mail.AdviceFlagForm)
 		case strings.EqualFold(f, `\Recent`):
-			return nil, b.Invalid("The flag \\Recent belongs to the server.", "Name another flag.")
+			return nil, b.Invalid("The flag \\Recent belongs to the server.", mail.AdviceOtherFlag)
 		case adding && f == string(goimap.FlagDeleted):
-			return nil, b.Invalid("The flag \\Deleted is not set this way.", "Use 'mail delete' with --confirm.")
+			return nil, b.Invalid("The flag \\Deleted is not set this way.", mail.AdviceDelete)
 		}
 		if !slices.Contains(flags, goimap.Flag(f)) {
 			flags = append(flags, goimap.Flag(f))

@@ -105,7 +105,7 @@ func Test001_7_FlagsAreAddedAndRemoved(t *testing.T) {
 			}
 			b.want("INBOX", `a \flagged project-x`, `b \flagged project-x`, "c")
 			c, err = b.SetFlags(t.Context(), account, b.refs("INBOX", u[1], 999), nil, []string{"project-x"})
-			if err != nil || len(c.Messages) != 1 || len(c.Issues) != 1 || c.Issues[0].UID != 999 || c.Issues[0].Code != "NOT_FOUND" {
+			if err != nil || len(c.Messages) != 1 || len(c.Issues) != 1 || c.Issues[0].UID != 999 || c.Issues[0].Kind != mail.KindNotFound {
 				t.Errorf("%+v %v", c, err)
 			}
 			b.want("INBOX", `a \flagged project-x`, `b \flagged`, "c")

@@ -118,7 +118,7 @@ type access struct {
 func (m *Client) open(ctx context.Context, op, name string) (*access, error) {
 	x, err := m.openAny(ctx, op, name)
 	if err == nil && x.pop != nil {
-		return nil, x.notPOP3("folders, flags or search", "Use 'mail list', 'mail get' and 'mail thread'; 'mail ack' notes here what was dealt with.")
+		return nil, x.notPOP3("folders, flags or search", mail.AdvicePOP3Read)
 	}
 	return x, err
 }
@@ -206,7 +206,7 @@ func connectionOf(a *mail.Account) (string, error) {
 // ended is what a command gets that comes too late.
 func ended(account string, err error) *mail.Error {
 	return &mail.Error{Op: "mail", Account: account, Kind: mail.KindConnection, Stage: "connect", Err: err,
-		Message: "The program is ending.", Hint: "Start it again."}
+		Message: "The program is ending.", Advice: mail.AdviceRestart}
 }
 
 // pool returns the account's connections, new ones when its server or login

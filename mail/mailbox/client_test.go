@@ -59,7 +59,7 @@ func Test001_2_VerifyTellsHowItIsNow(t *testing.T) {
 	}
 	b.Dir.Password = "wrong-passw0rd"
 	v, err = b.Verify(t.Context(), account)
-	if err != nil || len(v.Issues) != 1 || v.Issues[0].Code != "AUTH_FAILED" || v.Issues[0].Stage != "auth" || v.Issues[0].Retryable {
+	if err != nil || len(v.Issues) != 1 || v.Issues[0].Kind != mail.KindAuth || v.Issues[0].Stage != "auth" || v.Issues[0].Retryable {
 		t.Errorf("with a wrong password: %+v, %v", v, err)
 	}
 	if strings.Contains(fmt.Sprintf("%+v", v), "wrong-passw0rd") {
@@ -69,7 +69,7 @@ func Test001_2_VerifyTellsHowItIsNow(t *testing.T) {
 	a := mailtest.Settings(e.Host, e.Port, "verify")
 	a.IMAP.Security = mail.StartTLS
 	b.Dir.Set(a)
-	if v, err = b.Verify(t.Context(), account); err != nil || len(v.Issues) != 1 || v.Issues[0].Code != "CONNECTION_FAILED" || v.Issues[0].Stage != "tls" {
+	if v, err = b.Verify(t.Context(), account); err != nil || len(v.Issues) != 1 || v.Issues[0].Kind != mail.KindCertificate || v.Issues[0].Stage != "tls" {
 		t.Errorf("with an unknown authority: %+v, %v", v, err)
 	}
 	a.CAPEM = s.CAPEM
@@ -85,7 +85,7 @@ func Test001_2_VerifyTellsHowItIsNow(t *testing.T) {
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if v, err = b.Verify(t.Context(), account); err != nil || len(v.Issues) != 1 || v.Issues[0].Code != "CONNECTION_FAILED" || !v.Issues[0].Retryable {
+	if v, err = b.Verify(t.Context(), account); err != nil || len(v.Issues) != 1 || v.Issues[0].Kind != mail.KindConnection || !v.Issues[0].Retryable {
 		t.Errorf("without a server: %+v, %v", v, err)
 	}
 }

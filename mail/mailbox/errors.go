@@ -6,21 +6,20 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/wire"
-	"github.com/postern-mail/postern/mail/login"
 )
 
 // noMessage is the one answer for a message that is not there and for one that
 // the inbound policy hides (000 section 9).
 func (x *access) noMessage(reason string) *mail.Error {
 	return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindNotFound, Stage: string(imap.StageFetch), Reason: reason,
-		Message: "There is no such message.", Hint: "List the folder for the messages there are."}
+		Message: "There is no such message.", Advice: mail.AdviceList}
 }
 
 // gone refuses a message id of a folder that has another UIDVALIDITY now.
 func (x *access) gone() *mail.Error {
 	return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindConflict, Stage: string(imap.StageExamine),
 		Message: "The folder was made anew since this message id was given, so the id no longer names a message.",
-		Hint:    "List the folder again for ids that are valid now."}
+		Advice:  mail.AdviceListAgain}
 }
 
 // explain says what a failure of either wire means.
@@ -45,12 +44,12 @@ func explain(e *mail.Error) {
 		commandRefused(e, saying(w.Text))
 		switch {
 		case errors.Is(w, imap.ErrSends):
-			e.Kind, e.Message, e.Hint = mail.KindReadOnly, "The server sends what is put into this folder, so nothing is put there.", "Send it with 'mail send', or choose another folder."
+			e.Kind, e.Message, e.Advice = mail.KindReadOnly, "The server sends what is put into this folder, so nothing is put there.", mail.AdviceSendInstead
 		case w.Code == "IN-USE":
-			e.Message, e.Hint = "Another program has the mailbox open.", "Try again in a moment: POP3 serves one program at a time."
+			e.Message, e.Advice = "Another program has the mailbox open.", mail.AdviceMailboxInUse
 		case (w.Stage == imap.StageExamine || w.Stage == imap.StageSelect) && w.Permanent:
 			e.Kind, e.Retryable = mail.KindNotFound, false
-			e.Message, e.Hint = "There is no such folder.", "Run 'mail folders' for the folders there are."
+			e.Message, e.Advice = "There is no such folder.", mail.AdviceFolders
 		}
 	case wire.KindClosed:
 		e.Message = "The mail server closed the connection." + saying(w.Text)
@@ -71,39 +70,39 @@ func loginRefused(e *mail.Error, code string) {
 	if code != "" {
 		e.Message = "The mail server did not accept the login (" + code + ")."
 	}
-	e.Hint = login.Hint
+	e.Advice = mail.AdviceCheckLogin
 }
 
 func badCertificate(e *mail.Error) {
 	e.Kind, e.Retryable = mail.KindCertificate, false
 	e.Message = "The mail server's certificate was not accepted."
-	e.Hint = "Check host and port; a server with its own authority needs the account's --ca-file."
+	e.Advice = mail.AdviceCertificate
 }
 
 func tooLateAnswer(e *mail.Error) {
 	e.Kind = mail.KindTimeout
 	e.Message = "The mail server did not answer in time."
-	e.Hint = "Try again, or allow more time with --timeout SECONDS (at most 300)."
+	e.Advice = mail.AdviceMoreTime
 }
 
 func unclearAnswer(e *mail.Error, tls bool) {
 	e.Message = "The mail server said something that could not be understood."
 	if tls {
 		e.Message = "The connection to the mail server could not be protected with TLS."
-		e.Hint = "Check the account's port and whether it needs tls or starttls."
+		e.Advice = mail.AdviceCheckTLS
 	}
 }
 
 func tooMuchSent(e *mail.Error) {
 	e.Kind = mail.KindLimit
 	e.Message = "The mail server sent more than is allowed."
-	e.Hint = "Ask for less at once."
+	e.Advice = mail.AdviceLess
 }
 
 func commandRefused(e *mail.Error, said string) {
 	e.Kind = mail.KindRefused
 	e.Message = "The mail server refused the command." + said
-	e.Hint = "Try again later; if it stays so, ask whoever runs the server."
+	e.Advice = mail.AdviceAskOperator
 }
 
 // wireRefusal returns what the server said when it refused a command, or nil.

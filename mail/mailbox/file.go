@@ -99,7 +99,7 @@ func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) 
 	if err = x.wrap(ctx, err); sent && !answered {
 		e := *x.AsError(err)
 		e.Message += " Whether the message arrived in the folder is not known."
-		e.Hint, e.Retryable, e.Unknown = "Look into the folder before you try again.", false, true
+		e.Advice, e.Retryable, e.Unknown = mail.AdviceLookIntoFolder, false, true
 		err = &e
 	}
 	return nil, err

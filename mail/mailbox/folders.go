@@ -105,7 +105,7 @@ func (x *access) list(s *imap.Session, q FolderQuery, list *FolderList) (map[str
 }
 
 func unusable() mail.Issue {
-	return mail.Issue{Code: mail.KindRefused.Code(), Stage: string(imap.StageList), Message: "A folder whose name cannot be used was left out."}
+	return mail.Issue{Kind: mail.KindRefused, Stage: string(imap.StageList), Message: "A folder whose name cannot be used was left out."}
 }
 
 func folderOf(d *goimap.ListData) Folder {
@@ -167,7 +167,7 @@ func (x *access) count(s *imap.Session, list *FolderList, statuses map[string]*g
 }
 
 func uncounted(folder, why string, retryable bool) mail.Issue {
-	return mail.Issue{Code: mail.KindRefused.Code(), Stage: string(imap.StageStatus), Message: fmt.Sprintf("The messages of folder %q were not counted: %s.", folder, why), Retryable: retryable}
+	return mail.Issue{Kind: mail.KindRefused, Stage: string(imap.StageStatus), Message: fmt.Sprintf("The messages of folder %q were not counted: %s.", folder, why), Retryable: retryable}
 }
 
 func refusedByServer(err error) bool { return wireRefusal(err) != nil }
@@ -266,5 +266,5 @@ func (x *access) eachVisible(s *imap.Session, box imap.Folder, found goimap.UIDS
 
 func (x *access) givesNothing() error {
 	return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindRefused, Stage: string(imap.StageFetch), Retryable: true,
-		Message: "The server names messages that it does not give.", Hint: "Try again later; if it stays so, ask whoever runs the server."}
+		Message: "The server names messages that it does not give.", Advice: mail.AdviceAskOperator}
 }

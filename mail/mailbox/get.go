@@ -251,7 +251,7 @@ func (r *reading) takeRaw(raw []byte) {
 }
 
 func (r *reading) issue(text string) mail.Issue {
-	return mail.Issue{Code: "EXECUTION_ERROR", Stage: "parse", Message: text, UID: r.ref.UID}
+	return mail.Issue{Kind: mail.KindRefused, Stage: "parse", Message: text, UID: r.ref.UID}
 }
 
 // joinMessage puts a header and a body together that were fetched apart. The
@@ -476,7 +476,7 @@ func (r *reading) readPDFs(ctx context.Context, reader PDFReader) {
 		}
 		text, cut, err := reader.Text(ctx, f.bytes, r.q.AttachmentChars)
 		if err != nil {
-			r.message.Issues = append(r.message.Issues, mail.Issue{Code: "EXECUTION_ERROR", Stage: "extract", UID: r.ref.UID,
+			r.message.Issues = append(r.message.Issues, mail.Issue{Kind: mail.KindRefused, Stage: "extract", UID: r.ref.UID,
 				Message: fmt.Sprintf("The text of part %s could not be read: %s.", a.PartID, message.CleanLine(err.Error()))})
 			continue
 		}

@@ -289,7 +289,7 @@ func TestListAnswersWithWhatItFoundInTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	p, err := m.List(ctx, account, mailbox.ListQuery{Since: dayOne})
-	if err != nil || len(p.Messages) != 1 || !p.HasMore || len(p.Issues) != 1 || p.Issues[0].Code != "TIMEOUT" {
+	if err != nil || len(p.Messages) != 1 || !p.HasMore || len(p.Issues) != 1 || p.Issues[0].Kind != mail.KindTimeout {
 		t.Errorf("%+v %v", p, err)
 	}
 }

@@ -60,10 +60,10 @@ func (m *Client) List(ctx context.Context, account string, q ListQuery) (*Page, 
 	}
 	q.AfterUID = max(q.AfterUID, q.After.UID)
 	if anchored := q.Before.UID != 0 || q.After.UID != 0; anchored && q.BeforeUID != 0 && q.BeforeUID-1 <= q.AfterUID {
-		return nil, x.Invalid("No message lies between the bounds that were given.", "Leave one of them out.")
+		return nil, x.Invalid("No message lies between the bounds that were given.", mail.AdviceNoBound)
 	}
 	if q.New && m.o.Seen == nil {
-		return nil, x.Unsupported("Nothing is kept here about which messages are new.", "List them by UID with --after-uid instead.")
+		return nil, x.Unsupported("Nothing is kept here about which messages are new.", mail.AdviceListByUID)
 	}
 	l := x.listing(q, &seeing{store: m.o.Seen})
 	if err := l.seen.read(ctx, x, q.Folder); err != nil {
@@ -115,7 +115,7 @@ func (l *listing) do(ctx context.Context) error {
 // there, or that the inbound policy hides.
 func (x *access) noAnchor(reason string) error {
 	return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindConflict, Stage: string(imap.StageList), Reason: reason,
-		Message: "The message that the list was to go on from is not there.", Hint: "List again without it; --since and --until bound the time instead."}
+		Message: "The message that the list was to go on from is not there.", Advice: mail.AdviceListWithoutAnchor}
 }
 
 // partial reports whether what was found before err is worth answering with: not
@@ -131,7 +131,7 @@ func dated(q *ListQuery) bool { return !q.Since.IsZero() || !q.Until.IsZero() }
 func (x *access) checkFolder(name string) error {
 	if err := mail.CheckFolder(name); err != nil {
 		return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindNotFound, Stage: string(imap.StageExamine), Err: err,
-			Message: "There is no such folder: " + err.Error() + ".", Hint: "Run 'mail folders' for the folders there are."}
+			Message: "There is no such folder: " + err.Error() + ".", Advice: mail.AdviceFolders}
 	}
 	return nil
 }
@@ -413,7 +413,7 @@ func (l *listing) take(got []fetched) bool {
 		}
 		if !g.readable {
 			if l.policy.ShowsAll() {
-				l.page.Issues = append(l.page.Issues, mail.Issue{Code: "EXECUTION_ERROR", Stage: "parse", UID: g.uid, Retryable: true,
+				l.page.Issues = append(l.page.Issues, mail.Issue{Kind: mail.KindRefused, Stage: "parse", UID: g.uid, Retryable: true,
 					MessageID: l.ref(g.uid).String(), Message: "The server did not give the message's header."})
 			}
 			continue

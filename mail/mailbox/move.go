@@ -62,14 +62,14 @@ func (b *batch) noFolder(err error, folder string) error {
 		return err
 	}
 	return &mail.Error{Op: b.Op, Account: b.Account, Kind: mail.KindNotFound, Stage: string(w.Stage), Err: err,
-		Message: fmt.Sprintf("There is no folder %q to put the messages in.", folder), Hint: "Run 'mail folders' for the folders there are."}
+		Message: fmt.Sprintf("There is no folder %q to put the messages in.", folder), Advice: mail.AdviceFolders}
 }
 
 // arrived reports the messages that are at their new place now.
 func (b *batch) arrived(l *located, uids []uint32, c imap.Copied, account, folder string) {
 	for _, u := range uids {
 		if len(c.Target) > 0 && c.Target[u] == 0 {
-			b.out.Issues = append(b.out.Issues, mail.Issue{Code: mail.KindRefused.Code(), Stage: string(imap.StageCopy), UID: u, MessageID: b.ref(l, u).String(),
+			b.out.Issues = append(b.out.Issues, mail.Issue{Kind: mail.KindRefused, Stage: string(imap.StageCopy), UID: u, MessageID: b.ref(l, u).String(),
 				Message: "The server named other messages as done, and not this one: look where it is."})
 			continue
 		}
@@ -89,7 +89,7 @@ func (m *Client) copyAcross(ctx context.Context, account string, refs []mail.Ref
 		return nil, err
 	}
 	if b.pop != nil {
-		return nil, b.notPOP3("folders to copy from", "'mail raw' and 'mail attachment' read what is in a message.")
+		return nil, b.notPOP3("folders to copy from", mail.AdvicePOP3Parts)
 	}
 	to, err := m.open(ctx, "mail copy", toAccount)
 	if err != nil {
@@ -193,7 +193,7 @@ func (b *batch) carry(ctx context.Context, to *access, l *located, uid uint32, f
 	if err = to.wrap(ctx, b.noFolder(err, folder)); sent && !answered {
 		e := *to.AsError(err)
 		e.Message += " Whether the copy arrived is not known."
-		e.Hint, e.Retryable, e.Unknown = "Look into the folder before you try again.", false, true
+		e.Advice, e.Retryable, e.Unknown = mail.AdviceLookIntoFolder, false, true
 		err = &e
 	}
 	return c, true, err
@@ -211,7 +211,7 @@ func (m *Client) Move(ctx context.Context, account string, refs []mail.Ref, toFo
 		return nil, err
 	}
 	if toFolder == b.folder {
-		return nil, b.Invalid("The messages are in that folder already.", "Name another folder with --to.")
+		return nil, b.Invalid("The messages are in that folder already.", mail.AdviceOtherFolder)
 	}
 	return b.run(ctx, imap.MoveMessages, func(ctx context.Context, s *imap.Session) error {
 		l, err := b.locate(s, true, wanted{})
@@ -236,7 +236,7 @@ func (m *Client) Move(ctx context.Context, account string, refs []mail.Ref, toFo
 			return b.copyAndExpunge(ctx, s, l, uids, toFolder)
 		}
 		return b.cannot("The server can move no single message: it has neither MOVE nor UIDPLUS.",
-			"Copy the messages with 'mail copy', and remove them in a mail program.")
+			mail.AdviceCopyAndRemove)
 	})
 }
 
@@ -250,7 +250,7 @@ func (b *batch) notMoved(ctx context.Context, s *imap.Session, l *located, uids 
 	there, lookErr := look(s, uids)
 	if lookErr != nil {
 		e.Message += " Whether some of the messages were moved is not known."
-		e.Hint, e.Retryable = "Look into both folders before you try again.", false
+		e.Advice, e.Retryable = mail.AdviceLookIntoBoth, false
 		return &e
 	}
 	if len(there) == len(uids) {
@@ -266,8 +266,8 @@ func (b *batch) notMoved(ctx context.Context, s *imap.Session, l *located, uids 
 	return nil
 }
 
-func (b *batch) cannot(message, hint string) error {
-	return &mail.Error{Op: b.Op, Account: b.Account, Kind: mail.KindUnsupported, Message: message, Hint: hint}
+func (b *batch) cannot(message string, advice mail.Advice) error {
+	return &mail.Error{Op: b.Op, Account: b.Account, Kind: mail.KindUnsupported, Message: message, Advice: advice}
 }
 
 // copyAndExpunge moves by three steps, each of which waits for the one before. A
@@ -282,7 +282,7 @@ func (b *batch) copyAndExpunge(ctx context.Context, s *imap.Session, l *located,
 	kept := slices.DeleteFunc(slices.Clone(uids), func(u uint32) bool { return c.Target[u] == 0 })
 	for _, u := range uids {
 		if c.Target[u] == 0 {
-			b.out.Issues = append(b.out.Issues, mail.Issue{Code: mail.KindRefused.Code(), Stage: string(imap.StageCopy), UID: u, MessageID: b.ref(l, u).String(),
+			b.out.Issues = append(b.out.Issues, mail.Issue{Kind: mail.KindRefused, Stage: string(imap.StageCopy), UID: u, MessageID: b.ref(l, u).String(),
 				Message: "The server did not say that the message was copied, so it was left where it is."})
 		}
 	}

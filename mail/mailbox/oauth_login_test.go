@@ -46,7 +46,7 @@ func TestOAuthTokenIsRenewedWhenItIsRefused(t *testing.T) {
 		}
 		m, c = mailboxes()
 		v, err := m.Verify(t.Context(), account)
-		if err != nil || (len(v.Issues) == 0) != tc.ok || !tc.ok && v.Issues[0].Code != "AUTH_FAILED" || c.Refusals != tc.refusals {
+		if err != nil || (len(v.Issues) == 0) != tc.ok || !tc.ok && v.Issues[0].Kind != mail.KindAuth || c.Refusals != tc.refusals {
 			t.Errorf("%s: verified %+v, %v, %d refusals", name, v, err, c.Refusals)
 		}
 	}

@@ -86,7 +86,7 @@ func hiding(t *testing.T, e mailtest.Endpoint, user string) (b *box, shown, hidd
 func told(v any, err error) string {
 	var e *mail.Error
 	if errors.As(err, &e) {
-		return fmt.Sprintf("%s|%s|%s|%s|%s|%v", e.Op, e.Kind, e.Stage, e.Message, e.Hint, e.Retryable)
+		return fmt.Sprintf("%s|%s|%s|%s|%s|%v", e.Op, e.Kind, e.Stage, e.Message, e.Advice, e.Retryable)
 	}
 	return fmt.Sprintf("%+v %v", v, err)
 }

@@ -33,15 +33,15 @@ func (x *access) lendPop(ctx context.Context, fresh bool, fn func(s *pop3.Sessio
 }
 
 // notPOP3 is what becomes of a command that needs what POP3 has not.
-func (x *access) notPOP3(what, hint string) error {
-	return x.Unsupported("The account is read with POP3, which has no "+what+".", hint)
+func (x *access) notPOP3(what string, advice mail.Advice) error {
+	return x.Unsupported("The account is read with POP3, which has no "+what+".", advice)
 }
 
 // popFolderIs refuses every folder but the one there is.
 func (x *access) popFolderIs(folder string) error {
 	if folder != "" && !strings.EqualFold(folder, popFolder) {
 		return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindNotFound, Stage: "examine",
-			Message: "There is no such folder: an account read with POP3 has INBOX alone.", Hint: "Leave --folder out."}
+			Message: "There is no such folder: an account read with POP3 has INBOX alone.", Advice: mail.AdviceNoFolder}
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func (x *access) heads(ctx context.Context, s *pop3.Session, all []pop3.Message,
 			i := slices.Index(numbers, n)
 			if err != nil {
 				if x.policy.ShowsAll() {
-					*issues = append(*issues, mail.Issue{Code: mail.KindRefused.Code(), Stage: "fetch", Retryable: true,
+					*issues = append(*issues, mail.Issue{Kind: mail.KindRefused, Stage: "fetch", Retryable: true,
 						Message: "The server did not give the message.", MessageID: x.popRef(group[i].UIDL).String()})
 				}
 				return
@@ -123,11 +123,11 @@ func (m *Client) popList(ctx context.Context, x *access, q ListQuery) (*Page, er
 	}
 	switch {
 	case q.Unread:
-		return nil, x.notPOP3("flags, so nobody can tell what is unread", "List what was not acknowledged with --new.")
+		return nil, x.notPOP3("flags, so nobody can tell what is unread", mail.AdvicePOP3New)
 	case q.BeforeUID != 0 || q.AfterUID != 0:
-		return nil, x.notPOP3("UIDs", "Go on from a message with --before or --after and its message_id, or bound the time with --since and --until.")
+		return nil, x.notPOP3("UIDs", mail.AdvicePOP3Page)
 	case q.New && m.o.Seen == nil:
-		return nil, x.Unsupported("Nothing is kept here about which messages are new.", "Bound the time with --since instead.")
+		return nil, x.Unsupported("Nothing is kept here about which messages are new.", mail.AdviceBoundTime)
 	}
 	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
 	page := &Page{Folder: popFolder}
@@ -135,7 +135,7 @@ func (m *Client) popList(ctx context.Context, x *access, q ListQuery) (*Page, er
 	err := x.lendPop(ctx, true, func(s *pop3.Session) error {
 		*page = Page{Folder: popFolder}
 		if x.pop.skipped > 0 && x.policy.ShowsAll() {
-			page.Issues = append(page.Issues, mail.Issue{Code: mail.KindConnection.Code(), Stage: "list",
+			page.Issues = append(page.Issues, mail.Issue{Kind: mail.KindConnection, Stage: "list",
 				Message: fmt.Sprintf("The server gave %d messages no name, and they are left out.", x.pop.skipped)})
 		}
 		var err error
@@ -235,7 +235,7 @@ func (h *popHead) dated(q *ListQuery) bool {
 // popNamed refuses what cannot name a message of a POP3 account.
 func (x *access) popNamed(ref mail.Ref) error {
 	if ref.Protocol != mail.POP3 || ref.UIDL == "" {
-		return x.notPOP3("UIDs", "Name a message by its message_id, as 'mail list' shows it.")
+		return x.notPOP3("UIDs", mail.AdvicePOP3ID)
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func Test004_5_PagesOfPOP3GoOnFromNothingThatIsGone(t *testing.T) {
 	}
 	gone, secret, never := conflict(last), conflict(hidden), conflict(mail.Ref{Protocol: mail.POP3, Account: account, UIDL: "nosuch"})
 	conflict(mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 1, UID: 1})
-	if secret.Message != never.Message || secret.Hint != never.Hint || secret.Stage != never.Stage || gone.Message != never.Message {
+	if secret.Message != never.Message || secret.Advice != never.Advice || secret.Stage != never.Stage || gone.Message != never.Message {
 		t.Errorf("%+v\n%+v\n%+v", gone, secret, never)
 	}
 	if secret.Reason != "filtered" || gone.Reason != "" {

@@ -71,7 +71,7 @@ func (x *access) popMissing(r mail.Ref) mail.Issue {
 // popAck is Ack for a POP3 account.
 func (x *access) popAck(ctx context.Context, store mail.SeenStore, refs []mail.Ref) (*Changed, error) {
 	if store == nil {
-		return nil, x.Unsupported("Nothing is kept here about which messages are new.", "Keep the ids you have dealt with yourself.")
+		return nil, x.Unsupported("Nothing is kept here about which messages are new.", mail.AdviceKeepIDs)
 	}
 	out := &Changed{Account: x.account.Name, Folder: popFolder}
 	var names popNames

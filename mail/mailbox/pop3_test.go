@@ -148,11 +148,11 @@ func TestPOP3ListsByDateAndCount(t *testing.T) {
 		t.Errorf("dated: %v", subjects(p))
 	}
 	for name, test := range map[string]struct {
-		q    mailbox.ListQuery
-		hint string
-	}{"unread": {mailbox.ListQuery{Unread: true}, "--new"}, "before": {mailbox.ListQuery{BeforeUID: 4}, "--before"}, "after": {mailbox.ListQuery{AfterUID: 4}, "--after"}} {
+		q      mailbox.ListQuery
+		advice mail.Advice
+	}{"unread": {mailbox.ListQuery{Unread: true}, mail.AdvicePOP3New}, "before": {mailbox.ListQuery{BeforeUID: 4}, mail.AdvicePOP3Page}, "after": {mailbox.ListQuery{AfterUID: 4}, mail.AdvicePOP3Page}} {
 		var e *mail.Error
-		if _, err := b.List(t.Context(), account, test.q); !errors.As(err, &e) || e.Kind != mail.KindUnsupported || !strings.Contains(e.Hint, test.hint) {
+		if _, err := b.List(t.Context(), account, test.q); !errors.As(err, &e) || e.Kind != mail.KindUnsupported || e.Advice != test.advice {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -187,7 +187,7 @@ func TestPOP3SaysWhatItCannotDo(t *testing.T) {
 		"delete": func() error { _, err := b.Delete(t.Context(), account, refs); return err },
 	} {
 		var e *mail.Error
-		if err := do(); !errors.As(err, &e) || e.Kind != mail.KindUnsupported || !strings.Contains(e.Message, "POP3") || e.Hint == "" {
+		if err := do(); !errors.As(err, &e) || e.Kind != mail.KindUnsupported || !strings.Contains(e.Message, "POP3") || e.Advice == "" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -219,7 +219,7 @@ func TestPOP3New(t *testing.T) {
 		t.Errorf("after ack: %v", subjects(p))
 	}
 	c, err := b.Ack(t.Context(), account, []mail.Ref{{Protocol: mail.POP3, Account: account, UIDL: "nosuch"}, p.Messages[1].Ref})
-	if err != nil || len(c.Messages) != 1 || len(c.Issues) != 1 || c.Issues[0].Code != "NOT_FOUND" {
+	if err != nil || len(c.Messages) != 1 || len(c.Issues) != 1 || c.Issues[0].Kind != mail.KindNotFound {
 		t.Errorf("ack of one that is not there: %+v, %v", c, err)
 	}
 	if p := b.list(mailbox.ListQuery{New: true}); len(p.Messages) != 0 {
@@ -345,7 +345,7 @@ func TestPOP3HidesWhatThePolicyHides(t *testing.T) {
 			t.Errorf("%s: hidden %v, missing %v", name, errH, errM)
 			continue
 		}
-		if h.Message != m.Message || h.Hint != m.Hint || h.Kind != m.Kind || h.Stage != m.Stage || m.Kind != mail.KindNotFound {
+		if h.Message != m.Message || h.Advice != m.Advice || h.Kind != m.Kind || h.Stage != m.Stage || m.Kind != mail.KindNotFound {
 			t.Errorf("%s: hidden %+v, missing %+v", name, h, m)
 		}
 		if h.Reason != "filtered" || m.Reason != "" {
@@ -364,7 +364,7 @@ func TestPOP3LoginRefused(t *testing.T) {
 	m := mailbox.New(mailbox.Options{Directory: d})
 	defer m.Close()
 	v, err := m.Verify(t.Context(), account)
-	if err != nil || len(v.Issues) != 1 || v.Issues[0].Code != "AUTH_FAILED" {
+	if err != nil || len(v.Issues) != 1 || v.Issues[0].Kind != mail.KindAuth {
 		t.Errorf("%+v, %v", v, err)
 	}
 	var e *mail.Error

@@ -130,7 +130,7 @@ func (x *access) chunks(s *imap.Session, uid uint32, part []int, size int64) ([]
 
 func (x *access) tooLarge() error {
 	return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindLimit, Stage: string(imap.StageFetch),
-		Message: "It is larger than 64 MiB.", Hint: "Open it in a mail program."}
+		Message: "It is larger than 64 MiB.", Advice: mail.AdviceMailProgram}
 }
 
 // Attachment returns one attachment with its content, up to 64 MiB as transferred.
@@ -217,14 +217,16 @@ func (x *access) choose(root *message.Part, part string) (*message.Part, error) 
 	switch {
 	case len(all) == 0:
 		return nil, &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindNotFound, Stage: "parse", Message: "The message has no attachment.",
-			Hint: "Run 'mail get' to see the message."}
+			Advice: mail.AdviceGet}
 	case part == "" && len(all) == 1:
 		return only, nil
 	case part == "":
-		return nil, x.Invalid(fmt.Sprintf("The message has %d attachments.", len(all)), "Name one with --part: "+partList(ids)+".")
+		e := x.Invalid(fmt.Sprintf("The message has %d attachments.", len(all)), mail.AdviceNamePart)
+		e.Detail = partList(ids)
+		return nil, e
 	}
 	return nil, &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindNotFound, Stage: "parse", Message: "The message has no such attachment.",
-		Hint: "Name one with --part: " + partList(ids) + "."}
+		Advice: mail.AdviceNamePart, Detail: partList(ids)}
 }
 
 func partList(ids []string) string {

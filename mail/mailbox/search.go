@@ -104,11 +104,11 @@ func (f *finding) prepare(ctx context.Context, cs cursors) error {
 	q.Folder = imap.FolderName(q.Folder)
 	for _, text := range []string{q.Query, q.From, q.To, q.Subject, q.Text} {
 		if !utf8.ValidString(text) || strings.ContainsFunc(text, breaksLine) || utf8.RuneCountInString(text) > maxCriterion {
-			return f.Invalid("A criterion holds a control character or more than 256 characters.", "Search for a shorter piece of plain text.")
+			return f.Invalid("A criterion holds a control character or more than 256 characters.", mail.AdviceShorterText)
 		}
 	}
 	if !q.Start.IsZero() && !q.End.IsZero() && q.End.Before(q.Start) {
-		return f.Invalid("The search ends before it starts.", "Give a start date that is not after the end date.")
+		return f.Invalid("The search ends before it starts.", mail.AdviceDates)
 	}
 	f.want = wanted{header: !f.policy.ShowsAll(), structure: true, dates: q.Full, full: q.Full, text: q.Snippet}
 	return f.checkFolder(q.Folder)
@@ -118,17 +118,17 @@ func (f *finding) prepare(ctx context.Context, cs cursors) error {
 func (f *finding) resume(ctx context.Context, cs cursors) error {
 	q := &f.q
 	if q.Query+q.From+q.To+q.Subject+q.Text != "" || q.Unread || q.HasAttachment || !q.Start.IsZero() || !q.End.IsZero() {
-		return f.Invalid("A cursor carries its criteria; others cannot be given with it.", "Leave the criteria out, or begin a new search without the cursor.")
+		return f.Invalid("A cursor carries its criteria; others cannot be given with it.", mail.AdviceCursorAlone)
 	}
 	c, err := cs.open(ctx, q.Cursor)
 	if errors.Is(err, errNoCursor) {
-		return f.Invalid("The cursor is not one that a search gave.", "Copy next_cursor as it is, or begin a new search without it.")
+		return f.Invalid("The cursor is not one that a search gave.", mail.AdviceCopyCursor)
 	}
 	if err != nil {
 		return err
 	}
 	if c.Account != f.account.Name || q.Folder != "" && imap.FolderName(q.Folder) != c.Folder {
-		return f.Invalid("The cursor belongs to another account or folder.", "Leave --account and --folder as they were, or begin a new search without the cursor.")
+		return f.Invalid("The cursor belongs to another account or folder.", mail.AdviceCursorPlace)
 	}
 	q.Folder, q.Query, q.From, q.To, q.Subject, q.Text = c.Folder, c.Query, c.From, c.To, c.Subject, c.Text
 	q.Unread, q.HasAttachment, q.Start, q.End = c.Unread, c.HasAttachment, c.Start, c.End
@@ -180,7 +180,7 @@ func (f *finding) run(ctx context.Context) error {
 		}
 		if f.valid != 0 && f.valid != box.UIDValidity {
 			return &mail.Error{Op: f.Op, Account: f.Account, Kind: mail.KindConflict, Stage: string(imap.StageExamine),
-				Message: "The folder was made anew since this cursor was given.", Hint: "Begin the search again, without the cursor."}
+				Message: "The folder was made anew since this cursor was given.", Advice: mail.AdviceSearchAnew}
 		}
 		f.page.UIDValidity = box.UIDValidity
 		if f.policy.ShowsAll() {
@@ -218,7 +218,7 @@ func (f *finding) show(s *imap.Session, found goimap.UIDSet) error {
 
 func (f *finding) tooMany() error {
 	return f.Invalid(fmt.Sprintf("More than %d messages match.", f.q.MaxMatches),
-		"Narrow the search with --from, --subject, --last-days or --start-date and --end-date.")
+		mail.AdviceNarrow)
 }
 
 // sift looks at every match, counts those that are visible and meet what the
@@ -323,12 +323,12 @@ func (f *finding) fill(s *imap.Session, set goimap.UIDSet, got []fetched) error 
 		switch {
 		case g == nil || !g.visible(f.policy) && g.readable:
 			f.page.Failed++
-			f.page.Issues = append(f.page.Issues, mail.Issue{Code: mail.KindNotFound.Code(), Stage: string(imap.StageFetch), UID: uid, MessageID: ref.String(),
+			f.page.Issues = append(f.page.Issues, mail.Issue{Kind: mail.KindNotFound, Stage: string(imap.StageFetch), UID: uid, MessageID: ref.String(),
 				Message: "The message was removed in the meantime."})
 			continue
 		case !g.readable:
 			f.page.Failed++
-			f.page.Issues = append(f.page.Issues, mail.Issue{Code: mail.KindRefused.Code(), Stage: "parse", UID: uid, MessageID: ref.String(), Retryable: true,
+			f.page.Issues = append(f.page.Issues, mail.Issue{Kind: mail.KindRefused, Stage: "parse", UID: uid, MessageID: ref.String(), Retryable: true,
 				Message: "The server did not give the message's header."})
 			continue
 		}

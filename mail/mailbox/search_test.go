@@ -464,7 +464,7 @@ func Test000_7_HiddenMessagesCannotBeAcked(t *testing.T) {
 	before := fmt.Sprint(s.states)
 	_, hidden := b.Ack(t.Context(), account, b.refs("INBOX", u[1]))
 	_, missing := b.Ack(t.Context(), account, b.refs("INBOX", 4711))
-	if h, m := mailtest.WantKind(t, hidden, mail.KindNotFound), mailtest.WantKind(t, missing, mail.KindNotFound); h.Message != m.Message || h.Hint != m.Hint || h.Stage != m.Stage {
+	if h, m := mailtest.WantKind(t, hidden, mail.KindNotFound), mailtest.WantKind(t, missing, mail.KindNotFound); h.Message != m.Message || h.Advice != m.Advice || h.Stage != m.Stage {
 		t.Errorf("%+v, but %+v", h, m)
 	}
 	if fmt.Sprint(s.states) != before {
@@ -517,8 +517,8 @@ func Test000_7_AttachmentsAreDecoded(t *testing.T) {
 	}
 	for part, kind := range map[string]mail.Kind{"": mail.KindInvalid, "9": mail.KindNotFound, "1": mail.KindNotFound, "2.HEADER": mail.KindNotFound} {
 		_, err := b.Attachment(t.Context(), b.Ref("INBOX", u[0]), part)
-		if got := mailtest.WantKind(t, err, kind); !strings.Contains(got.Hint, m.Attachments[1].PartID) {
-			t.Errorf("the hint names no part: %s", got.Hint)
+		if got := mailtest.WantKind(t, err, kind); got.Advice != mail.AdviceNamePart || !strings.Contains(got.Detail, m.Attachments[1].PartID) {
+			t.Errorf("the error names no part: %+v", got)
 		}
 	}
 	_, err = b.Attachment(t.Context(), b.Ref("INBOX", u[1]), "")

@@ -119,7 +119,7 @@ func (m *Client) Ack(ctx context.Context, account string, refs []mail.Ref) (*Cha
 		return b.popAck(ctx, m.o.Seen, b.refs)
 	}
 	if m.o.Seen == nil {
-		return nil, b.Unsupported("Nothing is kept here about which messages are new.", "Keep the UIDs you have dealt with yourself.")
+		return nil, b.Unsupported("Nothing is kept here about which messages are new.", mail.AdviceKeepUIDs)
 	}
 	y := &seeing{store: m.o.Seen}
 	if err := y.read(ctx, b.access, b.folder); err != nil {

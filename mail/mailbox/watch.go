@@ -59,7 +59,7 @@ func (m *Client) Watch(ctx context.Context, account string, q WatchQuery) (*Watc
 		return nil, err
 	}
 	if x.pop != nil {
-		return nil, x.notPOP3("a way to wait for mail", "Run 'mail list --new' now and then, not more often than every few minutes: each time costs a login.")
+		return nil, x.notPOP3("a way to wait for mail", mail.AdvicePOP3Poll)
 	}
 	if err := x.checkFolder(q.Folder); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (x *access) firstLook(ctx context.Context, q *WatchQuery) (*watcher, *Watch
 	if l.broken {
 		// What is behind the messages that could be read is unknown.
 		return nil, nil, x.wrap(ctx, &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindConnection, Stage: string(imap.StageFetch), Retryable: true,
-			Message: "The folder could not be read to its end.", Hint: "Try again; 'mail verify' shows what works."})
+			Message: "The folder could not be read to its end.", Advice: mail.AdviceVerify})
 	}
 	after := q.AfterUID
 	if q.FromNow {
@@ -152,7 +152,7 @@ func lastUID(p *Page) (uid uint32) {
 func (x *access) madeAnew() error {
 	return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindConflict, Stage: string(imap.StageExamine),
 		Message: "The folder was made anew, so that the UIDs known of it name nothing any more.",
-		Hint:    "Watch it again without --after-uid and --uidvalidity, and list it for what is there."}
+		Advice:  mail.AdviceWatchAnew}
 }
 
 // await waits until ctx ends or something came.

@@ -95,17 +95,17 @@ func (s *sender) read(d *Draft) (*letter, error) {
 	}
 	switch {
 	case len(l.to)+len(l.cc)+len(l.bcc) > MaxRecipients:
-		return nil, s.invalid(fmt.Sprintf("A message goes to at most %d recipients.", MaxRecipients), "Send it in several messages.", nil)
+		return nil, s.invalid(fmt.Sprintf("A message goes to at most %d recipients.", MaxRecipients), mail.AdviceSeveralMessages, nil)
 	case len(d.Attachments) > MaxAttachments:
-		return nil, s.invalid(fmt.Sprintf("A message has at most %d attachments.", MaxAttachments), "Put the files into an archive, or send several messages.", nil)
+		return nil, s.invalid(fmt.Sprintf("A message has at most %d attachments.", MaxAttachments), mail.AdviceArchiveFiles, nil)
 	case total > MaxAttachmentBytes:
-		return nil, s.invalid(fmt.Sprintf("The attachments have %d bytes together, more than %d.", total, MaxAttachmentBytes), "Send fewer or smaller files.", nil)
+		return nil, s.invalid(fmt.Sprintf("The attachments have %d bytes together, more than %d.", total, MaxAttachmentBytes), mail.AdviceSmallerFiles, nil)
 	case len(d.Body) > MaxBodyBytes:
-		return nil, s.invalid(fmt.Sprintf("The body has %d bytes, more than %d.", len(d.Body), MaxBodyBytes), "Attach the text as a file.", nil)
+		return nil, s.invalid(fmt.Sprintf("The body has %d bytes, more than %d.", len(d.Body), MaxBodyBytes), mail.AdviceAttachText, nil)
 	case utf8.RuneCountInString(d.Subject) > MaxSubjectChars:
-		return nil, s.invalid(fmt.Sprintf("The subject has more than %d characters.", MaxSubjectChars), "Shorten it.", nil)
+		return nil, s.invalid(fmt.Sprintf("The subject has more than %d characters.", MaxSubjectChars), mail.AdviceShorten, nil)
 	case d.ReplyTo != nil && d.ReplyTo.Account != s.account.Name:
-		return nil, s.invalid("The message to reply to is in another account.", "Send the reply from the account that has the message.", nil)
+		return nil, s.invalid("The message to reply to is in another account.", mail.AdviceReplyFromThere, nil)
 	}
 	return l, nil
 }
@@ -117,8 +117,8 @@ func because(err error) string {
 	return ": " + err.Error()
 }
 
-func (s *sender) invalid(message, hint string, cause error) *mail.Error {
-	e := s.Invalid(message, hint)
+func (s *sender) invalid(message string, advice mail.Advice, cause error) *mail.Error {
+	e := s.Invalid(message, advice)
 	e.Err = cause
 	return e
 }
@@ -169,10 +169,10 @@ func (b *Outbox) names(ctx context.Context, op, account, principal, key, request
 		return naming{id: strings.ToLower(rand.Text())}, nil
 	}
 	if len(key) > MaxKeyChars || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return naming{}, mail.Operation{Op: op, Account: account}.Invalid("An idempotency key has 1 to 128 visible ASCII characters.", "Use something like order-1234-reminder, or a UUID.")
+		return naming{}, mail.Operation{Op: op, Account: account}.Invalid("An idempotency key has 1 to 128 visible ASCII characters.", mail.AdviceKeyForm)
 	}
 	if b.o.Key == nil {
-		return naming{}, mail.Operation{Op: op, Account: account}.Unsupported("Idempotency keys cannot be used here: nothing keeps them.", "Send without a key.")
+		return naming{}, mail.Operation{Op: op, Account: account}.Unsupported("Idempotency keys cannot be used here: nothing keeps them.", mail.AdviceNoKey)
 	}
 	secret, err := b.o.Key(ctx)
 	if err != nil {
@@ -238,7 +238,7 @@ func (s *sender) unbuildable(err error) error {
 	if !errors.As(err, &f) {
 		return err
 	}
-	return s.invalid("The message cannot be written: "+strings.ToLower(f.Field)+": "+f.Problem+".", "Change it and send it again.", err)
+	return s.invalid("The message cannot be written: "+strings.ToLower(f.Field)+": "+f.Problem+".", mail.AdviceChangeMessage, err)
 }
 
 // message is the draft as it is composed.
@@ -250,7 +250,7 @@ func (b *Outbox) message(ctx context.Context, s *sender, l *letter, n naming) (*
 	m := &compose.Message{From: s.from, To: l.to, CC: l.cc, BCC: l.bcc, Subject: l.Subject, Date: b.now(), MessageID: id, Body: l.Body}
 	if l.ReplyTo != nil {
 		if b.o.Mailboxes == nil {
-			return nil, s.Unsupported("There is no mailbox to read what is replied to.", "Send it as a new message.")
+			return nil, s.Unsupported("There is no mailbox to read what is replied to.", mail.AdviceSendWithoutReply)
 		}
 		parent, err := b.o.Mailboxes.Header(ctx, s.Op, *l.ReplyTo)
 		if err != nil {

@@ -178,7 +178,7 @@ func (b *Outbox) bytes(ctx context.Context, op string, e *mail.Outgoing) ([]byte
 	}
 	if compose.Digest(e.From, e.Recipients, message) != e.Digest {
 		return nil, &mail.Error{Op: op, Account: e.Account, Kind: mail.KindConflict,
-			Message: "The message in the outbox is not the one that was put there; it is not sent.", Hint: "Cancel it and send it anew."}
+			Message: "The message in the outbox is not the one that was put there; it is not sent.", Advice: mail.AdviceCancelAndResend}
 	}
 	return message, nil
 }
@@ -198,7 +198,7 @@ func (b *Outbox) permitted(ctx context.Context, op string, e *mail.Outgoing) (*s
 	}
 	if s.from.Addr != e.From {
 		return nil, &mail.Error{Op: op, Account: e.Account, Kind: mail.KindConflict, Message: "The account has another address now than the message was written from.",
-			Hint: "Cancel it and send it anew."}
+			Advice: mail.AdviceCancelAndResend}
 	}
 	return s, nil
 }
@@ -207,7 +207,7 @@ func (b *Outbox) permitted(ctx context.Context, op string, e *mail.Outgoing) (*s
 func (s *sender) canSubmit(c login.Credentials) error {
 	if s.account.SMTP.IsZero() {
 		return &mail.Error{Op: s.Op, Account: s.Account, Kind: mail.KindConfig, Stage: "config", Message: "The account has no submission server.",
-			Hint: "Give it one with 'account edit NAME --smtp-host HOST'."}
+			Advice: mail.AdviceSetSubmission}
 	}
 	return login.Check(s.Operation, &s.account, c)
 }
@@ -259,7 +259,7 @@ func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*mail.Outg
 	}
 	if digest == "" || digest != e.Digest {
 		return nil, &mail.Error{Op: op, Account: e.Account, Kind: mail.KindConflict, Message: "The digest is not that of the message; nothing is sent.",
-			Hint: "Read the message with 'outbox show " + e.ID + "' and approve it with the digest given there."}
+			Advice: mail.AdviceApproveDigest, Detail: e.ID}
 	}
 	o := mail.Operation{Op: op, Account: e.Account}
 	switch e.State {
@@ -268,7 +268,7 @@ func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*mail.Outg
 		if outstanding(e.Sent) {
 			return b.fileAgain(ctx, op, e), nil
 		}
-		return &e, &mail.Error{Op: op, Account: e.Account, Kind: mail.KindConflict, Message: "The message was sent already.", Hint: "See 'outbox show " + e.ID + "'."}
+		return &e, &mail.Error{Op: op, Account: e.Account, Kind: mail.KindConflict, Message: "The message was sent already.", Advice: mail.AdviceShowEntry, Detail: e.ID}
 	default:
 		return &e, notSent(o, &e)
 	}

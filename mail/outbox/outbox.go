@@ -82,7 +82,7 @@ func newOutgoingID(now time.Time) string {
 // List returns entries, newest first, and whether there are more.
 func (b *Outbox) List(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error) {
 	if q.Limit < 0 || q.Limit > mail.MaxOutboxLimit {
-		return nil, false, mail.Operation{Op: "outbox list", Account: q.Account}.Invalid("The limit must be 1 to 500.", "Page on with --before ID.")
+		return nil, false, mail.Operation{Op: "outbox list", Account: q.Account}.Invalid("The limit must be 1 to 500.", mail.AdvicePageOn)
 	}
 	if q.Limit == 0 {
 		q.Limit = mail.DefaultOutboxLimit
@@ -173,7 +173,7 @@ func (b *Outbox) end(ctx context.Context, op, id string, change func(*mail.Outgo
 // tooLate refuses to take back what may have left or has ended.
 func tooLate(op string, e *mail.Outgoing) *mail.Error {
 	err := &mail.Error{Op: op, Account: e.Account, Kind: mail.KindConflict, Message: "The message is " + string(e.State) + " and cannot be taken back.",
-		Hint: "See 'outbox show " + e.ID + "'."}
+		Advice: mail.AdviceShowEntry, Detail: e.ID}
 	if e.State == mail.OutboxUnknown {
 		err.Message = "The message may have left already and cannot be taken back."
 	}

@@ -142,7 +142,7 @@ func (b *Outbox) again(ctx context.Context, s *sender, e mail.Outgoing, request 
 	if e.Request != request {
 		return nil, &mail.Error{Op: s.Op, Account: s.Account, Kind: mail.KindConflict,
 			Message: "The idempotency key was used before for another message; nothing is sent.",
-			Hint:    "Use another key for another message; 'outbox show " + e.ID + "' shows the one this key stands for."}
+			Advice:  mail.AdviceOtherKey, Detail: e.ID}
 	}
 	e.Replayed = true
 	now := b.now()
@@ -219,12 +219,12 @@ func (b *Outbox) standing(ctx context.Context, op, id string) (*mail.Outgoing, e
 func underWay(o mail.Operation, e *mail.Outgoing) error {
 	return &mail.Error{Op: o.Op, Account: o.Account, Kind: mail.KindConflict, Retryable: true,
 		Message: "The message may be being sent at this moment by another command, until " + e.Until.Format("15:04:05") + " UTC at the latest.",
-		Hint:    "See what became of it with 'outbox show " + e.ID + "'."}
+		Advice:  mail.AdviceShowOutcome, Detail: e.ID}
 }
 
 // notSent says why an entry is not sent that was to be sent.
 func notSent(o mail.Operation, e *mail.Outgoing) error {
-	err := &mail.Error{Op: o.Op, Account: o.Account, Kind: mail.KindConflict, Hint: "Send it as a new message if it is still wanted: with another idempotency key."}
+	err := &mail.Error{Op: o.Op, Account: o.Account, Kind: mail.KindConflict, Advice: mail.AdviceSendAnew}
 	switch e.State {
 	case mail.OutboxUnknown:
 		err.Message = "It is not known whether the message left, and a person has let it rest; it is not sent again."

@@ -166,7 +166,7 @@ func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*Saved
 	case !s.policy.MayChange():
 		return nil, s.ReadOnly()
 	case b.o.Mailboxes == nil || s.account.Protocol != mail.IMAP:
-		return nil, s.Unsupported("The account has no folder to put a draft into: it is not read with IMAP.", "Send the message with 'mail send'.")
+		return nil, s.Unsupported("The account has no folder to put a draft into: it is not read with IMAP.", mail.AdviceSendNow)
 	}
 	l, err := s.read(&d)
 	if err != nil {
@@ -187,7 +187,7 @@ func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*Saved
 	put, err := b.o.Mailboxes.File(ctx, op, account, &mailbox.OwnMessage{Role: "drafts", Flags: []string{`\Draft`, `\Seen`}, Date: m.Date, Source: built.Copy})
 	if errors.Is(err, mailbox.ErrNoRole) {
 		return nil, &mail.Error{Op: op, Account: account, Kind: mail.KindNotFound, Stage: "list", Message: "The account has no folder for drafts.",
-			Hint: "Create a folder named Drafts in a mail program."}
+			Advice: mail.AdviceMakeDrafts}
 	}
 	if err != nil {
 		return nil, err

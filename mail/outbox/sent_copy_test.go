@@ -323,7 +323,7 @@ func TestReplyIsThreadedAndNeedsAVisibleMessage(t *testing.T) {
 			_, hidden := d.Send(t.Context(), account, reply(uids[1], ""))
 			_, missing := d.Send(t.Context(), account, reply(uids[1]+100, ""))
 			var h, m *mail.Error
-			if !errors.As(hidden, &h) || !errors.As(missing, &m) || h.Kind != mail.KindNotFound || h.Message != m.Message || h.Hint != m.Hint || h.Stage != m.Stage || hidden.Error() != missing.Error() {
+			if !errors.As(hidden, &h) || !errors.As(missing, &m) || h.Kind != mail.KindNotFound || h.Message != m.Message || h.Advice != m.Advice || h.Stage != m.Stage || hidden.Error() != missing.Error() {
 				t.Errorf("hidden: %v; missing: %v", hidden, missing)
 			}
 			if len(d.server.messages()) != 2 || len(d.entries()) != 2 {

@@ -23,7 +23,7 @@ func (b *Outbox) Verify(ctx context.Context, account string) (*mail.Verification
 	o := mail.Operation{Op: op, Account: a.Name}
 	if a.SMTP.IsZero() {
 		return nil, &mail.Error{Op: op, Account: account, Kind: mail.KindConfig, Stage: "config", Message: "The account has no submission server.",
-			Hint: "Give it one with 'account edit NAME --smtp-host HOST'."}
+			Advice: mail.AdviceSetSubmission}
 	}
 	if err := login.Check(o, &a, b.o.Credentials); err != nil {
 		return nil, err
@@ -56,17 +56,17 @@ func (b *Outbox) Verify(ctx context.Context, account string) (*mail.Verification
 
 func submissionError(o mail.Operation, w *wire.Error) *mail.Error {
 	e := &mail.Error{Op: o.Op, Account: o.Account, Stage: w.Stage, Retryable: !w.Permanent, Err: w,
-		Kind: mail.KindConnection, Message: "The submission server could not be reached.", Hint: "Check the account's --smtp-host, --smtp-port and --smtp-security."}
+		Kind: mail.KindConnection, Message: "The submission server could not be reached.", Advice: mail.AdviceCheckSubmission}
 	switch w.Kind {
 	case wire.KindAuth:
 		e.Kind, e.Retryable, e.Message = mail.KindAuth, false, "The submission server did not accept the login."
 		if w.Reply != 0 {
 			e.Message = fmt.Sprintf("The submission server did not accept the login (%d).", w.Reply)
 		}
-		e.Hint = login.Hint
+		e.Advice = mail.AdviceCheckLogin
 	case wire.KindCertificate:
 		e.Kind, e.Retryable, e.Message = mail.KindCertificate, false, "The submission server's certificate was not accepted."
-		e.Hint = "Check host and port; a server with its own authority needs the account's --ca-file."
+		e.Advice = mail.AdviceCertificate
 	case wire.KindTimeout, wire.KindCanceled:
 		e.Kind, e.Message = mail.KindTimeout, "The submission server did not answer in time."
 	case wire.KindRefused:
@@ -74,7 +74,7 @@ func submissionError(o mail.Operation, w *wire.Error) *mail.Error {
 	case wire.KindLimit:
 		e.Kind, e.Message = mail.KindLimit, "The submission server sent more than is allowed."
 	case wire.KindProtocol:
-		e.Message, e.Hint = "The submission server said something that could not be understood.", "Check the account's --smtp-port and --smtp-security."
+		e.Message, e.Advice = "The submission server said something that could not be understood.", mail.AdviceCheckSubmissionPort
 	}
 	if w.Text != "" {
 		e.Message += " The server said: " + w.Text

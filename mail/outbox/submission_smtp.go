@@ -76,16 +76,16 @@ func (s *submissionSession) failure(ctx context.Context, err error) *failure {
 	e.Retryable = sending.Temporary && !f.unknown
 	switch {
 	case w.Kind == wire.KindRefused:
-		e.Kind, e.Message, e.Hint = mail.KindRefused, "The submission server refused the message: "+said(w.Reply, w.Code, w.Text)+".", "Nothing was sent. Change what it names, or ask whoever runs the server."
+		e.Kind, e.Message, e.Advice = mail.KindRefused, "The submission server refused the message: "+said(w.Reply, w.Code, w.Text)+".", mail.AdviceRejected
 		if e.Retryable {
-			e.Hint = "Nothing was sent. Try again later."
+			e.Advice = mail.AdviceNothingSentLater
 		}
 	case w.Kind == wire.KindTooLarge:
-		e.Kind, e.Message, e.Hint = mail.KindRefused, fmt.Sprintf("The submission server takes no message of this size: the %v.", w.Err), "Send fewer or smaller files."
+		e.Kind, e.Message, e.Advice = mail.KindRefused, fmt.Sprintf("The submission server takes no message of this size: the %v.", w.Err), mail.AdviceSmallerFiles
 	case w.Kind == wire.KindUnsupported:
-		e.Kind, e.Message, e.Hint = mail.KindUnsupported, "The submission server does not take addresses outside ASCII, which this message has.", "Use addresses in ASCII, or another account."
+		e.Kind, e.Message, e.Advice = mail.KindUnsupported, "The submission server does not take addresses outside ASCII, which this message has.", mail.AdviceASCIIAddresses
 	case w.Kind == wire.KindInvalid:
-		e.Kind, e.Message, e.Hint = mail.KindInvalid, "The message or an address in it cannot be sent: "+w.Err.Error()+".", "Change it and send it anew."
+		e.Kind, e.Message, e.Advice = mail.KindInvalid, "The message or an address in it cannot be sent: "+w.Err.Error()+".", mail.AdviceChangeMessage
 	case ctx.Err() != nil:
 		ended, ok := s.Wrap(ctx, err, nil).(*mail.Error)
 		if ok {
@@ -97,7 +97,7 @@ func (s *submissionSession) failure(ctx context.Context, err error) *failure {
 		if w.Kind == wire.KindTimeout || w.Kind == wire.KindCanceled {
 			e.Message = "The submission server did not answer in time; the message had not left."
 		}
-		e.Hint = "Nothing was sent. Try again."
+		e.Advice = mail.AdviceNothingSent
 	}
 	if len(sending.Refused) > 0 {
 		e.Message = refusedRecipients(sending.Refused)

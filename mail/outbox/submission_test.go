@@ -62,21 +62,21 @@ func TestOAuthAtTheSubmissionServer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		tokens   []string
 		refusals int
-		code     string
+		kind     mail.Kind
 	}{
 		"valid":                  {[]string{"good"}, 0, ""},
 		"expired, and renewed":   {[]string{"old", "good"}, 1, ""},
-		"expired, and no other":  {[]string{"old"}, 1, "AUTH_FAILED"},
-		"expired more than once": {[]string{"old", "older", "good"}, 2, "AUTH_FAILED"},
+		"expired, and no other":  {[]string{"old"}, 1, mail.KindAuth},
+		"expired more than once": {[]string{"old", "older", "good"}, 2, mail.KindAuth},
 	} {
 		c := &mailtest.Renewable{Tokens: tc.tokens}
 		v, err := outbox.New(outbox.Options{Directory: d, Credentials: c}).Verify(t.Context(), account)
 		switch {
 		case err != nil || c.Refusals != tc.refusals:
 			t.Errorf("%s: %v, %d refusals", name, err, c.Refusals)
-		case tc.code == "" && (len(v.Issues) > 0 || len(v.Capabilities) != 1):
+		case tc.kind == "" && (len(v.Issues) > 0 || len(v.Capabilities) != 1):
 			t.Errorf("%s: %+v", name, v)
-		case tc.code != "" && (len(v.Issues) != 1 || v.Issues[0].Code != tc.code):
+		case tc.kind != "" && (len(v.Issues) != 1 || v.Issues[0].Kind != tc.kind):
 			t.Errorf("%s: %+v", name, v)
 		}
 	}

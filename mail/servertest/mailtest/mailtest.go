@@ -266,7 +266,7 @@ func WantKind(t testing.TB, err error, kind mail.Kind) *mail.Error {
 	if !errors.As(err, &e) || e.Kind != kind {
 		t.Fatalf("error %v (%+v), want kind %s", err, e, kind)
 	}
-	if e.Message == "" || e.Hint == "" || e.Account == "" || e.Op == "" {
+	if e.Message == "" || e.Advice == "" || e.Account == "" || e.Op == "" {
 		t.Errorf("incomplete error %+v", e)
 	}
 	return e

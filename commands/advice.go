@@ -1,0 +1,138 @@
+package commands
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+// advice is what a person or an agent is told to do about an error of mail: the one
+// place where that is put into the words of the command line.
+type advice struct {
+	words string // {account} and {detail} stand for the error's own
+	needs string // the command it sends the reader to; empty for one that is always there, or none
+}
+
+var advices = map[mail.Advice]advice{
+	mail.AdviceListWithoutAnchor:   {"List again without it; --since and --until bound the time instead.", "mail list"},
+	mail.AdviceFolders:             {"Run 'mail folders' for the folders there are.", "mail folders"},
+	mail.AdviceSearchAnew:          {"Begin the search again, without the cursor.", ""},
+	mail.AdviceLookIntoFolder:      {"Look into the folder before you try again.", ""},
+	mail.AdviceLookIntoBoth:        {"Look into both folders before you try again.", ""},
+	mail.AdviceAskOperator:         {"Try again later; if it stays so, ask the operator of the server.", ""},
+	mail.AdviceRestart:             {"Start it again.", ""},
+	mail.AdviceMailProgram:         {"Open it in a mail program.", ""},
+	mail.AdviceGet:                 {"Run 'mail get' to see the message.", "mail get"},
+	mail.AdviceNamePart:            {"Name one with --part: {detail}.", ""},
+	mail.AdviceNoFolder:            {"Leave --folder out.", ""},
+	mail.AdviceList:                {"List the folder for the messages there are.", ""},
+	mail.AdviceListAgain:           {"List the folder again for ids that are valid now.", ""},
+	mail.AdviceSendInstead:         {"Send it with 'mail send', or choose another folder.", "mail send"},
+	mail.AdviceMailboxInUse:        {"Try again in a moment: POP3 serves one program at a time.", ""},
+	mail.AdviceCheckLogin:          {"Check the user name and password of the account; some providers want an app password.", ""},
+	mail.AdviceCheckLoginOAuth:     {"Check that the account's user name is the one that was agreed for; the administrator authorizes it again with 'account authorize {account}'.", ""},
+	mail.AdviceCheckLoginHelper:    {"Check what the account's helper program prints, and the user name.", ""},
+	mail.AdviceCheckLoginKeyring:   {"Check the user name; the administrator changes what the keyring holds with 'account edit {account} --password-from stdin'.", ""},
+	mail.AdviceCertificate:         {"Check host and port; a server with its own authority needs the account's --ca-file.", ""},
+	mail.AdviceMoreTime:            {"Try again, or allow more time with --timeout SECONDS (at most 300).", ""},
+	mail.AdviceCheckTLS:            {"Check the account's port and whether it needs tls or starttls.", ""},
+	mail.AdviceLess:                {"Ask for less at once.", ""},
+	mail.AdviceVerify:              {"Try again; 'mail verify' shows what works.", "mail verify"},
+	mail.AdviceWatchAnew:           {"Watch it again without --after-uid and --uidvalidity, and list it for what is there.", ""},
+	mail.AdviceAllowChanges:        {"The administrator allows changes with 'account edit {account} --mode RW'.", ""},
+	mail.AdviceCheckSetup:          {"Run 'doctor' to see what is wrong.", "doctor"},
+	mail.AdviceEditAccount:         {"Change it with 'account edit'.", ""},
+	mail.AdviceRunAgain:            {"Run it again when you want its answer.", ""},
+	mail.AdviceTryAgain:            {"Try again.", ""},
+	mail.AdviceTryLater:            {"Try again later.", ""},
+	mail.AdviceEditOAuth:           {"The administrator changes its OAuth settings with 'account edit {account}'.", ""},
+	mail.AdviceAuthorize:           {"The administrator authorizes it with 'account authorize {account}'.", ""},
+	mail.AdviceProviderCertificate: {"Check the provider's address; one with its own authority needs the account's --ca-file.", ""},
+	mail.AdviceCheckOAuthAddresses: {"Check the addresses in the account's OAuth settings.", ""},
+	mail.AdviceNoDevice:            {"Authorize in a browser instead, without --device.", ""},
+	mail.AdviceAuthorizeInSight:    {"Authorize the account where a person can see it.", ""},
+	mail.AdviceGivePassword:        {"Give the account a password with 'account edit'; many providers offer app passwords.", ""},
+	mail.AdviceChooseLogin:         {"Set it with 'account edit {account} --auth password'.", ""},
+	mail.AdviceStorePassword:       {"The administrator stores one with 'account edit {account} --password-from stdin'.", ""},
+	mail.AdviceUnlockKeyring:       {"Unlock it, then run the command again.", ""},
+	mail.AdviceNoKeyring:           {"Where nobody is logged in at a desktop, use --auth password or --auth helper instead.", ""},
+	mail.AdviceCheckKeyring:        {"Check that it runs and is unlocked. Where nobody is logged in at a desktop, use --auth password or --auth helper instead.", ""},
+	mail.AdviceNotInKeyring:        {"Use --auth password instead.", ""},
+	mail.AdviceSetHelper:           {"Give it one with 'account edit {account} --helper'.", ""},
+	mail.AdviceHelperPath:          {"Name it by its absolute path, or put it in a directory of PATH; then change it with 'account edit {account} --helper'.", ""},
+	mail.AdviceCheckHelper:         {"Run the helper by hand to see what it says, and change it with 'account edit {account} --helper'.", ""},
+	mail.AdviceHelperGoesOn:        {"It goes on for up to {detail} s: answer it where it asks, and run the command again.", ""},
+	mail.AdviceHelperSooner:        {"Answer it where it asks, sooner.", ""},
+	mail.AdviceHelperPassword:      {"Check what the helper prints.", ""},
+	mail.AdviceHelperOnce:          {"If the password was wrong, make the helper print the right one; then end this server and start it again: the helper is run at a start alone.", ""},
+	mail.AdviceHelperOnceFailed:    {"Run the helper by hand to see what it says; then end this server and start it again: the helper is run at a start alone.", ""},
+	mail.AdviceOtherAccount:        {"Name another account.", ""},
+	mail.AdviceUnsetVariables:      {"Set the variable and start again, or unset all variables of that account.", ""},
+	mail.AdviceRejected:            {"Nothing was sent. Change what it names, or ask the operator of the server.", ""},
+	mail.AdviceNothingSentLater:    {"Nothing was sent. Try again later.", ""},
+	mail.AdviceNothingSent:         {"Nothing was sent. Try again.", ""},
+	mail.AdviceSmallerFiles:        {"Send fewer or smaller files.", ""},
+	mail.AdviceASCIIAddresses:      {"Use addresses in ASCII, or another account.", ""},
+	mail.AdviceChangeMessage:       {"Change it and send it again.", ""},
+	mail.AdviceCancelAndResend:     {"Cancel it and send it anew.", ""},
+	mail.AdviceSetSubmission:       {"Give it one with 'account edit {account} --smtp-host HOST'.", ""},
+	mail.AdviceCheckSubmission:     {"Check the account's --smtp-host, --smtp-port and --smtp-security.", ""},
+	mail.AdviceCheckSubmissionPort: {"Check the account's --smtp-port and --smtp-security.", ""},
+	mail.AdviceApproveDigest:       {"Read the message with 'outbox show {detail}' and approve it with the digest given there.", ""},
+	mail.AdviceShowEntry:           {"See 'outbox show {detail}'.", "outbox show"},
+	mail.AdviceShowOutcome:         {"See what became of it with 'outbox show {detail}'.", "outbox show"},
+	mail.AdviceOtherKey:            {"Use another key for another message; 'outbox show {detail}' shows the one this key stands for.", "outbox show"},
+	mail.AdviceSendAnew:            {"Send it as a new message if it is still wanted: with another idempotency key.", ""},
+	mail.AdviceSendWithoutReply:    {"Send it as a new message.", ""},
+	mail.AdviceMakeDrafts:          {"Create a folder named Drafts in a mail program.", ""},
+	mail.AdviceSendNow:             {"Send the message with 'mail send'.", "mail send"},
+	mail.AdviceKeyForm:             {"Use something like order-1234-reminder, or a UUID.", ""},
+	mail.AdviceNoKey:               {"Send without a key.", ""},
+	mail.AdvicePageOn:              {"Page on with --before ID.", ""},
+	mail.AdviceSeveralMessages:     {"Send it in several messages.", ""},
+	mail.AdviceArchiveFiles:        {"Put the files into an archive, or send several messages.", ""},
+	mail.AdviceAttachText:          {"Attach the text as a file.", ""},
+	mail.AdviceShorten:             {"Shorten it.", ""},
+	mail.AdviceReplyFromThere:      {"Send the reply from the account that has the message.", ""},
+	mail.AdviceNoBound:             {"Leave one of them out.", ""},
+	mail.AdviceListByUID:           {"List them by UID with --after-uid instead.", ""},
+	mail.AdviceKeepUIDs:            {"Keep the UIDs you have dealt with yourself.", ""},
+	mail.AdviceKeepIDs:             {"Keep the ids you have dealt with yourself.", ""},
+	mail.AdviceBoundTime:           {"Bound the time with --since instead.", ""},
+	mail.AdviceShorterText:         {"Search for a shorter piece of plain text.", ""},
+	mail.AdviceDates:               {"Give a start date that is not after the end date.", ""},
+	mail.AdviceCursorAlone:         {"Leave the criteria out, or begin a new search without the cursor.", ""},
+	mail.AdviceCopyCursor:          {"Copy next_cursor as it is, or begin a new search without it.", ""},
+	mail.AdviceCursorPlace:         {"Leave --account and --folder as they were, or begin a new search without the cursor.", ""},
+	mail.AdviceNarrow:              {"Narrow the search with --from, --subject, --last-days or --start-date and --end-date.", ""},
+	mail.AdvicePOP3Read:            {"Use 'mail list', 'mail get' and 'mail thread'; 'mail ack' notes here what was dealt with.", "mail ack"},
+	mail.AdvicePOP3New:             {"List what was not acknowledged with --new.", ""},
+	mail.AdvicePOP3Page:            {"Go on from a message with --before or --after and its message_id, or bound the time with --since and --until.", ""},
+	mail.AdvicePOP3ID:              {"Name a message by its message_id, as 'mail list' shows it.", ""},
+	mail.AdvicePOP3Poll:            {"Run 'mail list --new' now and then, not more often than every few minutes: each time costs a login.", ""},
+	mail.AdvicePOP3Parts:           {"'mail raw' and 'mail attachment' read what is in a message.", "mail raw"},
+	mail.AdvicePOP3Ack:             {"'mail ack' notes here what was dealt with.", "mail ack"},
+	mail.AdviceOtherFolder:         {"Name another folder with --to.", ""},
+	mail.AdviceCopyAndRemove:       {"Copy the messages with 'mail copy', and remove them in a mail program.", "mail copy"},
+	mail.AdviceSeveralCommands:     {"Name them in several commands.", ""},
+	mail.AdviceFolderByFolder:      {"Use one command for each folder.", ""},
+	mail.AdviceNameFlag:            {"Name one with --add or --remove.", ""},
+	mail.AdviceFlagForm:            {"Name flags such as \\Seen, \\Flagged or project-x.", ""},
+	mail.AdviceOtherFlag:           {"Name another flag.", ""},
+	mail.AdviceDelete:              {"Use 'mail delete' with --confirm.", "mail delete"},
+}
+
+// hint puts the advice of an error into words. A clause that sends the reader to a
+// command that does not exist here is left out.
+func hint(e *mail.Error, exists func(path string) bool) string {
+	a := advices[e.Advice]
+	clauses := strings.Split(strings.TrimSuffix(a.words, "."), "; ")
+	if a.needs != "" && !exists(a.needs) {
+		clauses = slices.DeleteFunc(clauses, func(c string) bool { return strings.Contains(c, "'"+a.needs) })
+	}
+	if a.words == "" || len(clauses) == 0 {
+		return "Run 'help' for what can be done here."
+	}
+	return strings.NewReplacer("{account}", e.Account, "{detail}", e.Detail).Replace(strings.Join(clauses, "; ")) + "."
+}

@@ -1,0 +1,54 @@
+package commands
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/postern-mail/postern/mail"
+)
+
+// Every advice that mail can give has words, and words for nothing else are kept.
+func TestEveryAdviceHasWords(t *testing.T) {
+	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "mail", "advice.go"), nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := map[mail.Advice]bool{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok {
+			given[mail.Advice(strings.Trim(v.Values[0].(*ast.BasicLit).Value, `"`))] = true
+		}
+		return true
+	})
+	for a := range given {
+		if advices[a].words == "" {
+			t.Errorf("the advice %s has no words", a)
+		}
+	}
+	for a := range advices {
+		if !given[a] {
+			t.Errorf("the advice %s is never given", a)
+		}
+	}
+}
+
+func TestAHintSendsNobodyToACommandThatDoesNotExist(t *testing.T) {
+	none := func(string) bool { return false }
+	for a, as := range advices {
+		e := &mail.Error{Account: "work", Detail: "m1", Advice: a}
+		if as.needs != "" && strings.Contains(hint(e, none), "'"+as.needs) {
+			t.Errorf("%s: %s", a, hint(e, none))
+		}
+		if h := FaultsWhere(none)(e).Hint; !strings.HasSuffix(h, ".") || strings.ContainsAny(h, "{}") {
+			t.Errorf("%s: %s", a, h)
+		}
+	}
+	e := &mail.Error{Account: "work", Advice: mail.AdviceVerify}
+	if h := hint(e, none); h != "Try again." {
+		t.Error(h)
+	}
+}
