@@ -13,27 +13,8 @@ import (
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
-
-// answering logs in and answers each command with what reply returns for it, in
-// which TAG stands for its tag. An empty reply ends the connection.
-func answering(caps string, reply func(command string) string) func(*script) {
-	return func(s *script) {
-		s.send("* OK [CAPABILITY " + caps + "] ready\r\n")
-		tag, _ := s.expect()
-		s.send(tag + " OK [CAPABILITY " + caps + "] in\r\n")
-		for {
-			tag, command := s.expect()
-			answer := reply(command)
-			if answer == "" {
-				return
-			}
-			s.send(strings.ReplaceAll(answer, "TAG", tag))
-		}
-	}
-}
-
-const selected = "* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT 14] n\r\nTAG OK [READ-WRITE] done\r\n"
 
 // with changes something with a grant on a pool of one session.
 func with(t *testing.T, cfg Config, grant Grant, fn func(s *Session) error) error {
@@ -59,21 +40,21 @@ func TestChangeIsRepeatedOnlyBeforeItBegan(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			settle(t)
+			scripted.Settle(t)
 			var conns atomic.Int32
-			sv := serve(t, func(s *script) {
+			sv := scripted.Serve(t, func(s *scripted.Conn) {
 				first := conns.Add(1) == 1
-				answering(scriptCaps, func(command string) string {
+				scripted.AnswerIMAP(scripted.Caps, func(command string) string {
 					if first && strings.HasPrefix(command, tc.diesAt) {
 						return ""
 					}
 					if strings.HasPrefix(command, "SELECT") {
-						return selected
+						return scripted.Selected
 					}
 					return "* 1 FETCH (UID 1 FLAGS (\\Seen))\r\nTAG OK done\r\n"
 				})(s)
 			})
-			p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+			p := newPool(t, PoolOptions{Config: configOf(sv)})
 			if err := p.Lend(t.Context(), "", noop); err != nil {
 				t.Fatal(err)
 			}
@@ -99,9 +80,9 @@ func TestChangeIsRepeatedOnlyBeforeItBegan(t *testing.T) {
 }
 
 func TestChangePrefersTheFolderSelected(t *testing.T) {
-	settle(t)
-	sv := serve(t, obedient)
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext), Sessions: 2})
+	scripted.Settle(t)
+	sv := scripted.Serve(t, obedient)
+	p := newPool(t, PoolOptions{Config: configOf(sv), Sessions: 2})
 	err := p.Change(t.Context(), "", MarkSeen, func(ctx context.Context, a *Session) error {
 		err := p.Lend(ctx, "", func(_ context.Context, s *Session) error { _, err := s.Examine("A").Wait(); return err })
 		if err != nil {
@@ -155,14 +136,14 @@ func TestCopiedSaysOnlyWhatFits(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			settle(t)
+			scripted.Settle(t)
 			thrifty(t, 32<<20)
-			cfg := serve(t, answering(scriptCaps, func(command string) string {
+			cfg := serve(t, scripted.AnswerIMAP(scripted.Caps, func(command string) string {
 				if strings.HasPrefix(command, "UID MOVE") {
 					return "* OK [COPYUID " + tc.copyuid + "] moved\r\n* 1 EXPUNGE\r\nTAG OK done\r\n"
 				}
 				return "TAG OK [COPYUID " + tc.copyuid + "] copied\r\n"
-			})).config(wire.Plaintext)
+			}))
 			err := with(t, cfg, MoveMessages, func(s *Session) error {
 				c, err := s.Copy(goimap.UIDSetNum(11, 12, 14), "Archive").Wait()
 				if err != nil {
@@ -202,31 +183,31 @@ func TestChangesRefusedBeforeTheyLeave(t *testing.T) {
 	}{
 		{"move without MOVE", bare + " UIDPLUS", StageMove, func(s *Session) error { _, err := s.Move(set, "x").Wait(); return err }},
 		{"expunge without UIDPLUS", bare + " MOVE", StageExpunge, func(s *Session) error { _, err := s.Expunge(set).Wait(); return err }},
-		{"flag with a line break", scriptCaps, StageStore, func(s *Session) error {
+		{"flag with a line break", scripted.Caps, StageStore, func(s *Session) error {
 			_, err := s.Store(set, goimap.StoreFlagsAdd, []goimap.Flag{"x\r\na EXPUNGE"}).Wait()
 			return err
 		}},
-		{"copy to a folder with a line break", scriptCaps, StageCopy, func(s *Session) error { _, err := s.Copy(set, "x\r\ny").Wait(); return err }},
-		{"move to no folder", scriptCaps, StageMove, func(s *Session) error { _, err := s.Move(set, "").Wait(); return err }},
-		{"append to a folder with a control", scriptCaps, StageAppend, func(s *Session) error {
+		{"copy to a folder with a line break", scripted.Caps, StageCopy, func(s *Session) error { _, err := s.Copy(set, "x\r\ny").Wait(); return err }},
+		{"move to no folder", scripted.Caps, StageMove, func(s *Session) error { _, err := s.Move(set, "").Wait(); return err }},
+		{"append to a folder with a control", scripted.Caps, StageAppend, func(s *Session) error {
 			_, _, err := s.Append("x\x00", nil, time.Time{}, []byte("abc"))
 			return err
 		}},
-		{"append with a flag that is none", scriptCaps, StageAppend, func(s *Session) error {
+		{"append with a flag that is none", scripted.Caps, StageAppend, func(s *Session) error {
 			_, _, err := s.Append("x", []goimap.Flag{"a b"}, time.Time{}, []byte("abc"))
 			return err
 		}},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			settle(t)
+			scripted.Settle(t)
 			var sent atomic.Int32
-			cfg := serve(t, answering(tc.caps, func(command string) string {
+			cfg := serve(t, scripted.AnswerIMAP(tc.caps, func(command string) string {
 				if command != "NOOP" && command != "LOGOUT" {
 					sent.Add(1)
 				}
 				return "TAG OK done\r\n"
-			})).config(wire.Plaintext)
+			}))
 			for _, g := range []Grant{MoveMessages, AppendMessages} {
 				err := with(t, cfg, g, func(s *Session) error {
 					e := wantError(t, tc.do(s), wire.KindRefused, tc.stage)
@@ -258,13 +239,13 @@ func TestStoreAnswers(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			settle(t)
-			cfg := serve(t, answering(scriptCaps, func(command string) string {
+			scripted.Settle(t)
+			cfg := serve(t, scripted.AnswerIMAP(scripted.Caps, func(command string) string {
 				if strings.HasPrefix(command, "UID STORE") {
 					return tc.answer
 				}
 				return "TAG OK done\r\n"
-			})).config(wire.Plaintext)
+			}))
 			err := with(t, cfg, ChangeFlags, func(s *Session) error {
 				data, err := s.Store(goimap.UIDSetNum(11, 12), goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagSeen}).Wait()
 				if err != nil {
@@ -295,7 +276,7 @@ func TestStoreAnswers(t *testing.T) {
 }
 
 func TestAppend(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	raw := []byte("Subject: x\r\n\r\na\r\nb STORE 1 +FLAGS (\\Deleted)\r\n")
 	for name, plus := range map[string]bool{"at once": true, "when asked": false} {
 		t.Run(name, func(t *testing.T) {
@@ -304,20 +285,20 @@ func TestAppend(t *testing.T) {
 			if plus {
 				caps += " LITERAL+"
 			}
-			cfg := serve(t, func(s *script) {
-				s.send("* OK [CAPABILITY " + caps + "] ready\r\n")
-				tag, _ := s.expect()
-				s.send(tag + " OK [CAPABILITY " + caps + "] in\r\n")
-				tag, command := s.expect()
+			cfg := serve(t, func(s *scripted.Conn) {
+				s.Send("* OK [CAPABILITY " + caps + "] ready\r\n")
+				tag, _ := s.Expect()
+				s.Send(tag + " OK [CAPABILITY " + caps + "] in\r\n")
+				tag, command := s.Expect()
 				if !strings.HasSuffix(command, "+}") {
-					s.send("+ go\r\n")
+					s.Send("+ go\r\n")
 				}
 				body := make([]byte, len(raw)+2)
-				_, _ = io.ReadFull(s.br, body)
+				_, _ = io.ReadFull(s.Lines, body)
 				got <- command + "|" + string(body)
-				s.send(tag + " OK [APPENDUID 9 33] done\r\n")
-				s.drain()
-			}).config(wire.Plaintext)
+				s.Send(tag + " OK [APPENDUID 9 33] done\r\n")
+				s.Drain()
+			})
 			err := with(t, cfg, AppendMessages, func(s *Session) error {
 				date := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 				validity, uid, err := s.Append("Drafts", []goimap.Flag{goimap.FlagDraft, "x"}, date, raw)
@@ -340,12 +321,12 @@ func TestAppend(t *testing.T) {
 }
 
 func TestAppendRefused(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	// Refused instead of a continuation, and after the message.
 	for name, plus := range map[string]string{"before the message": "", "after it": " LITERAL+"} {
 		t.Run(name, func(t *testing.T) {
 			caps := "IMAP4rev1 AUTH=PLAIN SASL-IR" + plus
-			cfg := serve(t, answering(caps, func(command string) string {
+			cfg := serve(t, scripted.AnswerIMAP(caps, func(command string) string {
 				if strings.HasPrefix(command, "APPEND") {
 					return "TAG NO [TRYCREATE] no such folder\r\n"
 				}
@@ -353,7 +334,7 @@ func TestAppendRefused(t *testing.T) {
 					return "TAG OK done\r\n"
 				}
 				return "* OK so what\r\n" // a line of the message
-			})).config(wire.Plaintext)
+			}))
 			err := with(t, cfg, AppendMessages, func(s *Session) error {
 				_, _, err := s.Append("nowhere", nil, time.Time{}, []byte("Subject: x"))
 				if e := wantError(t, err, wire.KindRefused, StageAppend); e.Code != "TRYCREATE" || e.OutOfStep {
@@ -370,17 +351,17 @@ func TestAppendRefused(t *testing.T) {
 
 // Several fetches leave in one write, and their answers may mix.
 func TestFetchEachKeepsAnswersApart(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	first := make(chan string, 1)
-	cfg := serve(t, func(s *script) {
-		s.login()
+	cfg := serve(t, func(s *scripted.Conn) {
+		s.Login()
 		buf := make([]byte, 4096)
 		n, _ := s.Read(buf)
 		first <- string(buf[:n])
-		s.send("* 2 FETCH (UID 12 BODY[2] {3}\r\ntwo)\r\n* 9 FETCH (FLAGS (\\Seen))\r\n* 1 FETCH (UID 11 BODY[1] {3}\r\none)\r\n" +
+		s.Send("* 2 FETCH (UID 12 BODY[2] {3}\r\ntwo)\r\n* 9 FETCH (FLAGS (\\Seen))\r\n* 1 FETCH (UID 11 BODY[1] {3}\r\none)\r\n" +
 			"T2 OK done\r\n* 3 FETCH (BODY[1] {5}\r\nthree UID 13)\r\nT1 OK done\r\n")
-		s.drain()
-	}).config(wire.Plaintext)
+		s.Drain()
+	})
 	s := dial(t, cfg)
 	part := func(n int) goimap.FetchOptions {
 		return goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{Part: []int{n}}}}
@@ -411,13 +392,13 @@ func TestFetchEachKeepsAnswersApart(t *testing.T) {
 
 // One that the server refuses fails them all, and leaves the session in step.
 func TestFetchEachRefused(t *testing.T) {
-	settle(t)
-	cfg := serve(t, answering(scriptCaps, func(command string) string {
+	scripted.Settle(t)
+	cfg := serve(t, scripted.AnswerIMAP(scripted.Caps, func(command string) string {
 		if strings.HasPrefix(command, "UID FETCH 12") {
 			return "TAG NO [EXPUNGEISSUED] gone\r\n"
 		}
 		return "* 1 FETCH (UID 11 FLAGS ())\r\nTAG OK done\r\n"
-	})).config(wire.Plaintext)
+	}))
 	s := dial(t, cfg)
 	err := s.Use(t.Context(), func(ctx context.Context, s *Session) error {
 		opts := goimap.FetchOptions{Flags: true}
@@ -476,30 +457,30 @@ func TestHostileServerDuringChanges(t *testing.T) {
 	for _, tc := range tests {
 		for _, stage := range tc.stages {
 			t.Run(tc.name+" "+string(stage), func(t *testing.T) {
-				settle(t)
+				scripted.Settle(t)
 				thrifty(t, 256<<20)
 				var conns atomic.Int32
-				cfg := serve(t, func(s *script) {
+				cfg := serve(t, func(s *scripted.Conn) {
 					conns.Add(1)
-					s.login()
-					tag, command := s.expect()
+					s.Login()
+					tag, command := s.Expect()
 					if tc.answer == "" {
 						return
 					}
 					if n := strings.LastIndex(command, "{"); stage == StageAppend && n >= 0 {
-						s.expect() // the message
+						s.Expect() // the message
 					}
-					s.send(strings.ReplaceAll(tc.answer, "TAG", tag))
+					s.Send(strings.ReplaceAll(tc.answer, "TAG", tag))
 					for tc.again {
-						s.send(tc.answer)
+						s.Send(tc.answer)
 					}
 					if strings.HasPrefix(tc.answer, "* BYE") {
 						return
 					}
-					tag2, _ := s.expect() // the second fetch, or the end
-					s.send(strings.ReplaceAll(tc.answer, "TAG", tag2))
-					s.drain()
-				}).config(wire.Plaintext)
+					tag2, _ := s.Expect() // the second fetch, or the end
+					s.Send(strings.ReplaceAll(tc.answer, "TAG", tag2))
+					s.Drain()
+				})
 				cfg.Limits.Bytes, cfg.Limits.Answers = 2<<20, 5000
 				if tc.kind == wire.KindTimeout {
 					cfg.Socket = 100 * time.Millisecond

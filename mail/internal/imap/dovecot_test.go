@@ -15,12 +15,13 @@ import (
 
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // dovecotConfig logs in at a Dovecot, at the port given, over TLS.
 func dovecotConfig(d *servertest.DovecotServer, port uint16, user string) Config {
 	return Config{Target: wire.Target{Host: d.Host, Port: port, Security: wire.TLS, RootCAs: d.CA.Pool(),
-		Login: wire.Login{Username: user, Credential: withPassword(servertest.Password).Credential}}}
+		Login: wire.Login{Username: user, Credential: scripted.WithPassword(servertest.Password).Credential}}}
 }
 
 func letter(subject, id, parent string) []byte {
@@ -84,7 +85,7 @@ func TestColdReadIsOneFlightAfterTheGreeting(t *testing.T) {
 	})
 	t.Run("a refused login", func(t *testing.T) {
 		cfg := dovecotConfig(d, proxy.Port, "ann")
-		cfg.Login = withPassword("wrong")
+		cfg.Login = scripted.WithPassword("wrong")
 		p := newPool(t, PoolOptions{Config: cfg})
 		err := p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
 			_, err := s.Examine("INBOX").Wait()
@@ -116,7 +117,7 @@ func TestHeldTokenRefusedByDovecot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := dovecotConfig(d, d.IMAPSPort, "ann")
-			cfg.Login = withToken(old)
+			cfg.Login = scripted.WithToken(old)
 			wantError(t, run(cfg), wire.KindAuth, wire.StageAuth)
 			told := 0
 			cfg.Login, _ = renewing(&told, old, valid)
@@ -133,7 +134,7 @@ func TestChangesOnDovecot(t *testing.T) {
 	poor := servertest.Dovecot(t, servertest.Config{HideCapabilities: []string{"MOVE", "LITERAL+"}})
 	for name, d := range map[string]*servertest.DovecotServer{"with MOVE": full, "without MOVE": poor} {
 		t.Run(name, func(t *testing.T) {
-			settle(t)
+			scripted.Settle(t)
 			for i := range 6 {
 				d.Deliver(t, "ann", "INBOX", letter(fmt.Sprint("number ", i+1), fmt.Sprint(i+1), ""))
 			}

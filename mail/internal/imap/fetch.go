@@ -1,6 +1,7 @@
 package imap
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -189,24 +190,19 @@ func (s *Session) collect(m *imapclient.FetchMessageData, g *gathering) (*imapcl
 
 // read returns a literal's first bytes, at most max of them, and reads all of it.
 func read(lit goimap.LiteralReader, max int64) ([]byte, error) {
-	b := make([]byte, 0, min(lit.Size(), max, 64<<10)) // never nil: an empty section is one
-	kept := &cut{b: b, max: max}
-	n, err := io.Copy(kept, lit)
-	if err == nil && n != lit.Size() {
+	max = min(max, lit.Size())
+	// What a server announces is not allocated before it comes. The bytes are never
+	// nil: an empty section is one.
+	kept := bytes.NewBuffer(make([]byte, 0, min(max, 64<<10)+bytes.MinRead))
+	_, err := kept.ReadFrom(io.LimitReader(lit, max))
+	rest, discardErr := io.Copy(io.Discard, lit)
+	if err == nil {
+		err = discardErr
+	}
+	if err == nil && int64(kept.Len())+rest != lit.Size() {
 		err = io.ErrUnexpectedEOF
 	}
-	return kept.b, err
-}
-
-// cut keeps the first max bytes that are written to it.
-type cut struct {
-	b   []byte
-	max int64
-}
-
-func (c *cut) Write(p []byte) (int, error) {
-	c.b = append(c.b, p[:min(int64(len(p)), c.max-int64(len(c.b)))]...)
-	return len(p), nil
+	return kept.Bytes(), err
 }
 
 // takeStray collects FETCH data that the library matched with no command: a flag

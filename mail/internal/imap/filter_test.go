@@ -10,6 +10,7 @@ import (
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 func TestFilterReadOnly(t *testing.T) {
@@ -138,14 +139,14 @@ func TestReadOnlySessionSendsNoChange(t *testing.T) {
 	}
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
-			settle(t)
+			scripted.Settle(t)
 			rest := make(chan string, 1)
-			sv := serve(t, func(s *script) {
-				s.login()
-				b, _ := io.ReadAll(s.br)
+			sv := scripted.Serve(t, func(s *scripted.Conn) {
+				s.Login()
+				b, _ := io.ReadAll(s.Lines)
 				rest <- string(b)
 			})
-			s, err := Dial(t.Context(), sv.config(wire.Plaintext))
+			s, err := Dial(t.Context(), configOf(sv))
 			if err != nil {
 				t.Fatal(err)
 			}

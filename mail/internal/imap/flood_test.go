@@ -10,6 +10,7 @@ import (
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // live is the memory in use when nothing is left to collect.
@@ -47,19 +48,19 @@ func TestFloodIsNotKept(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			settle(t)
+			scripted.Settle(t)
 			sent, proceed := make(chan struct{}), make(chan struct{})
-			cfg := serve(t, func(s *script) {
-				s.login()
-				tag, _ := s.expect()
+			cfg := serve(t, func(s *scripted.Conn) {
+				s.Login()
+				tag, _ := s.Expect()
 				for i := range times {
-					s.send(tc.send(i))
+					s.Send(tc.send(i))
 				}
 				close(sent)
 				<-proceed
-				s.send(tag + " OK done\r\n")
-				s.drain()
-			}).config(wire.Plaintext)
+				s.Send(tag + " OK done\r\n")
+				s.Drain()
+			})
 			cfg.Limits.Bytes = 1 << 30
 			s := dial(t, cfg)
 			before := live()
@@ -85,12 +86,12 @@ func TestFloodIsNotKept(t *testing.T) {
 
 // Where it is known how much an answer can need, a flood ends early.
 func TestBudgetFitsWhatWasAsked(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	chunk := strings.Repeat("* 1 FETCH (UID 7 BODY[TEXT] {1000}\r\n"+strings.Repeat("x", 1000)+")\r\n", 100)
 	got := make(chan int, 1)
-	cfg := serve(t, func(s *script) {
-		s.login()
-		s.expect()
+	cfg := serve(t, func(s *scripted.Conn) {
+		s.Login()
+		s.Expect()
 		n := 0
 		defer func() { got <- n }()
 		for {
@@ -99,7 +100,7 @@ func TestBudgetFitsWhatWasAsked(t *testing.T) {
 			}
 			n += len(chunk)
 		}
-	}).config(wire.Plaintext)
+	})
 	s := dial(t, cfg)
 	partial := goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: 1000}}}}
 	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
@@ -117,14 +118,14 @@ func TestBudgetFitsWhatWasAsked(t *testing.T) {
 
 // A fetch takes from the budget of a lend what it used, and no more.
 func TestBudgetIsGivenBack(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	body := strings.Repeat("x", 1<<20)
-	cfg := serve(t, answering(scriptCaps, func(command string) string {
+	cfg := serve(t, scripted.AnswerIMAP(scripted.Caps, func(command string) string {
 		if strings.Contains(command, "BODY") {
 			return fmt.Sprintf("* 1 FETCH (UID 7 BODY[TEXT] {%d}\r\n%s)\r\nTAG OK done\r\n", len(body), body)
 		}
 		return "* 1 FETCH (UID 7 FLAGS ())\r\nTAG OK done\r\n"
-	})).config(wire.Plaintext)
+	}))
 	cfg.Limits.Bytes = 12 << 20
 	s := dial(t, cfg)
 	fetch := func(opts goimap.FetchOptions) error { _, err := s.Fetch(goimap.UIDSetNum(7), opts).Wait(); return err }
@@ -160,10 +161,10 @@ func TestBudgetIsGivenBack(t *testing.T) {
 
 // Of a section no more is kept than was asked for.
 func TestSectionsAreCut(t *testing.T) {
-	settle(t)
-	cfg := serve(t, answering(scriptCaps, func(string) string {
+	scripted.Settle(t)
+	cfg := serve(t, scripted.AnswerIMAP(scripted.Caps, func(string) string {
 		return "* 1 FETCH (UID 7 BODY[TEXT]<0> {10}\r\n0123456789 BODY[HEADER] {0}\r\n)\r\nTAG OK done\r\n"
-	})).config(wire.Plaintext)
+	}))
 	s := dial(t, cfg)
 	opts := goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{
 		{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: 4}}, {Specifier: goimap.PartSpecifierHeader, Partial: &goimap.SectionPartial{Size: 3}}}}

@@ -8,6 +8,7 @@ import (
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // everyGrant are the grants there are.
@@ -161,9 +162,9 @@ func TestFilterNotesChanges(t *testing.T) {
 }
 
 func TestGrantEndsWithTheLend(t *testing.T) {
-	settle(t)
-	sv := serve(t, obedient)
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext), Sessions: 1})
+	scripted.Settle(t)
+	sv := scripted.Serve(t, obedient)
+	p := newPool(t, PoolOptions{Config: configOf(sv), Sessions: 1})
 	var kept *Session
 	seen := []goimap.Flag{goimap.FlagSeen}
 	err := p.Change(t.Context(), "INBOX", MarkSeen, func(_ context.Context, s *Session) error {

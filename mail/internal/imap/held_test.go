@@ -14,6 +14,7 @@ import (
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // openAndFetch is a lend that sends two commands at once and returns both errors.
@@ -29,33 +30,28 @@ func openAndFetch(s *Session) (examineErr, fetchErr error) {
 	return examineErr, fetchErr
 }
 
-// oneWrite reads what has arrived as one write, with a greeting before it.
-func (s *script) oneWrite(greeting string) string {
-	s.send("* OK [CAPABILITY " + greeting + "] ready\r\n")
-	buf := make([]byte, 8192)
-	n, err := s.Read(buf)
-	if err != nil {
-		panic(gone{})
-	}
-	return string(buf[:n])
+// oneWrite greets, and reads what has arrived as one write.
+func oneWrite(s *scripted.Conn, caps string) string {
+	s.Send("* OK [CAPABILITY " + caps + "] ready\r\n")
+	return s.OneWrite()
 }
 
-const loggedIn = "L1 OK [CAPABILITY " + scriptCaps + "] in\r\n"
+const loggedIn = "L1 OK [CAPABILITY " + scripted.Caps + "] in\r\n"
 
 // fetched answers openAndFetch.
 const fetchedAnswer = "* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\nT1 OK done\r\n* 1 FETCH (UID 1 FLAGS ())\r\nT2 OK done\r\n"
 
 func TestLoginLeavesWithTheFirstCommands(t *testing.T) {
-	settle(t)
-	for name, login := range map[string]wire.Login{"PLAIN": withPassword("s3cret-pass"), "XOAUTH2": withToken("t0ken"), "OAUTHBEARER": withToken("t0ken")} {
+	scripted.Settle(t)
+	for name, login := range map[string]wire.Login{"PLAIN": scripted.WithPassword("s3cret-pass"), "XOAUTH2": scripted.WithToken("t0ken"), "OAUTHBEARER": scripted.WithToken("t0ken")} {
 		t.Run(name, func(t *testing.T) {
 			sent := make(chan string, 1)
-			sv := serve(t, func(s *script) {
-				sent <- s.oneWrite(scriptCaps + " AUTH=" + name)
-				s.send("* OK almost\r\n" + loggedIn + fetchedAnswer)
+			sv := scripted.Serve(t, func(s *scripted.Conn) {
+				sent <- oneWrite(s, scripted.Caps+" AUTH="+name)
+				s.Send("* OK almost\r\n" + loggedIn + fetchedAnswer)
 				obey(s)
 			})
-			cfg := sv.config(wire.Plaintext)
+			cfg := configOf(sv)
 			cfg.Login = login
 			p := newPool(t, PoolOptions{Config: cfg})
 			err := p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
@@ -119,18 +115,18 @@ func TestLoginThatFailsWithTheFirstCommands(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			settle(t)
+			scripted.Settle(t)
 			ended := make(chan struct{})
-			sv := serve(t, func(s *script) {
+			sv := scripted.Serve(t, func(s *scripted.Conn) {
 				defer close(ended)
-				s.oneWrite(scriptCaps)
+				oneWrite(s, scripted.Caps)
 				if tc.answer == "" {
 					return
 				}
-				s.send(tc.answer)
-				s.drain()
+				s.Send(tc.answer)
+				s.Drain()
 			})
-			p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+			p := newPool(t, PoolOptions{Config: configOf(sv)})
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			if tc.kind == wire.KindTimeout {
 				ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -152,8 +148,8 @@ func TestLoginThatFailsWithTheFirstCommands(t *testing.T) {
 			})
 			wantError(t, err, tc.kind, wire.StageAuth)
 			<-ended
-			if calls != 1 || sv.accepted() != 1 {
-				t.Errorf("%d calls, %d connections", calls, sv.accepted())
+			if calls != 1 || sv.Accepted() != 1 {
+				t.Errorf("%d calls, %d connections", calls, sv.Accepted())
 			}
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -167,7 +163,7 @@ func TestLoginThatFailsWithTheFirstCommands(t *testing.T) {
 // The dialog runs by itself where the first message is not all there is to say, or
 // where it cannot go at once.
 func TestLoginIsNotAlwaysHeld(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	for name, tc := range map[string]struct {
 		caps, mechanism string
 		steps           int
@@ -176,18 +172,18 @@ func TestLoginIsNotAlwaysHeld(t *testing.T) {
 		"mechanism of two steps": {"IMAP4rev1 AUTH=LOGIN LOGINDISABLED SASL-IR", "LOGIN", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := serve(t, func(s *script) {
-				if got := s.oneWrite(tc.caps); got != "L1 AUTHENTICATE "+tc.mechanism+"\r\n" {
-					s.send("* BYE sent " + got)
+			cfg := serve(t, func(s *scripted.Conn) {
+				if got := oneWrite(s, tc.caps); got != "L1 AUTHENTICATE "+tc.mechanism+"\r\n" {
+					s.Send("* BYE sent " + got)
 					return
 				}
 				for range tc.steps {
-					s.send("+ \r\n")
-					s.expect()
+					s.Send("+ \r\n")
+					s.Expect()
 				}
-				s.send("L1 OK in\r\n")
+				s.Send("L1 OK in\r\n")
 				obey(s)
-			}).config(wire.Plaintext)
+			})
 			p := newPool(t, PoolOptions{Config: cfg})
 			if err := p.Lend(t.Context(), "", noop); err != nil {
 				t.Fatal(err)
@@ -197,17 +193,17 @@ func TestLoginIsNotAlwaysHeld(t *testing.T) {
 }
 
 // obey answers what comes after a login.
-func obey(s *script) {
+func obey(s *scripted.Conn) {
 	for {
-		tag, command := s.expect()
+		tag, command := s.Expect()
 		verb, _, _ := strings.Cut(command, " ")
 		switch verb {
 		case "CAPABILITY":
-			s.send("* CAPABILITY " + scriptCaps + "\r\n" + tag + " OK done\r\n")
+			s.Send("* CAPABILITY " + scripted.Caps + "\r\n" + tag + " OK done\r\n")
 		case "EXAMINE", "SELECT":
-			s.send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK [READ-ONLY] done\r\n")
+			s.Send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK [READ-ONLY] done\r\n")
 		default:
-			s.send(tag + " OK done\r\n")
+			s.Send(tag + " OK done\r\n")
 		}
 	}
 }
@@ -272,12 +268,12 @@ func TestCapabilitiesAreAskedForOnce(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			settle(t)
+			scripted.Settle(t)
 			var log strings.Builder
 			done := make(chan struct{})
-			sv := serve(t, func(s *script) {
+			sv := scripted.Serve(t, func(s *scripted.Conn) {
 				defer close(done)
-				s.send("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR BEFORE] ready\r\n")
+				s.Send("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR BEFORE] ready\r\n")
 				buf := make([]byte, 4096)
 				for {
 					n, err := s.Read(buf)
@@ -300,10 +296,10 @@ func TestCapabilitiesAreAskedForOnce(t *testing.T) {
 					if verbs[0] != "LOGOUT" {
 						log.WriteString("[" + strings.Join(verbs, " ") + "]")
 					}
-					s.send(answer)
+					s.Send(answer)
 				}
 			})
-			p := NewPool(PoolOptions{Config: sv.config(wire.Plaintext), Sessions: 1})
+			p := NewPool(PoolOptions{Config: configOf(sv), Sessions: 1})
 			if err := tc.use(p); err != nil {
 				t.Error(err)
 			}
@@ -318,15 +314,15 @@ func TestCapabilitiesAreAskedForOnce(t *testing.T) {
 
 // Nothing that changes leaves before the login has been accepted.
 func TestChangeWaitsForTheLogin(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	rest := make(chan string, 1)
-	sv := serve(t, func(s *script) {
-		first := s.oneWrite(scriptCaps)
-		s.send("L1 NO [AUTHENTICATIONFAILED] no\r\n")
-		b, _ := io.ReadAll(s.br)
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
+		first := oneWrite(s, scripted.Caps)
+		s.Send("L1 NO [AUTHENTICATIONFAILED] no\r\n")
+		b, _ := io.ReadAll(s.Lines)
 		rest <- first + string(b)
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	err := p.Change(t.Context(), "", MarkSeen, func(context.Context, *Session) error {
 		t.Error("it began")
 		return nil
@@ -339,12 +335,12 @@ func TestChangeWaitsForTheLogin(t *testing.T) {
 
 // An answer to a login that was not sent yet is none.
 func TestLoginAnsweredBeforeItWasSent(t *testing.T) {
-	settle(t)
-	sv := serve(t, func(s *script) {
-		s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n" + loggedIn)
-		s.drain()
+	scripted.Settle(t)
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
+		s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n" + loggedIn)
+		s.Drain()
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	var e *wire.Error
 	err := p.Lend(t.Context(), "", noop)
 	// It may come with the greeting or behind it.
@@ -355,14 +351,14 @@ func TestLoginAnsweredBeforeItWasSent(t *testing.T) {
 
 // A lend that sends nothing leaves a session behind that is logged in.
 func TestWarmLogsIn(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	var logins atomic.Int32
-	sv := serve(t, func(s *script) {
-		s.login()
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
+		s.Login()
 		logins.Add(1)
 		obey(s)
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	if err := p.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -379,18 +375,18 @@ func TestWarmLogsIn(t *testing.T) {
 
 // The first commands may need the server to ask for their text.
 func TestHeldLoginWithASynchronizingLiteral(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	got := make(chan string, 1)
-	sv := serve(t, func(s *script) {
-		first := s.oneWrite("IMAP4rev1 AUTH=PLAIN SASL-IR")
-		s.send("L1 OK in\r\n+ go\r\n")
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
+		first := oneWrite(s, "IMAP4rev1 AUTH=PLAIN SASL-IR")
+		s.Send("L1 OK in\r\n+ go\r\n")
 		b := make([]byte, len("Grüße\r\n"))
-		_, _ = io.ReadFull(s.br, b)
+		_, _ = io.ReadFull(s.Lines, b)
 		got <- first + string(b)
-		s.send("* SEARCH 2 3\r\nT1 OK done\r\n")
-		s.drain()
+		s.Send("* SEARCH 2 3\r\nT1 OK done\r\n")
+		s.Drain()
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	err := p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
 		set, err := s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "Subject", Value: "Grüße"}}}).Wait()
 		if err == nil && set.String() != "2:3" {

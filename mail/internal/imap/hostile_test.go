@@ -13,28 +13,8 @@ import (
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
-
-// settle fails the test when goroutines that began in it are still there.
-func settle(t *testing.T) {
-	t.Helper()
-	before := runtime.NumGoroutine()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		tick := time.NewTicker(2 * time.Millisecond)
-		defer tick.Stop()
-		for runtime.NumGoroutine() > before {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				buf := make([]byte, 1<<16)
-				t.Errorf("%d goroutines before, %d after:\n%s", before, runtime.NumGoroutine(), buf[:runtime.Stack(buf, true)])
-				return
-			}
-		}
-	})
-}
 
 // thrifty fails the test when it allocated more than max bytes in all, which is
 // an upper bound of what it ever held.
@@ -67,104 +47,104 @@ func wantError(t *testing.T, err error, kind wire.Kind, stage string) *wire.Erro
 }
 
 // trickle sends one byte at a time, forever.
-func trickle(s *script, first, next string) {
-	s.send(first)
+func trickle(s *scripted.Conn, first, next string) {
+	s.Send(first)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for range tick.C {
-		s.send(next)
+		s.Send(next)
 	}
 }
 
 func TestHostileServerBeforeLogin(t *testing.T) {
-	ca := newAuthority(t)
-	good := ca.issue(t, time.Now().Add(time.Hour), "127.0.0.1")
+	ca := scripted.Authority(t)
+	good := scripted.Leaf(t, ca, time.Now().Add(time.Hour), "127.0.0.1")
 	tests := []struct {
 		name     string
 		security wire.Security
-		run      func(s *script)
+		run      func(s *scripted.Conn)
 		kind     wire.Kind
 		stage    string
 	}{
-		{"silent after accept", wire.Plaintext, func(s *script) { s.drain() }, wire.KindTimeout, wire.StageGreeting},
-		{"silent in the TLS handshake", wire.TLS, func(s *script) { s.drain() }, wire.KindTimeout, wire.StageTLS},
-		{"greeting one byte at a time", wire.Plaintext, func(s *script) { trickle(s, "* OK ", "x") }, wire.KindTimeout, wire.StageGreeting},
-		{"greeting without end", wire.Plaintext, func(s *script) {
+		{"silent after accept", wire.Plaintext, func(s *scripted.Conn) { s.Drain() }, wire.KindTimeout, wire.StageGreeting},
+		{"silent in the TLS handshake", wire.TLS, func(s *scripted.Conn) { s.Drain() }, wire.KindTimeout, wire.StageTLS},
+		{"greeting one byte at a time", wire.Plaintext, func(s *scripted.Conn) { trickle(s, "* OK ", "x") }, wire.KindTimeout, wire.StageGreeting},
+		{"greeting without end", wire.Plaintext, func(s *scripted.Conn) {
 			for {
-				s.send(strings.Repeat("x", 4096))
+				s.Send(strings.Repeat("x", 4096))
 			}
 		}, wire.KindLimit, wire.StageGreeting},
-		{"garbage greeting", wire.Plaintext, func(s *script) { s.send("SSH-2.0-OpenSSH_9.9\r\n"); s.drain() }, wire.KindProtocol, wire.StageGreeting},
-		{"BYE greeting", wire.Plaintext, func(s *script) { s.send("* BYE [UNAVAILABLE] come back\r\n"); s.drain() }, wire.KindClosed, wire.StageGreeting},
-		{"PREAUTH greeting", wire.Plaintext, func(s *script) { s.send("* PREAUTH welcome root\r\n"); s.drain() }, wire.KindProtocol, wire.StageGreeting},
-		{"closed before the greeting", wire.Plaintext, func(*script) {}, wire.KindClosed, wire.StageGreeting},
-		{"plaintext where TLS is meant", wire.TLS, func(s *script) { s.send("* OK ready\r\n"); s.drain() }, wire.KindProtocol, wire.StageTLS},
-		{"STARTTLS not offered", wire.StartTLS, func(s *script) {
-			s.send("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] ready\r\n")
-			s.drain()
+		{"garbage greeting", wire.Plaintext, func(s *scripted.Conn) { s.Send("SSH-2.0-OpenSSH_9.9\r\n"); s.Drain() }, wire.KindProtocol, wire.StageGreeting},
+		{"BYE greeting", wire.Plaintext, func(s *scripted.Conn) { s.Send("* BYE [UNAVAILABLE] come back\r\n"); s.Drain() }, wire.KindClosed, wire.StageGreeting},
+		{"PREAUTH greeting", wire.Plaintext, func(s *scripted.Conn) { s.Send("* PREAUTH welcome root\r\n"); s.Drain() }, wire.KindProtocol, wire.StageGreeting},
+		{"closed before the greeting", wire.Plaintext, func(*scripted.Conn) {}, wire.KindClosed, wire.StageGreeting},
+		{"plaintext where TLS is meant", wire.TLS, func(s *scripted.Conn) { s.Send("* OK ready\r\n"); s.Drain() }, wire.KindProtocol, wire.StageTLS},
+		{"STARTTLS not offered", wire.StartTLS, func(s *scripted.Conn) {
+			s.Send("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] ready\r\n")
+			s.Drain()
 		}, wire.KindProtocol, wire.StageTLS},
-		{"STARTTLS refused", wire.StartTLS, func(s *script) {
-			s.send("* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n")
-			tag, _ := s.expect()
-			s.send(tag + " NO not today\r\n")
-			s.drain()
+		{"STARTTLS refused", wire.StartTLS, func(s *scripted.Conn) {
+			s.Send("* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n")
+			tag, _ := s.Expect()
+			s.Send(tag + " NO not today\r\n")
+			s.Drain()
 		}, wire.KindRefused, wire.StageTLS},
-		{"data in front of TLS", wire.StartTLS, func(s *script) {
-			s.send("* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n")
-			tag, _ := s.expect()
-			s.send(tag + " OK begin\r\n* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] injected\r\n")
-			s.drain()
+		{"data in front of TLS", wire.StartTLS, func(s *scripted.Conn) {
+			s.Send("* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n")
+			tag, _ := s.Expect()
+			s.Send(tag + " OK begin\r\n* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] injected\r\n")
+			s.Drain()
 		}, wire.KindProtocol, wire.StageTLS},
-		{"login refused", wire.Plaintext, func(s *script) {
-			s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n")
-			tag, _ := s.expect()
-			s.send(tag + " NO [AUTHENTICATIONFAILED] not s3cret-pass\a\r\n")
-			s.drain()
+		{"login refused", wire.Plaintext, func(s *scripted.Conn) {
+			s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
+			tag, _ := s.Expect()
+			s.Send(tag + " NO [AUTHENTICATIONFAILED] not s3cret-pass\a\r\n")
+			s.Drain()
 		}, wire.KindAuth, wire.StageAuth},
-		{"login for another tag", wire.Plaintext, func(s *script) {
-			s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n")
-			s.expect()
-			s.send("Z9 OK in\r\n")
-			s.drain()
+		{"login for another tag", wire.Plaintext, func(s *scripted.Conn) {
+			s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
+			s.Expect()
+			s.Send("Z9 OK in\r\n")
+			s.Drain()
 		}, wire.KindProtocol, wire.StageAuth},
-		{"no way to log in", wire.Plaintext, func(s *script) {
-			s.send("* OK [CAPABILITY IMAP4rev1 LOGINDISABLED] ready\r\n")
-			s.drain()
+		{"no way to log in", wire.Plaintext, func(s *scripted.Conn) {
+			s.Send("* OK [CAPABILITY IMAP4rev1 LOGINDISABLED] ready\r\n")
+			s.Drain()
 		}, wire.KindAuth, wire.StageAuth},
-		{"challenges without end", wire.Plaintext, func(s *script) {
-			s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n")
+		{"challenges without end", wire.Plaintext, func(s *scripted.Conn) {
+			s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
 			for {
-				s.expect()
-				s.send("+ AAAA\r\n")
+				s.Expect()
+				s.Send("+ AAAA\r\n")
 			}
 		}, wire.KindProtocol, wire.StageAuth},
-		{"capabilities without end", wire.Plaintext, func(s *script) {
-			s.send("* OK ready\r\n")
-			s.expect()
+		{"capabilities without end", wire.Plaintext, func(s *scripted.Conn) {
+			s.Send("* OK ready\r\n")
+			s.Expect()
 			for {
-				s.send("* CAPABILITY IMAP4rev1 " + strings.Repeat("X", 1000) + "\r\n")
+				s.Send("* CAPABILITY IMAP4rev1 " + strings.Repeat("X", 1000) + "\r\n")
 			}
 		}, wire.KindLimit, wire.StageAuth},
-		{"self-signed certificate", wire.TLS, overTLS(newAuthority(t).issue(t, time.Now().Add(time.Hour), "127.0.0.1"), (*script).login), wire.KindCertificate, wire.StageTLS},
-		{"certificate of another host", wire.TLS, overTLS(ca.issue(t, time.Now().Add(time.Hour), "mail.example.org"), (*script).login), wire.KindCertificate, wire.StageTLS},
-		{"expired certificate", wire.TLS, overTLS(ca.issue(t, time.Now().Add(-time.Hour), "127.0.0.1"), (*script).login), wire.KindCertificate, wire.StageTLS},
-		{"expired certificate after STARTTLS", wire.StartTLS, func(s *script) {
-			s.send("* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n")
-			tag, _ := s.expect()
-			s.send(tag + " OK begin\r\n")
-			overTLS(ca.issue(t, time.Now().Add(-time.Hour), "127.0.0.1"), (*script).login)(s)
+		{"self-signed certificate", wire.TLS, scripted.OverTLS(scripted.Leaf(t, scripted.Authority(t), time.Now().Add(time.Hour), "127.0.0.1"), (*scripted.Conn).Login), wire.KindCertificate, wire.StageTLS},
+		{"certificate of another host", wire.TLS, scripted.OverTLS(scripted.Leaf(t, ca, time.Now().Add(time.Hour), "mail.example.org"), (*scripted.Conn).Login), wire.KindCertificate, wire.StageTLS},
+		{"expired certificate", wire.TLS, scripted.OverTLS(scripted.Leaf(t, ca, time.Now().Add(-time.Hour), "127.0.0.1"), (*scripted.Conn).Login), wire.KindCertificate, wire.StageTLS},
+		{"expired certificate after STARTTLS", wire.StartTLS, func(s *scripted.Conn) {
+			s.Send("* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n")
+			tag, _ := s.Expect()
+			s.Send(tag + " OK begin\r\n")
+			scripted.OverTLS(scripted.Leaf(t, ca, time.Now().Add(-time.Hour), "127.0.0.1"), (*scripted.Conn).Login)(s)
 		}, wire.KindCertificate, wire.StageTLS},
-		{"TLS 1.1", wire.TLS, func(s *script) {
+		{"TLS 1.1", wire.TLS, func(s *scripted.Conn) {
 			_ = tls.Server(s.Conn, &tls.Config{Certificates: []tls.Certificate{good}, MinVersion: tls.VersionTLS11, MaxVersion: tls.VersionTLS11}).Handshake()
-			s.drain()
+			s.Drain()
 		}, wire.KindProtocol, wire.StageTLS},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			settle(t)
+			scripted.Settle(t)
 			thrifty(t, 64<<20)
-			cfg := serve(t, tc.run).config(tc.security)
-			cfg.RootCAs = ca.pool
+			cfg := Config{Target: scripted.Serve(t, tc.run).Target(tc.security)}
+			cfg.RootCAs = ca.Pool()
 			wait := 5 * time.Second
 			if tc.kind == wire.KindTimeout {
 				wait = 200 * time.Millisecond
@@ -188,12 +168,12 @@ func TestHostileServerBeforeLogin(t *testing.T) {
 }
 
 func TestGreetingTimeoutNeedsNoContext(t *testing.T) {
-	settle(t)
-	for name, run := range map[string]func(*script){
-		"silent":    (*script).drain,
-		"trickling": func(s *script) { trickle(s, "*", " ") },
+	scripted.Settle(t)
+	for name, run := range map[string]func(*scripted.Conn){
+		"silent":    (*scripted.Conn).Drain,
+		"trickling": func(s *scripted.Conn) { trickle(s, "*", " ") },
 	} {
-		cfg := serve(t, run).config(wire.Plaintext)
+		cfg := serve(t, run)
 		cfg.Greeting = 50 * time.Millisecond
 		_, err := Dial(context.Background(), cfg)
 		t.Log(name)
@@ -218,17 +198,17 @@ func TestPasswordStaysUnsentWithoutTLS(t *testing.T) {
 	for name, caps := range map[string]string{"not offered": "IMAP4rev1 AUTH=PLAIN SASL-IR", "refused": "IMAP4rev1 STARTTLS AUTH=PLAIN SASL-IR"} {
 		t.Run(name, func(t *testing.T) {
 			seen := make(chan string, 1)
-			sv := serve(t, func(s *script) {
+			sv := scripted.Serve(t, func(s *scripted.Conn) {
 				var all strings.Builder
 				defer func() { seen <- all.String() }()
-				s.send("* OK [CAPABILITY " + caps + "] ready\r\n")
+				s.Send("* OK [CAPABILITY " + caps + "] ready\r\n")
 				for {
-					tag, cmd := s.expect()
+					tag, cmd := s.Expect()
 					all.WriteString(cmd + "\n")
-					s.send(tag + " BAD no\r\n")
+					s.Send(tag + " BAD no\r\n")
 				}
 			})
-			cfg := sv.config(wire.StartTLS)
+			cfg := Config{Target: sv.Target(wire.StartTLS)}
 			cfg.Login.Credential = func(context.Context) (wire.Credential, error) {
 				t.Error("the password was asked for")
 				return wire.Credential{Password: "s3cret-pass"}, nil
@@ -262,36 +242,36 @@ func TestHostileServerAfterLogin(t *testing.T) {
 		_, err := s.Examine("INBOX").Wait()
 		return err
 	}
-	answer := func(text string) func(*script) {
-		return func(s *script) {
-			s.login()
-			tag, _ := s.expect()
-			s.send(strings.ReplaceAll(text, "TAG", tag))
-			s.drain()
+	answer := func(text string) func(*scripted.Conn) {
+		return func(s *scripted.Conn) {
+			s.Login()
+			tag, _ := s.Expect()
+			s.Send(strings.ReplaceAll(text, "TAG", tag))
+			s.Drain()
 		}
 	}
-	endless := func(first, next string) func(*script) {
-		return func(s *script) {
-			s.login()
-			s.expect()
-			s.send(first)
+	endless := func(first, next string) func(*scripted.Conn) {
+		return func(s *scripted.Conn) {
+			s.Login()
+			s.Expect()
+			s.Send(first)
 			for {
-				s.send(next)
+				s.Send(next)
 			}
 		}
 	}
 	nest := strings.Repeat("(", 2<<20)
 	tests := []struct {
 		name string
-		run  func(s *script)
+		run  func(s *scripted.Conn)
 		use  func(context.Context, *Session) error
 		kind wire.Kind
 	}{
-		{"silent", func(s *script) { s.login(); s.drain() }, fetch, wire.KindTimeout},
-		{"one byte at a time", func(s *script) { s.login(); s.expect(); trickle(s, "* OK ", "x") }, fetch, wire.KindTimeout},
-		{"one byte of a literal at a time", func(s *script) {
-			s.login()
-			s.expect()
+		{"silent", func(s *scripted.Conn) { s.Login(); s.Drain() }, fetch, wire.KindTimeout},
+		{"one byte at a time", func(s *scripted.Conn) { s.Login(); s.Expect(); trickle(s, "* OK ", "x") }, fetch, wire.KindTimeout},
+		{"one byte of a literal at a time", func(s *scripted.Conn) {
+			s.Login()
+			s.Expect()
 			trickle(s, "* 1 FETCH (UID 1 BODY[TEXT] {9999}\r\n", "x")
 		}, fetch, wire.KindTimeout},
 		{"line without end", endless("* OK ", strings.Repeat("x", 4096)), fetch, wire.KindLimit},
@@ -310,17 +290,17 @@ func TestHostileServerAfterLogin(t *testing.T) {
 		{"parentheses hidden in a status line", answer("* 1 OK" + nest), fetch, wire.KindLimit},
 		{"parentheses in THREAD", answer("* THREAD " + nest), fetch, wire.KindLimit},
 		{"answer for another tag", answer("T999 OK done\r\n"), fetch, wire.KindProtocol},
-		{"BYE in the middle", func(s *script) { s.login(); s.expect(); s.send("* BYE shutting down\r\n") }, fetch, wire.KindClosed},
-		{"closed in the middle of a literal", func(s *script) { s.login(); s.expect(); s.send("* 1 FETCH (UID 1 BODY[TEXT] {50}\r\nabc") }, fetch, wire.KindClosed},
+		{"BYE in the middle", func(s *scripted.Conn) { s.Login(); s.Expect(); s.Send("* BYE shutting down\r\n") }, fetch, wire.KindClosed},
+		{"closed in the middle of a literal", func(s *scripted.Conn) { s.Login(); s.Expect(); s.Send("* 1 FETCH (UID 1 BODY[TEXT] {50}\r\nabc") }, fetch, wire.KindClosed},
 		{"search result with a star", answer("* ESEARCH (TAG \"TAG\") UID ALL 1:*\r\nTAG OK done\r\n"), search, wire.KindProtocol},
 		{"no UIDVALIDITY", answer("* 1 EXISTS\r\nTAG OK done\r\n"), examine, wire.KindProtocol},
 		{"refused", answer("TAG NO [NONEXISTENT] no such\x01 folder\r\n"), examine, wire.KindRefused},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			settle(t)
+			scripted.Settle(t)
 			thrifty(t, 512<<20)
-			cfg := serve(t, tc.run).config(wire.Plaintext)
+			cfg := serve(t, tc.run)
 			cfg.Limits.Bytes = 16 << 20
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
@@ -355,8 +335,8 @@ func TestHostileServerAfterLogin(t *testing.T) {
 }
 
 func TestSilenceEndsWithoutContext(t *testing.T) {
-	settle(t)
-	cfg := serve(t, func(s *script) { s.login(); s.drain() }).config(wire.Plaintext)
+	scripted.Settle(t)
+	cfg := serve(t, func(s *scripted.Conn) { s.Login(); s.Drain() })
 	cfg.Socket = 50 * time.Millisecond
 	s, err := Dial(context.Background(), cfg)
 	if err != nil {
@@ -370,19 +350,19 @@ func TestSilenceEndsWithoutContext(t *testing.T) {
 // Silence is measured anew with every byte: an answer that takes longer as a
 // whole is no silence.
 func TestSlowAnswerIsNotSilence(t *testing.T) {
-	settle(t)
-	cfg := serve(t, func(s *script) {
-		s.login()
-		tag, _ := s.expect()
+	scripted.Settle(t)
+	cfg := serve(t, func(s *scripted.Conn) {
+		s.Login()
+		tag, _ := s.Expect()
 		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()
 		for range 15 {
 			<-tick.C
-			s.send("* 5 EXISTS\r\n")
+			s.Send("* 5 EXISTS\r\n")
 		}
-		s.send(tag + " OK done\r\n")
-		s.drain()
-	}).config(wire.Plaintext)
+		s.Send(tag + " OK done\r\n")
+		s.Drain()
+	})
 	cfg.Socket = time.Second
 	s, err := Dial(t.Context(), cfg)
 	if err != nil {
@@ -395,16 +375,16 @@ func TestSlowAnswerIsNotSilence(t *testing.T) {
 }
 
 func TestCancelClosesAtOnce(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	hung := make(chan struct{})
 	closed := make(chan struct{})
-	cfg := serve(t, func(s *script) {
-		s.login()
-		s.expect()
+	cfg := serve(t, func(s *scripted.Conn) {
+		s.Login()
+		s.Expect()
 		close(hung)
-		_, _ = bufio.NewReader(s.br).ReadByte()
+		_, _ = bufio.NewReader(s.Lines).ReadByte()
 		close(closed)
-	}).config(wire.Plaintext)
+	})
 	s, err := Dial(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -424,16 +404,16 @@ func TestCancelClosesAtOnce(t *testing.T) {
 
 // A server that talks while nobody asked is cut off as well.
 func TestIdleFloodIsCutOff(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	thrifty(t, 64<<20)
 	done := make(chan struct{})
-	cfg := serve(t, func(s *script) {
+	cfg := serve(t, func(s *scripted.Conn) {
 		defer close(done)
-		s.login()
+		s.Login()
 		for {
-			s.send(strings.Repeat("* 5 EXISTS\r\n", 100))
+			s.Send(strings.Repeat("* 5 EXISTS\r\n", 100))
 		}
-	}).config(wire.Plaintext)
+	})
 	s, err := Dial(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -448,17 +428,17 @@ func TestIdleFloodIsCutOff(t *testing.T) {
 // An answer that takes the library long to take in ends with the context as well:
 // numbers in falling order cost it the square of their count.
 func TestCancelEndsAnExpensiveAnswer(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	var numbers strings.Builder
 	for n := 1_000_000; n > 300_000; n -= 2 {
 		fmt.Fprintf(&numbers, " %d", n)
 	}
-	cfg := serve(t, func(s *script) {
-		s.login()
-		s.expect()
-		s.send("* SEARCH" + numbers.String() + "\r\n") // which takes the library many seconds
-		s.drain()
-	}).config(wire.Plaintext)
+	cfg := serve(t, func(s *scripted.Conn) {
+		s.Login()
+		s.Expect()
+		s.Send("* SEARCH" + numbers.String() + "\r\n") // which takes the library many seconds
+		s.Drain()
+	})
 	s := dial(t, cfg)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // idler is a server with IDLE. It gives the lines it gets to lines, each as the
@@ -21,43 +21,43 @@ type idler struct {
 }
 
 func newIdler() *idler {
-	return &idler{lines: make(chan string, 100), says: make(chan string), caps: scriptCaps + " IDLE"}
+	return &idler{lines: make(chan string, 100), says: make(chan string), caps: scripted.Caps + " IDLE"}
 }
 
-func (i *idler) run(s *script) {
-	s.send("* OK [CAPABILITY " + i.caps + "] ready\r\n")
-	tag, _ := s.expect()
-	s.send(tag + " OK [CAPABILITY " + i.caps + "] in\r\n")
+func (i *idler) run(s *scripted.Conn) {
+	s.Send("* OK [CAPABILITY " + i.caps + "] ready\r\n")
+	tag, _ := s.Expect()
+	s.Send(tag + " OK [CAPABILITY " + i.caps + "] in\r\n")
 	for {
-		tag, cmd := s.expect()
+		tag, cmd := s.Expect()
 		i.lines <- strings.TrimSpace(tag + " " + cmd)
 		switch verb, _, _ := strings.Cut(cmd, " "); {
 		case verb == "EXAMINE":
-			s.send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT 4] n\r\n" + tag + " OK [READ-ONLY] done\r\n")
+			s.Send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT 4] n\r\n" + tag + " OK [READ-ONLY] done\r\n")
 		case verb == "IDLE" && i.refuse:
-			s.send(tag + " NO not now\r\n")
+			s.Send(tag + " NO not now\r\n")
 		case verb == "IDLE":
-			s.send("+ idling\r\n")
+			s.Send("+ idling\r\n")
 			done := make(chan string, 1)
-			go func() { l, _ := s.br.ReadString('\n'); done <- l }()
+			go func() { l, _ := s.Lines.ReadString('\n'); done <- l }()
 			for in := true; in; {
 				select {
 				case text := <-i.says:
-					s.send(text)
+					s.Send(text)
 				case l := <-done:
 					if l == "" {
-						panic(gone{})
+						return
 					}
 					i.lines <- strings.TrimSpace(l)
-					s.send(tag + " OK idle over\r\n")
+					s.Send(tag + " OK idle over\r\n")
 					in = false
 				}
 			}
 		case verb == "LOGOUT":
-			s.send("* BYE bye\r\n" + tag + " OK out\r\n")
+			s.Send("* BYE bye\r\n" + tag + " OK out\r\n")
 			return
 		default:
-			s.send(tag + " OK done\r\n")
+			s.Send(tag + " OK done\r\n")
 		}
 	}
 }
@@ -85,9 +85,9 @@ func told() (chan bool, func(bool)) {
 }
 
 func TestASessionAtRestReportsAndIsTakenUp(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	i := newIdler()
-	p := newPool(t, PoolOptions{Config: serve(t, i.run).config(wire.Plaintext), Sessions: 1})
+	p := newPool(t, PoolOptions{Config: serve(t, i.run), Sessions: 1})
 	news, tell := told()
 	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
 		t.Fatal(err)
@@ -124,15 +124,15 @@ func TestASessionAtRestReportsAndIsTakenUp(t *testing.T) {
 }
 
 func TestDoneLeavesInOneWriteWithTheNextCommand(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	i := newIdler()
 	writes := make(chan string, 100)
-	sv := serve(t, func(s *script) {
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		s.Conn = &reads{Conn: s.Conn, to: writes}
-		s.br.Reset(s.Conn)
+		s.Lines.Reset(s.Conn)
 		i.run(s)
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	_, tell := told()
 	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
 		t.Fatal(err)
@@ -140,8 +140,8 @@ func TestDoneLeavesInOneWriteWithTheNextCommand(t *testing.T) {
 	if err := p.Lend(t.Context(), "INBOX", noop); err != nil {
 		t.Fatal(err)
 	}
-	if sv.accepted() != 1 {
-		t.Errorf("%d connections", sv.accepted())
+	if sv.Accepted() != 1 {
+		t.Errorf("%d connections", sv.Accepted())
 	}
 	for w := range writes {
 		if strings.Contains(w, "DONE\r\n") {
@@ -155,10 +155,10 @@ func TestDoneLeavesInOneWriteWithTheNextCommand(t *testing.T) {
 
 // Another session is lent before one that rests.
 func TestARestIsDisturbedLast(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	i := newIdler()
-	sv := serve(t, i.run)
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext), Sessions: 2})
+	sv := scripted.Serve(t, i.run)
+	p := newPool(t, PoolOptions{Config: configOf(sv), Sessions: 2})
 	news, tell := told()
 	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
 		_, err := p.Rest(ctx, "INBOX", looking, tell)
@@ -180,9 +180,9 @@ func TestARestIsDisturbedLast(t *testing.T) {
 }
 
 func TestOneSessionOfSeveralNeverRests(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	i := newIdler()
-	p := newPool(t, PoolOptions{Config: serve(t, i.run).config(wire.Plaintext), Sessions: 3})
+	p := newPool(t, PoolOptions{Config: serve(t, i.run), Sessions: 3})
 	_, tell := told()
 	var errs []error
 	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
@@ -205,21 +205,21 @@ func TestOneSessionOfSeveralNeverRests(t *testing.T) {
 
 func TestRestWhereTheServerDoesNotIdle(t *testing.T) {
 	for name, change := range map[string]func(*idler){
-		"not offered": func(i *idler) { i.caps = scriptCaps },
+		"not offered": func(i *idler) { i.caps = scripted.Caps },
 		"refused":     func(i *idler) { i.refuse = true },
 	} {
 		t.Run(name, func(t *testing.T) {
-			settle(t)
+			scripted.Settle(t)
 			i := newIdler()
 			change(i)
-			sv := serve(t, i.run)
-			p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+			sv := scripted.Serve(t, i.run)
+			p := newPool(t, PoolOptions{Config: configOf(sv)})
 			news, tell := told()
 			if _, err := p.Rest(t.Context(), "INBOX", looking, tell); !errors.Is(err, ErrNoIdle) {
 				t.Fatalf("got %v", err)
 			}
-			if err := p.Lend(t.Context(), "INBOX", noop); err != nil || sv.accepted() != 1 {
-				t.Errorf("afterwards: %v, %d connections", err, sv.accepted())
+			if err := p.Lend(t.Context(), "INBOX", noop); err != nil || sv.Accepted() != 1 {
+				t.Errorf("afterwards: %v, %d connections", err, sv.Accepted())
 			}
 			if len(news) > 0 {
 				t.Error("something was told")
@@ -229,9 +229,9 @@ func TestRestWhereTheServerDoesNotIdle(t *testing.T) {
 }
 
 func TestLeavingARest(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	i := newIdler()
-	p := newPool(t, PoolOptions{Config: serve(t, i.run).config(wire.Plaintext)})
+	p := newPool(t, PoolOptions{Config: serve(t, i.run)})
 	news, tell := told()
 	leave, err := p.Rest(t.Context(), "INBOX", looking, tell)
 	if err != nil {
@@ -250,18 +250,16 @@ func TestLeavingARest(t *testing.T) {
 }
 
 func TestTheEndOfTheConnectionEndsARest(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	i := newIdler()
-	sv := serve(t, i.run)
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	sv := scripted.Serve(t, i.run)
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	news, tell := told()
 	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
 		t.Fatal(err)
 	}
 	i.says <- "* BYE shutting down\r\n"
-	sv.mu.Lock()
-	_ = sv.conns[0].Close()
-	sv.mu.Unlock()
+	sv.HangUp(1)
 	if <-news {
 		t.Error("the end was told as news")
 	}
@@ -272,24 +270,24 @@ func TestTheEndOfTheConnectionEndsARest(t *testing.T) {
 
 // A server may end an IDLE by itself: no DONE is due then.
 func TestAServerThatEndsIdleItself(t *testing.T) {
-	settle(t)
-	sv := serve(t, func(s *script) {
-		s.send("* OK [CAPABILITY IMAP4rev1 IDLE SASL-IR AUTH=PLAIN] ready\r\n")
-		tag, _ := s.expect()
-		s.send(tag + " OK [CAPABILITY IMAP4rev1 IDLE] in\r\n")
-		s.examine()
-		tag, _ = s.expect()
-		s.send(tag + " OK nothing\r\n")
-		tag, _ = s.expect()
-		s.send("+ \r\n" + tag + " OK enough\r\n")
-		tag, cmd := s.expect()
+	scripted.Settle(t)
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
+		s.Send("* OK [CAPABILITY IMAP4rev1 IDLE SASL-IR AUTH=PLAIN] ready\r\n")
+		tag, _ := s.Expect()
+		s.Send(tag + " OK [CAPABILITY IMAP4rev1 IDLE] in\r\n")
+		s.Examine()
+		tag, _ = s.Expect()
+		s.Send(tag + " OK nothing\r\n")
+		tag, _ = s.Expect()
+		s.Send("+ \r\n" + tag + " OK enough\r\n")
+		tag, cmd := s.Expect()
 		if cmd != "NOOP" {
 			t.Errorf("the server got %q", tag+" "+cmd)
 		}
-		s.send(tag + " OK done\r\n")
-		s.drain()
+		s.Send(tag + " OK done\r\n")
+		s.Drain()
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	news, tell := told()
 	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
 		t.Fatal(err)
@@ -303,9 +301,9 @@ func TestAServerThatEndsIdleItself(t *testing.T) {
 }
 
 func TestClosingThePoolSaysGoodbyeFromARest(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	i := newIdler()
-	p := NewPool(PoolOptions{Config: serve(t, i.run).config(wire.Plaintext)})
+	p := NewPool(PoolOptions{Config: serve(t, i.run)})
 	_, tell := told()
 	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
 	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // mending feeds a mender in steps and returns what it passes on, with the numbers
@@ -334,13 +335,13 @@ func TestBrokenAnswersCostOnlyThemselves(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			settle(t)
-			cfg := serve(t, answering(scriptCaps, func(command string) string {
+			scripted.Settle(t)
+			cfg := serve(t, scripted.AnswerIMAP(scripted.Caps, func(command string) string {
 				if strings.HasPrefix(command, "UID FETCH") {
 					return tc.answer
 				}
 				return "TAG OK done\r\n"
-			})).config(wire.Plaintext)
+			}))
 			s := dial(t, cfg)
 			err := s.Use(t.Context(), func(ctx context.Context, s *Session) error {
 				data, err := s.Fetch(goimap.UIDSetNum(11, 12, 13), goimap.FetchOptions{Flags: true, BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText}}}).Wait()
@@ -368,17 +369,17 @@ func TestBrokenAnswersCostOnlyThemselves(t *testing.T) {
 }
 
 func TestListCountsWhatItLeavesOut(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	broken := "* LIST () \"/\" \"Entw\xfcrfe\"\r\n* LIST () \"/\" \"R&D\"\r\n* STATUS \"R&D\" (MESSAGES 1)\r\n"
 	answers := []string{"* LIST () \"/\" INBOX\r\n" + broken + "* LIST () \"/\" Sent\r\nTAG OK done\r\n", "* LIST () \"/\" INBOX\r\nTAG OK done\r\n"}
-	cfg := serve(t, answering(scriptCaps, func(command string) string {
+	cfg := serve(t, scripted.AnswerIMAP(scripted.Caps, func(command string) string {
 		if !strings.HasPrefix(command, "LIST") {
 			return "TAG OK done\r\n"
 		}
 		a := answers[0]
 		answers = answers[1:]
 		return a
-	})).config(wire.Plaintext)
+	}))
 	s := dial(t, cfg)
 	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
 		for _, want := range []string{"INBOX,Sent 2", "INBOX 0"} {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // queued waits until so many stand in the queue.
@@ -26,19 +27,19 @@ func (p *Pool) queued(n int) {
 // A session that is given back serves who waits, although a connection is being
 // made for them; that one is kept, logged in, for who comes next.
 func TestPoolTakesWhatComesFirst(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	var conns atomic.Int32
 	greet, second := make(chan struct{}), make(chan struct{})
-	sv := serve(t, func(s *script) {
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		if conns.Add(1) > 1 {
 			<-greet
-			s.login()
+			s.Login()
 			close(second)
 			obey(s)
 		}
 		obedient(s)
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext), Sessions: 2})
+	p := newPool(t, PoolOptions{Config: configOf(sv), Sessions: 2})
 	var waiting sync.WaitGroup
 	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
 		if err := noop(ctx, s); err != nil {
@@ -71,16 +72,16 @@ func TestPoolTakesWhatComesFirst(t *testing.T) {
 
 // A dial that fails costs the Lend it was made for, and nobody else.
 func TestPoolTellsADialsErrorToItsOwner(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	var conns atomic.Int32
-	sv := serve(t, func(s *script) {
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		if conns.Add(1) == 2 {
-			s.send("* BYE [UNAVAILABLE] too many\r\n")
+			s.Send("* BYE [UNAVAILABLE] too many\r\n")
 			return
 		}
 		obedient(s)
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext), Sessions: 2})
+	p := newPool(t, PoolOptions{Config: configOf(sv), Sessions: 2})
 	var others sync.WaitGroup
 	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
 		if err := noop(ctx, s); err != nil {
@@ -109,13 +110,13 @@ func TestPoolTellsADialsErrorToItsOwner(t *testing.T) {
 
 // When nobody waits any more a dial ends.
 func TestPoolAbandonsADial(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	ended := make(chan struct{}, 2)
-	sv := serve(t, func(s *script) {
-		s.drain() // never greets
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
+		s.Drain() // never greets
 		ended <- struct{}{}
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	for _, kind := range []wire.Kind{wire.KindTimeout, wire.KindCanceled} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		want := context.DeadlineExceeded
@@ -131,7 +132,7 @@ func TestPoolAbandonsADial(t *testing.T) {
 		}
 	}
 	// Not by the test's end, which the server would see as well.
-	for range sv.accepted() {
+	for range sv.Accepted() {
 		<-ended
 	}
 	p.mu.Lock()
@@ -144,13 +145,13 @@ func TestPoolAbandonsADial(t *testing.T) {
 // The one whose context ends takes nothing from the others: the connection that
 // was being made for it serves them.
 func TestPoolKeepsADialForOthers(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	greet := make(chan struct{})
-	sv := serve(t, func(s *script) {
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		<-greet
 		obedient(s)
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	ctx, cancel := context.WithCancel(t.Context())
 	var first, second sync.WaitGroup
 	first.Go(func() { wantError(t, p.Lend(ctx, "", noop), wire.KindCanceled, wire.StageConnect) })
@@ -165,7 +166,7 @@ func TestPoolKeepsADialForOthers(t *testing.T) {
 	first.Wait()
 	close(greet)
 	second.Wait()
-	if n := sv.accepted(); n != 1 {
+	if n := sv.Accepted(); n != 1 {
 		t.Errorf("%d connections", n)
 	}
 }
@@ -173,25 +174,25 @@ func TestPoolKeepsADialForOthers(t *testing.T) {
 // A refusal counts more than the logins that worked before it: the password may
 // have been changed, and each try with the old one counts as an attack.
 func TestPoolIsCarefulAgainAfterARefusal(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	var conns, now, most atomic.Int32
-	sv := serve(t, func(s *script) {
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		if conns.Add(1) == 1 {
-			s.login()
-			tag, _ := s.expect()
-			s.send(tag + " OK done\r\n")
+			s.Login()
+			tag, _ := s.Expect()
+			s.Send(tag + " OK done\r\n")
 			return // so that the next has to log in again
 		}
-		s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n")
-		tag, _ := s.expect()
+		s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
+		tag, _ := s.Expect()
 		n := now.Add(1)
 		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 		}
 		now.Add(-1)
-		s.send(tag + " NO [AUTHENTICATIONFAILED] no more\r\n")
-		s.drain()
+		s.Send(tag + " NO [AUTHENTICATIONFAILED] no more\r\n")
+		s.Drain()
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	if err := p.Lend(t.Context(), "", noop); err != nil {
 		t.Fatal(err)
 	}
@@ -213,16 +214,16 @@ func TestPoolIsCarefulAgainAfterARefusal(t *testing.T) {
 }
 
 func TestPoolClosesWhileDialling(t *testing.T) {
-	settle(t)
-	for name, run := range map[string]func(*script){
-		"no greeting":     (*script).drain,
-		"no login answer": func(s *script) { s.oneWrite(scriptCaps); s.drain() },
-		"no SASL-IR":      func(s *script) { s.oneWrite("IMAP4rev1 AUTH=PLAIN"); s.drain() },
+	scripted.Settle(t)
+	for name, run := range map[string]func(*scripted.Conn){
+		"no greeting":     (*scripted.Conn).Drain,
+		"no login answer": func(s *scripted.Conn) { oneWrite(s, scripted.Caps); s.Drain() },
+		"no SASL-IR":      func(s *scripted.Conn) { oneWrite(s, "IMAP4rev1 AUTH=PLAIN"); s.Drain() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			reached := make(chan struct{})
-			sv := serve(t, func(s *script) { close(reached); run(s) })
-			p := NewPool(PoolOptions{Config: sv.config(wire.Plaintext)})
+			sv := scripted.Serve(t, func(s *scripted.Conn) { close(reached); run(s) })
+			p := NewPool(PoolOptions{Config: configOf(sv)})
 			var lends sync.WaitGroup
 			for range 3 {
 				lends.Go(func() {
@@ -242,19 +243,19 @@ func TestPoolClosesWhileDialling(t *testing.T) {
 // One login at a time until one has worked, also when it leaves with commands;
 // and who has the session and sends nothing keeps the others waiting only shortly.
 func TestPoolLogsInOnceBeforeItLogsInSideBySide(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	var now, most atomic.Int32
-	sv := serve(t, func(s *script) {
-		s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n")
-		tag, _ := s.expect()
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
+		s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
+		tag, _ := s.Expect()
 		n := now.Add(1)
 		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
 		}
 		now.Add(-1)
-		s.send(tag + " NO [UNAVAILABLE] busy\r\n") // never works
-		s.drain()
+		s.Send(tag + " NO [UNAVAILABLE] busy\r\n") // never works
+		s.Drain()
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	var lends sync.WaitGroup
 	for range 20 {
 		lends.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), wire.KindRefused, wire.StageAuth) })
@@ -264,7 +265,7 @@ func TestPoolLogsInOnceBeforeItLogsInSideBySide(t *testing.T) {
 		t.Errorf("%d logins at once", most.Load())
 	}
 
-	p = newPool(t, PoolOptions{Config: serve(t, obedient).config(wire.Plaintext)})
+	p = newPool(t, PoolOptions{Config: serve(t, obedient)})
 	err := p.Lend(t.Context(), "", func(ctx context.Context, _ *Session) error { return p.Lend(ctx, "", noop) })
 	if err != nil {
 		t.Error(err)

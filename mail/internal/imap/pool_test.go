@@ -12,22 +12,23 @@ import (
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // obedient answers every command of a small read-only client, until stop says so.
-func obedient(s *script) {
-	s.login()
+func obedient(s *scripted.Conn) {
+	s.Login()
 	for {
-		tag, cmd := s.expect()
+		tag, cmd := s.Expect()
 		verb, _, _ := strings.Cut(cmd, " ")
 		switch verb {
 		case "EXAMINE", "SELECT":
-			s.send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK [READ-ONLY] done\r\n")
+			s.Send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK [READ-ONLY] done\r\n")
 		case "LOGOUT":
-			s.send("* BYE bye\r\n" + tag + " OK out\r\n")
+			s.Send("* BYE bye\r\n" + tag + " OK out\r\n")
 			return
 		default:
-			s.send(tag + " OK done\r\n")
+			s.Send(tag + " OK done\r\n")
 		}
 	}
 }
@@ -42,23 +43,23 @@ func newPool(t *testing.T, o PoolOptions) *Pool {
 }
 
 func TestPoolReusesOneSession(t *testing.T) {
-	settle(t)
-	sv := serve(t, obedient)
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	scripted.Settle(t)
+	sv := scripted.Serve(t, obedient)
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	for range 20 {
 		if err := p.Lend(t.Context(), "", noop); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := sv.accepted(); n != 1 {
+	if n := sv.Accepted(); n != 1 {
 		t.Errorf("%d connections", n)
 	}
 }
 
 func TestPoolNeverHasMoreThanItsSessions(t *testing.T) {
-	settle(t)
-	sv := serve(t, obedient)
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	scripted.Settle(t)
+	sv := scripted.Serve(t, obedient)
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	var wg sync.WaitGroup
 	var now, most atomic.Int32
 	for range 60 {
@@ -76,15 +77,15 @@ func TestPoolNeverHasMoreThanItsSessions(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if most.Load() > DefaultSessions || sv.accepted() > DefaultSessions {
-		t.Errorf("%d at once, %d connections", most.Load(), sv.accepted())
+	if most.Load() > DefaultSessions || sv.Accepted() > DefaultSessions {
+		t.Errorf("%d at once, %d connections", most.Load(), sv.Accepted())
 	}
 }
 
 func TestPoolPrefersTheFolderAsked(t *testing.T) {
-	settle(t)
-	sv := serve(t, obedient)
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext), Sessions: 2})
+	scripted.Settle(t)
+	sv := scripted.Serve(t, obedient)
+	p := newPool(t, PoolOptions{Config: configOf(sv), Sessions: 2})
 	examine := func(name string) func(context.Context, *Session) error {
 		return func(_ context.Context, s *Session) error { _, err := s.Examine(name).Wait(); return err }
 	}
@@ -112,8 +113,8 @@ func TestPoolPrefersTheFolderAsked(t *testing.T) {
 }
 
 func TestPoolServesInOrder(t *testing.T) {
-	settle(t)
-	p := newPool(t, PoolOptions{Config: serve(t, obedient).config(wire.Plaintext), Sessions: 1})
+	scripted.Settle(t)
+	p := newPool(t, PoolOptions{Config: serve(t, obedient), Sessions: 1})
 	var order []int
 	var wg sync.WaitGroup
 	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
@@ -144,8 +145,8 @@ func TestPoolServesInOrder(t *testing.T) {
 }
 
 func TestPoolWaitEndsWithContext(t *testing.T) {
-	settle(t)
-	p := newPool(t, PoolOptions{Config: serve(t, obedient).config(wire.Plaintext), Sessions: 1})
+	scripted.Settle(t)
+	p := newPool(t, PoolOptions{Config: serve(t, obedient), Sessions: 1})
 	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
 		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		defer cancel()
@@ -165,22 +166,22 @@ func TestPoolWaitEndsWithContext(t *testing.T) {
 
 // A server that hung up between lends is noticed, before or while asking.
 func TestPoolReplacesADeadSession(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	var conns atomic.Int32
 	ended := make(chan struct{})
-	sv := serve(t, func(s *script) {
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		if conns.Add(1) > 1 {
 			obedient(s)
 			return
 		}
-		s.login()
-		tag, _ := s.expect()
-		s.send(tag + " OK done\r\n")
-		s.expect() // the second command gets no answer
+		s.Login()
+		tag, _ := s.Expect()
+		s.Send(tag + " OK done\r\n")
+		s.Expect() // the second command gets no answer
 		_ = s.Close()
 		close(ended)
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	calls := 0
 	for range 2 {
 		err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error { calls++; return noop(ctx, s) })
@@ -196,20 +197,20 @@ func TestPoolReplacesADeadSession(t *testing.T) {
 
 // A goodbye that crosses a command on an old session is no answer to it.
 func TestPoolReplacesASessionThatSaysGoodbye(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	var conns atomic.Int32
-	sv := serve(t, func(s *script) {
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		if conns.Add(1) > 1 {
 			obedient(s)
 			return
 		}
-		s.login()
-		tag, _ := s.expect()
-		s.send(tag + " OK done\r\n")
-		s.expect()
-		s.send("* BYE you were idle\r\n")
+		s.Login()
+		tag, _ := s.Expect()
+		s.Send(tag + " OK done\r\n")
+		s.Expect()
+		s.Send("* BYE you were idle\r\n")
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	for range 2 {
 		if err := p.Lend(t.Context(), "", noop); err != nil {
 			t.Fatal(err)
@@ -222,46 +223,46 @@ func TestPoolReplacesASessionThatSaysGoodbye(t *testing.T) {
 
 // What a server answered is not asked again: the first answer counts.
 func TestPoolDoesNotRepeatAfterAnAnswer(t *testing.T) {
-	settle(t)
-	sv := serve(t, func(s *script) {
-		s.login()
-		tag, _ := s.expect()
-		s.send(tag + " OK done\r\n")
-		s.expect()
-		s.send("* 4 EXISTS\r\n")
+	scripted.Settle(t)
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
+		s.Login()
+		tag, _ := s.Expect()
+		s.Send(tag + " OK done\r\n")
+		s.Expect()
+		s.Send("* 4 EXISTS\r\n")
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	if err := p.Lend(t.Context(), "", noop); err != nil {
 		t.Fatal(err)
 	}
 	calls := 0
 	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error { calls++; return noop(ctx, s) })
 	wantError(t, err, wire.KindClosed, StageNoop)
-	if calls != 1 || sv.accepted() != 1 {
-		t.Errorf("%d calls, %d connections", calls, sv.accepted())
+	if calls != 1 || sv.Accepted() != 1 {
+		t.Errorf("%d calls, %d connections", calls, sv.Accepted())
 	}
 }
 
 func TestPoolAsksAnOldSessionFirst(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	var mu sync.Mutex
 	now := time.Now()
 	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
 	var seen []string
-	sv := serve(t, func(s *script) {
-		s.login()
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
+		s.Login()
 		for {
-			tag, cmd := s.expect()
+			tag, cmd := s.Expect()
 			mu.Lock()
 			seen = append(seen, cmd)
 			mu.Unlock()
 			if cmd == "EXAMINE Q" {
-				s.send("* OK [UIDVALIDITY 7] v\r\n")
+				s.Send("* OK [UIDVALIDITY 7] v\r\n")
 			}
-			s.send(tag + " OK done\r\n")
+			s.Send(tag + " OK done\r\n")
 		}
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext), Now: clock})
+	p := newPool(t, PoolOptions{Config: configOf(sv), Now: clock})
 	use := func(context.Context, *Session) error { return nil }
 	for _, later := range []time.Duration{0, time.Minute, 5 * time.Minute} {
 		mu.Lock()
@@ -280,16 +281,16 @@ func TestPoolAsksAnOldSessionFirst(t *testing.T) {
 
 // Fifty callers with a wrong password are one attempt, not fifty.
 func TestPoolDoesNotRepeatAWrongPassword(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	release := make(chan struct{})
-	sv := serve(t, func(s *script) {
-		s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n")
-		tag, _ := s.expect()
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
+		s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
+		tag, _ := s.Expect()
 		<-release
-		s.send(tag + " NO [AUTHENTICATIONFAILED] wrong\r\n")
-		s.drain()
+		s.Send(tag + " NO [AUTHENTICATIONFAILED] wrong\r\n")
+		s.Drain()
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
@@ -306,25 +307,25 @@ func TestPoolDoesNotRepeatAWrongPassword(t *testing.T) {
 	}
 	close(release)
 	wg.Wait()
-	if n := sv.accepted(); n != 1 {
+	if n := sv.Accepted(); n != 1 {
 		t.Errorf("%d logins", n)
 	}
 }
 
 func TestPoolClosesSessionsOutOfStep(t *testing.T) {
-	settle(t)
-	sv := serve(t, func(s *script) {
-		s.login()
-		s.expect()
-		s.send("Z9 XYZZY\r\n")
-		s.drain()
+	scripted.Settle(t)
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
+		s.Login()
+		s.Expect()
+		s.Send("Z9 XYZZY\r\n")
+		s.Drain()
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	for range 3 {
 		wantError(t, p.Lend(t.Context(), "", noop), wire.KindProtocol, StageNoop)
 	}
-	if sv.accepted() != 3 {
-		t.Errorf("%d connections", sv.accepted())
+	if sv.Accepted() != 3 {
+		t.Errorf("%d connections", sv.Accepted())
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -334,8 +335,8 @@ func TestPoolClosesSessionsOutOfStep(t *testing.T) {
 }
 
 func TestPoolSurvivesAPanic(t *testing.T) {
-	settle(t)
-	p := newPool(t, PoolOptions{Config: serve(t, obedient).config(wire.Plaintext), Sessions: 1})
+	scripted.Settle(t)
+	p := newPool(t, PoolOptions{Config: serve(t, obedient), Sessions: 1})
 	func() {
 		defer func() { _ = recover() }()
 		_ = p.Lend(t.Context(), "", func(context.Context, *Session) error { panic("x") })
@@ -346,25 +347,25 @@ func TestPoolSurvivesAPanic(t *testing.T) {
 }
 
 func TestPoolCloseEndsEverything(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	last := make(chan string, 8)
 	hung := make(chan struct{})
-	sv := serve(t, func(s *script) {
-		s.login()
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
+		s.Login()
 		said := ""
 		defer func() { last <- said }()
 		for {
-			tag, cmd := s.expect()
+			tag, cmd := s.Expect()
 			said = cmd
 			if strings.HasPrefix(cmd, "EXAMINE") {
 				close(hung)
-				_, _ = bufio.NewReader(s.br).ReadByte()
+				_, _ = bufio.NewReader(s.Lines).ReadByte()
 				return
 			}
-			s.send(tag + " OK done\r\n")
+			s.Send(tag + " OK done\r\n")
 		}
 	})
-	p := NewPool(PoolOptions{Config: sv.config(wire.Plaintext), Sessions: 2})
+	p := NewPool(PoolOptions{Config: configOf(sv), Sessions: 2})
 	var wg sync.WaitGroup
 	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
 		wg.Go(func() {
@@ -397,15 +398,15 @@ func TestPoolCloseEndsEverything(t *testing.T) {
 }
 
 func TestPoolSaysGoodbye(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	last := make(chan string, 1)
-	sv := serve(t, func(s *script) {
-		s.login()
-		_, cmd := s.expect()
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
+		s.Login()
+		_, cmd := s.Expect()
 		last <- cmd
-		s.drain() // never answers: the pool may not wait for long
+		s.Drain() // never answers: the pool may not wait for long
 	})
-	p := NewPool(PoolOptions{Config: sv.config(wire.Plaintext)})
+	p := NewPool(PoolOptions{Config: configOf(sv)})
 	if err := p.Warm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -417,21 +418,21 @@ func TestPoolSaysGoodbye(t *testing.T) {
 
 // What an earlier lend changed is no reason not to repeat one that only reads.
 func TestPoolReplacesADeadSessionThatOnceChangedSomething(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	var conns atomic.Int32
-	sv := serve(t, func(s *script) {
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		if conns.Add(1) > 1 {
 			obedient(s)
 			return
 		}
-		s.login()
-		tag, _ := s.expect()
-		s.send(strings.ReplaceAll(selected, "TAG", tag))
-		tag, _ = s.expect()
-		s.send("* 1 FETCH (UID 1 FLAGS (\\Seen))\r\n" + tag + " OK done\r\n")
-		s.expect() // gets no answer
+		s.Login()
+		tag, _ := s.Expect()
+		s.Send(strings.ReplaceAll(scripted.Selected, "TAG", tag))
+		tag, _ = s.Expect()
+		s.Send("* 1 FETCH (UID 1 FLAGS (\\Seen))\r\n" + tag + " OK done\r\n")
+		s.Expect() // gets no answer
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	err := p.Change(t.Context(), "INBOX", MarkSeen, func(_ context.Context, s *Session) error {
 		if _, err := s.Select("INBOX").Wait(); err != nil {
 			return err

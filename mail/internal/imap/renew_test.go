@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // renewing logs in as ann with the tokens given, one after the other as the servers
@@ -44,22 +45,22 @@ type checkpoint struct {
 	tries []string
 }
 
-func (c *checkpoint) run(s *script) {
+func (c *checkpoint) run(s *scripted.Conn) {
 	caps := c.caps
 	if caps == "" {
 		caps = "IMAP4rev1 AUTH=XOAUTH2 SASL-IR"
 	}
-	s.send("* OK [CAPABILITY " + caps + "] ready\r\n")
-	tag, command := s.expect()
+	s.Send("* OK [CAPABILITY " + caps + "] ready\r\n")
+	tag, command := s.Expect()
 	first := strings.TrimPrefix(command, "AUTHENTICATE XOAUTH2")
 	if first == "" {
-		s.send("+ \r\n")
-		first, _ = s.expect()
+		s.Send("+ \r\n")
+		first, _ = s.Expect()
 	}
 	plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(first))
 	_, token, ok := strings.Cut(string(plain), "auth=Bearer ")
 	if err != nil || !ok {
-		s.send("* BYE what is " + first + "\r\n")
+		s.Send("* BYE what is " + first + "\r\n")
 		return
 	}
 	token = strings.TrimRight(token, "\x01")
@@ -67,13 +68,13 @@ func (c *checkpoint) run(s *script) {
 	c.tries = append(c.tries, token)
 	c.mu.Unlock()
 	if token == c.valid {
-		s.send(tag + " OK [CAPABILITY " + scriptCaps + "] in\r\n")
+		s.Send(tag + " OK [CAPABILITY " + scripted.Caps + "] in\r\n")
 		obey(s)
 	}
-	s.send("+ " + base64.StdEncoding.EncodeToString([]byte(`{"status":"401"}`)) + "\r\n")
-	s.expect()
-	s.send(tag + " NO [AUTHENTICATIONFAILED] no\r\n")
-	s.drain()
+	s.Send("+ " + base64.StdEncoding.EncodeToString([]byte(`{"status":"401"}`)) + "\r\n")
+	s.Expect()
+	s.Send(tag + " NO [AUTHENTICATIONFAILED] no\r\n")
+	s.Drain()
 }
 
 func (c *checkpoint) tried() string {
@@ -85,7 +86,7 @@ func (c *checkpoint) tried() string {
 // A login that was refused is tried once more where there is something newer to log
 // in with, and never a third time.
 func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	lend := func(cfg Config) error {
 		return newPool(t, PoolOptions{Config: cfg}).Lend(t.Context(), "", func(_ context.Context, s *Session) error {
 			a, b := openAndFetch(s)
@@ -127,7 +128,7 @@ func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
 			} {
 				t.Run(fmt.Sprintf("%s/%s/%s", way, caps, tc.name), func(t *testing.T) {
 					c := &checkpoint{valid: "good", caps: caps}
-					cfg := serve(t, c.run).config(wire.Plaintext)
+					cfg := serve(t, c.run)
 					refusals := 0
 					var mu *sync.Mutex
 					cfg.Login, mu = renewing(&refusals, tc.tokens...)
@@ -151,9 +152,9 @@ func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
 // A token that expires under many callers costs each connection of before one
 // refusal at most, and nobody fails.
 func TestManyCallersAndAnExpiredToken(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	c := &checkpoint{valid: "good"}
-	cfg := serve(t, c.run).config(wire.Plaintext)
+	cfg := serve(t, c.run)
 	refusals := 0
 	cfg.Login, _ = renewing(&refusals, "old", "good")
 	p := newPool(t, PoolOptions{Config: cfg, Sessions: 4})
@@ -180,11 +181,11 @@ func TestManyCallersAndAnExpiredToken(t *testing.T) {
 // Fifty callers with a token that cannot be renewed, although it is said to be, are
 // two attempts.
 func TestRenewalThatDoesNotHelpFailsEverybody(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	hold := make(chan struct{})
 	c := &checkpoint{valid: "none"}
-	cfg := serve(t, func(s *script) { <-hold; c.run(s) }).config(wire.Plaintext)
-	cfg.Login = withToken("old")
+	cfg := serve(t, func(s *scripted.Conn) { <-hold; c.run(s) })
+	cfg.Login = scripted.WithToken("old")
 	cfg.Login.Refused = func(context.Context, wire.Credential) bool { return true }
 	p := newPool(t, PoolOptions{Config: cfg})
 	var wg sync.WaitGroup
@@ -202,24 +203,24 @@ func TestRenewalThatDoesNotHelpFailsEverybody(t *testing.T) {
 // A session that died is replaced, and what it is replaced with may need the new
 // token: both repairs are for one lend.
 func TestDeadSessionAndExpiredToken(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	c := &checkpoint{valid: "good"}
 	die := make(chan struct{})
 	var conns atomic.Int32
-	sv := serve(t, func(s *script) {
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		if conns.Add(1) > 1 {
 			c.run(s)
 			return
 		}
-		s.send("* OK [CAPABILITY IMAP4rev1 AUTH=XOAUTH2 SASL-IR] ready\r\n")
-		tag, _ := s.expect()
-		s.send(tag + " OK [CAPABILITY " + scriptCaps + "] in\r\n")
-		tag, _ = s.expect()
-		s.send(tag + " OK done\r\n")
+		s.Send("* OK [CAPABILITY IMAP4rev1 AUTH=XOAUTH2 SASL-IR] ready\r\n")
+		tag, _ := s.Expect()
+		s.Send(tag + " OK [CAPABILITY " + scripted.Caps + "] in\r\n")
+		tag, _ = s.Expect()
+		s.Send(tag + " OK done\r\n")
 		<-die
-		s.expect()
+		s.Expect()
 	})
-	cfg := sv.config(wire.Plaintext)
+	cfg := configOf(sv)
 	refusals := 0
 	cfg.Login, _ = renewing(&refusals, "old", "good")
 	p := newPool(t, PoolOptions{Config: cfg, Sessions: 1})
@@ -237,9 +238,9 @@ func TestDeadSessionAndExpiredToken(t *testing.T) {
 
 // A round that nobody saw to its end does not take the next caller's second try.
 func TestRoundThatWasGivenUp(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	c := &checkpoint{valid: "good"}
-	cfg := serve(t, c.run).config(wire.Plaintext)
+	cfg := serve(t, c.run)
 	refusals := 0
 	cfg.Login, _ = renewing(&refusals, "old", "older", "good")
 	p := newPool(t, PoolOptions{Config: cfg, Sessions: 1})

@@ -9,6 +9,7 @@ import (
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // A server that knows no charset is asked once more without one, and gets the
@@ -26,27 +27,27 @@ func TestSearchWithoutACharsetWhereItIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := make(chan string, 8)
-			sv := serve(t, func(s *script) {
-				s.login()
-				s.examine()
+			sv := scripted.Serve(t, func(s *scripted.Conn) {
+				s.Login()
+				s.Examine()
 				for {
-					tag, command := s.expect()
+					tag, command := s.Expect()
 					if !strings.HasPrefix(command, "UID SEARCH") {
 						return
 					}
 					if strings.HasSuffix(command, "+}") { // the text follows
-						_, rest := s.expect()
+						_, rest := s.Expect()
 						command += rest
 					}
 					seen <- command
 					if tc.ok && !strings.Contains(command, "CHARSET") {
-						s.send("* ESEARCH (TAG \"" + tag + "\") UID ALL 3\r\n" + tag + " OK done\r\n")
+						s.Send("* ESEARCH (TAG \"" + tag + "\") UID ALL 3\r\n" + tag + " OK done\r\n")
 						continue
 					}
-					s.send(tag + " " + tc.answer + "\r\n")
+					s.Send(tag + " " + tc.answer + "\r\n")
 				}
 			})
-			p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+			p := newPool(t, PoolOptions{Config: configOf(sv)})
 			var set goimap.UIDSet
 			err := p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
 				if _, err := s.Examine("INBOX").Wait(); err != nil {
@@ -69,19 +70,19 @@ func TestSearchWithoutACharsetWhereItIsRefused(t *testing.T) {
 // A server that has to be asked before text is sent to it can refuse the charset
 // there. That costs the connection, and the search comes again on another.
 func TestSearchWithoutACharsetWhereItIsRefusedBeforeTheText(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	const caps = "IMAP4rev1 SASL-IR AUTH=PLAIN"
 	var mu sync.Mutex
 	var seen []string
 	refuse := true
-	sv := serve(t, func(s *script) {
-		s.send("* OK [CAPABILITY " + caps + "] ready\r\n")
-		tag, _ := s.expect()
-		s.send(tag + " OK [CAPABILITY " + caps + "] in\r\n")
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
+		s.Send("* OK [CAPABILITY " + caps + "] ready\r\n")
+		tag, _ := s.Expect()
+		s.Send(tag + " OK [CAPABILITY " + caps + "] in\r\n")
 		for {
-			tag, command := s.expect()
+			tag, command := s.Expect()
 			if !strings.HasPrefix(command, "UID SEARCH") {
-				s.send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK done\r\n")
+				s.Send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK done\r\n")
 				continue
 			}
 			mu.Lock()
@@ -89,15 +90,15 @@ func TestSearchWithoutACharsetWhereItIsRefusedBeforeTheText(t *testing.T) {
 			no := refuse || strings.Contains(command, "CHARSET")
 			mu.Unlock()
 			if no {
-				s.send(tag + " NO [BADCHARSET] no\r\n")
+				s.Send(tag + " NO [BADCHARSET] no\r\n")
 				continue
 			}
-			s.send("+ go\r\n")
-			s.expect()
-			s.send("* SEARCH 2\r\n" + tag + " OK done\r\n")
+			s.Send("+ go\r\n")
+			s.Expect()
+			s.Send("* SEARCH 2\r\n" + tag + " OK done\r\n")
 		}
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	search := func() (set goimap.UIDSet, err error) {
 		err = p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
 			var e *Examining

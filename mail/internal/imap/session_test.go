@@ -12,6 +12,7 @@ import (
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 func dial(t *testing.T, cfg Config) *Session {
@@ -25,36 +26,36 @@ func dial(t *testing.T, cfg Config) *Session {
 }
 
 func TestLoginOverTLSAndSTARTTLS(t *testing.T) {
-	settle(t)
-	ca := newAuthority(t)
-	cert := ca.issue(t, time.Now().Add(time.Hour), "mail.example.org")
-	after := func(s *script) {
+	scripted.Settle(t)
+	ca := scripted.Authority(t)
+	cert := scripted.Leaf(t, ca, time.Now().Add(time.Hour), "mail.example.org")
+	after := func(s *scripted.Conn) {
 		for {
-			tag, cmd := s.expect()
+			tag, cmd := s.Expect()
 			switch {
 			case strings.HasPrefix(cmd, "CAPABILITY"):
-				s.send("* CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR MOVE\r\n" + tag + " OK\r\n")
+				s.Send("* CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR MOVE\r\n" + tag + " OK\r\n")
 			case cmd == "AUTHENTICATE PLAIN "+base64.StdEncoding.EncodeToString([]byte("\x00ann\x00s3cret-pass")):
-				s.send(tag + " OK in\r\n")
+				s.Send(tag + " OK in\r\n")
 			case cmd == "NOOP":
-				s.send(tag + " OK\r\n")
+				s.Send(tag + " OK\r\n")
 			default:
-				s.send(tag + " BAD unknown\r\n")
+				s.Send(tag + " BAD unknown\r\n")
 			}
 		}
 	}
-	for security, run := range map[wire.Security]func(*script){
-		wire.TLS: overTLS(cert, func(s *script) { s.send("* OK ready\r\n"); after(s) }),
-		wire.StartTLS: func(s *script) {
+	for security, run := range map[wire.Security]func(*scripted.Conn){
+		wire.TLS: scripted.OverTLS(cert, func(s *scripted.Conn) { s.Send("* OK ready\r\n"); after(s) }),
+		wire.StartTLS: func(s *scripted.Conn) {
 			// What is claimed in the clear does not count afterwards.
-			s.send("* OK [CAPABILITY IMAP4rev1 STARTTLS AUTH=XSTEAL LOGINDISABLED] ready\r\n")
-			tag, _ := s.expect()
-			s.send(tag + " OK begin\r\n")
-			overTLS(cert, after)(s)
+			s.Send("* OK [CAPABILITY IMAP4rev1 STARTTLS AUTH=XSTEAL LOGINDISABLED] ready\r\n")
+			tag, _ := s.Expect()
+			s.Send(tag + " OK begin\r\n")
+			scripted.OverTLS(cert, after)(s)
 		},
 	} {
-		cfg := serve(t, run).config(security)
-		cfg.RootCAs, cfg.ServerName = ca.pool, "mail.example.org"
+		cfg := Config{Target: scripted.Serve(t, run).Target(security)}
+		cfg.RootCAs, cfg.ServerName = ca.Pool(), "mail.example.org"
 		s := dial(t, cfg)
 		if err := s.Use(t.Context(), noop); err != nil {
 			t.Errorf("%s: %v", security, err)
@@ -66,7 +67,7 @@ func TestLoginOverTLSAndSTARTTLS(t *testing.T) {
 }
 
 func TestLoginWays(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	tests := []struct {
 		name, caps, password string
 		want                 []string
@@ -83,11 +84,11 @@ func TestLoginWays(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			got := make(chan string, 8)
-			cfg := serve(t, func(s *script) {
-				s.send("* OK [CAPABILITY IMAP4rev1 " + tc.caps + "] ready\r\n")
+			cfg := serve(t, func(s *scripted.Conn) {
+				s.Send("* OK [CAPABILITY IMAP4rev1 " + tc.caps + "] ready\r\n")
 				var tag string
 				for i, a := range tc.answers {
-					first, rest := s.expect()
+					first, rest := s.Expect()
 					if i == 0 {
 						tag = first
 						got <- rest
@@ -95,16 +96,16 @@ func TestLoginWays(t *testing.T) {
 						got <- strings.TrimSuffix(first+" "+rest, " ")
 					}
 					if strings.HasPrefix(a, "+") {
-						s.send(a + "\r\n")
+						s.Send(a + "\r\n")
 					} else {
-						s.send(tag + " " + a + "\r\n")
+						s.Send(tag + " " + a + "\r\n")
 					}
 				}
-				tag, _ = s.expect()
-				s.send("* CAPABILITY IMAP4rev1\r\n" + tag + " OK\r\n")
-				s.drain()
-			}).config(wire.Plaintext)
-			cfg.Login = withPassword(tc.password)
+				tag, _ = s.Expect()
+				s.Send("* CAPABILITY IMAP4rev1\r\n" + tag + " OK\r\n")
+				s.Drain()
+			})
+			cfg.Login = scripted.WithPassword(tc.password)
 			dial(t, cfg)
 			for _, want := range tc.want {
 				if g := <-got; g != want {
@@ -116,24 +117,24 @@ func TestLoginWays(t *testing.T) {
 }
 
 func TestTokenThatIsRefused(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	for mechanism, dummy := range map[string]string{"XOAUTH2": "", "OAUTHBEARER": "AQ=="} {
-		cfg := serve(t, func(s *script) {
-			s.send("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN AUTH=" + mechanism + " SASL-IR] ready\r\n")
-			tag, cmd := s.expect()
+		cfg := serve(t, func(s *scripted.Conn) {
+			s.Send("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN AUTH=" + mechanism + " SASL-IR] ready\r\n")
+			tag, cmd := s.Expect()
 			if !strings.HasPrefix(cmd, "AUTHENTICATE "+mechanism+" ") {
-				s.send("* BYE sent " + cmd)
+				s.Send("* BYE sent " + cmd)
 				return
 			}
-			s.send("+ " + base64.StdEncoding.EncodeToString([]byte(`{"status":"401"}`)) + "\r\n")
-			if got, _ := s.expect(); got != dummy {
-				s.send("* BYE sent " + got)
+			s.Send("+ " + base64.StdEncoding.EncodeToString([]byte(`{"status":"401"}`)) + "\r\n")
+			if got, _ := s.Expect(); got != dummy {
+				s.Send("* BYE sent " + got)
 				return
 			}
-			s.send(tag + " NO [AUTHENTICATIONFAILED] bad " + strings.Fields(cmd)[2] + "\r\n")
-			s.drain()
-		}).config(wire.Plaintext)
-		cfg.Login = withToken("t0ken")
+			s.Send(tag + " NO [AUTHENTICATIONFAILED] bad " + strings.Fields(cmd)[2] + "\r\n")
+			s.Drain()
+		})
+		cfg.Login = scripted.WithToken("t0ken")
 		_, err := Dial(t.Context(), cfg)
 		e := wantError(t, err, wire.KindAuth, wire.StageAuth)
 		if e.Code != "AUTHENTICATIONFAILED" || !e.Permanent || strings.Contains(e.Error(), "bad") {
@@ -144,7 +145,7 @@ func TestTokenThatIsRefused(t *testing.T) {
 
 // What must not be sent, or cannot, is not, and counts as no refusal of the server.
 func TestCredentialsThatDoNotLeave(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	for name, tc := range map[string]struct {
 		caps string
 		c    wire.Credential
@@ -158,11 +159,11 @@ func TestCredentialsThatDoNotLeave(t *testing.T) {
 		"both":                              {"AUTH=PLAIN", wire.Credential{Password: "pw", Token: "t0ken"}},
 	} {
 		sent := make(chan string, 1)
-		cfg := serve(t, func(s *script) {
-			s.send("* OK [CAPABILITY IMAP4rev1 SASL-IR " + tc.caps + "] ready\r\n")
-			b, _ := io.ReadAll(s.br)
+		cfg := serve(t, func(s *scripted.Conn) {
+			s.Send("* OK [CAPABILITY IMAP4rev1 SASL-IR " + tc.caps + "] ready\r\n")
+			b, _ := io.ReadAll(s.Lines)
 			sent <- string(b)
-		}).config(wire.Plaintext)
+		})
 		cfg.Login.Credential = func(context.Context) (wire.Credential, error) { return tc.c, nil }
 		cfg.Login.Refused = func(context.Context, wire.Credential) bool {
 			t.Errorf("%s: counts as refused", name)
@@ -178,13 +179,13 @@ func TestCredentialsThatDoNotLeave(t *testing.T) {
 
 // A server that is only busy did not refuse the password.
 func TestBusyLoginIsNoWrongPassword(t *testing.T) {
-	settle(t)
-	cfg := serve(t, func(s *script) {
-		s.send("* OK [CAPABILITY " + scriptCaps + "] ready\r\n")
-		tag, _ := s.expect()
-		s.send(tag + " NO [UNAVAILABLE] later\r\n")
-		s.drain()
-	}).config(wire.Plaintext)
+	scripted.Settle(t)
+	cfg := serve(t, func(s *scripted.Conn) {
+		s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
+		tag, _ := s.Expect()
+		s.Send(tag + " NO [UNAVAILABLE] later\r\n")
+		s.Drain()
+	})
 	_, err := Dial(t.Context(), cfg)
 	if e := wantError(t, err, wire.KindRefused, wire.StageAuth); e.Permanent {
 		t.Error("counts as permanent")
@@ -192,16 +193,16 @@ func TestBusyLoginIsNoWrongPassword(t *testing.T) {
 }
 
 func TestSelectedFollowsTheServer(t *testing.T) {
-	settle(t)
-	cfg := serve(t, func(s *script) {
-		s.login()
-		s.examine()
+	scripted.Settle(t)
+	cfg := serve(t, func(s *scripted.Conn) {
+		s.Login()
+		s.Examine()
 		for _, more := range []string{"* 9 EXISTS\r\n", "* 1 EXPUNGE\r\n* 1 EXPUNGE\r\n", "* OK [CLOSED] gone\r\n"} {
-			tag, _ := s.expect()
-			s.send(more + tag + " OK done\r\n")
+			tag, _ := s.Expect()
+			s.Send(more + tag + " OK done\r\n")
 		}
-		s.drain()
-	}).config(wire.Plaintext)
+		s.Drain()
+	})
 	s := dial(t, cfg)
 	err := s.Use(t.Context(), func(ctx context.Context, s *Session) error {
 		f, err := s.Examine("inbox").Wait()
@@ -213,14 +214,14 @@ func TestSelectedFollowsTheServer(t *testing.T) {
 				return err
 			}
 			if f, ok := s.Selected(); !ok || f.Exists != want {
-				return fmt.Errorf("selected %+v, want %d messages", f, want)
+				return fmt.Errorf("scripted.Selected %+v, want %d messages", f, want)
 			}
 		}
 		if err := noop(ctx, s); err != nil {
 			return err
 		}
 		if f, ok := s.Selected(); ok {
-			return fmt.Errorf("still selected %+v", f)
+			return fmt.Errorf("still scripted.Selected %+v", f)
 		}
 		return nil
 	})
@@ -232,7 +233,7 @@ func TestSelectedFollowsTheServer(t *testing.T) {
 // The library loses these: an answer displaced by a flag change that came first,
 // one whose UID stands behind a literal, one in another order than asked.
 func TestFetchFindsEveryAnswer(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	part := func(uid int) string { return fmt.Sprintf("BODY[TEXT] {5}\r\nmsg%02d", uid) }
 	answers := map[string]string{
 		"flag change first": "* 2 FETCH (FLAGS (\\Seen))\r\n* 1 FETCH (UID 11 " + part(11) + ")\r\n* 2 FETCH (UID 12 " + part(12) + ")\r\n",
@@ -243,17 +244,17 @@ func TestFetchFindsEveryAnswer(t *testing.T) {
 	for name, answer := range answers {
 		for kind, set := range map[string]goimap.NumSet{"by UID": goimap.UIDSetNum(11, 12), "by number": goimap.SeqSetNum(1, 2)} {
 			t.Run(name+" "+kind, func(t *testing.T) {
-				cfg := serve(t, func(s *script) {
-					s.login()
+				cfg := serve(t, func(s *scripted.Conn) {
+					s.Login()
 					for {
-						tag, cmd := s.expect()
+						tag, cmd := s.Expect()
 						if !strings.Contains(cmd, "BODY.PEEK[TEXT]") {
-							s.send(tag + " BAD not a peek\r\n")
+							s.Send(tag + " BAD not a peek\r\n")
 							continue
 						}
-						s.send(answer + tag + " OK done\r\n")
+						s.Send(answer + tag + " OK done\r\n")
 					}
-				}).config(wire.Plaintext)
+				})
 				s := dial(t, cfg)
 				for range 3 {
 					err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
@@ -285,17 +286,17 @@ func TestFetchFindsEveryAnswer(t *testing.T) {
 
 // Commands that were started leave before the first answer is read.
 func TestCommandsArePipelined(t *testing.T) {
-	settle(t)
-	cfg := serve(t, func(s *script) {
-		s.login()
+	scripted.Settle(t)
+	cfg := serve(t, func(s *scripted.Conn) {
+		s.Login()
 		var tags []string
 		for range 3 {
-			tag, _ := s.expect()
+			tag, _ := s.Expect()
 			tags = append(tags, tag)
 		}
-		s.send("* 1 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tags[0] + " OK\r\n" + tags[1] + " OK\r\n" + tags[2] + " OK\r\n")
-		s.drain()
-	}).config(wire.Plaintext)
+		s.Send("* 1 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tags[0] + " OK\r\n" + tags[1] + " OK\r\n" + tags[2] + " OK\r\n")
+		s.Drain()
+	})
 	s := dial(t, cfg)
 	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
 		e, n, f := s.Examine("A"), s.Noop(), s.Fetch(goimap.UIDSetNum(1), goimap.FetchOptions{Flags: true})
@@ -316,23 +317,23 @@ func TestCommandsArePipelined(t *testing.T) {
 // Commands that leave together are one write, unless one of them has to wait for
 // the server on its way.
 func TestTogetherIsOneWrite(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	got := make(chan string, 2)
-	cfg := serve(t, func(s *script) {
-		s.send("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR ESEARCH] ready\r\n")
-		tag, _ := s.expect()
-		s.send(tag + " OK [CAPABILITY IMAP4rev1 ESEARCH] in\r\n")
+	cfg := serve(t, func(s *scripted.Conn) {
+		s.Send("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR ESEARCH] ready\r\n")
+		tag, _ := s.Expect()
+		s.Send(tag + " OK [CAPABILITY IMAP4rev1 ESEARCH] in\r\n")
 		buf := make([]byte, 4096)
 		n, _ := s.Read(buf)
 		got <- string(buf[:n])
-		s.send("* 9 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\nT1 OK\r\n* ESEARCH (TAG \"T2\") COUNT 4\r\nT2 OK\r\nT3 OK\r\n")
-		_, line := s.expect() // SEARCH CHARSET UTF-8 SUBJECT {n}
+		s.Send("* 9 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\nT1 OK\r\n* ESEARCH (TAG \"T2\") COUNT 4\r\nT2 OK\r\nT3 OK\r\n")
+		_, line := s.Expect() // SEARCH CHARSET UTF-8 SUBJECT {n}
 		got <- line
-		s.send("+ go\r\n")
-		s.expect()
-		s.send("* ESEARCH (TAG \"T4\") UID ALL 2:3\r\nT4 OK\r\n")
-		s.drain()
-	}).config(wire.Plaintext)
+		s.Send("+ go\r\n")
+		s.Expect()
+		s.Send("* ESEARCH (TAG \"T4\") UID ALL 2:3\r\nT4 OK\r\n")
+		s.Drain()
+	})
 	s := dial(t, cfg)
 	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
 		var e *Examining
@@ -411,12 +412,12 @@ func TestCommandsOnAConnectionThatEndedFail(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			settle(t)
+			scripted.Settle(t)
 			hangUp := make(chan struct{})
-			cfg := serve(t, func(s *script) {
-				s.login()
+			cfg := serve(t, func(s *scripted.Conn) {
+				s.Login()
 				<-hangUp
-			}).config(wire.Plaintext)
+			})
 			s := dial(t, cfg)
 			err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
 				waits := make(chan func() error, 2)
@@ -448,13 +449,13 @@ func TestCommandsOnAConnectionThatEndedFail(t *testing.T) {
 }
 
 func TestFolderNamesAreCheckedBeforeTheyLeave(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	sent := make(chan string, 1)
-	cfg := serve(t, func(s *script) {
-		s.login()
-		b, _ := io.ReadAll(s.br)
+	cfg := serve(t, func(s *scripted.Conn) {
+		s.Login()
+		b, _ := io.ReadAll(s.Lines)
 		sent <- string(b)
-	}).config(wire.Plaintext)
+	})
 	s := dial(t, cfg)
 	for _, name := range []string{"", "a\r\nb LOGOUT", "a\nb", "a\x00", "a\x7f", "a\u0085", strings.Repeat("x", 1025)} {
 		err := s.Use(t.Context(), func(_ context.Context, s *Session) error {

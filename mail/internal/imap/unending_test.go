@@ -9,6 +9,7 @@ import (
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // What a server sends may not keep a command waiting behind the end of its context,
@@ -25,32 +26,32 @@ func TestAnswersThatWouldKeepTheLibraryWaiting(t *testing.T) {
 	const simple = "IMAP4rev1 SASL-IR AUTH=PLAIN"
 	for _, test := range []struct {
 		name, caps string
-		answer     func(s *script, tag, command string)
+		answer     func(s *scripted.Conn, tag, command string)
 		ask        func(s *Session) error
 		kind       wire.Kind // empty: it works
 	}{
-		{"a message 0 is expunged", scriptCaps, func(s *script, tag, command string) {
-			s.send("* 0 EXPUNGE\r\n" + strings.Repeat("* 1 EXPUNGE\r\n", 200) + tag + " OK done\r\n")
+		{"a message 0 is expunged", scripted.Caps, func(s *scripted.Conn, tag, command string) {
+			s.Send("* 0 EXPUNGE\r\n" + strings.Repeat("* 1 EXPUNGE\r\n", 200) + tag + " OK done\r\n")
 		}, func(s *Session) error {
 			_, err := s.Expunge(goimap.UIDSetNum(1, 2)).Wait()
 			return err
 		}, ""},
-		{"accepted between two literals", simple, func(s *script, tag, command string) {
-			s.send("+ go\r\n" + tag + " OK done\r\n")
-			s.drain()
+		{"accepted between two literals", simple, func(s *scripted.Conn, tag, command string) {
+			s.Send("+ go\r\n" + tag + " OK done\r\n")
+			s.Drain()
 		}, func(s *Session) error {
 			_, err := s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "From", Value: "jörg"}, {Key: "Subject", Value: "größe"}}}).Wait()
 			return err
 		}, wire.KindProtocol},
-		{"refused between two literals", simple, func(s *script, tag, command string) {
-			s.send("+ go\r\n" + tag + " BAD no\r\n")
-			s.drain()
+		{"refused between two literals", simple, func(s *scripted.Conn, tag, command string) {
+			s.Send("+ go\r\n" + tag + " BAD no\r\n")
+			s.Drain()
 		}, func(s *Session) error {
 			_, err := s.Count(&goimap.SearchCriteria{Text: []string{"jörg", "größe"}}).Wait()
 			return err
 		}, wire.KindRefused},
-		{"a set in falling order", scriptCaps, func(s *script, tag, command string) {
-			s.send(fmt.Sprintf("* ESEARCH (TAG %q) UID ALL %s\r\n%s OK done\r\n", tag, falling(), tag))
+		{"a set in falling order", scripted.Caps, func(s *scripted.Conn, tag, command string) {
+			s.Send(fmt.Sprintf("* ESEARCH (TAG %q) UID ALL %s\r\n%s OK done\r\n", tag, falling(), tag))
 		}, func(s *Session) error {
 			set, err := s.Search(&goimap.SearchCriteria{}).Wait()
 			if err == nil && (len(set) < 500_000 || !set.Contains(2_040_000) || set.Contains(2_039_999)) {
@@ -60,21 +61,21 @@ func TestAnswersThatWouldKeepTheLibraryWaiting(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			settle(t)
-			sv := serve(t, func(s *script) {
-				s.send("* OK [CAPABILITY " + test.caps + "] ready\r\n")
-				tag, _ := s.expect()
-				s.send(tag + " OK [CAPABILITY " + test.caps + "] in\r\n")
+			scripted.Settle(t)
+			sv := scripted.Serve(t, func(s *scripted.Conn) {
+				s.Send("* OK [CAPABILITY " + test.caps + "] ready\r\n")
+				tag, _ := s.Expect()
+				s.Send(tag + " OK [CAPABILITY " + test.caps + "] in\r\n")
 				for {
-					tag, command := s.expect()
+					tag, command := s.Expect()
 					if strings.HasPrefix(command, "SELECT") {
-						s.send("* 300 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK [READ-WRITE] done\r\n")
+						s.Send("* 300 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK [READ-WRITE] done\r\n")
 						continue
 					}
 					test.answer(s, tag, command)
 				}
 			})
-			p := NewPool(PoolOptions{Config: sv.config(wire.Plaintext)})
+			p := NewPool(PoolOptions{Config: configOf(sv)})
 			within(t, "the command", func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
@@ -111,14 +112,14 @@ func within(t *testing.T, what string, do func()) {
 // A server can guess the next tag. An answer to a command that has not begun to
 // leave is none.
 func TestAnswerAheadOfItsCommand(t *testing.T) {
-	settle(t)
+	scripted.Settle(t)
 	guess := make(chan struct{})
-	cfg := serve(t, func(s *script) {
-		s.login()
+	cfg := serve(t, func(s *scripted.Conn) {
+		s.Login()
 		<-guess
-		s.send("* 3 EXISTS\r\nT1 OK done\r\n")
-		s.drain()
-	}).config(wire.Plaintext)
+		s.Send("* 3 EXISTS\r\nT1 OK done\r\n")
+		s.Drain()
+	})
 	s := dial(t, cfg)
 	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
 		close(guess)
@@ -131,27 +132,27 @@ func TestAnswerAheadOfItsCommand(t *testing.T) {
 // A server that accepts IDLE and refuses the NOOP in front of it is in IDLE, where
 // it would take no command: the connection is given up.
 func TestIdleThatIsNotRestedIn(t *testing.T) {
-	settle(t)
-	sv := serve(t, func(s *script) {
-		const caps = scriptCaps + " IDLE"
-		s.send("* OK [CAPABILITY " + caps + "] ready\r\n")
-		tag, _ := s.expect()
-		s.send(tag + " OK [CAPABILITY " + caps + "] in\r\n")
+	scripted.Settle(t)
+	sv := scripted.Serve(t, func(s *scripted.Conn) {
+		const caps = scripted.Caps + " IDLE"
+		s.Send("* OK [CAPABILITY " + caps + "] ready\r\n")
+		tag, _ := s.Expect()
+		s.Send(tag + " OK [CAPABILITY " + caps + "] in\r\n")
 		for {
-			tag, command := s.expect()
+			tag, command := s.Expect()
 			switch command {
 			case "NOOP":
-				s.send(tag + " NO [UNAVAILABLE] busy\r\n")
+				s.Send(tag + " NO [UNAVAILABLE] busy\r\n")
 			case "IDLE":
-				s.send("+ idling\r\n")
-				s.expect()
-				s.send(tag + " OK\r\n")
+				s.Send("+ idling\r\n")
+				s.Expect()
+				s.Send(tag + " OK\r\n")
 			default:
-				s.send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK done\r\n")
+				s.Send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK done\r\n")
 			}
 		}
 	})
-	p := newPool(t, PoolOptions{Config: sv.config(wire.Plaintext)})
+	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	look := func(s *Session) error { _, err := s.Examine("INBOX").Wait(); return err }
 	if _, err := p.Rest(t.Context(), "INBOX", look, func(bool) {}); err == nil {
 		t.Error("it rests")

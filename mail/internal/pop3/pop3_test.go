@@ -1,7 +1,6 @@
 package pop3
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -20,11 +19,8 @@ import (
 
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
-
-func password(p string) func(context.Context) (wire.Credential, error) {
-	return func(context.Context) (wire.Credential, error) { return wire.Credential{Password: p}, nil }
-}
 
 // corpus is every real message, with the line ends it is delivered with.
 func corpus(t testing.TB) (out [][]byte) {
@@ -58,9 +54,9 @@ func TestDovecotGivesEveryMessageAsDelivered(t *testing.T) {
 		return wire.Credential{Token: servertest.OAuthToken("ann", time.Now().Add(time.Hour))}, nil
 	}
 	for name, target := range map[string]wire.Target{
-		"TLS":       {Port: d.POP3SPort, Security: wire.TLS, Login: wire.Login{Username: "ann", Credential: password(servertest.Password)}},
-		"STLS":      {Port: d.POP3Port, Security: wire.StartTLS, Login: wire.Login{Username: "ann", Credential: password(servertest.Password)}},
-		"plaintext": {Port: d.POP3Port, Security: wire.Plaintext, Login: wire.Login{Username: "ann", Credential: password(servertest.Password)}},
+		"TLS":       {Port: d.POP3SPort, Security: wire.TLS, Login: scripted.WithPassword(servertest.Password)},
+		"STLS":      {Port: d.POP3Port, Security: wire.StartTLS, Login: scripted.WithPassword(servertest.Password)},
+		"plaintext": {Port: d.POP3Port, Security: wire.Plaintext, Login: scripted.WithPassword(servertest.Password)},
 		"token":     {Port: d.POP3SPort, Security: wire.TLS, Login: wire.Login{Username: "ann", Credential: token}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,15 +109,15 @@ func TestDovecotGivesEveryMessageAsDelivered(t *testing.T) {
 	}
 }
 
-// scripted is a server that answers each command as a test says. It keeps what it
+// fakeServer is a server that answers each command as a test says. It keeps what it
 // was sent.
-type scripted struct {
+type fakeServer struct {
 	cfg  Config
 	mu   sync.Mutex
 	sent []string
 }
 
-func (s *scripted) commands() []string {
+func (s *fakeServer) commands() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.sent)
@@ -131,43 +127,16 @@ const capaAll = "+OK\r\nUIDL\r\nTOP\r\nUSER\r\nSASL PLAIN XOAUTH2\r\nPIPELINING\
 
 // serve starts one: answer returns everything that goes back for a command, and
 // whether to hang up then.
-func serve(t testing.TB, greeting string, answer func(command string) (back string, hangUp bool)) *scripted {
+func serve(t testing.TB, greeting string, answer func(command string) (back string, hangUp bool)) *fakeServer {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &scripted{cfg: Config{Target: wire.Target{Host: "127.0.0.1", Port: uint16(l.Addr().(*net.TCPAddr).Port), Security: wire.Plaintext,
-		Login: wire.Login{Username: "ann", Credential: password("right")}}}}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer conn.Close()
-				_, _ = io.WriteString(conn, greeting)
-				for br := bufio.NewReader(conn); ; {
-					line, err := br.ReadString('\n')
-					if err != nil {
-						return
-					}
-					line = strings.TrimRight(line, "\r\n")
-					s.mu.Lock()
-					s.sent = append(s.sent, line)
-					s.mu.Unlock()
-					back, hangUp := answer(line)
-					_, _ = io.WriteString(conn, back)
-					if hangUp {
-						return
-					}
-				}
-			})
-		}
-	})
-	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
+	s := &fakeServer{}
+	sv := scripted.Serve(t, scripted.AnswerLines(greeting, func(line string) (string, bool) {
+		s.mu.Lock()
+		s.sent = append(s.sent, line)
+		s.mu.Unlock()
+		return answer(line)
+	}))
+	s.cfg.Target = sv.Target(wire.Plaintext)
 	return s
 }
 
@@ -429,7 +398,7 @@ func TestSecretsThatWouldEndALineAreNotSent(t *testing.T) {
 			}
 			return "+OK\r\n", false
 		})
-		srv.cfg.Login = wire.Login{Username: c.user, Credential: password(c.pass)}
+		srv.cfg.Login = wire.Login{Username: c.user, Credential: scripted.WithPassword(c.pass).Credential}
 		if _, err := Dial(t.Context(), srv.cfg); kind(t, err) != c.kind {
 			t.Error(err)
 		}

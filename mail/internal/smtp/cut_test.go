@@ -10,12 +10,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	gosmtp "github.com/emersion/go-smtp"
 
 	"github.com/postern-mail/postern/mail/internal/smtp"
 	"github.com/postern-mail/postern/mail/internal/wire"
-	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // attempt is one Send to a peer, on a connection of its own. When it returns the
@@ -213,11 +214,8 @@ var _ gosmtp.AuthSession = (*storing)(nil)
 
 // Every byte of a message arrives, over each kind of connection.
 func TestMessagesArriveAsTheyAre(t *testing.T) {
-	ca := newCA(t)
-	leaf, err := ca.Leaf(servertest.LeafOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca := scripted.Authority(t)
+	leaf := scripted.Leaf(t, ca, time.Time{})
 	st := new(store)
 	serve := func(security wire.Security) wire.Target {
 		sv := gosmtp.NewServer(st)
@@ -277,11 +275,8 @@ func TestMessagesArriveAsTheyAre(t *testing.T) {
 
 // A connection under TLS ends like any other.
 func TestCutInsideTLS(t *testing.T) {
-	ca := newCA(t)
-	leaf, err := ca.Leaf(servertest.LeafOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca := scripted.Authority(t)
+	leaf := scripted.Leaf(t, ca, time.Time{})
 	conf := &tls.Config{Certificates: []tls.Certificate{leaf}}
 	for stage, want := range map[string]smtp.Outcome{"data": smtp.NotSent, "message": smtp.NotSent, "end": smtp.Unknown} {
 		for _, said := range []string{hangUp, hang} {

@@ -11,17 +11,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/postern-mail/postern/mail/internal/smtp"
 	"github.com/postern-mail/postern/mail/internal/wire"
-	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
-
-func withToken(token string) wire.Login {
-	return wire.Login{Username: "ann", Credential: func(context.Context) (wire.Credential, error) { return wire.Credential{Token: token}, nil }}
-}
 
 // dialogue is a server that expects lines and answers them, from the EHLO on, and
 // then hears until the client goes. It reports what it heard.
@@ -61,12 +58,12 @@ func TestLoginWays(t *testing.T) {
 		answers          []string
 		want             string
 	}{
-		{"PLAIN", "LOGIN PLAIN XOAUTH2", withPassword("pw"), []string{"235 in"}, "AUTH PLAIN " + b64("\x00ann\x00pw")},
-		{"LOGIN", "login xoauth2", withPassword("pw"), []string{"334 " + b64("Username:"), "334 " + b64("Password:"), "235 in"}, "AUTH LOGIN|" + b64("ann") + "|" + b64("pw")},
-		{"LOGIN, in other words", "LOGIN", withPassword("pw"), []string{"334 " + b64("User Name\x00"), "334", "235 in"}, "AUTH LOGIN|" + b64("ann") + "|" + b64("pw")},
-		{"OAUTHBEARER", "PLAIN XOAUTH2 OAUTHBEARER", withToken("t0ken"), []string{"235 in"}, "AUTH OAUTHBEARER " + b64("n,a=ann,\x01auth=Bearer t0ken\x01\x01")},
-		{"XOAUTH2", "PLAIN XOAUTH2", withToken("t0ken"), []string{"235 in"}, "AUTH XOAUTH2 " + xoauth2("t0ken")},
-		{"a token longer than a command", "XOAUTH2", withToken(long), []string{"334 ", "235 in"}, "AUTH XOAUTH2|" + xoauth2(long)},
+		{"PLAIN", "LOGIN PLAIN XOAUTH2", scripted.WithPassword("pw"), []string{"235 in"}, "AUTH PLAIN " + b64("\x00ann\x00pw")},
+		{"LOGIN", "login xoauth2", scripted.WithPassword("pw"), []string{"334 " + b64("Username:"), "334 " + b64("Password:"), "235 in"}, "AUTH LOGIN|" + b64("ann") + "|" + b64("pw")},
+		{"LOGIN, in other words", "LOGIN", scripted.WithPassword("pw"), []string{"334 " + b64("User Name\x00"), "334", "235 in"}, "AUTH LOGIN|" + b64("ann") + "|" + b64("pw")},
+		{"OAUTHBEARER", "PLAIN XOAUTH2 OAUTHBEARER", scripted.WithToken("t0ken"), []string{"235 in"}, "AUTH OAUTHBEARER " + b64("n,a=ann,\x01auth=Bearer t0ken\x01\x01")},
+		{"XOAUTH2", "PLAIN XOAUTH2", scripted.WithToken("t0ken"), []string{"235 in"}, "AUTH XOAUTH2 " + xoauth2("t0ken")},
+		{"a token longer than a command", "XOAUTH2", scripted.WithToken(long), []string{"334 ", "235 in"}, "AUTH XOAUTH2|" + xoauth2(long)},
 	} {
 		p, heard := dialogue(t, tc.mechanisms, tc.answers...)
 		c := config(p, wire.Plaintext, nil)
@@ -90,7 +87,7 @@ func TestTokenThatIsRefused(t *testing.T) {
 	for mechanism, answer := range map[string]string{"XOAUTH2": "", "OAUTHBEARER": "AQ=="} {
 		p, heard := dialogue(t, mechanism, challenge, "535 5.7.8 not with t0ken-canary")
 		c := config(p, wire.Plaintext, nil)
-		c.Login = withToken("t0ken-canary")
+		c.Login = scripted.WithToken("t0ken-canary")
 		_, err := smtp.Dial(t.Context(), c)
 		var e *wire.Error
 		if !errors.As(err, &e) || e.Kind != wire.KindAuth || e.Reply != 535 || e.Code != "5.7.8" || e.Text != "" || strings.Contains(err.Error(), "canary") {
@@ -112,20 +109,20 @@ func TestLoginsThatFail(t *testing.T) {
 		code       int
 		asked      bool // Refused was
 	}{
-		"refused":                           {withPassword("pw-canary"), "PLAIN", []string{"535 5.7.8 not pw-canary"}, wire.KindAuth, 535, true},
-		"refused in many lines":             {withPassword("pw-canary"), "PLAIN", []string{"534-5.7.9 not\r\n534 5.7.9 pw-canary"}, wire.KindAuth, 534, true},
-		"busy":                              {withPassword("pw-canary"), "PLAIN", []string{"454 4.7.0 pw-canary"}, wire.KindRefused, 454, false},
-		"accepted with another code":        {withPassword("pw-canary"), "PLAIN", []string{"250 in"}, wire.KindProtocol, 0, false},
-		"a challenge to PLAIN":              {withPassword("pw-canary"), "PLAIN", []string{"334 "}, wire.KindProtocol, 0, false},
-		"a challenge that is not base64":    {withToken("t0ken-canary"), "XOAUTH2", []string{"334 t0ken-canary!"}, wire.KindProtocol, 0, false},
-		"challenges without end":            {withToken("t0ken-canary"), "XOAUTH2", strings.Split(strings.Repeat("334 |", 30), "|"), wire.KindProtocol, 0, false},
-		"three questions":                   {withPassword("pw-canary"), "LOGIN", []string{"334 ", "334 ", "334 "}, wire.KindProtocol, 0, false},
-		"an answer ahead":                   {withPassword("pw-canary"), "LOGIN", []string{"334 \r\n235 in", "235 in"}, wire.KindProtocol, 0, false},
-		"a token for a server of passwords": {withToken("t0ken-canary"), "PLAIN LOGIN", nil, wire.KindAuth, 0, false},
-		"a password for one of tokens":      {withPassword("pw-canary"), "XOAUTH2 OAUTHBEARER", nil, wire.KindAuth, 0, false},
-		"a password of two lines":           {withPassword("pw-canary\r\nQUIT"), "PLAIN", nil, wire.KindAuth, 0, false},
-		"a token that ends its field":       {withToken("t0ken-canary\x01"), "XOAUTH2", nil, wire.KindAuth, 0, false},
-		"nothing":                           {withPassword(""), "PLAIN", nil, wire.KindAuth, 0, false},
+		"refused":                           {scripted.WithPassword("pw-canary"), "PLAIN", []string{"535 5.7.8 not pw-canary"}, wire.KindAuth, 535, true},
+		"refused in many lines":             {scripted.WithPassword("pw-canary"), "PLAIN", []string{"534-5.7.9 not\r\n534 5.7.9 pw-canary"}, wire.KindAuth, 534, true},
+		"busy":                              {scripted.WithPassword("pw-canary"), "PLAIN", []string{"454 4.7.0 pw-canary"}, wire.KindRefused, 454, false},
+		"accepted with another code":        {scripted.WithPassword("pw-canary"), "PLAIN", []string{"250 in"}, wire.KindProtocol, 0, false},
+		"a challenge to PLAIN":              {scripted.WithPassword("pw-canary"), "PLAIN", []string{"334 "}, wire.KindProtocol, 0, false},
+		"a challenge that is not base64":    {scripted.WithToken("t0ken-canary"), "XOAUTH2", []string{"334 t0ken-canary!"}, wire.KindProtocol, 0, false},
+		"challenges without end":            {scripted.WithToken("t0ken-canary"), "XOAUTH2", strings.Split(strings.Repeat("334 |", 30), "|"), wire.KindProtocol, 0, false},
+		"three questions":                   {scripted.WithPassword("pw-canary"), "LOGIN", []string{"334 ", "334 ", "334 "}, wire.KindProtocol, 0, false},
+		"an answer ahead":                   {scripted.WithPassword("pw-canary"), "LOGIN", []string{"334 \r\n235 in", "235 in"}, wire.KindProtocol, 0, false},
+		"a token for a server of passwords": {scripted.WithToken("t0ken-canary"), "PLAIN LOGIN", nil, wire.KindAuth, 0, false},
+		"a password for one of tokens":      {scripted.WithPassword("pw-canary"), "XOAUTH2 OAUTHBEARER", nil, wire.KindAuth, 0, false},
+		"a password of two lines":           {scripted.WithPassword("pw-canary\r\nQUIT"), "PLAIN", nil, wire.KindAuth, 0, false},
+		"a token that ends its field":       {scripted.WithToken("t0ken-canary\x01"), "XOAUTH2", nil, wire.KindAuth, 0, false},
+		"nothing":                           {scripted.WithPassword(""), "PLAIN", nil, wire.KindAuth, 0, false},
 	} {
 		p, heard := dialogue(t, tc.mechanisms, tc.answers...)
 		c := config(p, wire.Plaintext, nil)
@@ -222,11 +219,8 @@ func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
 
 // startTLS is a server that upgrades, and says something else before or after.
 func TestStartTLS(t *testing.T) {
-	ca := newCA(t)
-	leaf, err := ca.Leaf(servertest.LeafOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca := scripted.Authority(t)
+	leaf := scripted.Leaf(t, ca, time.Time{})
 	for name, tc := range map[string]struct {
 		clear, ready, after string
 		kind                wire.Kind // empty: it works

@@ -47,9 +47,10 @@ var full = []string{"PIPELINING", "SIZE 30000000", "8BITMIME", "SMTPUTF8", "ENHA
 func (p *peer) start(t *testing.T) uint16 {
 	t.Helper()
 	gone := make(chan struct{})
-	t.Cleanup(func() { close(gone) })
 	p.gone = gone
-	return script(t, func(c net.Conn, _ *bufio.Reader) { p.serve(c) })
+	port := script(t, func(c net.Conn, _ *bufio.Reader) { p.serve(c) })
+	t.Cleanup(func() { close(gone) }) // before the server waits for its scripts
+	return port
 }
 
 func (p *peer) dial(t *testing.T) *smtp.Session {

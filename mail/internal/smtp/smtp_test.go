@@ -18,6 +18,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/smtp"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 const password = "correct-horse"
@@ -45,15 +46,6 @@ func (session) Rcpt(string, *gosmtp.RcptOptions) error { return errors.New("mail
 func (session) Data(io.Reader) error                   { return errors.New("mail was sent") }
 func (session) Reset()                                 {}
 func (session) Logout() error                          { return nil }
-
-func newCA(t *testing.T) *servertest.CA {
-	t.Helper()
-	ca, err := servertest.NewCA()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ca
-}
 
 // serve starts a real server; implicit says TLS from the first byte.
 func serve(t *testing.T, leaf *tls.Certificate, implicit bool) uint16 {
@@ -89,43 +81,24 @@ func port(l net.Listener) uint16 { return uint16(l.Addr().(*net.TCPAddr).Port) }
 // script answers every connection with what talk writes.
 func script(t *testing.T, talk func(conn net.Conn, lines *bufio.Reader)) uint16 {
 	t.Helper()
-	l := listen(t)
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			// What is sent waits at the sender until it is read.
-			_ = conn.(*net.TCPConn).SetReadBuffer(64 << 10)
-			go func() {
-				defer conn.Close()
-				talk(conn, bufio.NewReader(conn))
-			}()
-		}
-	}()
-	return port(l)
+	return scripted.Serve(t, func(c *scripted.Conn) {
+		// What is sent waits at the sender until it is read.
+		_ = c.Conn.(*net.TCPConn).SetReadBuffer(64 << 10)
+		talk(c.Conn, c.Lines)
+	}).Port
 }
 
 func config(p uint16, security wire.Security, ca *servertest.CA) wire.Target {
-	c := wire.Target{Host: "localhost", Port: p, Security: security, Login: withPassword(password)}
+	c := wire.Target{Host: "localhost", Port: p, Security: security, Login: scripted.WithPassword(password)}
 	if ca != nil {
 		c.RootCAs = ca.Pool()
 	}
 	return c
 }
 
-// withPassword logs in as ann.
-func withPassword(p string) wire.Login {
-	return wire.Login{Username: "ann", Credential: func(context.Context) (wire.Credential, error) { return wire.Credential{Password: p}, nil }}
-}
-
 func TestLogin(t *testing.T) {
-	ca := newCA(t)
-	leaf, err := ca.Leaf(servertest.LeafOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca := scripted.Authority(t)
+	leaf := scripted.Leaf(t, ca, time.Time{})
 	for name, c := range map[string]wire.Target{
 		"tls":       config(serve(t, &leaf, true), wire.TLS, ca),
 		"starttls":  config(serve(t, &leaf, false), wire.StartTLS, ca),
@@ -142,7 +115,7 @@ func TestLogin(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Errorf("%s: close: %v", name, err)
 		}
-		c.Login = withPassword("wrong-canary")
+		c.Login = scripted.WithPassword("wrong-canary")
 		_, err = smtp.Dial(t.Context(), c)
 		var e *wire.Error
 		if !errors.As(err, &e) || e.Kind != wire.KindAuth || e.Reply != 535 {
@@ -154,15 +127,9 @@ func TestLogin(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	ca, other := newCA(t), newCA(t)
-	leaf, err := ca.Leaf(servertest.LeafOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	elsewhere, err := ca.Leaf(servertest.LeafOptions{Hosts: []string{"other.example.org"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca, other := scripted.Authority(t), scripted.Authority(t)
+	leaf := scripted.Leaf(t, ca, time.Time{})
+	elsewhere := scripted.Leaf(t, ca, time.Time{}, "other.example.org")
 	ehlo := func(conn net.Conn, lines *bufio.Reader, answer string) {
 		_, _ = io.WriteString(conn, "220 hello\r\n")
 		_, _ = lines.ReadString('\n')
