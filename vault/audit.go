@@ -101,7 +101,8 @@ func (v *Vault) linkHash(seq uint64, before, entry []byte) []byte {
 
 // Record appends an entry to the audit log and purges some of those that are
 // older than the setting audit_retention_days. When it returns nil the entry is
-// durable. Texts that are too long are cut, and a zero time means now. It works
+// durable, in one transaction with those of other calls at the same time. Texts that are
+// too long are cut, and a zero time means now. It works
 // also while the policy cannot be trusted, since the refusals of that time are
 // worth recording; nothing is purged then. It implements gateway.Auditor.
 func (v *Vault) Record(ctx context.Context, e gateway.AuditEntry) error {
@@ -109,29 +110,45 @@ func (v *Vault) Record(ctx context.Context, e gateway.AuditEntry) error {
 	if err != nil {
 		return fmt.Errorf("audit entry: %w", err)
 	}
-	return v.update(ctx, func(t *transaction) error {
-		c, err := t.chain()
-		if err != nil {
+	low := v.holds.low()
+	return v.writeTogether(ctx, func(t *transaction, j *job) error {
+		if err := v.append(t, entry); err != nil {
 			return err
 		}
-		seq, before := c.last+1, c.lastHash
-		if there, err := t.Get(bucketAudit, uint64Bytes(seq)); err != nil {
-			return err
-		} else if there != nil {
-			// The ends of the log were lost or put back. What stands there is evidence.
-			return fmt.Errorf("%w: the audit log goes on after its end at %d", ErrDamaged, c.last)
+		for key, h := range low {
+			name := v.limitName(key)
+			state, _, kept := h.charge(t.limit(name), 0, v.now().UnixNano())
+			j.after = append(j.after, kept)
+			if err := t.put(bucketLimits, name, state); err != nil {
+				return err
+			}
 		}
-		hash := v.linkHash(seq, before, entry)
-		record := bytes.Join([][]byte{before, hash, entry}, nil)
-		if err := t.put(bucketAudit, uint64Bytes(seq), record); err != nil {
-			return err
-		}
-		c.last, c.lastHash = seq, hash
-		if err := v.purge(t, &c); err != nil {
-			return err
-		}
-		return t.putChain(c)
+		return nil
 	})
+}
+
+// append puts an entry at the end of the log.
+func (v *Vault) append(t *transaction, entry []byte) error {
+	c, err := t.chain()
+	if err != nil {
+		return err
+	}
+	seq, before := c.last+1, c.lastHash
+	if there, err := t.Get(bucketAudit, uint64Bytes(seq)); err != nil {
+		return err
+	} else if there != nil {
+		// The ends of the log were lost or put back. What stands there is evidence.
+		return fmt.Errorf("%w: the audit log goes on after its end at %d", ErrDamaged, c.last)
+	}
+	hash := v.linkHash(seq, before, entry)
+	if err := t.put(bucketAudit, uint64Bytes(seq), bytes.Join([][]byte{before, hash, entry}, nil)); err != nil {
+		return err
+	}
+	c.last, c.lastHash = seq, hash
+	if err := v.purge(t, &c); err != nil {
+		return err
+	}
+	return t.putChain(c)
 }
 
 func (v *Vault) bounded(e gateway.AuditEntry) gateway.AuditEntry {

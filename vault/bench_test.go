@@ -2,8 +2,11 @@ package vault
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/postern-mail/postern/gateway"
 )
 
 func benchVault(b *testing.B) *Vault {
@@ -76,4 +79,31 @@ func BenchmarkRecordContended(b *testing.B) {
 			must(b, v.Record(b.Context(), entry("mail list")))
 		}
 	})
+}
+
+// BenchmarkFiftyCallsAtOnce is what fifty trivial commands at once ask of the vault: the
+// settings, a rate, an account, and an audit entry each.
+func BenchmarkFiftyCallsAtOnce(b *testing.B) {
+	v := benchVault(b)
+	for b.Loop() {
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				_, err := v.Config(b.Context())
+				if err == nil {
+					_, err = v.Take(b.Context(), "commands:agent", 100_000, time.Minute)
+				}
+				if err == nil {
+					_, err = v.Account(b.Context(), "account5")
+				}
+				if err == nil {
+					err = v.Record(b.Context(), gateway.AuditEntry{Principal: "agent", Command: "mail list"})
+				}
+				if err != nil {
+					b.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	}
 }

@@ -8,54 +8,64 @@ import (
 	"slices"
 	"time"
 
-	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/vault/kv"
 )
 
 const (
 	// exactLimit is up to which limit every event is remembered, so that no window
-	// of time, wherever it begins, holds more. Above it that would cost too much,
-	// and one instant per key stands for all of them (gateway.NextDue): a burst of
-	// the whole limit may come at once, after which events are let through at its
-	// even pace.
+	// of time, wherever it begins, holds more. Above it that would cost too much, and
+	// events are let through at an even pace, see pace.
 	exactLimit = 100
 
-	limitExact, limitPaced byte = 1, 2
+	limitExact, limitPaced, limitHeld byte = 1, 2, 3
 
 	// limitSweep is how many other keys one event looks at, to forget those that
 	// do not limit any more.
 	limitSweep = 4
 )
 
-// errRefused rolls the transaction back: a refused event is not charged, and
-// costs no write, save the first after the clock was set back.
-var errRefused = errors.New("over the limit")
-
 // Take charges one event to the key, for all processes that share the vault. It
 // implements gateway.Limiter. A limit or window that is not positive allows
 // nothing. A clock that was set back delays nobody longer than one window; when it is
 // set right again, what was charged before may be forgotten.
+//
+// A process that has charged events above exactLimit before holds some more, which cost
+// no transaction.
 func (v *Vault) Take(ctx context.Context, key string, limit int, window time.Duration) (time.Duration, error) {
 	if limit <= 0 || window <= 0 {
 		return max(window, time.Second), nil
 	}
+	h := v.holds.of(key, limit, window)
+	if limit > exactLimit && h.take(v.now().UnixNano()) {
+		return 0, nil
+	}
 	name := v.limitName(key)
 	var retry time.Duration
-	err := v.update(ctx, func(t *transaction) error {
+	err := v.writeTogether(ctx, func(t *transaction, j *job) error {
 		var state []byte
 		now := v.now().UnixNano()
-		if state, retry = taken(t, name, limit, window, now); state == nil {
-			return errRefused
+		if limit <= exactLimit {
+			state, retry = takeExact(t.limit(name), limit, window, now)
+		} else {
+			var kept func(error)
+			if state, retry, kept = h.charge(t.limit(name), 1, now); kept != nil {
+				j.after = append(j.after, kept)
+			}
+		}
+		// Who has to wait leaves no state, save where the clock was found to have been
+		// set back: what is left then is what the wait counts from.
+		if state == nil {
+			return errNothing
 		}
 		if err := sweepLimits(t, name, now); err != nil {
 			return err
 		}
 		return t.put(bucketLimits, name, state)
 	})
-	if errors.Is(err, errRefused) {
-		err = nil
+	if err != nil && !errors.Is(err, errNothing) {
+		return 0, err
 	}
-	return retry, err
+	return retry, nil
 }
 
 // Foresee tells what Take would, and charges nothing.
@@ -64,7 +74,13 @@ func (v *Vault) Foresee(ctx context.Context, key string, limit int, window time.
 		return max(window, time.Second), nil
 	}
 	err = v.view(ctx, func(t *transaction) error {
-		_, retry = taken(t, v.limitName(key), limit, window, v.now().UnixNano())
+		state, now := t.limit(v.limitName(key)), v.now().UnixNano()
+		if limit <= exactLimit {
+			_, retry = takeExact(state, limit, window, now)
+			return nil
+		}
+		p := parsePace(state)
+		retry = p.charge(1, limit, window, now)
 		return nil
 	})
 	return retry, err
@@ -72,28 +88,23 @@ func (v *Vault) Foresee(ctx context.Context, key string, limit int, window time.
 
 func (v *Vault) limitName(key string) []byte { return keyedDigest(v.limitKey, []byte(key))[:16] }
 
-// taken is the state of a limit after one more event, or how long to wait for it. Who
-// has to wait leaves no state, save where the clock was found to have been set back:
-// what is left then is what the wait counts from.
-func taken(t *transaction, name []byte, limit int, window time.Duration, now int64) (state []byte, retry time.Duration) {
+// limit returns the state of a limit. One that cannot be read starts again; Check
+// tells of the damage.
+func (t *transaction) limit(name []byte) []byte {
 	state, err := t.get(bucketLimits, name)
 	if err != nil {
-		// A limit that cannot be read starts again; the log tells of the damage.
-		state = nil
+		return nil
 	}
-	if limit <= exactLimit {
-		return takeExact(state, limit, window, now)
-	}
-	return takePaced(state, limit, window, now)
+	return state
 }
 
-// A state is its kind, the instant from which it can be forgotten, and instants,
-// all in nanoseconds since 1970.
+// A state is its kind, the instant from which it can be forgotten, and more numbers, all
+// instants in nanoseconds since 1970.
 
 func takeExact(state []byte, limit int, window time.Duration, now int64) ([]byte, time.Duration) {
 	var events []int64
 	setBack := false
-	for _, at := range instants(state, limitExact) {
+	for _, at := range numbers(state, limitExact) {
 		// An event of the future is the trace of a clock set back: it counts as one
 		// of now, so that it ends a window from now.
 		setBack = setBack || at > now
@@ -113,38 +124,25 @@ func takeExact(state []byte, limit int, window time.Duration, now int64) ([]byte
 	return nil, retry
 }
 
-// takePaced keeps the state of gateway.NextDue.
-func takePaced(state []byte, limit int, window time.Duration, now int64) ([]byte, time.Duration) {
-	var due time.Time
-	if at := instants(state, limitPaced); len(at) == 1 {
-		due = time.Unix(0, at[0])
-	}
-	next, wait := gateway.NextDue(due, time.Unix(0, now), limit, window)
-	if wait > 0 && next.Equal(due) {
-		return nil, wait
-	}
-	return limitState(limitPaced, next.UnixNano(), []int64{next.UnixNano()}), wait
-}
-
-func limitState(kind byte, until int64, at []int64) []byte {
+func limitState(kind byte, until int64, rest []int64) []byte {
 	b := binary.BigEndian.AppendUint64([]byte{kind}, uint64(until))
-	for _, n := range at {
+	for _, n := range rest {
 		b = binary.BigEndian.AppendUint64(b, uint64(n))
 	}
 	return b
 }
 
-// instants returns none for a state of the other kind: a limit that was moved
+// numbers returns none for a state of another kind: a limit that was moved
 // across the boundary starts again.
-func instants(state []byte, kind byte) []int64 {
+func numbers(state []byte, kind byte) []int64 {
 	if len(state) < 9 || state[0] != kind || len(state)%8 != 1 {
 		return nil
 	}
-	var at []int64
+	var list []int64
 	for b := state[9:]; len(b) > 0; b = b[8:] {
-		at = append(at, int64(binary.BigEndian.Uint64(b)))
+		list = append(list, int64(binary.BigEndian.Uint64(b)))
 	}
-	return at
+	return list
 }
 
 // sweepLimits forgets a few expired limits that follow the key. Keys are evenly

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/postern-mail/postern/vault/kv"
 )
 
 // Policy is what only the admin may change: every account with its lists, modes,
@@ -240,8 +242,39 @@ func (c *policyChange) dropSecret(name string) error {
 	return c.t.Delete(bucketSecrets, []byte(name))
 }
 
+// stillInForce returns the policy that was verified last, if the transaction has the
+// same, and nil otherwise.
+func (v *Vault) stillInForce(t kv.Tx) (*policy, error) {
+	sealed, err := t.Get(bucketPolicy, manifestKey)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err != nil || v.cached == nil || !bytes.Equal(sealed, v.cached.sealed) {
+		return nil, err
+	}
+	return v.cached, nil
+}
+
+// inForce notes that a policy was in force in a state.
+func (v *Vault) inForce(p *policy, state kv.Version) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.cached == p && (state.File != v.current.File || state.Seq > v.current.Seq) {
+		v.current = state
+	}
+}
+
+// readPolicyOnce returns the policy as it is now. It takes no transaction where nothing
+// was written since this process last saw that its policy is in force, and each of its
+// own transactions sees that.
 func (v *Vault) readPolicyOnce(ctx context.Context) (*policy, error) {
-	var p *policy
+	v.mu.Lock()
+	p, seen := v.cached, v.current
+	v.mu.Unlock()
+	if p != nil && ctx.Err() == nil {
+		if now, err := v.engine.Version(ctx); err == nil && now == seen {
+			return p, nil
+		}
+	}
 	err := v.view(ctx, func(t *transaction) (err error) {
 		p, err = v.policy(t)
 		return err

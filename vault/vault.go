@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/postern-mail/postern/gateway"
@@ -54,8 +55,13 @@ type Vault struct {
 	outerKey  []byte  // the keys of other packages derive from it
 	signing   *sealer // unseals the private key; nil unless admin
 
-	mu     sync.Mutex
-	cached *policy // the newest one verified
+	together     together
+	holds        holds
+	transactions atomic.Int64
+
+	mu      sync.Mutex
+	cached  *policy    // the newest one verified
+	current kv.Version // the state in which it was last found to be in force
 }
 
 // Open opens the vault at path, which it never creates or changes. With the
@@ -153,6 +159,10 @@ func (v *Vault) Admin() bool { return v.signing != nil }
 
 // Path returns where the vault is, symbolic links resolved.
 func (v *Vault) Path() string { return v.engine.Path() }
+
+// Transactions is how many transactions this process has had with the vault, to be
+// counted.
+func (v *Vault) Transactions() int64 { return v.transactions.Load() }
 
 // Fingerprint names the key that signs the vault's policy: the SHA-256 of the
 // public key in groups of base32.
@@ -290,7 +300,9 @@ func (v *Vault) update(ctx context.Context, fn func(*transaction) error) error {
 }
 
 func (v *Vault) transact(ctx context.Context, write bool, fn func(*transaction) error) error {
-	_, err := v.engine.Transact(ctx, write, func(t kv.Tx) error {
+	v.transactions.Add(1)
+	var p *policy
+	version, err := v.engine.Transact(ctx, write, func(t kv.Tx) error {
 		h, err := readHeader(t)
 		if err != nil {
 			return err
@@ -303,8 +315,15 @@ func (v *Vault) transact(ctx context.Context, write bool, fn func(*transaction) 
 		if !bytes.Equal(h.public, v.public) {
 			return fmt.Errorf("%w: the policy key was replaced", ErrUntrustedPolicy)
 		}
-		return fn(&transaction{Tx: t, values: v.values, header: h})
+		if err := fn(&transaction{Tx: t, values: v.values, header: h}); err != nil {
+			return err
+		}
+		p, err = v.stillInForce(t)
+		return err
 	})
+	if err == nil && p != nil {
+		v.inForce(p, version)
+	}
 	return err
 }
 

@@ -15,7 +15,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,6 +42,9 @@ type Engine struct {
 }
 
 var _ kv.Engine = (*Engine)(nil)
+
+// seed makes versions of this process; no other sees them.
+var seed = maphash.MakeSeed()
 
 // maxReaders is how many transactions of one process read at once. More would
 // only hold more descriptors.
@@ -70,7 +75,10 @@ func At(path string) (*Engine, error) {
 // Path returns where the file is, symbolic links resolved.
 func (e *Engine) Path() string { return e.path }
 
-// Version reads the head of the file, which bbolt writes last and all at once.
+// Version reads the head of the file, which bbolt writes last and all at once, and the
+// page with the buckets' names. There lies a number that each write draws (see run), so
+// that two histories of one file, such as a copy that was put back and written on, do
+// not look the same.
 func (e *Engine) Version(context.Context) (kv.Version, error) {
 	h, err := openChecked(e.path, os.O_RDONLY, 0)
 	if err != nil {
@@ -89,13 +97,17 @@ func (e *Engine) version(h *os.File) (kv.Version, error) {
 	if err != nil {
 		return kv.Version{}, err
 	}
+	names := make([]byte, m.pageSize)
+	if _, err := h.ReadAt(names, int64(m.root)*int64(m.pageSize)); err != nil {
+		return kv.Version{}, fmt.Errorf("%w: %s: %w", kv.ErrDamaged, e.path, err)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.info == nil || !os.SameFile(e.info, info) {
 		e.file++
 	}
 	e.info = info
-	return kv.Version{File: e.file, Seq: m.txid, Sum: m.sum}, nil
+	return kv.Version{File: e.file, Seq: m.txid, Sum: maphash.Bytes(seed, names)}, nil
 }
 
 // Transact implements kv.Engine. The lock is held until it returns.
@@ -140,7 +152,15 @@ func run(path string, write bool, open func(string, int, fs.FileMode) (*os.File,
 		return cmp.Or(err, t.broken)
 	}
 	if write {
-		if err := guard(path, s.tx.Commit); err != nil {
+		err := guard(path, func() error {
+			if t.wrote != nil {
+				if err := t.wrote.SetSequence(rand.Uint64()); err != nil {
+					return err
+				}
+			}
+			return s.tx.Commit()
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -155,7 +175,8 @@ type tx struct {
 	path    string
 	bolt    *bolt.Tx
 	buckets map[string]*bolt.Bucket
-	broken  error // the first error, after which nothing is committed
+	wrote   *bolt.Bucket // one that was changed
+	broken  error        // the first error, after which nothing is committed
 }
 
 var _ kv.Tx = (*tx)(nil)
@@ -195,6 +216,7 @@ func (t *tx) Put(bucket string, key, value []byte) error {
 			}
 			t.buckets[bucket] = b
 		}
+		t.wrote = b
 		return b.Put(key, bytes.Clone(value)) // bbolt keeps the slice until it commits
 	})
 }
@@ -204,6 +226,7 @@ func (t *tx) Delete(bucket string, key []byte) error {
 		if b == nil {
 			return nil
 		}
+		t.wrote = b
 		return b.Delete(key)
 	})
 }

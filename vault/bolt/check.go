@@ -37,7 +37,7 @@ var order = binary.NativeEndian // as bbolt writes
 type meta struct {
 	pageSize             uint32
 	root, freelist, high uint64
-	txid, sum            uint64
+	txid                 uint64
 }
 
 func parseMeta(b []byte) (meta, bool) {
@@ -53,9 +53,8 @@ func parseMeta(b []byte) (meta, bool) {
 		freelist: order.Uint64(b[32:]),
 		high:     order.Uint64(b[40:]),
 		txid:     order.Uint64(b[48:]),
-		sum:      order.Uint64(b[metaSum:]),
 	}
-	ok := order.Uint32(b) == boltMagic && order.Uint32(b[4:]) == boltVersion && m.sum == h.Sum64() &&
+	ok := order.Uint32(b) == boltMagic && order.Uint32(b[4:]) == boltVersion && order.Uint64(b[metaSum:]) == h.Sum64() &&
 		m.pageSize >= minPage && m.pageSize <= maxPage && bits.OnesCount32(m.pageSize) == 1
 	return m, ok
 }

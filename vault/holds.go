@@ -1,0 +1,211 @@
+package vault
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/postern-mail/postern/gateway"
+)
+
+const (
+	// holdSize is how many events a process holds of a limit, and holdTime how long
+	// before nobody may use them any more. What a process held that ended counts as
+	// used then.
+	holdSize = 16
+	holdTime = 10 * time.Minute
+)
+
+// pace is the state of a limit above exactLimit: by the rule of gateway.NextDue one
+// instant stands for all events, and a burst of the whole limit may come at once. Events
+// that processes hold are charged beside it, as if all of them came now, so that what is
+// used later could always have been charged then.
+type pace struct {
+	due   int64
+	holds []hold
+}
+
+// hold is what one process may use until an instant. Those that it used and has not
+// told of are among them.
+type hold struct{ owner, count, until int64 }
+
+func parsePace(state []byte) (p pace) {
+	if at := numbers(state, limitPaced); len(at) == 1 {
+		p.due = at[0]
+	}
+	list := numbers(state, limitHeld)
+	if len(list)%3 != 1 {
+		return p
+	}
+	p.due = list[0]
+	for list = list[1:]; len(list) > 0; list = list[3:] {
+		p.holds = append(p.holds, hold{list[0], list[1], list[2]})
+	}
+	return p
+}
+
+func (p *pace) state() []byte {
+	until, list := p.due, []int64{p.due}
+	for _, h := range p.holds {
+		until = max(until, h.until)
+		list = append(list, h.owner, h.count, h.until)
+	}
+	return limitState(limitHeld, until, list)
+}
+
+// spacing is how much of the window one event takes.
+func spacing(limit int, window time.Duration) int64 { return max(int64(window)/int64(limit), 1) }
+
+// settle charges what is no longer held: what ended unused, and what an owner says it
+// used last at an instant.
+func (p *pace) settle(owner, used, last, pause, now int64) {
+	p.holds = slices.DeleteFunc(p.holds, func(h hold) bool {
+		// One of the far future is the trace of a clock set back.
+		at, n := min(h.until, now+int64(holdTime)), h.count
+		switch {
+		case h.owner == owner:
+			at, n = last, used
+		case at > now:
+			return false
+		}
+		if n > 0 {
+			p.due = max(p.due, at) + n*pause
+		}
+		return true
+	})
+}
+
+// charge charges events that happen now, or returns how long to wait for them. What is
+// further in the future than a window can bring is an effect of a clock that was set
+// back, and is cut.
+func (p *pace) charge(n int64, limit int, window time.Duration, now int64) time.Duration {
+	p.due = min(p.due, now+int64(window))
+	// NextDue judges one event; the others come before it.
+	ahead := (p.held() + n - 1) * spacing(limit, window)
+	next, wait := gateway.NextDue(time.Unix(0, max(p.due, now)+ahead), time.Unix(0, now), limit, window)
+	if wait == 0 {
+		p.due = next.UnixNano() - p.held()*spacing(limit, window)
+	}
+	return wait
+}
+
+// held is how many events processes hold.
+func (p *pace) held() (n int64) {
+	for _, h := range p.holds {
+		n += h.count
+	}
+	return n
+}
+
+// holds are what this process holds of each limit.
+type holds struct {
+	mu   sync.Mutex
+	keys map[string]*held
+}
+
+// held is what this process holds of one limit.
+type held struct {
+	mu     sync.Mutex
+	limit  int
+	window time.Duration
+	owner  int64
+	count  int64 // that may be used
+	coming int64 // that may be used once it is durable that they are held
+	used   int64 // that the vault was not told of
+	since  int64 // when the vault was told, or when one was used since
+	until  int64
+	again  bool // the process has charged before, so that it is worth holding some
+}
+
+// of returns what is held of a limit.
+func (s *holds) of(key string, limit int, window time.Duration) *held {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.keys[key]
+	if h == nil || h.limit != limit || h.window != window {
+		var owner [8]byte
+		_, _ = rand.Read(owner[:]) // it never fails
+		h = &held{limit: limit, window: window, owner: int64(binary.BigEndian.Uint64(owner[:]))}
+		if s.keys == nil {
+			s.keys = map[string]*held{}
+		}
+		s.keys[key] = h
+	}
+	return h
+}
+
+// take uses one event that is held.
+func (h *held) take(now int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.count == 0 || now < h.since || now >= h.until {
+		return false
+	}
+	h.count--
+	h.used++
+	h.since = now
+	return true
+}
+
+// charge tells the vault what was used, charges n events more and fills up what is held.
+// It returns the state to keep, nil for none, and how long to wait. Where there is a
+// state, kept is to be called with what became of the transaction.
+func (h *held) charge(old []byte, n, now int64) (state []byte, retry time.Duration, kept func(error)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if now < h.since || now >= h.until { // a clock that went back ends it too
+		h.count = 0
+	}
+	p, used, left := parsePace(old), h.used, h.count+h.coming
+	due := p.due
+	p.settle(h.owner, used, h.since, spacing(h.limit, h.window), now)
+	mine := hold{h.owner, left, now + int64(holdTime)}
+	p.holds = append(p.holds, mine)
+	if n > 0 {
+		if retry = p.charge(n, h.limit, h.window, now); retry > 0 && p.due >= due {
+			return nil, retry, nil
+		}
+	}
+	more := int64(0)
+	if h.again && retry == 0 {
+		more = (now+int64(h.window)-max(p.due, now))/spacing(h.limit, h.window) - p.held()
+		more = min(max(more, 0), max(holdSize-left, 0))
+	}
+	if mine.count += more; mine.count > 0 {
+		p.holds[len(p.holds)-1] = mine
+	} else {
+		p.holds = p.holds[:len(p.holds)-1]
+	}
+	h.again, h.used, h.coming = true, 0, h.coming+more
+	h.since, h.until = now, mine.until
+	return p.state(), retry, func(err error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.coming -= more
+		if err == nil {
+			h.count += more
+			return
+		}
+		// It may have been kept, so nothing is used of it, and what was used is told again.
+		h.count, h.used = 0, h.used+used
+	}
+}
+
+// low are the limits of which too little is held, by key.
+func (s *holds) low() (list map[string]*held) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, h := range s.keys {
+		h.mu.Lock()
+		if h.limit > exactLimit && h.used > 0 && h.count+h.coming < holdSize/2 {
+			if list == nil {
+				list = map[string]*held{}
+			}
+			list[key] = h
+		}
+		h.mu.Unlock()
+	}
+	return list
+}

@@ -1,0 +1,120 @@
+package vault
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/vault/kv"
+)
+
+// TestNothingPassesThatWouldNotWithoutHolds has processes take and record at random, on
+// one clock, and lets the rule judge every event that passed, one after another.
+func TestNothingPassesThatWouldNotWithoutHolds(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	dice := rand.New(rand.NewPCG(seed, 1))
+	path, k := newVaultFile(t)
+	at := clock{epoch}
+	const limit, window = 120, time.Minute
+	open := func() *Vault { return mustOpen(t, path, Keys{Agent: k.Agent}, &Options{Now: at.now}) }
+	processes := []*Vault{open(), open(), open()}
+	var due time.Time
+	passed := 0
+	for range 1500 {
+		switch n := dice.IntN(100); {
+		case n < 60:
+			at.at = at.at.Add(time.Duration(dice.IntN(400)) * time.Millisecond)
+		case n < 61:
+			at.at = at.at.Add(time.Duration(dice.IntN(700)) * time.Second)
+		case n < 62: // one ends with what it holds
+			processes[dice.IntN(len(processes))] = open()
+		}
+		v := processes[dice.IntN(len(processes))]
+		if take(t, v, "k", limit, window) == 0 {
+			passed++
+			var wait time.Duration
+			if due, wait = gateway.NextDue(due, at.at, limit, window); wait > 0 {
+				t.Fatalf("event %d passes %v too early", passed, wait)
+			}
+		}
+		if dice.IntN(2) == 0 {
+			must(t, v.Record(t.Context(), gateway.AuditEntry{Time: at.at}))
+		}
+	}
+	if passed < 500 {
+		t.Errorf("only %d events passed", passed)
+	}
+}
+
+func TestWhatIsHeldCostsNoTransaction(t *testing.T) {
+	_, v := newVault(t, nil)
+	for range 20 {
+		take(t, v, "k", 1200, time.Minute)
+		must(t, v.Record(t.Context(), gateway.AuditEntry{}))
+	}
+	before := v.Transactions()
+	for range 100 {
+		take(t, v, "k", 1200, time.Minute)
+		must(t, v.Record(t.Context(), gateway.AuditEntry{}))
+	}
+	if n := v.Transactions() - before; n != 100 {
+		t.Errorf("%d transactions for 100 commands", n)
+	}
+}
+
+// TestWhatAProcessThatEndedHeldComesBack within the time of a hold.
+func TestWhatAProcessThatEndedHeldComesBack(t *testing.T) {
+	path, k := newVaultFile(t)
+	at := clock{epoch}
+	open := func() *Vault { return mustOpen(t, path, Keys{Agent: k.Agent}, &Options{Now: at.now}) }
+	for range 10 {
+		v := open()
+		for range 3 {
+			take(t, v, "k", 120, time.Minute)
+		}
+	}
+	at.at = at.at.Add(holdTime + time.Minute)
+	v := open()
+	for i := range 120 {
+		if take(t, v, "k", 120, time.Minute) != 0 {
+			t.Fatalf("event %d of a burst waits", i)
+		}
+	}
+	if take(t, v, "k", 120, time.Minute) == 0 {
+		t.Error("one more passes")
+	}
+}
+
+// TestWhatMayNotBeHeldIsNotUsed lets the transaction fail in which more would be held.
+func TestWhatMayNotBeHeldIsNotUsed(t *testing.T) {
+	_, v := newVault(t, nil)
+	for range 3 {
+		take(t, v, "k", 120, time.Minute)
+	}
+	h := v.holds.of("k", 120, time.Minute)
+	if h.count == 0 {
+		t.Fatal("nothing is held")
+	}
+	engine := v.engine
+	v.engine = failingEngine{engine}
+	h.count = 1
+	take(t, v, "k", 120, time.Minute)
+	if err := v.Record(t.Context(), gateway.AuditEntry{}); err == nil {
+		t.Fatal("it did not fail")
+	}
+	if h.count != 0 || h.coming != 0 || h.used == 0 {
+		t.Errorf("%+v", h)
+	}
+	v.engine = engine
+	take(t, v, "k", 120, time.Minute)
+}
+
+type failingEngine struct{ kv.Engine }
+
+func (e failingEngine) Transact(ctx context.Context, write bool, fn func(kv.Tx) error) (kv.Version, error) {
+	return e.Engine.Transact(ctx, write, func(tx kv.Tx) error { return errors.Join(fn(tx), errors.New("the disk is full")) })
+}

@@ -1,0 +1,119 @@
+package vault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// together is where small writes of calls that run at once meet, so that they share one
+// transaction and one wait for the disk. Each waits until what it wrote is durable.
+type together struct {
+	mu      sync.Mutex
+	waiting []*job
+	running bool
+}
+
+// job is one such write.
+type job struct {
+	ctx   context.Context
+	do    func(*transaction) error // errNothing where it wrote nothing and must not fail others
+	after []func(error)            // told what became of the transaction, before its caller
+	done  chan error
+	err   error
+}
+
+// errNothing is what a job returns that wrote nothing.
+var errNothing = errors.New("nothing to write")
+
+// writeTogether runs do in a transaction that it shares with others. It returns nil when
+// that is durable, errNothing where do said so, and otherwise why nothing of it is kept.
+// An error of one fails all. Where the context ends first it is not known what becomes
+// of it, and what do was to tell its caller must not be read.
+func (v *Vault) writeTogether(ctx context.Context, do func(*transaction, *job) error) error {
+	j := &job{ctx: ctx, done: make(chan error, 1)}
+	j.do = func(t *transaction) error { return do(t, j) }
+	v.together.mu.Lock()
+	v.together.waiting = append(v.together.waiting, j)
+	first := !v.together.running
+	v.together.running = true
+	v.together.mu.Unlock()
+	if first {
+		go v.runJobs()
+	}
+	var err error
+	select {
+	case err = <-j.done:
+	case <-ctx.Done():
+		select {
+		case err = <-j.done:
+		default:
+			return ctx.Err()
+		}
+	}
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err() // the wait was given up
+	}
+	return err
+}
+
+// runJobs runs all that wait, and what comes meanwhile after that.
+func (v *Vault) runJobs() {
+	for {
+		v.together.mu.Lock()
+		jobs := v.together.waiting
+		v.together.waiting = nil
+		v.together.running = len(jobs) > 0
+		v.together.mu.Unlock()
+		if len(jobs) == 0 {
+			return
+		}
+		err := v.runTogether(jobs)
+		for _, j := range jobs {
+			if j.err == nil || err != nil && !errors.Is(err, errNothing) {
+				j.err = err
+			}
+			for _, tell := range j.after {
+				tell(err)
+			}
+			j.done <- j.err
+		}
+	}
+}
+
+func (v *Vault) runTogether(jobs []*job) (err error) {
+	// The wait for other processes ends when nobody waits here any more.
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var left atomic.Int64
+	left.Store(int64(len(jobs)))
+	for _, j := range jobs {
+		stop := context.AfterFunc(j.ctx, func() {
+			if left.Add(-1) == 0 {
+				cancel()
+			}
+		})
+		defer stop()
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("vault: %v", r)
+		}
+	}()
+	return v.update(ctx, func(t *transaction) error {
+		written := false
+		for _, j := range jobs {
+			j.err = j.do(t)
+			if j.err != nil && !errors.Is(j.err, errNothing) {
+				return j.err
+			}
+			written = written || j.err == nil
+		}
+		if !written {
+			return errNothing
+		}
+		return nil
+	})
+}

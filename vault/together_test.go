@@ -1,0 +1,137 @@
+package vault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/vault/kv"
+)
+
+// TestEntriesOfCallsAtOnceShareATransaction holds the file while many entries wait.
+func TestEntriesOfCallsAtOnceShareATransaction(t *testing.T) {
+	path, k := newVaultFile(t)
+	v, other := mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)
+	const calls = 50
+	before := v.Transactions()
+	var wg sync.WaitGroup
+	must(t, other.Update(t.Context(), func(kv.Tx) error {
+		for i := range calls {
+			wg.Go(func() {
+				if err := v.Record(context.Background(), gateway.AuditEntry{Command: fmt.Sprint(i)}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		for { // one transaction waits for the file, and has one entry or more
+			v.together.mu.Lock()
+			waiting := len(v.together.waiting)
+			v.together.mu.Unlock()
+			if waiting >= calls/2 {
+				return nil
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}))
+	wg.Wait()
+	if n := v.Transactions() - before; n > calls/2+2 {
+		t.Errorf("%d transactions for %d entries", n, calls)
+	}
+	if r := verify(t, v); !r.OK || r.Entries != calls || len(commands(t, v)) != calls {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestWhatIsNotDurableIsToldToEveryCaller has writes fail that share a transaction.
+func TestWhatIsNotDurableIsToldToEveryCaller(t *testing.T) {
+	v, _ := newVault(t, nil)
+	failure := errors.New("no")
+	for name, fail := range map[string]func(t *transaction) error{
+		"error": func(*transaction) error { return failure },
+		"panic": func(*transaction) error { panic("no") },
+	} {
+		jobs := []*job{}
+		for i := range 3 {
+			jobs = append(jobs, &job{ctx: t.Context(), done: make(chan error, 1), do: func(tx *transaction) error {
+				return tx.put(bucketLimits, uint64Bytes(uint64(i)), nil)
+			}})
+		}
+		jobs[1].do = fail
+		told := 0
+		jobs[0].after = []func(error){func(err error) {
+			if err != nil {
+				told++
+			}
+		}}
+		v.together.waiting = jobs
+		v.runJobs()
+		for i, j := range jobs {
+			if err := <-j.done; err == nil {
+				t.Errorf("%s: call %d is told that it was kept", name, i)
+			}
+		}
+		must(t, v.view(t.Context(), func(tx *transaction) error {
+			if b, err := tx.get(bucketLimits, uint64Bytes(0)); b != nil || err != nil || told != 1 {
+				t.Errorf("%s: something was kept, or %d told", name, told)
+			}
+			return nil
+		}))
+	}
+	must(t, os.Remove(v.Path()))
+	if err := v.Record(t.Context(), gateway.AuditEntry{}); !errors.Is(err, ErrNoVault) {
+		t.Errorf("without a file: %v", err)
+	}
+}
+
+func TestACallThatGivesUpWaitingLeaves(t *testing.T) {
+	path, k := newVaultFile(t)
+	v, other := mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)
+	must(t, other.Update(t.Context(), func(kv.Tx) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if err := v.Record(ctx, gateway.AuditEntry{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Record = %v", err)
+		}
+		return nil
+	}))
+	must(t, v.Record(t.Context(), gateway.AuditEntry{}))
+}
+
+// TestThePolicyIsReadAgainOnlyWhenSomethingWasWritten counts transactions.
+func TestThePolicyIsReadAgainOnlyWhenSomethingWasWritten(t *testing.T) {
+	admin, v := newVault(t, nil)
+	mustAdd(t, admin, "work")
+	costs := func(what string, want int64, use func()) {
+		t.Helper()
+		before := v.Transactions()
+		use()
+		if n := v.Transactions() - before; n != want {
+			t.Errorf("%s: %d transactions, want %d", what, n, want)
+		}
+	}
+	read := func() {
+		for range 3 {
+			_, err := v.Config(t.Context())
+			must(t, err)
+			_, err = v.Account(t.Context(), "work")
+			must(t, err)
+		}
+	}
+	costs("the first time", 1, read)
+	costs("again", 0, read)
+	costs("an entry", 1, func() { must(t, v.Record(t.Context(), gateway.AuditEntry{})) })
+	costs("after an own write", 0, read)
+	must(t, admin.Record(t.Context(), gateway.AuditEntry{}))
+	costs("after a write of another process", 1, read)
+	must(t, admin.SetSetting(t.Context(), "deny", "mail send"))
+	costs("after a change", 1, func() {
+		if c, err := v.Config(t.Context()); err != nil || len(c.Deny) != 1 {
+			t.Errorf("%+v, %v", c, err)
+		}
+	})
+}
