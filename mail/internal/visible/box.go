@@ -102,7 +102,7 @@ func (p *page) setBox(s *style, n *treeElement) {
 
 // exotic reports whether the element is hidden by what is not judged exactly.
 func (p *page) exotic() bool {
-	for prop := textFill; prop < properties; prop++ {
+	for prop := exoticFirst; prop < properties; prop++ {
 		if p.word(prop) == "hides" {
 			return true
 		}
@@ -139,10 +139,8 @@ func (p *page) move(s *style, place string) {
 			s.gone = true
 		}
 	}
-	if s.kind != tableBox && s.kind != cellBox {
-		add(&s.x, marginLeft)
-	}
-	if s.kind == blockBox || s.kind == inlineBlock {
+	add(&s.x, marginLeft)
+	if s.kind != inlineBox {
 		add(&s.y, marginTop)
 	}
 }

@@ -17,7 +17,7 @@ func mediaList(toks []token) truth {
 		return yes
 	}
 	best := no
-	for _, query := range splitTokens(toks, ",") {
+	for _, query := range splitTokens(toks) {
 		best = max(best, mediaQuery(componentsOf(query)))
 	}
 	return best

@@ -1,8 +1,6 @@
 package visible
 
-import (
-	"strings"
-)
+import "strings"
 
 // property is one that decides whether a person sees something.
 type property uint8
@@ -36,24 +34,16 @@ const (
 	whiteSpace
 	clip
 	animation
-	// What is exotic hides whatever it says, unless that is to do nothing.
-	textFill
-	backgroundClip
-	content
-	contentVisibility
-	textSecurity
-	transform
-	translate
-	scale
-	rotate
-	clipPath
-	mask
-	maskImage
-	filter
-	offsetPath
-	everything
-	properties // how many there are
+	exoticFirst // and one for each of exoticNames
 )
+
+// exoticNames are the properties that hide whatever they say, unless that is to do
+// nothing.
+var exoticNames = [...]string{"-webkit-text-fill-color", "background-clip", "-webkit-background-clip", "content", "content-visibility", "contain", "-webkit-text-security",
+	"transform", "-webkit-transform", "translate", "scale", "rotate", "clip-path", "-webkit-clip-path", "mask", "-webkit-mask", "mask-image", "-webkit-mask-image",
+	"filter", "-webkit-filter", "offset-path", "offset", "all"}
+
+const properties = exoticFirst + property(len(exoticNames)) // how many there are
 
 // cssValue is what was declared: a keyword in lower case, a quantity, or colours.
 type cssValue struct {
@@ -120,7 +110,7 @@ const sizeWords = "auto none normal min-content max-content fit-content stretch 
 
 var (
 	displayWords   = words("none contents block inline inline-block flow-root list-item table inline-table table-row-group table-header-group table-footer-group table-row table-cell table-column-group table-column table-caption flex inline-flex grid inline-grid -webkit-box -webkit-inline-box -webkit-flex -webkit-inline-flex")
-	readOverflow   = words("visible hidden clip scroll auto overlay")
+	readOverflow   = words("visible hidden clip scroll auto overlay -webkit-paged-x -webkit-paged-y")
 	readOffset     = length("-%", "auto")
 	readExtent     = length("%", sizeWords)
 	readFontSize   = length("%", "xx-small x-small small medium large x-large xx-large xxx-large smaller larger")
@@ -143,7 +133,7 @@ var longhands = func() map[string]longhand {
 	for names, one := range map[string]longhand{
 		"display":                         {display, displayWords},
 		"visibility":                      {visibility, words("visible hidden collapse")},
-		"opacity":                         {opacity, ratio},
+		"opacity -webkit-opacity":         {opacity, ratio},
 		"zoom":                            {zoom, ratio},
 		"font-size":                       {fontSize, readFontSize},
 		"line-height":                     {lineHeight, readLineHeight},
@@ -164,33 +154,18 @@ var longhands = func() map[string]longhand {
 		"margin-left margin-inline-start": {marginLeft, readOffset},
 		"margin-top margin-block-start":   {marginTop, readOffset},
 		"color":                           {colorText, readColor},
-		"-webkit-text-fill-color":         {textFill, exotic},
 		"background-color":                {backgroundColor, readColor},
 		"background-image":                {backgroundImage, readImages},
-		"background-clip":                 {backgroundClip, exotic},
 		"white-space":                     {whiteSpace, words("normal nowrap pre pre-wrap pre-line break-spaces")},
 		"clip":                            {clip, readClip},
-		"content":                         {content, exotic},
-		"animation-name animation":        {animation, readAnimation},
-		"content-visibility":              {contentVisibility, exotic},
-		"-webkit-text-security":           {textSecurity, exotic},
-		"transform":                       {transform, exotic},
-		"translate":                       {translate, exotic},
-		"scale":                           {scale, exotic},
-		"rotate":                          {rotate, exotic},
-		"clip-path":                       {clipPath, exotic},
-		"mask":                            {mask, exotic},
-		"mask-image":                      {maskImage, exotic},
-		"filter":                          {filter, exotic},
-		"offset-path offset":              {offsetPath, exotic},
-		"all":                             {everything, exotic},
+		"animation-name animation -webkit-animation-name -webkit-animation": {animation, readAnimation},
 	} {
 		for name := range strings.FieldsSeq(names) {
 			all[name] = one
-			if !strings.HasPrefix(name, "-webkit-") && one.prop >= clip {
-				all["-webkit-"+name] = one
-			}
 		}
+	}
+	for i, name := range exoticNames {
+		all[name] = longhand{exoticFirst + property(i), exotic}
 	}
 	return all
 }()

@@ -68,7 +68,7 @@ func parseSelectors(toks []token, relative bool, depth int) ([]*selector, truth)
 	}
 	var list []*selector
 	sure := yes
-	for _, one := range splitTokens(toks, ",") {
+	for _, one := range splitTokens(toks) {
 		p := selectorParser{toks: trimTokens(one), depth: depth, sure: yes}
 		s := p.complex(relative)
 		if s == nil {
@@ -194,12 +194,11 @@ func (p *selectorParser) compound() *selector {
 			s.weight = addWeights(s.weight, weightClass)
 			continue
 		case t.is("["):
-			end := blockEnd(p.toks, 0)
-			in := selectorParser{toks: p.toks[1:end]}
-			if !in.attribute(s) {
+			p.take()
+			in := selectorParser{}
+			if in.toks, p.toks = inside(p.toks, t.span); !in.attribute(s) {
 				return nil
 			}
-			p.toks = p.toks[min(end+1, len(p.toks)):]
 			continue
 		case t.is("&"): // exotic: it may be any element
 			p.take()
@@ -296,16 +295,14 @@ func (p *selectorParser) pseudo(s *selector) bool {
 	if element {
 		p.take()
 	}
-	t := p.peek()
+	t := p.take()
 	name := strings.ToLower(t.text)
-	end := 0
+	var args []token
 	if t.kind == tokenFunction {
-		end = blockEnd(p.toks, 0)
+		args, p.toks = inside(p.toks, t.span)
 	} else if t.kind != tokenIdent {
 		return false
 	}
-	args := p.toks[min(1, end):end]
-	p.toks = p.toks[min(end+1, len(p.toks)):]
 	s.weight = addWeights(s.weight, weightClass)
 	if strings.HasPrefix(name, "-ms-") || strings.HasPrefix(name, "-o-") || strings.HasPrefix(name, "-moz-") {
 		return false // no reader but Outlook and old programs takes it for valid

@@ -76,8 +76,8 @@ func (sh *sheet) addBlock(css string, attrs []html.Attribute) {
 		sure = min(sure, doubtful)
 	}
 	if sure != no {
-		p := &cssParser{lexer: newLexer(css), sheet: sh}
-		p.rules(place{sure: sure}, true)
+		p := &cssParser{sheet: sh}
+		p.rules(tokensOf(css), place{sure: sure}, true)
 	}
 }
 
@@ -99,295 +99,196 @@ type place struct {
 // cssParser reads a style sheet by CSS Syntax Level 3 section 5, with the rules
 // in rules of CSS Nesting.
 type cssParser struct {
-	lexer
 	sheet   *sheet
 	foreign bool // names of tags may be about another language than HTML
 }
 
-// rules reads rules up to the end, or to the brace that closes the block.
-func (p *cssParser) rules(at place, top bool) {
-	if at.depth++; at.depth > maxCSSDepth {
-		p.sheet.beyond = true
-		p.pos = len(p.s)
+// deeper reports whether one more block in blocks is not too deep.
+func (p *cssParser) deeper(at *place) bool {
+	at.depth++
+	p.sheet.beyond = p.sheet.beyond || at.depth > maxCSSDepth
+	return at.depth <= maxCSSDepth
+}
+
+// rules reads rules.
+func (p *cssParser) rules(toks []token, at place, top bool) {
+	if !p.deeper(&at) {
 		return
 	}
-	for {
-		here := p.pos
-		switch t := p.next(); {
-		case t.kind == tokenEnd:
-			return
+	for len(toks) > 0 {
+		switch t := toks[0]; {
 		case t.kind == tokenSpace, top && (t.kind == tokenCDO || t.kind == tokenCDC):
-		case !top && t.is("}"):
-			return
+			toks = toks[1:]
 		case t.kind == tokenAt:
-			p.atRule(t.text, at)
+			toks = p.atRule(t.text, toks[1:], at)
 		default:
-			p.pos = here
-			p.qualified(at, top)
+			prelude, mark, rest := cut(toks, "{")
+			if mark == "" {
+				return
+			}
+			toks = p.qualified(prelude, rest, toks[len(prelude)].span, at)
 		}
 	}
 }
 
-// prelude reads what stands before a block. It returns the mark that ended it:
-// "{", "}", ";", or "" at the end of the sheet.
-func (p *cssParser) prelude(semicolon, brace bool) (toks []token, end string) {
-	for {
-		t := p.next()
-		switch {
-		case t.kind == tokenEnd:
-			return trimTokens(toks), ""
-		case t.is("{"), semicolon && t.is(";"), brace && t.is("}"):
-			return trimTokens(toks), t.text
-		}
-		toks = append(toks, t)
-		if t.opens() != "" {
-			toks = p.within(t, toks)
-		}
-	}
-}
-
-// within reads up to the bracket that closes one that was just read, and appends
-// what it reads to toks unless that is nil.
-func (p *cssParser) within(open token, toks []token) []token {
-	stack := []string{open.opens()}
-	for len(stack) > 0 {
-		t := p.next()
-		if t.kind == tokenEnd {
-			break
-		}
-		if toks != nil {
-			toks = append(toks, t)
-		}
-		if c := t.opens(); c != "" {
-			stack = append(stack, c)
-		} else if t.kind == tokenMark && t.text == stack[len(stack)-1] {
-			stack = stack[:len(stack)-1]
-		}
-	}
-	return toks
-}
-
-// skipBlock skips a block behind its brace.
-func (p *cssParser) skipBlock() { p.within(token{kind: tokenMark, text: "{"}, nil) }
-
-// atRule reads a rule behind its name.
-func (p *cssParser) atRule(name string, at place) {
-	toks, end := p.prelude(true, at.depth > 1)
-	if end != "{" {
-		if end == "}" {
-			p.pos-- // of the block around it
-		}
-		for _, t := range toks {
+// atRule reads a rule behind its name and returns what follows it.
+func (p *cssParser) atRule(name string, toks []token, at place) []token {
+	prelude, mark, rest := cut(toks, ";", "{")
+	words := trimTokens(prelude)
+	if mark != "{" {
+		for _, t := range words {
 			if name == "import" && holdsSheet(t.text) {
 				p.sheet.beyond = true
 			}
 		}
-		p.foreign = p.foreign || name == "namespace" && len(toks) > 0 && toks[0].kind != tokenIdent
-		return
+		p.foreign = p.foreign || name == "namespace" && len(words) > 0 && words[0].kind != tokenIdent
+		return rest
 	}
-	inner := at
+	body, rest := inside(rest, toks[len(prelude)].span)
 	switch name {
 	case "media":
-		inner.sure = min(at.sure, mediaList(toks))
+		at.sure = min(at.sure, mediaList(words))
 		if at.parents != nil {
-			inner.sure = min(inner.sure, doubtful)
+			at.sure = min(at.sure, doubtful)
 		}
 	case "layer", "container", "supports", "starting-style", "scope":
-		inner.sure = min(at.sure, doubtful)
-		inner.scoped = at.scoped || name == "scope"
+		at.sure = min(at.sure, doubtful)
+		at.scoped = at.scoped || name == "scope"
 	case "keyframes", "-webkit-keyframes":
-		p.keyframes(toks)
-		return
+		p.keyframes(words, body)
+		return rest
 	default: // fonts, pages and what is not known
-		inner.sure = no
+		return rest
 	}
 	switch {
-	case inner.sure == no:
-		p.skipBlock()
-	case inner.parents != nil:
-		p.block(inner)
+	case at.sure == no:
+	case at.parents != nil:
+		p.block(body, at)
 	default:
-		p.rules(inner, false)
+		p.rules(body, at, false)
 	}
+	return rest
 }
 
 // keyframes reads what an animation does. Any of its frames may be the one that a
 // person sees.
-func (p *cssParser) keyframes(name []token) {
-	frames := &cssParser{lexer: p.lexer, sheet: newSheet()}
-	frames.rules(place{sure: yes, parents: []*selector{}}, false)
-	p.pos = frames.pos
-	p.sheet.beyond = p.sheet.beyond || frames.sheet.beyond
-	if len(name) == 1 {
-		p.sheet.frames[name[0].text] = append(p.sheet.frames[name[0].text], frames.sheet.frames[""]...)
+func (p *cssParser) keyframes(name, body []token) {
+	for _, frame := range componentsOf(body) {
+		if frame.is("{") && len(name) == 1 {
+			key := name[0].text
+			p.sheet.frames[key] = append(p.sheet.frames[key], p.sheet.declarations(frame.args)...)
+		}
 	}
 }
 
-// qualified reads a rule with a selector.
-func (p *cssParser) qualified(at place, top bool) {
-	toks, end := p.prelude(at.parents != nil, !top)
-	if end != "{" {
-		if end == "}" {
-			p.pos-- // of the block around it
-		}
-		return
+// qualified reads a rule with a selector and returns what follows it. rest stands
+// behind the brace of the rule, whose span is given.
+func (p *cssParser) qualified(prelude, rest []token, span int, at place) []token {
+	body, rest := inside(rest, span)
+	prelude = trimTokens(prelude)
+	if len(prelude) > 1 && strings.HasPrefix(prelude[0].text, "--") && prelude[0].kind == tokenIdent && trimTokens(prelude[1:])[0].is(":") {
+		return rest // what looks like a custom property is no rule
 	}
-	if len(toks) > 1 && strings.HasPrefix(toks[0].text, "--") && toks[0].kind == tokenIdent {
-		if rest := trimTokens(toks[1:]); len(rest) > 0 && rest[0].is(":") { // what looks like a custom property is no rule
-			p.skipBlock()
-			return
-		}
-	}
-	if at.parents != nil && len(at.parents) == 0 { // a frame of an animation
-		p.block(at)
-		return
-	}
-	list, sure := parseSelectors(toks, at.scoped || at.parents != nil, 0)
+	list, sure := parseSelectors(prelude, at.scoped || at.parents != nil, 0)
 	if sure == no {
-		p.skipBlock()
-		return
+		return rest
 	}
 	if p.foreign || at.parents != nil {
 		sure = doubtful
 	}
 	at.sure, at.parents = min(at.sure, sure), list
-	p.block(at)
+	p.block(body, at)
+	return rest
 }
 
 // block reads the content of a rule: declarations and rules.
-func (p *cssParser) block(at place) {
-	if at.depth++; at.depth > maxCSSDepth {
-		p.sheet.beyond = true
-		p.pos = len(p.s)
+func (p *cssParser) block(toks []token, at place) {
+	if !p.deeper(&at) {
 		return
 	}
 	var decls []declaration
-	flush := func() {
-		p.sheet.add(at, decls)
-		decls = nil
-	}
-	for {
-		here := p.pos
-		switch t := p.next(); {
-		case t.kind == tokenEnd, t.is("}"):
-			flush()
-			return
+	for len(toks) > 0 {
+		switch t := toks[0]; {
 		case t.kind == tokenSpace, t.is(";"):
+			toks = toks[1:]
+			continue
 		case t.kind == tokenAt:
-			flush()
-			p.atRule(t.text, at)
-		default:
-			p.pos = here
-			found, ok := p.declaration(true)
-			if ok {
-				decls = append(decls, found...)
-				continue
-			}
-			p.pos = here
-			flush()
-			p.qualified(at, false)
-		}
-	}
-}
-
-// declaration reads up to the semicolon, or the brace that ends the block, and
-// reports whether that is no rule. What is invalid or of no interest gives
-// nothing.
-func (p *cssParser) declaration(block bool) (decls []declaration, ok bool) {
-	start := p.pos
-	name := p.next()
-	custom := name.kind == tokenIdent && strings.HasPrefix(name.text, "--")
-	key := strings.ToLower(name.text)
-	colon := p.next()
-	if colon.kind == tokenSpace {
-		colon = p.next()
-	}
-	valid := name.kind == tokenIdent && colon.is(":")
-	if !valid {
-		p.pos = start
-		if block && (name.kind != tokenIdent || !colon.is(";") && !colon.is("}")) {
-			return nil, false
-		}
-	}
-	keep := valid && isProperty(key)
-	var toks []token
-	for {
-		here := p.pos
-		t := p.next()
-		if t.kind == tokenEnd || t.is(";") {
-			break
-		}
-		if block && t.is("}") {
-			p.pos = here
-			break
-		}
-		if block && t.is("{") && !custom {
-			return nil, false
-		}
-		if t.kind == tokenBad || t.closes() {
-			valid = false
-		}
-		if !keep {
-			if t.opens() != "" {
-				p.within(t, nil)
-			}
+			toks = p.atRule(t.text, toks[1:], at)
 			continue
 		}
-		first := len(toks)
-		toks = append(toks, t)
-		if t.opens() != "" {
-			toks = p.within(t, toks)
-			for _, in := range toks[first:] {
-				valid = valid && in.kind != tokenBad
+		before, mark, rest := cut(toks, ";", "{")
+		if custom := toks[0].kind == tokenIdent && strings.HasPrefix(toks[0].text, "--"); mark == "{" && custom {
+			before, _, rest = cut(toks, ";")
+		} else if mark == "{" {
+			toks = p.qualified(before, rest, toks[len(before)].span, at)
+			continue
+		}
+		decls = append(decls, p.sheet.declaration(before)...)
+		toks = rest
+	}
+	p.sheet.add(at, decls)
+}
+
+// declaration reads a declaration. What is invalid or of no interest gives nothing.
+func (sh *sheet) declaration(toks []token) []declaration {
+	toks = trimTokens(toks)
+	if len(toks) == 0 || toks[0].kind != tokenIdent {
+		return nil
+	}
+	name := strings.ToLower(toks[0].text)
+	value := trimTokens(toks[1:])
+	if len(value) == 0 || !value[0].is(":") || !isProperty(name) {
+		return nil
+	}
+	value = trimTokens(value[1:])
+	if len(value) > maxValueTokens {
+		sh.beyond = true
+		return nil
+	}
+	for i := 0; i < len(value); i++ {
+		if value[i].kind == tokenBad || value[i].is("{") || value[i].closes() {
+			return nil
+		}
+		for _, t := range value[i+1 : min(i+1+value[i].span, len(value))] {
+			if t.kind == tokenBad {
+				return nil
 			}
 		}
-		if len(toks) > maxValueTokens {
-			p.sheet.beyond = true
-			keep = false
-		}
+		i += value[i].span
 	}
-	if !keep || !valid {
-		return nil, true
-	}
-	decls = parseDeclaration(key, trimTokens(toks))
+	decls := parseDeclaration(name, value)
 	for i := range decls {
-		p.sheet.declared++
-		decls[i].order = p.sheet.declared
+		sh.declared++
+		decls[i].order = sh.declared
 	}
-	return decls, true
+	return decls
 }
 
-// inlineDeclarations reads a style attribute. It knows no rules.
-func (sh *sheet) inlineDeclarations(css string) []declaration {
-	if d, ok := sh.inline[css]; ok {
-		return d
-	}
-	p := &cssParser{lexer: newLexer(css), sheet: sh}
+// declarations reads declarations where there are no rules.
+func (sh *sheet) declarations(toks []token) []declaration {
 	var all []declaration
-	for {
-		here := p.pos
-		t := p.next()
-		if t.kind == tokenEnd {
-			break
-		}
-		if t.kind == tokenSpace || t.is(";") {
-			continue
-		}
-		p.pos = here
-		found, _ := p.declaration(false)
-		all = append(all, found...)
+	for len(toks) > 0 {
+		var one []token
+		one, _, toks = cut(toks, ";")
+		all = append(all, sh.declaration(one)...)
 	}
-	sh.inline[css] = all
 	return all
+}
+
+// inlineDeclarations reads a style attribute.
+func (sh *sheet) inlineDeclarations(css string) []declaration {
+	d, ok := sh.inline[css]
+	if !ok {
+		d = sh.declarations(tokensOf(css))
+		sh.inline[css] = d
+	}
+	return d
 }
 
 // add puts declarations where the elements will find them that they may be about.
 func (sh *sheet) add(at place, decls []declaration) {
 	if len(decls) == 0 || at.parents == nil {
 		return
-	}
-	if len(at.parents) == 0 { // a frame of an animation
-		sh.frames[""] = append(sh.frames[""], decls...)
 	}
 	for _, s := range at.parents {
 		if sh.selectors++; sh.selectors > maxSelectors {

@@ -36,6 +36,7 @@ type token struct {
 	text string // a unit in lower case for dimensions, a number as it is written
 	n    float64
 	name bool // of a hash: it could be an identifier, so it is an id
+	span int  // of a bracket: how many tokens ahead the one is that closes it
 }
 
 // is reports whether a token is a mark.
@@ -311,14 +312,26 @@ func (z *lexer) number() token {
 	return token{kind: tokenNumber, n: n, text: text}
 }
 
-// tokensOf returns all tokens of a piece of CSS.
+// tokensOf returns all tokens of a piece of CSS. A bracket that nothing closes
+// reaches to the end.
 func tokensOf(css string) []token {
 	z := newLexer(css)
 	var all []token
+	var open []int // brackets that are
 	for {
 		t := z.next()
-		if t.kind == tokenEnd {
+		last := len(open) - 1
+		switch {
+		case t.kind == tokenEnd:
+			for _, i := range open {
+				all[i].span = len(all) - i
+			}
 			return all
+		case t.opens() != "":
+			open = append(open, len(all))
+		case last >= 0 && t.is(all[open[last]].opens()):
+			all[open[last]].span = len(all) - open[last]
+			open = open[:last]
 		}
 		all = append(all, t)
 	}
@@ -335,20 +348,24 @@ func trimTokens(toks []token) []token {
 	return toks
 }
 
-// blockEnd returns the index of the bracket that closes the one at toks[i], or
-// len(toks) when none does.
-func blockEnd(toks []token, i int) int {
-	var stack []string
-	for ; i < len(toks); i++ {
-		if c := toks[i].opens(); c != "" {
-			stack = append(stack, c)
-		} else if toks[i].kind == tokenMark && toks[i].text == stack[len(stack)-1] {
-			if stack = stack[:len(stack)-1]; len(stack) == 0 {
-				return i
+// cut splits tokens at the first of some marks outside brackets; mark is "" where
+// there is none. A brace among the marks is itself such a bracket.
+func cut(toks []token, marks ...string) (before []token, mark string, rest []token) {
+	for i := 0; i < len(toks); i++ {
+		for _, m := range marks {
+			if toks[i].is(m) {
+				return toks[:i], m, toks[i+1:]
 			}
 		}
+		i += toks[i].span
 	}
-	return len(toks)
+	return toks, "", nil
+}
+
+// inside splits tokens behind an open bracket at the one that closes it, for its
+// span.
+func inside(toks []token, span int) (in, rest []token) {
+	return toks[:min(span-1, len(toks))], toks[min(span, len(toks)):]
 }
 
 // component is a part of a value: a token and, of a function or a block, what is
@@ -362,13 +379,12 @@ type component struct {
 func componentsOf(toks []token) []component {
 	parts := make([]component, 0, 4)
 	for i := 0; i < len(toks); i++ {
-		t := toks[i]
-		switch {
+		switch t := toks[i]; {
 		case t.kind == tokenSpace:
-		case t.opens() != "":
-			end := blockEnd(toks, i)
-			parts = append(parts, component{token: t, args: toks[min(i+1, len(toks)):end]})
-			i = end
+		case t.span > 0:
+			args, _ := inside(toks[i+1:], t.span)
+			parts = append(parts, component{token: t, args: args})
+			i += t.span
 		default:
 			parts = append(parts, component{token: t})
 		}
@@ -376,18 +392,13 @@ func componentsOf(toks []token) []component {
 	return parts
 }
 
-// splitTokens splits tokens at a mark outside brackets.
-func splitTokens(toks []token, mark string) [][]token {
+// splitTokens splits tokens at commas outside brackets.
+func splitTokens(toks []token) [][]token {
 	var all [][]token
-	start := 0
-	for i := 0; i < len(toks); i++ {
-		switch {
-		case toks[i].opens() != "":
-			i = blockEnd(toks, i)
-		case toks[i].is(mark):
-			all = append(all, toks[start:i])
-			start = i + 1
-		}
+	for mark := ","; mark != ""; {
+		var one []token
+		one, mark, toks = cut(toks, ",")
+		all = append(all, one)
 	}
-	return append(all, toks[min(start, len(toks)):])
+	return all
 }
