@@ -14,14 +14,13 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-// A desk is what the commands of these tests work on: matters that a person has to
+// fakeMatters is what the commands of these tests work on: matters that a person has to
 // decide, and what became of them.
-type desk struct {
+type fakeMatters struct {
 	mu     sync.Mutex
 	opened []int    // matters that a person was to be asked about
 	heard  []string // each reply that came, as "state verdict by"
 	audit  []AuditEntry
-	hold   map[int]chan struct{}
 }
 
 type matterArgs struct {
@@ -32,7 +31,7 @@ type matterResult struct {
 	Done int `json:"done"`
 }
 
-func (d *desk) ask(ctx context.Context, call *discovery.Call, a *matterArgs) (*matterResult, error) {
+func (d *fakeMatters) ask(ctx context.Context, call *discovery.Call, a *matterArgs) (*matterResult, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	call.Target = fmt.Sprintf("matter %d", a.N)
@@ -51,21 +50,7 @@ func (d *desk) ask(ctx context.Context, call *discovery.Call, a *matterArgs) (*m
 	return nil, waits
 }
 
-func (d *desk) work(ctx context.Context, _ *discovery.Call, a *matterArgs) (*matterResult, error) {
-	d.mu.Lock()
-	hold := d.hold[a.N]
-	d.mu.Unlock()
-	if hold != nil {
-		select {
-		case <-hold:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	return &matterResult{a.N}, nil
-}
-
-func (d *desk) Record(_ context.Context, e AuditEntry) error {
+func (d *fakeMatters) Record(_ context.Context, e AuditEntry) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.audit = append(d.audit, e)
@@ -73,7 +58,7 @@ func (d *desk) Record(_ context.Context, e AuditEntry) error {
 }
 
 // replies are those that came since the last time.
-func (d *desk) replies() []string {
+func (d *fakeMatters) replies() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	heard := d.heard
@@ -82,7 +67,7 @@ func (d *desk) replies() []string {
 }
 
 // records are the audit entries of a command, in a line each.
-func (d *desk) records(path string) []string {
+func (d *fakeMatters) records(path string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var list []string
@@ -94,18 +79,11 @@ func (d *desk) records(path string) []string {
 	return list
 }
 
-func newDesk(t testing.TB, now func() time.Time) (*desk, *Gateway) {
+func newMatters(t testing.TB, now func() time.Time) (*fakeMatters, *Gateway) {
 	t.Helper()
-	d := &desk{hold: map[int]chan struct{}{}}
-	command := func(path string, effect discovery.Effect, run func(context.Context, *discovery.Call, *matterArgs) (*matterResult, error)) *discovery.Command {
-		return discovery.New(discovery.Spec{Path: path, Summary: "Run " + path, Effect: effect, Examples: []string{path}}, run)
-	}
-	registry, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1", Groups: map[string]string{"do": "Do things"}},
-		command("do ask", discovery.Send, d.ask), command("do write", discovery.Write, d.work), command("do read", discovery.Read, d.work))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := New(Options{Registry: registry, Profile: FullProfile(), Auditor: d, Settings: FixedSettings{CommandsPerMinute: 1 << 30}, Now: now})
+	d := &fakeMatters{}
+	ask := discovery.New(discovery.Spec{Path: "do ask", Summary: "Ask", Effect: discovery.Send, Examples: []string{"do ask"}}, d.ask)
+	g, err := New(Options{Registry: mustRegistry(t, ask), Profile: FullProfile(), Auditor: d, Settings: FixedSettings{CommandsPerMinute: 1 << 30}, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +93,7 @@ func newDesk(t testing.TB, now func() time.Time) (*desk, *Gateway) {
 var agent = Principal{Name: "agent"}
 
 func TestNobodyIsAskedWhereNobodyCanBe(t *testing.T) {
-	d, g := newDesk(t, nil)
+	d, g := newMatters(t, nil)
 	for name, a := range map[string]Answer{
 		"no way to ask":                  g.Do(t.Context(), Request{Principal: agent, Line: "do ask --n 1"}),
 		"tokens, which cannot come back": g.Do(t.Context(), Request{Principal: agent, Tokens: []string{"do", "ask", "--n", "1"}, CanAsk: true}),
@@ -131,8 +109,8 @@ func TestNobodyIsAskedWhereNobodyCanBe(t *testing.T) {
 
 func TestAnAnswerReachesItsCommandOnlyWithItsQuestion(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	d, g := newDesk(t, func() time.Time { return now })
-	_, other := newDesk(t, func() time.Time { return now })
+	d, g := newMatters(t, func() time.Time { return now })
+	_, other := newMatters(t, func() time.Time { return now })
 	ask := func(line string) string {
 		a := g.Do(t.Context(), Request{Principal: agent, Line: line, CanAsk: true})
 		if a.Asked == nil || a.Asked.Text == "" || a.Code != discovery.ApprovalRequired {
@@ -203,7 +181,7 @@ func TestAnAnswerReachesItsCommandOnlyWithItsQuestion(t *testing.T) {
 }
 
 func TestTheRulesHoldForAnAnswerToo(t *testing.T) {
-	d, g := newDesk(t, nil)
+	d, g := newMatters(t, nil)
 	state := g.Do(t.Context(), Request{Principal: agent, Line: "do ask", CanAsk: true}).Asked.State
 	g.o.Settings = FixedSettings{Deny: []string{"do ask"}}
 	if a := g.Do(t.Context(), Request{Principal: agent, Line: "do ask", Reply: &Reply{State: state, Verdict: discovery.Accepted}}); a.Code != discovery.PermissionDenied {
@@ -223,7 +201,7 @@ func TestWhatIsAuditedOfAQuestion(t *testing.T) {
 		discovery.Declined:   "person via client false declined PERMISSION_DENIED",
 		discovery.Unanswered: "agent true not_answered APPROVAL_REQUIRED",
 	} {
-		d, g := newDesk(t, nil)
+		d, g := newMatters(t, nil)
 		state := g.Do(t.Context(), Request{Principal: agent, Line: "do ask --n 5", CanAsk: true}).Asked.State
 		g.Do(t.Context(), Request{Principal: agent, Line: "do ask --n 5", Reply: &Reply{State: state, Verdict: verdict}})
 		if got := d.records("do ask"); !slices.Equal(got, []string{"agent true asked APPROVAL_REQUIRED", want}) {
@@ -238,7 +216,7 @@ func TestWhatIsAuditedOfAQuestion(t *testing.T) {
 }
 
 func TestAQuestionAskedAgainIsNotAsked(t *testing.T) {
-	_, g := newDesk(t, nil)
+	_, g := newMatters(t, nil)
 	stubborn := discovery.New(discovery.Spec{Path: "stubborn", Summary: "Ask again", Effect: discovery.Send, Examples: []string{"stubborn"}},
 		func(context.Context, *discovery.Call, *matterArgs) (*matterResult, error) {
 			return nil, &discovery.Question{Text: "?", State: "s", Otherwise: &discovery.Fault{Code: discovery.ApprovalRequired, Message: "No.", Hint: "No."}}
@@ -254,7 +232,7 @@ func TestAQuestionAskedAgainIsNotAsked(t *testing.T) {
 // What a command has done by its deadline it tells itself.
 func TestACommandsOwnWordsOutlastItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, g := newDesk(t, nil)
+		_, g := newMatters(t, nil)
 		late := func(err error) *discovery.Command {
 			return discovery.New(discovery.Spec{Path: "late", Summary: "Be late", Effect: discovery.Send, Examples: []string{"late"}},
 				func(ctx context.Context, _ *discovery.Call, _ *matterArgs) (*matterResult, error) {

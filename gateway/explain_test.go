@@ -100,3 +100,33 @@ func TestExplainAllowsNothingWithoutTheSettings(t *testing.T) {
 		t.Errorf("%+v, %v", e, err)
 	}
 }
+
+// countingArgs counts how often the command's own check runs.
+type countingArgs struct {
+	N int `json:"n,omitempty" jsonschema_description:"Number"`
+}
+
+var checked int
+
+func (*countingArgs) Validate() error { checked++; return nil }
+
+// Nothing of a command's own runs for a caller who may not run it, and its check runs
+// once for one who may.
+func TestACommandIsBoundOnceAndForItsCallersOnly(t *testing.T) {
+	c := discovery.New(discovery.Spec{Path: "count", Summary: "Count", Effect: discovery.Admin, Examples: []string{"count"}},
+		func(context.Context, *discovery.Call, *countingArgs) (*nothing, error) { return &nothing{}, nil })
+	r, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1"}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := gateway.New(gateway.Options{Registry: r, Profile: gateway.FullProfile()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p, want := range map[gateway.Principal]int{{Name: "agent"}: 0, {Name: "admin", Admin: true}: 1} {
+		checked = 0
+		if a := g.Do(t.Context(), gateway.Request{Principal: p, Line: "count --n 1 --timeout 5"}); a.Success() != (want == 1) || checked != want {
+			t.Errorf("%s: checked %d times: %s", p.Name, checked, a.JSON)
+		}
+	}
+}

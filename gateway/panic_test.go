@@ -12,6 +12,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/gateway/gatewaytest"
 	"github.com/postern-mail/postern/gateway/mcpserve"
 )
 
@@ -113,19 +114,15 @@ func TestAPanicAnywhereIsAnsweredAndAudited(t *testing.T) {
 				served := make(chan error, 1)
 				server := &mcpserve.Server{Gateway: g}
 				go func() { served <- server.Stdio(t.Context(), in, back) }()
-				go func() {
-					_, _ = io.WriteString(out, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
-{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"cli","arguments":{"command":"`+line+`"}}}
-{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"cli","arguments":{"command":"version"}}}
-`)
-					_ = out.Close()
-				}()
-				all, err := io.ReadAll(answers)
-				if err := errors.Join(err, <-served); err != nil {
-					t.Fatal(err)
+				c := gatewaytest.New(t, out, answers)
+				if m := c.Call(line); !m.IsError() || !strings.Contains(m.Text(), "EXECUTION_ERROR") || strings.Contains(m.Line, "secret") {
+					t.Errorf("over MCP: %s", m.Line)
 				}
-				if text := string(all); strings.Count(text, "EXECUTION_ERROR") != strings.Count(text, `"isError":true`) || !strings.Contains(text, "EXECUTION_ERROR") || !strings.Contains(text, `"id":3`) {
-					t.Errorf("over MCP: %s", text)
+				if m := c.Call("version"); m.Text() == "" {
+					t.Errorf("the next one: %s", m.Line)
+				}
+				if err := errors.Join(c.Close(), <-served); err != nil {
+					t.Error(err)
 				}
 				if where == "Auditor" {
 					return
