@@ -15,6 +15,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
@@ -69,8 +70,8 @@ func (p *process) agent(ctx context.Context, args []string) error {
 	if err != nil {
 		return p.agentError(err)
 	}
-	defer h.close()
-	answer := h.gateway.Do(ctx, gateway.Request{Principal: h.principal, Tokens: append([]string{"agent"}, args...)})
+	defer h.Close()
+	answer := h.Gateway.Do(ctx, gateway.Request{Principal: h.Principal, Tokens: append([]string{"agent"}, args...)})
 	out, err := bareAnswer(answer)
 	if err != nil {
 		return p.agentError(err)
@@ -180,13 +181,13 @@ func escaped(b []byte) (rune, int) {
 
 // asCorrespondent wires for the bare process: with the vault of the environment, or
 // with the one that AGENT_MAIL_DB names.
-func (p *process) asCorrespondent() (*house, error) {
+func (p *process) asCorrespondent() (*house.House, error) {
 	s := p.system()
-	open := s.opener(false)
+	open := s.Opener(false)
 	if path := p.getenv(agentDBVar); path != "" {
-		open = func(ctx context.Context) (*vault.Vault, error) { return s.openMailbox(ctx, path) }
+		open = func(ctx context.Context) (*vault.Vault, error) { return s.OpenMailbox(ctx, path) }
 	}
-	return p.wire(plan{profile: gateway.FullProfile(), principal: s.principal(), open: open, hostFile: readHostFile})
+	return p.house(house.Plan{Profile: gateway.FullProfile(), Principal: s.Principal(), Open: open, ReadHostFile: readHostFile})
 }
 
 // readHostFile reads a file that the shell's user named. It must be a regular one:

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/agentmail"
 )
@@ -85,14 +87,14 @@ func doorOf(t testing.TB, start func(t testing.TB, env, args []string) (int, []b
 	d.file = func(name, content string) string { return writeFile(t, filepath.Join(dir, name), content) }
 	d.open = func(now func() time.Time) *vault.Vault {
 		p := &process{getenv: func(name string) string { return "" }}
-		if _, err := p.system().openMailbox(t.Context(), path); err != nil {
+		if _, err := p.system().OpenMailbox(t.Context(), path); err != nil {
 			t.Fatal(err)
 		}
-		key, err := newProcess(t).system().keyFrom(t.Context(), path+mailboxKey)
+		key, err := os.ReadFile(path + house.MailboxKey)
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := vault.Open(t.Context(), path, vault.Keys{Agent: key}, &vault.Options{Now: now})
+		v, err := vault.Open(t.Context(), path, vault.Keys{Agent: mail.NewSecret(bytes.TrimSpace(key))}, &vault.Options{Now: now})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +110,7 @@ func gatewayDoor(t testing.TB) *door {
 	h := houseOf(t, p, v)
 	d := &door{TB: t}
 	d.run = func(args ...string) ([]byte, string, int) {
-		a := h.gateway.Do(t.Context(), gateway.Request{Principal: h.principal, Tokens: append([]string{"agent"}, args...)})
+		a := h.Gateway.Do(t.Context(), gateway.Request{Principal: h.Principal, Tokens: append([]string{"agent"}, args...)})
 		out, err := bareAnswer(a)
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/vault/agentmail"
 )
 
@@ -375,11 +376,11 @@ func TestAC38TheKeysOfTheEnvironmentAreUsedAndNoOthers(t *testing.T) {
 	if out, status := run(); status != 3 {
 		t.Errorf("without a key: %d: %s", status, out)
 	}
-	writeFile(t, path+mailboxKey, v.text[1]+"\n")
+	writeFile(t, path+house.MailboxKey, v.text[1]+"\n")
 	if out, status := run(); status != 0 {
 		t.Errorf("with the key beside it: %d: %s", status, out)
 	}
-	if err := os.Chmod(path+mailboxKey, 0o644); err != nil {
+	if err := os.Chmod(path+house.MailboxKey, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if out, status := run(); status != 3 {

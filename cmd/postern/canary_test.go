@@ -127,7 +127,6 @@ func TestNoSecretAndNoBodyIsWrittenDown(t *testing.T) {
 		"MAIL_IMAP_ENVIRON_HOST="+dovecot.Host, fmt.Sprintf("MAIL_IMAP_ENVIRON_PORT=%d", dovecot.IMAPPort), "MAIL_IMAP_ENVIRON_SECURE=false",
 		"MAIL_IMAP_ENVIRON_USER=ann", "MAIL_IMAP_ENVIRON_PASS="+c.plant("password of an environment account"))
 	body := c.plant("body inline")
-	var ids []string
 	var commands []string
 	for _, account := range []string{"good", "wrong", "asks", "helped", "token", "environ", "nosuch"} {
 		on := " --account " + account
@@ -146,21 +145,23 @@ func TestNoSecretAndNoBodyIsWrittenDown(t *testing.T) {
 		"account add new --email x@example.org --password-from '"+c["password"]+"'", "account add new --email x@example.org --password-from='"+c["password"]+"'",
 		"account add new --email x@example.org --auth oauth2 --oauth-client-secret-from "+c["client secret"],
 		"account add new --email x@example.org --auth helper --helper 'nosuchprogram "+c["helper password"]+"'", "policy explain 'mail send --to bob@example.org --subject s --body "+body+"'")
-	run := func(line string) []byte {
-		cmd := program(t, environment, "exec", line)
+	// run has one process answer commands, and looks at what it writes.
+	run := func(lines ...string) [][]byte {
+		cmd := program(t, environment, "repl")
 		var out, log bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &log
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(strings.Join(lines, "\n")), &out, &log
 		_ = cmd.Run() // many of them fail, on purpose
-		if !bytes.Contains(out.Bytes(), []byte(`"success":`)) {
-			t.Errorf("%s: %s%s", line, out.Bytes(), log.Bytes())
+		answers := bytes.Split(bytes.TrimSuffix(out.Bytes(), []byte("\n")), []byte("\n"))
+		if len(answers) != len(lines) {
+			t.Fatalf("%d answers to %d commands: %s", len(answers), len(lines), log.Bytes())
 		}
-		c.search(t, "log of: "+line, log.Bytes())
-		c.search(t, "answer to: "+line, out.Bytes())
-		return out.Bytes()
+		c.search(t, "log", log.Bytes())
+		for i, line := range lines {
+			c.search(t, "answer to: "+line, answers[i])
+		}
+		return answers
 	}
-	for _, line := range commands {
-		run(line)
-	}
+	run(commands...)
 	var list struct {
 		Data struct {
 			Messages []struct {
@@ -168,17 +169,14 @@ func TestNoSecretAndNoBodyIsWrittenDown(t *testing.T) {
 			} `json:"messages"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(run("outbox list --limit 500"), &list); err != nil || len(list.Data.Messages) < 5 {
+	if err := json.Unmarshal(run("outbox list --limit 500")[0], &list); err != nil || len(list.Data.Messages) < 5 {
 		t.Fatalf("%d entries, %v", len(list.Data.Messages), err)
 	}
+	var ends []string
 	for _, m := range list.Data.Messages {
-		ids = append(ids, m.ID)
+		ends = append(ends, "outbox approve "+m.ID+" --hash 00", "outbox cancel "+m.ID, "outbox reject "+m.ID)
 	}
-	for _, id := range ids {
-		for _, line := range []string{"outbox approve " + id + " --hash 00", "outbox cancel " + id, "outbox reject " + id} {
-			run(line)
-		}
-	}
+	run(ends...)
 
 	// A process that is made to die in the middle of a send says where it was, and
 	// nothing of what it was doing.

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/clientconfig"
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
+	"github.com/postern-mail/postern/cmd/postern/internal/prompt"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/vault"
@@ -88,31 +90,30 @@ func (p *process) completeWords(ctx context.Context, args []string) error {
 // wordsFor proposes what the word behind others may become.
 func (p *process) wordsFor(ctx context.Context, before []string, word string) []string {
 	mute := &process{getenv: p.getenv, self: p.self, stdin: p.stdin, stdout: io.Discard, stderr: io.Discard, log: slog.New(slog.DiscardHandler)}
-	h, err := mute.wire(plan{
-		profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true}, // whoever types may have the key
-		open:       func(context.Context) (*vault.Vault, error) { return nil, errVaultClosed },
-		extensions: besideVault,
+	h, err := mute.house(house.Plan{
+		Profile: gateway.FullProfile(), Principal: gateway.Principal{Name: "admin", Admin: true}, // whoever types may have the key
+		Open:       func(context.Context) (*vault.Vault, error) { return nil, errVaultClosed },
+		Extensions: house.BesideVault,
 	})
 	if err != nil {
 		return nil
 	}
-	defer h.close()
-	c := &conversation{process: mute, house: h}
-	c.seen.house = h
+	defer h.Close()
+	c := prompt.NewCompleter(commandDoor(h))
 	verbs := mute.verbs()
 	if len(before) == 0 {
-		list := h.words("")
+		list := c.Words("")
 		for verb := range verbs {
 			if verb != completeVerb && !slices.Contains(list, verb) {
 				list = append(list, verb)
 			}
 		}
 		slices.Sort(list)
-		return startingWith(word, append(list, "--help", "--version"))
+		return prompt.StartingWith(word, append(list, "--help", "--version"))
 	}
 	run := verbs[before[0]]
 	if run == nil || before[0] == "agent" { // whose words are commands
-		return c.propose(ctx, before, word)
+		return c.Propose(ctx, before, word)
 	}
 	// A verb that is asked for its flags makes them, and does nothing else.
 	if err := run(ctx, []string{"-h"}); !errors.Is(err, flag.ErrHelp) || mute.flagged == nil {
@@ -121,23 +122,23 @@ func (p *process) wordsFor(ctx context.Context, before []string, word string) []
 	rest, open := behindFlags(mute.flagged, before[1:])
 	switch {
 	case open != nil:
-		return startingWith(word, choices(open))
+		return prompt.StartingWith(word, choices(open))
 	case slices.Contains(rest, "--"): // another program's
 		return nil
 	case len(rest) > 0 && before[0] == "init": // the account's name, then the options of account add
-		return c.propose(ctx, append([]string{"account", "add"}, rest...), word)
+		return c.Propose(ctx, append([]string{"account", "add"}, rest...), word)
 	case strings.HasPrefix(word, "-"):
-		return startingWith(word, flagWords(mute.flagged, word))
+		return prompt.StartingWith(word, flagWords(mute.flagged, word))
 	case len(rest) > 0:
 		return nil
 	}
 	switch before[0] {
 	case "install", "uninstall":
-		return startingWith(word, clientconfig.Names())
+		return prompt.StartingWith(word, clientconfig.Names())
 	case "completion":
-		return startingWith(word, shells())
+		return prompt.StartingWith(word, shells())
 	}
-	return startingWith(word, flagWords(mute.flagged, word))
+	return prompt.StartingWith(word, flagWords(mute.flagged, word))
 }
 
 // behindFlags takes the flags and their values away from a verb's arguments, and tells

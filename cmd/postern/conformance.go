@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/conformance"
 )
 
@@ -68,7 +69,7 @@ func (p *process) conformance(ctx context.Context, args []string) error {
 		return usage("--level is minimal, standard or full")
 	}
 	if *baseline != "" {
-		b, err := readFile(*baseline)
+		b, err := house.ReadFile(*baseline)
 		if err != nil {
 			return usage("the baseline cannot be read: %v", err)
 		}
@@ -181,7 +182,7 @@ func (p *process) conformanceTarget(address, token string, command []string) (co
 	case kind == "env" && name != "":
 		h.Token = p.getenv(name)
 	case kind == "file" && name != "":
-		b, err := readFile(name)
+		b, err := house.ReadFile(name)
 		if err != nil {
 			return nil, fmt.Errorf("the token cannot be read: %w", err)
 		}

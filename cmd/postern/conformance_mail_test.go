@@ -12,6 +12,7 @@ import (
 // holds for an agent, and what they ask of the administrator's commands for the
 // administrator.
 func TestTheMailCasesHold(t *testing.T) {
+	slow(t, "TestOverHTTPWeConformAsOverPipes")
 	t.Parallel()
 	for _, x := range []struct {
 		principal gateway.Principal

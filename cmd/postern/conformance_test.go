@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/conformance"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/gateway/mcpserve"
@@ -32,12 +33,11 @@ func demoHouse(t *testing.T) *testHouse {
 	if err := v.AddAccount(t.Context(), servers.Account(), servers.Password); err != nil {
 		t.Fatal(err)
 	}
-	p := newProcess(t)
-	h := wired(t)(p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "agent"}, open: func(context.Context) (*vault.Vault, error) { return v, nil }}))
-	saved := t.TempDir()
-	h.saved.locate = func(context.Context) (string, error) { return saved, nil }
+	p, saved := newProcess(t), t.TempDir()
+	p.getenv = func(name string) string { return map[string]string{"POSTERN_ATTACHMENTS": saved}[name] }
+	h := wired(t)(p.house(house.Plan{Profile: gateway.FullProfile(), Principal: gateway.Principal{Name: "agent"}, Open: func(context.Context) (*vault.Vault, error) { return v, nil }}))
 	admin := gateway.Principal{Name: "admin", Admin: true}
-	if a := h.gateway.Do(t.Context(), gateway.Request{Principal: admin, Line: "config set commands_per_minute 100000"}); !strings.Contains(string(a.JSON), `"success":true`) {
+	if a := h.Gateway.Do(t.Context(), gateway.Request{Principal: admin, Line: "config set commands_per_minute 100000"}); !strings.Contains(string(a.JSON), `"success":true`) {
 		t.Fatalf("%s", a.JSON)
 	}
 	return h
@@ -46,7 +46,7 @@ func demoHouse(t *testing.T) *testHouse {
 // piped is the house as a target of the suite, as a principal sees it.
 func (h *testHouse) piped(principal gateway.Principal) conformance.Target {
 	return &conformance.Pipe{Serve: func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-		server := &mcpserve.Server{Gateway: h.gateway, Principal: principal, Name: "postern", Version: "1", Instructions: instructions}
+		server := &mcpserve.Server{Gateway: h.Gateway, Principal: principal, Name: "postern", Version: "1", Instructions: instructions}
 		return server.Stdio(ctx, in, out)
 	}}
 }
@@ -73,6 +73,7 @@ func judge(t *testing.T, target conformance.Target, o *conformance.Options) *con
 // effects included, since nothing in it can be lost. The two commands that can wait for
 // most of a minute are not carried out.
 func TestWeReachFullWithNothingExpectedToFail(t *testing.T) {
+	slow(t, "TestOverHTTPWeConformAsOverPipes")
 	t.Parallel()
 	report := judge(t, demoHouse(t).piped(gateway.Principal{Name: "agent"}), &conformance.Options{Suite: "acli", AllowEffects: true, Never: []string{"agent read", "mail watch"}})
 	if report.Reached != conformance.Full || report.Partial {
@@ -107,6 +108,7 @@ func notOurs(id string) bool {
 // TestTheAdministratorsCommandsConform asks what needs nothing carried out of the
 // commands that an agent does not see, and that the audit log shows what was asked.
 func TestTheAdministratorsCommandsConform(t *testing.T) {
+	slow(t, "TestOverHTTPWeConformAsOverPipes")
 	t.Parallel()
 	h := demoHouse(t)
 	report := judge(t, h.piped(gateway.Principal{Name: "admin", Admin: true}), &conformance.Options{
@@ -132,7 +134,7 @@ func TestOverHTTPWeConformAsOverPipes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &mcpserve.Server{Gateway: h.gateway, Name: "postern", Version: "1"}
+	server := &mcpserve.Server{Gateway: h.Gateway, Name: "postern", Version: "1"}
 	anybody := mcpserve.Caller{ID: "anybody", Principal: gateway.Principal{Name: "agent"}}
 	served := make(chan error, 1)
 	ctx, stop := context.WithCancel(t.Context())

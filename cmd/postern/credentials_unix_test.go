@@ -90,6 +90,7 @@ func onServer(t testing.TB, s *servertest.DovecotServer, user string) []string {
 // TestHelpersThroughTheProgram has the password come from a helper in each way that
 // a helper behaves.
 func TestHelpersThroughTheProgram(t *testing.T) {
+	slow(t, "Test004_5_HelpersThatFail")
 	s := servertest.Dovecot(t, servertest.Config{})
 	s.Deliver(t, "ann", "INBOX", realMessages(t)[:3]...)
 	count := filepath.Join(t.TempDir(), "count")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail/demo"
 	"github.com/postern-mail/postern/vault"
@@ -36,11 +37,11 @@ func (p *process) demo(ctx context.Context, args []string) error {
 	if *asServer {
 		principal = gateway.Principal{Name: "agent"}
 	}
-	h, err := p.wire(plan{profile: gateway.FullProfile(), principal: principal, open: open, extensions: whereNamed})
+	h, err := p.house(house.Plan{Profile: gateway.FullProfile(), Principal: principal, Open: open, Extensions: house.WhereNamed})
 	if err != nil {
 		return err
 	}
-	defer h.close()
+	defer h.Close()
 	if *asServer {
 		return p.serveMCP(ctx, h, false)
 	}

@@ -213,7 +213,7 @@ func TestServerFaults(t *testing.T) {
 			v.add(t, c.account, c.password)
 			h := newHouse(t, v)
 			for _, line := range []string{"mail list", "mail folders", "mail get --folder INBOX --uid 1"} {
-				a := h.gateway.Do(t.Context(), gateway.Request{Principal: h.principal, Line: line})
+				a := h.Gateway.Do(t.Context(), gateway.Request{Principal: h.Principal, Line: line})
 				text := string(a.JSON)
 				if string(a.Code) != c.code || a.ExitStatus() != c.exit || !strings.Contains(text, `"hint":"`) {
 					t.Errorf("%s: %s", line, text)

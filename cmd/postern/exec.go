@@ -27,8 +27,8 @@ func (p *process) once(ctx context.Context, r gateway.Request) error {
 	if err != nil {
 		return err
 	}
-	defer h.close()
-	answer := p.do(ctx, h, r)
+	defer h.Close()
+	answer := p.progress().Do(ctx, commandDoor(h), r)
 	if _, err := answer.WriteTo(p.stdout); err != nil {
 		return err
 	}
@@ -36,12 +36,4 @@ func (p *process) once(ctx context.Context, r gateway.Request) error {
 		return exitStatus(answer.ExitStatus())
 	}
 	return nil
-}
-
-// do runs one command of the house's principal, and shows meanwhile how far it is.
-func (p *process) do(ctx context.Context, h *house, r gateway.Request) gateway.Answer {
-	shown := p.progress(ctx)
-	defer shown.end()
-	r.Principal, r.Progress = h.principal, shown.listener()
-	return h.gateway.Do(ctx, r)
 }

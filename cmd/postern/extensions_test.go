@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/commands"
-	"github.com/postern-mail/postern/gateway/extension"
 )
 
 // ownDirectory makes a directory that only its owner can change, whatever the umask.
@@ -223,7 +223,7 @@ func TestABrokenExtensionStopsNothing(t *testing.T) {
 		t.Errorf("%s", list[0].raw)
 	}
 	// The bare mailbox between agents has no extensions, and says nothing of them.
-	if status, out, stderr := inThisProcess(t, append(v.environment(false), extensionsVar+"="+dir), []string{"agent", "describe"}); status != 0 || len(stderr) > 0 || bytes.Contains(out, []byte("x-")) {
+	if status, out, stderr := inThisProcess(t, append(v.environment(false), house.ExtensionsVar+"="+dir), []string{"agent", "describe"}); status != 0 || len(stderr) > 0 || bytes.Contains(out, []byte("x-")) {
 		t.Errorf("%d %s", status, stderr)
 	}
 }
@@ -237,27 +237,32 @@ func TestWhereExtensionsAre(t *testing.T) {
 	p.stderr = &said
 	environ := map[string]string{"POSTERN_DB": v.path}
 	p.getenv = func(name string) string { return environ[name] }
-	load := func(from extensionsFrom, named string) (*extension.Set, string) {
+	load := func(from house.ExtensionsFrom, named string) (commands int, says string) {
 		said.Reset()
-		environ[extensionsVar] = named
-		return p.system().loadExtensions(from, nil), said.String()
+		environ[house.ExtensionsVar] = named
+		for _, c := range wired(t)(p.house(house.Plan{Extensions: from})).Registry.Commands() {
+			if c.Extension() != "" {
+				commands++
+			}
+		}
+		return commands, said.String()
 	}
 	for _, c := range []struct {
-		from  extensionsFrom
+		from  house.ExtensionsFrom
 		named string
 		n     int
 		says  string
 	}{
-		{0, "", 0, ""}, {0, beside, 0, ""}, {whereNamed, "", 0, ""}, {whereNamed, beside, 2, ""}, {besideVault, "", 2, ""}, {besideVault, beside, 2, ""},
-		{besideVault, filepath.Join(beside, "none"), 0, "does not exist"}, {besideVault, "extensions", 0, "absolute path"},
+		{0, "", 0, ""}, {0, beside, 0, ""}, {house.WhereNamed, "", 0, ""}, {house.WhereNamed, beside, 2, ""}, {house.BesideVault, "", 2, ""}, {house.BesideVault, beside, 2, ""},
+		{house.BesideVault, filepath.Join(beside, "none"), 0, "does not exist"}, {house.BesideVault, "extensions", 0, "absolute path"},
 	} {
-		if s, says := load(c.from, c.named); len(s.Commands) != c.n || (says == "") != (c.says == "") || !strings.Contains(says, c.says) {
-			t.Errorf("%d %q: %d commands, %q", c.from, c.named, len(s.Commands), says)
+		if n, says := load(c.from, c.named); n != c.n || (says == "") != (c.says == "") || !strings.Contains(says, c.says) {
+			t.Errorf("%d %q: %d commands, %q", c.from, c.named, n, says)
 		}
 	}
 	// Without a directory beside the vault there is nothing to say.
 	environ["POSTERN_DB"] = filepath.Join(t.TempDir(), "postern.db")
-	if s, says := load(besideVault, ""); len(s.Commands) != 0 || says != "" {
-		t.Errorf("%+v %q", s, says)
+	if n, says := load(house.BesideVault, ""); n != 0 || says != "" {
+		t.Errorf("%d commands, %q", n, says)
 	}
 }

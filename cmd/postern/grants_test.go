@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/gateway/mcpserve"
@@ -67,7 +68,7 @@ func (h *testHouse) token(t testing.TB, name, options string) string {
 // granted makes a grant and returns its principal.
 func (h *testHouse) granted(t testing.TB, name, options string) gateway.Principal {
 	t.Helper()
-	c, err := h.store.caller(t.Context(), h.token(t, name, options))
+	c, err := h.Caller(t.Context(), h.token(t, name, options))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func (h *testHouse) granted(t testing.TB, name, options string) gateway.Principa
 // as runs a command for a principal.
 func (h *testHouse) as(t testing.TB, p gateway.Principal, line string) answer {
 	t.Helper()
-	a := answer{raw: h.gateway.Do(t.Context(), gateway.Request{Principal: p, Line: line}).JSON}
+	a := answer{raw: h.Gateway.Do(t.Context(), gateway.Request{Principal: p, Line: line}).JSON}
 	if err := json.Unmarshal(a.raw, &a); err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}
@@ -141,7 +142,7 @@ func TestAForeignAccountIsLikeNoneInEveryCommand(t *testing.T) {
 	h.do(t, "outbox list", &outbox)
 	waiting = outbox.Messages[0]
 	options := 0
-	for _, c := range h.registry.Commands() {
+	for _, c := range h.Registry.Commands() {
 		for _, a := range c.Arguments() {
 			if strings.Contains(a.Name, "account") && !a.Positional && c.Effect != discovery.Admin {
 				options++
@@ -374,8 +375,8 @@ func TestAnExtensionIsForTheGrantsThatNameIt(t *testing.T) {
 	dir := contactsBeside(t, v, false)
 	ownDirectory(t, filepath.Join(dir, "x-broken"))
 	p := newProcess(t)
-	p.getenv = func(name string) string { return map[string]string{extensionsVar: dir}[name] }
-	h := wired(t)(p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true}, open: v.open, extensions: besideVault}))
+	p.getenv = func(name string) string { return map[string]string{house.ExtensionsVar: dir}[name] }
+	h := wired(t)(p.house(house.Plan{Profile: gateway.FullProfile(), Principal: gateway.Principal{Name: "admin", Admin: true}, Open: v.open, Extensions: house.BesideVault}))
 	for _, c := range []struct {
 		name, options string
 		has           bool
@@ -420,7 +421,7 @@ func TestAnAccountThatIsThereTwiceIsNotNamedToAGrant(t *testing.T) {
 	p := newProcess(t)
 	p.getenv = func(name string) string { return map[string]string{"POSTERN_DB": v.path}[name] } // so that there is a vault beside
 	p.environ = []string{"MAIL_IMAP_ZEBRA_HOST=127.0.0.1", "MAIL_IMAP_ZEBRA_USER=me", "MAIL_IMAP_ZEBRA_PASS=x"}
-	h := wired(t)(p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true}, open: v.open, environment: true}))
+	h := wired(t)(p.house(house.Plan{Profile: gateway.FullProfile(), Principal: gateway.Principal{Name: "admin", Admin: true}, Open: v.open, Environment: true}))
 	opened, err := v.open(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -430,7 +431,7 @@ func TestAnAccountThatIsThereTwiceIsNotNamedToAGrant(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := h.store.caller(t.Context(), token.Reveal())
+		c, err := h.Caller(t.Context(), token.Reveal())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -478,8 +479,8 @@ func TestAnEndedGrantDoesNothingMore(t *testing.T) {
 // houseAt is the administrator's house at a time of the test's own.
 func houseAt(t testing.TB, v testVault, now func() time.Time) *testHouse {
 	t.Helper()
-	return wired(t)(newProcess(t).wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true},
-		open: func(ctx context.Context) (*vault.Vault, error) {
+	return wired(t)(newProcess(t).house(house.Plan{Profile: gateway.FullProfile(), Principal: gateway.Principal{Name: "admin", Admin: true},
+		Open: func(ctx context.Context) (*vault.Vault, error) {
 			return vault.Open(ctx, v.path, v.keys, &vault.Options{Now: now})
 		}}))
 }
@@ -489,7 +490,7 @@ func TestAGrantExpires(t *testing.T) {
 	var ahead atomic.Int64
 	h := houseAt(t, newVault(t), func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
 	token := h.token(t, "laptop", "--identity repo:laptop --expires 5m")
-	inside, err := h.store.caller(t.Context(), token)
+	inside, err := h.Caller(t.Context(), token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -497,7 +498,7 @@ func TestAGrantExpires(t *testing.T) {
 		t.Errorf("%s", got.raw)
 	}
 	ahead.Store(int64(5 * time.Minute))
-	if _, err := h.store.caller(t.Context(), token); !errors.Is(err, mcpserve.ErrNotAdmitted) {
+	if _, err := h.Caller(t.Context(), token); !errors.Is(err, mcpserve.ErrNotAdmitted) {
 		t.Errorf("at the door: %v", err)
 	}
 	if got := h.as(t, inside.Principal, "agent status"); got.Error.Code != discovery.AuthFailed {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
@@ -17,6 +18,14 @@ import (
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/vault"
 )
+
+// slow leaves a test out where tests are to be short; quicker shows the main of it.
+func slow(t testing.TB, quicker string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes its time; " + quicker + " shows the main of it")
+	}
+}
 
 // testVault is a vault with both of its keys.
 type testVault struct {
@@ -84,27 +93,34 @@ func newProcess(t testing.TB) *process {
 // newHouse wires a whole house around the vault, as the administrator.
 func newHouse(t testing.TB, v testVault) *testHouse {
 	t.Helper()
-	return houseOf(t, newProcess(t), v)
+	p, files := newProcess(t), t.TempDir()
+	p.getenv = func(name string) string { return map[string]string{"POSTERN_ATTACHMENTS": files}[name] }
+	h := houseOf(t, p, v)
+	h.files = files
+	return h
 }
 
 // houseOf is newHouse for a process of the test's own.
 func houseOf(t testing.TB, p *process, v testVault) *testHouse {
 	t.Helper()
-	return wired(t)(p.wire(plan{profile: gateway.FullProfile(), principal: gateway.Principal{Name: "admin", Admin: true}, open: v.open}))
+	return wired(t)(p.house(house.Plan{Profile: gateway.FullProfile(), Principal: gateway.Principal{Name: "admin", Admin: true}, Open: v.open}))
 }
 
 // testHouse is a house to run commands in.
-type testHouse struct{ *house }
+type testHouse struct {
+	*house.House
+	files string // where attachments are saved and sent from
+}
 
 // wired is a house that is closed when the test ends.
-func wired(t testing.TB) func(*house, error) *testHouse {
-	return func(h *house, err error) *testHouse {
+func wired(t testing.TB) func(*house.House, error) *testHouse {
+	return func(h *house.House, err error) *testHouse {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(h.close)
-		return &testHouse{h}
+		t.Cleanup(h.Close)
+		return &testHouse{House: h}
 	}
 }
 
@@ -128,7 +144,7 @@ type answer struct {
 // do runs a command; data, unless nil, takes what a success carries.
 func (h *testHouse) do(t testing.TB, line string, data any) answer {
 	t.Helper()
-	a := answer{raw: h.gateway.Do(t.Context(), gateway.Request{Principal: h.principal, Line: line}).JSON}
+	a := answer{raw: h.Gateway.Do(t.Context(), gateway.Request{Principal: h.Principal, Line: line}).JSON}
 	if err := json.Unmarshal(a.raw, &a); err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}

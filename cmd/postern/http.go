@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/gateway/mcpserve"
@@ -37,22 +38,22 @@ func (h *httpFlags) register(f *flag.FlagSet) {
 func (h *httpFlags) check(profile gateway.Profile) error {
 	switch {
 	case h.addr == "" && (h.cert != "" || h.key != "" || h.open || h.hosts != "" || h.origins != ""):
-		return httpUsage("--tls-cert, --tls-key, --no-auth, --allow-host and --allow-origin belong to --http.", "Add --http ADDR, such as --http 127.0.0.1:8765.")
+		return misused("--tls-cert, --tls-key, --no-auth, --allow-host and --allow-origin belong to --http.", "Add --http ADDR, such as --http 127.0.0.1:8765.")
 	case h.addr == "":
 		return nil
 	case (h.cert == "") != (h.key == ""):
-		return httpUsage("--tls-cert and --tls-key belong together.", "Give both, or none to serve this machine alone.")
+		return misused("--tls-cert and --tls-key belong together.", "Give both, or none to serve this machine alone.")
 	case profile.Name != gateway.FullProfile().Name && profile.Name != gateway.ReadProfile().Name:
-		return httpUsage(fmt.Sprintf("The profile %s is not served over HTTP.", profile.Name), "Use --profile full or --profile read.")
+		return misused(fmt.Sprintf("The profile %s is not served over HTTP.", profile.Name), "Use --profile full or --profile read.")
 	}
 	for _, name := range list(h.hosts) {
 		if strings.ContainsAny(name, "/:[]* ") {
-			return httpUsage(fmt.Sprintf("--allow-host takes names without a scheme, port or pattern, not %q.", name), "Name hosts such as mail.example.org.")
+			return misused(fmt.Sprintf("--allow-host takes names without a scheme, port or pattern, not %q.", name), "Name hosts such as mail.example.org.")
 		}
 	}
 	for _, origin := range list(h.origins) {
 		if !isOrigin(origin) {
-			return httpUsage(fmt.Sprintf("%q is no origin.", origin), "Name origins such as https://desk.example.org: scheme, host in plain letters, and the port where it is not the usual one; there are no patterns.")
+			return misused(fmt.Sprintf("%q is no origin.", origin), "Name origins such as https://desk.example.org: scheme, host in plain letters, and the port where it is not the usual one; there are no patterns.")
 		}
 	}
 	return nil
@@ -69,26 +70,22 @@ func isOrigin(origin string) bool {
 	return ok && u.Hostname() != "" && u.Port() != usual && !strings.HasSuffix(u.Host, ":")
 }
 
-func httpUsage(message, hint string) error {
-	return &discovery.Fault{Code: discovery.ValidationError, Message: message, Hint: hint}
-}
-
 // list splits at commas; nothing is no element.
 func list(s string) []string {
 	return slices.DeleteFunc(strings.Split(s, ","), func(e string) bool { return e == "" })
 }
 
 // serveHTTP speaks MCP over HTTP until ctx ends.
-func (p *process) serveHTTP(ctx context.Context, h *house, f *httpFlags, readOnly bool) error {
-	if !f.open && h.store.temporary {
+func (p *process) serveHTTP(ctx context.Context, h *house.House, f *httpFlags, readOnly bool) error {
+	if !f.open && h.Temporary() {
 		return &discovery.Fault{Code: discovery.ConfigError, Message: "There is no vault, so there are no tokens that could let anybody in.",
 			Hint: "Make a vault with 'postern init', or let every program on this machine in with --no-auth."}
 	}
-	grants, err := h.store.Grants(ctx)
+	grants, err := h.Grants(ctx)
 	if err != nil && !f.open {
 		return err // better said now than to every client
 	}
-	served := mcpserve.HTTPOptions{Admit: h.store.caller, Origins: list(f.origins)}
+	served := mcpserve.HTTPOptions{Admit: h.Caller, Origins: list(f.origins)}
 	scheme, host := "http", nameIn(list(f.hosts))
 	served.Host = host
 	if f.cert != "" {
@@ -109,7 +106,7 @@ func (p *process) serveHTTP(ctx context.Context, h *house, f *httpFlags, readOnl
 		return err
 	}
 	if f.open {
-		anybody := h.principal
+		anybody := h.Principal
 		anybody.Unasked = true // a program on this machine is not its person
 		served.Admit = func(context.Context, string) (mcpserve.Caller, error) {
 			return mcpserve.Caller{Principal: anybody, ID: "anybody"}, nil
@@ -130,9 +127,9 @@ func (f *httpFlags) mayServe(addr net.Addr) error {
 	}
 	switch {
 	case f.open:
-		return httpUsage(fmt.Sprintf("--no-auth is for this machine alone, and %s can be reached from others.", addr), "Leave it out, or serve 127.0.0.1.")
+		return misused(fmt.Sprintf("--no-auth is for this machine alone, and %s can be reached from others.", addr), "Leave it out, or serve 127.0.0.1.")
 	case f.cert == "":
-		return httpUsage(fmt.Sprintf("%s can be reached from other machines, where tokens and mail would pass in plain sight.", addr),
+		return misused(fmt.Sprintf("%s can be reached from other machines, where tokens and mail would pass in plain sight.", addr),
 			"Give --tls-cert and --tls-key, or serve 127.0.0.1 and put a proxy with TLS before it.")
 	}
 	return nil

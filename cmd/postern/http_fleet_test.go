@@ -30,7 +30,10 @@ var fleetTime = flag.Duration("fleet", 0, "how long the fleet sails, instead of 
 // to its own caller, and when they have gone nothing of them is left. With -fleet it
 // also shows that neither memory nor goroutines grow meanwhile, and prints them.
 func TestAFleetLeavesNothingBehind(t *testing.T) {
-	const tokens, each, calls = 50, 4, 1
+	tokens, each, calls := 50, 4, 1
+	if testing.Short() {
+		tokens = 6
+	}
 	sail := *fleetTime
 	v := newVault(t)
 	admin := newHouse(t, v)

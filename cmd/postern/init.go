@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/clientconfig"
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/cmd/postern/internal/setup"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
@@ -72,8 +73,8 @@ func (p *process) setupSystem(path string) *setup.System {
 	return &setup.System{
 		Getenv: p.getenv, Environ: p.environ, Stdin: p.stdin, Stdout: p.stdout,
 		Keyring: p.ring, Finder: p.finder,
-		Keys:         func(ctx context.Context) (vault.Keys, error) { return p.system().findKeys(ctx, path) },
-		AgentKeyFile: agentKeyFile(path), AdminKeyFile: adminKeyFile(path),
+		Keys:         func(ctx context.Context) (vault.Keys, error) { return p.system().FindKeys(ctx, path) },
+		AgentKeyFile: house.AgentKeyFile(path), AdminKeyFile: house.AdminKeyFile(path),
 		ReadSecret: func(ctx context.Context, source string) (mail.Secret, error) {
 			return p.readSecret(ctx, bufio.NewReader(p.stdin), source)
 		},
@@ -89,20 +90,18 @@ func (p *process) setupSystem(path string) *setup.System {
 }
 
 // administrator runs the commands of a set-up; see setup.Administrator.
-type administrator struct{ *house }
+type administrator struct{ *house.House }
 
 // administer wires a house for a set-up, in which there are the commands of one alone.
 func (p *process) administer(o setup.AdministratorOptions) (setup.Administrator, error) {
-	h, err := p.wire(plan{profile: gateway.OnlyProfile("setup", setup.Commands...), principal: gateway.Principal{Name: "admin", Admin: true},
-		open: func(context.Context) (*vault.Vault, error) { return o.Vault, nil }, readSecret: o.ReadSecret, authorize: o.Authorize, keyring: o.Keyring})
+	h, err := p.house(house.Plan{Profile: gateway.OnlyProfile("setup", setup.Commands...), Principal: gateway.Principal{Name: "admin", Admin: true},
+		Open: func(context.Context) (*vault.Vault, error) { return o.Vault, nil }, ReadSecret: o.ReadSecret, Authorize: o.Authorize, Keyring: o.Keyring})
 	return administrator{h}, err
 }
 
-func (a administrator) Close() { a.close() }
-
 // Run runs one command and returns its data, or its error as a fault.
 func (h administrator) Run(ctx context.Context, tokens ...string) (json.RawMessage, error) {
-	answer := h.gateway.Do(ctx, gateway.Request{Principal: h.principal, Tokens: tokens})
+	answer := h.Gateway.Do(ctx, gateway.Request{Principal: h.Principal, Tokens: tokens})
 	defer answer.Delivered()
 	if err := ctx.Err(); err != nil {
 		return nil, err

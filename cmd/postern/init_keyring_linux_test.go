@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 )
 
 // With a real keyring: what init keeps there, serve and every other verb find again
@@ -21,14 +23,14 @@ func TestInitKeepsTheKeysInTheSystemKeyring(t *testing.T) {
 	if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "in the system keyring") {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, file := range []string{agentKeyFile(s.env["POSTERN_DB"]), adminKeyFile(s.env["POSTERN_DB"])} {
+	for _, file := range []string{house.AgentKeyFile(s.env["POSTERN_DB"]), house.AdminKeyFile(s.env["POSTERN_DB"])} {
 		if text, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(text), "keyring:") {
 			t.Errorf("%s: %q, %v", file, text, err)
 		}
 	}
 	works(t, program(t, env, "mail", "list", "--limit", "1"))
 	refused(t, program(t, env, "account", "edit", "work", "--mode", "RW"), "PERMISSION_DENIED", 6, "")
-	works(t, program(t, append(env, "POSTERN_ADMIN_KEY_FILE="+adminKeyFile(s.env["POSTERN_DB"])), "account", "edit", "work", "--mode", "RW"))
+	works(t, program(t, append(env, "POSTERN_ADMIN_KEY_FILE="+house.AdminKeyFile(s.env["POSTERN_DB"])), "account", "edit", "work", "--mode", "RW"))
 	elsewhere := append(env, "DBUS_SESSION_BUS_ADDRESS=unix:path="+filepath.Join(t.TempDir(), "none"))
 	refused(t, program(t, elsewhere, "mail", "list"), "CONFIG_ERROR", 3, "keyring cannot be used now")
 	if out, err := program(t, elsewhere, "help").CombinedOutput(); err != nil {

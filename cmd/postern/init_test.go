@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/cmd/postern/internal/setup"
 	"github.com/postern-mail/postern/gateway/gatewaytest"
 	"github.com/postern-mail/postern/mail"
@@ -173,7 +174,7 @@ func (s *station) files(t testing.TB) (names []string) {
 func (s *station) vault(t testing.TB) *vault.Vault {
 	t.Helper()
 	p, _ := s.process(t, "")
-	keys, err := p.system().findKeys(t.Context(), s.env["POSTERN_DB"])
+	keys, err := p.system().FindKeys(t.Context(), s.env["POSTERN_DB"])
 	if err != nil || keys.Admin.IsZero() || keys.Agent.IsZero() {
 		t.Fatalf("the keys were not kept: %v", err)
 	}
@@ -215,7 +216,7 @@ func TestAnAddressAndAPasswordAreEnough(t *testing.T) {
 	if err != nil || a.Mode != mail.ReadOnly || !a.AllowOut.Enabled || len(a.AllowOut.Entries) != 0 || a.SMTP.IsZero() {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	admin, agent := adminKeyFile(s.env["POSTERN_DB"]), agentKeyFile(s.env["POSTERN_DB"])
+	admin, agent := house.AdminKeyFile(s.env["POSTERN_DB"]), house.AgentKeyFile(s.env["POSTERN_DB"])
 	if filepath.Dir(admin) == filepath.Dir(agent) {
 		t.Error("the administrator's key lies beside the agent's")
 	}
@@ -232,7 +233,7 @@ func TestAnAddressAndAPasswordAreEnough(t *testing.T) {
 func (s *station) noSecretIn(t testing.TB, text string) {
 	t.Helper()
 	secrets := []string{s.env["PW"]}
-	for _, file := range []string{adminKeyFile(s.env["POSTERN_DB"]), agentKeyFile(s.env["POSTERN_DB"])} {
+	for _, file := range []string{house.AdminKeyFile(s.env["POSTERN_DB"]), house.AgentKeyFile(s.env["POSTERN_DB"])} {
 		if key, err := os.ReadFile(file); err == nil && !strings.HasPrefix(string(key), vault.KeyringPrefix) {
 			secrets = append(secrets, strings.TrimSpace(string(key)))
 		}
@@ -312,7 +313,7 @@ func TestStoppingAtAnyQuestionLeavesNothing(t *testing.T) {
 	if len(kept) != 2 {
 		t.Errorf("%d keys in the keyring", len(kept))
 	}
-	reference, err := os.ReadFile(agentKeyFile(s.env["POSTERN_DB"]))
+	reference, err := os.ReadFile(house.AgentKeyFile(s.env["POSTERN_DB"]))
 	if err != nil || !bytes.HasPrefix(reference, []byte("keyring:agent-")) {
 		t.Errorf("%q, %v", reference, err)
 	}
@@ -457,7 +458,7 @@ func TestRunAgainItAddsAnAccountOrNothing(t *testing.T) {
 		t.Errorf("without being given the administrator's key: %v\n%s", err, out)
 	}
 	same("somebody without the administrator's key")
-	s.env["POSTERN_ADMIN_KEY_FILE"] = adminKeyFile(s.env["POSTERN_DB"])
+	s.env["POSTERN_ADMIN_KEY_FILE"] = house.AdminKeyFile(s.env["POSTERN_DB"])
 	if out, err := do(append([]string{"--accept-found", "work"}, account...)...); !errors.Is(err, vault.ErrExists) {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -482,7 +483,7 @@ func TestRunAgainItAddsAnAccountOrNothing(t *testing.T) {
 func TestKeysThatAreThereAreUsed(t *testing.T) {
 	s := newStation(t)
 	adminKey, agentKey := newKey(t), newKey(t)
-	adminFile, agentFile := adminKeyFile(s.env["POSTERN_DB"]), agentKeyFile(s.env["POSTERN_DB"])
+	adminFile, agentFile := house.AdminKeyFile(s.env["POSTERN_DB"]), house.AgentKeyFile(s.env["POSTERN_DB"])
 	s.ring = memoryKeyring{vault.KeyringName("agent-1"): agentKey}
 	for file, text := range map[string]string{adminFile: adminKey, agentFile: vault.KeyringPrefix + "agent-1"} {
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -495,7 +496,7 @@ func TestKeysThatAreThereAreUsed(t *testing.T) {
 	if err := p.init(t.Context(), nil); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if keys, err := p.system().findKeys(t.Context(), s.env["POSTERN_DB"]); err != nil || keys.Admin.Reveal() != adminKey || keys.Agent.Reveal() != agentKey {
+	if keys, err := p.system().FindKeys(t.Context(), s.env["POSTERN_DB"]); err != nil || keys.Admin.Reveal() != adminKey || keys.Agent.Reveal() != agentKey {
 		t.Errorf("other keys: %v", err)
 	}
 	if now := s.files(t); len(now) > len(before)+2 { // the vault and its lock
@@ -523,7 +524,7 @@ func TestAKeyThatThePersonKeeps(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	admin := regexp.MustCompile(`[A-Za-z0-9+/]{43}=`).FindString(out.String())
-	if _, err := os.Stat(adminKeyFile(s.env["POSTERN_DB"])); err == nil || strings.Count(out.String(), admin) != 1 {
+	if _, err := os.Stat(house.AdminKeyFile(s.env["POSTERN_DB"])); err == nil || strings.Count(out.String(), admin) != 1 {
 		t.Errorf("it is kept, or shown again: %v\n%s", err, out)
 	}
 	again := append([]string{admin, "y"}, s.answers(s.env["PW"])...)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/clientconfig"
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
@@ -43,11 +44,11 @@ func (p *process) serverEntry(path, fingerprint, profile string) (*clientconfig.
 		return nil, &discovery.Fault{Code: discovery.ConfigError, Message: "The agent's key itself is in " + vault.AgentKeyVar + ", and a client's configuration is no place for it.",
 			Hint: "Put the key into a file that only you can read, and set " + vault.AgentKeyVar + "_FILE in place of it."}
 	default:
-		if _, err := os.Stat(agentKeyFile(path)); err != nil {
+		if _, err := os.Stat(house.AgentKeyFile(path)); err != nil {
 			return nil, &discovery.Fault{Code: discovery.ConfigError, Message: "There is no agent's key that a client could be pointed to.",
 				Hint: "Run 'postern init' first, or set " + vault.AgentKeyVar + "_FILE to the file of the key."}
 		}
-		variable(vault.AgentKeyVar+"_FILE", agentKeyFile(path))
+		variable(vault.AgentKeyVar+"_FILE", house.AgentKeyFile(path))
 	}
 	if fingerprint != "" {
 		variable("POSTERN_POLICY_PIN", fingerprint)
@@ -173,7 +174,7 @@ func (p *process) fingerprint(ctx context.Context, path string) string {
 	if pin := p.getenv("POSTERN_POLICY_PIN"); pin != "" {
 		return pin
 	}
-	keys, err := p.system().keysFor(ctx, path)
+	keys, err := p.system().Keys(ctx, path)
 	if err != nil {
 		return ""
 	}

@@ -81,6 +81,7 @@ func (s *session) unlock(t *testing.T) {
 // TestThePasswordIsInTheKeyringAndNotInTheVault goes through the life of an account
 // with a real keyring.
 func TestThePasswordIsInTheKeyringAndNotInTheVault(t *testing.T) {
+	slow(t, "TestInitKeepsTheKeysInTheSystemKeyring")
 	desktop := newSession(t)
 	s := servertest.Dovecot(t, servertest.Config{})
 	s.Deliver(t, "ann", "INBOX", realMessages(t)[:2]...)

@@ -15,10 +15,11 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	_ "time/tzdata" // a zone in the settings must mean the same on a machine that knows none
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
+	"github.com/postern-mail/postern/cmd/postern/internal/prompt"
 	"github.com/postern-mail/postern/cmd/postern/internal/setup"
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
@@ -46,7 +47,7 @@ type process struct {
 	finder setup.Finder
 	ring   setup.Keyring
 
-	line atomic.Pointer[progressLine] // on standard error while a command runs
+	shown *prompt.Progress // see progress
 }
 
 const usageText = `postern: a door between a person's mail and the agents that work for them
@@ -67,10 +68,6 @@ const usageText = `postern: a door between a person's mail and the agents that w
 Commands answer in JSON; 'postern help' lists them. Every verb takes -h.
 `
 
-// pdfVerb is the hidden verb that reads a PDF in a process of its own, see
-// package pdftext. Nothing else may happen in that process.
-const pdfVerb = "pdf-text"
-
 func main() { start(systemProcess()) }
 
 // systemProcess is the process as the operating system started it.
@@ -84,10 +81,10 @@ func systemProcess() *process {
 
 // start runs a process to its end, and exits.
 func start(p *process) {
-	if len(p.args) > 0 && p.args[0] == pdfVerb {
+	if len(p.args) > 0 && p.args[0] == house.PDFVerb {
 		os.Exit(pdftext.Child(os.Stdin, os.Stdout, p.args[1:]))
 	}
-	if len(p.args) > 0 && p.args[0] == extensionVerb {
+	if len(p.args) > 0 && p.args[0] == house.ExtensionVerb {
 		os.Exit(extension.Launch(p.args[1:]))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)

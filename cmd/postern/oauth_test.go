@@ -71,7 +71,7 @@ func (b *bureau) authorize(t testing.TB, name, user string, device bool) {
 			}
 		}()
 	}
-	raw := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: line, Progress: told}).JSON
+	raw := b.Gateway.Do(t.Context(), gateway.Request{Principal: b.Principal, Line: line, Progress: told}).JSON
 	var a answer
 	if err := json.Unmarshal(raw, &a); err != nil || !a.Success {
 		t.Fatalf("%s: %s", line, raw)
@@ -84,6 +84,7 @@ func (b *bureau) authorize(t testing.TB, name, user string, device bool) {
 // From consent in a browser and on another device to reading and sending, with both
 // mechanisms, beyond the life of tokens, and after the server has thrown them out.
 func TestOAuthFromConsentToSending(t *testing.T) {
+	slow(t, "TestInitWithConsent")
 	for _, mechanism := range []string{"XOAUTH2", "OAUTHBEARER"} {
 		t.Run(mechanism, func(t *testing.T) { consentToSending(t, mechanism) })
 	}
@@ -154,6 +155,7 @@ func consentToSending(t *testing.T, mechanism string) {
 // many commands at once, and by processes that share a vault without spending a
 // refresh token twice.
 func TestOAuthTokensAreRefreshedOnce(t *testing.T) {
+	slow(t, "TestInitWithConsent")
 	b := newBureau(t, servertest.OAuthConfig{})
 	b.v.add(t, b.account("ann"), "")
 	b.authorize(t, "work", "ann", false)
@@ -162,7 +164,7 @@ func TestOAuthTokensAreRefreshedOnce(t *testing.T) {
 	done := make(chan error, commands)
 	for range commands {
 		go func() {
-			raw := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: "mail folders"}).JSON
+			raw := b.Gateway.Do(t.Context(), gateway.Request{Principal: b.Principal, Line: "mail folders"}).JSON
 			var a answer
 			err := json.Unmarshal(raw, &a)
 			if err == nil && !a.Success {

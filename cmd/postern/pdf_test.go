@@ -4,13 +4,8 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
-	"os"
-	"strings"
 	"testing"
 
-	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/mailbox"
-	"github.com/postern-mail/postern/mail/pdftext"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -47,18 +42,8 @@ func TestPDFIsReadByAnotherProcess(t *testing.T) {
 		"--b\r\nContent-Type: text/plain\r\n\r\nsee the file\r\n"+
 		"--b\r\nContent-Type: application/pdf\r\nContent-Disposition: attachment; filename=i.pdf\r\nContent-Transfer-Encoding: base64\r\n\r\n"+
 		base64.StdEncoding.EncodeToString(smallPDF("Amount due: 42 euros"))+"\r\n--b--\r\n"))
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	v := newVault(t)
 	v.add(t, dovecotAccount(s, "ann"), servertest.Password)
-	h := newHouse(t, v)
-	h.mailboxes = mailbox.New(mailbox.Options{Directory: h.store, PDFText: &pdftext.Runner{Command: []string{self, pdfVerb}}})
-	m, err := h.mailboxes.Get(t.Context(), mail.Ref{Protocol: mail.IMAP, Account: dovecotAccount(s, "ann").Name, Folder: "INBOX", UID: 1}, mailbox.GetQuery{AttachmentText: true})
-	if err != nil || len(m.Attachments) != 1 || !strings.Contains(m.Attachments[0].Text, "Amount due: 42 euros") {
-		t.Errorf("%+v %v", m, err)
-	}
 	out, err := program(t, v.environment(false), "mail", "get", "--folder", "INBOX", "--uid", "1", "--attachment-text", "--fields", "message.attachments").Output()
 	if err != nil || !bytes.Contains(out, []byte(`"extracted_text":"Amount due: 42 euros"`)) {
 		t.Errorf("%v\n%s", err, out)

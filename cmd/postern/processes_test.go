@@ -44,7 +44,10 @@ func serving(t testing.TB, v testVault) *gatewaytest.Client {
 // TestTwentyProcessesShareOneVault starts them at once; none may fail on a lock,
 // every command is one entry, and the chain is whole.
 func TestTwentyProcessesShareOneVault(t *testing.T) {
-	const processes, each = 20, 5
+	processes, each := 20, 5
+	if testing.Short() {
+		processes, each = 6, 2
+	}
 	v := newVault(t)
 	var wg sync.WaitGroup
 	for p := range processes {
@@ -80,6 +83,7 @@ func TestTwentyProcessesShareOneVault(t *testing.T) {
 // TestKilledServersLeaveASoundVault kills servers in the middle of a stream of
 // commands. Whatever was answered is on record, and the vault checks clean.
 func TestKilledServersLeaveASoundVault(t *testing.T) {
+	slow(t, "the test of package vault that kills writers")
 	v := newVault(t)
 	answered := 0
 	for i := range 10 {
@@ -106,7 +110,11 @@ func TestKilledServersLeaveASoundVault(t *testing.T) {
 	if !report.OK || report.Entries < answered || answered < 20 {
 		t.Errorf("%+v after %d answers", report, answered)
 	}
-	if err := h.store.Check(t.Context()); err != nil {
+	opened, err := v.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := opened.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

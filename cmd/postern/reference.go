@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 )
@@ -28,12 +29,12 @@ func (p *process) reference(_ context.Context, args []string) error {
 	default:
 		return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("There is no format %q.", format), Hint: "The formats are markdown and man."}
 	}
-	h, err := p.wire(plan{profile: gateway.FullProfile()})
+	h, err := p.house(house.Plan{Profile: gateway.FullProfile()})
 	if err != nil {
 		return err
 	}
-	defer h.close()
-	return write(p.stdout, h.registry)
+	defer h.Close()
+	return write(p.stdout, h.Registry)
 }
 
 // effects says what a command of each effect can do, in the order of strength.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/gateway"
 )
 
@@ -42,13 +43,13 @@ func TestThePageOfCommandsIsWhatTheRegistrySays(t *testing.T) {
 }
 
 func TestTheReferenceNamesEveryCommandAndArgument(t *testing.T) {
-	h, err := (&process{getenv: func(string) string { return "" }}).wire(plan{profile: gateway.FullProfile()})
+	h, err := (&process{getenv: func(string) string { return "" }}).house(house.Plan{Profile: gateway.FullProfile()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.close()
+	defer h.Close()
 	page, manualPage := referenceAs(t, "markdown"), strings.ReplaceAll(referenceAs(t, "man"), `\-`, "-")
-	for _, c := range h.registry.Commands() {
+	for _, c := range h.Registry.Commands() {
 		if !strings.Contains(page, "\n## "+c.Path+"\n") || !strings.Contains(manualPage, `.SS \&`+c.Path+"\n") {
 			t.Errorf("%s has no section", c.Path)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -26,7 +27,7 @@ const (
 
 func TestMain(m *testing.M) {
 	// A child that reads a PDF or runs an extension has no environment to be told by.
-	if os.Getenv(actAsPostern) != "" || len(os.Args) > 1 && (os.Args[1] == pdfVerb || os.Args[1] == extensionVerb) {
+	if os.Getenv(actAsPostern) != "" || len(os.Args) > 1 && (os.Args[1] == house.PDFVerb || os.Args[1] == house.ExtensionVerb) {
 		start(onStation(systemProcess()))
 	}
 	// Who runs the tests may have a vault and accounts of their own. As a script's postern the

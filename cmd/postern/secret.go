@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -13,23 +12,6 @@ import (
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 )
-
-// maxFile bounds a file such as a CA, in bytes; the system's whole list has a quarter
-// of that.
-const maxFile = 1 << 20
-
-// readFile reads a regular file of bounded size: a device or a pipe would never
-// end, or never begin.
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxFile {
-		return nil, fmt.Errorf("not a regular file of at most %d bytes", maxFile)
-	}
-	return os.ReadFile(path)
-}
 
 // readSecret reads the first line of what --password-from names. A terminal is
 // asked without echo. What never comes is given up when ctx ends.

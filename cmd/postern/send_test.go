@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -48,7 +47,7 @@ func (h *testHouse) client(t *testing.T, era string, o mcp.ClientOptions) *mcp.C
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		server := &mcpserve.Server{Gateway: h.gateway, Principal: gateway.Principal{Name: "agent"}, Name: "postern"}
+		server := &mcpserve.Server{Gateway: h.Gateway, Principal: gateway.Principal{Name: "agent"}, Name: "postern"}
 		_ = server.Stdio(t.Context(), inR, outW)
 	}()
 	c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &o).Connect(t.Context(), &mcp.IOTransport{Reader: outR, Writer: inW}, &mcp.ClientSessionOptions{ProtocolVersion: era})
@@ -216,11 +215,7 @@ func TestOneYesSendsOnce(t *testing.T) {
 
 func TestASendWithAKeyLeavesOnce(t *testing.T) {
 	h, servers := sendingHouse(t, mail.ReadWrite)
-	files := t.TempDir()
-	h.saved.locate = func(context.Context) (string, error) { return files, nil }
-	if err := os.WriteFile(filepath.Join(files, "menu.txt"), []byte("soup\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(h.files, "menu.txt"), "soup\n")
 	line := lunch + " --attach menu.txt --idempotency-key lunch-1"
 	var s struct {
 		ID       string `json:"outbox_id"`

@@ -138,6 +138,9 @@ func TestSentMailArrivesAsWritten(t *testing.T) {
 		"answered by name": {[]string{"--subject", "names", "--cc", `"Lee\, Ann" <ann@example.org>`}, "x", false},
 	} {
 		for from, to := range map[string]string{"ann": "bob", "bob": "ann"} {
+			if testing.Short() && (from != "ann" || name != "not ASCII" && name != "paragraphs") {
+				continue
+			}
 			t.Run(name+" from "+from, func(t *testing.T) {
 				tokens := append([]string{"--account", from, "--to", to + "@example.org", "--body", c.body}, c.tokens...)
 				s, g := o.send(t, to, tokens...)

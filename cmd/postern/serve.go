@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
+	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway/mcpserve"
 )
 
@@ -19,7 +21,7 @@ const instructions = "This is a real person's mail. Run 'help' first, then 'help
 func (p *process) serve(ctx context.Context, args []string) error {
 	f := p.flags("serve", "[--profile full|read|transport] [--read-only] [--identity PROJECT:NAME] [--http ADDR]")
 	profile := "full"
-	choose(f, &profile, "profile", "which commands exist: full, read, or transport for one account whose password a helper gives", "full", "read", transportProfile)
+	choose(f, &profile, "profile", "which commands exist: full, read, or transport for one account whose password a helper gives", "full", "read", house.TransportProfile)
 	readOnly := f.Bool("read-only", false, "only commands that change nothing, and the tool says it is read-only")
 	p.identityFlag(f)
 	carries := transportFlags(f)
@@ -31,12 +33,12 @@ func (p *process) serve(ctx context.Context, args []string) error {
 	if err := p.bindIdentity(f); err != nil {
 		return err
 	}
-	if profile == transportProfile {
+	if profile == house.TransportProfile {
 		if web.addr != "" {
 			return misused("--http does not go with --profile transport: its one client is the process that started it.", "Leave one of them out.")
 		}
-		hideMemory()
-		t, err := p.system().newTransport(ctx, carries, *readOnly)
+		house.HideMemory()
+		t, err := p.system().NewTransport(ctx, carries, *readOnly)
 		if err != nil {
 			return err
 		}
@@ -48,7 +50,7 @@ func (p *process) serve(ctx context.Context, args []string) error {
 	if *readOnly {
 		profile = "read"
 	}
-	chosen, err := profileNamed(profile)
+	chosen, err := house.ProfileNamed(profile)
 	if err != nil {
 		return err
 	}
@@ -59,8 +61,8 @@ func (p *process) serve(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer h.close()
-	go h.warm(ctx)
+	defer h.Close()
+	go h.Warm(ctx)
 	if web.addr != "" {
 		return p.serveHTTP(ctx, h, &web, *readOnly)
 	}
@@ -68,26 +70,26 @@ func (p *process) serve(ctx context.Context, args []string) error {
 }
 
 // serveTransport speaks MCP for one account.
-func (p *process) serveTransport(ctx context.Context, t *transport, readOnly bool) error {
+func (p *process) serveTransport(ctx context.Context, t *house.Transport, readOnly bool) error {
 	s := p.system()
-	h, err := s.wireTransport(t)
+	h, err := s.WireTransport(t)
 	if err != nil {
-		_ = t.forget()
+		_ = t.Forget()
 		return err
 	}
-	defer h.close()
+	defer h.Close()
 	ahead, stop := context.WithCancel(ctx)
 	defer stop() // a server that keeps silent keeps nobody from ending
-	go s.connect(ahead, h, t)
+	go s.Connect(ahead, h, t)
 	return p.serveMCP(ctx, h, readOnly)
 }
 
-func (p *process) serveMCP(ctx context.Context, h *house, readOnly bool) error {
+func (p *process) serveMCP(ctx context.Context, h *house.House, readOnly bool) error {
 	return p.mcpServer(h, readOnly).Stdio(ctx, p.stdin, nopCloser{p.stdout})
 }
 
-func (p *process) mcpServer(h *house, readOnly bool) *mcpserve.Server {
-	return &mcpserve.Server{Gateway: h.gateway, Principal: h.principal, Name: "postern", Version: version(), Instructions: instructions, ReadOnly: readOnly, Logger: p.log}
+func (p *process) mcpServer(h *house.House, readOnly bool) *mcpserve.Server {
+	return &mcpserve.Server{Gateway: h.Gateway, Principal: h.Principal, Name: "postern", Version: version(), Instructions: instructions, ReadOnly: readOnly, Logger: p.log}
 }
 
 type nopCloser struct{ io.Writer }
@@ -95,18 +97,18 @@ type nopCloser struct{ io.Writer }
 func (nopCloser) Close() error { return nil }
 
 // transportFlags adds the options to the flags of serve.
-func transportFlags(f *flag.FlagSet) *transportOptions {
-	o := &transportOptions{}
-	f.StringVar(&o.account, "account", "", "transport: which account of the vault; with --host, what it is called (default \"default\")")
-	f.StringVar(&o.helper, "helper", "", "transport: `command` whose first line of output is the password, run once at the start without a shell;\n"+
+func transportFlags(f *flag.FlagSet) *house.TransportOptions {
+	o := &house.TransportOptions{}
+	f.StringVar(&o.Account, "account", "", "transport: which account of the vault; with --host, what it is called (default \"default\")")
+	f.StringVar(&o.Helper, "helper", "", "transport: `command` whose first line of output is the password, run once at the start without a shell;\n"+
 		"{name} in it stands for the account's name, {username} for its user; an account of the vault has its own")
-	f.StringVar(&o.host, "host", "", "transport: mail server, for an account that is in no vault")
-	choose(f, &o.protocol, "protocol", "transport, with --host: imap or pop3 (default \"imap\")", "imap", "pop3")
-	f.UintVar(&o.port, "port", 0, "transport, with --host: 993 or 995 with tls, 143 or 110 otherwise, unless it is another")
-	choose(f, &o.security, "security", "transport, with --host: tls, starttls, or none to this machine only (default \"tls\")", "tls", "starttls", "none")
-	f.StringVar(&o.username, "username", "", "transport, with --host: whom to log in as")
-	f.StringVar(&o.email, "email", "", "transport, with --host: the account's address, to be shown")
-	f.StringVar(&o.caFile, "ca-file", "", "transport, with --host: `file` of the certificates to trust instead of the system's")
+	f.StringVar(&o.Host, "host", "", "transport: mail server, for an account that is in no vault")
+	choose(f, &o.Protocol, "protocol", "transport, with --host: imap or pop3 (default \"imap\")", "imap", "pop3")
+	f.UintVar(&o.Port, "port", 0, "transport, with --host: 993 or 995 with tls, 143 or 110 otherwise, unless it is another")
+	choose(f, &o.Security, "security", "transport, with --host: tls, starttls, or none to this machine only (default \"tls\")", "tls", "starttls", "none")
+	f.StringVar(&o.Username, "username", "", "transport, with --host: whom to log in as")
+	f.StringVar(&o.Email, "email", "", "transport, with --host: the account's address, to be shown")
+	f.StringVar(&o.CAFile, "ca-file", "", "transport, with --host: `file` of the certificates to trust instead of the system's")
 	return o
 }
 
@@ -119,4 +121,8 @@ func transportOnly(f *flag.FlagSet) (name string) {
 		}
 	})
 	return name
+}
+
+func misused(message, hint string) error {
+	return &discovery.Fault{Code: discovery.ValidationError, Message: message, Hint: hint}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail/servertest"
@@ -135,7 +136,7 @@ func Test004_2_NothingButReadingCrossesTheWire(t *testing.T) {
 					for _, line := range forms(command, id, "2") {
 						a := c.run(line)
 						tried++
-						offered := c.registry.Exists(command.Path)
+						offered := c.Registry.Exists(command.Path)
 						switch {
 						case a.Success:
 							worked[command.Path]++
@@ -165,7 +166,7 @@ func Test004_2_NothingButReadingCrossesTheWire(t *testing.T) {
 			if len(strings.Join(read, "")) < 300 {
 				t.Errorf("hardly anything was said: %q", read)
 			}
-			for _, path := range transportCommands {
+			for _, path := range house.TransportCommands {
 				if worked[path] == 0 && !(protocol == "pop3" && marking(path)) {
 					t.Errorf("%s never worked, so nothing is known of it", path)
 				}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/gateway/gatewaytest"
 	"github.com/postern-mail/postern/mail/servertest"
 )
@@ -45,9 +46,9 @@ func Test004_5_HelpersThatFail(t *testing.T) {
 			proxy := servertest.NewProxy(t, s.IMAPSAddr(), servertest.ProxyOptions{})
 			p := &tap{port: proxy.Port}
 			o := p.options(t, s, "imap", "ann")
-			o.helper = script(t, fmt.Sprintf("echo $$ >>%s; %s", count, test.body))
+			o.Helper = script(t, fmt.Sprintf("echo $$ >>%s; %s", count, test.body))
 			if test.body == "" {
-				if err := os.Remove(o.helper); err != nil {
+				if err := os.Remove(o.Helper); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -134,7 +135,7 @@ func Test004_3_AccountsOfTheVault(t *testing.T) {
 		"quote":    {[]string{"--host", "localhost", "--username", "ann", "--helper", "'a"}, 2, "--helper cannot be read"},
 		"port":     {[]string{"--host", "localhost", "--username", "ann", "--helper", "true", "--port", "70000"}, 2, "greater than 65535"},
 	} {
-		c := program(t, env, append([]string{"serve", "--profile", transportProfile}, test.args...)...)
+		c := program(t, env, append([]string{"serve", "--profile", house.TransportProfile}, test.args...)...)
 		var log written
 		c.Stderr = &log
 		_ = c.Run()
@@ -143,7 +144,7 @@ func Test004_3_AccountsOfTheVault(t *testing.T) {
 		}
 	}
 
-	for _, o := range []*transportOptions{{account: "work"}, {account: "sealed", helper: "echo " + servertest.Password}} {
+	for _, o := range []*house.TransportOptions{{Account: "work"}, {Account: "sealed", Helper: "echo " + servertest.Password}} {
 		session, log := carrying(t, o, env...)
 		var page listData
 		a := envelope(t, session, "mail list")
@@ -153,7 +154,7 @@ func Test004_3_AccountsOfTheVault(t *testing.T) {
 		if a := envelope(t, session, "mail accounts"); strings.Count(string(a.raw), `"account_id"`) != 1 {
 			t.Errorf("%s", a.raw)
 		}
-		other := map[string]string{"work": "sealed", "sealed": "work"}[o.account]
+		other := map[string]string{"work": "sealed", "sealed": "work"}[o.Account]
 		if a := envelope(t, session, "mail list --account "+other); a.Error.Code != "NOT_FOUND" {
 			t.Errorf("another account: %s %+v", a.raw, page)
 		}
@@ -161,12 +162,12 @@ func Test004_3_AccountsOfTheVault(t *testing.T) {
 		if a := envelope(t, session, "mail mark-read --folder INBOX --uid 1"); a.Error.Code != "PERMISSION_DENIED" {
 			t.Errorf("read-only: %s", a.raw)
 		}
-		works(t, program(t, v.environment(true), "account", "edit", o.account, "--mode", "RW"))
+		works(t, program(t, v.environment(true), "account", "edit", o.Account, "--mode", "RW"))
 		if a := envelope(t, session, "mail mark-read --folder INBOX --uid 1"); !a.Success {
 			t.Errorf("changed: %s", a.raw)
 		}
 		// Not so where it is and as whom it logs in: that was settled at the start.
-		works(t, program(t, v.environment(true), "account", "edit", o.account, "--username", "somebody"))
+		works(t, program(t, v.environment(true), "account", "edit", o.Account, "--username", "somebody"))
 		if a := envelope(t, session, "mail list"); a.Error.Code != "CONFIG_ERROR" || !strings.Contains(a.Error.Hint, "start it again") {
 			t.Errorf("another user: %s", a.raw)
 		}
@@ -188,8 +189,8 @@ func Test004_3_AccountsOfTheVault(t *testing.T) {
 
 // Test004_5_ReadOnly leaves out the one command that changes something.
 func Test004_5_ReadOnly(t *testing.T) {
-	o := &transportOptions{host: "127.0.0.1", port: uint(closedPort(t)), security: "none", username: "ann", helper: "echo {name}-{username}"}
-	c := gatewaytest.Start(t, program(t, nil, append(o.arguments(), "--read-only")...))
+	o := &house.TransportOptions{Host: "127.0.0.1", Port: uint(closedPort(t)), Security: "none", Username: "ann", Helper: "echo {name}-{username}"}
+	c := gatewaytest.Start(t, program(t, nil, append(argumentsOf(o), "--read-only")...))
 	c.Send(`{"jsonrpc":"2.0","id":100,"method":"tools/list"}`)
 	if m := c.Answer(100); !strings.Contains(m.Line, `"readOnlyHint":true`) {
 		t.Errorf("%s", m.Line)
@@ -205,8 +206,8 @@ func Test004_5_ReadOnly(t *testing.T) {
 func Test004_INV_GLOBAL_07_ASignalEndsTheProcess(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		file := filepath.Join(t.TempDir(), "pid")
-		o := &transportOptions{host: "127.0.0.1", port: uint(closedPort(t)), security: "none", username: "ann"}
-		o.helper = script(t, fmt.Sprintf("echo $$ >%s.part; mv %[1]s.part %[1]s; sleep 1000", file))
+		o := &house.TransportOptions{Host: "127.0.0.1", Port: uint(closedPort(t)), Security: "none", Username: "ann"}
+		o.Helper = script(t, fmt.Sprintf("echo $$ >%s.part; mv %[1]s.part %[1]s; sleep 1000", file))
 		session, _ := carrying(t, o)
 		envelope(t, session, "help")
 		var pid int

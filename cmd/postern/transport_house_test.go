@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/mail/servertest"
 )
 
@@ -40,27 +41,27 @@ func (w *written) String() string {
 type carrier struct {
 	*testHouse
 	t    testing.TB
-	made *transport
+	made *house.Transport
 	log  *written
 	tap  *tap
 }
 
 // tapped describes an account of the server behind a tap.
-func (p *tap) options(t testing.TB, s *servertest.DovecotServer, protocol, user string) *transportOptions {
+func (p *tap) options(t testing.TB, s *servertest.DovecotServer, protocol, user string) *house.TransportOptions {
 	t.Helper()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(ca, s.CAPEM, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &transportOptions{protocol: protocol, host: "localhost", port: uint(p.port), username: user, email: user + "@example.org", caFile: ca,
-		helper: "echo " + servertest.Password}
+	return &house.TransportOptions{Protocol: protocol, Host: "localhost", Port: uint(p.port), Username: user, Email: user + "@example.org", CAFile: ca,
+		Helper: "echo " + servertest.Password}
 }
 
-// arguments are options as a person gives them.
-func (o *transportOptions) arguments() []string {
-	args := []string{"serve", "--profile", transportProfile}
-	for name, value := range map[string]string{"account": o.account, "email": o.email, "protocol": o.protocol, "host": o.host, "security": o.security,
-		"username": o.username, "helper": o.helper, "ca-file": o.caFile, "port": fmt.Sprint(o.port)} {
+// argumentsOf are options as a person gives them.
+func argumentsOf(o *house.TransportOptions) []string {
+	args := []string{"serve", "--profile", house.TransportProfile}
+	for name, value := range map[string]string{"account": o.Account, "email": o.Email, "protocol": o.Protocol, "host": o.Host, "security": o.Security,
+		"username": o.Username, "helper": o.Helper, "ca-file": o.CAFile, "port": fmt.Sprint(o.Port)} {
 		if value != "" && value != "0" {
 			args = append(args, "--"+name+"="+value)
 		}
@@ -70,21 +71,21 @@ func (o *transportOptions) arguments() []string {
 }
 
 // carry wires a process of the profile. What alter breaks is broken in it.
-func carry(t testing.TB, p *tap, o *transportOptions, alter func(*transport)) *carrier {
+func carry(t testing.TB, p *tap, o *house.TransportOptions, alter func(*house.Transport)) *carrier {
 	t.Helper()
 	c := &carrier{t: t, log: &written{}, tap: p}
 	process := newProcess(t)
 	process.environ = os.Environ()
 	process.log = slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
-	if c.made, err = process.system().newTransport(t.Context(), o, false); err != nil {
+	if c.made, err = process.system().NewTransport(t.Context(), o, false); err != nil {
 		t.Fatal(err)
 	}
 	if alter != nil {
 		alter(c.made)
 	}
-	t.Cleanup(func() { _ = c.made.once.Close() })
-	c.testHouse = wired(t)(process.system().wireTransport(c.made))
+	t.Cleanup(func() { _ = c.made.Helper.Close() })
+	c.testHouse = wired(t)(process.system().WireTransport(c.made))
 	return c
 }
 
@@ -96,7 +97,7 @@ func (c *carrier) run(line string) answer {
 
 // holds wants a check to find nothing in what was built, and something in what was
 // broken on purpose: a check that cannot fail proves nothing.
-func holds(t *testing.T, check func(t testing.TB, alter func(*transport)) []string, broken func(*transport)) {
+func holds(t *testing.T, check func(t testing.TB, alter func(*house.Transport)) []string, broken func(*house.Transport)) {
 	t.Helper()
 	t.Run("as it is built", func(t *testing.T) {
 		for _, v := range check(t, nil) {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/gateway/gatewaytest"
@@ -33,7 +34,7 @@ import (
 
 // on starts a server with a mailbox of three messages and a process of the profile
 // that reads it with IMAP.
-func on(t testing.TB, alter func(*transport)) (*carrier, *servertest.DovecotServer) {
+func on(t testing.TB, alter func(*house.Transport)) (*carrier, *servertest.DovecotServer) {
 	t.Helper()
 	s := servertest.Dovecot(t, servertest.Config{})
 	for i := range 3 {
@@ -61,7 +62,7 @@ func wrong(found []string, format string, v ...any) []string {
 func attack(c *carrier, also ...string) (found []string) {
 	lines := also
 	for _, command := range everything() {
-		if !slices.Contains(transportCommands, command.Path) {
+		if !slices.Contains(house.TransportCommands, command.Path) {
 			lines = append(lines, forms(command, "imap:default:INBOX:1:2", "2")...)
 		}
 	}
@@ -74,19 +75,19 @@ func attack(c *carrier, also ...string) (found []string) {
 }
 
 // offering breaks a build by more commands.
-func offering(paths ...string) func(*transport) {
-	return func(t *transport) { t.offers = append(t.offers, paths...) }
+func offering(paths ...string) func(*house.Transport) {
+	return func(t *house.Transport) { t.Offers = append(t.Offers, paths...) }
 }
 
 // reading breaks a build by what stands before the mailboxes.
-func reading(wrap func(commands.Mailboxes) commands.Mailboxes) func(*transport) {
-	return func(t *transport) {
-		t.adapt = func(d *commands.Deps) { d.Mailboxes = wrap(d.Mailboxes) }
+func reading(wrap func(commands.Mailboxes) commands.Mailboxes) func(*house.Transport) {
+	return func(t *house.Transport) {
+		t.Adapt = func(d *commands.Deps) { d.Mailboxes = wrap(d.Mailboxes) }
 	}
 }
 
 func Test004_INV_GLOBAL_01_NothingIsDeleted(t *testing.T) {
-	holds(t, func(t testing.TB, alter func(*transport)) (found []string) {
+	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		c, s := on(t, alter)
 		c.do(t, "mail list", &listData{})
 		before := len(s.Files(t, "ann"))
@@ -135,12 +136,12 @@ func Test004_INV_GLOBAL_02_NothingIsSent(t *testing.T) {
 	defer wg.Wait()
 	defer l.Close()
 	port := uint16(l.Addr().(*net.TCPAddr).Port)
-	holds(t, func(t testing.TB, alter func(*transport)) (found []string) {
+	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		called.Store(0)
-		c, _ := on(t, func(tr *transport) {
+		c, _ := on(t, func(tr *house.Transport) {
 			// A way out is there: only the commands are not.
-			tr.store.account.SMTP = mail.Endpoint{Host: "127.0.0.1", Port: port, Security: mail.Plaintext}
-			tr.store.account.AllowOut = mail.AllowList{Enabled: true, Entries: []string{"*"}}
+			tr.Store.Served.SMTP = mail.Endpoint{Host: "127.0.0.1", Port: port, Security: mail.Plaintext}
+			tr.Store.Served.AllowOut = mail.AllowList{Enabled: true, Entries: []string{"*"}}
 			if alter != nil {
 				alter(tr)
 			}
@@ -152,14 +153,14 @@ func Test004_INV_GLOBAL_02_NothingIsSent(t *testing.T) {
 			found = wrong(found, "the submission server was called %d times", n)
 		}
 		return found
-	}, func(tr *transport) {
-		tr.offers = append(tr.offers, "mail send")
-		tr.adapt = func(d *commands.Deps) { d.Outbox = posting{address: l.Addr().String()} }
+	}, func(tr *house.Transport) {
+		tr.Offers = append(tr.Offers, "mail send")
+		tr.Adapt = func(d *commands.Deps) { d.Outbox = posting{address: l.Addr().String()} }
 	})
 }
 
 func Test004_INV_GLOBAL_03_NothingIsMoved(t *testing.T) {
-	holds(t, func(t testing.TB, alter func(*transport)) (found []string) {
+	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		c, s := on(t, alter)
 		where := func() (names []string) {
 			for _, f := range s.Files(t, "ann") {
@@ -198,7 +199,7 @@ func Test004_INV_GLOBAL_04_TheCredentialStaysInMemory(t *testing.T) {
 		t.Setenv(name, home)
 	}
 	const canary = "c4n4ry-p4ssw0rd"
-	holds(t, func(t testing.TB, alter func(*transport)) (found []string) {
+	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		s := servertest.Dovecot(t, servertest.Config{})
 		p := newTap(t, s, s.IMAPSAddr())
 		for _, right := range []bool{true, false} {
@@ -206,7 +207,7 @@ func Test004_INV_GLOBAL_04_TheCredentialStaysInMemory(t *testing.T) {
 			secret := servertest.Password
 			if !right {
 				secret = canary
-				o.helper = "printf %s%s " + canary[:6] + " " + canary[6:] // so that its own words do not hold it
+				o.Helper = "printf %s%s " + canary[:6] + " " + canary[6:] // so that its own words do not hold it
 			}
 			c := carry(t, p, o, alter)
 			for _, line := range []string{"mail accounts", "mail verify", "mail list", "mail folders --counts", "mail get --folder INBOX --uid 1", "mail list --fields nope", "help", "schema", "mail verify"} {
@@ -216,17 +217,17 @@ func Test004_INV_GLOBAL_04_TheCredentialStaysInMemory(t *testing.T) {
 			}
 			if !right {
 				found = append(found, finds("the log", []byte(c.log.String()), secret)...)
-				found = append(found, finds("what the account prints as", fmt.Appendf(nil, "%v %+v %#v", c.made.credentials, c.made.once, c.made.store.account), secret)...)
+				found = append(found, finds("what the account prints as", fmt.Appendf(nil, "%v %+v %#v", c.made.Credentials, c.made.Helper, c.made.Store.Served), secret)...)
 			}
-			if _, err := c.made.store.Secret(t.Context(), "default"); err == nil {
+			if _, err := c.made.Store.Secret(t.Context(), "default"); err == nil {
 				found = wrong(found, "the account's directory gives out a secret")
 			}
-			c.close()
+			c.Close()
 		}
 		return append(found, findsOnDisk(t, canary, home)...)
-	}, func(tr *transport) {
+	}, func(tr *house.Transport) {
 		// A login whose password is wrong is what brings the canary here.
-		tr.credentials = keeping{tr.once, filepath.Join(home, "kept")}
+		tr.Credentials = keeping{tr.Helper, filepath.Join(home, "kept")}
 	})
 }
 
@@ -246,7 +247,7 @@ func (m telling) Get(ctx context.Context, ref mail.Ref, q mailbox.GetQuery) (*ma
 
 func Test004_INV_GLOBAL_05_NoBodyIsLogged(t *testing.T) {
 	var log *written
-	holds(t, func(t testing.TB, alter func(*transport)) (found []string) {
+	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		log = &written{}
 		c, s := on(t, alter)
 		const attached = "c4n4ry-4tt4chm3nt"
@@ -254,7 +255,7 @@ func Test004_INV_GLOBAL_05_NoBodyIsLogged(t *testing.T) {
 			bodyCanary+"\r\n--b\r\nContent-Type: text/plain\r\nContent-Disposition: attachment; filename=a.txt\r\n\r\n"+attached+"\r\n--b--\r\n"))
 		shown := 0
 		for _, command := range everything() {
-			if slices.Contains(transportCommands, command.Path) {
+			if slices.Contains(house.TransportCommands, command.Path) {
 				for _, line := range forms(command, "imap:default:INBOX:1:2", "4") {
 					if a := c.run(line); strings.Contains(string(a.raw), bodyCanary) {
 						shown++
@@ -316,12 +317,12 @@ func flags(t testing.TB, s *servertest.DovecotServer, user string) (out []string
 }
 
 func Test004_INV_GLOBAL_06_FetchingChangesNothing(t *testing.T) {
-	holds(t, func(t testing.TB, alter func(*transport)) (found []string) {
+	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		c, s := on(t, alter)
 		c.run("mail folders --counts") // the first session renames files that were delivered
 		before := s.Files(t, "ann")
 		for _, command := range everything() {
-			if slices.Contains(transportCommands, command.Path) && command.Path != "mail mark-read" {
+			if slices.Contains(house.TransportCommands, command.Path) && command.Path != "mail mark-read" {
 				for _, line := range forms(command, "imap:default:INBOX:1:2", "2") {
 					c.run(line)
 				}
@@ -345,18 +346,18 @@ func Test004_INV_GLOBAL_06_FetchingChangesNothing(t *testing.T) {
 // Test004_INV_GLOBAL_07_TheEndClearsTheCredential ends a server in each way that a
 // process can notice. A helper that still runs ends with it.
 func Test004_INV_GLOBAL_07_TheEndClearsTheCredential(t *testing.T) {
-	holds(t, func(t testing.TB, alter func(*transport)) (found []string) {
+	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		s := servertest.Dovecot(t, servertest.Config{})
 		p := newTap(t, s, s.IMAPSAddr())
 		for _, end := range []string{"end of input", "signal", "error"} {
 			var copies lent
 			process := newProcess(t)
 			process.environ = os.Environ()
-			made, err := process.system().newTransport(t.Context(), p.options(t, s, "imap", "ann"), false)
+			made, err := process.system().NewTransport(t.Context(), p.options(t, s, "imap", "ann"), false)
 			if err != nil {
 				t.Fatal(err)
 			}
-			copies.Credentials, made.credentials = made.credentials, &copies
+			copies.Credentials, made.Credentials = made.Credentials, &copies
 			if alter != nil {
 				alter(made)
 			}
@@ -377,7 +378,7 @@ func Test004_INV_GLOBAL_07_TheEndClearsTheCredential(t *testing.T) {
 			if m := session.Call("mail verify"); !strings.Contains(m.Text(), `"ok":true`) {
 				t.Fatalf("%s", m.Line)
 			}
-			if !made.once.Holds() {
+			if !made.Helper.Holds() {
 				t.Fatal("there is nothing to clear")
 			}
 			switch end {
@@ -397,16 +398,16 @@ func Test004_INV_GLOBAL_07_TheEndClearsTheCredential(t *testing.T) {
 			}
 			cancel()
 			_ = client.Close()
-			if made.once.Holds() {
+			if made.Helper.Holds() {
 				found = wrong(found, "after the %s the credential is still there", end)
 			}
 			if n := copies.left(); n > 0 || len(copies.given) == 0 {
 				found = wrong(found, "of %d copies that were given for logins %d are still there", len(copies.given), n)
 			}
-			_ = made.once.Close()
+			_ = made.Helper.Close()
 		}
 		return found
-	}, func(tr *transport) { tr.forget = func() error { return nil } })
+	}, func(tr *house.Transport) { tr.Forget = func() error { return nil } })
 }
 
 // lent notes the secrets that were given out.
@@ -441,7 +442,7 @@ func (l *lent) left() (n int) {
 func Test004_INV_GLOBAL_08_ThereIsOneConnection(t *testing.T) {
 	for _, protocol := range []string{"imap", "pop3"} {
 		t.Run(protocol, func(t *testing.T) {
-			check := func(t testing.TB, alter func(*transport)) []string {
+			check := func(t testing.TB, alter func(*house.Transport)) []string {
 				s := servertest.Dovecot(t, servertest.Config{})
 				s.Deliver(t, "ann", "INBOX", realMessages(t)[:3]...)
 				target := s.IMAPSAddr()
@@ -471,7 +472,7 @@ func Test004_INV_GLOBAL_08_ThereIsOneConnection(t *testing.T) {
 				return p.several()
 			}
 			if protocol == "imap" {
-				holds(t, check, func(tr *transport) { tr.one = false })
+				holds(t, check, func(tr *house.Transport) { tr.OneConnection = false })
 				return
 			}
 			for _, v := range check(t, nil) {
@@ -483,5 +484,5 @@ func Test004_INV_GLOBAL_08_ThereIsOneConnection(t *testing.T) {
 
 // h runs a command from any goroutine.
 func (c *carrier) h(line string) string {
-	return string(c.gateway.Do(context.Background(), gateway.Request{Principal: c.principal, Line: line}).JSON)
+	return string(c.Gateway.Do(context.Background(), gateway.Request{Principal: c.Principal, Line: line}).JSON)
 }

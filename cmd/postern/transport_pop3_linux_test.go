@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 )
 
 // scripted is a POP3 server on which a test decides what it says.
@@ -173,7 +175,7 @@ func Test004_5_HostilePOP3Servers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := hostile(t, func(int) reaction { return test.react })
-			o := &transportOptions{host: "127.0.0.1", port: uint(s.port), security: "none", protocol: "pop3", username: "ann", helper: "echo secret"}
+			o := &house.TransportOptions{Host: "127.0.0.1", Port: uint(s.port), Security: "none", Protocol: "pop3", Username: "ann", Helper: "echo secret"}
 			session, log := carrying(t, o)
 			limit := " --timeout 60" // for a flood on a slow machine; it ends by its size
 			if test.want == "TIMEOUT" {
@@ -213,7 +215,7 @@ func Test004_5_POP3WithoutTheTLSThatWasAsked(t *testing.T) {
 		"capabilities before": say(map[string]string{"greeting": "+OK\r\n+OK\r\nSASL PLAIN\r\n.\r\n", "STLS": "-ERR no\r\n"}),
 	} {
 		s := hostile(t, func(int) reaction { return react })
-		o := &transportOptions{host: "127.0.0.1", port: uint(s.port), security: "starttls", protocol: "pop3", username: "ann", helper: "echo secret"}
+		o := &house.TransportOptions{Host: "127.0.0.1", Port: uint(s.port), Security: "starttls", Protocol: "pop3", Username: "ann", Helper: "echo secret"}
 		session, _ := carrying(t, o)
 		if a := envelope(t, session, "mail list --timeout 5"); a.Success || a.Error.Hint == "" {
 			t.Errorf("%s: %s", name, a.raw)
@@ -255,7 +257,7 @@ func Test004_5_AMessageThatVanishesBetweenTwoSessions(t *testing.T) {
 			return usual(w, command)
 		}
 	})
-	o := &transportOptions{host: "127.0.0.1", port: uint(s.port), security: "none", protocol: "pop3", username: "ann", helper: "echo secret"}
+	o := &house.TransportOptions{Host: "127.0.0.1", Port: uint(s.port), Security: "none", Protocol: "pop3", Username: "ann", Helper: "echo secret"}
 	session, _ := carrying(t, o)
 	if a := envelope(t, session, "mail list"); !a.Success || !strings.Contains(string(a.raw), "pop3:default:a") {
 		t.Fatalf("%s", a.raw)

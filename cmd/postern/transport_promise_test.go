@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/login"
@@ -33,7 +34,7 @@ type fetchedPage struct {
 // Test004_7_1 fetches by dates, count and UID, the days at the ends included, and
 // marks nothing as read.
 func Test004_7_1_FetchMatchesFiltersAndMarksNothing(t *testing.T) {
-	holds(t, func(t testing.TB, alter func(*transport)) (found []string) {
+	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		c, s := on(t, alter) // letters of 1, 2 and 3 February 2026
 		for line, want := range map[string]string{
 			"mail list": "letter 3,letter 2,letter 1", "mail list --oldest-first": "letter 1,letter 2,letter 3",
@@ -67,7 +68,7 @@ func Test004_7_1_FetchMatchesFiltersAndMarksNothing(t *testing.T) {
 // Test004_7_2 marks some of the messages, in each way to name them, and one that is
 // not there with others, which marks none.
 func Test004_7_2_MarkReadSetsSeenOnTheNamedUIDsOnly(t *testing.T) {
-	holds(t, func(t testing.TB, alter func(*transport)) (found []string) {
+	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		c, s := on(t, alter)
 		if a := c.run("mail mark-read --folder INBOX --uid 1,99"); a.Error.Code != "NOT_FOUND" {
 			found = wrong(found, "with a UID that does not exist: %s", a.raw)
@@ -101,7 +102,7 @@ func (m miscounting) Folders(ctx context.Context, account string, q mailbox.Fold
 
 // Test004_7_3 compares every folder with what lies on the server's disk.
 func Test004_7_3_FoldersAreAllAndCountedRightly(t *testing.T) {
-	holds(t, func(t testing.TB, alter func(*transport)) (found []string) {
+	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		c, s := on(t, alter)
 		s.Deliver(t, "ann", "Été/sous", []byte("Subject: x\r\n\r\nx\r\n"), []byte("Subject: y\r\n\r\ny\r\n"))
 		c.run("mail mark-read --folder INBOX --uid 1")
@@ -155,7 +156,7 @@ func Test004_7_4_StatusIsThatOfNow(t *testing.T) {
 	for _, protocol := range []string{"imap", "pop3"} {
 		t.Run(protocol, func(t *testing.T) {
 			s := servertest.Dovecot(t, servertest.Config{})
-			holds(t, func(t testing.TB, alter func(*transport)) (found []string) {
+			holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 				target := s.IMAPSAddr()
 				if protocol == "pop3" {
 					target = s.POP3SAddr()
@@ -198,13 +199,13 @@ func Test004_7_4_StatusIsThatOfNow(t *testing.T) {
 func Test004_7_5_TheHelperRunsOnceAtTheStart(t *testing.T) {
 	s := servertest.Dovecot(t, servertest.Config{})
 	count := filepath.Join(t.TempDir(), "count")
-	holds(t, func(t testing.TB, alter func(*transport)) (found []string) {
+	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
 		_ = os.Remove(count)
 		p := newTap(t, s, s.IMAPSAddr())
 		o := p.options(t, s, "imap", "ann")
-		o.helper = script(t, fmt.Sprintf("echo x >>%s; echo %s", count, servertest.Password))
+		o.Helper = script(t, fmt.Sprintf("echo x >>%s; echo %s", count, servertest.Password))
 		c := carry(t, p, o, alter)
-		if e := c.made.once.Failed(t.Context()); e != nil {
+		if e := c.made.Helper.Failed(t.Context()); e != nil {
 			t.Fatal(e)
 		}
 		runs := func() int {
@@ -225,9 +226,9 @@ func Test004_7_5_TheHelperRunsOnceAtTheStart(t *testing.T) {
 			found = wrong(found, "the helper ran %d times", n)
 		}
 		return found
-	}, func(tr *transport) {
+	}, func(tr *house.Transport) {
 		// One that asks again when the first login is needed.
-		tr.credentials = login.New(login.Options{Directory: tr.store, Environ: os.Environ()})
+		tr.Credentials = login.New(login.Options{Directory: tr.Store, Environ: os.Environ()})
 	})
 }
 
@@ -308,7 +309,7 @@ func Test004_7_7_NoCredentialOrBodyInAnyLog(t *testing.T) {
 	home := newHomeless(t)
 	for _, helper := range []string{"echo " + servertest.Password, "printf %s%s " + canary[:6] + " " + canary[6:], script(t, "echo "+canary+"; echo "+canary+" >&2; exit 1")} {
 		o := p.options(t, s, "imap", "ann")
-		o.helper = helper
+		o.Helper = helper
 		session, log := carrying(t, o, home.environment()...)
 		envelope(t, session, "help")
 		for _, line := range []string{"mail get --folder INBOX --uid 1", "mail list", "mail nope", "mail send --body " + bodyCanary, "mail get '" + bodyCanary + "'"} {

@@ -14,6 +14,7 @@ import (
 // A watch lets everything pass that came behind it on the same connection: what makes
 // the message arrive that it waits for, twenty other watches and fifty reads.
 func TestAWatchHoldsUpNothing(t *testing.T) {
+	slow(t, "TestAWaitingReadHoldsUpNobody")
 	c := gatewaytest.Start(t, program(t, nil, "demo", "--serve"))
 	c.Progress = true
 	const watches, reads = 20, 50

@@ -1,4 +1,4 @@
-package main
+package house
 
 import (
 	"context"
@@ -12,12 +12,14 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/vault"
 )
 
 func newAttachments(t testing.TB, dir string) *attachments {
 	t.Helper()
 	a := &attachments{locate: func(context.Context) (string, error) { return dir, nil }}
-	t.Cleanup(func() { _ = a.close() })
+	t.Cleanup(func() { _ = a.Close() })
 	return a
 }
 
@@ -115,14 +117,26 @@ func TestAnAttachmentThatFailsLeavesNothing(t *testing.T) {
 }
 
 func TestWhereAttachmentsAre(t *testing.T) {
-	v := newVault(t)
-	h := newHouse(t, v)
-	p := newProcess(t)
-	if dir, err := p.system().attachmentDir(t.Context(), h.store); err != nil || dir != filepath.Join(filepath.Dir(v.path), "attachments") {
+	var keys vault.Keys
+	for _, k := range []*mail.Secret{&keys.Admin, &keys.Agent} {
+		key, err := vault.NewKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		*k = mail.NewSecret([]byte(key))
+	}
+	path := filepath.Join(t.TempDir(), "postern.db")
+	if _, err := vault.Init(t.Context(), path, keys); err != nil {
+		t.Fatal(err)
+	}
+	store := newStore(func(ctx context.Context) (*vault.Vault, error) { return vault.Open(ctx, path, keys, nil) })
+	named := ""
+	s := &System{Getenv: func(string) string { return named }}
+	if dir, err := s.attachmentDir(t.Context(), store); err != nil || dir != filepath.Join(filepath.Dir(path), "attachments") {
 		t.Errorf("%s, %v", dir, err)
 	}
-	p.getenv = func(name string) string { return map[string]string{"POSTERN_ATTACHMENTS": "/elsewhere"}[name] }
-	if dir, err := p.system().attachmentDir(t.Context(), h.store); err != nil || dir != "/elsewhere" {
+	named = "/elsewhere"
+	if dir, err := s.attachmentDir(t.Context(), store); err != nil || dir != named {
 		t.Errorf("%s, %v", dir, err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package prompt
 
 import (
 	"bufio"
@@ -15,26 +15,24 @@ import (
 // so what is cut is refused for its length.
 const maxLine = 4*gateway.MaxCommandChars + 2
 
-// lines runs one command per line of input and prints one envelope per line, in
+// Lines runs one command per line of input and prints one envelope per line, in
 // order, until the input or ctx ends. Blank lines are skipped. A command that fails
-// stops none behind it; the process then ends with the status of the first that did.
-func (p *process) lines(ctx context.Context, h *house, in *bufio.Reader) error {
-	status := 0
+// stops none behind it; the status is that of the first that failed, 0 where none did.
+func Lines(ctx context.Context, o Options) (status int, err error) {
+	in := bufio.NewReader(o.Stdin)
 	for {
 		line, err := terminal.Await(ctx, func() (string, error) { return terminal.ReadLine(in, maxLine) })
 		switch {
-		case errors.Is(err, io.EOF) && status != 0:
-			return exitStatus(status)
 		case errors.Is(err, io.EOF):
-			return nil
+			return status, nil
 		case err != nil:
-			return err
+			return status, err
 		case strings.TrimSpace(line) == "":
 			continue
 		}
-		a := p.do(ctx, h, gateway.Request{Line: line})
-		if _, err := a.WriteTo(p.stdout); err != nil {
-			return err
+		a := o.Progress.Do(ctx, o.Door, gateway.Request{Line: line})
+		if _, err := a.WriteTo(o.Stdout); err != nil {
+			return status, err
 		}
 		if status == 0 {
 			status = a.ExitStatus()

@@ -1,4 +1,4 @@
-package main
+package prompt
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 // an agent can have a terminal too.
 
 // mayAsk reports whether commands may ask the person at the prompt.
-func (c *conversation) mayAsk() bool { return c.house.principal.Admin && !c.asJSON }
+func (c *conversation) mayAsk() bool { return c.Principal.Admin && !c.JSON }
 
 // approves returns the arguments of an 'outbox approve' that names no digest.
 func (c *conversation) approves(line string) (rest []string, ok bool) {
@@ -31,7 +31,7 @@ func (c *conversation) approves(line string) (rest []string, ok bool) {
 	if err != nil || !c.mayAsk() {
 		return nil, false
 	}
-	found, err := c.house.registry.Resolve(tokens, c.house.visible)
+	found, err := c.Registry.Resolve(tokens, c.visible)
 	if err != nil || found.Command == nil || found.Command.Path != "outbox approve" || len(found.Rest) != 1 || strings.HasPrefix(found.Rest[0], "-") {
 		return nil, false
 	}
@@ -47,7 +47,7 @@ func (c *conversation) approve(ctx context.Context, id []string) {
 	shown := c.look().Render(envelope, "outbox show")
 	state := o.Str("state")
 	if state != "waiting" && state != "queued" && state != "unknown" || o.Str("digest") == "" || o.Get("text_missing") == true {
-		_, _ = io.WriteString(c.stdout, shown)
+		_, _ = io.WriteString(c.Stdout, shown)
 		return
 	}
 	question := "Send exactly this? y sends it, anything else leaves it as it is: "
@@ -55,7 +55,7 @@ func (c *conversation) approve(ctx context.Context, id []string) {
 		question = "It may have arrived already. Send it again? y sends it, anything else leaves it as it is: "
 	}
 	if c.decide(ctx, strings.TrimRight(shown, "\n"), question) != discovery.Accepted {
-		fmt.Fprintln(c.stdout, "Nothing was sent. 'outbox reject "+o.Str("outbox_id")+"' refuses it for good.")
+		fmt.Fprintln(c.Stdout, "Nothing was sent. 'outbox reject "+o.Str("outbox_id")+"' refuses it for good.")
 		return
 	}
 	line := discovery.JoinCommand([]string{"outbox", "approve", o.Str("outbox_id"), "--hash", o.Str("digest")})
@@ -89,7 +89,7 @@ func (c *conversation) whole(ctx context.Context, id []string) (envelope []byte,
 		})
 		data = append(data, orderedjson.Member{Name: "text", Value: all})
 		if n := data.Get("text_chars"); n != nil && fmt.Sprint(n) != strconv.Itoa(chars) {
-			fmt.Fprintln(c.stdout, "Not all of the text could be read. Nothing was sent.")
+			fmt.Fprintln(c.Stdout, "Not all of the text could be read. Nothing was sent.")
 			return nil, nil, false
 		}
 		envelope, err = json.Marshal(orderedjson.Object{{Name: "success", Value: true}, {Name: "data", Value: data}})
@@ -122,7 +122,7 @@ func (c *conversation) ask(ctx context.Context, q string) discovery.Verdict {
 // decide shows lines, a page at a time, and asks when the last of them was shown.
 func (c *conversation) decide(ctx context.Context, shown, question string) discovery.Verdict {
 	if !c.page(ctx, strings.Split(shown, "\n")) {
-		fmt.Fprintln(c.stdout, "Not all of it was shown, so you are not asked.")
+		fmt.Fprintln(c.Stdout, "Not all of it was shown, so you are not asked.")
 		return discovery.Unanswered
 	}
 	switch strings.ToLower(strings.TrimSpace(c.typed(ctx, question))) {
@@ -136,10 +136,10 @@ func (c *conversation) decide(ctx context.Context, shown, question string) disco
 
 // typed is what the person answers to a question; nothing when they do not.
 func (c *conversation) typed(ctx context.Context, question string) string {
-	terminal.Discard(c.stdin)
+	terminal.Discard(c.Stdin)
 	answer, err := c.read(ctx, question)
 	if err != nil {
-		fmt.Fprintln(c.stdout)
+		fmt.Fprintln(c.Stdout)
 		return ""
 	}
 	return answer
@@ -149,10 +149,10 @@ func (c *conversation) typed(ctx context.Context, question string) string {
 // them were shown.
 func (c *conversation) page(ctx context.Context, lines []string) bool {
 	for shown := 0; ; {
-		_, height := terminal.Size(c.stdout)
+		_, height := terminal.Size(c.Stdout)
 		n := min(max(height-3, 1), len(lines)-shown)
 		for _, l := range lines[shown : shown+n] {
-			fmt.Fprintln(c.stdout, l)
+			fmt.Fprintln(c.Stdout, l)
 		}
 		if shown += n; shown == len(lines) {
 			return true

@@ -1,4 +1,4 @@
-package main
+package house
 
 import (
 	"context"
@@ -14,33 +14,34 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-// Where init puts the keys that it makes.
+// AgentKeyFile and AdminKeyFile are where init puts the keys that it makes.
 //
 // The agent's key, or the line that names it in the keyring, is in a file beside the
 // vault, where a process without any key in its environment looks. The administrator's
 // is in a directory of its own, and only init looks there, while it asks a person: no
 // other verb becomes the administrator because of a file that lies somewhere.
-func agentKeyFile(vaultPath string) string { return vaultPath + mailboxKey }
+func AgentKeyFile(vaultPath string) string { return vaultPath + MailboxKey }
 
-func adminKeyFile(vaultPath string) string {
+// AdminKeyFile is the administrator's, see AgentKeyFile.
+func AdminKeyFile(vaultPath string) string {
 	return filepath.Join(filepath.Dir(vaultPath)+"-admin", filepath.Base(vaultPath)+mailboxAdminKey)
 }
 
 // hasKey reports whether the environment has the key of this variable in any form.
-func (s *system) hasKey(variable string) bool {
-	return s.getenv(variable) != "" || s.getenv(variable+"_FILE") != "" || s.getenv(variable+"_COMMAND") != ""
+func (s *System) hasKey(variable string) bool {
+	return s.Getenv(variable) != "" || s.Getenv(variable+"_FILE") != "" || s.Getenv(variable+"_COMMAND") != ""
 }
 
-// principal is the administrator where the environment has the key, else an agent.
-func (s *system) principal() gateway.Principal {
+// Principal is the administrator where the environment has the key, else an agent.
+func (s *System) Principal() gateway.Principal {
 	if s.hasKey(vault.AdminKeyVar) {
 		return gateway.Principal{Name: "admin", Admin: true}
 	}
 	return gateway.Principal{Name: "agent"}
 }
 
-// keyring is where the system keeps secrets; *login.SystemKeyring implements it.
-type keyring interface {
+// Keyring is where the system keeps secrets; *login.SystemKeyring implements it.
+type Keyring interface {
 	login.Keyring
 	Set(ctx context.Context, name string, s mail.Secret) error
 	Delete(ctx context.Context, name string) error
@@ -48,27 +49,27 @@ type keyring interface {
 
 // unasked is a keyring that is not disturbed on behalf of help: the system may ask a
 // person to unlock it.
-type unasked struct{ keyring }
+type unasked struct{ Keyring }
 
 func (k unasked) Secret(ctx context.Context, name string) (mail.Secret, error) {
 	if optional(ctx) {
 		return mail.Secret{}, vault.ErrNoKey
 	}
-	return k.keyring.Secret(ctx, name)
+	return k.Keyring.Secret(ctx, name)
 }
 
-// keysFor returns the keys of the environment, or where that has none the agent's
+// Keys returns the keys of the environment, or where that has none the agent's
 // key from beside the vault.
-func (s *system) keysFor(ctx context.Context, path string) (vault.Keys, error) {
-	keys, err := vault.KeysFrom(ctx, s.getenv, unasked{s.keyring})
+func (s *System) Keys(ctx context.Context, path string) (vault.Keys, error) {
+	keys, err := vault.KeysFrom(ctx, s.Getenv, unasked{s.Keyring})
 	if err == nil && keys.Admin.IsZero() && keys.Agent.IsZero() {
-		keys.Agent, err = s.keyFrom(ctx, agentKeyFile(path))
+		keys.Agent, err = s.keyIn(ctx, AgentKeyFile(path))
 	}
 	return keys, err
 }
 
-// keyFrom reads a key file that init made. It is zero where there is no file.
-func (s *system) keyFrom(ctx context.Context, file string) (mail.Secret, error) {
+// keyIn reads a key file that init made. It is zero where there is no file.
+func (s *System) keyIn(ctx context.Context, file string) (mail.Secret, error) {
 	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
 		return mail.Secret{}, nil
 	}
@@ -77,27 +78,27 @@ func (s *system) keyFrom(ctx context.Context, file string) (mail.Secret, error) 
 			return file
 		}
 		return ""
-	}, unasked{s.keyring})
+	}, unasked{s.Keyring})
 	if err != nil {
 		err = fmt.Errorf("the key file %s: %w", file, err)
 	}
 	return keys.Agent, err
 }
 
-// findKeys returns the keys that there are already: those of the environment, else
+// FindKeys returns the keys that there are already: those of the environment, else
 // those of the files that init makes.
-func (s *system) findKeys(ctx context.Context, path string) (vault.Keys, error) {
-	keys, err := vault.KeysFrom(ctx, s.getenv, s.keyring)
+func (s *System) FindKeys(ctx context.Context, path string) (vault.Keys, error) {
+	keys, err := vault.KeysFrom(ctx, s.Getenv, s.Keyring)
 	if err != nil {
 		return keys, err
 	}
 	if keys.Agent.IsZero() {
-		if keys.Agent, err = s.keyFrom(ctx, agentKeyFile(path)); err != nil {
+		if keys.Agent, err = s.keyIn(ctx, AgentKeyFile(path)); err != nil {
 			return keys, err
 		}
 	}
 	if keys.Admin.IsZero() {
-		keys.Admin, err = s.keyFrom(ctx, adminKeyFile(path))
+		keys.Admin, err = s.keyIn(ctx, AdminKeyFile(path))
 	}
 	return keys, err
 }

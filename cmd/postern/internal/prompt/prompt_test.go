@@ -1,7 +1,10 @@
-package main
+package prompt
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -10,9 +13,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
+	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/demo"
+	"github.com/postern-mail/postern/vault"
 )
 
 func TestOpenWord(t *testing.T) {
@@ -30,22 +35,43 @@ func TestOpenWord(t *testing.T) {
 // talk is a conversation on the sample servers without a terminal.
 func talk(t *testing.T) *conversation {
 	t.Helper()
-	h, _ := sendingHouse(t, mail.Approve)
-	c := &conversation{process: &process{getenv: func(string) string { return "" }, stdout: os.Stderr, stderr: os.Stderr, stdin: os.Stdin}, house: h.house, history: &history{}}
-	c.seen.house = h.house
-	return c
+	servers, err := demo.Start(demo.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = servers.Close() })
+	v, remove, err := vault.Temporary(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = remove() })
+	a := servers.Account()
+	a.Mode, a.AllowOut = mail.Approve, mail.AllowList{Enabled: true, Entries: []string{"@example.com"}}
+	if err := v.AddAccount(t.Context(), a, servers.Password); err != nil {
+		t.Fatal(err)
+	}
+	getenv := func(string) string { return "" }
+	s := &house.System{Getenv: getenv, Log: slog.New(slog.DiscardHandler), Stderr: io.Discard}
+	h, err := s.Wire(house.Plan{Profile: gateway.FullProfile(), Principal: gateway.Principal{Name: "admin", Admin: true},
+		Open: func(context.Context) (*vault.Vault, error) { return v, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	d := Door{Gateway: h.Gateway, Registry: h.Registry, Principal: h.Principal, Accounts: func(context.Context) ([]string, error) { return []string{a.Name}, nil }}
+	return &conversation{Options: Options{Door: d, Getenv: getenv, Stdout: io.Discard, Progress: NewProgress(io.Discard, getenv)}, history: &history{}, complete: NewCompleter(d)}
 }
 
 func (c *conversation) run1(t *testing.T, line string) {
 	t.Helper()
-	a := c.house.gateway.Do(t.Context(), gateway.Request{Principal: c.house.principal, Line: line})
-	c.seen.note(a.JSON)
+	a := c.Gateway.Do(t.Context(), gateway.Request{Principal: c.Principal, Line: line})
+	c.complete.note(a.JSON)
 }
 
 func TestCompletion(t *testing.T) {
 	c := talk(t)
 	ask := func(line string) string {
-		head, list := c.complete(t.Context(), line)
+		head, list := c.complete.line(t.Context(), line)
 		for i := range list {
 			if !strings.HasSuffix(list[i], " ") {
 				t.Errorf("%q: no space behind %q", line, list[i])
@@ -105,7 +131,7 @@ func TestCompletion(t *testing.T) {
 		t.Errorf("outbox approve: %q", got)
 	}
 	// A proposal is what it says when it is read back.
-	for _, p := range c.seen.folders(t.Context(), "demo") {
+	for _, p := range c.complete.folders(t.Context(), "demo") {
 		if tokens, err := gateway.Tokenize(gateway.Quote(p)); err != nil || !slices.Equal(tokens, []string{p}) {
 			t.Errorf("%q is read as %q, %v", p, tokens, err)
 		}
@@ -122,18 +148,18 @@ func sorted(s string) string {
 func TestFoldersAreAskedForOnceAnAccountIsUsed(t *testing.T) {
 	c := talk(t)
 	c.run1(t, "mail list --limit 1")
-	c.seen.mu.Lock()
-	n := len(c.seen.listed)
-	c.seen.mu.Unlock()
+	c.complete.mu.Lock()
+	n := len(c.complete.listed)
+	c.complete.mu.Unlock()
 	if n != 0 {
 		t.Fatal("they are known without being asked for")
 	}
-	c.seen.folders(t.Context(), "") // may give up waiting
-	c.seen.mu.Lock()
-	f := c.seen.listed["demo"]
-	c.seen.mu.Unlock()
+	c.complete.folders(t.Context(), "") // may give up waiting
+	c.complete.mu.Lock()
+	f := c.complete.listed["demo"]
+	c.complete.mu.Unlock()
 	<-f.ready
-	if got := c.seen.folders(t.Context(), ""); !slices.Contains(got, "Projects/Été") {
+	if got := c.complete.folders(t.Context(), ""); !slices.Contains(got, "Projects/Été") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -160,7 +186,7 @@ func TestHistoryKeepsNoBodyAndNoSecret(t *testing.T) {
 		"mail list \x1b[2J":                "",
 		"mail search --query \u202esecret": "",
 	} {
-		got, ok := c.house.remembered(line)
+		got, ok := c.remembered(line)
 		if ok != (want != "") || got != want {
 			t.Errorf("%q is kept as %q, %v; want %q", line, got, ok, want)
 		}
@@ -246,14 +272,12 @@ func TestHistoryFile(t *testing.T) {
 
 func TestWhereTheHistoryIs(t *testing.T) {
 	for _, tc := range []struct{ variable, want string }{{"off", ""}, {"/x/y", "/x/y"}} {
-		p := &process{getenv: func(name string) string { return map[string]string{historyVar: tc.variable}[name] }}
-		if got := p.historyFile(); got != tc.want {
-			t.Errorf("%s=%s: %q", historyVar, tc.variable, got)
+		if got := historyFile(func(name string) string { return map[string]string{HistoryVar: tc.variable}[name] }); got != tc.want {
+			t.Errorf("%s=%s: %q", HistoryVar, tc.variable, got)
 		}
 	}
 	if runtime.GOOS == "linux" {
-		p := &process{getenv: func(name string) string { return map[string]string{"XDG_STATE_HOME": "/state"}[name] }}
-		if got := p.historyFile(); got != "/state/postern/history" {
+		if got := historyFile(func(name string) string { return map[string]string{"XDG_STATE_HOME": "/state"}[name] }); got != "/state/postern/history" {
 			t.Errorf("%q", got)
 		}
 	}
@@ -275,18 +299,15 @@ func TestWhatToTypeNextIsQuoted(t *testing.T) {
 	}
 }
 
-func TestColorOnlyWhereItIsWanted(t *testing.T) {
-	for _, tc := range []struct {
-		env  map[string]string
-		want bool
-	}{
-		{map[string]string{"TERM": "xterm"}, true},
-		{map[string]string{"TERM": "xterm", "NO_COLOR": "1"}, false},
-		{map[string]string{"TERM": "xterm", "NO_COLOR": ""}, true},
-		{map[string]string{"TERM": "dumb"}, false},
-	} {
-		if got := terminal.Color(func(name string) string { return tc.env[name] }); got != tc.want {
-			t.Errorf("%v: %v", tc.env, got)
-		}
+// Somebody with the agent's key alone is not asked: an agent can have a terminal.
+func TestAnAgentAtATerminalApprovesNothing(t *testing.T) {
+	c := talk(t)
+	c.Principal.Admin = false
+	if _, ok := c.approves("outbox approve 0123"); ok {
+		t.Error("an agent is asked about what waits")
+	}
+	r := gateway.Request{Principal: c.Principal, Line: "mail send --to ann@example.com --subject x --body y", CanAsk: c.mayAsk()}
+	if a := c.Gateway.Do(t.Context(), r); a.Asked != nil || a.Code != "APPROVAL_REQUIRED" {
+		t.Errorf("an agent is asked at once: %s", a.JSON)
 	}
 }

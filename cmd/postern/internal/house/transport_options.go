@@ -1,4 +1,4 @@
-package main
+package house
 
 import (
 	"cmp"
@@ -14,52 +14,52 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-// transportOptions say which account a process of the transport profile serves:
+// TransportOptions say which account a process of the transport profile serves:
 // one of the vault, or with a host one that is described here alone.
-type transportOptions struct {
-	account, email, protocol, host, security, username, helper, caFile string
-	port                                                               uint
+type TransportOptions struct {
+	Account, Email, Protocol, Host, Security, Username, Helper, CAFile string
+	Port                                                               uint
 }
 
-func misused(message, hint string) error {
+func unusable(message, hint string) error {
 	return &discovery.Fault{Code: discovery.ValidationError, Message: message, Hint: hint}
 }
 
 // transportStore resolves the options to an account that logs in with a helper.
-func (s *system) transportStore(ctx context.Context, o *transportOptions, readOnly bool) (*transportStore, error) {
-	t := &transportStore{helper: o.helper != ""}
+func (s *System) transportStore(ctx context.Context, o *TransportOptions, readOnly bool) (*transportStore, error) {
+	t := &transportStore{helper: o.Helper != ""}
 	var err error
-	if o.host != "" {
+	if o.Host != "" {
 		t.store = newStore(func(context.Context) (*vault.Vault, error) { return nil, errNoVaultHere })
-		t.account, err = o.described(readOnly)
+		t.Served, err = o.described(readOnly)
 	} else {
-		if o.protocol != "" || o.port != 0 || o.security != "" || o.username != "" || o.email != "" || o.caFile != "" {
-			return nil, misused("What describes a server was given without --host.", "Name the server with --host, or leave the others out and choose an account of the vault with --account.")
+		if o.Protocol != "" || o.Port != 0 || o.Security != "" || o.Username != "" || o.Email != "" || o.CAFile != "" {
+			return nil, unusable("What describes a server was given without --host.", "Name the server with --host, or leave the others out and choose an account of the vault with --account.")
 		}
-		t.store, t.vaulted = newStore(s.opener(true)), true
-		t.account, err = t.chosen(ctx, o.account)
+		t.store, t.vaulted = newStore(s.Opener(true)), true
+		t.Served, err = t.chosen(ctx, o.Account)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if t.helper {
-		argv, err := gateway.Tokenize(o.helper)
+		argv, err := gateway.Tokenize(o.Helper)
 		if err != nil {
-			return nil, misused(fmt.Sprintf("--helper cannot be read: %t.", err), "Write it as a command string: quotes around an argument that holds spaces.")
+			return nil, unusable(fmt.Sprintf("--helper cannot be read: %t.", err), "Write it as a command string: quotes around an argument that holds spaces.")
 		}
-		stands := strings.NewReplacer("{name}", t.account.Name, "{username}", t.account.Username)
+		stands := strings.NewReplacer("{name}", t.Served.Name, "{username}", t.Served.Username)
 		for i := range argv {
 			argv[i] = stands.Replace(argv[i])
 		}
-		t.account.Auth, t.account.Helper, t.account.OAuth = mail.AuthHelper, argv, mail.OAuth{}
+		t.Served.Auth, t.Served.Helper, t.Served.OAuth = mail.AuthHelper, argv, mail.OAuth{}
 	}
-	if t.account.Auth != mail.AuthHelper {
+	if t.Served.Auth != mail.AuthHelper {
 		return nil, &discovery.Fault{Code: discovery.ConfigError,
-			Message: fmt.Sprintf("The account %s logs in with --auth %s, and the transport profile takes a credential from a helper program only.", t.account.Name, t.account.Auth),
-			Hint:    "Give a program that prints the password with --helper, or have the administrator run 'account edit " + t.account.Name + " --auth helper --helper COMMAND'."}
+			Message: fmt.Sprintf("The account %s logs in with --auth %s, and the transport profile takes a credential from a helper program only.", t.Served.Name, t.Served.Auth),
+			Hint:    "Give a program that prints the password with --helper, or have the administrator run 'account edit " + t.Served.Name + " --auth helper --helper COMMAND'."}
 	}
-	if err := t.account.Validate(); err != nil {
-		return nil, misused("The account cannot be used as it is described: "+err.Error()+".", "Run 'postern serve -h' for the options.")
+	if err := t.Served.Validate(); err != nil {
+		return nil, unusable("The account cannot be used as it is described: "+err.Error()+".", "Run 'postern serve -h' for the options.")
 	}
 	return t, nil
 }
@@ -68,32 +68,32 @@ var errNoVaultHere = errors.New("there is no vault in this process")
 
 // described is the account that the options describe. It needs a helper: there is no
 // other place its credential could come from.
-func (o *transportOptions) described(readOnly bool) (mail.Account, error) {
-	a := mail.Account{Name: cmp.Or(o.account, "default"), Email: o.email, Protocol: cmp.Or(mail.Protocol(o.protocol), mail.IMAP), Username: o.username, Mode: mail.ReadWrite}
-	if o.helper == "" {
-		return a, misused("--host needs --helper.", "Give a program that prints the password, such as --helper 'biosecret get mail'.")
+func (o *TransportOptions) described(readOnly bool) (mail.Account, error) {
+	a := mail.Account{Name: cmp.Or(o.Account, "default"), Email: o.Email, Protocol: cmp.Or(mail.Protocol(o.Protocol), mail.IMAP), Username: o.Username, Mode: mail.ReadWrite}
+	if o.Helper == "" {
+		return a, unusable("--host needs --helper.", "Give a program that prints the password, such as --helper 'biosecret get mail'.")
 	}
-	if a.Email == "" && strings.Contains(o.username, "@") {
-		a.Email = o.username
+	if a.Email == "" && strings.Contains(o.Username, "@") {
+		a.Email = o.Username
 	}
 	if readOnly {
 		a.Mode = mail.ReadOnly
 	}
-	if o.port > math.MaxUint16 {
-		return a, misused("--port is greater than 65535.", "Give the number of a TCP port, or leave it out.")
+	if o.Port > math.MaxUint16 {
+		return a, unusable("--port is greater than 65535.", "Give the number of a TCP port, or leave it out.")
 	}
-	e := mail.Endpoint{Host: o.host, Security: cmp.Or(mail.Security(o.security), mail.TLS)}
-	e.Port = cmp.Or(uint16(o.port), mail.DefaultPort(string(a.Protocol), e.Security))
+	e := mail.Endpoint{Host: o.Host, Security: cmp.Or(mail.Security(o.Security), mail.TLS)}
+	e.Port = cmp.Or(uint16(o.Port), mail.DefaultPort(string(a.Protocol), e.Security))
 	if a.Protocol == mail.POP3 {
 		a.POP3 = e
 	} else {
 		a.IMAP = e
 	}
-	if o.caFile == "" {
+	if o.CAFile == "" {
 		return a, nil
 	}
 	var err error
-	if a.CAPEM, err = readFile(o.caFile); err != nil {
+	if a.CAPEM, err = ReadFile(o.CAFile); err != nil {
 		return a, fmt.Errorf("reading --ca-file: %w", err)
 	}
 	return a, nil

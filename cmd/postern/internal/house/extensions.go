@@ -1,4 +1,4 @@
-package main
+package house
 
 import (
 	"context"
@@ -15,33 +15,33 @@ import (
 )
 
 const (
-	// extensionVerb is the hidden verb that limits its process and becomes an
+	// ExtensionVerb is the hidden verb that limits its process and becomes an
 	// extension's program, see package extension.
-	extensionVerb = "run-extension"
+	ExtensionVerb = "run-extension"
 
-	// extensionsVar names the directory of extensions.
-	extensionsVar = "POSTERN_EXTENSIONS"
+	// ExtensionsVar names the directory of extensions.
+	ExtensionsVar = "POSTERN_EXTENSIONS"
 )
 
-// extensionsFrom says where a verb takes its extensions from. The zero value is
+// ExtensionsFrom says where a verb takes its extensions from. The zero value is
 // nowhere.
-type extensionsFrom uint8
+type ExtensionsFrom uint8
 
 const (
-	whereNamed  extensionsFrom = iota + 1 // where POSTERN_EXTENSIONS says, if it does
-	besideVault                           // there, else in a directory beside the vault
+	WhereNamed  ExtensionsFrom = iota + 1 // where POSTERN_EXTENSIONS says, if it does
+	BesideVault                           // there, else in a directory beside the vault
 )
 
 // loadExtensions reads the directory of extensions. What is wrong with them is said
 // once on standard error, and by doctor; it stops nothing.
-func (s *system) loadExtensions(from extensionsFrom, builtin []*discovery.Command) *extension.Set {
-	dir := s.getenv(extensionsVar)
+func (s *System) loadExtensions(from ExtensionsFrom, builtin []*discovery.Command) *extension.Set {
+	dir := s.Getenv(ExtensionsVar)
 	named := dir != ""
 	switch {
-	case from == 0 || from == whereNamed && !named:
+	case from == 0 || from == WhereNamed && !named:
 		return &extension.Set{}
 	case !named:
-		path, err := vault.DefaultPath(s.getenv)
+		path, err := vault.DefaultPath(s.Getenv)
 		if err == nil {
 			path, err = filepath.Abs(path)
 		}
@@ -50,16 +50,16 @@ func (s *system) loadExtensions(from extensionsFrom, builtin []*discovery.Comman
 		}
 		dir = filepath.Join(filepath.Dir(path), "extensions")
 	}
-	o := extension.Options{Environ: s.environ, Taken: func(word string) bool { return firstWordOf(builtin, word) }}
-	if s.self != "" {
-		o.Launcher = []string{s.self, extensionVerb}
+	o := extension.Options{Environ: s.Environ, Taken: func(word string) bool { return firstWordOf(builtin, word) }}
+	if s.Self != "" {
+		o.Launcher = []string{s.Self, ExtensionVerb}
 	}
 	set, err := extension.Load(dir, o)
 	if errors.Is(err, fs.ErrNotExist) && named {
-		set.Problems = append(set.Problems, extension.Problem{Message: "The directory that " + extensionsVar + " names does not exist."})
+		set.Problems = append(set.Problems, extension.Problem{Message: "The directory that " + ExtensionsVar + " names does not exist."})
 	}
 	for _, problem := range set.Problems {
-		fmt.Fprintf(s.stderr, "postern: %s\n", problem)
+		fmt.Fprintf(s.Stderr, "postern: %s\n", problem)
 	}
 	return set
 }

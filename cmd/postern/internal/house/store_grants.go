@@ -1,4 +1,4 @@
-package main
+package house
 
 import (
 	"context"
@@ -67,7 +67,7 @@ func (s *store) stillGranted(ctx context.Context, g *vault.Grant) error {
 // in the agent mailbox, where it could be anybody. An extension runs beside the store,
 // with the rights of the person, so a grant has those alone that it names.
 func grantProfile(g *vault.Grant) (gateway.Profile, error) {
-	p, err := profileNamed(g.Profile)
+	p, err := ProfileNamed(g.Profile)
 	if err != nil {
 		return p, err
 	}

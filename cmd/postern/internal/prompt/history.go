@@ -1,9 +1,10 @@
-package main
+package prompt
 
 import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,9 +16,9 @@ import (
 	"github.com/postern-mail/postern/gateway"
 )
 
-// historyVar names the file that keeps what was typed at the prompt; "off" keeps
+// HistoryVar names the file that keeps what was typed at the prompt; "off" keeps
 // nothing.
-const historyVar = "POSTERN_HISTORY"
+const HistoryVar = "POSTERN_HISTORY"
 
 // Bounds of the history.
 const (
@@ -34,8 +35,8 @@ type history struct {
 }
 
 // historyFile is where the history is kept; empty for nowhere.
-func (p *process) historyFile() string {
-	if name := p.getenv(historyVar); name != "" {
+func historyFile(getenv func(string) string) string {
+	if name := getenv(HistoryVar); name != "" {
 		if name == "off" {
 			return ""
 		}
@@ -46,9 +47,9 @@ func (p *process) historyFile() string {
 		return ""
 	}
 	dir := filepath.Join(home, ".local", "state")
-	switch state := p.getenv("XDG_STATE_HOME"); {
+	switch state := getenv("XDG_STATE_HOME"); {
 	case runtime.GOOS == "windows":
-		dir = p.getenv("LocalAppData")
+		dir = getenv("LocalAppData")
 	case runtime.GOOS == "darwin":
 		dir = filepath.Join(home, "Library", "Application Support")
 	case filepath.IsAbs(state):
@@ -62,14 +63,14 @@ func (p *process) historyFile() string {
 
 // openHistory reads the history. What stands in the way is told, and nothing is kept
 // then: a prompt works without.
-func (p *process) openHistory() *history {
-	name := p.historyFile()
+func openHistory(getenv func(string) string, stderr io.Writer) *history {
+	name := historyFile(getenv)
 	if name == "" {
 		return &history{}
 	}
 	h, err := readHistory(name)
 	if err != nil {
-		fmt.Fprintf(p.stderr, "postern: the history cannot be kept: %v\n", err)
+		fmt.Fprintf(stderr, "postern: the history cannot be kept: %v\n", err)
 		return &history{}
 	}
 	return h
@@ -151,12 +152,12 @@ func (h *history) add(line string) {
 // log: of what is a command, without the values that are sensitive. Their options are
 // left out with them, or a line called up again would have "[redacted]" sent. A line
 // that is no command, or cannot be read, may be a password in the wrong place.
-func (h *house) remembered(line string) (string, bool) {
+func (d *Door) remembered(line string) (string, bool) {
 	tokens, err := gateway.Tokenize(line)
 	if err != nil {
 		return "", false
 	}
-	found, err := h.registry.Resolve(tokens, h.visible)
+	found, err := d.Registry.Resolve(tokens, d.visible)
 	if err != nil || screen.Visible(line) != line {
 		return "", false
 	}

@@ -8,34 +8,34 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/cmd/postern/internal/prompt"
 )
 
-const prompt = "postern> "
+const promptSign = "postern> "
 
 // One sitting at the prompt, as a person has it.
 func TestASittingAtThePrompt(t *testing.T) {
 	x := onTerminal(t, 100, 30, nil, "demo")
-	x.sees("Tab completes", prompt)
+	x.sees("Tab completes", promptSign)
 	x.types("mail li\t--limit 3\r")
-	x.sees("mail list --limit 3", "demo, INBOX", "Help desk", "About this mailbox", "3 messages", prompt)
+	x.sees("mail list --limit 3", "demo, INBOX", "Help desk", "About this mailbox", "3 messages", promptSign)
 	x.types("mail get --uid 50\r")
-	x.sees("From:", "Help desk <help@example.org>", "Subject: About this mailbox", "│ ", "imap:demo:INBOX:1:50", prompt)
+	x.sees("From:", "Help desk <help@example.org>", "Subject: About this mailbox", "│ ", "imap:demo:INBOX:1:50", promptSign)
 	x.types("mail get --headers \t\t")
 	x.sees("none", "curated", "all")
 	x.types("\x03") // Ctrl-C gives up the line
-	x.sees(prompt)
+	x.sees(promptSign)
 	x.types("nonsense\r")
-	x.sees("COMMAND_NOT_FOUND: There is no command 'nonsense'.", "For example:", prompt)
+	x.sees("COMMAND_NOT_FOUND: There is no command 'nonsense'.", "For example:", promptSign)
 	x.types("help mail watch\r")
-	x.sees("Arguments", "--uidvalidity", "Examples", prompt)
+	x.sees("Arguments", "--uidvalidity", "Examples", promptSign)
 
 	// Ctrl-C stops a command and not the prompt; meanwhile there is a line that says
 	// what happens, which is gone then.
 	x.types("mail watch --wait 4m\r")
 	x.sees("waiting for mail in INBOX")
 	x.types("\x03")
-	x.sees("cancelled", prompt)
+	x.sees("cancelled", promptSign)
 	x.mu.Lock()
 	if raw := x.raw.String(); !strings.Contains(raw[strings.LastIndex(raw, "waiting for mail"):], "\r\x1b[K") {
 		t.Error("the line about the progress is not erased")
@@ -45,32 +45,32 @@ func TestASittingAtThePrompt(t *testing.T) {
 	// A message that needs a person's word is shown as it will go, and asked about.
 	for _, line := range []string{"allow out add @example.org", "account edit demo --mode approve"} {
 		x.types(line + "\r")
-		x.sees("\n" + prompt)
+		x.sees("\n" + promptSign)
 	}
 	x.types(`mail send --to "Ann Lee <ann@example.org>" --bcc eve@example.org --subject Hi --body "one\ntwo"` + "\r")
 	x.sees("Nothing leaves unless you accept", "To:", "ann@example.org", "Bcc:", "eve@example.org", "> one", "> two", "leaves it in the outbox: ")
 	x.types("y\r")
-	x.sees("state", "accepted", prompt)
+	x.sees("state", "accepted", promptSign)
 
 	// One that waits is approved by its name alone; anything but yes leaves it there.
 	x.types("mail send --to ann@example.org --subject Later --body '" + strings.Repeat("long line ", 8) + "'\r")
 	x.sees("outbox: ")
 	x.types("\r")
-	out := x.sees("APPROVAL_REQUIRED", "outbox show ", prompt)
+	out := x.sees("APPROVAL_REQUIRED", "outbox show ", promptSign)
 	id := regexp.MustCompile(`outbox show ([a-z0-9]+)`).FindStringSubmatch(out)[1]
 	x.types("outbox approve " + id + "\r")
 	x.sees("Goes to:", "ann@example.org", "Subject:", "Later", "Digest:", "> long line", "leaves it as it is: ")
 	x.types("\r")
-	x.sees("Nothing was sent", prompt)
+	x.sees("Nothing was sent", promptSign)
 	x.types("outbox approve " + id + "\r")
 	x.sees("leaves it as it is: ")
 	x.types("yes\r")
-	x.sees("accepted", "It was sent", prompt)
+	x.sees("accepted", "It was sent", promptSign)
 
 	// A window of another size is used from the next answer on.
 	x.resize(40, 12)
 	x.types("mail list --limit 2\r")
-	for l := range strings.Lines(x.sees("demo, INBOX", "Help desk", "2 messages", prompt)) {
+	for l := range strings.Lines(x.sees("demo, INBOX", "Help desk", "2 messages", promptSign)) {
 		if strings.Contains(l, "Help desk") && len([]rune(l)) > 41 {
 			t.Errorf("too wide: %q", l)
 		}
@@ -79,7 +79,7 @@ func TestASittingAtThePrompt(t *testing.T) {
 	x.types(`mail send --to ann@example.org --subject Long --body "` + strings.Repeat(`a\n`, 40) + `b"` + "\r")
 	x.sees("Enter shows more, q stops: ")
 	x.types("q\r")
-	x.sees("you are not asked", "APPROVAL_REQUIRED", prompt)
+	x.sees("you are not asked", "APPROVAL_REQUIRED", promptSign)
 	x.types("\x04")
 	x.quits(0)
 }
@@ -88,12 +88,12 @@ func TestASittingAtThePrompt(t *testing.T) {
 func TestThePromptRemembers(t *testing.T) {
 	v := newVault(t)
 	file := filepath.Join(t.TempDir(), "history")
-	env := append(v.environment(true), historyVar+"="+file)
+	env := append(v.environment(true), prompt.HistoryVar+"="+file)
 	x := onTerminal(t, 80, 24, env, "repl")
-	x.sees(prompt)
+	x.sees(promptSign)
 	for _, line := range []string{"config list", "agent send --from a:b --to c:d --subject Hi --body the-secret", "the-secret"} {
 		x.types(line + "\r")
-		x.sees("\n" + prompt)
+		x.sees("\n" + promptSign)
 	}
 	x.types("quit\r")
 	x.quits(0)
@@ -102,18 +102,18 @@ func TestThePromptRemembers(t *testing.T) {
 		t.Errorf("kept %q, %v", content, err)
 	}
 	x = onTerminal(t, 80, 24, env, "repl")
-	x.sees(prompt)
+	x.sees(promptSign)
 	x.types("\x1b[A\x1b[A") // up twice
 	x.sees("config list")
 	x.types("\r")
-	x.sees("audit_retention", prompt)
+	x.sees("audit_retention", promptSign)
 	x.types("\x04")
 	x.quits(0)
 	// It can be told to remember nothing.
 	x = onTerminal(t, 80, 24, env, "repl", "--no-history")
-	x.sees(prompt)
+	x.sees(promptSign)
 	x.types("version\r")
-	x.sees("acli", prompt)
+	x.sees("acli", promptSign)
 	x.types("\x04")
 	x.quits(0)
 	if after, _ := os.ReadFile(file); string(after) != string(content)+"config list\n" {
@@ -121,27 +121,14 @@ func TestThePromptRemembers(t *testing.T) {
 	}
 }
 
-// Somebody with the agent's key alone is not asked: an agent can have a terminal.
-func TestAnAgentAtATerminalApprovesNothing(t *testing.T) {
-	h, _ := sendingHouse(t, "approve")
-	h.principal.Admin = false
-	c := &conversation{process: &process{}, house: h.house}
-	if _, ok := c.approves("outbox approve 0123"); ok {
-		t.Error("an agent is asked about what waits")
-	}
-	if a := h.gateway.Do(t.Context(), gateway.Request{Principal: h.principal, Line: "mail send --to ann@example.com --subject x --body y", CanAsk: c.mayAsk()}); a.Asked != nil || a.Code != "APPROVAL_REQUIRED" {
-		t.Errorf("an agent is asked at once: %s", a.JSON)
-	}
-}
-
 func TestATerminalWithoutEmphasis(t *testing.T) {
 	for _, env := range [][]string{{"NO_COLOR=1"}, {"TERM=dumb"}} {
 		x := onTerminal(t, 80, 24, env, "demo")
-		x.sees(prompt)
+		x.sees(promptSign)
 		x.types("mail list --limit 2\r")
-		x.sees("Help desk", "2 messages", prompt)
+		x.sees("Help desk", "2 messages", promptSign)
 		x.types("nonsense\r")
-		x.sees("COMMAND_NOT_FOUND", prompt)
+		x.sees("COMMAND_NOT_FOUND", promptSign)
 		x.types("quit\r")
 		x.quits(0)
 		for _, style := range []string{"\x1b[1m", "\x1b[2m", "\x1b[1;31m"} {
@@ -159,7 +146,7 @@ func TestATerminalWithoutEmphasis(t *testing.T) {
 func TestSIGTERMEndsThePrompt(t *testing.T) {
 	for _, line := range []string{"", "mail watch --wait 4m"} {
 		x := onTerminal(t, 80, 24, nil, "demo")
-		x.sees(prompt)
+		x.sees(promptSign)
 		if line != "" {
 			x.types(line + "\r")
 			x.sees("waiting for mail")
@@ -174,9 +161,9 @@ func TestSIGTERMEndsThePrompt(t *testing.T) {
 // With --json the answers are those of a script.
 func TestThePromptInJSON(t *testing.T) {
 	x := onTerminal(t, 80, 24, nil, "demo", "--json")
-	x.sees(prompt)
+	x.sees(promptSign)
 	x.types("mail list --limit 1 --fields messages.subject\r")
-	x.sees(`{"success":true,"data":{"messages":[{"subject":"About this mailbox"}]}`, prompt)
+	x.sees(`{"success":true,"data":{"messages":[{"subject":"About this mailbox"}]}`, promptSign)
 	x.types("\x04")
 	x.quits(0)
 }

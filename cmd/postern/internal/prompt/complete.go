@@ -1,4 +1,4 @@
-package main
+package prompt
 
 import (
 	"context"
@@ -21,10 +21,6 @@ const (
 	maxProposals   = 200
 	maxSeenIDs     = 100
 )
-
-func (h *house) visible(c *discovery.Command) bool {
-	return h.gateway.Visible(context.Background(), h.principal, c)
-}
 
 // splitRunes cuts a line at a position in characters, as liner counts.
 func splitRunes(line string, pos int) (before, after string) {
@@ -74,28 +70,28 @@ func openWord(line string) (start int, word string) {
 	return start, b.String()
 }
 
-// complete proposes what the word that a line ends with may become, quoted where it
+// line proposes what the word that a line ends with may become, quoted where it
 // needs quotes, and what stands before it.
-func (c *conversation) complete(ctx context.Context, line string) (head string, list []string) {
+func (c *Completer) line(ctx context.Context, line string) (head string, list []string) {
 	start, word := openWord(line)
 	head = line[:start]
 	tokens, err := gateway.Tokenize(head)
 	if err != nil {
 		return head, nil
 	}
-	for _, w := range c.propose(ctx, tokens, word) {
+	for _, w := range c.Propose(ctx, tokens, word) {
 		list = append(list, discovery.Quote(w)+" ")
 	}
 	return head, list
 }
 
-// propose tells what a word may become that follows other ones: words of commands, then
+// Propose tells what a word may become that follows other ones: words of commands, then
 // options, then the values of one. Each begins with the word.
-func (c *conversation) propose(ctx context.Context, tokens []string, word string) (list []string) {
+func (c *Completer) Propose(ctx context.Context, tokens []string, word string) (list []string) {
 	var proposals []string
-	found, err := c.house.registry.Resolve(tokens, c.house.visible)
+	found, err := c.door.Registry.Resolve(tokens, c.door.visible)
 	if err != nil || found.Command == nil {
-		proposals = c.house.words(strings.Join(tokens, " "))
+		proposals = c.Words(strings.Join(tokens, " "))
 	} else if name, _, attached := strings.Cut(word, "="); attached && strings.HasPrefix(name, "--") {
 		if a := option(found.Command, name); a != nil {
 			for _, v := range c.values(ctx, found.Command, a, tokens) {
@@ -105,10 +101,11 @@ func (c *conversation) propose(ctx context.Context, tokens []string, word string
 	} else {
 		proposals = c.arguments(ctx, found, tokens, word)
 	}
-	return startingWith(word, proposals)
+	return StartingWith(word, proposals)
 }
 
-func startingWith(word string, proposals []string) (list []string) {
+// StartingWith are those of the proposals that begin with a word, not too many of them.
+func StartingWith(word string, proposals []string) (list []string) {
 	for _, p := range proposals {
 		if strings.HasPrefix(p, word) && len(list) < maxProposals {
 			list = append(list, p)
@@ -117,19 +114,19 @@ func startingWith(word string, proposals []string) (list []string) {
 	return list
 }
 
-// words are what may follow the words of a group.
-func (h *house) words(group string) []string {
+// Words are what may follow the words of a group.
+func (c *Completer) Words(group string) []string {
 	var words []string
-	for _, c := range h.registry.Commands() {
-		rest := c.Path
+	for _, command := range c.door.Registry.Commands() {
+		rest := command.Path
 		if group != "" {
 			var ok bool
-			if rest, ok = strings.CutPrefix(c.Path, group+" "); !ok {
+			if rest, ok = strings.CutPrefix(command.Path, group+" "); !ok {
 				continue
 			}
 		}
 		word, _, _ := strings.Cut(rest, " ")
-		if h.visible(c) && !slices.Contains(words, word) {
+		if c.door.visible(command) && !slices.Contains(words, word) {
 			words = append(words, word)
 		}
 	}
@@ -147,9 +144,9 @@ func option(c *discovery.Command, label string) *discovery.Argument {
 
 // arguments are the values of the option that is open, else the options that are not
 // given yet and the values of a positional.
-func (c *conversation) arguments(ctx context.Context, found discovery.Resolved, tokens []string, word string) []string {
+func (c *Completer) arguments(ctx context.Context, found discovery.Resolved, tokens []string, word string) []string {
 	if c.isHelp(found.Command) {
-		return c.house.words(strings.Join(found.Rest, " "))
+		return c.Words(strings.Join(found.Rest, " "))
 	}
 	if n := len(found.Rest); n > 0 {
 		if a := option(found.Command, found.Rest[n-1]); a != nil && a.Kind != discovery.KindFlag {
@@ -174,12 +171,12 @@ func (c *conversation) arguments(ctx context.Context, found discovery.Resolved, 
 	return list
 }
 
-func (c *conversation) isHelp(command *discovery.Command) bool {
+func (c *Completer) isHelp(command *discovery.Command) bool {
 	return command.Path == "help" || command.Path == "schema"
 }
 
 // values are what is known of the values of an argument.
-func (c *conversation) values(ctx context.Context, command *discovery.Command, a *discovery.Argument, tokens []string) []string {
+func (c *Completer) values(ctx context.Context, command *discovery.Command, a *discovery.Argument, tokens []string) []string {
 	transfers := command.Path == "mail copy" || command.Path == "mail move"
 	switch group, _, _ := strings.Cut(command.Path, " "); {
 	case len(a.Enum) > 0:
@@ -189,11 +186,11 @@ func (c *conversation) values(ctx context.Context, command *discovery.Command, a
 	case a.Name == "account" || a.Name == "to-account" || a.Name == "name" && group == "account" && command.Path != "account add":
 		return c.accounts(ctx)
 	case a.Name == "folder" || a.Name == "to" && transfers:
-		return c.seen.folders(ctx, accountIn(tokens))
+		return c.folders(ctx, accountIn(tokens))
 	case a.Name == "id" && group == "outbox":
-		return c.seen.ids("outbox_id")
+		return c.ids("outbox_id")
 	case a.Name == "id" || a.Name == "reply-to" && group == "mail":
-		return c.seen.ids("message_id")
+		return c.ids("message_id")
 	}
 	return nil
 }
@@ -211,32 +208,31 @@ func accountIn(tokens []string) string {
 	return ""
 }
 
-func (c *conversation) accounts(ctx context.Context) []string {
+func (c *Completer) accounts(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
-	list, err := terminal.Await(ctx, func() ([]string, error) {
-		accounts, err := c.house.store.Accounts(ctx)
-		var names []string
-		for _, a := range accounts {
-			names = append(names, a.Name)
-		}
-		return names, err
-	})
+	list, err := terminal.Await(ctx, func() ([]string, error) { return c.door.Accounts(ctx) })
 	if err != nil {
 		return nil
 	}
 	return list
 }
 
-// seen is what the answers at this prompt have named.
-type seen struct {
-	house *house
+// Completer proposes what a word of a command may become: what the registry says, the
+// accounts, and what the answers before have named. It is safe for concurrent use.
+type Completer struct {
+	door Door
 
 	mu      sync.Mutex
 	named   map[string][]string     // ids, newest first, by the name of their field
 	used    map[string]bool         // accounts that an answer was of
 	listed  map[string]*folderNames // by account
 	current string                  // the account of the last answer
+}
+
+// NewCompleter completes what is typed at a door.
+func NewCompleter(d Door) *Completer {
+	return &Completer{door: d, named: map[string][]string{}, used: map[string]bool{}, listed: map[string]*folderNames{}}
 }
 
 // folderNames are the folders of an account, or on their way.
@@ -247,32 +243,29 @@ type folderNames struct {
 }
 
 // note takes what an answer names.
-func (s *seen) note(envelope []byte) {
+func (c *Completer) note(envelope []byte) {
 	v, err := orderedjson.Decode(envelope)
 	o, ok := v.(orderedjson.Object)
 	if err != nil || !ok {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.named == nil {
-		s.named, s.used, s.listed = map[string][]string{}, map[string]bool{}, map[string]*folderNames{}
-	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if data, isObject := o.Get("data").(orderedjson.Object); isObject {
-		s.take(data)
+		c.take(data)
 	} else if e, isObject := o.Get("error").(orderedjson.Object); isObject {
 		for _, x := range e.Strings("examples") { // of what waits for a person
 			if id, ok := strings.CutPrefix(x, "outbox show "); ok {
-				s.name("outbox_id", id)
+				c.name("outbox_id", id)
 			}
 		}
 	}
 }
 
-func (s *seen) take(o orderedjson.Object) {
+func (c *Completer) take(o orderedjson.Object) {
 	account := o.Str("account_id")
 	if _, hasFolder := o.Get("folder").(string); hasFolder && account != "" {
-		s.used[account], s.current = true, account
+		c.used[account], c.current = true, account
 	}
 	if list, ok := o.Objects("folders"); ok && account != "" {
 		f := &folderNames{at: time.Now(), ready: make(chan struct{})}
@@ -282,19 +275,19 @@ func (s *seen) take(o orderedjson.Object) {
 				f.names = append(f.names, name)
 			}
 		}
-		s.listed[account], s.used[account], s.current = f, true, account
+		c.listed[account], c.used[account], c.current = f, true, account
 	}
 	for _, field := range []string{"message_id", "outbox_id"} {
-		s.name(field, o.Str(field))
+		c.name(field, o.Str(field))
 	}
 	for _, f := range o {
 		switch v := f.Value.(type) {
 		case orderedjson.Object:
-			s.take(v)
+			c.take(v)
 		case []any:
 			for _, x := range v {
 				if e, ok := x.(orderedjson.Object); ok {
-					s.take(e)
+					c.take(e)
 				}
 			}
 		}
@@ -302,36 +295,36 @@ func (s *seen) take(o orderedjson.Object) {
 }
 
 // name keeps an id, the latest first.
-func (s *seen) name(field, id string) {
+func (c *Completer) name(field, id string) {
 	if id == "" || screen.Visible(id) != id {
 		return
 	}
-	list := slices.DeleteFunc(s.named[field], func(other string) bool { return other == id })
-	s.named[field] = slices.Insert(list, 0, id)[:min(len(list)+1, maxSeenIDs)]
+	list := slices.DeleteFunc(c.named[field], func(other string) bool { return other == id })
+	c.named[field] = slices.Insert(list, 0, id)[:min(len(list)+1, maxSeenIDs)]
 }
 
-func (s *seen) ids(field string) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.named[field])
+func (c *Completer) ids(field string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.named[field])
 }
 
 // folders are the folders of an account; empty means the one of the last answer.
 // They are what an answer has listed, else they are asked for as a command, once in a
 // while and only where the account has been used already: a key for the mere press of
 // Tab would have a helper ask a person something.
-func (s *seen) folders(ctx context.Context, account string) []string {
-	s.mu.Lock()
+func (c *Completer) folders(ctx context.Context, account string) []string {
+	c.mu.Lock()
 	if account == "" {
-		account = s.current
+		account = c.current
 	}
-	f := s.listed[account]
-	if (f == nil || time.Since(f.at) > foldersFresh) && s.used[account] {
+	f := c.listed[account]
+	if (f == nil || time.Since(f.at) > foldersFresh) && c.used[account] {
 		f = &folderNames{at: time.Now(), ready: make(chan struct{})}
-		s.listed[account] = f
-		go s.ask(context.WithoutCancel(ctx), account, f)
+		c.listed[account] = f
+		go c.ask(context.WithoutCancel(ctx), account, f)
 	}
-	s.mu.Unlock()
+	c.mu.Unlock()
 	if f == nil {
 		return []string{"INBOX"}
 	}
@@ -344,9 +337,9 @@ func (s *seen) folders(ctx context.Context, account string) []string {
 	return []string{"INBOX"}
 }
 
-func (s *seen) ask(ctx context.Context, account string, f *folderNames) {
+func (c *Completer) ask(ctx context.Context, account string, f *folderNames) {
 	defer close(f.ready)
-	a := s.house.gateway.Do(ctx, gateway.Request{Principal: s.house.principal, Tokens: []string{"mail", "folders", "--account", account, "--timeout", "5"}})
+	a := c.door.Gateway.Do(ctx, gateway.Request{Principal: c.door.Principal, Tokens: []string{"mail", "folders", "--account", account, "--timeout", "5"}})
 	v, _ := orderedjson.Decode(a.JSON)
 	o, _ := v.(orderedjson.Object)
 	data, _ := o.Get("data").(orderedjson.Object)

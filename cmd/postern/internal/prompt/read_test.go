@@ -1,4 +1,4 @@
-package main
+package prompt
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/discovery"
 )
 
@@ -45,7 +44,7 @@ func sitting(t *testing.T) (*conversation, *slowPerson) {
 	t.Cleanup(func() { _ = nothing.Close() })
 	p := &slowPerson{types: make(chan string)}
 	t.Cleanup(func() { close(p.types) })
-	return &conversation{process: &process{stdin: nothing, stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" }}, prompt: p}, p
+	return &conversation{Options: Options{Stdin: nothing, Stdout: io.Discard, Getenv: func(string) string { return "" }}, prompt: p}, p
 }
 
 func TestNobodyIsAskedOnceACommandIsStopped(t *testing.T) {
@@ -92,19 +91,6 @@ func TestThereIsOnePromptAtATime(t *testing.T) {
 		}
 		if want := []string{"Send this? ", "Send that? "}; !slices.Equal(p.asked, want) || p.most != 1 {
 			t.Errorf("asked %q, want %q; %d at once", p.asked, want, p.most)
-		}
-	})
-}
-
-func TestNothingIsReadOnceTheContextHasEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		read := false
-		_, err := terminal.Await(ctx, func() (string, error) { read = true; return "", nil })
-		synctest.Wait()
-		if read || !errors.Is(err, context.Canceled) {
-			t.Errorf("read %v, %v", read, err)
 		}
 	})
 }

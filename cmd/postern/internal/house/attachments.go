@@ -1,4 +1,4 @@
-package main
+package house
 
 import (
 	"bytes"
@@ -156,8 +156,8 @@ func occupied(err error) error {
 	return &fs.PathError{Op: "mkdir", Path: "", Err: errors.New("a file stands where a directory is needed")}
 }
 
-// close lets go of the directory.
-func (a *attachments) close() error {
+// Close lets go of the directory.
+func (a *attachments) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.root == nil {

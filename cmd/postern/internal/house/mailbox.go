@@ -1,4 +1,4 @@
-package main
+package house
 
 import (
 	"context"
@@ -16,16 +16,16 @@ import (
 // Where the keys of a mailbox lie that was made without any in the environment. Both
 // files have the form that POSTERN_KEY_FILE and POSTERN_ADMIN_KEY_FILE take.
 const (
-	mailboxKey      = ".key"
+	MailboxKey      = ".key"
 	mailboxAdminKey = ".admin.key"
 )
 
-// openMailbox opens the vault at path, which it makes where there is none (003 NFR4).
+// OpenMailbox opens the vault at path, which it makes where there is none (003 NFR4).
 // With a key in the environment it uses that and no other, so that a wrong key fails;
 // with none it uses those beside the file. POSTERN_POLICY_PIN speaks of the vault with
 // the accounts, and is not asked for here.
-func (s *system) openMailbox(ctx context.Context, path string) (*vault.Vault, error) {
-	keys, err := vault.KeysFrom(ctx, s.getenv, s.keyring)
+func (s *System) OpenMailbox(ctx context.Context, path string) (*vault.Vault, error) {
+	keys, err := vault.KeysFrom(ctx, s.Getenv, s.Keyring)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (s *system) openMailbox(ctx context.Context, path string) (*vault.Vault, er
 			return nil, err
 		}
 	} else if keys.Admin.IsZero() && keys.Agent.IsZero() {
-		if keys.Agent, err = s.keyFrom(ctx, path+mailboxKey); err != nil {
+		if keys.Agent, err = s.keyIn(ctx, path+MailboxKey); err != nil {
 			return nil, err
 		}
 	}
@@ -49,7 +49,7 @@ func (s *system) openMailbox(ctx context.Context, path string) (*vault.Vault, er
 // makeMailbox makes a vault with the keys there are, and with random ones beside it
 // in place of those that are missing. Of several processes that do so at once all end
 // up with the same keys and the same vault. It returns the keys to open it with.
-func (s *system) makeMailbox(ctx context.Context, path string, given vault.Keys) (vault.Keys, error) {
+func (s *System) makeMailbox(ctx context.Context, path string, given vault.Keys) (vault.Keys, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return vault.Keys{}, err
 	}
@@ -57,7 +57,7 @@ func (s *system) makeMailbox(ctx context.Context, path string, given vault.Keys)
 	for _, k := range []struct {
 		secret *mail.Secret
 		file   string
-	}{{&all.Agent, path + mailboxKey}, {&all.Admin, path + mailboxAdminKey}} {
+	}{{&all.Agent, path + MailboxKey}, {&all.Admin, path + mailboxAdminKey}} {
 		if !k.secret.IsZero() {
 			continue
 		}
@@ -65,7 +65,7 @@ func (s *system) makeMailbox(ctx context.Context, path string, given vault.Keys)
 			return vault.Keys{}, err
 		}
 		var err error
-		if *k.secret, err = s.keyFrom(ctx, k.file); err != nil {
+		if *k.secret, err = s.keyIn(ctx, k.file); err != nil {
 			return vault.Keys{}, err
 		}
 	}

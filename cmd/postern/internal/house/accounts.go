@@ -1,4 +1,4 @@
-package main
+package house
 
 import (
 	"context"
@@ -155,8 +155,8 @@ func (s *store) passing() {
 
 var errEnding = errors.New("the program is ending")
 
-// close removes what passing made. It waits for whoever makes it just now.
-func (s *store) close() {
+// Close removes what passing made. It waits for whoever makes it just now.
+func (s *store) Close() {
 	if !s.temporary {
 		return
 	}
@@ -175,6 +175,6 @@ func (s *store) close() {
 
 // keyless reports whether the environment neither gives a key in any form nor says
 // where a vault is.
-func (s *system) keyless() bool {
-	return !s.hasKey(vault.AdminKeyVar) && !s.hasKey(vault.AgentKeyVar) && s.getenv("POSTERN_DB") == ""
+func (s *System) keyless() bool {
+	return !s.hasKey(vault.AdminKeyVar) && !s.hasKey(vault.AgentKeyVar) && s.Getenv("POSTERN_DB") == ""
 }

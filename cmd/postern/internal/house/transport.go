@@ -1,4 +1,4 @@
-package main
+package house
 
 import (
 	"context"
@@ -17,80 +17,80 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-// transportProfile is the profile that only carries mail (004): one account, one
+// TransportProfile is the profile that only carries mail (004): one account, one
 // connection, a credential that a helper program gave at the start, and these
 // commands.
-const transportProfile = "transport"
+const TransportProfile = "transport"
 
-// transportCommands are all there is in that profile, besides help, schema and
+// TransportCommands are all there is in that profile, besides help, schema and
 // version (004 sections 2 and 6). What is not here is not in the registry of such a
 // process: there is no way to it, neither by name nor by mistake.
-var transportCommands = []string{"mail accounts", "mail verify", "mail folders", "mail list", "mail get", "mail thread", "mail mark-read"}
+var TransportCommands = []string{"mail accounts", "mail verify", "mail folders", "mail list", "mail get", "mail thread", "mail mark-read"}
 
-// transport is what a process of the profile is made of.
-type transport struct {
-	store       *transportStore
-	offers      []string             // paths of the commands there are
-	once        *login.HelperOnce    // the helper's run
-	credentials login.Credentials    // what the account logs in with: once
-	forget      func() error         // ends and wipes once
-	one         bool                 // never more than one connection
-	adapt       func(*commands.Deps) // changes what the commands are given; nil changes nothing
+// Transport is what a process of the profile is made of.
+type Transport struct {
+	Store         *transportStore
+	Offers        []string             // paths of the commands there are
+	Helper        *login.HelperOnce    // the helper's run
+	Credentials   login.Credentials    // what the account logs in with: once
+	Forget        func() error         // ends and wipes once
+	OneConnection bool                 // never more than one connection
+	Adapt         func(*commands.Deps) // changes what the commands are given; nil changes nothing
 }
 
-// newTransport resolves the options and asks the helper, once and now: no command
+// NewTransport resolves the options and asks the helper, once and now: no command
 // goes to the account before it has answered, and none asks it again. wireTransport or
 // forget ends what it began.
-func (s *system) newTransport(ctx context.Context, o *transportOptions, readOnly bool) (*transport, error) {
+func (s *System) NewTransport(ctx context.Context, o *TransportOptions, readOnly bool) (*Transport, error) {
 	store, err := s.transportStore(ctx, o, readOnly)
 	if err != nil {
 		return nil, err
 	}
-	once := login.NewHelperOnce(login.HelperOnceOptions{Account: store.account, Environ: s.environ})
-	t := &transport{store: store, offers: slices.Clone(transportCommands), once: once, credentials: once, forget: once.Close, one: true}
+	once := login.NewHelperOnce(login.HelperOnceOptions{Account: store.Served, Environ: s.Environ})
+	t := &Transport{Store: store, Offers: slices.Clone(TransportCommands), Helper: once, Credentials: once, Forget: once.Close, OneConnection: true}
 	if readOnly {
-		t.offers = slices.DeleteFunc(t.offers, func(path string) bool { return path == "mail mark-read" })
+		t.Offers = slices.DeleteFunc(t.Offers, func(path string) bool { return path == "mail mark-read" })
 	}
 	return t, nil
 }
 
-// connect connects as soon as there is a credential (004 section 3, startup). That
+// Connect connects as soon as there is a credential (004 section 3, startup). That
 // the helper failed is said to the person who started the server; every command
 // says it to the agent.
-func (s *system) connect(ctx context.Context, h *house, t *transport) {
-	if e := t.once.Failed(ctx); e != nil {
-		s.log.Error("the helper gave no credential", "kind", e.Kind, "what", e.Message)
+func (s *System) Connect(ctx context.Context, h *House, t *Transport) {
+	if e := t.Helper.Failed(ctx); e != nil {
+		s.Log.Error("the helper gave no credential", "kind", e.Kind, "what", e.Message)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, warmTime)
 	defer cancel()
-	_ = h.mailboxes.Warm(ctx, t.store.account.Name) // a failure is told by the command that needs it
+	_ = h.mailboxes.Warm(ctx, t.Store.Served.Name) // a failure is told by the command that needs it
 }
 
-// wireTransport builds the house of the profile. Nothing is dialled yet.
-func (s *system) wireTransport(t *transport) (*house, error) {
-	h := &house{principal: gateway.Principal{Name: "agent"}, store: t.store.store, logins: closer(t.forget)}
-	options := mailbox.Options{Directory: t.store, Credentials: t.credentials, OneConnection: t.one, Logger: s.log}
-	if t.store.vaulted {
-		options.Seen, options.CursorKey = t.store, t.store.cursorKey
+// WireTransport builds the house of the profile. Nothing is dialled yet.
+func (s *System) WireTransport(t *Transport) (*House, error) {
+	h := &House{Principal: gateway.Principal{Name: "agent"}, store: t.Store.store, logins: closer(t.Forget)}
+	options := mailbox.Options{Directory: t.Store, Credentials: t.Credentials, OneConnection: t.OneConnection, Logger: s.Log}
+	if t.Store.vaulted {
+		options.Seen, options.CursorKey = t.Store, t.Store.cursorKey
 	}
-	if s.self != "" {
-		options.PDFText = &pdftext.Runner{Command: []string{s.self, pdfVerb}}
+	if s.Self != "" {
+		options.PDFText = &pdftext.Runner{Command: []string{s.Self, PDFVerb}}
 	}
 	h.mailboxes = mailbox.New(options)
-	deps := &commands.Deps{Store: t.store, Mailboxes: h.mailboxes}
-	if t.adapt != nil {
-		t.adapt(deps)
+	deps := &commands.Deps{Store: t.Store, Mailboxes: h.mailboxes}
+	if t.Adapt != nil {
+		t.Adapt(deps)
 	}
-	deps.Exists = func(path string) bool { return h.registry.Exists(path) }
+	deps.Exists = func(path string) bool { return h.Registry.Exists(path) }
 	all := commands.All(deps)
-	offered, err := named(all, t.offers)
+	offered, err := named(all, t.Offers)
 	if err != nil {
 		return nil, err
 	}
-	h.registry, err = discovery.NewRegistry(discovery.Info{
+	h.Registry, err = discovery.NewRegistry(discovery.Info{
 		Name:        "postern",
-		Version:     s.version,
+		Version:     s.Version,
 		Description: "Postern: the mail of one account, as it is",
 		Groups:      map[string]string{"mail": "Read a person's mail, and mark it as read"},
 		Recipes:     commands.Recipes(),
@@ -98,13 +98,13 @@ func (s *system) wireTransport(t *transport) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	faults := commands.FaultsWhere(h.registry.Exists)
-	o := gateway.Options{Registry: h.registry, Profile: gateway.OnlyProfile(transportProfile, t.offers...), Context: onBehalfOf, Logger: s.log,
+	faults := commands.FaultsWhere(h.Registry.Exists)
+	o := gateway.Options{Registry: h.Registry, Profile: gateway.OnlyProfile(TransportProfile, t.Offers...), Context: onBehalfOf, Logger: s.Log,
 		Faults: func(err error) *discovery.Fault { return faults(runOnce(err)) }}
-	if t.store.vaulted {
-		o.Settings, o.Auditor, o.Limiter = t.store, t.store, t.store
+	if t.Store.vaulted {
+		o.Settings, o.Auditor, o.Limiter = t.Store, t.Store, t.Store
 	}
-	h.gateway, err = gateway.New(o)
+	h.Gateway, err = gateway.New(o)
 	return h, err
 }
 
@@ -117,7 +117,7 @@ func named(all []*discovery.Command, paths []string) ([]*discovery.Command, erro
 		}
 	}
 	if len(found) != len(paths) {
-		return nil, fmt.Errorf("the profile %s names a command that does not exist", transportProfile)
+		return nil, fmt.Errorf("the profile %s names a command that does not exist", TransportProfile)
 	}
 	return found, nil
 }
@@ -143,14 +143,14 @@ func runOnce(err error) error {
 // concurrent use.
 type transportStore struct {
 	*store               // where nothing is vaulted, one that cannot be opened
-	account mail.Account // as it was at the start
+	Served  mail.Account // as it was at the start
 	vaulted bool
 	helper  bool // the helper is not the vault's
 }
 
 // Accounts implements mail.Directory.
 func (s *transportStore) Accounts(ctx context.Context) ([]mail.Account, error) {
-	a, err := s.Account(ctx, s.account.Name)
+	a, err := s.Account(ctx, s.Served.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -161,19 +161,19 @@ func (s *transportStore) Accounts(ctx context.Context) ([]mail.Account, error) {
 // is and how it logs in may not change, since the credential is that of the start.
 func (s *transportStore) Account(ctx context.Context, name string) (mail.Account, error) {
 	switch {
-	case name != s.account.Name:
+	case name != s.Served.Name:
 		return mail.Account{}, mail.ErrNoAccount
 	case !s.vaulted:
-		return s.account, nil
+		return s.Served, nil
 	}
 	a, err := with(ctx, s.store, func(v *vault.Vault) (mail.Account, error) { return v.Account(ctx, name) })
 	if err != nil {
 		return mail.Account{}, err
 	}
 	if s.helper {
-		a.Auth, a.Helper, a.OAuth = s.account.Auth, s.account.Helper, s.account.OAuth
+		a.Auth, a.Helper, a.OAuth = s.Served.Auth, s.Served.Helper, s.Served.OAuth
 	}
-	if !sameLogin(&a, &s.account) {
+	if !sameLogin(&a, &s.Served) {
 		return mail.Account{}, &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("The server or login of the account %s was changed since this server started.", name),
 			Hint: "End this server and start it again: the credential is fetched at a start alone."}
 	}
@@ -202,7 +202,7 @@ func (s *transportStore) AllSettings(ctx context.Context) ([]vault.Setting, erro
 	}
 	for i := range all {
 		if all[i].Name == "default_account" {
-			all[i].Value = s.account.Name
+			all[i].Value = s.Served.Name
 		}
 	}
 	return all, err

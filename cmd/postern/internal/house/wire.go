@@ -1,0 +1,240 @@
+// Package house puts the packages of the program together for one process: the vault
+// that is opened when something first needs it, the accounts of the environment beside
+// it, the mailboxes, the outbox, the commands, the extensions and the gateway before
+// them. What the process is told by flags comes as a Plan, what it has of the operating
+// system as a System; the package itself reads no terminal and no argument.
+//
+// The store is the one place in which a command is held to the accounts of its caller
+// (store_grants.go): every command reaches accounts and the outbox through it alone,
+// with the context that the gateway gave it.
+//
+// A process of the profile transport is wired apart, in transport.go: it has one
+// account, seven commands and no secret.
+package house
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"time"
+
+	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/gateway/mcpserve"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/login"
+	"github.com/postern-mail/postern/mail/mailbox"
+	"github.com/postern-mail/postern/mail/outbox"
+	"github.com/postern-mail/postern/mail/pdftext"
+	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/agentmail"
+)
+
+// House is everything wired together for one process. It is safe for concurrent use.
+type House struct {
+	Gateway   *gateway.Gateway
+	Registry  *discovery.Registry
+	Principal gateway.Principal
+	store     *store
+	mailboxes *mailbox.Client
+	logins    io.Closer
+	saved     *attachments
+}
+
+// Close ends what the house has open. It waits for a temporary vault that is just being
+// made, and removes it.
+func (h *House) Close() {
+	_ = h.mailboxes.Close()
+	_ = h.logins.Close()
+	h.store.Close()
+	if h.saved != nil {
+		_ = h.saved.Close() // a directory: there is nothing to lose
+	}
+}
+
+// PDFVerb is the hidden verb that reads a PDF in a process of its own, see
+// package pdftext. Nothing else may happen in that process.
+const PDFVerb = "pdf-text"
+
+// Temporary reports whether the vault lasts as long as the process, for accounts that
+// the environment describes.
+func (h *House) Temporary() bool { return h.store.temporary }
+
+// Accounts are those that the house's principal may know of.
+func (h *House) Accounts(ctx context.Context) ([]mail.Account, error) { return h.store.Accounts(ctx) }
+
+// Grants are those of the vault.
+func (h *House) Grants(ctx context.Context) ([]vault.Grant, error) { return h.store.Grants(ctx) }
+
+// Caller is who has a token: the principal of its grant, which reaches what the grant
+// names and no more. The error matches mcpserve.ErrNotAdmitted where no grant has it.
+func (h *House) Caller(ctx context.Context, token string) (mcpserve.Caller, error) {
+	return h.store.caller(ctx, token)
+}
+
+// System is what a house needs of the process around it.
+type System struct {
+	Getenv   func(string) string
+	Environ  []string  // NAME=value
+	Stderr   io.Writer // is told what is wrong with extensions
+	Log      *slog.Logger
+	Self     string // the program's own file; empty when it is not to be started again
+	Version  string
+	Identity string // whom the process may act as in the agent mailbox; empty is anybody
+	Keyring  Keyring
+	Tell     func(text string) // says something to the person while a command runs
+}
+
+// Plan says what differs between the verbs.
+type Plan struct {
+	Profile   gateway.Profile
+	Principal gateway.Principal
+	Open      func(context.Context) (*vault.Vault, error)
+
+	Environment bool           // accounts that the environment describes are there, too
+	Extensions  ExtensionsFrom // which extensions there are; none unless it says so
+
+	// ReadSecret reads what an option such as --password-from names.
+	ReadSecret func(ctx context.Context, source string) (mail.Secret, error)
+	// ReadHostFile reads files of the machine that a caller names; nil where none may.
+	ReadHostFile func(path string, limit int64) ([]byte, error)
+
+	// What stands in for the system's own ways, for a set-up that tries an account
+	// before it keeps it; nil means those.
+	Authorize func(ctx context.Context, a *mail.Account, client mail.Secret, o login.AuthorizeOptions) (mail.Secret, error)
+	Keyring   Keyring
+}
+
+// Wire builds the house. Nothing is opened or dialled yet.
+func (s *System) Wire(plan Plan) (*House, error) {
+	h := &House{Principal: plan.Principal, store: newStore(plan.Open)}
+	h.store.asks = s.Getenv(vault.AdminKeyVar+"_COMMAND") != "" || s.Getenv(vault.AgentKeyVar+"_COMMAND") != ""
+	if plan.Environment {
+		h.store.environment, h.store.environmentErr = mail.EnvironmentAccounts(s.Environ)
+	}
+	if (h.store.environment.Len() > 0 || h.store.environmentErr != nil) && s.keyless() {
+		h.store.passing()
+	}
+	keyring := plan.Keyring
+	if keyring == nil {
+		keyring = s.Keyring
+	}
+	logins := login.New(login.Options{Directory: h.store, Tokens: h.store, Keyring: keyring})
+	h.logins = logins
+	options := mailbox.Options{Directory: h.store, Credentials: logins, Seen: h.store, CursorKey: h.store.cursorKey, Logger: s.Log}
+	if s.Self != "" {
+		options.PDFText = &pdftext.Runner{Command: []string{s.Self, PDFVerb}}
+	}
+	h.mailboxes = mailbox.New(options)
+	deps := &commands.Deps{Store: h.store, Mailboxes: h.mailboxes, ReadFile: ReadFile, ReadSecret: plan.ReadSecret}
+	deps.Keyring, deps.Tokenize = keyring, gateway.Tokenize
+	deps.Authorize = plan.Authorize
+	deps.Tell = s.Tell
+	h.saved = &attachments{locate: func(ctx context.Context) (string, error) { return s.attachmentDir(ctx, h.store) }}
+	deps.Attachments = h.saved
+	deps.Outbox = outbox.New(outbox.Options{Directory: h.store, Mailboxes: h.mailboxes, Credentials: options.Credentials, Store: h.store,
+		Key: h.store.outboxKey, Take: h.store.takeSend, Logger: s.Log})
+	deps.AgentMail = agentmail.New(h.store)
+	deps.AgentIdentity, deps.HostFile = s.Identity, plan.ReadHostFile
+	deps.Explain = func(ctx context.Context, _ *discovery.Call, line string) (commands.Explanation, error) {
+		principal, _ := principalOf(ctx) // there is one: a command runs
+		e, err := h.Gateway.Explain(ctx, gateway.Request{Principal: principal, Line: line})
+		return commands.Explanation(e), err
+	}
+	deps.Exists = func(path string) bool { return h.Registry.Exists(path) }
+	list := commands.All(deps)
+	added := s.loadExtensions(plan.Extensions, list)
+	deps.Checks = func(ctx context.Context) []commands.Check { return extensionChecks(ctx, added) }
+	groups := commands.Groups()
+	maps.Copy(groups, added.Groups)
+	var err error
+	h.Registry, err = discovery.NewRegistry(discovery.Info{
+		Name:        "postern",
+		Version:     s.Version,
+		Description: "Postern: a person's mail, behind their rules",
+		Groups:      groups,
+		Recipes:     commands.Recipes(),
+	}, append(list, added.Commands...)...)
+	if err != nil {
+		return nil, err
+	}
+	h.Gateway, err = gateway.New(gateway.Options{
+		Registry: h.Registry, Profile: plan.Profile, Settings: h.store, Auditor: h.store, Limiter: h.store,
+		Faults: commands.Faults, Context: onBehalfOf, Logger: s.Log,
+		FailureHint: "Try again; if it stays so, run 'doctor' and look at the log on standard error.",
+		AdminHint:   "This command requires POSTERN_ADMIN_KEY (admin privilege): run it as 'postern exec' where that is set.",
+	})
+	return h, err
+}
+
+// attachmentDir is where attachments are saved: where POSTERN_ATTACHMENTS says, else
+// beside the vault.
+func (s *System) attachmentDir(ctx context.Context, store *store) (string, error) {
+	if dir := s.Getenv("POSTERN_ATTACHMENTS"); dir != "" {
+		return dir, nil
+	}
+	if store.temporary { // what is saved outlives the vault
+		path, err := vault.DefaultPath(s.Getenv)
+		return filepath.Join(filepath.Dir(path), "attachments"), err
+	}
+	v, err := store.get(ctx)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(filepath.Dir(v.Path()), "attachments"), nil
+}
+
+// Opener opens the vault the environment names. The keys are fetched only then:
+// help must not wait for a program that asks a person for one.
+func (s *System) Opener(asAgent bool) func(context.Context) (*vault.Vault, error) {
+	return func(ctx context.Context) (*vault.Vault, error) {
+		path, err := vault.DefaultPath(s.Getenv)
+		if err != nil {
+			return nil, err
+		}
+		keys, err := s.Keys(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		return vault.Open(ctx, path, keys, &vault.Options{PolicyPin: s.Getenv("POSTERN_POLICY_PIN"), AsAgent: asAgent})
+	}
+}
+
+// ProfileNamed returns the profile a flag names.
+func ProfileNamed(name string) (gateway.Profile, error) {
+	switch name {
+	case "full":
+		return gateway.FullProfile(), nil
+	case "read":
+		return gateway.ReadProfile(), nil
+	}
+	return gateway.Profile{}, &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("There is no profile %q.", name), Hint: "The profiles are full, read and transport."}
+}
+
+// warmTime bounds connecting ahead of the first command.
+const warmTime = 30 * time.Second
+
+// Warm connects to the only or default account ahead, so that the first read finds
+// a session. A failure says nothing: the command that needs it will.
+func (h *House) Warm(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, warmTime)
+	defer cancel()
+	accounts, err := h.store.Accounts(ctx)
+	if err != nil {
+		return
+	}
+	c, err := with(ctx, h.store, func(v *vault.Vault) (vault.Config, error) { return v.Config(ctx) })
+	if err != nil {
+		return
+	}
+	for _, a := range accounts {
+		if isDefault(&a, c.DefaultAccount, len(accounts)) {
+			_ = h.mailboxes.Warm(ctx, a.Name)
+			return
+		}
+	}
+}

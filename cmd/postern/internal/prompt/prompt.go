@@ -1,0 +1,244 @@
+// Package prompt is where commands are typed: the prompt of a person on a terminal,
+// which completes, shows answers as a person reads them and asks before a message
+// leaves, and the line mode of a program, with one command and one answer a line.
+// Every command goes to the gateway as it was typed. The package knows no vault and no
+// mail server, and of mail only what answers say.
+package prompt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/peterh/liner"
+
+	"github.com/postern-mail/postern/cmd/postern/internal/screen"
+	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/gateway"
+)
+
+// Door is the way into the gateway for what one principal types.
+type Door struct {
+	Gateway   *gateway.Gateway
+	Registry  *discovery.Registry // of the gateway
+	Principal gateway.Principal
+
+	// Accounts names the principal's accounts, for completion.
+	Accounts func(ctx context.Context) ([]string, error)
+}
+
+// visible reports whether there is a command for the principal.
+func (d *Door) visible(c *discovery.Command) bool {
+	return d.Gateway.Visible(context.Background(), d.Principal, c)
+}
+
+// Options are what a prompt is made of.
+type Options struct {
+	Door
+	Getenv   func(string) string
+	Stdin    *os.File
+	Stdout   io.Writer
+	Stderr   io.Writer
+	Progress *Progress
+
+	JSON    bool // answers are shown in JSON
+	History bool // what is typed is kept, and was
+}
+
+// Run is the prompt on a terminal, until the person or ctx ends it.
+func Run(ctx context.Context, o Options) error {
+	l := liner.NewLiner()
+	resting, modeErr := liner.TerminalMode()
+	c := &conversation{Options: o, prompt: l, history: &history{}, complete: NewCompleter(o.Door)}
+	defer func() {
+		if modeErr == nil {
+			c.abandon(resting)
+		}
+		_ = l.Close()
+	}()
+	l.SetCtrlCAborts(true)
+	l.SetTabCompletionStyle(liner.TabPrints)
+	l.SetWordCompleter(func(line string, pos int) (string, []string, string) {
+		before, after := splitRunes(line, pos)
+		head, list := c.complete.line(ctx, before)
+		return head, list, after
+	})
+	if o.History {
+		c.history = openHistory(o.Getenv, o.Stderr)
+		for _, line := range c.history.lines {
+			l.AppendHistory(line)
+		}
+	}
+	fmt.Fprintln(o.Stdout, "Postern. 'help' lists the commands, Tab completes, Ctrl-C stops a command, Ctrl-D ends.")
+	return c.run(ctx)
+}
+
+// conversation is a prompt on a terminal.
+type conversation struct {
+	Options
+	prompt   prompter
+	open     chan typedLine // has what comes of a prompt that was given up; nil where there is none
+	history  *history
+	complete *Completer
+}
+
+// prompter asks for a line on the terminal, one at a time; *liner.State implements it.
+type prompter interface {
+	Prompt(text string) (string, error)
+	AppendHistory(line string)
+}
+
+type typedLine struct {
+	text string
+	err  error
+}
+
+// read prompts for a line, unless ctx has ended. A prompt cannot be interrupted: where
+// ctx ends before somebody answers, the next one waits until it is gone, and what is
+// typed at it is an answer to nothing.
+func (c *conversation) read(ctx context.Context, text string) (string, error) {
+	if c.open != nil {
+		select {
+		case <-c.open:
+			c.open = nil
+		case <-ctx.Done():
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	done := make(chan typedLine, 1)
+	go func() {
+		line, err := c.prompt.Prompt(text)
+		done <- typedLine{line, err}
+	}()
+	select {
+	case l := <-done:
+		return l.text, l.err
+	case <-ctx.Done():
+		c.open = done
+		return "", ctx.Err()
+	}
+}
+
+// abandon waits until a prompt that was given up has taken the terminal, which it does
+// when it has been printed: the terminal has to be given back after that. resting is
+// the terminal's mode while there is no prompt.
+func (c *conversation) abandon(resting liner.ModeApplier) {
+	late := time.After(time.Second) // it may have failed, or somebody else set the same mode
+	for c.open != nil {
+		if mode, err := liner.TerminalMode(); err != nil || !reflect.DeepEqual(mode, resting) {
+			return
+		}
+		select {
+		case <-c.open:
+			c.open = nil
+		case <-late:
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func (c *conversation) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		line, err := c.read(ctx, "postern> ")
+		switch {
+		case errors.Is(err, liner.ErrPromptAborted):
+			continue
+		case errors.Is(err, io.EOF):
+			fmt.Fprintln(c.Stdout)
+			return nil
+		case err != nil:
+			return err
+		}
+		switch strings.TrimSpace(line) {
+		case "":
+			continue
+		case "exit", "quit":
+			return nil
+		}
+		c.prompt.AppendHistory(line)
+		if kept, ok := c.remembered(line); ok {
+			c.history.add(kept)
+		}
+		c.answer(ctx, line)
+	}
+	return ctx.Err()
+}
+
+// answer runs one command that Ctrl-C can stop without ending the prompt.
+func (c *conversation) answer(ctx context.Context, line string) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	if id, ok := c.approves(line); ok {
+		c.approve(ctx, id)
+		return
+	}
+	r := gateway.Request{Line: line, CanAsk: c.mayAsk()}
+	a := c.Progress.Do(ctx, c.Door, r)
+	if a.Asked != nil {
+		verdict := c.ask(ctx, a.Asked.Text)
+		r.Reply = &gateway.Reply{State: a.Asked.State, Verdict: verdict}
+		decided := c.Progress.Do(ctx, c.Door, r)
+		if verdict != discovery.Unanswered { // else the first answer holds, which says where it waits
+			a = decided
+		}
+	}
+	c.show(a, line)
+}
+
+// do runs a command that asks nothing.
+func (c *conversation) do(ctx context.Context, line string) gateway.Answer {
+	return c.Progress.Do(ctx, c.Door, gateway.Request{Line: line})
+}
+
+// show shows an answer, which has arrived then.
+func (c *conversation) show(a gateway.Answer, line string) {
+	defer a.Delivered()
+	c.complete.note(a.JSON)
+	if c.JSON {
+		fmt.Fprintf(c.Stdout, "%s\n", a.JSON)
+		return
+	}
+	_, _ = io.WriteString(c.Stdout, c.look().Render(a.JSON, c.pathOf(line)))
+}
+
+// pathOf is the command that a line names; empty for none.
+func (d *Door) pathOf(line string) string {
+	tokens, err := gateway.Tokenize(line)
+	if err != nil {
+		return ""
+	}
+	found, err := d.Registry.Resolve(tokens, d.visible)
+	switch {
+	case err != nil:
+		return ""
+	case found.Command == nil:
+		return "help"
+	}
+	for _, t := range found.Rest {
+		if t == "--help" {
+			return "help"
+		}
+	}
+	return found.Command.Path
+}
+
+// look is how the terminal wants to be written to.
+func (c *conversation) look() screen.Look {
+	return screen.Look{Width: c.width(), Color: terminal.Color(c.Getenv), Quote: discovery.Quote}
+}
+
+// width is how many columns answers are drawn in.
+func (c *conversation) width() int {
+	width, _ := terminal.Size(c.Stdout)
+	return max(width, 20)
+}
