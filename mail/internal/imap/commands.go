@@ -79,7 +79,7 @@ func (s *Session) opening(name string, readOnly bool) *Examining {
 			return Folder{}, s.fail(stage, err)
 		}
 		s.folder = Folder{Name: name, UIDValidity: data.UIDValidity, UIDNext: uint32(data.UIDNext), Exists: data.NumMessages, Writable: !readOnly}
-		s.view.open()
+		s.fresh.open()
 		return s.folder, nil
 	}}
 }

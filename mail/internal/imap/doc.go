@@ -2,18 +2,54 @@
 // logs in, and lends sessions to callbacks. Call NewPool and Pool.Lend; Dial is
 // for a single connection that lives on its own.
 //
-// Nothing a server sends is trusted. A guard stands between TLS and the protocol
-// library and bounds lines, literals, nesting, bytes and silence, so that a
-// hostile server costs a deadline and a few megabytes. What leaves is read as
-// well: a read-only session refuses every verb that could change a mailbox before
-// a byte of it is written, because EXAMINE alone does not stop MOVE on every
-// server.
+// # The way of the bytes
 //
-// A new connection costs as few round trips as it can: the login leaves together
-// with the first commands (see heldLogin), and what a lend asks for before it is
-// answered rests on nothing the server said before it. What the protocol library
-// could not parse is mended or left out before the library sees it (see mender), so
-// that one broken message or folder costs itself alone.
+// Between the connection and go-imap's client, which the code calls "the
+// library", stands the guard. To the library it is the net.Conn.
+//
+//	what leaves                                what comes
+//
+//	Session.Fetch, Search, …                   Fetching.Wait, Searching.Wait, …
+//	  commands.go, change.go, fetch.go           commands.go, change.go, fetch.go
+//	        |                                          ^
+//	go-imap's client: tags and encodes         go-imap's client: decodes
+//	        |                                          ^
+//	filter: is this verb granted?              mender: rewrites each response so that
+//	  filter.go, grant.go                      the client can parse it, or drops it
+//	        |                                    mend.go, mend_fetch.go; cursor*.go
+//	        |                                    parse a response that is whole
+//	        |                                          ^
+//	guard: whole lines, in order, several      scanner: bounds lines, literals, strings
+//	commands in one write                      and nesting while the bytes stream in
+//	  guard.go                                   scan.go
+//	        |                                          ^
+//	        |                                  guard: bounds bytes, answers and silence
+//	        |                                    guard.go
+//	        v                                          |
+//	      TLS and TCP (package wire)  <---->  the server
+//
+// The first breach of a bound closes the connection, and its reason is the error of
+// every command that waits (guard.reason, Session.fail).
+//
+// Before a session begins, the greeting, STARTTLS and the login are lines that a
+// dialog (login.go) writes and reads through the guard, without the library. A login
+// whose first message is its last is held and leaves in one write with the session's
+// first commands (login_held.go). An IDLE goes on beneath the library (idle.go).
+//
+// A session belongs to a Pool (pool.go, pool_dial.go), which lends it to one callback
+// at a time and lets logins begin (login_gate.go).
+//
+// # What is promised
+//
+// Nothing a server sends is trusted: a hostile one costs a deadline and a few
+// megabytes. What leaves is read as well: a read-only session refuses every verb
+// that could change a mailbox before a byte of it is written, because EXAMINE alone
+// does not stop MOVE on every server; a Grant adds verbs for one lend.
+//
+// One broken message or folder costs itself alone: what the library could not parse
+// is mended or left out. A new connection costs as few round trips as it can, and what
+// a lend asks for before the login is answered rests on nothing that the server said
+// before it.
 //
 // The package knows nothing of accounts, policies or MIME.
 package imap

@@ -83,7 +83,7 @@ func (g *guard) setBye(text string) {
 
 // begin arms the guard for one operation: its context, silence and budget.
 func (g *guard) begin(ctx context.Context, silence time.Duration, allowed budget) {
-	g.rouse()
+	g.leaveIdle()
 	g.filter.begin()
 	g.mu.Lock()
 	g.active, g.silence, g.budget, g.limit, g.received = true, silence, allowed, allowed, 0
@@ -160,8 +160,8 @@ func (g *guard) end(cause error) {
 	_ = g.raw.Close()
 }
 
-// why returns the reason the connection ended, nil while it lives.
-func (g *guard) why() error {
+// reason returns the reason the connection ended, nil while it lives.
+func (g *guard) reason() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.cause
@@ -175,8 +175,8 @@ func (g *guard) answered() bool {
 	return g.received > 0 && g.bye == ""
 }
 
-// over puts TLS over the connection.
-func (g *guard) over(conn net.Conn) {
+// putTLS puts TLS putTLS the connection.
+func (g *guard) putTLS(conn net.Conn) {
 	g.mu.Lock()
 	g.conn = conn
 	g.mu.Unlock()
@@ -189,8 +189,8 @@ func (g *guard) Read(p []byte) (int, error) {
 	if m == nil {
 		return g.receive(p)
 	}
-	if len(m.out) > 0 && g.why() != nil {
-		return 0, g.why() // what is left may take the library long
+	if len(m.out) > 0 && g.reason() != nil {
+		return 0, g.reason() // what is left may take the library long
 	}
 	for len(m.out) == 0 {
 		if g.in == nil {
@@ -248,7 +248,7 @@ func (g *guard) receive(p []byte) (int, error) {
 	}
 	if err != nil {
 		g.end(err)
-		return 0, g.why()
+		return 0, g.reason()
 	}
 	return n, nil
 }
@@ -300,7 +300,7 @@ func (g *guard) counted() (skipped, fetches int) {
 // library fails the commands it knows of when its reader ends, and one that begins
 // after that when its line cannot be written, or never.
 func (g *guard) Write(p []byte) (int, error) {
-	if cause := g.why(); cause != nil {
+	if cause := g.reason(); cause != nil {
 		return 0, cause
 	}
 	line := p
@@ -310,7 +310,7 @@ func (g *guard) Write(p []byte) (int, error) {
 	out, err := g.filter.push(line)
 	if err != nil {
 		g.end(err)
-		return 0, g.why()
+		return 0, g.reason()
 	}
 	if g.corked {
 		g.held = append(g.held, out...)
@@ -347,13 +347,13 @@ func (g *guard) flush() {
 	out := g.held
 	g.held = nil
 	if len(out) == 0 {
-		g.nudge()
+		g.sendHeld()
 	}
 	_ = g.write(out) // a failure ends the connection, and with it the commands
 }
 
-// nudge sends what waits. Any goroutine may call it.
-func (g *guard) nudge() {
+// sendHeld sends what waits. Any goroutine may call it.
+func (g *guard) sendHeld() {
 	g.writing.Lock()
 	defer g.writing.Unlock()
 	if waited := g.prefix; len(waited) > 0 {
@@ -381,7 +381,7 @@ func (g *guard) send(out []byte) error {
 			err = errSilence
 		}
 		g.end(err)
-		return g.why()
+		return g.reason()
 	}
 	return nil
 }
@@ -402,8 +402,8 @@ func (g *guard) together(start func()) {
 	start()
 }
 
-// later holds what start writes until something else is written, or flush.
-func (g *guard) later(start func()) {
+// holdUntilNextWrite holds what start writes until something else is written, or flush.
+func (g *guard) holdUntilNextWrite(start func()) {
 	if g.corked {
 		start()
 		return

@@ -420,8 +420,8 @@ func TestIdleFloodIsCutOff(t *testing.T) {
 	}
 	<-done
 	_ = s.Close()
-	if kind := wire.KindOf(s.guard.why()); kind != wire.KindLimit {
-		t.Errorf("ended by %v", s.guard.why())
+	if kind := wire.KindOf(s.guard.reason()); kind != wire.KindLimit {
+		t.Errorf("ended by %v", s.guard.reason())
 	}
 }
 

@@ -56,7 +56,7 @@ func (i *idling) isAccepted() bool {
 	return i.accepted
 }
 
-func (i *idling) ended() bool {
+func (i *idling) isOver() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.over
@@ -101,7 +101,7 @@ func (s *Session) idle(tell func(news bool)) (*idling, error) {
 		case <-i.began:
 		case <-s.client.Closed():
 		}
-		err = g.why()
+		err = g.reason()
 	}
 	if noopErr := noop.Wait(); err == nil {
 		err = noopErr
@@ -113,7 +113,7 @@ func (s *Session) idle(tell func(news bool)) (*idling, error) {
 	i.mu.Lock()
 	i.tell = nil
 	i.mu.Unlock()
-	if i.ended() && err == nil {
+	if i.isOver() && err == nil {
 		g.filter.idle = false // it was refused, or ended by the server: no DONE is due
 		return nil, ErrNoIdle
 	}
@@ -121,14 +121,14 @@ func (s *Session) idle(tell func(news bool)) (*idling, error) {
 	return nil, s.fail(StageIdle, errors.Join(err, errGaveUp))
 }
 
-// rouse ends an IDLE: DONE leaves in front of whatever is written next. It is
+// leaveIdle ends an IDLE: DONE leaves in front of whatever is written next. It is
 // called when the session is taken up, by whoever has it then.
-func (g *guard) rouse() {
+func (g *guard) leaveIdle() {
 	i := g.idling.Swap(nil)
 	if i == nil {
 		return
 	}
-	if i.ended() { // by the server, so that no DONE is due
+	if i.isOver() { // by the server, so that no DONE is due
 		g.filter.idle = false
 	} else if out, err := g.filter.push([]byte("DONE\r\n")); err == nil {
 		g.left.Store(i)
@@ -156,15 +156,15 @@ func (g *guard) idleLine(line string) bool {
 	return false
 }
 
-// news is called when the server said how many messages there are.
-func (g *guard) news() {
+// onExists is called when the server said how many messages there are.
+func (g *guard) onExists() {
 	if i := g.idling.Load(); i != nil {
 		i.report(true)
 	}
 }
 
-// ended is called when the connection is gone.
-func (g *guard) ended() {
+// onClosed is called when the connection is gone.
+func (g *guard) onClosed() {
 	if i := g.idling.Load(); i != nil {
 		i.report(false)
 	}
@@ -172,7 +172,7 @@ func (g *guard) ended() {
 
 func (g *guard) resting() bool {
 	i := g.idling.Load()
-	return i != nil && !i.ended()
+	return i != nil && !i.isOver()
 }
 
 // Look returns the folder as it is now, EXAMINEd. Where it is open and was opened
@@ -184,12 +184,12 @@ func (s *Session) Look(folder string, trust time.Duration, instant bool) (Folder
 	if f, ok := s.Unchanged(folder, false); ok && instant {
 		return f, nil
 	}
-	if f, ok := s.Selected(); ok && f.Name == FolderName(folder) && !f.Writable && time.Since(s.view.at) < trust &&
-		s.view.moved.Load() == s.view.opened {
+	if f, ok := s.Selected(); ok && f.Name == FolderName(folder) && !f.Writable && time.Since(s.fresh.at) < trust &&
+		s.fresh.moved.Load() == s.fresh.opened {
 		if err := s.Noop().Wait(); err != nil {
 			return Folder{}, err
 		}
-		if f, ok := s.Selected(); ok && s.view.moved.Load() == s.view.opened {
+		if f, ok := s.Selected(); ok && s.fresh.moved.Load() == s.fresh.opened {
 			return f, nil
 		}
 	}
@@ -250,7 +250,7 @@ func (p *Pool) leave(s *Session, i *idling, bye bool) {
 		return
 	}
 	at := p.idle[n]
-	at.guard.rouse()
+	at.guard.leaveIdle()
 	if !bye {
 		p.mu.Unlock()
 		return
@@ -258,6 +258,6 @@ func (p *Pool) leave(s *Session, i *idling, bye bool) {
 	p.idle = slices.Delete(p.idle, n, n+1)
 	p.lent[at] = true
 	p.mu.Unlock()
-	at.guard.nudge()
+	at.guard.sendHeld()
 	p.put(at, true)
 }

@@ -42,7 +42,7 @@ type line struct {
 func (d *dialog) read() (line, error) {
 	raw, err := d.br.ReadString('\n')
 	if err != nil {
-		if cause := d.guard.why(); cause != nil {
+		if cause := d.guard.reason(); cause != nil {
 			err = cause
 		}
 		return line{}, err
@@ -188,7 +188,7 @@ func (d *dialog) startTLS(ctx context.Context, target wire.Target) error {
 	if err != nil {
 		return err
 	}
-	d.guard.over(conn)
+	d.guard.putTLS(conn)
 	d.br.Reset(d.guard)
 	d.caps = nil // what was said in the clear does not count
 	return nil

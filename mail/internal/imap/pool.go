@@ -18,9 +18,9 @@ const (
 
 	loginTime = time.Minute // how long a login may take that nobody's context bounds
 
-	goodbye = time.Second           // how long Close is polite
-	pinging = 5 * time.Second       // how long an old idle session has to answer
-	lazy    = 20 * time.Millisecond // how long a held login waits for a command while others wait for it
+	goodbye     = time.Second           // how long Close is polite
+	pingTime    = 5 * time.Second       // how long an old idle session has to answer
+	unsentLogin = 20 * time.Millisecond // how long a held login waits for a command while others wait for it
 )
 
 // PoolOptions sets a Pool up. Zero fields mean the defaults.
@@ -39,27 +39,22 @@ type Pool struct {
 	life context.Context // ends with Close
 	kill context.CancelFunc
 
-	mu        sync.Mutex
-	idle      []*pooled // most recently used last
-	lent      map[*pooled]bool
-	dials     map[*dialing]bool
-	open      int  // idle, lent and being dialled
-	unsettled int  // being dialled, or lent with a login that has no answer yet
-	proven    bool // a login has worked: the next ones may happen side by side
-	round     int  // counts the refusals that were worth another try
-	renewing  bool // the last of them has had no login that worked since
-	lost      int  // the last round that ended with another refusal
-	verdict   error
-	queue     []*waiter
-	closed    bool
-	work      sync.WaitGroup // dials and what follows them
+	mu     sync.Mutex
+	idle   []*pooled // most recently used last
+	lent   map[*pooled]bool
+	dials  map[*dialing]bool
+	open   int // idle, lent and being dialled
+	logins loginGate
+	queue  []*waiter
+	closed bool
+	work   sync.WaitGroup // dials and what follows them
 }
 
 type pooled struct {
 	*Session
 	used time.Time
 
-	round int // Pool.round when it was begun
+	round int // of its login; see loginGate
 
 	// Guarded by Pool.mu.
 	awaiting bool // its login has no answer yet
@@ -83,7 +78,7 @@ type given struct {
 // dialing is a connection that is being made.
 type dialing struct {
 	cancel context.CancelFunc
-	round  int // Pool.round when it was begun
+	round  int // of its login
 	done   chan struct{}
 	err    error // read after done
 }
@@ -197,15 +192,15 @@ func (p *Pool) take(ctx context.Context, what want, waited bool) (s *pooled, isN
 			p.mu.Unlock()
 			return nil, false, closedError()
 		}
-		if what.round > 0 && what.round <= p.lost {
-			defer p.mu.Unlock()
-			return nil, false, p.verdict // others have tried meanwhile
+		if err := p.logins.lostIn(what.round); err != nil {
+			p.mu.Unlock()
+			return nil, false, err // others have tried meanwhile
 		}
 		if waited {
 			p.queue = slices.Insert(p.queue, 0, w)
 		} else {
-			if len(p.queue) == 0 && p.unsettled == 0 {
-				p.renewing = false // whose round it was has given up
+			if len(p.queue) == 0 {
+				p.logins.unwatched()
 			}
 			p.queue = append(p.queue, w)
 		}
@@ -304,9 +299,9 @@ func (p *Pool) serve() {
 		case spare > 0:
 			spare--
 			continue
-		case !p.proven && p.unsettled > 0:
+		case p.logins.shut():
 			p.hurry()
-			return // one login at a time until one has worked
+			return
 		}
 		if p.open >= p.o.Sessions {
 			if !w.fresh || len(p.idle) == 0 {
@@ -365,7 +360,7 @@ func (p *Pool) check(ctx context.Context, s *pooled) bool {
 	if p.o.Now().Sub(s.used) < p.o.Fresh {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, pinging)
+	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
 	return s.Use(ctx, func(context.Context, *Session) error { return s.Noop().Wait() }) == nil && s.alive()
 }

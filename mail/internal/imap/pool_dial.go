@@ -14,11 +14,10 @@ import (
 func (p *Pool) dialFor(w *waiter) {
 	cfg := &p.o.Config
 	ctx, cancel := context.WithTimeout(p.life, cfg.Connect+cfg.Greeting+loginTime)
-	d := &dialing{cancel: cancel, round: p.round, done: make(chan struct{})}
+	d := &dialing{cancel: cancel, round: p.logins.begin(), done: make(chan struct{})}
 	w.dial = d
 	p.dials[d] = true
 	p.open++
-	p.unsettled++
 	p.work.Go(func() {
 		defer cancel()
 		p.dial(ctx, d)
@@ -36,10 +35,10 @@ func (p *Pool) dial(ctx context.Context, d *dialing) {
 	close(d.done)
 	if err == nil && s.settled() && c.awaiting {
 		p.answered(c)
-		p.proven, p.renewing = true, false
+		p.logins.worked()
 	}
 	switch {
-	case err == nil && (p.closed || c.awaiting && d.round < p.round):
+	case err == nil && (p.closed || c.awaiting && d.round < p.logins.round):
 		// The pool was closed, or what this would log in with has been refused.
 		p.open--
 		p.answered(c)
@@ -93,24 +92,14 @@ func (p *Pool) failed(d *dialing, err error) {
 }
 
 // refused is told of a login that was refused, and reports whether it is worth
-// another try. Where it is not, those who wait fail, since each of them would try
-// the same again. A round of trying again is over when a login has worked, or was
-// refused again; what was on its way when the round began is no second refusal. The
-// lock is held.
+// another try. Where it is not, those who wait fail. The lock is held.
 func (p *Pool) refused(e *wire.Error, round int) (again bool) {
-	p.proven = false
-	switch {
-	case round < p.round:
-		return e.Again
-	case e.Again && !p.renewing:
-		p.round++
-		p.renewing = true
-		return true
+	again, final := p.logins.refused(e, round)
+	if final {
+		p.fail(e)
+		p.abandon()
 	}
-	p.renewing, p.lost, p.verdict = false, p.round, e
-	p.fail(e)
-	p.abandon()
-	return false
+	return again
 }
 
 // again reports whether the login of a session was refused and is worth another
@@ -130,7 +119,7 @@ func (p *Pool) outcome(c *pooled, err error) {
 	var e *wire.Error
 	switch {
 	case err == nil:
-		p.proven, p.renewing = true, false
+		p.logins.worked()
 	case errors.As(err, &e) && e.Kind == wire.KindAuth:
 		c.again = p.refused(e, c.round)
 	}
@@ -142,7 +131,7 @@ func (p *Pool) outcome(c *pooled, err error) {
 func (p *Pool) answered(c *pooled) {
 	if c.awaiting {
 		c.awaiting = false
-		p.unsettled--
+		p.logins.end()
 	}
 }
 
@@ -156,8 +145,8 @@ func (p *Pool) hurry() {
 		c.hurried = true
 		p.work.Go(func() {
 			select {
-			case <-time.After(lazy):
-				c.guard.nudge()
+			case <-time.After(unsentLogin):
+				c.guard.sendHeld()
 			case <-p.life.Done():
 			}
 		})

@@ -208,8 +208,8 @@ func TestPoolIsCarefulAgainAfterARefusal(t *testing.T) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.proven || p.open != 0 || p.unsettled != 0 {
-		t.Errorf("proven %v, open %d, unsettled %d", p.proven, p.open, p.unsettled)
+	if p.logins.proven || p.open != 0 || p.logins.pending != 0 {
+		t.Errorf("proven %v, open %d, unsettled %d", p.logins.proven, p.open, p.logins.pending)
 	}
 }
 

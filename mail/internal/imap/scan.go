@@ -106,7 +106,7 @@ func (s *scanner) feed(p []byte) error {
 
 func (s *scanner) step(b byte) error {
 	if !s.sorted || s.isBye {
-		if err := s.sort(b); err != nil {
+		if err := s.classify(b); err != nil {
 			return err
 		}
 	}
@@ -249,10 +249,10 @@ func (s *scanner) endLine() {
 	s.complete++
 }
 
-// sort looks at the first words of a line: what follows OK, NO, BAD, BYE and
+// classify looks at the first words of a line: what follows OK, NO, BAD, BYE and
 // PREAUTH, or a leading +, is free text, in which quotes and parentheses mean
 // nothing. Everything else is structure.
-func (s *scanner) sort(b byte) error {
+func (s *scanner) classify(b byte) error {
 	if len(s.head) < maxHead {
 		s.head = append(s.head, b)
 	}

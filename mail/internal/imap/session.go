@@ -50,7 +50,7 @@ type Session struct {
 	cond  *sync.Cond
 	asked *gathering // the FETCH in progress
 	taken int        // messages read from FETCH responses
-	view  view
+	fresh freshness
 	dead  bool // no more will come
 }
 
@@ -78,7 +78,7 @@ func connect(ctx context.Context, cfg Config, answer func(error)) (*Session, err
 		raw = t.NetConn()
 	}
 	g := newGuard(raw, &cfg)
-	g.over(conn)
+	g.putTLS(conn)
 	d := &dialog{guard: g, br: bufio.NewReader(g)}
 	s := &Session{guard: g, cfg: &cfg}
 	s.cond = sync.NewCond(&s.mu)
@@ -87,10 +87,10 @@ func connect(ctx context.Context, cfg Config, answer func(error)) (*Session, err
 	stage, err := s.open(ctx, d, answer)
 	g.finish()
 	if err == nil {
-		err = g.why()
+		err = g.reason()
 	}
 	if err != nil {
-		if cause := g.why(); cause != nil && !errors.As(err, new(*wire.Error)) {
+		if cause := g.reason(); cause != nil && !errors.As(err, new(*wire.Error)) {
 			err = cause
 		}
 		g.end(ErrClosed)
@@ -131,7 +131,7 @@ func (s *Session) open(ctx context.Context, d *dialog, answer func(error)) (stag
 	} else if answer == nil && !d.told {
 		before := d.caps
 		d.caps = nil
-		if err := d.capability(); err != nil && s.guard.why() != nil {
+		if err := d.capability(); err != nil && s.guard.reason() != nil {
 			return wire.StageAuth, err
 		}
 		d.told = true
@@ -165,12 +165,12 @@ func (s *Session) start(d *dialog) error {
 	if err == nil {
 		s.client = imapclient.New(s.guard, &imapclient.Options{
 			WordDecoder:           &mime.WordDecoder{CharsetReader: charset.Reader},
-			UnilateralDataHandler: &imapclient.UnilateralDataHandler{Fetch: s.takeStray, Expunge: s.view.expunged, Mailbox: s.mailbox},
+			UnilateralDataHandler: &imapclient.UnilateralDataHandler{Fetch: s.takeStray, Expunge: s.fresh.expunged, Mailbox: s.mailbox},
 		})
 		_ = s.client.WaitGreeting() // is there already; the capabilities count from here on
 		go func() {
 			<-s.client.Closed()
-			s.guard.ended()
+			s.guard.onClosed()
 			s.mu.Lock()
 			s.dead = true
 			s.cond.Broadcast()
@@ -264,7 +264,7 @@ func (s *Session) Selected() (Folder, bool) {
 
 // alive reports whether the connection is open as far as is known here.
 func (s *Session) alive() bool {
-	if s.guard.why() != nil {
+	if s.guard.reason() != nil {
 		return false
 	}
 	select {
@@ -295,7 +295,7 @@ func (s *Session) Logout(ctx context.Context) {
 // whole is fail for a command that leaves in several writes, with the server's leave
 // for each: one that was accepted before all of it had left was not understood.
 func (s *Session) whole(stage string, err error) error {
-	if cause := s.guard.why(); err == nil && errors.Is(cause, errNotIMAP) {
+	if cause := s.guard.reason(); err == nil && errors.Is(cause, errNotIMAP) {
 		err = cause
 	}
 	return s.fail(stage, err)
@@ -306,7 +306,7 @@ func (s *Session) fail(stage string, err error) error {
 	if err == nil {
 		return nil
 	}
-	cause := s.guard.why()
+	cause := s.guard.reason()
 	if h := s.guard.login; h != nil && cause != nil && !errors.Is(cause, ErrForbidden) && !errors.Is(cause, errBadWrite) {
 		<-h.done // the reader ends it when the connection has ended
 		if refused, ok := h.err.(*wire.Error); ok {
@@ -319,7 +319,7 @@ func (s *Session) fail(stage string, err error) error {
 		return refusal(stage, refused)
 	}
 	e := &wire.Error{Stage: stage, OutOfStep: true}
-	if cause = s.guard.why(); cause == nil || errors.Is(cause, errGaveUp) {
+	if cause = s.guard.reason(); cause == nil || errors.Is(cause, errGaveUp) {
 		// The library closed the connection itself: it could not make sense of
 		// what it read. Its words may quote the server, so they are cleaned.
 		e.Kind, e.Err = wire.KindProtocol, errors.New(wire.Clean(err.Error()))

@@ -7,12 +7,12 @@ import (
 	"github.com/emersion/go-imap/v2/imapclient"
 )
 
-// view follows what the server says of the folder that is open. To open a folder
+// freshness follows what the server says of the folder that is open. To open a folder
 // again, so as to be sure of it, costs a server time that grows with the folder. A
 // NOOP behind what was asked for costs it nothing: then the server says whether
 // that was of the folder as it is. It is not relied on for long: that a folder was
 // made anew under its name is something not every server notices.
-type view struct {
+type freshness struct {
 	moved  atomic.Int64 // EXISTS and EXPUNGE that answered no EXAMINE or SELECT
 	opened int64        // moved, when the folder was opened
 	at     time.Time    // when that was
@@ -21,18 +21,18 @@ type view struct {
 // trusted is how long a folder that is open is taken for the one of that name.
 const trusted = 10 * time.Second
 
-func (v *view) open() { v.opened, v.at = v.moved.Load(), time.Now() }
+func (v *freshness) open() { v.opened, v.at = v.moved.Load(), time.Now() }
 
-func (v *view) expunged(uint32) { v.moved.Add(1) }
+func (v *freshness) expunged(uint32) { v.moved.Add(1) }
 
 // Moved is a number that changes when a server tells, unasked, of messages that
 // were added to a folder or removed.
-func (s *Session) Moved() int64 { return s.view.moved.Load() }
+func (s *Session) Moved() int64 { return s.fresh.moved.Load() }
 
 func (s *Session) mailbox(d *imapclient.UnilateralDataMailbox) {
 	if d.NumMessages != nil {
-		s.view.moved.Add(1)
-		s.guard.news()
+		s.fresh.moved.Add(1)
+		s.guard.onExists()
 	}
 }
 
@@ -41,7 +41,7 @@ func (s *Session) mailbox(d *imapclient.UnilateralDataMailbox) {
 // gone since.
 func (s *Session) Unchanged(folder string, writable bool) (Folder, bool) {
 	f, ok := s.Selected()
-	return f, ok && f.Name == FolderName(folder) && f.Writable == writable && s.view.moved.Load() == s.view.opened && time.Since(s.view.at) < trusted
+	return f, ok && f.Name == FolderName(folder) && f.Writable == writable && s.fresh.moved.Load() == s.fresh.opened && time.Since(s.fresh.at) < trusted
 }
 
 // Still fetches from the folder that is open, with a NOOP behind it in one write,
@@ -62,5 +62,5 @@ func (s *Session) Still(start func() *Fetching) (data []*imapclient.FetchMessage
 		err = noopErr
 	}
 	_, after := s.guard.counted()
-	return data, err == nil && s.view.moved.Load() == s.view.opened && s.guard.warnings.Load() == warnings && after-before == len(data), err
+	return data, err == nil && s.fresh.moved.Load() == s.fresh.opened && s.guard.warnings.Load() == warnings && after-before == len(data), err
 }

@@ -158,7 +158,7 @@ func TestManyCallersAndAnExpiredToken(t *testing.T) {
 	refusals := 0
 	cfg.Login, _ = renewing(&refusals, "old", "good")
 	p := newPool(t, PoolOptions{Config: cfg, Sessions: 4})
-	p.proven = true // as after a login that worked, so that several are made at once
+	p.logins.proven = true // as after a login that worked, so that several are made at once
 	var wg sync.WaitGroup
 	for range 40 {
 		wg.Go(func() {
@@ -173,8 +173,8 @@ func TestManyCallersAndAnExpiredToken(t *testing.T) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.proven || p.renewing || len(p.queue) != 0 {
-		t.Errorf("proven %v, renewing %v, %d wait", p.proven, p.renewing, len(p.queue))
+	if !p.logins.proven || p.logins.renewing || len(p.queue) != 0 {
+		t.Errorf("proven %v, renewing %v, %d wait", p.logins.proven, p.logins.renewing, len(p.queue))
 	}
 }
 

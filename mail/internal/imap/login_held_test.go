@@ -153,8 +153,8 @@ func TestLoginThatFailsWithTheFirstCommands(t *testing.T) {
 			}
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			if p.open != 0 || p.unsettled != 0 || p.proven {
-				t.Errorf("open %d, unsettled %d, proven %v", p.open, p.unsettled, p.proven)
+			if p.open != 0 || p.logins.pending != 0 || p.logins.proven {
+				t.Errorf("open %d, unsettled %d, proven %v", p.open, p.logins.pending, p.logins.proven)
 			}
 		})
 	}

@@ -141,12 +141,12 @@ func (s *Session) settle() {
 // ask starts a CAPABILITY, which leaves with the next command, when the server did
 // not tell what it offers after the login.
 func (s *Session) ask() {
-	if s.told || s.query != nil || s.refused != nil || s.guard.why() != nil {
+	if s.told || s.query != nil || s.refused != nil || s.guard.reason() != nil {
 		return
 	}
 	done := make(chan struct{})
 	s.query = done
-	s.guard.later(func() {
+	s.guard.holdUntilNextWrite(func() {
 		cmd := s.client.Capability()
 		go func() {
 			defer close(done)

@@ -1,0 +1,66 @@
+package imap
+
+import "github.com/postern-mail/postern/mail/internal/wire"
+
+// loginGate decides when a pool may log in. Until a login has worked there is one at
+// a time, because servers count wrong passwords. A refusal that a newer credential may
+// cure begins a new round, in which there is one more try; a second refusal ends it
+// for everybody who waits. The pool's lock guards it.
+type loginGate struct {
+	pending  int  // logins without an answer: being dialled, or with the lend that sends them
+	proven   bool // a login has worked: the next ones may happen side by side
+	round    int  // counts the refusals that were worth another try
+	renewing bool // no login has worked since the last of them
+
+	lost    int         // the last round that ended with another refusal
+	verdict *wire.Error // that refusal
+}
+
+// begin counts a login, and returns the round that it belongs to.
+func (g *loginGate) begin() (round int) {
+	g.pending++
+	return g.round
+}
+
+// end takes back what begin counted: the login has an answer, or will have none.
+func (g *loginGate) end() { g.pending-- }
+
+// shut reports whether no other login may begin now.
+func (g *loginGate) shut() bool { return !g.proven && g.pending > 0 }
+
+// worked is told of a login that was accepted.
+func (g *loginGate) worked() { g.proven, g.renewing = true, false }
+
+// refused is told of a login that was refused, and reports whether it is worth another
+// try, and else whether it is the answer for everybody who waits: each of them would
+// try the same again. What was on its way when the round began is no second refusal.
+func (g *loginGate) refused(e *wire.Error, round int) (again, final bool) {
+	g.proven = false
+	switch {
+	case round < g.round:
+		return e.Again, false
+	case e.Again && !g.renewing:
+		g.round++
+		g.renewing = true
+		return true, false
+	}
+	g.renewing, g.lost, g.verdict = false, g.round, e
+	return false, true
+}
+
+// lostIn returns the refusal that ended a round, nil when it has not ended so; 0 is
+// no round.
+func (g *loginGate) lostIn(round int) error {
+	if round > 0 && round <= g.lost {
+		return g.verdict
+	}
+	return nil
+}
+
+// unwatched is told that nobody waits for a login any more: a round that nobody is
+// left to end is over.
+func (g *loginGate) unwatched() {
+	if g.pending == 0 {
+		g.renewing = false
+	}
+}
