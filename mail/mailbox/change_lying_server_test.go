@@ -13,6 +13,7 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // keeper is a scripted server with the messages 5 and 6, which obeys as far as a
@@ -26,7 +27,7 @@ type keeper struct {
 
 func keeping(t *testing.T, caps string, answers map[string][][2]string) *keeper {
 	t.Helper()
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	k := &keeper{}
 	k.Client = scriptedWith(t, caps, func(command string) (string, string) {
 		k.mu.Lock()
@@ -250,7 +251,7 @@ func TestARemovalThatIsNotAnsweredIsNotKnown(t *testing.T) {
 		for _, how := range []string{"late", "cut"} {
 			for _, move := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s %s, move %v", at, how, move), func(t *testing.T) {
-					mailtest.Settle(t)
+					scripted.Settle(t)
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					m := scriptedWith(t, "UIDPLUS", func(command string) (string, string) {

@@ -15,6 +15,7 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 type letter = mailtest.Letter
@@ -47,7 +48,7 @@ func uidsOf(p *mailbox.Page) []uint32 {
 }
 
 func Test001_2_VerifyTellsHowItIsNow(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	s, e := mailtest.Dovecot(t, servertest.Config{})
 	b := open(t, e, "verify")
 	v, err := b.Verify(t.Context(), account)
@@ -91,7 +92,7 @@ func Test001_2_VerifyTellsHowItIsNow(t *testing.T) {
 }
 
 func TestAccountsThatCannotBeRead(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	d := &mailtest.Directory{Known: map[string]mail.Account{}}
 	m := mailbox.New(mailbox.Options{Directory: d})
 	defer m.Close()
@@ -126,7 +127,7 @@ func TestAccountsThatCannotBeRead(t *testing.T) {
 }
 
 func TestContextEndsAnOperation(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +154,7 @@ func TestContextEndsAnOperation(t *testing.T) {
 }
 
 func TestAccountWithoutAPassword(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	_, e := mailtest.Dovecot(t, servertest.Config{})
 	b := open(t, e, "nopassword")
 	b.Dir.Password = ""
@@ -165,7 +166,7 @@ func TestAccountWithoutAPassword(t *testing.T) {
 
 // A log tells what failed and never who wrote what, nor a secret.
 func TestLogsHoldNoSecretsAndNoMail(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	var logged bytes.Buffer
 	_, e := mailtest.Dovecot(t, servertest.Config{})
 	b := open(t, e, "logs", allowing("nobody@example.org"))
@@ -187,7 +188,7 @@ func TestLogsHoldNoSecretsAndNoMail(t *testing.T) {
 
 // Changed settings take effect at the next call; the old connections end.
 func TestChangedSettingsGetNewConnections(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	s, e := mailtest.Dovecot(t, servertest.Config{})
 	b := open(t, e, "first")
 	b.Add("INBOX", letter{Subject: "one"})

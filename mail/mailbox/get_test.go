@@ -15,6 +15,7 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // mixed is a message of a text and further parts.
@@ -367,7 +368,7 @@ func TestFiftyGetsAtOnce(t *testing.T) {
 // A network that breaks between two commands is no failure; one that breaks all
 // the time is.
 func TestBrokenConnectionIsReplaced(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	s, e := mailtest.Dovecot(t, servertest.Config{})
 	proxy := servertest.NewProxy(t, s.IMAPAddr(), servertest.ProxyOptions{})
 	b := open(t, e, "broken", func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })

@@ -1,26 +1,23 @@
 package mailbox_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
-// scripted is a server whose answers a test makes up: answer gets each command
+// scriptedClient is of a server whose answers a test makes up: answer gets each command
 // after login and returns the untagged lines, and the tagged answer without its
 // tag; empty means OK.
-func scripted(t *testing.T, answer func(command string) (untagged, tagged string)) *mailbox.Client {
+func scriptedClient(t *testing.T, answer func(command string) (untagged, tagged string)) *mailbox.Client {
 	t.Helper()
 	return scriptedWith(t, "", answer)
 }
@@ -29,47 +26,27 @@ func scripted(t *testing.T, answer func(command string) (untagged, tagged string
 func scriptedWith(t *testing.T, more string, answer func(command string) (untagged, tagged string)) *mailbox.Client {
 	t.Helper()
 	caps := strings.TrimSpace("IMAP4rev1 SASL-IR AUTH=PLAIN ESEARCH LIST-EXTENDED LIST-STATUS " + more)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	serve := func(c net.Conn) {
-		defer c.Close()
-		br := bufio.NewReader(c)
-		_, _ = io.WriteString(c, "* OK [CAPABILITY "+caps+"] ready\r\n")
+	return clientOf(t, scripted.Serve(t, func(c *scripted.Conn) {
+		c.Greet(caps)
 		for {
-			line, err := br.ReadString('\n')
-			if err != nil {
-				return
+			tag, command := c.Expect()
+			untagged, tagged := answer(command)
+			if tagged == "" {
+				tagged = "OK done"
 			}
-			tag, command, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
-			untagged, tagged := "", "OK [CAPABILITY "+caps+"] in"
-			if !strings.HasPrefix(command, "AUTHENTICATE") {
-				if untagged, tagged = answer(command); tagged == "" {
-					tagged = "OK done"
-				}
-			}
-			if _, err := io.WriteString(c, strings.ReplaceAll(untagged, "%TAG%", tag)+tag+" "+tagged+"\r\n"); err != nil {
-				return
-			}
+			c.Send(strings.ReplaceAll(untagged, "%TAG%", tag) + tag + " " + tagged + "\r\n")
 		}
-	}
-	wg.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() { serve(c) })
-		}
-	})
+	}))
+}
+
+// clientOf reads and writes the mailbox of a scripted server.
+func clientOf(t *testing.T, sv *scripted.Server) *mailbox.Client {
 	d := &mailtest.Directory{Known: map[string]mail.Account{}, Password: "p"}
-	a := mailtest.Settings("127.0.0.1", uint16(ln.Addr().(*net.TCPAddr).Port), "x")
+	a := mailtest.Settings("127.0.0.1", sv.Port, "x")
 	a.Mode = mail.ReadWrite
 	d.Set(a)
 	m := mailbox.New(mailbox.Options{Directory: d})
-	t.Cleanup(func() { _ = m.Close(); _ = ln.Close(); wg.Wait() })
+	t.Cleanup(func() { _ = m.Close() })
 	return m
 }
 
@@ -91,8 +68,8 @@ func TestUnreadableStructureDoesNotHideTheMessage(t *testing.T) {
 	body := strings.Repeat("some text\r\n", 2000)
 	for name, structure := range structures {
 		t.Run(name, func(t *testing.T) {
-			mailtest.Settle(t)
-			m := scripted(t, func(command string) (string, string) {
+			scripted.Settle(t)
+			m := scriptedClient(t, func(command string) (string, string) {
 				switch {
 				case strings.HasPrefix(command, "EXAMINE"):
 					return oneMessage, ""
@@ -181,8 +158,8 @@ func TestLyingServers(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			mailtest.Settle(t)
-			tc.check(t, scripted(t, func(command string) (string, string) {
+			scripted.Settle(t)
+			tc.check(t, scriptedClient(t, func(command string) (string, string) {
 				switch {
 				case strings.HasPrefix(command, "EXAMINE"):
 					return tc.examine, ""
@@ -199,8 +176,8 @@ func TestLyingServers(t *testing.T) {
 
 // One folder that cannot be counted is an issue; the others are counted.
 func TestOneFolderWithoutCounts(t *testing.T) {
-	mailtest.Settle(t)
-	m := scripted(t, func(command string) (string, string) {
+	scripted.Settle(t)
+	m := scriptedClient(t, func(command string) (string, string) {
 		switch {
 		case strings.HasPrefix(command, "LIST"):
 			return "* LIST () \"/\" INBOX\r\n* STATUS INBOX (MESSAGES 2 UNSEEN 1 UIDNEXT 3 UIDVALIDITY 7)\r\n* LIST () \"/\" Broken\r\n" +
@@ -224,10 +201,10 @@ func TestOneFolderWithoutCounts(t *testing.T) {
 
 // What was found before the server failed is kept, and said to be a part.
 func TestListKeepsWhatItFound(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	fetches := 0
 	head := "From: friend@example.org\r\nSubject: hello\r\n\r\n"
-	m := scripted(t, func(command string) (string, string) {
+	m := scriptedClient(t, func(command string) (string, string) {
 		switch {
 		case strings.HasPrefix(command, "EXAMINE"):
 			return strings.Replace(oneMessage, "1 EXISTS", "5000 EXISTS", 1), ""
@@ -248,9 +225,9 @@ func TestListKeepsWhatItFound(t *testing.T) {
 }
 
 func TestStuckServerCostsItsDeadline(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	block := make(chan struct{})
-	m := scripted(t, func(command string) (string, string) {
+	m := scriptedClient(t, func(command string) (string, string) {
 		if !strings.HasPrefix(command, "LOGOUT") {
 			<-block
 		}
@@ -268,10 +245,10 @@ func TestStuckServerCostsItsDeadline(t *testing.T) {
 // When the time is over, what was found by then is the answer, and says that it is
 // a part; when nobody waits any more there is none.
 func TestListAnswersWithWhatItFoundInTime(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	block := make(chan struct{})
 	fetches := 0
-	m := scripted(t, func(command string) (string, string) {
+	m := scriptedClient(t, func(command string) (string, string) {
 		switch {
 		case strings.HasPrefix(command, "EXAMINE"):
 			return strings.Replace(oneMessage, "1 EXISTS", "5000 EXISTS", 1), ""
@@ -298,11 +275,11 @@ func TestListAnswersWithWhatItFoundInTime(t *testing.T) {
 func TestOneRefusedMessageIsOneIssue(t *testing.T) {
 	for name, search := range map[string]bool{"list": false, "unread": true} {
 		t.Run(name, func(t *testing.T) {
-			mailtest.Settle(t)
+			scripted.Settle(t)
 			data := func(uid int) string {
 				return fmt.Sprintf("* %d FETCH (UID %d FLAGS () BODY[HEADER.FIELDS (FROM)] %s)\r\n", uid-4, uid, literal(fmt.Sprintf("Subject: m%d\r\n\r\n", uid)))
 			}
-			m := scripted(t, func(command string) (string, string) {
+			m := scriptedClient(t, func(command string) (string, string) {
 				switch {
 				case strings.HasPrefix(command, "EXAMINE"):
 					return strings.Replace(oneMessage, "1 EXISTS", "3 EXISTS", 1), ""

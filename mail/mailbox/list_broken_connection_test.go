@@ -16,6 +16,7 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // A network that breaks at any moment, between two commands and in the middle of
@@ -31,7 +32,7 @@ func TestANetworkThatBreaksAtAnyMoment(t *testing.T) {
 	)
 	for _, e := range writers(t) {
 		t.Run(e.Name, func(t *testing.T) {
-			mailtest.Settle(t)
+			scripted.Settle(t)
 			b := open(t, e, "cut", writable)
 			// Some end within the login, most within the commands that follow it.
 			proxy := servertest.NewProxy(t, fmt.Sprintf("%s:%d", e.Host, e.Port), servertest.ProxyOptions{

@@ -8,12 +8,13 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // A token that has expired on the way is replaced by the next without anybody
 // noticing, in a pool and on a connection of its own.
 func TestOAuthTokenIsRenewedWhenItIsRefused(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	_, e := mailtest.Dovecot(t, servertest.Config{})
 	b := open(t, e, "oauth", mailtest.WithOAuth)
 	b.Add("INBOX", letter{Subject: "one"})
@@ -55,7 +56,7 @@ func TestOAuthTokenIsRenewedWhenItIsRefused(t *testing.T) {
 // Without Credentials there are passwords alone, and what they report is passed on
 // as it is.
 func TestCredentialsThatCannotBeHad(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	_, e := mailtest.Dovecot(t, servertest.Config{})
 	b := open(t, e, "nocredentials", mailtest.WithOAuth)
 	_, err := b.List(t.Context(), account, mailbox.ListQuery{})

@@ -12,6 +12,7 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // doors is every method that takes the name of a message.
@@ -260,7 +261,7 @@ func TestChangesOnAHostileServer(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mailtest.Settle(t)
+			scripted.Settle(t)
 			var mu sync.Mutex
 			var commands []string
 			m := scriptedWith(t, tc.caps, func(command string) (string, string) {
@@ -354,7 +355,7 @@ func Test000_9_HiddenMessagesDoNotCountInAThread(t *testing.T) {
 func TestALostAnswerIsNotSafeToRepeat(t *testing.T) {
 	for verb, caps := range map[string]string{"UID COPY": "UIDPLUS", "UID MOVE": "MOVE UIDPLUS"} {
 		t.Run(verb, func(t *testing.T) {
-			mailtest.Settle(t)
+			scripted.Settle(t)
 			m := scriptedWith(t, caps, func(command string) (string, string) {
 				switch {
 				case strings.HasPrefix(command, "SELECT"), strings.HasPrefix(command, "EXAMINE"):
@@ -382,7 +383,7 @@ func TestALostAnswerIsNotSafeToRepeat(t *testing.T) {
 
 // A message that a COPYUID leaves out is not reported as moved.
 func TestWhatACopyUIDLeavesOutIsAnIssue(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	m := scriptedWith(t, "MOVE UIDPLUS", func(command string) (string, string) {
 		switch {
 		case strings.HasPrefix(command, "SELECT"):

@@ -14,6 +14,7 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // numbered are so many notes, the first with number from.
@@ -48,7 +49,7 @@ func (b *popBox) pages(q mailbox.ListQuery, between func(page int)) (all []strin
 // Pages are of what there was, each message once, whatever comes meanwhile; the
 // other way round what came is at the end.
 func Test004_5_PagesOfPOP3StayApartUnderArrivals(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	b := openPop(t, "poppages")
 	b.deliver(numbered(0, 23)...)
 	var want []string
@@ -87,7 +88,7 @@ func Test004_5_PagesOfPOP3StayApartUnderArrivals(t *testing.T) {
 // A message to go on from that went meanwhile is a conflict, and one that is hidden
 // is told in the same words.
 func Test004_5_PagesOfPOP3GoOnFromNothingThatIsGone(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	b := openPop(t, "popgone")
 	b.deliver(append(numbered(0, 3), note("eve@evil.example", "hidden", "h", "", 9))...)
 	p := b.list(mailbox.ListQuery{Limit: 2})
@@ -169,7 +170,7 @@ func Test004_5_ListsOfIMAPGoOnFromAMessage(t *testing.T) {
 // A session serves the commands that follow the one that began it, whose context has
 // ended by then: logging in again and again is what servers refuse.
 func TestAPOP3SessionOutlivesTheCommandThatBeganIt(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	b := openPop(t, "poplives")
 	b.deliver(numbered(0, 2)...)
 	proxy := servertest.NewProxy(t, b.s.POP3SAddr(), servertest.ProxyOptions{})

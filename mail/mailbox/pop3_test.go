@@ -15,6 +15,7 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // popBox is a mailbox on a real server that is read with POP3.
@@ -82,7 +83,7 @@ func note(from, subject, id, parent string, minute int) string {
 // Every real message goes through every way to read it; its source is byte for byte
 // what was delivered.
 func TestPOP3RealMessagesThroughEveryDoor(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	files, err := filepath.Glob("../testdata/real-emails/*/*.eml")
 	if err != nil || len(files) < 100 {
 		t.Fatalf("%d files, %v", len(files), err)
@@ -133,7 +134,7 @@ func TestPOP3RealMessagesThroughEveryDoor(t *testing.T) {
 }
 
 func TestPOP3ListsByDateAndCount(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	b := openPop(t, "popdates")
 	for i := range 5 {
 		b.s.Deliver(t, b.user, "INBOX", crlf([]byte(note("bob@example.org", fmt.Sprint("m", i), fmt.Sprint(i), "", i))))
@@ -164,7 +165,7 @@ func TestPOP3ListsByDateAndCount(t *testing.T) {
 
 // What POP3 cannot do says so, and says what can be done.
 func TestPOP3SaysWhatItCannotDo(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	b := openPop(t, "popcannot")
 	b.deliver(note("bob@example.org", "one", "1", "", 1))
 	ref := b.list(mailbox.ListQuery{}).Messages[0].Ref
@@ -198,7 +199,7 @@ func TestPOP3SaysWhatItCannotDo(t *testing.T) {
 
 // New is what was not there at first contact and was not acknowledged.
 func TestPOP3New(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	b := openPop(t, "popnew")
 	b.deliver(note("bob@example.org", "old", "0", "", 0))
 	if p := b.list(mailbox.ListQuery{New: true}); len(p.Messages) != 0 {
@@ -230,7 +231,7 @@ func TestPOP3New(t *testing.T) {
 // What is new stays new when the account's server or user gets another name; in
 // another mailbox everything is new, and nothing is kept of the first.
 func TestPOP3EditingAnAccountKeepsWhatIsNew(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	var a mail.Account
 	b := openPop(t, "popedit", func(made *mail.Account) { a = *made })
 	s := &seenStore{states: map[string]mail.SeenState{}}
@@ -279,7 +280,7 @@ func TestPOP3EditingAnAccountKeepsWhatIsNew(t *testing.T) {
 // Who acknowledges on first contact has seen the message; what came after it may be
 // new to them.
 func TestPOP3AckAsFirstContact(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	b := openPop(t, "popack")
 	b.deliver(note("bob@example.org", "one", "1", "", 1), note("bob@example.org", "two", "2", "", 2), note("bob@example.org", "three", "3", "", 3))
 	other := openPopOn(t, b.s, "popack") // knows nothing yet
@@ -294,7 +295,7 @@ func TestPOP3AckAsFirstContact(t *testing.T) {
 }
 
 func TestPOP3Threads(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	b := openPop(t, "popthread")
 	b.deliver(note("bob@example.org", "plan", "1", "", 1), note("eve@example.org", "other", "2", "", 2),
 		note("ann@example.org", "Re: plan", "3", "1", 3), note("bob@example.org", "AW: plan", "4", "3", 4))
@@ -315,7 +316,7 @@ func TestPOP3Threads(t *testing.T) {
 
 // A hidden message is answered as one that does not exist, on every path.
 func TestPOP3HidesWhatThePolicyHides(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	all := openPop(t, "pophidden")
 	all.deliver(note("bob@example.org", "seen", "1", "", 1), note("eve@evil.example", "Re: seen", "2", "1", 2))
 	hidden := all.list(mailbox.ListQuery{}).Messages[0].Ref
@@ -356,7 +357,7 @@ func TestPOP3HidesWhatThePolicyHides(t *testing.T) {
 
 // A wrong password is an answer of mail verify, and an error of everything else.
 func TestPOP3LoginRefused(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	b := openPop(t, "popwrong")
 	s := b.s
 	d := &mailtest.Directory{Known: map[string]mail.Account{account: {Name: account, Email: "x@example.org", Protocol: mail.POP3, Username: "x", Auth: mail.AuthPassword,
@@ -385,7 +386,7 @@ func TestFolderPatternsOfPOP3(t *testing.T) {
 
 // Not even that there is more than is looked at tells of what is hidden.
 func TestPOP3CountsNothingThatIsHidden(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	b := openPop(t, "pophiddenmany", func(a *mail.Account) { a.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"bob@example.org"}} })
 	var many [][]byte
 	for i := range 5010 {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
-	"github.com/postern-mail/postern/mail/servertest/mailtest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 var fetchCommand = regexp.MustCompile(`^(UID )?FETCH ([0-9:,*]+) `)
@@ -41,13 +41,13 @@ func TestUnreadableStructureSpoilsNoOther(t *testing.T) {
 	const messages = 20
 	for _, bad := range [][]int{{7}, {1}, {20}, {3, 16}} {
 		t.Run(fmt.Sprint(bad), func(t *testing.T) {
-			mailtest.Settle(t)
+			scripted.Settle(t)
 			var broke atomic.Int32
 			head := func(i int) string {
 				return fmt.Sprintf("From: bob@example.org\r\nSubject: Re: hello\r\nMessage-ID: <%d@x>\r\nIn-Reply-To: <1@x>\r\n"+
 					"Date: Sun, 01 Mar 2026 10:00:%02d +0000\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n", i, i)
 			}
-			m := scripted(t, func(command string) (string, string) {
+			m := scriptedClient(t, func(command string) (string, string) {
 				switch {
 				case strings.HasPrefix(command, "EXAMINE"):
 					return fmt.Sprintf("* %d EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT %d] n\r\n", messages, messages+1), ""

@@ -21,6 +21,7 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 const never = time.Hour
@@ -239,7 +240,7 @@ func TestWatchOfAFolderThatIsMadeAnew(t *testing.T) {
 // Many who watch and many who read share what one account may have of connections,
 // and nobody waits for a watch to end.
 func TestManyWatchesBesideManyReads(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	b, proxy := counted(t, "many", 0, 0)
 	b.SetPace(never, never, 0)
 	var ids []mail.Ref
@@ -300,7 +301,7 @@ func TestWatchCosts(t *testing.T) {
 }
 
 func TestACancelledWatchLeavesTheConnectionClean(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	b, proxy := counted(t, "cancel", 0, 0)
 	b.SetPace(never, never, 0)
 	b.Add("INBOX", letter{Subject: "old"})
@@ -334,7 +335,7 @@ func TestAWatchOutlivesItsConnection(t *testing.T) {
 }
 
 func TestClosingEndsWatches(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	for name, box := range watchable(t) {
 		t.Run(name, func(t *testing.T) {
 			b := box("close")
@@ -390,55 +391,22 @@ func TestWatchRefuses(t *testing.T) {
 // idleScript is a server whose nth connection does in IDLE what a test says.
 func idleScript(t *testing.T, caps string, inIdle func(n int, c net.Conn, br *bufio.Reader, tag string) (goOn bool)) *mailbox.Client {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	var conns atomic.Int32
-	serve := func(c net.Conn) {
-		defer c.Close()
-		n := int(conns.Add(1))
-		br := bufio.NewReader(c)
-		_, _ = io.WriteString(c, "* OK [CAPABILITY "+caps+"] ready\r\n")
+	return clientOf(t, scripted.Serve(t, func(c *scripted.Conn) {
+		c.Greet(caps)
 		for {
-			line, err := br.ReadString('\n')
-			if err != nil {
-				return
-			}
-			tag, command, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
-			verb, _, _ := strings.Cut(command, " ")
-			answer := tag + " OK done\r\n"
-			switch verb {
-			case "AUTHENTICATE":
-				answer = tag + " OK [CAPABILITY " + caps + "] in\r\n"
+			tag, command := c.Expect()
+			switch verb, _, _ := strings.Cut(command, " "); verb {
 			case "EXAMINE":
-				answer = "* 0 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT 1] n\r\n" + answer
+				c.Send("* 0 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n* OK [UIDNEXT 1] n\r\n" + tag + " OK done\r\n")
 			case "IDLE":
-				if !inIdle(n, c, br, tag) {
+				if !inIdle(c.N, c, c.Lines, tag) {
 					return
 				}
-				continue
-			}
-			if _, err := io.WriteString(c, answer); err != nil {
-				return
+			default:
+				c.Send(tag + " OK done\r\n")
 			}
 		}
-	}
-	wg.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() { serve(c) })
-		}
-	})
-	d := &mailtest.Directory{Known: map[string]mail.Account{}, Password: "p"}
-	d.Set(mailtest.Settings("127.0.0.1", uint16(ln.Addr().(*net.TCPAddr).Port), "x"))
-	m := mailbox.New(mailbox.Options{Directory: d})
-	t.Cleanup(func() { _ = m.Close(); _ = ln.Close(); wg.Wait() })
-	return m
+	}))
 }
 
 const idleCaps = "IMAP4rev1 SASL-IR AUTH=PLAIN ESEARCH IDLE"
@@ -451,7 +419,7 @@ func TestWatchOnAServerThatFallsSilentOrSaysBye(t *testing.T) {
 		"noise":  func(c net.Conn, br *bufio.Reader) { _, _ = io.WriteString(c, "* 7 GURBLE (((\r\nI1 WHAT\r\n") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			mailtest.Settle(t)
+			scripted.Settle(t)
 			again := make(chan struct{})
 			var once sync.Once
 			m := idleScript(t, idleCaps, func(n int, c net.Conn, br *bufio.Reader, tag string) bool {
@@ -492,7 +460,7 @@ func TestWatchOnAServerThatFallsSilentOrSaysBye(t *testing.T) {
 func TestWatchSaysWhenItCannotWatch(t *testing.T) {
 	for name, until := range map[string]time.Duration{"given up": never, "time is over": 0} {
 		t.Run(name, func(t *testing.T) {
-			mailtest.Settle(t)
+			scripted.Settle(t)
 			m := idleScript(t, idleCaps, func(n int, c net.Conn, br *bufio.Reader, tag string) bool { return false })
 			m.SetPace(never, never, 0)
 			_, err := m.Watch(t.Context(), account, mailbox.WatchQuery{FromNow: true, Until: time.Now().Add(until)})
@@ -507,7 +475,7 @@ func TestWatchSaysWhenItCannotWatch(t *testing.T) {
 // With a limit every message is given once, also when one behind those that fit cannot
 // be read: it is told when its turn comes.
 func TestAWatchWithALimitSkipsNothing(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	const old = 100
 	var came atomic.Int32 // how many messages are behind the old one
 	data := func(place int) string {
@@ -517,7 +485,7 @@ func TestAWatchWithALimitSkipsNothing(t *testing.T) {
 		}
 		return fmt.Sprintf("* %d FETCH (UID %d FLAGS () BODY[HEADER.FIELDS (FROM)] %s)\r\n", place, uid, literal(fmt.Sprintf("Subject: m%d\r\n\r\n", uid)))
 	}
-	m := scripted(t, func(command string) (string, string) {
+	m := scriptedClient(t, func(command string) (string, string) {
 		exists := int(came.Load()) + 1
 		var low, high int
 		switch {

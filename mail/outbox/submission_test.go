@@ -12,6 +12,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // submission accepts logins with the token "good", by XOAUTH2, and nothing else.
@@ -54,7 +55,7 @@ func submission(t *testing.T) mail.Endpoint {
 }
 
 func TestOAuthAtTheSubmissionServer(t *testing.T) {
-	mailtest.Settle(t)
+	scripted.Settle(t)
 	a := mailtest.Settings("127.0.0.1", 1, "oauth")
 	mailtest.WithOAuth(&a)
 	a.SMTP = submission(t)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -270,27 +269,6 @@ func WantKind(t testing.TB, err error, kind mail.Kind) *mail.Error {
 		t.Errorf("incomplete error %+v", e)
 	}
 	return e
-}
-
-// Settle fails the test when goroutines that began in it outlive it.
-func Settle(t *testing.T) {
-	t.Helper()
-	before := runtime.NumGoroutine()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		tick := time.NewTicker(2 * time.Millisecond)
-		defer tick.Stop()
-		for runtime.NumGoroutine() > before {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				buf := make([]byte, 1<<16)
-				t.Errorf("%d goroutines before, %d after:\n%s", before, runtime.NumGoroutine(), buf[:runtime.Stack(buf, true)])
-				return
-			}
-		}
-	})
 }
 
 // Renewable are Credentials that have one token after the other: the next one when
