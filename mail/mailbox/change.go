@@ -18,7 +18,7 @@ const MaxBatch = 100
 
 // batch is one change of messages in one folder.
 type batch struct {
-	*access
+	*imapBox
 	refs   []mail.Ref // as they were named; UIDValidity 0 means as it is now
 	uids   []uint32   // of these, each once
 	folder string
@@ -26,33 +26,36 @@ type batch struct {
 	sent   bool // a command has left that does not do the same when it is repeated
 }
 
-// begin checks what is named: messages of one account and one folder, in an
-// account that may be changed when changing is so.
-func (m *Client) begin(ctx context.Context, op, account string, refs []mail.Ref, changing bool) (*batch, error) {
-	x, err := m.openAny(ctx, op, account)
+// begin checks what is named: messages of one folder of an account that may be
+// changed.
+func (m *Client) begin(ctx context.Context, op, account string, refs []mail.Ref) (*batch, error) {
+	x, err := m.openIMAP(ctx, op, account, "flags and no folders", mail.AdvicePOP3Ack)
 	if err != nil {
 		return nil, err
 	}
-	b := &batch{access: x}
-	if changing && x.pop != nil {
-		return nil, x.notPOP3("flags and no folders", mail.AdvicePOP3Ack)
-	}
-	if changing && !x.policy.MayChange() {
+	if !x.policy.MayChange() {
 		return nil, x.ReadOnly()
 	}
+	return x.batch(refs)
+}
+
+// checkCount bounds the messages of one command.
+func (x *access) checkCount(refs []mail.Ref) error {
 	if len(refs) == 0 || len(refs) > MaxBatch {
-		return nil, x.Invalid(fmt.Sprintf("A command takes 1 to %d messages.", MaxBatch), mail.AdviceSeveralCommands)
+		return x.Invalid(fmt.Sprintf("A command takes 1 to %d messages.", MaxBatch), mail.AdviceSeveralCommands)
 	}
+	return nil
+}
+
+// batch checks what is named: messages of one folder of the account.
+func (x *imapBox) batch(refs []mail.Ref) (*batch, error) {
+	if err := x.checkCount(refs); err != nil {
+		return nil, err
+	}
+	b := &batch{imapBox: x}
 	for _, r := range refs {
-		if x.pop != nil {
-			if r.Account != account || r.Protocol != mail.POP3 || r.UIDL == "" {
-				return nil, x.noMessage("")
-			}
-			b.refs = append(b.refs, r)
-			continue
-		}
 		r.Folder = imap.FolderName(r.Folder)
-		if r.Account != account || r.Folder != imap.FolderName(refs[0].Folder) {
+		if r.Account != x.Account || r.Folder != imap.FolderName(refs[0].Folder) {
 			return nil, x.Invalid("The messages are not all in one folder of one account.", mail.AdviceFolderByFolder)
 		}
 		if r.Protocol != mail.IMAP || r.UID == 0 {
@@ -62,9 +65,6 @@ func (m *Client) begin(ctx context.Context, op, account string, refs []mail.Ref,
 		if !slices.Contains(b.uids, r.UID) {
 			b.uids = append(b.uids, r.UID)
 		}
-	}
-	if x.pop != nil {
-		return b, nil
 	}
 	b.folder = b.refs[0].Folder
 	return b, x.checkFolder(b.folder)
@@ -193,7 +193,7 @@ func (b *batch) run(ctx context.Context, grant imap.Grant, fn func(ctx context.C
 // MarkRead sets \Seen and nothing else (004 section 3). Either all the messages
 // are there, or none is touched. One that the server does not mark is an Issue.
 func (m *Client) MarkRead(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
-	b, err := m.begin(ctx, "mail mark-read", account, refs, true)
+	b, err := m.begin(ctx, "mail mark-read", account, refs)
 	if err != nil {
 		return nil, err
 	}
@@ -375,7 +375,7 @@ func alreadySo(flags []string, op goimap.StoreFlagsOp, step []goimap.Flag) bool 
 // Delete. A message that is not there is an Issue, and so is one whose flags the
 // server leaves as they were.
 func (m *Client) SetFlags(ctx context.Context, account string, refs []mail.Ref, add, remove []string) (*Changed, error) {
-	b, err := m.begin(ctx, "mail flags", account, refs, true)
+	b, err := m.begin(ctx, "mail flags", account, refs)
 	if err != nil {
 		return nil, err
 	}

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
-	"github.com/postern-mail/postern/mail/internal/pop3"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/login"
 )
@@ -47,11 +47,11 @@ type Client struct {
 	gate    *wire.Gate // nil unless OneConnection
 	pace    pace       // of Watch
 
-	mu     sync.Mutex
-	pools  map[string]*accountPool
-	boxes  map[string]*popBox
-	closed bool
-	ending sync.WaitGroup // pools that were replaced
+	mu       sync.Mutex
+	pools    map[string]*accountPool
+	sessions map[string]*popSession
+	closed   bool
+	ending   sync.WaitGroup // pools that were replaced
 }
 
 // accountPool is a pool and the settings it was made for.
@@ -75,7 +75,7 @@ func New(o Options) *Client {
 	if o.CursorKey == nil {
 		o.CursorKey = processKey()
 	}
-	m := &Client{o: o, cursors: cursors{o.CursorKey}, pace: usualPace, pools: make(map[string]*accountPool), boxes: make(map[string]*popBox)}
+	m := &Client{o: o, cursors: cursors{o.CursorKey}, pace: usualPace, pools: make(map[string]*accountPool), sessions: make(map[string]*popSession)}
 	if o.OneConnection {
 		m.o.SessionsPerAccount, m.gate = 1, wire.NewGate(1)
 	}
@@ -93,92 +93,14 @@ func (m *Client) Close() error {
 		}
 		m.ending.Go(func() { _ = p.Close() })
 	}
-	for _, b := range m.boxes {
+	for _, b := range m.sessions {
 		m.ending.Go(func() { _ = b.Close() })
 	}
 	clear(m.pools)
-	clear(m.boxes)
+	clear(m.sessions)
 	m.mu.Unlock()
 	m.ending.Wait()
 	return nil
-}
-
-// access is an account as one operation uses it.
-type access struct {
-	mail.Operation
-	account mail.Account
-	policy  *mail.Policy
-	pool    *accountPool // nil for POP3
-	pop     *popBox      // nil for IMAP
-	log     *slog.Logger
-	tell    func(done, total float64, what string) // how far it is; see WithProgress
-}
-
-// open is openAny for what only IMAP can do.
-func (m *Client) open(ctx context.Context, op, name string) (*access, error) {
-	x, err := m.openAny(ctx, op, name)
-	if err == nil && x.pop != nil {
-		return nil, x.notPOP3("folders, flags or search", mail.AdvicePOP3Read)
-	}
-	return x, err
-}
-
-// readiness is what Credentials may implement besides, to be asked before anything
-// of an account connects. It returns an *Error while there is nothing to log in
-// with.
-type readiness interface {
-	Ready(ctx context.Context, a *mail.Account) error
-}
-
-// openAny looks the account up and checks that it can be read.
-func (m *Client) openAny(ctx context.Context, op, name string) (*access, error) {
-	x, err := m.lookUp(ctx, op, name)
-	if err != nil {
-		return nil, err
-	}
-	return x, m.ready(ctx, x)
-}
-
-func (m *Client) ready(ctx context.Context, x *access) error {
-	if r, ok := m.o.Credentials.(readiness); ok {
-		return r.Ready(ctx, &x.account)
-	}
-	return nil
-}
-
-// lookUp is openAny for an account that may not be able to log in now.
-func (m *Client) lookUp(ctx context.Context, op, name string) (*access, error) {
-	a, err := m.o.Directory.Account(ctx, name)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, mail.Operation{Op: op, Account: name}.Wrap(ctx, err, nil)
-		}
-		return nil, err
-	}
-	x := &access{Operation: mail.Operation{Op: op, Account: a.Name}, account: a, log: m.o.Logger, tell: mail.Progress(ctx)}
-	if err := a.Validate(); err != nil {
-		return nil, x.Unusable(err)
-	}
-	if err := login.Check(x.Operation, &a, m.o.Credentials); err != nil {
-		return nil, err
-	}
-	if x.policy, err = mail.CompilePolicy(&a); err != nil {
-		return nil, x.Unusable(err)
-	}
-	if a.Protocol == mail.POP3 {
-		cfg, err := m.popConfig(&a)
-		if err != nil {
-			return nil, x.Unusable(err)
-		}
-		x.pop, err = m.popBox(&a, cfg)
-		return x, err
-	}
-	cfg, err := m.config(&a)
-	if err != nil {
-		return nil, x.Unusable(err)
-	}
-	x.pool, err = m.pool(&a, cfg)
-	return x, err
 }
 
 // config is the account's server as the wire wants it.
@@ -234,7 +156,7 @@ func (m *Client) pool(a *mail.Account, cfg imap.Config) (*accountPool, error) {
 
 // lend runs fn on a session of the account, perhaps twice. An *Error of fn passes
 // as it is.
-func (x *access) lend(ctx context.Context, folder string, fn func(s *imap.Session) error) error {
+func (x *imapBox) lend(ctx context.Context, folder string, fn func(s *imap.Session) error) error {
 	err := x.pool.Lend(ctx, folder, func(_ context.Context, s *imap.Session) error { return fn(s) })
 	return x.wrap(ctx, err)
 }
@@ -247,7 +169,7 @@ func (x *access) wrap(ctx context.Context, err error) error {
 	var e *mail.Error
 	if errors.As(err, &e) {
 		// Neither the server's words nor a Reason: a log is read by others.
-		x.log.LogAttrs(ctx, slog.LevelDebug, "mail operation failed", slog.String("op", e.Op), slog.String("account", e.Account),
+		x.m.o.Logger.LogAttrs(ctx, slog.LevelDebug, "mail operation failed", slog.String("op", e.Op), slog.String("account", e.Account),
 			slog.String("kind", string(e.Kind)), slog.String("stage", e.Stage))
 	}
 	return err
@@ -255,17 +177,14 @@ func (x *access) wrap(ctx context.Context, err error) error {
 
 // Warm connects ahead, so that the account's first read need not.
 func (m *Client) Warm(ctx context.Context, account string) error {
-	x, err := m.openAny(ctx, "mail warm", account)
-	switch {
-	case err != nil:
+	b, err := m.open(ctx, "mail warm", account)
+	if err != nil {
 		return err
-	case x.pop == nil:
-		return x.wrap(ctx, x.pool.Warm(ctx))
-	case m.o.OneConnection:
-		return x.lendPop(ctx, false, func(*pop3.Session) error { return nil })
 	}
-	return nil // a POP3 session locks the mailbox: it is begun when it is needed
+	return b.warm(ctx)
 }
+
+func (x *imapBox) warm(ctx context.Context) error { return x.wrap(ctx, x.pool.Warm(ctx)) }
 
 // Verify connects and logs in once, on a connection of its own, and reports what
 // is so now: when the server cannot be reached or refuses, the answer has an
@@ -273,62 +192,53 @@ func (m *Client) Warm(ctx context.Context, account string) error {
 // there is, and makes one where there is none or it is dead. The error is for an
 // account that cannot be tried at all, or for the end of ctx (001 section 2).
 func (m *Client) Verify(ctx context.Context, account string) (*mail.Verification, error) {
-	x, err := m.lookUp(ctx, "mail verify", account)
+	b, err := m.lookUp(ctx, "mail verify", account)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.ready(ctx, x); err != nil {
-		return verified(ctx, &mail.Verification{Account: x.account.Name, Server: x.account.Incoming()}, err)
+	a := &b.base().account
+	v := &mail.Verification{Account: a.Name, Server: a.Incoming()}
+	if err := m.ready(ctx, b.base()); err != nil {
+		return verified(ctx, v, err)
 	}
+	try := b.dial
 	if m.o.OneConnection {
-		return m.verifyHere(ctx, x)
+		try = b.ask
 	}
-	if x.pop != nil {
-		return m.popVerify(ctx, x)
-	}
-	cfg, err := m.config(&x.account)
-	if err != nil {
-		return nil, x.Unusable(err)
-	}
-	v := &mail.Verification{Account: x.account.Name, Server: x.account.IMAP}
 	start := m.o.Now()
-	s, err := imap.Dial(ctx, cfg)
-	v.Latency = m.o.Now().Sub(start)
-	if err != nil {
-		return verified(ctx, v, x.wrap(ctx, err))
+	answered := func(capabilities []string) {
+		v.Latency, v.Capabilities = m.o.Now().Sub(start), slices.Clone(capabilities)
 	}
-	v.Capabilities = append([]string(nil), s.Capabilities()...)
+	if err = try(ctx, answered); err != nil {
+		answered(nil)
+	}
+	return verified(ctx, v, err)
+}
+
+func (x *imapBox) dial(ctx context.Context, done func(capabilities []string)) error {
+	cfg, err := x.m.config(&x.account)
+	if err != nil {
+		return x.Unusable(err)
+	}
+	s, err := imap.Dial(ctx, cfg)
+	if err != nil {
+		return x.wrap(ctx, err)
+	}
+	done(s.Capabilities())
 	bye, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	s.Logout(bye)
-	return v, nil
+	return nil
 }
 
-// verifyHere is Verify on the one connection there may be: the server has to answer
-// a command now.
-func (m *Client) verifyHere(ctx context.Context, x *access) (*mail.Verification, error) {
-	v := &mail.Verification{Account: x.account.Name, Server: x.account.Incoming()}
-	start := m.o.Now()
-	var err error
-	if x.pop != nil {
-		err = x.lendPop(ctx, false, func(s *pop3.Session) error {
-			v.Capabilities = s.Capabilities()
-			return s.Check(ctx)
-		})
-	} else {
-		err = x.lend(ctx, "", func(s *imap.Session) error {
-			if err := s.Noop().Wait(); err != nil {
-				return err
-			}
-			v.Capabilities = append([]string(nil), s.Capabilities()...)
-			return nil
-		})
-	}
-	v.Latency = m.o.Now().Sub(start)
-	if err != nil {
-		v.Capabilities = nil
-	}
-	return verified(ctx, v, err)
+func (x *imapBox) ask(ctx context.Context, done func(capabilities []string)) error {
+	return x.lend(ctx, "", func(s *imap.Session) error {
+		err := s.Noop().Wait()
+		if err == nil {
+			done(s.Capabilities())
+		}
+		return err
+	})
 }
 
 // verified is v with what went wrong as an Issue, where it is about the server.

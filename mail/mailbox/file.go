@@ -42,7 +42,7 @@ const gmailCapability = "X-GM-EXT-1"
 // may append and nothing else. ErrNoRole and ErrSelfFiling say that there was
 // nothing to do.
 func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) (*Placed, error) {
-	x, err := m.open(ctx, op, account)
+	x, err := m.openIMAP(ctx, op, account, "folders, flags or search", mail.AdvicePOP3Read)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func stepAside(s *imap.Session, folder string) error {
 }
 
 // holds reports whether the folder has a message of this Message-ID.
-func (x *access) holds(s *imap.Session, folder, messageID string) (bool, error) {
+func (x *imapBox) holds(s *imap.Session, folder, messageID string) (bool, error) {
 	if _, err := s.Examine(folder).Wait(); err != nil {
 		return false, err
 	}
@@ -141,9 +141,9 @@ var usualNames = map[string][]string{
 // folderFor finds the folder of a use: the first that the server says has it, else
 // the first that is called so, at the top or directly below INBOX. It is empty when
 // there is none.
-func (x *access) folderFor(s *imap.Session, role string) (string, error) {
+func (x *imapBox) folderFor(s *imap.Session, role string) (string, error) {
 	list := &FolderList{}
-	if _, err := x.list(s, FolderQuery{Pattern: "*", Limit: maxFoldersForRole}, list); err != nil {
+	if _, err := x.listFolders(s, FolderQuery{Pattern: "*", Limit: maxFoldersForRole}, list); err != nil {
 		return "", err
 	}
 	for _, f := range list.Folders {

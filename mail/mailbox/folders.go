@@ -29,13 +29,14 @@ var folderCounts = goimap.StatusOptions{NumMessages: true, NumUnseen: true, UIDN
 // Folders lists the account's folders in the server's order. One folder whose
 // counts cannot be had is an Issue; it is listed without them.
 func (m *Client) Folders(ctx context.Context, account string, q FolderQuery) (*FolderList, error) {
-	x, err := m.openAny(ctx, "mail folders", account)
+	b, err := m.open(ctx, "mail folders", account)
 	if err != nil {
 		return nil, err
 	}
-	if x.pop != nil {
-		return x.popFolders(ctx, q)
-	}
+	return b.folders(ctx, q)
+}
+
+func (x *imapBox) folders(ctx context.Context, q FolderQuery) (*FolderList, error) {
 	if q.Pattern == "" {
 		q.Pattern = "*"
 	}
@@ -43,9 +44,9 @@ func (m *Client) Folders(ctx context.Context, account string, q FolderQuery) (*F
 		q.Limit = defaultFolders
 	}
 	var list *FolderList
-	err = x.lend(ctx, "", func(s *imap.Session) error {
+	err := x.lend(ctx, "", func(s *imap.Session) error {
 		list = &FolderList{}
-		statuses, err := x.list(s, q, list)
+		statuses, err := x.listFolders(s, q, list)
 		if err != nil || !q.Counts {
 			return err
 		}
@@ -63,8 +64,8 @@ func (m *Client) Folders(ctx context.Context, account string, q FolderQuery) (*F
 	return list, nil
 }
 
-// list fills in the folders, and returns the statuses that came with them.
-func (x *access) list(s *imap.Session, q FolderQuery, list *FolderList) (map[string]*goimap.StatusData, error) {
+// listFolders fills in the folders, and returns the statuses that came with them.
+func (x *imapBox) listFolders(s *imap.Session, q FolderQuery, list *FolderList) (map[string]*goimap.StatusData, error) {
 	var opts *goimap.ListOptions
 	if s.Has("LIST-EXTENDED") {
 		opts = &goimap.ListOptions{ReturnSpecialUse: s.Has("SPECIAL-USE")}
@@ -133,7 +134,7 @@ func folderOf(d *goimap.ListData) Folder {
 }
 
 // count asks for the counts that did not come with the list, all at once.
-func (x *access) count(s *imap.Session, list *FolderList, statuses map[string]*goimap.StatusData) error {
+func (x *imapBox) count(s *imap.Session, list *FolderList, statuses map[string]*goimap.StatusData) error {
 	asked := make(map[int]*imap.Stating)
 	s.Together(func() {
 		for i, f := range list.Folders {
@@ -174,7 +175,7 @@ func refusedByServer(err error) bool { return wireRefusal(err) != nil }
 
 // countVisible counts only what the policy shows, so that a count never tells of
 // a message it hides. It has to look at each message that can be visible.
-func (x *access) countVisible(s *imap.Session, list *FolderList) error {
+func (x *imapBox) countVisible(s *imap.Session, list *FolderList) error {
 	for i := range list.Folders {
 		f := &list.Folders[i]
 		if f.NoSelect() {
@@ -193,7 +194,7 @@ func (x *access) countVisible(s *imap.Session, list *FolderList) error {
 	return nil
 }
 
-func (x *access) visibleCounts(s *imap.Session, folder string) (*Counts, error) {
+func (x *imapBox) visibleCounts(s *imap.Session, folder string) (*Counts, error) {
 	box, err := s.Examine(folder).Wait()
 	if err != nil {
 		return nil, err
@@ -214,7 +215,7 @@ func (x *access) visibleCounts(s *imap.Session, folder string) (*Counts, error) 
 // policy shows, newest first, until fn returns false. found are those to look at;
 // nil means all. Of a folder too large to look at each the server is asked first
 // which can be visible.
-func (x *access) eachVisible(s *imap.Session, box imap.Folder, found goimap.UIDSet, w wanted, fn func(*fetched) bool) error {
+func (x *imapBox) eachVisible(s *imap.Session, box imap.Folder, found goimap.UIDSet, w wanted, fn func(*fetched) bool) error {
 	if found == nil && box.Exists > maxScan {
 		if senders := senders(x.policy); senders != nil {
 			var err error

@@ -66,7 +66,7 @@ var readFields = func() []string {
 // (the text of a PDF of up to 5 MB, and 24 MiB of content). What cannot be read of
 // an attachment is an Issue. Calls at the same time share round trips.
 func (m *Client) Get(ctx context.Context, ref mail.Ref, q GetQuery) (*Message, error) {
-	x, err := m.openAny(ctx, "mail get", ref.Account)
+	b, err := m.open(ctx, "mail get", ref.Account)
 	if err != nil {
 		return nil, err
 	}
@@ -75,17 +75,19 @@ func (m *Client) Get(ctx context.Context, ref mail.Ref, q GetQuery) (*Message, e
 	if q.Headers == "" {
 		q.Headers = HeadersCurated
 	}
-	if x.pop != nil {
-		return m.popGet(ctx, x, ref, q)
-	}
-	if ref, err = x.named(ref); err != nil {
+	return b.get(ctx, ref, q)
+}
+
+func (x *imapBox) get(ctx context.Context, ref mail.Ref, q GetQuery) (*Message, error) {
+	ref, err := x.named(ref)
+	if err != nil {
 		return nil, err
 	}
-	r := &reading{access: x, ref: ref, q: q}
+	r := &reading{access: x.access, ref: ref, q: q}
 	if err := x.pool.read(ctx, r); err != nil {
 		return nil, x.wrap(ctx, err)
 	}
-	r.readPDFs(ctx, m.o.PDFText)
+	r.readPDFs(ctx, x.m.o.PDFText)
 	return r.message, nil
 }
 
@@ -98,7 +100,7 @@ func within(n, def, low, high int) int {
 }
 
 // named checks that a reference can be that of a message here.
-func (x *access) named(ref mail.Ref) (mail.Ref, error) {
+func (x *imapBox) named(ref mail.Ref) (mail.Ref, error) {
 	ref.Folder = imap.FolderName(ref.Folder)
 	if ref.Protocol != mail.IMAP || ref.UID == 0 {
 		return ref, x.noMessage("")

@@ -31,13 +31,14 @@ const (
 // The first List of a folder notes which messages were there, and New lists those
 // that came since and were not acknowledged; beyond that nothing is kept.
 func (m *Client) List(ctx context.Context, account string, q ListQuery) (*Page, error) {
-	x, err := m.openAny(ctx, "mail list", account)
+	b, err := m.open(ctx, "mail list", account)
 	if err != nil {
 		return nil, err
 	}
-	if x.pop != nil {
-		return m.popList(ctx, x, q)
-	}
+	return b.list(ctx, q)
+}
+
+func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 	if q.Folder == "" {
 		q.Folder = "INBOX"
 	}
@@ -51,7 +52,7 @@ func (m *Client) List(ctx context.Context, account string, q ListQuery) (*Page, 
 	q.Limit = min(max(q.Limit, 1), maxLimit)
 
 	for _, anchor := range []mail.Ref{q.Before, q.After} {
-		if anchor != (mail.Ref{}) && (anchor.Protocol != mail.IMAP || anchor.Account != account || imap.FolderName(anchor.Folder) != q.Folder || anchor.UID == 0) {
+		if anchor != (mail.Ref{}) && (anchor.Protocol != mail.IMAP || anchor.Account != x.Account || imap.FolderName(anchor.Folder) != q.Folder || anchor.UID == 0) {
 			return nil, x.noAnchor("")
 		}
 	}
@@ -62,10 +63,10 @@ func (m *Client) List(ctx context.Context, account string, q ListQuery) (*Page, 
 	if anchored := q.Before.UID != 0 || q.After.UID != 0; anchored && q.BeforeUID != 0 && q.BeforeUID-1 <= q.AfterUID {
 		return nil, x.Invalid("No message lies between the bounds that were given.", mail.AdviceNoBound)
 	}
-	if q.New && m.o.Seen == nil {
+	if q.New && x.m.o.Seen == nil {
 		return nil, x.Unsupported("Nothing is kept here about which messages are new.", mail.AdviceListByUID)
 	}
-	l := x.listing(q, &seeing{store: m.o.Seen})
+	l := x.listing(q, &seeing{store: x.m.o.Seen})
 	if err := l.seen.read(ctx, x, q.Folder); err != nil {
 		return nil, err
 	}
@@ -76,8 +77,8 @@ func (m *Client) List(ctx context.Context, account string, q ListQuery) (*Page, 
 }
 
 // listing begins to list a folder, whose name is good.
-func (x *access) listing(q ListQuery, seen *seeing) *listing {
-	l := &listing{access: x, q: q, seen: seen, want: wanted{header: !x.policy.ShowsAll(), dates: q.Full || dated(&q), full: q.Full}}
+func (x *imapBox) listing(q ListQuery, seen *seeing) *listing {
+	l := &listing{imapBox: x, q: q, seen: seen, want: wanted{header: !x.policy.ShowsAll(), dates: q.Full || dated(&q), full: q.Full}}
 	// What a message is made of never changes and is most of what a list costs,
 	// so it is asked for once.
 	// Where the policy hides messages it is asked of the visible ones alone: what
@@ -153,7 +154,7 @@ func unreadable(err error) bool {
 
 // listing is one List in progress.
 type listing struct {
-	*access
+	*imapBox
 	q    ListQuery
 	want wanted
 	seen *seeing
@@ -256,7 +257,7 @@ func (l *listing) begin(s *imap.Session, box imap.Folder) error {
 	if l.policy.ShowsAll() {
 		l.page.UIDNext = box.UIDNext
 	}
-	return l.seen.begin(l.access, s, box)
+	return l.seen.begin(l.imapBox, s, box)
 }
 
 // enough is how many messages settle the page: one more than it shows.
@@ -462,7 +463,7 @@ func (l *listing) bySearch(s *imap.Session) error {
 	if err = firstError(err, searchErr); err != nil {
 		return err
 	}
-	anew := !l.seen.known(l.access, box)
+	anew := !l.seen.known(l.imapBox, box)
 	if err := l.begin(s, box); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func (m *Client) Copy(ctx context.Context, account string, refs []mail.Ref, toAc
 	if toAccount != "" && toAccount != account {
 		return m.copyAcross(ctx, account, refs, toAccount, toFolder)
 	}
-	b, err := m.begin(ctx, "mail copy", account, refs, true)
+	b, err := m.begin(ctx, "mail copy", account, refs)
 	if err != nil {
 		return nil, err
 	}
@@ -84,14 +84,15 @@ func (b *batch) arrived(l *located, uids []uint32, c imap.Copied, account, folde
 
 // copyAcross copies messages to another account one by one.
 func (m *Client) copyAcross(ctx context.Context, account string, refs []mail.Ref, toAccount, toFolder string) (*Changed, error) {
-	b, err := m.begin(ctx, "mail copy", account, refs, false)
+	x, err := m.openIMAP(ctx, "mail copy", account, "folders to copy from", mail.AdvicePOP3Parts)
 	if err != nil {
 		return nil, err
 	}
-	if b.pop != nil {
-		return nil, b.notPOP3("folders to copy from", mail.AdvicePOP3Parts)
+	b, err := x.batch(refs)
+	if err != nil {
+		return nil, err
 	}
-	to, err := m.open(ctx, "mail copy", toAccount)
+	to, err := m.openIMAP(ctx, "mail copy", toAccount, "folders, flags or search", mail.AdvicePOP3Read)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +149,7 @@ func (b *batch) failure(ctx context.Context, err error) *mail.Error {
 
 // carry fetches one message and appends it to the other account. It keeps the
 // flags that describe the message and the date it arrived.
-func (b *batch) carry(ctx context.Context, to *access, l *located, uid uint32, folder string) (c ChangedMessage, fetched bool, err error) {
+func (b *batch) carry(ctx context.Context, to *imapBox, l *located, uid uint32, folder string) (c ChangedMessage, fetched bool, err error) {
 	var raw []byte
 	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
 		box, err := s.Examine(b.folder).Wait()
@@ -203,7 +204,7 @@ func (b *batch) carry(ctx context.Context, to *access, l *located, uid uint32, f
 // where the server has it, else by copying them and expunging exactly those whose
 // copies it has confirmed. A server that can do neither moves nothing.
 func (m *Client) Move(ctx context.Context, account string, refs []mail.Ref, toFolder string) (*Changed, error) {
-	b, err := m.begin(ctx, "mail move", account, refs, true)
+	b, err := m.begin(ctx, "mail move", account, refs)
 	if err != nil {
 		return nil, err
 	}
@@ -399,7 +400,7 @@ func look(s *imap.Session, uids []uint32) ([]*imapclient.FetchMessageBuffer, err
 // Delete removes messages for good (001 section 10). Only the named ones are
 // expunged; a server that cannot do that deletes nothing.
 func (m *Client) Delete(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
-	b, err := m.begin(ctx, "mail delete", account, refs, true)
+	b, err := m.begin(ctx, "mail delete", account, refs)
 	if err != nil {
 		return nil, err
 	}

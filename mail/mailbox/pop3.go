@@ -27,9 +27,16 @@ const popGroup = 64
 // popHeaders bounds the headers one command looks at, newest first.
 const popHeaders = 5000
 
-// lendPop is lend for a POP3 account.
-func (x *access) lendPop(ctx context.Context, fresh bool, fn func(s *pop3.Session) error) error {
-	return x.wrap(ctx, x.pop.lend(ctx, fresh, fn))
+// popBox is box for POP3. Its session is the account's, for one command after the
+// other.
+type popBox struct {
+	*access
+	session *popSession
+}
+
+// lend runs fn on the account's session, perhaps twice; see popSession.lend.
+func (x *popBox) lend(ctx context.Context, fresh bool, fn func(s *pop3.Session) error) error {
+	return x.wrap(ctx, x.session.lend(ctx, fresh, fn))
 }
 
 // notPOP3 is what becomes of a command that needs what POP3 has not.
@@ -37,8 +44,8 @@ func (x *access) notPOP3(what string, advice mail.Advice) error {
 	return x.Unsupported("The account is read with POP3, which has no "+what+".", advice)
 }
 
-// popFolderIs refuses every folder but the one there is.
-func (x *access) popFolderIs(folder string) error {
+// folderIs refuses every folder but the one there is.
+func (x *popBox) folderIs(folder string) error {
 	if folder != "" && !strings.EqualFold(folder, popFolder) {
 		return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindNotFound, Stage: "examine",
 			Message: "There is no such folder: an account read with POP3 has INBOX alone.", Advice: mail.AdviceNoFolder}
@@ -46,7 +53,7 @@ func (x *access) popFolderIs(folder string) error {
 	return nil
 }
 
-func (x *access) popRef(uidl string) mail.Ref {
+func (x *popBox) ref(uidl string) mail.Ref {
 	return mail.Ref{Protocol: mail.POP3, Account: x.account.Name, UIDL: uidl}
 }
 
@@ -64,7 +71,7 @@ type popHead struct {
 // that the policy hides are passed over; one that the server refuses is an Issue
 // where nothing is hidden, and else passed over too: whether the policy would show
 // it cannot be told. size says how many to ask for next; nil means popGroup.
-func (x *access) heads(ctx context.Context, s *pop3.Session, all []pop3.Message, size func() int, issues *[]mail.Issue, take func(h *popHead) bool) error {
+func (x *popBox) heads(ctx context.Context, s *pop3.Session, all []pop3.Message, size func() int, issues *[]mail.Issue, take func(h *popHead) bool) error {
 	for len(all) > 0 {
 		n := min(popGroup, len(all))
 		if size != nil {
@@ -82,7 +89,7 @@ func (x *access) heads(ctx context.Context, s *pop3.Session, all []pop3.Message,
 			if err != nil {
 				if x.policy.ShowsAll() {
 					*issues = append(*issues, mail.Issue{Kind: mail.KindRefused, Stage: "fetch", Retryable: true,
-						Message: "The server did not give the message.", MessageID: x.popRef(group[i].UIDL).String()})
+						Message: "The server did not give the message.", MessageID: x.ref(group[i].UIDL).String()})
 				}
 				return
 			}
@@ -117,8 +124,8 @@ func popFetched(raw []byte, m pop3.Message) fetched {
 	return fetched{header: rfc5322.ParseHeader(head), readable: true, whole: whole, size: max(m.Size, 0)}
 }
 
-func (m *Client) popList(ctx context.Context, x *access, q ListQuery) (*Page, error) {
-	if err := x.popFolderIs(q.Folder); err != nil {
+func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
+	if err := x.folderIs(q.Folder); err != nil {
 		return nil, err
 	}
 	switch {
@@ -126,23 +133,23 @@ func (m *Client) popList(ctx context.Context, x *access, q ListQuery) (*Page, er
 		return nil, x.notPOP3("flags, so nobody can tell what is unread", mail.AdvicePOP3New)
 	case q.BeforeUID != 0 || q.AfterUID != 0:
 		return nil, x.notPOP3("UIDs", mail.AdvicePOP3Page)
-	case q.New && m.o.Seen == nil:
+	case q.New && x.m.o.Seen == nil:
 		return nil, x.Unsupported("Nothing is kept here about which messages are new.", mail.AdviceBoundTime)
 	}
 	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
 	page := &Page{Folder: popFolder}
 	var names popNames
-	err := x.lendPop(ctx, true, func(s *pop3.Session) error {
+	err := x.lend(ctx, true, func(s *pop3.Session) error {
 		*page = Page{Folder: popFolder}
-		if x.pop.skipped > 0 && x.policy.ShowsAll() {
+		if x.session.skipped > 0 && x.policy.ShowsAll() {
 			page.Issues = append(page.Issues, mail.Issue{Kind: mail.KindConnection, Stage: "list",
-				Message: fmt.Sprintf("The server gave %d messages no name, and they are left out.", x.pop.skipped)})
+				Message: fmt.Sprintf("The server gave %d messages no name, and they are left out.", x.session.skipped)})
 		}
 		var err error
-		if names, err = x.popSeen(ctx, m.o.Seen, x.pop.list); err != nil {
+		if names, err = x.seen(ctx, x.m.o.Seen, x.session.list); err != nil {
 			return err
 		}
-		bounded, err := x.popBetween(ctx, s, &q)
+		bounded, err := x.between(ctx, s, &q)
 		if err != nil {
 			return err
 		}
@@ -155,7 +162,7 @@ func (m *Client) popList(ctx context.Context, x *access, q ListQuery) (*Page, er
 		}
 		if len(all) > popHeaders && x.policy.ShowsAll() {
 			all, page.HasMore = all[:popHeaders], true
-			page.Next = x.popRef(all[popHeaders-1].UIDL)
+			page.Next = x.ref(all[popHeaders-1].UIDL)
 		}
 		needed := func() int { return popGroup }
 		if x.policy.ShowsAll() && !dated(&q) {
@@ -168,12 +175,12 @@ func (m *Client) popList(ctx context.Context, x *access, q ListQuery) (*Page, er
 			if n := len(page.Messages); n == q.Limit {
 				page.HasMore, page.Next = true, page.Messages[n-1].Ref
 				if i := slices.Index(all, h.Message); i > 0 && x.policy.ShowsAll() {
-					page.Next = x.popRef(all[i-1].UIDL) // what could not be read in between is not told again
+					page.Next = x.ref(all[i-1].UIDL) // what could not be read in between is not told again
 				}
 				return true
 			}
 			sum := h.summary()
-			sum.Ref = x.popRef(h.UIDL)
+			sum.Ref = x.ref(h.UIDL)
 			if !q.Full {
 				compact(&sum)
 			}
@@ -182,7 +189,7 @@ func (m *Client) popList(ctx context.Context, x *access, q ListQuery) (*Page, er
 		})
 	})
 	if err == nil {
-		return page, names.keep(ctx, m.o.Seen, x)
+		return page, names.keep(ctx, x.m.o.Seen, x)
 	}
 	if len(page.Messages) > 0 && partial(ctx, err) {
 		page.HasMore, page.Next = true, page.Messages[len(page.Messages)-1].Ref
@@ -192,10 +199,10 @@ func (m *Client) popList(ctx context.Context, x *access, q ListQuery) (*Page, er
 	return nil, err
 }
 
-// popBetween is what lies between the messages that a query goes on from, oldest
+// between is what lies between the messages that a query goes on from, oldest
 // first.
-func (x *access) popBetween(ctx context.Context, s *pop3.Session, q *ListQuery) ([]pop3.Message, error) {
-	low, high := 0, len(x.pop.list)
+func (x *popBox) between(ctx context.Context, s *pop3.Session, q *ListQuery) ([]pop3.Message, error) {
+	low, high := 0, len(x.session.list)
 	for _, bound := range []struct {
 		anchor mail.Ref
 		cut    func(place int)
@@ -204,13 +211,13 @@ func (x *access) popBetween(ctx context.Context, s *pop3.Session, q *ListQuery) 
 		if r == (mail.Ref{}) {
 			continue
 		}
-		place, there := x.pop.places[r.UIDL]
+		place, there := x.session.places[r.UIDL]
 		if r.Protocol != mail.POP3 || r.Account != x.account.Name || !there {
 			return nil, x.noAnchor("")
 		}
 		if !x.policy.ShowsAll() {
 			var e *mail.Error
-			switch err := x.popJudge(ctx, s, x.pop.list[place]); {
+			switch err := x.judge(ctx, s, x.session.list[place]); {
 			case errors.As(err, &e) && e.Kind == mail.KindNotFound:
 				return nil, x.noAnchor(e.Reason)
 			case err != nil:
@@ -219,7 +226,7 @@ func (x *access) popBetween(ctx context.Context, s *pop3.Session, q *ListQuery) 
 		}
 		bound.cut(place)
 	}
-	return x.pop.list[min(low, high):high], nil
+	return x.session.list[min(low, high):high], nil
 }
 
 // dated reports whether a message lies within the dates asked for; one that does not
@@ -232,28 +239,28 @@ func (h *popHead) dated(q *ListQuery) bool {
 	return ok && !d.Before(q.Since) && (q.Until.IsZero() || d.Before(q.Until))
 }
 
-// popNamed refuses what cannot name a message of a POP3 account.
-func (x *access) popNamed(ref mail.Ref) error {
+// named refuses what cannot name a message of a POP3 account.
+func (x *popBox) named(ref mail.Ref) error {
 	if ref.Protocol != mail.POP3 || ref.UIDL == "" {
 		return x.notPOP3("UIDs", mail.AdvicePOP3ID)
 	}
 	return nil
 }
 
-// popWhole fetches a message that the policy shows.
-func (x *access) popWhole(ctx context.Context, ref mail.Ref) (raw []byte, g fetched, err error) {
-	if err := x.popNamed(ref); err != nil {
+// whole fetches a message that the policy shows.
+func (x *popBox) whole(ctx context.Context, ref mail.Ref) (raw []byte, g fetched, err error) {
+	if err := x.named(ref); err != nil {
 		return nil, g, err
 	}
 	fetch := func(fresh bool) error {
-		return x.lendPop(ctx, fresh, func(s *pop3.Session) error {
-			i, ok := x.pop.places[ref.UIDL]
+		return x.lend(ctx, fresh, func(s *pop3.Session) error {
+			i, ok := x.session.places[ref.UIDL]
 			if !ok {
 				return x.noMessage("")
 			}
-			m := x.pop.list[i]
+			m := x.session.list[i]
 			if m.Size > maxWholeBytes {
-				if err := x.popJudge(ctx, s, m); err != nil {
+				if err := x.judge(ctx, s, m); err != nil {
 					return err
 				}
 				return x.tooLarge()
@@ -282,8 +289,8 @@ func (x *access) popWhole(ctx context.Context, ref mail.Ref) (raw []byte, g fetc
 	return raw, g, err
 }
 
-// popJudge refuses a message that the policy hides, by its header alone.
-func (x *access) popJudge(ctx context.Context, s *pop3.Session, m pop3.Message) error {
+// judge refuses a message that the policy hides, by its header alone.
+func (x *popBox) judge(ctx context.Context, s *pop3.Session, m pop3.Message) error {
 	shown := false
 	var issues []mail.Issue
 	if err := x.heads(ctx, s, []pop3.Message{m}, nil, &issues, func(*popHead) bool { shown = true; return true }); err != nil {
@@ -295,33 +302,33 @@ func (x *access) popJudge(ctx context.Context, s *pop3.Session, m pop3.Message) 
 	return nil
 }
 
-func (m *Client) popGet(ctx context.Context, x *access, ref mail.Ref, q GetQuery) (*Message, error) {
-	raw, g, err := x.popWhole(ctx, ref)
+func (x *popBox) get(ctx context.Context, ref mail.Ref, q GetQuery) (*Message, error) {
+	raw, g, err := x.whole(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	r := &reading{access: x, ref: ref, q: q}
+	r := &reading{access: x.access, ref: ref, q: q}
 	r.begin(false)
 	r.g = g
 	r.take(message.Parse(raw), true)
 	out := r.compose()
-	out.Ref = x.popRef(ref.UIDL)
+	out.Ref = x.ref(ref.UIDL)
 	r.message = out
-	r.readPDFs(ctx, m.o.PDFText)
+	r.readPDFs(ctx, x.m.o.PDFText)
 	return out, nil
 }
 
-func (x *access) popRaw(ctx context.Context, ref mail.Ref, limit int64) (*RawMessage, error) {
-	raw, _, err := x.popWhole(ctx, ref)
+func (x *popBox) raw(ctx context.Context, ref mail.Ref, limit int64) (*RawMessage, error) {
+	raw, _, err := x.whole(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
 	shown := raw[:min(int64(len(raw)), limit)]
-	return &RawMessage{Ref: x.popRef(ref.UIDL), Size: int64(len(raw)), Source: shown, Truncated: len(shown) < len(raw)}, nil
+	return &RawMessage{Ref: x.ref(ref.UIDL), Size: int64(len(raw)), Source: shown, Truncated: len(shown) < len(raw)}, nil
 }
 
-func (x *access) popAttachment(ctx context.Context, ref mail.Ref, part string) (*AttachmentContent, error) {
-	raw, _, err := x.popWhole(ctx, ref)
+func (x *popBox) attachment(ctx context.Context, ref mail.Ref, part string) (*AttachmentContent, error) {
+	raw, _, err := x.whole(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -331,25 +338,25 @@ func (x *access) popAttachment(ctx context.Context, ref mail.Ref, part string) (
 		return nil, err
 	}
 	content := message.DecodeBody(e.Raw(p), p.Encoding)
-	return &AttachmentContent{Ref: x.popRef(ref.UIDL), Attachment: Attachment{PartID: p.ID, Filename: p.Filename,
+	return &AttachmentContent{Ref: x.ref(ref.UIDL), Attachment: Attachment{PartID: p.ID, Filename: p.Filename,
 		ContentType: message.CleanLine(p.MediaType()), Size: int64(len(content)), Content: content}}, nil
 }
 
-// popThread groups by the headers of the newest messages (004 section 5).
-func (x *access) popThread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thread, error) {
-	if err := x.popNamed(ref); err != nil {
+// thread groups by the headers of the newest messages (004 section 5).
+func (x *popBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thread, error) {
+	if err := x.named(ref); err != nil {
 		return nil, err
 	}
-	t := &threading{access: x, q: q, out: &Thread{Folder: popFolder}}
+	t := &threading{access: x.access, q: q, out: &Thread{Folder: popFolder}}
 	var heads []*popHead
 	at, kept := -1, 0
-	err := x.lendPop(ctx, true, func(s *pop3.Session) error {
+	err := x.lend(ctx, true, func(s *pop3.Session) error {
 		heads, at, kept, t.out.Issues = nil, -1, 0, nil
-		i, ok := x.pop.places[ref.UIDL]
+		i, ok := x.session.places[ref.UIDL]
 		if !ok {
 			return x.noMessage("")
 		}
-		all := x.pop.list
+		all := x.session.list
 		if len(all) > popHeaders && x.policy.ShowsAll() {
 			t.cut = true
 			newest := all[len(all)-popHeaders:]
@@ -388,31 +395,31 @@ func (x *access) popThread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*T
 	t.out.Folder, t.out.Issues = popFolder, issues
 	for i := range t.out.Messages {
 		m := &t.out.Messages[i]
-		m.Ref = x.popRef(heads[m.Ref.UID-1].UIDL)
+		m.Ref = x.ref(heads[m.Ref.UID-1].UIDL)
 		if m.Parent.UID != 0 {
-			m.Parent = x.popRef(heads[m.Parent.UID-1].UIDL)
+			m.Parent = x.ref(heads[m.Parent.UID-1].UIDL)
 		}
 	}
 	return t.out, nil
 }
 
-// popFolders is the one folder there is. Without UIDs and flags there is nothing to
+// folders is the one folder there is. Without UIDs and flags there is nothing to
 // count but messages; with a policy that hides some, each is looked at.
-func (x *access) popFolders(ctx context.Context, q FolderQuery) (*FolderList, error) {
+func (x *popBox) folders(ctx context.Context, q FolderQuery) (*FolderList, error) {
 	list := &FolderList{}
 	if !matchesPattern(q.Pattern, popFolder) {
 		return list, nil
 	}
 	folder := Folder{Name: popFolder, Role: "inbox"}
-	err := x.lendPop(ctx, true, func(s *pop3.Session) error {
+	err := x.lend(ctx, true, func(s *pop3.Session) error {
 		if !q.Counts {
 			return nil
 		}
-		n := uint32(len(x.pop.list))
+		n := uint32(len(x.session.list))
 		if !x.policy.ShowsAll() {
 			n = 0
 			var issues []mail.Issue
-			if err := x.heads(ctx, s, x.pop.list, nil, &issues, func(*popHead) bool { n++; return false }); err != nil {
+			if err := x.heads(ctx, s, x.session.list, nil, &issues, func(*popHead) bool { n++; return false }); err != nil {
 				return err
 			}
 		}
@@ -434,4 +441,41 @@ func matchesPattern(pattern, name string) bool {
 	}
 	quoted := strings.NewReplacer(`\*`, ".*", "%", ".*").Replace(regexp.QuoteMeta(pattern))
 	return regexp.MustCompile(`(?is)\A` + quoted + `\z`).MatchString(name)
+}
+
+func (x *popBox) header(ctx context.Context, ref mail.Ref) (rfc5322.Header, error) {
+	_, g, err := x.whole(ctx, ref)
+	return g.header, err
+}
+
+// warm makes the one connection there may be; else a session, which locks the
+// mailbox, is begun when it is needed.
+func (x *popBox) warm(ctx context.Context) error {
+	if !x.m.o.OneConnection {
+		return nil
+	}
+	return x.lend(ctx, false, func(*pop3.Session) error { return nil })
+}
+
+func (x *popBox) dial(ctx context.Context, done func(capabilities []string)) error {
+	// The mailbox is locked while the kept session is open.
+	return x.wrap(ctx, x.session.alone(ctx, func(ctx context.Context) error {
+		s, err := pop3.Dial(ctx, x.session.cfg)
+		if err != nil {
+			return err
+		}
+		done(s.Capabilities())
+		_ = s.Close()
+		return nil
+	}))
+}
+
+func (x *popBox) ask(ctx context.Context, done func(capabilities []string)) error {
+	return x.lend(ctx, false, func(s *pop3.Session) error {
+		err := s.Check(ctx)
+		if err == nil {
+			done(s.Capabilities())
+		}
+		return err
+	})
 }

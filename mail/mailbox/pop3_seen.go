@@ -19,15 +19,15 @@ type popNames struct {
 	changed bool // the state has to begin, to get another mailbox's name, or to forget what is gone
 }
 
-func (x *access) popMailbox() string { return x.account.POP3.Address() + " " + x.account.Username }
+func (x *popBox) mailbox() string { return x.account.POP3.Address() + " " + x.account.Username }
 
-// popSeen reads the state and brings it up to what is there. Without a store
+// seen reads the state and brings it up to what is there. Without a store
 // nothing is known or kept.
-func (x *access) popSeen(ctx context.Context, store mail.SeenStore, list []pop3.Message) (n popNames, err error) {
+func (x *popBox) seen(ctx context.Context, store mail.SeenStore, list []pop3.Message) (n popNames, err error) {
 	if store == nil {
 		return n, nil
 	}
-	n = popNames{mailbox: x.popMailbox(), backlog: x.account.ProcessBacklog}
+	n = popNames{mailbox: x.mailbox(), backlog: x.account.ProcessBacklog}
 	for _, m := range list {
 		n.present = append(n.present, m.UIDL)
 	}
@@ -51,7 +51,7 @@ func (n *popNames) apply(s *mail.SeenState) {
 
 func (n *popNames) isNew(name string) bool { return n.state.IsNewName(name) }
 
-func (n *popNames) keep(ctx context.Context, store mail.SeenStore, x *access) error {
+func (n *popNames) keep(ctx context.Context, store mail.SeenStore, x *popBox) error {
 	if !n.changed || store == nil {
 		return nil
 	}
@@ -61,31 +61,36 @@ func (n *popNames) keep(ctx context.Context, store mail.SeenStore, x *access) er
 	})
 }
 
-// popMissing is the Issue for a message that is not there, or that is hidden.
-func (x *access) popMissing(r mail.Ref) mail.Issue {
+// missing is the Issue for a message that is not there, or that is hidden.
+func (x *popBox) missing(r mail.Ref) mail.Issue {
 	i := x.noMessage("").Issue()
 	i.MessageID = r.String()
 	return i
 }
 
-// popAck is Ack for a POP3 account.
-func (x *access) popAck(ctx context.Context, store mail.SeenStore, refs []mail.Ref) (*Changed, error) {
+func (x *popBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
+	store := x.m.o.Seen
 	if store == nil {
 		return nil, x.Unsupported("Nothing is kept here about which messages are new.", mail.AdviceKeepIDs)
+	}
+	for _, r := range refs {
+		if r.Account != x.Account || r.Protocol != mail.POP3 || r.UIDL == "" {
+			return nil, x.noMessage("")
+		}
 	}
 	out := &Changed{Account: x.account.Name, Folder: popFolder}
 	var names popNames
 	var acked []string
-	err := x.lendPop(ctx, true, func(s *pop3.Session) error {
+	err := x.lend(ctx, true, func(s *pop3.Session) error {
 		*out, acked = Changed{Account: x.account.Name, Folder: popFolder}, nil
 		var err error
-		if names, err = x.popSeen(ctx, store, x.pop.list); err != nil {
+		if names, err = x.seen(ctx, store, x.session.list); err != nil {
 			return err
 		}
 		var there []pop3.Message
 		for _, r := range refs {
-			if i, ok := x.pop.places[r.UIDL]; ok && !slices.Contains(there, x.pop.list[i]) {
-				there = append(there, x.pop.list[i])
+			if i, ok := x.session.places[r.UIDL]; ok && !slices.Contains(there, x.session.list[i]) {
+				there = append(there, x.session.list[i])
 			}
 		}
 		shown := map[string]bool{}
@@ -102,7 +107,7 @@ func (x *access) popAck(ctx context.Context, store mail.SeenStore, refs []mail.R
 		for _, r := range refs {
 			switch {
 			case !shown[r.UIDL]:
-				out.Issues = append(out.Issues, x.popMissing(r))
+				out.Issues = append(out.Issues, x.missing(r))
 			case !slices.Contains(acked, r.UIDL):
 				acked = append(acked, r.UIDL)
 			}
@@ -110,7 +115,7 @@ func (x *access) popAck(ctx context.Context, store mail.SeenStore, refs []mail.R
 		for _, name := range acked {
 			// Who acknowledges a message has looked before, and what came after
 			// that message may be new to them.
-			names.first = names.first[:min(len(names.first), x.pop.places[name])]
+			names.first = names.first[:min(len(names.first), x.session.places[name])]
 		}
 		if len(acked) == 0 {
 			reason := ""
@@ -128,7 +133,7 @@ func (x *access) popAck(ctx context.Context, store mail.SeenStore, refs []mail.R
 		names.apply(s)
 		out.Messages = nil
 		for _, n := range acked {
-			out.Messages = append(out.Messages, ChangedMessage{Ref: x.popRef(n), Already: !s.IsNewName(n)})
+			out.Messages = append(out.Messages, ChangedMessage{Ref: x.ref(n), Already: !s.IsNewName(n)})
 		}
 		s.AckNames(acked...)
 		return nil

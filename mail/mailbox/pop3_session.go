@@ -21,9 +21,9 @@ const (
 	popYoung = 5 * time.Second  // how old a session may be that tells what there is
 )
 
-// popBox is the one session of an account. It is safe for concurrent use: those who
+// popSession is the one session of an account. It is safe for concurrent use: those who
 // want it wait for each other.
-type popBox struct {
+type popSession struct {
 	settings string // what cfg was made of
 	cfg      pop3.Config
 	now      func() time.Time
@@ -42,8 +42,8 @@ type popBox struct {
 	idle    *time.Timer
 }
 
-func newPopBox(settings string, cfg pop3.Config, now func() time.Time) *popBox {
-	b := &popBox{settings: settings, cfg: cfg, now: now, turn: make(chan struct{}, 1)}
+func newPopSession(settings string, cfg pop3.Config, now func() time.Time) *popSession {
+	b := &popSession{settings: settings, cfg: cfg, now: now, turn: make(chan struct{}, 1)}
 	b.life, b.end = context.WithCancel(context.Background())
 	return b
 }
@@ -55,9 +55,9 @@ func (m *Client) popConfig(a *mail.Account) (pop3.Config, error) {
 	return pop3.Config{Target: target, Socket: a.Timeouts.Socket}, err
 }
 
-// popBox returns the account's session, a new one when its server or login differs
+// popSession returns the account's session, a new one when its server or login differs
 // from what it was made for.
-func (m *Client) popBox(a *mail.Account, cfg pop3.Config) (*popBox, error) {
+func (m *Client) popSession(a *mail.Account, cfg pop3.Config) (*popSession, error) {
 	settings, err := connectionOf(a)
 	if err != nil {
 		return nil, err
@@ -67,43 +67,21 @@ func (m *Client) popBox(a *mail.Account, cfg pop3.Config) (*popBox, error) {
 	if m.closed {
 		return nil, ended(a.Name, errPopClosed)
 	}
-	old := m.boxes[a.Name]
+	old := m.sessions[a.Name]
 	if old != nil && old.settings == settings {
 		return old, nil
 	}
 	if old != nil {
 		m.ending.Go(func() { _ = old.Close() })
 	}
-	b := newPopBox(settings, cfg, m.o.Now)
-	m.boxes[a.Name] = b
+	b := newPopSession(settings, cfg, m.o.Now)
+	m.sessions[a.Name] = b
 	return b, nil
 }
 
-// popVerify is Verify for POP3.
-func (m *Client) popVerify(ctx context.Context, x *access) (*mail.Verification, error) {
-	v := &mail.Verification{Account: x.account.Name, Server: x.account.POP3}
-	start := m.o.Now()
-	// The mailbox is locked while the kept session is open.
-	err := x.lendPopAlone(ctx, func(ctx context.Context) error {
-		s, err := pop3.Dial(ctx, x.pop.cfg)
-		v.Latency = m.o.Now().Sub(start)
-		if err != nil {
-			return err
-		}
-		v.Capabilities = s.Capabilities()
-		_ = s.Close()
-		return nil
-	})
-	return verified(ctx, v, err)
-}
-
-// lendPopAlone runs fn while there is no session. What fn is given also ends when the
+// alone runs fn while there is no session. What fn is given also ends when the
 // account's session is closed for good.
-func (x *access) lendPopAlone(ctx context.Context, fn func(context.Context) error) error {
-	return x.wrap(ctx, x.pop.alone(ctx, fn))
-}
-
-func (b *popBox) alone(ctx context.Context, fn func(context.Context) error) error {
+func (b *popSession) alone(ctx context.Context, fn func(context.Context) error) error {
 	if err := b.enter(ctx); err != nil {
 		return err
 	}
@@ -115,7 +93,7 @@ func (b *popBox) alone(ctx context.Context, fn func(context.Context) error) erro
 }
 
 // enter takes the turn.
-func (b *popBox) enter(ctx context.Context) error {
+func (b *popSession) enter(ctx context.Context) error {
 	select {
 	case b.turn <- struct{}{}:
 		if b.life.Err() == nil {
@@ -130,10 +108,10 @@ func (b *popBox) enter(ctx context.Context) error {
 	}
 }
 
-func (b *popBox) leave() { <-b.turn }
+func (b *popSession) leave() { <-b.turn }
 
 // within returns a context that ends with ctx or with Close.
-func (b *popBox) within(ctx context.Context) (context.Context, context.CancelFunc) {
+func (b *popSession) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(b.life, cancel)
 	return ctx, func() {
@@ -143,7 +121,7 @@ func (b *popBox) within(ctx context.Context) (context.Context, context.CancelFun
 }
 
 // explain says of a connection that failed that it was Close that ended it.
-func (b *popBox) explain(err error) error {
+func (b *popSession) explain(err error) error {
 	var w *wire.Error
 	if b.life.Err() == nil || err == nil || errors.As(err, &w) && w.Kind == wire.KindRefused {
 		return err
@@ -154,7 +132,7 @@ func (b *popBox) explain(err error) error {
 // lend runs fn on the session, a new one where there is none or where fresh is asked
 // for and it is not young. A session that turns out dead is replaced once, if it
 // was not new; fn then runs again.
-func (b *popBox) lend(ctx context.Context, fresh bool, fn func(s *pop3.Session) error) error {
+func (b *popSession) lend(ctx context.Context, fresh bool, fn func(s *pop3.Session) error) error {
 	if err := b.enter(ctx); err != nil {
 		return err
 	}
@@ -184,14 +162,14 @@ func (b *popBox) lend(ctx context.Context, fresh bool, fn func(s *pop3.Session) 
 
 // youth is how old a session may be that tells what there is: servers that let
 // nobody log in more often say so (RFC 2449 section 6.5).
-func (b *popBox) youth() time.Duration {
+func (b *popSession) youth() time.Duration {
 	if seconds, err := strconv.Atoi(b.session.Capability("LOGIN-DELAY")); err == nil && seconds > 0 {
 		return max(popYoung, time.Duration(min(seconds, 900))*time.Second)
 	}
 	return popYoung
 }
 
-func (b *popBox) open(ctx context.Context) error {
+func (b *popSession) open(ctx context.Context) error {
 	if b.session != nil {
 		return nil
 	}
@@ -225,7 +203,7 @@ func (b *popBox) open(ctx context.Context) error {
 var errPopClosed = errors.New("the program is ending")
 
 // keep leaves the session for the next command, for a while.
-func (b *popBox) keep() {
+func (b *popSession) keep() {
 	if b.session == nil {
 		return
 	}
@@ -244,7 +222,7 @@ func (b *popBox) keep() {
 }
 
 // drop gives the session up, which unlocks the mailbox. The turn is held.
-func (b *popBox) drop() {
+func (b *popSession) drop() {
 	if b.session != nil {
 		_ = b.session.Close()
 		b.release()
@@ -254,7 +232,7 @@ func (b *popBox) drop() {
 
 // Close ends the session and returns when it has ended. What uses it and what waits
 // for it fails; where nobody does, the server is told.
-func (b *popBox) Close() error {
+func (b *popSession) Close() error {
 	select {
 	case b.turn <- struct{}{}:
 	default:

@@ -23,7 +23,7 @@ type stallingPop struct {
 	gone  chan struct{} // a client has gone
 }
 
-func stallAt(t *testing.T, command string) (*popBox, *stallingPop) {
+func stallAt(t *testing.T, command string) (*popSession, *stallingPop) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -42,7 +42,7 @@ func stallAt(t *testing.T, command string) (*popBox, *stallingPop) {
 	}()
 	credential := func(context.Context) (wire.Credential, error) { return wire.Credential{Password: "secret"}, nil }
 	cfg := pop3.Config{Target: wire.Target{Host: "127.0.0.1", Port: uint16(l.Addr().(*net.TCPAddr).Port), Security: wire.Plaintext, Login: wire.Login{Username: "ann", Credential: credential}}}
-	return newPopBox("", cfg, time.Now), s
+	return newPopSession("", cfg, time.Now), s
 }
 
 func (s *stallingPop) serve(conn net.Conn) {
@@ -77,12 +77,12 @@ func (s *stallingPop) serve(conn net.Conn) {
 // TestClosingEndsWhatAPOP3SessionIsDoing closes a mailbox while the server keeps silent,
 // and another command waits for its turn.
 func TestClosingEndsWhatAPOP3SessionIsDoing(t *testing.T) {
-	retrieve := func(b *popBox) error {
+	retrieve := func(b *popSession) error {
 		return b.lend(t.Context(), false, func(s *pop3.Session) error {
 			return s.Retrieve(t.Context(), []int{1}, 100, func(int, []byte, error) {})
 		})
 	}
-	verify := func(b *popBox) error {
+	verify := func(b *popSession) error {
 		return b.alone(t.Context(), func(ctx context.Context) error {
 			s, err := pop3.Dial(ctx, b.cfg)
 			if err == nil {
@@ -93,7 +93,7 @@ func TestClosingEndsWhatAPOP3SessionIsDoing(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		at string
-		do func(*popBox) error
+		do func(*popSession) error
 	}{
 		"connecting": {"greeting", retrieve},
 		"logging in": {"PASS", retrieve},

@@ -27,15 +27,16 @@ const (
 // Raw returns the source of a message, byte for byte, from its beginning.
 // maxBytes is brought into 1024..1,000,000, 0 means 200,000 (001 section 6).
 func (m *Client) Raw(ctx context.Context, ref mail.Ref, maxBytes int64) (*RawMessage, error) {
-	x, err := m.openAny(ctx, "mail raw", ref.Account)
+	b, err := m.open(ctx, "mail raw", ref.Account)
 	if err != nil {
 		return nil, err
 	}
-	limit := int64(within(int(maxBytes), defaultRawBytes, minRawBytes, maxRawBytes))
-	if x.pop != nil {
-		return x.popRaw(ctx, ref, limit)
-	}
-	if ref, err = x.named(ref); err != nil {
+	return b.raw(ctx, ref, int64(within(int(maxBytes), defaultRawBytes, minRawBytes, maxRawBytes)))
+}
+
+func (x *imapBox) raw(ctx context.Context, ref mail.Ref, limit int64) (*RawMessage, error) {
+	ref, err := x.named(ref)
+	if err != nil {
 		return nil, err
 	}
 	var out *RawMessage
@@ -62,7 +63,7 @@ func (m *Client) Raw(ctx context.Context, ref mail.Ref, maxBytes int64) (*RawMes
 
 // one fetches something of one message, which the policy shows, in one round
 // trip.
-func (x *access) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions, sections ...*goimap.FetchItemBodySection) (*imapclient.FetchMessageBuffer, uint32, error) {
+func (x *imapBox) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions, sections ...*goimap.FetchItemBodySection) (*imapclient.FetchMessageBuffer, uint32, error) {
 	opts.BodySection = append(opts.BodySection, sections...)
 	if !x.policy.ShowsAll() {
 		opts.BodySection = append(opts.BodySection, headerSection())
@@ -91,13 +92,13 @@ func (x *access) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions, se
 }
 
 // whole fetches all of a message of the folder that is open, in chunks.
-func (x *access) whole(s *imap.Session, uid uint32, size int64) ([]byte, error) {
+func (x *imapBox) whole(s *imap.Session, uid uint32, size int64) ([]byte, error) {
 	return x.chunks(s, uid, nil, size)
 }
 
 // chunks fetches all of a message, or of a part of it. size is what the server
 // told; where that is wrong, what the server gives counts.
-func (x *access) chunks(s *imap.Session, uid uint32, part []int, size int64) ([]byte, error) {
+func (x *imapBox) chunks(s *imap.Session, uid uint32, part []int, size int64) ([]byte, error) {
 	if size > maxWholeBytes {
 		return nil, x.tooLarge()
 	}
@@ -137,21 +138,23 @@ func (x *access) tooLarge() error {
 // part is its PartID; empty means the only attachment there is. One that does not
 // exist is KindNotFound.
 func (m *Client) Attachment(ctx context.Context, ref mail.Ref, part string) (*AttachmentContent, error) {
-	x, err := m.openAny(ctx, "mail attachment", ref.Account)
+	b, err := m.open(ctx, "mail attachment", ref.Account)
 	if err != nil {
 		return nil, err
 	}
-	if x.pop != nil {
-		return x.popAttachment(ctx, ref, part)
-	}
-	if ref, err = x.named(ref); err != nil {
+	return b.attachment(ctx, ref, part)
+}
+
+func (x *imapBox) attachment(ctx context.Context, ref mail.Ref, part string) (*AttachmentContent, error) {
+	ref, err := x.named(ref)
+	if err != nil {
 		return nil, err
 	}
 	structure := true
 	var out *AttachmentContent
 	fetch := func() error {
 		return x.lend(ctx, ref.Folder, func(s *imap.Session) (err error) {
-			out, err = x.attachment(s, ref, part, structure)
+			out, err = x.readAttachment(s, ref, part, structure)
 			return err
 		})
 	}
@@ -165,7 +168,7 @@ func (m *Client) Attachment(ctx context.Context, ref mail.Ref, part string) (*At
 	return out, nil
 }
 
-func (x *access) attachment(s *imap.Session, ref mail.Ref, part string, structure bool) (*AttachmentContent, error) {
+func (x *imapBox) readAttachment(s *imap.Session, ref mail.Ref, part string, structure bool) (*AttachmentContent, error) {
 	opts := goimap.FetchOptions{RFC822Size: true}
 	if structure {
 		opts.BodyStructure = &goimap.FetchItemBodyStructure{Extended: true}
@@ -239,15 +242,15 @@ func partList(ids []string) string {
 
 // Header returns the header of a message that the policy shows; it is the same
 // error for one that it hides and for one that does not exist.
-func (m *Client) Header(ctx context.Context, op string, ref mail.Ref) (h rfc5322.Header, err error) {
-	x, err := m.openAny(ctx, op, ref.Account)
+func (m *Client) Header(ctx context.Context, op string, ref mail.Ref) (rfc5322.Header, error) {
+	b, err := m.open(ctx, op, ref.Account)
 	if err != nil {
-		return h, err
+		return rfc5322.Header{}, err
 	}
-	if x.pop != nil {
-		_, g, err := x.popWhole(ctx, ref)
-		return g.header, err
-	}
+	return b.header(ctx, ref)
+}
+
+func (x *imapBox) header(ctx context.Context, ref mail.Ref) (h rfc5322.Header, err error) {
 	if ref, err = x.named(ref); err != nil {
 		return h, err
 	}

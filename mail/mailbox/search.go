@@ -39,11 +39,11 @@ const (
 // given for this account KindInvalid too, and one whose folder was made anew
 // KindConflict. Numbers are brought into their bounds.
 func (m *Client) Search(ctx context.Context, account string, q SearchQuery) (*SearchPage, error) {
-	x, err := m.open(ctx, "mail search", account)
+	x, err := m.openIMAP(ctx, "mail search", account, "folders, flags or search", mail.AdvicePOP3Read)
 	if err != nil {
 		return nil, err
 	}
-	f := &finding{access: x, q: q}
+	f := &finding{imapBox: x, q: q}
 	if err := f.prepare(ctx, m.cursors); err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (m *Client) Search(ctx context.Context, account string, q SearchQuery) (*Se
 
 // finding is one Search in progress.
 type finding struct {
-	*access
+	*imapBox
 	q      SearchQuery
 	before uint32 // only smaller UIDs are on the page; 0 means all
 	valid  uint32 // the UIDVALIDITY a cursor is for; 0 means any

@@ -34,9 +34,9 @@ func (b *begun) apply(s *mail.SeenState) {
 
 // mailbox names the server and user by which a folder is found. The same folder may
 // get another name when its account is edited.
-func (x *access) mailbox() string { return x.account.IMAP.Address() + " " + x.account.Username }
+func (x *imapBox) mailbox() string { return x.account.IMAP.Address() + " " + x.account.Username }
 
-func (y *seeing) read(ctx context.Context, x *access, folder string) error {
+func (y *seeing) read(ctx context.Context, x *imapBox, folder string) error {
 	if y.store == nil {
 		return nil
 	}
@@ -45,12 +45,12 @@ func (y *seeing) read(ctx context.Context, x *access, folder string) error {
 	return err
 }
 
-func (y *seeing) known(x *access, box imap.Folder) bool {
+func (y *seeing) known(x *imapBox, box imap.Folder) bool {
 	return y.state.Known(x.mailbox(), box.UIDValidity)
 }
 
 // begin notes what a folder is like on first contact, and by another name.
-func (y *seeing) begin(x *access, s *imap.Session, box imap.Folder) error {
+func (y *seeing) begin(x *imapBox, s *imap.Session, box imap.Folder) error {
 	if y.store == nil || y.known(x, box) {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (y *seeing) begin(x *access, s *imap.Session, box imap.Folder) error {
 
 // begun is what the folder that is open is like now. Not every server says which
 // UID comes next; the last message has the greatest there is then.
-func (x *access) begun(s *imap.Session, box imap.Folder) (*begun, error) {
+func (x *imapBox) begun(s *imap.Session, box imap.Folder) (*begun, error) {
 	last := max(box.UIDNext, 1) - 1
 	b := &begun{x.mailbox(), box.UIDValidity, last, last, x.account.ProcessBacklog}
 	if box.UIDNext != 0 || box.Exists == 0 {
@@ -84,7 +84,7 @@ func (x *access) begun(s *imap.Session, box imap.Folder) (*begun, error) {
 
 // keep stores what begin noted. Another process may have been first: its state
 // stays then.
-func (y *seeing) keep(ctx context.Context, x *access, folder string) error {
+func (y *seeing) keep(ctx context.Context, x *imapBox, folder string) error {
 	if y.begun == nil {
 		return nil
 	}
@@ -111,18 +111,27 @@ func (y *seeing) unacked() goimap.UIDSet {
 // again; one that is not there, or that the policy hides, is an Issue and leaves
 // no trace.
 func (m *Client) Ack(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
-	b, err := m.begin(ctx, "mail ack", account, refs, false)
+	b, err := m.open(ctx, "mail ack", account)
 	if err != nil {
 		return nil, err
 	}
-	if b.pop != nil {
-		return b.popAck(ctx, m.o.Seen, b.refs)
+	if err := b.base().checkCount(refs); err != nil {
+		return nil, err
 	}
-	if m.o.Seen == nil {
+	return b.ack(ctx, refs)
+}
+
+func (x *imapBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
+	b, err := x.batch(refs)
+	if err != nil {
+		return nil, err
+	}
+	store := x.m.o.Seen
+	if store == nil {
 		return nil, b.Unsupported("Nothing is kept here about which messages are new.", mail.AdviceKeepUIDs)
 	}
-	y := &seeing{store: m.o.Seen}
-	if err := y.read(ctx, b.access, b.folder); err != nil {
+	y := &seeing{store: store}
+	if err := y.read(ctx, x, b.folder); err != nil {
 		return nil, err
 	}
 	var l *located
@@ -138,7 +147,7 @@ func (m *Client) Ack(ctx context.Context, account string, refs []mail.Ref) (*Cha
 		}
 		// Whoever acknowledges a message has looked at the folder before, and what
 		// came after that message may be new to them.
-		if first = (&begun{mailbox: b.mailbox(), uidValidity: l.box.UIDValidity, last: slices.Max(uids)}); !y.known(b.access, l.box) {
+		if first = (&begun{mailbox: b.mailbox(), uidValidity: l.box.UIDValidity, last: slices.Max(uids)}); !y.known(x, l.box) {
 			if first, err = b.begun(s, l.box); err == nil {
 				first.floor = min(first.floor, slices.Min(uids)-1)
 			}
@@ -148,7 +157,7 @@ func (m *Client) Ack(ctx context.Context, account string, refs []mail.Ref) (*Cha
 	if err != nil {
 		return nil, err
 	}
-	err = m.o.Seen.UpdateSeen(ctx, account, b.folder, func(s *mail.SeenState) error {
+	err = store.UpdateSeen(ctx, x.Account, b.folder, func(s *mail.SeenState) error {
 		first.apply(s)
 		b.out.Messages = nil
 		for _, u := range uids {

@@ -21,7 +21,7 @@ const maxBroken = 18
 // Beyond maxBroken the rest is left out. Where the folder was made anew meanwhile,
 // or the server fails otherwise, it ends early: what messages are made of is worth
 // no failure of a list that is complete but for it.
-func (x *access) structures(ctx context.Context, folder string, uidValidity uint32, uids []uint32, got func(uid uint32, root *message.Part)) {
+func (x *imapBox) structures(ctx context.Context, folder string, uidValidity uint32, uids []uint32, got func(uid uint32, root *message.Part)) {
 	broken := 0
 	pending := [][]uint32{uids}
 	for len(pending) > 0 && broken < maxBroken {

@@ -33,18 +33,20 @@ var threadFields = []string{"MESSAGE-ID", "REFERENCES", "IN-REPLY-TO"}
 // the policy hides nothing: a server would also link two visible messages through
 // one that is hidden, and so tell of it.
 func (m *Client) Thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thread, error) {
-	x, err := m.openAny(ctx, "mail thread", ref.Account)
+	b, err := m.open(ctx, "mail thread", ref.Account)
 	if err != nil {
 		return nil, err
 	}
 	q.Limit = within(q.Limit, defaultThread, 1, maxThread)
-	if x.pop != nil {
-		return x.popThread(ctx, ref, q)
-	}
-	if ref, err = x.named(ref); err != nil {
+	return b.thread(ctx, ref, q)
+}
+
+func (x *imapBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thread, error) {
+	ref, err := x.named(ref)
+	if err != nil {
 		return nil, err
 	}
-	t := &threading{access: x, ref: ref, q: q,
+	t := &threading{access: x.access, box: x, ref: ref, q: q,
 		want: wanted{header: !x.policy.ShowsAll(), structure: x.policy.ShowsAll(), dates: true, full: q.Full, thread: true}}
 	err = t.run(ctx)
 	if ctx.Err() == nil && unreadable(err) {
@@ -62,6 +64,7 @@ func (m *Client) Thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thre
 // threading is one Thread in progress.
 type threading struct {
 	*access
+	box  *imapBox // nil for POP3, whose candidates are the headers of the mailbox
 	ref  mail.Ref
 	q    ThreadQuery
 	want wanted
@@ -74,9 +77,9 @@ type threading struct {
 }
 
 func (t *threading) run(ctx context.Context) error {
-	return t.lend(ctx, t.ref.Folder, func(s *imap.Session) error {
+	return t.box.lend(ctx, t.ref.Folder, func(s *imap.Session) error {
 		t.known, t.cut, t.out = map[uint32]*fetched{}, false, nil
-		b := &batch{access: t.access, refs: []mail.Ref{t.ref}, uids: []uint32{t.ref.UID}, folder: t.ref.Folder}
+		b := &batch{imapBox: t.box, refs: []mail.Ref{t.ref}, uids: []uint32{t.ref.UID}, folder: t.ref.Folder}
 		l, err := b.locate(s, false, t.want)
 		if err != nil {
 			return err
@@ -136,7 +139,7 @@ func (t *threading) structureLater(ctx context.Context) {
 	for i, m := range t.out.Messages {
 		uids[i] = m.Ref.UID
 	}
-	t.structures(ctx, t.ref.Folder, t.out.UIDValidity, uids, func(uid uint32, root *message.Part) {
+	t.box.structures(ctx, t.ref.Folder, t.out.UIDValidity, uids, func(uid uint32, root *message.Part) {
 		i := slices.Index(uids, uid)
 		if root != nil {
 			g := fetched{root: root}

@@ -54,12 +54,9 @@ func (m *Client) Watch(ctx context.Context, account string, q WatchQuery) (*Watc
 		q.Limit = defaultLimit
 	}
 	q.Limit = min(max(q.Limit, 1), maxLimit)
-	x, err := m.openAny(ctx, watchOp, account)
+	x, err := m.openWatch(ctx, account)
 	if err != nil {
 		return nil, err
-	}
-	if x.pop != nil {
-		return nil, x.notPOP3("a way to wait for mail", mail.AdvicePOP3Poll)
 	}
 	if err := x.checkFolder(q.Folder); err != nil {
 		return nil, err
@@ -91,9 +88,14 @@ func (m *Client) Watch(ctx context.Context, account string, q WatchQuery) (*Watc
 	return page, err
 }
 
+func (m *Client) openWatch(ctx context.Context, account string) (*imapBox, error) {
+	return m.openIMAP(ctx, watchOp, account, "a way to wait for mail",
+		mail.AdvicePOP3Poll)
+}
+
 // firstLook lists what is there already. Where that answers the query, the answer
 // is returned; else what to wait for.
-func (x *access) firstLook(ctx context.Context, q *WatchQuery) (*watcher, *WatchPage, error) {
+func (x *imapBox) firstLook(ctx context.Context, q *WatchQuery) (*watcher, *WatchPage, error) {
 	lq := ListQuery{Folder: q.Folder, AfterUID: q.AfterUID, Limit: q.Limit, OldestFirst: true, Full: q.Full}
 	if q.FromNow {
 		lq.AfterUID, lq.OldestFirst, lq.Full, lq.Limit = 0, false, false, 1
@@ -149,14 +151,14 @@ func lastUID(p *Page) (uid uint32) {
 	return uid
 }
 
-func (x *access) madeAnew() error {
+func (x *imapBox) madeAnew() error {
 	return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindConflict, Stage: string(imap.StageExamine),
 		Message: "The folder was made anew, so that the UIDs known of it name nothing any more.",
 		Advice:  mail.AdviceWatchAnew}
 }
 
 // await waits until ctx ends or something came.
-func (m *Client) await(ctx context.Context, x *access, q *WatchQuery, w *watcher) (*WatchPage, error) {
+func (m *Client) await(ctx context.Context, x *imapBox, q *WatchQuery, w *watcher) (*WatchPage, error) {
 	for {
 		p, err := m.post(x, q.Folder, w)
 		if err != nil {
@@ -169,7 +171,7 @@ func (m *Client) await(ctx context.Context, x *access, q *WatchQuery, w *watcher
 				// The account has other connections now. Where they lead elsewhere, what
 				// is known of the folder is of another one.
 				where := x.mailbox()
-				if x, err = m.open(ctx, watchOp, x.account.Name); err != nil {
+				if x, err = m.openWatch(ctx, x.Account); err != nil {
 					return nil, err
 				}
 				if x.mailbox() != where {

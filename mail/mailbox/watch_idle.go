@@ -85,7 +85,7 @@ const (
 )
 
 // post joins a watcher to the folder's post, which begins with the first.
-func (m *Client) post(x *access, folder string, w *watcher) (*post, error) {
+func (m *Client) post(x *imapBox, folder string, w *watcher) (*post, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
@@ -204,8 +204,8 @@ func (p *post) fail(err error) {
 }
 
 // open looks the account up as it is now.
-func (p *post) open(ctx context.Context) (*access, error) {
-	x, err := p.m.open(ctx, watchOp, p.account)
+func (p *post) open(ctx context.Context) (*imapBox, error) {
+	x, err := p.m.openWatch(ctx, p.account)
 	if err == nil && x.pool != p.pool {
 		err = errMoved
 	}
@@ -255,7 +255,7 @@ func (p *post) round(ctx context.Context) error {
 
 // rest waits in IDLE, or where that is not possible for the time of a poll. With
 // an error of ready it does not wait.
-func (p *post) rest(ctx context.Context, x *access, ready func(s *imap.Session) error) (event, error) {
+func (p *post) rest(ctx context.Context, x *imapBox, ready func(s *imap.Session) error) (event, error) {
 	// What has been asked of the server is waited for even if the last watcher leaves
 	// meanwhile: to give it up would cost the connection.
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.pace.look)
@@ -306,7 +306,7 @@ func (p *post) drained(e event) event {
 
 // list lists what is behind a UID. The rules may be others than when the waiting began,
 // and what arrived after they were changed is not shown by the old ones.
-func (p *post) list(ctx context.Context, from uint32, full bool) (*access, *listing, error) {
+func (p *post) list(ctx context.Context, from uint32, full bool) (*imapBox, *listing, error) {
 	for {
 		x, err := p.open(ctx)
 		if err != nil {

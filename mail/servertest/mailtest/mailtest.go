@@ -1,3 +1,5 @@
+// Package mailtest is what the tests of mail/mailbox and mail/outbox share: a directory
+// in memory, mailboxes on real and on in-memory servers, and messages to put there.
 package mailtest
 
 import (

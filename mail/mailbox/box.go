@@ -1,0 +1,127 @@
+package mailbox
+
+import (
+	"context"
+
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/rfc5322"
+	"github.com/postern-mail/postern/mail/login"
+)
+
+// access is an account as one operation uses it, whatever its protocol.
+type access struct {
+	mail.Operation
+	m       *Client
+	account mail.Account
+	policy  *mail.Policy
+	tell    func(done, total float64, what string) // how far it is; see WithProgress
+}
+
+func (x *access) base() *access { return x }
+
+// box is an account's mailbox by the protocol it is read with; imapBox and popBox
+// implement it. What only IMAP has is methods of imapBox beside these; see openIMAP.
+type box interface {
+	base() *access
+	warm(ctx context.Context) error
+	// dial logs in on a connection of its own, ask asks on the one there is. Both call
+	// done when the server has answered.
+	dial(ctx context.Context, done func(capabilities []string)) error
+	ask(ctx context.Context, done func(capabilities []string)) error
+	folders(ctx context.Context, q FolderQuery) (*FolderList, error)
+	list(ctx context.Context, q ListQuery) (*Page, error)
+	get(ctx context.Context, ref mail.Ref, q GetQuery) (*Message, error)
+	raw(ctx context.Context, ref mail.Ref, limit int64) (*RawMessage, error)
+	attachment(ctx context.Context, ref mail.Ref, part string) (*AttachmentContent, error)
+	header(ctx context.Context, ref mail.Ref) (rfc5322.Header, error)
+	thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thread, error)
+	ack(ctx context.Context, refs []mail.Ref) (*Changed, error)
+}
+
+var (
+	_ box = (*imapBox)(nil)
+	_ box = (*popBox)(nil)
+)
+
+// imapBox is box for IMAP.
+type imapBox struct {
+	*access
+	pool *accountPool
+}
+
+// openIMAP opens an account for what only IMAP can do. lacks and advice say what POP3
+// has not and what to do instead.
+func (m *Client) openIMAP(ctx context.Context, op, name, lacks string, advice mail.Advice) (*imapBox, error) {
+	b, err := m.open(ctx, op, name)
+	if err != nil {
+		return nil, err
+	}
+	if x, ok := b.(*imapBox); ok {
+		return x, nil
+	}
+	return nil, b.base().notPOP3(lacks, advice)
+}
+
+// readiness is what Credentials may implement besides, to be asked before anything
+// of an account connects. It returns an *Error while there is nothing to log in
+// with.
+type readiness interface {
+	Ready(ctx context.Context, a *mail.Account) error
+}
+
+// open looks the account up and checks that it can be read.
+func (m *Client) open(ctx context.Context, op, name string) (box, error) {
+	b, err := m.lookUp(ctx, op, name)
+	if err != nil {
+		return nil, err
+	}
+	return b, m.ready(ctx, b.base())
+}
+
+func (m *Client) ready(ctx context.Context, x *access) error {
+	if r, ok := m.o.Credentials.(readiness); ok {
+		return r.Ready(ctx, &x.account)
+	}
+	return nil
+}
+
+// lookUp is open for an account that may not be able to log in now.
+func (m *Client) lookUp(ctx context.Context, op, name string) (box, error) {
+	a, err := m.o.Directory.Account(ctx, name)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, mail.Operation{Op: op, Account: name}.Wrap(ctx, err, nil)
+		}
+		return nil, err
+	}
+	x := &access{Operation: mail.Operation{Op: op, Account: a.Name}, m: m, account: a, tell: mail.Progress(ctx)}
+	if err := a.Validate(); err != nil {
+		return nil, x.Unusable(err)
+	}
+	if err := login.Check(x.Operation, &a, m.o.Credentials); err != nil {
+		return nil, err
+	}
+	if x.policy, err = mail.CompilePolicy(&a); err != nil {
+		return nil, x.Unusable(err)
+	}
+	if a.Protocol == mail.POP3 {
+		cfg, err := m.popConfig(&a)
+		if err != nil {
+			return nil, x.Unusable(err)
+		}
+		s, err := m.popSession(&a, cfg)
+		if err != nil {
+			return nil, err
+		}
+		return &popBox{x, s}, nil
+	}
+	cfg, err := m.config(&a)
+	if err != nil {
+		return nil, x.Unusable(err)
+	}
+	p, err := m.pool(&a, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &imapBox{x, p}, nil
+}
