@@ -150,8 +150,8 @@ func summaries(n, subject, sender int) []mailbox.Summary {
 	var list []mailbox.Summary
 	for i := range n {
 		list = append(list, mailbox.Summary{Ref: ref(uint32(n - i)), Date: at.In(time.FixedZone("", 3600)), Flags: []string{`\Seen`},
-			From:    []string{fmt.Sprintf("Ann %s Lee <ann@example.org>", strings.Repeat("N", sender))},
-			Subject: fmt.Sprintf("%d %s", i, strings.Repeat("long ", subject/5)), To: []string{"desk@example.org"},
+			From:    []mail.Address{{Name: fmt.Sprintf("Ann %s Lee", strings.Repeat("N", sender)), Addr: "ann@example.org"}},
+			Subject: fmt.Sprintf("%d %s", i, strings.Repeat("long ", subject/5)), To: []mail.Address{{Addr: "desk@example.org"}},
 			InternetMessageID: "x@example.org", Size: 10})
 	}
 	return list

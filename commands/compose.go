@@ -94,7 +94,9 @@ func (d *Deps) composeIn(ctx context.Context, call *discovery.Call, a *composeAr
 
 // recipientsTarget is what the audit entry says of recipients: all of them, as far
 // as any message has.
-func recipientsTarget(to []string) string { return "to " + plain.Clip(people(to), maxTarget) }
+func recipientsTarget(to []string) string {
+	return "to " + plain.Clip(strings.Join(to, ", "), maxTarget)
+}
 
 // maxTarget bounds the recipients in an audit entry, in characters: a hundred long
 // addresses fit.

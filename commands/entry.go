@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
@@ -29,6 +30,8 @@ type MessageEntry struct {
 	InternetMessageID string `json:"internet_message_id,omitempty" acli:"untrusted"`
 	Size              int64  `json:"size_bytes,omitempty"`
 	Received          string `json:"received,omitempty" jsonschema:"format=date-time"`
+
+	of *mailbox.Summary // what the entry shows
 }
 
 // FullOption is the option of every command that shows a list of messages.
@@ -58,7 +61,7 @@ const (
 )
 
 func entryOf(s *mailbox.Summary, full bool) MessageEntry {
-	e := MessageEntry{ID: s.Ref.String(), From: people(s.From), Subject: s.Subject, Flags: shownFlags(s.Flags),
+	e := MessageEntry{of: s, ID: s.Ref.String(), From: people(s.From), Subject: s.Subject, Flags: shownFlags(s.Flags),
 		Snippet: s.Snippet}
 	if s.HasAttachments || full {
 		e.HasAttachments = &s.HasAttachments
@@ -103,9 +106,8 @@ const (
 	maxAddress     = 32 // of an address that is shown whole however little room there is
 )
 
-// compactPage cuts the entries of a page to size. summaries are what the entries
-// show, in the same order; rest is the answer without them.
-func compactPage(entries []MessageEntry, summaries []*mailbox.Summary, rest any) {
+// compactPage cuts the entries of a page to size; rest is the answer without them.
+func compactPage(entries []MessageEntry, rest any) {
 	budget := compactBytes - envelopeBytes
 	if n := len(entries); n > compactEntries {
 		budget = budget * n / compactEntries
@@ -117,8 +119,8 @@ func compactPage(entries []MessageEntry, summaries []*mailbox.Summary, rest any)
 		budget -= encodedSize(bare) + len(`,"from":,"subject":,`)
 	}
 	size := func(room int) (n int) {
-		for _, s := range summaries {
-			from, subject := shortened(s.From, s.Subject, room)
+		for i := range entries {
+			from, subject := entries[i].shortened(room)
 			n += quotedSize(from) + quotedSize(subject)
 		}
 		return n
@@ -131,8 +133,8 @@ func compactPage(entries []MessageEntry, summaries []*mailbox.Summary, rest any)
 			high = mid - 1
 		}
 	}
-	for i, s := range summaries {
-		entries[i].From, entries[i].Subject = shortened(s.From, s.Subject, low)
+	for i := range entries {
+		entries[i].From, entries[i].Subject = entries[i].shortened(low)
 	}
 }
 
@@ -176,43 +178,34 @@ func unseenSize(s string) (n int) {
 	return n
 }
 
-// shortened cuts sender and subject to room characters together. The address of
-// the sender comes first and stays whole as long as it is one a person could
-// read: a name is only what the sender says of themselves. The subject gets what
-// the address leaves, and the name what the subject leaves.
-func shortened(from []string, subject string, room int) (sender, short string) {
+// shortened cuts sender and subject of a whole entry to room characters together.
+// The address of the sender comes first and stays whole as long as it is one a
+// person could read: a name is only what the sender says of themselves. The subject
+// gets what the address leaves, and the name what the subject leaves. A name that
+// looks like an address is left out: cut short it could be taken for one.
+func (e *MessageEntry) shortened(room int) (sender, short string) {
 	address, name, more := "", "", ""
-	if len(from) > 0 {
-		name, address = splitSender(from[0])
+	if len(e.of.From) > 0 {
+		first := e.of.From[0]
+		address = cmp.Or(first.Addr, first.String())
+		if first.Addr != "" && !strings.ContainsAny(first.Name, "@<>") {
+			name = first.Name
+		}
 		address = clipAddress(address, max(room-minSubject, maxAddress))
 	}
-	if len(from) > 1 {
+	if len(e.of.From) > 1 {
 		more = ", …"
 	}
-	short = plain.Clip(subject, max(room-utf8.RuneCountInString(address+more), minSubject))
+	short = plain.Clip(e.Subject, max(room-utf8.RuneCountInString(address+more), minSubject))
 	left := room - utf8.RuneCountInString(short)
-	if whole := people(from); utf8.RuneCountInString(whole) <= left {
-		return whole, short
+	if utf8.RuneCountInString(e.From) <= left {
+		return e.From, short
 	}
 	spare := left - utf8.RuneCountInString(address+more) - len(" <>")
 	if name == "" || spare < 6 {
 		return address + more, short
 	}
 	return plain.Clip(name, spare) + " <" + address + ">" + more, short
-}
-
-// splitSender takes "Ann Lee <ann@example.org>" apart. A name that looks like an
-// address is left out: cut short it could be taken for one.
-func splitSender(s string) (name, address string) {
-	i := strings.LastIndex(s, "<")
-	if i < 0 || !strings.HasSuffix(s, ">") {
-		return "", s
-	}
-	name, address = strings.Trim(strings.TrimSpace(s[:i]), `"`), s[i+1:len(s)-1]
-	if strings.ContainsAny(name, "@<>") {
-		name = ""
-	}
-	return name, address
 }
 
 // clipAddress cuts an address that is longer than a sender needs. What remains of

@@ -71,7 +71,7 @@ func TestOnlyContentThatWasAskedForMakesAnAnswerLarge(t *testing.T) {
 			continue // what costs most in an answer, and what is neither ASCII nor escaped
 		}
 		text := strings.Repeat(unit, 50_000/len([]rune(unit)))
-		b.message = mailbox.Message{Summary: mailbox.Summary{Ref: ref(1), Subject: text[:4000], To: []string{text}}, BodyText: text, BodyHTML: text}
+		b.message = mailbox.Message{Summary: mailbox.Summary{Ref: ref(1), Subject: text[:4000], To: []mail.Address{{Name: text}}}, BodyText: text, BodyHTML: text}
 		for i := range 60 {
 			b.message.Headers = append(b.message.Headers, mailbox.HeaderField{Name: "X-" + fmt.Sprint(i), Value: text[:1000]})
 			b.message.Attachments = append(b.message.Attachments, mailbox.Attachment{PartID: fmt.Sprint(i + 2), ContentType: "text/plain", Filename: text[:800], Text: text})

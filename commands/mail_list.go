@@ -114,7 +114,7 @@ func mailList(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		r := &MailListResult{Outcome: outcome(page.Issues, true), Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity,
-			UIDNext: page.UIDNext, pageResult: pageResult{HasMore: page.HasMore, listed: page.Messages, more: args.more(call, name)}}
+			UIDNext: page.UIDNext, pageResult: pageResult{HasMore: page.HasMore, more: args.more(call, name)}}
 		last := page.Next
 		if last == (mail.Ref{}) {
 			last.UID = lastUID(page, args.OldestFirst)
@@ -128,12 +128,12 @@ func mailList(d *Deps) *discovery.Command {
 // entriesOf makes the entries of a page, cut to size unless everything was asked
 // for or only some fields were. rest is the answer without them.
 func entriesOf(list []mailbox.Summary, full bool, call *discovery.Call, rest any) []MessageEntry {
-	entries, shown := make([]MessageEntry, len(list)), make([]*mailbox.Summary, len(list))
+	entries := make([]MessageEntry, len(list))
 	for i := range list {
-		entries[i], shown[i] = entryOf(&list[i], full), &list[i]
+		entries[i] = entryOf(&list[i], full)
 	}
 	if !full && len(call.Fields) == 0 {
-		compactPage(entries, shown, rest)
+		compactPage(entries, rest)
 	}
 	return entries
 }

@@ -1,10 +1,6 @@
 package commands
 
-import (
-	"github.com/postern-mail/postern/mail"
-
-	"github.com/postern-mail/postern/mail/mailbox"
-)
+import "github.com/postern-mail/postern/mail"
 
 // pageResult is the part of an answer that is a page of messages in the order in which
 // they were asked for, with more behind them.
@@ -13,8 +9,7 @@ type pageResult struct {
 	HasMore   bool           `json:"has_more"`
 	Truncated bool           `json:"truncated,omitempty"`
 
-	listed []mailbox.Summary          // what Messages show
-	more   func(mail.Ref) *NextAction // what goes on behind a message
+	more func(mail.Ref) *NextAction // what goes on behind a message
 }
 
 // counted is the summary of a page.
@@ -34,6 +29,6 @@ func (p *pageResult) truncate(o *Outcome, fraction float64) bool {
 		return false
 	}
 	p.Messages, p.Truncated, p.HasMore = p.Messages[:keep], true, true
-	o.NextAction = p.more(p.listed[keep-1].Ref)
+	o.NextAction = p.more(p.Messages[keep-1].of.Ref)
 	return true
 }

@@ -72,7 +72,7 @@ func mailWatch(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		r := &MailWatchResult{Outcome: outcome(page.Issues, true), Account: name, Folder: page.Folder, UIDValidity: page.UIDValidity,
-			pageResult: pageResult{HasMore: page.HasMore, listed: page.Messages}}
+			pageResult: pageResult{HasMore: page.HasMore}}
 		r.more = args.more(call, name, r)
 		r.NextAction = r.more(mail.Ref{UID: page.After})
 		r.Messages = entriesOf(page.Messages, args.Full, call, r)

@@ -128,7 +128,14 @@ func targetOf(refs []mail.Ref) string {
 	return fmt.Sprintf("%s UID %s", refs[0].Folder, strings.Join(names, ","))
 }
 
-func people(list []string) string { return strings.Join(list, ", ") }
+// people are addresses as a person writes them.
+func people(list []mail.Address) string {
+	text := make([]string, len(list))
+	for i, a := range list {
+		text[i] = a.String()
+	}
+	return strings.Join(text, ", ")
+}
 
 // timestamp is RFC 3339 in the message's own zone; empty for none.
 func timestamp(t time.Time) string {

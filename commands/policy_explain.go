@@ -142,7 +142,7 @@ func sendRefusal(err error) *discovery.Fault {
 		f.Code, f.Hint = discovery.ValidationError, "Name recipients such as ann@example.org."
 	}
 	if len(refused.Recipients) > 0 {
-		f.Message = strings.TrimSuffix(f.Message, ".") + ": " + plain.Clip(people(refused.Recipients), 500) + "."
+		f.Message = strings.TrimSuffix(f.Message, ".") + ": " + plain.Clip(strings.Join(refused.Recipients, ", "), 500) + "."
 	}
 	return f
 }

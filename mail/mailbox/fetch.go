@@ -313,16 +313,10 @@ func partNumbers(id string) []int {
 	return part
 }
 
-// people returns the addresses of a field as a person writes them.
-func people(h rfc5322.Header, field string) []string {
-	var out []string
-	for _, a := range h.Addresses(field) {
-		if len(out) == maxPeople {
-			break
-		}
-		out = append(out, a.String())
-	}
-	return out
+// people returns the addresses of a field that are shown.
+func people(h rfc5322.Header, field string) []mail.Address {
+	list := h.Addresses(field)
+	return list[:min(len(list), maxPeople)]
 }
 
 // messageID returns the Message-ID without its angle brackets.

@@ -184,8 +184,8 @@ func TestListShowsWhatItSays(t *testing.T) {
 				t.Fatalf("%+v", p)
 			}
 			m := p.Messages[0]
-			if m.Subject != "Grüße deen" || !slices.Equal(m.From, []string{"Jürgen <j@example.org>"}) || !slices.Equal(m.To, []string{"Ann <ann@example.org>"}) ||
-				!slices.Equal(m.CC, []string{"c@example.org"}) || m.InternetMessageID == "" || m.HasAttachments || !slices.Equal(m.Flags, []string{`\Flagged`}) ||
+			if m.Subject != "Grüße deen" || !slices.Equal(m.From, []mail.Address{{Name: "Jürgen", Addr: "j@example.org"}}) || !slices.Equal(m.To, []mail.Address{{Name: "Ann", Addr: "ann@example.org"}}) ||
+				!slices.Equal(m.CC, []mail.Address{{Addr: "c@example.org"}}) || m.InternetMessageID == "" || m.HasAttachments || !slices.Equal(m.Flags, []string{`\Flagged`}) ||
 				!m.Date.Equal(time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)) || !m.InternalDate.Equal(received) || m.Size == 0 || m.Ref.UID != u[0] || m.Ref.UIDValidity == 0 {
 				t.Errorf("%+v", m)
 			}

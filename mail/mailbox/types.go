@@ -78,18 +78,18 @@ type Page struct {
 }
 
 // Summary is what a list shows of a message. Text is decoded and cleaned of
-// what a person would not see; addresses read "Ann Lee <ann@example.org>".
+// what a person would not see.
 type Summary struct {
 	Ref            mail.Ref
 	Date           time.Time // zero when the message has no readable Date
-	From           []string
+	From           []mail.Address
 	Subject        string
 	Flags          []string
 	HasAttachments bool
 	Snippet        string // beginning of the text, one line; only where asked for
 
 	// Filled only where the query says Full.
-	To, CC            []string
+	To, CC            []mail.Address
 	InternetMessageID string
 	Size              int64
 	InternalDate      time.Time
