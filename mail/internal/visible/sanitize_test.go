@@ -1,7 +1,6 @@
 package visible
 
 import (
-	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -134,16 +133,4 @@ func FuzzSanitize(f *testing.F) {
 			t.Errorf("%q is not cut, but the whole is %q", got, whole)
 		}
 	})
-}
-
-func BenchmarkSanitize(b *testing.B) {
-	var doc strings.Builder
-	for i := range 500 {
-		fmt.Fprintf(&doc, `<table><tr><td style="color:#333;padding:3px"><p class=x>Row %d of <a href="https://example.org/%d">a letter</a></p></td></tr></table>`, i, i)
-	}
-	raw := []byte(doc.String())
-	b.SetBytes(int64(len(raw)))
-	for b.Loop() {
-		Sanitize(string(raw), 20_000)
-	}
 }

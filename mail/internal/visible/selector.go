@@ -68,6 +68,11 @@ func parseSelectors(toks []token, relative bool, depth int) ([]*selector, truth)
 	}
 	var list []*selector
 	sure := yes
+	for i, t := range toks {
+		if t.is("|") && !(i+1 < len(toks) && toks[i+1].is("=")) { // a namespace, which no letter needs
+			return []*selector{{sure: doubtful, weight: weightMost}}, doubtful
+		}
+	}
 	for _, one := range splitTokens(toks) {
 		p := selectorParser{toks: trimTokens(one), depth: depth, sure: yes}
 		s := p.complex(relative)
@@ -163,7 +168,6 @@ func (p *selectorParser) complex(relative bool) *selector {
 func (p *selectorParser) compound() *selector {
 	s := &selector{sure: yes}
 	n := len(p.toks)
-	p.namespace(s)
 	if t := p.peek(); t.kind == tokenIdent || t.is("*") {
 		p.take()
 		if t.kind == tokenIdent {
@@ -219,17 +223,6 @@ func (p *selectorParser) compound() *selector {
 	return s
 }
 
-// namespace passes over the namespace of a name, which no letter needs.
-func (p *selectorParser) namespace(s *selector) {
-	t := p.toks
-	if len(t) > 1 && (t[0].kind == tokenIdent || t[0].is("*")) && t[1].is("|") {
-		t = t[1:]
-	}
-	if len(t) > 1 && t[0].is("|") && !t[1].is("=") {
-		p.toks, s.sure, p.sure = t[1:], doubtful, doubtful
-	}
-}
-
 func setOf(words string) map[string]bool {
 	set := map[string]bool{}
 	for w := range strings.FieldsSeq(words) {
@@ -241,7 +234,6 @@ func setOf(words string) map[string]bool {
 // attribute reads what stands in brackets, and reports whether that is valid.
 func (p *selectorParser) attribute(s *selector) bool {
 	p.space()
-	p.namespace(s)
 	t := p.take()
 	if t.kind != tokenIdent {
 		return false

@@ -120,8 +120,8 @@ func (z *lexer) next() token {
 		id := z.startsName()
 		return token{kind: tokenHash, text: z.name(), name: id}
 	case c >= '0' && c <= '9', c == '+' || c == '-' || c == '.':
-		if z.startsNumber() {
-			return z.number()
+		if text := numbers.FindString(z.s[z.pos:]); text != "" {
+			return z.number(text)
 		}
 		if strings.HasPrefix(z.s[z.pos:], "-->") {
 			z.pos += 3
@@ -155,8 +155,6 @@ func isNameStart(c byte) bool {
 
 func isNameByte(c byte) bool { return isNameStart(c) || c >= '0' && c <= '9' || c == '-' }
 
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-
 // escapes reports whether a valid escape begins i bytes ahead.
 func (z *lexer) escapes(i int) bool {
 	return z.at(i) == '\\' && z.at(i+1) != '\n' && z.pos+i+1 < len(z.s)
@@ -168,14 +166,6 @@ func (z *lexer) startsName() bool {
 		return isNameStart(z.at(1)) || z.at(1) == '-' || z.escapes(1)
 	}
 	return isNameStart(z.at(0)) || z.escapes(0)
-}
-
-func (z *lexer) startsNumber() bool {
-	i := 0
-	if c := z.at(0); c == '+' || c == '-' {
-		i++
-	}
-	return isDigit(z.at(i)) || z.at(i) == '.' && isDigit(z.at(i+1))
 }
 
 // name reads the characters of a name.
@@ -297,8 +287,7 @@ func (z *lexer) quoted(quote byte) token {
 
 var numbers = regexp.MustCompile(`\A[+-]?(?:\d+\.\d+|\.\d+|\d+)(?:[eE][+-]?\d+)?`)
 
-func (z *lexer) number() token {
-	text := numbers.FindString(z.s[z.pos:])
+func (z *lexer) number(text string) token {
 	z.pos += len(text)
 	n, _ := strconv.ParseFloat(text, 64) // out of range is infinite
 	n = min(max(n, -1e9), 1e9)
