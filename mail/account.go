@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // Protocol is how an account's messages are read.
@@ -25,14 +26,14 @@ const (
 )
 
 // Security is how a connection to a server is protected.
-type Security string
+type Security = wire.Security
 
 // TLS is TLS from the first byte, StartTLS an upgrade before login, Plaintext
 // no protection at all, which is allowed to a loopback address only.
 const (
-	TLS       Security = "tls"
-	StartTLS  Security = "starttls"
-	Plaintext Security = "none"
+	TLS       = wire.TLS
+	StartTLS  = wire.StartTLS
+	Plaintext = wire.Plaintext
 )
 
 // Auth is where an account's credential comes from and what kind it is.
@@ -75,13 +76,7 @@ func (e Endpoint) Address() string {
 // Loopback reports whether the host is this machine by its very form: the name
 // localhost or a literal loopback address. No name is looked up, so that
 // nothing a resolver says can permit plaintext.
-func (e Endpoint) Loopback() bool {
-	if strings.EqualFold(e.Host, "localhost") {
-		return true
-	}
-	a, err := netip.ParseAddr(e.Host)
-	return err == nil && a.IsLoopback()
-}
+func (e Endpoint) Loopback() bool { return wire.Loopback(e.Host) }
 
 // DefaultPort is the port of a service, which is imap, pop3 or smtp, with a protection
 // (RFC 8314 section 3, RFC 9051, RFC 1939, RFC 6409). It is 0 for another service.

@@ -4,7 +4,8 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // Ref names one message: by folder, UIDVALIDITY and UID for IMAP (RFC 9051
@@ -20,7 +21,7 @@ type Ref struct {
 }
 
 // MaxFolderChars bounds a folder's name (001, mailbox).
-const MaxFolderChars = 256
+const MaxFolderChars = wire.MaxFolderChars
 
 // String returns the text form that ParseRef reads.
 func (r Ref) String() string {
@@ -71,19 +72,7 @@ func ParseRef(s string) (Ref, error) {
 }
 
 // CheckFolder reports why name cannot be a folder's name, or nil.
-func CheckFolder(name string) error {
-	switch {
-	case name == "":
-		return errors.New("the folder's name is empty")
-	case !utf8.ValidString(name):
-		return errors.New("the folder's name is not valid UTF-8")
-	case utf8.RuneCountInString(name) > MaxFolderChars:
-		return errors.New("the folder's name is longer than 256 characters")
-	case strings.ContainsFunc(name, isControl):
-		return errors.New("the folder's name holds a control character")
-	}
-	return nil
-}
+func CheckFolder(name string) error { return wire.CheckFolder(name) }
 
 // parseNZ reads an nz-number in its one canonical form.
 func parseNZ(s string) (uint32, bool) {

@@ -58,7 +58,7 @@ func Explain(err error, a *mail.Account) error {
 // Target is one of the account's servers as the wires want it.
 func Target(e mail.Endpoint, d mail.Directory, c Credentials, a *mail.Account) (wire.Target, error) {
 	roots, err := a.Roots()
-	return wire.Target{Host: e.Host, Port: e.Port, Security: wire.Security(e.Security), RootCAs: roots,
+	return wire.Target{Host: e.Host, Port: e.Port, Security: e.Security, RootCAs: roots,
 		Login: loginOf(d, c, a), Connect: a.Timeouts.Connect, Greeting: a.Timeouts.Greeting}, err
 }
 

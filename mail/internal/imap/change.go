@@ -9,6 +9,7 @@ import (
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // Change is Lend for work that may change something, as far as grant goes. It
@@ -64,7 +65,7 @@ var ErrSends = errors.New("the server sends what is put into this folder")
 // takes reports why nothing may be put into a folder, nil where something may.
 // Courier sends what comes into the folder that its capability names.
 func (s *Session) takes(folder string) error {
-	if err := CheckFolder(folder); err != nil {
+	if err := wire.CheckFolder(folder); err != nil {
 		return err
 	}
 	for _, c := range s.Capabilities() {

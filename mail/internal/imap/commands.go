@@ -8,21 +8,8 @@ import (
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
-
-// CheckFolder reports why a name cannot be a folder's: the library would send
-// some of these as they are. The length is in bytes.
-func CheckFolder(name string) error {
-	switch {
-	case name == "":
-		return errors.New("folder name is empty")
-	case len(name) > 1024:
-		return errors.New("folder name is too long")
-	case hasControl(name):
-		return errors.New("folder name holds a control character")
-	}
-	return nil
-}
 
 // FolderName gives INBOX, whose case does not matter, its one spelling.
 func FolderName(name string) string {
@@ -63,7 +50,7 @@ func (s *Session) opening(name string, readOnly bool) *Examining {
 		stage = StageExamine
 	}
 	name = FolderName(name)
-	if err := CheckFolder(name); err != nil {
+	if err := wire.CheckFolder(name); err != nil {
 		err = impossible(stage, err)
 		return &Examining{func() (Folder, error) { return Folder{}, err }}
 	}
@@ -246,7 +233,7 @@ func (x *Stating) Wait() (*goimap.StatusData, error) { return x.wait() }
 
 // Status starts a STATUS. It may be asked of any folder at any time.
 func (s *Session) Status(name string, opts *goimap.StatusOptions) *Stating {
-	if err := CheckFolder(name); err != nil {
+	if err := wire.CheckFolder(name); err != nil {
 		err = impossible(StageStatus, err)
 		return &Stating{func() (*goimap.StatusData, error) { return nil, err }}
 	}

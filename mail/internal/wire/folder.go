@@ -1,0 +1,27 @@
+package wire
+
+import (
+	"errors"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxFolderChars bounds a folder's name (001, mailbox). In UTF-8 that is at most
+// 1,024 bytes.
+const MaxFolderChars = 256
+
+// CheckFolder reports why a name cannot be a folder's: a client could send some of
+// these as they are. nil means that it can be one.
+func CheckFolder(name string) error {
+	switch {
+	case name == "":
+		return errors.New("the folder's name is empty")
+	case !utf8.ValidString(name):
+		return errors.New("the folder's name is not valid UTF-8")
+	case utf8.RuneCountInString(name) > MaxFolderChars:
+		return errors.New("the folder's name is longer than 256 characters")
+	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }):
+		return errors.New("the folder's name holds a control character")
+	}
+	return nil
+}
