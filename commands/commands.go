@@ -159,6 +159,7 @@ func Groups() map[string]string {
 		"grant":     "Let clients in over HTTP, each to some accounts, for some time",
 		"config":    "Read and change settings",
 		"audit":     "See what was done, and check the record",
+		"vault":     "Look for damage in the file that keeps everything",
 	}
 }
 
@@ -213,6 +214,7 @@ func All(d *Deps) []*discovery.Command {
 		configList(d),
 		auditList(d),
 		auditVerify(d),
+		vaultCheck(d),
 		grantAdd(d),
 		grantList(d),
 		grantRemove(d),

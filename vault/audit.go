@@ -106,6 +106,9 @@ func (v *Vault) linkHash(seq uint64, before, entry []byte) []byte {
 // also while the policy cannot be trusted, since the refusals of that time are
 // worth recording; nothing is purged then. It implements gateway.Auditor.
 func (v *Vault) Record(ctx context.Context, e gateway.AuditEntry) error {
+	if err := v.Ready(ctx); err != nil {
+		return err
+	}
 	entry, err := json.Marshal(v.bounded(e))
 	if err != nil {
 		return fmt.Errorf("audit entry: %w", err)

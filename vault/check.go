@@ -10,6 +10,9 @@ import (
 // policy that does not verify, a record that does not open. It does not walk the
 // audit chain, see VerifyAudit. Writers wait meanwhile.
 func (v *Vault) Check(ctx context.Context) error {
+	if err := v.Ready(ctx); err != nil {
+		return err
+	}
 	if err := v.engine.Check(ctx); err != nil {
 		return err
 	}

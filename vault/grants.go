@@ -110,6 +110,9 @@ func (g *Grant) validate() error {
 // accounts exist is the caller's to check. Only the admin may. Errors match ErrAdminRequired, ErrGrantExists or
 // ErrInvalid.
 func (v *Vault) AddGrant(ctx context.Context, g Grant, lifetime time.Duration) (added Grant, token mail.Secret, err error) {
+	if err := v.Ready(ctx); err != nil {
+		return Grant{}, mail.Secret{}, err
+	}
 	text, digest := v.newGrantToken()
 	g.ID = strings.ToLower(rand.Text())
 	g.Created = v.now().UTC().Truncate(time.Second)
@@ -181,6 +184,9 @@ func (v *Vault) Grants(ctx context.Context) ([]Grant, error) {
 // it opens none. How long it takes tells nothing of the token: it is compared with
 // every grant's, in constant time.
 func (v *Vault) GrantOf(ctx context.Context, token string) (Grant, error) {
+	if err := v.Ready(ctx); err != nil {
+		return Grant{}, err
+	}
 	digest := v.grantDigest([]byte(token))
 	return v.grantWhere(ctx, func(g *grantRecord) int { return subtle.ConstantTimeCompare(g.Digest, digest) })
 }

@@ -35,6 +35,9 @@ func (v *Vault) Take(ctx context.Context, key string, limit int, window time.Dur
 	if limit <= 0 || window <= 0 {
 		return max(window, time.Second), nil
 	}
+	if err := v.Ready(ctx); err != nil {
+		return 0, err
+	}
 	h := v.holds.of(key, limit, window)
 	if limit > exactLimit && h.take(v.now().UnixNano()) {
 		return 0, nil

@@ -172,6 +172,9 @@ func signedMessage(id []byte, generation uint64, hash []byte) []byte {
 // transaction. The policy is verified first: the admin must not bless what
 // somebody else put there.
 func (v *Vault) change(ctx context.Context, fn func(*policyChange) error) error {
+	if err := v.Ready(ctx); err != nil {
+		return err
+	}
 	if !v.Admin() {
 		return ErrAdminRequired
 	}

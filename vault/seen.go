@@ -71,14 +71,25 @@ func dropSeen(t *transaction, account string) error {
 
 // Key returns 32 bytes for one purpose of another package, the same for every
 // process that opens this vault and of no use for any other purpose or vault.
-func (v *Vault) Key(_ context.Context, purpose string) ([]byte, error) {
+func (v *Vault) Key(ctx context.Context, purpose string) ([]byte, error) {
+	if err := v.Ready(ctx); err != nil {
+		return nil, err
+	}
 	return keyedDigest(v.outerKey, []byte(purpose)), nil
 }
 
 // Changes is kv.Engine.Changes.
-func (v *Vault) Changes(context.Context) (wait func(context.Context) error, err error) {
+func (v *Vault) Changes(ctx context.Context) (wait func(context.Context) error, err error) {
+	if err := v.Ready(ctx); err != nil {
+		return nil, err
+	}
 	return v.engine.Changes(), nil
 }
 
 // Now is the vault's clock.
-func (v *Vault) Now() time.Time { return v.now() }
+func (v *Vault) Now() time.Time {
+	if !v.opened.Load() {
+		return time.Now()
+	}
+	return v.now()
+}

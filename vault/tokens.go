@@ -81,6 +81,9 @@ func (v *Vault) SetConsent(ctx context.Context, account string, refresh mail.Sec
 // may. Errors match ErrAdminRequired, mail.ErrNoAccount, or ErrNoSecret for an
 // account that logs in otherwise.
 func (v *Vault) ClientSecret(ctx context.Context, account string) (secret mail.Secret, err error) {
+	if err := v.Ready(ctx); err != nil {
+		return secret, err
+	}
 	if !v.Admin() {
 		return secret, ErrAdminRequired
 	}

@@ -40,9 +40,13 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Vault is an open vault. It holds keys, but no file and no lock, between
-// calls. It is safe for concurrent use.
+// Vault is an open vault, or one that is opened when something first needs it. It holds
+// keys, but no file and no lock, between calls. It is safe for concurrent use.
 type Vault struct {
+	source  func(context.Context) (*Vault, error) // nil where it was open from the beginning
+	opening chan struct{}                         // one place: who opens; the others wait no longer than they must
+	opened  atomic.Bool                           // what follows is there
+
 	engine kv.Engine
 	now    func() time.Time
 	id     []byte
@@ -102,8 +106,45 @@ func Open(ctx context.Context, path string, k Keys, o *Options) (*Vault, error) 
 	if o.PolicyPin != "" && plainFingerprint(o.PolicyPin) != plainFingerprint(v.Fingerprint()) {
 		return nil, fmt.Errorf("vault %s: %w: it is %s", path, ErrPolicyPin, v.Fingerprint())
 	}
+	v.opened.Store(true)
 	return v, nil
 }
+
+// Lazy returns a vault that is what source returns. It is asked when something first
+// needs the vault, and again after an error, which is then what the vault's method
+// returns: a vault that is made meanwhile is found. Admin, Path, Fingerprint and Now
+// open nothing; see Ready.
+func Lazy(source func(context.Context) (*Vault, error)) *Vault {
+	return &Vault{source: source, opening: make(chan struct{}, 1), now: time.Now}
+}
+
+// Ready opens the vault unless it is open.
+func (v *Vault) Ready(ctx context.Context) error {
+	if v.opened.Load() {
+		return nil
+	}
+	select {
+	case v.opening <- struct{}{}:
+		defer func() { <-v.opening }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if v.opened.Load() {
+		return nil
+	}
+	o, err := v.source(ctx)
+	if err != nil {
+		return err
+	}
+	v.engine, v.now, v.id, v.public = o.engine, o.now, o.id, o.public
+	v.values, v.signing = o.values, o.signing
+	v.auditKey, v.digestKey, v.limitKey, v.outerKey = o.auditKey, o.digestKey, o.limitKey, o.outerKey
+	v.opened.Store(true)
+	return nil
+}
+
+// Opened reports whether the vault is open by now.
+func (v *Vault) Opened() bool { return v.opened.Load() }
 
 // choose returns the slot to open and its key, which the caller clears.
 func (k Keys) choose(asAgent bool) (slot string, key []byte, err error) {
@@ -155,10 +196,15 @@ func (v *Vault) unlock(h header, slot string, key []byte, admin bool) error {
 }
 
 // Admin reports whether the vault was opened as the admin.
-func (v *Vault) Admin() bool { return v.signing != nil }
+func (v *Vault) Admin() bool { return v.opened.Load() && v.signing != nil }
 
-// Path returns where the vault is, symbolic links resolved.
-func (v *Vault) Path() string { return v.engine.Path() }
+// Path returns where the vault is, symbolic links resolved; empty before it is open.
+func (v *Vault) Path() string {
+	if !v.opened.Load() {
+		return ""
+	}
+	return v.engine.Path()
+}
 
 // Transactions is how many transactions this process has had with the vault, to be
 // counted.
@@ -300,6 +346,9 @@ func (v *Vault) update(ctx context.Context, fn func(*transaction) error) error {
 }
 
 func (v *Vault) transact(ctx context.Context, write bool, fn func(*transaction) error) error {
+	if err := v.Ready(ctx); err != nil {
+		return err
+	}
 	v.transactions.Add(1)
 	var p *policy
 	version, err := v.engine.Transact(ctx, write, func(t kv.Tx) error {

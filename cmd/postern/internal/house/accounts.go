@@ -21,7 +21,7 @@ func (s *store) Accounts(ctx context.Context) ([]mail.Account, error) {
 	if s.environmentErr != nil {
 		return nil, s.environmentErr
 	}
-	accounts, err := with(ctx, s, func(v *vault.Vault) ([]mail.Account, error) { return v.Accounts(ctx) })
+	accounts, err := s.Vault.Accounts(ctx)
 	accounts = inScope(ctx, accounts) // before anything is said of one
 	if err != nil || s.environment.Len() == 0 {
 		return accounts, err
@@ -52,7 +52,7 @@ func (s *store) Account(ctx context.Context, name string) (mail.Account, error) 
 	case fromEnvironment:
 		return s.environment.Account(ctx, name)
 	}
-	return with(ctx, s, func(v *vault.Vault) (mail.Account, error) { return v.Account(ctx, name) })
+	return s.Vault.Account(ctx, name)
 }
 
 // Secret implements mail.Directory.
@@ -67,7 +67,7 @@ func (s *store) Secret(ctx context.Context, name string) (mail.Secret, error) {
 	case fromEnvironment:
 		return s.environment.Secret(ctx, name)
 	}
-	return with(ctx, s, func(v *vault.Vault) (mail.Secret, error) { return v.Secret(ctx, name) })
+	return s.Vault.Secret(ctx, name)
 }
 
 // fromEnvironment reports whether the environment has the account, and the vault
@@ -76,7 +76,7 @@ func (s *store) fromEnvironment(ctx context.Context, name string) (bool, error) 
 	if s.environmentErr != nil || !s.environment.Has(name) {
 		return false, s.environmentErr
 	}
-	_, err := with(ctx, s, func(v *vault.Vault) (mail.Account, error) { return v.Account(ctx, name) })
+	_, err := s.Vault.Account(ctx, name)
 	switch {
 	case err == nil:
 		return false, s.twice(name)
@@ -92,7 +92,7 @@ func (s *store) twice(name string) error {
 }
 
 // unlessFixed refuses to change an account that the environment describes.
-func (s *store) unlessFixed(ctx context.Context, name string, change func(*vault.Vault) error) error {
+func (s *store) unlessFixed(ctx context.Context, name string, change func() error) error {
 	fixed, err := s.fromEnvironment(ctx, name)
 	switch {
 	case err != nil:
@@ -101,35 +101,26 @@ func (s *store) unlessFixed(ctx context.Context, name string, change func(*vault
 		return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("The account %s comes from the environment, so it cannot be changed here.", name),
 			Hint: fmt.Sprintf("Change %s and what belongs to it, and start again; or unset them and run 'account add'.", s.environment.Variable(name))}
 	}
-	return s.do(ctx, change)
+	return change()
 }
 
 func (s *store) AddAccount(ctx context.Context, a mail.Account, secret mail.Secret) error {
 	if s.environment.Has(a.Name) {
 		return vault.ErrExists
 	}
-	return s.do(ctx, func(v *vault.Vault) error { return v.AddAccount(ctx, a, secret) })
+	return s.Vault.AddAccount(ctx, a, secret)
 }
 
 func (s *store) UpdateAccount(ctx context.Context, name string, change func(*mail.Account) error, secret *mail.Secret) error {
-	return s.unlessFixed(ctx, name, func(v *vault.Vault) error { return v.UpdateAccount(ctx, name, change, secret) })
+	return s.unlessFixed(ctx, name, func() error { return s.Vault.UpdateAccount(ctx, name, change, secret) })
 }
 
 func (s *store) RemoveAccount(ctx context.Context, name string) error {
-	return s.unlessFixed(ctx, name, func(v *vault.Vault) error { return v.RemoveAccount(ctx, name) })
-}
-
-func (s *store) ClientSecret(ctx context.Context, name string) (mail.Secret, error) {
-	return with(ctx, s, func(v *vault.Vault) (mail.Secret, error) { return v.ClientSecret(ctx, name) })
+	return s.unlessFixed(ctx, name, func() error { return s.Vault.RemoveAccount(ctx, name) })
 }
 
 func (s *store) SetConsent(ctx context.Context, name string, refresh mail.Secret) error {
-	return s.unlessFixed(ctx, name, func(v *vault.Vault) error { return v.SetConsent(ctx, name, refresh) })
-}
-
-// RefreshToken implements mail.TokenStore.
-func (s *store) RefreshToken(ctx context.Context, name string, exchange func(context.Context, mail.OAuthSecrets) (mail.Secret, error)) error {
-	return s.do(ctx, func(v *vault.Vault) error { return v.RefreshToken(ctx, name, exchange) })
+	return s.unlessFixed(ctx, name, func() error { return s.Vault.SetConsent(ctx, name, refresh) })
 }
 
 // passing makes a vault that lasts as long as the process, for accounts that the
@@ -141,6 +132,8 @@ func (s *store) passing() {
 		if s.environmentErr != nil {
 			return nil, s.environmentErr
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		if s.closed {
 			return nil, errEnding
 		}
@@ -160,8 +153,8 @@ func (s *store) Close() {
 	if !s.temporary {
 		return
 	}
-	s.opening <- struct{}{}
-	defer func() { <-s.opening }()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.closed = true
 	if s.remove == nil {
 		return

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
@@ -15,28 +14,10 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-var _ commands.Grants = (*store)(nil)
-
-func (s *store) AddGrant(ctx context.Context, g vault.Grant, lifetime time.Duration) (added vault.Grant, token mail.Secret, err error) {
-	v, err := s.get(ctx)
-	if err != nil {
-		return vault.Grant{}, mail.Secret{}, err
-	}
-	return v.AddGrant(ctx, g, lifetime)
-}
-
-func (s *store) RemoveGrant(ctx context.Context, name string) error {
-	return s.do(ctx, func(v *vault.Vault) error { return v.RemoveGrant(ctx, name) })
-}
-
-func (s *store) Grants(ctx context.Context) ([]vault.Grant, error) {
-	return with(ctx, s, func(v *vault.Vault) ([]vault.Grant, error) { return v.Grants(ctx) })
-}
-
 // caller is who has a token: the principal of its grant, which reaches what the grant
 // names and no more.
 func (s *store) caller(ctx context.Context, token string) (mcpserve.Caller, error) {
-	g, err := with(ctx, s, func(v *vault.Vault) (vault.Grant, error) { return v.GrantOf(ctx, token) })
+	g, err := s.GrantOf(ctx, token)
 	switch {
 	case errors.Is(err, vault.ErrNoGrant):
 		return mcpserve.Caller{}, mcpserve.ErrNotAdmitted
@@ -55,7 +36,7 @@ func (s *store) caller(ctx context.Context, token string) (mcpserve.Caller, erro
 
 // stillGranted returns why a grant does not hold any more as it was, or nil.
 func (s *store) stillGranted(ctx context.Context, g *vault.Grant) error {
-	now, err := with(ctx, s, func(v *vault.Vault) (vault.Grant, error) { return v.GrantByID(ctx, g.ID) })
+	now, err := s.GrantByID(ctx, g.ID)
 	if errors.Is(err, vault.ErrNoGrant) || err == nil && !slices.Equal(now.Accounts, g.Accounts) {
 		return &discovery.Fault{Code: discovery.AuthFailed, Message: "What let you in has ended. Nothing was done.", Reason: "grant",
 			Hint: "Ask the person whose mail it is for another token."}

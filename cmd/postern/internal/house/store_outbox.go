@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/vault"
 )
 
 var _ mail.OutboxStore = (*store)(nil)
@@ -17,19 +16,15 @@ func (s *store) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte
 	if !ownOutgoing(ctx, &o) {
 		return mail.Outgoing{}, false, mail.ErrNoOutgoing
 	}
-	v, err := s.get(ctx)
-	if err != nil {
-		return mail.Outgoing{}, false, err
-	}
-	return v.AddOutgoing(ctx, o, message)
+	return s.Vault.AddOutgoing(ctx, o, message)
 }
 
 func (s *store) Outgoing(ctx context.Context, id string) (mail.Outgoing, error) {
-	return own(ctx)(with(ctx, s, func(v *vault.Vault) (mail.Outgoing, error) { return v.Outgoing(ctx, id) }))
+	return own(ctx)(s.Vault.Outgoing(ctx, id))
 }
 
 func (s *store) OutgoingByKey(ctx context.Context, account, key string) (mail.Outgoing, error) {
-	return own(ctx)(with(ctx, s, func(v *vault.Vault) (mail.Outgoing, error) { return v.OutgoingByKey(ctx, account, key) }))
+	return own(ctx)(s.Vault.OutgoingByKey(ctx, account, key))
 }
 
 // own lets an entry pass that is the caller's own.
@@ -46,25 +41,19 @@ func (s *store) OutgoingMessage(ctx context.Context, id string) ([]byte, error) 
 	if _, err := s.Outgoing(ctx, id); err != nil {
 		return nil, err
 	}
-	return with(ctx, s, func(v *vault.Vault) ([]byte, error) { return v.OutgoingMessage(ctx, id) })
+	return s.Vault.OutgoingMessage(ctx, id)
 }
 
 func (s *store) ListOutgoing(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error) {
-	v, err := s.get(ctx)
-	if err != nil {
-		return nil, false, err
-	}
-	return listOutgoing(ctx, v, q)
+	return listOutgoing(ctx, s.Vault, q)
 }
 
 func (s *store) ChangeOutgoing(ctx context.Context, id string, change func(o *mail.Outgoing) (drop bool, err error)) (mail.Outgoing, error) {
-	return with(ctx, s, func(v *vault.Vault) (mail.Outgoing, error) {
-		return v.ChangeOutgoing(ctx, id, func(o *mail.Outgoing) (bool, error) {
-			if !ownOutgoing(ctx, o) {
-				return false, mail.ErrNoOutgoing
-			}
-			return change(o)
-		})
+	return s.Vault.ChangeOutgoing(ctx, id, func(o *mail.Outgoing) (bool, error) {
+		if !ownOutgoing(ctx, o) {
+			return false, mail.ErrNoOutgoing
+		}
+		return change(o)
 	})
 }
 
@@ -74,14 +63,12 @@ func (s *store) outboxKey(ctx context.Context) ([]byte, error) { return s.Key(ct
 
 // takeSend charges one send to a principal, or tells whether it would be.
 func (s *store) takeSend(ctx context.Context, principal string, charge bool) (time.Duration, error) {
-	return with(ctx, s, func(v *vault.Vault) (time.Duration, error) {
-		c, err := v.Config(ctx)
-		if err != nil {
-			return 0, err
-		}
-		if !charge {
-			return v.Foresee(ctx, "sends:"+principal, c.SendsPerHour, time.Hour)
-		}
-		return v.Take(ctx, "sends:"+principal, c.SendsPerHour, time.Hour)
-	})
+	c, err := s.Config(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if !charge {
+		return s.Foresee(ctx, "sends:"+principal, c.SendsPerHour, time.Hour)
+	}
+	return s.Vault.Take(ctx, "sends:"+principal, c.SendsPerHour, time.Hour)
 }

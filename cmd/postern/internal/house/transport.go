@@ -166,7 +166,7 @@ func (s *transportStore) Account(ctx context.Context, name string) (mail.Account
 	case !s.vaulted:
 		return s.Served, nil
 	}
-	a, err := with(ctx, s.store, func(v *vault.Vault) (mail.Account, error) { return v.Account(ctx, name) })
+	a, err := s.store.Vault.Account(ctx, name)
 	if err != nil {
 		return mail.Account{}, err
 	}

@@ -101,7 +101,7 @@ func (o *TransportOptions) described(readOnly bool) (mail.Account, error) {
 
 // chosen is the account of the vault that was named, or else the default one.
 func (s *transportStore) chosen(ctx context.Context, name string) (mail.Account, error) {
-	accounts, err := with(ctx, s.store, func(v *vault.Vault) ([]mail.Account, error) { return v.Accounts(ctx) })
+	accounts, err := s.store.Vault.Accounts(ctx)
 	if errors.Is(err, vault.ErrNoKey) || errors.Is(err, vault.ErrNoVault) {
 		return mail.Account{}, &discovery.Fault{Code: discovery.ConfigError, Message: "There is neither a vault to take an account from nor a server named by --host.",
 			Hint: "Name the server with --host, --username and --helper, or set POSTERN_KEY and POSTERN_DB for a vault."}
@@ -109,7 +109,7 @@ func (s *transportStore) chosen(ctx context.Context, name string) (mail.Account,
 	if err != nil {
 		return mail.Account{}, err
 	}
-	c, err := with(ctx, s.store, func(v *vault.Vault) (vault.Config, error) { return v.Config(ctx) })
+	c, err := s.store.Vault.Config(ctx)
 	if err != nil {
 		return mail.Account{}, err
 	}

@@ -181,11 +181,10 @@ func (s *System) attachmentDir(ctx context.Context, store *store) (string, error
 		path, err := vault.DefaultPath(s.Getenv)
 		return filepath.Join(filepath.Dir(path), "attachments"), err
 	}
-	v, err := store.get(ctx)
-	if err != nil {
+	if err := store.Ready(ctx); err != nil {
 		return "", err
 	}
-	return filepath.Join(filepath.Dir(v.Path()), "attachments"), nil
+	return filepath.Join(filepath.Dir(store.Path()), "attachments"), nil
 }
 
 // Opener opens the vault the environment names. The keys are fetched only then:
@@ -227,7 +226,7 @@ func (h *House) Warm(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	c, err := with(ctx, h.store, func(v *vault.Vault) (vault.Config, error) { return v.Config(ctx) })
+	c, err := h.store.Vault.Config(ctx)
 	if err != nil {
 		return
 	}
@@ -238,3 +237,7 @@ func (h *House) Warm(ctx context.Context) {
 		}
 	}
 }
+
+// Transactions is how many transactions this process has had with the vault, to be
+// counted.
+func (h *House) Transactions() int64 { return h.store.Transactions() }
