@@ -10,6 +10,7 @@ import (
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
 
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
@@ -184,7 +185,7 @@ func section(d *imapclient.FetchMessageBuffer, specifier goimap.PartSpecifier, p
 func flagsOf(flags []goimap.Flag) []string {
 	out := make([]string, 0, len(flags))
 	for _, f := range flags {
-		if s := message.CleanLine(string(f)); s != "" && !strings.EqualFold(s, `\Recent`) && len(out) < 100 {
+		if s := plain.Line(string(f)); s != "" && !strings.EqualFold(s, `\Recent`) && len(out) < 100 {
 			out = append(out, canonicalFlag(s))
 		}
 	}

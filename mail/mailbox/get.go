@@ -10,6 +10,7 @@ import (
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
 
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
@@ -391,7 +392,7 @@ func (r *reading) compose() *Message {
 		r.html(out)
 	}
 	for i, p := range message.Attachments(r.root) {
-		a := Attachment{PartID: p.ID, Filename: p.Filename, ContentType: message.CleanLine(p.MediaType())}
+		a := Attachment{PartID: p.ID, Filename: p.Filename, ContentType: plain.Line(p.MediaType())}
 		raw := r.have[p.ID]
 		a.Size = decodedSize(p, raw)
 		if p.MediaType() == "text/calendar" {
@@ -479,10 +480,10 @@ func (r *reading) readPDFs(ctx context.Context, reader PDFReader) {
 		text, cut, err := reader.Text(ctx, f.bytes, r.q.AttachmentChars)
 		if err != nil {
 			r.message.Issues = append(r.message.Issues, mail.Issue{Kind: mail.KindRefused, Stage: "extract", UID: r.ref.UID,
-				Message: fmt.Sprintf("The text of part %s could not be read: %s.", a.PartID, message.CleanLine(err.Error()))})
+				Message: fmt.Sprintf("The text of part %s could not be read: %s.", a.PartID, plain.Line(err.Error()))})
 			continue
 		}
-		a.Text, a.TextTruncated = message.Truncate(message.Clean(text), r.q.AttachmentChars)
+		a.Text, a.TextTruncated = plain.Head(plain.Text(text), r.q.AttachmentChars)
 		a.TextTruncated = a.TextTruncated || cut
 	}
 }
@@ -520,8 +521,8 @@ func (r *reading) headers(h rfc5322.Header) []HeaderField {
 			own[lower] = true
 			continue
 		}
-		value, _ := message.Truncate(f.Text(), maxHeaderText)
-		out = append(out, HeaderField{Name: message.CleanLine(f.Name), Value: value})
+		value, _ := plain.Head(f.Text(), maxHeaderText)
+		out = append(out, HeaderField{Name: plain.Line(f.Name), Value: value})
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/pop3"
@@ -339,7 +340,7 @@ func (x *popBox) attachment(ctx context.Context, ref mail.Ref, part string) (*At
 	}
 	content := message.DecodeBody(e.Raw(p), p.Encoding)
 	return &AttachmentContent{Ref: x.ref(ref.UIDL), Attachment: Attachment{PartID: p.ID, Filename: p.Filename,
-		ContentType: message.CleanLine(p.MediaType()), Size: int64(len(content)), Content: content}}, nil
+		ContentType: plain.Line(p.MediaType()), Size: int64(len(content)), Content: content}}, nil
 }
 
 // thread groups by the headers of the newest messages (004 section 5).

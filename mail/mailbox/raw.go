@@ -8,6 +8,7 @@ import (
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
 
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
@@ -202,7 +203,7 @@ func (x *imapBox) readAttachment(s *imap.Session, ref mail.Ref, part string, str
 	}
 	content := message.DecodeBody(raw, p.Encoding)
 	return &AttachmentContent{Ref: ref, Attachment: Attachment{PartID: p.ID, Filename: p.Filename,
-		ContentType: message.CleanLine(p.MediaType()), Size: int64(len(content)), Content: content}}, nil
+		ContentType: plain.Line(p.MediaType()), Size: int64(len(content)), Content: content}}, nil
 }
 
 // choose finds the attachment that is meant.

@@ -8,6 +8,7 @@ import (
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
 
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
@@ -163,7 +164,7 @@ func (t *threading) linked(group []*fetched, asked map[string]bool) (ids, subjec
 			continue
 		}
 		base, _ := message.BaseSubject(g.header.Text("Subject"))
-		if base, _ = message.Truncate(base, 100); base != "" && !asked["subject "+base] {
+		if base, _ = plain.Head(base, 100); base != "" && !asked["subject "+base] {
 			asked["subject "+base] = true // no id has a space in it
 			subjects = append(subjects, base)
 		}

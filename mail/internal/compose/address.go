@@ -7,7 +7,7 @@ import (
 	"golang.org/x/net/idna"
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
@@ -58,7 +58,7 @@ func ParseAddress(s string) (Address, error) {
 	if err != nil {
 		return Address{}, err
 	}
-	name = message.CleanLine(name)
+	name = plain.Line(name)
 	if err := checkName(name); err != nil {
 		return Address{}, err
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
@@ -55,7 +55,7 @@ func checkAddressAgain(t *testing.T, a Address) {
 		t.Errorf("%q is written %q and read as %q, %v", a, a.String(), again, err)
 	}
 	other, err := mail.ParseAddress(a.String())
-	if err != nil || other.Address != a.Addr || message.CleanLine(other.Name) != a.Name {
+	if err != nil || other.Address != a.Addr || plain.Line(other.Name) != a.Name {
 		t.Errorf("net/mail reads %q as %v, %v", a.String(), other, err)
 	}
 	if _, _, ok := rfc5322.SplitAddr(a.Addr); !ok {

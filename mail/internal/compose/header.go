@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/postern-mail/postern/mail/internal/message"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
@@ -157,7 +157,7 @@ func (h *header) addresses(field string, list []Address) error {
 		if i < len(list)-1 {
 			comma = ","
 		}
-		name := message.CleanLine(a.Name)
+		name := plain.Line(a.Name)
 		if name == "" {
 			h.word(a.Addr + comma)
 			continue
@@ -238,7 +238,7 @@ func checkText(field, s string, limit int) error {
 			return fault(field, "it holds the control character %U", r)
 		}
 	}
-	if clean := message.Clean(s); clean != s {
+	if clean := plain.Text(s); clean != s {
 		return fault(field, "it holds the invisible character %U", firstDifference(s, clean))
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
@@ -33,7 +34,7 @@ type received struct {
 func want(m *Message) received {
 	names := func(list []Address) (out []Address) {
 		for _, a := range list {
-			out = append(out, Address{Name: message.CleanLine(a.Name), Addr: a.Addr})
+			out = append(out, Address{Name: plain.Line(a.Name), Addr: a.Addr})
 		}
 		return out
 	}
@@ -76,7 +77,7 @@ func checkBuilt(t *testing.T, m *Message, b *Built) {
 	w := want(m)
 	for name, read := range map[string]func(*testing.T, []byte) (received, bool){"net/mail": readStandard, "message": readOwn} {
 		got, flowed := read(t, b.Wire)
-		if got.Subject != w.Subject && !(name == "message" && got.Subject == message.CleanLine(w.Subject)) {
+		if got.Subject != w.Subject && !(name == "message" && got.Subject == plain.Line(w.Subject)) {
 			t.Errorf("%s: subject %q, want %q", name, got.Subject, w.Subject)
 		}
 		if wantBody := written(m.Body, flowed); got.Body != wantBody {
@@ -189,7 +190,7 @@ func checkFields(t *testing.T, m *Message, raw []byte, kept bool) {
 		t.Errorf("fields %q, want %q", got, names)
 	}
 	if kept && len(m.BCC) > 0 {
-		if got := rfc5322.ParseHeader(raw).Addresses("Bcc"); !slices.EqualFunc(got, m.BCC, func(a, b Address) bool { return a == Address{Name: message.CleanLine(b.Name), Addr: b.Addr} }) {
+		if got := rfc5322.ParseHeader(raw).Addresses("Bcc"); !slices.EqualFunc(got, m.BCC, func(a, b Address) bool { return a == Address{Name: plain.Line(b.Name), Addr: b.Addr} }) {
 			t.Errorf("Bcc %q, want %q", got, m.BCC)
 		}
 	}

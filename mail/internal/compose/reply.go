@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
@@ -21,8 +22,8 @@ const (
 // stay, each once, since the receiving side may need them. The result is on one
 // line and never too long for Build; original is decoded.
 func ReplySubject(original string) string {
-	s, _ := message.Truncate(original, maxReadSubject)
-	s = strings.Join(strings.Fields(message.Clean(s)), " ")
+	s, _ := plain.Head(original, maxReadSubject)
+	s = strings.Join(strings.Fields(plain.Text(s)), " ")
 	words := []string{"Re:"}
 	for s != "" {
 		// A tag with nothing behind it is the subject itself.
@@ -42,9 +43,9 @@ func ReplySubject(original string) string {
 	if s != "" {
 		words = append(words, s)
 	}
-	s, cut := message.Truncate(strings.Join(words, " "), maxReplySubject)
+	s, cut := plain.Head(strings.Join(words, " "), maxReplySubject)
 	if cut {
-		s = strings.TrimRight(message.Clean(s), " ")
+		s = strings.TrimRight(plain.Text(s), " ")
 	}
 	return s
 }

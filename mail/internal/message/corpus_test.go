@@ -8,6 +8,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 const corpus = "../../testdata/real-emails"
@@ -25,11 +27,11 @@ func checkText(t *testing.T, raw []byte, n int) (text string, truncated bool) {
 			t.Errorf("the text holds %U: %q", r, text)
 		}
 	}
-	if Clean(text) != text {
+	if plain.Text(text) != text {
 		t.Errorf("the text is not clean: %q", text)
 	}
 	for _, p := range Attachments(e.Root) {
-		if CleanLine(p.Filename) != p.Filename {
+		if plain.Line(p.Filename) != p.Filename {
 			t.Errorf("the name of part %s is not clean: %q", p.ID, p.Filename)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/emersion/go-ical"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
@@ -182,11 +183,11 @@ func organizer(p *ical.Prop) string {
 	if p == nil {
 		return ""
 	}
-	addr := CleanLine(p.Value)
+	addr := plain.Line(p.Value)
 	if len(addr) > len("mailto:") && strings.EqualFold(addr[:len("mailto:")], "mailto:") {
 		addr = addr[len("mailto:"):]
 	}
-	name := CleanLine(p.Params.Get(ical.ParamCommonName))
+	name := plain.Line(p.Params.Get(ical.ParamCommonName))
 	if strings.EqualFold(name, addr) {
 		name = ""
 	}
@@ -214,7 +215,7 @@ func calendarText(props ical.Props, name string) string {
 var calendarEscapes = strings.NewReplacer(`\\`, `\`, `\,`, `,`, `\;`, `;`, `\n`, "\n", `\N`, "\n", `\:`, `:`, `\"`, `"`)
 
 func shortText(s string) string {
-	s, _ = Truncate(CleanLine(s), maxEventText)
+	s, _ = plain.Head(plain.Line(s), maxEventText)
 	return s
 }
 
@@ -292,7 +293,7 @@ func scanCalendar(b []byte) []component {
 			cur = &component{name: value, method: method, lines: []string{"BEGIN:" + value}}
 			open = []string{value}
 		case name == "METHOD" && cur == nil:
-			method, _ = Truncate(CleanLine(value), 40)
+			method, _ = plain.Head(plain.Line(value), 40)
 		case name == "END" && value == ical.CompCalendar:
 			finish()
 		case cur == nil:

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 func calendar(lines ...string) []byte {
@@ -146,7 +148,7 @@ func FuzzEvents(f *testing.F) {
 		}
 		for _, e := range events {
 			for _, s := range []string{e.Method, e.Summary, e.Location, e.Organizer} {
-				if CleanLine(s) != s || utf8.RuneCountInString(s) > maxEventText {
+				if plain.Line(s) != s || utf8.RuneCountInString(s) > maxEventText {
 					t.Errorf("%q is not a clean line", s)
 				}
 			}
@@ -157,7 +159,7 @@ func FuzzEvents(f *testing.F) {
 				t.Errorf("end %v: %v", e.End, err)
 			}
 		}
-		if text, _, ok := PartText(NewPart(Part{Type: "text", Subtype: "calendar"}, nil), b, 500); ok && (utf8.RuneCountInString(text) > 500 || Clean(text) != text) {
+		if text, _, ok := PartText(NewPart(Part{Type: "text", Subtype: "calendar"}, nil), b, 500); ok && (utf8.RuneCountInString(text) > 500 || plain.Text(text) != text) {
 			t.Errorf("text %q", text)
 		}
 		// What the scanner lets pass, the library reads.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
@@ -111,7 +112,7 @@ func nameMessage(p *Part, raw []byte) {
 	}
 	body := raw[p.start:p.end]
 	end, _ := messageHeader(body)
-	if subject := rfc5322.ParseHeader(body[:end]).Text("Subject"); CleanLine(subject) != "" {
+	if subject := rfc5322.ParseHeader(body[:end]).Text("Subject"); plain.Line(subject) != "" {
 		p.Filename = Filename(map[string]string{"filename": subject + ".eml"}, nil)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
@@ -192,7 +193,7 @@ func Filename(dispositionParams, typeParams map[string]string) string {
 	if strings.Contains(name, "=?") {
 		name = rfc5322.DecodeHeader(name)
 	}
-	return oneFile(CleanLine(rfc5322.DecodeText([]byte(name), "")))
+	return oneFile(plain.Line(rfc5322.DecodeText([]byte(name), "")))
 }
 
 // maxFilename is the longest name that common file systems take, in bytes.

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail/internal/quoted"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
@@ -54,10 +55,10 @@ func PartText(p *Part, raw []byte, maxRunes int) (text string, truncated, ok boo
 		if isBinary(b, charset) {
 			return "", false, false
 		}
-		s := Clean(rfc5322.DecodeText(b, charset))
+		s := plain.Text(rfc5322.DecodeText(b, charset))
 		text = strings.TrimRight(strings.Trim(s, "\n"), " \t\u00A0\n")
 	}
-	text, more := Truncate(text, maxRunes)
+	text, more := plain.Head(text, maxRunes)
 	return text, truncated || cut || more, true
 }
 
@@ -146,7 +147,7 @@ func innerMessage(raw []byte, maxRunes int) (text string, truncated bool) {
 		if value == "" {
 			return
 		}
-		value, cut := Truncate(CleanLine(value), maxField)
+		value, cut := plain.Head(plain.Line(value), maxField)
 		truncated = truncated || cut
 		out.WriteString(name + ": " + value + "\n")
 	}
@@ -194,7 +195,7 @@ func calendarLines(events []calendarEvent) string {
 		put("When", eventTime(e.Event))
 		put("Where", e.Location)
 		put("Organizer", e.Organizer)
-		if description := strings.Trim(Clean(e.description), "\n \t"); description != "" {
+		if description := strings.Trim(plain.Text(e.description), "\n \t"); description != "" {
 			out.WriteString("\n" + description + "\n")
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail/internal/quoted"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 	"github.com/postern-mail/postern/mail/internal/visible"
@@ -301,7 +302,7 @@ func FuzzQuote(f *testing.F) {
 		}
 		full, _ := read(1_000_000)
 		got, cut := read(n)
-		if utf8.RuneCountInString(got) > n || !utf8.ValidString(got) || Clean(got) != got {
+		if utf8.RuneCountInString(got) > n || !utf8.ValidString(got) || plain.Text(got) != got {
 			t.Fatalf("%q of at most %d runes", got, n)
 		}
 		if !cut && got != full {
@@ -330,7 +331,7 @@ func FuzzQuote(f *testing.F) {
 		if again, _ := textOf(full, 1_000_000); !strings.Contains(s, "orward") && len(quoted.New(again)) > len(fresh) {
 			t.Errorf("history becomes new: %q, then %q", full, again)
 		}
-		for line := range strings.SplitSeq(strings.ReplaceAll(Clean(s), "\u00A0", " "), "\n") {
+		for line := range strings.SplitSeq(strings.ReplaceAll(plain.Text(s), "\u00A0", " "), "\n") {
 			if body := strings.TrimSpace(strings.TrimLeft(line, "> ")); strings.HasPrefix(line, "> ") && body != "" && !strings.ContainsAny(body, "＞") && !strings.Contains(s, "orward") && utf8.ValidString(s) {
 				if strings.Contains("\n"+fresh+"\n", "\n"+line+"\n") {
 					t.Errorf("history is new: %q", line)

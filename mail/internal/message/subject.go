@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // maxSubject bounds what is read of a subject, in bytes.
@@ -71,7 +73,7 @@ func splitSubject(s string) (base string, prefixed, forward bool) {
 	if len(s) > maxSubject {
 		s = strings.ToValidUTF8(s[:maxSubject], "")
 	}
-	s = strings.Join(strings.Fields(Clean(s)), " ")
+	s = strings.Join(strings.Fields(plain.Text(s)), " ")
 	var outermost prefixKind // of the leaders
 	trailer := false
 	note := func(kind prefixKind) {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 func TestBaseSubject(t *testing.T) {
@@ -55,7 +57,7 @@ func FuzzBaseSubject(f *testing.F) {
 		if again, reply := BaseSubject(base); again != base || reply {
 			t.Errorf("base %q of %q has base %q, %v", base, s, again, reply)
 		}
-		if CleanLine(base) != base || !utf8.ValidString(base) {
+		if plain.Line(base) != base || !utf8.ValidString(base) {
 			t.Errorf("base %q is not one clean line", base)
 		}
 		if _, reply := BaseSubject("Re: " + s); !reply {

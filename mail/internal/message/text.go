@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail/internal/quoted"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 	"github.com/postern-mail/postern/mail/internal/visible"
@@ -145,7 +146,7 @@ func partPassage(p *Part, b []byte, maxRunes int) passage {
 	if flowed {
 		s = Flowed(s, strings.EqualFold(p.Param("delsp"), "yes"))
 	}
-	return passage{lines: quoted.Tidy(quoted.Plain(Clean(s), flowed), 2), cut: cut}
+	return passage{lines: quoted.Tidy(quoted.Plain(plain.Text(s), flowed), 2), cut: cut}
 }
 
 // stubPhrases stand in plain text that only says to look at the HTML.

@@ -12,7 +12,7 @@ import (
 
 // DecodeHeader returns a raw header value as a person reads it: encoded words
 // (RFC 2047, RFC 2231 section 5) decoded, bytes outside ASCII taken as UTF-8
-// where they are and as Windows-1252 where not, then cleaned by CleanLine.
+// where they are and as Windows-1252 where not, then made one line by plain.Line.
 //
 // It is as tolerant as mail programs are. Encoded words may be of any length,
 // may touch other text and may hold spaces; neighbours of one charset are joined

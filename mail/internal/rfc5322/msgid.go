@@ -20,7 +20,7 @@ const (
 // comments and white space inside an id are ignored; where a field has no angle
 // bracket at all, its words that hold an @ are taken. Of a field over 8 KiB the
 // first and last 4 KiB are read, which keeps the root and the parent of a
-// thread. Ids with other white space, characters that Clean removes,
+// thread. Ids with other white space, characters that plain.Text removes,
 // or over 998 bytes are left out.
 func (h Header) MsgIDs(name string) []string {
 	var ids []string

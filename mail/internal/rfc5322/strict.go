@@ -153,7 +153,7 @@ func strictComment(s string, i int) (int, bool) {
 // SplitAddr parts a plain address at its @ (RFC 5322 section 3.4.1 with RFC 6532
 // section 3.2, dot-atoms only). ok is false for anything else: no or several @,
 // an empty part or label, white space, quotes, controls, an encoded word, bytes
-// that are no UTF-8, characters that Clean removes, or more than MaxAddrBytes.
+// that are not UTF-8, characters that plain.Text removes, or more than MaxAddrBytes.
 func SplitAddr(s string) (local, domain string, ok bool) {
 	local, domain, ok = strings.Cut(s, "@")
 	if !ok || len(s) > MaxAddrBytes || strings.Contains(s, "=?") || plain.Text(s) != s ||
