@@ -35,7 +35,7 @@ var arrows = []struct {
 	{"commands", "a command gets guarded access from mail and never a connection, so it cannot forget the policy", []string{"vault/agentmail", "discovery", "mail", "mail/login", "mail/mailbox", "mail/outbox", "vault"}, nil},
 	{"vault", "it keeps what the others define and calls none of them", []string{"mail", "gateway", "vault/bolt", "vault/kv", "internal/child"}, nil},
 	{"vault/agentmail", "it keeps messages in any store that lends transactions", []string{"vault", "vault/kv"}, []string{}},
-	{"vault/bolt", "it keeps records that are sealed, so it knows neither a key nor what they mean", []string{"vault/kv"}, []string{"go.etcd.io/bbolt", "github.com/gofrs/flock"}},
+	{"vault/bolt", "it keeps records that are sealed, so it knows neither a key nor what they mean", []string{"vault/kv"}, []string{"go.etcd.io/bbolt", "github.com/gofrs/flock", "golang.org/x/sync"}},
 	{"vault/kv", "it is what a vault and an engine agree on", []string{}, []string{}},
 	{"vault/kv/kvtest", "any engine runs it", []string{"vault/kv"}, []string{}},
 	{"mail", "accounts, policy and errors are plain values: whoever keeps or shows them must not get a connection with them", []string{"mail/internal/rfc5322", "mail/internal/wire"}, nil},

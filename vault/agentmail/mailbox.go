@@ -179,27 +179,19 @@ func (b *Mailbox) Read(ctx context.Context, q Query) (in Inbox, err error) {
 		q.Limit = DefaultLimit
 	}
 	// An inbox in which nothing happened costs no write.
-	done, err := b.view(ctx, func(r *room) (done bool, err error) {
+	news := false
+	if err := b.look(ctx, func(r *room) error {
 		v, err := r.survey(&q)
-		in = v.inbox()
-		return q.Peek || !v.news, err
-	})
-	if err != nil || done {
+		in, news = v.inbox(), v.news
+		return err
+	}); err != nil || q.Peek || !news {
 		return in, err
 	}
-	err = b.update(ctx, func(r *room) (err error) {
-		if q.Peek {
-			v, err := r.survey(&q)
-			in = v.inbox()
-			return err
-		}
+	err = b.update(ctx, func(r *room) error {
 		in, err = r.claim(&q)
 		return err
 	})
-	if err != nil {
-		return Inbox{}, err
-	}
-	return in, nil
+	return in, err
 }
 
 // Confirm marks as read what Read returned with this claim. It may come late, or more
@@ -231,14 +223,7 @@ func (b *Mailbox) Thread(ctx context.Context, q Thread) (list []Message, err err
 	if !vault.ValidAgentIdentity(q.Agent) || !uuid.MatchString(q.ID) {
 		return nil, fmt.Errorf("%w: not an agent or not a UUID", vault.ErrInvalid)
 	}
-	done, err := b.view(ctx, func(r *room) (bool, error) {
-		list, err = r.thread(&q)
-		return true, err
-	})
-	if err != nil || done {
-		return list, err
-	}
-	err = b.update(ctx, func(r *room) error {
+	err = b.look(ctx, func(r *room) error {
 		list, err = r.thread(&q)
 		return err
 	})
@@ -272,9 +257,9 @@ func (b *Mailbox) Status(ctx context.Context, agent, project string) (list []Sta
 	if err := b.purge(ctx, nil); err != nil {
 		return nil, err
 	}
-	_, err = b.view(ctx, func(r *room) (bool, error) {
+	err = b.do(ctx, b.store.View, func(r *room) error {
 		list = nil
-		return true, r.status(agent, func(s Status) {
+		return r.status(agent, func(s Status) {
 			if project == "" || strings.HasPrefix(s.Agent, project+":") {
 				list = append(list, s)
 			}
@@ -325,8 +310,12 @@ func (c *Cleanup) count(m *Message) {
 // remove.
 func (b *Mailbox) purge(ctx context.Context, done *Cleanup) error {
 	for {
-		clean, err := b.view(ctx, func(*room) (bool, error) { return true, nil })
-		if err != nil || clean {
+		stale := false
+		err := b.do(ctx, b.store.View, func(r *room) (err error) {
+			stale, err = r.stale()
+			return err
+		})
+		if err != nil || !stale {
 			return err
 		}
 		var gone []Message
@@ -372,18 +361,18 @@ func (b *Mailbox) update(ctx context.Context, fn func(*room) error) error {
 	})
 }
 
-// view lends the mailbox to an fn that changes nothing, unless there is something to
-// remove or to bring over first. done is what fn returned, and false where it did not
-// run.
-func (b *Mailbox) view(ctx context.Context, fn func(*room) (done bool, err error)) (done bool, err error) {
-	err = b.do(ctx, b.store.View, func(r *room) error {
-		done = false
-		stale, err := r.stale()
-		if err != nil || stale {
+// look is update for an fn that changes nothing. It writes only where there is something
+// to remove or to bring over first.
+func (b *Mailbox) look(ctx context.Context, fn func(*room) error) error {
+	stale := false
+	err := b.do(ctx, b.store.View, func(r *room) (err error) {
+		if stale, err = r.stale(); err != nil || stale {
 			return err
 		}
-		done, err = fn(r)
-		return err
+		return fn(r)
 	})
-	return done, err
+	if err != nil || !stale {
+		return err
+	}
+	return b.update(ctx, fn)
 }

@@ -26,15 +26,15 @@ import (
 
 	"github.com/gofrs/flock"
 	bolt "go.etcd.io/bbolt"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/postern-mail/postern/vault/kv"
 )
 
 // Engine is the file of a vault.
 type Engine struct {
-	path    string        // without symbolic links, so that all who use the file share one lock
-	writing chan struct{} // one place: who waits to write
-	reading chan struct{} // maxReaders places; a writer takes them all
+	path   string              // without symbolic links, so that all who use the file share one lock
+	places *semaphore.Weighted // maxReaders; a writer takes them all
 
 	mu   sync.Mutex
 	info os.FileInfo // of the file that was last opened
@@ -65,7 +65,7 @@ func At(path string) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vault %s: %w", path, err)
 	}
-	e := &Engine{path: real, writing: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders)}
+	e := &Engine{path: real, places: semaphore.NewWeighted(maxReaders)}
 	if _, err := e.Version(context.Background()); err != nil {
 		return nil, err
 	}

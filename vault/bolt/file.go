@@ -107,56 +107,27 @@ func guard(path string, fn func() error) (err error) {
 
 // lock waits its turn, first within the process, then among processes.
 func (e *Engine) lock(ctx context.Context, write bool) (unlock func(), err error) {
-	leave, err := e.enter(ctx, write)
-	if err != nil {
+	places, side := int64(1), e.path+".lock"
+	if write {
+		places = maxReaders
+	}
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	side := e.path + ".lock"
+	if err := e.places.Acquire(ctx, places); err != nil {
+		return nil, err
+	}
 	err = e.lockable(side)
 	if err == nil {
 		held, lockErr := takeLock(ctx, side, write)
 		if lockErr == nil {
 			return func() {
 				_ = held.Close()
-				leave()
+				e.places.Release(places)
 			}, nil
 		}
 		err = fmt.Errorf("vault lock: %w", lockErr)
 	}
-	leave()
+	e.places.Release(places)
 	return nil, err
-}
-
-func (e *Engine) enter(ctx context.Context, write bool) (leave func(), err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	n := 1
-	if write {
-		select {
-		case e.writing <- struct{}{}:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		n = maxReaders
-	}
-	held := 0
-	leave = func() {
-		for range held {
-			<-e.reading
-		}
-		if write {
-			<-e.writing
-		}
-	}
-	for range n {
-		select {
-		case e.reading <- struct{}{}:
-			held++
-		case <-ctx.Done():
-			leave()
-			return nil, ctx.Err()
-		}
-	}
-	return leave, nil
 }
