@@ -33,9 +33,9 @@ func newFakeOutbox() *fakeOutbox { return &fakeOutbox{shown: map[string]*outbox.
 
 // put adds an entry and returns it.
 func (y *fakeOutbox) put(id, principal string, state mail.OutboxState) *outbox.Shown {
-	s := &outbox.Shown{Here: true, Body: "The text.\nOf two lines.", HeaderFrom: "Desk <desk@example.org>", Outgoing: mail.Outgoing{ID: id, Account: "work", Principal: principal,
+	s := &outbox.Shown{Here: true, Body: "The text.\nOf two lines.", HeaderFrom: mail.Address{Name: "Desk", Addr: "desk@example.org"}, Outgoing: mail.Outgoing{ID: id, Account: "work", Principal: principal,
 		State: state, Created: at, Changed: at, MessageID: "<" + id + "@example.org>", From: "desk@example.org", Recipients: []string{"ann@example.org"},
-		To: []string{"ann@example.org"}, Subject: "Subject of " + id, Size: 500, Digest: strings.Repeat("ab", 31) + fmt.Sprintf("%02x", len(y.order)), Sent: mail.SentPending}}
+		To: []mail.Address{{Addr: "ann@example.org"}}, Subject: "Subject of " + id, Size: 500, Digest: strings.Repeat("ab", 31) + fmt.Sprintf("%02x", len(y.order)), Sent: mail.SentPending}}
 	y.shown[id] = s
 	y.order = append(y.order, id)
 	return s
@@ -53,7 +53,7 @@ func (y *fakeOutbox) Send(_ context.Context, account string, r outbox.Request) (
 		state = mail.OutboxAccepted
 	}
 	s := y.put(fmt.Sprintf("m%d", len(y.order)), r.Principal, state)
-	s.Account, s.Subject, s.Body, s.Reason, s.To = account, r.Draft.Subject, r.Draft.Body, y.reason, r.Draft.To
+	s.Account, s.Subject, s.Body, s.Reason = account, r.Draft.Subject, r.Draft.Body, y.reason
 	o := s.Outgoing
 	o.Replayed = y.replays
 	if r.DryRun {

@@ -129,12 +129,15 @@ func targetOf(refs []mail.Ref) string {
 }
 
 // people are addresses as a person writes them.
-func people(list []mail.Address) string {
+func people(list []mail.Address) string { return strings.Join(written(list), ", ") }
+
+// written is each address as a person writes it, never nil.
+func written(list []mail.Address) []string {
 	text := make([]string, len(list))
 	for i, a := range list {
 		text[i] = a.String()
 	}
-	return strings.Join(text, ", ")
+	return text
 }
 
 // timestamp is RFC 3339 in the message's own zone; empty for none.

@@ -78,10 +78,10 @@ func utc(t time.Time) string {
 // shownOutgoing is all of a message, its text included.
 func shownOutgoing(s *outbox.Shown) *OutboxShowResult {
 	r := &OutboxShowResult{Sending: sendingOf(&s.Outgoing), Principal: s.Principal, Created: utc(s.Created), Changed: utc(s.Changed),
-		To: append([]string{}, s.To...), CC: append([]string{}, s.CC...), BCC: append([]string{}, s.BCC...), Attempts: s.Attempts, ServerCode: s.Code,
+		To: written(s.To), CC: written(s.CC), BCC: written(s.BCC), Attempts: s.Attempts, ServerCode: s.Code,
 		Attachments: []AttachmentSent{}, Text: plain.LineEnds(s.Body), TextMissing: !s.Here}
 	if s.Here {
-		r.From = s.HeaderFrom
+		r.From = s.HeaderFrom.String()
 		return r.withFiles(s.Files)
 	}
 	for _, f := range s.Attachments {

@@ -157,7 +157,7 @@ func TestAMessageWhoseBytesAreGoneIsShownWithout(t *testing.T) {
 	b := newBench(t, nil, work("work", mail.Approve))
 	y := withFakeOutbox(b)
 	s := y.put("m0", "agent", mail.OutboxAccepted)
-	s.Here, s.Body, s.HeaderFrom = false, "", ""
+	s.Here, s.Body, s.HeaderFrom = false, "", mail.Address{}
 	s.Attachments = []mail.FileName{{Name: "a.pdf", Type: "application/pdf", Size: 3}}
 	e := b.ok(t, "outbox show m0")
 	if e.Data["text_missing"] != true || e.Data["from"] != "desk@example.org" || len(e.Data["attachments"].([]any)) != 1 || e.next() != "" {

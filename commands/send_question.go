@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/width"
 
 	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/outbox"
 )
 
@@ -43,23 +44,22 @@ func questionText(s *outbox.Shown) (question string, ok bool) {
 			fmt.Fprintf(&b, "        > %s\n", l)
 		}
 	}
-	from := harmless(s.From)
-	if address, shown := recipientShown(s.HeaderFrom); address == s.From {
-		from = shown
+	from := mail.Address{Addr: s.From}
+	if s.HeaderFrom.Addr == s.From {
+		from.Name = s.HeaderFrom.Name
 	}
-	row("From:", from+", account "+s.Account)
+	row("From:", personShown(from)+", account "+s.Account)
 	left := map[string]bool{}
 	for _, r := range s.Recipients {
 		left[r] = true
 	}
 	for _, kind := range []struct {
 		name string
-		list []string
-	}{{"To:", s.HeaderTo}, {"Cc:", s.HeaderCC}, {"Bcc:", s.BCC}} {
-		for _, written := range kind.list {
-			address, shown := recipientShown(written)
-			delete(left, address)
-			row(kind.name, shown)
+		list []mail.Address
+	}{{"To:", s.To}, {"Cc:", s.CC}, {"Bcc:", s.BCC}} {
+		for _, a := range kind.list {
+			delete(left, a.Addr)
+			row(kind.name, personShown(a))
 		}
 	}
 	for _, r := range s.Recipients { // an address that is written in another way above
@@ -89,22 +89,17 @@ func questionText(s *outbox.Shown) (question string, ok bool) {
 	return b.String(), true
 }
 
-// recipientShown is an address before the name that the agent gave it: a name can
-// look like another address.
-func recipientShown(written string) (address, shown string) {
-	i := strings.LastIndex(written, "<")
-	if i < 0 || !strings.HasSuffix(written, ">") {
-		return written, addressShown(written)
+// personShown is an address before the name that the agent gave it: a name can look
+// like another address.
+func personShown(a mail.Address) string {
+	shown := addressShown(a.Addr)
+	if a.Addr == "" {
+		shown = "no address"
 	}
-	address = written[i+1 : len(written)-1]
-	name := strings.TrimSpace(written[:i])
-	if n := len(name); n > 1 && name[0] == '"' && name[n-1] == '"' {
-		name = name[1 : n-1]
+	if a.Name != "" {
+		shown += ", called " + quoted(plain.Clip(a.Name, maxQuestionName))
 	}
-	if name == "" {
-		return address, addressShown(address)
-	}
-	return address, addressShown(address) + ", called " + quoted(plain.Clip(name, maxQuestionName))
+	return shown
 }
 
 // addressShown is an address with what it is in ASCII, where letters that look like

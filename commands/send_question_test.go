@@ -11,9 +11,10 @@ import (
 )
 
 func letter(body string) *outbox.Shown {
-	return &outbox.Shown{Here: true, Body: body, HeaderFrom: "Help Desk <desk@example.org>", HeaderTo: []string{"Ann Lee <ann@example.org>", "bob@example.com"}, HeaderCC: []string{`"boss@example.org" <carl@example.net>`}, Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", State: mail.OutboxWaiting, From: "desk@example.org",
+	return &outbox.Shown{Here: true, Body: body, HeaderFrom: mail.Address{Name: "Help Desk", Addr: "desk@example.org"}, Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", State: mail.OutboxWaiting, From: "desk@example.org",
 		Recipients: []string{"ann@example.org", "bob@example.com", "carl@example.net", "dora@example.net"},
-		BCC:        []string{"dora@example.net"}, Subject: "Lunch on Friday", Digest: "0123456789abcdef0123456789abcdef"},
+		To:         []mail.Address{{Name: "Ann Lee", Addr: "ann@example.org"}, {Addr: "bob@example.com"}}, CC: []mail.Address{{Name: "boss@example.org", Addr: "carl@example.net"}},
+		BCC: []mail.Address{{Addr: "dora@example.net"}}, Subject: "Lunch on Friday", Digest: "0123456789abcdef0123456789abcdef"},
 		Files: []outbox.ShownFile{{FileName: mail.FileName{Name: "menu.pdf", Type: "application/pdf", Size: 12345}}}}
 }
 
@@ -45,15 +46,17 @@ The agent wrote this text, on the lines that begin with >:
 
 func TestAQuestionNamesEveryRecipientOfTheEnvelope(t *testing.T) {
 	s := letter("x")
-	s.HeaderTo, s.HeaderCC, s.BCC = []string{"Ann Lee <ann@example.org>", "undisclosed"}, nil, nil
+	s.To, s.CC, s.BCC = []mail.Address{{Name: `Ann "Bo" <bob@example.com>`, Addr: "ann@example.org"}, {Name: "undisclosed"}}, nil, nil
 	got, _ := questionText(s)
 	for _, r := range s.Recipients {
 		if !strings.Contains(got, r) {
 			t.Errorf("%s is not there:\n%s", r, got)
 		}
 	}
-	if !strings.Contains(got, "Goes to: bob@example.com\n") {
-		t.Errorf("got\n%s", got)
+	for _, line := range []string{`To:      ann@example.org, called "Ann \"Bo\" \<bob@example.com>"`, `To:      no address, called "undisclosed"`, "Goes to: bob@example.com"} {
+		if !strings.Contains(got, line+"\n") {
+			t.Errorf("no line %q in\n%s", line, got)
+		}
 	}
 }
 
@@ -102,7 +105,7 @@ func FuzzQuestion(f *testing.F) {
 	bare, _ := questionText(&outbox.Shown{Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", From: "desk@example.org", Digest: "0123456789abcdef"}})
 	plain := strings.Split(bare, "\n")
 	f.Fuzz(func(t *testing.T, name, subject, body string) {
-		s := &outbox.Shown{Body: body, HeaderTo: []string{name + " <ann@example.org>"}, Outgoing: mail.Outgoing{ID: "0123abcd", Account: "work", From: "desk@example.org", Recipients: []string{"ann@example.org"}, Subject: subject, Digest: "0123456789abcdef"},
+		s := &outbox.Shown{Body: body, Outgoing: mail.Outgoing{To: []mail.Address{{Name: name, Addr: "ann@example.org"}}, ID: "0123abcd", Account: "work", From: "desk@example.org", Recipients: []string{"ann@example.org"}, Subject: subject, Digest: "0123456789abcdef"},
 			Files: []outbox.ShownFile{{FileName: mail.FileName{Name: name, Type: "text/plain"}}}}
 		got, _ := questionText(s)
 		if !utf8.ValidString(got) {

@@ -50,14 +50,14 @@ type Outgoing struct {
 	Attempt string    `json:"attempt,omitempty"`
 	Until   time.Time `json:"until,omitzero"`
 
-	MessageID  string   `json:"message_id"` // with its angle brackets; fixed at submission
-	From       string   `json:"from"`       // envelope sender, plain
-	Recipients []string `json:"recipients"` // envelope recipients, plain, each once
-	To         []string `json:"to"`         // as shown in the header
-	CC         []string `json:"cc,omitempty"`
-	BCC        []string `json:"bcc,omitempty"`
-	Subject    string   `json:"subject"`
-	Size       int64    `json:"size"` // bytes on the wire
+	MessageID  string    `json:"message_id"` // with its angle brackets; fixed at submission
+	From       string    `json:"from"`       // envelope sender, plain
+	Recipients []string  `json:"recipients"` // envelope recipients, plain, each once
+	To         []Address `json:"to"`         // as shown in the header
+	CC         []Address `json:"cc,omitempty"`
+	BCC        []Address `json:"bcc,omitempty"`
+	Subject    string    `json:"subject"`
+	Size       int64     `json:"size"` // bytes on the wire
 	// Digest is the SHA-256, in hexadecimal, of exactly what would leave: the
 	// envelope and every byte of the message.
 	Digest      string     `json:"digest"`

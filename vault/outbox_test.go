@@ -21,7 +21,7 @@ var outboxDay = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
 func outgoing(n int, change ...func(*mail.Outgoing)) mail.Outgoing {
 	o := mail.Outgoing{ID: fmt.Sprintf("id-%04d", n), Account: "work", Principal: "agent", State: mail.OutboxQueued, Created: outboxDay, Changed: outboxDay,
-		MessageID: "<one@example.org>", From: "ann@example.org", Recipients: []string{"bob@example.net"}, To: []string{"Bob <bob@example.net>"},
+		MessageID: "<one@example.org>", From: "ann@example.org", Recipients: []string{"bob@example.net"}, To: []mail.Address{{Name: "Bob", Addr: "bob@example.net"}},
 		Subject: "quarterly figures", Digest: "d", Request: "r", Sent: mail.SentPending}
 	for _, c := range change {
 		c(&o)
@@ -62,7 +62,7 @@ func TestOutboxEntryComesBackAsItWas(t *testing.T) {
 	_, v := newVault(t, nil)
 	o := outgoing(1, func(o *mail.Outgoing) {
 		o.Key, o.Attempt, o.Until = "k", "attempt", outboxDay.Add(time.Minute)
-		o.BCC, o.Attachments = []string{"eve@example.net"}, []mail.FileName{{Name: "a.pdf", Type: "application/pdf", Size: 3}}
+		o.BCC, o.Attachments = []mail.Address{{Name: "Eve, \"E\"", Addr: "eve@example.net"}}, []mail.FileName{{Name: "a.pdf", Type: "application/pdf", Size: 3}}
 		o.Code, o.Reason, o.Temporary, o.Decided, o.Attempts, o.SMTPUTF8 = 451, "later", true, "ann", 2, true
 	})
 	mustAddOutgoing(t, v, o, []byte("m"))

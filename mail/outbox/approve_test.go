@@ -31,11 +31,11 @@ func TestMessageWaitsForAPersonWhoSeesExactlyWhatLeaves(t *testing.T) {
 	}
 	sum := sha256.Sum256([]byte("a,b\r\n1,2\r\n"))
 	switch {
-	case !shown.Here || shown.Digest != e.Digest || shown.HeaderFrom != "Ann Lee <ann@example.org>" || shown.Subject != "Hello":
+	case !shown.Here || shown.Digest != e.Digest || shown.HeaderFrom != mail.Address{Name: "Ann Lee", Addr: "ann@example.org"} || shown.Subject != "Hello":
 		t.Errorf("shown %+v", shown)
-	case !slices.Equal(shown.HeaderTo, []string{"Bob <bob@example.net>"}) || !slices.Equal(shown.HeaderCC, []string{"carol@example.com"}) ||
-		!slices.Equal(shown.BCC, []string{"Dan <dan@example.net>"}) || len(shown.Recipients) != 3:
-		t.Errorf("shown to %v cc %v bcc %v of %v", shown.HeaderTo, shown.HeaderCC, shown.BCC, shown.Recipients)
+	case !slices.Equal(shown.To, []mail.Address{{Name: "Bob", Addr: "bob@example.net"}}) || !slices.Equal(shown.CC, []mail.Address{{Addr: "carol@example.com"}}) ||
+		!slices.Equal(shown.BCC, []mail.Address{{Name: "Dan", Addr: "dan@example.net"}}) || len(shown.Recipients) != 3:
+		t.Errorf("shown to %v cc %v bcc %v of %v", shown.To, shown.CC, shown.BCC, shown.Recipients)
 	case strings.TrimRight(strings.ReplaceAll(shown.Body, "\r\n", "\n"), "\n") != strings.TrimRight(body, "\n"):
 		t.Errorf("body %q, want %q", shown.Body, body)
 	case len(shown.Files) != 1 || shown.Files[0] != (outbox.ShownFile{FileName: mail.FileName{Name: "figures.csv", Type: "text/csv", Size: 10}, SHA256: hex.EncodeToString(sum[:])}):

@@ -216,21 +216,13 @@ func (b *Outbox) build(ctx context.Context, s *sender, l *letter, n naming) (*ma
 	}
 	now := b.now()
 	e := &mail.Outgoing{ID: newOutgoingID(now), Account: s.account.Name, Created: m.Date, Changed: now,
-		MessageID: "<" + m.MessageID + ">", From: s.from.Addr, Recipients: l.recipients, To: texts(l.to), CC: texts(l.cc), BCC: texts(l.bcc),
+		MessageID: "<" + m.MessageID + ">", From: s.from.Addr, Recipients: l.recipients, To: l.to, CC: l.cc, BCC: l.bcc,
 		Subject: m.Subject, Size: int64(len(built.Wire)), Digest: compose.Digest(s.from.Addr, l.recipients, built.Wire),
 		SMTPUTF8: built.SMTPUTF8, Sent: s.wantsCopy(b.o.Mailboxes != nil)}
 	for _, a := range built.Attachments {
 		e.Attachments = append(e.Attachments, mail.FileName{Name: a.Name, Type: a.Type, Size: int64(len(a.Content))})
 	}
 	return e, built.Wire, nil
-}
-
-func texts(list []compose.Address) []string {
-	out := []string{}
-	for _, a := range list {
-		out = append(out, a.String())
-	}
-	return out
 }
 
 func (s *sender) unbuildable(err error) error {

@@ -79,7 +79,7 @@ func (b *Outbox) fileCopy(ctx context.Context, op string, e *mail.Outgoing) (mai
 	if err != nil {
 		return mail.SentFailed, failed + reasonOf(err)
 	}
-	if message, err = withBCC(message, e.BCC); err != nil {
+	if message, err = compose.AddBCC(message, e.BCC); err != nil {
 		return mail.SentFailed, failed + "it could not be written."
 	}
 	_, err = b.o.Mailboxes.File(ctx, op, e.Account, &mailbox.OwnMessage{Role: "sent", Flags: []string{`\Seen`}, Date: e.Created,
@@ -93,19 +93,6 @@ func (b *Outbox) fileCopy(ctx context.Context, op string, e *mail.Outgoing) (mai
 		return mail.SentFailed, shortLine(failed+reasonOf(err), 1000)
 	}
 	return mail.SentFiled, ""
-}
-
-// withBCC is the message as its sender keeps it.
-func withBCC(wire []byte, bcc []string) ([]byte, error) {
-	var list []compose.Address
-	for _, text := range bcc {
-		a, err := compose.ParseAddress(text)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, a)
-	}
-	return compose.AddBCC(wire, list)
 }
 
 // fileAgain tries to file a copy that is missing, if nobody else is at it.

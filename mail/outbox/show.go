@@ -12,17 +12,16 @@ import (
 )
 
 // Shown is an entry of the outbox with what a person has to see before saying yes.
-// From, To, CC, Subject, Body and Files are read out of the very bytes that leave,
-// and not from what was asked for.
+// HeaderFrom, To, CC, Subject, Body and Files are read out of the very bytes that
+// leave, and not from what was asked for. Recipients is where it goes, whatever the
+// header says.
 type Shown struct {
 	mail.Outgoing
 	// Here tells whether the bytes are still there: those of a message that ended
 	// are forgotten, and then Body and Files are empty.
 	Here       bool
-	HeaderFrom string   // as the recipients see it
-	HeaderTo   []string // as the recipients see it
-	HeaderCC   []string
-	Body       string // the whole text
+	HeaderFrom mail.Address // as the recipients see it
+	Body       string       // the whole text
 	Files      []ShownFile
 }
 
@@ -58,8 +57,8 @@ func (b *Outbox) Show(ctx context.Context, id string) (*Shown, error) {
 func (s *Shown) read(raw []byte) {
 	entity := message.Parse(raw)
 	h := entity.Header
-	s.HeaderTo, s.HeaderCC = shown(h, "To"), shown(h, "Cc")
-	if from := shown(h, "From"); len(from) == 1 {
+	s.To, s.CC = h.Addresses("To"), h.Addresses("Cc")
+	if from := h.Addresses("From"); len(from) == 1 {
 		s.HeaderFrom = from[0]
 	}
 	s.Subject = h.Text("Subject")
@@ -81,12 +80,4 @@ func (s *Shown) read(raw []byte) {
 		s.Files = append(s.Files, ShownFile{FileName: mail.FileName{Name: p.Filename, Type: p.MediaType(), Size: int64(len(content))},
 			SHA256: hex.EncodeToString(sum[:])})
 	}
-}
-
-// shown returns the addresses of a field as a person writes them.
-func shown(h rfc5322.Header, field string) (out []string) {
-	for _, a := range h.Addresses(field) {
-		out = append(out, a.String())
-	}
-	return out
 }

@@ -54,6 +54,10 @@ func checkAddressAgain(t *testing.T, a Address) {
 	if again, err := ParseAddress(a.String()); err != nil || again != a {
 		t.Errorf("%q is written %q and read as %q, %v", a, a.String(), again, err)
 	}
+	var kept Address
+	if text, err := a.MarshalText(); err != nil || kept.UnmarshalText(text) != nil || kept != a {
+		t.Errorf("%q is kept as %q and read as %q, %v", a, text, kept, err)
+	}
 	other, err := mail.ParseAddress(a.String())
 	if err != nil || other.Address != a.Addr || plain.Line(other.Name) != a.Name {
 		t.Errorf("net/mail reads %q as %v, %v", a.String(), other, err)

@@ -32,6 +32,20 @@ func (a Address) String() string {
 	return name + " <" + a.Addr + ">"
 }
 
+// MarshalText is String.
+func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads what MarshalText has written. What names nobody, or several,
+// becomes a name without an address. The error is always nil.
+func (a *Address) UnmarshalText(text []byte) error {
+	var p addressScanner
+	p.scan(string(text))
+	if *a = (Address{Name: plain.Line(string(text))}); len(p.out) == 1 {
+		*a = p.out[0]
+	}
+	return nil
+}
+
 // needsQuotes reports whether a name is no phrase of atoms (RFC 5322 section
 // 3.2.5, with RFC 6532 section 3.2).
 func needsQuotes(name string) bool {

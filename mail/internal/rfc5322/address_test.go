@@ -64,6 +64,21 @@ func TestAddressesReadsEveryField(t *testing.T) {
 	}
 }
 
+func TestAddressUnmarshalTextReadsOnePersonElseAName(t *testing.T) {
+	for text, want := range map[string]Address{
+		"Ann Lee <ann@example.org>":            {"Ann Lee", "ann@example.org"},
+		`"boss@good.com" <x@evil.org>`:         {"boss@good.com", "x@evil.org"},
+		`"a \"b\" \\c" <j@example.org>`:        {`a "b" \c`, "j@example.org"},
+		"":                                     {},
+		"Ann <ann@example.org>, b@example.org": {Name: "Ann <ann@example.org>, b@example.org"},
+	} {
+		a := Address{"old", "old@example.org"}
+		if err := a.UnmarshalText([]byte(text)); err != nil || a != want {
+			t.Errorf("%q: %#v, %v; want %#v", text, a, err, want)
+		}
+	}
+}
+
 func TestAddressStringQuotesOnlyWhereNeeded(t *testing.T) {
 	for want, a := range map[string]Address{
 		"":                                       {},
