@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -592,4 +593,11 @@ func onStation(p *process) *process {
 	p.finder, p.ring = &autoconfig.Finder{Resolver: s, Transport: noWeb{}}, s.ring
 	p.self = "/opt/postern/postern" // a test's own program is a passing one
 	return p
+}
+
+// noWeb is a web without any page.
+type noWeb struct{}
+
+func (noWeb) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("there is no web here")
 }
