@@ -32,15 +32,15 @@ type Transport struct {
 	Store         *transportStore
 	Offers        []string             // paths of the commands there are
 	Helper        *login.HelperOnce    // the helper's run
-	Credentials   login.Credentials    // what the account logs in with: once
-	Forget        func() error         // ends and wipes once
+	Credentials   login.Credentials    // what the account logs in with: Helper
+	Forget        func() error         // ends and wipes Helper
 	OneConnection bool                 // never more than one connection
 	Adapt         func(*commands.Deps) // changes what the commands are given; nil changes nothing
 }
 
 // NewTransport resolves the options and asks the helper, once and now: no command
-// goes to the account before it has answered, and none asks it again. wireTransport or
-// forget ends what it began.
+// goes to the account before it has answered, and none asks it again. Closing
+// the house that WireTransport makes ends what it began, and so does Forget.
 func (s *System) NewTransport(ctx context.Context, o *TransportOptions, readOnly bool) (*Transport, error) {
 	store, err := s.transportStore(ctx, o, readOnly)
 	if err != nil {
