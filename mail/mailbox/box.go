@@ -49,6 +49,11 @@ type imapBox struct {
 	pool *accountPool
 }
 
+// refTo names a message of a folder of the account.
+func (x *imapBox) refTo(folder string, uidValidity, uid uint32) mail.Ref {
+	return mail.Ref{Protocol: mail.IMAP, Account: x.Account, Folder: folder, UIDValidity: uidValidity, UID: uid}
+}
+
 // openIMAP opens an account for what only IMAP can do. lacks and advice say what POP3
 // has not and what to do instead.
 func (m *Client) openIMAP(ctx context.Context, op, name, lacks string, advice mail.Advice) (*imapBox, error) {

@@ -157,19 +157,40 @@ func (b *batch) issue(l *located, uid uint32, e *mail.Error) mail.Issue {
 }
 
 func (b *batch) ref(l *located, uid uint32) mail.Ref {
-	return mail.Ref{Protocol: mail.IMAP, Account: b.account.Name, Folder: b.folder, UIDValidity: l.box.UIDValidity, UID: uid}
+	return b.refTo(b.folder, l.box.UIDValidity, uid)
 }
 
-// run lends a session that may change what grant allows. Changes of one account
+// change lends a session that may change what grant allows. Changes of one account
 // happen one after the other, in the order they were asked for.
-func (b *batch) run(ctx context.Context, grant imap.Grant, fn func(ctx context.Context, s *imap.Session) error) (*Changed, error) {
+func (x *imapBox) change(ctx context.Context, folder string, grant imap.Grant, fn func(ctx context.Context, s *imap.Session) error) error {
 	select {
-	case b.pool.turn <- struct{}{}:
-		defer func() { <-b.pool.turn }()
+	case x.pool.turn <- struct{}{}:
+		defer func() { <-x.pool.turn }()
 	case <-ctx.Done():
-		return nil, b.wrap(ctx, ctx.Err())
+		return ctx.Err()
 	}
-	err := b.wrap(ctx, b.pool.Change(ctx, b.folder, grant, fn))
+	return x.pool.Change(ctx, folder, grant, fn)
+}
+
+// runFound is run for the messages that are there: it locates them, and gives fn
+// their UIDs in the order they were named.
+func (b *batch) runFound(ctx context.Context, grant imap.Grant, writable bool, fn func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error) (*Changed, error) {
+	return b.run(ctx, grant, func(ctx context.Context, s *imap.Session) error {
+		l, err := b.locate(s, writable, wanted{})
+		if err != nil {
+			return err
+		}
+		uids, err := b.present(l)
+		if err != nil {
+			return err
+		}
+		return fn(ctx, s, l, uids)
+	})
+}
+
+// run makes the change and says what became of it.
+func (b *batch) run(ctx context.Context, grant imap.Grant, fn func(ctx context.Context, s *imap.Session) error) (*Changed, error) {
+	err := b.wrap(ctx, b.change(ctx, b.folder, grant, fn))
 	if err != nil && b.out != nil && len(b.out.Messages) > 0 {
 		// Something has happened, and whoever asked has to know what.
 		var e *mail.Error
@@ -179,10 +200,7 @@ func (b *batch) run(ctx context.Context, grant imap.Grant, fn func(ctx context.C
 		}
 	}
 	if b.sent && err != nil && !refusedByServer(err) {
-		e := *b.AsError(err)
-		e.Message += " Whether the messages are at their new place is not known."
-		e.Advice, e.Retryable, e.Unknown = mail.AdviceLookIntoBoth, false, true
-		return nil, &e
+		return nil, b.undecided(err, "Whether the messages are at their new place is not known.", mail.AdviceLookIntoBoth)
 	}
 	if err != nil {
 		return nil, err

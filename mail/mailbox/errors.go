@@ -29,27 +29,38 @@ func explain(e *mail.Error) {
 		return
 	}
 	e.Stage, e.Retryable = w.Stage, !w.Permanent
+	say := func(kind mail.Kind, advice mail.Advice, message string) {
+		e.Kind, e.Advice, e.Message = kind, advice, message
+	}
 	switch w.Kind {
 	case wire.KindAuth:
-		loginRefused(e, w.Code)
+		say(mail.KindAuth, mail.AdviceCheckLogin, "The mail server did not accept the login.")
+		e.Retryable = false
+		if w.Code != "" {
+			e.Message = "The mail server did not accept the login (" + w.Code + ")."
+		}
 	case wire.KindCertificate:
-		badCertificate(e)
+		say(mail.KindCertificate, mail.AdviceCertificate, "The mail server's certificate was not accepted.")
+		e.Retryable = false
 	case wire.KindTimeout, wire.KindCanceled:
-		tooLateAnswer(e)
+		say(mail.KindTimeout, mail.AdviceMoreTime, "The mail server did not answer in time.")
 	case wire.KindProtocol:
-		unclearAnswer(e, w.Stage == wire.StageTLS)
+		e.Message = "The mail server said something that could not be understood."
+		if w.Stage == wire.StageTLS {
+			say(e.Kind, mail.AdviceCheckTLS, "The connection to the mail server could not be protected with TLS.")
+		}
 	case wire.KindLimit:
-		tooMuchSent(e)
+		say(mail.KindLimit, mail.AdviceLess, "The mail server sent more than is allowed.")
 	case wire.KindRefused:
-		commandRefused(e, saying(w.Text))
+		say(mail.KindRefused, mail.AdviceAskOperator, "The mail server refused the command."+saying(w.Text))
 		switch {
 		case errors.Is(w, imap.ErrSends):
-			e.Kind, e.Message, e.Advice = mail.KindReadOnly, "The server sends what is put into this folder, so nothing is put there.", mail.AdviceSendInstead
+			say(mail.KindReadOnly, mail.AdviceSendInstead, "The server sends what is put into this folder, so nothing is put there.")
 		case w.Code == "IN-USE":
-			e.Message, e.Advice = "Another program has the mailbox open.", mail.AdviceMailboxInUse
+			say(e.Kind, mail.AdviceMailboxInUse, "Another program has the mailbox open.")
 		case (w.Stage == imap.StageExamine || w.Stage == imap.StageSelect) && w.Permanent:
-			e.Kind, e.Retryable = mail.KindNotFound, false
-			e.Message, e.Advice = "There is no such folder.", mail.AdviceFolders
+			say(mail.KindNotFound, mail.AdviceFolders, "There is no such folder.")
+			e.Retryable = false
 		}
 	case wire.KindClosed:
 		e.Message = "The mail server closed the connection." + saying(w.Text)
@@ -64,47 +75,6 @@ func saying(text string) string {
 	return " The server said: " + text
 }
 
-func loginRefused(e *mail.Error, code string) {
-	e.Kind, e.Retryable = mail.KindAuth, false
-	e.Message = "The mail server did not accept the login."
-	if code != "" {
-		e.Message = "The mail server did not accept the login (" + code + ")."
-	}
-	e.Advice = mail.AdviceCheckLogin
-}
-
-func badCertificate(e *mail.Error) {
-	e.Kind, e.Retryable = mail.KindCertificate, false
-	e.Message = "The mail server's certificate was not accepted."
-	e.Advice = mail.AdviceCertificate
-}
-
-func tooLateAnswer(e *mail.Error) {
-	e.Kind = mail.KindTimeout
-	e.Message = "The mail server did not answer in time."
-	e.Advice = mail.AdviceMoreTime
-}
-
-func unclearAnswer(e *mail.Error, tls bool) {
-	e.Message = "The mail server said something that could not be understood."
-	if tls {
-		e.Message = "The connection to the mail server could not be protected with TLS."
-		e.Advice = mail.AdviceCheckTLS
-	}
-}
-
-func tooMuchSent(e *mail.Error) {
-	e.Kind = mail.KindLimit
-	e.Message = "The mail server sent more than is allowed."
-	e.Advice = mail.AdviceLess
-}
-
-func commandRefused(e *mail.Error, said string) {
-	e.Kind = mail.KindRefused
-	e.Message = "The mail server refused the command." + said
-	e.Advice = mail.AdviceAskOperator
-}
-
 // wireRefusal returns what the server said when it refused a command, or nil.
 func wireRefusal(err error) *wire.Error {
 	var w *wire.Error
@@ -112,4 +82,12 @@ func wireRefusal(err error) *wire.Error {
 		return w
 	}
 	return nil
+}
+
+// undecided says of a change that was cut off that nobody knows whether it happened.
+func (x *access) undecided(err error, message string, advice mail.Advice) error {
+	e := *x.AsError(err)
+	e.Message += " " + message
+	e.Advice, e.Retryable, e.Unknown = advice, false, true
+	return &e
 }

@@ -49,12 +49,6 @@ func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) 
 	if !x.policy.MayChange() {
 		return nil, x.ReadOnly()
 	}
-	select {
-	case x.pool.turn <- struct{}{}:
-		defer func() { <-x.pool.turn }()
-	case <-ctx.Done():
-		return nil, x.wrap(ctx, ctx.Err())
-	}
 	var out Placed
 	var nothing error // why there is nothing to do
 	var flags []goimap.Flag
@@ -62,7 +56,7 @@ func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) 
 		flags = append(flags, goimap.Flag(f))
 	}
 	sent := false
-	err = x.pool.Change(ctx, "", imap.AppendMessages, func(_ context.Context, s *imap.Session) (err error) {
+	err = x.change(ctx, "", imap.AppendMessages, func(_ context.Context, s *imap.Session) (err error) {
 		out, nothing, sent = Placed{}, nil, false
 		if own.UnlessFiled && s.Has(gmailCapability) {
 			nothing = ErrSelfFiling
@@ -86,10 +80,7 @@ func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) 
 		}
 		s.Renew()
 		sent = true
-		validity, uid, err := s.Append(out.Folder, flags, own.Date, own.Source)
-		if err == nil && validity != 0 && uid != 0 {
-			out.Ref = mail.Ref{Protocol: mail.IMAP, Account: account, Folder: out.Folder, UIDValidity: validity, UID: uid}
-		}
+		out.Ref, err = x.append(s, out.Folder, flags, own.Date, own.Source)
 		return err
 	})
 	if err == nil {
@@ -97,12 +88,19 @@ func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) 
 	}
 	answered := refusedByServer(err)
 	if err = x.wrap(ctx, err); sent && !answered {
-		e := *x.AsError(err)
-		e.Message += " Whether the message arrived in the folder is not known."
-		e.Advice, e.Retryable, e.Unknown = mail.AdviceLookIntoFolder, false, true
-		err = &e
+		err = x.undecided(err, "Whether the message arrived in the folder is not known.", mail.AdviceLookIntoFolder)
 	}
 	return nil, err
+}
+
+// append puts a message into a folder. The Ref is zero where the server does not tell
+// (RFC 4315).
+func (x *imapBox) append(s *imap.Session, folder string, flags []goimap.Flag, date time.Time, source []byte) (mail.Ref, error) {
+	validity, uid, err := s.Append(folder, flags, date, source)
+	if err != nil || validity == 0 || uid == 0 {
+		return mail.Ref{}, err
+	}
+	return x.refTo(folder, validity, uid), nil
 }
 
 const inbox = "INBOX"

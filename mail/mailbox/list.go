@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -298,7 +299,7 @@ func (l *listing) byNumber(s *imap.Session) error {
 	box, err := examine.Wait()
 	before, beforeErr := high()
 	from, fromErr := low()
-	if err = firstError(err, beforeErr, fromErr); err != nil {
+	if err = cmp.Or(err, beforeErr, fromErr); err != nil {
 		return err
 	}
 	if err := l.begin(s, box); err != nil {
@@ -432,7 +433,7 @@ func (l *listing) take(got []fetched) bool {
 }
 
 func (l *listing) ref(uid uint32) mail.Ref {
-	return mail.Ref{Protocol: mail.IMAP, Account: l.account.Name, Folder: l.q.Folder, UIDValidity: l.page.UIDValidity, UID: uid}
+	return l.refTo(l.q.Folder, l.page.UIDValidity, uid)
 }
 
 // inTime filters exactly what the server's search, which knows only days, let
@@ -460,7 +461,7 @@ func (l *listing) bySearch(s *imap.Session) error {
 	})
 	box, err := examine.Wait()
 	found, searchErr := search.Wait()
-	if err = firstError(err, searchErr); err != nil {
+	if err = cmp.Or(err, searchErr); err != nil {
 		return err
 	}
 	anew := !l.seen.known(l.imapBox, box)
@@ -525,15 +526,6 @@ func (l *listing) criteria(from bool) *goimap.SearchCriteria {
 		c.Or = append(c.Or, [2]goimap.SearchCriteria{{SentBefore: day}, {Before: day}})
 	}
 	return c
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // summary is what the page shows of a message.

@@ -28,15 +28,7 @@ func (m *Client) Copy(ctx context.Context, account string, refs []mail.Ref, toAc
 	if toFolder, err = b.destination(toFolder); err != nil {
 		return nil, err
 	}
-	return b.run(ctx, imap.CopyMessages, func(_ context.Context, s *imap.Session) error {
-		l, err := b.locate(s, false, wanted{})
-		if err != nil {
-			return err
-		}
-		uids, err := b.present(l)
-		if err != nil {
-			return err
-		}
+	return b.runFound(ctx, imap.CopyMessages, false, func(_ context.Context, s *imap.Session, l *located, uids []uint32) error {
 		b.out.Attempted = len(uids)
 		b.sent = true
 		c, err := s.Copy(uidSet(uids...), toFolder).Wait()
@@ -171,31 +163,19 @@ func (b *batch) carry(ctx context.Context, to *imapBox, l *located, uid uint32, 
 			flags = append(flags, goimap.Flag(f))
 		}
 	}
-	select {
-	case to.pool.turn <- struct{}{}:
-		defer func() { <-to.pool.turn }()
-	case <-ctx.Done():
-		return c, true, ctx.Err()
-	}
 	c = ChangedMessage{Ref: b.ref(l, uid)}
 	sent := false
-	err = to.pool.Change(ctx, "", imap.AppendMessages, func(_ context.Context, s *imap.Session) error {
+	err = to.change(ctx, "", imap.AppendMessages, func(_ context.Context, s *imap.Session) error {
 		if err := stepAside(s, folder); err != nil {
 			return err
 		}
 		sent = true
-		validity, at, err := s.Append(folder, flags, l.found[uid].internal, raw)
-		if err == nil && validity != 0 && at != 0 {
-			c.New = mail.Ref{Protocol: mail.IMAP, Account: to.account.Name, Folder: folder, UIDValidity: validity, UID: at}
-		}
+		c.New, err = to.append(s, folder, flags, l.found[uid].internal, raw)
 		return err
 	})
 	answered := err == nil || refusedByServer(err)
 	if err = to.wrap(ctx, b.noFolder(err, folder)); sent && !answered {
-		e := *to.AsError(err)
-		e.Message += " Whether the copy arrived is not known."
-		e.Advice, e.Retryable, e.Unknown = mail.AdviceLookIntoFolder, false, true
-		err = &e
+		err = to.undecided(err, "Whether the copy arrived is not known.", mail.AdviceLookIntoFolder)
 	}
 	return c, true, err
 }
@@ -214,15 +194,7 @@ func (m *Client) Move(ctx context.Context, account string, refs []mail.Ref, toFo
 	if toFolder == b.folder {
 		return nil, b.Invalid("The messages are in that folder already.", mail.AdviceOtherFolder)
 	}
-	return b.run(ctx, imap.MoveMessages, func(ctx context.Context, s *imap.Session) error {
-		l, err := b.locate(s, true, wanted{})
-		if err != nil {
-			return err
-		}
-		uids, err := b.present(l)
-		if err != nil {
-			return err
-		}
+	return b.runFound(ctx, imap.MoveMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
 		switch {
 		case s.CanMove():
 			b.out.Attempted = len(uids)
@@ -404,15 +376,7 @@ func (m *Client) Delete(ctx context.Context, account string, refs []mail.Ref) (*
 	if err != nil {
 		return nil, err
 	}
-	return b.run(ctx, imap.DeleteMessages, func(ctx context.Context, s *imap.Session) error {
-		l, err := b.locate(s, true, wanted{})
-		if err != nil {
-			return err
-		}
-		uids, err := b.present(l)
-		if err != nil {
-			return err
-		}
+	return b.runFound(ctx, imap.DeleteMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
 		if !s.UIDPlus() {
 			return b.cannot("The server can delete no single message: it has no UIDPLUS.",
 				"Move the message to the trash where the server offers MOVE, or delete it in a mail program.")

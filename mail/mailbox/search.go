@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -175,7 +176,7 @@ func (f *finding) run(ctx context.Context) error {
 		})
 		box, err := examine.Wait()
 		found, searchErr := search.Wait()
-		if err = firstError(err, searchErr); err != nil {
+		if err = cmp.Or(err, searchErr); err != nil {
 			return err
 		}
 		if f.valid != 0 && f.valid != box.UIDValidity {
@@ -318,7 +319,7 @@ func (f *finding) fill(s *imap.Session, set goimap.UIDSet, got []fetched) error 
 		if f.last == 0 || uid < f.last {
 			f.last = uid
 		}
-		ref := mail.Ref{Protocol: mail.IMAP, Account: f.account.Name, Folder: f.q.Folder, UIDValidity: f.page.UIDValidity, UID: uid}
+		ref := f.refTo(f.q.Folder, f.page.UIDValidity, uid)
 		g := have[uid]
 		switch {
 		case g == nil || !g.visible(f.policy) && g.readable:

@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 
 	goimap "github.com/emersion/go-imap/v2"
@@ -59,7 +60,7 @@ func (x *imapBox) structures(ctx context.Context, folder string, uidValidity uin
 func structuresOf(s *imap.Session, folder string, uidValidity uint32, uids []uint32) (map[uint32]*message.Part, error) {
 	s.Renew()
 	box, data, err, fetchErr := visit(s, folder, func() *imap.Fetching { return startStructures(s, uids) })
-	if err = firstError(err, fetchErr); err != nil || box.UIDValidity != uidValidity {
+	if err = cmp.Or(err, fetchErr); err != nil || box.UIDValidity != uidValidity {
 		return nil, err
 	}
 	roots := make(map[uint32]*message.Part, len(uids))
