@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/cursor"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/login"
@@ -43,7 +44,7 @@ type PDFReader interface {
 // *Error, besides ErrNoAccount and what the Directory itself reports.
 type Client struct {
 	o       Options
-	cursors cursors
+	cursors cursor.Sealer
 	gate    *wire.Gate // nil unless OneConnection
 	pace    pace       // of Watch
 
@@ -73,9 +74,9 @@ func New(o Options) *Client {
 		o.Now = time.Now
 	}
 	if o.CursorKey == nil {
-		o.CursorKey = processKey()
+		o.CursorKey = cursor.ProcessKey()
 	}
-	m := &Client{o: o, cursors: cursors{o.CursorKey}, pace: usualPace, pools: make(map[string]*accountPool), sessions: make(map[string]*popSession)}
+	m := &Client{o: o, cursors: cursor.Sealer{Key: o.CursorKey}, pace: usualPace, pools: make(map[string]*accountPool), sessions: make(map[string]*popSession)}
 	if o.OneConnection {
 		m.o.SessionsPerAccount, m.gate = 1, wire.NewGate(1)
 	}

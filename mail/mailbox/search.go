@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/idna"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/cursor"
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/quoted"
@@ -32,6 +33,10 @@ const (
 	snippetBytes = 4 << 10  // of the text, fetched with the rest
 	snippetPart  = 48 << 10 // of a text part that begins further down
 )
+
+// MaxCursorChars bounds the text form of a cursor. Criteria of the greatest length
+// fit, in characters of four bytes.
+const MaxCursorChars = cursor.MaxChars
 
 // Search finds messages of one folder and returns the newest of them by UID. The
 // server matches the text; a policy that hides messages, and HasAttachment, make
@@ -62,9 +67,9 @@ func (m *Client) Search(ctx context.Context, account string, q SearchQuery) (*Se
 		f.page.Issues = append(f.page.Issues, x.AsError(err).Issue())
 	}
 	if f.page.HasMore && f.last != 0 {
-		at := cursor{Account: account, Folder: q.Folder, UIDValidity: f.page.UIDValidity, Before: f.last, Query: q.Query, From: q.From,
+		at := cursor.Position{Account: account, Folder: q.Folder, UIDValidity: f.page.UIDValidity, Before: f.last, Query: q.Query, From: q.From,
 			To: q.To, Subject: q.Subject, Text: q.Text, Unread: q.Unread, HasAttachment: q.HasAttachment, Start: q.Start, End: q.End}
-		if f.page.NextCursor, err = m.cursors.seal(ctx, &at); err != nil {
+		if f.page.NextCursor, err = m.cursors.Seal(ctx, &at); err != nil {
 			return nil, err
 		}
 	}
@@ -87,7 +92,7 @@ type finding struct {
 func breaksLine(r rune) bool { return r < ' ' || r == 0x7f || r == 0x2028 || r == 0x2029 }
 
 // prepare checks the query, and takes that of a cursor in its place.
-func (f *finding) prepare(ctx context.Context, cs cursors) error {
+func (f *finding) prepare(ctx context.Context, cs cursor.Sealer) error {
 	q := &f.q
 	q.Limit = within(q.Limit, defaultSearchLimit, 1, maxSearchLimit)
 	q.SnippetChars = within(q.SnippetChars, defaultSnippet, minSnippet, maxSnippet)
@@ -116,13 +121,13 @@ func (f *finding) prepare(ctx context.Context, cs cursors) error {
 }
 
 // resume takes the criteria of the search that a cursor continues.
-func (f *finding) resume(ctx context.Context, cs cursors) error {
+func (f *finding) resume(ctx context.Context, cs cursor.Sealer) error {
 	q := &f.q
 	if q.Query+q.From+q.To+q.Subject+q.Text != "" || q.Unread || q.HasAttachment || !q.Start.IsZero() || !q.End.IsZero() {
 		return f.Invalid("A cursor carries its criteria; others cannot be given with it.", mail.AdviceCursorAlone)
 	}
-	c, err := cs.open(ctx, q.Cursor)
-	if errors.Is(err, errNoCursor) {
+	c, err := cs.Open(ctx, q.Cursor)
+	if errors.Is(err, cursor.ErrNoCursor) {
 		return f.Invalid("The cursor is not one that a search gave.", mail.AdviceCopyCursor)
 	}
 	if err != nil {

@@ -1,4 +1,6 @@
-package mailbox
+// Package cursor seals where a search stands, so that what a caller brings back is
+// what it was given.
+package cursor
 
 import (
 	"bytes"
@@ -14,13 +16,12 @@ import (
 	"time"
 )
 
-// MaxCursorChars bounds the text form of a cursor. Criteria of the greatest length
-// fit, in characters of four bytes.
-const MaxCursorChars = 8192
+// MaxChars bounds the text form of a cursor.
+const MaxChars = 8192
 
-// cursor is where a search stands. It travels sealed, so that what comes back is
+// Position is where a search stands. It travels sealed, so that what comes back is
 // what was given, for the same account: nobody can make one that names another.
-type cursor struct {
+type Position struct {
 	Account       string    `json:"a"`
 	Folder        string    `json:"f"`
 	UIDValidity   uint32    `json:"v"`
@@ -36,7 +37,8 @@ type cursor struct {
 	End           time.Time `json:"en,omitzero"`
 }
 
-var errNoCursor = errors.New("not a cursor")
+// ErrNoCursor is returned for a text that is no cursor of this key.
+var ErrNoCursor = errors.New("not a cursor")
 
 // cursorPurpose keeps a cursor from being taken for anything else that the key
 // seals.
@@ -46,13 +48,13 @@ const cursorPurpose = "postern search cursor 1"
 // dash, and be taken for an option of a command.
 const cursorMark = "c"
 
-// cursors seals and opens cursors.
-type cursors struct {
-	key func(ctx context.Context) ([]byte, error)
+// Sealer seals and opens cursors.
+type Sealer struct {
+	Key func(ctx context.Context) ([]byte, error)
 }
 
-// processKey is a CursorKey for a process without a vault.
-func processKey() func(context.Context) ([]byte, error) {
+// ProcessKey is a CursorKey for a process without a vault.
+func ProcessKey() func(context.Context) ([]byte, error) {
 	once := sync.OnceValue(func() []byte {
 		key := make([]byte, 32)
 		_, _ = rand.Read(key) // never fails
@@ -61,8 +63,8 @@ func processKey() func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) { return once(), nil }
 }
 
-func (c cursors) aead(ctx context.Context) (cipher.AEAD, error) {
-	key, err := c.key(ctx)
+func (c Sealer) aead(ctx context.Context) (cipher.AEAD, error) {
+	key, err := c.Key(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +75,8 @@ func (c cursors) aead(ctx context.Context) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-func (c cursors) seal(ctx context.Context, at *cursor) (string, error) {
+// Seal returns the text form of a position.
+func (c Sealer) Seal(ctx context.Context, at *Position) (string, error) {
 	aead, err := c.aead(ctx)
 	if err != nil {
 		return "", err
@@ -87,24 +90,24 @@ func (c cursors) seal(ctx context.Context, at *cursor) (string, error) {
 	return cursorMark + base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain.Bytes(), []byte(cursorPurpose))), nil
 }
 
-// open returns errNoCursor for what was not sealed with the key.
-func (c cursors) open(ctx context.Context, s string) (*cursor, error) {
+// Open returns ErrNoCursor for what was not sealed with the key.
+func (c Sealer) Open(ctx context.Context, s string) (*Position, error) {
 	aead, err := c.aead(ctx)
 	if err != nil {
 		return nil, err
 	}
 	text, marked := strings.CutPrefix(s, cursorMark)
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || !marked || len(s) > MaxCursorChars {
-		return nil, errNoCursor
+	if err != nil || !marked || len(s) > MaxChars {
+		return nil, ErrNoCursor
 	}
 	plain, err := aead.Open(nil, nil, sealed, []byte(cursorPurpose))
 	if err != nil {
-		return nil, errNoCursor
+		return nil, ErrNoCursor
 	}
-	var at cursor
+	var at Position
 	if err := json.Unmarshal(plain, &at); err != nil {
-		return nil, errNoCursor
+		return nil, ErrNoCursor
 	}
 	return &at, nil
 }
