@@ -208,13 +208,22 @@ func (g *fetched) visible(p *mail.Policy) bool {
 	return p.ShowsAll() || g.whole && p.Visible(g.header)
 }
 
-// summary is what there is to show; the caller sets Ref.
-func (g *fetched) summary() Summary {
+// summary is what there is to show, without what only a full list shows unless full;
+// the caller sets Ref.
+func (g *fetched) summary(full bool) Summary {
 	s := Summary{Flags: g.flags, Size: g.size, InternalDate: g.internal, Subject: g.header.Text("Subject"),
 		From: people(g.header, "From"), To: people(g.header, "To"), CC: people(g.header, "Cc"), InternetMessageID: messageID(g.header)}
 	s.Date, _ = g.date()
 	s.HasAttachments = g.hasAttachments()
+	if !full {
+		compact(&s)
+	}
 	return s
+}
+
+// compact leaves out what only a full list shows.
+func compact(s *Summary) {
+	s.To, s.CC, s.InternetMessageID, s.Size, s.InternalDate = nil, nil, "", 0, time.Time{}
 }
 
 // hasAttachments leaves out an image inside the text and a signature: they are
@@ -243,11 +252,6 @@ func (g *fetched) doubtful() bool {
 func (g *fetched) mediaType() string {
 	t, _, _ := strings.Cut(g.header.Get("Content-Type"), ";")
 	return strings.ToLower(strings.TrimSpace(t))
-}
-
-// compact leaves out what only a full list shows.
-func compact(s *Summary) {
-	s.To, s.CC, s.InternetMessageID, s.Size, s.InternalDate = nil, nil, "", 0, time.Time{}
 }
 
 // partsOf makes our tree of a BODYSTRUCTURE, with its section numbers (RFC 9051

@@ -382,7 +382,7 @@ func (r *reading) accept(d *imapclient.FetchMessageBuffer) {
 // compose makes the message of what is here.
 func (r *reading) compose() *Message {
 	r.g.root = r.root
-	out := &Message{Summary: r.g.summary(), Headers: r.headers(r.g.header)}
+	out := &Message{Summary: r.g.summary(true), Headers: r.headers(r.g.header)}
 	out.Ref = r.ref
 	out.Ref.UIDValidity = r.validity
 	body := func(p *message.Part) []byte { return r.have[p.ID] }
@@ -396,9 +396,7 @@ func (r *reading) compose() *Message {
 		raw := r.have[p.ID]
 		a.Size = decodedSize(p, raw)
 		if p.MediaType() == "text/calendar" {
-			for _, e := range message.Events(message.DecodeBody(raw, p.Encoding)) {
-				a.Events = append(a.Events, CalendarEvent(e))
-			}
+			a.Events = message.Events(message.DecodeBody(raw, p.Encoding))
 		}
 		if r.q.AttachmentText {
 			r.attachmentText(&a, i, p, raw)

@@ -47,10 +47,7 @@ func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 	if err := x.checkFolder(q.Folder); err != nil {
 		return nil, err
 	}
-	if q.Limit == 0 {
-		q.Limit = defaultLimit
-	}
-	q.Limit = min(max(q.Limit, 1), maxLimit)
+	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
 
 	for _, anchor := range []mail.Ref{q.Before, q.After} {
 		if anchor != (mail.Ref{}) && (anchor.Protocol != mail.IMAP || anchor.Account != x.Account || imap.FolderName(anchor.Folder) != q.Folder || anchor.UID == 0) {
@@ -530,7 +527,7 @@ func (l *listing) criteria(from bool) *goimap.SearchCriteria {
 
 // summary is what the page shows of a message.
 func (l *listing) summary(g *fetched) Summary {
-	s := g.summary()
+	s := g.summary(l.q.Full)
 	s.Ref = l.ref(g.uid)
 	if has, known := l.pool.parts.known(l.q.Folder, l.page.UIDValidity, g.uid); known && g.root == nil {
 		s.HasAttachments = has
@@ -538,9 +535,6 @@ func (l *listing) summary(g *fetched) Summary {
 		l.pool.parts.note(l.q.Folder, l.page.UIDValidity, g.uid, s.HasAttachments)
 	} else {
 		l.doubtful = append(l.doubtful, g.uid)
-	}
-	if !l.q.Full {
-		compact(&s)
 	}
 	return s
 }

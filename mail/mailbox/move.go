@@ -151,7 +151,7 @@ func (b *batch) carry(ctx context.Context, to *imapBox, l *located, uid uint32, 
 		if box.UIDValidity != l.box.UIDValidity {
 			return b.gone()
 		}
-		raw, err = b.whole(s, uid, l.found[uid].size)
+		raw, err = b.chunks(s, uid, nil, l.found[uid].size)
 		return err
 	})
 	if err != nil {

@@ -180,11 +180,8 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 				}
 				return true
 			}
-			sum := h.summary()
+			sum := h.summary(q.Full)
 			sum.Ref = x.ref(h.UIDL)
-			if !q.Full {
-				compact(&sum)
-			}
 			page.Messages = append(page.Messages, sum)
 			return false
 		})

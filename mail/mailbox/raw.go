@@ -92,11 +92,6 @@ func (x *imapBox) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions, s
 	return d, box.UIDValidity, nil
 }
 
-// whole fetches all of a message of the folder that is open, in chunks.
-func (x *imapBox) whole(s *imap.Session, uid uint32, size int64) ([]byte, error) {
-	return x.chunks(s, uid, nil, size)
-}
-
 // chunks fetches all of a message, or of a part of it. size is what the server
 // told; where that is wrong, what the server gives counts.
 func (x *imapBox) chunks(s *imap.Session, uid uint32, part []int, size int64) ([]byte, error) {
@@ -184,7 +179,7 @@ func (x *imapBox) readAttachment(s *imap.Session, ref mail.Ref, part string, str
 	if d.BodyStructure != nil {
 		root = partsOf(d.BodyStructure)
 	} else {
-		raw, err := x.whole(s, ref.UID, d.RFC822Size)
+		raw, err := x.chunks(s, ref.UID, nil, d.RFC822Size)
 		if err != nil {
 			return nil, err
 		}

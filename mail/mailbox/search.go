@@ -338,11 +338,8 @@ func (f *finding) fill(s *imap.Session, set goimap.UIDSet, got []fetched) error 
 				Message: "The server did not give the message's header."})
 			continue
 		}
-		sum := g.summary()
+		sum := g.summary(f.q.Full)
 		sum.Ref, sum.Snippet = ref, snippets[uid]
-		if !f.q.Full {
-			compact(&sum)
-		}
 		f.page.Messages = append(f.page.Messages, sum)
 	}
 	return err

@@ -315,13 +315,10 @@ func (t *threading) finish(l *located, first *fetched, group []*fetched, parents
 		here[g.uid] = true
 	}
 	for _, g := range group {
-		m := ThreadMessage{Summary: g.summary()}
+		m := ThreadMessage{Summary: g.summary(t.q.Full)}
 		m.Ref = ref(g.uid)
 		if p, ok := parents[g.uid]; ok && here[p] {
 			m.Parent = ref(p)
-		}
-		if !t.q.Full {
-			compact(&m.Summary)
 		}
 		t.out.Messages = append(t.out.Messages, m)
 	}

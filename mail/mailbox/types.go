@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/message"
 )
 
 // FolderQuery selects folders. The zero query lists every one without counts.
@@ -174,13 +175,7 @@ type Attachment struct {
 }
 
 // CalendarEvent is one event of an iCalendar part (RFC 5545). Text is cleaned.
-type CalendarEvent struct {
-	Method                       string // such as REQUEST or CANCEL; empty when there is none
-	Summary, Location, Organizer string
-	Start, End                   time.Time // zero when unreadable
-	AllDay                       bool      // Start and End are days
-	Recurring                    bool
-}
+type CalendarEvent = message.Event
 
 // RawMessage is the source of a message, byte for byte.
 type RawMessage struct {

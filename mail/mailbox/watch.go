@@ -50,10 +50,7 @@ func (m *Client) Watch(ctx context.Context, account string, q WatchQuery) (*Watc
 		q.Folder = "INBOX"
 	}
 	q.Folder = imap.FolderName(q.Folder)
-	if q.Limit == 0 {
-		q.Limit = defaultLimit
-	}
-	q.Limit = min(max(q.Limit, 1), maxLimit)
+	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
 	x, err := m.openWatch(ctx, account)
 	if err != nil {
 		return nil, err
