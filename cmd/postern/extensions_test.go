@@ -13,6 +13,7 @@ import (
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/gateway"
 )
 
 // ownDirectory makes a directory that only its owner can change, whatever the umask.
@@ -240,7 +241,7 @@ func TestWhereExtensionsAre(t *testing.T) {
 	load := func(from house.ExtensionsFrom, named string) (commands int, says string) {
 		said.Reset()
 		environ[house.ExtensionsVar] = named
-		for _, c := range wired(t)(p.house(house.Plan{Extensions: from})).Registry.Commands() {
+		for _, c := range wired(t)(p.house(house.Plan{Profile: gateway.FullProfile(), Extensions: from})).Registry.Commands() {
 			if c.Extension() != "" {
 				commands++
 			}

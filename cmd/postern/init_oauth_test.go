@@ -76,7 +76,7 @@ func TestInitWithConsent(t *testing.T) {
 	env["POSTERN_DB"] = filepath.Join(home, "other", "postern.db")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	p.stderr = &onlooker{agree: func(string) { stop() }}
+	p.stderr, p.shown = &onlooker{agree: func(string) { stop() }}, nil
 	if err := p.init(ctx, line); err == nil {
 		t.Error("it went on without consent")
 	}
