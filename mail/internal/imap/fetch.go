@@ -188,18 +188,21 @@ func (s *Session) collect(m *imapclient.FetchMessageData, g *gathering) (*imapcl
 	return buf, nil
 }
 
-// read returns a literal's first bytes, at most max of them, and reads all of it.
+// read returns a literal's first bytes, at most max of them, and reads all of it. It
+// does not read on once the literal has ended: from then on the library reads the
+// connection itself.
 func read(lit goimap.LiteralReader, max int64) ([]byte, error) {
 	max = min(max, lit.Size())
 	// What a server announces is not allocated before it comes. The bytes are never
 	// nil: an empty section is one.
 	kept := bytes.NewBuffer(make([]byte, 0, min(max, 64<<10)+bytes.MinRead))
-	_, err := kept.ReadFrom(io.LimitReader(lit, max))
-	rest, discardErr := io.Copy(io.Discard, lit)
-	if err == nil {
-		err = discardErr
+	n, err := kept.ReadFrom(io.LimitReader(lit, max))
+	if err == nil && n == max {
+		var rest int64
+		rest, err = io.Copy(io.Discard, lit)
+		n += rest
 	}
-	if err == nil && int64(kept.Len())+rest != lit.Size() {
+	if err == nil && n != lit.Size() {
 		err = io.ErrUnexpectedEOF
 	}
 	return kept.Bytes(), err
