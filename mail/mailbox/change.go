@@ -100,7 +100,7 @@ func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, erro
 		} else {
 			opening = s.Examine(b.folder)
 		}
-		fetch = startWindow(s, uidSet(b.uids...), w)
+		fetch = startWindow(s, imap.UIDs(b.uids...), w)
 	})
 	box, err := opening.Wait()
 	got, fetchErr := finishWindow(fetch)
@@ -258,7 +258,7 @@ func (b *batch) storeAtOnce(s *imap.Session, op goimap.StoreFlagsOp, flags ...go
 	}
 	l := &located{box: box}
 	b.out = &Changed{Account: b.account.Name, Folder: b.folder, Attempted: 1}
-	data, err := s.Store(uidSet(b.uids...), op, flags).Wait()
+	data, err := s.Store(imap.UIDs(b.uids...), op, flags).Wait()
 	if refusedByServer(err) || err == nil && len(data) == 0 {
 		return false, nil // it came after the folder was opened, or is not there
 	}
@@ -343,7 +343,7 @@ func (b *batch) store(s *imap.Session, l *located, uids []uint32, add, remove []
 		}
 		b.out.Attempted += len(uids)
 		s.Renew()
-		data, err := s.Store(uidSet(uids...), step.op, step.flags).Wait()
+		data, err := s.Store(imap.UIDs(uids...), step.op, step.flags).Wait()
 		if err != nil {
 			broken = err
 			for i := range changed {

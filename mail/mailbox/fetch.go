@@ -128,7 +128,7 @@ func fetchAll(s *imap.Session, set goimap.NumSet, w wanted) ([]fetched, error) {
 			continue
 		}
 		s.Renew()
-		one, err := startWindow(s, uidSet(uint32(d.UID)), w).Wait()
+		one, err := startWindow(s, imap.UIDs(uint32(d.UID)), w).Wait()
 		switch {
 		case refusedByServer(err):
 			out = append(out, fetched{uid: uint32(d.UID)})

@@ -231,7 +231,7 @@ func (x *imapBox) eachVisible(s *imap.Session, box imap.Folder, found goimap.UID
 				return nil
 			}
 			var set goimap.UIDSet
-			set, found = split(found, maxWindow, false)
+			set, found = imap.SplitUIDs(found, maxWindow, false)
 			return set
 		}
 		if high == 0 {

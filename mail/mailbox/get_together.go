@@ -254,7 +254,7 @@ func (q *requestSet) add(uid uint32, opts goimap.FetchOptions) {
 		if len(r.UIDs) == 1 && r.UIDs[0].Start == r.UIDs[0].Stop {
 			q.list = slices.Delete(q.list, i, i+1)
 		} else {
-			q.list[i].UIDs = without(r.UIDs, uid)
+			q.list[i].UIDs = imap.WithoutUID(r.UIDs, uid)
 		}
 		break
 	}
@@ -264,7 +264,7 @@ func (q *requestSet) add(uid uint32, opts goimap.FetchOptions) {
 			return
 		}
 	}
-	q.list = append(q.list, imap.FetchRequest{UIDs: uidSet(uid), Options: opts})
+	q.list = append(q.list, imap.FetchRequest{UIDs: imap.UIDs(uid), Options: opts})
 }
 
 func (q *requestSet) start(s *imap.Session) *imap.Fetching { return s.FetchEach(q.list) }

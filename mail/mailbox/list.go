@@ -465,7 +465,7 @@ func (l *listing) bySearch(s *imap.Session) error {
 	if err := l.begin(s, box); err != nil {
 		return err
 	}
-	if more := !from && l.searchable(countUIDs(found)); more || l.q.New && anew {
+	if more := !from && l.searchable(imap.CountUIDs(found)); more || l.q.New && anew {
 		// What was asked for rested on what is no longer so.
 		if found, err = s.Search(l.criteria(from || more)).Wait(); err != nil {
 			return err
@@ -474,7 +474,7 @@ func (l *listing) bySearch(s *imap.Session) error {
 	for last := 0; len(found) > 0; {
 		last = l.window(last)
 		var set goimap.UIDSet
-		set, found = split(found, uint32(last), l.q.OldestFirst)
+		set, found = imap.SplitUIDs(found, uint32(last), l.q.OldestFirst)
 		got, err := l.fetch(s, set)
 		if err != nil {
 			return err

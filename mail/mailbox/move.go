@@ -31,7 +31,7 @@ func (m *Client) Copy(ctx context.Context, account string, refs []mail.Ref, toAc
 	return b.runFound(ctx, imap.CopyMessages, false, func(_ context.Context, s *imap.Session, l *located, uids []uint32) error {
 		b.out.Attempted = len(uids)
 		b.sent = true
-		c, err := s.Copy(uidSet(uids...), toFolder).Wait()
+		c, err := s.Copy(imap.UIDs(uids...), toFolder).Wait()
 		if err != nil {
 			return b.noFolder(err, toFolder)
 		}
@@ -199,7 +199,7 @@ func (m *Client) Move(ctx context.Context, account string, refs []mail.Ref, toFo
 		case s.CanMove():
 			b.out.Attempted = len(uids)
 			b.sent = true
-			c, err := s.Move(uidSet(uids...), toFolder).Wait()
+			c, err := s.Move(imap.UIDs(uids...), toFolder).Wait()
 			if err != nil {
 				return b.notMoved(ctx, s, l, uids, b.noFolder(err, toFolder))
 			}
@@ -248,7 +248,7 @@ func (b *batch) cannot(message string, advice mail.Advice) error {
 func (b *batch) copyAndExpunge(ctx context.Context, s *imap.Session, l *located, uids []uint32, folder string) error {
 	b.out.Attempted = len(uids)
 	b.sent = true
-	c, err := s.Copy(uidSet(uids...), folder).Wait()
+	c, err := s.Copy(imap.UIDs(uids...), folder).Wait()
 	if err != nil {
 		return b.noFolder(err, folder)
 	}
@@ -289,7 +289,7 @@ func (b *batch) expunge(ctx context.Context, s *imap.Session, l *located, uids [
 	b.out.Attempted += 2 * len(uids)
 	s.Renew()
 	before := s.Moved()
-	stored, err := s.Store(uidSet(uids...), goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagDeleted}).Wait()
+	stored, err := s.Store(imap.UIDs(uids...), goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagDeleted}).Wait()
 	w := wireRefusal(err)
 	if err != nil && w == nil {
 		lost(uids, err)
@@ -315,7 +315,7 @@ func (b *batch) expunge(ctx context.Context, s *imap.Session, l *located, uids [
 	b.out.Succeeded += len(doomed)
 	s.Renew()
 	quiet := s.Moved() == before
-	expunged, err := s.Expunge(uidSet(doomed...)).Wait()
+	expunged, err := s.Expunge(imap.UIDs(doomed...)).Wait()
 	if w = wireRefusal(err); err != nil && w == nil {
 		lost(doomed, err)
 		return
@@ -366,7 +366,7 @@ func wasExpunged(d *imapclient.FetchMessageBuffer, expunged []uint32) bool {
 // removes them: a server that has more to do answers before it has removed any.
 func look(s *imap.Session, uids []uint32) ([]*imapclient.FetchMessageBuffer, error) {
 	s.Renew()
-	return s.Fetch(uidSet(uids...), goimap.FetchOptions{Flags: true}).Wait()
+	return s.Fetch(imap.UIDs(uids...), goimap.FetchOptions{Flags: true}).Wait()
 }
 
 // Delete removes messages for good (001 section 10). Only the named ones are

@@ -69,7 +69,7 @@ func (x *imapBox) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions, s
 	if !x.policy.ShowsAll() {
 		opts.BodySection = append(opts.BodySection, headerSection())
 	}
-	box, data, err, fetchErr := visit(s, ref.Folder, func() *imap.Fetching { return s.Fetch(uidSet(ref.UID), opts) })
+	box, data, err, fetchErr := visit(s, ref.Folder, func() *imap.Fetching { return s.Fetch(imap.UIDs(ref.UID), opts) })
 	if err != nil {
 		return nil, 0, err
 	}
@@ -101,7 +101,7 @@ func (x *imapBox) chunks(s *imap.Session, uid uint32, part []int, size int64) ([
 	var all []byte
 	for {
 		s.Renew()
-		data, err := s.Fetch(uidSet(uid), goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{
+		data, err := s.Fetch(imap.UIDs(uid), goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{
 			{Part: part, Partial: &goimap.SectionPartial{Offset: int64(len(all)), Size: chunkBytes}}}}).Wait()
 		if err != nil {
 			return nil, err

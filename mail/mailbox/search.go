@@ -201,15 +201,15 @@ func (f *finding) run(ctx context.Context) error {
 
 // show fills the page where every match counts.
 func (f *finding) show(s *imap.Session, found goimap.UIDSet) error {
-	total := countUIDs(found)
+	total := imap.CountUIDs(found)
 	if total > uint64(f.q.MaxMatches) {
 		return f.tooMany()
 	}
 	f.page.Total = int(total)
 	if f.before != 0 {
-		found = below(found, f.before)
+		found = imap.UIDsBelow(found, f.before)
 	}
-	set, left := split(found, uint32(f.q.Limit), false)
+	set, left := imap.SplitUIDs(found, uint32(f.q.Limit), false)
 	if len(set) == 0 {
 		return nil
 	}
@@ -230,10 +230,10 @@ func (f *finding) tooMany() error {
 // sift looks at every match, counts those that are visible and meet what the
 // server cannot search for, and fills the page with the newest below the cursor.
 func (f *finding) sift(s *imap.Session, box imap.Folder, found goimap.UIDSet) error {
-	if f.policy.ShowsAll() && countUIDs(found) > uint64(f.q.MaxMatches) {
+	if f.policy.ShowsAll() && imap.CountUIDs(found) > uint64(f.q.MaxMatches) {
 		return f.tooMany()
 	}
-	if senders := senders(f.policy); countUIDs(found) > maxScan && senders != nil {
+	if senders := senders(f.policy); imap.CountUIDs(found) > maxScan && senders != nil {
 		narrower := f.criteria()
 		narrower.And(senders)
 		var err error
@@ -272,7 +272,7 @@ func (f *finding) sift(s *imap.Session, box imap.Folder, found goimap.UIDSet) er
 	}
 	for len(visible) > 0 && f.page.Total <= f.q.MaxMatches {
 		var window goimap.UIDSet
-		window, visible = split(visible, maxWindow, false)
+		window, visible = imap.SplitUIDs(visible, maxWindow, false)
 		nums, _ := window.Nums()
 		has := map[uint32]bool{}
 		if f.q.HasAttachment {
@@ -312,7 +312,7 @@ func (f *finding) sift(s *imap.Session, box imap.Folder, found goimap.UIDSet) er
 
 // fill puts messages on the page, newest first, with snippets where asked for.
 func (f *finding) fill(s *imap.Session, set goimap.UIDSet, got []fetched) error {
-	f.page.Attempted = int(countUIDs(set))
+	f.page.Attempted = int(imap.CountUIDs(set))
 	have := map[uint32]*fetched{}
 	for i := range got {
 		have[got[i].uid] = &got[i]

@@ -73,5 +73,5 @@ func structuresOf(s *imap.Session, folder string, uidValidity uint32, uids []uin
 }
 
 func startStructures(s *imap.Session, uids []uint32) *imap.Fetching {
-	return s.Fetch(uidSet(uids...), goimap.FetchOptions{BodyStructure: &goimap.FetchItemBodyStructure{Extended: true}})
+	return s.Fetch(imap.UIDs(uids...), goimap.FetchOptions{BodyStructure: &goimap.FetchItemBodyStructure{Extended: true}})
 }

@@ -201,7 +201,7 @@ func (t *threading) look(s *imap.Session, ids, subjects []string) error {
 	kept := 0
 	for left := found; len(left) > 0; {
 		var window, set goimap.UIDSet
-		window, left = split(left, maxWindow, false)
+		window, left = imap.SplitUIDs(left, maxWindow, false)
 		nums, _ := window.Nums()
 		for _, uid := range nums {
 			if t.known[uint32(uid)] == nil {
@@ -259,7 +259,7 @@ func treeOf(trees []imapclient.ThreadData, uid uint32) goimap.UIDSet {
 		}
 		walk(t)
 		if slices.Contains(all, uid) {
-			return uidSet(all...)
+			return imap.UIDs(all...)
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package mailbox
+package imap
 
 import (
 	"cmp"
@@ -7,8 +7,8 @@ import (
 	goimap "github.com/emersion/go-imap/v2"
 )
 
-// uidSet is the set of some UIDs.
-func uidSet(uids ...uint32) goimap.UIDSet {
+// UIDs is the set of some UIDs.
+func UIDs(uids ...uint32) goimap.UIDSet {
 	var set goimap.UIDSet
 	for _, u := range uids {
 		set.AddNum(goimap.UID(u))
@@ -16,16 +16,16 @@ func uidSet(uids ...uint32) goimap.UIDSet {
 	return set
 }
 
-// countUIDs counts without expanding.
-func countUIDs(set goimap.UIDSet) (n uint64) {
+// CountUIDs counts the UIDs of a set without expanding it.
+func CountUIDs(set goimap.UIDSet) (n uint64) {
 	for _, r := range set {
 		n += uint64(r.Stop) - uint64(r.Start) + 1
 	}
 	return n
 }
 
-// split takes n UIDs from one end of a set, without expanding what is left.
-func split(set goimap.UIDSet, n uint32, oldest bool) (taken, left goimap.UIDSet) {
+// SplitUIDs takes n UIDs from one end of a set, without expanding what is left.
+func SplitUIDs(set goimap.UIDSet, n uint32, oldest bool) (taken, left goimap.UIDSet) {
 	set = slices.Clone(set)
 	slices.SortFunc(set, func(a, b goimap.UIDRange) int { return cmp.Compare(a.Start, b.Start) })
 	for n > 0 && len(set) > 0 {
@@ -52,8 +52,8 @@ func split(set goimap.UIDSet, n uint32, oldest bool) (taken, left goimap.UIDSet)
 	return taken, set
 }
 
-// below is the part of a set that is smaller than a UID.
-func below(set goimap.UIDSet, uid uint32) goimap.UIDSet {
+// UIDsBelow is the part of a set that is smaller than a UID.
+func UIDsBelow(set goimap.UIDSet, uid uint32) goimap.UIDSet {
 	var out goimap.UIDSet
 	for _, r := range set {
 		if r.Start >= goimap.UID(uid) {
@@ -64,8 +64,8 @@ func below(set goimap.UIDSet, uid uint32) goimap.UIDSet {
 	return out
 }
 
-// without is a set less one UID. It expands the set.
-func without(set goimap.UIDSet, uid uint32) goimap.UIDSet {
+// WithoutUID is a set less one UID. It expands the set.
+func WithoutUID(set goimap.UIDSet, uid uint32) goimap.UIDSet {
 	nums, _ := set.Nums()
 	var out goimap.UIDSet
 	for _, n := range nums {
