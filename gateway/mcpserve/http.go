@@ -28,15 +28,20 @@ import (
 // yet, some of which outlive their connection. Of those MaxCalls are at work, and the
 // others wait. Callers are those that the administrator let in, so their number times
 // a caller's bound is bounded too, for calls as for sessions.
+//
+// A body is read only once its caller is admitted and has room for it among the bodies
+// of its requests, so a hostile caller costs at most maxBodies of memory, and a stranger
+// none.
 const (
 	defaultConnections = 1024
 	defaultCalls       = 64
 	defaultSessions    = 64
 	shares             = 4 // of MaxConnections
 
-	maxBody     = 256 << 10 // bytes; the longest command string, every character written as two escapes, is half of it
-	maxHeader   = 16 << 10  // bytes
-	maxTogether = 32        // calls of one request, which are several in protocol 2025-03-26
+	maxBody     = 5 << 18  // bytes, 1.25 MiB: also a command string that is far too long is answered in words
+	maxBodies   = 64 << 20 // bytes of the bodies of one caller's requests together
+	maxHeader   = 16 << 10 // bytes
+	maxTogether = 32       // calls of one request, which are several in protocol 2025-03-26
 	admitTime   = 5 * time.Second
 	turnTime    = 30 * time.Second // that a call waits for a place among those at work
 )

@@ -153,7 +153,7 @@ func (h *httpHandler) admit(w *httpWriter, r *http.Request) {
 		refuse(w, http.StatusServiceUnavailable, "tokens cannot be checked now; try again in a few seconds")
 		return
 	}
-	admitted, status := h.open(caller)
+	admitted, status := h.open(caller, r.ContentLength)
 	switch status {
 	case http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", "1")

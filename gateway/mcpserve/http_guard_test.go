@@ -389,7 +389,7 @@ func TestBodiesAndHeadersAreBounded(t *testing.T) {
 		r.Header.Set("Accept", "application/json, text/event-stream")
 		res, err := bearing("ann").Do(r)
 		if err != nil { // it was cut off while it was still sending
-			if c.size < 1<<20 {
+			if c.size <= maxBody+1 {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue
@@ -407,6 +407,33 @@ func TestBodiesAndHeadersAreBounded(t *testing.T) {
 	_, _ = fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Long: %s", strings.Repeat("x", 100_000)) // it may be cut off meanwhile
 	if res, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil && res.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("a long header: %s", res.Status)
+	}
+}
+
+// What a caller's bodies take together is bounded, before any of it is read.
+func TestBodiesOfACallerAreBoundedTogether(t *testing.T) {
+	h := (&Server{Gateway: echo}).newHTTPHandler(HTTPOptions{MaxConnections: defaultConnections}, defaultTimes, true)
+	ann, bob := Caller{ID: "ann"}, Caller{ID: "bob"}
+	for _, length := range []int64{maxBody, -1, 5 << 20} { // a longer one is cut at the bound, and so may be one of unknown length
+		var open []*httpRequest
+		for range maxBodies / maxBody {
+			r, status := h.open(ann, length)
+			if status != 0 {
+				t.Fatalf("%d of length %d, then %d", len(open), length, status)
+			}
+			open = append(open, r)
+		}
+		if _, status := h.open(ann, length); status != http.StatusTooManyRequests {
+			t.Errorf("one more of length %d: %d", length, status)
+		}
+		if r, status := h.open(bob, maxBody); status != 0 {
+			t.Errorf("another caller: %d", status)
+		} else {
+			r.done()
+		}
+		for _, r := range open {
+			r.done()
+		}
 	}
 }
 

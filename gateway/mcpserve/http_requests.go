@@ -45,6 +45,7 @@ var _ transport = (*httpHandler)(nil)
 // callerState is what one caller has of what is bounded.
 type callerState struct {
 	open, sessions int
+	bodies         int64         // bytes of the bodies of the open requests
 	places         chan struct{} // one for each call at work
 }
 
@@ -54,6 +55,7 @@ type httpRequest struct {
 	number  string // its key in handler.requests
 	from    Caller
 	state   *callerState
+	size    int64 // of its body, at most
 
 	// Under handler.mu:
 	uses     int // itself, and each call in it that is at work
@@ -64,8 +66,12 @@ type httpRequest struct {
 	paused   map[*httpCall]func() // how to end the pause
 }
 
-// open begins a request of a caller. status is 0, or that of the refusal.
-func (h *httpHandler) open(c Caller) (r *httpRequest, status int) {
+// open begins a request of a caller, whose body has length bytes; -1 if unknown. status
+// is 0, or that of the refusal.
+func (h *httpHandler) open(c Caller, length int64) (r *httpRequest, status int) {
+	if length < 0 || length > maxBody {
+		length = maxBody // more of it is not read
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stopping {
@@ -76,12 +82,13 @@ func (h *httpHandler) open(c Caller) (r *httpRequest, status int) {
 		s = &callerState{places: make(chan struct{}, h.o.MaxCalls)}
 		h.callers[c.ID] = s
 	}
-	if s.open >= h.share {
+	if s.open >= h.share || s.bodies+length > maxBodies {
 		return nil, http.StatusTooManyRequests
 	}
 	s.open++
+	s.bodies += length
 	h.count++
-	r = &httpRequest{handler: h, number: strconv.FormatUint(h.count, 10), from: c, state: s, uses: 1, paused: map[*httpCall]func(){}}
+	r = &httpRequest{handler: h, number: strconv.FormatUint(h.count, 10), from: c, state: s, size: length, uses: 1, paused: map[*httpCall]func(){}}
 	h.requests[r.number] = r
 	return r, 0
 }
@@ -96,6 +103,7 @@ func (r *httpRequest) done() {
 	}
 	delete(h.requests, r.number)
 	r.state.open--
+	r.state.bodies -= r.size
 	if r.session != nil {
 		r.session.open--
 	}
