@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
-	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -61,13 +59,38 @@ func (a Answer) Delivered() {
 // ExitStatus is the process exit status of the answer.
 func (a Answer) ExitStatus() int { return a.Code.ExitStatus() }
 
+// envelope is what an answer says (002 section 5), in this order.
+type envelope struct {
+	Success bool            `json:"success"`
+	Data    json.RawMessage `json:"data,omitempty"`
+	Message string          `json:"message,omitempty"`
+	Error   *failure        `json:"error,omitempty"`
+	Meta    meta            `json:"_meta"`
+}
+
+type failure struct {
+	Code     discovery.Code `json:"code"`
+	Message  string         `json:"message"`
+	Hint     string         `json:"hint"`
+	Examples []string       `json:"examples,omitempty"`
+}
+
 type meta struct {
-	command   string
-	duration  time.Duration
-	now       time.Time
-	untrusted []string
-	truncated bool
-	auditLost bool
+	Command    string   `json:"command"`
+	DurationMS int64    `json:"duration_ms"`
+	Now        string   `json:"now_utc"` // RFC 3339
+	Untrusted  []string `json:"untrusted,omitempty"`
+	Truncated  bool     `json:"truncated,omitempty"`
+	Audit      string   `json:"audit,omitempty"`
+}
+
+// encode returns the envelope, whose Data are JSON.
+func (e *envelope) encode() []byte {
+	b, err := marshal(e)
+	if err != nil { // nothing in it has no JSON form
+		panic(err)
+	}
+	return b
 }
 
 // marshal encodes v compactly and leaves <, > and & readable: answers are full of
@@ -103,71 +126,4 @@ func escapeUnclear(b []byte) []byte {
 		}
 	}
 	return out
-}
-
-func appendString(b []byte, s string) []byte {
-	j, err := marshal(s)
-	if err != nil { // a string always has a JSON form
-		panic(err)
-	}
-	return append(b, j...)
-}
-
-func appendStrings(b []byte, list []string) []byte {
-	b = append(b, '[')
-	for i, s := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(b, s)
-	}
-	return append(b, ']')
-}
-
-func successEnvelope(data []byte, message string, m *meta) []byte {
-	b := make([]byte, 0, len(data)+256)
-	b = append(b, `{"success":true,"data":`...)
-	b = append(b, data...)
-	if message != "" {
-		b = append(b, `,"message":`...)
-		b = appendString(b, message)
-	}
-	return m.append(b)
-}
-
-func failureEnvelope(f *discovery.Fault, m *meta) []byte {
-	b := make([]byte, 0, 512)
-	b = append(b, `{"success":false,"error":{"code":`...)
-	b = appendString(b, string(f.Code))
-	b = append(b, `,"message":`...)
-	b = appendString(b, f.Message)
-	b = append(b, `,"hint":`...)
-	b = appendString(b, f.Hint)
-	if len(f.Examples) > 0 {
-		b = append(b, `,"examples":`...)
-		b = appendStrings(b, f.Examples)
-	}
-	b = append(b, '}')
-	return m.append(b)
-}
-
-func (m *meta) append(b []byte) []byte {
-	b = append(b, `,"_meta":{"command":`...)
-	b = appendString(b, m.command)
-	b = append(b, `,"duration_ms":`...)
-	b = strconv.AppendInt(b, m.duration.Milliseconds(), 10)
-	b = append(b, `,"now_utc":"`...)
-	b = m.now.UTC().AppendFormat(b, time.RFC3339)
-	b = append(b, '"')
-	if len(m.untrusted) > 0 {
-		b = append(b, `,"untrusted":`...)
-		b = appendStrings(b, m.untrusted)
-	}
-	if m.truncated {
-		b = append(b, `,"truncated":true`...)
-	}
-	if m.auditLost {
-		b = append(b, `,"audit":"this command took effect, but its audit entry could not be written"`...)
-	}
-	return append(b, "}}"...)
 }

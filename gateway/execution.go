@@ -225,8 +225,10 @@ func (x *execution) encode(result any, projection *discovery.Projection) error {
 // finish audits the command and makes its envelope.
 func (x *execution) finish(ctx context.Context, f *discovery.Fault) Answer {
 	g, now := x.gateway, x.gateway.o.Now()
-	m := meta{command: plain.Clip(x.plan.shown, MaxShownCommand), duration: now.Sub(x.start), now: now, untrusted: x.untrusted, truncated: x.cut}
-	if err := x.audit(ctx, f, &m); err != nil {
+	duration := now.Sub(x.start)
+	e := envelope{Data: x.data, Message: x.message, Meta: meta{Command: plain.Clip(x.plan.shown, MaxShownCommand),
+		DurationMS: duration.Milliseconds(), Now: now.UTC().Format(time.RFC3339), Untrusted: x.untrusted, Truncated: x.cut}}
+	if err := x.audit(ctx, f, e.Meta.Command, duration); err != nil {
 		g.o.Logger.Error("audit entry not written", "error_type", fmt.Sprintf("%T", err))
 		switch {
 		case x.plan.command == nil || x.plan.command.Effect == discovery.Meta:
@@ -236,17 +238,19 @@ func (x *execution) finish(ctx context.Context, f *discovery.Fault) Answer {
 			f = g.fault(ctx, err, nil)
 		case f == nil:
 			// What was done is done; an error would say that it was not.
-			m.auditLost = true
+			e.Meta.Audit = "this command took effect, but its audit entry could not be written"
 		}
 	}
-	if f != nil {
-		m.untrusted = nil
-		if f.Foreign {
-			m.untrusted = []string{"error.message", "error.hint"}
-		}
-		return Answer{JSON: failureEnvelope(f, &m), Code: f.Code, Asked: x.asked}
+	if f == nil {
+		e.Success = true
+		return Answer{JSON: e.encode(), Receipts: x.delivered}
 	}
-	return Answer{JSON: successEnvelope(x.data, x.message, &m), Receipts: x.delivered}
+	e.Data, e.Message, e.Meta.Untrusted = nil, "", nil
+	e.Error = &failure{Code: f.Code, Message: f.Message, Hint: f.Hint, Examples: f.Examples}
+	if f.Foreign {
+		e.Meta.Untrusted = []string{"error.message", "error.hint"}
+	}
+	return Answer{JSON: e.encode(), Code: f.Code, Asked: x.asked}
 }
 
 // auditTime bounds the writing of an entry, which goes on when the caller has
@@ -254,7 +258,7 @@ func (x *execution) finish(ctx context.Context, f *discovery.Fault) Answer {
 // not wait as long again.
 const auditTime = 10 * time.Second
 
-func (x *execution) audit(ctx context.Context, f *discovery.Fault, m *meta) (err error) {
+func (x *execution) audit(ctx context.Context, f *discovery.Fault, command string, duration time.Duration) (err error) {
 	if x.gateway.o.Auditor == nil {
 		return nil
 	}
@@ -264,8 +268,8 @@ func (x *execution) audit(ctx context.Context, f *discovery.Fault, m *meta) (err
 			err = errPanic
 		}
 	}()
-	e := AuditEntry{Time: x.start, Principal: x.Principal.Name, Account: x.call.Account, Command: m.command,
-		Target: x.call.Target, Allowed: true, Duration: m.duration}
+	e := AuditEntry{Time: x.start, Principal: x.Principal.Name, Account: x.call.Account, Command: command,
+		Target: x.call.Target, Allowed: true, Duration: duration}
 	if x.plan.command != nil {
 		e.Parsed = x.plan.command.Path
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,12 +63,8 @@ func New(o Options) (*Gateway, error) {
 	if o.Context == nil {
 		o.Context = func(ctx context.Context, _ Principal) context.Context { return ctx }
 	}
-	if o.AdminHint == "" {
-		o.AdminHint = "Only the administrator may run it."
-	}
-	if o.FailureHint == "" {
-		o.FailureHint = "Try again; if it stays so, look at the log on standard error."
-	}
+	o.AdminHint = cmp.Or(o.AdminHint, "Only the administrator may run it.")
+	o.FailureHint = cmp.Or(o.FailureHint, "Try again; if it stays so, look at the log on standard error.")
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

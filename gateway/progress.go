@@ -78,52 +78,33 @@ func (p *progress) announce(message string) {
 	}
 }
 
-// until tells what is urgent until it is time, or there is news where that is wanted.
-// It reports false at the end, when everything urgent has been told.
-func (p *progress) until(time <-chan time.Time, news <-chan struct{}) bool {
+// run tells what is urgent at once, and the rest at its pace.
+func (p *progress) run() {
+	defer close(p.stopped)
+	next := time.NewTimer(progressAfter)
+	defer next.Stop()
+	var told state
+	var news chan struct{} // nil while nothing may be told yet
 	for {
+		beat := false // the same again says that it still runs
 		select {
 		case m := <-p.urgent:
 			p.to(0, 0, m)
-		case <-news:
-			return true
-		case <-time:
-			return true
+			continue
 		case <-p.stop:
-			for {
-				select {
-				case m := <-p.urgent:
-					p.to(0, 0, m)
-				default:
-					return false
-				}
+			for len(p.urgent) > 0 {
+				p.to(0, 0, <-p.urgent)
 			}
-		}
-	}
-}
-
-func (p *progress) run() {
-	defer close(p.stopped)
-	wait := time.NewTimer(progressAfter)
-	defer wait.Stop()
-	if !p.until(wait.C, nil) {
-		return
-	}
-	var told state
-	for {
-		beat := time.Now().Add(progressBeat)
-		wait.Reset(progressBeat)
-		// The same again says nothing, before it is time for it.
-		for now := told; now == told && time.Now().Before(beat); now = p.now() {
-			if !p.until(wait.C, p.news) {
-				return
-			}
-		}
-		told = p.now()
-		p.to(told.done, told.total, told.message)
-		wait.Reset(progressGap)
-		if !p.until(wait.C, nil) {
 			return
+		case <-news:
+		case <-next.C:
+			beat, news = news != nil, p.news
+			next.Reset(progressBeat)
+		}
+		if now := p.now(); beat || now != told {
+			told, news = now, nil
+			p.to(now.done, now.total, now.message)
+			next.Reset(progressGap)
 		}
 	}
 }
