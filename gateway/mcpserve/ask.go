@@ -35,25 +35,17 @@ type openQuestions struct {
 	of map[string]int
 }
 
-func (q *openQuestions) begin(caller string) (ok bool) {
+// add counts one more question of a caller, or one less. It is not ok beyond the bound.
+func (q *openQuestions) add(caller string, n int) (ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.of[caller] >= maxOpenQuestions {
+	if n += q.of[caller]; n > maxOpenQuestions {
 		return false
 	}
-	if q.of == nil {
-		q.of = map[string]int{}
-	}
-	q.of[caller]++
-	return true
-}
-
-func (q *openQuestions) end(caller string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.of[caller]--; q.of[caller] == 0 {
+	if q.of[caller] = n; n == 0 {
 		delete(q.of, caller)
 	}
+	return true
 }
 
 // asks reports whether the client of a request can put a form to its person.
@@ -105,8 +97,8 @@ func elicitation(q *gateway.Asked) *mcp.ElicitParams {
 func (t *tool) ask(ctx context.Context, req *mcp.CallToolRequest, c call, q *gateway.Asked) (*gateway.Reply, *gateway.Ticket) {
 	reply, ticket := &gateway.Reply{State: q.State}, c.ticket()
 	ticket.Finish()
-	if t.questions.begin(c.caller()) {
-		defer t.questions.end(c.caller())
+	if t.questions.add(c.caller(), 1) {
+		defer t.questions.add(c.caller(), -1)
 		asking, cancel := context.WithTimeout(ctx, gateway.AskTime-time.Second) // while the state is still good
 		defer cancel()
 		resume := c.pause(cancel)

@@ -3,10 +3,12 @@ package mcpserve
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -21,19 +23,19 @@ import (
 const maxLine = 1 << 20
 
 // readLine returns the next line without its end, in memory of its own. A line longer
-// than maxLine is skipped in bounded memory, and long is what was seen of it; long is
+// than maxLine is skipped in bounded memory, and long is what is kept of it; long is
 // nil for any other. The last line needs no end. The error is the reader's.
 func readLine(r *bufio.Reader) (line []byte, long *longLine, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
 		part, ended := bytes.CutSuffix(part, []byte{'\n'})
 		if long == nil && len(line)+len(part) > maxLine {
-			long = &longLine{}
-			long.scan(line)
+			long = &longLine{head: bytes.Clone(line[:min(len(line), edge)])}
+			long.keep(line)
 			line = nil
 		}
 		if long != nil {
-			long.scan(part)
+			long.keep(part)
 		} else {
 			line = append(line, part...)
 		}
@@ -46,66 +48,34 @@ func readLine(r *bufio.Reader) (line []byte, long *longLine, err error) {
 	}
 }
 
-// A longLine looks for the id of a request whose line is too long to be kept, so that
-// a client that sends too much learns it at once instead of waiting in vain. It
-// tracks just enough JSON to tell the members of the outermost object.
-type longLine struct {
-	depth             int
-	inString, escaped bool
-	isID              bool   // the member at hand is named "id"
-	scalar            []byte // of the member at hand, its name or its value
-	id                []byte
+// edge is how many bytes a longLine keeps of its beginning and of its end.
+const edge = 512
+
+// A longLine is what is kept of a line that is too long. The id of its request stands at
+// one of the two ends, where the common clients write it, so that a client that sends
+// too much learns it at once instead of waiting in vain.
+type longLine struct{ head, tail []byte }
+
+func (l *longLine) keep(p []byte) {
+	l.tail = append(l.tail, p[max(0, len(p)-edge):]...)
+	l.tail = append(l.tail[:0], l.tail[max(0, len(l.tail)-edge):]...)
 }
 
-const maxLongID = 256 // bytes of an id that a longLine finds
+const idPattern = `"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(-?[0-9]{1,20}|"(?:[^"\\]|\\.){0,256}")\s*`
 
-func (l *longLine) scan(p []byte) {
-	for _, b := range p {
-		switch {
-		case l.inString:
-			l.keep(b)
-			l.inString = l.escaped || b != '"'
-			l.escaped = !l.escaped && b == '\\'
-		case b == '"':
-			l.inString = true
-			l.keep(b)
-		case b == '{', b == '[':
-			l.depth++
-		case b == '}', b == ']':
-			l.endMember()
-			l.depth--
-		case b == ',':
-			l.endMember()
-		case b == ':' && l.depth == 1:
-			l.isID = string(l.scalar) == `"id"`
-			l.scalar = l.scalar[:0]
-		case b != ' ' && b != '\t' && b != '\r':
-			l.keep(b)
-		}
-	}
-}
-
-func (l *longLine) keep(b byte) {
-	if l.depth == 1 && len(l.scalar) <= maxLongID {
-		l.scalar = append(l.scalar, b)
-	}
-}
-
-func (l *longLine) endMember() {
-	if l.depth != 1 {
-		return
-	}
-	if l.isID {
-		l.id = bytes.Clone(l.scalar)
-	}
-	l.isID, l.scalar = false, l.scalar[:0]
-}
+// Inside a string no quote stands without a backslash, and the end of an inner object is
+// followed by that of the outermost one.
+var idFirst, idLast = regexp.MustCompile(`\A\s*\{\s*` + idPattern + `,`), regexp.MustCompile(`,\s*` + idPattern + `\}\s*\z`)
 
 // fault is the answer to the line.
 func (l *longLine) fault() *frameFault {
 	f := &frameFault{code: jsonrpc.CodeInvalidRequest, message: fmt.Sprintf("the line is longer than %d bytes", maxLine)}
-	if l.depth == 0 && !l.inString && len(l.id) <= maxLongID && idKey(l.id) != "" && json.Valid(l.id) && utf8.Valid(l.id) {
-		f.id = l.id
+	id := idFirst.FindSubmatch(l.head)
+	if id == nil {
+		id = idLast.FindSubmatch(l.tail)
+	}
+	if id != nil && json.Valid(id[1]) && utf8.Valid(id[1]) {
+		f.id = id[1]
 	}
 	return f
 }
@@ -124,8 +94,9 @@ type frame struct {
 // line has none that can be trusted.
 type frameFault struct {
 	id      json.RawMessage
-	code    int64
+	code    int64 // 0 means jsonrpc.CodeInvalidRequest
 	message string
+	data    json.RawMessage
 }
 
 // parseFrame reads a line that is not blank. Names count with their case, as they
@@ -195,9 +166,6 @@ func idKey(id json.RawMessage) string {
 		}
 		return "s" + s
 	case c == '-' || '0' <= c && c <= '9':
-		if _, err := strconv.ParseInt(string(id), 10, 64); err == nil {
-			return "n" + string(id)
-		}
 		const exact = 1 << 53
 		if x, err := strconv.ParseFloat(string(id), 64); err == nil && -exact < x && x < exact && x == float64(int64(x)) {
 			return "n" + strconv.FormatInt(int64(x), 10)
@@ -211,43 +179,25 @@ func idKey(id json.RawMessage) string {
 // the library lose what they repeat of a long request, and get a code where they
 // have none.
 func appendResponse(b []byte, id json.RawMessage, r *jsonrpc.Response) []byte {
-	b = append(b, `{"jsonrpc":"2.0","id":`...)
-	b = append(b, id...)
 	if r.Error == nil {
-		b = append(b, `,"result":`...)
-		b = append(b, r.Result...)
+		b = append(append(b, `{"jsonrpc":"2.0","id":`...), id...)
+		b = append(append(b, `,"result":`...), r.Result...)
 		return append(b, '}')
 	}
-	code, message, data := int64(0), r.Error.Error(), json.RawMessage(nil)
+	f := &frameFault{id: id, message: r.Error.Error()}
 	var wire *jsonrpc.Error
 	if errors.As(r.Error, &wire) {
-		code, data = wire.Code, wire.Data
+		f.code, f.data = wire.Code, wire.Data
 	}
-	if code == 0 {
-		code = jsonrpc.CodeInvalidRequest
-	}
-	return appendError(b, code, message, data)
+	return appendFault(b, f)
 }
 
 func appendFault(b []byte, f *frameFault) []byte {
-	b = append(b, `{"jsonrpc":"2.0","id":`...)
-	if f.id == nil {
-		b = append(b, "null"...)
-	} else {
-		b = append(b, f.id...)
-	}
-	return appendError(b, f.code, f.message, nil)
-}
-
-func appendError(b []byte, code int64, message string, data json.RawMessage) []byte {
 	const maxMessage = 300
-	b = append(b, `,"error":{"code":`...)
-	b = strconv.AppendInt(b, code, 10)
-	b = append(b, `,"message":`...)
-	b = appendString(b, strings.ToValidUTF8(plain.Clip(message, maxMessage), "\ufffd"))
-	if len(data) > 0 {
-		b = append(b, `,"data":`...)
-		b = append(b, data...)
+	message := appendString(nil, strings.ToValidUTF8(plain.Clip(f.message, maxMessage), "\ufffd"))
+	b = fmt.Appendf(b, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s`, cmp.Or(string(f.id), "null"), cmp.Or(f.code, jsonrpc.CodeInvalidRequest), message)
+	if len(f.data) > 0 {
+		b = append(append(b, `,"data":`...), f.data...)
 	}
 	return append(b, "}}"...)
 }

@@ -171,7 +171,7 @@ func isLoopback(a net.Addr) bool {
 // and can ask a person meanwhile, or it speaks the protocol that has none.
 func (s *Server) newHTTPHandler(o HTTPOptions, times httpTimes, loopback bool) *httpHandler {
 	h := &httpHandler{o: o, times: times, loopback: loopback, log: s.logger(), share: max(1, o.MaxConnections/shares), callers: map[string]*callerState{},
-		sessions: map[string]*httpSession{}, requests: map[string]*httpRequest{}, empty: make(chan struct{})}
+		sessions: map[string]*httpSession{}, requests: map[string]*httpRequest{}}
 	h.life, h.end = context.WithCancel(context.Background())
 	h.library = s.library(h)
 	serve := func(stateless bool) http.Handler {

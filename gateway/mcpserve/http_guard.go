@@ -212,11 +212,10 @@ func (h *httpHandler) serve(w *httpWriter, r *http.Request, admitted *httpReques
 		refuse(w, http.StatusTooManyRequests, "too many sessions are in use; end one with DELETE")
 		return
 	}
-	w.request = admitted
 	library.ServeHTTP(w, r)
 	// A client that is known to be gone has not got it, wherever it lies.
-	if w.delivered() && r.Context().Err() == nil {
-		admitted.confirm()
+	if r.Context().Err() == nil {
+		admitted.confirm(w)
 	}
 }
 

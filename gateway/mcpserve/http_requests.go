@@ -29,15 +29,15 @@ type httpHandler struct {
 	end   context.CancelFunc // of every call
 	conns connections
 
-	mu        sync.Mutex
-	callers   map[string]*callerState // by ID; only those that have something
-	requests  map[string]*httpRequest // not answered yet, or with calls at work
-	sessions  map[string]*httpSession // by ID
-	count     uint64                  // of requests, ever
-	stopping  bool
-	empty     chan struct{} // closed when it is stopping and there are no requests
-	refusals  int
-	refusedAt time.Time
+	mu         sync.Mutex
+	callers    map[string]*callerState // by ID; only those that have something
+	requests   map[string]*httpRequest // not answered yet, or with calls at work
+	sessions   map[string]*httpSession // by ID
+	count      uint64                  // of requests, ever
+	stopping   bool
+	unanswered sync.WaitGroup // one for each of requests; none is added once it is stopping
+	refusals   int
+	refusedAt  time.Time
 }
 
 var _ transport = (*httpHandler)(nil)
@@ -59,7 +59,7 @@ type httpRequest struct {
 
 	// Under handler.mu:
 	uses     int // itself, and each call in it that is at work
-	begun    int // calls
+	calls    int // that were begun
 	session  *httpSession
 	reserved bool // it may begin a session
 	receipts []func()
@@ -90,6 +90,7 @@ func (h *httpHandler) open(c Caller, length int64) (r *httpRequest, status int) 
 	h.count++
 	r = &httpRequest{handler: h, number: strconv.FormatUint(h.count, 10), from: c, state: s, size: length, uses: 1, paused: map[*httpCall]func(){}}
 	h.requests[r.number] = r
+	h.unanswered.Add(1)
 	return r, 0
 }
 
@@ -111,24 +112,13 @@ func (r *httpRequest) done() {
 		r.state.sessions--
 	}
 	h.sweep(r.from.ID)
-	h.noteEmpty()
+	h.unanswered.Done()
 }
 
 // sweep forgets a caller that has nothing any more.
 func (h *httpHandler) sweep(id string) {
 	if s := h.callers[id]; s != nil && s.open == 0 && s.sessions == 0 {
 		delete(h.callers, id)
-	}
-}
-
-func (h *httpHandler) noteEmpty() {
-	if !h.stopping || len(h.requests) > 0 {
-		return
-	}
-	select {
-	case <-h.empty:
-	default:
-		close(h.empty)
 	}
 }
 
@@ -142,33 +132,18 @@ func (r *httpRequest) begin() (ok bool) {
 		return false
 	}
 	r.uses++
-	r.begun++
 	return true
 }
 
-func (r *httpRequest) started() int {
+// confirm tells the calls that their answers have left, once all of them have.
+func (r *httpRequest) confirm(w *httpWriter) {
 	r.handler.mu.Lock()
-	defer r.handler.mu.Unlock()
-	return r.begun
-}
-
-func (r *httpRequest) hasReceipts() bool {
-	if r == nil {
-		return false
-	}
-	r.handler.mu.Lock()
-	defer r.handler.mu.Unlock()
-	return len(r.receipts) > 0
-}
-
-// confirm tells the calls that their answers have left.
-func (r *httpRequest) confirm() {
-	r.handler.mu.Lock()
-	receipts := r.receipts
-	r.receipts = nil
+	receipts, calls := r.receipts, r.calls
 	r.handler.mu.Unlock()
-	for _, done := range receipts {
-		done()
+	if len(receipts) > 0 && w.delivered() >= calls {
+		for _, done := range receipts {
+			done()
+		}
 	}
 }
 
@@ -235,7 +210,7 @@ func (h *httpHandler) carry(ctx context.Context, method string, req mcp.Request,
 	r := requestOf(req)
 	switch {
 	case r == nil: // nothing comes here but through serve
-		return nil, internalError()
+		return nil, errInternal
 	case strings.HasPrefix(method, "notifications/"):
 		return next(ctx, nil)
 	case !r.begin():
@@ -260,6 +235,9 @@ func (h *httpHandler) carryCall(ctx context.Context, r *httpRequest, next func(c
 	waiting, stop := context.WithTimeout(ctx, turnTime)
 	defer stop()
 	c := &httpCall{httpRequest: r}
+	h.mu.Lock()
+	r.calls++
+	h.mu.Unlock()
 	if !c.enter(waiting) {
 		return nil, busy("too many calls are at work; try again")
 	}
@@ -287,11 +265,15 @@ func (h *httpHandler) stop(grace time.Duration) {
 			giveUp()
 		}
 	}
-	h.noteEmpty()
 	h.mu.Unlock()
-	_, _ = wait(h.empty, grace)
+	empty := make(chan struct{})
+	go func() {
+		h.unanswered.Wait()
+		close(empty)
+	}()
+	_, _ = wait(empty, grace)
 	h.end()
-	_, _ = wait(h.empty, unwindTime)
+	_, _ = wait(empty, unwindTime)
 	var closing sync.WaitGroup
 	closed := make(chan struct{})
 	for s := range h.library.Sessions() {

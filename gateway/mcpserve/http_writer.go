@@ -2,7 +2,6 @@ package mcpserve
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/http"
 	"sync"
 	"time"
@@ -15,7 +14,6 @@ type httpWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	each    time.Duration // for one write
-	request *httpRequest  // whose answer it is; nil while it cannot be one
 	last    bool          // the connection ends with it, whatever the library says
 
 	mu      sync.Mutex
@@ -43,12 +41,8 @@ func (w *httpWriter) Write(p []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(p)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch {
-	case err != nil:
-		w.failed = true
-	case w.request.hasReceipts() && isAnswer(p):
-		w.answers++
-	}
+	w.failed = w.failed || err != nil
+	w.answers += bytes.Count(p, answerMark)
 	return n, err
 }
 
@@ -70,29 +64,22 @@ func (w *httpWriter) FlushError() error {
 // Flush implements http.Flusher.
 func (w *httpWriter) Flush() { _ = w.FlushError() }
 
-// delivered reports whether every answer of the request's calls has been written, and
-// nothing of it failed.
-func (w *httpWriter) delivered() bool {
-	if !w.request.hasReceipts() || w.FlushError() != nil {
-		return false
+// delivered is how many answers of calls have left; 0 if anything failed.
+func (w *httpWriter) delivered() int {
+	if w.FlushError() != nil {
+		return 0
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.failed && w.answers >= w.request.started()
+	if w.failed {
+		return 0
+	}
+	return w.answers
 }
 
 // extend gives the next write its time. What cannot have a deadline is no connection.
 func (w *httpWriter) extend() { _ = w.control.SetWriteDeadline(time.Now().Add(w.each)) }
 
-// isAnswer reports whether what the library writes at once, an event or a body, is a
-// JSON-RPC response.
-func isAnswer(p []byte) bool {
-	if i := bytes.Index(p, []byte("data: ")); i >= 0 && !bytes.HasPrefix(bytes.TrimSpace(p), []byte("{")) {
-		p = p[i+len("data: "):]
-	}
-	var m struct {
-		Method        *string
-		Result, Error json.RawMessage
-	}
-	return json.Unmarshal(bytes.TrimSpace(p), &m) == nil && m.Method == nil && (m.Result != nil || m.Error != nil)
-}
+// answerMark is in every answer of a call once, and in nothing else that is written: within
+// a JSON string each quote has a backslash (callResult).
+var answerMark = []byte(`"isError":`)

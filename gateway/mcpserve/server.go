@@ -20,6 +20,7 @@
 package mcpserve
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,11 +37,12 @@ import (
 	"github.com/postern-mail/postern/gateway"
 )
 
-// The one tool of an ACLI server, as 002 section 3.1 has it.
+// The one tool of an ACLI server, as 002 section 3.1 has it; the end of its definition
+// is in Server.library. The library would order the fields by name.
 const (
-	toolName        = "cli"
-	toolDescription = `Execute CLI command. Run 'help' for available commands.`
-	toolSchema      = `{"type":"object","properties":{"command":{"type":"string","description":"CLI command string (e.g., 'calendar events --today')"}},"required":["command"]}`
+	toolName       = "cli"
+	toolDefinition = `{"name":"cli","description":"Execute CLI command. Run 'help' for available commands.",` +
+		`"inputSchema":{"type":"object","properties":{"command":{"type":"string","description":"CLI command string (e.g., 'calendar events --today')"}},"required":["command"]}`
 )
 
 // MaxInstructions is the most bytes that Server.Instructions may have. A client puts
@@ -139,23 +141,13 @@ func (s *Server) library(t transport) *mcp.Server {
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 		// No logger: what the library logs of a fault may hold what was said.
 	})
-	h := &tool{server: s, transport: t, log: s.logger(), wire: toolDefinition(s.ReadOnly)}
+	definition := toolDefinition + "}"
+	if s.ReadOnly {
+		definition = toolDefinition + `,"annotations":{"readOnlyHint":true}}`
+	}
+	h := &tool{server: s, transport: t, log: s.logger(), wire: json.RawMessage(definition), questions: openQuestions{of: map[string]int{}}}
 	l.AddReceivingMiddleware(h.middleware)
 	return l
-}
-
-// toolDefinition is the tool as it goes over the wire. The library would order its
-// fields by name.
-func toolDefinition(readOnly bool) json.RawMessage {
-	b := []byte(`{"name":`)
-	b = appendString(b, toolName)
-	b = append(b, `,"description":`...)
-	b = appendString(b, toolDescription)
-	b = append(b, `,"inputSchema":`+toolSchema...)
-	if readOnly {
-		b = append(b, `,"annotations":{"readOnlyHint":true}`...)
-	}
-	return append(b, '}')
 }
 
 // served reports whether the server answers a request of that method at all. The
@@ -168,13 +160,10 @@ func served(method string) bool {
 	return false
 }
 
-func methodNotFound() *jsonrpc.Error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this server has no such method; it has tools/list and tools/call"}
-}
-
-func internalError() *jsonrpc.Error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
-}
+var (
+	errMethodNotFound = &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this server has no such method; it has tools/list and tools/call"}
+	errInternal       = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+)
 
 // middleware stands before everything the library does with a request. The library
 // knows of no tool: the tool is listed and called here.
@@ -184,17 +173,17 @@ func (t *tool) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 			if v := recover(); v != nil {
 				// The value may carry what the call was working on.
 				t.log.Error("request panicked", "panic_type", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
-				res, err = nil, internalError()
+				res, err = nil, errInternal
 			}
 		}()
 		if !strings.HasPrefix(method, "notifications/") && !served(method) {
-			return nil, methodNotFound()
+			return nil, errMethodNotFound
 		}
 		return t.transport.carry(ctx, method, req, func(ctx context.Context, c call) (mcp.Result, error) {
 			if r, ok := req.(*mcp.CallToolRequest); ok {
 				if c == nil { // rather no effect than one out of turn
 					t.log.Error("call that the transport does not know")
-					return nil, internalError()
+					return nil, errInternal
 				}
 				return t.call(ctx, r, c)
 			}
@@ -267,26 +256,12 @@ func (r *callResult) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// appendString writes s as a JSON string, with no more escapes than JSON asks for:
-// answers are full of angle brackets, and have escapes already for what nobody sees.
+// appendString writes s as a JSON string. It leaves <, > and & as they are: answers are
+// full of them.
 func appendString[T ~string | ~[]byte](b []byte, s T) []byte {
-	b = append(b, '"')
-	from := 0
-	for i := range len(s) {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		b = append(b, s[from:i]...)
-		from = i + 1
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		default:
-			b = fmt.Appendf(b, `\u%04x`, c)
-		}
-	}
-	return append(append(b, s[from:]...), '"')
+	w := bytes.NewBuffer(b)
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(string(s)) // a string always has a JSON form
+	return bytes.TrimSuffix(w.Bytes(), []byte{'\n'})
 }

@@ -223,8 +223,7 @@ func (c *stdioConn) take(f *frame, size int) *frameFault {
 	case f.id == nil:
 		// No other notification means anything to a server that has tools alone.
 	case !served(f.method):
-		e := methodNotFound()
-		return &frameFault{id: f.id, code: e.Code, message: e.Message}
+		return &frameFault{id: f.id, code: errMethodNotFound.Code, message: errMethodNotFound.Message}
 	default:
 		return c.enqueue(f, size)
 	}
