@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -26,6 +27,8 @@ type composeArgs struct {
 	BodyFile oneLine   `json:"body-file,omitempty" acli:"path=attachment directory" jsonschema:"minLength=1,maxLength=200,example=letter.txt" jsonschema_description:"A text file in UTF-8 below the attachment directory, in place of --body"`
 	Attach   []oneLine `json:"attach,omitempty" acli:"path=attachment directory" jsonschema:"maxItems=20,minLength=1,maxLength=200,example=invoices/march.pdf" jsonschema_description:"Files below the attachment directory"`
 	ReplyTo  string    `json:"reply-to,omitempty" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id of the message that this answers, of the same account"`
+
+	to, cc, bcc []mail.Address // since Validate
 }
 
 // Validate checks what one field alone cannot.
@@ -42,6 +45,21 @@ func (a *composeArgs) Validate() error {
 		if a.Account != "" && string(a.Account) != ref.Account {
 			return &discovery.Fault{Code: discovery.ValidationError, Message: "The message to be answered belongs to another account than --account.",
 				Hint: "Leave --account out: the id names its account."}
+		}
+	}
+	for _, f := range []struct {
+		option string
+		typed  []oneLine
+		list   *[]mail.Address
+	}{{"--to", a.To, &a.to}, {"--cc", a.CC, &a.cc}, {"--bcc", a.BCC, &a.bcc}} {
+		*f.list = nil
+		for i, s := range f.typed {
+			one, err := outbox.ParseAddress(string(s))
+			if err != nil {
+				return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("Address %d of %s cannot be sent to: %s.", i+1, f.option, err),
+					Hint: "Write ann@example.org or Ann Lee <ann@example.org>, one address each.", Reason: mail.ReasonAddress}
+			}
+			*f.list = append(*f.list, one)
 		}
 	}
 	return nil
@@ -66,21 +84,10 @@ func (a *composeArgs) onAccount() string {
 // Recipients implements Addressed.
 func (a *composeArgs) Recipients() []string {
 	var list []string
-	for _, l := range [][]string{texts(a.To), texts(a.CC), texts(a.BCC)} {
-		for _, s := range l {
-			list = append(list, plainAddress(s))
-		}
+	for _, p := range slices.Concat(a.to, a.cc, a.bcc) {
+		list = append(list, p.Addr)
 	}
 	return list
-}
-
-// plainAddress is the address of what a person writes: Ann Lee <ann@example.org>.
-// What it cannot read it leaves as it is, for the policy to refuse.
-func plainAddress(s string) string {
-	if a, err := outbox.PlainAddress(s); err == nil {
-		return a
-	}
-	return s
 }
 
 // composeIn resolves the account and notes it and the recipients for the audit
@@ -110,7 +117,7 @@ const (
 
 // draft reads the files that the arguments name.
 func (d *Deps) draft(ctx context.Context, a *composeArgs) (outbox.Draft, error) {
-	m := outbox.Draft{To: texts(a.To), CC: texts(a.CC), BCC: texts(a.BCC), Subject: string(a.Subject)}
+	m := outbox.Draft{To: a.to, CC: a.cc, BCC: a.bcc, Subject: string(a.Subject)}
 	if a.Body != nil {
 		m.Body = *a.Body
 	} else {

@@ -53,7 +53,7 @@ func mailSend(d *Deps) *discovery.Command {
 		Effect:  discovery.Send,
 		Timeout: sendTime,
 		Examples: []string{"mail send --to ann@example.org --subject 'Lunch on Friday' --body 'Shall we say noon?'",
-			"mail send --to 'Lee\\, Ann <ann@example.org>' --cc bob@example.com --subject Report --body-file report.txt --attach report.pdf --idempotency-key report-7",
+			"mail send --to '\"Lee\\, Ann\" <ann@example.org>' --cc bob@example.com --subject Report --body-file report.txt --attach report.pdf --idempotency-key report-7",
 			"mail send --reply-to imap:default:INBOX:1700000000:1 --to ann@example.org --body 'Thank you.'",
 			"mail send --to ann@example.org --subject Test --body 'Is this allowed?' --dry-run"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailSendArgs) (*MailSendResult, error) {

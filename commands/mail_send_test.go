@@ -28,10 +28,10 @@ func TestWhatIsWrittenIsWhatIsSent(t *testing.T) {
 	b.saved["letters/one.txt"] = []byte("\ufeffDear Ann,\r\n\r\nyours.")
 	b.saved["a/b.pdf"] = []byte{0, 1, 2}
 	b.saved["c.txt"] = []byte("c")
-	e := b.ok(t, `mail send --to 'Lee\, Ann <ann@example.org>',bob@example.org --cc c@example.org --bcc d@example.org --subject 'Grüße, Ann' `+
+	e := b.ok(t, `mail send --to '"Lee\, Ann" <ann@example.org>',bob@example.org --cc c@example.org --bcc d@example.org --subject 'Grüße, Ann' `+
 		`--body-file letters/one.txt --attach a/b.pdf,c.txt --reply-to imap:work:INBOX:7:3 --idempotency-key k-1`)
 	r := y.request
-	want := outbox.Draft{To: []string{"Lee, Ann <ann@example.org>", "bob@example.org"}, CC: []string{"c@example.org"}, BCC: []string{"d@example.org"}, Subject: "Grüße, Ann",
+	want := outbox.Draft{To: []mail.Address{{Name: "Lee, Ann", Addr: "ann@example.org"}, {Addr: "bob@example.org"}}, CC: []mail.Address{{Addr: "c@example.org"}}, BCC: []mail.Address{{Addr: "d@example.org"}}, Subject: "Grüße, Ann",
 		Body: "Dear Ann,\r\n\r\nyours.", Attachments: []outbox.Attachment{{Name: "b.pdf", Content: []byte{0, 1, 2}}, {Name: "c.txt", Content: []byte("c")}}, ReplyTo: &mail.Ref{}}
 	*want.ReplyTo = ref(3)
 	if got, err := json.Marshal(r.Draft); err != nil || string(got) != marshalled(t, want) {
@@ -75,6 +75,8 @@ func TestWhatCannotBeSentIsRefusedBeforeAnythingIsAsked(t *testing.T) {
 		{"mail send --body x", discovery.ValidationError, "no recipient"},
 		{"mail send --to a@example.org", discovery.ValidationError, "twice or not at all"},
 		{"mail send --to a@example.org --body x --body-file y", discovery.ValidationError, "twice or not at all"},
+		{"mail send --to 'Lee\\, Ann <ann@example.org>' --body x", discovery.ValidationError, "Address 1 of --to cannot be sent to: it is not one address alone"},
+		{"mail send --to a@example.org --bcc b@example.org,bob --body x", discovery.ValidationError, "Address 2 of --bcc cannot be sent to: it is no address"},
 		{"mail send --to a@example.org --body x --reply-to nonsense", discovery.ValidationError, "--reply-to is malformed"},
 		{"mail send --to a@example.org --body x --account work --reply-to imap:other:INBOX:7:3", discovery.ValidationError, "another account"},
 		{`mail send --to a@example.org --body x --subject "a\nBcc: b@example.org"`, discovery.ValidationError, "--subject"},

@@ -19,7 +19,7 @@ func TestMessageWaitsForAPersonWhoSeesExactlyWhatLeaves(t *testing.T) {
 	o := newOffice(t, newSubmissionServer(t), approving)
 	body := "Hello, Bob.\n\n> quoted\n\nA long line that has to be wrapped because it goes on and on and on, far beyond what fits a line of mail.\n-- \nAnn\n"
 	e := o.mustSend(hello(func(r *outbox.Request) {
-		r.Draft.CC, r.Draft.BCC, r.Draft.Body = []string{"carol@example.com"}, []string{"Dan <dan@example.net>"}, body
+		r.Draft.CC, r.Draft.BCC, r.Draft.Body = []mail.Address{{Addr: "carol@example.com"}}, []mail.Address{{Name: "Dan", Addr: "dan@example.net"}}, body
 		r.Draft.Attachments = []outbox.Attachment{{Name: "figures.csv", Type: "text/csv", Content: []byte("a,b\r\n1,2\r\n")}}
 	}))
 	if e.State != mail.OutboxWaiting || e.Attempts != 0 || o.taken != 1 || len(o.server.commands()) > 0 {

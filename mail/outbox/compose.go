@@ -58,12 +58,11 @@ func (b *Outbox) sender(ctx context.Context, op, name string) (*sender, error) {
 	return s, nil
 }
 
-// letter is a draft that was read: addresses are addresses, and it is within
-// bounds.
+// letter is a draft that was checked: each address is one that can be sent to, and it
+// is within bounds.
 type letter struct {
 	*Draft
-	to, cc, bcc []compose.Address
-	recipients  []string // of the envelope, each once
+	recipients []string // of the envelope, each once
 }
 
 // read checks a draft, without a word to any server.
@@ -71,18 +70,14 @@ func (s *sender) read(d *Draft) (*letter, error) {
 	l := &letter{Draft: d}
 	seen := make(map[string]bool)
 	for _, f := range []struct {
-		name  string
-		given []string
-		to    *[]compose.Address
-	}{{"to", d.To, &l.to}, {"cc", d.CC, &l.cc}, {"bcc", d.BCC, &l.bcc}} {
-		for i, text := range f.given {
-			a, err := compose.ParseAddress(text)
+		name string
+		list []mail.Address
+	}{{"to", d.To}, {"cc", d.CC}, {"bcc", d.BCC}} {
+		for i, a := range f.list {
 			normal, ok := mail.NormalAddress(a.Addr)
-			if err != nil || !ok {
-				return nil, s.invalid(fmt.Sprintf("Address %d of %s is no address that can be sent to%s.", i+1, f.name, because(err)),
-					"Write ann@example.org or Ann Lee <ann@example.org>, one address each.", err)
+			if !ok {
+				return nil, s.invalid(fmt.Sprintf("Address %d of %s is no address that can be sent to.", i+1, f.name), mail.AdviceChangeMessage, nil)
 			}
-			*f.to = append(*f.to, a)
 			if !seen[normal] {
 				seen[normal] = true
 				l.recipients = append(l.recipients, a.Addr)
@@ -94,7 +89,7 @@ func (s *sender) read(d *Draft) (*letter, error) {
 		total += int64(len(a.Content))
 	}
 	switch {
-	case len(l.to)+len(l.cc)+len(l.bcc) > MaxRecipients:
+	case len(d.To)+len(d.CC)+len(d.BCC) > MaxRecipients:
 		return nil, s.invalid(fmt.Sprintf("A message goes to at most %d recipients.", MaxRecipients), mail.AdviceSeveralMessages, nil)
 	case len(d.Attachments) > MaxAttachments:
 		return nil, s.invalid(fmt.Sprintf("A message has at most %d attachments.", MaxAttachments), mail.AdviceArchiveFiles, nil)
@@ -108,13 +103,6 @@ func (s *sender) read(d *Draft) (*letter, error) {
 		return nil, s.invalid("The message to reply to is in another account.", mail.AdviceReplyFromThere, nil)
 	}
 	return l, nil
-}
-
-func because(err error) string {
-	if err == nil {
-		return ""
-	}
-	return ": " + err.Error()
 }
 
 func (s *sender) invalid(message string, advice mail.Advice, cause error) *mail.Error {
@@ -135,7 +123,7 @@ func (l *letter) digest(account string) string {
 		}
 	}
 	field("postern request 1", account)
-	for _, list := range [][]compose.Address{l.to, l.cc, l.bcc} {
+	for _, list := range [][]mail.Address{l.To, l.CC, l.BCC} {
 		var flat []string
 		for _, a := range list {
 			flat = append(flat, a.Name, a.Addr)
@@ -216,7 +204,7 @@ func (b *Outbox) build(ctx context.Context, s *sender, l *letter, n naming) (*ma
 	}
 	now := b.now()
 	e := &mail.Outgoing{ID: newOutgoingID(now), Account: s.account.Name, Created: m.Date, Changed: now,
-		MessageID: "<" + m.MessageID + ">", From: s.from.Addr, Recipients: l.recipients, To: l.to, CC: l.cc, BCC: l.bcc,
+		MessageID: "<" + m.MessageID + ">", From: s.from.Addr, Recipients: l.recipients, To: l.To, CC: l.CC, BCC: l.BCC,
 		Subject: m.Subject, Size: int64(len(built.Wire)), Digest: compose.Digest(s.from.Addr, l.recipients, built.Wire),
 		SMTPUTF8: built.SMTPUTF8, Sent: s.wantsCopy(b.o.Mailboxes != nil)}
 	for _, a := range built.Attachments {
@@ -239,7 +227,7 @@ func (b *Outbox) message(ctx context.Context, s *sender, l *letter, n naming) (*
 	if err != nil {
 		return nil, err
 	}
-	m := &compose.Message{From: s.from, To: l.to, CC: l.cc, BCC: l.bcc, Subject: l.Subject, Date: b.now(), MessageID: id, Body: l.Body}
+	m := &compose.Message{From: s.from, To: l.To, CC: l.CC, BCC: l.BCC, Subject: l.Subject, Date: b.now(), MessageID: id, Body: l.Body}
 	if l.ReplyTo != nil {
 		if b.o.Mailboxes == nil {
 			return nil, s.Unsupported("There is no mailbox to read what is replied to.", mail.AdviceSendWithoutReply)
@@ -271,9 +259,6 @@ func typeByName(name string) string {
 	return "application/octet-stream"
 }
 
-// PlainAddress returns the address of one recipient as a person writes them, plain
-// or with a name: Ann Lee <ann@example.org>. The error repeats nothing of s.
-func PlainAddress(s string) (string, error) {
-	a, err := compose.ParseAddress(s)
-	return a.Addr, err
-}
+// ParseAddress reads one recipient as a person writes them, plain or with a name:
+// Ann Lee <ann@example.org>. The error is one sentence and repeats nothing of s.
+func ParseAddress(s string) (mail.Address, error) { return compose.ParseAddress(s) }

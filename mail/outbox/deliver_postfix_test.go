@@ -32,7 +32,7 @@ func TestPostfixDeliversWhatTheOutboxSends(t *testing.T) {
 	content := bytes.Repeat([]byte{0, 1, 2, 0xff, '\r', '\n', '.'}, 50_000)
 	e := d.mustSend(hello(keyed("k"), func(r *outbox.Request) {
 		r.Draft.Subject = "Grüße aus Köln"
-		r.Draft.CC, r.Draft.BCC = []string{"Çelik <carol@example.net>"}, []string{"dan@example.net"}
+		r.Draft.CC, r.Draft.BCC = []mail.Address{{Name: "Çelik", Addr: "carol@example.net"}}, []mail.Address{{Addr: "dan@example.net"}}
 		r.Draft.Body = ".\nA line that is a dot.\r\nFrom here on: Ünïcödé.\n" + strings.Repeat("漢字", 600)
 		r.Draft.Attachments = []outbox.Attachment{{Name: "Übersicht.bin", Content: content}}
 	}))
@@ -64,7 +64,7 @@ func TestPostfixDeliversWhatTheOutboxSends(t *testing.T) {
 	}
 
 	for address, want := range map[string]mail.OutboxState{"nobody@example.net": mail.OutboxRefused, "later@example.net": mail.OutboxQueued} {
-		e, err := d.Send(t.Context(), account, hello(keyed(address), func(r *outbox.Request) { r.Draft.To = []string{"bob@example.net", address} }))
+		e, err := d.Send(t.Context(), account, hello(keyed(address), func(r *outbox.Request) { r.Draft.To = []mail.Address{{Addr: "bob@example.net"}, {Addr: address}} }))
 		if kind(err) != mail.KindRefused || e.State != want || !strings.Contains(e.Reason, address) {
 			t.Errorf("%s: %+v, %v", address, e, err)
 		}
@@ -73,7 +73,7 @@ func TestPostfixDeliversWhatTheOutboxSends(t *testing.T) {
 		}
 	}
 
-	utf8 := d.mustSend(hello(func(r *outbox.Request) { r.Draft.To = []string{"jörg@example.net"} }))
+	utf8 := d.mustSend(hello(func(r *outbox.Request) { r.Draft.To = []mail.Address{{Addr: "jörg@example.net"}} }))
 	if !utf8.SMTPUTF8 || utf8.State != mail.OutboxAccepted {
 		t.Errorf("entry %+v", utf8)
 	}
@@ -85,7 +85,7 @@ func TestPostfixLimitsAreKnownBeforeAnythingIsSent(t *testing.T) {
 	large := func(r *outbox.Request) {
 		r.Draft.Attachments = []outbox.Attachment{{Name: "a.bin", Content: make([]byte, 30_000)}}
 	}
-	foreign := func(r *outbox.Request) { r.Draft.To = []string{"jörg@example.net"} }
+	foreign := func(r *outbox.Request) { r.Draft.To = []mail.Address{{Addr: "jörg@example.net"}} }
 	for name, request := range map[string]func(*outbox.Request){"size": large, "SMTPUTF8": foreign} {
 		t.Run(name, func(t *testing.T) {
 			for _, dry := range []bool{true, false} {

@@ -4,9 +4,9 @@ import "github.com/postern-mail/postern/mail"
 
 // Draft is a message that somebody wants written. Nothing of it is trusted.
 type Draft struct {
-	To, CC, BCC []string // addresses, plain or as people write them: Ann Lee <ann@example.org>
-	Subject     string   // empty with ReplyTo: the subject of what is answered, with Re: before it
-	Body        string   // plain text; any line ends
+	To, CC, BCC []mail.Address // as ParseAddress reads them
+	Subject     string         // empty with ReplyTo: the subject of what is answered, with Re: before it
+	Body        string         // plain text; any line ends
 	Attachments []Attachment
 	ReplyTo     *mail.Ref // the message this answers, in the same account; nil for none
 }

@@ -109,7 +109,7 @@ func sendingAccount(port uint16) mail.Account {
 }
 
 func hello(change ...func(*outbox.Request)) outbox.Request {
-	r := outbox.Request{Principal: "agent", Draft: outbox.Draft{To: []string{"Bob <bob@example.net>"}, Subject: "Hello", Body: "Hello, Bob.\n" + strings.Repeat("More of it.\n", 20)}}
+	r := outbox.Request{Principal: "agent", Draft: outbox.Draft{To: []mail.Address{{Name: "Bob", Addr: "bob@example.net"}}, Subject: "Hello", Body: "Hello, Bob.\n" + strings.Repeat("More of it.\n", 20)}}
 	for _, c := range change {
 		c(&r)
 	}
@@ -158,8 +158,8 @@ func (o *office) entries() []mail.Outgoing {
 func TestSendReachesEveryRecipientAndHidesBCC(t *testing.T) {
 	o := newOffice(t, newSubmissionServer(t))
 	e := o.mustSend(hello(func(r *outbox.Request) {
-		r.Draft.CC = []string{"carol@example.com"}
-		r.Draft.BCC = []string{"Dan <dan@example.net>", "BOB@example.net"}
+		r.Draft.CC = []mail.Address{{Addr: "carol@example.com"}}
+		r.Draft.BCC = []mail.Address{{Name: "Dan", Addr: "dan@example.net"}, {Addr: "BOB@example.net"}}
 		r.Draft.Attachments = []outbox.Attachment{{Name: "a.txt", Content: []byte("text of a file")}}
 	}))
 	got := o.server.messages()
@@ -191,9 +191,9 @@ func TestSendReachesEveryRecipientAndHidesBCC(t *testing.T) {
 // TestSendRefusesBeforeAnythingLeaves goes through what is refused with no word to
 // the server, no entry and no charge.
 func TestSendRefusesBeforeAnythingLeaves(t *testing.T) {
-	many := func(n int) (out []string) {
+	many := func(n int) (out []mail.Address) {
 		for i := range n {
-			out = append(out, fmt.Sprintf("p%d@example.net", i))
+			out = append(out, mail.Address{Addr: fmt.Sprintf("p%d@example.net", i)})
 		}
 		return out
 	}
@@ -203,18 +203,22 @@ func TestSendRefusesBeforeAnythingLeaves(t *testing.T) {
 		kind    mail.Kind
 		reason  string // of a SendRefused
 	}{
-		"read-only account":        {account: func(a *mail.Account) { a.Mode = mail.ReadOnly }, reason: mail.ReasonReadOnly},
-		"one of three not allowed": {request: func(r *outbox.Request) { r.Draft.BCC = []string{"carol@example.com", "x@example.com"} }, reason: mail.ReasonAllowList},
-		"empty list":               {account: func(a *mail.Account) { a.AllowOut.Entries = nil }, reason: mail.ReasonAllowList},
-		"nobody":                   {request: func(r *outbox.Request) { r.Draft.To = nil }, reason: mail.ReasonAddress},
-		"no address":               {request: func(r *outbox.Request) { r.Draft.CC = []string{"bob"} }, kind: mail.KindInvalid},
-		"two addresses in one":     {request: func(r *outbox.Request) { r.Draft.To = []string{"a@example.net, b@example.net"} }, kind: mail.KindInvalid},
-		"an envelope parameter":    {request: func(r *outbox.Request) { r.Draft.To = []string{"a@example.net> SIZE=1"} }, kind: mail.KindInvalid},
-		"header injection":         {request: func(r *outbox.Request) { r.Draft.Subject = "x\r\nBcc: eve@example.com" }, kind: mail.KindInvalid},
-		"injection by address":     {request: func(r *outbox.Request) { r.Draft.To = []string{"\"x\r\nBcc: e\" <a@example.net>"} }, kind: mail.KindInvalid},
-		"NUL in the body":          {request: func(r *outbox.Request) { r.Draft.Body = "a\x00b" }, kind: mail.KindInvalid},
-		"101 recipients":           {request: func(r *outbox.Request) { r.Draft.To = many(101) }, kind: mail.KindInvalid},
-		"21 attachments":           {request: func(r *outbox.Request) { r.Draft.Attachments = make([]outbox.Attachment, 21) }, kind: mail.KindInvalid},
+		"read-only account": {account: func(a *mail.Account) { a.Mode = mail.ReadOnly }, reason: mail.ReasonReadOnly},
+		"one of three not allowed": {request: func(r *outbox.Request) {
+			r.Draft.BCC = []mail.Address{{Addr: "carol@example.com"}, {Addr: "x@example.com"}}
+		}, reason: mail.ReasonAllowList},
+		"empty list":            {account: func(a *mail.Account) { a.AllowOut.Entries = nil }, reason: mail.ReasonAllowList},
+		"nobody":                {request: func(r *outbox.Request) { r.Draft.To = nil }, reason: mail.ReasonAddress},
+		"no address":            {request: func(r *outbox.Request) { r.Draft.CC = []mail.Address{{Addr: "bob"}} }, kind: mail.KindInvalid},
+		"two addresses in one":  {request: func(r *outbox.Request) { r.Draft.To = []mail.Address{{Addr: "a@example.net, b@example.net"}} }, kind: mail.KindInvalid},
+		"an envelope parameter": {request: func(r *outbox.Request) { r.Draft.To = []mail.Address{{Addr: "a@example.net> SIZE=1"}} }, kind: mail.KindInvalid},
+		"header injection":      {request: func(r *outbox.Request) { r.Draft.Subject = "x\r\nBcc: eve@example.com" }, kind: mail.KindInvalid},
+		"injection by name":     {request: func(r *outbox.Request) { r.Draft.To = []mail.Address{{Name: "x\r\nBcc: e", Addr: "a@example.net"}} }, kind: mail.KindInvalid},
+		"injection by address":  {request: func(r *outbox.Request) { r.Draft.To = []mail.Address{{Addr: "a@example.net\r\nBcc: e@example.net"}} }, kind: mail.KindInvalid},
+		"a domain not in ASCII": {request: func(r *outbox.Request) { r.Draft.To = []mail.Address{{Addr: "a@bücher.example"}} }, kind: mail.KindInvalid, account: func(a *mail.Account) { a.AllowOut = mail.AllowList{} }},
+		"NUL in the body":       {request: func(r *outbox.Request) { r.Draft.Body = "a\x00b" }, kind: mail.KindInvalid},
+		"101 recipients":        {request: func(r *outbox.Request) { r.Draft.To = many(101) }, kind: mail.KindInvalid},
+		"21 attachments":        {request: func(r *outbox.Request) { r.Draft.Attachments = make([]outbox.Attachment, 21) }, kind: mail.KindInvalid},
 		"attachments too large": {request: func(r *outbox.Request) {
 			r.Draft.Attachments = []outbox.Attachment{{Name: "a", Content: make([]byte, outbox.MaxAttachmentBytes)}, {Name: "b", Content: []byte("x")}}
 		}, kind: mail.KindInvalid},
@@ -303,8 +307,8 @@ func TestSameKeyIsOneMessage(t *testing.T) {
 	for name, other := range map[string]func(*outbox.Request){
 		"subject":    func(r *outbox.Request) { r.Draft.Subject = "Bye" },
 		"body":       func(r *outbox.Request) { r.Draft.Body += "x" },
-		"recipient":  func(r *outbox.Request) { r.Draft.To = []string{"Bob <eve@example.net>"} },
-		"name":       func(r *outbox.Request) { r.Draft.To = []string{"Rob <bob@example.net>"} },
+		"recipient":  func(r *outbox.Request) { r.Draft.To = []mail.Address{{Name: "Bob", Addr: "eve@example.net"}} },
+		"name":       func(r *outbox.Request) { r.Draft.To = []mail.Address{{Name: "Rob", Addr: "bob@example.net"}} },
 		"to cc":      func(r *outbox.Request) { r.Draft.To, r.Draft.CC = nil, r.Draft.To },
 		"attachment": func(r *outbox.Request) { r.Draft.Attachments = []outbox.Attachment{{Name: "a"}} },
 	} {
@@ -425,7 +429,7 @@ func TestOneRefusedRecipientStopsTheSend(t *testing.T) {
 		}
 		return interference{}
 	})
-	e, err := o.Send(t.Context(), account, hello(func(r *outbox.Request) { r.Draft.CC = []string{"carol@example.com"} }))
+	e, err := o.Send(t.Context(), account, hello(func(r *outbox.Request) { r.Draft.CC = []mail.Address{{Addr: "carol@example.com"}} }))
 	if kind(err) != mail.KindRefused || e == nil || e.State != mail.OutboxRefused || len(o.server.messages()) != 0 {
 		t.Fatalf("%+v, %v", e, err)
 	}

@@ -71,7 +71,7 @@ func (d *desk) create(folders ...string) {
 	}
 }
 
-func withBCC(r *outbox.Request) { r.Draft.BCC = []string{"Dan <dan@example.net>"} }
+func withBCC(r *outbox.Request) { r.Draft.BCC = []mail.Address{{Name: "Dan", Addr: "dan@example.net"}} }
 
 func TestSentCopyIsFiledOnceWithItsBCC(t *testing.T) {
 	for _, e := range mailtest.Endpoints(t) {
@@ -238,7 +238,7 @@ func TestDraftIsSavedForAPerson(t *testing.T) {
 		t.Run(e.Name, func(t *testing.T) {
 			d := newDesk(t, e, "drafts", func(a *mail.Account) { a.AllowOut.Entries = nil })
 			d.create("Drafts")
-			saved, err := d.SaveDraft(t.Context(), account, outbox.Draft{To: []string{"anybody@example.com"}, BCC: []string{"dan@example.net"}, Subject: "Later", Body: "Text"})
+			saved, err := d.SaveDraft(t.Context(), account, outbox.Draft{To: []mail.Address{{Addr: "anybody@example.com"}}, BCC: []mail.Address{{Addr: "dan@example.net"}}, Subject: "Later", Body: "Text"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -273,7 +273,7 @@ func TestDraftIsRefused(t *testing.T) {
 	}{
 		"read-only":       {func(a *mail.Account) { a.Mode = mail.ReadOnly }, outbox.Draft{}, mail.KindReadOnly},
 		"no folder":       {nil, outbox.Draft{}, mail.KindNotFound},
-		"no address":      {nil, outbox.Draft{To: []string{"bob"}}, mail.KindInvalid},
+		"no address":      {nil, outbox.Draft{To: []mail.Address{{Addr: "bob"}}}, mail.KindInvalid},
 		"injection":       {nil, outbox.Draft{Subject: "a\r\nb"}, mail.KindInvalid},
 		"another account": {nil, outbox.Draft{ReplyTo: &mail.Ref{Protocol: mail.IMAP, Account: "other", Folder: "INBOX", UID: 1}}, mail.KindInvalid},
 		"POP3": {func(a *mail.Account) {

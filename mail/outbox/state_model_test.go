@@ -207,7 +207,7 @@ func (p *process) outbox() *Outbox {
 	return b
 }
 
-var modelRequest = Request{Key: "key", Principal: "agent", Draft: Draft{To: []string{"bob@example.net"}, Subject: "Hello", Body: "Hello"}}
+var modelRequest = Request{Key: "key", Principal: "agent", Draft: Draft{To: []mail.Address{{Addr: "bob@example.net"}}, Subject: "Hello", Body: "Hello"}}
 
 // start runs what a process does until it ends or dies.
 func (w *world) start(name string, do func(ctx context.Context, p *process, b *Outbox)) *process {

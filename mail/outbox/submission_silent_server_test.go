@@ -48,15 +48,19 @@ func TestLogHoldsIdsAndStatesAlone(t *testing.T) {
 
 func TestOnlyBCCIsARecipientToo(t *testing.T) {
 	o := newOffice(t, newSubmissionServer(t))
-	o.mustSend(hello(func(r *outbox.Request) { r.Draft.To, r.Draft.BCC = nil, []string{"bob@example.net"} }))
+	o.mustSend(hello(func(r *outbox.Request) { r.Draft.To, r.Draft.BCC = nil, []mail.Address{{Addr: "bob@example.net"}} }))
 	if got := o.server.messages(); len(got) != 1 || !slices.Equal(got[0].to, []string{"bob@example.net"}) || strings.Contains(got[0].raw, "bob") {
 		t.Errorf("the server has %+v", got)
 	}
 }
 
 func TestAddressesBeyondASCIINeedAServerThatTakesThem(t *testing.T) {
-	request := func(to string) outbox.Request {
-		return hello(func(r *outbox.Request) { r.Draft.To = []string{to} })
+	request := func(typed string) outbox.Request {
+		to, err := outbox.ParseAddress(typed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hello(func(r *outbox.Request) { r.Draft.To = []mail.Address{to} })
 	}
 	open := func(a *mail.Account) { a.AllowOut = mail.AllowList{} }
 	plain := newOffice(t, newSubmissionServer(t), open)
