@@ -139,8 +139,6 @@ func TestLinesThatAreNoAttribution(t *testing.T) {
 }
 
 func TestHTMLMarksHistory(t *testing.T) {
-	const outlook = `<p><b>From:</b> Ann &lt;ann@example.org&gt;<br><b>Sent:</b> Monday<br><b>To:</b> Bob<br><b>Subject:</b> Lunch</p></div><p>Shall we?</p>`
-	const marked = "> From: Ann <ann@example.org>\n> Sent: Monday\n> To: Bob\n> Subject: Lunch\n>\n> Shall we?"
 	for _, tc := range readTable[struct{ Name, HTML, Want string }](t, "history_html") {
 		t.Run(tc.Name, func(t *testing.T) {
 			if got, cut := textOfHTML(tc.HTML, 10_000); got != tc.Want || cut {
