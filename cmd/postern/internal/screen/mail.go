@@ -111,7 +111,10 @@ func (p *painter) messages(data object) bool {
 }
 
 // sender is who a message is from, in so many columns. A name that could pass for an
-// address is left out where the address would be cut off.
+// address is left out where the address would be cut off. The answer is all that a
+// screen has, so this is the one place that parts name and address in their text,
+// and only to draw less of it: whatever it takes for the name, nothing is decided by
+// it.
 func sender(from string, columns int) string {
 	i := strings.LastIndex(from, " <")
 	if i < 0 || runewidth.StringWidth(from) <= columns {
