@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -157,22 +156,11 @@ func detailOf(m *mailbox.Message, args *mailGetArgs) MessageDetail {
 	return e
 }
 
-// addHeaders takes the fields that have no place of their own. One that occurs
-// more than once, or whose own place stayed empty, is all there is to see of
-// what the message really holds, so it stays.
+// addHeaders takes header fields, as many as fit.
 func (e *MessageDetail) addHeaders(fields []mailbox.HeaderField) {
-	own := map[string]string{"date": e.Date, "from": e.From, "to": e.To, "cc": e.CC, "subject": e.Subject, "message-id": e.InternetMessageID}
-	times := map[string]int{}
-	for _, h := range fields {
-		times[strings.ToLower(h.Name)]++
-	}
 	e.Headers = []mailbox.HeaderField{}
 	size := 0
 	for _, h := range fields {
-		name := strings.ToLower(h.Name)
-		if own[name] != "" && times[name] == 1 {
-			continue
-		}
 		if size += len(h.Name) + len(h.Value); size > maxHeaderBytes {
 			e.Truncated = true
 			break

@@ -15,7 +15,6 @@ import (
 	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/quoted"
-	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
 // The bounds of Get.
@@ -45,14 +44,11 @@ const (
 // of its own for.
 var curated = []string{"Sender", "Reply-To", "Bcc", "In-Reply-To", "References", "List-Id", "List-Unsubscribe", "Auto-Submitted"}
 
-// ownFields are the fields that Message shows in places of their own.
-var ownFields = []string{"From", "To", "Cc", "Subject", "Date", "Message-ID"}
-
 // readFields are the fields that a message needs whose header is not asked for as
 // a whole and need not be judged.
 var readFields = func() []string {
 	var names []string
-	for _, n := range slices.Concat(ownFields, curated, []string{"MIME-Version", "Content-Type", "Content-Transfer-Encoding", "Content-Disposition", "Content-ID"}) {
+	for _, n := range slices.Concat([]string{"From", "To", "Cc", "Subject", "Date", "Message-ID"}, curated, []string{"MIME-Version", "Content-Type", "Content-Transfer-Encoding", "Content-Disposition", "Content-ID"}) {
 		names = append(names, strings.ToUpper(n))
 	}
 	return names
@@ -382,7 +378,8 @@ func (r *reading) accept(d *imapclient.FetchMessageBuffer) {
 // compose makes the message of what is here.
 func (r *reading) compose() *Message {
 	r.g.root = r.root
-	out := &Message{Summary: r.g.summary(true), Headers: r.headers(r.g.header)}
+	out := &Message{Summary: r.g.summary(true)}
+	out.Headers = r.headers(&out.Summary)
 	out.Ref = r.ref
 	out.Ref.UIDValidity = r.validity
 	body := func(p *message.Part) []byte { return r.have[p.ID] }
@@ -502,21 +499,22 @@ func leaves(p *message.Part) func(yield func(*message.Part) bool) {
 	}
 }
 
-// headers returns the fields asked for, in the message's order, without those
-// that have a place of their own. A field that stands there twice is shown again,
-// because only the first has it.
-func (r *reading) headers(h rfc5322.Header) []HeaderField {
+// headers returns the fields asked for, in the message's order, without what the
+// summary shows in a place of its own. Of a field that stands there twice the second
+// is shown, and one that could not be read, so that its place stayed empty.
+func (r *reading) headers(s *Summary) []HeaderField {
 	var out []HeaderField
 	if r.q.Headers == HeadersNone {
 		return nil
 	}
-	own := map[string]bool{}
-	for _, f := range h.Fields() {
+	own := map[string]bool{"from": len(s.From) > 0, "to": len(s.To) > 0, "cc": len(s.CC) > 0, "subject": s.Subject != "",
+		"date": !s.Date.IsZero(), "message-id": s.InternetMessageID != ""}
+	for _, f := range r.g.header.Fields() {
 		if f.Name == "" || r.q.Headers == HeadersCurated && !contains(curated, f.Name) {
 			continue
 		}
-		if lower := strings.ToLower(f.Name); contains(ownFields, f.Name) && !own[lower] {
-			own[lower] = true
+		if lower := strings.ToLower(f.Name); own[lower] {
+			delete(own, lower)
 			continue
 		}
 		value, _ := plain.Head(f.Text(), maxHeaderText)

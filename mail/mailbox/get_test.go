@@ -96,15 +96,16 @@ func TestGetBodyCharsAndHeaders(t *testing.T) {
 	_, e := mailtest.Dovecot(t, servertest.Config{})
 	b := open(t, e, "chars")
 	u := b.Add("INBOX", letter{Subject: "s", Body: strings.Repeat("äb", 30000),
-		Extra: "Reply-To: r@example.org\r\nIn-Reply-To: <x@y>\r\nReceived: from a\r\nSubject: second\r\nX-Odd: =?utf-8?q?=C3=BC?=\r\nContent-Type: text/plain; charset=utf-8\r\n"})[0]
+		Extra: "Reply-To: r@example.org\r\nIn-Reply-To: <x@y>\r\nReceived: from a\r\nSubject: second\r\nX-Odd: =?utf-8?q?=C3=BC?=\r\nContent-Type: text/plain; charset=utf-8\r\n"},
+		letter{Subject: "unread", Date: "last tuesday", Extra: "to: another@example.org\r\n"})
 	for chars, want := range map[int]int{0: 2000, 1: 100, 100: 100, 12345: 12345, 20000: 20000, 99999: 20000} {
-		if m := b.Read("INBOX", u, mailbox.GetQuery{BodyChars: chars}); len([]rune(m.BodyText)) != want || !m.BodyTruncated {
+		if m := b.Read("INBOX", u[0], mailbox.GetQuery{BodyChars: chars}); len([]rune(m.BodyText)) != want || !m.BodyTruncated {
 			t.Errorf("%d: %d characters", chars, len([]rune(m.BodyText)))
 		}
 	}
 	names := func(scope mailbox.HeaderScope) string {
 		var out []string
-		for _, f := range b.Read("INBOX", u, mailbox.GetQuery{Headers: scope}).Headers {
+		for _, f := range b.Read("INBOX", u[0], mailbox.GetQuery{Headers: scope}).Headers {
 			out = append(out, f.Name+"="+f.Value)
 		}
 		return strings.Join(out, ";")
@@ -117,6 +118,9 @@ func TestGetBodyCharsAndHeaders(t *testing.T) {
 	}
 	if got := names(mailbox.HeadersAll); !strings.Contains(got, "Received=from a;Subject=second;X-Odd=ü") || strings.Contains(got, "From=") || strings.Contains(got, "Subject=s;") {
 		t.Errorf("all: %s", got)
+	}
+	if got := b.Read("INBOX", u[1], mailbox.GetQuery{Headers: mailbox.HeadersAll}).Headers; !slices.Equal(got, []mailbox.HeaderField{{Name: "Date", Value: "last tuesday"}, {Name: "to", Value: "another@example.org"}}) {
+		t.Errorf("a date that nobody can read, and To twice: %v", got)
 	}
 }
 

@@ -153,7 +153,7 @@ type HeaderField struct {
 // Message is what Get returns.
 type Message struct {
 	Summary
-	Headers       []HeaderField
+	Headers       []HeaderField // as GetQuery asks, without what Summary shows
 	BodyText      string
 	BodyHTML      string
 	BodyTruncated bool // BodyText or BodyHTML was cut at the bound
