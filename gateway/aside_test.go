@@ -25,7 +25,7 @@ func asideGateway(t *testing.T, delivered *atomic.Int32) *gateway.Gateway {
 	spec := func(path string) discovery.Spec {
 		return discovery.Spec{Path: path, Summary: "Wait or tell", Effect: discovery.State, Examples: []string{path}}
 	}
-	r, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1", Description: "A test"},
+	return gatewayOf(t, gateway.Options{},
 		discovery.New(spec("wait"), func(ctx context.Context, call *discovery.Call, _ *nothing) (*nothing, error) {
 			call.Delivered(func() { delivered.Add(1) })
 			return &nothing{}, call.Aside(ctx, func(ctx context.Context) error {
@@ -45,14 +45,6 @@ func asideGateway(t *testing.T, delivered *atomic.Int32) *gateway.Gateway {
 			call.Delivered(func() { delivered.Add(1) })
 			return nil, errors.New("it fails")
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := gateway.New(gateway.Options{Registry: r, Profile: gateway.FullProfile()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
 }
 
 func TestACommandThatStandsAsideLetsTheNextOnesPass(t *testing.T) {

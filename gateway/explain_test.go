@@ -22,11 +22,8 @@ func TestExplainAgreesWithDoAndRunsNothing(t *testing.T) {
 				return struct{}{}, nil
 			})
 	}
-	r, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1"}, command("thing see", discovery.Read), command("thing break", discovery.Write),
-		command("thing own", discovery.Admin), command("thing lose", discovery.Read))
-	if err != nil {
-		t.Fatal(err)
-	}
+	commands := []*discovery.Command{command("thing see", discovery.Read), command("thing break", discovery.Write),
+		command("thing own", discovery.Admin), command("thing lose", discovery.Read)}
 	reading := gateway.ReadProfile()
 	for _, test := range []struct {
 		name, line, command string
@@ -52,10 +49,7 @@ func TestExplainAgreesWithDoAndRunsNothing(t *testing.T) {
 		{"reserved", "version", "version", gateway.OnlyProfile("none"), false, "", "", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			g, err := gateway.New(gateway.Options{Registry: r, Profile: test.profile, Settings: gateway.FixedSettings{Deny: []string{"thing lose"}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := gatewayOf(t, gateway.Options{Profile: test.profile, Settings: gateway.FixedSettings{Deny: []string{"thing lose"}}}, commands...)
 			p := gateway.Principal{Name: "agent", Admin: test.admin}
 			ran = 0
 			e, err := g.Explain(t.Context(), gateway.Request{Principal: p, Line: test.line})
@@ -79,23 +73,8 @@ func TestExplainAgreesWithDoAndRunsNothing(t *testing.T) {
 	}
 }
 
-type noSettings struct{}
-
-var errNoSettings = errors.New("no settings")
-
-func (noSettings) Settings(context.Context, bool) (gateway.Settings, error) {
-	return gateway.Settings{}, errNoSettings
-}
-
 func TestExplainAllowsNothingWithoutTheSettings(t *testing.T) {
-	r, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := gateway.New(gateway.Options{Registry: r, Profile: gateway.FullProfile(), Settings: noSettings{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := gatewayOf(t, gateway.Options{Settings: fakeSettings(noSettings)})
 	if e, err := g.Explain(t.Context(), gateway.Request{Line: "help"}); !errors.Is(err, errNoSettings) || e.Command != nil {
 		t.Errorf("%+v, %v", e, err)
 	}
@@ -115,14 +94,7 @@ func (*countingArgs) Validate() error { checked++; return nil }
 func TestACommandIsBoundOnceAndForItsCallersOnly(t *testing.T) {
 	c := discovery.New(discovery.Spec{Path: "count", Summary: "Count", Effect: discovery.Admin, Examples: []string{"count"}},
 		func(context.Context, *discovery.Call, *countingArgs) (*nothing, error) { return &nothing{}, nil })
-	r, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1"}, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := gateway.New(gateway.Options{Registry: r, Profile: gateway.FullProfile()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := gatewayOf(t, gateway.Options{}, c)
 	for p, want := range map[gateway.Principal]int{{Name: "agent"}: 0, {Name: "admin", Admin: true}: 1} {
 		checked = 0
 		if a := g.Do(t.Context(), gateway.Request{Principal: p, Line: "count --n 1 --timeout 5"}); a.Success() != (want == 1) || checked != want {

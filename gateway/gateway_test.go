@@ -123,11 +123,20 @@ func newGateway(t *testing.T, o gateway.Options) *gateway.Gateway {
 			return &testResult{Text: strings.Repeat("x", 300<<10)}, nil
 		}),
 	}
-	registry, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1", Groups: map[string]string{"do": "Do things"}}, commands...)
-	if err != nil {
+	return gatewayOf(t, o, commands...)
+}
+
+// gatewayOf has these commands, and every one of them unless the options say otherwise.
+func gatewayOf(t testing.TB, o gateway.Options, commands ...*discovery.Command) *gateway.Gateway {
+	t.Helper()
+	info := discovery.Info{Name: "test", Version: "1"}
+	if len(commands) > 0 && strings.HasPrefix(commands[0].Path, "do ") {
+		info.Groups = map[string]string{"do": "Do things"}
+	}
+	var err error
+	if o.Registry, err = discovery.NewRegistry(info, commands...); err != nil {
 		t.Fatal(err)
 	}
-	o.Registry = registry
 	if o.Profile.Name == "" {
 		o.Profile = gateway.FullProfile()
 	}
@@ -137,6 +146,15 @@ func newGateway(t *testing.T, o gateway.Options) *gateway.Gateway {
 	}
 	return g
 }
+
+// fakeSettings is a function that gives the settings.
+type fakeSettings func(ctx context.Context) (gateway.Settings, error)
+
+func (f fakeSettings) Settings(ctx context.Context, _ bool) (gateway.Settings, error) { return f(ctx) }
+
+var errNoSettings = errors.New("no key")
+
+func noSettings(context.Context) (gateway.Settings, error) { return gateway.Settings{}, errNoSettings }
 
 func do(t *testing.T, g *gateway.Gateway, p gateway.Principal, line string) envelope {
 	t.Helper()
@@ -371,6 +389,18 @@ func TestRateLimitPerPrincipal(t *testing.T) {
 	})
 }
 
+func TestACallWithoutACommandCountsAgainstTheRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, gateway.Options{Settings: gateway.FixedSettings{CommandsPerMinute: 1}})
+		f := &discovery.Fault{Code: discovery.ValidationError, Message: "No command.", Hint: "Give one.", Examples: []string{"help"}}
+		for _, want := range []discovery.Code{discovery.ValidationError, discovery.RateLimited} {
+			if a := g.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "agent"}, Refusal: f}); a.Code != want {
+				t.Errorf("%s, want %s", a.JSON, want)
+			}
+		}
+	})
+}
+
 func TestNextDueSurvivesAClockSetBack(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	due, wait := gateway.NextDue(now.Add(24*time.Hour), now, 60, time.Minute)
@@ -428,7 +458,7 @@ func TestALostAuditEntryIsNotPassedOver(t *testing.T) {
 }
 
 func TestSettingsThatCannotBeReadRefuseAllButTheReserved(t *testing.T) {
-	g := newGateway(t, gateway.Options{Settings: brokenSettings{}, Faults: func(error) *discovery.Fault {
+	g := newGateway(t, gateway.Options{Settings: fakeSettings(noSettings), Faults: func(error) *discovery.Fault {
 		return &discovery.Fault{Code: discovery.ConfigError, Message: "No key.", Hint: "Set it."}
 	}})
 	if e := do(t, g, gateway.Principal{}, "do echo"); e.Success || e.Error.Code != discovery.ConfigError {
@@ -439,12 +469,6 @@ func TestSettingsThatCannotBeReadRefuseAllButTheReserved(t *testing.T) {
 			t.Errorf("%s: %+v", line, e.Error)
 		}
 	}
-}
-
-type brokenSettings struct{}
-
-func (brokenSettings) Settings(context.Context, bool) (gateway.Settings, error) {
-	return gateway.Settings{}, errors.New("no key")
 }
 
 func TestAnAnswerThatIsTooLongIsCutAndSaysSo(t *testing.T) {
@@ -478,15 +502,7 @@ func TestShownCommandIsBounded(t *testing.T) {
 }
 
 func BenchmarkDoVersion(b *testing.B) {
-	registry, err := discovery.NewRegistry(discovery.Info{Name: "bench", Version: "1"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	g, err := gateway.New(gateway.Options{Registry: registry, Profile: gateway.FullProfile(),
-		Settings: gateway.FixedSettings{CommandsPerMinute: 1 << 40}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	g := gatewayOf(b, gateway.Options{Settings: gateway.FixedSettings{CommandsPerMinute: 1 << 40}})
 	b.ReportAllocs()
 	for b.Loop() {
 		if a := g.Do(context.Background(), gateway.Request{Principal: gateway.Principal{Name: "bench"}, Line: "version"}); !a.Success() {
@@ -495,17 +511,12 @@ func BenchmarkDoVersion(b *testing.B) {
 	}
 }
 
-// lockedSettings cannot be read as long as anybody waits.
-type lockedSettings struct{}
-
-func (lockedSettings) Settings(ctx context.Context, _ bool) (gateway.Settings, error) {
-	<-ctx.Done()
-	return gateway.Settings{}, ctx.Err()
-}
-
 func TestAHeldStoreDelaysNothingPastItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGateway(t, gateway.Options{Settings: lockedSettings{}})
+		g := newGateway(t, gateway.Options{Settings: fakeSettings(func(ctx context.Context) (gateway.Settings, error) {
+			<-ctx.Done()
+			return gateway.Settings{}, ctx.Err()
+		})})
 		for line, want := range map[string]time.Duration{"do echo --timeout 2": 2 * time.Second, "help": 500 * time.Millisecond, "do echo --help": 500 * time.Millisecond, "nope": 500 * time.Millisecond} {
 			start := time.Now()
 			a := g.Do(t.Context(), gateway.Request{Line: line})

@@ -51,21 +51,14 @@ func (r *panicResult) Summary() string {
 	return ""
 }
 
-type panicSettings struct{}
+// fakePanics is a Limiter and an Auditor.
+type fakePanics struct{}
 
-func (panicSettings) Settings(context.Context, bool) (gateway.Settings, error) {
+func (fakePanics) Take(context.Context, string, int, time.Duration) (time.Duration, error) {
 	panic("a secret value")
 }
 
-type panicLimiter struct{}
-
-func (panicLimiter) Take(context.Context, string, int, time.Duration) (time.Duration, error) {
-	panic("a secret value")
-}
-
-type panicAuditor struct{}
-
-func (panicAuditor) Record(context.Context, gateway.AuditEntry) error { panic("a secret value") }
+func (fakePanics) Record(context.Context, gateway.AuditEntry) error { panic("a secret value") }
 
 // Wherever something panics, the answer is an error, the audit log has an entry, and the
 // next command is served; so it is over MCP.
@@ -80,31 +73,24 @@ func TestAPanicAnywhereIsAnsweredAndAudited(t *testing.T) {
 			}
 			return &panicResult{a.Where}, nil
 		})
-	registry, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1"}, run)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, where := range []string{"Validate", "Run", "MarshalJSON", "Truncate", "Summary", "Faults", "Context", "Settings", "Limiter", "Auditor"} {
 		t.Run(where, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var logged strings.Builder
 				audited := &auditLog{}
-				o := gateway.Options{Registry: registry, Profile: gateway.FullProfile(), Auditor: audited, Logger: slog.New(slog.NewTextHandler(&logged, nil)),
+				o := gateway.Options{Auditor: audited, Logger: slog.New(slog.NewTextHandler(&logged, nil)),
 					Faults: func(error) *discovery.Fault { panic("a secret value") }}
 				switch where {
 				case "Context":
 					o.Context = func(context.Context, gateway.Principal) context.Context { panic("a secret value") }
 				case "Settings":
-					o.Settings = panicSettings{}
+					o.Settings = fakeSettings(func(context.Context) (gateway.Settings, error) { panic("a secret value") })
 				case "Limiter":
-					o.Limiter = panicLimiter{}
+					o.Limiter = fakePanics{}
 				case "Auditor":
-					o.Auditor = panicAuditor{}
+					o.Auditor = fakePanics{}
 				}
-				g, err := gateway.New(o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				g := gatewayOf(t, o, run)
 				line := "do --where " + where
 				if a := g.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "agent"}, Line: line}); a.Code != discovery.ExecutionError || strings.Contains(string(a.JSON), "secret") {
 					t.Errorf("%s", a.JSON)

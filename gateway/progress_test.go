@@ -38,11 +38,7 @@ func stepper(t *testing.T) *Gateway {
 			}()
 			return struct{}{}, ctx.Err()
 		})
-	r, err := discovery.NewRegistry(discovery.Info{Name: "t"}, run)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := New(Options{Registry: r, Profile: FullProfile()})
+	g, err := New(Options{Registry: mustRegistry(t, run), Profile: FullProfile()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,23 +39,15 @@ func TestACommandRunsOnBehalfOfItsPrincipal(t *testing.T) {
 	type key struct{}
 	var found gateway.Principal
 	var call discovery.Call
-	r, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1"}, discovery.New(
+	g := gatewayOf(t, gateway.Options{Context: func(ctx context.Context, p gateway.Principal) context.Context {
+		return context.WithValue(ctx, key{}, p)
+	}}, discovery.New(
 		discovery.Spec{Path: "look", Summary: "Look", Effect: discovery.Read, Examples: []string{"look"}},
 		func(ctx context.Context, c *discovery.Call, _ *nothing) (*nothing, error) {
 			found, _ = ctx.Value(key{}).(gateway.Principal)
 			call = *c
 			return &nothing{}, nil
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := gateway.New(gateway.Options{Registry: r, Profile: gateway.FullProfile(),
-		Context: func(ctx context.Context, p gateway.Principal) context.Context {
-			return context.WithValue(ctx, key{}, p)
-		}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	scope := &gateway.Scope{Profile: gateway.ReadProfile(), Accounts: []string{"work"}, Identity: "repo:main"}
 	if a := g.Do(t.Context(), gateway.Request{Principal: gateway.Principal{Name: "ann", Admin: true, Scope: scope}, Line: "look"}); !a.Success() {
 		t.Fatalf("%s", a.JSON)

@@ -15,12 +15,14 @@ import (
 // asking is the initialize of a client whose person can be asked.
 var asking = strings.Replace(initializeLine, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1)
 
-func startAsking(t *testing.T, g Gateway, o Server) *session {
+func startAsking(t *testing.T, o Server) (*fakeStore, *session) {
 	t.Helper()
+	d, g := newFakeStore(t, gateway.Options{})
+	d.slowest = 0
 	s := startSession(t, g, o)
 	s.send(asking, initializedLine)
 	s.take()
-	return s
+	return d, s
 }
 
 // elicited reads the requests for a person among lines: their ids and messages.
@@ -66,9 +68,7 @@ func codes(t *testing.T, lines []string) []string {
 
 func TestAnOpenQuestionHoldsUpNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, g := newLedger(t, gateway.Options{})
-		d.slowest = 0
-		s := startAsking(t, g, Server{MaxInFlight: 1})
+		d, s := startAsking(t, Server{MaxInFlight: 1})
 		s.send(callLine(1, "do ask --n 1 --timeout 1"), callLine(2, "do write --n 2"), callLine(3, "do read --n 3"))
 		lines := s.take()
 		ids, messages := elicited(t, lines)
@@ -99,17 +99,12 @@ func TestAnOpenQuestionHoldsUpNothing(t *testing.T) {
 		if heard := d.replies(); !slices.Equal(heard, []string{"m1 1 person via client"}) {
 			t.Errorf("heard %q", heard)
 		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 func TestAQuestionThatNobodyAnswersEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, g := newLedger(t, gateway.Options{})
-		d.slowest = 0
-		s := startAsking(t, g, Server{})
+		d, s := startAsking(t, Server{})
 		s.send(callLine(1, "do ask --n 1"))
 		s.take()
 		time.Sleep(gateway.AskTime)
@@ -120,27 +115,20 @@ func TestAQuestionThatNobodyAnswersEnds(t *testing.T) {
 		if heard := d.replies(); !slices.Equal(heard, []string{"m1 0 person via client"}) {
 			t.Errorf("heard %q", heard)
 		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 func TestTheEndOfInputIsNoAnswer(t *testing.T) {
 	for _, inFlight := range []int{1, 64} {
 		synctest.Test(t, func(t *testing.T) {
-			d, g := newLedger(t, gateway.Options{})
-			d.slowest = 0
-			s := startAsking(t, g, Server{MaxInFlight: inFlight})
+			d, s := startAsking(t, Server{MaxInFlight: inFlight})
 			s.send(callLine(1, "do ask --n 1"), callLine(2, "do ask --n 2"))
 			ids, _ := elicited(t, s.take())
 			if len(ids) != 2 {
 				t.Fatalf("asked %d times", len(ids))
 			}
 			before := time.Now()
-			if err := s.finish(); err != nil {
-				t.Error(err)
-			}
+			s.finish()
 			if took := time.Since(before); took >= time.Second {
 				t.Errorf("it took %s", took)
 			}
@@ -157,18 +145,14 @@ func TestTheEndOfInputIsNoAnswer(t *testing.T) {
 
 func TestNobodyIsAskedAfterTheEndOfInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, g := newLedger(t, gateway.Options{})
-		d.slowest = 0
+		d, s := startAsking(t, Server{})
 		release := d.hold(1)
-		s := startAsking(t, g, Server{})
 		s.send(callLine(1, "do write --n 1"), callLine(2, "do ask --n 2"))
 		_ = s.in.Close()
 		s.take()
 		before := time.Now()
 		release()
-		if err := s.finish(); err != nil {
-			t.Error(err)
-		}
+		s.finish()
 		if took := time.Since(before); took >= time.Second {
 			t.Errorf("it took %s", took)
 		}
@@ -184,9 +168,7 @@ func TestNobodyIsAskedAfterTheEndOfInput(t *testing.T) {
 
 func TestACallCancelledWhileAPersonIsAskedDoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, g := newLedger(t, gateway.Options{})
-		d.slowest = 0
-		s := startAsking(t, g, Server{})
+		d, s := startAsking(t, Server{})
 		s.send(callLine(1, "do ask --n 1"))
 		ids, _ := elicited(t, s.take())
 		s.send(cancelLine(1))
@@ -201,22 +183,17 @@ func TestACallCancelledWhileAPersonIsAskedDoesNothing(t *testing.T) {
 		if got := d.records("do ask"); len(got) != 2 || got[1] != "agent true not_answered EXECUTION_ERROR" {
 			t.Errorf("audited as %q", got)
 		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 func TestAServerToldToStopWaitsForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, g := newLedger(t, gateway.Options{})
-		d.slowest = 0
-		s := startAsking(t, g, Server{})
+		d, s := startAsking(t, Server{})
 		s.send(callLine(1, "do ask --n 1"))
 		s.take()
 		before := time.Now()
 		s.stop()
-		<-s.result
+		s.wait()
 		if took := time.Since(before); took >= time.Second {
 			t.Errorf("it took %s", took)
 		}
@@ -229,9 +206,7 @@ func TestAServerToldToStopWaitsForNobody(t *testing.T) {
 
 func TestOnlySoManyQuestionsAreOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, g := newLedger(t, gateway.Options{})
-		d.slowest = 0
-		s := startAsking(t, g, Server{})
+		d, s := startAsking(t, Server{})
 		for n := range maxOpenQuestions + 1 {
 			s.send(callLine(n, fmt.Sprint("do ask --n ", n)))
 		}
@@ -257,9 +232,6 @@ func TestOnlySoManyQuestionsAreOpen(t *testing.T) {
 		s.send(callLine(100, "do ask --n 100"))
 		if ids, _ := elicited(t, s.take()); len(ids) != 1 {
 			t.Errorf("no question can be asked any more")
-		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -46,14 +46,14 @@ func connect(t *testing.T, g Gateway, era string, o mcp.ClientOptions) (c *mcp.C
 	return c, hangUp
 }
 
-func calling(t *testing.T, c *mcp.ClientSession, p *mcp.CallToolParams) (ledgerAnswer, *mcp.CallToolResult) {
+func calling(t *testing.T, c *mcp.ClientSession, p *mcp.CallToolParams) (storeAnswer, *mcp.CallToolResult) {
 	t.Helper()
 	p.Name = "cli"
 	r, err := c.CallTool(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var a ledgerAnswer
+	var a storeAnswer
 	if r.NeedsInput() {
 		return a, r
 	}
@@ -81,32 +81,30 @@ func TestAPersonIsAsked(t *testing.T) {
 			"cancel":         {mcp.ElicitResult{Action: "cancel"}, "APPROVAL_REQUIRED", "m7 0", "agent true not_answered APPROVAL_REQUIRED"},
 			"something else": {mcp.ElicitResult{Action: "ACCEPT"}, "APPROVAL_REQUIRED", "m7 0", "agent true not_answered APPROVAL_REQUIRED"},
 		} {
-			t.Run(era+" "+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					d, g := newLedger(t, gateway.Options{})
-					var shown []string
-					client, hangUp := connect(t, g, era, mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-						shown = append(shown, r.Params.Mode+" "+r.Params.Message)
-						return &c.answer, nil
-					}})
-					a, _ := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask --n 7")})
-					if string(a.Error.Code) != c.code {
-						t.Errorf("answered %+v", a)
-					}
-					if !slices.Equal(shown, []string{"form Matter 7?"}) {
-						t.Errorf("shown %q", shown)
-					}
-					if heard := d.replies(); !slices.Equal(heard, []string{c.heard + " person via client"}) {
-						t.Errorf("heard %q", heard)
-					}
-					if !slices.Equal(d.opened, []int{7}) {
-						t.Errorf("opened %d", d.opened)
-					}
-					if got := d.records("do ask"); !slices.Equal(got, []string{"agent true asked APPROVAL_REQUIRED", c.audited}) {
-						t.Errorf("audited as %q", got)
-					}
-					hangUp()
-				})
+			bubble(t, era+" "+name, func(t *testing.T) {
+				d, g := newFakeStore(t, gateway.Options{})
+				var shown []string
+				client, hangUp := connect(t, g, era, mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					shown = append(shown, r.Params.Mode+" "+r.Params.Message)
+					return &c.answer, nil
+				}})
+				a, _ := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask --n 7")})
+				if string(a.Error.Code) != c.code {
+					t.Errorf("answered %+v", a)
+				}
+				if !slices.Equal(shown, []string{"form Matter 7?"}) {
+					t.Errorf("shown %q", shown)
+				}
+				if heard := d.replies(); !slices.Equal(heard, []string{c.heard + " person via client"}) {
+					t.Errorf("heard %q", heard)
+				}
+				if !slices.Equal(d.opened, []int{7}) {
+					t.Errorf("opened %d", d.opened)
+				}
+				if got := d.records("do ask"); !slices.Equal(got, []string{"agent true asked APPROVAL_REQUIRED", c.audited}) {
+					t.Errorf("audited as %q", got)
+				}
+				hangUp()
 			})
 		}
 	}
@@ -115,24 +113,22 @@ func TestAPersonIsAsked(t *testing.T) {
 // A client that fails to ask has no answer. The stateless one gives up by itself.
 func TestAClientThatCannotAskAfterAll(t *testing.T) {
 	for _, era := range eras {
-		t.Run(era, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d, g := newLedger(t, gateway.Options{})
-				client, hangUp := connect(t, g, era, mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-					return nil, errors.New("nobody is here")
-				}})
-				if era == "2026-07-28" {
-					if _, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: "cli", Arguments: cli("do ask")}); err == nil {
-						t.Error("the client has an answer")
-					}
-				} else if a, _ := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask")}); a.Error.Code != "APPROVAL_REQUIRED" {
-					t.Errorf("answered %+v", a)
+		bubble(t, era, func(t *testing.T) {
+			d, g := newFakeStore(t, gateway.Options{})
+			client, hangUp := connect(t, g, era, mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				return nil, errors.New("nobody is here")
+			}})
+			if era == "2026-07-28" {
+				if _, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: "cli", Arguments: cli("do ask")}); err == nil {
+					t.Error("the client has an answer")
 				}
-				if heard := d.replies(); slices.ContainsFunc(heard, func(s string) bool { return !strings.Contains(s, " 0 ") }) {
-					t.Errorf("heard %q", heard)
-				}
-				hangUp()
-			})
+			} else if a, _ := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask")}); a.Error.Code != "APPROVAL_REQUIRED" {
+				t.Errorf("answered %+v", a)
+			}
+			if heard := d.replies(); slices.ContainsFunc(heard, func(s string) bool { return !strings.Contains(s, " 0 ") }) {
+				t.Errorf("heard %q", heard)
+			}
+			hangUp()
 		})
 	}
 }
@@ -146,18 +142,16 @@ func TestOnlyAClientThatCanShowAFormIsAsked(t *testing.T) {
 			"silent":   {},
 			"url only": {ElicitationHandler: never, Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}}}},
 		} {
-			t.Run(era+" "+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					d, g := newLedger(t, gateway.Options{})
-					client, hangUp := connect(t, g, era, o)
-					if a, _ := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask")}); a.Error.Code != "APPROVAL_REQUIRED" {
-						t.Errorf("answered %+v", a)
-					}
-					if got := d.records("do ask"); !slices.Equal(got, []string{"agent true  APPROVAL_REQUIRED"}) {
-						t.Errorf("audited as %q", got)
-					}
-					hangUp()
-				})
+			bubble(t, era+" "+name, func(t *testing.T) {
+				d, g := newFakeStore(t, gateway.Options{})
+				client, hangUp := connect(t, g, era, o)
+				if a, _ := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask")}); a.Error.Code != "APPROVAL_REQUIRED" {
+					t.Errorf("answered %+v", a)
+				}
+				if got := d.records("do ask"); !slices.Equal(got, []string{"agent true  APPROVAL_REQUIRED"}) {
+					t.Errorf("audited as %q", got)
+				}
+				hangUp()
 			})
 		}
 	}
@@ -167,7 +161,7 @@ func TestOnlyAClientThatCanShowAFormIsAsked(t *testing.T) {
 // that is an error.
 func TestTheQuestionOfAStatelessClientOnTheWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, g := newLedger(t, gateway.Options{})
+		d, g := newFakeStore(t, gateway.Options{})
 		s := startSession(t, g, Server{Name: "test", Version: "1"})
 		s.send(strings.Replace(modernLine(1, "do ask --n 3"), `clientCapabilities":{}`, `clientCapabilities":{"elicitation":{"form":{}}}`, 1))
 		var m struct {
@@ -190,9 +184,6 @@ func TestTheQuestionOfAStatelessClientOnTheWire(t *testing.T) {
 		if heard := d.replies(); !slices.Equal(heard, slices.Repeat([]string{"m3 0 person via client"}, 3)) {
 			t.Errorf("heard %q", heard)
 		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
@@ -209,7 +200,7 @@ func accepted() mcp.InputResponseMap {
 
 func TestAStatelessClientBringsTheStateBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, g := newLedger(t, gateway.Options{})
+		d, g := newFakeStore(t, gateway.Options{})
 		client, hangUp := byHand(t, g)
 		_, first := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask --n 1")})
 		_, second := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask --n 2")})
@@ -249,33 +240,31 @@ func TestAStatelessClientBringsTheStateBack(t *testing.T) {
 
 func TestAClientThatDiesWhileItsPersonIsAsked(t *testing.T) {
 	for _, era := range eras {
-		t.Run(era, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d, g := newLedger(t, gateway.Options{})
-				asked, gone := make(chan struct{}), make(chan struct{})
-				client, hangUp := connect(t, g, era, mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-					close(asked)
-					<-gone
-					return &mcp.ElicitResult{Action: "accept"}, nil
-				}})
-				ended := make(chan error, 1)
-				go func() {
-					_, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: "cli", Arguments: cli("do ask")})
-					ended <- err
-				}()
-				<-asked
-				hangUp()
-				close(gone)
-				if err := <-ended; err == nil {
-					t.Error("the client has an answer")
-				}
-				if heard := d.replies(); slices.ContainsFunc(heard, func(s string) bool { return !strings.Contains(s, " 0 ") }) {
-					t.Errorf("heard %q", heard)
-				}
-				if got := d.records("do ask"); got[0] != "agent true asked APPROVAL_REQUIRED" || era != "2026-07-28" && len(got) != 2 {
-					t.Errorf("audited as %q", got)
-				}
-			})
+		bubble(t, era, func(t *testing.T) {
+			d, g := newFakeStore(t, gateway.Options{})
+			asked, gone := make(chan struct{}), make(chan struct{})
+			client, hangUp := connect(t, g, era, mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				close(asked)
+				<-gone
+				return &mcp.ElicitResult{Action: "accept"}, nil
+			}})
+			ended := make(chan error, 1)
+			go func() {
+				_, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: "cli", Arguments: cli("do ask")})
+				ended <- err
+			}()
+			<-asked
+			hangUp()
+			close(gone)
+			if err := <-ended; err == nil {
+				t.Error("the client has an answer")
+			}
+			if heard := d.replies(); slices.ContainsFunc(heard, func(s string) bool { return !strings.Contains(s, " 0 ") }) {
+				t.Errorf("heard %q", heard)
+			}
+			if got := d.records("do ask"); got[0] != "agent true asked APPROVAL_REQUIRED" || era != "2026-07-28" && len(got) != 2 {
+				t.Errorf("audited as %q", got)
+			}
 		})
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/postern-mail/postern/gateway"
 )
 
-// A ledger is what the commands of these tests change and show: a list of numbers.
+// A fakeStore is what the commands of these tests change and show: a list of numbers.
 // A command may be held in the middle of its work.
-type ledger struct {
+type fakeStore struct {
 	mu      sync.Mutex
 	entries []int
 	running int           // writes
@@ -30,26 +30,26 @@ type ledger struct {
 	heard   []string // each reply that came, as "state verdict by"
 }
 
-type ledgerArgs struct {
+type numberArgs struct {
 	N    int                `json:"n,omitempty" jsonschema_description:"Number"`
 	Deaf bool               `json:"deaf,omitempty" jsonschema_description:"Ignore the end of the context"`
 	At   discovery.Datetime `json:"at,omitzero" jsonschema_description:"An instant that is right in the zone of the settings alone"`
 }
 
 // Validate depends on the zone.
-func (a *ledgerArgs) Validate() error {
+func (a *numberArgs) Validate() error {
 	if at := a.At.Time; !at.IsZero() && at.UTC().Hour() == at.Hour() {
 		return errors.New("the zone is wrong")
 	}
 	return nil
 }
 
-type ledgerResult struct {
+type numberResult struct {
 	Entries []int `json:"entries"`
 }
 
 // hold keeps the command with that number until the returned function is called.
-func (l *ledger) hold(n int) (release func()) {
+func (l *fakeStore) hold(n int) (release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := make(chan struct{})
@@ -57,15 +57,15 @@ func (l *ledger) hold(n int) (release func()) {
 	return sync.OnceFunc(func() { close(c) })
 }
 
-func (l *ledger) begin(name string, n int) chan struct{} {
+func (l *fakeStore) begin(name string, n int) chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.started = append(l.started, fmt.Sprint(name, " ", n))
 	return l.holds[n]
 }
 
-func (l *ledger) run(name string, change bool) func(context.Context, *discovery.Call, *ledgerArgs) (*ledgerResult, error) {
-	return func(ctx context.Context, _ *discovery.Call, a *ledgerArgs) (*ledgerResult, error) {
+func (l *fakeStore) run(name string, change bool) func(context.Context, *discovery.Call, *numberArgs) (*numberResult, error) {
+	return func(ctx context.Context, _ *discovery.Call, a *numberArgs) (*numberResult, error) {
 		hold := l.begin(name, a.N)
 		if change {
 			l.mu.Lock()
@@ -94,34 +94,34 @@ func (l *ledger) run(name string, change bool) func(context.Context, *discovery.
 		if change {
 			l.entries = append(l.entries, a.N)
 		}
-		return &ledgerResult{Entries: slices.Clone(l.entries)}, nil
+		return &numberResult{Entries: slices.Clone(l.entries)}, nil
 	}
 }
 
-func (l *ledger) Record(_ context.Context, e gateway.AuditEntry) error {
+func (l *fakeStore) Record(_ context.Context, e gateway.AuditEntry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.audit = append(l.audit, e)
 	return nil
 }
 
-func (l *ledger) written() []int {
+func (l *fakeStore) written() []int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.entries)
 }
 
 // begun tells which commands have got to run.
-func (l *ledger) begun() string {
+func (l *fakeStore) begun() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Join(l.started, ", ")
 }
 
-func newLedger(t testing.TB, o gateway.Options) (*ledger, *gateway.Gateway) {
+func newFakeStore(t testing.TB, o gateway.Options) (*fakeStore, *gateway.Gateway) {
 	t.Helper()
-	l := &ledger{slowest: 5 * time.Millisecond, holds: map[int]chan struct{}{}}
-	command := func(path string, effect discovery.Effect, run func(context.Context, *discovery.Call, *ledgerArgs) (*ledgerResult, error)) *discovery.Command {
+	l := &fakeStore{slowest: 5 * time.Millisecond, holds: map[int]chan struct{}{}}
+	command := func(path string, effect discovery.Effect, run func(context.Context, *discovery.Call, *numberArgs) (*numberResult, error)) *discovery.Command {
 		return discovery.New(discovery.Spec{Path: path, Summary: "Run " + path, Effect: effect, Examples: []string{path}}, run)
 	}
 	o.Auditor = l
@@ -132,7 +132,7 @@ func newLedger(t testing.TB, o gateway.Options) (*ledger, *gateway.Gateway) {
 		command("do send", discovery.Send, l.run("send", true)),
 		command("do admin", discovery.Admin, l.run("admin", true)),
 		command("do ask", discovery.Send, l.ask),
-		command("do panic", discovery.Write, func(context.Context, *discovery.Call, *ledgerArgs) (*ledgerResult, error) { panic("boom") }))
+		command("do panic", discovery.Write, func(context.Context, *discovery.Call, *numberArgs) (*numberResult, error) { panic("boom") }))
 }
 
 // newGateway has these commands and no limit worth the name.
@@ -158,8 +158,31 @@ type fakeGateway func(ctx context.Context, r gateway.Request) gateway.Answer
 
 func (f fakeGateway) Do(ctx context.Context, r gateway.Request) gateway.Answer { return f(ctx, r) }
 
+// blockingGateway answers a call when it is released, or when the call is cancelled; the
+// command "now" at once.
+type blockingGateway struct {
+	began, cancelled chan string // command strings
+	release          chan struct{}
+}
+
+func newBlockingGateway() *blockingGateway {
+	return &blockingGateway{began: make(chan string, 2000), cancelled: make(chan string, 2000), release: make(chan struct{})}
+}
+
+func (b *blockingGateway) Do(ctx context.Context, r gateway.Request) gateway.Answer {
+	if r.Line != "now" {
+		b.began <- r.Line
+		select {
+		case <-b.release:
+		case <-ctx.Done():
+			b.cancelled <- r.Line
+		}
+	}
+	return whoAndWhat(ctx, r)
+}
+
 // ask is a command that needs a person's word.
-func (l *ledger) ask(ctx context.Context, call *discovery.Call, a *ledgerArgs) (*ledgerResult, error) {
+func (l *fakeStore) ask(ctx context.Context, call *discovery.Call, a *numberArgs) (*numberResult, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	waits := &discovery.Fault{Code: discovery.ApprovalRequired, Message: "The matter waits.", Hint: "See to it."}
@@ -170,7 +193,7 @@ func (l *ledger) ask(ctx context.Context, call *discovery.Call, a *ledgerArgs) (
 	l.heard = append(l.heard, fmt.Sprintf("%s %d %s", call.Reply.State, call.Reply.Verdict, call.Reply.By))
 	switch call.Reply.Verdict {
 	case discovery.Accepted:
-		return &ledgerResult{}, ctx.Err()
+		return &numberResult{}, ctx.Err()
 	case discovery.Declined:
 		return nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "Declined.", Hint: "Leave it.", Reason: "declined"}
 	}
@@ -178,7 +201,7 @@ func (l *ledger) ask(ctx context.Context, call *discovery.Call, a *ledgerArgs) (
 }
 
 // replies are those that came since the last time.
-func (l *ledger) replies() []string {
+func (l *fakeStore) replies() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	heard := l.heard
@@ -187,7 +210,7 @@ func (l *ledger) replies() []string {
 }
 
 // records are the audit entries of a command, in a line each.
-func (l *ledger) records(path string) []string {
+func (l *fakeStore) records(path string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var list []string
@@ -201,7 +224,7 @@ func (l *ledger) records(path string) []string {
 
 // checkHundred checks the outcome of a hundred commands in flight of which every
 // second, from the first, writes its number.
-func (l *ledger) checkHundred(t *testing.T, got map[int]ledgerAnswer) {
+func (l *fakeStore) checkHundred(t *testing.T, got map[int]storeAnswer) {
 	t.Helper()
 	if len(got) != 100 {
 		t.Errorf("%d answers", len(got))
@@ -235,9 +258,9 @@ func hundredth(n int) string {
 }
 
 // answers is the envelope of each answer, by the id of its request.
-func answers(t *testing.T, lines []string) map[int]ledgerAnswer {
+func answers(t *testing.T, lines []string) map[int]storeAnswer {
 	t.Helper()
-	all := map[int]ledgerAnswer{}
+	all := map[int]storeAnswer{}
 	for _, line := range lines {
 		var m struct {
 			ID     int
@@ -247,7 +270,7 @@ func answers(t *testing.T, lines []string) map[int]ledgerAnswer {
 		if err := json.Unmarshal([]byte(line), &m); err != nil || len(m.Result.Content) != 1 && m.Error == nil {
 			t.Fatalf("%v in %s", err, line)
 		}
-		var a ledgerAnswer
+		var a storeAnswer
 		if m.Error != nil {
 			a.rpc = m.Error.Code
 		} else if err := json.Unmarshal([]byte(m.Result.Content[0].Text), &a); err != nil {
@@ -261,7 +284,7 @@ func answers(t *testing.T, lines []string) map[int]ledgerAnswer {
 	return all
 }
 
-type ledgerAnswer struct {
+type storeAnswer struct {
 	Success bool
 	Data    struct{ Entries []int }
 	Error   struct {

@@ -68,8 +68,6 @@ func TestAReceiptIsGivenWhenTheAnswerHasLeft(t *testing.T) {
 // Nobody's answer is taken for delivered that did not leave: the client hung up, or
 // stopped reading, or the session was ended meanwhile.
 func TestNoReceiptForAnAnswerThatDidNotLeave(t *testing.T) {
-	const sessionless = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cli","arguments":{"command":"x"},` +
-		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
 	const withSession = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cli","arguments":{"command":"x"},"_meta":{"progressToken":1}}}`
 	for _, stateless := range []bool{false, true} {
 		for _, how := range []string{"hangs up", "reads nothing", "ends the session"} {
@@ -79,13 +77,9 @@ func TestNoReceiptForAnAnswerThatDidNotLeave(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, stateless %v", how, stateless), func(t *testing.T) {
 				began, goOn := make(chan struct{}), make(chan struct{})
 				var receipts atomic.Int32
-				l, err := net.Listen("tcp", "127.0.0.1:0")
-				if err != nil {
-					t.Fatal(err)
-				}
 				times := defaultTimes
 				times.write = 200 * time.Millisecond
-				s := serveWith(t, narrow{l}, Server{Gateway: fakeGateway(func(ctx context.Context, c gateway.Request) gateway.Answer {
+				s := serveWith(t, narrow{listen(t)}, Server{Gateway: fakeGateway(func(ctx context.Context, c gateway.Request) gateway.Answer {
 					if c.Progress != nil {
 						c.Progress(1, 2, string(answerMark)) // something is written before the answer
 					}
@@ -103,7 +97,7 @@ func TestNoReceiptForAnAnswerThatDidNotLeave(t *testing.T) {
 					return gateway.Answer{JSON: []byte(text), Receipts: []func(){func() { receipts.Add(1) }}}
 				})}, HTTPOptions{}, times)
 				head := "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ann\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
-				body, session := sessionless, ""
+				body, session := statelessCall("x"), ""
 				if stateless {
 					head += "Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: cli\r\n"
 				} else {
@@ -111,12 +105,8 @@ func TestNoReceiptForAnAnswerThatDidNotLeave(t *testing.T) {
 					head += "Mcp-Protocol-Version: 2025-06-18\r\nMcp-Session-Id: " + session + "\r\n"
 					body = withSession
 				}
-				conn, err := net.Dial("tcp", s.addr)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer func() { _ = conn.Close() }()
-				if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
+				conn := s.dial(t)
+				if err := conn.SetReadBuffer(4096); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := fmt.Fprintf(conn, "%sContent-Length: %d\r\n\r\n%s", head, len(body), body); err != nil {
@@ -125,7 +115,7 @@ func TestNoReceiptForAnAnswerThatDidNotLeave(t *testing.T) {
 				<-began
 				switch how {
 				case "hangs up":
-					if err := errors.Join(conn.(*net.TCPConn).SetLinger(0), conn.Close()); err != nil {
+					if err := errors.Join(conn.SetLinger(0), conn.Close()); err != nil {
 						t.Fatal(err)
 					}
 				case "ends the session":
@@ -178,7 +168,7 @@ func TestAPersonIsAskedOverHTTP(t *testing.T) {
 			"cancel":  {"APPROVAL_REQUIRED", "ann true not_answered APPROVAL_REQUIRED"},
 		} {
 			t.Run(era+" "+action, func(t *testing.T) {
-				d, g := newLedger(t, gateway.Options{})
+				d, g := newFakeStore(t, gateway.Options{})
 				s := serveOn(t, g, HTTPOptions{MaxCalls: 1})
 				s.callers["ann"] = Caller{ID: "1", Principal: scoped("ann", nil)}
 				var shown []string
@@ -208,7 +198,7 @@ func TestAPersonIsAskedOverHTTP(t *testing.T) {
 func TestAClientThatIsNotBelievedIsAskedNothing(t *testing.T) {
 	for _, era := range httpEras {
 		t.Run(era, func(t *testing.T) {
-			d, g := newLedger(t, gateway.Options{})
+			d, g := newFakeStore(t, gateway.Options{})
 			s := serveOn(t, g, HTTPOptions{})
 			p := scoped("ann", nil)
 			state := g.Do(t.Context(), gateway.Request{Principal: p, Line: "do ask --n 7", CanAsk: true}).Asked.State
@@ -235,7 +225,7 @@ func TestAClientThatIsNotBelievedIsAskedNothing(t *testing.T) {
 func TestAnAnswerAfterTheEndOfAGrantDoesNothing(t *testing.T) {
 	for _, era := range httpEras[1:] {
 		t.Run(era, func(t *testing.T) {
-			d, g := newLedger(t, gateway.Options{})
+			d, g := newFakeStore(t, gateway.Options{})
 			var over atomic.Bool
 			s := serveOn(t, g, HTTPOptions{})
 			s.callers["ann"] = Caller{ID: "1", Principal: scoped("ann", func(context.Context) error {
@@ -263,7 +253,7 @@ func TestAnAnswerAfterTheEndOfAGrantDoesNothing(t *testing.T) {
 
 // One caller's open questions do not keep another's person from being asked.
 func TestOpenQuestionsAreBoundedByCaller(t *testing.T) {
-	_, g := newLedger(t, gateway.Options{})
+	_, g := newFakeStore(t, gateway.Options{})
 	s := serveOn(t, g, HTTPOptions{})
 	asked, answer := make(chan string, 100), make(chan struct{})
 	connect := func(token string) *mcp.ClientSession {
@@ -301,7 +291,7 @@ func TestOpenQuestionsAreBoundedByCaller(t *testing.T) {
 
 // When the server stops, an open question has no answer, and nothing is done.
 func TestStoppingEndsOpenQuestions(t *testing.T) {
-	d, g := newLedger(t, gateway.Options{})
+	d, g := newFakeStore(t, gateway.Options{})
 	s := serveWith(t, listen(t), Server{Gateway: g, Grace: time.Minute}, HTTPOptions{}, defaultTimes)
 	asked, over := make(chan struct{}), make(chan struct{})
 	defer close(over) // the client waits for it
@@ -310,7 +300,7 @@ func TestStoppingEndsOpenQuestions(t *testing.T) {
 		<-over
 		return nil, errors.New("nobody is here")
 	}})
-	answered := make(chan ledgerAnswer, 1)
+	answered := make(chan storeAnswer, 1)
 	go func() {
 		a, _ := calling(t, c, &mcp.CallToolParams{Arguments: cli("do ask --n 7")})
 		answered <- a

@@ -16,7 +16,7 @@ import (
 // Who was not let in keeps no connection, whatever was asked for, and who was does: or
 // a stranger could hold all there may be, with one request each now and then.
 func TestAStrangerKeepsNoConnection(t *testing.T) {
-	s := serveOn(t, whoAndWhat, HTTPOptions{Origins: []string{"https://ledger.example.org"}, Admit: func(_ context.Context, token string) (Caller, error) {
+	s := serveOn(t, whoAndWhat, HTTPOptions{Origins: []string{"https://desk.example.org"}, Admit: func(_ context.Context, token string) (Caller, error) {
 		if token == "trouble" {
 			return Caller{}, errors.New("the store is away")
 		}
@@ -24,28 +24,22 @@ func TestAStrangerKeepsNoConnection(t *testing.T) {
 	}})
 	insider := serveOn(t, whoAndWhat, HTTPOptions{})
 	for name, c := range map[string]struct {
-		addr, line, header, status string
-		kept                       bool
+		server               *httpServer
+		line, header, status string
+		kept                 bool
 	}{
-		"another path":      {s.addr, "GET /x", "", "404", false},
-		"a stream":          {s.addr, "GET /mcp", "", "405", false},
-		"a preflight":       {s.addr, "OPTIONS /mcp", "Origin: https://ledger.example.org\r\n", "204", false},
-		"another host":      {s.addr, "POST /mcp", "Origin: https://evil.example\r\n", "403", false},
-		"no token":          {s.addr, "POST /mcp", "", "401", false},
-		"two tokens":        {s.addr, "POST /mcp", "Authorization: Bearer a\r\nAuthorization: Bearer a\r\n", "400", false},
-		"tokens unreadable": {s.addr, "POST /mcp", "Authorization: Bearer trouble\r\n", "503", false},
-		"let in":            {insider.addr, "POST /mcp", "Authorization: Bearer ann\r\n", "415", true},
+		"another path":      {s, "GET /x", "", "404", false},
+		"a stream":          {s, "GET /mcp", "", "405", false},
+		"a preflight":       {s, "OPTIONS /mcp", "Origin: https://desk.example.org\r\n", "204", false},
+		"another host":      {s, "POST /mcp", "Origin: https://evil.example\r\n", "403", false},
+		"no token":          {s, "POST /mcp", "", "401", false},
+		"two tokens":        {s, "POST /mcp", "Authorization: Bearer a\r\nAuthorization: Bearer a\r\n", "400", false},
+		"tokens unreadable": {s, "POST /mcp", "Authorization: Bearer trouble\r\n", "503", false},
+		"let in":            {insider, "POST /mcp", "Authorization: Bearer ann\r\n", "415", true},
 	} {
-		conn, err := net.Dial("tcp", c.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := c.server.dial(t)
 		r := bufio.NewReader(conn)
-		_, err = fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", c.line, c.header)
-		if err == nil {
-			err = conn.SetDeadline(time.Now().Add(time.Minute))
-		}
-		if err != nil {
+		if _, err := fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", c.line, c.header); err != nil {
 			t.Fatal(err)
 		}
 		res, err := http.ReadResponse(r, nil)
@@ -60,7 +54,6 @@ func TestAStrangerKeepsNoConnection(t *testing.T) {
 				t.Errorf("%s: the connection is kept: %v", name, err)
 			}
 		}
-		_ = conn.Close()
 	}
 }
 
@@ -70,18 +63,10 @@ func TestKeptConnectionsAreBoundedByCaller(t *testing.T) {
 	const most = 3
 	s := serveOn(t, whoAndWhat, HTTPOptions{MaxConnections: shares*most + 3})
 	open := func() (net.Conn, *bufio.Reader) {
-		conn, err := net.Dial("tcp", s.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
+		conn := s.dial(t)
 		return conn, bufio.NewReader(conn)
 	}
-	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cli","arguments":{"command":"x"},` +
-		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	call := statelessCall("x")
 	ask := func(conn net.Conn, r *bufio.Reader, who string) (kept bool) {
 		t.Helper()
 		_, err := fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+

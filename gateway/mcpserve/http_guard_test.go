@@ -93,7 +93,7 @@ func TestOnlyAValidTokenGetsIn(t *testing.T) {
 // A page in somebody's browser, under a name of its own or not, gets nowhere, whatever
 // it asks for.
 func TestForeignHostsAndOriginsAreRefused(t *testing.T) {
-	s := serveOn(t, whoAndWhat, HTTPOptions{Origins: []string{"https://ledger.example.org"}, Host: func(name string) bool { return name == "mail.example.org" }})
+	s := serveOn(t, whoAndWhat, HTTPOptions{Origins: []string{"https://desk.example.org"}, Host: func(name string) bool { return name == "mail.example.org" }})
 	_, port, err := net.SplitHostPort(s.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -115,10 +115,10 @@ func TestForeignHostsAndOriginsAreRefused(t *testing.T) {
 		{"127.0.0.1.evil.example:" + port, "", false},
 		{"10.0.0.1", "", false},
 		{"mail.example.org.", "", false},
-		{"", "https://ledger.example.org", true},
-		{"", "HTTPS://ledger.example.org", true},
-		{"", "http://ledger.example.org", false},
-		{"", "https://ledger.example.org:8443", false},
+		{"", "https://desk.example.org", true},
+		{"", "HTTPS://desk.example.org", true},
+		{"", "http://desk.example.org", false},
+		{"", "https://desk.example.org:8443", false},
 		{"", "https://evil.example", false},
 		{"", "null", false},
 		{"", "http://" + s.addr, true},
@@ -141,12 +141,12 @@ func TestForeignHostsAndOriginsAreRefused(t *testing.T) {
 			if refused := res.StatusCode == http.StatusForbidden; refused == c.ok {
 				t.Errorf("%s at %q from %q: %s %s", method, c.host, c.origin, res.Status, text)
 			}
-			if allow := res.Header.Get("Access-Control-Allow-Origin"); (allow != "") != (c.ok && strings.EqualFold(c.origin, "https://ledger.example.org")) {
+			if allow := res.Header.Get("Access-Control-Allow-Origin"); (allow != "") != (c.ok && strings.EqualFold(c.origin, "https://desk.example.org")) {
 				t.Errorf("%s from %q is told %q", method, c.origin, allow)
 			}
 		}
 	}
-	res, _ := s.send(t, "", request{method: "POST", body: initializing, header: http.Header{"Origin": {"https://ledger.example.org", "https://evil.example"}}})
+	res, _ := s.send(t, "", request{method: "POST", body: initializing, header: http.Header{"Origin": {"https://desk.example.org", "https://evil.example"}}})
 	if res.StatusCode != http.StatusForbidden {
 		t.Errorf("two origins: %s", res.Status)
 	}
@@ -158,16 +158,7 @@ func TestForeignHostsAndOriginsAreRefused(t *testing.T) {
 func TestNothingElseIsServed(t *testing.T) {
 	s := serveOn(t, whoAndWhat, HTTPOptions{})
 	for _, path := range []string{"/", "/mcp/", "/mcp/x", "//mcp", "/metrics", "/.well-known/oauth-protected-resource"} {
-		r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+s.addr+path, strings.NewReader(initializing))
-		if err != nil {
-			t.Fatal(err)
-		}
-		res, err := bearing("ann").Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = res.Body.Close()
-		if res.StatusCode != http.StatusNotFound {
+		if res, _ := s.send(t, "ann", request{method: "POST", body: initializing, path: path}); res.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: %s", path, res.Status)
 		}
 	}
@@ -226,7 +217,7 @@ func TestATokenEndsWithinItsSession(t *testing.T) {
 }
 
 func TestSessionsAreBounded(t *testing.T) {
-	w := newWaiter()
+	w := newBlockingGateway()
 	s := serveOn(t, w, HTTPOptions{MaxSessions: 3})
 	var ids []string
 	for range 3 {
@@ -288,22 +279,20 @@ func TestAnIdleSessionEnds(t *testing.T) {
 }
 
 func TestRequestsAreBounded(t *testing.T) {
-	w := newWaiter()
+	w := newBlockingGateway()
 	s := serveOn(t, w, HTTPOptions{MaxConnections: 2 * shares})
-	const statelessCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cli","arguments":{"command":"wait"},` +
-		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
-	header := http.Header{versionHeader: {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"cli"}}
+	call := request{method: "POST", body: statelessCall("wait"), header: statelessHeader()}
 	answered := make(chan string, 3)
 	begin := func(token string) {
 		go func() {
-			_, body := s.send(t, token, request{method: "POST", body: statelessCall, header: header})
+			_, body := s.send(t, token, call)
 			answered <- body
 		}()
 		<-w.began
 	}
 	begin("ann")
 	begin("ann")
-	if res, _ := s.send(t, "ann", request{method: "POST", body: statelessCall, header: header}); res.StatusCode != 429 || res.Header.Get("Retry-After") == "" {
+	if res, _ := s.send(t, "ann", call); res.StatusCode != 429 || res.Header.Get("Retry-After") == "" {
 		t.Errorf("a third of one caller: %s", res.Status)
 	}
 	begin("bob")
@@ -313,7 +302,7 @@ func TestRequestsAreBounded(t *testing.T) {
 			t.Errorf("answered %s", body)
 		}
 	}
-	if res, _ := s.send(t, "ann", request{method: "POST", body: statelessCall, header: header}); res.StatusCode != 200 {
+	if res, _ := s.send(t, "ann", call); res.StatusCode != 200 {
 		t.Errorf("afterwards: %s", res.Status)
 	}
 }
@@ -321,19 +310,14 @@ func TestRequestsAreBounded(t *testing.T) {
 // A body can hold many calls in the protocol that had batches. They are answered, each
 // by itself, and only so many of them are begun at once.
 func TestABatchIsBounded(t *testing.T) {
-	w := newWaiter()
+	w := newBlockingGateway()
 	s := serveOn(t, w, HTTPOptions{MaxCalls: 4})
 	id := s.begin(t, "ann")
 	var calls []string
 	for i := range maxTogether + 10 {
 		calls = append(calls, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":"wait"}}}`, i+10))
 	}
-	r, err := http.NewRequestWithContext(t.Context(), "POST", s.url, strings.NewReader("["+strings.Join(calls, ",")+"]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header = http.Header{sessionHeader: {id}, versionHeader: {"2025-03-26"}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
-	res, err := bearing("ann").Do(r)
+	res, err := s.do(t, bearing("ann"), request{method: "POST", body: "[" + strings.Join(calls, ",") + "]", header: http.Header{sessionHeader: {id}, versionHeader: {"2025-03-26"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,16 +362,7 @@ func TestBodiesAndHeadersAreBounded(t *testing.T) {
 		if c.size == 0 {
 			body = initializing + initializing
 		}
-		r, err := http.NewRequestWithContext(t.Context(), "POST", s.url, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.chunked {
-			r.ContentLength = -1
-		}
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Accept", "application/json, text/event-stream")
-		res, err := bearing("ann").Do(r)
+		res, err := s.do(t, bearing("ann"), request{method: "POST", body: body, chunked: c.chunked})
 		if err != nil { // it was cut off while it was still sending
 			if c.size <= maxBody+1 {
 				t.Errorf("%s: %v", name, err)
@@ -399,11 +374,7 @@ func TestBodiesAndHeadersAreBounded(t *testing.T) {
 			t.Errorf("%s: %s, want %d", name, res.Status, c.status)
 		}
 	}
-	conn, err := net.Dial("tcp", s.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := s.dial(t)
 	_, _ = fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Long: %s", strings.Repeat("x", 100_000)) // it may be cut off meanwhile
 	if res, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil && res.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("a long header: %s", res.Status)
@@ -458,16 +429,8 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 	for range 2 {
 		var wg sync.WaitGroup
 		for name, c := range clients {
+			conn := s.dial(t)
 			wg.Go(func() {
-				conn, err := net.Dial("tcp", s.addr)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-					t.Error(err)
-					return
-				}
 				if _, err := conn.Write([]byte(c.sent)); err != nil {
 					t.Error(err)
 					return

@@ -2,6 +2,7 @@ package mcpserve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -15,9 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 )
 
@@ -175,28 +176,25 @@ var whoAndWhat = fakeGateway(func(_ context.Context, r gateway.Request) gateway.
 type request struct {
 	method, body string
 	header       http.Header
-	host         string
+	host, path   string
+	chunked      bool
 }
 
-// The head and body of an initialize and of a stateless call.
 const initializing = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`
 
+// A stateless call and its header.
+func statelessCall(command string) string { return modernLine(1, command) }
+
+func statelessHeader() http.Header {
+	return http.Header{versionHeader: {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"cli"}}
+}
+
+// send returns the answer, whose body has been read.
 func (s *httpServer) send(t testing.TB, token string, q request) (*http.Response, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), q.method, s.url, strings.NewReader(q.body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	for name, values := range q.header {
-		r.Header[http.CanonicalHeaderKey(name)] = values
-	}
-	r.Host = q.host
 	client := bearing(token)
 	defer client.CloseIdleConnections()
-	defer client.Transport.(withToken).CloseIdleConnections()
-	res, err := client.Do(r)
+	res, err := s.do(t, client, q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,6 +204,38 @@ func (s *httpServer) send(t testing.TB, token string, q request) (*http.Response
 		t.Fatal(err)
 	}
 	return res, string(b)
+}
+
+// do returns the answer as it comes.
+func (s *httpServer) do(t testing.TB, client *http.Client, q request) (*http.Response, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), q.method, strings.TrimSuffix(s.url, "/mcp")+cmp.Or(q.path, "/mcp"), strings.NewReader(q.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+	for name, values := range q.header {
+		r.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	r.Host = q.host
+	if q.chunked {
+		r.ContentLength = -1
+	}
+	return client.Do(r)
+}
+
+// dial opens a connection that gives up after a minute and ends with the test.
+func (s *httpServer) dial(t testing.TB) *net.TCPConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.addr)
+	if err == nil {
+		t.Cleanup(func() { _ = conn.Close() })
+		err = conn.SetDeadline(time.Now().Add(time.Minute))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn.(*net.TCPConn)
 }
 
 // begin starts a session by hand and returns its ID.
@@ -241,6 +271,10 @@ func TestHTTPServesBothEras(t *testing.T) {
 			}
 			if got, err := callTool(t.Context(), c, "mail list"); err != nil || got != "ann: mail list" {
 				t.Errorf("%q, %v", got, err)
+			}
+			var refused *jsonrpc.Error
+			if _, err := c.ListPrompts(t.Context(), nil); !errors.As(err, &refused) || refused.Code != jsonrpc.CodeMethodNotFound {
+				t.Errorf("prompts/list: %v", err)
 			}
 		})
 	}
@@ -300,37 +334,12 @@ func TestAHundredCallsInFlightHaveTheirOwnAnswers(t *testing.T) {
 	}
 }
 
-// waiter is a Gateway whose calls wait for their end, and say how it came.
-type waiter struct {
-	began, ended chan string
-	release      chan struct{}
-}
-
-func newWaiter() *waiter {
-	return &waiter{began: make(chan string, 100), ended: make(chan string, 100), release: make(chan struct{})}
-}
-
-func (w *waiter) Do(ctx context.Context, c gateway.Request) gateway.Answer {
-	if c.Line == "now" {
-		return whoAndWhat(ctx, c)
-	}
-	w.began <- c.Line
-	select {
-	case <-ctx.Done():
-		w.ended <- "cancelled " + c.Line
-		return gateway.Answer{JSON: []byte("cancelled"), Code: discovery.ExecutionError}
-	case <-w.release:
-		w.ended <- "finished " + c.Line
-		return whoAndWhat(ctx, c)
-	}
-}
-
 // A call that its client gives up ends, whether the client says so (before
 // 2026-07-28) or hangs up; it leaves its place, and the session lives on.
 func TestACancelledCallEnds(t *testing.T) {
 	for _, era := range httpEras {
 		t.Run(era, func(t *testing.T) {
-			w := newWaiter()
+			w := newBlockingGateway()
 			s := serveOn(t, w, HTTPOptions{MaxCalls: 1})
 			c := s.session(t, "ann", era, nil)
 			for i := range 3 {
@@ -342,7 +351,7 @@ func TestACancelledCallEnds(t *testing.T) {
 				if err := <-gone; !errors.Is(err, context.Canceled) {
 					t.Errorf("the client has %v", err)
 				}
-				if got := <-w.ended; got != fmt.Sprint("cancelled wait ", i) {
+				if got := <-w.cancelled; got != fmt.Sprint("wait ", i) {
 					t.Error(got)
 				}
 			}
@@ -381,7 +390,7 @@ func TestAPanicIsOneAnswer(t *testing.T) {
 func TestStoppingLetsCallsFinish(t *testing.T) {
 	for _, era := range []string{"2025-06-18", "2026-07-28"} {
 		t.Run(era, func(t *testing.T) {
-			w := newWaiter()
+			w := newBlockingGateway()
 			s := serveWith(t, listen(t), Server{Gateway: w, Grace: time.Minute}, HTTPOptions{}, defaultTimes)
 			c := s.session(t, "ann", era, nil)
 			type outcome struct {
@@ -416,7 +425,7 @@ func TestStoppingLetsCallsFinish(t *testing.T) {
 			}
 		})
 		t.Run(era+", too slow", func(t *testing.T) {
-			w := newWaiter()
+			w := newBlockingGateway()
 			s := serveWith(t, listen(t), Server{Gateway: w, Grace: time.Nanosecond}, HTTPOptions{}, defaultTimes)
 			c := s.session(t, "ann", era, nil)
 			gone := make(chan error, 1)
@@ -425,7 +434,7 @@ func TestStoppingLetsCallsFinish(t *testing.T) {
 			if err := s.stop(); !errors.Is(err, context.Canceled) {
 				t.Errorf("ended with %v", err)
 			}
-			if got := <-w.ended; got != "cancelled wait" {
+			if got := <-w.cancelled; got != "wait" {
 				t.Error(got)
 			}
 			<-gone

@@ -2,7 +2,6 @@ package mcpserve
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -63,15 +62,15 @@ type said struct {
 // call sends one call of protocol 2026-07-28 over a connection of its own.
 func (p *pipes) call(t *testing.T, token, command string) said {
 	t.Helper()
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cli","arguments":{"command":%q},`+
-		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"raw","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, command)
-	r, err := http.NewRequestWithContext(t.Context(), "POST", "http://localhost/mcp", strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), "POST", "http://localhost/mcp", strings.NewReader(statelessCall(command)))
 	if err != nil {
 		t.Error(err)
 		return said{}
 	}
-	r.Header = http.Header{versionHeader: {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"cli"}, "Content-Type": {"application/json"},
-		"Accept": {"application/json, text/event-stream"}, "Authorization": {"Bearer " + token}}
+	r.Header = statelessHeader()
+	for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer " + token} {
+		r.Header.Set(name, value)
+	}
 	start := time.Now()
 	res, err := (&http.Transport{DialContext: p.dial, DisableKeepAlives: true}).RoundTrip(r)
 	if err != nil {

@@ -21,6 +21,13 @@ func modernLine(id int, command string) string {
 	return strings.Replace(callLine(id, command), `"params":{`, `"params":{`+modern+`,`, 1)
 }
 
+// startStore is startInitialized with a fakeStore behind the gateway.
+func startStore(t *testing.T, o gateway.Options, server Server) (*fakeStore, *session) {
+	t.Helper()
+	l, g := newFakeStore(t, o)
+	return l, startInitialized(t, g, server)
+}
+
 func numbers(from, to, step int) []int {
 	var list []int
 	for n := from; n < to; n += step {
@@ -38,7 +45,7 @@ func TestAHundredInFlightTakeEffectInTheOrderOfTheirFrames(t *testing.T) {
 			t.Run(fmt.Sprint(era, " ", inFlight), func(t *testing.T) {
 				for range 20 {
 					synctest.Test(t, func(t *testing.T) {
-						l, g := newLedger(t, gateway.Options{})
+						l, g := newFakeStore(t, gateway.Options{})
 						s := startSession(t, g, Server{MaxInFlight: inFlight})
 						if era == "initialized" {
 							s.send(initializeLine, initializedLine)
@@ -47,9 +54,7 @@ func TestAHundredInFlightTakeEffectInTheOrderOfTheirFrames(t *testing.T) {
 						for n := range 100 {
 							s.send(line(n, hundredth(n)))
 						}
-						if err := s.finish(); err != nil {
-							t.Error(err)
-						}
+						s.finish()
 						l.checkHundred(t, answers(t, s.take()))
 					})
 				}
@@ -60,7 +65,7 @@ func TestAHundredInFlightTakeEffectInTheOrderOfTheirFrames(t *testing.T) {
 
 func TestAHundredInFlightOverRealPipes(t *testing.T) {
 	for range 20 {
-		l, g := newLedger(t, gateway.Options{})
+		l, g := newFakeStore(t, gateway.Options{})
 		l.slowest = 100 * time.Microsecond
 		var script strings.Builder
 		for n := range 100 {
@@ -91,8 +96,7 @@ func TestAHundredInFlightOverRealPipes(t *testing.T) {
 
 func TestReadsRunSideBySideBetweenChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, g := newLedger(t, gateway.Options{})
-		s := startInitialized(t, g, Server{})
+		l, s := startStore(t, gateway.Options{}, Server{})
 		first, second, third := l.hold(1), l.hold(2), l.hold(3)
 		l.hold(4)()
 		s.send(callLine(1, "do read --n 1"), callLine(2, "do read --n 2"), callLine(3, "do write --n 3"), callLine(4, "do read --n 4"), callLine(5, "help"))
@@ -118,16 +122,12 @@ func TestReadsRunSideBySideBetweenChanges(t *testing.T) {
 		if got := answers(t, s.take()); !slices.Equal(got[4].Data.Entries, []int{3}) {
 			t.Errorf("the read after the change shows %+v", got[4])
 		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 func TestWhatIsNoCommandIsWaitedForByNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, g := newLedger(t, gateway.Options{})
-		s := startInitialized(t, g, Server{})
+		l, s := startStore(t, gateway.Options{}, Server{})
 		release := l.hold(1)
 		s.send(callLine(1, "do write --n 1"))
 		bad := map[int]string{
@@ -162,16 +162,12 @@ func TestWhatIsNoCommandIsWaitedForByNobody(t *testing.T) {
 		if w := l.written(); !slices.Equal(w, []int{1, 22}) {
 			t.Errorf("written: %d", w)
 		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 func TestCancellingInTheMiddleOfTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, g := newLedger(t, gateway.Options{})
-		s := startInitialized(t, g, Server{MaxInFlight: 4})
+		l, s := startStore(t, gateway.Options{}, Server{MaxInFlight: 4})
 		release := l.hold(1)
 		s.send(callLine(1, "do write --n 1 --deaf"))
 		for n := 2; n <= 12; n++ {
@@ -198,16 +194,12 @@ func TestCancellingInTheMiddleOfTheLine(t *testing.T) {
 		if i < 0 || l.audit[i].Allowed || l.audit[i].Reason != "not_started" || l.audit[i].Parsed != "do write" {
 			t.Errorf("what was cancelled in line is audited as %+v", l.audit)
 		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 func TestAWaitInVainSaysThatNothingWasDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, g := newLedger(t, gateway.Options{})
-		s := startInitialized(t, g, Server{})
+		l, s := startStore(t, gateway.Options{}, Server{})
 		release := l.hold(1)
 		start := time.Now()
 		s.send(callLine(1, "do write --n 1 --timeout 300"), callLine(2, "do write --n 2 --timeout 7"), callLine(3, "do read --n 3 --timeout 5"), callLine(4, "do write --n 4 --timeout 300"))
@@ -236,16 +228,12 @@ func TestAWaitInVainSaysThatNothingWasDone(t *testing.T) {
 		if b := l.begun(); b != "write 1, write 4" {
 			t.Errorf("begun: %s", b)
 		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 func TestACommandThatRanOutOfTimeMakesWayForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, g := newLedger(t, gateway.Options{})
-		s := startInitialized(t, g, Server{})
+		l, s := startStore(t, gateway.Options{}, Server{})
 		l.hold(1)
 		s.send(callLine(1, "do write --n 1 --timeout 3"), callLine(2, "do write --n 2"))
 		time.Sleep(4 * time.Second)
@@ -253,17 +241,14 @@ func TestACommandThatRanOutOfTimeMakesWayForTheNext(t *testing.T) {
 		if !strings.Contains(got[1].Error.Message, "was stopped after 3s") || !got[2].Success {
 			t.Errorf("%+v", got)
 		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 func TestARefusalByRateDoesNotHoldTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, g := newLedger(t, gateway.Options{Settings: gateway.FixedSettings{CommandsPerMinute: 2}})
-		s := startInitialized(t, g, Server{})
+		l, s := startStore(t, gateway.Options{Settings: gateway.FixedSettings{CommandsPerMinute: 2}}, Server{})
 		s.send(callLine(1, "do write --n 1"), callLine(2, "do write --n 2"))
+		synctest.Wait() // the rate is charged at arrival, before the turn
 		for n := 3; n <= 20; n++ {
 			s.send(callLine(n, fmt.Sprint("do write --n ", n)))
 		}
@@ -275,18 +260,15 @@ func TestARefusalByRateDoesNotHoldTheLine(t *testing.T) {
 		if w := l.written(); !slices.Equal(w, []int{1, 2}) {
 			t.Errorf("written: %d", w)
 		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
-// changingSettings take all commands away once the ledger holds a 1.
-type changingSettings struct{ ledger *ledger }
+// changingSettings take all commands away once the store holds a 1.
+type changingSettings struct{ store *fakeStore }
 
 func (c *changingSettings) Settings(context.Context, bool) (gateway.Settings, error) {
 	s := gateway.Settings{Location: time.FixedZone("", 2*60*60)}
-	if slices.Contains(c.ledger.written(), 1) {
+	if slices.Contains(c.store.written(), 1) {
 		s.Deny = []string{"do"}
 	}
 	return s, nil
@@ -295,8 +277,8 @@ func (c *changingSettings) Settings(context.Context, bool) (gateway.Settings, er
 func TestTheSettingsAreThoseOfItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &changingSettings{}
-		l, g := newLedger(t, gateway.Options{Settings: source})
-		source.ledger = l
+		l, g := newFakeStore(t, gateway.Options{Settings: source})
+		source.store = l
 		s := startInitialized(t, g, Server{})
 		release := l.hold(1)
 		s.send(callLine(1, "do write --n 1"), callLine(2, "do write --n 2"), callLine(3, "do read --n 3"))
@@ -308,16 +290,12 @@ func TestTheSettingsAreThoseOfItsTurn(t *testing.T) {
 				t.Errorf("%d: what was taken away while it waited is done all the same: %+v", id, got[id])
 			}
 		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 func TestAChangeWhoseArgumentsDependOnTheSettingsWaitsToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, g := newLedger(t, gateway.Options{Settings: gateway.FixedSettings{Location: time.FixedZone("", 2*60*60)}})
-		s := startInitialized(t, g, Server{})
+		l, s := startStore(t, gateway.Options{Settings: gateway.FixedSettings{Location: time.FixedZone("", 2*60*60)}}, Server{})
 		release := l.hold(1)
 		l.hold(2)()
 		s.send(callLine(1, "do write --n 1"), callLine(2, "do write --n 2 --at 2026-02-02T10:30"), callLine(3, "do write --n 3 --at 2026-02-02T10:30Z"))
@@ -328,15 +306,12 @@ func TestAChangeWhoseArgumentsDependOnTheSettingsWaitsToo(t *testing.T) {
 		if got := answers(t, s.take()); len(got) != 2 || !slices.Equal(got[2].Data.Entries, []int{1, 2}) {
 			t.Errorf("%+v", got)
 		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 func TestConnectionsDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, g := newLedger(t, gateway.Options{})
+		l, g := newFakeStore(t, gateway.Options{})
 		a, b := startInitialized(t, g, Server{}), startInitialized(t, g, Server{})
 		release := l.hold(1)
 		a.send(callLine(1, "do write --n 1"))
@@ -347,18 +322,15 @@ func TestConnectionsDoNotWaitForEachOther(t *testing.T) {
 		}
 		release()
 		for _, s := range []*session{a, b} {
-			if err := s.finish(); err != nil {
-				t.Error(err)
-			}
+			s.finish()
 		}
 	})
 }
 
 func TestNoTicketIsLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, g := newLedger(t, gateway.Options{})
-		inR, inW := io.Pipe()
-		conn, session := startConn(t, inR, nopWriteCloser{io.Discard}, Server{Gateway: g, MaxInFlight: 3})
+		l, g := newFakeStore(t, gateway.Options{})
+		inW, conn, session := startConn(t, nopWriteCloser{io.Discard}, Server{Gateway: g, MaxInFlight: 3})
 		release := l.hold(1)
 		_, _ = io.WriteString(inW, initializeLine+"\n"+callLine(1, "do write --n 1")+"\n")
 		for id := 2; id < 1000; id += 4 {
@@ -383,7 +355,7 @@ func TestNoTicketIsLeftBehind(t *testing.T) {
 type slowSettings struct{}
 
 func (slowSettings) Settings(context.Context, bool) (gateway.Settings, error) {
-	time.Sleep((500 * time.Millisecond) / 2)
+	time.Sleep(250 * time.Millisecond)
 	return gateway.Settings{}, nil
 }
 
@@ -394,20 +366,14 @@ func TestWhatIsNoCommandLeavesTheLineBeforeItsSettingsAreRead(t *testing.T) {
 		"help":         callLine(1, "do write --help"),
 		"no arguments": `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cli"}}`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l, g := newLedger(t, gateway.Options{Settings: slowSettings{}})
-				s := startInitialized(t, g, Server{})
-				l.hold(2)()
-				s.send(line, callLine(2, "do write --n 2"))
-				time.Sleep((500 * time.Millisecond) / 2)
-				if got := answers(t, s.take()); len(got) != 2 || !got[2].Success {
-					t.Errorf("%+v", got)
-				}
-				if err := s.finish(); err != nil {
-					t.Error(err)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			l, s := startStore(t, gateway.Options{Settings: slowSettings{}}, Server{})
+			l.hold(2)()
+			s.send(line, callLine(2, "do write --n 2"))
+			time.Sleep(250 * time.Millisecond)
+			if got := answers(t, s.take()); len(got) != 2 || !got[2].Success {
+				t.Errorf("%+v", got)
+			}
 		})
 	}
 }
@@ -436,9 +402,8 @@ func TestACallThatItsTransportDoesNotKnowIsRefused(t *testing.T) {
 
 func TestATicketIsFinishedWithItsCall(t *testing.T) {
 	for name, fake := range map[string]fakeGateway{"answered": echo, "panics": func(context.Context, gateway.Request) gateway.Answer { panic("boom") }} {
-		inR, inW := io.Pipe()
 		given := false
-		conn, session := startConn(t, inR, nopWriteCloser{io.Discard}, Server{Gateway: fakeGateway(func(ctx context.Context, r gateway.Request) gateway.Answer {
+		inW, conn, session := startConn(t, nopWriteCloser{io.Discard}, Server{Gateway: fakeGateway(func(ctx context.Context, r gateway.Request) gateway.Answer {
 			given = r.Ticket != nil
 			return fake(ctx, r)
 		})})

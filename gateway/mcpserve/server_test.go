@@ -5,16 +5,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
@@ -38,28 +34,23 @@ func TestTheToolIsTheSpecifiedOneByteForByte(t *testing.T) {
 		"initialized read-only": {Server{ReadOnly: true}, "", readOnly},
 		"stateless read-only":   {Server{ReadOnly: true}, `,"params":{` + modern + `}`, readOnly},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := startSession(t, echo, c.o)
-				if c.params == "" {
-					s.send(initializeLine, initializedLine)
-					s.take()
-				}
-				s.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"` + c.params + `}`)
-				got := s.one()
-				if !strings.Contains(got, `"tools":[`+c.want+`]`) {
-					t.Errorf("got  %s\nwant %s", got, c.want)
-				}
-				if strings.Contains(got, "nextCursor") {
-					t.Errorf("there is more to list: %s", got)
-				}
-				if len(c.want) > 400 {
-					t.Errorf("the tool takes %d bytes", len(c.want))
-				}
-				if err := s.finish(); err != nil {
-					t.Error(err)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			s := startSession(t, echo, c.o)
+			if c.params == "" {
+				s.send(initializeLine, initializedLine)
+				s.take()
+			}
+			s.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"` + c.params + `}`)
+			got := s.one()
+			if !strings.Contains(got, `"tools":[`+c.want+`]`) {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+			if strings.Contains(got, "nextCursor") {
+				t.Errorf("there is more to list: %s", got)
+			}
+			if len(c.want) > 400 {
+				t.Errorf("the tool takes %d bytes", len(c.want))
+			}
 		})
 	}
 }
@@ -69,31 +60,26 @@ func TestClientsThatInitialize(t *testing.T) {
 		"2024-11-05": "2024-11-05", "2025-03-26": "2025-03-26", "2025-06-18": "2025-06-18", "2025-11-25": "2025-11-25",
 		"2026-07-28": "2025-11-25", "1999-01-01": "2025-11-25",
 	} {
-		t.Run(offered, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := startSession(t, echo, Server{Name: "postern", Version: "1.2.3", Instructions: "Mail."})
-				s.send(callLine("early", "x"))
-				if got := s.one(); summary(t, got) != `"early"|-32600` {
-					t.Errorf("before initialize: %s", got)
-				}
-				s.send(strings.Replace(initializeLine, "2025-06-18", offered, 1))
-				want := `{"jsonrpc":"2.0","id":0,"result":{"capabilities":{"tools":{}},"instructions":"Mail.","protocolVersion":"` + agreed +
-					`","serverInfo":{"name":"postern","version":"1.2.3"}}}`
-				if got := s.one(); got != want {
-					t.Errorf("got  %s\nwant %s", got, want)
-				}
-				s.send(initializedLine, callLine(1, "mail list <a@b.c> & 日本"))
-				want = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"mail list <a@b.c> & 日本"}],"isError":false}}`
-				if offered == "2026-07-28" { // the library also says what only that protocol has
-					want = strings.Replace(want, "false}}", `false,"resultType":"complete"}}`, 1)
-				}
-				if got := s.one(); got != want {
-					t.Errorf("got  %s\nwant %s", got, want)
-				}
-				if err := s.finish(); err != nil {
-					t.Error(err)
-				}
-			})
+		bubble(t, offered, func(t *testing.T) {
+			s := startSession(t, echo, Server{Name: "postern", Version: "1.2.3", Instructions: "Mail."})
+			s.send(callLine("early", "x"))
+			if got := s.one(); summary(t, got) != `"early"|-32600` {
+				t.Errorf("before initialize: %s", got)
+			}
+			s.send(strings.Replace(initializeLine, "2025-06-18", offered, 1))
+			want := `{"jsonrpc":"2.0","id":0,"result":{"capabilities":{"tools":{}},"instructions":"Mail.","protocolVersion":"` + agreed +
+				`","serverInfo":{"name":"postern","version":"1.2.3"}}}`
+			if got := s.one(); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			s.send(initializedLine, callLine(1, "mail list <a@b.c> & 日本"))
+			want = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"mail list <a@b.c> & 日本"}],"isError":false}}`
+			if offered == "2026-07-28" { // the library also says what only that protocol has
+				want = strings.Replace(want, "false}}", `false,"resultType":"complete"}}`, 1)
+			}
+			if got := s.one(); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
 		})
 	}
 }
@@ -135,9 +121,6 @@ func TestClientsThatDoNotInitialize(t *testing.T) {
 		if got := s.one(); summary(t, got) != "3|-32601" {
 			t.Errorf("ping is gone from this protocol: %s", got)
 		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
@@ -154,25 +137,7 @@ func TestMethodsOfOtherCapabilitiesAreNotFound(t *testing.T) {
 				}
 			}
 		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
-		}
 	})
-}
-
-func TestMethodsOfOtherCapabilitiesAreNotFoundOverHTTPToo(t *testing.T) {
-	c := serveOn(t, echo, HTTPOptions{}).session(t, "ann", "2025-11-25", nil)
-	if _, err := c.ListPrompts(t.Context(), nil); errorCode(err) != jsonrpc.CodeMethodNotFound {
-		t.Errorf("prompts/list: %v", err)
-	}
-}
-
-func errorCode(err error) int64 {
-	var e *jsonrpc.Error
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return 0
 }
 
 func TestAnUnknownToolIsAnInvalidParameter(t *testing.T) {
@@ -183,9 +148,6 @@ func TestAnUnknownToolIsAnInvalidParameter(t *testing.T) {
 			if got := s.one(); summary(t, got) != "1|-32602" {
 				t.Errorf("%.20s: %.300s", name, got)
 			}
-		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
 		}
 	})
 }
@@ -216,83 +178,31 @@ func TestOnlyAnExactCommandIsACommand(t *testing.T) {
 		`5`:                                         {"", "the arguments are not an object"},
 		`true`:                                      {"", "the arguments are not an object"},
 	} {
-		t.Run(arguments, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var got []gateway.Request
-				s := startInitialized(t, fakeGateway(func(_ context.Context, r gateway.Request) gateway.Answer {
-					got = append(got, r)
-					a := gateway.Answer{JSON: []byte("{}")}
-					if r.Refusal != nil {
-						a.Code = r.Refusal.Code
-					}
-					return a
-				}), Server{})
-				if arguments != "" {
-					arguments = `,"arguments":` + arguments
+		bubble(t, arguments, func(t *testing.T) {
+			var got []gateway.Request
+			s := startInitialized(t, fakeGateway(func(_ context.Context, r gateway.Request) gateway.Answer {
+				got = append(got, r)
+				a := gateway.Answer{JSON: []byte("{}")}
+				if r.Refusal != nil {
+					a.Code = r.Refusal.Code
 				}
-				s.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cli"` + arguments + `}}`)
-				answer := s.one()
-				if err := s.finish(); err != nil {
-					t.Error(err)
-				}
-				if wantAnswer := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{}"}],"isError":%v}}`, want.fault != ""); answer != wantAnswer {
-					t.Errorf("answered %s, want %s", answer, wantAnswer)
-				}
-				if len(got) != 1 || got[0].Line != want.line || (got[0].Refusal == nil) != (want.fault == "") {
-					t.Fatalf("got %+v, want %+v", got, want)
-				}
-				if f := got[0].Refusal; f != nil && (f.Code != discovery.ValidationError || !strings.Contains(f.Message, want.fault)) {
-					t.Errorf("refused as %+v", f)
-				}
-			})
-		})
-	}
-}
-
-func TestProgressGoesToWhoAskedUntilCancelled(t *testing.T) {
-	for name, token := range map[string]string{"string": `"t"`, "number": `7`} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := startInitialized(t, fakeGateway(func(ctx context.Context, c gateway.Request) gateway.Answer {
-					if c.Progress == nil {
-						return gateway.Answer{JSON: []byte("silent")}
-					}
-					c.Progress(1, 3, "one of three")
-					c.Progress(2, 0, "")
-					if c.Line == "forever" {
-						<-ctx.Done()
-						c.Progress(3, 3, "too late")
-					}
-					return gateway.Answer{JSON: []byte("done")}
-				}), Server{})
-				s.send(callLine(1, "x"))
-				if got := s.one(); !strings.Contains(got, "silent") {
-					t.Errorf("not asked: %s", got)
-				}
-				ask := func(id int, command string) string {
-					return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":%q},"_meta":{"progressToken":%s}}}`, id, command, token)
-				}
-				want := []string{
-					`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + token + `,"message":"one of three","progress":1,"total":3}}`,
-					`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + token + `,"progress":2}}`,
-					`{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"done"}],"isError":false}}`,
-				}
-				s.send(ask(2, "x"))
-				if got := s.take(); strings.Join(got, "\n") != strings.Join(want, "\n") {
-					t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-				}
-				s.send(ask(3, "forever"))
-				if got := s.take(); strings.Join(got, "\n") != strings.Join(want[:2], "\n") {
-					t.Errorf("got %q", got)
-				}
-				s.send(cancelLine(3))
-				if got := s.take(); len(got) != 0 {
-					t.Errorf("after the cancellation: %q", got)
-				}
-				if err := s.finish(); err != nil {
-					t.Error(err)
-				}
-			})
+				return a
+			}), Server{})
+			if arguments != "" {
+				arguments = `,"arguments":` + arguments
+			}
+			s.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cli"` + arguments + `}}`)
+			answer := s.one()
+			s.finish()
+			if wantAnswer := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{}"}],"isError":%v}}`, want.fault != ""); answer != wantAnswer {
+				t.Errorf("answered %s, want %s", answer, wantAnswer)
+			}
+			if len(got) != 1 || got[0].Line != want.line || (got[0].Refusal == nil) != (want.fault == "") {
+				t.Fatalf("got %+v, want %+v", got, want)
+			}
+			if f := got[0].Refusal; f != nil && (f.Code != discovery.ValidationError || !strings.Contains(f.Message, want.fault)) {
+				t.Errorf("refused as %+v", f)
+			}
 		})
 	}
 }
@@ -320,39 +230,11 @@ func TestNothingOfACommandIsLogged(t *testing.T) {
 			`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hunter2","arguments":"hunter2"}}`,
 			`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":["hunter2"]}}`)
 		s.take()
-		if err := s.finish(); err != nil {
-			t.Error(err)
-		}
+		s.finish()
 		if strings.Contains(log.String(), "hunter2") || !strings.Contains(log.String(), "the line is not JSON") {
 			t.Errorf("log: %s", log.String())
 		}
 	})
-}
-
-func TestTheLibrarysOwnClientIsServed(t *testing.T) {
-	o := &Server{Gateway: echo, Name: "postern", Version: "1"}
-	inR, inW := io.Pipe()
-	outR, outW := io.Pipe()
-	result := make(chan error, 1)
-	go func() { result <- o.Stdio(t.Context(), inR, outW) }()
-	c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &mcp.IOTransport{Reader: outR, Writer: inW}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tools, err := c.ListTools(t.Context(), nil)
-	if err != nil || len(tools.Tools) != 1 || tools.Tools[0].Name != "cli" {
-		t.Errorf("tools: %v, %v", tools, err)
-	}
-	r, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "cli", Arguments: map[string]any{"command": "help"}})
-	if err != nil || r.IsError || len(r.Content) != 1 || r.Content[0].(*mcp.TextContent).Text != "help" {
-		t.Errorf("call: %v, %v", r, err)
-	}
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-result; err != nil {
-		t.Error(err)
-	}
 }
 
 // FuzzStdio sends any bytes between a handshake and a last call: every line that

@@ -21,7 +21,7 @@ import (
 
 func TestEndOfInputWaitsForEveryAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate()
+		g := newBlockingGateway()
 		s := startInitialized(t, g, Server{MaxInFlight: 2})
 		for id := range 10 {
 			s.send(callLine(id+1, fmt.Sprint("call ", id)))
@@ -30,18 +30,15 @@ func TestEndOfInputWaitsForEveryAnswer(t *testing.T) {
 		if got := s.take(); len(got) != 0 {
 			t.Fatalf("answered before the calls ended: %q", got)
 		}
-		if n := g.started.Load(); n != 2 {
+		if n := len(g.began); n != 2 {
 			t.Errorf("%d calls at work, want 2", n)
 		}
-		close(g.open)
+		close(g.release)
 		if got := s.take(); len(got) != 10 {
 			t.Errorf("%d answers, want 10", len(got))
 		}
-		if g.ended.Load() != 0 {
+		if len(g.cancelled) != 0 {
 			t.Error("the end of input cancelled calls")
-		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
 		}
 	})
 }
@@ -71,55 +68,48 @@ func TestAScriptOnStandardInputGetsAllItsAnswers(t *testing.T) {
 
 func TestStoppingLetsCallsFinishWithinTheirGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate()
+		g := newBlockingGateway()
 		s := startInitialized(t, g, Server{MaxInFlight: 1})
 		s.send(callLine(1, "at work"), callLine(2, "waits"))
 		synctest.Wait()
 		s.stop()
 		synctest.Wait()
-		close(g.open)
+		close(g.release)
 		if got := s.one(); !strings.Contains(got, "at work") {
 			t.Errorf("got %s", got)
 		}
-		if err := <-s.result; !errors.Is(err, context.Canceled) {
+		if err := s.wait(); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
-		if g.ran["waits"] || g.ended.Load() != 0 {
+		if len(g.began) != 1 || len(g.cancelled) != 0 {
 			t.Error("a waiting call ran, or the one at work was cancelled")
 		}
 	})
 }
 
 func TestStoppingCancelsCallsAfterTheirGrace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGate()
-		s := startInitialized(t, g, Server{})
-		s.send(callLine(1, "x"))
-		synctest.Wait()
-		start := time.Now()
-		s.stop()
-		err := <-s.result
-		if took := time.Since(start); took != defaultGrace || g.ended.Load() != 1 {
-			t.Errorf("returned after %v with %d calls cancelled", took, g.ended.Load())
-		}
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
-		}
-	})
-}
-
-func TestStoppingDoesNotWaitForACallThatIgnoresItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		s := startInitialized(t, fakeGateway(func(context.Context, gateway.Request) gateway.Answer { <-release; return gateway.Answer{} }), Server{})
-		s.send(callLine(1, "x"))
-		synctest.Wait()
-		s.stop()
-		if err := <-s.result; !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
-		}
-		close(release)
-	})
+	for name, deaf := range map[string]bool{"calls that stop": false, "a call that ignores its context": true} {
+		bubble(t, name, func(t *testing.T) {
+			g, release := newBlockingGateway(), make(chan struct{})
+			s := startInitialized(t, fakeGateway(func(ctx context.Context, r gateway.Request) gateway.Answer {
+				if deaf {
+					<-release
+				}
+				return g.Do(ctx, r)
+			}), Server{})
+			s.send(callLine(1, "x"))
+			synctest.Wait()
+			start := time.Now()
+			s.stop()
+			if err := s.wait(); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+			if took := time.Since(start); !deaf && (took != defaultGrace || len(g.cancelled) != 1) {
+				t.Errorf("returned after %v with %d calls cancelled", took, len(g.cancelled))
+			}
+			close(release)
+		})
+	}
 }
 
 // brokenPipe fails every write after the first so many, as a client that went away
@@ -137,37 +127,35 @@ func (*brokenPipe) Close() error { return nil }
 
 func TestABrokenOutputEndsTheSession(t *testing.T) {
 	for name, stubborn := range map[string]bool{"calls that stop": false, "a call that ignores its context": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g, release := newGate(), make(chan struct{})
-				fake := fakeGateway(func(ctx context.Context, c gateway.Request) gateway.Answer {
-					switch {
-					case c.Line == "quick":
-						return gateway.Answer{}
-					case stubborn:
-						<-release
-					}
-					return g.Do(ctx, c)
-				})
-				out := &brokenPipe{}
-				out.left.Store(1)
-				inR, inW := io.Pipe()
-				result := make(chan error, 1)
-				go func() {
-					result <- (&Server{Gateway: fake}).Stdio(t.Context(), inR, out)
-				}()
-				_, _ = io.WriteString(inW, initializeLine+"\n"+callLine(1, "slow")+"\n")
-				synctest.Wait()
-				_, _ = io.WriteString(inW, callLine(2, "quick")+"\n")
-				if err := <-result; !errors.Is(err, syscall.EPIPE) {
-					t.Errorf("got %v, want EPIPE", err)
+		bubble(t, name, func(t *testing.T) {
+			g, release := newBlockingGateway(), make(chan struct{})
+			fake := fakeGateway(func(ctx context.Context, c gateway.Request) gateway.Answer {
+				switch {
+				case c.Line == "quick":
+					return gateway.Answer{}
+				case stubborn:
+					<-release
 				}
-				close(release)
-				synctest.Wait()
-				if g.ended.Load() != 1 {
-					t.Error("the call at work was not cancelled")
-				}
+				return g.Do(ctx, c)
 			})
+			out := &brokenPipe{}
+			out.left.Store(1)
+			inR, inW := io.Pipe()
+			result := make(chan error, 1)
+			go func() {
+				result <- (&Server{Gateway: fake}).Stdio(t.Context(), inR, out)
+			}()
+			_, _ = io.WriteString(inW, initializeLine+"\n"+callLine(1, "slow")+"\n")
+			synctest.Wait()
+			_, _ = io.WriteString(inW, callLine(2, "quick")+"\n")
+			if err := <-result; !errors.Is(err, syscall.EPIPE) {
+				t.Errorf("got %v, want EPIPE", err)
+			}
+			close(release)
+			synctest.Wait()
+			if len(g.cancelled) != 1 {
+				t.Error("the call at work was not cancelled")
+			}
 		})
 	}
 }
@@ -230,7 +218,7 @@ func TestABrokenInputIsReported(t *testing.T) {
 		broken := errors.New("cable pulled")
 		s := startInitialized(t, echo, Server{})
 		_ = s.in.CloseWithError(broken)
-		if err := <-s.result; !errors.Is(err, broken) {
+		if err := s.wait(); !errors.Is(err, broken) {
 			t.Errorf("got %v", err)
 		}
 		s.stop()
@@ -256,9 +244,7 @@ func TestAPanicIsAnErrorAndTheSessionLives(t *testing.T) {
 		if got := s.one(); !strings.Contains(got, "alive") {
 			t.Errorf("got %s", got)
 		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
-		}
+		s.finish()
 		if l := log.String(); !strings.Contains(l, "TestAPanicIsAnError") || strings.Contains(l, "hunter2") {
 			t.Errorf("log: %s", l)
 		}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -35,6 +34,12 @@ func cancelLine(id any) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%v,"reason":"enough"}}`, id)
 }
 
+// bubble runs a part of a test in a synctest bubble.
+func bubble(t *testing.T, name string, f func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
+
 // A session is Server.Stdio between two pipes inside a synctest bubble. Its output is
 // collected; every test ends with the session's goroutines gone, or the bubble
 // reports a deadlock.
@@ -43,6 +48,7 @@ type session struct {
 	in     *io.PipeWriter
 	stop   context.CancelFunc
 	result chan error
+	over   bool // its result was read
 
 	mu    sync.Mutex
 	lines []string
@@ -51,11 +57,17 @@ type session struct {
 func startSession(t *testing.T, g Gateway, o Server) *session {
 	t.Helper()
 	o.Gateway, o.Principal = g, gateway.Principal{Name: "agent"}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(context.Background()) // that of t ends before what is cleaned up
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	s := &session{t: t, in: inW, stop: cancel, result: make(chan error, 1)}
 	go func() { s.result <- o.Stdio(ctx, inR, outW) }()
+	t.Cleanup(func() {
+		if !s.over {
+			s.finish()
+		}
+		cancel()
+	})
 	go func() {
 		for r := bufio.NewReader(outR); ; {
 			line, err := r.ReadString('\n')
@@ -71,15 +83,16 @@ func startSession(t *testing.T, g Gateway, o Server) *session {
 }
 
 // startConn starts a session whose connection a test looks into.
-func startConn(t *testing.T, in io.ReadCloser, out io.WriteCloser, server Server) (*stdioConn, *mcp.ServerSession) {
+func startConn(t *testing.T, out io.WriteCloser, server Server) (in *io.PipeWriter, c *stdioConn, session *mcp.ServerSession) {
 	t.Helper()
-	c := newStdioConn(in, out, &server)
+	inR, inW := io.Pipe()
+	c = newStdioConn(inR, out, &server)
 	session, err := server.library(c).Connect(t.Context(), c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	go c.readLines()
-	return c, session
+	return inW, c, session
 }
 
 func startInitialized(t *testing.T, g Gateway, o Server) *session {
@@ -119,41 +132,24 @@ func (s *session) one() string {
 	return lines[0]
 }
 
-// finish ends the input and returns what Stdio returned.
-func (s *session) finish() error {
+// finish ends the input and waits for the end of the session, as the end of the test does.
+func (s *session) finish() {
+	s.t.Helper()
 	_ = s.in.Close()
-	err := <-s.result
-	s.stop()
-	return err
+	if err := s.wait(); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// wait returns what Stdio returned.
+func (s *session) wait() error {
+	s.over = true
+	return <-s.result
 }
 
 var echo = fakeGateway(func(_ context.Context, r gateway.Request) gateway.Answer {
 	return gateway.Answer{JSON: []byte(r.Line)}
 })
-
-// gate is a Gateway whose calls wait until they are let go or cancelled.
-type gate struct {
-	open    chan struct{}
-	started atomic.Int32
-	ended   atomic.Int32 // by cancellation
-	mu      sync.Mutex
-	ran     map[string]bool
-}
-
-func newGate() *gate { return &gate{open: make(chan struct{}), ran: map[string]bool{}} }
-
-func (g *gate) Do(ctx context.Context, c gateway.Request) gateway.Answer {
-	g.started.Add(1)
-	g.mu.Lock()
-	g.ran[c.Line] = true
-	g.mu.Unlock()
-	select {
-	case <-g.open:
-	case <-ctx.Done():
-		g.ended.Add(1)
-	}
-	return gateway.Answer{JSON: []byte(c.Line)}
-}
 
 func TestMalformedLinesAreAnsweredAndTheSessionGoesOn(t *testing.T) {
 	for name, c := range map[string]struct{ line, want string }{
@@ -208,26 +204,21 @@ func TestMalformedLinesAreAnsweredAndTheSessionGoesOn(t *testing.T) {
 		"longest line":         {padded(maxLine), `7|result`},
 		"a byte too long":      {padded(maxLine + 1), `7|-32600`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := startInitialized(t, echo, Server{})
-				s.send(c.line)
-				got := s.take()
-				if c.want == "" {
-					if len(got) != 0 {
-						t.Errorf("answered with %.300q", got)
-					}
-				} else if len(got) != 1 || summary(t, got[0]) != c.want {
-					t.Errorf("got %.300q, want %s", got, c.want)
+		bubble(t, name, func(t *testing.T) {
+			s := startInitialized(t, echo, Server{})
+			s.send(c.line)
+			got := s.take()
+			if c.want == "" {
+				if len(got) != 0 {
+					t.Errorf("answered with %.300q", got)
 				}
-				s.send(callLine(8, "still here"))
-				if got := s.one(); !strings.Contains(got, `"id":8`) || !strings.Contains(got, "still here") {
-					t.Errorf("the session did not go on: %.300q", got)
-				}
-				if err := s.finish(); err != nil {
-					t.Error(err)
-				}
-			})
+			} else if len(got) != 1 || summary(t, got[0]) != c.want {
+				t.Errorf("got %.300q, want %s", got, c.want)
+			}
+			s.send(callLine(8, "still here"))
+			if got := s.one(); !strings.Contains(got, `"id":8`) || !strings.Contains(got, "still here") {
+				t.Errorf("the session did not go on: %.300q", got)
+			}
 		})
 	}
 }
@@ -272,21 +263,18 @@ func TestIdsComeBackAsTheyWere(t *testing.T) {
 				t.Errorf("got %s, want %s", got, want)
 			}
 		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 func TestAnIdInUseIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate()
+		g := newBlockingGateway()
 		s := startInitialized(t, g, Server{})
 		s.send(callLine(1, "first"), strings.Replace(callLine(1, "second"), `"id":1`, `"id":1.0`, 1))
 		if got := s.one(); summary(t, got) != "null|-32600" {
 			t.Errorf("got %s", got)
 		}
-		close(g.open)
+		close(g.release)
 		if got := s.one(); !strings.Contains(got, "first") {
 			t.Errorf("got %s", got)
 		}
@@ -294,60 +282,49 @@ func TestAnIdInUseIsRefused(t *testing.T) {
 		if got := s.one(); !strings.Contains(got, "again") {
 			t.Errorf("an id that was answered is not free: %s", got)
 		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 func TestACancelledCallEndsAtOnceAndIsNotAnswered(t *testing.T) {
 	for name, ids := range map[string][2]string{"number": {"1", "1"}, "string": {`"a"`, `"\u0061"`}, "big": {"9007199254740993", "9007199254740993"}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := newGate()
-				s := startInitialized(t, g, Server{})
-				s.send(callLine(json.RawMessage(ids[0]), "doomed"))
-				synctest.Wait()
-				s.send(cancelLine(ids[1]), cancelLine(ids[1]))
-				if got := s.take(); len(got) != 0 {
-					t.Errorf("answered: %q", got)
-				}
-				if g.ended.Load() != 1 {
-					t.Error("its context was not cancelled")
-				}
-				s.send(callLine(2, "next"))
-				close(g.open)
-				if got := s.one(); !strings.Contains(got, "next") {
-					t.Errorf("got %s", got)
-				}
-				if err := s.finish(); err != nil {
-					t.Error(err)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			g := newBlockingGateway()
+			s := startInitialized(t, g, Server{})
+			s.send(callLine(json.RawMessage(ids[0]), "doomed"))
+			synctest.Wait()
+			s.send(cancelLine(ids[1]), cancelLine(ids[1]))
+			if got := s.take(); len(got) != 0 {
+				t.Errorf("answered: %q", got)
+			}
+			if len(g.cancelled) != 1 {
+				t.Error("its context was not cancelled")
+			}
+			s.send(callLine(2, "next"))
+			close(g.release)
+			if got := s.one(); !strings.Contains(got, "next") {
+				t.Errorf("got %s", got)
+			}
 		})
 	}
 }
 
 func TestACancelledCallThatWaitedNeverRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate()
+		g := newBlockingGateway()
 		s := startInitialized(t, g, Server{MaxInFlight: 1})
 		s.send(callLine(1, "first"), callLine(2, "second"), callLine(3, "third"))
 		synctest.Wait()
 		s.send(cancelLine(2), cancelLine(1))
 		synctest.Wait()
-		if g.ended.Load() != 1 || g.started.Load() != 2 {
-			t.Errorf("%d started, %d cancelled; want 2 and 1", g.started.Load(), g.ended.Load())
+		if len(g.cancelled) != 1 || len(g.began) != 2 {
+			t.Errorf("%d started, %d cancelled; want 2 and 1", len(g.began), len(g.cancelled))
 		}
-		close(g.open)
+		close(g.release)
 		if got := s.one(); !strings.Contains(got, "third") {
 			t.Errorf("got %s", got)
 		}
-		if g.ran["second"] {
-			t.Error("a call that was cancelled while it waited ran")
-		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
+		if first, third := <-g.began, <-g.began; first != "first" || third != "third" {
+			t.Errorf("ran %s and %s", first, third)
 		}
 	})
 }
@@ -358,9 +335,6 @@ func TestInitializeCannotBeCancelled(t *testing.T) {
 		s.send(initializeLine+"\n"+cancelLine(0), initializedLine)
 		if got := s.one(); summary(t, got) != "0|result" {
 			t.Errorf("got %s", got)
-		}
-		if err := s.finish(); err != nil {
-			t.Error(err)
 		}
 	})
 }
