@@ -16,100 +16,57 @@ var oldBuckets = []string{"agentmail", "agentmail.messages", "agentmail.ids", "a
 const oldArrival = 25 // bytes of it, before a mark
 
 // old reports whether an earlier version has left something.
-func (r *room) old() (bool, error) {
-	b, err := r.tx.Get(oldBuckets[0], []byte("meta"))
-	return b != nil, err
-}
+func (r *room) old() bool { return r.get(oldBuckets[0], []byte("meta")) != nil }
 
 // bringOver sends again what an earlier version kept, notes what agents did with it and
 // what readers hold, and forgets the old buckets.
-func (r *room) bringOver() error {
-	if old, err := r.old(); !old || err != nil {
-		return err
+func (r *room) bringOver() {
+	if !r.old() {
+		return
 	}
 	seqs := map[uint64]uint64{} // new numbers by the old ones
-	each := func(bucket string, size int, fn func(key, value []byte) error) error {
-		for record, err := range kv.Each(r.tx, bucket, kv.Range{}) {
-			if err == nil && len(record.Key) != size {
-				err = damaged(bucket)
-			}
-			if err == nil {
-				err = fn(record.Key, record.Value)
-			}
-			if err != nil {
-				return err
-			}
+	for key, value := range r.each("agentmail.messages", kv.Range{}, 8) {
+		if m := r.parseMessage(value); m != nil && !r.expired(m.Created.UnixMicro()) {
+			seqs[binary.BigEndian.Uint64(key)] = r.add(m)
 		}
-		return nil
 	}
-	done := func(old uint64, agent agentKey, value []byte) error {
-		m, err := parseMark(value)
-		seq, here := seqs[old]
-		if err != nil || !here || m == (mark{}) {
-			return err
+	done := func(old []byte, agent agentKey, value []byte) {
+		m := r.parseMark(value)
+		seq, here := seqs[binary.BigEndian.Uint64(old)]
+		if !here || m == (mark{}) {
+			return
 		}
 		if m.read != 0 {
-			if err := r.tx.Delete(bucketBoxes, boxKey(agent, boxUnread, seq)); err != nil {
-				return err
-			}
+			r.drop(bucketBoxes, boxKey(agent, boxUnread, seq))
 		}
-		return r.putMark(seq, agent, m)
+		r.putMark(seq, agent, m)
 	}
-	if err := each("agentmail.messages", 8, func(key, value []byte) error {
-		m, err := parseMessage(value)
-		if err != nil || r.expired(m.Created.UnixMicro()) {
-			return err
-		}
-		seqs[binary.BigEndian.Uint64(key)], err = r.add(m)
-		return err
-	}); err != nil {
-		return err
+	for key, value := range r.each("agentmail.received", kv.Range{}, 24) {
+		done(key[16:], agentKey(key), value[min(oldArrival, len(value)):])
 	}
-	if err := each("agentmail.received", 24, func(key, value []byte) error {
-		if len(value) < oldArrival {
-			return damaged("agentmail.received")
-		}
-		return done(binary.BigEndian.Uint64(key[16:]), agentKey(key[:16]), value[oldArrival:])
-	}); err != nil {
-		return err
+	for key, value := range r.each("agentmail.marks", kv.Range{}, 24) {
+		done(key, agentKey(key[8:]), value)
 	}
-	if err := each("agentmail.marks", 24, func(key, value []byte) error {
-		return done(binary.BigEndian.Uint64(key), agentKey(key[8:]), value)
-	}); err != nil {
-		return err
-	}
-	if err := each("agentmail.claims", 32, func(key, value []byte) error {
-		c := claim{ID: idText(messageID(key[16:]))}
-		var held struct {
-			At   int64
-			Seqs []uint64
+	for key, value := range r.each("agentmail.claims", kv.Range{}, 32) {
+		var c claim
+		if json.Unmarshal(value, &c) != nil {
+			continue
 		}
-		a, err := r.agent(agentKey(key[:16]))
-		if err != nil || json.Unmarshal(value, &held) != nil {
-			return err
-		}
-		c.At = held.At
-		for _, old := range held.Seqs {
-			if seq, here := seqs[old]; here {
+		c.ID = idText(messageID(key[16:]))
+		old := c.Seqs
+		c.Seqs = nil
+		for _, seq := range old {
+			if seq, here := seqs[seq]; here {
 				c.Seqs = append(c.Seqs, seq)
 			}
 		}
-		if len(c.Seqs) > 0 {
+		if a := r.agent(agentKey(key)); len(c.Seqs) > 0 {
 			a.Claims = append(a.Claims, c)
 		}
-		return nil
-	}); err != nil {
-		return err
 	}
 	for _, bucket := range oldBuckets {
-		for record, err := range kv.Each(r.tx, bucket, kv.Range{}) {
-			if err == nil {
-				err = r.tx.Delete(bucket, record.Key)
-			}
-			if err != nil {
-				return err
-			}
+		for key := range r.each(bucket, kv.Range{}, 0) {
+			r.drop(bucket, key)
 		}
 	}
-	return nil
 }

@@ -66,18 +66,19 @@ func New(store Store) *Mailbox { return &Mailbox{store: store} }
 // Message is a message between agents. Text has no bound here but that of a record;
 // the caller decides what it may hold.
 type Message struct {
-	ID        string // UUID version 4, lower case
-	Sender    string
-	Recipient string // an identity, or Everyone
-	Subject   string
-	Body      string
-	Refs      string    // JSON array of strings, or empty
-	ReplyTo   string    // UUID in lower case, or empty
-	Created   time.Time // of microseconds
+	ID        string    `json:"id"` // UUID version 4, lower case
+	Sender    string    `json:"sender"`
+	Recipient string    `json:"recipient"` // an identity, or Everyone
+	Subject   string    `json:"subject"`
+	Body      string    `json:"body"`
+	Refs      string    `json:"refs,omitempty"`     // JSON array of strings, or empty
+	ReplyTo   string    `json:"reply_to,omitempty"` // UUID in lower case, or empty
+	Created   time.Time `json:"-"`                  // of microseconds
 
 	// ReadAt and AckedAt are zero where that has not happened. For a broadcast they
 	// are those of the agent who asks.
-	ReadAt, AckedAt time.Time
+	ReadAt  time.Time `json:"-"`
+	AckedAt time.Time `json:"-"`
 }
 
 // Broadcast reports whether the message is for everyone.
@@ -103,10 +104,9 @@ func (b *Mailbox) Send(ctx context.Context, m Message) (Message, error) {
 	}
 	m.ReplyTo = strings.ToLower(m.ReplyTo)
 	m.ReadAt, m.AckedAt = time.Time{}, time.Time{}
-	err := b.update(ctx, func(r *room) error {
+	err := b.update(ctx, func(r *room) {
 		m.ID, m.Created = newID(), r.now
-		_, err := r.add(&m)
-		return err
+		r.add(&m)
 	})
 	if err != nil {
 		return Message{}, err
@@ -180,17 +180,13 @@ func (b *Mailbox) Read(ctx context.Context, q Query) (in Inbox, err error) {
 	}
 	// An inbox in which nothing happened costs no write.
 	news := false
-	if err := b.look(ctx, func(r *room) error {
-		v, err := r.survey(&q)
-		in, news = v.inbox(), v.news
-		return err
+	if err := b.look(ctx, func(r *room) {
+		v := r.survey(&q)
+		in, news = v.Inbox, v.news
 	}); err != nil || q.Peek || !news {
 		return in, err
 	}
-	err = b.update(ctx, func(r *room) error {
-		in, err = r.claim(&q)
-		return err
-	})
+	err = b.update(ctx, func(r *room) { in = r.claim(&q) })
 	return in, err
 }
 
@@ -200,7 +196,7 @@ func (b *Mailbox) Confirm(ctx context.Context, agent, claim string) error {
 	if !vault.ValidAgentIdentity(agent) || !uuid.MatchString(claim) {
 		return fmt.Errorf("%w: not a claim", vault.ErrInvalid)
 	}
-	return b.update(ctx, func(r *room) error { return r.confirm(agent, claim) })
+	return b.update(ctx, func(r *room) { r.confirm(agent, claim) })
 }
 
 // Thread asks for the whole thread of a message.
@@ -223,10 +219,7 @@ func (b *Mailbox) Thread(ctx context.Context, q Thread) (list []Message, err err
 	if !vault.ValidAgentIdentity(q.Agent) || !uuid.MatchString(q.ID) {
 		return nil, fmt.Errorf("%w: not an agent or not a UUID", vault.ErrInvalid)
 	}
-	err = b.look(ctx, func(r *room) error {
-		list, err = r.thread(&q)
-		return err
-	})
+	err = b.look(ctx, func(r *room) { list = r.thread(&q) })
 	return list, err
 }
 
@@ -237,10 +230,7 @@ func (b *Mailbox) Ack(ctx context.Context, agent, id string, own bool) (at time.
 	if !vault.ValidAgentIdentity(agent) || !uuid.MatchString(id) {
 		return at, fmt.Errorf("%w: not an agent or not a UUID", vault.ErrInvalid)
 	}
-	err = b.update(ctx, func(r *room) error {
-		at, err = r.ack(agent, id, own)
-		return err
-	})
+	err = b.update(ctx, func(r *room) { at = r.ack(agent, id, own) })
 	return at, err
 }
 
@@ -254,17 +244,11 @@ type Status struct {
 // Status lists the agents that sent a message or were sent one that is still here, by
 // name. agent and project, where not empty, leave out the others.
 func (b *Mailbox) Status(ctx context.Context, agent, project string) (list []Status, err error) {
-	if err := b.purge(ctx, nil); err != nil {
+	if err := b.purge(ctx, new(Cleanup)); err != nil {
 		return nil, err
 	}
-	err = b.do(ctx, b.store.View, func(r *room) error {
-		list = nil
-		return r.status(agent, func(s Status) {
-			if project == "" || strings.HasPrefix(s.Agent, project+":") {
-				list = append(list, s)
-			}
-		})
-	})
+	err = b.do(ctx, b.store.View, func(r *room) { list = r.status(agent) })
+	list = slices.DeleteFunc(list, func(s Status) bool { return project != "" && !strings.HasPrefix(s.Agent, project+":") })
 	slices.SortFunc(list, func(a, b Status) int { return strings.Compare(a.Agent, b.Agent) })
 	return list, err
 }
@@ -283,14 +267,12 @@ func (b *Mailbox) Cleanup(ctx context.Context, dryRun bool) (c Cleanup, err erro
 	if !dryRun {
 		return c, b.purge(ctx, &c)
 	}
-	err = b.do(ctx, b.store.View, func(r *room) error {
-		c = Cleanup{}
-		return r.due(func(m *Message, _ uint64) bool {
+	err = b.do(ctx, b.store.View, func(r *room) {
+		for _, m := range r.due() {
 			c.count(m)
 			m.Body = ""
 			c.Messages = append(c.Messages, *m)
-			return true
-		})
+		}
 	})
 	return c, err
 }
@@ -306,70 +288,55 @@ func (c *Cleanup) count(m *Message) {
 }
 
 // purge removes all that has expired, in transactions of bounded length, and adds to
-// done what it removed; nil does not count. It writes only where there is something to
-// remove.
+// done what it removed. It writes only where there is something to remove.
 func (b *Mailbox) purge(ctx context.Context, done *Cleanup) error {
 	for {
 		stale := false
-		err := b.do(ctx, b.store.View, func(r *room) (err error) {
-			stale, err = r.stale()
-			return err
-		})
-		if err != nil || !stale {
+		if err := b.do(ctx, b.store.View, func(r *room) { stale = r.stale() }); err != nil || !stale {
 			return err
 		}
 		var gone []Message
-		err = b.do(ctx, b.store.Update, func(r *room) (err error) {
-			gone, err = r.purge()
-			return err
-		})
-		if err != nil {
+		if err := b.do(ctx, b.store.Update, func(r *room) { gone = r.purge() }); err != nil {
 			return err
 		}
 		for i := range gone {
-			if done != nil {
-				done.count(&gone[i])
-			}
+			done.count(&gone[i])
 		}
 	}
 }
 
 // do lends the mailbox in a transaction of the store.
-func (b *Mailbox) do(ctx context.Context, transact func(context.Context, func(kv.Tx) error) error, fn func(*room) error) error {
+func (b *Mailbox) do(ctx context.Context, transact func(context.Context, func(kv.Tx) error) error, fn func(*room)) error {
 	key, err := b.store.Key(ctx, "agent mailbox")
 	if err != nil {
 		return err
 	}
 	return transact(ctx, func(tx kv.Tx) error {
 		r := &room{tx: tx, digestKey: key, now: b.store.Now().Truncate(time.Microsecond), agents: map[agentKey]*agent{}}
-		if err := fn(r); err != nil {
-			return err
-		}
-		return r.save()
+		fn(r)
+		r.save()
+		return r.err
 	})
 }
 
 // update lends the mailbox, after removing some of what has expired (003 AC44). No
 // message that has is seen, whether it was removed or not, so what remains costs its
 // room only: a call takes no longer because nobody called for a week.
-func (b *Mailbox) update(ctx context.Context, fn func(*room) error) error {
-	return b.do(ctx, b.store.Update, func(r *room) error {
-		if _, err := r.purge(); err != nil {
-			return err
-		}
-		return fn(r)
+func (b *Mailbox) update(ctx context.Context, fn func(*room)) error {
+	return b.do(ctx, b.store.Update, func(r *room) {
+		r.purge()
+		fn(r)
 	})
 }
 
 // look is update for an fn that changes nothing. It writes only where there is something
 // to remove or to bring over first.
-func (b *Mailbox) look(ctx context.Context, fn func(*room) error) error {
+func (b *Mailbox) look(ctx context.Context, fn func(*room)) error {
 	stale := false
-	err := b.do(ctx, b.store.View, func(r *room) (err error) {
-		if stale, err = r.stale(); err != nil || stale {
-			return err
+	err := b.do(ctx, b.store.View, func(r *room) {
+		if stale = r.stale(); !stale {
+			fn(r)
 		}
-		return fn(r)
 	})
 	if err != nil || !stale {
 		return err

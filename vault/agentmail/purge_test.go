@@ -72,7 +72,7 @@ func TestEveryUseRemovesWhatExpired(t *testing.T) {
 		c.at = c.at.Add(TTL + time.Microsecond)
 		left := func() (n int) {
 			each(t, v, bucketMessages, func(_, value []byte) {
-				if m, err := parseMessage(value); err != nil || m.Subject == "many" {
+				if strings.Contains(string(value), `"subject":"many"`) {
 					n++
 				}
 			})

@@ -2,12 +2,14 @@ package agentmail
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -40,13 +42,6 @@ type place struct {
 
 func (p place) bytes() []byte { return join(number(uint64(p.created)), number(p.seq)) }
 
-func parsePlace(b []byte) (place, error) {
-	if len(b) != 16 {
-		return place{}, damaged("a place")
-	}
-	return place{int64(binary.BigEndian.Uint64(b)), binary.BigEndian.Uint64(b[8:])}, nil
-}
-
 // arrival is what a box knows of a message, so that most need not be opened.
 type arrival struct {
 	place
@@ -55,38 +50,14 @@ type arrival struct {
 
 func (a arrival) bytes() []byte { return join(a.from[:], number(uint64(a.created))) }
 
-func parseArrival(seq uint64, b []byte) (arrival, error) {
-	if len(b) != 24 {
-		return arrival{}, damaged("a box")
-	}
-	return arrival{place{int64(binary.BigEndian.Uint64(b[16:])), seq}, agentKey(b[:16])}, nil
-}
-
 // mark is what an agent did with a message and when, in microseconds; 0 is not yet.
 type mark struct{ read, acked int64 }
 
-func parseMark(b []byte) (mark, error) {
-	if len(b) != 16 {
-		return mark{}, damaged("a mark")
-	}
-	return mark{int64(binary.BigEndian.Uint64(b)), int64(binary.BigEndian.Uint64(b[8:]))}, nil
-}
-
+// messageRecord is a Message as it is kept.
 type messageRecord struct {
-	ID        string `json:"id"`
-	Sender    string `json:"sender"`
-	Recipient string `json:"recipient"`
-	Subject   string `json:"subject"`
-	Body      string `json:"body"`
-	Refs      string `json:"refs,omitempty"`
-	ReplyTo   string `json:"reply_to,omitempty"`
-	TTLHours  int    `json:"ttl_hours"`
-	Created   int64  `json:"created"` // microseconds
-}
-
-func (m *messageRecord) message() *Message {
-	return &Message{ID: m.ID, Sender: m.Sender, Recipient: m.Recipient, Subject: m.Subject, Body: m.Body, Refs: m.Refs,
-		ReplyTo: m.ReplyTo, Created: time.UnixMicro(m.Created)}
+	Message
+	TTLHours int   `json:"ttl_hours"`
+	Created  int64 `json:"created"` // microseconds
 }
 
 // agentRecord is what is known of an agent. That of Everyone has in Synced the number of
@@ -101,8 +72,7 @@ type agentRecord struct {
 // agent is an agentRecord with what lies in the store of it.
 type agent struct {
 	agentRecord
-	saved []byte
-	less  bool // something of it was removed
+	saved []byte // nil makes save look at it again
 }
 
 // claim is what a reader holds.
@@ -124,12 +94,67 @@ func (c *claim) live(now time.Time) bool {
 // slow has some leases' time, since a late word is better than reading again.
 func (c *claim) over(now time.Time) bool { return now.Sub(time.UnixMicro(c.At)).Abs() > 10*Lease }
 
-// room is the mailbox within one transaction.
+// room is the mailbox within one transaction. The first error stays in err: after it
+// nothing more is found or changed, and nothing is kept.
 type room struct {
 	tx        kv.Tx
 	digestKey []byte
 	now       time.Time // of microseconds
 	agents    map[agentKey]*agent
+	err       error
+}
+
+func (r *room) fail(err error) { r.err = cmp.Or(r.err, err) }
+
+// get returns a value, or nil where there is no record.
+func (r *room) get(bucket string, key []byte) []byte {
+	if r.err != nil {
+		return nil
+	}
+	value, err := r.tx.Get(bucket, key)
+	r.fail(err)
+	return value
+}
+
+func (r *room) put(bucket string, key, value []byte) {
+	if r.err == nil {
+		r.err = r.tx.Put(bucket, key, value)
+	}
+}
+
+func (r *room) drop(bucket string, key []byte) {
+	if r.err == nil {
+		r.err = r.tx.Delete(bucket, key)
+	}
+}
+
+// each walks the records of a range, whose keys have so many bytes; 0 is any number.
+func (r *room) each(bucket string, span kv.Range, size int) iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		for record, err := range kv.Each(r.tx, bucket, span) {
+			if err == nil && size > 0 && len(record.Key) != size {
+				err = damaged("a key in " + bucket)
+			}
+			r.fail(err)
+			if r.err != nil || !yield(record.Key, record.Value) {
+				return
+			}
+		}
+	}
+}
+
+// sized returns a value that must have so many bytes, or zeros.
+func (r *room) sized(value []byte, size int) []byte {
+	if len(value) != size {
+		r.fail(damaged("a record"))
+		return make([]byte, size)
+	}
+	return value
+}
+
+func (r *room) place(value []byte) place {
+	value = r.sized(value, 16)
+	return place{parseNumber(value), uint64(parseNumber(value[8:]))}
 }
 
 // key is the digest of an identity, as the vault makes digests.
@@ -141,6 +166,8 @@ func (r *room) key(name string) agentKey {
 }
 
 func number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+func parseNumber(b []byte) int64 { return int64(binary.BigEndian.Uint64(b)) }
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
@@ -175,217 +202,167 @@ func damaged(what string) error {
 func (r *room) expired(created int64) bool { return r.now.Sub(time.UnixMicro(created)) > TTL }
 
 // agent returns what is known of an agent; changes are kept by save.
-func (r *room) agent(key agentKey) (*agent, error) {
+func (r *room) agent(key agentKey) *agent {
 	if a := r.agents[key]; a != nil {
-		return a, nil
+		return a
 	}
-	b, err := r.tx.Get(bucketAgents, key[:])
-	if err != nil {
-		return nil, err
+	a := &agent{saved: r.get(bucketAgents, key[:])}
+	if a.saved == nil {
+		a.saved = []byte("{}")
 	}
-	a := &agent{saved: b}
-	if b != nil && json.Unmarshal(b, &a.agentRecord) != nil {
-		return nil, damaged("an agent")
+	if json.Unmarshal(a.saved, &a.agentRecord) != nil {
+		r.fail(damaged("an agent"))
 	}
 	r.agents[key] = a
-	return a, nil
+	return a
 }
 
 // named is agent for one that may be new.
-func (r *room) named(name string) (agentKey, *agent, error) {
+func (r *room) named(name string) (agentKey, *agent) {
 	key := r.key(name)
-	a, err := r.agent(key)
-	if err == nil {
-		a.Name = name
-	}
-	return key, a, err
+	a := r.agent(key)
+	a.Name = name
+	return key, a
 }
 
 // save keeps what changed. An agent of whom nothing is left is forgotten.
-func (r *room) save() error {
+func (r *room) save() {
 	for key, a := range r.agents {
-		if len(a.Claims) == 0 {
-			a.Claims = nil
-		}
 		b, err := json.Marshal(a.agentRecord)
-		if err != nil {
-			return err
-		}
-		if bytes.Equal(b, a.saved) && !a.less {
-			continue
-		}
-		forgotten, err := r.forgotten(a)
+		r.fail(err)
 		switch {
-		case err != nil:
-		case !forgotten:
-			err = r.tx.Put(bucketAgents, key[:], b)
-		case a.saved != nil:
-			err = r.tx.Delete(bucketAgents, key[:])
-		}
-		if err != nil {
-			return err
+		case bytes.Equal(b, a.saved):
+		case r.forgotten(a):
+			r.drop(bucketAgents, key[:])
+		default:
+			r.put(bucketAgents, key[:], b)
 		}
 	}
-	return nil
 }
 
 // forgotten reports whether nothing is left of an agent. Synced is of use only while
 // there is a broadcast that it has looked at.
-func (r *room) forgotten(a *agent) (bool, error) {
+func (r *room) forgotten(a *agent) bool {
 	if a.Name == Everyone || a.Traffic > 0 || len(a.Claims) > 0 {
-		return false, nil
+		return false
 	}
-	for shared, err := range r.box(r.key(Everyone), boxAll, 0) {
-		if err != nil || !r.expired(shared.created) {
-			return err == nil && shared.seq > a.Synced, err
+	for shared := range r.box(r.key(Everyone), boxAll, 0) {
+		if !r.expired(shared.created) {
+			return shared.seq > a.Synced
 		}
 	}
-	return true, nil
+	return true
 }
 
 // add keeps a new message and returns its number.
-func (r *room) add(m *Message) (seq uint64, err error) {
-	everyone, all, err := r.named(Everyone)
-	if err != nil {
-		return 0, err
-	}
-	from, sender, err := r.named(m.Sender)
-	if err != nil {
-		return 0, err
-	}
+func (r *room) add(m *Message) (seq uint64) {
+	everyone, all := r.named(Everyone)
+	from, sender := r.named(m.Sender)
 	all.Synced++
 	sender.Traffic++
 	here := arrival{place{m.Created.UnixMicro(), all.Synced}, from}
-	put := func(bucket string, key, value []byte) {
-		if err == nil {
-			err = r.tx.Put(bucket, key, value)
-		}
-	}
 	switch {
 	case m.Broadcast():
-		put(bucketBoxes, boxKey(everyone, boxAll, here.seq), here.bytes())
+		r.put(bucketBoxes, boxKey(everyone, boxAll, here.seq), here.bytes())
 	case m.Recipient != m.Sender:
-		to, recipient, err := r.named(m.Recipient)
-		if err != nil {
-			return 0, err
-		}
+		to, recipient := r.named(m.Recipient)
 		recipient.Traffic++
-		put(bucketBoxes, boxKey(to, boxAll, here.seq), here.bytes())
-		put(bucketBoxes, boxKey(to, boxUnread, here.seq), here.bytes())
+		r.put(bucketBoxes, boxKey(to, boxAll, here.seq), here.bytes())
+		r.put(bucketBoxes, boxKey(to, boxUnread, here.seq), here.bytes())
 	}
 	if m.ReplyTo != "" {
-		put(bucketIndex, join(idKey(indexReply, m.ReplyTo), here.place.bytes()), nil)
+		r.put(bucketIndex, join(idKey(indexReply, m.ReplyTo), here.place.bytes()), nil)
 	}
-	put(bucketIndex, idKey(indexID, m.ID), here.place.bytes())
-	record, jsonErr := json.Marshal(messageRecord{ID: m.ID, Sender: m.Sender, Recipient: m.Recipient, Subject: m.Subject, Body: m.Body,
-		Refs: m.Refs, ReplyTo: m.ReplyTo, TTLHours: int(TTL / time.Hour), Created: here.created})
-	if jsonErr != nil {
-		return 0, jsonErr
-	}
-	put(bucketMessages, here.place.bytes(), record)
-	return here.seq, err
+	r.put(bucketIndex, idKey(indexID, m.ID), here.place.bytes())
+	record, err := json.Marshal(messageRecord{Message: *m, TTLHours: int(TTL / time.Hour), Created: here.created})
+	r.fail(err)
+	r.put(bucketMessages, here.place.bytes(), record)
+	return here.seq
 }
 
 // message returns a message that lies somewhere, or nil where it is gone or has expired.
-func (r *room) message(at place) (*Message, error) {
-	b, err := r.tx.Get(bucketMessages, at.bytes())
-	if err != nil || b == nil || r.expired(at.created) {
-		return nil, err
+func (r *room) message(at place) *Message {
+	b := r.get(bucketMessages, at.bytes())
+	if b == nil || r.expired(at.created) {
+		return nil
 	}
-	return parseMessage(b)
+	return r.parseMessage(b)
 }
 
-func parseMessage(b []byte) (*Message, error) {
+// parseMessage returns nil where that is no message.
+func (r *room) parseMessage(b []byte) *Message {
 	var m messageRecord
 	if json.Unmarshal(b, &m) != nil || !uuid.MatchString(m.ID) {
-		return nil, damaged("a message")
+		r.fail(damaged("a message"))
+		return nil
 	}
-	return m.message(), nil
+	m.Message.Created = time.UnixMicro(m.Created)
+	return &m.Message
 }
 
 // byID returns a message by its id, and where it lies; nil where there is none.
-func (r *room) byID(id string) (*Message, place, error) {
-	b, err := r.tx.Get(bucketIndex, idKey(indexID, id))
-	if err != nil || b == nil {
-		return nil, place{}, err
+func (r *room) byID(id string) (*Message, place) {
+	b := r.get(bucketIndex, idKey(indexID, id))
+	if b == nil {
+		return nil, place{}
 	}
-	at, err := parsePlace(b)
-	if err != nil {
-		return nil, at, err
-	}
-	m, err := r.message(at)
-	return m, at, err
+	at := r.place(b)
+	return r.message(at), at
 }
 
 // mark returns what an agent did with a message.
-func (r *room) mark(seq uint64, agent agentKey) (mark, error) {
-	b, err := r.tx.Get(bucketIndex, markKey(seq, agent))
-	if err != nil || b == nil {
-		return mark{}, err
+func (r *room) mark(seq uint64, agent agentKey) (m mark) {
+	if b := r.get(bucketIndex, markKey(seq, agent)); b != nil {
+		m = r.parseMark(b)
 	}
-	return parseMark(b)
+	return m
 }
 
-func (r *room) putMark(seq uint64, agent agentKey, m mark) error {
-	return r.tx.Put(bucketIndex, markKey(seq, agent), join(number(uint64(m.read)), number(uint64(m.acked))))
+func (r *room) parseMark(value []byte) mark {
+	value = r.sized(value, 16)
+	return mark{parseNumber(value), parseNumber(value[8:])}
+}
+
+func (r *room) putMark(seq uint64, agent agentKey, m mark) {
+	r.put(bucketIndex, markKey(seq, agent), join(number(uint64(m.read)), number(uint64(m.acked))))
 }
 
 // ack notes that an agent acted on a message. A direct message has one ack, that of
 // its recipient, whoever gives it.
-func (r *room) ack(agent, id string, own bool) (time.Time, error) {
-	m, at, err := r.byID(id)
-	if err != nil {
-		return time.Time{}, err
-	}
+func (r *room) ack(agent, id string, own bool) time.Time {
+	m, at := r.byID(id)
 	if m == nil || own && !m.Broadcast() && m.Recipient != agent {
-		return time.Time{}, ErrNoMessage
+		r.fail(ErrNoMessage)
+		return time.Time{}
+	}
+	if !m.Broadcast() {
+		agent = m.Recipient
 	}
 	whose := r.key(agent)
-	if !m.Broadcast() {
-		whose = r.key(m.Recipient)
+	done := r.mark(at.seq, whose)
+	if done.acked == 0 {
+		done.acked = r.now.UnixMicro()
+		r.putMark(at.seq, whose, done)
 	}
-	done, err := r.mark(at.seq, whose)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if done.acked != 0 {
-		return time.UnixMicro(done.acked), nil
-	}
-	done.acked = r.now.UnixMicro()
-	return r.now, r.putMark(at.seq, whose, done)
+	return time.UnixMicro(done.acked)
 }
 
-// status calls fn with every agent that has a part in a message that is here, or with
-// the one that is named. Nothing that is here may have expired.
-func (r *room) status(agent string, fn func(Status)) error {
-	var shared []arrival
-	for a, err := range r.box(r.key(Everyone), boxAll, 0) {
-		if err != nil {
-			return err
+// status returns every agent that has a part in a message that is here, or the one that
+// is named. Nothing that is here may have expired.
+func (r *room) status(agent string) (list []Status) {
+	shared := slices.Collect(r.box(r.key(Everyone), boxAll, 0))
+	one := func(key agentKey) {
+		a := r.agent(key)
+		if a.Traffic == 0 {
+			return
 		}
-		shared = append(shared, a)
-	}
-	one := func(key agentKey) error {
-		a, err := r.agent(key)
-		if err != nil || a.Traffic == 0 {
-			return err
-		}
-		mine := slices.Clone(shared)
-		for b, err := range r.box(key, boxAll, 0) {
-			if err != nil {
-				return err
-			}
-			mine = append(mine, b)
-		}
-		s, held := Status{Agent: a.Name}, a.held(r.now)
-		for _, b := range mine {
+		s := Status{Agent: a.Name}
+		held, _ := a.held(r.now)
+		for _, b := range slices.AppendSeq(slices.Clone(shared), r.box(key, boxAll, 0)) {
 			if b.from == key {
 				continue
 			}
-			done, err := r.mark(b.seq, key)
-			if err != nil {
-				return err
-			}
+			done := r.mark(b.seq, key)
 			if done.acked == 0 {
 				s.Unacked++
 			}
@@ -393,22 +370,14 @@ func (r *room) status(agent string, fn func(Status)) error {
 				s.Unread++
 			}
 		}
-		fn(s)
-		return nil
+		list = append(list, s)
 	}
 	if agent != "" {
-		return one(r.key(agent))
+		one(r.key(agent))
+		return list
 	}
-	for record, err := range kv.Each(r.tx, bucketAgents, kv.Range{}) {
-		if err == nil && len(record.Key) != len(agentKey{}) {
-			err = damaged("an agent")
-		}
-		if err == nil {
-			err = one(agentKey(record.Key))
-		}
-		if err != nil {
-			return err
-		}
+	for key := range r.each(bucketAgents, kv.Range{}, len(agentKey{})) {
+		one(agentKey(key))
 	}
-	return nil
+	return list
 }

@@ -9,34 +9,30 @@ import (
 
 // thread collects a thread from its root. Replies point to what is older, so there
 // is no circle, but the store might say otherwise.
-func (r *room) thread(q *Thread) ([]Message, error) {
-	m, root, err := r.byID(q.ID)
-	if err != nil {
-		return nil, err
-	}
+func (r *room) thread(q *Thread) (messages []Message) {
+	m, root := r.byID(q.ID)
 	if m == nil || q.Own && !m.concerns(q.Agent) {
-		return nil, ErrNoMessage
+		r.fail(ErrNoMessage)
+		return nil
 	}
 	for seen := map[uint64]bool{}; m.ReplyTo != "" && !seen[root.seq]; {
 		seen[root.seq] = true
-		parent, at, err := r.byID(m.ReplyTo)
-		if err != nil {
-			return nil, err
-		}
+		parent, at := r.byID(m.ReplyTo)
 		if parent == nil {
 			break
 		}
 		m, root = parent, at
 	}
-	var list []letter
+	type found struct {
+		Message
+		seq uint64
+	}
+	var list []found
 	left := q.Room.Room
 	queued := map[uint64]bool{root.seq: true}
 	for queue := []place{root}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
-		m, err := r.message(at)
-		if err != nil {
-			return nil, err
-		}
+		m := r.message(at)
 		if m == nil {
 			continue // its time is over, and that of its answers will be
 		}
@@ -47,37 +43,27 @@ func (r *room) thread(q *Thread) ([]Message, error) {
 			if m.Broadcast() {
 				whose = q.Agent
 			}
-			done, err := r.mark(at.seq, r.key(whose))
-			if err != nil {
-				return nil, err
-			}
+			done := r.mark(at.seq, r.key(whose))
 			m.ReadAt, m.AckedAt = moment(done.read), moment(done.acked)
 			if fits := q.takes(m, &left); !fits && len(list) > 0 {
-				return nil, ErrThreadTooLong
+				r.fail(ErrThreadTooLong)
+				return nil
 			}
-			list = append(list, letter{Message: *m, seq: at.seq})
+			list = append(list, found{*m, at.seq})
 		}
 		replies := idKey(indexReply, m.ID)
-		for record, err := range kv.Each(r.tx, bucketIndex, kv.Prefix(replies)) {
-			if err != nil {
-				return nil, err
-			}
-			child, err := parsePlace(record.Key[len(replies):])
-			if err != nil {
-				return nil, err
-			}
-			if !queued[child.seq] {
+		for key := range r.each(bucketIndex, kv.Prefix(replies), len(replies)+16) {
+			if child := r.place(key[len(replies):]); !queued[child.seq] {
 				queued[child.seq] = true
 				queue = append(queue, child)
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b letter) int {
+	slices.SortFunc(list, func(a, b found) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.seq, b.seq))
 	})
-	messages := make([]Message, len(list))
 	for i := range list {
-		messages[i] = list[i].Message
+		messages = append(messages, list[i].Message)
 	}
-	return messages, nil
+	return messages
 }
