@@ -3,6 +3,7 @@ package servertest
 import (
 	"bytes"
 	_ "embed"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os/exec"
@@ -47,17 +48,30 @@ func Python(t testing.TB) {
 // ReadPython has Python read a message.
 func ReadPython(t testing.TB, raw []byte) PythonMessage {
 	t.Helper()
+	return ReadAllPython(t, [][]byte{raw})[0]
+}
+
+// ReadAllPython has one Python read all messages, since to start it takes far longer
+// than to read one. The result has their order.
+func ReadAllPython(t testing.TB, raw [][]byte) []PythonMessage {
+	t.Helper()
 	Python(t)
+	var lines, stderr bytes.Buffer
+	for _, r := range raw {
+		lines.WriteString(base64.StdEncoding.EncodeToString(r) + "\n")
+	}
 	c := exec.CommandContext(t.Context(), "python3", "-I", "-c", readScript)
-	var stderr bytes.Buffer
-	c.Stdin, c.Stderr = bytes.NewReader(raw), &stderr
+	c.Stdin, c.Stderr = &lines, &stderr
 	out, err := c.Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &stderr)
 	}
-	var m PythonMessage
-	if err := json.Unmarshal(out, &m); err != nil {
-		t.Fatal(err)
+	messages := make([]PythonMessage, len(raw))
+	decoder := json.NewDecoder(bytes.NewReader(out))
+	for i := range messages {
+		if err := decoder.Decode(&messages[i]); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return m
+	return messages
 }
