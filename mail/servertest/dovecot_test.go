@@ -2,9 +2,8 @@ package servertest
 
 import (
 	"bytes"
-	"cmp"
+	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -12,11 +11,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
-	"github.com/emersion/go-sasl"
 )
 
 var (
@@ -42,7 +39,10 @@ func server(t testing.TB) *DovecotServer {
 	return shared
 }
 
-func login(t testing.TB, s *DovecotServer, user string) *imapclient.Client {
+func login(t testing.TB, s interface {
+	IMAPSAddr() string
+	ClientTLS() *tls.Config
+}, user string) *imapclient.Client {
 	t.Helper()
 	c, err := imapclient.DialTLS(s.IMAPSAddr(), &imapclient.Options{TLSConfig: s.ClientTLS()})
 	if err != nil {
@@ -61,68 +61,6 @@ var users atomic.Int64
 // share no mailbox, run how often they may.
 func someone() string { return fmt.Sprintf("user%d@example.org", users.Add(1)) }
 
-func TestLoginOverTLS(t *testing.T) {
-	c := login(t, server(t), "someone@example.org")
-	if _, err := c.Select("INBOX", nil).Wait(); err != nil {
-		t.Fatal(err)
-	}
-	folders, err := c.List("", "*", &imap.ListOptions{ReturnSpecialUse: true}).Collect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	special := map[string]bool{}
-	for _, f := range folders {
-		for _, a := range f.Attrs {
-			special[string(a)+" "+f.Mailbox] = true
-		}
-	}
-	for _, name := range []string{"Archive", "Drafts", "Junk", "Sent", "Trash"} {
-		if !special[`\`+name+" "+name] {
-			t.Errorf("no folder %s with its special use", name)
-		}
-	}
-}
-
-func TestLoginRefusesAnotherPassword(t *testing.T) {
-	s := server(t)
-	c, err := imapclient.DialStartTLS(s.IMAPAddr(), &imapclient.Options{TLSConfig: s.ClientTLS()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	var no *imap.Error
-	if err := c.Login("someone@example.org", "wrong").Wait(); !errors.As(err, &no) || no.Type != imap.StatusResponseTypeNo {
-		t.Fatalf("got %v, want NO", err)
-	}
-	if err := c.Login("someone@example.org", Password).Wait(); err != nil {
-		t.Fatal("the right password afterwards:", err)
-	}
-}
-
-func TestOAuthTokenLogsInUntilItExpires(t *testing.T) {
-	s := server(t)
-	const user = "token@example.org"
-	for name, test := range map[string]struct {
-		expires time.Time
-		ok      bool
-	}{
-		"valid":   {time.Now().Add(time.Hour), true},
-		"expired": {time.Now().Add(-time.Hour), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c, err := imapclient.DialTLS(s.IMAPSAddr(), &imapclient.Options{TLSConfig: s.ClientTLS()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
-			err = c.Authenticate(sasl.NewOAuthBearerClient(&sasl.OAuthBearerOptions{Username: user, Token: OAuthToken(user, test.expires)}))
-			if ok := err == nil; ok != test.ok {
-				t.Fatalf("got %v, want success %v", err, test.ok)
-			}
-		})
-	}
-}
-
 // Bytes that a careless delivery would change: no final line end, dots, 8-bit
 // octets, a bare CR, From at the start of a line, an empty body.
 var exact = [][]byte{
@@ -132,40 +70,6 @@ var exact = [][]byte{
 	[]byte("Subject: four\r\n\r\na bare \r in a line\r\n"),
 	[]byte("Subject: five\r\n\r\n"),
 	[]byte("From a line without a colon\r\nSubject: six\r\n\r\nsix\r\n"),
-}
-
-func TestDeliverKeepsOrderAndBytes(t *testing.T) {
-	s := server(t)
-	for _, folder := range []string{"", "INBOX", "Sent", "Projects/2026", "Projects/Été"} {
-		t.Run(folder, func(t *testing.T) {
-			user := someone()
-			s.Deliver(t, user, folder, exact[:4]...)
-			s.Deliver(t, user, folder, exact[4:]...)
-			c := login(t, s, user)
-			selected, err := c.Select(cmp.Or(folder, "INBOX"), &imap.SelectOptions{ReadOnly: true}).Wait()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if int(selected.NumMessages) != len(exact) {
-				t.Fatalf("%d messages, want %d", selected.NumMessages, len(exact))
-			}
-			for i, want := range exact {
-				section := &imap.FetchItemBodySection{Peek: true}
-				got, err := c.Fetch(imap.UIDSetNum(imap.UID(i+1)), &imap.FetchOptions{
-					BodySection: []*imap.FetchItemBodySection{section}, RFC822Size: true,
-				}).Collect()
-				if err != nil || len(got) != 1 {
-					t.Fatalf("UID %d: %d messages, %v", i+1, len(got), err)
-				}
-				if body := got[0].FindBodySection(section); !bytes.Equal(body, want) {
-					t.Errorf("UID %d: got %q, want %q", i+1, body, want)
-				}
-				if got[0].RFC822Size != int64(len(want)) {
-					t.Errorf("UID %d: size %d, want %d", i+1, got[0].RFC822Size, len(want))
-				}
-			}
-		})
-	}
 }
 
 func TestDeliverReachesAnOpenSessionInOrder(t *testing.T) {
@@ -223,120 +127,6 @@ func TestDeliverReachesAnOpenSessionInOrder(t *testing.T) {
 	}
 }
 
-func TestDeliverRefusesNamesThatLeaveTheMailbox(t *testing.T) {
-	s := server(t)
-	for _, name := range [][2]string{{"../x", "INBOX"}, {"", "INBOX"}, {"u", "../x"}, {"u", "a.b"}, {"u", "a//b"}, {"u", "/a"}} {
-		if err := s.deliver(name[0], name[1], [][]byte{[]byte("x")}); err == nil {
-			t.Errorf("user %q, folder %q: accepted", name[0], name[1])
-		}
-	}
-}
-
-func TestHiddenCapabilities(t *testing.T) {
-	plain := login(t, server(t), "caps@example.org").Caps()
-	if !plain.Has(imap.CapMove) || !plain.Has(imap.CapUIDPlus) {
-		t.Fatal("the plain server lacks MOVE or UIDPLUS")
-	}
-	s := Dovecot(t, Config{HideCapabilities: []string{"move", "UIDPLUS"}})
-	hidden := login(t, s, "caps@example.org").Caps()
-	for c := range plain {
-		if want := c != imap.CapMove && c != imap.CapUIDPlus; hidden.Has(c) != want {
-			t.Errorf("%s: announced %v, want %v", c, !want, want)
-		}
-	}
-	exactly := login(t, Dovecot(t, Config{Capability: "IMAP4rev1 UIDPLUS"}), "caps@example.org").Caps()
-	if !exactly.Has(imap.CapUIDPlus) || exactly.Has(imap.CapMove) || exactly.Has(imap.CapIdle) {
-		t.Errorf("got %v, want IMAP4rev1 and UIDPLUS alone", exactly)
-	}
-}
-
-// A change of Dovecot's own list would make HideCapabilities hide more than it
-// was asked to.
-func TestCapabilityListIsTheServersOwn(t *testing.T) {
-	plain := login(t, server(t), "caps@example.org").Caps()
-	for _, name := range strings.Fields(dovecotCapability) {
-		if _, ok := plain[imap.Cap(name)]; !ok {
-			t.Errorf("the server does not announce %s", name)
-		}
-	}
-	for name := range plain {
-		if !slices.Contains(strings.Fields(dovecotCapability), string(name)) {
-			t.Errorf("the server announces %s too", name)
-		}
-	}
-}
-
-func TestRequireTLSRefusesPlaintextLogin(t *testing.T) {
-	s := Dovecot(t, Config{RequireTLS: true})
-	c, err := imapclient.DialInsecure(s.IMAPAddr(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if !c.Caps().Has(imap.CapLoginDisabled) {
-		t.Error("LOGINDISABLED is not announced")
-	}
-	if err := c.Login("someone", Password).Wait(); err == nil {
-		t.Error("login without TLS accepted")
-	}
-	if err := login(t, s, "someone").Noop().Wait(); err != nil {
-		t.Error("login with TLS:", err)
-	}
-}
-
-func TestBadCertificatesAreRefused(t *testing.T) {
-	handshake := func(s *DovecotServer, config *tls.Config) error {
-		c, err := imapclient.DialTLS(s.IMAPSAddr(), &imapclient.Options{TLSConfig: config})
-		if err == nil {
-			c.Close()
-		}
-		return err
-	}
-	t.Run("unknown authority", func(t *testing.T) {
-		other, err := NewCA()
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = handshake(server(t), &tls.Config{RootCAs: other.Pool(), ServerName: "localhost"})
-		if unknown := (x509.UnknownAuthorityError{}); !errors.As(err, &unknown) {
-			t.Errorf("got %v", err)
-		}
-	})
-	t.Run("expired", func(t *testing.T) {
-		s := Dovecot(t, Config{Leaf: LeafOptions{NotAfter: time.Now().Add(-time.Minute)}})
-		invalid := x509.CertificateInvalidError{}
-		if err := handshake(s, s.ClientTLS()); !errors.As(err, &invalid) || invalid.Reason != x509.Expired {
-			t.Errorf("got %v", err)
-		}
-	})
-	t.Run("one of the caller's", func(t *testing.T) {
-		ca, err := NewCA()
-		if err != nil {
-			t.Fatal(err)
-		}
-		leaf, err := ca.Leaf(LeafOptions{NotBefore: time.Now().Add(time.Hour)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := Dovecot(t, Config{Certificate: &leaf})
-		config := &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
-		invalid := x509.CertificateInvalidError{}
-		if err := handshake(s, config); !errors.As(err, &invalid) || invalid.Reason != x509.Expired {
-			t.Errorf("got %v, want not valid yet", err)
-		}
-		config.Time = func() time.Time { return time.Now().Add(2 * time.Hour) }
-		if err := handshake(s, config); err != nil {
-			t.Errorf("once it is valid: %v", err)
-		}
-	})
-	t.Run("another host", func(t *testing.T) {
-		s := Dovecot(t, Config{Leaf: LeafOptions{Hosts: []string{"mail.example.net"}}})
-		if other := (x509.HostnameError{}); !errors.As(handshake(s, s.ClientTLS()), &other) {
-			t.Error("accepted for localhost")
-		}
-	})
-}
-
 func TestStopEndsTheServer(t *testing.T) {
 	s, err := StartDovecot(Config{})
 	Check(t, err)
@@ -358,63 +148,89 @@ func TestStopEndsTheServer(t *testing.T) {
 	}
 }
 
-func TestManyServersAtOnce(t *testing.T) {
-	server(t)
-	for i := range 6 {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Parallel()
-			s := Dovecot(t, Config{})
-			user := fmt.Sprintf("user%d@example.org", i)
-			s.Deliver(t, user, "INBOX", fmt.Appendf(nil, "Subject: %d\r\n\r\n", i))
-			if got, err := login(t, s, user).Select("INBOX", nil).Wait(); err != nil || got.NumMessages != 1 {
-				t.Errorf("got %v, %v", got, err)
-			}
+// Every reader, of either server, finds what was delivered, in its order and byte for
+// byte, and Files lists it.
+func TestDeliverKeepsOrderAndBytes(t *testing.T) {
+	d := server(t)
+	for _, test := range []struct {
+		folder, name, courier string
+	}{
+		{"", "INBOX", "INBOX"}, {"Projects/Été", "Projects/Été", "INBOX.Projects.Été"},
+	} {
+		t.Run("Dovecot "+test.name, func(t *testing.T) {
+			user := someone()
+			d.Deliver(t, user, test.folder, exact[:4]...)
+			d.Deliver(t, user, test.folder, exact[4:]...)
+			checkDelivered(t, login(t, d, user), test.name, d.Files(t, user), test.name)
+		})
+		t.Run("Courier "+test.name, func(t *testing.T) {
+			c, user := Courier(t, CourierConfig{}), someone()
+			c.Deliver(t, user, test.folder, exact[:3]...)
+			c.Deliver(t, user, test.folder, exact[3:]...)
+			checkDelivered(t, login(t, c, user), test.courier, c.Files(t, user), test.name)
 		})
 	}
 }
 
-func TestPOP3ServesWhatWasDelivered(t *testing.T) {
+// checkDelivered compares a folder of two names, the server's and that of Files, with
+// what was delivered.
+func checkDelivered(t *testing.T, c *imapclient.Client, name string, files []File, folder string) {
+	t.Helper()
+	if len(files) != len(exact) {
+		t.Fatalf("%d files, want %d", len(files), len(exact))
+	}
+	for i, f := range files {
+		if kept := sha256.Sum256(exact[i]); f.Folder != folder || f.Flags != "" || f.Sum != kept && f.Sum != sha256.Sum256(stored(exact[i])) {
+			t.Errorf("file %d: %+v", i, f)
+		}
+	}
+	selected, err := c.Select(name, &imap.SelectOptions{ReadOnly: true}).Wait()
+	if err != nil || int(selected.NumMessages) != len(exact) {
+		t.Fatalf("got %+v, %v", selected, err)
+	}
+	for i, want := range exact {
+		section := &imap.FetchItemBodySection{Peek: true}
+		got, err := c.Fetch(imap.UIDSetNum(imap.UID(i+1)), &imap.FetchOptions{UID: true, BodySection: []*imap.FetchItemBodySection{section}}).Collect()
+		if err != nil || len(got) != 1 || !bytes.Equal(got[0].FindBodySection(section), want) {
+			t.Errorf("UID %d: got %v, %v, want %q", i+1, got, err, want)
+		}
+	}
+}
+
+func TestNamesThatLeaveTheMailboxAreRefused(t *testing.T) {
 	s := server(t)
-	user := someone()
-	s.Deliver(t, user, "INBOX", exact[0], exact[1])
-	conn, err := tls.Dial("tcp", s.POP3SAddr(), s.ClientTLS())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := conn.Write([]byte("USER " + user + "\r\nPASS " + Password + "\r\nSTAT\r\nQUIT\r\n")); err != nil {
-		t.Fatal(err)
-	}
-	var answer bytes.Buffer
-	if _, err := answer.ReadFrom(conn); err != nil {
-		t.Fatal(err)
-	}
-	if want := fmt.Sprintf("\r\n+OK 2 %d\r\n", len(exact[0])+len(exact[1])); !strings.Contains(answer.String(), want) {
-		t.Errorf("got %q, want %q in it", answer.String(), want)
-	}
-}
-
-func BenchmarkStart(b *testing.B) {
-	server(b)
-	for b.Loop() {
-		s, err := StartDovecot(Config{})
-		if err != nil {
-			b.Fatal(err)
+	for _, name := range [][2]string{{"../x", "INBOX"}, {"", "INBOX"}, {"..", ""}, {"a\x00", ""}, {"u", "../x"}, {"u", "a.b"}, {"u", "a//b"}, {"u", "/a"}} {
+		if err := s.deliver(name[0], name[1], [][]byte{[]byte("x")}); err == nil {
+			t.Errorf("user %q, folder %q: accepted", name[0], name[1])
 		}
-		if err := s.Stop(); err != nil {
-			b.Fatal(err)
+		if _, err := s.files(name[0]); err == nil && name[0] != "u" {
+			t.Errorf("files of user %q: accepted", name[0])
 		}
 	}
 }
 
-func BenchmarkDeliver(b *testing.B) {
-	s := server(b)
-	raw := make([][]byte, 10_000)
-	for i := range raw {
-		raw[i] = fmt.Appendf(nil, "Subject: %d\r\n\r\n%s\r\n", i, strings.Repeat("x", 500))
+func TestAnnouncedCapabilities(t *testing.T) {
+	own := strings.Fields(dovecotCapability)
+	for name, test := range map[string]struct {
+		config Config
+		want   []string
+	}{
+		// A change of Dovecot's own list would make HideCapabilities hide more than it
+		// was asked to.
+		"its own": {Config{}, own},
+		"without some": {Config{HideCapabilities: []string{"move", "UIDPLUS"}}, slices.DeleteFunc(slices.Clone(own), func(s string) bool {
+			return s == "MOVE" || s == "UIDPLUS"
+		})},
+		"exactly": {Config{Capability: "IMAP4rev1 UIDPLUS"}, []string{"IMAP4rev1", "UIDPLUS"}},
+	} {
+		got := login(t, Dovecot(t, test.config), someone()).Caps()
+		for _, c := range test.want {
+			if _, ok := got[imap.Cap(c)]; !ok {
+				t.Errorf("%s: %s is not announced", name, c)
+			}
+		}
+		if len(got) != len(test.want) {
+			t.Errorf("%s: announced are %v, want %q", name, got, test.want)
+		}
 	}
-	for b.Loop() {
-		s.Deliver(b, "many@example.org", "INBOX", raw...)
-	}
-	b.ReportMetric(float64(b.N*len(raw))/b.Elapsed().Seconds(), "messages/s")
 }

@@ -1,41 +1,12 @@
 package servertest
 
 import (
-	"crypto/sha256"
 	"slices"
 	"testing"
 
 	"github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
 )
-
-func TestFilesListsWhatWasDelivered(t *testing.T) {
-	s := server(t)
-	user := someone()
-	if got := s.Files(t, user); len(got) != 0 {
-		t.Fatalf("a user without mail has %v", got)
-	}
-	for i, folder := range []string{"INBOX", "Projects/Été"} {
-		s.Deliver(t, user, folder, exact[2*i], exact[2*i+1])
-	}
-	got := s.Files(t, user)
-	if len(got) != 4 {
-		t.Fatalf("%d files, want 4", len(got))
-	}
-	for i, folder := range []string{"INBOX", "INBOX", "Projects/Été", "Projects/Été"} {
-		if got[i].Folder != folder || got[i].Flags != "" || got[i].Sum != sha256.Sum256(exact[i]) {
-			t.Errorf("file %d: got %+v, want message %d in %s", i, got[i], i, folder)
-		}
-	}
-}
-
-func TestFilesRefusesNamesThatLeaveTheMailbox(t *testing.T) {
-	for _, user := range []string{"", ".", "..", "../x", "a/b", "a\x00"} {
-		if _, err := server(t).files(user); err == nil {
-			t.Errorf("user %q: accepted", user)
-		}
-	}
-}
 
 // A proof by Files that nothing changed is worth what Files notices.
 func TestFilesStayEqualUnderReadingAndDifferAfterAnyChange(t *testing.T) {

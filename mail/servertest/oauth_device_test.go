@@ -2,7 +2,6 @@ package servertest
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -86,44 +85,4 @@ func TestOAuthDeviceWaitsForThePerson(t *testing.T) {
 	if err := a.server.ApproveDevice(t.Context(), d.user, user); err == nil {
 		t.Error("a code is approved twice")
 	}
-}
-
-func TestOAuthDeviceRefusals(t *testing.T) {
-	t.Parallel()
-	c := newClock()
-	a := newApp(t, OAuth(t, OAuthConfig{Now: c.Now, Scopes: []string{"mail"}, Clients: []OAuthClient{{ID: OAuthClientID}, {ID: "other"}}}))
-	t.Run("the person does not agree", func(t *testing.T) {
-		d := a.device()
-		if err := a.server.DenyDevice(t.Context(), d.user); err != nil {
-			t.Fatal(err)
-		}
-		a.wantError(d.ask(), 400, "access_denied")
-	})
-	t.Run("too late", func(t *testing.T) {
-		d := a.device()
-		c.pass(10 * time.Minute)
-		if err := a.server.ApproveDevice(t.Context(), d.user, someone()); err == nil {
-			t.Error("an expired code is approved")
-		}
-		a.wantError(d.ask(), 400, "expired_token")
-	})
-	t.Run("wrong user code", func(t *testing.T) {
-		if err := a.server.ApproveDevice(t.Context(), "AAAA-AAAA", someone()); !errors.Is(err, errPage) {
-			t.Errorf("got %v", err)
-		}
-	})
-	t.Run("another client", func(t *testing.T) {
-		d := a.device()
-		a.wantError(a.post(a.server.TokenURL, url.Values{"grant_type": {grantDevice}, "device_code": {d.code}, "client_id": {"other"}}, nil), 400, "invalid_grant")
-		a.wantError(d.ask(), 400, "authorization_pending")
-	})
-	t.Run("no device code", func(t *testing.T) {
-		a.wantError(a.post(a.server.TokenURL, url.Values{"grant_type": {grantDevice}, "client_id": {OAuthClientID}}, nil), 400, "invalid_request")
-	})
-	t.Run("unknown client", func(t *testing.T) {
-		a.wantError(a.post(a.server.DeviceURL, url.Values{"client_id": {"nobody"}}, nil), 401, "invalid_client")
-	})
-	t.Run("unknown scope", func(t *testing.T) {
-		a.wantError(a.post(a.server.DeviceURL, url.Values{"client_id": {OAuthClientID}, "scope": {"all"}}, nil), 400, "invalid_scope")
-	})
 }

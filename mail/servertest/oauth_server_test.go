@@ -7,72 +7,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/oauth2"
 )
-
-// A client somebody else wrote gets through all of it.
-func TestOAuthGrantLetsTheUserReadMail(t *testing.T) {
-	t.Parallel()
-	for name, config := range map[string]OAuthConfig{
-		"public over TLS":     {},
-		"public in the clear": {Plaintext: true},
-		"confidential": {Clients: []OAuthClient{
-			{ID: "a client", Secret: "an odd:secret+%"},
-		}},
-	} {
-		for _, style := range []oauth2.AuthStyle{oauth2.AuthStyleInParams, oauth2.AuthStyleInHeader} {
-			if len(config.Clients) == 0 && style == oauth2.AuthStyleInHeader {
-				continue
-			}
-			t.Run(name, func(t *testing.T) {
-				s := OAuth(t, config)
-				a := newApp(t, s)
-				client, user := OAuthClient{ID: OAuthClientID}, someone()
-				if len(config.Clients) > 0 {
-					client = config.Clients[0]
-				}
-				conf := oauth2.Config{
-					ClientID: client.ID, ClientSecret: client.Secret, RedirectURL: a.redirect, Scopes: []string{"mail"},
-					Endpoint: oauth2.Endpoint{AuthURL: s.AuthorizeURL, TokenURL: s.TokenURL, DeviceAuthURL: s.DeviceURL, AuthStyle: style},
-				}
-				ctx := context.WithValue(t.Context(), oauth2.HTTPClient, s.Client())
-				verifier := oauth2.GenerateVerifier()
-				if err := s.Approve(ctx, conf.AuthCodeURL("st", oauth2.S256ChallengeOption(verifier)), user); err != nil {
-					t.Fatal(err)
-				}
-				token, err := conf.Exchange(ctx, (<-a.brought).Get("code"), oauth2.VerifierOption(verifier))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := enter(t, server(t), user, token.AccessToken); err != nil {
-					t.Error(err)
-				}
-				if err := enter(t, server(t), someone(), token.AccessToken); err == nil {
-					t.Error("another user got in with it")
-				}
-				first := *token
-				token.Expiry = time.Now().Add(-time.Hour)
-				token, err = conf.TokenSource(ctx, token).Token()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if token.AccessToken == first.AccessToken || token.RefreshToken == first.RefreshToken {
-					t.Error("the refresh gave nothing new")
-				}
-				if err := enter(t, server(t), user, token.AccessToken); err != nil {
-					t.Error(err)
-				}
-				if n := s.Refreshes(); n != 1 {
-					t.Errorf("%d refreshes, want 1", n)
-				}
-			})
-		}
-	}
-}
 
 func TestOAuthAuthorizationRequests(t *testing.T) {
 	t.Parallel()
@@ -233,8 +172,8 @@ func TestOAuthTokenRequests(t *testing.T) {
 
 func TestOAuthCodeIsGoodOnceAndNotForLong(t *testing.T) {
 	t.Parallel()
-	now, mu := time.Now(), sync.Mutex{}
-	s := OAuth(t, OAuthConfig{Now: func() time.Time { mu.Lock(); defer mu.Unlock(); return now }})
+	c := newClock()
+	s := OAuth(t, OAuthConfig{Now: c.Now})
 	a := newApp(t, s)
 	verifier := oauth2.GenerateVerifier()
 	code := a.code(verifier, "u@example.org")
@@ -244,9 +183,7 @@ func TestOAuthCodeIsGoodOnceAndNotForLong(t *testing.T) {
 	a.wantError(a.refresh(first.RefreshToken, nil), 400, "invalid_grant")
 
 	code = a.code(verifier, "u@example.org")
-	mu.Lock()
-	now = now.Add(time.Minute)
-	mu.Unlock()
+	c.pass(time.Minute)
 	a.wantError(a.exchange(code, verifier, nil), 400, "invalid_grant")
 }
 
@@ -273,106 +210,41 @@ func TestOAuthRefreshTokenUsedTwiceEndsTheGrant(t *testing.T) {
 	}
 }
 
-func TestOAuthOneOfManyRefreshesAtOnceSucceeds(t *testing.T) {
+// A client somebody else wrote gets through all of it, with a secret and without.
+func TestOAuthGrantLetsTheUserReadMail(t *testing.T) {
 	t.Parallel()
-	s := OAuth(t, OAuthConfig{})
+	web := OAuthClient{ID: "a client", Secret: "an odd:secret+%"}
+	s := OAuth(t, OAuthConfig{Clients: []OAuthClient{web, {ID: OAuthClientID}}})
 	a := newApp(t, s)
-	token := a.granted("u@example.org").RefreshToken
-	var all sync.WaitGroup
-	good := make(chan string, 20)
-	for range cap(good) {
-		all.Go(func() {
-			if got := a.refresh(token, nil); got.status == http.StatusOK {
-				good <- got.RefreshToken
-			}
-		})
-	}
-	all.Wait()
-	close(good)
-	var won []string
-	for token := range good {
-		won = append(won, token)
-	}
-	if len(won) != 1 {
-		t.Fatalf("%d of them succeeded, want 1", len(won))
-	}
-	a.wantError(a.refresh(won[0], nil), 400, "invalid_grant") // for it was used twice
-}
-
-func TestOAuthRefreshVariants(t *testing.T) {
-	t.Parallel()
-	t.Run("fixed", func(t *testing.T) {
-		a := newApp(t, OAuth(t, OAuthConfig{FixedRefreshTokens: true}))
-		token := a.granted("u@example.org").RefreshToken
-		for range 3 {
-			if got := a.refresh(token, nil); got.status != http.StatusOK || got.RefreshToken != "" || got.AccessToken == "" {
-				t.Errorf("got %+v", got)
-			}
+	for _, test := range []struct {
+		client OAuthClient
+		style  oauth2.AuthStyle
+	}{{web, oauth2.AuthStyleInHeader}, {web, oauth2.AuthStyleInParams}, {OAuthClient{ID: OAuthClientID}, oauth2.AuthStyleInParams}} {
+		user := someone()
+		conf := oauth2.Config{
+			ClientID: test.client.ID, ClientSecret: test.client.Secret, RedirectURL: a.redirect, Scopes: []string{"mail"},
+			Endpoint: oauth2.Endpoint{AuthURL: s.AuthorizeURL, TokenURL: s.TokenURL, AuthStyle: test.style},
 		}
-	})
-	t.Run("scopes", func(t *testing.T) {
-		a := newApp(t, OAuth(t, OAuthConfig{}))
-		got := a.refresh(a.granted("u@example.org").RefreshToken, url.Values{"scope": {"mail"}})
-		if got.status != http.StatusOK || got.Scope != "mail" {
-			t.Errorf("got %+v", got)
+		ctx := context.WithValue(t.Context(), oauth2.HTTPClient, s.Client())
+		verifier := oauth2.GenerateVerifier()
+		if err := s.Approve(ctx, conf.AuthCodeURL("st", oauth2.S256ChallengeOption(verifier)), user); err != nil {
+			t.Fatal(err)
 		}
-		a.wantError(a.refresh(got.RefreshToken, url.Values{"scope": {"mail more"}}), 400, "invalid_scope")
-		if got := a.refresh(got.RefreshToken, nil); got.Scope != "mail offline" {
-			t.Errorf("the grant has shrunk to %q", got.Scope)
+		token, err := conf.Exchange(ctx, (<-a.brought).Get("code"), oauth2.VerifierOption(verifier))
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
-	t.Run("offline access", func(t *testing.T) {
-		if got := newApp(t, OAuth(t, OAuthConfig{OfflineScope: "offline"})).granted("u@example.org"); got.RefreshToken == "" {
-			t.Error("no refresh token though it was asked for")
+		first := *token
+		token.Expiry = time.Now().Add(-time.Hour)
+		token, err = conf.TokenSource(ctx, token).Token()
+		if err != nil || token.AccessToken == first.AccessToken || token.RefreshToken == first.RefreshToken {
+			t.Fatalf("the refresh gave nothing new: %v", err)
 		}
-		if got := newApp(t, OAuth(t, OAuthConfig{OfflineScope: "forever"})).granted("u@example.org"); got.RefreshToken != "" {
-			t.Error("a refresh token without the scope")
+		if err := enter(t, server(t), user, token.AccessToken); err != nil {
+			t.Error(err)
 		}
-	})
-	t.Run("expired", func(t *testing.T) {
-		a := newApp(t, OAuth(t, OAuthConfig{RefreshLife: -time.Second}))
-		a.wantError(a.refresh(a.granted("u@example.org").RefreshToken, nil), 400, "invalid_grant")
-	})
-	t.Run("revoked", func(t *testing.T) {
-		a := newApp(t, OAuth(t, OAuthConfig{}))
-		gone, kept := a.granted("gone@example.org"), a.granted("kept@example.org")
-		a.server.Revoke("Gone@example.org")
-		a.wantError(a.refresh(gone.RefreshToken, nil), 400, "invalid_grant")
-		if got := a.refresh(kept.RefreshToken, nil); got.status != http.StatusOK {
-			t.Errorf("another user's grant fell with it: %s", got.Error)
+		if err := enter(t, server(t), someone(), token.AccessToken); err == nil {
+			t.Error("another user got in with it")
 		}
-	})
-}
-
-// A verifier's form matters even where the challenge fits it.
-func TestOAuthVerifierForm(t *testing.T) {
-	t.Parallel()
-	a := newApp(t, OAuth(t, OAuthConfig{}))
-	for verifier, ok := range map[string]bool{
-		strings.Repeat("a", 42): false, strings.Repeat("~", 43): true, strings.Repeat("Z", 128): true,
-		strings.Repeat("9", 129): false, strings.Repeat("a", 42) + "+": false, strings.Repeat("a", 42) + "é": false,
-	} {
-		got := a.exchange(a.code(verifier, "u@example.org"), verifier, nil)
-		if (got.status == http.StatusOK) != ok {
-			t.Errorf("%q: got %d, want success %v", verifier, got.status, ok)
-		}
-	}
-}
-
-func TestOAuthRejectsBadConfig(t *testing.T) {
-	t.Parallel()
-	if _, err := StartOAuth(OAuthConfig{AccessLife: time.Millisecond}); err == nil {
-		t.Error("a life that cannot be announced is accepted")
-	}
-}
-
-func TestOAuthIssuesNothingTwice(t *testing.T) {
-	t.Parallel()
-	at := time.Now()
-	if a, b := OAuthToken("u", at), OAuthToken("u", at); a == b {
-		t.Error("two access tokens are the same")
-	}
-	if a, b := userCode(), userCode(); a == b || len(a) != 9 || a[4] != '-' {
-		t.Errorf("user codes %s, %s", a, b)
 	}
 }

@@ -131,43 +131,6 @@ func TestProxyCutBreaksOpenConnectionsOnly(t *testing.T) {
 	dial(t, p)
 }
 
-func TestProxyBeforeDovecot(t *testing.T) {
-	s := server(t)
-	p := NewProxy(t, s.IMAPAddr(), ProxyOptions{})
-	conn, err := net.Dial("tcp", p.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
-	r := bufio.NewReader(conn)
-	var received int64
-	until := func(prefix string) {
-		for {
-			line, err := r.ReadString('\n')
-			if err != nil {
-				t.Fatal(err)
-			}
-			received += int64(len(line))
-			if strings.HasPrefix(line, prefix) {
-				return
-			}
-		}
-	}
-	until("* OK")
-	sent := "a LOGIN proxy@example.org " + Password + "\r\n"
-	fmt.Fprint(conn, sent)
-	until("a OK")
-	more := "b EXAMINE INBOX\r\nc UID FETCH 1:* FLAGS\r\n"
-	fmt.Fprint(conn, more)
-	until("b OK")
-	until("c OK")
-	want := ProxyStats{Connections: 1, ToServer: int64(len(sent + more)), ToClient: received, Flights: 2}
-	if got := p.Stats(); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
 func TestProxyToNowhereClosesTheConnection(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

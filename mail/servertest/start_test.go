@@ -7,36 +7,6 @@ import (
 	"testing"
 )
 
-// Whichever port somebody else binds between our choosing it and the server's
-// binding it, the server starts on others.
-func TestStartTriesOtherPortsWhenOneIsTaken(t *testing.T) {
-	server(t)
-	for i, name := range []string{"IMAP", "IMAPS", "POP3", "POP3S"} {
-		t.Run(name, func(t *testing.T) {
-			other, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer other.Close()
-			starts := 0
-			s := Dovecot(t, Config{ports: func(host string, n int) ([]uint16, error) {
-				starts++
-				ports, err := freePorts(host, n)
-				if err == nil && starts == 1 {
-					ports[i] = uint16(other.Addr().(*net.TCPAddr).Port)
-				}
-				return ports, err
-			}})
-			if starts != 2 {
-				t.Errorf("%d starts, want 2", starts)
-			}
-			if err := login(t, s, someone()).Noop().Wait(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
 // verdict records how a test ended instead of ending this one.
 type verdict struct {
 	testing.TB
@@ -68,5 +38,40 @@ func TestCheckSkipsOnlyAMissingProgramThatIsNotRequired(t *testing.T) {
 		if v.skipped != test.skipped || v.failed != test.failed {
 			t.Errorf("%v, required %q: skipped %v, failed %v", test.err, test.required, v.skipped, v.failed)
 		}
+	}
+}
+
+// takenAtFirst chooses ports of which one is taken, and free ones from the second
+// choice on.
+func takenAtFirst(t *testing.T, taken int, starts *int) func(string, int) ([]uint16, error) {
+	t.Helper()
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { other.Close() })
+	return func(host string, n int) ([]uint16, error) {
+		*starts++
+		ports, err := freePorts(host, n)
+		if err == nil && *starts == 1 {
+			ports[taken] = uint16(other.Addr().(*net.TCPAddr).Port)
+		}
+		return ports, err
+	}
+}
+
+// Whichever port somebody else binds between our choosing it and the server's
+// binding it, the server starts on others.
+func TestStartTriesOtherPortsWhenOneIsTaken(t *testing.T) {
+	server(t)
+	for i, name := range []string{"IMAP", "IMAPS", "POP3", "POP3S"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			starts := 0
+			login(t, Dovecot(t, Config{ports: takenAtFirst(t, i, &starts)}), someone())
+			if starts != 2 {
+				t.Errorf("%d starts, want 2", starts)
+			}
+		})
 	}
 }
