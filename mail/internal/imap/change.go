@@ -89,15 +89,13 @@ type Copied struct {
 }
 
 // Copying is a UID COPY or UID MOVE that was started.
-type Copying struct{ wait func() (Copied, error) }
-
 // Wait returns where the messages are now.
-func (c *Copying) Wait() (Copied, error) { return c.wait() }
+type Copying = Pending[Copied]
 
 // Copy starts a UID COPY.
 func (s *Session) Copy(set goimap.UIDSet, folder string) *Copying {
 	if err := s.takes(folder); err != nil {
-		return failedCopy(StageCopy, err)
+		return unsent[Copied](StageCopy, err)
 	}
 	cmd := s.client.Copy(set, FolderName(folder))
 	return &Copying{func() (Copied, error) {
@@ -113,13 +111,13 @@ func (s *Session) Copy(set goimap.UIDSet, folder string) *Copying {
 // library would do instead can remove messages that were never copied.
 func (s *Session) Move(set goimap.UIDSet, folder string) *Copying {
 	if err := s.takes(folder); err != nil {
-		return failedCopy(StageMove, err)
+		return unsent[Copied](StageMove, err)
 	}
 	if s.CanMove() && !s.client.Caps().Has(goimap.CapMove) {
 		_ = s.Noop().Wait() // the library has read what the server offers by then
 	}
 	if !s.CanMove() || !s.client.Caps().Has(goimap.CapMove) {
-		return failedCopy(StageMove, errors.New("server does not offer MOVE"))
+		return unsent[Copied](StageMove, errors.New("server does not offer MOVE"))
 	}
 	cmd := s.client.Move(set, FolderName(folder))
 	return &Copying{func() (Copied, error) {
@@ -131,11 +129,6 @@ func (s *Session) Move(set goimap.UIDSet, folder string) *Copying {
 		dest, _ := data.DestUIDs.(goimap.UIDSet)
 		return copied(data.UIDValidity, source, dest), nil
 	}}
-}
-
-func failedCopy(stage string, err error) *Copying {
-	err = impossible(stage, err)
-	return &Copying{func() (Copied, error) { return Copied{}, err }}
 }
 
 // maxCopied bounds the numbers of a COPYUID that are written out.
@@ -172,20 +165,15 @@ func numbers(set goimap.UIDSet) []uint32 {
 }
 
 // Expunging is a UID EXPUNGE that was started.
-type Expunging struct {
-	wait func() ([]uint32, error)
-}
-
 // Wait returns the sequence numbers that the server named as expunged, each as of
 // when those before it were gone; with an error too, where it refused the others.
-func (e *Expunging) Wait() ([]uint32, error) { return e.wait() }
+type Expunging = Pending[[]uint32]
 
 // Expunge starts a UID EXPUNGE, which removes those of the messages that are
 // marked \Deleted. Without UIDPlus it is refused here.
 func (s *Session) Expunge(set goimap.UIDSet) *Expunging {
 	if !s.UIDPlus() {
-		err := impossible(StageExpunge, errors.New("server cannot expunge single messages"))
-		return &Expunging{func() ([]uint32, error) { return nil, err }}
+		return unsent[[]uint32](StageExpunge, errors.New("server cannot expunge single messages"))
 	}
 	cmd := s.client.UIDExpunge(set)
 	var named []uint32
@@ -231,12 +219,8 @@ func (s *Session) Append(folder string, flags []goimap.Flag, date time.Time, raw
 }
 
 // Threading is a UID THREAD that was started.
-type Threading struct {
-	wait func() ([]imapclient.ThreadData, error)
-}
-
 // Wait returns the conversations.
-func (t *Threading) Wait() ([]imapclient.ThreadData, error) { return t.wait() }
+type Threading = Pending[[]imapclient.ThreadData]
 
 // Thread starts a UID THREAD with the algorithm REFERENCES (RFC 5256), which the
 // server has to offer. Only one may be in progress.

@@ -19,7 +19,18 @@ func FolderName(name string) string {
 	return name
 }
 
-// Waiter is a command that was started.
+// Pending is a command that was started and whose answer is a T.
+type Pending[T any] struct{ wait func() (T, error) }
+
+// Wait blocks until the server has answered.
+func (p *Pending[T]) Wait() (T, error) { return p.wait() }
+
+// unsent is a command that is not sent, because it cannot be.
+func unsent[T any](stage string, err error) *Pending[T] {
+	return &Pending[T]{func() (none T, _ error) { return none, impossible(stage, err) }}
+}
+
+// Waiter is a command that was started and whose answer holds nothing.
 type Waiter struct{ wait func() error }
 
 // Wait blocks until the server has answered.
@@ -32,12 +43,8 @@ func (s *Session) Noop() *Waiter {
 }
 
 // Examining is an EXAMINE that was started.
-type Examining struct {
-	wait func() (Folder, error)
-}
-
 // Wait returns the folder as the server describes it.
-func (e *Examining) Wait() (Folder, error) { return e.wait() }
+type Examining = Pending[Folder]
 
 // Examine starts an EXAMINE. From here until Wait no folder counts as EXAMINEd.
 func (s *Session) Examine(name string) *Examining { return s.opening(name, true) }
@@ -51,8 +58,7 @@ func (s *Session) opening(name string, readOnly bool) *Examining {
 	}
 	name = FolderName(name)
 	if err := wire.CheckFolder(name); err != nil {
-		err = impossible(stage, err)
-		return &Examining{func() (Folder, error) { return Folder{}, err }}
+		return unsent[Folder](stage, err)
 	}
 	cmd := s.client.Select(name, &goimap.SelectOptions{ReadOnly: readOnly})
 	return &Examining{func() (Folder, error) {
@@ -72,13 +78,9 @@ func (s *Session) opening(name string, readOnly bool) *Examining {
 }
 
 // Searching is a UID SEARCH that was started.
-type Searching struct {
-	wait func() (goimap.UIDSet, error)
-}
-
 // Wait returns the matching UIDs. The set can name more numbers than fit in
 // memory: count it before expanding it.
-func (x *Searching) Wait() (goimap.UIDSet, error) { return x.wait() }
+type Searching = Pending[goimap.UIDSet]
 
 // Search starts a UID SEARCH. Where the server has no ESEARCH only one may be in
 // progress, because plain answers carry no tag. A charset is declared for text
@@ -149,12 +151,8 @@ func isASCII(c *goimap.SearchCriteria) bool {
 }
 
 // Counting is a SEARCH that was started for the number of its matches.
-type Counting struct {
-	wait func() (uint32, error)
-}
-
 // Wait returns how many messages match.
-func (x *Counting) Wait() (uint32, error) { return x.wait() }
+type Counting = Pending[uint32]
 
 // Count starts a SEARCH by sequence number for the number of matches. No message
 // disappears while it runs (RFC 9051 section 7.5.1), so that for a range of UIDs
@@ -224,18 +222,13 @@ func (s *Session) List(pattern string, opts *goimap.ListOptions) *Listing {
 }
 
 // Stating is a STATUS that was started.
-type Stating struct {
-	wait func() (*goimap.StatusData, error)
-}
-
 // Wait returns the counts.
-func (x *Stating) Wait() (*goimap.StatusData, error) { return x.wait() }
+type Stating = Pending[*goimap.StatusData]
 
 // Status starts a STATUS. It may be asked of any folder at any time.
 func (s *Session) Status(name string, opts *goimap.StatusOptions) *Stating {
 	if err := wire.CheckFolder(name); err != nil {
-		err = impossible(StageStatus, err)
-		return &Stating{func() (*goimap.StatusData, error) { return nil, err }}
+		return unsent[*goimap.StatusData](StageStatus, err)
 	}
 	cmd := s.client.Status(name, opts)
 	return &Stating{func() (*goimap.StatusData, error) {

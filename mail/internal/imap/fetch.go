@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -158,14 +157,6 @@ func (s *Session) collect(m *imapclient.FetchMessageData, g *gathering) (*imapcl
 			if g.wants(buf) {
 				buf.BodySection = append(buf.BodySection, imapclient.FetchBodySectionBuffer{Section: item.Section, Bytes: b})
 			}
-		case imapclient.FetchItemDataBinarySection:
-			// Never asked for, so never waited for.
-			s.guard.end(fmt.Errorf("%w: a section nobody asked for", errNotIMAP))
-			if item.Literal != nil {
-				_, _ = io.Copy(io.Discard, item.Literal)
-			}
-			<-s.client.Closed()
-			return nil, errNotIMAP
 		case imapclient.FetchItemDataFlags:
 			buf.Flags = item.Flags
 			if buf.Flags == nil {

@@ -32,7 +32,7 @@ func (s *Session) Moved() int64 { return s.fresh.moved.Load() }
 func (s *Session) mailbox(d *imapclient.UnilateralDataMailbox) {
 	if d.NumMessages != nil {
 		s.fresh.moved.Add(1)
-		s.guard.onExists()
+		s.guard.report(true)
 	}
 }
 
@@ -40,8 +40,13 @@ func (s *Session) mailbox(d *imapclient.UnilateralDataMailbox) {
 // as wanted, was opened a short while ago, and no message is known to have come or
 // gone since.
 func (s *Session) Unchanged(folder string, writable bool) (Folder, bool) {
+	return s.unchanged(folder, writable, trusted)
+}
+
+// unchanged is Unchanged for a folder that was opened within such a while.
+func (s *Session) unchanged(folder string, writable bool, while time.Duration) (Folder, bool) {
 	f, ok := s.Selected()
-	return f, ok && f.Name == FolderName(folder) && f.Writable == writable && s.fresh.moved.Load() == s.fresh.opened && time.Since(s.fresh.at) < trusted
+	return f, ok && f.Name == FolderName(folder) && f.Writable == writable && s.fresh.moved.Load() == s.fresh.opened && time.Since(s.fresh.at) < while
 }
 
 // Still fetches from the folder that is open, with a NOOP behind it in one write,

@@ -28,7 +28,6 @@ type guard struct {
 	active   bool     // an operation is in progress
 	silence  time.Duration
 	budget   budget // what is left to this operation
-	limit    budget // what budget began with
 	renewals int    // times budget began anew
 	received int64  // bytes since the operation began
 	bye      string
@@ -58,7 +57,7 @@ type guard struct {
 }
 
 func newGuard(conn net.Conn, cfg *Config) *guard {
-	g := &guard{raw: conn, conn: conn, silence: cfg.Socket, budget: idleBudget, limit: idleBudget}
+	g := &guard{raw: conn, conn: conn, silence: cfg.Socket, budget: idleBudget}
 	g.scan = scanner{limits: cfg.Limits, tagged: g.filter.answered, bye: g.setBye, warned: func() { g.warnings.Add(1) }}
 	g.grant(NoChange)
 	return g
@@ -86,7 +85,7 @@ func (g *guard) begin(ctx context.Context, silence time.Duration, allowed budget
 	g.leaveIdle()
 	g.filter.begin()
 	g.mu.Lock()
-	g.active, g.silence, g.budget, g.limit, g.received = true, silence, allowed, allowed, 0
+	g.active, g.silence, g.budget, g.received = true, silence, allowed, 0
 	g.renewals++
 	_ = g.conn.SetReadDeadline(time.Now().Add(silence))
 	g.mu.Unlock()
@@ -107,7 +106,7 @@ func (g *guard) finish() {
 		_ = g.raw.Close()
 	}
 	g.stop = nil
-	g.active, g.budget, g.limit = false, idleBudget, idleBudget
+	g.active, g.budget = false, idleBudget
 	_ = g.conn.SetReadDeadline(time.Time{})
 }
 
@@ -121,7 +120,7 @@ func (g *guard) patience(silence time.Duration) {
 // renew gives the operation in progress a fresh budget.
 func (g *guard) renew(allowed budget) {
 	g.mu.Lock()
-	g.budget, g.limit = allowed, allowed
+	g.budget = allowed
 	g.renewals++
 	g.mu.Unlock()
 }
@@ -269,9 +268,8 @@ func (g *guard) mending(greeting string, left []byte, held *heldLogin, login fun
 			g.mu.Unlock()
 		}}
 	g.mend.asked, g.mend.idle = g.filter.asksCapabilities, g.idleLine
-	g.scan.sink = g.mend
 	// The scanner has seen these bytes, but nobody told the mender.
-	again := scanner{limits: g.scan.limits, sink: g.mend}
+	again := scanner{limits: g.scan.limits, mend: g.mend}
 	if err := again.feed(left); err != nil {
 		return err
 	}

@@ -446,7 +446,7 @@ func TestCancelEndsAnExpensiveAnswer(t *testing.T) {
 		search := s.Search(&goimap.SearchCriteria{})
 		for arrived := int64(0); arrived == 0; {
 			s.guard.mu.Lock()
-			arrived = s.guard.limit.answers - s.guard.budget.answers
+			arrived = s.cfg.Limits.Answers - s.guard.budget.answers
 			s.guard.mu.Unlock()
 		}
 		cancel()

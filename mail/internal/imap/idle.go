@@ -156,17 +156,11 @@ func (g *guard) idleLine(line string) bool {
 	return false
 }
 
-// onExists is called when the server said how many messages there are.
-func (g *guard) onExists() {
+// report tells the IDLE in progress, if there is one, that messages have come, or that
+// the connection is gone.
+func (g *guard) report(news bool) {
 	if i := g.idling.Load(); i != nil {
-		i.report(true)
-	}
-}
-
-// onClosed is called when the connection is gone.
-func (g *guard) onClosed() {
-	if i := g.idling.Load(); i != nil {
-		i.report(false)
+		i.report(news)
 	}
 }
 
@@ -184,8 +178,7 @@ func (s *Session) Look(folder string, trust time.Duration, instant bool) (Folder
 	if f, ok := s.Unchanged(folder, false); ok && instant {
 		return f, nil
 	}
-	if f, ok := s.Selected(); ok && f.Name == FolderName(folder) && !f.Writable && time.Since(s.fresh.at) < trust &&
-		s.fresh.moved.Load() == s.fresh.opened {
+	if _, ok := s.unchanged(folder, false, trust); ok {
 		if err := s.Noop().Wait(); err != nil {
 			return Folder{}, err
 		}

@@ -250,7 +250,7 @@ func (d *dialog) authenticate(client sasl.Client, hold bool) (*heldLogin, error)
 	}
 	command, pending := "AUTHENTICATE "+mech, response != nil
 	if pending && d.has("SASL-IR") {
-		ir := encodeSASL(response)
+		ir := base64.StdEncoding.EncodeToString(response)
 		if ir == "" {
 			ir = "="
 		}
@@ -264,13 +264,6 @@ func (d *dialog) authenticate(client sasl.Client, hold bool) (*heldLogin, error)
 	return nil, d.exchange(client, command, response, pending)
 }
 
-func encodeSASL(b []byte) string {
-	if len(b) == 0 {
-		return ""
-	}
-	return base64.StdEncoding.EncodeToString(b)
-}
-
 // nextSASL is the answer to a challenge; * gives up, and the server refuses.
 func nextSASL(client sasl.Client, text string) (string, error) {
 	challenge, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
@@ -281,7 +274,7 @@ func nextSASL(client sasl.Client, text string) (string, error) {
 	if err != nil {
 		return "*", nil
 	}
-	return encodeSASL(next), nil
+	return base64.StdEncoding.EncodeToString(next), nil
 }
 
 // maxChallenges bounds what a server may ask in one login.
@@ -302,7 +295,7 @@ func (d *dialog) exchange(client sasl.Client, command string, response []byte, p
 		}
 		var answer string
 		if pending {
-			answer, pending = encodeSASL(response), false
+			answer, pending = base64.StdEncoding.EncodeToString(response), false
 		} else if answer, err = nextSASL(client, l.text); err != nil {
 			return err
 		}
@@ -322,7 +315,7 @@ func (d *dialog) plainLogin(username, password string) error {
 	b.WriteString(tag + " LOGIN")
 	for _, s := range []string{username, password} {
 		if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
-			b.WriteString(` "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`)
+			b.WriteString(" " + quote(s))
 			continue
 		}
 		b.WriteString(" {" + strconv.Itoa(len(s)) + "}\r\n")

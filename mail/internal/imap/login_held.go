@@ -57,12 +57,11 @@ func (h *heldLogin) take(g *guard, raw []byte) (inject string, err error) {
 			return "", h.outcome(fmt.Errorf("%w: answer to nothing that was asked", errNotIMAP))
 		}
 	}
+	if l.caps != nil {
+		h.told, h.caps = true, l.caps
+	}
 	switch {
 	case l.tag == h.tag && l.typ == "OK" && h.rounds == 0:
-		h.told = h.told || l.caps != nil
-		if l.caps != nil {
-			h.caps = l.caps
-		}
 		if h.told {
 			inject = "* CAPABILITY " + libraryCaps(h.caps) + "\r\n"
 		}
@@ -87,9 +86,6 @@ func (h *heldLogin) take(g *guard, raw []byte) (inject string, err error) {
 	case l.tag == "*" && l.typ == "BYE":
 		err = &wire.Error{Kind: wire.KindClosed, Code: wire.Clean(l.code), Text: l.text}
 	case l.tag == "*":
-		if l.caps != nil {
-			h.told, h.caps = true, l.caps
-		}
 	default:
 		err = fmt.Errorf("%w: answer to nothing that was asked", errNotIMAP)
 	}

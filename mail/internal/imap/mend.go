@@ -36,6 +36,8 @@ type mender struct {
 	fetches int    // and whole
 }
 
+// text takes a byte outside literals. The scanner calls it, and open, literal and end,
+// after its bounds; an error ends the connection.
 func (m *mender) text(b byte) error {
 	if int64(len(m.line)) >= m.limit {
 		return tooMuch("line")
@@ -44,15 +46,16 @@ func (m *mender) text(b byte) error {
 	return nil
 }
 
-func (m *mender) open(content bool, size int64) error {
+// open begins a literal, whose announcement was text.
+func (m *mender) open(content bool, size int64) {
 	if content && m.login == nil && m.fetch.isFetch(m.line) {
 		m.fetch.streaming = true
 		m.fetch.items(m, size)
 		m.line = m.line[:0]
 	}
-	return nil
 }
 
+// literal takes bytes of the literal.
 func (m *mender) literal(p []byte, content bool) error {
 	if m.fetch.streaming && content {
 		if m.fetch.passing {
@@ -67,6 +70,7 @@ func (m *mender) literal(p []byte, content bool) error {
 	return nil
 }
 
+// end completes the response.
 func (m *mender) end() (err error) {
 	switch {
 	case m.login != nil:

@@ -21,7 +21,7 @@ import (
 func mending(t testing.TB, in string, step int, continues func() bool) (string, *mender, error) {
 	t.Helper()
 	m := &mender{limit: 1 << 20, continues: continues}
-	s := &scanner{limits: Limits{Line: 1 << 20, Literal: 1 << 20, Depth: 50}, sink: m}
+	s := &scanner{limits: Limits{Line: 1 << 20, Literal: 1 << 20, Depth: 50}, mend: m}
 	for b := []byte(in); len(b) > 0; {
 		n := min(step, len(b))
 		if err := s.feed(b[:n]); err != nil {
@@ -220,7 +220,7 @@ func TestMenderPassesContinuationsThatAreAwaited(t *testing.T) {
 func TestMenderPassesCapabilitiesThatWereAskedFor(t *testing.T) {
 	f := filter{verbs: readOnlyVerbs}
 	m := &mender{limit: 1 << 20, asked: f.asksCapabilities}
-	s := &scanner{limits: Limits{Line: 1 << 20, Literal: 1 << 20, Depth: 50}, sink: m, tagged: f.answered}
+	s := &scanner{limits: Limits{Line: 1 << 20, Literal: 1 << 20, Depth: 50}, mend: m, tagged: f.answered}
 	const line = "* CAPABILITY IMAP4rev1 MOVE\r\n"
 	for _, step := range []struct{ out, in, want string }{
 		{"a NOOP\r\n", line, ""},
@@ -251,7 +251,7 @@ func TestMenderBounds(t *testing.T) {
 	}
 	// Content streams: nothing of it is held.
 	m := &mender{limit: 1 << 10}
-	s := &scanner{limits: Limits{Line: 1 << 10, Literal: 1 << 20, Depth: 50}, sink: m}
+	s := &scanner{limits: Limits{Line: 1 << 10, Literal: 1 << 20, Depth: 50}, mend: m}
 	if err := s.feed([]byte("* 1 FETCH (UID 1 BODY[] {1000000}\r\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -413,7 +413,7 @@ func BenchmarkMender(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		m := &mender{limit: 1 << 20}
-		s := &scanner{limits: Limits{Line: 1 << 20, Literal: 1 << 20, Depth: 50}, sink: m}
+		s := &scanner{limits: Limits{Line: 1 << 20, Literal: 1 << 20, Depth: 50}, mend: m}
 		for p := data; len(p) > 0; {
 			n := min(len(p), 16<<10)
 			if err := s.feed(p[:n]); err != nil {

@@ -34,16 +34,7 @@ type scanner struct {
 	bye    func(text string)
 	warned func() // called for an untagged NO or BAD
 	isBye  bool
-	sink   sink // nil means that nobody listens
-}
-
-// sink is told of the same bytes in the scanner's terms, after they have passed
-// its bounds. An error ends the connection.
-type sink interface {
-	text(b byte) error                    // a byte outside literals
-	open(content bool, size int64) error  // a literal begins; its announcement was text
-	literal(p []byte, content bool) error // bytes of the literal
-	end() error                           // the response is complete
+	mend   *mender // is told of the same bytes, after they have passed the bounds; nil while a dialog reads
 }
 
 type scanState uint8
@@ -68,8 +59,8 @@ func (s *scanner) feed(p []byte) error {
 	for i := 0; i < len(p); i++ {
 		if s.state == atLiteral {
 			n := min(int64(len(p)-i), s.literal)
-			if s.sink != nil {
-				if err := s.sink.literal(p[i:i+int(n)], s.section); err != nil {
+			if s.mend != nil {
+				if err := s.mend.literal(p[i:i+int(n)], s.section); err != nil {
 					return err
 				}
 			}
@@ -87,15 +78,15 @@ func (s *scanner) feed(p []byte) error {
 		if err := s.step(p[i]); err != nil {
 			return err
 		}
-		if s.sink == nil {
+		if s.mend == nil {
 			continue
 		}
-		err := s.sink.text(p[i])
+		err := s.mend.text(p[i])
 		if err == nil && was == atSizeEnd && s.state != was {
-			err = s.sink.open(s.section, s.literal)
+			s.mend.open(s.section, s.literal)
 		}
 		if err == nil && s.complete != before {
-			err = s.sink.end()
+			err = s.mend.end()
 		}
 		if err != nil {
 			return err

@@ -170,7 +170,7 @@ func (s *Session) start(d *dialog) error {
 		_ = s.client.WaitGreeting() // is there already; the capabilities count from here on
 		go func() {
 			<-s.client.Closed()
-			s.guard.onClosed()
+			s.guard.report(false)
 			s.mu.Lock()
 			s.dead = true
 			s.cond.Broadcast()
