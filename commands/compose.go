@@ -28,7 +28,9 @@ type composeArgs struct {
 	Attach   []oneLine `json:"attach,omitempty" acli:"path=attachment directory" jsonschema:"maxItems=20,minLength=1,maxLength=200,example=invoices/march.pdf" jsonschema_description:"Files below the attachment directory"`
 	ReplyTo  string    `json:"reply-to,omitempty" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id of the message that this answers, of the same account"`
 
-	to, cc, bcc []mail.Address // since Validate
+	// What was typed, since Validate.
+	to, cc, bcc []mail.Address
+	parent      *mail.Ref // of ReplyTo; nil without it
 }
 
 // Validate checks what one field alone cannot.
@@ -37,11 +39,14 @@ func (a *composeArgs) Validate() error {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "The text is given twice or not at all.",
 			Hint: "Give either --body or --body-file; an empty text is --body ''."}
 	}
+	a.parent = nil
 	if a.ReplyTo != "" {
-		ref, err := a.replyTo()
+		ref, err := mail.ParseRef(a.ReplyTo)
 		if err != nil {
-			return err
+			return &discovery.Fault{Code: discovery.ValidationError, Message: "The message id of --reply-to is malformed: " + err.Error() + ".",
+				Hint: "Copy message_id as 'mail list' shows it."}
 		}
+		a.parent = &ref
 		if a.Account != "" && string(a.Account) != ref.Account {
 			return &discovery.Fault{Code: discovery.ValidationError, Message: "The message to be answered belongs to another account than --account.",
 				Hint: "Leave --account out: the id names its account."}
@@ -65,18 +70,9 @@ func (a *composeArgs) Validate() error {
 	return nil
 }
 
-func (a *composeArgs) replyTo() (mail.Ref, error) {
-	ref, err := mail.ParseRef(a.ReplyTo)
-	if err != nil {
-		return ref, &discovery.Fault{Code: discovery.ValidationError, Message: "The message id of --reply-to is malformed: " + err.Error() + ".",
-			Hint: "Copy message_id as 'mail list' shows it."}
-	}
-	return ref, nil
-}
-
 func (a *composeArgs) onAccount() string {
-	if ref, err := a.replyTo(); err == nil {
-		return ref.Account
+	if a.parent != nil {
+		return a.parent.Account
 	}
 	return string(a.Account)
 }
@@ -117,7 +113,7 @@ const (
 
 // draft reads the files that the arguments name.
 func (d *Deps) draft(ctx context.Context, a *composeArgs) (outbox.Draft, error) {
-	m := outbox.Draft{To: a.to, CC: a.cc, BCC: a.bcc, Subject: string(a.Subject)}
+	m := outbox.Draft{To: a.to, CC: a.cc, BCC: a.bcc, Subject: string(a.Subject), ReplyTo: a.parent}
 	if a.Body != nil {
 		m.Body = *a.Body
 	} else {
@@ -137,13 +133,6 @@ func (d *Deps) draft(ctx context.Context, a *composeArgs) (outbox.Draft, error) 
 		}
 		left -= int64(len(content))
 		m.Attachments = append(m.Attachments, outbox.Attachment{Name: path.Base(path.Clean(string(name))), Content: content})
-	}
-	if a.ReplyTo != "" {
-		ref, err := a.replyTo()
-		if err != nil {
-			return m, err
-		}
-		m.ReplyTo = &ref
 	}
 	return m, nil
 }
