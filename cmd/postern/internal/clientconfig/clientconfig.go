@@ -22,6 +22,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 )
 
@@ -29,6 +30,8 @@ import (
 // command is not called postern and no variable of it begins with POSTERN_, or it is
 // not started as serve or demo. It is left alone; choose another name.
 var ErrForeign = errors.New("it has another server of that name")
+
+var validName = regexp.MustCompile(`\A[A-Za-z0-9_-]+\z`)
 
 // errName says that a name would have to be quoted in one of the formats.
 var errName = errors.New("a server's name there has letters, digits, - and _ alone")
@@ -134,7 +137,7 @@ func (c Client) ProjectFile(dir string) (file string, ok bool) {
 // other says what is wrong with the file, such as more than 64 MiB, or that another
 // program changed it meanwhile.
 func (c Client) Put(path, name string, e *Entry) (changed bool, err error) {
-	if !validName(name) {
+	if !validName.MatchString(name) {
 		return false, errName
 	}
 	f, err := read(path)
@@ -190,12 +193,3 @@ func (c Client) Paste(name string, e *Entry) string { return c.format.paste(e, n
 // Paste is a configuration with the entry alone, in the form that most clients read,
 // ending with a line end.
 func Paste(name string, e *Entry) string { return usual.paste(e, name) }
-
-func validName(name string) bool {
-	for i := range len(name) {
-		if !isBare(name[i]) {
-			return false
-		}
-	}
-	return name != ""
-}

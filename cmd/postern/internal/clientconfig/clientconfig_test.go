@@ -313,9 +313,15 @@ func TestWhatIsNotUnderstoodIsLeftAlone(t *testing.T) {
 		"no UTF-8":             {"vscode", "{\"a\": \"\xff\"}", "UTF-8"},
 		"somebody else's":      {"cursor", `{"mcpServers": {"postern": {"command": "node", "args": ["x.js"]}}}`, "another server"},
 		"TOML malformed":       {"codex", "a = \n", "line 1"},
-		"TOML unended":         {"codex", "a = \"\"\"x\n", "ends too early"},
+		"TOML unended":         {"codex", "a = 1\nb = \"\"\"x\n", "line 2"},
+		"TOML open":            {"codex", "a = [\n\"]\"\n[b]\n", "line 1"},
+		"TOML closed":          {"codex", "a = 1\nb = []]\n", "line 2"},
 		"TOML bare text":       {"codex", "[a]\nhello\n", "line 2"},
-		"TOML twice":           {"codex", "[a]\n[a]\n", "twice"},
+		"TOML twice":           {"codex", "[mcp_servers.postern]\n[mcp_servers.postern]\n", "form"},
+		"TOML quoted":          {"codex", "[mcp_servers.\"postern\"]\ncommand = \"/x/postern\"\nargs = [\"serve\"]\n", "form"},
+		"TOML array":           {"codex", "[[mcp_servers]]\nname = \"postern\"\n", "form"},
+		"TOML array entry":     {"codex", "[[mcp_servers.postern]]\n", "form"},
+		"TOML below alone":     {"codex", "[mcp_servers.postern.env]\nPOSTERN_DB = \"/x\"\n", "form"},
 		"TOML inline":          {"codex", "mcp_servers = { x = { command = \"y\" } }\n", "form"},
 		"TOML inline entry":    {"codex", "[mcp_servers]\npostern = { command = \"y\" }\n", "form"},
 		"TOML dotted":          {"codex", "mcp_servers.postern.command = \"y\"\n", "form"},
@@ -358,8 +364,8 @@ func TestNamesThatNeedQuotes(t *testing.T) {
 			t.Errorf("%s: a file was written", c.Name)
 		}
 	}
-	path := place(t, named(t, "codex"), "[\"a\\u001b\u202e\"]\n[\"a\\u001b\u202e\"]\n")
-	if _, err := named(t, "codex").Put(path, "postern", sample()); err == nil || err.Error() != "the table a is in it twice" {
+	path := place(t, named(t, "cursor"), "{\"a\\u001b\u202e\": 1, \"a\\u001b\u202e\": 1}")
+	if _, err := named(t, "cursor").Put(path, "postern", sample()); err == nil || err.Error() != `"a" is in it twice` {
 		t.Errorf("%q", err)
 	}
 }
@@ -439,6 +445,30 @@ func TestWhatAPersonAddedToTheEntryIsKept(t *testing.T) {
 		}
 		if _, err := c.Remove(path, "postern"); err != nil || strings.Contains(textIfThere(path), "MINE") {
 			t.Errorf("%s: %v\n%s", c.Name, err, textIfThere(path))
+		}
+	}
+}
+
+// Codex writes the variables as a table of their own when it writes the file again.
+func TestVariablesInATableOfTheirOwn(t *testing.T) {
+	c := named(t, "codex")
+	const before, after = "a = 1\n\n", "\n[z]\nb = 2\n"
+	path := place(t, c, before+"[mcp_servers.postern]\ncommand = '/old/postern'\nargs = [\"serve\"]\n# kept\n\n[mcp_servers.postern.env]\nMINE = 'x' # too\nPOSTERN_DB = \"/old\"\n"+after)
+	e := sample()
+	c.mustPut(t, path, e)
+	want := before + "[mcp_servers.postern]\nenv = " + e.tomlKeys([]string{"MINE = 'x'"})[2].value.(string) + "\ncommand = \"" + program + "\"\nargs = [\"serve\"]\n# kept\n" + after
+	if now := textOf(t, path); now != want {
+		t.Errorf("it is\n%s\nand not\n%s", now, want)
+	}
+	c.mustRemove(t, path)
+	if now := textOf(t, path); now != strings.TrimSuffix(before, "\n")+"# kept\n"+after {
+		t.Errorf("it is\n%s", now)
+	}
+	for _, env := range []string{"env.POSTERN_DB = \"/x\"\n", "env = { POSTERN_N = 1 }\n", "[mcp_servers.postern.env]\nPOSTERN_DB = \"\"\"/x\"\"\"\n"} {
+		text := "[mcp_servers.postern]\ncommand = \"postern\"\nargs = [\"serve\"]\n" + env
+		write(t, path, text)
+		if changed, err := c.Put(path, "postern", e); changed || !errors.Is(err, errOtherForm) || textOf(t, path) != text {
+			t.Errorf("%q: %t, %v", env, changed, err)
 		}
 	}
 }

@@ -3,12 +3,17 @@ package clientconfig
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
-// tomlFormat is a TOML file with a table for each server. A new table goes to the end
-// of the file, where it is nobody else's; the rest keeps its bytes.
+// tomlFormat is a TOML file with a table for each server. Our own table is appended,
+// changed and cut by whole lines. Of the rest only so much is read as tells where a line
+// ends and which table it stands under: every other way to write a server of that name
+// is refused.
 type tomlFormat struct{}
 
 var _ format = tomlFormat{}
@@ -20,12 +25,11 @@ var errOtherForm = errors.New("it has its servers in a form that is not changed 
 func (f tomlFormat) paste(e *Entry, name string) string { return f.block(e, name, "\n") }
 
 func (tomlFormat) block(e *Entry, name, end string) string {
-	var b strings.Builder
-	b.WriteString("[" + tomlContainer + "." + name + "]" + end)
+	text := "[" + tomlContainer + "." + name + "]" + end
 	for _, k := range e.tomlKeys(nil) {
-		b.WriteString(k.name + " = " + k.value.(string) + end)
+		text += k.name + " = " + k.value.(string) + end
 	}
-	return b.String()
+	return text
 }
 
 // tomlKeys are the keys of the entry's table; others are variables to keep, as they
@@ -46,119 +50,229 @@ func (e *Entry) tomlKeys(others []string) []field {
 // escaped, too.
 func quoteTOML(s string) string { return strings.ReplaceAll(quoteJSON(s), "\x7f", `\u007F`) }
 
-// tomlEntry is a server's table with what stands below it.
-type tomlEntry struct {
-	header statement
-	keys   []statement // of the table itself
-	below  []statement // headers and keys of tables below it
+// tomlLine is a line of a file; a value over several lines counts as one.
+type tomlLine struct {
+	text string // with a comment and the line's end
+	code string // without those and without white space around it
+	path string // of a header or a key, from the root, with dots and without quotes; else empty
+	ours bool   // it belongs to the entry that find was asked for
 }
 
-// find returns the server's table, nil when there is none.
-func (tomlFormat) find(text []byte, name string) (*tomlEntry, error) {
-	list, err := statements(text)
-	if err != nil {
-		return nil, err
+func (l *tomlLine) isHeader() bool { return strings.HasPrefix(l.code, "[") }
+
+func (l *tomlLine) isKey() bool { return l.code != "" && !l.isHeader() }
+
+// value is what a key has, as it is written.
+func (l *tomlLine) value() string { return l.code[len(keyLine.FindString(l.code)):] }
+
+const (
+	tomlString = `"(?:[^"\\\n]|\\.)*"|'[^'\n]*'`
+	tomlPart   = `(?:[A-Za-z0-9_-]+|` + tomlString + `)`
+	tomlKey    = `[ \t]*` + tomlPart + `(?:[ \t]*\.[ \t]*` + tomlPart + `)*[ \t]*`
+)
+
+var (
+	// What decides where a line ends. A quote alone is that of a string without an end.
+	tomlTokens = regexp.MustCompile(`"""(?s:\\.|[^\\])*?"{3,5}|'''(?s:.)*?'{3,5}|` + tomlString + `|#[^\n]*|["'\[\]{}\n]|\z`)
+	headLine   = regexp.MustCompile(`\A\[(?:` + tomlKey + `|\[` + tomlKey + `\])\]\z`)
+	keyLine    = regexp.MustCompile(`\A` + tomlKey + `=[ \t]*`)
+	unquoted   = strings.NewReplacer(`"`, "", `'`, "", " ", "", "\t", "", "[", "", "]", "", "=", "")
+	tomlPair   = regexp.MustCompile(`(` + tomlPart + `)[ \t]*=[ \t]*(?:` + tomlString + `)`)
+)
+
+// tomlLines cuts a file into its lines. It refuses text that is not TOML so far as that
+// shows without reading values.
+func tomlLines(text []byte) (lines []tomlLine, err error) {
+	if !utf8.Valid(text) {
+		return nil, errors.New("it is not in UTF-8")
 	}
-	path := []string{tomlContainer, name}
-	var found *tomlEntry
-	for _, s := range list {
-		switch inside := under(s.path, path); {
-		case s.kind == 't' && slices.Equal(s.path, path):
-			found = &tomlEntry{header: s}
-		case s.kind != 't' && slices.Equal(s.path, path[:1]), s.kind == 'a' && slices.Equal(s.path, path),
-			inside && found == nil, s.kind == 'k' && slices.Equal(s.path, path),
-			inside && s.kind == 'k' && !slices.Equal(s.table, path) && !under(s.table, path):
-			return nil, errOtherForm
-		case inside && s.kind == 'k' && slices.Equal(s.table, path):
-			found.keys = append(found.keys, s)
-		case inside:
-			found.below = append(found.below, s)
+	table := ""
+	for start := 0; start < len(text); {
+		length, code := tomlLineEnd(text[start:])
+		l := tomlLine{text: string(text[start : start+length])}
+		l.code = strings.Trim(strings.TrimPrefix(l.text[:code], byteOrderMark), space)
+		key := keyLine.FindString(l.code)
+		switch {
+		case length > 0 && l.code == "":
+		case headLine.MatchString(l.code):
+			table = unquoted.Replace(l.code)
+			l.path = table
+		case key != "" && key != l.code:
+			l.path = strings.TrimPrefix(table+"."+unquoted.Replace(key), ".")
+		default:
+			return nil, fmt.Errorf("it cannot be read from line %d on", 1+bytes.Count(text[:start], []byte("\n")))
+		}
+		lines = append(lines, l)
+		start += length
+	}
+	return lines, nil
+}
+
+// tomlLineEnd is how long the line is that a text begins with, and how long it is
+// before a comment; both are 0 when something in it does not end.
+func tomlLineEnd(text []byte) (length, code int) {
+	depth, code := 0, -1
+	for pos := 0; ; {
+		m := tomlTokens.FindIndex(text[pos:])
+		token := text[pos+m[0] : pos+m[1]]
+		pos += m[1]
+		first := byte('\n') // the end of the text is one of the line
+		if len(token) > 0 {
+			first = token[0]
+		}
+		switch first {
+		case '#', '\n':
+			if depth == 0 && code < 0 {
+				code = pos - len(token)
+			}
+			if first == '\n' && depth == 0 {
+				return pos, code
+			}
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth--
+		}
+		if len(token) == 0 || depth < 0 || len(token) == 1 && (first == '"' || first == '\'') {
+			return 0, 0
 		}
 	}
-	return found, nil
 }
 
-// under reports whether a path leads to something below another.
-func under(path, above []string) bool {
-	return len(path) > len(above) && slices.Equal(path[:len(above)], above)
+// find returns the lines of a file and whether the entry is there, its lines marked:
+// the server's table with the tables below it, each with an empty line before it. A
+// comment between two keys is part of it, one behind the last is not.
+func (tomlFormat) find(text []byte, name string) (lines []tomlLine, there bool, err error) {
+	lines, err = tomlLines(text)
+	own := tomlContainer + "." + name
+	last := -1 // the last line of the entry in this table; negative in others' tables
+	for i := range lines {
+		l := &lines[i]
+		plain := l.code == "["+l.path+"]"
+		switch {
+		case l.path == "":
+			continue
+		case l.path == tomlContainer && !plain:
+			return nil, false, errOtherForm
+		case l.path != own && !strings.HasPrefix(l.path, own+"."):
+			if l.isHeader() {
+				last = -1
+			}
+			continue
+		case l.isHeader() && (!plain || there == (l.path == own)), l.isKey() && last < 0:
+			return nil, false, errOtherForm
+		case l.isHeader():
+			last = i
+			if i > 0 && strings.Trim(lines[i-1].text, "\r\n") == "" {
+				last, lines[i-1].path = i-1, l.path
+			}
+		}
+		for there = true; last < i; last++ {
+			lines[last].ours = true
+		}
+		l.ours = true
+	}
+	return lines, there, err
+}
+
+// isOurs reports whether Put wrote the entry. others are its variables that Put did
+// not write, as they are written; known is false when they stand in a way that is not
+// changed here.
+func isOurs(lines []tomlLine, name string) (ours bool, others []string, known bool) {
+	var command string
+	var args, variables []string
+	own, known := tomlContainer+"."+name, true
+	for _, l := range lines {
+		switch field := strings.TrimPrefix(l.path, own+"."); {
+		case !l.ours || l.code == "":
+		case l.isHeader():
+			known = known && !strings.HasPrefix(field, "env.")
+		case field == "command":
+			command = strings.Trim(l.value(), `"'`)
+		case field == "args":
+			for _, token := range tomlTokens.FindAllString(l.value(), -1) {
+				if arg := strings.Trim(token, `"'`); arg != token {
+					args = append(args, arg)
+				}
+			}
+		case field == "env", strings.HasPrefix(field, "env."):
+			pairs := l.code
+			if field == "env" {
+				pairs = l.value()
+			}
+			for _, m := range tomlPair.FindAllStringSubmatch(pairs, -1) {
+				variable := strings.Trim(m[1], `"'`)
+				if variables = append(variables, variable); !oursVariable(variable) {
+					others = append(others, m[0])
+				}
+			}
+			known = known && strings.Trim(tomlPair.ReplaceAllString(pairs, ""), " \t,{}") == ""
+		}
+	}
+	return ourCommand(command, args, variables), others, known
 }
 
 func (f tomlFormat) put(text []byte, name string, e *Entry) ([]byte, error) {
-	there, err := f.find(text, name)
+	end := lineEndOf(text)
+	lines, there, err := f.find(text, name)
 	if err != nil {
 		return nil, err
 	}
-	end := lineEndOf(text)
-	if there == nil {
-		return f.append(text, f.block(e, name, end)), nil
+	if !there {
+		return f.append(text, f.gap(text)+f.block(e, name, end)), nil
 	}
-	if !there.ours() {
+	ours, others, known := isOurs(lines, name)
+	switch {
+	case !ours:
 		return nil, ErrForeign
-	}
-	var others []string
-	for _, s := range there.keys {
-		switch {
-		case slices.Equal(s.path[2:], []string{"env"}) && s.value[0] == '{':
-			for _, pair := range elements(s.value) {
-				if !oursVariable(pairName(pair)) {
-					others = append(others, pair)
-				}
-			}
-		case s.path[2] == "env":
-			return nil, errOtherForm
-		}
-	}
-	type edit struct {
-		start, end int
-		with       string
-	}
-	var edits []edit
-	// A table of its own for the variables becomes part of this one.
-	for _, s := range there.below {
-		if s.path[2] != "env" {
-			continue
-		}
-		if s.kind == 'k' && !oursVariable(s.path[3]) {
-			if len(s.path) != 4 {
-				return nil, errOtherForm
-			}
-			others = append(others, quoteTOML(s.path[3])+" = "+s.value)
-		}
-		edits = append(edits, edit{s.start, s.end, ""})
-	}
-	for _, k := range e.tomlKeys(others) {
-		at := slices.IndexFunc(there.keys, func(s statement) bool { return len(s.path) == 3 && s.path[2] == k.name })
-		if at >= 0 {
-			old := there.keys[at]
-			edits = append(edits, edit{old.at, old.at + len(old.value), k.value.(string)})
-			continue
-		}
-		line := k.name + " = " + k.value.(string) + end
-		if text[there.header.end-1] != '\n' {
-			line = end + line
-		}
-		edits = append(edits, edit{there.header.end, there.header.end, line})
-	}
-	slices.SortStableFunc(edits, func(a, b edit) int { return b.start - a.start })
-	for _, d := range edits {
-		text = splice(text, d.start, d.end, d.with)
-	}
-	if _, err := statements(text); err != nil {
+	case !known:
 		return nil, errOtherForm
 	}
-	return text, nil
+	own := tomlContainer + "." + name
+	for i := range lines {
+		// A table of its own for the variables becomes part of the server's.
+		if l := &lines[i]; l.ours && (strings.HasPrefix(l.path, own+".env.") || l.path == own+".env" && (l.isHeader() || l.code == "")) {
+			l.text = ""
+		}
+	}
+	header := slices.IndexFunc(lines, func(l tomlLine) bool { return l.path == own && l.isHeader() })
+	for _, k := range e.tomlKeys(others) {
+		value := k.value.(string)
+		if i := slices.IndexFunc(lines, func(l tomlLine) bool { return l.path == own+"."+k.name && l.isKey() }); i >= 0 {
+			at := strings.Index(lines[i].text, lines[i].code) + len(lines[i].code)
+			lines[i].text = lines[i].text[:at-len(lines[i].value())] + value + lines[i].text[at:]
+			continue
+		}
+		lines[header].text = string(f.append([]byte(lines[header].text), k.name+" = "+value+end))
+	}
+	return joined(lines, nil), nil
 }
 
-func (tomlFormat) append(text []byte, block string) []byte {
+// joined is the text of the lines of which keep is true; nil keeps all.
+func joined(lines []tomlLine, keep func(*tomlLine) bool) []byte {
+	var b bytes.Buffer
+	for i := range lines {
+		if keep == nil || keep(&lines[i]) {
+			b.WriteString(lines[i].text)
+		}
+	}
+	return b.Bytes()
+}
+
+// append adds a text in lines of its own.
+func (tomlFormat) append(text []byte, lines string) []byte {
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		lines = lineEndOf(text) + lines
+	}
+	return append(slices.Clone(text), lines...)
+}
+
+// gap is what stands between a text and a table that is appended.
+func (tomlFormat) gap(text []byte) string {
 	if len(text) == 0 {
-		return []byte(block)
+		return ""
 	}
-	end := lineEndOf(text)
-	gap := end
-	if text[len(text)-1] != '\n' {
-		gap += end
-	}
-	return append(append(slices.Clone(text), gap...), block...)
+	return lineEndOf(text)
 }
 
 func lineEndOf(text []byte) string {
@@ -168,101 +282,23 @@ func lineEndOf(text []byte) string {
 	return "\n"
 }
 
-// ours reports whether Put wrote the table.
-func (t *tomlEntry) ours() bool {
-	var command string
-	var args, variables []string
-	for _, s := range t.keys {
-		switch {
-		case len(s.path) != 3:
-		case s.path[2] == "command":
-			command, _ = tomlString(s.value)
-		case s.path[2] == "args":
-			if s.value[0] == '[' {
-				for _, item := range elements(s.value) {
-					arg, _ := tomlString(item)
-					args = append(args, arg)
-				}
-			}
-		case s.path[2] == "env":
-			if s.value[0] == '{' {
-				for _, pair := range elements(s.value) {
-					variables = append(variables, pairName(pair))
-				}
-			}
-		}
-	}
-	for _, s := range t.below {
-		if s.kind == 'k' && s.path[2] == "env" {
-			variables = append(variables, s.path[3])
-		}
-	}
-	return ourCommand(command, args, variables)
-}
-
 func (f tomlFormat) remove(text []byte, name string) ([]byte, error) {
-	there, err := f.find(text, name)
-	switch {
-	case err != nil:
-		return nil, err
-	case there == nil:
-		return text, nil
-	case !there.ours():
+	lines, there, err := f.find(text, name)
+	if err != nil || !there {
+		return text, err
+	}
+	if ours, _, _ := isOurs(lines, name); !ours {
 		return nil, ErrForeign
 	}
-	parts := there.parts()
-	for i := len(parts) - 1; i >= 0; i-- {
-		start, end := parts[i][0], parts[i][1]
-		if end == len(text) || i == 0 {
-			// The empty line that append put before it.
-			before := text[:start]
-			for _, blank := range []string{"\r\n\r\n", "\n\n"} {
-				if bytes.HasSuffix(before, []byte(blank)) {
-					start -= len(blank) / 2
-					break
-				}
-			}
-		}
-		text = splice(text, start, end, "")
-	}
-	return text, nil
-}
-
-// parts are the stretches of the text that belong to the entry, in order. Comments in
-// between go with it, comments behind it stay.
-func (t *tomlEntry) parts() (parts [][2]int) {
-	parts = append(parts, [2]int{t.header.start, t.header.end})
-	for _, s := range t.keys {
-		parts[0][1] = max(parts[0][1], s.end)
-	}
-	for _, s := range t.below {
-		if s.kind == 'k' {
-			parts[len(parts)-1][1] = max(parts[len(parts)-1][1], s.end)
-			continue
-		}
-		parts = append(parts, [2]int{s.start, s.end})
-	}
-	return parts
+	return joined(lines, func(l *tomlLine) bool { return !l.ours }), nil
 }
 
 func (f tomlFormat) entry(text []byte, name string) (string, bool) {
-	there, err := f.find(text, name)
-	if err != nil || there == nil {
-		return "", false
-	}
-	var raw strings.Builder
-	for _, p := range there.parts() {
-		raw.Write(text[p[0]:p[1]])
-	}
-	return raw.String(), true
+	lines, there, err := f.find(text, name)
+	return string(joined(lines, func(l *tomlLine) bool { return l.ours })), err == nil && there
 }
 
 func (f tomlFormat) restores(backup, now []byte, name, raw string) bool {
 	_, had := f.entry(backup, name)
 	return !had && bytes.Equal(f.append(backup, raw), now)
-}
-
-func splice(text []byte, start, end int, with string) []byte {
-	out := make([]byte, 0, len(text)+len(with))
-	return append(append(append(out, text[:start]...), with...), text[end:]...)
 }
