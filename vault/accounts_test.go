@@ -31,12 +31,8 @@ func TestAccountsComeBackAsTheyWereAdded(t *testing.T) {
 	if s, err := agent.Secret(t.Context(), "work"); err != nil || s.Reveal() != "secret of work" {
 		t.Errorf("Secret: %v", err)
 	}
-	if _, err := agent.Secret(t.Context(), "nobody"); !errors.Is(err, mail.ErrNoAccount) {
-		t.Errorf("the secret of no account: %v", err)
-	}
-	if _, err := agent.Account(t.Context(), "nobody"); !errors.Is(err, mail.ErrNoAccount) {
-		t.Errorf("no account: %v", err)
-	}
+	wantErr(t, second(agent.Secret(t.Context(), "nobody")), mail.ErrNoAccount, "the secret of no account")
+	wantErr(t, second(agent.Account(t.Context(), "nobody")), mail.ErrNoAccount, "no account")
 }
 
 func TestAddAccountRefuses(t *testing.T) {
@@ -66,13 +62,9 @@ func TestAddAccountRefuses(t *testing.T) {
 		"helper":             {helper, mail.Secret{}, nil},
 		"keyring":            {keyring, mail.Secret{}, nil},
 	} {
-		if err := admin.AddAccount(t.Context(), c.a, c.secret); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
-		}
+		wantErr(t, admin.AddAccount(t.Context(), c.a, c.secret), c.want, "%s", name)
 	}
-	if _, err := admin.Secret(t.Context(), "ring"); !errors.Is(err, ErrNoSecret) {
-		t.Errorf("the secret of a keyring account: %v, want ErrNoSecret", err)
-	}
+	wantErr(t, second(admin.Secret(t.Context(), "ring")), ErrNoSecret, "the secret of a keyring account")
 }
 
 func TestUpdateAccount(t *testing.T) {
@@ -118,24 +110,16 @@ func TestUpdateAccount(t *testing.T) {
 	}
 
 	must(t, change(func(a *mail.Account) error { a.Auth = mail.AuthKeyring; return nil }, nil))
-	if _, err := agent.Secret(t.Context(), "work"); !errors.Is(err, ErrNoSecret) {
-		t.Errorf("the secret of what is a keyring account now: %v, want ErrNoSecret", err)
-	}
-	if err := change(func(a *mail.Account) error { a.Auth = mail.AuthPassword; return nil }, nil); !errors.Is(err, ErrInvalid) {
-		t.Errorf("back to a password without one: %v, want ErrInvalid", err)
-	}
+	wantErr(t, second(agent.Secret(t.Context(), "work")), ErrNoSecret, "the secret of what is a keyring account now")
+	wantErr(t, change(func(a *mail.Account) error { a.Auth = mail.AuthPassword; return nil }, nil), ErrInvalid, "back to a password without one")
 }
 
 func TestRemoveAccountTakesTheSecretAlong(t *testing.T) {
 	admin, agent := newVault(t, nil)
 	mustAdd(t, admin, "work")
 	must(t, admin.RemoveAccount(t.Context(), "work"))
-	if err := admin.RemoveAccount(t.Context(), "work"); !errors.Is(err, mail.ErrNoAccount) {
-		t.Errorf("a second removal: %v", err)
-	}
-	if _, err := agent.Secret(t.Context(), "work"); !errors.Is(err, mail.ErrNoAccount) {
-		t.Errorf("Secret: %v", err)
-	}
+	wantErr(t, admin.RemoveAccount(t.Context(), "work"), mail.ErrNoAccount, "a second removal")
+	wantErr(t, second(agent.Secret(t.Context(), "work")), mail.ErrNoAccount, "Secret")
 	err := admin.view(t.Context(), func(tx *transaction) error {
 		if b, err := tx.get(bucketSecrets, []byte("work")); b != nil || err != nil {
 			t.Errorf("the secret is still there: %v", err)
@@ -152,9 +136,7 @@ func TestAnAccountWithAFieldOfALaterVersionIsRefused(t *testing.T) {
 		record := append([]byte(`{"only_on_mondays":true,`), c.p.accounts["work"][1:]...)
 		return c.putAccount("work", record)
 	}))
-	if _, err := agent.Account(t.Context(), "work"); !errors.Is(err, ErrFutureFormat) {
-		t.Errorf("Account = %v, want ErrFutureFormat", err)
-	}
+	wantErr(t, second(agent.Account(t.Context(), "work")), ErrFutureFormat, "Account")
 }
 
 func TestAPanicInAnEditPassesThroughAndChangesNothing(t *testing.T) {

@@ -35,9 +35,7 @@ func record(t testing.TB, v *Vault, n int) {
 func verify(t testing.TB, v *Vault) AuditReport {
 	t.Helper()
 	r, err := v.VerifyAudit(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -192,9 +190,7 @@ func TestALogThatLostItsEndsIsNotWrittenOver(t *testing.T) {
 	v, _ := newVault(t, &Options{Now: func() time.Time { return epoch }})
 	record(t, v, 3)
 	rawUpdate(t, v, func(tx *bolt.Tx) error { return tx.DeleteBucket([]byte(bucketChain)) })
-	if err := v.Record(t.Context(), entry("over it")); !errors.Is(err, ErrDamaged) {
-		t.Errorf("Record = %v, want ErrDamaged", err)
-	}
+	wantErr(t, v.Record(t.Context(), entry("over it")), ErrDamaged, "Record")
 }
 
 func TestPurgingKeepsTheChainCheckable(t *testing.T) {

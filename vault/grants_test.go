@@ -48,12 +48,8 @@ func TestATokenOpensItsGrantAndNothingElseDoes(t *testing.T) {
 		t.Fatal("two grants have one token")
 	}
 	for _, wrong := range []string{"", GrantTokenPrefix, token[:len(token)-1], token + "a", strings.ToUpper(token), " " + token, strings.TrimPrefix(token, GrantTokenPrefix), added.ID, "laptop"} {
-		if _, err := agent.GrantOf(t.Context(), wrong); !errors.Is(err, ErrNoGrant) {
-			t.Errorf("%q opens: %v", wrong, err)
-		}
-		if _, err := agent.GrantByID(t.Context(), strings.TrimSuffix(wrong, added.ID)); !errors.Is(err, ErrNoGrant) {
-			t.Errorf("id %q opens: %v", wrong, err)
-		}
+		wantErr(t, second(agent.GrantOf(t.Context(), wrong)), ErrNoGrant, "%q opens", wrong)
+		wantErr(t, second(agent.GrantByID(t.Context(), strings.TrimSuffix(wrong, added.ID))), ErrNoGrant, "id %q opens", wrong)
 	}
 	c.at = want.Expires.Add(-time.Nanosecond)
 	if _, err := agent.GrantOf(t.Context(), token); err != nil {
@@ -73,8 +69,6 @@ func TestATokenOpensItsGrantAndNothingElseDoes(t *testing.T) {
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
-
 // What one process grants or ends holds in every other at once.
 func TestAGrantEndsEverywhereAtOnce(t *testing.T) {
 	admin, agent := newVault(t, nil)
@@ -91,9 +85,7 @@ func TestAGrantEndsEverywhereAtOnce(t *testing.T) {
 	if again.ID == first.ID || other == token {
 		t.Error("another grant of the name is the same grant")
 	}
-	if _, err := agent.GrantOf(t.Context(), token); !errors.Is(err, ErrNoGrant) {
-		t.Errorf("the old token opens the new grant: %v", err)
-	}
+	wantErr(t, second(agent.GrantOf(t.Context(), token)), ErrNoGrant, "the old token opens the new grant")
 	must(t, second(agent.GrantOf(t.Context(), other)))
 	_, _, err := admin.AddGrant(t.Context(), grant("laptop", at, "work"), time.Hour)
 	if !errors.Is(err, ErrGrantExists) {
@@ -153,9 +145,7 @@ func TestWhatIsNoGrantIsRefused(t *testing.T) {
 	if _, _, err := agent.AddGrant(t.Context(), grant("laptop", at, "work"), time.Hour); !errors.Is(err, ErrAdminRequired) {
 		t.Errorf("an agent grants: %v", err)
 	}
-	if err := agent.RemoveGrant(t.Context(), "laptop"); !errors.Is(err, ErrAdminRequired) {
-		t.Errorf("an agent ends a grant: %v", err)
-	}
+	wantErr(t, agent.RemoveGrant(t.Context(), "laptop"), ErrAdminRequired, "an agent ends a grant")
 }
 
 // The file, opened with the agent's key, holds nothing that opens a grant.
@@ -230,18 +220,12 @@ func TestAnAgentCannotMintOrWidenAGrant(t *testing.T) {
 			if g, err := agent.GrantOf(t.Context(), token); err != nil || fmt.Sprint(g) != fmt.Sprint(before) {
 				t.Errorf("who verified it before sees %+v, %v", g, err)
 			}
-			if _, err := agent.GrantOf(t.Context(), minted); !errors.Is(err, ErrNoGrant) {
-				t.Errorf("the minted token: %v", err)
-			}
+			wantErr(t, second(agent.GrantOf(t.Context(), minted)), ErrNoGrant, "the minted token")
 			fresh := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 			for _, text := range []string{token, minted} {
-				if _, err := fresh.GrantOf(t.Context(), text); !errors.Is(err, ErrUntrustedPolicy) {
-					t.Errorf("a new process: %v", err)
-				}
+				wantErr(t, second(fresh.GrantOf(t.Context(), text)), ErrUntrustedPolicy, "a new process")
 			}
-			if err := mustOpen(t, path, k, nil).RemoveGrant(t.Context(), "laptop"); !errors.Is(err, ErrUntrustedPolicy) {
-				t.Errorf("the admin signs on top of it: %v", err)
-			}
+			wantErr(t, mustOpen(t, path, k, nil).RemoveGrant(t.Context(), "laptop"), ErrUntrustedPolicy, "the admin signs on top of it")
 		})
 	}
 }
@@ -264,9 +248,7 @@ func TestAVaultWithoutGrants(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	forge(t, agent, func(tx *transaction) error { return tx.put(bucketGrants, []byte("laptop"), record) })
-	if _, err := mustOpen(t, path, Keys{Agent: k.Agent}, nil).GrantOf(t.Context(), token); !errors.Is(err, ErrUntrustedPolicy) {
-		t.Errorf("a removed grant was put back: %v", err)
-	}
+	wantErr(t, second(mustOpen(t, path, Keys{Agent: k.Agent}, nil).GrantOf(t.Context(), token)), ErrUntrustedPolicy, "a removed grant was put back")
 }
 
 func TestGrantRecordsOfANewerVersionAreNotHalfRead(t *testing.T) {

@@ -61,7 +61,5 @@ func TestKeysNamedInTheKeyring(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := KeysFrom(ctx, env(map[string]string{"POSTERN_KEY": "keyring:agent-1"}), ring); !errors.Is(err, context.Canceled) {
-		t.Errorf("stopped: %v", err)
-	}
+	wantErr(t, second(KeysFrom(ctx, env(map[string]string{"POSTERN_KEY": "keyring:agent-1"}), ring)), context.Canceled, "stopped")
 }

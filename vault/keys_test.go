@@ -73,9 +73,7 @@ func TestKeysFromEnv(t *testing.T) {
 	}
 	for _, mode := range []os.FileMode{0o640, 0o604, 0o620} {
 		path := write("open", agent, mode)
-		if _, err := KeysFrom(t.Context(), env(map[string]string{"POSTERN_KEY_FILE": path}), nil); !errors.Is(err, ErrPermissions) {
-			t.Errorf("a key file of mode %o: %v, want ErrPermissions", mode, err)
-		}
+		wantErr(t, second(KeysFrom(t.Context(), env(map[string]string{"POSTERN_KEY_FILE": path}), nil)), ErrPermissions, "a key file of mode %o", mode)
 	}
 }
 
@@ -97,9 +95,7 @@ func TestKeyCommand(t *testing.T) {
 	t.Setenv(roleVar, "hang")
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err := KeysFrom(ctx, vars, nil); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a command that hangs: %v, want DeadlineExceeded", err)
-	}
+	wantErr(t, second(KeysFrom(ctx, vars, nil)), context.DeadlineExceeded, "a command that hangs")
 }
 
 // childOf has the processes of a test start a child, and returns what it is heard by
@@ -165,9 +161,7 @@ func TestNewKeysDifferAndOpen(t *testing.T) {
 	if _, err := decodeKey(a, "a"); err != nil {
 		t.Error(err)
 	}
-	if _, err := decodeKey(mail.Secret{}, "none"); !errors.Is(err, ErrBadKey) {
-		t.Errorf("no key: %v", err)
-	}
+	wantErr(t, second(decodeKey(mail.Secret{}, "none")), ErrBadKey, "no key")
 }
 
 func TestDefaultPath(t *testing.T) {

@@ -11,9 +11,7 @@ import (
 func take(t *testing.T, v *Vault, key string, limit int, window time.Duration) time.Duration {
 	t.Helper()
 	wait, err := v.Take(t.Context(), key, limit, window)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return wait
 }
 

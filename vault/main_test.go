@@ -39,12 +39,27 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func newKey(t testing.TB) mail.Secret {
+func must(t testing.TB, err error) {
 	t.Helper()
-	k, err := NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// wantErr checks that an error matches another, and says of what it is.
+func wantErr(t testing.TB, err, want error, what string, args ...any) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", fmt.Sprintf(what, args...), err, want)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func newKey(t testing.TB) mail.Secret {
+	t.Helper()
+	k, err := NewKey()
+	must(t, err)
 	return mail.NewSecret([]byte(k))
 }
 
@@ -58,18 +73,14 @@ func (c *clock) now() time.Time { return c.at }
 func newVaultFile(t testing.TB) (path string, k Keys) {
 	t.Helper()
 	path, k = filepath.Join(t.TempDir(), "postern.db"), newKeys(t)
-	if _, err := Init(t.Context(), path, k); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(Init(t.Context(), path, k)))
 	return path, k
 }
 
 func mustOpen(t testing.TB, path string, k Keys, o *Options) *Vault {
 	t.Helper()
 	v, err := Open(t.Context(), path, k, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return v
 }
 
@@ -94,9 +105,7 @@ func account(name string) mail.Account {
 
 func mustAdd(t testing.TB, v *Vault, name string) {
 	t.Helper()
-	if err := v.AddAccount(t.Context(), account(name), mail.NewSecret([]byte("secret of "+name))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, v.AddAccount(t.Context(), account(name), mail.NewSecret([]byte("secret of "+name))))
 }
 
 // rawUpdate changes the file as a process can that knows bbolt and no key.
@@ -138,7 +147,5 @@ func forge(t testing.TB, agent *Vault, fn func(*transaction) error) {
 	if agent.Admin() {
 		t.Fatal("a forger has no admin key")
 	}
-	if err := agent.update(context.Background(), fn); err != nil {
-		t.Fatal(err)
-	}
+	must(t, agent.update(context.Background(), fn))
 }

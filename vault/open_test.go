@@ -55,9 +55,7 @@ func TestInitAgainVerifiesAndChangesNothing(t *testing.T) {
 		"agent": {Admin: k.Admin, Agent: newKey(t)},
 		"both":  {Admin: k.Agent, Agent: k.Admin},
 	} {
-		if _, err := Init(t.Context(), path, wrong); !errors.Is(err, ErrWrongKey) {
-			t.Errorf("Init with a wrong %s key: %v, want ErrWrongKey", name, err)
-		}
+		wantErr(t, second(Init(t.Context(), path, wrong)), ErrWrongKey, "Init with a wrong %s key", name)
 	}
 	before.unchanged(t)
 }
@@ -75,9 +73,7 @@ func TestInitNeedsTwoDifferentKeys(t *testing.T) {
 		"same":      {Keys{Admin: k.Admin, Agent: k.Admin}, ErrBadKey},
 		"malformed": {Keys{Admin: k.Admin, Agent: mail.NewSecret([]byte("short"))}, ErrBadKey},
 	} {
-		if _, err := Init(t.Context(), path, c.keys); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
-		}
+		wantErr(t, second(Init(t.Context(), path, c.keys)), c.want, "%s", name)
 	}
 	if _, err := os.Stat(filepath.Dir(path)); !errors.Is(err, os.ErrNotExist) {
 		t.Error("a refused Init made a directory")
@@ -134,13 +130,9 @@ func TestRolesFollowTheKeys(t *testing.T) {
 		"admin key as agent":              {Agent: k.Admin},
 		"wrong admin key with good agent": {Admin: newKey(t), Agent: k.Agent},
 	} {
-		if _, err := Open(t.Context(), path, keys, nil); !errors.Is(err, ErrWrongKey) {
-			t.Errorf("%s: %v, want ErrWrongKey", name, err)
-		}
+		wantErr(t, second(Open(t.Context(), path, keys, nil)), ErrWrongKey, "%s", name)
 	}
-	if _, err := Open(t.Context(), path, Keys{Admin: k.Admin, Agent: newKey(t)}, &Options{AsAgent: true}); !errors.Is(err, ErrWrongKey) {
-		t.Errorf("a wrong agent key beside a good admin key: %v, want ErrWrongKey", err)
-	}
+	wantErr(t, second(Open(t.Context(), path, Keys{Admin: k.Admin, Agent: newKey(t)}, &Options{AsAgent: true})), ErrWrongKey, "a wrong agent key beside a good admin key")
 }
 
 func TestAnAgentChangesNoPolicy(t *testing.T) {
@@ -169,9 +161,7 @@ func TestPolicyPin(t *testing.T) {
 		}
 	}
 	for _, pin := range []string{" ", "-", print[:len(print)-1], print + "a", strings.Repeat("a", len(print))} {
-		if _, err := Open(t.Context(), path, Keys{Agent: k.Agent}, &Options{PolicyPin: pin}); !errors.Is(err, ErrPolicyPin) {
-			t.Errorf("the wrong pin %q: %v, want ErrPolicyPin", pin, err)
-		}
+		wantErr(t, second(Open(t.Context(), path, Keys{Agent: k.Agent}, &Options{PolicyPin: pin})), ErrPolicyPin, "the wrong pin %q", pin)
 	}
 }
 
@@ -255,9 +245,7 @@ func TestALinkToAPrivateVaultOpensAndSharesItsLock(t *testing.T) {
 	}
 	path, k := newVaultFile(t)
 	link := filepath.Join(t.TempDir(), "link.db")
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(path, link))
 	direct, linked := mustOpen(t, path, k, nil), mustOpen(t, link, k, nil)
 	if direct.Path() != linked.Path() {
 		t.Errorf("paths %s and %s, want the same", direct.Path(), linked.Path())
@@ -271,9 +259,7 @@ func TestAnotherVaultInItsPlaceIsRefusedByARunningProcess(t *testing.T) {
 	path, k := newVaultFile(t)
 	v := mustOpen(t, path, k, nil)
 	must(t, os.Remove(path))
-	if _, err := Init(t.Context(), path, k); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(Init(t.Context(), path, k)))
 	if _, err := v.Accounts(t.Context()); !errors.Is(err, ErrDamaged) {
 		t.Fatalf("Accounts = %v, want ErrDamaged", err)
 	}
@@ -288,9 +274,7 @@ func TestAPolicyThatWentBackIsRefusedByARunningProcess(t *testing.T) {
 	old, err := os.ReadFile(path)
 	must(t, err)
 	must(t, admin.SetSetting(t.Context(), "deny", "mail send"))
-	if _, err := agent.Config(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(agent.Config(t.Context())))
 	must(t, os.WriteFile(path, old, 0o600))
 	if _, err := agent.Config(t.Context()); !errors.Is(err, ErrUntrustedPolicy) {
 		t.Fatalf("after a rollback: %v, want ErrUntrustedPolicy", err)
@@ -321,26 +305,15 @@ func TestWaitingForTheLockEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	for name, v := range map[string]*Vault{"other process": waiter, "same process": holder} {
-		if _, err := v.Accounts(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: %v, want DeadlineExceeded", name, err)
-		}
+		wantErr(t, second(v.Accounts(ctx)), context.DeadlineExceeded, "%s", name)
 	}
 	close(release)
 	wg.Wait()
 	// The wait that was given up must not keep the lock it was finally given.
-	if err := waiter.Update(t.Context(), func(kv.Tx) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, waiter.Update(t.Context(), func(kv.Tx) error { return nil }))
 }
 
 // --- what the tests above spoil and compare with
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func linkToOpen(t *testing.T, path string, _ *Keys, _ *Options) {
 	target := filepath.Join(t.TempDir(), "elsewhere.db")

@@ -71,15 +71,9 @@ func TestOutboxEntryComesBackAsItWas(t *testing.T) {
 		t.Errorf("Outgoing = %+v, %v\nwant %+v", got, err, o)
 	}
 	for _, id := range []string{"id-0002", "", "../id", strings.Repeat("a", 65)} {
-		if _, err := v.Outgoing(t.Context(), id); !errors.Is(err, mail.ErrNoOutgoing) {
-			t.Errorf("Outgoing(%q): %v", id, err)
-		}
-		if _, err := v.OutgoingMessage(t.Context(), id); !errors.Is(err, mail.ErrNoOutgoing) {
-			t.Errorf("OutgoingMessage(%q): %v", id, err)
-		}
-		if _, err := v.ChangeOutgoing(t.Context(), id, func(*mail.Outgoing) (bool, error) { t.Error("lent nothing"); return false, nil }); !errors.Is(err, mail.ErrNoOutgoing) {
-			t.Errorf("ChangeOutgoing(%q): %v", id, err)
-		}
+		wantErr(t, second(v.Outgoing(t.Context(), id)), mail.ErrNoOutgoing, "Outgoing(%q)", id)
+		wantErr(t, second(v.OutgoingMessage(t.Context(), id)), mail.ErrNoOutgoing, "OutgoingMessage(%q)", id)
+		wantErr(t, second(v.ChangeOutgoing(t.Context(), id, func(*mail.Outgoing) (bool, error) { t.Error("lent nothing"); return false, nil })), mail.ErrNoOutgoing, "ChangeOutgoing(%q)", id)
 	}
 }
 
@@ -91,9 +85,7 @@ func TestOutboxKeyStandsForOneEntryOfAnAccount(t *testing.T) {
 	if err != nil || added || kept.ID != first.ID {
 		t.Fatalf("a second entry of the key: %s, %v, %v", kept.ID, added, err)
 	}
-	if _, err := v.Outgoing(t.Context(), "id-0002"); !errors.Is(err, mail.ErrNoOutgoing) {
-		t.Errorf("the second entry is there: %v", err)
-	}
+	wantErr(t, second(v.Outgoing(t.Context(), "id-0002")), mail.ErrNoOutgoing, "the second entry is there")
 	mustAddOutgoing(t, v, outgoing(3, keyed, func(o *mail.Outgoing) { o.Account = "home" }), nil)
 	for account, id := range map[string]string{"work": "id-0001", "home": "id-0003"} {
 		if o, err := v.OutgoingByKey(t.Context(), account, "digest"); err != nil || o.ID != id {
@@ -101,9 +93,7 @@ func TestOutboxKeyStandsForOneEntryOfAnAccount(t *testing.T) {
 		}
 	}
 	for _, k := range []string{"other", ""} {
-		if _, err := v.OutgoingByKey(t.Context(), "work", k); !errors.Is(err, mail.ErrNoOutgoing) {
-			t.Errorf("OutgoingByKey(%q): %v", k, err)
-		}
+		wantErr(t, second(v.OutgoingByKey(t.Context(), "work", k)), mail.ErrNoOutgoing, "OutgoingByKey(%q)", k)
 	}
 }
 
@@ -147,9 +137,7 @@ func TestOutboxChangeIsWholeOrNothing(t *testing.T) {
 	if err != nil || o.State != mail.OutboxAccepted || o.ID != "id-0001" || o.Key != "k" || o.Account != "work" {
 		t.Errorf("ChangeOutgoing = %+v, %v", o, err)
 	}
-	if _, err := v.OutgoingMessage(t.Context(), "id-0001"); !errors.Is(err, mail.ErrNoOutgoing) {
-		t.Errorf("dropped bytes: %v", err)
-	}
+	wantErr(t, second(v.OutgoingMessage(t.Context(), "id-0001")), mail.ErrNoOutgoing, "dropped bytes")
 	must(t, v.View(t.Context(), func(tx kv.Tx) error {
 		return each(tx, outboxChunks, func(k, _ []byte) error { return fmt.Errorf("a piece is left: %x", k) })
 	}))
@@ -256,9 +244,7 @@ func TestOutboxForgetsWhatEndedLongAgoAndNothingElse(t *testing.T) {
 			t.Errorf("after %s: entries %s, messages %s; want %s, %s", s.after, entries, messages, s.entries, s.messages)
 		}
 	}
-	if _, err := v.OutgoingByKey(t.Context(), "work", "k3"); !errors.Is(err, mail.ErrNoOutgoing) {
-		t.Errorf("the key of a forgotten entry: %v", err)
-	}
+	wantErr(t, second(v.OutgoingByKey(t.Context(), "work", "k3")), mail.ErrNoOutgoing, "the key of a forgotten entry")
 	if _, err := v.OutgoingByKey(t.Context(), "work", "k2"); err != nil {
 		t.Errorf("the key of an unknown entry: %v", err)
 	}
@@ -308,9 +294,7 @@ func TestOutboxKeyWithoutItsEntryIsNoFreeKey(t *testing.T) {
 	if _, added, err := v.AddOutgoing(t.Context(), outgoing(2, keyed), nil); added || !errors.Is(err, ErrDamaged) {
 		t.Errorf("AddOutgoing = %v, %v", added, err)
 	}
-	if _, err := v.OutgoingByKey(t.Context(), "work", "digest"); !errors.Is(err, ErrDamaged) {
-		t.Errorf("OutgoingByKey: %v", err)
-	}
+	wantErr(t, second(v.OutgoingByKey(t.Context(), "work", "digest")), ErrDamaged, "OutgoingByKey")
 }
 
 func TestOutboxDamagedOldRecordKeepsNobodyFromSending(t *testing.T) {

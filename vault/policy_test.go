@@ -89,22 +89,12 @@ func TestAnAgentCannotForgePolicy(t *testing.T) {
 			must(t, admin.SetSetting(t.Context(), "sends_per_hour", "5"))
 			forgery(t, admin, agent)
 			forgotten := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
-			if _, err := forgotten.Accounts(t.Context()); !errors.Is(err, ErrUntrustedPolicy) {
-				t.Errorf("a new agent reads accounts: %v, want ErrUntrustedPolicy", err)
-			}
-			if _, err := forgotten.Config(t.Context()); !errors.Is(err, ErrUntrustedPolicy) {
-				t.Errorf("a new agent reads settings: %v, want ErrUntrustedPolicy", err)
-			}
-			if _, err := forgotten.Secret(t.Context(), "work"); !errors.Is(err, ErrUntrustedPolicy) {
-				t.Errorf("a new agent reads a secret: %v, want ErrUntrustedPolicy", err)
-			}
+			wantErr(t, second(forgotten.Accounts(t.Context())), ErrUntrustedPolicy, "a new agent reads accounts")
+			wantErr(t, second(forgotten.Config(t.Context())), ErrUntrustedPolicy, "a new agent reads settings")
+			wantErr(t, second(forgotten.Secret(t.Context(), "work")), ErrUntrustedPolicy, "a new agent reads a secret")
 			fresh := mustOpen(t, path, k, nil)
-			if err := fresh.SetSetting(t.Context(), "timezone", "UTC"); !errors.Is(err, ErrUntrustedPolicy) {
-				t.Errorf("the admin signs on top of it: %v, want ErrUntrustedPolicy", err)
-			}
-			if err := fresh.Check(t.Context()); !errors.Is(err, ErrUntrustedPolicy) {
-				t.Errorf("Check = %v, want ErrUntrustedPolicy", err)
-			}
+			wantErr(t, fresh.SetSetting(t.Context(), "timezone", "UTC"), ErrUntrustedPolicy, "the admin signs on top of it")
+			wantErr(t, fresh.Check(t.Context()), ErrUntrustedPolicy, "Check")
 		})
 	}
 }
@@ -114,21 +104,15 @@ func TestAnAgentCannotForgePolicy(t *testing.T) {
 func TestACachedPolicyStandsAgainstForgedRecords(t *testing.T) {
 	admin, agent := newVault(t, nil)
 	mustAdd(t, admin, "work")
-	if _, err := agent.Account(t.Context(), "work"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second(agent.Account(t.Context(), "work")))
 	rewrite("work", func(a *mail.Account) { a.IMAP.Host = "evil.example" })(t, admin, agent)
 	a, err := agent.Account(t.Context(), "work")
 	if err != nil || a.IMAP.Host != "imap.example.org" {
 		t.Errorf("Account = %q, %v; want the verified host", a.IMAP.Host, err)
 	}
-	if err := admin.SetSetting(t.Context(), "deny", ""); !errors.Is(err, ErrUntrustedPolicy) {
-		t.Errorf("the admin signs beside a forged record: %v, want ErrUntrustedPolicy", err)
-	}
+	wantErr(t, admin.SetSetting(t.Context(), "deny", ""), ErrUntrustedPolicy, "the admin signs beside a forged record")
 	sealed(bucketSecrets, "work", "another")(t, admin, agent)
-	if _, err := agent.Secret(t.Context(), "work"); !errors.Is(err, ErrUntrustedPolicy) {
-		t.Errorf("Secret = %v, want ErrUntrustedPolicy", err)
-	}
+	wantErr(t, second(agent.Secret(t.Context(), "work")), ErrUntrustedPolicy, "Secret")
 }
 
 func TestAReplacedPolicyKeyIsFoundByTheAdminAndThePin(t *testing.T) {
@@ -144,15 +128,9 @@ func TestAReplacedPolicyKeyIsFoundByTheAdminAndThePin(t *testing.T) {
 			tx.put(bucketSettings, []byte("deny"), nil),
 			tx.put(bucketPolicy, manifestKey, signManifest(private, agent.id, p)))
 	})
-	if _, err := Open(t.Context(), path, k, nil); !errors.Is(err, ErrUntrustedPolicy) {
-		t.Errorf("the admin: %v, want ErrUntrustedPolicy", err)
-	}
-	if _, err := Open(t.Context(), path, Keys{Agent: k.Agent}, &Options{PolicyPin: pin}); !errors.Is(err, ErrPolicyPin) {
-		t.Errorf("an agent with the pin: %v, want ErrPolicyPin", err)
-	}
-	if _, err := agent.Accounts(t.Context()); !errors.Is(err, ErrUntrustedPolicy) {
-		t.Errorf("an agent that was running: %v, want ErrUntrustedPolicy", err)
-	}
+	wantErr(t, second(Open(t.Context(), path, k, nil)), ErrUntrustedPolicy, "the admin")
+	wantErr(t, second(Open(t.Context(), path, Keys{Agent: k.Agent}, &Options{PolicyPin: pin})), ErrPolicyPin, "an agent with the pin")
+	wantErr(t, second(agent.Accounts(t.Context())), ErrUntrustedPolicy, "an agent that was running")
 }
 
 func TestMovedValuesDoNotOpen(t *testing.T) {

@@ -11,9 +11,7 @@ import (
 func TestSettingsHaveTheirDefaults(t *testing.T) {
 	_, agent := newVault(t, nil)
 	c, err := agent.Config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if c.AuditRetentionDays != 90 || c.CommandsPerMinute != 1200 || c.SendsPerHour != 20 || c.DefaultAccount != "" ||
 		c.Timezone != time.Local || len(c.Deny) != 0 || c.SearchMaxMatches != 20000 || !c.AskInClient {
 		t.Errorf("Config = %+v", c)

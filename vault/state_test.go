@@ -129,16 +129,12 @@ func TestCheckFindsARecordThatDoesNotOpen(t *testing.T) {
 			bad[len(bad)/2] ^= 1
 			return b.Put(key, bad)
 		})
-		if err := v.Check(t.Context()); !errors.Is(err, ErrDamaged) {
-			t.Errorf("a bad record in %s: Check = %v, want ErrDamaged", bucket, err)
-		}
+		wantErr(t, v.Check(t.Context()), ErrDamaged, "a bad record in %s: Check", bucket)
 		rawUpdate(t, v, func(tx *bolt.Tx) error { return tx.Bucket([]byte(bucket)).Put(key, good) })
 	}
 	must(t, v.Check(t.Context()))
 	rawUpdate(t, v, func(tx *bolt.Tx) error { _, err := tx.CreateBucket([]byte("foreign")); return err })
-	if err := v.Check(t.Context()); !errors.Is(err, ErrDamaged) {
-		t.Errorf("a foreign bucket: Check = %v, want ErrDamaged", err)
-	}
+	wantErr(t, v.Check(t.Context()), ErrDamaged, "a foreign bucket: Check")
 }
 
 func TestATemporaryVaultIsGoneAfterwards(t *testing.T) {
@@ -149,7 +145,5 @@ func TestATemporaryVaultIsGoneAfterwards(t *testing.T) {
 	}
 	mustAdd(t, v, "work")
 	must(t, remove())
-	if _, err := v.Accounts(t.Context()); !errors.Is(err, ErrNoVault) {
-		t.Errorf("Accounts = %v, want ErrNoVault", err)
-	}
+	wantErr(t, second(v.Accounts(t.Context())), ErrNoVault, "Accounts")
 }

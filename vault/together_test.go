@@ -84,9 +84,7 @@ func TestWhatIsNotDurableIsToldToEveryCaller(t *testing.T) {
 		}))
 	}
 	must(t, os.Remove(v.Path()))
-	if err := v.Record(t.Context(), gateway.AuditEntry{}); !errors.Is(err, ErrNoVault) {
-		t.Errorf("without a file: %v", err)
-	}
+	wantErr(t, v.Record(t.Context(), gateway.AuditEntry{}), ErrNoVault, "without a file")
 }
 
 func TestACallThatGivesUpWaitingLeaves(t *testing.T) {
@@ -95,9 +93,7 @@ func TestACallThatGivesUpWaitingLeaves(t *testing.T) {
 	must(t, other.Update(t.Context(), func(kv.Tx) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
-		if err := v.Record(ctx, gateway.AuditEntry{}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Record = %v", err)
-		}
+		wantErr(t, v.Record(ctx, gateway.AuditEntry{}), context.DeadlineExceeded, "Record")
 		return nil
 	}))
 	must(t, v.Record(t.Context(), gateway.AuditEntry{}))

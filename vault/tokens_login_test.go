@@ -91,9 +91,7 @@ func TestProcessesLogInWithOneConsent(t *testing.T) {
 		t.Errorf("request %d was answered %s", i, s.Requests()[i].Error)
 	}
 	s.Revoke("ann")
-	if err := logInOnce(t.Context(), admin, "work"); !errors.Is(err, login.ErrConsentGone) {
-		t.Errorf("after the owner took it back: %v", err)
-	}
+	wantErr(t, logInOnce(t.Context(), admin, "work"), login.ErrConsentGone, "after the owner took it back")
 	authorize()
 	must(t, logInOnce(t.Context(), admin, "work"))
 }

@@ -65,9 +65,7 @@ func TestConsentAndRotation(t *testing.T) {
 	admin := mustOpen(t, path, k, nil)
 	agent := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 	addOAuth(t, admin, "work", "client secret \xff", "")
-	if err := agent.RefreshToken(t.Context(), "work", unlent(t)); !errors.Is(err, mail.ErrNoConsent) {
-		t.Errorf("before the consent: %v", err)
-	}
+	wantErr(t, agent.RefreshToken(t.Context(), "work", unlent(t)), mail.ErrNoConsent, "before the consent")
 	if s, err := admin.ClientSecret(t.Context(), "work"); err != nil || s.Reveal() != "client secret \xff" {
 		t.Errorf("ClientSecret: %v", err)
 	}
@@ -125,12 +123,8 @@ func TestWhoseTokensThereAreNot(t *testing.T) {
 	ring.Auth = mail.AuthKeyring
 	must(t, admin.AddAccount(t.Context(), ring, mail.Secret{}))
 	for name, want := range map[string]error{"pass": ErrInvalid, "ring": ErrInvalid, "nobody": mail.ErrNoAccount, "../work": mail.ErrNoAccount, "": mail.ErrNoAccount} {
-		if err := agent.RefreshToken(t.Context(), name, unlent(t)); !errors.Is(err, want) {
-			t.Errorf("RefreshToken of %q: %v, want %v", name, err, want)
-		}
-		if err := admin.SetConsent(t.Context(), name, text("r")); !errors.Is(err, want) {
-			t.Errorf("SetConsent of %q: %v, want %v", name, err, want)
-		}
+		wantErr(t, agent.RefreshToken(t.Context(), name, unlent(t)), want, "RefreshToken of %q", name)
+		wantErr(t, admin.SetConsent(t.Context(), name, text("r")), want, "SetConsent of %q", name)
 		if want == ErrInvalid {
 			want = ErrNoSecret
 		}
@@ -138,15 +132,9 @@ func TestWhoseTokensThereAreNot(t *testing.T) {
 			t.Errorf("ClientSecret of %q: %v, want %v", name, err, want)
 		}
 	}
-	if err := admin.SetConsent(t.Context(), "work", mail.Secret{}); !errors.Is(err, ErrInvalid) {
-		t.Errorf("a consent without a token: %v", err)
-	}
-	if err := agent.SetConsent(t.Context(), "work", text("r")); !errors.Is(err, ErrAdminRequired) {
-		t.Errorf("an agent's consent: %v", err)
-	}
-	if _, err := agent.ClientSecret(t.Context(), "work"); !errors.Is(err, ErrAdminRequired) {
-		t.Errorf("an agent asks for the client secret: %v", err)
-	}
+	wantErr(t, admin.SetConsent(t.Context(), "work", mail.Secret{}), ErrInvalid, "a consent without a token")
+	wantErr(t, agent.SetConsent(t.Context(), "work", text("r")), ErrAdminRequired, "an agent's consent")
+	wantErr(t, second(agent.ClientSecret(t.Context(), "work")), ErrAdminRequired, "an agent asks for the client secret")
 	locks, err := filepath.Glob(admin.Path() + ".*.token.lock")
 	if err != nil || len(locks) != 0 {
 		t.Errorf("locks were made: %v, %v", locks, err)
@@ -172,13 +160,9 @@ func TestNobodyTakesTokensForAPassword(t *testing.T) {
 	if s, err := admin.ClientSecret(t.Context(), "pass"); err != nil || !s.IsZero() {
 		t.Errorf("the password became a client secret: %v", err)
 	}
-	if err := agent.RefreshToken(t.Context(), "pass", unlent(t)); !errors.Is(err, mail.ErrNoConsent) {
-		t.Errorf("the password became a token: %v", err)
-	}
+	wantErr(t, agent.RefreshToken(t.Context(), "pass", unlent(t)), mail.ErrNoConsent, "the password became a token")
 	back := func(a *mail.Account) error { a.Auth = mail.AuthPassword; return nil }
-	if err := admin.UpdateAccount(t.Context(), "work", back, nil); !errors.Is(err, ErrInvalid) {
-		t.Errorf("tokens became a password: %v", err)
-	}
+	wantErr(t, admin.UpdateAccount(t.Context(), "work", back, nil), ErrInvalid, "tokens became a password")
 	password := text("a password")
 	must(t, admin.UpdateAccount(t.Context(), "work", back, &password))
 	if s, err := agent.Secret(t.Context(), "work"); err != nil || s.Reveal() != "a password" {
@@ -231,9 +215,7 @@ func TestWhatEndsAConsent(t *testing.T) {
 				lentIs(t, agent, "work", c.client, "r1", "") // the rotated one, not the one that is spent
 				return
 			}
-			if err := agent.RefreshToken(t.Context(), "work", unlent(t)); !errors.Is(err, mail.ErrNoConsent) {
-				t.Errorf("RefreshToken: %v", err)
-			}
+			wantErr(t, agent.RefreshToken(t.Context(), "work", unlent(t)), mail.ErrNoConsent, "RefreshToken")
 			noRecord(t, admin, "work")
 		})
 	}
@@ -323,9 +305,7 @@ func TestForgedTokens(t *testing.T) {
 			b := tx.Bucket([]byte(statePrefix + tokenBucket))
 			return b.Put([]byte("work"), b.Get([]byte("other")))
 		})
-		if err := agent.RefreshToken(t.Context(), "work", unlent(t)); !errors.Is(err, ErrDamaged) {
-			t.Errorf("RefreshToken: %v, want ErrDamaged", err)
-		}
+		wantErr(t, agent.RefreshToken(t.Context(), "work", unlent(t)), ErrDamaged, "RefreshToken")
 	})
 	t.Run("nonsense", func(t *testing.T) {
 		must(t, agent.Update(t.Context(), func(tx kv.Tx) error { return tx.Put(tokenBucket, []byte("work"), []byte("canary")) }))
@@ -340,9 +320,7 @@ func TestForgedTokens(t *testing.T) {
 		forge(t, agent, func(tx *transaction) error {
 			return tx.put(bucketSecrets, []byte("work"), []byte(`{"refresh_token":"AAAA"}`))
 		})
-		if err := agent.RefreshToken(t.Context(), "work", unlent(t)); !errors.Is(err, ErrUntrustedPolicy) {
-			t.Errorf("RefreshToken: %v, want ErrUntrustedPolicy", err)
-		}
+		wantErr(t, agent.RefreshToken(t.Context(), "work", unlent(t)), ErrUntrustedPolicy, "RefreshToken")
 	})
 }
 
@@ -371,9 +349,7 @@ func TestTheTokenLockIsPrivateAndRegular(t *testing.T) {
 		return // where a link needs a privilege
 	}
 	must(t, os.Symlink(admin.Path(), path))
-	if err := agent.RefreshToken(t.Context(), "work", unlent(t)); !errors.Is(err, ErrDamaged) {
-		t.Errorf("a link for a lock: %v, want ErrDamaged", err)
-	}
+	wantErr(t, agent.RefreshToken(t.Context(), "work", unlent(t)), ErrDamaged, "a link for a lock")
 }
 
 func TestAWaitForATokenEndsWithItsContext(t *testing.T) {
@@ -383,9 +359,7 @@ func TestAWaitForATokenEndsWithItsContext(t *testing.T) {
 	must(t, agent.RefreshToken(t.Context(), "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) {
 		for _, v := range []*Vault{agent, admin} {
 			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
-			if err := v.RefreshToken(ctx, "work", unlent(t)); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("a second loan: %v", err)
-			}
+			wantErr(t, v.RefreshToken(ctx, "work", unlent(t)), context.DeadlineExceeded, "a second loan")
 			cancel()
 		}
 		// Neither another account nor the vault waits.
@@ -397,9 +371,7 @@ func TestAWaitForATokenEndsWithItsContext(t *testing.T) {
 	}))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := agent.RefreshToken(ctx, "work", unlent(t)); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the end: %v", err)
-	}
+	wantErr(t, agent.RefreshToken(ctx, "work", unlent(t)), context.Canceled, "after the end")
 }
 
 func TestGoroutinesShareOneTokenInTurn(t *testing.T) {

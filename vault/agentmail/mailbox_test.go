@@ -108,9 +108,7 @@ func TestAgentMailRefusesWhatIsNoIdentityOrUUID(t *testing.T) {
 			}
 		}
 		if bad != "*" {
-			if _, err := v.Send(t.Context(), Message{Sender: "p:a", Recipient: bad}); !errors.Is(err, vault.ErrInvalid) {
-				t.Errorf("to %q: %v", bad, err)
-			}
+			wantErr(t, second(v.Send(t.Context(), Message{Sender: "p:a", Recipient: bad})), vault.ErrInvalid, "to %q", bad)
 		}
 	}
 	for _, bad := range []string{"", "x", "0123abcd-0000-4000-8000-00000000000f\n", "0123abcd0000400080000000000000ff", "g123abcd-0000-4000-8000-00000000000f"} {
@@ -230,14 +228,10 @@ func TestAThreadIsWholeAndStaysAsItIs(t *testing.T) {
 		"unknown": {Agent: "p:a", ID: "00000000-0000-4000-8000-000000000000"},
 		"foreign": {Agent: "p:c", ID: root.ID, Own: true},
 	} {
-		if _, err := v.Thread(t.Context(), q); !errors.Is(err, ErrNoMessage) {
-			t.Errorf("%s: %v", name, err)
-		}
+		wantErr(t, second(v.Thread(t.Context(), q)), ErrNoMessage, "%s", name)
 	}
 	tight := Room{Room: 10, Size: func(m *Message) int { return 4 }}
-	if _, err := v.Thread(t.Context(), Thread{Agent: "p:a", ID: leaf.ID, Room: tight}); !errors.Is(err, ErrThreadTooLong) {
-		t.Errorf("a thread without room: %v", err)
-	}
+	wantErr(t, second(v.Thread(t.Context(), Thread{Agent: "p:a", ID: leaf.ID, Room: tight})), ErrThreadTooLong, "a thread without room")
 }
 
 func TestAcksAreTheRecipientsOrOnePerAgent(t *testing.T) {
@@ -253,12 +247,8 @@ func TestAcksAreTheRecipientsOrOnePerAgent(t *testing.T) {
 	if at, err := v.Ack(t.Context(), "p:b", direct.ID, true); err != nil || !at.Equal(first) {
 		t.Errorf("second ack = %v, %v; want the first", at, err)
 	}
-	if _, err := v.Ack(t.Context(), "p:c", direct.ID, true); !errors.Is(err, ErrNoMessage) {
-		t.Errorf("somebody else's, own only: %v", err)
-	}
-	if _, err := v.Ack(t.Context(), "p:b", "00000000-0000-4000-8000-000000000000", false); !errors.Is(err, ErrNoMessage) {
-		t.Errorf("unknown: %v", err)
-	}
+	wantErr(t, second(v.Ack(t.Context(), "p:c", direct.ID, true)), ErrNoMessage, "somebody else's, own only")
+	wantErr(t, second(v.Ack(t.Context(), "p:b", "00000000-0000-4000-8000-000000000000", false)), ErrNoMessage, "unknown")
 	for _, agent := range []string{"p:c", "p:a"} { // p:a sent it: no number may change
 		_, err := v.Ack(t.Context(), agent, everyone.ID, true)
 		must(t, err)

@@ -2,6 +2,7 @@ package agentmail
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -66,6 +67,16 @@ func must(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
+
+// wantErr checks that an error matches another, and says of what it is.
+func wantErr(t testing.TB, err, want error, what string, args ...any) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", fmt.Sprintf(what, args...), err, want)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
 
 // clock is a clock that a test sets.
 type clock struct{ at time.Time }

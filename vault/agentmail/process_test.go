@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -331,9 +330,7 @@ func TestAWaitEndsWithItsContextAndTakesNothing(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- v.Await(ctx, Query{Agent: "p:b"}) }()
 	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("without mail: %v", err)
-	}
+	wantErr(t, <-ended, context.Canceled, "without mail")
 	post(t, v, "p:a", "p:b", "x")
 	for range 2 {
 		must(t, v.Await(t.Context(), Query{Agent: "p:b"}))

@@ -1,7 +1,6 @@
 package agentmail
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -116,12 +115,8 @@ func TestWhatExpiredIsSeenByNobodyBeforeItIsRemoved(t *testing.T) {
 		t.Errorf("thread: %q, %v", subjects(list), err)
 	}
 	for _, m := range []Message{direct, everyone} {
-		if _, err := v.Thread(t.Context(), Thread{Agent: "p:b", ID: m.ID}); !errors.Is(err, ErrNoMessage) {
-			t.Errorf("thread of one that expired: %v", err)
-		}
-		if _, err := v.Ack(t.Context(), "p:b", m.ID, false); !errors.Is(err, ErrNoMessage) {
-			t.Errorf("ack of one that expired: %v", err)
-		}
+		wantErr(t, second(v.Thread(t.Context(), Thread{Agent: "p:b", ID: m.ID})), ErrNoMessage, "thread of one that expired")
+		wantErr(t, second(v.Ack(t.Context(), "p:b", m.ID, false)), ErrNoMessage, "ack of one that expired")
 	}
 	if countRecords(t, v, bucketMessages, 0) < 2 {
 		t.Fatal("nothing had to be hidden")
