@@ -1,7 +1,6 @@
 package vault
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"encoding/json"
@@ -19,8 +18,8 @@ func (v *Vault) Accounts(ctx context.Context) ([]mail.Account, error) {
 	if err != nil {
 		return nil, err
 	}
-	accounts := make([]mail.Account, 0, len(p.accounts))
-	for _, name := range slices.Sorted(maps.Keys(p.accounts)) {
+	accounts := []mail.Account{}
+	for _, name := range slices.Sorted(maps.Keys(p.records[bucketAccounts])) {
 		a, err := p.account(name)
 		if err != nil {
 			return nil, err
@@ -70,7 +69,7 @@ func (v *Vault) Secret(ctx context.Context, name string) (mail.Secret, error) {
 
 // verifiedSecret returns what is sealed for the account, which the caller clears.
 func (v *Vault) verifiedSecret(t *transaction, p *policy, name string) ([]byte, error) {
-	digest, ok := p.secrets[name]
+	digest, ok := p.records[bucketSecrets][name]
 	if !ok {
 		return nil, fmt.Errorf("%w %s", ErrNoSecret, name)
 	}
@@ -98,10 +97,10 @@ func (v *Vault) AddAccount(ctx context.Context, a mail.Account, secret mail.Secr
 		return err
 	}
 	return v.change(ctx, func(c *policyChange) error {
-		if _, ok := c.p.accounts[a.Name]; ok {
+		if _, ok := c.p.records[bucketAccounts][a.Name]; ok {
 			return fmt.Errorf("%w: %s", ErrExists, a.Name)
 		}
-		if err := c.putAccount(a.Name, record); err != nil {
+		if err := c.put(bucketAccounts, a.Name, record); err != nil {
 			return err
 		}
 		return c.settleSecret(nil, &a, &secret)
@@ -134,7 +133,7 @@ func (v *Vault) UpdateAccount(ctx context.Context, name string, edit func(*mail.
 		if err != nil {
 			return err
 		}
-		if err := c.putAccount(name, record); err != nil {
+		if err := c.put(bucketAccounts, name, record); err != nil {
 			return err
 		}
 		return c.settleSecret(&before, &a, secret)
@@ -145,10 +144,10 @@ func (v *Vault) UpdateAccount(ctx context.Context, name string, edit func(*mail.
 // of its folders. Other state that packages keep under its name stays. Only the admin may.
 func (v *Vault) RemoveAccount(ctx context.Context, name string) error {
 	return v.change(ctx, func(c *policyChange) error {
-		if _, ok := c.p.accounts[name]; !ok {
+		if _, ok := c.p.records[bucketAccounts][name]; !ok {
 			return noAccount(name)
 		}
-		if err := c.dropSecret(name); err != nil {
+		if err := c.drop(bucketSecrets, name); err != nil {
 			return err
 		}
 		if err := dropToken(c.t, name); err != nil {
@@ -160,7 +159,7 @@ func (v *Vault) RemoveAccount(ctx context.Context, name string) error {
 		if err := c.forgetAccount(name); err != nil {
 			return err
 		}
-		return c.dropAccount(name)
+		return c.drop(bucketAccounts, name)
 	})
 }
 
@@ -171,7 +170,7 @@ func (c *policyChange) settleSecret(before, a *mail.Account, secret *mail.Secret
 		return c.settleOAuth(before, a, secret)
 	}
 	if before != nil && before.Auth == mail.AuthOAuth2 {
-		if err := errors.Join(dropToken(c.t, a.Name), c.dropSecret(a.Name)); err != nil {
+		if err := errors.Join(dropToken(c.t, a.Name), c.drop(bucketSecrets, a.Name)); err != nil {
 			return err
 		}
 	}
@@ -180,14 +179,14 @@ func (c *policyChange) settleSecret(before, a *mail.Account, secret *mail.Secret
 		if given {
 			return fmt.Errorf("%w: auth %s keeps no secret in the vault", ErrInvalid, a.Auth)
 		}
-		return c.dropSecret(a.Name)
+		return c.drop(bucketSecrets, a.Name)
 	}
 	if given {
 		plain := []byte(secret.Reveal())
 		defer clear(plain)
-		return c.putSecret(a.Name, plain)
+		return c.put(bucketSecrets, a.Name, plain)
 	}
-	if _, ok := c.p.secrets[a.Name]; !ok || secret != nil {
+	if _, ok := c.p.records[bucketSecrets][a.Name]; !ok || secret != nil {
 		return fmt.Errorf("%w: auth %s needs a secret", ErrInvalid, a.Auth)
 	}
 	return nil
@@ -202,15 +201,12 @@ func encodeAccount(a *mail.Account) ([]byte, error) {
 
 // account decodes anew each time, so that no caller shares slices with another.
 func (p *policy) account(name string) (mail.Account, error) {
-	record, ok := p.accounts[name]
+	record, ok := p.records[bucketAccounts][name]
 	if !ok {
 		return mail.Account{}, noAccount(name)
 	}
 	var a mail.Account
-	d := json.NewDecoder(bytes.NewReader(record))
-	// A field this version does not know may be a restriction it would not heed.
-	d.DisallowUnknownFields()
-	if err := d.Decode(&a); err != nil {
+	if err := decodeStrict(record, &a); err != nil {
 		return mail.Account{}, fmt.Errorf("%w: account %s: %w", ErrFutureFormat, name, err)
 	}
 	if a.Name != name {

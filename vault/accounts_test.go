@@ -133,8 +133,8 @@ func TestAnAccountWithAFieldOfALaterVersionIsRefused(t *testing.T) {
 	admin, agent := newVault(t, nil)
 	mustAdd(t, admin, "work")
 	must(t, admin.change(t.Context(), func(c *policyChange) error {
-		record := append([]byte(`{"only_on_mondays":true,`), c.p.accounts["work"][1:]...)
-		return c.putAccount("work", record)
+		record := append([]byte(`{"only_on_mondays":true,`), c.p.records[bucketAccounts]["work"][1:]...)
+		return c.put(bucketAccounts, "work", record)
 	}))
 	wantErr(t, second(agent.Account(t.Context(), "work")), ErrFutureFormat, "Account")
 }

@@ -1,7 +1,6 @@
 package vault
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -9,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"regexp"
 	"slices"
@@ -127,13 +125,13 @@ func (v *Vault) AddGrant(ctx context.Context, g Grant, lifetime time.Duration) (
 		return Grant{}, mail.Secret{}, err
 	}
 	err = v.change(ctx, func(c *policyChange) error {
-		if _, ok := c.p.grants[g.Name]; ok {
+		if _, ok := c.p.records[bucketGrants][g.Name]; ok {
 			return fmt.Errorf("%w: %s", ErrGrantExists, g.Name)
 		}
-		if len(c.p.grants) >= MaxGrants {
+		if len(c.p.records[bucketGrants]) >= MaxGrants {
 			return fmt.Errorf("%w: there are %d grants, remove some first", ErrInvalid, MaxGrants)
 		}
-		return c.putGrant(g.Name, record)
+		return c.put(bucketGrants, g.Name, record)
 	})
 	if err != nil {
 		return Grant{}, mail.Secret{}, err
@@ -160,10 +158,10 @@ func (v *Vault) grantDigest(token []byte) []byte {
 // may. Errors match ErrAdminRequired or ErrNoGrant.
 func (v *Vault) RemoveGrant(ctx context.Context, name string) error {
 	return v.change(ctx, func(c *policyChange) error {
-		if _, ok := c.p.grants[name]; !ok {
+		if _, ok := c.p.records[bucketGrants][name]; !ok {
 			return ErrNoGrant
 		}
-		return c.dropGrant(name)
+		return c.drop(bucketGrants, name)
 	})
 }
 
@@ -237,33 +235,20 @@ func parseGrants(records map[string][]byte) ([]grantRecord, error) {
 
 func parseGrant(name string, record []byte) (grantRecord, error) {
 	var g grantRecord
-	d := json.NewDecoder(bytes.NewReader(record))
-	// A field this version does not know may be a restriction it would not heed.
-	d.DisallowUnknownFields()
-	if err := d.Decode(&g); err != nil {
+	if err := decodeStrict(record, &g); err != nil {
 		return grantRecord{}, fmt.Errorf("%w: grant %s: %w", ErrFutureFormat, name, err)
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) || g.Name != name || g.ID == "" || len(g.Digest) != hashSize {
+	if g.Name != name || g.ID == "" || len(g.Digest) != hashSize {
 		return grantRecord{}, fmt.Errorf("%w: grant %s", ErrDamaged, name)
 	}
 	return g, nil
 }
 
-func (c *policyChange) putGrant(name string, record []byte) error {
-	c.p.grants[name] = record
-	return c.t.put(bucketGrants, []byte(name), record)
-}
-
-func (c *policyChange) dropGrant(name string) error {
-	delete(c.p.grants, name)
-	return c.t.Delete(bucketGrants, []byte(name))
-}
-
 // forgetAccount takes an account that is removed out of every grant: another one of
 // its name is not what was granted.
 func (c *policyChange) forgetAccount(account string) error {
-	for _, name := range slices.Sorted(maps.Keys(c.p.grants)) {
-		g, err := parseGrant(name, c.p.grants[name])
+	for _, name := range slices.Sorted(maps.Keys(c.p.records[bucketGrants])) {
+		g, err := parseGrant(name, c.p.records[bucketGrants][name])
 		if err != nil {
 			return err
 		}
@@ -276,7 +261,7 @@ func (c *policyChange) forgetAccount(account string) error {
 		if err != nil {
 			return err
 		}
-		if err := c.putGrant(name, record); err != nil {
+		if err := c.put(bucketGrants, name, record); err != nil {
 			return err
 		}
 	}

@@ -161,14 +161,11 @@ func readOutgoing(tx kv.Tx, id string) (mail.Outgoing, error) {
 // its entry must not pass for a key that was never used: the message it stands for
 // would be sent again.
 func indexed(tx kv.Tx, id string) (mail.Outgoing, error) {
-	record, err := tx.Get(outboxEntries, []byte(id))
-	if err != nil {
-		return mail.Outgoing{}, err
+	o, err := readOutgoing(tx, id)
+	if errors.Is(err, mail.ErrNoOutgoing) {
+		err = fmt.Errorf("%w: the outgoing message %s is missing", ErrDamaged, printable([]byte(id)))
 	}
-	if record == nil {
-		return mail.Outgoing{}, fmt.Errorf("%w: the outgoing message %s is missing", ErrDamaged, printable([]byte(id)))
-	}
-	return parseOutgoing(id, record)
+	return o, err
 }
 
 // Outgoing implements mail.OutboxStore.
@@ -327,14 +324,14 @@ func (v *Vault) OutgoingMessage(ctx context.Context, id string) (message []byte,
 
 // dropMessage forgets the bytes of a message; there need be none.
 func dropMessage(tx kv.Tx, id string) error {
-	size, err := tx.Get(outboxSizes, []byte(id))
-	if err != nil || size == nil {
+	size, err := messageSize(tx, id)
+	if errors.Is(err, mail.ErrNoOutgoing) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	if len(size) != 8 {
-		return fmt.Errorf("%w: the length of the outgoing message %s", ErrDamaged, id)
-	}
-	for n := range (binary.BigEndian.Uint64(size) + outboxChunk - 1) / outboxChunk {
+	for n := range (size + outboxChunk - 1) / outboxChunk {
 		if err := tx.Delete(outboxChunks, chunkKey(id, int(n))); err != nil {
 			return err
 		}

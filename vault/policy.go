@@ -26,20 +26,22 @@ const (
 	manifestSize = 8 + hashSize + ed25519.SignatureSize
 )
 
+// signedBuckets are what the manifest is signed over, in this order.
+var signedBuckets = []string{bucketAccounts, bucketSecrets, bucketSettings, bucketGrants}
+
 // policy is the whole policy of one generation, verified. It is never changed
 // once other goroutines can see it.
 type policy struct {
 	sealed     []byte // the manifest as it lies in the file, by which it is known again
 	generation uint64
-	digest     []byte            // what was signed
-	accounts   map[string][]byte // JSON of mail.Account
-	secrets    map[string][]byte // keyed digests
-	settings   map[string][]byte
-	config     Config
-	configErr  error
-	grants     map[string][]byte // JSON of grantRecord
-	grantList  []grantRecord
-	grantErr   error
+	digest     []byte // what was signed
+	// By bucket and name: JSON of mail.Account and of grantRecord, settings as they were
+	// set, and of secrets a keyed digest.
+	records   map[string]map[string][]byte
+	config    Config
+	configErr error
+	grantList []grantRecord
+	grantErr  error
 }
 
 // policy returns the verified policy of the transaction. Verifying happens once
@@ -100,35 +102,35 @@ func (v *Vault) verifyPolicy(t *transaction) (*policy, error) {
 	if !bytes.Equal(p.hash(v.id), hash) {
 		return nil, fmt.Errorf("%w: its records differ from the signed ones", ErrUntrustedPolicy)
 	}
-	p.config, p.configErr = parseConfig(p.settings)
-	p.grantList, p.grantErr = parseGrants(p.grants)
+	p.config, p.configErr = parseConfig(p.records[bucketSettings])
+	p.grantList, p.grantErr = parseGrants(p.records[bucketGrants])
 	return p, nil
 }
 
 func (v *Vault) readPolicy(t *transaction, p *policy) error {
-	read := func(bucket string, value func(name, value []byte) []byte) (map[string][]byte, error) {
-		m := map[string][]byte{}
-		return m, t.each(bucket, func(name, plain []byte) error {
-			m[string(name)] = value(name, plain)
+	p.records = map[string]map[string][]byte{}
+	for _, bucket := range signedBuckets {
+		records := map[string][]byte{}
+		p.records[bucket] = records
+		if err := t.each(bucket, func(name, plain []byte) error {
+			records[string(name)] = v.signed(bucket, string(name), plain)
+			if bucket == bucketSecrets {
+				clear(plain)
+			}
 			return nil
-		})
+		}); err != nil {
+			return err
+		}
 	}
-	asIs := func(_, plain []byte) []byte { return plain }
-	var err error
-	if p.accounts, err = read(bucketAccounts, asIs); err != nil {
-		return err
+	return nil
+}
+
+// signed is what the manifest covers of a record: all of it, or the digest of a secret.
+func (v *Vault) signed(bucket, name string, record []byte) []byte {
+	if bucket == bucketSecrets {
+		return v.secretDigest(name, record)
 	}
-	if p.settings, err = read(bucketSettings, asIs); err != nil {
-		return err
-	}
-	if p.grants, err = read(bucketGrants, asIs); err != nil {
-		return err
-	}
-	p.secrets, err = read(bucketSecrets, func(name, plain []byte) []byte {
-		defer clear(plain)
-		return v.secretDigest(string(name), plain)
-	})
-	return err
+	return record
 }
 
 // secretDigest stands for a secret in the manifest and in memory. It is keyed, so
@@ -143,18 +145,14 @@ func (v *Vault) secretDigest(name string, secret []byte) []byte {
 func (p *policy) hash(id []byte) []byte {
 	h := sha256.New()
 	writeSized(h, []byte("postern policy"), uint64Bytes(formatVersion), id, uint64Bytes(p.generation))
-	type bucket struct {
-		name    string
-		records map[string][]byte
-	}
-	buckets := []bucket{{bucketAccounts, p.accounts}, {bucketSecrets, p.secrets}, {bucketSettings, p.settings}}
-	if len(p.grants) > 0 { // no vault had any when the first were signed
-		buckets = append(buckets, bucket{bucketGrants, p.grants})
-	}
-	for _, b := range buckets {
-		writeSized(h, []byte(b.name), uint64Bytes(uint64(len(b.records))))
-		for _, name := range slices.Sorted(maps.Keys(b.records)) {
-			writeSized(h, []byte(name), b.records[name])
+	for _, bucket := range signedBuckets {
+		records := p.records[bucket]
+		if bucket == bucketGrants && len(records) == 0 {
+			continue // no vault had any when the first were signed
+		}
+		writeSized(h, []byte(bucket), uint64Bytes(uint64(len(records))))
+		for _, name := range slices.Sorted(maps.Keys(records)) {
+			writeSized(h, []byte(name), records[name])
 		}
 	}
 	return h.Sum(nil)
@@ -188,12 +186,9 @@ func (v *Vault) change(ctx context.Context, fn func(*policyChange) error) error 
 		if err != nil {
 			return err
 		}
-		next := &policy{
-			generation: current.generation + 1,
-			accounts:   maps.Clone(current.accounts),
-			secrets:    maps.Clone(current.secrets),
-			settings:   maps.Clone(current.settings),
-			grants:     maps.Clone(current.grants),
+		next := &policy{generation: current.generation + 1, records: map[string]map[string][]byte{}}
+		for bucket, records := range current.records {
+			next.records[bucket] = maps.Clone(records)
 		}
 		if err := fn(&policyChange{v: v, t: t, p: next}); err != nil {
 			return err
@@ -220,29 +215,14 @@ type policyChange struct {
 	p *policy
 }
 
-func (c *policyChange) putAccount(name string, record []byte) error {
-	c.p.accounts[name] = record
-	return c.t.put(bucketAccounts, []byte(name), record)
+func (c *policyChange) put(bucket, name string, record []byte) error {
+	c.p.records[bucket][name] = c.v.signed(bucket, name, record)
+	return c.t.put(bucket, []byte(name), record)
 }
 
-func (c *policyChange) putSecret(name string, secret []byte) error {
-	c.p.secrets[name] = c.v.secretDigest(name, secret)
-	return c.t.put(bucketSecrets, []byte(name), secret)
-}
-
-func (c *policyChange) putSetting(name, value string) error {
-	c.p.settings[name] = []byte(value)
-	return c.t.put(bucketSettings, []byte(name), []byte(value))
-}
-
-func (c *policyChange) dropAccount(name string) error {
-	delete(c.p.accounts, name)
-	return c.t.Delete(bucketAccounts, []byte(name))
-}
-
-func (c *policyChange) dropSecret(name string) error {
-	delete(c.p.secrets, name)
-	return c.t.Delete(bucketSecrets, []byte(name))
+func (c *policyChange) drop(bucket, name string) error {
+	delete(c.p.records[bucket], name)
+	return c.t.Delete(bucket, []byte(name))
 }
 
 // stillInForce returns the policy that was verified last, if the transaction has the

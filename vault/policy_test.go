@@ -71,8 +71,9 @@ func TestAnAgentCannotForgePolicy(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				own := &policy{generation: p.generation + 1, accounts: p.accounts, secrets: p.secrets, settings: maps.Clone(p.settings)}
-				own.settings["deny"] = nil
+				own := &policy{generation: p.generation + 1, records: maps.Clone(p.records)}
+				own.records[bucketSettings] = maps.Clone(p.records[bucketSettings])
+				own.records[bucketSettings]["deny"] = nil
 				return errors.Join(tx.put(bucketSettings, []byte("deny"), nil),
 					tx.put(bucketPolicy, manifestKey, signManifest(private, agent.id, own)))
 			})
@@ -122,7 +123,7 @@ func TestAReplacedPolicyKeyIsFoundByTheAdminAndThePin(t *testing.T) {
 	public, private, err := ed25519.GenerateKey(nil)
 	must(t, err)
 	forge(t, agent, func(tx *transaction) error {
-		p := &policy{generation: 9, settings: map[string][]byte{"deny": nil}}
+		p := &policy{generation: 9, records: map[string]map[string][]byte{bucketSettings: {"deny": nil}}}
 		return errors.Join(
 			tx.Put(bucketHeaders, []byte("public"), public),
 			tx.put(bucketSettings, []byte("deny"), nil),

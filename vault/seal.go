@@ -1,14 +1,18 @@
 package vault
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
+	"io"
 )
 
 // formatVersion is what this version writes. It is part of every value's
@@ -106,6 +110,20 @@ func keyedDigest(key []byte, fields ...[]byte) []byte {
 	h := hmac.New(sha256.New, key)
 	writeSized(h, fields...)
 	return h.Sum(nil)
+}
+
+// decodeStrict decodes the whole of a record. A field this version does not know may be
+// a restriction it would not heed, and is an error.
+func decodeStrict(record []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(record))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something stands behind it")
+	}
+	return nil
 }
 
 func uint64Bytes(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }

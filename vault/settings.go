@@ -233,7 +233,7 @@ func (v *Vault) Settings(ctx context.Context) ([]Setting, error) {
 
 func (p *policy) setting(s *setting) Setting {
 	out := s.Setting
-	value, ok := p.settings[s.Name]
+	value, ok := p.records[bucketSettings][s.Name]
 	if out.Value = out.Default; ok {
 		out.Value, out.IsSet = string(value), true
 	}
@@ -251,5 +251,5 @@ func (v *Vault) SetSetting(ctx context.Context, name, value string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrInvalid, name, err)
 	}
-	return v.change(ctx, func(c *policyChange) error { return c.putSetting(name, canonical) })
+	return v.change(ctx, func(c *policyChange) error { return c.put(bucketSettings, name, []byte(canonical)) })
 }

@@ -88,7 +88,7 @@ func (v *Vault) ClientSecret(ctx context.Context, account string) (secret mail.S
 		return secret, ErrAdminRequired
 	}
 	err = v.view(ctx, func(t *transaction) error {
-		s, err := v.readOAuthSecret(t, account)
+		s, _, err := v.readOAuthSecret(t, account)
 		if errors.Is(err, errNotOAuth) {
 			return fmt.Errorf("%w %s", ErrNoSecret, account)
 		}
@@ -161,7 +161,7 @@ var errNotOAuth = fmt.Errorf("%w: the account does not log in with oauth2", ErrI
 // lentToken returns what the account's provider wants to see now, and the digest of
 // the consent that it rests on.
 func (v *Vault) lentToken(t *transaction, account string) (lent mail.OAuthSecrets, consent []byte, err error) {
-	s, err := v.readOAuthSecret(t, account)
+	s, oauth, err := v.readOAuthSecret(t, account)
 	if err != nil {
 		return lent, nil, err
 	}
@@ -170,15 +170,7 @@ func (v *Vault) lentToken(t *transaction, account string) (lent mail.OAuthSecret
 		return lent, nil, fmt.Errorf("%w: %s", mail.ErrNoConsent, account)
 	}
 	consent = keyedDigest(v.digestKey, []byte("postern consent"), []byte(account), s.Consent, s.RefreshToken)
-	p, err := v.policy(t)
-	if err != nil {
-		return lent, nil, err
-	}
-	a, err := p.account(account)
-	if err != nil {
-		return lent, nil, err
-	}
-	lent.Consent, lent.OAuth = hex.EncodeToString(consent), a.OAuth
+	lent.Consent, lent.OAuth = hex.EncodeToString(consent), oauth
 	lent.ClientSecret = mail.NewSecret(s.ClientSecret)
 	lent.RefreshToken = mail.NewSecret(s.RefreshToken)
 	record, err := state{t}.Get(tokenBucket, []byte(account))
@@ -211,32 +203,32 @@ func dropToken(t *transaction, account string) error {
 	return state{t}.Delete(tokenBucket, []byte(account))
 }
 
-func (v *Vault) readOAuthSecret(t *transaction, account string) (*oauthSecret, error) {
+// readOAuthSecret returns what is sealed for an account, and at which provider it is.
+func (v *Vault) readOAuthSecret(t *transaction, account string) (s *oauthSecret, at mail.OAuth, err error) {
 	p, err := v.policy(t)
 	if err != nil {
-		return nil, err
+		return nil, at, err
 	}
 	a, err := p.account(account)
 	if err != nil {
-		return nil, err
+		return nil, at, err
 	}
 	if a.Auth != mail.AuthOAuth2 {
-		return nil, errNotOAuth
+		return nil, at, errNotOAuth
 	}
 	plain, err := v.verifiedSecret(t, p, account)
 	if err != nil {
-		return nil, err
+		return nil, at, err
 	}
 	defer clear(plain)
-	return parseOAuthSecret(account, plain)
+	s, err = parseOAuthSecret(account, plain)
+	return s, a.OAuth, err
 }
 
 func parseOAuthSecret(account string, plain []byte) (*oauthSecret, error) {
 	var s oauthSecret
-	d := json.NewDecoder(bytes.NewReader(plain))
-	d.DisallowUnknownFields()
 	// What it says is not repeated: a decoder quotes what it does not like.
-	if err := d.Decode(&s); err != nil || d.More() {
+	if decodeStrict(plain, &s) != nil {
 		return nil, fmt.Errorf("%w: the oauth2 secrets of account %s", ErrDamaged, account)
 	}
 	return &s, nil
@@ -259,7 +251,7 @@ func (c *policyChange) putOAuthSecret(account string, s *oauthSecret) error {
 		return err
 	}
 	defer clear(plain)
-	return c.putSecret(account, plain)
+	return c.put(bucketSecrets, account, plain)
 }
 
 // settleOAuth makes the sealed secrets fit an account that logs in with OAuth 2.0

@@ -328,7 +328,7 @@ func TestSecretsOfALaterVersionAreNotGuessedAt(t *testing.T) {
 	admin, agent := newVault(t, nil)
 	addOAuth(t, admin, "work", "c", "r")
 	for _, sealed := range []string{`{"client_secret":"Yw==","refresh_token":"cg==","only":1}`, `canary`, `{} {}`, ``} {
-		must(t, admin.change(t.Context(), func(c *policyChange) error { return c.putSecret("work", []byte(sealed)) }))
+		must(t, admin.change(t.Context(), func(c *policyChange) error { return c.put(bucketSecrets, "work", []byte(sealed)) }))
 		if err := agent.RefreshToken(t.Context(), "work", unlent(t)); !errors.Is(err, ErrDamaged) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%q: %v, want ErrDamaged", sealed, err)
 		}
