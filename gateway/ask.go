@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
@@ -131,21 +132,11 @@ func (g *Gateway) openState(p Principal, line, state string) (inner string, late
 	return string(sealed[8:]), !g.o.Now().Before(until), nil
 }
 
-// stateMAC covers everything that a token is bound to. Each part but the last has
-// its length before it, so that no two ways of cutting give the same.
+// stateMAC covers everything that a token is bound to. The parts are quoted, so that no
+// two ways of cutting give the same.
 func (g *Gateway) stateMAC(p Principal, line string, sealed []byte) []byte {
 	m := hmac.New(sha256.New, g.stateKey[:])
-	role := "agent"
-	if p.admin() {
-		role = "admin"
-	}
-	for _, part := range []string{"question 1", role, p.Name, line} {
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
-		m.Write(n[:])
-		m.Write([]byte(part))
-	}
-	m.Write(sealed)
+	fmt.Fprintf(m, "question 1 admin %t %q %q %q", p.admin(), p.Name, line, sealed)
 	return m.Sum(nil)
 }
 

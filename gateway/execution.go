@@ -262,12 +262,6 @@ func (x *execution) audit(ctx context.Context, f *discovery.Fault, command strin
 	if x.gateway.o.Auditor == nil {
 		return nil
 	}
-	defer func() {
-		if v := recover(); v != nil {
-			x.gateway.logPanic(v)
-			err = errPanic
-		}
-	}()
 	e := AuditEntry{Time: x.start, Principal: x.Principal.Name, Account: x.call.Account, Command: command,
 		Target: x.call.Target, Allowed: true, Duration: duration}
 	if x.plan.command != nil {
@@ -284,5 +278,8 @@ func (x *execution) audit(ctx context.Context, f *discovery.Fault, command strin
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	return x.gateway.o.Auditor.Record(ctx, e)
+	if x.gateway.panics(func() { err = x.gateway.o.Auditor.Record(ctx, e) }) {
+		return errPanic
+	}
+	return err
 }

@@ -78,32 +78,38 @@ func New(o Options) (*Gateway, error) {
 // not start says so.
 func (g *Gateway) Do(ctx context.Context, r Request) Answer {
 	x := &execution{Request: r, gateway: g, start: g.o.Now(), plan: plan{shown: shownPrefix(r.Line)}}
-	return x.finish(ctx, x.guarded(func() *discovery.Fault { return x.run(ctx) }))
+	return x.finish(ctx, x.guarded(ctx))
 }
 
-// guarded turns a panic into a fault: whatever a message or a server provokes must
-// not end the process that other commands run in.
-func (x *execution) guarded(do func() *discovery.Fault) (f *discovery.Fault) {
-	defer func() {
-		if v := recover(); v != nil {
-			x.gateway.logPanic(v)
-			x.asked, x.delivered = nil, nil
-			f = x.gateway.internalFault(errPanic)
-		}
-	}()
-	return do()
+// guarded runs the command. A panic is a fault: whatever a message or a server provokes
+// must not end the process that other commands run in.
+func (x *execution) guarded(ctx context.Context) (f *discovery.Fault) {
+	if x.gateway.panics(func() { f = x.run(ctx) }) {
+		x.asked, x.delivered = nil, nil
+		return x.gateway.internalFault(errPanic)
+	}
+	return f
 }
 
 var errPanic = errors.New("gateway: a panic")
 
-func (g *Gateway) logPanic(v any) {
-	// A runtime error speaks of the program alone; any other value may carry what the
-	// command was working on.
-	text := fmt.Sprintf("%T", v)
-	if e, ok := v.(runtime.Error); ok {
-		text = e.Error()
-	}
-	g.o.Logger.Error("command panicked", "panic", text, "stack", string(debug.Stack()))
+// panics reports whether do panicked, and logs that.
+func (g *Gateway) panics(do func()) (panicked bool) {
+	defer func() {
+		v := recover()
+		if panicked = v != nil; !panicked {
+			return
+		}
+		// A runtime error speaks of the program alone; any other value may carry what the
+		// command was working on.
+		text := fmt.Sprintf("%T", v)
+		if e, ok := v.(runtime.Error); ok {
+			text = e.Error()
+		}
+		g.o.Logger.Error("command panicked", "panic", text, "stack", string(debug.Stack()))
+	}()
+	do()
+	return false
 }
 
 // own is what a command says of its failure, also where its time was over or its
@@ -118,16 +124,10 @@ func (g *Gateway) own(err error) *discovery.Fault {
 
 // public asks Options.Faults.
 func (g *Gateway) public(err error) (f *discovery.Fault) {
-	if g.o.Faults == nil {
+	if g.o.Faults == nil || g.panics(func() { f = g.o.Faults(err) }) {
 		return nil
 	}
-	defer func() {
-		if v := recover(); v != nil {
-			g.logPanic(v)
-			f = nil
-		}
-	}()
-	return g.o.Faults(err)
+	return f
 }
 
 func (g *Gateway) internalFault(err error) *discovery.Fault {

@@ -66,6 +66,13 @@ func codes(t *testing.T, lines []string) []string {
 	return list
 }
 
+func wantCodes(t *testing.T, lines []string, want ...string) {
+	t.Helper()
+	if got := codes(t, lines); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestAnOpenQuestionHoldsUpNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, s := startAsking(t, Server{MaxInFlight: 1})
@@ -76,9 +83,7 @@ func TestAnOpenQuestionHoldsUpNothing(t *testing.T) {
 			t.Fatalf("asked %q in %q", messages, lines)
 		}
 		lines = slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, "elicitation/create") })
-		if got := codes(t, lines); !slices.Equal(got, []string{"2 ", "3 "}) {
-			t.Errorf("while a question is open: %q", got)
-		}
+		wantCodes(t, lines, "2 ", "3 ")
 		time.Sleep(gateway.AskTime - 2*time.Second) // the person's time is not the command's
 		release := d.hold(4)
 		s.send(callLine(4, "do read --n 4"), callLine(5, "do write --n 5"))
@@ -93,12 +98,8 @@ func TestAnOpenQuestionHoldsUpNothing(t *testing.T) {
 			t.Errorf("the answer overtook a read that was at work: %q", heard)
 		}
 		release()
-		if got := codes(t, s.take()); !slices.Equal(got, []string{"1 ", "4 ", "5 "}) {
-			t.Errorf("after the answer: %q", got)
-		}
-		if heard := d.replies(); !slices.Equal(heard, []string{"m1 1 person via client"}) {
-			t.Errorf("heard %q", heard)
-		}
+		wantCodes(t, s.take(), "1 ", "4 ", "5 ")
+		d.wantReplies(t, "m1 1 person via client")
 	})
 }
 
@@ -109,12 +110,8 @@ func TestAQuestionThatNobodyAnswersEnds(t *testing.T) {
 		s.take()
 		time.Sleep(gateway.AskTime)
 		lines := slices.DeleteFunc(s.take(), func(l string) bool { return strings.Contains(l, "notifications/cancelled") })
-		if got := codes(t, lines); !slices.Equal(got, []string{"1 APPROVAL_REQUIRED"}) {
-			t.Errorf("%q", got)
-		}
-		if heard := d.replies(); !slices.Equal(heard, []string{"m1 0 person via client"}) {
-			t.Errorf("heard %q", heard)
-		}
+		wantCodes(t, lines, "1 APPROVAL_REQUIRED")
+		d.wantReplies(t, "m1 0 person via client")
 	})
 }
 
@@ -133,9 +130,7 @@ func TestTheEndOfInputIsNoAnswer(t *testing.T) {
 				t.Errorf("it took %s", took)
 			}
 			lines := slices.DeleteFunc(s.take(), func(l string) bool { return strings.Contains(l, "notifications/cancelled") })
-			if got := codes(t, lines); !slices.Equal(got, []string{"1 APPROVAL_REQUIRED", "2 APPROVAL_REQUIRED"}) {
-				t.Errorf("%q", got)
-			}
+			wantCodes(t, lines, "1 APPROVAL_REQUIRED", "2 APPROVAL_REQUIRED")
 			if got := d.records("do ask"); len(got) != 4 || got[3] != "agent true not_answered APPROVAL_REQUIRED" {
 				t.Errorf("audited as %q", got)
 			}
@@ -160,9 +155,7 @@ func TestNobodyIsAskedAfterTheEndOfInput(t *testing.T) {
 		if ids, _ := elicited(t, lines); len(ids) != 0 {
 			t.Errorf("somebody was asked: %q", lines)
 		}
-		if got := codes(t, lines); !slices.Equal(got, []string{"1 ", "2 APPROVAL_REQUIRED"}) {
-			t.Errorf("%q", got)
-		}
+		wantCodes(t, lines, "1 ", "2 APPROVAL_REQUIRED")
 	})
 }
 
@@ -174,9 +167,7 @@ func TestACallCancelledWhileAPersonIsAskedDoesNothing(t *testing.T) {
 		s.send(cancelLine(1))
 		s.take()
 		s.send(replyLine(ids[0], "accept"), callLine(2, "do write"))
-		if got := codes(t, s.take()); !slices.Equal(got, []string{"2 "}) {
-			t.Errorf("%q", got)
-		}
+		wantCodes(t, s.take(), "2 ")
 		if heard := d.replies(); len(heard) != 0 && !slices.Equal(heard, []string{"m1 0 person via client"}) {
 			t.Errorf("heard %q", heard)
 		}

@@ -95,15 +95,11 @@ func TestAPersonIsAsked(t *testing.T) {
 				if !slices.Equal(shown, []string{"form Matter 7?"}) {
 					t.Errorf("shown %q", shown)
 				}
-				if heard := d.replies(); !slices.Equal(heard, []string{c.heard + " person via client"}) {
-					t.Errorf("heard %q", heard)
-				}
+				d.wantReplies(t, c.heard+" person via client")
 				if !slices.Equal(d.opened, []int{7}) {
 					t.Errorf("opened %d", d.opened)
 				}
-				if got := d.records("do ask"); !slices.Equal(got, []string{"agent true asked APPROVAL_REQUIRED", c.audited}) {
-					t.Errorf("audited as %q", got)
-				}
+				d.wantRecords(t, "agent true asked APPROVAL_REQUIRED", c.audited)
 				hangUp()
 			})
 		}
@@ -148,9 +144,7 @@ func TestOnlyAClientThatCanShowAFormIsAsked(t *testing.T) {
 				if a, _ := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask")}); a.Error.Code != "APPROVAL_REQUIRED" {
 					t.Errorf("answered %+v", a)
 				}
-				if got := d.records("do ask"); !slices.Equal(got, []string{"agent true  APPROVAL_REQUIRED"}) {
-					t.Errorf("audited as %q", got)
-				}
+				d.wantRecords(t, "agent true  APPROVAL_REQUIRED")
 				hangUp()
 			})
 		}

@@ -209,6 +209,20 @@ func (l *fakeStore) replies() []string {
 	return heard
 }
 
+func (l *fakeStore) wantReplies(t *testing.T, want ...string) {
+	t.Helper()
+	if heard := l.replies(); !slices.Equal(heard, want) {
+		t.Errorf("heard %q, want %q", heard, want)
+	}
+}
+
+func (l *fakeStore) wantRecords(t *testing.T, want ...string) {
+	t.Helper()
+	if got := l.records("do ask"); !slices.Equal(got, want) {
+		t.Errorf("audited as %q, want %q", got, want)
+	}
+}
+
 // records are the audit entries of a command, in a line each.
 func (l *fakeStore) records(path string) []string {
 	l.mu.Lock()

@@ -206,9 +206,7 @@ func TestATokenEndsWithinItsSession(t *testing.T) {
 		s.callers["carol"] = Caller{ID: "carol", Principal: gateway.Principal{Name: "carol"}}
 		s.mu.Unlock()
 		c := s.session(t, "carol", era, nil)
-		if got, err := callTool(t.Context(), c, "x"); err != nil || got != "carol: x" {
-			t.Fatalf("%q, %v", got, err)
-		}
+		wantText(t, c, "x", "carol: x")
 		s.revoke("carol")
 		if got, err := callTool(t.Context(), c, "x"); err == nil {
 			t.Errorf("%s: answered %q", era, got)
@@ -470,9 +468,7 @@ func TestTLSIsServedAndHTTP2IsNot(t *testing.T) {
 	}
 	s := serveOn(t, whoAndWhat, HTTPOptions{TLS: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}}}})
 	for _, era := range []string{"2025-11-25", "2026-07-28"} {
-		if got, err := callTool(t.Context(), s.session(t, "ann", era, nil), "x"); err != nil || got != "ann: x" {
-			t.Errorf("%q, %v", got, err)
-		}
+		wantText(t, s.session(t, "ann", era, nil), "x", "ann: x")
 	}
 	conn, err := tls.Dial("tcp", s.addr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
 	if err != nil {

@@ -342,9 +342,7 @@ func TestNoTicketIsLeftBehind(t *testing.T) {
 		synctest.Wait()
 		release()
 		_ = inW.Close()
-		if err := session.Wait(); err != nil {
-			t.Error(err)
-		}
+		wantNoError(t, session.Wait())
 		if n := conn.order.Len() + len(conn.byExtra) + len(conn.byID); n != 0 {
 			t.Errorf("%d in line, %d extras, %d calls", conn.order.Len(), len(conn.byExtra), len(conn.byID))
 		}
@@ -409,9 +407,7 @@ func TestATicketIsFinishedWithItsCall(t *testing.T) {
 		})})
 		_, _ = io.WriteString(inW, initializeLine+"\n"+callLine(1, "x")+"\n")
 		_ = inW.Close()
-		if err := session.Wait(); err != nil {
-			t.Error(err)
-		}
+		wantNoError(t, session.Wait())
 		if n := conn.order.Len(); n != 0 || !given {
 			t.Errorf("%s: %d are left in line; given %v", name, n, given)
 		}

@@ -189,7 +189,7 @@ func (t *tool) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 			res, err := next(ctx, method, req)
 			if list, ok := res.(*mcp.ListToolsResult); ok && err == nil {
-				return listResult{list, t.wire}, nil
+				return listResult{list, []json.RawMessage{t.wire}}, nil
 			}
 			return res, err
 		})
@@ -199,21 +199,7 @@ func (t *tool) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 // listResult is the answer to tools/list with the tool in our own words.
 type listResult struct {
 	*mcp.ListToolsResult
-	tool json.RawMessage
-}
-
-// MarshalJSON implements json.Marshaler.
-func (r listResult) MarshalJSON() ([]byte, error) {
-	b, err := json.Marshal(r.ListToolsResult)
-	if err != nil {
-		return nil, err
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(b, &fields); err != nil {
-		return nil, err
-	}
-	fields["tools"] = append(append(json.RawMessage{'['}, r.tool...), ']')
-	return json.Marshal(fields)
+	Tools []json.RawMessage `json:"tools"` // in place of the library's
 }
 
 // callResult is the answer to tools/call as it goes over the wire: an outcome, which

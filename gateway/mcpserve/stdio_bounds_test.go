@@ -95,9 +95,7 @@ func TestFloodsOfOtherMessagesAreBoundedToo(t *testing.T) {
 			if lines != n {
 				t.Errorf("%d answers, want %d", lines, n)
 			}
-			if err := session.Wait(); err != nil {
-				t.Error(err)
-			}
+			wantNoError(t, session.Wait())
 		})
 	}
 }
@@ -128,9 +126,7 @@ func TestQueuedBytesAreBounded(t *testing.T) {
 		}
 		conn.mu.Unlock()
 		close(g.release)
-		if err := session.Wait(); err != nil {
-			t.Error(err)
-		}
+		wantNoError(t, session.Wait())
 		if n := len(g.began); n != 40 {
 			t.Errorf("%d calls ran, want 40", n)
 		}
@@ -182,9 +178,7 @@ func TestCancellingWhatWaitsLeavesNothingBehind(t *testing.T) {
 		conn.mu.Unlock()
 		close(g.release)
 		_ = inW.Close()
-		if err := session.Wait(); err != nil {
-			t.Error(err)
-		}
+		wantNoError(t, session.Wait())
 	})
 }
 

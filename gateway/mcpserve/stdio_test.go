@@ -95,6 +95,13 @@ func startConn(t *testing.T, out io.WriteCloser, server Server) (in *io.PipeWrit
 	return inW, c, session
 }
 
+func wantNoError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func startInitialized(t *testing.T, g Gateway, o Server) *session {
 	t.Helper()
 	s := startSession(t, g, o)
@@ -253,6 +260,14 @@ func summary(t *testing.T, line string) string {
 	return fmt.Sprintf("%s|%d", m.ID, m.Error.Code)
 }
 
+// wantSummary takes one line and compares its summary.
+func (s *session) wantSummary(want string) {
+	s.t.Helper()
+	if got := s.one(); summary(s.t, got) != want {
+		s.t.Errorf("got %.300s, want %s", got, want)
+	}
+}
+
 func TestIdsComeBackAsTheyWere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startInitialized(t, echo, Server{})
@@ -271,9 +286,7 @@ func TestAnIdInUseIsRefused(t *testing.T) {
 		g := newBlockingGateway()
 		s := startInitialized(t, g, Server{})
 		s.send(callLine(1, "first"), strings.Replace(callLine(1, "second"), `"id":1`, `"id":1.0`, 1))
-		if got := s.one(); summary(t, got) != "null|-32600" {
-			t.Errorf("got %s", got)
-		}
+		s.wantSummary("null|-32600")
 		close(g.release)
 		if got := s.one(); !strings.Contains(got, "first") {
 			t.Errorf("got %s", got)
@@ -333,8 +346,6 @@ func TestInitializeCannotBeCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startSession(t, echo, Server{})
 		s.send(initializeLine+"\n"+cancelLine(0), initializedLine)
-		if got := s.one(); summary(t, got) != "0|result" {
-			t.Errorf("got %s", got)
-		}
+		s.wantSummary("0|result")
 	})
 }
