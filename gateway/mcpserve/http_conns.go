@@ -6,9 +6,10 @@ import (
 	"sync"
 )
 
-// connections are those of a server: the fresh ones, on which nothing has come yet, and
-// those that callers keep between requests, each the last caller's who was let in on it.
-// They are known by their address, as http.Server tells of a request no more.
+// connections are the open ones of a server: the fresh ones, on which no request has come
+// yet, and those that callers keep between requests. A kept connection counts for the
+// caller admitted on it last, and is known by the client's address, which is all that
+// http.Server tells of it with a request.
 type connections struct {
 	mu      sync.Mutex
 	fresh   map[net.Conn]struct{}

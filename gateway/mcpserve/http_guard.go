@@ -58,12 +58,11 @@ func (h *httpHandler) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// letGo has the connection closed with the answer. Only who was let in keeps one: a
-// stranger who comes back now and then could hold all there may be.
+// letGo closes the connection after the answer. Only an admitted caller keeps one: a
+// stranger with a request now and then could otherwise hold every connection there is.
 func letGo(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
 
-// turnAway refuses a request of which nothing says that its sender has any business
-// here, and lets go of the connection.
+// turnAway refuses a request from a stranger, logs that, and closes the connection.
 func (h *httpHandler) turnAway(w http.ResponseWriter, r *http.Request, status int, because, why string) {
 	h.refused(because, r)
 	letGo(w)
@@ -124,9 +123,9 @@ func (h *httpHandler) allowOrigin(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// admit finds out who calls. Nothing but its own time bounds that: the request counts
-// as nobody's yet, and that its client has gone is not noticed while its body lies
-// unread.
+// admit asks HTTPOptions.Admit for the caller, and serves the request as that caller's. Only
+// admitTime bounds the question: the request belongs to no caller yet, and a client that
+// hangs up is not noticed while its body is unread.
 func (h *httpHandler) admit(w *httpWriter, r *http.Request) {
 	token, given, ok := bearer(r.Header)
 	if !ok {
@@ -219,8 +218,8 @@ func (h *httpHandler) serve(w *httpWriter, r *http.Request, admitted *httpReques
 	}
 }
 
-// body reads a body whole, in bounded room and in what is left of its time. From then on nothing but an end
-// of the connection is expected of the client.
+// body reads a whole body of at most maxBody bytes, in what is left of its time. After
+// it the client sends nothing but the end of the connection.
 func (h *httpHandler) body(w *httpWriter, r *http.Request) (body []byte, status int) {
 	body, err := io.ReadAll(http.MaxBytesReader(w.ResponseWriter, r.Body, maxBody))
 	var long *http.MaxBytesError
@@ -243,7 +242,7 @@ func (h *httpHandler) body(w *httpWriter, r *http.Request) (body []byte, status 
 // refusedEach is how often refusals are logged at most.
 const refusedEach = time.Second
 
-// refused logs that strangers knock, without letting them fill the log.
+// refused logs refused requests, without letting them fill the log.
 func (h *httpHandler) refused(why string, r *http.Request) {
 	h.mu.Lock()
 	h.refusals++

@@ -122,8 +122,8 @@ func (h *httpHandler) sweep(id string) {
 	}
 }
 
-// begin counts a call as one at work. It is not ok where its client has gone, where
-// its request has too many, or where the server is about to stop.
+// begin counts a call as one at work. It is not ok when its request has ended or has too
+// many calls, or when the server is about to stop.
 func (r *httpRequest) begin() (ok bool) {
 	h := r.handler
 	h.mu.Lock()

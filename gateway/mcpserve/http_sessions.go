@@ -11,7 +11,7 @@ import (
 // the one that it has not used for the longest time; that client is told that its
 // session is gone, upon which it begins a new one.
 
-// httpSession is a session of the library and whose it is.
+// httpSession is a session of the library, and the caller it belongs to.
 type httpSession struct {
 	owner   string // the ID of the caller
 	session *mcp.ServerSession
