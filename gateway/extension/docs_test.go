@@ -10,9 +10,7 @@ import (
 // TestTheDocumentationNamesEveryMember reads the manifest's types and the page.
 func TestTheDocumentationNamesEveryMember(t *testing.T) {
 	page, err := os.ReadFile("../../docs/extensions.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := 0
 	for _, typ := range []reflect.Type{reflect.TypeFor[manifest](), reflect.TypeFor[argument](), reflect.TypeFor[output]()} {
 		for _, f := range reflect.VisibleFields(typ) {

@@ -222,15 +222,17 @@ func TestASensitiveArgumentIsNowhere(t *testing.T) {
 // and one with a child.
 func TestADeadlineEndsWhatDoesNotEnd(t *testing.T) {
 	for does, effect := range map[string]string{"hang": "read", "ignore": "write", "forks": "read"} {
-		dir := one(t, does, effect)
-		s := whole(t, dir, Options{})
-		r := s.do(t, "x-it --timeout 1")
-		if r.Success || r.Error.Code != discovery.Timeout || strings.Contains(r.Error.Message, "not known") != (effect == "write") {
-			t.Errorf("%s: %s", does, r.raw)
-		}
-		if does == "forks" {
-			gone(t, childOf(t, dir))
-		}
+		t.Run(does, func(t *testing.T) {
+			t.Parallel()
+			dir := one(t, does, effect)
+			r := whole(t, dir, Options{}).do(t, "x-it --timeout 1")
+			if r.Success || r.Error.Code != discovery.Timeout || strings.Contains(r.Error.Message, "not known") != (effect == "write") {
+				t.Errorf("%s", r.raw)
+			}
+			if does == "forks" {
+				gone(t, childOf(t, dir))
+			}
+		})
 	}
 }
 

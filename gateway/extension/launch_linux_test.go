@@ -15,9 +15,7 @@ import (
 func launcher(t testing.TB) []string {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return []string{self, "launch"}
 }
 

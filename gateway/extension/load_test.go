@@ -226,19 +226,13 @@ func TestNamesOfDirectories(t *testing.T) {
 	dir := directory(t)
 	install(t, dir, "x-taken", "trap", manifestOf("x-taken", "does-trap", "read"))
 	for _, name := range []string{"mail", "help", "x-", "x-Big", "x-under_score", "x-" + strings.Repeat("a", 70), "__proto__", ".hidden", "x-no-manifest"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(filepath.Join(dir, name), 0o755))
 	}
 	for _, name := range []string{"README.md", "x-file"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
 	}
 	s, err := Load(dir, Options{Taken: func(word string) bool { return word == "x-taken" }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := map[string]string{}
 	for _, p := range s.Problems {
 		got[p.Extension] = p.Message
@@ -291,9 +285,7 @@ func TestDirectoriesThatAreNone(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o644))
 	for path, want := range map[string]string{"relative": "absolute path", "": "absolute path", file: "not a directory"} {
 		s, err := Load(path, Options{})
 		if err != nil || len(s.Problems) != 1 || !strings.Contains(s.Problems[0].String(), want) || len(s.Commands) != 0 {

@@ -42,9 +42,7 @@ func directory(t testing.TB) string {
 	t.Helper()
 	tmp := t.TempDir()
 	dir := filepath.Join(tmp, "extensions")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o755))
 	for _, d := range []string{filepath.Dir(tmp), tmp, dir} {
 		if err := os.Chmod(d, 0o755); err != nil { // whatever the umask says
 			t.Fatal(err)
@@ -96,9 +94,7 @@ func installFile(t testing.TB, dir, name, manifest string, program func(at strin
 	t.Helper()
 	at := filepath.Join(dir, name)
 	file := filepath.Join(at, manifestName)
-	if err := errors.Join(os.Mkdir(at, 0o755), os.Chmod(at, 0o755), os.WriteFile(file, []byte(manifest), 0o644), os.Chmod(file, 0o644), program(at)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Mkdir(at, 0o755), os.Chmod(at, 0o755), os.WriteFile(file, []byte(manifest), 0o644), os.Chmod(file, 0o644), program(at)))
 	return at
 }
 
@@ -139,21 +135,15 @@ func serve(t testing.TB, dir string, o Options) *server {
 func serveAs(t testing.TB, dir string, o Options, p gateway.Profile, settings gateway.Settings) *server {
 	t.Helper()
 	s, err := Load(dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1", Description: "Test", Groups: s.Groups}, s.Commands...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := &notes{}
 	if settings.CommandsPerMinute == 0 {
 		settings.CommandsPerMinute = 1e6
 	}
 	g, err := gateway.New(gateway.Options{Registry: r, Profile: p, Auditor: n, Settings: gateway.FixedSettings(settings)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &server{g, s, n}
 }
 
@@ -230,5 +220,13 @@ func init() {
 		dir, _ := os.Getwd()
 		environ := slices.Sorted(slices.Values(os.Environ()))
 		_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"input": json.RawMessage(raw), "environ": environ, "dir": dir, "arguments": os.Args})
+	}
+}
+
+// must ends the test at an error of what it needs.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -57,9 +57,7 @@ func TestWhatOthersCanChangeIsNotUsed(t *testing.T) {
 		if s := whole(t, dir, Options{}); len(s.set.Names) != 1 {
 			t.Fatal(s.set)
 		}
-		if err := c.spoil(dir, at); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.spoil(dir, at))
 		s, err := Load(dir, Options{})
 		if m := strings.Join(s.messages(), "\n"); err != nil || len(s.Commands) != 0 || !strings.Contains(m, c.want) {
 			t.Errorf("%s: %q, %v", name, m, err)
@@ -85,9 +83,7 @@ func TestALinkToTheDirectoryIsFollowedWhereNobodyCanChangeIt(t *testing.T) {
 	install(t, dir, "x-it", "echo", manifestOf("x-it", prefix+"echo", "read"))
 	above := filepath.Dir(dir)
 	for link, target := range map[string]string{"one": "../" + filepath.Base(above) + "/./two/", "two": dir, "circle": "circle"} {
-		if err := os.Symlink(target, filepath.Join(above, link)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(target, filepath.Join(above, link)))
 	}
 	s := whole(t, filepath.Join(above, "one"), Options{})
 	if r := s.do(t, "x-it"); !r.Success {
@@ -100,12 +96,8 @@ func TestALinkToTheDirectoryIsFollowedWhereNobodyCanChangeIt(t *testing.T) {
 	// A link that leads elsewhere later does not lead to another program.
 	other := directory(t)
 	install(t, other, "x-it", "trap", manifestOf("x-it", "does-trap", "read"))
-	if err := os.Remove(filepath.Join(above, "two")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(other, filepath.Join(above, "two")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(above, "two")))
+	must(t, os.Symlink(other, filepath.Join(above, "two")))
 	if r := s.do(t, "x-it"); r.Error.Code != discovery.ConfigError || !strings.Contains(r.Error.Message, "another one now") {
 		t.Errorf("%s", r.raw)
 	}
@@ -138,9 +130,7 @@ func TestAProgramThatWasChangedIsNotRun(t *testing.T) {
 		if r := s.do(t, "x-it"); string(r.Data) != `{"ok":true}` {
 			t.Fatalf("%s", r.raw)
 		}
-		if err := c.change(filepath.Join(at, "run")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.change(filepath.Join(at, "run")))
 		if r := s.do(t, "x-it"); r.Success || r.Error.Code != discovery.ConfigError || !strings.Contains(r.Error.Message, c.want) {
 			t.Errorf("%s: %s", name, r.raw)
 		}
@@ -204,8 +194,6 @@ func (noSys) Sys() any { return nil }
 func TestALinkBesideTheProgramIsTheProgramsAffair(t *testing.T) {
 	dir := directory(t)
 	at := install(t, dir, "x-it", "trap", manifestOf("x-it", "does-trap", "read"))
-	if err := os.Symlink("/etc", filepath.Join(at, "settings")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("/etc", filepath.Join(at, "settings")))
 	whole(t, dir, Options{})
 }

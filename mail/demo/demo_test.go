@@ -24,9 +24,7 @@ var testNow = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func start(t testing.TB) *Servers {
 	t.Helper()
 	s, err := Start(Options{Now: func() time.Time { return testNow }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -42,31 +40,23 @@ func (s *Servers) clientTLS(t testing.TB) *tls.Config {
 		t.Fatal("CAPEM holds no certificate")
 	}
 	host, _, err := net.SplitHostPort(s.IMAPAddr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &tls.Config{RootCAs: pool, ServerName: host}
 }
 
 func login(t testing.TB, s *Servers) *imapclient.Client {
 	t.Helper()
 	c, err := imapclient.DialTLS(s.IMAPAddr, &imapclient.Options{TLSConfig: s.clientTLS(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
-	if err := c.Login(s.Username, s.Password.Reveal()).Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Login(s.Username, s.Password.Reveal()).Wait())
 	return c
 }
 
 func TestAccountIsValidAndHarmless(t *testing.T) {
 	s := start(t)
 	a := s.Account()
-	if err := a.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Validate())
 	if a.Name != "demo" || a.Mode != mail.ReadWrite || !a.AllowOut.Enabled || len(a.AllowOut.Entries) != 0 {
 		t.Errorf("got %+v", a)
 	}
@@ -87,9 +77,7 @@ func TestWrongLoginIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := imapclient.DialTLS(s.IMAPAddr, &imapclient.Options{TLSConfig: s.clientTLS(t)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer c.Close()
 			wantNO(t, "IMAP", c.Login(credentials[0], credentials[1]).Wait())
 			if _, err := c.Select("INBOX", nil).Wait(); err == nil {
@@ -113,9 +101,7 @@ func TestNoLoginWithoutTLSOrTrust(t *testing.T) {
 		t.Error("a client that trusts nobody connected")
 	}
 	conn, err := net.Dial("tcp", s.IMAPAddr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	fmt.Fprintf(conn, "a LOGIN %s x\r\n", Username)
@@ -129,29 +115,19 @@ func TestCloseEndsEverything(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 5 {
 		s, err := Start(Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		// One connection in each state: just accepted, logged in, idle,
 		// submitting.
 		raw, err := net.Dial("tcp", s.IMAPAddr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		reader, idler := login(t, s), login(t, s)
 		open(t, reader, "INBOX", true)
 		open(t, idler, "INBOX", true)
 		idle, err := idler.Idle()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sender := loginSMTP(t, s)
-		if err := sender.Mail(Username, nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, sender.Mail(Username, nil))
+		must(t, s.Close())
 		if err := s.Close(); err != nil {
 			t.Fatal("second call:", err)
 		}
@@ -180,11 +156,15 @@ func TestCloseEndsEverything(t *testing.T) {
 func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		s, err := Start(Options{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
+		must(b, s.Close())
+	}
+}
+
+// must ends the test at an error of what it needs.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -18,9 +18,7 @@ import (
 func open(t testing.TB, c *imapclient.Client, folder string, readOnly bool) *imap.SelectData {
 	t.Helper()
 	data, err := c.Select(folder, &imap.SelectOptions{ReadOnly: readOnly}).Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return data
 }
 
@@ -30,9 +28,7 @@ func everyFlag(t testing.TB, c *imapclient.Client) map[imap.UID][]string {
 	all := imap.UIDSet{}
 	all.AddRange(1, 0)
 	messages, err := c.Fetch(all, &imap.FetchOptions{UID: true, Flags: true}).Collect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	flags := map[imap.UID][]string{}
 	for _, m := range messages {
 		flags[m.UID] = []string{}
@@ -57,9 +53,7 @@ func TestFoldersAndCounts(t *testing.T) {
 	got, err := c.List("", "*", &imap.ListOptions{
 		ReturnStatus: &imap.StatusOptions{NumMessages: true, NumUnseen: true, UIDNext: true, UIDValidity: true},
 	}).Collect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := map[string]struct{ messages, unseen int }{}
 	for _, m := range samples {
 		n := want[m.folder]
@@ -112,9 +106,7 @@ func TestListPatternsAndSelections(t *testing.T) {
 		{"nothing", nil, ""},
 	} {
 		got, err := c.List("", test.pattern, test.options).Collect()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var names []string
 		for _, f := range got {
 			names = append(names, f.Mailbox)
@@ -154,9 +146,7 @@ func TestExamineChangesNothing(t *testing.T) {
 	// Somebody else marks it; CLOSE of the read-only session must not expunge.
 	writer := login(t, s)
 	open(t, writer, "INBOX", false)
-	if err := writer.Store(first, deleted, nil).Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, writer.Store(first, deleted, nil).Close())
 	if err := c.UnselectAndExpunge().Wait(); err != nil {
 		t.Errorf("CLOSE: %v", err)
 	}
@@ -192,9 +182,7 @@ func TestSelectSetsSeenUnlessPeeked(t *testing.T) {
 	uid := uidOf(t, "welcome")
 	for _, peek := range []bool{true, false} {
 		section := &imap.FetchItemBodySection{Peek: peek}
-		if err := c.Fetch(imap.UIDSetNum(uid), &imap.FetchOptions{BodySection: []*imap.FetchItemBodySection{section}}).Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Fetch(imap.UIDSetNum(uid), &imap.FetchOptions{BodySection: []*imap.FetchItemBodySection{section}}).Close())
 		if got := slices.Contains(everyFlag(t, c)[uid], string(imap.FlagSeen)); got == peek {
 			t.Errorf("after peek %v the message is seen: %v", peek, got)
 		}
@@ -206,9 +194,7 @@ func TestMoveAndCopy(t *testing.T) {
 	count := open(t, c, "INBOX", false).NumMessages
 	uid := uidOf(t, "welcome")
 	moved, err := c.Move(imap.UIDSetNum(uid), "Archive").Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if fmt.Sprint(moved.SourceUIDs) != fmt.Sprint(imap.UIDSetNum(uid)) {
 		t.Errorf("moved %v", moved.SourceUIDs)
 	}
@@ -264,12 +250,8 @@ func TestOppositeMovesDoNotBlock(t *testing.T) {
 
 func TestFolderManagement(t *testing.T) {
 	c := login(t, start(t))
-	if err := c.Create("Projects/Été/Lac", nil).Wait(); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Rename("Projects/Été", "Projects/Hiver", nil).Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Create("Projects/Été/Lac", nil).Wait())
+	must(t, c.Rename("Projects/Été", "Projects/Hiver", nil).Wait())
 	if got := open(t, c, "Projects/Hiver", true).NumMessages; got != 3 {
 		t.Errorf("%d messages after the rename", got)
 	}
@@ -303,9 +285,7 @@ func TestSearch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, err := c.UIDSearch(&test.criteria, nil).Wait()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var want []imap.UID
 			for _, file := range test.want {
 				want = append(want, uidOf(t, file))
@@ -321,9 +301,7 @@ func TestSearch(t *testing.T) {
 func TestSearchRefusesAnUnknownCharset(t *testing.T) {
 	s := start(t)
 	conn, err := tls.Dial("tcp", s.IMAPAddr, s.clientTLS(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	fmt.Fprintf(conn, "a LOGIN %s %s\r\nb EXAMINE INBOX\r\nc UID SEARCH CHARSET KOI8-R TEXT x\r\nd LOGOUT\r\n", s.Username, s.Password.Reveal())
@@ -343,13 +321,9 @@ func TestAppendIsDatedByTheClock(t *testing.T) {
 	if _, err := io.WriteString(w, raw); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	data, err := w.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	open(t, c, "Drafts", true)
 	got, err := c.Fetch(imap.UIDSetNum(data.UID), &imap.FetchOptions{InternalDate: true, Flags: true}).Collect()
 	if err != nil || len(got) != 1 || !got[0].InternalDate.Equal(testNow) || !slices.Contains(got[0].Flags, imap.FlagDraft) {

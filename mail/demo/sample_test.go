@@ -21,9 +21,7 @@ import (
 func samplesAt(t testing.TB, now time.Time) []sampleMessage {
 	t.Helper()
 	messages, err := sampleMessages(now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return messages
 }
 
@@ -41,17 +39,13 @@ func sampleRaw(t testing.TB, file string) []byte {
 func header(t testing.TB, raw []byte) mail.Header {
 	t.Helper()
 	e, err := message.Read(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return mail.Header{Header: e.Header}
 }
 
 func TestEveryFileIsInTheTableOnce(t *testing.T) {
 	files, err := fs.Glob(sampleFiles, "mailbox/*.eml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var inTable []string
 	for _, m := range samples {
 		inTable = append(inTable, "mailbox/"+m.file+".eml")
@@ -62,31 +56,21 @@ func TestEveryFileIsInTheTableOnce(t *testing.T) {
 	}
 }
 
-func TestSamplesAreInOrderAndPast(t *testing.T) {
-	last := map[string]time.Time{}
-	for _, m := range samplesAt(t, testNow) {
-		if !m.time.Before(testNow) {
-			t.Errorf("%s lies in the future: %v", m.file, m.time)
-		}
-		if m.time.Before(last[m.folder]) {
-			t.Errorf("%s is older than the message before it", m.file)
-		}
-		last[m.folder] = m.time
-	}
-}
-
 // At one minute past midnight today's messages are of yesterday, and none may
 // slip into the future.
-func TestSamplesAtAnyHour(t *testing.T) {
+func TestSamplesAreInOrderAndPastAtAnyHour(t *testing.T) {
 	for _, clock := range []string{"00:01", "06:26", "12:00", "23:59"} {
 		now, err := onDay(testNow, 0, clock)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		last := map[string]time.Time{}
 		for _, m := range samplesAt(t, now) {
 			if !m.time.Before(now) {
 				t.Errorf("at %s %s lies in the future: %v", clock, m.file, m.time)
 			}
+			if m.time.Before(last[m.folder]) {
+				t.Errorf("at %s %s is older than the message before it", clock, m.file)
+			}
+			last[m.folder] = m.time
 		}
 	}
 }
@@ -176,9 +160,7 @@ func readAll(t testing.TB, raw []byte) []string {
 		}
 	}
 	e, err := message.Read(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	walk(e)
 	return types
 }
@@ -271,9 +253,7 @@ func TestSampleThreads(t *testing.T) {
 			t.Errorf("%s: In-Reply-To %q, %v", file, parent, err)
 		}
 		id, err := h.MessageID()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		references = append(references, id)
 	}
 	for i, prefix := range []string{"", "AW: ", "SV: ", "Re: SV: "} {
@@ -334,9 +314,7 @@ func TestEverySampleIsServedAsItIs(t *testing.T) {
 func TestWordKeepsLinesShortAndCharactersWhole(t *testing.T) {
 	const text = "図書交換のお知らせ、図書交換のお知らせ、図書交換のお知らせ 🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻🐻"
 	folded, err := word("utf-8", text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines := bufio.NewScanner(strings.NewReader(folded))
 	for lines.Scan() {
 		if len(lines.Text()) > 76 {

@@ -15,9 +15,7 @@ import (
 func dialSMTP(t testing.TB, s *Servers) *smtp.Client {
 	t.Helper()
 	c, err := smtp.DialTLS(s.SMTPAddr, s.clientTLS(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -25,9 +23,7 @@ func dialSMTP(t testing.TB, s *Servers) *smtp.Client {
 func loginSMTP(t testing.TB, s *Servers) *smtp.Client {
 	t.Helper()
 	c := dialSMTP(t, s)
-	if err := c.Auth(sasl.NewPlainClient("", s.Username, s.Password.Reveal())); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Auth(sasl.NewPlainClient("", s.Username, s.Password.Reveal())))
 	return c
 }
 
@@ -37,17 +33,13 @@ func TestSubmissionArrives(t *testing.T) {
 	next := open(t, reader, "INBOX", true).UIDNext
 	raw := "From: demo@example.org\r\nTo: demo@example.org, x@example.com\r\nSubject: hello\r\n\r\n.a dot and a last line\r\n"
 	c := loginSMTP(t, s)
-	if err := c.SendMail(Username, []string{"DEMO@example.org", "x@example.com", "hidden@example.net"}, strings.NewReader(raw)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.SendMail(Username, []string{"DEMO@example.org", "x@example.com", "hidden@example.net"}, strings.NewReader(raw)))
 	// The session has not been told of the message yet, so there is no number to
 	// show it under; 0 is none.
 	section := &imap.FetchItemBodySection{Peek: true}
 	fetch := func() []*imapclient.FetchMessageBuffer {
 		got, err := reader.Fetch(imap.UIDSetNum(next), &imap.FetchOptions{InternalDate: true, BodySection: []*imap.FetchItemBodySection{section}}).Collect()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return got
 	}
 	if early := fetch(); len(early) != 0 {
@@ -93,19 +85,13 @@ func TestSubmissionRefuses(t *testing.T) {
 	if got := code(c.Mail(Username, &smtp.MailOptions{Size: MaxMessageBytes + 1})); got != 552 {
 		t.Errorf("declared size: %d", got)
 	}
-	if err := c.Mail(Username, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Mail(Username, nil))
 	if got := code(c.Rcpt("nobody", nil)); got != 501 {
 		t.Errorf("recipient without a domain: %d", got)
 	}
-	if err := c.Rcpt("x@example.com", nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Rcpt("x@example.com", nil))
 	w, err := c.Data()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	line := []byte(strings.Repeat("x", 998) + "\r\n")
 	for n := 0; n <= MaxMessageBytes; n += len(line) {
 		if _, err := w.Write(line); err != nil {
@@ -137,9 +123,7 @@ func TestAMultipartWithoutAPartIsRefused(t *testing.T) {
 		if _, err := io.WriteString(w, raw); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Close())
 		_, err := w.Wait()
 		wantNO(t, "APPEND", err)
 	}

@@ -35,9 +35,7 @@ func dialWire(t testing.TB, s *CourierServer, secure bool) *wire {
 	} else {
 		conn, err = net.Dial("tcp", s.IMAPAddr())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(startTimeout))
 	return &wire{t, conn, bufio.NewReader(conn)}
@@ -116,9 +114,7 @@ func TestCourierStopEndsEverything(t *testing.T) {
 	if len(programs) < 2 {
 		t.Fatalf("%d programs run for two sessions", len(programs))
 	}
-	if err := s.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Stop())
 	if err := s.Stop(); err != nil {
 		t.Fatal("second call:", err)
 	}
@@ -140,9 +136,7 @@ func TestCourierStopEndsEverything(t *testing.T) {
 func children(t testing.TB) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var pids []int
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -170,9 +164,7 @@ func TestCourierLogsInOverSTARTTLS(t *testing.T) {
 	s := Courier(t, CourierConfig{})
 	for user, ok := range map[string]bool{someone(): true, "../u": false} {
 		c, err := imapclient.DialStartTLS(s.IMAPAddr(), &imapclient.Options{TLSConfig: s.ClientTLS()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
 		if err := c.Authenticate(sasl.NewPlainClient("", user, Password)); (err == nil) != ok {
 			t.Errorf("%q: %v, want success %v", user, err, ok)

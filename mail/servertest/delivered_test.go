@@ -61,9 +61,7 @@ func TestAwaitChangeSeesAFileGrow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "log")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, nil, 0o600))
 	first := true
 	err := awaitChange([]string{dir}, startTimeout, func() (bool, error) {
 		if first {
@@ -100,8 +98,6 @@ func TestCopiesCountsOneMessageIDInTheInbox(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen := &imap.StoreFlags{Op: imap.StoreFlagsAdd, Silent: true, Flags: []imap.Flag{imap.FlagSeen}}
-		if err := c.Store(imap.SeqSetNum(1, 2), seen, nil).Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Store(imap.SeqSetNum(1, 2), seen, nil).Close())
 	}
 }

@@ -45,13 +45,9 @@ func login(t testing.TB, s interface {
 }, user string) *imapclient.Client {
 	t.Helper()
 	c, err := imapclient.DialTLS(s.IMAPSAddr(), &imapclient.Options{TLSConfig: s.ClientTLS()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
-	if err := c.Login(user, Password).Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Login(user, Password).Wait())
 	return c
 }
 
@@ -104,19 +100,13 @@ func TestDeliverReachesAnOpenSessionInOrder(t *testing.T) {
 		s.Deliver(t, user, "INBOX", batch...)
 	}
 	close(stop)
-	if err := <-scanned; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-scanned)
 	// FETCH shows what the session knows; this makes it look once more.
-	if err := c.Noop().Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Noop().Wait())
 	all := imap.UIDSet{}
 	all.AddRange(1, 0)
 	got, err := c.Fetch(all, &imap.FetchOptions{UID: true, Envelope: true}).Collect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(got) != rounds*each {
 		t.Fatalf("%d messages, want %d", len(got), rounds*each)
 	}
@@ -131,9 +121,7 @@ func TestStopEndsTheServer(t *testing.T) {
 	s, err := StartDovecot(Config{})
 	Check(t, err)
 	c := login(t, s, "someone")
-	if err := s.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Stop())
 	if err := s.Stop(); err != nil {
 		t.Fatal("second call:", err)
 	}
@@ -232,5 +220,13 @@ func TestAnnouncedCapabilities(t *testing.T) {
 		if len(got) != len(test.want) {
 			t.Errorf("%s: announced are %v, want %q", name, got, test.want)
 		}
+	}
+}
+
+// must ends the test at an error of what it needs.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -56,13 +56,9 @@ func TestFilesStayEqualUnderReadingAndDifferAfterAnyChange(t *testing.T) {
 			if _, err := c.Select("INBOX", &imap.SelectOptions{ReadOnly: test.readOnly}).Wait(); err != nil {
 				t.Fatal(err)
 			}
-			if err := test.do(c); err != nil {
-				t.Fatal(err)
-			}
+			must(t, test.do(c))
 			// The server may write flags lazily, but not past the end of the session.
-			if err := c.Logout().Wait(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Logout().Wait())
 			after := s.Files(t, user)
 			if same := slices.Equal(before, after); same != test.same {
 				t.Errorf("equal %v, want %v\nbefore %+v\nafter  %+v", same, test.same, before, after)

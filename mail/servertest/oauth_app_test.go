@@ -32,9 +32,7 @@ type app struct {
 func newApp(t *testing.T, s *OAuthServer) *app {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a := &app{T: t, server: s, client: s.Client(), brought: make(chan url.Values, 1)}
 	a.redirect = "http://" + l.Addr().String() + "/back?mine=1"
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -72,9 +70,7 @@ func with(form, changes url.Values) url.Values {
 // code has a person agree and returns the code.
 func (a *app) code(verifier, user string) string {
 	a.Helper()
-	if err := a.server.Approve(a.Context(), a.consent(verifier, nil), user); err != nil {
-		a.Fatal(err)
-	}
+	must(a, a.server.Approve(a.Context(), a.consent(verifier, nil), user))
 	got := <-a.brought
 	if got.Get("state") != "a state&=" || got.Get("mine") != "1" || got.Get("iss") != a.server.URL || got.Get("code") == "" {
 		a.Fatalf("the browser brought %v", got)
@@ -92,26 +88,20 @@ type tokenAnswer struct {
 func (a *app) post(address string, form url.Values, change func(*http.Request)) tokenAnswer {
 	a.Helper()
 	r, err := http.NewRequestWithContext(a.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))
-	if err != nil {
-		a.Fatal(err)
-	}
+	must(a, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if change != nil {
 		change(r)
 	}
 	response, err := a.client.Do(r)
-	if err != nil {
-		a.Fatal(err)
-	}
+	must(a, err)
 	defer response.Body.Close()
 	answer := tokenAnswer{status: response.StatusCode, header: response.Header}
 	if response.Header.Get("Cache-Control") != "no-store" && response.StatusCode != http.StatusMethodNotAllowed {
 		a.Errorf("Cache-Control is %q", response.Header.Get("Cache-Control"))
 	}
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		a.Fatal(err)
-	}
+	must(a, err)
 	if err := json.Unmarshal(body, &answer); err != nil && response.StatusCode != http.StatusMethodNotAllowed {
 		a.Fatalf("%v: %s", err, body)
 	}
@@ -167,9 +157,7 @@ func enter(t *testing.T, s *DovecotServer, user, token string) error {
 		xoauth2{user, token}, sasl.NewOAuthBearerClient(&sasl.OAuthBearerOptions{Username: user, Token: token}),
 	} {
 		c, err := imapclient.DialTLS(s.IMAPSAddr(), &imapclient.Options{TLSConfig: s.ClientTLS()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		errs = append(errs, c.Authenticate(mechanism))
 		c.Close()
 	}

@@ -42,9 +42,7 @@ func (a *app) device() device {
 	a.Helper()
 	conf := oauth2.Config{ClientID: OAuthClientID, Scopes: []string{"mail"}, Endpoint: oauth2.Endpoint{DeviceAuthURL: a.server.DeviceURL}}
 	got, err := conf.DeviceAuth(context.WithValue(a.Context(), oauth2.HTTPClient, a.server.Client()))
-	if err != nil {
-		a.Fatal(err)
-	}
+	must(a, err)
 	if got.VerificationURI != a.server.URL+"/device" || got.VerificationURIComplete != got.VerificationURI+"?user_code="+got.UserCode || got.Interval != 5 {
 		a.Errorf("got %+v", got)
 	}
@@ -69,9 +67,7 @@ func TestOAuthDeviceWaitsForThePerson(t *testing.T) {
 	a.wantError(d.ask(), 400, "slow_down")
 	c.pass(15 * time.Second)
 	a.wantError(d.ask(), 400, "authorization_pending")
-	if err := a.server.ApproveDevice(t.Context(), " "+strings.ToLower(strings.ReplaceAll(d.user, "-", "")), user); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.server.ApproveDevice(t.Context(), " "+strings.ToLower(strings.ReplaceAll(d.user, "-", "")), user))
 	c.pass(15 * time.Second)
 	got := d.ask()
 	if got.status != http.StatusOK || got.RefreshToken == "" || got.Scope != "mail" {

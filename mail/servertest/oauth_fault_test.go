@@ -30,9 +30,7 @@ func TestOAuthFaults(t *testing.T) {
 		{200, `{"access_token":"` + strings.Repeat("a", 1<<20), ""},
 	} {
 		response, err := a.client.PostForm(s.TokenURL, form)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body := make([]byte, len(want.body))
 		if _, err := io.ReadFull(response.Body, body); err != nil {
 			t.Fatal(err)
@@ -104,9 +102,7 @@ func TestOAuthHeldRequest(t *testing.T) {
 	go func() { done <- post(t.Context()) }()
 	<-held
 	for range 2 {
-		if err := s.Stop(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Stop())
 	}
 	if err := <-done; err == nil {
 		t.Error("a request outlived the server")

@@ -49,9 +49,7 @@ func TestOAuthAuthorizationRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			response, err := a.client.Get(a.consent(oauth2.GenerateVerifier(), test.changes))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			response.Body.Close()
 			if test.code == "" {
 				if response.StatusCode != http.StatusBadRequest || response.Header.Get("Location") != "" {
@@ -72,27 +70,21 @@ func TestOAuthAuthorizationRequests(t *testing.T) {
 	t.Run("by POST", func(t *testing.T) {
 		_, query, _ := strings.Cut(a.consent(oauth2.GenerateVerifier(), nil), "?")
 		response, err := a.client.Post(s.AuthorizeURL, "application/x-www-form-urlencoded", strings.NewReader(query))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer response.Body.Close()
 		if page, err := io.ReadAll(response.Body); err != nil || !formField.Match(page) {
 			t.Errorf("no consent page but %s: %s", response.Status, page)
 		}
 	})
 	t.Run("the person does not agree", func(t *testing.T) {
-		if err := s.Deny(t.Context(), a.consent(oauth2.GenerateVerifier(), nil)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Deny(t.Context(), a.consent(oauth2.GenerateVerifier(), nil)))
 		if got := <-a.brought; got.Get("error") != "access_denied" || got.Get("state") != "a state&=" || got.Has("code") {
 			t.Errorf("the client gets %v", got)
 		}
 	})
 	t.Run("a page is used twice", func(t *testing.T) {
 		page, err := visit(t.Context(), a.client, http.MethodGet, a.consent(oauth2.GenerateVerifier(), nil), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		field := formField.FindSubmatch(page)
 		if field == nil {
 			t.Fatalf("no form but %s", page)
@@ -100,9 +92,7 @@ func TestOAuthAuthorizationRequests(t *testing.T) {
 		form := url.Values{"request": {string(field[2])}, "decision": {"approve"}, "user": {someone()}, "password": {"wrong"}}
 		for i, want := range []int{http.StatusForbidden, http.StatusSeeOther, http.StatusBadRequest} {
 			response, err := a.client.PostForm(s.AuthorizeURL+"/decide", form)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			response.Body.Close()
 			if response.StatusCode != want {
 				t.Errorf("time %d: got %s, want %d", i, response.Status, want)
@@ -227,13 +217,9 @@ func TestOAuthGrantLetsTheUserReadMail(t *testing.T) {
 		}
 		ctx := context.WithValue(t.Context(), oauth2.HTTPClient, s.Client())
 		verifier := oauth2.GenerateVerifier()
-		if err := s.Approve(ctx, conf.AuthCodeURL("st", oauth2.S256ChallengeOption(verifier)), user); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Approve(ctx, conf.AuthCodeURL("st", oauth2.S256ChallengeOption(verifier)), user))
 		token, err := conf.Exchange(ctx, (<-a.brought).Get("code"), oauth2.VerifierOption(verifier))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		first := *token
 		token.Expiry = time.Now().Add(-time.Hour)
 		token, err = conf.TokenSource(ctx, token).Token()

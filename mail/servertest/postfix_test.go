@@ -21,14 +21,10 @@ import (
 func submit(t testing.TB, s *PostfixServer, mechanism sasl.Client) *smtp.Client {
 	t.Helper()
 	c, err := smtp.DialTLS(s.SubmissionsAddr(), s.ClientTLS())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
 	if mechanism != nil {
-		if err := c.Auth(mechanism); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Auth(mechanism))
 	}
 	return c
 }
@@ -48,17 +44,13 @@ func TestPostfixLeavesNothingBehind(t *testing.T) {
 	Check(t, err)
 	id, user := messageID(), someone()
 	c := submit(t, s, plain())
-	if err := c.SendMail("sender@example.org", []string{user}, bytes.NewReader(letter(id, "\r\nx\r\n"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.SendMail("sender@example.org", []string{user}, bytes.NewReader(letter(id, "\r\nx\r\n"))))
 	d.WaitDelivered(t, user, id)
 	if running, err := session(s.cmd.Process.Pid); err != nil || len(running) < 4 {
 		t.Errorf("of the server run %q, %v, which cannot be all", running, err)
 	}
 	for range 2 {
-		if err := s.Stop(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Stop())
 	}
 	if left, err := session(s.cmd.Process.Pid); err != nil || len(left) != 0 {
 		t.Errorf("left are %q, %v", left, err)
@@ -82,22 +74,16 @@ func TestPostfixEndsWithItsTest(t *testing.T) {
 		d := Dovecot(t, Config{Submission: true})
 		p := Postfix(t, PostfixConfig{Dovecot: d})
 		ids := fmt.Sprint(shared.cmd.Process.Pid, " ", d.cmd.Process.Pid, " ", p.cmd.Process.Pid)
-		if err := os.WriteFile(file, []byte(ids), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(ids), 0o600))
 		os.Exit(3)
 	}
 	_, err := findPostfix()
 	Check(t, err)
 	// Not t.TempDir, whose name is too long for sockets.
 	dir, err := os.MkdirTemp("", "killed-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0o755))
 	file := filepath.Join(dir, "pids")
 	cmd := exec.Command(os.Args[0], "-test.run=^TestPostfixEndsWithItsTest$")
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, pids+"="+file)
@@ -106,9 +92,7 @@ func TestPostfixEndsWithItsTest(t *testing.T) {
 		t.Fatalf("got %v: %s", err, out)
 	}
 	ids, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fields := strings.Fields(string(ids))
 	if len(fields) != 3 {
 		t.Fatalf("got %q", ids)
@@ -116,14 +100,10 @@ func TestPostfixEndsWithItsTest(t *testing.T) {
 	deadline := time.Now().Add(startTimeout)
 	for _, field := range fields {
 		id, err := strconv.Atoi(field)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for {
 			running, err := session(id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if len(running) == 0 {
 				break
 			}
@@ -145,9 +125,7 @@ func TestPostfixDeliversWhatWasSentToTheMailbox(t *testing.T) {
 	// start of a line, no Date.
 	id := messageID()
 	raw := letter(id, "Bcc: hidden@example.org\r\n\r\n.\r\n..\r\nFrom here caf\xc3\xa9 \xff\r\n")
-	if err := submit(t, p, plain()).SendMail("sender@example.org", users, bytes.NewReader(raw)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, submit(t, p, plain()).SendMail("sender@example.org", users, bytes.NewReader(raw)))
 	for _, user := range users {
 		got := bytes.ReplaceAll(bytes.ReplaceAll(d.WaitDelivered(t, user, id), []byte("\r\n"), []byte("\n")), []byte("\n"), []byte("\r\n"))
 		if !bytes.HasSuffix(got, raw) || !bytes.HasPrefix(got, []byte("Return-Path: <sender@example.org>\r\n")) {
@@ -203,9 +181,7 @@ func TestPostfixTakesOnlyWhatALoginSends(t *testing.T) {
 		}
 	}
 	c, err := smtp.Dial(p.SubmissionAddr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	if ok, _ := c.Extension("AUTH"); ok {
 		t.Error("a login is offered in the clear")

@@ -17,9 +17,7 @@ import (
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -53,9 +51,7 @@ type lines struct {
 func dial(t *testing.T, p *Proxy) *lines {
 	t.Helper()
 	conn, err := net.Dial("tcp", p.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	l := &lines{conn, bufio.NewReader(conn)}
@@ -112,9 +108,7 @@ func TestProxyPassesTheClientsEndAndStillTheAnswer(t *testing.T) {
 	c := dial(t, p)
 	long := strings.Repeat("x", 60_000)
 	c.send(t, long+"\n")
-	if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Conn.(*net.TCPConn).CloseWrite())
 	c.expect(t, long)
 	if _, err := c.r.ReadByte(); err != io.EOF {
 		t.Fatalf("got %v, want the end", err)
@@ -133,15 +127,11 @@ func TestProxyCutBreaksOpenConnectionsOnly(t *testing.T) {
 
 func TestProxyToNowhereClosesTheConnection(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l.Close()
 	p := NewProxy(t, l.Addr().String(), ProxyOptions{})
 	conn, err := net.Dial("tcp", p.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {

@@ -46,9 +46,7 @@ func TestCheckSkipsOnlyAMissingProgramThatIsNotRequired(t *testing.T) {
 func takenAtFirst(t *testing.T, taken int, starts *int) func(string, int) ([]uint16, error) {
 	t.Helper()
 	other, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { other.Close() })
 	return func(host string, n int) ([]uint16, error) {
 		*starts++

@@ -32,9 +32,7 @@ func TestMemoryOfALargeAttachment(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		b, err := Build(m)
 		runtime.ReadMemStats(&after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if used := float64(after.TotalAlloc-before.TotalAlloc) / size; used > test.limit {
 			t.Errorf("%d blind recipients: %.2f times the attachment, want at most %.2f", len(test.bcc), used, test.limit)
 		}

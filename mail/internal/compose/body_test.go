@@ -53,9 +53,7 @@ func TestLayout(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			text, flowed, err := layout(test.body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			want := strings.ReplaceAll(test.want+"\n", "\n", "\r\n")
 			if test.body == "" {
 				want = ""
@@ -80,9 +78,7 @@ func TestHugeLinesAreLaidOut(t *testing.T) {
 	for _, unit := range []string{"word ", "> ", "x", " ", "会", "e\u0301 ", "a\u0301", "> a ", ">", "From ", "-- ", "\t"} {
 		body := strings.Repeat(unit, 1<<20/len(unit))
 		text, flowed, err := layout(body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got := strings.ReplaceAll(string(text), "\r\n", "\n")
 		if flowed {
 			got = message.Flowed(got, false)

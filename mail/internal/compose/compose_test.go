@@ -72,14 +72,10 @@ func TestBuiltMessagesAreTheGoldenOnesAndReadBack(t *testing.T) {
 			b := build(t, m)
 			golden := filepath.Join("testdata", name+".eml")
 			if *update {
-				if err := os.WriteFile(golden, b.Copy, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(golden, b.Copy, 0o644))
 			}
 			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if !bytes.Equal(b.Copy, want) {
 				t.Errorf("got\n%s\nwant\n%s", b.Copy, want)
 			}
@@ -273,5 +269,13 @@ func TestErrorsDoNotRepeatWhatWasGiven(t *testing.T) {
 		if _, err := Build(m); err == nil || strings.Contains(err.Error(), secret) {
 			t.Errorf("it says %v", err)
 		}
+	}
+}
+
+// must ends the test at an error of what it needs.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

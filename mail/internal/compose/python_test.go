@@ -52,9 +52,7 @@ func TestPythonReadsWhatWasWritten(t *testing.T) {
 				t.Errorf("references %q, want %q", ids, w.References)
 			}
 			_, flowed, err := layout(m.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if p.Charset != "utf-8" || p.Body != written(m.Body, flowed) {
 				t.Errorf("%s body %q, want %q", p.Charset, p.Body, written(m.Body, flowed))
 			}
@@ -208,9 +206,7 @@ func TestOddMessagesReadBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := build(t, m)
 			_, flowed, err := layout(m.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if flowed != strings.Contains(string(b.Wire), "format=flowed") {
 				t.Error("what is declared is not what was done")
 			}

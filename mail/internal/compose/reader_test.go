@@ -210,9 +210,7 @@ func checkFields(t *testing.T, m *Message, raw []byte, kept bool) {
 func readStandard(t *testing.T, raw []byte) (r received, flowed bool) {
 	t.Helper()
 	m, err := mail.ReadMessage(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	words := new(mime.WordDecoder)
 	if r.Subject, err = words.DecodeHeader(m.Header.Get("Subject")); err != nil {
 		t.Error(err)
@@ -242,9 +240,7 @@ func readStandard(t *testing.T, raw []byte) (r received, flowed bool) {
 		r.References = append(r.References, strings.Trim(id, "<>"))
 	}
 	kind, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if kind != "multipart/mixed" {
 		r.Body, flowed = standardText(t, m.Header.Get("Content-Type"), m.Header.Get("Content-Transfer-Encoding"), m.Body)
 		return r, flowed
@@ -255,9 +251,7 @@ func readStandard(t *testing.T, raw []byte) (r received, flowed bool) {
 		if err == io.EOF {
 			return r, flowed
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if i == 0 {
 			r.Body, flowed = standardText(t, p.Header.Get("Content-Type"), p.Header.Get("Content-Transfer-Encoding"), p)
 			continue
@@ -344,9 +338,7 @@ func readOwn(t *testing.T, raw []byte) (r received, flowed bool) {
 func build(t *testing.T, m *Message) *Built {
 	t.Helper()
 	b, err := Build(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	checkBuilt(t, m, b)
 	return b
 }

@@ -113,17 +113,11 @@ func TestRetryAfterIsBounded(t *testing.T) {
 func raw(t *testing.T, answer func(net.Conn)) *Config {
 	t.Helper()
 	ca, err := servertest.NewCA()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	leaf, err := ca.Leaf(servertest.LeafOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{leaf}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -202,9 +196,7 @@ func TestConnectionsThatBreak(t *testing.T) {
 	t.Run("nobody there", func(t *testing.T) {
 		t.Parallel()
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c := &Config{ClientID: "client", TokenURL: "https://" + l.Addr().String()}
 		_ = l.Close()
 		_, err = c.Refresh(t.Context(), canaryRefresh)
@@ -224,9 +216,7 @@ func TestCertificatesAreVerified(t *testing.T) {
 	t.Parallel()
 	e := startEndpoint(t, reply(200, good))
 	other, err := servertest.NewCA()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, c := range map[string]*Config{"system's authorities": {}, "another authority": {RootCAs: other.Pool()}} {
 		c.ClientID, c.TokenURL = "client", e.URL
 		_, err := c.Refresh(t.Context(), canaryRefresh)
@@ -285,13 +275,9 @@ func TestProxyOfTheEnvironment(t *testing.T) {
 		"http://example.org/refused": "",
 	} {
 		u, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		proxy, err := (&Config{}).client(u).Transport.(*http.Transport).Proxy(&http.Request{URL: u})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got := ""
 		if proxy != nil {
 			got = proxy.String()
@@ -356,28 +342,16 @@ func TestPlainHTTPStaysOnThisMachine(t *testing.T) {
 		t.Error(err)
 	}
 	u, err := url.Parse("http://127.0.0.1:1/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dial := c.client(u).Transport.(*http.Transport).DialContext
 	l, err := net.Listen("tcp", "0.0.0.0:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = l.Close() }()
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	for _, a := range addresses {
-		n, ok := a.(*net.IPNet)
-		if !ok || n.IP.IsLoopback() || n.IP.To4() == nil {
-			continue
-		}
-		if conn, err := dial(t.Context(), "tcp", net.JoinHostPort(n.IP.String(), port)); err == nil {
+	for _, ip := range elsewhere(t) {
+		if conn, err := dial(t.Context(), "tcp", net.JoinHostPort(ip, port)); err == nil {
 			_ = conn.Close()
-			t.Errorf("a connection to %s is plain", n.IP)
+			t.Errorf("a connection to %s is plain", ip)
 		}
 	}
 }

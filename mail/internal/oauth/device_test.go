@@ -43,12 +43,21 @@ func (h *hourglass) wait(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
+// deviceClient returns a server and its client, both with the same hourglass.
+func deviceClient(t *testing.T, config servertest.OAuthConfig) (*servertest.OAuthServer, *Config, *hourglass) {
+	t.Helper()
+	h := newHourglass()
+	config.Now = h.now
+	s := servertest.OAuth(t, config)
+	c := of(s)
+	c.now, c.wait = h.now, h.wait
+	return s, c, h
+}
+
 func TestDeviceConsent(t *testing.T) {
 	t.Parallel()
-	h := newHourglass()
-	s := servertest.OAuth(t, servertest.OAuthConfig{Now: h.now, DeviceInterval: 7 * time.Second})
-	c := of(s)
-	c.now, c.wait, c.Scopes = h.now, h.wait, []string{"mail", "offline"}
+	s, c, h := deviceClient(t, servertest.OAuthConfig{DeviceInterval: 7 * time.Second})
+	c.Scopes = []string{"mail", "offline"}
 	var code string
 	h.turned = func(n int) {
 		if n != 3 {
@@ -64,9 +73,7 @@ func TestDeviceConsent(t *testing.T) {
 		}
 		code = userCode
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// The server counts a question that comes too early as an error.
 	for _, r := range s.Requests() {
 		if r.Error != "" && r.Error != codePending {
@@ -82,10 +89,7 @@ func TestDeviceWithoutConsent(t *testing.T) {
 	t.Parallel()
 	t.Run("denied", func(t *testing.T) {
 		t.Parallel()
-		h := newHourglass()
-		s := servertest.OAuth(t, servertest.OAuthConfig{Now: h.now})
-		c := of(s)
-		c.now, c.wait = h.now, h.wait
+		s, c, _ := deviceClient(t, servertest.OAuthConfig{})
 		_, err := c.Device(t.Context(), func(_, code string) {
 			if err := s.DenyDevice(t.Context(), code); err != nil {
 				t.Error(err)
@@ -95,10 +99,7 @@ func TestDeviceWithoutConsent(t *testing.T) {
 	})
 	t.Run("expired", func(t *testing.T) {
 		t.Parallel()
-		h := newHourglass()
-		s := servertest.OAuth(t, servertest.OAuthConfig{Now: h.now, DeviceLife: time.Minute})
-		c := of(s)
-		c.now, c.wait = h.now, h.wait
+		_, c, h := deviceClient(t, servertest.OAuthConfig{DeviceLife: time.Minute})
 		_, err := c.Device(t.Context(), func(string, string) {})
 		failed(t, err, wire.KindExpired)
 		if len(h.waits) != 12 {
@@ -235,22 +236,21 @@ func TestHostileDeviceAuthorizations(t *testing.T) {
 	// However long the code is said to be good, the wait ends.
 	for start, most := range map[string]time.Duration{with("expires_in", "1e300"): maxPatience, with("expires_in", ""): defaultPatience} {
 		start = strings.Replace(start, `"interval":5`, `"interval":60`, 1)
-		_, config, h := deviceServer(t, start)
+		h := newHourglass()
 		began := h.now()
 		h.turned = func(n int) {
 			if n > 5000 {
 				panic("it never ends")
 			}
 		}
-		pendingForever := startEndpoint(t, func(w http.ResponseWriter, form url.Values) {
+		forever := startEndpoint(t, func(w http.ResponseWriter, form url.Values) {
 			if form.Get("grant_type") == "" {
 				reply(200, start)(w, form)
 				return
 			}
 			reply(400, oauthCode(codePending))(w, form)
-		})
-		forever := pendingForever.config()
-		forever.now, forever.wait, forever.ClientID = config.now, config.wait, config.ClientID
+		}).config()
+		forever.now, forever.wait = h.now, h.wait
 		_, err := forever.Device(t.Context(), func(string, string) {})
 		failed(t, err, wire.KindExpired)
 		if waited := h.now().Sub(began); waited > most+maxInterval {

@@ -27,17 +27,13 @@ func TestLoopbackConsent(t *testing.T) {
 	var shown []string
 	refresh, err := c.Loopback(t.Context(), 0, func(consent string) {
 		shown = append(shown, consent)
-		if err := s.Approve(t.Context(), consent, "ann"); err != nil {
-			t.Error(err)
-		}
+		approves(t, s)(consent)
 	})
 	if err != nil || refresh == "" || len(shown) != 1 {
 		t.Fatalf("%v after %d addresses", err, len(shown))
 	}
 	u, err := url.Parse(shown[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	q := u.Query()
 	for name, want := range map[string]string{
 		"response_type": "code", "client_id": servertest.OAuthClientID, "scope": "mail offline", "code_challenge_method": "S256",
@@ -58,9 +54,7 @@ func TestLoopbackConsent(t *testing.T) {
 	}
 	// The listener is gone.
 	back, err := url.Parse(q.Get("redirect_uri"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if conn, err := net.Dial("tcp", back.Host); err == nil {
 		_ = conn.Close()
 		t.Error("the listener still listens")
@@ -77,11 +71,7 @@ func TestLoopbackWithoutConsent(t *testing.T) {
 	}
 	_, err := of(s).Loopback(t.Context(), 0, deny)
 	failed(t, err, wire.KindDenied)
-	approve := func(consent string) {
-		if err := s.Approve(t.Context(), consent, "ann"); err != nil {
-			t.Error(err)
-		}
-	}
+	approve := approves(t, s)
 	// Without the scope for it there is no refresh token.
 	_, err = of(s).Loopback(t.Context(), 0, approve)
 	failed(t, err, wire.KindProtocol)
@@ -98,20 +88,14 @@ func TestLoopbackWithoutConsent(t *testing.T) {
 func get(t *testing.T, method, address, host string) (int, string, http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Host = host
 	transport := &http.Transport{DisableKeepAlives: true}
 	answer, err := transport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = answer.Body.Close() }()
 	page, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return answer.StatusCode, string(page), answer.Header
 }
 
@@ -130,9 +114,7 @@ func pending(t *testing.T, c *Config) (redirect, state string, wait func() (Secr
 		done <- result{token, err}
 	}()
 	u, err := url.Parse(<-shown)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return u.Query().Get("redirect_uri"), u.Query().Get("state"), func() (Secret, error) {
 		defer cancel()
 		r := <-done
@@ -148,9 +130,7 @@ func TestOnlyTheRightRequestCounts(t *testing.T) {
 	redirect, state, wait := pending(t, e.config())
 	host := strings.TrimPrefix(redirect, "http://")
 	_, port, err := net.SplitHostPort(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	right := "?state=" + state + "&code=" + canaryWords
 	for name, r := range map[string]struct{ method, address, host string }{
 		"no query":        {"GET", redirect, host},
@@ -197,9 +177,7 @@ func TestOnlyTheRightRequestCounts(t *testing.T) {
 func TestOneAnswerCounts(t *testing.T) {
 	t.Parallel()
 	b, err := (&Config{}).await(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer b.close()
 	var pages sync.Map
 	var all sync.WaitGroup
@@ -282,9 +260,7 @@ func TestLoopbackAtAFixedPort(t *testing.T) {
 	t.Parallel()
 	s := servertest.OAuth(t, servertest.OAuthConfig{})
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	port := uint16(l.Addr().(*net.TCPAddr).Port)
 	_, err = of(s).Loopback(t.Context(), port, func(string) { t.Error("something is shown though the port is taken") })
 	failed(t, err, wire.KindConnection)
@@ -293,9 +269,7 @@ func TestLoopbackAtAFixedPort(t *testing.T) {
 		if !strings.Contains(consent, url.QueryEscape(":"+strconv.Itoa(int(port)))) {
 			t.Errorf("the port is not in %s", consent)
 		}
-		if err := s.Approve(t.Context(), consent, "ann"); err != nil {
-			t.Error(err)
-		}
+		approves(t, s)(consent)
 	}); err != nil {
 		t.Error(err)
 	}
@@ -304,9 +278,7 @@ func TestLoopbackAtAFixedPort(t *testing.T) {
 func TestRedirectToTheNameLocalhost(t *testing.T) {
 	t.Parallel()
 	b, err := (&Config{RedirectHost: "localhost"}).await(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer b.close()
 	u, err := url.Parse(b.redirect)
 	if err != nil || u.Hostname() != "localhost" || u.Path != "" {
@@ -319,18 +291,10 @@ func TestRedirectToTheNameLocalhost(t *testing.T) {
 	if status, _, _ := get(t, "GET", address+"?state="+b.state+"&code=a", b.host); status != http.StatusOK {
 		t.Errorf("status %d", status)
 	}
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range addresses {
-		n, ok := a.(*net.IPNet)
-		if !ok || n.IP.IsLoopback() || n.IP.IsLinkLocalUnicast() {
-			continue
-		}
-		if conn, err := net.Dial("tcp", net.JoinHostPort(n.IP.String(), u.Port())); err == nil {
+	for _, ip := range elsewhere(t) {
+		if conn, err := net.Dial("tcp", net.JoinHostPort(ip, u.Port())); err == nil {
 			_ = conn.Close()
-			t.Errorf("it listens on %s", n.IP)
+			t.Errorf("it listens on %s", ip)
 		}
 	}
 }

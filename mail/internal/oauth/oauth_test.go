@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -114,15 +115,31 @@ func of(s *servertest.OAuthServer) *Config {
 // consented returns a refresh token that a person agreed to.
 func consented(t *testing.T, s *servertest.OAuthServer, c *Config) Secret {
 	t.Helper()
-	token, err := c.Loopback(t.Context(), 0, func(consent string) {
+	token, err := c.Loopback(t.Context(), 0, approves(t, s))
+	must(t, err)
+	return token
+}
+
+// approves returns a person who agrees.
+func approves(t *testing.T, s *servertest.OAuthServer) func(consent string) {
+	return func(consent string) {
 		if err := s.Approve(t.Context(), consent, "ann"); err != nil {
 			t.Error(err)
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	return token
+}
+
+// elsewhere lists the addresses of this machine, but for those that only it reaches.
+func elsewhere(t *testing.T) (addresses []string) {
+	t.Helper()
+	all, err := net.InterfaceAddrs()
+	must(t, err)
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() && !n.IP.IsLinkLocalUnicast() {
+			addresses = append(addresses, n.IP.String())
+		}
+	}
+	return addresses
 }
 
 func failed(t *testing.T, err error, want wire.Kind) *Error {
@@ -218,5 +235,13 @@ func TestSecretsDoNotPrint(t *testing.T) {
 	silent(t, decision{Code: canaryWords})
 	if got := fmt.Sprintf("%v", Secret("x").LogValue()); got != redacted {
 		t.Errorf("a log shows %s", got)
+	}
+}
+
+// must ends the test at an error of what it needs.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

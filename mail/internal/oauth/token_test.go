@@ -17,16 +17,12 @@ func TestRefreshAgainstARotatingServer(t *testing.T) {
 	c := of(s)
 	first := consented(t, s, c)
 	token, err := c.Refresh(t.Context(), first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if token.Access == "" || token.Rotated == "" || token.Rotated == first || token.Life != 10*time.Minute {
 		t.Errorf("the token lives %v and rotated is new: %v", token.Life, token.Rotated != first)
 	}
 	next, err := c.Refresh(t.Context(), token.Rotated)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// The first one again: both holders lose it.
 	_, err = c.Refresh(t.Context(), first)
 	failed(t, err, wire.KindConsent)
@@ -90,9 +86,7 @@ func TestLifeOfAnAccessToken(t *testing.T) {
 func answerOf(t testing.TB, body string) *answer {
 	t.Helper()
 	a := &answer{status: 200}
-	if err := json.Unmarshal([]byte(body), &a.fields); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(body), &a.fields))
 	return a
 }
 
