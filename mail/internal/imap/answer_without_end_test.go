@@ -63,9 +63,7 @@ func TestAnswersThatWouldKeepTheLibraryWaiting(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			scripted.Settle(t)
 			sv := scripted.Serve(t, func(s *scripted.Conn) {
-				s.Send("* OK [CAPABILITY " + test.caps + "] ready\r\n")
-				tag, _ := s.Expect()
-				s.Send(tag + " OK [CAPABILITY " + test.caps + "] in\r\n")
+				s.Greet(test.caps)
 				for {
 					tag, command := s.Expect()
 					if strings.HasPrefix(command, "SELECT") {
@@ -77,7 +75,7 @@ func TestAnswersThatWouldKeepTheLibraryWaiting(t *testing.T) {
 			})
 			p := NewPool(PoolOptions{Config: configOf(sv)})
 			within(t, "the command", func() {
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 				defer cancel()
 				err := p.Change(ctx, "INBOX", DeleteMessages, func(_ context.Context, s *Session) error {
 					if _, err := s.Select("INBOX").Wait(); err != nil {
@@ -133,31 +131,19 @@ func TestAnswerAheadOfItsCommand(t *testing.T) {
 // it would take no command: the connection is given up.
 func TestIdleThatIsNotRestedIn(t *testing.T) {
 	scripted.Settle(t)
-	sv := scripted.Serve(t, func(s *scripted.Conn) {
-		const caps = scripted.Caps + " IDLE"
-		s.Send("* OK [CAPABILITY " + caps + "] ready\r\n")
-		tag, _ := s.Expect()
-		s.Send(tag + " OK [CAPABILITY " + caps + "] in\r\n")
-		for {
-			tag, command := s.Expect()
-			switch command {
-			case "NOOP":
-				s.Send(tag + " NO [UNAVAILABLE] busy\r\n")
-			case "IDLE":
-				s.Send("+ idling\r\n")
-				s.Expect()
-				s.Send(tag + " OK\r\n")
-			default:
-				s.Send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK done\r\n")
-			}
+	cfg := serve(t, scripted.AnswerIMAP(scripted.Caps+" IDLE", func(command string) string {
+		switch command {
+		case "NOOP":
+			return "TAG NO [UNAVAILABLE] busy\r\n"
+		case "IDLE":
+			return "+ idling\r\n"
 		}
-	})
-	p := newPool(t, PoolOptions{Config: configOf(sv)})
-	look := func(s *Session) error { _, err := s.Examine("INBOX").Wait(); return err }
+		return scripted.Selected
+	}))
+	p := newPool(t, PoolOptions{Config: cfg})
+	look := func(s *Session) error { return lookAt("INBOX")(t.Context(), s) }
 	if _, err := p.Rest(t.Context(), "INBOX", look, func(bool) {}); err == nil {
 		t.Error("it rests")
 	}
-	if err := p.Lend(t.Context(), "INBOX", func(_ context.Context, s *Session) error { return look(s) }); err != nil {
-		t.Errorf("the next lend: %v", err)
-	}
+	lend(t, p, "INBOX", lookAt("INBOX"))
 }

@@ -62,9 +62,8 @@ func TestFloodIsNotKept(t *testing.T) {
 				s.Drain()
 			})
 			cfg.Limits.Bytes = 1 << 30
-			s := dial(t, cfg)
 			before := live()
-			err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
+			using(t, cfg, func(s *Session) error {
 				f := s.Fetch(tc.set, section)
 				<-sent
 				if after := live(); after > before+16<<20 {
@@ -77,9 +76,6 @@ func TestFloodIsNotKept(t *testing.T) {
 				}
 				return err
 			})
-			if err != nil {
-				t.Error(err)
-			}
 		})
 	}
 }
@@ -140,10 +136,7 @@ func TestBudgetIsGivenBack(t *testing.T) {
 			}
 		}
 		s.Renew()
-		if err := fetch(whole); err != nil {
-			return err
-		}
-		return nil
+		return fetch(whole)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -165,10 +158,9 @@ func TestSectionsAreCut(t *testing.T) {
 	cfg := serve(t, scripted.AnswerIMAP(scripted.Caps, func(string) string {
 		return "* 1 FETCH (UID 7 BODY[TEXT]<0> {10}\r\n0123456789 BODY[HEADER] {0}\r\n)\r\nTAG OK done\r\n"
 	}))
-	s := dial(t, cfg)
 	opts := goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{
 		{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: 4}}, {Specifier: goimap.PartSpecifierHeader, Partial: &goimap.SectionPartial{Size: 3}}}}
-	err := s.Use(t.Context(), func(context.Context, *Session) error {
+	using(t, cfg, func(s *Session) error {
 		data, err := s.Fetch(goimap.UIDSetNum(7), opts).Wait()
 		if err != nil {
 			return err
@@ -178,7 +170,4 @@ func TestSectionsAreCut(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
 }

@@ -31,7 +31,7 @@ func TestChangeIsRepeatedOnlyBeforeItBegan(t *testing.T) {
 		open      bool // fn opens the folder first
 		diesAt    string
 		calls     int
-		conns     int32
+		conns     int
 		succeeded bool
 	}{
 		{"the idle connection was dead", true, "SELECT", 2, 2, true},
@@ -41,9 +41,8 @@ func TestChangeIsRepeatedOnlyBeforeItBegan(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			scripted.Settle(t)
-			var conns atomic.Int32
 			sv := scripted.Serve(t, func(s *scripted.Conn) {
-				first := conns.Add(1) == 1
+				first := s.N == 1
 				scripted.AnswerIMAP(scripted.Caps, func(command string) string {
 					if first && strings.HasPrefix(command, tc.diesAt) {
 						return ""
@@ -55,9 +54,7 @@ func TestChangeIsRepeatedOnlyBeforeItBegan(t *testing.T) {
 				})(s)
 			})
 			p := newPool(t, PoolOptions{Config: configOf(sv)})
-			if err := p.Lend(t.Context(), "", noop); err != nil {
-				t.Fatal(err)
-			}
+			mustLend(t, p, "", noop)
 			calls := 0
 			err := p.Change(t.Context(), "INBOX", MarkSeen, func(_ context.Context, s *Session) error {
 				calls++
@@ -69,8 +66,8 @@ func TestChangeIsRepeatedOnlyBeforeItBegan(t *testing.T) {
 				_, err := s.Store(goimap.UIDSetNum(1), goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagSeen}).Wait()
 				return err
 			})
-			if (err == nil) != tc.succeeded || calls != tc.calls || conns.Load() != tc.conns {
-				t.Errorf("%d calls on %d connections: %v", calls, conns.Load(), err)
+			if (err == nil) != tc.succeeded || calls != tc.calls || sv.Accepted() != tc.conns {
+				t.Errorf("%d calls on %d connections: %v", calls, sv.Accepted(), err)
 			}
 			if err != nil {
 				wantError(t, err, wire.KindClosed, StageStore)
@@ -84,7 +81,7 @@ func TestChangePrefersTheFolderSelected(t *testing.T) {
 	sv := scripted.Serve(t, obedient)
 	p := newPool(t, PoolOptions{Config: configOf(sv), Sessions: 2})
 	err := p.Change(t.Context(), "", MarkSeen, func(ctx context.Context, a *Session) error {
-		err := p.Lend(ctx, "", func(_ context.Context, s *Session) error { _, err := s.Examine("A").Wait(); return err })
+		err := p.Lend(ctx, "", lookAt("A"))
 		if err != nil {
 			return err
 		}
@@ -286,9 +283,7 @@ func TestAppend(t *testing.T) {
 				caps += " LITERAL+"
 			}
 			cfg := serve(t, func(s *scripted.Conn) {
-				s.Send("* OK [CAPABILITY " + caps + "] ready\r\n")
-				tag, _ := s.Expect()
-				s.Send(tag + " OK [CAPABILITY " + caps + "] in\r\n")
+				s.Greet(caps)
 				tag, command := s.Expect()
 				if !strings.HasSuffix(command, "+}") {
 					s.Send("+ go\r\n")
@@ -355,18 +350,15 @@ func TestFetchEachKeepsAnswersApart(t *testing.T) {
 	first := make(chan string, 1)
 	cfg := serve(t, func(s *scripted.Conn) {
 		s.Login()
-		buf := make([]byte, 4096)
-		n, _ := s.Read(buf)
-		first <- string(buf[:n])
+		first <- s.OneWrite()
 		s.Send("* 2 FETCH (UID 12 BODY[2] {3}\r\ntwo)\r\n* 9 FETCH (FLAGS (\\Seen))\r\n* 1 FETCH (UID 11 BODY[1] {3}\r\none)\r\n" +
 			"T2 OK done\r\n* 3 FETCH (BODY[1] {5}\r\nthree UID 13)\r\nT1 OK done\r\n")
 		s.Drain()
 	})
-	s := dial(t, cfg)
 	part := func(n int) goimap.FetchOptions {
 		return goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{Part: []int{n}}}}
 	}
-	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
+	using(t, cfg, func(s *Session) error {
 		data, err := s.FetchEach([]FetchRequest{{goimap.UIDSetNum(11, 13), part(1)}, {goimap.UIDSetNum(12), part(2)}}).Wait()
 		if err != nil {
 			return err
@@ -382,9 +374,6 @@ func TestFetchEachKeepsAnswersApart(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
 	if sent := <-first; strings.Count(sent, "\r\n") != 2 || strings.Count(sent, "BODY.PEEK[") != 2 {
 		t.Errorf("first write %q", sent)
 	}
@@ -399,18 +388,14 @@ func TestFetchEachRefused(t *testing.T) {
 		}
 		return "* 1 FETCH (UID 11 FLAGS ())\r\nTAG OK done\r\n"
 	}))
-	s := dial(t, cfg)
-	err := s.Use(t.Context(), func(ctx context.Context, s *Session) error {
+	using(t, cfg, func(s *Session) error {
 		opts := goimap.FetchOptions{Flags: true}
 		_, err := s.FetchEach([]FetchRequest{{goimap.UIDSetNum(11), opts}, {goimap.UIDSetNum(12), opts}}).Wait()
 		if e := wantError(t, err, wire.KindRefused, StageFetch); e.OutOfStep {
 			t.Error("out of step")
 		}
-		return noop(ctx, s)
+		return s.Noop().Wait()
 	})
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 func TestHostileServerDuringChanges(t *testing.T) {
@@ -432,36 +417,32 @@ func TestHostileServerDuringChanges(t *testing.T) {
 			return err
 		},
 	}
-	every := []string{StageSelect, StageStore, StageCopy, StageMove, StageExpunge, StageThread, StageAppend, StageFetch}
 	tests := []struct {
 		name   string
 		answer string // ends the connection when empty
 		again  bool   // send the answer without end
 		kind   wire.Kind
-		stages []string
 	}{
-		{"refused", "TAG NO [NOPERM] not\x01 yours\r\n", false, wire.KindRefused, every},
-		{"bad", "TAG BAD what\r\n", false, wire.KindRefused, every},
-		{"closed", "", false, wire.KindClosed, every},
-		{"goodbye", "* BYE [UNAVAILABLE] later\r\n", false, wire.KindClosed, every},
-		{"silent", "* OK wait\r\n", false, wire.KindTimeout, every},
-		{"another tag", "Z9 OK done\r\n", false, wire.KindProtocol, every},
-		{"neither yes nor no", "TAG MAYBE done\r\n", false, wire.KindProtocol, every},
-		{"numbers of messages without end", strings.Repeat("* 1 EXPUNGE\r\n", 100), true, wire.KindLimit, every},
-		{"flags without end", strings.Repeat("* 1 FETCH (UID 1 FLAGS ())\r\n", 100), true, wire.KindLimit, every},
-		{"line without end", "* OK " + strings.Repeat("x", 1<<20), true, wire.KindLimit, every},
-		{"nesting", "* THREAD " + nest + "\r\n", false, wire.KindLimit, every},
-		{"nesting in flags", "* 1 FETCH (UID 1 FLAGS " + nest + "\r\n", false, wire.KindLimit, every},
-		{"large literal", "* 1 FETCH (UID 1 BODY[] {10000000000}\r\n", false, wire.KindLimit, every},
+		{"refused", "TAG NO [NOPERM] not\x01 yours\r\n", false, wire.KindRefused},
+		{"bad", "TAG BAD what\r\n", false, wire.KindRefused},
+		{"closed", "", false, wire.KindClosed},
+		{"goodbye", "* BYE [UNAVAILABLE] later\r\n", false, wire.KindClosed},
+		{"silent", "* OK wait\r\n", false, wire.KindTimeout},
+		{"another tag", "Z9 OK done\r\n", false, wire.KindProtocol},
+		{"neither yes nor no", "TAG MAYBE done\r\n", false, wire.KindProtocol},
+		{"numbers of messages without end", strings.Repeat("* 1 EXPUNGE\r\n", 100), true, wire.KindLimit},
+		{"flags without end", strings.Repeat("* 1 FETCH (UID 1 FLAGS ())\r\n", 100), true, wire.KindLimit},
+		{"line without end", "* OK " + strings.Repeat("x", 1<<20), true, wire.KindLimit},
+		{"nesting", "* THREAD " + nest + "\r\n", false, wire.KindLimit},
+		{"nesting in flags", "* 1 FETCH (UID 1 FLAGS " + nest + "\r\n", false, wire.KindLimit},
+		{"large literal", "* 1 FETCH (UID 1 BODY[] {10000000000}\r\n", false, wire.KindLimit},
 	}
 	for _, tc := range tests {
-		for _, stage := range tc.stages {
-			t.Run(tc.name+" "+string(stage), func(t *testing.T) {
+		for stage := range do {
+			t.Run(tc.name+" "+stage, func(t *testing.T) {
 				scripted.Settle(t)
 				thrifty(t, 256<<20)
-				var conns atomic.Int32
-				cfg := serve(t, func(s *scripted.Conn) {
-					conns.Add(1)
+				sv := scripted.Serve(t, func(s *scripted.Conn) {
 					s.Login()
 					tag, command := s.Expect()
 					if tc.answer == "" {
@@ -481,6 +462,7 @@ func TestHostileServerDuringChanges(t *testing.T) {
 					s.Send(strings.ReplaceAll(tc.answer, "TAG", tag2))
 					s.Drain()
 				})
+				cfg := configOf(sv)
 				cfg.Limits.Bytes, cfg.Limits.Answers = 2<<20, 5000
 				if tc.kind == wire.KindTimeout {
 					cfg.Socket = 100 * time.Millisecond
@@ -494,8 +476,8 @@ func TestHostileServerDuringChanges(t *testing.T) {
 				if e.OutOfStep != (tc.kind != wire.KindRefused) || strings.ContainsAny(e.Error(), "\x01\r\n") || len(e.Error()) > 600 {
 					t.Errorf("error %+v", e)
 				}
-				if conns.Load() != 1 {
-					t.Errorf("%d connections", conns.Load())
+				if sv.Accepted() != 1 {
+					t.Errorf("%d connections", sv.Accepted())
 				}
 			})
 		}

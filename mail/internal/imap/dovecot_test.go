@@ -39,7 +39,7 @@ func TestColdReadIsOneFlightAfterTheGreeting(t *testing.T) {
 	d.Deliver(t, "ann", "INBOX", letter("one", "1", ""))
 	proxy := servertest.NewProxy(t, d.IMAPSAddr(), servertest.ProxyOptions{})
 	read := func(t *testing.T, p *Pool, begin func()) {
-		err := p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
+		mustLend(t, p, "", func(_ context.Context, s *Session) error {
 			begin()
 			var e *Examining
 			var f *Fetching
@@ -56,9 +56,6 @@ func TestColdReadIsOneFlightAfterTheGreeting(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 	pool := func() *Pool {
 		return newPool(t, PoolOptions{Config: dovecotConfig(d, proxy.Port, "ann")})
@@ -87,10 +84,7 @@ func TestColdReadIsOneFlightAfterTheGreeting(t *testing.T) {
 		cfg := dovecotConfig(d, proxy.Port, "ann")
 		cfg.Login = scripted.WithPassword("wrong")
 		p := newPool(t, PoolOptions{Config: cfg})
-		err := p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
-			_, err := s.Examine("INBOX").Wait()
-			return err
-		})
+		err := p.Lend(t.Context(), "", lookAt("INBOX"))
 		if e := wantError(t, err, wire.KindAuth, wire.StageAuth); e.Code != "AUTHENTICATIONFAILED" {
 			t.Errorf("error %+v", e)
 		}
@@ -156,7 +150,7 @@ func TestChangesOnDovecot(t *testing.T) {
 			}
 			flags := func() map[uint32]string {
 				got := map[uint32]string{}
-				err := p.Lend(t.Context(), "INBOX", func(_ context.Context, s *Session) error {
+				mustLend(t, p, "INBOX", func(_ context.Context, s *Session) error {
 					if _, err := s.Examine("INBOX").Wait(); err != nil {
 						return err
 					}
@@ -175,9 +169,6 @@ func TestChangesOnDovecot(t *testing.T) {
 					}
 					return err
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
 				return got
 			}
 			add := func(op goimap.StoreFlagsOp, uid goimap.UID, f ...goimap.Flag) func(s *Session) error {
@@ -249,7 +240,7 @@ func TestChangesOnDovecot(t *testing.T) {
 				t.Errorf("appended %d; messages %v, want %v", at, got, want)
 			}
 
-			err = p.Lend(t.Context(), "INBOX", func(_ context.Context, s *Session) error {
+			lend(t, p, "INBOX", func(_ context.Context, s *Session) error {
 				threads, err := s.Thread(&goimap.SearchCriteria{}).Wait()
 				if err != nil {
 					return err
@@ -276,9 +267,6 @@ func TestChangesOnDovecot(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Error(err)
-			}
 		})
 	}
 }

@@ -146,12 +146,8 @@ func TestReadOnlySessionSendsNoChange(t *testing.T) {
 				b, _ := io.ReadAll(s.Lines)
 				rest <- string(b)
 			})
-			s, err := Dial(t.Context(), configOf(sv))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
-			err = s.Use(t.Context(), func(_ context.Context, s *Session) error {
+			s := dial(t, configOf(sv))
+			err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
 				change(s)
 				return s.Noop().Wait()
 			})

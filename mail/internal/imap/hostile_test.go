@@ -74,43 +74,23 @@ func TestHostileServerBeforeLogin(t *testing.T) {
 				s.Send(strings.Repeat("x", 4096))
 			}
 		}, wire.KindLimit, wire.StageGreeting},
-		{"garbage greeting", wire.Plaintext, func(s *scripted.Conn) { s.Send("SSH-2.0-OpenSSH_9.9\r\n"); s.Drain() }, wire.KindProtocol, wire.StageGreeting},
-		{"BYE greeting", wire.Plaintext, func(s *scripted.Conn) { s.Send("* BYE [UNAVAILABLE] come back\r\n"); s.Drain() }, wire.KindClosed, wire.StageGreeting},
-		{"PREAUTH greeting", wire.Plaintext, func(s *scripted.Conn) { s.Send("* PREAUTH welcome root\r\n"); s.Drain() }, wire.KindProtocol, wire.StageGreeting},
+		{"garbage greeting", wire.Plaintext, talk("SSH-2.0-OpenSSH_9.9\r\n"), wire.KindProtocol, wire.StageGreeting},
+		{"BYE greeting", wire.Plaintext, talk("* BYE [UNAVAILABLE] come back\r\n"), wire.KindClosed, wire.StageGreeting},
+		{"PREAUTH greeting", wire.Plaintext, talk("* PREAUTH welcome root\r\n"), wire.KindProtocol, wire.StageGreeting},
 		{"closed before the greeting", wire.Plaintext, func(*scripted.Conn) {}, wire.KindClosed, wire.StageGreeting},
-		{"plaintext where TLS is meant", wire.TLS, func(s *scripted.Conn) { s.Send("* OK ready\r\n"); s.Drain() }, wire.KindProtocol, wire.StageTLS},
-		{"STARTTLS not offered", wire.StartTLS, func(s *scripted.Conn) {
-			s.Send("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] ready\r\n")
-			s.Drain()
-		}, wire.KindProtocol, wire.StageTLS},
-		{"STARTTLS refused", wire.StartTLS, func(s *scripted.Conn) {
-			s.Send("* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n")
-			tag, _ := s.Expect()
-			s.Send(tag + " NO not today\r\n")
-			s.Drain()
-		}, wire.KindRefused, wire.StageTLS},
-		{"data in front of TLS", wire.StartTLS, func(s *scripted.Conn) {
-			s.Send("* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n")
-			tag, _ := s.Expect()
-			s.Send(tag + " OK begin\r\n* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] injected\r\n")
-			s.Drain()
-		}, wire.KindProtocol, wire.StageTLS},
-		{"login refused", wire.Plaintext, func(s *scripted.Conn) {
-			s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
-			tag, _ := s.Expect()
-			s.Send(tag + " NO [AUTHENTICATIONFAILED] not s3cret-pass\a\r\n")
-			s.Drain()
-		}, wire.KindAuth, wire.StageAuth},
+		{"plaintext where TLS is meant", wire.TLS, talk("* OK ready\r\n"), wire.KindProtocol, wire.StageTLS},
+		{"STARTTLS not offered", wire.StartTLS, talk("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] ready\r\n"), wire.KindProtocol, wire.StageTLS},
+		{"STARTTLS refused", wire.StartTLS, talk("* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n", "TAG NO not today\r\n"), wire.KindRefused, wire.StageTLS},
+		{"data in front of TLS", wire.StartTLS, talk("* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n", "TAG OK begin\r\n* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] injected\r\n"), wire.KindProtocol, wire.StageTLS},
+		{"login refused", wire.Plaintext, talk("* OK [CAPABILITY "+scripted.Caps+"] ready\r\n", "TAG NO [AUTHENTICATIONFAILED] not s3cret-pass\a\r\n"), wire.KindAuth, wire.StageAuth},
+		{"login while the server is busy", wire.Plaintext, talk("* OK [CAPABILITY "+scripted.Caps+"] ready\r\n", "TAG NO [UNAVAILABLE] later\r\n"), wire.KindRefused, wire.StageAuth},
 		{"login for another tag", wire.Plaintext, func(s *scripted.Conn) {
 			s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
 			s.Expect()
 			s.Send("Z9 OK in\r\n")
 			s.Drain()
 		}, wire.KindProtocol, wire.StageAuth},
-		{"no way to log in", wire.Plaintext, func(s *scripted.Conn) {
-			s.Send("* OK [CAPABILITY IMAP4rev1 LOGINDISABLED] ready\r\n")
-			s.Drain()
-		}, wire.KindAuth, wire.StageAuth},
+		{"no way to log in", wire.Plaintext, talk("* OK [CAPABILITY IMAP4rev1 LOGINDISABLED] ready\r\n"), wire.KindAuth, wire.StageAuth},
 		{"challenges without end", wire.Plaintext, func(s *scripted.Conn) {
 			s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
 			for {
@@ -130,8 +110,7 @@ func TestHostileServerBeforeLogin(t *testing.T) {
 		{"expired certificate", wire.TLS, scripted.OverTLS(scripted.Leaf(t, ca, time.Now().Add(-time.Hour), "127.0.0.1"), (*scripted.Conn).Login), wire.KindCertificate, wire.StageTLS},
 		{"expired certificate after STARTTLS", wire.StartTLS, func(s *scripted.Conn) {
 			s.Send("* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n")
-			tag, _ := s.Expect()
-			s.Send(tag + " OK begin\r\n")
+			s.Answer("TAG OK begin\r\n")
 			scripted.OverTLS(scripted.Leaf(t, ca, time.Now().Add(-time.Hour), "127.0.0.1"), (*scripted.Conn).Login)(s)
 		}, wire.KindCertificate, wire.StageTLS},
 		{"TLS 1.1", wire.TLS, func(s *scripted.Conn) {
@@ -159,6 +138,9 @@ func TestHostileServerBeforeLogin(t *testing.T) {
 			e := wantError(t, err, tc.kind, tc.stage)
 			if !e.OutOfStep {
 				t.Error("the connection counts as usable")
+			}
+			if e.Kind == wire.KindRefused && e.Permanent {
+				t.Error("a refusal for now counts as permanent")
 			}
 			if tc.kind == wire.KindTimeout && !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v does not match context.DeadlineExceeded", err)
@@ -238,15 +220,11 @@ func TestHostileServerAfterLogin(t *testing.T) {
 		_, err := s.List("*", nil).Wait()
 		return err
 	}
-	examine := func(_ context.Context, s *Session) error {
-		_, err := s.Examine("INBOX").Wait()
-		return err
-	}
+	examine := lookAt("INBOX")
 	answer := func(text string) func(*scripted.Conn) {
 		return func(s *scripted.Conn) {
 			s.Login()
-			tag, _ := s.Expect()
-			s.Send(strings.ReplaceAll(text, "TAG", tag))
+			s.Answer(text)
 			s.Drain()
 		}
 	}
@@ -304,16 +282,12 @@ func TestHostileServerAfterLogin(t *testing.T) {
 			cfg.Limits.Bytes = 16 << 20
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
-			s, err := Dial(ctx, cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := dial(t, cfg)
 			if tc.kind == wire.KindTimeout {
 				ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
 				defer cancel()
 			}
-			err = s.Use(ctx, tc.use)
+			err := s.Use(ctx, tc.use)
 			var e *wire.Error
 			if !errors.As(err, &e) || e.Kind != tc.kind {
 				t.Fatalf("error %v, want kind %s", err, tc.kind)
@@ -338,12 +312,8 @@ func TestSilenceEndsWithoutContext(t *testing.T) {
 	scripted.Settle(t)
 	cfg := serve(t, func(s *scripted.Conn) { s.Login(); s.Drain() })
 	cfg.Socket = 50 * time.Millisecond
-	s, err := Dial(context.Background(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	err = s.Use(context.Background(), func(context.Context, *Session) error { return s.Noop().Wait() })
+	s := dial(t, cfg)
+	err := s.Use(context.Background(), func(context.Context, *Session) error { return s.Noop().Wait() })
 	wantError(t, err, wire.KindTimeout, StageNoop)
 }
 
@@ -364,11 +334,7 @@ func TestSlowAnswerIsNotSilence(t *testing.T) {
 		s.Drain()
 	})
 	cfg.Socket = time.Second
-	s, err := Dial(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := dial(t, cfg)
 	if err := s.Use(context.Background(), noop); err != nil {
 		t.Error(err)
 	}
@@ -385,14 +351,10 @@ func TestCancelClosesAtOnce(t *testing.T) {
 		_, _ = bufio.NewReader(s.Lines).ReadByte()
 		close(closed)
 	})
-	s, err := Dial(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := dial(t, cfg)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-hung; cancel() }()
-	err = s.Use(ctx, func(context.Context, *Session) error { return s.Noop().Wait() })
+	err := s.Use(ctx, func(context.Context, *Session) error { return s.Noop().Wait() })
 	if wantError(t, err, wire.KindCanceled, StageNoop); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v does not match context.Canceled", err)
 	}
@@ -414,10 +376,7 @@ func TestIdleFloodIsCutOff(t *testing.T) {
 			s.Send(strings.Repeat("* 5 EXISTS\r\n", 100))
 		}
 	})
-	s, err := Dial(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := dial(t, cfg)
 	<-done
 	_ = s.Close()
 	if kind := wire.KindOf(s.guard.reason()); kind != wire.KindLimit {

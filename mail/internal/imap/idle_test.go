@@ -25,9 +25,7 @@ func newIdler() *idler {
 }
 
 func (i *idler) run(s *scripted.Conn) {
-	s.Send("* OK [CAPABILITY " + i.caps + "] ready\r\n")
-	tag, _ := s.Expect()
-	s.Send(tag + " OK [CAPABILITY " + i.caps + "] in\r\n")
+	s.Greet(i.caps)
 	for {
 		tag, cmd := s.Expect()
 		i.lines <- strings.TrimSpace(tag + " " + cmd)
@@ -84,37 +82,40 @@ func told() (chan bool, func(bool)) {
 	return c, func(news bool) { c <- news }
 }
 
+// rest has a session of a pool rest, which may not fail.
+func rest(t *testing.T, p *Pool) (news chan bool, leave func(bye bool)) {
+	t.Helper()
+	news, tell := told()
+	leave, err := p.Rest(t.Context(), "INBOX", looking, tell)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return news, leave
+}
+
 func TestASessionAtRestReportsAndIsTakenUp(t *testing.T) {
 	scripted.Settle(t)
 	i := newIdler()
 	p := newPool(t, PoolOptions{Config: serve(t, i.run), Sessions: 1})
-	news, tell := told()
-	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
-		t.Fatal(err)
-	}
+	news, _ := rest(t, p)
 	i.want(t, "EXAMINE INBOX", "NOOP", "IDLE")
 	i.says <- "* 4 EXISTS\r\n"
 	if !<-news {
 		t.Error("what came was told as the end")
 	}
 	i.says <- "* 1 FETCH (FLAGS (\\Seen))\r\n* 2 EXPUNGE\r\n"
-	err := p.Lend(t.Context(), "INBOX", func(_ context.Context, s *Session) error {
+	mustLend(t, p, "INBOX", func(_ context.Context, s *Session) error {
 		err := s.Noop().Wait()
 		if f, ok := s.Selected(); !ok || f.Exists != 3 {
 			t.Errorf("the folder is %+v, %v", f, ok)
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	i.want(t, "DONE", "NOOP")
 	if <-news {
 		t.Error("flags, expunges or the end of the rest were told as news")
 	}
-	if err := p.Lend(t.Context(), "INBOX", noop); err != nil {
-		t.Fatal(err)
-	}
+	mustLend(t, p, "INBOX", noop)
 	i.want(t, "NOOP")
 	select {
 	case n := <-news:
@@ -133,13 +134,8 @@ func TestDoneLeavesInOneWriteWithTheNextCommand(t *testing.T) {
 		i.run(s)
 	})
 	p := newPool(t, PoolOptions{Config: configOf(sv)})
-	_, tell := told()
-	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Lend(t.Context(), "INBOX", noop); err != nil {
-		t.Fatal(err)
-	}
+	rest(t, p)
+	mustLend(t, p, "INBOX", noop)
 	if sv.Accepted() != 1 {
 		t.Errorf("%d connections", sv.Accepted())
 	}
@@ -160,17 +156,12 @@ func TestARestIsDisturbedLast(t *testing.T) {
 	sv := scripted.Serve(t, i.run)
 	p := newPool(t, PoolOptions{Config: configOf(sv), Sessions: 2})
 	news, tell := told()
-	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
+	mustLend(t, p, "", func(ctx context.Context, s *Session) error {
 		_, err := p.Rest(ctx, "INBOX", looking, tell)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for range 20 {
-		if err := p.Lend(t.Context(), "INBOX", noop); err != nil {
-			t.Fatal(err)
-		}
+		mustLend(t, p, "INBOX", noop)
 	}
 	select {
 	case <-news:
@@ -185,15 +176,12 @@ func TestOneSessionOfSeveralNeverRests(t *testing.T) {
 	p := newPool(t, PoolOptions{Config: serve(t, i.run), Sessions: 3})
 	_, tell := told()
 	var errs []error
-	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
+	mustLend(t, p, "", func(ctx context.Context, s *Session) error {
 		return p.Lend(ctx, "", func(ctx context.Context, s *Session) error {
 			_, err := p.Rest(ctx, "INBOX", looking, tell)
 			return err
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for range 3 {
 		_, err := p.Rest(t.Context(), "INBOX", looking, tell)
 		errs = append(errs, err)
@@ -232,17 +220,11 @@ func TestLeavingARest(t *testing.T) {
 	scripted.Settle(t)
 	i := newIdler()
 	p := newPool(t, PoolOptions{Config: serve(t, i.run)})
-	news, tell := told()
-	leave, err := p.Rest(t.Context(), "INBOX", looking, tell)
-	if err != nil {
-		t.Fatal(err)
-	}
+	news, leave := rest(t, p)
 	leave(true)
 	i.want(t, "EXAMINE INBOX", "NOOP", "IDLE", "DONE")
 	leave(true) // again does nothing
-	if err := p.Lend(t.Context(), "INBOX", noop); err != nil {
-		t.Fatal(err)
-	}
+	mustLend(t, p, "INBOX", noop)
 	i.want(t, "NOOP")
 	if len(news) > 0 {
 		t.Error("who left was told")
@@ -254,60 +236,41 @@ func TestTheEndOfTheConnectionEndsARest(t *testing.T) {
 	i := newIdler()
 	sv := scripted.Serve(t, i.run)
 	p := newPool(t, PoolOptions{Config: configOf(sv)})
-	news, tell := told()
-	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
-		t.Fatal(err)
-	}
+	news, _ := rest(t, p)
 	i.says <- "* BYE shutting down\r\n"
 	sv.HangUp(1)
 	if <-news {
 		t.Error("the end was told as news")
 	}
-	if err := p.Lend(t.Context(), "INBOX", noop); err != nil {
-		t.Errorf("afterwards: %v", err)
-	}
+	lend(t, p, "INBOX", noop) // afterwards
 }
 
 // A server may end an IDLE by itself: no DONE is due then.
 func TestAServerThatEndsIdleItself(t *testing.T) {
 	scripted.Settle(t)
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
-		s.Send("* OK [CAPABILITY IMAP4rev1 IDLE SASL-IR AUTH=PLAIN] ready\r\n")
-		tag, _ := s.Expect()
-		s.Send(tag + " OK [CAPABILITY IMAP4rev1 IDLE] in\r\n")
+		s.Greet(scripted.Caps + " IDLE")
 		s.Examine()
-		tag, _ = s.Expect()
-		s.Send(tag + " OK nothing\r\n")
-		tag, _ = s.Expect()
-		s.Send("+ \r\n" + tag + " OK enough\r\n")
-		tag, cmd := s.Expect()
-		if cmd != "NOOP" {
-			t.Errorf("the server got %q", tag+" "+cmd)
+		s.Answer("TAG OK nothing\r\n")
+		s.Answer("+ \r\nTAG OK enough\r\n")
+		if cmd := s.Answer("TAG OK done\r\n"); cmd != "NOOP" {
+			t.Errorf("the server got %q", cmd)
 		}
-		s.Send(tag + " OK done\r\n")
 		s.Drain()
 	})
 	p := newPool(t, PoolOptions{Config: configOf(sv)})
-	news, tell := told()
-	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
-		t.Fatal(err)
-	}
+	news, _ := rest(t, p)
 	if <-news {
 		t.Error("the end was told as news")
 	}
-	if err := p.Lend(t.Context(), "INBOX", noop); err != nil {
-		t.Error(err)
-	}
+	lend(t, p, "INBOX", noop)
 }
 
 func TestClosingThePoolSaysGoodbyeFromARest(t *testing.T) {
 	scripted.Settle(t)
 	i := newIdler()
 	p := NewPool(PoolOptions{Config: serve(t, i.run)})
-	_, tell := told()
-	if _, err := p.Rest(t.Context(), "INBOX", looking, tell); err != nil {
-		t.Fatal(err)
-	}
+	rest(t, p)
 	_ = p.Close()
 	i.want(t, "EXAMINE INBOX", "NOOP", "IDLE", "DONE", "LOGOUT")
 }

@@ -43,7 +43,7 @@ const fetchedAnswer = "* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\nT1 OK done\r\n* 1
 
 func TestLoginLeavesWithTheFirstCommands(t *testing.T) {
 	scripted.Settle(t)
-	for name, login := range map[string]wire.Login{"PLAIN": scripted.WithPassword("s3cret-pass"), "XOAUTH2": scripted.WithToken("t0ken"), "OAUTHBEARER": scripted.WithToken("t0ken")} {
+	for name, login := range map[string]wire.Login{"PLAIN": scripted.WithPassword(scripted.Password), "XOAUTH2": scripted.WithToken("t0ken"), "OAUTHBEARER": scripted.WithToken("t0ken")} {
 		t.Run(name, func(t *testing.T) {
 			sent := make(chan string, 1)
 			sv := scripted.Serve(t, func(s *scripted.Conn) {
@@ -54,7 +54,7 @@ func TestLoginLeavesWithTheFirstCommands(t *testing.T) {
 			cfg := configOf(sv)
 			cfg.Login = login
 			p := newPool(t, PoolOptions{Config: cfg})
-			err := p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
+			mustLend(t, p, "", func(_ context.Context, s *Session) error {
 				if _, ok := s.Selected(); ok {
 					t.Error("a folder is open")
 				}
@@ -75,9 +75,6 @@ func TestLoginLeavesWithTheFirstCommands(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
 			first := <-sent
 			lines := strings.Split(first, "\r\n")
 			if len(lines) != 4 || !strings.HasPrefix(lines[0], "L1 AUTHENTICATE "+name+" ") || !strings.Contains(lines[1], "EXAMINE") || !strings.Contains(lines[2], "FETCH") {
@@ -185,26 +182,8 @@ func TestLoginIsNotAlwaysHeld(t *testing.T) {
 				obey(s)
 			})
 			p := newPool(t, PoolOptions{Config: cfg})
-			if err := p.Lend(t.Context(), "", noop); err != nil {
-				t.Fatal(err)
-			}
+			mustLend(t, p, "", noop)
 		})
-	}
-}
-
-// obey answers what comes after a login.
-func obey(s *scripted.Conn) {
-	for {
-		tag, command := s.Expect()
-		verb, _, _ := strings.Cut(command, " ")
-		switch verb {
-		case "CAPABILITY":
-			s.Send("* CAPABILITY " + scripted.Caps + "\r\n" + tag + " OK done\r\n")
-		case "EXAMINE", "SELECT":
-			s.Send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK [READ-ONLY] done\r\n")
-		default:
-			s.Send(tag + " OK done\r\n")
-		}
 	}
 }
 
@@ -217,7 +196,7 @@ func TestCapabilitiesAreAskedForOnce(t *testing.T) {
 		want string // what was sent, each write in brackets
 	}{
 		{"who only reads does not ask", func(p *Pool) error {
-			return p.Lend(context.Background(), "", func(_ context.Context, s *Session) error { _, err := s.Examine("A").Wait(); return err })
+			return p.Lend(context.Background(), "", lookAt("A"))
 		}, "[AUTHENTICATE EXAMINE]"},
 		{"who asks first", func(p *Pool) error {
 			return p.Lend(context.Background(), "", func(ctx context.Context, s *Session) error {
@@ -387,16 +366,13 @@ func TestHeldLoginWithASynchronizingLiteral(t *testing.T) {
 		s.Drain()
 	})
 	p := newPool(t, PoolOptions{Config: configOf(sv)})
-	err := p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
+	mustLend(t, p, "", func(_ context.Context, s *Session) error {
 		set, err := s.Search(&goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: "Subject", Value: "Grüße"}}}).Wait()
 		if err == nil && set.String() != "2:3" {
 			err = fmt.Errorf("found %v", set)
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	text := <-got
 	if !strings.HasPrefix(text, "L1 AUTHENTICATE PLAIN "+base64.StdEncoding.EncodeToString([]byte("\x00ann\x00s3cret-pass"))+"\r\nT1 UID SEARCH") || !strings.HasSuffix(text, "{7}\r\nGrüße\r\n") {
 		t.Errorf("sent %q", text)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
@@ -70,6 +69,7 @@ func (c *checkpoint) run(s *scripted.Conn) {
 	if token == c.valid {
 		s.Send(tag + " OK [CAPABILITY " + scripted.Caps + "] in\r\n")
 		obey(s)
+		return
 	}
 	s.Send("+ " + base64.StdEncoding.EncodeToString([]byte(`{"status":"401"}`)) + "\r\n")
 	s.Expect()
@@ -161,11 +161,7 @@ func TestManyCallersAndAnExpiredToken(t *testing.T) {
 	p.logins.proven = true // as after a login that worked, so that several are made at once
 	var wg sync.WaitGroup
 	for range 40 {
-		wg.Go(func() {
-			if err := p.Lend(t.Context(), "", noop); err != nil {
-				t.Error(err)
-			}
-		})
+		wg.Go(func() { lend(t, p, "", noop) })
 	}
 	wg.Wait()
 	if n := strings.Count(c.tried(), "old"); n < 1 || n > 4 {
@@ -206,17 +202,14 @@ func TestDeadSessionAndExpiredToken(t *testing.T) {
 	scripted.Settle(t)
 	c := &checkpoint{valid: "good"}
 	die := make(chan struct{})
-	var conns atomic.Int32
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
-		if conns.Add(1) > 1 {
+		if s.N > 1 {
 			c.run(s)
 			return
 		}
 		s.Send("* OK [CAPABILITY IMAP4rev1 AUTH=XOAUTH2 SASL-IR] ready\r\n")
-		tag, _ := s.Expect()
-		s.Send(tag + " OK [CAPABILITY " + scripted.Caps + "] in\r\n")
-		tag, _ = s.Expect()
-		s.Send(tag + " OK done\r\n")
+		s.Answer("TAG OK [CAPABILITY " + scripted.Caps + "] in\r\n")
+		s.Answer("TAG OK done\r\n")
 		<-die
 		s.Expect()
 	})
@@ -224,13 +217,9 @@ func TestDeadSessionAndExpiredToken(t *testing.T) {
 	refusals := 0
 	cfg.Login, _ = renewing(&refusals, "old", "good")
 	p := newPool(t, PoolOptions{Config: cfg, Sessions: 1})
-	if err := p.Lend(t.Context(), "", noop); err != nil {
-		t.Fatal(err)
-	}
+	mustLend(t, p, "", noop)
 	close(die)
-	if err := p.Lend(t.Context(), "", noop); err != nil {
-		t.Fatal(err)
-	}
+	mustLend(t, p, "", noop)
 	if got := c.tried(); got != "old good" {
 		t.Errorf("tried %q", got)
 	}
@@ -250,9 +239,7 @@ func TestRoundThatWasGivenUp(t *testing.T) {
 		return s.Ready()
 	})
 	wantError(t, err, wire.KindAuth, wire.StageAuth)
-	if err := p.Lend(t.Context(), "", noop); err != nil {
-		t.Error(err)
-	}
+	lend(t, p, "", noop)
 	if got := c.tried(); got != "old older good" {
 		t.Errorf("tried %q", got)
 	}

@@ -1,7 +1,6 @@
 package imap
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -342,8 +341,7 @@ func TestBrokenAnswersCostOnlyThemselves(t *testing.T) {
 				}
 				return "TAG OK done\r\n"
 			}))
-			s := dial(t, cfg)
-			err := s.Use(t.Context(), func(ctx context.Context, s *Session) error {
+			using(t, cfg, func(s *Session) error {
 				data, err := s.Fetch(goimap.UIDSetNum(11, 12, 13), goimap.FetchOptions{Flags: true, BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText}}}).Wait()
 				if tc.want == "" {
 					wantError(t, err, wire.KindProtocol, StageFetch) // nobody can say where such a line ends
@@ -352,18 +350,11 @@ func TestBrokenAnswersCostOnlyThemselves(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				var got []string
-				for _, d := range data {
-					got = append(got, fmt.Sprintf("%d:%s", d.UID, d.BodySection[0].Bytes))
-				}
-				if strings.Join(got, " ") != tc.want {
+				if got := texts(data); got != tc.want {
 					t.Errorf("got %q, want %q", got, tc.want)
 				}
-				return noop(ctx, s)
+				return s.Noop().Wait()
 			})
-			if err != nil {
-				t.Error(err)
-			}
 		})
 	}
 }
@@ -380,8 +371,7 @@ func TestListCountsWhatItLeavesOut(t *testing.T) {
 		answers = answers[1:]
 		return a
 	}))
-	s := dial(t, cfg)
-	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
+	using(t, cfg, func(s *Session) error {
 		for _, want := range []string{"INBOX,Sent 2", "INBOX 0"} {
 			l := s.List("*", nil)
 			data, err := l.Wait()
@@ -398,9 +388,6 @@ func TestListCountsWhatItLeavesOut(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 func BenchmarkMender(b *testing.B) {

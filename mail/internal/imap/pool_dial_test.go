@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,34 +27,27 @@ func (p *Pool) queued(n int) {
 // made for them; that one is kept, logged in, for who comes next.
 func TestPoolTakesWhatComesFirst(t *testing.T) {
 	scripted.Settle(t)
-	var conns atomic.Int32
 	greet, second := make(chan struct{}), make(chan struct{})
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
-		if conns.Add(1) > 1 {
+		if s.N > 1 {
 			<-greet
 			s.Login()
 			close(second)
 			obey(s)
+			return
 		}
 		obedient(s)
 	})
 	p := newPool(t, PoolOptions{Config: configOf(sv), Sessions: 2})
 	var waiting sync.WaitGroup
-	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
+	mustLend(t, p, "", func(ctx context.Context, s *Session) error {
 		if err := noop(ctx, s); err != nil {
 			return err
 		}
-		waiting.Go(func() {
-			if err := p.Lend(t.Context(), "", noop); err != nil {
-				t.Error(err)
-			}
-		})
+		waiting.Go(func() { lend(t, p, "", noop) })
 		p.queued(1)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	waiting.Wait() // with the second connection still without a greeting
 	close(greet)
 	<-second // nobody asks for it, and it logs in
@@ -64,18 +56,17 @@ func TestPoolTakesWhatComesFirst(t *testing.T) {
 		idle = len(p.idle)
 		p.mu.Unlock()
 	}
-	err = p.Lend(t.Context(), "", func(ctx context.Context, _ *Session) error { return p.Lend(ctx, "", noop) })
-	if err != nil || conns.Load() != 2 {
-		t.Errorf("%d connections: %v", conns.Load(), err)
+	err := p.Lend(t.Context(), "", func(ctx context.Context, _ *Session) error { return p.Lend(ctx, "", noop) })
+	if err != nil || sv.Accepted() != 2 {
+		t.Errorf("%d connections: %v", sv.Accepted(), err)
 	}
 }
 
 // A dial that fails costs the Lend it was made for, and nobody else.
 func TestPoolTellsADialsErrorToItsOwner(t *testing.T) {
 	scripted.Settle(t)
-	var conns atomic.Int32
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
-		if conns.Add(1) == 2 {
+		if s.N == 2 {
 			s.Send("* BYE [UNAVAILABLE] too many\r\n")
 			return
 		}
@@ -83,7 +74,7 @@ func TestPoolTellsADialsErrorToItsOwner(t *testing.T) {
 	})
 	p := newPool(t, PoolOptions{Config: configOf(sv), Sessions: 2})
 	var others sync.WaitGroup
-	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
+	lend(t, p, "", func(ctx context.Context, s *Session) error {
 		if err := noop(ctx, s); err != nil {
 			return err
 		}
@@ -91,20 +82,13 @@ func TestPoolTellsADialsErrorToItsOwner(t *testing.T) {
 			t.Errorf("error %+v", e)
 		}
 		for range 5 {
-			others.Go(func() {
-				if err := p.Lend(t.Context(), "", noop); err != nil {
-					t.Error(err)
-				}
-			})
+			others.Go(func() { lend(t, p, "", noop) })
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
 	others.Wait()
-	if conns.Load() > 3 {
-		t.Errorf("%d connections", conns.Load())
+	if sv.Accepted() > 3 {
+		t.Errorf("%d connections", sv.Accepted())
 	}
 }
 
@@ -156,11 +140,7 @@ func TestPoolKeepsADialForOthers(t *testing.T) {
 	var first, second sync.WaitGroup
 	first.Go(func() { wantError(t, p.Lend(ctx, "", noop), wire.KindCanceled, wire.StageConnect) })
 	p.queued(1)
-	second.Go(func() {
-		if err := p.Lend(t.Context(), "", noop); err != nil {
-			t.Error(err)
-		}
-	})
+	second.Go(func() { lend(t, p, "", noop) })
 	p.queued(2)
 	cancel()
 	first.Wait()
@@ -175,36 +155,31 @@ func TestPoolKeepsADialForOthers(t *testing.T) {
 // have been changed, and each try with the old one counts as an attack.
 func TestPoolIsCarefulAgainAfterARefusal(t *testing.T) {
 	scripted.Settle(t)
-	var conns, now, most atomic.Int32
+	var at peak
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
-		if conns.Add(1) == 1 {
+		if s.N == 1 {
 			s.Login()
-			tag, _ := s.Expect()
-			s.Send(tag + " OK done\r\n")
+			s.Answer("TAG OK done\r\n")
 			return // so that the next has to log in again
 		}
 		s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
 		tag, _ := s.Expect()
-		n := now.Add(1)
-		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
-		}
-		now.Add(-1)
+		at.in()
+		at.out()
 		s.Send(tag + " NO [AUTHENTICATIONFAILED] no more\r\n")
 		s.Drain()
 	})
 	p := newPool(t, PoolOptions{Config: configOf(sv)})
-	if err := p.Lend(t.Context(), "", noop); err != nil {
-		t.Fatal(err)
-	}
+	mustLend(t, p, "", noop)
 	wantError(t, p.Lend(t.Context(), "", noop), wire.KindAuth, wire.StageAuth)
-	before := conns.Load()
+	before := sv.Accepted()
 	var lends sync.WaitGroup
 	for range 10 {
 		lends.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), wire.KindAuth, wire.StageAuth) })
 	}
 	lends.Wait()
-	if most.Load() != 1 || conns.Load() > before+10 {
-		t.Errorf("%d logins at once, %d connections", most.Load(), conns.Load())
+	if at.most.Load() != 1 || sv.Accepted() > before+10 {
+		t.Errorf("%d logins at once, %d connections", at.most.Load(), sv.Accepted())
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -244,14 +219,12 @@ func TestPoolClosesWhileDialling(t *testing.T) {
 // and who has the session and sends nothing keeps the others waiting only shortly.
 func TestPoolLogsInOnceBeforeItLogsInSideBySide(t *testing.T) {
 	scripted.Settle(t)
-	var now, most atomic.Int32
+	var at peak
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
 		s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
 		tag, _ := s.Expect()
-		n := now.Add(1)
-		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
-		}
-		now.Add(-1)
+		at.in()
+		at.out()
 		s.Send(tag + " NO [UNAVAILABLE] busy\r\n") // never works
 		s.Drain()
 	})
@@ -261,8 +234,8 @@ func TestPoolLogsInOnceBeforeItLogsInSideBySide(t *testing.T) {
 		lends.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), wire.KindRefused, wire.StageAuth) })
 	}
 	lends.Wait()
-	if most.Load() != 1 {
-		t.Errorf("%d logins at once", most.Load())
+	if at.most.Load() != 1 {
+		t.Errorf("%d logins at once", at.most.Load())
 	}
 
 	p = newPool(t, PoolOptions{Config: serve(t, obedient)})

@@ -4,9 +4,9 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,26 +14,6 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
-
-// obedient answers every command of a small read-only client, until stop says so.
-func obedient(s *scripted.Conn) {
-	s.Login()
-	for {
-		tag, cmd := s.Expect()
-		verb, _, _ := strings.Cut(cmd, " ")
-		switch verb {
-		case "EXAMINE", "SELECT":
-			s.Send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK [READ-ONLY] done\r\n")
-		case "LOGOUT":
-			s.Send("* BYE bye\r\n" + tag + " OK out\r\n")
-			return
-		default:
-			s.Send(tag + " OK done\r\n")
-		}
-	}
-}
-
-func noop(_ context.Context, s *Session) error { return s.Noop().Wait() }
 
 func newPool(t *testing.T, o PoolOptions) *Pool {
 	t.Helper()
@@ -47,9 +27,7 @@ func TestPoolReusesOneSession(t *testing.T) {
 	sv := scripted.Serve(t, obedient)
 	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	for range 20 {
-		if err := p.Lend(t.Context(), "", noop); err != nil {
-			t.Fatal(err)
-		}
+		mustLend(t, p, "", noop)
 	}
 	if n := sv.Accepted(); n != 1 {
 		t.Errorf("%d connections", n)
@@ -61,24 +39,19 @@ func TestPoolNeverHasMoreThanItsSessions(t *testing.T) {
 	sv := scripted.Serve(t, obedient)
 	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	var wg sync.WaitGroup
-	var now, most atomic.Int32
+	var at peak
 	for range 60 {
 		wg.Go(func() {
-			err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
-				n := now.Add(1)
-				defer now.Add(-1)
-				for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
-				}
+			lend(t, p, "", func(ctx context.Context, s *Session) error {
+				at.in()
+				defer at.out()
 				return noop(ctx, s)
 			})
-			if err != nil {
-				t.Error(err)
-			}
 		})
 	}
 	wg.Wait()
-	if most.Load() > DefaultSessions || sv.Accepted() > DefaultSessions {
-		t.Errorf("%d at once, %d connections", most.Load(), sv.Accepted())
+	if at.most.Load() > DefaultSessions || sv.Accepted() > DefaultSessions {
+		t.Errorf("%d at once, %d connections", at.most.Load(), sv.Accepted())
 	}
 }
 
@@ -86,29 +59,20 @@ func TestPoolPrefersTheFolderAsked(t *testing.T) {
 	scripted.Settle(t)
 	sv := scripted.Serve(t, obedient)
 	p := newPool(t, PoolOptions{Config: configOf(sv), Sessions: 2})
-	examine := func(name string) func(context.Context, *Session) error {
-		return func(_ context.Context, s *Session) error { _, err := s.Examine(name).Wait(); return err }
-	}
 	// Two sessions, made by lending one inside the other.
-	err := p.Lend(t.Context(), "", func(ctx context.Context, a *Session) error {
-		if err := p.Lend(ctx, "", examine("B")); err != nil {
+	mustLend(t, p, "", func(ctx context.Context, a *Session) error {
+		if err := p.Lend(ctx, "", lookAt("B")); err != nil {
 			return err
 		}
-		return examine("A")(ctx, a)
+		return lookAt("A")(ctx, a)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, name := range []string{"B", "A", "B", "B", "A"} {
-		err := p.Lend(t.Context(), name, func(_ context.Context, s *Session) error {
+		mustLend(t, p, name, func(_ context.Context, s *Session) error {
 			if f, ok := s.Selected(); !ok || f.Name != name || f.UIDValidity != 7 || f.Exists != 3 {
 				t.Errorf("asked for %s, got %+v", name, f)
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
@@ -117,37 +81,25 @@ func TestPoolServesInOrder(t *testing.T) {
 	p := newPool(t, PoolOptions{Config: serve(t, obedient), Sessions: 1})
 	var order []int
 	var wg sync.WaitGroup
-	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
+	mustLend(t, p, "", func(ctx context.Context, s *Session) error {
 		for i := range 10 {
 			wg.Go(func() {
 				_ = p.Lend(ctx, "", func(context.Context, *Session) error { order = append(order, i); return nil })
 			})
-			for queued := 0; queued <= i; { // until this one stands in the queue
-				p.mu.Lock()
-				queued = len(p.queue)
-				p.mu.Unlock()
-			}
+			p.queued(i + 1)
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	wg.Wait()
-	for i, got := range order {
-		if i != got {
-			t.Fatalf("order %v", order)
-		}
-	}
-	if len(order) != 10 {
-		t.Fatalf("%d were served", len(order))
+	if want := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}; !slices.Equal(order, want) {
+		t.Errorf("order %v", order)
 	}
 }
 
 func TestPoolWaitEndsWithContext(t *testing.T) {
 	scripted.Settle(t)
 	p := newPool(t, PoolOptions{Config: serve(t, obedient), Sessions: 1})
-	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
+	mustLend(t, p, "", func(ctx context.Context, s *Session) error {
 		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		defer cancel()
 		err := p.Lend(short, "", noop)
@@ -156,90 +108,46 @@ func TestPoolWaitEndsWithContext(t *testing.T) {
 		}
 		return noop(ctx, s)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Lend(t.Context(), "", noop); err != nil {
-		t.Errorf("after that: %v", err)
-	}
+	lend(t, p, "", noop) // after that
 }
 
-// A server that hung up between lends is noticed, before or while asking.
+// A server that hung up between lends is noticed while asking, and the lend runs again,
+// unless the server has answered: a goodbye that crosses a command is no answer to it,
+// and what was answered is not asked again.
 func TestPoolReplacesADeadSession(t *testing.T) {
-	scripted.Settle(t)
-	var conns atomic.Int32
-	ended := make(chan struct{})
-	sv := scripted.Serve(t, func(s *scripted.Conn) {
-		if conns.Add(1) > 1 {
-			obedient(s)
-			return
-		}
-		s.Login()
-		tag, _ := s.Expect()
-		s.Send(tag + " OK done\r\n")
-		s.Expect() // the second command gets no answer
-		_ = s.Close()
-		close(ended)
-	})
-	p := newPool(t, PoolOptions{Config: configOf(sv)})
-	calls := 0
-	for range 2 {
-		err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error { calls++; return noop(ctx, s) })
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	<-ended
-	if calls != 3 || conns.Load() != 2 {
-		t.Errorf("%d calls on %d connections, want 3 on 2", calls, conns.Load())
-	}
-}
-
-// A goodbye that crosses a command on an old session is no answer to it.
-func TestPoolReplacesASessionThatSaysGoodbye(t *testing.T) {
-	scripted.Settle(t)
-	var conns atomic.Int32
-	sv := scripted.Serve(t, func(s *scripted.Conn) {
-		if conns.Add(1) > 1 {
-			obedient(s)
-			return
-		}
-		s.Login()
-		tag, _ := s.Expect()
-		s.Send(tag + " OK done\r\n")
-		s.Expect()
-		s.Send("* BYE you were idle\r\n")
-	})
-	p := newPool(t, PoolOptions{Config: configOf(sv)})
-	for range 2 {
-		if err := p.Lend(t.Context(), "", noop); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := conns.Load(); n != 2 {
-		t.Errorf("%d connections", n)
-	}
-}
-
-// What a server answered is not asked again: the first answer counts.
-func TestPoolDoesNotRepeatAfterAnAnswer(t *testing.T) {
-	scripted.Settle(t)
-	sv := scripted.Serve(t, func(s *scripted.Conn) {
-		s.Login()
-		tag, _ := s.Expect()
-		s.Send(tag + " OK done\r\n")
-		s.Expect()
-		s.Send("* 4 EXISTS\r\n")
-	})
-	p := newPool(t, PoolOptions{Config: configOf(sv)})
-	if err := p.Lend(t.Context(), "", noop); err != nil {
-		t.Fatal(err)
-	}
-	calls := 0
-	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error { calls++; return noop(ctx, s) })
-	wantError(t, err, wire.KindClosed, StageNoop)
-	if calls != 1 || sv.Accepted() != 1 {
-		t.Errorf("%d calls, %d connections", calls, sv.Accepted())
+	for name, tc := range map[string]struct {
+		last  string // of the server, in place of an answer to the second lend
+		conns int
+	}{
+		"silent":       {"", 2},
+		"with goodbye": {"* BYE you were idle\r\n", 2},
+		"answered":     {"* 4 EXISTS\r\n", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scripted.Settle(t)
+			sv := scripted.Serve(t, func(s *scripted.Conn) {
+				if s.N > 1 {
+					obedient(s)
+					return
+				}
+				s.Login()
+				s.Answer("TAG OK done\r\n")
+				s.Expect()
+				s.Send(tc.last)
+			})
+			p := newPool(t, PoolOptions{Config: configOf(sv)})
+			mustLend(t, p, "", noop)
+			calls := 0
+			err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error { calls++; return noop(ctx, s) })
+			if tc.conns == 1 {
+				wantError(t, err, wire.KindClosed, StageNoop)
+			} else if err != nil {
+				t.Error(err)
+			}
+			if calls != tc.conns || sv.Accepted() != tc.conns {
+				t.Errorf("%d calls, %d connections, want %d of each", calls, sv.Accepted(), tc.conns)
+			}
+		})
 	}
 }
 
@@ -249,28 +157,19 @@ func TestPoolAsksAnOldSessionFirst(t *testing.T) {
 	now := time.Now()
 	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
 	var seen []string
-	sv := scripted.Serve(t, func(s *scripted.Conn) {
-		s.Login()
-		for {
-			tag, cmd := s.Expect()
-			mu.Lock()
-			seen = append(seen, cmd)
-			mu.Unlock()
-			if cmd == "EXAMINE Q" {
-				s.Send("* OK [UIDVALIDITY 7] v\r\n")
-			}
-			s.Send(tag + " OK done\r\n")
-		}
-	})
-	p := newPool(t, PoolOptions{Config: configOf(sv), Now: clock})
+	cfg := serve(t, scripted.AnswerIMAP(scripted.Caps, func(command string) string {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, command)
+		return "TAG OK done\r\n"
+	}))
+	p := newPool(t, PoolOptions{Config: cfg, Now: clock})
 	use := func(context.Context, *Session) error { return nil }
 	for _, later := range []time.Duration{0, time.Minute, 5 * time.Minute} {
 		mu.Lock()
 		now = now.Add(later)
 		mu.Unlock()
-		if err := p.Lend(t.Context(), "", use); err != nil {
-			t.Fatal(err)
-		}
+		mustLend(t, p, "", use)
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -294,10 +193,7 @@ func TestPoolDoesNotRepeatAWrongPassword(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			e := new(wire.Error)
-			if err := p.Lend(t.Context(), "", noop); !errors.As(err, &e) || e.Kind != wire.KindAuth {
-				t.Errorf("error %v", err)
-			}
+			wantError(t, p.Lend(t.Context(), "", noop), wire.KindAuth, wire.StageAuth)
 		})
 	}
 	for queued, lent := 0, 0; queued < 49 || lent < 1; {
@@ -341,9 +237,7 @@ func TestPoolSurvivesAPanic(t *testing.T) {
 		defer func() { _ = recover() }()
 		_ = p.Lend(t.Context(), "", func(context.Context, *Session) error { panic("x") })
 	}()
-	if err := p.Lend(t.Context(), "", noop); err != nil {
-		t.Fatal(err)
-	}
+	mustLend(t, p, "", noop)
 }
 
 func TestPoolCloseEndsEverything(t *testing.T) {
@@ -369,19 +263,12 @@ func TestPoolCloseEndsEverything(t *testing.T) {
 	var wg sync.WaitGroup
 	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
 		wg.Go(func() {
-			err := p.Lend(t.Context(), "", func(_ context.Context, s *Session) error {
-				_, err := s.Examine("INBOX").Wait()
-				return err
-			})
+			err := p.Lend(t.Context(), "", lookAt("INBOX"))
 			wantError(t, err, wire.KindClosed, StageExamine)
 		})
 		<-hung
 		wg.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), wire.KindClosed, wire.StageConnect) })
-		for queued := 0; queued == 0; {
-			p.mu.Lock()
-			queued = len(p.queue)
-			p.mu.Unlock()
-		}
+		p.queued(1)
 		// Now, while both sessions are lent: the one that waits must not get
 		// either of them first.
 		_ = p.Close()
@@ -419,17 +306,15 @@ func TestPoolSaysGoodbye(t *testing.T) {
 // What an earlier lend changed is no reason not to repeat one that only reads.
 func TestPoolReplacesADeadSessionThatOnceChangedSomething(t *testing.T) {
 	scripted.Settle(t)
-	var conns atomic.Int32
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
-		if conns.Add(1) > 1 {
+		if s.N > 1 {
 			obedient(s)
 			return
 		}
 		s.Login()
 		tag, _ := s.Expect()
 		s.Send(strings.ReplaceAll(scripted.Selected, "TAG", tag))
-		tag, _ = s.Expect()
-		s.Send("* 1 FETCH (UID 1 FLAGS (\\Seen))\r\n" + tag + " OK done\r\n")
+		s.Answer("* 1 FETCH (UID 1 FLAGS (\\Seen))\r\nTAG OK done\r\n")
 		s.Expect() // gets no answer
 	})
 	p := newPool(t, PoolOptions{Config: configOf(sv)})
@@ -443,7 +328,7 @@ func TestPoolReplacesADeadSessionThatOnceChangedSomething(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Lend(t.Context(), "", noop); err != nil || conns.Load() != 2 {
-		t.Errorf("%v on %d connections", err, conns.Load())
+	if err := p.Lend(t.Context(), "", noop); err != nil || sv.Accepted() != 2 {
+		t.Errorf("%v on %d connections", err, sv.Accepted())
 	}
 }

@@ -76,13 +76,11 @@ func TestSearchWithoutACharsetWhereItIsRefusedBeforeTheText(t *testing.T) {
 	var seen []string
 	refuse := true
 	sv := scripted.Serve(t, func(s *scripted.Conn) {
-		s.Send("* OK [CAPABILITY " + caps + "] ready\r\n")
-		tag, _ := s.Expect()
-		s.Send(tag + " OK [CAPABILITY " + caps + "] in\r\n")
+		s.Greet(caps)
 		for {
 			tag, command := s.Expect()
 			if !strings.HasPrefix(command, "UID SEARCH") {
-				s.Send("* 3 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tag + " OK done\r\n")
+				s.Send(strings.ReplaceAll(scripted.Selected, "TAG", tag))
 				continue
 			}
 			mu.Lock()

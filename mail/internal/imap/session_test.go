@@ -15,16 +15,6 @@ import (
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
-func dial(t *testing.T, cfg Config) *Session {
-	t.Helper()
-	s, err := Dial(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
-
 func TestLoginOverTLSAndSTARTTLS(t *testing.T) {
 	scripted.Settle(t)
 	ca := scripted.Authority(t)
@@ -49,8 +39,7 @@ func TestLoginOverTLSAndSTARTTLS(t *testing.T) {
 		wire.StartTLS: func(s *scripted.Conn) {
 			// What is claimed in the clear does not count afterwards.
 			s.Send("* OK [CAPABILITY IMAP4rev1 STARTTLS AUTH=XSTEAL LOGINDISABLED] ready\r\n")
-			tag, _ := s.Expect()
-			s.Send(tag + " OK begin\r\n")
+			s.Answer("TAG OK begin\r\n")
 			scripted.OverTLS(cert, after)(s)
 		},
 	} {
@@ -101,8 +90,7 @@ func TestLoginWays(t *testing.T) {
 						s.Send(tag + " " + a + "\r\n")
 					}
 				}
-				tag, _ = s.Expect()
-				s.Send("* CAPABILITY IMAP4rev1\r\n" + tag + " OK\r\n")
+				s.Answer("* CAPABILITY IMAP4rev1\r\nTAG OK\r\n")
 				s.Drain()
 			})
 			cfg.Login = scripted.WithPassword(tc.password)
@@ -177,21 +165,6 @@ func TestCredentialsThatDoNotLeave(t *testing.T) {
 	}
 }
 
-// A server that is only busy did not refuse the password.
-func TestBusyLoginIsNoWrongPassword(t *testing.T) {
-	scripted.Settle(t)
-	cfg := serve(t, func(s *scripted.Conn) {
-		s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
-		tag, _ := s.Expect()
-		s.Send(tag + " NO [UNAVAILABLE] later\r\n")
-		s.Drain()
-	})
-	_, err := Dial(t.Context(), cfg)
-	if e := wantError(t, err, wire.KindRefused, wire.StageAuth); e.Permanent {
-		t.Error("counts as permanent")
-	}
-}
-
 func TestSelectedFollowsTheServer(t *testing.T) {
 	scripted.Settle(t)
 	cfg := serve(t, func(s *scripted.Conn) {
@@ -203,21 +176,20 @@ func TestSelectedFollowsTheServer(t *testing.T) {
 		}
 		s.Drain()
 	})
-	s := dial(t, cfg)
-	err := s.Use(t.Context(), func(ctx context.Context, s *Session) error {
+	using(t, cfg, func(s *Session) error {
 		f, err := s.Examine("inbox").Wait()
 		if err != nil || f != (Folder{Name: "INBOX", UIDValidity: 7, UIDNext: 4, Exists: 3}) {
 			return fmt.Errorf("examined %+v: %v", f, err)
 		}
 		for _, want := range []uint32{9, 7} {
-			if err := noop(ctx, s); err != nil {
+			if err := s.Noop().Wait(); err != nil {
 				return err
 			}
 			if f, ok := s.Selected(); !ok || f.Exists != want {
 				return fmt.Errorf("scripted.Selected %+v, want %d messages", f, want)
 			}
 		}
-		if err := noop(ctx, s); err != nil {
+		if err := s.Noop().Wait(); err != nil {
 			return err
 		}
 		if f, ok := s.Selected(); ok {
@@ -225,9 +197,6 @@ func TestSelectedFollowsTheServer(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 // The library loses these: an answer displaced by a flag change that came first,
@@ -244,36 +213,20 @@ func TestFetchFindsEveryAnswer(t *testing.T) {
 	for name, answer := range answers {
 		for kind, set := range map[string]goimap.NumSet{"by UID": goimap.UIDSetNum(11, 12), "by number": goimap.SeqSetNum(1, 2)} {
 			t.Run(name+" "+kind, func(t *testing.T) {
-				cfg := serve(t, func(s *scripted.Conn) {
-					s.Login()
-					for {
-						tag, cmd := s.Expect()
-						if !strings.Contains(cmd, "BODY.PEEK[TEXT]") {
-							s.Send(tag + " BAD not a peek\r\n")
-							continue
-						}
-						s.Send(answer + tag + " OK done\r\n")
+				cfg := serve(t, scripted.AnswerIMAP(scripted.Caps, func(command string) string {
+					if !strings.Contains(command, "BODY.PEEK[TEXT]") {
+						return "TAG BAD not a peek\r\n"
 					}
-				})
+					return answer + "TAG OK done\r\n"
+				}))
 				s := dial(t, cfg)
 				for range 3 {
 					err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
 						got, err := s.Fetch(set, goimap.FetchOptions{Flags: true, BodySection: []*goimap.FetchItemBodySection{{Specifier: goimap.PartSpecifierText}}}).Wait()
-						if err != nil {
-							return err
+						if err == nil && texts(got) != "11:msg11 12:msg12" {
+							err = fmt.Errorf("got %q", texts(got))
 						}
-						var text strings.Builder
-						for _, m := range got {
-							fmt.Fprintf(&text, "%d:", m.UID)
-							for _, b := range m.BodySection {
-								text.Write(b.Bytes)
-							}
-							text.WriteString(" ")
-						}
-						if text.String() != "11:msg11 12:msg12 " {
-							return fmt.Errorf("got %q", text.String())
-						}
-						return nil
+						return err
 					})
 					if err != nil {
 						t.Fatal(err)
@@ -297,8 +250,7 @@ func TestCommandsArePipelined(t *testing.T) {
 		s.Send("* 1 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\n" + tags[0] + " OK\r\n" + tags[1] + " OK\r\n" + tags[2] + " OK\r\n")
 		s.Drain()
 	})
-	s := dial(t, cfg)
-	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
+	using(t, cfg, func(s *Session) error {
 		e, n, f := s.Examine("A"), s.Noop(), s.Fetch(goimap.UIDSetNum(1), goimap.FetchOptions{Flags: true})
 		if _, err := e.Wait(); err != nil {
 			return err
@@ -309,9 +261,6 @@ func TestCommandsArePipelined(t *testing.T) {
 		_, err := f.Wait()
 		return err
 	})
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 // Commands that leave together are one write, unless one of them has to wait for
@@ -320,12 +269,8 @@ func TestTogetherIsOneWrite(t *testing.T) {
 	scripted.Settle(t)
 	got := make(chan string, 2)
 	cfg := serve(t, func(s *scripted.Conn) {
-		s.Send("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR ESEARCH] ready\r\n")
-		tag, _ := s.Expect()
-		s.Send(tag + " OK [CAPABILITY IMAP4rev1 ESEARCH] in\r\n")
-		buf := make([]byte, 4096)
-		n, _ := s.Read(buf)
-		got <- string(buf[:n])
+		s.Greet("IMAP4rev1 AUTH=PLAIN SASL-IR ESEARCH")
+		got <- s.OneWrite()
 		s.Send("* 9 EXISTS\r\n* OK [UIDVALIDITY 7] v\r\nT1 OK\r\n* ESEARCH (TAG \"T2\") COUNT 4\r\nT2 OK\r\nT3 OK\r\n")
 		_, line := s.Expect() // SEARCH CHARSET UTF-8 SUBJECT {n}
 		got <- line
@@ -334,8 +279,7 @@ func TestTogetherIsOneWrite(t *testing.T) {
 		s.Send("* ESEARCH (TAG \"T4\") UID ALL 2:3\r\nT4 OK\r\n")
 		s.Drain()
 	})
-	s := dial(t, cfg)
-	err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
+	using(t, cfg, func(s *Session) error {
 		var e *Examining
 		var c *Counting
 		var f *Fetching
@@ -362,9 +306,6 @@ func TestTogetherIsOneWrite(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
 	if first := <-got; strings.Count(first, "\r\n") != 3 {
 		t.Errorf("first write %q", first)
 	}
@@ -418,8 +359,7 @@ func TestCommandsOnAConnectionThatEndedFail(t *testing.T) {
 				s.Login()
 				<-hangUp
 			})
-			s := dial(t, cfg)
-			err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
+			using(t, cfg, func(s *Session) error {
 				waits := make(chan func() error, 2)
 				test.start(s, waits, func() {
 					close(hangUp)
@@ -441,9 +381,6 @@ func TestCommandsOnAConnectionThatEndedFail(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Error(err)
-			}
 		})
 	}
 }

@@ -148,6 +148,13 @@ func (c *Conn) Expect() (tag, command string) {
 	return tag, command
 }
 
+// Answer reads an IMAP command, and sends a text in which TAG stands for its tag.
+func (c *Conn) Answer(text string) (command string) {
+	tag, command := c.Expect()
+	c.Send(strings.ReplaceAll(text, "TAG", tag))
+	return command
+}
+
 // Drain reads until the client goes.
 func (c *Conn) Drain() { _, _ = io.Copy(io.Discard, c.Lines) }
 
