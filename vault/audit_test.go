@@ -103,10 +103,10 @@ func TestVerifyAuditFinds(t *testing.T) {
 			rawUpdate(t, agent, func(tx *bolt.Tx) error { return fn(tx.Bucket([]byte(bucketAudit))) })
 		}
 	}
-	sealedEntry := func(change func(l *link)) func(*testing.T, *Vault) {
+	resealed := func(seq uint64, change func(agent *Vault, l *link)) func(*testing.T, *Vault) {
 		return func(t *testing.T, agent *Vault) {
 			forge(t, agent, func(tx *transaction) error {
-				b, err := tx.get(bucketAudit, seqKey(5))
+				b, err := tx.get(bucketAudit, seqKey(seq))
 				if err != nil {
 					return err
 				}
@@ -114,8 +114,8 @@ func TestVerifyAuditFinds(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				change(&l)
-				return tx.put(bucketAudit, seqKey(5), bytes.Join([][]byte{l.before, l.hash, l.entry}, nil))
+				change(agent, &l)
+				return tx.put(bucketAudit, seqKey(seq), bytes.Join([][]byte{l.before, l.hash, l.entry}, nil))
 			})
 		}
 	}
@@ -149,23 +149,13 @@ func TestVerifyAuditFinds(t *testing.T) {
 		"the ends damaged": {func(t *testing.T, agent *Vault) {
 			rawUpdate(t, agent, func(tx *bolt.Tx) error { return tx.Bucket([]byte(bucketChain)).Put(chainKey, make([]byte, 99)) })
 		}, 1},
-		"a text resealed":   {sealedEntry(func(l *link) { l.entry = bytes.Replace(l.entry, []byte("command 5"), []byte("command 6"), 1) }), 5},
-		"a resealed hash":   {sealedEntry(func(l *link) { l.hash = bytes.Repeat([]byte{7}, hashSize) }), 5},
-		"a resealed before": {sealedEntry(func(l *link) { l.before = bytes.Repeat([]byte{7}, hashSize) }), 5},
-		"the last entry rewritten with a hash that fits": {func(t *testing.T, agent *Vault) {
-			forge(t, agent, func(tx *transaction) error {
-				b, err := tx.get(bucketAudit, seqKey(10))
-				if err != nil {
-					return err
-				}
-				l, err := parseLink(b)
-				if err != nil {
-					return err
-				}
-				text := bytes.Replace(l.entry, []byte("command 10"), []byte("command 99"), 1)
-				return tx.put(bucketAudit, seqKey(10), bytes.Join([][]byte{l.before, agent.linkHash(10, l.before, text), text}, nil))
-			})
-		}, 10},
+		"a text resealed":   {resealed(5, func(_ *Vault, l *link) { l.entry = bytes.Replace(l.entry, []byte("command 5"), []byte("command 6"), 1) }), 5},
+		"a resealed hash":   {resealed(5, func(_ *Vault, l *link) { l.hash = bytes.Repeat([]byte{7}, hashSize) }), 5},
+		"a resealed before": {resealed(5, func(_ *Vault, l *link) { l.before = bytes.Repeat([]byte{7}, hashSize) }), 5},
+		"the last entry rewritten with a hash that fits": {resealed(10, func(agent *Vault, l *link) {
+			l.entry = bytes.Replace(l.entry, []byte("command 10"), []byte("command 99"), 1)
+			l.hash = agent.linkHash(10, l.before, l.entry)
+		}), 10},
 		"two resealed in each other's place": {func(t *testing.T, agent *Vault) {
 			forge(t, agent, func(tx *transaction) error {
 				four, _ := tx.get(bucketAudit, seqKey(4))

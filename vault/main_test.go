@@ -56,6 +56,17 @@ func wantErr(t testing.TB, err, want error, what string, args ...any) {
 
 func second[T any](_ T, err error) error { return err }
 
+// panics checks that the caller's panic passes through.
+func panics(t testing.TB, fn func()) {
+	t.Helper()
+	defer func() {
+		if r := recover(); r != "mine" {
+			t.Errorf("recovered %v, want the caller's panic", r)
+		}
+	}()
+	fn()
+}
+
 func newKey(t testing.TB) mail.Secret {
 	t.Helper()
 	k, err := NewKey()

@@ -181,8 +181,14 @@ func TestNothingSecretLiesInTheFile(t *testing.T) {
 	must(t, admin.AddAccount(t.Context(), a, mail.NewSecret([]byte("correct horse battery"))))
 	must(t, admin.Record(t.Context(), entry("mail get SOMETHING")))
 	must(t, admin.Update(t.Context(), func(tx kv.Tx) error { return tx.Put("s", []byte("k"), []byte("state value here")) }))
+	o := outgoing(1, func(o *mail.Outgoing) { o.Key = "0123456789abcdef" })
+	mustAddOutgoing(t, admin, o, []byte("Subject: quarterly figures\r\n\r\nbody-of-the-letter"))
 	b := snapshot(t, admin.Path()).bytes
-	for _, plain := range []string{"correct horse", "imap.example.org", "entry-in-the-list", "SOMETHING", "state value"} {
+	if !bytes.Contains(b, []byte(o.ID)) {
+		t.Error("the file does not even hold the id: the test looks in the wrong place")
+	}
+	for _, plain := range []string{"correct horse", "imap.example.org", "entry-in-the-list", "SOMETHING", "state value",
+		"quarterly", "body-of-the-letter", "bob@example.net", "ann@example.org", "one@example.org"} {
 		if bytes.Contains(b, []byte(plain)) {
 			t.Errorf("the file shows %q", plain)
 		}

@@ -93,14 +93,9 @@ func TestAFailedExchangeKeepsWhatWasThere(t *testing.T) {
 	if !errors.Is(err, failure) {
 		t.Errorf("the error is %v", err)
 	}
-	func() {
-		defer func() {
-			if r := recover(); r != "mine" {
-				t.Errorf("recovered %v", r)
-			}
-		}()
+	panics(t, func() {
 		_ = agent.RefreshToken(t.Context(), "work", func(context.Context, mail.OAuthSecrets) (mail.Secret, error) { panic("mine") })
-	}()
+	})
 	lentIs(t, agent, "work", "", "r0", "") // and the lock is free
 }
 

@@ -3,7 +3,6 @@ package agentmail
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/postern-mail/postern/vault"
 )
@@ -47,63 +46,48 @@ func fullMailroom(b *testing.B) *testBox {
 
 func BenchmarkAgentMail100k(b *testing.B) {
 	v := fullMailroom(b)
-	// On a machine with other work the time says little, and the processor's more.
-	var aside time.Duration
-	unmeasured := func(b *testing.B, prepare func()) {
-		b.StopTimer()
-		before := cpuTime()
-		prepare()
-		aside += cpuTime() - before
-		b.StartTimer()
-	}
-	run := func(name string, bench func(*testing.B)) {
-		b.Run(name, func(b *testing.B) {
-			aside = 0
-			before := cpuTime()
-			bench(b)
-			b.ReportMetric(float64(cpuTime()-before-aside)/float64(b.N), "cpu-ns/op")
-		})
-	}
-	run("send", func(b *testing.B) {
+	b.Run("send", func(b *testing.B) {
 		for b.Loop() {
 			post(b, v, "bench:agent-1", "bench:agent-2", "x")
 		}
 	})
-	run("broadcast", func(b *testing.B) {
+	b.Run("broadcast", func(b *testing.B) {
 		for b.Loop() {
 			post(b, v, "bench:agent-1", Everyone, "x")
 		}
 	})
-	run("read20", func(b *testing.B) {
+	b.Run("read20", func(b *testing.B) {
 		for unread := 0; b.Loop(); unread -= 20 {
 			if unread == 0 {
 				unread = 5000
-				unmeasured(b, func() {
-					for range 5 {
-						postMany(b, v, "bench:agent-1", "bench:agent-19", 1000)
-					}
-				})
+				b.StopTimer()
+				for range 5 {
+					postMany(b, v, "bench:agent-1", "bench:agent-19", 1000)
+				}
+				b.StartTimer()
 			}
 			if n := len(fetch(b, v, Query{Agent: "bench:agent-19"})); n != 20 {
 				b.Fatalf("read %d messages", n)
 			}
 		}
 	})
-	run("read1", func(b *testing.B) {
-		unmeasured(b, func() { fetch(b, v, Query{Agent: "bench:quiet", Limit: 10_000}) })
+	b.Run("read1", func(b *testing.B) {
+		fetch(b, v, Query{Agent: "bench:quiet", Limit: 10_000})
 		for b.Loop() {
-			unmeasured(b, func() { post(b, v, "bench:agent-1", "bench:quiet", "x") })
+			b.StopTimer()
+			post(b, v, "bench:agent-1", "bench:quiet", "x")
+			b.StartTimer()
 			if n := len(fetch(b, v, Query{Agent: "bench:quiet"})); n != 1 {
 				b.Fatalf("read %d messages", n)
 			}
 		}
 	})
-	run("read0", func(b *testing.B) {
+	b.Run("read0", func(b *testing.B) {
 		for b.Loop() {
 			fetch(b, v, Query{Agent: "bench:quiet"})
 		}
 	})
-	run("thread5", func(b *testing.B) {
+	b.Run("thread5", func(b *testing.B) {
 		m := post(b, v, "bench:agent-1", "bench:agent-2", "x")
 		for range 4 {
 			_, err := v.Send(b.Context(), Message{Sender: "bench:agent-2", Recipient: "bench:agent-1", ReplyTo: m.ID})
@@ -115,24 +99,24 @@ func BenchmarkAgentMail100k(b *testing.B) {
 			}
 		}
 	})
-	run("peek20", func(b *testing.B) {
+	b.Run("peek20", func(b *testing.B) {
 		for b.Loop() {
 			fetch(b, v, Query{Agent: "bench:agent-19", Peek: true})
 		}
 	})
-	run("all20", func(b *testing.B) {
+	b.Run("all20", func(b *testing.B) {
 		for b.Loop() {
 			fetch(b, v, Query{Agent: "bench:agent-3", All: true})
 		}
 	})
-	run("status", func(b *testing.B) {
+	b.Run("status", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := v.Status(b.Context(), "", ""); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
-	run("ack", func(b *testing.B) {
+	b.Run("ack", func(b *testing.B) {
 		m := post(b, v, "bench:agent-1", "bench:agent-2", "x")
 		for b.Loop() {
 			if _, err := v.Ack(b.Context(), "bench:agent-2", m.ID, false); err != nil {
@@ -140,7 +124,7 @@ func BenchmarkAgentMail100k(b *testing.B) {
 			}
 		}
 	})
-	run("open", func(b *testing.B) {
+	b.Run("open", func(b *testing.B) {
 		path, keys := v.Path(), benchKeys
 		for b.Loop() {
 			mustOpen(b, path, keys, nil)

@@ -64,7 +64,8 @@ type Mailbox struct {
 func New(store Store) *Mailbox { return &Mailbox{store: store} }
 
 // Message is a message between agents. Text has no bound here but that of a record;
-// the caller decides what it may hold.
+// the caller decides what it may hold. Its JSON is the part of a messageRecord that
+// needs no other form.
 type Message struct {
 	ID        string    `json:"id"` // UUID version 4, lower case
 	Sender    string    `json:"sender"`
