@@ -16,7 +16,7 @@ type settings struct {
 	Dir, Token, Listen, Password   string
 	Internal, InternalGroup, Login string
 	MailUID, MailGID               int
-	RequireTLS, Submission, ACL    bool
+	Submission, ACL                bool
 	Capability, Location           string
 	Mechanisms                     string
 	Special                        []string
@@ -28,7 +28,6 @@ type settings struct {
 func (s *DovecotServer) configure(config Config, token string) error {
 	set := settings{
 		Dir: s.dir, Token: token, Listen: "127.0.0.1", Password: Password,
-		RequireTLS: config.RequireTLS,
 		Submission: config.Submission,
 		ACL:        config.ACL,
 		Mechanisms: "plain login xoauth2 oauthbearer",
@@ -48,10 +47,6 @@ func (s *DovecotServer) configure(config Config, token string) error {
 		set.Location = "mdbox:~/mdbox"
 	default:
 		return fmt.Errorf("no storage %q", config.Storage)
-	}
-	if config.RequireTLS {
-		set.Listen = "127.0.0.2"
-		s.Host = set.Listen
 	}
 	if err := s.chooseUsers(&set); err != nil {
 		return err

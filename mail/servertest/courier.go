@@ -31,9 +31,6 @@ const CourierCapability = "IMAP4rev1 UIDPLUS CHILDREN NAMESPACE THREAD=ORDEREDSU
 type CourierConfig struct {
 	// Capability, unless empty, stands in place of CourierCapability.
 	Capability string
-	// RequireTLS makes the server refuse a password on a connection without TLS
-	// and announce LOGINDISABLED.
-	RequireTLS bool
 	// CA signs the server's certificate; nil means a fresh one.
 	CA *CA
 	// Leaf says what the certificate claims.

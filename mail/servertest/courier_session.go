@@ -76,7 +76,6 @@ func (c *courierSession) run(implicit bool) (err error) {
 		}
 		tag, rest, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
 		command, args, _ := strings.Cut(rest, " ")
-		disabled := c.server.config.RequireTLS && !c.secure
 		var user, password string
 		switch command := strings.ToUpper(command); {
 		case command == "STARTTLS" && !c.secure:
@@ -84,9 +83,9 @@ func (c *courierSession) run(implicit bool) (err error) {
 				return err
 			}
 			continue
-		case command == "LOGIN" && !disabled:
+		case command == "LOGIN":
 			user, password, err = c.loginArguments(args)
-		case command == "AUTHENTICATE" && !disabled:
+		case command == "AUTHENTICATE":
 			user, password, err = c.authenticatePlain(args)
 		default:
 			if _, err := io.WriteString(c.login.in, line); err != nil {
@@ -293,9 +292,6 @@ func (s *CourierServer) start(secure bool, env []string, argv ...string) (*couri
 		// imaplogin announces STARTTLS when it knows a program for it; the
 		// command itself does not get so far.
 		cmd.Env = append(cmd.Env, "IMAP_STARTTLS=YES", "COURIERTLS=/bin/false")
-	}
-	if s.config.RequireTLS {
-		cmd.Env = append(cmd.Env, "IMAP_TLS_REQUIRED=1")
 	}
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stderr = s.log

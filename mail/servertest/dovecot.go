@@ -30,11 +30,6 @@ type Config struct {
 	// Capability, unless empty, is exactly what the server announces after
 	// login.
 	Capability string
-	// RequireTLS makes the server refuse a password on a connection without TLS
-	// and announce LOGINDISABLED. Such a server listens on 127.0.0.2 and has
-	// that as its Host, since Dovecot takes a client with the server's own
-	// address for a secure one.
-	RequireTLS bool
 	// Storage says how the mail lies on disk.
 	Storage Storage
 	// CA signs the server's certificate; nil means a fresh one.
@@ -76,7 +71,7 @@ const (
 // user is empty but for the folders Archive, Drafts, Junk, Sent and Trash. Its
 // fields do not change; its methods are safe for concurrent use.
 type DovecotServer struct {
-	endpoint         // localhost, unless Config.RequireTLS
+	endpoint         // localhost
 	IMAPPort  uint16 // plaintext, with STARTTLS
 	IMAPSPort uint16 // TLS from the first byte
 	POP3Port  uint16 // plaintext, with STLS

@@ -46,10 +46,9 @@ type OAuthConfig struct {
 
 	// How long things are good; zero means the value in brackets. A negative
 	// one makes things that have expired when they are issued.
-	AccessLife  time.Duration // of an access token [1 h], in whole seconds
-	RefreshLife time.Duration // of a refresh token since it was issued [30 days]
-	CodeLife    time.Duration // of an authorization code [1 min]
-	DeviceLife  time.Duration // of a device code and its user code [10 min], in whole seconds
+	AccessLife time.Duration // of an access token [1 h], in whole seconds
+	CodeLife   time.Duration // of an authorization code [1 min]
+	DeviceLife time.Duration // of a device code and its user code [10 min], in whole seconds
 
 	// DeviceInterval is how long a client must wait between two questions about
 	// a device code, in whole seconds; zero means 5 s.
@@ -142,7 +141,6 @@ func OAuth(t testing.TB, config OAuthConfig) *OAuthServer {
 // StartOAuth starts a server that lives until Stop.
 func StartOAuth(config OAuthConfig) (_ *OAuthServer, err error) {
 	config.AccessLife = cmp.Or(config.AccessLife, time.Hour)
-	config.RefreshLife = cmp.Or(config.RefreshLife, 30*24*time.Hour)
 	config.CodeLife = cmp.Or(config.CodeLife, time.Minute)
 	config.DeviceLife = cmp.Or(config.DeviceLife, 10*time.Minute)
 	config.DeviceInterval = cmp.Or(config.DeviceInterval, 5*time.Second)

@@ -29,6 +29,9 @@ type grant struct {
 	revoked             bool
 }
 
+// refreshLife is how long a refresh token is good since it was issued.
+const refreshLife = 30 * 24 * time.Hour
+
 type refreshToken struct {
 	grant   *grant
 	expires time.Time
@@ -239,7 +242,7 @@ func (s *OAuthServer) issue(g *grant, scope string, refreshable bool) tokens {
 	}
 	if refreshable && (s.config.OfflineScope == "" || slices.Contains(strings.Split(g.scope, " "), s.config.OfflineScope)) {
 		answer.RefreshToken = rand.Text()
-		s.refresh[answer.RefreshToken] = &refreshToken{grant: g, expires: now.Add(s.config.RefreshLife)}
+		s.refresh[answer.RefreshToken] = &refreshToken{grant: g, expires: now.Add(refreshLife)}
 	}
 	return answer
 }
