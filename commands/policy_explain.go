@@ -89,7 +89,7 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 			Hint: "The administrator changes it with 'account edit'.", Reason: "config"}, nil
 	}
 	if c.Effect == discovery.Send {
-		r.NeedsApproval = a.Mode == mail.Approve
+		r.NeedsApproval = p.NeedsApproval()
 		if to, ok := args.(Addressed); ok {
 			return sendRefusal(p.CheckSend(to.Recipients())), nil
 		}

@@ -80,6 +80,6 @@ func policyShow(d *Deps) *discovery.Command {
 
 func policyOf(a *mail.Account) AccountPolicy {
 	p, _ := mail.CompilePolicy(a) // a policy that cannot be made is nil and allows nothing
-	return AccountPolicy{ID: a.Name, Mode: a.Mode, MayChange: p.MayChange(), MaySend: p.MayChange() && !a.SMTP.IsZero(), NeedsApproval: a.Mode == mail.Approve,
+	return AccountPolicy{ID: a.Name, Mode: a.Mode, MayChange: p.MayChange(), MaySend: p.MayChange() && !a.SMTP.IsZero(), NeedsApproval: p.NeedsApproval(),
 		InboundList: a.AllowIn.Enabled, SubjectFilter: a.SubjectPattern != "", Outbound: shownList(a.AllowOut)}
 }

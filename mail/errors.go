@@ -26,7 +26,7 @@ const (
 	KindInvalid     Kind = "invalid"     // what was asked for makes no sense
 )
 
-// Error is a failure of Mailboxes. Message is one sentence of what
+// Error is a failure of an operation on an account. Message is one sentence of what
 // happened and holds no secret, nothing of a message and no command. When a
 // context ended the operation, the Error matches its error.
 type Error struct {

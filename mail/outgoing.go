@@ -45,7 +45,7 @@ type Outgoing struct {
 	Changed   time.Time   `json:"changed"`
 	// Attempt names the attempt that is under way, to send the message or to file
 	// its copy; empty when there is none. It ends at Until at the latest: behind it
-	// the attempt is over, however it looks. The table above Outbox says how the two
+	// the attempt is over, however it looks. The table in outbox/state.go says how the two
 	// keep a message from being sent twice.
 	Attempt string    `json:"attempt,omitempty"`
 	Until   time.Time `json:"until,omitzero"`

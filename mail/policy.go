@@ -152,8 +152,7 @@ func (e *SendRefused) Error() string {
 // CheckSend reports whether a message may go to all of these recipients: to, cc
 // and bcc together. Each must be one plain address, without a name, angle
 // brackets or white space. One that is not allowed refuses them all. The error
-// is a *SendRefused. Whether a permitted send must wait for a person is the
-// account's mode, not a matter of this function.
+// is a *SendRefused. Whether a permitted send waits for a person is NeedsApproval.
 func (p *Policy) CheckSend(recipients []string) error {
 	if p == nil || p.out == nil || !p.MayChange() {
 		return &SendRefused{Reason: ReasonReadOnly}
@@ -176,6 +175,10 @@ func (p *Policy) CheckSend(recipients []string) error {
 	}
 	return nil
 }
+
+// NeedsApproval reports whether a send that CheckSend permits waits for a person's
+// word. It is the one place that says so.
+func (p *Policy) NeedsApproval() bool { return p == nil || p.mode == Approve }
 
 // entrySet is a compiled allow-list.
 type entrySet struct {

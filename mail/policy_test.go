@@ -346,3 +346,15 @@ func TestValidateEntryPolicyForm(t *testing.T) {
 		}
 	}
 }
+
+func TestNeedsApproval(t *testing.T) {
+	for mode, want := range map[Mode]bool{ReadOnly: false, ReadWrite: false, Approve: true} {
+		p, err := CompilePolicy(&Account{Name: "work", Mode: mode})
+		if err != nil || p.NeedsApproval() != want {
+			t.Errorf("mode %s: %v, %v", mode, p.NeedsApproval(), err)
+		}
+	}
+	if !(*Policy)(nil).NeedsApproval() {
+		t.Error("what has no policy needs no approval")
+	}
+}

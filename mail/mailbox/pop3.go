@@ -15,8 +15,8 @@ import (
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
-// POP3 knows messages by UIDL and has one folder without flags (RFC 1939). What
-// Mailboxes offers of it is what can be told truly: lists, messages, conversations,
+// POP3 knows messages by UIDL and has one folder without flags (RFC 1939). What a
+// Client offers of it is what can be told truly: lists, messages, conversations,
 // and what was acknowledged here. Nothing of it changes the mailbox: the wire has
 // no DELE.
 

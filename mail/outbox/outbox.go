@@ -38,8 +38,8 @@ type Options struct {
 // and none is lost without a record. It is safe for concurrent use, also by
 // several processes on one Store.
 //
-// Failures are *Error, *SendRefused when the policy refuses, *SendLimited, an error
-// that matches ErrNoAccount or ErrNoOutgoing, and what Directory, Credentials and
+// Failures are *mail.Error, *mail.SendRefused when the policy refuses, *Limited, an
+// error that matches mail.ErrNoAccount or mail.ErrNoOutgoing, and what Directory, Credentials and
 // Store themselves report.
 type Outbox struct {
 	o    Options

@@ -100,7 +100,7 @@ func (b *Outbox) Send(ctx context.Context, account string, r Request) (*mail.Out
 	}
 	e.Request, e.Key, e.Principal = request, names.key, r.Principal
 	e.State = mail.OutboxQueued
-	if s.account.Mode == mail.Approve {
+	if s.policy.NeedsApproval() {
 		e.State = mail.OutboxWaiting
 	}
 	if b.o.Take != nil {
@@ -178,7 +178,7 @@ func (b *Outbox) resume(ctx context.Context, s *sender, e mail.Outgoing) (*mail.
 			return false, errBusy
 		case e.State != mail.OutboxQueued:
 			return false, errNotHeld
-		case s.account.Mode == mail.Approve:
+		case s.policy.NeedsApproval():
 			e.State = mail.OutboxWaiting
 			release(e, now)
 		default:

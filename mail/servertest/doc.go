@@ -10,6 +10,9 @@
 // makes certificates, good and bad. [NewProxy] counts connections, bytes and
 // round trips.
 //
+// A server whose every word a test decides is package scripted; fakes of what package
+// mail asks for are package mailtest.
+//
 // [ReadPython] tells what a reader that others wrote makes of a message.
 //
 // Where the server program is not installed the tests that need it are

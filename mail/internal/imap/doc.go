@@ -1,4 +1,4 @@
-// Package imap is the wire between package mail and an IMAP server: it connects,
+// Package imap is the wire between package mailbox and an IMAP server: it connects,
 // logs in, and lends sessions to callbacks. Call NewPool and Pool.Lend; Dial is
 // for a single connection that lives on its own.
 //
@@ -51,5 +51,7 @@
 // a lend asks for before the login is answered rests on nothing that the server said
 // before it.
 //
-// The package knows nothing of accounts, policies or MIME.
+// The package knows nothing of accounts, policies or MIME. A server's quirk is a case of
+// mend.go or mend_fetch.go and a row of mend_test.go; only what a user sees of it is
+// tested in mailbox/hostile_server_test.go.
 package imap
