@@ -79,6 +79,9 @@ func Courier(t testing.TB, config CourierConfig) *CourierServer {
 // StartCourier starts a server that lives until Stop. The error matches
 // ErrNotInstalled when there is no Courier-IMAP.
 func StartCourier(config CourierConfig) (_ *CourierServer, err error) {
+	if err := short(); err != nil {
+		return nil, err
+	}
 	programs, err := findCourier()
 	if err != nil {
 		return nil, err

@@ -17,11 +17,13 @@
 //
 // Where the server program is not installed the tests that need it are
 // skipped, unless POSTERN_REQUIRE_SERVERS is set: then they fail, so that a
-// machine meant to run everything cannot silently run less.
+// machine meant to run everything cannot silently run less. With -short no real
+// server is started.
 package servertest
 
 import (
 	"errors"
+	"flag"
 	"os"
 	"testing"
 )
@@ -34,6 +36,20 @@ const RequireServers = "POSTERN_REQUIRE_SERVERS"
 // ErrNotInstalled reports that this machine has no program that fits.
 var ErrNotInstalled = errors.New("the server program is not installed")
 
+// ErrShort reports that tests run with -short, which starts no real server unless
+// RequireServers is set: what is quick to run has to do without.
+var ErrShort = errors.New("real servers are not started with -short")
+
+func short() error {
+	if !flag.Parsed() { // by a TestMain that starts a server for all of its tests
+		flag.Parse()
+	}
+	if testing.Short() && os.Getenv(RequireServers) == "" {
+		return ErrShort
+	}
+	return nil
+}
+
 // Check ends the test when err, as StartDovecot returned it, says that there is
 // no server: by a skip when the program is merely not installed and servers are
 // not required, by a failure otherwise. A nil error passes.
@@ -41,6 +57,8 @@ func Check(t testing.TB, err error) {
 	t.Helper()
 	switch {
 	case err == nil:
+	case errors.Is(err, ErrShort):
+		t.Skip(err)
 	case errors.Is(err, ErrNotInstalled) && os.Getenv(RequireServers) == "":
 		t.Skipf("%v (set %s=1 to make this a failure)", err, RequireServers)
 	default:

@@ -113,6 +113,9 @@ func Dovecot(t testing.TB, config Config) *DovecotServer {
 // ErrNotInstalled when there is no Dovecot 2.3, or with Config.Submission none of
 // its LMTP server.
 func StartDovecot(config Config) (*DovecotServer, error) {
+	if err := short(); err != nil {
+		return nil, err
+	}
 	program, err := dovecotProgram()
 	if err != nil {
 		return nil, err

@@ -72,6 +72,9 @@ func Postfix(t testing.TB, config PostfixConfig) *PostfixServer {
 // ErrNotInstalled when there is no Postfix that keeps its own log (3.4), and where
 // it cannot run: for who is not root, and on another system than Linux.
 func StartPostfix(config PostfixConfig) (*PostfixServer, error) {
+	if err := short(); err != nil {
+		return nil, err
+	}
 	programs, err := findPostfix()
 	if err != nil {
 		return nil, err

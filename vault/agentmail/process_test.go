@@ -179,7 +179,10 @@ func correspondent(t *testing.T, path string, k vault.Keys, number, letters int)
 func TestTwentyCorrespondentsReadEveryMessageOnce(t *testing.T) {
 	path, k := newVaultFile(t)
 	processes, letters := 20, 500
-	if racing {
+	switch {
+	case testing.Short():
+		letters = 40
+	case racing:
 		letters = 150
 	}
 	book := &ledger{sent: map[string][2]string{}, read: map[string]map[string]int{}}

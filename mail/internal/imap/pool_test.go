@@ -263,8 +263,13 @@ func TestPoolCloseEndsEverything(t *testing.T) {
 	var wg sync.WaitGroup
 	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
 		wg.Go(func() {
+			// The login leaves together with what follows it, so the server may have the
+			// EXAMINE before the answer to the login has been read here.
 			err := p.Lend(t.Context(), "", lookAt("INBOX"))
-			wantError(t, err, wire.KindClosed, StageExamine)
+			var e *wire.Error
+			if !errors.As(err, &e) || e.Kind != wire.KindClosed || e.Stage != StageExamine && e.Stage != wire.StageAuth {
+				t.Errorf("got %v, want closed at examine, or at auth", err)
+			}
 		})
 		<-hung
 		wg.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), wire.KindClosed, wire.StageConnect) })
