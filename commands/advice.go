@@ -120,6 +120,7 @@ var advices = map[mail.Advice]advice{
 	mail.AdviceNameFlag:            {"Name one with --add or --remove.", ""},
 	mail.AdviceFlagForm:            {"Name flags such as \\Seen, \\Flagged or project-x.", ""},
 	mail.AdviceOtherFlag:           {"Name another flag.", ""},
+	mail.AdviceTrash:               {"Move the message to the trash where the server offers MOVE, or delete it in a mail program.", ""},
 	mail.AdviceDelete:              {"Use 'mail delete' with --confirm.", "mail delete"},
 }
 

@@ -64,6 +64,12 @@ func (x *execution) run(ctx context.Context) *discovery.Fault {
 	if err != nil {
 		return g.fault(ctx, err, nil)
 	}
+	waits := true
+	select {
+	case <-turn:
+		waits = false
+	default:
+	}
 	f := cmp.Or(x.prepare(ctx, effect == discovery.Meta || ahead.Wrong), refusal)
 	if tokens != nil || refusal == nil { // also what is refused is named in the audit log
 		f = cmp.Or(f, x.plan.resolve(g, x.Principal, &x.settings, tokens))
@@ -81,8 +87,8 @@ func (x *execution) run(ctx context.Context) *discovery.Fault {
 	case f == nil:
 		f = x.settingsFault(ctx, ahead.Timeout)
 	}
-	waited, missed := x.await(ctx, turn, ahead.Timeout)
-	if waited && missed == nil {
+	missed := x.await(ctx, turn, ahead.Timeout)
+	if waits && missed == nil {
 		// The settings are those of its turn: what an earlier command or somebody else
 		// changed meanwhile holds.
 		f = x.again(ctx, ahead.Timeout)
@@ -119,7 +125,7 @@ func (x *execution) prepare(ctx context.Context, optional bool) *discovery.Fault
 
 // again decides anew for a command whose turn has come later.
 func (x *execution) again(ctx context.Context, timeout time.Duration) *discovery.Fault {
-	before := x.settings
+	before, unread := x.settings, x.settingsErr != nil
 	x.settings, x.settingsErr = x.gateway.o.Settings.Settings(ctx, false)
 	if f := x.settingsFault(ctx, timeout); f != nil {
 		return f
@@ -127,7 +133,7 @@ func (x *execution) again(ctx context.Context, timeout time.Duration) *discovery
 	if f := x.gateway.valid(ctx, x.Principal); f != nil {
 		return f
 	}
-	if !x.plan.refused && slices.Equal(before.Deny, x.settings.Deny) && before.Location.String() == x.settings.Location.String() {
+	if !unread && !x.plan.refused && slices.Equal(before.Deny, x.settings.Deny) && before.Location.String() == x.settings.Location.String() {
 		return nil
 	}
 	return x.plan.bind(x.gateway, x.Principal, &x.settings)

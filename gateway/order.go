@@ -192,25 +192,19 @@ func kindOf(effect discovery.Effect) ticketKind {
 	return changes
 }
 
-// await waits for a command's turn, within its deadline, and says whether it had to. Its
-// Fault says that the command did not start, so that a caller knows that nothing of it
-// happened.
-func (x *execution) await(ctx context.Context, turn <-chan struct{}, after time.Duration) (waited bool, f *discovery.Fault) {
-	select {
-	case <-turn:
-	default:
-		waited = true
-	}
+// await waits for a command's turn, within its deadline. Its Fault says that the command
+// did not start, so that a caller knows that nothing of it happened.
+func (x *execution) await(ctx context.Context, turn <-chan struct{}, after time.Duration) *discovery.Fault {
 	err := x.Ticket.await(ctx, turn)
 	switch {
 	case err == nil:
-		return waited, nil
+		return nil
 	case errors.Is(err, context.DeadlineExceeded):
-		return waited, &discovery.Fault{Code: discovery.Timeout, Reason: notStarted, Err: err,
+		return &discovery.Fault{Code: discovery.Timeout, Reason: notStarted, Err: err,
 			Message: fmt.Sprintf("The command did not start within %s, since commands sent before it were still running. Nothing of it was done.", after),
 			Hint:    "Send it again when those are answered, or allow more time with --timeout SECONDS (at most 300), which includes the wait."}
 	}
-	return waited, &discovery.Fault{Code: discovery.ExecutionError, Reason: notStarted, Err: err,
+	return &discovery.Fault{Code: discovery.ExecutionError, Reason: notStarted, Err: err,
 		Message: "The command was cancelled before it started. Nothing of it was done.", Hint: "Send it again if it is still wanted."}
 }
 

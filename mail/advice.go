@@ -111,5 +111,6 @@ const (
 	AdviceNameFlag            Advice = "name_flag"             // name a flag to add or remove
 	AdviceFlagForm            Advice = "flag_form"             // what a flag looks like
 	AdviceOtherFlag           Advice = "other_flag"            // name another flag
+	AdviceTrash               Advice = "trash"                 // move it to the trash, or delete it in a mail program
 	AdviceDelete              Advice = "delete"                // delete the message instead of flagging it
 )

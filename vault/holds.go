@@ -47,6 +47,9 @@ func parsePace(state []byte) (p pace) {
 }
 
 func (p *pace) state() []byte {
+	if len(p.holds) == 0 {
+		return limitState(limitPaced, p.due, []int64{p.due}) // which versions without holds read too
+	}
 	until, list := p.due, []int64{p.due}
 	for _, h := range p.holds {
 		until = max(until, h.until)

@@ -76,13 +76,13 @@ func NewHelperOnce(o HelperOnceOptions) *HelperOnce {
 
 func (h *HelperOnce) run(ctx context.Context, environ []string) {
 	var s mail.Secret
-	err := error(&helperFailure{err: credentialError(h.account, mail.KindConfig, "The account has no helper command.", "", nil)})
+	err := error(&helperFailure{err: credentialError(h.account, mail.KindConfig, "The account has no helper command.", mail.AdviceHelperOnceFailed, nil)})
 	if len(h.argv) > 0 {
 		s, err = runHelper(ctx, h.account, h.argv, environ)
 	}
 	if err == nil && !s.IsText() {
 		s.Wipe()
-		err = &helperFailure{err: credentialError(h.account, mail.KindConfig, "What the account's helper printed on its first line is no password: it holds control characters or is not UTF-8.", "", nil)}
+		err = &helperFailure{err: credentialError(h.account, mail.KindConfig, "What the account's helper printed on its first line is no password: it holds control characters or is not UTF-8.", mail.AdviceHelperOnceFailed, nil)}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -379,7 +379,7 @@ func (m *Client) Delete(ctx context.Context, account string, refs []mail.Ref) (*
 	return b.runFound(ctx, imap.DeleteMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
 		if !s.UIDPlus() {
 			return b.cannot("The server can delete no single message: it has no UIDPLUS.",
-				"Move the message to the trash where the server offers MOVE, or delete it in a mail program.")
+				mail.AdviceTrash)
 		}
 		b.expunge(ctx, s, l, uids, "The message was not deleted and is still there.",
 			"Whether the message was deleted is not known; it may be marked \\Deleted.")

@@ -56,8 +56,17 @@ func (r *room) bringOver() {
 		old := c.Seqs
 		c.Seqs = nil
 		for _, seq := range old {
-			if seq, here := seqs[seq]; here {
-				c.Seqs = append(c.Seqs, seq)
+			seq, here := seqs[seq]
+			if !here {
+				continue
+			}
+			c.Seqs = append(c.Seqs, seq)
+			// A broadcast that a reader holds lies among what its agent has not read, with
+			// a mark, so that it comes back when the reader does not confirm it.
+			agent := agentKey(key)
+			if b := r.get(bucketBoxes, boxKey(r.key(Everyone), boxAll, seq)); b != nil && r.mark(seq, agent).read == 0 {
+				r.put(bucketBoxes, boxKey(agent, boxUnread, seq), b)
+				r.putMark(seq, agent, r.mark(seq, agent))
 			}
 		}
 		if a := r.agent(agentKey(key)); len(c.Seqs) > 0 {

@@ -94,3 +94,20 @@ func TestMailOfTheVersionBeforeIsKept(t *testing.T) {
 	}
 	must(t, v.Check(t.Context()))
 }
+
+// What a reader of that version holds comes back also where others read meanwhile.
+func TestABroadcastHeldAtTheVersionBeforeComesBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "postern.db")
+	file, err := os.ReadFile(filepath.Join("..", "testdata", "format1-full.db"))
+	must(t, err)
+	must(t, os.WriteFile(path, file, 0o600))
+	c := &clock{fixtureTime}
+	v := mustOpen(t, path, vault.Keys{Agent: mail.NewSecret([]byte("ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8="))}, c.now)
+	post(t, v, "p:new", Everyone, "later")
+	for _, want := range []string{"held later", "shared second", ""} {
+		if got := subjects(fetch(t, v, Query{Agent: "p:d"})); got != want {
+			t.Errorf("at %v p:d reads %q, want %q", c.at, got, want)
+		}
+		c.at = c.at.Add(time.Minute)
+	}
+}

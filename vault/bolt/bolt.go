@@ -13,6 +13,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -76,8 +77,9 @@ func At(path string) (*Engine, error) {
 func (e *Engine) Path() string { return e.path }
 
 // Version reads the head of the file, which bbolt writes last and all at once, and the
-// page with the buckets' names. There lies a number that each write draws (see run), so
-// that two histories of one file, such as a copy that was put back and written on, do
+// page with the buckets' names, where a number lies that each write draws (see run), and
+// the time of the last write: names that need several pages have the number below that
+// page. So two histories of one file, such as a copy that was put back and written on, do
 // not look the same.
 func (e *Engine) Version(context.Context) (kv.Version, error) {
 	h, err := openChecked(e.path, os.O_RDONLY, 0)
@@ -107,6 +109,7 @@ func (e *Engine) version(h *os.File) (kv.Version, error) {
 		e.file++
 	}
 	e.info = info
+	names = binary.BigEndian.AppendUint64(names, uint64(info.ModTime().UnixNano()))
 	return kv.Version{File: e.file, Seq: m.txid, Sum: maphash.Bytes(seed, names)}, nil
 }
 
