@@ -16,6 +16,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/agentmail"
 )
@@ -59,10 +60,15 @@ func (s orNull) MarshalJSON() ([]byte, error) {
 	if s == "" {
 		return []byte("null"), nil
 	}
+	return marshal(string(s))
+}
+
+// marshal is compact JSON in which <, > and & stay as they are.
+func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	err := e.Encode(string(s))
+	err := e.Encode(v)
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
@@ -115,6 +121,19 @@ func agentRoom(fields []string) agentmail.Room {
 		}
 		return encodedSize(shown) + 1
 	}}
+}
+
+// encodedSize is how many bytes v takes at most in an answer, which escapes what is
+// plain.Unclear with up to 12.
+func encodedSize(v any) int {
+	b, _ := marshal(v) // what has no JSON form fails as an answer
+	n := len(b)
+	for _, r := range string(b) {
+		if plain.Unclear(r) {
+			n += 12
+		}
+	}
+	return n
 }
 
 // asAgent refuses a caller that is bound to another identity than it says it is.
@@ -179,13 +198,8 @@ func agentRefs(text string) (string, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return "", malformed
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(refs); err != nil {
-		return "", err
-	}
-	return strings.TrimSuffix(b.String(), "\n"), nil
+	canonical, err := marshal(refs)
+	return string(canonical), err
 }
 
 // agentBody is the text of a body file, byte for byte.

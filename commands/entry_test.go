@@ -1,81 +1,77 @@
-package commands
+package commands_test
 
 import (
-	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
-func TestShortened(t *testing.T) {
-	for _, test := range []struct {
-		from          []mail.Address
-		subject       string
-		room          int
-		sender, short string
-	}{
-		{[]mail.Address{{Name: "Ann Lee", Addr: "ann@example.org"}}, "Shelves", 60, "Ann Lee <ann@example.org>", "Shelves"},
-		{[]mail.Address{{Name: "Ann Lee", Addr: "ann@example.org"}}, "Shelves for the reading room", 45, "ann@example.org", "Shelves for the reading room"},
-		{[]mail.Address{{Name: "Ann Lee", Addr: "ann@example.org"}}, "Shelves for the reading room", 36, "ann@example.org", "Shelves for the read…"},
-		{[]mail.Address{{Name: "Annabella Lee", Addr: "ann@example.org"}}, "Shelves", 36, "Annabella… <ann@example.org>", "Shelves"},
-		{[]mail.Address{{Name: "Lee, Annabella Maria", Addr: "ann@example.org"}}, "Shelves", 36, "Lee, Annab… <ann@example.org>", "Shelves"},
-		{[]mail.Address{{Name: "boss@example.org (the boss)", Addr: "x@evil.example"}}, "Quick favour", 40, "x@evil.example", "Quick favour"},
-		{[]mail.Address{{Name: "Ann", Addr: "ann@example.org"}, {Name: "Bob", Addr: "bob@example.org"}}, "Shelves", 36, "Ann <ann@example.org>, …", "Shelves"},
-		{[]mail.Address{{Name: "Ann", Addr: "ann@example.org"}, {Name: "Bob", Addr: "bob@example.org"}}, "Shelves", 60, "Ann <ann@example.org>, Bob <bob@example.org>", "Shelves"},
-		{[]mail.Address{{Addr: "bounces-0123456789-0123456789@example.org"}}, "Shelves", 40, "bounces-0123456789-…@example.org", "Shelves"},
-		{[]mail.Address{{Addr: "x@mail.example.org.this.is.long.evil.example"}}, "Shelves", 36, "…e.org.this.is.long.evil.example", "Shelves"},
-		{nil, "Shelves", 40, "", "Shelves"},
-		{[]mail.Address{{Addr: "ann@example.org"}}, "", 40, "ann@example.org", ""},
-		{[]mail.Address{{Addr: "ann@example.org"}}, "日本語日本語日本語日本語日本語日本語日本語", 32, "ann@example.org", "日本語日本語日本語日本語日本語日…"},
-	} {
-		e := entryOf(&mailbox.Summary{From: test.from, Subject: test.subject}, false)
-		sender, short := e.shortened(test.room)
-		if sender != test.sender || short != test.short {
-			t.Errorf("%q %q in %d: %q %q, want %q %q", test.from, test.subject, test.room, sender, short, test.sender, test.short)
+func TestSubjectsAndNamesAreCutAndAddressesAreNot(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadOnly))
+	address := strings.Repeat("a", 60) + "@" + strings.Repeat("very-long.", 20) + "example.org"
+	whole := mailbox.Summary{Ref: ref(1), Date: at, Subject: strings.Repeat("s", 120), From: []mail.Address{{Name: strings.Repeat("n", 120), Addr: address}}}
+	long := mailbox.Summary{Ref: ref(2), Date: at, Subject: strings.Repeat("é", 4000), From: []mail.Address{{Name: strings.Repeat("é", 4000), Addr: address}}}
+	many := mailbox.Summary{Ref: ref(3), Date: at, From: slices.Repeat([]mail.Address{{Addr: address}}, 9)}
+	b.page = mailbox.Page{Messages: []mailbox.Summary{whole, long, many}}
+	shown := func(line string) (subjects, froms []any) {
+		for _, m := range b.ok(t, line).Data["messages"].([]any) {
+			e := m.(map[string]any)
+			subjects, froms = append(subjects, e["subject"]), append(froms, e["from"])
+		}
+		return subjects, froms
+	}
+	cut := strings.Repeat("é", 119) + "…"
+	subjects, froms := shown("mail list")
+	if want := []any{whole.Subject, cut, nil}; !slices.Equal(subjects, want) {
+		t.Errorf("subjects %q", subjects)
+	}
+	if want := []any{whole.From[0].String(), cut + " <" + address + ">", strings.Repeat(address+", ", 5) + "…"}; !slices.Equal(froms, want) {
+		t.Errorf("senders %q", froms)
+	}
+	for _, line := range []string{"mail list --full", "mail list --fields messages.subject,messages.from"} {
+		subjects, froms = shown(line)
+		if subjects[1] != long.Subject || froms[1] != long.From[0].String() || froms[2] != strings.TrimSuffix(strings.Repeat(address+", ", 9), ", ") {
+			t.Errorf("%s cuts: %.80q %.80q", line, subjects, froms)
 		}
 	}
 }
 
-func FuzzShortenedFitsAndKeepsWhoseItIs(f *testing.F) {
-	f.Add("Ann Lee", "ann@example.org", "bob@example.org", "Shelves", uint8(10))
-	f.Add("a <b@c>", strings.Repeat("x", 100)+"@"+strings.Repeat("y.", 60)+"example", "", strings.Repeat("é", 300), uint8(0))
-	f.Add("boss@example.org", "", "eve@example.net", strings.Repeat("é", 30), uint8(3))
-	f.Add("<", "<@>", "<", "", uint8(200))
-	f.Fuzz(func(t *testing.T, name, address, other, subject string, extra uint8) {
-		if !utf8.ValidString(name) || !utf8.ValidString(address) || !utf8.ValidString(other) || !utf8.ValidString(subject) {
-			t.Skip("summaries are valid UTF-8, which package mail sees to")
-		}
-		room := minRoom + int(extra)%(maxRoom-minRoom)
-		e := entryOf(&mailbox.Summary{From: []mail.Address{{Name: name, Addr: address}, {Addr: other}}, Subject: subject}, false)
-		sender, short := e.shortened(room)
-		if n := utf8.RuneCountInString(sender + short); n > max(room, maxAddress+minSubject)+len(", …") {
-			t.Fatalf("%d characters in room %d: %q %q", n, room, sender, short)
-		}
-		if !utf8.ValidString(sender + short) {
-			t.Fatalf("%q %q", sender, short)
-		}
-		if short != subject && (!strings.HasSuffix(short, "…") || utf8.RuneCountInString(short) > utf8.RuneCountInString(subject)) {
-			t.Fatalf("%q became %q", subject, short)
-		}
-		if utf8.RuneCountInString(address) <= max(room-minSubject, maxAddress) && !strings.Contains(sender, address) {
-			t.Fatalf("%q of %q lost its address: %q", address, name, sender)
-		}
-	})
+func TestAnEntryHasMoreWithFull(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b.page = mailbox.Page{Messages: summaries(1, 20, 0)}
+	few, full := b.ok(t, "mail list"), b.ok(t, "mail list --full")
+	short, whole := few.Data["messages"].([]any)[0].(map[string]any), full.Data["messages"].([]any)[0].(map[string]any)
+	if short["date"] != "2026-03-09T23:30:00Z" || whole["date"] != "2026-03-10T00:30:00+01:00" || short["to"] != nil || whole["to"] != "desk@example.org" {
+		t.Errorf("%v, whole %v", short, whole)
+	}
+	if got, want := few.Meta.Untrusted, []string{"messages.from", "messages.subject"}; !slices.Equal(got, want) {
+		t.Errorf("untrusted of a compact list: %q", got)
+	}
+	if !slices.Contains(full.Meta.Untrusted, "messages.to") {
+		t.Errorf("untrusted of a full list: %q", full.Meta.Untrusted)
+	}
 }
 
-func TestSizesAreThoseOfAnAnswer(t *testing.T) {
-	for s, want := range map[string]int{"a": 3, `"\`: 6, "\n\t": 6, "\x01": 8, "é日🎉": 2 + 2 + 3 + 4, "\u200b": 8, "\u0085": 8, "\U000e0041": 14, "<&>": 5} {
-		if got := quotedSize(s); got != want {
-			t.Errorf("%q: %d, want %d", s, got, want)
+func TestAThreadDoesNotRepeatItsSubject(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadOnly))
+	b.thread = mailbox.Thread{Folder: "INBOX", UIDValidity: 7, Subject: "Shelves", Messages: []mailbox.ThreadMessage{
+		{Summary: mailbox.Summary{Ref: ref(1), Subject: "Shelves"}},
+		{Summary: mailbox.Summary{Ref: ref(2), Subject: "Re: shelves"}, Parent: ref(1)},
+		{Summary: mailbox.Summary{Ref: ref(3), Subject: "Lamps (was: something else entirely) Shelves"}, Parent: ref(2)}}}
+	want := []any{nil, nil, "Lamps (was: something else entirely) Shelves"}
+	for i, m := range b.ok(t, "mail thread --uid 2").Data["messages"].([]any) {
+		e := m.(map[string]any)
+		if e["subject"] != want[i] {
+			t.Errorf("%d: %v", i, e)
 		}
-		if got := encodedSize(s); got != want {
-			t.Errorf("%q encoded: %d, want %d", s, got, want)
+		if i > 0 && e["parent_message_id"] != ref(uint32(i)).String() {
+			t.Errorf("parent of %d: %v", i, e)
 		}
 	}
-	if got := encodedSize(json.RawMessage(`{"a":1}`)); got != 7 {
-		t.Errorf("raw: %d", got)
+	if e := b.ok(t, "mail thread --uid 2 --full").Data["messages"].([]any)[1].(map[string]any); e["subject"] != "Re: shelves" {
+		t.Errorf("--full: %v", e)
 	}
 }

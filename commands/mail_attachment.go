@@ -54,10 +54,10 @@ func mailAttachment(d *Deps) *discovery.Command {
 		Details: "size_bytes is that of the decoded content. A file is never written over, and nothing but a new file below the attachment directory is ever written. " +
 			"The name a sender gave is shown as filename and never used by itself.",
 		Effect: discovery.Read,
-		Bytes:  true,
 		Examples: []string{"mail attachment --folder INBOX --uid 1 --part 2", "mail attachment imap:default:INBOX:1700000000:1",
 			"mail attachment imap:default:INBOX:1700000000:1 --part 2 --save invoices/march.pdf"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailAttachmentArgs) (*MailAttachmentResult, error) {
+		call.Bytes = true
 		if args.Save != "" && call.Profile == readProfile {
 			return nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "This server changes nothing, and so writes no file.", Reason: "profile",
 				Hint: "Leave --save out to have the content in the answer.", Examples: []string{"mail attachment --folder INBOX --uid 1 --part 2"}}

@@ -120,22 +120,9 @@ func mailList(d *Deps) *discovery.Command {
 			last.UID = lastUID(page, args.OldestFirst)
 		}
 		r.suggest(last, page.Messages)
-		r.Messages = entriesOf(page.Messages, args.Full, call, r)
+		r.Messages = entriesOf(page.Messages, args.Full, call)
 		return r, nil
 	})
-}
-
-// entriesOf makes the entries of a page, cut to size unless everything was asked
-// for or only some fields were. rest is the answer without them.
-func entriesOf(list []mailbox.Summary, full bool, call *discovery.Call, rest any) []MessageEntry {
-	entries := make([]MessageEntry, len(list))
-	for i := range list {
-		entries[i] = entryOf(&list[i], full)
-	}
-	if !full && len(call.Fields) == 0 {
-		compactPage(entries, rest)
-	}
-	return entries
 }
 
 // more makes the next action that lists what comes behind a message: one with a

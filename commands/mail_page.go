@@ -29,6 +29,6 @@ func (p *pageResult) truncate(o *Outcome, fraction float64) bool {
 		return false
 	}
 	p.Messages, p.Truncated, p.HasMore = p.Messages[:keep], true, true
-	o.NextAction = p.more(p.Messages[keep-1].of.Ref)
+	o.NextAction = p.more(p.Messages[keep-1].ref)
 	return true
 }

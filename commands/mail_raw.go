@@ -36,9 +36,9 @@ func mailRaw(d *Deps) *discovery.Command {
 		Summary:  "Show a message's source, byte for byte, in base64",
 		Details:  "size_bytes is that of the whole message. Nothing is removed from it, so it may hold what a person would not see.",
 		Effect:   discovery.Read,
-		Bytes:    true,
 		Examples: []string{"mail raw --folder INBOX --uid 1", "mail raw imap:default:INBOX:1700000000:1 --max-bytes 20000"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailRawArgs) (*MailRawResult, error) {
+		call.Bytes = true
 		ref, err := d.message(ctx, call, &args.MessageOption, args.AccountOption)
 		if err != nil {
 			return nil, err

@@ -104,7 +104,7 @@ func mailSearch(d *Deps) *discovery.Command {
 			Total: page.Total, Attempted: page.Attempted, Returned: len(page.Messages), Failed: page.Failed, NextCursor: page.NextCursor,
 			HasMore: page.HasMore}
 		r.suggest(call, args, page.Messages)
-		r.Messages = entriesOf(page.Messages, args.Full, call, r)
+		r.Messages = entriesOf(page.Messages, args.Full, call)
 		return r, nil
 	})
 }

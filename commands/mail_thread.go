@@ -82,7 +82,7 @@ func (r *MailThreadResult) fill(t *mailbox.Thread, full bool, call *discovery.Ca
 			list[i].Subject = ""
 		}
 	}
-	for i, e := range entriesOf(list, full, call, r) {
+	for i, e := range entriesOf(list, full, call) {
 		e := ThreadEntry{MessageEntry: e}
 		if p := t.Messages[i].Parent; p != (mail.Ref{}) {
 			e.Parent = p.String()

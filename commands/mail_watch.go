@@ -75,7 +75,7 @@ func mailWatch(d *Deps) *discovery.Command {
 			pageResult: pageResult{HasMore: page.HasMore}}
 		r.more = args.more(call, name, r)
 		r.NextAction = r.more(mail.Ref{UID: page.After})
-		r.Messages = entriesOf(page.Messages, args.Full, call, r)
+		r.Messages = entriesOf(page.Messages, args.Full, call)
 		return r, nil
 	})
 }

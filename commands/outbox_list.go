@@ -37,11 +37,7 @@ type OutboxEntry struct {
 	Principal  string           `json:"principal,omitempty"`
 }
 
-// Bounds of an entry in the list.
-const (
-	maxListedRecipients = 5
-	maxListedSubject    = 120 // characters
-)
+const maxListedRecipients = 5
 
 func outboxList(d *Deps) *discovery.Command {
 	return discovery.New(discovery.Spec{
@@ -86,7 +82,7 @@ func outboxList(d *Deps) *discovery.Command {
 func listedOutgoing(o *mail.Outgoing, whose bool) OutboxEntry {
 	n := min(len(o.Recipients), maxListedRecipients)
 	e := OutboxEntry{ID: o.ID, Account: o.Account, State: o.State, Created: utc(o.Created), Recipients: append([]string{}, o.Recipients[:n]...),
-		More: len(o.Recipients) - n, Subject: plain.Clip(o.Subject, maxListedSubject)}
+		More: len(o.Recipients) - n, Subject: plain.Clip(o.Subject, maxShownChars)}
 	if whose {
 		e.Principal = o.Principal
 	}

@@ -43,7 +43,6 @@ type Spec struct {
 	Details  string   // optional further sentences, for the command's own help
 	Effect   Effect
 	Examples []string // at least one; each binds
-	Bytes    bool     // the answer is bytes the caller asked for; its size is the command's own affair
 	Timeout  int      // seconds that it may take unless the caller says otherwise; 0 means as any other
 }
 
@@ -105,6 +104,10 @@ type Call struct {
 	// before; nil when it is run for the first time. A function that never returns
 	// a Question never sees one.
 	Reply *Reply
+
+	// Bytes is set by the function where the answer holds bytes that the caller asked
+	// for, however many they are.
+	Bytes bool
 
 	// Account and Target are what the function resolved, for the audit entry: the
 	// account's name, and what of it the command is about.

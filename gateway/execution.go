@@ -214,7 +214,7 @@ func (x *execution) encode(result any, projection *discovery.Projection) error {
 			return err
 		}
 		const room = MaxAnswerBytes - 4096 // for message and _meta
-		if len(x.data) <= room || x.plan.command.Bytes {
+		if len(x.data) <= room || x.call.Bytes {
 			return nil
 		}
 		t, ok := result.(discovery.Truncator)
