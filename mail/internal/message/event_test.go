@@ -1,7 +1,6 @@
 package message
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -77,7 +76,7 @@ func TestBrokenCalendars(t *testing.T) {
 		{"ended by the calendar", "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:a\nEND:VCALENDAR\nBEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:b\nEND:VEVENT", "a b"},
 		{"alarm that is not ended", "BEGIN:VEVENT\nBEGIN:VALARM\nSUMMARY:x\nEND:VEVENT\nBEGIN:VEVENT\nSUMMARY:b\nEND:VEVENT", " b"},
 		{"lines that are none", "BEGIN:VEVENT\nnonsense\n:\n;\n=\n\nA;B\nA;B=\nA;B=\"\nA;B=\"c\nA;B=c\"d:e\nA;=x:y\nSUMMARY:a\nEND:VEVENT", "a"},
-		{"parameters that end the line", "BEGIN:VEVENT\nSUMMARY;A=\"b\"c:x\nSUMMARY;A=b,\nSUMMARY;A=\"b\"\nSUMMARY:a\nEND:VEVENT", "a"},
+		{"parameters that end the line", "BEGIN:VEVENT\nSUMMARY;A=b,\nSUMMARY;A=\"b\"\nSUMMARY;A=\"b\"c:a\nEND:VEVENT", "a"},
 		{"small letters", "begin:vcalendar\nbegin:vevent\nsummary:a\nend:vevent\nend:vcalendar", "a"},
 		{"CR alone at the ends", "BEGIN:VEVENT\r\nSUMMARY:a\r\r\nEND:VEVENT\r\n", "a"},
 		{"folded", "BEGIN:VEVENT\r\nSUM\r\n MARY:a\r\n\tb\r\nEND:VEVENT", "ab"},
@@ -110,7 +109,7 @@ func TestCalendarBounds(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"long parameter":              "BEGIN:VEVENT\nSUMMARY:a\nX;A=" + strings.Repeat("b", 200_000) + ":c\nEND:VEVENT",
-		"long parameter of a summary": "BEGIN:VEVENT\nSUMMARY;A=" + strings.Repeat("b", 3000) + ":x\nSUMMARY:a\nEND:VEVENT",
+		"long parameter of a summary": "BEGIN:VEVENT\nSUMMARY;A=" + strings.Repeat("b", 20_000) + ":x\nSUMMARY:a\nEND:VEVENT",
 		"many parameters":             "BEGIN:VEVENT\nSUMMARY:a\nX" + strings.Repeat(";A=b", 50_000) + ":c\nEND:VEVENT",
 		"deep":                        "BEGIN:VEVENT\nSUMMARY:a\n" + strings.Repeat("BEGIN:VALARM\n", 20_000),
 		"many lines":                  "BEGIN:VEVENT\nSUMMARY:a\n" + strings.Repeat("X:y\n", 60_000) + "END:VEVENT",
@@ -161,12 +160,6 @@ func FuzzEvents(f *testing.F) {
 		}
 		if text, _, ok := PartText(NewPart(Part{Type: "text", Subtype: "calendar"}, nil), b, 500); ok && (utf8.RuneCountInString(text) > 500 || plain.Text(text) != text) {
 			t.Errorf("text %q", text)
-		}
-		// What the scanner lets pass, the library reads.
-		for _, c := range scanCalendar(b) {
-			if c.decode() == nil {
-				t.Errorf("a component is lost: %q", fmt.Sprint(c.lines))
-			}
 		}
 	})
 }

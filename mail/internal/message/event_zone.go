@@ -4,15 +4,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/emersion/go-ical"
 )
 
 // zone is a VTIMEZONE (RFC 5545 section 3.6.5): the rules by which offsets begin.
 // Of rules it reads what calendar programs write: a day of a month in every year.
-type zone struct {
-	rules []observance
-}
+type zone []observance
 
 // observance is one rule.
 type observance struct {
@@ -25,48 +21,34 @@ type observance struct {
 	nth     int // of the weekday in the month, from its end when negative; 0 for the day of start
 }
 
-func newZone(c *ical.Component) *zone {
+// newZone returns nil when no rule can be read.
+func newZone(rules []properties) (z zone) {
 	const most = 50
-	z := &zone{}
-	for _, child := range c.Children[:min(len(c.Children), most)] {
-		start, err := time.ParseInLocation("20060102T150405", propText(child.Props, ical.PropDateTimeStart), time.UTC)
-		offset, ok := utcOffset(propText(child.Props, ical.PropTimezoneOffsetTo))
+	for _, rule := range rules[:min(len(rules), most)] {
+		start, err := time.Parse(localTime, rule.value("DTSTART"))
+		offset, ok := utcOffset(rule.value("TZOFFSETTO"))
 		if err != nil || !ok {
 			continue
 		}
 		o := observance{start: start, offset: offset, before: offset}
-		if before, ok := utcOffset(propText(child.Props, ical.PropTimezoneOffsetFrom)); ok {
+		if before, ok := utcOffset(rule.value("TZOFFSETFROM")); ok {
 			o.before = before
 		}
-		o.readRule(propText(child.Props, ical.PropRecurrenceRule))
-		z.rules = append(z.rules, o)
-	}
-	if len(z.rules) == 0 {
-		return nil
+		o.readRule(rule.value("RRULE"))
+		z = append(z, o)
 	}
 	return z
 }
 
 // utcOffset reads "+0100" or "-033000" as seconds.
 func utcOffset(s string) (int, bool) {
-	if len(s) != 5 && len(s) != 7 || s[0] != '+' && s[0] != '-' {
-		return 0, false
+	layout := "-0700"
+	if len(s) == len("-070000") {
+		layout = "-070000"
 	}
-	n, err := strconv.ParseUint(s[1:], 10, 32)
-	if err != nil {
-		return 0, false
-	}
-	if len(s) == 5 {
-		n *= 100
-	}
-	seconds := int(n/10000*3600 + n/100%100*60 + n%100)
-	if seconds >= 24*3600 {
-		return 0, false
-	}
-	if s[0] == '-' {
-		seconds = -seconds
-	}
-	return seconds, true
+	t, err := time.Parse(layout, s)
+	_, offset := t.Zone()
+	return offset, err == nil
 }
 
 // readRule reads "FREQ=YEARLY;BYMONTH=10;BYDAY=-1SU". Other rules count once.
@@ -114,11 +96,10 @@ func (o *observance) onset(year int) time.Time {
 
 // at returns the offset that is in force at a local time, which is given with UTC
 // in its place.
-func (z *zone) at(local time.Time) *time.Location {
+func (z zone) at(local time.Time) *time.Location {
 	var latest, first time.Time
 	offset := 0
-	for i := range z.rules {
-		o := &z.rules[i]
+	for _, o := range z {
 		for year := local.Year() - 1; year <= local.Year(); year++ {
 			t := o.onset(year)
 			if t.Before(o.start) {
