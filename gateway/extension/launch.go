@@ -8,8 +8,9 @@ import (
 	"github.com/postern-mail/postern/internal/child"
 )
 
-// Bounds of each process of an extension that no manifest and no option changes.
+// Bounds of each process of an extension.
 const (
+	maxMemory    = 1 << 30
 	maxFileBytes = 1 << 30
 	maxFiles     = 256
 	maxProcesses = 64
@@ -28,20 +29,13 @@ func Launch(args []string) int {
 	return limits.Become(path)
 }
 
-// arguments is what a Launcher is told besides the program: bytes of memory and
-// seconds of processor time.
-func arguments(memory, seconds int64) []string {
-	return []string{strconv.FormatInt(memory, 10), strconv.FormatInt(seconds, 10)}
-}
-
-// parseArguments is the other side of arguments, with the program. Anything else is
-// refused: a program without limits does not start.
+// parseArguments reads what a runner adds to its Launcher: seconds of processor time
+// and the program. Anything else is refused: a program without limits does not start.
 func parseArguments(args []string) (l child.Limits, path string, ok bool) {
-	if len(args) != 3 || !filepath.IsAbs(args[2]) {
+	if len(args) != 2 || !filepath.IsAbs(args[1]) {
 		return l, "", false
 	}
-	memory, err1 := strconv.ParseInt(args[0], 10, 64)
-	seconds, err2 := strconv.ParseInt(args[1], 10, 32)
-	l = child.Limits{Memory: memory, CPU: time.Duration(seconds) * time.Second, FileBytes: maxFileBytes, Files: maxFiles, Processes: maxProcesses}
-	return l, args[2], err1 == nil && err2 == nil && memory > 0 && seconds > 0
+	seconds, err := strconv.ParseInt(args[0], 10, 32)
+	l = child.Limits{Memory: maxMemory, CPU: time.Duration(seconds) * time.Second, FileBytes: maxFileBytes, Files: maxFiles, Processes: maxProcesses}
+	return l, args[1], err == nil && seconds > 0
 }

@@ -40,13 +40,6 @@ type Options struct {
 	// variables that it needs; nil gives it none but those.
 	Environ []string
 
-	// Concurrent is how many programs run at once; 0 means 4. Other calls wait.
-	Concurrent int
-
-	// MemoryBytes is what each process of an extension may use where there is a
-	// Launcher; 0 means 1 GiB.
-	MemoryBytes int64
-
 	// Taken reports whether the first word of a command is in use; nil means that none
 	// is.
 	Taken func(word string) bool
@@ -176,7 +169,11 @@ func (s *Set) read(base, name string, o Options, r *runner) (commands []*discove
 	case o.Taken != nil && o.Taken(name):
 		return nil, "", errors.New("there is a command of that name already")
 	}
-	raw, err := readManifest(base, name)
+	dir := filepath.Join(base, name)
+	if err := trustedDirectory(dir); err != nil {
+		return nil, "", fmt.Errorf("its directory %w", err)
+	}
+	raw, err := readManifest(dir)
 	if err != nil {
 		return nil, "", err
 	}
@@ -184,11 +181,11 @@ func (s *Set) read(base, name string, o Options, r *runner) (commands []*discove
 	if err != nil {
 		return nil, "", fmt.Errorf("its manifest is not right: %w", err)
 	}
-	p, err := findProgram(base, name, m.Program)
+	p, err := findProgram(dir, m.Program)
 	if err != nil {
 		return nil, "", err
 	}
-	if err := trustedTree(filepath.Join(base, name)); err != nil {
+	if err := trustedTree(dir); err != nil {
 		return nil, "", err
 	}
 	if m.Commands == nil {
@@ -263,42 +260,25 @@ func try(c *discovery.Command, example string) error {
 	return err
 }
 
-// readManifest reads the file, which has to be trusted like everything else. A file
-// that is open cannot be changed for another.
-func readManifest(base, name string) ([]byte, error) {
-	dir := filepath.Join(base, name)
-	if err := trustedDirectory(dir); err != nil {
-		return nil, fmt.Errorf("its directory %w", err)
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, errors.New("its directory cannot be opened")
-	}
-	defer root.Close()
-	info, err := root.Lstat(manifestName)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+// readManifest reads the file in an extension's directory, which is trusted already:
+// nobody else can put another in its place meanwhile.
+func readManifest(dir string) ([]byte, error) {
+	path := filepath.Join(dir, manifestName)
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("it has no file %s", manifestName)
-	case err != nil:
-		return nil, errors.New("its manifest cannot be read")
 	}
-	if err := trustedFile(filepath.Join(dir, manifestName), info); err != nil {
-		return nil, fmt.Errorf("its manifest %w", err)
+	if err == nil {
+		if err := trustedFile(path, info); err != nil {
+			return nil, fmt.Errorf("its manifest %w", err)
+		}
+		if info.Size() > maxManifestBytes {
+			return nil, fmt.Errorf("its manifest is larger than %d KiB", maxManifestBytes>>10)
+		}
 	}
-	f, err := root.Open(manifestName)
+	raw, err := os.ReadFile(path)
 	if err != nil {
 		return nil, errors.New("its manifest cannot be read")
-	}
-	defer f.Close()
-	if opened, err := f.Stat(); err != nil || !os.SameFile(info, opened) {
-		return nil, errors.New("its manifest was changed while it was read")
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxManifestBytes+1))
-	switch {
-	case err != nil:
-		return nil, errors.New("its manifest cannot be read")
-	case len(raw) > maxManifestBytes:
-		return nil, fmt.Errorf("its manifest is larger than %d KiB", maxManifestBytes>>10)
 	}
 	return raw, nil
 }
@@ -347,22 +327,17 @@ type program struct {
 }
 
 // findProgram looks at the file that will be run.
-func findProgram(base, name, file string) (*program, error) {
+func findProgram(dir, file string) (*program, error) {
 	if runtime.GOOS == "windows" && !strings.EqualFold(filepath.Ext(file), ".exe") {
 		// Batch files are run by a shell, and others not at all.
 		file += ".exe"
 	}
-	p := &program{dir: filepath.Join(base, name)}
-	p.path = filepath.Join(p.dir, file)
-	info, err := os.Lstat(p.path)
-	if err != nil {
+	p := &program{dir: dir, path: filepath.Join(dir, file)}
+	var err error
+	if p.info, err = os.Lstat(p.path); err != nil {
 		return nil, errors.New("the program that its manifest names is not there")
 	}
-	p.info = info
-	if err := p.trusted(info); err != nil {
-		return nil, err
-	}
-	return p, nil
+	return p, p.trusted(p.info)
 }
 
 func (p *program) trusted(info fs.FileInfo) error {

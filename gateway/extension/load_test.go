@@ -125,10 +125,6 @@ func TestRulesHoldForExtensions(t *testing.T) {
 			t.Errorf("%s: %s %+v", c.line, r.raw, last)
 		}
 	}
-	limited := serveAs(t, dir, Options{}, gateway.FullProfile(), gateway.Settings{CommandsPerMinute: 1})
-	if one, two := limited.do(t, "x-read"), limited.do(t, "x-read"); !one.Success || two.Error.Code != discovery.RateLimited {
-		t.Errorf("%s\n%s", one.raw, two.raw)
-	}
 }
 
 // TestABrokenExtensionIsLeftOutAlone puts each beside a whole one.
@@ -156,9 +152,9 @@ func TestABrokenExtensionIsLeftOutAlone(t *testing.T) {
 		"program manifest":    {manifest("does-trap", "manifest.json"), "no path"},
 		"no program":          {manifest("does-trap", "nothing"), "is not there"},
 		"no effect":           {manifest(`"effect":"read",`, ""), "does not say its effect"},
-		"unknown member":      {manifest(`"effect"`, `"runs_as":"root","effect"`), `nothing is known of its member "runs_as"`},
+		"unknown member":      {manifest(`"effect"`, `"runs_as":"root","effect"`), `its member "runs_as" is not known`},
 		"proto":               {manifest(`"effect"`, `"__proto__":{"effect":"read"},"effect"`), "member names"},
-		"capitals":            {manifest(`"effect":"read"`, `"effect":"read","Effect":"admin"`), `nothing is known of its member "Effect"`},
+		"capitals":            {manifest(`"effect":"read"`, `"effect":"read","Effect":"admin"`), `its member "Effect" is not known`},
 		"twice":               {manifest(`"effect":"read"`, `"effect":"admin","effect":"read"`), "member names"},
 		"null":                {manifest(`"effect":"read"`, `"effect":"read","timeout":null`), "null"},
 		"type":                {manifest(`"effect":"read"`, `"effect":"read","timeout":"5"`), "not of the right type"},
@@ -172,6 +168,7 @@ func TestABrokenExtensionIsLeftOutAlone(t *testing.T) {
 		"lines":               {manifest("Do something", `Do\nsomething`), "invisible"},
 		"full stop":           {manifest("Do something", "Do something."), "full stop"},
 		"long summary":        {manifest("Do something", strings.Repeat("x", 101)), "longer than 100"},
+		"long details":        {manifest(`"effect"`, `"details":"`+strings.Repeat("x", 601)+`","effect"`), "longer than 600"},
 		"large":               {manifest("Do something", strings.Repeat(" ", 40<<10)), "larger than 32 KiB"},
 		"deep":                {manifest(`"effect"`, `"output":`+strings.Repeat("[", 100)+strings.Repeat("]", 100)+`,"effect"`), "nests deeper"},
 		"huge":                {manifest(`"maximum":9`, `"maximum":1e999`), "a number"},
@@ -203,7 +200,6 @@ func TestABrokenExtensionIsLeftOutAlone(t *testing.T) {
 		"group with unset":    {group(`{"name":"a","summary":"A","examples":["x-bad a"]}`), "does not say its effect"},
 		"group with program":  {group(`{"name":"a","program":"sh","summary":"A","effect":"read","examples":["x-bad a"]}`), `"program"`},
 		"group, no summary":   {`{"name":"x-bad","program":"does-trap","commands":[{"name":"a","summary":"A","effect":"read","examples":["x-bad a"]}]}`, "summary"},
-		"too many arguments":  {argument(strings.TrimSuffix(strings.Repeat(`{"name":"a","type":"string","description":"A"},`, 41), ",")), "more than 40"},
 		"sensitive and shown": {argument(`{"name":"a","type":"string","sensitive":"yes","description":"A"}`), "right type"},
 	} {
 		dir := directory(t)
@@ -340,11 +336,11 @@ func FuzzScrub(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		out, err := scrub(raw)
+		out, err := scrub(raw, false)
 		if err != nil {
 			return
 		}
-		again, err := scrub(out)
+		again, err := scrub(out, false)
 		if err != nil || string(again) != string(out) || !json.Valid(out) {
 			t.Fatalf("%q: %q, %q, %v", raw, out, again, err)
 		}

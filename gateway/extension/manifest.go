@@ -4,23 +4,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/discovery"
-	"github.com/postern-mail/postern/internal/plain"
 )
 
 // Bounds of a manifest, in characters unless said otherwise.
 const (
 	maxManifestBytes = 32 << 10
 	maxNameChars     = 64
-	maxCommands      = 20
-	maxArguments     = 40
-	maxShortText     = 100 // summaries, values
-	maxLongText      = 600 // everything else that is shown
+	maxSummary       = 100
+	maxLongText      = 600 // any other text, also one that a program prints as an error
 )
 
 // manifest is what an extension says of itself. Either it is one command, or it has
@@ -96,8 +93,12 @@ var (
 // parseManifest reads the manifest of the extension that lies in a directory of this
 // name. The error follows the words "its manifest is not right".
 func parseManifest(raw []byte, directory string) (*manifest, error) {
+	clean, err := scrub(raw, true)
+	if err != nil {
+		return nil, err
+	}
 	var m manifest
-	if err := decodeStrict(raw, &m); err != nil {
+	if err := decode(clean, &m); err != nil {
 		return nil, err
 	}
 	switch {
@@ -105,20 +106,15 @@ func parseManifest(raw []byte, directory string) (*manifest, error) {
 		return nil, errors.New("its name is not that of its directory")
 	case !programPattern.MatchString(m.Program) || len(m.Program) > maxNameChars || m.Program == manifestName:
 		return nil, errors.New("its program is not the name of a file beside it: no path, only letters, digits, '.', '_' and '-'")
-	case len(m.Commands) > maxCommands:
-		return nil, fmt.Errorf("it has more than %d commands", maxCommands)
-	}
-	if m.Commands == nil {
+	case m.Commands == nil:
 		return &m, m.command.check()
-	}
-	if m.Details != "" || m.Effect != "" || m.Timeout != 0 || m.Arguments != nil || m.Examples != nil || m.Output != nil {
-		return nil, errors.New("beside its commands it describes one of its own")
-	}
-	if len(m.Commands) == 0 {
+	case len(m.Commands) == 0:
 		return nil, errors.New("it has no commands")
+	case m.Details != "" || m.Effect != "" || m.Timeout != 0 || m.Arguments != nil || m.Examples != nil || m.Output != nil:
+		return nil, errors.New("it has commands, and describes one of its own beside them")
 	}
-	if err := shown(m.Summary, 1, maxShortText); err != nil {
-		return nil, fmt.Errorf("its summary: %w", err)
+	if err := checkSummary(m.Summary); err != nil {
+		return nil, err
 	}
 	for i := range m.Commands {
 		c := &m.Commands[i]
@@ -132,80 +128,22 @@ func parseManifest(raw []byte, directory string) (*manifest, error) {
 	return &m, nil
 }
 
-// check looks at what discovery does not: how long and how visible texts are.
+// check looks at what neither scrub nor discovery does.
 func (c *command) check() error {
-	if err := shown(c.Summary, 1, maxShortText); err != nil {
-		return fmt.Errorf("its summary: %w", err)
-	}
-	if err := shown(c.Details, 0, maxLongText); err != nil {
-		return fmt.Errorf("its details: %w", err)
-	}
 	switch {
 	case c.Effect == "":
 		return errors.New("it does not say its effect: read, state, flag, write, send or admin")
-	case len(c.Arguments) > maxArguments:
-		return fmt.Errorf("it has more than %d arguments", maxArguments)
 	case c.Timeout < 0:
 		return errors.New("its timeout is negative")
+	case slices.ContainsFunc(c.Arguments, func(a argument) bool { return slices.Contains(reservedNames, a.Name) }):
+		return errors.New("the name of one of its arguments is not allowed")
 	}
-	if err := allShown(c.Examples, 1, maxLongText); err != nil {
-		return fmt.Errorf("its examples: %w", err)
-	}
-	for _, a := range c.Arguments {
-		if len(a.Name) > maxNameChars || slices.Contains(reservedNames, a.Name) {
-			return errors.New("the name of one of its arguments is not allowed")
-		}
-		if err := errors.Join(shown(a.Description, 1, maxLongText), shown(a.Pattern, 0, maxShortText),
-			allShown(a.Enum, 1, maxShortText), allShown(a.Examples, 1, maxLongText)); err != nil {
-			return fmt.Errorf("argument %q: %w", a.Name, err)
-		}
-		if text, ok := a.Default.(string); ok {
-			if err := shown(text, 0, maxShortText); err != nil {
-				return fmt.Errorf("argument %q: its default: %w", a.Name, err)
-			}
-		}
-	}
-	return c.Output.check(0)
+	return checkSummary(c.Summary)
 }
 
-func (o *output) check(depth int) error {
-	if o == nil || depth > maxDepth {
-		return nil // discovery refuses what nests too deep
-	}
-	if err := errors.Join(shown(o.Description, 0, maxLongText), allShown(o.Enum, 1, maxShortText)); err != nil {
-		return fmt.Errorf("its output: %w", err)
-	}
-	for _, p := range o.Properties {
-		if err := p.check(depth + 1); err != nil {
-			return err
-		}
-	}
-	return o.Items.check(depth + 1)
-}
-
-// shown refuses a text that help should not show: one with characters that nobody
-// sees, or on several lines.
-func shown(s string, low, high int) error {
-	n := utf8.RuneCountInString(s)
-	switch {
-	case n < low:
-		return errors.New("a text is missing")
-	case n > high:
-		return fmt.Errorf("a text is longer than %d characters", high)
-	case strings.ContainsAny(s, "\n\t") || plain.Text(s) != s:
-		return errInvisible
-	}
-	return nil
-}
-
-func allShown(list []string, low, high int) error {
-	if len(list) > maxShortText {
-		return fmt.Errorf("there are more than %d", maxShortText)
-	}
-	for _, s := range list {
-		if err := shown(s, low, high); err != nil {
-			return err
-		}
+func checkSummary(s string) error {
+	if n := utf8.RuneCountInString(s); n == 0 || n > maxSummary {
+		return fmt.Errorf("its summary is missing or longer than %d characters", maxSummary)
 	}
 	return nil
 }
@@ -235,7 +173,7 @@ func (c *command) definition() (discovery.Definition, error) {
 			MinItems: a.MinItems, MaxItems: a.MaxItems, Pattern: pattern})
 	}
 	var err error
-	d.Output, err = c.Output.shape(0)
+	d.Output, err = c.Output.shape()
 	return d, err
 }
 
@@ -246,31 +184,24 @@ func compile(pattern string) (*regexp.Regexp, error) {
 	return regexp.Compile(pattern)
 }
 
-func (o *output) shape(depth int) (*discovery.Shape, error) {
-	if o == nil || depth > maxDepth {
+func (o *output) shape() (*discovery.Shape, error) {
+	if o == nil {
 		return nil, nil
 	}
 	s := &discovery.Shape{Type: o.Type, Description: o.Description, Enum: o.Enum}
+	if slices.ContainsFunc(o.Required, func(name string) bool { return o.Properties[name] == nil }) {
+		return nil, errors.New("output: something is required that is not a property")
+	}
 	var err error
-	if s.Items, err = o.Items.shape(depth + 1); err != nil {
+	if s.Items, err = o.Items.shape(); err != nil {
 		return nil, err
 	}
-	for _, r := range o.Required {
-		if o.Properties[r] == nil {
-			return nil, errors.New("output: something is required that is not a property")
-		}
-	}
-	names := make([]string, 0, len(o.Properties))
-	for n := range o.Properties {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	for _, n := range names {
-		below, err := o.Properties[n].shape(depth + 1)
-		if err != nil {
+	for _, name := range slices.Sorted(maps.Keys(o.Properties)) {
+		p := discovery.Property{Name: name, Required: slices.Contains(o.Required, name)}
+		if p.Shape, err = o.Properties[name].shape(); err != nil {
 			return nil, err
 		}
-		s.Properties = append(s.Properties, discovery.Property{Name: n, Required: slices.Contains(o.Required, n), Shape: below})
+		s.Properties = append(s.Properties, p)
 	}
 	return s, nil
 }

@@ -2,13 +2,14 @@ package extension
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
@@ -18,8 +19,8 @@ import (
 )
 
 const (
-	defaultConcurrent = 4
-	defaultMemory     = 1 << 30
+	// maxConcurrent is how many programs of a directory run at once. Other calls wait.
+	maxConcurrent = 4
 	// maxAnswer is what leaves room for the envelope.
 	maxAnswer = gateway.MaxAnswerBytes - 4096
 	// notFound is the status with which env says that there is no interpreter.
@@ -31,21 +32,11 @@ type runner struct {
 	dir      string // as it was named
 	launcher []string
 	environ  []string
-	memory   int64
 	slots    chan struct{}
 }
 
 func newRunner(dir string, o Options) *runner {
-	r := &runner{dir: dir, launcher: slices.Clone(o.Launcher), environ: environment(o.Environ), memory: o.MemoryBytes}
-	if r.memory <= 0 {
-		r.memory = defaultMemory
-	}
-	n := o.Concurrent
-	if n <= 0 {
-		n = defaultConcurrent
-	}
-	r.slots = make(chan struct{}, n)
-	return r
+	return &runner{dir: dir, launcher: slices.Clone(o.Launcher), environ: environment(o.Environ), slots: make(chan struct{}, maxConcurrent)}
 }
 
 // job is one command of an extension.
@@ -54,7 +45,7 @@ type job struct {
 	program   *program
 	output    *discovery.Shape
 	effect    discovery.Effect
-	sensitive []string // names of arguments whose values are not repeated
+	sensitive []string // names of arguments whose values no error may repeat
 }
 
 // input is what a program reads from standard input.
@@ -73,10 +64,9 @@ func (r *runner) run(ctx context.Context, call *discovery.Call, j *job, args jso
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
 	case <-ctx.Done():
-		return nil, fmt.Errorf("extension: %w", ctx.Err()) // nothing was started
 	}
-	if err := ctx.Err(); err != nil { // select picks at random when both are ready
-		return nil, fmt.Errorf("extension: %w", err)
+	if err := ctx.Err(); err != nil { // also where both were ready
+		return nil, fmt.Errorf("extension: %w", err) // nothing was started
 	}
 	if err := j.program.check(r.dir); err != nil {
 		return nil, &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("The extension cannot be run: %s.", err),
@@ -90,18 +80,21 @@ func (r *runner) run(ctx context.Context, call *discovery.Call, j *job, args jso
 	if err != nil {
 		return nil, err
 	}
-	out, err := r.execute(ctx, j.program, append(given, '\n'))
+	argv := []string{j.program.path}
+	if len(r.launcher) > 0 {
+		argv = append(slices.Clone(r.launcher), strconv.FormatInt(seconds(ctx), 10), j.program.path)
+	}
+	out, err := child.Run(ctx, child.Program{Args: argv, Env: r.environ, Dir: j.program.dir, Stdin: append(given, '\n'), MaxOutput: maxAnswer})
 	switch {
 	case errors.Is(err, child.ErrOutput):
 		return nil, j.fault(nil, "The extension printed more than %d KiB.", maxAnswer>>10)
 	case ctx.Err() != nil:
 		return nil, j.stopped(ctx, ctx.Err())
 	}
-	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit):
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return nil, j.failure(out, exit.ExitCode(), args)
-	case err != nil:
+	}
+	if err != nil {
 		return nil, j.fault(err, "The extension's program cannot be started.")
 	}
 	return j.answer(out)
@@ -127,7 +120,7 @@ func (j *job) fault(err error, format string, v ...any) *discovery.Fault {
 
 // answer checks what a program printed that ended well.
 func (j *job) answer(out []byte) (json.RawMessage, error) {
-	data, err := scrub(out)
+	data, err := scrub(out, false)
 	if err != nil {
 		return nil, j.fault(err, "What the extension printed cannot be used: %s.", err)
 	}
@@ -153,88 +146,48 @@ var codes = []discovery.Code{discovery.ValidationError, discovery.ExecutionError
 	discovery.ApprovalRequired}
 
 // failure is the error of a program that ended with a status other than 0. Its own
-// words are used where it printed an error as it should.
+// words are used where it printed an error as it should, and was given no value that
+// they could repeat.
 func (j *job) failure(out []byte, status int, args json.RawMessage) error {
 	var said struct {
-		Error *struct {
+		Error struct {
 			Code    discovery.Code `json:"code"`
 			Message string         `json:"message"`
 			Hint    string         `json:"hint"`
 		} `json:"error"`
 	}
-	if err := decodeStrict(out, &said); err == nil && said.Error != nil {
-		message, hint := shorten(said.Error.Message), shorten(said.Error.Hint)
-		if message != "" && !j.repeats(message+"\n"+hint, args) {
-			f := &discovery.Fault{Code: discovery.ExecutionError, Message: message, Hint: hint, Foreign: true}
-			if slices.Contains(codes, said.Error.Code) {
-				f.Code = said.Error.Code
-			}
-			if f.Hint == "" {
-				f.Hint = fmt.Sprintf("Run 'help %s' for its arguments.", j.path)
-			}
-			return f
-		}
+	clean, err := scrub(out, false)
+	if err == nil {
+		err = decode(clean, &said)
 	}
+	message, hint := shorten(said.Error.Message), shorten(said.Error.Hint)
 	switch {
 	case status < 0:
 		return j.fault(nil, "The extension was ended by the system, perhaps for the memory or processor time it used.")
 	case len(out) == 0 && (status == child.CannotStart || status == notFound):
 		return j.fault(nil, "The extension's program or its interpreter cannot be started.")
+	case err != nil || message == "":
+		return j.fault(nil, "The extension failed (status %d) and did not say why.", status)
+	case j.knowsSecret(args):
+		return j.fault(nil, "The extension failed (status %d). What it said is not shown, since it was given a sensitive value.", status)
 	}
-	return j.fault(nil, "The extension failed (status %d) and did not say why.", status)
+	f := &discovery.Fault{Code: discovery.ExecutionError, Message: message, Hint: cmp.Or(hint, fmt.Sprintf("Run 'help %s' for its arguments.", j.path)), Foreign: true}
+	if slices.Contains(codes, said.Error.Code) {
+		f.Code = said.Error.Code
+	}
+	return f
 }
 
 // shorten makes one line of a message, at most as long as any text of a manifest.
 func shorten(s string) string { return plain.Clip(plain.Line(s), maxLongText) }
 
-// repeats reports whether a message holds the value of a sensitive argument.
-func (j *job) repeats(message string, args json.RawMessage) bool {
+// knowsSecret reports whether a program was given the value of a sensitive argument.
+func (j *job) knowsSecret(args json.RawMessage) bool {
 	var given map[string]json.RawMessage
-	if len(j.sensitive) == 0 {
-		return false
-	}
 	if err := json.Unmarshal(args, &given); err != nil {
 		return true
 	}
-	for _, name := range j.sensitive {
-		for _, text := range texts(given[name]) {
-			if text != "" && strings.Contains(message, text) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// texts are the forms in which a message could repeat a value, as given and as it
-// would look in a message.
-func texts(raw json.RawMessage) []string {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil
-	}
-	list, ok := v.([]any)
-	if !ok {
-		list = []any{v}
-	}
-	var out []string
-	for _, e := range list {
-		text := fmt.Sprint(e)
-		out = append(out, text, plain.Line(text))
-	}
-	return out
-}
-
-// execute runs a program with its standard input and returns what it printed, at
-// most maxAnswer bytes; see child.Run for the error.
-func (r *runner) execute(ctx context.Context, p *program, stdin []byte) ([]byte, error) {
-	argv := []string{p.path}
-	if len(r.launcher) > 0 {
-		argv = append(append(slices.Clone(r.launcher), arguments(r.memory, seconds(ctx))...), p.path)
-	}
-	return child.Run(ctx, child.Program{Args: argv, Env: r.environ, Dir: p.dir, Stdin: stdin, MaxOutput: maxAnswer})
+	return slices.ContainsFunc(j.sensitive, func(name string) bool { return given[name] != nil })
 }
 
 // The deadline ends a program; the limit on processor time is for what is left of it

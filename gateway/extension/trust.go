@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // maxLinks is how many symbolic links a path may lead through.
@@ -18,47 +17,10 @@ const maxLinks = 40
 // rename a directory above can put another in its place. A directory in which
 // everybody may write but only owners may rename, such as /tmp, will do above it.
 func resolve(dir string) (string, error) {
-	volume := filepath.VolumeName(dir)
-	root := volume + string(filepath.Separator)
-	at, rest := root, parts(dir[len(volume):])
-	if err := trustedAncestor(at); err != nil {
+	links := 0
+	at, err := follow(filepath.Clean(dir), &links)
+	if err != nil {
 		return "", err
-	}
-	for links := 0; len(rest) > 0; {
-		next := filepath.Join(at, rest[0])
-		rest = rest[1:]
-		info, err := os.Lstat(next)
-		if err != nil {
-			return "", err
-		}
-		if info.Mode()&fs.ModeSymlink != 0 {
-			if links++; links > maxLinks {
-				return "", errors.New("its path leads through too many symbolic links")
-			}
-			if err := ownedLink(next, info); err != nil {
-				return "", err
-			}
-			target, err := os.Readlink(next)
-			if err != nil {
-				return "", err
-			}
-			if filepath.IsAbs(target) {
-				if filepath.VolumeName(target) != volume {
-					return "", errors.New("its path leads to another volume")
-				}
-				at = root
-				target = target[len(volume):]
-			}
-			rest = append(parts(target), rest...)
-			continue
-		}
-		at = next
-		if !info.IsDir() {
-			return "", fmt.Errorf("%s is not a directory", at)
-		}
-		if err := trustedAncestor(at); err != nil {
-			return "", err
-		}
 	}
 	if err := trustedDirectory(at); err != nil {
 		return "", fmt.Errorf("the directory %w", err)
@@ -66,9 +28,41 @@ func resolve(dir string) (string, error) {
 	return at, nil
 }
 
-// parts splits a path at its separators.
-func parts(path string) []string {
-	return strings.FieldsFunc(path, func(r rune) bool { return r < 0x80 && os.IsPathSeparator(uint8(r)) })
+// follow is resolve for any directory on the way. A path that goes up again behind a
+// link may end elsewhere than the system would go; what it returns is what is used.
+func follow(path string, links *int) (string, error) {
+	above := filepath.Dir(path)
+	if above == path {
+		return path, trustedAncestor(path)
+	}
+	above, err := follow(above, links)
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(above, filepath.Base(path))
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return "", err
+	case info.IsDir():
+		return path, trustedAncestor(path)
+	case info.Mode()&fs.ModeSymlink == 0:
+		return "", fmt.Errorf("%s is not a directory", path)
+	}
+	if *links++; *links > maxLinks {
+		return "", errors.New("its path leads through too many symbolic links")
+	}
+	if err := ownedLink(path, info); err != nil {
+		return "", err
+	}
+	target, err := os.Readlink(path)
+	if err != nil {
+		return "", err
+	}
+	if !filepath.IsAbs(target) {
+		target = filepath.Join(above, target)
+	}
+	return follow(filepath.Clean(target), links)
 }
 
 // trustedDirectory holds the directory of extensions and those in it to the rule
