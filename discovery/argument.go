@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/invopop/jsonschema"
@@ -279,6 +280,21 @@ func (s *argumentSet) setDefault(name string, value any) error {
 	return nil
 }
 
+// patterns holds every compiled pattern by its text. Most arguments share one with
+// others, and compiling them is half of what it takes to define all commands.
+var patterns sync.Map
+
+func compilePattern(text string) (*regexp.Regexp, error) {
+	if known, ok := patterns.Load(text); ok {
+		return known.(*regexp.Regexp), nil
+	}
+	r, err := regexp.Compile(text)
+	if err == nil {
+		patterns.Store(text, r)
+	}
+	return r, err
+}
+
 func newArgument(f reflect.StructField, name string, p *jsonschema.Schema) (*Argument, error) {
 	a := &Argument{Name: name, Description: p.Description, Default: p.Default, typ: f.Type, index: f.Index,
 		MinItems: p.MinItems, MaxItems: p.MaxItems}
@@ -323,7 +339,7 @@ func newArgument(f reflect.StructField, name string, p *jsonschema.Schema) (*Arg
 	}
 	a.MinLength, a.MaxLength = value.MinLength, value.MaxLength
 	if value.Pattern != "" {
-		if a.Pattern, err = regexp.Compile(value.Pattern); err != nil {
+		if a.Pattern, err = compilePattern(value.Pattern); err != nil {
 			return nil, err
 		}
 		if a.Form = cmp.Or(f.Tag.Get("form"), boundsOf(f.Type).Form); a.Form == "" {

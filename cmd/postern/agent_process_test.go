@@ -158,7 +158,10 @@ func TestAnAnswerThatNobodyTookIsUnread(t *testing.T) {
 // TestFirstUsesAtOnceMakeOneMailbox starts the first processes together.
 func TestFirstUsesAtOnceMakeOneMailbox(t *testing.T) {
 	d := doorOf(t, asProcess)
-	const processes = 8
+	processes := 8
+	if testing.Short() {
+		processes = 4
+	}
 	ended := make(chan bool, processes)
 	for i := range processes {
 		go func() {

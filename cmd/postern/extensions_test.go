@@ -93,6 +93,7 @@ func envelopes(t testing.TB, env []string, stdin string, args ...string) (answer
 // TestTheExampleExtension goes the documentation's way with the program itself, by
 // every door.
 func TestTheExampleExtension(t *testing.T) {
+	slow(t, "TestAnExtensionGetsNoKey")
 	v := newVault(t)
 	contactsBeside(t, v, true)
 	admin, agent := v.environment(true), v.environment(false)

@@ -322,6 +322,7 @@ func awaitRead(t testing.TB, v *vault.Vault, agent string) {
 
 // The process itself: told to stop, it answers what is at work and ends well.
 func TestServeHTTPEndsOnSIGTERM(t *testing.T) {
+	t.Parallel()
 	v := newVault(t)
 	opened, err := v.open(t.Context())
 	if err != nil {
@@ -356,7 +357,7 @@ func TestServeHTTPEndsOnSIGTERM(t *testing.T) {
 		}
 		progress := make(chan error, 1)
 		go func() {
-			_, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: "cli", Arguments: map[string]any{"command": "agent read repo:laptop --wait 2s"}})
+			_, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: "cli", Arguments: map[string]any{"command": "agent read repo:laptop --wait 500ms"}})
 			progress <- err
 		}()
 		awaitAudit(t, opened, "version") // the call before is in the log; that one is on its way or at work

@@ -15,6 +15,7 @@ const promptSign = "postern> "
 
 // One sitting at the prompt, as a person has it.
 func TestASittingAtThePrompt(t *testing.T) {
+	t.Parallel()
 	x := onTerminal(t, 100, 30, nil, "demo")
 	x.sees("Tab completes", promptSign)
 	x.types("mail li\t--limit 3\r")
@@ -86,6 +87,7 @@ func TestASittingAtThePrompt(t *testing.T) {
 
 // What was typed is there in the next sitting, without what must not be kept.
 func TestThePromptRemembers(t *testing.T) {
+	t.Parallel()
 	v := newVault(t)
 	file := filepath.Join(t.TempDir(), "history")
 	env := append(v.environment(true), prompt.HistoryVar+"="+file)
@@ -122,6 +124,7 @@ func TestThePromptRemembers(t *testing.T) {
 }
 
 func TestATerminalWithoutEmphasis(t *testing.T) {
+	t.Parallel()
 	for _, env := range [][]string{{"NO_COLOR=1"}, {"TERM=dumb"}} {
 		x := onTerminal(t, 80, 24, env, "demo")
 		x.sees(promptSign)
@@ -144,6 +147,7 @@ func TestATerminalWithoutEmphasis(t *testing.T) {
 
 // SIGTERM ends the prompt, whatever it does, and leaves the terminal as it was.
 func TestSIGTERMEndsThePrompt(t *testing.T) {
+	t.Parallel()
 	for _, line := range []string{"", "mail watch --wait 4m"} {
 		x := onTerminal(t, 80, 24, nil, "demo")
 		x.sees(promptSign)
@@ -160,6 +164,7 @@ func TestSIGTERMEndsThePrompt(t *testing.T) {
 
 // With --json the answers are those of a script.
 func TestThePromptInJSON(t *testing.T) {
+	t.Parallel()
 	x := onTerminal(t, 80, 24, nil, "demo", "--json")
 	x.sees(promptSign)
 	x.types("mail list --limit 1 --fields messages.subject\r")

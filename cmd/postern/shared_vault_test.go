@@ -46,7 +46,7 @@ func serving(t testing.TB, v testVault) *gatewaytest.Client {
 func TestTwentyProcessesShareOneVault(t *testing.T) {
 	processes, each := 20, 5
 	if testing.Short() {
-		processes, each = 6, 2
+		processes, each = 4, 1
 	}
 	v := newVault(t)
 	var wg sync.WaitGroup
