@@ -3,11 +3,9 @@ package imap
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	goimap "github.com/emersion/go-imap/v2"
-	"github.com/emersion/go-imap/v2/imapclient"
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
@@ -84,30 +82,24 @@ type Searching = Pending[goimap.UIDSet]
 
 // Search starts a UID SEARCH. Where the server has no ESEARCH only one may be in
 // progress, because plain answers carry no tag. A charset is declared for text
-// beyond ASCII alone; a server that refuses to hear of it is asked once more
-// without (RFC 3501 section 6.4.4 lets it know none). Where it refuses before it has
-// seen the text, the connection is lost, and the lend begins anew on another.
+// beyond ASCII alone. RFC 3501 section 6.4.4 lets a server know none: where it refuses
+// such a search, the pool begins the lend again, with searches that declare none.
 func (s *Session) Search(criteria *goimap.SearchCriteria) *Searching {
 	var opts *goimap.SearchOptions
 	if s.knows("ESEARCH") {
 		opts = &goimap.SearchOptions{ReturnAll: true}
 	}
-	send := func(plainly bool) *imapclient.SearchCommand {
-		s.guard.undeclared = plainly
-		defer func() { s.guard.undeclared = false }()
-		return s.client.UIDSearch(criteria, opts)
-	}
-	cmd := send(s.plainly)
+	s.guard.undeclared, s.guard.declared = s.plainly, false
+	cmd := s.client.UIDSearch(criteria, opts)
+	declared := s.guard.declared
+	s.guard.undeclared = false
 	return &Searching{func() (goimap.UIDSet, error) {
 		data, err := cmd.Wait()
 		var refused *goimap.Error
-		if errors.As(err, &refused) && !s.plainly && !isASCII(criteria) {
-			if !s.alive() { // the library ends a connection where a literal was refused
-				e := refusal(StageSearch, refused)
-				e.OutOfStep, e.Err = true, errCharset
-				return nil, e
-			}
-			data, err = send(true).Wait()
+		if errors.As(err, &refused) && declared {
+			e := refusal(StageSearch, refused)
+			e.OutOfStep, e.Err = !s.alive(), errCharset // the library ends a connection where a literal was refused
+			return nil, e
 		}
 		if err = s.whole(StageSearch, err); err != nil {
 			return nil, err
@@ -122,32 +114,6 @@ func (s *Session) Search(criteria *goimap.SearchCriteria) *Searching {
 		}
 		return set, nil
 	}}
-}
-
-// isASCII reports whether all text of a search is.
-func isASCII(c *goimap.SearchCriteria) bool {
-	ascii := func(s string) bool { return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 }) }
-	for _, h := range c.Header {
-		if !ascii(h.Value) {
-			return false
-		}
-	}
-	for _, s := range slices.Concat(c.Body, c.Text) {
-		if !ascii(s) {
-			return false
-		}
-	}
-	for i := range c.Not {
-		if !isASCII(&c.Not[i]) {
-			return false
-		}
-	}
-	for i := range c.Or {
-		if !isASCII(&c.Or[i][0]) || !isASCII(&c.Or[i][1]) {
-			return false
-		}
-	}
-	return true
 }
 
 // Counting is a SEARCH that was started for the number of its matches.

@@ -31,10 +31,10 @@
 // The first breach of a bound closes the connection, and its reason is the error of
 // every command that waits (guard.reason, Session.fail).
 //
-// Before a session begins, the greeting, STARTTLS and the login are lines that a
-// dialog (login.go) writes and reads through the guard, without the library. A login
-// whose first message is its last is held and leaves in one write with the session's
-// first commands (login_held.go). An IDLE goes on beneath the library (idle.go).
+// Before a login, the greeting and STARTTLS are lines that a dialog (login.go) writes and
+// reads through the guard, without the library. The login goes on beneath the library
+// (login_pending.go), as an IDLE does (idle.go). One whose first message is its last is
+// held, and leaves in one write with the session's first commands.
 //
 // A session belongs to a Pool (pool.go, pool_dial.go), which lends it to one callback
 // at a time and lets logins begin (login_gate.go).

@@ -2,6 +2,7 @@ package imap
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	goimap "github.com/emersion/go-imap/v2"
@@ -38,6 +39,7 @@ var (
 
 	errSilence  = wire.Cause(wire.KindTimeout, "server fell silent")
 	errNotIMAP  = wire.Cause(wire.KindProtocol, "server answer is not IMAP")
+	errUnasked  = fmt.Errorf("%w: answer to a command that was not sent", errNotIMAP)
 	errBadWrite = wire.Cause(wire.KindProtocol, "command is malformed")
 	errGaveUp   = wire.Cause(wire.KindProtocol, "answer could not be understood")
 )

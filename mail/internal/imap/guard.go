@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,14 +37,16 @@ type guard struct {
 	scan   scanner // touched by the reader only
 	mend   *mender // between scan and the reader; nil while lines are read by a dialog
 	in     []byte  // where the mender's input is read to
-	login  *heldLogin
+	login  *pendingLogin
 	filter filter // touched by writers; they take turns
 
 	// Touched by the session's own goroutine, or before there is one.
 	corked bool   // hold what is written
 	held   []byte // what is held
 
-	undeclared bool // a SEARCH leaves without its CHARSET; touched by the session's own goroutine
+	// Touched by the session's own goroutine.
+	undeclared bool // a SEARCH leaves without its CHARSET
+	declared   bool // the last SEARCH left with one
 
 	idling atomic.Pointer[idling] // the IDLE in progress
 	left   atomic.Pointer[idling] // the last one before it, whose answer may not have come
@@ -197,9 +200,7 @@ func (g *guard) Read(p []byte) (int, error) {
 		}
 		m.out = m.spare[:0]
 		if _, err := g.receive(g.in); err != nil {
-			if g.login != nil {
-				_ = g.login.outcome(err)
-			}
+			_ = g.login.outcome(err)
 			return 0, err
 		}
 		m.spare = m.out
@@ -254,7 +255,7 @@ func (g *guard) receive(p []byte) (int, error) {
 
 // mending puts a mender in front of the reader, which is the protocol library
 // from here on. left is what the dialog read and did not use.
-func (g *guard) mending(greeting string, left []byte, held *heldLogin, login func([]byte) error) error {
+func (g *guard) mending(greeting string, left []byte, held *pendingLogin, login func([]byte) error) error {
 	g.login = held
 	g.mend = &mender{limit: g.scan.limits.Line, continues: g.filter.continues, login: login, out: []byte(greeting),
 		told: func(caps []string) {
@@ -302,8 +303,11 @@ func (g *guard) Write(p []byte) (int, error) {
 		return 0, cause
 	}
 	line := p
-	if g.undeclared && !g.filter.within { // what is within is the text that is searched for
-		line = bytes.Replace(p, []byte(" CHARSET UTF-8 "), []byte(" "), 1)
+	// What stands behind a quote or within is the text that is searched for.
+	if before, after, found := bytes.Cut(p, []byte(" CHARSET UTF-8 ")); found && !g.filter.within && !bytes.ContainsRune(before, '"') {
+		if g.declared = true; g.undeclared {
+			g.declared, line = false, slices.Concat(before, []byte(" "), after)
+		}
 	}
 	out, err := g.filter.push(line)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
@@ -38,6 +39,8 @@ type Pool struct {
 
 	life context.Context // ends with Close
 	kill context.CancelFunc
+
+	plainly atomic.Bool // the server takes searches without a CHARSET alone
 
 	mu     sync.Mutex
 	idle   []*pooled // most recently used last
@@ -126,14 +129,18 @@ type want struct {
 }
 
 func (p *Pool) lend(ctx context.Context, w want, fn func(ctx context.Context, s *Session) error) error {
-	for revived, renewed, plainly := false, false, false; ; {
-		s, isNew, err := p.take(ctx, w, revived || renewed || plainly)
+	plainly, revived, renewed := p.plainly.Load(), false, false
+	for repeated := false; ; repeated = true {
+		s, isNew, err := p.take(ctx, w, repeated)
 		if err != nil {
 			return err
 		}
 		s.plainly = plainly
 		err = p.use(ctx, s, fn)
 		switch {
+		case err == nil && plainly:
+			p.plainly.Store(true)
+			return nil
 		case err == nil || ctx.Err() != nil:
 			return err
 		case isNew && !renewed && p.again(s):
@@ -141,7 +148,7 @@ func (p *Pool) lend(ctx context.Context, w want, fn func(ctx context.Context, s 
 		case !isNew && !revived && died(err) && !s.guard.answered() && !s.guard.changed():
 			revived, w = true, want{fresh: true, round: w.round}
 		case !plainly && errors.Is(err, errCharset) && !s.guard.changed():
-			plainly, w = true, want{fresh: true, round: w.round}
+			plainly = true
 		default:
 			return err
 		}

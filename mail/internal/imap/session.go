@@ -40,7 +40,7 @@ type Session struct {
 
 	caps    []string      // sorted
 	told    bool          // caps are those of after the login
-	login   *heldLogin    // until its answer has been taken over
+	login   *pendingLogin // until its answer has been taken over
 	refused error         // the login's
 	idles   int           // how often it has been in IDLE
 	query   chan struct{} // closed when a CAPABILITY has been answered; nil when none was asked
@@ -84,7 +84,10 @@ func connect(ctx context.Context, cfg Config, answer func(error)) (*Session, err
 	s.cond = sync.NewCond(&s.mu)
 
 	g.begin(ctx, cfg.Greeting, idleBudget)
-	stage, err := s.open(ctx, d, answer)
+	stage, err := s.open(ctx, d)
+	if err == nil {
+		err = s.begin(d, answer)
+	}
 	g.finish()
 	if err == nil {
 		err = g.reason()
@@ -93,19 +96,14 @@ func connect(ctx context.Context, cfg Config, answer func(error)) (*Session, err
 		if cause := g.reason(); cause != nil && !errors.As(err, new(*wire.Error)) {
 			err = cause
 		}
-		g.end(ErrClosed)
-		return nil, dialError(ctx, stage, err)
-	}
-	if err := s.start(d); err != nil {
-		g.end(err)
 		_ = s.Close()
-		return nil, dialError(ctx, wire.StageAuth, err)
+		return nil, dialError(ctx, stage, err)
 	}
 	return s, nil
 }
 
-// open runs the dialog up to the login.
-func (s *Session) open(ctx context.Context, d *dialog, answer func(error)) (stage string, err error) {
+// open runs the dialog up to the login, which it prepares.
+func (s *Session) open(ctx context.Context, d *dialog) (stage string, err error) {
 	late := time.AfterFunc(s.cfg.Greeting, func() { s.guard.end(errSilence) })
 	err = d.greeting()
 	if !late.Stop() && err == nil {
@@ -120,45 +118,45 @@ func (s *Session) open(ctx context.Context, d *dialog, answer func(error)) (stag
 			return wire.StageTLS, err
 		}
 	}
-	held, err := d.login(ctx, s.cfg, answer != nil)
-	if err != nil {
-		return wire.StageAuth, err
+	s.login, err = d.login(ctx, s.cfg)
+	return wire.StageAuth, err
+}
+
+// begin hands the connection over to the library, and completes the login unless it is
+// held: with answer, where its line is all there is to say.
+func (s *Session) begin(d *dialog, answer func(error)) error {
+	held := answer != nil && s.login.single()
+	if held {
+		s.login.held, s.login.answer = true, answer
 	}
-	if held != nil {
-		held.answer = answer
-		s.login, s.guard.prefix = held, held.line
-		s.guard.filter.expect(held.tag)
-	} else if answer == nil && !d.told {
-		before := d.caps
-		d.caps = nil
-		if err := d.capability(); err != nil && s.guard.reason() != nil {
-			return wire.StageAuth, err
-		}
-		d.told = true
-		if d.caps == nil {
-			d.caps = before // it will not tell
-		}
+	s.guard.prefix = s.login.line
+	s.guard.filter.expect(s.login.tag)
+	if err := s.start(d); err != nil || held {
+		return err
 	}
-	return wire.StageAuth, nil
+	if err := s.Ready(); err != nil {
+		return err
+	}
+	if answer == nil {
+		s.exact()
+	}
+	return nil
 }
 
 // start hands the connection to the library, which is told what the dialog knows
 // by a greeting of our own making. The login may still be held.
 func (s *Session) start(d *dialog) error {
 	left, _ := d.br.Peek(d.br.Buffered())
-	s.caps, s.told = d.caps, d.told
-	var login func([]byte) error
-	if h := s.login; h != nil {
-		login = func(line []byte) error {
-			inject, err := h.take(s.guard, line)
-			select {
-			case <-h.done:
-				s.guard.mend.login = nil
-			default:
-			}
-			s.guard.mend.out = append(s.guard.mend.out, inject...)
-			return err
+	s.caps = d.caps
+	login := func(line []byte) error {
+		inject, err := s.guard.login.take(s.guard, line)
+		select {
+		case <-s.guard.login.done:
+			s.guard.mend.login = nil
+		default:
 		}
+		s.guard.mend.out = append(s.guard.mend.out, inject...)
+		return err
 	}
 	greeting := "* PREAUTH [CAPABILITY " + libraryCaps(s.caps) + "] ready\r\n"
 	err := s.guard.mending(greeting, left, s.login, login)
@@ -192,7 +190,8 @@ func libraryCaps(caps []string) string {
 	return strings.TrimSpace(strings.Replace(s, " IMAP4REV2", " IMAP4rev2", 1))
 }
 
-func dialError(ctx context.Context, stage string, err error) error {
+// dialError is the failure to connect or to log in.
+func dialError(ctx context.Context, stage string, err error) *wire.Error {
 	var e *wire.Error
 	if !errors.As(err, &e) {
 		e = &wire.Error{Kind: wire.KindOf(err), Err: err}

@@ -2,12 +2,9 @@ package pop3
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
-
-	"github.com/emersion/go-sasl"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
@@ -71,14 +68,7 @@ func (s *Session) plainUser(c wire.Credential) bool {
 	return s.caps == nil || s.Has("USER") || !s.offers("LOGIN")
 }
 
-func (s *Session) offers(mechanism string) bool {
-	for _, m := range s.caps["SASL"] {
-		if m == mechanism {
-			return true
-		}
-	}
-	return false
-}
+func (s *Session) offers(mechanism string) bool { return slices.Contains(s.caps["SASL"], mechanism) }
 
 // refused marks what a server said no to. Its words are left out: it has just been
 // sent a secret, and can say it again in any form.
@@ -117,76 +107,35 @@ func (s *Session) userPass(username, password string) error {
 // section 4).
 const maxAuthLine = 255
 
-// maxChallenges bounds what a server may ask in one login.
-const maxChallenges = 16
-
 // sasl runs one exchange (RFC 5034).
 func (s *Session) sasl(c wire.Credential) error {
 	client, err := wire.SASL(s.offers, s.cfg.Login.Username, c)
 	if err != nil {
 		return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindAuth, Err: err}
 	}
-	mechanism, response, err := client.Start()
-	if err != nil {
-		return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindAuth, Err: err}
-	}
-	command, pending := "AUTH "+mechanism, response != nil
-	if pending {
-		initial := base64.StdEncoding.EncodeToString(response)
-		if initial == "" {
-			initial = "="
+	x, line, err := wire.Begin(client, "AUTH", maxAuthLine)
+	for done := false; err == nil && !done; {
+		var challenge string
+		if err = s.write(line); err == nil {
+			challenge, done, err = s.challenge()
 		}
-		if len(command)+1+len(initial)+2 <= maxAuthLine {
-			command, pending = command+" "+initial, false
+		if err == nil && !done {
+			line, err = x.Answer(challenge)
 		}
 	}
-	if err := s.write(command); err != nil {
-		return s.conn.explain(s.ctx, wire.StageAuth, err)
-	}
-	for range maxChallenges {
-		challenge, done, err := s.challenge()
-		if done || err != nil {
-			return err
-		}
-		var answer string
-		if pending {
-			answer, pending = base64.StdEncoding.EncodeToString(response), false
-		} else if answer, err = next(client, challenge); err != nil {
-			return err
-		}
-		if err := s.write(answer); err != nil {
-			return s.conn.explain(s.ctx, wire.StageAuth, err)
-		}
-	}
-	return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindProtocol, Err: fmt.Errorf("%w: endless login", errNotPOP3)}
+	return s.conn.explain(s.ctx, wire.StageAuth, err)
 }
 
 // challenge reads what the server says within a login; done is its +OK.
 func (s *Session) challenge() (text string, done bool, err error) {
 	b, err := s.br.Peek(2)
 	if err != nil {
-		return "", false, s.conn.explain(s.ctx, wire.StageAuth, err)
+		return "", false, err
 	}
 	if string(b) == "+ " || string(b) == "+\r" {
 		line, err := s.line()
-		if err != nil {
-			return "", false, s.conn.explain(s.ctx, wire.StageAuth, err)
-		}
-		return strings.TrimSpace(line[1:]), false, nil
+		return strings.TrimPrefix(line, "+"), false, err
 	}
 	_, err = s.reply(wire.StageAuth)
 	return "", true, err
-}
-
-// next is the answer to a challenge; * gives up, and the server refuses.
-func next(client sasl.Client, challenge string) (string, error) {
-	b, err := base64.StdEncoding.DecodeString(challenge)
-	if err != nil {
-		return "", &wire.Error{Stage: wire.StageAuth, Kind: wire.KindProtocol, Err: fmt.Errorf("%w: challenge is not base64", errNotPOP3)}
-	}
-	answer, err := client.Next(b)
-	if err != nil {
-		return "*", nil
-	}
-	return base64.StdEncoding.EncodeToString(answer), nil
 }

@@ -1,25 +1,17 @@
 package smtp
 
 import (
-	"encoding/base64"
 	"slices"
 	"strings"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-const (
-	// maxCommand is how long a command may be, with its end (RFC 5321 section
-	// 4.5.3.1.4). A first message that makes AUTH longer waits to be asked for (RFC
-	// 4954 section 4).
-	maxCommand    = 512
-	maxChallenges = 16 // what a server may ask in one login
-)
+// maxCommand is how long a command may be, with its end (RFC 5321 section 4.5.3.1.4).
+// A first message that makes AUTH longer waits to be asked for (RFC 4954 section 4).
+const maxCommand = 512
 
-var (
-	errChallenge = wire.Cause(wire.KindProtocol, "server asked for what the login does not have")
-	errEndless   = wire.Cause(wire.KindProtocol, "server asks without end")
-)
+var errChallenge = wire.Cause(wire.KindProtocol, "server asked for what the login does not have")
 
 // login authenticates once (RFC 4954 section 4). A refusal is never tried again
 // with another mechanism: it would count as a second wrong password. The server's
@@ -31,18 +23,8 @@ func (s *Session) login(username string, c wire.Credential) *wire.Error {
 	if err != nil {
 		return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindAuth, Err: err}
 	}
-	mechanism, first, err := client.Start()
-	if err != nil {
-		return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindAuth, Err: err}
-	}
-	line, waits := "AUTH "+mechanism, first != nil
-	if waits {
-		// None of our first messages is empty, which would be written as =.
-		if at := line + " " + base64.StdEncoding.EncodeToString(first); len(at)+2 <= maxCommand {
-			line, waits = at, false
-		}
-	}
-	for range maxChallenges {
+	x, line, err := wire.Begin(client, "AUTH", maxCommand)
+	for err == nil {
 		r, failed := s.command(wire.StageAuth, line, commandTime)
 		switch {
 		case failed != nil:
@@ -54,21 +36,11 @@ func (s *Session) login(username string, c wire.Credential) *wire.Error {
 		case r.code != 334:
 			return failure(wire.StageAuth, s.conn.end(errNotSMTP))
 		}
-		if waits {
-			line, waits = base64.StdEncoding.EncodeToString(first), false
-			continue
+		if line, err = x.Answer(r.lines[0]); line == "*" {
+			err = errChallenge
 		}
-		challenge, err := base64.StdEncoding.DecodeString(strings.TrimSpace(r.lines[0]))
-		if err != nil {
-			return failure(wire.StageAuth, s.conn.end(errNotSMTP))
-		}
-		next, err := client.Next(challenge)
-		if err != nil {
-			return failure(wire.StageAuth, s.conn.end(errChallenge))
-		}
-		line = base64.StdEncoding.EncodeToString(next)
 	}
-	return failure(wire.StageAuth, s.conn.end(errEndless))
+	return failure(wire.StageAuth, s.conn.end(err))
 }
 
 // refusedLogin is a refusal of the credential, unless the server says that it is

@@ -65,7 +65,7 @@ func TestLoginLeavesWithTheFirstCommands(t *testing.T) {
 				if !s.Has("MOVE") || name != "PLAIN" && s.Has("AUTH="+name) {
 					t.Errorf("capabilities %v", s.Capabilities())
 				}
-				if h := s.guard.login; h.client != nil || h.again != nil {
+				if h := s.guard.login; h.exchange != nil || h.newer != nil {
 					t.Error("what was sent is still known")
 				}
 				for _, kept := range [][]byte{s.guard.login.line, s.guard.prefix, s.guard.held} {

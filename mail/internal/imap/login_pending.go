@@ -5,92 +5,96 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/emersion/go-sasl"
-
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// heldLogin is a login that leaves in one write with the first commands of a
-// session, which saves a round trip. The server reads the commands when it has
-// accepted the login; when it has not, the connection ends and they fail with it.
-// Nothing of them can be taken for an answer that counts: only a mechanism is
-// held whose first message is all the client has to say.
-type heldLogin struct {
-	tag    string
-	line   []byte // what is sent
-	client sasl.Client
-	sent   atomic.Bool     // it has left
-	answer func(err error) // called once with the outcome; may be nil
-	again  func() bool     // whether a refusal is worth another try
-	rounds int
-	done   chan struct{} // closed when there is an outcome; what follows does not change then
-	told   bool
-	caps   []string // when told
-	err    error    // a *wire.Error
+// pendingLogin is a login on its way: one line that waits for what is written first,
+// and the messages of SASL behind it. The protocol library knows nothing of it.
+//
+// Where the line is all that the client has to say, it is held to leave in one write
+// with the first commands of a session, which saves a round trip. The server reads the
+// commands when it has accepted the login; when it has not, the connection ends and
+// they fail with it. Nothing of them can be taken for an answer that counts.
+type pendingLogin struct {
+	tag        string
+	line       []byte         // what is sent
+	exchange   *wire.Exchange // nil for the command LOGIN
+	held       bool           // other commands may stand behind the line
+	challenged bool
+	sent       atomic.Bool     // the line has left
+	answer     func(err error) // called once with the outcome; may be nil
+	newer      func() bool     // whether a refusal is worth another try
+	done       chan struct{}   // closed when there is an outcome; what follows does not change then
+	told       bool
+	caps       []string // when told
+	err        error    // a *wire.Error
 }
 
+// single reports whether the line is all that the client has to say.
+func (p *pendingLogin) single() bool { return p.exchange == nil || p.exchange.Whole }
+
 // outcome ends the login, for the first reason it is given.
-func (h *heldLogin) outcome(err error) error {
+func (p *pendingLogin) outcome(err error) error {
 	select {
-	case <-h.done:
-		return h.err
+	case <-p.done:
+		return p.err
 	default:
 	}
 	if err != nil {
-		h.err = askAgain(dialError(context.Background(), wire.StageAuth, err), h.again)
+		e := dialError(context.Background(), wire.StageAuth, err)
+		if e.Kind == wire.KindAuth {
+			e.Again = p.newer()
+		}
+		p.err = e
 	}
-	h.again, h.client = nil, nil // they know what was sent
-	if h.answer != nil {
-		h.answer(h.err)
+	p.newer, p.exchange = nil, nil // they know what was sent
+	if p.answer != nil {
+		p.answer(p.err)
 	}
-	close(h.done)
-	return h.err
+	close(p.done)
+	return p.err
 }
 
 // take reads what the server says up to its answer to the login. inject is for
 // the library. An error ends the connection.
-func (h *heldLogin) take(g *guard, raw []byte) (inject string, err error) {
+func (p *pendingLogin) take(g *guard, raw []byte) (inject string, err error) {
 	l := parseLine(string(raw))
-	if !h.sent.Load() {
+	if !p.sent.Load() {
 		l.caps = nil
 		if l.tag != "*" {
-			return "", h.outcome(fmt.Errorf("%w: answer to nothing that was asked", errNotIMAP))
+			return "", p.outcome(errUnasked)
 		}
 	}
 	if l.caps != nil {
-		h.told, h.caps = true, l.caps
+		p.told, p.caps = true, l.caps
 	}
 	switch {
-	case l.tag == h.tag && l.typ == "OK" && h.rounds == 0:
-		if h.told {
-			inject = "* CAPABILITY " + libraryCaps(h.caps) + "\r\n"
-		}
-		return inject, h.outcome(nil)
-	case l.tag == h.tag && l.typ == "OK":
+	case l.tag == p.tag && l.typ == "OK" && p.held && p.challenged:
 		// The commands behind it were taken for answers to a challenge.
 		err = fmt.Errorf("%w: login accepted out of turn", errNotIMAP)
-	case l.tag == h.tag && (l.typ == "NO" || l.typ == "BAD"):
-		err = verdict(l)
-	case l.tag == "+":
-		if h.rounds++; h.rounds > maxChallenges {
-			err = fmt.Errorf("%w: endless login", errNotIMAP)
-			break
+	case l.tag == p.tag && l.typ == "OK":
+		if p.told {
+			inject = "* CAPABILITY " + libraryCaps(p.caps) + "\r\n"
 		}
-		// It will be refused, and says why when it gets an answer.
+		return inject, p.outcome(nil)
+	case l.tag == p.tag && (l.typ == "NO" || l.typ == "BAD"):
+		err = refusedLogin(l)
+	case l.tag == "+" && p.exchange != nil:
+		p.challenged = true
 		var answer string
-		if answer, err = nextSASL(h.client, l.text); err == nil {
+		if answer, err = p.exchange.Answer(l.text); err == nil {
 			g.writing.Lock()
 			err = g.send([]byte(answer + "\r\n"))
 			g.writing.Unlock()
 		}
 	case l.tag == "*" && l.typ == "BYE":
-		err = &wire.Error{Kind: wire.KindClosed, Code: wire.Clean(l.code), Text: l.text}
+		err = goodbyeOf(l)
 	case l.tag == "*":
 	default:
-		err = fmt.Errorf("%w: answer to nothing that was asked", errNotIMAP)
+		err = errUnasked
 	}
 	if err != nil {
-		return "", h.outcome(err)
+		return "", p.outcome(err)
 	}
 	return "", nil
 }
