@@ -53,7 +53,7 @@ type AccountAddResult struct {
 }
 
 func accountAdd(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:    "account add",
 		Summary: "Add an account",
 		Details: "It starts read-only, with nobody on its outbound list.",
@@ -63,8 +63,8 @@ func accountAdd(d *Deps) *discovery.Command {
 			"account add work --email ann@gmail.com --auth oauth2 --oauth-provider google --oauth-client-id ID --oauth-client-secret-from stdin",
 			"account add work --email ann@example.org --imap-host imap.example.org --auth helper --helper 'biosecret get mail'"},
 	}, func(ctx context.Context, call *discovery.Call, args *accountAddArgs) (*AccountAddResult, error) {
-		call.Account = string(args.Name)
-		a := mail.Account{Name: string(args.Name), Protocol: mail.IMAP, Auth: mail.AuthPassword, Mode: mail.ReadOnly,
+		call.Account = args.Name
+		a := mail.Account{Name: args.Name, Protocol: mail.IMAP, Auth: mail.AuthPassword, Mode: mail.ReadOnly,
 			AllowOut: mail.AllowList{Enabled: true}}
 		setIf(&a.Protocol, args.Protocol)
 		args.preset(&a)

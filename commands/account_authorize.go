@@ -36,7 +36,7 @@ type AccountAuthorizeResult struct {
 const authorizeTime = 300
 
 func accountAuthorize(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "account authorize",
 		Summary:  "Ask the owner of an account with oauth2 for access to the mailbox",
 		Details:  "It shows an address to open in a browser on this machine, and waits until the owner has decided there.",
@@ -44,8 +44,8 @@ func accountAuthorize(d *Deps) *discovery.Command {
 		Timeout:  authorizeTime,
 		Examples: []string{"account authorize work", "account authorize work --device"},
 	}, func(ctx context.Context, call *discovery.Call, args *accountAuthorizeArgs) (*AccountAuthorizeResult, error) {
-		call.Account = string(args.Name)
-		a, err := d.Store.Account(ctx, string(args.Name))
+		call.Account = args.Name
+		a, err := d.Store.Account(ctx, args.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +53,7 @@ func accountAuthorize(d *Deps) *discovery.Command {
 			return nil, &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("The account %s does not log in with oauth2, so there is nothing to authorize.", a.Name),
 				Hint: "Change that first with 'account edit NAME --auth oauth2 --oauth-provider PROVIDER --oauth-client-id ID'."}
 		}
-		client, err := d.Store.ClientSecret(ctx, string(args.Name))
+		client, err := d.Store.ClientSecret(ctx, args.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -79,10 +79,10 @@ func accountAuthorize(d *Deps) *discovery.Command {
 		// The owner has agreed: that is kept although the time is over now.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 		defer cancel()
-		if err := d.Store.SetConsent(ctx, string(args.Name), refresh); err != nil {
+		if err := d.Store.SetConsent(ctx, args.Name, refresh); err != nil {
 			return nil, err
 		}
-		return &AccountAuthorizeResult{string(args.Name), true, next("Check that it can log in", "mail", "verify", "--account", string(args.Name))}, nil
+		return &AccountAuthorizeResult{args.Name, true, next("Check that it can log in", "mail", "verify", "--account", args.Name)}, nil
 	})
 }
 

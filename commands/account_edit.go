@@ -24,13 +24,13 @@ type AccountEditResult struct {
 }
 
 func accountEdit(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "account edit",
 		Summary:  "Change an account; what is not given stays",
 		Effect:   discovery.Admin,
 		Examples: []string{"account edit work --mode RW", "account edit work --allow-in on"},
 	}, func(ctx context.Context, call *discovery.Call, args *accountEditArgs) (*AccountEditResult, error) {
-		call.Account = string(args.Name)
+		call.Account = args.Name
 		var before, after mail.Account
 		change := func(a *mail.Account) error {
 			before = *a
@@ -41,7 +41,7 @@ func accountEdit(d *Deps) *discovery.Command {
 			return err
 		}
 		// Everything is tried before a password is asked for or goes anywhere.
-		err := d.Store.UpdateAccount(ctx, string(args.Name), func(a *mail.Account) error {
+		err := d.Store.UpdateAccount(ctx, args.Name, func(a *mail.Account) error {
 			if err := change(a); err != nil {
 				return err
 			}
@@ -60,19 +60,19 @@ func accountEdit(d *Deps) *discovery.Command {
 		}
 		defer wipe(sealed, kept)
 		if kept != nil {
-			if err := d.Keyring.Set(ctx, string(args.Name), *kept); err != nil {
+			if err := d.Keyring.Set(ctx, args.Name, *kept); err != nil {
 				return nil, err
 			}
 		}
-		if err := d.Store.UpdateAccount(ctx, string(args.Name), change, sealed); err != nil {
+		if err := d.Store.UpdateAccount(ctx, args.Name, change, sealed); err != nil {
 			return nil, err
 		}
 		r := &AccountEditResult{Account: detailOfAccount(&after)}
 		if before.Auth == mail.AuthKeyring && after.Auth != mail.AuthKeyring {
-			r.LeftInKeyring = d.forgetInKeyring(ctx, string(args.Name))
+			r.LeftInKeyring = d.forgetInKeyring(ctx, args.Name)
 		}
 		if after.Auth == mail.AuthOAuth2 && !reflect.DeepEqual(before.OAuth, after.OAuth) {
-			r.NextAction = next("Ask the owner for consent anew: it shows an address to open and waits", "account", "authorize", string(args.Name))
+			r.NextAction = next("Ask the owner for consent anew: it shows an address to open and waits", "account", "authorize", args.Name)
 		}
 		return r, nil
 	})

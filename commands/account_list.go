@@ -14,7 +14,7 @@ type AccountListResult struct {
 }
 
 func accountList(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "account list",
 		Summary:  "List the accounts with everything but their secrets",
 		Effect:   discovery.Admin,

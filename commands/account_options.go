@@ -107,7 +107,7 @@ func protect(e *mail.Endpoint, service string, port uint16, security mail.Securi
 
 // accountNameArgs name the account a command is about.
 type accountNameArgs struct {
-	Name accountName `json:"name" acli:"positional" jsonschema_description:"Account name"`
+	Name string `json:"name" acli:"form=name,positional" jsonschema_description:"Account name"`
 }
 
 // AccountDetail is an account without any secret.

@@ -18,23 +18,23 @@ type AccountRemoveResult struct {
 }
 
 func accountRemove(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "account remove",
 		Summary:  "Forget an account and its password; the mailbox itself stays as it is",
 		Effect:   discovery.Admin,
 		Examples: []string{"account remove work"},
 	}, func(ctx context.Context, call *discovery.Call, args *accountRemoveArgs) (AccountRemoveResult, error) {
-		call.Account = string(args.Name)
-		a, err := d.Store.Account(ctx, string(args.Name))
+		call.Account = args.Name
+		a, err := d.Store.Account(ctx, args.Name)
 		if err != nil {
 			return AccountRemoveResult{}, err
 		}
-		if err := d.Store.RemoveAccount(ctx, string(args.Name)); err != nil {
+		if err := d.Store.RemoveAccount(ctx, args.Name); err != nil {
 			return AccountRemoveResult{}, err
 		}
-		r := AccountRemoveResult{Removed: string(args.Name)}
+		r := AccountRemoveResult{Removed: args.Name}
 		if a.Auth == mail.AuthKeyring {
-			r.LeftInKeyring = d.forgetInKeyring(ctx, string(args.Name))
+			r.LeftInKeyring = d.forgetInKeyring(ctx, args.Name)
 		}
 		return r, nil
 	})

@@ -16,14 +16,14 @@ type AccountShowResult struct {
 }
 
 func accountShow(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "account show",
 		Summary:  "Show one account with everything but its secrets",
 		Effect:   discovery.Admin,
 		Examples: []string{"account show work"},
 	}, func(ctx context.Context, call *discovery.Call, args *accountShowArgs) (AccountShowResult, error) {
-		call.Account = string(args.Name)
-		a, err := d.Store.Account(ctx, string(args.Name))
+		call.Account = args.Name
+		a, err := d.Store.Account(ctx, args.Name)
 		if err != nil {
 			return AccountShowResult{}, err
 		}

@@ -137,10 +137,10 @@ func encodedSize(v any) int {
 }
 
 // asAgent refuses a caller that is bound to another identity than it says it is.
-func (d *Deps) asAgent(call *discovery.Call, agent identity) error {
-	call.Target = "as " + string(agent)
+func (d *Deps) asAgent(call *discovery.Call, agent string) error {
+	call.Target = "as " + agent
 	bound := d.identity(call)
-	if bound == "" || bound == string(agent) {
+	if bound == "" || bound == agent {
 		return nil
 	}
 	if !vault.ValidAgentIdentity(bound) {

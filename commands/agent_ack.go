@@ -8,8 +8,8 @@ import (
 )
 
 type agentAckArgs struct {
-	Agent identity    `json:"agent" acli:"positional" jsonschema:"example=my-repo:main" jsonschema_description:"Your identity, project:name"`
-	ID    agentMailID `json:"message-id" acli:"positional" jsonschema:"example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"Id of the message"`
+	Agent string `json:"agent" acli:"form=identity,positional" jsonschema:"example=my-repo:main" jsonschema_description:"Your identity, project:name"`
+	ID    string `json:"message-id" acli:"form=agent_message,positional" jsonschema:"example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"Id of the message"`
 }
 
 // AgentAcked answers agent ack (003, command contract of ack).
@@ -20,7 +20,7 @@ type AgentAcked struct {
 }
 
 func agentAck(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "agent ack",
 		Summary:  "Say that you acted on a message, which is more than having read it",
 		Details:  "A broadcast has an ack of each agent. It may be repeated: the first time counts.",
@@ -30,10 +30,10 @@ func agentAck(d *Deps) *discovery.Command {
 		if err := d.asAgent(call, args.Agent); err != nil {
 			return nil, err
 		}
-		at, err := d.AgentMail.Ack(ctx, string(args.Agent), string(args.ID), d.bound(call))
+		at, err := d.AgentMail.Ack(ctx, args.Agent, args.ID, d.bound(call))
 		if err != nil {
 			return nil, agentFault(err)
 		}
-		return &AgentAcked{strings.ToLower(string(args.ID)), string(args.Agent), agentTime(at)}, nil
+		return &AgentAcked{strings.ToLower(args.ID), args.Agent, agentTime(at)}, nil
 	})
 }

@@ -32,7 +32,7 @@ type AgentExpiring struct {
 }
 
 func agentCleanup(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "agent cleanup",
 		Summary:  "Delete messages that are older than 24 hours",
 		Details:  "Sending, reading and status do so by themselves, and nobody sees such messages; nobody needs this.",

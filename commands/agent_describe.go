@@ -97,7 +97,7 @@ type AgentArgument struct {
 
 func agentDescribe(d *Deps, others []*discovery.Command) *discovery.Command {
 	var self *discovery.Command
-	self = discovery.New(discovery.Spec{
+	self = newCommand(discovery.Spec{
 		Path:     "agent describe",
 		Summary:  "Everything about the agent mailbox in one document: rules, commands, arguments, answers",
 		Effect:   discovery.Meta,

@@ -11,14 +11,14 @@ import (
 )
 
 type agentReadArgs struct {
-	Agent      identity    `json:"agent" acli:"positional" jsonschema:"example=my-repo:main" jsonschema_description:"Your identity, project:name"`
-	All        bool        `json:"all,omitempty" jsonschema_description:"Messages that were read before too"`
-	From       identity    `json:"from,omitempty" jsonschema:"example=my-repo:reviewer" jsonschema_description:"Only messages of this sender"`
-	Limit      int         `json:"limit,omitempty" jsonschema:"minimum=1,maximum=10000,default=20" jsonschema_description:"Messages at most, the oldest first"`
-	Thread     agentMailID `json:"thread,omitempty" jsonschema:"example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"The whole thread of this message, read or not; nothing is marked as read"`
-	NoMarkRead bool        `json:"no-mark-read,omitempty" jsonschema_description:"Leave the messages unread"`
-	Peek       bool        `json:"peek,omitempty" jsonschema_description:"The same as --no-mark-read"`
-	Wait       waitTime    `json:"wait,omitempty" jsonschema:"example=30s" jsonschema_description:"Wait this long for a message if there is none: 500ms, 30s or 4m, at most 290s"`
+	Agent      string `json:"agent" acli:"form=identity,positional" jsonschema:"example=my-repo:main" jsonschema_description:"Your identity, project:name"`
+	All        bool   `json:"all,omitempty" jsonschema_description:"Messages that were read before too"`
+	From       string `json:"from,omitempty" acli:"form=identity" jsonschema:"example=my-repo:reviewer" jsonschema_description:"Only messages of this sender"`
+	Limit      int    `json:"limit,omitempty" jsonschema:"minimum=1,maximum=10000,default=20" jsonschema_description:"Messages at most, the oldest first"`
+	Thread     string `json:"thread,omitempty" acli:"form=agent_message" jsonschema:"example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"The whole thread of this message, read or not; nothing is marked as read"`
+	NoMarkRead bool   `json:"no-mark-read,omitempty" jsonschema_description:"Leave the messages unread"`
+	Peek       bool   `json:"peek,omitempty" jsonschema_description:"The same as --no-mark-read"`
+	Wait       string `json:"wait,omitempty" acli:"form=wait" jsonschema:"example=30s" jsonschema_description:"Wait this long for a message if there is none: 500ms, 30s or 4m, at most 290s"`
 }
 
 // Validate checks what one field alone cannot.
@@ -35,7 +35,7 @@ func (a *agentReadArgs) Validate() error {
 type AgentInbox []AgentMessage
 
 func agentRead(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:    "agent read",
 		Summary: "Read the messages for an agent, its own left out, and mark them as read",
 		Details: "Without options: what is unread, direct messages and broadcasts, the oldest first. What was returned counts as read once the answer has been written; " +
@@ -49,10 +49,10 @@ func agentRead(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		if args.Thread != "" {
-			list, err := d.AgentMail.Thread(ctx, agentmail.Thread{Agent: string(args.Agent), ID: string(args.Thread), Own: d.bound(call), Room: agentRoom(call.Fields)})
+			list, err := d.AgentMail.Thread(ctx, agentmail.Thread{Agent: args.Agent, ID: args.Thread, Own: d.bound(call), Room: agentRoom(call.Fields)})
 			return agentInbox(list), agentFault(err)
 		}
-		q := agentmail.Query{Agent: string(args.Agent), From: string(args.From), All: args.All, Peek: args.NoMarkRead || args.Peek, Limit: args.Limit,
+		q := agentmail.Query{Agent: args.Agent, From: args.From, All: args.All, Peek: args.NoMarkRead || args.Peek, Limit: args.Limit,
 			Room: agentRoom(call.Fields)}
 		wait, err := parseWait(args.Wait)
 		if err != nil {

@@ -9,12 +9,12 @@ import (
 )
 
 type agentSendArgs struct {
-	From    identity    `json:"from" jsonschema:"example=my-repo:main" jsonschema_description:"Your identity, project:name"`
-	To      string      `json:"to" jsonschema:"pattern=^([*]|[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*)$,example=my-repo:reviewer,example=*" form:"must be project:name, both of lower-case letters, digits and dashes, or *" jsonschema_description:"Identity of the recipient, or * for every agent"`
-	Subject string      `json:"subject" jsonschema:"maxLength=10000,pattern=^[^\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f]*$" form:"must hold no control characters but tabs and line ends" jsonschema_description:"What it is about, in a line"`
-	Body    *string     `json:"body,omitempty" acli:"sensitive" jsonschema:"maxLength=10000,pattern=^[^\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f]*$" form:"must hold no control characters but tabs and line ends" jsonschema_description:"The text; or use --body-file"`
-	Refs    *string     `json:"refs,omitempty" jsonschema:"maxLength=10000,example=[\"notes/plan.md\"]" jsonschema_description:"JSON array of paths of files that the message is about; nobody opens them"`
-	ReplyTo agentMailID `json:"reply-to,omitempty" jsonschema:"example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"Id of the message that this answers, which makes a thread"`
+	From    string  `json:"from" acli:"form=identity" jsonschema:"example=my-repo:main" jsonschema_description:"Your identity, project:name"`
+	To      string  `json:"to" jsonschema:"pattern=^([*]|[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*)$,example=my-repo:reviewer,example=*" form:"must be project:name, both of lower-case letters, digits and dashes, or *" jsonschema_description:"Identity of the recipient, or * for every agent"`
+	Subject string  `json:"subject" acli:"form=text" jsonschema:"maxLength=10000" jsonschema_description:"What it is about, in a line"`
+	Body    *string `json:"body,omitempty" acli:"sensitive,form=text" jsonschema:"maxLength=10000" jsonschema_description:"The text; or use --body-file"`
+	Refs    *string `json:"refs,omitempty" jsonschema:"maxLength=10000,example=[\"notes/plan.md\"]" jsonschema_description:"JSON array of paths of files that the message is about; nobody opens them"`
+	ReplyTo string  `json:"reply-to,omitempty" acli:"form=agent_message" jsonschema:"example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"Id of the message that this answers, which makes a thread"`
 }
 
 // agentSendBelow takes a body file below the attachment directory.
@@ -71,11 +71,11 @@ func agentSend(d *Deps) *discovery.Command {
 		},
 	}
 	if d.HostFile != nil {
-		return discovery.New(spec, func(ctx context.Context, call *discovery.Call, args *agentSendHost) (*AgentSent, error) {
+		return newCommand(spec, func(ctx context.Context, call *discovery.Call, args *agentSendHost) (*AgentSent, error) {
 			return d.agentSend(ctx, call, &args.agentSendArgs, args.BodyFile)
 		})
 	}
-	return discovery.New(spec, func(ctx context.Context, call *discovery.Call, args *agentSendBelow) (*AgentSent, error) {
+	return newCommand(spec, func(ctx context.Context, call *discovery.Call, args *agentSendBelow) (*AgentSent, error) {
 		return d.agentSend(ctx, call, &args.agentSendArgs, args.BodyFile)
 	})
 }
@@ -85,7 +85,7 @@ func (d *Deps) agentSend(ctx context.Context, call *discovery.Call, args *agentS
 		return nil, err
 	}
 	call.Target = fmt.Sprintf("as %s to %s", args.From, args.To)
-	m := agentmail.Message{Sender: string(args.From), Recipient: args.To, Subject: args.Subject, ReplyTo: string(args.ReplyTo)}
+	m := agentmail.Message{Sender: args.From, Recipient: args.To, Subject: args.Subject, ReplyTo: args.ReplyTo}
 	var err error
 	if args.Refs != nil {
 		if m.Refs, err = agentRefs(*args.Refs); err != nil {

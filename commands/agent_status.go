@@ -8,8 +8,8 @@ import (
 )
 
 type agentStatusArgs struct {
-	Agent   identity `json:"agent,omitempty" jsonschema:"example=my-repo:main" jsonschema_description:"Only this identity"`
-	Project string   `json:"project,omitempty" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*$,example=my-repo" form:"must be lower-case letters, digits and dashes" jsonschema_description:"Only the identities of this project"`
+	Agent   string `json:"agent,omitempty" acli:"form=identity" jsonschema:"example=my-repo:main" jsonschema_description:"Only this identity"`
+	Project string `json:"project,omitempty" jsonschema:"pattern=^[a-z0-9][a-z0-9-]*$,example=my-repo" form:"must be lower-case letters, digits and dashes" jsonschema_description:"Only the identities of this project"`
 }
 
 // AgentStatus is what waits for one agent (003, command contract of status).
@@ -25,14 +25,14 @@ type AgentStatusList []AgentStatus
 // Status counts as reading although it removes what has expired: nobody could see
 // that any more, so nothing that a caller can observe changes.
 func agentStatus(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "agent status",
 		Summary:  "Count what each agent has not read and not acted on",
 		Details:  "Listed is who sent a message or was sent one in the last 24 hours. What an agent sent itself does not count.",
 		Effect:   discovery.Read,
 		Examples: []string{"agent status", "agent status --project my-repo", "agent status --agent my-repo:main --fields unread"},
 	}, func(ctx context.Context, _ *discovery.Call, args *agentStatusArgs) (AgentStatusList, error) {
-		found, err := d.AgentMail.Status(ctx, string(args.Agent), args.Project)
+		found, err := d.AgentMail.Status(ctx, args.Agent, args.Project)
 		if err != nil {
 			return nil, err
 		}

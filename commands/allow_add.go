@@ -9,7 +9,7 @@ import (
 )
 
 func allowAdd(d *Deps, list direction) *discovery.Command {
-	return discovery.New(list.spec("add", "Add entries to the list", "What is there already stays once.",
+	return newCommand(list.spec("add", "Add entries to the list", "What is there already stays once.",
 		"allow %s add ann@example.org --account work", "allow %s add @example.org bob@example.com"),
 		func(ctx context.Context, call *discovery.Call, args *allowEntriesArgs) (*AllowResult, error) {
 			name, err := d.account(ctx, call, args.AccountOption)

@@ -9,7 +9,7 @@ import (
 type allowListArgs struct{ AccountOption }
 
 func allowList(d *Deps, list direction) *discovery.Command {
-	return discovery.New(list.spec("list", "Show the entries of the list", "A list that is on and empty lets nothing pass.",
+	return newCommand(list.spec("list", "Show the entries of the list", "A list that is on and empty lets nothing pass.",
 		"allow %s list --account work"),
 		func(ctx context.Context, call *discovery.Call, args *allowListArgs) (*AllowResult, error) {
 			name, err := d.account(ctx, call, args.AccountOption)

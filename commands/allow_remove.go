@@ -9,7 +9,7 @@ import (
 )
 
 func allowRemove(d *Deps, list direction) *discovery.Command {
-	return discovery.New(list.spec("remove", "Remove entries from the list", "Where one of them is not on the list, none is removed.",
+	return newCommand(list.spec("remove", "Remove entries from the list", "Where one of them is not on the list, none is removed.",
 		"allow %s remove ann@example.org --account work"),
 		func(ctx context.Context, call *discovery.Call, args *allowEntriesArgs) (*AllowResult, error) {
 			name, err := d.account(ctx, call, args.AccountOption)

@@ -9,9 +9,9 @@ import (
 )
 
 type auditListArgs struct {
-	Account accountName `json:"account,omitempty" jsonschema_description:"Only entries of this account; all of them without it"`
-	Limit   int         `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many, newest first"`
-	Before  uint64      `json:"before-seq,omitempty" jsonschema:"minimum=1,maximum=9007199254740991" jsonschema_description:"Only entries with a smaller number"`
+	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Only entries of this account; all of them without it"`
+	Limit   int    `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many, newest first"`
+	Before  uint64 `json:"before-seq,omitempty" jsonschema:"minimum=1,maximum=9007199254740991" jsonschema_description:"Only entries with a smaller number"`
 }
 
 // AuditListResult answers audit list (000 section 7.2).
@@ -41,13 +41,13 @@ type AuditShown struct {
 }
 
 func auditList(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "audit list",
 		Summary:  "Show what was done, newest first",
 		Effect:   discovery.Admin,
 		Examples: []string{"audit list", "audit list --account work --limit 10", "audit list --before-seq 100"},
 	}, func(ctx context.Context, call *discovery.Call, args *auditListArgs) (*AuditListResult, error) {
-		records, err := d.Store.Audit(ctx, vault.AuditQuery{Account: string(args.Account), Before: args.Before, Limit: args.Limit + 1})
+		records, err := d.Store.Audit(ctx, vault.AuditQuery{Account: args.Account, Before: args.Before, Limit: args.Limit + 1})
 		if err != nil {
 			return nil, err
 		}

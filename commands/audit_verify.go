@@ -18,7 +18,7 @@ type AuditVerifyResult struct {
 }
 
 func auditVerify(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "audit verify",
 		Summary:  "Check that no entry was changed, removed or reordered",
 		Effect:   discovery.Admin,

@@ -223,7 +223,7 @@ func All(d *Deps) []*discovery.Command {
 
 // AccountOption is the option of every command that works on one account.
 type AccountOption struct {
-	Account accountName `json:"account,omitempty" jsonschema_description:"Account name; the default account without it"`
+	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Account name; the default account without it"`
 }
 
 // account resolves the option: as given, else the configured default, else the

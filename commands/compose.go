@@ -19,14 +19,14 @@ import (
 // composeArgs are what a message is written from, to be sent or kept as a draft.
 type composeArgs struct {
 	AccountOption
-	To       []oneLine `json:"to,omitempty" jsonschema:"maxItems=100,minLength=1,maxLength=998,example=ann@example.org,example=Ann Lee <ann@example.org>" jsonschema_description:"Recipients, plain or as people write them; a comma inside a name needs a backslash before it"`
-	CC       []oneLine `json:"cc,omitempty" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Recipients of a copy"`
-	BCC      []oneLine `json:"bcc,omitempty" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Recipients of a copy that the others do not see"`
-	Subject  oneLine   `json:"subject,omitempty" jsonschema:"maxLength=998" jsonschema_description:"Subject; without it that of --reply-to"`
-	Body     *string   `json:"body,omitempty" acli:"sensitive" jsonschema:"maxLength=10000" jsonschema_description:"The text, plain; or use --body-file"`
-	BodyFile oneLine   `json:"body-file,omitempty" acli:"path=attachment directory" jsonschema:"minLength=1,maxLength=200,example=letter.txt" jsonschema_description:"A text file in UTF-8 below the attachment directory, in place of --body"`
-	Attach   []oneLine `json:"attach,omitempty" acli:"path=attachment directory" jsonschema:"maxItems=20,minLength=1,maxLength=200,example=invoices/march.pdf" jsonschema_description:"Files below the attachment directory"`
-	ReplyTo  string    `json:"reply-to,omitempty" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id of the message that this answers, of the same account"`
+	To       []string `json:"to,omitempty" acli:"form=line" jsonschema:"maxItems=100,minLength=1,maxLength=998,example=ann@example.org,example=Ann Lee <ann@example.org>" jsonschema_description:"Recipients, plain or as people write them; a comma inside a name needs a backslash before it"`
+	CC       []string `json:"cc,omitempty" acli:"form=line" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Recipients of a copy"`
+	BCC      []string `json:"bcc,omitempty" acli:"form=line" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Recipients of a copy that the others do not see"`
+	Subject  string   `json:"subject,omitempty" acli:"form=line" jsonschema:"maxLength=998" jsonschema_description:"Subject; without it that of --reply-to"`
+	Body     *string  `json:"body,omitempty" acli:"sensitive" jsonschema:"maxLength=10000" jsonschema_description:"The text, plain; or use --body-file"`
+	BodyFile string   `json:"body-file,omitempty" acli:"form=line,path=attachment directory" jsonschema:"minLength=1,maxLength=200,example=letter.txt" jsonschema_description:"A text file in UTF-8 below the attachment directory, in place of --body"`
+	Attach   []string `json:"attach,omitempty" acli:"form=line,path=attachment directory" jsonschema:"maxItems=20,minLength=1,maxLength=200,example=invoices/march.pdf" jsonschema_description:"Files below the attachment directory"`
+	ReplyTo  string   `json:"reply-to,omitempty" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id of the message that this answers, of the same account"`
 
 	// What was typed, since Validate.
 	to, cc, bcc []mail.Address
@@ -47,14 +47,14 @@ func (a *composeArgs) Validate() error {
 				Hint: "Copy message_id as 'mail list' shows it."}
 		}
 		a.parent = &ref
-		if a.Account != "" && string(a.Account) != ref.Account {
+		if a.Account != "" && a.Account != ref.Account {
 			return &discovery.Fault{Code: discovery.ValidationError, Message: "The message to be answered belongs to another account than --account.",
 				Hint: "Leave --account out: the id names its account."}
 		}
 	}
 	for _, f := range []struct {
 		option string
-		typed  []oneLine
+		typed  []string
 		list   *[]mail.Address
 	}{{"--to", a.To, &a.to}, {"--cc", a.CC, &a.cc}, {"--bcc", a.BCC, &a.bcc}} {
 		*f.list = nil
@@ -74,11 +74,11 @@ func (a *composeArgs) onAccount() string {
 	if a.parent != nil {
 		return a.parent.Account
 	}
-	return string(a.Account)
+	return a.Account
 }
 
-// Recipients implements Addressed.
-func (a *composeArgs) Recipients() []string {
+// recipients are the addresses of all who would be sent to.
+func (a *composeArgs) recipients() []string {
 	var list []string
 	for _, p := range slices.Concat(a.to, a.cc, a.bcc) {
 		list = append(list, p.Addr)
@@ -89,10 +89,10 @@ func (a *composeArgs) Recipients() []string {
 // composeIn resolves the account and notes it and the recipients for the audit
 // entry.
 func (d *Deps) composeIn(ctx context.Context, call *discovery.Call, a *composeArgs) (string, error) {
-	if to := a.Recipients(); len(to) > 0 {
+	if to := a.recipients(); len(to) > 0 {
 		call.Target = recipientsTarget(to)
 	}
-	return d.account(ctx, call, AccountOption{accountName(a.onAccount())})
+	return d.account(ctx, call, AccountOption{a.onAccount()})
 }
 
 // recipientsTarget is what the audit entry says of recipients: all of them, as far
@@ -113,11 +113,11 @@ const (
 
 // draft reads the files that the arguments name.
 func (d *Deps) draft(ctx context.Context, a *composeArgs) (outbox.Draft, error) {
-	m := outbox.Draft{To: a.to, CC: a.cc, BCC: a.bcc, Subject: string(a.Subject), ReplyTo: a.parent}
+	m := outbox.Draft{To: a.to, CC: a.cc, BCC: a.bcc, Subject: a.Subject, ReplyTo: a.parent}
 	if a.Body != nil {
 		m.Body = *a.Body
 	} else {
-		text, err := d.file(ctx, string(a.BodyFile), maxBodyFile)
+		text, err := d.file(ctx, a.BodyFile, maxBodyFile)
 		if err != nil {
 			return m, err
 		}
@@ -127,12 +127,12 @@ func (d *Deps) draft(ctx context.Context, a *composeArgs) (outbox.Draft, error) 
 	}
 	left := int64(maxFileBytes)
 	for _, name := range a.Attach {
-		content, err := d.file(ctx, string(name), left)
+		content, err := d.file(ctx, name, left)
 		if err != nil {
 			return m, err
 		}
 		left -= int64(len(content))
-		m.Attachments = append(m.Attachments, outbox.Attachment{Name: path.Base(path.Clean(string(name))), Content: content})
+		m.Attachments = append(m.Attachments, outbox.Attachment{Name: path.Base(path.Clean(name)), Content: content})
 	}
 	return m, nil
 }

@@ -11,7 +11,7 @@ type configGetArgs struct {
 }
 
 func configGet(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "config get",
 		Summary:  "Show one setting",
 		Effect:   discovery.Admin,

@@ -14,7 +14,7 @@ type ConfigListResult struct {
 }
 
 func configList(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "config list",
 		Summary:  "List the settings",
 		Effect:   discovery.Admin,

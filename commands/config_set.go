@@ -13,7 +13,7 @@ type configSetArgs struct {
 }
 
 func configSet(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "config set",
 		Summary:  "Change one setting",
 		Effect:   discovery.Admin,

@@ -13,7 +13,7 @@ import (
 )
 
 type doctorArgs struct {
-	Account accountName `json:"account,omitempty" jsonschema_description:"Only this account; all of them without it"`
+	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Only this account; all of them without it"`
 }
 
 // DoctorResult answers doctor (000 section 7.2a).
@@ -32,19 +32,19 @@ type Check struct {
 }
 
 func doctor(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "doctor",
 		Summary:  "Check key, vault and servers",
 		Details:  "It connects and logs in, and reads or sends no message.",
 		Effect:   discovery.Read,
 		Examples: []string{"doctor", "doctor --timeout 60"},
 	}, func(ctx context.Context, call *discovery.Call, args *doctorArgs) (DoctorResult, error) {
-		call.Account = string(args.Account)
+		call.Account = args.Account
 		if err := d.Store.Check(ctx); err != nil {
 			return DoctorResult{}, err
 		}
 		r := DoctorResult{Checks: []Check{{Name: "vault", OK: true, Detail: "The key opens it, and its policy is signed."}}}
-		accounts, err := d.doctorAccounts(ctx, string(args.Account))
+		accounts, err := d.doctorAccounts(ctx, args.Account)
 		if err != nil {
 			return DoctorResult{}, err
 		}

@@ -21,7 +21,7 @@ var _ Grants = (*vault.Vault)(nil)
 
 // grantNameArgs name a grant.
 type grantNameArgs struct {
-	Name accountName `json:"name" acli:"positional" jsonschema:"example=laptop" jsonschema_description:"Name of the grant: 1 to 64 letters, digits, hyphens or underscores"`
+	Name string `json:"name" acli:"form=name,positional" jsonschema:"example=laptop" jsonschema_description:"Name of the grant: 1 to 64 letters, digits, hyphens or underscores"`
 }
 
 // GrantDetail is a grant with everything but its token.

@@ -13,12 +13,12 @@ import (
 
 type grantAddArgs struct {
 	grantNameArgs
-	Accounts   []accountName `json:"accounts,omitempty" jsonschema:"maxItems=100,example=work" jsonschema_description:"Accounts that it opens; no other exists for it"`
-	Profile    string        `json:"profile,omitempty" jsonschema:"enum=read,enum=full,default=read" jsonschema_description:"Which commands exist for it: read changes nothing, full has all but the administrator's"`
-	Identity   identity      `json:"identity,omitempty" jsonschema:"example=my-repo:main" jsonschema_description:"Whom it is in the agent mailbox; without it it has none there"`
-	Extensions []string      `json:"extensions,omitempty" jsonschema:"maxItems=32,pattern=^x-[a-z0-9-]{1\\,62}$,example=x-contacts" form:"must be names of extensions, which start with x-" jsonschema_description:"Extensions that it may run, as far as its profile has their commands; what they reach is not bounded by --accounts"`
-	AskClient  bool          `json:"ask-in-client,omitempty" jsonschema_description:"Believe its client about what a person said to a send that needs approval; else the send waits for 'outbox approve'"`
-	Expires    string        `json:"expires,omitempty" jsonschema:"pattern=^[1-9][0-9]{0\\,5}[mhd]$,default=30d,example=12h" form:"must be minutes, hours or days, such as 12h or 30d" jsonschema_description:"When it ends: minutes, hours or days from now, at most 366d"`
+	Accounts   []string `json:"accounts,omitempty" acli:"form=name" jsonschema:"maxItems=100,example=work" jsonschema_description:"Accounts that it opens; no other exists for it"`
+	Profile    string   `json:"profile,omitempty" jsonschema:"enum=read,enum=full,default=read" jsonschema_description:"Which commands exist for it: read changes nothing, full has all but the administrator's"`
+	Identity   string   `json:"identity,omitempty" acli:"form=identity" jsonschema:"example=my-repo:main" jsonschema_description:"Whom it is in the agent mailbox; without it it has none there"`
+	Extensions []string `json:"extensions,omitempty" jsonschema:"maxItems=32,pattern=^x-[a-z0-9-]{1\\,62}$,example=x-contacts" form:"must be names of extensions, which start with x-" jsonschema_description:"Extensions that it may run, as far as its profile has their commands; what they reach is not bounded by --accounts"`
+	AskClient  bool     `json:"ask-in-client,omitempty" jsonschema_description:"Believe its client about what a person said to a send that needs approval; else the send waits for 'outbox approve'"`
+	Expires    string   `json:"expires,omitempty" jsonschema:"pattern=^[1-9][0-9]{0\\,5}[mhd]$,default=30d,example=12h" form:"must be minutes, hours or days, such as 12h or 30d" jsonschema_description:"When it ends: minutes, hours or days from now, at most 366d"`
 }
 
 // Validate checks what one option alone cannot.
@@ -49,7 +49,7 @@ type GrantAddResult struct {
 }
 
 func grantAdd(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:    "grant add",
 		Summary: "Let a client in over HTTP, with a token of its own",
 		Details: "The token is shown this once; the vault keeps only a digest of it. The client sends it with every request to 'postern serve --http', " +
@@ -58,20 +58,20 @@ func grantAdd(d *Deps) *discovery.Command {
 		Examples: []string{"grant add laptop --accounts work --expires 7d", "grant add helper --accounts work,home --profile full --identity my-repo:helper",
 			"grant add reviewer --identity my-repo:reviewer --profile full --expires 12h"},
 	}, func(ctx context.Context, call *discovery.Call, args *grantAddArgs) (*GrantAddResult, error) {
-		call.Target = "grant " + string(args.Name)
+		call.Target = "grant " + args.Name
 		lifetime, err := args.lifetime()
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range args.Accounts {
-			if _, err := d.Store.Account(ctx, string(name)); err != nil {
+			if _, err := d.Store.Account(ctx, name); err != nil {
 				if f := Faults(err); f != nil && f.Code == discovery.NotFound {
 					return nil, &discovery.Fault{Code: f.Code, Message: fmt.Sprintf("There is no account %s.", name), Hint: f.Hint, Err: err}
 				}
 				return nil, err
 			}
 		}
-		g, token, err := d.Store.AddGrant(ctx, vault.Grant{Name: string(args.Name), Accounts: texts(args.Accounts), Profile: args.Profile, Identity: string(args.Identity), Extensions: args.Extensions, Questions: args.AskClient}, lifetime)
+		g, token, err := d.Store.AddGrant(ctx, vault.Grant{Name: args.Name, Accounts: args.Accounts, Profile: args.Profile, Identity: args.Identity, Extensions: args.Extensions, Questions: args.AskClient}, lifetime)
 		if err != nil {
 			return nil, grantFault(err)
 		}

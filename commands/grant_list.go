@@ -15,7 +15,7 @@ type GrantListResult struct {
 }
 
 func grantList(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "grant list",
 		Summary:  "List the grants with everything but their tokens",
 		Details:  "One that has expired opens nothing, and stays in the list until it is removed.",

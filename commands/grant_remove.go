@@ -16,18 +16,18 @@ type GrantRemoveResult struct {
 }
 
 func grantRemove(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "grant remove",
 		Summary:  "End a grant: its token opens nothing from now on",
 		Details:  "It holds with the next command of whoever has the token, in every process and every open session.",
 		Effect:   discovery.Admin,
 		Examples: []string{"grant remove laptop"},
 	}, func(ctx context.Context, call *discovery.Call, args *grantRemoveArgs) (GrantRemoveResult, error) {
-		call.Target = "grant " + string(args.Name)
-		if err := d.Store.RemoveGrant(ctx, string(args.Name)); err != nil {
+		call.Target = "grant " + args.Name
+		if err := d.Store.RemoveGrant(ctx, args.Name); err != nil {
 			return GrantRemoveResult{}, err
 		}
-		return GrantRemoveResult{string(args.Name)}, nil
+		return GrantRemoveResult{args.Name}, nil
 	})
 }
 

@@ -32,7 +32,7 @@ type AccountBrief struct {
 const maxAccounts = 50
 
 func mailAccounts(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "mail accounts",
 		Summary:  "List the accounts",
 		Effect:   discovery.Read,

@@ -23,7 +23,7 @@ type Acked struct {
 }
 
 func mailAck(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "mail ack",
 		Summary:  "Note messages as dealt with, so that 'mail list --new' leaves them out",
 		Details:  "It changes nothing in the mailbox, may be repeated, and takes messages in any order.",

@@ -48,7 +48,7 @@ type MailAttachmentResult struct {
 const readProfile = "read"
 
 func mailAttachment(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:    "mail attachment",
 		Summary: "Get one attachment, in the answer or as a file",
 		Details: "size_bytes is that of the decoded content. A file is never written over, and nothing but a new file below the attachment directory is ever written. " +

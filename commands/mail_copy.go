@@ -10,8 +10,8 @@ import (
 
 type mailCopyArgs struct {
 	batchArgs
-	To        folderName  `json:"to" jsonschema_description:"Folder the copies go to"`
-	ToAccount accountName `json:"to-account,omitempty" jsonschema_description:"Account of that folder; the messages' own without it"`
+	To        string `json:"to" acli:"form=folder" jsonschema_description:"Folder the copies go to"`
+	ToAccount string `json:"to-account,omitempty" acli:"form=name" jsonschema_description:"Account of that folder; the messages' own without it"`
 }
 
 // MailCopyResult answers mail copy (001 section 8).
@@ -30,7 +30,7 @@ type MailCopyResult struct {
 const transferTime = 300
 
 func mailCopy(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:    "mail copy",
 		Summary: "Copy messages to a folder, of another account too",
 		Details: "Within an account the server copies all of them or none.",
@@ -45,17 +45,17 @@ func mailCopy(d *Deps) *discovery.Command {
 		}
 		to := args.ToAccount
 		if to == "" {
-			to = accountName(name)
+			to = name
 		}
 		call.Target += fmt.Sprintf(" to %s of %s", args.To, to)
-		c, err := d.Mailboxes.Copy(mail.WithProgress(ctx, call.Progress), name, refs, string(to), string(args.To))
+		c, err := d.Mailboxes.Copy(mail.WithProgress(ctx, call.Progress), name, refs, to, args.To)
 		if err != nil {
 			return nil, err
 		}
-		r := &MailCopyResult{Outcome: outcomeOf(c), Account: c.Account, ToAccount: string(to), Folder: c.Folder, To: string(args.To), Messages: placed(c),
+		r := &MailCopyResult{Outcome: outcomeOf(c), Account: c.Account, ToAccount: to, Folder: c.Folder, To: args.To, Messages: placed(c),
 			Steps: Steps{c.Attempted, c.Succeeded}}
 		if len(r.Messages) > 0 {
-			r.NextAction = next("See the copies", "mail", "list", "--account", string(to), "--folder", string(args.To))
+			r.NextAction = next("See the copies", "mail", "list", "--account", to, "--folder", args.To)
 		}
 		return r, nil
 	})

@@ -38,7 +38,7 @@ type Deleted struct {
 }
 
 func mailDelete(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "mail delete",
 		Summary:  "Delete messages for good",
 		Details:  "Only the named messages are removed, whatever else is marked as deleted in the folder.",

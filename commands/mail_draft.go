@@ -23,7 +23,7 @@ type MailDraftResult struct {
 }
 
 func mailDraft(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:    "mail draft",
 		Summary: "Write a message and leave it in the drafts folder, for a person to send",
 		Details: "Nothing leaves, so the outbound list does not matter here and recipients can be left out. Files are taken from the attachment directory only.",

@@ -86,7 +86,7 @@ type Flagged struct {
 }
 
 func mailFlags(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:    "mail flags",
 		Summary: "Set and remove flags of messages",
 		Details: `System flags such as '\Flagged' are written in quotes; other words are keywords. \Deleted is not set this way: see 'mail delete'.`,

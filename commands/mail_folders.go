@@ -11,8 +11,8 @@ import (
 
 type mailFoldersArgs struct {
 	AccountOption
-	Counts  bool       `json:"counts,omitempty" jsonschema_description:"Also how many messages there are and how many are unread"`
-	Pattern folderName `json:"pattern,omitempty" jsonschema:"example=Projects/%" jsonschema_description:"Only names that match; * stands for anything, % for one level"`
+	Counts  bool   `json:"counts,omitempty" jsonschema_description:"Also how many messages there are and how many are unread"`
+	Pattern string `json:"pattern,omitempty" acli:"form=folder" jsonschema:"example=Projects/%" jsonschema_description:"Only names that match; * stands for anything, % for one level"`
 }
 
 // MailFoldersResult answers mail folders (001 section 3).
@@ -38,7 +38,7 @@ type FolderEntry struct {
 }
 
 func mailFolders(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "mail folders",
 		Summary:  "List the folders of an account",
 		Details:  "Counts leave out what the account's rules hide.",
@@ -49,7 +49,7 @@ func mailFolders(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		list, err := d.Mailboxes.Folders(mail.WithProgress(ctx, call.Progress), name, mailbox.FolderQuery{Pattern: string(args.Pattern), Counts: args.Counts})
+		list, err := d.Mailboxes.Folders(mail.WithProgress(ctx, call.Progress), name, mailbox.FolderQuery{Pattern: args.Pattern, Counts: args.Counts})
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +74,7 @@ func (a *mailFoldersArgs) narrower(call *discovery.Call, account string) *NextAc
 		return nil
 	}
 	following := *a
-	following.Account, following.Pattern = accountName(account), "%"
+	following.Account, following.Pattern = account, "%"
 	return nextLine("There are more folders: list the topmost level", call.Again(&following))
 }
 

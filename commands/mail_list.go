@@ -14,13 +14,13 @@ import (
 
 type mailListArgs struct {
 	AccountOption
-	Folder      folderName         `json:"folder,omitempty" jsonschema:"default=INBOX" jsonschema_description:"Folder to list"`
+	Folder      string             `json:"folder,omitempty" acli:"form=folder" jsonschema:"default=INBOX" jsonschema_description:"Folder to list"`
 	New         bool               `json:"new,omitempty" jsonschema_description:"Only messages that 'mail ack' has not dealt with"`
 	Unread      bool               `json:"unread,omitempty" jsonschema_description:"Only messages without the \\Seen flag"`
 	BeforeUID   uint32             `json:"before-uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"Only messages with a smaller UID"`
 	AfterUID    uint32             `json:"after-uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"Only messages with a greater UID"`
-	Before      string             `json:"before,omitempty" jsonschema:"minLength=1,maxLength=600,pattern=^(imap|pop3):" form:"must be a message id as the lists show it" jsonschema_description:"Only messages that came before this one, by its message_id"`
-	After       string             `json:"after,omitempty" jsonschema:"minLength=1,maxLength=600,pattern=^(imap|pop3):" form:"must be a message id as the lists show it" jsonschema_description:"Only messages that came after this one, by its message_id"`
+	Before      string             `json:"before,omitempty" acli:"form=message" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Only messages that came before this one, by its message_id"`
+	After       string             `json:"after,omitempty" acli:"form=message" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Only messages that came after this one, by its message_id"`
 	Since       discovery.Datetime `json:"since,omitempty" jsonschema:"example=2026-02-02" jsonschema_description:"Only messages from then on; a date alone means the start of that day in the zone of 'config timezone'"`
 	Until       discovery.Datetime `json:"until,omitempty" jsonschema:"example=2026-02-07" jsonschema_description:"Only messages before then; a date alone includes that whole day in the zone of 'config timezone'"`
 	Limit       int                `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
@@ -50,9 +50,9 @@ func (a *mailListArgs) Validate() error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("the message id of %s is malformed: %w", n.option, err)
-		case a.Account != "" && r.Account != string(a.Account):
+		case a.Account != "" && r.Account != a.Account:
 			return fmt.Errorf("the message id of %s belongs to another account than --account", n.option)
-		case r.Protocol == mail.IMAP && !sameFolder(r.Folder, string(a.Folder)):
+		case r.Protocol == mail.IMAP && !sameFolder(r.Folder, a.Folder):
 			return fmt.Errorf("the message id of %s belongs to another folder than --folder", n.option)
 		}
 		*n.to = r
@@ -90,7 +90,7 @@ type MailListResult struct {
 }
 
 func mailList(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:    "mail list",
 		Summary: "List messages of a folder, newest first",
 		Details: "Listing changes nothing: unread messages stay unread. " + compactDetails +
@@ -100,14 +100,14 @@ func mailList(d *Deps) *discovery.Command {
 	}, func(ctx context.Context, call *discovery.Call, args *mailListArgs) (*MailListResult, error) {
 		of := args.AccountOption
 		if of.Account == "" {
-			of.Account = accountName(cmp.Or(args.before.Account, args.after.Account))
+			of.Account = cmp.Or(args.before.Account, args.after.Account)
 		}
 		name, err := d.account(ctx, call, of)
 		if err != nil {
 			return nil, err
 		}
-		call.Target = string(args.Folder)
-		q := mailbox.ListQuery{Folder: string(args.Folder), New: args.New, Unread: args.Unread, BeforeUID: args.BeforeUID, AfterUID: args.AfterUID, Before: args.before, After: args.after,
+		call.Target = args.Folder
+		q := mailbox.ListQuery{Folder: args.Folder, New: args.New, Unread: args.Unread, BeforeUID: args.BeforeUID, AfterUID: args.AfterUID, Before: args.before, After: args.after,
 			Since: args.Since.Time, Until: args.until(), Limit: args.Limit, OldestFirst: args.OldestFirst, Full: args.Full}
 		page, err := d.Mailboxes.List(mail.WithProgress(ctx, call.Progress), name, q)
 		if err != nil {
@@ -131,7 +131,7 @@ func (a *mailListArgs) more(call *discovery.Call, account string) func(mail.Ref)
 	again := call.Again
 	return func(last mail.Ref) *NextAction {
 		following := *a
-		following.Account = accountName(account)
+		following.Account = account
 		switch named := last.Protocol == mail.POP3; {
 		case named && a.OldestFirst:
 			following.After = last.String()

@@ -24,7 +24,7 @@ type Marked struct {
 }
 
 func mailMarkRead(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "mail mark-read",
 		Summary:  "Mark messages as read: all of them, or none where one is missing",
 		Details:  "It sets the flag \\Seen and nothing else.",

@@ -8,7 +8,7 @@ import (
 
 type mailMoveArgs struct {
 	batchArgs
-	To folderName `json:"to" jsonschema_description:"Folder the messages go to, of the same account"`
+	To string `json:"to" acli:"form=folder" jsonschema_description:"Folder the messages go to, of the same account"`
 }
 
 // MailMoveResult answers mail move (001 section 9).
@@ -22,7 +22,7 @@ type MailMoveResult struct {
 }
 
 func mailMove(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "mail move",
 		Summary:  "Move messages to another folder of their account",
 		Details:  "A message is removed from its folder only when its copy is safe. Its id changes with its folder.",
@@ -34,15 +34,15 @@ func mailMove(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		call.Target += " to " + string(args.To)
-		c, err := d.Mailboxes.Move(ctx, name, refs, string(args.To))
+		call.Target += " to " + args.To
+		c, err := d.Mailboxes.Move(ctx, name, refs, args.To)
 		if err != nil {
 			return nil, err
 		}
-		r := &MailMoveResult{Outcome: outcomeOf(c), Account: c.Account, Folder: c.Folder, To: string(args.To), Messages: placed(c),
+		r := &MailMoveResult{Outcome: outcomeOf(c), Account: c.Account, Folder: c.Folder, To: args.To, Messages: placed(c),
 			Steps: Steps{c.Attempted, c.Succeeded}}
 		if len(r.Messages) > 0 {
-			r.NextAction = next("See them at their new place", "mail", "list", "--account", c.Account, "--folder", string(args.To))
+			r.NextAction = next("See them at their new place", "mail", "list", "--account", c.Account, "--folder", args.To)
 		}
 		return r, nil
 	})

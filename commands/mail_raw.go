@@ -31,7 +31,7 @@ type MailRawResult struct {
 const maxRawBytes = 1_000_000 // of --max-bytes
 
 func mailRaw(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "mail raw",
 		Summary:  "Show a message's source, byte for byte, in base64",
 		Details:  "size_bytes is that of the whole message. Nothing is removed from it, so it may hold what a person would not see.",

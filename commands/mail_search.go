@@ -12,19 +12,19 @@ import (
 
 type mailSearchArgs struct {
 	AccountOption
-	Folder        folderName     `json:"folder,omitempty" jsonschema_description:"Folder to search; INBOX without it"`
-	Query         oneLine        `json:"query,omitempty" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this anywhere in header or text"`
-	From          oneLine        `json:"from,omitempty" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the sender"`
-	To            oneLine        `json:"to,omitempty" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the recipients"`
-	Subject       oneLine        `json:"subject,omitempty" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the subject"`
-	Text          oneLine        `json:"text,omitempty" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the body"`
+	Folder        string         `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder to search; INBOX without it"`
+	Query         string         `json:"query,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this anywhere in header or text"`
+	From          string         `json:"from,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the sender"`
+	To            string         `json:"to,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the recipients"`
+	Subject       string         `json:"subject,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the subject"`
+	Text          string         `json:"text,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the body"`
 	Unread        bool           `json:"unread,omitempty" jsonschema_description:"Only messages without the \\Seen flag"`
 	HasAttachment bool           `json:"has-attachment,omitempty" jsonschema_description:"Only messages with an attachment"`
 	LastDays      int            `json:"last-days,omitempty" jsonschema:"minimum=1,maximum=365" jsonschema_description:"Only messages of the last so many days, today besides"`
 	StartDate     discovery.Date `json:"start-date,omitempty" jsonschema:"example=2026-02-01" jsonschema_description:"Only messages dated this day or later, as YYYY-MM-DD"`
 	EndDate       discovery.Date `json:"end-date,omitempty" jsonschema:"example=2026-02-07" jsonschema_description:"Only messages dated this day or earlier, as YYYY-MM-DD"`
 	Limit         int            `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=50,default=10" jsonschema_description:"At most this many"`
-	Cursor        oneLine        `json:"cursor,omitempty" jsonschema:"minLength=1,maxLength=8192" jsonschema_description:"next_cursor of an earlier answer, in place of what to search for"`
+	Cursor        string         `json:"cursor,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=8192" jsonschema_description:"next_cursor of an earlier answer, in place of what to search for"`
 	Snippet       bool           `json:"snippet,omitempty" jsonschema_description:"Also the beginning of each text"`
 	SnippetChars  int            `json:"snippet-chars,omitempty" acli:"requires=snippet" jsonschema:"minimum=50,maximum=500,default=200" jsonschema_description:"At most this many characters of it, with --snippet"`
 	FullOption
@@ -78,7 +78,7 @@ type MailSearchResult struct {
 }
 
 func mailSearch(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:    "mail search",
 		Summary: "Search a folder on the server, newest first",
 		Details: "All criteria must hold; each is matched without regard to case. Days are those the messages name themselves, --last-days counts in the zone of 'config timezone'. " + compactDetails,
@@ -90,7 +90,7 @@ func mailSearch(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		call.Target = string(args.Folder)
+		call.Target = args.Folder
 		q, err := d.searchQuery(ctx, args)
 		if err != nil {
 			return nil, err
@@ -110,9 +110,9 @@ func mailSearch(d *Deps) *discovery.Command {
 }
 
 func (d *Deps) searchQuery(ctx context.Context, args *mailSearchArgs) (mailbox.SearchQuery, error) {
-	q := mailbox.SearchQuery{Folder: string(args.Folder), Query: string(args.Query), From: string(args.From), To: string(args.To), Subject: string(args.Subject), Text: string(args.Text),
+	q := mailbox.SearchQuery{Folder: args.Folder, Query: args.Query, From: args.From, To: args.To, Subject: args.Subject, Text: args.Text,
 		Unread: args.Unread, HasAttachment: args.HasAttachment, Start: args.StartDate.Time, End: args.EndDate.Time, Limit: args.Limit,
-		Cursor: string(args.Cursor), Snippet: args.Snippet, Full: args.Full}
+		Cursor: args.Cursor, Snippet: args.Snippet, Full: args.Full}
 	if args.Snippet {
 		q.SnippetChars = args.SnippetChars
 	}
@@ -132,7 +132,7 @@ func (d *Deps) searchQuery(ctx context.Context, args *mailSearchArgs) (mailbox.S
 func (r *MailSearchResult) suggest(call *discovery.Call, args *mailSearchArgs, list []mailbox.Summary) {
 	switch {
 	case r.NextCursor != "":
-		following := mailSearchArgs{AccountOption: AccountOption{accountName(r.Account)}, Folder: folderName(r.Folder), Limit: args.Limit, Cursor: oneLine(r.NextCursor),
+		following := mailSearchArgs{AccountOption: AccountOption{r.Account}, Folder: r.Folder, Limit: args.Limit, Cursor: r.NextCursor,
 			Snippet: args.Snippet, SnippetChars: args.SnippetChars, FullOption: args.FullOption}
 		r.NextAction = nextLine("Show the next page", call.Again(&following))
 	case len(list) > 0:

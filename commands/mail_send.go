@@ -44,7 +44,7 @@ type MailSendResult struct {
 const askSetting = "ask_in_client"
 
 func mailSend(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:    "mail send",
 		Summary: "Send a message, once",
 		Details: "It takes at least one recipient, and the text by --body or --body-file. One recipient outside the outbound list refuses the whole message. Where the account's mode is approve, a person decides first: " +

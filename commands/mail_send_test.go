@@ -223,11 +223,18 @@ func TestExplainJudgesASend(t *testing.T) {
 	list.AllowOut.Entries = []string{"@example.org"}
 	asks := work("asks", mail.Approve)
 	asks.AllowOut.Enabled = false
-	b := agent(newBench(t, nil, list, asks, work("ro", mail.ReadOnly)))
+	listed := work("listed", mail.Approve)
+	listed.AllowOut.Entries = list.AllowOut.Entries
+	open := work("open", mail.ReadWrite)
+	open.AllowOut.Enabled = false
+	b := agent(newBench(t, nil, list, asks, listed, open, work("ro", mail.ReadOnly)))
 	for _, test := range []struct {
 		line, reason string
 		approval     any
 	}{
+		{"mail send --account listed --to ann@example.org --body x", "", true},
+		{"mail send --account listed --to ann@example.org,eve@evil.example --body x", mail.ReasonAllowList, nil},
+		{"mail send --account open --to eve@evil.example --body x", "", nil},
 		{"mail send --account list --to 'Ann Lee <ann@EXAMPLE.org>' --body x", "", nil},
 		{"mail send --account list --to ann@example.org --bcc eve@evil.example --body x", mail.ReasonAllowList, nil},
 		{"mail send --account list --to '\"ann@example.org\" <eve@evil.example>' --body x", mail.ReasonAllowList, nil},
@@ -242,6 +249,9 @@ func TestExplainJudgesASend(t *testing.T) {
 		e := b.ok(t, "policy explain "+discovery.JoinCommand([]string{test.line}))
 		if got, _ := e.Data["reason"].(string); got != test.reason || e.Data["allowed"] != (test.reason == "") || e.Data["needs_approval"] != test.approval {
 			t.Errorf("%s: %v", test.line, e.Data)
+		}
+		if said, _ := e.Data["message"].(string); test.reason == mail.ReasonAllowList && !strings.Contains(said, "eve@evil.example") {
+			t.Errorf("%s: it does not say who: %v", test.line, e.Data)
 		}
 	}
 }

@@ -43,7 +43,7 @@ type ThreadEntry struct {
 }
 
 func mailThread(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "mail thread",
 		Summary:  "Show the conversation a message belongs to, oldest first",
 		Details:  "It looks in the message's own folder only, and changes nothing. " + compactDetails,

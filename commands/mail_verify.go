@@ -31,7 +31,7 @@ type Server struct {
 func serverOf(e mail.Endpoint) Server { return Server{e.Host, e.Port, e.Security != mail.Plaintext} }
 
 func mailVerify(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "mail verify",
 		Summary:  "Connect and log in once, and tell how it went",
 		Details:  "The server is asked each time, so the answer is about now.",

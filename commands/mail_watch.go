@@ -11,11 +11,11 @@ import (
 
 type mailWatchArgs struct {
 	AccountOption
-	Folder      folderName `json:"folder,omitempty" jsonschema:"default=INBOX" jsonschema_description:"Folder to watch"`
-	AfterUID    int64      `json:"after-uid,omitempty" jsonschema:"minimum=-1,maximum=4294967295,default=-1" jsonschema_description:"Messages with a greater UID, at once where there are some; -1 is for what comes from now on"`
-	UIDValidity uint32     `json:"uidvalidity,omitempty" acli:"requires=after-uid" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"UIDVALIDITY that --after-uid belongs to; CONFLICT when the folder has another one by now"`
-	Wait        waitTime   `json:"wait,omitempty" jsonschema:"default=50s" jsonschema_description:"Answer with an empty list after this long: 500ms, 30s or 4m, at most 290s"`
-	Limit       int        `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
+	Folder      string `json:"folder,omitempty" acli:"form=folder" jsonschema:"default=INBOX" jsonschema_description:"Folder to watch"`
+	AfterUID    int64  `json:"after-uid,omitempty" jsonschema:"minimum=-1,maximum=4294967295,default=-1" jsonschema_description:"Messages with a greater UID, at once where there are some; -1 is for what comes from now on"`
+	UIDValidity uint32 `json:"uidvalidity,omitempty" acli:"requires=after-uid" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"UIDVALIDITY that --after-uid belongs to; CONFLICT when the folder has another one by now"`
+	Wait        string `json:"wait,omitempty" acli:"form=wait" jsonschema:"default=50s" jsonschema_description:"Answer with an empty list after this long: 500ms, 30s or 4m, at most 290s"`
+	Limit       int    `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
 	FullOption
 }
 
@@ -47,7 +47,7 @@ type MailWatchResult struct {
 }
 
 func mailWatch(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:    "mail watch",
 		Summary: "Wait until a message arrives, and list what came",
 		Details: "Ends with the first message that is visible here, or with an empty list after --wait. The next_action goes on where this one ended: nothing that arrives in between is missed. " +
@@ -60,12 +60,12 @@ func mailWatch(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		call.Target = string(args.Folder)
+		call.Target = args.Folder
 		wait, err := parseWait(args.Wait)
 		if err != nil {
 			return nil, err
 		}
-		q := mailbox.WatchQuery{Folder: string(args.Folder), FromNow: args.AfterUID < 0, AfterUID: uint32(max(args.AfterUID, 0)), UIDValidity: args.UIDValidity,
+		q := mailbox.WatchQuery{Folder: args.Folder, FromNow: args.AfterUID < 0, AfterUID: uint32(max(args.AfterUID, 0)), UIDValidity: args.UIDValidity,
 			Limit: args.Limit, Full: args.Full, Until: waitUntil(ctx, wait), Aside: call.Aside}
 		page, err := d.Mailboxes.Watch(mail.WithProgress(ctx, call.Progress), name, q)
 		if err != nil {
@@ -85,7 +85,7 @@ func (a *mailWatchArgs) more(call *discovery.Call, account string, r *MailWatchR
 	again := call.Again
 	return func(last mail.Ref) *NextAction {
 		following := *a
-		following.Account, following.AfterUID, following.UIDValidity = accountName(account), int64(last.UID), r.UIDValidity
+		following.Account, following.AfterUID, following.UIDValidity = account, int64(last.UID), r.UIDValidity
 		instruction := "Wait for the next message"
 		if r.HasMore {
 			instruction = "List the next ones"

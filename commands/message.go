@@ -15,9 +15,9 @@ import (
 
 // MessageOption names one message: by id, or by folder and UID.
 type MessageOption struct {
-	ID     string     `json:"id,omitempty" acli:"positional" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id as a list gave it; or use --folder and --uid"`
-	Folder folderName `json:"folder,omitempty" jsonschema_description:"Folder, with --uid in place of an id; INBOX without it"`
-	UID    uint32     `json:"uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"UID, with --folder in place of an id"`
+	ID     string `json:"id,omitempty" acli:"positional" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id as a list gave it; or use --folder and --uid"`
+	Folder string `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder, with --uid in place of an id; INBOX without it"`
+	UID    uint32 `json:"uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"UID, with --folder in place of an id"`
 
 	one MessagesOption // the same, since check
 }
@@ -44,9 +44,9 @@ func (d *Deps) message(ctx context.Context, call *discovery.Call, o *MessageOpti
 
 // MessagesOption names messages of one folder: by ids, or by folder and UIDs.
 type MessagesOption struct {
-	IDs    []string   `json:"id,omitempty" acli:"positional" jsonschema:"maxItems=100,minLength=1,maxLength=600" jsonschema_description:"Message ids as a list gave them, all of one folder; or use --folder and --uid"`
-	Folder folderName `json:"folder,omitempty" jsonschema_description:"Folder, with --uid in place of ids; INBOX without it"`
-	UIDs   []uint32   `json:"uid,omitempty" jsonschema:"maxItems=100,minimum=1,maximum=4294967295" jsonschema_description:"UIDs, with --folder in place of ids"`
+	IDs    []string `json:"id,omitempty" acli:"positional" jsonschema:"maxItems=100,minLength=1,maxLength=600" jsonschema_description:"Message ids as a list gave them, all of one folder; or use --folder and --uid"`
+	Folder string   `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder, with --uid in place of ids; INBOX without it"`
+	UIDs   []uint32 `json:"uid,omitempty" jsonschema:"maxItems=100,minimum=1,maximum=4294967295" jsonschema_description:"UIDs, with --folder in place of ids"`
 
 	refs []mail.Ref // of the ids, since check
 }

@@ -25,7 +25,7 @@ type Outbox interface {
 
 // OutboxOption names one message of the outbox.
 type OutboxOption struct {
-	ID outboxID `json:"id" acli:"positional" jsonschema_description:"outbox_id as 'outbox list' or 'mail send' gave it"`
+	ID string `json:"id" acli:"form=outbox,positional" jsonschema_description:"outbox_id as 'outbox list' or 'mail send' gave it"`
 }
 
 // Sending is an outgoing message and what is known of it.

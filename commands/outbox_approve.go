@@ -13,7 +13,7 @@ type outboxApproveArgs struct {
 }
 
 func outboxApprove(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:    "outbox approve",
 		Summary: "Send a message that waits, and show exactly what went",
 		Details: "The hash is that of what was looked at; with any other nothing is sent. It also sends what is queued since a crash. " +
@@ -22,7 +22,7 @@ func outboxApprove(d *Deps) *discovery.Command {
 		Timeout:  sendTime,
 		Examples: []string{"outbox approve 0123abcd --hash 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxApproveArgs) (*OutboxShowResult, error) {
-		s, err := d.outgoing(ctx, call, string(args.ID))
+		s, err := d.outgoing(ctx, call, args.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -30,7 +30,7 @@ func outboxApprove(d *Deps) *discovery.Command {
 			return nil, &discovery.Fault{Code: discovery.Conflict, Message: "The hash is not that of this message. Nothing was sent.",
 				Hint: "Look at it with 'outbox show', and approve it with the digest that is shown.", Examples: []string{string("outbox show " + args.ID)}}
 		}
-		o, err := d.Outbox.Approve(mail.WithProgress(ctx, call.Progress), string(args.ID), args.Hash, call.Principal)
+		o, err := d.Outbox.Approve(mail.WithProgress(ctx, call.Progress), args.ID, args.Hash, call.Principal)
 		if err != nil {
 			return nil, failedSend(call, o, err)
 		}

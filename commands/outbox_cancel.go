@@ -17,21 +17,21 @@ type OutboxDecided struct {
 }
 
 func outboxCancel(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "outbox cancel",
 		Summary:  "Take back a message that has not left",
 		Details:  "Only what is waiting or queued can be taken back, and by an agent only what it asked for itself.",
 		Effect:   discovery.State,
 		Examples: []string{"outbox cancel 0123abcd"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxCancelArgs) (*OutboxDecided, error) {
-		if _, err := d.outgoing(ctx, call, string(args.ID)); err != nil {
+		if _, err := d.outgoing(ctx, call, args.ID); err != nil {
 			return nil, err
 		}
 		principal := call.Principal
 		if call.Admin {
 			principal = "" // may take back anybody's
 		}
-		o, err := d.Outbox.Cancel(ctx, string(args.ID), principal)
+		o, err := d.Outbox.Cancel(ctx, args.ID, principal)
 		if err != nil {
 			return nil, err
 		}

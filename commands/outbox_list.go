@@ -9,10 +9,10 @@ import (
 )
 
 type outboxListArgs struct {
-	Account accountName `json:"account,omitempty" jsonschema_description:"Only messages of this account; all of them without it"`
-	States  []string    `json:"state,omitempty" jsonschema:"maxItems=7,enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected" jsonschema_description:"Only messages in one of these states"`
-	Limit   int         `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many, newest first"`
-	Before  outboxID    `json:"before,omitempty" jsonschema_description:"Only messages older than the one with this outbox_id"`
+	Account string   `json:"account,omitempty" acli:"form=name" jsonschema_description:"Only messages of this account; all of them without it"`
+	States  []string `json:"state,omitempty" jsonschema:"maxItems=7,enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected" jsonschema_description:"Only messages in one of these states"`
+	Limit   int      `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many, newest first"`
+	Before  string   `json:"before,omitempty" acli:"form=outbox" jsonschema_description:"Only messages older than the one with this outbox_id"`
 }
 
 // OutboxListResult answers outbox list.
@@ -40,15 +40,15 @@ type OutboxEntry struct {
 const maxListedRecipients = 5
 
 func outboxList(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "outbox list",
 		Summary:  "List what waits to be sent, was sent, or may have been, newest first",
 		Details:  "An agent sees what it asked for itself. Long subjects and lists of recipients are cut; 'outbox show' has all.",
 		Effect:   discovery.Read,
 		Examples: []string{"outbox list", "outbox list --state waiting,unknown", "outbox list --account work --limit 10"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxListArgs) (*OutboxListResult, error) {
-		call.Account = string(args.Account)
-		q := mail.OutboxQuery{Account: string(args.Account), Before: string(args.Before), Limit: args.Limit}
+		call.Account = args.Account
+		q := mail.OutboxQuery{Account: args.Account, Before: args.Before, Limit: args.Limit}
 		if !call.Admin {
 			q.Principal = call.Principal
 		}
@@ -56,7 +56,7 @@ func outboxList(d *Deps) *discovery.Command {
 			q.States = append(q.States, mail.OutboxState(s))
 		}
 		if args.Account != "" {
-			if _, err := d.Store.Account(ctx, string(args.Account)); err != nil {
+			if _, err := d.Store.Account(ctx, args.Account); err != nil {
 				return nil, err
 			}
 		}
@@ -66,7 +66,7 @@ func outboxList(d *Deps) *discovery.Command {
 		}
 		r := &OutboxListResult{Messages: []OutboxEntry{}, more: func(id string) *NextAction {
 			following := *args
-			following.Before = outboxID(id)
+			following.Before = id
 			return nextLine("There are more: show the ones before", call.Again(&following))
 		}}
 		for i := range entries {

@@ -8,20 +8,20 @@ import (
 
 type outboxRejectArgs struct {
 	OutboxOption
-	Reason oneLine `json:"reason,omitempty" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Why, for the agent to see"`
+	Reason string `json:"reason,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=200" jsonschema_description:"Why, for the agent to see"`
 }
 
 func outboxReject(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "outbox reject",
 		Summary:  "Decide against a message that waits, or let one rest of which nobody knows whether it left",
 		Effect:   discovery.Admin,
 		Examples: []string{"outbox reject 0123abcd", "outbox reject 0123abcd --reason 'Not to a customer'"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxRejectArgs) (*OutboxDecided, error) {
-		if _, err := d.outgoing(ctx, call, string(args.ID)); err != nil {
+		if _, err := d.outgoing(ctx, call, args.ID); err != nil {
 			return nil, err
 		}
-		o, err := d.Outbox.Reject(ctx, string(args.ID), call.Principal, string(args.Reason))
+		o, err := d.Outbox.Reject(ctx, args.ID, call.Principal, args.Reason)
 		if err != nil {
 			return nil, err
 		}

@@ -31,7 +31,7 @@ type PolicyExplainResult struct {
 }
 
 func policyExplain(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:    "policy explain",
 		Summary: "Say whether you may run a command now, and if not why, without running it",
 		Details: "It knows the profile, the role, the denied commands, the account's mode and the outbound list. " +
@@ -71,7 +71,7 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 	if !ok {
 		return nil, nil
 	}
-	name, err := d.account(ctx, &discovery.Call{}, AccountOption{accountName(on.onAccount())})
+	name, err := d.account(ctx, &discovery.Call{}, AccountOption{on.onAccount()})
 	if err != nil {
 		return known(err)
 	}
@@ -90,8 +90,8 @@ func (d *Deps) accountRefusal(ctx context.Context, c *discovery.Command, args an
 	}
 	if c.Effect == discovery.Send {
 		r.NeedsApproval = p.NeedsApproval()
-		if to, ok := args.(Addressed); ok {
-			return sendRefusal(p.CheckSend(to.Recipients())), nil
+		if send, ok := args.(*mailSendArgs); ok {
+			return sendRefusal(p.CheckSend(send.recipients())), nil
 		}
 	}
 	// Copying to another account changes only that one.
@@ -117,15 +117,11 @@ type onAccount interface{ onAccount() string }
 // onAccount is promoted to the arguments of every command that embeds the option.
 func (o AccountOption) onAccount() string { return string(o.Account) }
 
-func (a *batchArgs) onAccount() string          { return cmp.Or(a.named(), string(a.Account)) }
-func (a *mailGetArgs) onAccount() string        { return cmp.Or(a.one.named(), string(a.Account)) }
-func (a *mailRawArgs) onAccount() string        { return cmp.Or(a.one.named(), string(a.Account)) }
-func (a *mailAttachmentArgs) onAccount() string { return cmp.Or(a.one.named(), string(a.Account)) }
-func (a *mailThreadArgs) onAccount() string     { return cmp.Or(a.one.named(), string(a.Account)) }
-
-// Addressed is implemented by the arguments of a command that sends: everybody it
-// would send to.
-type Addressed interface{ Recipients() []string }
+func (a *batchArgs) onAccount() string          { return cmp.Or(a.named(), a.Account) }
+func (a *mailGetArgs) onAccount() string        { return cmp.Or(a.one.named(), a.Account) }
+func (a *mailRawArgs) onAccount() string        { return cmp.Or(a.one.named(), a.Account) }
+func (a *mailAttachmentArgs) onAccount() string { return cmp.Or(a.one.named(), a.Account) }
+func (a *mailThreadArgs) onAccount() string     { return cmp.Or(a.one.named(), a.Account) }
 
 // sendRefusal is the outbound policy's refusal, or nil for another error.
 func sendRefusal(err error) *discovery.Fault {

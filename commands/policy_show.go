@@ -9,7 +9,7 @@ import (
 )
 
 type policyShowArgs struct {
-	Account accountName `json:"account,omitempty" jsonschema_description:"Only this account; all of them without it"`
+	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Only this account; all of them without it"`
 }
 
 // PolicyShowResult answers policy show.
@@ -37,7 +37,7 @@ type AccountPolicy struct {
 }
 
 func policyShow(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:    "policy show",
 		Summary: "Show what you may do here, and with which accounts",
 		Details: "Of the rules for incoming mail it tells only whether there are any: who is on them would tell what is hidden. " +
@@ -46,7 +46,7 @@ func policyShow(d *Deps) *discovery.Command {
 		Effect:   discovery.Read,
 		Examples: []string{"policy show", "policy show --account work"},
 	}, func(ctx context.Context, call *discovery.Call, args *policyShowArgs) (*PolicyShowResult, error) {
-		call.Account = string(args.Account)
+		call.Account = args.Account
 		r := &PolicyShowResult{Principal: call.Principal, Admin: call.Admin, Profile: call.Profile, Deny: []string{}, Accounts: []AccountPolicy{}}
 		deny, err := d.setting(ctx, "deny")
 		if err != nil {
@@ -67,7 +67,7 @@ func policyShow(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		r.AsksInClient = r.AsksInClient && !call.Unasked
-		accounts, err := d.doctorAccounts(ctx, string(args.Account))
+		accounts, err := d.doctorAccounts(ctx, args.Account)
 		if err != nil {
 			return nil, err
 		}

@@ -1,13 +1,11 @@
 package commands_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
@@ -110,53 +108,5 @@ func TestPolicyExplainWritesDownNothingOfTheCommand(t *testing.T) {
 	a := b.gateway.Do(t.Context(), gateway.Request{Principal: b.principal, Line: "policy explain 'mail move --uid 1 --to canary'"})
 	if !a.Success() || strings.Contains(string(a.JSON), "canary") {
 		t.Errorf("%s", a.JSON)
-	}
-}
-
-// recipientsArgs are those of a command that sends.
-type recipientsArgs struct {
-	commands.AccountOption
-	To []string `json:"to" jsonschema_description:"Recipients"`
-}
-
-func (a *recipientsArgs) Recipients() []string { return a.To }
-
-func TestPolicyExplainJudgesEveryRecipient(t *testing.T) {
-	rw, ro, ask, open := work("rw", mail.ReadWrite), work("ro", mail.ReadOnly), work("ask", mail.Approve), work("open", mail.ReadWrite)
-	for _, a := range []*mail.Account{&rw, &ro, &ask} {
-		a.AllowOut.Entries = []string{"@example.org"}
-	}
-	open.AllowOut.Enabled = false
-	b := newBench(t, nil, rw, ro, ask, open)
-	send := discovery.New(discovery.Spec{Path: "post", Summary: "Post", Effect: discovery.Send, Examples: []string{"post --to a@example.org"}},
-		func(context.Context, *discovery.Call, *recipientsArgs) (struct{}, error) { return struct{}{}, nil })
-	for _, test := range []struct {
-		account, to, reason string
-		approval            bool
-	}{
-		{"rw", "a@example.org", "", false},
-		{"rw", "a@example.org,b@example.com", "whitelist_out", false},
-		{"rw", "nobody", "address", false},
-		{"ro", "a@example.org", "ro_mode", false},
-		{"ask", "a@example.org", "", true},
-		{"ask", "a@example.com", "whitelist_out", false},
-		{"open", "a@example.com", "", false},
-	} {
-		bound, err := send.Bind([]string{"--account", test.account, "--to", test.to}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.deps.Explain = func(context.Context, *discovery.Call, string) (commands.Explanation, error) {
-			return commands.Explanation{Command: send, Args: bound.Args}, nil
-		}
-		e := b.ok(t, "policy explain x")
-		reason, _ := e.Data["reason"].(string)
-		approval, _ := e.Data["needs_approval"].(bool)
-		if reason != test.reason || approval != test.approval || e.Data["allowed"] != (test.reason == "") {
-			t.Errorf("%+v: %v", test, e.Data)
-		}
-		if test.reason == "whitelist_out" && !strings.Contains(e.Data["message"].(string), "@example.com") {
-			t.Errorf("%+v: it does not say who: %v", test, e.Data)
-		}
 	}
 }

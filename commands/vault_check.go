@@ -18,7 +18,7 @@ type VaultCheckResult struct {
 
 // vaultCheck is the administrator's: nobody can write while it reads everything.
 func vaultCheck(d *Deps) *discovery.Command {
-	return discovery.New(discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:     "vault check",
 		Summary:  "Read the whole vault and look for damage",
 		Details:  "It reads every page and every record, which takes as long as the vault is big; nothing is written meanwhile. 'audit verify' walks the audit log.",

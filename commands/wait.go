@@ -11,8 +11,7 @@ const maxWait = 290 * time.Second
 
 // parseWait reads the value of --wait, whose pattern has let it through: a number
 // of seconds, or one with a unit. Nothing is 0.
-func parseWait(given waitTime) (time.Duration, error) {
-	text := string(given)
+func parseWait(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/invopop/jsonschema"
@@ -59,15 +58,12 @@ func (d Date) MarshalJSON() ([]byte, error) { return []byte(`"` + d.String() + `
 // String returns the day as binding reads it.
 func (d Date) String() string { return d.Format(time.DateOnly) }
 
-// Bounded may be implemented by a string type to say once what holds for all its
-// values. The tags of a field can narrow it.
-type Bounded interface{ Bounds() Bounds }
-
-// Bounds are what every value of a string type is held to.
-type Bounds struct {
+// Form is what the strings of several arguments have in common. The tags of a field
+// can narrow it.
+type Form struct {
+	Pattern              *regexp.Regexp
+	Words                string // see Argument.Form
 	MinLength, MaxLength uint64 // in characters; 0 for none
-	Pattern              string // RE2; empty for none
-	Form                 string // see Argument
 }
 
 // Common are the options every command takes; the gateway acts on them.
@@ -137,7 +133,6 @@ var (
 	datetimeType = reflect.TypeFor[Datetime]()
 	dateType     = reflect.TypeFor[Date]()
 	commonType   = reflect.TypeFor[Common]()
-	boundedType  = reflect.TypeFor[Bounded]()
 	documentType = reflect.TypeFor[JSONSchema]()
 )
 
@@ -157,37 +152,16 @@ func ownSchema(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Format: "date"}
 	case t == documentType:
 		return &jsonschema.Schema{Type: "object"}
-	case t.Kind() == reflect.String && t.Implements(boundedType):
-		b := boundsOf(t)
-		s := &jsonschema.Schema{Type: "string", Pattern: b.Pattern}
-		if b.MinLength > 0 {
-			s.MinLength = &b.MinLength
-		}
-		if b.MaxLength > 0 {
-			s.MaxLength = &b.MaxLength
-		}
-		return s
 	}
 	return nil
 }
 
-// boundsOf returns what a type, or that of a slice's elements, says of its values.
-func boundsOf(t reflect.Type) Bounds {
-	if t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if b, ok := reflect.Zero(t).Interface().(Bounded); ok {
-		return b.Bounds()
-	}
-	return Bounds{}
-}
-
-func newArgumentSet(t reflect.Type) (*argumentSet, error) {
+func newArgumentSet(t reflect.Type, forms map[string]Form) (*argumentSet, error) {
 	if t.Kind() != reflect.Struct {
 		return nil, errors.New("the arguments are no struct")
 	}
 	s := &argumentSet{typ: t, byName: map[string]*Argument{}, byShort: map[string]*Argument{}, schema: reflectSchema(t)}
-	if err := s.add(t, s.schema, false); err != nil {
+	if err := s.add(t, s.schema, forms, false); err != nil {
 		return nil, err
 	}
 	return s, s.addCommon()
@@ -197,7 +171,7 @@ func newArgumentSet(t reflect.Type) (*argumentSet, error) {
 // what can be checked only of a whole list.
 func (s *argumentSet) addCommon() error {
 	common := reflectSchema(commonType)
-	if err := s.add(commonType, common, true); err != nil {
+	if err := s.add(commonType, common, nil, true); err != nil {
 		return err
 	}
 	for p := common.Properties.Oldest(); p != nil; p = p.Next() {
@@ -211,7 +185,7 @@ func (s *argumentSet) addCommon() error {
 	return nil
 }
 
-func (s *argumentSet) add(t reflect.Type, schema *jsonschema.Schema, common bool) error {
+func (s *argumentSet) add(t reflect.Type, schema *jsonschema.Schema, forms map[string]Form, common bool) error {
 	for _, f := range reflect.VisibleFields(t) {
 		if f.Anonymous || !f.IsExported() {
 			continue
@@ -221,7 +195,7 @@ func (s *argumentSet) add(t reflect.Type, schema *jsonschema.Schema, common bool
 		if !ok {
 			return fmt.Errorf("field %s has no json name", f.Name)
 		}
-		a, err := newArgument(f, name, prop)
+		a, err := newArgument(f, name, prop, forms)
 		if err != nil {
 			return fmt.Errorf("argument %s: %w", name, err)
 		}
@@ -280,24 +254,10 @@ func (s *argumentSet) setDefault(name string, value any) error {
 	return nil
 }
 
-// patterns holds every compiled pattern by its text. Most arguments share one with
-// others, and compiling them is half of what it takes to define all commands.
-var patterns sync.Map
-
-func compilePattern(text string) (*regexp.Regexp, error) {
-	if known, ok := patterns.Load(text); ok {
-		return known.(*regexp.Regexp), nil
-	}
-	r, err := regexp.Compile(text)
-	if err == nil {
-		patterns.Store(text, r)
-	}
-	return r, err
-}
-
-func newArgument(f reflect.StructField, name string, p *jsonschema.Schema) (*Argument, error) {
+func newArgument(f reflect.StructField, name string, p *jsonschema.Schema, forms map[string]Form) (*Argument, error) {
 	a := &Argument{Name: name, Description: p.Description, Default: p.Default, typ: f.Type, index: f.Index,
 		MinItems: p.MinItems, MaxItems: p.MaxItems}
+	var form Form
 	boolean := false
 	for opt := range strings.SplitSeq(f.Tag.Get("acli"), ",") {
 		key, val, _ := strings.Cut(opt, "=")
@@ -315,6 +275,11 @@ func newArgument(f reflect.StructField, name string, p *jsonschema.Schema) (*Arg
 			boolean = true
 		case "requires":
 			a.Requires = val
+		case "form":
+			known := false
+			if form, known = forms[val]; !known {
+				return nil, fmt.Errorf("there is no form %q", val)
+			}
 		default:
 			return nil, fmt.Errorf("unknown acli tag %q", key)
 		}
@@ -337,14 +302,24 @@ func newArgument(f reflect.StructField, name string, p *jsonschema.Schema) (*Arg
 	if isUnsigned(f.Type) && a.Minimum == "" {
 		return nil, errors.New("an unsigned integer needs a minimum, so that the schema says what binding does")
 	}
+	if form.MinLength > 0 && value.MinLength == nil {
+		value.MinLength = &form.MinLength
+	}
+	if form.MaxLength > 0 && value.MaxLength == nil {
+		value.MaxLength = &form.MaxLength
+	}
 	a.MinLength, a.MaxLength = value.MinLength, value.MaxLength
+	a.Pattern, a.Form = form.Pattern, cmp.Or(f.Tag.Get("form"), form.Words)
 	if value.Pattern != "" {
-		if a.Pattern, err = compilePattern(value.Pattern); err != nil {
+		if a.Pattern, err = regexp.Compile(value.Pattern); err != nil {
 			return nil, err
 		}
-		if a.Form = cmp.Or(f.Tag.Get("form"), boundsOf(f.Type).Form); a.Form == "" {
+	}
+	if a.Pattern != nil {
+		if a.Form == "" {
 			return nil, errors.New("its pattern has no form that says it in words")
 		}
+		value.Pattern = a.Pattern.String()
 	}
 	for _, e := range value.Enum {
 		a.Enum = append(a.Enum, fmt.Sprint(e))

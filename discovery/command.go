@@ -44,6 +44,8 @@ type Spec struct {
 	Effect   Effect
 	Examples []string // at least one; each binds
 	Timeout  int      // seconds that it may take unless the caller says otherwise; 0 means as any other
+
+	Forms map[string]Form // that acli:"form=NAME" names
 }
 
 // Caller is what a command's function may know of who calls.
@@ -162,17 +164,18 @@ var pathPattern = regexp.MustCompile(`\A[a-z][a-z0-9_-]*( [a-z][a-z0-9_-]*)*\z`)
 //	sensitive    never shown in _meta, audit, errors or logs
 //	path         a relative path of a file below one directory; path=NAME says which in errors
 //	requires=x   refused unless option x is given too
+//	form=NAME    strings of this form, one of Spec.Forms
 //
-// Field types are string and types of it (Bounded), bool, pointers to these two (nil when not given), signed
-// and unsigned integers, floats, Datetime, Date, and slices of string, integer or
-// float. Embedded structs are flattened. In R,
+// Field types are string and types of it, bool, pointers to these two (nil when not
+// given), signed and unsigned integers, floats, Datetime, Date, and slices of string,
+// integer or float. Embedded structs are flattened. In R,
 // acli:"untrusted" marks a field whose content a stranger can choose.
 func New[A, R any](s Spec, run func(context.Context, *Call, *A) (R, error)) *Command {
 	c := &Command{Spec: s, result: reflect.TypeFor[R]()}
 	c.run = func(ctx context.Context, call *Call, args any) (any, error) {
 		return run(ctx, call, args.(*A))
 	}
-	if c.args, c.err = newArgumentSet(reflect.TypeFor[A]()); c.err == nil {
+	if c.args, c.err = newArgumentSet(reflect.TypeFor[A](), s.Forms); c.err == nil {
 		c.err = c.check()
 	}
 	return c

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -434,22 +435,16 @@ func TestResolveSuggests(t *testing.T) {
 	}
 }
 
-// colour is a string type that says what its values are.
-type colour string
-
-func (colour) Bounds() discovery.Bounds {
-	return discovery.Bounds{MinLength: 3, MaxLength: 6, Pattern: "^[a-z]+$", Form: "must be the name of a colour"}
-}
-
-// TestAStringTypeCarriesItsBounds binds fields of such a type, alone and in arrays, and
-// one that narrows them.
-func TestAStringTypeCarriesItsBounds(t *testing.T) {
+// TestAFormIsThatOfSeveralArguments binds fields of a form, alone and in arrays, and
+// one that narrows it.
+func TestAFormIsThatOfSeveralArguments(t *testing.T) {
 	type paint struct {
-		One   colour   `json:"one,omitempty" jsonschema_description:"One"`
-		Short colour   `json:"short,omitempty" jsonschema:"maxLength=4" jsonschema_description:"Short"`
-		Many  []colour `json:"many,omitempty" jsonschema:"maxItems=2" jsonschema_description:"Many"`
+		One   string   `json:"one,omitempty" acli:"form=colour" jsonschema_description:"One"`
+		Short *string  `json:"short,omitempty" acli:"form=colour" jsonschema:"maxLength=4" jsonschema_description:"Short"`
+		Many  []string `json:"many,omitempty" acli:"form=colour" jsonschema:"maxItems=2" jsonschema_description:"Many"`
 	}
-	c := discovery.New(discovery.Spec{Path: "paint", Summary: "Paint", Effect: discovery.Read, Examples: []string{"paint"}},
+	forms := map[string]discovery.Form{"colour": {MinLength: 3, MaxLength: 6, Pattern: regexp.MustCompile("^[a-z]+$"), Words: "must be the name of a colour"}}
+	c := discovery.New(discovery.Spec{Path: "paint", Summary: "Paint", Effect: discovery.Read, Examples: []string{"paint"}, Forms: forms},
 		func(context.Context, *discovery.Call, *paint) (Result, error) { return Result{}, nil })
 	if err := c.Err(); err != nil {
 		t.Fatal(err)
