@@ -6,8 +6,6 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-type accountListArgs struct{}
-
 // AccountListResult answers account list.
 type AccountListResult struct {
 	Accounts []AccountDetail `json:"accounts"`
@@ -19,7 +17,7 @@ func accountList(d *Deps) *discovery.Command {
 		Summary:  "List the accounts with everything but their secrets",
 		Effect:   discovery.Admin,
 		Examples: []string{"account list", "account list --fields accounts.name,accounts.mode"},
-	}, func(ctx context.Context, _ *discovery.Call, _ *accountListArgs) (*AccountListResult, error) {
+	}, func(ctx context.Context, _ *discovery.Call, _ *struct{}) (*AccountListResult, error) {
 		accounts, err := d.Store.Accounts(ctx)
 		if err != nil {
 			return nil, err

@@ -7,10 +7,6 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
-type accountRemoveArgs struct {
-	accountNameArgs
-}
-
 // AccountRemoveResult answers account remove.
 type AccountRemoveResult struct {
 	Removed       string `json:"removed"`
@@ -23,7 +19,7 @@ func accountRemove(d *Deps) *discovery.Command {
 		Summary:  "Forget an account and its password; the mailbox itself stays as it is",
 		Effect:   discovery.Admin,
 		Examples: []string{"account remove work"},
-	}, func(ctx context.Context, call *discovery.Call, args *accountRemoveArgs) (AccountRemoveResult, error) {
+	}, func(ctx context.Context, call *discovery.Call, args *accountNameArgs) (AccountRemoveResult, error) {
 		call.Account = args.Name
 		a, err := d.Store.Account(ctx, args.Name)
 		if err != nil {

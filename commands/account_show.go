@@ -6,10 +6,6 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-type accountShowArgs struct {
-	accountNameArgs
-}
-
 // AccountShowResult answers account show.
 type AccountShowResult struct {
 	Account AccountDetail `json:"account"`
@@ -21,7 +17,7 @@ func accountShow(d *Deps) *discovery.Command {
 		Summary:  "Show one account with everything but its secrets",
 		Effect:   discovery.Admin,
 		Examples: []string{"account show work"},
-	}, func(ctx context.Context, call *discovery.Call, args *accountShowArgs) (AccountShowResult, error) {
+	}, func(ctx context.Context, call *discovery.Call, args *accountNameArgs) (AccountShowResult, error) {
 		call.Account = args.Name
 		a, err := d.Store.Account(ctx, args.Name)
 		if err != nil {

@@ -59,10 +59,5 @@ func agentCleanup(d *Deps) *discovery.Command {
 
 // Truncate implements discovery.Truncator: the count stays that of all.
 func (r *AgentCleanedUp) Truncate(fraction float64) bool {
-	n := int(float64(len(r.Messages)) * fraction * 0.9)
-	if n < 1 {
-		return false
-	}
-	r.Messages, r.Truncated = r.Messages[:n], true
-	return true
+	return shorten(&r.Messages, &r.Truncated, fraction)
 }

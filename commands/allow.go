@@ -91,12 +91,7 @@ func (r *AllowResult) Summary() string {
 
 // Truncate implements discovery.Truncator.
 func (r *AllowResult) Truncate(fraction float64) bool {
-	keep := int(float64(len(r.Entries)) * fraction)
-	if keep == len(r.Entries) || keep < 1 {
-		return false
-	}
-	r.Entries, r.Truncated = r.Entries[:keep], true
-	return true
+	return shorten(&r.Entries, &r.Truncated, fraction)
 }
 
 // errNotOnList is an entry to be removed that is not there.

@@ -6,13 +6,11 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-type allowListArgs struct{ AccountOption }
-
 func allowList(d *Deps, list direction) *discovery.Command {
 	return newCommand(list.spec("list", "Show the entries of the list", "A list that is on and empty lets nothing pass.",
 		"allow %s list --account work"),
-		func(ctx context.Context, call *discovery.Call, args *allowListArgs) (*AllowResult, error) {
-			name, err := d.account(ctx, call, args.AccountOption)
+		func(ctx context.Context, call *discovery.Call, args *AccountOption) (*AllowResult, error) {
+			name, err := d.account(ctx, call, *args)
 			if err != nil {
 				return nil, err
 			}

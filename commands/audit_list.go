@@ -88,11 +88,9 @@ func (r *AuditListResult) Summary() string {
 
 // Truncate implements discovery.Truncator.
 func (r *AuditListResult) Truncate(fraction float64) bool {
-	keep := int(float64(len(r.Entries)) * fraction)
-	if keep == len(r.Entries) || keep < 1 {
+	if !shorten(&r.Entries, &r.Truncated, fraction) {
 		return false
 	}
-	r.Entries, r.Truncated = r.Entries[:keep], true
 	r.goOn()
 	return true
 }

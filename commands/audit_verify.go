@@ -6,8 +6,6 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-type auditVerifyArgs struct{}
-
 // AuditVerifyResult answers audit verify.
 type AuditVerifyResult struct {
 	OK      bool   `json:"ok"`
@@ -23,7 +21,7 @@ func auditVerify(d *Deps) *discovery.Command {
 		Summary:  "Check that no entry was changed, removed or reordered",
 		Effect:   discovery.Admin,
 		Examples: []string{"audit verify"},
-	}, func(ctx context.Context, _ *discovery.Call, _ *auditVerifyArgs) (AuditVerifyResult, error) {
+	}, func(ctx context.Context, _ *discovery.Call, _ *struct{}) (AuditVerifyResult, error) {
 		v, err := d.Store.VerifyAudit(ctx)
 		if err != nil {
 			return AuditVerifyResult{}, err

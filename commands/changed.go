@@ -1,23 +1,36 @@
 package commands
 
 import (
+	"context"
 	"strings"
 
+	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
-// batchArgs are what every command shares that works on several messages.
-type batchArgs struct {
-	MessagesOption
-	AccountOption
+// batchResult begins the answer of a command that changes several messages of one
+// folder.
+type batchResult struct {
+	Outcome
+	Account string `json:"account_id"`
+	Folder  string `json:"folder,omitempty"`
 }
 
-// Validate checks how the messages are named.
-func (a *batchArgs) Validate() error { return a.check() }
-
-// outcomeOf is how far a change of several messages got.
-func outcomeOf(c *mailbox.Changed) Outcome { return outcome(c.Issues, len(c.Messages) > 0) }
+// batch resolves the messages that a command works on and has do change them. The
+// result is partial when some were changed beside the issues.
+func (d *Deps) batch(ctx context.Context, call *discovery.Call, a *messagesArgs,
+	do func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)) (*mailbox.Changed, batchResult, error) {
+	refs, err := d.messages(ctx, call, a)
+	if err != nil {
+		return nil, batchResult{}, err
+	}
+	c, err := do(mail.WithProgress(ctx, call.Progress), refs[0].Account, refs)
+	if err != nil {
+		return nil, batchResult{}, err
+	}
+	return c, batchResult{outcome(c.Issues, len(c.Messages) > 0), c.Account, c.Folder}, nil
+}
 
 // Steps are what was tried and what worked on the servers, summed over the
 // messages (001 sections 8 to 10).

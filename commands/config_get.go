@@ -6,17 +6,13 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-type configGetArgs struct {
-	settingNameArgs
-}
-
 func configGet(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "config get",
 		Summary:  "Show one setting",
 		Effect:   discovery.Admin,
 		Examples: []string{"config get audit_retention_days"},
-	}, func(ctx context.Context, _ *discovery.Call, args *configGetArgs) (SettingShown, error) {
+	}, func(ctx context.Context, _ *discovery.Call, args *settingNameArgs) (SettingShown, error) {
 		return d.shownSetting(ctx, args.Name)
 	})
 }

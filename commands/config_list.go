@@ -6,8 +6,6 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-type configListArgs struct{}
-
 // ConfigListResult answers config list.
 type ConfigListResult struct {
 	Settings []SettingShown `json:"settings"`
@@ -19,7 +17,7 @@ func configList(d *Deps) *discovery.Command {
 		Summary:  "List the settings",
 		Effect:   discovery.Admin,
 		Examples: []string{"config list"},
-	}, func(ctx context.Context, _ *discovery.Call, _ *configListArgs) (ConfigListResult, error) {
+	}, func(ctx context.Context, _ *discovery.Call, _ *struct{}) (ConfigListResult, error) {
 		all, err := d.Store.AllSettings(ctx)
 		if err != nil {
 			return ConfigListResult{}, err

@@ -6,8 +6,6 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-type grantListArgs struct{}
-
 // GrantListResult answers grant list.
 type GrantListResult struct {
 	Grants    []GrantDetail `json:"grants"`
@@ -21,7 +19,7 @@ func grantList(d *Deps) *discovery.Command {
 		Details:  "One that has expired opens nothing, and stays in the list until it is removed.",
 		Effect:   discovery.Admin,
 		Examples: []string{"grant list", "grant list --fields grants.name,grants.expires"},
-	}, func(ctx context.Context, _ *discovery.Call, _ *grantListArgs) (*GrantListResult, error) {
+	}, func(ctx context.Context, _ *discovery.Call, _ *struct{}) (*GrantListResult, error) {
 		grants, err := d.Store.Grants(ctx)
 		if err != nil {
 			return nil, err
@@ -39,10 +37,5 @@ func (r *GrantListResult) Summary() string { return count(len(r.Grants), "grant"
 
 // Truncate implements discovery.Truncator.
 func (r *GrantListResult) Truncate(fraction float64) bool {
-	keep := int(float64(len(r.Grants)) * fraction)
-	if keep == len(r.Grants) || keep < 1 {
-		return false
-	}
-	r.Grants, r.Truncated = r.Grants[:keep], true
-	return true
+	return shorten(&r.Grants, &r.Truncated, fraction)
 }

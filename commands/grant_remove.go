@@ -6,10 +6,6 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-type grantRemoveArgs struct {
-	grantNameArgs
-}
-
 // GrantRemoveResult answers grant remove.
 type GrantRemoveResult struct {
 	Removed string `json:"removed"`
@@ -22,7 +18,7 @@ func grantRemove(d *Deps) *discovery.Command {
 		Details:  "It holds with the next command of whoever has the token, in every process and every open session.",
 		Effect:   discovery.Admin,
 		Examples: []string{"grant remove laptop"},
-	}, func(ctx context.Context, call *discovery.Call, args *grantRemoveArgs) (GrantRemoveResult, error) {
+	}, func(ctx context.Context, call *discovery.Call, args *grantNameArgs) (GrantRemoveResult, error) {
 		call.Target = "grant " + args.Name
 		if err := d.Store.RemoveGrant(ctx, args.Name); err != nil {
 			return GrantRemoveResult{}, err

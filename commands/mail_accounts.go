@@ -8,8 +8,6 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
-type mailAccountsArgs struct{}
-
 // MailAccountsResult answers mail accounts (001 section 1).
 type MailAccountsResult struct {
 	Accounts   []AccountBrief `json:"accounts"`
@@ -37,7 +35,7 @@ func mailAccounts(d *Deps) *discovery.Command {
 		Summary:  "List the accounts",
 		Effect:   discovery.Read,
 		Examples: []string{"mail accounts"},
-	}, func(ctx context.Context, _ *discovery.Call, _ *mailAccountsArgs) (MailAccountsResult, error) {
+	}, func(ctx context.Context, _ *discovery.Call, _ *struct{}) (MailAccountsResult, error) {
 		accounts, err := d.Store.Accounts(ctx)
 		if err != nil {
 			return MailAccountsResult{}, err

@@ -6,13 +6,9 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-type mailAckArgs struct{ batchArgs }
-
 // MailAckResult answers mail ack (000 section 7.1).
 type MailAckResult struct {
-	Outcome
-	Account  string  `json:"account_id"`
-	Folder   string  `json:"folder,omitempty"`
+	batchResult
 	Messages []Acked `json:"messages"`
 }
 
@@ -29,16 +25,12 @@ func mailAck(d *Deps) *discovery.Command {
 		Details:  "It changes nothing in the mailbox, may be repeated, and takes messages in any order.",
 		Effect:   discovery.State,
 		Examples: []string{"mail ack --folder INBOX --uid 3,4,5", "mail ack imap:default:INBOX:1700000000:3 imap:default:INBOX:1700000000:4"},
-	}, func(ctx context.Context, call *discovery.Call, args *mailAckArgs) (*MailAckResult, error) {
-		name, refs, err := d.messages(ctx, call, &args.MessagesOption, args.AccountOption)
+	}, func(ctx context.Context, call *discovery.Call, args *messagesArgs) (*MailAckResult, error) {
+		c, result, err := d.batch(ctx, call, args, d.Mailboxes.Ack)
 		if err != nil {
 			return nil, err
 		}
-		c, err := d.Mailboxes.Ack(ctx, name, refs)
-		if err != nil {
-			return nil, err
-		}
-		r := &MailAckResult{Outcome: outcomeOf(c), Account: c.Account, Folder: c.Folder, Messages: []Acked{}}
+		r := &MailAckResult{result, []Acked{}}
 		for _, m := range c.Messages {
 			r.Messages = append(r.Messages, Acked{m.Ref.String(), m.Already})
 		}

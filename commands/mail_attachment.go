@@ -11,14 +11,10 @@ import (
 )
 
 type mailAttachmentArgs struct {
-	MessageOption
-	AccountOption
+	messageArgs
 	Part string `json:"part,omitempty" jsonschema:"minLength=1,maxLength=64,pattern=^[0-9]+([.][0-9]+)*$,example=2" form:"must be numbers with dots between them, such as 1.2" jsonschema_description:"part_id as 'mail get' shows it; the only attachment without it"`
 	Save string `json:"save,omitempty" acli:"path=attachment directory" jsonschema:"minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*[^/\\x00-\\x1f\\x7f]$,example=invoices/march.pdf" form:"must be the name of a file, without control characters" jsonschema_description:"Save it under this name below the attachment directory, instead of answering with its content"`
 }
-
-// Validate checks how the message is named.
-func (a *mailAttachmentArgs) Validate() error { return a.check() }
 
 // Omits implements discovery.Omitter. Where the content is shown, nothing is left
 // out of the answer for its size's sake either.
@@ -62,7 +58,7 @@ func mailAttachment(d *Deps) *discovery.Command {
 			return nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "This server changes nothing, and so writes no file.", Reason: "profile",
 				Hint: "Leave --save out to have the content in the answer.", Examples: []string{"mail attachment --folder INBOX --uid 1 --part 2"}}
 		}
-		ref, err := d.message(ctx, call, &args.MessageOption, args.AccountOption)
+		ref, err := d.message(ctx, call, &args.messageArgs)
 		if err != nil {
 			return nil, err
 		}

@@ -1,15 +1,17 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 type mailCopyArgs struct {
-	batchArgs
+	messagesArgs
 	To        string `json:"to" acli:"form=folder" jsonschema_description:"Folder the copies go to"`
 	ToAccount string `json:"to-account,omitempty" acli:"form=name" jsonschema_description:"Account of that folder; the messages' own without it"`
 }
@@ -39,21 +41,16 @@ func mailCopy(d *Deps) *discovery.Command {
 		Examples: []string{"mail copy --folder INBOX --uid 3,4 --to Archive",
 			"mail copy imap:default:INBOX:1700000000:3 --to INBOX --to-account work"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailCopyArgs) (*MailCopyResult, error) {
-		name, refs, err := d.messages(ctx, call, &args.MessagesOption, args.AccountOption)
-		if err != nil {
-			return nil, err
-		}
 		to := args.ToAccount
-		if to == "" {
-			to = name
-		}
-		call.Target += fmt.Sprintf(" to %s of %s", args.To, to)
-		c, err := d.Mailboxes.Copy(mail.WithProgress(ctx, call.Progress), name, refs, to, args.To)
+		c, result, err := d.batch(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
+			to = cmp.Or(to, account)
+			call.Target += fmt.Sprintf(" to %s of %s", args.To, to)
+			return d.Mailboxes.Copy(ctx, account, refs, to, args.To)
+		})
 		if err != nil {
 			return nil, err
 		}
-		r := &MailCopyResult{Outcome: outcomeOf(c), Account: c.Account, ToAccount: to, Folder: c.Folder, To: args.To, Messages: placed(c),
-			Steps: Steps{c.Attempted, c.Succeeded}}
+		r := &MailCopyResult{result.Outcome, c.Account, to, c.Folder, args.To, placed(c), Steps{c.Attempted, c.Succeeded}}
 		if len(r.Messages) > 0 {
 			r.NextAction = next("See the copies", "mail", "list", "--account", to, "--folder", args.To)
 		}

@@ -7,13 +7,13 @@ import (
 )
 
 type mailDeleteArgs struct {
-	batchArgs
+	messagesArgs
 	Confirm bool `json:"confirm,omitempty" jsonschema_description:"Required: says that the messages are to be gone for good"`
 }
 
 // Validate checks how the messages are named and that it is meant.
 func (a *mailDeleteArgs) Validate() error {
-	if err := a.check(); err != nil {
+	if err := a.messagesArgs.Validate(); err != nil {
 		return err
 	}
 	if !a.Confirm {
@@ -25,9 +25,7 @@ func (a *mailDeleteArgs) Validate() error {
 
 // MailDeleteResult answers mail delete (001 section 10).
 type MailDeleteResult struct {
-	Outcome
-	Account  string    `json:"account_id"`
-	Folder   string    `json:"folder,omitempty"`
+	batchResult
 	Messages []Deleted `json:"messages"`
 	Steps
 }
@@ -45,15 +43,11 @@ func mailDelete(d *Deps) *discovery.Command {
 		Effect:   discovery.Write,
 		Examples: []string{"mail delete --folder INBOX --uid 3 --confirm", "mail delete imap:default:INBOX:1700000000:3 --confirm"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailDeleteArgs) (*MailDeleteResult, error) {
-		name, refs, err := d.messages(ctx, call, &args.MessagesOption, args.AccountOption)
+		c, result, err := d.batch(ctx, call, &args.messagesArgs, d.Mailboxes.Delete)
 		if err != nil {
 			return nil, err
 		}
-		c, err := d.Mailboxes.Delete(ctx, name, refs)
-		if err != nil {
-			return nil, err
-		}
-		r := &MailDeleteResult{Outcome: outcomeOf(c), Account: c.Account, Folder: c.Folder, Messages: []Deleted{}, Steps: Steps{c.Attempted, c.Succeeded}}
+		r := &MailDeleteResult{result, []Deleted{}, Steps{c.Attempted, c.Succeeded}}
 		for _, m := range c.Messages {
 			r.Messages = append(r.Messages, Deleted{m.Ref.String()})
 		}

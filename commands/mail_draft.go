@@ -6,10 +6,6 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-type mailDraftArgs struct {
-	composeArgs
-}
-
 // MailDraftResult answers mail draft. The message id is there where the server
 // told it.
 type MailDraftResult struct {
@@ -32,12 +28,12 @@ func mailDraft(d *Deps) *discovery.Command {
 		Examples: []string{"mail draft --to ann@example.org --subject 'Lunch on Friday' --body 'Shall we say noon?'",
 			"mail draft --subject Report --body-file report.txt --attach report.pdf",
 			"mail draft --reply-to imap:default:INBOX:1700000000:1 --to ann@example.org --body 'Thank you.'"},
-	}, func(ctx context.Context, call *discovery.Call, args *mailDraftArgs) (*MailDraftResult, error) {
-		name, err := d.composeIn(ctx, call, &args.composeArgs)
+	}, func(ctx context.Context, call *discovery.Call, args *composeArgs) (*MailDraftResult, error) {
+		name, err := d.composeIn(ctx, call, args)
 		if err != nil {
 			return nil, err
 		}
-		m, err := d.draft(ctx, &args.composeArgs)
+		m, err := d.draft(ctx, args)
 		if err != nil {
 			return nil, err
 		}

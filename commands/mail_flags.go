@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 type mailFlagsArgs struct {
-	batchArgs
+	messagesArgs
 	Add    []string `json:"add,omitempty" jsonschema:"maxItems=20,minLength=1,maxLength=64,example='\\Flagged'" jsonschema_description:"Flags to set; quote a system flag, such as '\\Flagged'"`
 	Remove []string `json:"remove,omitempty" jsonschema:"maxItems=20,minLength=1,maxLength=64,example='\\Seen'" jsonschema_description:"Flags to remove; quote a system flag, such as '\\Seen'"`
 }
@@ -18,7 +20,7 @@ type mailFlagsArgs struct {
 // Validate checks how the messages are named and what is a flag (RFC 9051 section
 // 2.3.2).
 func (a *mailFlagsArgs) Validate() error {
-	if err := a.check(); err != nil {
+	if err := a.messagesArgs.Validate(); err != nil {
 		return err
 	}
 	if len(a.Add)+len(a.Remove) == 0 {
@@ -68,9 +70,7 @@ func checkFlag(f string) error {
 
 // MailFlagsResult answers mail flags (001 section 7).
 type MailFlagsResult struct {
-	Outcome
-	Account         string    `json:"account_id"`
-	Folder          string    `json:"folder,omitempty"`
+	batchResult
 	RequestedAdd    []string  `json:"requested_add_flags"`
 	RequestedRemove []string  `json:"requested_remove_flags"`
 	Messages        []Flagged `json:"messages"`
@@ -94,16 +94,13 @@ func mailFlags(d *Deps) *discovery.Command {
 		Examples: []string{`mail flags --folder INBOX --uid 3 --add '\Flagged'`,
 			`mail flags imap:default:INBOX:1700000000:3 --add project-x --remove '\Seen'`},
 	}, func(ctx context.Context, call *discovery.Call, args *mailFlagsArgs) (*MailFlagsResult, error) {
-		name, refs, err := d.messages(ctx, call, &args.MessagesOption, args.AccountOption)
+		c, result, err := d.batch(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
+			return d.Mailboxes.SetFlags(ctx, account, refs, args.Add, args.Remove)
+		})
 		if err != nil {
 			return nil, err
 		}
-		c, err := d.Mailboxes.SetFlags(ctx, name, refs, args.Add, args.Remove)
-		if err != nil {
-			return nil, err
-		}
-		r := &MailFlagsResult{Outcome: outcomeOf(c), Account: c.Account, Folder: c.Folder, RequestedAdd: append([]string{}, args.Add...),
-			RequestedRemove: append([]string{}, args.Remove...), Messages: []Flagged{}}
+		r := &MailFlagsResult{result, append([]string{}, args.Add...), append([]string{}, args.Remove...), []Flagged{}}
 		for _, m := range c.Messages {
 			r.Messages = append(r.Messages, Flagged{m.Ref.String(), shownFlags(m.Flags), m.Added, m.Removed})
 		}

@@ -103,11 +103,9 @@ func (r *MailFoldersResult) Summary() string {
 
 // Truncate implements discovery.Truncator.
 func (r *MailFoldersResult) Truncate(fraction float64) bool {
-	keep := int(float64(len(r.Folders)) * fraction)
-	if keep == len(r.Folders) || keep < 1 {
+	if !shorten(&r.Folders, &r.Truncated, fraction) {
 		return false
 	}
-	r.Folders, r.Truncated = r.Folders[:keep], true
 	r.NextAction = r.narrower
 	return true
 }

@@ -10,8 +10,7 @@ import (
 )
 
 type mailGetArgs struct {
-	MessageOption
-	AccountOption
+	messageArgs
 	BodyChars       int                 `json:"body-chars,omitempty" jsonschema:"minimum=100,maximum=20000,default=2000" jsonschema_description:"At most this many characters of text"`
 	Headers         mailbox.HeaderScope `json:"headers,omitempty" jsonschema:"enum=none,enum=curated,enum=all,default=curated" jsonschema_description:"Which further header fields to show"`
 	HTML            bool                `json:"html,omitempty" jsonschema_description:"Also the HTML of the message, sanitized"`
@@ -19,9 +18,6 @@ type mailGetArgs struct {
 	AttachmentChars int                 `json:"attachment-chars,omitempty" acli:"requires=attachment-text" jsonschema:"minimum=100,maximum=50000,default=10000" jsonschema_description:"At most this many characters of each, with --attachment-text"`
 	WithContent     bool                `json:"with-content,omitempty" jsonschema_description:"Also the content of every attachment, in base64; the answer may be large"`
 }
-
-// Validate checks how the message is named.
-func (a *mailGetArgs) Validate() error { return a.check() }
 
 // Omits implements discovery.Omitter. An answer with content may be large, and is
 // not gone through once more for the sake of its metadata.
@@ -112,7 +108,7 @@ func mailGet(d *Deps) *discovery.Command {
 		Examples: []string{"mail get --folder INBOX --uid 1", "mail get imap:default:INBOX:1700000000:1 --body-chars 5000", "mail get --folder INBOX --uid 1 --attachment-text"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailGetArgs) (*MailGetResult, error) {
 		call.Bytes = args.WithContent
-		ref, err := d.message(ctx, call, &args.MessageOption, args.AccountOption)
+		ref, err := d.message(ctx, call, &args.messageArgs)
 		if err != nil {
 			return nil, err
 		}
@@ -127,7 +123,7 @@ func mailGet(d *Deps) *discovery.Command {
 		r := &MailGetResult{Outcome: outcome(m.Issues, true), Account: ref.Account, Message: detailOf(m, args)}
 		if m.BodyTruncated && args.BodyChars < maxBodyChars {
 			following := *args
-			following.MessageOption, following.Account, following.BodyChars = MessageOption{ID: m.Ref.String()}, "", maxBodyChars
+			following.messageArgs, following.BodyChars = messageArgs{ID: m.Ref.String()}, maxBodyChars
 			r.NextAction = nextLine("The text was cut: read more of it", call.Again(&following))
 		}
 		return r, nil

@@ -6,13 +6,9 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-type mailMarkReadArgs struct{ batchArgs }
-
 // MailMarkReadResult answers mail mark-read (004 section 3).
 type MailMarkReadResult struct {
-	Outcome
-	Account  string   `json:"account_id"`
-	Folder   string   `json:"folder,omitempty"`
+	batchResult
 	Messages []Marked `json:"messages"`
 }
 
@@ -30,16 +26,12 @@ func mailMarkRead(d *Deps) *discovery.Command {
 		Details:  "It sets the flag \\Seen and nothing else.",
 		Effect:   discovery.Flag,
 		Examples: []string{"mail mark-read --folder INBOX --uid 3,4", "mail mark-read imap:default:INBOX:1700000000:3"},
-	}, func(ctx context.Context, call *discovery.Call, args *mailMarkReadArgs) (*MailMarkReadResult, error) {
-		name, refs, err := d.messages(ctx, call, &args.MessagesOption, args.AccountOption)
+	}, func(ctx context.Context, call *discovery.Call, args *messagesArgs) (*MailMarkReadResult, error) {
+		c, result, err := d.batch(ctx, call, args, d.Mailboxes.MarkRead)
 		if err != nil {
 			return nil, err
 		}
-		c, err := d.Mailboxes.MarkRead(ctx, name, refs)
-		if err != nil {
-			return nil, err
-		}
-		r := &MailMarkReadResult{Outcome: outcomeOf(c), Account: c.Account, Folder: c.Folder, Messages: []Marked{}}
+		r := &MailMarkReadResult{result, []Marked{}}
 		for _, m := range c.Messages {
 			r.Messages = append(r.Messages, Marked{m.Ref.String(), shownFlags(m.Flags)})
 		}

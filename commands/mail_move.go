@@ -4,10 +4,12 @@ import (
 	"context"
 
 	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/mailbox"
 )
 
 type mailMoveArgs struct {
-	batchArgs
+	messagesArgs
 	To string `json:"to" acli:"form=folder" jsonschema_description:"Folder the messages go to, of the same account"`
 }
 
@@ -30,17 +32,14 @@ func mailMove(d *Deps) *discovery.Command {
 		Timeout:  transferTime,
 		Examples: []string{"mail move --folder INBOX --uid 3,4 --to Archive", "mail move imap:default:INBOX:1700000000:3 --to Archive"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailMoveArgs) (*MailMoveResult, error) {
-		name, refs, err := d.messages(ctx, call, &args.MessagesOption, args.AccountOption)
+		c, result, err := d.batch(ctx, call, &args.messagesArgs, func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error) {
+			call.Target += " to " + args.To
+			return d.Mailboxes.Move(ctx, account, refs, args.To)
+		})
 		if err != nil {
 			return nil, err
 		}
-		call.Target += " to " + args.To
-		c, err := d.Mailboxes.Move(ctx, name, refs, args.To)
-		if err != nil {
-			return nil, err
-		}
-		r := &MailMoveResult{Outcome: outcomeOf(c), Account: c.Account, Folder: c.Folder, To: args.To, Messages: placed(c),
-			Steps: Steps{c.Attempted, c.Succeeded}}
+		r := &MailMoveResult{result.Outcome, c.Account, c.Folder, args.To, placed(c), Steps{c.Attempted, c.Succeeded}}
 		if len(r.Messages) > 0 {
 			r.NextAction = next("See them at their new place", "mail", "list", "--account", c.Account, "--folder", args.To)
 		}

@@ -24,11 +24,20 @@ func (p *pageResult) counted() string {
 // truncate keeps a fraction of the messages and has o go on behind the last of them;
 // false where that would leave none, or all.
 func (p *pageResult) truncate(o *Outcome, fraction float64) bool {
-	keep := int(float64(len(p.Messages)) * fraction)
-	if keep == len(p.Messages) || keep < 1 {
+	if !shorten(&p.Messages, &p.Truncated, fraction) {
 		return false
 	}
-	p.Messages, p.Truncated, p.HasMore = p.Messages[:keep], true, true
-	o.NextAction = p.more(p.Messages[keep-1].ref)
+	p.HasMore, o.NextAction = true, p.more(p.Messages[len(p.Messages)-1].ref)
+	return true
+}
+
+// shorten keeps about a fraction of a list, from its beginning, and notes that it did;
+// false where that would leave none.
+func shorten[T any](list *[]T, truncated *bool, fraction float64) bool {
+	keep := int(float64(len(*list)) * min(fraction, 0.95))
+	if keep < 1 {
+		return false
+	}
+	*list, *truncated = (*list)[:keep], true
 	return true
 }

@@ -9,13 +9,9 @@ import (
 )
 
 type mailRawArgs struct {
-	MessageOption
-	AccountOption
+	messageArgs
 	MaxBytes int64 `json:"max-bytes,omitempty" jsonschema:"minimum=1024,maximum=1000000,default=200000" jsonschema_description:"At most this many bytes, from the beginning"`
 }
-
-// Validate checks how the message is named.
-func (a *mailRawArgs) Validate() error { return a.check() }
 
 // MailRawResult answers mail raw (001 section 6).
 type MailRawResult struct {
@@ -39,7 +35,7 @@ func mailRaw(d *Deps) *discovery.Command {
 		Examples: []string{"mail raw --folder INBOX --uid 1", "mail raw imap:default:INBOX:1700000000:1 --max-bytes 20000"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailRawArgs) (*MailRawResult, error) {
 		call.Bytes = true
-		ref, err := d.message(ctx, call, &args.MessageOption, args.AccountOption)
+		ref, err := d.message(ctx, call, &args.messageArgs)
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +57,7 @@ func mailRaw(d *Deps) *discovery.Command {
 
 func moreSource(call *discovery.Call, args *mailRawArgs, ref mail.Ref) *NextAction {
 	following := *args
-	following.MessageOption, following.Account, following.MaxBytes = MessageOption{ID: ref.String()}, "", maxRawBytes
+	following.messageArgs, following.MaxBytes = messageArgs{ID: ref.String()}, maxRawBytes
 	return nextLine("The source was cut: show more of it", call.Again(&following))
 }
 

@@ -11,14 +11,10 @@ import (
 )
 
 type mailThreadArgs struct {
-	MessageOption
-	AccountOption
+	messageArgs
 	Limit int `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=200,default=50" jsonschema_description:"At most this many, the newest"`
 	FullOption
 }
-
-// Validate checks how the message is named.
-func (a *mailThreadArgs) Validate() error { return a.check() }
 
 // Omits implements discovery.Omitter.
 func (a *mailThreadArgs) Omits() []string { return append(a.omitted("messages."), "messages.snippet") }
@@ -50,7 +46,7 @@ func mailThread(d *Deps) *discovery.Command {
 		Effect:   discovery.Read,
 		Examples: []string{"mail thread --folder INBOX --uid 1", "mail thread imap:default:INBOX:1700000000:1 --limit 10"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailThreadArgs) (*MailThreadResult, error) {
-		ref, err := d.message(ctx, call, &args.MessageOption, args.AccountOption)
+		ref, err := d.message(ctx, call, &args.messageArgs)
 		if err != nil {
 			return nil, err
 		}

@@ -7,10 +7,6 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
-type mailVerifyArgs struct {
-	AccountOption
-}
-
 // MailVerifyResult answers mail verify (001 section 2).
 type MailVerifyResult struct {
 	Outcome
@@ -37,8 +33,8 @@ func mailVerify(d *Deps) *discovery.Command {
 		Details:  "The server is asked each time, so the answer is about now.",
 		Effect:   discovery.Read,
 		Examples: []string{"mail verify"},
-	}, func(ctx context.Context, call *discovery.Call, args *mailVerifyArgs) (*MailVerifyResult, error) {
-		name, err := d.account(ctx, call, args.AccountOption)
+	}, func(ctx context.Context, call *discovery.Call, args *AccountOption) (*MailVerifyResult, error) {
+		name, err := d.account(ctx, call, *args)
 		if err != nil {
 			return nil, err
 		}

@@ -13,67 +13,82 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
-// MessageOption names one message: by id, or by folder and UID.
-type MessageOption struct {
+// messageArgs name one message, by id or by folder and UID, and its account.
+type messageArgs struct {
 	ID     string `json:"id,omitempty" acli:"positional" jsonschema:"minLength=1,maxLength=600" jsonschema_description:"Message id as a list gave it; or use --folder and --uid"`
 	Folder string `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder, with --uid in place of an id; INBOX without it"`
 	UID    uint32 `json:"uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"UID, with --folder in place of an id"`
+	AccountOption
 
-	one MessagesOption // the same, since check
+	named messagesArgs // the same, since Validate
 }
 
-func (o *MessageOption) check() error {
-	o.one = MessagesOption{Folder: o.Folder}
-	if o.ID != "" {
-		o.one.IDs = []string{o.ID}
+// Validate checks how the message is named.
+func (a *messageArgs) Validate() error {
+	a.named = messagesArgs{Folder: a.Folder, AccountOption: a.AccountOption}
+	if a.ID != "" {
+		a.named.IDs = []string{a.ID}
 	}
-	if o.UID != 0 {
-		o.one.UIDs = []uint32{o.UID}
+	if a.UID != 0 {
+		a.named.UIDs = []uint32{a.UID}
 	}
-	return o.one.check()
+	return a.named.Validate()
 }
+
+func (a *messageArgs) onAccount() string { return a.named.onAccount() }
 
 // message resolves the one message that a command works on.
-func (d *Deps) message(ctx context.Context, call *discovery.Call, o *MessageOption, account AccountOption) (mail.Ref, error) {
-	_, refs, err := d.messages(ctx, call, &o.one, account)
+func (d *Deps) message(ctx context.Context, call *discovery.Call, a *messageArgs) (mail.Ref, error) {
+	refs, err := d.messages(ctx, call, &a.named)
 	if err != nil {
 		return mail.Ref{}, err
 	}
 	return refs[0], nil
 }
 
-// MessagesOption names messages of one folder: by ids, or by folder and UIDs.
-type MessagesOption struct {
+// messagesArgs name messages of one folder, by ids or by folder and UIDs, and their
+// account.
+type messagesArgs struct {
 	IDs    []string `json:"id,omitempty" acli:"positional" jsonschema:"maxItems=100,minLength=1,maxLength=600" jsonschema_description:"Message ids as a list gave them, all of one folder; or use --folder and --uid"`
 	Folder string   `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder, with --uid in place of ids; INBOX without it"`
 	UIDs   []uint32 `json:"uid,omitempty" jsonschema:"maxItems=100,minimum=1,maximum=4294967295" jsonschema_description:"UIDs, with --folder in place of ids"`
+	AccountOption
 
-	refs []mail.Ref // of the ids, since check
+	refs []mail.Ref // of the ids, since Validate
 }
 
-// check refuses what names no messages or those of several folders, and reads the ids.
-func (o *MessagesOption) check() error {
+// Validate refuses what names no messages or those of several folders, and reads the
+// ids.
+func (a *messagesArgs) Validate() error {
 	switch {
-	case len(o.IDs) > 0 && (o.Folder != "" || len(o.UIDs) > 0):
+	case len(a.IDs) > 0 && (a.Folder != "" || len(a.UIDs) > 0):
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "A message is named twice: by its id and by --folder or --uid."}
-	case len(o.IDs) == 0 && len(o.UIDs) == 0:
+	case len(a.IDs) == 0 && len(a.UIDs) == 0:
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "No message is named.",
 			Hint: "Give a message id as 'mail list' shows it, or --folder and --uid."}
 	}
-	refs := make([]mail.Ref, len(o.IDs))
-	for i, id := range o.IDs {
-		var err error
-		if refs[i], err = mail.ParseRef(id); err != nil {
+	a.refs = make([]mail.Ref, len(a.IDs))
+	for i, id := range a.IDs {
+		ref, err := mail.ParseRef(id)
+		if err != nil {
 			return &discovery.Fault{Code: discovery.ValidationError, Message: "The message id is malformed: " + err.Error() + ".",
 				Hint: "Copy message_id as 'mail list' shows it."}
 		}
-		if refs[i].Account != refs[0].Account || refs[i].Protocol != refs[0].Protocol || !sameFolder(refs[i].Folder, refs[0].Folder) {
+		a.refs[i] = ref
+		if first := a.refs[0]; ref.Account != first.Account || ref.Protocol != first.Protocol || !sameFolder(ref.Folder, first.Folder) {
 			return &discovery.Fault{Code: discovery.ValidationError, Message: "The messages are not all of one account and one folder.",
 				Hint: "Use one command for each folder."}
 		}
 	}
-	o.refs = refs
 	return nil
+}
+
+// onAccount is the account that ids name, else that of the option.
+func (a *messagesArgs) onAccount() string {
+	if len(a.refs) > 0 {
+		return a.refs[0].Account
+	}
+	return a.Account
 }
 
 // sameFolder compares names; that of the inbox is the only one without regard to
@@ -82,32 +97,24 @@ func sameFolder(a, b string) bool { return a == b || isInbox(a) && isInbox(b) }
 
 func isInbox(name string) bool { return strings.EqualFold(name, "INBOX") }
 
-// messages resolves the messages that a command works on, one at least, and their
+// messages resolves the messages that a command works on, one at least, all of one
 // account, and notes both for the audit entry.
-func (d *Deps) messages(ctx context.Context, call *discovery.Call, o *MessagesOption, account AccountOption) (string, []mail.Ref, error) {
-	refs := o.refs
+func (d *Deps) messages(ctx context.Context, call *discovery.Call, a *messagesArgs) ([]mail.Ref, error) {
+	refs := a.refs
 	if len(refs) == 0 {
-		name, err := d.account(ctx, call, account)
+		name, err := d.account(ctx, call, a.AccountOption)
 		if err != nil {
-			return "", nil, err
+			return nil, err
 		}
-		for _, u := range o.UIDs {
-			refs = append(refs, mail.Ref{Protocol: mail.IMAP, Account: name, Folder: cmp.Or(string(o.Folder), "INBOX"), UID: u})
+		for _, u := range a.UIDs {
+			refs = append(refs, mail.Ref{Protocol: mail.IMAP, Account: name, Folder: cmp.Or(a.Folder, "INBOX"), UID: u})
 		}
-	} else if account.Account != "" && string(account.Account) != refs[0].Account {
-		return "", nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The message id belongs to another account than --account.",
+	} else if a.Account != "" && a.Account != refs[0].Account {
+		return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The message id belongs to another account than --account.",
 			Hint: "Leave --account out: the id names its account."}
 	}
 	call.Account, call.Target = refs[0].Account, targetOf(refs)
-	return refs[0].Account, refs, nil
-}
-
-// named is the account that ids name, empty when there are none.
-func (o *MessagesOption) named() string {
-	if len(o.refs) > 0 {
-		return o.refs[0].Account
-	}
-	return ""
+	return refs, nil
 }
 
 // targetOf is what the audit entry says of messages.

@@ -6,10 +6,6 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-type outboxCancelArgs struct {
-	OutboxOption
-}
-
 // OutboxDecided answers the commands that decide about a message without sending
 // it.
 type OutboxDecided struct {
@@ -23,7 +19,7 @@ func outboxCancel(d *Deps) *discovery.Command {
 		Details:  "Only what is waiting or queued can be taken back, and by an agent only what it asked for itself.",
 		Effect:   discovery.State,
 		Examples: []string{"outbox cancel 0123abcd"},
-	}, func(ctx context.Context, call *discovery.Call, args *outboxCancelArgs) (*OutboxDecided, error) {
+	}, func(ctx context.Context, call *discovery.Call, args *OutboxOption) (*OutboxDecided, error) {
 		if _, err := d.outgoing(ctx, call, args.ID); err != nil {
 			return nil, err
 		}

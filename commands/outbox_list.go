@@ -113,11 +113,9 @@ func (r *OutboxListResult) Summary() string {
 
 // Truncate implements discovery.Truncator.
 func (r *OutboxListResult) Truncate(fraction float64) bool {
-	keep := int(float64(len(r.Messages)) * fraction)
-	if keep == len(r.Messages) || keep < 1 {
+	if !shorten(&r.Messages, &r.Truncated, fraction) {
 		return false
 	}
-	r.Messages, r.Truncated = r.Messages[:keep], true
 	r.goOn()
 	return true
 }

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,12 +115,6 @@ type onAccount interface{ onAccount() string }
 
 // onAccount is promoted to the arguments of every command that embeds the option.
 func (o AccountOption) onAccount() string { return string(o.Account) }
-
-func (a *batchArgs) onAccount() string          { return cmp.Or(a.named(), a.Account) }
-func (a *mailGetArgs) onAccount() string        { return cmp.Or(a.one.named(), a.Account) }
-func (a *mailRawArgs) onAccount() string        { return cmp.Or(a.one.named(), a.Account) }
-func (a *mailAttachmentArgs) onAccount() string { return cmp.Or(a.one.named(), a.Account) }
-func (a *mailThreadArgs) onAccount() string     { return cmp.Or(a.one.named(), a.Account) }
 
 // sendRefusal is the outbound policy's refusal, or nil for another error.
 func sendRefusal(err error) *discovery.Fault {

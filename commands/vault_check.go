@@ -8,8 +8,6 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-type vaultCheckArgs struct{}
-
 // VaultCheckResult answers vault check.
 type VaultCheckResult struct {
 	OK      bool   `json:"ok"`
@@ -24,7 +22,7 @@ func vaultCheck(d *Deps) *discovery.Command {
 		Details:  "It reads every page and every record, which takes as long as the vault is big; nothing is written meanwhile. 'audit verify' walks the audit log.",
 		Effect:   discovery.Admin,
 		Examples: []string{"vault check"},
-	}, func(ctx context.Context, _ *discovery.Call, _ *vaultCheckArgs) (VaultCheckResult, error) {
+	}, func(ctx context.Context, _ *discovery.Call, _ *struct{}) (VaultCheckResult, error) {
 		err := d.Store.Check(ctx)
 		if errors.Is(err, vault.ErrDamaged) || errors.Is(err, vault.ErrUntrustedPolicy) {
 			return VaultCheckResult{Problem: err.Error()}, nil
