@@ -2,6 +2,7 @@ package message
 
 import (
 	"bytes"
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -82,7 +83,7 @@ func (e *Entity) Raw(p *Part) []byte {
 func Parse(raw []byte) *Entity {
 	headerEnd, bodyStart := messageHeader(raw)
 	s := &scanner{raw: raw, delimiters: map[string]int{}, parts: 1}
-	root := newLeaf(contentFields(raw[:headerEnd]), "text", "plain")
+	root := newLeaf(raw[:headerEnd], "text", "plain")
 	s.begin(root, bodyStart)
 	s.run(bodyStart)
 	number(root, "")
@@ -161,9 +162,6 @@ func (s *scanner) begin(p *Part, at int) {
 		return
 	}
 	boundary := strings.TrimRight(p.Param("boundary"), " \t")
-	if boundary == "" {
-		boundary = guessBoundary(s.raw[at:])
-	}
 	if boundary == "" {
 		p.Type, p.Subtype = "text", "plain"
 		return
@@ -251,7 +249,7 @@ func (s *scanner) part(parent *Part, at int) int {
 	if parent.Subtype == "digest" {
 		typ, subtype = "message", "rfc822"
 	}
-	p := newLeaf(contentFields(s.raw[at:headerEnd]), typ, subtype)
+	p := newLeaf(s.raw[at:headerEnd], typ, subtype)
 	parent.Children = append(parent.Children, p)
 	s.parts++
 	s.begin(p, bodyStart)
@@ -346,84 +344,21 @@ func looksLikeField(line []byte) bool {
 	return false
 }
 
-// guessBoundary finds the boundary of a multipart that does not name one: the
-// first line that begins with two hyphens and has a Content field under it. It
-// looks only at the beginning of the body.
-func guessBoundary(body []byte) string {
-	const window = 4 << 10
-	body = body[:min(len(body), window)]
-	for pos := 0; pos < len(body); {
-		line, next := nextLine(body, pos)
-		if len(line) > 2 && len(line) <= 200 && bytes.HasPrefix(line, []byte("--")) && next < len(body) {
-			under, _ := nextLine(body, next)
-			if len(under) > 8 && strings.EqualFold(string(under[:8]), "Content-") && looksLikeField(under) {
-				return strings.TrimRight(string(line[2:]), " \t")
-			}
-		}
-		pos = next
+// newLeaf makes a part of its header, where the first field of a name that says anything
+// counts; typ and subtype stand in for a type that is absent or unreadable.
+func newLeaf(header []byte, typ, subtype string) *Part {
+	h := rfc5322.ParseHeader(bytes.TrimLeft(header, "\r\n"))
+	field := func(name string) (value string, params map[string]string) {
+		return splitParams(cmp.Or(h.Values(name)...))
 	}
-	return ""
-}
-
-// partFields are the ones that describe a part, unfolded.
-type partFields struct{ contentType, encoding, disposition, id string }
-
-// maxField bounds a field that describes a part; the rest of it is dropped.
-const maxField = 64 << 10
-
-// contentFields reads the fields that describe a part from its header. The
-// first one of a name that says anything counts.
-func contentFields(header []byte) partFields {
-	var f partFields
-	for pos := 0; pos < len(header); {
-		start := pos
-		line, next := nextLine(header, pos)
-		for pos = next; pos < len(header) && isBlank(header[pos]); {
-			_, pos = nextLine(header, pos)
-		}
-		name, _, ok := bytes.Cut(line, []byte(":"))
-		if !ok {
-			continue
-		}
-		var to *string
-		switch strings.ToLower(string(bytes.TrimRight(name[:min(len(name), 64)], " \t"))) {
-		case "content-type":
-			to = &f.contentType
-		case "content-transfer-encoding":
-			to = &f.encoding
-		case "content-disposition":
-			to = &f.disposition
-		case "content-id":
-			to = &f.id
-		default:
-			continue
-		}
-		if *to != "" {
-			continue
-		}
-		value := header[start+len(name)+1 : pos]
-		*to = strings.TrimSpace(joinLines(value[:min(len(value), maxField)]))
-	}
-	return f
-}
-
-// joinLines joins the lines of a field: only their ends go.
-func joinLines(b []byte) string {
-	return strings.NewReplacer("\r", "", "\n", "").Replace(string(b))
-}
-
-// newLeaf makes a part of its fields; typ and subtype stand in for a type that
-// is absent or unreadable.
-func newLeaf(f partFields, typ, subtype string) *Part {
-	p := Part{Type: typ, Subtype: subtype}
-	value, params := splitParams(f.contentType)
+	p := Part{Type: typ, Subtype: subtype, ContentID: cmp.Or(h.Values("Content-ID")...)}
+	var value string
+	value, p.Params = field("Content-Type")
 	if t, sub, ok := strings.Cut(value, "/"); ok && isToken(strings.TrimSpace(t)) && isToken(strings.TrimSpace(sub)) {
 		p.Type, p.Subtype = strings.TrimSpace(t), strings.TrimSpace(sub)
 	}
-	p.Params = params
-	disposition, dispositionParams := splitParams(f.disposition)
-	p.Disposition = disposition
-	p.Encoding, _ = splitParams(f.encoding)
-	p.ContentID = f.id
+	p.Encoding, _ = field("Content-Transfer-Encoding")
+	var dispositionParams map[string]string
+	p.Disposition, dispositionParams = field("Content-Disposition")
 	return NewPart(p, dispositionParams)
 }

@@ -59,7 +59,7 @@ func TestParseTree(t *testing.T) {
 		{"same boundary inside and outside", multi + "--b\nContent-Type: multipart/alternative; boundary=b\n\n--b\n\none\n--b--", ":multipart/mixed(1:text/plain 2:text/plain)", []string{"", "one"}},
 		{"a part behind the closing boundary", multi + "--b\n\none\n--b--\n--b\n\ntwo\n", ":multipart/mixed(1:text/plain)", []string{"one"}},
 		{"no boundary parameter", "Content-Type: multipart/mixed\n\nhello\n", "1:text/plain", []string{"hello\n"}},
-		{"no boundary parameter, but boundaries", "Content-Type: multipart/mixed\n\n--b\nContent-Type: text/html\n\none\n--b--\n", ":multipart/mixed(1:text/html)", []string{"one"}},
+		{"no boundary parameter, but boundaries", "Content-Type: multipart/mixed\n\n--b\nContent-Type: text/html\n\none\n--b--\n", "1:text/plain", []string{"--b\nContent-Type: text/html\n\none\n--b--\n"}},
 		{"no boundary in the body", multi + "hello\n", "1:text/plain", []string{"hello\n"}},
 		{"boundary with nothing behind it", multi + "--b", ":multipart/mixed(1:text/plain)", []string{""}},
 		{"empty part", multi + "--b\n--b\n\n--b--", ":multipart/mixed(1:text/plain 2:text/plain)", []string{"", ""}},

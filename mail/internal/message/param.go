@@ -5,7 +5,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
@@ -217,11 +216,7 @@ func oneFile(name string) string {
 		if len(ext) > 32 {
 			ext = ""
 		}
-		stem := name[:maxFilename-len(ext)]
-		for len(stem) > 0 && !utf8.ValidString(stem[max(0, len(stem)-utf8.UTFMax):]) && !utf8.RuneStart(name[len(stem)]) {
-			stem = stem[:len(stem)-1]
-		}
-		name = stem + ext
+		name = strings.ToValidUTF8(name[:maxFilename-len(ext)], "") + ext
 	}
 	if base, _, _ := strings.Cut(strings.ToLower(name), "."); isDevice(strings.TrimSpace(base)) {
 		name = "_" + name

@@ -30,17 +30,6 @@ func SelectText(root *Part) []*Part {
 	return parts
 }
 
-// HTMLAlternatives returns the parts that Text asks for when the plain text
-// beside them is a stub. Fetching them together with SelectText saves a round
-// trip; they are also what a reader of HTML would be shown instead.
-func HTMLAlternatives(root *Part) []*Part {
-	var parts []*Part
-	for _, c := range choose(root).text {
-		parts = append(parts, c.html...)
-	}
-	return parts
-}
-
 // HTMLParts returns the parts that a reader of HTML would be shown, in order: the
 // HTML alternatives of the text, and HTML that is itself the text. A nil root has
 // none.

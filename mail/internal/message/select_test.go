@@ -49,6 +49,14 @@ func ids(parts []*Part) string {
 	return strings.Join(s, " ")
 }
 
+// alternatives returns the HTML beside plain text.
+func alternatives(root *Part) (html []*Part) {
+	for _, c := range choose(root).text {
+		html = append(html, c.html...)
+	}
+	return html
+}
+
 func TestSelection(t *testing.T) {
 	for _, tc := range readTable[struct {
 		Name, Outline           string
@@ -59,7 +67,7 @@ func TestSelection(t *testing.T) {
 			if got := ids(SelectText(root)); got != tc.Text {
 				t.Errorf("text %q, want %q", got, tc.Text)
 			}
-			if got := ids(HTMLAlternatives(root)); got != tc.HTML {
+			if got := ids(alternatives(root)); got != tc.HTML {
 				t.Errorf("HTML %q, want %q", got, tc.HTML)
 			}
 			if got := ids(Attachments(root)); got != tc.Attachments {
@@ -70,7 +78,7 @@ func TestSelection(t *testing.T) {
 }
 
 func TestSelectionOfNothing(t *testing.T) {
-	if SelectText(nil) != nil || HTMLAlternatives(nil) != nil || Attachments(nil) != nil {
+	if SelectText(nil) != nil || Attachments(nil) != nil {
 		t.Error("parts of nothing")
 	}
 	if s, cut := Text(nil, func(*Part) []byte { return nil }, 10); s != "" || cut {

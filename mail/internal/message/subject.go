@@ -1,6 +1,7 @@
 package message
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -51,13 +52,8 @@ func BaseSubject(s string) (base string, reply bool) {
 	return base, reply
 }
 
-// SubjectKey returns the base subject in the form in which two are compared: case
-// and width of characters folded. It is empty where there is no base subject.
-func SubjectKey(s string) string {
-	base, _ := BaseSubject(s)
-	return foldSubject(base)
-}
-
+// foldSubject returns a base subject in the form in which two are compared: case and
+// width of characters folded.
 func foldSubject(base string) string {
 	return norm.NFKC.String(cases.Fold().String(norm.NFKC.String(base)))
 }
@@ -139,7 +135,7 @@ func cutSubjectPrefix(s string) (rest string, kind prefixKind) {
 	}
 	_, size := utf8.DecodeRuneInString(t[colon:])
 	rest = strings.TrimLeft(t[colon+size:], " ")
-	word := cutCount(strings.TrimRight(t[:colon], " "))
+	word := count.ReplaceAllString(strings.TrimRight(t[:colon], " "), "")
 	kind = subjectPrefixes[strings.ToLower(norm.NFKC.String(word))]
 	if kind == 0 {
 		return s, 0
@@ -147,24 +143,9 @@ func cutSubjectPrefix(s string) (rest string, kind prefixKind) {
 	return rest, kind
 }
 
-// cutCount takes off how often a subject was answered: "[2]", "(2)", "^2" or "*2";
-// or a tag behind the word, as RFC 5256 has it.
-func cutCount(word string) string {
-	if tag := strings.LastIndexByte(word, '['); tag > 0 && strings.HasSuffix(word, "]") {
-		return strings.TrimRight(word[:tag], " ")
-	}
-	t := strings.TrimSuffix(word, ")")
-	bare := strings.TrimRight(t, "0123456789")
-	if bare == t {
-		return word
-	}
-	for _, mark := range []string{"(", "^", "*"} {
-		if before, ok := strings.CutSuffix(bare, mark); ok && (mark == "(") == (t != word) {
-			return strings.TrimRight(before, " ")
-		}
-	}
-	return word
-}
+// count is how often a subject was answered, behind the word: "[2]", "(2)", "^2" or "*2";
+// or a tag there, as RFC 5256 has it.
+var count = regexp.MustCompile(` *(\[[^\[]*\]|\(\d+\)|[*^]\d+)\z`)
 
 // cutTag takes "[tag]" off the beginning.
 func cutTag(s string) string {

@@ -21,9 +21,6 @@ type Threading struct {
 	Parent []int   // the nearest message above each in its conversation, -1 when there is none
 }
 
-// Threads returns the Groups of Thread.
-func Threads(nodes []ThreadNode) [][]int { return Thread(nodes).Groups }
-
 // Thread groups messages into conversations (004 section 5) in the manner of the
 // REFERENCES algorithm of RFC 5256: by References, then In-Reply-To, then by base
 // subject. Messages that name an id in common belong together although the

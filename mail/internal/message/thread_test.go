@@ -63,7 +63,7 @@ func TestThreads(t *testing.T) {
 			if groups, parents := fmt.Sprint(got.Groups), fmt.Sprint(got.Parent); groups != tc.groups || parents != tc.parents {
 				t.Errorf("groups %s, parents %s, want %s, %s", groups, parents, tc.groups, tc.parents)
 			}
-			if groups := fmt.Sprint(Threads(tc.nodes)); groups != tc.groups {
+			if groups := fmt.Sprint(Thread(tc.nodes).Groups); groups != tc.groups {
 				t.Errorf("Threads = %s, want %s", groups, tc.groups)
 			}
 			checkThreading(t, tc.nodes, got)

@@ -2,10 +2,8 @@ package rfc5322
 
 import (
 	"bytes"
-	"encoding/base64"
 	"io"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/emersion/go-message/charset"
@@ -29,8 +27,6 @@ func DecodeText(b []byte, name string) string {
 			return decodeNamed(b, "iso-2022-jp")
 		}
 		return decodeUTF8(b)
-	case "utf-7", "unicode-1-1-utf-7", "x-unicode-2-0-utf-7":
-		return decodeUTF7(b)
 	case "iso-8859-1", "latin1", "iso8859-1", "l1", "windows-1252", "cp1252", "x-ansi":
 		return decode1252(b) // senders say Latin-1 and mean windows-1252
 	}
@@ -109,44 +105,6 @@ func decode1252(b []byte) string {
 	out.Grow(len(b) + len(b)/8)
 	for _, c := range b {
 		out.WriteRune(charmap.Windows1252.DecodeByte(c))
-	}
-	return out.String()
-}
-
-// decodeUTF7 decodes RFC 2152; what is no valid shift sequence stays as it is.
-func decodeUTF7(b []byte) string {
-	if hasHighByte(b) {
-		return decodeUTF8(b)
-	}
-	var out strings.Builder
-	for i := 0; i < len(b); i++ {
-		if b[i] != '+' {
-			out.WriteByte(b[i])
-			continue
-		}
-		end := i + 1
-		for end < len(b) && Base64Value(b[end]) >= 0 {
-			end++
-		}
-		shifted, err := base64.RawStdEncoding.DecodeString(string(b[i+1 : end]))
-		switch {
-		case end == i+1 && end < len(b) && b[end] == '-':
-			out.WriteByte('+')
-		case err != nil && len(b[i+1:end])%4 == 1 || len(shifted) < 2:
-			out.Write(b[i:end])
-			i = end - 1
-			continue
-		default:
-			units := make([]uint16, 0, len(shifted)/2)
-			for j := 0; j+1 < len(shifted); j += 2 {
-				units = append(units, uint16(shifted[j])<<8|uint16(shifted[j+1]))
-			}
-			out.WriteString(string(utf16.Decode(units)))
-		}
-		if end < len(b) && b[end] == '-' {
-			end++
-		}
-		i = end - 1
 	}
 	return out.String()
 }

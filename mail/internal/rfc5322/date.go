@@ -1,8 +1,10 @@
 package rfc5322
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -30,40 +32,64 @@ var zones = map[string]int{
 	"EET": 2 * 60, "EEST": 3 * 60, "MSK": 3 * 60, "JST": 9 * 60,
 }
 
-var months = []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}
-
-// dateParts is a date as far as its words have been read. Day, month and year
-// are 0 and hour is -1 while unknown.
-type dateParts struct {
-	year, month, day  int
-	hour, minute, sec int
-	offset            int // minutes east of UTC
-	zone              bool
-}
+// dateForms are the ways in which dates are written, of text in capitals with one
+// space between words.
+var dateForms = sync.OnceValue(func() (forms []*regexp.Regexp) {
+	const (
+		clock = `(?P<hour>\d{1,2}) ?: ?(?P<minute>\d\d)(?: ?: ?(?P<second>\d\d))?(?:\.\d+)?(?: (?P<half>[AP])M)?`
+		zone  = `(?: ?(?P<zone>[A-Z]+))?(?: ?(?P<offset>[+-]\d\d:?\d\d))?`
+	)
+	for _, form := range []string{
+		`(?:[A-Z]+ )?(?P<day>\d{1,2})[ -](?P<month>[A-Z]{3})[A-Z]*[ -](?P<year>\d{2,4}) ` + clock + zone,
+		`(?:[A-Z]+ )?(?P<month>[A-Z]{3})[A-Z]* (?P<day>\d{1,2}) ` + clock + zone + ` (?P<year>\d{4})`,
+		`(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)[ T]` + clock + zone,
+	} {
+		forms = append(forms, regexp.MustCompile(`\A`+form+`(?: |\z)`))
+	}
+	return forms
+})
 
 func parseDate(s string) (time.Time, bool) {
-	d := dateParts{hour: -1}
-	for _, word := range dateWords(s) {
-		if !d.take(word) {
-			return time.Time{}, false
+	s = tidyDate(s)
+	for _, form := range dateForms() {
+		m := form.FindStringSubmatch(s)
+		if m == nil {
+			continue
 		}
+		group := func(name string) string { return m[form.SubexpIndex(name)] }
+		number := func(name string) int { n, _ := strconv.Atoi(group(name)); return n } // 0 for one that is absent
+		year, month := number("year"), number("month")
+		if named, err := time.Parse("Jan", group("month")); err == nil {
+			month = int(named.Month())
+		}
+		switch digits := len(group("year")); { // RFC 5322 section 4.3
+		case digits == 2 && year < 50:
+			year += 2000
+		case digits < 4:
+			year += 1900
+		}
+		hour := number("hour")
+		if half := group("half"); half != "" && hour >= 1 && hour <= 12 {
+			hour %= 12
+			if half == "P" {
+				hour += 12
+			}
+		}
+		loc := time.UTC
+		if east := offsetOf(group("zone"), group("offset")); east != 0 {
+			loc = time.FixedZone("", east*60)
+		}
+		second := min(number("second"), 59) // a leap second has no time.Time
+		t := time.Date(year, time.Month(month), number("day"), hour, number("minute"), second, 0, loc)
+		// Such as February 30; and no zone may carry a year past what RFC 3339 can write.
+		real := t.Day() == number("day") && t.Month() == time.Month(month) && t.Hour() == hour && t.Minute() == number("minute")
+		return t, real && year >= 1900 && year <= 9998
 	}
-	if d.day == 0 || d.month == 0 || d.year < 1900 || d.hour < 0 {
-		return time.Time{}, false
-	}
-	loc := time.UTC
-	if d.offset != 0 {
-		loc = time.FixedZone("", d.offset*60)
-	}
-	t := time.Date(d.year, time.Month(d.month), d.day, d.hour, d.minute, d.sec, 0, loc)
-	if t.Day() != d.day { // such as February 30
-		return time.Time{}, false
-	}
-	return t, true
+	return time.Time{}, false
 }
 
-// dateWords parts a date into words without comments, commas and quotes.
-func dateWords(s string) []string {
+// tidyDate takes comments, commas and quotes out of a date.
+func tidyDate(s string) string {
 	var b strings.Builder
 	var skip skipper
 	for i := 0; i < len(s); {
@@ -79,187 +105,22 @@ func dateWords(s string) []string {
 			i++
 		}
 	}
-	var words []string
-	for _, w := range strings.Fields(b.String()) {
-		// White space around the colons of a time is obsolete but allowed.
-		if last := len(words) - 1; last >= 0 && (w[0] == ':' || strings.HasSuffix(words[last], ":")) {
-			words[last] += w
-			continue
-		}
-		words = append(words, w)
-	}
-	return words
+	return strings.ToUpper(strings.Join(strings.Fields(b.String()), " "))
 }
 
-// take reads one word and reports whether the date can still be read.
-func (d *dateParts) take(word string) bool {
-	lower := strings.ToLower(word)
-	switch {
-	case d.hour < 0 && strings.Contains(word, ":"):
-		return d.takeTime(word)
-	case d.hour >= 0 && (lower == "am" || lower == "pm"):
-		return d.takeHalf(lower)
-	case (word[0] == '+' || word[0] == '-') && d.hour >= 0:
-		d.takeOffset(word)
-		return true
-	case word[0] >= '0' && word[0] <= '9':
-		if strings.Count(word, "-") == 2 || strings.Count(word, "/") == 2 && len(word) > 4 && word[4] == '/' {
-			parts := strings.FieldsFunc(word, func(r rune) bool { return r == '-' || r == '/' })
-			if len(parts[0]) == 4 {
-				return d.takeISO(parts)
-			}
-			for _, part := range parts {
-				if !d.takeNumberOrMonth(part) {
-					return false
-				}
-			}
-			return true
-		}
-		return d.takeNumberOrMonth(word)
+// offsetOf returns the minutes east of UTC that a zone's name or an offset such as
+// +0530 or +05:30 says; 0 for what no place on earth has.
+func offsetOf(name, offset string) int {
+	if offset == "" {
+		return zones[name]
 	}
-	if m := monthOf(lower); m > 0 && d.month == 0 {
-		d.month = m
-		return true
-	}
-	d.takeName(word)
-	return true
-}
-
-func monthOf(lower string) int {
-	for i, m := range months {
-		if strings.HasPrefix(lower, m) {
-			return i + 1
-		}
-	}
-	return 0
-}
-
-// takeISO reads year, month and day of ISO 8601.
-func (d *dateParts) takeISO(parts []string) bool {
-	if len(parts) != 3 || d.day != 0 || d.month != 0 || d.year != 0 {
-		return false
-	}
-	month, err := strconv.Atoi(parts[1])
-	if err != nil || month < 1 || month > 12 || !d.takeNumberOrMonth(parts[0]) {
-		return false
-	}
-	d.month = month
-	return d.takeNumberOrMonth(parts[2])
-}
-
-// takeNumberOrMonth reads a day, a year or the name of a month. What can be a
-// day is one until there is a day.
-func (d *dateParts) takeNumberOrMonth(s string) bool {
-	if m := monthOf(strings.ToLower(s)); m > 0 && d.month == 0 {
-		d.month = m
-		return true
-	}
-	s = strings.TrimRight(s, ".")
-	n, err := strconv.Atoi(s)
-	switch {
-	case err != nil || n < 0:
-		return false
-	case len(s) >= 4 && d.year == 0:
-		if n > 9998 {
-			return false // no zone may carry it past what RFC 3339 can write
-		}
-		d.year = n
-	case d.day == 0 && n >= 1 && n <= 31 && len(s) <= 2:
-		d.day = n
-	case d.year == 0 && d.day != 0 && d.month != 0:
-		d.year = n + 1900 // two or three digits, RFC 5322 section 4.3
-		if len(s) <= 2 && n < 50 {
-			d.year = n + 2000
-		}
-	case d.hour >= 0 && d.year != 0 && len(s) == 4:
-		return true // an offset without a sign tells nothing
-	default:
-		return false
-	}
-	return true
-}
-
-// takeTime reads 15:04, 15:04:05, 15:04:05.999 and, for ISO 8601,
-// 2006-01-02T15:04:05Z and +01:00 behind the time.
-func (d *dateParts) takeTime(s string) bool {
-	if date, clock, ok := strings.Cut(strings.ToUpper(s), "T"); ok && strings.Count(date, "-") == 2 {
-		if !d.take(date) {
-			return false
-		}
-		s = clock
-	}
-	rest := ""
-	if i := strings.IndexFunc(s, func(r rune) bool { return (r < '0' || r > '9') && r != ':' && r != '.' }); i >= 0 {
-		s, rest = s[:i], s[i:]
-	}
-	s, _, _ = strings.Cut(s, ".")
-	parts := strings.Split(s, ":")
-	if len(parts) < 2 || len(parts) > 3 {
-		return false
-	}
-	var n [3]int
-	for i, p := range parts {
-		v, err := strconv.Atoi(p)
-		if err != nil || len(p) > 2 {
-			return false
-		}
-		n[i] = v
-	}
-	if n[0] > 23 || n[1] > 59 || n[2] > 60 {
-		return false
-	}
-	d.hour, d.minute, d.sec = n[0], n[1], min(n[2], 59) // a leap second has no time.Time
-	if rest == "" {
-		return true
-	}
-	return d.take(rest)
-}
-
-// takeHalf reads am or pm.
-func (d *dateParts) takeHalf(half string) bool {
-	if d.hour < 1 || d.hour > 12 {
-		return d.hour > 12 // 15:04 PM says the same twice
-	}
-	d.hour %= 12
-	if half == "pm" {
-		d.hour += 12
-	}
-	return true
-}
-
-// takeOffset reads +hhmm, +hh:mm, +hmm or +hh. The first offset counts; one
-// that no place on earth has counts as unknown.
-func (d *dateParts) takeOffset(s string) {
-	digits := strings.Replace(s[1:], ":", "", 1)
-	n, err := strconv.Atoi(digits)
-	if err != nil || n < 0 || d.zone || len(digits) > 4 {
-		return
-	}
-	if len(digits) <= 2 {
-		n *= 100
-	}
+	n, _ := strconv.Atoi(strings.Replace(offset[1:], ":", "", 1)) // all of them are digits
 	minutes := n/100*60 + n%100
 	if n%100 > 59 || minutes > 15*60 {
-		return
+		return 0
 	}
-	if s[0] == '-' {
-		minutes = -minutes
+	if offset[0] == '-' {
+		return -minutes
 	}
-	d.offset, d.zone = minutes, true
-}
-
-// takeName reads a zone name, also one that an offset follows (GMT+0200). Other
-// names, weekdays mostly, tell nothing.
-func (d *dateParts) takeName(s string) {
-	s = strings.ToUpper(s)
-	if d.hour < 0 {
-		return
-	}
-	if i := strings.IndexAny(s, "+-"); i > 0 {
-		d.takeOffset(s[i:])
-		return
-	}
-	if minutes, ok := zones[s]; ok && !d.zone {
-		d.offset, d.zone = minutes, true
-	}
+	return minutes
 }

@@ -2,6 +2,7 @@ package rfc5322
 
 import (
 	"encoding/base64"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -109,15 +110,16 @@ func decodeWord(kind byte, text string) ([]byte, bool) {
 	case 'q':
 		data := make([]byte, 0, len(text))
 		for i := 0; i < len(text); i++ {
-			switch c := text[i]; {
-			case c == '_':
-				data = append(data, ' ')
-			case c == '=' && i+2 < len(text) && HexPair(text[i+1], text[i+2]) >= 0:
-				data = append(data, byte(HexPair(text[i+1], text[i+2])))
-				i += 2
-			default:
-				data = append(data, c)
+			c := text[i]
+			if c == '_' {
+				c = ' '
+			} else if c == '=' && i+2 < len(text) {
+				if octet, err := strconv.ParseUint(text[i+1:i+3], 16, 8); err == nil {
+					c = byte(octet)
+					i += 2
+				}
 			}
+			data = append(data, c)
 		}
 		return data, true
 	}
@@ -140,42 +142,4 @@ func rawText(s string) string {
 		out.WriteRune(charmap.Windows1252.DecodeByte(s[i]))
 	}
 	return out.String()
-}
-
-// Base64Value returns the six bits of a character of base64, or -1.
-func Base64Value(c byte) int {
-	switch {
-	case 'A' <= c && c <= 'Z':
-		return int(c - 'A')
-	case 'a' <= c && c <= 'z':
-		return int(c-'a') + 26
-	case '0' <= c && c <= '9':
-		return int(c-'0') + 52
-	case c == '+':
-		return 62
-	case c == '/':
-		return 63
-	}
-	return -1
-}
-
-// HexPair returns the byte that two hexadecimal digits write, or -1.
-func HexPair(a, b byte) int {
-	x, y := HexDigit(a), HexDigit(b)
-	if x < 0 || y < 0 {
-		return -1
-	}
-	return x<<4 | y
-}
-
-func HexDigit(c byte) int {
-	switch {
-	case '0' <= c && c <= '9':
-		return int(c - '0')
-	case 'a' <= c && c <= 'f':
-		return int(c-'a') + 10
-	case 'A' <= c && c <= 'F':
-		return int(c-'A') + 10
-	}
-	return -1
 }

@@ -1,7 +1,6 @@
 package rfc5322
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -47,87 +46,47 @@ func ParseHeader(b []byte) Header {
 	if end := strings.LastIndexByte(s, '\n'); h.lost && end >= 0 {
 		s = s[:end+1]
 	}
-	var f *unfolder // the field that a continuation line belongs to
 	for first := true; s != ""; first = false {
-		var line string
-		line, s, _ = strings.Cut(s, "\n")
-		line = strings.TrimRight(line, "\r")
-		if line == "" {
+		lines, rest := cutField(s)
+		if lines[0] == "" {
 			h.lost = false // what the bound left out is no header
 			break
 		}
-		if line[0] == ' ' || line[0] == '\t' {
-			if f != nil {
-				f.add(line)
-			} else {
-				h.odd = append(h.odd, line)
+		s = rest
+		name, _, ok := strings.Cut(lines[0], ":")
+		value := strings.Join(lines, "")[min(len(name)+1, len(lines[0])):] // RFC 5322 section 2.2.3
+		if name = strings.TrimRight(name, " \t"); !ok || !isFieldName(name) {
+			if first && strings.HasPrefix(lines[0], "From ") {
+				lines = lines[1:]
 			}
-			continue
-		}
-		h.finish(f)
-		f = nil
-		name, value, ok := strings.Cut(line, ":")
-		name = strings.TrimRight(name, " \t")
-		if !ok || !isFieldName(name) {
-			if !first || !strings.HasPrefix(line, "From ") {
-				h.odd = append(h.odd, line)
-			}
+			h.odd = append(h.odd, lines...)
 			continue
 		}
 		if len(h.fields) == MaxFields {
 			h.lost = true
 			break
 		}
-		f = &unfolder{name: name}
-		f.add(value)
+		if n := MaxFieldBytes; len(value) > n {
+			h.cut = append(h.cut, len(h.fields))
+			for back := 1; back < utf8.UTFMax && !utf8.RuneStart(value[n]); back++ { // not inside a character
+				n--
+			}
+			value = value[:n]
+		}
+		h.fields = append(h.fields, Field{Name: name, Value: strings.Trim(value, " \t")})
 	}
-	h.finish(f)
 	return h
 }
 
-// unfolder joins the lines of one field (RFC 5322 section 2.2.3).
-type unfolder struct {
-	name  string
-	first string // the only line, while there is just one
-	more  strings.Builder
-	cut   bool
-}
-
-func (f *unfolder) add(line string) {
-	if f.more.Len() == 0 && f.first == "" {
-		f.first = f.clip(line, MaxFieldBytes)
-		return
+// cutField takes a line off the beginning of s, with the lines that continue it; all of
+// them without their ends.
+func cutField(s string) (lines []string, rest string) {
+	for lines == nil || s != "" && (s[0] == ' ' || s[0] == '\t') {
+		var line string
+		line, s, _ = strings.Cut(s, "\n")
+		lines = append(lines, strings.TrimRight(line, "\r"))
 	}
-	if f.more.Len() == 0 {
-		f.more.WriteString(f.first)
-	}
-	f.more.WriteString(f.clip(line, MaxFieldBytes-f.more.Len()))
-}
-
-// clip cuts line to n bytes, not inside a character.
-func (f *unfolder) clip(line string, n int) string {
-	if len(line) <= n {
-		return line
-	}
-	f.cut = true
-	for back := 0; back < utf8.UTFMax && n > 0 && !utf8.RuneStart(line[n]); back++ {
-		n--
-	}
-	return line[:n]
-}
-
-func (h *Header) finish(f *unfolder) {
-	if f == nil {
-		return
-	}
-	value := f.first
-	if f.more.Len() > 0 {
-		value = f.more.String()
-	}
-	if f.cut {
-		h.cut = append(h.cut, len(h.fields))
-	}
-	h.fields = append(h.fields, Field{Name: f.name, Value: strings.Trim(value, " \t")})
+	return lines, s
 }
 
 func isFieldName(s string) bool {
@@ -213,17 +172,4 @@ func maybeField(s, name string) bool {
 		}
 	}
 	return false
-}
-
-// LineAt returns the end of the line of b that starts at pos, without its line
-// end, and the start of the next one. Every CR before the LF belongs to it.
-func LineAt(b []byte, pos int, eol byte) (end, next int) {
-	end, next = len(b), len(b)
-	if i := bytes.IndexByte(b[pos:], eol); i >= 0 {
-		end, next = pos+i, pos+i+1
-	}
-	for end > pos && b[end-1] == '\r' {
-		end--
-	}
-	return end, next
 }
