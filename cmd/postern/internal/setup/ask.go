@@ -2,6 +2,7 @@ package setup
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,33 +91,43 @@ func (l *lineAsker) line(ctx context.Context) (string, error) {
 	return line, err
 }
 
-func (l *lineAsker) Text(ctx context.Context, q textQuestion) (string, error) {
-	if q.Help != "" {
-		fmt.Fprintln(l.out, q.Help)
-	}
+// until asks until take takes a line. What is wrong with one is said.
+func (l *lineAsker) until(ctx context.Context, question string, take func(line string) error) error {
 	for {
-		prompt := q.Title
-		if q.Proposed != "" {
-			prompt += " [" + q.Proposed + "]"
-		}
-		fmt.Fprint(l.out, prompt+": ")
+		fmt.Fprint(l.out, question)
 		line, err := l.line(ctx)
 		if err != nil {
-			return "", err
+			return err
 		}
-		answer, err := q.judge(line)
-		if err == nil {
+		if err = take(strings.TrimSpace(line)); err == nil {
 			fmt.Fprintln(l.out)
-			return answer, nil
+			return nil
 		}
 		fmt.Fprintf(l.out, "%s.\n", sentence(err))
 	}
 }
 
-func (l *lineAsker) Secret(ctx context.Context, title, help string) (mail.Secret, error) {
-	if help != "" {
-		fmt.Fprintln(l.out, help)
+func (l *lineAsker) help(text string) {
+	if text != "" {
+		fmt.Fprintln(l.out, text)
 	}
+}
+
+func (l *lineAsker) Text(ctx context.Context, q textQuestion) (answer string, err error) {
+	l.help(q.Help)
+	prompt := q.Title
+	if q.Proposed != "" {
+		prompt += " [" + q.Proposed + "]"
+	}
+	err = l.until(ctx, prompt+": ", func(line string) (err error) {
+		answer, err = q.judge(line)
+		return err
+	})
+	return answer, err
+}
+
+func (l *lineAsker) Secret(ctx context.Context, title, help string) (mail.Secret, error) {
+	l.help(help)
 	for {
 		s, err := l.hidden(ctx, title)
 		if err != nil {
@@ -144,56 +155,42 @@ func (l *lineAsker) hidden(ctx context.Context, title string) (mail.Secret, erro
 	return mail.NewSecret([]byte(line)), err
 }
 
-func (l *lineAsker) Choose(ctx context.Context, title, help string, choices []choice) (string, error) {
-	if help != "" {
-		fmt.Fprintln(l.out, help)
-	}
+func (l *lineAsker) Choose(ctx context.Context, title, help string, choices []choice) (value string, err error) {
+	l.help(help)
 	fmt.Fprintln(l.out, title)
 	for i, c := range choices {
 		fmt.Fprintf(l.out, "  %d. %s\n", i+1, c.Label)
 	}
-	for {
-		fmt.Fprintf(l.out, "Number, 1 to %d [1]: ", len(choices))
-		line, err := l.line(ctx)
-		if err != nil {
-			return "", err
+	err = l.until(ctx, fmt.Sprintf("Number, 1 to %d [1]: ", len(choices)), func(line string) error {
+		n, err := strconv.Atoi(cmp.Or(line, "1"))
+		if err != nil || n < 1 || n > len(choices) {
+			return errors.New("that is none of the numbers")
 		}
-		n := 1
-		if line = strings.TrimSpace(line); line != "" {
-			if n, err = strconv.Atoi(line); err != nil || n < 1 || n > len(choices) {
-				fmt.Fprintln(l.out, "That is none of the numbers.")
-				continue
-			}
-		}
-		fmt.Fprintln(l.out)
-		return choices[n-1].Value, nil
-	}
+		value = choices[n-1].Value
+		return nil
+	})
+	return value, err
 }
 
-func (l *lineAsker) Confirm(ctx context.Context, title string, proposed bool) (bool, error) {
+func (l *lineAsker) Confirm(ctx context.Context, title string, proposed bool) (yes bool, err error) {
 	hint := "y/N"
 	if proposed {
 		hint = "Y/n"
 	}
-	for {
-		fmt.Fprintf(l.out, "%s [%s]: ", title, hint)
-		line, err := l.line(ctx)
-		if err != nil {
-			return false, err
-		}
-		switch strings.ToLower(strings.TrimSpace(line)) {
+	err = l.until(ctx, title+" ["+hint+"]: ", func(line string) error {
+		switch strings.ToLower(line) {
 		case "":
-			fmt.Fprintln(l.out)
-			return proposed, nil
+			yes = proposed
 		case "y", "yes":
-			fmt.Fprintln(l.out)
-			return true, nil
+			yes = true
 		case "n", "no":
-			fmt.Fprintln(l.out)
-			return false, nil
+			yes = false
+		default:
+			return errors.New("answer y or n")
 		}
-		fmt.Fprintln(l.out, "Answer y or n.")
-	}
+		return nil
+	})
+	return yes, err
 }
 
 // sentence is an error as a person reads it, without the full stop.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/autoconfig"
 	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/vault"
 )
@@ -50,11 +51,21 @@ func (s *setup) add(name, value string) {
 	}
 }
 
-// addEndpoint adds a server's options.
+// addEndpoint adds a server's options, unless there is none.
 func (s *setup) addEndpoint(kind string, e mail.Endpoint) {
+	if e.IsZero() {
+		return
+	}
 	s.add("--"+kind+"-host", e.Host)
 	s.add("--"+kind+"-port", fmt.Sprint(e.Port))
 	s.add("--"+kind+"-security", string(e.Security))
+}
+
+// addSentCopy says that the provider files what is sent, where it does.
+func (s *setup) addSentCopy(found *autoconfig.Settings, smtp mail.Endpoint) {
+	if found.Provider != nil && found.Provider.FilesSent && smtp.Loopback() {
+		s.add("--sent-copy", string(mail.SentNever))
+	}
 }
 
 // secret reads a secret from where an option says, once.
@@ -219,19 +230,12 @@ func (s *setup) makeVault(ctx context.Context, keys vault.Keys, undo *undoing) (
 	r, err := vault.Init(ctx, s.Path, keys)
 	if r.Created {
 		undo.add(s.Path, func(context.Context) error {
-			return errors.Join(os.Remove(s.Path), removeIfThere(s.Path+".lock"))
+			return errors.Join(os.Remove(s.Path), os.RemoveAll(s.Path+".lock"))
 		})
 	} else if !there {
-		undo.add(s.Path+".lock", func(context.Context) error { return removeIfThere(s.Path + ".lock") })
+		undo.add(s.Path+".lock", func(context.Context) error { return os.RemoveAll(s.Path + ".lock") })
 	}
 	return r, err
-}
-
-func removeIfThere(file string) error {
-	if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // addAccount adds the account with its lists, by the commands that an administrator
@@ -283,39 +287,26 @@ func (s *setup) addAccount(ctx context.Context, v *vault.Vault, undo *undoing) e
 
 // trialKeyring is the keyring of a trial, in memory, so that the system's is not
 // touched. The zero trialKeyring is empty.
-type trialKeyring struct {
-	mu   sync.Mutex
-	kept map[string]string
-}
+type trialKeyring struct{ kept sync.Map }
 
 var _ Keyring = (*trialKeyring)(nil)
 
 func (k *trialKeyring) Secret(_ context.Context, name string) (mail.Secret, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	value, ok := k.kept[name]
+	value, ok := k.kept.Load(name)
 	if !ok {
 		return mail.Secret{}, mail.ErrNotInKeyring
 	}
-	return mail.NewSecret([]byte(value)), nil
+	return mail.NewSecret([]byte(value.(string))), nil
 }
 
 func (k *trialKeyring) Set(_ context.Context, name string, s mail.Secret) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.kept == nil {
-		k.kept = make(map[string]string)
-	}
-	k.kept[name] = s.Reveal()
+	k.kept.Store(name, s.Reveal())
 	return nil
 }
 
 func (k *trialKeyring) Delete(_ context.Context, name string) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if _, ok := k.kept[name]; !ok {
+	if _, ok := k.kept.LoadAndDelete(name); !ok {
 		return mail.ErrNotInKeyring
 	}
-	delete(k.kept, name)
 	return nil
 }

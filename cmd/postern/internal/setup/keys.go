@@ -3,9 +3,7 @@ package setup
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -80,10 +78,8 @@ func (s *setup) keep(ctx context.Context, k *newKey, undo *undoing) error {
 	case ShownOnce:
 		return nil
 	case InKeyring:
-		name, err := keyName(k.role)
-		if err != nil {
-			return err
-		}
+		// No key had that name before: writing over one would close a vault for good.
+		name := k.role + "-" + strings.ToLower(rand.Text()[:12])
 		ctx, cancel := context.WithTimeout(ctx, keyringTime)
 		defer cancel()
 		perhaps := true // what took too long may be kept later
@@ -119,16 +115,6 @@ func keyringFault(ctx context.Context, err error) error {
 		Hint: "Check that it runs and is unlocked, or keep the keys in files: --agent-key file --admin-key file.", Err: err}
 }
 
-// keyName is a name that no key had before: writing over one would close a vault for
-// good.
-func keyName(role string) (string, error) {
-	var b [6]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return "", err
-	}
-	return role + "-" + hex.EncodeToString(b[:]), nil
-}
-
 // keyringWorks tries whether there is a keyring that can be asked. A locked one is
 // unlocked by the person now, rather than in the middle.
 func (s *setup) keyringWorks(ctx context.Context) bool {
@@ -136,16 +122,4 @@ func (s *setup) keyringWorks(ctx context.Context) bool {
 	defer cancel()
 	_, err := s.Keyring.Secret(ctx, vault.KeyringName("none"))
 	return err == nil || errors.Is(err, mail.ErrNotInKeyring)
-}
-
-// keyNote says where a key is, for the person who has to find it again.
-func (k *newKey) keyNote() string {
-	text, err := os.ReadFile(k.file)
-	switch {
-	case k.place == ShownOnce || err != nil:
-		return "with you alone"
-	case strings.HasPrefix(string(text), vault.KeyringPrefix):
-		return "in the system keyring; " + k.file + " names it"
-	}
-	return "in " + k.file
 }

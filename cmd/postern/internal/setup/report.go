@@ -29,11 +29,14 @@ func (s *setup) report(m *made) error {
 	for i := range m.keys {
 		k := &m.keys[i]
 		label := map[string]string{"admin": "administrator's key", "agent": "agent's key"}[k.role]
-		if k.place == ShownOnce {
-			fmt.Fprintf(&b, "%-19s %s\n                    It is shown this once and kept nowhere: put it into a password manager now.\n", label, k.secret.Reveal())
-			continue
+		where := "in " + k.file
+		switch k.place {
+		case ShownOnce:
+			where = k.secret.Reveal() + "\n                    It is shown this once and kept nowhere: put it into a password manager now."
+		case InKeyring:
+			where = "in the system keyring; " + k.file + " names it"
 		}
-		fmt.Fprintf(&b, "%-19s %s\n", label, k.keyNote())
+		fmt.Fprintf(&b, "%-19s %s\n", label, where)
 	}
 	if len(m.accounts) == 0 {
 		fmt.Fprintf(&b, "\nNext: postern init, on a terminal; or, where %s is set:\n  postern init NAME --email ADDRESS --password-from stdin\n", vault.AdminKeyVar)
@@ -166,12 +169,9 @@ func serversOf(f *autoconfig.Settings) string {
 		mail.Endpoint
 	}{{strings.ToUpper(string(f.Protocol)), f.Incoming}, {"SMTP", f.SMTP}} {
 		if !e.IsZero() {
-			names = append(names, fmt.Sprintf("%s %s (%s)", e.what, e.Address(), securityWords(e.Security)))
+			protection := map[mail.Security]string{mail.TLS: "TLS", mail.StartTLS: "STARTTLS", mail.Plaintext: "unprotected"}[e.Security]
+			names = append(names, fmt.Sprintf("%s %s (%s)", e.what, e.Address(), protection))
 		}
 	}
 	return strings.Join(names, ", ")
-}
-
-func securityWords(s mail.Security) string {
-	return map[mail.Security]string{mail.TLS: "TLS", mail.StartTLS: "STARTTLS", mail.Plaintext: "unprotected"}[s]
 }

@@ -93,9 +93,6 @@ var Commands = []string{"account add", "account authorize", "account edit", "acc
 
 // Run makes what the options say, asks nothing, and prints what there is then.
 func Run(ctx context.Context, system *System, o Options) error {
-	if err := o.check(); err != nil {
-		return err
-	}
 	if o.Account == nil && len(o.AllowIn)+len(o.AllowOut) > 0 {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "Lists belong to an account, and none is named.", Hint: "Put the account's name and its options behind the flags."}
 	}
@@ -131,21 +128,9 @@ func Run(ctx context.Context, system *System, o Options) error {
 // there is then. It keeps nothing before the last question is answered. The error
 // matches context.Canceled when the person stopped.
 func Ask(ctx context.Context, system *System, o Options) error {
-	if err := o.check(); err != nil {
-		return err
-	}
 	s := newSetup(system, o)
 	defer s.wipe()
 	return (&wizard{setup: s, ask: newAsker(system, o.Plain)}).run(ctx)
-}
-
-func (o *Options) check() error {
-	known := func(k KeyPlace) bool { return k == "" || k == InKeyring || k == InFile }
-	if (known(o.AdminKey) || o.AdminKey == ShownOnce) && known(o.AgentKey) {
-		return nil
-	}
-	return &discovery.Fault{Code: discovery.ValidationError, Message: "A key is kept in the keyring or in a file.",
-		Hint: "--admin-key takes keyring, file or show; --agent-key takes keyring or file."}
 }
 
 // setup is one run: what is to be made, and how far it got.
@@ -276,15 +261,13 @@ func (s *setup) use(found *autoconfig.Settings) {
 	}
 	s.add("--protocol", string(protocol))
 	s.addEndpoint(string(protocol), incoming)
-	if _, given := s.option("--smtp-host"); !given && !found.SMTP.IsZero() {
+	if _, given := s.option("--smtp-host"); !given {
 		s.addEndpoint("smtp", found.SMTP)
 	}
 	if email, _ := s.option("--email"); found.Username != email {
 		s.add("--username", found.Username)
 	}
-	if found.Provider != nil && found.Provider.FilesSent && found.SMTP.Loopback() {
-		s.add("--sent-copy", string(mail.SentNever))
-	}
+	s.addSentCopy(found, found.SMTP)
 }
 
 // SplitList splits entries at commas. Blank ones are left out.

@@ -51,17 +51,12 @@ func (u *undoing) makeDir(dir string) error {
 	}
 	u.add(dir, func(context.Context) error {
 		// Somebody else may have begun to use it.
-		if err := os.Remove(dir); err != nil && !isNotEmpty(dir) {
+		if err := os.Remove(dir); !errors.Is(err, fs.ErrExist) { // which it is of one that is not empty
 			return err
 		}
 		return nil
 	})
 	return nil
-}
-
-func isNotEmpty(dir string) bool {
-	entries, err := os.ReadDir(dir)
-	return err == nil && len(entries) > 0
 }
 
 // writeNew writes a file that must not be there yet, for the user alone. It is whole

@@ -25,8 +25,7 @@ type wizard struct {
 	typed struct{ incoming, smtp mail.Endpoint } // the servers before they were to be changed
 }
 
-// draft is the account as far as it is known. It is put into options of account add
-// anew for each try.
+// draft is the account as far as it is known; see compose.
 type draft struct {
 	name, email string
 	found       *autoconfig.Settings
@@ -60,8 +59,12 @@ func (w *wizard) run(ctx context.Context) error {
 			return err
 		}
 	}
-	w.Account = w.draft.tokens()
-	if yes, err := w.ask.Confirm(ctx, w.summary(), true); err != nil || !yes {
+	w.compose()
+	question := "Add the account " + w.draft.name + "?"
+	if there, _ := w.exists(); !there {
+		question = "Make the vault " + w.Path + " and add the account " + w.draft.name + "?"
+	}
+	if yes, err := w.ask.Confirm(ctx, question, true); err != nil || !yes {
 		if err == nil {
 			w.ask.Say("Nothing was stored.")
 		}
@@ -199,12 +202,7 @@ func (w *wizard) typeServers(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	d.username, err = w.ask.Text(ctx, textQuestion{Title: "Login name", Proposed: d.username, Check: func(s string) error {
-		if len(s) > 320 {
-			return errors.New("it is too long")
-		}
-		return nil
-	}})
+	d.username, err = w.ask.Text(ctx, textQuestion{Title: "Login name", Proposed: d.username})
 	return err
 }
 
@@ -233,17 +231,14 @@ func (w *wizard) typeServer(ctx context.Context, service, help string, before ma
 	if e.Host == before.Host && e.Security == before.Security && before.Port != 0 {
 		usual = before.Port
 	}
-	port, err := w.ask.Text(ctx, textQuestion{Title: "Port", Proposed: fmt.Sprint(usual), Check: func(s string) error {
-		if n, err := strconv.ParseUint(s, 10, 16); err != nil || n == 0 {
+	_, err = w.ask.Text(ctx, textQuestion{Title: "Port", Proposed: fmt.Sprint(usual), Check: func(s string) error {
+		n, err := strconv.ParseUint(s, 10, 16)
+		if err != nil || n == 0 {
 			return errors.New("a port is a number from 1 to 65535")
 		}
+		e.Port = uint16(n)
 		return nil
 	}})
-	if err != nil {
-		return mail.Endpoint{}, err
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	e.Port = uint16(n)
 	return e, err
 }
 
@@ -270,21 +265,14 @@ func (w *wizard) askName(ctx context.Context, accounts []mail.Account) (err erro
 // askLogin asks how to log in, where there is a choice, and for what that takes.
 func (w *wizard) askLogin(ctx context.Context) error {
 	d := &w.draft
-	var choices []choice
 	provider := d.found.Provider
-	if provider != nil && provider.OAuth == "" {
-		provider = nil
-	}
-	if provider == nil {
+	if provider == nil || provider.OAuth == "" {
 		return w.askPassword(ctx)
 	}
+	labels := map[mail.Auth]string{mail.AuthPassword: "App password, the simplest", mail.AuthOAuth2: "OAuth 2.0, with a client that you registered"}
+	var choices []choice
 	for _, a := range provider.Auth {
-		switch a {
-		case mail.AuthPassword:
-			choices = append(choices, choice{string(a), "App password, the simplest"})
-		case mail.AuthOAuth2:
-			choices = append(choices, choice{string(a), "OAuth 2.0, with a client that you registered"})
-		}
+		choices = append(choices, choice{string(a), labels[a]})
 	}
 	chosen := choices[0].Value
 	if len(choices) > 1 {
@@ -346,37 +334,31 @@ func (w *wizard) askClient(ctx context.Context, p *mail.Provider) (err error) {
 	return nil
 }
 
-// tokens are the account as account add takes it.
-func (d *draft) tokens() []string {
-	t := []string{d.name, "--email=" + d.email, "--username=" + d.username, "--protocol=" + string(d.protocol), "--auth=" + string(d.auth), "--mode=" + string(d.mode)}
-	endpoint := func(kind string, e mail.Endpoint) {
-		if !e.IsZero() {
-			t = append(t, "--"+kind+"-host="+e.Host, "--"+kind+"-port="+fmt.Sprint(e.Port), "--"+kind+"-security="+string(e.Security))
+// compose puts the draft into the options of account add.
+func (w *wizard) compose() {
+	d := &w.draft
+	w.Account = []string{d.name}
+	w.addEndpoint(string(d.protocol), d.incoming)
+	w.addEndpoint("smtp", d.smtp)
+	for _, o := range [][2]string{{"--email", d.email}, {"--username", d.username}, {"--protocol", string(d.protocol)}, {"--auth", string(d.auth)}, {"--mode", string(d.mode)},
+		{"--ca-file", d.caFile}, {"--oauth-provider", d.oauth.Provider}, {"--oauth-client-id", d.oauth.ClientID}, {"--display-name", d.displayName}} {
+		if o[1] != "" {
+			w.add(o[0], o[1])
 		}
 	}
-	endpoint(string(d.protocol), d.incoming)
-	endpoint("smtp", d.smtp)
-	for _, o := range []struct{ name, value string }{{"--ca-file", d.caFile}, {"--oauth-provider", d.oauth.Provider}, {"--oauth-client-id", d.oauth.ClientID}, {"--display-name", d.displayName}} {
-		if o.value != "" {
-			t = append(t, o.name+"="+o.value)
-		}
-	}
-	if p := d.found.Provider; p != nil && p.FilesSent && d.smtp.Loopback() {
-		t = append(t, "--sent-copy="+string(mail.SentNever))
-	}
+	w.addSentCopy(d.found, d.smtp)
 	switch {
 	case d.auth == mail.AuthPassword:
-		t = append(t, "--password-from=stdin")
+		w.add("--password-from", "stdin")
 	case d.hasSecret:
-		t = append(t, "--oauth-client-secret-from=stdin")
+		w.add("--oauth-client-secret-from", "stdin")
 	}
-	return t
 }
 
 // tryUntilItWorks logs in, and has the person change what does not work.
 func (w *wizard) tryUntilItWorks(ctx context.Context) error {
 	for {
-		w.Account = w.draft.tokens()
+		w.compose()
 		w.ask.Say("Logging in to the servers. No message is read or sent.")
 		_, checks, err := w.try(ctx)
 		if ctx.Err() != nil {

@@ -88,12 +88,3 @@ func (w *wizard) askKeys(ctx context.Context, chain *keyChain) error {
 	}
 	return w.makeKeys(chain)
 }
-
-// summary is the last question.
-func (w *wizard) summary() string {
-	text := "Add the account " + w.draft.name + "?"
-	if there, _ := w.exists(); !there {
-		text = "Make the vault " + w.Path + " and add the account " + w.draft.name + "?"
-	}
-	return text
-}
