@@ -7,9 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -190,37 +188,18 @@ func (p *process) asCorrespondent() (*house.House, error) {
 	return p.house(house.Plan{Profile: gateway.FullProfile(), Principal: s.Principal(), Open: open, ReadHostFile: readHostFile})
 }
 
-// readHostFile reads a file that the shell's user named. It must be a regular one:
-// opening a pipe would wait for whoever writes to it.
+// readHostFile reads a file that the shell's user named.
 func readHostFile(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
+	content, err := house.ReadFile(path, limit)
+	if err == nil || errors.Is(err, commands.ErrTooLarge) {
+		return content, err
+	}
+	f := &discovery.Fault{Code: discovery.ExecutionError, Message: fmt.Sprintf("The file %q cannot be read: %s.", path, withoutPath(err)), Hint: "Check the path and who may read it.", Err: err}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &discovery.Fault{Code: discovery.NotFound, Message: fmt.Sprintf("There is no file %q.", path), Hint: "Check the path.", Err: err}
-	case err != nil:
-		return nil, hostFileFault(path, err)
-	case !info.Mode().IsRegular():
-		return nil, &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("%q is not a regular file.", path), Hint: "Name a text file in UTF-8."}
+		f.Code = discovery.NotFound
+	case errors.Is(err, house.ErrNotRegular):
+		f.Code, f.Hint = discovery.ValidationError, "Name a text file in UTF-8."
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, hostFileFault(path, err)
-	}
-	defer func() { _ = f.Close() }()
-	content, err := io.ReadAll(io.LimitReader(f, limit+1))
-	switch {
-	case err != nil:
-		return nil, hostFileFault(path, err)
-	case int64(len(content)) > limit:
-		return nil, commands.ErrTooLarge
-	}
-	return content, nil
-}
-
-func hostFileFault(path string, err error) error {
-	var failed *fs.PathError
-	if errors.As(err, &failed) {
-		err = failed.Err
-	}
-	return &discovery.Fault{Code: discovery.ExecutionError, Message: fmt.Sprintf("The file %q cannot be read: %s.", path, err), Hint: "Check the path and who may read it.", Err: err}
+	return nil, f
 }

@@ -65,11 +65,9 @@ func (p *process) conformance(ctx context.Context, args []string) error {
 	switch {
 	case o.StepTimeout <= 0 || *limit <= 0:
 		return usage("a time is longer than nothing")
-	case o.Level == "":
-		return usage("--level is minimal, standard or full")
 	}
 	if *baseline != "" {
-		b, err := house.ReadFile(*baseline)
+		b, err := house.ReadSmallFile(*baseline)
 		if err != nil {
 			return usage("the baseline cannot be read: %v", err)
 		}
@@ -182,7 +180,7 @@ func (p *process) conformanceTarget(address, token string, command []string) (co
 	case kind == "env" && name != "":
 		h.Token = p.getenv(name)
 	case kind == "file" && name != "":
-		b, err := house.ReadFile(name)
+		b, err := house.ReadSmallFile(name)
 		if err != nil {
 			return nil, fmt.Errorf("the token cannot be read: %w", err)
 		}

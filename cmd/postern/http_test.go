@@ -138,7 +138,7 @@ func TestServeFlagsThatDoNotGoTogether(t *testing.T) {
 		{"--http 127.0.0.1:0 --allow-origin https://b.example,https://bücher.example", "no origin", 2},
 		{"--http 127.0.0.1:0 --allow-origin null", "no origin", 2},
 		{"--http 256.0.0.1:1 --allow-origin https://a.example:8443,http://localhost:3000,http://[::1]:80808", "Nothing can be served", 3},
-		{"--http 127.0.0.1:0 --profile nope", "no profile", 2},
+		{"--http 127.0.0.1:0 --profile nope", "it takes full, read", 2},
 	} {
 		status, stdout, stderr := inThisProcess(t, v.environment(false), append([]string{"serve"}, strings.Fields(c.args)...))
 		if status != c.status || len(stdout) > 0 || !strings.Contains(string(stderr), c.says) {

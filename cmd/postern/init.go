@@ -47,9 +47,8 @@ func (p *process) init(ctx context.Context, args []string) error {
 	}
 	o := setup.Options{Path: absolute(path)}
 	f := p.flags("init", initSynopsis)
-	var admin, agent string
-	choose(f, &admin, "admin-key", "where a new administrator's key is kept: keyring, file, or show to print it once", string(setup.InKeyring), string(setup.InFile), string(setup.ShownOnce))
-	choose(f, &agent, "agent-key", "where a new agent's key is kept: keyring or file", string(setup.InKeyring), string(setup.InFile))
+	choose(f, (*string)(&o.AdminKey), "admin-key", "where a new administrator's key is kept: keyring, file, or show to print it once", string(setup.InKeyring), string(setup.InFile), string(setup.ShownOnce))
+	choose(f, (*string)(&o.AgentKey), "agent-key", "where a new agent's key is kept: keyring or file", string(setup.InKeyring), string(setup.InFile))
 	f.Var((*listFlag)(&o.AllowOut), "allow-out", "whom the account may write to: addresses, @domains or *, separated by commas")
 	f.Var((*listFlag)(&o.AllowIn), "allow-in", "whose mail is visible; everybody's without it")
 	f.BoolVar(&o.Device, "device", false, "with --auth oauth2: agree on another device, by a code")
@@ -59,7 +58,6 @@ func (p *process) init(ctx context.Context, args []string) error {
 	if err := parse(f, args, 0, 10000); err != nil {
 		return err
 	}
-	o.AdminKey, o.AgentKey = setup.KeyPlace(admin), setup.KeyPlace(agent)
 	if f.NArg() > 0 {
 		o.Account = f.Args()
 	} else if p.onTerminal() && !*quiet {

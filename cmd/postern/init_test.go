@@ -563,13 +563,13 @@ func TestUnaskedItRefusesWhatNobodyAgreedTo(t *testing.T) {
 		"no passwords":   {[]string{"--admin-key", "file", "--agent-key", "file", "work", "--email", "ann@outlook.com", "--password-from", "env:PW"}, "accepts no passwords"},
 		"no certificate": {[]string{"--accept-found", "--admin-key", "file", "--agent-key", "file", "work", "--email", demo.Username, "--password-from", "env:PW"}, "Nothing was stored"},
 		"no keyring":     {[]string{"--accept-found", "--admin-key", "file", "--agent-key", "keyring", "work", "--email", demo.Username, "--ca-file", s.ca, "--password-from", "env:PW"}, "keyring does not keep"},
-		"bad place":      {[]string{"--agent-key", "show"}, "in the keyring or in a file"},
+		"bad place":      {[]string{"--agent-key", "show"}, "it takes keyring, file"},
 		"lists of none":  {[]string{"--allow-out", "*"}, "belong to an account"},
 		"bad list":       {[]string{"--accept-found", "--admin-key", "file", "--agent-key", "file", "--allow-out", "no entry", "work", "--email", demo.Username, "--ca-file", s.ca, "--password-from", "env:PW"}, "cannot be used"},
 	} {
 		p, out := s.process(t, "")
 		err := p.init(t.Context(), c.args)
-		if err == nil || !strings.Contains(err.Error(), c.said) {
+		if err == nil || !strings.Contains(err.Error()+out.String(), c.said) {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 		s.untouched(t)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -126,30 +127,29 @@ func (p *process) uninstall(ctx context.Context, args []string) error {
 func (p *process) configure(ctx context.Context, name string, o *installOptions) error {
 	c, ok := clientconfig.Named(name)
 	if !ok {
-		return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("There is no client %q here.", name),
-			Hint: "The clients are " + strings.Join(clientconfig.Names(), ", ") + "; for any other use --print with one of them and paste."}
+		return misused(fmt.Sprintf("There is no client %q here.", name),
+			"The clients are "+strings.Join(clientconfig.Names(), ", ")+"; for any other use --print with one of them and paste.")
 	}
 	if !mail.ValidAccountName(o.name) {
-		return &discovery.Fault{Code: discovery.ValidationError, Message: "The server's name cannot be used.", Hint: "It has 1 to 64 letters, digits, - and _."}
+		return misused("The server's name cannot be used.", "It has 1 to 64 letters, digits, - and _.")
 	}
-	file, err := p.clientFile(c, o.scope)
-	if err != nil {
+	file, err := c.UserFile(p.getenv)
+	if o.scope == "project" {
+		if file, ok = c.ProjectFile(absolute(".")); !ok {
+			return misused(c.Title+" knows no projects.", "Leave --scope out.")
+		}
+	} else if err != nil {
 		return err
 	}
 	if o.remove {
 		return p.takeOut(c, file, o.name)
 	}
-	profile := "read-only"
-	switch {
-	case o.profile == "full" || o.profile == "read":
-		if profile = o.profile; o.readOnly && profile == "full" {
-			return &discovery.Fault{Code: discovery.ValidationError, Message: "--read-only and --profile full exclude each other.", Hint: "Give one of them."}
+	profile := cmp.Or(o.profile, "read-only")
+	if o.readOnly {
+		if profile == "full" {
+			return misused("--read-only and --profile full exclude each other.", "Give one of them.")
 		}
-		if o.readOnly {
-			profile = "read-only"
-		}
-	case o.profile != "":
-		return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("There is no profile %q.", o.profile), Hint: "The profiles are full and read."}
+		profile = "read-only"
 	}
 	path, err := vault.DefaultPath(p.getenv)
 	if err != nil {
@@ -183,22 +183,6 @@ func (p *process) fingerprint(ctx context.Context, path string) string {
 		return ""
 	}
 	return v.Fingerprint()
-}
-
-// clientFile is where the client looks in a scope.
-func (p *process) clientFile(c clientconfig.Client, scope string) (string, error) {
-	switch scope {
-	case "user":
-		return c.UserFile(p.getenv)
-	case "project":
-		dir, err := os.Getwd()
-		file, ok := c.ProjectFile(dir)
-		if !ok {
-			return "", &discovery.Fault{Code: discovery.ValidationError, Message: c.Title + " knows no projects.", Hint: "Leave --scope out."}
-		}
-		return file, err
-	}
-	return "", &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("There is no scope %q.", scope), Hint: "The scopes are user and project."}
 }
 
 // putIn writes the entry into the client's file.
@@ -241,8 +225,7 @@ func configFault(file string, err error) error {
 }
 
 func withoutPath(err error) error {
-	var path *os.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return path.Err
 	}
 	return err

@@ -185,8 +185,7 @@ func (p *process) flags(verb, synopsis string) *flag.FlagSet {
 	return f
 }
 
-// oneOf is a flag that takes one of a few words, of which completion knows. Whether it
-// is one of them is for the verb to say.
+// oneOf is a flag that takes one of a few words, in any case, of which completion knows.
 type oneOf struct {
 	value *string
 	words []string
@@ -205,8 +204,13 @@ func (c *oneOf) String() string {
 }
 
 func (c *oneOf) Set(s string) error {
-	*c.value = s
-	return nil
+	for _, w := range c.words {
+		if strings.EqualFold(w, s) {
+			*c.value = w
+			return nil
+		}
+	}
+	return errors.New("it takes " + strings.Join(c.words, ", "))
 }
 
 // parse reads a verb's flags; what is left must number between low and high.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -20,21 +19,15 @@ func (p *process) reference(_ context.Context, args []string) error {
 	if err := parse(f, args, 0, 0); err != nil {
 		return err
 	}
-	var write func(io.Writer, *discovery.Registry) error
-	switch format {
-	case "markdown":
-		write = writeMarkdown
-	case "man":
-		write = writeManual
-	default:
-		return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("There is no format %q.", format), Hint: "The formats are markdown and man."}
-	}
 	h, err := p.house(house.Plan{Profile: gateway.FullProfile()})
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	return write(p.stdout, h.Registry)
+	if format == "man" {
+		return writeManual(p.stdout, h.Registry)
+	}
+	return writeMarkdown(p.stdout, h.Registry)
 }
 
 // effects says what a command of each effect can do, in the order of strength.

@@ -132,7 +132,7 @@ func Test004_3_AccountsOfTheVault(t *testing.T) {
 		"no tls":   {[]string{"--host", "mail.example.org", "--username", "ann", "--helper", "true", "--security", "none"}, 2, "to this machine only"},
 		"nothing":  {[]string{"--host", "localhost", "--username", "ann"}, 2, "--host needs --helper"},
 		"protocol": {[]string{"--host", "localhost", "--username", "ann", "--helper", "true", "--protocol", "smtp"}, 2, "protocol must be imap or pop3"},
-		"quote":    {[]string{"--host", "localhost", "--username", "ann", "--helper", "'a"}, 2, "--helper cannot be read"},
+		"quote":    {[]string{"--host", "localhost", "--username", "ann", "--helper", "'a"}, 2, "--helper cannot be read: unterminated single quote"},
 		"port":     {[]string{"--host", "localhost", "--username", "ann", "--helper", "true", "--port", "70000"}, 2, "greater than 65535"},
 	} {
 		c := program(t, env, append([]string{"serve", "--profile", house.TransportProfile}, test.args...)...)

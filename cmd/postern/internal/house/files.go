@@ -1,23 +1,31 @@
 package house
 
 import (
-	"fmt"
+	"errors"
 	"os"
+
+	"github.com/postern-mail/postern/commands"
 )
 
-// maxFile bounds a file such as a CA, in bytes; the system's whole list has a quarter
-// of that.
-const maxFile = 1 << 20
-
-// ReadFile reads a regular file of bounded size: a device or a pipe would never
+// ErrNotRegular is returned for a device, a pipe or a directory: reading one would never
 // end, or never begin.
-func ReadFile(path string) ([]byte, error) {
+var ErrNotRegular = errors.New("it is not a regular file")
+
+// ReadFile reads a regular file. The error matches ErrNotRegular, or for a file of more
+// than limit bytes commands.ErrTooLarge, or it is the operating system's.
+func ReadFile(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxFile {
-		return nil, fmt.Errorf("not a regular file of at most %d bytes", maxFile)
+	case !info.Mode().IsRegular():
+		return nil, ErrNotRegular
+	case info.Size() > limit:
+		return nil, commands.ErrTooLarge
 	}
 	return os.ReadFile(path)
 }
+
+// ReadSmallFile is ReadFile for a file such as that of a CA, of at most 1 MiB; the
+// system's whole list has a quarter of that.
+func ReadSmallFile(path string) ([]byte, error) { return ReadFile(path, 1<<20) }

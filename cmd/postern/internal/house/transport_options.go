@@ -45,7 +45,7 @@ func (s *System) transportStore(ctx context.Context, o *TransportOptions, readOn
 	if t.helper {
 		argv, err := gateway.Tokenize(o.Helper)
 		if err != nil {
-			return nil, unusable(fmt.Sprintf("--helper cannot be read: %t.", err), "Write it as a command string: quotes around an argument that holds spaces.")
+			return nil, unusable(fmt.Sprintf("--helper cannot be read: %v.", err), "Write it as a command string: quotes around an argument that holds spaces.")
 		}
 		stands := strings.NewReplacer("{name}", t.Served.Name, "{username}", t.Served.Username)
 		for i := range argv {
@@ -93,7 +93,7 @@ func (o *TransportOptions) described(readOnly bool) (mail.Account, error) {
 		return a, nil
 	}
 	var err error
-	if a.CAPEM, err = ReadFile(o.CAFile); err != nil {
+	if a.CAPEM, err = ReadSmallFile(o.CAFile); err != nil {
 		return a, fmt.Errorf("reading --ca-file: %w", err)
 	}
 	return a, nil
