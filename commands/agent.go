@@ -24,7 +24,7 @@ import (
 // agentGroup lists the commands of the agent mailbox.
 func agentGroup(d *Deps) []*discovery.Command {
 	list := []*discovery.Command{agentSend(d), agentRead(d), agentAck(d), agentStatus(d), agentCleanup(d)}
-	return append([]*discovery.Command{agentDescribe(d, list)}, list...)
+	return append([]*discovery.Command{agentDescribe(list)}, list...)
 }
 
 // InAgentMail reports whether a command works on the agent mailbox.

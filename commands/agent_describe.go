@@ -1,10 +1,7 @@
 package commands
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/postern-mail/postern/discovery"
@@ -71,31 +68,14 @@ type AgentCommands struct {
 
 // AgentCommand is one command, as its definition has it.
 type AgentCommand struct {
-	Description  string          `json:"description"`
-	Details      string          `json:"details,omitempty"`
-	Args         []AgentArgument `json:"args"`
-	Output       string          `json:"output"`
-	OutputFields []string        `json:"output_fields"`
-	Examples     []string        `json:"examples"`
+	Description  string                   `json:"description"`
+	Args         []discovery.ArgumentHelp `json:"args"`
+	Output       string                   `json:"output"`
+	OutputFields []string                 `json:"output_fields"`
+	Examples     []string                 `json:"examples"`
 }
 
-// AgentArgument is one argument of a command.
-type AgentArgument struct {
-	Name        string   `json:"name"`
-	Positional  bool     `json:"positional,omitempty"`
-	Type        string   `json:"type"`
-	Required    bool     `json:"required"`
-	Default     string   `json:"default,omitempty"`
-	Values      []string `json:"values,omitempty"`
-	Pattern     string   `json:"pattern,omitempty"`
-	Minimum     string   `json:"minimum,omitempty"`
-	Maximum     string   `json:"maximum,omitempty"`
-	MaxLength   uint64   `json:"max_length,omitempty"`
-	Description string   `json:"description"`
-	Examples    []string `json:"examples,omitempty"`
-}
-
-func agentDescribe(d *Deps, others []*discovery.Command) *discovery.Command {
+func agentDescribe(others []*discovery.Command) *discovery.Command {
 	var self *discovery.Command
 	self = newCommand(discovery.Spec{
 		Path:     "agent describe",
@@ -109,11 +89,7 @@ func agentDescribe(d *Deps, others []*discovery.Command) *discovery.Command {
 			if args.Command != "" && args.Command != name || !call.Visible(c) {
 				continue
 			}
-			described, err := describeAgentCommand(c)
-			if err != nil {
-				return nil, err
-			}
-			*shown.of(name) = described
+			*shown.of(name) = describeAgentCommand(c)
 		}
 		if args.Command == "" {
 			return agentDocument(shown), nil
@@ -132,64 +108,13 @@ func (c *AgentCommands) of(name string) **AgentCommand {
 
 // describeAgentCommand says what the definition of a command says, so that the two
 // cannot differ.
-func describeAgentCommand(c *discovery.Command) (*AgentCommand, error) {
-	fields, array, err := outputFields(c.OutputSchema())
-	if err != nil {
-		return nil, err
-	}
-	d := &AgentCommand{Description: c.Summary, Details: c.Details, Output: "one object", OutputFields: fields, Examples: c.Examples}
+func describeAgentCommand(c *discovery.Command) *AgentCommand {
+	h, output := c.Help(), "one object"
+	fields, array := c.Fields()
 	if array {
-		d.Output = "array of objects; --fields a,b keeps only those fields, in that order"
+		output = "array of objects; --fields a,b keeps only those fields, in that order"
 	}
-	for _, a := range c.Arguments() {
-		arg := AgentArgument{Name: a.Label(), Positional: a.Positional, Type: string(a.Kind), Required: a.Required, Values: a.Enum,
-			Minimum: a.Minimum.String(), Maximum: a.Maximum.String(), Description: a.Description, Examples: a.Examples}
-		if a.Default != nil {
-			arg.Default = fmt.Sprint(a.Default)
-		}
-		if a.Pattern != nil {
-			arg.Pattern = a.Pattern.String()
-		}
-		if a.MaxLength != nil {
-			arg.MaxLength = *a.MaxLength
-		}
-		d.Args = append(d.Args, arg)
-	}
-	return d, nil
-}
-
-// outputFields lists the fields of an answer in their order, and whether the answer
-// is an array of such objects.
-func outputFields(schema discovery.JSONSchema) (names []string, array bool, err error) {
-	var s struct {
-		Properties json.RawMessage `json:"properties"`
-		Items      struct {
-			Properties json.RawMessage `json:"properties"`
-		} `json:"items"`
-	}
-	if err := json.Unmarshal(schema, &s); err != nil {
-		return nil, false, err
-	}
-	properties := s.Properties
-	if array = properties == nil; array {
-		properties = s.Items.Properties
-	}
-	d := json.NewDecoder(bytes.NewReader(properties))
-	if _, err := d.Token(); err != nil {
-		return nil, false, err
-	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return nil, false, err
-		}
-		var skip json.RawMessage
-		if err := d.Decode(&skip); err != nil {
-			return nil, false, err
-		}
-		names = append(names, name.(string))
-	}
-	return names, array, nil
+	return &AgentCommand{h.Description, h.Arguments, output, fields, h.Examples}
 }
 
 func agentDocument(shown *AgentCommands) *AgentDescription {

@@ -144,6 +144,7 @@ type Command struct {
 	input      []byte // JSON Schema
 	output     []byte // JSON Schema
 	fields     *fieldTree
+	array      bool // the answer is one
 	untrusted  []string
 }
 

@@ -57,6 +57,16 @@ func (c *Command) FieldNames() []string {
 	return names
 }
 
+// Fields lists the topmost fields of the answer in their order, those of its elements
+// where it is an array.
+func (c *Command) Fields() (names []string, array bool) {
+	c.generate()
+	if c.fields != nil {
+		names = c.fields.names
+	}
+	return names, c.array
+}
+
 // fieldsWithout lists the fields that remain without the named ones: as few names
 // as will do, in order.
 func (c *Command) fieldsWithout(omitted []string) []string {

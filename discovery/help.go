@@ -66,7 +66,7 @@ func newHelp(r *Registry) *Command {
 		case path == "":
 			return r.rootHelp(call.Visible), nil
 		case r.visibleCommand(path, call.Visible) != nil:
-			return r.byPath[path].help(), nil
+			return r.byPath[path].Help(), nil
 		case r.groupVisible(path, call.Visible):
 			return r.groupHelp(path, call.Visible), nil
 		}
@@ -186,7 +186,8 @@ func (r *Registry) groupHelp(group string, visible func(*Command) bool) HelpResu
 	return h
 }
 
-func (c *Command) help() HelpResult {
+// Help is what the command help says of a command.
+func (c *Command) Help() HelpResult {
 	h := HelpResult{Command: c.Path, Description: c.Summary + ".", Effect: c.Effect.String(), Arguments: []ArgumentHelp{}, Usage: c.Usage(), Examples: c.Examples}
 	if c.Details != "" {
 		h.Description += " " + c.Details

@@ -27,7 +27,7 @@ func (c *Command) generate() {
 			out, c.untrusted = reflectSchema(c.result), untrustedFields(c.result, "", 0)
 		}
 		c.output = mustMarshal(out)
-		c.fields = fieldsOf(out)
+		c.fields, c.array = fieldsOf(out), out.Type == "array"
 	})
 }
 
