@@ -173,21 +173,3 @@ func (o *accountOptions) preset(a *mail.Account) {
 		a.SMTP = p.SMTP
 	}
 }
-
-// OAuthShown is where and as whom an account gets its tokens.
-type OAuthShown struct {
-	Provider  string   `json:"provider"`
-	ClientID  string   `json:"client_id"`
-	Tenant    string   `json:"tenant,omitempty"`
-	AuthURL   string   `json:"auth_url,omitempty"`
-	TokenURL  string   `json:"token_url,omitempty"`
-	DeviceURL string   `json:"device_url,omitempty"`
-	Scopes    []string `json:"scopes,omitempty"`
-}
-
-func shownOAuth(o mail.OAuth) *OAuthShown {
-	if o.IsZero() {
-		return nil
-	}
-	return &OAuthShown{o.Provider, o.ClientID, o.Tenant, o.AuthURL, o.TokenURL, o.DeviceURL, o.Scopes}
-}

@@ -112,31 +112,24 @@ type accountNameArgs struct {
 
 // AccountDetail is an account without any secret.
 type AccountDetail struct {
-	Name           string         `json:"name"`
-	Email          string         `json:"email,omitempty"`
-	Protocol       mail.Protocol  `json:"protocol"`
-	IMAP           *EndpointShown `json:"imap,omitempty"`
-	POP3           *EndpointShown `json:"pop3,omitempty"`
-	SMTP           *EndpointShown `json:"smtp,omitempty"`
-	Username       string         `json:"username"`
-	DisplayName    string         `json:"display_name,omitempty"`
-	SentCopy       mail.SentCopy  `json:"sent_copy"`
-	Auth           mail.Auth      `json:"auth"`
-	Helper         []string       `json:"helper,omitempty"`
-	OAuth          *OAuthShown    `json:"oauth,omitempty"`
-	Mode           mail.Mode      `json:"mode"`
-	AllowIn        ListShown      `json:"allow_in"`
-	AllowOut       ListShown      `json:"allow_out"`
-	SubjectPattern string         `json:"subject_pattern,omitempty"`
-	ProcessBacklog bool           `json:"process_backlog"`
-	CustomCA       bool           `json:"custom_ca"`
-}
-
-// EndpointShown is one server of an account.
-type EndpointShown struct {
-	Host     string        `json:"host"`
-	Port     uint16        `json:"port"`
-	Security mail.Security `json:"security"`
+	Name           string        `json:"name"`
+	Email          string        `json:"email,omitempty"`
+	Protocol       mail.Protocol `json:"protocol"`
+	IMAP           mail.Endpoint `json:"imap,omitzero"`
+	POP3           mail.Endpoint `json:"pop3,omitzero"`
+	SMTP           mail.Endpoint `json:"smtp,omitzero"`
+	Username       string        `json:"username"`
+	DisplayName    string        `json:"display_name,omitempty"`
+	SentCopy       mail.SentCopy `json:"sent_copy"`
+	Auth           mail.Auth     `json:"auth"`
+	Helper         []string      `json:"helper,omitempty"`
+	OAuth          mail.OAuth    `json:"oauth,omitzero"`
+	Mode           mail.Mode     `json:"mode"`
+	AllowIn        ListShown     `json:"allow_in"`
+	AllowOut       ListShown     `json:"allow_out"`
+	SubjectPattern string        `json:"subject_pattern,omitempty"`
+	ProcessBacklog bool          `json:"process_backlog"`
+	CustomCA       bool          `json:"custom_ca"`
 }
 
 // ListShown is one allow-list.
@@ -146,17 +139,10 @@ type ListShown struct {
 }
 
 func detailOfAccount(a *mail.Account) AccountDetail {
-	return AccountDetail{Name: a.Name, Email: a.Email, Protocol: a.Protocol, IMAP: shownEndpoint(a.IMAP), POP3: shownEndpoint(a.POP3),
-		SMTP: shownEndpoint(a.SMTP), Username: a.Username, DisplayName: a.DisplayName, SentCopy: cmp.Or(a.SentCopy, mail.SentAuto),
-		Auth: a.Auth, Helper: a.Helper, OAuth: shownOAuth(a.OAuth), Mode: a.Mode, AllowIn: shownList(a.AllowIn), AllowOut: shownList(a.AllowOut),
+	return AccountDetail{Name: a.Name, Email: a.Email, Protocol: a.Protocol, IMAP: a.IMAP, POP3: a.POP3, SMTP: a.SMTP,
+		Username: a.Username, DisplayName: a.DisplayName, SentCopy: cmp.Or(a.SentCopy, mail.SentAuto),
+		Auth: a.Auth, Helper: a.Helper, OAuth: a.OAuth, Mode: a.Mode, AllowIn: shownList(a.AllowIn), AllowOut: shownList(a.AllowOut),
 		SubjectPattern: a.SubjectPattern, ProcessBacklog: a.ProcessBacklog, CustomCA: len(a.CAPEM) > 0}
-}
-
-func shownEndpoint(e mail.Endpoint) *EndpointShown {
-	if e.IsZero() {
-		return nil
-	}
-	return &EndpointShown{e.Host, e.Port, e.Security}
 }
 
 func shownList(l mail.AllowList) ListShown {

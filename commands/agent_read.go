@@ -19,15 +19,17 @@ type agentReadArgs struct {
 	NoMarkRead bool   `json:"no-mark-read,omitempty" jsonschema_description:"Leave the messages unread"`
 	Peek       bool   `json:"peek,omitempty" jsonschema_description:"The same as --no-mark-read"`
 	Wait       string `json:"wait,omitempty" acli:"form=wait" jsonschema:"example=30s" jsonschema_description:"Wait this long for a message if there is none: 500ms, 30s or 4m, at most 290s"`
+
+	wait time.Duration // since Validate
 }
 
 // Validate checks what one field alone cannot.
-func (a *agentReadArgs) Validate() error {
+func (a *agentReadArgs) Validate() (err error) {
 	if a.Thread != "" && (a.From != "" || a.Wait != "") {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "--thread shows a whole thread, as it is now: it takes neither --from nor --wait.",
 			Hint: "Leave the other option out."}
 	}
-	_, err := parseWait(a.Wait)
+	a.wait, err = parseWait(a.Wait)
 	return err
 }
 
@@ -54,11 +56,7 @@ func agentRead(d *Deps) *discovery.Command {
 		}
 		q := agentmail.Query{Agent: args.Agent, From: args.From, All: args.All, Peek: args.NoMarkRead || args.Peek, Limit: args.Limit,
 			Room: agentRoom(call.Fields)}
-		wait, err := parseWait(args.Wait)
-		if err != nil {
-			return nil, err
-		}
-		in, err := d.readAgentMail(ctx, call, q, wait)
+		in, err := d.readAgentMail(ctx, call, q, args.wait)
 		if err != nil {
 			return nil, err
 		}

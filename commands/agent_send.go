@@ -15,6 +15,8 @@ type agentSendArgs struct {
 	Body    *string `json:"body,omitempty" acli:"sensitive,form=text" jsonschema:"maxLength=10000" jsonschema_description:"The text; or use --body-file"`
 	Refs    *string `json:"refs,omitempty" jsonschema:"maxLength=10000,example=[\"notes/plan.md\"]" jsonschema_description:"JSON array of paths of files that the message is about; nobody opens them"`
 	ReplyTo string  `json:"reply-to,omitempty" acli:"form=agent_message" jsonschema:"example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"Id of the message that this answers, which makes a thread"`
+
+	refs string // canonical, since Validate
 }
 
 // agentSendBelow takes a body file below the attachment directory.
@@ -35,16 +37,14 @@ func (a *agentSendBelow) Validate() error { return a.check(a.BodyFile) }
 // Validate checks what one field alone cannot.
 func (a *agentSendHost) Validate() error { return a.check(a.BodyFile) }
 
-func (a *agentSendArgs) check(bodyFile *string) error {
+func (a *agentSendArgs) check(bodyFile *string) (err error) {
 	if a.Body != nil && bodyFile != nil {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "The text is given twice.", Hint: "Give either --body or --body-file."}
 	}
 	if a.Refs != nil {
-		if _, err := agentRefs(*a.Refs); err != nil {
-			return err
-		}
+		a.refs, err = agentRefs(*a.Refs)
 	}
-	return nil
+	return err
 }
 
 // AgentSent answers agent send (003, command contract of send).
@@ -85,17 +85,12 @@ func (d *Deps) agentSend(ctx context.Context, call *discovery.Call, args *agentS
 		return nil, err
 	}
 	call.Target = fmt.Sprintf("as %s to %s", args.From, args.To)
-	m := agentmail.Message{Sender: args.From, Recipient: args.To, Subject: args.Subject, ReplyTo: args.ReplyTo}
-	var err error
-	if args.Refs != nil {
-		if m.Refs, err = agentRefs(*args.Refs); err != nil {
-			return nil, err
-		}
-	}
+	m := agentmail.Message{Sender: args.From, Recipient: args.To, Subject: args.Subject, Refs: args.refs, ReplyTo: args.ReplyTo}
 	switch {
 	case args.Body != nil:
 		m.Body = *args.Body
 	case bodyFile != nil:
+		var err error
 		if m.Body, err = d.agentBody(ctx, *bodyFile); err != nil {
 			return nil, err
 		}

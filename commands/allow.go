@@ -1,9 +1,8 @@
 package commands
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"slices"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -38,25 +37,39 @@ func (d direction) spec(verb, summary, details string, examples ...string) disco
 type allowEntriesArgs struct {
 	Entries []string `json:"entry" acli:"positional" jsonschema:"minItems=1,maxItems=90,minLength=1,maxLength=320,example=ann@example.org,example=@example.org" jsonschema_description:"An address, @domain for that domain alone, or * for everybody"`
 	AccountOption
+
+	normal []string // the entries as they are kept and compared, since Validate
 }
 
 // Validate checks what the entries are. It repeats none of them.
 func (a *allowEntriesArgs) Validate() error {
-	_, err := a.normal()
-	return err
+	a.normal = make([]string, len(a.Entries))
+	for i, e := range a.Entries {
+		var err error
+		if a.normal[i], err = mail.ValidateEntry(e); err != nil {
+			return fmt.Errorf("entry %d cannot be used: %w", i+1, err)
+		}
+	}
+	return nil
 }
 
-// normal is the entries in the form in which they are kept and compared.
-func (a *allowEntriesArgs) normal() ([]string, error) {
-	list := make([]string, len(a.Entries))
-	for i, e := range a.Entries {
-		n, err := mail.ValidateEntry(e)
-		if err != nil {
-			return nil, fmt.Errorf("entry %d cannot be used: %w", i+1, err)
-		}
-		list[i] = n
+// changeList has change alter a list of the account and returns the account's new
+// state.
+func (d *Deps) changeList(ctx context.Context, call *discovery.Call, a *allowEntriesArgs, list direction, change func(*mail.AllowList) error) (*AllowResult, error) {
+	name, err := d.account(ctx, call, a.AccountOption)
+	if err != nil {
+		return nil, err
 	}
-	return list, nil
+	var changed mail.Account
+	err = d.Store.UpdateAccount(ctx, name, func(a *mail.Account) error {
+		err := change(list.of(a))
+		changed = *a
+		return err
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return allowResult(&changed, list), nil
 }
 
 // AllowResult answers the commands on an allow-list.
@@ -92,28 +105,4 @@ func (r *AllowResult) Summary() string {
 // Truncate implements discovery.Truncator.
 func (r *AllowResult) Truncate(fraction float64) bool {
 	return shorten(&r.Entries, &r.Truncated, fraction)
-}
-
-// errNotOnList is an entry to be removed that is not there.
-var errNotOnList = errors.New("not on the list")
-
-// without removes entries from a list, in whatever form they were kept.
-func without(list, remove []string) (kept, removed []string, err error) {
-	for _, e := range list {
-		n, err := mail.ValidateEntry(e)
-		if err != nil {
-			n = e
-		}
-		if slices.Contains(remove, n) {
-			removed = append(removed, e)
-		} else {
-			kept = append(kept, e)
-		}
-	}
-	for _, r := range remove {
-		if !slices.ContainsFunc(removed, func(e string) bool { n, err := mail.ValidateEntry(e); return e == r || err == nil && n == r }) {
-			return nil, nil, errNotOnList
-		}
-	}
-	return kept, removed, nil
 }

@@ -296,12 +296,15 @@ func (d *Deps) today(ctx context.Context) (year int, month time.Month, day int, 
 			return 0, 0, 0, err
 		}
 	}
-	now := time.Now
-	if d.Now != nil {
-		now = d.Now
-	}
-	year, month, day = now().In(zone).Date()
+	year, month, day = d.now().In(zone).Date()
 	return year, month, day, nil
+}
+
+func (d *Deps) now() time.Time {
+	if d.Now != nil {
+		return d.Now()
+	}
+	return time.Now()
 }
 
 // Issue is one thing that went wrong while the rest of an operation went on (001,

@@ -150,11 +150,15 @@ func (d *Deps) file(ctx context.Context, name string, limit int64) ([]byte, erro
 		return nil, &discovery.Fault{Code: discovery.NotFound, Message: fmt.Sprintf("There is no file %q in the attachment directory.", name), Err: err,
 			Hint: "'mail attachment --save NAME' puts files there; give the name with its directories, relative to that directory."}
 	}
-	reason := "the system refused"
-	var failed *fs.PathError
-	if errors.As(err, &failed) {
-		reason = failed.Err.Error()
-	}
-	return nil, &discovery.Fault{Code: discovery.ExecutionError, Message: fmt.Sprintf("The file %q could not be read: %s.", name, reason), Err: err,
+	return nil, &discovery.Fault{Code: discovery.ExecutionError, Message: fmt.Sprintf("The file %q could not be read: %s.", name, fileReason(err)), Err: err,
 		Hint: "Name a regular file below the attachment directory, and see to its permissions."}
+}
+
+// fileReason is why a file cannot be used, without its path, which the caller knows or
+// must not know.
+func fileReason(err error) string {
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		return failed.Err.Error()
+	}
+	return "the system refused"
 }

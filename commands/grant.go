@@ -43,12 +43,8 @@ type GrantDetail struct {
 func GrantPrincipal(name string) string { return "grant:" + name }
 
 func (d *Deps) grantDetail(g *vault.Grant) GrantDetail {
-	now := time.Now
-	if d.Now != nil {
-		now = d.Now
-	}
 	return GrantDetail{Name: g.Name, Principal: GrantPrincipal(g.Name), Accounts: append([]string{}, g.Accounts...), Profile: g.Profile, Identity: g.Identity, Extensions: g.Extensions, AskClient: g.Questions,
-		Created: utc(g.Created), Expires: utc(g.Expires), Expired: !now().Before(g.Expires)}
+		Created: utc(g.Created), Expires: utc(g.Expires), Expired: !d.now().Before(g.Expires)}
 }
 
 // grantFault says of a grant what the rules for errors say of settings.

@@ -19,6 +19,8 @@ type grantAddArgs struct {
 	Extensions []string `json:"extensions,omitempty" jsonschema:"maxItems=32,pattern=^x-[a-z0-9-]{1\\,62}$,example=x-contacts" form:"must be names of extensions, which start with x-" jsonschema_description:"Extensions that it may run, as far as its profile has their commands; what they reach is not bounded by --accounts"`
 	AskClient  bool     `json:"ask-in-client,omitempty" jsonschema_description:"Believe its client about what a person said to a send that needs approval; else the send waits for 'outbox approve'"`
 	Expires    string   `json:"expires,omitempty" jsonschema:"pattern=^[1-9][0-9]{0\\,5}[mhd]$,default=30d,example=12h" form:"must be minutes, hours or days, such as 12h or 30d" jsonschema_description:"When it ends: minutes, hours or days from now, at most 366d"`
+
+	lifetime time.Duration // since Validate
 }
 
 // Validate checks what one option alone cannot.
@@ -29,17 +31,13 @@ func (a *grantAddArgs) Validate() error {
 	if a.AskClient && a.Profile != "full" {
 		return errors.New("--ask-in-client is about sends, so it is for --profile full")
 	}
-	_, err := a.lifetime()
-	return err
-}
-
-func (a *grantAddArgs) lifetime() (time.Duration, error) {
 	unit := map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[a.Expires[len(a.Expires)-1]]
 	n, err := strconv.Atoi(a.Expires[:len(a.Expires)-1])
 	if err != nil || time.Duration(n) > vault.MaxGrantTime/unit {
-		return 0, fmt.Errorf("--expires must be at most %dd", vault.MaxGrantTime/(24*time.Hour))
+		return fmt.Errorf("--expires must be at most %dd", vault.MaxGrantTime/(24*time.Hour))
 	}
-	return time.Duration(n) * unit, nil
+	a.lifetime = time.Duration(n) * unit
+	return nil
 }
 
 // GrantAddResult answers grant add: the only time that the token is shown.
@@ -59,10 +57,6 @@ func grantAdd(d *Deps) *discovery.Command {
 			"grant add reviewer --identity my-repo:reviewer --profile full --expires 12h"},
 	}, func(ctx context.Context, call *discovery.Call, args *grantAddArgs) (*GrantAddResult, error) {
 		call.Target = "grant " + args.Name
-		lifetime, err := args.lifetime()
-		if err != nil {
-			return nil, err
-		}
 		for _, name := range args.Accounts {
 			if _, err := d.Store.Account(ctx, name); err != nil {
 				if f := Faults(err); f != nil && f.Code == discovery.NotFound {
@@ -71,7 +65,7 @@ func grantAdd(d *Deps) *discovery.Command {
 				return nil, err
 			}
 		}
-		g, token, err := d.Store.AddGrant(ctx, vault.Grant{Name: args.Name, Accounts: args.Accounts, Profile: args.Profile, Identity: args.Identity, Extensions: args.Extensions, Questions: args.AskClient}, lifetime)
+		g, token, err := d.Store.AddGrant(ctx, vault.Grant{Name: args.Name, Accounts: args.Accounts, Profile: args.Profile, Identity: args.Identity, Extensions: args.Extensions, Questions: args.AskClient}, args.lifetime)
 		if err != nil {
 			return nil, grantFault(err)
 		}

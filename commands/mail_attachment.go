@@ -92,12 +92,7 @@ func (d *Deps) save(ctx context.Context, name string, a *mailbox.AttachmentConte
 	case discovery.AsFault(err) != nil:
 		return "", err
 	}
-	reason := "the system refused"
-	var failed *fs.PathError
-	if errors.As(err, &failed) {
-		reason = failed.Err.Error() // without the path, which the caller knows or must not
-	}
-	return "", &discovery.Fault{Code: discovery.ExecutionError, Message: "The attachment could not be saved: " + reason + ".",
+	return "", &discovery.Fault{Code: discovery.ExecutionError, Message: "The attachment could not be saved: " + fileReason(err) + ".",
 		Hint: "Choose another name, or see to the permissions and the space of the attachment directory.", Err: err}
 }
 

@@ -63,6 +63,11 @@ func (a *mailListArgs) Validate() error {
 	return nil
 }
 
+// onAccount is the account of the option, else of the messages to go on from.
+func (a *mailListArgs) onAccount() string {
+	return cmp.Or(a.Account, a.before.Account, a.after.Account)
+}
+
 // Omits implements discovery.Omitter.
 func (a *mailListArgs) Omits() []string {
 	if a.Full {
@@ -98,11 +103,7 @@ func mailList(d *Deps) *discovery.Command {
 		Effect:   discovery.Read,
 		Examples: []string{"mail list --limit 20", "mail list --folder INBOX --unread", "mail list --since 2026-02-01 --until 2026-02-07"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailListArgs) (*MailListResult, error) {
-		of := args.AccountOption
-		if of.Account == "" {
-			of.Account = cmp.Or(args.before.Account, args.after.Account)
-		}
-		name, err := d.account(ctx, call, of)
+		name, err := d.account(ctx, call, AccountOption{args.onAccount()})
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
@@ -17,14 +18,16 @@ type mailWatchArgs struct {
 	Wait        string `json:"wait,omitempty" acli:"form=wait" jsonschema:"default=50s" jsonschema_description:"Answer with an empty list after this long: 500ms, 30s or 4m, at most 290s"`
 	Limit       int    `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
 	FullOption
+
+	wait time.Duration // since Validate
 }
 
 // Validate checks what one option alone cannot.
-func (a *mailWatchArgs) Validate() error {
+func (a *mailWatchArgs) Validate() (err error) {
 	if a.UIDValidity != 0 && a.AfterUID < 0 {
 		return errors.New("--uidvalidity is for an --after-uid that is a UID")
 	}
-	_, err := parseWait(a.Wait)
+	a.wait, err = parseWait(a.Wait)
 	return err
 }
 
@@ -61,12 +64,8 @@ func mailWatch(d *Deps) *discovery.Command {
 			return nil, err
 		}
 		call.Target = args.Folder
-		wait, err := parseWait(args.Wait)
-		if err != nil {
-			return nil, err
-		}
 		q := mailbox.WatchQuery{Folder: args.Folder, FromNow: args.AfterUID < 0, AfterUID: uint32(max(args.AfterUID, 0)), UIDValidity: args.UIDValidity,
-			Limit: args.Limit, Full: args.Full, Until: waitUntil(ctx, wait), Aside: call.Aside}
+			Limit: args.Limit, Full: args.Full, Until: waitUntil(ctx, args.wait), Aside: call.Aside}
 		page, err := d.Mailboxes.Watch(mail.WithProgress(ctx, call.Progress), name, q)
 		if err != nil {
 			return nil, err

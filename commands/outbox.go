@@ -80,17 +80,14 @@ func shownOutgoing(s *outbox.Shown) *OutboxShowResult {
 	r := &OutboxShowResult{Sending: sendingOf(&s.Outgoing), Principal: s.Principal, Created: utc(s.Created), Changed: utc(s.Changed),
 		To: written(s.To), CC: written(s.CC), BCC: written(s.BCC), Attempts: s.Attempts, ServerCode: s.Code,
 		Attachments: []AttachmentSent{}, Text: plain.LineEnds(s.Body), TextMissing: !s.Here}
+	var files []outbox.ShownFile
 	if s.Here {
-		r.From = s.HeaderFrom.String()
-		return r.withFiles(s.Files)
+		r.From, files = s.HeaderFrom.String(), s.Files
+	} else {
+		for _, f := range s.Attachments {
+			files = append(files, outbox.ShownFile{FileName: f})
+		}
 	}
-	for _, f := range s.Attachments {
-		r.Attachments = append(r.Attachments, AttachmentSent{Name: f.Name, Type: f.Type, Size: f.Size})
-	}
-	return r
-}
-
-func (r *OutboxShowResult) withFiles(files []outbox.ShownFile) *OutboxShowResult {
 	for _, f := range files {
 		r.Attachments = append(r.Attachments, AttachmentSent{Name: f.Name, Type: f.Type, Size: f.Size, SHA256: f.SHA256})
 	}
