@@ -1,9 +1,13 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // Kind says what kind of failure an Error is, so that a caller can choose its
@@ -50,7 +54,7 @@ func (e *Error) Error() string { return e.Op + ": " + e.Message }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Undecided is Unknown, for whoever does not know this type.
+// Undecided returns Unknown, for a caller that does not know this type.
 func (e *Error) Undecided() bool { return e.Unknown }
 
 // Operation is what is done and to which account, as its errors name them.
@@ -59,31 +63,81 @@ type Operation struct {
 	Account string
 }
 
+// Failure is an Error of the operation: of what kind, at which stage, in words, and what
+// can be done about it.
+func (o Operation) Failure(kind Kind, stage, message string, advice Advice) *Error {
+	return &Error{Op: o.Op, Account: o.Account, Kind: kind, Stage: stage, Message: message, Advice: advice}
+}
+
+// About sets Detail and returns e.
+func (e *Error) About(detail string) *Error {
+	e.Detail = detail
+	return e
+}
+
 // Invalid refuses what makes no sense.
 func (o Operation) Invalid(message string, advice Advice) *Error {
-	return &Error{Op: o.Op, Account: o.Account, Kind: KindInvalid, Message: message, Advice: advice}
+	return o.Failure(KindInvalid, "", message, advice)
 }
 
 // Conflict refuses what no longer fits how things are.
 func (o Operation) Conflict(message string, advice Advice) *Error {
-	return &Error{Op: o.Op, Account: o.Account, Kind: KindConflict, Message: message, Advice: advice}
+	return o.Failure(KindConflict, "", message, advice)
 }
 
 // Unsupported refuses what cannot be done with the account as it is set up.
 func (o Operation) Unsupported(message string, advice Advice) *Error {
-	return &Error{Op: o.Op, Account: o.Account, Kind: KindUnsupported, Stage: "config", Message: message, Advice: advice}
+	return o.Failure(KindUnsupported, "config", message, advice)
 }
 
 // Unusable says what is wrong with the account's settings.
 func (o Operation) Unusable(err error) *Error {
-	return &Error{Op: o.Op, Account: o.Account, Kind: KindConfig, Stage: "config", Err: err,
-		Message: "The account cannot be used as it is set up: " + err.Error() + ".", Advice: AdviceEditAccount}
+	e := o.Failure(KindConfig, "config", "The account cannot be used as it is set up: "+err.Error()+".", AdviceEditAccount)
+	e.Err = err
+	return e
 }
 
 // ReadOnly refuses a change in an account whose mode allows none.
 func (o Operation) ReadOnly() *Error {
-	return &Error{Op: o.Op, Account: o.Account, Kind: KindReadOnly, Reason: ReasonReadOnly,
-		Message: "The account is read-only.", Advice: AdviceAllowChanges}
+	e := o.Failure(KindReadOnly, "", "The account is read-only.", AdviceAllowChanges)
+	e.Reason = ReasonReadOnly
+	return e
+}
+
+// Explain says what a failure of a connection means. server begins the sentence, such
+// as "The mail server". Advice stays as it was where the kind alone gives none.
+func (e *Error) Explain(w *wire.Error, server string) {
+	e.Stage, e.Retryable = w.Stage, !w.Permanent
+	say := func(kind Kind, advice Advice, what string) {
+		e.Kind, e.Advice, e.Message = kind, cmp.Or(advice, e.Advice), server+what+"."
+	}
+	switch w.Kind {
+	case wire.KindAuth:
+		code := w.Code
+		if w.Reply != 0 {
+			code = strconv.Itoa(w.Reply)
+		}
+		if code != "" {
+			code = " (" + code + ")"
+		}
+		say(KindAuth, AdviceCheckLogin, " did not accept the login"+code)
+		e.Retryable = false
+	case wire.KindCertificate:
+		say(KindCertificate, AdviceCertificate, "'s certificate was not accepted")
+		e.Retryable = false
+	case wire.KindTimeout, wire.KindCanceled:
+		say(KindTimeout, AdviceMoreTime, " did not answer in time")
+	case wire.KindProtocol:
+		say(e.Kind, "", " said something that could not be understood")
+	case wire.KindLimit:
+		say(KindLimit, AdviceLess, " sent more than is allowed")
+	case wire.KindRefused:
+		say(KindRefused, AdviceAskOperator, " refused the command")
+	case wire.KindClosed:
+		say(e.Kind, "", " closed the connection")
+	default:
+		say(e.Kind, "", " could not be reached")
+	}
 }
 
 // AsError returns err as an Error, whatever it is.
@@ -92,7 +146,9 @@ func (o Operation) AsError(err error) *Error {
 	if errors.As(err, &e) {
 		return e
 	}
-	return &Error{Op: o.Op, Account: o.Account, Kind: KindConfig, Message: "The account cannot be used.", Advice: AdviceCheckSetup, Err: err}
+	e = o.Failure(KindConfig, "", "The account cannot be used.", AdviceCheckSetup)
+	e.Err = err
+	return e
 }
 
 // Wrap gives a failure of a connection, a Directory or the context its form. An
@@ -104,8 +160,8 @@ func (o Operation) Wrap(ctx context.Context, err error, explain func(*Error)) er
 	if err == nil || errors.As(err, &done) || errors.Is(err, ErrNoAccount) {
 		return err
 	}
-	e := &Error{Op: o.Op, Account: o.Account, Kind: KindConnection, Retryable: true, Err: err,
-		Message: "The mail server could not be reached.", Advice: AdviceVerify}
+	e := o.Failure(KindConnection, "", "The mail server could not be reached.", AdviceVerify)
+	e.Retryable, e.Err = true, err
 	if explain != nil {
 		explain(e)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
+	"github.com/postern-mail/postern/mail/internal/pop3"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 	"github.com/postern-mail/postern/mail/login"
 )
@@ -109,24 +111,20 @@ func (m *Client) lookUp(ctx context.Context, op, name string) (box, error) {
 	if x.policy, err = mail.CompilePolicy(&a); err != nil {
 		return nil, x.Unusable(err)
 	}
-	if a.Protocol == mail.POP3 {
-		cfg, err := m.popConfig(&a)
-		if err != nil {
-			return nil, x.Unusable(err)
-		}
-		s, err := m.popSession(&a, cfg)
-		if err != nil {
-			return nil, err
-		}
-		return &popBox{x, s}, nil
-	}
-	cfg, err := m.config(&a)
+	target, err := login.Target(a.Incoming(), m.o.Directory, m.o.Credentials, &a)
 	if err != nil {
 		return nil, x.Unusable(err)
 	}
-	p, err := m.pool(&a, cfg)
-	if err != nil {
-		return nil, err
+	target.Gate = m.gate
+	if a.Protocol == mail.POP3 {
+		s, err := keep(m, &a, func() *popSession {
+			return newPopSession(pop3.Config{Target: target, Socket: a.Timeouts.Socket}, m.o.Now)
+		})
+		return &popBox{x, s}, err
 	}
-	return &imapBox{x, p}, nil
+	p, err := keep(m, &a, func() *accountPool {
+		cfg := imap.Config{Target: target, Socket: a.Timeouts.Socket}
+		return &accountPool{cfg: cfg, turn: make(chan struct{}, 1), Pool: imap.NewPool(imap.PoolOptions{Config: cfg, Sessions: m.o.SessionsPerAccount, Now: m.o.Now})}
+	})
+	return &imapBox{x, p}, err
 }

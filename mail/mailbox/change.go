@@ -103,27 +103,28 @@ func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, erro
 		fetch = startWindow(s, imap.UIDs(b.uids...), w)
 	})
 	box, err := opening.Wait()
-	got, fetchErr := finishWindow(fetch)
+	data, fetchErr := fetch.Wait()
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range b.refs {
 		if r.UIDValidity != 0 && r.UIDValidity != box.UIDValidity {
-			return nil, b.gone()
+			return nil, b.madeAnew(mail.AdviceListAgain)
 		}
 	}
 	if refusedByServer(fetchErr) && !b.policy.ShowsAll() {
-		got, fetchErr = nil, nil
+		data, fetchErr = nil, nil
 	}
 	if fetchErr != nil {
 		return nil, fetchErr
 	}
 	l := &located{box: box, found: map[uint32]*fetched{}}
+	got := b.readWindow(box, data)
 	for i := range got {
 		switch g := &got[i]; {
-		case !slices.Contains(b.uids, g.uid):
+		case !slices.Contains(b.uids, g.ref.UID):
 		case g.visible(b.policy):
-			l.found[g.uid] = g
+			l.found[g.ref.UID] = g
 		default:
 			l.hidden = true
 		}
@@ -312,7 +313,7 @@ func (b *batch) notStored(l *located, uid uint32, op goimap.StoreFlagsOp, left [
 // refused is the issue of a message with which the server did not do as it was
 // asked.
 func (b *batch) refused(l *located, uid uint32, stage string, message string) mail.Issue {
-	return mail.Issue{Kind: mail.KindRefused, Stage: string(stage), UID: uid, MessageID: b.ref(l, uid).String(), Message: message}
+	return mail.Issue{Kind: mail.KindRefused, Stage: stage, UID: uid, MessageID: b.ref(l, uid).String(), Message: message}
 }
 
 // toldFlags is flagsOf for flags that the server may not have told.

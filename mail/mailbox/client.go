@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -48,21 +49,20 @@ type Client struct {
 	gate    *wire.Gate // nil unless OneConnection
 	pace    pace       // of Watch
 
-	mu       sync.Mutex
-	pools    map[string]*accountPool
-	sessions map[string]*popSession
-	closed   bool
-	ending   sync.WaitGroup // pools that were replaced
+	mu     sync.Mutex
+	kept   map[string]kept // by account
+	closed bool
+	ending sync.WaitGroup // what was replaced
 }
 
-// accountPool is a pool and the settings it was made for.
+// accountPool is the connections of an account that is read with IMAP.
 type accountPool struct {
 	*imap.Pool
-	settings string
-	turn     chan struct{} // one place: changes of an account happen one after the other
-	reads    readQueue
-	parts    partFacts
-	posts    map[string]*post // by folder; guarded by Mailboxes.mu
+	cfg   imap.Config
+	turn  chan struct{} // one place: changes of an account happen one after the other
+	reads readQueue
+	parts partFacts
+	posts map[string]*post // by folder; guarded by Client.mu
 }
 
 // New makes Mailboxes. It connects to nothing yet. Call Close to end it.
@@ -76,7 +76,7 @@ func New(o Options) *Client {
 	if o.CursorKey == nil {
 		o.CursorKey = cursor.ProcessKey()
 	}
-	m := &Client{o: o, cursors: cursor.Sealer{Key: o.CursorKey}, pace: usualPace, pools: make(map[string]*accountPool), sessions: make(map[string]*popSession)}
+	m := &Client{o: o, cursors: cursor.Sealer{Key: o.CursorKey}, pace: usualPace, kept: make(map[string]kept)}
 	if o.OneConnection {
 		m.o.SessionsPerAccount, m.gate = 1, wire.NewGate(1)
 	}
@@ -88,33 +88,25 @@ func New(o Options) *Client {
 func (m *Client) Close() error {
 	m.mu.Lock()
 	m.closed = true
-	for _, p := range m.pools {
-		for _, w := range p.posts {
-			w.stop()
+	for _, k := range m.kept {
+		if p, ok := k.Closer.(*accountPool); ok {
+			for _, w := range p.posts {
+				w.stop()
+			}
 		}
-		m.ending.Go(func() { _ = p.Close() })
+		m.ending.Go(func() { _ = k.Close() })
 	}
-	for _, b := range m.sessions {
-		m.ending.Go(func() { _ = b.Close() })
-	}
-	clear(m.pools)
-	clear(m.sessions)
+	clear(m.kept)
 	m.mu.Unlock()
 	m.ending.Wait()
 	return nil
-}
-
-// config is the account's server as the wire wants it.
-func (m *Client) config(a *mail.Account) (imap.Config, error) {
-	target, err := login.Target(a.IMAP, m.o.Directory, m.o.Credentials, a)
-	target.Gate = m.gate
-	return imap.Config{Target: target, Socket: a.Timeouts.Socket}, err
 }
 
 // connectionOf is everything that decides where a connection of the account leads
 // and how it logs in.
 func connectionOf(a *mail.Account) (string, error) {
 	settings, err := json.Marshal(struct {
+		Protocol mail.Protocol
 		Server   mail.Endpoint
 		Username string
 		Auth     mail.Auth
@@ -122,37 +114,44 @@ func connectionOf(a *mail.Account) (string, error) {
 		OAuth    mail.OAuth
 		CAPEM    []byte
 		Timeouts mail.Timeouts
-	}{a.Incoming(), a.Username, a.Auth, a.Helper, a.OAuth, a.CAPEM, a.Timeouts})
+	}{a.Protocol, a.Incoming(), a.Username, a.Auth, a.Helper, a.OAuth, a.CAPEM, a.Timeouts})
 	return string(settings), err
 }
 
-// ended is what a command gets that comes too late.
-func ended(account string, err error) *mail.Error {
-	return &mail.Error{Op: "mail", Account: account, Kind: mail.KindConnection, Stage: "connect", Err: err,
-		Message: "The program is ending.", Advice: mail.AdviceRestart}
+// ended is what a command gets that comes when the Client is closed.
+func ended(account string) *mail.Error {
+	e := mail.Operation{Op: "mail", Account: account}.Failure(mail.KindConnection, "connect", "The program is ending.", mail.AdviceRestart)
+	e.Err = imap.ErrClosed
+	return e
 }
 
-// pool returns the account's connections, new ones when its server or login
-// differs from what they were made for.
-func (m *Client) pool(a *mail.Account, cfg imap.Config) (*accountPool, error) {
+// kept is what is kept open for an account, a pool or a POP3 session, and the settings
+// it was made for.
+type kept struct {
+	io.Closer
+	settings string
+}
+
+// keep returns what is kept open for an account, made anew when its server or login
+// differs from what it was made for.
+func keep[T io.Closer](m *Client, a *mail.Account, open func() T) (T, error) {
 	settings, err := connectionOf(a)
-	if err != nil {
-		return nil, err
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed {
-		return nil, ended(a.Name, imap.ErrClosed)
-	}
-	if old := m.pools[a.Name]; old != nil {
-		if old.settings == settings {
-			return old, nil
-		}
+	var made T
+	switch old, ok := m.kept[a.Name]; {
+	case err != nil:
+		return made, err
+	case m.closed:
+		return made, ended(a.Name)
+	case ok && old.settings == settings:
+		return old.Closer.(T), nil
+	case ok:
 		m.ending.Go(func() { _ = old.Close() })
 	}
-	p := &accountPool{settings: settings, turn: make(chan struct{}, 1), Pool: imap.NewPool(imap.PoolOptions{Config: cfg, Sessions: m.o.SessionsPerAccount, Now: m.o.Now})}
-	m.pools[a.Name] = p
-	return p, nil
+	made = open()
+	m.kept[a.Name] = kept{made, settings}
+	return made, nil
 }
 
 // lend runs fn on a session of the account, perhaps twice. An *Error of fn passes
@@ -217,11 +216,7 @@ func (m *Client) Verify(ctx context.Context, account string) (*mail.Verification
 }
 
 func (x *imapBox) dial(ctx context.Context, done func(capabilities []string)) error {
-	cfg, err := x.m.config(&x.account)
-	if err != nil {
-		return x.Unusable(err)
-	}
-	s, err := imap.Dial(ctx, cfg)
+	s, err := imap.Dial(ctx, x.pool.cfg)
 	if err != nil {
 		return x.wrap(ctx, err)
 	}

@@ -9,17 +9,16 @@ import (
 )
 
 // noMessage is the one answer for a message that is not there and for one that
-// the inbound policy hides (000 section 9).
+// the inbound policy hides (000 section 9). reason is for the audit alone.
 func (x *access) noMessage(reason string) *mail.Error {
-	return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindNotFound, Stage: string(imap.StageFetch), Reason: reason,
-		Message: "There is no such message.", Advice: mail.AdviceList}
+	e := x.Failure(mail.KindNotFound, imap.StageFetch, "There is no such message.", mail.AdviceList)
+	e.Reason = reason
+	return e
 }
 
-// gone refuses a message id of a folder that has another UIDVALIDITY now.
-func (x *access) gone() *mail.Error {
-	return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindConflict, Stage: string(imap.StageExamine),
-		Message: "The folder was made anew since this message id was given, so the id no longer names a message.",
-		Advice:  mail.AdviceListAgain}
+// madeAnew refuses what names messages of a folder that has another UIDVALIDITY now.
+func (x *access) madeAnew(advice mail.Advice) *mail.Error {
+	return x.Failure(mail.KindConflict, imap.StageExamine, "The folder was made anew since then: its messages have other ids now.", advice)
 }
 
 // explain says what a failure of either wire means.
@@ -28,51 +27,19 @@ func explain(e *mail.Error) {
 	if !errors.As(e.Err, &w) {
 		return
 	}
-	e.Stage, e.Retryable = w.Stage, !w.Permanent
-	say := func(kind mail.Kind, advice mail.Advice, message string) {
-		e.Kind, e.Advice, e.Message = kind, advice, message
+	e.Explain(w, "The mail server")
+	switch {
+	case w.Kind == wire.KindProtocol && w.Stage == wire.StageTLS:
+		e.Advice, e.Message = mail.AdviceCheckTLS, "The connection to the mail server could not be protected with TLS."
+	case w.Kind == wire.KindRefused && errors.Is(w, imap.ErrSends):
+		e.Kind, e.Advice, e.Message = mail.KindReadOnly, mail.AdviceSendInstead, "The server sends what is put into this folder, so nothing is put there."
+	case w.Kind == wire.KindRefused && w.Code == "IN-USE":
+		e.Advice, e.Message = mail.AdviceMailboxInUse, "Another program has the mailbox open."
+	case w.Kind == wire.KindRefused && w.Permanent && (w.Stage == imap.StageExamine || w.Stage == imap.StageSelect):
+		e.Kind, e.Advice, e.Message, e.Retryable = mail.KindNotFound, mail.AdviceFolders, "There is no such folder.", false
+	case (w.Kind == wire.KindRefused || w.Kind == wire.KindClosed) && w.Text != "":
+		e.Message += " The server said: " + w.Text
 	}
-	switch w.Kind {
-	case wire.KindAuth:
-		say(mail.KindAuth, mail.AdviceCheckLogin, "The mail server did not accept the login.")
-		e.Retryable = false
-		if w.Code != "" {
-			e.Message = "The mail server did not accept the login (" + w.Code + ")."
-		}
-	case wire.KindCertificate:
-		say(mail.KindCertificate, mail.AdviceCertificate, "The mail server's certificate was not accepted.")
-		e.Retryable = false
-	case wire.KindTimeout, wire.KindCanceled:
-		say(mail.KindTimeout, mail.AdviceMoreTime, "The mail server did not answer in time.")
-	case wire.KindProtocol:
-		e.Message = "The mail server said something that could not be understood."
-		if w.Stage == wire.StageTLS {
-			say(e.Kind, mail.AdviceCheckTLS, "The connection to the mail server could not be protected with TLS.")
-		}
-	case wire.KindLimit:
-		say(mail.KindLimit, mail.AdviceLess, "The mail server sent more than is allowed.")
-	case wire.KindRefused:
-		say(mail.KindRefused, mail.AdviceAskOperator, "The mail server refused the command."+saying(w.Text))
-		switch {
-		case errors.Is(w, imap.ErrSends):
-			say(mail.KindReadOnly, mail.AdviceSendInstead, "The server sends what is put into this folder, so nothing is put there.")
-		case w.Code == "IN-USE":
-			say(e.Kind, mail.AdviceMailboxInUse, "Another program has the mailbox open.")
-		case (w.Stage == imap.StageExamine || w.Stage == imap.StageSelect) && w.Permanent:
-			say(mail.KindNotFound, mail.AdviceFolders, "There is no such folder.")
-			e.Retryable = false
-		}
-	case wire.KindClosed:
-		e.Message = "The mail server closed the connection." + saying(w.Text)
-	}
-}
-
-// saying repeats a server's words, where there are any.
-func saying(text string) string {
-	if text == "" {
-		return ""
-	}
-	return " The server said: " + text
 }
 
 // wireRefusal returns what the server said when it refused a command, or nil.

@@ -34,7 +34,7 @@ var (
 	fullFields  = append(slices.Clone(shownFields), "TO", "CC", "MESSAGE-ID")
 )
 
-// mimeFields say how the text is written, which a snippet needs to know.
+// mimeFields say how the text is encoded, which a snippet needs to know.
 var mimeFields = []string{"MIME-VERSION", "CONTENT-TRANSFER-ENCODING"}
 
 func shownSection(w wanted) *goimap.FetchItemBodySection {
@@ -66,18 +66,18 @@ type wanted struct {
 	thread    bool // what conversations are told by
 }
 
-// fetched is one message as a list needs it.
+// fetched is one message as it was fetched, whatever the protocol.
 type fetched struct {
-	uid      uint32
+	ref      mail.Ref
 	flags    []string
 	header   rfc5322.Header
 	readable bool // the server gave the header
 	whole    bool // and all of it
 	internal time.Time
 	size     int64
+	headed   int           // bytes of the header, with POP3
 	root     *message.Part // nil when the server did not tell
-	head     []byte        // the header as it came
-	text     []byte        // the beginning of what follows it
+	data     *imapclient.FetchMessageBuffer
 }
 
 func startWindow(s *imap.Session, set goimap.NumSet, w wanted) *imap.Fetching {
@@ -89,21 +89,12 @@ func startWindow(s *imap.Session, set goimap.NumSet, w wanted) *imap.Fetching {
 	}
 	if w.text {
 		opts.BodySection = append(opts.BodySection,
-			&goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: snippetBytes}})
+			&goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierText, Partial: &goimap.SectionPartial{Size: textBytes}})
 	}
 	if w.structure {
 		opts.BodyStructure = &goimap.FetchItemBodyStructure{Extended: true}
 	}
 	return s.Fetch(set, opts)
-}
-
-// finishWindow returns the messages by ascending UID.
-func finishWindow(f *imap.Fetching) ([]fetched, error) {
-	data, err := f.Wait()
-	if err != nil {
-		return nil, err
-	}
-	return readWindow(data), nil
 }
 
 // maxAlone is how many messages of a window are asked for one by one.
@@ -112,17 +103,18 @@ const maxAlone = 100
 // fetchAll fetches messages of which the server may refuse some. It takes a FETCH
 // as a whole then: which messages there are is asked, and those that are missing
 // each by itself. One that is refused still is not readable.
-func fetchAll(s *imap.Session, set goimap.NumSet, w wanted) ([]fetched, error) {
+func (x *imapBox) fetchAll(s *imap.Session, set goimap.NumSet, w wanted) ([]fetched, error) {
+	box, _ := s.Selected()
 	data, err := startWindow(s, set, w).Wait()
 	if !refusedByServer(err) {
-		return readWindow(data), err
+		return x.readWindow(box, data), err
 	}
 	s.Renew()
 	all, allErr := s.Fetch(set, goimap.FetchOptions{UID: true}).Wait()
 	if allErr != nil || len(all)-len(data) > maxAlone {
 		return nil, err
 	}
-	out := readWindow(data)
+	out := x.readWindow(box, data)
 	for _, d := range all {
 		if dataOf(data, uint32(d.UID)) != nil {
 			continue
@@ -131,41 +123,127 @@ func fetchAll(s *imap.Session, set goimap.NumSet, w wanted) ([]fetched, error) {
 		one, err := startWindow(s, imap.UIDs(uint32(d.UID)), w).Wait()
 		switch {
 		case refusedByServer(err):
-			out = append(out, fetched{uid: uint32(d.UID)})
+			out = append(out, fetched{ref: x.refTo(box.Name, box.UIDValidity, uint32(d.UID))})
 		case err != nil:
 			return nil, err
 		default:
-			out = append(out, readWindow(one)...)
+			out = append(out, x.readWindow(box, one)...)
 		}
 	}
-	slices.SortFunc(out, func(a, b fetched) int { return cmp.Compare(a.uid, b.uid) })
+	slices.SortFunc(out, func(a, b fetched) int { return cmp.Compare(a.ref.UID, b.ref.UID) })
 	return out, nil
 }
 
-func readWindow(data []*imapclient.FetchMessageBuffer) []fetched {
+// readWindow returns messages of a folder by ascending UID.
+func (x *imapBox) readWindow(box imap.Folder, data []*imapclient.FetchMessageBuffer) []fetched {
 	out := make([]fetched, len(data))
 	for i, d := range data {
-		out[i] = readFetched(d)
+		out[i] = readFetched(x.refTo(box.Name, box.UIDValidity, uint32(d.UID)), d)
 	}
 	return out
 }
 
-func readFetched(d *imapclient.FetchMessageBuffer) fetched {
-	g := fetched{uid: uint32(d.UID), flags: flagsOf(d.Flags), internal: d.InternalDate, size: d.RFC822Size}
+func readFetched(ref mail.Ref, d *imapclient.FetchMessageBuffer) fetched {
+	g := fetched{ref: ref, flags: flagsOf(d.Flags), internal: d.InternalDate, size: d.RFC822Size, data: d}
 	raw, ok := section(d, goimap.PartSpecifierHeader, nil, false)
 	if ok {
 		g.whole = len(raw) < headerBytes
 	} else {
 		raw, ok = section(d, goimap.PartSpecifierHeader, nil, true)
 	}
-	g.header, g.readable, g.head = rfc5322.ParseHeader(raw), ok, raw
-	g.text, _ = section(d, goimap.PartSpecifierText, nil, false)
+	g.header, g.readable = rfc5322.ParseHeader(raw), ok
 	if d.BodyStructure != nil {
 		if g.root = partsOf(d.BodyStructure); g.root != nil {
 			g.root.Forward = message.IsForward(g.header.Text("Subject"))
 		}
 	}
 	return g
+}
+
+// source is the messages to go through: those that a search found, or a range of
+// sequence numbers.
+type source struct {
+	uids      goimap.UIDSet // none: by number
+	low, high uint32        // from 1; high 0 means none
+}
+
+// next takes n messages from one end; nil means that there are none left.
+func (c *source) next(n uint32, oldest bool) goimap.NumSet {
+	if len(c.uids) > 0 {
+		var set goimap.UIDSet
+		set, c.uids = imap.SplitUIDs(c.uids, n, oldest)
+		return set
+	}
+	if c.high == 0 || c.low > c.high {
+		return nil
+	}
+	n = min(n, c.high-c.low+1)
+	var set goimap.SeqSet
+	if oldest {
+		set.AddRange(c.low, c.low+n-1)
+		c.low += n
+	} else {
+		set.AddRange(c.high-n+1, c.high)
+		c.high -= n
+	}
+	return set
+}
+
+// maxEmpty is how many windows in a row may come back empty: a server that goes on
+// naming messages and giving none would keep this busy for ever.
+const maxEmpty = 5
+
+// walk fetches messages of the folder that is open, window by window, and gives each
+// window to fn in the order asked for, until fn returns false. size says how many
+// messages the next window has.
+func (x *imapBox) walk(s *imap.Session, from source, oldest bool, w wanted, size func() int, fn func(got []fetched) (more bool)) error {
+	box, _ := s.Selected()
+	empty, looked := 0, 0
+	for set := from.next(uint32(size()), oldest); set != nil; set = from.next(uint32(size()), oldest) {
+		s.Renew()
+		x.looking(uint64(looked), 0, box.Name)
+		got, err := x.fetchAll(s, set, w)
+		if err != nil {
+			return err
+		}
+		looked += len(got)
+		if empty++; len(got) > 0 {
+			empty = 0
+		} else if empty == maxEmpty {
+			return x.givesNothing()
+		}
+		if uids, ok := set.(goimap.UIDSet); ok {
+			got = slices.DeleteFunc(got, func(g fetched) bool { return !uids.Contains(goimap.UID(g.ref.UID)) })
+		}
+		if !oldest {
+			slices.Reverse(got)
+		}
+		if !fn(got) {
+			return nil
+		}
+	}
+	return nil
+}
+
+func largest() int { return maxWindow }
+
+// inTime reports whether a message is dated within the bounds of a query. The server's
+// search knows only days. What has no date at all is within none.
+func (g *fetched) inTime(q *ListQuery) bool {
+	if !dated(q) {
+		return true
+	}
+	t, ok := g.date()
+	if !ok {
+		t = g.internal
+	}
+	return !t.IsZero() && !t.Before(q.Since) && (q.Until.IsZero() || t.Before(q.Until))
+}
+
+// unreadable is the Issue of a message whose header the server did not give.
+func (g *fetched) unreadable() mail.Issue {
+	return mail.Issue{Kind: mail.KindRefused, Stage: "parse", UID: g.ref.UID, MessageID: g.ref.String(), Retryable: true,
+		Message: "The server did not give the message's header."}
 }
 
 // section finds what was fetched of a section; listed tells a selection of
@@ -208,10 +286,9 @@ func (g *fetched) visible(p *mail.Policy) bool {
 	return p.ShowsAll() || g.whole && p.Visible(g.header)
 }
 
-// summary is what there is to show, without what only a full list shows unless full;
-// the caller sets Ref.
+// summary is what there is to show, without what only a full list shows unless full.
 func (g *fetched) summary(full bool) Summary {
-	s := Summary{Flags: g.flags, Size: g.size, InternalDate: g.internal, Subject: g.header.Text("Subject"),
+	s := Summary{Ref: g.ref, Flags: g.flags, Size: g.size, InternalDate: g.internal, Subject: g.header.Text("Subject"),
 		From: people(g.header, "From"), To: people(g.header, "To"), CC: people(g.header, "Cc"), InternetMessageID: messageID(g.header)}
 	s.Date, _ = g.date()
 	s.HasAttachments = g.hasAttachments()

@@ -3,7 +3,6 @@ package mailbox
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	goimap "github.com/emersion/go-imap/v2"
@@ -106,7 +105,7 @@ func (x *imapBox) listFolders(s *imap.Session, q FolderQuery, list *FolderList) 
 }
 
 func unusable() mail.Issue {
-	return mail.Issue{Kind: mail.KindRefused, Stage: string(imap.StageList), Message: "A folder whose name cannot be used was left out."}
+	return mail.Issue{Kind: mail.KindRefused, Stage: imap.StageList, Message: "A folder whose name cannot be used was left out."}
 }
 
 func folderOf(d *goimap.ListData) Folder {
@@ -168,7 +167,7 @@ func (x *imapBox) count(s *imap.Session, list *FolderList, statuses map[string]*
 }
 
 func uncounted(folder, why string, retryable bool) mail.Issue {
-	return mail.Issue{Kind: mail.KindRefused, Stage: string(imap.StageStatus), Message: fmt.Sprintf("The messages of folder %q were not counted: %s.", folder, why), Retryable: retryable}
+	return mail.Issue{Kind: mail.KindRefused, Stage: imap.StageStatus, Message: fmt.Sprintf("The messages of folder %q were not counted: %s.", folder, why), Retryable: retryable}
 }
 
 func refusedByServer(err error) bool { return wireRefusal(err) != nil }
@@ -201,71 +200,42 @@ func (x *imapBox) visibleCounts(s *imap.Session, folder string) (*Counts, error)
 	}
 	// UIDNEXT would tell that a hidden message has come.
 	counts := &Counts{UIDValidity: box.UIDValidity}
-	err = x.eachVisible(s, box, nil, wanted{header: true}, func(g *fetched) bool {
+	err = x.eachVisible(s, box, nil, func(g *fetched) {
 		counts.Messages++
-		if !slices.Contains(g.flags, string(goimap.FlagSeen)) {
+		if !hasFlag(g.flags, goimap.FlagSeen) {
 			counts.Unread++
 		}
-		return true
 	})
 	return counts, err
 }
 
 // eachVisible calls fn with the messages of the folder that is open and that the
-// policy shows, newest first, until fn returns false. found are those to look at;
-// nil means all. Of a folder too large to look at each the server is asked first
-// which can be visible.
-func (x *imapBox) eachVisible(s *imap.Session, box imap.Folder, found goimap.UIDSet, w wanted, fn func(*fetched) bool) error {
-	if found == nil && box.Exists > maxScan {
-		if senders := senders(x.policy); senders != nil {
-			var err error
-			if found, err = s.Search(senders).Wait(); err != nil || len(found) == 0 {
+// policy shows, newest first. found are those to look at; nil means all. Of a folder
+// too large to look at each the server is asked first which can be visible.
+func (x *imapBox) eachVisible(s *imap.Session, box imap.Folder, found goimap.UIDSet, fn func(*fetched)) error {
+	from := source{uids: found}
+	if found == nil {
+		from = source{low: 1, high: box.Exists}
+		if senders := senders(x.policy); senders != nil && box.Exists > maxScan {
+			uids, err := s.Search(senders).Wait()
+			if err != nil {
 				return err
 			}
+			from = source{uids: uids}
 		}
 	}
-	high := box.Exists
-	next := func() goimap.NumSet {
-		if found != nil {
-			if len(found) == 0 {
-				return nil
-			}
-			var set goimap.UIDSet
-			set, found = imap.SplitUIDs(found, maxWindow, false)
-			return set
-		}
-		if high == 0 {
-			return nil
-		}
-		var set goimap.SeqSet
-		n := min(high, maxWindow)
-		set.AddRange(high-n+1, high)
-		high -= n
-		return set
-	}
-	empty := 0
-	for set := next(); set != nil; set = next() {
-		s.Renew()
-		x.looking(0, 0, box.Name)
-		got, err := fetchAll(s, set, w)
-		if err != nil {
-			return err
-		}
-		if empty++; len(got) > 0 {
-			empty = 0
-		} else if empty == maxEmpty {
-			return x.givesNothing()
-		}
-		for i := len(got) - 1; i >= 0; i-- {
-			if got[i].visible(x.policy) && !fn(&got[i]) {
-				return nil
+	return x.walk(s, from, false, wanted{header: true}, largest, func(got []fetched) bool {
+		for i := range got {
+			if got[i].visible(x.policy) {
+				fn(&got[i])
 			}
 		}
-	}
-	return nil
+		return true
+	})
 }
 
 func (x *access) givesNothing() error {
-	return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindRefused, Stage: string(imap.StageFetch), Retryable: true,
-		Message: "The server names messages that it does not give.", Advice: mail.AdviceAskOperator}
+	e := x.Failure(mail.KindRefused, imap.StageFetch, "The server names messages that it does not give.", mail.AdviceAskOperator)
+	e.Retryable = true
+	return e
 }

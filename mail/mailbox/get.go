@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -111,17 +112,17 @@ type reading struct {
 	ref       mail.Ref
 	q         GetQuery
 	structure bool // ask for the BODYSTRUCTURE
+	snippet   int  // only a line of the new text, of so many characters
 
-	g        fetched
-	root     *message.Part
-	whole    bool              // all of the message is here
-	validity uint32            // of the folder
-	have     map[string][]byte // of each part, as transferred, from its beginning
-	asked    map[string]bool
-	issues   []mail.Issue
-	content  int64 // bytes of attachments asked for
-	raw      bool  // the beginning of the message has to be fetched, for want of a structure
-	pdfs     []pdf
+	g       fetched
+	root    *message.Part
+	whole   bool              // all of the message is here
+	have    map[string][]byte // of each part, as transferred, from its beginning
+	asked   map[string]bool
+	issues  []mail.Issue
+	content int64 // bytes of attachments asked for
+	raw     bool  // the beginning of the message has to be fetched, for want of a structure
+	pdfs    []pdf
 
 	message  *Message
 	err      error
@@ -138,7 +139,7 @@ type pdf struct {
 // begin starts from nothing: on a connection that turned out dead this happens
 // again.
 func (r *reading) begin(structure bool) {
-	*r = reading{access: r.access, ref: r.ref, q: r.q, done: r.done, structure: structure,
+	*r = reading{access: r.access, ref: r.ref, q: r.q, snippet: r.snippet, done: r.done, structure: structure,
 		have: make(map[string][]byte), asked: make(map[string]bool)}
 }
 
@@ -172,8 +173,9 @@ func prefixSection() *goimap.FetchItemBodySection {
 }
 
 // start takes what the first fetch brought, and judges it.
-func (r *reading) start(d *imapclient.FetchMessageBuffer, validity uint32) {
-	r.g, r.validity = readFetched(d), validity
+func (r *reading) start(g fetched) {
+	r.g = g
+	d := g.data
 	if !r.g.visible(r.policy) {
 		r.finish(nil, r.noMessage("filtered"))
 		return
@@ -289,6 +291,9 @@ func (r *reading) missing() []*goimap.FetchItemBodySection {
 		}
 		return r.have[p.ID]
 	}, r.q.BodyChars)
+	if r.snippet > 0 {
+		return sections
+	}
 	if r.q.HTML {
 		for _, p := range message.HTMLParts(r.root) {
 			want(p, maxHTMLBytes)
@@ -314,12 +319,12 @@ func (r *reading) enough(b []byte, p *message.Part) bool {
 	if int64(len(b)) >= p.Size {
 		return true
 	}
-	if len(b) == 0 || p.Size <= smallText || p.Subtype == "html" {
+	if len(b) == 0 || p.Size <= smallText && r.snippet == 0 || p.Subtype == "html" {
 		return false // of HTML the end can hide what the beginning shows
 	}
 	text, _ := message.Text(&message.Part{ID: "1", Type: p.Type, Subtype: p.Subtype, Params: p.Params, Encoding: p.Encoding, Size: p.Size},
 		func(*message.Part) []byte { return b }, r.q.BodyChars)
-	return utf8.RuneCountInString(quoted.New(text)) >= r.q.BodyChars
+	return utf8.RuneCountInString(quoted.New(text)) >= cmp.Or(r.snippet, r.q.BodyChars)
 }
 
 // need is how many octets of a text part hold BodyChars characters, at four bytes
@@ -377,13 +382,14 @@ func (r *reading) accept(d *imapclient.FetchMessageBuffer) {
 
 // compose makes the message of what is here.
 func (r *reading) compose() *Message {
+	body := func(p *message.Part) []byte { return r.have[p.ID] }
+	text := message.Read(r.root, body, r.q.BodyChars)
+	if r.snippet > 0 {
+		return &Message{Summary: Summary{Snippet: quoted.Snippet(text.Text, r.snippet)}}
+	}
 	r.g.root = r.root
 	out := &Message{Summary: r.g.summary(true)}
 	out.Headers = r.headers(&out.Summary)
-	out.Ref = r.ref
-	out.Ref.UIDValidity = r.validity
-	body := func(p *message.Part) []byte { return r.have[p.ID] }
-	text := message.Read(r.root, body, r.q.BodyChars)
 	out.BodyText, out.BodyTruncated, out.HiddenChars = text.Text, text.Cut, text.Hidden
 	if r.q.HTML {
 		r.html(out)

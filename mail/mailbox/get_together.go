@@ -8,6 +8,7 @@ import (
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
 
+	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
 )
 
@@ -58,7 +59,11 @@ func (p *accountPool) join(r *reading) *gathering {
 	p.reads.mu.Lock()
 	defer p.reads.mu.Unlock()
 	g := p.reads.waiting[r.ref.Folder]
-	if g == nil || len(g.members) == maxGathered {
+	// Two that ask different things of one message do not go together, since the
+	// answers would mix.
+	if g == nil || len(g.members) == maxGathered || slices.ContainsFunc(g.members, func(o *reading) bool {
+		return o.ref.UID == r.ref.UID && (o.q != r.q || o.policy.ShowsAll() != r.policy.ShowsAll())
+	}) {
 		g = &gathering{folder: r.ref.Folder}
 		g.ctx, g.cancel = context.WithCancel(context.Background())
 		if p.reads.waiting == nil {
@@ -163,7 +168,7 @@ func readAll(s *imap.Session, folder string, members []*reading) error {
 	}
 	for _, r := range members {
 		if r.ref.UIDValidity != 0 && r.ref.UIDValidity != box.UIDValidity {
-			r.finish(nil, r.gone())
+			r.finish(nil, r.madeAnew(mail.AdviceListAgain))
 		}
 	}
 	if fetchErr != nil {
@@ -174,7 +179,9 @@ func readAll(s *imap.Session, folder string, members []*reading) error {
 			continue
 		}
 		if d := dataOf(data, r.ref.UID); d != nil && len(d.BodySection) > 0 {
-			r.start(d, box.UIDValidity)
+			ref := r.ref
+			ref.UIDValidity = box.UIDValidity
+			r.start(readFetched(ref, d))
 		} else {
 			r.finish(nil, r.noMessage(""))
 		}
@@ -242,21 +249,12 @@ func dataOf(data []*imapclient.FetchMessageBuffer, uid uint32) *imapclient.Fetch
 }
 
 // requestSet is what is asked of several messages. Messages of which the same is
-// asked share a FETCH, and what is asked twice of one is asked once.
+// asked share a FETCH, and what two readings ask of one is asked once.
 type requestSet struct{ list []imap.FetchRequest }
 
 func (q *requestSet) add(uid uint32, opts goimap.FetchOptions) {
-	for i, r := range q.list {
-		if !r.UIDs.Contains(goimap.UID(uid)) {
-			continue
-		}
-		opts = united(r.Options, opts)
-		if len(r.UIDs) == 1 && r.UIDs[0].Start == r.UIDs[0].Stop {
-			q.list = slices.Delete(q.list, i, i+1)
-		} else {
-			q.list[i].UIDs = imap.WithoutUID(r.UIDs, uid)
-		}
-		break
+	if slices.ContainsFunc(q.list, func(r imap.FetchRequest) bool { return r.UIDs.Contains(goimap.UID(uid)) }) {
+		return
 	}
 	for i, r := range q.list {
 		if sameOptions(r.Options, opts) {
@@ -268,20 +266,6 @@ func (q *requestSet) add(uid uint32, opts goimap.FetchOptions) {
 }
 
 func (q *requestSet) start(s *imap.Session) *imap.Fetching { return s.FetchEach(q.list) }
-
-func united(a, b goimap.FetchOptions) goimap.FetchOptions {
-	a.Flags, a.InternalDate, a.RFC822Size = a.Flags || b.Flags, a.InternalDate || b.InternalDate, a.RFC822Size || b.RFC822Size
-	if a.BodyStructure == nil {
-		a.BodyStructure = b.BodyStructure
-	}
-	a.BodySection = slices.Clone(a.BodySection)
-	for _, s := range b.BodySection {
-		if !slices.ContainsFunc(a.BodySection, func(t *goimap.FetchItemBodySection) bool { return sameSection(s, t) }) {
-			a.BodySection = append(a.BodySection, s)
-		}
-	}
-	return a
-}
 
 func sameOptions(a, b goimap.FetchOptions) bool {
 	return a.Flags == b.Flags && a.InternalDate == b.InternalDate && a.RFC822Size == b.RFC822Size &&

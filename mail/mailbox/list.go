@@ -10,7 +10,6 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/imap"
-	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
@@ -76,45 +75,35 @@ func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 
 // listing begins to list a folder, whose name is good.
 func (x *imapBox) listing(q ListQuery, seen *seeing) *listing {
-	l := &listing{imapBox: x, q: q, seen: seen, want: wanted{header: !x.policy.ShowsAll(), dates: q.Full || dated(&q), full: q.Full}}
-	// What a message is made of never changes and is most of what a list costs,
-	// so it is asked for once.
-	// Where the policy hides messages it is asked of the visible ones alone: what
-	// a hidden one is made of may be unreadable, and must not be noticed.
-	l.want.structure = x.policy.ShowsAll() && (q.Full || !x.pool.parts.begun(q.Folder))
-	return l
+	return &listing{imapBox: x, q: q, seen: seen, want: wanted{header: !x.policy.ShowsAll(), dates: q.Full || dated(&q), full: q.Full}}
 }
 
-// do makes the page.
+// do makes the page, also of what was found before the server failed.
 func (l *listing) do(ctx context.Context) error {
-	q := &l.q
-	err := l.run(ctx)
-	if ctx.Err() == nil && unreadable(err) {
-		// One message's structure can make the whole answer unreadable. It only
-		// tells whether there are attachments, which the header tells roughly; the
-		// others are asked for theirs afterwards.
-		l.want.structure, l.unstructured = false, true
-		if err = l.run(ctx); err == nil {
-			l.structures(ctx, q.Folder, l.page.UIDValidity, l.doubtful, l.structured)
+	err := withStructure(ctx, func(structure bool) error { return l.run(ctx, structure) })
+	if l.page != nil {
+		for _, g := range l.shown {
+			l.page.Messages = append(l.page.Messages, l.summary(g))
 		}
 	}
 	if err == nil {
 		return nil
 	}
 	l.broken = true
-	if l.page != nil && len(l.page.Messages) > 0 && partial(ctx, err) {
-		l.page.HasMore = true
-		l.page.Issues = append(l.page.Issues, l.AsError(err).Issue())
-		return nil
+	if len(l.shown) == 0 || !partial(ctx, err) {
+		return err
 	}
-	return err
+	l.page.HasMore = true
+	l.page.Issues = append(l.page.Issues, l.AsError(err).Issue())
+	return nil
 }
 
 // noAnchor is the answer to a list that is to begin behind a message that is not
 // there, or that the inbound policy hides.
 func (x *access) noAnchor(reason string) error {
-	return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindConflict, Stage: string(imap.StageList), Reason: reason,
-		Message: "The message that the list was to go on from is not there.", Advice: mail.AdviceListWithoutAnchor}
+	e := x.Failure(mail.KindConflict, imap.StageList, "The message that the list was to go on from is not there.", mail.AdviceListWithoutAnchor)
+	e.Reason = reason
+	return e
 }
 
 // partial reports whether what was found before err is worth answering with: not
@@ -129,8 +118,7 @@ func dated(q *ListQuery) bool { return !q.Since.IsZero() || !q.Until.IsZero() }
 // checkFolder refuses a name that no folder can have.
 func (x *access) checkFolder(name string) error {
 	if err := mail.CheckFolder(name); err != nil {
-		return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindNotFound, Stage: string(imap.StageExamine), Err: err,
-			Message: "There is no such folder: " + err.Error() + ".", Advice: mail.AdviceFolders}
+		return x.Failure(mail.KindNotFound, imap.StageExamine, "There is no such folder: "+err.Error()+".", mail.AdviceFolders)
 	}
 	return nil
 }
@@ -157,85 +145,39 @@ type listing struct {
 	want wanted
 	seen *seeing
 
-	unstructured bool // a BODYSTRUCTURE cannot be read
+	structured bool // a BODYSTRUCTURE may be asked for
 
-	page     *Page
-	doubtful []uint32 // on the page, perhaps with attachments
-	empty    int      // windows in a row for which the server gave nothing
-	looked   uint64   // messages fetched
-	next     uint32   // the UID that comes next, whatever the policy; 0 when the server did not say
-	reached  uint32   // the greatest UID that was looked at, visible or not
-	broken   bool     // not everything that was asked for has been looked at
+	page    *Page
+	shown   []*fetched // the messages of the page
+	next    uint32     // the UID that comes next, whatever the policy; 0 when the server did not say
+	reached uint32     // the greatest UID that was looked at, visible or not
+	broken  bool       // not everything that was asked for has been looked at
 }
 
-// maxEmpty is how many windows in a row may come back empty: a server that goes on
-// naming messages and giving none would keep this busy for ever.
-const maxEmpty = 5
-
-// fetch gets one window.
-func (l *listing) fetch(s *imap.Session, set goimap.NumSet) ([]fetched, error) {
-	s.Renew()
-	l.looking(l.looked, 0, l.q.Folder)
-	got, err := fetchAll(s, set, l.want)
-	l.looked += uint64(len(got))
-	if l.empty++; len(got) > 0 {
-		l.empty = 0
-	}
-	if err == nil && l.empty == maxEmpty {
-		err = l.givesNothing()
-	}
-	return got, err
-}
-
-func (l *listing) run(ctx context.Context) error {
+func (l *listing) run(ctx context.Context, structure bool) error {
+	// What a message is made of never changes and is most of what a list costs, so it is
+	// asked for once. Where the policy hides messages it is asked of the visible ones
+	// alone: what a hidden one is made of may be unreadable, and must not be noticed.
+	l.structured = structure
+	l.want.structure = structure && l.policy.ShowsAll() && (l.q.Full || !l.pool.parts.begun(l.q.Folder))
 	return l.lend(ctx, l.q.Folder, func(s *imap.Session) error {
 		// From the start: on a connection that turned out dead this runs again.
-		l.page, l.empty, l.doubtful, l.next, l.reached = &Page{Folder: l.q.Folder}, 0, nil, 0, 0
+		l.page, l.shown, l.next, l.reached = &Page{Folder: l.q.Folder}, nil, 0, 0
 		find := l.byNumber
-		if l.q.Unread || l.q.New || dated(&l.q) {
+		if l.q.Unread || l.q.New || dated(&l.q) || l.q.BeforeUID != 0 && l.q.AfterUID != 0 {
 			find = l.bySearch
 		}
-		if err := find(s); err != nil {
+		if err := find(s); err != nil || !structure {
 			return err
 		}
-		return l.settle(s)
+		var doubtful []*fetched
+		for _, g := range l.shown {
+			if _, known := l.pool.parts.known(g.ref); !known && g.root == nil && g.doubtful() {
+				doubtful = append(doubtful, g)
+			}
+		}
+		return structures(s, doubtful)
 	})
-}
-
-// settle looks at the parts of those messages on the page of which they were
-// neither fetched nor known, and whose header does not tell whether there are
-// attachments.
-func (l *listing) settle(s *imap.Session) error {
-	if len(l.doubtful) == 0 || l.unstructured {
-		return nil
-	}
-	s.Renew()
-	data, err := startStructures(s, l.doubtful).Wait()
-	if err != nil {
-		return err
-	}
-	for _, uid := range l.doubtful {
-		if d := dataOf(data, uid); d != nil && d.BodyStructure != nil {
-			l.structured(uid, partsOf(d.BodyStructure))
-		}
-	}
-	return nil
-}
-
-// structured takes what a message on the page is made of, nil when that cannot be
-// read, which need not be tried again.
-func (l *listing) structured(uid uint32, root *message.Part) {
-	for i := range l.page.Messages {
-		m := &l.page.Messages[i]
-		if m.Ref.UID != uid {
-			continue
-		}
-		if root != nil {
-			g := fetched{root: root}
-			m.HasAttachments = g.hasAttachments()
-		}
-		l.pool.parts.note(l.q.Folder, l.page.UIDValidity, uid, m.HasAttachments)
-	}
 }
 
 // searchable reports whether a folder of this many messages is so large that the
@@ -248,7 +190,7 @@ func (l *listing) searchable(exists uint64) bool {
 func (l *listing) begin(s *imap.Session, box imap.Folder) error {
 	for _, anchor := range []mail.Ref{l.q.Before, l.q.After} {
 		if anchor.UIDValidity != 0 && anchor.UIDValidity != box.UIDValidity {
-			return l.gone()
+			return l.madeAnew(mail.AdviceListAgain)
 		}
 	}
 	l.page.UIDValidity, l.next = box.UIDValidity, box.UIDNext
@@ -258,19 +200,27 @@ func (l *listing) begin(s *imap.Session, box imap.Folder) error {
 	return l.seen.begin(l.imapBox, s, box)
 }
 
-// enough is how many messages settle the page: one more than it shows.
-func (l *listing) enough() int { return l.q.Limit + 1 - len(l.page.Messages) }
-
-// window is how many messages to fetch next. Where all that is fetched is shown,
-// that is what is still needed; else windows grow.
-func (l *listing) window(last int) int {
-	switch {
-	case l.policy.ShowsAll() && !dated(&l.q):
-		return l.enough()
-	case last == 0:
-		return max(minWindow, min(l.enough(), maxWindow))
+// windows says how many messages to fetch next, from last on. Where all that is fetched
+// is shown, that is what is still needed, and one more to know whether there are any;
+// else windows grow.
+func (l *listing) windows(last int) func() int {
+	return func() int {
+		needed := l.q.Limit + 1 - len(l.shown)
+		switch {
+		case l.policy.ShowsAll() && !dated(&l.q):
+			last = needed
+		case last == 0:
+			last = max(minWindow, min(needed, maxWindow))
+		default:
+			last = min(2*last, maxWindow)
+		}
+		return last
 	}
-	return min(2*last, maxWindow)
+}
+
+// numbered goes through the sequence numbers low..high from the end asked for.
+func (l *listing) numbered(s *imap.Session, low, high uint32, last int) error {
+	return l.walk(s, source{low: low, high: high}, l.q.OldestFirst, l.want, l.windows(last), l.take)
 }
 
 // byNumber lists by sequence numbers, whose order is that of UIDs (RFC 9051
@@ -284,42 +234,48 @@ func (l *listing) byNumber(s *imap.Session) error {
 	if known.Name == l.q.Folder && known.Exists > 0 && l.q.BeforeUID == 0 && l.q.AfterUID == 0 {
 		return l.guess(s, known.Exists)
 	}
+	// How many messages there are up to a UID is the sequence number of the last of
+	// them. UIDs have gaps, so it takes a search; counting keeps its answer short.
+	bound := cmp.Or(l.q.AfterUID, max(l.q.BeforeUID, 1)-1)
 	var examine *imap.Examining
-	var high, low func() (uint32, error)
+	var counting *imap.Counting
 	s.Together(func() {
 		examine = s.Examine(l.q.Folder)
-		// Plain answers carry no tag: of two searches the second waits for the first.
-		together := l.q.BeforeUID == 0 || l.q.AfterUID == 0 || s.Has("ESEARCH")
-		high = l.position(s, max(l.q.BeforeUID, 1)-1, together)
-		low = l.position(s, l.q.AfterUID, together)
+		if bound != 0 {
+			var set goimap.UIDSet
+			set.AddRange(1, goimap.UID(bound))
+			counting = s.Count(&goimap.SearchCriteria{UID: []goimap.UIDSet{set}})
+		}
 	})
 	box, err := examine.Wait()
-	before, beforeErr := high()
-	from, fromErr := low()
-	if err = cmp.Or(err, beforeErr, fromErr); err != nil {
+	var counted uint32
+	var countErr error
+	if counting != nil {
+		counted, countErr = counting.Wait()
+	}
+	if err = cmp.Or(err, countErr); err != nil {
 		return err
 	}
 	if err := l.begin(s, box); err != nil {
 		return err
 	}
-	last := box.Exists
-	if from >= last {
-		return nil
+	low, high := uint32(1), box.Exists
+	if l.q.AfterUID != 0 {
+		low = counted + 1
+	} else if l.q.BeforeUID != 0 {
+		high = min(counted, high)
 	}
-	if l.searchable(uint64(last)) {
+	if l.searchable(uint64(box.Exists)) {
 		return l.bySearch(s)
 	}
-	if l.q.BeforeUID != 0 {
-		last = min(before, last)
-	}
-	return l.windows(s, from+1, last, 0)
+	return l.numbered(s, low, high, 0)
 }
 
 // guess lists one end of a folder in one round trip: the fetch leaves together
 // with the EXAMINE, for a range that fits the number of messages known before.
 // What came or went since is fetched, or left out, afterwards.
 func (l *listing) guess(s *imap.Session, exists uint32) error {
-	n := uint32(l.window(0))
+	n := uint32(l.windows(0)())
 	low, high := uint32(1), min(n, exists)
 	var set goimap.SeqSet
 	if l.q.OldestFirst {
@@ -332,118 +288,59 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 	if err != nil {
 		return err
 	}
-	got := readWindow(data)
 	if err := l.begin(s, box); err != nil {
 		return err
 	}
 	switch {
 	case refusedByServer(fetchErr), fetchErr == nil && box.Exists < high, fetchErr == nil && box.Exists < low:
 		// The range was none of the folder any more.
-		return l.windows(s, 1, box.Exists, 0)
+		return l.numbered(s, 1, box.Exists, 0)
 	case fetchErr != nil:
 		return fetchErr
 	}
-	if l.take(got) {
-		return nil
-	}
-	if l.q.OldestFirst {
-		return l.windows(s, high+1, box.Exists, int(n))
-	}
-	return l.windows(s, 1, low-1, int(n))
-}
-
-// position starts to count the messages up to a UID, which is the sequence number
-// of the last of them. UIDs have gaps, so it takes a search; counting keeps its
-// answer short.
-func (l *listing) position(s *imap.Session, uid uint32, now bool) func() (uint32, error) {
-	if uid == 0 {
-		return func() (uint32, error) { return 0, nil }
-	}
-	var set goimap.UIDSet
-	set.AddRange(1, goimap.UID(uid))
-	start := func() func() (uint32, error) { return s.Count(&goimap.SearchCriteria{UID: []goimap.UIDSet{set}}).Wait }
-	if now {
-		return start()
-	}
-	return func() (uint32, error) { return start()() }
-}
-
-// windows goes through the sequence numbers low..high from the end asked for.
-func (l *listing) windows(s *imap.Session, low, high uint32, last int) error {
-	for low <= high && high > 0 {
-		last = l.window(last)
-		n := min(uint32(last), high-low+1)
-		var set goimap.SeqSet
-		if l.q.OldestFirst {
-			set.AddRange(low, low+n-1)
-			low += n
-		} else {
-			set.AddRange(high-n+1, high)
-			high -= n
-		}
-		got, err := l.fetch(s, set)
-		if err != nil {
-			return err
-		}
-		if l.take(got) {
-			return nil
-		}
-	}
-	return nil
-}
-
-// take adds what is visible and asked for, and reports whether that settles the
-// page.
-func (l *listing) take(got []fetched) bool {
+	got := l.readWindow(box, data)
 	if !l.q.OldestFirst {
 		slices.Reverse(got)
 	}
+	if !l.take(got) {
+		return nil
+	}
+	if l.q.OldestFirst {
+		return l.numbered(s, high+1, box.Exists, int(n))
+	}
+	return l.numbered(s, 1, low-1, int(n))
+}
+
+// take adds what is visible and asked for, and reports whether the page is not full.
+func (l *listing) take(got []fetched) (more bool) {
 	for i := range got {
 		g := &got[i]
 		if g.readable {
-			l.reached = max(l.reached, g.uid)
+			l.reached = max(l.reached, g.ref.UID)
 		}
-		if l.policy.ShowsAll() && l.page.UIDNext != 0 && g.uid >= l.page.UIDNext {
-			l.page.UIDNext = g.uid + 1
+		if l.policy.ShowsAll() && l.page.UIDNext != 0 && g.ref.UID >= l.page.UIDNext {
+			l.page.UIDNext = g.ref.UID + 1
 		}
-		if l.q.BeforeUID != 0 && g.uid >= l.q.BeforeUID || g.uid <= l.q.AfterUID ||
-			slices.ContainsFunc(l.page.Messages, func(m Summary) bool { return m.Ref.UID == g.uid }) {
+		if l.q.BeforeUID != 0 && g.ref.UID >= l.q.BeforeUID || g.ref.UID <= l.q.AfterUID || l.q.Unread && hasFlag(g.flags, goimap.FlagSeen) ||
+			slices.ContainsFunc(l.shown, func(shown *fetched) bool { return shown.ref == g.ref }) {
 			continue
 		}
 		if !g.readable {
 			if l.policy.ShowsAll() {
-				l.page.Issues = append(l.page.Issues, mail.Issue{Kind: mail.KindRefused, Stage: "parse", UID: g.uid, Retryable: true,
-					MessageID: l.ref(g.uid).String(), Message: "The server did not give the message's header."})
+				l.page.Issues = append(l.page.Issues, g.unreadable())
 			}
 			continue
 		}
-		if !g.visible(l.policy) || !l.inTime(g) {
+		if !g.visible(l.policy) || !g.inTime(&l.q) {
 			continue
 		}
-		if len(l.page.Messages) == l.q.Limit {
+		if len(l.shown) == l.q.Limit {
 			l.page.HasMore = true
-			return true
+			return false
 		}
-		l.page.Messages = append(l.page.Messages, l.summary(g))
+		l.shown = append(l.shown, g)
 	}
-	return false
-}
-
-func (l *listing) ref(uid uint32) mail.Ref {
-	return l.refTo(l.q.Folder, l.page.UIDValidity, uid)
-}
-
-// inTime filters exactly what the server's search, which knows only days, let
-// through.
-func (l *listing) inTime(g *fetched) bool {
-	if !dated(&l.q) {
-		return true
-	}
-	t, ok := g.date()
-	if !ok {
-		t = g.internal
-	}
-	return !t.IsZero() && (l.q.Since.IsZero() || !t.Before(l.q.Since)) && (l.q.Until.IsZero() || t.Before(l.q.Until))
+	return true
 }
 
 // bySearch lists what a search finds.
@@ -471,22 +368,7 @@ func (l *listing) bySearch(s *imap.Session) error {
 			return err
 		}
 	}
-	for last := 0; len(found) > 0; {
-		last = l.window(last)
-		var set goimap.UIDSet
-		set, found = imap.SplitUIDs(found, uint32(last), l.q.OldestFirst)
-		got, err := l.fetch(s, set)
-		if err != nil {
-			return err
-		}
-		got = slices.DeleteFunc(got, func(g fetched) bool {
-			return !set.Contains(goimap.UID(g.uid)) || l.q.Unread && slices.Contains(g.flags, string(goimap.FlagSeen))
-		})
-		if l.take(got) {
-			return nil
-		}
-	}
-	return nil
+	return l.walk(s, source{uids: found}, l.q.OldestFirst, l.want, l.windows(0), l.take)
 }
 
 // criteria selects at least what the query does. A search knows only days,
@@ -528,13 +410,10 @@ func (l *listing) criteria(from bool) *goimap.SearchCriteria {
 // summary is what the page shows of a message.
 func (l *listing) summary(g *fetched) Summary {
 	s := g.summary(l.q.Full)
-	s.Ref = l.ref(g.uid)
-	if has, known := l.pool.parts.known(l.q.Folder, l.page.UIDValidity, g.uid); known && g.root == nil {
+	if has, known := l.pool.parts.known(g.ref); known && g.root == nil {
 		s.HasAttachments = has
-	} else if g.root != nil || !g.doubtful() {
-		l.pool.parts.note(l.q.Folder, l.page.UIDValidity, g.uid, s.HasAttachments)
-	} else {
-		l.doubtful = append(l.doubtful, g.uid)
+	} else if g.root != nil || !g.doubtful() || !l.structured {
+		l.pool.parts.note(g.ref, s.HasAttachments)
 	}
 	return s
 }

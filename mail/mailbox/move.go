@@ -53,16 +53,16 @@ func (b *batch) noFolder(err error, folder string) error {
 	if w == nil || w.Code != "TRYCREATE" && w.Code != "NONEXISTENT" {
 		return err
 	}
-	return &mail.Error{Op: b.Op, Account: b.Account, Kind: mail.KindNotFound, Stage: string(w.Stage), Err: err,
-		Message: fmt.Sprintf("There is no folder %q to put the messages in.", folder), Advice: mail.AdviceFolders}
+	e := b.Failure(mail.KindNotFound, w.Stage, fmt.Sprintf("There is no folder %q to put the messages in.", folder), mail.AdviceFolders)
+	e.Err = err
+	return e
 }
 
 // arrived reports the messages that are at their new place now.
 func (b *batch) arrived(l *located, uids []uint32, c imap.Copied, account, folder string) {
 	for _, u := range uids {
 		if len(c.Target) > 0 && c.Target[u] == 0 {
-			b.out.Issues = append(b.out.Issues, mail.Issue{Kind: mail.KindRefused, Stage: string(imap.StageCopy), UID: u, MessageID: b.ref(l, u).String(),
-				Message: "The server named other messages as done, and not this one: look where it is."})
+			b.out.Issues = append(b.out.Issues, b.refused(l, u, imap.StageCopy, "The server named other messages as done, and not this one: look where it is."))
 			continue
 		}
 		b.out.Succeeded++
@@ -149,7 +149,7 @@ func (b *batch) carry(ctx context.Context, to *imapBox, l *located, uid uint32, 
 			return err
 		}
 		if box.UIDValidity != l.box.UIDValidity {
-			return b.gone()
+			return b.madeAnew(mail.AdviceListAgain)
 		}
 		raw, err = b.chunks(s, uid, nil, l.found[uid].size)
 		return err
@@ -208,8 +208,7 @@ func (m *Client) Move(ctx context.Context, account string, refs []mail.Ref, toFo
 		case s.UIDPlus():
 			return b.copyAndExpunge(ctx, s, l, uids, toFolder)
 		}
-		return b.cannot("The server can move no single message: it has neither MOVE nor UIDPLUS.",
-			mail.AdviceCopyAndRemove)
+		return b.Failure(mail.KindUnsupported, "", "The server can move no single message: it has neither MOVE nor UIDPLUS.", mail.AdviceCopyAndRemove)
 	})
 }
 
@@ -239,10 +238,6 @@ func (b *batch) notMoved(ctx context.Context, s *imap.Session, l *located, uids 
 	return nil
 }
 
-func (b *batch) cannot(message string, advice mail.Advice) error {
-	return &mail.Error{Op: b.Op, Account: b.Account, Kind: mail.KindUnsupported, Message: message, Advice: advice}
-}
-
 // copyAndExpunge moves by three steps, each of which waits for the one before. A
 // message is removed only when the server has said where its copy is.
 func (b *batch) copyAndExpunge(ctx context.Context, s *imap.Session, l *located, uids []uint32, folder string) error {
@@ -255,8 +250,7 @@ func (b *batch) copyAndExpunge(ctx context.Context, s *imap.Session, l *located,
 	kept := slices.DeleteFunc(slices.Clone(uids), func(u uint32) bool { return c.Target[u] == 0 })
 	for _, u := range uids {
 		if c.Target[u] == 0 {
-			b.out.Issues = append(b.out.Issues, mail.Issue{Kind: mail.KindRefused, Stage: string(imap.StageCopy), UID: u, MessageID: b.ref(l, u).String(),
-				Message: "The server did not say that the message was copied, so it was left where it is."})
+			b.out.Issues = append(b.out.Issues, b.refused(l, u, imap.StageCopy, "The server did not say that the message was copied, so it was left where it is."))
 		}
 	}
 	if len(kept) == 0 {
@@ -378,8 +372,7 @@ func (m *Client) Delete(ctx context.Context, account string, refs []mail.Ref) (*
 	}
 	return b.runFound(ctx, imap.DeleteMessages, true, func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error {
 		if !s.UIDPlus() {
-			return b.cannot("The server can delete no single message: it has no UIDPLUS.",
-				mail.AdviceTrash)
+			return b.Failure(mail.KindUnsupported, "", "The server can delete no single message: it has no UIDPLUS.", mail.AdviceTrash)
 		}
 		b.expunge(ctx, s, l, uids, "The message was not deleted and is still there.",
 			"Whether the message was deleted is not known; it may be marked \\Deleted.")

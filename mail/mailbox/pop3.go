@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/pop3"
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
@@ -48,8 +48,7 @@ func (x *access) notPOP3(what string, advice mail.Advice) error {
 // folderIs refuses every folder but the one there is.
 func (x *popBox) folderIs(folder string) error {
 	if folder != "" && !strings.EqualFold(folder, popFolder) {
-		return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindNotFound, Stage: "examine",
-			Message: "There is no such folder: an account read with POP3 has INBOX alone.", Advice: mail.AdviceNoFolder}
+		return x.Failure(mail.KindNotFound, imap.StageExamine, "There is no such folder: an account read with POP3 has INBOX alone.", mail.AdviceNoFolder)
 	}
 	return nil
 }
@@ -61,18 +60,17 @@ func (x *popBox) ref(uidl string) mail.Ref {
 // popThreadBytes bounds the headers of which a conversation is made.
 const popThreadBytes = 16 << 20
 
-// popHead is one message as a list needs it.
-type popHead struct {
-	pop3.Message
-	fetched
-	bytes int // of the header
-}
-
-// heads looks at messages in the order given until take says that is enough. Those
-// that the policy hides are passed over; one that the server refuses is an Issue
-// where nothing is hidden, and else passed over too: whether the policy would show
-// it cannot be told. size says how many to ask for next; nil means popGroup.
-func (x *popBox) heads(ctx context.Context, s *pop3.Session, all []pop3.Message, size func() int, issues *[]mail.Issue, take func(h *popHead) bool) error {
+// heads looks at messages in the order given while take returns true. Those that the
+// policy hides are passed over; one that the server refuses is not readable, and passed
+// over too where the policy hides any: whether it would show that one cannot be told.
+// size says how many to ask for next; nil means popGroup.
+func (x *popBox) heads(ctx context.Context, s *pop3.Session, all []pop3.Message, size func() int, take func(g *fetched) (more bool)) error {
+	ask := s.Retrieve
+	if s.Has("TOP") || len(s.Capabilities()) == 0 {
+		ask = func(ctx context.Context, numbers []int, keep int, got func(int, []byte, error)) error {
+			return s.Top(ctx, numbers, 0, keep, got)
+		}
+	}
 	for len(all) > 0 {
 		n := min(popGroup, len(all))
 		if size != nil {
@@ -80,33 +78,21 @@ func (x *popBox) heads(ctx context.Context, s *pop3.Session, all []pop3.Message,
 		}
 		group := all[:n]
 		all = all[n:]
-		numbers := make([]int, len(group))
+		numbers := make([]int, n)
+		heads := make([]fetched, n)
 		for i, m := range group {
-			numbers[i] = m.Number
+			numbers[i], heads[i] = m.Number, fetched{ref: x.ref(m.UIDL)}
 		}
-		heads := make(map[int]*popHead, len(group))
-		got := func(n int, raw []byte, err error) {
-			i := slices.Index(numbers, n)
-			if err != nil {
-				if x.policy.ShowsAll() {
-					*issues = append(*issues, mail.Issue{Kind: mail.KindRefused, Stage: "fetch", Retryable: true,
-						Message: "The server did not give the message.", MessageID: x.ref(group[i].UIDL).String()})
-				}
-				return
+		err := ask(ctx, numbers, headerBytes, func(number int, raw []byte, err error) {
+			if i := slices.Index(numbers, number); err == nil {
+				heads[i] = x.fetched(raw, group[i])
 			}
-			heads[n] = &popHead{Message: group[i], fetched: popFetched(raw, group[i]), bytes: min(len(raw), headerBytes)}
-		}
-		var err error
-		if s.Has("TOP") || len(s.Capabilities()) == 0 {
-			err = s.Top(ctx, numbers, 0, headerBytes, got)
-		} else {
-			err = s.Retrieve(ctx, numbers, headerBytes, got)
-		}
+		})
 		if err != nil {
 			return err
 		}
-		for _, n := range numbers {
-			if h := heads[n]; h != nil && h.visible(x.policy) && take(h) {
+		for i := range heads {
+			if heads[i].visible(x.policy) && !take(&heads[i]) {
 				return nil
 			}
 		}
@@ -114,15 +100,12 @@ func (x *popBox) heads(ctx context.Context, s *pop3.Session, all []pop3.Message,
 	return nil
 }
 
-// popFetched reads the beginning of a message.
-func popFetched(raw []byte, m pop3.Message) fetched {
+// fetched reads the beginning of a message.
+func (x *popBox) fetched(raw []byte, m pop3.Message) fetched {
 	head := message.HeaderOf(raw)
-	whole := len(head) < headerBytes
-	if !whole {
-		head = head[:headerBytes]
-	}
+	head = head[:min(len(head), headerBytes)]
 	// What was read is let go of: a list looks at many.
-	return fetched{header: rfc5322.ParseHeader(head), readable: true, whole: whole, size: max(m.Size, 0)}
+	return fetched{ref: x.ref(m.UIDL), header: rfc5322.ParseHeader(head), headed: len(head), readable: true, whole: len(head) < headerBytes, size: max(m.Size, 0)}
 }
 
 func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
@@ -169,21 +152,21 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 		if x.policy.ShowsAll() && !dated(&q) {
 			needed = func() int { return q.Limit + 1 - len(page.Messages) } // one more tells whether there is any
 		}
-		return x.heads(ctx, s, all, needed, &page.Issues, func(h *popHead) bool {
-			if !h.dated(&q) {
-				return false
-			}
-			if n := len(page.Messages); n == q.Limit {
+		return x.heads(ctx, s, all, needed, func(g *fetched) bool {
+			switch n := len(page.Messages); {
+			case !g.readable:
+				page.Issues = append(page.Issues, g.unreadable())
+			case !g.inTime(&q):
+			case n == q.Limit:
 				page.HasMore, page.Next = true, page.Messages[n-1].Ref
-				if i := slices.Index(all, h.Message); i > 0 && x.policy.ShowsAll() {
+				if i := slices.IndexFunc(all, func(m pop3.Message) bool { return m.UIDL == g.ref.UIDL }); i > 0 && x.policy.ShowsAll() {
 					page.Next = x.ref(all[i-1].UIDL) // what could not be read in between is not told again
 				}
-				return true
+				return false
+			default:
+				page.Messages = append(page.Messages, g.summary(q.Full))
 			}
-			sum := h.summary(q.Full)
-			sum.Ref = x.ref(h.UIDL)
-			page.Messages = append(page.Messages, sum)
-			return false
+			return true
 		})
 	})
 	if err == nil {
@@ -200,41 +183,32 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 // between is what lies between the messages that a query goes on from, oldest
 // first.
 func (x *popBox) between(ctx context.Context, s *pop3.Session, q *ListQuery) ([]pop3.Message, error) {
-	low, high := 0, len(x.session.list)
-	for _, bound := range []struct {
-		anchor mail.Ref
-		cut    func(place int)
-	}{{q.Before, func(place int) { high = place }}, {q.After, func(place int) { low = place + 1 }}} {
-		r := bound.anchor
-		if r == (mail.Ref{}) {
-			continue
-		}
-		place, there := x.session.places[r.UIDL]
-		if r.Protocol != mail.POP3 || r.Account != x.account.Name || !there {
-			return nil, x.noAnchor("")
-		}
-		if !x.policy.ShowsAll() {
-			var e *mail.Error
-			switch err := x.judge(ctx, s, x.session.list[place]); {
-			case errors.As(err, &e) && e.Kind == mail.KindNotFound:
-				return nil, x.noAnchor(e.Reason)
-			case err != nil:
-				return nil, err
-			}
-		}
-		bound.cut(place)
+	low, err := x.place(ctx, s, q.After, -1)
+	if err != nil {
+		return nil, err
 	}
-	return x.session.list[min(low, high):high], nil
+	high, err := x.place(ctx, s, q.Before, len(x.session.list))
+	if err != nil {
+		return nil, err
+	}
+	return x.session.list[min(low+1, high):high], nil
 }
 
-// dated reports whether a message lies within the dates asked for; one that does not
-// say when it was sent lies in none.
-func (h *popHead) dated(q *ListQuery) bool {
-	if !dated(q) {
-		return true
+// place is where in the list a message is that a query goes on from; none for none.
+func (x *popBox) place(ctx context.Context, s *pop3.Session, anchor mail.Ref, none int) (int, error) {
+	if anchor == (mail.Ref{}) {
+		return none, nil
 	}
-	d, ok := h.date()
-	return ok && !d.Before(q.Since) && (q.Until.IsZero() || d.Before(q.Until))
+	i, there := x.session.places[anchor.UIDL]
+	if anchor != x.ref(anchor.UIDL) || !there {
+		return 0, x.noAnchor("")
+	}
+	err := x.judge(ctx, s, x.session.list[i])
+	var e *mail.Error
+	if errors.As(err, &e) && e.Kind == mail.KindNotFound {
+		return 0, x.noAnchor(e.Reason)
+	}
+	return i, err
 }
 
 // named refuses what cannot name a message of a POP3 account.
@@ -271,7 +245,7 @@ func (x *popBox) whole(ctx context.Context, ref mail.Ref) (raw []byte, g fetched
 			if err = errors.Join(err, refused); err != nil {
 				return err
 			}
-			if g = popFetched(raw, m); !g.visible(x.policy) {
+			if g = x.fetched(raw, m); !g.visible(x.policy) {
 				raw = nil
 				return x.noMessage("filtered")
 			}
@@ -289,10 +263,11 @@ func (x *popBox) whole(ctx context.Context, ref mail.Ref) (raw []byte, g fetched
 
 // judge refuses a message that the policy hides, by its header alone.
 func (x *popBox) judge(ctx context.Context, s *pop3.Session, m pop3.Message) error {
-	shown := false
-	var issues []mail.Issue
-	if err := x.heads(ctx, s, []pop3.Message{m}, nil, &issues, func(*popHead) bool { shown = true; return true }); err != nil {
-		return err
+	shown := x.policy.ShowsAll()
+	if !shown {
+		if err := x.heads(ctx, s, []pop3.Message{m}, nil, func(*fetched) bool { shown = true; return false }); err != nil {
+			return err
+		}
 	}
 	if !shown {
 		return x.noMessage("filtered")
@@ -309,11 +284,9 @@ func (x *popBox) get(ctx context.Context, ref mail.Ref, q GetQuery) (*Message, e
 	r.begin(false)
 	r.g = g
 	r.take(message.Parse(raw), true)
-	out := r.compose()
-	out.Ref = x.ref(ref.UIDL)
-	r.message = out
+	r.message = r.compose()
 	r.readPDFs(ctx, x.m.o.PDFText)
-	return out, nil
+	return r.message, nil
 }
 
 func (x *popBox) raw(ctx context.Context, ref mail.Ref, limit int64) (*RawMessage, error) {
@@ -335,9 +308,7 @@ func (x *popBox) attachment(ctx context.Context, ref mail.Ref, part string) (*At
 	if err != nil {
 		return nil, err
 	}
-	content := message.DecodeBody(e.Raw(p), p.Encoding)
-	return &AttachmentContent{Ref: x.ref(ref.UIDL), Attachment: Attachment{PartID: p.ID, Filename: p.Filename,
-		ContentType: plain.Line(p.MediaType()), Size: int64(len(content)), Content: content}}, nil
+	return attachmentOf(x.ref(ref.UIDL), p, e.Raw(p)), nil
 }
 
 // thread groups by the headers of the newest messages (004 section 5).
@@ -345,37 +316,38 @@ func (x *popBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thre
 	if err := x.named(ref); err != nil {
 		return nil, err
 	}
-	t := &threading{access: x.access, q: q, out: &Thread{Folder: popFolder}}
-	var heads []*popHead
-	at, kept := -1, 0
+	t := &threading{access: x.access, q: q}
+	var issues []mail.Issue
 	err := x.lend(ctx, true, func(s *pop3.Session) error {
-		heads, at, kept, t.out.Issues = nil, -1, 0, nil
+		*t, issues = threading{access: x.access, q: q}, nil
 		i, ok := x.session.places[ref.UIDL]
 		if !ok {
 			return x.noMessage("")
 		}
 		all := x.session.list
-		if len(all) > popHeaders && x.policy.ShowsAll() {
+		if older := len(all) - popHeaders; older > 0 && x.policy.ShowsAll() {
 			t.cut = true
-			newest := all[len(all)-popHeaders:]
-			if i < len(all)-popHeaders {
-				newest = append([]pop3.Message{all[i]}, newest...)
+			if all = all[older:]; i < older {
+				all = append([]pop3.Message{x.session.list[i]}, all...)
 			}
-			all = newest
 		}
-		err := x.heads(ctx, s, all, nil, &t.out.Issues, func(h *popHead) bool {
-			if kept += h.bytes; h.UIDL == ref.UIDL {
-				at = len(heads)
-			} else if kept > popThreadBytes {
+		kept := 0
+		err := x.heads(ctx, s, all, nil, func(g *fetched) bool {
+			kept += g.headed
+			switch {
+			case !g.readable:
+				issues = append(issues, g.unreadable())
+				return true
+			case g.ref.UIDL == ref.UIDL:
+				t.first = g
+			case kept > popThreadBytes:
 				t.cut = true
-				return false
+				return true
 			}
-			// What tells conversations apart is told by places instead of UIDs.
-			h.uid = uint32(len(heads) + 1)
-			heads = append(heads, h)
-			return false
+			t.known = append(t.known, g)
+			return true
 		})
-		if err == nil && at < 0 {
+		if err == nil && t.first == nil {
 			err = x.noMessage("filtered")
 		}
 		return err
@@ -383,22 +355,9 @@ func (x *popBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thre
 	if err != nil {
 		return nil, err
 	}
-	t.ref.UID, t.known = heads[at].uid, map[uint32]*fetched{}
-	for _, h := range heads {
-		t.known[h.uid] = &h.fetched
-	}
-	group, parents := t.conversation()
-	issues := t.out.Issues
-	t.finish(&located{}, &heads[at].fetched, group, parents)
-	t.out.Folder, t.out.Issues = popFolder, issues
-	for i := range t.out.Messages {
-		m := &t.out.Messages[i]
-		m.Ref = x.ref(heads[m.Ref.UID-1].UIDL)
-		if m.Parent.UID != 0 {
-			m.Parent = x.ref(heads[m.Parent.UID-1].UIDL)
-		}
-	}
-	return t.out, nil
+	out := t.thread(t.conversation())
+	out.Folder, out.Issues = popFolder, issues
+	return out, nil
 }
 
 // folders is the one folder there is. Without UIDs and flags there is nothing to
@@ -416,8 +375,7 @@ func (x *popBox) folders(ctx context.Context, q FolderQuery) (*FolderList, error
 		n := uint32(len(x.session.list))
 		if !x.policy.ShowsAll() {
 			n = 0
-			var issues []mail.Issue
-			if err := x.heads(ctx, s, x.session.list, nil, &issues, func(*popHead) bool { n++; return false }); err != nil {
+			if err := x.heads(ctx, s, x.session.list, nil, func(*fetched) bool { n++; return true }); err != nil {
 				return err
 			}
 		}

@@ -61,86 +61,61 @@ func (n *popNames) keep(ctx context.Context, store mail.SeenStore, x *popBox) er
 	})
 }
 
-// missing is the Issue for a message that is not there, or that is hidden.
-func (x *popBox) missing(r mail.Ref) mail.Issue {
-	i := x.noMessage("").Issue()
-	i.MessageID = r.String()
-	return i
-}
-
 func (x *popBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 	store := x.m.o.Seen
 	if store == nil {
 		return nil, x.Unsupported("Nothing is kept here about which messages are new.", mail.AdviceKeepIDs)
 	}
 	for _, r := range refs {
-		if r.Account != x.Account || r.Protocol != mail.POP3 || r.UIDL == "" {
+		if r != x.ref(r.UIDL) || r.UIDL == "" {
 			return nil, x.noMessage("")
 		}
 	}
-	out := &Changed{Account: x.account.Name, Folder: popFolder}
+	var out *Changed
 	var names popNames
-	var acked []string
+	var acked []mail.Ref
 	err := x.lend(ctx, true, func(s *pop3.Session) error {
-		*out, acked = Changed{Account: x.account.Name, Folder: popFolder}, nil
+		out, acked = &Changed{Account: x.Account, Folder: popFolder}, nil
 		var err error
 		if names, err = x.seen(ctx, store, x.session.list); err != nil {
 			return err
 		}
 		var there []pop3.Message
+		shown := map[string]bool{}
 		for _, r := range refs {
 			if i, ok := x.session.places[r.UIDL]; ok && !slices.Contains(there, x.session.list[i]) {
 				there = append(there, x.session.list[i])
+				shown[r.UIDL] = x.policy.ShowsAll()
 			}
 		}
-		shown := map[string]bool{}
-		if x.policy.ShowsAll() {
-			for _, m := range there {
-				shown[m.UIDL] = true
-			}
-		} else {
-			var ignored []mail.Issue
-			if err := x.heads(ctx, s, there, nil, &ignored, func(h *popHead) bool { shown[h.UIDL] = true; return false }); err != nil {
+		if !x.policy.ShowsAll() {
+			if err := x.heads(ctx, s, there, nil, func(g *fetched) bool { shown[g.ref.UIDL] = true; return true }); err != nil {
 				return err
 			}
 		}
 		for _, r := range refs {
 			switch {
 			case !shown[r.UIDL]:
-				out.Issues = append(out.Issues, x.missing(r))
-			case !slices.Contains(acked, r.UIDL):
-				acked = append(acked, r.UIDL)
+				missing := x.noMessage("").Issue()
+				missing.MessageID = r.String()
+				out.Issues = append(out.Issues, missing)
+			case !slices.Contains(acked, r):
+				acked = append(acked, r)
+				// The caller has listed the mailbox before, and what came after that
+				// message may be new to them.
+				names.first = names.first[:min(len(names.first), x.session.places[r.UIDL])]
 			}
 		}
-		for _, name := range acked {
-			// Who acknowledges a message has looked before, and what came after
-			// that message may be new to them.
-			names.first = names.first[:min(len(names.first), x.session.places[name])]
+		switch {
+		case len(acked) > 0:
+			return nil
+		case len(there) > 0:
+			return x.noMessage("filtered")
 		}
-		if len(acked) == 0 {
-			reason := ""
-			if len(there) > 0 {
-				reason = "filtered"
-			}
-			return x.noMessage(reason)
-		}
-		return nil
+		return x.noMessage("")
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = store.UpdateSeen(ctx, x.account.Name, popFolder, func(s *mail.SeenState) error {
-		names.apply(s)
-		out.Messages = nil
-		for _, n := range acked {
-			out.Messages = append(out.Messages, ChangedMessage{Ref: x.ref(n), Already: !s.IsNewName(n)})
-		}
-		s.AckNames(acked...)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	out.Attempted, out.Succeeded = len(acked), len(acked)
-	return out, nil
+	return x.acknowledge(ctx, out, acked, names.apply)
 }

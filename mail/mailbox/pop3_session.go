@@ -6,10 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/pop3"
 	"github.com/postern-mail/postern/mail/internal/wire"
-	"github.com/postern-mail/postern/mail/login"
 )
 
 // A POP3 mailbox is locked while a session is open (RFC 1939 section 4), and shows
@@ -24,9 +22,8 @@ const (
 // popSession is the one session of an account. It is safe for concurrent use: those who
 // want it wait for each other.
 type popSession struct {
-	settings string // what cfg was made of
-	cfg      pop3.Config
-	now      func() time.Time
+	cfg pop3.Config
+	now func() time.Time
 
 	life context.Context // ends with Close
 	end  context.CancelFunc
@@ -42,41 +39,10 @@ type popSession struct {
 	idle    *time.Timer
 }
 
-func newPopSession(settings string, cfg pop3.Config, now func() time.Time) *popSession {
-	b := &popSession{settings: settings, cfg: cfg, now: now, turn: make(chan struct{}, 1)}
+func newPopSession(cfg pop3.Config, now func() time.Time) *popSession {
+	b := &popSession{cfg: cfg, now: now, turn: make(chan struct{}, 1)}
 	b.life, b.end = context.WithCancel(context.Background())
 	return b
-}
-
-// popConfig is the account's server as the wire wants it.
-func (m *Client) popConfig(a *mail.Account) (pop3.Config, error) {
-	target, err := login.Target(a.POP3, m.o.Directory, m.o.Credentials, a)
-	target.Gate = m.gate
-	return pop3.Config{Target: target, Socket: a.Timeouts.Socket}, err
-}
-
-// popSession returns the account's session, a new one when its server or login differs
-// from what it was made for.
-func (m *Client) popSession(a *mail.Account, cfg pop3.Config) (*popSession, error) {
-	settings, err := connectionOf(a)
-	if err != nil {
-		return nil, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.closed {
-		return nil, ended(a.Name, errPopClosed)
-	}
-	old := m.sessions[a.Name]
-	if old != nil && old.settings == settings {
-		return old, nil
-	}
-	if old != nil {
-		m.ending.Go(func() { _ = old.Close() })
-	}
-	b := newPopSession(settings, cfg, m.o.Now)
-	m.sessions[a.Name] = b
-	return b, nil
 }
 
 // alone runs fn while there is no session. What fn is given also ends when the

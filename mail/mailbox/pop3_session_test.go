@@ -42,7 +42,7 @@ func stallAt(t *testing.T, command string) (*popSession, *stallingPop) {
 	}()
 	credential := func(context.Context) (wire.Credential, error) { return wire.Credential{Password: "secret"}, nil }
 	cfg := pop3.Config{Target: wire.Target{Host: "127.0.0.1", Port: uint16(l.Addr().(*net.TCPAddr).Port), Security: wire.Plaintext, Login: wire.Login{Username: "ann", Credential: credential}}}
-	return newPopSession("", cfg, time.Now), s
+	return newPopSession(cfg, time.Now), s
 }
 
 func (s *stallingPop) serve(conn net.Conn) {

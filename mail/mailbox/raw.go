@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	goimap "github.com/emersion/go-imap/v2"
-	"github.com/emersion/go-imap/v2/imapclient"
 
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
@@ -43,16 +42,15 @@ func (x *imapBox) raw(ctx context.Context, ref mail.Ref, limit int64) (*RawMessa
 	var out *RawMessage
 	err = x.lend(ctx, ref.Folder, func(s *imap.Session) error {
 		source := &goimap.FetchItemBodySection{Partial: &goimap.SectionPartial{Size: limit}}
-		d, validity, err := x.one(s, ref, goimap.FetchOptions{RFC822Size: true}, source)
+		g, err := x.one(s, ref, goimap.FetchOptions{RFC822Size: true}, source)
 		if err != nil {
 			return err
 		}
-		raw, ok := section(d, goimap.PartSpecifierNone, nil, false)
+		raw, ok := section(g.data, goimap.PartSpecifierNone, nil, false)
 		if !ok {
 			return x.noMessage("")
 		}
-		out = &RawMessage{Ref: ref, Size: max(d.RFC822Size, int64(len(raw))), Source: raw}
-		out.Ref.UIDValidity = validity
+		out = &RawMessage{Ref: g.ref, Size: max(g.size, int64(len(raw))), Source: raw}
 		out.Truncated = out.Size > int64(len(raw))
 		return nil
 	})
@@ -64,32 +62,34 @@ func (x *imapBox) raw(ctx context.Context, ref mail.Ref, limit int64) (*RawMessa
 
 // one fetches something of one message, which the policy shows, in one round
 // trip.
-func (x *imapBox) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions, sections ...*goimap.FetchItemBodySection) (*imapclient.FetchMessageBuffer, uint32, error) {
+func (x *imapBox) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions, sections ...*goimap.FetchItemBodySection) (*fetched, error) {
 	opts.BodySection = append(opts.BodySection, sections...)
 	if !x.policy.ShowsAll() {
 		opts.BodySection = append(opts.BodySection, headerSection())
 	}
 	box, data, err, fetchErr := visit(s, ref.Folder, func() *imap.Fetching { return s.Fetch(imap.UIDs(ref.UID), opts) })
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if ref.UIDValidity != 0 && ref.UIDValidity != box.UIDValidity {
-		return nil, 0, x.gone()
+		return nil, x.madeAnew(mail.AdviceListAgain)
 	}
 	if refusedByServer(fetchErr) && !x.policy.ShowsAll() {
-		return nil, 0, x.noMessage("filtered")
+		return nil, x.noMessage("filtered")
 	}
 	if fetchErr != nil {
-		return nil, 0, fetchErr
+		return nil, fetchErr
 	}
 	d := dataOf(data, ref.UID)
 	if d == nil || len(d.BodySection) == 0 && d.BodyStructure == nil && d.RFC822Size == 0 {
-		return nil, 0, x.noMessage("")
+		return nil, x.noMessage("")
 	}
-	if g := readFetched(d); !g.visible(x.policy) {
-		return nil, 0, x.noMessage("filtered")
+	ref.UIDValidity = box.UIDValidity
+	g := readFetched(ref, d)
+	if !g.visible(x.policy) {
+		return nil, x.noMessage("filtered")
 	}
-	return d, box.UIDValidity, nil
+	return &g, nil
 }
 
 // chunks fetches all of a message, or of a part of it. size is what the server
@@ -126,8 +126,7 @@ func (x *imapBox) chunks(s *imap.Session, uid uint32, part []int, size int64) ([
 }
 
 func (x *access) tooLarge() error {
-	return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindLimit, Stage: string(imap.StageFetch),
-		Message: "It is larger than 64 MiB.", Advice: mail.AdviceMailProgram}
+	return x.Failure(mail.KindLimit, imap.StageFetch, "It is larger than 64 MiB.", mail.AdviceMailProgram)
 }
 
 // Attachment returns one attachment with its content, up to 64 MiB as transferred.
@@ -146,18 +145,13 @@ func (x *imapBox) attachment(ctx context.Context, ref mail.Ref, part string) (*A
 	if err != nil {
 		return nil, err
 	}
-	structure := true
 	var out *AttachmentContent
-	fetch := func() error {
+	err = withStructure(ctx, func(structure bool) error {
 		return x.lend(ctx, ref.Folder, func(s *imap.Session) (err error) {
 			out, err = x.readAttachment(s, ref, part, structure)
 			return err
 		})
-	}
-	if err = fetch(); unreadable(err) && ctx.Err() == nil {
-		structure = false
-		err = fetch()
-	}
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -169,17 +163,14 @@ func (x *imapBox) readAttachment(s *imap.Session, ref mail.Ref, part string, str
 	if structure {
 		opts.BodyStructure = &goimap.FetchItemBodyStructure{Extended: true}
 	}
-	d, validity, err := x.one(s, ref, opts)
+	g, err := x.one(s, ref, opts)
 	if err != nil {
 		return nil, err
 	}
-	ref.UIDValidity = validity
-	var root *message.Part
+	root := g.root
 	var entity *message.Entity
-	if d.BodyStructure != nil {
-		root = partsOf(d.BodyStructure)
-	} else {
-		raw, err := x.chunks(s, ref.UID, nil, d.RFC822Size)
+	if g.data.BodyStructure == nil {
+		raw, err := x.chunks(s, ref.UID, nil, g.size)
 		if err != nil {
 			return nil, err
 		}
@@ -196,9 +187,14 @@ func (x *imapBox) readAttachment(s *imap.Session, ref mail.Ref, part string, str
 	} else if raw, err = x.chunks(s, ref.UID, partNumbers(p.ID), p.Size); err != nil {
 		return nil, err
 	}
+	return attachmentOf(g.ref, p, raw), nil
+}
+
+// attachmentOf is an attachment with its content, from its octets as transferred.
+func attachmentOf(ref mail.Ref, p *message.Part, raw []byte) *AttachmentContent {
 	content := message.DecodeBody(raw, p.Encoding)
 	return &AttachmentContent{Ref: ref, Attachment: Attachment{PartID: p.ID, Filename: p.Filename,
-		ContentType: plain.Line(p.MediaType()), Size: int64(len(content)), Content: content}}, nil
+		ContentType: plain.Line(p.MediaType()), Size: int64(len(content)), Content: content}}
 }
 
 // choose finds the attachment that is meant.
@@ -215,17 +211,13 @@ func (x *access) choose(root *message.Part, part string) (*message.Part, error) 
 	}
 	switch {
 	case len(all) == 0:
-		return nil, &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindNotFound, Stage: "parse", Message: "The message has no attachment.",
-			Advice: mail.AdviceGet}
+		return nil, x.Failure(mail.KindNotFound, "parse", "The message has no attachment.", mail.AdviceGet)
 	case part == "" && len(all) == 1:
 		return only, nil
 	case part == "":
-		e := x.Invalid(fmt.Sprintf("The message has %d attachments.", len(all)), mail.AdviceNamePart)
-		e.Detail = partList(ids)
-		return nil, e
+		return nil, x.Invalid(fmt.Sprintf("The message has %d attachments.", len(all)), mail.AdviceNamePart).About(partList(ids))
 	}
-	return nil, &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindNotFound, Stage: "parse", Message: "The message has no such attachment.",
-		Advice: mail.AdviceNamePart, Detail: partList(ids)}
+	return nil, x.Failure(mail.KindNotFound, "parse", "The message has no such attachment.", mail.AdviceNamePart).About(partList(ids))
 }
 
 func partList(ids []string) string {
@@ -255,11 +247,10 @@ func (x *imapBox) header(ctx context.Context, ref mail.Ref) (h rfc5322.Header, e
 		if x.policy.ShowsAll() {
 			sections = append(sections, headerSection()) // else it comes for the policy
 		}
-		d, _, err := x.one(s, ref, goimap.FetchOptions{RFC822Size: true}, sections...)
+		g, err := x.one(s, ref, goimap.FetchOptions{RFC822Size: true}, sections...)
 		if err != nil {
 			return err
 		}
-		g := readFetched(d)
 		if !g.readable {
 			return x.noMessage("")
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -15,8 +16,6 @@ import (
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/cursor"
 	"github.com/postern-mail/postern/mail/internal/imap"
-	"github.com/postern-mail/postern/mail/internal/message"
-	"github.com/postern-mail/postern/mail/internal/quoted"
 )
 
 // The bounds of Search (001 section 4).
@@ -29,9 +28,6 @@ const (
 	maxCriterion       = 256 // characters
 	// DefaultMaxMatches is how many matches a search may have.
 	DefaultMaxMatches = 20_000
-
-	snippetBytes = 4 << 10  // of the text, fetched with the rest
-	snippetPart  = 48 << 10 // of a text part that begins further down
 )
 
 // MaxCursorChars bounds the text form of a cursor. Criteria of the greatest length
@@ -54,11 +50,10 @@ func (m *Client) Search(ctx context.Context, account string, q SearchQuery) (*Se
 		return nil, err
 	}
 	q = f.q
-	err = f.run(ctx)
-	if f.want.structure && ctx.Err() == nil && unreadable(err) {
-		f.want.structure = false // see List
-		err = f.run(ctx)
-	}
+	err = withStructure(ctx, func(structure bool) error {
+		f.want.structure = structure
+		return f.run(ctx)
+	})
 	if err != nil {
 		if f.page == nil || len(f.page.Messages) == 0 || !partial(ctx, err) {
 			return nil, err
@@ -116,7 +111,7 @@ func (f *finding) prepare(ctx context.Context, cs cursor.Sealer) error {
 	if !q.Start.IsZero() && !q.End.IsZero() && q.End.Before(q.Start) {
 		return f.Invalid("The search ends before it starts.", mail.AdviceDates)
 	}
-	f.want = wanted{header: !f.policy.ShowsAll(), structure: true, dates: q.Full, full: q.Full, text: q.Snippet}
+	f.want = wanted{header: !f.policy.ShowsAll(), dates: q.Full, full: q.Full, text: q.Snippet}
 	return f.checkFolder(q.Folder)
 }
 
@@ -185,129 +180,68 @@ func (f *finding) run(ctx context.Context) error {
 			return err
 		}
 		if f.valid != 0 && f.valid != box.UIDValidity {
-			return &mail.Error{Op: f.Op, Account: f.Account, Kind: mail.KindConflict, Stage: string(imap.StageExamine),
-				Message: "The folder was made anew since this cursor was given.", Advice: mail.AdviceSearchAnew}
+			return f.madeAnew(mail.AdviceSearchAnew)
 		}
 		f.page.UIDValidity = box.UIDValidity
 		if f.policy.ShowsAll() {
 			f.page.UIDNext = box.UIDNext
 		}
-		if f.policy.ShowsAll() && !f.q.HasAttachment {
-			return f.show(s, found)
+		if found, err = f.sift(s, box, found); err != nil {
+			return err
 		}
-		return f.sift(s, box, found)
+		f.page.Total = int(imap.CountUIDs(found))
+		if f.before != 0 {
+			found = imap.UIDsBelow(found, f.before)
+		}
+		set, left := imap.SplitUIDs(found, uint32(f.q.Limit), false)
+		if len(set) == 0 {
+			return nil
+		}
+		f.page.HasMore = len(left) > 0
+		s.Renew()
+		got, err := f.fetchAll(s, set, f.want)
+		if err != nil {
+			return err
+		}
+		return f.fill(s, set, got)
 	})
 }
 
-// show fills the page where every match counts.
-func (f *finding) show(s *imap.Session, found goimap.UIDSet) error {
-	total := imap.CountUIDs(found)
-	if total > uint64(f.q.MaxMatches) {
-		return f.tooMany()
-	}
-	f.page.Total = int(total)
-	if f.before != 0 {
-		found = imap.UIDsBelow(found, f.before)
-	}
-	set, left := imap.SplitUIDs(found, uint32(f.q.Limit), false)
-	if len(set) == 0 {
-		return nil
-	}
-	f.page.HasMore = len(left) > 0
-	s.Renew()
-	got, err := fetchAll(s, set, f.want)
-	if err != nil {
-		return err
-	}
-	return f.fill(s, set, got)
-}
-
-func (f *finding) tooMany() error {
-	return f.Invalid(fmt.Sprintf("More than %d messages match.", f.q.MaxMatches),
-		mail.AdviceNarrow)
-}
-
-// sift looks at every match, counts those that are visible and meet what the
-// server cannot search for, and fills the page with the newest below the cursor.
-func (f *finding) sift(s *imap.Session, box imap.Folder, found goimap.UIDSet) error {
-	if f.policy.ShowsAll() && imap.CountUIDs(found) > uint64(f.q.MaxMatches) {
-		return f.tooMany()
-	}
-	if senders := senders(f.policy); imap.CountUIDs(found) > maxScan && senders != nil {
-		narrower := f.criteria()
-		narrower.And(senders)
-		var err error
-		if found, err = s.Search(narrower).Wait(); err != nil {
-			return err
+// sift returns those of the matches that are visible and meet what the server cannot
+// search for, which each is looked at for.
+func (f *finding) sift(s *imap.Session, box imap.Folder, found goimap.UIDSet) (goimap.UIDSet, error) {
+	if !f.policy.ShowsAll() && len(found) > 0 {
+		if senders := senders(f.policy); imap.CountUIDs(found) > maxScan && senders != nil {
+			narrower := f.criteria()
+			narrower.And(senders)
+			var err error
+			if found, err = s.Search(narrower).Wait(); err != nil || len(found) == 0 {
+				return nil, err
+			}
+		}
+		matches := found
+		found = goimap.UIDSet{}
+		if err := f.eachVisible(s, box, matches, func(g *fetched) { found.AddNum(goimap.UID(g.ref.UID)) }); err != nil {
+			return nil, err
 		}
 	}
-	if found == nil {
-		found = goimap.UIDSet{} // nothing, and not everything
+	if imap.CountUIDs(found) > uint64(f.q.MaxMatches) {
+		f.page = nil
+		return nil, f.Invalid(fmt.Sprintf("More than %d messages match.", f.q.MaxMatches), mail.AdviceNarrow)
 	}
-	visible := found
-	if !f.policy.ShowsAll() {
-		visible = goimap.UIDSet{}
-		if err := f.eachVisible(s, box, found, wanted{header: true}, func(g *fetched) bool {
-			visible.AddNum(goimap.UID(g.uid))
-			return true
-		}); err != nil {
-			return err
-		}
+	if !f.q.HasAttachment {
+		return found, nil
 	}
-	var set goimap.UIDSet
-	shown := 0
-	take := func(uid goimap.UID) bool {
-		if f.page.Total++; f.page.Total > f.q.MaxMatches {
-			return false
-		}
-		switch {
-		case f.before != 0 && uid >= goimap.UID(f.before):
-		case shown < f.q.Limit:
-			shown++
-			set.AddNum(uid)
-		default:
-			f.page.HasMore = true
+	var attached goimap.UIDSet
+	err := f.walk(s, source{uids: found}, false, wanted{structure: f.want.structure}, largest, func(got []fetched) bool {
+		for i := range got {
+			if got[i].hasAttachments() {
+				attached.AddNum(goimap.UID(got[i].ref.UID))
+			}
 		}
 		return true
-	}
-	for len(visible) > 0 && f.page.Total <= f.q.MaxMatches {
-		var window goimap.UIDSet
-		window, visible = imap.SplitUIDs(visible, maxWindow, false)
-		nums, _ := window.Nums()
-		has := map[uint32]bool{}
-		if f.q.HasAttachment {
-			s.Renew()
-			f.looking(uint64(f.page.Total), 0, f.q.Folder)
-			got, err := fetchAll(s, window, wanted{structure: f.want.structure})
-			if err != nil {
-				return err
-			}
-			for i := range got {
-				has[got[i].uid] = got[i].hasAttachments()
-			}
-		}
-		for i := len(nums) - 1; i >= 0; i-- {
-			if f.q.HasAttachment && !has[uint32(nums[i])] {
-				continue
-			}
-			if !take(nums[i]) {
-				break
-			}
-		}
-	}
-	if f.page.Total > f.q.MaxMatches {
-		f.page = nil
-		return f.tooMany()
-	}
-	if shown == 0 {
-		return nil
-	}
-	s.Renew()
-	got, err := fetchAll(s, set, f.want)
-	if err != nil {
-		return err
-	}
-	return f.fill(s, set, got)
+	})
+	return attached, err
 }
 
 // fill puts messages on the page, newest first, with snippets where asked for.
@@ -315,125 +249,54 @@ func (f *finding) fill(s *imap.Session, set goimap.UIDSet, got []fetched) error 
 	f.page.Attempted = int(imap.CountUIDs(set))
 	have := map[uint32]*fetched{}
 	for i := range got {
-		have[got[i].uid] = &got[i]
+		have[got[i].ref.UID] = &got[i]
 	}
 	snippets, err := f.snippets(s, got)
 	nums, _ := set.Nums()
-	for i := len(nums) - 1; i >= 0; i-- {
-		uid := uint32(nums[i])
-		if f.last == 0 || uid < f.last {
-			f.last = uid
-		}
-		ref := f.refTo(f.q.Folder, f.page.UIDValidity, uid)
-		g := have[uid]
-		switch {
+	slices.Reverse(nums)
+	for _, num := range nums {
+		uid := uint32(num)
+		f.last = uid
+		switch g := have[uid]; {
 		case g == nil || !g.visible(f.policy) && g.readable:
 			f.page.Failed++
-			f.page.Issues = append(f.page.Issues, mail.Issue{Kind: mail.KindNotFound, Stage: string(imap.StageFetch), UID: uid, MessageID: ref.String(),
-				Message: "The message was removed in the meantime."})
-			continue
+			f.page.Issues = append(f.page.Issues, mail.Issue{Kind: mail.KindNotFound, Stage: imap.StageFetch, UID: uid,
+				MessageID: f.refTo(f.q.Folder, f.page.UIDValidity, uid).String(), Message: "The message was removed in the meantime."})
 		case !g.readable:
 			f.page.Failed++
-			f.page.Issues = append(f.page.Issues, mail.Issue{Kind: mail.KindRefused, Stage: "parse", UID: uid, MessageID: ref.String(), Retryable: true,
-				Message: "The server did not give the message's header."})
-			continue
+			f.page.Issues = append(f.page.Issues, g.unreadable())
+		default:
+			sum := g.summary(f.q.Full)
+			sum.Snippet = snippets[uid]
+			f.page.Messages = append(f.page.Messages, sum)
 		}
-		sum := g.summary(f.q.Full)
-		sum.Ref, sum.Snippet = ref, snippets[uid]
-		f.page.Messages = append(f.page.Messages, sum)
 	}
 	return err
 }
 
-// snippets reads the beginning of each message's text, mostly from what came with
-// the rest, and fetches the part where the text begins further down.
+// snippets reads the beginning of each message's text as Get reads it, mostly from
+// what came with the rest.
 func (f *finding) snippets(s *imap.Session, got []fetched) (map[uint32]string, error) {
 	out := map[uint32]string{}
 	if !f.q.Snippet {
 		return out, nil
 	}
-	var requests requestSet
-	missing := map[uint32]*message.Part{}
-	for i := range got {
-		g := &got[i]
-		if !g.readable || !g.visible(f.policy) {
-			continue
-		}
-		text, more := g.snippet(f.q.SnippetChars)
-		out[g.uid] = text
-		if more != nil {
-			missing[g.uid] = more
-			requests.add(g.uid, goimap.FetchOptions{BodySection: []*goimap.FetchItemBodySection{{Part: partNumbers(more.ID),
-				Partial: &goimap.SectionPartial{Size: min(more.Size, snippetSize(more))}}}})
+	var members []*reading
+	for _, g := range got {
+		if g.readable && g.visible(f.policy) {
+			r := &reading{access: f.access, ref: g.ref, q: GetQuery{BodyChars: 4 * f.q.SnippetChars}, snippet: f.q.SnippetChars}
+			r.begin(f.want.structure)
+			r.start(g)
+			members = append(members, r)
 		}
 	}
-	if len(missing) == 0 {
-		return out, nil
-	}
-	s.Renew()
-	data, err := requests.start(s).Wait()
-	if err != nil {
-		return out, err
-	}
-	for uid, p := range missing {
-		d := dataOf(data, uid)
-		if d == nil {
-			continue
-		}
-		if b, ok := section(d, goimap.PartSpecifierNone, partNumbers(p.ID), false); ok {
-			if text, _ := snippetOf(p, b, f.q.SnippetChars); text != "" {
-				out[uid] = text
-			}
+	err := readRest(s, members)
+	for _, r := range members {
+		if r.message != nil {
+			out[r.ref.UID] = r.message.Snippet
 		}
 	}
-	return out, nil
-}
-
-// snippet reads the beginning of the text from the beginning of the message. more
-// is the part to fetch when that does not tell enough.
-func (g *fetched) snippet(chars int) (text string, more *message.Part) {
-	root := g.root
-	entity := message.Parse(joinMessage(g.head, g.text))
-	if root == nil || len(g.text) < snippetBytes {
-		root = entity.Root
-	}
-	for _, p := range message.SelectText(root) {
-		var raw []byte
-		for l := range leaves(entity.Root) {
-			if l.ID == p.ID {
-				raw = entity.Raw(l)
-			}
-		}
-		if p.Subtype == "html" && int64(len(raw)) < p.Size && len(g.text) == snippetBytes && partNumbers(p.ID) != nil {
-			return "", p // its end can hide what its beginning shows
-		}
-		enough := false
-		text, enough = snippetOf(p, raw, chars)
-		if !enough && int64(len(raw)) < p.Size && len(g.text) == snippetBytes && partNumbers(p.ID) != nil {
-			return text, p
-		}
-		if text != "" {
-			return text, nil
-		}
-	}
-	return "", nil
-}
-
-// snippetSize is how much of a part is fetched for a snippet.
-func snippetSize(p *message.Part) int64 {
-	if p.Subtype == "html" {
-		return maxHTMLBytes
-	}
-	return snippetPart
-}
-
-// snippetOf is one line of the new text in the beginning of a part, and whether
-// there was enough of it.
-func snippetOf(p *message.Part, raw []byte, chars int) (text string, enough bool) {
-	alone := *p
-	alone.ID, alone.Children, alone.Disposition, alone.Filename = "1", nil, "", ""
-	whole, _ := message.Text(&alone, func(*message.Part) []byte { return raw }, chars*4)
-	return quoted.Snippet(whole, chars), utf8.RuneCountInString(quoted.New(whole)) >= chars
+	return out, err
 }
 
 // maxSenders bounds the entries of which a search is made.

@@ -136,6 +136,7 @@ func (x *imapBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 	}
 	var l *located
 	var uids []uint32
+	var acked []mail.Ref
 	var first *begun
 	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
 		var err error
@@ -157,18 +158,36 @@ func (x *imapBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = store.UpdateSeen(ctx, x.Account, b.folder, func(s *mail.SeenState) error {
-		first.apply(s)
-		b.out.Messages = nil
-		for _, u := range uids {
-			b.out.Messages = append(b.out.Messages, ChangedMessage{Ref: b.ref(l, u), Already: !s.IsNew(u)})
+	for _, u := range uids {
+		acked = append(acked, b.ref(l, u))
+	}
+	return x.acknowledge(ctx, b.out, acked, first.apply)
+}
+
+// acknowledge notes messages as dealt with, in a state that apply has brought up to what
+// the folder is like, and reports each.
+func (x *access) acknowledge(ctx context.Context, out *Changed, refs []mail.Ref, apply func(*mail.SeenState)) (*Changed, error) {
+	err := x.m.o.Seen.UpdateSeen(ctx, x.Account, out.Folder, func(s *mail.SeenState) error {
+		apply(s)
+		out.Messages, out.Attempted, out.Succeeded = nil, len(refs), len(refs)
+		var uids []uint32
+		var names []string
+		for _, r := range refs {
+			isNew := s.IsNew(r.UID)
+			if r.Protocol == mail.POP3 {
+				isNew = s.IsNewName(r.UIDL)
+				names = append(names, r.UIDL)
+			} else {
+				uids = append(uids, r.UID)
+			}
+			out.Messages = append(out.Messages, ChangedMessage{Ref: r, Already: !isNew})
 		}
 		s.Ack(uids...)
+		s.AckNames(names...)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	b.out.Attempted, b.out.Succeeded = len(uids), len(uids)
-	return b.out, nil
+	return out, nil
 }

@@ -1,9 +1,9 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
@@ -47,106 +47,62 @@ func (x *imapBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thr
 	if err != nil {
 		return nil, err
 	}
-	t := &threading{access: x.access, box: x, ref: ref, q: q,
-		want: wanted{header: !x.policy.ShowsAll(), structure: x.policy.ShowsAll(), dates: true, full: q.Full, thread: true}}
-	err = t.run(ctx)
-	if ctx.Err() == nil && unreadable(err) {
-		t.want.structure, t.unstructured = false, true // see List
-		if err = t.run(ctx); err == nil {
-			t.structureLater(ctx)
-		}
-	}
+	var out *Thread
+	err = withStructure(ctx, func(structure bool) error {
+		return x.lend(ctx, ref.Folder, func(s *imap.Session) (err error) {
+			t := &threading{access: x.access, q: q}
+			out, err = x.converse(s, t, ref, structure)
+			return err
+		})
+	})
 	if err != nil {
 		return nil, err
 	}
-	return t.out, nil
+	return out, nil
 }
 
-// threading is one Thread in progress.
+// threading is one Thread in progress, whatever the protocol.
 type threading struct {
 	*access
-	box  *imapBox // nil for POP3, whose candidates are the headers of the mailbox
-	ref  mail.Ref
-	q    ThreadQuery
-	want wanted
-
-	unstructured bool // a BODYSTRUCTURE cannot be read
-
-	known map[uint32]*fetched // candidates that the policy shows
-	cut   bool                // there were more candidates than are looked at
-	out   *Thread
+	q     ThreadQuery
+	first *fetched   // the message asked for
+	known []*fetched // what the policy shows of what may belong to it
+	cut   bool       // there was more than is looked at
 }
 
-func (t *threading) run(ctx context.Context) error {
-	return t.box.lend(ctx, t.ref.Folder, func(s *imap.Session) error {
-		t.known, t.cut, t.out = map[uint32]*fetched{}, false, nil
-		b := &batch{imapBox: t.box, refs: []mail.Ref{t.ref}, uids: []uint32{t.ref.UID}, folder: t.ref.Folder}
-		l, err := b.locate(s, false, t.want)
-		if err != nil {
-			return err
-		}
-		first := l.found[t.ref.UID]
-		if first == nil || !first.readable {
-			return t.noMessage(l.reason())
-		}
-		t.known[first.uid] = first
-		group, parents := []*fetched{first}, map[uint32]uint32{}
-		asked := map[string]bool{}
-		for range maxThreadRounds {
-			t.looking(0, 0, t.ref.Folder)
-			ids, subjects := t.linked(group, asked)
-			if len(ids)+len(subjects) == 0 {
-				break
-			}
-			if err := t.look(s, ids, subjects); err != nil {
-				return err
-			}
-			group, parents = t.conversation()
-		}
-		if err := t.structure(s, group); err != nil {
-			return err
-		}
-		t.finish(l, first, group, parents)
-		return nil
-	})
-}
-
-// structure asks what the messages of the conversation are made of, where it was
-// not asked of every candidate because some of them may be hidden.
-func (t *threading) structure(s *imap.Session, group []*fetched) error {
-	if t.want.structure || t.unstructured {
-		return nil
+// converse finds the candidates by searching for what links messages, in rounds.
+func (x *imapBox) converse(s *imap.Session, t *threading, ref mail.Ref, structure bool) (*Thread, error) {
+	want := wanted{header: !x.policy.ShowsAll(), structure: structure && x.policy.ShowsAll(), dates: true, full: t.q.Full, thread: true}
+	b := &batch{imapBox: x, refs: []mail.Ref{ref}, uids: []uint32{ref.UID}, folder: ref.Folder}
+	l, err := b.locate(s, false, want)
+	if err != nil {
+		return nil, err
 	}
-	uids := make([]uint32, len(group))
-	for i, g := range group {
-		uids[i] = g.uid
+	if t.first = l.found[ref.UID]; t.first == nil || !t.first.readable {
+		return nil, t.noMessage(l.reason())
 	}
-	s.Renew()
-	data, err := startStructures(s, uids).Wait()
-	if err != nil && !refusedByServer(err) {
-		return err
+	t.known = []*fetched{t.first}
+	group, parents := t.known, map[mail.Ref]mail.Ref{}
+	asked := map[string]bool{}
+	for range maxThreadRounds {
+		t.looking(0, 0, ref.Folder)
+		ids, subjects := t.linked(group, asked)
+		if len(ids)+len(subjects) == 0 {
+			break
+		}
+		if err := x.candidates(s, t, ids, subjects, want); err != nil {
+			return nil, err
+		}
+		slices.SortFunc(t.known, func(a, b *fetched) int { return cmp.Compare(a.ref.UID, b.ref.UID) })
+		group, parents = t.conversation()
 	}
-	for _, g := range group {
-		if d := dataOf(data, g.uid); d != nil && d.BodyStructure != nil {
-			g.root = partsOf(d.BodyStructure)
+	if structure && !want.structure {
+		// It was not asked of every candidate, because some of them may be hidden.
+		if err := structures(s, group); err != nil {
+			return nil, err
 		}
 	}
-	return nil
-}
-
-// structureLater does the same, with care, where one of the answers cannot be read.
-func (t *threading) structureLater(ctx context.Context) {
-	uids := make([]uint32, len(t.out.Messages))
-	for i, m := range t.out.Messages {
-		uids[i] = m.Ref.UID
-	}
-	t.box.structures(ctx, t.ref.Folder, t.out.UIDValidity, uids, func(uid uint32, root *message.Part) {
-		i := slices.Index(uids, uid)
-		if root != nil {
-			g := fetched{root: root}
-			t.out.Messages[i].HasAttachments = g.hasAttachments()
-		}
-	})
+	return t.thread(group, parents), nil
 }
 
 // linked returns the ids that the messages of a conversation have or name, those
@@ -160,7 +116,7 @@ func (t *threading) linked(group []*fetched, asked map[string]bool) (ids, subjec
 				ids = append(ids, id)
 			}
 		}
-		if i > 0 && g.uid != t.ref.UID {
+		if i > 0 && g != t.first {
 			continue
 		}
 		base, _ := message.BaseSubject(g.header.Text("Subject"))
@@ -181,16 +137,16 @@ func (g *fetched) links() []string {
 	return ids
 }
 
-// look searches for messages that have or name one of the ids, or have one of the
-// subjects, and fetches those that are not here yet.
-func (t *threading) look(s *imap.Session, ids, subjects []string) error {
+// candidates searches for messages that have or name one of the ids, or have one of the
+// subjects, and fetches those that are not known yet.
+func (x *imapBox) candidates(s *imap.Session, t *threading, ids, subjects []string, want wanted) error {
 	c := threadCriteria(ids, subjects)
 	var found goimap.UIDSet
 	var err error
 	if s.Has("THREAD=REFERENCES") && t.policy.ShowsAll() {
 		var trees []imapclient.ThreadData
 		if trees, err = s.Thread(c).Wait(); err == nil {
-			found = treeOf(trees, t.ref.UID)
+			found = treeOf(trees, t.first.ref.UID)
 		}
 	} else {
 		found, err = s.Search(c).Wait()
@@ -198,13 +154,17 @@ func (t *threading) look(s *imap.Session, ids, subjects []string) error {
 	if err != nil {
 		return err
 	}
+	known := map[uint32]bool{}
+	for _, g := range t.known {
+		known[g.ref.UID] = true
+	}
 	kept := 0
 	for left := found; len(left) > 0; {
 		var window, set goimap.UIDSet
 		window, left = imap.SplitUIDs(left, maxWindow, false)
 		nums, _ := window.Nums()
 		for _, uid := range nums {
-			if t.known[uint32(uid)] == nil {
+			if !known[uint32(uid)] {
 				set.AddNum(uid)
 			}
 		}
@@ -216,19 +176,19 @@ func (t *threading) look(s *imap.Session, ids, subjects []string) error {
 			break
 		}
 		s.Renew()
-		got, err := fetchAll(s, set, t.want)
+		got, err := x.fetchAll(s, set, want)
 		if err != nil {
 			return err
 		}
 		for i := len(got) - 1; i >= 0; i-- {
 			g := &got[i]
 			switch {
-			case !g.readable || !set.Contains(goimap.UID(g.uid)) || !g.visible(t.policy):
+			case !g.readable || !set.Contains(goimap.UID(g.ref.UID)) || !g.visible(t.policy):
 			case kept == maxCandidates:
 				t.cut = true // of what is visible: a hidden message counts for nothing
 			default:
 				kept++
-				t.known[g.uid] = g
+				t.known = append(t.known, g)
 			}
 		}
 	}
@@ -267,70 +227,49 @@ func treeOf(trees []imapclient.ThreadData, uid uint32) goimap.UIDSet {
 
 // conversation returns the messages that belong together with the one asked for,
 // oldest first, and the parent of each.
-func (t *threading) conversation() (group []*fetched, parents map[uint32]uint32) {
-	var all []*fetched
-	for _, g := range t.known {
-		all = append(all, g)
-	}
-	slices.SortFunc(all, func(a, b *fetched) int { return int(int64(a.uid) - int64(b.uid)) })
-	nodes := make([]message.ThreadNode, len(all))
-	for i, g := range all {
-		nodes[i] = message.ThreadNode{ID: messageID(g.header), References: g.links(), Subject: g.header.Text("Subject"), Date: g.when()}
+func (t *threading) conversation() (group []*fetched, parents map[mail.Ref]mail.Ref) {
+	nodes := make([]message.ThreadNode, len(t.known))
+	for i, g := range t.known {
+		date, ok := g.date()
+		if !ok {
+			date = g.internal
+		}
+		nodes[i] = message.ThreadNode{ID: messageID(g.header), References: g.links(), Subject: g.header.Text("Subject"), Date: date}
 	}
 	threads := message.Thread(nodes)
-	parents = map[uint32]uint32{}
+	first := slices.Index(t.known, t.first)
+	parents = map[mail.Ref]mail.Ref{}
 	for _, indices := range threads.Groups {
-		if !slices.ContainsFunc(indices, func(i int) bool { return all[i].uid == t.ref.UID }) {
+		if !slices.Contains(indices, first) {
 			continue
 		}
 		for _, i := range indices {
-			group = append(group, all[i])
+			group = append(group, t.known[i])
 			if p := threads.Parent[i]; p >= 0 {
-				parents[all[i].uid] = all[p].uid
+				parents[t.known[i].ref] = t.known[p].ref
 			}
 		}
 	}
 	return group, parents
 }
 
-// when is the date a message is sorted by.
-func (g *fetched) when() time.Time {
-	if d, ok := g.date(); ok {
-		return d
-	}
-	return g.internal
-}
-
-func (t *threading) finish(l *located, first *fetched, group []*fetched, parents map[uint32]uint32) {
-	t.out = &Thread{Folder: t.ref.Folder, UIDValidity: l.box.UIDValidity, Truncated: t.cut}
-	t.out.Subject, _ = message.BaseSubject(first.header.Text("Subject"))
-	if len(group) > t.q.Limit {
-		group, t.out.Truncated = t.newest(group), true
-	}
-	ref := func(uid uint32) mail.Ref {
-		return mail.Ref{Protocol: mail.IMAP, Account: t.account.Name, Folder: t.ref.Folder, UIDValidity: l.box.UIDValidity, UID: uid}
-	}
-	here := map[uint32]bool{}
-	for _, g := range group {
-		here[g.uid] = true
+// thread is the answer: the newest messages of the conversation, and the one asked for.
+func (t *threading) thread(group []*fetched, parents map[mail.Ref]mail.Ref) *Thread {
+	out := &Thread{Folder: t.first.ref.Folder, UIDValidity: t.first.ref.UIDValidity, Truncated: t.cut}
+	out.Subject, _ = message.BaseSubject(t.first.header.Text("Subject"))
+	if older := len(group) - t.q.Limit; older > 0 {
+		out.Truncated = true
+		asked := slices.Contains(group[:older], t.first)
+		if group = slices.Clone(group[older:]); asked {
+			group[0] = t.first
+		}
 	}
 	for _, g := range group {
 		m := ThreadMessage{Summary: g.summary(t.q.Full)}
-		m.Ref = ref(g.uid)
-		if p, ok := parents[g.uid]; ok && here[p] {
-			m.Parent = ref(p)
+		if p := parents[g.ref]; slices.ContainsFunc(group, func(o *fetched) bool { return o.ref == p }) {
+			m.Parent = p
 		}
-		t.out.Messages = append(t.out.Messages, m)
+		out.Messages = append(out.Messages, m)
 	}
-}
-
-// newest keeps the newest messages and the one that was asked for.
-func (t *threading) newest(group []*fetched) []*fetched {
-	kept := slices.Clone(group[len(group)-t.q.Limit:])
-	for _, g := range group[:len(group)-t.q.Limit] {
-		if g.uid == t.ref.UID {
-			kept[0] = g
-		}
-	}
-	return kept
+	return out
 }

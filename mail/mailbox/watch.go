@@ -102,15 +102,16 @@ func (x *imapBox) firstLook(ctx context.Context, q *WatchQuery) (*watcher, *Watc
 		return nil, nil, err
 	}
 	if q.UIDValidity != 0 && q.AfterUID != 0 && q.UIDValidity != l.page.UIDValidity {
-		return nil, nil, x.madeAnew()
+		return nil, nil, x.madeAnew(mail.AdviceWatchAnew)
 	}
 	if !q.FromNow && arrived(l.page) {
 		return nil, watched(l.page, q.AfterUID), nil
 	}
 	if l.broken {
 		// What is behind the messages that could be read is unknown.
-		return nil, nil, x.wrap(ctx, &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindConnection, Stage: string(imap.StageFetch), Retryable: true,
-			Message: "The folder could not be read to its end.", Advice: mail.AdviceVerify})
+		e := x.Failure(mail.KindConnection, imap.StageFetch, "The folder could not be read to its end.", mail.AdviceVerify)
+		e.Retryable = true
+		return nil, nil, e
 	}
 	after := q.AfterUID
 	if q.FromNow {
@@ -148,12 +149,6 @@ func lastUID(p *Page) (uid uint32) {
 	return uid
 }
 
-func (x *imapBox) madeAnew() error {
-	return &mail.Error{Op: x.Op, Account: x.Account, Kind: mail.KindConflict, Stage: string(imap.StageExamine),
-		Message: "The folder was made anew, so that the UIDs known of it name nothing any more.",
-		Advice:  mail.AdviceWatchAnew}
-}
-
 // await waits until ctx ends or something came.
 func (m *Client) await(ctx context.Context, x *imapBox, q *WatchQuery, w *watcher) (*WatchPage, error) {
 	for {
@@ -172,7 +167,7 @@ func (m *Client) await(ctx context.Context, x *imapBox, q *WatchQuery, w *watche
 					return nil, err
 				}
 				if x.mailbox() != where {
-					return nil, x.madeAnew()
+					return nil, x.madeAnew(mail.AdviceWatchAnew)
 				}
 				continue
 			}

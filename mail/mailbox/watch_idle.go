@@ -89,7 +89,7 @@ func (m *Client) post(x *imapBox, folder string, w *watcher) (*post, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
-		return nil, ended(x.account.Name, imap.ErrClosed)
+		return nil, ended(x.account.Name)
 	}
 	if p := x.pool.posts[folder]; p != nil && p.join(w) {
 		return p, nil
@@ -153,7 +153,7 @@ func (p *post) seen() (from, validity uint32, full bool) {
 func (p *post) run(ctx context.Context) {
 	defer func() {
 		p.stop()
-		p.fail(ended(p.account, imap.ErrClosed)) // whoever is left
+		p.fail(ended(p.account)) // the watchers that are left
 	}()
 	for failures := 0; ctx.Err() == nil; {
 		err := p.round(ctx)
@@ -348,7 +348,7 @@ func (p *post) look(ctx context.Context) error {
 		}
 		switch page := w.part(l.page); {
 		case w.validity != l.page.UIDValidity:
-			w.err = x.madeAnew()
+			w.err = x.madeAnew(mail.AdviceWatchAnew)
 			w.came <- nil
 		case w.seen < from: // who came meanwhile has seen less
 			continue

@@ -177,8 +177,7 @@ func (b *Outbox) bytes(ctx context.Context, op string, e *mail.Outgoing) ([]byte
 		return nil, wrapStore(ctx, op, err)
 	}
 	if compose.Digest(e.From, e.Recipients, message) != e.Digest {
-		return nil, &mail.Error{Op: op, Account: e.Account, Kind: mail.KindConflict,
-			Message: "The message in the outbox is not the one that was put there; it is not sent.", Advice: mail.AdviceCancelAndResend}
+		return nil, mail.Operation{Op: op, Account: e.Account}.Conflict("The message in the outbox is not the one that was put there; it is not sent.", mail.AdviceCancelAndResend)
 	}
 	return message, nil
 }
@@ -197,8 +196,7 @@ func (b *Outbox) permitted(ctx context.Context, op string, e *mail.Outgoing) (*s
 		return nil, err
 	}
 	if s.from.Addr != e.From {
-		return nil, &mail.Error{Op: op, Account: e.Account, Kind: mail.KindConflict, Message: "The account has another address now than the message was written from.",
-			Advice: mail.AdviceCancelAndResend}
+		return nil, s.Conflict("The account has another address now than the message was written from.", mail.AdviceCancelAndResend)
 	}
 	return s, nil
 }
@@ -206,8 +204,7 @@ func (b *Outbox) permitted(ctx context.Context, op string, e *mail.Outgoing) (*s
 // canSubmit reports an account that has nothing to send with.
 func (s *sender) canSubmit(c login.Credentials) error {
 	if s.account.SMTP.IsZero() {
-		return &mail.Error{Op: s.Op, Account: s.Account, Kind: mail.KindConfig, Stage: "config", Message: "The account has no submission server.",
-			Advice: mail.AdviceSetSubmission}
+		return noSubmission(s.Operation)
 	}
 	return login.Check(s.Operation, &s.account, c)
 }
@@ -257,18 +254,17 @@ func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*mail.Outg
 	if err != nil {
 		return nil, wrapStore(ctx, op, err)
 	}
-	if digest == "" || digest != e.Digest {
-		return nil, &mail.Error{Op: op, Account: e.Account, Kind: mail.KindConflict, Message: "The digest is not that of the message; nothing is sent.",
-			Advice: mail.AdviceApproveDigest, Detail: e.ID}
-	}
 	o := mail.Operation{Op: op, Account: e.Account}
+	if digest == "" || digest != e.Digest {
+		return nil, o.Conflict("The digest is not that of the message; nothing is sent.", mail.AdviceApproveDigest).About(e.ID)
+	}
 	switch e.State {
 	case mail.OutboxWaiting, mail.OutboxQueued, mail.OutboxUnknown:
 	case mail.OutboxAccepted:
 		if outstanding(e.Sent) {
 			return b.fileAgain(ctx, op, e), nil
 		}
-		return &e, &mail.Error{Op: op, Account: e.Account, Kind: mail.KindConflict, Message: "The message was sent already.", Advice: mail.AdviceShowEntry, Detail: e.ID}
+		return &e, o.Conflict("The message was sent already.", mail.AdviceShowEntry).About(e.ID)
 	default:
 		return &e, notSent(o, &e)
 	}

@@ -172,12 +172,11 @@ func (b *Outbox) end(ctx context.Context, op, id string, change func(*mail.Outgo
 
 // tooLate refuses to take back what may have left or has ended.
 func tooLate(op string, e *mail.Outgoing) *mail.Error {
-	err := &mail.Error{Op: op, Account: e.Account, Kind: mail.KindConflict, Message: "The message is " + string(e.State) + " and cannot be taken back.",
-		Advice: mail.AdviceShowEntry, Detail: e.ID}
+	is := "is " + string(e.State)
 	if e.State == mail.OutboxUnknown {
-		err.Message = "The message may have left already and cannot be taken back."
+		is = "may have left already"
 	}
-	return err
+	return mail.Operation{Op: op, Account: e.Account}.Conflict("The message "+is+" and cannot be taken back.", mail.AdviceShowEntry).About(e.ID)
 }
 
 // wrapStore gives the end of the caller's context its form; what else a Store

@@ -140,9 +140,7 @@ func (b *Outbox) Send(ctx context.Context, account string, r Request) (*mail.Out
 // again answers a request whose key there is already.
 func (b *Outbox) again(ctx context.Context, s *sender, e mail.Outgoing, request string, dry bool) (*mail.Outgoing, error) {
 	if e.Request != request {
-		return nil, &mail.Error{Op: s.Op, Account: s.Account, Kind: mail.KindConflict,
-			Message: "The idempotency key was used before for another message; nothing is sent.",
-			Advice:  mail.AdviceOtherKey, Detail: e.ID}
+		return nil, s.Conflict("The idempotency key was used before for another message; nothing is sent.", mail.AdviceOtherKey).About(e.ID)
 	}
 	e.Replayed = true
 	now := b.now()
@@ -217,24 +215,22 @@ func (b *Outbox) standing(ctx context.Context, op, id string) (*mail.Outgoing, e
 }
 
 func underWay(o mail.Operation, e *mail.Outgoing) error {
-	return &mail.Error{Op: o.Op, Account: o.Account, Kind: mail.KindConflict, Retryable: true,
-		Message: "The message may be being sent at this moment by another command, until " + e.Until.Format("15:04:05") + " UTC at the latest.",
-		Advice:  mail.AdviceShowOutcome, Detail: e.ID}
+	err := o.Conflict("Another command may be sending the message at this moment, until "+e.Until.Format("15:04:05")+" UTC at the latest.", mail.AdviceShowOutcome).About(e.ID)
+	err.Retryable = true
+	return err
 }
 
 // notSent says why an entry is not sent that was to be sent.
 func notSent(o mail.Operation, e *mail.Outgoing) error {
-	err := &mail.Error{Op: o.Op, Account: o.Account, Kind: mail.KindConflict, Advice: mail.AdviceSendAnew}
 	switch e.State {
 	case mail.OutboxUnknown:
-		err.Message = "It is not known whether the message left, and a person has let it rest; it is not sent again."
+		return o.Conflict("It is not known whether the message left, and a person has let it rest; it is not sent again.", mail.AdviceSendAnew)
 	case mail.OutboxRefused, mail.OutboxQueued:
-		err.Kind, err.Retryable = mail.KindRefused, e.Temporary
-		err.Message = "Nothing was sent. " + e.Reason
-	default:
-		err.Message = "The message was " + string(e.State) + " and is not sent."
+		err := o.Failure(mail.KindRefused, "", "Nothing was sent. "+e.Reason, mail.AdviceSendAnew)
+		err.Retryable = e.Temporary
+		return err
 	}
-	return err
+	return o.Conflict("The message was "+string(e.State)+" and is not sent.", mail.AdviceSendAnew)
 }
 
 // keyLocks lets those pass one by one who name the same thing. Its zero value is

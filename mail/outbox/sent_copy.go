@@ -173,8 +173,7 @@ func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*Saved
 	}
 	put, err := b.o.Mailboxes.File(ctx, op, account, &mailbox.OwnMessage{Role: "drafts", Flags: []string{`\Draft`, `\Seen`}, Date: m.Date, Source: built.Copy})
 	if errors.Is(err, mailbox.ErrNoRole) {
-		return nil, &mail.Error{Op: op, Account: account, Kind: mail.KindNotFound, Stage: "list", Message: "The account has no folder for drafts.",
-			Advice: mail.AdviceMakeDrafts}
+		return nil, s.Failure(mail.KindNotFound, "list", "The account has no folder for drafts.", mail.AdviceMakeDrafts)
 	}
 	if err != nil {
 		return nil, err

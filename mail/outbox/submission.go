@@ -3,7 +3,6 @@ package outbox
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/smtp"
@@ -22,8 +21,7 @@ func (b *Outbox) Verify(ctx context.Context, account string) (*mail.Verification
 	}
 	o := mail.Operation{Op: op, Account: a.Name}
 	if a.SMTP.IsZero() {
-		return nil, &mail.Error{Op: op, Account: account, Kind: mail.KindConfig, Stage: "config", Message: "The account has no submission server.",
-			Advice: mail.AdviceSetSubmission}
+		return nil, noSubmission(o)
 	}
 	if err := login.Check(o, &a, b.o.Credentials); err != nil {
 		return nil, err
@@ -54,27 +52,20 @@ func (b *Outbox) Verify(ctx context.Context, account string) (*mail.Verification
 	return v, nil
 }
 
+func noSubmission(o mail.Operation) error {
+	return o.Failure(mail.KindConfig, "config", "The account has no submission server.", mail.AdviceSetSubmission)
+}
+
 func submissionError(o mail.Operation, w *wire.Error) *mail.Error {
-	e := &mail.Error{Op: o.Op, Account: o.Account, Stage: w.Stage, Retryable: !w.Permanent, Err: w,
-		Kind: mail.KindConnection, Message: "The submission server could not be reached.", Advice: mail.AdviceCheckSubmission}
+	e := o.Failure(mail.KindConnection, "", "", "")
+	e.Err = w
+	e.Explain(w, "The submission server")
 	switch w.Kind {
-	case wire.KindAuth:
-		e.Kind, e.Retryable, e.Message = mail.KindAuth, false, "The submission server did not accept the login."
-		if w.Reply != 0 {
-			e.Message = fmt.Sprintf("The submission server did not accept the login (%d).", w.Reply)
-		}
-		e.Advice = mail.AdviceCheckLogin
-	case wire.KindCertificate:
-		e.Kind, e.Retryable, e.Message = mail.KindCertificate, false, "The submission server's certificate was not accepted."
-		e.Advice = mail.AdviceCertificate
-	case wire.KindTimeout, wire.KindCanceled:
-		e.Kind, e.Message = mail.KindTimeout, "The submission server did not answer in time."
-	case wire.KindRefused:
-		e.Kind, e.Message = mail.KindRefused, "The submission server refused."
-	case wire.KindLimit:
-		e.Kind, e.Message = mail.KindLimit, "The submission server sent more than is allowed."
+	case wire.KindAuth, wire.KindCertificate:
 	case wire.KindProtocol:
-		e.Message, e.Advice = "The submission server said something that could not be understood.", mail.AdviceCheckSubmissionPort
+		e.Advice = mail.AdviceCheckSubmissionPort
+	default:
+		e.Advice = mail.AdviceCheckSubmission
 	}
 	if w.Text != "" {
 		e.Message += " The server said: " + w.Text

@@ -63,15 +63,3 @@ func UIDsBelow(set goimap.UIDSet, uid uint32) goimap.UIDSet {
 	}
 	return out
 }
-
-// WithoutUID is a set less one UID. It expands the set.
-func WithoutUID(set goimap.UIDSet, uid uint32) goimap.UIDSet {
-	nums, _ := set.Nums()
-	var out goimap.UIDSet
-	for _, n := range nums {
-		if uint32(n) != uid {
-			out.AddNum(n)
-		}
-	}
-	return out
-}
