@@ -173,7 +173,7 @@ func (s *Session) List(pattern string, opts *goimap.ListOptions) *Listing {
 		close(l.done)
 		return l
 	}
-	before, _ := s.guard.counted()
+	before := s.guard.mend.skipped.Load()
 	cmd := s.client.List("", pattern, opts)
 	go func() {
 		defer close(l.done)
@@ -181,8 +181,7 @@ func (s *Session) List(pattern string, opts *goimap.ListOptions) *Listing {
 			l.data = append(l.data, d)
 		}
 		l.err = s.fail(StageList, cmd.Close())
-		after, _ := s.guard.counted()
-		l.skipped = after - before
+		l.skipped = int(s.guard.mend.skipped.Load() - before)
 	}()
 	return l
 }

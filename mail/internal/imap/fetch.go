@@ -238,7 +238,7 @@ func (s *Session) gathered(g *gathering) map[goimap.UID]*imapclient.FetchMessage
 	defer s.mu.Unlock()
 	s.guard.widen(g.narrowed)
 	g.narrowed = narrowing{}
-	for _, n := s.guard.counted(); s.taken < n && !s.dead; {
+	for n := s.guard.mend.fetches.Load(); s.taken < n && !s.dead; {
 		s.cond.Wait()
 	}
 	if s.asked == g {

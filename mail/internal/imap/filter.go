@@ -3,6 +3,7 @@ package imap
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,6 +13,17 @@ import (
 
 // rule judges the arguments of one verb. A nil rule allows any.
 type rule func(args string) bool
+
+// matching allows what a pattern matches as a whole, in either case.
+func matching(pattern string) rule {
+	return regexp.MustCompile(`(?is)\A(?:` + pattern + `)\z`).MatchString
+}
+
+// peeksOnly allows FETCH arguments that cannot set \Seen: no section without PEEK, no
+// RFC822, no RFC822.TEXT, nothing unknown. BODY alone is the structure.
+var peeksOnly = matching(`[0-9:,*$]+ ([ ()]|` +
+	`(BODY\.PEEK|BINARY\.PEEK|BINARY\.SIZE)\[[^]]*\](<[0-9.]*>)?|` +
+	`(UID|FLAGS|INTERNALDATE|RFC822\.(SIZE|HEADER)|ENVELOPE|BODY(STRUCTURE)?|MODSEQ|CHANGEDSINCE|ALL|FAST|FULL|EMAILID|THREADID|[0-9]+)([ ()]|\z))+`)
 
 // readOnlyVerbs is everything a read-only session may send besides its login, which
 // leaves past the filter. What is not here
@@ -231,58 +243,4 @@ func trailingLiteral(line string) (size int64, literal, ok bool) {
 		return 0, false, true
 	}
 	return n, true, true
-}
-
-// peekable are the FETCH items that leave \Seen alone. BODY and BODYSTRUCTURE
-// are the structure here: a section in brackets is judged by peeksOnly.
-var peekable = map[string]bool{
-	"UID": true, "FLAGS": true, "INTERNALDATE": true, "RFC822.SIZE": true, "RFC822.HEADER": true,
-	"ENVELOPE": true, "BODYSTRUCTURE": true, "BODY": true, "MODSEQ": true, "CHANGEDSINCE": true,
-	"ALL": true, "FAST": true, "FULL": true, "EMAILID": true, "THREADID": true,
-}
-
-// peeksOnly allows FETCH arguments that cannot set \Seen: no section without
-// PEEK, no RFC822, no RFC822.TEXT, nothing unknown.
-func peeksOnly(args string) bool {
-	set, items, ok := strings.Cut(args, " ")
-	if !ok || set == "" || strings.Trim(set, "0123456789:,*$") != "" {
-		return false
-	}
-	for len(items) > 0 {
-		if i := strings.IndexFunc(items, func(r rune) bool { return r != ' ' && r != '(' && r != ')' }); i < 0 {
-			return true
-		} else {
-			items = items[i:]
-		}
-		end := strings.IndexAny(items, " ()[<\"")
-		if end < 0 {
-			end = len(items)
-		}
-		name := strings.ToUpper(items[:end])
-		items = items[end:]
-		if !strings.HasPrefix(items, "[") {
-			_, err := strconv.ParseUint(name, 10, 63)
-			if !peekable[name] && err != nil {
-				return false
-			}
-			continue
-		}
-		switch name {
-		case "BODY.PEEK", "BINARY.PEEK", "BINARY.SIZE":
-		default:
-			return false
-		}
-		close := strings.IndexByte(items, ']')
-		if close < 0 {
-			return false
-		}
-		items = items[close+1:]
-		if strings.HasPrefix(items, "<") {
-			if close = strings.IndexByte(items, '>'); close < 0 || strings.Trim(items[1:close], "0123456789.") != "" {
-				return false
-			}
-			items = items[close+1:]
-		}
-	}
-	return true
 }

@@ -54,7 +54,7 @@ func (s *Session) unchanged(folder string, writable bool, while time.Duration) (
 // is: the server has told of no message that was added, removed or flagged since
 // the folder was opened, and of no trouble with it.
 func (s *Session) Still(start func() *Fetching) (data []*imapclient.FetchMessageBuffer, current bool, err error) {
-	_, before := s.guard.counted()
+	before := s.guard.mend.fetches.Load()
 	warnings := s.guard.warnings.Load()
 	var f *Fetching
 	var noop *Waiter
@@ -66,6 +66,6 @@ func (s *Session) Still(start func() *Fetching) (data []*imapclient.FetchMessage
 	if noopErr := noop.Wait(); err == nil {
 		err = noopErr
 	}
-	_, after := s.guard.counted()
-	return data, err == nil && s.fresh.moved.Load() == s.fresh.opened && s.guard.warnings.Load() == warnings && after-before == len(data), err
+	told := s.guard.mend.fetches.Load() - before
+	return data, err == nil && s.fresh.moved.Load() == s.fresh.opened && s.guard.warnings.Load() == warnings && told == int64(len(data)), err
 }

@@ -40,23 +40,17 @@ type guard struct {
 	login  *pendingLogin
 	filter filter // touched by writers; they take turns
 
-	// Touched by the session's own goroutine, or before there is one.
-	corked bool   // hold what is written
-	held   []byte // what is held
-
 	// Touched by the session's own goroutine.
+	corked     bool // hold what is written
 	undeclared bool // a SEARCH leaves without its CHARSET
 	declared   bool // the last SEARCH left with one
 
 	idling atomic.Pointer[idling] // the IDLE in progress
-	left   atomic.Pointer[idling] // the last one before it, whose answer may not have come
 
 	writing sync.Mutex // what is written leaves whole, and in its order
-	prefix  []byte     // goes out in front of what is written next; guarded by writing
+	held    []byte     // goes out in front of what is written next; guarded by writing
 
-	warnings         atomic.Int64 // untagged NO and BAD
-	skipped, fetches int          // what the mender counted
-	told             []string     // the capabilities the server told last; nil when it did not
+	warnings atomic.Int64 // untagged NO and BAD
 }
 
 func newGuard(conn net.Conn, cfg *Config) *guard {
@@ -258,17 +252,7 @@ func (g *guard) receive(p []byte) (int, error) {
 func (g *guard) mending(greeting string, left []byte, held *pendingLogin, login func([]byte) error) error {
 	g.login = held
 	g.mend = &mender{limit: g.scan.limits.Line, continues: g.filter.continues, login: login, out: []byte(greeting),
-		told: func(caps []string) {
-			g.mu.Lock()
-			g.told = caps
-			g.mu.Unlock()
-		},
-		passed: func(skipped, fetches int) {
-			g.mu.Lock()
-			g.skipped, g.fetches = skipped, fetches
-			g.mu.Unlock()
-		}}
-	g.mend.asked, g.mend.idle = g.filter.asksCapabilities, g.idleLine
+		asked: g.filter.asksCapabilities, idle: g.idleLine}
 	// The scanner has seen these bytes, but nobody told the mender.
 	again := scanner{limits: g.scan.limits, mend: g.mend}
 	if err := again.feed(left); err != nil {
@@ -277,21 +261,6 @@ func (g *guard) mending(greeting string, left []byte, held *pendingLogin, login 
 	again.tagged, again.bye, again.warned, again.complete = g.scan.tagged, g.scan.bye, g.scan.warned, g.scan.complete
 	g.scan = again
 	return nil
-}
-
-// capabilities returns what the server listed last, nil when it did not.
-func (g *guard) capabilities() []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.told
-}
-
-// counted returns what the mender counted so far: folders left out, and FETCH
-// responses passed on.
-func (g *guard) counted() (skipped, fetches int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.skipped, g.fetches
 }
 
 // Write lets only whole lines out that the filter has seen and allowed. It fails
@@ -314,55 +283,44 @@ func (g *guard) Write(p []byte) (int, error) {
 		g.end(err)
 		return 0, g.reason()
 	}
-	if g.corked {
-		g.held = append(g.held, out...)
-		if !g.filter.within { // else the library waits for the server
-			return len(p), nil
-		}
-		out, g.held = g.held, nil
+	g.writing.Lock()
+	defer g.writing.Unlock()
+	g.hold(out)
+	if !g.corked || g.filter.within { // within, the library waits for the server
+		err = g.sendHeld()
 	}
-	if err := g.write(out); err != nil {
+	if err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-// write sends what the filter has allowed, behind what waited for it.
-func (g *guard) write(out []byte) error {
-	if len(out) == 0 {
+// hold puts what is to leave behind what is held. The caller holds writing.
+func (g *guard) hold(out []byte) {
+	if len(g.held) > 0 {
+		before := g.held
+		out = slices.Concat(before, out)
+		clear(before) // a login may be in it
+	}
+	g.held = out
+}
+
+// flush sends what is held. Any goroutine may call it. A failure ends the connection,
+// and with it the commands.
+func (g *guard) flush() {
+	g.writing.Lock()
+	defer g.writing.Unlock()
+	_ = g.sendHeld()
+}
+
+// sendHeld is flush with its failure. The caller holds writing.
+func (g *guard) sendHeld() error {
+	out := g.held
+	if g.held = nil; len(out) == 0 {
 		return nil
 	}
-	g.writing.Lock()
-	defer g.writing.Unlock()
-	if len(g.prefix) > 0 {
-		waited := g.prefix
-		out = append(waited, out...)
-		g.prefix = nil
-		defer clear(out) // a login may be in it
-		defer clear(waited)
-	}
+	defer clear(out) // a login may be in it
 	return g.send(out)
-}
-
-// flush sends what waits and what is held.
-func (g *guard) flush() {
-	out := g.held
-	g.held = nil
-	if len(out) == 0 {
-		g.sendHeld()
-	}
-	_ = g.write(out) // a failure ends the connection, and with it the commands
-}
-
-// sendHeld sends what waits. Any goroutine may call it.
-func (g *guard) sendHeld() {
-	g.writing.Lock()
-	defer g.writing.Unlock()
-	if waited := g.prefix; len(waited) > 0 {
-		g.prefix = nil
-		_ = g.send(waited)
-		clear(waited)
-	}
 }
 
 // send writes at once, past the filter. The caller holds writing.
@@ -390,33 +348,18 @@ func (g *guard) send(out []byte) error {
 
 // together sends what start writes at once.
 func (g *guard) together(start func()) {
-	if g.corked {
-		start()
-		return
+	if !g.corked {
+		defer g.flush()
 	}
-	g.corked = true
-	defer func() {
-		g.corked = false
-		out := g.held
-		g.held = nil
-		_ = g.write(out) // a failure ends the connection, and with it the commands
-	}()
-	start()
+	g.cork(start)
 }
 
-// holdUntilNextWrite holds what start writes until something else is written, or flush.
-func (g *guard) holdUntilNextWrite(start func()) {
-	if g.corked {
-		start()
-		return
-	}
+// cork holds what start writes until something else is written, or flush.
+func (g *guard) cork(start func()) {
+	before := g.corked
 	g.corked = true
+	defer func() { g.corked = before }()
 	start()
-	g.corked = false
-	g.writing.Lock()
-	g.prefix = append(g.prefix, g.held...)
-	g.writing.Unlock()
-	g.held = nil
 }
 
 // Close is for the library alone: it closes when it cannot make sense of an

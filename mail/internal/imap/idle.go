@@ -14,6 +14,9 @@ import (
 // or has refused it, or as many sessions of the pool rest already as may.
 var ErrNoIdle = errors.New("no IDLE here")
 
+// idleTag begins the tag of every IDLE, and of no command of the library.
+const idleTag = "I"
+
 // idling is an IDLE (RFC 2177) that goes on beneath the protocol library, which
 // knows nothing of it: what the server reports meanwhile are responses that nobody
 // asked for, which the library takes at any time. So a session can rest in IDLE
@@ -50,16 +53,11 @@ func (i *idling) take(line string) bool {
 	return false
 }
 
-func (i *idling) isAccepted() bool {
+// state reports whether the server has accepted the IDLE, and whether it has answered it.
+func (i *idling) state() (accepted, over bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.accepted
-}
-
-func (i *idling) isOver() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.over
+	return i.accepted, i.over
 }
 
 // report tells whoever waits that there is news, or that nothing will be reported
@@ -87,7 +85,7 @@ func (s *Session) idle(tell func(news bool)) (*idling, error) {
 	}
 	g := s.guard
 	s.idles++
-	i := &idling{tag: fmt.Sprintf("I%d", s.idles), began: make(chan struct{}), tell: tell}
+	i := &idling{tag: fmt.Sprintf("%s%d", idleTag, s.idles), began: make(chan struct{}), tell: tell}
 	g.idling.Store(i)
 	var noop *Waiter
 	var err error
@@ -106,14 +104,15 @@ func (s *Session) idle(tell func(news bool)) (*idling, error) {
 	if noopErr := noop.Wait(); err == nil {
 		err = noopErr
 	}
-	if i.isAccepted() && err == nil {
+	accepted, over := i.state()
+	if accepted && err == nil {
 		return i, nil
 	}
 	g.idling.CompareAndSwap(i, nil)
 	i.mu.Lock()
 	i.tell = nil
 	i.mu.Unlock()
-	if i.isOver() && err == nil {
+	if over && err == nil {
 		g.filter.idle = false // it was refused, or ended by the server: no DONE is due
 		return nil, ErrNoIdle
 	}
@@ -128,12 +127,11 @@ func (g *guard) leaveIdle() {
 	if i == nil {
 		return
 	}
-	if i.isOver() { // by the server, so that no DONE is due
+	if _, over := i.state(); over { // by the server, so that no DONE is due
 		g.filter.idle = false
 	} else if out, err := g.filter.push([]byte("DONE\r\n")); err == nil {
-		g.left.Store(i)
 		g.writing.Lock()
-		g.prefix = append(g.prefix, out...)
+		g.hold(out)
 		g.writing.Unlock()
 	}
 	i.report(false)
@@ -141,19 +139,16 @@ func (g *guard) leaveIdle() {
 
 // idleLine takes the lines that belong to an IDLE, in progress or just left.
 func (g *guard) idleLine(line string) bool {
-	now := g.idling.Load()
-	switch left := g.left.Load(); {
-	case now != nil && now.take(line):
-		if strings.HasPrefix(line, "+") {
-			_ = g.filter.continues() // this was what it waited for
-		} else if now.isAccepted() {
-			now.report(false)
-		}
-		return true
-	case left != nil && left.take(line):
-		return true
+	i := g.idling.Load()
+	if i == nil || !i.take(line) {
+		return strings.HasPrefix(line, idleTag)
 	}
-	return false
+	if accepted, over := i.state(); !over {
+		_ = g.filter.continues() // the + was what it waited for
+	} else if accepted {
+		i.report(false)
+	}
+	return true
 }
 
 // report tells the IDLE in progress, if there is one, that messages have come, or that
@@ -166,7 +161,11 @@ func (g *guard) report(news bool) {
 
 func (g *guard) resting() bool {
 	i := g.idling.Load()
-	return i != nil && !i.isOver()
+	if i == nil {
+		return false
+	}
+	_, over := i.state()
+	return !over
 }
 
 // Look returns the folder as it is now, EXAMINEd. Where it is open and was opened
@@ -251,6 +250,6 @@ func (p *Pool) leave(s *Session, i *idling, bye bool) {
 	p.idle = slices.Delete(p.idle, n, n+1)
 	p.lent[at] = true
 	p.mu.Unlock()
-	at.guard.sendHeld()
+	at.guard.flush()
 	p.put(at, true)
 }

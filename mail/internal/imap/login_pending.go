@@ -146,7 +146,7 @@ func (s *Session) ask() {
 	}
 	done := make(chan struct{})
 	s.query = done
-	s.guard.holdUntilNextWrite(func() {
+	s.guard.cork(func() {
 		cmd := s.client.Capability()
 		go func() {
 			defer close(done)
@@ -177,8 +177,8 @@ func (s *Session) learn() {
 	case <-s.query:
 		// A server that does not tell is asked once.
 		s.told = true
-		if told := s.guard.capabilities(); told != nil {
-			s.caps = told
+		if told := s.guard.mend.told.Load(); told != nil {
+			s.caps = *told
 		}
 	default:
 	}

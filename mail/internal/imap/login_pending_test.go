@@ -68,7 +68,7 @@ func TestLoginLeavesWithTheFirstCommands(t *testing.T) {
 				if h := s.guard.login; h.exchange != nil || h.newer != nil {
 					t.Error("what was sent is still known")
 				}
-				for _, kept := range [][]byte{s.guard.login.line, s.guard.prefix, s.guard.held} {
+				for _, kept := range [][]byte{s.guard.login.line, s.guard.held} {
 					if len(bytes.Trim(kept, "\x00")) > 0 {
 						t.Error("the login is still in memory")
 					}

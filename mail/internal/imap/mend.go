@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 // mender stands between the scanner and the protocol library, which closes the
@@ -17,23 +18,23 @@ import (
 // as a SEARCH that cannot be read, is left to the library to refuse.
 //
 // It holds one response at a time, without the content of sections, which streams
-// through. Only the reader touches it.
+// through. Only the reader touches it, besides the counts and what was told.
 type mender struct {
-	limit     int64                      // bytes held of one response
-	continues func() bool                // whether the server was asked to say +; each yes is for one +
-	asked     func() bool                // whether the server was asked for its capabilities; nil means yes
-	told      func(caps []string)        // called for each list of capabilities that was asked for
-	login     func(line []byte) error    // takes the lines up to the answer to a login; nil when none is in progress
-	idle      func(line string) bool     // whether a line is of an IDLE, which the library knows nothing of; nil means no
-	passed    func(skipped, fetches int) // called when one of them has grown
+	limit     int64                   // bytes held of one response
+	continues func() bool             // whether the server was asked to say +; each yes is for one +
+	asked     func() bool             // whether the server was asked for its capabilities; nil means yes
+	login     func(line []byte) error // takes the lines up to the answer to a login; nil when none is in progress
+	idle      func(line string) bool  // whether a line is of an IDLE, which the library knows nothing of; nil means no
 
-	line    []byte
-	out     []byte // what the library has not read yet
-	spare   []byte // where out began, for use again
-	fetch   fetchMend
-	skipped int    // folders left out
-	begun   uint32 // FETCH responses passed on, at least in part
-	fetches int    // and whole
+	told    atomic.Pointer[[]string] // the last list of capabilities that was asked for
+	skipped atomic.Int64             // folders left out
+	fetches atomic.Int64             // FETCH responses passed on whole
+
+	line  []byte
+	out   []byte // what the library has not read yet
+	spare []byte // where out began, for use again
+	fetch fetchMend
+	begun uint32 // FETCH responses passed on, at least in part
 }
 
 // text takes a byte outside literals. The scanner calls it, and open, literal and end,
@@ -137,9 +138,7 @@ func (m *mender) mended(line string) string {
 			return "" // what the library may do does not change under its feet
 		}
 		caps := capabilities(args)
-		if m.told != nil {
-			m.told(caps)
-		}
+		m.told.Store(&caps)
 		return "* CAPABILITY " + libraryCaps(caps) + "\r\n"
 	case "FLAGS":
 		c := cursor{b: args}
@@ -150,20 +149,13 @@ func (m *mender) mended(line string) string {
 		if l, ok := mendList(args); ok {
 			return "* LIST " + l + "\r\n"
 		}
-		m.skipped++
-		m.report()
+		m.skipped.Add(1)
 	case "STATUS":
 		if st, ok := mendStatus(args); ok {
 			return "* STATUS " + st + "\r\n"
 		}
 	}
 	return ""
-}
-
-func (m *mender) report() {
-	if m.passed != nil {
-		m.passed(m.skipped, m.fetches)
-	}
 }
 
 // splitCode takes the response code off what follows OK, NO or BAD. Both come in

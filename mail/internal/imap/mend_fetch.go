@@ -42,8 +42,7 @@ func (f *fetchMend) last(m *mender) {
 	f.items(m, -1)
 	if f.begun {
 		m.out = append(m.out, ")\r\n"...)
-		m.fetches++
-		m.report()
+		m.fetches.Add(1)
 	}
 	*f = fetchMend{}
 }

@@ -177,8 +177,8 @@ func TestMenderPassesWhatIsUnderstood(t *testing.T) {
 			if err != nil || got != want+next {
 				t.Errorf("%q in steps of %d became %q (%v), want %q", tc.in, step, got, err, want)
 			}
-			if skipped := strings.HasPrefix(tc.in, "* LIST") && tc.want == ""; (m.skipped == 1) != skipped {
-				t.Errorf("%q: %d folders counted", tc.in, m.skipped)
+			if skipped := strings.HasPrefix(tc.in, "* LIST") && tc.want == ""; (m.skipped.Load() == 1) != skipped {
+				t.Errorf("%q: %d folders counted", tc.in, m.skipped.Load())
 			}
 		}
 	}

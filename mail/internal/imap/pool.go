@@ -45,8 +45,8 @@ type Pool struct {
 	mu     sync.Mutex
 	idle   []*pooled // most recently used last
 	lent   map[*pooled]bool
-	dials  map[*dialing]bool
-	open   int // idle, lent and being dialled
+	dials  map[*pooled]context.CancelFunc // that somebody waits for
+	open   int                            // idle, lent and being dialled
 	logins loginGate
 	queue  []*waiter
 	closed bool
@@ -68,7 +68,6 @@ type pooled struct {
 // waiter is a Lend in the queue. It is told once what became of it.
 type waiter struct {
 	want
-	dial  *dialing // the one begun for it; nil when there is none
 	given chan given
 }
 
@@ -76,14 +75,6 @@ type given struct {
 	s   *pooled
 	new bool // no lend has used it yet
 	err error
-}
-
-// dialing is a connection that is being made.
-type dialing struct {
-	cancel context.CancelFunc
-	round  int // of its login
-	done   chan struct{}
-	err    error // read after done
 }
 
 // NewPool makes a Pool. It connects on the first Lend or Warm. Call Close to end it.
@@ -98,7 +89,7 @@ func NewPool(o PoolOptions) *Pool {
 		o.Now = time.Now
 	}
 	o.Config = o.Config.withDefaults()
-	p := &Pool{o: o, lent: make(map[*pooled]bool), dials: make(map[*dialing]bool)}
+	p := &Pool{o: o, lent: make(map[*pooled]bool), dials: make(map[*pooled]context.CancelFunc)}
 	p.life, p.kill = context.WithCancel(context.Background())
 	return p
 }
@@ -253,33 +244,18 @@ func (p *Pool) wait(ctx context.Context, w *waiter) given {
 		return given{err: g.err}
 	}
 	p.queue = slices.Delete(p.queue, i, i+1)
-	own := w.dial
 	if len(p.queue) == 0 {
 		p.abandon()
-	} else {
-		own = nil
 	}
 	p.mu.Unlock()
-	e := gaveUp(ctx)
-	if own != nil {
-		// How far it came says more than that time was up.
-		<-own.done
-		var d *wire.Error
-		if errors.As(own.err, &d) && d.Kind == wire.KindCanceled {
-			cp := *d
-			cp.Kind, cp.Err = e.Kind, e.Err
-			e = &cp
-		} else if own.err != nil {
-			return given{err: own.err}
-		}
-	}
-	return given{err: e}
+	return given{err: gaveUp(ctx)}
 }
 
-// abandon ends the dials that nobody waits for any more. The lock is held.
+// abandon ends the dials, for which nobody waits any more. The lock is held.
 func (p *Pool) abandon() {
-	for d := range p.dials {
-		d.cancel()
+	for c, cancel := range p.dials {
+		delete(p.dials, c)
+		cancel()
 	}
 }
 
@@ -293,34 +269,21 @@ func (p *Pool) serve() {
 			i++
 		}
 	}
-	spare := len(p.dials) // dials whose waiter has been served otherwise
-	for _, w := range p.queue {
-		if w.dial != nil {
-			spare--
-		}
-	}
-	for _, w := range p.queue {
+	for len(p.dials) < len(p.queue) {
 		switch {
-		case w.dial != nil:
-			continue
-		case spare > 0:
-			spare--
-			continue
 		case p.logins.shut():
 			p.hurry()
 			return
-		}
-		if p.open >= p.o.Sessions {
-			if !w.fresh || len(p.idle) == 0 {
-				return
-			}
-			// A new connection is wanted and there is no room: the oldest goes.
+		case p.open < p.o.Sessions:
+		case len(p.idle) == 0:
+			return
+		default: // A new connection is wanted and there is no room: the oldest goes.
 			old := p.idle[0]
 			p.idle = p.idle[1:]
 			p.open--
 			p.work.Go(func() { _ = old.Close() })
 		}
-		p.dialFor(w)
+		p.dial()
 	}
 }
 

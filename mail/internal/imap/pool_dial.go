@@ -3,91 +3,67 @@ package imap
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// dialFor begins to connect for a waiter. The connection goes to whoever is first
-// in the queue when it is there. The lock is held.
-func (p *Pool) dialFor(w *waiter) {
+// dial begins to make a connection. It goes to whoever is first in the queue when it
+// is there, and so does the failure to make it. The lock is held.
+func (p *Pool) dial() {
 	cfg := &p.o.Config
 	ctx, cancel := context.WithTimeout(p.life, cfg.Connect+cfg.Greeting+loginTime)
-	d := &dialing{cancel: cancel, round: p.logins.begin(), done: make(chan struct{})}
-	w.dial = d
-	p.dials[d] = true
+	c := &pooled{awaiting: true, round: p.logins.begin()}
+	p.dials[c] = cancel
 	p.open++
 	p.work.Go(func() {
 		defer cancel()
-		p.dial(ctx, d)
+		s, err := connect(ctx, p.o.Config, func(err error) { p.outcome(c, err) })
+		c.Session = s
+		p.dialled(c, err)
 	})
 }
 
-func (p *Pool) dial(ctx context.Context, d *dialing) {
-	c := &pooled{awaiting: true, round: d.round}
-	s, err := connect(ctx, p.o.Config, func(err error) { p.outcome(c, err) })
-	c.Session = s
-
+// dialled is told what became of a dial.
+func (p *Pool) dialled(c *pooled, err error) {
 	p.mu.Lock()
-	delete(p.dials, d)
-	d.err = err
-	close(d.done)
-	if err == nil && s.settled() && c.awaiting {
+	_, wanted := p.dials[c]
+	delete(p.dials, c)
+	if err == nil && c.settled() && c.awaiting {
 		p.answered(c)
 		p.logins.worked()
 	}
-	switch {
-	case err == nil && (p.closed || c.awaiting && d.round < p.logins.round):
-		// The pool was closed, or what this would log in with has been refused.
-		p.open--
-		p.answered(c)
-		for _, w := range p.queue {
-			if w.dial == d {
-				w.dial = nil
-			}
-		}
-		p.serve()
-		p.mu.Unlock()
-		_ = s.Close()
-		return
-	case err != nil:
-		p.open--
-		p.answered(c)
-		p.failed(d, err)
-		p.serve()
-		p.mu.Unlock()
-		return
-	case len(p.queue) > 0:
-		c.used = p.o.Now()
-		p.give(0, given{s: c, new: true})
-		p.serve()
-		p.mu.Unlock()
-		return
-	}
-	// Nobody waits any more. It becomes idle when it is logged in.
-	p.lent[c] = true
-	p.mu.Unlock()
-	ctx, cancel := context.WithTimeout(p.life, loginTime)
-	defer cancel()
-	sound := s.Use(ctx, func(context.Context, *Session) error { return s.Ready() }) == nil
-	p.put(c, sound)
-}
-
-// failed tells of a dial that failed: everybody when the login was refused, unless
-// it is worth another try; else the one it was made for, if that still waits. The
-// lock is held.
-func (p *Pool) failed(d *dialing, err error) {
-	i := slices.IndexFunc(p.queue, func(w *waiter) bool { return w.dial == d })
 	var e *wire.Error
 	switch {
-	case errors.As(err, &e) && e.Kind == wire.KindAuth:
-		if i >= 0 {
-			p.queue[i].dial = nil // it gets another, unless everybody fails
+	case err == nil && !p.closed && !(c.awaiting && c.round < p.logins.round):
+		if len(p.queue) > 0 {
+			c.used = p.o.Now()
+			p.give(0, given{s: c, new: true})
+			p.serve()
+			p.mu.Unlock()
+			return
 		}
-		p.refused(e, d.round)
-	case i >= 0:
-		p.give(i, given{err: err})
+		// Nobody waits any more. It becomes idle when it is logged in.
+		p.lent[c] = true
+		p.mu.Unlock()
+		ctx, cancel := context.WithTimeout(p.life, loginTime)
+		defer cancel()
+		sound := c.Use(ctx, func(_ context.Context, s *Session) error { return s.Ready() }) == nil
+		p.put(c, sound)
+		return
+	case errors.As(err, &e) && e.Kind == wire.KindAuth:
+		p.answered(c)
+		p.refused(e, c.round)
+	case err != nil && wanted && len(p.queue) > 0:
+		p.give(0, given{err: err})
+	}
+	// It failed, or the pool was closed, or what it would log in with has been refused.
+	p.open--
+	p.answered(c)
+	p.serve()
+	p.mu.Unlock()
+	if c.Session != nil {
+		_ = c.Close()
 	}
 }
 
@@ -146,7 +122,7 @@ func (p *Pool) hurry() {
 		p.work.Go(func() {
 			select {
 			case <-time.After(unsentLogin):
-				c.guard.sendHeld()
+				c.guard.flush()
 			case <-p.life.Done():
 			}
 		})

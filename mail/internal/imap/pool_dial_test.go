@@ -119,6 +119,7 @@ func TestPoolAbandonsADial(t *testing.T) {
 	for range sv.Accepted() {
 		<-ended
 	}
+	p.work.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.dials) != 0 || p.open != 0 {

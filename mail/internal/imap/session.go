@@ -49,7 +49,7 @@ type Session struct {
 	mu    sync.Mutex
 	cond  *sync.Cond
 	asked *gathering // the FETCH in progress
-	taken int        // messages read from FETCH responses
+	taken int64      // messages read from FETCH responses
 	fresh freshness
 	dead  bool // no more will come
 }
@@ -129,7 +129,7 @@ func (s *Session) begin(d *dialog, answer func(error)) error {
 	if held {
 		s.login.held, s.login.answer = true, answer
 	}
-	s.guard.prefix = s.login.line
+	s.guard.held = s.login.line
 	s.guard.filter.expect(s.login.tag)
 	if err := s.start(d); err != nil || held {
 		return err
