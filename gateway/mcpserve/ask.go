@@ -3,7 +3,6 @@ package mcpserve
 import (
 	"context"
 	"encoding/json"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -28,25 +27,6 @@ const questionSchema = `{"type":"object","properties":{}}`
 // maxOpenQuestions is how many questions of one caller may be open at once to clients
 // that keep their call open meanwhile. Beyond it nobody is asked.
 const maxOpenQuestions = 16
-
-// openQuestions counts by caller; over stdio there is one.
-type openQuestions struct {
-	mu sync.Mutex
-	of map[string]int
-}
-
-// add counts one more question of a caller, or one less. It is not ok beyond the bound.
-func (q *openQuestions) add(caller string, n int) (ok bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if n += q.of[caller]; n > maxOpenQuestions {
-		return false
-	}
-	if q.of[caller] = n; n == 0 {
-		delete(q.of, caller)
-	}
-	return true
-}
 
 // asks reports whether the client of a request can put a form to its person.
 func asks(req *mcp.CallToolRequest) bool {
@@ -94,11 +74,12 @@ func elicitation(q *gateway.Asked) *mcp.ElicitParams {
 // ask puts a question while the call stays open, for gateway.AskTime at most, and returns
 // what became of it, and the call's next Ticket. It never fails: who cannot be asked has
 // not answered.
-func (t *tool) ask(ctx context.Context, req *mcp.CallToolRequest, c call, q *gateway.Asked) (*gateway.Reply, *gateway.Ticket) {
+func ask(ctx context.Context, req *mcp.CallToolRequest, c request, q *gateway.Asked) (*gateway.Reply, *gateway.Ticket) {
 	reply, ticket := &gateway.Reply{State: q.State}, c.ticket()
 	ticket.Finish()
-	if t.questions.add(c.caller(), 1) {
-		defer t.questions.add(c.caller(), -1)
+	open := c.questions()
+	defer open.Add(-1)
+	if open.Add(1) <= maxOpenQuestions {
 		asking, cancel := context.WithTimeout(ctx, gateway.AskTime-time.Second) // while the state is still good
 		defer cancel()
 		resume := c.pause(cancel)

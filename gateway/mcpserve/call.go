@@ -14,7 +14,7 @@ import (
 )
 
 // call answers one tools/call.
-func (t *tool) call(ctx context.Context, req *mcp.CallToolRequest, c call) (mcp.Result, error) {
+func (t *tool) call(ctx context.Context, req *mcp.CallToolRequest, c request) (mcp.Result, error) {
 	if req.Params.Name != toolName {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", req.Params.Name)}
 	}
@@ -29,7 +29,7 @@ func (t *tool) call(ctx context.Context, req *mcp.CallToolRequest, c call) (mcp.
 	a, again := t.server.Gateway.Do(ctx, r), callsAgain(req.Session)
 	if a.Asked != nil && r.CanAsk && !again {
 		r.CanAsk = false
-		r.Reply, r.Ticket = t.ask(ctx, req, c, a.Asked)
+		r.Reply, r.Ticket = ask(ctx, req, c, a.Asked)
 		defer r.Ticket.Finish()
 		a = t.server.Gateway.Do(ctx, r)
 	}

@@ -6,9 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -23,61 +21,24 @@ import (
 const maxLine = 1 << 20
 
 // readLine returns the next line without its end, in memory of its own. A line longer
-// than maxLine is skipped in bounded memory, and long is what is kept of it; long is
-// nil for any other. The last line needs no end. The error is the reader's.
-func readLine(r *bufio.Reader) (line []byte, long *longLine, err error) {
+// than maxLine is skipped in bounded memory: long says so, and line is nil. The last line
+// needs no end. The error is the reader's.
+func readLine(r *bufio.Reader) (line []byte, long bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
 		part, ended := bytes.CutSuffix(part, []byte{'\n'})
-		if long == nil && len(line)+len(part) > maxLine {
-			long = &longLine{head: bytes.Clone(line[:min(len(line), edge)])}
-			long.keep(line)
+		if long = long || len(line)+len(part) > maxLine; long {
 			line = nil
-		}
-		if long != nil {
-			long.keep(part)
 		} else {
 			line = append(line, part...)
 		}
 		switch {
-		case ended, errors.Is(err, io.EOF) && (len(line) > 0 || long != nil):
+		case ended, errors.Is(err, io.EOF) && (len(line) > 0 || long):
 			return line, long, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, nil, err
+			return nil, false, err
 		}
 	}
-}
-
-// edge is how many bytes a longLine keeps of its beginning and of its end.
-const edge = 512
-
-// A longLine is what is kept of a line that is too long. The id of its request stands at
-// one of the two ends, where the common clients write it, so that a client that sends
-// too much learns it at once instead of waiting in vain.
-type longLine struct{ head, tail []byte }
-
-func (l *longLine) keep(p []byte) {
-	l.tail = append(l.tail, p[max(0, len(p)-edge):]...)
-	l.tail = append(l.tail[:0], l.tail[max(0, len(l.tail)-edge):]...)
-}
-
-const idPattern = `"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(-?[0-9]{1,20}|"(?:[^"\\]|\\.){0,256}")\s*`
-
-// Inside a string no quote stands without a backslash, and the end of an inner object is
-// followed by that of the outermost one.
-var idFirst, idLast = regexp.MustCompile(`\A\s*\{\s*` + idPattern + `,`), regexp.MustCompile(`,\s*` + idPattern + `\}\s*\z`)
-
-// fault is the answer to the line.
-func (l *longLine) fault() *frameFault {
-	f := &frameFault{code: jsonrpc.CodeInvalidRequest, message: fmt.Sprintf("the line is longer than %d bytes", maxLine)}
-	id := idFirst.FindSubmatch(l.head)
-	if id == nil {
-		id = idLast.FindSubmatch(l.tail)
-	}
-	if id != nil && json.Valid(id[1]) && utf8.Valid(id[1]) {
-		f.id = id[1]
-	}
-	return f
 }
 
 // A frame is one message from the client: a call if it has a method and an id, a
@@ -93,37 +54,39 @@ type frame struct {
 // A frameFault is the answer to a line that is no message. Its id is nil where the
 // line has none that can be trusted.
 type frameFault struct {
-	id      json.RawMessage
-	code    int64 // 0 means jsonrpc.CodeInvalidRequest
-	message string
-	data    json.RawMessage
+	id json.RawMessage
+	jsonrpc.Error
+}
+
+func newFault(id json.RawMessage, code int64, message string) *frameFault {
+	return &frameFault{id, jsonrpc.Error{Code: code, Message: message}}
 }
 
 // parseFrame reads a line that is not blank. Names count with their case, as they
 // do not for encoding/json and a struct.
 func parseFrame(line []byte) (*frame, *frameFault) {
 	if !utf8.Valid(line) {
-		return nil, &frameFault{code: jsonrpc.CodeParseError, message: "the line is not valid UTF-8"}
+		return nil, newFault(nil, jsonrpc.CodeParseError, "the line is not valid UTF-8")
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(line, &fields); err != nil || fields == nil {
 		switch {
 		case !json.Valid(line):
-			return nil, &frameFault{code: jsonrpc.CodeParseError, message: "the line is not JSON"}
+			return nil, newFault(nil, jsonrpc.CodeParseError, "the line is not JSON")
 		case bytes.TrimLeft(line, " \t\r")[0] == '[':
-			return nil, &frameFault{code: jsonrpc.CodeInvalidRequest, message: "batches are not supported; send each message on a line of its own"}
+			return nil, newFault(nil, jsonrpc.CodeInvalidRequest, "batches are not supported; send each message on a line of its own")
 		}
-		return nil, &frameFault{code: jsonrpc.CodeInvalidRequest, message: "the message is not an object"}
+		return nil, newFault(nil, jsonrpc.CodeInvalidRequest, "the message is not an object")
 	}
 	f := &frame{}
 	if id, ok := fields["id"]; ok {
 		if f.key = idKey(id); f.key == "" {
-			return nil, &frameFault{code: jsonrpc.CodeInvalidRequest, message: "the id is neither a string nor a number"}
+			return nil, newFault(nil, jsonrpc.CodeInvalidRequest, "the id is neither a string nor a number")
 		}
 		f.id = id
 	}
 	fault := func(code int64, message string) (*frame, *frameFault) {
-		return nil, &frameFault{id: f.id, code: code, message: message}
+		return nil, newFault(f.id, code, message)
 	}
 	if string(fields["jsonrpc"]) != `"2.0"` {
 		return fault(jsonrpc.CodeInvalidRequest, `the message does not say "jsonrpc":"2.0"`)
@@ -175,29 +138,32 @@ func idKey(id json.RawMessage) string {
 	return ""
 }
 
-// appendResponse encodes a response with the id as the client wrote it. Errors of
-// the library lose what they repeat of a long request, and get a code where they
-// have none.
-func appendResponse(b []byte, id json.RawMessage, r *jsonrpc.Response) []byte {
+// encodeResponse encodes a response with the id as the client wrote it.
+func encodeResponse(id json.RawMessage, r *jsonrpc.Response) []byte {
 	if r.Error == nil {
-		b = append(append(b, `{"jsonrpc":"2.0","id":`...), id...)
-		b = append(append(b, `,"result":`...), r.Result...)
+		b := append(make([]byte, 0, len(r.Result)+len(id)+64), `{"jsonrpc":"2.0","id":`...)
+		b = append(append(append(b, id...), `,"result":`...), r.Result...)
 		return append(b, '}')
 	}
-	f := &frameFault{id: id, message: r.Error.Error()}
-	var wire *jsonrpc.Error
-	if errors.As(r.Error, &wire) {
-		f.code, f.data = wire.Code, wire.Data
+	f := newFault(id, 0, r.Error.Error())
+	if wire, ok := errors.AsType[*jsonrpc.Error](r.Error); ok {
+		f.Code, f.Data = wire.Code, wire.Data
 	}
-	return appendFault(b, f)
+	return f.encode()
 }
 
-func appendFault(b []byte, f *frameFault) []byte {
+// encode is the fault as a message. Errors of the library lose what they repeat of a long
+// request, and get a code where they have none.
+func (f *frameFault) encode() []byte {
 	const maxMessage = 300
-	message := appendString(nil, strings.ToValidUTF8(plain.Clip(f.message, maxMessage), "\ufffd"))
-	b = fmt.Appendf(b, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s`, cmp.Or(string(f.id), "null"), cmp.Or(f.code, jsonrpc.CodeInvalidRequest), message)
-	if len(f.data) > 0 {
-		b = append(append(b, `,"data":`...), f.data...)
+	f.Code, f.Message = cmp.Or(f.Code, jsonrpc.CodeInvalidRequest), strings.ToValidUTF8(plain.Clip(f.Message, maxMessage), "\ufffd")
+	b, err := marshal(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   *jsonrpc.Error  `json:"error"`
+	}{"2.0", f.id, &f.Error})
+	if err != nil { // the id was taken from JSON, and so were the library's data
+		panic(err)
 	}
-	return append(b, "}}"...)
+	return b
 }

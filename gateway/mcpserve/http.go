@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/net/netutil"
 
@@ -23,11 +22,11 @@ import (
 //
 // Three can be set, and the others follow from them. A connection carries one request
 // at a time, so MaxConnections also bounds the requests that are read, answered or
-// refused; a quarter of it is the share of one caller, so that nobody keeps another one
-// out: of the connections between requests, and of the requests that are not answered
-// yet, some of which outlive their connection. Of those MaxCalls are at work, and the
-// others wait. Callers are those that the administrator let in, so their number times
-// a caller's bound is bounded too, for calls as for sessions.
+// refused. While half of it are open each ends with its answer, so that nobody who keeps
+// connections keeps others out. A quarter of it is the share of one caller of the
+// requests that are not answered yet, some of which outlive their connection. Of those
+// MaxCalls are at work, and the others wait. Callers are those that the administrator let
+// in, so their number times a caller's bound is bounded too, for calls as for sessions.
 //
 // A body is read only once its caller is admitted and has room for it among the bodies
 // of its requests, so a hostile caller costs at most maxBodies of memory, and a stranger
@@ -38,12 +37,11 @@ const (
 	defaultSessions    = 64
 	shares             = 4 // of MaxConnections
 
-	maxBody     = 5 << 18  // bytes, 1.25 MiB: also a command string that is far too long is answered in words
-	maxBodies   = 64 << 20 // bytes of the bodies of one caller's requests together
-	maxHeader   = 16 << 10 // bytes
-	maxTogether = 32       // calls of one request, which are several in protocol 2025-03-26
-	admitTime   = 5 * time.Second
-	turnTime    = 30 * time.Second // that a call waits for a place among those at work
+	maxBody   = 5 << 18  // bytes, 1.25 MiB: also a command string that is far too long is answered in words
+	maxBodies = 64 << 20 // bytes of the bodies of one caller's requests together
+	maxHeader = 16 << 10 // bytes
+	admitTime = 5 * time.Second
+	turnTime  = 30 * time.Second // that a call waits for a place among those at work
 )
 
 // httpTimes are how long things may take.
@@ -94,7 +92,7 @@ type HTTPOptions struct {
 	// "https://desk.example.org", beside the server's own.
 	Origins []string
 
-	MaxConnections int // 0 means 1024; further ones wait to be accepted, and one caller has a quarter
+	MaxConnections int // 0 means 1024; further ones wait to be accepted, and from half of them on each ends with its answer
 	MaxCalls       int // of one caller at work at once; 0 means 64, and further ones wait for 30 s
 	MaxSessions    int // of one caller, in protocols that have them; 0 means 64, and a new one takes the place of the one longest unused
 }
@@ -170,33 +168,15 @@ func isLoopback(a net.Addr) bool {
 // newHTTPHandler joins the two ways in which the library serves HTTP: it has sessions,
 // and can ask a person meanwhile, or it speaks the protocol that has none.
 func (s *Server) newHTTPHandler(o HTTPOptions, times httpTimes, loopback bool) *httpHandler {
-	h := &httpHandler{o: o, times: times, loopback: loopback, log: s.logger(), share: max(1, o.MaxConnections/shares), callers: map[string]*callerState{},
-		sessions: map[string]*httpSession{}, requests: map[string]*httpRequest{}}
+	h := &httpHandler{o: o, times: times, loopback: loopback, log: s.logger(), library: s.library(), share: max(1, o.MaxConnections/shares),
+		conns: connections{fresh: map[net.Conn]bool{}}, callers: map[string]*callerState{}, requests: map[*httpRequest]struct{}{}}
 	h.life, h.end = context.WithCancel(context.Background())
-	h.library = s.library(h)
 	serve := func(stateless bool) http.Handler {
-		handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return h.library }, &mcp.StreamableHTTPOptions{
+		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return h.library }, &mcp.StreamableHTTPOptions{
 			Stateless: stateless, SessionTimeout: times.session, PropagateRequestCancellation: true, MaxRequestBodyBytes: maxBody,
 			DisableLocalhostProtection: true, // ours is stricter, and its own knows no other names
 		})
-		// This is how the library learns whose a session is, and how a request is found
-		// again from what the library hands to the middleware.
-		return auth.RequireBearerToken(h.tokenInfo, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(handler)
 	}
 	h.sessionful, h.stateless = serve(false), serve(true)
 	return h
-}
-
-// requestExtra is where the library's token has the httpRequest.
-const requestExtra = "postern request"
-
-// tokenInfo is what the library takes for the token of a request: its number here.
-func (h *httpHandler) tokenInfo(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	r := h.requests[token]
-	if r == nil {
-		return nil, auth.ErrInvalidToken
-	}
-	return &auth.TokenInfo{UserID: r.from.ID, Extra: map[string]any{requestExtra: r}}, nil
 }

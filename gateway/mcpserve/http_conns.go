@@ -6,44 +6,18 @@ import (
 	"sync"
 )
 
-// connections are the open ones of a server: the fresh ones, on which no request has come
-// yet, and those that callers keep between requests. A kept connection counts for the
-// caller admitted on it last, and is known by the client's address, which is all that
-// http.Server tells of it with a request.
+// connections are the open ones of a server.
 type connections struct {
 	mu      sync.Mutex
-	fresh   map[net.Conn]struct{}
-	keepers map[string]string // the ID of the caller, by the address
-	kept    map[string]int    // by the ID
+	fresh   map[net.Conn]bool // true until a request has come
 	closing bool
 }
 
-// hold notes that a request of a caller came from an address. It is not ok where the
-// caller keeps that many other connections, and this one should be let go.
-func (c *connections) hold(addr, id string, most int) (ok bool) {
+// many reports whether there are more than n.
+func (c *connections) many(n int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.drop(addr)
-	if c.kept[id] >= most {
-		return false
-	}
-	if c.kept == nil {
-		c.keepers, c.kept = map[string]string{}, map[string]int{}
-	}
-	c.keepers[addr] = id
-	c.kept[id]++
-	return true
-}
-
-func (c *connections) drop(addr string) {
-	id, ok := c.keepers[addr]
-	if !ok {
-		return
-	}
-	delete(c.keepers, addr)
-	if c.kept[id]--; c.kept[id] == 0 {
-		delete(c.kept, id)
-	}
+	return len(c.fresh) > n
 }
 
 // note is for http.Server.ConnState.
@@ -51,18 +25,12 @@ func (c *connections) note(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
+	case state == http.StateClosed || state == http.StateHijacked:
+		delete(c.fresh, conn)
 	case state == http.StateNew && c.closing:
 		_ = conn.Close()
-	case state == http.StateNew:
-		if c.fresh == nil {
-			c.fresh = map[net.Conn]struct{}{}
-		}
-		c.fresh[conn] = struct{}{}
 	default:
-		delete(c.fresh, conn)
-	}
-	if state == http.StateClosed || state == http.StateHijacked {
-		c.drop(conn.RemoteAddr().String())
+		c.fresh[conn] = state == http.StateNew
 	}
 }
 
@@ -72,7 +40,9 @@ func (c *connections) closeFresh() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closing = true
-	for conn := range c.fresh {
-		_ = conn.Close() // as a client sees it that comes a moment later
+	for conn, fresh := range c.fresh {
+		if fresh {
+			_ = conn.Close() // as a client sees it that comes a moment later
+		}
 	}
 }

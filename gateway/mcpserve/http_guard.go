@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
 )
 
 // statelessSince is the first protocol version without sessions.
@@ -27,30 +29,25 @@ const (
 
 // ServeHTTP takes a request through the checks, the cheapest first, to the library.
 func (h *httpHandler) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
-	w := &httpWriter{ResponseWriter: plain, control: http.NewResponseController(plain), each: h.times.write}
+	// Only an admitted caller keeps a connection: a stranger with a request now and then
+	// could otherwise hold every one there is.
+	w := &httpWriter{ResponseWriter: plain, control: http.NewResponseController(plain), each: h.times.write, last: true}
 	// Also what a refusal leaves unread, or the library writes between, has its time.
 	_ = w.control.SetReadDeadline(time.Now().Add(h.times.body))
 	w.extend()
 	defer w.extend()
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if !h.knownHost(r.Host) {
-		h.turnAway(w, r, http.StatusForbidden, "host", "this server is not known by that host name")
-		return
-	}
-	if !h.allowOrigin(w, r) {
-		h.turnAway(w, r, http.StatusForbidden, "origin", "pages of that origin may not use this server")
-		return
-	}
 	switch {
+	case !h.knownHost(r.Host):
+		h.turnAway(w, r, http.StatusForbidden, "host", "this server is not known by that host name")
+	case !h.allowOrigin(w, r):
+		h.turnAway(w, r, http.StatusForbidden, "origin", "pages of that origin may not use this server")
 	case r.URL.Path != h.o.Path:
-		letGo(w)
 		refuse(w, http.StatusNotFound, "there is nothing here; the endpoint is "+h.o.Path)
 	case r.Method == http.MethodOptions && r.Header.Get("Origin") != "":
-		letGo(w)
 		w.WriteHeader(http.StatusNoContent)
 	case r.Method != http.MethodPost && r.Method != http.MethodDelete:
 		// The server has nothing to say of itself, so there is no stream to GET.
-		letGo(w)
 		w.Header().Set("Allow", "POST, DELETE")
 		refuse(w, http.StatusMethodNotAllowed, "send requests with POST")
 	default:
@@ -58,14 +55,23 @@ func (h *httpHandler) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// letGo closes the connection after the answer. Only an admitted caller keeps one: a
-// stranger with a request now and then could otherwise hold every connection there is.
-func letGo(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
+// refusedEach is how often refusals of strangers are logged at most.
+const refusedEach = time.Second
 
-// turnAway refuses a request from a stranger, logs that, and closes the connection.
+// turnAway refuses a request from a stranger and logs that, without letting them fill the
+// log.
 func (h *httpHandler) turnAway(w http.ResponseWriter, r *http.Request, status int, because, why string) {
-	h.refused(because, r)
-	letGo(w)
+	h.mu.Lock()
+	h.refusals++
+	n, now := h.refusals, time.Now()
+	quiet := now.Sub(h.refusedAt) < refusedEach
+	if !quiet {
+		h.refusedAt, h.refusals = now, 0
+	}
+	h.mu.Unlock()
+	if !quiet {
+		h.log.Warn("request refused", "because_of", because, "from", r.RemoteAddr, "refused_since_last", n)
+	}
 	refuse(w, status, why)
 }
 
@@ -129,7 +135,6 @@ func (h *httpHandler) allowOrigin(w http.ResponseWriter, r *http.Request) bool {
 func (h *httpHandler) admit(w *httpWriter, r *http.Request) {
 	token, given, ok := bearer(r.Header)
 	if !ok {
-		letGo(w)
 		refuse(w, http.StatusBadRequest, "there must be one Authorization header")
 		return
 	}
@@ -147,7 +152,6 @@ func (h *httpHandler) admit(w *httpWriter, r *http.Request) {
 		return
 	case err != nil || caller.ID == "":
 		h.log.Error("callers cannot be admitted", "error_type", fmt.Sprintf("%T", err))
-		letGo(w)
 		w.Header().Set("Retry-After", "5")
 		refuse(w, http.StatusServiceUnavailable, "tokens cannot be checked now; try again in a few seconds")
 		return
@@ -159,13 +163,12 @@ func (h *httpHandler) admit(w *httpWriter, r *http.Request) {
 		refuse(w, status, "too many requests of yours are not answered yet")
 		return
 	case http.StatusServiceUnavailable:
-		letGo(w)
 		w.Header().Set("Retry-After", "1")
 		refuse(w, status, "the server is about to stop")
 		return
 	}
 	defer admitted.done()
-	w.last = !h.conns.hold(r.RemoteAddr, caller.ID, h.share)
+	w.last = h.conns.many(h.o.MaxConnections / 2)
 	h.serve(w, r, admitted)
 }
 
@@ -195,23 +198,28 @@ func (h *httpHandler) serve(w *httpWriter, r *http.Request, admitted *httpReques
 	}
 	r = r.Clone(r.Context())
 	r.Header.Del("Cookie")
-	r.Header.Set("Authorization", "Bearer "+admitted.number) // the library need not see the real one
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	library := h.sessionful
 	switch id := r.Header.Get(sessionHeader); {
 	case r.Header.Get(versionHeader) >= statelessSince:
 		r.Header.Del(sessionHeader)
 		library = h.stateless
-	case len(r.Header.Values(sessionHeader)) > 1 || id != "" && !h.use(admitted, id, r.Method == http.MethodDelete):
+	case len(r.Header.Values(sessionHeader)) > 1 || id != "" && !admitted.use(id, r.Method == http.MethodDelete):
 		// Somebody else's session is answered like none.
 		refuse(w, http.StatusNotFound, "there is no such session")
 		return
-	case id == "" && !h.reserve(admitted):
+	case id == "" && !admitted.reserve():
 		w.Header().Set("Retry-After", "5")
 		refuse(w, http.StatusTooManyRequests, "too many sessions are in use; end one with DELETE")
 		return
 	}
-	library.ServeHTTP(w, r)
+	// This is how the library learns whose a session is, and how the request is found
+	// again from what it hands to the middleware. It need not see the real token.
+	r.Header.Set("Authorization", "Bearer -")
+	auth.RequireBearerToken(func(context.Context, string, *http.Request) (*auth.TokenInfo, error) {
+		return tokenOf(admitted, admitted.from.ID), nil
+	},
+		&auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(library).ServeHTTP(w, r)
 	// A client that is known to be gone has not got it, wherever it lies.
 	if r.Context().Err() == nil {
 		admitted.confirm(w)
@@ -227,32 +235,16 @@ func (h *httpHandler) body(w *httpWriter, r *http.Request) (body []byte, status 
 	case errors.As(err, &long):
 		return nil, http.StatusRequestEntityTooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		w.Header().Set("Connection", "close")
+		w.last = true
 		return nil, http.StatusRequestTimeout
 	case err != nil:
 		return nil, http.StatusBadRequest
 	}
 	_ = w.control.SetReadDeadline(time.Time{})
-	if len(body) > 0 && !json.Valid(body) { // the library passes over what follows the first value
+	// The library passes over what follows the first value. Only protocol 2025-03-26 has
+	// batches, and no client known to us sends one.
+	if body = bytes.TrimSpace(body); len(body) > 0 && (!json.Valid(body) || body[0] == '[') {
 		return nil, http.StatusBadRequest
 	}
 	return body, 0
-}
-
-// refusedEach is how often refusals are logged at most.
-const refusedEach = time.Second
-
-// refused logs refused requests, without letting them fill the log.
-func (h *httpHandler) refused(why string, r *http.Request) {
-	h.mu.Lock()
-	h.refusals++
-	n, now := h.refusals, time.Now()
-	quiet := now.Sub(h.refusedAt) < refusedEach
-	if !quiet {
-		h.refusedAt, h.refusals = now, 0
-	}
-	h.mu.Unlock()
-	if !quiet {
-		h.log.Warn("request refused", "because_of", why, "from", r.RemoteAddr, "refused_since_last", n)
-	}
 }

@@ -50,7 +50,7 @@ func TestOnlyAValidTokenGetsIn(t *testing.T) {
 		{"right", []string{"Bearer ann"}, 200, ""},
 		{"right, the scheme in another case", []string{"bearer ann"}, 200, ""},
 	} {
-		for _, q := range []request{
+		for _, q := range []rawRequest{
 			{method: "POST", body: initializing},
 			{method: "POST", body: `{"jsonrpc":"2.0","id":2,"method":"ping"}`, header: inSession(session)},
 			{method: "DELETE", header: inSession("no-such-session")},
@@ -63,7 +63,7 @@ func TestOnlyAValidTokenGetsIn(t *testing.T) {
 			if q.method == "DELETE" && status == 200 {
 				status = 404
 			}
-			res, body := s.send(t, "", request{method: q.method, body: q.body, header: header})
+			res, body := s.send(t, "", rawRequest{method: q.method, body: q.body, header: header})
 			if res.StatusCode != status || res.Header.Get("WWW-Authenticate") != c.challenge {
 				t.Errorf("%s, %s: %s with %q", c.name, q.method, res.Status, res.Header.Get("WWW-Authenticate"))
 			}
@@ -76,7 +76,7 @@ func TestOnlyAValidTokenGetsIn(t *testing.T) {
 		}
 	}
 	broken = true
-	if res, body := s.send(t, "ann", request{method: "POST", body: initializing}); res.StatusCode != 503 || strings.Contains(body, "secret") {
+	if res, body := s.send(t, "ann", rawRequest{method: "POST", body: initializing}); res.StatusCode != 503 || strings.Contains(body, "secret") {
 		t.Errorf("%s: %s", res.Status, body)
 	}
 	broken = false
@@ -137,7 +137,7 @@ func TestForeignHostsAndOriginsAreRefused(t *testing.T) {
 			if method == "POST" {
 				body = initializing
 			}
-			res, text := s.send(t, "ann", request{method: method, body: body, header: header, host: c.host})
+			res, text := s.send(t, "ann", rawRequest{method: method, body: body, header: header, host: c.host})
 			if refused := res.StatusCode == http.StatusForbidden; refused == c.ok {
 				t.Errorf("%s at %q from %q: %s %s", method, c.host, c.origin, res.Status, text)
 			}
@@ -146,11 +146,11 @@ func TestForeignHostsAndOriginsAreRefused(t *testing.T) {
 			}
 		}
 	}
-	res, _ := s.send(t, "", request{method: "POST", body: initializing, header: http.Header{"Origin": {"https://desk.example.org", "https://evil.example"}}})
+	res, _ := s.send(t, "", rawRequest{method: "POST", body: initializing, header: http.Header{"Origin": {"https://desk.example.org", "https://evil.example"}}})
 	if res.StatusCode != http.StatusForbidden {
 		t.Errorf("two origins: %s", res.Status)
 	}
-	if res, _ = s.send(t, "ann", request{method: "GET", header: inSession("x")}); res.StatusCode != http.StatusMethodNotAllowed || res.Header.Get("Allow") != "POST, DELETE" {
+	if res, _ = s.send(t, "ann", rawRequest{method: "GET", header: inSession("x")}); res.StatusCode != http.StatusMethodNotAllowed || res.Header.Get("Allow") != "POST, DELETE" {
 		t.Errorf("GET: %s", res.Status)
 	}
 }
@@ -158,7 +158,7 @@ func TestForeignHostsAndOriginsAreRefused(t *testing.T) {
 func TestNothingElseIsServed(t *testing.T) {
 	s := serveOn(t, whoAndWhat, HTTPOptions{})
 	for _, path := range []string{"/", "/mcp/", "/mcp/x", "//mcp", "/metrics", "/.well-known/oauth-protected-resource"} {
-		if res, _ := s.send(t, "ann", request{method: "POST", body: initializing, path: path}); res.StatusCode != http.StatusNotFound {
+		if res, _ := s.send(t, "ann", rawRequest{method: "POST", body: initializing, path: path}); res.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: %s", path, res.Status)
 		}
 	}
@@ -168,9 +168,9 @@ func TestASessionIsItsCallersAlone(t *testing.T) {
 	s := serveOn(t, whoAndWhat, HTTPOptions{})
 	s.callers["ann again"] = Caller{ID: "another id", Principal: gateway.Principal{Name: "ann"}}
 	id := s.begin(t, "ann")
-	missing, missingBody := s.send(t, "bob", request{method: "POST", body: `{"jsonrpc":"2.0","id":2,"method":"ping"}`, header: inSession("no-such-session")})
+	missing, missingBody := s.send(t, "bob", rawRequest{method: "POST", body: `{"jsonrpc":"2.0","id":2,"method":"ping"}`, header: inSession("no-such-session")})
 	for _, thief := range []string{"bob", "ann again"} {
-		for _, q := range []request{
+		for _, q := range []rawRequest{
 			{method: "POST", body: `{"jsonrpc":"2.0","id":2,"method":"ping"}`, header: inSession(id)},
 			{method: "POST", body: `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"cli","arguments":{"command":"x"}}}`, header: inSession(id)},
 			{method: "POST", body: `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, header: inSession(id)},
@@ -187,10 +187,10 @@ func TestASessionIsItsCallersAlone(t *testing.T) {
 	}
 	two := inSession(id)
 	two[sessionHeader] = append(two[sessionHeader], id)
-	if res, _ := s.send(t, "ann", request{method: "POST", body: `{"jsonrpc":"2.0","id":2,"method":"ping"}`, header: two}); res.StatusCode != 404 {
+	if res, _ := s.send(t, "ann", rawRequest{method: "POST", body: `{"jsonrpc":"2.0","id":2,"method":"ping"}`, header: two}); res.StatusCode != 404 {
 		t.Errorf("two sessions at once: %s", res.Status)
 	}
-	if res, _ := s.send(t, "ann", request{method: "DELETE", header: inSession(id)}); res.StatusCode != http.StatusNoContent {
+	if res, _ := s.send(t, "ann", rawRequest{method: "DELETE", header: inSession(id)}); res.StatusCode != http.StatusNoContent {
 		t.Errorf("its end: %s", res.Status)
 	}
 	if status := s.ping(t, "ann", id); status != 404 {
@@ -234,12 +234,12 @@ func TestSessionsAreBounded(t *testing.T) {
 	for i, id := range busy {
 		go func() {
 			body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":"wait"}}}`, i+10)
-			res, _ := s.send(t, "ann", request{method: "POST", body: body, header: inSession(id)})
+			res, _ := s.send(t, "ann", rawRequest{method: "POST", body: body, header: inSession(id)})
 			answered <- res.StatusCode
 		}()
 		<-w.began
 	}
-	if res, _ := s.send(t, "ann", request{method: "POST", body: initializing}); res.StatusCode != http.StatusTooManyRequests || res.Header.Get("Retry-After") == "" {
+	if res, _ := s.send(t, "ann", rawRequest{method: "POST", body: initializing}); res.StatusCode != http.StatusTooManyRequests || res.Header.Get("Retry-After") == "" {
 		t.Errorf("a fourth while three are in use: %s", res.Status)
 	}
 	// Another caller has as many, at nobody's cost.
@@ -257,9 +257,9 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 	// What begins no session leaves no trace.
 	for range 10 {
-		s.send(t, "ann", request{method: "POST", body: `{"jsonrpc":"2.0","id":1,"method":"initialize","params":[]}`})
-		s.send(t, "ann", request{method: "POST", body: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`})
-		s.send(t, "ann", request{method: "POST", body: `{`})
+		s.send(t, "ann", rawRequest{method: "POST", body: `{"jsonrpc":"2.0","id":1,"method":"initialize","params":[]}`})
+		s.send(t, "ann", rawRequest{method: "POST", body: `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`})
+		s.send(t, "ann", rawRequest{method: "POST", body: `{`})
 	}
 	for range 3 {
 		s.begin(t, "ann")
@@ -279,7 +279,7 @@ func TestAnIdleSessionEnds(t *testing.T) {
 func TestRequestsAreBounded(t *testing.T) {
 	w := newBlockingGateway()
 	s := serveOn(t, w, HTTPOptions{MaxConnections: 2 * shares})
-	call := request{method: "POST", body: statelessCall("wait"), header: statelessHeader()}
+	call := rawRequest{method: "POST", body: statelessCall("wait"), header: statelessHeader()}
 	answered := make(chan string, 3)
 	begin := func(token string) {
 		go func() {
@@ -305,42 +305,6 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// A body can hold many calls in the protocol that had batches. They are answered, each
-// by itself, and only so many of them are begun at once.
-func TestABatchIsBounded(t *testing.T) {
-	w := newBlockingGateway()
-	s := serveOn(t, w, HTTPOptions{MaxCalls: 4})
-	id := s.begin(t, "ann")
-	var calls []string
-	for i := range maxTogether + 10 {
-		calls = append(calls, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":"wait"}}}`, i+10))
-	}
-	res, err := s.do(t, bearing("ann"), request{method: "POST", body: "[" + strings.Join(calls, ",") + "]", header: http.Header{sessionHeader: {id}, versionHeader: {"2025-03-26"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	// Those too many are refused while the others are at work or wait for their place.
-	refused, done := 0, 0
-	answers := bufio.NewScanner(res.Body)
-	for answers.Scan() {
-		switch line := answers.Text(); {
-		case strings.Contains(line, "-32000"):
-			if refused++; refused == 10 {
-				if at := len(w.began); at > 4 {
-					t.Errorf("%d calls are at work, with 4 places", at)
-				}
-				close(w.release)
-			}
-		case strings.Contains(line, "ann: wait"):
-			done++
-		}
-	}
-	if refused != 10 || done != maxTogether {
-		t.Errorf("%d refused and %d done of %d", refused, done, len(calls))
-	}
-}
-
 func TestBodiesAndHeadersAreBounded(t *testing.T) {
 	s := serveOn(t, whoAndWhat, HTTPOptions{})
 	for name, c := range map[string]struct {
@@ -355,12 +319,16 @@ func TestBodiesAndHeadersAreBounded(t *testing.T) {
 		"much more":        {5 << 20, false, 413},
 		"much, in chunks":  {5 << 20, true, 413},
 		"a second message": {0, false, 400},
+		"a batch":          {-1, false, 400},
 	} {
 		body := initializing + strings.Repeat(" ", max(0, c.size-len(initializing)))
-		if c.size == 0 {
+		switch c.size {
+		case 0:
 			body = initializing + initializing
+		case -1:
+			body = "[" + initializing + "]"
 		}
-		res, err := s.do(t, bearing("ann"), request{method: "POST", body: body, chunked: c.chunked})
+		res, err := s.do(t, bearing("ann"), rawRequest{method: "POST", body: body, chunked: c.chunked})
 		if err != nil { // it was cut off while it was still sending
 			if c.size <= maxBody+1 {
 				t.Errorf("%s: %v", name, err)

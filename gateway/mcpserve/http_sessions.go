@@ -2,6 +2,7 @@ package mcpserve
 
 import (
 	"context"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -11,12 +12,11 @@ import (
 // the one that it has not used for the longest time; that client is told that its
 // session is gone, upon which it begins a new one.
 
-// httpSession is a session of the library, and the caller it belongs to.
+// httpSession is a session of the library.
 type httpSession struct {
-	owner   string // the ID of the caller
 	session *mcp.ServerSession
-	open    int    // requests that are not answered yet
-	used    uint64 // when the last of them came, counted in requests
+	open    int       // requests that are not answered yet
+	used    time.Time // when the last of them came
 
 	// The library ends a session when its calls have ended, and cancels none: they
 	// live as long as this.
@@ -26,94 +26,80 @@ type httpSession struct {
 
 // reserve makes room for the session that a request may begin. It is not ok where
 // every session of the caller is in use.
-func (h *httpHandler) reserve(r *httpRequest) (ok bool) {
+func (r *httpRequest) reserve() (ok bool) {
+	h, s := r.handler, r.state
 	h.mu.Lock()
-	var ended *mcp.ServerSession
-	if r.state.sessions >= h.o.MaxSessions {
-		ended = h.oldest(r.from.ID)
-	}
-	if r.reserved = r.state.sessions < h.o.MaxSessions; r.reserved {
-		r.state.sessions++
-	}
-	ok = r.reserved
-	h.mu.Unlock()
-	if ended != nil {
-		_ = ended.Close() // nobody is left to tell
-	}
-	return ok
-}
-
-// oldest takes the session of a caller that nobody uses out of the sessions, the one
-// that was not used for the longest time, or returns nil.
-func (h *httpHandler) oldest(owner string) *mcp.ServerSession {
-	var id string
-	for at, s := range h.sessions {
-		if s.owner == owner && s.open == 0 && (id == "" || s.used < h.sessions[id].used) {
-			id = at
+	defer h.mu.Unlock()
+	if len(s.sessions)+s.reserved >= h.o.MaxSessions {
+		var oldest string
+		for id, one := range s.sessions {
+			if one.open == 0 && (oldest == "" || one.used.Before(s.sessions[oldest].used)) {
+				oldest = id
+			}
 		}
+		if oldest == "" {
+			return false
+		}
+		ended := s.sessions[oldest].session
+		h.forget(s, oldest)
+		defer func() { go ended.Close() }() // nobody is left to tell
 	}
-	if id == "" {
-		return nil
-	}
-	s := h.sessions[id].session
-	h.forget(id)
-	return s
+	s.reserved++
+	r.reserved = true
+	return true
 }
 
 // keep notes the session that a request begins as its caller's, until it ends.
-func (h *httpHandler) keep(r *httpRequest, session *mcp.ServerSession) {
-	id := session.ID()
+func (r *httpRequest) keep(session *mcp.ServerSession) {
+	h, id := r.handler, session.ID()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !r.reserved { // the library refuses to begin one twice
 		return
 	}
 	r.reserved = false
-	s := &httpSession{owner: r.from.ID, session: session, open: 1, used: h.count}
+	r.state.reserved--
+	s := &httpSession{session: session, open: 1, used: time.Now()}
 	s.life, s.end = context.WithCancel(h.life)
-	h.sessions[id], r.session = s, s
+	r.state.sessions[id], r.session = s, s
 	go func() {
 		_ = session.Wait() // however it ended
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.sessions[id] == s {
-			h.forget(id)
+		if r.state.sessions[id] == s {
+			h.forget(r.state, id)
 		}
 	}()
 }
 
 // forget lets go of a session.
-func (h *httpHandler) forget(id string) {
-	h.sessions[id].end()
-	owner := h.sessions[id].owner
-	delete(h.sessions, id)
-	if state := h.callers[owner]; state != nil {
-		state.sessions--
-	}
-	h.sweep(owner)
+func (h *httpHandler) forget(s *callerState, id string) {
+	s.sessions[id].end()
+	delete(s.sessions, id)
+	h.sweep(s)
 }
 
-// lifeOf is how long the calls of a request may go on.
-func (h *httpHandler) lifeOf(r *httpRequest) context.Context {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// life is how long the call of a request may go on.
+func (r *httpRequest) life() context.Context {
+	r.handler.mu.Lock()
+	defer r.handler.mu.Unlock()
 	if r.session != nil {
 		return r.session.life
 	}
-	return h.life
+	return r.handler.life
 }
 
 // use finds the session that a request is for, which may be to end it. It is not ok
 // where its caller has none of that ID.
-func (h *httpHandler) use(r *httpRequest, id string, end bool) (ok bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.sessions[id]
-	if s == nil || s.owner != r.from.ID {
+func (r *httpRequest) use(id string, end bool) (ok bool) {
+	r.handler.mu.Lock()
+	defer r.handler.mu.Unlock()
+	s := r.state.sessions[id]
+	if s == nil {
 		return false
 	}
 	s.open++
-	s.used = h.count
+	s.used = time.Now()
 	r.session = s
 	if end {
 		s.end()

@@ -179,8 +179,8 @@ var whoAndWhat = fakeGateway(func(_ context.Context, r gateway.Request) gateway.
 	return gateway.Answer{JSON: []byte(r.Principal.Name + ": " + r.Line)}
 })
 
-// a request is sent as it is, without the library.
-type request struct {
+// A rawRequest is sent as it is, without the library.
+type rawRequest struct {
 	method, body string
 	header       http.Header
 	host, path   string
@@ -197,7 +197,7 @@ func statelessHeader() http.Header {
 }
 
 // send returns the answer, whose body has been read.
-func (s *httpServer) send(t testing.TB, token string, q request) (*http.Response, string) {
+func (s *httpServer) send(t testing.TB, token string, q rawRequest) (*http.Response, string) {
 	t.Helper()
 	client := bearing(token)
 	defer client.CloseIdleConnections()
@@ -214,7 +214,7 @@ func (s *httpServer) send(t testing.TB, token string, q request) (*http.Response
 }
 
 // do returns the answer as it comes.
-func (s *httpServer) do(t testing.TB, client *http.Client, q request) (*http.Response, error) {
+func (s *httpServer) do(t testing.TB, client *http.Client, q rawRequest) (*http.Response, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), q.method, strings.TrimSuffix(s.url, "/mcp")+cmp.Or(q.path, "/mcp"), strings.NewReader(q.body))
 	if err != nil {
@@ -248,7 +248,7 @@ func (s *httpServer) dial(t testing.TB) *net.TCPConn {
 // begin starts a session by hand and returns its ID.
 func (s *httpServer) begin(t testing.TB, token string) string {
 	t.Helper()
-	res, body := s.send(t, token, request{method: "POST", body: initializing})
+	res, body := s.send(t, token, rawRequest{method: "POST", body: initializing})
 	id := res.Header.Get(sessionHeader)
 	if res.StatusCode != http.StatusOK || id == "" {
 		t.Fatalf("%s: %s", res.Status, body)
@@ -259,7 +259,7 @@ func (s *httpServer) begin(t testing.TB, token string) string {
 // ping is a request of a session, which answers 200.
 func (s *httpServer) ping(t testing.TB, token, session string) int {
 	t.Helper()
-	res, _ := s.send(t, token, request{method: "POST", body: `{"jsonrpc":"2.0","id":2,"method":"ping"}`, header: inSession(session)})
+	res, _ := s.send(t, token, rawRequest{method: "POST", body: `{"jsonrpc":"2.0","id":2,"method":"ping"}`, header: inSession(session)})
 	return res.StatusCode
 }
 
@@ -406,7 +406,7 @@ func TestStoppingLetsCallsFinish(t *testing.T) {
 			go func() { stopped <- s.stop() }()
 			// It is on its way when a new request is refused.
 			for {
-				res, _ := s.send(t, "bob", request{method: "POST", body: initializing})
+				res, _ := s.send(t, "bob", rawRequest{method: "POST", body: initializing})
 				if res.StatusCode == http.StatusServiceUnavailable {
 					break
 				}

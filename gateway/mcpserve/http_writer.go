@@ -8,7 +8,7 @@ import (
 )
 
 // httpWriter writes a response, each part of it in bounded time, and knows whether the
-// answers to calls have left whole. The library writes from several goroutines, though
+// answer to a call has left whole. The library writes from several goroutines, though
 // never from two at once.
 type httpWriter struct {
 	http.ResponseWriter
@@ -16,70 +16,63 @@ type httpWriter struct {
 	each    time.Duration // for one write
 	last    bool          // the connection ends with it, whatever the library says
 
-	mu      sync.Mutex
-	answers int // of calls, written
-	failed  bool
+	mu       sync.Mutex
+	answered bool
+	failed   bool
 }
 
 // Unwrap is for http.ResponseController.
 func (w *httpWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// extend gives the next write its time. What cannot have a deadline is no connection.
+func (w *httpWriter) extend() { _ = w.control.SetWriteDeadline(time.Now().Add(w.each)) }
+
+// prepare is done before anything is written.
+func (w *httpWriter) prepare() {
+	w.extend()
+	if w.last {
+		w.Header().Set("Connection", "close") // the first time counts
+	}
+}
+
 // WriteHeader implements http.ResponseWriter.
 func (w *httpWriter) WriteHeader(status int) {
-	if w.last {
-		letGo(w)
-	}
+	w.prepare()
 	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter.
 func (w *httpWriter) Write(p []byte) (int, error) {
-	w.extend()
-	if w.last {
-		letGo(w) // the first one writes the header
-	}
+	w.prepare()
 	n, err := w.ResponseWriter.Write(p)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failed = w.failed || err != nil
-	w.answers += bytes.Count(p, answerMark)
+	w.answered = w.answered || bytes.Contains(p, answerMark)
 	return n, err
 }
 
 // FlushError is for http.ResponseController.
 func (w *httpWriter) FlushError() error {
-	w.extend()
-	if w.last {
-		letGo(w) // so does a flush before it
-	}
+	w.prepare()
 	err := w.control.Flush()
-	if err != nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.failed = true
-	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failed = w.failed || err != nil
 	return err
 }
 
 // Flush implements http.Flusher.
 func (w *httpWriter) Flush() { _ = w.FlushError() }
 
-// delivered is how many answers of calls have left; 0 if anything failed.
-func (w *httpWriter) delivered() int {
-	if w.FlushError() != nil {
-		return 0
-	}
+// delivered reports whether the answer to a call has left.
+func (w *httpWriter) delivered() bool {
+	w.Flush()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.failed {
-		return 0
-	}
-	return w.answers
+	return w.answered && !w.failed
 }
 
-// extend gives the next write its time. What cannot have a deadline is no connection.
-func (w *httpWriter) extend() { _ = w.control.SetWriteDeadline(time.Now().Add(w.each)) }
-
-// answerMark is in every answer of a call once, and in nothing else that is written: within
-// a JSON string each quote has a backslash (callResult).
+// answerMark is in every answer of a call, and in nothing else that is written: within a
+// JSON string each quote has a backslash (callResult).
 var answerMark = []byte(`"isError":`)

@@ -118,7 +118,7 @@ func TestNoReceiptForAnAnswerThatDidNotLeave(t *testing.T) {
 						t.Fatal(err)
 					}
 				case "ends the session":
-					if res, _ := s.send(t, "ann", request{method: "DELETE", header: inSession(session)}); res.StatusCode != http.StatusNoContent {
+					if res, _ := s.send(t, "ann", rawRequest{method: "DELETE", header: inSession(session)}); res.StatusCode != http.StatusNoContent {
 						t.Fatal(res.Status)
 					}
 				}

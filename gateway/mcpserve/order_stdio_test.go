@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -41,9 +40,13 @@ func TestAHundredInFlightTakeEffectInTheOrderOfTheirFrames(t *testing.T) {
 		"initialized": func(id int, command string) string { return callLine(id, command) },
 		"stateless":   modernLine,
 	} {
-		for _, inFlight := range []int{1, 2, 64, 1000} {
+		for _, inFlight := range []int{1, 2, 64} {
 			t.Run(fmt.Sprint(era, " ", inFlight), func(t *testing.T) {
-				for range 20 {
+				times := 20
+				if testing.Short() {
+					times = 1
+				}
+				for range times {
 					synctest.Test(t, func(t *testing.T) {
 						l, g := newFakeStore(t, gateway.Options{})
 						s := startSession(t, g, Server{MaxInFlight: inFlight})
@@ -60,37 +63,6 @@ func TestAHundredInFlightTakeEffectInTheOrderOfTheirFrames(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-func TestAHundredInFlightOverRealPipes(t *testing.T) {
-	for range 20 {
-		l, g := newFakeStore(t, gateway.Options{})
-		l.slowest = 100 * time.Microsecond
-		var script strings.Builder
-		for n := range 100 {
-			script.WriteString(modernLine(n, hundredth(n)) + "\n")
-		}
-		inR, inW, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		outR, outW, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		go func() {
-			_, _ = io.WriteString(inW, script.String())
-			_ = inW.Close()
-		}()
-		result := make(chan error, 1)
-		go func() { result <- (&Server{Gateway: g}).Stdio(t.Context(), inR, outW) }()
-		out, err := io.ReadAll(outR)
-		_ = outR.Close()
-		if served := <-result; err != nil || served != nil {
-			t.Fatalf("read: %v, served: %v", err, served)
-		}
-		l.checkHundred(t, answers(t, strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")))
 	}
 }
 
@@ -200,9 +172,9 @@ func TestCancellingInTheMiddleOfTheLine(t *testing.T) {
 func TestAWaitInVainSaysThatNothingWasDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s := startStore(t, gateway.Options{}, Server{})
-		release := l.hold(1)
+		l.hold(1)
 		start := time.Now()
-		s.send(callLine(1, "do write --n 1 --timeout 300"), callLine(2, "do write --n 2 --timeout 7"), callLine(3, "do read --n 3 --timeout 5"), callLine(4, "do write --n 4 --timeout 300"))
+		s.send(callLine(1, "do write --n 1 --timeout 30"), callLine(2, "do write --n 2 --timeout 7"), callLine(3, "do read --n 3 --timeout 5"), callLine(4, "do write --n 4 --timeout 300"))
 		s.take()
 		for _, c := range []struct{ id, after int }{{3, 5}, {2, 7}} {
 			time.Sleep(time.Until(start.Add(time.Duration(c.after) * time.Second)))
@@ -219,27 +191,12 @@ func TestAWaitInVainSaysThatNothingWasDone(t *testing.T) {
 				t.Errorf("audited as %+v", e)
 			}
 		}
-		time.Sleep(time.Minute)
-		release()
-		time.Sleep(time.Second)
-		if got := answers(t, s.take()); len(got) != 2 || !got[1].Success || !got[4].Success {
+		time.Sleep(time.Minute) // the first one is over its own time, and makes way
+		if got := answers(t, s.take()); len(got) != 2 || !strings.Contains(got[1].Error.Message, "was stopped after 30s") || !got[4].Success {
 			t.Errorf("%+v", got)
 		}
 		if b := l.begun(); b != "write 1, write 4" {
 			t.Errorf("begun: %s", b)
-		}
-	})
-}
-
-func TestACommandThatRanOutOfTimeMakesWayForTheNext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, s := startStore(t, gateway.Options{}, Server{})
-		l.hold(1)
-		s.send(callLine(1, "do write --n 1 --timeout 3"), callLine(2, "do write --n 2"))
-		time.Sleep(4 * time.Second)
-		got := answers(t, s.take())
-		if !strings.Contains(got[1].Error.Message, "was stopped after 3s") || !got[2].Success {
-			t.Errorf("%+v", got)
 		}
 	})
 }
@@ -309,31 +266,13 @@ func TestAChangeWhoseArgumentsDependOnTheSettingsWaitsToo(t *testing.T) {
 	})
 }
 
-func TestConnectionsDoNotWaitForEachOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, g := newFakeStore(t, gateway.Options{})
-		a, b := startInitialized(t, g, Server{}), startInitialized(t, g, Server{})
-		release := l.hold(1)
-		a.send(callLine(1, "do write --n 1"))
-		b.send(callLine(2, "do read --n 2"))
-		time.Sleep(time.Second)
-		if got := answers(t, b.take()); !got[2].Success {
-			t.Errorf("%+v", got)
-		}
-		release()
-		for _, s := range []*session{a, b} {
-			s.finish()
-		}
-	})
-}
-
 func TestNoTicketIsLeftBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, g := newFakeStore(t, gateway.Options{})
 		inW, conn, session := startConn(t, nopWriteCloser{io.Discard}, Server{Gateway: g, MaxInFlight: 3})
 		release := l.hold(1)
 		_, _ = io.WriteString(inW, initializeLine+"\n"+callLine(1, "do write --n 1")+"\n")
-		for id := 2; id < 1000; id += 4 {
+		for id := 2; id < 300; id += 4 {
 			for i, command := range []string{"do write", "do read", "do panic", "nope"} {
 				_, _ = io.WriteString(inW, callLine(id+i, command)+"\n")
 			}
@@ -343,8 +282,8 @@ func TestNoTicketIsLeftBehind(t *testing.T) {
 		release()
 		_ = inW.Close()
 		wantNoError(t, session.Wait())
-		if n := conn.order.Len() + len(conn.byExtra) + len(conn.byID); n != 0 {
-			t.Errorf("%d in line, %d extras, %d calls", conn.order.Len(), len(conn.byExtra), len(conn.byID))
+		if n := conn.order.Len() + len(conn.byKey) + conn.frames + conn.bytes + conn.direct.Len(); n != 0 {
+			t.Errorf("%d in line, %d requests, %d frames", conn.order.Len(), len(conn.byKey), conn.frames)
 		}
 	})
 }
@@ -376,40 +315,12 @@ func TestWhatIsNoCommandLeavesTheLineBeforeItsSettingsAreRead(t *testing.T) {
 	}
 }
 
-func TestACallThatItsTransportDoesNotKnowIsRefused(t *testing.T) {
-	called := false
-	server := &Server{Gateway: fakeGateway(func(context.Context, gateway.Request) gateway.Answer {
-		called = true
-		return gateway.Answer{}
-	})}
-	inR, _ := io.Pipe()
-	stranger := newStdioConn(inR, nopWriteCloser{io.Discard}, server)
+func TestARequestThatNoTransportKnowsIsRefused(t *testing.T) {
 	here, there := mcp.NewInMemoryTransports()
-	if _, err := server.library(stranger).Connect(t.Context(), there, nil); err != nil {
+	if _, err := (&Server{Gateway: echo}).library().Connect(t.Context(), there, nil); err != nil {
 		t.Fatal(err)
 	}
-	c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), here, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if _, err = c.CallTool(t.Context(), &mcp.CallToolParams{Name: "cli", Arguments: cli("help")}); err == nil || called {
-		t.Errorf("called %v, error %v", called, err)
-	}
-}
-
-func TestATicketIsFinishedWithItsCall(t *testing.T) {
-	for name, fake := range map[string]fakeGateway{"answered": echo, "panics": func(context.Context, gateway.Request) gateway.Answer { panic("boom") }} {
-		given := false
-		inW, conn, session := startConn(t, nopWriteCloser{io.Discard}, Server{Gateway: fakeGateway(func(ctx context.Context, r gateway.Request) gateway.Answer {
-			given = r.Ticket != nil
-			return fake(ctx, r)
-		})})
-		_, _ = io.WriteString(inW, initializeLine+"\n"+callLine(1, "x")+"\n")
-		_ = inW.Close()
-		wantNoError(t, session.Wait())
-		if n := conn.order.Len(); n != 0 || !given {
-			t.Errorf("%s: %d are left in line; given %v", name, n, given)
-		}
+	if _, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), here, nil); err == nil {
+		t.Error("it is served")
 	}
 }

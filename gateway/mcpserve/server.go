@@ -10,7 +10,7 @@
 //	stdio    line -> parseFrame -> queue (stdioConn.take) -> Read ─┐
 //	HTTP     request -> checks (ServeHTTP) -> admit -> serve ──────┤
 //	                                                               ▼
-//	         go-sdk: versions, sessions, params -> tool.middleware -> transport.carry
+//	         go-sdk: versions, sessions, params -> tool.middleware -> request.carry
 //	                                                               ▼
 //	         tool.call -> gateway.Do(ctx, gateway.Request) -> Answer -> callResult
 //
@@ -27,10 +27,11 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -99,18 +100,16 @@ func (s *Server) check() error {
 	return nil
 }
 
-// A transport knows of a request what go-sdk does not hand on.
-type transport interface {
-	// carry lets a request go on to next, perhaps later or not at all. The call is nil
-	// but for tools/call.
-	carry(ctx context.Context, method string, req mcp.Request, next func(context.Context, call) (mcp.Result, error)) (mcp.Result, error)
-}
+// A request is one from a client as its transport knows it, which go-sdk hands on
+// unchanged in the Extra of its own (extraOf).
+type request interface {
+	// carry lets the request go on to next, perhaps later or not at all.
+	carry(ctx context.Context, req mcp.Request, method string, next func(context.Context) (mcp.Result, error)) (mcp.Result, error)
 
-// A call is a tools/call as its transport knows it.
-type call interface {
+	// The rest is for a tools/call.
 	principal() gateway.Principal
-	caller() string // tells callers apart, see Caller.ID
 	ticket() *gateway.Ticket
+	questions() *atomic.Int32 // how many are open to the caller's person
 
 	// pause takes the call out of those at work until resume, while it waits for
 	// something outside. giveUp is called, perhaps at once, when nothing more can come
@@ -122,17 +121,34 @@ type call interface {
 	delivered(done func())
 }
 
-// tool is the one tool on one transport.
+// requestKey is where go-sdk's token of a request has the request.
+const requestKey = "postern request"
+
+// tokenOf is what go-sdk takes for the token of a request from a caller.
+func tokenOf(r request, caller string) *auth.TokenInfo {
+	return &auth.TokenInfo{UserID: caller, Extra: map[string]any{requestKey: r}}
+}
+
+// requestOf finds the request that go-sdk's one came in; nil where no transport of ours
+// handed it over.
+func requestOf(req mcp.Request) request {
+	extra := req.GetExtra()
+	if extra == nil || extra.TokenInfo == nil {
+		return nil
+	}
+	r, _ := extra.TokenInfo.Extra[requestKey].(request)
+	return r
+}
+
+// tool is the one tool of a server.
 type tool struct {
-	server    *Server
-	transport transport
-	log       *slog.Logger
-	wire      json.RawMessage // as tools/list shows it
-	questions openQuestions
+	server *Server
+	log    *slog.Logger
+	wire   json.RawMessage // as tools/list shows it
 }
 
 // library makes the go-sdk server.
-func (s *Server) library(t transport) *mcp.Server {
+func (s *Server) library() *mcp.Server {
 	l := mcp.NewServer(&mcp.Implementation{Name: s.Name, Version: s.Version}, &mcp.ServerOptions{
 		Instructions: s.Instructions,
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
@@ -145,8 +161,8 @@ func (s *Server) library(t transport) *mcp.Server {
 	if s.ReadOnly {
 		definition = toolDefinition + `,"annotations":{"readOnlyHint":true}}`
 	}
-	h := &tool{server: s, transport: t, log: s.logger(), wire: json.RawMessage(definition), questions: openQuestions{of: map[string]int{}}}
-	l.AddReceivingMiddleware(h.middleware)
+	t := &tool{server: s, log: s.logger(), wire: json.RawMessage(definition)}
+	l.AddReceivingMiddleware(t.middleware)
 	return l
 }
 
@@ -176,23 +192,26 @@ func (t *tool) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 				res, err = nil, errInternal
 			}
 		}()
-		if !strings.HasPrefix(method, "notifications/") && !served(method) {
+		switch r := requestOf(req); {
+		case strings.HasPrefix(method, "notifications/"):
+			return next(ctx, method, req)
+		case !served(method):
 			return nil, errMethodNotFound
-		}
-		return t.transport.carry(ctx, method, req, func(ctx context.Context, c call) (mcp.Result, error) {
-			if r, ok := req.(*mcp.CallToolRequest); ok {
-				if c == nil { // rather no effect than one out of turn
-					t.log.Error("call that the transport does not know")
-					return nil, errInternal
+		case r == nil: // rather no effect than one out of turn
+			t.log.Error("request that no transport knows")
+			return nil, errInternal
+		default:
+			return r.carry(ctx, req, method, func(ctx context.Context) (mcp.Result, error) {
+				if call, ok := req.(*mcp.CallToolRequest); ok {
+					return t.call(ctx, call, r)
 				}
-				return t.call(ctx, r, c)
-			}
-			res, err := next(ctx, method, req)
-			if list, ok := res.(*mcp.ListToolsResult); ok && err == nil {
-				return listResult{list, []json.RawMessage{t.wire}}, nil
-			}
-			return res, err
-		})
+				res, err := next(ctx, method, req)
+				if list, ok := res.(*mcp.ListToolsResult); ok && err == nil {
+					return listResult{list, []json.RawMessage{t.wire}}, nil
+				}
+				return res, err
+			})
+		}
 	}
 }
 
@@ -203,9 +222,8 @@ type listResult struct {
 }
 
 // callResult is the answer to tools/call as it goes over the wire: an outcome, which
-// always says isError (002 section 5.3), or a question, which is none yet. It is
-// written by hand because the library leaves isError out when false, and writes its
-// answers twice.
+// always says isError (002 section 5.3), or a question, which is none yet. The library
+// leaves isError out when it is false.
 type callResult struct {
 	mcp.CallToolResult // for the _meta that the library adds
 	answer             gateway.Answer
@@ -213,41 +231,40 @@ type callResult struct {
 	typed              bool // the protocol has a resultType
 }
 
-// MarshalJSON implements json.Marshaler.
-func (r *callResult) MarshalJSON() ([]byte, error) {
-	b := append(make([]byte, 0, len(r.answer.JSON)+len(r.answer.JSON)/8+256), '{')
-	if len(r.Meta) > 0 {
-		m, err := json.Marshal(r.Meta)
-		if err != nil {
-			return nil, err
-		}
-		b = append(append(append(b, `"_meta":`...), m...), ',')
-	}
-	kind := "complete"
-	if r.question {
-		asked, err := json.Marshal(mcp.InputRequestMap{questionID: elicitation(r.answer.Asked)})
-		if err != nil {
-			return nil, err
-		}
-		kind = "input_required"
-		b = append(append(b, `"inputRequests":`...), asked...)
-		b = appendString(append(b, `,"requestState":`...), r.answer.Asked.State)
-	} else {
-		b = appendString(append(b, `"content":[{"type":"text","text":`...), r.answer.JSON)
-		b = strconv.AppendBool(append(b, `}],"isError":`...), !r.answer.Success())
-	}
-	if r.typed {
-		b = append(append(append(b, `,"resultType":"`...), kind...), '"')
-	}
-	return append(b, '}'), nil
+type text struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
 }
 
-// appendString writes s as a JSON string. It leaves <, > and & as they are: answers are
-// full of them.
-func appendString[T ~string | ~[]byte](b []byte, s T) []byte {
-	w := bytes.NewBuffer(b)
-	e := json.NewEncoder(w)
+// MarshalJSON implements json.Marshaler.
+func (r *callResult) MarshalJSON() ([]byte, error) {
+	var w struct {
+		Meta          mcp.Meta            `json:"_meta,omitempty"`
+		InputRequests mcp.InputRequestMap `json:"inputRequests,omitempty"`
+		RequestState  string              `json:"requestState,omitempty"`
+		Content       []text              `json:"content,omitempty"`
+		IsError       *bool               `json:"isError,omitempty"`
+		ResultType    string              `json:"resultType,omitempty"`
+	}
+	w.Meta = r.Meta
+	kind := "complete"
+	if r.question {
+		kind = "input_required"
+		w.InputRequests, w.RequestState = mcp.InputRequestMap{questionID: elicitation(r.answer.Asked)}, r.answer.Asked.State
+	} else {
+		w.Content, w.IsError = []text{{"text", string(r.answer.JSON)}}, new(!r.answer.Success())
+	}
+	if r.typed {
+		w.ResultType = kind
+	}
+	return marshal(w)
+}
+
+// marshal encodes v. It leaves <, > and & as they are: answers are full of them.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(string(s)) // a string always has a JSON form
-	return bytes.TrimSuffix(w.Bytes(), []byte{'\n'})
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), err
 }

@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -65,7 +66,7 @@ func (s *Server) Stdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 		_ = c.Close()
 		_, _ = wait(c.released, unwindTime)
 	}()
-	session, err := s.library(c).Connect(ctx, c, nil)
+	session, err := s.library().Connect(ctx, c, nil)
 	if err != nil {
 		return fmt.Errorf("starting the session: %w", err)
 	}
@@ -101,13 +102,13 @@ func wait[T any](done <-chan T, d time.Duration) (ended bool, v T) {
 // stdioConn is the connection between a client's two pipes and the library. The
 // library starts whatever it can read and cancels whatever runs when there is no
 // more to read; so Read gives it no more than may run, and no end before all is
-// answered. It numbers the calls itself, because the library's ids lose what does
-// not fit a float64.
+// answered. The library knows a request by its frame's key, because its own numbers lose
+// what does not fit a float64.
 type stdioConn struct {
-	in  io.ReadCloser
-	out io.WriteCloser
-	who gateway.Principal
-	log *slog.Logger
+	in     io.ReadCloser
+	out    io.WriteCloser
+	server *Server
+	log    *slog.Logger
 	// The queue takes no more when it holds so many frames or bytes.
 	fullFrames, fullBytes int
 
@@ -116,41 +117,35 @@ type stdioConn struct {
 
 	released chan struct{} // closed once in and out are
 
-	mu          sync.Mutex
-	work        sync.Cond // Read may have something to return
-	space       sync.Cond // the queue has shrunk, or input is over
-	direct      list.List // of jsonrpc.Message, which wait for nothing
-	control     lane      // initialize, ping, lists: overtakes calls
-	calls       lane      // tools/call
-	byKey       map[string]*stdioCall
-	byID        map[int64]*stdioCall
-	byExtra     map[*mcp.RequestExtra]*stdioCall
-	order       gateway.Order
-	lastID      int64
-	frames      int // waiting in both lanes
-	bytes       int // of those
-	paused      int // calls that wait for the client
-	initialized bool
-	ended       bool // no more input is taken
-	closed      bool
-	err         error // of in or out, the first
+	mu      sync.Mutex
+	work    sync.Cond // Read may have something to return
+	space   sync.Cond // the queue has shrunk, or input is over
+	direct  list.List // of jsonrpc.Message, which wait for nothing
+	control lane      // initialize, ping, lists: overtakes calls
+	calls   lane      // tools/call
+	byKey   map[string]*stdioRequest
+	order   gateway.Order
+	frames  int // waiting in both lanes
+	bytes   int // of those
+	paused  int // calls that wait for the client
+	asking  atomic.Int32
+	ended   bool // no more input is taken
+	closed  bool
+	err     error // of in or out, the first
 }
 
 var (
 	_ mcp.Transport  = (*stdioConn)(nil)
 	_ mcp.Connection = (*stdioConn)(nil)
-	_ transport      = (*stdioConn)(nil)
-	_ call           = (*stdioCall)(nil)
+	_ request        = (*stdioRequest)(nil)
 )
 
 func newStdioConn(in io.ReadCloser, out io.WriteCloser, s *Server) *stdioConn {
-	c := &stdioConn{in: in, out: out, who: s.Principal, log: s.logger(),
+	c := &stdioConn{in: in, out: out, server: s, log: s.logger(), byKey: map[string]*stdioRequest{},
 		fullFrames: cmp.Or(max(0, s.MaxQueued), defaultQueued), fullBytes: maxQueuedBytes,
-		byKey: map[string]*stdioCall{}, byID: map[int64]*stdioCall{}, byExtra: map[*mcp.RequestExtra]*stdioCall{},
 		writing: make(chan struct{}, 1), over: make(chan struct{}), released: make(chan struct{})}
 	c.work.L, c.space.L = &c.mu, &c.mu
-	c.control.limit = maxControl
-	c.calls.limit = cmp.Or(max(0, s.MaxInFlight), defaultInFlight)
+	c.control.limit, c.calls.limit = maxControl, cmp.Or(max(0, s.MaxInFlight), defaultInFlight)
 	return c
 }
 
@@ -166,44 +161,29 @@ func (c *stdioConn) readLines() {
 	r := bufio.NewReaderSize(c.in, readBufferLength)
 	for {
 		line, long, err := readLine(r)
-		switch {
-		case c.deaf():
-			return
-		case err != nil:
+		if err != nil {
 			c.endInput(err)
 			return
-		case long != nil:
-			c.refuse(long.fault())
-		case len(bytes.TrimSpace(line)) == 0:
-		default:
-			f, fault := parseFrame(line)
-			if fault == nil {
-				fault = c.take(f, len(line)+frameOverhead)
-			}
-			if fault != nil {
-				c.refuse(fault)
-			}
+		}
+		var fault *frameFault
+		switch {
+		case long:
+			fault = newFault(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("the line is longer than %d bytes", maxLine))
+		case len(bytes.TrimSpace(line)) > 0:
+			fault = c.take(line)
+		}
+		if fault != nil {
+			c.log.Warn("message refused", "code", fault.Code, "reason", fault.Message)
+			_ = c.writeLine(context.Background(), fault.encode()) // a failure ends the session by itself
 		}
 	}
-}
-
-func (c *stdioConn) refuse(f *frameFault) {
-	c.log.Warn("message refused", "code", f.code, "reason", f.message)
-	_ = c.writeLine(context.Background(), appendFault(nil, f)) // a failure ends the session by itself
-}
-
-// deaf reports whether what is read is of no use any more.
-func (c *stdioConn) deaf() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ended
 }
 
 // endInput lets the session finish what it has.
 func (c *stdioConn) endInput(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil && !errors.Is(err, io.EOF) {
+	if c.err == nil && !c.ended && !errors.Is(err, io.EOF) {
 		c.err = fmt.Errorf("reading from the client: %w", err)
 	}
 	c.ended = true
@@ -212,41 +192,30 @@ func (c *stdioConn) endInput(err error) {
 }
 
 // take puts a message where Read finds it. It waits while the queue is full.
-func (c *stdioConn) take(f *frame, size int) *frameFault {
+func (c *stdioConn) take(line []byte) *frameFault {
+	f, fault := parseFrame(line)
 	switch {
+	case fault != nil:
+		return fault
 	case f.response != nil:
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		c.pass(f.response)
-	case f.id == nil && f.method == "notifications/cancelled":
-		c.cancel(f.params)
-	case f.id == nil && f.method == "notifications/initialized":
-		c.initializedOnce()
 	case f.id == nil:
-		// No other notification means anything to a server that has tools alone.
+		if f.method == "notifications/cancelled" {
+			c.cancel(f.params)
+		} // no other means anything to a server that has tools alone, nor to the library
 	case !served(f.method):
-		return &frameFault{id: f.id, code: errMethodNotFound.Code, message: errMethodNotFound.Message}
+		return &frameFault{f.id, *errMethodNotFound}
 	default:
-		return c.enqueue(f, size)
+		return c.enqueue(f, len(line)+frameOverhead)
 	}
 	return nil
 }
 
+// pass hands a message to the library at once.
 func (c *stdioConn) pass(m jsonrpc.Message) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.direct.PushBack(m)
-	c.work.Broadcast()
-}
-
-// initializedOnce keeps the notification behind the initialize request that it
-// follows. The library needs no second one.
-func (c *stdioConn) initializedOnce() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.initialized {
-		return
-	}
-	c.initialized = true
-	c.control.waiting.PushBack(&jsonrpc.Request{Method: "notifications/initialized"})
 	c.work.Broadcast()
 }
 
@@ -260,22 +229,19 @@ func (c *stdioConn) enqueue(f *frame, size int) *frameFault {
 		return nil
 	}
 	if c.byKey[f.key] != nil {
-		return &frameFault{code: jsonrpc.CodeInvalidRequest, message: "the id is that of a request not answered yet"}
+		return newFault(nil, jsonrpc.CodeInvalidRequest, "the id is that of a request not answered yet")
 	}
-	c.lastID++
-	id, err := jsonrpc.MakeID(float64(c.lastID))
+	id, err := jsonrpc.MakeID(f.key)
 	if err != nil {
-		return &frameFault{id: f.id, code: jsonrpc.CodeInternalError, message: "internal error"}
+		return newFault(f.id, jsonrpc.CodeInternalError, "internal error")
 	}
-	call := &stdioCall{conn: c, id: c.lastID, wireID: f.id, key: f.key, lane: &c.control, size: size,
-		request: &jsonrpc.Request{ID: id, Method: f.method, Params: f.params}}
+	r := &stdioRequest{conn: c, wireID: f.id, key: f.key, lane: &c.control, size: size}
 	if f.method == "tools/call" {
-		call.lane, call.place, call.extra = &c.calls, c.order.Ticket(), &mcp.RequestExtra{}
-		call.request.Extra = call.extra
-		c.byExtra[call.extra] = call
+		r.lane, r.place = &c.calls, c.order.Ticket()
 	}
-	call.queued = call.lane.waiting.PushBack(call)
-	c.byKey[call.key], c.byID[call.id] = call, call
+	r.message = &jsonrpc.Request{ID: id, Method: f.method, Params: f.params, Extra: &mcp.RequestExtra{TokenInfo: tokenOf(r, "")}}
+	r.queued = r.lane.waiting.PushBack(r)
+	c.byKey[f.key] = r
 	c.frames++
 	c.bytes += size
 	c.work.Broadcast()
@@ -283,8 +249,9 @@ func (c *stdioConn) enqueue(f *frame, size int) *frameFault {
 }
 
 // cancel ends a call (notifications/cancelled): one that waits is forgotten, one at
-// work has its context cancelled and its answer dropped. initialize cannot be
-// cancelled. An unknown id is one that has been answered.
+// work has its context cancelled and its answer dropped. Other requests are answered all
+// the same: initialize cannot be cancelled, and the others take no time. An unknown id is
+// one that has been answered.
 func (c *stdioConn) cancel(params json.RawMessage) {
 	var p map[string]json.RawMessage
 	if json.Unmarshal(params, &p) != nil {
@@ -292,18 +259,17 @@ func (c *stdioConn) cancel(params json.RawMessage) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	call := c.byKey[idKey(p["requestId"])]
+	r := c.byKey[idKey(p["requestId"])]
 	switch {
-	case call == nil || call.cancelled || call.request.Method == "initialize":
-	case call.queued != nil:
-		c.dequeue(call)
-		c.forget(call)
+	case r == nil || r.cancelled || r.lane != &c.calls:
+	case r.queued != nil:
+		r.dequeue()
+		r.forget()
 		c.work.Broadcast()
 	default:
-		call.cancelled = true
-		c.direct.PushBack(&jsonrpc.Request{Method: "notifications/cancelled",
-			Params: fmt.Appendf(nil, `{"requestId":%d}`, call.id)})
-		c.work.Broadcast()
+		r.cancelled = true
+		id, _ := marshal(r.key) // a string always has a JSON form
+		c.pass(&jsonrpc.Request{Method: "notifications/cancelled", Params: fmt.Appendf(nil, `{"requestId":%s}`, id)})
 	}
 }
 
@@ -320,7 +286,12 @@ func (c *stdioConn) Read(context.Context) (jsonrpc.Message, error) {
 			return c.direct.Remove(e).(jsonrpc.Message), nil
 		}
 		for _, l := range []*lane{&c.control, &c.calls} {
-			if m := c.start(l); m != nil {
+			if e := l.waiting.Front(); e != nil && l.running < l.limit {
+				r := e.Value.(*stdioRequest)
+				m := r.message
+				r.dequeue()
+				r.message = nil // its params are the library's now
+				l.running++
 				return m, nil
 			}
 		}
@@ -341,28 +312,28 @@ func (c *stdioConn) Write(ctx context.Context, m jsonrpc.Message) error {
 		}
 		return c.writeLine(ctx, line)
 	}
-	id, _ := r.ID.Raw().(int64)
+	key, _ := r.ID.Raw().(string)
 	c.mu.Lock()
-	call := c.byID[id]
-	if call == nil {
+	q := c.byKey[key]
+	if q == nil {
 		c.mu.Unlock()
 		c.log.Error("answer to no request")
 		return nil
 	}
-	c.forget(call)
-	cancelled := call.cancelled
+	q.forget()
+	cancelled := q.cancelled
 	c.mu.Unlock()
 
 	var err error
 	if !cancelled {
-		err = c.writeLine(ctx, appendResponse(make([]byte, 0, len(r.Result)+len(call.wireID)+64), call.wireID, r))
-		if err == nil && call.done != nil {
-			call.done()
+		err = c.writeLine(ctx, encodeResponse(q.wireID, r))
+		if err == nil && q.done != nil {
+			q.done()
 		}
 	}
 	// Only now is its place free: answers that nobody reads must not pile up.
 	c.mu.Lock()
-	call.lane.running--
+	q.lane.running--
 	c.work.Broadcast()
 	c.mu.Unlock()
 	return err
@@ -417,12 +388,9 @@ func (c *stdioConn) end(closed bool) {
 	}
 	for _, l := range []*lane{&c.control, &c.calls} {
 		for e := l.waiting.Front(); e != nil; e = l.waiting.Front() {
-			if call, ok := e.Value.(*stdioCall); ok {
-				c.dequeue(call)
-				c.forget(call)
-			} else {
-				l.waiting.Remove(e)
-			}
+			r := e.Value.(*stdioRequest)
+			r.dequeue()
+			r.forget()
 		}
 	}
 	c.work.Broadcast()
