@@ -7,8 +7,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/postern-mail/postern/internal/child"
@@ -101,12 +99,9 @@ func Child(stdin io.Reader, stdout io.Writer, args []string) int {
 
 // limits take from this process what reading a PDF does not need.
 func (a childArguments) limits() child.Limits {
-	// What the Go runtime has, and maps besides what the watchdog counts: that can say
+	// What the Go runtime maps or commits besides what the watchdog counts: that can say
 	// why it ends the process, and so is mostly first.
-	slack := dataInUse() + 64<<20
-	if runtime.GOOS == "windows" {
-		slack = 192 << 20 // it commits ahead
-	}
+	const slack = 256 << 20
 	return child.Limits{
 		Memory: slack + a.memory,
 		// The watchdog's clock, which runs no slower than all threads together, comes
@@ -115,24 +110,6 @@ func (a childArguments) limits() child.Limits {
 		Files:     maxFiles,
 		Processes: 1,
 	}
-}
-
-// dataInUse returns how much writable memory this process has mapped, 0 where
-// the system does not tell; the slack then stands for it.
-func dataInUse() int64 {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(status)) {
-		fields := strings.Fields(line)
-		if len(fields) == 3 && fields[0] == "VmData:" && fields[2] == "kB" {
-			if n, err := strconv.ParseInt(fields[1], 10, 40); err == nil {
-				return n << 10
-			}
-		}
-	}
-	return 0
 }
 
 // watch ends the process when it uses more memory or time than it may. It is

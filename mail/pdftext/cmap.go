@@ -40,7 +40,7 @@ func parseCharMap(data []byte) *charMap {
 			return m
 		}
 		if o.kind != operator {
-			if len(args) < maxItems {
+			if len(args) < maxOperands {
 				args = append(args, o)
 			}
 			continue
@@ -53,32 +53,43 @@ func parseCharMap(data []byte) *charMap {
 				}
 			}
 		case "endbfrange":
-			for ; len(args) >= 3; args = args[3:] {
-				m.addRange(args[0], args[1], args[2])
+			for len(args) >= 3 {
+				args = m.addRange(args)
 			}
 		}
 		args = args[:0]
 	}
 }
 
-func (m *charMap) addRange(low, top, target operand) {
-	l, ok1 := codeOf(low)
-	t, ok2 := codeOf(top)
-	if !ok1 || !ok2 || l.size != t.size || l.n > t.n {
-		return
-	}
-	if target.kind != array {
-		if units := utf16Units(target.s); len(units) > 0 && len(m.ranges) < maxMapped {
-			m.ranges = append(m.ranges, codeRange{l.size, l.n, t.n, units})
+// addRange reads the codes from one to another and what they stand for, and returns the
+// operands behind them.
+func (m *charMap) addRange(args []operand) (rest []operand) {
+	low, ok1 := codeOf(args[0])
+	top, ok2 := codeOf(args[1])
+	targets, rest := args[2:3], args[3:]
+	list := targets[0].kind == openArray
+	if list {
+		end := slices.IndexFunc(rest, func(o operand) bool { return o.kind == closeArray })
+		if end < 0 {
+			return nil
 		}
-		return
+		targets, rest = rest[:end], rest[end+1:]
 	}
-	for i, item := range target.items {
-		if uint64(l.n)+uint64(i) > uint64(t.n) || len(m.single) >= maxMapped {
-			return
+	if !ok1 || !ok2 || low.size != top.size || low.n > top.n {
+		return rest
+	}
+	if !list {
+		if units := utf16Units(targets[0].s); len(units) > 0 && len(m.ranges) < maxMapped {
+			m.ranges = append(m.ranges, codeRange{low.size, low.n, top.n, units})
 		}
-		m.single[code{l.n + uint32(i), l.size}] = decodeUTF16(utf16Units(item.s))
+		return rest
 	}
+	for i, target := range targets {
+		if uint64(low.n)+uint64(i) <= uint64(top.n) && len(m.single) < maxMapped {
+			m.single[code{low.n + uint32(i), low.size}] = decodeUTF16(utf16Units(target.s))
+		}
+	}
+	return rest
 }
 
 // lookup returns what a code stands for; false when the map does not say.

@@ -7,7 +7,6 @@ import (
 )
 
 const (
-	maxOperands  = 64
 	maxStates    = 256
 	maxFormDepth = 12
 	maxForms     = 5_000   // drawn on one page
@@ -132,12 +131,8 @@ func (c *canvas) draw(data []byte, resources types.Dict, ctm matrix, depth int) 
 				g.font = c.fontNamed(resources, args[0].s)
 				g.size = arg(args, 1)
 			}
-		case "Tj":
+		case "Tj", "TJ":
 			tm = c.show(&g, tm, args)
-		case "TJ":
-			if len(args) > 0 {
-				tm = c.show(&g, tm, args[0].items)
-			}
 		case "'":
 			move(0, -g.leading)
 			tm = c.show(&g, tm, args)

@@ -21,11 +21,9 @@ const (
 // document is a PDF that was read, decrypted and repaired: its objects, without
 // their references.
 type document struct {
-	ctx    *model.Context
-	whole  int64        // bytes that all streams together may decode to
-	budget int64        // bytes that streams may still decode to
-	paid   map[int]bool // streams that were decoded before, by object number
-	err    error        // why what was read is not to be shown
+	ctx   *model.Context
+	limit int64 // bytes that a stream may decode to
+	err   error // why what was read is not to be shown
 }
 
 // page is one leaf of the page tree with what it inherits.
@@ -69,35 +67,25 @@ func openDocument(pdf []byte, decoded int64) (*document, error) {
 	if ctx.Root == nil {
 		return nil, ErrDamaged
 	}
-	return &document{ctx: ctx, whole: decoded, budget: decoded, paid: map[int]bool{}}, nil
+	return &document{ctx: ctx, limit: decoded}, nil
 }
 
 // pages returns the pages in their order. A tree that leads back to itself is
 // cut there.
-func (d *document) pages() []page {
-	type node struct {
-		object    types.Object
-		inherited page
-		depth     int
-	}
-	root := d.dict(*d.ctx.Root)
+func (d *document) pages() (all []page) {
 	seen := map[int]bool{}
-	var pages []page
-	for stack := []node{{object: root["Pages"]}}; len(stack) > 0 && len(pages) < maxPages; {
-		n := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		if ref, ok := n.object.(types.IndirectRef); ok {
-			if number := int(ref.ObjectNumber); seen[number] {
-				continue
-			} else {
-				seen[number] = true
+	var visit func(o types.Object, p page, depth int)
+	visit = func(o types.Object, p page, depth int) {
+		if ref, ok := o.(types.IndirectRef); ok {
+			if seen[int(ref.ObjectNumber)] {
+				return
 			}
+			seen[int(ref.ObjectNumber)] = true
 		}
-		dict := d.dict(n.object)
-		if dict == nil || n.depth > maxPageDepth {
-			continue
+		dict := d.dict(o)
+		if dict == nil || depth > maxPageDepth || len(all) >= maxPages {
+			return
 		}
-		p := n.inherited
 		if r := d.dict(dict["Resources"]); r != nil {
 			p.resources = r
 		}
@@ -107,15 +95,16 @@ func (d *document) pages() []page {
 			}
 		}
 		if kids := d.array(dict["Kids"]); kids != nil {
-			for i := len(kids) - 1; i >= 0; i-- {
-				stack = append(stack, node{kids[i], p, n.depth + 1})
+			for _, kid := range kids {
+				visit(kid, p, depth+1)
 			}
-			continue
+			return
 		}
 		p.contents, p.annots = dict["Contents"], d.array(dict["Annots"])
-		pages = append(pages, p)
+		all = append(all, p)
 	}
-	return pages
+	visit(d.dict(*d.ctx.Root)["Pages"], page{}, 0)
+	return all
 }
 
 // content returns what a page draws: one stream, or several that read as one.
@@ -139,23 +128,13 @@ func (d *document) stream(o types.Object) ([]byte, types.Dict) {
 	if !ok || d.err != nil {
 		return nil, nil
 	}
-	ref, shared := o.(types.IndirectRef)
-	paid := shared && d.paid[int(ref.ObjectNumber)]
-	limit := d.budget
-	if paid {
-		limit = d.whole
-	}
-	data, err := sd.DecodeLengthWithLimit(-1, limit)
-	if errors.Is(err, filter.ErrDecodeLimitExceeded) || int64(len(data)) > limit {
+	data, err := sd.DecodeLengthWithLimit(-1, d.limit)
+	if errors.Is(err, filter.ErrDecodeLimitExceeded) || int64(len(data)) > d.limit {
 		d.err = ErrMemory
 		return nil, nil
 	}
 	if err != nil {
 		return nil, sd.Dict
-	}
-	if !paid {
-		d.budget -= int64(len(data))
-		d.paid[int(ref.ObjectNumber)] = shared
 	}
 	return data, sd.Dict
 }

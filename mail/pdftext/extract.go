@@ -10,7 +10,7 @@ import (
 
 // bounds is what an extraction may cost and give.
 type bounds struct {
-	decoded int64 // bytes that the streams of the document may decode to
+	decoded int64 // bytes that a stream of the document may decode to
 	runes   int   // of text
 }
 

@@ -78,22 +78,11 @@ func (r *reader) newFace(dict types.Dict) *face {
 // simpleTable returns what the 256 codes of a font stand for by its encoding.
 func (r *reader) simpleTable(dict types.Dict) [256]string {
 	d := r.doc
-	base := "WinAnsiEncoding"
-	switch d.name(dict["Subtype"]) {
-	case "Type1", "MMType1":
-		base = ""
-	}
 	enc := d.dict(dict["Encoding"])
 	if enc == nil {
-		if n := d.name(dict["Encoding"]); n != "" {
-			base = n
-		}
-		return encodingTable(base)
+		return encodingTable(d.name(dict["Encoding"]))
 	}
-	if n := d.name(enc["BaseEncoding"]); n != "" {
-		base = n
-	}
-	table := encodingTable(base)
+	table := encodingTable(d.name(enc["BaseEncoding"]))
 	at := 0
 	for _, o := range d.array(enc["Differences"]) {
 		if n, ok := d.number(o); ok {

@@ -21,7 +21,6 @@ func FuzzContent(f *testing.F) {
 		}
 		read := func() string {
 			d := *doc
-			d.paid = map[int]bool{}
 			c := &canvas{reader: &reader{doc: &d, faces: map[int]*face{}}}
 			c.fontNamed(resources, "F2").unicode = parseCharMap(charMap)
 			c.draw(content, resources, identity, 0)

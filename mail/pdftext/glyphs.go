@@ -7,8 +7,6 @@ import (
 	"sync"
 
 	"golang.org/x/text/encoding/charmap"
-
-	"github.com/postern-mail/postern/internal/plain"
 )
 
 // glyphNames is a line for each name: the name, a space, and the number of its
@@ -67,24 +65,15 @@ func character(digits string) string {
 }
 
 // encodingTable returns what the 256 codes of an encoding stand for (ISO 32000-1
-// annex D): PDFDocEncoding for a name that is neither of the two others.
+// annex D): WinAnsiEncoding for a name that is not MacRomanEncoding. The standard
+// encoding of old fonts is that too, but for its quotes and ligatures.
 func encodingTable(name string) (table [256]string) {
-	known := map[string]*charmap.Charmap{"WinAnsiEncoding": charmap.Windows1252, "MacRomanEncoding": charmap.Macintosh}[name]
-	other := known == nil
-	if other {
-		known = charmap.ISO8859_1
+	known := charmap.Windows1252
+	if name == "MacRomanEncoding" {
+		known = charmap.Macintosh
 	}
 	for c := range table {
-		if r := known.DecodeByte(byte(c)); r != '\ufffd' && !(other && plain.Unseen(r) && !strings.ContainsRune("\t\n\r", r)) {
-			table[c] = string(r)
-		}
-	}
-	if other {
-		for first, characters := range map[byte]string{0x18: "˘ˇˆ˙˝˛˚˜", 0x80: "•†‡…—–ƒ⁄‹›−‰„“”‘’‚™ﬁﬂŁŒŠŸŽıłœšž", 0xa0: "€"} {
-			for i, r := range []rune(characters) {
-				table[int(first)+i] = string(r)
-			}
-		}
+		table[c] = string(known.DecodeByte(byte(c)))
 	}
 	return table
 }

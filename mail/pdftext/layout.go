@@ -146,14 +146,10 @@ func writeRows(b *strings.Builder, rows []row, depth int) {
 }
 
 // columns returns how many of the first rows are in columns, and where the gap
-// between the first column and the rest is.
+// between the first column and the rest is. A gap of any of the first rows may be
+// the one: a column may begin higher than the one beside it.
 func columns(rows []row) (n int, gutter float64) {
-	if len(rows) < columnLines {
-		return 0, 0
-	}
-	// A gap of any of the first rows may be the one: a column may begin higher
-	// than the one beside it.
-	for _, r := range rows[:columnLines] {
+	for _, r := range rows[:min(columnLines, len(rows))] {
 		for i := 1; i < len(r); i++ {
 			if n, gutter := columnsAt(rows, r[i-1].end, r[i].x); n > 0 {
 				return n, gutter
@@ -168,18 +164,19 @@ func columns(rows []row) (n int, gutter float64) {
 
 // columnsAt follows a gap down the rows for as long as nothing stands in it.
 func columnsAt(rows []row, low, high float64) (n int, gutter float64) {
-	both, leftRunes, rightRunes, leftRows, rightRows := 0, 0, 0, 0, 0
+	var sides [2]struct{ rows, runes int }
+	both := 0
 	for _, r := range rows {
-		l, h := low, high
-		left, right := 0, 0
+		l, h, middle := low, high, (low+high)/2
+		var runes [2]int
 		for _, f := range r {
 			switch {
-			case f.end <= (low+high)/2 || f.end <= low:
+			case f.end <= middle:
 				l = max(l, f.end)
-				left += utf8.RuneCount(f.text)
-			case f.x >= (low+high)/2 || f.x >= high:
+				runes[0] += utf8.RuneCount(f.text)
+			case f.x >= middle:
 				h = min(h, f.x)
-				right += utf8.RuneCount(f.text)
+				runes[1] += utf8.RuneCount(f.text)
 			default:
 				h = l // it crosses
 			}
@@ -189,18 +186,20 @@ func columnsAt(rows []row, low, high float64) (n int, gutter float64) {
 		}
 		low, high = l, h
 		n++
-		if left > 0 {
-			leftRunes, leftRows = leftRunes+left, leftRows+1
+		for i, in := range runes {
+			if in > 0 {
+				sides[i].rows++
+				sides[i].runes += in
+			}
 		}
-		if right > 0 {
-			rightRunes, rightRows = rightRunes+right, rightRows+1
-		}
-		if left > 0 && right > 0 {
+		if runes[0] > 0 && runes[1] > 0 {
 			both++
 		}
 	}
-	if both < columnLines || leftRunes < columnRunes*leftRows || rightRunes < columnRunes*rightRows {
-		return 0, 0
+	for _, side := range sides {
+		if both < columnLines || side.runes < columnRunes*side.rows {
+			return 0, 0
+		}
 	}
 	return n, (low + high) / 2
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
@@ -13,35 +14,33 @@ import (
 type kind uint8
 
 const (
-	null kind = iota
-	number
+	number kind = iota
 	name
 	text
-	array
+	openArray
+	closeArray
 	operator
 )
 
-// operand is one object of a content stream or a character map. Dictionaries
-// are read and dropped: no operator here needs one.
+// operand is one object of a content stream or a character map. What stands in an array
+// comes one by one, as the strings of TJ are drawn; dictionaries come in the same way,
+// and no operator here looks at one.
 type operand struct {
-	kind  kind
-	n     float64
-	s     string // a name without its slash, the bytes of a string, or an operator
-	items []operand
+	kind kind
+	n    float64
+	s    string // a name without its slash, the bytes of a string, or an operator
 }
 
 const (
-	maxNesting  = 32
-	maxItems    = 1 << 17
+	maxOperands = 1 << 17
 	maxTokenLen = 256 // of a name, a number or an operator
 )
 
 // scanner reads objects of a content stream (ISO 32000-1 section 7.2 and 7.8.2).
 // It never fails: what it cannot read it skips.
 type scanner struct {
-	b     []byte
-	i     int
-	depth int
+	b []byte
+	i int
 }
 
 // next returns the next object, and false at the end.
@@ -51,72 +50,40 @@ func (s *scanner) next() (operand, bool) {
 		if s.i >= len(s.b) {
 			return operand{}, false
 		}
-		switch c := s.b[s.i]; c {
+		c := s.b[s.i]
+		if !isDelimiter(c) {
+			return wordOperand(s.regular()), true
+		}
+		s.i++
+		switch c {
 		case '(':
-			s.i++
 			return operand{kind: text, s: s.literal()}, true
-		case '<':
-			s.i++
-			if s.i < len(s.b) && s.b[s.i] == '<' {
-				s.i++
-				s.nested('>')
-				return operand{}, true
-			}
-			return operand{kind: text, s: s.hex()}, true
 		case '/':
-			s.i++
 			return operand{kind: name, s: unescapeName(s.regular())}, true
 		case '[':
-			s.i++
-			return operand{kind: array, items: s.nested(']')}, true
-		case ']', ')', '{', '}':
-			s.i++
-		case '>':
-			s.i++
-		default:
-			word := s.regular()
-			if n, ok := parseNumber(word); ok {
-				return operand{kind: number, n: n}, true
+			return operand{kind: openArray}, true
+		case ']':
+			return operand{kind: closeArray}, true
+		case '<':
+			if s.i == len(s.b) || s.b[s.i] != '<' {
+				return operand{kind: text, s: s.hex()}, true
 			}
-			switch word {
-			case "null", "true", "false":
-				return operand{}, true
-			}
-			return operand{kind: operator, s: word}, true
+			s.i++
 		}
 	}
 }
 
-// nested reads the objects up to the end of an array, or of a dictionary with
-// its two brackets.
-func (s *scanner) nested(end byte) []operand {
-	s.depth++
-	defer func() { s.depth-- }()
-	var items []operand
-	for {
-		s.space()
-		if s.i >= len(s.b) {
-			return items
-		}
-		if s.b[s.i] == end {
-			s.i++
-			if end == '>' && s.i < len(s.b) && s.b[s.i] == '>' {
-				s.i++
-			}
-			return items
-		}
-		if s.depth > maxNesting {
-			s.i++ // deeper than any page: not worth a stack
-			continue
-		}
-		item, ok := s.next()
-		if !ok {
-			return items
-		}
-		if end == ']' && len(items) < maxItems {
-			items = append(items, item)
-		}
+// wordOperand reads a number, which has no exponent, or an operator. A number that is
+// written wrongly, as --5, is 0.
+func wordOperand(word string) operand {
+	if strings.Trim(word, "+-.0123456789") != "" {
+		return operand{kind: operator, s: word}
 	}
+	n, err := strconv.ParseFloat(word, 64)
+	if err != nil {
+		n = 0
+	}
+	return operand{n: n}
 }
 
 func (s *scanner) space() {
@@ -192,16 +159,13 @@ func (s *scanner) hex() string {
 		s.i++
 	}
 	s.i += len(text)
-	digits := make([]byte, 0, len(text)+1)
-	for _, c := range text {
-		if '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' {
-			digits = append(digits, c)
+	digits := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("0123456789abcdefABCDEF", r) {
+			return r
 		}
-	}
-	if len(digits)%2 == 1 {
-		digits = append(digits, '0')
-	}
-	out, _ := hex.DecodeString(string(digits)) // all of them are digits
+		return -1
+	}, string(text))
+	out, _ := hex.DecodeString(digits + strings.Repeat("0", len(digits)%2)) // all of them are digits
 	return string(out)
 }
 
@@ -231,35 +195,6 @@ func isDelimiter(c byte) bool {
 		return true
 	}
 	return false
-}
-
-// parseNumber reads a number of a content stream, which has no exponent. Numbers
-// like --5 or 1.2.3, which some writers make, read as far as they make sense.
-func parseNumber(word string) (float64, bool) {
-	if word == "" || !(word[0] >= '0' && word[0] <= '9' || word[0] == '+' || word[0] == '-' || word[0] == '.') {
-		return 0, false
-	}
-	sign := 1.0
-	i := 0
-	for i < len(word) && (word[i] == '+' || word[i] == '-') {
-		if word[i] == '-' {
-			sign = -1
-		}
-		i++
-	}
-	end, dot := i, false
-	for end < len(word) && (word[end] >= '0' && word[end] <= '9' || word[end] == '.' && !dot) {
-		dot = dot || word[end] == '.'
-		end++
-	}
-	if end == i {
-		return 0, false
-	}
-	n, err := strconv.ParseFloat(word[i:end], 64)
-	if err != nil {
-		return 0, word[i:end] == "."
-	}
-	return sign * n, true
 }
 
 // unescapeName resolves #xx in a name.
