@@ -43,9 +43,11 @@ type Client struct {
 	Title  string // what it calls itself, such as Claude Code
 	Reload string // one sentence or more: what makes it read its file again
 
-	format  format
-	user    func(*places) (string, error)
-	project string // below the project's directory, with slashes; empty: it knows no projects
+	format   format
+	home     string // below the user's home directory, with slashes
+	config   string // below the user's directory of settings, in place of home
+	variable string // names the directory of home's file instead; empty: none does
+	project  string // below the project's directory; empty: it knows no projects
 }
 
 // format changes the text of a configuration file. An empty text is a file that is not
@@ -71,23 +73,23 @@ var usual = jsonFormat{container: "mcpServers"}
 var clients = []Client{
 	{
 		Name: "claude-code", Title: "Claude Code", Reload: "Start it anew, or look with /mcp.", format: jsonFormat{container: "mcpServers", typed: true}, project: ".mcp.json",
-		user: func(p *places) (string, error) { return p.orIn("CLAUDE_CONFIG_DIR", "", ".claude.json") },
+		home: ".claude.json", variable: "CLAUDE_CONFIG_DIR",
 	},
 	{
 		Name: "claude-desktop", Title: "Claude Desktop", Reload: "Quit it and start it anew.", format: usual,
-		user: func(p *places) (string, error) { return p.inConfig("Claude", "claude_desktop_config.json") },
+		config: "Claude/claude_desktop_config.json",
 	},
 	{
 		Name: "cursor", Title: "Cursor", Reload: "Turn the server on in its settings, under MCP.", format: jsonFormat{container: "mcpServers", comments: true}, project: ".cursor/mcp.json",
-		user: func(p *places) (string, error) { return p.inHome(".cursor", "mcp.json") },
+		home: ".cursor/mcp.json",
 	},
 	{
 		Name: "vscode", Title: "VS Code", Reload: "Run 'MCP: List Servers' there to start it.", format: jsonFormat{container: "servers", typed: true, comments: true}, project: ".vscode/mcp.json",
-		user: func(p *places) (string, error) { return p.inConfig("Code", "User", "mcp.json") },
+		config: "Code/User/mcp.json",
 	},
 	{
 		Name: "codex", Title: "Codex", Reload: "Start it anew, or look with /mcp. A project's file counts only where Codex trusts the project.", format: tomlFormat{}, project: ".codex/config.toml",
-		user: func(p *places) (string, error) { return p.orIn("CODEX_HOME", ".codex", "config.toml") },
+		home: ".codex/config.toml", variable: "CODEX_HOME",
 	},
 }
 
@@ -114,7 +116,7 @@ func Names() []string {
 // getenv reads, on the system that this runs on. The file need not be there. The error
 // says which variable is missing to know the user's directories.
 func (c Client) UserFile(getenv func(string) string) (string, error) {
-	return c.user(placesOf(runtime.GOOS, getenv))
+	return c.userFile(runtime.GOOS, getenv)
 }
 
 // ProjectFile is the file of the project in the directory dir, which need not be
@@ -128,7 +130,8 @@ func (c Client) ProjectFile(dir string) (file string, ok bool) {
 
 // Put writes the entry into the client's configuration at path, under a name of one or
 // more letters, digits, - and _. An entry of that name is changed where it differs:
-// what a person added to it stays, but for variables whose names begin with POSTERN_.
+// what a person added to it stays, but for variables whose names begin with POSTERN_
+// and, in a JSON file, comments between the members of the entry.
 // changed is false where all of it is there already; then nothing is written.
 //
 // A file that is not there is made for its owner alone, with its directories. Where

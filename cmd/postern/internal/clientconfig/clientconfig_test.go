@@ -148,6 +148,7 @@ func TestPutAndRemoveLeaveTheRestAlone(t *testing.T) {
 	for _, c := range clients {
 		for name, text := range c.files() {
 			t.Run(c.Name+"/"+name, func(t *testing.T) {
+				t.Parallel()
 				path := place(t, c, text)
 				c.mustPut(t, path, readOnly)
 				after := textOf(t, path)
@@ -482,11 +483,11 @@ func TestWhereClientsLook(t *testing.T) {
 	} {
 		env := map[string]string{"HOME": "H", "USERPROFILE": "U", "APPDATA": "A"}
 		for _, c := range clients {
-			got, err := c.user(placesOf(system, func(name string) string { return env[name] }))
+			got, err := c.userFile(system, func(name string) string { return env[name] })
 			if err != nil || filepath.ToSlash(got) != want[c.Name] {
 				t.Errorf("%s on %s: %s, %v", c.Name, system, got, err)
 			}
-			if _, err := c.user(placesOf(system, func(string) string { return "" })); err == nil {
+			if _, err := c.userFile(system, func(string) string { return "" }); err == nil {
 				t.Errorf("%s on %s: found without a home", c.Name, system)
 			}
 		}

@@ -23,15 +23,6 @@ type Variable struct{ Name, Value string }
 // that a person added stay.
 func oursVariable(name string) bool { return strings.HasPrefix(name, "POSTERN_") }
 
-func (e *Entry) lacks(variable string) bool {
-	for _, v := range e.Env {
-		if v.Name == variable {
-			return false
-		}
-	}
-	return true
-}
-
 // ourCommand reports whether a client starts this program by it, wherever that was
 // when it was installed.
 func ourCommand(command string, args, variables []string) bool {

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -186,25 +186,45 @@ func (f jsonFormat) put(text []byte, name string, e *Entry) ([]byte, error) {
 	case !ourJSON(entry):
 		return nil, ErrForeign
 	}
-	for _, m := range e.fields(f.typed) {
-		variables, nested := m.value.([]field)
-		old := member(entry, m.name)
-		if !nested || !isObject(old) {
-			d.set(entry, m)
-			continue
-		}
-		// Variables that a person added stay.
-		o := old.Value.(*hujson.Object)
-		for i := len(o.Members) - 1; i >= 0; i-- {
-			if v := nameOf(&o.Members[i]); oursVariable(v) && e.lacks(v) {
-				cut(o, i)
-			}
-		}
-		for _, v := range variables {
-			d.set(old, v)
-		}
+	indent, step := "", ""
+	if bytes.ContainsRune(packed(entry), '\n') {
+		indent, step = d.end+d.indentOf(entry.StartOffset), d.step
+	}
+	value := writeValue(merged(entry, e.fields(f.typed)), indent, step)
+	if means(packed(entry)) != means([]byte(value)) {
+		entry.Value = hujson.Literal(value)
 	}
 	return d.bytes(), nil
+}
+
+// merged are the members of an object with the values of fields in place of its own.
+// What else it has stays where it is, but for variables that an earlier Put wrote.
+func merged(object *hujson.Value, fields []field) (all []field) {
+	for _, m := range object.Value.(*hujson.Object).Members {
+		name := nameOf(&m)
+		i := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
+		switch {
+		case i >= 0:
+			f := fields[i]
+			if nested, ok := f.value.([]field); ok && isObject(&m.Value) {
+				f.value = merged(&m.Value, nested)
+			}
+			all, fields = append(all, f), slices.Concat(fields[:i], fields[i+1:])
+		case !oursVariable(name):
+			all = append(all, field{name, string(packed(&m.Value))})
+		}
+	}
+	return append(all, fields...)
+}
+
+// means is a value without white space, comments and the order of members.
+func means(value []byte) string {
+	var v any
+	plain, err := hujson.Standardize(value)
+	if err == nil {
+		err = json.Unmarshal(plain, &v)
+	}
+	return fmt.Sprint(v, err)
 }
 
 func (f jsonFormat) remove(text []byte, name string) ([]byte, error) {
@@ -268,20 +288,6 @@ func (f jsonFormat) insert(text []byte, name string, value any) ([]byte, error) 
 		d.add(&d.root, field{f.container, []field{m}})
 	}
 	return d.bytes(), nil
-}
-
-// set gives a member of an object a value.
-func (d *document) set(object *hujson.Value, m field) {
-	old := member(object, m.name)
-	if old == nil {
-		d.add(object, m)
-		return
-	}
-	value := writeValue(m.value, d.end+d.indentOf(old.StartOffset), d.step)
-	var was, is any
-	if json.Unmarshal(packed(old), &was) != nil || json.Unmarshal([]byte(value), &is) != nil || !reflect.DeepEqual(was, is) {
-		old.Value = hujson.Literal(value)
-	}
 }
 
 // indentOf is the white space that the line of a position begins with.

@@ -2,53 +2,35 @@ package clientconfig
 
 import (
 	"fmt"
+	"path"
 	"path/filepath"
 )
 
-// places are the directories of the user that clients look in.
-type places struct {
-	getenv func(string) string
-	home   func() (string, error)
-	config func() (string, error) // os.UserConfigDir
-}
-
-func (p *places) inHome(elements ...string) (string, error) {
-	home, err := p.home()
-	return filepath.Join(append([]string{home}, elements...)...), err
-}
-
-func (p *places) inConfig(elements ...string) (string, error) {
-	dir, err := p.config()
-	return filepath.Join(append([]string{dir}, elements...)...), err
-}
-
-// orIn is a directory that a variable names, or one in the home directory.
-func (p *places) orIn(variable string, inHome string, elements ...string) (string, error) {
-	if dir := p.getenv(variable); dir != "" {
-		return filepath.Join(append([]string{dir}, elements...)...), nil
-	}
-	return p.inHome(append([]string{inHome}, elements...)...)
-}
-
-// placesOf knows the directories of each system.
-func placesOf(system string, getenv func(string) string) *places {
-	need := func(variable string, elements ...string) func() (string, error) {
-		return func() (string, error) {
-			if dir := getenv(variable); dir != "" {
-				return filepath.Join(append([]string{dir}, elements...)...), nil
-			}
-			return "", fmt.Errorf("it is not known where your home directory is: %s is not set", variable)
+// userFile is where the client's documentation has it look on a system, which is
+// windows, darwin or any other.
+func (c *Client) userFile(system string, getenv func(string) string) (string, error) {
+	if c.variable != "" {
+		if dir := getenv(c.variable); dir != "" {
+			return filepath.Join(dir, path.Base(c.home)), nil
 		}
 	}
-	switch system {
-	case "windows":
-		return &places{getenv: getenv, home: need("USERPROFILE"), config: need("APPDATA")}
-	case "darwin":
-		return &places{getenv: getenv, home: need("HOME"), config: need("HOME", "Library", "Application Support")}
+	variable, below := "HOME", c.home
+	switch xdg := getenv("XDG_CONFIG_HOME"); {
+	case system == "windows" && c.config != "":
+		variable, below = "APPDATA", c.config
+	case system == "windows":
+		variable = "USERPROFILE"
+	case c.config == "":
+	case system == "darwin":
+		below = "Library/Application Support/" + c.config
+	case filepath.IsAbs(xdg):
+		variable, below = "XDG_CONFIG_HOME", c.config
+	default:
+		below = ".config/" + c.config
 	}
-	config := need("HOME", ".config")
-	if dir := getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
-		config = func() (string, error) { return dir, nil }
+	dir := getenv(variable)
+	if dir == "" {
+		return "", fmt.Errorf("it is not known where your home directory is: %s is not set", variable)
 	}
-	return &places{getenv: getenv, home: need("HOME"), config: config}
+	return filepath.Join(dir, filepath.FromSlash(below)), nil
 }
