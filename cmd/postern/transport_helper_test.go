@@ -131,7 +131,7 @@ func Test004_3_AccountsOfTheVault(t *testing.T) {
 		"no user":  {[]string{"--host", "localhost", "--helper", "true"}, 2, "username is missing"},
 		"no tls":   {[]string{"--host", "mail.example.org", "--username", "ann", "--helper", "true", "--security", "none"}, 2, "to this machine only"},
 		"nothing":  {[]string{"--host", "localhost", "--username", "ann"}, 2, "--host needs --helper"},
-		"protocol": {[]string{"--host", "localhost", "--username", "ann", "--helper", "true", "--protocol", "smtp"}, 2, "protocol must be imap or pop3"},
+		"protocol": {[]string{"--host", "localhost", "--username", "ann", "--helper", "true", "--protocol", "smtp"}, 2, "it takes imap, pop3"},
 		"quote":    {[]string{"--host", "localhost", "--username", "ann", "--helper", "'a"}, 2, "--helper cannot be read: unterminated single quote"},
 		"port":     {[]string{"--host", "localhost", "--username", "ann", "--helper", "true", "--port", "70000"}, 2, "greater than 65535"},
 	} {

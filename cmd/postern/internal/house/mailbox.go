@@ -99,17 +99,9 @@ func settleKey(file string) (err error) {
 	if err := errors.Join(err, aside.Close()); err != nil {
 		return err
 	}
-	if err := os.Link(aside.Name(), file); err == nil || errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	return settleWithoutLinks(aside.Name(), file)
-}
-
-// settleWithoutLinks is for file systems that have none. Who makes a vault while
-// somebody else does finds a key that does not fit, and fails.
-func settleWithoutLinks(aside, file string) error {
-	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+	// Of several processes the first makes the link, and all use its key.
+	if err := os.Link(aside.Name(), file); !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return os.Rename(aside, file)
+	return nil
 }

@@ -69,7 +69,7 @@ func (s *System) Connect(ctx context.Context, h *House, t *Transport) {
 
 // WireTransport builds the house of the profile. Nothing is dialled yet.
 func (s *System) WireTransport(t *Transport) (*House, error) {
-	h := &House{Principal: gateway.Principal{Name: "agent"}, store: t.Store.store, logins: closer(t.Forget)}
+	h := &House{Principal: gateway.Principal{Name: "agent"}, store: t.Store.store, logins: t.Forget}
 	options := mailbox.Options{Directory: t.Store, Credentials: t.Credentials, OneConnection: t.OneConnection, Logger: s.Log}
 	if t.Store.vaulted {
 		options.Seen, options.CursorKey = t.Store, t.Store.cursorKey
@@ -83,11 +83,8 @@ func (s *System) WireTransport(t *Transport) (*House, error) {
 		t.Adapt(deps)
 	}
 	deps.Exists = func(path string) bool { return h.Registry.Exists(path) }
-	all := commands.All(deps)
-	offered, err := named(all, t.Offers)
-	if err != nil {
-		return nil, err
-	}
+	offered := slices.DeleteFunc(commands.All(deps), func(c *discovery.Command) bool { return !slices.Contains(t.Offers, c.Path) })
+	var err error
 	h.Registry, err = discovery.NewRegistry(discovery.Info{
 		Name:        "postern",
 		Version:     s.Version,
@@ -107,24 +104,6 @@ func (s *System) WireTransport(t *Transport) (*House, error) {
 	h.Gateway, err = gateway.New(o)
 	return h, err
 }
-
-// named are the commands with these paths, in the order of all.
-func named(all []*discovery.Command, paths []string) ([]*discovery.Command, error) {
-	var found []*discovery.Command
-	for _, c := range all {
-		if slices.Contains(paths, c.Path) {
-			found = append(found, c)
-		}
-	}
-	if len(found) != len(paths) {
-		return nil, fmt.Errorf("the profile %s names a command that does not exist", TransportProfile)
-	}
-	return found, nil
-}
-
-type closer func() error
-
-func (c closer) Close() error { return c() }
 
 // runOnce is an error of mail with the advice for a helper that is run at a start
 // alone.

@@ -41,7 +41,7 @@ type House struct {
 	Principal gateway.Principal
 	store     *store
 	mailboxes *mailbox.Client
-	logins    io.Closer
+	logins    func() error // ends what gives credentials
 	saved     *attachments
 }
 
@@ -49,7 +49,7 @@ type House struct {
 // made, and removes it.
 func (h *House) Close() {
 	_ = h.mailboxes.Close()
-	_ = h.logins.Close()
+	_ = h.logins()
 	h.store.Close()
 	if h.saved != nil {
 		_ = h.saved.Close() // a directory: there is nothing to lose
@@ -124,7 +124,7 @@ func (s *System) Wire(plan Plan) (*House, error) {
 		keyring = s.Keyring
 	}
 	logins := login.New(login.Options{Directory: h.store, Tokens: h.store, Keyring: keyring})
-	h.logins = logins
+	h.logins = logins.Close
 	options := mailbox.Options{Directory: h.store, Credentials: logins, Seen: h.store, CursorKey: h.store.cursorKey, Logger: s.Log}
 	if s.Self != "" {
 		options.PDFText = &pdftext.Runner{Command: []string{s.Self, PDFVerb}}

@@ -14,7 +14,6 @@ import (
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/cmd/postern/internal/terminal"
 	"github.com/postern-mail/postern/discovery"
-	"github.com/postern-mail/postern/gateway"
 )
 
 // The person at the prompt who holds the administrator's key approves what is sent:
@@ -27,12 +26,8 @@ func (c *conversation) mayAsk() bool { return c.Principal.Admin && !c.JSON }
 
 // approves returns the arguments of an 'outbox approve' that names no digest.
 func (c *conversation) approves(line string) (rest []string, ok bool) {
-	tokens, err := gateway.Tokenize(line)
-	if err != nil || !c.mayAsk() {
-		return nil, false
-	}
-	found, err := c.Registry.Resolve(tokens, c.visible)
-	if err != nil || found.Command == nil || found.Command.Path != "outbox approve" || len(found.Rest) != 1 || strings.HasPrefix(found.Rest[0], "-") {
+	_, found, err := c.resolve(line)
+	if err != nil || !c.mayAsk() || found.Command == nil || found.Command.Path != "outbox approve" || len(found.Rest) != 1 || strings.HasPrefix(found.Rest[0], "-") {
 		return nil, false
 	}
 	return found.Rest, true

@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/postern-mail/postern/cmd/postern/internal/screen"
 	"github.com/postern-mail/postern/discovery"
-	"github.com/postern-mail/postern/gateway"
 )
 
 // HistoryVar names the file that keeps what was typed at the prompt; "off" keeps
@@ -22,9 +20,8 @@ const HistoryVar = "POSTERN_HISTORY"
 
 // Bounds of the history.
 const (
-	maxHistory     = 1000      // lines
-	maxHistoryFile = 256 << 10 // bytes read, the last of the file
-	maxHistoryLine = 2000      // bytes; longer lines are not kept
+	maxHistory     = 1000 // lines
+	maxHistoryLine = 2000 // bytes; longer lines are not kept
 )
 
 // history is what was typed at the prompt in this and earlier sessions. The zero
@@ -90,48 +87,24 @@ func readHistory(name string) (*history, error) {
 	case !info.Mode().IsRegular():
 		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("it is not a regular file")}
 	}
-	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-		if err := os.Chmod(name, 0o600); err != nil {
-			return nil, err
-		}
+	if err := os.Chmod(name, 0o600); err != nil {
+		return nil, err
 	}
-	f, err := os.Open(name)
+	text, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	h := &history{file: name}
-	if over := info.Size() - maxHistoryFile; over > 0 {
-		if _, err := f.Seek(over, 0); err != nil {
-			return nil, err
-		}
-	}
-	for in := bufio.NewScanner(f); in.Scan(); {
-		if l := in.Text(); l != "" && len(l) <= maxHistoryLine && screen.Visible(l) == l {
+	for l := range strings.SplitSeq(string(text), "\n") {
+		if l != "" && len(l) <= maxHistoryLine && screen.Visible(l) == l {
 			h.lines = append(h.lines, l)
 		}
 	}
-	if len(h.lines) > maxHistory || info.Size() > maxHistoryFile {
-		h.lines = h.lines[max(0, len(h.lines)-maxHistory/2):]
-		return h, h.rewrite()
+	if len(h.lines) > maxHistory {
+		h.lines = h.lines[len(h.lines)-maxHistory/2:]
+		return h, os.WriteFile(name, []byte(strings.Join(h.lines, "\n")+"\n"), 0o600)
 	}
 	return h, nil
-}
-
-// rewrite makes the file anew, shorter.
-func (h *history) rewrite() error {
-	f, err := os.CreateTemp(filepath.Dir(h.file), ".history-*") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(strings.Join(h.lines, "\n") + "\n")
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), h.file)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }
 
 // add keeps a line. Several prompts may write the same file; each line is one write.
@@ -153,11 +126,7 @@ func (h *history) add(line string) {
 // left out with them, or a line called up again would have "[redacted]" sent. A line
 // that is no command, or cannot be read, may be a password in the wrong place.
 func (d *Door) remembered(line string) (string, bool) {
-	tokens, err := gateway.Tokenize(line)
-	if err != nil {
-		return "", false
-	}
-	found, err := d.Registry.Resolve(tokens, d.visible)
+	tokens, found, err := d.resolve(line)
 	if err != nil || screen.Visible(line) != line {
 		return "", false
 	}

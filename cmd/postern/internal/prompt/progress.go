@@ -110,7 +110,7 @@ func (p *Progress) text(frame int) string {
 	return s + "  (Ctrl-C stops)"
 }
 
-// erase takes the line off the terminap. The lock is held.
+// erase takes the line off the terminal. The lock is held.
 func (p *Progress) erase() {
 	if p.drawn {
 		fmt.Fprint(p.out, "\r\x1b[K")

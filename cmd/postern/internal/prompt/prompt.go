@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -211,23 +212,22 @@ func (c *conversation) show(a gateway.Answer, line string) {
 	_, _ = io.WriteString(c.Stdout, c.look().Render(a.JSON, c.pathOf(line)))
 }
 
+// resolve takes a line apart and finds its command, which is nil for a group.
+func (d *Door) resolve(line string) (tokens []string, found discovery.Resolved, err error) {
+	if tokens, err = gateway.Tokenize(line); err == nil {
+		found, err = d.Registry.Resolve(tokens, d.visible)
+	}
+	return tokens, found, err
+}
+
 // pathOf is the command that a line names; empty for none.
 func (d *Door) pathOf(line string) string {
-	tokens, err := gateway.Tokenize(line)
-	if err != nil {
-		return ""
-	}
-	found, err := d.Registry.Resolve(tokens, d.visible)
+	_, found, err := d.resolve(line)
 	switch {
 	case err != nil:
 		return ""
-	case found.Command == nil:
+	case found.Command == nil || slices.Contains(found.Rest, "--help"):
 		return "help"
-	}
-	for _, t := range found.Rest {
-		if t == "--help" {
-			return "help"
-		}
 	}
 	return found.Command.Path
 }
