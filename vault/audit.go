@@ -179,7 +179,10 @@ func (v *Vault) purge(t *transaction, c *chain) error {
 		return nil // without a trusted policy nothing says what may go
 	}
 	now := v.now()
-	cutoff := now.AddDate(0, 0, -p.config.AuditRetentionDays)
+	cutoff, ahead := now.AddDate(0, 0, -p.config.AuditRetentionDays), now.Add(clockMistrust)
+	if v.oldest.seq == c.first && !v.oldest.time.Before(cutoff) && v.oldest.time.Before(ahead) {
+		return nil
+	}
 	first, before := c.first, c.before
 	for seq := c.first; seq < c.last && seq-c.first < purgeBatch; seq++ {
 		b, err := t.get(bucketAudit, uint64Bytes(seq))
@@ -196,7 +199,8 @@ func (v *Vault) purge(t *transaction, c *chain) error {
 		}
 		if r.Time.Before(cutoff) {
 			first, before = seq+1, l.hash
-		} else if r.Time.Before(now.Add(clockMistrust)) {
+		} else if r.Time.Before(ahead) {
+			v.oldest.seq, v.oldest.time = seq, r.Time
 			break
 		}
 	}

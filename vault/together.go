@@ -31,7 +31,8 @@ var errNothing = errors.New("nothing to write")
 // writeTogether runs do in a transaction that it shares with others. It returns nil when
 // that is durable, errNothing where do said so, and otherwise why nothing of it is kept.
 // An error of one fails all. Where the context ends first it is not known what becomes
-// of it, and what do was to tell its caller must not be read.
+// of it, and what do was to tell its caller must not be read. A call that is alone writes
+// in its own goroutine.
 func (v *Vault) writeTogether(ctx context.Context, do func(*transaction, *job) error) error {
 	j := &job{ctx: ctx, done: make(chan error, 1)}
 	j.do = func(t *transaction) error { return do(t, j) }
@@ -40,8 +41,11 @@ func (v *Vault) writeTogether(ctx context.Context, do func(*transaction, *job) e
 	first := !v.together.running
 	v.together.running = true
 	v.together.mu.Unlock()
-	if first {
-		go v.runJobs()
+	if first && v.runJobs() {
+		go func() {
+			for v.runJobs() {
+			}
+		}()
 	}
 	var err error
 	select {
@@ -59,28 +63,27 @@ func (v *Vault) writeTogether(ctx context.Context, do func(*transaction, *job) e
 	return err
 }
 
-// runJobs runs all that wait, and what comes meanwhile after that.
-func (v *Vault) runJobs() {
-	for {
-		v.together.mu.Lock()
-		jobs := v.together.waiting
-		v.together.waiting = nil
-		v.together.running = len(jobs) > 0
-		v.together.mu.Unlock()
-		if len(jobs) == 0 {
-			return
+// runJobs runs those that wait, and reports whether others have come meanwhile, who wait
+// for the next runJobs.
+func (v *Vault) runJobs() (more bool) {
+	v.together.mu.Lock()
+	jobs := v.together.waiting
+	v.together.waiting = nil
+	v.together.mu.Unlock()
+	err := v.runTogether(jobs)
+	for _, j := range jobs {
+		if j.err == nil || err != nil && !errors.Is(err, errNothing) {
+			j.err = err
 		}
-		err := v.runTogether(jobs)
-		for _, j := range jobs {
-			if j.err == nil || err != nil && !errors.Is(err, errNothing) {
-				j.err = err
-			}
-			for _, tell := range j.after {
-				tell(err)
-			}
-			j.done <- j.err
+		for _, tell := range j.after {
+			tell(err)
 		}
+		j.done <- j.err
 	}
+	v.together.mu.Lock()
+	defer v.together.mu.Unlock()
+	v.together.running = len(v.together.waiting) > 0
+	return v.together.running
 }
 
 func (v *Vault) runTogether(jobs []*job) (err error) {

@@ -62,6 +62,10 @@ type Vault struct {
 	together     together
 	holds        holds
 	transactions atomic.Int64
+	oldest       struct { // entry of the audit log that was seen last; belongs to whoever runs jobs
+		seq  uint64
+		time time.Time
+	}
 
 	mu      sync.Mutex
 	cached  *policy    // the newest one verified

@@ -13,12 +13,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,15 +34,17 @@ type Engine struct {
 	path   string              // without symbolic links, so that all who use the file share one lock
 	places *semaphore.Weighted // maxReaders; a writer takes them all
 
-	mu   sync.Mutex
-	info os.FileInfo // of the file that was last opened
-	file uint64      // counts the files that were in this place
+	mu     sync.Mutex
+	info   os.FileInfo // of the file that was last opened
+	file   uint64      // counts the files that were in this place
+	before kv.Version  // while a transaction of this Engine writes, what it began with
 }
 
 var _ kv.Engine = (*Engine)(nil)
 
-// seed makes versions of this process; no other sees them.
-var seed = maphash.MakeSeed()
+// appendFill is how full a page is left that is split because something came behind all
+// there was; it does not lie within others later.
+const appendFill = 0.95
 
 // maxReaders is how many transactions of one process read at once. More would
 // only hold more descriptors.
@@ -77,40 +76,41 @@ func At(path string) (*Engine, error) {
 func (e *Engine) Path() string { return e.path }
 
 // Version reads the head of the file, which bbolt writes last and all at once, and the
-// page with the buckets' names, where a number lies that each write draws (see run), and
-// the time of the last write: names that need several pages have the number below that
-// page. So two histories of one file, such as a copy that was put back and written on, do
-// not look the same.
+// time of the last write: a copy that was put back and written on does not look like what
+// it replaced. While a transaction of this Engine writes, nobody else can and nobody was
+// told that it did, so the version is still the one before it; a caller who compares
+// versions does not wait for the disk then.
 func (e *Engine) Version(context.Context) (kv.Version, error) {
-	h, err := openChecked(e.path, os.O_RDONLY, 0)
+	e.mu.Lock()
+	before := e.before
+	e.mu.Unlock()
+	if before != (kv.Version{}) {
+		return before, nil
+	}
+	h, m, err := openChecked(e.path, os.O_RDONLY)
 	if err != nil {
 		return kv.Version{}, err
 	}
-	defer func() { _ = h.Close() }()
-	return e.version(h)
+	_ = h.Close()
+	return e.version(m), nil
 }
 
-func (e *Engine) version(h *os.File) (kv.Version, error) {
-	m, err := readMeta(h)
-	if err != nil {
-		return kv.Version{}, fmt.Errorf("%w: %s: %w", kv.ErrDamaged, e.path, err)
-	}
-	info, err := h.Stat()
-	if err != nil {
-		return kv.Version{}, err
-	}
-	names := make([]byte, m.pageSize)
-	if _, err := h.ReadAt(names, int64(m.root)*int64(m.pageSize)); err != nil {
-		return kv.Version{}, fmt.Errorf("%w: %s: %w", kv.ErrDamaged, e.path, err)
-	}
+func (e *Engine) version(m meta) kv.Version {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.info == nil || !os.SameFile(e.info, info) {
+	if e.info == nil || !os.SameFile(e.info, m.info) {
 		e.file++
 	}
-	e.info = info
-	names = binary.BigEndian.AppendUint64(names, uint64(info.ModTime().UnixNano()))
-	return kv.Version{File: e.file, Seq: m.txid, Sum: maphash.Bytes(seed, names)}, nil
+	e.info = m.info
+	return kv.Version{File: e.file, Seq: m.txid, Sum: m.sum ^ uint64(m.info.ModTime().UnixNano())}
+}
+
+// writing notes what a transaction that writes began with, and with the zero Version that
+// it is over.
+func (e *Engine) writing(before kv.Version) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.before = before
 }
 
 // Transact implements kv.Engine. The lock is held until it returns.
@@ -120,9 +120,23 @@ func (e *Engine) Transact(ctx context.Context, write bool, fn func(kv.Tx) error)
 		return v, err
 	}
 	defer unlock()
-	return v, run(e.path, write, openChecked, fn, func(h *os.File) (err error) {
-		v, err = e.version(h)
-		return err
+	open := func(path string, flag int, _ fs.FileMode) (*os.File, error) {
+		h, m, err := openChecked(path, flag)
+		if err == nil && write {
+			e.writing(e.version(m))
+		}
+		return h, err
+	}
+	if write {
+		defer e.writing(kv.Version{})
+	}
+	return v, run(e.path, write, open, fn, func(h *os.File) error {
+		m, err := readMeta(h)
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", kv.ErrDamaged, e.path, err)
+		}
+		v = e.version(m)
+		return nil
 	})
 }
 
@@ -155,15 +169,7 @@ func run(path string, write bool, open func(string, int, fs.FileMode) (*os.File,
 		return cmp.Or(err, t.broken)
 	}
 	if write {
-		err := guard(path, func() error {
-			if t.wrote != nil {
-				if err := t.wrote.SetSequence(rand.Uint64()); err != nil {
-					return err
-				}
-			}
-			return s.tx.Commit()
-		})
-		if err != nil {
+		if err := guard(path, s.tx.Commit); err != nil {
 			return err
 		}
 	}
@@ -178,8 +184,7 @@ type tx struct {
 	path    string
 	bolt    *bolt.Tx
 	buckets map[string]*bolt.Bucket
-	wrote   *bolt.Bucket // one that was changed
-	broken  error        // the first error, after which nothing is committed
+	broken  error // the first error, after which nothing is committed
 }
 
 var _ kv.Tx = (*tx)(nil)
@@ -219,7 +224,11 @@ func (t *tx) Put(bucket string, key, value []byte) error {
 			}
 			t.buckets[bucket] = b
 		}
-		t.wrote = b
+		// Pages that grow at their end alone, such as those of a log, are left almost full.
+		b.FillPercent = bolt.DefaultFillPercent
+		if last, _ := b.Cursor().Last(); bytes.Compare(key, last) >= 0 {
+			b.FillPercent = appendFill
+		}
 		return b.Put(key, bytes.Clone(value)) // bbolt keeps the slice until it commits
 	})
 }
@@ -229,7 +238,6 @@ func (t *tx) Delete(bucket string, key []byte) error {
 		if b == nil {
 			return nil
 		}
-		t.wrote = b
 		return b.Delete(key)
 	})
 }

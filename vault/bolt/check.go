@@ -37,7 +37,8 @@ var order = binary.NativeEndian // as bbolt writes
 type meta struct {
 	pageSize             uint32
 	root, freelist, high uint64
-	txid                 uint64
+	txid, sum            uint64
+	info                 os.FileInfo // of the file
 }
 
 func parseMeta(b []byte) (meta, bool) {
@@ -53,14 +54,15 @@ func parseMeta(b []byte) (meta, bool) {
 		freelist: order.Uint64(b[32:]),
 		high:     order.Uint64(b[40:]),
 		txid:     order.Uint64(b[48:]),
+		sum:      order.Uint64(b[metaSum:]),
 	}
-	ok := order.Uint32(b) == boltMagic && order.Uint32(b[4:]) == boltVersion && order.Uint64(b[metaSum:]) == h.Sum64() &&
+	ok := order.Uint32(b) == boltMagic && order.Uint32(b[4:]) == boltVersion && m.sum == h.Sum64() &&
 		m.pageSize >= minPage && m.pageSize <= maxPage && bits.OnesCount32(m.pageSize) == 1
 	return m, ok
 }
 
 // readMeta returns the meta page that bbolt will go by, after checking that the
-// file is long enough for what it promises.
+// file is long enough for what it promises. With an error the meta has at most info.
 func readMeta(f *os.File) (meta, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -85,25 +87,26 @@ func readMeta(f *os.File) (meta, error) {
 		}
 	}
 	if !ok0 && !ok1 {
-		return meta{}, errors.New("it has no valid head")
+		return meta{info: info}, errors.New("it has no valid head")
 	}
 	if ok0 && ok1 && first.pageSize != second.pageSize {
-		return meta{}, errors.New("its two heads disagree")
+		return meta{info: info}, errors.New("its two heads disagree")
 	}
 	m := first
 	if !ok0 || (ok1 && second.txid > first.txid) {
 		m = second
 	}
+	m.info = info
 	pages := uint64(info.Size()) / uint64(m.pageSize)
 	switch {
 	case m.high > pages || pages < 4:
-		return meta{}, errors.New("it is shorter than it was written")
+		err = errors.New("it is shorter than it was written")
 	case m.root < 2 || m.root >= m.high:
-		return meta{}, errors.New("its root lies outside")
+		err = errors.New("its root lies outside")
 	case m.freelist != noFreelist && (m.freelist < 2 || m.freelist >= m.high):
-		return meta{}, errors.New("its free list lies outside")
+		err = errors.New("its free list lies outside")
 	}
-	return m, nil
+	return m, err
 }
 
 // Check implements kv.Engine. It reads every page with plain reads first, since bbolt
@@ -115,15 +118,15 @@ func (e *Engine) Check(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	h, err := openChecked(e.path, os.O_RDONLY, 0)
+	h, m, err := openChecked(e.path, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = h.Close() }()
-	if err := checkPages(h); err != nil {
+	if err := checkPages(h, m); err != nil {
 		return fmt.Errorf("%w: %s: %w", kv.ErrDamaged, e.path, err)
 	}
-	return run(e.path, false, openChecked, func(t kv.Tx) (err error) {
+	return run(e.path, false, os.OpenFile, func(t kv.Tx) (err error) {
 		for fault := range t.(*tx).bolt.Check() {
 			if err == nil {
 				err = fmt.Errorf("%w: %s: %w", kv.ErrDamaged, e.path, fault)
@@ -140,11 +143,7 @@ type pageWalk struct {
 	used []bool
 }
 
-func checkPages(f *os.File) error {
-	m, err := readMeta(f)
-	if err != nil {
-		return err
-	}
+func checkPages(f *os.File, m meta) error {
 	w := &pageWalk{file: f, meta: m, used: make([]bool, m.high)}
 	w.used[0], w.used[1] = true, true
 	if m.freelist != noFreelist {
@@ -158,7 +157,7 @@ func checkPages(f *os.File) error {
 	}
 	// The tree of the buckets' names, and then each bucket that has pages of its own.
 	roots := []uint64{}
-	err = w.tree(m.root, func(value []byte, isBucket bool) error {
+	err := w.tree(m.root, func(value []byte, isBucket bool) error {
 		if !isBucket || len(value) < bucketHeader {
 			return errors.New("a bucket is cut")
 		}

@@ -52,6 +52,26 @@ func TestBoltIsAnEngine(t *testing.T) {
 	})
 }
 
+// TestAWriteHasNoVersionBeforeItIsOver asks for the version when the commit is done and
+// Transact has not returned.
+func TestAWriteHasNoVersionBeforeItIsOver(t *testing.T) {
+	e := mustAt(t, newFile(t))
+	before, err := e.Version(t.Context())
+	must(t, err)
+	after, err := e.Transact(t.Context(), true, func(x kv.Tx) error {
+		x.(*tx).bolt.OnCommit(func() {
+			if v, err := e.Version(t.Context()); v != before || err != nil {
+				t.Errorf("meanwhile it is %v, want %v, %v", v, before, err)
+			}
+		})
+		return x.Put("b", []byte("k"), nil)
+	})
+	must(t, err)
+	if v, err := e.Version(t.Context()); v != after || v == before || err != nil {
+		t.Errorf("it is %v, want %v, %v", v, after, err)
+	}
+}
+
 // bigFile makes a file whose tree has branches, overflow pages, free pages and
 // buckets without a page of their own.
 func bigFile(t testing.TB) *Engine {
@@ -92,7 +112,7 @@ func TestCheckFindsDamagedPages(t *testing.T) {
 	m, err := readMeta(f)
 	must(t, errors.Join(err, f.Close()))
 	branch, free, root := 0, int(m.freelist), int(m.root)
-	must(t, run(e.Path(), false, openChecked, func(t kv.Tx) error {
+	must(t, run(e.Path(), false, os.OpenFile, func(t kv.Tx) error {
 		branch = int(t.(*tx).bolt.Bucket([]byte("large")).Root())
 		return nil
 	}, nil))

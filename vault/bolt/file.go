@@ -20,39 +20,31 @@ import (
 const boltTimeout = 5 * time.Second
 
 // openChecked opens the existing file, never creating it, and refuses one that
-// others can read or that cannot be a whole vault. It has the signature of
-// bbolt's hook, and there runs under the lock.
-func openChecked(path string, flag int, _ fs.FileMode) (*os.File, error) {
+// others can read or that cannot be a whole vault.
+func openChecked(path string, flag int) (*os.File, meta, error) {
 	// A pipe or device must not be opened at all: opening can block or act.
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w: %s is not a regular file", kv.ErrDamaged, path)
+		return nil, meta{}, fmt.Errorf("%w: %s is not a regular file", kv.ErrDamaged, path)
 	}
 	h, err := os.OpenFile(path, flag&^(os.O_CREATE|os.O_TRUNC), 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w at %s", kv.ErrNone, path)
+		return nil, meta{}, fmt.Errorf("%w at %s", kv.ErrNone, path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("vault: %w", err)
+		return nil, meta{}, fmt.Errorf("vault: %w", err)
 	}
-	if err := checkOpened(h); err != nil {
+	m, err := readMeta(h)
+	switch {
+	case m.info != nil && !PrivateMode(m.info.Mode()):
+		err = fmt.Errorf("%w: %s has mode %04o, want 0600", kv.ErrPermissions, path, m.info.Mode().Perm())
+	case err != nil:
+		err = fmt.Errorf("%w: %s: %w", kv.ErrDamaged, path, err)
+	}
+	if err != nil {
 		_ = h.Close()
-		return nil, err
+		return nil, meta{}, err
 	}
-	return h, nil
-}
-
-func checkOpened(h *os.File) error {
-	info, err := h.Stat()
-	if err != nil {
-		return fmt.Errorf("vault: %w", err)
-	}
-	if !PrivateMode(info.Mode()) {
-		return fmt.Errorf("%w: %s has mode %04o, want 0600", kv.ErrPermissions, h.Name(), info.Mode().Perm())
-	}
-	if _, err := readMeta(h); err != nil {
-		return fmt.Errorf("%w: %s: %w", kv.ErrDamaged, h.Name(), err)
-	}
-	return nil
+	return h, m, nil
 }
 
 // session is what one transaction has open.

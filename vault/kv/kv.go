@@ -31,8 +31,8 @@ type Engine interface {
 	// that was read, or that a write left behind; it is valid only without an error.
 	Transact(ctx context.Context, write bool, fn func(Tx) error) (Version, error)
 
-	// Version names the present state, without a transaction. Two that are equal say
-	// that nothing was written in between.
+	// Version names the present state, without a transaction and without waiting for one.
+	// Two that are equal say that no write came to its end in between.
 	Version(ctx context.Context) (Version, error)
 
 	// Lock waits for the named lock, which one caller of all processes has at a time,
