@@ -207,36 +207,41 @@ func ValidUIDL(s string) bool {
 }
 
 // listings sends commands whose answers are lists, and reads them.
-func (s *Session) listings(commands ...string) ([][]string, error) {
-	if err := s.send(commands...); err != nil {
-		return nil, err
-	}
-	out := make([][]string, len(commands))
-	for i, c := range commands {
-		if i > 0 && !s.Has("PIPELINING") {
-			if err := s.write(c); err != nil {
-				return nil, err
-			}
-		}
-		if _, err := s.reply(strings.ToLower(c)); err != nil {
-			return nil, err
+func (s *Session) listings(commands ...string) (lists [][]string, err error) {
+	err = s.inFlight(commands, func(i int) error {
+		stage := strings.ToLower(commands[i])
+		if _, err := s.reply(stage); err != nil {
+			return err
 		}
 		lines, err := s.lines()
-		if err != nil {
-			return nil, s.conn.explain(s.ctx, strings.ToLower(c), err)
-		}
-		out[i] = lines
-	}
-	return out, nil
+		lists = append(lists, lines)
+		return s.conn.explain(s.ctx, stage, err)
+	})
+	return lists, err
 }
 
-// send writes all commands at once where the server takes them so (RFC 2449 section
-// 6.6), else the first.
-func (s *Session) send(commands ...string) error {
-	if !s.Has("PIPELINING") {
-		commands = commands[:1]
+// flight is how many commands may be on the way at once: few enough that their
+// bytes fit any socket's buffer, so that neither side waits for the other.
+const flight = 64
+
+// inFlight sends commands, several at once where the server takes them so (RFC 2449
+// section 6.6), and has the answer to each read.
+func (s *Session) inFlight(commands []string, read func(i int) error) error {
+	most := 1
+	if s.Has("PIPELINING") {
+		most = flight
 	}
-	return s.write(commands...)
+	for i := range commands {
+		if i%most == 0 {
+			if err := s.write(commands[i:min(i+most, len(commands))]...); err != nil {
+				return err
+			}
+		}
+		if err := read(i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Top reads the headers of messages and so many lines of what follows (RFC 1939
@@ -252,51 +257,28 @@ func (s *Session) Retrieve(ctx context.Context, numbers []int, keep int, got fun
 	return s.each(ctx, "retr", numbers, keep, func(n int) string { return fmt.Sprintf("RETR %d", n) }, got)
 }
 
-// flight is how many commands may be on the way at once: few enough that their
-// bytes fit any socket's buffer, so that neither side waits for the other.
-const flight = 64
-
 func (s *Session) each(ctx context.Context, stage string, numbers []int, keep int, command func(n int) string, got func(int, []byte, error)) error {
+	commands := make([]string, len(numbers))
+	for i, n := range numbers {
+		commands[i] = command(n)
+	}
 	return s.call(ctx, stage, func() error {
-		for run := range slices.Chunk(numbers, flight) {
-			commands := make([]string, len(run))
-			for i, n := range run {
-				commands[i] = command(n)
-			}
-			if err := s.send(commands...); err != nil {
-				return err
-			}
-			for i, n := range run {
-				if i > 0 && !s.Has("PIPELINING") {
-					if err := s.write(commands[i]); err != nil {
-						return err
-					}
-				}
-				if err := s.one(stage, n, keep, got); err != nil {
+		return s.inFlight(commands, func(i int) error {
+			_, err := s.reply(stage)
+			var b []byte
+			if err == nil {
+				if b, err = s.content(keep); err != nil {
 					return err
 				}
 			}
-		}
-		return nil
+			var refused *wire.Error
+			if err != nil && !(errors.As(err, &refused) && refused.Kind == wire.KindRefused) {
+				return err
+			}
+			got(numbers[i], b, err)
+			return nil
+		})
 	})
-}
-
-func (s *Session) one(stage string, n, keep int, got func(int, []byte, error)) error {
-	_, err := s.reply(stage)
-	var refused *wire.Error
-	if errors.As(err, &refused) && refused.Kind == wire.KindRefused {
-		got(n, nil, err)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	b, err := s.content(keep)
-	if err != nil {
-		return err
-	}
-	got(n, b, nil)
-	return nil
 }
 
 // Check asks whether the connection is alive (RFC 1939 section 5, NOOP).

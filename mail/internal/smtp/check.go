@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -71,12 +73,7 @@ func (e *Envelope) international() bool {
 }
 
 func eightBit(b []byte) bool {
-	for _, c := range b {
-		if c >= utf8.RuneSelf {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b, func(c byte) bool { return c >= utf8.RuneSelf })
 }
 
 var (
@@ -88,73 +85,26 @@ var (
 	errLongLine   = errors.New("message holds a line of more than 998 bytes")
 )
 
-// checkAddress lets the mailbox of RFC 5321 section 4.1.2 and of RFC 6531 section
-// 3.3 through, without a space even where it could be quoted: nothing in it can end
-// the path it stands in.
+// address is the mailbox of RFC 5321 section 4.1.2 and of RFC 6531 section 3.3, without
+// a space or an angle bracket even where they could be quoted: nothing in it can end the
+// path it stands in. Servers may take more than 64 bytes before the @, and addresses of
+// lists and tickets have them; one that does not says so.
+var address = regexp.MustCompile(`\A(` + word + `(\.` + word + `)*|"([!#-;=?-\[\]-~]|\\[!-;=?-~])*")@(` + label + `(\.` + label + `)*|\[[0-9A-Za-z.:-]+\])\z`)
+
+const (
+	word  = "[0-9A-Za-z!#$%&'*+/=?^_`{|}~\\x{80}-\\x{10ffff}-]+"
+	label = `[0-9A-Za-z_\x{80}-\x{10ffff}-]+`
+)
+
 func checkAddress(a string) error {
-	if len(a) > maxAddress {
+	hidden := func(r rune) bool { return r >= utf8.RuneSelf && (!unicode.IsGraphic(r) || unicode.IsSpace(r)) }
+	switch {
+	case len(a) > maxAddress:
 		return errLongName
-	}
-	at := strings.LastIndexByte(a, '@')
-	if at < 1 || !utf8.ValidString(a) {
-		return errAddress
-	}
-	local, domain := a[:at], a[at+1:]
-	// Servers may take more than 64 bytes before the @, and addresses of lists and
-	// tickets have them; one that does not says so.
-	if !quotedLocal(local) && !dotted(local, "!#$%&'*+-/=?^_`{|}~") {
-		return errAddress
-	}
-	if literal, ok := strings.CutPrefix(domain, "["); ok {
-		literal, ok = strings.CutSuffix(literal, "]")
-		if !ok || literal == "" || strings.ContainsFunc(literal, func(r rune) bool { return !letter(r) && r != '.' && r != ':' && r != '-' }) {
-			return errAddress
-		}
-		return nil
-	}
-	if !dotted(domain, "-_") {
+	case !utf8.ValidString(a) || !address.MatchString(a) || strings.ContainsFunc(a, hidden):
 		return errAddress
 	}
 	return nil
-}
-
-// dotted reports whether s is words with a dot between each two, of letters,
-// digits, what else is allowed, and visible characters beyond ASCII.
-func dotted(s, allowed string) bool {
-	for word := range strings.SplitSeq(s, ".") {
-		if word == "" || strings.ContainsFunc(word, func(r rune) bool {
-			return !letter(r) && !strings.ContainsRune(allowed, r) && (r < utf8.RuneSelf || !unicode.IsGraphic(r) || unicode.IsSpace(r))
-		}) {
-			return false
-		}
-	}
-	return true
-}
-
-// quotedLocal reports whether s is a quoted local part that needs no space and no
-// angle bracket.
-func quotedLocal(s string) bool {
-	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
-		return false
-	}
-	escaped := false
-	for _, r := range s[1 : len(s)-1] {
-		switch {
-		case r <= ' ' || r == 0x7f || r == '<' || r == '>' || r >= utf8.RuneSelf:
-			return false
-		case escaped:
-			escaped = false
-		case r == '\\':
-			escaped = true
-		case r == '"':
-			return false
-		}
-	}
-	return !escaped
-}
-
-func letter(r rune) bool {
-	return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 }
 
 // checkMessage lets a message through that arrives as it is: a server may do with a
