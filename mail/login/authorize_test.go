@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/servertest"
@@ -22,7 +23,7 @@ func newLoopbackServer(t *testing.T, h http.HandlerFunc) (address string) {
 
 func TestAuthorizeInABrowserAndByADevice(t *testing.T) {
 	t.Parallel()
-	s := servertest.OAuth(t, servertest.OAuthConfig{Clients: []servertest.OAuthClient{{ID: "client", Secret: "canary secret: é%+"}}})
+	s := servertest.OAuth(t, servertest.OAuthConfig{DeviceInterval: time.Second, Clients: []servertest.OAuthClient{{ID: "client", Secret: "canary secret: é%+"}}})
 	a := oauthTestAccount(s)
 	a.OAuth.ClientID, a.OAuth.Scopes = "client", []string{"mail", "offline"}
 	secret := mail.NewSecret([]byte("canary secret: é%+"))
@@ -66,7 +67,7 @@ func TestAuthorizeInABrowserAndByADevice(t *testing.T) {
 
 func TestAuthorizeFails(t *testing.T) {
 	t.Parallel()
-	s := servertest.OAuth(t, servertest.OAuthConfig{OfflineScope: "offline"})
+	s := servertest.OAuth(t, servertest.OAuthConfig{OfflineScope: "offline", DeviceInterval: time.Second})
 	shown := func(string, string) { t.Error("something is shown") }
 	for name, c := range map[string]struct {
 		change func(*mail.Account)

@@ -94,6 +94,7 @@ func helperFails(t *testing.T, h *helperSource, a *mail.Account, kind mail.Kind,
 }
 
 func TestTheFirstLineOfAHelperIsTheSecret(t *testing.T) {
+	t.Parallel() // one of them waits for a second
 	for name, test := range map[string]struct{ body, want string }{
 		"a line":              {`echo secret`, "secret"},
 		"without its end":     {`printf secret`, "secret"},

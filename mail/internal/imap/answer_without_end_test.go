@@ -16,9 +16,13 @@ import (
 // and the pool from closing. In each case the library would wait, or compute, for
 // good or for minutes.
 func TestAnswersThatWouldKeepTheLibraryWaiting(t *testing.T) {
+	most := 4 << 20 // what a line may be long
+	if testing.Short() {
+		most /= 4
+	}
 	falling := func() string {
 		var b strings.Builder
-		for n := 2_040_000; b.Len() < 4<<20-200; n -= 2 {
+		for n := 2_040_000; b.Len() < most-200; n -= 2 {
 			fmt.Fprintf(&b, "%d,", n)
 		}
 		return strings.TrimSuffix(b.String(), ",")
@@ -54,7 +58,7 @@ func TestAnswersThatWouldKeepTheLibraryWaiting(t *testing.T) {
 			s.Send(fmt.Sprintf("* ESEARCH (TAG %q) UID ALL %s\r\n%s OK done\r\n", tag, falling(), tag))
 		}, func(s *Session) error {
 			set, err := s.Search(&goimap.SearchCriteria{}).Wait()
-			if err == nil && (len(set) < 500_000 || !set.Contains(2_040_000) || set.Contains(2_039_999)) {
+			if err == nil && (len(set) < most/9 || !set.Contains(2_040_000) || set.Contains(2_039_999)) {
 				return fmt.Errorf("%d ranges", len(set))
 			}
 			return err

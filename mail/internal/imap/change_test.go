@@ -292,7 +292,7 @@ func TestAppend(t *testing.T) {
 				_, _ = io.ReadFull(s.Lines, body)
 				got <- command + "|" + string(body)
 				s.Send(tag + " OK [APPENDUID 9 33] done\r\n")
-				s.Drain()
+				obey(s)
 			})
 			err := with(t, cfg, AppendMessages, func(s *Session) error {
 				date := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
@@ -325,7 +325,7 @@ func TestAppendRefused(t *testing.T) {
 				if strings.HasPrefix(command, "APPEND") {
 					return "TAG NO [TRYCREATE] no such folder\r\n"
 				}
-				if command == "NOOP" {
+				if command == "LOGOUT" {
 					return "TAG OK done\r\n"
 				}
 				return "* OK so what\r\n" // a line of the message
@@ -460,12 +460,12 @@ func TestHostileServerDuringChanges(t *testing.T) {
 					}
 					tag2, _ := s.Expect() // the second fetch, or the end
 					s.Send(strings.ReplaceAll(tc.answer, "TAG", tag2))
-					s.Drain()
+					obey(s)
 				})
 				cfg := configOf(sv)
 				cfg.Limits.Bytes, cfg.Limits.Answers = 2<<20, 5000
 				if tc.kind == wire.KindTimeout {
-					cfg.Socket = 100 * time.Millisecond
+					cfg.Socket = 40 * time.Millisecond
 				}
 				grant := MoveMessages
 				if stage == StageAppend {

@@ -126,7 +126,7 @@ func TestHostileServerBeforeLogin(t *testing.T) {
 			cfg.RootCAs = ca.Pool()
 			wait := 5 * time.Second
 			if tc.kind == wire.KindTimeout {
-				wait = 200 * time.Millisecond
+				wait = 100 * time.Millisecond
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), wait)
 			defer cancel()
@@ -279,12 +279,12 @@ func TestHostileServerAfterLogin(t *testing.T) {
 			scripted.Settle(t)
 			thrifty(t, 512<<20)
 			cfg := serve(t, tc.run)
-			cfg.Limits.Bytes = 16 << 20
+			cfg.Limits.Bytes, cfg.Limits.Answers = 8<<20, 5000
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			s := dial(t, cfg)
 			if tc.kind == wire.KindTimeout {
-				ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
+				ctx, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
 				defer cancel()
 			}
 			err := s.Use(ctx, tc.use)
@@ -324,7 +324,7 @@ func TestSlowAnswerIsNotSilence(t *testing.T) {
 	cfg := serve(t, func(s *scripted.Conn) {
 		s.Login()
 		tag, _ := s.Expect()
-		tick := time.NewTicker(100 * time.Millisecond)
+		tick := time.NewTicker(25 * time.Millisecond)
 		defer tick.Stop()
 		for range 15 {
 			<-tick.C
@@ -333,7 +333,7 @@ func TestSlowAnswerIsNotSilence(t *testing.T) {
 		s.Send(tag + " OK done\r\n")
 		s.Drain()
 	})
-	cfg.Socket = time.Second
+	cfg.Socket = 300 * time.Millisecond
 	s := dial(t, cfg)
 	if err := s.Use(context.Background(), noop); err != nil {
 		t.Error(err)

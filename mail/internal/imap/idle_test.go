@@ -256,7 +256,7 @@ func TestAServerThatEndsIdleItself(t *testing.T) {
 		if cmd := s.Answer("TAG OK done\r\n"); cmd != "NOOP" {
 			t.Errorf("the server got %q", cmd)
 		}
-		s.Drain()
+		obey(s)
 	})
 	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	news, _ := rest(t, p)

@@ -363,7 +363,7 @@ func TestHeldLoginWithASynchronizingLiteral(t *testing.T) {
 		_, _ = io.ReadFull(s.Lines, b)
 		got <- first + string(b)
 		s.Send("* SEARCH 2 3\r\nT1 OK done\r\n")
-		s.Drain()
+		obey(s)
 	})
 	p := newPool(t, PoolOptions{Config: configOf(sv)})
 	mustLend(t, p, "", func(_ context.Context, s *Session) error {

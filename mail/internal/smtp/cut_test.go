@@ -74,6 +74,7 @@ func traffic(t *testing.T, offer []string) (out, in, asked int) {
 // A server whose connection ends after any byte that it reads: nothing is said to
 // have been sent unless it was, or not to have been when it was.
 func TestCutAfterEveryByteToTheServer(t *testing.T) {
+	t.Parallel()
 	for _, offer := range [][]string{full, full[1:]} {
 		out, _, _ := traffic(t, offer)
 		for n := 1; n <= out; n++ {
@@ -101,6 +102,7 @@ func TestCutAfterEveryByteToTheServer(t *testing.T) {
 // has said 354 whole, nothing was sent; from there on, unless its answer came whole,
 // nobody knows.
 func TestCutAfterEveryByteFromTheServer(t *testing.T) {
+	t.Parallel()
 	for _, offer := range [][]string{full, full[1:]} {
 		_, in, asked := traffic(t, offer)
 		for n := 1; n <= in; n++ {
@@ -138,6 +140,7 @@ func lines(n int) []byte {
 // What the server says or does in the middle of a message that it goes on reading is
 // noticed before the end of it leaves.
 func TestServerThatSpeaksInTheMiddle(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		said string
 		ends bool

@@ -157,6 +157,7 @@ func TestNothingIsSaidOfWhatCannotBeSent(t *testing.T) {
 
 // Each fault has one outcome, and the server's record agrees with it.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	const yes, no = true, false
 	for _, tc := range []struct {
 		name      string
@@ -294,6 +295,7 @@ func TestBeforeDataStopsIt(t *testing.T) {
 // The end of the context is the end of it at every stage, and decides nothing that
 // is not known.
 func TestContextEndsASend(t *testing.T) {
+	t.Parallel()
 	for stage, want := range map[string]smtp.Outcome{
 		"mail": smtp.NotSent, "rcpt b@example.org": smtp.NotSent, "data": smtp.NotSent, "message": smtp.NotSent, "end": smtp.Unknown,
 	} {
