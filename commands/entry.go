@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"sort"
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/discovery"
@@ -129,21 +130,29 @@ func clipEntries(entries []MessageEntry, fraction float64) bool {
 	return clipTexts(texts, fraction, func(int) {})
 }
 
-// clipTexts cuts texts to about a fraction of the longest of them, for an answer that
-// must lose nothing else, and calls cut with the index of each that it cut. It reports
-// whether that helped.
+// clipTexts cuts the longest of some texts, to about a fraction of what they are
+// together, for an answer that must lose nothing else, and calls cut with the index of
+// each that it cut. It reports whether that helped.
 func clipTexts(texts []*string, fraction float64, cut func(i int)) bool {
-	longest := 0
-	for _, t := range texts {
-		longest = max(longest, utf8.RuneCountInString(*t))
+	lengths, total := make([]int, len(texts)), 0
+	for i, t := range texts {
+		lengths[i] = utf8.RuneCountInString(*t)
+		total += lengths[i]
 	}
-	bound := int(float64(longest) * min(fraction, 0.9))
+	room := int(float64(total) * min(fraction, 0.9))
+	bound := sort.Search(total, func(n int) bool { // the longest that leaves room for all
+		sum := 0
+		for _, l := range lengths {
+			sum += min(l, n+1)
+		}
+		return sum > room
+	})
 	if bound < minShownChars {
 		return false
 	}
 	for i, t := range texts {
-		if short := plain.Clip(*t, bound); short != *t {
-			*t = short
+		if lengths[i] > bound {
+			*t = plain.Clip(*t, bound)
 			cut(i)
 		}
 	}
