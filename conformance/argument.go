@@ -2,8 +2,10 @@ package conformance
 
 import (
 	"encoding/json"
-	"math/big"
+	"math"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -67,20 +69,18 @@ func (a *argument) said(name string) (any, bool) {
 }
 
 // limit returns a numeric keyword of the values, of an array's elements too.
-func (a *argument) limit(keyword string) (*big.Rat, bool) {
+func (a *argument) limit(keyword string) (float64, bool) {
 	if a.kind == "array" {
 		keyword = "items/" + keyword
 	}
 	return a.ownLimit(keyword)
 }
 
-func (a *argument) ownLimit(keyword string) (*big.Rat, bool) {
-	v, ok := a.of(keyword)
-	n, isNumber := v.(json.Number)
-	if !ok || !isNumber {
-		return nil, false
-	}
-	return number(n)
+func (a *argument) ownLimit(keyword string) (float64, bool) {
+	v, _ := a.of(keyword)
+	n, ok := v.(json.Number)
+	f, err := n.Float64()
+	return f, ok && err == nil
 }
 
 // valueKind is the type of one value: of an element, for an array.
@@ -92,11 +92,16 @@ func (a *argument) valueKind() string {
 }
 
 func (a *argument) enum() []any {
-	if v, ok := a.said("enum"); ok {
-		list, _ := v.([]any)
-		return list
+	v, ok := a.said("enum")
+	if !ok {
+		v, _ = a.of("items/enum")
 	}
-	v, _ := a.of("items/enum")
+	list, _ := v.([]any)
+	return list
+}
+
+func (a *argument) examples() []any {
+	v, _ := a.said("examples")
 	list, _ := v.([]any)
 	return list
 }
@@ -113,12 +118,9 @@ func (a *argument) plausible() (value, source string) {
 			return text, "documented"
 		}
 	}
-	if v, ok := a.said("examples"); ok {
-		list, _ := v.([]any)
-		for _, e := range list {
-			if text := textOf(e); text != "" {
-				return text, "documented"
-			}
+	for _, e := range a.examples() {
+		if text := textOf(e); text != "" {
+			return text, "documented"
 		}
 	}
 	if list := a.enum(); len(list) > 0 {
@@ -130,12 +132,12 @@ func (a *argument) plausible() (value, source string) {
 	case "datetime":
 		return "2026-02-02", "type"
 	case "integer", "number":
-		n := big.NewRat(1, 1)
-		if low, ok := a.limit("minimum"); ok && n.Cmp(low) < 0 {
-			n = low
+		n := 1.
+		if low, ok := a.limit("minimum"); ok {
+			n = max(n, low)
 		}
-		if high, ok := a.limit("maximum"); ok && n.Cmp(high) > 0 {
-			n = high
+		if high, ok := a.limit("maximum"); ok {
+			n = min(n, high)
 		}
 		return decimal(n), "type"
 	case "string", "", "enum":
@@ -148,14 +150,10 @@ func (a *argument) plausible() (value, source string) {
 
 // fits reports whether a text has the pattern and lengths that are declared.
 func (a *argument) fits(text string) bool {
-	length := big.NewRat(int64(utf8.RuneCountInString(text)), 1)
-	if low, ok := a.limit("minLength"); ok && length.Cmp(low) < 0 {
-		return false
-	}
-	if high, ok := a.limit("maxLength"); ok && length.Cmp(high) > 0 {
-		return false
-	}
-	return a.patternHolds(text)
+	length := float64(utf8.RuneCountInString(text))
+	low, bounded := a.limit("minLength")
+	high, above := a.limit("maxLength")
+	return !(bounded && length < low || above && length > high) && a.patternHolds(text)
 }
 
 func (a *argument) patternHolds(text string) bool {
@@ -200,12 +198,7 @@ func (a *argument) made(n int) (string, bool) {
 }
 
 // decimal writes a number as a person does: a whole one without a point.
-func decimal(n *big.Rat) string {
-	if n.IsInt() {
-		return n.Num().String()
-	}
-	return strings.TrimRight(n.FloatString(9), "0")
-}
+func decimal(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 // edge is a declared bound with the values at it and beyond.
 type edge struct{ kind, at, beyond string }
@@ -246,7 +239,7 @@ func (a *argument) numberEdge(keyword string, step int) (at, beyond string, ok b
 	if kind := a.valueKind(); !ok || kind != "integer" && kind != "number" {
 		return "", "", false
 	}
-	return decimal(n), decimal(new(big.Rat).Add(n, big.NewRat(int64(step), 1))), true
+	return decimal(n), decimal(n + float64(step)), true
 }
 
 func (a *argument) lengthEdge(keyword string, step int) (at, beyond string, ok bool) {
@@ -272,11 +265,8 @@ func (a *argument) itemsEdge(keyword string, step int) (at, beyond string, ok bo
 }
 
 // whole is a number that is an int.
-func whole(n *big.Rat, ok bool) (int, bool) {
-	if !ok || !n.IsInt() || !n.Num().IsInt64() {
-		return 0, false
-	}
-	return int(n.Num().Int64()), true
+func whole(n float64, ok bool) (int, bool) {
+	return int(n), ok && n == math.Trunc(n) && math.Abs(n) < 1<<31
 }
 
 // pathLike reports whether an argument seems to name a file.
@@ -284,12 +274,9 @@ func (a *argument) pathLike() bool {
 	if a.valueKind() != "string" {
 		return false
 	}
-	for _, w := range []string{"path", "file", "filename", "dir", "directory"} {
-		if containsWord(strings.ReplaceAll(a.name, "-", " "), w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.Split(a.name, "-"), func(w string) bool {
+		return slices.Contains([]string{"path", "file", "filename", "dir", "directory"}, w)
+	})
 }
 
 // vars are the variables a template sees.

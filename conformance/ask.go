@@ -50,9 +50,7 @@ var digits = regexp.MustCompile(`[0-9]+`)
 
 // wait lets the time pass that a rate limit asks for, unless that is too long.
 func (r *runner) wait(ctx context.Context, doc map[string]any) bool {
-	hint, _ := pointer(doc, "/error/hint")
-	text, _ := hint.(string)
-	seconds, err := strconv.Atoi(digits.FindString(text))
+	seconds, err := strconv.Atoi(digits.FindString(textAt(doc, "/error/hint")))
 	if err != nil || seconds < 1 {
 		seconds = 1
 	}
@@ -75,12 +73,9 @@ const maxExamples = 500
 
 // observe holds one answer to what holds for all, and keeps an error's examples.
 func (r *runner) observe(doc map[string]any) {
-	if list, ok := pointer(doc, "/error/examples"); ok {
-		examples, _ := list.([]any)
-		for _, e := range examples {
-			if text, ok := e.(string); ok && len(r.examples) < maxExamples && !slices.Contains(r.examples, text) {
-				r.examples = append(r.examples, text)
-			}
+	for _, e := range texts(doc, "/error/examples") {
+		if len(r.examples) < maxExamples && !slices.Contains(r.examples, e) {
+			r.examples = append(r.examples, e)
 		}
 	}
 	for _, i := range r.invariants {

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -123,7 +124,10 @@ var outcomes = []string{OutcomeResult, OutcomeError, OutcomeNone, OutcomeLost}
 // Text is a string, in JSON as such or as an array of strings and of objects
 // {"repeat": string, "times": n}, so that ten thousand characters need no line of
 // that length.
-type Text struct{ parts []textPart }
+type Text struct {
+	raw   json.RawMessage
+	parts []textPart
+}
 
 type textPart struct {
 	text  string
@@ -135,6 +139,7 @@ const maxText = 1 << 20
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (t *Text) UnmarshalJSON(b []byte) error {
+	t.raw = bytes.Clone(b)
 	if len(b) > 0 && b[0] == '"' {
 		b = []byte("[" + string(b) + "]")
 	}
@@ -164,20 +169,7 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 }
 
 // MarshalJSON implements json.Marshaler.
-func (t *Text) MarshalJSON() ([]byte, error) {
-	if len(t.parts) == 1 && t.parts[0].times == 1 {
-		return json.Marshal(t.parts[0].text)
-	}
-	var list []any
-	for _, p := range t.parts {
-		if p.times == 1 {
-			list = append(list, p.text)
-		} else {
-			list = append(list, map[string]any{"repeat": p.text, "times": p.times})
-		}
-	}
-	return json.Marshal(list)
-}
+func (t *Text) MarshalJSON() ([]byte, error) { return t.raw, nil }
 
 // expand puts the text together, its placeholders filled from vars.
 func (t *Text) expand(vars scope) (string, error) {

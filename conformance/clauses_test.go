@@ -1,10 +1,24 @@
 package conformance
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 )
+
+// clause is what a specification demands in one place: a section, an appendix, or an
+// item that it numbers.
+type clause struct {
+	Document   string   `json:"document"` // number of the specification; empty stands for 002
+	ID         string   `json:"id"`
+	Title      string   `json:"title"`
+	By         []string `json:"by"`         // clauses of the document whose cases are about this one too
+	Untestable string   `json:"untestable"` // why no case can observe it
+	Partly     string   `json:"partly"`     // what of it no case can observe
+}
 
 // demands are the places of each specification that a case or a reason is wanted for.
 func demands() map[string][]string {
@@ -32,9 +46,16 @@ func demands() map[string][]string {
 }
 
 func TestEveryClauseHasACaseOrAReason(t *testing.T) {
-	clauses, err := Clauses()
+	var clauses []clause
+	b, err := os.ReadFile("clauses.json")
+	if err == nil {
+		err = json.Unmarshal(b, &clauses)
+	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	for i := range clauses {
+		clauses[i].Document = cmp.Or(clauses[i].Document, "002")
 	}
 	cases, err := Embedded()
 	if err != nil {
@@ -75,7 +96,7 @@ func TestEveryClauseHasACaseOrAReason(t *testing.T) {
 		t.Errorf("the table has clauses of other documents: %v", ids)
 	}
 	for p := range count {
-		if !slices.ContainsFunc(clauses, func(c Clause) bool { return c.Document == p.document && c.ID == p.id }) {
+		if !slices.ContainsFunc(clauses, func(c clause) bool { return c.Document == p.document && c.ID == p.id }) {
 			t.Errorf("cases are about %s %s, which is not in the table", p.document, p.id)
 		}
 	}

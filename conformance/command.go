@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// closeTime is what a server has to end once its input has.
-const closeTime = 2 * time.Second
+// closeTime is what a server has to end once its input has. Only tests change it.
+var closeTime = 2 * time.Second
 
 // Command is a server that is a program: started with an argument vector, spoken to
 // over its standard input and output, and ended with every process of its group.

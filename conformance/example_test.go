@@ -16,7 +16,7 @@ func ExampleRun() {
 	target := &conformance.Pipe{Serve: func(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 		return server.Serve(ctx, in, out)
 	}}
-	report, err := conformance.Run(context.Background(), target, &conformance.Options{Level: conformance.Minimal})
+	report, err := conformance.Run(context.Background(), target, &conformance.Options{Level: conformance.Minimal, Category: conformance.Response})
 	if err != nil {
 		fmt.Println(err)
 		return

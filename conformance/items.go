@@ -61,9 +61,7 @@ func spread(list []item, n int) []item {
 func (r *runner) fewOfEach(list []item) []item {
 	users := map[string][]string{} // of an argument as help describes it, the commands
 	return slices.DeleteFunc(list, func(i item) bool {
-		print, _ := i.vars["print"].(string)
-		path, _ := i.vars.lookup("command.path")
-		of := path.(string) // every item of an argument has it
+		print, of := textAt(i.vars.all(), "/print"), textAt(i.vars.all(), "/command/path")
 		if !slices.Contains(users[print], of) {
 			if len(users[print]) >= sharedBy {
 				return true
@@ -118,11 +116,9 @@ func (r *runner) all(each string) []item {
 			list = append(list, item{name: show(e), vars: scope{"capability": map[string]any{"name": e}}})
 		}
 	case "example":
-		root, _ := pointer(m.root, "/examples")
-		list = append(list, r.exampleItems("", texts(root))...)
+		list = append(list, r.exampleItems("", texts(m.root, "/examples"))...)
 		for _, g := range m.groups {
-			of, _ := pointer(g.help, "/examples")
-			list = append(list, r.exampleItems(g.path, texts(of))...)
+			list = append(list, r.exampleItems(g.path, texts(g.help, "/examples"))...)
 		}
 		for _, c := range m.commands {
 			list = append(list, r.exampleItems(c.path, c.examples)...)
@@ -162,20 +158,17 @@ func argumentItems(each string, c *command, cv map[string]any, a *argument) []it
 		if v, ok := a.said("default"); ok && a.kind != "flag" {
 			add("default", v)
 		}
-		if v, ok := a.said("examples"); ok {
-			examples, _ := v.([]any)
-			for _, e := range examples {
-				add("example", e)
-			}
+		for _, e := range a.examples() {
+			add("example", e)
 		}
 	}
 	return list
 }
 
-func texts(v any) []string {
-	list, _ := v.([]any)
+// texts are the strings in the array that a JSON pointer names.
+func texts(doc any, p string) []string {
 	var out []string
-	for _, e := range list {
+	for _, e := range listAt(doc, p) {
 		if text, ok := e.(string); ok {
 			out = append(out, text)
 		}

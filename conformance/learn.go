@@ -68,21 +68,14 @@ func (r *runner) learn(ctx context.Context) *model {
 	if s, _ := r.sharedSession(ctx); s != nil {
 		a := r.ask(ctx, s, "", false, false, func(ctx context.Context) answer { return s.request(ctx, "tools/list", json.RawMessage("{}")) })
 		r.countLost(a)
-		tools, _ := pointer(a.doc, "/result/tools")
-		list, _ := tools.([]any)
-		for _, t := range list {
-			name, _ := pointer(t, "/name")
+		for _, t := range listAt(a.doc, "/result/tools") {
 			hint, _ := pointer(t, "/annotations/readOnlyHint")
-			m.readOnly = m.readOnly || name == "cli" && hint == true
+			m.readOnly = m.readOnly || textAt(t, "/name") == "cli" && hint == true
 		}
 	}
 	version := r.command(ctx, "version")
-	if list, ok := pointer(version.doc, "/data/capabilities/extensions"); ok {
-		m.extensions, _ = list.([]any)
-	}
-	if list, ok := pointer(version.doc, "/data/capabilities/commands"); ok {
-		m.capabilities, _ = list.([]any)
-	}
+	m.extensions = listAt(version.doc, "/data/capabilities/extensions")
+	m.capabilities = listAt(version.doc, "/data/capabilities/commands")
 	if name, ok := pointer(version.doc, "/data/implementation/name"); ok {
 		number, _ := pointer(version.doc, "/data/implementation/version")
 		r.report.Server = clip(strings.TrimSpace(textOf(name)+" "+textOf(number)), 200)
@@ -110,23 +103,19 @@ func (r *runner) learn(ctx context.Context) *model {
 // learnProtocols finds the MCP versions the server can speak, without holding it
 // against a server that has never heard of the question.
 func (r *runner) learnProtocols(ctx context.Context) {
-	if r.shared != nil {
-		r.model.protocols = append(r.model.protocols, r.shared.agreed)
-	} else {
+	if r.shared == nil {
 		return // it does not even speak the common one
 	}
+	r.model.protocols = append(r.model.protocols, r.shared.agreed)
 	s, _ := r.open(ctx, statelessVersion, false)
 	if s == nil {
 		return
 	}
 	defer s.conn.Close()
 	a := r.ask(ctx, s, "", false, false, func(ctx context.Context) answer { return s.request(ctx, "server/discover", nil) })
-	if list, ok := pointer(a.doc, "/result/supportedVersions"); ok {
-		versions, _ := list.([]any)
-		for _, v := range versions {
-			if text, ok := v.(string); ok && !slices.Contains(r.model.protocols, text) && len(r.model.protocols) < 20 {
-				r.model.protocols = append(r.model.protocols, text)
-			}
+	for _, v := range texts(a.doc, "/result/supportedVersions") {
+		if !slices.Contains(r.model.protocols, v) && len(r.model.protocols) < 20 {
+			r.model.protocols = append(r.model.protocols, v)
 		}
 	}
 }
@@ -202,10 +191,9 @@ func (r *runner) learnCommand(ctx context.Context, path string, help map[string]
 			}
 		}
 	}
-	examples, _ := help["examples"].([]any)
-	for _, e := range examples {
-		if text, ok := e.(string); ok && len(text) < 2000 {
-			c.examples = append(c.examples, text)
+	for _, e := range texts(help, "/examples") {
+		if len(e) < 2000 {
+			c.examples = append(c.examples, e)
 		}
 	}
 	c.base, c.hasBase = c.compose(nil)

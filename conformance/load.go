@@ -16,9 +16,6 @@ import (
 //go:embed cases/*.json
 var embedded embed.FS
 
-//go:embed clauses.json
-var clausesJSON []byte
-
 //go:embed case.schema.json
 var schemaJSON []byte
 
@@ -122,31 +119,6 @@ func parseFile(b []byte) ([]*Case, error) {
 			return nil, fmt.Errorf("case %d (%s): %w", i+1, c.ID, err)
 		}
 		list = append(list, c)
-	}
-	return list, nil
-}
-
-// Clause is what a specification demands in one place: a section, an appendix, or an
-// item that it numbers.
-type Clause struct {
-	Document   string   `json:"document,omitempty"` // number of the specification; empty stands for 002
-	ID         string   `json:"id"`
-	Title      string   `json:"title"`
-	By         []string `json:"by,omitempty"`         // clauses of the document whose cases are about this one too
-	Untestable string   `json:"untestable,omitempty"` // why no case can observe it
-	Partly     string   `json:"partly,omitempty"`     // what of it no case can observe
-}
-
-// Clauses returns the table of what the specifications demand: of 002 sections 3 to 9
-// and the appendices, of the others what the suite mail is about. Each has a case or a
-// reason why it can have none. Document is set in all of them.
-func Clauses() ([]Clause, error) {
-	var list []Clause
-	if err := json.Unmarshal(clausesJSON, &list); err != nil {
-		return nil, fmt.Errorf("clauses.json: %w", err)
-	}
-	for i := range list {
-		list[i].Document = cmp.Or(list[i].Document, "002")
 	}
 	return list, nil
 }

@@ -101,7 +101,7 @@ func TestTheTableShowsWhatWasSentAndCameWithoutControls(t *testing.T) {
 	if err := WriteTable(&b, reportOf(t, caseText, bad, Options{}), false); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"FAILED  a.b", "sent      help", "/success: true", "level reached: none"} {
+	for _, want := range []string{"FAILED  a.b", "sent      help", "/success: value must be true", "level reached: none"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
@@ -117,7 +117,7 @@ func TestJUnitIsXMLWithTheRightCounts(t *testing.T) {
 		if err := WriteJUnit(&b, reportOf(t, caseText, envelope, Options{}), false); err != nil {
 			t.Fatal(err)
 		}
-		var got junitSuites
+		var got junitSuite
 		if err := xml.Unmarshal([]byte(b.String()), &got); err != nil {
 			t.Fatalf("%v\n%s", err, b.String())
 		}

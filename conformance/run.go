@@ -126,17 +126,12 @@ func (r *runner) tell(result *Result) {
 
 // begin sees whether there is a server at all.
 func (r *runner) begin(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, r.o.StepTimeout)
-	defer cancel()
-	conn, err := r.target.Open(ctx)
-	if err != nil {
-		return notStarted{err}
-	}
-	s := &session{conn: conn, version: defaultVersion}
-	if a := s.handshake(ctx); a.outcome != OutcomeResult {
-		conn.Close()
-		r.note("the first handshake failed: %s", a.describe())
-		return nil
+	s, a := r.open(ctx, defaultVersion, false)
+	switch {
+	case a.unreached != nil:
+		return notStarted{a.unreached}
+	case s == nil:
+		r.note("at the beginning, %s", a.detail)
 	}
 	r.shared = s
 	return nil
@@ -162,7 +157,9 @@ func (r *runner) open(ctx context.Context, version string, bare bool) (*session,
 	defer cancel()
 	conn, err := r.target.Open(ctx)
 	if err != nil {
-		return nil, lost("no fresh server: %v", err)
+		a := lost("no fresh server: %v", err)
+		a.unreached = err
+		return nil, a
 	}
 	s := &session{conn: conn, version: version, bare: bare}
 	if bare {

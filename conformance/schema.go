@@ -136,23 +136,13 @@ func told(e *jsonschema.ValidationError, value any) []Mismatch {
 	if got, ok := pointer(value, m.At); ok {
 		m.Got = show(got)
 	}
-	switch k := e.ErrorKind.(type) {
-	case *kind.Const:
-		m.Want = show(k.Want)
-	case *kind.Enum:
-		m.Want = "one of " + show(k.Want)
-	case *kind.Pattern:
-		m.Want = "a match of " + k.Want
-	case *kind.FalseSchema:
-		m.Want = "nothing"
-	case *kind.Required:
+	if k, ok := e.ErrorKind.(*kind.Required); ok {
 		var list []Mismatch
 		for _, name := range k.Missing {
 			list = append(list, Mismatch{At: m.At + "/" + escapePointer(name), Want: "a value", Got: "nothing"})
 		}
 		return list
-	default:
-		m.Want = clip(e.DetailedOutput().Error.String(), 300)
 	}
+	m.Want = clip(e.DetailedOutput().Error.String(), 300)
 	return []Mismatch{m}
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // scope holds the values that placeholders name: what steps saved and what a
@@ -91,24 +92,11 @@ func (v scope) fill(value any) (any, error) {
 	return value, nil
 }
 
+func (v scope) all() map[string]any { return v }
+
+// lookup returns what a dotted path names.
 func (v scope) lookup(path string) (any, bool) {
-	name, rest, deeper := strings.Cut(path, ".")
-	value, ok := v[name]
-	for ok && deeper {
-		name, rest, deeper = strings.Cut(rest, ".")
-		switch in := value.(type) {
-		case map[string]any:
-			value, ok = in[name]
-		case []any:
-			i, err := strconv.Atoi(name)
-			if ok = err == nil && i >= 0 && i < len(in); ok {
-				value = in[i]
-			}
-		default:
-			ok = false
-		}
-	}
-	return value, ok
+	return pointer(v.all(), "/"+strings.ReplaceAll(path, ".", "/"))
 }
 
 // textOf is a value as it stands in a text: strings and numbers as they are, an
@@ -148,18 +136,10 @@ func filter(s, name string) (string, error) {
 	case "upper":
 		return strings.ToUpper(s), nil
 	case "chop":
-		_, size := lastRune(s)
+		_, size := utf8.DecodeLastRuneInString(s)
 		return s[:len(s)-size], nil
 	}
 	return "", fmt.Errorf("there is no filter %q", name)
-}
-
-func lastRune(s string) (rune, int) {
-	r := []rune(s)
-	if len(r) == 0 {
-		return 0, 0
-	}
-	return r[len(r)-1], len(string(r[len(r)-1]))
 }
 
 var bare = regexp.MustCompile(`\A[A-Za-z0-9_./:@,+=%-]+\z`)
@@ -205,4 +185,18 @@ func pointer(doc any, p string) (any, bool) {
 		}
 	}
 	return doc, true
+}
+
+// listAt is the array that a JSON pointer names, nil where it names none.
+func listAt(doc any, p string) []any {
+	v, _ := pointer(doc, p)
+	list, _ := v.([]any)
+	return list
+}
+
+// textAt is the string that a JSON pointer names, empty where it names none.
+func textAt(doc any, p string) string {
+	v, _ := pointer(doc, p)
+	text, _ := v.(string)
+	return text
 }

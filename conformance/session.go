@@ -42,6 +42,8 @@ type answer struct {
 	detail  string // of what was lost
 	doc     map[string]any
 	id      any // of the response
+
+	unreached error // there was no server to open a session with
 }
 
 func lost(format string, args ...any) answer {
@@ -74,10 +76,7 @@ func (s *session) handshake(ctx context.Context) answer {
 	if a.outcome != OutcomeResult {
 		return a
 	}
-	if agreed, ok := pointer(a.doc, "/result/protocolVersion"); ok {
-		s.agreed, _ = agreed.(string)
-	}
-	if s.agreed == "" {
+	if s.agreed = textAt(a.doc, "/result/protocolVersion"); s.agreed == "" {
 		return lost("the answer to initialize names no protocolVersion")
 	}
 	s.conn.Protocol(s.agreed)
@@ -221,9 +220,7 @@ func (s *session) response(m map[string]any, size int) answer {
 		return a
 	}
 	doc["result"] = result
-	content, _ := pointer(result, "/content")
-	list, _ := content.([]any)
-	for _, c := range list {
+	for _, c := range listAt(result, "/content") {
 		part, _ := c.(map[string]any)
 		text, ok := part["text"].(string)
 		if !ok || part["type"] != "text" {

@@ -125,15 +125,8 @@ func clean(s string) string {
 	return b.String()
 }
 
-type junitSuites struct {
-	XMLName  xml.Name     `xml:"testsuites"`
-	Tests    int          `xml:"tests,attr"`
-	Failures int          `xml:"failures,attr"`
-	Skipped  int          `xml:"skipped,attr"`
-	Suites   []junitSuite `xml:"testsuite"`
-}
-
 type junitSuite struct {
+	XMLName  xml.Name    `xml:"testsuite"`
 	Name     string      `xml:"name,attr"`
 	Tests    int         `xml:"tests,attr"`
 	Failures int         `xml:"failures,attr"`
@@ -153,55 +146,42 @@ type junitMessage struct {
 	Text    string `xml:",chardata"`
 }
 
-// WriteJUnit writes a report in the XML form that continuous integration reads: one
-// suite per category. Failures that do not fail the run are skipped tests with the
-// reason.
+// WriteJUnit writes a report in the XML form that continuous integration reads, as one
+// suite. Failures that do not fail the run are skipped tests with the reason.
 func WriteJUnit(w io.Writer, r *Report, strict bool) error {
-	all := junitSuites{}
+	s := junitSuite{Name: "acli"}
 	failing := r.Failed(strict)
-	for _, category := range categories {
-		s := junitSuite{Name: string(category)}
-		for _, c := range r.Results {
-			if c.Category != category {
-				continue
-			}
-			t := junitCase{Class: c.Suite + "." + string(c.Level) + "." + c.Clause, Name: c.ID}
-			var text strings.Builder
-			b := bufio.NewWriter(&text)
-			writeFailure(b, c)
-			_ = b.Flush() // into memory
-			switch {
-			case c.Status == Passed:
-			case slices.Contains(failing, c):
-				s.Failures++
-				t.Failure = &junitMessage{clean(c.Title), text.String()}
-			case c.Status == NotApplicable:
-				s.Skipped++
-				t.Skipped = &junitMessage{Message: clean(c.Reason)}
-			default:
-				s.Skipped++
-				t.Skipped = &junitMessage{"advice: " + cmp.Or(c.Baseline, c.Title), text.String()}
-			}
-			s.Tests++
-			s.Cases = append(s.Cases, t)
+	for _, c := range r.Results {
+		t := junitCase{Class: fmt.Sprintf("%s.%s.%s.%s", c.Suite, c.Category, c.Level, c.Clause), Name: c.ID}
+		var text strings.Builder
+		b := bufio.NewWriter(&text)
+		writeFailure(b, c)
+		_ = b.Flush() // into memory
+		switch {
+		case c.Status == Passed:
+		case slices.Contains(failing, c):
+			t.Failure = &junitMessage{clean(c.Title), text.String()}
+		case c.Status == NotApplicable:
+			t.Skipped = &junitMessage{Message: clean(c.Reason)}
+		default:
+			t.Skipped = &junitMessage{"advice: " + cmp.Or(c.Baseline, c.Title), text.String()}
 		}
-		all.Suites = append(all.Suites, s)
-		all.Tests, all.Failures, all.Skipped = all.Tests+s.Tests, all.Failures+s.Failures, all.Skipped+s.Skipped
+		s.Cases = append(s.Cases, t)
 	}
 	for _, id := range r.Stale {
-		all.Failures++
-		all.Tests++
-		all.Suites = append(all.Suites, junitSuite{Name: "baseline", Tests: 1, Failures: 1,
-			Cases: []junitCase{{Class: "baseline", Name: id, Failure: &junitMessage{Message: "the baseline expects a failure, and there is none"}}}})
+		s.Cases = append(s.Cases, junitCase{Class: "baseline", Name: id, Failure: &junitMessage{Message: "the baseline expects a failure, and there is none"}})
 	}
-	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return err
+	for _, t := range s.Cases {
+		s.Tests++
+		if t.Failure != nil {
+			s.Failures++
+		} else if t.Skipped != nil {
+			s.Skipped++
+		}
 	}
-	e := xml.NewEncoder(w)
-	e.Indent("", "  ")
-	if err := e.Encode(all); err != nil {
-		return err
+	b, err := xml.MarshalIndent(s, "", "  ")
+	if err == nil {
+		_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, b)
 	}
-	_, err := io.WriteString(w, "\n")
 	return err
 }
