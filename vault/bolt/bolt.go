@@ -32,7 +32,7 @@ import (
 // Engine is the file of a vault.
 type Engine struct {
 	path   string              // without symbolic links, so that all who use the file share one lock
-	places *semaphore.Weighted // maxReaders; a writer takes them all
+	places *semaphore.Weighted // maxReaders; a writer takes them all, and a wait for the file's lock keeps its own
 
 	mu     sync.Mutex
 	info   os.FileInfo // of the file that was last opened

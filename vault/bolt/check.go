@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/bits"
 	"os"
+	"slices"
 
 	"github.com/postern-mail/postern/vault/kv"
 )
@@ -136,98 +137,68 @@ func (e *Engine) Check(ctx context.Context) error {
 	}, nil)
 }
 
-// pageWalk reads the pages that something leads to, each once.
-type pageWalk struct {
-	file *os.File
-	meta meta
-	used []bool
-}
-
+// checkPages reads the pages that something leads to, each once.
 func checkPages(f *os.File, m meta) error {
 	w := &pageWalk{file: f, meta: m, used: make([]bool, m.high)}
-	w.used[0], w.used[1] = true, true
 	if m.freelist != noFreelist {
 		b, err := w.page(m.freelist)
 		if err != nil {
 			return err
 		}
-		if n := freePages(b); n > uint64(len(b)-pageHeader)/8 {
+		n := uint64(order.Uint16(b[10:]))
+		if n == 0xffff {
+			n = order.Uint64(b[pageHeader:]) + 1 // the count takes a place itself
+		}
+		if n > uint64(len(b)-pageHeader)/8 {
 			return errors.New("the list of free pages is longer than its pages")
 		}
 	}
-	// The tree of the buckets' names, and then each bucket that has pages of its own.
-	roots := []uint64{}
-	err := w.tree(m.root, func(value []byte, isBucket bool) error {
-		if !isBucket || len(value) < bucketHeader {
-			return errors.New("a bucket is cut")
-		}
-		root := order.Uint64(value)
-		if root != 0 {
-			roots = append(roots, root)
-			return nil
-		}
-		inline := value[bucketHeader:]
-		if len(inline) < pageHeader || order.Uint16(inline[8:]) != flagLeaf {
-			return errors.New("a bucket is cut")
-		}
-		return leaf(inline, isValue)
-	})
-	for _, root := range roots {
-		if err == nil {
-			err = w.tree(root, isValue)
-		}
+	// The tree of the buckets' names leads to each bucket that has pages of its own.
+	type tree struct {
+		page  uint64
+		names bool
 	}
-	return err
-}
-
-// freePages is how many pages the list of free pages says it has.
-func freePages(list []byte) uint64 {
-	if n := order.Uint16(list[10:]); n != 0xffff {
-		return uint64(n)
-	}
-	return order.Uint64(list[pageHeader:]) + 1 // the count takes a place itself
-}
-
-func isValue(_ []byte, isBucket bool) error {
-	if isBucket {
-		return errors.New("a bucket lies within a bucket")
-	}
-	return nil
-}
-
-// tree reads the pages below one, and calls fn with the value of each element of its
-// leaves.
-func (w *pageWalk) tree(root uint64, fn func(value []byte, isBucket bool) error) error {
-	for waiting := []uint64{root}; len(waiting) > 0; {
-		id := waiting[len(waiting)-1]
+	for waiting := []tree{{m.root, true}}; len(waiting) > 0; {
+		t := waiting[len(waiting)-1]
 		waiting = waiting[:len(waiting)-1]
-		b, err := w.page(id)
+		b, err := w.page(t.page)
 		if err != nil {
 			return err
 		}
-		switch order.Uint16(b[8:]) {
-		case flagLeaf:
-			err = leaf(b, fn)
-		case flagBranch:
-			n := int(order.Uint16(b[10:]))
-			if n == 0 {
-				return fmt.Errorf("page %d leads nowhere", id)
-			}
-			for i := range n {
-				e := element(b, i)
-				if e == nil || span(e, order.Uint32(e), order.Uint32(e[4:])) == nil {
-					return fmt.Errorf("page %d is cut", id)
+		list, err := elements(b)
+		for _, e := range list {
+			switch {
+			case e.child != 0:
+				waiting = append(waiting, tree{e.child, t.names})
+			case e.bucket != t.names:
+				err = errors.New("a bucket lies within a bucket, or something else where buckets lie")
+			case e.bucket && (len(e.value) < bucketHeader || order.Uint64(e.value) == 0 && len(e.value) < bucketHeader+pageHeader):
+				err = errors.New("a bucket is cut")
+			case !t.names:
+			case order.Uint64(e.value) != 0:
+				waiting = append(waiting, tree{order.Uint64(e.value), false})
+			default:
+				var within []element
+				within, err = elements(e.value[bucketHeader:])
+				if slices.ContainsFunc(within, func(e element) bool { return e.bucket || e.child != 0 }) {
+					err = errors.New("a bucket lies within a bucket")
 				}
-				waiting = append(waiting, order.Uint64(e[8:]))
 			}
-		default:
-			err = errors.New("it is of no kind")
+			if err != nil {
+				break
+			}
 		}
 		if err != nil {
-			return fmt.Errorf("page %d: %w", id, err)
+			return fmt.Errorf("page %d: %w", t.page, err)
 		}
 	}
 	return nil
+}
+
+type pageWalk struct {
+	file *os.File
+	meta meta
+	used []bool
 }
 
 // page returns a page with its overflow, once.
@@ -257,38 +228,37 @@ func (w *pageWalk) page(id uint64) ([]byte, error) {
 	return b, nil
 }
 
-func leaf(b []byte, fn func(value []byte, isBucket bool) error) error {
-	for i := range int(order.Uint16(b[10:])) {
-		e := element(b, i)
-		if e == nil {
-			return errors.New("it is cut")
-		}
-		pos, keySize, valueSize := order.Uint32(e[4:]), order.Uint32(e[8:]), order.Uint32(e[12:])
-		if len(span(e, pos, keySize)) == 0 || uint64(pos)+uint64(keySize)+uint64(valueSize) > uint64(len(e)) {
-			return errors.New("it is cut")
-		}
-		if err := fn(e[pos+keySize:][:valueSize], order.Uint32(e) == 1); err != nil {
-			return err
-		}
-	}
-	return nil
+// element is what a branch says of a page below it, or a leaf of a record.
+type element struct {
+	child  uint64 // 0 in a leaf
+	bucket bool
+	value  []byte
 }
 
-// element returns the rest of the page from element i on, to which its offsets
-// are relative, or nil when it lies outside.
-func element(page []byte, i int) []byte {
-	off := pageHeader + i*elementSize
-	if off+elementSize > len(page) {
-		return nil
+// elements returns those of a branch or leaf.
+func elements(page []byte) (list []element, err error) {
+	kind, n := order.Uint16(page[8:]), int(order.Uint16(page[10:]))
+	if kind != flagLeaf && (kind != flagBranch || n == 0) {
+		return nil, errors.New("it is of no kind or leads nowhere")
 	}
-	return page[off:]
-}
-
-// span returns size bytes at pos of an element; nil where they lie outside.
-func span(b []byte, pos, size uint32) []byte {
-	end := uint64(pos) + uint64(size)
-	if pos < elementSize || end > uint64(len(b)) {
-		return nil
+	for i := range n {
+		at := pageHeader + i*elementSize
+		if at+elementSize > len(page) {
+			return nil, errors.New("it is cut")
+		}
+		b := page[at:] // offsets count from here
+		e := element{bucket: order.Uint32(b) == 1}
+		pos, key, value := order.Uint32(b[4:]), order.Uint32(b[8:]), order.Uint32(b[12:])
+		if kind == flagBranch {
+			e = element{child: order.Uint64(b[8:])}
+			pos, key, value = order.Uint32(b), order.Uint32(b[4:]), 0
+		}
+		start, end := uint64(pos)+uint64(key), uint64(pos)+uint64(key)+uint64(value)
+		if pos < elementSize || end > uint64(len(b)) || kind == flagLeaf && key == 0 || kind == flagBranch && e.child == 0 {
+			return nil, errors.New("it is cut")
+		}
+		e.value = b[start:end]
+		list = append(list, e)
 	}
-	return b[pos:end]
+	return list, nil
 }

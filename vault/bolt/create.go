@@ -2,8 +2,6 @@ package bolt
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -24,11 +22,11 @@ func Create(ctx context.Context, path string, fill func(kv.Tx) error) (created b
 		return false, err
 	}
 	path = filepath.Join(dir, filepath.Base(path))
-	side, err := takeLock(ctx, path+".lock", true)
+	unlock, err := takeLock(ctx, path+".lock", true, func() {})
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = side.Close() }()
+	defer unlock()
 	if _, err := os.Lstat(path); err == nil {
 		return false, nil
 	}
@@ -43,21 +41,9 @@ func Create(ctx context.Context, path string, fill func(kv.Tx) error) (created b
 	if err := run(temporary.Name(), true, os.OpenFile, fill, nil); err != nil {
 		return false, err
 	}
-	if err := give(temporary.Name(), path); err != nil {
+	// The lock stands between the look and this, since whoever makes a vault takes it.
+	if err := os.Rename(temporary.Name(), path); err != nil {
 		return false, err
 	}
 	return true, syncDir(dir)
-}
-
-// give names the file path, unless that exists. Where the file system has no
-// links the lock is all that stands between the look and the renaming.
-func give(from, path string) error {
-	err := os.Link(from, path)
-	if err == nil || errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return fs.ErrExist
-	}
-	return os.Rename(from, path)
 }

@@ -109,17 +109,13 @@ func (e *Engine) lock(ctx context.Context, write bool) (unlock func(), err error
 	if err := e.places.Acquire(ctx, places); err != nil {
 		return nil, err
 	}
-	err = e.lockable(side)
-	if err == nil {
-		held, lockErr := takeLock(ctx, side, write)
-		if lockErr == nil {
-			return func() {
-				_ = held.Close()
-				e.places.Release(places)
-			}, nil
-		}
-		err = fmt.Errorf("vault lock: %w", lockErr)
+	over := func() { e.places.Release(places) }
+	if err := e.lockable(side); err != nil {
+		over()
+		return nil, err
 	}
-	e.places.Release(places)
-	return nil, err
+	if unlock, err = takeLock(ctx, side, write, over); err != nil {
+		return nil, fmt.Errorf("vault lock: %w", err)
+	}
+	return unlock, nil
 }
