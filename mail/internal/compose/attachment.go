@@ -60,7 +60,6 @@ func prepare(attachments []Attachment) ([]part, error) {
 // of which some readers take the first.
 func partHeader(mediaType string, params map[string]string, name string) []byte {
 	var h header
-	h.start("Content-Type")
 	written := []string{mediaType}
 	for _, key := range slices.Sorted(maps.Keys(params)) {
 		written = append(written, key+"="+quoted(params[key]))
@@ -69,28 +68,23 @@ func partHeader(mediaType string, params map[string]string, name string) []byte 
 	if fallback != name {
 		written = append(written, `name="`+fallback+`"`)
 	}
-	h.params(written)
-	h.start("Content-Transfer-Encoding")
-	h.word("base64")
-	h.end()
-	h.start("Content-Disposition")
+	h.params("Content-Type", written)
+	h.field("Content-Transfer-Encoding", "base64")
 	if fallback == name {
-		h.params([]string{"attachment", `filename="` + name + `"`})
+		h.params("Content-Disposition", []string{"attachment", `filename="` + name + `"`})
 	} else {
-		h.params(append([]string{"attachment"}, extendedName(name)...))
+		h.params("Content-Disposition", append([]string{"attachment"}, extendedName(name)...))
 	}
 	return h.b
 }
 
-// params writes a value with its parameters and ends the field.
-func (h *header) params(words []string) {
-	for i, w := range words {
-		if i < len(words)-1 {
-			w += ";"
-		}
-		h.word(w)
+// params writes a field of a value with its parameters.
+func (h *header) params(name string, words []string) {
+	last := len(words) - 1
+	for i := range last {
+		words[i] += ";"
 	}
-	h.end()
+	h.field(name, words...)
 }
 
 // quoted writes a parameter's value of printable ASCII.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -110,9 +111,7 @@ func (m *Message) writeHeader(h *header) error {
 	if err != nil {
 		return err
 	}
-	h.start("Date")
-	h.word(date)
-	h.end()
+	h.field("Date", date)
 	if err := h.addresses("From", []Address{m.From}); err != nil {
 		return err
 	}
@@ -123,9 +122,7 @@ func (m *Message) writeHeader(h *header) error {
 		return err
 	}
 	if len(m.To)+len(m.CC) == 0 && len(m.BCC) > 0 {
-		h.start("To")
-		h.word("undisclosed-recipients:;")
-		h.end()
+		h.field("To", "undisclosed-recipients:;")
 	}
 	if err := h.subject(m.Subject); err != nil {
 		return err
@@ -133,9 +130,7 @@ func (m *Message) writeHeader(h *header) error {
 	if !validMessageID(m.MessageID) {
 		return fault("Message-ID", "it is no id such as 1234@example.org")
 	}
-	h.start("Message-ID")
-	h.word("<" + m.MessageID + ">")
-	h.end()
+	h.field("Message-ID", "<"+m.MessageID+">")
 	if m.InReplyTo != "" {
 		if err := h.ids("In-Reply-To", []string{m.InReplyTo}); err != nil {
 			return err
@@ -144,9 +139,7 @@ func (m *Message) writeHeader(h *header) error {
 	if err := h.ids("References", m.References); err != nil {
 		return err
 	}
-	h.start("MIME-Version")
-	h.word("1.0")
-	h.end()
+	h.field("MIME-Version", "1.0")
 	if len(h.b) > maxHeader {
 		return fault(h.longest, "the header is over %d bytes long", maxHeader)
 	}
@@ -155,51 +148,36 @@ func (m *Message) writeHeader(h *header) error {
 
 // needsUTF8 reports whether an address has a form only RFC 6531 can carry.
 func (m *Message) needsUTF8() bool {
-	for _, list := range [][]Address{{m.From}, m.To, m.CC, m.BCC} {
-		for _, a := range list {
-			if !isASCII(a.Addr) {
-				return true
-			}
-		}
-	}
-	return false
+	all := slices.Concat([]Address{m.From}, m.To, m.CC, m.BCC)
+	return slices.ContainsFunc(all, func(a Address) bool { return !isASCII(a.Addr) })
 }
 
 // assemble puts a message together in one buffer of the right size. header is
 // whole fields; text and parts bring their own.
 func assemble(header []byte, text textPart, parts []part, messageID string) []byte {
-	if len(parts) == 0 {
-		wire := make([]byte, 0, len(header)+len(text.header)+2+len(text.body)+2)
-		wire = append(wire, header...)
-		wire = append(wire, text.header...)
-		wire = append(wire, "\r\n"...)
-		wire = append(wire, text.body...)
-		if !bytes.HasSuffix(wire, []byte("\r\n")) {
-			wire = append(wire, "\r\n"...)
-		}
-		return wire
-	}
-	boundary := newBoundary(boundarySeed(messageID, text.body), text.body)
-	container := "Content-Type: multipart/mixed;\r\n boundary=\"" + boundary + "\"\r\n\r\n"
-	const delimiters = len("\r\n--\r\n")
-	size := len(header) + len(container) + len(text.header) + 2 + len(text.body) + 2*(len(boundary)+delimiters) + 2
+	const around = 256 // octets of a delimiter, or of the container's field
+	size := len(header) + len(text.header) + len(text.body) + 2*around
 	for _, p := range parts {
-		size += len(boundary) + delimiters + len(p.header) + 2 + base64Size(len(p.Content))
+		size += len(p.header) + base64Size(len(p.Content)) + around
 	}
-	wire := make([]byte, 0, size)
-	wire = append(wire, header...)
-	wire = append(wire, container...)
-	wire = append(wire, "--"+boundary+"\r\n"...)
-	wire = append(wire, text.header...)
-	wire = append(wire, "\r\n"...)
-	wire = append(wire, text.body...)
+	wire := append(make([]byte, 0, size), header...)
+	boundary := ""
+	if len(parts) > 0 {
+		boundary = newBoundary(boundarySeed(messageID, text.body), text.body)
+		wire = fmt.Appendf(wire, "Content-Type: multipart/mixed;\r\n boundary=\"%s\"\r\n\r\n--%s\r\n", boundary, boundary)
+	}
+	wire = append(append(append(wire, text.header...), "\r\n"...), text.body...)
 	for _, p := range parts {
-		wire = append(wire, "\r\n--"+boundary+"\r\n"...)
-		wire = append(wire, p.header...)
-		wire = append(wire, "\r\n"...)
+		wire = fmt.Appendf(wire, "\r\n--%s\r\n%s\r\n", boundary, p.header)
 		wire = appendBase64(wire, p.Content)
 	}
-	return append(wire, "\r\n--"+boundary+"--\r\n"...)
+	if len(parts) > 0 {
+		return fmt.Appendf(wire, "\r\n--%s--\r\n", boundary)
+	}
+	if !bytes.HasSuffix(wire, []byte("\r\n")) {
+		wire = append(wire, "\r\n"...)
+	}
+	return wire
 }
 
 // boundarySeed returns what a message's boundaries are made of.

@@ -20,7 +20,7 @@ const maxLine = 76
 // between words, so that no line is without one.
 type header struct {
 	b     []byte
-	field string // being written
+	name  string // of the field being written
 	begun int    // where it begins in b
 	col   int    // octets on the line so far
 	words int    // of the field so far
@@ -30,7 +30,7 @@ type header struct {
 }
 
 func (h *header) start(name string) {
-	h.field, h.begun, h.words = name, len(h.b), 0
+	h.name, h.begun, h.words = name, len(h.b), 0
 	h.b = append(append(h.b, name...), ':')
 	h.col = len(name) + 1
 }
@@ -38,8 +38,17 @@ func (h *header) start(name string) {
 func (h *header) end() {
 	h.b = append(h.b, "\r\n"...)
 	if n := len(h.b) - h.begun; n > h.length {
-		h.longest, h.length = h.field, n
+		h.longest, h.length = h.name, n
 	}
+}
+
+// field writes a whole field.
+func (h *header) field(name string, words ...string) {
+	h.start(name)
+	for _, w := range words {
+		h.word(w)
+	}
+	h.end()
 }
 
 // word writes a space and a word, on a new line if it does not fit this one.

@@ -23,15 +23,11 @@ type textPart struct {
 // quoted-printable and base64.
 func encodeText(text []byte, flowed bool) textPart {
 	var h header
-	h.start("Content-Type")
-	h.word("text/plain;")
+	params := []string{"text/plain", "charset=utf-8"}
 	if flowed {
-		h.word("charset=utf-8;")
-		h.word("format=flowed")
-	} else {
-		h.word("charset=utf-8")
+		params = append(params, "format=flowed")
 	}
-	h.end()
+	h.params("Content-Type", params)
 	encoding, body := "7bit", text
 	if !is7bit(text) {
 		least, size := len(text), base64Size(len(text)) // octets in either encoding
@@ -47,9 +43,7 @@ func encodeText(text []byte, flowed bool) textPart {
 			encoding, body = "base64", appendBase64(make([]byte, 0, size), text)
 		}
 	}
-	h.start("Content-Transfer-Encoding")
-	h.word(encoding)
-	h.end()
+	h.field("Content-Transfer-Encoding", encoding)
 	return textPart{header: h.b, body: body}
 }
 

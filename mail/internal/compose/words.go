@@ -3,8 +3,9 @@ package compose
 import (
 	"encoding/base64"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/clipperhouse/uax29/v2/graphemes"
 )
 
 // encoding is one of the two of RFC 2047 section 4.
@@ -103,31 +104,14 @@ func (e encoding) word(s string) string {
 
 const upperHex = "0123456789ABCDEF"
 
-// clusterSize returns the bytes of the first user-perceived character of s: a
-// rune with its marks, a joined emoji, the two letters of a flag. One that is
-// over maxCluster bytes long counts as its first rune alone.
+// clusterSize returns the bytes of the first user-perceived character of s (Unicode
+// Standard Annex 29). One that is over maxCluster bytes long counts as its first rune
+// alone.
 func clusterSize(s string) int {
-	const zwj, zwnj = '\u200d', '\u200c'
-	previous, n := utf8.DecodeRuneInString(s)
-	first, flag := n, isRegional(previous)
-	for n < len(s) {
-		r, size := utf8.DecodeRuneInString(s[n:])
-		switch {
-		case unicode.Is(unicode.M, r) || r == zwj || r == zwnj || isSkinTone(r):
-		case previous == zwj && r >= utf8.RuneSelf:
-		case flag && isRegional(r):
-			flag = false
-		default:
-			return n
-		}
-		if n += size; n > maxCluster {
-			return first
-		}
-		previous = r
+	first := graphemes.FromString(s[:min(len(s), maxCluster+utf8.UTFMax)])
+	if first.Next() && len(first.Value()) <= maxCluster {
+		return len(first.Value())
 	}
+	_, n := utf8.DecodeRuneInString(s)
 	return n
 }
-
-func isRegional(r rune) bool { return r >= 0x1f1e6 && r <= 0x1f1ff }
-
-func isSkinTone(r rune) bool { return r >= 0x1f3fb && r <= 0x1f3ff }
