@@ -2,10 +2,10 @@ package main
 
 import (
 	"archive/zip"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -80,53 +80,36 @@ func (b bundle) manifest() object {
 
 // write makes the bundle in dir, which it creates, and returns its path. The same
 // program and version make the same bytes.
-func (b bundle) write(dir string) (_ string, err error) {
+func (b bundle) write(dir string) (string, error) {
 	if platforms[b.os] == "" || b.arch == "" {
 		return "", fmt.Errorf("there is no bundle for %q on %q", b.os, b.arch)
 	}
-	in, err := os.Open(b.binary)
+	program, err := os.ReadFile(b.binary)
 	if err != nil {
 		return "", err
 	}
-	defer in.Close()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	file := filepath.Join(dir, fileName(b.os, b.arch, b.version))
-	out, err := os.Create(file)
-	if err != nil {
-		return "", err
-	}
-	defer func() {
-		if err = errors.Join(err, out.Close()); err != nil {
-			_ = os.Remove(file) // half a bundle is worse than none
-		}
-	}()
 	manifest, err := json.MarshalIndent(b.manifest(), "", "  ")
 	if err != nil {
 		return "", err
 	}
-	z := zip.NewWriter(out)
-	m, err := entry(z, "manifest.json", 0o644)
+	var out bytes.Buffer
+	z := zip.NewWriter(&out)
+	err = errors.Join(add(z, "manifest.json", 0o644, append(manifest, '\n')), add(z, b.program(), 0o755, program), z.Close(), os.MkdirAll(dir, 0o755))
 	if err != nil {
 		return "", err
 	}
-	if _, err := m.Write(append(manifest, '\n')); err != nil {
-		return "", err
-	}
-	p, err := entry(z, b.program(), 0o755)
-	if err != nil {
-		return "", err
-	}
-	if _, err := io.Copy(p, in); err != nil {
-		return "", err
-	}
-	return file, z.Close()
+	file := filepath.Join(dir, fileName(b.os, b.arch, b.version))
+	return file, os.WriteFile(file, out.Bytes(), 0o644)
 }
 
-// entry begins a file of the zip with the time zip files begin at.
-func entry(z *zip.Writer, name string, mode fs.FileMode) (io.Writer, error) {
+// add writes a file of the zip, with the time at which zip files begin.
+func add(z *zip.Writer, name string, mode fs.FileMode, content []byte) error {
 	h := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)}
 	h.SetMode(mode)
-	return z.CreateHeader(h)
+	w, err := z.CreateHeader(h)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(content)
+	return err
 }

@@ -20,6 +20,9 @@ import (
 // A bundle unpacked as a client would holds a program that runs and a manifest
 // that starts it.
 func TestABundleHoldsTheProgramAndHowToStartIt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it links the whole program")
+	}
 	dir := t.TempDir()
 	program := filepath.Join(dir, "postern")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../cmd/postern")
@@ -31,7 +34,6 @@ func TestABundleHoldsTheProgramAndHowToStartIt(t *testing.T) {
 	}
 	unpacked := filepath.Join(dir, "unpacked")
 	manifest := unpack(t, filepath.Join(dir, fileName(runtime.GOOS, runtime.GOARCH, "1.2.3")), unpacked)
-	validate(t, "mcpb-manifest-0.3.schema.json", manifest)
 
 	var m struct {
 		Server struct {
@@ -75,19 +77,18 @@ func TestTheSameProgramMakesTheSameBundle(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := bundle{binary: program, os: "windows", arch: "arm64", version: "1.2.3"}
-	var digests []string
-	for _, sub := range []string{"a", "b"} {
-		path, err := b.write(filepath.Join(dir, sub))
+	var bundles [2][]byte
+	for i := range bundles {
+		path, err := b.write(filepath.Join(dir, "bundles"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := digestOf(path)
-		if err != nil {
+		if bundles[i], err = os.ReadFile(path); err != nil {
 			t.Fatal(err)
 		}
-		digests = append(digests, d)
+		validate(t, "mcpb-manifest-0.3.schema.json", unpack(t, path, filepath.Join(dir, "unpacked")))
 	}
-	if digests[0] != digests[1] {
+	if !bytes.Equal(bundles[0], bundles[1]) {
 		t.Errorf("two bundles of one program differ")
 	}
 }

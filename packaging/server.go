@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,15 +24,16 @@ func writeServer(dir, version string) error {
 		if !strings.HasPrefix(file, name+"_"+version+"_") {
 			continue // of another release
 		}
-		digest, err := digestOf(path)
+		content, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
+		digest := sha256.Sum256(content)
 		packages = append(packages, object{
 			"registryType": "mcpb",
 			"identifier":   fmt.Sprintf("%s/releases/download/v%s/%s", repository, version, file),
 			"version":      version,
-			"fileSha256":   digest,
+			"fileSha256":   hex.EncodeToString(digest[:]),
 			"transport":    object{"type": "stdio"},
 		})
 	}
@@ -53,17 +53,4 @@ func writeServer(dir, version string) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "server.json"), append(b, '\n'), 0o644)
-}
-
-func digestOf(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

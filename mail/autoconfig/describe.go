@@ -38,12 +38,6 @@ func (f *Finder) described(ctx context.Context, address, local, domain string) *
 	return p
 }
 
-var (
-	errNotHTTPS  = errors.New("the description is not behind https")
-	errRedirects = errors.New("too many redirects")
-	errTooLarge  = errors.New("the description is too large")
-)
-
 // fetch asks without cookies, credentials or referrer, over verified TLS alone.
 func (f *Finder) fetch(ctx context.Context, address string) (text []byte, from *url.URL, err error) {
 	transport := f.Transport
@@ -57,9 +51,9 @@ func (f *Finder) fetch(ctx context.Context, address string) (text []byte, from *
 		r.Header.Del("Referer")
 		switch {
 		case !plainHTTPS(r.URL):
-			return errNotHTTPS
+			return errors.New("the description is not behind https")
 		case len(via) > maxRedirects:
-			return errRedirects
+			return errors.New("too many redirects")
 		}
 		return nil
 	}}
@@ -67,8 +61,7 @@ func (f *Finder) fetch(ctx context.Context, address string) (text []byte, from *
 	if err != nil {
 		return nil, nil, err
 	}
-	request.Header.Set("User-Agent", "postern")
-	request.Header.Set("Accept", "text/xml, application/xml")
+	request.Header = http.Header{"User-Agent": {"postern"}, "Accept": {"text/xml, application/xml"}}
 	response, err := client.Do(request)
 	if err != nil {
 		return nil, nil, err
@@ -79,7 +72,7 @@ func (f *Finder) fetch(ctx context.Context, address string) (text []byte, from *
 	}
 	text, err = io.ReadAll(io.LimitReader(response.Body, maxDescription+1))
 	if err == nil && len(text) > maxDescription {
-		err = errTooLarge
+		err = errors.New("the description is too large")
 	}
 	return text, response.Request.URL, err
 }

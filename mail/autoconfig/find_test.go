@@ -161,13 +161,10 @@ func TestFind(t *testing.T) {
 				t.Errorf("provider %+v", by)
 			}
 			for _, asked := range c.world.asked {
-				if strings.Contains(asked, "ann") || !strings.HasPrefix(asked, "GET") {
-					if strings.Contains(asked, "ann") {
-						t.Errorf("the person was told: %s", asked)
-					}
-					continue
+				if strings.Contains(asked, "ann") {
+					t.Errorf("the person was told: %s", asked)
 				}
-				if !strings.Contains(asked, `? auth="" cookie="" referer=""`) {
+				if strings.HasPrefix(asked, "GET") && !strings.Contains(asked, `? auth="" cookie="" referer=""`) {
 					t.Errorf("more was told than needed: %s", asked)
 				}
 			}
@@ -211,7 +208,7 @@ func TestSlowOnesCostTheirOwnAnswerAlone(t *testing.T) {
 	w := &world{srv: map[string][]*net.SRV{"imaps.example.org": srv("imap.example.org", 993)}, web: map[string]http.HandlerFunc{
 		"autoconfig.example.org/mail/config-v1.1.xml": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}}
 	f := w.finder(t)
-	f.Time = 500 * time.Millisecond
+	f.Time = 200 * time.Millisecond
 	s, err := f.Find(t.Context(), "ann@example.org")
 	if err != nil || s.Incoming.Host != "imap.example.org" {
 		t.Errorf("%+v, %v", s, err)
