@@ -255,39 +255,29 @@ func TestRejoiningIsBehindWhatIsAtWorkAndBeforeTheRest(t *testing.T) {
 	var order Order
 	first, reading, changing, unknown := order.Ticket(), order.Ticket(), order.Ticket(), order.Ticket()
 	first.Finish()
-	told := func(t *Ticket, k ticketKind) <-chan struct{} {
-		turn, err := t.declare(k)
-		if err != nil {
+	told := func(t *Ticket, k ticketKind) *Ticket {
+		if err := t.declare(k); err != nil {
 			panic(err)
 		}
-		return turn
-	}
-	has := func(c <-chan struct{}) bool {
-		select {
-		case <-c:
-			return true
-		default:
-			return false
-		}
+		return t
 	}
 	told(reading, reads)
-	second := told(changing, changes)
-	again := first.Rejoin()
-	back := told(again, changes)
-	third := told(unknown, reads)
-	if has(back) || has(second) || has(third) {
+	told(changing, changes)
+	again := told(first.Rejoin(), changes)
+	told(unknown, reads)
+	if hasTurn(again) || hasTurn(changing) || hasTurn(unknown) {
 		t.Error("somebody overtook a read at work")
 	}
 	reading.Finish()
-	if !has(back) || has(second) || has(third) {
+	if !hasTurn(again) || hasTurn(changing) || hasTurn(unknown) {
 		t.Error("the one that came back is not the next")
 	}
 	again.Finish()
-	if !has(second) || has(third) {
+	if !hasTurn(changing) || hasTurn(unknown) {
 		t.Error("the line does not go on")
 	}
 	changing.Finish()
-	if !has(third) {
+	if !hasTurn(unknown) {
 		t.Error("the last one does not get its turn")
 	}
 	unknown.Finish()

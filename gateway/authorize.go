@@ -69,8 +69,8 @@ const DefaultCommandsPerMinute = 1200
 // SettingsSource gives the settings in force. Implementations are safe for
 // concurrent use; an error refuses every command but the reserved ones.
 type SettingsSource interface {
-	// Settings is asked before the Limiter and the Auditor, once or more for each
-	// command. optional says that the command can do without, so that nothing should
+	// Settings is asked before the Limiter and the Auditor, once for each command.
+	// optional says that the command can do without, so that nothing should
 	// be begun that a person would notice, such as a program that asks for a key.
 	Settings(ctx context.Context, optional bool) (Settings, error)
 }

@@ -6,11 +6,11 @@
 //	Request
 //	  │  tokenize      a command string into arguments; Request.Tokens are used as they are
 //	  │  peek          the effect and the deadline, before anything else is known
+//	  │  turn          its place in the order of its connection (Order); what is no command,
+//	  │                and what is wrong by its words alone, waits for nobody
 //	  │  settings      what the administrator set; the rate; whether the caller's scope holds
 //	  │  plan          resolve, authorize, bind, project: nothing of the command's own runs
 //	  │                before it is known that the caller may run it
-//	  │  turn          its place in the order of its connection (Order); if it had to wait,
-//	  │                the settings are read again, and another plan made if they differ
 //	  │  run           the command's function, which may ask a person (Request.CanAsk)
 //	  │  encode        the result as JSON, made smaller until it fits
 //	  ▼  audit         one entry, whatever became of it

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
@@ -47,7 +47,8 @@ const (
 
 // run takes the command from its tokens to data, or returns why not. The
 // command's own deadline bounds all of it, the waits for its turn and for the
-// settings included.
+// settings included. All is decided at its turn, by the settings of that moment; only what
+// peek finds to be no command, or wrong, waits for nobody.
 func (x *execution) run(ctx context.Context) *discovery.Fault {
 	g := x.gateway
 	tokens, refusal := x.tokens()
@@ -55,45 +56,25 @@ func (x *execution) run(ctx context.Context) *discovery.Fault {
 		refusal = cmp.Or(x.openReply(), refusal)
 	}
 	effect, ahead := g.peek(tokens)
-	ctx, cancel := context.WithTimeout(g.o.Context(ctx, x.Principal), ahead.Timeout)
-	defer cancel()
-	if refusal != nil {
+	if refusal != nil || ahead.Wrong {
 		effect = discovery.Meta
 	}
-	turn, err := x.Ticket.enter(effect)
-	if err != nil {
-		return g.fault(ctx, err, nil)
+	ctx, cancel := context.WithTimeout(g.o.Context(ctx, x.Principal), ahead.Timeout)
+	defer cancel()
+	f := x.await(ctx, effect, ahead.Timeout)
+	if f == nil {
+		f = cmp.Or(x.prepare(ctx, effect == discovery.Meta), refusal)
 	}
-	waits := true
-	select {
-	case <-turn:
-		waits = false
-	default:
-	}
-	f := cmp.Or(x.prepare(ctx, effect == discovery.Meta || ahead.Wrong), refusal)
 	if tokens != nil || refusal == nil { // also what is refused is named in the audit log
 		f = cmp.Or(f, x.plan.resolve(g, x.Principal, &x.settings, tokens))
 	}
-	if f != nil {
-		return f
+	if f == nil {
+		f = x.plan.bind(g, x.Principal, &x.settings)
 	}
-	f = x.plan.bind(g, x.Principal, &x.settings)
-	switch {
-	case f != nil && !x.plan.refused:
-		return f // wrong arguments wait for nobody
-	case x.plan.command.Effect == discovery.Meta:
-		x.Ticket.Finish()
-		return x.execute(ctx, ahead.Timeout)
-	case f == nil:
+	if f == nil && x.plan.command.Effect != discovery.Meta {
 		f = x.settingsFault(ctx, ahead.Timeout)
 	}
-	missed := x.await(ctx, turn, ahead.Timeout)
-	if waits && missed == nil {
-		// The settings are those of its turn: what an earlier command or somebody else
-		// changed meanwhile holds.
-		f = x.again(ctx, ahead.Timeout)
-	}
-	if f = cmp.Or(missed, f); f != nil {
+	if f != nil {
 		return f
 	}
 	return x.execute(ctx, ahead.Timeout)
@@ -121,22 +102,6 @@ func (x *execution) prepare(ctx context.Context, optional bool) *discovery.Fault
 		return limited
 	}
 	return x.gateway.valid(ctx, x.Principal)
-}
-
-// again decides anew for a command whose turn has come later.
-func (x *execution) again(ctx context.Context, timeout time.Duration) *discovery.Fault {
-	before, unread := x.settings, x.settingsErr != nil
-	x.settings, x.settingsErr = x.gateway.o.Settings.Settings(ctx, false)
-	if f := x.settingsFault(ctx, timeout); f != nil {
-		return f
-	}
-	if f := x.gateway.valid(ctx, x.Principal); f != nil {
-		return f
-	}
-	if !unread && !x.plan.refused && slices.Equal(before.Deny, x.settings.Deny) && before.Location.String() == x.settings.Location.String() {
-		return nil
-	}
-	return x.plan.bind(x.gateway, x.Principal, &x.settings)
 }
 
 // settingsFault is the answer to a command whose settings could not be read.
@@ -232,6 +197,9 @@ func (x *execution) encode(result any, projection *discovery.Projection) error {
 func (x *execution) finish(ctx context.Context, f *discovery.Fault) Answer {
 	g, now := x.gateway, x.gateway.o.Now()
 	duration := now.Sub(x.start)
+	if x.plan.shown == "" { // nothing but its first words can be told of a line that has no tokens
+		x.plan.shown = g.shownUnknown(strings.Fields(plain.Excerpt(x.Line[:min(len(x.Line), 64)], 64)))
+	}
 	e := envelope{Data: x.data, Message: x.message, Meta: meta{Command: plain.Clip(x.plan.shown, MaxShownCommand),
 		DurationMS: duration.Milliseconds(), Now: now.UTC().Format(time.RFC3339), Untrusted: x.untrusted, Truncated: x.cut}}
 	if err := x.audit(ctx, f, e.Meta.Command, duration); err != nil {

@@ -77,7 +77,7 @@ func New(o Options) (*Gateway, error) {
 // waits longer than they said for an answer, and the answer of a command that did
 // not start says so.
 func (g *Gateway) Do(ctx context.Context, r Request) Answer {
-	x := &execution{Request: r, gateway: g, start: g.o.Now(), plan: plan{shown: shownPrefix(r.Line)}}
+	x := &execution{Request: r, gateway: g, start: g.o.Now()}
 	return x.finish(ctx, x.guarded(ctx))
 }
 

@@ -45,11 +45,12 @@ type Order struct {
 type Ticket struct {
 	order *Order
 
+	turn chan struct{} // closed when it is its turn
+
 	// Under order.mu:
 	place *list.Element // nil once finished
 	kind  ticketKind
-	may   bool          // it is its turn
-	turn  chan struct{} // closed when it is its turn; nil while nobody waits
+	may   bool // turn is closed
 }
 
 // A ticketKind is what is known of a request. A zero kind may become a change, so
@@ -69,7 +70,7 @@ var errFinished = errors.New("the command's ticket is finished")
 func (o *Order) Ticket() *Ticket {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t := &Ticket{order: o}
+	t := &Ticket{order: o, turn: make(chan struct{})}
 	t.place = o.line.PushBack(t)
 	return t
 }
@@ -107,7 +108,7 @@ func (t *Ticket) Rejoin() *Ticket {
 	o := t.order
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	again := &Ticket{order: o}
+	again := &Ticket{order: o, turn: make(chan struct{})}
 	for e := o.line.Front(); e != nil; e = e.Next() {
 		if !e.Value.(*Ticket).may {
 			again.place = o.line.InsertBefore(again, e)
@@ -118,12 +119,27 @@ func (t *Ticket) Rejoin() *Ticket {
 	return again
 }
 
-// await returns when it is the request's turn: nil then. It may not start when ctx has
-// ended, even if its turn has come as well: it leaves the line, and the error is that of
-// ctx.
-func (t *Ticket) await(ctx context.Context, turn <-chan struct{}) error {
+// wait says to the line what a command with this effect does in it, and returns when it
+// is its turn: nil then. One that speaks of the commands alone leaves the line. It may not
+// start when ctx has ended, even if its turn has come as well: it leaves the line, and the
+// error is that of ctx.
+func (t *Ticket) wait(ctx context.Context, effect discovery.Effect) error {
+	switch {
+	case t == nil:
+		return ctx.Err()
+	case effect == discovery.Meta:
+		t.Finish()
+		return nil
+	}
+	kind := changes
+	if effect <= discovery.Read {
+		kind = reads
+	}
+	if err := t.declare(kind); err != nil {
+		return err
+	}
 	select {
-	case <-turn:
+	case <-t.turn:
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil {
@@ -132,25 +148,17 @@ func (t *Ticket) await(ctx context.Context, turn <-chan struct{}) error {
 	return ctx.Err()
 }
 
-// declare says what kind of request it is, once. What it returns is closed when it
-// is its turn.
-func (t *Ticket) declare(k ticketKind) (turn <-chan struct{}, err error) {
+// declare says what kind of request it is, once.
+func (t *Ticket) declare(k ticketKind) error {
 	t.order.mu.Lock()
 	defer t.order.mu.Unlock()
 	if t.place == nil || t.kind != 0 {
-		return nil, errFinished
+		return errFinished
 	}
 	t.kind = k
 	t.order.advance()
-	if t.may {
-		return atOnce, nil
-	}
-	t.turn = make(chan struct{})
-	return t.turn, nil
+	return nil
 }
-
-// atOnce is the turn of what need not wait.
-var atOnce = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // advance tells all whose turn it is: the reads at the head of the line, or the
 // change that is its head.
@@ -162,9 +170,7 @@ func (o *Order) advance() {
 		}
 		if !t.may {
 			t.may = true
-			if t.turn != nil {
-				close(t.turn)
-			}
+			close(t.turn)
 		}
 		if t.kind == changes {
 			return
@@ -172,33 +178,15 @@ func (o *Order) advance() {
 	}
 }
 
-// enter says to the line what a command with this effect does in it. What it returns is
-// closed when it is its turn. One that speaks of the commands alone leaves the line.
-func (t *Ticket) enter(effect discovery.Effect) (turn <-chan struct{}, err error) {
-	switch {
-	case t == nil:
-		return atOnce, nil
-	case effect == discovery.Meta:
-		t.Finish()
-		return atOnce, nil
-	}
-	return t.declare(kindOf(effect))
-}
-
-func kindOf(effect discovery.Effect) ticketKind {
-	if effect <= discovery.Read {
-		return reads
-	}
-	return changes
-}
-
 // await waits for a command's turn, within its deadline. Its Fault says that the command
 // did not start, so that a caller knows that nothing of it happened.
-func (x *execution) await(ctx context.Context, turn <-chan struct{}, after time.Duration) *discovery.Fault {
-	err := x.Ticket.await(ctx, turn)
+func (x *execution) await(ctx context.Context, effect discovery.Effect, after time.Duration) *discovery.Fault {
+	err := x.Ticket.wait(ctx, effect)
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, errFinished):
+		return x.gateway.internalFault(err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return &discovery.Fault{Code: discovery.Timeout, Reason: notStarted, Err: err,
 			Message: fmt.Sprintf("The command did not start within %s, since commands sent before it were still running. Nothing of it was done.", after),
@@ -233,11 +221,7 @@ func (x *execution) aside(ctx context.Context, wait func(context.Context) error)
 	t.Finish()
 	err := x.paused(ctx, wait)
 	x.back = t.Rejoin()
-	turn, missed := x.back.declare(kindOf(x.plan.command.Effect))
-	if missed == nil {
-		missed = x.back.await(ctx, turn)
-	}
-	return cmp.Or(err, missed)
+	return cmp.Or(err, x.back.wait(ctx, x.plan.command.Effect))
 }
 
 // paused waits while the call is not among those at work.

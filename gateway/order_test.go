@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/postern-mail/postern/discovery"
 )
@@ -19,7 +20,6 @@ func FuzzOrder(f *testing.F) {
 		type request struct {
 			ticket   *Ticket
 			kind     ticketKind
-			turn     <-chan struct{}
 			finished bool
 		}
 		var order Order
@@ -45,12 +45,12 @@ func FuzzOrder(f *testing.F) {
 				all[which].finished = true
 			default:
 				r, kind := all[which], ticketKind(op)
-				turn, err := r.ticket.declare(kind)
+				err := r.ticket.declare(kind)
 				if wrong := r.finished || r.kind != 0; wrong != (err != nil) {
 					t.Fatalf("after %q request %d declares kind %d: %v", script, which, kind, err)
 				}
-				if turn != nil {
-					r.kind, r.turn = kind, turn
+				if err == nil {
+					r.kind = kind
 				}
 			}
 			waiting := 0
@@ -62,13 +62,7 @@ func FuzzOrder(f *testing.F) {
 				if r.kind == 0 {
 					continue
 				}
-				told := false
-				select {
-				case <-r.turn:
-					told = true
-				default:
-				}
-				if told != may(i) {
+				if told := hasTurn(r.ticket); told != may(i) {
 					t.Fatalf("after %q request %d of kind %d: told %v", script, i, r.kind, told)
 				}
 			}
@@ -79,35 +73,35 @@ func FuzzOrder(f *testing.F) {
 	})
 }
 
-// waitAs declares what kind of request it is and waits for its turn.
-func (t *Ticket) waitAs(ctx context.Context, k ticketKind) error {
-	turn, err := t.declare(k)
-	if err != nil {
-		return err
+func hasTurn(t *Ticket) bool {
+	select {
+	case <-t.turn:
+		return true
+	default:
+		return false
 	}
-	return t.await(ctx, turn)
 }
 
 func TestAnEndedContextStartsNothingAndLeavesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order Order
 		first, second, third := order.Ticket(), order.Ticket(), order.Ticket()
-		if err := first.waitAs(t.Context(), changes); err != nil {
+		if err := first.wait(t.Context(), discovery.Write); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- second.waitAs(ctx, changes) }()
+		go func() { ended <- second.wait(ctx, discovery.Write) }()
 		synctest.Wait()
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 		first.Finish()
-		if err := third.waitAs(ctx, changes); !errors.Is(err, context.Canceled) {
+		if err := third.wait(ctx, discovery.Write); !errors.Is(err, context.Canceled) {
 			t.Errorf("its turn has come and its context has ended: %v", err)
 		}
-		if err := third.waitAs(t.Context(), changes); !errors.Is(err, errFinished) {
+		if err := third.wait(t.Context(), discovery.Write); !errors.Is(err, errFinished) {
 			t.Errorf("one that has left the line gets in again: %v", err)
 		}
 		if n := order.Len(); n != 0 {
@@ -121,18 +115,14 @@ func TestAnUnknownEffectIsAChange(t *testing.T) {
 		for _, effect := range []discovery.Effect{discovery.State, discovery.Flag, discovery.Write, discovery.Send, discovery.Admin, discovery.Admin + 1} {
 			var order Order
 			read, change := order.Ticket(), order.Ticket()
-			if err := read.waitAs(t.Context(), reads); err != nil {
+			if err := read.wait(t.Context(), discovery.Read); err != nil {
 				t.Fatal(err)
 			}
-			turn, err := change.enter(effect)
-			if err != nil {
-				t.Fatal(err)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if err := change.wait(ctx, effect); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("effect %d does not wait for a read: %v", effect, err)
 			}
-			select {
-			case <-turn:
-				t.Errorf("effect %d does not wait for a read", effect)
-			default:
-			}
+			cancel()
 		}
 	})
 }
@@ -144,42 +134,4 @@ func mustRegistry(tb testing.TB, commands ...*discovery.Command) *discovery.Regi
 		tb.Fatal(err)
 	}
 	return r
-}
-
-// BenchmarkDoInOrder is what the line costs a command: none, alone in it, and behind
-// as many reads as are let in at once.
-func BenchmarkDoInOrder(b *testing.B) {
-	type none struct{}
-	run := func(context.Context, *discovery.Call, *none) (*none, error) { return &none{}, nil }
-	registry := mustRegistry(b, discovery.New(discovery.Spec{Path: "do read", Summary: "Read", Effect: discovery.Read, Examples: []string{"do read"}}, run),
-		discovery.New(discovery.Spec{Path: "do write", Summary: "Write", Effect: discovery.Write, Examples: []string{"do write"}}, run))
-	g, err := New(Options{Registry: registry, Profile: FullProfile(), Settings: FixedSettings{CommandsPerMinute: 1 << 40}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, c := range []struct {
-		name, line string
-		ahead      int // -1: no line at all
-	}{{"read without", "do read", -1}, {"read alone", "do read", 0}, {"read behind reads", "do read", 63},
-		{"write without", "do write", -1}, {"write alone", "do write", 0}} {
-		b.Run(c.name, func(b *testing.B) {
-			var order Order
-			for range c.ahead {
-				if err := order.Ticket().waitAs(b.Context(), reads); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				var ticket *Ticket
-				if c.ahead >= 0 {
-					ticket = order.Ticket()
-				}
-				if a := g.Do(b.Context(), Request{Principal: Principal{Name: "bench"}, Line: c.line, Ticket: ticket}); !a.Success() {
-					b.Fatalf("%s", a.JSON)
-				}
-				ticket.Finish()
-			}
-		})
-	}
 }

@@ -17,7 +17,6 @@ type plan struct {
 	shown      string             // the tokens as they may be shown
 	bound      *discovery.Bound
 	projection *discovery.Projection
-	refused    bool // the caller may not run it
 	instead    bool // it is the help of what the tokens name
 }
 
@@ -38,8 +37,7 @@ func (l *plan) resolve(g *Gateway, p Principal, s *Settings, tokens []string) *d
 
 // bind authorizes the caller, and then binds the arguments.
 func (l *plan) bind(g *Gateway, p Principal, s *Settings) *discovery.Fault {
-	f := g.authorize(p, s, l.command)
-	if l.refused = f != nil; l.refused {
+	if f := g.authorize(p, s, l.command); f != nil {
 		return f
 	}
 	var err error
@@ -102,20 +100,6 @@ func (g *Gateway) peek(tokens []string) (effect discovery.Effect, o discovery.Ou
 	return effect, o
 }
 
-// shownPrefix is what may be repeated of a line that has no tokens: its leading
-// plain words, since a quote that was never closed may hide anything behind it.
-func shownPrefix(line string) string {
-	end := 0
-	for end < len(line) && end < 64 && (line[end] >= 'a' && line[end] <= 'z' || line[end] == ' ') {
-		end++
-	}
-	if end == len(line) {
-		return line
-	}
-	cut := strings.LastIndexByte(line[:end], ' ')
-	return strings.TrimSpace(line[:max(cut, 0)]) + " …"
-}
-
 // shownUnknown is what may be written down of tokens that are no command: words
 // that are one of a command's, or nearly. Anything else may be a password that was
 // typed in the wrong place.
@@ -143,7 +127,7 @@ func joinTokens(tokens []string) string {
 		if t == discovery.Redacted || strings.HasSuffix(t, "="+discovery.Redacted) {
 			b.WriteString(t)
 		} else {
-			b.WriteString(Quote(t))
+			b.WriteString(discovery.Quote(t))
 		}
 	}
 	return b.String()

@@ -115,11 +115,3 @@ func TestProgressThatCannotBeToldHoldsUpNoCommand(t *testing.T) {
 		time.Sleep(2 * time.Second)
 	})
 }
-
-func BenchmarkProgressNobodyListensTo(b *testing.B) {
-	p := startProgress(nil)
-	defer p.end()
-	for b.Loop() {
-		p.report(1, 2, "steps")
-	}
-}

@@ -6,8 +6,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/shlex"
-
-	"github.com/postern-mail/postern/discovery"
 )
 
 // Bounds of a command string (002 section 4.2.2). Characters are Unicode code
@@ -37,6 +35,17 @@ const (
 	TooManyArguments        SyntaxKind = "too_many_arguments"
 )
 
+// advice is what each of them says, with the number of a character.
+var advice = map[SyntaxKind]string{
+	UnterminatedSingleQuote: "unterminated single quote that starts at character %d; close it, or put a value that holds an apostrophe in double quotes",
+	UnterminatedDoubleQuote: `unterminated double quote that starts at character %d; close it, or write \" for a quote that is meant as such`,
+	TrailingBackslash:       `nothing follows the backslash at character %d; write \\ for a backslash that is meant as such`,
+	NULCharacter:            "character %d is NUL; leave it out",
+	InvalidUTF8:             "character %d is not valid UTF-8; send the command as UTF-8 text",
+	CommandTooLong:          fmt.Sprintf("it is longer than %d characters; shorten it from character %%d on", MaxCommandChars),
+	TooManyArguments:        fmt.Sprintf("it has more than %d arguments; leave out what starts at character %%d, or put a value that holds spaces in quotes", MaxArguments),
+}
+
 // SyntaxError is a command string that has no tokens. Its text says where and what
 // to do, and repeats nothing of the string.
 type SyntaxError struct {
@@ -50,26 +59,7 @@ type SyntaxError struct {
 }
 
 // Error implements error. Positions in it count from 1.
-func (e *SyntaxError) Error() string {
-	at := e.Pos + 1
-	switch e.Kind {
-	case UnterminatedSingleQuote:
-		return fmt.Sprintf("unterminated single quote that starts at character %d; close it, or put a value that holds an apostrophe in double quotes", at)
-	case UnterminatedDoubleQuote:
-		return fmt.Sprintf(`unterminated double quote that starts at character %d; close it, or write \" for a quote that is meant as such`, at)
-	case TrailingBackslash:
-		return fmt.Sprintf(`nothing follows the backslash at character %d; write \\ for a backslash that is meant as such`, at)
-	case NULCharacter:
-		return fmt.Sprintf("character %d is NUL; leave it out", at)
-	case InvalidUTF8:
-		return fmt.Sprintf("character %d is not valid UTF-8; send the command as UTF-8 text", at)
-	case CommandTooLong:
-		return fmt.Sprintf("it is longer than %d characters; shorten it from character %d on", MaxCommandChars, at)
-	case TooManyArguments:
-		return fmt.Sprintf("it has more than %d arguments; leave out what starts at character %d, or put a value that holds spaces in quotes", MaxArguments, at)
-	}
-	return fmt.Sprintf("unreadable at character %d", at)
-}
+func (e *SyntaxError) Error() string { return fmt.Sprintf(advice[e.Kind], e.Pos+1) }
 
 // Tokenize splits a command string into arguments by the rules of 002 section 4.1
 // and appendix A. Nothing is expanded and nothing is a comment.
@@ -125,21 +115,17 @@ func (n *normalizer) run(line string) error {
 	pos := -1
 	for i, r := range line {
 		pos++
-		if r == utf8.RuneError {
-			if _, size := utf8.DecodeRuneInString(line[i:]); size == 1 {
-				return &SyntaxError{Kind: InvalidUTF8, Pos: pos}
-			}
-		}
-		if r == 0 {
+		switch {
+		case r == 0:
 			return &SyntaxError{Kind: NULCharacter, Pos: pos}
-		}
-		switch n.state {
-		case singleQuoted:
+		case r == utf8.RuneError && !strings.HasPrefix(line[i:], "\ufffd"):
+			return &SyntaxError{Kind: InvalidUTF8, Pos: pos}
+		case n.state == singleQuoted:
 			n.out.WriteRune(r)
 			if r == '\'' {
 				n.state = unquoted
 			}
-		case doubleQuoted:
+		case n.state == doubleQuoted:
 			n.doubleQuoted(r)
 		default:
 			if err := n.unquoted(r, pos); err != nil {
@@ -216,8 +202,3 @@ func (n *normalizer) doubleQuoted(r rune) {
 	}
 	n.out.WriteRune(r)
 }
-
-// Quote returns the form in which token can stand in a command string: Tokenize
-// gives it back unchanged, provided that it holds neither NUL nor invalid UTF-8. It
-// is discovery.Quote, which help text is made with.
-func Quote(token string) string { return discovery.Quote(token) }

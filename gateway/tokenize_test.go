@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/postern-mail/postern/discovery"
 )
 
 type tokenizerCase struct {
@@ -234,7 +236,7 @@ func FuzzTokenize(f *testing.F) {
 			if utf8.RuneCountInString(token) > MaxArgumentChars || !utf8.ValidString(token) || strings.ContainsRune(token, 0) {
 				t.Fatalf("token %d is out of bounds: %q", i, token)
 			}
-			quoted[i] = Quote(token)
+			quoted[i] = discovery.Quote(token)
 		}
 		joined := strings.Join(quoted, " ")
 		if utf8.RuneCountInString(joined) > MaxCommandChars {
@@ -250,26 +252,9 @@ func FuzzTokenize(f *testing.F) {
 func TestQuoteGivesTheTokenBack(t *testing.T) {
 	for _, token := range []string{"", "plain", "two words", "it's", `say "hi"`, `it's "both"`, `back\slash`, `it's back\slash`, `\n`,
 		`it's \n`, "line\nbreak", "it's\nline\r\n\tbreak", "#12", "--x=a b", "José", "\u3000", "\ue000", "'", `"`, `\`, `\'`, `\"'`} {
-		got, err := Tokenize(Quote(token))
+		got, err := Tokenize(discovery.Quote(token))
 		if err != nil || len(got) != 1 || got[0] != token {
-			t.Errorf("%q is quoted as %s, which gives %q, %v", token, Quote(token), got, err)
+			t.Errorf("%q is quoted as %s, which gives %q, %v", token, discovery.Quote(token), got, err)
 		}
-	}
-}
-
-func BenchmarkTokenize(b *testing.B) {
-	for name, line := range map[string]string{
-		"typical": `mail search --from 'Ann Lee' --subject "a \"b\" c" --limit 10`,
-		"longest": strings.Repeat(`"a\nb" `, 99) + strings.Repeat("#", MaxCommandChars-99*7-1),
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(line)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := Tokenize(line); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

@@ -112,7 +112,7 @@ func withNames(c *discovery.Command, id string) []string {
 	slices.Sort(lines)
 	lines = slices.Compact(lines)
 	if len(lines) > 0 {
-		lines = append(lines, "policy explain "+gateway.Quote(lines[len(lines)-1]))
+		lines = append(lines, "policy explain "+discovery.Quote(lines[len(lines)-1]))
 	}
 	return lines
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
+	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/demo"
@@ -132,7 +133,7 @@ func TestCompletion(t *testing.T) {
 	}
 	// A proposal is what it says when it is read back.
 	for _, p := range c.complete.folders(t.Context(), "demo") {
-		if tokens, err := gateway.Tokenize(gateway.Quote(p)); err != nil || !slices.Equal(tokens, []string{p}) {
+		if tokens, err := gateway.Tokenize(discovery.Quote(p)); err != nil || !slices.Equal(tokens, []string{p}) {
 			t.Errorf("%q is read as %q, %v", p, tokens, err)
 		}
 	}
