@@ -60,7 +60,7 @@ func agentRead(d *Deps) *discovery.Command {
 		if err != nil {
 			return nil, err
 		}
-		if in.Claim != "" {
+		if in.Claim != nil {
 			call.Delivered(func() { d.confirmAgentMail(ctx, q.Agent, in.Claim) })
 		}
 		return agentInbox(in.Messages), nil
@@ -71,7 +71,7 @@ func agentRead(d *Deps) *discovery.Command {
 // caller has gone. Without it they are unread again, which loses nothing.
 const confirmTime = 10 * time.Second
 
-func (d *Deps) confirmAgentMail(ctx context.Context, agent, claim string) {
+func (d *Deps) confirmAgentMail(ctx context.Context, agent string, claim *agentmail.Claim) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTime)
 	defer cancel()
 	_ = d.AgentMail.Confirm(ctx, agent, claim)

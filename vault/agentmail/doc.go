@@ -11,7 +11,7 @@
 //	                 r id created seq       a message that answers the one with the id
 //	                 m seq agent            what the agent did with the message: a mark
 //	agents.boxes     agent d seq            a message that came to the agent: an arrival
-//	                 agent u seq            the same, while it is unread
+//	                 agent u seq            the same, while it is unread, with the claim that holds it
 //	                 everyone d seq         a broadcast
 //	agents.agents    agent                  an agentRecord
 //

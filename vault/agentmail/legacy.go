@@ -2,7 +2,6 @@ package agentmail
 
 import (
 	"encoding/binary"
-	"encoding/json"
 
 	"github.com/postern-mail/postern/vault/kv"
 )
@@ -18,8 +17,8 @@ const oldArrival = 25 // bytes of it, before a mark
 // old reports whether an earlier version has left something.
 func (r *room) old() bool { return r.get(oldBuckets[0], []byte("meta")) != nil }
 
-// bringOver sends again what an earlier version kept, notes what agents did with it and
-// what readers hold, and forgets the old buckets.
+// bringOver sends again what an earlier version kept, notes what agents did with it, and
+// forgets the old buckets. What a reader holds at that moment is unread.
 func (r *room) bringOver() {
 	if !r.old() {
 		return
@@ -46,32 +45,6 @@ func (r *room) bringOver() {
 	}
 	for key, value := range r.each("agentmail.marks", kv.Range{}, 24) {
 		done(key, agentKey(key[8:]), value)
-	}
-	for key, value := range r.each("agentmail.claims", kv.Range{}, 32) {
-		var c claim
-		if json.Unmarshal(value, &c) != nil {
-			continue
-		}
-		c.ID = idText(messageID(key[16:]))
-		old := c.Seqs
-		c.Seqs = nil
-		for _, seq := range old {
-			seq, here := seqs[seq]
-			if !here {
-				continue
-			}
-			c.Seqs = append(c.Seqs, seq)
-			// A broadcast that a reader holds lies among what its agent has not read, with
-			// a mark, so that it comes back when the reader does not confirm it.
-			agent := agentKey(key)
-			if b := r.get(bucketBoxes, boxKey(r.key(Everyone), boxAll, seq)); b != nil && r.mark(seq, agent).read == 0 {
-				r.put(bucketBoxes, boxKey(agent, boxUnread, seq), b)
-				r.putMark(seq, agent, r.mark(seq, agent))
-			}
-		}
-		if a := r.agent(agentKey(key)); len(c.Seqs) > 0 {
-			a.Claims = append(a.Claims, c)
-		}
 	}
 	for _, bucket := range oldBuckets {
 		for key := range r.each(bucket, kv.Range{}, 0) {

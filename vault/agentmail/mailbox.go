@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/postern-mail/postern/vault"
@@ -55,9 +54,6 @@ var _ Store = (*vault.Vault)(nil)
 // Mailbox is the mailbox in a store. It is safe for concurrent use.
 type Mailbox struct {
 	store Store
-
-	mu   sync.Mutex
-	bell chan struct{} // closed when this process sends; nil while nobody waits for it
 }
 
 // New returns the mailbox in a store.
@@ -109,11 +105,7 @@ func (b *Mailbox) Send(ctx context.Context, m Message) (Message, error) {
 		m.ID, m.Created = newID(), r.now
 		r.add(&m)
 	})
-	if err != nil {
-		return Message{}, err
-	}
-	b.ring()
-	return m, nil
+	return m, err
 }
 
 func newID() string {
@@ -121,7 +113,7 @@ func newID() string {
 	_, _ = rand.Read(b[:])  // it never fails
 	b[6] = b[6]&0x0f | 0x40 // version 4
 	b[8] = b[8]&0x3f | 0x80 // RFC 9562 variant
-	return idText(b)
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // Query asks for messages of one agent's inbox. What the agent sent itself is never
@@ -158,13 +150,19 @@ func (a *Room) takes(m *Message, left *int) bool {
 type Inbox struct {
 	Messages []Message // oldest first
 
-	// Claim is to be confirmed once the messages have reached the caller; empty
-	// where there is nothing to confirm.
-	Claim string
+	// Claim is to be confirmed once the messages have reached the caller; nil where
+	// there is nothing to confirm.
+	Claim *Claim
 
 	// Retry is when messages that another reader holds come back if that reader is
 	// gone; zero where none are held.
 	Retry time.Time
+}
+
+// Claim is what a reader holds.
+type Claim struct {
+	id   uint64
+	seqs []uint64
 }
 
 // Read returns messages of an inbox, oldest first. Unless q.Peek is set those that were
@@ -193,11 +191,34 @@ func (b *Mailbox) Read(ctx context.Context, q Query) (in Inbox, err error) {
 
 // Confirm marks as read what Read returned with this claim. It may come late, or more
 // than once: what another reader has taken meanwhile is left to that one.
-func (b *Mailbox) Confirm(ctx context.Context, agent, claim string) error {
-	if !vault.ValidAgentIdentity(agent) || !uuid.MatchString(claim) {
-		return fmt.Errorf("%w: not a claim", vault.ErrInvalid)
+func (b *Mailbox) Confirm(ctx context.Context, agent string, c *Claim) error {
+	return b.update(ctx, func(r *room) { r.confirm(agent, c) })
+}
+
+// Await returns nil as soon as Read would find a message for q, sent by this process or
+// another, and the error of ctx when that ends first. It takes nothing: by the time the
+// caller reads, another reader may have been there.
+func (b *Mailbox) Await(ctx context.Context, q Query) error {
+	q.Limit, q.Peek, q.Room = 1, true, Room{}
+	for {
+		changed, err := b.store.Changes(ctx) // what happens from here on
+		if err != nil {
+			return err
+		}
+		in, err := b.Read(ctx, q)
+		if err != nil || len(in.Messages) > 0 {
+			return err
+		}
+		waiting, stop := ctx, context.CancelFunc(func() {})
+		if !in.Retry.IsZero() {
+			waiting, stop = context.WithTimeout(ctx, in.Retry.Sub(b.store.Now()))
+		}
+		_ = changed(waiting)
+		stop()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
-	return b.update(ctx, func(r *room) { r.confirm(agent, claim) })
 }
 
 // Thread asks for the whole thread of a message.

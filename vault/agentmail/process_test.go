@@ -80,7 +80,7 @@ func correspond(ctx context.Context, v *testBox) error {
 		if err != nil {
 			return err
 		}
-		if in.Claim != "" {
+		if in.Claim != nil {
 			die()
 		}
 		var said bytes.Buffer
@@ -90,7 +90,7 @@ func correspond(ctx context.Context, v *testBox) error {
 		if _, err := os.Stdout.Write(said.Bytes()); err != nil {
 			return err
 		}
-		if in.Claim != "" {
+		if in.Claim != nil {
 			die()
 			if err := v.Confirm(ctx, self, in.Claim); err != nil {
 				return err

@@ -2,7 +2,6 @@ package agentmail
 
 import (
 	"iter"
-	"slices"
 
 	"github.com/postern-mail/postern/vault/kv"
 )
@@ -59,10 +58,6 @@ func (r *room) remove(m *Message, at place, left *int) (whole bool) {
 		a := r.agent(key)
 		a.Traffic -= traffic
 		a.saved = nil
-		for i := range a.Claims {
-			a.Claims[i].Seqs = slices.DeleteFunc(a.Claims[i].Seqs, func(seq uint64) bool { return seq == at.seq })
-		}
-		a.Claims = slices.DeleteFunc(a.Claims, func(c claim) bool { return len(c.Seqs) == 0 })
 		r.drop(bucketBoxes, boxKey(key, boxUnread, at.seq))
 	}
 	marks := join([]byte{indexMark}, number(at.seq))

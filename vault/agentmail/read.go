@@ -2,6 +2,7 @@ package agentmail
 
 import (
 	"iter"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -15,12 +16,29 @@ func (r *room) box(agent agentKey, kind byte, after uint64) iter.Seq[arrival] {
 	span.From = boxKey(agent, kind, after+1)
 	return func(yield func(arrival) bool) {
 		for key, value := range r.each(bucketBoxes, span, len(prefix)+8) {
-			value = r.sized(value, len(agentKey{})+8)
-			if !yield(arrival{place{parseNumber(value[len(agentKey{}):]), uint64(parseNumber(key[len(prefix):]))}, agentKey(value)}) {
+			if !yield(r.arrival(uint64(parseNumber(key[len(prefix):])), value)) {
 				return
 			}
 		}
 	}
+}
+
+func (r *room) arrival(seq uint64, value []byte) (a arrival) {
+	if len(value) == 40 {
+		a.hold = hold{uint64(parseNumber(value[24:])), parseNumber(value[32:])}
+		value = value[:24]
+	}
+	value = r.sized(value, 24)
+	a.from, a.place = agentKey(value), place{parseNumber(value[16:]), seq}
+	return a
+}
+
+// held returns who holds a message that an agent has not read.
+func (r *room) held(agent agentKey, seq uint64) (h hold) {
+	if b := r.get(bucketBoxes, boxKey(agent, boxUnread, seq)); b != nil {
+		h = r.arrival(seq, b).hold
+	}
+	return h
 }
 
 // letter is one message that a look at an inbox came upon.
@@ -33,28 +51,10 @@ type letter struct {
 // view is what a look at an inbox found.
 type view struct {
 	Inbox
-	unread []uint64 // the numbers of those in Messages that nobody has read or holds
-	passed []letter // broadcasts that were looked at and are unread
-	synced uint64   // every broadcast up to here was looked at
-	news   bool     // there is something to hold or to note
-}
-
-// held is what readers hold, by number, when it was taken, in microseconds; and when
-// the first of it comes back, zero where none is held.
-func (a *agent) held(now time.Time) (held map[uint64]int64, retry time.Time) {
-	held = map[uint64]int64{}
-	for _, c := range a.Claims {
-		if !c.live(now) {
-			continue
-		}
-		if retry.IsZero() || c.expires().Before(retry) {
-			retry = c.expires()
-		}
-		for _, seq := range c.Seqs {
-			held[seq] = c.At
-		}
-	}
-	return held, retry
+	unread []arrival // those in Messages that nobody has read or holds
+	passed []letter  // broadcasts that were looked at and are unread
+	synced uint64    // every broadcast up to here was looked at
+	news   bool      // there is something to hold or to note
 }
 
 // survey walks what may be read: what is unread and the broadcasts nobody looked at yet,
@@ -62,8 +62,7 @@ func (a *agent) held(now time.Time) (held map[uint64]int64, retry time.Time) {
 func (r *room) survey(q *Query) (v view) {
 	key := r.key(q.Agent)
 	a := r.agent(key)
-	held, retry := a.held(r.now)
-	v.Retry, v.synced = retry, a.Synced
+	v.synced = a.Synced
 	left := q.Room.Room
 	kind, after := byte(boxUnread), a.Synced
 	if q.All {
@@ -73,10 +72,22 @@ func (r *room) survey(q *Query) (v view) {
 		if len(v.Messages) == q.Limit {
 			break
 		}
-		if r.expired(e.created) || held[e.seq] != 0 && !q.All {
+		if r.expired(e.created) {
 			continue
 		}
 		e.done = r.mark(e.seq, key)
+		if q.All && e.done.read == 0 {
+			e.hold = r.held(key, e.seq)
+		}
+		read := e.done.read
+		if end := e.until(r.now); !end.IsZero() {
+			if read = e.at; v.Retry.IsZero() || end.Before(v.Retry) {
+				v.Retry = end
+			}
+			if !q.All {
+				continue
+			}
+		}
 		mine := e.from == key || e.shared && !q.All && e.done.read != 0
 		other := !mine && q.From != "" && e.from != r.key(q.From)
 		unread := false
@@ -86,17 +97,13 @@ func (r *room) survey(q *Query) (v view) {
 				r.fail(damaged("a message"))
 				return v
 			}
-			read := e.done.read
-			if read == 0 {
-				read = held[e.seq]
-			}
 			m.ReadAt, m.AckedAt = moment(read), moment(e.done.acked)
 			if fits := q.takes(m, &left); !fits && len(v.Messages) > 0 {
 				break
 			}
 			v.Messages = append(v.Messages, *m)
 			if unread = read == 0; unread {
-				v.unread = append(v.unread, e.seq)
+				v.unread = append(v.unread, e.arrival)
 			}
 		}
 		if e.shared && (unread || other && !q.All) {
@@ -151,37 +158,32 @@ func (r *room) claim(q *Query) Inbox {
 	v := r.survey(q)
 	key, a := r.named(q.Agent)
 	a.Synced = v.synced
-	a.Claims = slices.DeleteFunc(a.Claims, func(c claim) bool { return c.over(r.now) })
 	for _, e := range v.passed {
 		r.put(bucketBoxes, boxKey(key, boxUnread, e.seq), e.arrival.bytes())
 		r.putMark(e.seq, key, e.done)
 	}
 	if len(v.unread) > 0 {
-		v.Claim = newID()
-		a.Claims = append(a.Claims, claim{ID: v.Claim, At: r.now.UnixMicro(), Seqs: v.unread})
+		v.Claim = &Claim{id: rand.Uint64()}
+	}
+	for _, e := range v.unread {
+		e.hold = hold{v.Claim.id, r.now.UnixMicro()}
+		r.put(bucketBoxes, boxKey(key, boxUnread, e.seq), e.bytes())
+		v.Claim.seqs = append(v.Claim.seqs, e.seq)
 	}
 	return v.Inbox
 }
 
-// confirm marks what a claim holds as read. What is not unread any more was read by
+// confirm marks what a claim holds as read. What it does not hold any more was taken by
 // somebody else or has expired.
-func (r *room) confirm(name, id string) {
+func (r *room) confirm(name string, c *Claim) {
 	key := r.key(name)
-	a := r.agent(key)
-	i := slices.IndexFunc(a.Claims, func(c claim) bool { return c.ID == id })
-	if i < 0 {
-		return
-	}
-	c := a.Claims[i]
-	a.Claims = slices.Delete(a.Claims, i, i+1)
-	held, _ := a.held(r.now)
-	for _, seq := range c.Seqs {
-		// A claim that ended holds nothing that another one holds by now.
-		if !c.live(r.now) && held[seq] != 0 || r.get(bucketBoxes, boxKey(key, boxUnread, seq)) == nil {
+	for _, seq := range c.seqs {
+		h := r.held(key, seq)
+		if h.id != c.id {
 			continue
 		}
 		done := r.mark(seq, key)
-		done.read = c.At
+		done.read = h.at
 		r.putMark(seq, key, done)
 		r.drop(bucketBoxes, boxKey(key, boxUnread, seq))
 	}

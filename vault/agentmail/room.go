@@ -29,10 +29,7 @@ const (
 	boxAll, boxUnread              = 'd', 'u'
 )
 
-type (
-	agentKey  = [16]byte // digest of an identity
-	messageID = [16]byte
-)
+type agentKey = [16]byte // digest of an identity
 
 // place is where a message lies.
 type place struct {
@@ -46,9 +43,31 @@ func (p place) bytes() []byte { return join(number(uint64(p.created)), number(p.
 type arrival struct {
 	place
 	from agentKey
+	hold // of one that is unread
 }
 
-func (a arrival) bytes() []byte { return join(a.from[:], number(uint64(a.created))) }
+func (a arrival) bytes() []byte {
+	b := join(a.from[:], number(uint64(a.created)))
+	if a.hold != (hold{}) {
+		b = join(b, number(a.id), number(uint64(a.at)))
+	}
+	return b
+}
+
+// hold says which claim holds a message and since when, in microseconds.
+type hold struct {
+	id uint64
+	at int64
+}
+
+// until returns when the message comes back if the reader is gone; zero where it is not
+// held. A hold from the future, which a clock that went back leaves behind, is none.
+func (h hold) until(now time.Time) (end time.Time) {
+	if from := time.UnixMicro(h.at); !now.Before(from) && now.Before(from.Add(Lease)) {
+		end = from.Add(Lease)
+	}
+	return end
+}
 
 // mark is what an agent did with a message and when, in microseconds; 0 is not yet.
 type mark struct{ read, acked int64 }
@@ -63,10 +82,9 @@ type messageRecord struct {
 // agentRecord is what is known of an agent. That of Everyone has in Synced the number of
 // the newest message.
 type agentRecord struct {
-	Name    string  `json:"name,omitempty"`
-	Traffic int     `json:"traffic,omitempty"` // messages that are here, which it sent or was sent directly
-	Synced  uint64  `json:"synced,omitempty"`  // it has looked at broadcasts up to here
-	Claims  []claim `json:"claims,omitempty"`
+	Name    string `json:"name,omitempty"`
+	Traffic int    `json:"traffic,omitempty"` // messages that are here, which it sent or was sent directly
+	Synced  uint64 `json:"synced,omitempty"`  // it has looked at broadcasts up to here
 }
 
 // agent is an agentRecord with what lies in the store of it.
@@ -74,25 +92,6 @@ type agent struct {
 	agentRecord
 	saved []byte // nil makes save look at it again
 }
-
-// claim is what a reader holds.
-type claim struct {
-	ID   string   `json:"id"`
-	At   int64    `json:"at"` // microseconds
-	Seqs []uint64 `json:"seqs"`
-}
-
-func (c *claim) expires() time.Time { return time.UnixMicro(c.At).Add(Lease) }
-
-// live reports whether the claim still holds. One from the future, which a clock that
-// went back leaves behind, does not.
-func (c *claim) live(now time.Time) bool {
-	return now.Before(c.expires()) && !now.Before(time.UnixMicro(c.At))
-}
-
-// over reports whether nobody will come back for the claim. A reader that was only
-// slow has some leases' time, since a late word is better than reading again.
-func (c *claim) over(now time.Time) bool { return now.Sub(time.UnixMicro(c.At)).Abs() > 10*Lease }
 
 // room is the mailbox within one transaction. The first error stays in err: after it
 // nothing more is found or changed, and nothing is kept.
@@ -179,19 +178,10 @@ func markKey(seq uint64, agent agentKey) []byte {
 	return join([]byte{indexMark}, number(seq), agent[:])
 }
 
+// idKey takes an id that is a UUID.
 func idKey(kind byte, id string) []byte {
-	b := idBytes(id)
-	return join([]byte{kind}, b[:])
-}
-
-func idBytes(text string) (id messageID) {
-	b, _ := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
-	copy(id[:], b)
-	return id
-}
-
-func idText(id messageID) string {
-	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
+	b, _ := hex.DecodeString(strings.ReplaceAll(id, "-", ""))
+	return append([]byte{kind}, b...)
 }
 
 func damaged(what string) error {
@@ -243,7 +233,7 @@ func (r *room) save() {
 // forgotten reports whether nothing is left of an agent. Synced is of use only while
 // there is a broadcast that it has looked at.
 func (r *room) forgotten(a *agent) bool {
-	if a.Name == Everyone || a.Traffic > 0 || len(a.Claims) > 0 {
+	if a.Name == Everyone || a.Traffic > 0 {
 		return false
 	}
 	for shared := range r.box(r.key(Everyone), boxAll, 0) {
@@ -260,7 +250,7 @@ func (r *room) add(m *Message) (seq uint64) {
 	from, sender := r.named(m.Sender)
 	all.Synced++
 	sender.Traffic++
-	here := arrival{place{m.Created.UnixMicro(), all.Synced}, from}
+	here := arrival{place: place{m.Created.UnixMicro(), all.Synced}, from: from}
 	switch {
 	case m.Broadcast():
 		r.put(bucketBoxes, boxKey(everyone, boxAll, here.seq), here.bytes())
@@ -357,7 +347,6 @@ func (r *room) status(agent string) (list []Status) {
 			return
 		}
 		s := Status{Agent: a.Name}
-		held, _ := a.held(r.now)
 		for _, b := range slices.AppendSeq(slices.Clone(shared), r.box(key, boxAll, 0)) {
 			if b.from == key {
 				continue
@@ -366,7 +355,7 @@ func (r *room) status(agent string) (list []Status) {
 			if done.acked == 0 {
 				s.Unacked++
 			}
-			if done.read == 0 && held[b.seq] == 0 { // what is on its way to a reader counts as read
+			if done.read == 0 && r.held(key, b.seq).until(r.now).IsZero() { // what is on its way to a reader counts as read
 				s.Unread++
 			}
 		}
