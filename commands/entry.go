@@ -38,18 +38,6 @@ type FullOption struct {
 	Full bool `json:"full,omitempty" jsonschema_description:"Every field of each message, nothing cut short"`
 }
 
-// omitted are the fields that entries have with --full only, below a prefix.
-func (o FullOption) omitted(prefix string) []string {
-	if o.Full {
-		return nil
-	}
-	names := []string{"folder", "uidvalidity", "uid", "to", "cc", "internet_message_id", "size_bytes", "received"}
-	for i := range names {
-		names[i] = prefix + names[i]
-	}
-	return names
-}
-
 // compactDetails says in help what a list without --full leaves out.
 const compactDetails = "Subjects and senders' names of over 120 characters are cut with '…'; --full shows them whole."
 

@@ -16,15 +16,6 @@ type mailAttachmentArgs struct {
 	Save string `json:"save,omitempty" acli:"path=attachment directory" jsonschema:"minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*[^/\\x00-\\x1f\\x7f]$,example=invoices/march.pdf" form:"must be the name of a file, without control characters" jsonschema_description:"Save it under this name below the attachment directory, instead of answering with its content"`
 }
 
-// Omits implements discovery.Omitter. Where the content is shown, nothing is left
-// out of the answer for its size's sake either.
-func (a *mailAttachmentArgs) Omits() []string {
-	if a.Save == "" {
-		return nil
-	}
-	return []string{"content_base64", "content_encoding"}
-}
-
 // MailAttachmentResult answers mail attachment (000 section 7.1).
 type MailAttachmentResult struct {
 	Outcome

@@ -19,24 +19,6 @@ type mailGetArgs struct {
 	WithContent     bool                `json:"with-content,omitempty" jsonschema_description:"Also the content of every attachment, in base64; the answer may be large"`
 }
 
-// Omits implements discovery.Omitter. An answer with content may be large, and is
-// not gone through once more for the sake of its metadata.
-func (a *mailGetArgs) Omits() []string {
-	if a.WithContent {
-		return nil
-	}
-	omitted := []string{"message.attachments.content_base64", "message.attachments.content_encoding"}
-	for _, o := range []struct {
-		without bool
-		name    string
-	}{{!a.HTML, "message.body_html"}, {!a.AttachmentText, "message.attachments.extracted_text"}, {a.Headers == mailbox.HeadersNone, "message.headers"}} {
-		if o.without {
-			omitted = append(omitted, o.name)
-		}
-	}
-	return omitted
-}
-
 // MailGetResult answers mail get (001 section 5).
 type MailGetResult struct {
 	Outcome

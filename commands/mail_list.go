@@ -68,14 +68,6 @@ func (a *mailListArgs) onAccount() string {
 	return cmp.Or(a.Account, a.before.Account, a.after.Account)
 }
 
-// Omits implements discovery.Omitter.
-func (a *mailListArgs) Omits() []string {
-	if a.Full {
-		return []string{"messages.snippet"}
-	}
-	return append(a.omitted("messages."), "messages.snippet")
-}
-
 // until is the first instant that is too late.
 func (a *mailListArgs) until() time.Time {
 	if a.Until.DateOnly {

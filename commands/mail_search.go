@@ -52,15 +52,6 @@ func (a *mailSearchArgs) criteria() mailSearchArgs {
 	return c
 }
 
-// Omits implements discovery.Omitter.
-func (a *mailSearchArgs) Omits() []string {
-	omitted := a.omitted("messages.")
-	if !a.Snippet {
-		omitted = append(omitted, "messages.snippet")
-	}
-	return omitted
-}
-
 // MailSearchResult answers mail search (001 section 4).
 type MailSearchResult struct {
 	Outcome

@@ -16,9 +16,6 @@ type mailThreadArgs struct {
 	FullOption
 }
 
-// Omits implements discovery.Omitter.
-func (a *mailThreadArgs) Omits() []string { return append(a.omitted("messages."), "messages.snippet") }
-
 // MailThreadResult answers mail thread (004 section 5). Subject is that of the
 // conversation; a compact entry leaves its own out where it adds only a reply
 // prefix to it.

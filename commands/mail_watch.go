@@ -31,14 +31,6 @@ func (a *mailWatchArgs) Validate() (err error) {
 	return err
 }
 
-// Omits implements discovery.Omitter.
-func (a *mailWatchArgs) Omits() []string {
-	if a.Full {
-		return []string{"messages.snippet"}
-	}
-	return append(a.omitted("messages."), "messages.snippet")
-}
-
 // MailWatchResult answers mail watch: what arrived, as mail list shows it, the
 // oldest first.
 type MailWatchResult struct {

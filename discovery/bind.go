@@ -14,20 +14,11 @@ import (
 type Bound struct {
 	Args any // pointer to the command's argument struct
 
-	// Common are the common options. Where none were given, Fields may name what
-	// an answer to these arguments can have (Omitter).
 	Common Common
 
 	// Help says that --help stood where an option stands. Args is then unset.
 	Help bool
-
-	fields []string // as they were given
 }
-
-// Omitter may be implemented by a pointer to an argument struct to name fields,
-// dotted, that the answer to these arguments never has. They are left out of what
-// the answer's metadata says of its fields.
-type Omitter interface{ Omits() []string }
 
 // Bind reads the tokens that follow the command's path (002 section 7.3).
 // Datetimes without an offset are in loc; nil means UTC. Its error is a Fault
@@ -127,12 +118,6 @@ func (c *Command) fill(given map[*Argument][]string, loc *time.Location) (*Bound
 				return nil, c.complete(f)
 			}
 			return nil, c.usageFault(ValidationError, "", "%s", sentence(err.Error()))
-		}
-	}
-	b.fields = b.Common.Fields
-	if o, ok := b.Args.(Omitter); ok && len(b.fields) == 0 {
-		if omitted := o.Omits(); len(omitted) > 0 {
-			b.Common.Fields = c.fieldsWithout(omitted)
 		}
 	}
 	return b, nil

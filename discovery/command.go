@@ -210,10 +210,8 @@ func (c *Command) check() error {
 
 // Run executes the command with what Bind returned.
 func (c *Command) Run(ctx context.Context, call *Call, b *Bound) (any, error) {
-	common := b.Common
-	common.Fields = b.fields
-	call.Fields = b.fields
-	call.Again = func(args any) string { return JoinCommand(c.Unbind(args, common)) }
+	call.Fields = b.Common.Fields
+	call.Again = func(args any) string { return JoinCommand(c.Unbind(args, b.Common)) }
 	return c.run(ctx, call, b.Args)
 }
 

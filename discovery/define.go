@@ -41,10 +41,10 @@ const safeInteger = json.Number("9007199254740991")
 // names. What was not given and has no default is absent, but for flags, which are
 // false. Datetimes are RFC 3339. What run returns is one JSON value.
 //
-// Define keeps nothing of d. A mistake in it is kept, like one in what New is given,
+// d must not change any more. A mistake in it is kept, like one in what New is given,
 // and says which part of d is wrong.
 func Define(s Spec, d Definition, run func(ctx context.Context, call *Call, args json.RawMessage) (json.RawMessage, error)) *Command {
-	c := &Command{Spec: s, shape: d.Output.clone(), defined: true}
+	c := &Command{Spec: s, shape: d.Output, defined: true}
 	c.run = func(ctx context.Context, call *Call, args any) (any, error) {
 		given, err := json.Marshal(args)
 		if err != nil {

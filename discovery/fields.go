@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"sort"
 	"strings"
 
@@ -65,28 +64,6 @@ func (c *Command) Fields() (names []string, array bool) {
 		names = c.fields.names
 	}
 	return names, c.array
-}
-
-// fieldsWithout lists the fields that remain without the named ones: as few names
-// as will do, in order.
-func (c *Command) fieldsWithout(omitted []string) []string {
-	c.generate()
-	var names []string
-	var walk func(t *fieldTree, prefix string)
-	walk = func(t *fieldTree, prefix string) {
-		for _, n := range t.names {
-			name := prefix + n
-			switch {
-			case slices.Contains(omitted, name):
-			case slices.ContainsFunc(omitted, func(o string) bool { return strings.HasPrefix(o, name+".") }):
-				walk(t.below[n], name+".")
-			default:
-				names = append(names, name)
-			}
-		}
-	}
-	walk(c.fields, "")
-	return names
 }
 
 // Projection is a checked selection of fields of one command's answer.
@@ -224,32 +201,4 @@ func (s *selection) write(b *bytes.Buffer, data json.RawMessage) error {
 	}
 	b.Write(data)
 	return nil
-}
-
-// Untrusted filters the names of untrusted fields to those the projection keeps.
-func (p *Projection) Untrusted(names []string) []string {
-	if p == nil {
-		return names
-	}
-	var kept []string
-	for _, n := range names {
-		if n == Everything || p.root.keeps(strings.Split(n, ".")) {
-			kept = append(kept, n)
-		}
-	}
-	return kept
-}
-
-func (s *selection) keeps(path []string) bool {
-	for _, p := range path {
-		sub, ok := s.below[p]
-		if !ok {
-			return false
-		}
-		if sub == nil {
-			return true
-		}
-		s = sub
-	}
-	return true
 }

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -54,12 +55,19 @@ func (c *Command) OutputSchema() JSONSchema {
 	return c.output
 }
 
-// Untrusted lists the dotted names of the fields in the answer whose content a
-// stranger can choose; Everything stands for all of it. The caller must not change
-// the list.
-func (c *Command) Untrusted() []string {
+// Untrusted lists the dotted names of the fields that are in an answer and whose content
+// a stranger can choose; Everything stands for all of it. data is compact JSON. A name
+// that is there at another place only may be listed too.
+func (c *Command) Untrusted(data []byte) []string {
 	c.generate()
-	return c.untrusted
+	var there []string
+	for _, name := range c.untrusted {
+		// In a string the quotes would have backslashes before them.
+		if last := name[strings.LastIndexByte(name, '.')+1:]; name == Everything || bytes.Contains(data, []byte(`"`+last+`":`)) {
+			there = append(there, name)
+		}
+	}
+	return there
 }
 
 func untrustedFields(t reflect.Type, prefix string, depth int) []string {

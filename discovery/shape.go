@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 
@@ -11,20 +12,14 @@ import (
 )
 
 // Shape says what a JSON value looks like that no Go type describes: the small part
-// of JSON Schema that our own schemas are made of.
+// of JSON Schema that our own schemas are made of, written as there.
 type Shape struct {
-	Type        string // object, array, string, integer, number or boolean
-	Description string
-	Properties  []Property // of an object, in the order in which help names them; it has no others
-	Items       *Shape     // of an array
-	Enum        []string   // the values of a string; nil for any
-}
-
-// Property is a member of an object.
-type Property struct {
-	Name     string
-	Required bool
-	Shape    *Shape
+	Type        string            `json:"type"` // object, array, string, integer, number or boolean
+	Description string            `json:"description"`
+	Properties  map[string]*Shape `json:"properties"` // of an object, which has no others
+	Required    []string          `json:"required"`   // of the properties
+	Items       *Shape            `json:"items"`      // of an array
+	Enum        []string          `json:"enum"`       // the values of a string; nil for any
 }
 
 // maxShapeDepth is how deep a Shape may nest.
@@ -32,18 +27,6 @@ const maxShapeDepth = 8
 
 // A member's name has to be one that --fields can name.
 var memberPattern = regexp.MustCompile(`\A[A-Za-z_][A-Za-z0-9_-]{0,63}\z`)
-
-func (s *Shape) clone() *Shape {
-	if s == nil {
-		return nil
-	}
-	c := *s
-	c.Properties, c.Enum, c.Items = slices.Clone(s.Properties), slices.Clone(s.Enum), s.Items.clone()
-	for i := range c.Properties {
-		c.Properties[i].Shape = c.Properties[i].Shape.clone()
-	}
-	return &c
-}
 
 // valid reports what is wrong with a shape. A nil Shape is right at the top only.
 func (s *Shape) valid(depth int) error {
@@ -56,20 +39,21 @@ func (s *Shape) valid(depth int) error {
 		return fmt.Errorf("it nests deeper than %d", maxShapeDepth)
 	case !slices.Contains([]string{"object", "array", "string", "integer", "number", "boolean"}, s.Type):
 		return errors.New("a type is not one of object, array, string, integer, number, boolean")
-	case len(s.Properties) > 0 && s.Type != "object", s.Items != nil && s.Type != "array", len(s.Enum) > 0 && s.Type != "string":
+	case len(s.Properties)+len(s.Required) > 0 && s.Type != "object", s.Items != nil && s.Type != "array", len(s.Enum) > 0 && s.Type != "string":
 		return errors.New("only an object has properties, only an array items, and only a string an enumeration")
 	case s.Type == "array":
 		return s.Items.valid(depth + 1)
 	}
-	seen := map[string]bool{}
-	for _, p := range s.Properties {
-		if !memberPattern.MatchString(p.Name) || p.Name == "__proto__" || seen[p.Name] {
-			return errors.New("a property's name is not allowed or taken")
+	for name, p := range s.Properties {
+		if !memberPattern.MatchString(name) || name == "__proto__" {
+			return errors.New("a property's name is not allowed")
 		}
-		seen[p.Name] = true
-		if err := p.Shape.valid(depth + 1); err != nil {
+		if err := p.valid(depth + 1); err != nil {
 			return err
 		}
+	}
+	if slices.ContainsFunc(s.Required, func(name string) bool { return s.Properties[name] == nil }) {
+		return errors.New("something is required that is not a property")
 	}
 	return nil
 }
@@ -88,12 +72,10 @@ func (s *Shape) schema() *jsonschema.Schema {
 		j.Items = s.Items.schema()
 	case "object":
 		j.Properties, j.AdditionalProperties = jsonschema.NewProperties(), jsonschema.FalseSchema
-		for _, p := range s.Properties {
-			j.Properties.Set(p.Name, p.Shape.schema())
-			if p.Required {
-				j.Required = append(j.Required, p.Name)
-			}
+		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+			j.Properties.Set(name, s.Properties[name].schema())
 		}
+		j.Required = slices.Sorted(slices.Values(s.Required))
 	}
 	return j
 }
@@ -110,17 +92,12 @@ func (s *Shape) Fits(v any) bool {
 		if !ok {
 			return false
 		}
-		known := 0
-		for _, p := range s.Properties {
-			member, there := o[p.Name]
-			switch {
-			case there && !p.Shape.Fits(member), !there && p.Required:
+		for name, member := range o {
+			if p := s.Properties[name]; p == nil || !p.Fits(member) {
 				return false
-			case there:
-				known++
 			}
 		}
-		return known == len(o)
+		return !slices.ContainsFunc(s.Required, func(name string) bool { _, there := o[name]; return !there })
 	case "array":
 		list, ok := v.([]any)
 		return ok && !slices.ContainsFunc(list, func(e any) bool { return !s.Items.Fits(e) })

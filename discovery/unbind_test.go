@@ -80,13 +80,6 @@ type pickyArgs struct {
 	Word  string `json:"word,omitempty" jsonschema_description:"Word"`
 }
 
-func (a *pickyArgs) Omits() []string {
-	if a.Wide {
-		return nil
-	}
-	return []string{"items.name", "note"}
-}
-
 func picky(run func(*discovery.Call, *pickyArgs)) *discovery.Command {
 	return discovery.New(discovery.Spec{Path: "picky", Summary: "Pick", Effect: discovery.Read, Examples: []string{"picky"}},
 		func(_ context.Context, call *discovery.Call, args *pickyArgs) (Result, error) {
@@ -119,26 +112,6 @@ func TestAnOptionThatRequiresAnotherIsRefusedWithoutIt(t *testing.T) {
 		func(context.Context, *discovery.Call, *bad) (Result, error) { return Result{}, nil })
 	if _, err := discovery.NewRegistry(discovery.Info{}, c); err == nil {
 		t.Error("an option may require one that does not exist")
-	}
-}
-
-func TestWhatAnAnswerNeverHasIsNotSaidOfIt(t *testing.T) {
-	c := picky(nil)
-	for _, test := range []struct {
-		tokens, fields, untrusted []string
-	}{
-		{nil, []string{"total", "items.size"}, nil},
-		{[]string{"--wide"}, nil, []string{"items.name"}},
-		{[]string{"--fields", "items"}, []string{"items"}, []string{"items.name"}},
-	} {
-		b, err := c.Bind(test.tokens, nil)
-		if err != nil || !slices.Equal(b.Common.Fields, test.fields) {
-			t.Fatalf("%q: %q, %v", test.tokens, b.Common.Fields, err)
-		}
-		p, err := c.Project(b.Common.Fields)
-		if err != nil || !slices.Equal(p.Untrusted(c.Untrusted()), test.untrusted) {
-			t.Errorf("%q: untrusted %q, %v", test.tokens, p.Untrusted(c.Untrusted()), err)
-		}
 	}
 }
 

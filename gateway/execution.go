@@ -136,10 +136,10 @@ func (x *execution) execute(ctx context.Context, timeout time.Duration) *discove
 		}
 		return g.fault(ctx, err, l.command)
 	}
-	x.untrusted = l.projection.Untrusted(l.command.Untrusted())
 	if err := x.encode(result, l.projection); err != nil {
 		return g.fault(ctx, err, l.command)
 	}
+	x.untrusted = l.command.Untrusted(x.data)
 	if s, ok := result.(discovery.Summarizer); ok {
 		x.message = s.Summary() // of what is shown, after any cut
 	}

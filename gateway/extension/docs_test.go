@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/postern-mail/postern/discovery"
 )
 
 // TestTheDocumentationNamesEveryMember reads the manifest's types and the page.
@@ -12,7 +14,7 @@ func TestTheDocumentationNamesEveryMember(t *testing.T) {
 	page, err := os.ReadFile("../../docs/extensions.md")
 	must(t, err)
 	n := 0
-	for _, typ := range []reflect.Type{reflect.TypeFor[manifest](), reflect.TypeFor[argument](), reflect.TypeFor[output]()} {
+	for _, typ := range []reflect.Type{reflect.TypeFor[manifest](), reflect.TypeFor[argument](), reflect.TypeFor[discovery.Shape]()} {
 		for _, f := range reflect.VisibleFields(typ) {
 			if name := f.Tag.Get("json"); name != "" {
 				n++

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"unicode/utf8"
@@ -34,13 +33,13 @@ type manifest struct {
 
 // command is what a manifest says of one command.
 type command struct {
-	Summary   string     `json:"summary"`
-	Details   string     `json:"details"`
-	Effect    string     `json:"effect"`
-	Timeout   int        `json:"timeout"` // seconds; 0 means as any other
-	Arguments []argument `json:"arguments"`
-	Examples  []string   `json:"examples"`
-	Output    *output    `json:"output"`
+	Summary   string           `json:"summary"`
+	Details   string           `json:"details"`
+	Effect    string           `json:"effect"`
+	Timeout   int              `json:"timeout"` // seconds; 0 means as any other
+	Arguments []argument       `json:"arguments"`
+	Examples  []string         `json:"examples"`
+	Output    *discovery.Shape `json:"output"`
 }
 
 // argument has the members that help has for an argument.
@@ -64,16 +63,6 @@ type argument struct {
 	MinItems    *uint64        `json:"min_items"`
 	MaxItems    *uint64        `json:"max_items"`
 	Pattern     string         `json:"pattern"`
-}
-
-// output has the members of JSON Schema that discovery.Shape knows.
-type output struct {
-	Type        string             `json:"type"`
-	Description string             `json:"description"`
-	Properties  map[string]*output `json:"properties"`
-	Required    []string           `json:"required"`
-	Items       *output            `json:"items"`
-	Enum        []string           `json:"enum"`
 }
 
 var (
@@ -161,7 +150,7 @@ func (c *command) effect() discovery.Effect {
 
 // definition is the command for discovery.Define.
 func (c *command) definition() (discovery.Definition, error) {
-	var d discovery.Definition
+	d := discovery.Definition{Output: c.Output}
 	for _, a := range c.Arguments {
 		pattern, err := compile(a.Pattern)
 		if err != nil {
@@ -172,9 +161,7 @@ func (c *command) definition() (discovery.Definition, error) {
 			Examples: a.Examples, Minimum: a.Minimum, Maximum: a.Maximum, MinLength: a.MinLength, MaxLength: a.MaxLength,
 			MinItems: a.MinItems, MaxItems: a.MaxItems, Pattern: pattern})
 	}
-	var err error
-	d.Output, err = c.Output.shape()
-	return d, err
+	return d, nil
 }
 
 func compile(pattern string) (*regexp.Regexp, error) {
@@ -182,26 +169,4 @@ func compile(pattern string) (*regexp.Regexp, error) {
 		return nil, nil
 	}
 	return regexp.Compile(pattern)
-}
-
-func (o *output) shape() (*discovery.Shape, error) {
-	if o == nil {
-		return nil, nil
-	}
-	s := &discovery.Shape{Type: o.Type, Description: o.Description, Enum: o.Enum}
-	if slices.ContainsFunc(o.Required, func(name string) bool { return o.Properties[name] == nil }) {
-		return nil, errors.New("output: something is required that is not a property")
-	}
-	var err error
-	if s.Items, err = o.Items.shape(); err != nil {
-		return nil, err
-	}
-	for _, name := range slices.Sorted(maps.Keys(o.Properties)) {
-		p := discovery.Property{Name: name, Required: slices.Contains(o.Required, name)}
-		if p.Shape, err = o.Properties[name].shape(); err != nil {
-			return nil, err
-		}
-		s.Properties = append(s.Properties, p)
-	}
-	return s, nil
 }
