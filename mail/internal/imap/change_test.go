@@ -190,6 +190,13 @@ func TestChangesRefusedBeforeTheyLeave(t *testing.T) {
 			_, _, err := s.Append("x\x00", nil, time.Time{}, []byte("abc"))
 			return err
 		}},
+		{"examine with a control", scripted.Caps, StageExamine, func(s *Session) error { _, err := s.Examine("a\r\nb LOGOUT").Wait(); return err }},
+		{"examine no folder", scripted.Caps, StageExamine, func(s *Session) error { _, err := s.Examine("").Wait(); return err }},
+		{"status of a long name", scripted.Caps, StageStatus, func(s *Session) error {
+			_, err := s.Status(strings.Repeat("x", 1025), nil).Wait()
+			return err
+		}},
+		{"list with a C1 control", scripted.Caps, StageList, func(s *Session) error { _, err := s.List("a\u0085", nil).Wait(); return err }},
 		{"append with a flag that is none", scripted.Caps, StageAppend, func(s *Session) error {
 			_, _, err := s.Append("x", []goimap.Flag{"a b"}, time.Time{}, []byte("abc"))
 			return err
@@ -377,25 +384,6 @@ func TestFetchEachKeepsAnswersApart(t *testing.T) {
 	if sent := <-first; strings.Count(sent, "\r\n") != 2 || strings.Count(sent, "BODY.PEEK[") != 2 {
 		t.Errorf("first write %q", sent)
 	}
-}
-
-// One that the server refuses fails them all, and leaves the session in step.
-func TestFetchEachRefused(t *testing.T) {
-	scripted.Settle(t)
-	cfg := serve(t, scripted.AnswerIMAP(scripted.Caps, func(command string) string {
-		if strings.HasPrefix(command, "UID FETCH 12") {
-			return "TAG NO [EXPUNGEISSUED] gone\r\n"
-		}
-		return "* 1 FETCH (UID 11 FLAGS ())\r\nTAG OK done\r\n"
-	}))
-	using(t, cfg, func(s *Session) error {
-		opts := goimap.FetchOptions{Flags: true}
-		_, err := s.FetchEach([]FetchRequest{{goimap.UIDSetNum(11), opts}, {goimap.UIDSetNum(12), opts}}).Wait()
-		if e := wantError(t, err, wire.KindRefused, StageFetch); e.OutOfStep {
-			t.Error("out of step")
-		}
-		return s.Noop().Wait()
-	})
 }
 
 func TestHostileServerDuringChanges(t *testing.T) {

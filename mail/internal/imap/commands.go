@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	goimap "github.com/emersion/go-imap/v2"
 	"github.com/postern-mail/postern/mail/internal/wire"
@@ -168,7 +169,7 @@ func (l *Listing) Wait() ([]*goimap.ListData, error) {
 // List starts a LIST. Only one may be in progress.
 func (s *Session) List(pattern string, opts *goimap.ListOptions) *Listing {
 	l := &Listing{done: make(chan struct{})}
-	if pattern == "" || len(pattern) > 1024 || hasControl(pattern) {
+	if pattern == "" || len(pattern) > 1024 || strings.ContainsFunc(pattern, unicode.IsControl) {
 		l.err = impossible(StageList, errors.New("folder pattern is empty, too long or holds a control character"))
 		close(l.done)
 		return l

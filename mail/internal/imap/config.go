@@ -1,7 +1,7 @@
 package imap
 
 import (
-	"strings"
+	"cmp"
 	"time"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
@@ -38,24 +38,11 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.Target = c.Target.WithDefaults()
-	if c.Socket <= 0 {
-		c.Socket = DefaultSocket
-	}
-	lim := func(n *int64, v int64) {
-		if *n <= 0 {
-			*n = v
-		}
-	}
-	lim(&c.Limits.Line, defaultLine)
-	lim(&c.Limits.Literal, defaultLiteral)
-	lim(&c.Limits.Bytes, defaultBytes)
-	lim(&c.Limits.Answers, defaultAnswers)
-	if c.Limits.Depth <= 0 {
-		c.Limits.Depth = defaultDepth
+	c.Socket = cmp.Or(c.Socket, DefaultSocket)
+	c.Limits = Limits{
+		Line: cmp.Or(c.Limits.Line, defaultLine), Literal: cmp.Or(c.Limits.Literal, defaultLiteral),
+		Bytes: cmp.Or(c.Limits.Bytes, defaultBytes), Answers: cmp.Or(c.Limits.Answers, defaultAnswers),
+		Depth: cmp.Or(c.Limits.Depth, defaultDepth),
 	}
 	return c
-}
-
-func hasControl(s string) bool {
-	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 })
 }

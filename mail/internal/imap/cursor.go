@@ -2,6 +2,7 @@ package imap
 
 import (
 	"encoding/base64"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -181,31 +182,24 @@ func (c *cursor) mailbox() (string, bool) {
 	return name, name != "" && decodable(name)
 }
 
+// encoded is a run of characters in modified UTF-7, or a lone &.
+var encoded = regexp.MustCompile(`&([^-]*)(-?)`)
+
 // decodable reports whether a name is in modified UTF-7 (RFC 3501 section
 // 5.1.3), in which raw UTF-8 is allowed besides.
 func decodable(name string) bool {
-	if !utf8.ValidString(name) {
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return false
 	}
-	shifted := false
-	for i := 0; i < len(name); i++ {
-		b := name[i]
-		switch {
-		case b < ' ' || b == 0x7f:
-			return false
-		case b != '&':
-			shifted = false
-			continue
-		}
-		end := strings.IndexByte(name[i:], '-')
-		if end < 0 {
+	end := -1 // of the run before, where this may not begin
+	for _, at := range encoded.FindAllStringSubmatchIndex(name, -1) {
+		run := name[at[2]:at[3]]
+		if at[4] == at[5] || run != "" && (at[0] == end || !shift(run)) {
 			return false
 		}
-		if end > 1 && (shifted || !shift(name[i+1:i+end])) {
-			return false
+		if end = at[1]; run == "" { // it stands for &
+			end = -1
 		}
-		shifted = end > 1
-		i += end
 	}
 	return true
 }
@@ -218,13 +212,12 @@ func shift(s string) bool {
 	if err != nil || len(b) == 0 || len(b)%2 == 1 || strings.ContainsAny(s, "\r\n") {
 		return false
 	}
-	for i := 0; i < len(b); i += 2 {
-		r := rune(b[i])<<8 | rune(b[i+1])
-		if utf16.IsSurrogate(r) {
-			if i += 2; i == len(b) || utf16.DecodeRune(r, rune(b[i])<<8|rune(b[i+1])) == utf8.RuneError {
-				return false
-			}
-		} else if r >= ' ' && r <= '~' {
+	units := make([]uint16, len(b)/2)
+	for i := range units {
+		units[i] = uint16(b[2*i])<<8 | uint16(b[2*i+1])
+	}
+	for _, r := range utf16.Decode(units) {
+		if r == utf8.RuneError || r >= ' ' && r <= '~' {
 			return false
 		}
 	}

@@ -81,6 +81,11 @@ func (f *filter) begin() {
 func (f *filter) expect(tag string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.begun(tag)
+}
+
+// begun notes a command that has begun to leave. The lock is held.
+func (f *filter) begun(tag string) {
 	if f.open == nil {
 		f.open = map[string]bool{}
 	}
@@ -172,6 +177,8 @@ func (f *filter) check(line []byte) error {
 	if !ok {
 		return fmt.Errorf("%w: open quote", errBadWrite)
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if !f.within {
 		tag, rest, _ := strings.Cut(text, " ")
 		verb, args, _ := strings.Cut(rest, " ")
@@ -181,33 +188,23 @@ func (f *filter) check(line []byte) error {
 			sub, args, _ = strings.Cut(args, " ")
 			verb += " " + strings.ToUpper(sub)
 		}
-		f.mu.Lock()
 		allow, known := f.verbs[verb]
-		if _, reads := readOnlyVerbs[verb]; known && !reads && verb != "SELECT" {
-			f.changed = true
-		}
-		f.mu.Unlock()
-		if !known || tag == "" || tag == "*" || tag == "+" {
+		_, reads := readOnlyVerbs[verb]
+		f.changed = f.changed || known && !reads && verb != "SELECT"
+		switch {
+		case !known || tag == "" || tag == "*" || tag == "+":
 			return fmt.Errorf("%w: %s", ErrForbidden, wire.Clean(verb))
-		}
-		if allow != nil && (literal || !allow(args)) {
+		case allow != nil && (literal || !allow(args)):
 			return fmt.Errorf("%w: %s with these arguments", ErrForbidden, verb)
 		}
-		f.tag = tag
-		f.expect(tag)
-		switch verb {
-		case "CAPABILITY":
-			f.mu.Lock()
+		f.tag, f.idle = tag, verb == "IDLE"
+		f.begun(tag)
+		if verb == "CAPABILITY" {
 			f.asks = tag
-			f.mu.Unlock()
-		case "IDLE":
-			f.idle = true
 		}
 	}
 	f.within, f.literal = literal, size
 	if f.idle || literal && !strings.HasSuffix(text, "+}") {
-		f.mu.Lock()
-		defer f.mu.Unlock()
 		if !f.open[f.tag] {
 			// The library has let go of the command, and nothing would end its wait.
 			return fmt.Errorf("%w: answer to a command that was not whole", errNotIMAP)

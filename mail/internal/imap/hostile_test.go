@@ -82,22 +82,7 @@ func TestHostileServerBeforeLogin(t *testing.T) {
 		{"STARTTLS not offered", wire.StartTLS, talk("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] ready\r\n"), wire.KindProtocol, wire.StageTLS},
 		{"STARTTLS refused", wire.StartTLS, talk("* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n", "TAG NO not today\r\n"), wire.KindRefused, wire.StageTLS},
 		{"data in front of TLS", wire.StartTLS, talk("* OK [CAPABILITY IMAP4rev1 STARTTLS] ready\r\n", "TAG OK begin\r\n* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] injected\r\n"), wire.KindProtocol, wire.StageTLS},
-		{"login refused", wire.Plaintext, talk("* OK [CAPABILITY "+scripted.Caps+"] ready\r\n", "TAG NO [AUTHENTICATIONFAILED] not s3cret-pass\a\r\n"), wire.KindAuth, wire.StageAuth},
-		{"login while the server is busy", wire.Plaintext, talk("* OK [CAPABILITY "+scripted.Caps+"] ready\r\n", "TAG NO [UNAVAILABLE] later\r\n"), wire.KindRefused, wire.StageAuth},
-		{"login for another tag", wire.Plaintext, func(s *scripted.Conn) {
-			s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
-			s.Expect()
-			s.Send("Z9 OK in\r\n")
-			s.Drain()
-		}, wire.KindProtocol, wire.StageAuth},
 		{"no way to log in", wire.Plaintext, talk("* OK [CAPABILITY IMAP4rev1 LOGINDISABLED] ready\r\n"), wire.KindAuth, wire.StageAuth},
-		{"challenges without end", wire.Plaintext, func(s *scripted.Conn) {
-			s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
-			for {
-				s.Expect()
-				s.Send("+ AAAA\r\n")
-			}
-		}, wire.KindProtocol, wire.StageAuth},
 		{"capabilities without end", wire.Plaintext, func(s *scripted.Conn) {
 			s.Send("* OK ready\r\n")
 			s.Expect()

@@ -157,36 +157,6 @@ func TestLoginThatFailsWithTheFirstCommands(t *testing.T) {
 	}
 }
 
-// The dialog runs by itself where the first message is not all there is to say, or
-// where it cannot go at once.
-func TestLoginIsNotAlwaysHeld(t *testing.T) {
-	scripted.Settle(t)
-	for name, tc := range map[string]struct {
-		caps, mechanism string
-		steps           int
-	}{
-		"no SASL-IR":             {"IMAP4rev1 AUTH=PLAIN", "PLAIN", 1},
-		"mechanism of two steps": {"IMAP4rev1 AUTH=LOGIN LOGINDISABLED SASL-IR", "LOGIN", 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			cfg := serve(t, func(s *scripted.Conn) {
-				if got := oneWrite(s, tc.caps); got != "L1 AUTHENTICATE "+tc.mechanism+"\r\n" {
-					s.Send("* BYE sent " + got)
-					return
-				}
-				for range tc.steps {
-					s.Send("+ \r\n")
-					s.Expect()
-				}
-				s.Send("L1 OK in\r\n")
-				obey(s)
-			})
-			p := newPool(t, PoolOptions{Config: cfg})
-			mustLend(t, p, "", noop)
-		})
-	}
-}
-
 // A server that does not say what it offers after the login is asked once: when
 // somebody wants to know, or with the first command of a change or a later lend.
 func TestCapabilitiesAreAskedForOnce(t *testing.T) {

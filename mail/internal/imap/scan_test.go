@@ -1,7 +1,6 @@
 package imap
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -82,33 +81,4 @@ func TestScannerBounds(t *testing.T) {
 // overLimit reports whether err is the breach of that limit.
 func overLimit(err error, what string) bool {
 	return wire.KindOf(err) == wire.KindLimit && strings.HasSuffix(err.Error(), " on "+what)
-}
-
-// However a stream is cut, the scanner comes to the same verdict at the same
-// byte, and what it holds stays small.
-func FuzzScanner(f *testing.F) {
-	f.Add([]byte("* 1 FETCH (UID 1 BODY[TEXT]<0> {3}\r\nabc FLAGS (\\Seen))\r\nT1 OK done\r\n"))
-	f.Add([]byte("* BYE \"x\r\n* LIST () \"/\" {2}\r\nab\r\n+ x\r\n"))
-	f.Add([]byte("* X \"a\\\"b\" (({}\n"))
-	f.Fuzz(func(t *testing.T, in []byte) {
-		whole, bytewise := newScanner(), newScanner()
-		var first error
-		for i := range in {
-			if first = bytewise.feed(in[i : i+1]); first != nil {
-				break
-			}
-		}
-		if err := whole.feed(in); (err == nil) != (first == nil) {
-			t.Fatalf("whole %v, by bytes %v", err, first)
-		}
-		if first == nil && (whole.state != bytewise.state || whole.depth != bytewise.depth || whole.complete != bytewise.complete) {
-			t.Fatal("the states differ")
-		}
-		if len(whole.head) > maxHead || len(whole.word) > 64 || whole.depth > 50 {
-			t.Fatal("a bound was broken")
-		}
-		if !bytes.Equal(whole.word, bytewise.word) && first == nil {
-			t.Fatal("the words differ")
-		}
-	})
 }

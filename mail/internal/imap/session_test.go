@@ -103,33 +103,6 @@ func TestLoginWays(t *testing.T) {
 	}
 }
 
-func TestTokenThatIsRefused(t *testing.T) {
-	scripted.Settle(t)
-	for mechanism, dummy := range map[string]string{"XOAUTH2": "", "OAUTHBEARER": "AQ=="} {
-		cfg := serve(t, func(s *scripted.Conn) {
-			s.Send("* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN AUTH=" + mechanism + " SASL-IR] ready\r\n")
-			tag, cmd := s.Expect()
-			if !strings.HasPrefix(cmd, "AUTHENTICATE "+mechanism+" ") {
-				s.Send("* BYE sent " + cmd)
-				return
-			}
-			s.Send("+ " + base64.StdEncoding.EncodeToString([]byte(`{"status":"401"}`)) + "\r\n")
-			if got, _ := s.Expect(); got != dummy {
-				s.Send("* BYE sent " + got)
-				return
-			}
-			s.Send(tag + " NO [AUTHENTICATIONFAILED] bad " + strings.Fields(cmd)[2] + "\r\n")
-			s.Drain()
-		})
-		cfg.Login = scripted.WithToken("t0ken")
-		_, err := Dial(t.Context(), cfg)
-		e := wantError(t, err, wire.KindAuth, wire.StageAuth)
-		if e.Code != "AUTHENTICATIONFAILED" || !e.Permanent || strings.Contains(e.Error(), "bad") {
-			t.Errorf("error %v", e)
-		}
-	}
-}
-
 // What must not be sent, or cannot, is not, and counts as no refusal of the server.
 func TestCredentialsThatDoNotLeave(t *testing.T) {
 	scripted.Settle(t)
@@ -382,33 +355,5 @@ func TestCommandsOnAConnectionThatEndedFail(t *testing.T) {
 				return nil
 			})
 		})
-	}
-}
-
-func TestFolderNamesAreCheckedBeforeTheyLeave(t *testing.T) {
-	scripted.Settle(t)
-	sent := make(chan string, 1)
-	cfg := serve(t, func(s *scripted.Conn) {
-		s.Login()
-		b, _ := io.ReadAll(s.Lines)
-		sent <- string(b)
-	})
-	s := dial(t, cfg)
-	for _, name := range []string{"", "a\r\nb LOGOUT", "a\nb", "a\x00", "a\x7f", "a\u0085", strings.Repeat("x", 1025)} {
-		err := s.Use(t.Context(), func(_ context.Context, s *Session) error {
-			if _, err := s.Status(name, nil).Wait(); err == nil {
-				t.Errorf("STATUS %q passed", name)
-			}
-			if _, err := s.List(name, nil).Wait(); err == nil {
-				t.Errorf("LIST %q passed", name)
-			}
-			_, err := s.Examine(name).Wait()
-			return err
-		})
-		wantError(t, err, wire.KindRefused, StageExamine)
-	}
-	_ = s.Close()
-	if got := <-sent; got != "" {
-		t.Errorf("sent %q", got)
 	}
 }

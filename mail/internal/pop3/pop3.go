@@ -13,6 +13,7 @@ package pop3
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,15 +38,9 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.Target = c.Target.WithDefaults()
-	if c.Socket <= 0 {
-		c.Socket = 300 * time.Second
-	}
-	if c.MaxBytes <= 0 {
-		c.MaxBytes = 64 << 20
-	}
-	if c.MaxMessages <= 0 {
-		c.MaxMessages = 100_000
-	}
+	c.Socket = cmp.Or(c.Socket, 300*time.Second)
+	c.MaxBytes = cmp.Or(c.MaxBytes, 64<<20)
+	c.MaxMessages = cmp.Or(c.MaxMessages, 100_000)
 	return c
 }
 

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -20,7 +21,7 @@ func CheckFolder(name string) error {
 		return errors.New("the folder's name is not valid UTF-8")
 	case utf8.RuneCountInString(name) > MaxFolderChars:
 		return errors.New("the folder's name is longer than 256 characters")
-	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }):
+	case strings.ContainsFunc(name, unicode.IsControl):
 		return errors.New("the folder's name holds a control character")
 	}
 	return nil

@@ -5,6 +5,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -53,15 +54,9 @@ type Target struct {
 
 // WithDefaults returns the target with its zero fields set.
 func (t Target) WithDefaults() Target {
-	if t.Connect <= 0 {
-		t.Connect = DefaultConnect
-	}
-	if t.Greeting <= 0 {
-		t.Greeting = DefaultGreeting
-	}
-	if t.ServerName == "" {
-		t.ServerName = t.Host
-	}
+	t.Connect = cmp.Or(t.Connect, DefaultConnect)
+	t.Greeting = cmp.Or(t.Greeting, DefaultGreeting)
+	t.ServerName = cmp.Or(t.ServerName, t.Host)
 	return t
 }
 
