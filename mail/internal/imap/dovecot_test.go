@@ -110,10 +110,10 @@ func TestHeldTokenRefusedByDovecot(t *testing.T) {
 			cfg := dovecotConfig(d, d.IMAPSPort, "ann")
 			cfg.Login = scripted.WithToken(old)
 			wantError(t, run(cfg), wire.KindAuth, wire.StageAuth)
-			told := 0
-			cfg.Login, _ = renewing(&told, old, valid)
-			if err := run(cfg); err != nil || told != 1 {
-				t.Errorf("%d refusals told, %v", told, err)
+			var told func() int
+			cfg.Login, told = scripted.Renewing(old, valid)
+			if err := run(cfg); err != nil || told() != 1 {
+				t.Errorf("%d refusals told, %v", told(), err)
 			}
 		})
 	}

@@ -12,29 +12,6 @@ import (
 	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
-// renewing logs in as ann with the tokens given, one after the other as the servers
-// refuse them, and the last one for good. It counts the refusals that it was told of.
-func renewing(refusals *int, tokens ...string) (wire.Login, *sync.Mutex) {
-	var mu sync.Mutex
-	return wire.Login{
-		Username: "ann",
-		Credential: func(context.Context) (wire.Credential, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			return wire.Credential{Token: tokens[0]}, nil
-		},
-		Refused: func(_ context.Context, c wire.Credential) bool {
-			mu.Lock()
-			defer mu.Unlock()
-			*refusals++
-			if c.Token == tokens[0] && len(tokens) > 1 {
-				tokens = tokens[1:]
-			}
-			return c.Token != tokens[0]
-		},
-	}, &mu
-}
-
 // checkpoint logs in who has the token that is valid, by XOAUTH2, and obeys; it
 // counts the logins by token.
 type checkpoint struct {
@@ -129,19 +106,16 @@ func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%s/%s", way, caps, tc.name), func(t *testing.T) {
 					c := &checkpoint{valid: "good", caps: caps}
 					cfg := serve(t, c.run)
-					refusals := 0
-					var mu *sync.Mutex
-					cfg.Login, mu = renewing(&refusals, tc.tokens...)
+					var told func() int
+					cfg.Login, told = scripted.Renewing(tc.tokens...)
 					err := run(cfg)
 					if tc.ok && err != nil {
 						t.Error(err)
 					} else if !tc.ok {
 						wantError(t, err, wire.KindAuth, wire.StageAuth)
 					}
-					mu.Lock()
-					defer mu.Unlock()
-					if got := c.tried(); got != tc.tried || refusals > 2 {
-						t.Errorf("tried %q, want %q; %d refusals told", got, tc.tried, refusals)
+					if got := c.tried(); got != tc.tried || told() > 2 {
+						t.Errorf("tried %q, want %q; %d refusals told", got, tc.tried, told())
 					}
 				})
 			}
@@ -155,8 +129,7 @@ func TestManyCallersAndAnExpiredToken(t *testing.T) {
 	scripted.Settle(t)
 	c := &checkpoint{valid: "good"}
 	cfg := serve(t, c.run)
-	refusals := 0
-	cfg.Login, _ = renewing(&refusals, "old", "good")
+	cfg.Login, _ = scripted.Renewing("old", "good")
 	p := newPool(t, PoolOptions{Config: cfg, Sessions: 4})
 	p.logins.proven = true // as after a login that worked, so that several are made at once
 	var wg sync.WaitGroup
@@ -214,8 +187,7 @@ func TestDeadSessionAndExpiredToken(t *testing.T) {
 		s.Expect()
 	})
 	cfg := configOf(sv)
-	refusals := 0
-	cfg.Login, _ = renewing(&refusals, "old", "good")
+	cfg.Login, _ = scripted.Renewing("old", "good")
 	p := newPool(t, PoolOptions{Config: cfg, Sessions: 1})
 	mustLend(t, p, "", noop)
 	close(die)
@@ -230,8 +202,7 @@ func TestRoundThatWasGivenUp(t *testing.T) {
 	scripted.Settle(t)
 	c := &checkpoint{valid: "good"}
 	cfg := serve(t, c.run)
-	refusals := 0
-	cfg.Login, _ = renewing(&refusals, "old", "older", "good")
+	cfg.Login, _ = scripted.Renewing("old", "older", "good")
 	p := newPool(t, PoolOptions{Config: cfg, Sessions: 1})
 	ctx, cancel := context.WithCancel(t.Context())
 	err := p.Lend(ctx, "", func(_ context.Context, s *Session) error {

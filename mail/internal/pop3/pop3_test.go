@@ -3,6 +3,7 @@ package pop3
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -307,77 +308,42 @@ func TestNamesThatAreNoneAreLeftOut(t *testing.T) {
 }
 
 // A refused login is told as such, once, without the server's words; it is tried
-// again only with something newer.
+// again only with something newer. A mailbox that is locked is no wrong password.
 func TestLoginRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		again []string // what the credential is, one after the other
-		ok    string   // what the server takes
-		tries int
-		want  wire.Kind // empty: logged in
+		tokens []string
+		answer string
+		tries  int
+		want   wire.Kind // empty: logged in
 	}{
-		"nothing newer":   {[]string{"old"}, "right", 1, wire.KindAuth},
-		"something newer": {[]string{"old", "right"}, "right", 2, ""},
-		"newer and wrong": {[]string{"old", "older", "right"}, "right", 2, wire.KindAuth},
+		"nothing newer":   {[]string{"old"}, "-ERR [AUTH] %s is wrong", 1, wire.KindAuth},
+		"something newer": {[]string{"old", "right"}, "-ERR %s is wrong", 2, ""},
+		"newer and wrong": {[]string{"old", "older", "right"}, "-ERR [AUTH] %s is wrong", 2, wire.KindAuth},
+		"locked":          {[]string{"old", "right"}, "-ERR [IN-USE] locked for %s", 1, wire.KindRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
-			left := c.again
-			srv := serve(t, "+OK\r\n", func(command string) (string, bool) {
-				switch {
-				case command == "CAPA":
-					return "+OK\r\nUSER\r\n.\r\n", false
-				case strings.HasPrefix(command, "PASS "):
-					if command == "PASS "+c.ok {
-						return "+OK\r\n", false
-					}
-					return "-ERR [AUTH] " + command + " is wrong\r\n", false
-				}
-				return "+OK\r\n", false
-			})
-			srv.cfg.Login.Credential = func(context.Context) (wire.Credential, error) { return wire.Credential{Password: left[0]}, nil }
-			srv.cfg.Login.Refused = func(_ context.Context, got wire.Credential) bool {
-				if got.Password != left[0] {
-					t.Errorf("refused %q", got.Password)
-				}
-				if len(left) > 1 {
-					left = left[1:]
-					return true
-				}
-				return false
-			}
-			s, err := Dial(t.Context(), srv.cfg)
 			tries := 0
-			for _, l := range srv.commands() {
-				if strings.HasPrefix(l, "PASS") {
-					tries++
+			srv := serve(t, "+OK\r\n", func(command string) (string, bool) {
+				first, auth := strings.CutPrefix(command, "AUTH XOAUTH2 ")
+				if !auth {
+					return "+OK\r\nSASL XOAUTH2\r\n.\r\n", false
 				}
-			}
-			if tries != c.tries {
-				t.Errorf("tried %d times", tries)
-			}
-			if c.want == "" {
-				if err != nil {
-					t.Fatal(err)
+				tries++
+				said, _ := base64.StdEncoding.DecodeString(first)
+				if strings.Contains(string(said), "Bearer right\x01") {
+					return "+OK\r\n", false
 				}
+				return fmt.Sprintf(c.answer+"\r\n", said[:len(said)-2]), false
+			})
+			srv.cfg.Login, _ = scripted.Renewing(c.tokens...)
+			s, err := Dial(t.Context(), srv.cfg)
+			if err == nil {
 				_ = s.Close()
-				return
 			}
-			if kind(t, err) != c.want || strings.Contains(err.Error(), "old") {
-				t.Errorf("got %v", err)
+			if (err == nil) != (c.want == "") || err != nil && (kind(t, err) != c.want || strings.Contains(err.Error(), "old")) || tries != c.tries {
+				t.Errorf("tried %d times: %v", tries, err)
 			}
 		})
-	}
-}
-
-// A mailbox that is locked is no wrong password.
-func TestLockedMailboxIsNotAWrongPassword(t *testing.T) {
-	srv := serve(t, "+OK\r\n", func(command string) (string, bool) {
-		if strings.HasPrefix(command, "AUTH") {
-			return "-ERR [IN-USE] locked\r\n", false
-		}
-		return capaAll, false
-	})
-	if _, err := Dial(t.Context(), srv.cfg); kind(t, err) != wire.KindRefused {
-		t.Error(err)
 	}
 }
 

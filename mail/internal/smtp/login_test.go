@@ -80,25 +80,6 @@ func TestLoginWays(t *testing.T) {
 	}
 }
 
-// A token that is refused: the server says why in a challenge, wants an answer to
-// it, and refuses. Neither its words nor the challenge are told.
-func TestTokenThatIsRefused(t *testing.T) {
-	challenge := "334 " + b64(`{"status":"401","schemes":"bearer","scope":"t0ken-canary"}`)
-	for mechanism, answer := range map[string]string{"XOAUTH2": "", "OAUTHBEARER": "AQ=="} {
-		p, heard := dialogue(t, mechanism, challenge, "535 5.7.8 not with t0ken-canary")
-		c := config(p, wire.Plaintext, nil)
-		c.Login = scripted.WithToken("t0ken-canary")
-		_, err := smtp.Dial(t.Context(), c)
-		var e *wire.Error
-		if !errors.As(err, &e) || e.Kind != wire.KindAuth || e.Reply != 535 || e.Code != "5.7.8" || e.Text != "" || strings.Contains(err.Error(), "canary") {
-			t.Errorf("%s: %v", mechanism, err)
-		}
-		if got := <-heard; strings.Count(got, "|") != 2 || !strings.HasSuffix(got, "|"+answer) {
-			t.Errorf("%s: sent %s", mechanism, got)
-		}
-	}
-}
-
 // How a login fails, and what nobody is told of it.
 func TestLoginsThatFail(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -140,27 +121,6 @@ func TestLoginsThatFail(t *testing.T) {
 	}
 }
 
-// renewing gives out tokens, the next one when one was refused.
-func renewing(tokens ...string) wire.Login {
-	var mu sync.Mutex
-	return wire.Login{
-		Username: "ann",
-		Credential: func(context.Context) (wire.Credential, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			return wire.Credential{Token: tokens[0]}, nil
-		},
-		Refused: func(_ context.Context, c wire.Credential) bool {
-			mu.Lock()
-			defer mu.Unlock()
-			if c.Token == tokens[0] && len(tokens) > 1 {
-				tokens = tokens[1:]
-			}
-			return c.Token != tokens[0]
-		},
-	}
-}
-
 // A refused token is tried once more where there is a newer one, on a connection of
 // its own, and never a third time.
 func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
@@ -199,7 +159,7 @@ func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
 				}
 			})
 			c := config(port, wire.Plaintext, nil)
-			c.Login = renewing(tc.tokens...)
+			c.Login, _ = scripted.Renewing(tc.tokens...)
 			s, err := smtp.Dial(t.Context(), c)
 			var e *wire.Error
 			if tc.ok && err != nil || !tc.ok && (!errors.As(err, &e) || e.Kind != wire.KindAuth || e.Reply != 535) {

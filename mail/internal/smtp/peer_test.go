@@ -3,6 +3,7 @@ package smtp_test
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -29,7 +30,8 @@ type peer struct {
 	reads, writes int
 	ends          bool // the connection ends after what is said instead
 
-	gone  chan struct{} // closed when the test is over
+	gone  chan struct{}  // closed when the test is over
+	ended sync.WaitGroup // connections that are served
 	mu    sync.Mutex
 	lines []string // commands
 	taken []string // those that were answered 2xx, or would have been
@@ -43,19 +45,25 @@ const (
 
 var full = []string{"PIPELINING", "SIZE 30000000", "8BITMIME", "SMTPUTF8", "ENHANCEDSTATUSCODES", "AUTH PLAIN LOGIN XOAUTH2 OAUTHBEARER"}
 
-// start listens, and serves each connection alone.
-func (p *peer) start(t *testing.T) uint16 {
+// start listens, and serves each connection alone, inside TLS with a certificate.
+func (p *peer) start(t *testing.T, leaf *tls.Certificate) uint16 {
 	t.Helper()
 	gone := make(chan struct{})
 	p.gone = gone
-	port := script(t, func(c net.Conn, _ *bufio.Reader) { p.serve(c) })
+	port := script(t, func(c net.Conn, _ *bufio.Reader) {
+		if leaf != nil {
+			c = tls.Server(c, &tls.Config{Certificates: []tls.Certificate{*leaf}})
+			defer c.Close()
+		}
+		p.serve(c)
+	})
 	t.Cleanup(func() { close(gone) }) // before the server waits for its scripts
 	return port
 }
 
 func (p *peer) dial(t *testing.T) *smtp.Session {
 	t.Helper()
-	s, err := smtp.Dial(t.Context(), config(p.start(t), wire.Plaintext, nil))
+	s, err := smtp.Dial(t.Context(), config(p.start(t, nil), wire.Plaintext, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +119,8 @@ func bound(n int) int {
 }
 
 func (p *peer) serve(c net.Conn) {
+	p.ended.Add(1)
+	defer p.ended.Done()
 	l := &limited{Conn: c, reads: bound(p.reads), writes: bound(p.writes)}
 	br := bufio.NewReader(l)
 	if !p.answer(l, br, "greeting", "220 peer\r\n") {

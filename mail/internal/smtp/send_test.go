@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/postern-mail/postern/mail/internal/smtp"
 	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 const letter = "From: ann@example.org\r\nSubject: dots\r\n\r\n.one\r\n..two\r\n.\r\nend\r\n"
@@ -292,36 +294,53 @@ func TestBeforeDataStopsIt(t *testing.T) {
 	}
 }
 
-// The end of the context is the end of it at every stage, and decides nothing that
-// is not known.
+// The end of the context, or of the connection, is the end of it at every stage, also
+// inside TLS, and decides nothing that is not known.
 func TestContextEndsASend(t *testing.T) {
 	t.Parallel()
+	ca := scripted.Authority(t)
+	leaf := scripted.Leaf(t, ca, time.Time{})
 	for stage, want := range map[string]smtp.Outcome{
 		"mail": smtp.NotSent, "rcpt b@example.org": smtp.NotSent, "data": smtp.NotSent, "message": smtp.NotSent, "end": smtp.Unknown,
 	} {
-		ctx, cancel := context.WithCancel(t.Context())
-		p := &peer{say: map[string]string{stage: hang}}
-		p.at = func(at string) {
-			if at == stage {
+		for _, said := range []string{hang, hangUp} {
+			for _, inside := range []bool{false, true} {
+				name := fmt.Sprintf("%s, %s, TLS %v", stage, said, inside)
+				ctx, cancel := context.WithCancel(t.Context())
+				p := &peer{say: map[string]string{stage: said}}
+				p.at = func(at string) {
+					if at == stage && said == hang {
+						cancel()
+					}
+				}
+				message := letter
+				if stage == "message" {
+					message += strings.Repeat("a line that is not read\r\n", 1<<20) // no end of it leaves
+					if said == hang {
+						p.say["message"] = stuck
+					}
+				}
+				c := config(p.start(t, nil), wire.Plaintext, nil)
+				if inside {
+					c = config(p.start(t, &leaf), wire.TLS, ca)
+				}
+				s, err := smtp.Dial(t.Context(), c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, err := s.Send(ctx, to(three...), []byte(message))
+				failed := outcome(t, p, r, err)
+				var w *wire.Error
+				if failed == nil || failed.Outcome != want || !errors.As(err, &w) || said == hang && (!errors.Is(err, context.Canceled) || w.Kind != wire.KindCanceled) {
+					t.Errorf("%s: %v", name, err)
+				}
+				if failed != nil && want == smtp.NotSent && !failed.Temporary {
+					t.Errorf("%s: not temporary", name)
+				}
+				_ = s.Close()
 				cancel()
 			}
 		}
-		message := letter
-		if stage == "message" {
-			message += strings.Repeat("a line that is not read\r\n", 1<<20) // no end of it leaves
-			p.say = map[string]string{"message": stuck}
-		}
-		s := p.dial(t)
-		r, err := s.Send(ctx, to(three...), []byte(message))
-		failed := outcome(t, p, r, err)
-		var w *wire.Error
-		if failed == nil || failed.Outcome != want || !errors.Is(err, context.Canceled) || !errors.As(err, &w) || w.Kind != wire.KindCanceled {
-			t.Errorf("%s: %v", stage, err)
-		}
-		if failed != nil && want == smtp.NotSent && !failed.Temporary {
-			t.Errorf("%s: not temporary", stage)
-		}
-		cancel()
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

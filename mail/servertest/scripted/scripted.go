@@ -106,6 +106,31 @@ func WithToken(token string) wire.Login {
 	return wire.Login{Username: "ann", Credential: func(context.Context) (wire.Credential, error) { return wire.Credential{Token: token}, nil }}
 }
 
+// Renewing logs in as ann with the tokens given, one after the other as servers refuse
+// them, and with the last one for good. told counts the refusals.
+func Renewing(tokens ...string) (login wire.Login, told func() int) {
+	var mu sync.Mutex
+	refusals := 0
+	login = wire.Login{
+		Username: "ann",
+		Credential: func(context.Context) (wire.Credential, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return wire.Credential{Token: tokens[0]}, nil
+		},
+		Refused: func(_ context.Context, c wire.Credential) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			refusals++
+			if c.Token == tokens[0] && len(tokens) > 1 {
+				tokens = tokens[1:]
+			}
+			return c.Token != tokens[0]
+		},
+	}
+	return login, func() int { mu.Lock(); defer mu.Unlock(); return refusals }
+}
+
 // Conn is one connection of a Server. Its methods end the script quietly when the
 // client has gone.
 type Conn struct {
