@@ -49,12 +49,12 @@ func TestNewslettersAreFarFromEveryBound(t *testing.T) {
 		if cut {
 			t.Fatalf("%d bytes are cut", len(doc))
 		}
-		r := rendererOf(p, len(doc))
-		r.tree(root)
-		if used := stepsFor(len(doc)) - p.matcher.steps; used > stepsFor(len(doc))/10 || r.full {
+		r := newRenderer(len(doc))
+		p.show(root, p.root, r)
+		if used := stepsFor(len(doc)) - p.steps; used > stepsFor(len(doc))/10 || r.full {
 			t.Errorf("%d bytes take %d steps of %d", len(doc), used, stepsFor(len(doc)))
 		}
-		text := r.finish()
+		text := string(r.frames[0].out)
 		if strings.Count(text, "Article ") != strings.Count(doc, "Article ") || strings.Contains(text, "Preheader") {
 			t.Errorf("%d bytes: %d of %d articles", len(doc), strings.Count(text, "Article "), strings.Count(doc, "Article "))
 		}

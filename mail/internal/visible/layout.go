@@ -1,6 +1,7 @@
 package visible
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -11,131 +12,179 @@ import (
 	"github.com/postern-mail/postern/mail/internal/quoted"
 )
 
+// maxNesting bounds the lists and tables that are laid out inside one another,
+// and quotations likewise; deeper ones are flat.
+const maxNesting = 12
+
+// element is an open element.
+type element struct {
+	tag   string
+	kind  boxKind
+	frame bool // it has a frame of its own
+	quote quoted.Kind
+	link  int // where the text of a link begins in its frame
+	items int // of a list: number of the last item
+	list  string
+	cells []string // of a row
+	data  bool     // of a table: it has header cells, so empty cells mean something
+}
+
+// renderer lays out what a person sees as text.
+type renderer struct {
+	open   []element
+	count  map[string]int // open elements by name
+	frames []frame
+	left   int  // runes that may still be written
+	full   bool // more was there than may be written
+	images int  // images without a text that were seen
+	quotes int  // frames that are quotations
+}
+
+// frame is a run of text that is laid out by itself and then put into the frame
+// around it.
+type frame struct {
+	out   []byte
+	lines int  // line ends due before the next text
+	space bool // a space is due before the next text
+}
+
+func newRenderer(maxRunes int) *renderer {
+	return &renderer{left: maxRunes, frames: make([]frame, 1, 8), count: map[string]int{}}
+}
+
+func (r *renderer) isFull() bool { return r.full }
+
+// lineEnds returns how many line ends an element puts around itself.
+func (r *renderer) lineEnds(e *element) int {
+	isCell := e.tag == "td" || e.tag == "th"
+	switch {
+	case e.kind == inlineBox, e.kind == inlineBlock, e.kind == cellBox && !isCell: // a part of a line
+		return 0
+	case slices.Contains([]string{"p", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "pre", "figure", "dl"}, e.tag):
+		return 2
+	case isList(e.tag) && r.count["li"] == 0, e.tag == "table" && r.count["table"] == 1:
+		return 2
+	case isCell, e.tag == "tbody", e.tag == "thead", e.tag == "tfoot":
+		return 0
+	}
+	return 1
+}
+
+func isList(tag string) bool { return tag == "ul" || tag == "ol" || tag == "menu" || tag == "dir" }
+
 // begin writes what stands before the content of an element.
-func (r *renderer) begin(e *element, attrs []html.Attribute) {
+func (r *renderer) begin(n *html.Node, st style) {
+	r.count[n.Data]++
+	r.open = append(r.open, element{tag: n.Data, kind: st.kind, quote: quoted.KindOf(n.Data, n.Attr)})
+	e := &r.open[len(r.open)-1]
 	r.apart(e)
-	e.quote = quoted.KindOf(e.tag, attrs)
-	switch e.quote {
-	case quoted.HeaderBelow:
-		f := r.top()
+	if e.quote == quoted.HeaderBelow {
 		r.newline(1)
-		f.flush()
-		f.out = append(f.out, string(quoted.HeaderMark)...)
+		r.top().flush()
+		r.top().out = append(r.top().out, string(quoted.HeaderMark)...)
 		r.newline(1)
-	case quoted.NotQuote:
-	default:
+	} else if e.quote != quoted.NotQuote {
 		r.enter(e)
 	}
 	switch e.tag {
 	case "br":
 		r.lineBreak()
 	case "hr":
-		r.text("---")
+		if st.visible() {
+			r.text("---", false)
+		}
 		r.newline(1)
 	case "a":
-		e.href = attr(attrs, "href")
 		e.link = len(r.top().out)
 		r.images = 0
-	case "img":
-		r.image(attrs, &e.style)
-	case "input":
-		switch strings.ToLower(attr(attrs, "type")) {
-		case "submit", "button", "reset":
-			r.text(attr(attrs, "value"))
-		}
 	case "q":
-		r.text("“")
+		if st.visible() {
+			r.text("“", false)
+		}
 	case "ul", "ol", "menu", "dir":
 		e.list = e.tag
-		if n, err := strconv.Atoi(strings.TrimSpace(attr(attrs, "start"))); err == nil && n > -1e6 && n < 1e6 {
-			e.items = n - 1
-		}
+		e.items = number(attr(n.Attr, "start"), 1) - 1
 	case "li":
 		if list := r.enclosing("ul", "ol", "menu", "dir"); list != nil {
-			list.items++
-			if n, err := strconv.Atoi(strings.TrimSpace(attr(attrs, "value"))); err == nil && n > -1e6 && n < 1e6 {
-				list.items = n
-			}
+			list.items = number(attr(n.Attr, "value"), list.items+1)
 			e.items, e.list = list.items, list.list
 		}
 		r.enter(e)
 	case "pre", "dd":
 		r.enter(e)
 	case "td", "th":
-		if row := r.enclosing("tr"); row != nil {
-			if e.tag == "th" {
-				if table := r.enclosing("table"); table != nil {
-					table.data = true
-				}
-			}
-			r.enter(e)
-		} else {
+		if r.enclosing("tr") == nil {
 			r.newline(1)
+			break
 		}
+		if table := r.enclosing("table"); e.tag == "th" && table != nil {
+			table.data = true
+		}
+		r.enter(e)
 	}
 }
 
-// end writes what stands behind the content of an element.
-func (r *renderer) end(e *element) {
-	var text string
-	if e.frame {
-		f := r.top()
-		text = strings.Trim(string(f.out), "\n")
-		if e.tag != "pre" {
-			text = strings.TrimSpace(text)
-		}
-		r.frames = r.frames[:len(r.frames)-1]
-		if e.quote != quoted.NotQuote {
-			r.quotes--
-		}
+// number reads a number of an item of a list.
+func number(s string, otherwise int) int {
+	if n, err := strconv.Atoi(strings.TrimSpace(s)); err == nil && n > -1e6 && n < 1e6 {
+		return n
 	}
-	switch {
-	case !e.frame:
-	case e.quote == quoted.Quotation, e.quote == quoted.Introduction && !quoted.Forwards(text), e.quote == quoted.BareQuotation && quoted.BareHistory(text):
-		r.block(string(quoted.QuoteMark), string(quoted.QuoteMark), text)
-	case e.quote == quoted.Indentation:
-		r.block("  ", "  ", text)
-	case e.quote != quoted.NotQuote:
-		r.block("", "", text)
+	return otherwise
+}
+
+// end writes what stands behind the content of an element.
+func (r *renderer) end(n *html.Node) {
+	e := &r.open[len(r.open)-1]
+	if e.frame {
+		r.leave(e)
 	}
 	switch e.tag {
 	case "a":
-		r.link(e)
+		r.link(e, linkAddress(attr(n.Attr, "href")))
 	case "q":
-		r.text("”")
-	case "li":
-		if e.frame && text != "" {
-			marker := "- "
-			if e.list == "ol" {
-				marker = strconv.Itoa(e.items) + ". "
-			}
-			r.block(marker, strings.Repeat(" ", len(marker)), text)
-		}
-	case "dd":
-		if e.frame {
-			r.block("  ", "  ", text)
-		}
-	case "pre":
-		if e.frame {
-			r.block("", "", text)
-		}
-	case "td", "th":
-		if row := r.enclosing("tr"); e.frame && row != nil {
-			row.cells = append(row.cells, text)
-		} else if e.frame {
-			r.block("", "", text)
-		}
+		r.text("”", false)
 	case "tr":
 		r.row(e.cells)
 	}
 	r.apart(e)
+	r.count[e.tag]--
+	r.open = r.open[:len(r.open)-1]
+}
+
+// leave puts the frame of an element into the one around it.
+func (r *renderer) leave(e *element) {
+	text := strings.Trim(string(r.top().out), "\n")
+	if e.tag != "pre" {
+		text = strings.TrimSpace(text)
+	}
+	r.frames = r.frames[:len(r.frames)-1]
+	if e.quote != quoted.NotQuote {
+		r.quotes--
+	}
+	first, others := "", ""
+	switch {
+	case e.quote == quoted.Quotation, e.quote == quoted.Introduction && !quoted.Forwards(text), e.quote == quoted.BareQuotation && quoted.BareHistory(text):
+		first, others = string(quoted.QuoteMark), string(quoted.QuoteMark)
+	case e.quote == quoted.Indentation, e.tag == "dd":
+		first, others = "  ", "  "
+	case e.list == "ol":
+		first = strconv.Itoa(e.items) + ". "
+		others = strings.Repeat(" ", len(first))
+	case e.tag == "li":
+		first, others = "- ", "  "
+	case e.tag == "td", e.tag == "th":
+		row := r.enclosing("tr")
+		row.cells = append(row.cells, text)
+		return
+	}
+	r.block(first, others, text)
 }
 
 // apart keeps an element apart from what stands beside it.
 func (r *renderer) apart(e *element) {
 	if n := r.lineEnds(e); n > 0 {
 		r.newline(n)
-	} else if kind := e.style.kind; kind == inlineBlock || kind == cellBox || e.tag == "img" {
+	} else if e.kind == inlineBlock || e.kind == cellBox || e.tag == "img" {
 		f := r.top()
 		f.space = f.space || f.lines == 0
 	}
@@ -174,7 +223,7 @@ func (r *renderer) enclosing(tags ...string) *element {
 	for i := len(r.open) - 2; i >= max(0, len(r.open)-window); i-- {
 		e := &r.open[i]
 		for _, tag := range tags {
-			if e.tag == tag && !e.drop {
+			if e.tag == tag {
 				return e
 			}
 		}
@@ -250,22 +299,10 @@ func (f *frame) flush() {
 	f.lines, f.space = 0, false
 }
 
-func (r *renderer) text(s string) {
-	st := &r.page.root
-	if n := len(r.open); n > 0 {
-		st = &r.open[n-1].style
-	}
-	if !st.visible() {
-		r.hidden += characters(s)
-		return
-	}
-	r.write(s, st)
-}
-
-// write adds visible text with its white space collapsed, or kept in a pre.
-func (r *renderer) write(s string, st *style) {
+// text adds text with its white space collapsed, or kept in a pre.
+func (r *renderer) text(s string, pre bool) {
 	f := r.top()
-	if st.pre {
+	if pre {
 		r.writePre(f, s)
 		return
 	}
@@ -318,27 +355,18 @@ func isFiller(c rune) bool {
 	return false
 }
 
-func (r *renderer) image(attrs []html.Attribute, st *style) {
-	if tiny(attr(attrs, "width")) || tiny(attr(attrs, "height")) || st.tiny {
-		return // counts its readers
-	}
-	if !st.shown() {
-		return
-	}
-	alt := strings.TrimSpace(attr(attrs, "alt"))
+func (r *renderer) image(alt string) {
 	if alt == "" {
 		r.images++
-		return
 	}
-	r.write(alt, &plainStyle)
+	r.text(alt, false)
 }
 
 // maxURL is the longest address that is shown.
 const maxURL = 2000
 
 // link writes the address of a link behind its text.
-func (r *renderer) link(e *element) {
-	url := linkAddress(e.href)
+func (r *renderer) link(e *element, url string) {
 	f := r.top()
 	if url == "" || e.link > len(f.out) {
 		return
@@ -351,7 +379,7 @@ func (r *renderer) link(e *element) {
 	if text != "" {
 		f.lines, f.space = 0, true
 	}
-	r.write("("+url+")", &plainStyle)
+	r.text("("+url+")", false)
 	f.lines, f.space = max(f.lines, lines), space && lines == 0
 }
 

@@ -1,6 +1,9 @@
 package visible
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // The screen of the person that a document is judged for: a desktop in light
 // colours. What only a phone or a dark screen shows says the same again.
@@ -12,95 +15,63 @@ const (
 // mediaList reports whether one of a list of media queries holds (Media Queries
 // Level 4). An empty list does.
 func mediaList(toks []token) truth {
-	toks = trimTokens(toks)
 	if len(toks) == 0 {
 		return yes
 	}
 	best := no
 	for _, query := range splitTokens(toks) {
-		best = max(best, mediaQuery(componentsOf(query)))
+		best = max(best, mediaQuery(query))
 	}
 	return best
 }
 
-func mediaQuery(parts []component) truth {
-	negated := false
-	if len(parts) > 1 && (parts[0].word() == "not" || parts[0].word() == "only") && parts[1].kind == tokenIdent {
-		negated = parts[0].word() == "not"
-		parts = parts[1:]
-	}
-	sure := yes
-	if len(parts) > 0 && parts[0].kind == tokenIdent && parts[0].word() != "not" {
-		switch w := parts[0].word(); w {
-		case "all", "screen":
-		case "and", "or", "only", "layer":
-			return no // not valid
-		default:
-			sure = no
-		}
-		if parts = parts[1:]; len(parts) > 0 {
-			if parts[0].word() != "and" || len(parts) == 1 {
-				return no
-			}
-			sure = min(sure, mediaCondition(parts[1:], false))
-		}
-	} else {
-		sure = mediaCondition(parts, true)
-	}
-	if negated {
-		return yes - sure
-	}
-	return sure
-}
+// The forms of a query, with a letter for each part: n and o for not and only, t for a
+// type, a for and, c for a condition. Others are doubtful, or not valid.
+var mediaForm = regexp.MustCompile(`\A(?:[no]?t|c)(?:ac)*\z`)
 
-// mediaCondition reads conditions in brackets that "and", "or" or "not" join. What
-// is not valid does not hold.
-func mediaCondition(parts []component, or bool) truth {
-	if len(parts) == 2 && parts[0].word() == "not" && parts[1].is("(") {
-		return yes - mediaFeature(parts[1].args)
-	}
-	if len(parts)%2 == 0 {
-		return no
-	}
-	sure := no
-	for i, p := range parts {
-		switch {
-		case i%2 == 1:
-			if w := p.word(); w != "and" && (w != "or" || !or) || w != parts[1].word() {
-				return no
-			}
-		case !p.is("("):
+func mediaQuery(query []token) truth {
+	form, holds := "", yes
+	for _, t := range query {
+		switch w := t.word(); {
+		case t.is("("):
+			form += "c"
+			holds = min(holds, mediaFeature(t.args))
+		case t.kind != tokenIdent:
 			return no
-		case i == 0:
-			sure = mediaFeature(p.args)
-		case parts[1].word() == "and":
-			sure = min(sure, mediaFeature(p.args))
+		case w == "and":
+			form += "a"
+		case w == "not" || w == "only":
+			form += w[:1]
+		case w == "or" || w == "layer": // no types
+			form += "-"
 		default:
-			sure = max(sure, mediaFeature(p.args))
+			form += "t"
+			holds = min(holds, truthOf(w == "all" || w == "screen"))
 		}
 	}
-	return sure
-}
-
-// mediaFeature judges what stands in brackets: width and height, the direction
-// in which the screen is longer, and its colours. Anything else is doubtful.
-func mediaFeature(toks []token) truth {
-	parts := componentsOf(toks)
 	switch {
-	case len(parts) == 0, strings.HasPrefix(parts[0].word(), "-ms-"):
-		return no
-	case parts[0].is("("), parts[0].word() == "not":
-		return mediaCondition(parts, true)
-	case parts[0].kind == tokenIdent && len(parts) == 3 && parts[1].is(":"):
-		return plainFeature(parts[0].word(), parts[2])
+	case !mediaForm.MatchString(form):
+		return doubtful
+	case form == "nt":
+		return yes - holds
+	case form[0] == 'n':
+		return doubtful
 	}
-	return doubtful
+	return holds
 }
 
-// plainFeature judges a feature with a value. A length with a function in it is
-// doubtful, and so is one without a unit, which not every program takes.
-func plainFeature(name string, value component) truth {
+// mediaFeature judges what stands in brackets: width and height, the direction in
+// which the screen is longer, and its colours. Anything else is doubtful, and so is a
+// length that not every program takes.
+func mediaFeature(args []token) truth {
+	if len(args) > 0 && strings.HasPrefix(args[0].word(), "-ms-") {
+		return no
+	}
+	if len(args) != 3 || !args[1].is(":") {
+		return doubtful
+	}
 	var size float64
+	name, value := args[0].word(), args[2]
 	switch strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(name, "min-"), "max-"), "device-") {
 	case "prefers-color-scheme":
 		return truthOf(value.word() == "light")
@@ -113,12 +84,11 @@ func plainFeature(name string, value component) truth {
 	default:
 		return doubtful
 	}
-	v, sure := length("-", "")([]component{value})
-	if sure != yes {
-		return sure
-	}
-	px := v.pixels(normalFont, normalFont, screenWidth)
+	v, sure := length("-", "")([]token{value})
+	px := v.pixels(normalFont, normalFont, 0)
 	switch {
+	case sure != yes:
+		return doubtful
 	case strings.HasPrefix(name, "min-"):
 		return truthOf(size >= px)
 	case strings.HasPrefix(name, "max-"):

@@ -1,8 +1,9 @@
 package visible
 
 import (
+	"net/url"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -12,33 +13,22 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/postern-mail/postern/internal/plain"
-	"golang.org/x/net/html/atom"
 )
 
 // Sanitize returns HTML that is safe to show and holds what a person would see, in
 // at most maxRunes runes of markup and text; how many characters a person would
 // not see; and whether there was more.
 //
-// What a person would not see is taken out first, by the rules of Lines,
-// since the styles that hide it do not stay. What stays is formatting of text,
-// lists, tables, and links to http, https and mailto that pass on neither rank
-// nor referrer. Images give way to their text. Nothing in the result is fetched,
-// run or sent when it is shown, and the text is cleaned. A result that was cut is
-// well-formed. There is none where style sheets cannot be judged.
+// What a person would not see is left out by the rules of Lines, since the styles that
+// hide it do not stay. What stays is formatting of text, lists, tables, and links to
+// http, https and mailto that pass on neither rank nor referrer. Images give way to
+// their text. Nothing in the result is fetched, run or sent when it is shown, and the
+// text is cleaned. A result that was cut is well-formed. There is none where style
+// sheets cannot be judged.
 func Sanitize(s string, maxRunes int) (safe string, hidden int, cut bool) {
-	page, root, cut := openHTML(s)
-	if page.spent() {
-		return "", textIn(root), true
-	}
-	p := &pruner{page: page, left: max(maxRunes, 0) + spare}
-	p.children(root, page.root, false)
-	var pruned strings.Builder
-	if err := html.Render(&pruned, root); err != nil {
-		return "", p.hidden, true
-	}
-	w := &htmlWriter{left: max(maxRunes, 0), links: p.links}
-	w.document(sanitizer().Sanitize(pruned.String()))
-	return w.finish(), p.hidden, cut || p.full || w.full
+	w := &htmlWriter{left: max(maxRunes, 0)}
+	hidden, cut = show(s, w)
+	return sanitizer().Sanitize(w.out.String()), hidden, cut
 }
 
 // shownElements stay as they are; of others their content stays.
@@ -46,155 +36,147 @@ var shownElements = []string{"p", "div", "br", "hr", "h1", "h2", "h3", "h4", "h5
 	"b", "strong", "i", "em", "u", "s", "strike", "del", "ins", "small", "big", "sub", "sup", "code", "tt", "kbd", "samp", "var", "q", "cite", "abbr", "mark",
 	"ul", "ol", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tfoot", "tr", "td", "th"}
 
-// standIn returns the element that takes the place of one that does not stay, ""
-// for none. Some keep their lines apart, and of some the parser does not read what
-// is in them as markup.
-func standIn(tag string, kind boxKind) string {
-	switch {
-	case slices.Contains(shownElements, tag) || tag == "a" || tag == "html" || tag == "body":
-		return ""
-	case tag == "xmp" || tag == "plaintext" || tag == "listing":
-		return "pre"
-	case kind == blockBox || isBlock(tag) || tag == "textarea" || tag == "option" || tag == "optgroup":
-		return "div"
-	}
-	return "span"
-}
+var digits = regexp.MustCompile(`\A[0-9]{1,9}\z`)
 
-// sanitizer is the policy for what is shown: names of elements, and the
-// attributes without which links and tables lose their meaning. The number in
-// title is how htmlWriter finds the address as it was written, for the policy
-// rewrites queries.
+const rel = "nofollow noreferrer"
+
+// sanitizer is the policy for what is shown. It finds nothing to change in what
+// htmlWriter writes; it is there so that no fault there becomes one of a reader.
 var sanitizer = sync.OnceValue(func() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
 	p.AllowElements(shownElements...)
-	p.AllowAttrs("href").OnElements("a")
-	p.AllowAttrs("title").Matching(bluemonday.Integer).OnElements("a")
-	p.AllowAttrs("colspan", "rowspan").Matching(bluemonday.Integer).OnElements("td", "th")
-	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
-	p.AllowURLSchemes("http", "https", "mailto")
-	p.RequireParseableURLs(true)
-	p.AllowRelativeURLs(false)
-	p.RequireNoFollowOnLinks(true)
-	p.RequireNoReferrerOnLinks(true)
+	p.AllowAttrs("href").Matching(regexp.MustCompile(`\A(?i:https?|mailto):\S+\z`)).OnElements("a")
+	p.AllowAttrs("rel").Matching(regexp.MustCompile(`\A` + rel + `\z`)).OnElements("a")
+	p.AllowAttrs("colspan", "rowspan").Matching(digits).OnElements("td", "th")
+	p.AllowAttrs("start").Matching(digits).OnElements("ol")
 	return p
 })
 
-// pruner takes out of a tree what a person would not see.
-type pruner struct {
-	page   *page
-	left   int // runes of text that may still be kept
-	full   bool
-	hidden int      // characters that a person would not see
-	links  []string // addresses by the number that stands in title
+// htmlWriter writes clean, well-formed HTML of a bounded length. Elements in which
+// nothing is seen are left out, but for the cells of a table.
+type htmlWriter struct {
+	out     strings.Builder
+	open    []string // elements that are open, by the name they are written with
+	pending []string // start tags, and white space between them, that are not written yet
+	left    int      // runes that may still be written, less those of the end tags due
+	full    bool
 }
 
-// children prunes what is in a node and reports whether anything is left that
-// shows. pre says whether white space counts.
-func (p *pruner) children(n *html.Node, st style, pre bool) bool {
-	shown := false
-	for c := n.FirstChild; c != nil; {
-		next := c.NextSibling
-		if p.full {
-			n.RemoveChild(c)
-		} else if p.keep(c, st, pre) {
-			shown = true
-		} else if c.Type != html.TextNode || !isSpace(c.Data) {
-			n.RemoveChild(c)
-		}
-		c = next
+func (w *htmlWriter) isFull() bool { return w.full }
+
+// standIn returns the element that is written for another, "" for none. Some keep their
+// lines apart.
+func standIn(tag string, kind boxKind) string {
+	switch {
+	case slices.Contains(shownElements, tag):
+		return tag
+	case tag == "html" || tag == "body" || tag == "input" || tag == "img":
+		return ""
+	case tag == "xmp" || tag == "plaintext" || tag == "listing":
+		return "pre"
+	case kind == blockBox || isBlock(tag) || tag == "textarea":
+		return "div"
 	}
-	return shown
+	return ""
 }
 
-// keep prunes one node and reports whether it shows anything.
-func (p *pruner) keep(n *html.Node, parent style, pre bool) bool {
-	switch n.Type {
-	case html.TextNode:
-		if !parent.visible() {
-			p.hidden += characters(n.Data)
-			return false
+func (w *htmlWriter) begin(n *html.Node, st style) {
+	name, attrs := standIn(n.Data, st.kind), ""
+	add := func(key, value string) { attrs += " " + key + `="` + html.EscapeString(value) + `"` }
+	switch name {
+	case "td", "th":
+		for _, key := range []string{"colspan", "rowspan"} {
+			if value := attr(n.Attr, key); digits.MatchString(value) {
+				add(key, value)
+			}
 		}
-		return p.text(n, pre)
-	case html.ElementNode:
-	default:
-		return false
-	}
-	if isDropped(n.Data) && n.Data != "head" || n.Namespace != "" {
-		return false
-	}
-	st := p.page.compute(parent, n)
-	p.full = p.full || p.page.spent()
-	if n.Data == "head" {
-		return false
-	}
-	if st.gone {
-		p.hidden += textIn(n)
-		return false
-	}
-	switch n.Data {
-	case "img":
-		alt := strings.TrimSpace(attr(n.Attr, "alt"))
-		if alt == "" || tiny(attr(n.Attr, "width")) || tiny(attr(n.Attr, "height")) || st.tiny || !st.shown() {
-			return false
+	case "ol":
+		if value := attr(n.Attr, "start"); digits.MatchString(value) {
+			add("start", value)
 		}
-		become(n, " "+alt+" ")
-		return p.text(n, false)
-	case "input":
-		switch strings.ToLower(attr(n.Attr, "type")) {
-		case "submit", "button", "reset":
-			become(n, attr(n.Attr, "value"))
-			return st.visible() && p.text(n, false)
-		}
-		return false
-	case "br", "hr":
-		n.Attr = nil
-		return true
-	case "a":
-		p.link(n)
 	}
-	if name := standIn(n.Data, st.kind); name != "" {
-		n.Data, n.DataAtom = name, atom.Lookup([]byte(name))
+	href := plain.Text(linkAddress(attr(n.Attr, "href")))
+	if _, err := url.Parse(href); n.Data == "a" && href != "" && err == nil {
+		name = "a"
+		add("href", href)
+		add("rel", rel)
 	}
-	shown := p.children(n, st, st.pre)
-	// Empty cells keep their column.
-	return shown || n.Data == "td" || n.Data == "th"
+	w.open = append(w.open, name)
+	if name != "" {
+		w.pending = append(w.pending, "<"+name+attrs+">")
+	}
+	if isVoid(name) || name == "td" || name == "th" {
+		w.flush()
+	}
 }
 
-// text cleans a text node and reports whether there is anything in it to see.
-func (p *pruner) text(n *html.Node, pre bool) bool {
-	s := plain.Text(n.Data)
+// end closes an element, or leaves it out if nothing was written in it.
+func (w *htmlWriter) end(*html.Node) {
+	last := len(w.open) - 1
+	name := w.open[last]
+	w.open = w.open[:last]
+	if name == "" || isVoid(name) {
+		return
+	}
+	for i, tag := range slices.Backward(w.pending) {
+		if strings.HasPrefix(tag, "<") {
+			w.pending = w.pending[:i]
+			return
+		}
+	}
+	w.out.WriteString("</" + name + ">")
+}
+
+// flush writes what is pending, as far as there is room for start tags and their ends.
+func (w *htmlWriter) flush() {
+	for len(w.pending) > 0 {
+		one := w.pending[0]
+		cost := utf8.RuneCountInString(one)
+		if tag, ok := strings.CutPrefix(one, "<"); ok {
+			name := tag[:strings.IndexAny(tag, " >")]
+			if !isVoid(name) {
+				cost += len("</>") + len(name)
+			}
+		}
+		if cost > w.left {
+			w.full = true
+			return
+		}
+		w.left -= cost
+		w.out.WriteString(one)
+		w.pending = w.pending[1:]
+	}
+}
+
+func (w *htmlWriter) image(alt string) {
+	if alt != "" {
+		w.text(" "+alt+" ", false)
+	}
+}
+
+// text writes text, or as much of it as fits.
+func (w *htmlWriter) text(s string, pre bool) {
+	s = plain.Text(s)
 	if !pre {
 		s = collapse(s)
 	}
-	count := utf8.RuneCountInString(s)
-	if count > p.left {
-		s, _ = plain.Head(s, p.left)
-		p.full = true
-		count = p.left
-	}
-	p.left -= count
-	n.Data = s
-	return !isSpace(s)
-}
-
-// link leaves a link its address, or nothing.
-func (p *pruner) link(n *html.Node) {
-	href := plain.Text(linkAddress(attr(n.Attr, "href")))
-	n.Attr = nil
-	if href == "" {
+	if strings.TrimSpace(s) == "" && len(w.pending) > 0 {
+		w.pending = append(w.pending, s)
 		return
 	}
-	n.Attr = []html.Attribute{{Key: "href", Val: href}, {Key: "title", Val: strconv.Itoa(len(p.links))}}
-	p.links = append(p.links, href)
+	if w.flush(); w.full || s == "" {
+		return
+	}
+	escaped := html.EscapeString(s)
+	for n := utf8.RuneCountInString(escaped); n > w.left; n = utf8.RuneCountInString(escaped) {
+		w.full = true
+		// An escape is five runes at most. What escaping adds is not known before it is cut.
+		s, _ = plain.Head(s, min(w.left, utf8.RuneCountInString(s)-(n-w.left+4)/5))
+		escaped = html.EscapeString(s)
+	}
+	w.left -= utf8.RuneCountInString(escaped)
+	w.out.WriteString(escaped)
 }
-
-// become makes an element a text.
-func become(n *html.Node, s string) {
-	*n = html.Node{Parent: n.Parent, PrevSibling: n.PrevSibling, NextSibling: n.NextSibling, Type: html.TextNode, Data: s}
-}
-
-func isSpace(s string) bool { return strings.TrimSpace(s) == "" }
 
 // collapse makes every run of white space one space; no-break spaces stay.
 func collapse(s string) string {
@@ -202,125 +184,13 @@ func collapse(s string) string {
 	out.Grow(len(s))
 	space := false
 	for _, c := range s {
-		if unicode.IsSpace(c) && c != '\u00A0' {
-			if !space {
-				out.WriteByte(' ')
-			}
-			space = true
-			continue
+		isSpace := unicode.IsSpace(c) && c != '\u00A0'
+		if !isSpace {
+			out.WriteRune(c)
+		} else if !space {
+			out.WriteByte(' ')
 		}
-		space = false
-		out.WriteRune(c)
+		space = isSpace
 	}
 	return out.String()
-}
-
-// htmlWriter writes clean, well-formed HTML of a bounded length.
-type htmlWriter struct {
-	out   strings.Builder
-	open  []string
-	left  int // runes that may still be written, less those of the end tags due
-	full  bool
-	links []string
-}
-
-// document copies sanitized HTML as far as it fits.
-func (w *htmlWriter) document(s string) {
-	z := html.NewTokenizer(strings.NewReader(s))
-	for !w.full {
-		switch z.Next() {
-		case html.ErrorToken:
-			return
-		case html.TextToken:
-			w.text(string(z.Text()))
-		case html.StartTagToken, html.SelfClosingTagToken:
-			w.start(z.Token())
-		case html.EndTagToken:
-			name, _ := z.TagName()
-			w.end(string(name))
-		}
-	}
-}
-
-// start writes a start tag if there is room for it and for its end.
-func (w *htmlWriter) start(t html.Token) {
-	var tag strings.Builder
-	tag.WriteByte('<')
-	tag.WriteString(t.Data)
-	for _, a := range t.Attr {
-		value := plain.Text(a.Val)
-		switch {
-		case t.Data == "a" && a.Key == "href":
-			i, err := strconv.Atoi(attr(t.Attr, "title"))
-			if err != nil || i < 0 || i >= len(w.links) {
-				continue
-			}
-			value = w.links[i]
-		case t.Data == "a" && a.Key == "title":
-			continue
-		}
-		tag.WriteString(" " + a.Key + `="` + html.EscapeString(value) + `"`)
-	}
-	if t.Data == "a" && !strings.Contains(tag.String(), " href=") {
-		return // it leads nowhere; an end tag without a start is left out
-	}
-	tag.WriteByte('>')
-	cost := utf8.RuneCountInString(tag.String())
-	due := 0
-	if !isVoid(t.Data) {
-		due = len(t.Data) + len("</>")
-	}
-	if cost+due > w.left {
-		w.full = true
-		return
-	}
-	w.left -= cost + due
-	w.out.WriteString(tag.String())
-	if due > 0 {
-		w.open = append(w.open, t.Data)
-	}
-}
-
-// end closes an element that is open, and those in it.
-func (w *htmlWriter) end(tag string) {
-	for i := len(w.open) - 1; i >= 0; i-- {
-		if w.open[i] == tag {
-			w.closeTo(i)
-			return
-		}
-	}
-}
-
-func (w *htmlWriter) closeTo(i int) {
-	for len(w.open) > i {
-		last := len(w.open) - 1
-		w.out.WriteString("</" + w.open[last] + ">")
-		w.open = w.open[:last]
-	}
-}
-
-// text writes text, or as much of it as fits.
-func (w *htmlWriter) text(s string) {
-	s = plain.Text(s)
-	escaped := html.EscapeString(s)
-	n := utf8.RuneCountInString(escaped)
-	if n <= w.left {
-		w.out.WriteString(escaped)
-		w.left -= n
-		return
-	}
-	w.full = true
-	// What escaping adds is not known before it is cut.
-	short, _ := plain.Head(s, w.left)
-	for short != "" && utf8.RuneCountInString(html.EscapeString(short)) > w.left {
-		over := utf8.RuneCountInString(html.EscapeString(short)) - w.left
-		short, _ = plain.Head(short, utf8.RuneCountInString(short)-(over+4)/5)
-	}
-	w.out.WriteString(html.EscapeString(short))
-	w.left = 0
-}
-
-func (w *htmlWriter) finish() string {
-	w.closeTo(0)
-	return w.out.String()
 }

@@ -1,81 +1,55 @@
 package visible
 
-import "strings"
+import (
+	"slices"
+	"strings"
 
-// selector is a compound selector, which is about one element, and what stands
-// to the left of it. Every condition of it must hold.
+	"golang.org/x/net/html"
+)
+
+// selector is a compound selector, which is about one element, and what stands to the
+// left of it. Every condition of it must hold.
 type selector struct {
-	tag     string // in lower case, "" for any
-	id      string
-	classes []string
-	attrs   []attrTest
-	pseudos []pseudo
-	left    *selector
-	how     byte   // how left relates to this one: ' ', '>', '+' or '~'
-	weight  uint64 // specificity, of the whole
-	sure    truth  // doubtful where a part of the whole is exotic
-	never   bool   // no element matches the whole: it is about a state or a pseudo-element
+	tag, id, class string // that an element must have, in lower case; "" for any
+	conditions     []condition
+	left           *selector
+	how            byte   // how left relates to this one: ' ', '>', '+' or '~'
+	weight         uint64 // specificity, of the whole
+	parts          int    // of the whole
+	sure           truth  // doubtful where a part of the whole is exotic
+	never          bool   // no element matches the whole: it is about a state or a pseudo-element
 }
 
-// Specificities: browsers count to 255 in each place. An exotic selector may be as
-// specific as any.
+// condition is what a selector asks of an element.
+type condition func(m *matcher, n *html.Node) truth
+
+// Specificities: browsers count to 255 in each place, and a selector that comes near
+// that is exotic, which may be as specific as any.
 const (
 	weightID    = 1 << 16
 	weightClass = 1 << 8
 	weightTag   = 1
-	weightMost  = 0xffffff
+	weightMost  = 1<<24 - 1
+	mostParts   = 200
 )
 
-// addWeights adds two specificities without carrying over.
-func addWeights(a, b uint64) uint64 {
-	var sum uint64
-	for shift := 0; shift <= 16; shift += 8 {
-		sum |= min(a>>shift&0xff+b>>shift&0xff, 0xff) << shift
-	}
-	return sum
+func (s *selector) add(weight uint64, c condition) {
+	s.weight += weight
+	s.parts++
+	s.conditions = append(s.conditions, c)
 }
 
-// attrTest is a condition on an attribute. op is 0 when it need only be there.
-type attrTest struct {
-	name, value string
-	op          byte
-	fold        bool // case does not count
-}
-
-// pseudo is a pseudo-class that is judged exactly.
-type pseudo struct {
-	kind pseudoKind
-	list []*selector // of isNot
-}
-
-type pseudoKind uint8
-
-const (
-	isNot pseudoKind = iota
-	isRoot
-	isLink
-	isChecked
-	isFirst
-	isLast
-)
-
-// parseSelectors parses a list of selectors. The truth is no for an invalid list,
-// and doubtful for one that not every browser takes for valid.
-func parseSelectors(toks []token, relative bool, depth int) ([]*selector, truth) {
-	const deepest = 50
-	if depth > deepest {
-		return nil, doubtful
+// parseSelectors parses a list of selectors. The truth is no for an invalid list, and
+// doubtful for one that not every browser takes for valid. A combinator before one,
+// which counts in rules in rules, is left out.
+func parseSelectors(toks []token) (list []*selector, sure truth) {
+	if namespaced(toks) {
+		return []*selector{exoticSelector()}, doubtful
 	}
-	var list []*selector
-	sure := yes
-	for i, t := range toks {
-		if t.is("|") && !(i+1 < len(toks) && toks[i+1].is("=")) { // a namespace, which no letter needs
-			return []*selector{{sure: doubtful, weight: weightMost}}, doubtful
-		}
-	}
+	sure = yes
 	for _, one := range splitTokens(toks) {
-		p := selectorParser{toks: trimTokens(one), depth: depth, sure: yes}
-		s := p.complex(relative)
+		p := selectorParser{toks: one, sure: yes}
+		s := p.complex()
 		if s == nil {
 			return nil, no
 		}
@@ -85,15 +59,29 @@ func parseSelectors(toks []token, relative bool, depth int) ([]*selector, truth)
 	return list, sure
 }
 
+// namespaced reports whether a namespace is named, which no letter needs.
+func namespaced(toks []token) bool {
+	for i, t := range toks {
+		if t.is("|") && (i+1 == len(toks) || !toks[i+1].is("=")) {
+			return true
+		}
+	}
+	return false
+}
+
+// exoticSelector may be about any element.
+func exoticSelector() *selector { return &selector{sure: doubtful, weight: weightMost} }
+
 type selectorParser struct {
 	toks  []token
-	depth int
-	ended bool  // a pseudo-element was read
+	fresh bool  // a combinator was read, so white space before the next token does not count
+	ended bool  // a pseudo-element was read, so nothing may follow but a state
 	sure  truth // whether the list is valid everywhere
 }
 
+// peek returns the next token of a compound selector.
 func (p *selectorParser) peek() token {
-	if len(p.toks) == 0 {
+	if len(p.toks) == 0 || p.toks[0].spaced && !p.fresh {
 		return token{}
 	}
 	return p.toks[0]
@@ -101,64 +89,45 @@ func (p *selectorParser) peek() token {
 
 func (p *selectorParser) take() token {
 	t := p.peek()
-	if len(p.toks) > 0 {
-		p.toks = p.toks[1:]
+	if t.kind != tokenEnd {
+		p.toks, p.fresh = p.toks[1:], false
 	}
 	return t
 }
 
-func (p *selectorParser) space() bool {
-	found := false
-	for p.peek().kind == tokenSpace {
-		p.take()
-		found = true
-	}
-	return found
-}
-
 // combinator reads what stands between two compound selectors, 0 for nothing.
-func (p *selectorParser) combinator() byte {
-	space := p.space()
-	for _, mark := range []string{">", "+", "~"} {
-		if p.peek().is(mark) {
-			p.take()
-			p.space()
-			return mark[0]
-		}
+func (p *selectorParser) combinator() (how byte) {
+	if t := p.toks[0]; t.is(">") || t.is("+") || t.is("~") {
+		p.toks, how = p.toks[1:], t.text[0]
+	} else if t.spaced {
+		how = ' '
 	}
-	if space {
-		return ' '
-	}
-	return 0
+	p.fresh = true
+	return how
 }
 
-// complex reads a whole selector, nil for an invalid one. Of a relative one only
-// what stands behind its first combinator counts.
-func (p *selectorParser) complex(relative bool) *selector {
-	how := p.combinator()
-	if how != 0 && !relative {
-		return nil
+// complex reads a whole selector, nil for an invalid one.
+func (p *selectorParser) complex() *selector {
+	if len(p.toks) > 0 && p.combinator() > ' ' {
+		p.sure = doubtful // it counts in a rule only
 	}
-	var s *selector
-	for {
+	s := p.compound()
+	for s != nil && len(p.toks) > 0 {
+		how := p.combinator()
 		c := p.compound()
-		if c == nil {
+		if how == 0 || c == nil {
 			return nil
 		}
-		if s != nil {
-			c.left, c.how = s, how
-			c.weight = addWeights(c.weight, s.weight)
-			c.sure, c.never = min(c.sure, s.sure), c.never || s.never
-		}
+		c.left, c.how = s, how
+		c.weight, c.parts = c.weight+s.weight, c.parts+s.parts
+		c.sure, c.never = min(c.sure, s.sure), c.never || s.never
 		s = c
-		if len(p.toks) == 0 {
-			break
-		}
-		if how = p.combinator(); how == 0 || p.ended {
-			return nil
-		}
 	}
-	if s.sure == doubtful {
+	switch {
+	case s == nil:
+	case s.parts > mostParts:
+		return exoticSelector()
+	case s.sure == doubtful:
 		s.weight = weightMost
 	}
 	return s
@@ -167,118 +136,120 @@ func (p *selectorParser) complex(relative bool) *selector {
 // compound reads a compound selector, nil for an invalid one or none.
 func (p *selectorParser) compound() *selector {
 	s := &selector{sure: yes}
-	n := len(p.toks)
-	if t := p.peek(); t.kind == tokenIdent || t.is("*") {
-		p.take()
-		if t.kind == tokenIdent {
-			s.tag, s.weight = strings.ToLower(t.text), weightTag
-		}
-	}
-	for len(p.toks) > 0 {
+	before := len(p.toks)
+	for first := true; ; first = false {
 		t := p.peek()
-		if p.ended && !t.is(":") {
+		if p.ended && t.kind != tokenEnd && !t.is(":") {
 			return nil
 		}
 		switch {
-		case t.kind == tokenHash && t.name:
+		case first && t.is("*"):
 			p.take()
-			if s.id == "" {
-				s.id = t.text
-			} else {
-				s.attrs = append(s.attrs, attrTest{name: "id", value: t.text, op: '='})
-			}
-			s.weight = addWeights(s.weight, weightID)
-			continue
+		case first && t.kind == tokenIdent:
+			s.tag = p.take().word()
+			s.add(weightTag, func(_ *matcher, n *html.Node) truth { return truthOf(n.Data == s.tag) })
+		case t.kind == tokenHash && t.id:
+			s.id = strings.ToLower(p.take().text)
+			s.add(weightID, func(_ *matcher, n *html.Node) truth { return sameName(t.text, attr(n.Attr, "id")) })
 		case t.is("."):
 			p.take()
-			if t = p.take(); t.kind != tokenIdent {
+			class := p.take()
+			if class.kind != tokenIdent {
 				return nil
 			}
-			s.classes = append(s.classes, t.text)
-			s.weight = addWeights(s.weight, weightClass)
-			continue
+			s.class = class.word()
+			s.add(weightClass, func(m *matcher, n *html.Node) truth { return m.hasClass(class.text, n) })
 		case t.is("["):
-			p.take()
-			in := selectorParser{}
-			if in.toks, p.toks = inside(p.toks, t.span); !in.attribute(s) {
+			if !s.attribute(p.take().args) {
 				return nil
 			}
-			continue
 		case t.is("&"): // exotic: it may be any element
 			p.take()
 			s.sure = doubtful
-			continue
 		case t.is(":"):
 			p.take()
 			if !p.pseudo(s) {
 				return nil
 			}
-			continue
+		case len(p.toks) == before:
+			return nil
+		default:
+			return s
 		}
-		break
 	}
-	if len(p.toks) == n {
-		return nil
-	}
-	return s
 }
 
-func setOf(words string) map[string]bool {
-	set := map[string]bool{}
-	for w := range strings.FieldsSeq(words) {
-		set[w] = true
+// attribute reads what stands in square brackets, and reports whether that is valid.
+func (s *selector) attribute(args []token) bool {
+	if namespaced(args) {
+		s.sure = doubtful
+		return true
 	}
-	return set
-}
-
-// attribute reads what stands in brackets, and reports whether that is valid.
-func (p *selectorParser) attribute(s *selector) bool {
-	p.space()
-	t := p.take()
-	if t.kind != tokenIdent {
+	if len(args) == 0 || args[0].kind != tokenIdent {
 		return false
 	}
-	test := attrTest{name: strings.ToLower(t.text)}
-	p.space()
-	if op := p.take(); op.kind != tokenEnd {
-		test.op = '='
-		if !op.is("=") {
-			if op.kind != tokenMark || !strings.Contains("~|^$*", op.text) || !p.take().is("=") {
-				return false
-			}
-			test.op = op.text[0]
+	name, op, value, fold := args[0].word(), "", "", false
+	if args = args[1:]; len(args) > 0 {
+		if len(args) > 1 && args[1].is("=") && !args[1].spaced && args[0].kind == tokenMark && strings.Contains("~|^$*", args[0].text) {
+			op, args = args[0].text, args[1:]
 		}
-		p.space()
-		v := p.take()
-		if v.kind != tokenIdent && v.kind != tokenString {
+		if len(args) < 2 || len(args) > 3 || !args[0].is("=") || args[1].kind != tokenIdent && args[1].kind != tokenString {
 			return false
 		}
-		test.value = v.text
-		p.space()
-		switch flag := p.take(); flag.word() {
-		case "i":
-			test.fold = true
-		case "s":
-			s.sure = doubtful
-		default:
-			if flag.kind != tokenEnd {
+		op, value = op+"=", args[1].text
+		if len(args) == 3 {
+			fold = args[2].word() == "i"
+			if args[2].word() == "s" {
+				s.sure = doubtful
+			} else if !fold {
 				return false
 			}
 		}
-		p.space()
 	}
-	s.attrs = append(s.attrs, test)
-	s.weight = addWeights(s.weight, weightClass)
-	return len(p.toks) == 0
+	compare := comparisons[op]
+	// Of many attributes browsers compare the value without regard to case.
+	s.add(weightClass, func(m *matcher, n *html.Node) truth {
+		m.steps -= len(n.Attr)
+		if !hasAttr(n.Attr, name) {
+			return no
+		}
+		have := attr(n.Attr, name)
+		m.steps -= len(have) / 8
+		switch {
+		case compare(have, value):
+			return yes
+		case !compare(strings.ToLower(have), strings.ToLower(value)):
+			return no
+		case fold:
+			return yes
+		}
+		return doubtful
+	})
+	return true
+}
+
+var comparisons = map[string]func(have, want string) bool{
+	"":   func(_, _ string) bool { return true },
+	"=":  func(have, want string) bool { return have == want },
+	"|=": func(have, want string) bool { return have == want || strings.HasPrefix(have, want+"-") },
+	"~=": func(have, want string) bool { return slices.Contains(strings.FieldsFunc(have, isHTMLSpace), want) },
+	"^=": func(have, want string) bool { return want != "" && strings.HasPrefix(have, want) },
+	"$=": func(have, want string) bool { return want != "" && strings.HasSuffix(have, want) },
+	"*=": func(have, want string) bool { return want != "" && strings.Contains(have, want) },
 }
 
 var (
 	// states are pseudo-classes that hold for no element of a letter that is only
 	// looked at.
 	states         = setOf("hover focus active visited target focus-within focus-visible autofill fullscreen")
-	exactPseudos   = map[string]pseudoKind{"root": isRoot, "link": isLink, "any-link": isLink, "checked": isChecked, "first-child": isFirst, "last-child": isLast}
 	pseudoElements = setOf("before after first-line first-letter marker selection placeholder backdrop file-selector-button cue")
+	oldElements    = setOf("before after first-line first-letter") // one colon is enough
 )
+
+// isLink is what :link and :any-link ask; no link was visited.
+func isLink(_ *matcher, n *html.Node) truth {
+	return truthOf((n.Data == "a" || n.Data == "area") && hasAttr(n.Attr, "href"))
+}
 
 // pseudo reads a pseudo-class or a pseudo-element behind its first colon, and
 // reports whether it is valid.
@@ -288,44 +259,114 @@ func (p *selectorParser) pseudo(s *selector) bool {
 		p.take()
 	}
 	t := p.take()
-	name := strings.ToLower(t.text)
-	var args []token
-	if t.kind == tokenFunction {
-		args, p.toks = inside(p.toks, t.span)
-	} else if t.kind != tokenIdent {
-		return false
+	name := t.word() + t.calls()
+	if name == "" || strings.HasPrefix(name, "-ms-") || strings.HasPrefix(name, "-o-") || strings.HasPrefix(name, "-moz-") {
+		return false // no reader but Outlook and old programs takes these for valid
 	}
-	s.weight = addWeights(s.weight, weightClass)
-	if strings.HasPrefix(name, "-ms-") || strings.HasPrefix(name, "-o-") || strings.HasPrefix(name, "-moz-") {
-		return false // no reader but Outlook and old programs takes it for valid
-	}
-	kind, exact := exactPseudos[name]
 	switch {
-	case element || t.kind == tokenIdent && (name == "before" || name == "after" || name == "first-line" || name == "first-letter"):
+	case element || oldElements[t.word()]:
 		p.ended, s.never = true, true
 		if !pseudoElements[name] && !strings.HasPrefix(name, "-webkit-") {
 			p.sure = doubtful
 		}
-	case t.kind == tokenIdent && states[name]:
-		if !p.ended {
-			s.never = true
-		}
-	case t.kind == tokenIdent && exact:
-		s.pseudos = append(s.pseudos, pseudo{kind: kind})
-	case name == "not" && t.kind == tokenFunction:
-		list, sure := parseSelectors(args, false, p.depth+1)
+	case states[t.word()]:
+		s.never = true
+	case t.word() == "link" || t.word() == "any-link":
+		s.add(weightClass, isLink)
+	case t.calls() == "not":
+		list, sure := parseSelectors(t.args)
 		if sure == no {
 			return false
 		}
 		s.sure = min(s.sure, sure)
-		var weight uint64
+		heaviest := &selector{}
 		for _, l := range list {
-			weight = max(weight, l.weight)
+			if l.weight >= heaviest.weight {
+				heaviest = l
+			}
 		}
-		s.weight = addWeights(s.weight-weightClass, weight)
-		s.pseudos = append(s.pseudos, pseudo{kind: isNot, list: list})
+		s.parts += heaviest.parts
+		s.add(heaviest.weight, func(m *matcher, n *html.Node) truth {
+			best := no
+			for _, l := range list {
+				if !l.never {
+					best = max(best, m.match(l, n))
+				}
+			}
+			return yes - best
+		})
 	default: // exotic: it may hold for any element
 		s.sure, p.sure = doubtful, doubtful
 	}
 	return true
+}
+
+// matcher matches selectors and counts what that costs.
+type matcher struct {
+	steps int // that are left; below zero nothing matches
+}
+
+// match goes through a selector from right to left and looks for elements that can
+// be the ones to the left.
+func (m *matcher) match(s *selector, n *html.Node) truth {
+	sure := s.sure
+	for i := 0; i < len(s.conditions) && sure != no; i++ {
+		m.steps--
+		sure = min(sure, s.conditions[i](m, n))
+	}
+	if m.steps--; m.steps < 0 {
+		return no
+	}
+	if sure == no || s.left == nil {
+		return sure
+	}
+	next := parent
+	if s.how == '+' || s.how == '~' {
+		next = before
+	}
+	best := no
+	for n = next(n); n != nil && best < sure && m.steps >= 0; n = next(n) {
+		best = max(best, min(sure, m.match(s.left, n)))
+		if s.how == '>' || s.how == '+' {
+			break
+		}
+	}
+	return best
+}
+
+// hasClass judges names that differ in case only as doubtful: whether it counts
+// depends on the page that a mail program puts a letter in.
+func (m *matcher) hasClass(want string, n *html.Node) truth {
+	classes, best := attr(n.Attr, "class"), no
+	m.steps -= len(classes) / 8
+	for have := range strings.FieldsFuncSeq(classes, isHTMLSpace) {
+		best = max(best, sameName(want, have))
+	}
+	return best
+}
+
+func sameName(a, b string) truth {
+	switch {
+	case a == b:
+		return yes
+	case len(a) == len(b) && strings.EqualFold(a, b):
+		return doubtful
+	}
+	return no
+}
+
+func isHTMLSpace(r rune) bool { return r == ' ' || r == '\t' || r == '\n' || r == '\r' || r == '\f' }
+
+// parent and before return the next element in a direction, nil for none.
+func parent(n *html.Node) *html.Node {
+	if n.Parent == nil || n.Parent.Type != html.ElementNode {
+		return nil
+	}
+	return n.Parent
+}
+
+func before(n *html.Node) *html.Node {
+	for n = n.PrevSibling; n != nil && n.Type != html.ElementNode; n = n.PrevSibling {
+	}
+	return n
 }

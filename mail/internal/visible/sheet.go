@@ -1,6 +1,7 @@
 package visible
 
 import (
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -9,7 +10,6 @@ import (
 // Bounds of a style sheet, which no sheet that a person wrote comes near. A
 // sheet beyond them cannot be judged, and then nothing of its document is shown.
 const (
-	maxCSSDepth    = 100     // blocks in blocks, and brackets in a selector
 	maxValueTokens = 2000    // of one declaration
 	maxSelectors   = 200_000 // of all rules
 )
@@ -39,45 +39,44 @@ type styleRule struct {
 	sure     truth // never no
 }
 
-// sheet holds the rules of a document, by the id, class or tag, in lower case,
-// that an element must have for a selector to match.
+// sheet holds the rules of a document, by what an element must have for a selector to
+// match: "#id", ".class" or "tag" in lower case, "" for nothing.
 type sheet struct {
-	ids, classes, tags map[string][]styleRule
-	others             []styleRule
-	frames             map[string][]declaration // what the frames of animations say
-	inline             map[string][]declaration // style attributes, by their text
-	declared           uint64                   // declarations so far
-	selectors          int
-	beyond             bool   // it passed a bound
-	later              bool   // what is read from here on stands behind what is shown
-	title              string // of the first block that has one; other titles are alternatives
+	rules     map[string][]styleRule
+	inline    map[string][]declaration // style attributes, by their text
+	declared  uint64                   // declarations so far
+	selectors int
+	beyond    bool // it passed a bound
+	foreign   bool // names of tags may be about another language than HTML
 }
 
-func newSheet() *sheet {
-	return &sheet{ids: map[string][]styleRule{}, classes: map[string][]styleRule{}, tags: map[string][]styleRule{},
-		frames: map[string][]declaration{}, inline: map[string][]declaration{}}
+// tokens reads CSS; where that is nested too deeply the sheet is beyond its bounds.
+func (sh *sheet) tokens(css string) []token {
+	toks, ok := tokensOf(css)
+	sh.beyond = sh.beyond || !ok
+	return toks
 }
 
 // addBlock reads one style block that is the content of an element with the given
-// attributes.
+// attributes. Blocks with a title may be alternatives.
 func (sh *sheet) addBlock(css string, attrs []html.Attribute) {
 	if kind := strings.ToLower(strings.TrimSpace(attr(attrs, "type"))); kind != "" && kind != "text/css" {
 		return
 	}
-	if title := attr(attrs, "title"); title != "" {
-		if sh.title == "" {
-			sh.title = title
-		} else if sh.title != title {
-			return
+	at := place{sure: mediaList(sh.tokens(attr(attrs, "media")))}
+	if attr(attrs, "title") != "" {
+		at.sure = min(at.sure, doubtful)
+	}
+	if at.sure == no {
+		return
+	}
+	toks := sh.tokens(css)
+	for len(toks) > 0 {
+		if t := toks[0]; t.kind == tokenComment {
+			toks = toks[1:]
+		} else {
+			toks = sh.rule(toks, at)
 		}
-	}
-	sure := mediaList(tokensOf(attr(attrs, "media")))
-	if sh.later {
-		sure = min(sure, doubtful)
-	}
-	if sure != no {
-		p := &cssParser{sheet: sh}
-		p.rules(tokensOf(css), place{sure: sure}, true)
 	}
 }
 
@@ -90,173 +89,98 @@ func holdsSheet(address string) bool {
 
 // place is where a rule stands.
 type place struct {
-	sure    truth
-	parents []*selector // of the rule around; nil outside of rules
-	scoped  bool        // in @scope, where selectors may be relative
-	depth   int
+	sure      truth
+	selectors []*selector // of the rule around; nil outside of rules
 }
 
-// cssParser reads a style sheet by CSS Syntax Level 3 section 5, with the rules
-// in rules of CSS Nesting.
-type cssParser struct {
-	sheet   *sheet
-	foreign bool // names of tags may be about another language than HTML
-}
-
-// deeper reports whether one more block in blocks is not too deep.
-func (p *cssParser) deeper(at *place) bool {
-	at.depth++
-	p.sheet.beyond = p.sheet.beyond || at.depth > maxCSSDepth
-	return at.depth <= maxCSSDepth
-}
-
-// rules reads rules.
-func (p *cssParser) rules(toks []token, at place, top bool) {
-	if !p.deeper(&at) {
-		return
+// rule reads one rule or, in a rule, one declaration, by CSS Syntax Level 3 section 5
+// and CSS Nesting, and returns what follows it.
+func (sh *sheet) rule(toks []token, at place) []token {
+	if toks[0].kind == tokenAt {
+		return sh.atRule(toks[0].text, toks[1:], at)
 	}
-	for len(toks) > 0 {
-		switch t := toks[0]; {
-		case t.kind == tokenSpace, top && (t.kind == tokenCDO || t.kind == tokenCDC):
-			toks = toks[1:]
-		case t.kind == tokenAt:
-			toks = p.atRule(t.text, toks[1:], at)
-		default:
-			prelude, mark, rest := cut(toks, "{")
-			if mark == "" {
-				return
-			}
-			toks = p.qualified(prelude, rest, toks[len(prelude)].span, at)
-		}
+	prelude, brace, rest := cut(toks, "{")
+	if brace.kind == tokenEnd {
+		return nil
 	}
+	if len(prelude) > 1 && strings.HasPrefix(prelude[0].text, "--") && prelude[0].kind == tokenIdent && prelude[1].is(":") {
+		return rest // what looks like a custom property is no rule
+	}
+	list, sure := parseSelectors(prelude)
+	if sure == no {
+		return rest
+	}
+	if sh.foreign || at.selectors != nil {
+		sure = doubtful
+	}
+	sh.block(brace.args, place{sure: min(at.sure, sure), selectors: list})
+	return rest
 }
 
 // atRule reads a rule behind its name and returns what follows it.
-func (p *cssParser) atRule(name string, toks []token, at place) []token {
-	prelude, mark, rest := cut(toks, ";", "{")
-	words := trimTokens(prelude)
-	if mark != "{" {
-		for _, t := range words {
-			if name == "import" && holdsSheet(t.text) {
-				p.sheet.beyond = true
-			}
-		}
-		p.foreign = p.foreign || name == "namespace" && len(words) > 0 && words[0].kind != tokenIdent
-		return rest
-	}
-	body, rest := inside(rest, toks[len(prelude)].span)
+func (sh *sheet) atRule(name string, toks []token, at place) []token {
+	prelude, brace, rest := cut(toks, ";{")
 	switch name {
 	case "media":
-		at.sure = min(at.sure, mediaList(words))
-		if at.parents != nil {
+		at.sure = min(at.sure, mediaList(prelude))
+		if at.selectors != nil {
 			at.sure = min(at.sure, doubtful)
 		}
 	case "layer", "container", "supports", "starting-style", "scope":
 		at.sure = min(at.sure, doubtful)
-		at.scoped = at.scoped || name == "scope"
-	case "keyframes", "-webkit-keyframes":
-		p.keyframes(words, body)
+	case "import":
+		for _, t := range prelude {
+			sh.beyond = sh.beyond || holdsSheet(t.text) || len(t.args) > 0 && holdsSheet(t.args[0].text)
+		}
 		return rest
-	default: // fonts, pages and what is not known
+	case "namespace":
+		sh.foreign = true
+		return rest
+	default: // fonts, pages and what is not known; animations are exotic where they are used
 		return rest
 	}
 	switch {
 	case at.sure == no:
-	case at.parents != nil:
-		p.block(body, at)
+	case at.selectors != nil:
+		sh.block(brace.args, at)
 	default:
-		p.rules(body, at, false)
-	}
-	return rest
-}
-
-// keyframes reads what an animation does. Any of its frames may be the one that a
-// person sees.
-func (p *cssParser) keyframes(name, body []token) {
-	for _, frame := range componentsOf(body) {
-		if frame.is("{") && len(name) == 1 {
-			key := name[0].text
-			p.sheet.frames[key] = append(p.sheet.frames[key], p.sheet.declarations(frame.args)...)
+		for in := brace.args; len(in) > 0; {
+			in = sh.rule(in, at)
 		}
 	}
-}
-
-// qualified reads a rule with a selector and returns what follows it. rest stands
-// behind the brace of the rule, whose span is given.
-func (p *cssParser) qualified(prelude, rest []token, span int, at place) []token {
-	body, rest := inside(rest, span)
-	prelude = trimTokens(prelude)
-	if len(prelude) > 1 && strings.HasPrefix(prelude[0].text, "--") && prelude[0].kind == tokenIdent && trimTokens(prelude[1:])[0].is(":") {
-		return rest // what looks like a custom property is no rule
-	}
-	list, sure := parseSelectors(prelude, at.scoped || at.parents != nil, 0)
-	if sure == no {
-		return rest
-	}
-	if p.foreign || at.parents != nil {
-		sure = doubtful
-	}
-	at.sure, at.parents = min(at.sure, sure), list
-	p.block(body, at)
 	return rest
 }
 
 // block reads the content of a rule: declarations and rules.
-func (p *cssParser) block(toks []token, at place) {
-	if !p.deeper(&at) {
-		return
-	}
+func (sh *sheet) block(toks []token, at place) {
 	var decls []declaration
 	for len(toks) > 0 {
-		switch t := toks[0]; {
-		case t.kind == tokenSpace, t.is(";"):
-			toks = toks[1:]
-			continue
-		case t.kind == tokenAt:
-			toks = p.atRule(t.text, toks[1:], at)
-			continue
+		custom := toks[0].kind == tokenIdent && strings.HasPrefix(toks[0].text, "--")
+		one, end, rest := cut(toks, ";{")
+		switch {
+		case toks[0].kind == tokenAt, end.is("{") && !custom:
+			rest = sh.rule(toks, at)
+		case custom:
+			_, _, rest = cut(toks, ";")
+		default:
+			decls = append(decls, sh.declaration(one)...)
 		}
-		before, mark, rest := cut(toks, ";", "{")
-		if custom := toks[0].kind == tokenIdent && strings.HasPrefix(toks[0].text, "--"); mark == "{" && custom {
-			before, _, rest = cut(toks, ";")
-		} else if mark == "{" {
-			toks = p.qualified(before, rest, toks[len(before)].span, at)
-			continue
-		}
-		decls = append(decls, p.sheet.declaration(before)...)
 		toks = rest
 	}
-	p.sheet.add(at, decls)
+	sh.add(at, decls)
 }
 
 // declaration reads a declaration. What is invalid or of no interest gives nothing.
 func (sh *sheet) declaration(toks []token) []declaration {
-	toks = trimTokens(toks)
-	if len(toks) == 0 || toks[0].kind != tokenIdent {
+	if len(toks) < 3 || toks[0].kind != tokenIdent || !toks[1].is(":") {
 		return nil
 	}
-	name := strings.ToLower(toks[0].text)
-	value := trimTokens(toks[1:])
-	if len(value) == 0 || !value[0].is(":") || !isProperty(name) {
+	value := toks[2:]
+	sh.beyond = sh.beyond || len(value) > maxValueTokens
+	if isBad(value) || slices.ContainsFunc(value, func(t token) bool { return t.is("{") || t.is("}") || t.is(")") || t.is("]") }) {
 		return nil
 	}
-	value = trimTokens(value[1:])
-	if len(value) > maxValueTokens {
-		sh.beyond = true
-		return nil
-	}
-	for i := 0; i < len(value); i++ {
-		if value[i].kind == tokenBad || value[i].is("{") || value[i].closes() {
-			return nil
-		}
-		for _, t := range value[i+1 : min(i+1+value[i].span, len(value))] {
-			if t.kind == tokenBad {
-				return nil
-			}
-		}
-		i += value[i].span
-	}
-	decls := parseDeclaration(name, value)
+	decls := parseDeclaration(toks[0].word(), value)
 	for i := range decls {
 		sh.declared++
 		decls[i].order = sh.declared
@@ -264,50 +188,43 @@ func (sh *sheet) declaration(toks []token) []declaration {
 	return decls
 }
 
-// declarations reads declarations where there are no rules.
-func (sh *sheet) declarations(toks []token) []declaration {
-	var all []declaration
-	for len(toks) > 0 {
-		var one []token
-		one, _, toks = cut(toks, ";")
-		all = append(all, sh.declaration(one)...)
-	}
-	return all
+// isBad reports whether a value holds a broken string or address.
+func isBad(value []token) bool {
+	return slices.ContainsFunc(value, func(t token) bool { return t.kind == tokenBad || isBad(t.args) })
 }
 
 // inlineDeclarations reads a style attribute.
 func (sh *sheet) inlineDeclarations(css string) []declaration {
-	d, ok := sh.inline[css]
+	all, ok := sh.inline[css]
 	if !ok {
-		d = sh.declarations(tokensOf(css))
-		sh.inline[css] = d
+		for rest := sh.tokens(css); len(rest) > 0; {
+			var one []token
+			one, _, rest = cut(rest, ";")
+			all = append(all, sh.declaration(one)...)
+		}
+		sh.inline[css] = all
 	}
-	return d
+	return all
 }
 
 // add puts declarations where the elements will find them that they may be about.
 func (sh *sheet) add(at place, decls []declaration) {
-	if len(decls) == 0 || at.parents == nil {
+	if len(decls) == 0 {
 		return
 	}
-	for _, s := range at.parents {
+	for _, s := range at.selectors {
 		if sh.selectors++; sh.selectors > maxSelectors {
 			sh.beyond = true
 			return
 		}
-		r := styleRule{selector: s, decls: decls, sure: min(at.sure, s.sure)}
-		switch {
-		case s.never:
-		case s.id != "":
-			key := strings.ToLower(s.id)
-			sh.ids[key] = append(sh.ids[key], r)
-		case len(s.classes) > 0:
-			key := strings.ToLower(s.classes[0])
-			sh.classes[key] = append(sh.classes[key], r)
-		case s.tag != "":
-			sh.tags[s.tag] = append(sh.tags[s.tag], r)
-		default:
-			sh.others = append(sh.others, r)
+		key := s.tag
+		if s.id != "" {
+			key = "#" + s.id
+		} else if s.class != "" {
+			key = "." + s.class
+		}
+		if !s.never {
+			sh.rules[key] = append(sh.rules[key], styleRule{selector: s, decls: decls, sure: min(at.sure, s.sure)})
 		}
 	}
 }

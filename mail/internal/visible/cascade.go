@@ -1,0 +1,397 @@
+package visible
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// candidate is a declaration that may win, and its rank in the cascade (CSS
+// Cascading Level 5 section 6): origin and importance, specificity, order.
+type candidate struct {
+	rank uint64
+	decl *declaration
+}
+
+// The tiers of the cascade.
+const (
+	tierAttributes = iota
+	tierSheets
+	tierInline
+	tierImportant // is added to the two before
+)
+
+func rank(tier int, d *declaration, weight uint64) uint64 {
+	if d.important {
+		tier += tierImportant
+	}
+	return uint64(tier)<<60 | weight<<32 | d.order
+}
+
+// page is what is needed to tell what of a document a person would see.
+type page struct {
+	matcher
+	sheet  sheet
+	root   style // what the outermost element inherits
+	hidden int   // characters that a person would not see
+	// Of the element whose style is computed:
+	around style
+	font   float64
+	best   []candidate // by property
+	doubts []candidate
+}
+
+// spent reports whether judging the document took more work than is allowed.
+func (p *page) spent() bool { return p.steps < 0 || p.sheet.beyond }
+
+// offer takes declarations into account.
+func (p *page) offer(decls []declaration, tier int, weight uint64, sure truth) {
+	for i := range decls {
+		p.steps--
+		d := &decls[i]
+		one := candidate{rank(tier, d, weight), d}
+		if sure == doubtful || d.doubt {
+			if d.important { // layers count in the other direction then
+				one.rank = 1<<64 - 1
+			}
+			p.doubts = append(p.doubts, one)
+		} else if old := p.best[d.prop]; old.decl == nil || one.rank >= old.rank {
+			p.best[d.prop] = one
+		}
+	}
+}
+
+// collect offers everything that is declared for an element.
+func (p *page) collect(n *html.Node) {
+	clear(p.best)
+	p.doubts = p.doubts[:0]
+	p.offer(hints(n), tierAttributes, 0, yes)
+	p.try("", n)
+	p.try(n.Data, n)
+	for class := range strings.FieldsFuncSeq(attr(n.Attr, "class"), isHTMLSpace) {
+		p.try("."+strings.ToLower(class), n)
+	}
+	if id := attr(n.Attr, "id"); id != "" {
+		p.try("#"+strings.ToLower(id), n)
+	}
+	if css := attr(n.Attr, "style"); css != "" {
+		p.offer(p.sheet.inlineDeclarations(css), tierInline, 0, yes)
+	}
+}
+
+// try offers the declarations of the rules under a key that an element matches.
+func (p *page) try(key string, n *html.Node) {
+	for _, r := range p.sheet.rules[key] {
+		if p.steps < 0 {
+			return
+		}
+		if sure := min(p.match(r.selector, n), r.sure); sure != no {
+			p.offer(r.decls, tierSheets, r.selector.weight, sure)
+		}
+	}
+}
+
+// settle decides about the doubtful declarations: the one with the highest rank
+// that hides wins over what is sure.
+func (p *page) settle() {
+	for _, one := range p.doubts {
+		prop := one.decl.prop
+		if best := p.best[prop]; (best.decl == nil || one.rank >= best.rank) && p.hides(prop, one.decl.value) {
+			p.best[prop] = one
+		}
+	}
+}
+
+// hides reports whether a value is one that hides, or helps to.
+func (p *page) hides(prop property, v cssValue) bool {
+	rule := rules[prop]
+	switch {
+	case isWide(v.word):
+		return false
+	case v.worst:
+		return true
+	case v.word != "":
+		return slices.Contains(strings.Fields(rule.hiding), v.word)
+	case prop == colorText:
+		ground := p.around.ground
+		if b := p.best[backgroundColor].decl; b != nil && b.value.color.opaque() {
+			ground = b.value.color
+		}
+		return v.color.hiddenOn(ground) || slices.ContainsFunc(p.around.picture, v.color.hiddenOn)
+	case prop == backgroundColor:
+		ink := p.around.color
+		if b := p.best[colorText].decl; b != nil && b.value.color.known {
+			ink = b.value.color
+		}
+		return v.color.opaque() && ink.hiddenOn(v.color)
+	}
+	px := p.pixels(prop, v)
+	return rule.low < rule.high && (px <= rule.low || px >= rule.high)
+}
+
+// value returns the value of a property, and whether one is declared that is not
+// to inherit or to be as ever.
+func (p *page) value(prop property) (cssValue, bool) {
+	d := p.best[prop].decl
+	if d == nil || isWide(d.value.word) {
+		return cssValue{}, false
+	}
+	return d.value, true
+}
+
+// word returns the keyword that a property has, "" for none.
+func (p *page) word(prop property) string {
+	v, _ := p.value(prop)
+	return v.word
+}
+
+// initial reports whether a property that is inherited is not to be: the style sheet
+// says so, or it says nothing and browsers do.
+func (p *page) initial(prop property, byBrowser bool) bool {
+	d := p.best[prop].decl
+	return d != nil && d.value.word == "initial" || d == nil && byBrowser
+}
+
+// length returns the length in pixels that a property has, when it has one.
+func (p *page) length(prop property) (float64, bool) {
+	v, ok := p.value(prop)
+	if !ok || v.word != "" {
+		return 0, false
+	}
+	return p.pixels(prop, v), true
+}
+
+// atMost reports whether a property has a length of at most so many pixels.
+func (p *page) atMost(prop property, limit float64) bool {
+	px, ok := p.length(prop)
+	return ok && px <= limit
+}
+
+func (p *page) pixels(prop property, v cssValue) float64 {
+	base := float64(screenWidth)
+	switch prop {
+	case top, bottom:
+		base = screenHeight
+	case height, maxHeight:
+		base = 0 // of a box that is as high as what is in it, which then counts as none
+		if v.unit == "%" && v.n > 0 {
+			return screenHeight
+		}
+	case fontSize:
+		base = p.around.font
+		switch v.word {
+		case "smaller":
+			return base / 1.2
+		case "larger":
+			return base * 1.2
+		}
+		if v.word != "" {
+			return fontWords[v.word]
+		}
+		return v.pixels(base, p.root.font, base)
+	case lineHeight:
+		base = p.font
+		if v.unit == "" {
+			return v.n * base
+		}
+	}
+	return v.pixels(p.font, p.root.font, base)
+}
+
+// compute returns the style of an element from the one around it, its attributes
+// and the style sheets.
+func (p *page) compute(around style, n *html.Node) style {
+	s := around
+	s.small = false
+	p.around, p.font = around, around.font
+	p.collect(n)
+	p.settle()
+	p.setText(&s, n)
+	p.setColors(&s, n)
+	p.setBox(&s, n)
+	s.gone = s.gone || p.spent()
+	if n.Data == "html" {
+		p.root.font = s.font
+	}
+	return s
+}
+
+// hints returns what attributes say about looks; any rule weighs more.
+func hints(n *html.Node) (all []declaration) {
+	hint := func(prop property, v cssValue) { all = append(all, declaration{prop: prop, value: v}) }
+	for _, a := range n.Attr {
+		switch {
+		case a.Namespace != "" || a.Val == "":
+		case a.Key == "background":
+			hint(backgroundImage, cssValue{image: true})
+		case a.Key == "bgcolor":
+			if c := attributeColor(a.Val); !c.clear() {
+				hint(backgroundColor, cssValue{color: c})
+			}
+		case a.Key == "color" && n.Data == "font", a.Key == "text" && n.Data == "body":
+			if c := attributeColor(a.Val); !c.clear() {
+				hint(colorText, cssValue{color: c})
+			}
+		}
+	}
+	return all
+}
+
+// attributeColor reads a colour of HTML, which may lack its hash. Browsers make one of
+// anything, so any other is not known.
+func attributeColor(s string) color {
+	s = strings.ToLower(strings.TrimSpace(s))
+	c, ok := namedColor(s)
+	if !ok {
+		c, _ = hexColor(strings.TrimPrefix(s, "#"))
+	}
+	return c
+}
+
+// tagSizes are what elements make of the size of the font around them.
+var tagSizes = map[string]float64{"small": 1 / 1.2, "sub": 1 / 1.2, "sup": 1 / 1.2, "big": 1.2, "rt": 0.5, "h1": 2, "h2": 1.5}
+
+// isControl reports whether browsers give an element looks of its own.
+func isControl(tag string) bool {
+	return tag == "button" || tag == "input" || tag == "select" || tag == "textarea"
+}
+
+// setText sets what elements inherit of the looks of text, but for colours.
+func (p *page) setText(s *style, n *html.Node) {
+	control := isControl(n.Data)
+	if v, ok := p.value(fontSize); ok {
+		s.font = p.pixels(fontSize, v)
+	} else if p.initial(fontSize, control || n.Data == "font" && strings.TrimSpace(attr(n.Attr, "size")) != "") {
+		s.font = normalFont
+	} else if p.best[fontSize].decl == nil && tagSizes[n.Data] != 0 {
+		s.font *= tagSizes[n.Data]
+	}
+	p.font = s.font
+	if v, ok := p.value(visibility); ok {
+		s.invisible = v.word != "visible"
+	} else if p.initial(visibility, false) {
+		s.invisible = false
+	}
+	if v, ok := p.value(lineHeight); ok && v.word == "" && v.unit == "" {
+		s.line = -v.n
+	} else if ok && v.word == "" {
+		s.line = p.pixels(lineHeight, v)
+	} else if ok || p.initial(lineHeight, control) {
+		s.line = -1.2
+	}
+	setLength := func(to *float64, prop property) {
+		if v, ok := p.value(prop); ok {
+			*to = p.pixels(prop, v)
+		} else if p.initial(prop, control) {
+			*to = 0
+		}
+	}
+	setLength(&s.spacing, letterSpacing)
+	setLength(&s.indent, textIndent)
+	if word := p.word(whiteSpace); word != "" {
+		s.pre = strings.HasPrefix(word, "pre") || word == "break-spaces"
+	} else if p.initial(whiteSpace, false) {
+		s.pre = false
+	} else if p.best[whiteSpace].decl == nil && slices.Contains([]string{"pre", "textarea", "xmp", "listing", "plaintext"}, n.Data) {
+		s.pre = true
+	}
+}
+
+// setColors sets the colours of the text and of what is behind it.
+func (p *page) setColors(s *style, n *html.Node) {
+	painted := isControl(n.Data) || n.Data == "mark"
+	if v, ok := p.value(colorText); ok && !v.color.current {
+		s.color = v.color
+	} else if p.initial(colorText, false) {
+		s.color = rgb(0)
+	} else if p.best[colorText].decl == nil && (painted || n.Data == "a" && hasAttr(n.Attr, "href")) {
+		s.color = color{} // which is for the mail program to say
+	}
+	if painted {
+		s.ground, s.picture, s.lost = color{}, nil, false
+	}
+	if v, ok := p.value(backgroundColor); ok {
+		c := v.color
+		if c.current {
+			c = s.color
+		}
+		switch {
+		case v.worst:
+			s.lost = true
+		case c.clear():
+		case !c.known || c.opaque():
+			s.ground, s.picture, s.lost = c, nil, false
+		default:
+			s.ground = c.over(s.ground)
+		}
+	}
+	if v, ok := p.value(backgroundImage); ok && v.worst {
+		s.lost = true
+	} else if ok && v.image && (len(v.colors) == 0 || slices.ContainsFunc(v.colors, func(c color) bool { return !c.clear() })) {
+		s.ground, s.picture = color{}, v.colors
+	}
+}
+
+// setBox decides whether anything of the box of an element is left to see.
+func (p *page) setBox(s *style, n *html.Node) {
+	word := p.word(display)
+	s.kind = displayKinds[word]
+	if d := p.best[display].decl; word == "" {
+		if s.kind = browserDisplay(n); s.kind == noBox && d != nil && d.value.word != "revert" {
+			s.kind = inlineBox
+		}
+	}
+	if v, ok := p.value(opacity); ok {
+		s.alpha *= min(max(v.n, 0), 1)
+	}
+	place := p.word(position)
+	s.gone = s.kind == noBox || s.alpha <= 0.05
+	for prop := exoticFirst; int(prop) < len(rules); prop++ {
+		s.gone = s.gone || p.word(prop) == "hides"
+	}
+	if place != "" && place != "static" {
+		p.move(s, left, right, &s.x)
+		p.move(s, top, bottom, &s.y)
+	}
+	p.move(s, marginLeft, marginLeft, &s.x)
+	y := s.y
+	p.move(s, marginTop, marginTop, &s.y)
+	if y < 0 && (s.kind == inlineBox || s.kind == cellBox) { // which no margin brings back
+		s.y = min(s.y, y)
+	}
+	p.measure(s)
+}
+
+// move adds up where an element is moved in one direction, by its distance from one
+// edge or else from the one across.
+func (p *page) move(s *style, near, across property, to *float64) {
+	if px, ok := p.length(near); ok {
+		*to += px
+	} else if px, _ := p.length(across); px <= -farAway || px >= farAway {
+		s.gone = true
+	}
+}
+
+// measure judges the size of a box and of what it cuts off. Whether a size counts for
+// boxes of this kind is not asked: one that says it wants to hide.
+func (p *page) measure(s *style) {
+	low := p.atMost(height, 1) || p.atMost(maxHeight, 1)
+	narrow := p.atMost(width, 1) || p.atMost(maxWidth, 1)
+	s.small = p.atMost(width, 1) || p.atMost(height, 1)
+	x, y := p.word(overflowX), p.word(overflowY)
+	scrolls := x != "" && x != "visible" && x != "clip" || y != "" && y != "visible" && y != "clip" // in both directions then
+	cutX, cutY := scrolls || x == "clip", scrolls || y == "clip"
+	if cutY && low || cutX && narrow || p.atMost(maxHeight, 0) {
+		s.gone = true
+	}
+	grows, sized := p.length(height)
+	s.flat = (s.flat || cutY) && !(sized && grows > 1 && s.kind != inlineBox)
+}
+
+// isTiny reports whether a length in HTML is at most one pixel.
+func isTiny(s string) bool {
+	n, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(s), "px"), 64)
+	return err == nil && n >= 0 && n <= 1
+}
