@@ -140,6 +140,25 @@ func (e *Error) Explain(w *wire.Error, server string) {
 	}
 }
 
+// LookUp returns the account of the operation and its policy, when both can be used.
+func (o Operation) LookUp(ctx context.Context, d Directory) (Account, *Policy, error) {
+	a, err := d.Account(ctx, o.Account)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = o.Wrap(ctx, err, nil)
+		}
+		return a, nil, err
+	}
+	if err := a.Validate(); err != nil {
+		return a, nil, o.Unusable(err)
+	}
+	p, err := CompilePolicy(&a)
+	if err != nil {
+		return a, nil, o.Unusable(err)
+	}
+	return a, p, nil
+}
+
 // AsError returns err as an Error, whatever it is.
 func (o Operation) AsError(err error) *Error {
 	var e *Error

@@ -94,22 +94,14 @@ func (m *Client) ready(ctx context.Context, x *access) error {
 
 // lookUp is open for an account that may not be able to log in now.
 func (m *Client) lookUp(ctx context.Context, op, name string) (box, error) {
-	a, err := m.o.Directory.Account(ctx, name)
+	o := mail.Operation{Op: op, Account: name}
+	a, policy, err := o.LookUp(ctx, m.o.Directory)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, mail.Operation{Op: op, Account: name}.Wrap(ctx, err, nil)
-		}
 		return nil, err
 	}
-	x := &access{Operation: mail.Operation{Op: op, Account: a.Name}, m: m, account: a, tell: mail.Progress(ctx)}
-	if err := a.Validate(); err != nil {
-		return nil, x.Unusable(err)
-	}
-	if err := login.Check(x.Operation, &a, m.o.Credentials); err != nil {
+	x := &access{Operation: o, m: m, account: a, policy: policy, tell: mail.Progress(ctx)}
+	if err := login.Check(o, &a, m.o.Credentials); err != nil {
 		return nil, err
-	}
-	if x.policy, err = mail.CompilePolicy(&a); err != nil {
-		return nil, x.Unusable(err)
 	}
 	target, err := login.Target(a.Incoming(), m.o.Directory, m.o.Credentials, &a)
 	if err != nil {

@@ -37,20 +37,12 @@ type sender struct {
 
 // sender looks the account up and checks that it can send.
 func (b *Outbox) sender(ctx context.Context, op, name string) (*sender, error) {
-	a, err := b.o.Directory.Account(ctx, name)
+	o := mail.Operation{Op: op, Account: name}
+	a, policy, err := o.LookUp(ctx, b.o.Directory)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, mail.Operation{Op: op, Account: name}.Wrap(ctx, err, nil)
-		}
 		return nil, err
 	}
-	s := &sender{Operation: mail.Operation{Op: op, Account: a.Name}, account: a}
-	if err := a.Validate(); err != nil {
-		return nil, s.Unusable(err)
-	}
-	if s.policy, err = mail.CompilePolicy(&a); err != nil {
-		return nil, s.Unusable(err)
-	}
+	s := &sender{Operation: o, account: a, policy: policy}
 	if s.from, err = compose.ParseAddress(a.Email); err != nil {
 		return nil, s.Unusable(errors.New("its email address cannot be a sender"))
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/compose"
-	"github.com/postern-mail/postern/mail/login"
+	"github.com/postern-mail/postern/mail/internal/smtp"
 )
 
 const (
@@ -28,35 +28,11 @@ const (
 	recordTries = 3
 )
 
-// envelope is what a submission server is told besides the message.
-type envelope struct {
-	from       string
-	recipients []string
-	utf8       bool // addresses or header need SMTPUTF8
-	// beforeData is called when every recipient was accepted and nothing of the
-	// message has left; its error stops the sending.
-	beforeData func() error
-	sent       func(bytes int) // how much of the message has left; nil for nobody
-}
-
 // submission is a session with a submission server, after the login.
 type submission interface {
-	// check reports that the server cannot take a message, by what it announced. It
-	// sends nothing.
-	check(e envelope, message []byte) *failure
-	// send sends a message. A nil failure means that the server has it.
-	send(ctx context.Context, e envelope, message []byte) (code int, f *failure)
+	Check(e smtp.Envelope, message []byte) error
+	Send(ctx context.Context, e smtp.Envelope, message []byte) (*smtp.Receipt, error)
 	Close() error
-}
-
-// dialer connects to the account's submission server and logs in.
-type dialer func(ctx context.Context, op string, a *mail.Account) (submission, error)
-
-// failure is why the server does not have a message, or may not have it.
-type failure struct {
-	unknown bool // it may have left
-	code    int
-	err     error // for the caller: an *Error, or what beforeData returned
 }
 
 // newAttempt names an attempt.
@@ -84,7 +60,7 @@ func (b *Outbox) deliver(ctx context.Context, op string, e mail.Outgoing, a atte
 	kept, err := b.record(ctx, &e, a, out)
 	switch {
 	case errors.Is(err, errNotHeld):
-		return b.standing(ctx, op, e.ID)
+		return b.late(ctx, op, e.ID)
 	case err != nil:
 		// The store still says what was true before: unknown behind the gate, and
 		// before it that nothing left.
@@ -126,22 +102,23 @@ func (b *Outbox) transmit(ctx context.Context, op string, e *mail.Outgoing, a at
 	if err != nil {
 		return stays(err)
 	}
-	session, err := b.dial(ctx, op, &s.account)
+	session, err := b.dial(ctx, s.Operation, &s.account)
 	if err != nil {
 		var known *mail.Error
-		again := errors.As(err, &known) && known.Retryable
-		return nil, outcome{result: resultNotSent, reason: reasonOf(err), temporary: again, stays: true}, err
+		passing := errors.As(err, &known) && known.Retryable
+		return nil, outcome{result: resultNotSent, reason: reasonOf(err), temporary: passing, stays: true}, err
 	}
 	tell := mail.Progress(ctx)
 	sent := func(bytes int) { tell(float64(bytes), float64(len(message)), "bytes sent") }
-	code, f := session.send(ctx, envelope{from: e.From, recipients: e.Recipients, utf8: e.SMTPUTF8, sent: sent, beforeData: func() error {
+	receipt, err := session.Send(ctx, smtp.Envelope{From: e.From, Recipients: e.Recipients, SMTPUTF8: e.SMTPUTF8, Sent: sent, BeforeData: func() error {
 		_, err := b.o.Store.ChangeOutgoing(ctx, e.ID, func(e *mail.Outgoing) (bool, error) { return false, pass(e, a, b.now()) })
 		return err
 	}}, message)
-	switch {
-	case f == nil:
-		return session, outcome{result: resultAccepted, code: code}, nil
-	case f.unknown:
+	if err == nil {
+		return session, outcome{result: resultAccepted, code: receipt.Reply}, nil
+	}
+	f := failed(ctx, s.Operation, err)
+	if f.unknown {
 		return session, outcome{result: resultUnknown, code: f.code, reason: "The connection ended before the server had answered to the end of the message."}, f.err
 	}
 	var known *mail.Error
@@ -192,21 +169,13 @@ func (b *Outbox) permitted(ctx context.Context, op string, e *mail.Outgoing) (*s
 	if err := s.policy.CheckSend(e.Recipients); err != nil {
 		return nil, err
 	}
-	if err := s.canSubmit(b.o.Credentials); err != nil {
+	if err := canSubmit(s.Operation, &s.account, b.o.Credentials); err != nil {
 		return nil, err
 	}
 	if s.from.Addr != e.From {
 		return nil, s.Conflict("The account has another address now than the message was written from.", mail.AdviceCancelAndResend)
 	}
 	return s, nil
-}
-
-// canSubmit reports an account that has nothing to send with.
-func (s *sender) canSubmit(c login.Credentials) error {
-	if s.account.SMTP.IsZero() {
-		return noSubmission(s.Operation)
-	}
-	return login.Check(s.Operation, &s.account, c)
 }
 
 // record makes an outcome durable, without the caller's context.
@@ -227,13 +196,13 @@ func (b *Outbox) record(ctx context.Context, e *mail.Outgoing, a attempt, out ou
 // rehearse is a dry run's way to the server and back.
 func (b *Outbox) rehearse(ctx context.Context, s *sender, e *mail.Outgoing, message []byte) (*mail.Outgoing, error) {
 	e.ID = ""
-	session, err := b.dial(ctx, s.Op, &s.account)
+	session, err := b.dial(ctx, s.Operation, &s.account)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = session.Close() }()
-	if f := session.check(envelope{from: e.From, recipients: e.Recipients, utf8: e.SMTPUTF8}, message); f != nil {
-		return nil, f.err
+	if err := session.Check(smtp.Envelope{From: e.From, Recipients: e.Recipients, SMTPUTF8: e.SMTPUTF8}, message); err != nil {
+		return nil, failed(context.Background(), s.Operation, err).err
 	}
 	return e, nil
 }
@@ -272,25 +241,31 @@ func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*mail.Outg
 	if _, err := b.permitted(ctx, op, &e); err != nil {
 		return &e, err
 	}
+	return b.attempt(ctx, op, id, func(e *mail.Outgoing) error {
+		if e.Digest != digest {
+			return errNotHeld
+		}
+		e.Decided = by
+		return nil
+	})
+}
+
+// attempt claims an entry that change lets be sent, and sends it.
+func (b *Outbox) attempt(ctx context.Context, op, id string, change func(*mail.Outgoing) error) (*mail.Outgoing, error) {
 	var a attempt
 	now := b.now()
 	until := b.lease(ctx, now)
-	kept, err := b.o.Store.ChangeOutgoing(ctx, id, func(e *mail.Outgoing) (bool, error) {
-		if e.Digest != digest {
-			return false, errNotHeld
+	kept, err := b.o.Store.ChangeOutgoing(ctx, id, func(e *mail.Outgoing) (_ bool, err error) {
+		if err = change(e); err == nil {
+			a, err = claim(e, newAttempt(), now, until)
 		}
-		var err error
-		if a, err = claim(e, newAttempt(), now, until); err != nil {
-			return false, err
-		}
-		e.Decided = by
-		return false, nil
+		return false, err
 	})
 	switch {
 	case err == nil:
 		return b.deliver(ctx, op, kept, a)
 	case errors.Is(err, errBusy), errors.Is(err, errNotHeld), errors.Is(err, errOver):
-		return b.standing(ctx, op, id)
+		return b.late(ctx, op, id)
 	}
 	return nil, wrapStore(ctx, op, err)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/postern-mail/postern/internal/plain"
@@ -42,9 +43,9 @@ type Options struct {
 // error that matches mail.ErrNoAccount or mail.ErrNoOutgoing, and what Directory, Credentials and
 // Store themselves report.
 type Outbox struct {
-	o    Options
-	dial dialer
-	keys keyLocks
+	o         Options
+	dial      func(ctx context.Context, o mail.Operation, a *mail.Account) (submission, error) // connects and logs in
+	admitting sync.Mutex                                                                       // while an entry is charged and added
 }
 
 // New makes an Outbox. It connects to nothing yet, and needs no closing.
@@ -56,7 +57,9 @@ func New(o Options) *Outbox {
 		o.Now = time.Now
 	}
 	b := &Outbox{o: o}
-	b.dial = b.dialSubmission
+	b.dial = func(ctx context.Context, o mail.Operation, a *mail.Account) (submission, error) {
+		return b.connect(ctx, o, a)
+	}
 	return b
 }
 

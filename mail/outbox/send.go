@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/postern-mail/postern/mail"
@@ -74,24 +73,15 @@ func (b *Outbox) Send(ctx context.Context, account string, r Request) (*mail.Out
 	if err != nil {
 		return nil, err
 	}
-	// Those who ask in this process with one key at a time go on one by one, so that
-	// only the one that makes the entry is charged for it.
-	unlock := b.keys.lock(ctx, account+" "+names.key, names.key != "")
-	defer unlock()
-	if names.key != "" {
-		e, err := b.o.Store.OutgoingByKey(ctx, account, names.key)
-		if err == nil {
-			unlock()
-			return b.again(ctx, s, e, request, r.DryRun)
-		}
-		if !errors.Is(err, mail.ErrNoOutgoing) {
-			return nil, wrapStore(ctx, op, err)
-		}
+	if e, found, err := b.byKey(ctx, account, names.key); err != nil {
+		return nil, wrapStore(ctx, op, err)
+	} else if found {
+		return b.repeated(ctx, s, e, request, r.DryRun)
 	}
 	if err := s.policy.CheckSend(l.recipients); err != nil {
 		return nil, err
 	}
-	if err := s.canSubmit(b.o.Credentials); err != nil {
+	if err := canSubmit(s.Operation, &s.account, b.o.Credentials); err != nil {
 		return nil, err
 	}
 	e, message, err := b.build(ctx, s, l, names)
@@ -103,16 +93,10 @@ func (b *Outbox) Send(ctx context.Context, account string, r Request) (*mail.Out
 	if s.policy.NeedsApproval() {
 		e.State = mail.OutboxWaiting
 	}
-	if b.o.Take != nil {
-		wait, err := b.o.Take(ctx, r.Principal, !r.DryRun)
-		if err != nil {
+	if r.DryRun {
+		if err := b.take(ctx, r.Principal, false); err != nil {
 			return nil, wrapStore(ctx, op, err)
 		}
-		if wait > 0 {
-			return nil, &Limited{Wait: wait}
-		}
-	}
-	if r.DryRun {
 		return b.rehearse(ctx, s, e, message)
 	}
 	var a attempt
@@ -122,14 +106,12 @@ func (b *Outbox) Send(ctx context.Context, account string, r Request) (*mail.Out
 			return nil, err
 		}
 	}
-	kept, added, err := b.o.Store.AddOutgoing(ctx, *e, message)
-	if err != nil {
-		return nil, wrapStore(ctx, op, err)
-	}
-	unlock()
+	kept, added, err := b.admit(ctx, e, message)
 	switch {
-	case !added: // another process was first
-		return b.again(ctx, s, kept, request, false)
+	case err != nil:
+		return nil, wrapStore(ctx, op, err)
+	case !added: // another command was first
+		return b.repeated(ctx, s, kept, request, false)
 	case kept.State == mail.OutboxWaiting:
 		b.log(ctx, "outgoing message waits for a person", &kept)
 		return &kept, nil
@@ -137,24 +119,57 @@ func (b *Outbox) Send(ctx context.Context, account string, r Request) (*mail.Out
 	return b.deliver(ctx, op, kept, a)
 }
 
-// again answers a request whose key there is already.
-func (b *Outbox) again(ctx context.Context, s *sender, e mail.Outgoing, request string, dry bool) (*mail.Outgoing, error) {
+// byKey finds the entry of a key; there is none without a key.
+func (b *Outbox) byKey(ctx context.Context, account, key string) (e mail.Outgoing, found bool, err error) {
+	if key == "" {
+		return e, false, nil
+	}
+	e, err = b.o.Store.OutgoingByKey(ctx, account, key)
+	if errors.Is(err, mail.ErrNoOutgoing) {
+		return e, false, nil
+	}
+	return e, err == nil, err
+}
+
+// take charges a send, or tells without charge whether it would be.
+func (b *Outbox) take(ctx context.Context, principal string, charge bool) error {
+	if b.o.Take == nil {
+		return nil
+	}
+	wait, err := b.o.Take(ctx, principal, charge)
+	if err == nil && wait > 0 {
+		err = &Limited{Wait: wait}
+	}
+	return err
+}
+
+// admit charges a message and adds it, unless its key has an entry by now. One goes
+// after the other, so that of several requests with one key one is charged.
+func (b *Outbox) admit(ctx context.Context, e *mail.Outgoing, message []byte) (kept mail.Outgoing, added bool, err error) {
+	b.admitting.Lock()
+	defer b.admitting.Unlock()
+	if kept, found, err := b.byKey(ctx, e.Account, e.Key); found || err != nil {
+		return kept, false, err
+	}
+	if err := b.take(ctx, e.Principal, true); err != nil {
+		return kept, false, err
+	}
+	return b.o.Store.AddOutgoing(ctx, *e, message)
+}
+
+// repeated answers a request whose key has an entry already.
+func (b *Outbox) repeated(ctx context.Context, s *sender, e mail.Outgoing, request string, dry bool) (*mail.Outgoing, error) {
 	if e.Request != request {
 		return nil, s.Conflict("The idempotency key was used before for another message; nothing is sent.", mail.AdviceOtherKey).About(e.ID)
 	}
 	e.Replayed = true
-	now := b.now()
 	switch {
 	case e.State == mail.OutboxAccepted && outstanding(e.Sent) && !dry:
 		return b.fileAgain(ctx, s.Op, e), nil
-	case e.State == mail.OutboxAccepted, e.State == mail.OutboxWaiting:
+	case e.State == mail.OutboxWaiting, e.State == mail.OutboxUnknown && e.Settled:
 		return &e, nil
-	case busy(&e, now):
-		return &e, underWay(s.Operation, &e)
-	case e.State == mail.OutboxUnknown:
-		return &e, nil
-	case e.State != mail.OutboxQueued:
-		return &e, notSent(s.Operation, &e)
+	case e.State != mail.OutboxQueued || busy(&e, b.now()):
+		return b.latest(s.Operation, e)
 	case dry:
 		return &e, nil
 	}
@@ -166,49 +181,51 @@ func (b *Outbox) resume(ctx context.Context, s *sender, e mail.Outgoing) (*mail.
 	if err := s.policy.CheckSend(e.Recipients); err != nil {
 		return &e, err
 	}
-	var a attempt
-	now := b.now()
-	until := b.lease(ctx, now)
-	kept, err := b.o.Store.ChangeOutgoing(ctx, e.ID, func(e *mail.Outgoing) (bool, error) {
-		var err error
-		switch {
-		case busy(e, now):
-			return false, errBusy
-		case e.State != mail.OutboxQueued:
-			return false, errNotHeld
-		case s.policy.NeedsApproval():
-			e.State = mail.OutboxWaiting
-			release(e, now)
-		default:
-			a, err = claim(e, newAttempt(), now, until)
+	queued := func(e *mail.Outgoing) error {
+		if e.State != mail.OutboxQueued {
+			return errNotHeld
 		}
-		return false, err
-	})
-	switch {
-	case errors.Is(err, errBusy), errors.Is(err, errNotHeld):
-		return b.standing(ctx, s.Op, e.ID)
-	case err != nil:
-		return nil, wrapStore(ctx, s.Op, err)
-	case kept.State == mail.OutboxWaiting:
-		return &kept, nil
+		return nil
 	}
-	return b.deliver(ctx, s.Op, kept, a)
+	if !s.policy.NeedsApproval() {
+		return b.attempt(ctx, s.Op, e.ID, queued)
+	}
+	now := b.now()
+	kept, err := b.o.Store.ChangeOutgoing(ctx, e.ID, func(e *mail.Outgoing) (bool, error) {
+		if busy(e, now) || queued(e) != nil {
+			return false, errNotHeld
+		}
+		e.State = mail.OutboxWaiting
+		release(e, now)
+		return false, nil
+	})
+	if errors.Is(err, errNotHeld) {
+		return b.late(ctx, s.Op, e.ID)
+	}
+	if err != nil {
+		return nil, wrapStore(ctx, s.Op, err)
+	}
+	return &kept, nil
 }
 
-// standing is the answer of who comes too late: the entry as somebody else has it.
-func (b *Outbox) standing(ctx context.Context, op, id string) (*mail.Outgoing, error) {
+// late answers a command that another came before: with the entry as that one left it.
+func (b *Outbox) late(ctx context.Context, op, id string) (*mail.Outgoing, error) {
 	e, err := b.o.Store.Outgoing(ctx, id)
 	if err != nil {
 		return nil, wrapStore(ctx, op, err)
 	}
 	e.Replayed = true
-	o := mail.Operation{Op: op, Account: e.Account}
+	return b.latest(mail.Operation{Op: op, Account: e.Account}, e)
+}
+
+// latest is an entry as it stands, with the error of one that was to be sent and is not.
+func (b *Outbox) latest(o mail.Operation, e mail.Outgoing) (*mail.Outgoing, error) {
 	switch {
-	case e.State == mail.OutboxAccepted, e.State == mail.OutboxWaiting && !busy(&e, b.now()):
+	case e.State == mail.OutboxAccepted:
 		return &e, nil
 	case busy(&e, b.now()):
 		return &e, underWay(o, &e)
-	case e.State == mail.OutboxUnknown && !e.Settled:
+	case e.State == mail.OutboxWaiting, e.State == mail.OutboxUnknown && !e.Settled:
 		return &e, nil
 	}
 	return &e, notSent(o, &e)
@@ -231,51 +248,4 @@ func notSent(o mail.Operation, e *mail.Outgoing) error {
 		return err
 	}
 	return o.Conflict("The message was "+string(e.State)+" and is not sent.", mail.AdviceSendAnew)
-}
-
-// keyLocks lets those pass one by one who name the same thing. Its zero value is
-// ready.
-type keyLocks struct {
-	mu   sync.Mutex
-	held map[string]*keyLock
-}
-
-type keyLock struct {
-	place chan struct{}
-	users int
-}
-
-// lock waits for its turn, or for the end of ctx; what follows then fails by
-// itself. unlock may be called more than once.
-func (k *keyLocks) lock(ctx context.Context, name string, wanted bool) (unlock func()) {
-	if !wanted {
-		return func() {}
-	}
-	k.mu.Lock()
-	if k.held == nil {
-		k.held = make(map[string]*keyLock)
-	}
-	l := k.held[name]
-	if l == nil {
-		l = &keyLock{place: make(chan struct{}, 1)}
-		k.held[name] = l
-	}
-	l.users++
-	k.mu.Unlock()
-	got := false
-	select {
-	case l.place <- struct{}{}:
-		got = true
-	case <-ctx.Done():
-	}
-	return sync.OnceFunc(func() {
-		if got {
-			<-l.place
-		}
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		if l.users--; l.users == 0 {
-			delete(k.held, name)
-		}
-	})
 }

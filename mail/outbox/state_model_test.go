@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/internal/smtp"
+	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
 // The model: several processes that share one store work on one message, each in
@@ -133,45 +135,47 @@ func (s modelStore) ChangeOutgoing(_ context.Context, id string, change func(*ma
 // modelWire is one process's connection to the server.
 type modelWire struct{ p *process }
 
-func (m modelWire) check(envelope, []byte) *failure { return nil }
-func (m modelWire) Close() error                    { return nil }
+func (m modelWire) Check(smtp.Envelope, []byte) error { return nil }
+func (m modelWire) Close() error                      { return nil }
 
-func (m modelWire) send(_ context.Context, e envelope, _ []byte) (int, *failure) {
+func (m modelWire) Send(_ context.Context, e smtp.Envelope, _ []byte) (*smtp.Receipt, error) {
 	w := m.p.w
-	refused := func(code int) *failure {
-		return &failure{code: code, err: &mail.Error{Kind: mail.KindRefused, Retryable: code < 500, Message: "Refused."}}
+	refused := func(code int) (*smtp.Receipt, error) {
+		return nil, &smtp.SendError{Outcome: smtp.NotSent, Temporary: code < 500, Err: &wire.Error{Kind: wire.KindRefused, Reply: code}}
+	}
+	cut := func(o smtp.Outcome) (*smtp.Receipt, error) {
+		return nil, &smtp.SendError{Outcome: o, Temporary: true, Err: &wire.Error{Kind: wire.KindConnection}}
 	}
 	m.p.step("MAIL")
 	switch w.chance(8) {
 	case 0:
-		return 450, refused(450)
+		return refused(450)
 	case 1:
-		return 550, refused(550)
+		return refused(550)
 	}
-	if err := e.beforeData(); err != nil {
-		return 0, &failure{err: err}
+	if err := e.BeforeData(); err != nil {
+		return nil, &smtp.SendError{Outcome: smtp.NotSent, Err: err}
 	}
 	m.p.step("DATA")
 	switch w.chance(8) {
 	case 0:
-		return 0, &failure{err: &mail.Error{Kind: mail.KindConnection, Retryable: true, Message: "Cut."}}
+		return cut(smtp.NotSent)
 	case 1:
-		return 552, refused(552)
+		return refused(552)
 	}
 	m.p.step("the dot")
-	lost := &failure{unknown: true, err: &mail.Error{Kind: mail.KindConnection, Message: "Cut."}}
 	switch w.chance(8) {
 	case 0:
-		return 0, lost // before it arrived
+		return cut(smtp.Unknown) // before it arrived
 	case 1:
-		return 451, refused(451)
+		return refused(451)
 	}
 	w.copies++
 	m.p.step("the answer")
 	if w.chance(4) == 0 {
-		return 0, lost
+		return cut(smtp.Unknown)
 	}
-	return 250, nil
+	return &smtp.Receipt{Reply: 250}, nil
 }
 
 // chance is 0 once in n times where faults happen, and otherwise never a fault.
@@ -197,7 +201,7 @@ func (d modelDirectory) Account(context.Context, string) (mail.Account, error) {
 func (p *process) outbox() *Outbox {
 	b := New(Options{Directory: modelDirectory{p.w}, Store: modelStore{p}, Now: func() time.Time { return p.w.now },
 		Key: func(context.Context) ([]byte, error) { return make([]byte, 32), nil }})
-	b.dial = func(context.Context, string, *mail.Account) (submission, error) {
+	b.dial = func(context.Context, mail.Operation, *mail.Account) (submission, error) {
 		p.step("dial")
 		if p.w.chance(8) == 0 {
 			return nil, &mail.Error{Kind: mail.KindConnection, Retryable: true, Message: "No connection."}
