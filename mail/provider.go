@@ -1,6 +1,9 @@
 package mail
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Provider is what a mail provider's public documentation says about reaching its
 // servers. It holds nothing about a person.
@@ -41,43 +44,35 @@ func (p *Provider) Incoming() (Protocol, Endpoint) {
 // Providers returns the known providers. The caller may keep and change what it
 // gets.
 func Providers() []Provider {
-	all := make([]Provider, len(providers))
-	for i := range providers {
-		all[i] = *providers[i].clone()
+	all := slices.Clone(providers)
+	for i := range all {
+		p := &all[i]
+		p.Domains, p.MX, p.Auth = slices.Clone(p.Domains), slices.Clone(p.MX), slices.Clone(p.Auth)
 	}
 	return all
 }
 
-func (p *Provider) clone() *Provider {
-	c := *p
-	c.Domains = append([]string(nil), p.Domains...)
-	c.MX = append([]string(nil), p.MX...)
-	c.Auth = append([]Auth(nil), p.Auth...)
-	return &c
+// find returns the first provider that is meant, or nil.
+func find(meant func(p *Provider) bool) *Provider {
+	all := Providers()
+	for i := range all {
+		if meant(&all[i]) {
+			return &all[i]
+		}
+	}
+	return nil
 }
 
 // ProviderNamed returns the provider with this ID, or nil.
 func ProviderNamed(id string) *Provider {
-	for i := range providers {
-		if providers[i].ID == id {
-			return providers[i].clone()
-		}
-	}
-	return nil
+	return find(func(p *Provider) bool { return p.ID == id })
 }
 
 // ProviderOf returns the provider whose own addresses are at the domain, or nil.
 // The domain is compared as a whole and without regard to case.
 func ProviderOf(domain string) *Provider {
 	domain = strings.ToLower(strings.TrimSuffix(domain, "."))
-	for i := range providers {
-		for _, d := range providers[i].Domains {
-			if d == domain {
-				return providers[i].clone()
-			}
-		}
-	}
-	return nil
+	return find(func(p *Provider) bool { return slices.Contains(p.Domains, domain) })
 }
 
 // ProviderServing returns the provider that a mail host belongs to, as it stands in
@@ -85,14 +80,9 @@ func ProviderOf(domain string) *Provider {
 // authenticated: show a person whose servers these are before a password goes there.
 func ProviderServing(mailHost string) *Provider {
 	host := strings.ToLower(strings.TrimSuffix(mailHost, "."))
-	for i := range providers {
-		for _, suffix := range providers[i].MX {
-			if host == suffix || strings.HasSuffix(host, "."+suffix) {
-				return providers[i].clone()
-			}
-		}
-	}
-	return nil
+	return find(func(p *Provider) bool {
+		return slices.ContainsFunc(p.MX, func(suffix string) bool { return host == suffix || strings.HasSuffix(host, "."+suffix) })
+	})
 }
 
 func tlsAt(host string, port uint16) Endpoint      { return Endpoint{host, port, TLS} }

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -100,15 +101,7 @@ func (s *SeenState) Ack(uids ...uint32) {
 			all = append(all, UIDRange{u, u})
 		}
 	}
-	slices.SortFunc(all, func(a, b UIDRange) int {
-		switch {
-		case a.First < b.First:
-			return -1
-		case a.First > b.First:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(all, func(a, b UIDRange) int { return cmp.Compare(a.First, b.First) })
 	s.Acked = nil
 	for _, r := range all {
 		switch n := len(s.Acked); {

@@ -29,7 +29,7 @@ type batch struct {
 // begin checks what is named: messages of one folder of an account that may be
 // changed.
 func (m *Client) begin(ctx context.Context, op, account string, refs []mail.Ref) (*batch, error) {
-	x, err := m.openIMAP(ctx, op, account, "flags and no folders", mail.AdvicePOP3Ack)
+	x, err := m.openIMAP(ctx, op, account, "flags and no folders", mail.AdvicePOP3Read)
 	if err != nil {
 		return nil, err
 	}
@@ -216,77 +216,21 @@ func (m *Client) MarkRead(ctx context.Context, account string, refs []mail.Ref) 
 	if err != nil {
 		return nil, err
 	}
-	return b.run(ctx, imap.MarkSeen, func(_ context.Context, s *imap.Session) error {
-		if done, err := b.storeAtOnce(s, goimap.StoreFlagsAdd, goimap.FlagSeen); done || err != nil {
-			return err
-		}
-		l, err := b.locate(s, true, wanted{})
-		if err != nil {
-			return err
-		}
-		if len(l.found) < len(b.uids) {
-			e := b.noMessage(l.reason())
-			if len(b.uids) > 1 {
-				e.Message = fmt.Sprintf("There are no such messages: UID %s. None was marked.", joinUIDs(b.uids, l.found))
-			}
-			return e
-		}
-		return b.store(s, l, b.uids, []goimap.Flag{goimap.FlagSeen}, nil)
-	})
+	return b.flag(ctx, imap.MarkSeen, true, storeStep{goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagSeen}})
 }
 
-// joinUIDs lists those of the UIDs that were not found.
-func joinUIDs(uids []uint32, found map[uint32]*fetched) string {
-	var missing []string
-	for _, u := range uids {
-		if found[u] == nil {
-			missing = append(missing, fmt.Sprint(u))
-		}
-	}
-	return strings.Join(missing, ", ")
+// storeStep is one STORE.
+type storeStep struct {
+	op    goimap.StoreFlagsOp
+	flags []goimap.Flag
 }
 
-// storeAtOnce changes one message in a single round trip, where the folder was
-// SELECTed a short while ago and nothing is known to have changed: if the message
-// is there, the answer says so. It is for flags alone, which can be set back: what
-// cannot be undone opens the folder anew, since not every server tells a session
-// at once that its folder was made anew. done is false when the message has to be
-// looked for.
-func (b *batch) storeAtOnce(s *imap.Session, op goimap.StoreFlagsOp, flags ...goimap.Flag) (done bool, err error) {
-	box, ok := s.Unchanged(b.folder, true)
-	if !ok || len(b.refs) != 1 || b.refs[0].UIDValidity != box.UIDValidity || !b.policy.ShowsAll() {
-		return false, nil
-	}
-	l := &located{box: box}
-	b.out = &Changed{Account: b.account.Name, Folder: b.folder, Attempted: 1}
-	data, err := s.Store(imap.UIDs(b.uids...), op, flags).Wait()
-	if refusedByServer(err) || err == nil && len(data) == 0 {
-		return false, nil // it came after the folder was opened, or is not there
-	}
-	if err != nil {
-		return false, err
-	}
-	if left := undone(data[0].Flags, op, flags); len(left) > 0 {
-		b.out.Issues = append(b.out.Issues, b.notStored(l, b.uids[0], op, left))
-		return true, nil
-	}
-	b.out.Succeeded = 1
-	b.out.Messages = []ChangedMessage{{Ref: b.ref(l, b.uids[0]), Flags: toldFlags(data[0].Flags),
-		Added: op == goimap.StoreFlagsAdd, Removed: op == goimap.StoreFlagsDel}}
-	return true, nil
-}
-
-// undone returns those flags of a step that a message has although they were
-// removed, or has not although they were added, by the flags that the server told
-// after the step. A server that told none says nothing.
-func undone(told []goimap.Flag, op goimap.StoreFlagsOp, step []goimap.Flag) []goimap.Flag {
-	if told == nil {
-		return nil
-	}
-	var left []goimap.Flag
-	for _, f := range step {
-		if hasFlag(told, f) != (op == goimap.StoreFlagsAdd) {
-			left = append(left, f)
+// undone returns those flags that a message has although they were removed, or has not
+// although they were added, by the flags it has after the step.
+func undone[F ~string](now []F, step storeStep) (left []string) {
+	for _, f := range step.flags {
+		if hasFlag(now, f) != (step.op == goimap.StoreFlagsAdd) {
+			left = append(left, string(f))
 		}
 	}
 	return left
@@ -296,18 +240,88 @@ func hasFlag[F ~string](flags []F, flag goimap.Flag) bool {
 	return slices.ContainsFunc(flags, func(f F) bool { return strings.EqualFold(string(f), string(flag)) })
 }
 
+// flag makes steps one after the other, with all for every message or for none.
+func (b *batch) flag(ctx context.Context, grant imap.Grant, all bool, steps ...storeStep) (*Changed, error) {
+	return b.run(ctx, grant, func(_ context.Context, s *imap.Session) error {
+		if len(steps) == 1 {
+			if done, err := b.storeAtOnce(s, steps[0]); done || err != nil {
+				return err
+			}
+		}
+		l, err := b.locate(s, true, wanted{})
+		if err != nil {
+			return err
+		}
+		if all && len(b.uids) > 1 && len(l.found) < len(b.uids) {
+			var missing []string
+			for _, u := range b.uids {
+				if l.found[u] == nil {
+					missing = append(missing, fmt.Sprint(u))
+				}
+			}
+			e := b.noMessage(l.reason())
+			e.Message = fmt.Sprintf("There are no such messages: UID %s. None was marked.", strings.Join(missing, ", "))
+			return e
+		}
+		uids, err := b.present(l)
+		if err != nil {
+			return err
+		}
+		return b.store(s, l, uids, steps)
+	})
+}
+
+// storeAtOnce changes one message in a single round trip, where the folder was
+// SELECTed a short while ago and nothing is known to have changed: if the message
+// is there, the answer says so. It is for flags alone, which can be set back: what
+// cannot be undone opens the folder anew, since not every server tells a session
+// at once that its folder was made anew. done is false when the message has to be
+// looked for.
+func (b *batch) storeAtOnce(s *imap.Session, step storeStep) (done bool, err error) {
+	box, ok := s.Unchanged(b.folder, true)
+	if !ok || len(b.refs) != 1 || b.refs[0].UIDValidity != box.UIDValidity || !b.policy.ShowsAll() {
+		return false, nil
+	}
+	l := &located{box: box}
+	b.out = &Changed{Account: b.account.Name, Folder: b.folder, Attempted: 1}
+	data, err := s.Store(imap.UIDs(b.uids...), step.op, step.flags).Wait()
+	if refusedByServer(err) || err == nil && len(data) == 0 {
+		return false, nil // it came after the folder was opened, or is not there
+	}
+	if err != nil {
+		return false, err
+	}
+	c := ChangedMessage{Ref: b.ref(l, b.uids[0]), Flags: toldFlags(data[0].Flags)}
+	if b.stored(l, &c, step) {
+		b.out.Messages = []ChangedMessage{c}
+	}
+	return true, nil
+}
+
+// stored notes that a step was done, unless the flags that the server told since show
+// that it was not.
+func (b *batch) stored(l *located, c *ChangedMessage, step storeStep) bool {
+	if left := undone(c.Flags, step); c.Flags != nil && len(left) > 0 {
+		b.out.Issues = append(b.out.Issues, b.notStored(l, c.Ref.UID, step.op, left))
+		return false
+	}
+	b.out.Succeeded++
+	if step.op == goimap.StoreFlagsAdd {
+		c.Added = true
+	} else {
+		c.Removed = true
+	}
+	return true
+}
+
 // notStored is the issue of a message whose flags the server left as they were,
 // and yet said OK.
-func (b *batch) notStored(l *located, uid uint32, op goimap.StoreFlagsOp, left []goimap.Flag) mail.Issue {
+func (b *batch) notStored(l *located, uid uint32, op goimap.StoreFlagsOp, left []string) mail.Issue {
 	verb := "set"
 	if op == goimap.StoreFlagsDel {
 		verb = "remove"
 	}
-	names := make([]string, len(left))
-	for i, f := range left {
-		names[i] = string(f)
-	}
-	return b.refused(l, uid, imap.StageStore, fmt.Sprintf("The server did not %s %s; it may not allow it.", verb, strings.Join(names, ", ")))
+	return b.refused(l, uid, imap.StageStore, fmt.Sprintf("The server did not %s %s; it may not allow it.", verb, strings.Join(left, ", ")))
 }
 
 // refused is the issue of a message with which the server did not do as it was
@@ -324,24 +338,13 @@ func toldFlags(flags []goimap.Flag) []string {
 	return flagsOf(flags)
 }
 
-// store adds flags, then removes flags, and reports what became of each message.
-func (b *batch) store(s *imap.Session, l *located, uids []uint32, add, remove []goimap.Flag) error {
+// store makes the steps, and reports what became of each message.
+func (b *batch) store(s *imap.Session, l *located, uids []uint32, steps []storeStep) (broken error) {
 	changed := make([]ChangedMessage, len(uids))
 	for i, u := range uids {
 		changed[i] = ChangedMessage{Ref: b.ref(l, u), Flags: l.found[u].flags}
 	}
-	var broken error
-	for _, step := range []struct {
-		op    goimap.StoreFlagsOp
-		flags []goimap.Flag
-		done  func(*ChangedMessage)
-	}{
-		{goimap.StoreFlagsAdd, add, func(c *ChangedMessage) { c.Added = true }},
-		{goimap.StoreFlagsDel, remove, func(c *ChangedMessage) { c.Removed = true }},
-	} {
-		if len(step.flags) == 0 || broken != nil {
-			continue
-		}
+	for _, step := range steps {
 		b.out.Attempted += len(uids)
 		s.Renew()
 		data, err := s.Store(imap.UIDs(uids...), step.op, step.flags).Wait()
@@ -350,11 +353,11 @@ func (b *batch) store(s *imap.Session, l *located, uids []uint32, add, remove []
 			for i := range changed {
 				changed[i].Flags = nil
 			}
-			continue
+			break
 		}
 		if slices.ContainsFunc(changed, func(c ChangedMessage) bool {
 			d := dataOf(data, c.Ref.UID)
-			return (d == nil || d.Flags == nil) && !alreadySo(c.Flags, step.op, step.flags)
+			return (d == nil || d.Flags == nil) && len(undone(c.Flags, step)) > 0
 		}) {
 			// Some servers tell nothing of a flag that they did not set, where a
 			// right is missing, and say OK.
@@ -364,29 +367,17 @@ func (b *batch) store(s *imap.Session, l *located, uids []uint32, add, remove []
 		}
 		for i := range changed {
 			c := &changed[i]
-			if !alreadySo(c.Flags, step.op, step.flags) {
-				c.Flags = nil // what was told before no longer holds
-			}
 			if d := dataOf(data, c.Ref.UID); d != nil && d.Flags != nil {
 				c.Flags = flagsOf(d.Flags)
-				if left := undone(d.Flags, step.op, step.flags); len(left) > 0 {
-					b.out.Issues = append(b.out.Issues, b.notStored(l, c.Ref.UID, step.op, left))
-					continue
-				}
+			} else if len(undone(c.Flags, step)) > 0 {
+				c.Flags = nil // what was told before no longer holds
 			}
-			b.out.Succeeded++
-			step.done(c)
+			b.stored(l, c, step)
 		}
 	}
 	// One of which nothing was done is an issue, or has broken off with all.
 	b.out.Messages = slices.DeleteFunc(changed, func(c ChangedMessage) bool { return !c.Added && !c.Removed })
 	return broken
-}
-
-// alreadySo reports whether a step changes nothing, of which some servers say
-// nothing.
-func alreadySo(flags []string, op goimap.StoreFlagsOp, step []goimap.Flag) bool {
-	return !slices.ContainsFunc(step, func(f goimap.Flag) bool { return hasFlag(flags, f) != (op == goimap.StoreFlagsAdd) })
 }
 
 // SetFlags adds and removes flags of messages (001 section 7). A flag is a keyword
@@ -398,37 +389,23 @@ func (m *Client) SetFlags(ctx context.Context, account string, refs []mail.Ref, 
 	if err != nil {
 		return nil, err
 	}
-	adding, err := b.flags(add, true)
-	if err != nil {
-		return nil, err
-	}
-	removing, err := b.flags(remove, false)
-	if err != nil {
-		return nil, err
-	}
-	if len(adding)+len(removing) == 0 {
-		return nil, b.Invalid("No flag is named.", mail.AdviceNameFlag)
-	}
-	return b.run(ctx, imap.ChangeFlags, func(_ context.Context, s *imap.Session) error {
-		op, one := goimap.StoreFlagsAdd, adding
-		if len(adding) == 0 {
-			op, one = goimap.StoreFlagsDel, removing
-		}
-		if len(adding) == 0 || len(removing) == 0 {
-			if done, err := b.storeAtOnce(s, op, one...); done || err != nil {
-				return err
-			}
-		}
-		l, err := b.locate(s, true, wanted{})
+	var steps []storeStep
+	for _, step := range []struct {
+		op    goimap.StoreFlagsOp
+		names []string
+	}{{goimap.StoreFlagsAdd, add}, {goimap.StoreFlagsDel, remove}} {
+		flags, err := b.flags(step.names, step.op == goimap.StoreFlagsAdd)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		uids, err := b.present(l)
-		if err != nil {
-			return err
+		if len(flags) > 0 {
+			steps = append(steps, storeStep{step.op, flags})
 		}
-		return b.store(s, l, uids, adding, removing)
-	})
+	}
+	if len(steps) == 0 {
+		return nil, b.Invalid("No flag is named.", mail.AdviceFlags)
+	}
+	return b.flag(ctx, imap.ChangeFlags, false, steps...)
 }
 
 // MaxFlags bounds the flags one change adds, and those it removes (001 section 7).
@@ -443,9 +420,9 @@ func (b *batch) flags(names []string, adding bool) ([]goimap.Flag, error) {
 		f := canonicalFlag(n)
 		switch {
 		case !imap.ValidFlag(f):
-			return nil, b.Invalid("A flag is a keyword without spaces, or a system flag such as \\Flagged.", mail.AdviceFlagForm)
+			return nil, b.Invalid("A flag is a keyword without spaces, or a system flag such as \\Flagged.", mail.AdviceFlags)
 		case strings.EqualFold(f, `\Recent`):
-			return nil, b.Invalid("The flag \\Recent belongs to the server.", mail.AdviceOtherFlag)
+			return nil, b.Invalid("The flag \\Recent belongs to the server.", mail.AdviceFlags)
 		case adding && f == string(goimap.FlagDeleted):
 			return nil, b.Invalid("The flag \\Deleted is not set this way.", mail.AdviceDelete)
 		}

@@ -160,19 +160,27 @@ func readFetched(ref mail.Ref, d *imapclient.FetchMessageBuffer) fetched {
 	return g
 }
 
-// source is the messages to go through: those that a search found, or a range of
-// sequence numbers.
+// source is the messages to go through: those that a search found, but some, or a range
+// of sequence numbers.
 type source struct {
 	uids      goimap.UIDSet // none: by number
-	low, high uint32        // from 1; high 0 means none
+	but       map[uint32]bool
+	low, high uint32 // from 1; high 0 means none
 }
 
 // next takes n messages from one end; nil means that there are none left.
 func (c *source) next(n uint32, oldest bool) goimap.NumSet {
-	if len(c.uids) > 0 {
-		var set goimap.UIDSet
-		set, c.uids = imap.SplitUIDs(c.uids, n, oldest)
-		return set
+	for len(c.uids) > 0 {
+		var window, set goimap.UIDSet
+		window, c.uids = imap.SplitUIDs(c.uids, n, oldest)
+		for _, uid := range imap.Numbers(window) {
+			if !c.but[uid] {
+				set.AddNum(goimap.UID(uid))
+			}
+		}
+		if len(set) > 0 {
+			return set
+		}
 	}
 	if c.high == 0 || c.low > c.high {
 		return nil

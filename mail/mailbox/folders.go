@@ -49,10 +49,7 @@ func (x *imapBox) folders(ctx context.Context, q FolderQuery) (*FolderList, erro
 		if err != nil || !q.Counts {
 			return err
 		}
-		if x.policy.ShowsAll() {
-			return x.count(s, list, statuses)
-		}
-		return x.countVisible(s, list)
+		return x.count(s, list, statuses)
 	})
 	if err != nil {
 		if list == nil || len(list.Folders) == 0 || !partial(ctx, err) {
@@ -132,66 +129,46 @@ func folderOf(d *goimap.ListData) Folder {
 	return f
 }
 
-// count asks for the counts that did not come with the list, all at once.
+// count fills in the counts: those that came with the list, and the others, all asked for
+// at once. Where the policy hides messages, each that can be visible is looked at, so
+// that a count never tells of one that is hidden.
 func (x *imapBox) count(s *imap.Session, list *FolderList, statuses map[string]*goimap.StatusData) error {
-	asked := make(map[int]*imap.Stating)
+	asked := make(map[string]*imap.Stating)
 	s.Together(func() {
-		for i, f := range list.Folders {
-			if statuses[f.Name] == nil && !f.NoSelect() {
+		for _, f := range list.Folders {
+			if statuses[f.Name] == nil && !f.NoSelect() && x.policy.ShowsAll() {
 				counts := folderCounts
-				asked[i] = s.Status(f.Name, &counts)
+				asked[f.Name] = s.Status(f.Name, &counts)
 			}
 		}
 	})
 	var broken error
 	for i := range list.Folders {
 		f := &list.Folders[i]
-		st := statuses[f.Name]
-		if w := asked[i]; w != nil {
-			var err error
-			if st, err = w.Wait(); err != nil {
-				if !refusedByServer(err) {
-					broken = err // the others fail too, and are waited for
-					continue
-				}
-				st = nil
-			}
+		if f.NoSelect() {
+			continue
 		}
-		if st != nil && st.NumMessages != nil && st.NumUnseen != nil {
+		var err error
+		st := statuses[f.Name]
+		if !x.policy.ShowsAll() {
+			f.Counts, err = x.visibleCounts(s, f.Name)
+		} else if w := asked[f.Name]; w != nil {
+			st, err = w.Wait()
+		}
+		switch {
+		case err != nil && !refusedByServer(err):
+			broken = err // the others fail too, and are waited for
+		case err == nil && st != nil && st.NumMessages != nil && st.NumUnseen != nil:
 			f.Counts = &Counts{Messages: *st.NumMessages, Unread: *st.NumUnseen, UIDNext: uint32(st.UIDNext), UIDValidity: st.UIDValidity}
-		} else if !f.NoSelect() {
-			list.Issues = append(list.Issues, uncounted(f.Name, "the server did not tell", true))
+		case f.Counts == nil:
+			list.Issues = append(list.Issues, mail.Issue{Kind: mail.KindRefused, Stage: imap.StageStatus, Retryable: true,
+				Message: fmt.Sprintf("The messages of folder %q were not counted: the server did not tell.", f.Name)})
 		}
 	}
 	return broken
 }
 
-func uncounted(folder, why string, retryable bool) mail.Issue {
-	return mail.Issue{Kind: mail.KindRefused, Stage: imap.StageStatus, Message: fmt.Sprintf("The messages of folder %q were not counted: %s.", folder, why), Retryable: retryable}
-}
-
 func refusedByServer(err error) bool { return wireRefusal(err) != nil }
-
-// countVisible counts only what the policy shows, so that a count never tells of
-// a message it hides. It has to look at each message that can be visible.
-func (x *imapBox) countVisible(s *imap.Session, list *FolderList) error {
-	for i := range list.Folders {
-		f := &list.Folders[i]
-		if f.NoSelect() {
-			continue
-		}
-		counts, err := x.visibleCounts(s, f.Name)
-		switch {
-		case err == nil:
-			f.Counts = counts
-		case refusedByServer(err):
-			list.Issues = append(list.Issues, uncounted(f.Name, "the server did not tell", true))
-		default:
-			return err
-		}
-	}
-	return nil
-}
 
 func (x *imapBox) visibleCounts(s *imap.Session, folder string) (*Counts, error) {
 	box, err := s.Examine(folder).Wait()

@@ -140,6 +140,12 @@ func TestLyingServers(t *testing.T) {
 			_, err := m.List(t.Context(), account, mailbox.ListQuery{Unread: true})
 			mailtest.WantKind(t, err, mail.KindRefused)
 		}},
+		{"the greatest UID there is", oneMessage, "", "* ESEARCH (TAG \"%TAG%\") UID ALL 4294967295\r\n", func(t *testing.T, m *mailbox.Client) {
+			p, err := m.Search(t.Context(), account, mailbox.SearchQuery{})
+			if err != nil || p.Total != 1 || p.Failed != 1 || p.HasMore {
+				t.Errorf("%+v %v", p, err)
+			}
+		}},
 		{"more messages than asked", oneMessage, one(5) + strings.Replace(one(6), "* 1", "* 2", 1) + strings.Replace(one(7), "* 1", "* 3", 1), "* ESEARCH (TAG \"%TAG%\") UID ALL 5\r\n", func(t *testing.T, m *mailbox.Client) {
 			p, err := m.List(t.Context(), account, mailbox.ListQuery{Unread: true})
 			if err != nil || !slices.Equal(uidsOf(p), []uint32{5}) {

@@ -61,7 +61,7 @@ func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 		return nil, x.Invalid("No message lies between the bounds that were given.", mail.AdviceNoBound)
 	}
 	if q.New && x.m.o.Seen == nil {
-		return nil, x.Unsupported("Nothing is kept here about which messages are new.", mail.AdviceListByUID)
+		return nil, x.Unsupported("Nothing is kept here about which messages are new.", mail.AdviceKeepIDs)
 	}
 	l := x.listing(q, &seeing{store: x.m.o.Seen})
 	if err := l.seen.read(ctx, x, q.Folder); err != nil {

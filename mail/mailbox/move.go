@@ -110,23 +110,13 @@ func (m *Client) copyAcross(ctx context.Context, account string, refs []mail.Ref
 	var last *mail.Error
 	for i, u := range uids {
 		b.tell(float64(i), float64(len(uids)), "copying messages")
-		if ctx.Err() != nil {
-			last = b.failure(ctx, ctx.Err())
+		c := ChangedMessage{Ref: b.ref(l, u)}
+		if c.New, err = b.carry(ctx, to, l, u, toFolder); err != nil {
+			last = b.AsError(b.wrap(ctx, err))
 			b.out.Issues = append(b.out.Issues, b.issue(l, u, last))
 			continue
 		}
-		b.out.Attempted += 2
-		message, fetched, err := b.carry(ctx, to, l, u, toFolder)
-		if fetched {
-			b.out.Succeeded++
-		}
-		if err != nil {
-			last = b.failure(ctx, err)
-			b.out.Issues = append(b.out.Issues, b.issue(l, u, last))
-			continue
-		}
-		b.out.Succeeded++
-		b.out.Messages = append(b.out.Messages, message)
+		b.out.Messages = append(b.out.Messages, c)
 	}
 	if len(b.out.Messages) == 0 && len(b.uids) == 1 {
 		return nil, last
@@ -134,14 +124,13 @@ func (m *Client) copyAcross(ctx context.Context, account string, refs []mail.Ref
 	return b.out, nil
 }
 
-// failure is any error in the form that an Issue is made of.
-func (b *batch) failure(ctx context.Context, err error) *mail.Error {
-	return b.AsError(b.wrap(ctx, err))
-}
-
 // carry fetches one message and appends it to the other account. It keeps the
 // flags that describe the message and the date it arrived.
-func (b *batch) carry(ctx context.Context, to *imapBox, l *located, uid uint32, folder string) (c ChangedMessage, fetched bool, err error) {
+func (b *batch) carry(ctx context.Context, to *imapBox, l *located, uid uint32, folder string) (placed mail.Ref, err error) {
+	if ctx.Err() != nil {
+		return placed, ctx.Err()
+	}
+	b.out.Attempted += 2
 	var raw []byte
 	err = b.lend(ctx, b.folder, func(s *imap.Session) error {
 		box, err := s.Examine(b.folder).Wait()
@@ -155,29 +144,33 @@ func (b *batch) carry(ctx context.Context, to *imapBox, l *located, uid uint32, 
 		return err
 	})
 	if err != nil {
-		return c, false, err
+		return placed, err
 	}
+	b.out.Succeeded++
 	var flags []goimap.Flag
 	for _, f := range l.found[uid].flags {
 		if f != string(goimap.FlagDeleted) && imap.ValidFlag(f) {
 			flags = append(flags, goimap.Flag(f))
 		}
 	}
-	c = ChangedMessage{Ref: b.ref(l, uid)}
 	sent := false
 	err = to.change(ctx, "", imap.AppendMessages, func(_ context.Context, s *imap.Session) error {
 		if err := stepAside(s, folder); err != nil {
 			return err
 		}
 		sent = true
-		c.New, err = to.append(s, folder, flags, l.found[uid].internal, raw)
+		placed, err = to.append(s, folder, flags, l.found[uid].internal, raw)
 		return err
 	})
-	answered := err == nil || refusedByServer(err)
+	if err == nil {
+		b.out.Succeeded++
+		return placed, nil
+	}
+	answered := refusedByServer(err)
 	if err = to.wrap(ctx, b.noFolder(err, folder)); sent && !answered {
 		err = to.undecided(err, "Whether the copy arrived is not known.", mail.AdviceLookIntoFolder)
 	}
-	return c, true, err
+	return placed, err
 }
 
 // Move moves messages to another folder of the account (001 section 9): with MOVE
@@ -218,7 +211,7 @@ func (b *batch) notMoved(ctx context.Context, s *imap.Session, l *located, uids 
 	if !refusedByServer(err) {
 		return err
 	}
-	e := *b.failure(ctx, err)
+	e := *b.AsError(b.wrap(ctx, err))
 	there, lookErr := look(s, uids)
 	if lookErr != nil {
 		e.Message += " Whether some of the messages were moved is not known."
@@ -269,7 +262,7 @@ func (b *batch) copyAndExpunge(ctx context.Context, s *imap.Session, l *located,
 func (b *batch) expunge(ctx context.Context, s *imap.Session, l *located, uids []uint32, left, unknown string) {
 	const marked = " It is marked \\Deleted: a mail program that expunges the folder removes it."
 	lost := func(uids []uint32, err error) {
-		e := *b.failure(ctx, err)
+		e := *b.AsError(b.wrap(ctx, err))
 		e.Message, e.Retryable = e.Message+" "+unknown, false
 		for _, u := range uids {
 			b.out.Issues = append(b.out.Issues, b.issue(l, u, &e))
@@ -297,7 +290,7 @@ func (b *batch) expunge(ctx context.Context, s *imap.Session, l *located, uids [
 			kept(u, imap.StageStore, marked, w)
 		case w != nil:
 			kept(u, imap.StageStore, "", w)
-		case d != nil && len(undone(d.Flags, goimap.StoreFlagsAdd, []goimap.Flag{goimap.FlagDeleted})) > 0:
+		case d != nil && d.Flags != nil && !hasFlag(d.Flags, goimap.FlagDeleted):
 			kept(u, imap.StageStore, " The server did not mark it \\Deleted; it may not allow it.", nil)
 		default:
 			doomed = append(doomed, u)

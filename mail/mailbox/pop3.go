@@ -118,7 +118,7 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 	case q.BeforeUID != 0 || q.AfterUID != 0:
 		return nil, x.notPOP3("UIDs", mail.AdvicePOP3Page)
 	case q.New && x.m.o.Seen == nil:
-		return nil, x.Unsupported("Nothing is kept here about which messages are new.", mail.AdviceBoundTime)
+		return nil, x.Unsupported("Nothing is kept here about which messages are new.", mail.AdviceKeepIDs)
 	}
 	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
 	page := &Page{Folder: popFolder}

@@ -119,17 +119,17 @@ func (f *finding) prepare(ctx context.Context, cs cursor.Sealer) error {
 func (f *finding) resume(ctx context.Context, cs cursor.Sealer) error {
 	q := &f.q
 	if q.Query+q.From+q.To+q.Subject+q.Text != "" || q.Unread || q.HasAttachment || !q.Start.IsZero() || !q.End.IsZero() {
-		return f.Invalid("A cursor carries its criteria; others cannot be given with it.", mail.AdviceCursorAlone)
+		return f.Invalid("A cursor carries its criteria; others cannot be given with it.", mail.AdviceCursor)
 	}
 	c, err := cs.Open(ctx, q.Cursor)
 	if errors.Is(err, cursor.ErrNoCursor) {
-		return f.Invalid("The cursor is not one that a search gave.", mail.AdviceCopyCursor)
+		return f.Invalid("The cursor is not one that a search gave.", mail.AdviceCursor)
 	}
 	if err != nil {
 		return err
 	}
 	if c.Account != f.account.Name || q.Folder != "" && imap.FolderName(q.Folder) != c.Folder {
-		return f.Invalid("The cursor belongs to another account or folder.", mail.AdviceCursorPlace)
+		return f.Invalid("The cursor belongs to another account or folder.", mail.AdviceCursor)
 	}
 	q.Folder, q.Query, q.From, q.To, q.Subject, q.Text = c.Folder, c.Query, c.From, c.To, c.Subject, c.Text
 	q.Unread, q.HasAttachment, q.Start, q.End = c.Unread, c.HasAttachment, c.Start, c.End
@@ -252,10 +252,7 @@ func (f *finding) fill(s *imap.Session, set goimap.UIDSet, got []fetched) error 
 		have[got[i].ref.UID] = &got[i]
 	}
 	snippets, err := f.snippets(s, got)
-	nums, _ := set.Nums()
-	slices.Reverse(nums)
-	for _, num := range nums {
-		uid := uint32(num)
+	for _, uid := range slices.Backward(imap.Numbers(set)) {
 		f.last = uid
 		switch g := have[uid]; {
 		case g == nil || !g.visible(f.policy) && g.readable:

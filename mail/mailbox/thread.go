@@ -159,31 +159,10 @@ func (x *imapBox) candidates(s *imap.Session, t *threading, ids, subjects []stri
 		known[g.ref.UID] = true
 	}
 	kept := 0
-	for left := found; len(left) > 0; {
-		var window, set goimap.UIDSet
-		window, left = imap.SplitUIDs(left, maxWindow, false)
-		nums, _ := window.Nums()
-		for _, uid := range nums {
-			if !known[uint32(uid)] {
-				set.AddNum(uid)
-			}
-		}
-		if len(set) == 0 {
-			continue
-		}
-		if kept >= maxCandidates && t.policy.ShowsAll() {
-			t.cut = true
-			break
-		}
-		s.Renew()
-		got, err := x.fetchAll(s, set, want)
-		if err != nil {
-			return err
-		}
-		for i := len(got) - 1; i >= 0; i-- {
-			g := &got[i]
-			switch {
-			case !g.readable || !set.Contains(goimap.UID(g.ref.UID)) || !g.visible(t.policy):
+	return x.walk(s, source{uids: found, but: known}, false, want, largest, func(got []fetched) bool {
+		for i := range got {
+			switch g := &got[i]; {
+			case !g.readable || !g.visible(t.policy):
 			case kept == maxCandidates:
 				t.cut = true // of what is visible: a hidden message counts for nothing
 			default:
@@ -191,8 +170,8 @@ func (x *imapBox) candidates(s *imap.Session, t *threading, ids, subjects []stri
 				t.known = append(t.known, g)
 			}
 		}
-	}
-	return nil
+		return !t.cut || !t.policy.ShowsAll()
+	})
 }
 
 func threadCriteria(ids, subjects []string) *goimap.SearchCriteria {

@@ -98,16 +98,15 @@ func (x *imapBox) firstLook(ctx context.Context, q *WatchQuery) (*watcher, *Watc
 		lq.AfterUID, lq.OldestFirst, lq.Full, lq.Limit = 0, false, false, 1
 	}
 	l := x.listing(lq, &seeing{})
-	if err := l.do(ctx); err != nil {
+	err := l.do(ctx)
+	switch {
+	case err != nil:
 		return nil, nil, err
-	}
-	if q.UIDValidity != 0 && q.AfterUID != 0 && q.UIDValidity != l.page.UIDValidity {
+	case q.UIDValidity != 0 && q.AfterUID != 0 && q.UIDValidity != l.page.UIDValidity:
 		return nil, nil, x.madeAnew(mail.AdviceWatchAnew)
-	}
-	if !q.FromNow && arrived(l.page) {
+	case !q.FromNow && hasNews(l.page):
 		return nil, watched(l.page, q.AfterUID), nil
-	}
-	if l.broken {
+	case l.broken:
 		// What is behind the messages that could be read is unknown.
 		e := x.Failure(mail.KindConnection, imap.StageFetch, "The folder could not be read to its end.", mail.AdviceVerify)
 		e.Retryable = true
@@ -117,7 +116,7 @@ func (x *imapBox) firstLook(ctx context.Context, q *WatchQuery) (*watcher, *Watc
 	if q.FromNow {
 		after = lastUID(l.page)
 	}
-	return &watcher{after: after, seen: max(after, l.covered()), validity: l.page.UIDValidity, limit: q.Limit, full: q.Full, came: make(chan *Page, 1)}, nil, nil
+	return &watcher{after: after, seen: max(after, l.covered()), validity: l.page.UIDValidity, limit: q.Limit, full: q.Full, came: make(chan arrival, 1)}, nil, nil
 }
 
 // covered is the UID up to which everything has been looked at.
@@ -128,9 +127,9 @@ func (l *listing) covered() uint32 {
 	return max(l.reached, max(l.next, 1)-1)
 }
 
-// arrived reports whether a page ends a watch. A message that could not be read has
+// hasNews reports whether a page ends a watch. A message that could not be read has
 // arrived as well.
-func arrived(p *Page) bool {
+func hasNews(p *Page) bool {
 	return len(p.Messages) > 0 || slices.ContainsFunc(p.Issues, func(i mail.Issue) bool { return i.UID != 0 })
 }
 
@@ -156,40 +155,34 @@ func (m *Client) await(ctx context.Context, x *imapBox, q *WatchQuery, w *watche
 		if err != nil {
 			return nil, err
 		}
-		var trouble error
+		var came arrival
 		select {
-		case page := <-w.came:
-			if page == nil && errors.Is(w.err, errMoved) {
-				// The account has other connections now. Where they lead elsewhere, what
-				// is known of the folder is of another one.
-				where := x.mailbox()
-				if x, err = m.openWatch(ctx, x.Account); err != nil {
+		case came = <-w.came:
+		case <-ctx.Done():
+			err = p.leave(w)
+			select {
+			case came = <-w.came: // at the last moment
+			default:
+				if err != nil && !errors.Is(err, errMoved) {
 					return nil, err
 				}
-				if x.mailbox() != where {
-					return nil, x.madeAnew(mail.AdviceWatchAnew)
-				}
-				continue
+				return &WatchPage{Page: Page{Folder: q.Folder, UIDValidity: w.validity}, After: w.after}, nil
 			}
-			return w.outcome(page)
-		case <-ctx.Done():
-			trouble = p.leave(w)
 		}
-		select {
-		case page := <-w.came: // at the last moment
-			return w.outcome(page)
-		default:
+		if came.err == nil {
+			return watched(came.page, w.after), nil
 		}
-		if trouble != nil && !errors.Is(trouble, errMoved) {
-			return nil, trouble
+		if !errors.Is(came.err, errMoved) || ctx.Err() != nil {
+			return nil, came.err
 		}
-		return &WatchPage{Page: Page{Folder: q.Folder, UIDValidity: w.validity}, After: w.after}, nil
+		// The account has other connections now. Where they lead elsewhere, what is known
+		// of the folder is of another one.
+		where := x.mailbox()
+		if x, err = m.openWatch(ctx, x.Account); err != nil {
+			return nil, err
+		}
+		if x.mailbox() != where {
+			return nil, x.madeAnew(mail.AdviceWatchAnew)
+		}
 	}
-}
-
-func (w *watcher) outcome(page *Page) (*WatchPage, error) {
-	if page == nil {
-		return nil, w.err
-	}
-	return watched(page, w.after), nil
 }

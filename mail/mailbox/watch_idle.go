@@ -41,7 +41,7 @@ const watchOp = "mail watch"
 // errMoved tells a watcher that the account's connections are others now.
 var errMoved = errors.New("the account leads elsewhere now")
 
-// A post watches one folder for everybody who waits for mail in it: it rests in
+// A post watches one folder for all who wait for mail in it: it rests in
 // IDLE, and when something came looks at it once, with the account's rules as they
 // are then. It ends with its last watcher.
 type post struct {
@@ -71,7 +71,12 @@ type watcher struct {
 	limit    int
 	full     bool
 
-	came chan *Page // gets one page, or nil with err set
+	came chan arrival // gets one
+}
+
+// arrival is how the waiting of a watcher ends.
+type arrival struct {
+	page *Page
 	err  error
 }
 
@@ -137,9 +142,9 @@ func (p *post) tell(e event) {
 	}
 }
 
-// seen is up to where somebody who waits has not seen, and whether everything is
-// wanted of what comes.
-func (p *post) seen() (from, validity uint32, full bool) {
+// needed is the lowest UID behind which a watcher has not seen what there is, in a folder
+// of what UIDVALIDITY, and whether one of them wants full summaries.
+func (p *post) needed() (from, validity uint32, full bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	from = 1<<32 - 1
@@ -149,13 +154,14 @@ func (p *post) seen() (from, validity uint32, full bool) {
 	return from, validity, full
 }
 
-// run watches until nobody waits any more.
+// run watches until there is no watcher left.
 func (p *post) run(ctx context.Context) {
 	defer func() {
 		p.stop()
 		p.fail(ended(p.account)) // the watchers that are left
 	}()
-	for failures := 0; ctx.Err() == nil; {
+	failures := 0
+	for {
 		err := p.round(ctx)
 		if ctx.Err() != nil {
 			return
@@ -197,8 +203,7 @@ func (p *post) fail(err error) {
 	defer p.mu.Unlock()
 	p.over = true
 	for w := range p.watchers {
-		w.err = err
-		w.came <- nil
+		w.came <- arrival{err: err}
 	}
 	clear(p.watchers)
 }
@@ -221,7 +226,7 @@ func (p *post) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	from, validity, _ := p.seen()
+	from, validity, _ := p.needed()
 	e, err := p.rest(ctx, x, func(s *imap.Session) error {
 		box, err := s.Look(p.folder, p.pace.trust, p.instant)
 		switch {
@@ -332,7 +337,7 @@ func (p *post) list(ctx context.Context, from uint32, full bool) (*imapBox, *lis
 // look lists what is behind what everybody has seen, and gives each watcher its
 // part.
 func (p *post) look(ctx context.Context) error {
-	from, _, full := p.seen()
+	from, _, full := p.needed()
 	x, l, err := p.list(ctx, from, full)
 	if err != nil {
 		return err
@@ -348,12 +353,11 @@ func (p *post) look(ctx context.Context) error {
 		}
 		switch page := w.part(l.page); {
 		case w.validity != l.page.UIDValidity:
-			w.err = x.madeAnew(mail.AdviceWatchAnew)
-			w.came <- nil
-		case w.seen < from: // who came meanwhile has seen less
+			w.came <- arrival{err: x.madeAnew(mail.AdviceWatchAnew)}
+		case w.seen < from: // one that joined meanwhile has seen less
 			continue
-		case arrived(page):
-			w.came <- page
+		case hasNews(page):
+			w.came <- arrival{page: page}
 		default:
 			w.seen = max(w.seen, position)
 			continue

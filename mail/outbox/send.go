@@ -232,7 +232,7 @@ func (b *Outbox) latest(o mail.Operation, e mail.Outgoing) (*mail.Outgoing, erro
 }
 
 func underWay(o mail.Operation, e *mail.Outgoing) error {
-	err := o.Conflict("Another command may be sending the message at this moment, until "+e.Until.Format("15:04:05")+" UTC at the latest.", mail.AdviceShowOutcome).About(e.ID)
+	err := o.Conflict("Another command may be sending the message at this moment, until "+e.Until.Format("15:04:05")+" UTC at the latest.", mail.AdviceShowEntry).About(e.ID)
 	err.Retryable = true
 	return err
 }

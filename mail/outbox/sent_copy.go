@@ -11,19 +11,13 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
-// selfFiling are submission servers that put what is sent through them into the
-// sender's own folder. A copy of ours would be a second one.
-var selfFiling = append(selfFilingProviders(), "outlook.office365.com")
-
-// selfFilingProviders leaves out servers on this machine: another one may listen
-// there.
-func selfFilingProviders() (hosts []string) {
-	for _, p := range mail.Providers() {
-		if p.FilesSent && !p.SMTP.Loopback() {
-			hosts = append(hosts, p.SMTP.Host)
-		}
-	}
-	return hosts
+// selfFiling reports whether a submission server puts what is sent through it into the
+// sender's own folder, so that a copy of ours would be a second one. On this machine
+// another server may listen than that of the provider.
+func selfFiling(host string) bool {
+	return host == "outlook.office365.com" || slices.ContainsFunc(mail.Providers(), func(p mail.Provider) bool {
+		return p.FilesSent && p.SMTP.Host == host && !p.SMTP.Loopback()
+	})
 }
 
 // wantsCopy is what is to become of the copy, as far as it is known before it is
@@ -33,7 +27,7 @@ func (s *sender) wantsCopy(mailboxes bool) mail.SentState {
 	switch {
 	case s.account.SentCopy == mail.SentNever || s.account.Protocol != mail.IMAP || !mailboxes:
 		return mail.SentNone
-	case s.account.SentCopy != mail.SentAlways && slices.Contains(selfFiling, host):
+	case s.account.SentCopy != mail.SentAlways && selfFiling(host):
 		return mail.SentProvider
 	}
 	return mail.SentPending

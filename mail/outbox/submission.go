@@ -70,11 +70,7 @@ func submissionError(o mail.Operation, w *wire.Error) *mail.Error {
 	e := o.Failure(mail.KindConnection, "", "", "")
 	e.Err = w
 	e.Explain(w, "The submission server")
-	switch w.Kind {
-	case wire.KindAuth, wire.KindCertificate:
-	case wire.KindProtocol:
-		e.Advice = mail.AdviceCheckSubmissionPort
-	default:
+	if w.Kind != wire.KindAuth && w.Kind != wire.KindCertificate {
 		e.Advice = mail.AdviceCheckSubmission
 	}
 	if w.Text != "" {
@@ -110,7 +106,7 @@ func failed(ctx context.Context, o mail.Operation, err error) *failure {
 	case w.Kind == wire.KindRefused:
 		e.Kind, e.Message, e.Advice = mail.KindRefused, "The submission server refused the message: "+said(w.Reply, w.Code, w.Text)+".", mail.AdviceRejected
 		if e.Retryable {
-			e.Advice = mail.AdviceNothingSentLater
+			e.Advice = mail.AdviceNothingSent
 		}
 	case w.Kind == wire.KindTooLarge:
 		e.Kind, e.Message, e.Advice = mail.KindRefused, fmt.Sprintf("The submission server takes no message of this size: the %v.", w.Err), mail.AdviceSmallerFiles

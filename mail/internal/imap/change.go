@@ -131,14 +131,14 @@ func (s *Session) Move(set goimap.UIDSet, folder string) *Copying {
 	}}
 }
 
-// maxCopied bounds the numbers of a COPYUID that are written out.
+// maxCopied bounds the numbers of a set that are written out.
 const maxCopied = 10_000
 
 // copied pairs the two sets of a COPYUID (RFC 4315 section 3). Sets that do not
 // fit together tell nothing.
 func copied(validity uint32, source, dest goimap.UIDSet) Copied {
 	c := Copied{UIDValidity: validity, Target: map[uint32]uint32{}}
-	from, to := numbers(source), numbers(dest)
+	from, to := Numbers(source), Numbers(dest)
 	if validity == 0 || len(from) != len(to) {
 		return c
 	}
@@ -146,22 +146,6 @@ func copied(validity uint32, source, dest goimap.UIDSet) Copied {
 		c.Target[u] = to[i]
 	}
 	return c
-}
-
-func numbers(set goimap.UIDSet) []uint32 {
-	var all []uint32
-	for _, r := range set {
-		if r.Start == 0 || r.Stop < r.Start || int64(r.Stop)-int64(r.Start)+int64(len(all)) >= maxCopied {
-			return nil
-		}
-		for u := r.Start; ; u++ {
-			all = append(all, uint32(u))
-			if u == r.Stop {
-				break
-			}
-		}
-	}
-	return all
 }
 
 // Expunging is a UID EXPUNGE that was started.

@@ -63,3 +63,21 @@ func UIDsBelow(set goimap.UIDSet, uid uint32) goimap.UIDSet {
 	}
 	return out
 }
+
+// Numbers returns the UIDs of a set; none of one that is invalid or has more than
+// maxCopied. UIDSet.Nums does not end for a set that holds the greatest number.
+func Numbers(set goimap.UIDSet) []uint32 {
+	var all []uint32
+	for _, r := range set {
+		if r.Start == 0 || r.Stop < r.Start || int64(r.Stop)-int64(r.Start)+int64(len(all)) >= maxCopied {
+			return nil
+		}
+		for u := r.Start; ; u++ {
+			all = append(all, uint32(u))
+			if u == r.Stop {
+				break
+			}
+		}
+	}
+	return all
+}

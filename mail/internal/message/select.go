@@ -17,19 +17,6 @@ type selection struct {
 	skipped map[*Part]bool // alternatives that nobody would miss beside the text
 }
 
-// SelectText returns the parts that hold what a person would read, in order.
-// Of alternatives it takes text/plain, or HTML where there is none; Text looks
-// further when the plain text turns out to be an empty gesture. Parts with
-// Content-Disposition attachment and named parts that are not inline are left
-// out. A nil root has none.
-func SelectText(root *Part) []*Part {
-	var parts []*Part
-	for _, c := range choose(root).text {
-		parts = append(parts, c.parts...)
-	}
-	return parts
-}
-
 // HTMLParts returns the parts that a reader of HTML would be shown, in order: the
 // HTML alternatives of the text, and HTML that is itself the text. A nil root has
 // none.

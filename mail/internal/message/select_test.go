@@ -64,7 +64,7 @@ func TestSelection(t *testing.T) {
 	}](t, "select") {
 		t.Run(tc.Name, func(t *testing.T) {
 			root := tree(tc.Outline)
-			if got := ids(SelectText(root)); got != tc.Text {
+			if got := ids(selectText(root)); got != tc.Text {
 				t.Errorf("text %q, want %q", got, tc.Text)
 			}
 			if got := ids(alternatives(root)); got != tc.HTML {
@@ -78,7 +78,7 @@ func TestSelection(t *testing.T) {
 }
 
 func TestSelectionOfNothing(t *testing.T) {
-	if SelectText(nil) != nil || Attachments(nil) != nil {
+	if selectText(nil) != nil || Attachments(nil) != nil {
 		t.Error("parts of nothing")
 	}
 	if s, cut := Text(nil, func(*Part) []byte { return nil }, 10); s != "" || cut {
@@ -112,7 +112,7 @@ func TestSelectionOfDeepTrees(t *testing.T) {
 	for range 100_000 {
 		p = NewPart(Part{Type: "multipart", Subtype: "alternative", Children: []*Part{p}}, nil)
 	}
-	if len(SelectText(p)) != 0 || len(Attachments(p)) != 0 {
+	if len(selectText(p)) != 0 || len(Attachments(p)) != 0 {
 		t.Error("parts were found below the bound")
 	}
 }
@@ -134,4 +134,14 @@ func TestHTMLParts(t *testing.T) {
 	if HTMLParts(nil) != nil {
 		t.Error("parts of nothing")
 	}
+}
+
+// selectText returns the parts that hold what a person would read, in order: of
+// alternatives text/plain, or HTML where there is none.
+func selectText(root *Part) []*Part {
+	var parts []*Part
+	for _, c := range choose(root).text {
+		parts = append(parts, c.parts...)
+	}
+	return parts
 }

@@ -39,7 +39,7 @@ func Text(root *Part, body func(*Part) []byte, maxRunes int) (text string, trunc
 // Read returns what a person would read of a message, at most maxRunes runes of
 // it. body returns the transferred octets of a part
 // or a prefix of them; a prefix shorter than Part.Size counts as truncated. It
-// is called for parts of SelectText, and for the HTML beside plain text when
+// is called for the parts that are chosen to be read, and for the HTML beside plain text when
 // that is a stub that only points at it; nil means it is not to be
 // had. The result is the same whether the parts come from Entity.Raw or from a
 // server.

@@ -166,7 +166,7 @@ func FuzzParse(f *testing.F) {
 		})
 		// No part is both text and attachment.
 		shown := map[*Part]int{}
-		for _, p := range SelectText(e.Root) {
+		for _, p := range selectText(e.Root) {
 			shown[p]++
 		}
 		for _, p := range Attachments(e.Root) {
