@@ -7,41 +7,34 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"slices"
 	"time"
 
 	"github.com/postern-mail/postern/internal/child"
 )
 
-// How a child ends, besides well. The Go runtime's own statuses are among them:
-// a child recovers from every panic, so status 2 is a stack or a heap that it
-// was not given.
-const (
-	statusUsage     = 64
-	statusTooLarge  = 70
-	statusEncrypted = 71
-	statusDamaged   = 72
-	statusTimeout   = 73
-	statusMemory    = 74
-	statusNoText    = 75
-	statusLimits    = 76
-	statusOutput    = 77
-	statusRuntime   = 2
+// statuses are why a child gives no text. It ends with firstStatus more than the index
+// of its reason.
+var (
+	errUsage  = errors.New("read PDF: the child was not called as it must be")
+	errLimits = errors.New("read PDF: the child could not limit itself")
+	errOutput = errors.New("read PDF: the child could not write the text")
+	statuses  = []error{errUsage, errLimits, errOutput, ErrTooLarge, ErrEncrypted, ErrDamaged, ErrTimeout, ErrMemory, ErrNoText}
 )
 
-var statuses = []struct {
-	code int
-	err  error
-}{
-	{statusTooLarge, ErrTooLarge},
-	{statusEncrypted, ErrEncrypted},
-	{statusDamaged, ErrDamaged},
-	{statusTimeout, ErrTimeout},
-	{statusMemory, ErrMemory},
-	{statusNoText, ErrNoText},
-	{statusUsage, errors.New("read PDF: the child was not called as it must be")},
-	{statusLimits, errors.New("read PDF: the child could not limit itself")},
-	{statusOutput, errors.New("read PDF: the child could not write the text")},
-	{statusRuntime, ErrMemory},
+const firstStatus = 70
+
+// outOfMemory are the statuses with which the Go runtime ends a process: a child recovers
+// from every panic, so it was out of stack or heap.
+var outOfMemory = []int{2}
+
+// status returns what a child exits with for a reason.
+func status(reason error) int {
+	at := slices.IndexFunc(statuses, func(err error) bool { return errors.Is(reason, err) })
+	if at < 0 {
+		return status(ErrDamaged)
+	}
+	return firstStatus + at
 }
 
 const (
@@ -61,7 +54,7 @@ const (
 func Child(stdin io.Reader, stdout io.Writer, args []string) int {
 	a, ok := parseArguments(args)
 	if !ok {
-		return statusUsage
+		return status(errUsage)
 	}
 	if stdout == io.Writer(os.Stdout) {
 		os.Stdout = os.Stderr // nothing a library prints is text of the document
@@ -72,27 +65,22 @@ func Child(stdin io.Reader, stdout io.Writer, args []string) int {
 	// Near its limit the collector works more, in vain for a hostile file only.
 	debug.SetMemoryLimit(int64(base) + a.memory*3/4)
 	if err := a.limits().Apply(); err != nil && runtime.GOOS != "windows" { // which allows some jobs no other below them
-		return statusLimits
+		return status(errLimits)
 	}
 	go watch(base+uint64(a.memory), time.Now().Add(a.cpu))
 	pdf, err := io.ReadAll(io.LimitReader(stdin, MaxBytes+1))
 	if err != nil {
-		return statusDamaged
+		return status(ErrDamaged)
 	}
 	if len(pdf) > MaxBytes {
-		return statusTooLarge
+		return status(ErrTooLarge)
 	}
 	text, err := extract(pdf, bounds{decoded: a.memory / 4, runes: a.runes + 1})
 	if err != nil {
-		for _, s := range statuses {
-			if errors.Is(err, s.err) {
-				return s.code
-			}
-		}
-		return statusDamaged
+		return status(err)
 	}
 	if _, err := io.WriteString(stdout, text); err != nil {
-		return statusOutput
+		return status(errOutput)
 	}
 	return 0
 }
@@ -117,10 +105,10 @@ func (a childArguments) limits() child.Limits {
 func watch(limit uint64, end time.Time) {
 	for range time.Tick(watchdogInterval) {
 		if inUse() > limit {
-			os.Exit(statusMemory)
+			os.Exit(status(ErrMemory))
 		}
 		if time.Now().After(end) {
-			os.Exit(statusTimeout)
+			os.Exit(status(ErrTimeout))
 		}
 	}
 }

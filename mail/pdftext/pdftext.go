@@ -144,10 +144,11 @@ func (r *Runner) run(ctx context.Context, pdf []byte, timeout time.Duration, arg
 // with a signal when it reaches a limit.
 func verdict(state *os.ProcessState) error {
 	const outOfTime = syscall.Signal(24) // SIGXCPU, which Windows has no name for
-	for _, s := range statuses {
-		if state.ExitCode() == s.code {
-			return s.err
-		}
+	switch at := state.ExitCode() - firstStatus; {
+	case at >= 0 && at < len(statuses):
+		return statuses[at]
+	case slices.Contains(outOfMemory, state.ExitCode()):
+		return ErrMemory
 	}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		switch status.Signal() {

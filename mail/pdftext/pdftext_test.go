@@ -212,7 +212,7 @@ func TestChildRefusesOtherArguments(t *testing.T) {
 		t.Fatalf("%q refused", good)
 	}
 	for _, args := range [][]string{nil, good[:2], append(slices.Clone(good), "1"), {"0", "1", "1"}, {"1", "-1", "1"}, {"1", "1", "0"}, {"1", "1", "x"}} {
-		if code := Child(strings.NewReader(""), io.Discard, args); code != statusUsage {
+		if code := Child(strings.NewReader(""), io.Discard, args); code != status(errUsage) {
 			t.Errorf("%q: status %d", args, code)
 		}
 	}

@@ -6,9 +6,4 @@ const race = true
 
 // Where memory is limited the race detector, which needs much of its own, may be
 // the first to find none, and ends the process in its way.
-func init() {
-	statuses = append(statuses, struct {
-		code int
-		err  error
-	}{66, ErrMemory})
-}
+func init() { outOfMemory = append(outOfMemory, 66) }

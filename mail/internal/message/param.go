@@ -1,8 +1,8 @@
 package message
 
 import (
-	"bytes"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -33,63 +33,21 @@ func splitParams(s string) (value string, params map[string]string) {
 	}
 	value = strings.ToLower(value)
 	params = map[string]string{}
-	for s = s[end:]; len(params) < maxParams; {
-		s = strings.TrimLeft(s, "; \t")
-		i := strings.IndexAny(s, "=;")
-		if i < 0 {
-			break
-		}
-		if s[i] == ';' {
-			s = s[i:]
-			continue
-		}
-		name := strings.ToLower(strings.TrimSpace(s[:i]))
-		var v string
-		v, s = paramValue(name, strings.TrimLeft(s[i+1:], " \t"))
-		if _, twice := params[name]; !twice && name != "" {
-			params[name] = v
+	for _, m := range paramForm.FindAllStringSubmatch(s[end:], maxParams) {
+		name := strings.ToLower(m[1] + m[3])
+		if _, twice := params[name]; !twice {
+			params[name] = strings.TrimSpace(m[2]) + quotedPair.ReplaceAllString(m[4], "$1") + m[5]
 		}
 	}
 	return value, params
 }
 
-// paramValue takes a value from the front of s and returns what follows it.
-func paramValue(name, s string) (value, rest string) {
-	if !strings.HasPrefix(s, `"`) {
-		value, rest = s, ""
-		if i := strings.IndexByte(s, ';'); i >= 0 {
-			value, rest = s[:i], s[i:]
-		}
-		value = strings.TrimSpace(value)
-		// Only names are written with spaces and without quotes.
-		if i := strings.IndexAny(value, " \t"); i >= 0 && !isNameParam(name) {
-			value, rest = value[:i], value[i:]+rest
-			if strings.HasPrefix(strings.TrimLeft(rest, " \t"), "(") { // a comment
-				if i := strings.IndexByte(rest, ')'); i >= 0 {
-					rest = rest[i+1:]
-				}
-			}
-		}
-		return value, rest
-	}
-	var b strings.Builder
-	for i := 1; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '"':
-			return b.String(), s[i+1:]
-		case c == '\\' && i+1 < len(s) && (s[i+1] == '"' || s[i+1] == '\\'):
-			i++
-			b.WriteByte(s[i])
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return b.String(), ""
-}
-
-func isNameParam(name string) bool {
-	return strings.HasPrefix(name, "name") || strings.HasPrefix(name, "filename")
-}
+var (
+	// A file's name with spaces and without quotes, or any parameter with a value in
+	// quotes or a word.
+	paramForm  = regexp.MustCompile(`(?i)((?:file)?name[^=;\s]*)\s*=\s*([^";\s][^;]*)|([^=;\s]+)\s*=\s*(?:"((?:\\["\\]|[^"])*)"?|([^;\s]*))`)
+	quotedPair = regexp.MustCompile(`\\(["\\])`)
+)
 
 // isToken reports whether s is a token of RFC 2045 section 5.1.
 func isToken(s string) bool {
@@ -114,63 +72,48 @@ func lowerKeys(params map[string]string) map[string]string {
 // says its charset, before the plain one. Continuations are joined before they
 // are decoded, for a character may be split between two.
 func param(params map[string]string, name string) string {
-	if v, ok := params[name+"*"]; ok {
-		return decodeExtended([]extended{{v, true}})
+	first, extended := params[name+"*"]
+	pieces := []string{first}
+	if !extended {
+		pieces, extended = continuations(params, name)
 	}
-	var pieces []extended
-	for i := 0; i < maxParams; i++ {
-		key := name + "*" + strconv.Itoa(i)
-		v, ok := params[key+"*"]
-		encoded := ok
-		if !ok {
-			if v, ok = params[key]; !ok {
-				break
-			}
-		}
-		pieces = append(pieces, extended{v, encoded})
+	value := strings.Join(pieces, "")
+	charset := ""
+	if parts := strings.SplitN(value, "'", 3); extended && len(parts) == 3 { // and a language
+		charset, value = parts[0], parts[2]
 	}
-	if len(pieces) > 0 {
-		return decodeExtended(pieces)
+	value = octet.ReplaceAllStringFunc(value, func(escape string) string {
+		n, _ := strconv.ParseUint(escape[1:], 16, 8) // two digits
+		return string([]byte{byte(n)})
+	})
+	switch {
+	case extended:
+		return rfc5322.DecodeText([]byte(value), charset)
+	case len(pieces) > 0:
+		return value // encoded words may stand in it, which the caller decodes
 	}
 	return params[name]
 }
 
-// extended is a piece of a parameter of RFC 2231.
-type extended struct {
-	value   string
-	encoded bool // percent-encoded, and the first piece begins with charset'language'
+// continuations returns the pieces of a parameter (RFC 2231 section 3), all of them
+// percent-encoded, and whether the first one says the charset.
+func continuations(params map[string]string, name string) (pieces []string, extended bool) {
+	for i := range maxParams {
+		key := name + "*" + strconv.Itoa(i)
+		piece, encoded := params[key+"*"]
+		if !encoded {
+			plain, ok := params[key]
+			if !ok {
+				break
+			}
+			piece = strings.ReplaceAll(plain, "%", "%25")
+		}
+		pieces, extended = append(pieces, piece), extended || encoded && i == 0
+	}
+	return pieces, extended
 }
 
-func decodeExtended(pieces []extended) string {
-	charset := ""
-	var b bytes.Buffer
-	for i, p := range pieces {
-		v := p.value
-		if !p.encoded {
-			b.WriteString(v)
-			continue
-		}
-		if i == 0 {
-			if parts := strings.SplitN(v, "'", 3); len(parts) == 3 {
-				charset, v = parts[0], parts[2]
-			}
-		}
-		for j := 0; j < len(v); j++ {
-			if v[j] == '%' && j+2 < len(v) {
-				if octet, err := strconv.ParseUint(v[j+1:j+3], 16, 8); err == nil {
-					b.WriteByte(byte(octet))
-					j += 2
-					continue
-				}
-			}
-			b.WriteByte(v[j])
-		}
-	}
-	if charset == "" && !pieces[0].encoded {
-		return b.String() // encoded words may stand in it, which the caller decodes
-	}
-	return rfc5322.DecodeText(b.Bytes(), charset)
-}
+var octet = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
 // Filename returns the name of a part from the parameters of its
 // Content-Disposition and Content-Type, decoded and made safe as the name of
