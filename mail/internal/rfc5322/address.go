@@ -1,6 +1,9 @@
 package rfc5322
 
 import (
+	"bytes"
+	"cmp"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -82,12 +85,11 @@ const maxPending = 256
 
 // addressScanner reads address lists in one pass. An opening character that has
 // no closing one is looked for once and then taken as text, and an angle bracket
-// is read at most twice, so that the time is linear.
+// ends within maxAngle, so that the time is linear.
 type addressScanner struct {
 	out []Address
 
-	skip    skipper
-	noAngle bool
+	skip skipper
 
 	// The mailbox being read.
 	words   []addressWord
@@ -108,14 +110,14 @@ type addressWord struct {
 }
 
 func (p *addressScanner) scan(s string) {
-	p.skip, p.noAngle = skipper{}, false
+	p.skip = skipper{}
 	for i := 0; i < len(s); {
 		switch c := s[i]; c {
 		case '"':
 			end := p.skip.quoted(s, i)
 			if end > i+1 {
 				p.current.raw = append(p.current.raw, s[i:end]...)
-				p.current.text = append(p.current.text, unquote(s[i+1:end-1])...)
+				p.current.text = append(p.current.text, quotedPair.ReplaceAllString(s[i+1:end-1], "$1")...)
 			}
 			i = end
 		case '(':
@@ -128,7 +130,7 @@ func (p *addressScanner) scan(s string) {
 			if p.angled {
 				p.flush(false) // a second bracket without a comma
 			}
-			p.angle, i = p.bracket(s, i)
+			p.angle, i = bracket(s, i)
 			p.angled = true
 		case ',', ';':
 			p.flush(c == ',')
@@ -142,8 +144,13 @@ func (p *addressScanner) scan(s string) {
 			}
 			i++
 		case ' ', '\t', '\r', '\n':
+			rest := strings.TrimLeft(s[i:], " \t\r\n")
+			i = len(s) - len(rest)
+			if strings.HasPrefix(rest, "@") || bytes.HasSuffix(p.current.raw, []byte("@")) {
+				p.current.text = append(p.current.text, ' ') // white space around the @ is obsolete but allowed
+				continue
+			}
 			p.endWord()
-			i++
 		case '>', ')':
 			i++ // closes nothing
 		default:
@@ -163,41 +170,27 @@ func (p *addressScanner) put(c byte) {
 	}
 }
 
+// maxAngle is how far the end of an angle bracket is looked for.
+const maxAngle = 4 * MaxAddrBytes
+
 // bracket returns what the angle bracket at s[i] encloses and where to go on.
-// Of brackets inside one another the innermost counts; one that is not closed
-// before a comma and another bracket ends at the comma.
-func (p *addressScanner) bracket(s string, i int) (inner string, next int) {
-	start, comma := i+1, -1
-	for j := start; j < len(s); j++ {
-		switch s[j] {
-		case '>':
-			if !p.noAngle {
-				return s[start:j], j + 1
-			}
-		case '<':
-			if comma >= 0 {
-				return s[start:comma], comma
-			}
-			if p.noAngle {
-				return s[start:j], j
-			}
-			start = j + 1
-		case ',', ';':
-			if p.noAngle {
-				return s[start:j], j
-			}
-			if comma < 0 {
-				comma = j
-			}
-		case '"':
-			j = p.skip.quoted(s, j) - 1
+// Of brackets inside one another the innermost counts; one that is not closed,
+// or not before a comma and another bracket, ends at the comma or the bracket.
+func bracket(s string, i int) (inner string, next int) {
+	i++
+	inner, _, closed := strings.Cut(s[i:min(len(s), i+maxAngle)], ">")
+	if closed {
+		comma := strings.IndexAny(inner, ",;")
+		closed = comma < 0 || !strings.Contains(inner[comma:], "<")
+	}
+	if !closed {
+		end := strings.IndexAny(inner, ",;<")
+		if end < 0 {
+			end = len(inner)
 		}
+		return inner[:end], i + end
 	}
-	p.noAngle = true
-	if comma >= start {
-		return s[start:comma], comma
-	}
-	return s[start:], len(s)
+	return inner[strings.LastIndexByte(inner, '<')+1:], i + len(inner) + 1
 }
 
 func (p *addressScanner) endWord() {
@@ -218,15 +211,12 @@ func (p *addressScanner) flush(comma bool) {
 	defer p.reset()
 	switch {
 	case p.angled:
-		name := p.phrase()
+		name := phrase(p.words)
 		if p.pending != "" {
 			name = p.pending + " " + name
 			p.pending = ""
 		}
-		if strings.TrimSpace(name) == "" {
-			name = p.comment
-		}
-		p.emit(name, tidyAddr(p.angle))
+		p.emit(cmp.Or(strings.TrimSpace(name), p.comment), tidyAddr(p.angle))
 	case p.at:
 		p.flushPending()
 		p.bare()
@@ -235,9 +225,9 @@ func (p *addressScanner) flush(comma bool) {
 		if len(p.pending) > maxPending {
 			p.flushPending()
 		}
-		p.pending = strings.TrimSpace(p.pending+" "+p.phrase()) + ","
+		p.pending = strings.TrimSpace(p.pending+" "+phrase(p.words)) + ","
 	case len(p.words) > 0:
-		p.pending = strings.TrimSpace(p.pending + " " + p.phrase())
+		p.pending = strings.TrimSpace(p.pending + " " + phrase(p.words))
 		p.flushPending()
 	}
 }
@@ -249,48 +239,27 @@ func (p *addressScanner) flushPending() {
 	}
 }
 
-// phrase joins the words as a display name.
-func (p *addressScanner) phrase() string {
-	var b strings.Builder
-	for i, w := range p.words {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.Write(w.text)
+// phrase joins words as a display name.
+func phrase(words []addressWord) string {
+	var texts []string
+	for _, w := range words {
+		texts = append(texts, string(w.text))
 	}
-	return b.String()
+	return strings.Join(texts, " ")
 }
 
 // bare emits the addresses of a mailbox without angle brackets. Each word with
 // an @ is one; the words before it are its name, else the comment is.
 func (p *addressScanner) bare() {
-	// White space around the @ is obsolete but allowed.
-	joined := p.words[:1]
-	for _, w := range p.words[1:] {
-		last := &joined[len(joined)-1]
-		if w.raw[0] == '@' || last.raw[len(last.raw)-1] == '@' {
-			last.raw = append(last.raw, w.raw...)
-			last.text = append(last.text, w.text...)
-			last.at = last.at || w.at
-			continue
+	from := 0
+	for i, w := range p.words {
+		if w.at {
+			p.emit(cmp.Or(phrase(p.words[from:i]), p.comment), tidyAddr(string(w.raw)))
+			from = i + 1
 		}
-		joined = append(joined, w)
 	}
-	var name []string
-	for _, w := range joined {
-		if !w.at {
-			name = append(name, string(w.text))
-			continue
-		}
-		text := strings.Join(name, " ")
-		if text == "" {
-			text = p.comment
-		}
-		p.emit(text, tidyAddr(string(w.raw)))
-		name = nil
-	}
-	if last := len(p.out) - 1; len(name) > 0 && last >= 0 && p.out[last].Name == "" {
-		p.out[last].Name = DecodeHeader(strings.Join(name, " "))
+	if last := len(p.out) - 1; last >= 0 && p.out[last].Name == "" {
+		p.out[last].Name = DecodeHeader(phrase(p.words[from:]))
 	}
 }
 
@@ -311,28 +280,12 @@ func (p *addressScanner) emit(name, addr string) {
 // tidyAddr takes comments, white space outside quotes and a source route out of
 // an address and cleans it. Encoded words in it stay as they are.
 func tidyAddr(s string) string {
-	var b strings.Builder
-	var skip skipper
-	for i := 0; i < len(s); {
-		switch s[i] {
-		case '"':
-			end := skip.quoted(s, i)
-			b.WriteString(s[i:end])
-			i = end
-		case '(':
-			end := skip.comment(s, i)
-			if end == i+1 {
-				b.WriteByte('(')
-			}
-			i = end
-		case ' ', '\t', '\r', '\n':
-			i++
-		default:
-			b.WriteByte(s[i])
-			i++
+	s = addrNoise.ReplaceAllStringFunc(s, func(part string) string {
+		if part[0] == '"' {
+			return part
 		}
-	}
-	s = b.String()
+		return ""
+	})
 	if strings.HasPrefix(s, "@") {
 		if _, after, ok := strings.Cut(s, ":"); ok {
 			s = after
@@ -341,17 +294,7 @@ func tidyAddr(s string) string {
 	return plain.Line(rawText(s))
 }
 
-// unquote resolves the quoted pairs of a quoted string's content.
-func unquote(s string) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) {
-			i++
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
-}
+var (
+	addrNoise  = regexp.MustCompile(`(?s)"(?:\\.|[^"\\])*"|\([^()]*\)|\s`)
+	quotedPair = regexp.MustCompile(`(?s)\\(.)`) // RFC 5322 section 3.2.1
+)
