@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,16 +37,8 @@ func throughBothDoors(t *testing.T, test func(*door)) {
 // hundredth of a process of its own.
 func inThisProcess(t testing.TB, env, args []string) (status int, stdout, stderr []byte) {
 	var out, failure bytes.Buffer
-	p := newProcess(t)
+	p := newProcess(t, env...)
 	p.args, p.stdout, p.stderr = args, &out, &failure
-	p.getenv = func(name string) string {
-		for _, v := range slices.Backward(env) { // the last one holds
-			if value, ok := strings.CutPrefix(v, name+"="); ok {
-				return value
-			}
-		}
-		return ""
-	}
 	return p.run(t.Context()), out.Bytes(), failure.Bytes()
 }
 
@@ -105,9 +96,7 @@ func doorOf(t testing.TB, start func(t testing.TB, env, args []string) (int, []b
 
 func gatewayDoor(t testing.TB) *door {
 	v, dir := newVault(t), t.TempDir()
-	p := newProcess(t)
-	p.getenv = func(name string) string { return map[string]string{"POSTERN_ATTACHMENTS": dir}[name] }
-	h := houseOf(t, p, v)
+	h := houseOf(t, newProcess(t, "POSTERN_ATTACHMENTS="+dir), v)
 	d := &door{TB: t}
 	d.run = func(args ...string) ([]byte, string, int) {
 		a := h.Gateway.Do(t.Context(), gateway.Request{Principal: h.Principal, Tokens: append([]string{"agent"}, args...)})

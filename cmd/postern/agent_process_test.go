@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/postern-mail/postern/gateway/gatewaytest"
-	"github.com/postern-mail/postern/vault"
 	"github.com/postern-mail/postern/vault/agentmail"
 )
 
@@ -122,10 +121,7 @@ func TestAWaitingReadHoldsUpNobody(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	later, err := vault.Open(t.Context(), v.path, v.keys, &vault.Options{Now: func() time.Time { return time.Now().Add(2 * agentmail.Lease) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	later := v.opened(t, 2*agentmail.Lease)
 	for i := range waiting {
 		q := agentmail.Query{Agent: fmt.Sprintf("p:r%d", i)}
 		if list, err := agentmail.New(later).Read(t.Context(), q); err != nil || len(list.Messages) != 0 {

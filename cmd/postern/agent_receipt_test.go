@@ -16,16 +16,6 @@ import (
 	"github.com/postern-mail/postern/vault/agentmail"
 )
 
-// openAt opens the vault with a clock that is ahead.
-func (v testVault) openAt(t testing.TB, ahead time.Duration) *vault.Vault {
-	t.Helper()
-	opened, err := vault.Open(t.Context(), v.path, v.keys, &vault.Options{Now: func() time.Time { return time.Now().Add(ahead) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return opened
-}
-
 // waitUnread waits until so many messages of an agent are unread.
 func waitUnread(t testing.TB, v *vault.Vault, agent string, want int) {
 	t.Helper()
@@ -63,7 +53,7 @@ func TestOverMCPWhatWasNotWrittenIsUnreadAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newVault(t)
-			now := v.openAt(t, 0)
+			now := v.opened(t, 0)
 			// More than a pipe holds.
 			if _, err := agentmail.New(now).Send(t.Context(), agentmail.Message{Sender: "p:a", Recipient: "p:b", Body: strings.Repeat("x", 120<<10)}); err != nil {
 				t.Fatal(err)
@@ -91,7 +81,7 @@ func TestOverMCPWhatWasNotWrittenIsUnreadAgain(t *testing.T) {
 			if err := server.Wait(); err != nil {
 				t.Logf("it ends with %v", err)
 			}
-			list, err := agentmail.New(v.openAt(t, 2*agentmail.Lease)).Read(t.Context(), agentmail.Query{Agent: "p:b"})
+			list, err := agentmail.New(v.opened(t, 2*agentmail.Lease)).Read(t.Context(), agentmail.Query{Agent: "p:b"})
 			if err != nil || len(list.Messages) != c.want {
 				t.Errorf("%d are unread, want %d: %v", len(list.Messages), c.want, err)
 			}
@@ -146,7 +136,7 @@ func TestAWaitThatIsGivenUpTakesNothing(t *testing.T) {
 			t.Errorf("%v: status %d, %q, %q", signal, status, out.String(), failure.String())
 		}
 	}
-	now := v.openAt(t, 0)
+	now := v.opened(t, 0)
 	if _, err := agentmail.New(now).Send(t.Context(), agentmail.Message{Sender: "p:a", Recipient: "p:w"}); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +164,7 @@ func waitForCommand(t testing.TB, v testVault) {
 // TestTwoServersShareOneInbox reads through both at once: each message comes once.
 func TestTwoServersShareOneInbox(t *testing.T) {
 	v := newVault(t)
-	now := v.openAt(t, 0)
+	now := v.opened(t, 0)
 	const messages = 60
 	for i := range messages {
 		if _, err := agentmail.New(now).Send(t.Context(), agentmail.Message{Sender: "p:a", Recipient: "p:b", Subject: fmt.Sprint(i)}); err != nil {

@@ -13,18 +13,13 @@ import (
 	"github.com/postern-mail/postern/conformance"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/gateway/mcpserve"
-	"github.com/postern-mail/postern/mail/demo"
 	"github.com/postern-mail/postern/vault"
 )
 
 // demoHouse is what 'postern demo' serves, without the bound on commands per minute.
 func demoHouse(t *testing.T) *testHouse {
 	t.Helper()
-	servers, err := demo.Start(demo.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = servers.Close() })
+	servers := sampleServers(t)
 	v, remove, err := vault.Temporary(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -33,9 +28,7 @@ func demoHouse(t *testing.T) *testHouse {
 	if err := v.AddAccount(t.Context(), servers.Account(), servers.Password); err != nil {
 		t.Fatal(err)
 	}
-	p, saved := newProcess(t), t.TempDir()
-	p.getenv = func(name string) string { return map[string]string{"POSTERN_ATTACHMENTS": saved}[name] }
-	h := wired(t)(p.house(house.Plan{Profile: gateway.FullProfile(), Principal: gateway.Principal{Name: "agent"}, Open: func(context.Context) (*vault.Vault, error) { return v, nil }}))
+	h := wired(t)(newProcess(t, "POSTERN_ATTACHMENTS="+t.TempDir()).house(house.Plan{Profile: gateway.FullProfile(), Principal: gateway.Principal{Name: "agent"}, Open: func(context.Context) (*vault.Vault, error) { return v, nil }}))
 	admin := gateway.Principal{Name: "admin", Admin: true}
 	if a := h.Gateway.Do(t.Context(), gateway.Request{Principal: admin, Line: "config set commands_per_minute 100000"}); !strings.Contains(string(a.JSON), `"success":true`) {
 		t.Fatalf("%s", a.JSON)

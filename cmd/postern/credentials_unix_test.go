@@ -3,9 +3,7 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -14,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/postern-mail/postern/gateway/gatewaytest"
 	"github.com/postern-mail/postern/mail/servertest"
@@ -38,10 +35,7 @@ func run(t testing.TB, c *exec.Cmd) ran {
 		t.Fatal(err)
 	}
 	r := ran{status: c.ProcessState.ExitCode(), stderr: stderr.String()}
-	r.raw = stdout.Bytes()
-	if err := json.Unmarshal(r.raw, &r.answer); err != nil {
-		t.Fatalf("%v: %s%s", err, stdout.Bytes(), stderr.Bytes())
-	}
+	r.answer = answerOf(t, r.stderr, stdout.Bytes())
 	return r
 }
 
@@ -79,78 +73,9 @@ func script(t testing.TB, body string) string {
 // onServer are the options of an account add for a user of the server.
 func onServer(t testing.TB, s *servertest.DovecotServer, user string) []string {
 	t.Helper()
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, s.CAPEM, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	ca := writeFile(t, filepath.Join(t.TempDir(), "ca.pem"), string(s.CAPEM))
 	return []string{"account", "add", "work", "--email", user + "@example.org", "--username", user, "--imap-host", s.Host,
 		"--imap-port", fmt.Sprint(s.IMAPSPort), "--ca-file", ca}
-}
-
-// TestHelpersThroughTheProgram has the password come from a helper in each way that
-// a helper behaves.
-func TestHelpersThroughTheProgram(t *testing.T) {
-	slow(t, "Test004_5_HelpersThatFail")
-	s := servertest.Dovecot(t, servertest.Config{})
-	s.Deliver(t, "ann", "INBOX", realMessages(t)[:3]...)
-	count := filepath.Join(t.TempDir(), "count")
-	pid := filepath.Join(t.TempDir(), "pid")
-	const canary = "c4n4ry"
-	for name, test := range map[string]struct {
-		body   string
-		code   string // empty: it works
-		status int
-		says   string
-	}{
-		"prints":        {"echo " + servertest.Password, "", 0, ""},
-		"prints late":   {fmt.Sprintf("echo x >>%s; if [ $(wc -l <%[1]s) -gt 1 ]; then echo %s; else echo %s; fi", count, servertest.Password, canary), "", 0, ""},
-		"prints wrong":  {"echo " + canary, "AUTH_FAILED", 4, "did not accept"},
-		"denied":        {"echo " + canary + "; echo " + canary + " >&2; exit 3", "AUTH_FAILED", 4, "The account's helper failed (status 3)."},
-		"chatty":        {"exec yes " + canary, "CONFIG_ERROR", 3, "prints more than a password"},
-		"silent":        {"true", "CONFIG_ERROR", 3, "printed no password"},
-		"hanging":       {fmt.Sprintf("echo %s; sleep 1000 & echo $! >%s; wait", canary, pid), "TIMEOUT", 8, "stopped after 3s"},
-		"sees no key":   {`if env | grep -q '^POSTERN_'; then echo ` + canary + `; else echo ` + servertest.Password + `; fi`, "", 0, ""},
-		"is not there":  {"", "CONFIG_ERROR", 3, "is not there"},
-		"takes its arg": {`echo "$2"`, "", 0, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			v := newVault(t)
-			path := script(t, test.body)
-			works(t, program(t, v.environment(true), append(onServer(t, s, "ann"), "--auth", "helper", "--helper", path+" get '"+servertest.Password+"'")...))
-			if test.body == "" {
-				if err := os.Remove(path); err != nil {
-					t.Fatal(err)
-				}
-			}
-			c := program(t, v.environment(false), "mail", "list", "--timeout", "20")
-			if test.code == "TIMEOUT" {
-				c = program(t, v.environment(false), "mail", "list", "--timeout", "3")
-			}
-			if test.code == "" {
-				if r := works(t, c); bytes.Count(r.raw, []byte(`"message_id"`)) != 3 {
-					t.Errorf("%s", r.raw)
-				}
-				return
-			}
-			r := refused(t, c, test.code, test.status, test.says)
-			if strings.Contains(string(r.raw)+r.stderr, canary) {
-				t.Errorf("it shows what the helper printed: %s%s", r.raw, r.stderr)
-			}
-		})
-	}
-	b, err := os.ReadFile(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var child int
-	if _, err := fmt.Sscan(string(b), &child); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(time.Minute); alive(child); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("what the hanging helper started lives on as %d", child)
-		}
-	}
 }
 
 // alive reports whether a process runs; one that is dead but not waited for does
@@ -348,64 +273,4 @@ func TestAccountsOfVaultAndEnvironmentTogether(t *testing.T) {
 	env = append(v.environment(true), "MAIL_IMAP_WORK_PORT=993")
 	refused(t, program(t, env, "mail", "list", "--account", "work"), "CONFIG_ERROR", 3, "MAIL_IMAP_WORK_HOST is not set")
 	works(t, program(t, env, "config", "list"))
-}
-
-// TestAuthorizeThroughTheProgram asks a real authorization server, has its owner
-// agree in a browser, and reads mail with what that gave.
-func TestAuthorizeThroughTheProgram(t *testing.T) {
-	s := servertest.Dovecot(t, servertest.Config{})
-	s.Deliver(t, "ann", "INBOX", realMessages(t)[:2]...)
-	o := servertest.OAuth(t, servertest.OAuthConfig{Plaintext: true, DeviceInterval: time.Second})
-	v := newVault(t)
-	add := append(onServer(t, s, "ann"), "--auth", "oauth2", "--oauth-provider", "custom", "--oauth-client-id", servertest.OAuthClientID,
-		"--oauth-auth-url", o.AuthorizeURL, "--oauth-token-url", o.TokenURL, "--oauth-device-url", o.DeviceURL)
-	r := works(t, program(t, v.environment(true), add...))
-	if !bytes.Contains(r.raw, []byte(`"command":"account authorize work"`)) {
-		t.Errorf("%s", r.raw)
-	}
-	refused(t, program(t, v.environment(false), "mail", "list"), "CONFIG_ERROR", 3, "account authorize work")
-
-	for _, device := range []bool{false, true} {
-		args := []string{"account", "authorize", "work"}
-		if device {
-			args = append(args, "--device")
-		}
-		c := program(t, v.environment(true), args...)
-		var stdout bytes.Buffer
-		c.Stdout = &stdout
-		stderr, err := c.StderrPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		var address, code string
-		for lines := bufio.NewScanner(stderr); address == "" && lines.Scan(); {
-			if _, after, ok := strings.Cut(lines.Text(), "type the code "); ok {
-				code, _, _ = strings.Cut(after, " ")
-			}
-			if line := strings.TrimSpace(lines.Text()); strings.HasPrefix(line, "http") {
-				address = line
-			}
-		}
-		if device {
-			err = o.ApproveDevice(t.Context(), code, "ann")
-		} else {
-			err = o.Approve(t.Context(), address, "ann")
-		}
-		if err != nil {
-			t.Fatalf("%q %q: %v", address, code, err)
-		}
-		if err := c.Wait(); err != nil || !strings.Contains(stdout.String(), `"authorized":true`) {
-			t.Fatalf("%v: %s", err, stdout.String())
-		}
-		for range 2 { // a refresh token is good once here
-			if r := works(t, program(t, v.environment(false), "mail", "list")); bytes.Count(r.raw, []byte(`"message_id"`)) != 2 {
-				t.Errorf("%s", r.raw)
-			}
-		}
-	}
-	o.Revoke("ann")
-	refused(t, program(t, v.environment(false), "mail", "list"), "AUTH_FAILED", 4, "account authorize work")
 }

@@ -146,13 +146,8 @@ func TestRealMailOnDovecot(t *testing.T) {
 	if after := s.Files(t, "ann"); !slices.Equal(before, after) {
 		t.Error("reading changed something on the server")
 	}
-	var report struct {
-		OK      bool `json:"ok"`
-		Entries int  `json:"entries"`
-	}
-	h.do(t, "audit verify", &report)
-	if !report.OK || report.Entries < 300 {
-		t.Errorf("audit: %+v", report)
+	if n := h.entries(t); n < 300 {
+		t.Errorf("%d entries", n)
 	}
 }
 

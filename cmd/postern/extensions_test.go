@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,11 +82,7 @@ func envelopes(t testing.TB, env []string, stdin string, args ...string) (answer
 	c.Stdin, c.Stderr = strings.NewReader(stdin), &said
 	out, _ := c.Output() // its status is that of the answer
 	for line := range strings.Lines(string(out)) {
-		a := answer{raw: []byte(line)}
-		if err := json.Unmarshal(a.raw, &a); err != nil {
-			t.Fatalf("%q: %v: %s", args, err, line)
-		}
-		answers = append(answers, a)
+		answers = append(answers, answerOf(t, fmt.Sprint(args), []byte(line)))
 	}
 	return answers, said.String()
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/gateway/mcpserve"
 	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/demo"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -31,27 +30,14 @@ const foreign, missing = "zebra", "zebro"
 func grantHouse(t testing.TB) (admin *testHouse, own, other gateway.Principal) {
 	t.Helper()
 	v := newVault(t)
-	opened, err := v.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, name := range []string{"work", foreign} {
-		servers, err := demo.Start(demo.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = servers.Close() })
+		servers := sampleServers(t)
 		a := servers.Account()
 		a.Name, a.Mode, a.AllowOut = name, mail.Approve, mail.AllowList{Enabled: true, Entries: []string{"@example.com"}}
 		a.Email = name + "@" + name + ".example"
-		if err := opened.AddAccount(t.Context(), a, servers.Password); err != nil {
-			t.Fatal(err)
-		}
+		v.add(t, a, servers.Password.Reveal())
 	}
-	p := newProcess(t)
-	dir := t.TempDir()
-	p.getenv = func(name string) string { return map[string]string{"POSTERN_ATTACHMENTS": dir}[name] }
-	admin = houseOf(t, p, v)
+	admin = newHouse(t, v)
 	return admin, admin.granted(t, "own", "--accounts work --profile full --identity repo:own"), admin.granted(t, "other", "--accounts "+foreign+" --profile full --identity repo:other")
 }
 
@@ -73,16 +59,6 @@ func (h *testHouse) granted(t testing.TB, name, options string) gateway.Principa
 		t.Fatal(err)
 	}
 	return c.Principal
-}
-
-// as runs a command for a principal.
-func (h *testHouse) as(t testing.TB, p gateway.Principal, line string) answer {
-	t.Helper()
-	a := answer{raw: h.Gateway.Do(t.Context(), gateway.Request{Principal: p, Line: line}).JSON}
-	if err := json.Unmarshal(a.raw, &a); err != nil {
-		t.Fatalf("%s: %v", line, err)
-	}
-	return a
 }
 
 var momentary = regexp.MustCompile(`"duration_ms":\d+,"now_utc":"[^"]*"`)
@@ -374,8 +350,7 @@ func TestAnExtensionIsForTheGrantsThatNameIt(t *testing.T) {
 	v := newVault(t)
 	dir := contactsBeside(t, v, false)
 	ownDirectory(t, filepath.Join(dir, "x-broken"))
-	p := newProcess(t)
-	p.getenv = func(name string) string { return map[string]string{house.ExtensionsVar: dir}[name] }
+	p := newProcess(t, house.ExtensionsVar+"="+dir)
 	h := wired(t)(p.house(house.Plan{Profile: gateway.FullProfile(), Principal: gateway.Principal{Name: "admin", Admin: true}, Open: v.open, Extensions: house.BesideVault}))
 	for _, c := range []struct {
 		name, options string
@@ -418,14 +393,10 @@ func TestAnAccountThatIsThereTwiceIsNotNamedToAGrant(t *testing.T) {
 		v.add(t, mail.Account{Name: name, Email: "me@example.org", Protocol: mail.IMAP, Username: "me", Auth: mail.AuthPassword, Mode: mail.ReadOnly,
 			IMAP: mail.Endpoint{Host: "127.0.0.1", Port: 9, Security: mail.TLS}}, "x")
 	}
-	p := newProcess(t)
-	p.getenv = func(name string) string { return map[string]string{"POSTERN_DB": v.path}[name] } // so that there is a vault beside
-	p.environ = []string{"MAIL_IMAP_ZEBRA_HOST=127.0.0.1", "MAIL_IMAP_ZEBRA_USER=me", "MAIL_IMAP_ZEBRA_PASS=x"}
+	// With POSTERN_DB there is a vault beside the environment's accounts.
+	p := newProcess(t, "POSTERN_DB="+v.path, "MAIL_IMAP_ZEBRA_HOST=127.0.0.1", "MAIL_IMAP_ZEBRA_USER=me", "MAIL_IMAP_ZEBRA_PASS=x")
 	h := wired(t)(p.house(house.Plan{Profile: gateway.FullProfile(), Principal: gateway.Principal{Name: "admin", Admin: true}, Open: v.open, Environment: true}))
-	opened, err := v.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := v.opened(t, 0)
 	for account, sees := range map[string]bool{"work": false, foreign: true} {
 		_, token, err := opened.AddGrant(t.Context(), vault.Grant{Name: account, Accounts: []string{account}, Profile: "read"}, time.Hour)
 		if err != nil {

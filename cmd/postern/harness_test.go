@@ -8,12 +8,17 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/demo"
 	"github.com/postern-mail/postern/mail/login"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/vault"
@@ -60,13 +65,19 @@ func (v testVault) open(ctx context.Context) (*vault.Vault, error) {
 	return vault.Open(ctx, v.path, v.keys, nil)
 }
 
-func (v testVault) add(t testing.TB, a mail.Account, password string) {
+// opened is the vault with both of its keys, at a time that is so far ahead.
+func (v testVault) opened(t testing.TB, ahead time.Duration) *vault.Vault {
 	t.Helper()
-	opened, err := v.open(t.Context())
+	opened, err := vault.Open(t.Context(), v.path, v.keys, &vault.Options{Now: func() time.Time { return time.Now().Add(ahead) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := opened.AddAccount(t.Context(), a, mail.NewSecret([]byte(password))); err != nil {
+	return opened
+}
+
+func (v testVault) add(t testing.TB, a mail.Account, password string) {
+	t.Helper()
+	if err := v.opened(t, 0).AddAccount(t.Context(), a, mail.NewSecret([]byte(password))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -80,22 +91,30 @@ func (v testVault) environment(admin bool) []string {
 	return env
 }
 
-func newProcess(t testing.TB) *process {
+// newProcess is a process with these variables and no other, NAME=value.
+func newProcess(t testing.TB, environ ...string) *process {
 	t.Helper()
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = null.Close() })
-	return &process{getenv: func(string) string { return "" }, stdin: null, stdout: io.Discard, stderr: io.Discard, log: slog.New(slog.DiscardHandler), ring: &login.SystemKeyring{}}
+	getenv := func(name string) string {
+		for _, v := range slices.Backward(environ) { // the last one holds
+			if value, ok := strings.CutPrefix(v, name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	}
+	return &process{getenv: getenv, environ: environ, stdin: null, stdout: io.Discard, stderr: io.Discard, log: slog.New(slog.DiscardHandler), ring: &login.SystemKeyring{}}
 }
 
 // newHouse wires a whole house around the vault, as the administrator.
 func newHouse(t testing.TB, v testVault) *testHouse {
 	t.Helper()
-	p, files := newProcess(t), t.TempDir()
-	p.getenv = func(name string) string { return map[string]string{"POSTERN_ATTACHMENTS": files}[name] }
-	h := houseOf(t, p, v)
+	files := t.TempDir()
+	h := houseOf(t, newProcess(t, "POSTERN_ATTACHMENTS="+files), v)
 	h.files = files
 	return h
 }
@@ -141,13 +160,68 @@ type answer struct {
 	raw []byte
 }
 
+// answerOf takes an envelope apart.
+func answerOf(t testing.TB, command string, envelope []byte) answer {
+	t.Helper()
+	a := answer{raw: envelope}
+	if err := json.Unmarshal(envelope, &a); err != nil {
+		t.Fatalf("%s: %v: %s", command, err, envelope)
+	}
+	return a
+}
+
+// as runs a command for a principal.
+func (h *testHouse) as(t testing.TB, p gateway.Principal, line string) answer {
+	t.Helper()
+	return answerOf(t, line, h.Gateway.Do(t.Context(), gateway.Request{Principal: p, Line: line}).JSON)
+}
+
+// entries is how many entries the audit log has, whose chain must be whole.
+func (h *testHouse) entries(t testing.TB) int {
+	t.Helper()
+	var report struct {
+		OK      bool `json:"ok"`
+		Entries int  `json:"entries"`
+	}
+	if h.do(t, "audit verify", &report); !report.OK {
+		t.Errorf("the audit log is not whole: %+v", report)
+	}
+	return report.Entries
+}
+
+// sampleServers are the demo's mail servers, which no vault knows yet.
+func sampleServers(t testing.TB) *demo.Servers {
+	t.Helper()
+	servers, err := demo.Start(demo.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = servers.Close() })
+	return servers
+}
+
+// written is a log that can be looked at while it is written.
+type written struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (w *written) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
+}
+
+func (w *written) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
+}
+
 // do runs a command; data, unless nil, takes what a success carries.
 func (h *testHouse) do(t testing.TB, line string, data any) answer {
 	t.Helper()
-	a := answer{raw: h.Gateway.Do(t.Context(), gateway.Request{Principal: h.Principal, Line: line}).JSON}
-	if err := json.Unmarshal(a.raw, &a); err != nil {
-		t.Fatalf("%s: %v", line, err)
-	}
+	a := h.as(t, h.Principal, line)
 	if data != nil {
 		if !a.Success {
 			t.Fatalf("%s: %s", line, a.raw)

@@ -28,30 +28,8 @@ import (
 // servedHTTP is 'postern serve --http' in this process.
 type servedHTTP struct {
 	url    string
-	stderr *syncBuffer
+	stderr *written
 	stop   func() int // ends it and returns its status
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-	on chan struct{} // has something whenever something was written
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	select {
-	case s.on <- struct{}{}:
-	default:
-	}
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 var servingAt = regexp.MustCompile(`postern: serving MCP at (\S+)\n`)
@@ -59,14 +37,8 @@ var servingAt = regexp.MustCompile(`postern: serving MCP at (\S+)\n`)
 // serveHTTP starts it with the vault's agent key at any free port.
 func serveHTTP(t testing.TB, v testVault, flags ...string) *servedHTTP {
 	t.Helper()
-	s := &servedHTTP{stderr: &syncBuffer{on: make(chan struct{}, 1)}}
-	env := map[string]string{}
-	for _, e := range v.environment(true) { // serve is an agent whatever there is
-		name, value, _ := strings.Cut(e, "=")
-		env[name] = value
-	}
-	p := newProcess(t)
-	p.getenv = func(name string) string { return env[name] }
+	s := &servedHTTP{stderr: &written{}}
+	p := newProcess(t, v.environment(true)...) // serve is an agent whatever there is
 	p.stderr = s.stderr
 	p.args = append([]string{"serve", "--http", "127.0.0.1:0"}, flags...)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -80,7 +52,7 @@ func serveHTTP(t testing.TB, v testVault, flags ...string) *servedHTTP {
 			return s
 		}
 		select {
-		case <-s.stderr.on:
+		case <-time.After(time.Millisecond):
 		case status := <-ended:
 			ended <- status
 			t.Fatalf("it ended with %d: %s", status, s.stderr)
@@ -183,21 +155,10 @@ func TestNoAuthIsSaidLoudly(t *testing.T) {
 // example.org when a person has said so.
 func workVault(t *testing.T) (testVault, *demo.Servers) {
 	t.Helper()
-	servers, err := demo.Start(demo.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = servers.Close() })
-	v := newVault(t)
-	opened, err := v.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	servers, v := sampleServers(t), newVault(t)
 	a := servers.Account()
 	a.Name, a.Mode, a.AllowOut = "work", mail.Approve, mail.AllowList{Enabled: true, Entries: []string{"@example.org"}}
-	if err := opened.AddAccount(t.Context(), a, servers.Password); err != nil {
-		t.Fatal(err)
-	}
+	v.add(t, a, servers.Password.Reveal())
 	return v, servers
 }
 
@@ -240,10 +201,7 @@ func TestWhichClientsAreAskedOverHTTP(t *testing.T) {
 // what an agent does in between, and what the log says of it.
 func TestAGrantFromItsBeginningToItsEnd(t *testing.T) {
 	v, _ := workVault(t)
-	opened, err := v.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := v.opened(t, 0)
 	admin := newHouse(t, v)
 	s := serveHTTP(t, v)
 	for _, era := range []string{"2025-11-25", "2026-07-28"} {
@@ -324,10 +282,7 @@ func awaitRead(t testing.TB, v *vault.Vault, agent string) {
 func TestServeHTTPEndsOnSIGTERM(t *testing.T) {
 	t.Parallel()
 	v := newVault(t)
-	opened, err := v.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := v.opened(t, 0)
 	admin := newHouse(t, v)
 	token := admin.token(t, "laptop", "--identity repo:laptop --profile full")
 	c := program(t, v.environment(false), "serve", "--http", "127.0.0.1:0")

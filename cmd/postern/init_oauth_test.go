@@ -39,10 +39,7 @@ func (o *onlooker) Write(b []byte) (int, error) {
 func TestInitWithConsent(t *testing.T) {
 	b := newBureau(t, servertest.OAuthConfig{}, "XOAUTH2")
 	home := t.TempDir()
-	ca := filepath.Join(home, "ca.pem")
-	if err := os.WriteFile(ca, b.dovecot.CAPEM, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	ca := writeFile(t, filepath.Join(home, "ca.pem"), string(b.dovecot.CAPEM))
 	p := newProcess(t)
 	db := filepath.Join(home, "postern", "postern.db")
 	env := map[string]string{"POSTERN_DB": db}

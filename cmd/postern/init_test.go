@@ -41,19 +41,13 @@ type station struct {
 
 func newStation(t testing.TB) *station {
 	t.Helper()
-	servers, err := demo.Start(demo.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = servers.Close() })
+	servers := sampleServers(t)
 	home := t.TempDir()
 	passing := t.TempDir()
 	t.Setenv("TMPDIR", passing)
 	t.Setenv("TMP", passing)
 	s := &station{home: home, passing: passing, servers: servers, ca: filepath.Join(t.TempDir(), "ca.pem"), ring: brokenKeyring{}}
-	if err := os.WriteFile(s.ca, servers.CAPEM, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, s.ca, string(servers.CAPEM))
 	s.env = map[string]string{"HOME": home, "POSTERN_DB": filepath.Join(home, "conf", "postern", "postern.db"), "PW": servers.Password.Reveal(), "TERM": "xterm"}
 	s.srv = map[string]*net.SRV{"imaps": s.record(t, servers.IMAPAddr), "submissions": s.record(t, servers.SMTPAddr)}
 	return s
@@ -347,7 +341,7 @@ func TestTheWizardMendsWhatDoesNotWork(t *testing.T) {
 			}, "did not accept the login",
 		},
 		"dead server": {
-			func(s *station) { s.srv["imaps"].Port = deadPort(t) },
+			func(s *station) { s.srv["imaps"].Port = closedPort(t) },
 			func(s *station) []string {
 				host, port, _ := net.SplitHostPort(s.servers.IMAPAddr)
 				_, smtp, _ := net.SplitHostPort(s.servers.SMTPAddr)
@@ -357,7 +351,7 @@ func TestTheWizardMendsWhatDoesNotWork(t *testing.T) {
 			}, "FAILED: imap",
 		},
 		"dead server, whose port alone was wrong": {
-			func(s *station) { s.srv["imaps"].Port = deadPort(t) },
+			func(s *station) { s.srv["imaps"].Port = closedPort(t) },
 			func(s *station) []string {
 				_, port, _ := net.SplitHostPort(s.servers.IMAPAddr)
 				return append(s.answers(s.env["PW"]), "1", s.ca, "2", // change the servers
@@ -366,7 +360,7 @@ func TestTheWizardMendsWhatDoesNotWork(t *testing.T) {
 			}, "FAILED: imap",
 		},
 		"no server to send with": {
-			func(s *station) { s.srv["submissions"].Port = deadPort(t) },
+			func(s *station) { s.srv["submissions"].Port = closedPort(t) },
 			func(s *station) []string {
 				return append(s.answers(s.env["PW"]), "1", s.ca, "2", "", "", "", "")
 			}, "FAILED: smtp",
@@ -409,17 +403,6 @@ func TestTheWizardMendsWhatDoesNotWork(t *testing.T) {
 			s.noSecretIn(t, out.String())
 		})
 	}
-}
-
-// deadPort is one that nobody listens on.
-func deadPort(t testing.TB) uint16 {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return uint16(l.Addr().(*net.TCPAddr).Port)
 }
 
 // Run again, it adds another account or changes nothing.

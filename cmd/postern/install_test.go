@@ -31,10 +31,7 @@ func newDesk(t testing.TB) *desk {
 func deskOf(t testing.TB, v testVault) *desk {
 	t.Helper()
 	d := &desk{home: t.TempDir(), v: v, self: "/opt/postern/postern"}
-	key := filepath.Join(t.TempDir(), "agent.key")
-	if err := os.WriteFile(key, []byte(d.v.text[1]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	key := writeFile(t, filepath.Join(t.TempDir(), "agent.key"), d.v.text[1])
 	d.env = map[string]string{"HOME": d.home, "USERPROFILE": d.home, "APPDATA": filepath.Join(d.home, "AppData"), "POSTERN_DB": d.v.path, "POSTERN_KEY_FILE": key}
 	return d
 }
@@ -142,26 +139,6 @@ func TestInstallAndUninstallLeaveTheRestAlone(t *testing.T) {
 	}
 }
 
-// Without any file one is made, and removed again.
-func TestInstallMakesTheFileAndUninstallRemovesIt(t *testing.T) {
-	for _, c := range clientconfig.Names() {
-		d := newDesk(t)
-		file := d.file(t, c)
-		if _, _, err := d.do("install", c, "--name", "my-mail"); err != nil {
-			t.Fatalf("%s: %v", c, err)
-		}
-		if !strings.Contains(read(t, file), "my-mail") {
-			t.Errorf("%s: %s", c, read(t, file))
-		}
-		if _, _, err := d.do("uninstall", c, "--name", "my-mail"); err != nil {
-			t.Errorf("%s: %v", c, err)
-		}
-		if _, err := os.Stat(file); !os.IsNotExist(err) {
-			t.Errorf("%s: %s stays: %v", c, file, err)
-		}
-	}
-}
-
 // What cannot be read, or is somebody else's, stays as it is; why is told, and what to
 // paste is shown.
 func TestInstallRefusesWhatItDoesNotUnderstand(t *testing.T) {
@@ -195,19 +172,6 @@ func TestInstallRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		if _, _, err := d.do(args...); err == nil {
 			t.Errorf("%s is taken", name)
 		}
-	}
-}
-
-// What is write-protected is not written; what to paste is shown.
-func TestInstallKeepsProtection(t *testing.T) {
-	d := newDesk(t)
-	file := d.write(t, "cursor", "{}\n")
-	if err := os.Chmod(file, 0o400); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.Chmod(file, 0o600) }) // where a protected file cannot be removed
-	if _, pasted, err := d.do("install", "cursor"); err == nil || !strings.Contains(err.Error(), "write-protected") || !strings.Contains(pasted, d.self) || read(t, file) != "{}\n" {
-		t.Errorf("%v\n%s", err, pasted)
 	}
 }
 

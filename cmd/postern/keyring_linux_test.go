@@ -101,10 +101,7 @@ func TestThePasswordIsInTheKeyringAndNotInTheVault(t *testing.T) {
 	if bytes.Count(r.raw, []byte(`"message_id"`)) != 2 || strings.Contains(string(r.raw)+r.stderr, "c4n4ry") {
 		t.Errorf("%s%s", r.raw, r.stderr)
 	}
-	opened, err := v.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := v.opened(t, 0)
 	if secret, err := opened.Secret(t.Context(), "work"); err == nil {
 		t.Errorf("the vault has %q too", secret.Reveal())
 	}

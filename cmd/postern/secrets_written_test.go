@@ -111,10 +111,7 @@ func TestNoSecretAndNoBodyIsWrittenDown(t *testing.T) {
 	defer provider.Close()
 	token.OAuth = mail.OAuth{Provider: "custom", ClientID: "x", AuthURL: provider.URL + "/a", TokenURL: provider.URL + "/t", DeviceURL: provider.URL + "/device"}
 	v.add(t, token, c.plant("client secret"))
-	opened, err := v.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := v.opened(t, 0)
 	if err := opened.SetConsent(t.Context(), "token", mail.NewSecret([]byte(c.plant("refresh token")))); err != nil {
 		t.Fatal(err)
 	}

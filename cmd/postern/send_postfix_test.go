@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"crypto/sha256"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,9 +42,7 @@ func newOffice(t testing.TB, c servertest.PostfixConfig, change ...func(*mail.Ac
 		}
 		o.v.add(t, a, servertest.Password)
 	}
-	p := newProcess(t)
-	p.getenv = func(name string) string { return map[string]string{"POSTERN_ATTACHMENTS": o.files}[name] }
-	o.testHouse = houseOf(t, p, o.v)
+	o.testHouse = houseOf(t, newProcess(t, "POSTERN_ATTACHMENTS="+o.files), o.v)
 	return o
 }
 
@@ -122,9 +119,7 @@ func (o *office) kept(t testing.TB, account, id string) (n int) {
 func TestSentMailArrivesAsWritten(t *testing.T) {
 	o := newOffice(t, servertest.PostfixConfig{MessageSizeLimit: 30 << 20, SMTPUTF8: true})
 	big := bytes.Repeat([]byte("0123456789abcdef\x00\xff\r\n."), 10<<20/21)
-	if err := os.WriteFile(filepath.Join(o.files, "große Datei.bin"), big, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(o.files, "große Datei.bin"), string(big))
 	long := strings.TrimSpace(strings.Repeat("This paragraph is longer than any line of a mail may be. ", 40))
 	for name, c := range map[string]struct {
 		tokens []string
@@ -218,124 +213,5 @@ func TestRepliesThreadElsewhere(t *testing.T) {
 		if m.ID != "<"+bare(sent)+">" || m.Parent != parent || !slices.Equal(strings.Fields(m.References), references) {
 			t.Errorf("message %d: %s answers %q of %q, want %q of %q", i, m.ID, m.Parent, m.References, parent, references)
 		}
-	}
-}
-
-// One recipient that the server refuses, or that the list does, stops the whole
-// message; nobody gets it, and the outbox says so.
-func TestOneRefusedRecipientStopsAll(t *testing.T) {
-	o := newOffice(t, servertest.PostfixConfig{Refuse: map[string]string{"gone@example.org": "550 5.1.1 no such user", "later@example.org": "451 4.3.0 try later"}})
-	for to, want := range map[string]struct {
-		code discovery.Code
-		text string
-	}{
-		"gone@example.org":  {"EXECUTION_ERROR", "gone@example.org: 550 5.1.1"},
-		"later@example.org": {"EXECUTION_ERROR", "later@example.org: 451 4.3.0"},
-		"eve@evil.example":  {discovery.PermissionDenied, "eve@evil.example"},
-	} {
-		a := o.do(t, "mail send --account ann --to bob@example.org --cc "+to+" --subject stopped --body x", nil)
-		if a.Success || a.Error.Code != want.code || !strings.Contains(a.Error.Message, want.text) {
-			t.Errorf("%s: %s", to, a.raw)
-		}
-	}
-	o.postfix.WaitQueueEmpty(t)
-	var list listData
-	for _, who := range []string{"ann", "bob"} {
-		for _, folder := range []string{"INBOX", "Sent"} {
-			o.do(t, "mail list --account "+who+" --folder "+folder, &list)
-			if len(list.Messages) != 0 {
-				t.Errorf("%s of %s: %+v", folder, who, list.Messages)
-			}
-		}
-	}
-}
-
-// A message that the server would not take is not sent to it.
-func TestSizeIsCheckedBeforeAByteLeaves(t *testing.T) {
-	o := newOffice(t, servertest.PostfixConfig{MessageSizeLimit: 100_000})
-	if err := os.WriteFile(filepath.Join(o.files, "big"), make([]byte, 200_000), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, dry := range []string{"", " --dry-run"} {
-		a := o.do(t, "mail send --account ann --to bob@example.org --subject big --body x --attach big"+dry, nil)
-		if a.Success || !strings.Contains(a.Error.Message, "takes 100000") {
-			t.Errorf("%s", a.raw)
-		}
-	}
-	if q := o.postfix.Queue(t); len(q) != 0 {
-		t.Errorf("queue %v", q)
-	}
-}
-
-// The same command with the same key sends once, and another message under that key
-// is refused.
-func TestKeySendsOnce(t *testing.T) {
-	o := newOffice(t, servertest.PostfixConfig{})
-	line := "mail send --account ann --to bob@example.org --subject once --body x --idempotency-key k1"
-	var first, again sendData
-	o.do(t, line, &first)
-	o.do(t, line, &again)
-	if again.MessageID != first.MessageID || again.ID != first.ID || !again.Replayed || first.Replayed {
-		t.Errorf("%+v, then %+v", first, again)
-	}
-	if a := o.do(t, strings.Replace(line, "--body x", "--body y", 1), nil); a.Error.Code != discovery.Conflict {
-		t.Errorf("%s", a.raw)
-	}
-	id := strings.Trim(first.MessageID, "<>")
-	o.dovecot.WaitDelivered(t, "bob@example.org", id)
-	o.postfix.WaitQueueEmpty(t)
-	if n := len(o.dovecot.Copies(t, "bob@example.org", id)); n != 1 {
-		t.Errorf("%d copies arrived", n)
-	}
-	if n := o.kept(t, "ann", id); n != 1 {
-		t.Errorf("%d copies are kept", n)
-	}
-}
-
-// In mode approve nothing leaves until the administrator says so, to exactly what
-// they were shown.
-func TestApprovalSendsWhatWasShown(t *testing.T) {
-	o := newOffice(t, servertest.PostfixConfig{}, func(a *mail.Account) { a.Mode = mail.Approve })
-	a := o.do(t, "mail send --account ann --to bob@example.org --subject Waiting --body 'May I?'", nil)
-	if a.Error.Code != discovery.ApprovalRequired {
-		t.Fatalf("%s", a.raw)
-	}
-	var list struct {
-		Entries []sendData `json:"messages"`
-	}
-	o.do(t, "outbox list --state waiting", &list)
-	if len(list.Entries) != 1 {
-		t.Fatalf("%+v", list)
-	}
-	id := list.Entries[0].ID
-	var shown sendData
-	raw := o.do(t, "outbox show "+id, &shown)
-	if len(shown.Digest) != 64 {
-		t.Fatalf("%s", raw.raw)
-	}
-	for _, s := range []string{"bob@example.org", "Waiting", "May I?"} {
-		if !bytes.Contains(raw.Data, []byte(s)) {
-			t.Errorf("outbox show has no %q: %s", s, raw.Data)
-		}
-	}
-	wrong := strings.Repeat("0", len(shown.Digest))
-	if a := o.do(t, fmt.Sprintf("outbox approve %s --hash %s", id, wrong), nil); a.Error.Code != discovery.Conflict {
-		t.Errorf("%s", a.raw)
-	}
-	if q := o.postfix.Queue(t); len(q) != 0 {
-		t.Errorf("queue %v", q)
-	}
-	var s sendData
-	o.do(t, fmt.Sprintf("outbox approve %s --hash %s", id, shown.Digest), &s)
-	if s.State != "accepted" {
-		t.Errorf("%+v", s)
-	}
-	o.dovecot.WaitDelivered(t, "bob@example.org", strings.Trim(s.MessageID, "<>"))
-	if a := o.do(t, fmt.Sprintf("outbox approve %s --hash %s", id, shown.Digest), nil); a.Success {
-		t.Errorf("approved twice: %s", a.raw)
-	}
-	o.postfix.WaitQueueEmpty(t)
-	if n := len(o.dovecot.Copies(t, "bob@example.org", strings.Trim(s.MessageID, "<>"))); n != 1 {
-		t.Errorf("%d copies arrived", n)
 	}
 }

@@ -21,21 +21,10 @@ import (
 // @example.com in the given mode.
 func sendingHouse(t *testing.T, mode mail.Mode) (admin *testHouse, servers *demo.Servers) {
 	t.Helper()
-	servers, err := demo.Start(demo.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = servers.Close() })
-	v := newVault(t)
+	servers, v := sampleServers(t), newVault(t)
 	a := servers.Account()
 	a.Mode, a.AllowOut = mode, mail.AllowList{Enabled: true, Entries: []string{"@example.com"}}
-	opened, err := v.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := opened.AddAccount(t.Context(), a, servers.Password); err != nil {
-		t.Fatal(err)
-	}
+	v.add(t, a, servers.Password.Reveal())
 	return newHouse(t, v), servers
 }
 

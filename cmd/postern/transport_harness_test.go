@@ -11,30 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
 	"github.com/postern-mail/postern/mail/servertest"
 )
-
-// written is a log that can be looked at while it is written.
-type written struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (w *written) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.b.Write(p)
-}
-
-func (w *written) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.b.String()
-}
 
 // carrier is a process of the transport profile with a tap on its wire, in the
 // test's own process.
@@ -49,10 +30,7 @@ type carrier struct {
 // tapped describes an account of the server behind a tap.
 func (p *tap) options(t testing.TB, s *servertest.DovecotServer, protocol, user string) *house.TransportOptions {
 	t.Helper()
-	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, s.CAPEM, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	ca := writeFile(t, filepath.Join(t.TempDir(), "ca.pem"), string(s.CAPEM))
 	return &house.TransportOptions{Protocol: protocol, Host: "localhost", Port: uint(p.port), Username: user, Email: user + "@example.org", CAFile: ca,
 		Helper: "echo " + servertest.Password}
 }
@@ -74,8 +52,7 @@ func argumentsOf(o *house.TransportOptions) []string {
 func carry(t testing.TB, p *tap, o *house.TransportOptions, alter func(*house.Transport)) *carrier {
 	t.Helper()
 	c := &carrier{t: t, log: &written{}, tap: p}
-	process := newProcess(t)
-	process.environ = os.Environ()
+	process := newProcess(t, os.Environ()...)
 	process.log = slog.New(slog.NewTextHandler(c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
 	if c.made, err = process.system().NewTransport(t.Context(), o, false); err != nil {

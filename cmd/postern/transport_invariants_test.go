@@ -351,8 +351,7 @@ func Test004_INV_GLOBAL_07_TheEndClearsTheCredential(t *testing.T) {
 		p := newTap(t, s, s.IMAPSAddr())
 		for _, end := range []string{"end of input", "signal", "error"} {
 			var copies lent
-			process := newProcess(t)
-			process.environ = os.Environ()
+			process := newProcess(t, os.Environ()...)
 			made, err := process.system().NewTransport(t.Context(), p.options(t, s, "imap", "ann"), false)
 			if err != nil {
 				t.Fatal(err)

@@ -226,9 +226,11 @@ func Test004_5_POP3WithoutTheTLSThatWasAsked(t *testing.T) {
 			t.Errorf("%s: %s", name, a.raw)
 		}
 		ended(t, session)
+		begun := false // the handshake, of which any byte can be taken for a line's end
 		for _, command := range s.commands() {
+			begun = begun || isHandshake(command)
 			verb, _, _ := strings.Cut(command, " ")
-			if verb != "STLS" && verb != "QUIT" && !isHandshake(command) {
+			if verb != "STLS" && verb != "QUIT" && !begun {
 				t.Errorf("%s: it said %q", name, command)
 			}
 			if strings.Contains(command, "ann") || strings.Contains(command, "secret") || strings.Contains(command, "AUTH") {

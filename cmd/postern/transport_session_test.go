@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"slices"
 	"testing"
 
@@ -14,12 +13,7 @@ import (
 // envelope calls the tool and takes its answer apart.
 func envelope(t testing.TB, c *gatewaytest.Client, command string) answer {
 	t.Helper()
-	m := c.Call(command)
-	a := answer{raw: []byte(m.Text())}
-	if err := json.Unmarshal(a.raw, &a); err != nil {
-		t.Fatalf("%s: %v: %s", command, err, m.Line)
-	}
-	return a
+	return answerOf(t, command, []byte(c.Call(command).Text()))
 }
 
 // carrying starts the program as a process of the profile.
