@@ -296,65 +296,48 @@ func (d *document) indentOf(pos int) string {
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// add puts a member behind the last one of an object.
+// add puts a member in front of the first one of an object, so that nothing of what is
+// there has to change: no comma, and no comment between what it speaks of and that.
 func (d *document) add(object *hujson.Value, m field) {
 	o := object.Value.(*hujson.Object)
-	added := hujson.ObjectMember{
-		Name:  hujson.Value{Value: hujson.Literal(quoteJSON(m.name))},
-		Value: hujson.Value{BeforeExtra: hujson.Extra(" ")},
-	}
-	indent := d.end + d.indentOf(object.StartOffset)
-	inner := indent + d.step
+	indent, step, before := d.end+d.indentOf(object.StartOffset), d.step, ""
 	if len(o.Members) > 0 {
-		last := &o.Members[len(o.Members)-1].Value
-		if !bytes.ContainsRune(packed(object), '\n') {
-			// All on one line, it stays so. A comma behind the last stays there.
-			added.Name.BeforeExtra = hujson.Extra(" ")
-			added.Value.Value = hujson.Literal(writeValue(m.value, "", ""))
-			added.Value.AfterExtra, last.AfterExtra = last.AfterExtra, nil
-			o.Members = append(o.Members, added)
-			return
-		}
-		if last.AfterExtra != nil {
-			added.Value.AfterExtra = hujson.Extra{} // which means a comma
-		}
-		if before := string(o.Members[0].Name.BeforeExtra); strings.Contains(before, "\n") {
-			if line := before[strings.LastIndexByte(before, '\n')+1:]; strings.TrimLeft(line, " \t") == "" {
-				inner = d.end + line
-			}
-		}
-		indent = string(o.AfterExtra[len(bytes.TrimRight(o.AfterExtra, space)):])
+		before = string(o.Members[0].Name.BeforeExtra)
 	}
-	// Behind what is said about the last member, in front of the bracket.
-	said := string(bytes.TrimRight(o.AfterExtra, space))
-	added.Name.BeforeExtra = hujson.Extra(said + inner)
-	added.Value.Value = hujson.Literal(writeValue(m.value, inner, d.step))
-	o.AfterExtra = hujson.Extra(indent)
-	o.Members = append(o.Members, added)
+	inner := indent + step
+	switch line := before[strings.LastIndexByte(before, '\n')+1:]; {
+	case len(o.Members) > 0 && !bytes.ContainsRune(packed(object), '\n'):
+		inner, step = "", "" // all on one line, it stays so
+	case strings.Contains(before, "\n") && strings.TrimLeft(line, " \t") == "":
+		inner = d.end + line
+	}
+	if len(o.Members) == 0 && !bytes.ContainsRune(o.AfterExtra, '\n') {
+		o.AfterExtra = append(bytes.TrimRight(o.AfterExtra, space), indent...)
+	}
+	o.Members = slices.Insert(o.Members, 0, hujson.ObjectMember{
+		Name:  hujson.Value{BeforeExtra: hujson.Extra(inner), Value: hujson.Literal(quoteJSON(m.name))},
+		Value: hujson.Value{BeforeExtra: hujson.Extra(" "), Value: hujson.Literal(writeValue(m.value, inner, step))},
+	})
 }
 
-// cut undoes add. What is said before the member stays.
+// cut undoes add, wherever the member stands by now. What is said before it stays.
 func cut(o *hujson.Object, i int) {
 	m := o.Members[i]
 	said := bytes.TrimRight(m.Name.BeforeExtra, space)
-	o.Members = append(o.Members[:i], o.Members[i+1:]...)
+	o.Members = slices.Delete(o.Members, i, i+1)
 	switch {
 	case i < len(o.Members): // it belongs to the next one now
 		next := &o.Members[i].Name
 		next.BeforeExtra = append(bytes.Clone(said), next.BeforeExtra...)
 		return
-	case i > 0 && m.Value.AfterExtra != nil: // the last keeps a comma behind it
-		last := &o.Members[i-1].Value
-		last.AfterExtra = append(hujson.Extra{}, last.AfterExtra...)
-	case i > 0:
+	case i > 0 && m.Value.AfterExtra == nil: // the last has no comma behind it
 		last := &o.Members[i-1].Value
 		said = append(bytes.Clone(last.AfterExtra), said...)
 		last.AfterExtra = nil
+	case i > 0 && o.Members[i-1].Value.AfterExtra == nil:
+		o.Members[i-1].Value.AfterExtra = hujson.Extra{} // which means a comma
 	}
 	o.AfterExtra = append(bytes.Clone(said), o.AfterExtra...)
-	if i == 0 && len(bytes.TrimSpace(o.AfterExtra)) == 0 {
-		o.AfterExtra = nil
-	}
 }
 
 // ourJSON reports whether an entry is one that Put wrote, whatever was changed in
