@@ -97,15 +97,17 @@ type OutboxQuery struct {
 	// Principal is who asked for the message; empty means anybody. What an agent is
 	// shown has its own here.
 	Principal string
-	Before    string // only entries older than this id; empty means no bound
-	Limit     int    // 1..500; 0 means 50
+	Before    string               // only entries older than this id; empty means no bound
+	Only      func(*Outgoing) bool // what else has to hold; nil means nothing
+	Limit     int                  // 1..500; 0 means 50
 }
 
 // Matches reports whether the query selects an entry. It is for implementations of
 // OutboxStore and does not look at Limit.
 func (q *OutboxQuery) Matches(o *Outgoing) bool {
 	return (q.Account == "" || o.Account == q.Account) && (q.Principal == "" || o.Principal == q.Principal) &&
-		(len(q.States) == 0 || slices.Contains(q.States, o.State)) && (q.Before == "" || o.ID < q.Before)
+		(len(q.States) == 0 || slices.Contains(q.States, o.State)) && (q.Before == "" || o.ID < q.Before) &&
+		(q.Only == nil || q.Only(o))
 }
 
 // The bounds of an OutboxQuery.

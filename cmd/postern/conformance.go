@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -119,20 +118,10 @@ func (p *process) conformance(ctx context.Context, args []string) error {
 	} else if err := conformance.WriteTable(p.stdout, report, *strict); err != nil {
 		return err
 	}
-	if late(report) {
-		fmt.Fprintf(p.stderr, "postern: some commands were not answered within %s; --never leaves out one that waits, --step-timeout gives more time\n", o.StepTimeout)
-	}
 	if err != nil || !report.OK(*strict) {
 		return exitStatus(exitFindings)
 	}
 	return nil
-}
-
-// late reports whether a command was not answered in time, as one that waits is not.
-func late(r *conformance.Report) bool {
-	return slices.ContainsFunc(r.Results, func(c *conformance.Result) bool {
-		return slices.ContainsFunc(c.Findings, func(f conformance.Finding) bool { return strings.Contains(f.Detail, "no answer in time") })
-	})
 }
 
 // titled writes a word of the command line as the cases have it.

@@ -145,15 +145,3 @@ func TestOverHTTPWeConformAsOverPipes(t *testing.T) {
 		}
 	}
 }
-
-// Who judges a server with a command that waits is told how to leave it out.
-func TestAnswersThatAreLateAreNoticed(t *testing.T) {
-	for detail, want := range map[string]bool{
-		"the outcome is lost, expected result: no answer in time": true, "the outcome is lost, expected result: the server ended the connection": false,
-	} {
-		r := &conformance.Report{Results: []*conformance.Result{{}, {Findings: []conformance.Finding{{Sent: "mail watch"}, {Sent: "mail watch", Detail: detail}}}}}
-		if late(r) != want {
-			t.Errorf("%s: %t", detail, !want)
-		}
-	}
-}

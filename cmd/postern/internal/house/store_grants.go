@@ -105,36 +105,3 @@ func ownOutgoing(ctx context.Context, o *mail.Outgoing) bool {
 	p, ok := principalOf(ctx)
 	return !ok || p.Scope == nil || o.Principal == p.Name && p.Sees(o.Account)
 }
-
-// listOutgoing is the vault's list without what is not the principal's.
-func listOutgoing(ctx context.Context, v *vault.Vault, q mail.OutboxQuery) (own []mail.Outgoing, more bool, err error) {
-	p, ok := principalOf(ctx)
-	if !ok || p.Scope == nil {
-		return v.ListOutgoing(ctx, q)
-	}
-	limit := q.Limit
-	if limit <= 0 {
-		limit = mail.DefaultOutboxLimit
-	}
-	limit = min(limit, mail.MaxOutboxLimit)
-	if q.Principal == "" { // others may have thousands between two of its own
-		q.Principal = p.Name
-	}
-	for more = true; more && len(own) <= limit; {
-		var page []mail.Outgoing
-		if page, more, err = v.ListOutgoing(ctx, q); err != nil {
-			return nil, false, err
-		}
-		for i := range page {
-			q.Before = page[i].ID
-			if ownOutgoing(ctx, &page[i]) {
-				own = append(own, page[i])
-			}
-		}
-		more = more && len(page) > 0
-	}
-	if len(own) > limit {
-		return own[:limit], true, nil
-	}
-	return own, false, nil
-}

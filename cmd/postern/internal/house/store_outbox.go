@@ -45,7 +45,8 @@ func (s *store) OutgoingMessage(ctx context.Context, id string) ([]byte, error) 
 }
 
 func (s *store) ListOutgoing(ctx context.Context, q mail.OutboxQuery) (entries []mail.Outgoing, more bool, err error) {
-	return listOutgoing(ctx, s.Vault, q)
+	q.Only = func(o *mail.Outgoing) bool { return ownOutgoing(ctx, o) }
+	return s.Vault.ListOutgoing(ctx, q)
 }
 
 func (s *store) ChangeOutgoing(ctx context.Context, id string, change func(o *mail.Outgoing) (drop bool, err error)) (mail.Outgoing, error) {

@@ -17,7 +17,6 @@ import (
 // Bounds of completion.
 const (
 	completionTime = 300 * time.Millisecond // how long a prompt waits for names
-	foldersFresh   = 5 * time.Minute
 	maxProposals   = 200
 	maxSeenIDs     = 100
 )
@@ -186,7 +185,7 @@ func (c *Completer) values(ctx context.Context, command *discovery.Command, a *d
 	case a.Name == "account" || a.Name == "to-account" || a.Name == "name" && group == "account" && command.Path != "account add":
 		return c.accounts(ctx)
 	case a.Name == "folder" || a.Name == "to" && transfers:
-		return c.folders(ctx, accountIn(tokens))
+		return c.folders(accountIn(tokens))
 	case a.Name == "id" && group == "outbox":
 		return c.ids("outbox_id")
 	case a.Name == "id" || a.Name == "reply-to" && group == "mail":
@@ -224,22 +223,14 @@ type Completer struct {
 	door Door
 
 	mu      sync.Mutex
-	named   map[string][]string     // ids, newest first, by the name of their field
-	used    map[string]bool         // accounts that an answer was of
-	listed  map[string]*folderNames // by account
-	current string                  // the account of the last answer
+	named   map[string][]string // ids, newest first, by the name of their field
+	listed  map[string][]string // folders, by account
+	current string              // the account of the last answer
 }
 
 // NewCompleter completes what is typed at a door.
 func NewCompleter(d Door) *Completer {
-	return &Completer{door: d, named: map[string][]string{}, used: map[string]bool{}, listed: map[string]*folderNames{}}
-}
-
-// folderNames are the folders of an account, or on their way.
-type folderNames struct {
-	names []string
-	at    time.Time
-	ready chan struct{} // closed when they are there
+	return &Completer{door: d, named: map[string][]string{}, listed: map[string][]string{}}
 }
 
 // note takes what an answer names.
@@ -263,19 +254,19 @@ func (c *Completer) note(envelope []byte) {
 }
 
 func (c *Completer) take(o orderedjson.Object) {
-	account := o.Str("account_id")
-	if _, hasFolder := o.Get("folder").(string); hasFolder && account != "" {
-		c.used[account], c.current = true, account
-	}
-	if list, ok := o.Objects("folders"); ok && account != "" {
-		f := &folderNames{at: time.Now(), ready: make(chan struct{})}
-		close(f.ready)
+	if account := o.Str("account_id"); account != "" {
+		list, ok := o.Objects("folders")
+		if ok {
+			c.listed[account] = nil
+		}
 		for _, x := range list {
 			if name := x.Str("name"); screen.Visible(name) == name { // what is proposed is printed
-				f.names = append(f.names, name)
+				c.listed[account] = append(c.listed[account], name)
 			}
 		}
-		c.listed[account], c.used[account], c.current = f, true, account
+		if _, inFolder := o.Get("folder").(string); ok || inFolder {
+			c.current = account
+		}
 	}
 	for _, field := range []string{"message_id", "outbox_id"} {
 		c.name(field, o.Str(field))
@@ -309,44 +300,16 @@ func (c *Completer) ids(field string) []string {
 	return slices.Clone(c.named[field])
 }
 
-// folders are the folders of an account; empty means the one of the last answer.
-// They are what an answer has listed, else they are asked for as a command, once in a
-// while and only where the account has been used already: a key for the mere press of
-// Tab would have a helper ask a person something.
-func (c *Completer) folders(ctx context.Context, account string) []string {
+// folders are those of an account that an answer has listed; empty means the account of
+// the last answer. No server is asked for a mere press of Tab.
+func (c *Completer) folders(account string) []string {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if account == "" {
 		account = c.current
 	}
-	f := c.listed[account]
-	if (f == nil || time.Since(f.at) > foldersFresh) && c.used[account] {
-		f = &folderNames{at: time.Now(), ready: make(chan struct{})}
-		c.listed[account] = f
-		go c.ask(context.WithoutCancel(ctx), account, f)
-	}
-	c.mu.Unlock()
-	if f == nil {
-		return []string{"INBOX"}
-	}
-	select {
-	case <-f.ready:
-		return f.names
-	case <-time.After(completionTime):
-	case <-ctx.Done():
+	if names := c.listed[account]; names != nil {
+		return slices.Clone(names)
 	}
 	return []string{"INBOX"}
-}
-
-func (c *Completer) ask(ctx context.Context, account string, f *folderNames) {
-	defer close(f.ready)
-	a := c.door.Gateway.Do(ctx, gateway.Request{Principal: c.door.Principal, Tokens: []string{"mail", "folders", "--account", account, "--timeout", "5"}})
-	v, _ := orderedjson.Decode(a.JSON)
-	o, _ := v.(orderedjson.Object)
-	data, _ := o.Get("data").(orderedjson.Object)
-	list, _ := data.Objects("folders")
-	for _, x := range list {
-		if name := x.Str("name"); screen.Visible(name) == name {
-			f.names = append(f.names, name)
-		}
-	}
 }

@@ -96,7 +96,7 @@ func TestCompletion(t *testing.T) {
 		{"account show d", "account show |demo"},
 		{"account add d", "account add |"},
 		{"allow in add --account ", "allow in add --account |demo"},
-		{"mail list --folder IN", "mail list --folder |INBOX"}, // nothing is asked of an account nobody has used
+		{"mail list --folder IN", "mail list --folder |INBOX"}, // no answer has listed any
 		{"mail list --folder Pr", "mail list --folder |"},
 		{"mail list --nonsense ", "mail list --nonsense |--account|--folder|--new|--unread|--before-uid|--after-uid|--before|--after|--since|--until|--limit|--oldest-first|--full|--fields|--timeout"},
 		{`mail list "--fol`, "mail list |--folder"},
@@ -132,7 +132,7 @@ func TestCompletion(t *testing.T) {
 		t.Errorf("outbox approve: %q", got)
 	}
 	// A proposal is what it says when it is read back.
-	for _, p := range c.complete.folders(t.Context(), "demo") {
+	for _, p := range c.complete.folders("demo") {
 		if tokens, err := gateway.Tokenize(discovery.Quote(p)); err != nil || !slices.Equal(tokens, []string{p}) {
 			t.Errorf("%q is read as %q, %v", p, tokens, err)
 		}
@@ -144,25 +144,6 @@ func sorted(s string) string {
 	list := strings.Split(rest, "|")
 	slices.Sort(list)
 	return head + "|" + strings.Join(list, "|")
-}
-
-func TestFoldersAreAskedForOnceAnAccountIsUsed(t *testing.T) {
-	c := talk(t)
-	c.run1(t, "mail list --limit 1")
-	c.complete.mu.Lock()
-	n := len(c.complete.listed)
-	c.complete.mu.Unlock()
-	if n != 0 {
-		t.Fatal("they are known without being asked for")
-	}
-	c.complete.folders(t.Context(), "") // may give up waiting
-	c.complete.mu.Lock()
-	f := c.complete.listed["demo"]
-	c.complete.mu.Unlock()
-	<-f.ready
-	if got := c.complete.folders(t.Context(), ""); !slices.Contains(got, "Projects/Été") {
-		t.Errorf("got %q", got)
-	}
 }
 
 // What is kept of what was typed: commands, without bodies and secrets and without a
