@@ -5,46 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 )
-
-// eras are the protocols in which a person can be asked, the last one without a
-// session.
-var eras = []string{"2025-06-18", "2025-11-25", "2026-07-28"}
-
-// connect starts Server.Stdio and the library's own client, which both end with the
-// test.
-func connect(t *testing.T, g Gateway, era string, o mcp.ClientOptions) (c *mcp.ClientSession, hangUp func()) {
-	t.Helper()
-	inR, inW := io.Pipe()
-	outR, outW := io.Pipe()
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = (&Server{Gateway: g, Principal: gateway.Principal{Name: "agent"}, Name: "test", Version: "1"}).Stdio(t.Context(), inR, outW)
-	}()
-	c, err := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, &o).Connect(t.Context(), &mcp.IOTransport{Reader: outR, Writer: inW}, &mcp.ClientSessionOptions{ProtocolVersion: era})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := c.InitializeResult().ProtocolVersion; era != "2026-07-28" && got != era {
-		t.Fatalf("the protocol is %s", got)
-	}
-	hangUp = func() {
-		_, _ = inW.Close(), outR.Close()
-		<-served
-	}
-	t.Cleanup(func() { _ = c.Close(); hangUp() })
-	return c, hangUp
-}
 
 func calling(t *testing.T, c *mcp.ClientSession, p *mcp.CallToolParams) (storeAnswer, *mcp.CallToolResult) {
 	t.Helper()
@@ -68,86 +40,181 @@ func calling(t *testing.T, c *mcp.ClientSession, p *mcp.CallToolParams) (storeAn
 
 func cli(command string) map[string]any { return map[string]any{"command": command} }
 
+// handler answers a question.
+type handler = func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error)
+
+// openStore is a door to a fakeStore, whose client answers questions.
+func (d door) openStore(t *testing.T, p gateway.Principal, answer handler) (*fakeStore, *visitor) {
+	t.Helper()
+	l, g := newFakeStore(t, gateway.Options{})
+	return l, d.open(t, Server{Gateway: g, Principal: p, MaxInFlight: 1}, mcp.ClientOptions{ElicitationHandler: answer})
+}
+
+// scoped is a principal that a grant of its own lets in.
+func scoped(valid func(context.Context) error) gateway.Principal {
+	return gateway.Principal{Name: "ann", Scope: &gateway.Scope{Profile: gateway.FullProfile(), Valid: valid}}
+}
+
 func TestAPersonIsAsked(t *testing.T) {
-	for _, era := range eras {
-		for name, c := range map[string]struct {
-			answer      mcp.ElicitResult
-			code, heard string
-			audited     string
-		}{
-			"accept":         {mcp.ElicitResult{Action: "accept", Content: map[string]any{}}, "", "m7 1", "person via client true accepted "},
-			"accept, bare":   {mcp.ElicitResult{Action: "accept"}, "", "m7 1", "person via client true accepted "},
-			"decline":        {mcp.ElicitResult{Action: "decline"}, "PERMISSION_DENIED", "m7 2", "person via client false declined PERMISSION_DENIED"},
-			"cancel":         {mcp.ElicitResult{Action: "cancel"}, "APPROVAL_REQUIRED", "m7 0", "agent true not_answered APPROVAL_REQUIRED"},
-			"something else": {mcp.ElicitResult{Action: "ACCEPT"}, "APPROVAL_REQUIRED", "m7 0", "agent true not_answered APPROVAL_REQUIRED"},
-		} {
-			bubble(t, era+" "+name, func(t *testing.T) {
-				d, g := newFakeStore(t, gateway.Options{})
+	const unanswered = "ann true not_answered APPROVAL_REQUIRED"
+	for name, c := range map[string]struct {
+		answer      mcp.ElicitResult
+		code, heard string
+		audited     string
+	}{
+		"accept":         {mcp.ElicitResult{Action: "accept", Content: map[string]any{}}, "", "m7 1", "person via client of ann true accepted "},
+		"accept, bare":   {mcp.ElicitResult{Action: "accept"}, "", "m7 1", "person via client of ann true accepted "},
+		"decline":        {mcp.ElicitResult{Action: "decline"}, "PERMISSION_DENIED", "m7 2", "person via client of ann false declined PERMISSION_DENIED"},
+		"cancel":         {mcp.ElicitResult{Action: "cancel"}, "APPROVAL_REQUIRED", "m7 0", unanswered},
+		"something else": {mcp.ElicitResult{Action: "ACCEPT"}, "APPROVAL_REQUIRED", "m7 0", unanswered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			atEveryDoor(t, func(t *testing.T, d door) {
+				if !d.asks() {
+					return
+				}
 				var shown []string
-				client, hangUp := connect(t, g, era, mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				var v *visitor
+				l, v := d.openStore(t, scoped(nil), func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 					shown = append(shown, r.Params.Mode+" "+r.Params.Message)
+					// Meanwhile the call holds no place, of which there is one.
+					if a, _ := calling(t, v.ClientSession, &mcp.CallToolParams{Arguments: cli("do write --n 1")}); !a.Success {
+						t.Errorf("while a person is asked: %+v", a)
+					}
 					return &c.answer, nil
-				}})
-				a, _ := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask --n 7")})
-				if string(a.Error.Code) != c.code {
-					t.Errorf("answered %+v", a)
+				})
+				a, _ := calling(t, v.ClientSession, &mcp.CallToolParams{Arguments: cli("do ask --n 7")})
+				if string(a.Error.Code) != c.code || !slices.Equal(shown, []string{"form Matter 7?"}) || !slices.Equal(l.opened, []int{7}) {
+					t.Errorf("answered %+v, shown %q, opened %d", a, shown, l.opened)
 				}
-				if !slices.Equal(shown, []string{"form Matter 7?"}) {
-					t.Errorf("shown %q", shown)
-				}
-				d.wantReplies(t, c.heard+" person via client")
-				if !slices.Equal(d.opened, []int{7}) {
-					t.Errorf("opened %d", d.opened)
-				}
-				d.wantRecords(t, "agent true asked APPROVAL_REQUIRED", c.audited)
-				hangUp()
+				l.wantReplies(t, c.heard+" person via client of ann")
+				l.wantRecords(t, "ann true asked APPROVAL_REQUIRED", c.audited)
 			})
-		}
+		})
 	}
 }
 
 // A client that fails to ask has no answer. The stateless one gives up by itself.
 func TestAClientThatCannotAskAfterAll(t *testing.T) {
-	for _, era := range eras {
-		bubble(t, era, func(t *testing.T) {
-			d, g := newFakeStore(t, gateway.Options{})
-			client, hangUp := connect(t, g, era, mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-				return nil, errors.New("nobody is here")
-			}})
-			if era == "2026-07-28" {
-				if _, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: "cli", Arguments: cli("do ask")}); err == nil {
-					t.Error("the client has an answer")
+	atEveryDoor(t, func(t *testing.T, d door) {
+		l, v := d.openStore(t, gateway.Principal{}, func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return nil, errors.New("nobody is here")
+		})
+		if text, err := v.call(t.Context(), "do ask"); d.era >= statelessSince && err == nil || d.era < statelessSince && !strings.Contains(text, "APPROVAL_REQUIRED") {
+			t.Errorf("answered %s, %v", text, err)
+		}
+		if heard := l.replies(); slices.ContainsFunc(heard, func(s string) bool { return !strings.Contains(s, " 0 ") }) {
+			t.Errorf("heard %q", heard)
+		}
+	})
+}
+
+// Nobody is asked through a client that cannot show a form, nor through one that is not
+// believed: who has a token writes its client's answers.
+func TestOnlyAClientThatCanShowAFormAndIsBelievedIsAsked(t *testing.T) {
+	never := func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		return nil, errors.New("asked")
+	}
+	unasked := scoped(nil)
+	unasked.Unasked = true
+	for name, c := range map[string]struct {
+		p gateway.Principal
+		o mcp.ClientOptions
+	}{
+		"silent":       {scoped(nil), mcp.ClientOptions{}},
+		"url only":     {scoped(nil), mcp.ClientOptions{ElicitationHandler: never, Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}}}}},
+		"not believed": {unasked, mcp.ClientOptions{ElicitationHandler: never}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			atEveryDoor(t, func(t *testing.T, d door) {
+				l, g := newFakeStore(t, gateway.Options{})
+				v := d.open(t, Server{Gateway: g, Principal: c.p}, c.o)
+				if a, _ := calling(t, v.ClientSession, &mcp.CallToolParams{Arguments: cli("do ask")}); a.Error.Code != discovery.ApprovalRequired {
+					t.Errorf("answered %+v", a)
 				}
-			} else if a, _ := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask")}); a.Error.Code != "APPROVAL_REQUIRED" {
-				t.Errorf("answered %+v", a)
-			}
-			if heard := d.replies(); slices.ContainsFunc(heard, func(s string) bool { return !strings.Contains(s, " 0 ") }) {
-				t.Errorf("heard %q", heard)
-			}
-			hangUp()
+				l.wantRecords(t, "ann true  APPROVAL_REQUIRED")
+			})
 		})
 	}
 }
 
-func TestOnlyAClientThatCanShowAFormIsAsked(t *testing.T) {
-	never := func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-		return nil, errors.New("asked")
+// What an unbelieved client says of a question it was asked before is not heard.
+func TestAnAnswerThroughAnUnbelievedClientIsNotHeard(t *testing.T) {
+	l, g := newFakeStore(t, gateway.Options{})
+	p := scoped(nil)
+	state := g.Do(t.Context(), gateway.Request{Principal: p, Line: "do ask", CanAsk: true}).Asked.State
+	p.Unasked = true
+	if a := g.Do(t.Context(), gateway.Request{Principal: p, Line: "do ask", Reply: &gateway.Reply{State: state, Verdict: discovery.Accepted}}); a.Code != discovery.PermissionDenied {
+		t.Errorf("%s", a.JSON)
 	}
-	for _, era := range eras {
-		for name, o := range map[string]mcp.ClientOptions{
-			"silent":   {},
-			"url only": {ElicitationHandler: never, Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}}}},
-		} {
-			bubble(t, era+" "+name, func(t *testing.T) {
-				d, g := newFakeStore(t, gateway.Options{})
-				client, hangUp := connect(t, g, era, o)
-				if a, _ := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask")}); a.Error.Code != "APPROVAL_REQUIRED" {
-					t.Errorf("answered %+v", a)
-				}
-				d.wantRecords(t, "agent true  APPROVAL_REQUIRED")
-				hangUp()
-			})
+	l.wantReplies(t)
+}
+
+// What lets a client in may end while its person is asked. Then yes is no more.
+func TestAnAnswerAfterTheEndOfAGrantDoesNothing(t *testing.T) {
+	atEveryDoor(t, func(t *testing.T, d door) {
+		if !d.asks() {
+			return
 		}
+		var over atomic.Bool
+		l, v := d.openStore(t, scoped(func(context.Context) error {
+			if over.Load() {
+				return &discovery.Fault{Code: discovery.AuthFailed, Message: "It has ended.", Reason: "grant"}
+			}
+			return nil
+		}), func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			over.Store(true)
+			return &mcp.ElicitResult{Action: "accept"}, nil
+		})
+		for _, line := range []string{"do ask --n 7", "do read --n 1"} {
+			if a, _ := calling(t, v.ClientSession, &mcp.CallToolParams{Arguments: cli(line)}); a.Error.Code != discovery.AuthFailed {
+				t.Errorf("%s: %+v", line, a)
+			}
+		}
+		l.wantReplies(t)
+	})
+}
+
+// When the server stops, or its client dies, an open question has no answer, and nothing
+// is done.
+func TestAQuestionThatIsOpenAtTheEndIsNotAnswered(t *testing.T) {
+	for _, how := range []string{"stop", "hang up"} {
+		t.Run(how, func(t *testing.T) {
+			atEveryDoor(t, func(t *testing.T, d door) {
+				if !d.asks() || d.transport == "http" && how == "hang up" {
+					return
+				}
+				asked, gone := make(chan struct{}), make(chan struct{})
+				l, v := d.openStore(t, scoped(nil), func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					close(asked)
+					<-gone
+					return &mcp.ElicitResult{Action: "accept"}, nil
+				})
+				ended := make(chan error, 1)
+				go func() { ended <- second(v.call(t.Context(), "do ask --n 7")) }()
+				<-asked
+				start := time.Now()
+				if how == "stop" {
+					_ = v.stop()
+				} else {
+					v.hangUp()
+				}
+				if took := time.Since(start); took >= time.Second {
+					t.Errorf("it took %s", took)
+				}
+				close(gone)
+				<-ended
+				want := []string{"ann true asked APPROVAL_REQUIRED", "ann true not_answered APPROVAL_REQUIRED"}
+				if d.era >= statelessSince { // the server knows nothing of the question
+					want = want[:1]
+				} else if heard := l.replies(); len(heard) > 1 || len(heard) == 1 && heard[0] != "m7 0 person via client of ann" {
+					t.Errorf("heard %q", heard)
+				}
+				if got := l.records("do ask"); len(got) != len(want) || got[0] != want[0] || slices.Contains(got, "person via client of ann true accepted ") {
+					t.Errorf("audited as %q", got)
+				}
+			})
+		})
 	}
 }
 
@@ -181,13 +248,6 @@ func TestTheQuestionOfAStatelessClientOnTheWire(t *testing.T) {
 	})
 }
 
-// byHand is a stateless client that shows its program the question.
-func byHand(t *testing.T, g Gateway) (client *mcp.ClientSession, hangUp func()) {
-	t.Helper()
-	return connect(t, g, "2026-07-28", mcp.ClientOptions{MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
-		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return nil, errors.New("unused") }})
-}
-
 func accepted() mcp.InputResponseMap {
 	return mcp.InputResponseMap{questionID: &mcp.ElicitResult{Action: "accept"}}
 }
@@ -195,7 +255,9 @@ func accepted() mcp.InputResponseMap {
 func TestAStatelessClientBringsTheStateBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, g := newFakeStore(t, gateway.Options{})
-		client, hangUp := byHand(t, g)
+		// A client that shows its program the question.
+		client := door{"stdio", statelessSince}.open(t, Server{Gateway: g}, mcp.ClientOptions{MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+			ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return nil, errors.New("unused") }}).ClientSession
 		_, first := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask --n 1")})
 		_, second := calling(t, client, &mcp.CallToolParams{Arguments: cli("do ask --n 2")})
 		if !first.NeedsInput() || first.RequestState == "" || first.RequestState == second.RequestState || len(first.Content) > 0 || len(first.InputRequests) != 1 {
@@ -228,37 +290,43 @@ func TestAStatelessClientBringsTheStateBack(t *testing.T) {
 		if len(d.opened) != 0 {
 			t.Errorf("an answer opened %d anew", d.opened)
 		}
-		hangUp()
 	})
 }
 
-func TestAClientThatDiesWhileItsPersonIsAsked(t *testing.T) {
-	for _, era := range eras {
-		bubble(t, era, func(t *testing.T) {
-			d, g := newFakeStore(t, gateway.Options{})
-			asked, gone := make(chan struct{}), make(chan struct{})
-			client, hangUp := connect(t, g, era, mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-				close(asked)
-				<-gone
+// One caller's open questions do not keep another's person from being asked.
+func TestOpenQuestionsAreBoundedByCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, g := newFakeStore(t, gateway.Options{})
+		s := serveWith(t, newPipes(), Server{Gateway: g}, HTTPOptions{}, defaultTimes)
+		asked, answer := make(chan string, 100), make(chan struct{})
+		codes := make(chan discovery.Code, 100)
+		ask := func(token string, times int) {
+			c := s.session(t, token, "2025-06-18", &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				asked <- token
+				<-answer
 				return &mcp.ElicitResult{Action: "accept"}, nil
 			}})
-			ended := make(chan error, 1)
-			go func() {
-				_, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: "cli", Arguments: cli("do ask")})
-				ended <- err
-			}()
-			<-asked
-			hangUp()
-			close(gone)
-			if err := <-ended; err == nil {
-				t.Error("the client has an answer")
+			for n := range times {
+				go func() {
+					a, _ := calling(t, c, &mcp.CallToolParams{Arguments: cli(fmt.Sprint("do ask --n ", n))})
+					codes <- a.Error.Code
+				}()
 			}
-			if heard := d.replies(); slices.ContainsFunc(heard, func(s string) bool { return !strings.Contains(s, " 0 ") }) {
-				t.Errorf("heard %q", heard)
+			synctest.Wait()
+		}
+		ask("ann", maxOpenQuestions+1)
+		if code := <-codes; code != discovery.ApprovalRequired || len(codes) > 0 || len(asked) != maxOpenQuestions {
+			t.Errorf("one question too many: %s; asked %d", code, len(asked))
+		}
+		ask("bob", 1)
+		if len(asked) != maxOpenQuestions+1 {
+			t.Errorf("asked %d", len(asked))
+		}
+		close(answer)
+		for range maxOpenQuestions + 1 {
+			if code := <-codes; code != "" {
+				t.Errorf("an open question: %s", code)
 			}
-			if got := d.records("do ask"); got[0] != "agent true asked APPROVAL_REQUIRED" || era != "2026-07-28" && len(got) != 2 {
-				t.Errorf("audited as %q", got)
-			}
-		})
-	}
+		}
+	})
 }

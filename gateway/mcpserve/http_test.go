@@ -14,9 +14,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/postern-mail/postern/gateway"
@@ -24,10 +24,11 @@ import (
 
 // A httpServer is Server.HTTP on a loopback address.
 type httpServer struct {
-	url  string
-	addr string
-	log  *lockedBuffer
-	stop func() error // tells it to stop and waits until it has
+	url   string
+	addr  string
+	pipes *pipes // nil where it listens on a socket
+	log   *lockedBuffer
+	stop  func() error // tells it to stop and waits until it has
 
 	mu      sync.Mutex
 	callers map[string]Caller // by token
@@ -71,6 +72,7 @@ func serveWith(t testing.TB, l net.Listener, server Server, o HTTPOptions, times
 	t.Helper()
 	s := &httpServer{addr: l.Addr().String(), log: &lockedBuffer{}, callers: map[string]Caller{}}
 	s.url = "http://" + s.addr + "/mcp"
+	s.pipes, _ = l.(*pipes)
 	if o.TLS != nil {
 		s.url = "https://" + s.addr + "/mcp"
 	}
@@ -81,7 +83,9 @@ func serveWith(t testing.TB, l net.Listener, server Server, o HTTPOptions, times
 		o.Admit = s.admit
 	}
 	server.Name, server.Version = "test", "1"
-	server.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if server.Logger == nil {
+		server.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
@@ -148,12 +152,13 @@ func (s *httpServer) session(t testing.TB, token, era string, o *mcp.ClientOptio
 }
 
 func (s *httpServer) connect(ctx context.Context, token, era string, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
+	client := bearing(token)
+	if s.pipes != nil {
+		client.Transport.(withToken).DialContext = s.pipes.dial
+	}
 	return mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, o).Connect(ctx,
-		&mcp.StreamableClientTransport{Endpoint: s.url, HTTPClient: bearing(token), MaxRetries: -1}, &mcp.ClientSessionOptions{ProtocolVersion: era})
+		&mcp.StreamableClientTransport{Endpoint: s.url, HTTPClient: client, MaxRetries: -1}, &mcp.ClientSessionOptions{ProtocolVersion: era})
 }
-
-// httpEras are the protocols that are served over HTTP.
-var httpEras = []string{"2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"}
 
 // callTool calls the tool and returns the text of its answer.
 func callTool(ctx context.Context, c *mcp.ClientSession, command string) (string, error) {
@@ -267,176 +272,23 @@ func inSession(id string) http.Header {
 	return http.Header{sessionHeader: {id}, versionHeader: {"2025-06-18"}}
 }
 
-func TestHTTPServesBothEras(t *testing.T) {
-	s := serveOn(t, whoAndWhat, HTTPOptions{})
-	for _, era := range httpEras {
-		t.Run(era, func(t *testing.T) {
-			c := s.session(t, "ann", era, nil)
-			list, err := c.ListTools(t.Context(), nil)
-			if err != nil || len(list.Tools) != 1 || list.Tools[0].Name != "cli" {
-				t.Fatalf("%+v, %v", list, err)
-			}
-			wantText(t, c, "mail list", "ann: mail list")
-			var refused *jsonrpc.Error
-			if _, err := c.ListPrompts(t.Context(), nil); !errors.As(err, &refused) || refused.Code != jsonrpc.CodeMethodNotFound {
-				t.Errorf("prompts/list: %v", err)
-			}
-		})
-	}
-	t.Run("a client that takes what there is", func(t *testing.T) {
-		c, err := s.connect(t.Context(), "bob", "", nil)
-		if err != nil {
-			t.Fatal(err)
+func TestAServerThatStopsTakesNothingMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, l := newBlockingGateway(), newPipes()
+		s := serveWith(t, l, Server{Gateway: g}, HTTPOptions{}, defaultTimes)
+		go l.call(t, "ann", "wait")
+		<-g.began
+		go func() { _ = s.stop() }() // its error is checked at the end of the test
+		synctest.Wait()
+		if a := l.call(t, "bob", "now"); a.status != http.StatusServiceUnavailable {
+			t.Errorf("%+v", a)
 		}
-		wantText(t, c, "help", "bob: help")
-		_ = c.Close()
+		close(g.release)
+		synctest.Wait()
+		if _, err := l.dial(t.Context(), "", ""); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("it listens still: %v", err)
+		}
 	})
-}
-
-func TestAHundredCallsInFlightHaveTheirOwnAnswers(t *testing.T) {
-	for _, era := range []string{"2025-06-18", "2026-07-28"} {
-		t.Run(era, func(t *testing.T) {
-			const atOnce, each = 8, 100
-			var mu sync.Mutex
-			working, most, came := 0, 0, make(chan struct{}, 2*each)
-			release := make(chan struct{})
-			s := serveOn(t, fakeGateway(func(ctx context.Context, c gateway.Request) gateway.Answer {
-				mu.Lock()
-				working++
-				most = max(most, working)
-				mu.Unlock()
-				came <- struct{}{}
-				<-release
-				mu.Lock()
-				working--
-				mu.Unlock()
-				return whoAndWhat(ctx, c)
-			}), HTTPOptions{MaxCalls: atOnce})
-			var wg sync.WaitGroup
-			for _, token := range []string{"ann", "bob"} {
-				c := s.session(t, token, era, nil)
-				for i := range each {
-					wg.Go(func() {
-						if got, err := callTool(t.Context(), c, fmt.Sprint("do ", i)); err != nil || got != fmt.Sprint(token, ": do ", i) {
-							t.Errorf("%s %d: %q, %v", token, i, got, err)
-						}
-					})
-				}
-			}
-			for range 2 * atOnce {
-				<-came
-			}
-			close(release)
-			wg.Wait()
-			mu.Lock()
-			defer mu.Unlock()
-			if most > 2*atOnce || working != 0 {
-				t.Errorf("%d calls were at work at once, and %d are left", most, working)
-			}
-		})
-	}
-}
-
-// A call that its client gives up ends, whether the client says so (before
-// 2026-07-28) or hangs up; it leaves its place, and the session lives on.
-func TestACancelledCallEnds(t *testing.T) {
-	for _, era := range httpEras {
-		t.Run(era, func(t *testing.T) {
-			w := newBlockingGateway()
-			s := serveOn(t, w, HTTPOptions{MaxCalls: 1})
-			c := s.session(t, "ann", era, nil)
-			for i := range 3 {
-				ctx, cancel := context.WithCancel(t.Context())
-				gone := make(chan error, 1)
-				go func() { gone <- second(callTool(ctx, c, fmt.Sprint("wait ", i))) }()
-				<-w.began
-				cancel()
-				if err := <-gone; !errors.Is(err, context.Canceled) {
-					t.Errorf("the client has %v", err)
-				}
-				if got := <-w.cancelled; got != fmt.Sprint("wait ", i) {
-					t.Error(got)
-				}
-			}
-			wantText(t, c, "now", "ann: now")
-		})
-	}
-}
-
-func second[T any](_ T, err error) error { return err }
-
-func TestAPanicIsOneAnswer(t *testing.T) {
-	s := serveOn(t, fakeGateway(func(ctx context.Context, c gateway.Request) gateway.Answer {
-		if c.Line == "panic" {
-			panic("a message body")
-		}
-		return whoAndWhat(ctx, c)
-	}), HTTPOptions{MaxCalls: 1})
-	for _, era := range []string{"2025-11-25", "2026-07-28"} {
-		c := s.session(t, "ann", era, nil)
-		if _, err := callTool(t.Context(), c, "panic"); err == nil {
-			t.Error("a panic is a success")
-		}
-		wantText(t, c, "help", "ann: help")
-	}
-	if strings.Contains(s.log.String(), "message body") {
-		t.Error("the log has the panic's value")
-	}
-}
-
-// Told to stop, the server takes nothing more, lets what is at work finish, and cuts
-// off what does not in its time.
-func TestStoppingLetsCallsFinish(t *testing.T) {
-	for _, era := range []string{"2025-06-18", "2026-07-28"} {
-		t.Run(era, func(t *testing.T) {
-			w := newBlockingGateway()
-			s := serveWith(t, listen(t), Server{Gateway: w, Grace: time.Minute}, HTTPOptions{}, defaultTimes)
-			c := s.session(t, "ann", era, nil)
-			type outcome struct {
-				text string
-				err  error
-			}
-			answered := make(chan outcome, 1)
-			go func() {
-				text, err := callTool(t.Context(), c, "wait")
-				answered <- outcome{text, err}
-			}()
-			<-w.began
-			stopped := make(chan error, 1)
-			go func() { stopped <- s.stop() }()
-			// It is on its way when a new request is refused.
-			for {
-				res, _ := s.send(t, "bob", rawRequest{method: "POST", body: initializing})
-				if res.StatusCode == http.StatusServiceUnavailable {
-					break
-				}
-			}
-			close(w.release)
-			if got := <-answered; got.err != nil || got.text != "ann: wait" {
-				t.Errorf("the call at work: %+v", got)
-			}
-			if err := <-stopped; !errors.Is(err, context.Canceled) {
-				t.Errorf("ended with %v", err)
-			}
-			if conn, err := net.Dial("tcp", s.addr); err == nil {
-				_ = conn.Close()
-				t.Error("it listens still")
-			}
-		})
-		t.Run(era+", too slow", func(t *testing.T) {
-			w := newBlockingGateway()
-			s := serveWith(t, listen(t), Server{Gateway: w, Grace: time.Nanosecond}, HTTPOptions{}, defaultTimes)
-			c := s.session(t, "ann", era, nil)
-			gone := make(chan error, 1)
-			go func() { gone <- second(callTool(t.Context(), c, "wait")) }()
-			<-w.began
-			_ = s.stop() // its error is checked at the end of the test
-			if got := <-w.cancelled; got != "wait" {
-				t.Error(got)
-			}
-			<-gone
-		})
-	}
 }
 
 func TestPlaintextIsForThisMachine(t *testing.T) {

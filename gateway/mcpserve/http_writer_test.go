@@ -7,62 +7,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/postern-mail/postern/gateway"
 )
-
-// A receipt is given for each answer that left, after it was written, and once.
-func TestAReceiptIsGivenWhenTheAnswerHasLeft(t *testing.T) {
-	for _, era := range httpEras {
-		t.Run(era, func(t *testing.T) {
-			receipts := make(chan string, 100)
-			s := serveOn(t, fakeGateway(func(ctx context.Context, c gateway.Request) gateway.Answer {
-				r := whoAndWhat(ctx, c)
-				r.JSON = append(r.JSON, `"isError":`+strings.Repeat(" long", 2000)...)
-				if c.Progress != nil {
-					c.Progress(1, 2, string(answerMark))
-				}
-				r.Receipts = []func(){func() { receipts <- c.Line }}
-				return r
-			}), HTTPOptions{})
-			c := s.session(t, "ann", era, nil)
-			var wg sync.WaitGroup
-			var want []string
-			for i := range 10 {
-				want = append(want, fmt.Sprint("do ", i))
-				wg.Go(func() {
-					p := &mcp.CallToolParams{Name: "cli", Arguments: cli(fmt.Sprint("do ", i))}
-					if i%2 == 0 {
-						p.SetProgressToken(i)
-					}
-					if r, err := c.CallTool(t.Context(), p); err != nil || !strings.HasPrefix(r.Content[0].(*mcp.TextContent).Text, fmt.Sprint("ann: do ", i)) {
-						t.Errorf("%d: %v", i, err)
-					}
-				})
-			}
-			wg.Wait()
-			var got []string
-			for range want {
-				got = append(got, <-receipts)
-			}
-			slices.Sort(got)
-			if !slices.Equal(got, want) {
-				t.Errorf("receipts for %q", got)
-			}
-			if err := s.stop(); !errors.Is(err, context.Canceled) || len(receipts) > 0 {
-				t.Errorf("%d receipts more, %v", len(receipts), err)
-			}
-		})
-	}
-}
 
 // Nobody's answer is taken for delivered that did not leave: the client hung up, or
 // stopped reading, or the session was ended meanwhile.

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/postern-mail/postern/gateway"
 )
 
@@ -57,25 +55,5 @@ func TestProgressGoesToWhoAskedUntilCancelled(t *testing.T) {
 				t.Errorf("after the cancellation: %q", got)
 			}
 		})
-	}
-}
-
-// The library's own client gets them.
-func TestTheLibrarysOwnClientIsToldOfProgress(t *testing.T) {
-	got := make(chan string, 1)
-	c, _ := connect(t, fakeGateway(func(ctx context.Context, r gateway.Request) gateway.Answer {
-		r.Progress(0, 0, "here")
-		return echo(ctx, r)
-	}), "2025-11-25", mcp.ClientOptions{
-		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
-			got <- fmt.Sprint(r.Params.ProgressToken, " ", r.Params.Message)
-		}})
-	params := &mcp.CallToolParams{Name: "cli", Arguments: cli("x")}
-	params.SetProgressToken("token")
-	if _, err := c.CallTool(t.Context(), params); err != nil {
-		t.Fatal(err)
-	}
-	if got := <-got; got != "token here" {
-		t.Errorf("got %q", got)
 	}
 }

@@ -2,19 +2,15 @@ package mcpserve
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/postern-mail/postern/gateway"
 )
@@ -46,71 +42,6 @@ func TestEndOfInputWaitsForEveryAnswer(t *testing.T) {
 type nopWriteCloser struct{ io.Writer }
 
 func (nopWriteCloser) Close() error { return nil }
-
-func TestAScriptOnStandardInputGetsAllItsAnswers(t *testing.T) {
-	script := strings.Join([]string{initializeLine, initializedLine, callLine(1, "one"), callLine(2, "two"),
-		`{"jsonrpc":"2.0","id":3,"method":"tools/list"}`}, "\n") // no newline at the end
-	var out bytes.Buffer
-	err := (&Server{Gateway: echo}).Stdio(t.Context(), io.NopCloser(strings.NewReader(script)), nopWriteCloser{&out})
-	if err != nil {
-		t.Fatal(err)
-	}
-	answered := map[string]bool{}
-	for line := range strings.Lines(out.String()) {
-		answered[summary(t, line)] = true
-	}
-	for _, want := range []string{"0|result", "1|result", "2|result", "3|result"} {
-		if !answered[want] {
-			t.Errorf("no answer %s in %s", want, out.String())
-		}
-	}
-}
-
-func TestStoppingLetsCallsFinishWithinTheirGrace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newBlockingGateway()
-		s := startInitialized(t, g, Server{MaxInFlight: 1})
-		s.send(callLine(1, "at work"), callLine(2, "waits"))
-		synctest.Wait()
-		s.stop()
-		synctest.Wait()
-		close(g.release)
-		if got := s.one(); !strings.Contains(got, "at work") {
-			t.Errorf("got %s", got)
-		}
-		if err := s.wait(); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
-		}
-		if len(g.began) != 1 || len(g.cancelled) != 0 {
-			t.Error("a waiting call ran, or the one at work was cancelled")
-		}
-	})
-}
-
-func TestStoppingCancelsCallsAfterTheirGrace(t *testing.T) {
-	for name, deaf := range map[string]bool{"calls that stop": false, "a call that ignores its context": true} {
-		bubble(t, name, func(t *testing.T) {
-			g, release := newBlockingGateway(), make(chan struct{})
-			s := startInitialized(t, fakeGateway(func(ctx context.Context, r gateway.Request) gateway.Answer {
-				if deaf {
-					<-release
-				}
-				return g.Do(ctx, r)
-			}), Server{})
-			s.send(callLine(1, "x"))
-			synctest.Wait()
-			start := time.Now()
-			s.stop()
-			if err := s.wait(); !errors.Is(err, context.Canceled) {
-				t.Errorf("got %v", err)
-			}
-			if took := time.Since(start); !deaf && (took != defaultGrace || len(g.cancelled) != 1) {
-				t.Errorf("returned after %v with %d calls cancelled", took, len(g.cancelled))
-			}
-			close(release)
-		})
-	}
-}
 
 // brokenPipe fails every write after the first so many, as a client that went away
 // makes them fail.
@@ -222,31 +153,5 @@ func TestABrokenInputIsReported(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		s.stop()
-	})
-}
-
-// A gateway answers its own panics; whatever else panics is one error.
-func TestAPanicIsAnErrorAndTheSessionLives(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		s := startInitialized(t, fakeGateway(func(_ context.Context, r gateway.Request) gateway.Answer {
-			if strings.HasPrefix(r.Line, "boom") {
-				panic("holding " + r.Line)
-			}
-			return gateway.Answer{JSON: []byte(r.Line)}
-		}), Server{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		s.send(callLine(1, "boom hunter2"))
-		got := s.one()
-		if !strings.Contains(got, "-32603") || strings.Contains(got, "hunter2") || strings.Contains(got, ".go:") {
-			t.Errorf("got %s", got)
-		}
-		s.send(callLine(2, "alive"))
-		if got := s.one(); !strings.Contains(got, "alive") {
-			t.Errorf("got %s", got)
-		}
-		s.finish()
-		if l := log.String(); !strings.Contains(l, "TestAPanicIsAnError") || strings.Contains(l, "hunter2") {
-			t.Errorf("log: %s", l)
-		}
 	})
 }
