@@ -3,9 +3,7 @@ package pop3
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
@@ -19,79 +17,45 @@ var (
 	errNotPOP3 = wire.Cause(wire.KindProtocol, "the server does not speak POP3 as it should")
 )
 
-// guarded bounds what a server may send and how long it may keep silent. The end
-// of a context closes it from another goroutine.
-type guarded struct {
-	net.Conn
+// conn bounds what a server may send, how long it may keep silent, and when the next
+// bytes must be there at the latest.
+type conn struct {
+	*wire.Bounded
 	silence time.Duration
-
-	mu     sync.Mutex
-	left   int64     // bytes that may still come
-	by     time.Time // when the next bytes must be there at the latest; zero leaves it to silence
-	broken error     // the first bound that was passed
+	by      time.Time // zero leaves it to silence
 }
 
-func (c *guarded) Read(p []byte) (int, error) {
-	c.mu.Lock()
-	left, by := c.left, c.by
-	c.mu.Unlock()
-	if left <= 0 {
-		return 0, c.fail(errBudget)
-	}
+func (c *conn) Read(p []byte) (int, error) {
+	by := c.by
 	if by.IsZero() {
 		by = time.Now().Add(c.silence)
 	}
-	_ = c.SetReadDeadline(by)
-	n, err := c.Conn.Read(p[:min(int64(len(p)), left)])
-	c.mu.Lock()
-	c.left -= int64(n)
-	c.mu.Unlock()
+	c.Deadline(by)
+	n, err := c.Bounded.Read(p)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = errSilent
 	}
 	if err != nil {
-		err = c.fail(err)
+		err = c.End(err)
 	}
 	return n, err
-}
-
-func (c *guarded) Write(p []byte) (int, error) {
-	_ = c.SetWriteDeadline(time.Now().Add(c.silence))
-	n, err := c.Conn.Write(p)
-	if err != nil {
-		err = c.fail(err)
-	}
-	return n, err
-}
-
-// fail keeps the first reason.
-func (c *guarded) fail(err error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.broken == nil {
-		c.broken = err
-	}
-	return err
 }
 
 // within sets what may come, and when at the latest it must begin to; the zero
 // time leaves that to the bound on silence.
-func (c *guarded) within(bytes int64, by time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.left, c.by = bytes, by
+func (c *conn) within(bytes int64, by time.Time) {
+	c.Allow(bytes)
+	c.by = by
 }
 
 // explain gives a failure its form and its reason: the end of the context, else
 // the first bound that was passed, else itself.
-func (c *guarded) explain(ctx context.Context, stage string, err error) error {
+func (c *conn) explain(ctx context.Context, stage string, err error) error {
 	var e *wire.Error
 	if err == nil || errors.As(err, &e) && e.Err == nil {
 		return err
 	}
-	c.mu.Lock()
-	cause := c.broken
-	c.mu.Unlock()
+	cause := c.Cause()
 	switch {
 	case ctx.Err() != nil:
 		cause = ctx.Err()

@@ -17,7 +17,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"slices"
@@ -53,10 +52,10 @@ const maxReply = 4096
 // concurrent use.
 type Session struct {
 	cfg   Config
-	conn  *guarded
+	conn  *conn
 	br    *bufio.Reader
 	ctx   context.Context
-	stop  func() bool
+	stop  func()
 	caps  map[string][]string // by upper-case tag; nil where CAPA is not known
 	ended bool
 }
@@ -81,19 +80,17 @@ func dial(ctx context.Context, cfg Config) (*Session, error) {
 	}
 	s := &Session{cfg: cfg, ctx: ctx}
 	s.over(conn)
-	s.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
+	s.stop = s.conn.Until(ctx)
 	if err := s.begin(ctx); err != nil {
-		s.stop()
-		_ = s.conn.Close()
+		s.end()
 		return nil, err
 	}
 	return s, nil
 }
 
-// over makes the session speak over a connection from its first byte on: whatever
-// was read of another is forgotten.
-func (s *Session) over(conn net.Conn) {
-	s.conn = &guarded{Conn: conn, silence: s.cfg.Socket}
+// over makes the session speak over a connection.
+func (s *Session) over(c net.Conn) {
+	s.conn = &conn{Bounded: wire.Bound(c, 0, errBudget), silence: s.cfg.Socket}
 	s.br = bufio.NewReaderSize(s.conn, 2*maxReply)
 }
 
@@ -120,11 +117,10 @@ func (s *Session) startTLS(ctx context.Context) error {
 	if s.br.Buffered() > 0 {
 		return &wire.Error{Stage: wire.StageTLS, Kind: wire.KindProtocol, Err: fmt.Errorf("%w: data in front of TLS", errNotPOP3)}
 	}
-	conn, err := wire.Protect(ctx, s.cfg.Target, s.conn.Conn)
-	if err != nil {
+	if err := s.conn.StartTLS(ctx, s.cfg.Target); err != nil {
 		return err
 	}
-	s.over(conn)
+	s.br.Reset(s.conn)
 	s.conn.within(1<<20, time.Time{})
 	return nil
 }
@@ -290,15 +286,19 @@ func (s *Session) Close() error {
 	if s.ended {
 		return nil
 	}
-	s.ended = true
 	s.conn.within(maxReply, time.Now().Add(2*time.Second))
 	err := s.write("QUIT")
 	if err == nil {
 		_, err = s.reply("quit")
 	}
-	s.stop()
-	_ = s.conn.Close()
+	s.end()
 	return err
+}
+
+func (s *Session) end() {
+	s.ended = true
+	s.stop()
+	_ = s.conn.End(net.ErrClosed)
 }
 
 // call runs one exchange within the budget of bytes. The end of ctx closes the
@@ -311,18 +311,16 @@ func (s *Session) call(ctx context.Context, stage string, fn func() error) error
 	s.conn.within(s.cfg.MaxBytes, time.Time{})
 	outer := s.ctx
 	s.ctx = ctx
-	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
+	stop := s.conn.Until(ctx)
 	err := fn()
 	s.ctx = outer
-	if !stop() && err == nil {
-		err = ctx.Err()
+	if stop(); err == nil {
+		err = s.conn.Cause()
 	}
 	err = s.conn.explain(ctx, stage, err)
 	var e *wire.Error
 	if err != nil && !(errors.As(err, &e) && e.Kind == wire.KindRefused) {
-		s.ended = true
-		s.stop()
-		_ = s.conn.Close()
+		s.end()
 	}
 	return err
 }
@@ -336,7 +334,10 @@ func (s *Session) command(stage, line string) (text string, err error) {
 }
 
 func (s *Session) write(lines ...string) error {
-	_, err := io.WriteString(s.conn, strings.Join(lines, "\r\n")+"\r\n")
+	err := s.conn.Send([]byte(strings.Join(lines, "\r\n")+"\r\n"), s.conn.silence)
+	if err != nil {
+		err = s.conn.End(err)
+	}
 	return err
 }
 
@@ -367,7 +368,7 @@ func (s *Session) line() (string, error) {
 	b, err := s.br.ReadSlice('\n')
 	switch {
 	case errors.Is(err, bufio.ErrBufferFull) || err == nil && len(b) > maxReply+2:
-		return "", s.conn.fail(errLine)
+		return "", s.conn.End(errLine)
 	case err != nil:
 		return "", err
 	}
@@ -385,7 +386,7 @@ func (s *Session) lines() ([]string, error) {
 		case l == ".":
 			return out, nil
 		case len(out) == s.cfg.MaxMessages:
-			return nil, s.conn.fail(errAnswers)
+			return nil, s.conn.End(errAnswers)
 		}
 		out = append(out, strings.TrimPrefix(l, "."))
 	}

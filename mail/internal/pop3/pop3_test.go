@@ -395,7 +395,7 @@ func TestSilenceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
 		defer server.Close()
-		s := &Session{cfg: Config{Socket: 10 * time.Second}.withDefaults(), ctx: t.Context(), stop: func() bool { return true }}
+		s := &Session{cfg: Config{Socket: 10 * time.Second}.withDefaults(), ctx: t.Context(), stop: func() {}}
 		s.over(client)
 		go func() { _, _ = io.Copy(io.Discard, server) }()
 		start := time.Now()
@@ -415,7 +415,7 @@ func FuzzServer(f *testing.F) {
 		client, server := net.Pipe()
 		go func() { _, _ = io.Copy(io.Discard, server) }()
 		go func() { _, _ = server.Write(b); _ = server.Close() }()
-		s := &Session{cfg: Config{MaxBytes: 1 << 20}.withDefaults(), ctx: t.Context(), stop: func() bool { return true }}
+		s := &Session{cfg: Config{MaxBytes: 1 << 20}.withDefaults(), ctx: t.Context(), stop: func() {}}
 		s.over(client)
 		list, _, _ := s.Messages(t.Context())
 		for _, m := range list {

@@ -34,13 +34,13 @@ func (s *Session) login(username string, c wire.Credential) *wire.Error {
 		case r.refused():
 			return refusedLogin(r)
 		case r.code != 334:
-			return failure(wire.StageAuth, s.conn.end(errNotSMTP))
+			return failure(wire.StageAuth, s.conn.End(errNotSMTP))
 		}
 		if line, err = x.Answer(r.lines[0]); line == "*" {
 			err = errChallenge
 		}
 	}
-	return failure(wire.StageAuth, s.conn.end(err))
+	return failure(wire.StageAuth, s.conn.End(err))
 }
 
 // refusedLogin is a refusal of the credential, unless the server says that it is

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/postern-mail/postern/mail/internal/wire"
@@ -40,50 +42,33 @@ func readReply(br *bufio.Reader) (reply, error) {
 			return reply{}, err
 		}
 		line := strings.TrimSuffix(strings.TrimSuffix(string(raw), "\n"), "\r")
-		code, more, text, ok := parseLine(line)
-		if !ok || r.code != 0 && code != r.code {
+		parts := replyLine.FindStringSubmatch(line)
+		if parts == nil {
 			return reply{}, errNotSMTP
 		}
-		if r.code == 0 {
-			r.code, r.enhanced = code, enhancedCode(code, text)
+		code, _ := strconv.Atoi(parts[1])
+		text := parts[3]
+		switch status := strings.TrimSpace(enhanced.FindString(text)); {
+		case r.code == 0:
+			if r.code = code; strings.HasPrefix(status, parts[1][:1]) { // of the reply's own class
+				r.enhanced = status
+			}
+		case code != r.code:
+			return reply{}, errNotSMTP
 		}
 		if r.enhanced != "" {
 			text = strings.TrimPrefix(strings.TrimPrefix(text, r.enhanced), " ")
 		}
 		r.lines = append(r.lines, text)
-		if !more {
+		if parts[2] != "-" {
 			return r, nil
 		}
 	}
 	return reply{}, errTooMuch
 }
 
-// parseLine takes a line apart: 250-text, 250 text, or the code alone.
-func parseLine(line string) (code int, more bool, text string, ok bool) {
-	if len(line) < 3 || line[0] < '2' || line[0] > '5' || !digit(line[1]) || !digit(line[2]) {
-		return 0, false, "", false
-	}
-	code = int(line[0]-'0')*100 + int(line[1]-'0')*10 + int(line[2]-'0')
-	if len(line) == 3 {
-		return code, false, "", true
-	}
-	return code, line[3] == '-', line[4:], line[3] == '-' || line[3] == ' '
-}
+// replyLine is a line of a reply: 250-text, 250 text, or the code alone.
+var replyLine = regexp.MustCompile(`(?s)\A([2-5][0-9][0-9])(?:([ -])(.*))?\z`)
 
-// enhancedCode is the status code that a text begins with (RFC 2034 section 4),
-// where it is of the reply's own class.
-func enhancedCode(code int, text string) string {
-	status, _, _ := strings.Cut(text, " ")
-	parts := strings.Split(status, ".")
-	if len(parts) != 3 || parts[0] != string(rune('0'+code/100)) {
-		return ""
-	}
-	for _, p := range parts {
-		if len(p) < 1 || len(p) > 3 || strings.Trim(p, "0123456789") != "" {
-			return ""
-		}
-	}
-	return status
-}
-
-func digit(b byte) bool { return b >= '0' && b <= '9' }
+// enhanced is a status code that a text begins with (RFC 2034 section 4).
+var enhanced = regexp.MustCompile(`\A[245]\.[0-9]{1,3}\.[0-9]{1,3}(?: |\z)`)

@@ -64,7 +64,7 @@ func (s *Session) Send(ctx context.Context, e Envelope, message []byte) (*Receip
 	if ctx.Err() != nil {
 		return nil, notSent(failure(StageCheck, ctx.Err()))
 	}
-	defer s.conn.until(ctx)()
+	defer s.conn.Until(ctx)()
 	if err := s.envelope(&e, len(message), eightBit(message)); err != nil {
 		return nil, err
 	}
@@ -93,10 +93,10 @@ func (s *Session) Send(ctx context.Context, e Envelope, message []byte) (*Receip
 // server's goodbye, end the connection with it.
 func (s *Session) no(stage string, r reply) *wire.Error {
 	if !r.refused() {
-		return failure(stage, s.conn.end(errNotSMTP))
+		return failure(stage, s.conn.End(errNotSMTP))
 	}
 	if r.code == 421 {
-		_ = s.conn.end(errClosed)
+		_ = s.conn.End(errClosed)
 	}
 	return refusal(stage, r)
 }
@@ -116,7 +116,7 @@ func (s *Session) envelope(e *Envelope, size int, eight bool) error {
 	together := s.offers("PIPELINING")
 	if together {
 		if !s.conn.quiet() {
-			return notSent(failure(StageMail, s.conn.end(errEarly)))
+			return notSent(failure(StageMail, s.conn.End(errEarly)))
 		}
 		if err := s.conn.write([]byte(strings.Join(lines, "\r\n")+"\r\n"), blockTime); err != nil {
 			return notSent(failure(StageMail, err))
@@ -144,15 +144,15 @@ func (s *Session) envelope(e *Envelope, size int, eight bool) error {
 		if failed == nil {
 			failed = no
 		}
-		if stage == StageRcpt && failed.Stage == StageRcpt && s.conn.why() == nil {
+		if stage == StageRcpt && failed.Stage == StageRcpt && s.conn.Cause() == nil {
 			refused = append(refused, RefusedRecipient{Address: e.Recipients[i-first-1], Reply: no.Reply, Code: no.Code, Text: no.Text})
 		}
-		if s.conn.why() != nil || stage == StageMail && !together {
+		if s.conn.Cause() != nil || stage == StageMail && !together {
 			break
 		}
 	}
 	if failed == nil && !s.conn.quiet() {
-		failed = failure(StageRcpt, s.conn.end(errEarly))
+		failed = failure(StageRcpt, s.conn.End(errEarly))
 	}
 	if failed == nil {
 		return nil
@@ -211,7 +211,7 @@ func (s *Session) body(message []byte, sent func(int), spoke <-chan struct{}) *w
 		if out = append(out, line...); len(out) < block && len(rest) > 0 {
 			continue
 		}
-		if err := s.conn.send(out, blockTime); err != nil {
+		if err := s.conn.Send(out, blockTime); err != nil {
 			return s.brokeOff(err, spoke)
 		}
 		out = out[:0]
@@ -240,13 +240,13 @@ func (s *Session) end(ctx context.Context, spoke <-chan struct{}) (*Receipt, err
 	default:
 	}
 	if ctx.Err() != nil {
-		return nil, notSent(failure(StageMessage, s.conn.end(ctx.Err())))
+		return nil, notSent(failure(StageMessage, s.conn.End(ctx.Err())))
 	}
 	if err := s.conn.write([]byte("\r\n.\r\n"), blockTime); err != nil {
 		return nil, unknown(failure(StageEnd, err))
 	}
 	within := time.Now().Add(endTime)
-	s.conn.deadline(within)
+	s.conn.Deadline(within)
 	<-spoke
 	r, err := s.conn.reply(time.Until(within))
 	switch {
@@ -259,7 +259,7 @@ func (s *Session) end(ctx context.Context, spoke <-chan struct{}) (*Receipt, err
 	}
 	if next, _ := s.conn.br.Peek(min(3, s.conn.br.Buffered())); len(next) > 0 && string(next) != "421" {
 		// There is more than one answer, and no telling which is the one.
-		return nil, unknown(failure(StageEnd, s.conn.end(errEarly)))
+		return nil, unknown(failure(StageEnd, s.conn.End(errEarly)))
 	}
 	s.begun = false
 	return &Receipt{Reply: r.code, Code: r.enhanced, Text: r.text()}, nil
@@ -270,12 +270,12 @@ func (s *Session) end(ctx context.Context, spoke <-chan struct{}) (*Receipt, err
 // message, so that nothing comes of it.
 func (s *Session) brokeOff(cause error, spoke <-chan struct{}) *wire.Error {
 	if k := wire.KindOf(cause); k != wire.KindTimeout && k != wire.KindCanceled {
-		s.conn.deadline(time.Now().Add(parting))
+		s.conn.Deadline(time.Now().Add(parting))
 		<-spoke
 		if r, err := s.conn.reply(parting); err == nil && r.refused() {
-			_ = s.conn.end(errClosed)
+			_ = s.conn.End(errClosed)
 			return refusal(StageMessage, r)
 		}
 	}
-	return failure(StageMessage, s.conn.end(cause))
+	return failure(StageMessage, s.conn.End(cause))
 }

@@ -57,10 +57,10 @@ func dial(ctx context.Context, target wire.Target) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{conn: newConn(c)}
-	s.stop = s.conn.until(ctx)
+	s.stop = s.conn.Until(ctx)
 	if err := s.open(ctx, target); err != nil {
 		s.stop()
-		_ = s.conn.end(errClosed)
+		_ = s.conn.End(errClosed)
 		return nil, err
 	}
 	return s, nil
@@ -108,7 +108,7 @@ func denied(stage string, r reply) *wire.Error {
 // command sends one line and waits for the answer.
 func (s *Session) command(stage, line string, within time.Duration) (reply, *wire.Error) {
 	if !s.conn.quiet() {
-		return reply{}, failure(stage, s.conn.end(errEarly))
+		return reply{}, failure(stage, s.conn.End(errEarly))
 	}
 	if err := s.conn.write([]byte(line+"\r\n"), blockTime); err != nil {
 		return reply{}, failure(stage, err)
@@ -152,13 +152,11 @@ func (s *Session) startTLS(ctx context.Context, target wire.Target) error {
 		return denied(wire.StageTLS, r)
 	}
 	if !s.conn.quiet() {
-		return failure(wire.StageTLS, s.conn.end(errEarly))
+		return failure(wire.StageTLS, s.conn.End(errEarly))
 	}
-	t, err := wire.Protect(ctx, target, s.conn.raw)
-	if err != nil {
+	if err := s.conn.StartTLS(ctx, target); err != nil {
 		return err
 	}
-	s.conn.over(t)
 	return s.hello(wire.StageTLS, target.Greeting)
 }
 
@@ -183,12 +181,12 @@ func (s *Session) Extensions() []string {
 // not wait long for that. It reports a connection that had ended before.
 func (s *Session) Close() error {
 	var failed error
-	if err := s.conn.why(); err != nil {
+	if err := s.conn.Cause(); err != nil {
 		failed = failure("quit", err)
 	} else if _, err := s.command("quit", "QUIT", goodbye); err != nil {
 		failed = err
 	}
 	s.stop()
-	_ = s.conn.end(errClosed)
+	_ = s.conn.End(errClosed)
 	return failed
 }
