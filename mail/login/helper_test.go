@@ -37,27 +37,9 @@ func helperAccount(name string, argv ...string) *mail.Account {
 		Auth: mail.AuthHelper, Mode: mail.ReadOnly, Helper: argv}
 }
 
-// helperClock is a time that a test moves.
-type helperClock struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func (c *helperClock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-func (c *helperClock) pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
-}
-
-func newHelpers(t *testing.T) (*helperSource, *helperClock) {
+func newHelpers(t *testing.T) (*helperSource, *hands) {
 	t.Helper()
-	c := &helperClock{at: time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)}
+	c := newHands()
 	h := newHelperSource(os.Environ(), c.now)
 	h.limit = time.Hour // nothing may end because time is up, save where a test says so
 	t.Cleanup(h.Close)
@@ -385,9 +367,9 @@ func TestARefusedSecretIsFetchedOnceMoreThenLeftAlone(t *testing.T) {
 	}
 	steps(2)
 
-	c.pass(HelperPause - time.Second)
+	c.advance(HelperPause - time.Second)
 	helperFails(t, h, a, mail.KindAuth, "in 1 s")
-	c.pass(time.Second)
+	c.advance(time.Second)
 	third := helperGives(t, h, a, "3")
 	if h.Refused(a, third) {
 		t.Error("after a pause one refusal is enough for the next")
@@ -396,9 +378,9 @@ func TestARefusedSecretIsFetchedOnceMoreThenLeftAlone(t *testing.T) {
 	steps(3)
 
 	// One that was in use for long has become old, which is no fault of the helper.
-	c.pass(HelperPause)
+	c.advance(HelperPause)
 	fourth := helperGives(t, h, a, "4")
-	c.pass(24 * time.Hour)
+	c.advance(24 * time.Hour)
 	if !h.Refused(a, fourth) {
 		t.Error("a secret that was good for a day is worth another run")
 	}
@@ -422,7 +404,7 @@ func TestTheSameSecretIsNotTriedTwice(t *testing.T) {
 		t.Errorf("%d runs", n)
 	}
 	// The server may have been wrong: after the pause it is worth one try.
-	c.pass(HelperPause)
+	c.advance(HelperPause)
 	if h.Refused(a, helperGives(t, h, a, "wrong")) {
 		t.Error("and only one")
 	}
@@ -442,7 +424,7 @@ func TestAHelperThatFailedIsLeftAlone(t *testing.T) {
 	if n := runs(t, count); n != 1 {
 		t.Errorf("%d runs", n)
 	}
-	c.pass(HelperPause)
+	c.advance(HelperPause)
 	helperGives(t, h, a, "secret")
 
 	// Nobody was asked by a program that is not there, so it may come at any time.

@@ -1,7 +1,6 @@
 package oauth
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/postern-mail/postern/mail/internal/wire"
 	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
@@ -112,32 +112,14 @@ func TestRetryAfterIsBounded(t *testing.T) {
 // raw serves TLS connections that a test writes to by itself once the request is in.
 func raw(t *testing.T, answer func(net.Conn)) *Config {
 	t.Helper()
-	ca, err := servertest.NewCA()
-	must(t, err)
-	leaf, err := ca.Leaf(servertest.LeafOptions{})
-	must(t, err)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{leaf}})
-	must(t, err)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-				_, _ = io.Copy(io.Discard, r.Body)
-				answer(conn)
-			}
-			_ = conn.Close()
+	ca := scripted.Authority(t)
+	sv := scripted.Serve(t, scripted.OverTLS(scripted.Leaf(t, ca, time.Time{}), func(c *scripted.Conn) {
+		if r, err := http.ReadRequest(c.Lines); err == nil {
+			_, _ = io.Copy(io.Discard, r.Body)
+			answer(c.Conn)
 		}
-	}()
-	t.Cleanup(func() {
-		_ = l.Close()
-		<-done
-	})
-	return &Config{ClientID: "client", ClientSecret: canaryClient, SecretInBody: true, TokenURL: "https://" + l.Addr().String() + "/token", RootCAs: ca.Pool()}
+	}))
+	return &Config{ClientID: "client", ClientSecret: canaryClient, SecretInBody: true, TokenURL: fmt.Sprintf("https://127.0.0.1:%d/token", sv.Port), RootCAs: ca.Pool()}
 }
 
 func TestConnectionsThatBreak(t *testing.T) {
@@ -168,27 +150,20 @@ func TestConnectionsThatBreak(t *testing.T) {
 	}
 	t.Run("silence", func(t *testing.T) {
 		t.Parallel()
-		asked := make(chan struct{})
+		asked := make(chan struct{}, 2)
 		c := raw(t, func(conn net.Conn) {
-			close(asked)
+			asked <- struct{}{}
 			_, _ = conn.Read(make([]byte, 1)) // until the client hangs up
 		})
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			<-asked
-			cancel()
-		}()
+		go func() { <-asked; cancel() }()
 		_, err := c.Refresh(ctx, canaryRefresh)
 		if got := failed(t, err, wire.KindTimeout); got.Err != context.Canceled {
 			t.Errorf("the cause is %v", got.Err)
 		}
-	})
-	t.Run("a deadline", func(t *testing.T) {
-		t.Parallel()
-		c := raw(t, func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1)) })
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		_, err := c.Refresh(ctx, canaryRefresh)
+		_, err = c.Refresh(ctx, canaryRefresh)
 		if got := failed(t, err, wire.KindTimeout); got.Err != context.DeadlineExceeded || !got.Temporary {
 			t.Errorf("got %+v", got)
 		}

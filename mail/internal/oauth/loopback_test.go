@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -231,28 +230,6 @@ func TestWhatABrowserBringsInsteadOfACode(t *testing.T) {
 		if e.count() > 0 {
 			t.Errorf("%s: something was exchanged", query)
 		}
-	}
-}
-
-func TestLoopbackEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	e := startEndpoint(t, reply(200, codeAnswer))
-	ctx, cancel := context.WithCancel(t.Context())
-	var redirect string
-	_, err := e.config().Loopback(ctx, 0, func(consent string) {
-		u, err := url.Parse(consent)
-		if err != nil {
-			t.Error(err)
-		}
-		redirect = u.Query().Get("redirect_uri")
-		cancel()
-	})
-	if got := failed(t, err, wire.KindTimeout); !errors.Is(got, context.Canceled) {
-		t.Errorf("the cause is %v", got.Err)
-	}
-	if conn, err := net.Dial("tcp", strings.TrimPrefix(redirect, "http://")); err == nil {
-		_ = conn.Close()
-		t.Error("the listener still listens")
 	}
 }
 
