@@ -43,13 +43,12 @@ type HelperOnce struct {
 	done chan struct{}      // closed when the run is over
 	end  context.CancelFunc // ends the run
 
-	mu       sync.Mutex
-	closed   bool
-	secret   mail.Secret
-	failed   *mail.Error // why there is no secret
-	paused   time.Time
-	pause    time.Duration // the last one
-	refusals int           // logins that were refused, ever
+	mu     sync.Mutex
+	closed bool
+	secret mail.Secret
+	failed *mail.Error // why there is no secret
+	paused time.Time
+	pause  time.Duration // the last one
 }
 
 var _ Credentials = (*HelperOnce)(nil)
@@ -164,7 +163,6 @@ func (h *HelperOnce) Refused(context.Context, *mail.Account, Credential) (again 
 	default:
 		h.pause = min(2*h.pause, onceMostPause)
 	}
-	h.refusals++
 	h.paused = now.Add(h.pause)
 	return false
 }

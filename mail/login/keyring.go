@@ -7,10 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/zalando/go-keyring"
+	"golang.org/x/sync/singleflight"
 )
 
 // Keyring is where the system keeps its user's passwords. Implementations are safe
@@ -36,47 +36,28 @@ const KeyringService = "postern"
 type SystemKeyring struct {
 	get func(account string) (string, error) // nil means the library's
 
-	mu       sync.Mutex
-	fetching map[string]*keyringFetch
+	fetching singleflight.Group
 }
 
 var _ Keyring = (*SystemKeyring)(nil)
 
-// keyringFetch is one question under way; the rest is read after done.
-type keyringFetch struct {
-	done  chan struct{}
-	value string
-	err   error
-}
-
 // Secret implements Keyring.
 func (k *SystemKeyring) Secret(ctx context.Context, account string) (mail.Secret, error) {
-	k.mu.Lock()
-	f := k.fetching[account]
-	if f == nil {
-		if k.fetching == nil {
-			k.fetching = make(map[string]*keyringFetch)
-		}
-		f = &keyringFetch{done: make(chan struct{})}
-		k.fetching[account] = f
-		go func() {
-			f.err = guarded(func() (err error) {
-				f.value, err = k.fetch(account)
-				return err
-			})
-			k.mu.Lock()
-			delete(k.fetching, account)
-			k.mu.Unlock()
-			close(f.done)
-		}()
-	}
-	k.mu.Unlock()
+	fetched := k.fetching.DoChan(account, func() (any, error) {
+		var value string
+		err := guarded(func() (err error) {
+			value, err = k.fetch(account)
+			return err
+		})
+		return value, err
+	})
 	select {
-	case <-f.done:
+	case r := <-fetched:
+		value, _ := r.Val.(string)
+		return mail.NewSecret([]byte(value)), keyringError(ctx, account, r.Err)
 	case <-ctx.Done():
 		return mail.Secret{}, keyringError(ctx, account, ctx.Err())
 	}
-	return mail.NewSecret([]byte(f.value)), keyringError(ctx, account, f.err)
 }
 
 func (k *SystemKeyring) fetch(account string) (value string, err error) {

@@ -3,6 +3,7 @@ package login
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/internal/oauth"
@@ -30,7 +31,7 @@ func oauthConfig(a *mail.Account, clientSecret mail.Secret) (c oauth.Config, err
 		c = oauth.Microsoft(a.OAuth.Tenant)
 		c.LoginHint = a.Username
 		if c.TokenURL == "" {
-			return c, errors.New("its OAuth tenant is none")
+			return c, errors.New("its OAuth tenant is not valid")
 		}
 	case mail.ProviderCustom:
 		c = oauth.Config{AuthURL: a.OAuth.AuthURL, TokenURL: a.OAuth.TokenURL, DeviceURL: a.OAuth.DeviceURL}
@@ -74,32 +75,39 @@ func oauthError(ctx context.Context, op string, a *mail.Account, err error) erro
 	if w.Kind == wire.KindTimeout && ctx.Err() != nil {
 		return mail.Operation{Op: op, Account: a.Name}.Wrap(ctx, w, nil)
 	}
-	e := &mail.Error{Op: op, Account: a.Name, Stage: stageAuth, Retryable: w.Temporary, Err: w, Advice: mail.AdviceAuthorize}
-	switch w.Kind {
-	case wire.KindConsent:
-		e.Kind, e.Message = mail.KindAuth, "The provider does not accept the account's authorization, or no longer."
-		e.Err = &consentGone{w}
-	case wire.KindDenied:
-		e.Kind, e.Message = mail.KindAuth, "The access to the mailbox was refused on the provider's page."
-	case wire.KindExpired:
-		e.Kind, e.Message = mail.KindTimeout, "Nobody decided on the provider's page in time."
-	case wire.KindRefused:
-		e.Kind, e.Message, e.Advice = mail.KindConfig, "The account cannot be used as it is set up: "+w.Text+".", mail.AdviceEditOAuth
-	case wire.KindInvalid:
+	if w.Kind == wire.KindInvalid {
 		return oauthUnusable(op, a, w)
-	case wire.KindCertificate:
-		e.Kind, e.Message = mail.KindCertificate, "The certificate of the account's OAuth provider was not accepted."
-		e.Advice = mail.AdviceProviderCertificate
-	case wire.KindTimeout:
-		e.Kind, e.Message = mail.KindTimeout, "The account's OAuth provider did not answer in time."
-		e.Advice = mail.AdviceMoreTime
-	case wire.KindUnavailable, wire.KindConnection:
-		e.Kind, e.Message, e.Advice = mail.KindConnection, "The account's OAuth provider could not be asked for access: "+w.Text+".", mail.AdviceTryLater
-	default:
-		e.Kind, e.Message = mail.KindConnection, "The account's OAuth provider gave a useless answer: "+w.Text+"."
-		e.Advice = mail.AdviceCheckOAuthAddresses
+	}
+	says, ok := oauthKinds[w.Kind]
+	if !ok {
+		says = oauthKind{mail.KindConnection, "The account's OAuth provider gave a useless answer: %s.", mail.AdviceCheckOAuthAddresses}
+	}
+	e := &mail.Error{Op: op, Account: a.Name, Stage: stageAuth, Retryable: w.Temporary, Err: w,
+		Kind: says.kind, Message: strings.Replace(says.message, "%s", w.Text, 1), Advice: says.advice}
+	if w.Kind == wire.KindConsent {
+		e.Err = &consentGone{w}
 	}
 	return e
+}
+
+// oauthKind is how a failure of the wire is told; %s in the message is its own text.
+type oauthKind struct {
+	kind    mail.Kind
+	message string
+	advice  mail.Advice
+}
+
+const asksInVain = "The account's OAuth provider could not be asked for access: %s."
+
+var oauthKinds = map[wire.Kind]oauthKind{
+	wire.KindConsent:     {mail.KindAuth, "The provider does not accept the account's authorization, or no longer.", mail.AdviceAuthorize},
+	wire.KindDenied:      {mail.KindAuth, "The access to the mailbox was refused on the provider's page.", mail.AdviceAuthorize},
+	wire.KindExpired:     {mail.KindTimeout, "Nobody decided on the provider's page in time.", mail.AdviceAuthorize},
+	wire.KindRefused:     {mail.KindConfig, "The account cannot be used as it is set up: %s.", mail.AdviceEditOAuth},
+	wire.KindCertificate: {mail.KindCertificate, "The certificate of the account's OAuth provider was not accepted.", mail.AdviceProviderCertificate},
+	wire.KindTimeout:     {mail.KindTimeout, "The account's OAuth provider did not answer in time.", mail.AdviceMoreTime},
+	wire.KindUnavailable: {mail.KindConnection, asksInVain, mail.AdviceTryLater},
+	wire.KindConnection:  {mail.KindConnection, asksInVain, mail.AdviceTryLater},
 }
 
 // consentGone is a failure that matches ErrConsentGone.

@@ -72,7 +72,7 @@ func (c *Config) first(ctx context.Context, form url.Values) (Secret, error) {
 func (a *answer) token() (t Token, err error) {
 	rotated, ok := a.text("refresh_token")
 	if !ok || len(rotated) > maxToken || strings.ContainsFunc(rotated, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return t, senseless("the provider's refresh token is none")
+		return t, senseless("the provider's refresh token is not valid")
 	}
 	t.Rotated = Secret(rotated)
 	access, ok := a.text("access_token")
