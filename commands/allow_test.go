@@ -60,11 +60,3 @@ func TestAllowListsAreKeptInOneForm(t *testing.T) {
 		b.fails(t, line, discovery.PermissionDenied, "You may not run")
 	}
 }
-
-func TestASettingThatDoesNotExistIsNotFound(t *testing.T) {
-	b := newBench(t, nil, work("work", mail.ReadWrite))
-	for _, line := range []string{"config get nope", "config set nope 3", "config set nope ''"} {
-		b.fails(t, line, discovery.NotFound, "audit_retention_days")
-	}
-	b.fails(t, "config set audit_retention_days soon", discovery.ValidationError, "integer")
-}

@@ -2,13 +2,10 @@ package commands_test
 
 import (
 	"context"
-	"encoding/base64"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/demo"
 	"github.com/postern-mail/postern/mail/mailbox"
@@ -100,73 +97,4 @@ func TestPagingGoesThroughAllOfTheDemo(t *testing.T) {
 	if e := b.ok(t, "mail thread "+listed[len(listed)-10]); len(e.ids()) < 2 {
 		t.Errorf("a conversation of %q", e.ids())
 	}
-}
-
-func TestAnAttachmentOfTheDemoInFourWays(t *testing.T) {
-	b := newDemo(t)
-	var id string
-	for _, m := range b.ok(t, "mail list --full").Data["messages"].([]any) {
-		if e := m.(map[string]any); strings.HasPrefix(fmt.Sprint(e["subject"]), "Scan ") {
-			id = e["message_id"].(string)
-		}
-	}
-	inline := b.ok(t, "mail attachment "+id)
-	content, err := base64.StdEncoding.DecodeString(inline.Data["content_base64"].(string))
-	if err != nil || !strings.HasPrefix(string(content), "%PDF") {
-		t.Fatalf("%d bytes, %v", len(content), err)
-	}
-	b.ok(t, "mail attachment "+id+" --save scans/one.pdf --part "+inline.Data["part_id"].(string))
-	if string(b.saved["scans/one.pdf"]) != string(content) {
-		t.Error("what is saved differs from what is answered")
-	}
-	with := b.ok(t, "mail get "+id+" --with-content").Data["message"].(map[string]any)["attachments"].([]any)[0].(map[string]any)
-	if with["content_base64"] != inline.Data["content_base64"] {
-		t.Error("mail get gives other content")
-	}
-	raw, err := base64.StdEncoding.DecodeString(b.ok(t, "mail raw "+id).Data["raw_source_base64"].(string))
-	encoded := base64.StdEncoding.EncodeToString(content)
-	if err != nil || !strings.Contains(strings.ReplaceAll(string(raw), "\r\n", ""), encoded) {
-		t.Errorf("the source does not hold the attachment: %d bytes, %v", len(raw), err)
-	}
-	b.fails(t, "mail attachment "+id+" --part 9", discovery.NotFound, "no such attachment")
-}
-
-func TestChangingTheDemo(t *testing.T) {
-	b := newDemo(t)
-	unread := func() int { return len(b.ok(t, "mail list --unread").ids()) }
-	before := unread()
-	b.ok(t, "mail mark-read --uid 50,49")
-	if after := unread(); after != before-2 {
-		t.Errorf("%d unread messages became %d", before, after)
-	}
-	b.ok(t, `mail flags --uid 50 --add project-x --remove '\Seen'`)
-	if after := unread(); after != before-1 {
-		t.Errorf("after removing a flag: %d unread messages of %d", after, before)
-	}
-	b.fails(t, "mail mark-read --uid 48,999", discovery.NotFound, "999")
-	if e := b.ok(t, "mail ack --uid 50,999"); e.Data["status"] != "partial" || len(e.ids()) != 1 {
-		t.Errorf("ack of one that is not there: %v", e.Data)
-	}
-	if ids := b.ok(t, "mail list --new").ids(); len(ids) != 49 || slices.Contains(ids, "imap:demo:INBOX:1:50") {
-		t.Errorf("%d new messages", len(ids))
-	}
-	moved := b.ok(t, "mail move --uid 1,2 --to Archive")
-	fresh := moved.Data["messages"].([]any)[0].(map[string]any)["new_message_id"].(string)
-	b.ok(t, "mail get "+fresh)
-	b.fails(t, "mail get --uid 1", discovery.NotFound, "no such message")
-	copied := b.ok(t, "mail copy "+fresh+" --to INBOX").Data["messages"].([]any)[0].(map[string]any)["new_message_id"].(string)
-	if n := len(b.ok(t, "mail list").ids()); n != 49 {
-		t.Errorf("%d messages after moving two and copying one back", n)
-	}
-	b.ok(t, "mail delete "+copied+" --confirm")
-	b.fails(t, "mail get "+copied, discovery.NotFound, "no such message")
-	b.fails(t, "mail copy --uid 3 --to Nowhere", discovery.NotFound, "no folder")
-	b.ok(t, "account edit demo --mode RO")
-	for _, line := range []string{"mail mark-read --uid 3", `mail flags --uid 3 --add '\Flagged'`, "mail copy --uid 3 --to Archive", "mail move --uid 3 --to Archive", "mail delete --uid 3 --confirm"} {
-		b.fails(t, line, discovery.PermissionDenied, "read-only")
-		if e := b.ok(t, `policy explain "`+strings.ReplaceAll(line, `\`, `\\`)+`"`); e.Data["allowed"] != false || e.Data["reason"] != mail.ReasonReadOnly {
-			t.Errorf("%s: explained as %v", line, e.Data)
-		}
-	}
-	b.ok(t, "mail ack --uid 3")
 }

@@ -2,14 +2,10 @@ package commands_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,9 +15,6 @@ import (
 	"github.com/postern-mail/postern/commands"
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
-	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/outbox"
-	"github.com/postern-mail/postern/vault"
 )
 
 var update = flag.Bool("update", false, "write the schema snapshots anew")
@@ -196,154 +189,4 @@ func compile(t testing.TB, raw []byte) *jsonschema.Schema {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// TestBoundsOfEveryArgument gives each argument of each command values on both
-// sides of each of its bounds, as tokens and as an instance of the schema: what the
-// schema refuses binding refuses naming that argument, and what it takes binding
-// does not.
-func TestBoundsOfEveryArgument(t *testing.T) {
-	tried := 0
-	for _, c := range newRegistry(t).Commands() {
-		base := exampleWithout(t, c)
-		for _, a := range c.Arguments() {
-			property := compile(t, propertySchema(t, c, a.Name))
-			for _, text := range candidates(a) {
-				if a.Path {
-					continue
-				}
-				tokens := append([]string{"--" + a.Name + "=" + strings.ReplaceAll(text, ",", `\,`)}, base...)
-				if a.Positional {
-					tokens = append(append([]string{}, positionalsBefore(c, a)...), text)
-					if strings.HasPrefix(text, "-") {
-						continue
-					}
-				}
-				_, err := c.Bind(tokens, time.UTC)
-				refused := err != nil && strings.HasPrefix(err.Error(), a.Label()+" must") || err != nil && strings.HasPrefix(err.Error(), a.Label()+" takes") || err != nil && strings.HasPrefix(err.Error(), a.Label()+" needs at")
-				if takes := property.Validate(instance(a, text)) == nil; takes == refused {
-					t.Errorf("%s %s=%q: schema takes it: %v, binding: %v", c.Path, a.Label(), text, takes, err)
-				}
-				tried++
-			}
-		}
-	}
-	if tried < 300 {
-		t.Errorf("only %d values tried", tried)
-	}
-}
-
-func exampleWithout(t *testing.T, c *discovery.Command) []string {
-	tokens, err := gateway.Tokenize(c.Examples[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kept []string
-	for _, tok := range tokens[len(strings.Fields(c.Path)):] {
-		if strings.HasPrefix(tok, "-") {
-			break
-		}
-		kept = append(kept, tok)
-	}
-	return kept
-}
-
-func positionalsBefore(c *discovery.Command, a *discovery.Argument) []string {
-	var out []string
-	for _, p := range c.Arguments() {
-		if p == a {
-			break
-		}
-		switch {
-		case p.Positional && len(p.Examples) > 0:
-			out = append(out, p.Examples[0])
-		case p.Positional:
-			out = append(out, "x")
-		}
-	}
-	return out
-}
-
-func propertySchema(t *testing.T, c *discovery.Command, name string) []byte {
-	var s struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	if err := json.Unmarshal(c.InputSchema(), &s); err != nil {
-		t.Fatal(err)
-	}
-	if s.Properties[name] == nil {
-		t.Fatalf("%s: %s is not in the schema", c.Path, name)
-	}
-	return s.Properties[name]
-}
-
-func instance(a *discovery.Argument, text string) any {
-	kind := a.Kind
-	if kind == discovery.KindArray {
-		kind = a.Item
-	}
-	var v any = text
-	switch kind {
-	case discovery.KindInteger, discovery.KindNumber:
-		if _, err := strconv.ParseFloat(text, 64); err == nil {
-			v = json.Number(text)
-		}
-	case discovery.KindBoolean, discovery.KindFlag:
-		if b, err := strconv.ParseBool(text); err == nil {
-			v = b
-		}
-	}
-	if a.Kind == discovery.KindArray {
-		return []any{v}
-	}
-	return v
-}
-
-// candidates are values on and beyond each bound.
-func candidates(a *discovery.Argument) []string {
-	kind := a.Kind
-	if kind == discovery.KindArray {
-		kind = a.Item
-	}
-	switch kind {
-	case discovery.KindInteger, discovery.KindNumber:
-		out := []string{"x", "1", "500"}
-		for _, n := range []json.Number{a.Minimum, a.Maximum} {
-			if i, err := n.Int64(); err == nil {
-				out = append(out, fmt.Sprint(i-1), fmt.Sprint(i), fmt.Sprint(i+1))
-			}
-		}
-		return out
-	case discovery.KindBoolean, discovery.KindFlag:
-		return []string{"true", "false", "yes"}
-	case discovery.KindDatetime:
-		return []string{"2026-02-02T10:00:00Z", "2026-02-30T10:00:00Z", "soon"}
-	case discovery.KindEnum:
-		return append([]string{"", "nope"}, a.Enum...)
-	}
-	out := []string{"x", "a b", "é", "a\nb", "env:X", "work"}
-	for _, n := range []*uint64{a.MinLength, a.MaxLength} {
-		if n != nil {
-			for _, l := range []int{int(*n) - 1, int(*n), int(*n) + 1} {
-				out = append(out, strings.Repeat("é", max(l, 0)))
-			}
-		}
-	}
-	return out
-}
-
-// TestFaultsAreComplete gives every known error its public form.
-func TestFaultsAreComplete(t *testing.T) {
-	known := []error{mail.ErrNoAccount, mail.ErrNoOutgoing, &outbox.Limited{Wait: time.Second}, &mail.SendRefused{Reason: mail.ReasonReadOnly}, vault.ErrNoVault, vault.ErrNoKey, vault.ErrBadKey, vault.ErrWrongKey, vault.ErrPermissions, vault.ErrFutureFormat,
-		vault.ErrUntrustedPolicy, vault.ErrPolicyPin, vault.ErrDamaged, vault.ErrAdminRequired, vault.ErrExists, vault.ErrNoSecret, vault.ErrInvalid, vault.ErrBusy,
-		context.DeadlineExceeded}
-	for _, err := range known {
-		f := commands.Faults(fmt.Errorf("wrapped: %w", err))
-		if f == nil || f.Code == "" || f.Hint == "" || f.Message == "" || !strings.HasSuffix(f.Message, ".") {
-			t.Errorf("%v: %+v", err, f)
-		}
-	}
-	if f := commands.Faults(errors.New("unknown")); f != nil {
-		t.Errorf("an unknown error is shown: %+v", f)
-	}
 }

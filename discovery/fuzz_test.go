@@ -152,39 +152,3 @@ func FuzzBindAgreesWithSchema(f *testing.F) {
 		}
 	})
 }
-
-// FuzzBoundValuesFitTheSchema takes any token list that binds and checks what came
-// out of it against the schema.
-func FuzzBoundValuesFitTheSchema(f *testing.F) {
-	f.Add("a\x00--text=x\x00-n5\x00--list=a,b")
-	f.Add("a\x00b\x00--when\x002026-02-02\x00--optional\x00--ratio\x000.5")
-	c := thing()
-	schema := compileSchema(f, c.InputSchema())
-	f.Fuzz(func(t *testing.T, joined string) {
-		if !utf8.ValidString(joined) {
-			t.Skip("tokens are valid UTF-8, which the gateway sees to")
-		}
-		b, err := c.Bind(strings.Split(joined, "\x00"), time.UTC)
-		if err != nil || b.Help {
-			return
-		}
-		args := b.Args.(*Args)
-		raw, err := json.Marshal(args)
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if args.When.IsZero() {
-			delete(v.(map[string]any), "when")
-		}
-		if args.Day.IsZero() {
-			delete(v.(map[string]any), "day")
-		}
-		if err := schema.Validate(v); err != nil {
-			t.Fatalf("%q binds to %s: %v", joined, raw, err)
-		}
-	})
-}

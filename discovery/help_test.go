@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode"
@@ -36,18 +37,6 @@ func TestHelpIsValidUnderItsOwnSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(found.Command.OutputSchema()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("help", doc); err != nil {
-		t.Fatal(err)
-	}
-	schema, err := c.Compile("help")
-	if err != nil {
-		t.Fatal(err)
-	}
 	bound, err := found.Command.Bind(found.Rest, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +58,7 @@ func TestHelpIsValidUnderItsOwnSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := schema.Validate(value); err != nil {
+	if err := compileSchema(t, found.Command.OutputSchema()).Validate(value); err != nil {
 		t.Error(err)
 	}
 }
@@ -94,6 +83,73 @@ func TestErrorsRepeatNoControlCharacters(t *testing.T) {
 		}
 		if strings.ContainsFunc(f.Message+f.Hint, func(r rune) bool { return !unicode.IsGraphic(r) }) {
 			t.Errorf("%q", f.Message+f.Hint)
+		}
+	}
+}
+
+// TestRootHelpStaysShortHoweverManyCommandsThereAre fills a registry with groups and
+// verbs: every first word stays, and help for a group still lists all of it.
+func TestRootHelpStaysShortHoweverManyCommandsThereAre(t *testing.T) {
+	var list []*discovery.Command
+	nothing := func(context.Context, *discovery.Call, *Args) (Result, error) { return Result{}, nil }
+	for _, group := range []string{"mail", "outbox", "agent", "policy", "account", "allow", "config", "audit"} {
+		for _, verb := range []string{"accounts", "verify", "folders", "list", "search", "get", "raw", "attachment", "thread", "ack", "mark-read", "flags"} {
+			list = append(list, discovery.New(discovery.Spec{Path: group + " " + verb, Summary: "X", Effect: discovery.Read, Examples: []string{group + " " + verb}}, nothing))
+		}
+	}
+	r, err := discovery.NewRegistry(discovery.Info{Name: "test", Description: "A description of the usual length", Groups: map[string]string{},
+		Recipes: []string{"mail list", "mail get", "help mail get"}}, list...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	help := func(path ...string) discovery.HelpResult {
+		answer, err := r.Lookup("help").Run(t.Context(), &discovery.Call{Caller: discovery.Caller{Visible: everything}}, &discovery.Bound{Args: &discovery.HelpArgs{Command: path}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.(discovery.HelpResult)
+	}
+	h := help()
+	b, err := json.Marshal(h)
+	if err != nil || len(b) > 900 {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+	if len(h.Commands) != 8+3 || len(h.Examples) != 3 {
+		t.Errorf("%d first words, %d recipes", len(h.Commands), len(h.Examples))
+	}
+	for _, c := range h.Commands[:8] {
+		if !strings.HasPrefix(c.Description, "accounts verify") || !strings.HasSuffix(c.Description, " …") {
+			t.Errorf("%s: %q", c.Name, c.Description)
+		}
+	}
+	if got := help("agent"); len(got.Commands) != 12 {
+		t.Errorf("help agent: %d commands", len(got.Commands))
+	}
+}
+
+// TestRootHelpFoldsExtensions fills the overview with more names than it has room
+// for: they become one line, and everything else stays.
+func TestRootHelpFoldsExtensions(t *testing.T) {
+	for _, n := range []int{1, 3, 60} {
+		list := []*discovery.Command{thing()}
+		for i := range n {
+			list = append(list, discovery.Define(discovery.Spec{Path: fmt.Sprintf("x-extension-number-%d", i), Summary: "Something useful that takes some words to say", Effect: discovery.Read,
+				Examples: []string{"x"}}, discovery.Definition{}, echo))
+		}
+		r, err := discovery.NewRegistry(discovery.Info{Name: "test", Description: "A description"}, list...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := r.Lookup("help").Run(t.Context(), &discovery.Call{Caller: discovery.Caller{Visible: everything}}, &discovery.Bound{Args: &discovery.HelpArgs{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.Marshal(answer)
+		if err != nil || len(raw) > 900 || !strings.Contains(string(raw), `"thing"`) || !strings.Contains(string(raw), `"version"`) {
+			t.Errorf("%d: %d bytes, %v: %s", n, len(raw), err, raw)
+		}
+		if folded := strings.Contains(string(raw), fmt.Sprintf(`"name":"x-…","description":"%d extensions; `, n)); folded != (n == 60) {
+			t.Errorf("%d: %s", n, raw)
 		}
 	}
 }

@@ -1,0 +1,16 @@
+package commands_test
+
+import (
+	"testing"
+
+	"github.com/postern-mail/postern/discovery"
+	"github.com/postern-mail/postern/mail"
+)
+
+func TestASettingThatDoesNotExistIsNotFound(t *testing.T) {
+	b := newBench(t, nil, work("work", mail.ReadWrite))
+	for _, line := range []string{"config get nope", "config set nope 3", "config set nope ''"} {
+		b.fails(t, line, discovery.NotFound, "audit_retention_days")
+	}
+	b.fails(t, "config set audit_retention_days soon", discovery.ValidationError, "integer")
+}

@@ -1,0 +1,31 @@
+package commands_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postern-mail/postern/commands"
+	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
+	"github.com/postern-mail/postern/vault"
+)
+
+// TestFaultsAreComplete gives every known error its public form.
+func TestFaultsAreComplete(t *testing.T) {
+	known := []error{mail.ErrNoAccount, mail.ErrNoOutgoing, &outbox.Limited{Wait: time.Second}, &mail.SendRefused{Reason: mail.ReasonReadOnly}, vault.ErrNoVault, vault.ErrNoKey, vault.ErrBadKey, vault.ErrWrongKey, vault.ErrPermissions, vault.ErrFutureFormat,
+		vault.ErrUntrustedPolicy, vault.ErrPolicyPin, vault.ErrDamaged, vault.ErrAdminRequired, vault.ErrExists, vault.ErrNoSecret, vault.ErrInvalid, vault.ErrBusy,
+		context.DeadlineExceeded}
+	for _, err := range known {
+		f := commands.Faults(fmt.Errorf("wrapped: %w", err))
+		if f == nil || f.Code == "" || f.Hint == "" || f.Message == "" || !strings.HasSuffix(f.Message, ".") {
+			t.Errorf("%v: %+v", err, f)
+		}
+	}
+	if f := commands.Faults(errors.New("unknown")); f != nil {
+		t.Errorf("an unknown error is shown: %+v", f)
+	}
+}
