@@ -14,34 +14,10 @@ type accountAddArgs struct {
 	accountOptions
 }
 
-// Validate checks what one option alone cannot.
+// Validate checks what the account itself does not say.
 func (a *accountAddArgs) Validate() error {
-	_, known := providers[a.OAuthProvider]
-	switch {
-	case a.Protocol == mail.POP3 && a.POP3Host == "" && !known:
-		return errors.New("--pop3-host is missing")
-	case a.Protocol != mail.POP3 && a.IMAPHost == "" && !known:
-		return errors.New("--imap-host is missing")
-	case a.Username == "" && a.Email == "":
-		return errors.New("--email is missing, and so is --username")
-	}
-	switch a.Auth {
-	case mail.AuthOAuth2:
-		switch {
-		case a.OAuthProvider == "":
-			return errors.New("--oauth-provider is missing")
-		case a.OAuthClientID == "":
-			return errors.New("--oauth-client-id is missing: the provider gives it to you for this program")
-		}
-	case mail.AuthHelper:
-		if a.Helper == "" {
-			return errors.New("--helper is missing")
-		}
-	case mail.AuthKeyring: // it may have the password already
-	default:
-		if a.PasswordFrom == "" {
-			return errors.New("--password-from is missing: a password is never an argument")
-		}
+	if (a.Auth == "" || a.Auth == mail.AuthPassword) && a.PasswordFrom == "" {
+		return errors.New("--password-from is missing: a password is never an argument")
 	}
 	return nil
 }

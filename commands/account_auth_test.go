@@ -113,7 +113,7 @@ func TestProvidersSetTheServersThatAreNotGiven(t *testing.T) {
 		}
 		b.ok(t, "account remove work")
 	}
-	b.fails(t, "account add work --email ann@example.org --auth oauth2 --oauth-provider custom --oauth-client-id ID", discovery.ValidationError, "--imap-host is missing")
+	b.fails(t, "account add work --email ann@example.org --auth oauth2 --oauth-provider custom --oauth-client-id ID", discovery.ValidationError, "imap host is missing")
 }
 
 // TestEachAuthIsAddedWithWhatItNeeds adds an account of each kind and looks at where
@@ -169,9 +169,9 @@ func TestOptionsOfAnotherAuthAreRefused(t *testing.T) {
 	}
 	for _, test := range []struct{ line, says string }{
 		{base, "--password-from is missing"},
-		{base + " --auth helper", "--helper is missing"},
-		{base + " --auth oauth2", "--oauth-provider is missing"},
-		{base + " --auth oauth2 --oauth-provider google", "--oauth-client-id is missing"},
+		{base + " --auth helper", "needs a helper command"},
+		{base + " --auth oauth2", "needs a provider"},
+		{base + " --auth oauth2 --oauth-provider google", "needs the client id"},
 		{base + " --auth helper --helper x --password-from stdin", "--password-from goes with --auth password or --auth keyring"},
 		{base + " --auth oauth2 --oauth-provider google --oauth-client-id ID --password-from stdin", "--password-from goes with"},
 		{base + " --auth keyring --helper x", "--helper goes with --auth helper"},

@@ -16,29 +16,14 @@ type agentSendArgs struct {
 	Refs    *string `json:"refs,omitempty" jsonschema:"maxLength=10000,example=[\"notes/plan.md\"]" jsonschema_description:"JSON array of paths of files that the message is about; nobody opens them"`
 	ReplyTo string  `json:"reply-to,omitempty" acli:"form=agent_message" jsonschema:"example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"Id of the message that this answers, which makes a thread"`
 
+	BodyFile *string `json:"body-file,omitempty" acli:"path=attachment directory" jsonschema:"minLength=1,maxLength=4096,example=note.md" jsonschema_description:"A text file in UTF-8, in place of --body"`
+
 	refs string // canonical, since Validate
 }
 
-// agentSendBelow takes a body file below the attachment directory.
-type agentSendBelow struct {
-	agentSendArgs
-	BodyFile *string `json:"body-file,omitempty" acli:"path=attachment directory" jsonschema:"minLength=1,maxLength=200,example=note.md" jsonschema_description:"A text file in UTF-8 below the attachment directory, in place of --body"`
-}
-
-// agentSendHost takes a body file as the shell names it.
-type agentSendHost struct {
-	agentSendArgs
-	BodyFile *string `json:"body-file,omitempty" jsonschema:"minLength=1,maxLength=4096,example=note.md" jsonschema_description:"A text file in UTF-8, in place of --body"`
-}
-
 // Validate checks what one field alone cannot.
-func (a *agentSendBelow) Validate() error { return a.check(a.BodyFile) }
-
-// Validate checks what one field alone cannot.
-func (a *agentSendHost) Validate() error { return a.check(a.BodyFile) }
-
-func (a *agentSendArgs) check(bodyFile *string) (err error) {
-	if a.Body != nil && bodyFile != nil {
+func (a *agentSendArgs) Validate() (err error) {
+	if a.Body != nil && a.BodyFile != nil {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "The text is given twice.", Hint: "Give either --body or --body-file."}
 	}
 	if a.Refs != nil {
@@ -59,7 +44,7 @@ type AgentSent struct {
 }
 
 func agentSend(d *Deps) *discovery.Command {
-	spec := discovery.Spec{
+	return newCommand(discovery.Spec{
 		Path:    "agent send",
 		Summary: "Leave a message for another agent, or for all of them",
 		Details: fmt.Sprintf("The recipient need not exist yet. The message lives 24 hours. A body file keeps every byte, up to %d KiB; what is longer, or is to stay, belongs into a file named with --refs.", maxAgentBody>>10),
@@ -69,43 +54,34 @@ func agentSend(d *Deps) *discovery.Command {
 			`agent send --from my-repo:main --to '*' --subject 'The build is red'`,
 			`agent send --from my-repo:reviewer --to my-repo:main --subject Done --reply-to 1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b`,
 		},
-	}
-	if d.HostFile != nil {
-		return newCommand(spec, func(ctx context.Context, call *discovery.Call, args *agentSendHost) (*AgentSent, error) {
-			return d.agentSend(ctx, call, &args.agentSendArgs, args.BodyFile)
-		})
-	}
-	return newCommand(spec, func(ctx context.Context, call *discovery.Call, args *agentSendBelow) (*AgentSent, error) {
-		return d.agentSend(ctx, call, &args.agentSendArgs, args.BodyFile)
-	})
-}
-
-func (d *Deps) agentSend(ctx context.Context, call *discovery.Call, args *agentSendArgs, bodyFile *string) (*AgentSent, error) {
-	if err := d.asAgent(call, args.From); err != nil {
-		return nil, err
-	}
-	call.Target = fmt.Sprintf("as %s to %s", args.From, args.To)
-	m := agentmail.Message{Sender: args.From, Recipient: args.To, Subject: args.Subject, Refs: args.refs, ReplyTo: args.ReplyTo}
-	switch {
-	case args.Body != nil:
-		m.Body = *args.Body
-	case bodyFile != nil:
-		var err error
-		if m.Body, err = d.agentBody(ctx, *bodyFile); err != nil {
+		HostPaths: d.HostFile != nil,
+	}, func(ctx context.Context, call *discovery.Call, args *agentSendArgs) (*AgentSent, error) {
+		if err := d.asAgent(call, args.From); err != nil {
 			return nil, err
 		}
-	}
-	// The id and the times, which it does not have yet, have room besides.
-	if room := agentRoom(nil); room.Size(&m) > room.Room {
-		return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The message does not fit into one answer.",
-			Hint: "Keep the text in a file, and name its path with --refs."}
-	}
-	sent, err := d.AgentMail.Send(ctx, m)
-	if err != nil {
-		return nil, err
-	}
-	return &AgentSent{ID: sent.ID, Sender: sent.Sender, Recipient: sent.Recipient, Subject: sent.Subject, Type: agentType(&sent),
-		Created: agentTime(sent.Created), TTLHours: agentTTLHours}, nil
+		call.Target = fmt.Sprintf("as %s to %s", args.From, args.To)
+		m := agentmail.Message{Sender: args.From, Recipient: args.To, Subject: args.Subject, Refs: args.refs, ReplyTo: args.ReplyTo}
+		switch {
+		case args.Body != nil:
+			m.Body = *args.Body
+		case args.BodyFile != nil:
+			var err error
+			if m.Body, err = d.agentBody(ctx, *args.BodyFile); err != nil {
+				return nil, err
+			}
+		}
+		// The id and the times, which it does not have yet, have room besides.
+		if room := agentRoom(nil); room.Size(&m) > room.Room {
+			return nil, &discovery.Fault{Code: discovery.ValidationError, Message: "The message does not fit into one answer.",
+				Hint: "Keep the text in a file, and name its path with --refs."}
+		}
+		sent, err := d.AgentMail.Send(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		return &AgentSent{ID: sent.ID, Sender: sent.Sender, Recipient: sent.Recipient, Subject: sent.Subject, Type: agentType(&sent),
+			Created: agentTime(sent.Created), TTLHours: agentTTLHours}, nil
+	})
 }
 
 // Summary implements discovery.Summarizer.

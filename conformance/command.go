@@ -17,7 +17,6 @@ var closeTime = 2 * time.Second
 type Command struct {
 	Args []string // the program and its arguments; no shell reads them
 	Env  []string // NAME=value; nil for this process's
-	Dir  string   // empty for this process's
 
 	// Stderr gets what the server says there; nil discards it. It is written by one
 	// goroutine at a time.
@@ -35,7 +34,7 @@ func (c *Command) Open(context.Context) (Conn, error) {
 		return nil, errors.New("no program is given")
 	}
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
-	cmd.Env, cmd.Dir, cmd.Stderr = c.Env, c.Dir, c.Stderr
+	cmd.Env, cmd.Stderr = c.Env, c.Stderr
 	cmd.WaitDelay = closeTime // a grandchild may hold standard error
 	ownGroup(cmd)
 	in, err := cmd.StdinPipe()

@@ -23,10 +23,6 @@ import (
 type HTTP struct {
 	URL   string
 	Token string // sent as a bearer token; empty for none
-
-	// Client is used for requests; nil for one of its own that follows no redirects,
-	// since a token must not go elsewhere.
-	HTTPClient *http.Client
 }
 
 var _ Target = (*HTTP)(nil)
@@ -59,14 +55,10 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
+// client follows no redirects: a token must not go elsewhere.
 func (h *HTTP) client() *http.Client {
-	c := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	if h.HTTPClient != nil {
-		*c = *h.HTTPClient
-	}
-	if c.Transport == nil {
-		c.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxResponseHeaderBytes: 64 << 10, ForceAttemptHTTP2: true}
-	}
+	c := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxResponseHeaderBytes: 64 << 10, ForceAttemptHTTP2: true}}
 	if h.Token != "" {
 		c.Transport = bearer{h.Token, c.Transport}
 	}
@@ -83,14 +75,12 @@ func (h *HTTP) Open(ctx context.Context) (Conn, error) {
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	if h.HTTPClient == nil {
-		if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); err == nil && proxy == nil {
-			c, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
-			if err != nil {
-				return nil, err
-			}
-			_ = c.Close()
+	if proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u}); err == nil && proxy == nil {
+		c, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+		if err != nil {
+			return nil, err
 		}
+		_ = c.Close()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &httpConn{url: h.URL, client: h.client(), messages: make(chan line, 4), ctx: ctx, cancel: cancel}, nil

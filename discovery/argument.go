@@ -156,12 +156,12 @@ func ownSchema(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-func newArgumentSet(t reflect.Type, forms map[string]Form) (*argumentSet, error) {
+func newArgumentSet(t reflect.Type, spec Spec) (*argumentSet, error) {
 	if t.Kind() != reflect.Struct {
 		return nil, errors.New("the arguments are no struct")
 	}
 	s := &argumentSet{typ: t, byName: map[string]*Argument{}, byShort: map[string]*Argument{}, schema: reflectSchema(t)}
-	if err := s.add(t, s.schema, forms, false); err != nil {
+	if err := s.add(t, s.schema, spec, false); err != nil {
 		return nil, err
 	}
 	return s, s.addCommon()
@@ -171,7 +171,7 @@ func newArgumentSet(t reflect.Type, forms map[string]Form) (*argumentSet, error)
 // what can be checked only of a whole list.
 func (s *argumentSet) addCommon() error {
 	common := reflectSchema(commonType)
-	if err := s.add(commonType, common, nil, true); err != nil {
+	if err := s.add(commonType, common, Spec{}, true); err != nil {
 		return err
 	}
 	for p := common.Properties.Oldest(); p != nil; p = p.Next() {
@@ -185,7 +185,7 @@ func (s *argumentSet) addCommon() error {
 	return nil
 }
 
-func (s *argumentSet) add(t reflect.Type, schema *jsonschema.Schema, forms map[string]Form, common bool) error {
+func (s *argumentSet) add(t reflect.Type, schema *jsonschema.Schema, spec Spec, common bool) error {
 	for _, f := range reflect.VisibleFields(t) {
 		if f.Anonymous || !f.IsExported() {
 			continue
@@ -195,11 +195,11 @@ func (s *argumentSet) add(t reflect.Type, schema *jsonschema.Schema, forms map[s
 		if !ok {
 			return fmt.Errorf("field %s has no json name", f.Name)
 		}
-		a, err := newArgument(f, name, prop, forms)
+		a, err := newArgument(f, name, prop, spec.Forms)
 		if err != nil {
 			return fmt.Errorf("argument %s: %w", name, err)
 		}
-		a.Common = common
+		a.Common, a.Path = common, a.Path && !spec.HostPaths
 		a.Required = slices.Contains(schema.Required, name)
 		if err := s.insert(a); err != nil {
 			return fmt.Errorf("argument %s: %w", name, err)

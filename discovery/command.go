@@ -45,6 +45,8 @@ type Spec struct {
 	Examples []string // at least one; each binds
 	Timeout  int      // seconds that it may take unless the caller says otherwise; 0 means as any other
 
+	HostPaths bool // arguments that are paths may be any of this machine
+
 	Forms map[string]Form // that acli:"form=NAME" names
 }
 
@@ -176,7 +178,7 @@ func New[A, R any](s Spec, run func(context.Context, *Call, *A) (R, error)) *Com
 	c.run = func(ctx context.Context, call *Call, args any) (any, error) {
 		return run(ctx, call, args.(*A))
 	}
-	if c.args, c.err = newArgumentSet(reflect.TypeFor[A](), s.Forms); c.err == nil {
+	if c.args, c.err = newArgumentSet(reflect.TypeFor[A](), s); c.err == nil {
 		c.err = c.check()
 	}
 	return c
