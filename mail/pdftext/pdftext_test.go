@@ -369,23 +369,3 @@ func TestRunnerWithoutACommandReadsNothing(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
-
-func BenchmarkText(b *testing.B) {
-	pdf := manyPages(typeset(72, 700, "page one", "line two"), typeset(72, 700, "page two"))
-	r := runner(b)
-	for b.Loop() {
-		if _, _, err := r.Text(b.Context(), pdf, 1000); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkExtract(b *testing.B) {
-	pdf := manyPages(slices.Repeat([]string{typeset(72, 780, slices.Repeat([]string{"The quick brown fox jumps over the lazy dog and runs on to the next line"}, 50)...)}, 100)...)
-	b.SetBytes(int64(len(pdf)))
-	for b.Loop() {
-		if _, err := extract(pdf, generous); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

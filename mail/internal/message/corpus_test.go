@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postern-mail/postern/internal/plain"
+	"github.com/postern-mail/postern/mail/internal/quoted"
 )
 
 const corpus = "../../testdata/real-emails"
@@ -54,6 +55,11 @@ func TestRealMailIsReadable(t *testing.T) {
 			}
 			for n := 0; n < len(raw); n += 1 + len(raw)/50 {
 				checkText(t, raw[:n], 1000)
+			}
+			full, _ := checkText(t, raw, 1_000_000)
+			fresh := quoted.New(full)
+			if got, _ := checkText(t, raw, utf8.RuneCountInString(fresh)); fresh != "" && quoted.New(got) != fresh {
+				t.Error("new text is lost where just that fits")
 			}
 		})
 	}

@@ -178,11 +178,3 @@ func TestRawOfForeignParts(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkParse(b *testing.B) {
-	raw := []byte("Content-Type: multipart/mixed; boundary=b\n\n--b\n\n" + strings.Repeat("--some line of text\n", 50_000) + "--b--\n")
-	b.SetBytes(int64(len(raw)))
-	for b.Loop() {
-		Parse(raw)
-	}
-}

@@ -1,8 +1,6 @@
 package message
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -337,43 +335,4 @@ func FuzzQuote(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestCorpusNewTextFits(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join(corpus, "*", "*.eml"))
-	if err != nil || len(paths) == 0 {
-		t.Fatal(len(paths), err)
-	}
-	for _, path := range paths {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := Parse(raw)
-		full, _ := Text(e.Root, e.Raw, 1_000_000)
-		fresh := quoted.New(full)
-		n := utf8.RuneCountInString(fresh)
-		if got, _ := Text(e.Root, e.Raw, n); fresh != "" && quoted.New(got) != fresh {
-			t.Errorf("%s: new text is lost in %d runes", path, n)
-		}
-	}
-}
-
-func BenchmarkText(b *testing.B) {
-	answer := strings.Repeat("This is what I think of it, at some length.\n", 20)
-	history := strings.Repeat("> and this is what was said before: it was long.\n", 400)
-	for name, raw := range map[string]string{
-		"letter":  "Content-Type: text/plain; charset=utf-8\n\n" + answer,
-		"history": "Content-Type: text/plain; charset=utf-8\n\n" + answer + "\nAnn wrote:\n" + history,
-		"colons":  "Content-Type: text/plain; charset=utf-8\n\n" + strings.Repeat("On 4 May 2026 at 10:00 <a@b> said this to them:\n", 2000),
-		"HTML":    "Content-Type: text/html; charset=utf-8\n\n<p>" + strings.ReplaceAll(answer, "\n", "<p>") + "<blockquote>" + strings.ReplaceAll(history, "\n", "<p>"),
-	} {
-		e := Parse([]byte(raw))
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(raw)))
-			for b.Loop() {
-				Text(e.Root, e.Raw, 2000)
-			}
-		})
-	}
 }

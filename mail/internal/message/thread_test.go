@@ -63,9 +63,6 @@ func TestThreads(t *testing.T) {
 			if groups, parents := fmt.Sprint(got.Groups), fmt.Sprint(got.Parent); groups != tc.groups || parents != tc.parents {
 				t.Errorf("groups %s, parents %s, want %s, %s", groups, parents, tc.groups, tc.parents)
 			}
-			if groups := fmt.Sprint(Thread(tc.nodes).Groups); groups != tc.groups {
-				t.Errorf("Threads = %s, want %s", groups, tc.groups)
-			}
 			checkThreading(t, tc.nodes, got)
 		})
 	}
@@ -214,18 +211,4 @@ func FuzzThreads(f *testing.F) {
 			}
 		}
 	})
-}
-
-func BenchmarkThread(b *testing.B) {
-	for name, make := range manyThreads {
-		var nodes []ThreadNode
-		for i := range 20_000 {
-			nodes = append(nodes, make(i))
-		}
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				Thread(nodes)
-			}
-		})
-	}
 }

@@ -1,7 +1,6 @@
 package rfc5322
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -179,18 +178,4 @@ func FuzzParseHeader(f *testing.F) {
 			h.Certain(field.Name)
 		}
 	})
-}
-
-func BenchmarkParseHeader(b *testing.B) {
-	var s strings.Builder
-	for i := range 40 {
-		fmt.Fprintf(&s, "Received: from host%d.example.org (host [192.0.2.1])\r\n\tby mx.example.org with ESMTPS id abc\r\n", i)
-	}
-	s.WriteString("From: =?utf-8?q?Gr=C3=BC=C3=9Fe?= <ann@example.org>\r\n\r\n")
-	raw := []byte(s.String())
-	b.SetBytes(int64(len(raw)))
-	for b.Loop() {
-		h := ParseHeader(raw)
-		_ = h.Addresses("From")
-	}
 }
