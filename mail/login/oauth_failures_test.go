@@ -315,7 +315,7 @@ func TestARefreshEndsByItself(t *testing.T) {
 		}
 		start := time.Now()
 		_, err = source.Token(t.Context(), a) // joins the one that is under way
-		if e := oauthFailed(t, err, mail.KindTimeout); !e.Retryable || time.Since(start) != flightTime-time.Second {
+		if e := oauthFailed(t, err, mail.KindTimeout); !e.Retryable || time.Since(start) != refreshTime-time.Second {
 			t.Errorf("got %+v after %v", e, time.Since(start))
 		}
 		source.Close() // and the bubble sees that no goroutine is left

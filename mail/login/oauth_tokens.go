@@ -17,10 +17,10 @@ import (
 const (
 	opToken = "mail login"
 
-	// flightTime bounds one refresh: the wait for other processes and the request. It
+	// refreshTime bounds one refresh: the wait for other processes and the request. It
 	// does not end with the caller's patience, since a provider that rotates refresh
 	// tokens may have spent the old one already.
-	flightTime = 2 * time.Minute
+	refreshTime = 2 * time.Minute
 
 	// assumedLife is how long an access token is taken to be good whose provider does
 	// not say. If it is not, a mail server refuses it, which also renews it.
@@ -46,10 +46,10 @@ type oauthSource struct {
 	store mail.TokenStore
 	now   func() time.Time
 
-	mu       sync.Mutex // never held while anything is waited for
-	closed   bool
-	accounts map[string]*oauthAccount // by name
-	flights  sync.WaitGroup
+	mu        sync.Mutex // never held while anything is waited for
+	closed    bool
+	accounts  map[string]*oauthAccount // by name
+	refreshes sync.WaitGroup
 }
 
 // oauthAccount is what is known of an account as long as its settings stay.
@@ -63,13 +63,13 @@ type oauthAccount struct {
 	doubted bool      // token was refused in its turn
 	consent string    // that token rests on
 
-	flight *oauthFlight // the refresh under way, or nil
-	failed *oauthFailure
+	running *oauthRefresh // the refresh under way, or nil
+	failed  *oauthFailure
 }
 
-// oauthFlight is one refresh for all who wait for it. The fields are set when done
+// oauthRefresh is one refresh for all who wait for it. The fields are set when done
 // is closed.
-type oauthFlight struct {
+type oauthRefresh struct {
 	done  chan struct{}
 	token mail.Secret
 	err   error
@@ -77,10 +77,10 @@ type oauthFlight struct {
 
 // oauthFailure is a failure that stands for the next ones.
 type oauthFailure struct {
-	err     *oauth.Error
-	secrets [sha256.Size]byte // of what was sent; a change ends it
-	anyhow  bool              // until holds whatever the secrets are
-	until   time.Time         // zero means that only a change ends it
+	err        *oauth.Error
+	secrets    [sha256.Size]byte // of what was sent; a change ends it
+	anySecrets bool              // until holds whatever the secrets are
+	until      time.Time         // zero means that only a change ends it
 }
 
 // newOAuthSource returns a source of what the store's refresh tokens give. A nil now
@@ -107,7 +107,7 @@ func (s *oauthSource) Token(ctx context.Context, a *mail.Account) (mail.Secret, 
 	if err != nil {
 		return mail.Secret{}, oauthUnusable(opToken, a, err)
 	}
-	f, token, err := s.join(ctx, a, settings)
+	f, token, err := s.tokenOrRefresh(ctx, a, settings)
 	if f == nil {
 		return token, oauthError(ctx, opToken, a, err)
 	}
@@ -122,7 +122,7 @@ func (s *oauthSource) Token(ctx context.Context, a *mail.Account) (mail.Secret, 
 	}
 }
 
-// copied is a secret of its own: whoever gets one may wipe it.
+// copied is a secret of its own, which the caller may wipe.
 func copied(s mail.Secret) mail.Secret { return mail.NewSecret([]byte(s.Reveal())) }
 
 // oauthSettings is what an access token depends on besides secrets.
@@ -138,9 +138,9 @@ func oauthSettings(a *mail.Account) (string, error) {
 	return string(b), err
 }
 
-// join returns a token that is there, or an error that stands, or the refresh to
+// tokenOrRefresh returns a token that is there, or an error that stands, or the refresh to
 // wait for.
-func (s *oauthSource) join(ctx context.Context, a *mail.Account, settings string) (*oauthFlight, mail.Secret, error) {
+func (s *oauthSource) tokenOrRefresh(ctx context.Context, a *mail.Account, settings string) (*oauthRefresh, mail.Secret, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -159,25 +159,25 @@ func (s *oauthSource) join(ctx context.Context, a *mail.Account, settings string
 	if !x.token.IsZero() && now.Before(x.renewAt) && !x.doubted {
 		return nil, copied(x.token), nil
 	}
-	if x.flight != nil {
-		return x.flight, mail.Secret{}, nil
+	if x.running != nil {
+		return x.running, mail.Secret{}, nil
 	}
-	if x.failed != nil && x.failed.anyhow && now.Before(x.failed.until) {
+	if x.failed != nil && x.failed.anySecrets && now.Before(x.failed.until) {
 		return nil, mail.Secret{}, x.failed.err
 	}
-	f := &oauthFlight{done: make(chan struct{})}
-	x.flight = f
+	f := &oauthRefresh{done: make(chan struct{})}
+	x.running = f
 	account := *a
-	s.flights.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flightTime)
+	s.refreshes.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTime)
 		defer cancel()
-		s.fly(ctx, &account, x, f)
+		s.runRefresh(ctx, &account, x, f)
 	})
 	return f, mail.Secret{}, nil
 }
 
-// fly carries a refresh out.
-func (s *oauthSource) fly(ctx context.Context, a *mail.Account, x *oauthAccount, f *oauthFlight) {
+// runRefresh carries a refresh out.
+func (s *oauthSource) runRefresh(ctx context.Context, a *mail.Account, x *oauthAccount, f *oauthRefresh) {
 	asked := s.clock()
 	token, consent, err := s.refresh(ctx, a, x)
 	// Once more with what is there now.
@@ -205,7 +205,7 @@ func (s *oauthSource) fly(ctx context.Context, a *mail.Account, x *oauthAccount,
 			x.renewed, x.refused = s.clock(), false
 		}
 	}
-	x.flight = nil
+	x.running = nil
 	close(f.done)
 }
 
@@ -272,7 +272,7 @@ func secretsDigest(s mail.OAuthSecrets) [sha256.Size]byte {
 func (s *oauthSource) known(x *oauthAccount, digest [sha256.Size]byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f := x.failed; f != nil && !f.anyhow && f.secrets == digest && (f.until.IsZero() || s.clock().Before(f.until)) {
+	if f := x.failed; f != nil && !f.anySecrets && f.secrets == digest && (f.until.IsZero() || s.clock().Before(f.until)) {
 		return f.err
 	}
 	return nil
@@ -288,7 +288,7 @@ func (s *oauthSource) note(x *oauthAccount, digest [sha256.Size]byte, err error)
 	switch {
 	case e.Kind == wire.KindConsent:
 	case e.RetryAfter > 0:
-		f.anyhow, f.until = true, s.clock().Add(e.RetryAfter)
+		f.anySecrets, f.until = true, s.clock().Add(e.RetryAfter)
 	case !e.Temporary:
 		f.until = s.clock().Add(failedPause)
 	default:
@@ -335,7 +335,7 @@ func (s *oauthSource) Close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.flights.Wait()
+	s.refreshes.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, x := range s.accounts {

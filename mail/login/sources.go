@@ -99,7 +99,7 @@ func (c *Sources) Refused(_ context.Context, a *mail.Account, refused Credential
 
 // Close ends the helpers that are running, and forgets and overwrites what is kept.
 // It returns when the helpers are gone and no refresh of a token is under way that
-// could be lost; whoever waits for a credential gets an error.
+// could be lost; a caller that waits for a credential gets an error.
 func (c *Sources) Close() error {
 	c.helpers.Close()
 	if c.oauth != nil {

@@ -37,7 +37,7 @@ type Position struct {
 	End           time.Time `json:"en,omitzero"`
 }
 
-// ErrNoCursor is returned for a text that is no cursor of this key.
+// ErrNoCursor is returned for a text that was not sealed with this key.
 var ErrNoCursor = errors.New("not a cursor")
 
 // cursorPurpose keeps a cursor from being taken for anything else that the key
@@ -53,7 +53,7 @@ type Sealer struct {
 	Key func(ctx context.Context) ([]byte, error)
 }
 
-// ProcessKey is a CursorKey for a process without a vault.
+// ProcessKey is the key of a Sealer for a process without a vault.
 func ProcessKey() func(context.Context) ([]byte, error) {
 	once := sync.OnceValue(func() []byte {
 		key := make([]byte, 32)

@@ -3,7 +3,6 @@ package imap
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -21,7 +20,7 @@ func (p *Pool) Change(ctx context.Context, folder string, grant Grant, fn func(c
 		if err := s.Ready(); err != nil {
 			return err
 		}
-		s.ask()
+		s.askCapabilities()
 		s.guard.grant(grant)
 		defer s.guard.grant(NoChange)
 		return fn(ctx, s)
@@ -43,7 +42,7 @@ func (s *Session) CanMove() bool { return s.Has("MOVE") || s.Has("IMAP4REV2") }
 func (s *Session) Store(set goimap.UIDSet, op goimap.StoreFlagsOp, flags []goimap.Flag) *Fetching {
 	for _, f := range flags {
 		if !ValidFlag(string(f)) {
-			return failedFetch(impossible(StageStore, errors.New("flag is not one")))
+			return failedFetch(impossible(StageStore, errors.New("the flag is not valid")))
 		}
 	}
 	return s.collecting(StageStore, s.gather(gathering{sets: []goimap.NumSet{set}}), s.client.Store(set, &goimap.StoreFlags{Op: op, Flags: flags}, nil))
@@ -184,7 +183,7 @@ func (s *Session) Append(folder string, flags []goimap.Flag, date time.Time, raw
 	}
 	for _, f := range flags {
 		if !ValidFlag(string(f)) {
-			return 0, 0, impossible(StageAppend, fmt.Errorf("flag is not one"))
+			return 0, 0, impossible(StageAppend, errors.New("the flag is not valid"))
 		}
 	}
 	cmd := s.client.Append(FolderName(folder), int64(len(raw)), &goimap.AppendOptions{Flags: flags, Time: date})

@@ -87,10 +87,10 @@ type Searching = Pending[goimap.UIDSet]
 // such a search, the pool begins the lend again, with searches that declare none.
 func (s *Session) Search(criteria *goimap.SearchCriteria) *Searching {
 	var opts *goimap.SearchOptions
-	if s.knows("ESEARCH") {
+	if s.hasAlready("ESEARCH") {
 		opts = &goimap.SearchOptions{ReturnAll: true}
 	}
-	s.guard.undeclared, s.guard.declared = s.plainly, false
+	s.guard.undeclared, s.guard.declared = s.noCharset, false
 	cmd := s.client.UIDSearch(criteria, opts)
 	declared := s.guard.declared
 	s.guard.undeclared = false
@@ -125,7 +125,7 @@ type Counting = Pending[uint32]
 // disappears while it runs (RFC 9051 section 7.5.1), so that for a range of UIDs
 // from 1 on the number is a sequence number. For its progress, see Search.
 func (s *Session) Count(criteria *goimap.SearchCriteria) *Counting {
-	extended := s.knows("ESEARCH")
+	extended := s.hasAlready("ESEARCH")
 	var opts *goimap.SearchOptions
 	if extended {
 		opts = &goimap.SearchOptions{ReturnCount: true}

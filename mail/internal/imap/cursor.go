@@ -116,7 +116,7 @@ func (c *cursor) nstring() bool {
 	return ok
 }
 
-// skip passes over any value, also one that is none of the grammar.
+// skip passes over any value, also one that the grammar does not know.
 func (c *cursor) skip() bool {
 	depth, from := 0, c.i
 	for !c.done() {

@@ -171,7 +171,7 @@ func (g *guard) answered() bool {
 	return g.received > 0 && g.bye == ""
 }
 
-// putTLS puts TLS putTLS the connection.
+// putTLS puts TLS over the connection.
 func (g *guard) putTLS(conn net.Conn) {
 	g.mu.Lock()
 	g.conn = conn
@@ -254,12 +254,12 @@ func (g *guard) mending(greeting string, left []byte, held *pendingLogin, login 
 	g.mend = &mender{limit: g.scan.limits.Line, continues: g.filter.continues, login: login, out: []byte(greeting),
 		asked: g.filter.asksCapabilities, idle: g.idleLine}
 	// The scanner has seen these bytes, but nobody told the mender.
-	again := scanner{limits: g.scan.limits, mend: g.mend}
-	if err := again.feed(left); err != nil {
+	rest := scanner{limits: g.scan.limits, mend: g.mend}
+	if err := rest.feed(left); err != nil {
 		return err
 	}
-	again.tagged, again.bye, again.warned, again.complete = g.scan.tagged, g.scan.bye, g.scan.warned, g.scan.complete
-	g.scan = again
+	rest.tagged, rest.bye, rest.warned, rest.complete = g.scan.tagged, g.scan.bye, g.scan.warned, g.scan.complete
+	g.scan = rest
 	return nil
 }
 

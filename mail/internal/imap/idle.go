@@ -60,7 +60,7 @@ func (i *idling) state() (accepted, over bool) {
 	return i.accepted, i.over
 }
 
-// report tells whoever waits that there is news, or that nothing will be reported
+// report tells the watcher that there is news, or that nothing will be reported
 // any more, which is told once.
 func (i *idling) report(news bool) {
 	i.mu.Lock()
@@ -121,7 +121,7 @@ func (s *Session) idle(tell func(news bool)) (*idling, error) {
 }
 
 // leaveIdle ends an IDLE: DONE leaves in front of whatever is written next. It is
-// called when the session is taken up, by whoever has it then.
+// called when the session is taken up again, by its borrower.
 func (g *guard) leaveIdle() {
 	i := g.idling.Swap(nil)
 	if i == nil {
@@ -171,8 +171,8 @@ func (g *guard) resting() bool {
 // Look returns the folder as it is now, EXAMINEd. Where it is open and was opened
 // less than trust ago, the server is only asked for what changed, which costs it
 // nothing. With instant, it is not even asked that when it was opened a moment ago
-// and nothing is known to have changed since: whoever goes on to rest in IDLE is
-// told then of what came in between.
+// and nothing is known to have changed since: a watcher that goes on to rest in IDLE
+// is told then of what came in between.
 func (s *Session) Look(folder string, trust time.Duration, instant bool) (Folder, error) {
 	if f, ok := s.Unchanged(folder, false); ok && instant {
 		return f, nil

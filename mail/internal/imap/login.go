@@ -195,7 +195,7 @@ func (d *dialog) login(ctx context.Context, cfg *Config) (*pendingLogin, error) 
 	}
 	lasting := context.WithoutCancel(ctx) // ctx is for connecting, and may have ended by then
 	d.tag++
-	l := &pendingLogin{tag: "L" + strconv.Itoa(d.tag), done: make(chan struct{}), newer: func() bool { return cfg.Login.Again(lasting, c) }}
+	l := &pendingLogin{tag: "L" + strconv.Itoa(d.tag), done: make(chan struct{}), newer: func() bool { return cfg.Login.Newer(lasting, c) }}
 	// LOGIN the command takes one round trip, LOGIN the mechanism three.
 	command := !d.has("LOGINDISABLED")
 	client, err := wire.SASL(func(mechanism string) bool {

@@ -34,12 +34,12 @@ func (g *loginGate) worked() { g.proven, g.renewing = true, false }
 // refused is told of a login that was refused, and reports whether it is worth another
 // try, and else whether it is the answer for everybody who waits: each of them would
 // try the same again. What was on its way when the round began is no second refusal.
-func (g *loginGate) refused(e *wire.Error, round int) (again, final bool) {
+func (g *loginGate) refused(e *wire.Error, round int) (retry, final bool) {
 	g.proven = false
 	switch {
 	case round < g.round:
-		return e.Again, false
-	case e.Again && !g.renewing:
+		return e.Newer, false
+	case e.Newer && !g.renewing:
 		g.round++
 		g.renewing = true
 		return true, false

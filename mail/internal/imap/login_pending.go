@@ -43,7 +43,7 @@ func (p *pendingLogin) outcome(err error) error {
 	if err != nil {
 		e := dialError(context.Background(), wire.StageAuth, err)
 		if e.Kind == wire.KindAuth {
-			e.Again = p.newer()
+			e.Newer = p.newer()
 		}
 		p.err = e
 	}
@@ -138,9 +138,9 @@ func (s *Session) settle() {
 	s.login = nil
 }
 
-// ask starts a CAPABILITY, which leaves with the next command, when the server did
+// askCapabilities starts a CAPABILITY, which leaves with the next command, when the server did
 // not tell what it offers after the login.
-func (s *Session) ask() {
+func (s *Session) askCapabilities() {
 	if s.told || s.query != nil || s.refused != nil || s.guard.reason() != nil {
 		return
 	}
@@ -155,21 +155,21 @@ func (s *Session) ask() {
 	})
 }
 
-// exact makes sure that the capabilities are those of after the login.
-func (s *Session) exact() {
+// ensureCapabilities makes sure that the capabilities are those of after the login.
+func (s *Session) ensureCapabilities() {
 	if s.Ready() != nil || s.told {
 		return
 	}
-	s.ask()
+	s.askCapabilities()
 	if s.query != nil {
 		s.guard.flush()
 		<-s.query
-		s.learn()
+		s.takeCapabilities()
 	}
 }
 
-// learn takes the answer to ask over, when it is there.
-func (s *Session) learn() {
+// takeCapabilities takes the answer to askCapabilities over, when it is there.
+func (s *Session) takeCapabilities() {
 	if s.query == nil || s.told {
 		return
 	}
@@ -184,11 +184,11 @@ func (s *Session) learn() {
 	}
 }
 
-// knows is Has without waiting: it may say no because it is not known yet.
-func (s *Session) knows(capability string) bool {
+// hasAlready is Has without waiting: it may say no because it is not known yet.
+func (s *Session) hasAlready(capability string) bool {
 	if !s.settled() {
 		return false
 	}
-	s.learn()
+	s.takeCapabilities()
 	return s.told && contains(s.caps, capability)
 }

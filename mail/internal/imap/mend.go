@@ -181,7 +181,7 @@ func splitCode(args string) (code, text string) {
 }
 
 // mendCode is a response code that the library reads, with a space behind it;
-// empty when it is none. Of other codes a tagged answer keeps the name.
+// empty for another one. Of other codes a tagged answer keeps the name.
 func mendCode(code string, tagged bool) string {
 	name, args, _ := strings.Cut(code, " ")
 	name = strings.ToUpper(name)

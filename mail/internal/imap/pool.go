@@ -40,7 +40,7 @@ type Pool struct {
 	life context.Context // ends with Close
 	kill context.CancelFunc
 
-	plainly atomic.Bool // the server takes searches without a CHARSET alone
+	noCharset atomic.Bool // the server takes searches without a CHARSET alone
 
 	mu     sync.Mutex
 	idle   []*pooled // most recently used last
@@ -62,7 +62,7 @@ type pooled struct {
 	// Guarded by Pool.mu.
 	awaiting bool // its login has no answer yet
 	hurried  bool
-	again    bool // its login was refused, and is worth another try
+	retry    bool // its login was refused, and is worth another try
 }
 
 // waiter is a Lend in the queue. It is told once what became of it.
@@ -120,26 +120,26 @@ type want struct {
 }
 
 func (p *Pool) lend(ctx context.Context, w want, fn func(ctx context.Context, s *Session) error) error {
-	plainly, revived, renewed := p.plainly.Load(), false, false
+	noCharset, revived, renewed := p.noCharset.Load(), false, false
 	for repeated := false; ; repeated = true {
 		s, isNew, err := p.take(ctx, w, repeated)
 		if err != nil {
 			return err
 		}
-		s.plainly = plainly
+		s.noCharset = noCharset
 		err = p.use(ctx, s, fn)
 		switch {
-		case err == nil && plainly:
-			p.plainly.Store(true)
+		case err == nil && noCharset:
+			p.noCharset.Store(true)
 			return nil
 		case err == nil || ctx.Err() != nil:
 			return err
-		case isNew && !renewed && p.again(s):
+		case isNew && !renewed && p.retries(s):
 			renewed, w.round = true, s.round+1
 		case !isNew && !revived && died(err) && !s.guard.answered() && !s.guard.changed():
 			revived, w = true, want{fresh: true, round: w.round}
-		case !plainly && errors.Is(err, errCharset) && !s.guard.changed():
-			plainly = true
+		case !noCharset && errors.Is(err, errCharset) && !s.guard.changed():
+			noCharset = true
 		default:
 			return err
 		}

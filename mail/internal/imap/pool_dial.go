@@ -69,21 +69,21 @@ func (p *Pool) dialled(c *pooled, err error) {
 
 // refused is told of a login that was refused, and reports whether it is worth
 // another try. Where it is not, those who wait fail. The lock is held.
-func (p *Pool) refused(e *wire.Error, round int) (again bool) {
-	again, final := p.logins.refused(e, round)
+func (p *Pool) refused(e *wire.Error, round int) (retry bool) {
+	retry, final := p.logins.refused(e, round)
 	if final {
 		p.fail(e)
 		p.abandon()
 	}
-	return again
+	return retry
 }
 
-// again reports whether the login of a session was refused and is worth another
+// retries reports whether the login of a session was refused and is worth another
 // try.
-func (p *Pool) again(s *pooled) bool {
+func (p *Pool) retries(s *pooled) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return s.again
+	return s.retry
 }
 
 // outcome is told how a login ended that was held for the first commands. The
@@ -97,7 +97,7 @@ func (p *Pool) outcome(c *pooled, err error) {
 	case err == nil:
 		p.logins.worked()
 	case errors.As(err, &e) && e.Kind == wire.KindAuth:
-		c.again = p.refused(e, c.round)
+		c.retry = p.refused(e, c.round)
 	}
 	p.serve()
 }

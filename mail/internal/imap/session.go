@@ -38,13 +38,13 @@ type Session struct {
 	folder Folder // Name is empty when none is EXAMINEd
 	noted  bool   // the library knows of folder
 
-	caps    []string      // sorted
-	told    bool          // caps are those of after the login
-	login   *pendingLogin // until its answer has been taken over
-	refused error         // the login's
-	idles   int           // how often it has been in IDLE
-	query   chan struct{} // closed when a CAPABILITY has been answered; nil when none was asked
-	plainly bool          // a SEARCH leaves without its CHARSET; as the lend that has it wants
+	caps      []string      // sorted
+	told      bool          // caps are those of after the login
+	login     *pendingLogin // until its answer has been taken over
+	refused   error         // the login's
+	idles     int           // how often it has been in IDLE
+	query     chan struct{} // closed when a CAPABILITY has been answered; nil when none was asked
+	noCharset bool          // a SEARCH leaves without its CHARSET; as the lend that has it wants
 
 	mu    sync.Mutex
 	cond  *sync.Cond
@@ -59,7 +59,7 @@ type Session struct {
 // timeouts of the configuration. The error is always a *wire.Error.
 func Dial(ctx context.Context, cfg Config) (*Session, error) {
 	s, err := connect(ctx, cfg, nil)
-	if wire.WorthAgain(err) {
+	if wire.WorthRetry(err) {
 		s, err = connect(ctx, cfg, nil)
 	}
 	return s, err
@@ -138,7 +138,7 @@ func (s *Session) begin(d *dialog, answer func(error)) error {
 		return err
 	}
 	if answer == nil {
-		s.exact()
+		s.ensureCapabilities()
 	}
 	return nil
 }
@@ -210,7 +210,7 @@ func (s *Session) Use(ctx context.Context, fn func(ctx context.Context, s *Sessi
 	s.guard.begin(ctx, s.cfg.Socket, s.cfg.Limits.budget())
 	defer s.guard.finish()
 	if s.settled() {
-		s.ask()
+		s.askCapabilities()
 	}
 	return fn(ctx, s)
 }
@@ -228,7 +228,7 @@ func (s *Session) Together(start func()) { s.guard.together(start) }
 // login has not been answered yet it is completed first, which costs the round trip
 // that holding it saved.
 func (s *Session) Capabilities() []string {
-	s.exact()
+	s.ensureCapabilities()
 	return s.caps
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"time"
@@ -104,32 +103,31 @@ func broken(ctx context.Context, err error) *Error {
 		network *net.OpError
 		name    *net.DNSError
 		record  tls.RecordHeaderError
-		timeout interface{ Timeout() bool }
+		verify  *tls.CertificateVerificationError
 	)
-	switch {
-	case ctx.Err() != nil:
-		e.Kind, e.Err, e.Text = wire.KindTimeout, ctx.Err(), "the provider did not answer in time"
-		if errors.Is(ctx.Err(), context.Canceled) {
-			e.Text = "the request was cancelled"
-		}
-	case wire.BadCertificate(err):
-		e.Kind, e.Temporary, e.Text = wire.KindCertificate, false, "the provider's certificate was not accepted"
-		var verify *tls.CertificateVerificationError
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	switch kind := wire.KindOf(err); {
+	case errors.Is(err, context.Canceled):
+		e.Kind, e.Err, e.Text = wire.KindTimeout, err, "the request was cancelled"
+	case kind == wire.KindTimeout:
+		e.Kind, e.Err, e.Text = wire.KindTimeout, context.DeadlineExceeded, "the provider did not answer in time"
+	case kind == wire.KindCertificate:
+		e.Kind, e.Temporary, e.Text = kind, false, "the provider's certificate was not accepted"
 		if errors.As(err, &verify) {
 			e.Err = verify.Err
 		}
 	case errors.As(err, &record):
 		e.Kind, e.Temporary, e.Text = wire.KindProtocol, false, "the provider does not speak TLS there"
-	case errors.As(err, &name):
-		e.Err = name
 	case errors.Is(err, errElsewhere):
 		e.Kind, e.Temporary, e.Text = wire.KindInvalid, false, errElsewhere.Error()
-	case errors.As(err, &timeout) && timeout.Timeout():
-		e.Kind, e.Err, e.Text = wire.KindTimeout, context.DeadlineExceeded, "the provider did not answer in time"
+	case kind == wire.KindClosed:
+		e.Text = "the provider closed the connection before its answer was whole"
+	case errors.As(err, &name):
+		e.Err = name
 	case errors.As(err, &network):
 		e.Err = network
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
-		e.Text = "the provider closed the connection before its answer was whole"
 	default:
 		e = senseless("the provider's answer cannot be understood")
 	}

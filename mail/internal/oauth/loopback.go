@@ -103,8 +103,7 @@ type browser struct {
 	server         *http.Server
 	serving        sync.WaitGroup
 
-	mu    sync.Mutex
-	taken bool
+	first sync.Once // right request
 }
 
 type decision struct {
@@ -161,18 +160,20 @@ func (b *browser) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'")
 	got, ok := b.read(r)
+	if ok {
+		ok = false
+		b.first.Do(func() { ok = true; b.brought <- got })
+	}
 	if !ok {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, pageWrong)
 		return
 	}
-	// Buffered, and sent to once only.
-	b.brought <- got
 	_, _ = io.WriteString(w, pageDone)
 }
 
-// read returns the decision that a request brings; ok is false for a request that
-// is not the one that is waited for.
+// read returns the decision that a request brings; ok is false for a request without
+// the right state.
 func (b *browser) read(r *http.Request) (got decision, ok bool) {
 	// Another name for this machine would be a page that somebody else serves.
 	if r.Method != http.MethodGet || r.Host != b.host || r.URL.Path != "/" && r.URL.Path != "" {
@@ -183,12 +184,6 @@ func (b *browser) read(r *http.Request) (got decision, ok bool) {
 		subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(b.state)) != 1 {
 		return got, false
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.taken {
-		return got, false
-	}
-	b.taken = true
 	code := query.Get("code")
 	switch {
 	case query.Has("error"):

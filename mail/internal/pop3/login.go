@@ -86,7 +86,7 @@ func (s *Session) refused(ctx context.Context, c wire.Credential, err error) err
 		// It is not about the secret: the mailbox is locked, or the server is ill.
 		return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindRefused, Code: code}
 	}
-	return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindAuth, Code: code, Again: s.cfg.Login.Again(ctx, c)}
+	return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindAuth, Code: code, Newer: s.cfg.Login.Newer(ctx, c)}
 }
 
 // userPass logs in with RFC 1939 section 7. Neither may hold what ends a line, and

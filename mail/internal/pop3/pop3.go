@@ -67,7 +67,7 @@ type Session struct {
 func Dial(ctx context.Context, cfg Config) (*Session, error) {
 	cfg = cfg.withDefaults()
 	s, err := dial(ctx, cfg)
-	if wire.WorthAgain(err) {
+	if wire.WorthRetry(err) {
 		s, err = dial(ctx, cfg)
 	}
 	return s, err
@@ -151,7 +151,7 @@ type Message struct {
 }
 
 // Messages lists the mailbox in the order of its numbers. Messages whose line cannot
-// be read, whose name came before, or whose name is none (1 to 70 characters 0x21
+// be read, whose name came before, or whose name is not valid (1 to 70 characters 0x21
 // to 0x7E) are left out and counted.
 func (s *Session) Messages(ctx context.Context) (list []Message, skipped int, err error) {
 	err = s.call(ctx, "uidl", func() error {

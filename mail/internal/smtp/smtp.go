@@ -45,7 +45,7 @@ type Session struct {
 func Dial(ctx context.Context, target wire.Target) (*Session, error) {
 	target = target.WithDefaults()
 	s, err := dial(ctx, target)
-	if wire.WorthAgain(err) {
+	if wire.WorthRetry(err) {
 		s, err = dial(ctx, target)
 	}
 	return s, err
@@ -90,7 +90,7 @@ func (s *Session) open(ctx context.Context, target wire.Target) error {
 	}
 	if err := s.login(target.Login.Username, c); err != nil {
 		if err.Kind == wire.KindAuth && err.Reply != 0 {
-			err.Again = target.Login.Again(ctx, c)
+			err.Newer = target.Login.Newer(ctx, c)
 		}
 		return err
 	}

@@ -58,9 +58,9 @@ type Error struct {
 	Permanent bool
 	// OutOfStep says that the connection can no longer be used.
 	OutOfStep bool
-	// Again says of a refused login that it is worth one more try on a new
-	// connection, because there is a newer credential.
-	Again bool
+	// Newer says of a refused login that there is a newer credential, so that it is
+	// worth one more try on a new connection.
+	Newer bool
 	Err   error // the cause; may be nil
 }
 
@@ -84,10 +84,10 @@ func (e *Error) Error() string {
 	return e.Stage + ": " + what
 }
 
-// WorthAgain reports whether err is the refusal of a login that is worth one more try.
-func WorthAgain(err error) bool {
+// WorthRetry reports whether err is the refusal of a login that is worth one more try.
+func WorthRetry(err error) bool {
 	var e *Error
-	return errors.As(err, &e) && e.Again
+	return errors.As(err, &e) && e.Newer
 }
 
 // Unwrap returns the cause.

@@ -59,8 +59,9 @@ func checkUser(name string) error {
 	return nil
 }
 
-// Again reports whether a login that a server refused is worth one more try.
-func (l *Login) Again(ctx context.Context, refused Credential) bool {
+// Newer reports whether there is a newer credential than one that a server refused, so
+// that the login is worth one more try.
+func (l *Login) Newer(ctx context.Context, refused Credential) bool {
 	return l.Refused != nil && ctx.Err() == nil && l.Refused(ctx, refused)
 }
 

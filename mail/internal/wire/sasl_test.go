@@ -117,19 +117,19 @@ func TestLoginCheck(t *testing.T) {
 }
 
 // Nobody is asked for another try who cannot give one, or has no time for it.
-func TestLoginAgain(t *testing.T) {
+func TestLoginNewer(t *testing.T) {
 	var asked []string
 	l := Login{}
-	if l.Again(t.Context(), Credential{Token: "one"}) {
+	if l.Newer(t.Context(), Credential{Token: "one"}) {
 		t.Error("without Refused")
 	}
 	l.Refused = func(_ context.Context, c Credential) bool { asked = append(asked, c.Token); return true }
-	if !l.Again(t.Context(), Credential{Token: "two"}) {
+	if !l.Newer(t.Context(), Credential{Token: "two"}) {
 		t.Error("Refused says yes")
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if l.Again(ended, Credential{Token: "three"}) || strings.Join(asked, " ") != "two" {
+	if l.Newer(ended, Credential{Token: "three"}) || strings.Join(asked, " ") != "two" {
 		t.Errorf("asked for %v", asked)
 	}
 }
