@@ -2,6 +2,7 @@ package quoted
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 
@@ -28,6 +29,15 @@ const (
 	HeaderBelow        // the header of an older message begins in it, and nothing new follows
 )
 
+// markers are the ids, behind a hash, and classes with which mail programs mark what
+// they quote. Outlook puts "x_" before those of others.
+var markers = map[string]Kind{
+	"#divRplyFwdMsg": HeaderBelow, "#mail-editor-reference-message-container": HeaderBelow, "#zwchr": HeaderBelow, "#OLK_SRC_BODY_SECTION": HeaderBelow,
+	"gmail_attr": Introduction, "moz-cite-prefix": Introduction, "yahoo_quoted": Introduction, "gmail_extra_attr": Introduction, "zmail_extra": Introduction,
+	"gmail_quote": BareQuotation, "protonmail_quote": BareQuotation,
+	"ms-outlook-mobile-reference-message": HeaderBelow, "OutlookMessageHeader": HeaderBelow,
+}
+
 // KindOf knows the elements in which mail programs put what they quote.
 func KindOf(tag string, attrs []html.Attribute) Kind {
 	switch tag {
@@ -40,58 +50,49 @@ func KindOf(tag string, attrs []html.Attribute) Kind {
 	default:
 		return NotQuote
 	}
-	switch id := attr(attrs, "id"); strings.TrimPrefix(id, "x_") {
-	case "divRplyFwdMsg", "mail-editor-reference-message-container", "zwchr", "OLK_SRC_BODY_SECTION":
-		return HeaderBelow
+	if kind := markers["#"+strings.TrimPrefix(Attr(attrs, "id"), "x_")]; kind != NotQuote {
+		return kind
 	}
-	for class := range strings.FieldsSeq(attr(attrs, "class")) {
-		switch strings.TrimPrefix(class, "x_") {
-		case "gmail_attr", "moz-cite-prefix", "yahoo_quoted", "gmail_extra_attr", "zmail_extra":
-			return Introduction
-		case "gmail_quote", "protonmail_quote":
-			return BareQuotation
-		case "ms-outlook-mobile-reference-message", "OutlookMessageHeader":
-			return HeaderBelow
+	for class := range strings.FieldsSeq(Attr(attrs, "class")) {
+		if kind := markers[strings.TrimPrefix(class, "x_")]; kind != NotQuote {
+			return kind
 		}
 	}
 	// The line that Outlook draws above the header of what is answered.
-	if style := attr(attrs, "style"); tag == "div" && strings.Contains(style, "border-top") {
-		style = strings.ToLower(strings.ReplaceAll(style, " ", ""))
-		if strings.Contains(style, "border-top:solid#") && strings.Contains(style, "1.0pt") && strings.Contains(style, "padding:3.0pt") {
-			return HeaderBelow
-		}
+	if style := compact(Attr(attrs, "style")); tag == "div" && strings.Contains(style, "border-top:solid#") && strings.Contains(style, "1.0pt") && strings.Contains(style, "padding:3.0pt") {
+		return HeaderBelow
 	}
 	return NotQuote
 }
 
+// compact returns a style in lower case without spaces.
+func compact(style string) string { return strings.ToLower(strings.ReplaceAll(style, " ", "")) }
+
 // isIndentation reports whether a blockquote has no line at its side, as those
 // that the buttons for indenting make.
 func isIndentation(attrs []html.Attribute) bool {
-	if strings.EqualFold(attr(attrs, "type"), "cite") || attr(attrs, "cite") != "" {
+	if strings.EqualFold(Attr(attrs, "type"), "cite") || Attr(attrs, "cite") != "" {
 		return false
 	}
-	class := attr(attrs, "class")
+	class := Attr(attrs, "class")
 	if strings.Contains(class, "webkit-indent-blockquote") {
 		return true
 	}
-	style := strings.ToLower(strings.ReplaceAll(attr(attrs, "style"), " ", ""))
+	style := compact(Attr(attrs, "style"))
 	return class == "" && (strings.Contains(style, "border:none") || strings.Contains(style, "border:0;")) && !strings.Contains(style, "border-left:")
 }
 
 // Forwards reports whether a text that was laid out begins with what stands
 // above a forwarded message.
 func Forwards(text string) bool {
-	const window = 5 // lines
+	const window = 5 // lines that are not empty
 	n := 0
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(plain.Text(line)); line == "" {
-			continue
+		if line = strings.TrimSpace(plain.Text(line)); line != "" {
+			n++
 		}
-		if isForwardLine(line) {
-			return true
-		}
-		if n++; n == window {
-			break
+		if n > window || isForwardLine(line) {
+			return n <= window
 		}
 	}
 	return false
@@ -118,21 +119,14 @@ func LaidOut(s string) []Line {
 	lines := make([]Line, 0, strings.Count(s, "\n")+1)
 	header := false
 	for raw := range strings.SplitSeq(s, "\n") {
-		depth := 0
-		for {
-			rest, ok := strings.CutPrefix(raw, string(QuoteMark))
-			if !ok {
-				break
-			}
-			raw = rest
-			depth++
-		}
-		if strings.HasPrefix(raw, string(HeaderMark)) {
+		text := strings.TrimLeft(raw, string(QuoteMark))
+		depth := (len(raw) - len(text)) / utf8.RuneLen(QuoteMark)
+		if strings.HasPrefix(text, string(HeaderMark)) {
 			header = true
 			continue
 		}
 		// Cleaning can make line ends of other characters.
-		for _, l := range Plain(plain.Text(raw), true) {
+		for _, l := range Plain(plain.Text(text), true) {
 			l.Depth = min(l.Depth+depth, maxQuotes)
 			l.Header, header = header, false
 			lines = append(lines, l)
@@ -141,7 +135,8 @@ func LaidOut(s string) []Line {
 	return lines
 }
 
-func attr(attrs []html.Attribute, name string) string {
+// Attr returns an attribute of an element, "" for none.
+func Attr(attrs []html.Attribute, name string) string {
 	for _, a := range attrs {
 		if a.Key == name && a.Namespace == "" {
 			return a.Val

@@ -1,6 +1,8 @@
 package quoted
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -35,7 +37,7 @@ func (m *Marker) step(i int) int {
 	case isForwardLine(l.Text):
 		m.Forward = true
 		return m.unwrap(i + 1)
-	case isDigestLine(l.Text):
+	case digest.MatchString(l.Text):
 		m.Forward = true
 		return i + 1
 	}
@@ -116,9 +118,9 @@ func (m *Marker) oldHeader(i int) int {
 	if isOriginalLine(m.lines[i].Text) {
 		return i + 1
 	}
-	at, rule := i, false
-	if isRule(m.lines[i].Text) {
-		rule = true
+	at, ruled := i, false
+	if rule.MatchString(m.lines[i].Text) {
+		ruled = true
 		for at++; at < len(m.lines) && m.lines[at].blank(); at++ {
 		}
 		if at == len(m.lines) || m.lines[at].Depth > 0 {
@@ -128,14 +130,13 @@ func (m *Marker) oldHeader(i int) int {
 	if isOriginalLine(m.lines[at].Text) {
 		return at + 1
 	}
-	fields := m.headerFields(at)
 	header := m.lines[i].Header || m.lines[at].Header
 	need := 4
-	if rule || header {
+	if ruled || header {
 		need = 3
 	}
-	if fields.end > at && fields.count >= need {
-		return fields.end
+	if count, end := m.headerFields(at); count >= need {
+		return end
 	}
 	if header && m.anyFields(at) >= 3 {
 		return at + 1
@@ -143,64 +144,45 @@ func (m *Marker) oldHeader(i int) int {
 	return i
 }
 
-// headerBlock is what headerFields found.
-type headerBlock struct {
-	count int // of sender, date, recipient and subject
-	end   int // index behind the last field
-}
-
 // headerFields reads the fields of a message header as mail programs write them
-// above what they quote. The sender and the subject must be among them.
-func (m *Marker) headerFields(i int) headerBlock {
+// above what they quote. It returns how many of sender, date, recipient and subject
+// there are, 0 without the sender or the subject, and the index behind the last field.
+func (m *Marker) headerFields(i int) (count, end int) {
 	const (
 		most    = 14 // lines of a header
 		wrapped = 4  // lines between two fields, of a long list of recipients
 	)
-	var b headerBlock
 	var seen [classes]bool
 	stray := 0
-	for n := i; n < len(m.lines) && n < i+most; n++ {
-		l := m.lines[n]
-		if l.Depth > 0 {
-			break
+lines:
+	for n := i; n < min(i+most, len(m.lines)) && m.lines[n].Depth == 0; n++ {
+		class := fieldNames[fieldName(m.lines[n].Text)]
+		switch blank := m.lines[n].blank(); {
+		case blank && (stray > 0 || end < n), class == noField && (n == i || stray == wrapped), class <= ofSubject && seen[class]:
+			break lines
+		case blank:
+		case class == noField:
+			stray++
+		default:
+			stray, seen[class], end = 0, true, n+1
 		}
-		if l.blank() {
-			if stray > 0 || b.end < n {
-				break
-			}
-			continue
-		}
-		class := fieldClass(l.Text)
-		if class == noField {
-			if stray++; n == i || stray > wrapped {
-				break
-			}
-			continue
-		}
-		if class <= ofSubject && seen[class] {
-			break
-		}
-		stray = 0
-		seen[class] = true
-		b.end = n + 1
 	}
 	for _, c := range []field{ofSender, ofDate, ofRecipient, ofSubject} {
 		if seen[c] {
-			b.count++
+			count++
 		}
 	}
 	if !seen[ofSender] || !seen[ofSubject] {
-		return headerBlock{}
+		return 0, i
 	}
-	return b
+	return count, end
 }
 
 // anyFields counts the lines at i that look like header fields in any language.
 func (m *Marker) anyFields(i int) int {
 	n := 0
 	for end := min(i+8, len(m.lines)); i < end; i++ {
-		name, _, ok := cutColon(m.lines[i].Text)
-		if ok && name != "" && utf8.RuneCountInString(name) <= 30 {
+		if name := fieldName(m.lines[i].Text); name != "" && utf8.RuneCountInString(name) <= 30 {
 			n++
 		}
 	}
@@ -251,7 +233,7 @@ func (m *Marker) sentenceBefore(i, n int) bool {
 		if !strings.ContainsAny(before[len(before)-1:], ".!?;") {
 			continue
 		}
-		if lenient, _ := attributionShape(joined); lenient && (!namesTime(m.lines[i].Text) || namesTime(joined) && hasYear(joined)) {
+		if lenient, _ := attributionShape(joined); lenient && (!namesTime(m.lines[i].Text) || namesTime(joined) && year.MatchString(joined)) {
 			return true
 		}
 	}
@@ -262,7 +244,7 @@ func (m *Marker) sentenceBefore(i, n int) bool {
 // time.
 func namesTime(s string) bool {
 	s = strings.TrimLeft(s, " ")
-	return opensAttribution(s) || startsWithDigit(s) || isWeekday(strings.ToLower(s))
+	return opensAttribution(s) || startsWithDigit(s) || weekday.MatchString(strings.ToLower(s))
 }
 
 // maxAttribution is how long an attribution is at most, in bytes.
@@ -276,97 +258,50 @@ func endsWithColon(s string) bool {
 // attribution may be its first: it says when, or who by an address, or begins
 // with a word for quoting.
 func mayOpenAttribution(s string) bool {
-	if strings.Contains(s, "<") || hasDigit(s) && (namesTime(s) || strings.Contains(s, "@") || hasYear(s)) {
+	if strings.Contains(s, "<") || hasDigit(s) && (namesTime(s) || strings.Contains(s, "@") || year.MatchString(s)) {
 		return true
 	}
 	low := strings.ToLower(s)
-	return isWeekday(low) || beginsQuoting(low)
+	return weekday.MatchString(low) || quoting.MatchString(low)
 }
 
 // attributionShape reports whether a text that ends with a colon may be an
 // attribution, if a quotation follows, and whether it must be one.
 func attributionShape(s string) (lenient, strict bool) {
 	low := strings.ToLower(s)
-	digit, year, clock, address := hasDigit(s), hasYear(s), hasClock(s), strings.Contains(s, "@")
+	digit, dated, timed, address := hasDigit(s), year.MatchString(s), clock.MatchString(s), strings.Contains(s, "@")
 	at := verbOfWriting(low)
 	switch {
 	case at < 0:
 		// Several languages name time and sender only.
-		return year && clock && (address || namesTime(s)), false
-	case digit && namesTime(s), clock, address:
+		return dated && timed && (address || namesTime(s)), false
+	case digit && namesTime(s), timed, address:
 		lenient = true
 	default:
 		// "Ann Lee wrote:" or "Quoting Ann Lee:", and no more than that.
-		lenient = utf8.RuneCountInString(s) <= 60 && (strings.Trim(low[at:], " :：\u00A0") == "" || beginsQuoting(low))
+		lenient = utf8.RuneCountInString(s) <= 60 && (strings.Trim(low[at:], " :：\u00A0") == "" || quoting.MatchString(low))
 	}
 	// Notices name who wrote something new, but not by address.
-	return lenient, lenient && year && address && strings.Contains(s, "<")
+	return lenient, lenient && dated && address && strings.Contains(s, "<")
 }
 
-func startsWithDigit(s string) bool {
-	return s != "" && s[0] >= '0' && s[0] <= '9'
-}
+func startsWithDigit(s string) bool { return s != "" && s[0] >= '0' && s[0] <= '9' }
 
 func hasDigit(s string) bool { return strings.ContainsAny(s, "0123456789") }
 
-// hasYear reports whether a year stands in s, or a date in digits.
-func hasYear(s string) bool {
-	run, marks, number := 0, 0, ""
-	for i := 0; i <= len(s); i++ {
-		c := byte(' ')
-		if i < len(s) {
-			c = s[i]
-		}
-		switch {
-		case c >= '0' && c <= '9':
-			run++
-			continue
-		case run > 0:
-			number = s[i-run : i]
-			if run == 4 && (strings.HasPrefix(number, "19") || strings.HasPrefix(number, "20")) {
-				return true
-			}
-			if run > 2 {
-				marks = 0
-			} else if marks == 2 {
-				return true
-			}
-		}
-		if run > 0 && run <= 2 && (c == '.' || c == '/' || c == '-') {
-			marks++
-		} else {
-			marks = 0
-		}
-		run = 0
-	}
-	return false
-}
-
-// hasClock reports whether a time such as 9:05 or 21.05 stands in s.
-func hasClock(s string) bool {
-	digit := func(i int) bool { return i >= 0 && i < len(s) && s[i] >= '0' && s[i] <= '9' }
-	for i := 1; i < len(s); i++ {
-		if (s[i] == ':' || s[i] == '.' || s[i] == 'h' || s[i] == 'H') && digit(i-1) && digit(i+1) && digit(i+2) && !digit(i+3) && !digit(i-3) {
-			return true
-		}
-	}
-	return strings.Contains(s, "時") || strings.Contains(s, "点") || strings.Contains(s, "시 ")
-}
-
-// isRule reports whether a line is a rule that separates.
-func isRule(s string) bool {
-	n := 0
-	for _, r := range s {
-		switch r {
-		case '_', '-', '=', '*', '–', '—', '─', '━':
-			n++
-		case ' ':
-		default:
-			return false
-		}
-	}
-	return n >= 3
-}
+var (
+	// A year, or a date in digits.
+	year = regexp.MustCompile(`(?:^|\D)(?:(?:19|20)\d\d|\d{1,2}[./-]\d{1,2}[./-]\d{1,2})(?:\D|$)`)
+	// A time such as 9:05 or 21.05.
+	clock = regexp.MustCompile(`(?:^|\D)\d{1,2}[:.hH]\d\d(?:\D|$)|[時点]|시 `)
+	// A line that separates.
+	rule = regexp.MustCompile(`^(?: *[-_=*–—─━]){3} *(?:[-_=*–—─━] *)*$`)
+	// The beginning of a message of a mailing list's digest, which has a header like a
+	// quoted one.
+	digest       = regexp.MustCompile(`^Message: \d{1,4}$`)
+	forwardedBy  = regexp.MustCompile(`^--[-\s]*(?i:forwarded by|weitergeleitet von|réacheminé par|transféré par|reenviado por|inoltrato da) `)
+	aboveAnswers = regexp.MustCompile(`^(?:--|__|==|[—–─])`) // before originalWords
+)
 
 // undecorated returns the words of a line such as "----- Original Message -----"
 // in lower case, and whether there is anything around them.
@@ -388,59 +323,23 @@ func undecorated(s string) (words string, decorated bool) {
 // isForwardLine reports whether a line says that what follows is passed on.
 func isForwardLine(s string) bool {
 	words, decorated := undecorated(s)
-	if !decorated || words == "" {
-		return false
-	}
-	if forwardWords[words] {
-		return true
-	}
-	for _, prefix := range []string{"forwarded by ", "weitergeleitet von ", "réacheminé par ", "transféré par ", "reenviado por ", "inoltrato da "} {
-		if strings.HasPrefix(words, prefix) && strings.HasPrefix(s, "--") {
-			return true
-		}
-	}
-	return false
+	return decorated && (slices.Contains(forwardWords, words) || forwardedBy.MatchString(s))
 }
 
 // isOriginalLine reports whether a line says that what follows is the message
 // that is answered.
 func isOriginalLine(s string) bool {
 	words, decorated := undecorated(s)
-	if !decorated || !originalWords[words] {
-		return false
-	}
-	for _, mark := range []string{"--", "__", "==", "—", "–", "─"} {
-		if strings.HasPrefix(s, mark) {
-			return true
-		}
-	}
-	return false
+	return decorated && slices.Contains(originalWords, words) && aboveAnswers.MatchString(s)
 }
 
-// isDigestLine reports whether a line begins a message of a mailing list's
-// digest, which has a header like a quoted one.
-func isDigestLine(s string) bool {
-	n, ok := strings.CutPrefix(s, "Message: ")
-	return ok && n != "" && len(n) <= 4 && strings.Trim(n, "0123456789") == ""
-}
-
-// cutColon splits a field into its name in lower case, without the marks that
-// stand for bold letters, and its value.
-func cutColon(s string) (name, value string, ok bool) {
+// fieldName returns the name of a header field in lower case, without the marks that
+// stand for bold letters, "" where a line is none.
+func fieldName(s string) string {
 	s = strings.TrimLeft(s, "*_ \t")
 	i := strings.IndexAny(s, ":：")
 	if i < 0 || i > 60 {
-		return "", "", false
+		return ""
 	}
-	_, size := utf8.DecodeRuneInString(s[i:])
-	return strings.ToLower(strings.TrimRight(s[:i], "*_ \t\u00A0")), s[i+size:], true
-}
-
-// fieldClass returns what a header field in any of many languages says.
-func fieldClass(s string) field {
-	name, _, ok := cutColon(s)
-	if !ok {
-		return noField
-	}
-	return fieldNames[name]
+	return strings.ToLower(strings.TrimRight(s[:i], "*_ \t\u00A0"))
 }

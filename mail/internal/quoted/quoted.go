@@ -1,6 +1,7 @@
 package quoted
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -21,31 +22,15 @@ type Line struct {
 
 func (l Line) blank() bool { return l.Text == "" }
 
-// appendTo writes the line with "> " for every depth.
-func (l Line) appendTo(out *strings.Builder) {
+// String returns the line with "> " for every depth.
+func (l Line) String() string {
 	if l.Depth == 0 {
-		out.WriteString(l.Text)
-		return
+		return l.Text
 	}
-	out.WriteString(strings.Repeat("> ", l.Depth-1))
-	out.WriteByte('>')
-	if l.Text != "" {
-		out.WriteByte(' ')
-		out.WriteString(l.Text)
-	}
+	return strings.TrimSuffix(strings.Repeat("> ", l.Depth)+l.Text, " ")
 }
 
-// runes returns how long the line is when it is written.
-func (l Line) runes() int {
-	n := utf8.RuneCountInString(l.Text)
-	switch {
-	case l.Depth > 0 && l.Text == "":
-		n = 2*l.Depth - 1
-	case l.Depth > 0:
-		n += 2 * l.Depth
-	}
-	return n
-}
+func runes(lines ...Line) int { return utf8.RuneCountInString(Join(lines)) }
 
 const lineSpace = " \t\u00A0"
 
@@ -129,7 +114,7 @@ func Join(lines []Line) string {
 		if i > 0 {
 			out.WriteByte('\n')
 		}
-		l.appendTo(&out)
+		out.WriteString(l.String())
 	}
 	return out.String()
 }
@@ -140,37 +125,25 @@ type segment struct {
 	lines   []Line
 	history bool
 	gap     int // empty lines before it
-	runes   int // of its lines, with the line ends between them
 }
 
 // segments splits lines that are tidy.
 func segments(lines []Line) []segment {
 	var all []segment
 	blanks := 0
-	for i, l := range lines {
-		if l.blank() && l.Depth == 0 {
+	for _, l := range lines {
+		n := len(all) - 1
+		switch {
+		case l.blank() && l.Depth == 0:
 			blanks++
 			continue
+		case n >= 0 && all[n].history == (l.Depth > 0):
+			all[n].lines = append(append(all[n].lines, make([]Line, blanks)...), l)
+		case n < 0:
+			all = append(all, segment{lines: []Line{l}, history: l.Depth > 0})
+		default:
+			all = append(all, segment{lines: []Line{l}, history: l.Depth > 0, gap: blanks})
 		}
-		history := l.Depth > 0
-		n := len(all) - 1
-		if n < 0 || all[n].history != history {
-			all = append(all, segment{history: history, gap: blanks, lines: lines[i:i:len(lines)]})
-			n++
-			if n == 0 {
-				all[n].gap = 0
-			}
-		} else {
-			for range blanks {
-				all[n].lines = append(all[n].lines, Line{})
-			}
-			all[n].runes += blanks
-		}
-		if len(all[n].lines) > 0 {
-			all[n].runes++
-		}
-		all[n].lines = append(all[n].lines, l)
-		all[n].runes += l.runes()
 		blanks = 0
 	}
 	return all
@@ -190,90 +163,65 @@ func layout(all []segment) string {
 			out.WriteString(strings.Repeat("\n", gap+1))
 		}
 		gap = 0
-		for i, l := range s.lines {
-			if i > 0 {
-				out.WriteByte('\n')
-			}
-			l.appendTo(&out)
-		}
+		out.WriteString(Join(s.lines))
 	}
 	return out.String()
 }
 
-// Fit returns at most maxRunes of the text of tidy lines and whether anything is
-// missing. What is new goes before history; see Text.
-func Fit(lines []Line, maxRunes int) (string, bool) {
-	all := segments(lines)
-	total, fresh := 0, 0
-	news := 0
-	for i, s := range all {
-		total += s.runes
-		if i > 0 {
-			total += 1 + s.gap
+// layoutNew puts together the segments that are new.
+func layoutNew(all []segment) string {
+	fresh := slices.Clone(all)
+	for i := range fresh {
+		if fresh[i].history {
+			fresh[i].lines = nil
 		}
-		if s.history {
-			continue
-		}
-		if news > 0 {
-			fresh += 1 + max(s.gap, all[i-1].gap)
-		}
-		fresh += s.runes
-		news++
 	}
-	switch {
-	case total <= maxRunes:
-		return layout(all), false
-	case news == 0: // nothing but history: it is what there is to read
-		return plain.Head(layout(all), maxRunes)
-	}
-	fill(all, maxRunes-fresh)
-	text, _ := plain.Head(layout(all), maxRunes)
-	return text, true
+	return layout(fresh)
 }
 
-// fill shortens runs of history so that they take at most room runes beside the
-// new text; a negative room takes them out. Each run has first of all the line
-// that says what is missing, and what is then left goes to the runs in order.
-func fill(all []segment, room int) {
-	least := make([]int, len(all)) // what a run takes at least, with its line ends
+// Fit returns at most maxRunes of the text of tidy lines and whether anything is
+// missing. What is new goes before history. Of each run of history there is first of
+// all the line that says what is missing; what is then left goes to the runs in order.
+// Where there is no room even for those lines, the runs behind are left out in silence.
+func Fit(lines []Line, maxRunes int) (string, bool) {
+	all := segments(lines)
+	whole, fresh := layout(all), layoutNew(all)
+	if fresh == "" || utf8.RuneCountInString(whole) <= maxRunes {
+		return plain.Head(whole, maxRunes)
+	}
+	room := maxRunes - utf8.RuneCountInString(fresh)
+	silent := len(all) // runs from here on are
 	for i, s := range all {
 		if !s.history {
 			continue
 		}
 		// With a run come a line end, and the smaller of the gaps around it.
-		around := 1 + s.gap
-		switch {
-		case i == 0:
-			around = 1 + all[1].gap
-		case i+1 < len(all):
-			around = 1 + min(s.gap, all[i+1].gap)
+		least := min(runes(s.lines...), runes(leftOut(len(s.lines)))) + 1 + s.gap
+		if i == 0 {
+			least += all[1].gap
+		} else if i+1 < len(all) {
+			least -= max(s.gap-all[i+1].gap, 0)
 		}
-		least[i] = min(s.runes, leftOut(len(s.lines)).runes()) + around
-		if least[i] > room {
-			// It and those behind it are left out in silence.
-			for j := i; j < len(all); j++ {
-				if all[j].history {
-					all[j].lines = nil
-				}
-			}
+		if least > room {
+			silent = i
 			break
 		}
-		room -= least[i]
+		room -= least
 	}
 	for i := range all {
 		s := &all[i]
-		if !s.history || s.lines == nil {
-			continue
+		switch extra := runes(s.lines...) - runes(leftOut(len(s.lines))); {
+		case !s.history:
+		case i >= silent:
+			s.lines = nil
+		case extra <= room:
+			room -= max(extra, 0)
+		default:
+			s.lines, room = shorten(s.lines, room), 0
 		}
-		note := leftOut(len(s.lines)).runes()
-		extra := s.runes - min(s.runes, note)
-		if extra <= room {
-			room -= extra
-			continue
-		}
-		s.lines = shorten(s.lines, room)
-		room = 0
 	}
+	text, _ := plain.Head(layout(all), maxRunes)
+	return text, true
 }
 
 // shorten returns the first lines that fit into room runes, and one that says
@@ -281,12 +229,11 @@ func fill(all []segment, room int) {
 func shorten(lines []Line, room int) []Line {
 	const worth = 40 // runes of a line that is cut
 	shown := 0
-	for shown < len(lines) && lines[shown].runes()+1 <= room {
-		room -= lines[shown].runes() + 1
+	for shown < len(lines) && runes(lines[shown])+1 <= room {
+		room -= runes(lines[shown]) + 1
 		shown++
 	}
-	var out []Line
-	out = append(out, lines[:shown]...)
+	out := slices.Clone(lines[:shown])
 	if next := lines[shown]; room > worth+2*next.Depth {
 		next.Text, _ = plain.Head(next.Text, room-2*next.Depth-len(" …"))
 		next.Text = strings.TrimRight(next.Text, lineSpace) + " …"
@@ -300,7 +247,7 @@ func NewRunes(lines []Line) int {
 	n := 0
 	for _, l := range lines {
 		if l.Depth == 0 && !l.blank() {
-			n += l.runes() + 1
+			n += utf8.RuneCountInString(l.Text) + 1
 		}
 	}
 	return max(n-1, 0)
@@ -318,14 +265,7 @@ func leftOut(n int) Line {
 // that do not begin with ">". Where history stood between them an empty line is
 // left if there was one.
 func New(text string) string {
-	lines := markedLines(text)
-	all := segments(lines)
-	for i := range all {
-		if all[i].history {
-			all[i].lines = nil
-		}
-	}
-	return layout(all)
+	return layoutNew(segments(markedLines(text)))
 }
 
 // markedLines splits a text in which history is marked.

@@ -1,6 +1,8 @@
 package quoted
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -45,39 +47,31 @@ func wordTable(words map[field]string) map[string]field {
 	return table
 }
 
-func wordSet(list string) map[string]bool {
-	set := map[string]bool{}
-	for word := range strings.SplitSeq(list, "|") {
-		set[word] = true
-	}
-	return set
-}
-
 // originalWords stand above the message that is answered.
-var originalWords = wordSet("original message|original mail|original email|original e-mail|original appointment|original|ursprüngliche nachricht|ursprüngliche mail|ursprüngliche e-mail|" +
-	"originalnachricht|original-nachricht|original nachricht|ursprünglicher termin|message d'origine|message original|message initial|message d’origine|rendez-vous d'origine|" +
-	"mensaje original|messaggio originale|mensagem original|oorspronkelijk bericht|origineel bericht|originalmeddelande|ursprungligt meddelande|ursprungligt mail|" +
-	"oprindelig meddelelse|original meddelelse|oprindelig besked|opprinnelig melding|alkuperäinen viesti|oryginalna wiadomość|wiadomość oryginalna|wiadomość pierwotna|" +
-	"původní zpráva|pôvodná správa|izvirno sporočilo|izvorna poruka|eredeti üzenet|mesaj original|mesajul original|orijinal mesaj|orjinal mesaj|özgün ileti|" +
-	"исходное сообщение|оригинальное сообщение|первоначальное сообщение|вихідне повідомлення|оригінальне повідомлення|αρχικό μήνυμα|" +
-	"元のメッセージ|オリジナルメッセージ|原始邮件|邮件原件|原始郵件|原始訊息|원본 메시지|원본 메일|הודעה מקורית|الرسالة الأصلية|reply message|replied message|回复的原邮件")
+var originalWords = strings.Split("original message|original mail|original email|original e-mail|original appointment|original|ursprüngliche nachricht|ursprüngliche mail|ursprüngliche e-mail|"+
+	"originalnachricht|original-nachricht|original nachricht|ursprünglicher termin|message d'origine|message original|message initial|message d’origine|rendez-vous d'origine|"+
+	"mensaje original|messaggio originale|mensagem original|oorspronkelijk bericht|origineel bericht|originalmeddelande|ursprungligt meddelande|ursprungligt mail|"+
+	"oprindelig meddelelse|original meddelelse|oprindelig besked|opprinnelig melding|alkuperäinen viesti|oryginalna wiadomość|wiadomość oryginalna|wiadomość pierwotna|"+
+	"původní zpráva|pôvodná správa|izvirno sporočilo|izvorna poruka|eredeti üzenet|mesaj original|mesajul original|orijinal mesaj|orjinal mesaj|özgün ileti|"+
+	"исходное сообщение|оригинальное сообщение|первоначальное сообщение|вихідне повідомлення|оригінальне повідомлення|αρχικό μήνυμα|"+
+	"元のメッセージ|オリジナルメッセージ|原始邮件|邮件原件|原始郵件|原始訊息|원본 메시지|원본 메일|הודעה מקורית|الرسالة الأصلية|reply message|replied message|回复的原邮件", "|")
 
 // forwardWords stand above a message that is passed on.
-var forwardWords = wordSet("forwarded message|begin forwarded message|forwarded mail|forwarded email|forward message|original message forwarded|start of forwarded message|fwd|" +
-	"weitergeleitete nachricht|anfang der weitergeleiteten nachricht|anfang der weitergeleiteten e-mail|weitergeleitete mail|weitergeleitete e-mail|" +
-	"message transféré|message transmis|message réexpédié|début du message transféré|début du message réexpédié|début de message transféré|" +
-	"mensaje reenviado|inicio del mensaje reenviado|inicio del mensaje|messaggio inoltrato|inizio messaggio inoltrato|inizio del messaggio inoltrato|" +
-	"mensagem encaminhada|mensagem reencaminhada|início da mensagem encaminhada|início da mensagem reencaminhada|" +
-	"doorgestuurd bericht|begin doorgestuurd bericht|begin van doorgestuurd bericht|vidarebefordrat meddelande|vidarebefordrat mail|vidarebefordrat brev|" +
-	"påbörjat vidarebefordrat meddelande|videresendt meddelelse|videresendt besked|videresendt mail|start på videresendt besked|start på videresendt meddelelse|begynd videresendt besked|" +
-	"videresendt melding|videresendt e-post|start på videresendt melding|välitetty viesti|edelleenlähetetty viesti|alkaa edelleenlähetetty viesti|välitetyn viestin alku|" +
-	"przekazana wiadomość|wiadomość przekazana|treść przekazanej wiadomości|początek przekazywanej wiadomości|początek wiadomości przekazanej dalej|" +
-	"přeposlaná zpráva|začátek přeposlané zprávy|preposlaná správa|začiatok preposlanej správy|továbbított üzenet|továbbított levél|továbbított üzenet kezdete|" +
-	"mesaj redirecționat|mesaj redirectionat|iletilmiş mesaj|iletilen ileti|iletilen mesaj|yönlendirilmiş ileti|yönlendirilen mesaj|" +
-	"пересылаемое сообщение|пересланное сообщение|перенаправленное сообщение|начало переадресованного сообщения|начало пересылаемого сообщения|переслане повідомлення|початок пересланого повідомлення|" +
-	"προωθημένο μήνυμα|αρχή προωθημένου μηνύματος|転送メッセージ|転送されたメッセージ|転送メール|以下は転送されたメールです|転送された電子メール|" +
-	"转发邮件信息|转发的邮件|转发邮件|转发的消息|转发信息|已转发的邮件|下面是被转发的邮件|开始转发的邮件|轉寄郵件|轉寄的郵件|已轉寄的郵件|以下是轉寄的郵件|開始轉寄郵件|" +
-	"전달된 메시지|전달된 메일|전달된 이메일|הודעה שהועברה|רسالة معاد توجيهها|رسالة معاد توجيهها")
+var forwardWords = strings.Split("forwarded message|begin forwarded message|forwarded mail|forwarded email|forward message|original message forwarded|start of forwarded message|fwd|"+
+	"weitergeleitete nachricht|anfang der weitergeleiteten nachricht|anfang der weitergeleiteten e-mail|weitergeleitete mail|weitergeleitete e-mail|"+
+	"message transféré|message transmis|message réexpédié|début du message transféré|début du message réexpédié|début de message transféré|"+
+	"mensaje reenviado|inicio del mensaje reenviado|inicio del mensaje|messaggio inoltrato|inizio messaggio inoltrato|inizio del messaggio inoltrato|"+
+	"mensagem encaminhada|mensagem reencaminhada|início da mensagem encaminhada|início da mensagem reencaminhada|"+
+	"doorgestuurd bericht|begin doorgestuurd bericht|begin van doorgestuurd bericht|vidarebefordrat meddelande|vidarebefordrat mail|vidarebefordrat brev|"+
+	"påbörjat vidarebefordrat meddelande|videresendt meddelelse|videresendt besked|videresendt mail|start på videresendt besked|start på videresendt meddelelse|begynd videresendt besked|"+
+	"videresendt melding|videresendt e-post|start på videresendt melding|välitetty viesti|edelleenlähetetty viesti|alkaa edelleenlähetetty viesti|välitetyn viestin alku|"+
+	"przekazana wiadomość|wiadomość przekazana|treść przekazanej wiadomości|początek przekazywanej wiadomości|początek wiadomości przekazanej dalej|"+
+	"přeposlaná zpráva|začátek přeposlané zprávy|preposlaná správa|začiatok preposlanej správy|továbbított üzenet|továbbított levél|továbbított üzenet kezdete|"+
+	"mesaj redirecționat|mesaj redirectionat|iletilmiş mesaj|iletilen ileti|iletilen mesaj|yönlendirilmiş ileti|yönlendirilen mesaj|"+
+	"пересылаемое сообщение|пересланное сообщение|перенаправленное сообщение|начало переадресованного сообщения|начало пересылаемого сообщения|переслане повідомлення|початок пересланого повідомлення|"+
+	"προωθημένο μήνυμα|αρχή προωθημένου μηνύματος|転送メッセージ|転送されたメッセージ|転送メール|以下は転送されたメールです|転送された電子メール|"+
+	"转发邮件信息|转发的邮件|转发邮件|转发的消息|转发信息|已转发的邮件|下面是被转发的邮件|开始转发的邮件|轉寄郵件|轉寄的郵件|已轉寄的郵件|以下是轉寄的郵件|開始轉寄郵件|"+
+	"전달된 메시지|전달된 메일|전달된 이메일|הודעה שהועברה|רسالة معاد توجيهها|رسالة معاد توجيهها", "|")
 
 // verbs of writing, as they stand in attributions, in lower case.
 var verbs = strings.Split("wrote|writes|has written|schrieb|schreibt|hat geschrieben|a écrit|écrit|a ecrit|escribió|escribio|escribe|ha escrit|va escriure|ha scritto|scrisse|scrive|"+
@@ -88,21 +82,15 @@ var verbs = strings.Split("wrote|writes|has written|schrieb|schreibt|hat geschri
 // quotingWords stand before the name and at the beginning.
 const quotingWords = "quoting|zitat von|zitiere|citando|citazione|cytowanie|citat von|citat från"
 
-func beginsQuoting(low string) bool {
-	for w := range strings.SplitSeq(quotingWords, "|") {
-		if strings.HasPrefix(low+" ", w+" ") {
-			return true
-		}
-	}
-	return false
-}
+var quoting = regexp.MustCompile(`^(?:` + quotingWords + `)(?: |$)`)
 
 // openers begin attributions, in lower case.
 var openers = strings.Split("on |am |le |el |il |op |em |a |w dniu |dnia |den |på |d. |at |as of |в |от |у |dne |dňa |v |la |data |in data |pe |în |στις |στην |kl. |ב|ในวันที่|vào |pada |tarihinde |在|于|於|el dia |el día ", "|")
 
-// weekdays are the beginnings of the names of days with which attributions begin.
-var weekdays = strings.Split("mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so|lun|mar|mer|jeu|ven|sam|dim|mié|jue|vie|sáb|dom|gio|seg|ter|qua|qui|sex|"+
-	"pn|wt|śr|czw|pt|sob|niedz|pon|ma|ti|ke|to|pe|la|su|mån|tis|ons|tor|fre|lör|sön|man|lør|søn|po|út|st|čt|pá|ne|пн|вт|ср|чт|пт|сб|вс|нд|пон|чет|пят|суб|вос|pzt|sal|çar|per|cum|cmt|paz", "|")
+// weekday is the name of a day with which an attribution begins, shortened or not, in
+// lower case, and more behind it.
+var weekday = regexp.MustCompile(`^(?:` + "mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so|lun|mar|mer|jeu|ven|sam|dim|mié|jue|vie|sáb|dom|gio|seg|ter|qua|qui|sex|" +
+	"pn|wt|śr|czw|pt|sob|niedz|pon|ma|ti|ke|to|pe|la|su|mån|tis|ons|tor|fre|lör|sön|man|lør|søn|po|út|st|čt|pá|ne|пн|вт|ср|чт|пт|сб|вс|нд|пон|чет|пят|суб|вос|pzt|sal|çar|per|cum|cmt|paz" + `)\pL*(?:[,.]| +[0-9])`)
 
 // verbOfWriting returns where a verb of writing ends in a text in lower case,
 // or -1. It is a word of its own in scripts that separate words.
@@ -135,26 +123,5 @@ func spacedLetter(word string) bool {
 // opensAttribution reports whether a text begins as attributions do.
 func opensAttribution(s string) bool {
 	low := strings.ToLower(s[:min(len(s), 64)])
-	for _, o := range openers {
-		if strings.HasPrefix(low, o) {
-			return true
-		}
-	}
-	return false
-}
-
-// isWeekday reports whether a text in lower case begins with the name of a day,
-// shortened or not, and goes on with more.
-func isWeekday(low string) bool {
-	for _, d := range weekdays {
-		rest, ok := strings.CutPrefix(low, d)
-		if !ok {
-			continue
-		}
-		rest = strings.TrimLeftFunc(rest, unicode.IsLetter)
-		if strings.HasPrefix(rest, ",") || strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, " ") && startsWithDigit(strings.TrimLeft(rest, " ")) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(openers, func(o string) bool { return strings.HasPrefix(low, o) })
 }

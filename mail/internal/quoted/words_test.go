@@ -1,6 +1,7 @@
 package quoted
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -12,11 +13,9 @@ func TestFieldNamesAreUnambiguous(t *testing.T) {
 			t.Errorf("%q is not in lower case", name)
 		}
 	}
-	for _, set := range []map[string]bool{originalWords, forwardWords} {
-		for words := range set {
-			if words != strings.ToLower(words) {
-				t.Errorf("%q is not in lower case", words)
-			}
+	for _, words := range slices.Concat(originalWords, forwardWords) {
+		if words != strings.ToLower(words) {
+			t.Errorf("%q is not in lower case", words)
 		}
 	}
 }
