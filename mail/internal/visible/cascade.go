@@ -220,20 +220,24 @@ func (p *page) compute(around style, n *html.Node) style {
 
 // hints returns what attributes say about looks; any rule weighs more.
 func hints(n *html.Node) (all []declaration) {
-	hint := func(prop property, v cssValue) { all = append(all, declaration{prop: prop, value: v}) }
 	for _, a := range n.Attr {
+		hint := declaration{prop: colorText}
 		switch {
 		case a.Namespace != "" || a.Val == "":
+			continue
 		case a.Key == "background":
-			hint(backgroundImage, cssValue{image: true})
+			hint = declaration{prop: backgroundImage, value: cssValue{image: true}}
 		case a.Key == "bgcolor":
-			if c := attributeColor(a.Val); !c.clear() {
-				hint(backgroundColor, cssValue{color: c})
-			}
+			hint.prop = backgroundColor
 		case a.Key == "color" && n.Data == "font", a.Key == "text" && n.Data == "body":
-			if c := attributeColor(a.Val); !c.clear() {
-				hint(colorText, cssValue{color: c})
-			}
+		default:
+			continue
+		}
+		if hint.prop != backgroundImage {
+			hint.value.color = attributeColor(a.Val)
+		}
+		if !hint.value.color.clear() {
+			all = append(all, hint)
 		}
 	}
 	return all

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/postern-mail/postern/mail/internal/quoted"
 )
 
 // MaxBytes is how many octets of a document are read.
@@ -173,14 +175,7 @@ func isVoid(tag string) bool {
 	return false
 }
 
-func attr(attrs []html.Attribute, name string) string {
-	for _, a := range attrs {
-		if a.Key == name && a.Namespace == "" {
-			return a.Val
-		}
-	}
-	return ""
-}
+var attr = quoted.Attr
 
 func hasAttr(attrs []html.Attribute, name string) bool {
 	return slices.ContainsFunc(attrs, func(a html.Attribute) bool { return a.Key == name && a.Namespace == "" })

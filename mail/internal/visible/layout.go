@@ -1,6 +1,7 @@
 package visible
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -222,10 +223,8 @@ func (r *renderer) enclosing(tags ...string) *element {
 	const window = 64 // far enough for what is written, near enough to be cheap
 	for i := len(r.open) - 2; i >= max(0, len(r.open)-window); i-- {
 		e := &r.open[i]
-		for _, tag := range tags {
-			if e.tag == tag {
-				return e
-			}
+		if slices.Contains(tags, e.tag) {
+			return e
 		}
 		if e.tag == "table" {
 			return nil
@@ -302,15 +301,11 @@ func (f *frame) flush() {
 // text adds text with its white space collapsed, or kept in a pre.
 func (r *renderer) text(s string, pre bool) {
 	f := r.top()
-	if pre {
-		r.writePre(f, s)
-		return
-	}
 	for _, c := range s {
 		switch {
-		case isFiller(c):
+		case isFiller(c), pre && (c == '\r' || c == '\n' && len(f.out) == 0):
 			continue
-		case unicode.IsSpace(c):
+		case !pre && unicode.IsSpace(c):
 			f.space = f.space || f.lines == 0
 			continue
 		}
@@ -321,27 +316,6 @@ func (r *renderer) text(s string, pre bool) {
 		f.flush()
 		f.out = utf8.AppendRune(f.out, c)
 		r.left--
-	}
-}
-
-func (r *renderer) writePre(f *frame, s string) {
-	for _, c := range s {
-		if r.left <= 0 {
-			r.full = true
-			return
-		}
-		r.left--
-		switch c {
-		case '\r', quoted.QuoteMark, quoted.HeaderMark:
-		case '\n':
-			if len(f.out) > 0 {
-				f.flush()
-				f.out = append(f.out, '\n')
-			}
-		default:
-			f.flush()
-			f.out = utf8.AppendRune(f.out, c)
-		}
 	}
 }
 
@@ -372,7 +346,7 @@ func (r *renderer) link(e *element, url string) {
 		return
 	}
 	text := strings.TrimSpace(string(f.out[e.link:]))
-	if text == "" && r.images == 0 || sameAddress(text, url) {
+	if text == "" && r.images == 0 || bareAddress(text) == bareAddress(url) {
 		return
 	}
 	lines, space := f.lines, f.space
@@ -405,22 +379,13 @@ func linkAddress(href string) string {
 	return ""
 }
 
-// sameAddress reports whether the text of a link says its address.
-func sameAddress(text, url string) bool {
-	return bareAddress(text) == bareAddress(url)
-}
+var scheme = regexp.MustCompile(`^(?i:https?://|mailto:)`)
 
+// bareAddress is what two addresses have in common that lead to the same place.
 func bareAddress(s string) string {
-	s = strings.Join(strings.Fields(s), "")
-	for _, scheme := range []string{"https://", "http://", "mailto:"} {
-		if len(s) >= len(scheme) && strings.EqualFold(s[:len(scheme)], scheme) {
-			s = s[len(scheme):]
-			break
-		}
+	s = scheme.ReplaceAllString(strings.Join(strings.Fields(s), ""), "")
+	if s = strings.TrimSuffix(s, "/"); strings.Contains(s, "/") {
+		return s
 	}
-	s = strings.TrimSuffix(s, "/")
-	if !strings.Contains(s, "/") { // only a path minds its case
-		s = strings.ToLower(s)
-	}
-	return s
+	return strings.ToLower(s) // only a path minds its case
 }

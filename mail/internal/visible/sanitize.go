@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/microcosm-cc/bluemonday"
@@ -35,6 +34,9 @@ func Sanitize(s string, maxRunes int) (safe string, hidden int, cut bool) {
 var shownElements = []string{"p", "div", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "pre", "center",
 	"b", "strong", "i", "em", "u", "s", "strike", "del", "ins", "small", "big", "sub", "sup", "code", "tt", "kbd", "samp", "var", "q", "cite", "abbr", "mark",
 	"ul", "ol", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tfoot", "tr", "td", "th"}
+
+// spaces are a run of white space; no-break spaces stay.
+var spaces = regexp.MustCompile(`[\t-\r \x{85}\x{1680}\x{2000}-\x{200A}\x{202F}\x{205F}\x{3000}]+`)
 
 var digits = regexp.MustCompile(`\A[0-9]{1,9}\z`)
 
@@ -158,7 +160,7 @@ func (w *htmlWriter) image(alt string) {
 func (w *htmlWriter) text(s string, pre bool) {
 	s = plain.Text(s)
 	if !pre {
-		s = collapse(s)
+		s = spaces.ReplaceAllString(s, " ")
 	}
 	if strings.TrimSpace(s) == "" && len(w.pending) > 0 {
 		w.pending = append(w.pending, s)
@@ -176,21 +178,4 @@ func (w *htmlWriter) text(s string, pre bool) {
 	}
 	w.left -= utf8.RuneCountInString(escaped)
 	w.out.WriteString(escaped)
-}
-
-// collapse makes every run of white space one space; no-break spaces stay.
-func collapse(s string) string {
-	var out strings.Builder
-	out.Grow(len(s))
-	space := false
-	for _, c := range s {
-		isSpace := unicode.IsSpace(c) && c != '\u00A0'
-		if !isSpace {
-			out.WriteRune(c)
-		} else if !space {
-			out.WriteByte(' ')
-		}
-		space = isSpace
-	}
-	return out.String()
 }
