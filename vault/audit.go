@@ -31,7 +31,7 @@ const (
 const (
 	purgeBatch    = 100            // entries one append may purge
 	clockMistrust = 24 * time.Hour // an entry dated later than this from now tells nothing of its age
-	verifyBatch   = 4096           // entries one transaction verifies
+	verifyBatch   = 1000           // entries one transaction verifies
 )
 
 var chainKey = []byte("chain")

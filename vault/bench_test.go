@@ -18,26 +18,9 @@ func benchVault(b *testing.B) *Vault {
 	return mustOpen(b, path, Keys{Agent: k.Agent}, nil)
 }
 
-func BenchmarkOpen(b *testing.B) {
-	path, k := newVaultFile(b)
-	for b.Loop() {
-		mustOpen(b, path, k, nil)
-	}
-}
-
 func BenchmarkAccount(b *testing.B) {
 	v := benchVault(b)
 	for b.Loop() {
-		if _, err := v.Account(b.Context(), "account5"); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkAccountUncached(b *testing.B) {
-	v := benchVault(b)
-	for b.Loop() {
-		v.cached = nil
 		if _, err := v.Account(b.Context(), "account5"); err != nil {
 			b.Fatal(err)
 		}
@@ -51,25 +34,7 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-func BenchmarkRecordParallel(b *testing.B) {
-	v := benchVault(b)
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			must(b, v.Record(b.Context(), entry("mail list")))
-		}
-	})
-}
-
-func BenchmarkTake(b *testing.B) {
-	v := benchVault(b)
-	for b.Loop() {
-		if _, err := v.Take(b.Context(), "agent", 1_000_000_000, time.Minute); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// BenchmarkRecordContended is BenchmarkRecordParallel for as many processes: each opens
+// BenchmarkRecordContended has several processes record at once: each opens
 // the lock for itself.
 func BenchmarkRecordContended(b *testing.B) {
 	path, k := newVaultFile(b)

@@ -46,7 +46,7 @@ func randomMessage(n int) []byte {
 
 func TestOutboxKeepsMessagesOfEveryLength(t *testing.T) {
 	_, v := newVault(t, nil)
-	for i, n := range []int{0, 1, outboxChunk - 1, outboxChunk, outboxChunk + 1, 3 * outboxChunk, 35 << 20} {
+	for i, n := range []int{0, 1, outboxChunk - 1, outboxChunk, outboxChunk + 1, 3 * outboxChunk, size(35, 3) << 20} {
 		want := randomMessage(n)
 		o := mustAddOutgoing(t, v, outgoing(i), want)
 		got, err := v.OutgoingMessage(t.Context(), o.ID)
@@ -300,24 +300,6 @@ func TestOutboxDamagedOldRecordKeepsNobodyFromSending(t *testing.T) {
 	})
 	c.at = outboxDay.Add(2 * mail.KeepOutgoing)
 	mustAddOutgoing(t, v, outgoing(2), []byte("new"))
-}
-
-func BenchmarkOutboxAdd(b *testing.B) {
-	for _, size := range []int{4 << 10, 1 << 20, 35 << 20} {
-		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			_, v := newVault(b, nil)
-			message := randomMessage(size)
-			b.SetBytes(int64(size))
-			n := 0
-			for b.Loop() {
-				n++
-				mustAddOutgoing(b, v, outgoing(n), message)
-				if _, err := v.ChangeOutgoing(b.Context(), fmt.Sprintf("id-%04d", n), func(*mail.Outgoing) (bool, error) { return true, nil }); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }
 
 // What ended makes room for what is to be sent; what waits does not.

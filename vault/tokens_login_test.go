@@ -66,7 +66,7 @@ func TestProcessesLogInWithOneConsent(t *testing.T) {
 		must(t, admin.SetConsent(t.Context(), "work", refresh))
 	}
 	authorize()
-	const processes = 5
+	processes := size(5, 2)
 	var all sync.WaitGroup
 	for i := range processes {
 		cmd := process(t, "login", path, "work", k.Agent)

@@ -3,13 +3,10 @@ package vault
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -367,28 +364,4 @@ func TestAWaitForATokenEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	wantErr(t, agent.RefreshToken(ctx, "work", unlent(t)), context.Canceled, "after the end")
-}
-
-func TestGoroutinesShareOneTokenInTurn(t *testing.T) {
-	admin, agent := newVault(t, nil)
-	addOAuth(t, admin, "work", "", "0")
-	var all sync.WaitGroup
-	var busy, n atomic.Int64
-	for range 16 {
-		all.Go(func() {
-			if err := agent.RefreshToken(t.Context(), "work", func(_ context.Context, s mail.OAuthSecrets) (mail.Secret, error) {
-				if busy.Add(1) > 1 || s.RefreshToken.Reveal() != fmt.Sprint(n.Load()) {
-					t.Errorf("two at once, or a spent token: %s, not %d", s.RefreshToken.Reveal(), n.Load())
-				}
-				defer busy.Add(-1)
-				return text(fmt.Sprint(n.Add(1))), nil
-			}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	if n.Load() != 16 {
-		t.Errorf("%d exchanges", n.Load())
-	}
 }

@@ -27,7 +27,7 @@ func countRecords(t testing.TB, v *testBox, bucket string, kind byte) (n int) {
 // TestABroadcastToTenThousand is read by ten thousand agents. Each is counted for
 // itself, and when it expires no call pays for all of them.
 func TestABroadcastToTenThousand(t *testing.T) {
-	const readers = 10_000
+	readers := size(10_000, 1000)
 	v, c := agentVault(t)
 	post(t, v, "p:a", Everyone, "all")
 	for start := 0; start < readers; start += 500 {
@@ -56,7 +56,7 @@ func TestABroadcastToTenThousand(t *testing.T) {
 		t.Errorf("one call removed %d of %d marks, want %d", gone, before, maxPurge)
 	}
 	for _, all := range []bool{false, true} {
-		if got := fetch(t, v, Query{Agent: "p:r9999", All: all}); len(got) != 0 {
+		if got := fetch(t, v, Query{Agent: fmt.Sprint("p:r", readers-1), All: all}); len(got) != 0 {
 			t.Errorf("seen while it is removed: %q", subjects(got))
 		}
 	}
@@ -72,7 +72,7 @@ func TestABroadcastToTenThousand(t *testing.T) {
 // waits beside it gets each message when its lease is over at the latest.
 func TestAReaderThatDiesAgainAndAgainStarvesNobody(t *testing.T) {
 	v, c := agentVault(t)
-	const rounds = 100
+	rounds := size(100, 25)
 	for i := range rounds {
 		post(t, v, "p:a", "p:b", fmt.Sprint(i))
 		if in, err := v.Read(t.Context(), Query{Agent: "p:b"}); err != nil || in.Claim == nil {
@@ -167,7 +167,7 @@ func TestAVaultThatIsMovedAwayAndBack(t *testing.T) {
 func TestCleanupBesideReaders(t *testing.T) {
 	path, k := newVaultFile(t)
 	past := mustOpen(t, path, k, func() time.Time { return time.Now().Add(-TTL - time.Hour) })
-	postMany(t, past, "p:old", "p:b", 2000)
+	postMany(t, past, "p:old", "p:b", size(2000, 600))
 	vaults := []*testBox{mustOpen(t, path, k, nil), mustOpen(t, path, k, nil)}
 	var working, reading sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())

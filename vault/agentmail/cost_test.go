@@ -9,7 +9,7 @@ import (
 // agent among a hundred messages of others and among twenty thousand, and counts what
 // each command takes: the same transactions and the same steps.
 func TestWhatAReadCostsDoesNotGrowWithTheMailOfOthers(t *testing.T) {
-	others := []int{100, 20_000}
+	others := []int{100, size(20_000, 2000)}
 	tolls := map[string][]toll{}
 	for _, n := range others {
 		v, _ := agentVault(t)

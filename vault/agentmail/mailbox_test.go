@@ -344,7 +344,7 @@ func TestAgentMailIsWhatTheRulesSay(t *testing.T) {
 	agents := []string{"p:a", "p:b", "p:c", "q:a", "q:silent"}
 	someone := func() string { return agents[dice.IntN(len(agents))] }
 	model := &agentModel{}
-	for step := range 1500 {
+	for step := range size(1500, 300) {
 		c.at = c.at.Add(time.Duration(dice.IntN(20)) * time.Minute)
 		if dice.IntN(20) == 0 {
 			c.at = c.at.Add(-time.Duration(dice.IntN(60)) * time.Second)

@@ -76,6 +76,14 @@ func wantErr(t testing.TB, err, want error, what string, args ...any) {
 	}
 }
 
+// size is how much a test does, which is less with -short.
+func size(whole, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return whole
+}
+
 func second[T any](_ T, err error) error { return err }
 
 // clock is a clock that a test sets.

@@ -178,12 +178,9 @@ func correspondent(t *testing.T, path string, k vault.Keys, number, letters int)
 // three thousand.
 func TestTwentyCorrespondentsReadEveryMessageOnce(t *testing.T) {
 	path, k := newVaultFile(t)
-	processes, letters := 20, 500
-	switch {
-	case testing.Short():
-		letters = 40
-	case racing:
-		letters = 150
+	processes, letters := 20, size(500, 10)
+	if racing {
+		letters = min(letters, 150)
 	}
 	book := &ledger{sent: map[string][2]string{}, read: map[string]map[string]int{}}
 	var sending, ending sync.WaitGroup
@@ -234,7 +231,7 @@ func TestTwentyCorrespondentsReadEveryMessageOnce(t *testing.T) {
 // they had not confirmed is read again, by themselves or in the end.
 func TestKilledCorrespondentsLoseNothing(t *testing.T) {
 	path, k := newVaultFile(t)
-	const processes, rounds = 10, 8
+	processes, rounds := size(10, 6), size(8, 2)
 	book := &ledger{sent: map[string][2]string{}, read: map[string]map[string]int{}}
 	var ending sync.WaitGroup
 	for n := range processes {

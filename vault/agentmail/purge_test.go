@@ -9,7 +9,7 @@ import (
 func TestExpiryLeavesNothingBehind(t *testing.T) {
 	v, c := agentVault(t)
 	start := c.at
-	for i, m := range postMany(t, v, "p:a", "p:b", 4*maxPurge+50) {
+	for i, m := range postMany(t, v, "p:a", "p:b", size(4, 1)*maxPurge+50) {
 		if i%20 < 2 {
 			_, err := v.Ack(t.Context(), "p:c", m.ID, false)
 			must(t, err)
@@ -94,7 +94,7 @@ func TestEveryUseRemovesWhatExpired(t *testing.T) {
 // call removes, and looks at them in every way.
 func TestWhatExpiredIsSeenByNobodyBeforeItIsRemoved(t *testing.T) {
 	v, c := agentVault(t)
-	old := postMany(t, v, "p:a", "p:b", 12*maxPurge)
+	old := postMany(t, v, "p:a", "p:b", 8*maxPurge)
 	direct, everyone := old[len(old)-2], old[len(old)-1]
 	if direct.Broadcast() {
 		direct, everyone = everyone, direct

@@ -226,7 +226,7 @@ func (t *tx) Put(bucket string, key, value []byte) error {
 		}
 		// Pages that grow at their end alone, such as those of a log, are left almost full.
 		b.FillPercent = bolt.DefaultFillPercent
-		if last, _ := b.Cursor().Last(); bytes.Compare(key, last) >= 0 {
+		if behind, _ := b.Cursor().Seek(key); behind == nil { // Last does not come back where pages were emptied
 			b.FillPercent = appendFill
 		}
 		return b.Put(key, bytes.Clone(value)) // bbolt keeps the slice until it commits

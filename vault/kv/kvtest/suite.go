@@ -105,6 +105,16 @@ func order(t *testing.T, open func() kv.Engine) {
 		check(tx, left)
 		return nil
 	})
+	// And where nothing is left but what comes then.
+	do(t, e, true, func(tx kv.Tx) error {
+		for record, err := range kv.Each(tx, "b", kv.Range{}) {
+			if err := errors.Join(err, tx.Delete("b", record.Key)); err != nil {
+				return err
+			}
+		}
+		left = []string{"new"}
+		return tx.Put("b", []byte("new"), []byte("value of new"))
+	})
 	do(t, open(), false, func(tx kv.Tx) error {
 		check(tx, left)
 		names, err := tx.Buckets()
