@@ -262,39 +262,6 @@ func TestOtherSettingsNeedAnotherToken(t *testing.T) {
 	b.refreshes(2)
 }
 
-func TestCloseWaitsForTheTokenThatIsOnItsWay(t *testing.T) {
-	t.Parallel()
-	b := newOAuthBench(t, servertest.OAuthConfig{})
-	before := b.shelf.get("work").RefreshToken.Reveal()
-	held, release := make(chan struct{}), make(chan struct{})
-	b.server.FailNext(servertest.OAuthTokens, servertest.OAuthFault{Hold: func(context.Context) { close(held); <-release }})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		_, err := b.source.Token(ctx, b.a)
-		done <- err
-	}()
-	<-held
-	cancel()
-	b.refused(<-done, mail.KindTimeout)
-	closed := make(chan struct{})
-	go func() {
-		b.source.Close()
-		close(closed)
-	}()
-	close(release)
-	<-closed
-	if b.shelf.get("work").RefreshToken.Reveal() == before {
-		t.Error("the rotated token is lost")
-	}
-	_, err := b.source.Token(t.Context(), b.a)
-	b.refused(err, mail.KindConnection)
-	if b.source.Refused(b.a, mail.NewSecret([]byte("x"))) {
-		t.Error("another token after the end")
-	}
-	b.refreshes(1)
-}
-
 // stuckStore never gets its turn.
 type stuckStore struct{}
 

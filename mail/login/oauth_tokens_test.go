@@ -240,37 +240,49 @@ func TestFiftyCallersAtTheEndOfATokenRefreshOnce(t *testing.T) {
 	b.refreshes(2)
 }
 
-func TestARefreshSurvivesWhoStartedIt(t *testing.T) {
+// A refresh goes on when its caller gives up: the next one gets what it brings, and
+// Close waits for it, so that a rotated token is not lost.
+func TestARefreshSurvivesItsCaller(t *testing.T) {
 	t.Parallel()
-	b := newOAuthBench(t, servertest.OAuthConfig{})
-	before := b.shelf.get("work").RefreshToken.Reveal()
-	held, release := make(chan struct{}), make(chan struct{})
-	b.server.FailNext(servertest.OAuthTokens, servertest.OAuthFault{Hold: func(context.Context) { close(held); <-release }})
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		<-held
-		cancel()
-	}()
-	_, err := b.source.Token(ctx, b.a)
-	if e := b.refused(err, mail.KindTimeout); !errors.Is(e, context.Canceled) {
-		t.Errorf("the cause is %v", e.Err)
-	}
-	type result struct {
-		s   mail.Secret
-		err error
-	}
-	second := make(chan result, 1)
-	go func() {
-		s, err := b.source.Token(t.Context(), b.a)
-		second <- result{s, err}
-	}()
-	close(release)
-	if r := <-second; r.err != nil || r.s.IsZero() {
-		t.Errorf("who came later: %v", r.err)
-	}
-	b.refreshes(1)
-	if b.shelf.get("work").RefreshToken.Reveal() == before {
-		t.Error("the rotated token is lost")
+	for _, ends := range []bool{false, true} {
+		b := newOAuthBench(t, servertest.OAuthConfig{})
+		before := b.shelf.get("work").RefreshToken.Reveal()
+		held, release := make(chan struct{}), make(chan struct{})
+		b.server.FailNext(servertest.OAuthTokens, servertest.OAuthFault{Hold: func(context.Context) { close(held); <-release }})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-held; cancel() }()
+		_, err := b.source.Token(ctx, b.a)
+		if e := b.refused(err, mail.KindTimeout); !errors.Is(e, context.Canceled) {
+			t.Errorf("the cause is %v", e.Err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			if ends {
+				b.source.Close()
+				done <- nil
+				return
+			}
+			s, err := b.source.Token(t.Context(), b.a)
+			if s.IsZero() && err == nil {
+				err = errors.New("an empty token")
+			}
+			done <- err
+		}()
+		close(release)
+		if err := <-done; err != nil {
+			t.Errorf("the next caller: %v", err)
+		}
+		if b.shelf.get("work").RefreshToken.Reveal() == before {
+			t.Error("the rotated token is lost")
+		}
+		if ends {
+			_, err := b.source.Token(t.Context(), b.a)
+			b.refused(err, mail.KindConnection)
+			if b.source.Refused(b.a, mail.NewSecret([]byte("x"))) {
+				t.Error("another token after the end")
+			}
+		}
+		b.refreshes(1)
 	}
 }
 

@@ -279,31 +279,48 @@ func TestStoreAnswers(t *testing.T) {
 	}
 }
 
+// A message leaves at once or when it is asked for, and is refused before or after.
 func TestAppend(t *testing.T) {
 	scripted.Settle(t)
 	raw := []byte("Subject: x\r\n\r\na\r\nb STORE 1 +FLAGS (\\Deleted)\r\n")
-	for name, plus := range map[string]bool{"at once": true, "when asked": false} {
+	for name, tc := range map[string]struct {
+		caps    string
+		refused bool
+	}{
+		"at once": {" LITERAL+", false}, "when asked": {"", false}, "refused after it": {" LITERAL+", true}, "refused before it": {"", true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			got := make(chan string, 1)
-			caps := "IMAP4rev1 AUTH=PLAIN SASL-IR UIDPLUS"
-			if plus {
-				caps += " LITERAL+"
-			}
 			cfg := serve(t, func(s *scripted.Conn) {
-				s.Greet(caps)
+				s.Greet("IMAP4rev1 AUTH=PLAIN SASL-IR UIDPLUS" + tc.caps)
 				tag, command := s.Expect()
-				if !strings.HasSuffix(command, "+}") {
+				comes := strings.HasSuffix(command, "+}")
+				if !comes && !tc.refused {
 					s.Send("+ go\r\n")
+					comes = true
 				}
-				body := make([]byte, len(raw)+2)
-				_, _ = io.ReadFull(s.Lines, body)
-				got <- command + "|" + string(body)
-				s.Send(tag + " OK [APPENDUID 9 33] done\r\n")
+				if comes {
+					body := make([]byte, len(raw)+2)
+					_, _ = io.ReadFull(s.Lines, body)
+					command += "|" + string(body)
+				}
+				got <- command
+				if tc.refused {
+					s.Send(tag + " NO [TRYCREATE] no such folder\r\n")
+				} else {
+					s.Send(tag + " OK [APPENDUID 9 33] done\r\n")
+				}
 				obey(s)
 			})
 			err := with(t, cfg, AppendMessages, func(s *Session) error {
 				date := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 				validity, uid, err := s.Append("Drafts", []goimap.Flag{goimap.FlagDraft, "x"}, date, raw)
+				if tc.refused {
+					if e := wantError(t, err, wire.KindRefused, StageAppend); e.Code != "TRYCREATE" || e.OutOfStep {
+						t.Errorf("error %+v", e)
+					}
+					return nil
+				}
 				if err != nil || validity != 9 || uid != 33 {
 					return fmt.Errorf("message %d of %d: %w", uid, validity, err)
 				}
@@ -313,39 +330,8 @@ func TestAppend(t *testing.T) {
 				t.Fatal(err)
 			}
 			text := <-got
-			for _, want := range []string{`APPEND "Drafts" (\Draft x) " 4-Mar-2026 05:06:07 +0000" {`, "|" + string(raw) + "\r\n"} {
-				if !strings.Contains(text, want) {
-					t.Errorf("sent %q, want %q in it", text, want)
-				}
-			}
-		})
-	}
-}
-
-func TestAppendRefused(t *testing.T) {
-	scripted.Settle(t)
-	// Refused instead of a continuation, and after the message.
-	for name, plus := range map[string]string{"before the message": "", "after it": " LITERAL+"} {
-		t.Run(name, func(t *testing.T) {
-			caps := "IMAP4rev1 AUTH=PLAIN SASL-IR" + plus
-			cfg := serve(t, scripted.AnswerIMAP(caps, func(command string) string {
-				if strings.HasPrefix(command, "APPEND") {
-					return "TAG NO [TRYCREATE] no such folder\r\n"
-				}
-				if command == "LOGOUT" {
-					return "TAG OK done\r\n"
-				}
-				return "* OK so what\r\n" // a line of the message
-			}))
-			err := with(t, cfg, AppendMessages, func(s *Session) error {
-				_, _, err := s.Append("nowhere", nil, time.Time{}, []byte("Subject: x"))
-				if e := wantError(t, err, wire.KindRefused, StageAppend); e.Code != "TRYCREATE" || e.OutOfStep {
-					t.Errorf("error %+v", e)
-				}
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
+			if !strings.Contains(text, `APPEND "Drafts" (\Draft x) " 4-Mar-2026 05:06:07 +0000" {`) || name != "refused before it" && !strings.Contains(text, "|"+string(raw)+"\r\n") {
+				t.Errorf("sent %q", text)
 			}
 		})
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -295,30 +294,6 @@ func TestLoginAnsweredBeforeItWasSent(t *testing.T) {
 	// It may come with the greeting or behind it.
 	if !errors.As(err, &e) || e.Kind != wire.KindProtocol || e.Stage != wire.StageAuth && e.Stage != wire.StageGreeting {
 		t.Errorf("got %+v", err)
-	}
-}
-
-// A lend that sends nothing leaves a session behind that is logged in.
-func TestWarmLogsIn(t *testing.T) {
-	scripted.Settle(t)
-	var logins atomic.Int32
-	sv := scripted.Serve(t, func(s *scripted.Conn) {
-		s.Login()
-		logins.Add(1)
-		obey(s)
-	})
-	p := newPool(t, PoolOptions{Config: configOf(sv)})
-	if err := p.Warm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	err := p.Lend(t.Context(), "", func(ctx context.Context, s *Session) error {
-		if s.guard.login == nil || !s.settled() {
-			t.Error("not logged in")
-		}
-		return noop(ctx, s)
-	})
-	if err != nil || logins.Load() != 1 {
-		t.Errorf("%d logins: %v", logins.Load(), err)
 	}
 }
 

@@ -147,25 +147,31 @@ func TestManyCallersAndAnExpiredToken(t *testing.T) {
 	}
 }
 
-// Fifty callers with a token that cannot be renewed, although it is said to be, are
-// two attempts.
-func TestRenewalThatDoesNotHelpFailsEverybody(t *testing.T) {
-	scripted.Settle(t)
-	hold := make(chan struct{})
-	c := &checkpoint{valid: "none"}
-	cfg := serve(t, func(s *scripted.Conn) { <-hold; c.run(s) })
-	cfg.Login = scripted.WithToken("old")
-	cfg.Login.Refused = func(context.Context, wire.Credential) bool { return true }
-	p := newPool(t, PoolOptions{Config: cfg})
-	var wg sync.WaitGroup
-	for range 50 {
-		wg.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), wire.KindAuth, wire.StageAuth) })
-	}
-	p.queued(50)
-	close(hold)
-	wg.Wait()
-	if got := c.tried(); got != "old old" {
-		t.Errorf("tried %q", got)
+// Fifty callers with a wrong token are one attempt, and two where it is said that there
+// is a newer one.
+func TestFiftyCallersWithAWrongToken(t *testing.T) {
+	for tries, refused := range map[string]func(context.Context, wire.Credential) bool{
+		"old": nil, "old old": func(context.Context, wire.Credential) bool { return true },
+	} {
+		t.Run(tries, func(t *testing.T) {
+			scripted.Settle(t)
+			hold := make(chan struct{})
+			c := &checkpoint{valid: "none"}
+			cfg := serve(t, func(s *scripted.Conn) { <-hold; c.run(s) })
+			cfg.Login = scripted.WithToken("old")
+			cfg.Login.Refused = refused
+			p := newPool(t, PoolOptions{Config: cfg})
+			var wg sync.WaitGroup
+			for range 50 {
+				wg.Go(func() { wantError(t, p.Lend(t.Context(), "", noop), wire.KindAuth, wire.StageAuth) })
+			}
+			p.queued(50)
+			close(hold)
+			wg.Wait()
+			if got := c.tried(); got != tries {
+				t.Errorf("tried %q", got)
+			}
+		})
 	}
 }
 

@@ -175,36 +175,6 @@ func TestPoolAsksAnOldSessionFirst(t *testing.T) {
 	}
 }
 
-// Fifty callers with a wrong password are one attempt, not fifty.
-func TestPoolDoesNotRepeatAWrongPassword(t *testing.T) {
-	scripted.Settle(t)
-	release := make(chan struct{})
-	sv := scripted.Serve(t, func(s *scripted.Conn) {
-		s.Send("* OK [CAPABILITY " + scripted.Caps + "] ready\r\n")
-		tag, _ := s.Expect()
-		<-release
-		s.Send(tag + " NO [AUTHENTICATIONFAILED] wrong\r\n")
-		s.Drain()
-	})
-	p := newPool(t, PoolOptions{Config: configOf(sv)})
-	var wg sync.WaitGroup
-	for range 50 {
-		wg.Go(func() {
-			wantError(t, p.Lend(t.Context(), "", noop), wire.KindAuth, wire.StageAuth)
-		})
-	}
-	for queued, lent := 0, 0; queued < 49 || lent < 1; {
-		p.mu.Lock()
-		queued, lent = len(p.queue), len(p.lent)
-		p.mu.Unlock()
-	}
-	close(release)
-	wg.Wait()
-	if n := sv.Accepted(); n != 1 {
-		t.Errorf("%d logins", n)
-	}
-}
-
 func TestPoolClosesSessionsOutOfStep(t *testing.T) {
 	scripted.Settle(t)
 	sv := scripted.Serve(t, func(s *scripted.Conn) {

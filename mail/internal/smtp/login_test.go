@@ -137,27 +137,25 @@ func TestRefusedLoginIsTriedOnceMore(t *testing.T) {
 		} {
 			var mu sync.Mutex
 			var tried []string
-			port := script(t, func(c net.Conn, lines *bufio.Reader) {
-				_, _ = io.WriteString(c, "220 hello\r\n")
-				_, _ = lines.ReadString('\n')
-				_, _ = io.WriteString(c, "250-hello\r\n250 AUTH "+mechanism+"\r\n")
-				line, _ := lines.ReadString('\n')
-				first, _ := base64.StdEncoding.DecodeString(strings.TrimSpace(strings.TrimPrefix(line, "AUTH "+mechanism+" ")))
-				_, token, _ := strings.Cut(strings.TrimRight(string(first), "\x01"), "Bearer ")
-				mu.Lock()
-				tried = append(tried, token)
-				mu.Unlock()
-				if token == "good" {
-					_, _ = io.WriteString(c, "235 in\r\n")
-				} else {
-					_, _ = io.WriteString(c, "334 "+b64(`{"status":"401"}`)+"\r\n")
-					_, _ = lines.ReadString('\n')
-					_, _ = io.WriteString(c, "535 5.7.8 no\r\n")
+			port := scripted.Serve(t, scripted.AnswerLines("220 hello\r\n", func(line string) (string, bool) {
+				first, auth := strings.CutPrefix(line, "AUTH "+mechanism+" ")
+				switch {
+				case auth:
+					said, _ := base64.StdEncoding.DecodeString(first)
+					_, token, _ := strings.Cut(strings.TrimRight(string(said), "\x01"), "Bearer ")
+					mu.Lock()
+					defer mu.Unlock()
+					if tried = append(tried, token); token == "good" {
+						return "235 in\r\n", false
+					}
+					return "334 " + b64(`{"status":"401"}`) + "\r\n", false
+				case strings.HasPrefix(line, "EHLO"):
+					return "250-hello\r\n250 AUTH " + mechanism + "\r\n", false
+				case line == "QUIT":
+					return "221 bye\r\n", true
 				}
-				if line, _ := lines.ReadString('\n'); line != "" {
-					_, _ = io.WriteString(c, "221 bye\r\n")
-				}
-			})
+				return "535 5.7.8 no\r\n", false // the answer to the challenge
+			})).Port
 			c := config(port, wire.Plaintext, nil)
 			c.Login, _ = scripted.Renewing(tc.tokens...)
 			s, err := smtp.Dial(t.Context(), c)
