@@ -1,6 +1,9 @@
 package imap
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // list reads a list whose elements f reads. It may be empty.
 func (c *cursor) list(f func() bool) bool {
@@ -178,9 +181,23 @@ func (c *cursor) envelope() bool {
 	return c.accept('(') && c.all(c.nstring, c.nstring, people, people, people, people, people, people, c.nstring, c.nstring) && c.accept(')')
 }
 
-// section reads a section in brackets and its origin, such as [1.TEXT]<0>. When
-// it is not ok, it has been passed over as far as it could be.
+// sectionSpec is a section in brackets and its origin, such as [1.TEXT]<0>, as the
+// protocol library reads it.
+var sectionSpec = regexp.MustCompile(`(?i)\A\[(` + part + `(\.` + part + `)*(\.(MIME|` + text + `))?|` + text + `)?\](<` + part + `>)?`)
+
+const (
+	part  = `[0-9]{1,9}`
+	text  = `(TEXT|HEADER|HEADER\.FIELDS(\.NOT)? \((` + field + `( ` + field + `)*)?\))`
+	field = `("([^"\\\r\n]|\\[^\r\n])*"|[!#$&'+-\[\]-z|-~]+)`
+)
+
+// section reads such a section. When it is not ok, it has been passed over as far as it
+// could be.
 func (c *cursor) section() bool {
+	if spec := sectionSpec.FindString(c.b[c.i:]); spec != "" {
+		c.i += len(spec)
+		return true
+	}
 	from := c.i
 	for depth := 0; ; {
 		switch c.peek() {
@@ -200,40 +217,8 @@ func (c *cursor) section() bool {
 		}
 		c.i++
 		if depth == 0 {
-			break
-		}
-	}
-	inner := c.b[from+1 : c.i-1]
-	good := isSectionSpec(inner)
-	if c.accept('<') {
-		_, ok := number(c.run(isDigit), 32)
-		good = good && ok && c.accept('>')
-	}
-	return good
-}
-
-func isSectionSpec(s string) bool {
-	spec, fields, listed := strings.Cut(s, " ")
-	spec = strings.ToUpper(spec)
-	parts := 0
-	for spec != "" && isDigit(spec[0]) {
-		n, rest, more := strings.Cut(spec, ".")
-		if _, ok := number(n, 31); !ok || more && rest == "" {
+			_ = c.accept('<') && c.run(isDigit) != "" && c.accept('>')
 			return false
 		}
-		spec = rest
-		parts++
 	}
-	switch spec {
-	case "", "HEADER", "TEXT":
-		return !listed
-	case "MIME":
-		return !listed && parts > 0
-	case "HEADER.FIELDS", "HEADER.FIELDS.NOT":
-		c := cursor{b: fields}
-		return c.peek() == '(' && c.list(func() bool {
-			return c.isString() || c.run(func(b byte) bool { return isAtom(b) || b == ']' }) != ""
-		}) && c.done()
-	}
-	return false
 }

@@ -223,7 +223,7 @@ func (s *Session) gather(g gathering) *gathering {
 	g.got = make(map[goimap.UID]*imapclient.FetchMessageBuffer)
 	g.count()
 	if !g.open {
-		g.narrowed = s.guard.narrow(g.bytes())
+		s.guard.narrow(g.bytes())
 	}
 	s.mu.Lock()
 	s.asked = &g
@@ -236,8 +236,7 @@ func (s *Session) gather(g gathering) *gathering {
 func (s *Session) gathered(g *gathering) map[goimap.UID]*imapclient.FetchMessageBuffer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.guard.widen(g.narrowed)
-	g.narrowed = narrowing{}
+	s.guard.widen()
 	for n := s.guard.mend.fetches.Load(); s.taken < n && !s.dead; {
 		s.cond.Wait()
 	}
@@ -256,7 +255,6 @@ type gathering struct {
 	sections int   // of one message
 	section  int64 // bytes of a section; 0 until asked
 	open     bool  // some section was asked for whole
-	narrowed narrowing
 
 	got map[goimap.UID]*imapclient.FetchMessageBuffer
 }

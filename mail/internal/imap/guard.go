@@ -11,7 +11,10 @@ import (
 )
 
 // budget bounds one operation.
-type budget struct{ bytes, answers int64 }
+type budget struct {
+	bytes, answers int64
+	spared         int64 // of the bytes, those that may not be used for now
+}
 
 // idleBudget is what a server may send while nobody has asked for anything.
 var idleBudget = budget{bytes: 256 << 10, answers: 10_000}
@@ -29,7 +32,6 @@ type guard struct {
 	active   bool     // an operation is in progress
 	silence  time.Duration
 	budget   budget // what is left to this operation
-	renewals int    // times budget began anew
 	received int64  // bytes since the operation began
 	bye      string
 	stop     func() bool
@@ -83,7 +85,6 @@ func (g *guard) begin(ctx context.Context, silence time.Duration, allowed budget
 	g.filter.begin()
 	g.mu.Lock()
 	g.active, g.silence, g.budget, g.received = true, silence, allowed, 0
-	g.renewals++
 	_ = g.conn.SetReadDeadline(time.Now().Add(silence))
 	g.mu.Unlock()
 	stop := context.AfterFunc(ctx, func() { g.end(ctx.Err()) })
@@ -118,32 +119,22 @@ func (g *guard) patience(silence time.Duration) {
 func (g *guard) renew(allowed budget) {
 	g.mu.Lock()
 	g.budget = allowed
-	g.renewals++
 	g.mu.Unlock()
 }
 
-// narrowing is what narrow took from a budget.
-type narrowing struct {
-	bytes   int64
-	renewal int
-}
-
-// narrow leaves at most so many bytes to the operation in progress, until widen.
-func (g *guard) narrow(bytes int64) narrowing {
+// narrow leaves at most so many bytes to the operation in progress, until widen or until
+// its budget begins anew.
+func (g *guard) narrow(bytes int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := narrowing{bytes: max(g.budget.bytes-bytes, 0), renewal: g.renewals}
-	g.budget.bytes -= n.bytes
-	return n
+	g.budget.spared = max(g.budget.bytes-bytes, 0)
 }
 
-// widen gives back what narrow took, unless the budget began anew since.
-func (g *guard) widen(n narrowing) {
+// widen takes back what narrow did.
+func (g *guard) widen() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if n.renewal == g.renewals {
-		g.budget.bytes += n.bytes
-	}
+	g.budget.spared = 0
 }
 
 // end closes the connection for a reason; only the first reason is kept.
@@ -229,7 +220,7 @@ func (g *guard) receive(p []byte) (int, error) {
 	g.budget.answers -= g.scan.complete - before
 	switch {
 	case breach != nil:
-	case g.budget.bytes < 0:
+	case g.budget.bytes < g.budget.spared:
 		breach = tooMuch("bytes")
 	case g.budget.answers < 0:
 		breach = tooMuch("answers")
