@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,18 +127,6 @@ func TestAReadThatWaits(t *testing.T) {
 	})
 }
 
-// TestAC46EverySendRecordsItsTimeToLive shows it in every answer about a message.
-func TestAC46EverySendRecordsItsTimeToLive(t *testing.T) {
-	throughBothDoors(t, func(d *door) {
-		m := d.send("p:a", "p:b", "x")
-		for _, l := range append(d.read("p:b"), append(d.read("p:b", "--all"), d.read("p:a", "--thread", m.id())...)...) {
-			if l["ttl_hours"] != 24.0 {
-				d.Errorf("%v", l)
-			}
-		}
-	})
-}
-
 // TestNFR3DescribeNeedsNothing but the program: no file, no usable key, no directory
 // it could write to.
 func TestNFR3DescribeNeedsNothing(t *testing.T) {
@@ -150,24 +137,4 @@ func TestNFR3DescribeNeedsNothing(t *testing.T) {
 			d.Errorf("with %s it differs", env)
 		}
 	}
-}
-
-// TestAC36AndFieldsOfEveryAnswer projects what is no list too, in the order asked for.
-func TestAC36AndFieldsOfEveryAnswer(t *testing.T) {
-	throughBothDoors(t, func(d *door) {
-		raw := d.ok(nil, "send", "--from", "p:a", "--to", "p:b", "--subject", "x", "--fields", "type,id")
-		if got := keys(d, raw); !slices.Equal(got, []string{"type", "id"}) {
-			d.Errorf("send: %q", got)
-		}
-		var m letter
-		if err := json.Unmarshal(raw, &m); err != nil {
-			d.Fatal(err)
-		}
-		if got := keys(d, d.ok(nil, "ack", "p:b", m.id(), "--fields", "acked_at,agent")); !slices.Equal(got, []string{"acked_at", "agent"}) {
-			d.Errorf("ack: %q", got)
-		}
-		if out := strings.TrimSpace(string(d.ok(nil, "cleanup"))); out != "{\n  \"deleted_count\": 0\n}" {
-			d.Errorf("AC36: %q", out)
-		}
-	})
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -233,49 +232,5 @@ func TestServerFaults(t *testing.T) {
 				t.Errorf("verify %+v, doctor %+v", verified, doctor)
 			}
 		})
-	}
-}
-
-// TestInboundPolicyHoldsThroughTheHouse hides a message and asks for it in every
-// way there is.
-func TestInboundPolicyHoldsThroughTheHouse(t *testing.T) {
-	s := servertest.Dovecot(t, servertest.Config{})
-	message := func(from, subject string) []byte {
-		return fmt.Appendf(nil, "From: %s\r\nTo: ann@example.org\r\nSubject: %s\r\nDate: Mon, 02 Feb 2026 10:00:00 +0000\r\n\r\nBody\r\n", from, subject)
-	}
-	s.Deliver(t, "ann", "INBOX", message("boss@corp.example", "seen"), message("boss@corp.example.evil.example", "hidden"), message("Boss <boss@corp.example> <x@evil.example>", "hidden"))
-	v := newVault(t)
-	account := dovecotAccount(s, "ann")
-	account.AllowIn = mail.AllowList{Enabled: true, Entries: []string{"@corp.example"}}
-	v.add(t, account, servertest.Password)
-	h := newHouse(t, v)
-	var page listData
-	h.do(t, "mail list", &page)
-	if len(page.Messages) != 1 || page.Messages[0].Subject != "seen" || page.HasMore {
-		t.Errorf("listed: %+v", page)
-	}
-	var folders struct {
-		Folders []struct {
-			Name     string `json:"name"`
-			Messages int    `json:"messages"`
-		} `json:"folders"`
-	}
-	h.do(t, "mail folders --counts --pattern INBOX", &folders)
-	if len(folders.Folders) != 1 || folders.Folders[0].Messages != 1 {
-		t.Errorf("counted: %+v", folders)
-	}
-	hidden, missing := h.do(t, "mail get --folder INBOX --uid 2", nil), h.do(t, "mail get --folder INBOX --uid 999", nil)
-	if hidden.Success || hidden.Error != missing.Error {
-		t.Errorf("a hidden message is told from a missing one:\n%s\n%s", hidden.raw, missing.raw)
-	}
-	var log struct {
-		Entries []struct {
-			Result string `json:"result"`
-			Reason string `json:"reason"`
-		} `json:"entries"`
-	}
-	h.do(t, "audit list --limit 2", &log)
-	if log.Entries[1].Result != "blocked" || log.Entries[1].Reason != "filtered" || log.Entries[0].Result != "allowed" {
-		t.Errorf("audited: %+v", log)
 	}
 }

@@ -52,6 +52,16 @@ func TestHiddenIsAnsweredLikeMissing(t *testing.T) {
 			t.Errorf("%s\nhidden:  %s\nmissing: %s", line, answers[hidden], answers[missing])
 		}
 	}
+	// The log tells the administrator apart what the answers do not.
+	h.do(t, "mail get --folder INBOX --uid "+hidden, nil)
+	h.do(t, "mail get --folder INBOX --uid "+missing, nil)
+	var log struct {
+		Entries []struct{ Result, Reason string }
+	}
+	h.do(t, "audit list --limit 2", &log)
+	if log.Entries[1].Result != "blocked" || log.Entries[1].Reason != "filtered" || log.Entries[0].Result != "allowed" {
+		t.Errorf("audited: %+v", log)
+	}
 	for line, unwanted := range map[string]string{"mail list --full": "hidden", "mail search --subject hidden": `"total":1`, "mail folders --counts": `"messages":3`,
 		"mail thread --folder INBOX --uid 1": "hidden", "mail search --query x --has-attachment": "hidden"} {
 		if a := h.do(t, line, nil); !a.Success || strings.Contains(strings.Split(string(a.raw), `"_meta"`)[0], unwanted) {

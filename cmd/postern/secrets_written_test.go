@@ -1,21 +1,18 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +20,7 @@ import (
 	"github.com/postern-mail/postern/gateway/gatewaytest"
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -213,41 +211,25 @@ func TestNoSecretAndNoBodyIsWrittenDown(t *testing.T) {
 // says when it has one.
 func stalling(t *testing.T) (stalled chan struct{}, port uint16) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	stalled = make(chan struct{}, 1)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		conn, err := l.Accept()
-		if err != nil {
-			return
+	inData := false
+	return stalled, scripted.Serve(t, scripted.AnswerLines("220 ready\r\n", func(line string) (back string, hangUp bool) {
+		switch verb, _, _ := strings.Cut(strings.ToUpper(line), " "); {
+		case inData && line == ".":
+			stalled <- struct{}{}
+			return "", false
+		case inData:
+			return "", false
+		case verb == "EHLO":
+			return "250-here\r\n250-8BITMIME\r\n250 AUTH PLAIN\r\n", false
+		case verb == "AUTH":
+			return "235 in\r\n", false
+		case verb == "DATA":
+			inData = true
+			return "354 go on\r\n", false
 		}
-		defer conn.Close()
-		_, _ = io.WriteString(conn, "220 ready\r\n")
-		inData := false
-		for lines := bufio.NewScanner(conn); lines.Scan(); {
-			line := lines.Text()
-			answer := "250 ok\r\n"
-			switch verb, _, _ := strings.Cut(strings.ToUpper(line), " "); {
-			case inData && line == ".":
-				stalled <- struct{}{}
-				continue
-			case inData:
-				continue
-			case verb == "EHLO":
-				answer = "250-here\r\n250-8BITMIME\r\n250 AUTH PLAIN\r\n"
-			case verb == "AUTH":
-				answer = "235 in\r\n"
-			case verb == "DATA":
-				inData, answer = true, "354 go on\r\n"
-			}
-			_, _ = io.WriteString(conn, answer)
-		}
-	})
-	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
-	return stalled, uint16(l.Addr().(*net.TCPAddr).Port)
+		return "250 ok\r\n", false
+	})).Port
 }
 
 // crashed runs a command in a server, and makes the process dump its stacks when

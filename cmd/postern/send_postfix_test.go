@@ -184,34 +184,3 @@ func TestSentMailArrivesAsWritten(t *testing.T) {
 	}
 	o.postfix.WaitQueueEmpty(t)
 }
-
-// A conversation holds together as another mail program sees it.
-func TestRepliesThreadElsewhere(t *testing.T) {
-	o := newOffice(t, servertest.PostfixConfig{})
-	first, atBob := o.send(t, "bob", "--account", "ann", "--to", "bob@example.org", "--subject", "Plan", "--body", "Shall we?")
-	second, atAnn := o.send(t, "ann", "--account", "bob", "--to", "ann@example.org", "--reply-to", atBob.Message.ID, "--body", "Yes.")
-	third, _ := o.send(t, "bob", "--account", "ann", "--to", "bob@example.org", "--reply-to", atAnn.Message.ID, "--body", "Good.")
-	other, _ := o.send(t, "bob", "--account", "ann", "--to", "bob@example.org", "--subject", "Plan", "--body", "Another plan.")
-	for _, s := range []sendData{second, third} {
-		if s.Subject != "Re: Plan" {
-			t.Errorf("subject %q", s.Subject)
-		}
-	}
-	bare := func(s sendData) string { return strings.Trim(s.MessageID, "<>") }
-	// Every reader puts together what names the same first message (RFC 5322 section
-	// 3.6.4), and what is answered comes last.
-	for i, want := range [][]sendData{{first}, {first, second}, {first, second, third}, {other}} {
-		sent := want[len(want)-1]
-		to := map[bool]string{true: "ann@example.org", false: "bob@example.org"}[i == 1]
-		m := servertest.ReadPython(t, o.dovecot.WaitDelivered(t, to, bare(sent)))
-		var references []string
-		parent := ""
-		for _, s := range want[:len(want)-1] {
-			parent = "<" + bare(s) + ">"
-			references = append(references, parent)
-		}
-		if m.ID != "<"+bare(sent)+">" || m.Parent != parent || !slices.Equal(strings.Fields(m.References), references) {
-			t.Errorf("message %d: %s answers %q of %q, want %q of %q", i, m.ID, m.Parent, m.References, parent, references)
-		}
-	}
-}

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +25,7 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/outbox"
 	"github.com/postern-mail/postern/mail/servertest"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // Each clause of 004 section 4 has a check that returns what breaks it. It is run
@@ -117,30 +117,12 @@ func (o posting) Send(ctx context.Context, account string, _ outbox.Request) (*m
 }
 
 func Test004_INV_GLOBAL_02_NothingIsSent(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var called atomic.Int32
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			called.Add(1)
-			_ = conn.Close()
-		}
-	})
-	defer wg.Wait()
-	defer l.Close()
-	port := uint16(l.Addr().(*net.TCPAddr).Port)
+	submission := scripted.Serve(t, func(*scripted.Conn) {})
 	holds(t, func(t testing.TB, alter func(*house.Transport)) (found []string) {
-		called.Store(0)
+		before := submission.Accepted()
 		c, _ := on(t, func(tr *house.Transport) {
 			// A way out is there: only the commands are not.
-			tr.Store.Served.SMTP = mail.Endpoint{Host: "127.0.0.1", Port: port, Security: mail.Plaintext}
+			tr.Store.Served.SMTP = mail.Endpoint{Host: "127.0.0.1", Port: submission.Port, Security: mail.Plaintext}
 			tr.Store.Served.AllowOut = mail.AllowList{Enabled: true, Entries: []string{"*"}}
 			if alter != nil {
 				alter(tr)
@@ -149,13 +131,13 @@ func Test004_INV_GLOBAL_02_NothingIsSent(t *testing.T) {
 		found = attack(c, "mail send --to bob@example.org --subject s --body b", "mail draft --to bob@example.org --subject s --body b",
 			"mail reply", "mail forward imap:default:INBOX:1:1", "agent send --from a:b --to c:d --subject s", "outbox approve x --hash y")
 		found = append(found, imapViolations(c.tap.reset(), false)...)
-		if n := called.Load(); n > 0 {
+		if n := submission.Accepted() - before; n > 0 {
 			found = wrong(found, "the submission server was called %d times", n)
 		}
 		return found
 	}, func(tr *house.Transport) {
 		tr.Offers = append(tr.Offers, "mail send")
-		tr.Adapt = func(d *commands.Deps) { d.Outbox = posting{address: l.Addr().String()} }
+		tr.Adapt = func(d *commands.Deps) { d.Outbox = posting{address: fmt.Sprintf("127.0.0.1:%d", submission.Port)} }
 	})
 }
 

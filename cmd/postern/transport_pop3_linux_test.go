@@ -1,68 +1,46 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
-// scripted is a POP3 server on which a test decides what it says.
-type scripted struct {
-	port     uint16
-	sessions atomic.Int32
-	mu       sync.Mutex
-	heard    []string
+// pop3Server is a server on which a test decides what it says.
+type pop3Server struct {
+	*scripted.Server
+	mu    sync.Mutex
+	heard []string
 }
 
 // reaction answers one command; false hangs up. The command of a new connection is
 // empty.
 type reaction func(w io.Writer, command string) bool
 
-func hostile(t testing.TB, react func(session int) reaction) *scripted {
+func hostile(t testing.TB, react func(session int) reaction) *pop3Server {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &scripted{port: uint16(l.Addr().(*net.TCPAddr).Port)}
-	var open sync.WaitGroup
-	open.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			do := react(int(s.sessions.Add(1)))
-			t.Cleanup(func() { _ = conn.Close() })
-			open.Go(func() {
-				defer conn.Close()
-				for lines, command := bufio.NewReader(conn), ""; do(conn, command); {
-					line, err := lines.ReadString('\n')
-					if err != nil {
-						return
-					}
-					command = strings.TrimRight(line, "\r\n")
-					s.mu.Lock()
-					s.heard = append(s.heard, command)
-					s.mu.Unlock()
-				}
-			})
+	s := &pop3Server{}
+	s.Server = scripted.Serve(t, func(c *scripted.Conn) {
+		do := react(c.N)
+		for command := ""; do(c, command); {
+			command = c.Line()
+			s.mu.Lock()
+			s.heard = append(s.heard, command)
+			s.mu.Unlock()
 		}
 	})
-	t.Cleanup(func() { _ = l.Close() })
 	return s
 }
 
-func (s *scripted) commands() []string {
+func (s *pop3Server) commands() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.heard)
@@ -180,7 +158,7 @@ func Test004_5_HostilePOP3Servers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := hostile(t, func(int) reaction { return test.react })
-			o := &house.TransportOptions{Host: "127.0.0.1", Port: uint(s.port), Security: "none", Protocol: "pop3", Username: "ann", Helper: "echo secret"}
+			o := &house.TransportOptions{Host: "127.0.0.1", Port: uint(s.Port), Security: "none", Protocol: "pop3", Username: "ann", Helper: "echo secret"}
 			session, log := carrying(t, o)
 			limit := " --timeout 60" // for a flood on a slow machine; it ends by its size
 			if test.want == "TIMEOUT" {
@@ -220,7 +198,7 @@ func Test004_5_POP3WithoutTheTLSThatWasAsked(t *testing.T) {
 		"capabilities before": say(map[string]string{"greeting": "+OK\r\n+OK\r\nSASL PLAIN\r\n.\r\n", "STLS": "-ERR no\r\n"}),
 	} {
 		s := hostile(t, func(int) reaction { return react })
-		o := &house.TransportOptions{Host: "127.0.0.1", Port: uint(s.port), Security: "starttls", Protocol: "pop3", Username: "ann", Helper: "echo secret"}
+		o := &house.TransportOptions{Host: "127.0.0.1", Port: uint(s.Port), Security: "starttls", Protocol: "pop3", Username: "ann", Helper: "echo secret"}
 		session, _ := carrying(t, o)
 		if a := envelope(t, session, "mail list --timeout 5"); a.Success || a.Error.Hint == "" {
 			t.Errorf("%s: %s", name, a.raw)
@@ -264,7 +242,7 @@ func Test004_5_AMessageThatVanishesBetweenTwoSessions(t *testing.T) {
 			return usual(w, command)
 		}
 	})
-	o := &house.TransportOptions{Host: "127.0.0.1", Port: uint(s.port), Security: "none", Protocol: "pop3", Username: "ann", Helper: "echo secret"}
+	o := &house.TransportOptions{Host: "127.0.0.1", Port: uint(s.Port), Security: "none", Protocol: "pop3", Username: "ann", Helper: "echo secret"}
 	session, _ := carrying(t, o)
 	if a := envelope(t, session, "mail list"); !a.Success || !strings.Contains(string(a.raw), "pop3:default:a") {
 		t.Fatalf("%s", a.raw)
