@@ -84,7 +84,7 @@ func (p *process) conformance(ctx context.Context, args []string) error {
 	if *list {
 		return p.listCases(cases, *asJSON)
 	}
-	target, err := p.conformanceTarget(*address, *token, f.Args())
+	target, err := p.conformanceTarget(ctx, *address, *token, f.Args())
 	if err != nil {
 		return usage("%v", err)
 	}
@@ -151,7 +151,7 @@ func (p *process) listCases(cases []*conformance.Case, asJSON bool) error {
 }
 
 // conformanceTarget is the server that the command line names.
-func (p *process) conformanceTarget(address, token string, command []string) (conformance.Target, error) {
+func (p *process) conformanceTarget(ctx context.Context, address, token string, command []string) (conformance.Target, error) {
 	switch {
 	case address == "" && len(command) == 0:
 		return nil, errors.New("no server is named: give its command after --, or --url URL")
@@ -163,22 +163,17 @@ func (p *process) conformanceTarget(address, token string, command []string) (co
 		return &conformance.Command{Args: command, Env: p.environ, Stderr: p.stderr}, nil
 	}
 	h := &conformance.HTTP{URL: address}
-	kind, name, _ := strings.Cut(token, ":")
-	switch {
-	case token == "":
-	case kind == "env" && name != "":
-		h.Token = p.getenv(name)
-	case kind == "file" && name != "":
-		b, err := house.ReadSmallFile(name)
+	if token != "" {
+		if kind, name, _ := strings.Cut(token, ":"); name == "" || kind != "env" && kind != "file" {
+			return nil, errors.New("--token-from is env:NAME or file:PATH")
+		}
+		secret, err := p.readSecret(ctx, nil, token)
 		if err != nil {
 			return nil, fmt.Errorf("the token cannot be read: %w", err)
 		}
-		h.Token, _, _ = strings.Cut(string(b), "\n")
-	default:
-		return nil, errors.New("--token-from is env:NAME or file:PATH")
-	}
-	if h.Token = strings.TrimSpace(h.Token); token != "" && h.Token == "" {
-		return nil, errors.New("the token is empty")
+		if h.Token = strings.TrimSpace(secret.Reveal()); h.Token == "" {
+			return nil, errors.New("the token is empty")
+		}
 	}
 	return h, h.Check()
 }

@@ -86,15 +86,18 @@ func (p *process) serveHTTP(ctx context.Context, h *house.House, f *httpFlags, r
 		return err // better said now than to every client
 	}
 	served := mcpserve.HTTPOptions{Admit: h.Caller, Origins: list(f.origins)}
-	scheme, host := "http", nameIn(list(f.hosts))
-	served.Host = host
+	scheme, hosts, leaf := "http", list(f.hosts), (*x509.Certificate)(nil)
 	if f.cert != "" {
 		certificate, err := tls.LoadX509KeyPair(f.cert, f.key)
 		if err != nil {
-			return tlsFault(err)
+			return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("The certificate cannot be used: %s.", err),
+				Hint: "Give --tls-cert and --tls-key files in PEM that belong together.", Err: err}
 		}
+		leaf = certificate.Leaf
 		scheme, served.TLS = "https", &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
-		served.Host = func(name string) bool { return host(name) || certifies(certificate.Leaf, name) }
+	}
+	served.Host = func(name string) bool {
+		return slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, name) }) || leaf != nil && leaf.VerifyHostname(name) == nil
 	}
 	l, err := net.Listen("tcp", f.addr)
 	if err != nil {
@@ -135,27 +138,9 @@ func (f *httpFlags) mayServe(addr net.Addr) error {
 	return nil
 }
 
-func nameIn(names []string) func(string) bool {
-	for i := range names {
-		names[i] = strings.ToLower(names[i])
-	}
-	return func(name string) bool { return slices.Contains(names, name) }
-}
-
-// certifies reports whether a certificate speaks for a name or an address.
-func certifies(c *x509.Certificate, name string) bool {
-	return c != nil && c.VerifyHostname(name) == nil
-}
-
-func tlsFault(err error) error {
-	return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("The certificate cannot be used: %s.", err),
-		Hint: "Give --tls-cert and --tls-key files in PEM that belong together.", Err: err}
-}
-
 // plainNetError is the end of a network error, without what was asked for again.
 func plainNetError(err error) string {
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err.Error()
 	}
 	return err.Error()

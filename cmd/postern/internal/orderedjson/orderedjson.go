@@ -116,21 +116,3 @@ func (o Object) Objects(name string) (list []Object, ok bool) {
 	}
 	return list, ok
 }
-
-// MarshalJSON writes the members in their order. It is an error when a value is none
-// that Member allows and has no JSON form.
-func (o Object) MarshalJSON() ([]byte, error) {
-	b := []byte{'{'}
-	for i, m := range o {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		name, _ := json.Marshal(m.Name) // a string has a JSON form
-		value, err := json.Marshal(m.Value)
-		if err != nil {
-			return nil, err
-		}
-		b = append(append(append(b, name...), ':'), value...)
-	}
-	return append(b, '}'), nil
-}

@@ -18,15 +18,6 @@ func TestOrder(t *testing.T) {
 	if !reflect.DeepEqual(v, want) {
 		t.Errorf("%#v", v)
 	}
-	if b, err := json.Marshal(v); string(b) != text || err != nil {
-		t.Errorf("%s, %v", b, err)
-	}
-	if b, err := json.Marshal(Object(nil)); string(b) != "{}" || err != nil {
-		t.Errorf("%s, %v", b, err)
-	}
-	if b, err := json.Marshal(Object{{"x", func() {}}}); err == nil {
-		t.Errorf("%s", b)
-	}
 }
 
 func TestMembers(t *testing.T) {
@@ -50,7 +41,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// What is decoded says the same as what encoding/json reads, and is written as it was.
+// What is decoded says the same as what encoding/json reads.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{"", " ", "null", "{", "}", "{}x", `{"a":`, `{"a":1,}`, `{"a" 1}`, `[1,[2,{"b":-0.0e9}]]`, `"\ud800"`, `{"a":1,"a":2}`, "1 2", "tru", `{1:2}`, "[,]", "\xff", `{"<&>":"\u2028"}`} {
 		f.Add([]byte(s))
@@ -63,20 +54,33 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
-		b, err := json.Marshal(v)
-		if err != nil {
-			t.Fatalf("%q: %v", text, err)
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		var want any
+		if err := d.Decode(&want); err != nil {
+			t.Fatal(err)
 		}
-		var got, want any
-		for into, text := range map[*any][]byte{&got: b, &want: text} {
-			d := json.NewDecoder(bytes.NewReader(text))
-			d.UseNumber()
-			if err := d.Decode(into); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%q became %q", text, b)
+		if got := unordered(v); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q became %v", text, got)
 		}
 	})
+}
+
+// unordered is a value as encoding/json has it.
+func unordered(v any) any {
+	switch v := v.(type) {
+	case Object:
+		o := map[string]any{}
+		for _, m := range v {
+			o[m.Name] = unordered(m.Value)
+		}
+		return o
+	case []any:
+		list := []any{}
+		for _, x := range v {
+			list = append(list, unordered(x))
+		}
+		return list
+	}
+	return v
 }

@@ -2,7 +2,6 @@ package prompt
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -35,11 +34,11 @@ func (c *conversation) approves(line string) (rest []string, ok bool) {
 
 // approve shows a message of the outbox whole, and sends it if the person says so.
 func (c *conversation) approve(ctx context.Context, id []string) {
-	envelope, o, ok := c.whole(ctx, id)
+	o, ok := c.whole(ctx, id)
 	if !ok {
 		return
 	}
-	shown := c.look().Render(envelope, "outbox show")
+	shown := c.look().Draw(orderedjson.Object{{Name: "success", Value: true}, {Name: "data", Value: o}}, "outbox show")
 	state := o.Str("state")
 	if state != "waiting" && state != "queued" && state != "unknown" || o.Str("digest") == "" || o.Get("text_missing") == true {
 		_, _ = io.WriteString(c.Stdout, shown)
@@ -57,9 +56,9 @@ func (c *conversation) approve(ctx context.Context, id []string) {
 	c.show(c.do(ctx, line), line)
 }
 
-// whole is the answer of 'outbox show' with all of the text, however many answers
-// that takes. Where there is none, the person has been told.
-func (c *conversation) whole(ctx context.Context, id []string) (envelope []byte, data orderedjson.Object, ok bool) {
+// whole is what 'outbox show' says with all of the text, however many answers that
+// takes. Where there is none, the person has been told.
+func (c *conversation) whole(ctx context.Context, id []string) (data orderedjson.Object, ok bool) {
 	all, chars := "", 0
 	for digest := ""; ; {
 		line := discovery.JoinCommand(append([]string{"outbox", "show", "--offset", strconv.Itoa(chars)}, id...))
@@ -71,7 +70,7 @@ func (c *conversation) whole(ctx context.Context, id []string) (envelope []byte,
 		part, isText := data.Get("text").(string)
 		if err != nil || !a.Success() || !isText || digest != "" && data.Str("digest") != digest {
 			c.show(a, line)
-			return nil, nil, false
+			return nil, false
 		}
 		digest = data.Str("digest")
 		all += part
@@ -82,16 +81,11 @@ func (c *conversation) whole(ctx context.Context, id []string) (envelope []byte,
 		data = slices.DeleteFunc(data, func(m orderedjson.Member) bool {
 			return m.Name == "text" || m.Name == "next_action" || m.Name == "truncated"
 		})
-		data = append(data, orderedjson.Member{Name: "text", Value: all})
 		if n := data.Get("text_chars"); n != nil && fmt.Sprint(n) != strconv.Itoa(chars) {
 			fmt.Fprintln(c.Stdout, "Not all of the text could be read. Nothing was sent.")
-			return nil, nil, false
+			return nil, false
 		}
-		envelope, err = json.Marshal(orderedjson.Object{{Name: "success", Value: true}, {Name: "data", Value: data}})
-		if err != nil { // what was decoded has a JSON form
-			panic(err)
-		}
-		return envelope, data, true
+		return append(data, orderedjson.Member{Name: "text", Value: all}), true
 	}
 }
 

@@ -34,8 +34,7 @@ type Progress struct {
 
 // NewProgress shows progress on out where that is a terminal that can erase a line.
 func NewProgress(out io.Writer, getenv func(string) string) *Progress {
-	name := getenv("TERM")
-	return &Progress{out: out, shows: terminal.Is(out) && name != "dumb" && name != ""}
+	return &Progress{out: out, shows: terminal.Is(out) && terminal.Draws(getenv)}
 }
 
 // Do runs a command at a door, and shows meanwhile how far it is. One command is run at

@@ -62,6 +62,11 @@ func (l Look) Render(envelope []byte, path string) string {
 	if err != nil || !ok {
 		return Visible(string(envelope)) + "\n"
 	}
+	return l.Draw(o, path)
+}
+
+// Draw is Render for an envelope that was decoded.
+func (l Look) Draw(o orderedjson.Object, path string) string {
 	p := &painter{Look: l}
 	if l.Zone == nil {
 		p.Zone = time.Local
