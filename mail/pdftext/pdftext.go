@@ -189,14 +189,8 @@ func (a childArguments) list() []string {
 // parseArguments is the other side of list. Anything else is refused: a child
 // without limits does not start.
 func parseArguments(list []string) (a childArguments, ok bool) {
-	if len(list) != 3 {
-		return a, false
-	}
-	memory, err1 := strconv.ParseInt(list[0], 10, 64)
-	seconds, err2 := strconv.ParseInt(list[1], 10, 32)
-	runes, err3 := strconv.Atoi(list[2])
-	if errors.Join(err1, err2, err3) != nil || memory <= 0 || seconds <= 0 || runes <= 0 {
-		return a, false
-	}
-	return childArguments{memory: memory, cpu: time.Duration(seconds) * time.Second, runes: runes}, true
+	var seconds int32
+	n, err := fmt.Sscanf(strings.Join(list, " "), "%d %d %d", &a.memory, &seconds, &a.runes)
+	a.cpu = time.Duration(seconds) * time.Second
+	return a, err == nil && n == len(list) && a.memory > 0 && seconds > 0 && a.runes > 0
 }

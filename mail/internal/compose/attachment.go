@@ -5,7 +5,6 @@ import (
 	"mime"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -23,11 +22,10 @@ type Attachment struct {
 }
 
 const (
-	anyType   = "application/octet-stream"
-	maxType   = 200 // bytes of a media type with its parameters
-	nameless  = "attachment"
-	maxPlain  = 60          // bytes of a file name in a plain parameter, which must fit one line
-	paramRoom = maxLine - 1 // octets of a parameter with its semicolon, behind a space
+	anyType  = "application/octet-stream"
+	maxType  = 200 // bytes of a media type with its parameters
+	nameless = "attachment"
+	maxPlain = 60 // bytes of a file name in a plain parameter, which must fit one line
 )
 
 // part is an attachment with the fields that describe it.
@@ -73,7 +71,7 @@ func partHeader(mediaType string, params map[string]string, name string) []byte 
 	if fallback == name {
 		h.params("Content-Disposition", []string{"attachment", `filename="` + name + `"`})
 	} else {
-		h.params("Content-Disposition", append([]string{"attachment"}, extendedName(name)...))
+		h.params("Content-Disposition", []string{"attachment", "filename*=utf-8''" + percentEncode(name)})
 	}
 	return h.b
 }
@@ -99,33 +97,6 @@ func quoted(s string) string {
 // section 5.1.
 func isTokenRune(r rune) bool {
 	return r > ' ' && r < 0x7f && !strings.ContainsRune(`()<>@,;:\"/[]?=`, r)
-}
-
-// extendedName returns the parameters that carry a file name as RFC 2231 writes
-// it, in pieces if it is long.
-func extendedName(name string) []string {
-	const charset = "utf-8''"
-	if whole := "filename*=" + charset + percentEncode(name); len(whole)+len(";") <= paramRoom {
-		return []string{whole}
-	}
-	var params []string
-	piece := charset
-	for i := 0; name != ""; i++ {
-		key := "filename*" + strconv.Itoa(i) + "*="
-		n := 0
-		for n < len(name) {
-			_, size := utf8.DecodeRuneInString(name[n:])
-			encoded := percentEncode(name[n : n+size])
-			if len(key)+len(piece)+len(encoded)+len(";") > paramRoom {
-				break
-			}
-			piece += encoded
-			n += size
-		}
-		params = append(params, key+piece)
-		name, piece = name[n:], ""
-	}
-	return params
 }
 
 // percentEncode writes text as the extended values of RFC 2231 section 7 do.

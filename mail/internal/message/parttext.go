@@ -217,7 +217,7 @@ func eventTime(e Event) string {
 	default:
 		s = e.Start.Format(day + " " + clock)
 		if end := e.End.In(e.Start.Location()); e.End.After(e.Start) {
-			if sameDay(e.Start, end) {
+			if e.Start.Format(day) == end.Format(day) {
 				s += " to " + end.Format(clock)
 			} else {
 				s += " to " + end.Format(day+" "+clock)
@@ -229,10 +229,4 @@ func eventTime(e Event) string {
 		s = strings.TrimPrefix(s+", repeated", ", ")
 	}
 	return s
-}
-
-func sameDay(a, b time.Time) bool {
-	y, m, d := a.Date()
-	y2, m2, d2 := b.Date()
-	return y == y2 && m == m2 && d == d2
 }

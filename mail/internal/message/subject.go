@@ -1,6 +1,7 @@
 package message
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -70,50 +71,25 @@ func splitSubject(s string) (base string, prefixed, forward bool) {
 		s = strings.ToValidUTF8(s[:maxSubject], "")
 	}
 	s = strings.Join(strings.Fields(plain.Text(s)), " ")
-	var outermost prefixKind // of the leaders
+	var outermost prefixKind
 	trailer := false
-	note := func(kind prefixKind) {
-		if outermost == 0 {
-			outermost = kind
+	for { // each time round takes one thing off
+		rest, kind := cutSubjectPrefix(s)
+		if t := strings.TrimSuffix(s, " "); len(t) >= len("(fwd)") && strings.EqualFold(t[len(t)-len("(fwd)"):], "(fwd)") {
+			rest, kind, trailer = strings.TrimRight(t[:len(t)-len("(fwd)")], " "), 0, true
+		} else if tagless := cutTag(s); kind == 0 && tagless != "" {
+			rest = tagless
 		}
-	}
-	for {
-		before := s
-		for { // trailers
-			t := strings.TrimRight(s, " ")
-			if i := len(t) - len("(fwd)"); i >= 0 && strings.EqualFold(t[i:], "(fwd)") {
-				trailer = true
-				t = strings.TrimRight(t[:i], " ")
-			}
-			if t == s {
-				break
-			}
-			s = t
-		}
-		for { // leaders
-			rest, kind := cutSubjectPrefix(s)
-			if kind == 0 {
-				if tagless := cutSubjectTag(s); tagless != "" {
-					rest = tagless
-				}
-			} else {
-				note(kind)
-			}
-			if rest == s {
-				break
-			}
-			s = rest
-		}
-		// "[fwd: subject]"
-		if inner, ok := strings.CutPrefix(s, "["); ok && strings.HasSuffix(inner, "]") {
-			if rest, kind := cutSubjectPrefix(strings.TrimSuffix(inner, "]")); kind == forwardPrefix {
-				note(kind)
-				s = rest
+		if inner, ok := strings.CutPrefix(s, "["); ok && rest == s && strings.HasSuffix(inner, "]") { // "[fwd: subject]"
+			if unwrapped, wrapper := cutSubjectPrefix(strings.TrimSuffix(inner, "]")); wrapper == forwardPrefix {
+				rest, kind = strings.TrimRight(unwrapped, " "), wrapper
 			}
 		}
-		if s == before {
+		outermost = cmp.Or(outermost, kind)
+		if rest == s {
 			return s, trailer || outermost != 0, outermost == forwardPrefix || outermost == 0 && trailer
 		}
+		s = rest
 	}
 }
 
@@ -158,12 +134,4 @@ func cutTag(s string) string {
 		return s
 	}
 	return strings.TrimLeft(t[end+1:], " ")
-}
-
-// cutSubjectTag takes a tag off that something follows.
-func cutSubjectTag(s string) string {
-	if t := cutTag(s); t != s && t != "" {
-		return t
-	}
-	return ""
 }
