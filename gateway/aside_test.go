@@ -1,18 +1,14 @@
 package gateway_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
-	"github.com/postern-mail/postern/gateway/mcpserve"
 )
 
 type nothing struct{}
@@ -87,39 +83,5 @@ func TestOnlyAnAnswerThatSucceededIsDelivered(t *testing.T) {
 	waited.Delivered()
 	if delivered.Load() != 1 {
 		t.Errorf("%d deliveries", delivered.Load())
-	}
-}
-
-// brokenAfter lets a number of lines through and then fails.
-type brokenAfter struct {
-	bytes.Buffer
-	lines int
-}
-
-func (b *brokenAfter) Write(p []byte) (int, error) {
-	if b.lines == 0 {
-		return 0, io.ErrClosedPipe
-	}
-	b.lines--
-	return b.Buffer.Write(p)
-}
-
-func (*brokenAfter) Close() error { return nil }
-
-func TestOverStdioAnAnswerIsDeliveredOnceItIsWritten(t *testing.T) {
-	for _, lines := range []int{1, 2, 10} {
-		var delivered atomic.Int32
-		g := asideGateway(t, &delivered)
-		var in strings.Builder
-		fmt.Fprintln(&in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
-		for i, command := range []string{"wait", "tell"} {
-			fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"cli","arguments":{"command":"%s"}}}`+"\n", i+1, command)
-		}
-		out := &brokenAfter{lines: lines}
-		err := (&mcpserve.Server{Gateway: g, MaxInFlight: 1}).Stdio(t.Context(), io.NopCloser(strings.NewReader(in.String())), out)
-		written := strings.Count(out.String(), `"id":1,`)
-		if broken := lines < 3; broken != (err != nil) || int(delivered.Load()) != written || !broken && written != 1 || lines == 1 && written != 0 {
-			t.Errorf("with %d lines: %v, %d deliveries: %s", lines, err, delivered.Load(), out.String())
-		}
 	}
 }

@@ -248,13 +248,3 @@ func FuzzTokenize(f *testing.F) {
 		}
 	})
 }
-
-func TestQuoteGivesTheTokenBack(t *testing.T) {
-	for _, token := range []string{"", "plain", "two words", "it's", `say "hi"`, `it's "both"`, `back\slash`, `it's back\slash`, `\n`,
-		`it's \n`, "line\nbreak", "it's\nline\r\n\tbreak", "#12", "--x=a b", "José", "\u3000", "\ue000", "'", `"`, `\`, `\'`, `\"'`} {
-		got, err := Tokenize(discovery.Quote(token))
-		if err != nil || len(got) != 1 || got[0] != token {
-			t.Errorf("%q is quoted as %s, which gives %q, %v", token, discovery.Quote(token), got, err)
-		}
-	}
-}

@@ -92,7 +92,6 @@ func init() {
 		"counts":      counts,
 		"forty":       prints(`"` + strings.Repeat("x", 300<<10) + `"`),
 		"almost":      prints(`"` + strings.Repeat("x", 240<<10) + `"`),
-		"changes":     func() { changesItself(); fmt.Print(`{"ok":true}`) },
 		"typed":       prints(`{"total":"many"}`),
 		"typedextra":  prints(`{"total":1,"more":2}`),
 		"typedproper": prints(` {"total" : 1 } `),
@@ -138,12 +137,6 @@ func counts() {
 	fmt.Print(most)
 }
 
-// changesItself makes a reader of its own manifest believe that it does more.
-func changesItself() {
-	raw, _ := os.ReadFile(manifestName)
-	_ = os.WriteFile(manifestName, []byte(strings.Replace(string(raw), "Do something", "Do anything", 1)), 0o644)
-}
-
 func TestWhatAProgramPrintsWrongIsAnError(t *testing.T) {
 	for does, want := range map[string]string{
 		"silence": "not one JSON value", "two": "not one JSON value", "trailing": "not one JSON value", "text": "not one JSON value",
@@ -169,7 +162,7 @@ func TestWhatAProgramPrintsWrongIsAnError(t *testing.T) {
 func TestWhatAProgramPrintsRightIsTheAnswer(t *testing.T) {
 	for does, want := range map[string]string{
 		"babble": `{"ok":true}`, "null": "null", "surrogate": "{\"a\":\"x\ufffdy\"}", "deaf": `{"ok":true}`,
-		"steer": "{\"a\":\"a[31mbcdef\\tg\\nhié\u0644\\u200c\u0645👩\\u200d💻❤\ufe0fj\"}", "changes": `{"ok":true}`,
+		"steer": "{\"a\":\"a[31mbcdef\\tg\\nhié\u0644\\u200c\u0645👩\\u200d💻❤\ufe0fj\"}",
 	} {
 		t.Run(does, func(t *testing.T) {
 			r := whole(t, one(t, does, "read"), Options{}).do(t, "x-it")

@@ -140,23 +140,6 @@ func TestAProgramThatWasChangedIsNotRun(t *testing.T) {
 	}
 }
 
-// TestAManifestThatChangesWhileWeRunChangesNothing has the program rewrite it.
-func TestAManifestThatChangesWhileWeRunChangesNothing(t *testing.T) {
-	dir := one(t, "changes", "read")
-	s := whole(t, dir, Options{})
-	for range 2 {
-		if r := s.do(t, "x-it"); !r.Success {
-			t.Fatalf("%s", r.raw)
-		}
-		if r := s.do(t, "help x-it"); !strings.Contains(r.raw, "Do something.") {
-			t.Errorf("%s", r.raw)
-		}
-	}
-	if r := whole(t, dir, Options{}).do(t, "help x-it"); !strings.Contains(r.raw, "Do anything.") {
-		t.Errorf("the test does not show what it says: %s", r.raw)
-	}
-}
-
 // info is a file of somebody.
 type info struct {
 	fs.FileInfo

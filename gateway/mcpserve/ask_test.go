@@ -268,8 +268,6 @@ func TestAStatelessClientBringsTheStateBack(t *testing.T) {
 			code  string
 			heard string
 		}{
-			"swapped":           {mcp.CallToolParams{Arguments: cli("do ask --n 2"), RequestState: first.RequestState, InputResponses: accepted()}, "PERMISSION_DENIED", ""},
-			"forged":            {mcp.CallToolParams{Arguments: cli("do ask --n 1"), RequestState: "bTE", InputResponses: accepted()}, "PERMISSION_DENIED", ""},
 			"without its state": {mcp.CallToolParams{Arguments: cli("do ask --n 1"), InputResponses: accepted()}, "PERMISSION_DENIED", ""},
 			"without an answer": {mcp.CallToolParams{Arguments: cli("do ask --n 1"), RequestState: first.RequestState}, "APPROVAL_REQUIRED", "m1 0 person via client"},
 			"another's answer":  {mcp.CallToolParams{Arguments: cli("do ask --n 1"), RequestState: first.RequestState, InputResponses: mcp.InputResponseMap{"other": &mcp.ElicitResult{Action: "accept"}}}, "APPROVAL_REQUIRED", "m1 0 person via client"},

@@ -289,33 +289,6 @@ func TestNoTicketIsLeftBehind(t *testing.T) {
 	})
 }
 
-// slowSettings take a while to read.
-type slowSettings struct{}
-
-func (slowSettings) Settings(context.Context, bool) (gateway.Settings, error) {
-	time.Sleep(250 * time.Millisecond)
-	return gateway.Settings{}, nil
-}
-
-func TestWhatIsNoCommandLeavesTheLineBeforeItsSettingsAreRead(t *testing.T) {
-	for name, line := range map[string]string{
-		"no command":   callLine(1, "nope"),
-		"no end":       callLine(1, "do write 'open"),
-		"help":         callLine(1, "do write --help"),
-		"no arguments": `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cli"}}`,
-	} {
-		bubble(t, name, func(t *testing.T) {
-			l, s := startStore(t, gateway.Options{Settings: slowSettings{}}, Server{})
-			l.hold(2)()
-			s.send(line, callLine(2, "do write --n 2"))
-			time.Sleep(250 * time.Millisecond)
-			if got := answers(t, s.take()); len(got) != 2 || !got[2].Success {
-				t.Errorf("%+v", got)
-			}
-		})
-	}
-}
-
 func TestARequestThatNoTransportKnowsIsRefused(t *testing.T) {
 	here, there := mcp.NewInMemoryTransports()
 	if _, err := (&Server{Gateway: echo}).library().Connect(t.Context(), there, nil); err != nil {

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
 )
 
@@ -172,33 +171,19 @@ func TestOnlyAnExactCommandIsACommand(t *testing.T) {
 		`5`:                                         {"", "the arguments are not an object"},
 		`true`:                                      {"", "the arguments are not an object"},
 	} {
-		bubble(t, arguments, func(t *testing.T) {
-			var got []gateway.Request
-			s := startInitialized(t, fakeGateway(func(_ context.Context, r gateway.Request) gateway.Answer {
-				got = append(got, r)
-				a := gateway.Answer{JSON: []byte("{}")}
-				if r.Refusal != nil {
-					a.Code = r.Refusal.Code
-				}
-				return a
-			}), Server{})
-			if arguments != "" {
-				arguments = `,"arguments":` + arguments
-			}
-			s.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cli"` + arguments + `}}`)
-			answer := s.one()
-			s.finish()
-			if wantAnswer := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{}"}],"isError":%v}}`, want.fault != ""); answer != wantAnswer {
-				t.Errorf("answered %s, want %s", answer, wantAnswer)
-			}
-			if len(got) != 1 || got[0].Line != want.line || (got[0].Refusal == nil) != (want.fault == "") {
-				t.Fatalf("got %+v, want %+v", got, want)
-			}
-			if f := got[0].Refusal; f != nil && (f.Code != discovery.ValidationError || !strings.Contains(f.Message, want.fault)) {
-				t.Errorf("refused as %+v", f)
-			}
-		})
+		if line, fault := commandOf(json.RawMessage(arguments)); line != want.line || fault != want.fault {
+			t.Errorf("%s: %q, %q", arguments, line, fault)
+		}
 	}
+	synctest.Test(t, func(t *testing.T) {
+		s := startInitialized(t, fakeGateway(func(_ context.Context, r gateway.Request) gateway.Answer {
+			return gateway.Answer{JSON: []byte(r.Refusal.Message), Code: r.Refusal.Code}
+		}), Server{})
+		s.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cli"}}`)
+		if got := s.one(); !strings.Contains(got, "is missing") || !strings.Contains(got, `"isError":true`) {
+			t.Errorf("answered %s", got)
+		}
+	})
 }
 
 func TestAServerThatIsNotSetUpServesNothing(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -60,32 +61,33 @@ func TestABrokenOutputEndsTheSession(t *testing.T) {
 	for name, stubborn := range map[string]bool{"calls that stop": false, "a call that ignores its context": true} {
 		bubble(t, name, func(t *testing.T) {
 			g, release := newBlockingGateway(), make(chan struct{})
+			var receipts []string
 			fake := fakeGateway(func(ctx context.Context, c gateway.Request) gateway.Answer {
-				switch {
-				case c.Line == "quick":
-					return gateway.Answer{}
-				case stubborn:
+				if stubborn && c.Line == "slow" {
 					<-release
 				}
-				return g.Do(ctx, c)
+				a := g.Do(ctx, c)
+				a.Receipts = []func(){func() { receipts = append(receipts, c.Line) }}
+				return a
 			})
 			out := &brokenPipe{}
-			out.left.Store(1)
+			out.left.Store(2) // the answer to initialize, and one more
 			inR, inW := io.Pipe()
 			result := make(chan error, 1)
-			go func() {
-				result <- (&Server{Gateway: fake}).Stdio(t.Context(), inR, out)
-			}()
-			_, _ = io.WriteString(inW, initializeLine+"\n"+callLine(1, "slow")+"\n")
-			synctest.Wait()
-			_, _ = io.WriteString(inW, callLine(2, "quick")+"\n")
+			go func() { result <- (&Server{Gateway: fake}).Stdio(t.Context(), inR, out) }()
+			for i, line := range []string{initializeLine, callLine(1, "slow"), callLine(2, "now"), callLine(3, "now")} {
+				_, _ = io.WriteString(inW, line+"\n")
+				if i < 3 {
+					synctest.Wait()
+				}
+			}
 			if err := <-result; !errors.Is(err, syscall.EPIPE) {
 				t.Errorf("got %v, want EPIPE", err)
 			}
 			close(release)
 			synctest.Wait()
-			if len(g.cancelled) != 1 {
-				t.Error("the call at work was not cancelled")
+			if len(g.cancelled) != 1 || !slices.Equal(receipts, []string{"now"}) {
+				t.Errorf("%d calls cancelled, receipts for %q", len(g.cancelled), receipts)
 			}
 		})
 	}
