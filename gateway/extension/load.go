@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,12 +16,12 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/gateway"
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 const (
 	manifestName  = "manifest.json"
 	maxExtensions = 32
-	maxEntries    = 1000 // of the directory
 	maxFilesOfOne = 5000 // of an extension, all levels together
 	// maxSchemaBytes is how much all extensions together may add to an answer that
 	// lists every schema, so that they cannot take that answer away.
@@ -39,10 +38,6 @@ type Options struct {
 	// Environ is the environment, NAME=value, from which a program gets the few
 	// variables that it needs; nil gives it none but those.
 	Environ []string
-
-	// Taken reports whether the first word of a command is in use; nil means that none
-	// is.
-	Taken func(word string) bool
 }
 
 // Set is what a directory of extensions held when it was read. It does not change.
@@ -98,7 +93,7 @@ func Load(dir string, o Options) (*Set, error) {
 	r := newRunner(dir, o)
 	room := maxSchemaBytes
 	for _, name := range names {
-		e, summary, err := s.read(base, name, o, r)
+		e, summary, err := s.read(base, name, r)
 		if err == nil {
 			size := 0
 			for _, c := range e {
@@ -131,24 +126,15 @@ func shortName(name string) string {
 	if len(name) <= maxNameChars && namePattern.MatchString(name) {
 		return name
 	}
-	runes := []rune(name)
-	return strconv.QuoteToASCII(string(runes[:min(len(runes), 40)]))
+	return strconv.QuoteToASCII(plain.Clip(name, 40))
 }
 
 // candidates are the names in the directory that could be meant as extensions,
 // sorted: directories and whatever has an extension's name, hidden ones apart.
 func candidates(base string) ([]string, error) {
-	d, err := os.Open(base)
+	entries, err := os.ReadDir(base)
 	if err != nil {
 		return nil, errors.New("the directory cannot be read; check its permissions")
-	}
-	defer d.Close()
-	entries, err := d.ReadDir(maxEntries + 1)
-	switch {
-	case err != nil && !errors.Is(err, io.EOF):
-		return nil, errors.New("the directory cannot be read")
-	case len(entries) > maxEntries:
-		return nil, fmt.Errorf("the directory holds more than %d files", maxEntries)
 	}
 	var names []string
 	for _, e := range entries {
@@ -156,21 +142,17 @@ func candidates(base string) ([]string, error) {
 			names = append(names, n)
 		}
 	}
-	slices.Sort(names)
 	return names, nil
 }
 
 // read makes the commands of one extension. group is its summary where they are
 // below its name.
-func (s *Set) read(base, name string, o Options, r *runner) (commands []*discovery.Command, group string, err error) {
-	switch {
-	case !namePattern.MatchString(name) || len(name) > maxNameChars:
+func (s *Set) read(base, name string, r *runner) (commands []*discovery.Command, group string, err error) {
+	if !namePattern.MatchString(name) || len(name) > maxNameChars {
 		return nil, "", fmt.Errorf("its name is not x- with lower-case letters, digits and hyphens behind, at most %d characters", maxNameChars)
-	case o.Taken != nil && o.Taken(name):
-		return nil, "", errors.New("there is a command of that name already")
 	}
 	dir := filepath.Join(base, name)
-	if err := trustedDirectory(dir); err != nil {
+	if _, err := trusted(dir, true); err != nil {
 		return nil, "", fmt.Errorf("its directory %w", err)
 	}
 	raw, err := readManifest(dir)
@@ -264,17 +246,14 @@ func try(c *discovery.Command, example string) error {
 // nobody else can put another in its place meanwhile.
 func readManifest(dir string) ([]byte, error) {
 	path := filepath.Join(dir, manifestName)
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	info, err := trusted(path, false)
+	switch {
+	case errors.Is(err, errMissing):
 		return nil, fmt.Errorf("it has no file %s", manifestName)
-	}
-	if err == nil {
-		if err := trustedFile(path, info); err != nil {
-			return nil, fmt.Errorf("its manifest %w", err)
-		}
-		if info.Size() > maxManifestBytes {
-			return nil, fmt.Errorf("its manifest is larger than %d KiB", maxManifestBytes>>10)
-		}
+	case err != nil:
+		return nil, fmt.Errorf("its manifest %w", err)
+	case info.Size() > maxManifestBytes:
+		return nil, fmt.Errorf("its manifest is larger than %d KiB", maxManifestBytes>>10)
 	}
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -306,17 +285,11 @@ func trustedTree(dir string) error {
 			err = onlyOurs(path, info)
 		}
 		if err != nil {
-			return fmt.Errorf("a file in it, %s, %w", strconv.QuoteToASCII(shortFile(dir, path)), err)
+			name := []rune(strings.TrimPrefix(path, dir+string(filepath.Separator)))
+			return fmt.Errorf("a file in it, %s, %w", strconv.QuoteToASCII(string(name[max(0, len(name)-60):])), err)
 		}
 		return nil
 	})
-}
-
-// shortFile names a file for a person, by its end where its name is long.
-func shortFile(dir, path string) string {
-	name := strings.TrimPrefix(path, dir+string(filepath.Separator))
-	runes := []rune(name)
-	return string(runes[max(0, len(runes)-60):])
 }
 
 // program is the executable of an extension as it was when the directory was read.
@@ -334,23 +307,22 @@ func findProgram(dir, file string) (*program, error) {
 	}
 	p := &program{dir: dir, path: filepath.Join(dir, file)}
 	var err error
-	if p.info, err = os.Lstat(p.path); err != nil {
-		return nil, errors.New("the program that its manifest names is not there")
-	}
-	return p, p.trusted(p.info)
+	p.info, err = p.look()
+	return p, err
 }
 
-func (p *program) trusted(info fs.FileInfo) error {
-	if err := trustedFile(p.path, info); err != nil {
-		return fmt.Errorf("its program %w", err)
+// look returns the program as it is now, if it can be run and is nobody else's.
+func (p *program) look() (fs.FileInfo, error) {
+	info, err := trusted(p.path, false)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("its program %w", err)
+	case runtime.GOOS != "windows" && info.Mode().Perm()&0o111 == 0:
+		return nil, errors.New("its program is not executable: run chmod +x on it")
+	case info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0:
+		return nil, errors.New("its program would run with somebody else's rights (setuid or setgid)")
 	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o111 == 0 {
-		return errors.New("its program is not executable: run chmod +x on it")
-	}
-	if info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
-		return errors.New("its program would run with somebody else's rights (setuid or setgid)")
-	}
-	return nil
+	return info, nil
 }
 
 // check reports whether the program is still the file that was looked at, and still
@@ -365,17 +337,15 @@ func (p *program) check(dir string) error {
 	if base != filepath.Dir(p.dir) {
 		return errors.New("the directory of extensions is another one now")
 	}
-	if err := trustedDirectory(p.dir); err != nil {
+	if _, err := trusted(p.dir, true); err != nil {
 		return fmt.Errorf("its directory %w", err)
 	}
-	info, err := os.Lstat(p.path)
+	info, err := p.look()
 	if err != nil {
-		return errors.New("its program is gone")
+		return err
 	}
 	if !os.SameFile(info, p.info) || info.Size() != p.info.Size() || !info.ModTime().Equal(p.info.ModTime()) {
-		return errChanged
+		return errors.New("its program was changed since it was read")
 	}
-	return p.trusted(info)
+	return nil
 }
-
-var errChanged = errors.New("its program was changed since it was read")

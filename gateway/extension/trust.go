@@ -22,7 +22,7 @@ func resolve(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := trustedDirectory(at); err != nil {
+	if _, err := trusted(at, true); err != nil {
 		return "", fmt.Errorf("the directory %w", err)
 	}
 	return at, nil
@@ -65,28 +65,23 @@ func follow(path string, links *int) (string, error) {
 	return follow(filepath.Clean(target), links)
 }
 
-// trustedDirectory holds the directory of extensions and those in it to the rule
-// that nobody else may change them. Its error follows what the directory is called.
-func trustedDirectory(path string) error {
+var errMissing = errors.New("is not there")
+
+// trusted holds the directory of extensions, and what is used of those in it, to the rule
+// that nobody else may change them. Its error follows what the file is called.
+func trusted(path string, dir bool) (fs.FileInfo, error) {
 	info, err := os.Lstat(path)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, errMissing
 	case err != nil:
-		return errors.New("cannot be looked at")
+		return nil, errors.New("cannot be looked at")
 	case info.Mode()&fs.ModeSymlink != 0:
-		return errors.New("is a symbolic link, which is not followed: put the directory itself there")
-	case !info.IsDir():
-		return errors.New("is not a directory")
+		return nil, errors.New("is a symbolic link, which is not followed: put the file or directory itself there")
+	case dir && !info.IsDir():
+		return nil, errors.New("is not a directory")
+	case !dir && !info.Mode().IsRegular():
+		return nil, errors.New("is not a regular file")
 	}
-	return onlyOurs(path, info)
-}
-
-// trustedFile is trustedDirectory for a file in one.
-func trustedFile(path string, info fs.FileInfo) error {
-	switch {
-	case info.Mode()&fs.ModeSymlink != 0:
-		return errors.New("is a symbolic link, which is not followed: put the file itself there")
-	case !info.Mode().IsRegular():
-		return errors.New("is not a regular file")
-	}
-	return onlyOurs(path, info)
+	return info, onlyOurs(path, info)
 }

@@ -110,7 +110,7 @@ func TestAProgramThatWasChangedIsNotRun(t *testing.T) {
 		want   string
 	}{
 		"replaced": {func(p string) error { return copied(p, 0o755) }, "was changed since it was read"},
-		"gone":     {os.Remove, "is gone"},
+		"gone":     {os.Remove, "is not there"},
 		"written": {func(p string) error {
 			return os.WriteFile(p, []byte("#!/bin/sh\necho '{\"other\":1}'\n"), 0o755)
 		}, "was changed since it was read"},
@@ -122,7 +122,7 @@ func TestAProgramThatWasChangedIsNotRun(t *testing.T) {
 				return err
 			}
 			return os.Symlink(p+".moved", p)
-		}, "was changed since it was read"},
+		}, "is a symbolic link"},
 	} {
 		dir := directory(t)
 		at := installScript(t, dir, "x-it", manifestOf("x-it", "run", "read"), "#!/bin/sh\necho '{\"ok\":true}'\n")
@@ -157,7 +157,7 @@ func TestFilesOfSomebodyElse(t *testing.T) {
 		ok  bool
 	}{{me, true}, {0, true}, {me + 1, false}, {65534, me == 65534}} {
 		i := info{uid: c.uid, mode: 0o755}
-		if err := trustedFile("x", i); (err == nil) != c.ok || !c.ok && !strings.Contains(err.Error(), "somebody else") {
+		if err := onlyOurs("x", i); (err == nil) != c.ok || !c.ok && !strings.Contains(err.Error(), "somebody else") {
 			t.Errorf("%d: %v", c.uid, err)
 		}
 		if err := ownedLink("x", info{uid: c.uid, mode: fs.ModeSymlink | 0o777}); (err == nil) != c.ok {

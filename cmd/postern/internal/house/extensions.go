@@ -34,7 +34,7 @@ const (
 
 // loadExtensions reads the directory of extensions. What is wrong with them is said
 // once on standard error, and by doctor; it stops nothing.
-func (s *System) loadExtensions(from ExtensionsFrom, builtin []*discovery.Command) *extension.Set {
+func (s *System) loadExtensions(from ExtensionsFrom) *extension.Set {
 	dir := s.Getenv(ExtensionsVar)
 	named := dir != ""
 	switch {
@@ -50,7 +50,7 @@ func (s *System) loadExtensions(from ExtensionsFrom, builtin []*discovery.Comman
 		}
 		dir = filepath.Join(filepath.Dir(path), "extensions")
 	}
-	o := extension.Options{Environ: s.Environ, Taken: func(word string) bool { return firstWordOf(builtin, word) }}
+	o := extension.Options{Environ: s.Environ}
 	if s.Self != "" {
 		o.Launcher = []string{s.Self, ExtensionVerb}
 	}
@@ -62,17 +62,6 @@ func (s *System) loadExtensions(from ExtensionsFrom, builtin []*discovery.Comman
 		fmt.Fprintf(s.Stderr, "postern: %s\n", problem)
 	}
 	return set
-}
-
-func firstWordOf(list []*discovery.Command, word string) bool {
-	for _, c := range list {
-		for _, path := range append([]string{c.Path}, c.Aliases...) {
-			if first, _, _ := strings.Cut(path, " "); first == word {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // extensionChecks are doctor's lines about extensions: one for those that are there

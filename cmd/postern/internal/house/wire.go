@@ -147,7 +147,7 @@ func (s *System) Wire(plan Plan) (*House, error) {
 	}
 	deps.Exists = func(path string) bool { return h.Registry.Exists(path) }
 	list := commands.All(deps)
-	added := s.loadExtensions(plan.Extensions, list)
+	added := s.loadExtensions(plan.Extensions)
 	deps.Checks = func(ctx context.Context) []commands.Check { return extensionChecks(ctx, added) }
 	groups := commands.Groups()
 	maps.Copy(groups, added.Groups)
