@@ -253,7 +253,7 @@ func TestRejoiningIsBehindWhatIsAtWorkAndBeforeTheRest(t *testing.T) {
 		t.Error("the last one does not get its turn")
 	}
 	unknown.Finish()
-	if n := order.Len(); n != 0 {
+	if n := order.line.Len(); n != 0 {
 		t.Errorf("%d are left in line", n)
 	}
 	var none *Ticket

@@ -122,14 +122,8 @@ func (g *Gateway) takeRate(ctx context.Context, p Principal, s *Settings) (*disc
 	if err != nil || wait <= 0 {
 		return nil, err
 	}
-	return RateFault(fmt.Sprintf("More than %d commands within a minute.", limit), wait), nil
-}
-
-// RateFault is the answer to a principal that must wait before it goes on.
-func RateFault(message string, wait time.Duration) *discovery.Fault {
-	seconds := int64((wait + time.Second - 1) / time.Second)
-	return &discovery.Fault{Code: discovery.RateLimited, Message: message,
-		Hint: fmt.Sprintf("Wait %d s before the next one.", seconds), Reason: "rate"}
+	return &discovery.Fault{Code: discovery.RateLimited, Message: fmt.Sprintf("More than %d commands within a minute.", limit),
+		Hint: fmt.Sprintf("Wait %d s before the next one.", (wait+time.Second-1)/time.Second), Reason: "rate"}, nil
 }
 
 // Visible reports whether the command exists for the principal now, as help would

@@ -75,13 +75,6 @@ func (o *Order) Ticket() *Ticket {
 	return t
 }
 
-// Len is how many requests have not finished.
-func (o *Order) Len() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.line.Len()
-}
-
 // Finish leaves the line for good. It may be called more than once, but not before
 // the request has stopped changing anything.
 func (t *Ticket) Finish() {

@@ -66,7 +66,7 @@ func FuzzOrder(f *testing.F) {
 					t.Fatalf("after %q request %d of kind %d: told %v", script, i, r.kind, told)
 				}
 			}
-			if n := order.Len(); n != waiting {
+			if n := order.line.Len(); n != waiting {
 				t.Fatalf("%d in line, want %d", n, waiting)
 			}
 		}
@@ -104,7 +104,7 @@ func TestAnEndedContextStartsNothingAndLeavesTheLine(t *testing.T) {
 		if err := third.wait(t.Context(), discovery.Write); !errors.Is(err, errFinished) {
 			t.Errorf("one that has left the line gets in again: %v", err)
 		}
-		if n := order.Len(); n != 0 {
+		if n := order.line.Len(); n != 0 {
 			t.Errorf("%d are left in line", n)
 		}
 	})

@@ -52,7 +52,6 @@ type Set struct {
 type Problem struct {
 	Extension string // name of its directory; empty for all of them
 	Message   string // what is wrong, and what to do
-	Kept      bool   // the extension is there all the same
 }
 
 // String names the extension too.
@@ -93,7 +92,7 @@ func Load(dir string, o Options) (*Set, error) {
 	r := newRunner(dir, o)
 	room := maxSchemaBytes
 	for _, name := range names {
-		e, summary, err := s.read(base, name, r)
+		e, summary, err := read(base, name, r)
 		if err == nil {
 			size := 0
 			for _, c := range e {
@@ -147,7 +146,7 @@ func candidates(base string) ([]string, error) {
 
 // read makes the commands of one extension. group is its summary where they are
 // below its name.
-func (s *Set) read(base, name string, r *runner) (commands []*discovery.Command, group string, err error) {
+func read(base, name string, r *runner) (commands []*discovery.Command, group string, err error) {
 	if !namePattern.MatchString(name) || len(name) > maxNameChars {
 		return nil, "", fmt.Errorf("its name is not x- with lower-case letters, digits and hyphens behind, at most %d characters", maxNameChars)
 	}
@@ -171,14 +170,14 @@ func (s *Set) read(base, name string, r *runner) (commands []*discovery.Command,
 		return nil, "", err
 	}
 	if m.Commands == nil {
-		c, err := s.define(name, name, &m.command, p, r)
+		c, err := define(name, &m.command, p, r)
 		if err != nil {
 			return nil, "", fmt.Errorf("its manifest is not right: %w", err)
 		}
 		return append(commands, c), "", nil
 	}
 	for i := range m.Commands {
-		c, err := s.define(name, name+" "+m.Commands[i].Name, &m.Commands[i].command, p, r)
+		c, err := define(name+" "+m.Commands[i].Name, &m.Commands[i].command, p, r)
 		if err == nil && slices.ContainsFunc(commands, func(other *discovery.Command) bool { return other.Path == c.Path }) {
 			err = errors.New("the name is taken")
 		}
@@ -191,18 +190,18 @@ func (s *Set) read(base, name string, r *runner) (commands []*discovery.Command,
 }
 
 // define makes one command of what its manifest says, and tries its examples.
-func (s *Set) define(name, path string, c *command, p *program, r *runner) (*discovery.Command, error) {
+func define(path string, c *command, p *program, r *runner) (*discovery.Command, error) {
 	d, err := c.definition()
 	if err != nil {
 		return nil, err
 	}
-	job := &job{path: path, program: p, output: d.Output, effect: c.effect()}
+	job := &job{path: path, program: p, output: d.Output, effect: c.effect}
 	for _, a := range c.Arguments {
 		if a.Sensitive {
 			job.sensitive = append(job.sensitive, a.Name)
 		}
 	}
-	spec := discovery.Spec{Path: path, Summary: c.Summary, Details: c.Details, Effect: c.effect(), Examples: c.Examples, Timeout: c.Timeout}
+	spec := discovery.Spec{Path: path, Summary: c.Summary, Details: c.Details, Effect: c.effect, Examples: c.Examples, Timeout: c.Timeout}
 	made := discovery.Define(spec, d, func(ctx context.Context, call *discovery.Call, args json.RawMessage) (json.RawMessage, error) {
 		return r.run(ctx, call, job, args)
 	})
@@ -213,10 +212,6 @@ func (s *Set) define(name, path string, c *command, p *program, r *runner) (*dis
 		if err := try(made, e); err != nil {
 			return nil, fmt.Errorf("its example %d is not one: %w", i+1, err)
 		}
-	}
-	if c.effect() == discovery.Admin && c.Effect != discovery.Admin.String() {
-		s.Problems = append(s.Problems, Problem{Extension: name, Kept: true,
-			Message: "Its manifest names an effect that is not known, so that only the administrator may run it. The effects are read, state, flag, write, send and admin."})
 	}
 	return made, nil
 }

@@ -81,7 +81,7 @@ func TestAnExtensionIsACommandLikeAnyOther(t *testing.T) {
 
 func TestRulesHoldForExtensions(t *testing.T) {
 	dir := directory(t)
-	for name, effect := range map[string]string{"x-read": "read", "x-state": "state", "x-write": "write", "x-send": "send", "x-admin": "admin", "x-future": "teleport"} {
+	for name, effect := range map[string]string{"x-read": "read", "x-state": "state", "x-write": "write", "x-send": "send", "x-admin": "admin"} {
 		install(t, dir, name, "echo", manifestOf(name, prefix+"echo", effect))
 	}
 	agent, admin := gateway.Principal{Name: "agent"}, gateway.Principal{Name: "admin", Admin: true}
@@ -94,17 +94,14 @@ func TestRulesHoldForExtensions(t *testing.T) {
 		return strings.Join(v.Capabilities.Extensions, " ")
 	}
 	all := serve(t, dir, Options{})
-	if got := visible(all, admin); got != "x-admin x-future x-read x-send x-state x-write" {
+	if got := visible(all, admin); got != "x-admin x-read x-send x-state x-write" {
 		t.Errorf("the administrator sees %s", got)
 	}
 	if got := visible(all, agent); got != "x-read x-send x-state x-write" {
 		t.Errorf("an agent sees %s", got)
 	}
-	if m := all.set.messages(); len(m) != 1 || !strings.HasPrefix(m[0], "Extension x-future: Its manifest names an effect that is not known") || !all.set.Problems[0].Kept {
-		t.Errorf("%q", m)
-	}
 	for _, c := range all.set.Commands {
-		if want := strings.TrimPrefix(c.Path, "x-"); c.Effect.String() != want && !(want == "future" && c.Effect == discovery.Admin) {
+		if want := strings.TrimPrefix(c.Path, "x-"); c.Effect.String() != want {
 			t.Errorf("%s is %s", c.Path, c.Effect)
 		}
 	}
@@ -118,7 +115,7 @@ func TestRulesHoldForExtensions(t *testing.T) {
 		p      gateway.Principal
 		line   string
 		reason string
-	}{{all, agent, "x-admin", "role"}, {all, agent, "x-future", "role"}, {read, agent, "x-write", "profile"}, {denied, agent, "x-read", "deny"}} {
+	}{{all, agent, "x-admin", "role"}, {read, agent, "x-write", "profile"}, {denied, agent, "x-read", "deny"}} {
 		r := c.s.as(t, t.Context(), c.p, c.line)
 		last := c.s.notes.entries[len(c.s.notes.entries)-1]
 		if r.Error.Code != discovery.PermissionDenied || last.Reason != c.reason || last.Allowed {
@@ -151,7 +148,8 @@ func TestABrokenExtensionIsLeftOutAlone(t *testing.T) {
 		"program backslash":   {manifest("does-trap", `..\\\\x`), "no path"},
 		"program manifest":    {manifest("does-trap", "manifest.json"), "no path"},
 		"no program":          {manifest("does-trap", "nothing"), "is not there"},
-		"no effect":           {manifest(`"effect":"read",`, ""), "does not say its effect"},
+		"no effect":           {manifest(`"effect":"read",`, ""), "its effect is not one of"},
+		"unknown effect":      {manifest(`"effect":"read"`, `"effect":"teleport"`), "its effect is not one of"},
 		"unknown member":      {manifest(`"effect"`, `"runs_as":"root","effect"`), `its member "runs_as" is not known`},
 		"proto":               {manifest(`"effect"`, `"__proto__":{"effect":"read"},"effect"`), "member names"},
 		"capitals":            {manifest(`"effect":"read"`, `"effect":"read","Effect":"admin"`), `its member "Effect" is not known`},
@@ -197,7 +195,7 @@ func TestABrokenExtensionIsLeftOutAlone(t *testing.T) {
 		"group with help":     {group(`{"name":"help","summary":"A","effect":"read","examples":["x-bad help"]}`), "name of one of its commands"},
 		"group with path":     {group(`{"name":"a b","summary":"A","effect":"read","examples":["x-bad a b"]}`), "name of one of its commands"},
 		"group with two":      {group(`{"name":"a","summary":"A","effect":"read","examples":["x-bad a"]},{"name":"a","summary":"B","effect":"admin","examples":["x-bad a"]}`), "name is taken"},
-		"group with unset":    {group(`{"name":"a","summary":"A","examples":["x-bad a"]}`), "does not say its effect"},
+		"group with unset":    {group(`{"name":"a","summary":"A","examples":["x-bad a"]}`), "its effect is not one of"},
 		"group with program":  {group(`{"name":"a","program":"sh","summary":"A","effect":"read","examples":["x-bad a"]}`), `"program"`},
 		"group, no summary":   {`{"name":"x-bad","program":"does-trap","commands":[{"name":"a","summary":"A","effect":"read","examples":["x-bad a"]}]}`, "summary"},
 		"sensitive and shown": {argument(`{"name":"a","type":"string","sensitive":"yes","description":"A"}`), "right type"},
@@ -314,13 +312,12 @@ func FuzzManifest(f *testing.F) {
 				all = append(all, c.command)
 			}
 		}
-		var s Set
 		for i := range all {
 			path := "x-good"
 			if m.Commands != nil {
 				path += " " + m.Commands[i].Name
 			}
-			c, err := s.define("x-good", path, &all[i], nil, nil)
+			c, err := define(path, &all[i], nil, nil)
 			if err == nil && (!json.Valid(c.InputSchema()) || !json.Valid(c.OutputSchema()) || c.Effect < discovery.Read) {
 				t.Fatalf("%s", raw)
 			}

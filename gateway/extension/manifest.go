@@ -40,6 +40,8 @@ type command struct {
 	Arguments []argument       `json:"arguments"`
 	Examples  []string         `json:"examples"`
 	Output    *discovery.Shape `json:"output"`
+
+	effect discovery.Effect // what Effect names
 }
 
 // argument has the members that help has for an argument.
@@ -119,9 +121,12 @@ func parseManifest(raw []byte, directory string) (*manifest, error) {
 
 // check looks at what neither scrub nor discovery does.
 func (c *command) check() error {
+	for c.effect = discovery.Read; c.effect.String() != c.Effect; c.effect++ {
+		if c.effect == discovery.Admin {
+			return errors.New("its effect is not one of read, state, flag, write, send, admin")
+		}
+	}
 	switch {
-	case c.Effect == "":
-		return errors.New("it does not say its effect: read, state, flag, write, send or admin")
 	case c.Timeout < 0:
 		return errors.New("its timeout is negative")
 	case slices.ContainsFunc(c.Arguments, func(a argument) bool { return slices.Contains(reservedNames, a.Name) }):
@@ -135,17 +140,6 @@ func checkSummary(s string) error {
 		return fmt.Errorf("its summary is missing or longer than %d characters", maxSummary)
 	}
 	return nil
-}
-
-// effect is what a manifest says a command does. A word that is not known, as of a
-// later version, counts as the strongest.
-func (c *command) effect() discovery.Effect {
-	for e := discovery.Read; e < discovery.Admin; e++ {
-		if c.Effect == e.String() {
-			return e
-		}
-	}
-	return discovery.Admin
 }
 
 // definition is the command for discovery.Define.

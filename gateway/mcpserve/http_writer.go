@@ -3,7 +3,7 @@ package mcpserve
 import (
 	"bytes"
 	"net/http"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,13 +12,10 @@ import (
 // never from two at once.
 type httpWriter struct {
 	http.ResponseWriter
-	control *http.ResponseController
-	each    time.Duration // for one write
-	last    bool          // the connection ends with it, whatever the library says
-
-	mu       sync.Mutex
-	answered bool
-	failed   bool
+	control  *http.ResponseController
+	each     time.Duration // for one write
+	last     bool          // the connection ends with it, whatever the library says
+	answered atomic.Bool   // something of an answer to a call was written
 }
 
 // Unwrap is for http.ResponseController.
@@ -44,34 +41,24 @@ func (w *httpWriter) WriteHeader(status int) {
 // Write implements http.ResponseWriter.
 func (w *httpWriter) Write(p []byte) (int, error) {
 	w.prepare()
-	n, err := w.ResponseWriter.Write(p)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.failed = w.failed || err != nil
-	w.answered = w.answered || bytes.Contains(p, answerMark)
-	return n, err
+	if bytes.Contains(p, answerMark) {
+		w.answered.Store(true)
+	}
+	return w.ResponseWriter.Write(p)
 }
 
 // FlushError is for http.ResponseController.
 func (w *httpWriter) FlushError() error {
 	w.prepare()
-	err := w.control.Flush()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.failed = w.failed || err != nil
-	return err
+	return w.control.Flush()
 }
 
 // Flush implements http.Flusher.
 func (w *httpWriter) Flush() { _ = w.FlushError() }
 
-// delivered reports whether the answer to a call has left.
-func (w *httpWriter) delivered() bool {
-	w.Flush()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.answered && !w.failed
-}
+// delivered reports whether the answer to a call has left. A write that failed makes each
+// flush after it fail too.
+func (w *httpWriter) delivered() bool { return w.answered.Load() && w.FlushError() == nil }
 
 // answerMark is in every answer of a call, and in nothing else that is written: within a
 // JSON string each quote has a backslash (callResult).
