@@ -1,29 +1,18 @@
 package mail
 
 import (
-	"errors"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
-func compile(t *testing.T, a Account) *Policy {
-	t.Helper()
-	p, err := CompilePolicy(&a)
-	if err != nil {
-		t.Fatalf("CompilePolicy: %v", err)
-	}
-	return p
-}
-
 // The inbound list lets corp.com in, one other address, and a domain with
 // letters outside ASCII. Every header below is a try to pass for one of them.
 func TestInboundListIsNotPassedByTrickery(t *testing.T) {
-	p := compile(t, Account{
+	p := compiledPolicy(t, Account{
 		Mode:    ReadWrite,
-		AllowIn: AllowList{Enabled: true, Entries: []string{"@corp.com", "ann@example.org", "@bücher.example", "k.sample@ascii.example"}},
+		AllowIn: AllowList{Enabled: true, Entries: []string{"@corp.com", "ann@example.org", "@bücher.example", "k.sample@ascii.example", "kim@ascii.example", "jörg@example.net"}},
 	})
 	for _, tc := range []struct{ name, header string }{
 		{"no From", "To: a@corp.com\r\n"},
@@ -95,6 +84,16 @@ func TestInboundListIsNotPassedByTrickery(t *testing.T) {
 		{"route", "From: <@evil.example:a@corp.com>\r\n"},
 		{"route through the allowed domain", "From: <@corp.com:a@evil.example>\r\n"},
 		{"domain literal", "From: a@[corp.com]\r\n"},
+		{"address literal", "From: a@[192.0.2.1]\r\n"},
+		{"group of the allowed", "From: Team: a@corp.com;\r\n"},
+		{"doubled angle brackets", "From: <<a@corp.com>>\r\n"},
+		{"second address in a bracket never closed", "From: <a@corp.com>, <b@evil.example\r\n"},
+		{"comma and nothing", "From: a@corp.com,\r\n"},
+		{"word behind", "From: a@corp.com garbage\r\n"},
+		{"quoted local part", "From: \"a\"@corp.com\r\n"},
+		{"another's address as the local part", "From: \"b@evil.example\"@corp.com\r\n"},
+		{"comment in the local part", "From: a(comment)@corp.com\r\n"},
+		{"comment with a list", "From: a@corp.com (a, b@evil.example)\r\n"},
 		{"line feed in the address", "From: a@evil.example\r\n @corp.com\r\n"},
 		{"carriage return", "From: a@corp.com\rFrom: b@evil.example\r\n"},
 		{"NUL", "From: a@evil.example\x00@corp.com\r\n"},
@@ -122,6 +121,12 @@ func TestInboundListIsNotPassedByTrickery(t *testing.T) {
 		{"long s in the local part", "From: k.\u017fample@ascii.example\r\n"},
 		{"zero-width joiner in the local part", "From: an\u200dn@example.org\r\n"},
 		{"bytes that are no UTF-8", "From: ann\xff@example.org\r\n"},
+		{"I with a dot above", "From: k\u0130m@ascii.example\r\n"},
+		{"the same, decomposed", "From: kI\u0307m@ascii.example\r\n"},
+		{"dotless i in the local part", "From: k\u0131m@ascii.example\r\n"},
+		{"the domain without its umlaut", "From: a@bucher.example\r\n"},
+		{"a letter like the umlaut", "From: a@b\u0252cher.example\r\n"},
+		{"no punycode", "From: a@xn--a.example\r\n"},
 		{"umlaut taken apart by the wrong charset", "From: a@b\xfccher.example\r\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -148,6 +153,11 @@ func TestInboundListIsNotPassedByTrickery(t *testing.T) {
 		{"domain in Unicode", "From: a@bücher.example\r\n"},
 		{"domain in Unicode and other case", "From: a@BÜCHER.example\r\n"},
 		{"domain in its ASCII form", "From: a@xn--bcher-kva.example\r\n"},
+		{"domain in Unicode, decomposed", "From: a@bu\u0308cher.example\r\n"},
+		{"local part in Unicode and other case", "From: J\u00d6RG@example.net\r\n"},
+		{"local part in Unicode, decomposed", "From: jo\u0308rg@example.net\r\n"},
+		{"with a name of no known charset", "From: =?x-nonsense?q?J=F6rg?= <a@corp.com>\r\n"},
+		{"with bytes as a name", "From: J\xf6rg <a@corp.com>\r\n"},
 		{"a name that is another's address", "From: \"b@evil.example\" <a@corp.com>\r\n"},
 	} {
 		t.Run(tc.name+" is seen", func(t *testing.T) {
@@ -161,7 +171,7 @@ func TestInboundListIsNotPassedByTrickery(t *testing.T) {
 
 // A second sender may hide where a bounded reader does not look.
 func TestInboundListIsNotPassedByLength(t *testing.T) {
-	p := compile(t, Account{Mode: ReadWrite, AllowIn: AllowList{Enabled: true, Entries: []string{"@corp.com"}}})
+	p := compiledPolicy(t, Account{Mode: ReadWrite, AllowIn: AllowList{Enabled: true, Entries: []string{"@corp.com"}}})
 	filler := func(n int) string { return strings.Repeat("X-Filler: "+strings.Repeat("x", 500)+"\r\n", n) }
 	for name, header := range map[string]string{
 		"behind 300 kB":                   "From: a@corp.com\r\n" + filler(600) + "From: b@evil.example\r\n",
@@ -181,62 +191,8 @@ func TestInboundListIsNotPassedByLength(t *testing.T) {
 	}
 }
 
-func TestNoPolicyDeniesEverything(t *testing.T) {
-	var p *Policy
-	h := rfc5322.ParseHeader([]byte("From: a@corp.com\r\nSubject: x\r\n\r\n"))
-	if p.Visible(h) {
-		t.Error("a nil policy shows a message")
-	}
-	if p.ShowsAll() {
-		t.Error("a nil policy says that it shows everything")
-	}
-	if p.CheckSend([]string{"a@corp.com"}) == nil || p.CheckSend(nil) == nil {
-		t.Error("a nil policy lets a message be sent")
-	}
-}
-
-func TestSubjectPatternReadsWhatAPersonReads(t *testing.T) {
-	p := compile(t, Account{Mode: ReadOnly, SubjectPattern: `^Invoice [0-9]+ – Bücher$`})
-	if p.ShowsAll() {
-		t.Error("a policy with a pattern says that it shows everything")
-	}
-	for _, tc := range []struct {
-		subject string
-		want    bool
-	}{
-		{"Subject: Invoice 7 – Bücher\r\n", true},
-		{"Subject: =?utf-8?q?Invoice_7_=E2=80=93_B=C3=BCcher?=\r\n", true},
-		{"Subject: =?utf-8?b?SW52b2ljZSA3IOKA?=\r\n =?utf-8?b?kyBCw7xjaGVy?=\r\n", true},
-		{"Subject: Invoice\r\n 7 – =?iso-8859-1?q?B=FCcher?=\r\n", true},
-		{"Subject: Invoice 7 \x96 B\xfccher\r\n", true},
-		{"Subject: In\u200bvoice 7 – Bücher\u202e\r\n", true},
-		{"Subject: Re: Invoice 7 – Bücher\r\n", false},
-		{"Subject: Invoice 7 – Bücher\r\n and more\r\n", false},
-		{"Subject: x=?utf-8?q?=0A?=Invoice 7 – Bücher\r\n", false},
-		{"Subject: Invoice =?utf-8?q?7?= – Bucher\r\n", false},
-		{"Subject:\r\n", false},
-		{"X-Subject: Invoice 7 – Bücher\r\n", false},
-		{"", false},
-	} {
-		h := rfc5322.ParseHeader([]byte("From: a@corp.com\r\n" + tc.subject + "\r\n"))
-		if got := p.Visible(h); got != tc.want {
-			t.Errorf("%q: visible %t, want %t", tc.subject, got, tc.want)
-		}
-	}
-}
-
-// A person sees one subject; with two, nobody can say which.
-func TestSubjectPatternHoldsForEverySubject(t *testing.T) {
-	p := compile(t, Account{Mode: ReadOnly, SubjectPattern: `^ok`})
-	for _, header := range []string{"Subject: ok\r\nSubject: secret\r\n", "Subject: secret\r\nSubject: ok\r\n", "Subject: ok\r\nsubject : secret\r\n"} {
-		if p.Visible(rfc5322.ParseHeader([]byte("From: a@corp.com\r\n" + header + "\r\n"))) {
-			t.Errorf("%q is visible", header)
-		}
-	}
-}
-
 func TestOutboundListIsNotPassedByTrickery(t *testing.T) {
-	p := compile(t, Account{Mode: ReadWrite, AllowOut: AllowList{Enabled: true, Entries: []string{"@corp.com", "ann@example.org", "k.sample@ascii.example"}}})
+	p := compiledPolicy(t, Account{Mode: ReadWrite, AllowOut: AllowList{Enabled: true, Entries: []string{"@corp.com", "ann@example.org", "k.sample@ascii.example"}}})
 	for _, recipients := range [][]string{
 		nil,
 		{},
@@ -269,88 +225,6 @@ func TestOutboundListIsNotPassedByTrickery(t *testing.T) {
 	}
 }
 
-func TestModesAndListsTogether(t *testing.T) {
-	all := AllowList{Enabled: true, Entries: []string{"*"}}
-	for _, tc := range []struct {
-		name string
-		mode Mode
-		out  AllowList
-		want bool
-	}{
-		{"RO refuses what the list allows", ReadOnly, all, false},
-		{"RO refuses without a list", ReadOnly, AllowList{}, false},
-		{"RW without a list", ReadWrite, AllowList{}, true},
-		{"RW and everything", ReadWrite, all, true},
-		{"RW and an empty list", ReadWrite, AllowList{Enabled: true}, false},
-		{"approve and an empty list", Approve, AllowList{Enabled: true}, false},
-		{"approve and everything", Approve, all, true},
-		{"entries of a list that is off", ReadWrite, AllowList{Entries: []string{"x@y.example"}}, true},
-	} {
-		p := compile(t, Account{Mode: tc.mode, AllowOut: tc.out})
-		err := p.CheckSend([]string{"a@corp.com"})
-		if (err == nil) != tc.want {
-			t.Errorf("%s: %v", tc.name, err)
-		}
-		if tc.mode != ReadOnly && err != nil && strings.Contains(err.Error(), "ro_mode") {
-			t.Errorf("%s: the reason is not the list: %v", tc.name, err)
-		}
-	}
-	for _, mode := range []Mode{"", "rw", "ADMIN"} {
-		p, err := CompilePolicy(&Account{Mode: mode})
-		if err == nil && p.CheckSend([]string{"a@corp.com"}) == nil {
-			t.Errorf("mode %q may send", mode)
-		}
-	}
-}
-
-// A list that cannot be read must not become a list that allows.
-func TestPolicyWithABadEntryFailsClosed(t *testing.T) {
-	h := rfc5322.ParseHeader([]byte("From: a@corp.com\r\n\r\n"))
-	for _, entry := range []string{"", "@", "corp.com", "a@", "a@b@c", "@*", "a@corp.com\n*", "a b@corp.com", "@corp .com", "@xn--", "@-", "@.com", "@corp..com", "@" + strings.Repeat("a", 64) + ".com", "a@corp.com, *"} {
-		if got, err := ValidateEntry(entry); err == nil {
-			t.Errorf("ValidateEntry(%q) = %q", entry, got)
-		}
-		p, err := CompilePolicy(&Account{Mode: ReadWrite, AllowIn: AllowList{Enabled: true, Entries: []string{entry}}, AllowOut: AllowList{Enabled: true, Entries: []string{entry}}})
-		if err != nil {
-			if p != nil {
-				t.Errorf("entry %q gives an error and a policy", entry)
-			}
-			continue
-		}
-		if p.Visible(h) || p.CheckSend([]string{"a@corp.com"}) == nil {
-			t.Errorf("entry %q lets a@corp.com pass", entry)
-		}
-	}
-	// A star is a letter like others within an address.
-	p := compile(t, Account{Mode: ReadWrite, AllowIn: AllowList{Enabled: true, Entries: []string{"*@evil.example"}}})
-	if p.Visible(h) || p.Visible(rfc5322.ParseHeader([]byte("From: a@evil.example\r\n\r\n"))) {
-		t.Error("a star in an address stands for others")
-	}
-	if p, err := CompilePolicy(&Account{Mode: ReadWrite, SubjectPattern: "("}); err == nil || p != nil {
-		t.Errorf("a pattern that is none gives a policy: %v", err)
-	}
-}
-
-// ValidateEntry gives each entry one spelling.
-func TestValidateEntryNormalises(t *testing.T) {
-	for in, want := range map[string]string{
-		"*": "*", "@Corp.COM": "@corp.com", " ann@Example.org ": "ann@example.org", "ANN@EXAMPLE.ORG": "ann@example.org",
-		"@Bücher.example": "@xn--bcher-kva.example", "jo\u0065\u0301@x.example": "jo\u00e9@x.example", "@XN--BCHER-KVA.example": "@xn--bcher-kva.example",
-	} {
-		got, err := ValidateEntry(in)
-		if err != nil && strings.TrimSpace(in) != in {
-			continue // refusing white space is as good
-		}
-		if err != nil || got != want {
-			t.Errorf("ValidateEntry(%q) = %q, %v; want %q", in, got, err, want)
-			continue
-		}
-		if again, err := ValidateEntry(got); err != nil || again != got {
-			t.Errorf("ValidateEntry(%q) = %q, %v; want it unchanged", got, again, err)
-		}
-	}
-}
-
 // What is refused is never something a caller could take for a passing answer.
 func FuzzVisibleNeedsAnAllowedDomain(f *testing.F) {
 	for _, seed := range []string{"a@corp.com", "\"a@corp.com\" <b@evil.example>", "x: a@corp.com;", "<@a:b@corp.com>", "a@corp.com (c)", "=?utf-8?q?a=40corp=2Ecom?= <b@evil>"} {
@@ -377,38 +251,12 @@ func FuzzVisibleNeedsAnAllowedDomain(f *testing.F) {
 	})
 }
 
-// A caller that tells a person why must find the reason and the ones at fault.
-func TestSendRefusedNamesWhoIsAtFault(t *testing.T) {
-	for _, tc := range []struct {
-		mode       Mode
-		recipients []string
-		reason     string
-		atFault    []string
-	}{
-		{ReadOnly, []string{"a@corp.com", "b@evil.example"}, ReasonReadOnly, nil},
-		{ReadWrite, []string{"a@corp.com", "b@evil.example", "c@evil.example"}, ReasonAllowList, []string{"b@evil.example", "c@evil.example"}},
-		{Approve, []string{"b@evil.example", "a@corp.com"}, ReasonAllowList, []string{"b@evil.example"}},
-		{ReadWrite, []string{"a@corp.com", "a@corp.com\r\nRCPT TO:<b@evil.example>"}, ReasonAddress, []string{"a@corp.com\r\nRCPT TO:<b@evil.example>"}},
-		{ReadWrite, nil, ReasonAddress, nil},
-	} {
-		p := compile(t, Account{Mode: tc.mode, AllowOut: AllowList{Enabled: true, Entries: []string{"@corp.com"}}})
-		var refused *SendRefused
-		if err := p.CheckSend(tc.recipients); !errors.As(err, &refused) {
-			t.Errorf("%s %q: %v is no *SendRefused", tc.mode, tc.recipients, err)
-		} else if refused.Reason != tc.reason || !slices.Equal(refused.Recipients, tc.atFault) {
-			t.Errorf("%s %q: refused for %s by %q, want %s by %q", tc.mode, tc.recipients, refused.Reason, refused.Recipients, tc.reason, tc.atFault)
-		} else if strings.ContainsAny(refused.Error(), "\r\n") {
-			t.Errorf("%s %q: the message repeats a control character", tc.mode, tc.recipients)
-		}
-	}
-}
-
 // A server that takes the domain for its own may read a local part as a way to
 // somewhere else. Such a recipient is allowed by itself or not at all.
 func TestRoutesAreNotTheDomainTheyEndIn(t *testing.T) {
 	routes := []string{"victim%evil.example@corp.com", "evil.example!victim@corp.com", "|cat@corp.com", "/etc/passwd@corp.com", "-x@corp.com", "~root@corp.com",
 		"victim\uff05evil.example@corp.com", "victim\uff20evil.example@corp.com"}
-	p := compile(t, Account{Mode: ReadWrite, AllowOut: AllowList{Enabled: true, Entries: []string{"@corp.com", "a%b@corp.com"}}})
+	p := compiledPolicy(t, Account{Mode: ReadWrite, AllowOut: AllowList{Enabled: true, Entries: []string{"@corp.com", "a%b@corp.com"}}})
 	for _, r := range routes {
 		if p.CheckSend([]string{r}) == nil {
 			t.Errorf("%s passes", r)
@@ -419,7 +267,7 @@ func TestRoutesAreNotTheDomainTheyEndIn(t *testing.T) {
 			t.Errorf("%s: %v", r, err)
 		}
 	}
-	all := compile(t, Account{Mode: ReadWrite, AllowOut: AllowList{Enabled: true, Entries: []string{"*"}}})
+	all := compiledPolicy(t, Account{Mode: ReadWrite, AllowOut: AllowList{Enabled: true, Entries: []string{"*"}}})
 	if err := all.CheckSend(routes[:6]); err != nil {
 		t.Errorf("* does not allow them: %v", err)
 	}

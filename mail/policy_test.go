@@ -27,115 +27,6 @@ func header(lines ...string) rfc5322.Header {
 	return rfc5322.ParseHeader([]byte(strings.Join(lines, "\r\n") + "\r\n\r\n"))
 }
 
-func TestPolicyShowsOnlyAllowedSenders(t *testing.T) {
-	p := inboundPolicy(t, "@corp.com", "Ann@Example.org", "@bücher.example", "jörg@example.net")
-	for _, from := range []string{
-		"x@corp.com",
-		"X@CORP.COM",
-		"Somebody Else <x@Corp.com>",
-		`"boss@evil.org" <x@corp.com>`,
-		"x@corp.com (Cron Daemon)",
-		"=?iso-8859-1?q?J=F6rg?= <x@corp.com>",
-		"=?x-nonsense?q?J=F6rg?= <x@corp.com>",
-		"J\xf6rg <x@corp.com>",
-		"x@corp.com, y@corp.com, Ann <ANN@EXAMPLE.ORG>",
-		"ann@example.org",
-		"x@bücher.example",
-		"x@xn--bcher-kva.example",
-		"x@B\u00dcCHER.example",
-		"x@bu\u0308cher.example",
-		"J\u00d6RG@example.net",
-		"jo\u0308rg@example.net",
-	} {
-		if !p.Visible(header("From: " + from)) {
-			t.Errorf("%q is hidden", from)
-		}
-	}
-	for _, from := range []string{
-		"",
-		"x@evil.org",
-		"x@sub.corp.com",
-		"x@corp.com.evil.org",
-		"x@notcorp.com",
-		"x@corp.co",
-		"x@corp.com.",
-		"x@.corp.com",
-		"bob@example.org",
-		"ann@example.org.evil.org",
-		"xann@example.org",
-		"corp.com",
-		"@corp.com",
-		"x@corp.com, x@evil.org",
-		"x@evil.org, x@corp.com",
-		`"x@corp.com" <b@evil.org>`,
-		"x@corp.com <b@evil.org>",
-		"<x@corp.com> <b@evil.org>",
-		"<b@evil.org> <x@corp.com>",
-		"<x@corp.com>, <b@evil.org",
-		"b@evil.org <x@corp.com>",
-		"=?utf-8?q?x=40corp.com?= <b@evil.org>",
-		"=?utf-8?q?x=40corp.com?=",
-		"=?utf-8?q?x?=@corp.com",
-		"x@=?utf-8?q?corp.com?=",
-		"<=?utf-8?q?x=40corp.com?=>",
-		`"x"@corp.com`,
-		`"x@corp.com>"@evil.org`,
-		`"b@evil.org"@corp.com`,
-		"b@evil.org@corp.com",
-		"x@corp.com@evil.org",
-		"x(comment)@corp.com",
-		"x@corp.com(b@evil.org)",
-		"x@corp.com (a, b@evil.org)",
-		"(x@corp.com) b@evil.org",
-		"<@evil.org:x@corp.com>",
-		"<@corp.com:x@evil.org>",
-		"Team: x@corp.com;",
-		"x@corp.com: b@evil.org;",
-		"<<x@corp.com>>",
-		"<<b@evil.org>x@corp.com>",
-		"Ann <x@corp.com",
-		"x@corp.com>",
-		"x@corp.com garbage",
-		"x@corp.com,",
-		"x@corp.com;b@evil.org",
-		"x@corp.com\x00",
-		"x@corp.com\x00@evil.org",
-		"x@corp.com\rb@evil.org",
-		"x@c\u043erp.com",  // Cyrillic o
-		"x@\uff43orp.com",  // full-width c, which IDNA maps to c
-		"x@corp\u3002com",  // ideographic full stop
-		"x@corp\u200b.com", // zero width space
-		"x@co\u00adrp.com", // soft hyphen
-		"x@corp.com\u202e", // override
-		"x@bucher.example", // not the same as bücher
-		"x@xn--a.example",  // no punycode
-		"x@b\u0252cher.example",
-		"\u212aann@example.org",
-		"x@[192.0.2.1]",
-	} {
-		if p.Visible(header("From: " + from)) {
-			t.Errorf("%q is visible", from)
-		}
-	}
-}
-
-func TestPolicyFoldsNoForeignLetterIntoASCII(t *testing.T) {
-	p := inboundPolicy(t, "kim@corp.com")
-	for _, from := range []string{
-		"\u212aim@corp.com",  // Kelvin sign
-		"k\u0130m@corp.com",  // I with dot above
-		"kI\u0307m@corp.com", // the same, decomposed
-		"k\u0131m@corp.com",  // dotless i
-	} {
-		if p.Visible(header("From: " + from)) {
-			t.Errorf("%+q is visible as kim@corp.com", from)
-		}
-	}
-	if !p.Visible(header("From: KIM@CORP.COM")) {
-		t.Error("upper case is hidden")
-	}
-}
-
 func TestPolicyJudgesEveryFromField(t *testing.T) {
 	p := inboundPolicy(t, "@corp.com")
 	tests := map[string]struct {
@@ -186,6 +77,10 @@ func TestPolicySubjectPattern(t *testing.T) {
 		"Subject: [Ticket 7] Grüße\r\nSubject: x":                false,
 		"Subject: [Ticket 7] Grüße\r\nSubject: [Ticket 8] Grüße": true,
 		"Subject: [Ticket 7] Grüße\r\nX: y\rSubject: x":          false,
+		"Subject: x\r\nSubject: [Ticket 7] Grüße":                false,
+		"Subject: [Ticket 7] Grüße\r\nsubject : x":               false,
+		"Subject: x=?utf-8?q?=0A?=[Ticket 7] Grüße":              false,
+		"Subject: [Ticket 7] Gr\xfc\xdfe":                        true,
 	} {
 		if got := p.Visible(header(subject)); got != want {
 			t.Errorf("%q: visible %v, want %v", subject, got, want)
@@ -272,6 +167,8 @@ func TestCheckSend(t *testing.T) {
 		"read-only, list off":    {ReadOnly, AllowList{}, []string{"x@corp.com"}, ReasonReadOnly, nil},
 		"mode unknown":           {"rw", AllowList{}, []string{"x@corp.com"}, ReasonReadOnly, nil},
 		"one outside blocks all": {ReadWrite, list, []string{"x@corp.com", "b@evil.org", "ann@example.org", "c@sub.corp.com"}, ReasonAllowList, []string{"b@evil.org", "c@sub.corp.com"}},
+		"approve, empty list":    {Approve, AllowList{Enabled: true}, []string{"x@corp.com"}, ReasonAllowList, []string{"x@corp.com"}},
+		"a control character":    {ReadWrite, list, []string{"x@corp.com", "x@corp.com\r\nRCPT TO:<b@evil.org>"}, ReasonAddress, []string{"x@corp.com\r\nRCPT TO:<b@evil.org>"}},
 		"enabled empty list":     {ReadWrite, AllowList{Enabled: true}, []string{"x@corp.com"}, ReasonAllowList, []string{"x@corp.com"}},
 		"everybody":              {ReadWrite, AllowList{Enabled: true, Entries: []string{"*"}}, []string{"b@evil.org"}, "", nil},
 		"list off":               {ReadWrite, AllowList{Entries: []string{"@corp.com"}}, []string{"b@evil.org"}, "", nil},
@@ -290,7 +187,7 @@ func TestCheckSend(t *testing.T) {
 		var refused *SendRefused
 		if !errors.As(err, &refused) || refused.Reason != tt.reason || !slices.Equal(refused.Recipients, tt.at) {
 			t.Errorf("%s: %#v, want %s %q", name, err, tt.reason, tt.at)
-		} else if refused.Error() == "" {
+		} else if refused.Error() == "" || strings.ContainsAny(refused.Error(), "\r\n") {
 			t.Errorf("%s: the refusal says nothing", name)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"regexp"
@@ -235,34 +234,6 @@ func TestSamplesHoldWhatTheyAreFor(t *testing.T) {
 		b, err := fs.ReadFile(sampleFiles, "mailbox/files/"+file)
 		if err != nil || !bytes.HasPrefix(b, []byte(magic)) {
 			t.Errorf("%s: %v", file, err)
-		}
-	}
-}
-
-func TestSampleThreads(t *testing.T) {
-	chain := []string{"reno-1", "reno-2", "reno-3", "reno-4", "reno-5", "reno-6", "reno-7"}
-	var references []string
-	for _, file := range chain {
-		h := header(t, sampleRaw(t, file))
-		got, err := h.MsgIDList("References")
-		if err != nil || !slices.Equal(got, references) {
-			t.Errorf("%s: References %q, %v, want %q", file, got, err, references)
-		}
-		parent, err := h.MsgIDList("In-Reply-To")
-		if err != nil || len(references) > 0 && (len(parent) != 1 || parent[0] != references[len(references)-1]) {
-			t.Errorf("%s: In-Reply-To %q, %v", file, parent, err)
-		}
-		id, err := h.MessageID()
-		must(t, err)
-		references = append(references, id)
-	}
-	for i, prefix := range []string{"", "AW: ", "SV: ", "Re: SV: "} {
-		h := header(t, sampleRaw(t, fmt.Sprintf("room-%d", i+1)))
-		if subject, _ := h.Subject(); subject != prefix+"Room for the spring meeting" {
-			t.Errorf("room-%d: %q", i+1, subject)
-		}
-		if h.Has("References") || h.Has("In-Reply-To") {
-			t.Errorf("room-%d says what it answers", i+1)
 		}
 	}
 }

@@ -60,49 +60,6 @@ func (w *wire) do(send, end string) []string {
 	}
 }
 
-func TestCourierSpeaksForItselfBeforeAndAfterLogin(t *testing.T) {
-	s := Courier(t, CourierConfig{})
-	for _, test := range []struct {
-		secure bool
-		before string
-	}{
-		{false, CourierCapability + " ACL ACL2=UNION STARTTLS ENABLE UTF8=ACCEPT"},
-		{true, CourierCapability + " AUTH=PLAIN ACL ACL2=UNION ENABLE UTF8=ACCEPT"},
-	} {
-		t.Run(fmt.Sprint("secure ", test.secure), func(t *testing.T) {
-			user := someone()
-			s.Deliver(t, user, "", exact[0])
-			w := dialWire(t, s, test.secure)
-			if got := w.do("", "* OK"); !strings.HasPrefix(got[0], "* OK [CAPABILITY "+test.before+"] Courier-IMAP ready.") {
-				t.Errorf("greeting %q", got)
-			}
-			if got := w.do("a CAPABILITY\r\n", "a "); got[0] != "* CAPABILITY "+test.before {
-				t.Errorf("before login: %q", got)
-			}
-			if got := w.do("b LOGIN "+user+" wrong\r\n", "b "); got[0] != "b NO Login failed." {
-				t.Errorf("a wrong password: %q", got)
-			}
-			if got := w.do("c LOGIN \""+user+"\" {6}\r\n", "+ "); got[0] != "+ OK" {
-				t.Errorf("a literal: %q", got)
-			}
-			// What follows in the same write is for the program behind the login.
-			got := w.do(Password+"\r\nd CAPABILITY\r\ne EXAMINE INBOX\r\nf LOGOUT\r\n", "f ")
-			after := "* CAPABILITY " + CourierCapability
-			if test.secure {
-				after += " AUTH=PLAIN"
-			}
-			for _, want := range []string{"c OK LOGIN Ok.", after + " ACL ACL2=UNION ENABLE UTF8=ACCEPT", "* 1 EXISTS", "e OK [READ-ONLY] Ok"} {
-				if !slices.Contains(got, want) {
-					t.Errorf("after login: no %q in %q", want, got)
-				}
-			}
-			if _, err := w.r.ReadByte(); !errors.Is(err, io.EOF) {
-				t.Errorf("after LOGOUT: %v", err)
-			}
-		})
-	}
-}
-
 func TestCourierStopEndsEverything(t *testing.T) {
 	s, err := StartCourier(CourierConfig{})
 	Check(t, err)

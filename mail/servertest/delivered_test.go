@@ -4,38 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/emersion/go-imap/v2"
 )
-
-func TestWaitDeliveredSeesWhatComesLater(t *testing.T) {
-	t.Parallel()
-	s, user, id := server(t), someone(), messageID()
-	s.Deliver(t, user, "INBOX", letter(messageID(), "\r\nanother\r\n"))
-	var waiting sync.WaitGroup
-	asked := make(chan struct{})
-	var once sync.Once
-	waiting.Go(func() {
-		err := s.awaitDelivery(user, func() (bool, error) {
-			found, err := s.copies(user, id)
-			once.Do(func() { close(asked) })
-			return len(found) == 1, err
-		})
-		if err != nil {
-			t.Error(err)
-		}
-	})
-	<-asked
-	want := letter(id, "\r\nit\r\n")
-	s.Deliver(t, user, "INBOX", want)
-	waiting.Wait()
-	if got := s.WaitDelivered(t, user, id); string(got) != string(want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
 
 func TestAwaitChangeEndsInTime(t *testing.T) {
 	t.Parallel()
@@ -53,25 +26,6 @@ func TestAwaitChangeEndsInTime(t *testing.T) {
 	}
 	if err := awaitChange([]string{filepath.Join(t.TempDir(), "missing")}, time.Millisecond, func() (bool, error) { return false, nil }); err == nil {
 		t.Error("nothing is watched, and it is no error")
-	}
-}
-
-// A file that grows counts as much as one that comes.
-func TestAwaitChangeSeesAFileGrow(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "log")
-	must(t, os.WriteFile(path, nil, 0o600))
-	first := true
-	err := awaitChange([]string{dir}, startTimeout, func() (bool, error) {
-		if first {
-			first = false
-			return false, os.WriteFile(path, []byte("x"), 0o600)
-		}
-		return true, nil
-	})
-	if err != nil {
-		t.Error(err)
 	}
 }
 

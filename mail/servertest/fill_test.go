@@ -2,39 +2,10 @@ package servertest
 
 import (
 	"bytes"
-	"mime"
-	"net/mail"
 	"testing"
 
 	"github.com/emersion/go-imap/v2"
 )
-
-func TestFillMakesValidAndDistinctMessages(t *testing.T) {
-	seen := map[string]bool{}
-	for uid := 1; uid <= 2000; uid++ {
-		raw := sampleMessage(uid)
-		m, err := mail.ReadMessage(bytes.NewReader(raw))
-		if err != nil {
-			t.Fatalf("%d: %v\n%s", uid, err, raw)
-		}
-		subject, err := new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject"))
-		if err != nil || seen[subject] {
-			t.Errorf("%d: subject %q, %v", uid, subject, err)
-		}
-		seen[subject] = true
-		if _, err := m.Header.AddressList("From"); err != nil {
-			t.Errorf("%d: %v", uid, err)
-		}
-		if bytes.Count(raw, []byte("\n")) != bytes.Count(raw, []byte("\r\n")) {
-			t.Errorf("%d: a bare LF", uid)
-		}
-		for line := range bytes.Lines(raw) {
-			if len(line) > 1000 {
-				t.Errorf("%d: a line of %d bytes", uid, len(line))
-			}
-		}
-	}
-}
 
 func TestFillNumbersAndDatesWhatItMakes(t *testing.T) {
 	const n = 200

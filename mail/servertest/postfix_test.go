@@ -116,33 +116,6 @@ func TestPostfixEndsWithItsTest(t *testing.T) {
 	}
 }
 
-func TestPostfixDeliversWhatWasSentToTheMailbox(t *testing.T) {
-	t.Parallel()
-	d := Dovecot(t, Config{Submission: true})
-	p := Postfix(t, PostfixConfig{Dovecot: d})
-	users := []string{someone(), strings.ToUpper(someone()), "ann@a-domain.example"}
-	// What a careless server would change: a Bcc, dots, 8-bit octets, a From at the
-	// start of a line, no Date.
-	id := messageID()
-	raw := letter(id, "Bcc: hidden@example.org\r\n\r\n.\r\n..\r\nFrom here caf\xc3\xa9 \xff\r\n")
-	must(t, submit(t, p, plain()).SendMail("sender@example.org", users, bytes.NewReader(raw)))
-	for _, user := range users {
-		got := bytes.ReplaceAll(bytes.ReplaceAll(d.WaitDelivered(t, user, id), []byte("\r\n"), []byte("\n")), []byte("\n"), []byte("\r\n"))
-		if !bytes.HasSuffix(got, raw) || !bytes.HasPrefix(got, []byte("Return-Path: <sender@example.org>\r\n")) {
-			t.Errorf("%s got %q, want %q at its end", user, got, raw)
-		}
-	}
-	p.WaitQueueEmpty(t)
-	for _, user := range users {
-		if n := len(d.Copies(t, user, id)); n != 1 {
-			t.Errorf("%s has it %d times", user, n)
-		}
-	}
-	if log := p.LogTail(); strings.Contains(log, "warning:") || strings.Contains(log, "fatal:") {
-		t.Errorf("the log has warnings:\n%s", log)
-	}
-}
-
 // Who sends without a login, or with one that Dovecot refuses, is a relay to the
 // server. It starts although somebody else takes one of its ports.
 func TestPostfixTakesOnlyWhatALoginSends(t *testing.T) {
