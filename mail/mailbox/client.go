@@ -198,21 +198,26 @@ func (m *Client) Verify(ctx context.Context, account string) (*mail.Verification
 	}
 	a := &b.base().account
 	v := &mail.Verification{Account: a.Name, Server: a.Incoming()}
-	if err := m.ready(ctx, b.base()); err != nil {
-		return verified(ctx, v, err)
+	start := m.o.Now()
+	answered := func(capabilities []string) {
+		v.Latency, v.Capabilities = m.o.Now().Sub(start), slices.Clone(capabilities)
 	}
 	try := b.dial
 	if m.o.OneConnection {
 		try = b.ask
 	}
-	start := m.o.Now()
-	answered := func(capabilities []string) {
-		v.Latency, v.Capabilities = m.o.Now().Sub(start), slices.Clone(capabilities)
-	}
-	if err = try(ctx, answered); err != nil {
+	if err = m.ready(ctx, b.base()); err == nil {
+		if err = try(ctx, answered); err == nil {
+			return v, nil
+		}
 		answered(nil)
 	}
-	return verified(ctx, v, err)
+	var e *mail.Error
+	if ctx.Err() != nil || !errors.As(err, &e) || e.Kind == mail.KindConfig {
+		return nil, err
+	}
+	v.Issues = []mail.Issue{e.Issue()}
+	return v, nil
 }
 
 func (x *imapBox) dial(ctx context.Context, done func(capabilities []string)) error {
@@ -235,19 +240,6 @@ func (x *imapBox) ask(ctx context.Context, done func(capabilities []string)) err
 		}
 		return err
 	})
-}
-
-// verified is v with what went wrong as an Issue, where it is about the server.
-func verified(ctx context.Context, v *mail.Verification, err error) (*mail.Verification, error) {
-	if err == nil {
-		return v, nil
-	}
-	var e *mail.Error
-	if ctx.Err() != nil || !errors.As(err, &e) || e.Kind == mail.KindConfig {
-		return nil, err
-	}
-	v.Issues = []mail.Issue{e.Issue()}
-	return v, nil
 }
 
 // looking reports how many messages of how many of a folder have been looked at. With

@@ -203,9 +203,12 @@ const maxEmpty = 5
 
 // walk fetches messages of the folder that is open, window by window, and gives each
 // window to fn in the order asked for, until fn returns false. size says how many
-// messages the next window has.
+// messages the next window has; nil means maxWindow.
 func (x *imapBox) walk(s *imap.Session, from source, oldest bool, w wanted, size func() int, fn func(got []fetched) (more bool)) error {
 	box, _ := s.Selected()
+	if size == nil {
+		size = func() int { return maxWindow }
+	}
 	empty, looked := 0, 0
 	for set := from.next(uint32(size()), oldest); set != nil; set = from.next(uint32(size()), oldest) {
 		s.Renew()
@@ -232,8 +235,6 @@ func (x *imapBox) walk(s *imap.Session, from source, oldest bool, w wanted, size
 	}
 	return nil
 }
-
-func largest() int { return maxWindow }
 
 // inTime reports whether a message is dated within the bounds of a query. The server's
 // search knows only days. What has no date at all is within none.

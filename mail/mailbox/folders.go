@@ -3,6 +3,7 @@ package mailbox
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	goimap "github.com/emersion/go-imap/v2"
@@ -18,10 +19,7 @@ const (
 )
 
 // roles are the special uses of RFC 6154.
-var roles = map[goimap.MailboxAttr]string{
-	goimap.MailboxAttrSent: "sent", goimap.MailboxAttrDrafts: "drafts", goimap.MailboxAttrTrash: "trash",
-	goimap.MailboxAttrJunk: "junk", goimap.MailboxAttrArchive: "archive", goimap.MailboxAttrAll: "all", goimap.MailboxAttrFlagged: "flagged",
-}
+var roles = []string{"sent", "drafts", "trash", "junk", "archive", "all", "flagged"}
 
 var folderCounts = goimap.StatusOptions{NumMessages: true, NumUnseen: true, UIDNext: true, UIDValidity: true}
 
@@ -75,9 +73,8 @@ func (x *imapBox) listFolders(s *imap.Session, q FolderQuery, list *FolderList) 
 	if err != nil {
 		return nil, err
 	}
-	for range listing.Skipped() {
-		list.Issues = append(list.Issues, unusable())
-	}
+	unusable := mail.Issue{Kind: mail.KindRefused, Stage: imap.StageList, Message: "A folder whose name cannot be used was left out."}
+	list.Issues = slices.Repeat([]mail.Issue{unusable}, listing.Skipped())
 	statuses := make(map[string]*goimap.StatusData)
 	seen := make(map[string]bool)
 	for _, d := range data {
@@ -86,7 +83,7 @@ func (x *imapBox) listFolders(s *imap.Session, q FolderQuery, list *FolderList) 
 		}
 		seen[d.Mailbox] = true
 		if mail.CheckFolder(d.Mailbox) != nil {
-			list.Issues = append(list.Issues, unusable())
+			list.Issues = append(list.Issues, unusable)
 			continue
 		}
 		if len(list.Folders) == q.Limit {
@@ -101,24 +98,14 @@ func (x *imapBox) listFolders(s *imap.Session, q FolderQuery, list *FolderList) 
 	return statuses, nil
 }
 
-func unusable() mail.Issue {
-	return mail.Issue{Kind: mail.KindRefused, Stage: imap.StageList, Message: "A folder whose name cannot be used was left out."}
-}
-
 func folderOf(d *goimap.ListData) Folder {
 	f := Folder{Name: d.Mailbox}
 	if d.Delim != 0 {
 		f.Delimiter = string(d.Delim)
 	}
 	for _, a := range d.Attrs {
-		role := ""
-		for attr, r := range roles {
-			if strings.EqualFold(string(attr), string(a)) {
-				role = r
-			}
-		}
-		if role != "" {
-			f.Role = role
+		if use := strings.ToLower(strings.TrimPrefix(string(a), `\`)); slices.Contains(roles, use) {
+			f.Role = use
 		} else {
 			f.Attributes = append(f.Attributes, string(a))
 		}
@@ -201,7 +188,7 @@ func (x *imapBox) eachVisible(s *imap.Session, box imap.Folder, found goimap.UID
 			from = source{uids: uids}
 		}
 	}
-	return x.walk(s, from, false, wanted{header: true}, largest, func(got []fetched) bool {
+	return x.walk(s, from, false, wanted{header: true}, nil, func(got []fetched) bool {
 		for i := range got {
 			if got[i].visible(x.policy) {
 				fn(&got[i])

@@ -43,17 +43,12 @@ const (
 
 // curated are the fields that matter to a reader and that Message has no field
 // of its own for.
-var curated = []string{"Sender", "Reply-To", "Bcc", "In-Reply-To", "References", "List-Id", "List-Unsubscribe", "Auto-Submitted"}
+var curated = []string{"sender", "reply-to", "bcc", "in-reply-to", "references", "list-id", "list-unsubscribe", "auto-submitted"}
 
 // readFields are the fields that a message needs whose header is not asked for as
 // a whole and need not be judged.
-var readFields = func() []string {
-	var names []string
-	for _, n := range slices.Concat([]string{"From", "To", "Cc", "Subject", "Date", "Message-ID"}, curated, []string{"MIME-Version", "Content-Type", "Content-Transfer-Encoding", "Content-Disposition", "Content-ID"}) {
-		names = append(names, strings.ToUpper(n))
-	}
-	return names
-}()
+var readFields = strings.Fields(strings.ToUpper("From To Cc Subject Date Message-ID " + strings.Join(curated, " ") +
+	" MIME-Version Content-Type Content-Transfer-Encoding Content-Disposition Content-ID"))
 
 // Get returns one message. A Ref without UIDVALIDITY means the folder as it is
 // now; one whose UIDVALIDITY is gone is KindConflict, and never the content of
@@ -189,24 +184,19 @@ func (r *reading) start(g fetched) {
 	body, hasBody := section(d, goimap.PartSpecifierText, nil, false)
 	r.root = r.g.root
 	r.whole = hasHead && hasBody && complete && len(body) < textBytes
-	var here *message.Entity
 	if r.whole || r.root != nil && complete {
-		here = message.Parse(joinMessage(head, body))
-	}
-	if r.whole && r.root != nil && !sameShape(here.Root, r.root) {
+		here := message.Parse(joinMessage(head, body))
 		// Where the server sees other parts than we do, its numbers count: they
 		// are what an attachment is asked for by.
-		r.whole, here = false, nil
-	}
-	switch {
-	case here != nil:
-		r.take(here, r.whole)
-	case r.root != nil:
-	default:
-		if raw, ok := section(d, goimap.PartSpecifierNone, nil, false); ok {
-			r.takeRaw(raw)
+		if r.whole && r.root != nil && !sameShape(here.Root, r.root) {
+			r.whole = false
 		} else {
-			r.raw = true
+			r.take(here, r.whole)
+		}
+	} else if r.root == nil {
+		raw, ok := section(d, goimap.PartSpecifierNone, nil, false)
+		if r.raw = !ok; ok {
+			r.takeRaw(raw)
 		}
 	}
 	if hasHead && !complete {
@@ -516,10 +506,11 @@ func (r *reading) headers(s *Summary) []HeaderField {
 	own := map[string]bool{"from": len(s.From) > 0, "to": len(s.To) > 0, "cc": len(s.CC) > 0, "subject": s.Subject != "",
 		"date": !s.Date.IsZero(), "message-id": s.InternetMessageID != ""}
 	for _, f := range r.g.header.Fields() {
-		if f.Name == "" || r.q.Headers == HeadersCurated && !contains(curated, f.Name) {
+		lower := strings.ToLower(f.Name)
+		if f.Name == "" || r.q.Headers == HeadersCurated && !slices.Contains(curated, lower) {
 			continue
 		}
-		if lower := strings.ToLower(f.Name); own[lower] {
+		if own[lower] {
 			delete(own, lower)
 			continue
 		}
@@ -527,8 +518,4 @@ func (r *reading) headers(s *Summary) []HeaderField {
 		out = append(out, HeaderField{Name: plain.Line(f.Name), Value: value})
 	}
 	return out
-}
-
-func contains(names []string, name string) bool {
-	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }

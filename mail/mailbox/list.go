@@ -281,7 +281,8 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 	if l.q.OldestFirst {
 		set.AddRange(low, high)
 	} else {
-		low = exists - min(n, exists) + 1
+		low = exists - high + 1
+		high = low
 		set.AddRange(low, 0) // to the newest there is
 	}
 	box, data, err, fetchErr := visit(s, l.q.Folder, func() *imap.Fetching { return startWindow(s, set, l.want) })
@@ -291,11 +292,11 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 	if err := l.begin(s, box); err != nil {
 		return err
 	}
-	switch {
-	case refusedByServer(fetchErr), fetchErr == nil && box.Exists < high, fetchErr == nil && box.Exists < low:
+	if refusedByServer(fetchErr) || fetchErr == nil && box.Exists < high {
 		// The range was none of the folder any more.
 		return l.numbered(s, 1, box.Exists, 0)
-	case fetchErr != nil:
+	}
+	if fetchErr != nil {
 		return fetchErr
 	}
 	got := l.readWindow(box, data)

@@ -139,7 +139,7 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 		}
 		all := slices.Clone(bounded)
 		if q.New {
-			all = slices.DeleteFunc(all, func(m pop3.Message) bool { return !names.isNew(m.UIDL) })
+			all = slices.DeleteFunc(all, func(m pop3.Message) bool { return !names.state.IsNewName(m.UIDL) })
 		}
 		if !q.OldestFirst {
 			slices.Reverse(all)

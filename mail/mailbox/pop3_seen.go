@@ -49,8 +49,6 @@ func (n *popNames) apply(s *mail.SeenState) {
 	}
 }
 
-func (n *popNames) isNew(name string) bool { return n.state.IsNewName(name) }
-
 func (n *popNames) keep(ctx context.Context, store mail.SeenStore, x *popBox) error {
 	if !n.changed || store == nil {
 		return nil

@@ -54,10 +54,7 @@ func (x *imapBox) raw(ctx context.Context, ref mail.Ref, limit int64) (*RawMessa
 		out.Truncated = out.Size > int64(len(raw))
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
 // one fetches something of one message, which the policy shows, in one round
@@ -152,10 +149,7 @@ func (x *imapBox) attachment(ctx context.Context, ref mail.Ref, part string) (*A
 			return err
 		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
 func (x *imapBox) readAttachment(s *imap.Session, ref mail.Ref, part string, structure bool) (*AttachmentContent, error) {
@@ -199,33 +193,25 @@ func attachmentOf(ref mail.Ref, p *message.Part, raw []byte) *AttachmentContent 
 
 // choose finds the attachment that is meant.
 func (x *access) choose(root *message.Part, part string) (*message.Part, error) {
-	var ids []string
-	var only *message.Part
 	all := message.Attachments(root)
+	var ids []string
 	for _, p := range all {
-		if p.ID == part {
+		if p.ID == part || part == "" && len(all) == 1 {
 			return p, nil
 		}
 		ids = append(ids, p.ID)
-		only = p
+	}
+	const most = 20
+	if len(ids) > most {
+		ids = append(ids[:most], "…")
 	}
 	switch {
 	case len(all) == 0:
 		return nil, x.Failure(mail.KindNotFound, "parse", "The message has no attachment.", mail.AdviceGet)
-	case part == "" && len(all) == 1:
-		return only, nil
 	case part == "":
-		return nil, x.Invalid(fmt.Sprintf("The message has %d attachments.", len(all)), mail.AdviceNamePart).About(partList(ids))
+		return nil, x.Invalid(fmt.Sprintf("The message has %d attachments.", len(all)), mail.AdviceNamePart).About(strings.Join(ids, ", "))
 	}
-	return nil, x.Failure(mail.KindNotFound, "parse", "The message has no such attachment.", mail.AdviceNamePart).About(partList(ids))
-}
-
-func partList(ids []string) string {
-	const most = 20
-	if len(ids) > most {
-		return strings.Join(ids[:most], ", ") + " …"
-	}
-	return strings.Join(ids, ", ")
+	return nil, x.Failure(mail.KindNotFound, "parse", "The message has no such attachment.", mail.AdviceNamePart).About(strings.Join(ids, ", "))
 }
 
 // Header returns the header of a message that the policy shows; it is the same

@@ -233,7 +233,7 @@ func (f *finding) sift(s *imap.Session, box imap.Folder, found goimap.UIDSet) (g
 		return found, nil
 	}
 	var attached goimap.UIDSet
-	err := f.walk(s, source{uids: found}, false, wanted{structure: f.want.structure}, largest, func(got []fetched) bool {
+	err := f.walk(s, source{uids: found}, false, wanted{structure: f.want.structure}, nil, func(got []fetched) bool {
 		for i := range got {
 			if got[i].hasAttachments() {
 				attached.AddNum(goimap.UID(got[i].ref.UID))

@@ -55,10 +55,7 @@ func (x *imapBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thr
 			return err
 		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
 // threading is one Thread in progress, whatever the protocol.
@@ -159,7 +156,7 @@ func (x *imapBox) candidates(s *imap.Session, t *threading, ids, subjects []stri
 		known[g.ref.UID] = true
 	}
 	kept := 0
-	return x.walk(s, source{uids: found, but: known}, false, want, largest, func(got []fetched) bool {
+	return x.walk(s, source{uids: found, but: known}, false, want, nil, func(got []fetched) bool {
 		for i := range got {
 			switch g := &got[i]; {
 			case !g.readable || !g.visible(t.policy):
