@@ -3,6 +3,7 @@ package mailbox_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -100,6 +101,56 @@ func wantIssue(t *testing.T, c *mailbox.Changed, uid uint32, stage string, words
 		if no, ok := strings.CutPrefix(w, "!"); strings.Contains(got.Message, strings.TrimPrefix(w, "!")) == ok {
 			t.Errorf("%q: want %q in it is %v", got.Message, no, !ok)
 		}
+	}
+}
+
+// A server that refuses or lies in the middle of a change: what has happened is told,
+// and nothing is removed that was not confirmed to be elsewhere.
+func TestChangesOnAHostileServer(t *testing.T) {
+	move := func(k *keeper) (*mailbox.Changed, error) { return k.Move(t.Context(), account, kept(5), "Done") }
+	del := func(k *keeper) (*mailbox.Changed, error) { return k.Delete(t.Context(), account, kept(5)) }
+	both := func(k *keeper) (*mailbox.Changed, error) {
+		_, err := move(k)
+		_, other := del(k)
+		if told(nil, err)[len("mail move"):] != told(nil, other)[len("mail delete"):] {
+			t.Errorf("move: %v, delete: %v", err, other)
+		}
+		return nil, err
+	}
+	answer := func(untagged, tagged string) [][2]string { return [][2]string{{untagged, tagged}} }
+	for name, tc := range map[string]struct {
+		caps    string
+		answers map[string][][2]string // by the command's first words
+		do      func(k *keeper) (*mailbox.Changed, error)
+		kind    mail.Kind // empty: no error
+		done    []uint32
+		issues  int
+		unsent  []string
+	}{
+		"COPY refused":                  {"UIDPLUS", map[string][][2]string{"UID COPY": answer("", "NO [OVERQUOTA] full")}, move, mail.KindRefused, nil, 0, []string{"UID STORE", "UID EXPUNGE"}},
+		"COPY without COPYUID":          {"UIDPLUS", nil, move, "", nil, 1, []string{"UID STORE", "UID EXPUNGE"}},
+		"COPYUID of another message":    {"UIDPLUS", map[string][][2]string{"UID COPY": answer("", "OK [COPYUID 9 77 1] done")}, move, "", nil, 1, []string{"UID STORE"}},
+		"STORE refused":                 {"UIDPLUS", map[string][][2]string{"UID COPY": answer("", "OK [COPYUID 9 5 1] done"), "UID STORE": answer("", "NO no")}, move, "", []uint32{5}, 1, []string{"UID EXPUNGE"}},
+		"wrong tag":                     {"MOVE", map[string][][2]string{"UID MOVE": answer("Z9 OK done\r\n", "OK done")}, move, mail.KindConnection, nil, 0, nil},
+		"a message that vanishes":       {"MOVE UIDPLUS", map[string][][2]string{"UID FETCH": answer("", "OK")}, both, mail.KindNotFound, nil, 0, []string{"UID MOVE", "UID STORE"}},
+		"another UIDVALIDITY at SELECT": {"MOVE UIDPLUS", map[string][][2]string{"SELECT": answer(strings.Replace(oneMessage, "VALIDITY 7", "VALIDITY 8", 1), "OK")}, both, mail.KindConflict, nil, 0, []string{"UID MOVE", "UID STORE"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answers := map[string][][2]string{"UID FETCH": answer("* 1 FETCH (UID 5 FLAGS ())\r\n", "")}
+			maps.Copy(answers, tc.answers)
+			k := keeping(t, tc.caps, answers)
+			c, err := tc.do(k)
+			if tc.kind != "" {
+				mailtest.WantKind(t, err, tc.kind)
+			} else if err != nil || !slices.Equal(changedUIDs(c), tc.done) || len(c.Issues) != tc.issues {
+				t.Errorf("%+v %v", c, err)
+			}
+			for _, verb := range append(tc.unsent, "EXPUNGE", "CLOSE") {
+				if k.sent(verb) > 0 {
+					t.Errorf("it sent %s: %q", verb, k.commands)
+				}
+			}
+		})
 	}
 }
 

@@ -2,11 +2,9 @@ package mailbox_test
 
 import (
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/emersion/go-imap/v2"
@@ -15,7 +13,6 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
-	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // mixed is a message of a text and further parts.
@@ -144,83 +141,6 @@ func TestGetCountsWhatAPersonWouldNotSee(t *testing.T) {
 	}
 }
 
-// The bytes of an attachment nobody asked for stay where they are.
-func TestGetLeavesTheAttachmentOnTheServer(t *testing.T) {
-	s, e := mailtest.Dovecot(t, servertest.Config{})
-	proxy := servertest.NewProxy(t, s.IMAPAddr(), servertest.ProxyOptions{})
-	b := open(t, e, "bytes", func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
-	text := strings.Repeat("A line of the text that is read.\r\n", 100)
-	extra, body := mixed("Content-Type: text/plain\r\n\r\n"+text, attachment("large.bin", 5<<20))
-	u := b.Add("INBOX", letter{Subject: "large", Extra: extra, Body: body})[0]
-	extra, body = mixed(attachment("large.bin", 5<<20), "Content-Type: text/plain\r\n\r\n"+text)
-	behind := b.Add("INBOX", letter{Subject: "large", Extra: extra, Body: body})[0]
-	if err := b.Warm(t.Context(), account); err != nil {
-		t.Fatal(err)
-	}
-	for _, uid := range []uint32{u, behind} {
-		proxy.Reset()
-		m := b.Read("INBOX", uid, mailbox.GetQuery{BodyChars: 20000})
-		if n := proxy.Stats().ToClient; n > int64(len(text))+2*8<<10 {
-			t.Errorf("%d bytes for a text of %d", n, len(text))
-		}
-		if !strings.HasPrefix(m.BodyText, "A line") || strings.Count(m.BodyText, "\n") < 98 || m.BodyTruncated || len(m.Attachments) != 1 || m.Attachments[0].Size < 5<<20 {
-			t.Errorf("%d characters, truncated %v, attachments %+v", len(m.BodyText), m.BodyTruncated, m.Attachments)
-		}
-	}
-	proxy.Reset()
-	if m := b.list(mailbox.ListQuery{}).Messages; len(m) != 2 || !m[0].HasAttachments {
-		t.Errorf("%+v", m)
-	}
-	if n := proxy.Stats().ToClient; n > 8<<10 {
-		t.Errorf("%d bytes for a list", n)
-	}
-}
-
-// A warm read, list or listing of folders is one round trip, a search two.
-func TestRoundTrips(t *testing.T) {
-	s, e := mailtest.Dovecot(t, servertest.Config{})
-	proxy := servertest.NewProxy(t, s.IMAPAddr(), servertest.ProxyOptions{})
-	b := open(t, e, "trips", func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
-	for i := range 60 {
-		b.Add("INBOX", letter{Subject: fmt.Sprint(i), Body: strings.Repeat("text ", 200)})
-	}
-	extra, body := mixed("Content-Type: text/plain\r\n\r\nshort", attachment("f", 100<<10))
-	large := b.Add("INBOX", letter{Subject: "large", Extra: extra, Body: body})[0]
-	sent := b.Add("Sent", letter{Subject: "sent"})[0]
-	if err := b.Warm(t.Context(), account); err != nil {
-		t.Fatal(err)
-	}
-	b.list(mailbox.ListQuery{})
-	trips := func(what string, want int, f func()) {
-		t.Helper()
-		proxy.Reset()
-		f()
-		if st := proxy.Stats(); st.Flights != want || st.Connections != 0 {
-			t.Errorf("%s: %d flights on %d new connections, want %d", what, st.Flights, st.Connections, want)
-		}
-	}
-	trips("list", 1, func() { b.list(mailbox.ListQuery{}) })
-	trips("oldest first", 1, func() { b.list(mailbox.ListQuery{OldestFirst: true}) })
-	trips("list of everything", 1, func() { b.list(mailbox.ListQuery{Limit: 500}) })
-	trips("get", 1, func() { b.Read("INBOX", 1, mailbox.GetQuery{}) })
-	trips("get with a large file", 1, func() { b.Read("INBOX", large, mailbox.GetQuery{}) })
-	trips("get from another folder", 1, func() { b.Read("Sent", sent, mailbox.GetQuery{}) })
-	trips("folders", 1, func() {
-		if l, err := b.Folders(t.Context(), account, mailbox.FolderQuery{Counts: true}); err != nil || len(l.Folders) < 5 {
-			t.Errorf("%+v %v", l, err)
-		}
-	})
-	trips("unread", 2, func() { b.list(mailbox.ListQuery{Unread: true}) })
-	trips("by UID", 2, func() { b.list(mailbox.ListQuery{BeforeUID: 30, AfterUID: 10}) })
-	b.list(mailbox.ListQuery{})
-	b.Add("INBOX", letter{Subject: "new"})
-	trips("list with something new", 2, func() {
-		if p := b.list(mailbox.ListQuery{}); p.Messages[0].Subject != "new" {
-			t.Errorf("newest is %q", p.Messages[0].Subject)
-		}
-	})
-}
-
 func TestGetOfAMessageThatIsNot(t *testing.T) {
 	for _, e := range mailtest.Endpoints(t) {
 		t.Run(e.Name, func(t *testing.T) {
@@ -342,52 +262,5 @@ func Test004_4_INV06_ReadingChangesNothing(t *testing.T) {
 	}
 	if n := len(b.list(mailbox.ListQuery{Unread: true, Limit: 500}).Messages); n != 13 {
 		t.Errorf("%d unread, want 13", n)
-	}
-}
-
-// Many readers share a few connections.
-func TestFiftyGetsAtOnce(t *testing.T) {
-	s, e := mailtest.Dovecot(t, servertest.Config{})
-	proxy := servertest.NewProxy(t, s.IMAPAddr(), servertest.ProxyOptions{})
-	b := open(t, e, "fifty", func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
-	var uids []uint32
-	for i := range 50 {
-		uids = append(uids, b.Add("INBOX", letter{Subject: fmt.Sprint("s", i), Body: strings.Repeat("x", i*500)})...)
-	}
-	var wg sync.WaitGroup
-	for i, u := range uids {
-		wg.Go(func() {
-			m, err := b.Get(t.Context(), b.Ref("INBOX", u), mailbox.GetQuery{})
-			if err != nil || m.Subject != fmt.Sprint("s", i) || m.Ref.UID != u {
-				t.Errorf("UID %d: %+v %v", u, m, err)
-			}
-		})
-	}
-	wg.Wait()
-	if n := proxy.Stats().Connections; n > 4 {
-		t.Errorf("%d connections", n)
-	}
-}
-
-// A network that breaks between two commands is no failure; one that breaks all
-// the time is.
-func TestBrokenConnectionIsReplaced(t *testing.T) {
-	scripted.Settle(t)
-	s, e := mailtest.Dovecot(t, servertest.Config{})
-	proxy := servertest.NewProxy(t, s.IMAPAddr(), servertest.ProxyOptions{})
-	b := open(t, e, "broken", func(a *mail.Account) { a.IMAP.Host, a.IMAP.Port = proxy.Host, proxy.Port })
-	b.Add("INBOX", letter{Subject: "one"})
-	for range 5 {
-		if p := b.list(mailbox.ListQuery{}); len(p.Messages) != 1 {
-			t.Errorf("%+v", p)
-		}
-		proxy.Cut()
-	}
-	if err := s.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	_, err := b.List(t.Context(), account, mailbox.ListQuery{})
-	if e := mailtest.WantKind(t, err, mail.KindConnection); !e.Retryable || errors.Unwrap(e) == nil {
-		t.Errorf("%+v", e)
 	}
 }

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/mailbox"
 	"github.com/postern-mail/postern/mail/servertest"
 	"github.com/postern-mail/postern/mail/servertest/mailtest"
-	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // doors is every method that takes the name of a message.
@@ -192,110 +190,6 @@ func Test000_9_ThreadIsNoSideDoor(t *testing.T) {
 	}
 }
 
-// A server that refuses, dies or lies in the middle of a change: what has happened
-// is told, and nothing is removed that was not confirmed to be elsewhere.
-func TestChangesOnAHostileServer(t *testing.T) {
-	const there = "* 1 FETCH (UID 5 FLAGS ())\r\n"
-	for name, tc := range map[string]struct {
-		caps    string
-		answers map[string][2]string // by the command's first words
-		check   func(t *testing.T, move, del func() (*mailbox.Changed, error), sent func(string) bool)
-	}{
-		"COPY refused": {"UIDPLUS", map[string][2]string{"UID COPY": {"", "NO [OVERQUOTA] full"}}, func(t *testing.T, move, _ func() (*mailbox.Changed, error), sent func(string) bool) {
-			_, err := move()
-			mailtest.WantKind(t, err, mail.KindRefused)
-			if sent("UID STORE") || sent("UID EXPUNGE") {
-				t.Error("it went on after a refused COPY")
-			}
-		}},
-		"COPY without COPYUID": {"UIDPLUS", nil, func(t *testing.T, move, _ func() (*mailbox.Changed, error), sent func(string) bool) {
-			c, err := move()
-			if err != nil || len(c.Messages) != 0 || len(c.Issues) != 1 || sent("UID STORE") || sent("UID EXPUNGE") {
-				t.Errorf("%+v %v", c, err)
-			}
-		}},
-		"COPYUID of another message": {"UIDPLUS", map[string][2]string{"UID COPY": {"", "OK [COPYUID 9 77 1] done"}}, func(t *testing.T, move, _ func() (*mailbox.Changed, error), sent func(string) bool) {
-			if c, err := move(); err != nil || len(c.Messages) != 0 || sent("UID STORE") {
-				t.Errorf("%+v %v", c, err)
-			}
-		}},
-		"STORE refused": {"UIDPLUS", map[string][2]string{"UID COPY": {"", "OK [COPYUID 9 5 1] done"}, "UID STORE": {"", "NO no"}}, func(t *testing.T, move, _ func() (*mailbox.Changed, error), sent func(string) bool) {
-			c, err := move()
-			if err != nil || len(c.Messages) != 1 || c.Messages[0].New.UID != 1 || len(c.Issues) != 1 || c.Succeeded != 1 || c.Attempted != 3 || sent("UID EXPUNGE") {
-				t.Errorf("%+v %v", c, err)
-			}
-		}},
-		"death after COPY": {"UIDPLUS", map[string][2]string{"UID COPY": {"", "OK [COPYUID 9 5 1] done"}, "UID STORE": {"* BYE\r\n", "bye"}}, func(t *testing.T, move, _ func() (*mailbox.Changed, error), sent func(string) bool) {
-			c, err := move()
-			if err != nil || len(c.Messages) != 1 || len(c.Issues) == 0 || sent("UID EXPUNGE") {
-				t.Errorf("%+v %v", c, err)
-			}
-		}},
-		"EXPUNGE refused": {"UIDPLUS", map[string][2]string{"UID EXPUNGE": {"", "NO no"}}, func(t *testing.T, _, del func() (*mailbox.Changed, error), _ func(string) bool) {
-			c, err := del()
-			if err != nil || len(c.Messages) != 0 || len(c.Issues) != 1 || !strings.Contains(c.Issues[0].Message, `\Deleted`) {
-				t.Errorf("%+v %v", c, err)
-			}
-		}},
-		"wrong tag": {"MOVE", map[string][2]string{"UID MOVE": {"Z9 OK done\r\n", "OK done"}}, func(t *testing.T, move, _ func() (*mailbox.Changed, error), _ func(string) bool) {
-			_, err := move()
-			mailtest.WantKind(t, err, mail.KindConnection)
-		}},
-		"a message that vanishes": {"MOVE UIDPLUS", map[string][2]string{"UID FETCH": {"", "OK"}}, func(t *testing.T, move, del func() (*mailbox.Changed, error), sent func(string) bool) {
-			_, err := move()
-			mailtest.WantKind(t, err, mail.KindNotFound)
-			_, err = del()
-			mailtest.WantKind(t, err, mail.KindNotFound)
-			if sent("UID MOVE") || sent("UID STORE") {
-				t.Error("it changed what it had not found")
-			}
-		}},
-		"another UIDVALIDITY at SELECT": {"MOVE UIDPLUS", map[string][2]string{"SELECT": {strings.Replace(oneMessage, "VALIDITY 7", "VALIDITY 8", 1), "OK"}}, func(t *testing.T, move, del func() (*mailbox.Changed, error), sent func(string) bool) {
-			_, err := move()
-			mailtest.WantKind(t, err, mail.KindConflict)
-			_, err = del()
-			mailtest.WantKind(t, err, mail.KindConflict)
-			if sent("UID MOVE") || sent("UID STORE") {
-				t.Error("it changed another message")
-			}
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			scripted.Settle(t)
-			var mu sync.Mutex
-			var commands []string
-			m := scriptedWith(t, tc.caps, func(command string) (string, string) {
-				mu.Lock()
-				commands = append(commands, command)
-				mu.Unlock()
-				for first, a := range tc.answers {
-					if strings.HasPrefix(command, first) {
-						return a[0], a[1]
-					}
-				}
-				switch {
-				case strings.HasPrefix(command, "SELECT"):
-					return oneMessage, ""
-				case strings.HasPrefix(command, "UID FETCH"):
-					return there, ""
-				}
-				return "", ""
-			})
-			sent := func(verb string) bool {
-				mu.Lock()
-				defer mu.Unlock()
-				return slices.ContainsFunc(commands, func(c string) bool { return strings.HasPrefix(c, verb) })
-			}
-			refs := []mail.Ref{{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 7, UID: 5}}
-			tc.check(t, func() (*mailbox.Changed, error) { return m.Move(t.Context(), account, refs, "Done") },
-				func() (*mailbox.Changed, error) { return m.Delete(t.Context(), account, refs) }, sent)
-			if sent("EXPUNGE") || sent("CLOSE") {
-				t.Errorf("an unscoped EXPUNGE or CLOSE: %q", commands)
-			}
-		})
-	}
-}
-
 // What a hidden message is made of, however unreadable, changes nothing about the
 // visible ones.
 func Test000_9_AHiddenMessageCannotSpoilTheOthers(t *testing.T) {
@@ -353,28 +247,15 @@ func Test000_9_HiddenMessagesDoNotCountInAThread(t *testing.T) {
 // A copy or move whose answer is lost may have happened: nobody is told that it is
 // safe to try again.
 func TestALostAnswerIsNotSafeToRepeat(t *testing.T) {
-	for verb, caps := range map[string]string{"UID COPY": "UIDPLUS", "UID MOVE": "MOVE UIDPLUS"} {
+	for verb, do := range map[string]func(k *keeper) error{
+		"UID COPY": func(k *keeper) error { _, err := k.Copy(t.Context(), account, kept(5), "", "Done"); return err },
+		"UID MOVE": func(k *keeper) error { _, err := k.Move(t.Context(), account, kept(5), "Done"); return err },
+	} {
 		t.Run(verb, func(t *testing.T) {
-			scripted.Settle(t)
-			m := scriptedWith(t, caps, func(command string) (string, string) {
-				switch {
-				case strings.HasPrefix(command, "SELECT"), strings.HasPrefix(command, "EXAMINE"):
-					return oneMessage, ""
-				case strings.HasPrefix(command, "UID FETCH"):
-					return "* 1 FETCH (UID 5 FLAGS ())\r\n", ""
-				case strings.HasPrefix(command, verb):
-					return "* BYE\r\n", "gone" // no answer to the command itself
-				}
-				return "", ""
-			})
-			refs := []mail.Ref{{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 7, UID: 5}}
-			var err error
-			if verb == "UID COPY" {
-				_, err = m.Copy(t.Context(), account, refs, "", "Done")
-			} else {
-				_, err = m.Move(t.Context(), account, refs, "Done")
-			}
-			if e := mailtest.WantKind(t, err, mail.KindConnection); e.Retryable || !strings.Contains(e.Message, "not known") {
+			opened := [][2]string{{oneMessage, ""}}
+			k := keeping(t, "MOVE UIDPLUS", map[string][][2]string{"EXAMINE": opened, "UID FETCH": {{"* 1 FETCH (UID 5 FLAGS ())\r\n", ""}},
+				verb: {{"* BYE\r\n", "gone"}}}) // no answer to the command itself
+			if e := mailtest.WantKind(t, do(k), mail.KindConnection); e.Retryable || !strings.Contains(e.Message, "not known") {
 				t.Errorf("%+v", e)
 			}
 		})
@@ -383,23 +264,8 @@ func TestALostAnswerIsNotSafeToRepeat(t *testing.T) {
 
 // A message that a COPYUID leaves out is not reported as moved.
 func TestWhatACopyUIDLeavesOutIsAnIssue(t *testing.T) {
-	scripted.Settle(t)
-	m := scriptedWith(t, "MOVE UIDPLUS", func(command string) (string, string) {
-		switch {
-		case strings.HasPrefix(command, "SELECT"):
-			return oneMessage, ""
-		case strings.HasPrefix(command, "UID FETCH"):
-			return "* 1 FETCH (UID 5 FLAGS ())\r\n* 2 FETCH (UID 6 FLAGS ())\r\n", ""
-		case strings.HasPrefix(command, "UID MOVE"):
-			return "* OK [COPYUID 9 5 1] moved\r\n", ""
-		}
-		return "", ""
-	})
-	var refs []mail.Ref
-	for _, uid := range []uint32{5, 6} {
-		refs = append(refs, mail.Ref{Protocol: mail.IMAP, Account: account, Folder: "INBOX", UIDValidity: 7, UID: uid})
-	}
-	c, err := m.Move(t.Context(), account, refs, "Done")
+	k := keeping(t, "MOVE UIDPLUS", map[string][][2]string{"UID FETCH": {{flagged("", ""), ""}}, "UID MOVE": {{"* OK [COPYUID 9 5 1] moved\r\n", ""}}})
+	c, err := k.Move(t.Context(), account, kept(5, 6), "Done")
 	if err != nil || len(c.Messages) != 1 || c.Messages[0].New.UID != 1 || c.Succeeded != 1 || len(c.Issues) != 1 || c.Issues[0].UID != 6 {
 		t.Errorf("%+v %v", c, err)
 	}

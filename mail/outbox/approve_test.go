@@ -7,12 +7,12 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/mail/outbox"
+	"github.com/postern-mail/postern/mail/servertest/mailtest"
 )
 
 func TestMessageWaitsForAPersonWhoSeesExactlyWhatLeaves(t *testing.T) {
@@ -334,30 +334,6 @@ func TestDecisionsWhileTheMessageIsOnItsWay(t *testing.T) {
 	}
 }
 
-func TestTwoPeopleApproveAtOnce(t *testing.T) {
-	o := newOffice(t, newSubmissionServer(t), approving)
-	e := o.mustSend(hello())
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	accepted := 0
-	for range 10 {
-		wg.Go(func() {
-			got, err := o.Approve(t.Context(), e.ID, e.Digest, "ann")
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil && got.State == mail.OutboxAccepted {
-				accepted++
-			} else if kind(err) != mail.KindConflict {
-				t.Errorf("%+v, %v", got, err)
-			}
-		})
-	}
-	wg.Wait()
-	if len(o.server.messages()) != 1 || accepted == 0 {
-		t.Errorf("the server has %d, %d were told so", len(o.server.messages()), accepted)
-	}
-}
-
 func TestModeApproveHoldsWhatWasQueuedBefore(t *testing.T) {
 	o := newOffice(t, newSubmissionServer(t))
 	o.server.fault(stepConnect, interference{cut: true})
@@ -422,5 +398,36 @@ func TestStoreThatFailsAtTheGateKeepsTheMessageHere(t *testing.T) {
 	}
 	if kept := o.entry(e.ID); kept.State != mail.OutboxUnknown || len(o.server.messages()) != 1 {
 		t.Errorf("kept %+v", kept)
+	}
+}
+
+// Where nobody knows whether a message left, nobody is told that it did not, also when
+// even that cannot be recorded.
+func TestAnUnknownThatCannotBeRecordedIsStillUnknown(t *testing.T) {
+	o := newOffice(t, newSubmissionServer(t))
+	full := false
+	store := &failingStore{OutboxStore: o.vault, change: func(e *mail.Outgoing) error {
+		if full {
+			return errStore
+		}
+		full = e.State == mail.OutboxUnknown
+		return nil
+	}}
+	b := outbox.New(outbox.Options{Directory: o.dir, Store: store, Key: func(ctx context.Context) ([]byte, error) { return o.vault.Key(ctx, "outbox") }})
+	o.server.fault(stepTaken, interference{cut: true})
+	e, err := b.Send(t.Context(), account, hello(keyed("k")))
+	if err != nil || e.State != mail.OutboxUnknown || !strings.Contains(e.Reason, "not known") {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	if stored, taken := o.entry(e.ID).State, len(o.server.messages()); stored != mail.OutboxUnknown || taken != 1 {
+		t.Errorf("the outbox says %s, and the server took %d", stored, taken)
+	}
+	o.server.at(nil)
+	full, store.change = false, nil
+	// The attempt could not be ended either, so nobody may go on with it for now.
+	_, err = b.Send(t.Context(), account, hello(keyed("k")))
+	mailtest.WantKind(t, err, mail.KindConflict)
+	if n := len(o.server.messages()); n != 1 {
+		t.Errorf("the server has %d", n)
 	}
 }

@@ -1,12 +1,8 @@
 package outbox_test
 
 import (
-	"bufio"
 	"encoding/base64"
-	"io"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/postern-mail/postern/mail"
@@ -18,40 +14,21 @@ import (
 // submission accepts logins with the token "good", by XOAUTH2, and nothing else.
 func submission(t *testing.T) mail.Endpoint {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() {
-				defer c.Close()
-				_, _ = io.WriteString(c, "220 hello\r\n")
-				for lines := bufio.NewScanner(c); lines.Scan(); {
-					verb, rest, _ := strings.Cut(lines.Text(), " ")
-					answer := "535 5.7.8 no\r\n" // to what follows a challenge, too
-					switch first, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(rest, "XOAUTH2 ")); {
-					case verb == "EHLO":
-						answer = "250-hello\r\n250-SIZE 1000\r\n250 AUTH XOAUTH2\r\n"
-					case verb == "QUIT":
-						answer = "221 bye\r\n"
-					case string(first) == "user=oauth\x01auth=Bearer good\x01\x01":
-						answer = "235 in\r\n"
-					case verb == "AUTH":
-						answer = "334 e30=\r\n"
-					}
-					_, _ = io.WriteString(c, answer)
-				}
-			})
+	sv := scripted.Serve(t, scripted.AnswerLines("220 hello\r\n", func(line string) (string, bool) {
+		verb, rest, _ := strings.Cut(line, " ")
+		switch first, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(rest, "XOAUTH2 ")); {
+		case verb == "EHLO":
+			return "250-hello\r\n250-SIZE 1000\r\n250 AUTH XOAUTH2\r\n", false
+		case verb == "QUIT":
+			return "221 bye\r\n", true
+		case string(first) == "user=oauth\x01auth=Bearer good\x01\x01":
+			return "235 in\r\n", false
+		case verb == "AUTH":
+			return "334 e30=\r\n", false
 		}
-	})
-	t.Cleanup(func() { _ = ln.Close(); wg.Wait() })
-	return mail.Endpoint{Host: "127.0.0.1", Port: uint16(ln.Addr().(*net.TCPAddr).Port), Security: mail.Plaintext}
+		return "535 5.7.8 no\r\n", false // to what follows a challenge, too
+	}))
+	return mail.Endpoint{Host: "127.0.0.1", Port: sv.Port, Security: mail.Plaintext}
 }
 
 func TestOAuthAtTheSubmissionServer(t *testing.T) {
