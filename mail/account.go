@@ -247,7 +247,7 @@ func (a *Account) Validate() error {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// CheckCA reports a CA that holds no certificate; nil when there is none at all.
+// CheckCA reports a CA that holds no certificate. An account without a CA passes.
 func (a *Account) CheckCA() error {
 	_, err := a.Roots()
 	return err

@@ -10,7 +10,7 @@ import (
 // OutboxState is what is known of an outgoing message.
 type OutboxState string
 
-// The states. Of a message in unknown nobody can say whether it arrived: its last
+// The states. Whether a message in unknown arrived cannot be told: its last
 // byte may have left without an answer that came back. It is never sent again
 // unless a person says so.
 const (
@@ -75,7 +75,7 @@ type Outgoing struct {
 	// Settled says of an unknown entry that a person has let it rest: it is never sent
 	// again, not by a person either.
 	Settled bool      `json:"settled,omitempty"`
-	Decided string    `json:"decided,omitempty"` // who approved, rejected or cancelled; empty when nobody had to
+	Decided string    `json:"decided,omitempty"` // who approved, rejected or cancelled; empty without such a decision
 	Sent    SentState `json:"sent"`
 
 	// Replayed says of an answer of Send that an earlier Send with the same key had

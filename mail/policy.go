@@ -21,7 +21,7 @@ import (
 // use. A nil or zero *Policy shows nothing and sends nothing.
 type Policy struct {
 	mode    Mode
-	in, out *entrySet // nil: nobody passes
+	in, out *entrySet // nil: no address passes
 	subject *regexp.Regexp
 }
 

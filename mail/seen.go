@@ -23,7 +23,7 @@ type SeenStore interface {
 
 // SeenState tells new messages of a folder from those that were dealt with (000
 // section 6): a message is new when its UID is above the floor and was not
-// acknowledged. The zero SeenState is that of a folder nobody has looked at.
+// acknowledged. The zero SeenState is that of a folder that was never looked at.
 type SeenState struct {
 	Mailbox     string     `json:"mailbox"`     // server and user the state was last used for
 	UIDValidity uint32     `json:"uidvalidity"` // 0: never looked at

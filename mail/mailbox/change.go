@@ -134,7 +134,7 @@ func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, erro
 }
 
 // present returns the UIDs that were found, in the order they were named, and
-// makes an issue of each other. It is an error when there is none.
+// makes an issue of each other. When none was found, that is the error.
 func (b *batch) present(l *located) ([]uint32, error) {
 	var uids []uint32
 	for _, u := range b.uids {
@@ -193,7 +193,7 @@ func (b *batch) runFound(ctx context.Context, grant imap.Grant, writable bool, f
 func (b *batch) run(ctx context.Context, grant imap.Grant, fn func(ctx context.Context, s *imap.Session) error) (*Changed, error) {
 	err := b.wrap(ctx, b.change(ctx, b.folder, grant, fn))
 	if err != nil && b.out != nil && len(b.out.Messages) > 0 {
-		// Something has happened, and whoever asked has to know what.
+		// Something has happened, and the caller has to know what.
 		var e *mail.Error
 		if errors.As(err, &e) {
 			b.out.Issues = append(b.out.Issues, e.Issue())

@@ -426,21 +426,6 @@ func TestFlagsAreThoseTheServerTold(t *testing.T) {
 	}
 }
 
-// The audit is told why a hidden message was not found; the answer is not.
-func TestHiddenMessagesAreAuditedAsFiltered(t *testing.T) {
-	_, e := mailtest.Dovecot(t, servertest.Config{})
-	b, shown, hidden := hiding(t, e, "audited")
-	for name, door := range doors {
-		for uid, want := range map[uint32]string{hidden: "filtered", 4711: ""} {
-			_, err := door(b, b.Ref("INBOX", uid))
-			if got := mailtest.WantKind(t, err, mail.KindNotFound); got.Reason != want {
-				t.Errorf("%s of UID %d: reason %q, want %q", name, uid, got.Reason, want)
-			}
-		}
-	}
-	_ = shown
-}
-
 // Courier can be set to send what is put into a folder, and names it. Nothing is put
 // there: what leaves goes through the outbox.
 func TestNothingIsPutIntoAFolderThatIsSent(t *testing.T) {

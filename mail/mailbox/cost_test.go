@@ -67,6 +67,10 @@ func TestWarmCosts(t *testing.T) {
 	}
 	first := b.list(mailbox.ListQuery{})
 	id := func(i int) mail.Ref { return first.Messages[i].Ref }
+	oldest := func() error {
+		_, err := b.List(t.Context(), account, mailbox.ListQuery{OldestFirst: true})
+		return err
+	}
 	for _, tc := range []struct {
 		name  string
 		trips int
@@ -78,10 +82,8 @@ func TestWarmCosts(t *testing.T) {
 			_, err := b.List(t.Context(), account, mailbox.ListQuery{Limit: 10})
 			return err
 		}},
-		{"list, oldest first", 1, 0, func() error {
-			_, err := b.List(t.Context(), account, mailbox.ListQuery{OldestFirst: true})
-			return err
-		}},
+		// What the oldest are made of is not known yet, and asked for once.
+		{"list, oldest first", 2, 0, oldest}, {"list, oldest first again", 1, 0, oldest},
 		{"list of everything", 1, 0, func() error {
 			_, err := b.List(t.Context(), account, mailbox.ListQuery{Limit: 500})
 			return err

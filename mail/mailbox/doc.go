@@ -10,5 +10,7 @@
 // popBox.list, before the heads. Its tests stand in list_test.go and pop3_test.go. What
 // only IMAP has is asked of openIMAP. What
 // both share (policy, summaries, text, conversations, what is new) is written once,
-// on access and on the values that a wire fills in: fetched, reading, threading.
+// on access and on the values that a wire fills in: fetched (one message, with its
+// id), reading (its text, also of a snippet) and threading (a conversation, whose
+// messages may be of any folder). A folder is gone through with imapBox.walk.
 package mailbox

@@ -51,7 +51,7 @@ func wireRefusal(err error) *wire.Error {
 	return nil
 }
 
-// undecided says of a change that was cut off that nobody knows whether it happened.
+// undecided is the error of a change that was cut off: whether it happened is unknown.
 func (x *access) undecided(err error, message string, advice mail.Advice) error {
 	e := *x.AsError(err)
 	e.Message += " " + message

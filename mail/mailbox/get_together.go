@@ -47,7 +47,7 @@ func (p *accountPool) read(ctx context.Context, r *reading) error {
 	p.reads.mu.Lock()
 	if g.live--; g.live == 0 {
 		if p.reads.waiting[g.folder] == g {
-			delete(p.reads.waiting, g.folder) // nobody may join what is being given up
+			delete(p.reads.waiting, g.folder) // no read may join a gathering that is being given up
 		}
 		g.cancel()
 	}
@@ -77,7 +77,7 @@ func (p *accountPool) join(r *reading) *gathering {
 	return g
 }
 
-// leave takes the gathering out of the queue: from here on nobody joins it.
+// leave takes the gathering out of the queue: from here on no read joins it.
 func (p *accountPool) leave(g *gathering) []*reading {
 	p.reads.mu.Lock()
 	defer p.reads.mu.Unlock()

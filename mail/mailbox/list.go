@@ -107,7 +107,7 @@ func (x *access) noAnchor(reason string) error {
 }
 
 // partial reports whether what was found before err is worth answering with: not
-// when nobody waits for it any more.
+// when the caller no longer waits for it.
 func partial(ctx context.Context, err error) bool {
 	var e *mail.Error
 	return errors.As(err, &e) && !errors.Is(ctx.Err(), context.Canceled)
@@ -364,7 +364,7 @@ func (l *listing) bySearch(s *imap.Session) error {
 		return err
 	}
 	if more := !from && l.searchable(imap.CountUIDs(found)); more || l.q.New && anew {
-		// What was asked for rested on what is no longer so.
+		// The search rested on the folder as it was known before, which has changed.
 		if found, err = s.Search(l.criteria(from || more)).Wait(); err != nil {
 			return err
 		}

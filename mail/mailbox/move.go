@@ -258,7 +258,7 @@ func (b *batch) copyAndExpunge(ctx context.Context, s *imap.Session, l *located,
 // expunge removes messages named by UID in two steps. A server may say OK and
 // remove nothing, where a right is missing: unless it has named each message as
 // expunged, it is asked which of them are left. left is what to say of a message
-// that is still there, unknown of one of which nobody can tell.
+// that is still there, unknown of one that may or may not be.
 func (b *batch) expunge(ctx context.Context, s *imap.Session, l *located, uids []uint32, left, unknown string) {
 	const marked = " It is marked \\Deleted: a mail program that expunges the folder removes it."
 	lost := func(uids []uint32, err error) {

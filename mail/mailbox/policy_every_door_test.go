@@ -99,9 +99,14 @@ func Test000_9_NoDoorLeadsToAHiddenMessage(t *testing.T) {
 			before := b.subjects("INBOX")
 			for name, door := range doors {
 				for range 2 { // also where the folder is open already
-					got, want := told(door(b, b.Ref("INBOX", hidden))), told(door(b, b.Ref("INBOX", 4711)))
-					if got != want {
-						t.Errorf("%s:\nhidden  %s\nmissing %s", name, got, want)
+					got, hiddenErr := door(b, b.Ref("INBOX", hidden))
+					want, missingErr := door(b, b.Ref("INBOX", 4711))
+					if told(got, hiddenErr) != told(want, missingErr) {
+						t.Errorf("%s:\nhidden  %s\nmissing %s", name, told(got, hiddenErr), told(want, missingErr))
+					}
+					// The audit is told why; the answer is not.
+					if h, m := mailtest.WantKind(t, hiddenErr, mail.KindNotFound), mailtest.WantKind(t, missingErr, mail.KindNotFound); h.Reason != "filtered" || m.Reason != "" {
+						t.Errorf("%s: the audit is told %q and %q", name, h.Reason, m.Reason)
 					}
 				}
 			}

@@ -104,7 +104,7 @@ func (x *popBox) heads(ctx context.Context, s *pop3.Session, all []pop3.Message,
 func (x *popBox) fetched(raw []byte, m pop3.Message) fetched {
 	head := message.HeaderOf(raw)
 	head = head[:min(len(head), headerBytes)]
-	// What was read is let go of: a list looks at many.
+	// The bytes are not kept: a list looks at many messages.
 	return fetched{ref: x.ref(m.UIDL), header: rfc5322.ParseHeader(head), headed: len(head), readable: true, whole: len(head) < headerBytes, size: max(m.Size, 0)}
 }
 

@@ -127,7 +127,7 @@ func (b *popSession) lend(ctx context.Context, fresh bool, fn func(s *pop3.Sessi
 }
 
 // youth is how old a session may be that tells what there is: servers that let
-// nobody log in more often say so (RFC 2449 section 6.5).
+// no client log in more often say so (RFC 2449 section 6.5).
 func (b *popSession) youth() time.Duration {
 	if seconds, err := strconv.Atoi(b.session.Capability("LOGIN-DELAY")); err == nil && seconds > 0 {
 		return max(popYoung, time.Duration(min(seconds, 900))*time.Second)
@@ -197,12 +197,12 @@ func (b *popSession) drop() {
 }
 
 // Close ends the session and returns when it has ended. What uses it and what waits
-// for it fails; where nobody does, the server is told.
+// for it fails; a session that is idle says goodbye to the server.
 func (b *popSession) Close() error {
 	select {
 	case b.turn <- struct{}{}:
 	default:
-		b.end() // whoever has the turn is not long now
+		b.end() // the command that has the turn fails soon
 		b.turn <- struct{}{}
 	}
 	defer b.leave()

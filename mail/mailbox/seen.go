@@ -146,8 +146,8 @@ func (x *imapBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 		if uids, err = b.present(l); err != nil {
 			return err
 		}
-		// Whoever acknowledges a message has looked at the folder before, and what
-		// came after that message may be new to them.
+		// The caller has looked at the folder before, and what came after the message
+		// may be new to them.
 		if first = (&begun{mailbox: b.mailbox(), uidValidity: l.box.UIDValidity, last: slices.Max(uids)}); !y.known(x, l.box) {
 			if first, err = b.begun(s, l.box); err == nil {
 				first.floor = min(first.floor, slices.Min(uids)-1)

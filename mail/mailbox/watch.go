@@ -38,11 +38,11 @@ type WatchPage struct {
 // a UID: at once if there is one, else when it arrives. Flags, expunges and hidden
 // messages do not end it. When q.Until passes first, the answer has no messages.
 //
-// Whoever watches the same folder shares one connection, which rests in IDLE and
-// belongs to whoever needs it otherwise. A server without IDLE is asked every
+// All watches of a folder share one connection, which rests in IDLE and is lent to any
+// command that needs it. A server without IDLE is asked every
 // PollEvery, which costs one round trip. A connection that breaks is made again;
 // when that fails three times the error is returned, and when the time is over
-// meanwhile too, since nobody knows then that nothing arrived.
+// meanwhile too, since something may have arrived.
 //
 // A folder that was made anew is KindConflict, unless nothing was known of it. POP3 is KindUnsupported.
 func (m *Client) Watch(ctx context.Context, account string, q WatchQuery) (*WatchPage, error) {

@@ -83,7 +83,7 @@ type arrival struct {
 type event uint8
 
 const (
-	broken event = iota // the rest was ended by somebody else
+	broken event = iota // another command took the session
 	joined              // a watcher has come who has seen less
 	news                // the server said that something came
 	due                 // it is time to look again
@@ -217,7 +217,7 @@ func (p *post) open(ctx context.Context) (*imapBox, error) {
 	return x, err
 }
 
-// errUnseen says that there may be messages that somebody waits for.
+// errUnseen says that there may be messages that a watcher waits for.
 var errUnseen = errors.New("not everything has been seen")
 
 // round waits for something to look at, and looks.

@@ -211,7 +211,7 @@ func (b *Outbox) rehearse(ctx context.Context, s *sender, e *mail.Outgoing, mess
 // the Digest of the entry, and that of the bytes and the envelope that leave, as
 // Show gives it; else it is KindConflict. by is who approves.
 //
-// It sends an entry that waits, one that is queued because whoever sent it ended
+// It sends an entry that waits, one that is queued because the process that sent it ended
 // before it left, and one that is unknown, which may then arrive twice, once no
 // attempt can be under way any more. Of one that was accepted it files the copy
 // where that is still missing. What is returned is as for Send. An entry that could

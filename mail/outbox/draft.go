@@ -2,7 +2,7 @@ package outbox
 
 import "github.com/postern-mail/postern/mail"
 
-// Draft is a message that somebody wants written. Nothing of it is trusted.
+// Draft is a message to write. Nothing of it is trusted.
 type Draft struct {
 	To, CC, BCC []mail.Address // as ParseAddress reads them
 	Subject     string         // empty with ReplyTo: the subject of what is answered, with Re: before it

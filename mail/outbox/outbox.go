@@ -95,7 +95,7 @@ func (b *Outbox) List(ctx context.Context, q mail.OutboxQuery) (entries []mail.O
 
 // Cancel takes a message back that has not left yet: one that waits, or one that is
 // queued, also while an attempt to send it is under way, which then stops before
-// the message leaves. principal is who asks, and has to be who asked for the
+// the message leaves. principal is the caller, and has to be the one that asked for the
 // message; empty means the administrator, who may cancel anybody's. Another's
 // message is ErrNoOutgoing.
 func (b *Outbox) Cancel(ctx context.Context, id, principal string) (*mail.Outgoing, error) {
@@ -124,7 +124,7 @@ const byAdmin = "admin"
 
 // Reject is a person's no to a message that waits, and to sending one again that is
 // unknown, which they let rest: its state stays what is true, and its bytes go.
-// While somebody may still be sending that one it is KindConflict. reason is for who
+// While an attempt to send that one may be under way it is KindConflict. reason is for who
 // asked for the message; it is bounded to 200 characters and may be empty.
 func (b *Outbox) Reject(ctx context.Context, id, by, reason string) (*mail.Outgoing, error) {
 	const op = "outbox reject"
@@ -152,7 +152,7 @@ func (b *Outbox) Reject(ctx context.Context, id, by, reason string) (*mail.Outgo
 // errAlready says that an entry is what it was to become.
 var errAlready = errors.New("it is so already")
 
-// end ends an entry that has not left. Whoever is about to send it finds at the
+// end ends an entry that has not left. An attempt to send it finds at the
 // gate that it is no longer theirs.
 func (b *Outbox) end(ctx context.Context, op, id string, change func(*mail.Outgoing) error) (*mail.Outgoing, error) {
 	now := b.now()
@@ -201,7 +201,7 @@ func (b *Outbox) log(ctx context.Context, what string, e *mail.Outgoing) {
 // maxReason bounds what a person gives as a reason, in characters.
 const maxReason = 200
 
-// shortLine makes one line of at most n characters of somebody's text.
+// shortLine makes one line of at most n characters of a text.
 func shortLine(s string, n int) string {
 	s, _ = plain.Head(plain.Line(s), n)
 	return s

@@ -17,7 +17,7 @@ type Request struct {
 	// once. It is forgotten KeepOutgoing after the entry has ended. Empty means none.
 	Key       string
 	DryRun    bool   // everything but the sending; see Send
-	Principal string // who asks
+	Principal string // the caller
 }
 
 // MaxKeyChars bounds an idempotency key.
@@ -48,9 +48,9 @@ func (e *Limited) Error() string {
 // the same request sends it.
 //
 // A request whose Key there is already sends nothing, unless that entry is queued
-// and nobody is sending it: the entry is returned as it stands, with Replayed, if
+// and no attempt is under way: the entry is returned as it stands, with Replayed, if
 // the request is the same, and KindConflict if it is another. Neither is charged.
-// Whoever asks while another command is sending it gets a KindConflict that is
+// While another command is sending it the error is a KindConflict that is
 // Retryable.
 //
 // A dry run does the same up to the login at the submission server and what that

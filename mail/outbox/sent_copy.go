@@ -89,7 +89,7 @@ func (b *Outbox) fileCopy(ctx context.Context, op string, e *mail.Outgoing) (mai
 	return mail.SentFiled, ""
 }
 
-// fileAgain tries to file a copy that is missing, if nobody else is at it.
+// fileAgain tries to file a copy that is missing, unless another command does.
 func (b *Outbox) fileAgain(ctx context.Context, op string, e mail.Outgoing) *mail.Outgoing {
 	if b.o.Mailboxes == nil {
 		return &e

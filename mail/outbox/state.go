@@ -38,12 +38,12 @@ import (
 //     entry, because one was slow and its lease ran out, the gate lets one pass.
 //     Clocks decide how soon another may try, never whether two may.
 //  2. An entry at rest in waiting or queued, with a lease or without, has not
-//     left: whoever crashed did so before the gate. It may be sent anew.
+//     left: an attempt that crashed did so before the gate. It may be sent anew.
 //  3. An entry in unknown may have left. Nothing but a person's Approve sends it
 //     again, and that only when no attempt can be under way any more. It never
 //     becomes anything that would be sent by itself: a second attempt that fails
 //     leaves it unknown, since the first may have arrived.
-//  4. accepted is the last word, whoever says it: an attempt that lost its lease
+//  4. accepted is the last word, whichever attempt says it: an attempt that lost its lease
 //     behind the gate still says so, and stops the one that took over.
 //  5. Nothing that waits for a person leaves otherwise than through Approve with
 //     the digest of exactly its bytes and envelope.

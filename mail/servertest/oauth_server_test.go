@@ -3,7 +3,6 @@ package servertest
 import (
 	"context"
 	"encoding/base64"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -54,37 +53,10 @@ func TestOAuthAuthorizationRequests(t *testing.T) {
 			}
 		})
 	}
-	t.Run("by POST", func(t *testing.T) {
-		_, query, _ := strings.Cut(a.consent(oauth2.GenerateVerifier(), nil), "?")
-		response, err := a.client.Post(s.AuthorizeURL, "application/x-www-form-urlencoded", strings.NewReader(query))
-		must(t, err)
-		defer response.Body.Close()
-		if page, err := io.ReadAll(response.Body); err != nil || !formField.Match(page) {
-			t.Errorf("no consent page but %s: %s", response.Status, page)
-		}
-	})
 	t.Run("the person does not agree", func(t *testing.T) {
 		must(t, s.Deny(t.Context(), a.consent(oauth2.GenerateVerifier(), nil)))
 		if got := <-a.brought; got.Get("error") != "access_denied" || got.Get("state") != "a state&=" || got.Has("code") {
 			t.Errorf("the client gets %v", got)
-		}
-	})
-	t.Run("a page is used twice", func(t *testing.T) {
-		page, err := visit(t.Context(), a.client, http.MethodGet, a.consent(oauth2.GenerateVerifier(), nil), nil)
-		must(t, err)
-		field := formField.FindSubmatch(page)
-		if field == nil {
-			t.Fatalf("no form but %s", page)
-		}
-		form := url.Values{"request": {string(field[2])}, "decision": {"approve"}, "user": {someone()}, "password": {"wrong"}}
-		for i, want := range []int{http.StatusForbidden, http.StatusSeeOther, http.StatusBadRequest} {
-			response, err := a.client.PostForm(s.AuthorizeURL+"/decide", form)
-			must(t, err)
-			response.Body.Close()
-			if response.StatusCode != want {
-				t.Errorf("time %d: got %s, want %d", i, response.Status, want)
-			}
-			form.Set("password", Password)
 		}
 	})
 }
