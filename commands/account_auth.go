@@ -97,9 +97,8 @@ func (o *authOptions) applyOAuth(a *mail.OAuth) error {
 	return nil
 }
 
-// secrets reads what was given for an account with this auth: what the vault seals,
-// a password or a client secret, or what the keyring keeps. Nil is what was not
-// given.
+// secrets reads the secret that was given for an account with this auth: sealed is for
+// the vault (a password or a client secret), kept for the keyring. Nil means not given.
 func (o *authOptions) secrets(ctx context.Context, d *Deps, auth mail.Auth) (sealed, kept *mail.Secret, err error) {
 	switch auth {
 	case mail.AuthOAuth2:
@@ -139,8 +138,7 @@ func wipe(secrets ...*mail.Secret) {
 	}
 }
 
-// settleTime bounds what has to be brought to its end when a command's own time is
-// over.
+// settleTime bounds the work that has to be finished when a command's own time is over.
 const settleTime = 10 * time.Second
 
 // forgetInKeyring forgets an account's password and returns what to tell the person

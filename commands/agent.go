@@ -107,7 +107,8 @@ const (
 	maxAgentAnswer = 240 << 10 // of all messages of an answer, encoded
 )
 
-// agentRoom bounds an answer that shows these fields of its messages; none are all.
+// agentRoom bounds an answer that shows these fields of its messages, all of them where
+// none is named.
 func agentRoom(fields []string) agentmail.Room {
 	return agentmail.Room{Room: maxAgentAnswer, Size: func(m *agentmail.Message) int {
 		shown := agentMessage(m)
@@ -136,7 +137,7 @@ func encodedSize(v any) int {
 	return n
 }
 
-// asAgent refuses a caller that is bound to another identity than it says it is.
+// asAgent refuses a caller that is bound to another identity than the one it gives.
 func (d *Deps) asAgent(call *discovery.Call, agent string) error {
 	call.Target = "as " + agent
 	bound := d.identity(call)
@@ -151,15 +152,15 @@ func (d *Deps) asAgent(call *discovery.Call, agent string) error {
 		Hint:    fmt.Sprintf("Use %s.", bound)}
 }
 
-// BadIdentity is the failure of a process whose environment binds it to an identity
-// that is none.
+// BadIdentity is the failure of a process whose environment binds it to a malformed
+// identity.
 func BadIdentity() *discovery.Fault {
-	return &discovery.Fault{Code: discovery.ConfigError, Message: "The identity that this process is bound to is none.",
+	return &discovery.Fault{Code: discovery.ConfigError, Message: "The identity that this process is bound to is malformed.",
 		Hint: "POSTERN_AGENT_IDENTITY must be project:name, in lower-case letters, digits and hyphens."}
 }
 
-// identity is whom the caller is bound to: by what let it in, else as everybody is in
-// this process. Empty means that it may act as anybody.
+// identity is the one that the caller is bound to, by its grant or else by this process.
+// Empty means that it may act as any.
 func (d *Deps) identity(call *discovery.Call) string { return cmp.Or(call.Identity, d.AgentIdentity) }
 
 // bound reports whether the caller sees only what concerns its own identity.
@@ -219,7 +220,7 @@ func (d *Deps) agentBody(ctx context.Context, name string) (string, error) {
 		return "", &discovery.Fault{Code: discovery.ValidationError, Message: "The body file is not in UTF-8.", Hint: "Save it as UTF-8, or name its path with --refs."}
 	}
 	if err := agentText("The body file", string(content)); err != nil {
-		return "", &discovery.Fault{Code: discovery.ValidationError, Message: sentence(err), Hint: "Name the path of a file that is no text with --refs."}
+		return "", &discovery.Fault{Code: discovery.ValidationError, Message: sentence(err), Hint: "Name the path of a binary file with --refs."}
 	}
 	return string(content), nil
 }

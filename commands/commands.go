@@ -74,8 +74,8 @@ type Store interface {
 // *login.SystemKeyring implements it.
 type Keyring interface {
 	Set(ctx context.Context, account string, s mail.Secret) error
-	// Delete forgets a password. The error matches mail.ErrNotInKeyring when there
-	// is none.
+	// Delete forgets a password. The error matches mail.ErrNotInKeyring when the
+	// keyring has none for the account.
 	Delete(ctx context.Context, account string) error
 }
 
@@ -130,8 +130,7 @@ type Deps struct {
 	// if the same caller ran it now. It runs nothing.
 	Explain func(ctx context.Context, call *discovery.Call, line string) (Explanation, error)
 
-	// Checks are what doctor tells a caller besides, of the process itself; nil for
-	// nothing.
+	// Checks are further checks for doctor, of the process itself; nil for none.
 	Checks func(ctx context.Context) []Check
 
 	// Now is the clock; nil means time.Now.

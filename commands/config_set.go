@@ -32,7 +32,7 @@ func configSet(d *Deps) *discovery.Command {
 		if args.Name == "deny" {
 			for path := range strings.SplitSeq(args.Value, ",") {
 				if path = strings.TrimSpace(path); path != "" && !d.Exists(path) {
-					return SettingShown{}, &discovery.Fault{Code: discovery.ValidationError, Message: "One of the paths is no command and no group.",
+					return SettingShown{}, &discovery.Fault{Code: discovery.ValidationError, Message: "One of the paths names neither a command nor a group.",
 						Hint: "Run 'help' for the commands, and separate paths by commas."}
 				}
 			}

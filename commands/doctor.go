@@ -125,7 +125,7 @@ var serverHints = map[discovery.Code]string{
 	discovery.AuthFailed:       "Check the account's user name and password; some providers want an app password.",
 	discovery.ConnectionFailed: "Check the account's host, port and security; a server with its own authority needs --ca-file.",
 	discovery.Timeout:          "Try again, or allow more time with --timeout SECONDS (at most 300).",
-	discovery.ExecutionError:   "Try again later; if it stays so, ask whoever runs the server.",
+	discovery.ExecutionError:   "Try again later; if it stays so, ask the operator of the server.",
 }
 
 // overall is failed when none of the servers works. The vault's own check, the

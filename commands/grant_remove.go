@@ -15,7 +15,7 @@ func grantRemove(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "grant remove",
 		Summary:  "End a grant: its token opens nothing from now on",
-		Details:  "It holds with the next command of whoever has the token, in every process and every open session.",
+		Details:  "It takes effect with the next command that the token is used for, in every process and every open session.",
 		Effect:   discovery.Admin,
 		Examples: []string{"grant remove laptop"},
 	}, func(ctx context.Context, call *discovery.Call, args *grantNameArgs) (GrantRemoveResult, error) {

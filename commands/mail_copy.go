@@ -27,8 +27,8 @@ type MailCopyResult struct {
 	Steps
 }
 
-// transferTime is how many seconds what brings messages to a folder may take if nothing
-// else is said: who gives up before the answer does not know whether they are there.
+// transferTime is the default time limit, in seconds, of commands that put messages into
+// a folder: a caller that gives up before the answer does not know whether they are there.
 const transferTime = 300
 
 func mailCopy(d *Deps) *discovery.Command {

@@ -27,9 +27,9 @@ func (a *mailSendArgs) Validate() error {
 	return a.composeArgs.Validate()
 }
 
-// sendTime is how many seconds a send may take if nothing else is said: who gives up
-// behind the last byte does not know whether the message left, and servers may take
-// minutes then (RFC 5321 section 4.5.3.2.6).
+// sendTime is the default time limit of a send, in seconds: a caller that gives up after
+// the last byte does not know whether the message left, and servers may take minutes then
+// (RFC 5321 section 4.5.3.2.6).
 const sendTime = 300
 
 // MailSendResult answers mail send.
@@ -108,8 +108,8 @@ func (d *Deps) waits(ctx context.Context, call *discovery.Call, o *mail.Outgoing
 	if call.Admin {
 		f.Hint = fmt.Sprintf("Look at it with 'outbox show %s', then send it with '%s'.", o.ID, approveCommand(o))
 	}
-	// A person is asked once about a message: who asks again and again until one
-	// click goes wrong gets nowhere.
+	// A person is asked once about a message, so that repeating the command until one
+	// click goes wrong leads nowhere.
 	if !call.CanAsk || o.Replayed {
 		return f
 	}

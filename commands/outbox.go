@@ -48,7 +48,7 @@ func sendingOf(o *mail.Outgoing) Sending {
 	s := Sending{ID: o.ID, Account: o.Account, State: o.State, InternetMessageID: o.MessageID, From: o.From, Recipients: append([]string{}, o.Recipients...),
 		Subject: o.Subject, Size: o.Size, Digest: o.Digest, SentCopy: o.Sent, Reason: o.Reason, DecidedBy: o.Decided}
 	if s.State != mail.OutboxAccepted {
-		s.SentCopy = "" // there is none of what was not sent
+		s.SentCopy = "" // a message that was not sent has none
 	}
 	return s
 }

@@ -16,8 +16,8 @@ func outboxApprove(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "outbox approve",
 		Summary: "Send a message that waits, and show exactly what went",
-		Details: "The hash is that of what was looked at; with any other nothing is sent. It also sends what is queued since a crash. " +
-			"What is unknown it sends a second time, which the recipients may then have twice.",
+		Details: "The hash is the digest of the message as it was shown; with any other nothing is sent. It also sends a message that a crash left queued. " +
+			"A message whose outcome is unknown it sends a second time, so the recipients may get it twice.",
 		Effect:   discovery.Admin,
 		Timeout:  sendTime,
 		Examples: []string{"outbox approve 0123abcd --hash 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
@@ -37,7 +37,7 @@ func outboxApprove(d *Deps) *discovery.Command {
 		if _, err := sent(o); err != nil {
 			return nil, err
 		}
-		s.Outgoing = *o // what was read before is what went: the digest is the same
+		s.Outgoing = *o // the digest is the same, so this is the text that went
 		r := shownOutgoing(s)
 		r.from(0)
 		return r, nil

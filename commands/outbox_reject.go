@@ -14,7 +14,7 @@ type outboxRejectArgs struct {
 func outboxReject(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "outbox reject",
-		Summary:  "Decide against a message that waits, or let one rest of which nobody knows whether it left",
+		Summary:  "Decide against a message that waits, or leave one alone whose outcome is unknown",
 		Effect:   discovery.Admin,
 		Examples: []string{"outbox reject 0123abcd", "outbox reject 0123abcd --reason 'Not to a customer'"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxRejectArgs) (*OutboxDecided, error) {

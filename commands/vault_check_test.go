@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/postern-mail/postern/commands"
-	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/vault"
 )
 
@@ -20,28 +19,19 @@ type checkedStore struct {
 func (s checkedStore) Check(context.Context) error { return s.err }
 
 func TestVaultCheckTellsDamageFromFailure(t *testing.T) {
-	busy := errors.New("busy")
 	for _, c := range []struct {
-		found error
-		want  commands.VaultCheckResult
-		err   error
+		found       error
+		works       bool
+		ok, problem any
 	}{
-		{nil, commands.VaultCheckResult{OK: true}, nil},
-		{fmt.Errorf("%w: page 7 is used twice", vault.ErrDamaged), commands.VaultCheckResult{Problem: "the vault is damaged or is no vault: page 7 is used twice"}, nil},
-		{busy, commands.VaultCheckResult{}, busy},
+		{nil, true, true, nil},
+		{fmt.Errorf("%w: page 7 is used twice", vault.ErrDamaged), true, false, "the vault is damaged or is no vault: page 7 is used twice"},
+		{errors.New("busy"), false, nil, nil},
 	} {
-		for _, command := range commands.All(&commands.Deps{Store: checkedStore{err: c.found}}) {
-			if command.Path != "vault check" {
-				continue
-			}
-			bound, err := command.Bind(nil, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := command.Run(t.Context(), &discovery.Call{}, bound)
-			if !errors.Is(err, c.err) || err == nil && got != any(c.want) {
-				t.Errorf("%v: %+v, %v", c.found, got, err)
-			}
+		b := newBench(t, nil)
+		b.deps.Store = checkedStore{b.deps.Store, c.found}
+		if e := b.do(t, "vault check"); e.Success != c.works || e.Data["ok"] != c.ok || e.Data["problem"] != c.problem {
+			t.Errorf("%v: %+v", c.found, e)
 		}
 	}
 }

@@ -68,7 +68,7 @@ type translation struct {
 	err      error
 
 	sent     []any      // schemas of the server
-	unusable []Mismatch // those of them that are none
+	unusable []Mismatch // those of them that are not schemas
 }
 
 func (t *translation) compile(pattern any) (*jsonschema.Schema, error) {

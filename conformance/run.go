@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Run judges a server. It returns an error if there is none (ErrNotStarted), if ctx ends
+// Run judges a server. It returns an error if it cannot be reached (ErrNotStarted), if ctx ends
 // (with the report so far), or if the options or cases cannot be used; what a server
 // does wrong is in the report. Of a server that is lost again and again the remaining
 // cases fail unasked.

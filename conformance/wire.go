@@ -30,7 +30,7 @@ type Target interface {
 type Conn interface {
 	Send(ctx context.Context, message []byte) error
 
-	// Receive returns the next message: io.EOF when there is none any more,
+	// Receive returns the next message: io.EOF after the last,
 	// ErrTooLarge when it is larger than MaxMessage.
 	Receive(ctx context.Context) ([]byte, error)
 

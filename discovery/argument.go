@@ -179,7 +179,7 @@ func (s *argumentSet) addCommon() error {
 	}
 	for _, a := range s.list {
 		if other := s.byName[a.Requires]; a.Requires != "" && (other == nil || other.Positional || a.Required) {
-			return fmt.Errorf("argument %s: it requires %q, which is no option that could be missing", a.Name, a.Requires)
+			return fmt.Errorf("argument %s: it requires %q, which does not exist, is positional or is required itself", a.Name, a.Requires)
 		}
 	}
 	return nil

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/invopop/jsonschema"
@@ -12,7 +12,8 @@ import (
 	"github.com/postern-mail/postern/internal/plain"
 )
 
-// fieldTree is the shape of an answer: the names at each level, in order.
+// fieldTree is the shape of an answer, or a selection of it: the names at each level, in
+// order. A field has nil below where it has no fields, or is selected whole.
 type fieldTree struct {
 	names []string
 	below map[string]*fieldTree
@@ -52,7 +53,7 @@ func (t *fieldTree) list(prefix string, into []string) []string {
 func (c *Command) FieldNames() []string {
 	c.generate()
 	names := c.fields.list("", nil)
-	sort.Strings(names)
+	slices.Sort(names)
 	return names
 }
 
@@ -67,12 +68,7 @@ func (c *Command) Fields() (names []string, array bool) {
 }
 
 // Projection is a checked selection of fields of one command's answer.
-type Projection struct{ root *selection }
-
-type selection struct {
-	order []string
-	below map[string]*selection // nil for a field that is taken whole
-}
+type Projection struct{ root *fieldTree }
 
 // Project checks the names given to --fields. No names select everything: the
 // Projection is then nil. Unknown ones are a VALIDATION_ERROR that lists the
@@ -82,15 +78,15 @@ func (c *Command) Project(names []string) (*Projection, error) {
 		return nil, nil
 	}
 	c.generate()
-	root := &selection{below: map[string]*selection{}}
+	root := &fieldTree{below: map[string]*fieldTree{}}
 	var unknown []string
 	for _, name := range names {
 		name = strings.TrimSpace(name)
-		if !c.fields.has(strings.Split(name, ".")) {
+		if path := strings.Split(name, "."); c.fields.has(path) {
+			root.add(path)
+		} else {
 			unknown = append(unknown, plain.Excerpt(name, 40))
-			continue
 		}
-		root.add(strings.Split(name, "."))
 	}
 	if len(unknown) > 0 {
 		valid := c.FieldNames()
@@ -107,24 +103,20 @@ func (c *Command) Project(names []string) (*Projection, error) {
 
 func (t *fieldTree) has(path []string) bool {
 	for _, p := range path {
-		if t == nil {
+		if t == nil || !slices.Contains(t.names, p) {
 			return false
 		}
-		next, ok := t.below[p]
-		if !ok {
-			return false
-		}
-		t = next
+		t = t.below[p]
 	}
 	return true
 }
 
 // add selects a path. A field that is selected whole stays so.
-func (s *selection) add(path []string) {
+func (s *fieldTree) add(path []string) {
 	for i, p := range path {
 		sub, seen := s.below[p]
 		if !seen {
-			s.order = append(s.order, p)
+			s.names = append(s.names, p)
 		}
 		if seen && sub == nil {
 			return
@@ -134,7 +126,7 @@ func (s *selection) add(path []string) {
 			return
 		}
 		if sub == nil {
-			sub = &selection{below: map[string]*selection{}}
+			sub = &fieldTree{below: map[string]*fieldTree{}}
 			s.below[p] = sub
 		}
 		s = sub
@@ -154,7 +146,7 @@ func (p *Projection) Apply(data json.RawMessage) (json.RawMessage, error) {
 	return b.Bytes(), nil
 }
 
-func (s *selection) write(b *bytes.Buffer, data json.RawMessage) error {
+func (s *fieldTree) write(b *bytes.Buffer, data json.RawMessage) error {
 	switch {
 	case s == nil || len(data) == 0:
 		b.Write(data)
@@ -182,7 +174,7 @@ func (s *selection) write(b *bytes.Buffer, data json.RawMessage) error {
 		}
 		b.WriteByte('{')
 		first := true
-		for _, name := range s.order {
+		for _, name := range s.names {
 			value, ok := object[name]
 			if !ok {
 				continue
