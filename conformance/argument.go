@@ -203,31 +203,23 @@ func decimal(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 // edge is a declared bound with the values at it and beyond.
 type edge struct{ kind, at, beyond string }
 
-// bounds are those that can be tried, in the order of their trials, with the way that
+// bounds are those that can be tried, in the order of their trials, with the step that
 // leads beyond.
 var bounds = []struct {
 	kind, keyword string
 	step          int
+	edge          func(a *argument, keyword string, step int) (at, beyond string, ok bool)
 }{
-	{"minimum", "minimum", -1}, {"maximum", "maximum", 1}, {"max_length", "maxLength", 1}, {"min_length", "minLength", -1},
-	{"max_items", "maxItems", 1}, {"min_items", "minItems", -1},
+	{"minimum", "minimum", -1, (*argument).numberEdge}, {"maximum", "maximum", 1, (*argument).numberEdge},
+	{"max_length", "maxLength", 1, (*argument).lengthEdge}, {"min_length", "minLength", -1, (*argument).lengthEdge},
+	{"max_items", "maxItems", 1, (*argument).itemsEdge}, {"min_items", "minItems", -1, (*argument).itemsEdge},
 }
 
 // edges returns the bounds of an argument that can be tried.
 func (a *argument) edges() []edge {
 	var list []edge
 	for _, b := range bounds {
-		var at, beyond string
-		var ok bool
-		switch b.kind {
-		case "minimum", "maximum":
-			at, beyond, ok = a.numberEdge(b.keyword, b.step)
-		case "min_length", "max_length":
-			at, beyond, ok = a.lengthEdge(b.keyword, b.step)
-		default:
-			at, beyond, ok = a.itemsEdge(b.keyword, b.step)
-		}
-		if ok {
+		if at, beyond, ok := b.edge(a, b.keyword, b.step); ok {
 			list = append(list, edge{b.kind, at, beyond})
 		}
 	}

@@ -83,7 +83,7 @@ func (h *HTTP) Open(ctx context.Context) (Conn, error) {
 		_ = c.Close()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &httpConn{url: h.URL, client: h.client(), messages: make(chan line, 4), ctx: ctx, cancel: cancel}, nil
+	return &httpConn{inbox: inbox{lines: make(chan line, 4), done: make(chan struct{})}, url: h.URL, client: h.client(), ctx: ctx, cancel: cancel}, nil
 }
 
 func (h *HTTP) clientTransport() (mcp.Transport, func(), error) {
@@ -94,11 +94,11 @@ func (h *HTTP) clientTransport() (mcp.Transport, func(), error) {
 
 // httpConn posts every message and takes what comes back, as JSON or as events.
 type httpConn struct {
-	url      string
-	client   *http.Client
-	messages chan line
-	ctx      context.Context // of what is being read
-	cancel   context.CancelFunc
+	inbox
+	url    string
+	client *http.Client
+	ctx    context.Context // of what is being read
+	cancel context.CancelFunc
 
 	mu       sync.Mutex
 	session  string
@@ -181,15 +181,6 @@ func (c *httpConn) Send(ctx context.Context, message []byte) error {
 	}
 }
 
-func (c *httpConn) push(l line) bool {
-	select {
-	case c.messages <- l:
-		return true
-	case <-c.ctx.Done():
-		return false
-	}
-}
-
 func (c *httpConn) read(r *http.Response) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if kind == "text/event-stream" && r.StatusCode == http.StatusOK {
@@ -234,18 +225,9 @@ func (c *httpConn) events(body io.Reader) {
 	}
 }
 
-// Receive implements Conn.
-func (c *httpConn) Receive(ctx context.Context) ([]byte, error) {
-	select {
-	case l := <-c.messages:
-		return l.text, l.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // Close implements Conn. A session that the server keeps is given back.
 func (c *httpConn) Close() {
+	c.once.Do(func() { close(c.done) })
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	c.mu.Lock()

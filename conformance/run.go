@@ -129,7 +129,7 @@ func (r *runner) begin(ctx context.Context) error {
 	s, a := r.open(ctx, defaultVersion, false)
 	switch {
 	case a.unreached != nil:
-		return notStarted{a.unreached}
+		return fmt.Errorf("%w: %w", ErrNotStarted, a.unreached)
 	case s == nil:
 		r.note("at the beginning, %s", a.detail)
 	}

@@ -51,12 +51,6 @@ var ErrTooLarge = fmt.Errorf("a message of more than %d bytes", MaxMessage)
 // ErrNotStarted is what an error of Run is if there was no server to judge.
 var ErrNotStarted = errors.New("the server cannot be started or reached")
 
-// notStarted is an error of Open.
-type notStarted struct{ error }
-
-func (e notStarted) Unwrap() error      { return e.error }
-func (notStarted) Is(target error) bool { return target == ErrNotStarted }
-
 // clientTransport is an optional interface of a Target that an MCP client library
 // reaches in a way of its own, which is then judged too. stop ends what it started.
 type clientTransport interface {
@@ -100,13 +94,12 @@ func (c client) Close() error {
 // SessionID implements mcp.Connection.
 func (client) SessionID() string { return "" }
 
-// lineConn speaks over a pair of streams, one message per line.
-type lineConn struct {
-	in    io.WriteCloser
+// inbox holds what has come from a server and was not received yet: at most a few
+// messages, so that nobody fills the memory.
+type inbox struct {
 	lines chan line
-	done  chan struct{}
-	once  sync.Once
-	end   func() // what Close does besides
+	done  chan struct{} // closed where nobody receives any more
+	once  sync.Once     // of Close
 }
 
 type line struct {
@@ -114,10 +107,40 @@ type line struct {
 	err  error
 }
 
+// push is false where nobody receives any more.
+func (b *inbox) push(l line) bool {
+	select {
+	case b.lines <- l:
+		return true
+	case <-b.done:
+		return false
+	}
+}
+
+// Receive implements Conn.
+func (b *inbox) Receive(ctx context.Context) ([]byte, error) {
+	select {
+	case l, ok := <-b.lines:
+		if !ok {
+			return nil, io.EOF
+		}
+		return l.text, l.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// lineConn speaks over a pair of streams, one message per line.
+type lineConn struct {
+	inbox
+	in  io.WriteCloser
+	end func() // what Close does besides
+}
+
 // newLineConn reads out in a goroutine of its own, which ends with the stream or
-// after Close, when the end of out comes. At most a few lines wait in memory.
+// after Close, when the end of out comes.
 func newLineConn(in io.WriteCloser, out io.Reader, end func()) *lineConn {
-	c := &lineConn{in: in, lines: make(chan line, 4), done: make(chan struct{}), end: end}
+	c := &lineConn{inbox: inbox{lines: make(chan line, 4), done: make(chan struct{})}, in: in, end: end}
 	go func() {
 		defer close(c.lines)
 		s := newScanner(out)
@@ -140,15 +163,6 @@ func newScanner(r io.Reader) *bufio.Scanner {
 	return s
 }
 
-func (c *lineConn) push(l line) bool {
-	select {
-	case c.lines <- l:
-		return true
-	case <-c.done:
-		return false
-	}
-}
-
 // Send implements Conn. A server that does not read blocks it until ctx ends, and
 // then the connection is of no more use.
 func (c *lineConn) Send(ctx context.Context, message []byte) error {
@@ -162,19 +176,6 @@ func (c *lineConn) Send(ctx context.Context, message []byte) error {
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
-	}
-}
-
-// Receive implements Conn.
-func (c *lineConn) Receive(ctx context.Context) ([]byte, error) {
-	select {
-	case l, ok := <-c.lines:
-		if !ok {
-			return nil, io.EOF
-		}
-		return l.text, l.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
 }
 

@@ -114,7 +114,7 @@ func (a *Argument) define() error {
 	} else if a.Item != "" || a.MinItems != nil || a.MaxItems != nil {
 		return errors.New("only an array has items")
 	}
-	typ, ok := valueTypes[value]
+	types, ok := valueTypes[value]
 	switch {
 	case !ok || value == KindFlag && a.Kind == KindArray:
 		return errors.New("its type is not one of string, integer, number, boolean, flag, datetime, array, enum, or that of its items is missing or not supported")
@@ -149,24 +149,28 @@ func (a *Argument) define() error {
 	}
 	switch {
 	case a.Kind == KindArray:
-		a.typ = reflect.SliceOf(typ)
+		a.typ = reflect.SliceOf(types.typ)
 	case a.optional():
-		a.typ = reflect.PointerTo(typ)
+		a.typ = reflect.PointerTo(types.typ)
 	default:
-		a.typ = typ
+		a.typ = types.typ
 	}
 	return nil
 }
 
-// valueTypes are the types that the values of defined arguments have.
-var valueTypes = map[Kind]reflect.Type{
-	KindString:   reflect.TypeFor[string](),
-	KindEnum:     reflect.TypeFor[string](),
-	KindInteger:  reflect.TypeFor[int64](),
-	KindNumber:   reflect.TypeFor[float64](),
-	KindBoolean:  reflect.TypeFor[bool](),
-	KindFlag:     reflect.TypeFor[bool](),
-	KindDatetime: datetimeType,
+// valueTypes are the types that the values of defined arguments have, in Go and in JSON
+// Schema.
+var valueTypes = map[Kind]struct {
+	typ  reflect.Type
+	json string
+}{
+	KindString:   {reflect.TypeFor[string](), "string"},
+	KindEnum:     {reflect.TypeFor[string](), "string"},
+	KindInteger:  {reflect.TypeFor[int64](), "integer"},
+	KindNumber:   {reflect.TypeFor[float64](), "number"},
+	KindBoolean:  {reflect.TypeFor[bool](), "boolean"},
+	KindFlag:     {reflect.TypeFor[bool](), "boolean"},
+	KindDatetime: {datetimeType, "string"},
 }
 
 // optional reports whether the argument can be without a value.
@@ -237,18 +241,13 @@ func (a *Argument) checkExamples() error {
 	return nil
 }
 
-var schemaTypes = map[Kind]string{
-	KindString: "string", KindEnum: "string", KindDatetime: "string",
-	KindInteger: "integer", KindNumber: "number", KindBoolean: "boolean", KindFlag: "boolean",
-}
-
 // property is the argument's schema.
 func (a *Argument) property() *jsonschema.Schema {
 	kind := a.Kind
 	if kind == KindArray {
 		kind = a.Item
 	}
-	value := &jsonschema.Schema{Type: schemaTypes[kind], Minimum: a.Minimum, Maximum: a.Maximum, MinLength: a.MinLength, MaxLength: a.MaxLength}
+	value := &jsonschema.Schema{Type: valueTypes[kind].json, Minimum: a.Minimum, Maximum: a.Maximum, MinLength: a.MinLength, MaxLength: a.MaxLength}
 	if kind == KindDatetime {
 		value.Format = "date-time"
 	}

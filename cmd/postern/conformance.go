@@ -93,7 +93,7 @@ func (p *process) conformance(ctx context.Context, args []string) error {
 	report, err := conformance.Run(ctx, target, &o)
 	switch {
 	case errors.Is(err, conformance.ErrNotStarted):
-		fmt.Fprintf(p.stderr, "postern: the server could not be started or reached: %v\n", err)
+		fmt.Fprintf(p.stderr, "postern: %v\n", err)
 		return exitStatus(exitNotStarted)
 	case errors.Is(err, context.DeadlineExceeded):
 		fmt.Fprintf(p.stderr, "postern: the run was stopped after %s; --timeout gives it more\n", *limit)
