@@ -24,16 +24,9 @@ type Options struct {
 // failures are *Error; those of the Directory pass as they are.
 type Sources struct {
 	directory mail.Directory
-	oauth     tokenSource // nil without a TokenStore
+	oauth     *oauthSource // nil without a TokenStore
 	helpers   *helperSource
 	keyring   Keyring
-}
-
-// tokenSource gives access tokens; *oauthSource implements it.
-type tokenSource interface {
-	Token(ctx context.Context, a *mail.Account) (mail.Secret, error)
-	Refused(a *mail.Account, token mail.Secret) (again bool)
-	Close()
 }
 
 var _ Credentials = (*Sources)(nil)

@@ -3,10 +3,10 @@ package login
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/servertest"
 )
 
 // passwordShelf is a Directory of one account's password, which a test may change.
@@ -25,24 +25,6 @@ func (p *passwordShelf) Secret(_ context.Context, _ string) (mail.Secret, error)
 	return p.secret, p.err
 }
 
-// tokens is a tokenSource that has one token after the other.
-type tokens struct {
-	given, refused int
-	closed         bool
-}
-
-func (s *tokens) Token(context.Context, *mail.Account) (mail.Secret, error) {
-	s.given++
-	return mail.NewSecret(fmt.Appendf(nil, "token %d", s.given)), nil
-}
-
-func (s *tokens) Close() { s.closed = true }
-
-func (s *tokens) Refused(_ *mail.Account, token mail.Secret) bool {
-	s.refused++
-	return token.Reveal() == "token 1"
-}
-
 func TestEachAuthHasItsSource(t *testing.T) {
 	k := stubKeyring(t, nil)
 	if err := k.Set(t.Context(), "work", mail.NewSecret([]byte("from the keyring"))); err != nil {
@@ -50,14 +32,17 @@ func TestEachAuthHasItsSource(t *testing.T) {
 	}
 	directory := &passwordShelf{secret: mail.NewSecret([]byte("sealed"))}
 	c := New(Options{Directory: directory, Keyring: k})
-	c.oauth = &tokens{}
 	defer c.Close()
+	b := newOAuthBench(t, servertest.OAuthConfig{})
+	c.oauth = b.source
 	for auth, want := range map[mail.Auth]Credential{
 		mail.AuthPassword: {mail.NewSecret([]byte("sealed")), false},
 		mail.AuthKeyring:  {mail.NewSecret([]byte("from the keyring")), false},
-		mail.AuthOAuth2:   {mail.NewSecret([]byte("token 1")), true},
+		mail.AuthOAuth2:   {mail.NewSecret([]byte(b.token())), true},
 	} {
-		got, err := c.Credential(t.Context(), &mail.Account{Name: "work", Auth: auth})
+		a := *b.a
+		a.Auth = auth
+		got, err := c.Credential(t.Context(), &a)
 		if err != nil || got.Secret.Reveal() != want.Secret.Reveal() || got.Bearer != want.Bearer {
 			t.Errorf("%s: %q %v, %v", auth, got.Secret.Reveal(), got.Bearer, err)
 		}
@@ -96,26 +81,26 @@ func TestAPasswordIsFetchedAnewAndNeverTriedTwice(t *testing.T) {
 func TestARefusalReachesTheSourceOfItsKindAlone(t *testing.T) {
 	c := New(Options{Directory: &passwordShelf{}, Keyring: stubKeyring(t, nil)})
 	defer c.Close()
-	a := &mail.Account{Name: "work", Auth: mail.AuthOAuth2}
-	token := Credential{Secret: mail.NewSecret([]byte("token 1")), Bearer: true}
-	if c.Refused(t.Context(), a, token) {
+	b := newOAuthBench(t, servertest.OAuthConfig{})
+	token := Credential{Secret: mail.NewSecret([]byte(b.token())), Bearer: true}
+	if c.Refused(t.Context(), b.a, token) {
 		t.Error("there is no source of tokens")
 	}
-	if _, err := c.Credential(t.Context(), a); err == nil {
+	if _, err := c.Credential(t.Context(), b.a); err == nil {
 		t.Error("there is no source of tokens")
 	}
-	source := &tokens{}
-	c.oauth = source
-	if !c.Refused(t.Context(), a, token) || source.refused != 1 {
+	c.oauth = b.source
+	password := *b.a
+	password.Auth = mail.AuthPassword
+	if c.Refused(t.Context(), b.a, Credential{Secret: token.Secret}) || c.Refused(t.Context(), &password, token) || b.token() != token.Secret.Reveal() {
+		t.Error("a password, or an account with one, reaches the source of tokens")
+	}
+	if !c.Refused(t.Context(), b.a, token) || b.token() == token.Secret.Reveal() {
 		t.Error("a refused token is not told to its source")
 	}
-	if c.Refused(t.Context(), a, Credential{Secret: token.Secret}) || source.refused != 1 {
-		t.Error("a password is told to the source of tokens")
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
-	if c.Refused(t.Context(), &mail.Account{Name: "work", Auth: mail.AuthPassword}, token) || source.refused != 1 {
-		t.Error("a token of an account that has none now")
-	}
-	if err := c.Close(); err != nil || !source.closed {
-		t.Error("the source of tokens is not closed")
-	}
+	_, err := b.source.Token(t.Context(), b.a)
+	b.refused(err, mail.KindConnection)
 }

@@ -77,15 +77,6 @@ func TestColdReadIsOneFlightAfterTheGreeting(t *testing.T) {
 			t.Errorf("%d flights: want TLS, its end, and the rest", got)
 		}
 	})
-	t.Run("a refused login", func(t *testing.T) {
-		cfg := dovecotConfig(d, proxy.Port, "ann")
-		cfg.Login = scripted.WithPassword("wrong")
-		p := newPool(t, PoolOptions{Config: cfg})
-		err := p.Lend(t.Context(), "", lookAt("INBOX"))
-		if e := wantError(t, err, wire.KindAuth, wire.StageAuth); e.Code != "AUTHENTICATIONFAILED" {
-			t.Errorf("error %+v", e)
-		}
-	})
 }
 
 // A held login with a token that is refused: the server first says why in a
