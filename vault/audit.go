@@ -281,18 +281,21 @@ type AuditReport struct {
 // an error. Other processes may append meanwhile: the log is read in short
 // transactions, up to the entry that was last at the beginning.
 func (v *Vault) VerifyAudit(ctx context.Context) (AuditReport, error) {
-	walk := auditWalk{v: v}
-	for done := false; !done; {
+	w := auditWalk{v: v}
+	var bad error
+	for done := false; !done && bad == nil; {
 		err := v.view(ctx, func(t *transaction) (err error) {
-			done, err = walk.step(t)
+			done, bad, err = w.step(t)
 			return err
 		})
 		if err != nil {
 			return AuditReport{}, err
 		}
 	}
-	walk.report.OK = walk.report.Bad == 0
-	return walk.report, nil
+	if w.report.OK = bad == nil; !w.report.OK {
+		w.report.Bad, w.report.Problem = max(w.next, 1), bad.Error()
+	}
+	return w.report, nil
 }
 
 // auditWalk is a verification under way.
@@ -300,101 +303,86 @@ type auditWalk struct {
 	v       *Vault
 	report  AuditReport
 	started bool
-	next    uint64
-	before  []byte
+	next    uint64 // the entry that it is at
+	before  []byte // hash of the one before
 }
 
-func (w *auditWalk) fail(seq uint64, problem string) (bool, error) {
-	w.report.Bad, w.report.Problem = max(seq, 1), problem
-	return true, nil
-}
-
-// step verifies a batch and reports whether the walk is over.
-func (w *auditWalk) step(t *transaction) (bool, error) {
+// step verifies a batch. It reports whether the walk is over, or what is wrong with the
+// entry it is at.
+func (w *auditWalk) step(t *transaction) (done bool, bad, err error) {
 	c, err := t.chain()
 	if errors.Is(err, ErrDamaged) {
-		return w.fail(w.next, "the ends of the log do not open")
+		return false, errors.New("the ends of the log do not open"), nil
 	}
 	if err != nil {
-		return false, err
+		return false, nil, err
 	}
 	if !w.started {
-		w.started = true
-		w.report.Last = c.last
-		w.next = 0
+		w.started, w.report.Last = true, c.last
 	}
+	from := kv.Range{From: uint64Bytes(w.next)}
 	if w.next < c.first {
 		// The beginning, or entries were purged under way.
 		w.next, w.before, w.report.First = c.first, c.before, c.first
-		early, err := t.Scan(bucketAudit, kv.Range{To: uint64Bytes(c.first)}, 1)
-		if err != nil {
-			return false, err
-		}
-		if len(early) > 0 {
-			return w.fail(c.first, "an entry stands before the first")
-		}
+		from.From = nil
 	}
 	if c.last < w.report.Last || c.last+1 < c.first {
-		return w.fail(c.last+1, "the log went back")
+		w.next = c.last + 1
+		return false, errors.New("the log went back"), nil
 	}
-	list, err := t.Scan(bucketAudit, kv.Range{From: uint64Bytes(w.next)}, verifyBatch)
+	list, err := t.Scan(bucketAudit, from, verifyBatch)
 	if err != nil {
-		return false, err
+		return false, nil, err
 	}
 	for i := range verifyBatch {
 		if w.next > w.report.Last {
-			return w.end(t, c)
+			if w.report.Last == c.last && !bytes.Equal(w.before, c.lastHash) {
+				w.next = c.last
+				return false, errors.New("it is not the entry that was written last"), nil
+			}
+			late, err := t.Scan(bucketAudit, kv.Range{From: uint64Bytes(c.last + 1)}, 1)
+			if len(late) > 0 {
+				w.next, bad = c.last+1, errors.New("it stands after the last")
+			}
+			return true, bad, err
 		}
-		var record kv.Record
-		if i < len(list) {
-			record = list[i]
+		if i == len(list) {
+			return false, errors.New("it is missing"), nil
 		}
-		if problem := w.entry(record.Key, record.Value); problem != "" {
-			return w.fail(w.next, problem)
+		if bad := w.entry(list[i]); bad != nil {
+			return false, bad, nil
 		}
 	}
-	return false, nil
+	return false, nil, nil
 }
 
 // entry verifies the entry the walk is at and moves on.
-func (w *auditWalk) entry(key, sealed []byte) (problem string) {
-	if !bytes.Equal(key, uint64Bytes(w.next)) {
-		return "it is missing"
+func (w *auditWalk) entry(record kv.Record) error {
+	switch order := bytes.Compare(record.Key, uint64Bytes(w.next)); {
+	case order < 0:
+		return errors.New("an entry stands before it")
+	case order > 0:
+		return errors.New("it is missing")
 	}
-	plain, err := w.v.values.open(bucketAudit, key, sealed)
+	plain, err := w.v.values.open(bucketAudit, record.Key, record.Value)
 	if err != nil {
-		return "it does not open: it was changed or comes from another place"
+		return errors.New("it does not open: it was changed or comes from another place")
 	}
 	l, err := parseLink(plain)
 	if err != nil {
-		return "it is too short"
+		return errors.New("it is too short")
 	}
 	if !bytes.Equal(l.before, w.before) {
-		return "it does not follow the entry before it"
+		return errors.New("it does not follow the entry before it")
 	}
 	if !bytes.Equal(l.hash, w.v.linkHash(w.next, l.before, l.entry)) {
-		return "its text is not what was hashed"
+		return errors.New("its text is not what was hashed")
 	}
 	if _, err := l.decode(w.next); err != nil {
-		return "it is unreadable"
+		return errors.New("it is unreadable")
 	}
 	w.report.Entries++
 	w.before = l.hash
 	w.next++
-	return ""
-}
-
-// end checks that the log ends where its end says.
-func (w *auditWalk) end(t *transaction, c chain) (bool, error) {
-	if w.report.Last == c.last && !bytes.Equal(w.before, c.lastHash) {
-		return w.fail(c.last, "it is not the entry that was written last")
-	}
-	late, err := t.Scan(bucketAudit, kv.Range{From: uint64Bytes(c.last + 1)}, 1)
-	if err != nil {
-		return false, err
-	}
-	if len(late) > 0 {
-		return w.fail(c.last+1, "it stands after the last")
-	}
-	return true, nil
+	return nil
 }

@@ -189,9 +189,6 @@ func keyFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadKey, err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w: %s is not a regular file", ErrBadKey, path)
-	}
 	if !bolt.PrivateMode(info.Mode()) {
 		return nil, fmt.Errorf("%w: %s has mode %04o, want 0600", ErrPermissions, path, info.Mode().Perm())
 	}

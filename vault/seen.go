@@ -37,8 +37,7 @@ func readSeen(tx kv.Tx, account, folder string) (s mail.SeenState, err error) {
 	return s, nil
 }
 
-// UpdateSeen implements mail.SeenStore. A folder's state is bounded by the size of
-// a record, 16 MiB, which holds some hundred thousand separate runs.
+// UpdateSeen implements mail.SeenStore.
 func (v *Vault) UpdateSeen(ctx context.Context, account, folder string, change func(*mail.SeenState) error) error {
 	return v.Update(ctx, func(tx kv.Tx) error {
 		s, err := readSeen(tx, account, folder)
