@@ -46,10 +46,14 @@ var cssBombs = []struct {
 // they are used up is not shown.
 func TestStyleSheetsCostABoundedNumberOfSteps(t *testing.T) {
 	const overshoot = 200_000 // what one step may do beyond the bound
+	size := 30_000
+	if testing.Short() {
+		size = 8000
+	}
 	for _, tc := range cssBombs {
 		t.Run(tc.name, func(t *testing.T) {
 			var css strings.Builder
-			for i := 0; css.Len() < 30_000; i++ {
+			for i := 0; css.Len() < size; i++ {
 				css.WriteString(tc.rules(i))
 			}
 			doc := "<style>" + css.String() + "</style>" + tc.body
@@ -62,8 +66,10 @@ func TestStyleSheetsCostABoundedNumberOfSteps(t *testing.T) {
 			if p.steps < -overshoot {
 				t.Errorf("%d steps beyond the bound of %d", -p.steps, limit)
 			}
-			if _, _, cut := Lines(doc, 1_000_000); p.spent() && !cut {
-				t.Error("the bound was passed and the text counts as whole")
+			if p.spent() {
+				if _, _, cut := Lines(doc, 1_000_000); !cut {
+					t.Error("the bound was passed and the text counts as whole")
+				}
 			}
 			t.Logf("%d steps for %d bytes", limit-p.steps, len(doc))
 		})

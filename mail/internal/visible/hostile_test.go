@@ -51,6 +51,14 @@ var bombs = []struct {
 	{"preformatted lines", "<pre>", func(int) string { return "\n" }},
 }
 
+// bombSize is how many bytes a short bomb has.
+func bombSize() int {
+	if testing.Short() {
+		return 8000
+	}
+	return 15_000
+}
+
 func numbered(format string, n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -75,8 +83,8 @@ func TestTextCostIsLinear(t *testing.T) {
 	const most = 1000 // bytes of memory for one of HTML
 	for _, tc := range bombs {
 		t.Run(tc.name, func(t *testing.T) {
-			short := costOfHTML(t, bomb(tc.front, tc.unit, 15_000))
-			long := costOfHTML(t, bomb(tc.front, tc.unit, 60_000))
+			short := costOfHTML(t, bomb(tc.front, tc.unit, bombSize()))
+			long := costOfHTML(t, bomb(tc.front, tc.unit, 4*bombSize()))
 			if long > most {
 				t.Errorf("a byte of HTML costs %d of memory, more than %d", long, most)
 			}

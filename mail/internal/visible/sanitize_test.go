@@ -112,7 +112,7 @@ func TestSanitizeOfBombs(t *testing.T) {
 				checkSafe(t, got, 20_000)
 				return (after.TotalAlloc - before.TotalAlloc) / uint64(len(doc))
 			}
-			short, long := cost(15_000), cost(60_000)
+			short, long := cost(bombSize()), cost(4*bombSize())
 			if long > most || long > 2*short+50 {
 				t.Errorf("a byte costs %d in a short document and %d in one four times as long", short, long)
 			}

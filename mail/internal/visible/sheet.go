@@ -10,8 +10,8 @@ import (
 // Bounds of a style sheet, which no sheet that a person wrote comes near. A
 // sheet beyond them cannot be judged, and then nothing of its document is shown.
 const (
-	maxValueTokens = 2000    // of one declaration
-	maxSelectors   = 200_000 // of all rules
+	maxValueTokens = 2000   // of one declaration
+	maxSelectors   = 50_000 // of all rules
 )
 
 // truth says whether something holds: a rule applies, a selector matches. What is

@@ -62,9 +62,12 @@ var ways = []struct {
 // The same documents before so many open elements that the parser refuses them show
 // no more than that.
 func TestTextIsWhatAPersonSees(t *testing.T) {
-	for _, c := range readCases[visibleCase](t, "testdata/visible.json") {
+	for i, c := range readCases[visibleCase](t, "testdata/visible.json") {
 		doc, want := c.numbered()
-		deep := Text(doc+"</style></script></div></table>"+strings.Repeat("<div>", 600), 1000)
+		deep := ""
+		if !testing.Short() || i%10 == 0 {
+			deep = Text(doc+"</style></script></div></table>"+strings.Repeat("<div>", 600), 1000)
+		}
 		for _, way := range ways {
 			got := way.text(doc)
 			if way.name == "Sanitize" {
