@@ -11,18 +11,18 @@ import (
 
 // The renderer writes a quotation mark as a noncharacter at the beginning of the
 // line, so that a ">" which is part of the text is not taken for one. Neither of
-// the two comes from a document: writing text drops them.
+// the two can come from a document: the renderer drops them from its text.
 const (
 	QuoteMark  = '\uFDD0' // one per depth
 	HeaderMark = '\uFDD1' // alone on its line: the header of an older message is below
 )
 
-// Kind is how an element takes part in quoting.
+// Kind is the part that an element has in quoting.
 type Kind int
 
 const (
 	NotQuote      Kind = iota
-	Quotation          // what is in it is history
+	Quotation          // it holds history
 	Introduction       // it is history unless it says that a message is forwarded
 	BareQuotation      // it is history when it begins with an attribution and quotes nothing itself
 	Indentation        // a blockquote that only moves text to the right
@@ -58,7 +58,7 @@ func KindOf(tag string, attrs []html.Attribute) Kind {
 			return kind
 		}
 	}
-	// The line that Outlook draws above the header of what is answered.
+	// The line that Outlook draws above the header of the message that is answered.
 	if style := compact(Attr(attrs, "style")); tag == "div" && strings.Contains(style, "border-top:solid#") && strings.Contains(style, "1.0pt") && strings.Contains(style, "padding:3.0pt") {
 		return HeaderBelow
 	}
@@ -68,8 +68,8 @@ func KindOf(tag string, attrs []html.Attribute) Kind {
 // compact returns a style in lower case without spaces.
 func compact(style string) string { return strings.ToLower(strings.ReplaceAll(style, " ", "")) }
 
-// isIndentation reports whether a blockquote has no line at its side, as those
-// that the buttons for indenting make.
+// isIndentation reports whether a blockquote has no line at its side: buttons for
+// indenting make such ones.
 func isIndentation(attrs []html.Attribute) bool {
 	if strings.EqualFold(Attr(attrs, "type"), "cite") || Attr(attrs, "cite") != "" {
 		return false

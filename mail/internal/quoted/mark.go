@@ -51,7 +51,7 @@ func (m *Marker) step(i int) int {
 				m.raise(i, len(m.lines))
 				return len(m.lines)
 			}
-			m.Forward = true // nothing is said about it: it is passed on
+			m.Forward = true // nothing new stands above: the sender passes it on
 			return end
 		}
 	}
@@ -240,14 +240,13 @@ func (m *Marker) sentenceBefore(i, n int) bool {
 	return false
 }
 
-// namesTime reports whether a text begins as an attribution that begins with the
-// time.
+// namesTime reports whether a text begins as attributions do that begin with the time.
 func namesTime(s string) bool {
 	s = strings.TrimLeft(s, " ")
 	return opensAttribution(s) || startsWithDigit(s) || weekday.MatchString(strings.ToLower(s))
 }
 
-// maxAttribution is how long an attribution is at most, in bytes.
+// maxAttribution is the largest length of an attribution, in bytes.
 const maxAttribution = 500
 
 func endsWithColon(s string) bool {

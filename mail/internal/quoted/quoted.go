@@ -190,7 +190,7 @@ func Fit(lines []Line, maxRunes int) (string, bool) {
 		return plain.Head(whole, maxRunes)
 	}
 	room := maxRunes - utf8.RuneCountInString(fresh)
-	silent := len(all) // runs from here on are
+	silent := len(all) // index of the first run without such a line
 	for i, s := range all {
 		if !s.history {
 			continue
@@ -253,7 +253,7 @@ func NewRunes(lines []Line) int {
 	return max(n-1, 0)
 }
 
-// leftOut stands for lines of history that are not shown.
+// leftOut returns the line that stands for n lines of history that are not shown.
 func leftOut(n int) Line {
 	if n == 1 {
 		return Line{Text: "[quoted text: 1 line left out]", Depth: 1}
@@ -261,9 +261,8 @@ func leftOut(n int) Line {
 	return Line{Text: "[quoted text: " + strconv.Itoa(n) + " lines left out]", Depth: 1}
 }
 
-// New returns the lines of a text in which history is marked that are new: those
-// that do not begin with ">". Where history stood between them an empty line is
-// left if there was one.
+// New returns the new lines of a text in which history is marked: those that do not
+// begin with ">". An empty line beside history stays.
 func New(text string) string {
 	return layoutNew(segments(markedLines(text)))
 }
@@ -282,7 +281,7 @@ func markedLines(text string) []Line {
 }
 
 // Snippet returns the beginning of a text from Text as one line of at most
-// maxRunes runes: what is new in it, or its history where nothing is, with white
+// maxRunes runes: what is new in it, or its history when nothing is new, with white
 // space collapsed. It ends with a whole word where there is one, and never within
 // a character.
 func Snippet(text string, maxRunes int) string {
@@ -292,7 +291,7 @@ func Snippet(text string, maxRunes int) string {
 	for _, l := range lines {
 		fresh = fresh || l.Depth == 0 && !l.blank()
 	}
-	// Words behind what is shown decide only whether it is cut.
+	// Words behind the limit decide only whether the text is cut.
 	room := max(maxRunes, 0)
 	for _, l := range lines {
 		if fresh && l.Depth > 0 {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// field is what a line of a quoted message's header is about.
+// field is a kind of field in the header of a quoted message.
 type field int
 
 const (
@@ -22,7 +22,7 @@ const (
 )
 
 // fieldNames are the names that mail programs give the fields of a message they
-// quote, by language: lower case, as cutColon returns them.
+// quote, by language: lower case, as fieldName returns them.
 var fieldNames = wordTable(map[field]string{
 	ofSender: "from|von|de|da|van|från|fra|lähettäjä|od|nadawca|odesílatel|odosielateľ|от|от кого|від|feladó|kimden|gönderen|από|" +
 		"差出人|送信者|发件人|發件人|寄件者|寄件人|보낸 사람|보낸사람|发送人|من|מאת|expéditeur|remitente|mittente|remetente|afzender|absender|saatja|nuo|de la|dari|từ|จาก",
@@ -79,7 +79,7 @@ var verbs = strings.Split("wrote|writes|has written|schrieb|schreibt|hat geschri
 	"написал|написала|написал(а)|пишет|писал|писал(а)|пише|написав|написа|ezt írta|írta|yazdı|şunu yazdı|έγραψε|a scris|napisao|je napisao|je napisal|kirjutas|rašė|rakstīja|skrifaði|"+
 	"menulis|đã viết|viết|เขียนว่า|写道|寫道|书きました|書きました|さんは書きました|のメール|のメッセージ|작성|님이 작성|님이 쓴 글|كتب|כתב|כתבה|"+quotingWords, "|")
 
-// quotingWords stand before the name and at the beginning.
+// quotingWords stand at the beginning of an attribution, before the name.
 const quotingWords = "quoting|zitat von|zitiere|citando|citazione|cytowanie|citat von|citat från"
 
 var quoting = regexp.MustCompile(`^(?:` + quotingWords + `)(?: |$)`)

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// candidate is a declaration that may win, and its rank in the cascade (CSS
-// Cascading Level 5 section 6): origin and importance, specificity, order.
+// candidate is a declaration with its rank in the cascade (CSS Cascading Level 5
+// section 6): origin and importance, specificity, order.
 type candidate struct {
 	rank uint64
 	decl *declaration
@@ -30,7 +30,7 @@ func rank(tier int, d *declaration, weight uint64) uint64 {
 	return uint64(tier)<<60 | weight<<32 | d.order
 }
 
-// page is what is needed to tell what of a document a person would see.
+// page computes the styles of a document, element by element from the outside in.
 type page struct {
 	matcher
 	sheet  sheet
@@ -43,8 +43,8 @@ type page struct {
 	doubts []candidate
 }
 
-// spent reports whether judging the document took more work than is allowed.
-func (p *page) spent() bool { return p.steps < 0 || p.sheet.beyond }
+// exhausted reports whether judging the document took more work than is allowed.
+func (p *page) exhausted() bool { return p.steps < 0 || p.sheet.tooLarge }
 
 // offer takes declarations into account.
 func (p *page) offer(decls []declaration, tier int, weight uint64, sure truth) {
@@ -68,21 +68,21 @@ func (p *page) collect(n *html.Node) {
 	clear(p.best)
 	p.doubts = p.doubts[:0]
 	p.offer(hints(n), tierAttributes, 0, yes)
-	p.try("", n)
-	p.try(n.Data, n)
+	p.offerRules("", n)
+	p.offerRules(n.Data, n)
 	for class := range strings.FieldsFuncSeq(attr(n.Attr, "class"), isHTMLSpace) {
-		p.try("."+strings.ToLower(class), n)
+		p.offerRules("."+strings.ToLower(class), n)
 	}
 	if id := attr(n.Attr, "id"); id != "" {
-		p.try("#"+strings.ToLower(id), n)
+		p.offerRules("#"+strings.ToLower(id), n)
 	}
 	if css := attr(n.Attr, "style"); css != "" {
 		p.offer(p.sheet.inlineDeclarations(css), tierInline, 0, yes)
 	}
 }
 
-// try offers the declarations of the rules under a key that an element matches.
-func (p *page) try(key string, n *html.Node) {
+// offerRules offers the declarations of the rules under a key that an element matches.
+func (p *page) offerRules(key string, n *html.Node) {
 	for _, r := range p.sheet.rules[key] {
 		if p.steps < 0 {
 			return
@@ -131,9 +131,9 @@ func (p *page) hides(prop property, v cssValue) bool {
 	return rule.low < rule.high && (px <= rule.low || px >= rule.high)
 }
 
-// value returns the value of a property, and whether one is declared that is not
-// to inherit or to be as ever.
-func (p *page) value(prop property) (cssValue, bool) {
+// value returns the value that is declared for a property. ok is false when there is
+// none, or only "inherit", "initial" and the like.
+func (p *page) value(prop property) (v cssValue, ok bool) {
 	d := p.best[prop].decl
 	if d == nil || isWide(d.value.word) {
 		return cssValue{}, false
@@ -147,15 +147,16 @@ func (p *page) word(prop property) string {
 	return v.word
 }
 
-// initial reports whether a property that is inherited is not to be: the style sheet
-// says so, or it says nothing and browsers do.
+// initial reports whether a property begins anew instead of being inherited: because it
+// is declared so, or because nothing is declared and browsers do so for the element.
 func (p *page) initial(prop property, byBrowser bool) bool {
 	d := p.best[prop].decl
 	return d != nil && d.value.word == "initial" || d == nil && byBrowser
 }
 
-// length returns the length in pixels that a property has, when it has one.
-func (p *page) length(prop property) (float64, bool) {
+// length returns the declared length of a property in pixels. ok is false when there is
+// none.
+func (p *page) length(prop property) (px float64, ok bool) {
 	v, ok := p.value(prop)
 	if !ok || v.word != "" {
 		return 0, false
@@ -211,14 +212,15 @@ func (p *page) compute(around style, n *html.Node) style {
 	p.setText(&s, n)
 	p.setColors(&s, n)
 	p.setBox(&s, n)
-	s.gone = s.gone || p.spent()
+	s.gone = s.gone || p.exhausted()
 	if n.Data == "html" {
 		p.root.font = s.font
 	}
 	return s
 }
 
-// hints returns what attributes say about looks; any rule weighs more.
+// hints returns the declarations that attributes such as bgcolor stand for; any rule
+// weighs more.
 func hints(n *html.Node) (all []declaration) {
 	for _, a := range n.Attr {
 		hint := declaration{prop: colorText}
@@ -243,8 +245,8 @@ func hints(n *html.Node) (all []declaration) {
 	return all
 }
 
-// attributeColor reads a colour of HTML, which may lack its hash. Browsers make one of
-// anything, so any other is not known.
+// attributeColor reads a colour of HTML, whose hash may be missing. Browsers make a
+// colour of any text, so what is not read here is unknown.
 func attributeColor(s string) color {
 	s = strings.ToLower(strings.TrimSpace(s))
 	c, ok := namedColor(s)
@@ -254,15 +256,15 @@ func attributeColor(s string) color {
 	return c
 }
 
-// tagSizes are what elements make of the size of the font around them.
+// tagSizes are the factors by which elements change the size of the font.
 var tagSizes = map[string]float64{"small": 1 / 1.2, "sub": 1 / 1.2, "sup": 1 / 1.2, "big": 1.2, "rt": 0.5, "h1": 2, "h2": 1.5}
 
-// isControl reports whether browsers give an element looks of its own.
+// isControl reports whether an element is a control, which inherits little.
 func isControl(tag string) bool {
 	return tag == "button" || tag == "input" || tag == "select" || tag == "textarea"
 }
 
-// setText sets what elements inherit of the looks of text, but for colours.
+// setText sets the inherited properties of text, without colours.
 func (p *page) setText(s *style, n *html.Node) {
 	control := isControl(n.Data)
 	if v, ok := p.value(fontSize); ok {
@@ -303,7 +305,7 @@ func (p *page) setText(s *style, n *html.Node) {
 	}
 }
 
-// setColors sets the colours of the text and of what is behind it.
+// setColors sets the colours of text and background.
 func (p *page) setColors(s *style, n *html.Node) {
 	painted := isControl(n.Data) || n.Data == "mark"
 	if v, ok := p.value(colorText); ok && !v.color.current {
@@ -311,10 +313,10 @@ func (p *page) setColors(s *style, n *html.Node) {
 	} else if p.initial(colorText, false) {
 		s.color = rgb(0)
 	} else if p.best[colorText].decl == nil && (painted || n.Data == "a" && hasAttr(n.Attr, "href")) {
-		s.color = color{} // which is for the mail program to say
+		s.color = color{} // the mail program chooses it
 	}
 	if painted {
-		s.ground, s.picture, s.lost = color{}, nil, false
+		s.ground, s.picture, s.groundUnknown = color{}, nil, false
 	}
 	if v, ok := p.value(backgroundColor); ok {
 		c := v.color
@@ -323,22 +325,22 @@ func (p *page) setColors(s *style, n *html.Node) {
 		}
 		switch {
 		case v.worst:
-			s.lost = true
+			s.groundUnknown = true
 		case c.clear():
 		case !c.known || c.opaque():
-			s.ground, s.picture, s.lost = c, nil, false
+			s.ground, s.picture, s.groundUnknown = c, nil, false
 		default:
 			s.ground = c.over(s.ground)
 		}
 	}
 	if v, ok := p.value(backgroundImage); ok && v.worst {
-		s.lost = true
+		s.groundUnknown = true
 	} else if ok && v.image && (len(v.colors) == 0 || slices.ContainsFunc(v.colors, func(c color) bool { return !c.clear() })) {
 		s.ground, s.picture = color{}, v.colors
 	}
 }
 
-// setBox decides whether anything of the box of an element is left to see.
+// setBox sets the kind of box and whether anything of it can be seen.
 func (p *page) setBox(s *style, n *html.Node) {
 	word := p.word(display)
 	s.kind = displayKinds[word]
@@ -378,8 +380,8 @@ func (p *page) move(s *style, near, across property, to *float64) {
 	}
 }
 
-// measure judges the size of a box and of what it cuts off. Whether a size counts for
-// boxes of this kind is not asked: one that says it wants to hide.
+// measure judges the size of a box and what overflow cuts off. Browsers ignore sizes of
+// some kinds of boxes; here a size of nothing hides in each of them.
 func (p *page) measure(s *style) {
 	low := p.atMost(height, 1) || p.atMost(maxHeight, 1)
 	narrow := p.atMost(width, 1) || p.atMost(maxWidth, 1)

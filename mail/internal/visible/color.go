@@ -106,7 +106,7 @@ func hexColor(digits string) (color, bool) {
 	return c, true
 }
 
-// colorFunction reads what is in rgb() or hsl(), with commas or without.
+// colorFunction reads the arguments of rgb() or hsl(), with commas or without.
 func colorFunction(name string, args []token) (color, bool) {
 	var n []float64
 	for _, t := range args {

@@ -12,7 +12,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/quoted"
 )
 
-// MaxBytes is how many octets of a document are read.
+// MaxBytes is the number of bytes of a document that are read.
 const MaxBytes = 2 << 20
 
 // Bounds of what is given to the parser. It opens unclosed formatting again in
@@ -25,14 +25,15 @@ const (
 )
 
 // stepsFor bounds the work of matching and cascading for a document of some
-// length: far more than any letter needs that a person wrote.
+// length: far more than any mail needs that a person wrote.
 func stepsFor(length int) int { return 2_000_000 + 32*length }
 
 var sheetPattern = regexp.MustCompile(`(?i)<style|stylesheet`)
 
-// openHTML makes a tree of a document and reads its style sheets. cut says that
-// something stands behind the place where the document, or its tree, would become too
-// large or too deep. Where style sheets are among that, nothing can be judged.
+// openHTML makes a tree of a document and reads its style sheets. cut
+// reports that the end of the document is not in the tree, because the document or the
+// tree would be too large or too deep. When that end holds style sheets, nothing can be
+// judged.
 func openHTML(s string) (p *page, root *html.Node, cut bool) {
 	if cut = len(s) > MaxBytes; cut {
 		s = strings.ToValidUTF8(s[:MaxBytes], "")
@@ -42,7 +43,7 @@ func openHTML(s string) (p *page, root *html.Node, cut bool) {
 	for slack := chunkSize; slack < 4*MaxBytes; slack *= 4 {
 		chunks := &chunkReader{s: s[:end]}
 		var err error
-		// It fails on more open elements than a person ever wrote.
+		// It fails when more than 512 elements are open.
 		if root, err = html.ParseWithOptions(chunks, html.ParseOptionEnableScripting(false)); err == nil {
 			break
 		}
@@ -54,14 +55,14 @@ func openHTML(s string) (p *page, root *html.Node, cut bool) {
 		root, end = &html.Node{Type: html.DocumentNode}, 0
 	}
 	p = &page{matcher: matcher{steps: stepsFor(len(s))}, best: make([]candidate, len(rules)), root: rootStyle()}
-	p.sheet = sheet{rules: map[string][]styleRule{}, inline: map[string][]declaration{}, beyond: sheetPattern.MatchString(s[end:])}
+	p.sheet = sheet{rules: map[string][]styleRule{}, inline: map[string][]declaration{}, tooLarge: sheetPattern.MatchString(s[end:])}
 	for n := range root.Descendants() {
 		p.sheet.read(n)
 	}
 	return p, root, cut || end < len(s)
 }
 
-// read reads the style sheet that a node is.
+// read reads the style sheet of a style or link element.
 func (sh *sheet) read(n *html.Node) {
 	switch {
 	case n.Type != html.ElementNode:
@@ -74,7 +75,7 @@ func (sh *sheet) read(n *html.Node) {
 		}
 		sh.addBlock(css.String(), n.Attr)
 	case n.Data == "link" && strings.Contains(strings.ToLower(attr(n.Attr, "rel")), "stylesheet") && holdsSheet(attr(n.Attr, "href")):
-		sh.beyond = true
+		sh.tooLarge = true
 	}
 }
 
@@ -84,8 +85,8 @@ func inTemplate(n *html.Node) bool {
 	return n != nil
 }
 
-// chunkSize is how many bytes the parser gets at a time, so that it is known about
-// where it fails.
+// chunkSize is the number of bytes that the parser gets at a time. It tells roughly
+// where the parser fails.
 const chunkSize = 256
 
 type chunkReader struct {
@@ -141,7 +142,7 @@ func affordable(s string) []int {
 			if !isVoid(t.Data) {
 				open = append(open, t.Data)
 			}
-			if isFormatting[t.DataAtom] { // what is open already it leaves open
+			if isFormatting[t.DataAtom] { // it opens nothing again
 				formatting++
 				formats[raw] = true
 				nodes -= min(formatting, 3*len(formats))
@@ -153,7 +154,7 @@ func affordable(s string) []int {
 					formatting--
 				}
 			} else if slices.Contains(open[max(0, len(open)-maxAttributes):], t.Data) {
-				open = open[:0] // all of it may stay open longer than it seems
+				open = open[:0] // each of them may stay open
 			}
 		}
 		if nodes += min(formatting, 3*len(formats)); nodes > min(20_000+4*len(s), maxTreeNodes) {

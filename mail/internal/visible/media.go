@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The screen of the person that a document is judged for: a desktop in light
-// colours. What only a phone or a dark screen shows says the same again.
+// The screen for which a document is judged: a desktop in light colours. Text that only a
+// phone or a dark screen shows repeats what is there.
 const (
 	screenWidth  = 1280 // pixels
 	screenHeight = 800

@@ -51,8 +51,7 @@ type cssValue struct {
 func px(n float64) cssValue        { return cssValue{n: n, unit: "px"} }
 func keyword(word string) cssValue { return cssValue{word: word} }
 
-// propertyRule is what is known of a property. Colours have rules of their own for what
-// hides.
+// propertyRule describes a property. Which colours hide is for page.hides to say.
 type propertyRule struct {
 	names     string // those that depend on the direction of writing are taken as for English
 	read      grammar
@@ -63,7 +62,7 @@ type propertyRule struct {
 }
 
 var (
-	never       = math.Inf(1)
+	infinite    = math.Inf(1)
 	sizeWords   = "auto none normal min-content max-content fit-content stretch -webkit-fill-available -moz-available"
 	readExtent  = length("%", sizeWords)
 	readOffset  = length("-%", "auto")
@@ -73,31 +72,31 @@ var (
 var propertyRules = [exoticFirst]propertyRule{
 	display:         {"display", readDisplay, false, "none table-column table-column-group", 0, 0, keyword("none")},
 	visibility:      {"visibility", words("visible hidden collapse"), true, "hidden collapse", 0, 0, keyword("hidden")},
-	opacity:         {"opacity -webkit-opacity", readRatio, false, "", 0.2, never, cssValue{}},
-	fontSize:        {"font-size", readFontSize, true, "", leastFont, never, px(0)},
-	lineHeight:      {"line-height", readLineHeight, true, "", 1, never, px(0)},
-	letterSpacing:   {"letter-spacing", length("-", "normal"), true, "", -2, never, px(-never)},
-	width:           {"width inline-size", readExtent, false, "", 1, never, px(0)},
-	height:          {"height block-size", readExtent, false, "", 1, never, px(0)},
-	maxWidth:        {"max-width max-inline-size", readExtent, false, "", 1, never, px(0)},
-	maxHeight:       {"max-height max-block-size", readExtent, false, "", 1, never, px(0)},
+	opacity:         {"opacity -webkit-opacity", readRatio, false, "", 0.2, infinite, cssValue{}},
+	fontSize:        {"font-size", readFontSize, true, "", leastFont, infinite, px(0)},
+	lineHeight:      {"line-height", readLineHeight, true, "", 1, infinite, px(0)},
+	letterSpacing:   {"letter-spacing", length("-", "normal"), true, "", -2, infinite, px(-infinite)},
+	width:           {"width inline-size", readExtent, false, "", 1, infinite, px(0)},
+	height:          {"height block-size", readExtent, false, "", 1, infinite, px(0)},
+	maxWidth:        {"max-width max-inline-size", readExtent, false, "", 1, infinite, px(0)},
+	maxHeight:       {"max-height max-block-size", readExtent, false, "", 1, infinite, px(0)},
 	overflowX:       {"overflow-x overflow-inline", words("visible " + scrollWords), false, scrollWords, 0, 0, keyword("hidden")},
 	overflowY:       {"overflow-y overflow-block", words("visible " + scrollWords), false, scrollWords, 0, 0, keyword("hidden")},
-	textIndent:      {"text-indent", length("-%", ""), true, "", -100, farAway, px(-never)},
+	textIndent:      {"text-indent", length("-%", ""), true, "", -100, farAway, px(-infinite)},
 	position:        {"position", words("static relative absolute fixed sticky -webkit-sticky"), false, "relative absolute fixed", 0, 0, keyword("absolute")},
-	left:            {"left inset-inline-start", readOffset, false, "", -100, farAway, px(-never)},
-	top:             {"top inset-block-start", readOffset, false, "", -100, farAway, px(-never)},
-	right:           {"right inset-inline-end", readOffset, false, "", -100, farAway, px(never)},
-	bottom:          {"bottom inset-block-end", readOffset, false, "", -100, farAway, px(never)},
-	marginLeft:      {"margin-left margin-inline-start", readOffset, false, "", -100, farAway, px(-never)},
-	marginTop:       {"margin-top margin-block-start", readOffset, false, "", -100, farAway, px(-never)},
+	left:            {"left inset-inline-start", readOffset, false, "", -100, farAway, px(-infinite)},
+	top:             {"top inset-block-start", readOffset, false, "", -100, farAway, px(-infinite)},
+	right:           {"right inset-inline-end", readOffset, false, "", -100, farAway, px(infinite)},
+	bottom:          {"bottom inset-block-end", readOffset, false, "", -100, farAway, px(infinite)},
+	marginLeft:      {"margin-left margin-inline-start", readOffset, false, "", -100, farAway, px(-infinite)},
+	marginTop:       {"margin-top margin-block-start", readOffset, false, "", -100, farAway, px(-infinite)},
 	colorText:       {"color", readColor, true, "", 0, 0, cssValue{color: color{known: true}}},
 	backgroundColor: {"background-color", readColor, false, "", 0, 0, cssValue{}},
 	backgroundImage: {"background-image", readImages, false, "", 0, 0, cssValue{}},
 	whiteSpace:      {"white-space", words("normal nowrap pre pre-wrap pre-line break-spaces"), true, "", 0, 0, cssValue{}},
 }
 
-// exoticNames are the properties that hide whatever they say, by the values that do
+// exoticNames are the properties that hide, whatever their value, by the values that do
 // nothing.
 var exoticNames = map[string]string{
 	"none": "-webkit-text-security transform -webkit-transform translate scale rotate clip-path -webkit-clip-path contain " +
@@ -150,7 +149,7 @@ type declaration struct {
 	order     uint64
 }
 
-// isWide reports whether a keyword is one that every property takes.
+// isWide reports whether every property takes a keyword.
 func isWide(word string) bool {
 	return word == "initial" || word == "inherit" || word == "unset" || word == "revert"
 }

@@ -54,7 +54,7 @@ func Charset(b []byte) string {
 // what a click opens is shown.
 //
 // MaxBytes are read, and of those as much as makes a tree of reasonable size. Where
-// judging takes more work than any letter does that a person wrote, or what is not
+// judging takes more work than any mail does that a person wrote, or what is not
 // read may hold style sheets, the text ends.
 func Lines(s string, maxRunes int) (lines []quoted.Line, hidden int, cut bool) {
 	r := newRenderer(max(maxRunes, 0) + spare)
@@ -79,11 +79,11 @@ type writer interface {
 // a person does not see, and whether something is missing at the end.
 func show(s string, to writer) (hidden int, cut bool) {
 	p, root, cut := openHTML(s)
-	if p.spent() {
+	if p.exhausted() {
 		return textIn(root), true
 	}
 	p.show(root, p.root, to)
-	return p.hidden, cut || to.isFull() || p.spent()
+	return p.hidden, cut || to.isFull() || p.exhausted()
 }
 
 func (p *page) show(n *html.Node, st style, to writer) {
@@ -115,7 +115,7 @@ func (p *page) show(n *html.Node, st style, to writer) {
 			}
 		}
 	}
-	for c := n.FirstChild; c != nil && !to.isFull() && !p.spent(); c = c.NextSibling {
+	for c := n.FirstChild; c != nil && !to.isFull() && !p.exhausted(); c = c.NextSibling {
 		p.show(c, st, to)
 	}
 }

@@ -7,24 +7,24 @@ import (
 	"golang.org/x/net/html"
 )
 
-// selector is a compound selector, which is about one element, and what stands to the
-// left of it. Every condition of it must hold.
+// selector is a compound selector, whose conditions must all hold for an element, and the
+// selector to the left of it.
 type selector struct {
 	tag, id, class string // that an element must have, in lower case; "" for any
 	conditions     []condition
 	left           *selector
-	how            byte   // how left relates to this one: ' ', '>', '+' or '~'
+	combinator     byte   // how left relates to this one: ' ', '>', '+' or '~'
 	weight         uint64 // specificity, of the whole
 	parts          int    // of the whole
 	sure           truth  // doubtful where a part of the whole is exotic
-	never          bool   // no element matches the whole: it is about a state or a pseudo-element
+	never          bool   // no element matches the whole: it asks for a state or a pseudo-element
 }
 
-// condition is what a selector asks of an element.
+// condition judges one simple selector for an element.
 type condition func(m *matcher, n *html.Node) truth
 
-// Specificities: browsers count to 255 in each place, and a selector that comes near
-// that is exotic, which may be as specific as any.
+// Specificities. Browsers count to 255 in each place; a selector with so many parts is
+// exotic. An exotic selector may be as specific as any.
 const (
 	weightID    = 1 << 16
 	weightClass = 1 << 8
@@ -40,8 +40,8 @@ func (s *selector) add(weight uint64, c condition) {
 }
 
 // parseSelectors parses a list of selectors. The truth is no for an invalid list, and
-// doubtful for one that not every browser takes for valid. A combinator before one,
-// which counts in rules in rules, is left out.
+// doubtful for one that is valid in some browsers only. A combinator before a selector,
+// which nested rules may have, is ignored.
 func parseSelectors(toks []token) (list []*selector, sure truth) {
 	if namespaced(toks) {
 		return []*selector{exoticSelector()}, doubtful
@@ -59,7 +59,7 @@ func parseSelectors(toks []token) (list []*selector, sure truth) {
 	return list, sure
 }
 
-// namespaced reports whether a namespace is named, which no letter needs.
+// namespaced reports whether a selector names a namespace, which no mail needs.
 func namespaced(toks []token) bool {
 	for i, t := range toks {
 		if t.is("|") && (i+1 == len(toks) || !toks[i+1].is("=")) {
@@ -69,7 +69,7 @@ func namespaced(toks []token) bool {
 	return false
 }
 
-// exoticSelector may be about any element.
+// exoticSelector may match any element.
 func exoticSelector() *selector { return &selector{sure: doubtful, weight: weightMost} }
 
 type selectorParser struct {
@@ -79,7 +79,7 @@ type selectorParser struct {
 	sure  truth // whether the list is valid everywhere
 }
 
-// peek returns the next token of a compound selector.
+// peek returns the next token of a compound selector, of kind tokenEnd at its end.
 func (p *selectorParser) peek() token {
 	if len(p.toks) == 0 || p.toks[0].spaced && !p.fresh {
 		return token{}
@@ -109,7 +109,7 @@ func (p *selectorParser) combinator() (how byte) {
 // complex reads a whole selector, nil for an invalid one.
 func (p *selectorParser) complex() *selector {
 	if len(p.toks) > 0 && p.combinator() > ' ' {
-		p.sure = doubtful // it counts in a rule only
+		p.sure = doubtful // valid in nested rules only
 	}
 	s := p.compound()
 	for s != nil && len(p.toks) > 0 {
@@ -118,7 +118,7 @@ func (p *selectorParser) complex() *selector {
 		if how == 0 || c == nil {
 			return nil
 		}
-		c.left, c.how = s, how
+		c.left, c.combinator = s, how
 		c.weight, c.parts = c.weight+s.weight, c.parts+s.parts
 		c.sure, c.never = min(c.sure, s.sure), c.never || s.never
 		s = c
@@ -239,14 +239,14 @@ var comparisons = map[string]func(have, want string) bool{
 }
 
 var (
-	// states are pseudo-classes that hold for no element of a letter that is only
-	// looked at.
+	// states are pseudo-classes that hold for no element while a person only looks at a
+	// mail.
 	states         = setOf("hover focus active visited target focus-within focus-visible autofill fullscreen")
 	pseudoElements = setOf("before after first-line first-letter marker selection placeholder backdrop file-selector-button cue")
 	oldElements    = setOf("before after first-line first-letter") // one colon is enough
 )
 
-// isLink is what :link and :any-link ask; no link was visited.
+// isLink is the condition of :link and :any-link; no link is visited.
 func isLink(_ *matcher, n *html.Node) truth {
 	return truthOf((n.Data == "a" || n.Data == "area") && hasAttr(n.Attr, "href"))
 }
@@ -261,7 +261,7 @@ func (p *selectorParser) pseudo(s *selector) bool {
 	t := p.take()
 	name := t.word() + t.calls()
 	if name == "" || strings.HasPrefix(name, "-ms-") || strings.HasPrefix(name, "-o-") || strings.HasPrefix(name, "-moz-") {
-		return false // no reader but Outlook and old programs takes these for valid
+		return false // valid only in Outlook and old programs
 	}
 	switch {
 	case element || oldElements[t.word()]:
@@ -306,8 +306,8 @@ type matcher struct {
 	steps int // that are left; below zero nothing matches
 }
 
-// match goes through a selector from right to left and looks for elements that can
-// be the ones to the left.
+// match judges a selector for an element, from right to left, with every element that the
+// selector to the left may mean.
 func (m *matcher) match(s *selector, n *html.Node) truth {
 	sure := s.sure
 	for i := 0; i < len(s.conditions) && sure != no; i++ {
@@ -321,21 +321,21 @@ func (m *matcher) match(s *selector, n *html.Node) truth {
 		return sure
 	}
 	next := parent
-	if s.how == '+' || s.how == '~' {
+	if s.combinator == '+' || s.combinator == '~' {
 		next = before
 	}
 	best := no
 	for n = next(n); n != nil && best < sure && m.steps >= 0; n = next(n) {
 		best = max(best, min(sure, m.match(s.left, n)))
-		if s.how == '>' || s.how == '+' {
+		if s.combinator == '>' || s.combinator == '+' {
 			break
 		}
 	}
 	return best
 }
 
-// hasClass judges names that differ in case only as doubtful: whether it counts
-// depends on the page that a mail program puts a letter in.
+// hasClass reports whether an element has a class. Names that differ only in case are
+// doubtful: whether they are the same depends on the page that a mail program puts a mail in.
 func (m *matcher) hasClass(want string, n *html.Node) truth {
 	classes, best := attr(n.Attr, "class"), no
 	m.steps -= len(classes) / 8

@@ -46,14 +46,14 @@ type sheet struct {
 	inline    map[string][]declaration // style attributes, by their text
 	declared  uint64                   // declarations so far
 	selectors int
-	beyond    bool // it passed a bound
-	foreign   bool // names of tags may be about another language than HTML
+	tooLarge  bool // it passed a bound, so nothing can be judged
+	foreign   bool // a namespace is declared, so names of tags may not mean HTML
 }
 
 // tokens reads CSS; where that is nested too deeply the sheet is beyond its bounds.
 func (sh *sheet) tokens(css string) []token {
 	toks, ok := tokensOf(css)
-	sh.beyond = sh.beyond || !ok
+	sh.tooLarge = sh.tooLarge || !ok
 	return toks
 }
 
@@ -63,7 +63,7 @@ func (sh *sheet) addBlock(css string, attrs []html.Attribute) {
 	if kind := strings.ToLower(strings.TrimSpace(attr(attrs, "type"))); kind != "" && kind != "text/css" {
 		return
 	}
-	at := place{sure: mediaList(sh.tokens(attr(attrs, "media")))}
+	at := context{sure: mediaList(sh.tokens(attr(attrs, "media")))}
 	if attr(attrs, "title") != "" {
 		at.sure = min(at.sure, doubtful)
 	}
@@ -80,22 +80,22 @@ func (sh *sheet) addBlock(css string, attrs []html.Attribute) {
 	}
 }
 
-// holdsSheet reports whether an address holds a style sheet itself. No letter that
+// holdsSheet reports whether an address holds a style sheet itself. No mail that
 // a person wrote has one, so it is not read.
 func holdsSheet(address string) bool {
 	address = strings.TrimSpace(address)
 	return len(address) >= len("data:") && strings.EqualFold(address[:len("data:")], "data:")
 }
 
-// place is where a rule stands.
-type place struct {
+// context is where a rule stands.
+type context struct {
 	sure      truth
 	selectors []*selector // of the rule around; nil outside of rules
 }
 
-// rule reads one rule or, in a rule, one declaration, by CSS Syntax Level 3 section 5
-// and CSS Nesting, and returns what follows it.
-func (sh *sheet) rule(toks []token, at place) []token {
+// rule reads one rule (CSS Syntax Level 3 section 5, CSS Nesting) and returns the tokens
+// behind it.
+func (sh *sheet) rule(toks []token, at context) []token {
 	if toks[0].kind == tokenAt {
 		return sh.atRule(toks[0].text, toks[1:], at)
 	}
@@ -113,12 +113,12 @@ func (sh *sheet) rule(toks []token, at place) []token {
 	if sh.foreign || at.selectors != nil {
 		sure = doubtful
 	}
-	sh.block(brace.args, place{sure: min(at.sure, sure), selectors: list})
+	sh.block(brace.args, context{sure: min(at.sure, sure), selectors: list})
 	return rest
 }
 
-// atRule reads a rule behind its name and returns what follows it.
-func (sh *sheet) atRule(name string, toks []token, at place) []token {
+// atRule reads an at-rule behind its name and returns the tokens behind it.
+func (sh *sheet) atRule(name string, toks []token, at context) []token {
 	prelude, brace, rest := cut(toks, ";{")
 	switch name {
 	case "media":
@@ -130,7 +130,7 @@ func (sh *sheet) atRule(name string, toks []token, at place) []token {
 		at.sure = min(at.sure, doubtful)
 	case "import":
 		for _, t := range prelude {
-			sh.beyond = sh.beyond || holdsSheet(t.text) || len(t.args) > 0 && holdsSheet(t.args[0].text)
+			sh.tooLarge = sh.tooLarge || holdsSheet(t.text) || len(t.args) > 0 && holdsSheet(t.args[0].text)
 		}
 		return rest
 	case "namespace":
@@ -151,8 +151,8 @@ func (sh *sheet) atRule(name string, toks []token, at place) []token {
 	return rest
 }
 
-// block reads the content of a rule: declarations and rules.
-func (sh *sheet) block(toks []token, at place) {
+// block reads the content of a rule: declarations and nested rules.
+func (sh *sheet) block(toks []token, at context) {
 	var decls []declaration
 	for len(toks) > 0 {
 		custom := toks[0].kind == tokenIdent && strings.HasPrefix(toks[0].text, "--")
@@ -170,13 +170,14 @@ func (sh *sheet) block(toks []token, at place) {
 	sh.add(at, decls)
 }
 
-// declaration reads a declaration. What is invalid or of no interest gives nothing.
+// declaration reads a declaration: nothing when it is invalid or its property does not
+// decide what is seen.
 func (sh *sheet) declaration(toks []token) []declaration {
 	if len(toks) < 3 || toks[0].kind != tokenIdent || !toks[1].is(":") {
 		return nil
 	}
 	value := toks[2:]
-	sh.beyond = sh.beyond || len(value) > maxValueTokens
+	sh.tooLarge = sh.tooLarge || len(value) > maxValueTokens
 	if isBad(value) || slices.ContainsFunc(value, func(t token) bool { return t.is("{") || t.is("}") || t.is(")") || t.is("]") }) {
 		return nil
 	}
@@ -193,7 +194,7 @@ func isBad(value []token) bool {
 	return slices.ContainsFunc(value, func(t token) bool { return t.kind == tokenBad || isBad(t.args) })
 }
 
-// inlineDeclarations reads a style attribute.
+// inlineDeclarations reads a style attribute, each different text once.
 func (sh *sheet) inlineDeclarations(css string) []declaration {
 	all, ok := sh.inline[css]
 	if !ok {
@@ -207,14 +208,14 @@ func (sh *sheet) inlineDeclarations(css string) []declaration {
 	return all
 }
 
-// add puts declarations where the elements will find them that they may be about.
-func (sh *sheet) add(at place, decls []declaration) {
+// add files declarations under the keys of their selectors.
+func (sh *sheet) add(at context, decls []declaration) {
 	if len(decls) == 0 {
 		return
 	}
 	for _, s := range at.selectors {
 		if sh.selectors++; sh.selectors > maxSelectors {
-			sh.beyond = true
+			sh.tooLarge = true
 			return
 		}
 		key := s.tag

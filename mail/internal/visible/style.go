@@ -9,22 +9,22 @@ import (
 // style is what of the computed style of an element decides whether its text
 // is seen.
 type style struct {
-	gone      bool // not shown, and nothing in it can be
-	invisible bool // visibility; an element in it can be visible again
-	small     bool // at most one pixel wide or high
-	pre       bool // white space is kept
-	flat      bool // in a box that is as high as its lines, and cuts off what is higher
-	lost      bool // its ground is not known, and may be of the colour of the text
-	kind      boxKind
-	font      float64
-	alpha     float64 // what opacity leaves
-	x, y      float64 // pixels that it is moved to the right and down
-	indent    float64 // text-indent
-	spacing   float64 // letter-spacing, in pixels
-	line      float64 // line-height, in pixels, or in sizes of the font where it is negative
-	color     color   // unknown until something says it
-	ground    color   // of the background, as far as it is one colour
-	picture   []color // of a gradient that is on the ground
+	gone          bool // not shown, and nothing in it can be
+	invisible     bool // visibility; an element in it can be visible again
+	small         bool // at most one pixel wide or high
+	pre           bool // white space is kept
+	flat          bool // in a box that is as high as its lines, and cuts off what is higher
+	groundUnknown bool // what is behind it may have the colour of the text
+	kind          boxKind
+	font          float64
+	alpha         float64 // what opacity leaves
+	x, y          float64 // pixels that it is moved to the right and down
+	indent        float64 // text-indent
+	spacing       float64 // letter-spacing, in pixels
+	line          float64 // line-height, in pixels, or in sizes of the font where it is negative
+	color         color   // unknown until something says it
+	ground        color   // of the background, as far as it is one colour
+	picture       []color // of a gradient that is on the ground
 }
 
 const (
@@ -34,24 +34,24 @@ const (
 	farOff     = 5000
 )
 
-// rootStyle is what the outermost element inherits: paper is white.
+// rootStyle is the style that the outermost element inherits: paper is white.
 func rootStyle() style {
 	return style{font: normalFont, alpha: 1, line: -1.2, ground: rgb(0xffffff)}
 }
 
-// shown reports whether an image in the element is seen.
+// shown reports whether an image in the element can be seen.
 func (s *style) shown() bool {
 	return !s.gone && !s.invisible && s.x > -farAway && s.x < farOff && s.y > -farAway && s.y < farOff
 }
 
-// visible reports whether text in the element is seen.
+// visible reports whether text in the element can be seen.
 func (s *style) visible() bool {
 	lineHeight := s.line
 	if lineHeight < 0 {
 		lineHeight *= -s.font
 	}
 	switch {
-	case !s.shown(), s.lost, s.font < leastFont, s.spacing <= -0.6*s.font, s.flat && lineHeight <= 1:
+	case !s.shown(), s.groundUnknown, s.font < leastFont, s.spacing <= -0.6*s.font, s.flat && lineHeight <= 1:
 		return false
 	case s.indent <= -300 || s.indent >= farAway || s.x+s.indent <= -farAway:
 		return false
@@ -59,7 +59,7 @@ func (s *style) visible() bool {
 	return !s.color.hiddenOn(s.ground) && !slices.ContainsFunc(s.picture, s.color.hiddenOn)
 }
 
-// boxKind is how a box stands among others.
+// boxKind is the kind of a box, which decides about line ends around it.
 type boxKind uint8
 
 const (
@@ -85,7 +85,7 @@ func readDisplay(parts []token) (cssValue, truth) {
 	return keyword(parts[0].word()), truthOf(known && len(parts) == 1)
 }
 
-// browserDisplay is what browsers do when no style sheet says anything.
+// browserDisplay returns the kind of box that an element has without style sheets.
 func browserDisplay(n *html.Node) boxKind {
 	if hasAttr(n.Attr, "hidden") || hasAttr(n.Attr, "popover") || n.Data == "dialog" && !hasAttr(n.Attr, "open") {
 		return noBox

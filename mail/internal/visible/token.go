@@ -60,7 +60,7 @@ func (t token) calls() string {
 	return strings.ToLower(t.text)
 }
 
-// closer returns what closes a bracket, "" for what is none.
+// closer returns the mark that closes an opening bracket, "" for other tokens.
 func (t token) closer() string {
 	switch {
 	case t.kind == tokenFunction || t.is("("):
@@ -101,7 +101,7 @@ type lexer struct {
 }
 
 // tokensOf returns a piece of CSS as component values. A bracket that nothing closes
-// reaches to the end. ok is false where brackets are nested deeper than any letter
+// reaches to the end. ok is false where brackets are nested deeper than any mail
 // needs; the rest is then not read.
 func tokensOf(css string) (toks []token, ok bool) {
 	if strings.ContainsAny(css, "\r\f\x00") {
@@ -115,7 +115,7 @@ func tokensOf(css string) (toks []token, ok bool) {
 	return toks, !z.deep
 }
 
-// list reads up to a bracket that closes, or the end.
+// list reads tokens up to a closing bracket, or the end.
 func (z *lexer) list(end string) []token {
 	const deepest = 200
 	if z.depth++; z.depth > deepest {
@@ -135,7 +135,7 @@ func (z *lexer) list(end string) []token {
 	}
 }
 
-// next returns one token, without what is in it.
+// next returns the next token, without args.
 func (z *lexer) next() token {
 	var t token
 	for z.pos < len(z.s) {
@@ -202,7 +202,7 @@ func (z *lexer) next() token {
 
 func isSpaceCSS(c byte) bool { return c == ' ' || c == '\t' || c == '\n' }
 
-// take reads what a pattern matches here, and reports whether it does.
+// take reads a token that matches a pattern, and reports whether there is one.
 func (z *lexer) take(t *token, kind tokenKind, pattern *regexp.Regexp) bool {
 	raw := pattern.FindString(z.s[z.pos:])
 	if raw == "" {
@@ -213,7 +213,7 @@ func (z *lexer) take(t *token, kind tokenKind, pattern *regexp.Regexp) bool {
 	return true
 }
 
-// url makes an address of a function of that name when no quotation mark follows.
+// url reads an address without quotation marks behind "url(".
 func (z *lexer) url(t *token) {
 	rest := z.s[z.pos:]
 	if first := strings.TrimLeft(rest, " \t\n"); !strings.EqualFold(t.text, "url") || first != "" && quotes[first[0]] != nil {

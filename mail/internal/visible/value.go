@@ -9,13 +9,13 @@ import (
 // and doubtful when not every mail program takes it for valid, or it is exotic.
 type grammar func(parts []token) (cssValue, truth)
 
-// unitPixels are the units that are the same everywhere, in pixels.
+// unitPixels are the sizes of absolute units and of units of the window, in pixels.
 var unitPixels = map[string]float64{
 	"px": 1, "pt": 4. / 3, "pc": 16, "in": 96, "cm": 96 / 2.54, "mm": 96 / 25.4, "q": 96 / 101.6,
 	"vw": screenWidth / 100., "vh": screenHeight / 100., "vi": screenWidth / 100., "vb": screenHeight / 100., "vmin": screenHeight / 100., "vmax": screenWidth / 100.,
 }
 
-// fontUnits are those that depend on the font, in parts of its size.
+// fontUnits are the sizes of units that depend on the font, in sizes of the font.
 var fontUnits = map[string]float64{"em": 1, "ex": 0.5, "ch": 0.5, "cap": 0.7, "ic": 1, "lh": 1.2}
 
 var exoticUnits = setOf("cqw cqh cqi cqb cqmin cqmax rlh rcap ric rex rch dvw dvh dvi dvb dvmin dvmax lvw lvh lvi lvb lvmin lvmax svw svh svi svb svmin svmax")
@@ -37,8 +37,8 @@ func words(list string) grammar {
 	}
 }
 
-// exotic is the grammar of a property that hides unless its value does nothing. What
-// only Internet Explorer knows is not valid.
+// exotic is the grammar of a property that hides unless its value is one of those that
+// do nothing. Values for Internet Explorer are not valid.
 func exotic(nothing string) grammar {
 	set := setOf(nothing)
 	return func(parts []token) (cssValue, truth) {
@@ -68,7 +68,7 @@ func length(options, keywords string) grammar {
 		case tokenNumber:
 			if strings.Contains(options, "n") {
 				v.unit = ""
-			} else if t.n != 0 { // pixels, where a letter is shown as it is
+			} else if t.n != 0 { // pixels, where a mail is shown as it is
 				sure = min(sure, doubtful)
 			}
 		case tokenPercent:
@@ -154,7 +154,7 @@ func readFont(parts []token) ([]cssValue, truth) {
 	return []cssValue{size, line}, truthOf(sure == yes && !due)
 }
 
-// readColor reads a colour. Where a letter is shown as it is, it may lack its hash.
+// readColor reads a colour. Where a mail is shown as it is, the hash may be missing.
 func readColor(parts []token) (cssValue, truth) {
 	if len(parts) != 1 {
 		return cssValue{}, no
