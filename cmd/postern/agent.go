@@ -20,7 +20,7 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-// agentDBVar names the vault of the agent mailbox for the bare process alone (003
+// agentDBVar names the vault of the agent mailbox, for the bare process only (003
 // FR7).
 const agentDBVar = "AGENT_MAIL_DB"
 
@@ -31,17 +31,17 @@ const identityFlagName = "identity"
 
 // identityFlag adds --identity to the flags of a verb that serves one principal.
 func (p *process) identityFlag(f *flag.FlagSet) {
-	f.StringVar(&p.identity, identityFlagName, "", "whom a client may act as in the agent mailbox, `PROJECT:NAME`; "+agentIdentityVar+" otherwise")
+	f.StringVar(&p.identity, identityFlagName, "", "the identity a client has in the agent mailbox, `PROJECT:NAME`; "+agentIdentityVar+" otherwise")
 }
 
-// bindIdentity refuses to start with an identity that is none. One that is given and
-// empty, as an unset variable leaves it, is none too: it would bind nobody.
+// bindIdentity refuses to start with an invalid identity. An empty --identity, as an
+// unset variable leaves it, is invalid too: it would not bind the process.
 func (p *process) bindIdentity(f *flag.FlagSet) error {
 	given := false
 	f.Visit(func(f *flag.Flag) { given = given || f.Name == identityFlagName })
 	switch identity := p.agentIdentity(); {
 	case given && !vault.ValidAgentIdentity(p.identity):
-		return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("--%s %q is no identity.", identityFlagName, p.identity),
+		return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("--%s %q is not an identity.", identityFlagName, p.identity),
 			Hint: "It must be project:name, in lower-case letters, digits and hyphens."}
 	case identity != "" && !vault.ValidAgentIdentity(identity):
 		return commands.BadIdentity()
@@ -49,7 +49,8 @@ func (p *process) bindIdentity(f *flag.FlagSet) error {
 	return nil
 }
 
-// agentIdentity is whom this process may act as in the agent mailbox; empty is anybody.
+// agentIdentity is the identity this process is bound to in the agent mailbox; empty
+// means any.
 func (p *process) agentIdentity() string {
 	if p.identity != "" {
 		return p.identity
@@ -165,7 +166,7 @@ func plainUnicode(b []byte) []byte {
 	return out
 }
 
-// escaped reads one \uXXXX. It returns 0, 0 where there is none.
+// escaped reads one \uXXXX. It returns 0, 0 for any other text.
 func escaped(b []byte) (rune, int) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, 0

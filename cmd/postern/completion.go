@@ -66,8 +66,7 @@ var errVaultClosed = errors.New("completion opens no vault")
 
 // completeWords prints one proposal a line. It opens no vault and fetches no key, since
 // that may ask a person something: accounts, folders and ids are known at the prompt
-// alone. Nothing is said of what goes wrong, in the midst of a line that is being
-// written.
+// alone. An error is not reported: the line is still being written.
 func (p *process) completeWords(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
@@ -91,7 +90,7 @@ func (p *process) completeWords(ctx context.Context, args []string) error {
 func (p *process) wordsFor(ctx context.Context, before []string, word string) []string {
 	mute := &process{getenv: p.getenv, self: p.self, stdin: p.stdin, stdout: io.Discard, stderr: io.Discard, log: slog.New(slog.DiscardHandler)}
 	h, err := mute.house(house.Plan{
-		Profile: gateway.FullProfile(), Principal: gateway.Principal{Name: "admin", Admin: true}, // whoever types may have the key
+		Profile: gateway.FullProfile(), Principal: gateway.Principal{Name: "admin", Admin: true}, // the person at the shell may have the key
 		Open:       func(context.Context) (*vault.Vault, error) { return nil, errVaultClosed },
 		Extensions: house.BesideVault,
 	})

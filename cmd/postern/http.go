@@ -42,7 +42,7 @@ func (h *httpFlags) check(profile gateway.Profile) error {
 	case h.addr == "":
 		return nil
 	case (h.cert == "") != (h.key == ""):
-		return misused("--tls-cert and --tls-key belong together.", "Give both, or none to serve this machine alone.")
+		return misused("--tls-cert and --tls-key belong together.", "Give both, or none to serve this machine only.")
 	case profile.Name != gateway.FullProfile().Name && profile.Name != gateway.ReadProfile().Name:
 		return misused(fmt.Sprintf("The profile %s is not served over HTTP.", profile.Name), "Use --profile full or --profile read.")
 	}
@@ -53,7 +53,7 @@ func (h *httpFlags) check(profile gateway.Profile) error {
 	}
 	for _, origin := range list(h.origins) {
 		if !isOrigin(origin) {
-			return misused(fmt.Sprintf("%q is no origin.", origin), "Name origins such as https://desk.example.org: scheme, host in plain letters, and the port where it is not the usual one; there are no patterns.")
+			return misused(fmt.Sprintf("%q is not an origin.", origin), "Name origins such as https://desk.example.org: scheme, host in plain letters, and the port where it is not the usual one; there are no patterns.")
 		}
 	}
 	return nil
@@ -70,7 +70,7 @@ func isOrigin(origin string) bool {
 	return ok && u.Hostname() != "" && u.Port() != usual && !strings.HasSuffix(u.Host, ":")
 }
 
-// list splits at commas; nothing is no element.
+// list splits at commas, and leaves out what is empty.
 func list(s string) []string {
 	return slices.DeleteFunc(strings.Split(s, ","), func(e string) bool { return e == "" })
 }
@@ -78,7 +78,7 @@ func list(s string) []string {
 // serveHTTP speaks MCP over HTTP until ctx ends.
 func (p *process) serveHTTP(ctx context.Context, h *house.House, f *httpFlags, readOnly bool) error {
 	if !f.open && h.Temporary() {
-		return &discovery.Fault{Code: discovery.ConfigError, Message: "There is no vault, so there are no tokens that could let anybody in.",
+		return &discovery.Fault{Code: discovery.ConfigError, Message: "There is no vault, so there are no tokens to admit a client.",
 			Hint: "Make a vault with 'postern init', or let every program on this machine in with --no-auth."}
 	}
 	grants, err := h.Grants(ctx)
@@ -116,7 +116,7 @@ func (p *process) serveHTTP(ctx context.Context, h *house.House, f *httpFlags, r
 		}
 		fmt.Fprintf(p.stderr, "postern: WARNING: --no-auth: every program and every user of this machine can use this mail at %s without a token.\n", l.Addr())
 	} else if len(grants) == 0 {
-		fmt.Fprintln(p.stderr, "postern: there is no grant yet, so nobody gets in; add one with 'grant add NAME --accounts ACCOUNT' where POSTERN_ADMIN_KEY is set.")
+		fmt.Fprintln(p.stderr, "postern: there is no grant yet, so no client is admitted; add one with 'grant add NAME --accounts ACCOUNT' where POSTERN_ADMIN_KEY is set.")
 	}
 	fmt.Fprintf(p.stderr, "postern: serving MCP at %s://%s/mcp\n", scheme, l.Addr())
 	return p.mcpServer(h, readOnly).HTTP(ctx, l, served)
@@ -130,9 +130,9 @@ func (f *httpFlags) mayServe(addr net.Addr) error {
 	}
 	switch {
 	case f.open:
-		return misused(fmt.Sprintf("--no-auth is for this machine alone, and %s can be reached from others.", addr), "Leave it out, or serve 127.0.0.1.")
+		return misused(fmt.Sprintf("--no-auth is for this machine only, and other machines can reach %s.", addr), "Leave it out, or serve 127.0.0.1.")
 	case f.cert == "":
-		return misused(fmt.Sprintf("%s can be reached from other machines, where tokens and mail would pass in plain sight.", addr),
+		return misused(fmt.Sprintf("Other machines can reach %s, and tokens and mail would be sent unencrypted.", addr),
 			"Give --tls-cert and --tls-key, or serve 127.0.0.1 and put a proxy with TLS before it.")
 	}
 	return nil

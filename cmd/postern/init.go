@@ -90,7 +90,7 @@ func (p *process) setupSystem(path string) *setup.System {
 // administrator runs the commands of a set-up; see setup.Administrator.
 type administrator struct{ *house.House }
 
-// administer wires a house for a set-up, in which there are the commands of one alone.
+// administer wires a house for a set-up, with no other commands than a set-up runs.
 func (p *process) administer(o setup.AdministratorOptions) (setup.Administrator, error) {
 	h, err := p.house(house.Plan{Profile: gateway.OnlyProfile("setup", setup.Commands...), Principal: gateway.Principal{Name: "admin", Admin: true},
 		Open: func(context.Context) (*vault.Vault, error) { return o.Vault, nil }, ReadSecret: o.ReadSecret, Authorize: o.Authorize, Keyring: o.Keyring})

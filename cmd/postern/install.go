@@ -42,11 +42,11 @@ func (p *process) serverEntry(path, fingerprint, profile string) (*clientconfig.
 	case command != "":
 		variable(vault.AgentKeyVar+"_COMMAND", command)
 	case value != "":
-		return nil, &discovery.Fault{Code: discovery.ConfigError, Message: "The agent's key itself is in " + vault.AgentKeyVar + ", and a client's configuration is no place for it.",
+		return nil, &discovery.Fault{Code: discovery.ConfigError, Message: "The agent's key itself is in " + vault.AgentKeyVar + ", and a client's configuration must not hold it.",
 			Hint: "Put the key into a file that only you can read, and set " + vault.AgentKeyVar + "_FILE in place of it."}
 	default:
 		if _, err := os.Stat(house.AgentKeyFile(path)); err != nil {
-			return nil, &discovery.Fault{Code: discovery.ConfigError, Message: "There is no agent's key that a client could be pointed to.",
+			return nil, &discovery.Fault{Code: discovery.ConfigError, Message: "No agent's key was found for the client to use.",
 				Hint: "Run 'postern init' first, or set " + vault.AgentKeyVar + "_FILE to the file of the key."}
 		}
 		variable(vault.AgentKeyVar+"_FILE", house.AgentKeyFile(path))
@@ -214,7 +214,7 @@ func (p *process) takeOut(c clientconfig.Client, file, name string) error {
 	return err
 }
 
-// configFault is why a client's file was left alone.
+// configFault is the error for a client's file that was not changed.
 func configFault(file string, err error) error {
 	why := withoutPath(err).Error()
 	if errors.Is(err, clientconfig.ErrForeign) {

@@ -195,7 +195,7 @@ func TestInstallWritesNoKey(t *testing.T) {
 			t.Errorf("%s: %v\n%s", c, err, out)
 		}
 		delete(d.env, "POSTERN_KEY")
-		if _, _, err := d.do("install", c); err == nil || !strings.Contains(err.Error(), "no agent's key") {
+		if _, _, err := d.do("install", c); err == nil || !strings.Contains(err.Error(), "No agent's key") {
 			t.Errorf("%s without a key: %v", c, err)
 		}
 	}

@@ -106,7 +106,7 @@ func transportFlags(f *flag.FlagSet) *house.TransportOptions {
 	choose(f, &o.Protocol, "protocol", "transport, with --host: imap or pop3 (default \"imap\")", "imap", "pop3")
 	f.UintVar(&o.Port, "port", 0, "transport, with --host: 993 or 995 with tls, 143 or 110 otherwise, unless it is another")
 	choose(f, &o.Security, "security", "transport, with --host: tls, starttls, or none to this machine only (default \"tls\")", "tls", "starttls", "none")
-	f.StringVar(&o.Username, "username", "", "transport, with --host: whom to log in as")
+	f.StringVar(&o.Username, "username", "", "transport, with --host: the login name")
 	f.StringVar(&o.Email, "email", "", "transport, with --host: the account's address, to be shown")
 	f.StringVar(&o.CAFile, "ca-file", "", "transport, with --host: `file` of the certificates to trust instead of the system's")
 	return o

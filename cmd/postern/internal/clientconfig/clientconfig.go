@@ -5,7 +5,7 @@
 // Call Named for a client, UserFile or ProjectFile for the place of its file, then Put
 // or Remove; Paste is what a person puts there by hand. A file is read and replaced
 // whole, at once, with its mode and its owner, and a link to it stays a link. What
-// cannot be read, is somebody else's or is write-protected is left alone.
+// cannot be read, belongs to another program or is write-protected is not changed.
 //
 // Where Put or Remove fails, the file is as it was. The error is said of the file and
 // does not name it, as in "it is write-protected", unless it is one of the operating
@@ -28,13 +28,13 @@ import (
 
 // ErrForeign says that the name belongs to a server that is not this program: its
 // command is not called postern and no variable of it begins with POSTERN_, or it is
-// not started as serve or demo. It is left alone; choose another name.
+// not started as serve or demo. It is not changed; choose another name.
 var ErrForeign = errors.New("it has another server of that name")
 
 var validName = regexp.MustCompile(`\A[A-Za-z0-9_-]+\z`)
 
 // errName says that a name would have to be quoted in one of the formats.
-var errName = errors.New("a server's name there has letters, digits, - and _ alone")
+var errName = errors.New("a server's name there may only have letters, digits, - and _")
 
 // Client is a program that starts MCP servers, and where its documentation says that
 // it looks for them. Named makes one; the methods of the zero Client panic.
@@ -54,7 +54,7 @@ type Client struct {
 // there.
 type format interface {
 	// put returns the text with the entry in it, and everything else as it was. The
-	// error says why the text is left alone.
+	// error says why the text is not changed.
 	put(text []byte, name string, e *Entry) ([]byte, error)
 	// remove returns the text without the entry.
 	remove(text []byte, name string) ([]byte, error)
@@ -63,7 +63,7 @@ type format interface {
 	// restores reports whether putting the entry into the text backup makes what the
 	// file holds now, so that backup is what it was.
 	restores(backup, now []byte, name, raw string) bool
-	// paste is a configuration with the entry alone.
+	// paste is a configuration with only the entry in it.
 	paste(e *Entry, name string) string
 }
 
@@ -93,7 +93,7 @@ var clients = []Client{
 	},
 }
 
-// Named returns the client of a name; ok is false where there is none.
+// Named returns the client of a name; ok is false for an unknown name.
 func Named(name string) (c Client, ok bool) {
 	for _, c := range clients {
 		if c.Name == name {
@@ -134,7 +134,7 @@ func (c Client) ProjectFile(dir string) (file string, ok bool) {
 // and, in a JSON file, comments between the members of the entry.
 // changed is false where all of it is there already; then nothing is written.
 //
-// A file that is not there is made for its owner alone, with its directories. Where
+// A missing file is made with its directories, readable by its owner only. Where
 // the name is new to a file, the file as it was is kept beside it, with the ending
 // .postern-backup. The error is ErrForeign for a name that is somebody else's; any
 // other says what is wrong with the file, such as more than 64 MiB, or that another
@@ -189,10 +189,10 @@ func (c Client) Remove(path, name string) (removed bool, err error) {
 	return true, nil
 }
 
-// Paste is a configuration of this client with the entry alone, ending with a line
-// end. The name is one that Put takes.
+// Paste is a configuration of this client with only the entry in it, ending with a
+// line end. The name is one that Put takes.
 func (c Client) Paste(name string, e *Entry) string { return c.format.paste(e, name) }
 
-// Paste is a configuration with the entry alone, in the form that most clients read,
+// Paste is a configuration with only the entry in it, in the form most clients read,
 // ending with a line end.
 func Paste(name string, e *Entry) string { return usual.paste(e, name) }

@@ -6,8 +6,7 @@ import (
 )
 
 // Entry is how a client starts this program. It holds no secret, because a client's
-// configuration is no place for one: where a key is needed, a variable says where that
-// is to be found.
+// configuration must not have one: a variable says where the key is.
 type Entry struct {
 	Command string     // the program's path
 	Args    []string   // the first is serve or demo, else nobody knows the entry again as ours
@@ -15,7 +14,7 @@ type Entry struct {
 }
 
 // Variable is one of the environment that a client adds for the server, in the order
-// in which it is written. Its name has letters, digits and _ alone, and stands in an
+// in which it is written. Its name has only letters, digits and _, and stands in an
 // entry once.
 type Variable struct{ Name, Value string }
 

@@ -15,7 +15,7 @@ const maxBytes = 64 << 20
 type file struct {
 	path string // where it really is, behind links
 	text []byte
-	info fs.FileInfo // nil: there is none
+	info fs.FileInfo // nil for a missing file
 }
 
 var (

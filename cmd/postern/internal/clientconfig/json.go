@@ -148,7 +148,7 @@ func packed(v *hujson.Value) []byte { return hujson.Value{Value: v.Value}.Pack()
 func isObject(v *hujson.Value) bool { return v != nil && v.Value.Kind() == '{' }
 
 // servers reads a file that is not blank and finds its object of servers and the entry
-// in it; each is nil when there is none.
+// in it; each is nil when it is missing.
 func (f jsonFormat) servers(text []byte, name string) (d *document, servers, entry *hujson.Value, err error) {
 	if d, err = f.read(text); err != nil {
 		return nil, nil, nil, err
@@ -168,7 +168,7 @@ func (f jsonFormat) paste(e *Entry, name string) string {
 	return f.fresh(name, e.fields(f.typed))
 }
 
-// fresh is a file with the entry alone.
+// fresh is a file with only the entry in it.
 func (f jsonFormat) fresh(name string, value any) string {
 	return writeValue([]field{{f.container, []field{{name, value}}}}, "\n", "  ") + "\n"
 }

@@ -148,7 +148,7 @@ func (s *store) passing() {
 
 var errEnding = errors.New("the program is ending")
 
-// Close removes what passing made. It waits for whoever makes it just now.
+// Close removes what passing made. It waits while the vault is being made.
 func (s *store) Close() {
 	if !s.temporary {
 		return

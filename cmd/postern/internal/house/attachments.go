@@ -19,7 +19,7 @@ import (
 )
 
 // attachments is the directory that attachments are saved in and sent from. It is
-// made when it is first needed, for its owner alone, and nothing outside it can be
+// made when it is first needed, for its owner only, and nothing outside it can be
 // reached by any name, not through symbolic links either. It is safe for
 // concurrent use.
 type attachments struct {
@@ -114,8 +114,8 @@ func (a *attachments) Save(ctx context.Context, name string, content []byte) (st
 	return filepath.Join(root.Name(), name), nil
 }
 
-// Read implements commands.Attachments. What is no regular file, such as a pipe, is
-// not waited for.
+// Read implements commands.Attachments. It does not wait for a
+// pipe or a device.
 func (a *attachments) Read(ctx context.Context, name string, limit int64) ([]byte, error) {
 	root, _, err := a.rootOf(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func (a *attachments) Read(ctx context.Context, name string, limit int64) ([]byt
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, &fs.PathError{Op: "read", Path: "", Err: errors.New("it is no regular file")}
+		return nil, &fs.PathError{Op: "read", Path: "", Err: ErrNotRegular}
 	case info.Size() > limit:
 		return nil, commands.ErrTooLarge
 	}

@@ -46,7 +46,7 @@ func (s *System) loadExtensions(from ExtensionsFrom) *extension.Set {
 			path, err = filepath.Abs(path)
 		}
 		if err != nil {
-			return &extension.Set{} // whoever needs the vault says why there is none
+			return &extension.Set{} // the command that needs the vault says why it cannot be found
 		}
 		dir = filepath.Join(filepath.Dir(path), "extensions")
 	}
@@ -65,8 +65,8 @@ func (s *System) loadExtensions(from ExtensionsFrom) *extension.Set {
 }
 
 // extensionChecks are doctor's lines about extensions: one for those that are there
-// and one for each problem. Whoever comes in by a grant gets none: they name what it has
-// no part in, and files of the machine.
+// and one for each problem. A grant's caller gets none: they name
+// extensions it has no part in, and files of the machine.
 func extensionChecks(ctx context.Context, set *extension.Set) []commands.Check {
 	if p, ok := principalOf(ctx); ok && p.Scope != nil {
 		return nil
@@ -77,7 +77,7 @@ func extensionChecks(ctx context.Context, set *extension.Set) []commands.Check {
 	}
 	for _, problem := range set.Problems {
 		checks = append(checks, commands.Check{Name: strings.TrimSpace("extension " + problem.Extension), Detail: problem.Message, Code: discovery.ConfigError,
-			Hint: "Whoever installed it mends or removes it and starts Postern again."})
+			Hint: "The person who installed it mends or removes it and starts Postern again."})
 	}
 	return checks
 }

@@ -68,7 +68,7 @@ func (s *System) Keys(ctx context.Context, path string) (vault.Keys, error) {
 	return keys, err
 }
 
-// keyIn reads a key file that init made. It is zero where there is no file.
+// keyIn reads a key file that init made. It is zero for a missing file.
 func (s *System) keyIn(ctx context.Context, file string) (mail.Secret, error) {
 	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
 		return mail.Secret{}, nil

@@ -20,7 +20,7 @@ const (
 	mailboxAdminKey = ".admin.key"
 )
 
-// OpenMailbox opens the vault at path, which it makes where there is none (003 NFR4).
+// OpenMailbox opens the vault at path, and makes a missing one (003 NFR4).
 // With a key in the environment it uses that and no other, so that a wrong key fails;
 // with none it uses those beside the file. POSTERN_POLICY_PIN speaks of the vault with
 // the accounts, and is not asked for here.

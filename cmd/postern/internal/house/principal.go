@@ -15,7 +15,7 @@ type (
 	optionalKey  struct{}
 )
 
-// onBehalfOf returns a context in which the store answers for p alone.
+// onBehalfOf returns a context in which the store answers only what p may know.
 func onBehalfOf(ctx context.Context, p gateway.Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }

@@ -46,7 +46,7 @@ func (s *store) stillGranted(ctx context.Context, g *vault.Grant) error {
 
 // grantProfile is the set of commands of a grant. Without an identity it has no part
 // in the agent mailbox, where it could be anybody. An extension runs beside the store,
-// with the rights of the person, so a grant has those alone that it names.
+// with the rights of the person, so a grant has only those that it names.
 func grantProfile(g *vault.Grant) (gateway.Profile, error) {
 	p, err := ProfileNamed(g.Profile)
 	if err != nil {
@@ -63,11 +63,11 @@ func grantProfile(g *vault.Grant) (gateway.Profile, error) {
 }
 
 // What follows is the one place in which a command's principal is held to its scope.
-// Every command reaches accounts and the outbox through the store alone, with the
+// Every command reaches accounts and the outbox only through the store, with the
 // context that the gateway gave it; so none has to think of it, and what a new one asks
 // for is narrowed as well.
 
-// sees reports whether whoever a context belongs to may know of an account. What the
+// sees reports whether the caller of a context may know of an account. Work that the
 // process does for itself may.
 func sees(ctx context.Context, account string) bool {
 	p, ok := principalOf(ctx)
@@ -89,7 +89,7 @@ func inScope(ctx context.Context, accounts []mail.Account) []mail.Account {
 }
 
 // seenSettings leaves out of the settings what names an account that is not the
-// principal's: no default is set for whom it does not exist.
+// principal's: for that principal no default is set.
 func seenSettings(ctx context.Context, all []vault.Setting) []vault.Setting {
 	for i := range all {
 		if s := &all[i]; s.Type == vault.TypeAccount && s.Value != "" && !sees(ctx, s.Value) {

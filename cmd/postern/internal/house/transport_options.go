@@ -15,7 +15,7 @@ import (
 )
 
 // TransportOptions say which account a process of the transport profile serves:
-// one of the vault, or with a host one that is described here alone.
+// one of the vault, or with a host one that only these options describe.
 type TransportOptions struct {
 	Account, Email, Protocol, Host, Security, Username, Helper, CAFile string
 	Port                                                               uint

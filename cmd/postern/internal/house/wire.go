@@ -5,7 +5,7 @@
 // system as a System; the package itself reads no terminal and no argument.
 //
 // The store is the one place in which a command is held to the accounts of its caller
-// (store_grants.go): every command reaches accounts and the outbox through it alone,
+// (store_grants.go): every command reaches accounts and the outbox only through it,
 // with the context that the gateway gave it.
 //
 // A process of the profile transport is wired apart, in transport.go: it has one
@@ -84,7 +84,7 @@ type System struct {
 	Log      *slog.Logger
 	Self     string // the program's own file; empty when it is not to be started again
 	Version  string
-	Identity string // whom the process may act as in the agent mailbox; empty is anybody
+	Identity string // the process's identity in the agent mailbox; empty means any
 	Keyring  Keyring
 	Tell     func(text string) // says something to the person while a command runs
 }

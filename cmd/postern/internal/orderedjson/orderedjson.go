@@ -69,7 +69,7 @@ func decode(d *json.Decoder) (any, error) {
 	return t, nil
 }
 
-// Get returns the value of the first member of that name; nil where there is none.
+// Get returns the value of the first member of that name, or nil.
 func (o Object) Get(name string) any {
 	for _, m := range o {
 		if m.Name == name {

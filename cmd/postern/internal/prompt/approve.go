@@ -17,7 +17,7 @@ import (
 
 // The person at the prompt who holds the administrator's key approves what is sent:
 // 'outbox approve ID', without the digest, shows the message and asks, and a send that
-// needs a person's word asks at once. Whoever has the agent's key alone is not asked:
+// needs a person's word asks at once. A person with only the agent's key is not asked:
 // an agent can have a terminal too.
 
 // mayAsk reports whether commands may ask the person at the prompt.

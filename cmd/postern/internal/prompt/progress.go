@@ -117,7 +117,7 @@ func (p *Progress) erase() {
 	}
 }
 
-// Aside has the terminal to itself until resume: there is no line meanwhile.
+// Aside hides the line until resume, for other output on the terminal.
 func (p *Progress) Aside() (resume func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

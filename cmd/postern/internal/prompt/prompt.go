@@ -85,7 +85,7 @@ func Run(ctx context.Context, o Options) error {
 type conversation struct {
 	Options
 	prompt   prompter
-	open     chan typedLine // has what comes of a prompt that was given up; nil where there is none
+	open     chan typedLine // gets the line of a prompt that was abandoned; nil without one
 	history  *history
 	complete *Completer
 }

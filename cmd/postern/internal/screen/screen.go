@@ -43,7 +43,7 @@ type Look struct {
 
 	// Quote returns a word as a command line holds it, for the lines that say what to
 	// type next. It is given visible text, and what it returns is shown as it is. Nil
-	// leaves a word as it is. It is called by Render alone, while that runs.
+	// leaves a word as it is. Only Render calls it, while it runs.
 	Quote func(word string) string
 }
 

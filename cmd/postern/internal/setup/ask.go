@@ -164,7 +164,7 @@ func (l *lineAsker) Choose(ctx context.Context, title, help string, choices []ch
 	err = l.until(ctx, fmt.Sprintf("Number, 1 to %d [1]: ", len(choices)), func(line string) error {
 		n, err := strconv.Atoi(cmp.Or(line, "1"))
 		if err != nil || n < 1 || n > len(choices) {
-			return errors.New("that is none of the numbers")
+			return errors.New("that is not one of the numbers")
 		}
 		value = choices[n-1].Value
 		return nil

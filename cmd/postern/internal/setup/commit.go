@@ -149,7 +149,7 @@ func (s *setup) try(ctx context.Context) (account mail.Account, checks []check, 
 	return account, checks, err
 }
 
-// failed is the first check that did not pass, as an error; nil when all passed.
+// failed is the first check that did not pass, as an error, or nil.
 func failed(checks []check) error {
 	for _, c := range checks {
 		if !c.OK {

@@ -57,7 +57,7 @@ func (s *setup) tellHow(b *strings.Builder, m *made) {
 	if runtime.GOOS == "windows" {
 		form = "set " + strings.ReplaceAll(form, "'", "") + "\n "
 	}
-	fmt.Fprintf(b, "\nTo change accounts or rules, set %s for that command alone, such as:\n  %s %s\n", vault.AdminKeyVar, form, command)
+	fmt.Fprintf(b, "\nTo change accounts or rules, set %s for that command only, such as:\n  %s %s\n", vault.AdminKeyVar, form, command)
 	entry, err := s.ClientEntry(m.Fingerprint, profileFor(m.accounts))
 	if err != nil {
 		fmt.Fprintf(b, "\nTo connect a client: %s.\n", sentence(err))
@@ -106,7 +106,7 @@ func accountInWords(a *mail.Account) string {
 	fmt.Fprintf(&b, "Account %s (%s)\n", a.Name, plain.Line(a.Email))
 	visible := "every message in every folder"
 	if a.AllowIn.Enabled {
-		visible = "messages from " + listed(a.AllowIn.Entries) + " alone; what else there is does not exist for them"
+		visible = "only messages from " + listed(a.AllowIn.Entries) + "; all others are hidden from them"
 	}
 	if a.SubjectPattern != "" {
 		visible += ", where the subject matches " + a.SubjectPattern

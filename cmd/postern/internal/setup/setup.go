@@ -1,5 +1,5 @@
 // Package setup makes what a new installation needs: the keys, the vault, and a mail
-// account whose login was tried. It does so by its arguments alone (Run), or by asking
+// account whose login was tried. It takes all of that from its arguments (Run), or asks
 // a person (Ask).
 //
 // An account is first added to a vault that lasts as long as the trial, by the very
@@ -204,7 +204,7 @@ func (s *setup) refuseTaken(ctx context.Context, chain *keyChain) error {
 	return nil
 }
 
-// accounts are those of a vault that is there; none where there is no vault.
+// accounts are those of the vault; nil without a vault.
 func (s *setup) accounts(ctx context.Context, chain *keyChain) ([]mail.Account, error) {
 	there, err := s.exists()
 	if err != nil || !there {

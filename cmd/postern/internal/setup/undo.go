@@ -33,7 +33,7 @@ func (u *undoing) run(ctx context.Context) (left []string) {
 	return left
 }
 
-// makeDir makes a directory with those above it, for the user alone.
+// makeDir makes a directory with those above it, for the user only.
 func (u *undoing) makeDir(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -59,7 +59,7 @@ func (u *undoing) makeDir(dir string) error {
 	return nil
 }
 
-// writeNew writes a file that must not be there yet, for the user alone. It is whole
+// writeNew writes a file that must not exist yet, for the user only. It is whole
 // on the disk when it returns.
 func (u *undoing) writeNew(file string, text []byte) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -77,8 +77,8 @@ func (w *wizard) run(ctx context.Context) error {
 	return w.report(m)
 }
 
-// begin looks at what there is. It returns no chain when the person wants nothing
-// else.
+// begin looks for a vault, its keys and its accounts. The chain is nil when the person
+// wants no other account.
 func (w *wizard) begin(ctx context.Context) (*keyChain, []mail.Account, error) {
 	found, err := w.Keys(ctx)
 	if err != nil {
@@ -188,7 +188,7 @@ func (w *wizard) typeServers(ctx context.Context) (err error) {
 	d := &w.draft
 	typed := w.typed // what did not work is mostly a slip in it
 	if d.incoming.IsZero() {
-		kind, err := w.ask.Choose(ctx, "How is the mail read?", "", []choice{{string(mail.IMAP), "IMAP, with folders and search"}, {string(mail.POP3), "POP3, the inbox alone"}})
+		kind, err := w.ask.Choose(ctx, "How is the mail read?", "", []choice{{string(mail.IMAP), "IMAP, with folders and search"}, {string(mail.POP3), "POP3, the inbox only"}})
 		if err != nil {
 			return err
 		}
@@ -215,7 +215,7 @@ func (w *wizard) typeServer(ctx context.Context, service, help string, before ma
 	}
 	e.Host, err = w.ask.Text(ctx, textQuestion{Title: strings.ToUpper(service) + " server", Help: help, Proposed: proposed, Optional: optional, Check: func(s string) error {
 		if len(s) > 253 || strings.ContainsAny(s, " /@:") {
-			return errors.New("that is no name of a host, such as imap.example.org")
+			return errors.New("that is not a host name, such as imap.example.org")
 		}
 		return nil
 	}})
