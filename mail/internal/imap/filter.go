@@ -19,9 +19,16 @@ func matching(pattern string) rule {
 	return regexp.MustCompile(`(?is)\A(?:` + pattern + `)\z`).MatchString
 }
 
-// peeksOnly allows FETCH arguments that cannot set \Seen: no section without PEEK, no
-// RFC822, no RFC822.TEXT, nothing unknown. BODY alone is the structure.
-var peeksOnly = matching(`[0-9:,*$]+ ([ ()]|` +
+// peeksOnly allows FETCH arguments that cannot set \Seen: a set, and items that peek. A
+// set can be long, and is no matter for a pattern.
+func peeksOnly(args string) bool {
+	set, items, _ := strings.Cut(args, " ")
+	return set != "" && strings.Trim(set, "0123456789:,*$") == "" && itemsThatPeek(items)
+}
+
+// itemsThatPeek allows no section without PEEK, no RFC822, no RFC822.TEXT, nothing
+// unknown. BODY alone is the structure.
+var itemsThatPeek = matching(`([ ()]|` +
 	`(BODY\.PEEK|BINARY\.PEEK|BINARY\.SIZE)\[[^]]*\](<[0-9.]*>)?|` +
 	`(UID|FLAGS|INTERNALDATE|RFC822\.(SIZE|HEADER)|ENVELOPE|BODY(STRUCTURE)?|MODSEQ|CHANGEDSINCE|ALL|FAST|FULL|EMAILID|THREADID|[0-9]+)([ ()]|\z))+`)
 
