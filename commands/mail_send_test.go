@@ -76,7 +76,7 @@ func TestWhatCannotBeSentIsRefusedBeforeAnythingIsAsked(t *testing.T) {
 		{"mail send --to a@example.org", discovery.ValidationError, "twice or not at all"},
 		{"mail send --to a@example.org --body x --body-file y", discovery.ValidationError, "twice or not at all"},
 		{"mail send --to 'Lee\\, Ann <ann@example.org>' --body x", discovery.ValidationError, "Address 1 of --to cannot be sent to: it is not one address alone"},
-		{"mail send --to a@example.org --bcc b@example.org,bob --body x", discovery.ValidationError, "Address 2 of --bcc cannot be sent to: it is no address"},
+		{"mail send --to a@example.org --bcc b@example.org,bob --body x", discovery.ValidationError, "Address 2 of --bcc cannot be sent to: it is not an address"},
 		{"mail send --to a@example.org --body x --reply-to nonsense", discovery.ValidationError, "--reply-to is malformed"},
 		{"mail send --to a@example.org --body x --account work --reply-to imap:other:INBOX:7:3", discovery.ValidationError, "another account"},
 		{`mail send --to a@example.org --body x --subject "a\nBcc: b@example.org"`, discovery.ValidationError, "--subject"},

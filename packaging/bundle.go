@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// What every bundle and the registry say of Postern.
+// The texts about Postern in every bundle and in the registry.
 const (
 	name        = "postern"
 	title       = "Postern"

@@ -4,7 +4,7 @@
 // MX records.
 //
 // It asks about a domain, never about a person: the part before the @ leaves the
-// machine in no question, and no password is anywhere near. What it finds is a
+// machine in no question, and no password is in reach. The result is a
 // proposal. DNS is not authenticated, and a domain can name any host: the caller of
 // Find shows the hosts to a person, and Settings.Foreign with them, before anything
 // is sent there.
@@ -44,7 +44,7 @@ type Finder struct {
 	Time      time.Duration     // 0 means DefaultTime
 }
 
-// Settings are what was found. What was not found is zero.
+// Settings are the result of a search. A field that was not found is zero.
 type Settings struct {
 	Provider *mail.Provider // nil: none of those that are known
 	Protocol mail.Protocol  // of Incoming; empty when there is none
@@ -58,7 +58,7 @@ type Settings struct {
 	Foreign []string
 }
 
-// Complete reports whether mail can be both read and sent with what was found.
+// Complete reports whether mail can be both read and sent with the settings.
 func (s *Settings) Complete() bool { return !s.Incoming.IsZero() && !s.SMTP.IsZero() }
 
 // names is what a host may be called: every label there and of a length that the DNS
@@ -82,9 +82,9 @@ func Split(address string) (local, domain string, err error) {
 	return address[:at], strings.ToLower(domain), nil
 }
 
-// Find returns what is to be found for the address. Nothing found is no error: the
-// Settings then hold the user name alone. It asks everybody at once, and is done when
-// all have answered or the time is over; what came by then counts. The error is
+// Find returns the settings for the address. Finding nothing is not an error: the
+// Settings then hold the user name alone. It asks all sources at once, and is done when
+// all have answered or the time is over; the answers that came by then count. The error is
 // ErrAddress, or that of ctx.
 func (f *Finder) Find(ctx context.Context, address string) (*Settings, error) {
 	local, domain, err := Split(address)
@@ -116,8 +116,8 @@ func (f *Finder) Find(ctx context.Context, address string) (*Settings, error) {
 	return s, nil
 }
 
-// ask asks everybody at once. The result is in order of preference; who had nothing
-// to say is missing.
+// ask asks all sources at once. The result is in order of preference, without the
+// sources that had no answer.
 func (f *Finder) ask(ctx context.Context, local, domain string) []*proposal {
 	questions := []func() *proposal{
 		func() *proposal {
@@ -243,7 +243,7 @@ func (f *Finder) resolver() Resolver {
 }
 
 // hostName is a host's name in ASCII and lower case, without the dot at its end. An
-// address in numbers is none: nobody could tell whose it is.
+// address in numbers is not a name: a person could not tell whose it is.
 func hostName(s string) (string, bool) {
 	s = strings.TrimSuffix(strings.TrimSpace(s), ".")
 	name, err := names.ToASCII(s)
@@ -264,7 +264,7 @@ func foreign(s *Settings, domain string) (hosts []string) {
 	return hosts
 }
 
-// registered is the part of a name that somebody registered, such as example.co.uk.
+// registered is the registered part of a name, such as example.co.uk.
 func registered(name string) string {
 	if r, err := publicsuffix.EffectiveTLDPlusOne(name); err == nil {
 		return r

@@ -29,7 +29,7 @@ type codeRange struct {
 	target   []uint16 // of low; the last unit counts up with the code
 }
 
-// parseCharMap reads a map. What it cannot read is not mapped.
+// parseCharMap reads a map. Codes in entries it cannot read are not mapped.
 func parseCharMap(data []byte) *charMap {
 	m := &charMap{single: map[code]string{}}
 	s := scanner{b: data}

@@ -202,7 +202,7 @@ func (c *canvas) place(g *state, from, to matrix, text string) {
 			math.Abs(last.size-size) < 0.05*size {
 			switch gap := (x - last.end) / size; {
 			case text == " " && gap < -0.1:
-				return // it lies under a ligature, for a reader who copies text from the page
+				return // it lies under a ligature, for copying text from the page
 			case gap >= -0.3 && gap < wordGap:
 				last.text = append(last.text, text...)
 				last.end = max(end, last.end)

@@ -23,7 +23,7 @@ const (
 type document struct {
 	ctx   *model.Context
 	limit int64 // bytes that a stream may decode to
-	err   error // why what was read is not to be shown
+	err   error // why no text may be shown
 }
 
 // page is one leaf of the page tree with what it inherits.

@@ -69,7 +69,7 @@ func extract(document []byte, b bounds) (text string, err error) {
 func legible(c rune) bool { return c != utf8.RuneError && unicode.IsGraphic(c) && !unicode.IsSpace(c) }
 
 // page returns the text of one page, and false when something in it could not be
-// read. What was read before that counts.
+// read. The text before that counts.
 func (r *reader) page(p page) (text string, ok bool) {
 	c := &canvas{reader: r, box: p.box}
 	ok = attempt(func() { c.draw(r.doc.content(p.contents), p.resources, identity, 0) })

@@ -14,15 +14,15 @@ import (
 // maxTyped is the longest text that is read as an address, in bytes.
 const maxTyped = 2000
 
-// The reasons for which ParseAddress refuses. None repeats what was typed.
+// Why ParseAddress refuses. No text repeats the input.
 var (
-	errAddress  = errors.New("it is no address such as ann@example.org or Ann Lee <ann@example.org>")
+	errAddress  = errors.New("it is not an address such as ann@example.org or Ann Lee <ann@example.org>")
 	errSeveral  = errors.New("it is not one address alone: give each separately, and put a name with a comma or semicolon in double quotes")
 	errName     = errors.New("the name before the address must be in double quotes, as it holds one of ( ) < > [ ] : @ \\ \"")
 	errQuote    = errors.New("the quoted name does not end, or has something other than a space or the address behind it")
 	errEncoded  = errors.New("the name holds an encoded word: write it as it reads")
 	errBrackets = errors.New("the address behind a name must be in angle brackets")
-	errDomain   = errors.New("the domain of the address is no valid domain name")
+	errDomain   = errors.New("the domain of the address is not a valid domain name")
 	errLocal    = errors.New("the part before the @ holds letters in an unusual form: write them as they are usually written")
 )
 
@@ -35,7 +35,7 @@ var (
 //
 // Spaces around it and repeated in the name are left out. Refused are lists,
 // groups, comments, routes, quoted local parts, domain literals, encoded words,
-// and names with a control character or one that nobody sees; a name with one of
+// and names with a control or invisible character; a name with one of
 // the characters of the address grammar must be quoted.
 //
 // A domain outside ASCII becomes its A-labels (RFC 5891), which every server
@@ -68,8 +68,8 @@ func ParseAddress(s string) (Address, error) {
 	return Address{Name: name, Addr: addr}, nil
 }
 
-// splitTyped parts what was typed into a name, without its quotes, and what
-// stands for an address.
+// splitTyped splits the input into a name, without its quotes, and the text in
+// the place of the address.
 func splitTyped(s string) (name, addr string, err error) {
 	var words []string
 	for s != "" && s[0] != '<' {

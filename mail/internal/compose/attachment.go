@@ -44,7 +44,7 @@ func prepare(attachments []Attachment) ([]part, error) {
 		var params map[string]string
 		var ok bool
 		if p.Type, params, ok = mediaType(a.Type, p.Name, a.Content); !ok {
-			return nil, fault("Attachment", "the media type of number %d is none such as text/csv", i+1)
+			return nil, fault("Attachment", "the media type of number %d is not a type such as text/csv", i+1)
 		}
 		p.header = partHeader(p.Type, params, p.Name)
 		parts = append(parts, p)
@@ -142,7 +142,7 @@ func asciiName(name string) string {
 }
 
 // cleanName makes a name that is one file's on any system: without directories,
-// also those of Windows, without controls and what nobody sees.
+// also those of Windows, without control and invisible characters.
 func cleanName(name string) string {
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	for range 256 { // taking one thing off an end may bare another, as often as a name has bytes
@@ -160,7 +160,7 @@ func cleanName(name string) string {
 }
 
 // mediaType returns the type that the recipient is told, without its parameters,
-// and these. ok is false for what is no type.
+// and the parameters. ok is false when it is not a media type.
 //
 // A message or multipart is sent as a file of bytes: its own type would forbid
 // the encoding that carries it unchanged (RFC 2046 sections 5.1 and 5.2).

@@ -29,7 +29,7 @@ const signature = "-- "
 // stay as they are; see wrap for when one is wrapped.
 func layout(body string) (text []byte, flowed bool, err error) {
 	if !utf8.ValidString(body) {
-		return nil, false, fault("Body", "it is no valid UTF-8")
+		return nil, false, fault("Body", "it is not valid UTF-8")
 	}
 	for _, r := range body {
 		if unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' && r != '\f' {

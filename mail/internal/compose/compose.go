@@ -16,7 +16,7 @@ import (
 // Address is one mailbox with the name it is shown with, "" for none.
 type Address = rfc5322.Address
 
-// Message is what somebody wants written. Addresses are in the form that
+// Message is a message to write. Addresses are in the form that
 // ParseAddress returns.
 type Message struct {
 	From        Address
@@ -128,7 +128,7 @@ func (m *Message) writeHeader(h *header) error {
 		return err
 	}
 	if !validMessageID(m.MessageID) {
-		return fault("Message-ID", "it is no id such as 1234@example.org")
+		return fault("Message-ID", "it is not an id such as 1234@example.org")
 	}
 	h.field("Message-ID", "<"+m.MessageID+">")
 	if m.InReplyTo != "" {

@@ -2,7 +2,7 @@
 // formed for every reader, old and new, and says exactly what it was given or
 // is not built at all.
 //
-// Call ParseAddress for each address that somebody typed, ReplySubject and
+// Call ParseAddress for each address that a person or an agent gave, ReplySubject and
 // ReplyReferences for an answer, then Build; Digest names the result together
 // with its envelope, and AddBCC makes the copy for the sender's own folders.
 //

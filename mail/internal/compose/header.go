@@ -210,7 +210,7 @@ func (h *header) ids(field string, ids []string) error {
 	h.start(field)
 	for _, id := range ids {
 		if !validReference(id) {
-			return fault(field, "it holds what is no message id")
+			return fault(field, "it holds something other than a message id")
 		}
 		h.word("<" + id + ">")
 	}
@@ -220,7 +220,7 @@ func (h *header) ids(field string, ids []string) error {
 
 // formatDate writes a date (RFC 5322 section 3.3), of years that stay readable in
 // any zone. A zone that no reader would
-// believe, or that is no whole number of minutes, becomes UTC.
+// believe, or that is not a whole number of minutes, becomes UTC.
 func formatDate(t time.Time) (string, error) {
 	const farthest = 14 * 60 * 60 // seconds of any zone in use
 	if _, offset := t.Zone(); offset%60 != 0 || offset > farthest || offset < -farthest {
@@ -240,7 +240,7 @@ func checkText(field, s string, limit int) error {
 	case len(s) > limit:
 		return fault(field, "it is over %d bytes long", limit)
 	case !utf8.ValidString(s):
-		return fault(field, "it is no valid UTF-8")
+		return fault(field, "it is not valid UTF-8")
 	}
 	for _, r := range s {
 		if unicode.IsControl(r) {

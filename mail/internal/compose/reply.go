@@ -10,7 +10,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
-// The bounds of a subject taken from somebody else, in runes.
+// The bounds of a subject from a received message, in runes.
 const (
 	maxReplySubject = 1000 // fits a Subject whatever the runes are
 	maxReadSubject  = 4 * maxReplySubject

@@ -227,10 +227,10 @@ func (p properties) value(name string) string { return strings.TrimSpace(p[name]
 func (c *component) value(name string) string { return c.properties.value(name) }
 
 // readCalendar finds the events and time zones, also those that are not ended. Lines
-// that have no value are left out, and so is what stands in alarms.
+// without a value are left out, and so are alarms.
 //
-// It is no library that reads them: those that there are give up a whole calendar at the
-// first bad line.
+// No library reads them: go-ical gives up a whole calendar at its first bad line, and panics
+// at some.
 func readCalendar(b []byte) []*component {
 	cut := len(b) > maxCalendar
 	s := strings.TrimPrefix(rfc5322.DecodeText(b[:min(len(b), maxCalendar)], ""), "\uFEFF")

@@ -32,8 +32,8 @@ type Part struct {
 	Children    []*Part           // of a multipart; nil for a leaf, and message/rfc822 is a leaf
 
 	// Forward says of a root that the message passes another one on, so that
-	// what stands below a header block in its text is no history. Parse takes it
-	// from the Subject; who builds a tree otherwise sets it by IsForward.
+	// text below a header block in it is not history. Parse takes it from the Subject;
+	// other builders of a tree set it by IsForward.
 	Forward bool
 
 	start, end int // the body within the raw message, for a local parse
@@ -258,7 +258,7 @@ func (s *scanner) part(parent *Part, at int) int {
 
 // partHeader returns where the header at an offset ends and its body begins.
 // The blank line between them is often missing in broken mail: a delimiter, or
-// a line that is no field, ends the header too.
+// a line that is not a field, ends the header too.
 func (s *scanner) partHeader(at int) (headerEnd, bodyStart int) {
 	for pos := at; pos < len(s.raw); {
 		line, next := nextLine(s.raw, pos)
@@ -277,7 +277,7 @@ func (s *scanner) partHeader(at int) (headerEnd, bodyStart int) {
 }
 
 // messageHeader returns where the header of a message ends and its body
-// begins. Lines that are no field are left to the header parser, unless there
+// begins. Lines that are not fields are left to the header parser, unless there
 // is not one field: then everything is body.
 func messageHeader(raw []byte) (headerEnd, bodyStart int) {
 	fields, lines := 0, 0

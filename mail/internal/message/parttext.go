@@ -124,7 +124,7 @@ func kindOfName(name string) kindOfText {
 	return notText
 }
 
-// isBinary reports whether octets that are called text are none.
+// isBinary reports whether octets that are called text are binary data.
 func isBinary(b []byte, charset string) bool {
 	const window = 8 << 10
 	head := b[:min(len(b), window)]

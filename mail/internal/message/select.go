@@ -14,7 +14,7 @@ type choice struct {
 // selection is how the leaves of a tree are shared out.
 type selection struct {
 	text    []choice
-	skipped map[*Part]bool // alternatives that nobody would miss beside the text
+	skipped map[*Part]bool // alternatives that are shown in no list beside the text
 }
 
 // HTMLParts returns the parts that a reader of HTML would be shown, in order: the
@@ -116,7 +116,7 @@ func (s *selection) choose(p *Part, depth int) []choice {
 	case "related":
 		shown := relatedRoot(p)
 		for i, c := range p.Children {
-			// What the root refers to by its Content-ID is no text of its own.
+			// A part that the root refers to by its Content-ID is not text of its own.
 			if i == shown || len(c.Children) > 0 || c.ContentID == "" {
 				all = append(all, s.choose(c, depth+1)...)
 			}

@@ -51,7 +51,7 @@ func Text(root *Part, body func(*Part) []byte, maxRunes int) (text string, trunc
 // History, which is what the message quotes of older ones together with the line
 // that says whose it is, begins with "> " on every line, or with ">" where it is
 // empty, once for each depth; no other line begins with ">". A forwarded message
-// is no history: see Part.Forward. Where not everything fits, what is new goes
+// is not history: see Part.Forward. Where not everything fits, what is new goes
 // first, and a line such as "> [quoted text: 34 lines left out]" stands for what
 // is missing of a run of history. See quoted.New and quoted.Snippet.
 func Read(root *Part, body func(*Part) []byte, maxRunes int) Reading {

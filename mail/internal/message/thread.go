@@ -26,7 +26,7 @@ type Threading struct {
 // subject. Messages that name an id in common belong together although the
 // message of that id is not here. What is not linked to an older message and has
 // the subject of a reply joins the latest conversation before it whose first
-// message has the same base subject and is no reply, the earliest one if all are
+// message has the same base subject and is not a reply, the earliest one if all are
 // later, or other such replies if there is none. Two messages that are no replies
 // are never joined by their subject, and an empty subject joins nothing.
 //

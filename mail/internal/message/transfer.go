@@ -61,7 +61,7 @@ func appendBase64(dst, run []byte) []byte {
 		}
 	}
 	if len(digits)%4 == 1 {
-		digits = digits[:len(digits)-1] // six bits are no octet
+		digits = digits[:len(digits)-1] // six bits are not an octet
 	}
 	dst, _ = base64.RawStdEncoding.AppendDecode(dst, digits) // which are all of the alphabet
 	return dst

@@ -38,7 +38,7 @@ func (a Address) String() string {
 // MarshalText is String.
 func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// UnmarshalText reads what MarshalText has written. What names nobody, or several,
+// UnmarshalText reads the text of MarshalText. Text that names nobody, or several people,
 // becomes a name without an address. The error is always nil.
 func (a *Address) UnmarshalText(text []byte) error {
 	var p addressScanner
@@ -49,7 +49,7 @@ func (a *Address) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// needsQuotes reports whether a name is no phrase of atoms (RFC 5322 section
+// needsQuotes reports whether a name is not a phrase of atoms (RFC 5322 section
 // 3.2.5, with RFC 6532 section 3.2).
 func needsQuotes(name string) bool {
 	for i := range len(name) {

@@ -18,7 +18,7 @@ import (
 // It is as tolerant as mail programs are. Encoded words may be of any length,
 // may touch other text and may hold spaces; neighbours of one charset are joined
 // before they are decoded, since senders split characters across them. A word
-// in an unknown charset is read as raw bytes are; what is no encoded word stays
+// in an unknown charset is read as raw bytes are; text that is not an encoded word stays
 // as written. Decoded text is not decoded again.
 func DecodeHeader(raw string) string {
 	if !strings.Contains(raw, "=?") {

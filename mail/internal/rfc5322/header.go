@@ -29,14 +29,14 @@ func (f Field) Text() string { return DecodeHeader(f.Value) }
 type Header struct {
 	fields []Field
 	cut    []int    // indexes of the fields that lost their end to MaxFieldBytes
-	odd    []string // lines that are no field, as they stood
+	odd    []string // lines that are not fields, as they stood
 	lost   bool     // MaxHeaderBytes or MaxFields left something out
 }
 
 // ParseHeader reads a header block, which ends at the first empty line or at the
 // end of b; whatever follows is ignored. It takes everything that is found in
 // real mailboxes: bare LF line ends, a leading mbox "From " line, white space
-// before the colon, lines that are no field (left out), control characters,
+// before the colon, lines that are not fields (left out), control characters,
 // NUL and 8-bit bytes in values, and no end at all. A CR that does not stand
 // before LF is an ordinary byte of the value.
 func ParseHeader(b []byte) Header {
@@ -49,7 +49,7 @@ func ParseHeader(b []byte) Header {
 	for first := true; s != ""; first = false {
 		lines, rest := cutField(s)
 		if lines[0] == "" {
-			h.lost = false // what the bound left out is no header
+			h.lost = false // the bound left out only the body
 			break
 		}
 		s = rest

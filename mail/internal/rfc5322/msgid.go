@@ -9,7 +9,7 @@ import (
 )
 
 // The bounds of Message-ID, In-Reply-To and References. The fields name other
-// messages, so that a long one costs whoever follows it.
+// messages, so that a long one costs its reader a search for each.
 const (
 	maxIDField = 8 << 10 // bytes read of one field
 	maxIDBytes = 998     // bytes of one id, a line of RFC 5322
