@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"reflect"
+	"strings"
 	"testing"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -61,8 +64,15 @@ func TestAnAgentCannotForgePolicy(t *testing.T) {
 			must(t, admin.SetSetting(t.Context(), "deny", ""))
 			forge(t, agent, func(tx *transaction) error { return tx.put(bucketPolicy, manifestKey, old) })
 		},
-		"manifest gone": gone(bucketPolicy, string(manifestKey)),
-		"manifest cut":  sealed(bucketPolicy, string(manifestKey), "short"),
+		"grant's accounts": widen(func(g *grantRecord) { g.Accounts = append(g.Accounts, "work") }),
+		"grant's profile":  widen(func(g *grantRecord) { g.Profile = "full" }),
+		"grant's identity": widen(func(g *grantRecord) { g.Identity = "repo:boss" }),
+		"grant's expiry":   widen(func(g *grantRecord) { g.Expires = g.Expires.Add(time.Hour) }),
+		"grant's token":    widen(func(g *grantRecord) { g.Digest = bytes.Repeat([]byte{1}, hashSize) }),
+		"another grant":    widen(func(g *grantRecord) { g.Name = "mine" }),
+		"grant gone":       gone(bucketGrants, "laptop"),
+		"manifest gone":    gone(bucketPolicy, string(manifestKey)),
+		"manifest cut":     sealed(bucketPolicy, string(manifestKey), "short"),
 		"signed with an own key": func(t *testing.T, _, agent *Vault) {
 			_, private, err := ed25519.GenerateKey(nil)
 			must(t, err)
@@ -88,11 +98,19 @@ func TestAnAgentCannotForgePolicy(t *testing.T) {
 			mustAdd(t, admin, "home")
 			must(t, admin.SetSetting(t.Context(), "deny", "mail send"))
 			must(t, admin.SetSetting(t.Context(), "sends_per_hour", "5"))
+			granted, token := mustGrant(t, admin, grant("laptop", time.Now().Add(time.Hour), "home"))
+			must(t, second(agent.GrantOf(t.Context(), token)))
 			forgery(t, admin, agent)
+			if strings.Contains(name, "grant") {
+				if now, err := agent.GrantOf(t.Context(), token); err != nil || !reflect.DeepEqual(now, granted) {
+					t.Errorf("who verified the grant before sees %+v, %v", now, err)
+				}
+			}
 			forgotten := mustOpen(t, path, Keys{Agent: k.Agent}, nil)
 			wantErr(t, second(forgotten.Accounts(t.Context())), ErrUntrustedPolicy, "a new agent reads accounts")
 			wantErr(t, second(forgotten.Config(t.Context())), ErrUntrustedPolicy, "a new agent reads settings")
 			wantErr(t, second(forgotten.Secret(t.Context(), "work")), ErrUntrustedPolicy, "a new agent reads a secret")
+			wantErr(t, second(forgotten.GrantOf(t.Context(), token)), ErrUntrustedPolicy, "a new agent takes a token")
 			fresh := mustOpen(t, path, k, nil)
 			wantErr(t, fresh.SetSetting(t.Context(), "timezone", "UTC"), ErrUntrustedPolicy, "the admin signs on top of it")
 			wantErr(t, fresh.Check(t.Context()), ErrUntrustedPolicy, "Check")
@@ -183,11 +201,21 @@ func TestNothingSecretLiesInTheFile(t *testing.T) {
 	must(t, admin.Update(t.Context(), func(tx kv.Tx) error { return tx.Put("s", []byte("k"), []byte("state value here")) }))
 	o := outgoing(1, func(o *mail.Outgoing) { o.Key = "0123456789abcdef" })
 	mustAddOutgoing(t, admin, o, []byte("Subject: quarterly figures\r\n\r\nbody-of-the-letter"))
+	_, token := mustGrant(t, admin, grant("laptop", time.Now().Add(time.Hour), "work"))
 	b := snapshot(t, admin.Path()).bytes
+	// Nor does a record of a grant hold what opens it, for who has the agent's key.
+	must(t, admin.view(t.Context(), func(tx *transaction) error {
+		return tx.each(bucketGrants, func(_, value []byte) error {
+			if bytes.Contains(value, []byte(strings.TrimPrefix(token, GrantTokenPrefix))) {
+				t.Error("a token is kept")
+			}
+			return nil
+		})
+	}))
 	if !bytes.Contains(b, []byte(o.ID)) {
 		t.Error("the file does not even hold the id: the test looks in the wrong place")
 	}
-	for _, plain := range []string{"correct horse", "imap.example.org", "entry-in-the-list", "SOMETHING", "state value",
+	for _, plain := range []string{strings.TrimPrefix(token, GrantTokenPrefix), "correct horse", "imap.example.org", "entry-in-the-list", "SOMETHING", "state value",
 		"quarterly", "body-of-the-letter", "bob@example.net", "ann@example.org", "one@example.org"} {
 		if bytes.Contains(b, []byte(plain)) {
 			t.Errorf("the file shows %q", plain)
@@ -213,6 +241,22 @@ func rewrite(name string, edit func(*mail.Account)) func(*testing.T, *Vault, *Va
 				return err
 			}
 			return tx.put(bucketAccounts, []byte(name), b)
+		})
+	}
+}
+
+// widen forges a grant's record.
+func widen(change func(*grantRecord)) func(*testing.T, *Vault, *Vault) {
+	return func(t *testing.T, _, agent *Vault) {
+		forge(t, agent, func(tx *transaction) error {
+			record, err := tx.get(bucketGrants, []byte("laptop"))
+			must(t, err)
+			g, err := parseGrant("laptop", record)
+			must(t, err)
+			change(&g)
+			record, err = json.Marshal(g)
+			must(t, err)
+			return tx.put(bucketGrants, []byte(g.Name), record)
 		})
 	}
 }

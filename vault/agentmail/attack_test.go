@@ -2,14 +2,10 @@ package agentmail
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/postern-mail/postern/vault"
 )
 
 // countRecords counts the records of a bucket whose keys begin with a kind;
@@ -133,32 +129,6 @@ func TestTheClockMayJump(t *testing.T) {
 	must(t, err)
 	if n := countRecords(t, v, bucketMessages, 0); n != 0 {
 		t.Errorf("%d messages are left", n)
-	}
-}
-
-// TestAVaultThatIsMovedAwayAndBack fails in between and loses nothing, nor does it
-// make a new one in its place.
-func TestAVaultThatIsMovedAwayAndBack(t *testing.T) {
-	v, c := agentVault(t)
-	post(t, v, "p:a", "p:b", "x")
-	in, err := v.Read(t.Context(), Query{Agent: "p:b"})
-	must(t, err)
-	away := v.Path() + ".away"
-	must(t, os.Rename(v.Path(), away))
-	_, read := v.Read(t.Context(), Query{Agent: "p:b"})
-	_, sent := v.Send(t.Context(), Message{Sender: "p:a", Recipient: "p:b"})
-	for _, err := range []error{read, sent, v.Confirm(t.Context(), "p:b", in.Claim)} {
-		if !errors.Is(err, vault.ErrNoVault) {
-			t.Errorf("while it is away: %v", err)
-		}
-	}
-	if _, err := os.Stat(v.Path()); !os.IsNotExist(err) {
-		t.Errorf("something was made in its place: %v", err)
-	}
-	must(t, os.Rename(away, v.Path()))
-	c.at = c.at.Add(Lease)
-	if got := subjects(fetch(t, v, Query{Agent: "p:b"})); got != "x" {
-		t.Errorf("back in its place: %q", got)
 	}
 }
 

@@ -306,7 +306,7 @@ func (e *Engine) Lock(ctx context.Context, name string) (unlock func(), err erro
 	side := flock.New(path)
 	if _, err := side.TryLockContext(ctx, lockPoll); err != nil {
 		_ = side.Close()
-		return nil, fmt.Errorf("token lock: %w", err)
+		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
 	return func() { _ = side.Close() }, nil
 }
