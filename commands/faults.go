@@ -36,7 +36,7 @@ var rules = []rule{
 	{is: vault.ErrFutureFormat, code: discovery.StoreError, hint: "Use the version of postern that wrote it, or a newer one."},
 	{is: vault.ErrUntrustedPolicy, code: discovery.StoreError, message: "The policy in the vault is not what the administrator signed.", hint: "Do not use this vault. Restore the file from a backup, or make a new one with 'postern init'."},
 	{is: vault.ErrPolicyPin, code: discovery.StoreError, message: "The vault's policy was signed by another key than POSTERN_POLICY_PIN names.", hint: "Check that POSTERN_DB is the right vault; if it is, set the pin to the fingerprint 'postern init' prints."},
-	{is: vault.ErrDamaged, code: discovery.StoreError, message: "The vault is damaged or is no vault.", hint: "Restore the file from a backup, or point POSTERN_DB at the right one."},
+	{is: vault.ErrDamaged, code: discovery.StoreError, message: "The vault is damaged, or the file is not a vault.", hint: "Restore the file from a backup, or point POSTERN_DB at the right one."},
 	{is: vault.ErrAdminRequired, code: discovery.PermissionDenied, message: "This command requires POSTERN_ADMIN_KEY (admin privilege).", hint: "Run it where POSTERN_ADMIN_KEY is set.", reason: "role"},
 	{is: vault.ErrExists, code: discovery.Conflict, message: "There is an account of that name already.", hint: "Change it with 'account edit', or choose another name."},
 	{is: vault.ErrGrantExists, code: discovery.Conflict, message: "There is a grant of that name already.", hint: "Remove it first with 'grant remove', or choose another name."},

@@ -25,7 +25,7 @@ func TestVaultCheckTellsDamageFromFailure(t *testing.T) {
 		ok, problem any
 	}{
 		{nil, true, true, nil},
-		{fmt.Errorf("%w: page 7 is used twice", vault.ErrDamaged), true, false, "the vault is damaged or is no vault: page 7 is used twice"},
+		{fmt.Errorf("%w: page 7 is used twice", vault.ErrDamaged), true, false, "the vault is damaged, or the file is not a vault: page 7 is used twice"},
 		{errors.New("busy"), false, nil, nil},
 	} {
 		b := newBench(t, nil)

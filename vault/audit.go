@@ -376,7 +376,7 @@ func (w *auditWalk) entry(record kv.Record) error {
 		return errors.New("it does not follow the entry before it")
 	}
 	if !bytes.Equal(l.hash, w.v.linkHash(w.next, l.before, l.entry)) {
-		return errors.New("its text is not what was hashed")
+		return errors.New("its text does not fit its hash")
 	}
 	if _, err := l.decode(w.next); err != nil {
 		return errors.New("it is unreadable")

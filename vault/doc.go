@@ -35,6 +35,6 @@
 // is already running notices a policy that went backwards, a new one cannot.
 // Whoever holds the agent key has the data key: such a process can write a false
 // audit log and false state, read every account's secret, and destroy the file.
-// And whoever lacks the keys can still see how many records there are, how long
+// A reader of the file without keys still sees how many records there are, how long
 // they are and what they are called.
 package vault

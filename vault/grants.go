@@ -17,7 +17,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
-// A Grant lets whoever has its token use some of the accounts for some time. It is
+// A Grant lets the holder of its token use some of the accounts for some time. It is
 // policy: the admin signs it, so that an agent can neither make one nor widen it.
 // Of the token only a digest is kept.
 type Grant struct {
@@ -97,7 +97,7 @@ func (g *Grant) validate() error {
 	}
 	for _, a := range g.Accounts {
 		if !mail.ValidAccountName(a) {
-			return fmt.Errorf("%w: an account of the grant has no name that an account can have", ErrInvalid)
+			return fmt.Errorf("%w: the grant names an account that cannot exist", ErrInvalid)
 		}
 	}
 	return nil
@@ -244,8 +244,8 @@ func parseGrant(name string, record []byte) (grantRecord, error) {
 	return g, nil
 }
 
-// forgetAccount takes an account that is removed out of every grant: another one of
-// its name is not what was granted.
+// forgetAccount takes an account that is removed out of every grant: a new
+// account of the same name was never granted.
 func (c *policyChange) forgetAccount(account string) error {
 	for _, name := range slices.Sorted(maps.Keys(c.p.records[bucketGrants])) {
 		g, err := parseGrant(name, c.p.records[bucketGrants][name])

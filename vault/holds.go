@@ -61,8 +61,8 @@ func (p *pace) state() []byte {
 // spacing is how much of the window one event takes.
 func spacing(limit int, window time.Duration) int64 { return max(int64(window)/int64(limit), 1) }
 
-// settle charges what is no longer held: what ended unused, and what an owner says it
-// used last at an instant.
+// settle charges the events that are no longer held: those of holds that ended, and those
+// that an owner used, the last of them at an instant.
 func (p *pace) settle(owner, used, last, pause, now int64) {
 	p.holds = slices.DeleteFunc(p.holds, func(h hold) bool {
 		// One of the far future is the trace of a clock set back.

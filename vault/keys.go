@@ -146,7 +146,7 @@ func keyFromEnv(ctx context.Context, getenv func(string) string, name string, ke
 // passwords of accounts, so only its kind is passed on.
 func keyFromKeyring(ctx context.Context, keyring Keyring, name string) (mail.Secret, error) {
 	if !mail.ValidAccountName(name) {
-		return mail.Secret{}, fmt.Errorf("%w: behind %s stands the name of a key, of letters, digits, - and _", ErrBadKey, KeyringPrefix)
+		return mail.Secret{}, fmt.Errorf("%w: %s must be followed by the name of a key, of letters, digits, - and _", ErrBadKey, KeyringPrefix)
 	}
 	if keyring == nil {
 		return mail.Secret{}, fmt.Errorf("%w: there is no keyring here to look %s up in", ErrBadKey, name)
@@ -176,7 +176,7 @@ func decodeKey(s mail.Secret, what string) ([]byte, error) {
 }
 
 func keyFile(path string) ([]byte, error) {
-	// Opening a pipe would wait for whoever writes to it.
+	// Opening a pipe would wait for its writer.
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: %s is not a regular file", ErrBadKey, path)
 	}
@@ -215,7 +215,7 @@ func hasTerminal() bool {
 func keyCommand(ctx context.Context, command string, asks bool) ([]byte, error) {
 	argv := strings.Fields(command)
 	if len(argv) == 0 {
-		return nil, fmt.Errorf("%w: no command", ErrBadKey)
+		return nil, fmt.Errorf("%w: the command is empty", ErrBadKey)
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()

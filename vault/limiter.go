@@ -26,8 +26,8 @@ const (
 
 // Take charges one event to the key, for all processes that share the vault. It
 // implements gateway.Limiter. A limit or window that is not positive allows
-// nothing. A clock that was set back delays nobody longer than one window; when it is
-// set right again, what was charged before may be forgotten.
+// nothing. After a clock was set back a caller waits for one window at most; when it is
+// set right again, earlier events may be forgotten.
 //
 // A process that has charged events above exactLimit before holds some more, which cost
 // no transaction.

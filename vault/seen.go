@@ -32,7 +32,7 @@ func readSeen(tx kv.Tx, account, folder string) (s mail.SeenState, err error) {
 		return s, err
 	}
 	if err := json.Unmarshal(record, &s); err != nil {
-		return s, fmt.Errorf("%w: what was seen of a folder of account %s: %w", ErrDamaged, account, err)
+		return s, fmt.Errorf("%w: the state of a folder of account %s: %w", ErrDamaged, account, err)
 	}
 	return s, nil
 }

@@ -32,7 +32,7 @@ type Setting struct {
 	Default     string
 	Min, Max    int // bounds of an integer, both included
 	Description string
-	Value       string // what holds: what was set, else the default
+	Value       string // the value that was set, else the default
 	IsSet       bool   // false while the default holds
 }
 
@@ -194,8 +194,8 @@ func (p *policy) copyConfig() (Config, error) {
 	return c, p.configErr
 }
 
-// Setting returns the value that holds for one setting. An error for a name that
-// is none matches ErrInvalid and lists the names.
+// Setting returns the value that holds for one setting. For an unknown
+// name the error matches ErrInvalid and lists the names.
 func (v *Vault) Setting(ctx context.Context, name string) (string, error) {
 	s, err := findSetting(name)
 	if err != nil {

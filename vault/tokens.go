@@ -49,7 +49,7 @@ type rotatedToken struct {
 // SetConsent keeps the refresh token that an account's owner has just agreed to,
 // with the client secret that is there, in place of every earlier one. Only the
 // admin may. Errors match ErrAdminRequired, mail.ErrNoAccount, or ErrInvalid for
-// an account that does not log in with OAuth 2.0 and for no token.
+// an account that does not log in with OAuth 2.0 and for an empty token.
 func (v *Vault) SetConsent(ctx context.Context, account string, refresh mail.Secret) error {
 	return v.change(ctx, func(c *policyChange) error {
 		a, err := c.p.account(account)
@@ -255,7 +255,7 @@ func (c *policyChange) putOAuthSecret(account string, s *oauthSecret) error {
 }
 
 // settleOAuth makes the sealed secrets fit an account that logs in with OAuth 2.0
-// from now on. A consent is for one client at one provider and for what was asked:
+// from now on. A consent is for one client at one provider and for its scopes:
 // it does not outlive a change of them, and neither does a client's secret the
 // client. A client secret alone can change without a new consent.
 func (c *policyChange) settleOAuth(before, a *mail.Account, clientSecret *mail.Secret) error {

@@ -44,7 +44,7 @@ type Options struct {
 // keys, but no file and no lock, between calls. It is safe for concurrent use.
 type Vault struct {
 	source  func(context.Context) (*Vault, error) // nil where it was open from the beginning
-	opening chan struct{}                         // one place: who opens; the others wait no longer than they must
+	opening chan struct{}                         // one place: held by the caller that opens the vault
 	opened  atomic.Bool                           // what follows is there
 
 	engine kv.Engine
@@ -62,7 +62,7 @@ type Vault struct {
 	together     together
 	holds        holds
 	transactions atomic.Int64
-	oldest       struct { // entry of the audit log that was seen last; belongs to whoever runs jobs
+	oldest       struct { // the first entry of the audit log when it was last read; only a running job uses it
 		seq  uint64
 		time time.Time
 	}

@@ -32,7 +32,7 @@ const (
 var (
 	// ErrNoMessage says that the mailbox has no such message, or not any more.
 	ErrNoMessage = errors.New("there is no such message in the agent mailbox")
-	// ErrThreadTooLong says that a thread does not fit into what was asked for.
+	// ErrThreadTooLong says that a thread does not fit into the room that was given.
 	ErrThreadTooLong = errors.New("the thread is too long")
 )
 
@@ -87,7 +87,7 @@ func (m *Message) concerns(agent string) bool {
 }
 
 // Send keeps a message and returns it with its ID and the moment of its creation,
-// which are not the caller's to set. A message to an agent nobody has heard of waits
+// which are not the caller's to set. A message to an unknown agent waits
 // for it like any other. The error matches vault.ErrInvalid for a sender, recipient or
 // ReplyTo that is not valid.
 func (b *Mailbox) Send(ctx context.Context, m Message) (Message, error) {

@@ -57,7 +57,8 @@ type view struct {
 	news   bool      // there is something to hold or to note
 }
 
-// survey walks what may be read: what is unread and the broadcasts nobody looked at yet,
+// survey walks what the agent may read: its unread messages and the broadcasts that it has
+// not looked at,
 // or with q.All everything that ever came.
 func (r *room) survey(q *Query) (v view) {
 	key := r.key(q.Agent)

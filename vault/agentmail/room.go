@@ -61,7 +61,7 @@ type hold struct {
 }
 
 // until returns when the message comes back if the reader is gone; zero where it is not
-// held. A hold from the future, which a clock that went back leaves behind, is none.
+// held. A hold from the future, which a clock that went back leaves behind, does not count.
 func (h hold) until(now time.Time) (end time.Time) {
 	if from := time.UnixMicro(h.at); !now.Before(from) && now.Before(from.Add(Lease)) {
 		end = from.Add(Lease)
@@ -279,7 +279,7 @@ func (r *room) message(at place) *Message {
 	return r.parseMessage(b)
 }
 
-// parseMessage returns nil where that is no message.
+// parseMessage returns nil where the record is damaged.
 func (r *room) parseMessage(b []byte) *Message {
 	var m messageRecord
 	if json.Unmarshal(b, &m) != nil || !uuid.MatchString(m.ID) {
@@ -318,7 +318,7 @@ func (r *room) putMark(seq uint64, agent agentKey, m mark) {
 }
 
 // ack notes that an agent acted on a message. A direct message has one ack, that of
-// its recipient, whoever gives it.
+// its recipient, whichever agent gives it.
 func (r *room) ack(agent, id string, own bool) time.Time {
 	m, at := r.byID(id)
 	if m == nil || own && !m.Broadcast() && m.Recipient != agent {

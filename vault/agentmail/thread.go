@@ -7,8 +7,8 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// thread collects a thread from its root. Replies point to what is older, so there
-// is no circle, but the store might say otherwise.
+// thread collects a thread from its root. A reply points to an older message, but a
+// damaged store might hold a circle.
 func (r *room) thread(q *Thread) (messages []Message) {
 	m, root := r.byID(q.ID)
 	if m == nil || q.Own && !m.concerns(q.Agent) {

@@ -5,8 +5,8 @@
 // What is checked each time is that the file is the owner's alone, has a valid head,
 // and is as long as its head says; that costs two reads however much it holds. Check
 // reads every page. A file that is damaged in between is ErrDamaged where bbolt panics
-// or memory faults, and can end the process where bbolt would go in circles: whoever
-// can write the file can destroy it in any case.
+// or memory faults, and can end the process where bbolt would go in circles: a
+// process that can write the file can destroy it in any case.
 package bolt
 
 import (

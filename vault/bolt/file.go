@@ -54,8 +54,8 @@ type session struct {
 	tx     *bolt.Tx
 }
 
-// end closes everything, however the transaction ended. Its own failures are of
-// no interest: what was committed is durable.
+// end closes everything, however the transaction ended. Its own failures do
+// not matter: a commit was durable before.
 //
 // A panic inside bbolt can leave its locks held, and then Close would wait for
 // them for good. It cannot once a rollback has come back; otherwise the mapping is

@@ -16,7 +16,7 @@ import (
 var (
 	ErrNone        = errors.New("there is no vault")
 	ErrPermissions = errors.New("the file is readable by other users")
-	ErrDamaged     = errors.New("the vault is damaged or is no vault")
+	ErrDamaged     = errors.New("the vault is damaged, or the file is not a vault")
 	ErrBusy        = errors.New("another program holds the vault")
 )
 

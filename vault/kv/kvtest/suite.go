@@ -14,8 +14,8 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// Run tests an engine. Each call of open returns another way to the same records, which
-// are none at first, as another process has it.
+// Run tests an engine. Each call of open returns another engine for the same records, as
+// another process has it; at first there are no records.
 func Run(t *testing.T, empty func(t *testing.T) (open func() kv.Engine)) {
 	for name, test := range map[string]func(*testing.T, func() kv.Engine){
 		"order": order, "whole or nothing": wholeOrNothing, "turns": turns, "versions": versions, "locks": locks, "changes": changes,
