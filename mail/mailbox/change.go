@@ -29,14 +29,20 @@ type batch struct {
 // begin checks what is named: messages of one folder of an account that may be
 // changed.
 func (m *Client) begin(ctx context.Context, op, account string, refs []mail.Ref) (*batch, error) {
-	x, err := m.openIMAP(ctx, op, account, "flags and no folders", mail.AdvicePOP3Read)
+	x, err := m.openToChange(ctx, op, account)
 	if err != nil {
 		return nil, err
 	}
-	if !x.policy.MayChange() {
-		return nil, x.ReadOnly()
-	}
 	return x.batch(refs)
+}
+
+// openToChange opens an account whose mailbox may be changed.
+func (m *Client) openToChange(ctx context.Context, op, account string) (*imapBox, error) {
+	x, err := m.openIMAP(ctx, op, account, "flags and no folders", mail.AdvicePOP3Read)
+	if err == nil && !x.policy.MayChange() {
+		err = x.ReadOnly()
+	}
+	return x, err
 }
 
 // checkCount bounds the messages of one command.

@@ -42,32 +42,26 @@ const gmailCapability = "X-GM-EXT-1"
 // may append and nothing else. ErrNoRole and ErrSelfFiling say that there was
 // nothing to do.
 func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) (*Placed, error) {
-	x, err := m.openIMAP(ctx, op, account, "folders, flags or search", mail.AdvicePOP3Read)
+	x, err := m.openToChange(ctx, op, account)
 	if err != nil {
 		return nil, err
 	}
-	if !x.policy.MayChange() {
-		return nil, x.ReadOnly()
-	}
 	var out Placed
-	var nothing error // why there is nothing to do
 	var flags []goimap.Flag
 	for _, f := range own.Flags {
 		flags = append(flags, goimap.Flag(f))
 	}
 	sent := false
 	err = x.change(ctx, "", imap.AppendMessages, func(_ context.Context, s *imap.Session) (err error) {
-		out, nothing, sent = Placed{}, nil, false
+		out, sent = Placed{}, false
 		if own.UnlessFiled && s.Has(gmailCapability) {
-			nothing = ErrSelfFiling
-			return nil
+			return ErrSelfFiling
 		}
 		if out.Folder, err = x.folderFor(s, own.Role); err != nil {
 			return err
 		}
 		if out.Folder == "" {
-			nothing = ErrNoRole
-			return nil
+			return ErrNoRole
 		}
 		if own.Once != "" {
 			there, err := x.holds(s, out.Folder, own.Once)
@@ -84,7 +78,10 @@ func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) 
 		return err
 	})
 	if err == nil {
-		return &out, nothing
+		return &out, nil
+	}
+	if errors.Is(err, ErrNoRole) || errors.Is(err, ErrSelfFiling) {
+		return nil, err
 	}
 	answered := refusedByServer(err)
 	if err = x.wrap(ctx, err); sent && !answered {

@@ -84,12 +84,9 @@ func (m *Client) copyAcross(ctx context.Context, account string, refs []mail.Ref
 	if err != nil {
 		return nil, err
 	}
-	to, err := m.openIMAP(ctx, "mail copy", toAccount, "folders, flags or search", mail.AdvicePOP3Read)
+	to, err := m.openToChange(ctx, "mail copy", toAccount)
 	if err != nil {
 		return nil, err
-	}
-	if !to.policy.MayChange() {
-		return nil, to.ReadOnly()
 	}
 	if toFolder, err = b.destination(toFolder); err != nil {
 		return nil, err

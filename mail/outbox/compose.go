@@ -33,6 +33,7 @@ type sender struct {
 	account mail.Account
 	policy  *mail.Policy
 	from    compose.Address
+	domain  string // of from, in ASCII
 }
 
 // sender looks the account up and checks that it can send.
@@ -43,10 +44,11 @@ func (b *Outbox) sender(ctx context.Context, op, name string) (*sender, error) {
 		return nil, err
 	}
 	s := &sender{Operation: o, account: a, policy: policy}
-	if s.from, err = compose.ParseAddress(a.Email); err != nil {
+	normal, ok := mail.NormalAddress(a.Email)
+	if s.from, err = compose.ParseAddress(a.Email); err != nil || !ok {
 		return nil, s.Unusable(errors.New("its email address cannot be a sender"))
 	}
-	s.from.Name = a.DisplayName
+	s.from.Name, s.domain = a.DisplayName, normal[strings.LastIndexByte(normal, '@')+1:]
 	return s, nil
 }
 
@@ -134,32 +136,27 @@ func (l *letter) digest(account string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// naming is what a message and its key are called.
-type naming struct {
-	key string // digest of the idempotency key; empty without one
-	id  string // the left part of the Message-ID
-}
-
-// names makes the names of a request. The Message-ID of a request with a key comes
+// names makes the names of a request: a digest of its idempotency key, empty without
+// one, and the left part of its Message-ID. The Message-ID of a request with a key comes
 // from the key and from what is asked for, so that a server that has the message
 // already can tell, and that two messages never share one, even when a key is used
 // again after its entry was forgotten.
-func (b *Outbox) names(ctx context.Context, op, account, principal, key, request string) (naming, error) {
+func (b *Outbox) names(ctx context.Context, s *sender, principal, key, request string) (digest, left string, err error) {
 	if key == "" {
-		return naming{id: strings.ToLower(rand.Text())}, nil
+		return "", newName(), nil
 	}
 	if len(key) > MaxKeyChars || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return naming{}, mail.Operation{Op: op, Account: account}.Invalid("An idempotency key has 1 to 128 visible ASCII characters.", mail.AdviceKeyForm)
+		return "", "", s.Invalid("An idempotency key has 1 to 128 visible ASCII characters.", mail.AdviceKeyForm)
 	}
 	if b.o.Key == nil {
-		return naming{}, mail.Operation{Op: op, Account: account}.Unsupported("Idempotency keys cannot be used here: nothing keeps them.", mail.AdviceNoKey)
+		return "", "", s.Unsupported("Idempotency keys cannot be used here: nothing keeps them.", mail.AdviceNoKey)
 	}
 	secret, err := b.o.Key(ctx)
 	if err != nil {
-		return naming{}, wrapStore(ctx, op, err)
+		return "", "", wrapStore(ctx, s.Op, err)
 	}
 	if len(secret) < 32 {
-		return naming{}, errors.New("the key of the outbox is shorter than 32 bytes")
+		return "", "", errors.New("the key of the outbox is shorter than 32 bytes")
 	}
 	mac := func(parts ...string) []byte {
 		h := hmac.New(sha256.New, secret)
@@ -169,24 +166,16 @@ func (b *Outbox) names(ctx context.Context, op, account, principal, key, request
 		}
 		return h.Sum(nil)
 	}
-	return naming{
-		key: hex.EncodeToString(mac("key", account, principal, key)),
-		id:  idAlphabet.EncodeToString(mac("message-id", account, principal, key, request)[:20]),
-	}, nil
+	return hex.EncodeToString(mac("key", s.Account, principal, key)),
+		idAlphabet.EncodeToString(mac("message-id", s.Account, principal, key, request)[:20]), nil
 }
 
-// messageID is unique by its left part; the domain is the sender's, in ASCII.
-func (s *sender) messageID(left string) (string, error) {
-	normal, ok := mail.NormalAddress(s.from.Addr)
-	if !ok {
-		return "", s.Unusable(errors.New("its email address cannot be a sender"))
-	}
-	return left + "@" + normal[strings.LastIndexByte(normal, '@')+1:], nil
-}
+// newName is a name that nothing else has, of an attempt or left of a Message-ID's @.
+func newName() string { return strings.ToLower(rand.Text()) }
 
 // build reads what is replied to and writes the message.
-func (b *Outbox) build(ctx context.Context, s *sender, l *letter, n naming) (*mail.Outgoing, []byte, error) {
-	m, err := b.message(ctx, s, l, n)
+func (b *Outbox) build(ctx context.Context, s *sender, l *letter, left string) (*mail.Outgoing, []byte, error) {
+	m, err := b.message(ctx, s, l, left)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -214,12 +203,8 @@ func (s *sender) unbuildable(err error) error {
 }
 
 // message is the draft as it is composed.
-func (b *Outbox) message(ctx context.Context, s *sender, l *letter, n naming) (*compose.Message, error) {
-	id, err := s.messageID(n.id)
-	if err != nil {
-		return nil, err
-	}
-	m := &compose.Message{From: s.from, To: l.To, CC: l.CC, BCC: l.BCC, Subject: l.Subject, Date: b.now(), MessageID: id, Body: l.Body}
+func (b *Outbox) message(ctx context.Context, s *sender, l *letter, left string) (*compose.Message, error) {
+	m := &compose.Message{From: s.from, To: l.To, CC: l.CC, BCC: l.BCC, Subject: l.Subject, Date: b.now(), MessageID: left + "@" + s.domain, Body: l.Body}
 	if l.ReplyTo != nil {
 		if b.o.Mailboxes == nil {
 			return nil, s.Unsupported("There is no mailbox to read what is replied to.", mail.AdviceSendWithoutReply)

@@ -2,10 +2,8 @@ package outbox
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/postern-mail/postern/mail"
@@ -34,9 +32,6 @@ type submission interface {
 	Send(ctx context.Context, e smtp.Envelope, message []byte) (*smtp.Receipt, error)
 	Close() error
 }
-
-// newAttempt names an attempt.
-func newAttempt() string { return strings.ToLower(rand.Text()) }
 
 // lease returns until when an attempt that begins now holds its entry.
 func (b *Outbox) lease(ctx context.Context, now time.Time) time.Time {
@@ -257,7 +252,7 @@ func (b *Outbox) attempt(ctx context.Context, op, id string, change func(*mail.O
 	until := b.lease(ctx, now)
 	kept, err := b.o.Store.ChangeOutgoing(ctx, id, func(e *mail.Outgoing) (_ bool, err error) {
 		if err = change(e); err == nil {
-			a, err = claim(e, newAttempt(), now, until)
+			a, err = claim(e, newName(), now, until)
 		}
 		return false, err
 	})

@@ -69,11 +69,11 @@ func (b *Outbox) Send(ctx context.Context, account string, r Request) (*mail.Out
 		return nil, &mail.SendRefused{Reason: mail.ReasonAddress}
 	}
 	request := l.digest(account)
-	names, err := b.names(ctx, op, account, r.Principal, r.Key, request)
+	key, left, err := b.names(ctx, s, r.Principal, r.Key, request)
 	if err != nil {
 		return nil, err
 	}
-	if e, found, err := b.byKey(ctx, account, names.key); err != nil {
+	if e, found, err := b.byKey(ctx, account, key); err != nil {
 		return nil, wrapStore(ctx, op, err)
 	} else if found {
 		return b.repeated(ctx, s, e, request, r.DryRun)
@@ -84,11 +84,11 @@ func (b *Outbox) Send(ctx context.Context, account string, r Request) (*mail.Out
 	if err := canSubmit(s.Operation, &s.account, b.o.Credentials); err != nil {
 		return nil, err
 	}
-	e, message, err := b.build(ctx, s, l, names)
+	e, message, err := b.build(ctx, s, l, left)
 	if err != nil {
 		return nil, err
 	}
-	e.Request, e.Key, e.Principal = request, names.key, r.Principal
+	e.Request, e.Key, e.Principal = request, key, r.Principal
 	e.State = mail.OutboxQueued
 	if s.policy.NeedsApproval() {
 		e.State = mail.OutboxWaiting
@@ -102,7 +102,7 @@ func (b *Outbox) Send(ctx context.Context, account string, r Request) (*mail.Out
 	var a attempt
 	if e.State == mail.OutboxQueued {
 		now := b.now()
-		if a, err = claim(e, newAttempt(), now, b.lease(ctx, now)); err != nil {
+		if a, err = claim(e, newName(), now, b.lease(ctx, now)); err != nil {
 			return nil, err
 		}
 	}

@@ -94,7 +94,7 @@ func (b *Outbox) fileAgain(ctx context.Context, op string, e mail.Outgoing) *mai
 	if b.o.Mailboxes == nil {
 		return &e
 	}
-	attempt, now := newAttempt(), b.now()
+	attempt, now := newName(), b.now()
 	until := b.lease(ctx, now)
 	kept, err := b.o.Store.ChangeOutgoing(ctx, e.ID, func(e *mail.Outgoing) (bool, error) {
 		if e.State != mail.OutboxAccepted || !outstanding(e.Sent) {
@@ -153,11 +153,7 @@ func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*Saved
 	if err != nil {
 		return nil, err
 	}
-	n, err := b.names(ctx, op, account, "", "", "")
-	if err != nil {
-		return nil, err
-	}
-	m, err := b.message(ctx, s, l, n)
+	m, err := b.message(ctx, s, l, newName())
 	if err != nil {
 		return nil, err
 	}
