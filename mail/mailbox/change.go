@@ -72,8 +72,9 @@ func (x *imapBox) batch(refs []mail.Ref) (*batch, error) {
 			b.uids = append(b.uids, r.UID)
 		}
 	}
-	b.folder = b.refs[0].Folder
-	return b, x.checkFolder(b.folder)
+	var err error
+	b.folder, err = x.folderName(refs[0].Folder)
+	return b, err
 }
 
 // located is what is known of the messages of a batch: those that are there and

@@ -213,21 +213,3 @@ func TestChangedSettingsGetNewConnections(t *testing.T) {
 	_, err := b.List(t.Context(), account, mailbox.ListQuery{})
 	mailtest.WantKind(t, err, mail.KindConnection)
 }
-
-func BenchmarkWarm(b *testing.B) {
-	_, e := mailtest.Dovecot(b, servertest.Config{})
-	box := open(b, e, "bench")
-	for i := range 100 {
-		box.Add("INBOX", letter{Subject: fmt.Sprint("subject ", i), Body: strings.Repeat("text ", 300)})
-	}
-	b.Run("get", func(b *testing.B) {
-		for i := range b.N {
-			box.Read("INBOX", uint32(i%100+1), mailbox.GetQuery{})
-		}
-	})
-	b.Run("list", func(b *testing.B) {
-		for range b.N {
-			box.list(mailbox.ListQuery{})
-		}
-	})
-}

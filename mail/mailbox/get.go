@@ -13,7 +13,6 @@ import (
 
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
-	"github.com/postern-mail/postern/mail/internal/imap"
 	"github.com/postern-mail/postern/mail/internal/message"
 	"github.com/postern-mail/postern/mail/internal/quoted"
 )
@@ -94,11 +93,12 @@ func within(n, def, low, high int) int {
 
 // named checks that a reference can be that of a message here.
 func (x *imapBox) named(ref mail.Ref) (mail.Ref, error) {
-	ref.Folder = imap.FolderName(ref.Folder)
 	if ref.Protocol != mail.IMAP || ref.UID == 0 {
 		return ref, x.noMessage("")
 	}
-	return ref, x.checkFolder(ref.Folder)
+	var err error
+	ref.Folder, err = x.folderName(ref.Folder)
+	return ref, err
 }
 
 // reading is one Get in progress.

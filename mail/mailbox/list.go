@@ -39,11 +39,8 @@ func (m *Client) List(ctx context.Context, account string, q ListQuery) (*Page, 
 }
 
 func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
-	if q.Folder == "" {
-		q.Folder = "INBOX"
-	}
-	q.Folder = imap.FolderName(q.Folder)
-	if err := x.checkFolder(q.Folder); err != nil {
+	var err error
+	if q.Folder, err = x.folderName(cmp.Or(q.Folder, inbox)); err != nil {
 		return nil, err
 	}
 	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
@@ -115,12 +112,13 @@ func partial(ctx context.Context, err error) bool {
 
 func dated(q *ListQuery) bool { return !q.Since.IsZero() || !q.Until.IsZero() }
 
-// checkFolder refuses a name that no folder can have.
-func (x *access) checkFolder(name string) error {
+// folderName gives INBOX its one spelling and refuses a name that no folder can have.
+func (x *access) folderName(name string) (string, error) {
+	name = imap.FolderName(name)
 	if err := mail.CheckFolder(name); err != nil {
-		return x.Failure(mail.KindNotFound, imap.StageExamine, "There is no such folder: "+err.Error()+".", mail.AdviceFolders)
+		return "", x.Failure(mail.KindNotFound, imap.StageExamine, "There is no such folder: "+err.Error()+".", mail.AdviceFolders)
 	}
-	return nil
+	return name, nil
 }
 
 // unreadable reports whether an answer of the server could not be understood or

@@ -25,7 +25,7 @@ func (m *Client) Copy(ctx context.Context, account string, refs []mail.Ref, toAc
 	if err != nil {
 		return nil, err
 	}
-	if toFolder, err = b.destination(toFolder); err != nil {
+	if toFolder, err = b.folderName(toFolder); err != nil {
 		return nil, err
 	}
 	return b.runFound(ctx, imap.CopyMessages, false, func(_ context.Context, s *imap.Session, l *located, uids []uint32) error {
@@ -38,12 +38,6 @@ func (m *Client) Copy(ctx context.Context, account string, refs []mail.Ref, toAc
 		b.arrived(l, uids, c, account, toFolder)
 		return nil
 	})
-}
-
-// destination checks the folder that messages are to go to.
-func (b *batch) destination(folder string) (string, error) {
-	folder = imap.FolderName(folder)
-	return folder, b.checkFolder(folder)
 }
 
 // noFolder says that there is no such folder where the server does, with the code
@@ -88,7 +82,7 @@ func (m *Client) copyAcross(ctx context.Context, account string, refs []mail.Ref
 	if err != nil {
 		return nil, err
 	}
-	if toFolder, err = b.destination(toFolder); err != nil {
+	if toFolder, err = b.folderName(toFolder); err != nil {
 		return nil, err
 	}
 	var l *located
@@ -178,7 +172,7 @@ func (m *Client) Move(ctx context.Context, account string, refs []mail.Ref, toFo
 	if err != nil {
 		return nil, err
 	}
-	if toFolder, err = b.destination(toFolder); err != nil {
+	if toFolder, err = b.folderName(toFolder); err != nil {
 		return nil, err
 	}
 	if toFolder == b.folder {

@@ -1,77 +1,42 @@
 package mailbox
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/postern-mail/postern/mail/internal/pop3"
 	"github.com/postern-mail/postern/mail/internal/wire"
+	"github.com/postern-mail/postern/mail/servertest/scripted"
 )
 
 // stallingPop is a POP3 server with one message that says nothing more once it gets a
 // certain command; "greeting" stands for the connection itself.
 type stallingPop struct {
-	at    string
 	said  chan string   // each command
 	stuck chan struct{} // it says nothing more
 	gone  chan struct{} // a client has gone
 }
 
-func stallAt(t *testing.T, command string) (*popSession, *stallingPop) {
+func stallAt(t *testing.T, at string) (*popSession, *stallingPop) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	s := &stallingPop{at: command, said: make(chan string, 100), stuck: make(chan struct{}, 100), gone: make(chan struct{}, 100)}
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
+	s := &stallingPop{said: make(chan string, 100), stuck: make(chan struct{}, 100), gone: make(chan struct{}, 100)}
+	sv := scripted.Serve(t, func(c *scripted.Conn) {
+		defer func() { s.gone <- struct{}{} }()
+		for command := "greeting"; ; s.said <- command {
+			if command == at {
+				s.stuck <- struct{}{}
+			} else {
+				text := map[string]string{"CAPA": "+OK\r\nUSER\r\n.", "UIDL": "+OK\r\n1 one\r\n.", "LIST": "+OK\r\n1 5\r\n."}[command]
+				c.Send(cmp.Or(text, "+OK") + "\r\n")
 			}
-			go s.serve(conn)
+			command, _, _ = strings.Cut(c.Line(), " ")
 		}
-	}()
-	credential := func(context.Context) (wire.Credential, error) { return wire.Credential{Password: "secret"}, nil }
-	cfg := pop3.Config{Target: wire.Target{Host: "127.0.0.1", Port: uint16(l.Addr().(*net.TCPAddr).Port), Security: wire.Plaintext, Login: wire.Login{Username: "ann", Credential: credential}}}
-	return newPopSession(cfg, time.Now), s
-}
-
-func (s *stallingPop) serve(conn net.Conn) {
-	defer func() {
-		_ = conn.Close()
-		s.gone <- struct{}{}
-	}()
-	answer := func(command string) bool {
-		if command == s.at {
-			s.stuck <- struct{}{}
-			return true
-		}
-		text := map[string]string{"CAPA": "+OK\r\nUSER\r\n.", "UIDL": "+OK\r\n1 one\r\n.", "LIST": "+OK\r\n1 5\r\n."}[command]
-		if text == "" {
-			text = "+OK"
-		}
-		_, err := fmt.Fprintf(conn, "%s\r\n", text)
-		return err == nil && command != "QUIT"
-	}
-	if !answer("greeting") {
-		return
-	}
-	for in := bufio.NewScanner(conn); in.Scan(); {
-		command, _, _ := strings.Cut(in.Text(), " ")
-		s.said <- command
-		if !answer(command) {
-			return
-		}
-	}
+	})
+	return newPopSession(pop3.Config{Target: sv.Target(wire.Plaintext)}, time.Now), s
 }
 
 // TestClosingEndsWhatAPOP3SessionIsDoing closes a mailbox while the server keeps silent,

@@ -99,10 +99,6 @@ func (f *finding) prepare(ctx context.Context, cs cursor.Sealer) error {
 			return err
 		}
 	}
-	if q.Folder == "" {
-		q.Folder = "INBOX"
-	}
-	q.Folder = imap.FolderName(q.Folder)
 	for _, text := range []string{q.Query, q.From, q.To, q.Subject, q.Text} {
 		if !utf8.ValidString(text) || strings.ContainsFunc(text, breaksLine) || utf8.RuneCountInString(text) > maxCriterion {
 			return f.Invalid("A criterion holds a control character or more than 256 characters.", mail.AdviceShorterText)
@@ -112,7 +108,9 @@ func (f *finding) prepare(ctx context.Context, cs cursor.Sealer) error {
 		return f.Invalid("The search ends before it starts.", mail.AdviceDates)
 	}
 	f.want = wanted{header: !f.policy.ShowsAll(), dates: q.Full, full: q.Full, text: q.Snippet}
-	return f.checkFolder(q.Folder)
+	var err error
+	q.Folder, err = f.folderName(cmp.Or(q.Folder, inbox))
+	return err
 }
 
 // resume takes the criteria of the search that a cursor continues.

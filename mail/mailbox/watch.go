@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -46,16 +47,12 @@ type WatchPage struct {
 //
 // A folder that was made anew is KindConflict, unless nothing was known of it. POP3 is KindUnsupported.
 func (m *Client) Watch(ctx context.Context, account string, q WatchQuery) (*WatchPage, error) {
-	if q.Folder == "" {
-		q.Folder = "INBOX"
-	}
-	q.Folder = imap.FolderName(q.Folder)
 	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
 	x, err := m.openWatch(ctx, account)
 	if err != nil {
 		return nil, err
 	}
-	if err := x.checkFolder(q.Folder); err != nil {
+	if q.Folder, err = x.folderName(cmp.Or(q.Folder, inbox)); err != nil {
 		return nil, err
 	}
 	w, page, err := x.firstLook(ctx, &q)
