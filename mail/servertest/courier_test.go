@@ -1,72 +1,24 @@
 package servertest
 
 import (
-	"bufio"
 	"bytes"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/emersion/go-imap/v2/imapclient"
 	"github.com/emersion/go-sasl"
 )
 
-// wire is a connection that is spoken to in raw lines.
-type wire struct {
-	t    testing.TB
-	conn net.Conn
-	r    *bufio.Reader
-}
-
-func dialWire(t testing.TB, s *CourierServer, secure bool) *wire {
-	t.Helper()
-	var conn net.Conn
-	var err error
-	if secure {
-		conn, err = tls.Dial("tcp", s.IMAPSAddr(), s.ClientTLS())
-	} else {
-		conn, err = net.Dial("tcp", s.IMAPAddr())
-	}
-	must(t, err)
-	t.Cleanup(func() { conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(startTimeout))
-	return &wire{t, conn, bufio.NewReader(conn)}
-}
-
-// do sends bytes and returns the lines up to the first that starts with end.
-func (w *wire) do(send, end string) []string {
-	w.t.Helper()
-	if _, err := io.WriteString(w.conn, send); err != nil {
-		w.t.Fatal(err)
-	}
-	var lines []string
-	for {
-		line, err := w.r.ReadString('\n')
-		lines = append(lines, strings.TrimRight(line, "\r\n"))
-		if err != nil {
-			w.t.Fatalf("after %q: %v", lines, err)
-		}
-		if strings.HasPrefix(line, end) {
-			return lines
-		}
-	}
-}
-
 func TestCourierStopEndsEverything(t *testing.T) {
 	s, err := StartCourier(CourierConfig{})
 	Check(t, err)
-	w := dialWire(t, s, false)
-	w.do("a LOGIN u@example.org "+Password+"\r\n", "a OK")
-	waiting := dialWire(t, s, false)
-	waiting.do("", "* OK")
+	c := login(t, s, "u@example.org")
+	login(t, s, "v@example.org")
 	programs := children(t)
 	if len(programs) < 2 {
 		t.Fatalf("%d programs run for two sessions", len(programs))
@@ -81,7 +33,7 @@ func TestCourierStopEndsEverything(t *testing.T) {
 			t.Errorf("process %d is left: %s", pid, commandOf(pid))
 		}
 	}
-	if _, err := w.r.ReadByte(); err == nil {
+	if err := c.Noop().Wait(); err == nil {
 		t.Error("a connection outlived the server")
 	}
 	if _, err := os.Stat(s.dir); !errors.Is(err, os.ErrNotExist) {

@@ -35,9 +35,6 @@ type PostfixConfig struct {
 	Leaf LeafOptions
 	// Certificate, unless nil, is served as it is.
 	Certificate *tls.Certificate
-
-	// ports chooses the ports of a start; nil means freePorts.
-	ports func(host string, n int) ([]uint16, error)
 }
 
 // PostfixServer is a running Postfix that takes mail in as a provider's
@@ -84,9 +81,6 @@ func StartPostfix(config PostfixConfig) (*PostfixServer, error) {
 	}
 	if config.Dovecot.store != Maildir {
 		return nil, errors.New("start postfix: the mail lies in " + string(config.Dovecot.store))
-	}
-	if config.ports == nil {
-		config.ports = freePorts
 	}
 	if config.Certificate == nil {
 		leaf, err := config.Dovecot.CA.Leaf(config.Leaf)

@@ -44,7 +44,7 @@ type postfixSettings struct {
 // configure writes everything the server reads and makes the directories it
 // would else be told of by its installation.
 func (s *PostfixServer) configure(config PostfixConfig) error {
-	ports, err := config.ports("127.0.0.1", 2)
+	ports, err := freePorts("127.0.0.1", 2)
 	if err != nil {
 		return err
 	}
