@@ -110,6 +110,45 @@ func TestAnEndedContextStartsNothingAndLeavesTheLine(t *testing.T) {
 	})
 }
 
+func TestRejoiningIsBehindWhatIsAtWorkAndBeforeTheRest(t *testing.T) {
+	var order Order
+	first, reading, changing, unknown := order.Ticket(), order.Ticket(), order.Ticket(), order.Ticket()
+	first.Finish()
+	told := func(t *Ticket, k ticketKind) *Ticket {
+		if err := t.declare(k); err != nil {
+			panic(err)
+		}
+		return t
+	}
+	told(reading, reads)
+	told(changing, changes)
+	again := told(first.Rejoin(), changes)
+	told(unknown, reads)
+	if hasTurn(again) || hasTurn(changing) || hasTurn(unknown) {
+		t.Error("somebody overtook a read at work")
+	}
+	reading.Finish()
+	if !hasTurn(again) || hasTurn(changing) || hasTurn(unknown) {
+		t.Error("the one that came back is not the next")
+	}
+	again.Finish()
+	if !hasTurn(changing) || hasTurn(unknown) {
+		t.Error("the line does not go on")
+	}
+	changing.Finish()
+	if !hasTurn(unknown) {
+		t.Error("the last one does not get its turn")
+	}
+	unknown.Finish()
+	if n := order.line.Len(); n != 0 {
+		t.Errorf("%d are left in line", n)
+	}
+	var none *Ticket
+	if none.Rejoin() != nil {
+		t.Error("no ticket became one")
+	}
+}
+
 func TestAnUnknownEffectIsAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, effect := range []discovery.Effect{discovery.State, discovery.Flag, discovery.Write, discovery.Send, discovery.Admin, discovery.Admin + 1} {
