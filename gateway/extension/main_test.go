@@ -129,20 +129,12 @@ type server struct {
 
 func serve(t testing.TB, dir string, o Options) *server {
 	t.Helper()
-	return serveAs(t, dir, o, gateway.FullProfile(), gateway.Settings{})
-}
-
-func serveAs(t testing.TB, dir string, o Options, p gateway.Profile, settings gateway.Settings) *server {
-	t.Helper()
 	s, err := Load(dir, o)
 	must(t, err)
 	r, err := discovery.NewRegistry(discovery.Info{Name: "test", Version: "1", Description: "Test", Groups: s.Groups}, s.Commands...)
 	must(t, err)
 	n := &notes{}
-	if settings.CommandsPerMinute == 0 {
-		settings.CommandsPerMinute = 1e6
-	}
-	g, err := gateway.New(gateway.Options{Registry: r, Profile: p, Auditor: n, Settings: gateway.FixedSettings(settings)})
+	g, err := gateway.New(gateway.Options{Registry: r, Profile: gateway.FullProfile(), Auditor: n, Settings: gateway.FixedSettings{CommandsPerMinute: 1e6}})
 	must(t, err)
 	return &server{g, s, n}
 }

@@ -3,16 +3,12 @@ package mcpserve
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -425,16 +421,9 @@ func isTimeout(err error) bool {
 }
 
 func TestTLSIsServedAndHTTP2IsNot(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}}
-	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := serveOn(t, whoAndWhat, HTTPOptions{TLS: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}}}})
+	lender := httptest.NewTLSServer(nil)
+	lender.Close()
+	s := serveOn(t, whoAndWhat, HTTPOptions{TLS: &tls.Config{Certificates: lender.TLS.Certificates}})
 	for _, era := range []string{"2025-11-25", "2026-07-28"} {
 		wantText(t, s.session(t, "ann", era, nil), "x", "ann: x")
 	}

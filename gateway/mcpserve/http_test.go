@@ -121,6 +121,15 @@ func bearing(token string) *http.Client {
 	return &http.Client{Transport: withToken{token, &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 200}}}
 }
 
+// client is one that sends a token to this server.
+func (s *httpServer) client(token string) *http.Client {
+	c := bearing(token)
+	if s.pipes != nil {
+		c.Transport.(withToken).DialContext = s.pipes.dial
+	}
+	return c
+}
+
 type withToken struct {
 	token string
 	*http.Transport
@@ -152,12 +161,8 @@ func (s *httpServer) session(t testing.TB, token, era string, o *mcp.ClientOptio
 }
 
 func (s *httpServer) connect(ctx context.Context, token, era string, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
-	client := bearing(token)
-	if s.pipes != nil {
-		client.Transport.(withToken).DialContext = s.pipes.dial
-	}
 	return mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, o).Connect(ctx,
-		&mcp.StreamableClientTransport{Endpoint: s.url, HTTPClient: client, MaxRetries: -1}, &mcp.ClientSessionOptions{ProtocolVersion: era})
+		&mcp.StreamableClientTransport{Endpoint: s.url, HTTPClient: s.client(token), MaxRetries: -1}, &mcp.ClientSessionOptions{ProtocolVersion: era})
 }
 
 // callTool calls the tool and returns the text of its answer.
@@ -204,7 +209,7 @@ func statelessHeader() http.Header {
 // send returns the answer, whose body has been read.
 func (s *httpServer) send(t testing.TB, token string, q rawRequest) (*http.Response, string) {
 	t.Helper()
-	client := bearing(token)
+	client := s.client(token)
 	defer client.CloseIdleConnections()
 	res, err := s.do(t, client, q)
 	if err != nil {

@@ -314,27 +314,6 @@ func TestACancelledCallEndsAtOnceAndIsNotAnswered(t *testing.T) {
 	}
 }
 
-func TestACancelledCallThatWaitedNeverRuns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newBlockingGateway()
-		s := startInitialized(t, g, Server{MaxInFlight: 1})
-		s.send(callLine(1, "first"), callLine(2, "second"), callLine(3, "third"))
-		synctest.Wait()
-		s.send(cancelLine(2), cancelLine(1))
-		synctest.Wait()
-		if len(g.cancelled) != 1 || len(g.began) != 2 {
-			t.Errorf("%d started, %d cancelled; want 2 and 1", len(g.began), len(g.cancelled))
-		}
-		close(g.release)
-		if got := s.one(); !strings.Contains(got, "third") {
-			t.Errorf("got %s", got)
-		}
-		if first, third := <-g.began, <-g.began; first != "first" || third != "third" {
-			t.Errorf("ran %s and %s", first, third)
-		}
-	})
-}
-
 func TestInitializeCannotBeCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startSession(t, echo, Server{})
