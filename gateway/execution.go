@@ -121,7 +121,7 @@ func (x *execution) execute(ctx context.Context, timeout time.Duration) *discove
 	x.progress = startProgress(x.Request.Progress)
 	defer x.progress.end()
 	x.call = discovery.Call{Link: link{x}, Reply: x.reply, Caller: discovery.Caller{Principal: p.Name, Admin: p.admin(), Profile: g.profileFor(p).Name,
-		Identity: p.identity(), CanAsk: x.mayAsk(), Unasked: p.Unasked,
+		Identity: cmp.Or(p.Scope, &Scope{}).Identity, CanAsk: x.mayAsk(), Unasked: p.Unasked,
 		Visible: func(c *discovery.Command) bool { return g.authorize(p, &x.settings, c) == nil }}}
 	defer func() { x.back.Finish() }()
 	result, err := l.command.Run(ctx, &x.call, l.bound)

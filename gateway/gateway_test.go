@@ -501,16 +501,6 @@ func TestShownCommandIsBounded(t *testing.T) {
 	}
 }
 
-func BenchmarkDoVersion(b *testing.B) {
-	g := gatewayOf(b, gateway.Options{Settings: gateway.FixedSettings{CommandsPerMinute: 1 << 40}})
-	b.ReportAllocs()
-	for b.Loop() {
-		if a := g.Do(context.Background(), gateway.Request{Principal: gateway.Principal{Name: "bench"}, Line: "version"}); !a.Success() {
-			b.Fatalf("%s", a.JSON)
-		}
-	}
-}
-
 func TestAHeldStoreDelaysNothingPastItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGateway(t, gateway.Options{Settings: fakeSettings(func(ctx context.Context) (gateway.Settings, error) {

@@ -43,13 +43,6 @@ func (p Principal) Sees(account string) bool {
 // admin reports whether the principal is the administrator.
 func (p Principal) admin() bool { return p.Admin && p.Scope == nil }
 
-func (p Principal) identity() string {
-	if p.Scope == nil {
-		return ""
-	}
-	return p.Scope.Identity
-}
-
 // profileFor is the set of commands that a principal is offered: those of both
 // profiles. Its name is that of the narrower one.
 func (g *Gateway) profileFor(p Principal) Profile {

@@ -146,9 +146,12 @@ func checkSummary(s string) error {
 func (c *command) definition() (discovery.Definition, error) {
 	d := discovery.Definition{Output: c.Output}
 	for _, a := range c.Arguments {
-		pattern, err := compile(a.Pattern)
-		if err != nil {
-			return d, fmt.Errorf("argument %s: its pattern cannot be read", a.Name)
+		var pattern *regexp.Regexp
+		if a.Pattern != "" {
+			var err error
+			if pattern, err = regexp.Compile(a.Pattern); err != nil {
+				return d, fmt.Errorf("argument %s: its pattern cannot be read", a.Name)
+			}
 		}
 		d.Arguments = append(d.Arguments, discovery.Argument{Name: a.Name, Kind: a.Type, Item: a.Items, Short: a.Short, Description: a.Description,
 			Required: a.Required, Positional: a.Positional, Sensitive: a.Sensitive, Requires: a.Requires, Default: a.Default, Enum: a.Enum,
@@ -156,11 +159,4 @@ func (c *command) definition() (discovery.Definition, error) {
 			MinItems: a.MinItems, MaxItems: a.MaxItems, Pattern: pattern})
 	}
 	return d, nil
-}
-
-func compile(pattern string) (*regexp.Regexp, error) {
-	if pattern == "" {
-		return nil, nil
-	}
-	return regexp.Compile(pattern)
 }

@@ -118,7 +118,8 @@ func (s *Server) HTTP(ctx context.Context, l net.Listener, o HTTPOptions) error 
 
 func (s *Server) serveHTTP(ctx context.Context, l net.Listener, o HTTPOptions, times httpTimes) error {
 	defer func() { _ = l.Close() }()
-	loopback := isLoopback(l.Addr())
+	address, ok := l.Addr().(*net.TCPAddr)
+	loopback := ok && address.IP.IsLoopback()
 	switch err := s.check(); {
 	case err != nil:
 		return err
@@ -158,11 +159,6 @@ func (s *Server) serveHTTP(ctx context.Context, l net.Listener, o HTTPOptions, t
 		_ = web.Close()
 		return ctx.Err()
 	}
-}
-
-func isLoopback(a net.Addr) bool {
-	t, ok := a.(*net.TCPAddr)
-	return ok && t.IP.IsLoopback()
 }
 
 // newHTTPHandler joins the two ways in which the library serves HTTP: it has sessions,

@@ -143,7 +143,6 @@ func requestOf(req mcp.Request) request {
 // tool is the one tool of a server.
 type tool struct {
 	server *Server
-	log    *slog.Logger
 	wire   json.RawMessage // as tools/list shows it
 }
 
@@ -161,7 +160,7 @@ func (s *Server) library() *mcp.Server {
 	if s.ReadOnly {
 		definition = toolDefinition + `,"annotations":{"readOnlyHint":true}}`
 	}
-	t := &tool{server: s, log: s.logger(), wire: json.RawMessage(definition)}
+	t := &tool{server: s, wire: json.RawMessage(definition)}
 	l.AddReceivingMiddleware(t.middleware)
 	return l
 }
@@ -188,7 +187,7 @@ func (t *tool) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 		defer func() {
 			if v := recover(); v != nil {
 				// The value may carry what the call was working on.
-				t.log.Error("request panicked", "panic_type", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
+				t.server.logger().Error("request panicked", "panic_type", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
 				res, err = nil, errInternal
 			}
 		}()
@@ -198,7 +197,7 @@ func (t *tool) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 		case !served(method):
 			return nil, errMethodNotFound
 		case r == nil: // rather no effect than one out of turn
-			t.log.Error("request that no transport knows")
+			t.server.logger().Error("request that no transport knows")
 			return nil, errInternal
 		default:
 			return r.carry(ctx, req, method, func(ctx context.Context) (mcp.Result, error) {

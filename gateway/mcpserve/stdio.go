@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,7 +83,9 @@ func (s *Server) Stdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	case <-c.over:
 	}
 	_, err = wait(done, unwindTime)
-	return cmp.Or(c.cause(), ctx.Err(), err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return cmp.Or(c.err, ctx.Err(), err)
 }
 
 // wait receives from done if that is possible within d.
@@ -108,7 +109,6 @@ type stdioConn struct {
 	in     io.ReadCloser
 	out    io.WriteCloser
 	server *Server
-	log    *slog.Logger
 	// The queue takes no more when it holds so many frames or bytes.
 	fullFrames, fullBytes int
 
@@ -141,7 +141,7 @@ var (
 )
 
 func newStdioConn(in io.ReadCloser, out io.WriteCloser, s *Server) *stdioConn {
-	c := &stdioConn{in: in, out: out, server: s, log: s.logger(), byKey: map[string]*stdioRequest{},
+	c := &stdioConn{in: in, out: out, server: s, byKey: map[string]*stdioRequest{},
 		fullFrames: cmp.Or(max(0, s.MaxQueued), defaultQueued), fullBytes: maxQueuedBytes,
 		writing: make(chan struct{}, 1), over: make(chan struct{}), released: make(chan struct{})}
 	c.work.L, c.space.L = &c.mu, &c.mu
@@ -173,7 +173,7 @@ func (c *stdioConn) readLines() {
 			fault = c.take(line)
 		}
 		if fault != nil {
-			c.log.Warn("message refused", "code", fault.Code, "reason", fault.Message)
+			c.server.logger().Warn("message refused", "code", fault.Code, "reason", fault.Message)
 			_ = c.writeLine(context.Background(), fault.encode()) // a failure ends the session by itself
 		}
 	}
@@ -317,7 +317,7 @@ func (c *stdioConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	q := c.byKey[key]
 	if q == nil {
 		c.mu.Unlock()
-		c.log.Error("answer to no request")
+		c.server.logger().Error("answer to no request")
 		return nil
 	}
 	q.forget()
@@ -404,10 +404,4 @@ func (c *stdioConn) Close() error {
 	defer c.mu.Unlock()
 	c.end(true)
 	return nil
-}
-
-func (c *stdioConn) cause() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
 }
