@@ -22,8 +22,6 @@ type store struct{ *vault.Vault }
 
 func (s store) AllSettings(ctx context.Context) ([]vault.Setting, error) { return s.Settings(ctx) }
 
-func (s store) Check(ctx context.Context) error { return s.Vault.Check(ctx) }
-
 // bench is a gateway on a vault of its own and fake mailboxes.
 type bench struct {
 	*fakeMailboxes

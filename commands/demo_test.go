@@ -1,7 +1,6 @@
 package commands_test
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -20,39 +19,16 @@ func newDemo(t testing.TB) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = servers.Close() })
-	var b *bench
-	of := directory{func() mail.Directory { return b.vault }}
-	boxes := mailbox.New(mailbox.Options{Directory: of, Seen: seen{&b}})
+	b := newBench(t, nil)
+	boxes := mailbox.New(mailbox.Options{Directory: b.vault, Seen: b.vault})
 	t.Cleanup(func() { _ = boxes.Close() })
-	b = newBench(t, boxes)
+	b.deps.Mailboxes = boxes
 	a := servers.Account()
 	a.Mode, a.ProcessBacklog = mail.ReadWrite, true
 	if err := b.vault.AddAccount(t.Context(), a, servers.Password); err != nil {
 		t.Fatal(err)
 	}
 	return b
-}
-
-// directory is one that does not exist yet.
-type directory struct{ of func() mail.Directory }
-
-func (d directory) Accounts(ctx context.Context) ([]mail.Account, error) { return d.of().Accounts(ctx) }
-func (d directory) Account(ctx context.Context, name string) (mail.Account, error) {
-	return d.of().Account(ctx, name)
-}
-func (d directory) Secret(ctx context.Context, name string) (mail.Secret, error) {
-	return d.of().Secret(ctx, name)
-}
-
-// seen is the seen-set of a bench's vault.
-type seen struct{ b **bench }
-
-func (s seen) Seen(ctx context.Context, account, folder string) (mail.SeenState, error) {
-	return (*s.b).vault.Seen(ctx, account, folder)
-}
-
-func (s seen) UpdateSeen(ctx context.Context, account, folder string, change func(*mail.SeenState) error) error {
-	return (*s.b).vault.UpdateSeen(ctx, account, folder, change)
 }
 
 // ids are those of the messages of an answer.

@@ -302,7 +302,7 @@ func TestHTTPServersThatMisbehave(t *testing.T) {
 				handler(w, r)
 			}))
 			defer s.Close()
-			report, err := Run(t.Context(), &HTTP{URL: s.URL, Token: "secret-token"}, &Options{Cases: helpCase(t), StepTimeout: 500 * time.Millisecond, MaxLost: 2})
+			report, err := Run(t.Context(), &HTTP{URL: s.URL, Token: "secret-token"}, &Options{Cases: helpCase(t), StepTimeout: 200 * time.Millisecond, MaxLost: 2})
 			if err != nil {
 				t.Fatal(err)
 			}
