@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -270,17 +269,19 @@ func (d *Deps) defaultAccount(ctx context.Context) (string, error) {
 		Hint: fmt.Sprintf("Name one with --account: %s.", strings.Join(names, ", "))}
 }
 
-func (d *Deps) setting(ctx context.Context, name string) (string, error) {
-	s, err := d.shownSetting(ctx, name)
-	return s.Value, err
+// settings are the values in force, by name.
+func (d *Deps) settings(ctx context.Context) (map[string]string, error) {
+	all, err := d.Store.AllSettings(ctx)
+	values := make(map[string]string, len(all))
+	for _, s := range all {
+		values[s.Name] = s.Value
+	}
+	return values, err
 }
 
-func (d *Deps) intSetting(ctx context.Context, name string) (int, error) {
-	value, err := d.setting(ctx, name)
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(value)
+func (d *Deps) setting(ctx context.Context, name string) (string, error) {
+	values, err := d.settings(ctx)
+	return values[name], err
 }
 
 // today is the day it is in the configured zone.

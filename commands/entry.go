@@ -108,11 +108,11 @@ func shownFlags(flags []string) []string {
 // nothing could be recognised.
 const minShownChars = 16
 
-// clipEntries is clipTexts of entries.
-func clipEntries(entries []MessageEntry, fraction float64) bool {
+// clipEntries is clipTexts of n entries.
+func clipEntries(n int, entry func(i int) *MessageEntry, fraction float64) bool {
 	var texts []*string
-	for i := range entries {
-		e := &entries[i]
+	for i := range n {
+		e := entry(i)
 		texts = append(texts, &e.From, &e.To, &e.CC, &e.Subject, &e.Snippet, &e.InternetMessageID)
 	}
 	return clipTexts(texts, fraction, func(int) {})

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/postern-mail/postern/discovery"
@@ -114,8 +115,10 @@ func (d *Deps) searchQuery(ctx context.Context, args *mailSearchArgs) (mailbox.S
 		}
 		q.Start = time.Date(year, month, day-args.LastDays, 0, 0, 0, 0, time.UTC)
 	}
-	var err error
-	q.MaxMatches, err = d.intSetting(ctx, "search_max_matches")
+	bound, err := d.setting(ctx, "search_max_matches")
+	if err == nil {
+		q.MaxMatches, err = strconv.Atoi(bound)
+	}
 	return q, err
 }
 
@@ -142,5 +145,5 @@ func (r *MailSearchResult) Summary() string {
 // cursor goes on behind the last.
 func (r *MailSearchResult) Truncate(fraction float64) bool {
 	r.Truncated = true
-	return clipEntries(r.Messages, fraction)
+	return clipEntries(len(r.Messages), func(i int) *MessageEntry { return &r.Messages[i] }, fraction)
 }

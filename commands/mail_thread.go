@@ -103,19 +103,12 @@ func (r *MailThreadResult) Summary() string {
 // Truncate implements discovery.Truncator: the texts are cut, and where that is not
 // enough the oldest messages go.
 func (r *MailThreadResult) Truncate(fraction float64) bool {
-	entries := make([]MessageEntry, len(r.Messages))
-	for i := range r.Messages {
-		entries[i] = r.Messages[i].MessageEntry
-	}
-	if clipEntries(entries, fraction) {
-		for i := range entries {
-			r.Messages[i].MessageEntry = entries[i]
-		}
+	if clipEntries(len(r.Messages), func(i int) *MessageEntry { return &r.Messages[i].MessageEntry }, fraction) {
 		r.Truncated = true
 		return true
 	}
-	keep := int(float64(len(r.Messages)) * fraction)
-	if keep == len(r.Messages) || keep < 1 {
+	keep := int(float64(len(r.Messages)) * min(fraction, 0.95))
+	if keep < 1 {
 		return false
 	}
 	r.Messages, r.Truncated = r.Messages[len(r.Messages)-keep:], true

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"github.com/postern-mail/postern/discovery"
@@ -48,25 +49,18 @@ func policyShow(d *Deps) *discovery.Command {
 	}, func(ctx context.Context, call *discovery.Call, args *policyShowArgs) (*PolicyShowResult, error) {
 		call.Account = args.Account
 		r := &PolicyShowResult{Principal: call.Principal, Admin: call.Admin, Profile: call.Profile, Deny: []string{}, Accounts: []AccountPolicy{}}
-		deny, err := d.setting(ctx, "deny")
+		settings, err := d.settings(ctx)
 		if err != nil {
 			return nil, err
 		}
-		for path := range strings.SplitSeq(deny, ",") {
+		for path := range strings.SplitSeq(settings["deny"], ",") {
 			if path != "" {
 				r.Deny = append(r.Deny, path)
 			}
 		}
-		if r.CommandsPerMinute, err = d.intSetting(ctx, "commands_per_minute"); err != nil {
-			return nil, err
-		}
-		if r.SendsPerHour, err = d.intSetting(ctx, "sends_per_hour"); err != nil {
-			return nil, err
-		}
-		if r.AsksInClient, err = d.mayAsk(ctx); err != nil {
-			return nil, err
-		}
-		r.AsksInClient = r.AsksInClient && !call.Unasked
+		r.CommandsPerMinute, _ = strconv.Atoi(settings["commands_per_minute"]) // the vault keeps integers
+		r.SendsPerHour, _ = strconv.Atoi(settings["sends_per_hour"])
+		r.AsksInClient = settings[askSetting] == "on" && !call.Unasked
 		accounts, err := d.doctorAccounts(ctx, args.Account)
 		if err != nil {
 			return nil, err
