@@ -87,10 +87,7 @@ func (p *process) agent(ctx context.Context, args []string) error {
 
 // agentError is report with the error in JSON.
 func (p *process) agentError(err error) error {
-	f := commands.Faults(err)
-	if f == nil {
-		f = &discovery.Fault{Code: discovery.ExecutionError, Message: err.Error()}
-	}
+	f := faultOf(err)
 	return p.agentFailure(bareMessage(f.Message, f.Hint), f.Code.ExitStatus())
 }
 

@@ -118,26 +118,24 @@ func (p *process) wordsFor(ctx context.Context, before []string, word string) []
 	if err := run(ctx, []string{"-h"}); !errors.Is(err, flag.ErrHelp) || mute.flagged == nil {
 		return nil
 	}
-	rest, open := behindFlags(mute.flagged, before[1:])
-	switch {
+	var list []string
+	switch rest, open := behindFlags(mute.flagged, before[1:]); {
 	case open != nil:
-		return prompt.StartingWith(word, choices(open))
+		list = choices(open)
 	case slices.Contains(rest, "--"): // another program's
-		return nil
 	case len(rest) > 0 && before[0] == "init": // the account's name, then the options of account add
 		return c.Propose(ctx, append([]string{"account", "add"}, rest...), word)
 	case strings.HasPrefix(word, "-"):
-		return prompt.StartingWith(word, flagWords(mute.flagged, word))
+		list = flagWords(mute.flagged, word)
 	case len(rest) > 0:
-		return nil
+	case before[0] == "install" || before[0] == "uninstall":
+		list = clientconfig.Names()
+	case before[0] == "completion":
+		list = shells()
+	default:
+		list = flagWords(mute.flagged, word)
 	}
-	switch before[0] {
-	case "install", "uninstall":
-		return prompt.StartingWith(word, clientconfig.Names())
-	case "completion":
-		return prompt.StartingWith(word, shells())
-	}
-	return prompt.StartingWith(word, flagWords(mute.flagged, word))
+	return prompt.StartingWith(word, list)
 }
 
 // behindFlags takes the flags and their values away from a verb's arguments, and tells

@@ -21,15 +21,6 @@ const (
 	exitNotStarted = 3
 )
 
-type patterns []string
-
-func (p *patterns) String() string { return strings.Join(*p, " ") }
-
-func (p *patterns) Set(s string) error {
-	*p = append(*p, s)
-	return nil
-}
-
 // conformance judges an ACLI server, ours or another's. No vault and no key are
 // needed.
 func (p *process) conformance(ctx context.Context, args []string) error {
@@ -46,13 +37,14 @@ func (p *process) conformance(ctx context.Context, args []string) error {
 	strict := f.Bool("strict", false, "count advice as failure")
 	baseline := f.String("baseline", "", "file of known failures: a JSON object of case ids and reasons")
 	var o conformance.Options
+	one := func(s string) []string { return []string{s} }
 	f.BoolVar(&o.AllowEffects, "allow-effects", false, "let commands be carried out that are not known to be harmless: only on a server where nothing can be lost")
 	f.BoolVar(&o.Exhaustive, "exhaustive", false, "ask about an argument that several commands share for each of them")
 	f.DurationVar(&o.StepTimeout, "step-timeout", 10*time.Second, "time for each answer")
 	limit := f.Duration("timeout", 15*time.Minute, "time for the whole run")
-	f.Var((*patterns)(&o.Harmless), "harmless", "path of a command that changes nothing, * for any characters; may be repeated")
-	f.Var((*patterns)(&o.Never), "never", "path of a command not to be carried out all the same, such as one that waits; may be repeated")
-	f.Var((*patterns)(&o.IDs), "case", "ask only this case, * for any characters; may be repeated")
+	repeated(f, &o.Harmless, "harmless", "path of a command that changes nothing, * for any characters; may be repeated", one)
+	repeated(f, &o.Never, "never", "path of a command not to be carried out all the same, such as one that waits; may be repeated", one)
+	repeated(f, &o.IDs, "case", "ask only this case, * for any characters; may be repeated", one)
 	if err := parse(f, args, 0, 1000); err != nil {
 		return err
 	}
@@ -110,9 +102,7 @@ func (p *process) conformance(ctx context.Context, args []string) error {
 		}
 	}
 	if *asJSON {
-		e := json.NewEncoder(p.stdout)
-		e.SetEscapeHTML(false)
-		if err := e.Encode(report); err != nil {
+		if err := p.printJSON(report); err != nil {
 			return err
 		}
 	} else if err := conformance.WriteTable(p.stdout, report, *strict); err != nil {
@@ -132,11 +122,15 @@ func titled(s string) string {
 	return strings.ToUpper(s[:1]) + strings.ToLower(s[1:])
 }
 
+func (p *process) printJSON(v any) error {
+	e := json.NewEncoder(p.stdout)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
 func (p *process) listCases(cases []*conformance.Case, asJSON bool) error {
 	if asJSON {
-		e := json.NewEncoder(p.stdout)
-		e.SetEscapeHTML(false)
-		return e.Encode(cases)
+		return p.printJSON(cases)
 	}
 	for _, c := range cases {
 		each := ""

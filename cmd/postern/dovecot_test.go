@@ -150,32 +150,6 @@ func TestRealMailOnDovecot(t *testing.T) {
 	}
 }
 
-// TestNextActionsRun follows the next_action of every command that gives one.
-func TestNextActionsRun(t *testing.T) {
-	s := servertest.Dovecot(t, servertest.Config{})
-	s.Deliver(t, "ann", "INBOX", realMessages(t)[:12]...)
-	s.Deliver(t, "ann", "Été, 'x' \"y\"", realMessages(t)[:3]...)
-	v := newVault(t)
-	v.add(t, dovecotAccount(s, "ann"), servertest.Password)
-	h := newHouse(t, v)
-	followed := 0
-	for _, line := range []string{"mail accounts", "mail verify", "mail list --limit 5 --unread --since 1990-01-01 --until 2030-01-01 --full", "mail list --limit 5 --oldest-first",
-		`mail list --limit 2 --folder "Été, 'x' \"y\""`, "mail list"} {
-		for range 8 {
-			var data listData
-			h.do(t, line, &data)
-			if data.NextAction == nil {
-				break
-			}
-			line = data.NextAction.Arguments.Command
-			followed++
-		}
-	}
-	if followed < 12 {
-		t.Errorf("only %d next actions", followed)
-	}
-}
-
 // TestServerFaults has the server's side wrong in each way a person will meet, and
 // wants one envelope that says so, without the password and without a trace.
 func TestServerFaults(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/postern-mail/postern/cmd/postern/internal/clientconfig"
 	"github.com/postern-mail/postern/cmd/postern/internal/house"
@@ -28,16 +27,6 @@ the servers are found from the address.
 'postern reference' tells the options of 'account add'.
 `
 
-// listFlag takes entries separated by commas, and may be repeated.
-type listFlag []string
-
-func (l *listFlag) String() string { return strings.Join(*l, ",") }
-
-func (l *listFlag) Set(s string) error {
-	*l = append(*l, setup.SplitList(s)...)
-	return nil
-}
-
 // init makes the vault and what belongs to it. Without a terminal, or with an account
 // among the arguments, it asks nothing.
 func (p *process) init(ctx context.Context, args []string) error {
@@ -49,8 +38,8 @@ func (p *process) init(ctx context.Context, args []string) error {
 	f := p.flags("init", initSynopsis)
 	choose(f, (*string)(&o.AdminKey), "admin-key", "where a new administrator's key is kept: keyring, file, or show to print it once", string(setup.InKeyring), string(setup.InFile), string(setup.ShownOnce))
 	choose(f, (*string)(&o.AgentKey), "agent-key", "where a new agent's key is kept: keyring or file", string(setup.InKeyring), string(setup.InFile))
-	f.Var((*listFlag)(&o.AllowOut), "allow-out", "whom the account may write to: addresses, @domains or *, separated by commas")
-	f.Var((*listFlag)(&o.AllowIn), "allow-in", "whose mail is visible; everybody's without it")
+	repeated(f, &o.AllowOut, "allow-out", "recipients the account may write to: addresses, @domains or *, separated by commas", setup.SplitList)
+	repeated(f, &o.AllowIn, "allow-in", "senders whose mail is visible, separated by commas; everybody without it", setup.SplitList)
 	f.BoolVar(&o.Device, "device", false, "with --auth oauth2: agree on another device, by a code")
 	f.BoolVar(&o.AcceptFound, "accept-found", false, "use servers that the domain's own records name, without asking")
 	quiet := f.Bool("no-questions", false, "ask nothing on a terminal either")

@@ -162,15 +162,20 @@ func (p *process) report(err error) int {
 	case errors.Is(err, syscall.EPIPE):
 		return 0 // nobody reads on
 	}
-	f := commands.Faults(err)
-	if f == nil {
-		f = &discovery.Fault{Code: discovery.ExecutionError, Message: err.Error()}
-	}
+	f := faultOf(err)
 	fmt.Fprintf(p.stderr, "postern: %s\n", f.Message)
 	if f.Hint != "" {
 		fmt.Fprintf(p.stderr, "%s\n", f.Hint)
 	}
 	return f.Code.ExitStatus()
+}
+
+// faultOf is an error in the words that a person reads.
+func faultOf(err error) *discovery.Fault {
+	if f := commands.Faults(err); f != nil {
+		return f
+	}
+	return &discovery.Fault{Code: discovery.ExecutionError, Message: err.Error()}
 }
 
 // flags makes the flag set of a verb.
@@ -183,6 +188,14 @@ func (p *process) flags(verb, synopsis string) *flag.FlagSet {
 		f.PrintDefaults()
 	}
 	return f
+}
+
+// repeated adds a flag that may be given several times. split takes one apart.
+func repeated(f *flag.FlagSet, list *[]string, name, usage string, split func(string) []string) {
+	f.Func(name, usage, func(s string) error {
+		*list = append(*list, split(s)...)
+		return nil
+	})
 }
 
 // oneOf is a flag that takes one of a few words, in any case, of which completion knows.

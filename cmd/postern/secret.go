@@ -29,21 +29,15 @@ func (p *process) readSecret(ctx context.Context, stdin *bufio.Reader, source st
 			defer f.Close()
 			return firstLine(f)
 		})
-	case p.onTerminal():
-		return hiddenSecret(ctx, p.stdin, p.stderr)
+	case p.onTerminal() || stdin != nil && terminal.Is(p.stdin):
+		typed, err := terminal.ReadHidden(ctx, p.stdin, p.stderr, "Password: ")
+		defer clear(typed)
+		return mail.NewSecret(typed), err
 	case stdin == nil:
 		return mail.Secret{}, &discovery.Fault{Code: discovery.ValidationError, Message: "Standard input carries commands here, so a password cannot come from it.",
 			Hint: "Use --password-from env:NAME or file:PATH, or run the command with 'postern exec'."}
-	case terminal.Is(p.stdin):
-		return hiddenSecret(ctx, p.stdin, p.stderr)
 	}
 	return terminal.Await(ctx, func() (mail.Secret, error) { return firstLine(stdin) })
-}
-
-func hiddenSecret(ctx context.Context, in *os.File, out io.Writer) (mail.Secret, error) {
-	typed, err := terminal.ReadHidden(ctx, in, out, "Password: ")
-	defer clear(typed)
-	return mail.NewSecret(typed), err
 }
 
 func firstLine(r io.Reader) (mail.Secret, error) {
