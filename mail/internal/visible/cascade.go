@@ -93,13 +93,14 @@ func (p *page) offerRules(key string, n *html.Node) {
 	}
 }
 
-// settle decides about the doubtful declarations: the one with the highest rank
-// that hides wins over what is sure.
+// settle decides about the doubtful declarations: where the one with the highest rank
+// hides, the worst takes the place of what is sure. Its own value may bring back what
+// something else moved away.
 func (p *page) settle() {
 	for _, one := range p.doubts {
 		prop := one.decl.prop
 		if best := p.best[prop]; (best.decl == nil || one.rank >= best.rank) && p.hides(prop, one.decl.value) {
-			p.best[prop] = one
+			p.best[prop] = candidate{one.rank, &declaration{prop: prop, value: worst(prop)}}
 		}
 	}
 }

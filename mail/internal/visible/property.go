@@ -83,7 +83,7 @@ var propertyRules = [exoticFirst]propertyRule{
 	overflowX:       {"overflow-x overflow-inline", words("visible " + scrollWords), false, scrollWords, 0, 0, keyword("hidden")},
 	overflowY:       {"overflow-y overflow-block", words("visible " + scrollWords), false, scrollWords, 0, 0, keyword("hidden")},
 	textIndent:      {"text-indent", length("-%", ""), true, "", -100, farAway, px(-infinite)},
-	position:        {"position", words("static relative absolute fixed sticky -webkit-sticky"), false, "relative absolute fixed", 0, 0, keyword("absolute")},
+	position:        {"position", words("static relative absolute fixed sticky -webkit-sticky"), false, "relative absolute fixed sticky -webkit-sticky", 0, 0, keyword("absolute")},
 	left:            {"left inset-inline-start", readOffset, false, "", -100, farAway, px(-infinite)},
 	top:             {"top inset-block-start", readOffset, false, "", -100, farAway, px(-infinite)},
 	right:           {"right inset-inline-end", readOffset, false, "", -100, farAway, px(infinite)},
