@@ -85,11 +85,12 @@ func Child(stdin io.Reader, stdout io.Writer, args []string) int {
 	return 0
 }
 
+// slack is what the Go runtime may map or commit besides the memory that the watchdog
+// counts: that can say why it ends the process, and so is mostly first.
+var slack int64 = 256 << 20
+
 // limits take from this process what reading a PDF does not need.
 func (a childArguments) limits() child.Limits {
-	// What the Go runtime maps or commits besides what the watchdog counts: that can say
-	// why it ends the process, and so is mostly first.
-	const slack = 256 << 20
 	return child.Limits{
 		Memory: slack + a.memory,
 		// The watchdog's clock, which runs no slower than all threads together, comes

@@ -4,6 +4,6 @@ package pdftext
 
 const race = true
 
-// Where memory is limited the race detector, which needs much of its own, may be
-// the first to find none, and ends the process in its way.
-func init() { outOfMemory = append(outOfMemory, 66) }
+// The race detector maps much memory of its own. Where that is limited it may be the first
+// to find none, and ends the process in its way.
+func init() { slack, outOfMemory = 3<<30, append(outOfMemory, 66) }
