@@ -368,7 +368,11 @@ func FuzzInterleavings(f *testing.F) {
 func TestNoInterleavingSendsTwiceOrLies(t *testing.T) {
 	reached := map[mail.OutboxState]int{}
 	twice := 0
-	for seed := range uint64(3000) {
+	seeds := uint64(3000)
+	if testing.Short() {
+		seeds = 1000
+	}
+	for seed := range seeds {
 		w := modelled(t, seed)
 		e, _ := w.entry()
 		reached[e.State]++
