@@ -19,9 +19,9 @@ type Principal struct {
 	// once a Principal has it.
 	Scope *Scope
 
-	// Unasked has the principal's client asked nothing, and what it answers not heard.
-	// Whoever is the principal can write its client's answer to a question meant for a
-	// person.
+	// Unasked means that no question is put to a person through the principal's client,
+	// and that no answer from it counts: whoever holds the principal's token can write
+	// that client's answers.
 	Unasked bool
 }
 

@@ -46,10 +46,9 @@ func (a Answer) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// Delivered tells the command that its answer has left for the caller whole; it returns
-// when the command has noted it. Who hands an answer on in another way than WriteTo calls
-// it once, then. A command whose answer is not known to have arrived takes care of that
-// itself.
+// Delivered tells the command that its whole answer has left for the caller, and returns
+// when the command has noted it. A caller that does not use WriteTo calls it once, when
+// the answer has been written. Without it the command treats the answer as not arrived.
 func (a Answer) Delivered() {
 	for _, done := range a.Receipts {
 		done()

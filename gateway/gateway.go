@@ -49,7 +49,7 @@ func New(o Options) (*Gateway, error) {
 	case o.Registry == nil:
 		return nil, errors.New("gateway: no registry")
 	case o.Profile.Allows == nil:
-		return nil, errors.New("gateway: no profile, so that only the reserved commands would exist; FullProfile has every command")
+		return nil, errors.New("gateway: no profile: only the reserved commands would exist; FullProfile has every command")
 	}
 	if o.Settings == nil {
 		o.Settings = FixedSettings{}
@@ -64,7 +64,7 @@ func New(o Options) (*Gateway, error) {
 		o.Context = func(ctx context.Context, _ Principal) context.Context { return ctx }
 	}
 	o.AdminHint = cmp.Or(o.AdminHint, "Only the administrator may run it.")
-	o.FailureHint = cmp.Or(o.FailureHint, "Try again; if it stays so, look at the log on standard error.")
+	o.FailureHint = cmp.Or(o.FailureHint, "Try again. If it fails again, look at the log on standard error.")
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -112,8 +112,8 @@ func (g *Gateway) panics(do func()) (panicked bool) {
 	return false
 }
 
-// own is what a command says of its failure, also where its time was over or its
-// caller gave up; nil where it leaves that to the gateway.
+// own is the fault that a command made itself, which holds even when its time is over or
+// its caller gave up; nil where it leaves the words to the gateway.
 func (g *Gateway) own(err error) *discovery.Fault {
 	var u discovery.Undecided
 	if f := discovery.AsFault(err); f != nil || !errors.As(err, &u) || !u.Undecided() {

@@ -12,8 +12,8 @@ const (
 	progressAfter = 500 * time.Millisecond
 	// progressGap is the least time between two reports.
 	progressGap = 250 * time.Millisecond
-	// progressBeat is how long a command says nothing before it is reported once more,
-	// so that who waits knows that it still runs.
+	// progressBeat is how long a command is silent before its last report is repeated,
+	// so that the caller knows that it still runs.
 	progressBeat = 5 * time.Second
 	// progressEnd is how long the end of a command waits for a report that is being
 	// told. One that takes longer is being written: the answer comes behind it.

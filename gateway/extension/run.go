@@ -70,7 +70,7 @@ func (r *runner) run(ctx context.Context, call *discovery.Call, j *job, args jso
 	}
 	if err := j.program.check(r.dir); err != nil {
 		return nil, &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("The extension cannot be run: %s.", err),
-			Hint: "Whoever installed it can look at it with 'doctor'; what was changed is read when Postern is started again.", Err: err}
+			Hint: "'doctor' says more on the machine where it is installed; a changed extension is read when Postern is started again.", Err: err}
 	}
 	in := input{Command: j.path, Arguments: args, Principal: call.Principal, Admin: call.Admin}
 	if deadline, ok := ctx.Deadline(); ok {
@@ -111,7 +111,7 @@ func (j *job) stopped(ctx context.Context, err error) error {
 
 // fault is a failure of the program that it did not put into words itself.
 func (j *job) fault(err error, format string, v ...any) *discovery.Fault {
-	hint := "Whoever installed the extension can run its program by hand to see why."
+	hint := "To see why, run its program by hand where it is installed."
 	if j.effect != discovery.Read {
 		hint = "What it had done by then is not known: find out before you run it again. " + hint
 	}

@@ -44,15 +44,15 @@ const (
 // Calls run concurrently, at most MaxInFlight at once, and are answered as they
 // finish; a gateway.Gateway lets each take effect in the order of its arrival
 // (gateway.Order), and a call that waits for its turn counts as one at work. The rest
-// wait, and when MaxQueued wait nothing is read until one starts. Requests of other methods and notifications overtake waiting calls. A
-// call cancelled by the client gets no answer; one that was still waiting never
-// runs. A line that is no message is answered with a JSON-RPC error and costs the
-// session nothing.
+// wait, and while MaxQueued wait nothing is read. Requests of other methods and
+// notifications overtake waiting calls. A call cancelled by the client gets no answer;
+// one that was still waiting never runs. A line that is not a message is answered with a
+// JSON-RPC error, and the session goes on.
 //
 // Both ends are closed at return, unless a close takes longer than 2 s. Nothing but the
-// protocol may be written to out: a program that serves on its standard output keeps the file for this call and
-// sets os.Stdout to os.Stderr. It also ignores SIGPIPE, or else a client that goes
-// away ends the process before this function can return.
+// protocol may be written to out: a program that serves on its standard output keeps the
+// file for this call and sets os.Stdout to os.Stderr. It also ignores SIGPIPE, or else a
+// client that goes away ends the process before this function can return.
 //
 // A call that ignores its context, or a read from an end that Close does not
 // interrupt, is left behind in its goroutine.
