@@ -62,8 +62,9 @@ const (
 	defaultMemory  = 256 << 20
 )
 
-// Runner reads PDFs in child processes. The zero value but for Command is ready.
-// Its fields must not change once it is used; it is safe for concurrent use.
+// Runner reads PDFs in child processes, one at a time; other callers wait, at most until
+// their context ends. The zero value but for Command is ready. Its fields must not
+// change once it is used; it is safe for concurrent use.
 type Runner struct {
 	// Command is the argument vector that runs Child, such as our own
 	// executable and its hidden verb. Arguments for Child follow it.
@@ -73,9 +74,6 @@ type Runner struct {
 	// MemoryBytes is what a child may use besides what it starts with; 0 means
 	// 256 MiB.
 	MemoryBytes int64
-	// Concurrent is how many children may run at once; 0 means 1. Other calls
-	// wait, at most until their context ends.
-	Concurrent int
 
 	once  sync.Once
 	slots chan struct{}
@@ -95,7 +93,7 @@ func (r *Runner) Text(ctx context.Context, pdf []byte, maxRunes int) (text strin
 	case len(pdf) > MaxBytes:
 		return "", false, ErrTooLarge
 	}
-	r.once.Do(func() { r.slots = make(chan struct{}, max(r.Concurrent, 1)) })
+	r.once.Do(func() { r.slots = make(chan struct{}, 1) })
 	select {
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()

@@ -129,7 +129,6 @@ func TestDamagedFilesHaveAnAnswer(t *testing.T) {
 	}
 	r := runner(t)
 	r.Timeout = 5 * time.Second
-	r.Concurrent = 2
 	random := rand.New(rand.NewPCG(1, 2))
 	tries := 100
 	if testing.Short() {

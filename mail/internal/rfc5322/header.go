@@ -101,11 +101,6 @@ func isFieldName(s string) bool {
 // Fields returns every field in the order of the message.
 func (h Header) Fields() []Field { return slices.Clone(h.fields) }
 
-// Has reports whether there is a field of this name, in any case.
-func (h Header) Has(name string) bool {
-	return slices.ContainsFunc(h.fields, func(f Field) bool { return strings.EqualFold(f.Name, name) })
-}
-
 // Get returns the first value of the name, unfolded and not decoded, or "".
 func (h Header) Get(name string) string {
 	for _, f := range h.fields {

@@ -45,7 +45,7 @@ func TestHeaderLookupIgnoresCaseAndKeepsOrder(t *testing.T) {
 	if got := h.Values("To"); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("Values = %q", got)
 	}
-	if !h.Has("SUBJECT") || h.Has("Cc") || h.Get("Cc") != "" || h.Values("Cc") != nil {
+	if h.Get("SUBJECT") == "" || h.Get("Cc") != "" || h.Values("Cc") != nil {
 		t.Error("a field that is there is missing, or the reverse")
 	}
 	if got := h.Text("Subject"); got != "Grüße" {
@@ -84,7 +84,7 @@ func TestParseHeaderIsBounded(t *testing.T) {
 	t.Run("block", func(t *testing.T) {
 		line := "A: " + strings.Repeat("x", 1000) + "\n"
 		h := ParseHeader([]byte(strings.Repeat(line, 300) + "From: a@b.c\n\n"))
-		if h.Has("From") || h.Certain("From") {
+		if h.Get("From") != "" || h.Certain("From") {
 			t.Error("a field beyond the bound was read or is not missed")
 		}
 		h = ParseHeader([]byte("From: a@b.c\n\n" + strings.Repeat(line, 1000)))
