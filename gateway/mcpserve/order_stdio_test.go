@@ -183,10 +183,13 @@ func TestAWaitInVainSaysThatNothingWasDone(t *testing.T) {
 				t.Errorf("%d after %s: %+v", c.id, time.Since(start), a)
 			}
 		}
-		if len(l.audit) != 2 {
-			t.Fatalf("%d audit entries, want 2", len(l.audit))
+		l.mu.Lock()
+		audit := slices.Clone(l.audit)
+		l.mu.Unlock()
+		if len(audit) != 2 {
+			t.Errorf("%d audit entries, want 2", len(audit))
 		}
-		for _, e := range l.audit {
+		for _, e := range audit {
 			if e.Allowed || e.Reason != "not_started" || e.Code != "TIMEOUT" || e.Parsed == "" || !strings.HasPrefix(e.Command, "do ") {
 				t.Errorf("audited as %+v", e)
 			}
