@@ -168,7 +168,7 @@ func (z *lexer) next() token {
 		if strings.HasPrefix(z.s[z.pos:], "%") {
 			t.kind, t.text = tokenPercent, t.text+"%"
 			z.pos++
-		} else if unit := identPattern.FindString(z.s[z.pos:]); unit != "" {
+		} else if unit := find(identPattern, z.s[z.pos:]); unit != "" {
 			z.pos += len(unit)
 			t.kind, t.text, t.unit = tokenDimension, t.text+unit, strings.ToLower(unescape(unit))
 		}
@@ -184,11 +184,11 @@ func (z *lexer) next() token {
 			t.kind = tokenFunction
 			z.url(&t)
 		}
-	case c == '#' && namePattern.MatchString(rest[1:]):
+	case c == '#' && find(namePattern, rest[1:]) != "":
 		z.pos++
-		t.id = identPattern.MatchString(rest[1:])
+		t.id = find(identPattern, rest[1:]) != ""
 		z.take(&t, tokenHash, namePattern)
-	case c == '@' && identPattern.MatchString(rest[1:]):
+	case c == '@' && find(identPattern, rest[1:]) != "":
 		z.pos++
 		z.take(&t, tokenAt, identPattern)
 		t.text = strings.ToLower(t.text)
@@ -204,13 +204,38 @@ func isSpaceCSS(c byte) bool { return c == ' ' || c == '\t' || c == '\n' }
 
 // take reads a token that matches a pattern, and reports whether there is one.
 func (z *lexer) take(t *token, kind tokenKind, pattern *regexp.Regexp) bool {
-	raw := pattern.FindString(z.s[z.pos:])
+	raw := find(pattern, z.s[z.pos:])
 	if raw == "" {
 		return false
 	}
 	z.pos += len(raw)
 	t.kind, t.text = kind, unescape(raw)
 	return true
+}
+
+// find returns what a pattern matches at the beginning of a text. Most texts have no
+// escape, and for those no pattern is needed.
+func find(pattern *regexp.Regexp, s string) string {
+	if pattern == numberPattern {
+		if digit := strings.TrimLeft(s[:min(len(s), 3)], "+-."); digit == "" || digit[0] < '0' || digit[0] > '9' {
+			return ""
+		}
+		return pattern.FindString(s)
+	}
+	plain := strings.IndexFunc(s, func(c rune) bool { return !isNameRune(c) && c != '-' && (c < '0' || c > '9') })
+	if plain < 0 {
+		plain = len(s)
+	} else if s[plain] == '\\' {
+		return pattern.FindString(s)
+	}
+	if rest := strings.TrimPrefix(s[:plain], "-"); pattern == identPattern && (rest == "" || rest[0] >= '0' && rest[0] <= '9') {
+		return ""
+	}
+	return s[:plain]
+}
+
+func isNameRune(c rune) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= 0x80
 }
 
 // url reads an address without quotation marks behind "url(".
