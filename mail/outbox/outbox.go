@@ -7,8 +7,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/postern-mail/postern/internal/plain"
 	"github.com/postern-mail/postern/mail"
@@ -45,7 +46,7 @@ type Options struct {
 type Outbox struct {
 	o         Options
 	dial      func(ctx context.Context, o mail.Operation, a *mail.Account) (submission, error) // connects and logs in
-	admitting sync.Mutex                                                                       // while an entry is charged and added
+	admitting *semaphore.Weighted                                                              // while an entry is charged and added
 }
 
 // New makes an Outbox. It connects to nothing yet, and needs no closing.
@@ -56,7 +57,7 @@ func New(o Options) *Outbox {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	b := &Outbox{o: o}
+	b := &Outbox{o: o, admitting: semaphore.NewWeighted(1)}
 	b.dial = func(ctx context.Context, o mail.Operation, a *mail.Account) (submission, error) {
 		return b.connect(ctx, o, a)
 	}

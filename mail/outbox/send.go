@@ -146,8 +146,10 @@ func (b *Outbox) take(ctx context.Context, principal string, charge bool) error 
 // admit charges a message and adds it, unless its key has an entry by now. One goes
 // after the other, so that of several requests with one key one is charged.
 func (b *Outbox) admit(ctx context.Context, e *mail.Outgoing, message []byte) (kept mail.Outgoing, added bool, err error) {
-	b.admitting.Lock()
-	defer b.admitting.Unlock()
+	if err := b.admitting.Acquire(ctx, 1); err != nil {
+		return kept, false, err
+	}
+	defer b.admitting.Release(1)
 	if kept, found, err := b.byKey(ctx, e.Account, e.Key); found || err != nil {
 		return kept, false, err
 	}

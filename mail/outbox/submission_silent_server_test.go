@@ -149,7 +149,9 @@ func TestKeyUsedAnewForAnotherMessageHasAnotherMessageID(t *testing.T) {
 
 func TestListIsBounded(t *testing.T) {
 	o := newOffice(t, newSubmissionServer(t), approving)
+	start := time.Now()
 	for i := range 3 {
+		o.now = func() time.Time { return start.Add(time.Duration(i) * time.Millisecond) } // entries are told apart by it
 		o.mustSend(hello(func(r *outbox.Request) { r.Principal = fmt.Sprint("p", i) }))
 	}
 	for _, limit := range []int{-1, mail.MaxOutboxLimit + 1} {
