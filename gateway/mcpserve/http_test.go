@@ -283,13 +283,17 @@ func TestAServerThatStopsTakesNothingMore(t *testing.T) {
 		s := serveWith(t, l, Server{Gateway: g}, HTTPOptions{}, defaultTimes)
 		go l.call(t, "ann", "wait")
 		<-g.began
-		go func() { _ = s.stop() }() // its error is checked at the end of the test
+		stopped := make(chan struct{})
+		go func() {
+			_ = s.stop() // its error is checked at the end of the test
+			close(stopped)
+		}()
 		synctest.Wait()
 		if a := l.call(t, "bob", "now"); a.status != http.StatusServiceUnavailable {
 			t.Errorf("%+v", a)
 		}
 		close(g.release)
-		synctest.Wait()
+		<-stopped
 		if _, err := l.dial(t.Context(), "", ""); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("it listens still: %v", err)
 		}
