@@ -18,6 +18,9 @@ import (
 // POSTERN_REQUIRE_SERVERS is set.
 func node(t *testing.T, script string, args ...string) []map[string]any {
 	t.Helper()
+	if testing.Short() && os.Getenv(servertest.RequireServers) == "" {
+		t.Skip("programs of others are not started with -short")
+	}
 	dir, err := filepath.Abs(filepath.Join("..", "..", ".ci", "npm"))
 	if err != nil {
 		t.Fatal(err)
