@@ -170,25 +170,27 @@ func (g *guard) putTLS(conn net.Conn) {
 }
 
 // Read gives the protocol library what the mender passes on, and a dialog what
-// there is.
+// there is. The library reads no more after an error, so that a login has its outcome then.
 func (g *guard) Read(p []byte) (int, error) {
 	m := g.mend
 	if m == nil {
 		return g.receive(p)
 	}
-	if len(m.out) > 0 && g.reason() != nil {
-		return 0, g.reason() // what is left may take the library long
+	err := error(nil)
+	if len(m.out) > 0 {
+		err = g.reason() // what is left may take the library long
 	}
-	for len(m.out) == 0 {
+	for err == nil && len(m.out) == 0 {
 		if g.in == nil {
 			g.in = make([]byte, 16<<10)
 		}
 		m.out = m.spare[:0]
-		if _, err := g.receive(g.in); err != nil {
-			_ = g.login.outcome(err)
-			return 0, err
-		}
+		_, err = g.receive(g.in)
 		m.spare = m.out
+	}
+	if err != nil {
+		_ = g.login.outcome(err)
+		return 0, err
 	}
 	n := copy(p, m.out)
 	m.out = m.out[n:]

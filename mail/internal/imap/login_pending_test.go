@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -321,5 +322,26 @@ func TestHeldLoginWithASynchronizingLiteral(t *testing.T) {
 	text := <-got
 	if !strings.HasPrefix(text, "L1 AUTHENTICATE PLAIN "+base64.StdEncoding.EncodeToString([]byte("\x00ann\x00s3cret-pass"))+"\r\nT1 UID SEARCH") || !strings.HasSuffix(text, "{7}\r\nGrüße\r\n") {
 		t.Errorf("sent %q", text)
+	}
+}
+
+// A connection that ends before the library has read its greeting leaves no login
+// without an outcome.
+func TestALoginEndsWithTheConnection(t *testing.T) {
+	client, server := net.Pipe()
+	defer func() { _ = server.Close() }()
+	g := newGuard(client, &Config{})
+	p := &pendingLogin{newer: func() bool { return false }, done: make(chan struct{})}
+	if err := g.mending("* PREAUTH ready\r\n", nil, p, nil); err != nil {
+		t.Fatal(err)
+	}
+	g.end(ErrClosed)
+	if _, err := g.Read(make([]byte, 1)); !errors.Is(err, ErrClosed) {
+		t.Errorf("the library reads: %v", err)
+	}
+	select {
+	case <-p.done:
+	default:
+		t.Error("the login has no outcome")
 	}
 }
