@@ -89,11 +89,11 @@ func TestEveryGroupHasASummaryAndEveryArgumentADescription(t *testing.T) {
 	}
 }
 
-func TestRootHelpIsShortAndItsRecipesAreLast(t *testing.T) {
+func TestRootHelpIsShort(t *testing.T) {
 	g := newBareGateway(t)
 	for _, p := range []gateway.Principal{{Name: "agent"}, {Name: "admin", Admin: true}} {
 		a := g.Do(t.Context(), gateway.Request{Principal: p, Line: "help"})
-		if len(a.JSON) > 1000 || !a.Success() {
+		if len(a.JSON) > 1500 || !a.Success() || strings.Contains(string(a.JSON), "…") {
 			t.Errorf("%s: %d bytes: %s", p.Name, len(a.JSON), a.JSON)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/postern-mail/postern/internal/plain"
 )
 
 // HelpArgs are the arguments of the reserved command help.
@@ -85,7 +87,7 @@ func (r *Registry) rootHelp(visible func(*Command) bool) HelpResult {
 		}
 		word, rest, grouped := strings.Cut(c.Path, " ")
 		if verbs[word] == nil {
-			h.Commands = append(h.Commands, CommandHelp{word, c.Summary})
+			h.Commands = append(h.Commands, CommandHelp{word, plain.Clip(c.Summary, 100)})
 			verbs[word] = []string{}
 		}
 		verb, _, _ := strings.Cut(rest, " ")
@@ -103,36 +105,15 @@ func (r *Registry) rootHelp(visible func(*Command) bool) HelpResult {
 			h.Examples = append(h.Examples, recipe)
 		}
 	}
-	long := slices.Clone(h.Commands)
-	if !h.shorten(maxRootHelp) {
-		h.Commands = foldExtensions(long)
-		h.shorten(maxRootHelp)
+	others := slices.DeleteFunc(slices.Clone(h.Commands), func(c CommandHelp) bool { return isExtension(c.Name) })
+	if n := len(h.Commands) - len(others); n > maxExtensions {
+		h.Commands = append(others, CommandHelp{"x-…", fmt.Sprintf("%d extensions; 'version' lists them", n)})
 	}
 	return h
 }
 
-// foldExtensions makes one line of all extensions, for an overview that has no room
-// for their names.
-func foldExtensions(commands []CommandHelp) []CommandHelp {
-	var out []CommandHelp
-	at, n := -1, 0
-	for _, c := range commands {
-		switch {
-		case !isExtension(c.Name):
-			out = append(out, c)
-		case at < 0:
-			at = len(out)
-			out = append(out, c)
-			fallthrough
-		default:
-			n++
-		}
-	}
-	if n > 1 {
-		out[at] = CommandHelp{"x-…", fmt.Sprintf("%d extensions; 'version' lists them", n)}
-	}
-	return out
-}
+// maxExtensions is how many extensions the overview names.
+const maxExtensions = 20
 
 // isExtension reports whether a command's first word is that of an extension (002
 // section 9.1).
@@ -144,34 +125,6 @@ func (c *Command) Extension() string {
 		return word
 	}
 	return ""
-}
-
-// maxRootHelp is how many bytes the overview takes, so that it fits in 1,000 with
-// its envelope.
-const maxRootHelp = 885
-
-// shorten takes words off the longest descriptions until the overview has at most
-// limit bytes: help for a group still lists all of it. It reports whether that was
-// enough.
-func (h *HelpResult) shorten(limit int) bool {
-	for {
-		b, err := json.Marshal(h)
-		if err != nil || len(b) <= limit {
-			return true
-		}
-		longest := 0
-		for i, c := range h.Commands {
-			if len(c.Description) > len(h.Commands[longest].Description) {
-				longest = i
-			}
-		}
-		c := &h.Commands[longest]
-		end := strings.LastIndexByte(strings.TrimSuffix(c.Description, " …"), ' ')
-		if end < 0 {
-			return false // names alone are too many
-		}
-		c.Description = c.Description[:end] + " …"
-	}
 }
 
 func (r *Registry) groupHelp(group string, visible func(*Command) bool) HelpResult {

@@ -87,46 +87,6 @@ func TestErrorsRepeatNoControlCharacters(t *testing.T) {
 	}
 }
 
-// TestRootHelpStaysShortHoweverManyCommandsThereAre fills a registry with groups and
-// verbs: every first word stays, and help for a group still lists all of it.
-func TestRootHelpStaysShortHoweverManyCommandsThereAre(t *testing.T) {
-	var list []*discovery.Command
-	nothing := func(context.Context, *discovery.Call, *Args) (Result, error) { return Result{}, nil }
-	for _, group := range []string{"mail", "outbox", "agent", "policy", "account", "allow", "config", "audit"} {
-		for _, verb := range []string{"accounts", "verify", "folders", "list", "search", "get", "raw", "attachment", "thread", "ack", "mark-read", "flags"} {
-			list = append(list, discovery.New(discovery.Spec{Path: group + " " + verb, Summary: "X", Effect: discovery.Read, Examples: []string{group + " " + verb}}, nothing))
-		}
-	}
-	r, err := discovery.NewRegistry(discovery.Info{Name: "test", Description: "A description of the usual length", Groups: map[string]string{},
-		Recipes: []string{"mail list", "mail get", "help mail get"}}, list...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	help := func(path ...string) discovery.HelpResult {
-		answer, err := r.Lookup("help").Run(t.Context(), &discovery.Call{Caller: discovery.Caller{Visible: everything}}, &discovery.Bound{Args: &discovery.HelpArgs{Command: path}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer.(discovery.HelpResult)
-	}
-	h := help()
-	b, err := json.Marshal(h)
-	if err != nil || len(b) > 900 {
-		t.Errorf("%d bytes, %v", len(b), err)
-	}
-	if len(h.Commands) != 8+3 || len(h.Examples) != 3 {
-		t.Errorf("%d first words, %d recipes", len(h.Commands), len(h.Examples))
-	}
-	for _, c := range h.Commands[:8] {
-		if !strings.HasPrefix(c.Description, "accounts verify") || !strings.HasSuffix(c.Description, " …") {
-			t.Errorf("%s: %q", c.Name, c.Description)
-		}
-	}
-	if got := help("agent"); len(got.Commands) != 12 {
-		t.Errorf("help agent: %d commands", len(got.Commands))
-	}
-}
-
 // TestRootHelpFoldsExtensions fills the overview with more names than it has room
 // for: they become one line, and everything else stays.
 func TestRootHelpFoldsExtensions(t *testing.T) {
