@@ -14,13 +14,13 @@ import (
 // authOptions say where an account's credential comes from. Where a secret is read
 // from is no secret, but people put the secret itself there.
 type authOptions struct {
-	Auth                  mail.Auth `json:"auth,omitempty" jsonschema:"enum=password,enum=oauth2,enum=helper,enum=keyring" jsonschema_description:"Where what it logs in with comes from: the vault, an OAuth 2.0 provider, a command, the system keyring; password without it"`
+	Auth                  mail.Auth `json:"auth,omitempty" jsonschema:"enum=password,enum=oauth2,enum=helper,enum=keyring" jsonschema_description:"Where the credential comes from: the vault (password), an OAuth 2.0 provider, a helper command or the system keyring; password if left out"`
 	PasswordFrom          string    `json:"password-from,omitempty" acli:"form=secret,sensitive" jsonschema:"example=stdin,example=env:MAIL_PASSWORD" jsonschema_description:"Where the password is read from: stdin (its first line), env:NAME or file:PATH"`
 	Helper                string    `json:"helper,omitempty" acli:"sensitive" jsonschema:"minLength=1,maxLength=9000,example=biosecret get mail" jsonschema_description:"Command whose first line of output is the password, split as a command string is and run without a shell; by absolute path or found in PATH"`
-	OAuthProvider         string    `json:"oauth-provider,omitempty" jsonschema:"enum=google,enum=microsoft,enum=custom" jsonschema_description:"Who gives access; google and microsoft also set the hosts that are not given"`
-	OAuthClientID         string    `json:"oauth-client-id,omitempty" jsonschema:"minLength=1,maxLength=512" jsonschema_description:"Id that the provider gave for this program"`
+	OAuthProvider         string    `json:"oauth-provider,omitempty" jsonschema:"enum=google,enum=microsoft,enum=custom" jsonschema_description:"The OAuth 2.0 provider; google and microsoft also set the hosts that are not given"`
+	OAuthClientID         string    `json:"oauth-client-id,omitempty" jsonschema:"minLength=1,maxLength=512" jsonschema_description:"Client id that the provider gave for this program"`
 	OAuthClientSecretFrom string    `json:"oauth-client-secret-from,omitempty" acli:"form=secret,sensitive" jsonschema_description:"Where the client secret is read from, as with --password-from; a public client has none"`
-	OAuthTenant           string    `json:"oauth-tenant,omitempty" jsonschema:"minLength=1,maxLength=253" jsonschema_description:"Tenant at microsoft; common without it"`
+	OAuthTenant           string    `json:"oauth-tenant,omitempty" jsonschema:"minLength=1,maxLength=253" jsonschema_description:"Tenant at microsoft; common if left out"`
 	OAuthAuthURL          string    `json:"oauth-auth-url,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Consent page of a custom provider"`
 	OAuthTokenURL         string    `json:"oauth-token-url,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Token endpoint of a custom provider"`
 	OAuthDeviceURL        string    `json:"oauth-device-url,omitempty" jsonschema:"minLength=1,maxLength=2048" jsonschema_description:"Device authorization endpoint of a custom provider"`

@@ -190,7 +190,7 @@ func TestOptionsOfAnotherAuthAreRefused(t *testing.T) {
 		{"account edit work --auth oauth2", "needs a provider"},
 		{"account edit helped --password-from stdin", "--password-from goes with"},
 		{"account edit helped --auth password", "--password-from is missing"},
-		{"account edit work --auth keyring --password-from stdin --subject-pattern '('", "no RE2 expression"},
+		{"account edit work --auth keyring --password-from stdin --subject-pattern '('", "not an RE2 expression"},
 	} {
 		b.fails(t, test.line, discovery.ValidationError, test.says)
 	}

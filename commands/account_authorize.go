@@ -14,7 +14,7 @@ import (
 type accountAuthorizeArgs struct {
 	accountNameArgs
 	Device bool   `json:"device,omitempty" jsonschema_description:"Show a code to type on another device, for a machine without a browser"`
-	Port   uint16 `json:"port,omitempty" jsonschema:"minimum=1,maximum=65535" jsonschema_description:"Port of this machine that the browser brings the answer to; any free one without it"`
+	Port   uint16 `json:"port,omitempty" jsonschema:"minimum=1,maximum=65535" jsonschema_description:"Port of this machine that the browser sends the answer to; any free one if left out"`
 }
 
 // Validate checks what one option alone cannot.

@@ -13,7 +13,7 @@ type accountEditArgs struct {
 	accountNameArgs
 	accountOptions
 	AllowIn  string `json:"allow-in,omitempty" jsonschema:"enum=on,enum=off" jsonschema_description:"Whether only senders on the inbound list are visible"`
-	AllowOut string `json:"allow-out,omitempty" jsonschema:"enum=on,enum=off" jsonschema_description:"Whether only recipients on the outbound list may be written to"`
+	AllowOut string `json:"allow-out,omitempty" jsonschema:"enum=on,enum=off" jsonschema_description:"Whether agents may write only to recipients on the outbound list"`
 }
 
 // AccountEditResult answers account edit.
@@ -26,7 +26,7 @@ type AccountEditResult struct {
 func accountEdit(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "account edit",
-		Summary:  "Change an account; what is not given stays",
+		Summary:  "Change an account; options that are left out change nothing",
 		Effect:   discovery.Admin,
 		Examples: []string{"account edit work --mode RW", "account edit work --allow-in on"},
 	}, func(ctx context.Context, call *discovery.Call, args *accountEditArgs) (*AccountEditResult, error) {
@@ -72,7 +72,7 @@ func accountEdit(d *Deps) *discovery.Command {
 			r.LeftInKeyring = d.forgetInKeyring(ctx, args.Name)
 		}
 		if after.Auth == mail.AuthOAuth2 && !reflect.DeepEqual(before.OAuth, after.OAuth) {
-			r.NextAction = next("Ask the owner for consent anew: it shows an address to open and waits", "account", "authorize", args.Name)
+			r.NextAction = next("Ask the owner for consent again: it shows an address to open and waits", "account", "authorize", args.Name)
 		}
 		return r, nil
 	})

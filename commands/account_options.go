@@ -13,7 +13,7 @@ import (
 // is left as it is.
 type accountOptions struct {
 	Email          string        `json:"email,omitempty" jsonschema:"minLength=3,maxLength=320,example=ann@example.org" jsonschema_description:"The account's own address"`
-	Protocol       mail.Protocol `json:"protocol,omitempty" jsonschema:"enum=imap,enum=pop3" jsonschema_description:"How mail is read; imap without it"`
+	Protocol       mail.Protocol `json:"protocol,omitempty" jsonschema:"enum=imap,enum=pop3" jsonschema_description:"How mail is read; imap if left out"`
 	IMAPHost       string        `json:"imap-host,omitempty" jsonschema:"minLength=1,maxLength=253,example=imap.example.org" jsonschema_description:"IMAP server"`
 	IMAPPort       uint16        `json:"imap-port,omitempty" jsonschema:"minimum=1,maximum=65535" jsonschema_description:"IMAP port; 993 for tls and 143 otherwise"`
 	IMAPSecurity   mail.Security `json:"imap-security,omitempty" jsonschema:"enum=tls,enum=starttls,enum=none" jsonschema_description:"IMAP protection; none only to this machine"`
@@ -23,12 +23,12 @@ type accountOptions struct {
 	SMTPHost       string        `json:"smtp-host,omitempty" jsonschema:"minLength=1,maxLength=253,example=smtp.example.org" jsonschema_description:"Submission server"`
 	SMTPPort       uint16        `json:"smtp-port,omitempty" jsonschema:"minimum=1,maximum=65535" jsonschema_description:"Submission port; 465 for tls and 587 otherwise"`
 	SMTPSecurity   mail.Security `json:"smtp-security,omitempty" jsonschema:"enum=tls,enum=starttls,enum=none" jsonschema_description:"Submission protection; none only to this machine"`
-	Username       string        `json:"username,omitempty" jsonschema:"minLength=1,maxLength=320" jsonschema_description:"Login name; the address without it"`
-	DisplayName    *string       `json:"display-name,omitempty" jsonschema:"maxLength=200" jsonschema_description:"The person's name, for the From of what is sent; an empty one removes it"`
-	SentCopy       mail.SentCopy `json:"sent-copy,omitempty" jsonschema:"enum=auto,enum=always,enum=never" jsonschema_description:"Whether a copy of what is sent is put into the Sent folder; auto leaves it to providers that do so themselves"`
-	Mode           mail.Mode     `json:"mode,omitempty" jsonschema:"enum=RO,enum=RW,enum=approve" jsonschema_description:"RO reads only, RW also changes and sends, approve lets a person release each send; RO without it"`
+	Username       string        `json:"username,omitempty" jsonschema:"minLength=1,maxLength=320" jsonschema_description:"Login name; the address if left out"`
+	DisplayName    *string       `json:"display-name,omitempty" jsonschema:"maxLength=200" jsonschema_description:"The person's name, for the From field of sent messages; an empty one removes it"`
+	SentCopy       mail.SentCopy `json:"sent-copy,omitempty" jsonschema:"enum=auto,enum=always,enum=never" jsonschema_description:"Whether a copy of each sent message is put into the Sent folder; auto leaves it to providers that do so themselves"`
+	Mode           mail.Mode     `json:"mode,omitempty" jsonschema:"enum=RO,enum=RW,enum=approve" jsonschema_description:"RO reads only, RW also changes and sends, approve lets a person release each send; RO if left out"`
 	SubjectPattern *string       `json:"subject-pattern,omitempty" jsonschema:"maxLength=1000" jsonschema_description:"RE2 pattern; only messages whose subject matches are visible, an empty one removes it"`
-	ProcessBacklog *bool         `json:"process-backlog,omitempty" jsonschema_description:"Messages that were there before count as new"`
+	ProcessBacklog *bool         `json:"process-backlog,omitempty" jsonschema_description:"Whether messages that are in a folder when Postern first looks at it count as new"`
 	CAFile         *string       `json:"ca-file,omitempty" jsonschema:"maxLength=4096" jsonschema_description:"File of certificates to trust for this account instead of the system's, an empty one removes them"`
 	authOptions
 }
@@ -55,7 +55,7 @@ func (o *accountOptions) apply(a *mail.Account, d *Deps) error {
 			protect(e.endpoint, e.service, e.port, e.security)
 		} else if e.port != 0 || e.security != "" {
 			return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("--%s-host is missing.", e.service),
-				Hint: "A port or a security belongs to a host."}
+				Hint: "A port or security setting needs its host."}
 		}
 	}
 	if a.Username == "" {

@@ -35,7 +35,7 @@ func agentCleanup(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "agent cleanup",
 		Summary:  "Delete messages that are older than 24 hours",
-		Details:  "Sending, reading and status do so by themselves, and nobody sees such messages; nobody needs this.",
+		Details:  "'agent send', 'agent read' and 'agent status' delete them too, and nobody sees them, so nobody has to run this.",
 		Effect:   discovery.State,
 		Examples: []string{"agent cleanup --dry-run", "agent cleanup"},
 	}, func(ctx context.Context, call *discovery.Call, args *agentCleanupArgs) (*AgentCleanedUp, error) {

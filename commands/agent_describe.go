@@ -95,7 +95,7 @@ func agentDescribe(others []*discovery.Command) *discovery.Command {
 			return agentDocument(shown), nil
 		}
 		if *shown.of(args.Command) == nil {
-			return nil, &discovery.Fault{Code: discovery.NotFound, Message: "This server does not offer the command.", Hint: "Run 'agent describe' for those it does."}
+			return nil, &discovery.Fault{Code: discovery.NotFound, Message: "This server does not offer the command.", Hint: "Run 'agent describe' to list those it does."}
 		}
 		return &AgentDescription{AgentCommands: *shown}, nil
 	})

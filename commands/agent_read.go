@@ -12,9 +12,9 @@ import (
 
 type agentReadArgs struct {
 	Agent      string `json:"agent" acli:"form=identity,positional" jsonschema:"example=my-repo:main" jsonschema_description:"Your identity, project:name"`
-	All        bool   `json:"all,omitempty" jsonschema_description:"Messages that were read before too"`
+	All        bool   `json:"all,omitempty" jsonschema_description:"Also messages that were read before"`
 	From       string `json:"from,omitempty" acli:"form=identity" jsonschema:"example=my-repo:reviewer" jsonschema_description:"Only messages of this sender"`
-	Limit      int    `json:"limit,omitempty" jsonschema:"minimum=1,maximum=10000,default=20" jsonschema_description:"Messages at most, the oldest first"`
+	Limit      int    `json:"limit,omitempty" jsonschema:"minimum=1,maximum=10000,default=20" jsonschema_description:"At most this many messages, oldest first"`
 	Thread     string `json:"thread,omitempty" acli:"form=agent_message" jsonschema:"example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"The whole thread of this message, read or not; nothing is marked as read"`
 	NoMarkRead bool   `json:"no-mark-read,omitempty" jsonschema_description:"Leave the messages unread"`
 	Peek       bool   `json:"peek,omitempty" jsonschema_description:"The same as --no-mark-read"`
@@ -39,9 +39,9 @@ type AgentInbox []AgentMessage
 func agentRead(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "agent read",
-		Summary: "Read the messages for an agent, its own left out, and mark them as read",
-		Details: "Without options: what is unread, direct messages and broadcasts, the oldest first. What was returned counts as read once the answer has been written; " +
-			"an answer that was not leaves it unread again after 30 s. An answer ends before it grows too long: read again for the rest. " +
+		Summary: "Read an agent's messages, except those it sent itself, and mark them as read",
+		Details: "Without options it returns unread direct messages and broadcasts, oldest first. They count as read once the answer has been written; " +
+			"if it was not, they are unread again after 30 s. An answer ends before it grows too long: read again for the rest. " +
 			"--wait ends with the first message, or with an empty list.",
 		Effect:   discovery.State,
 		Timeout:  300,

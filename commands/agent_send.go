@@ -11,7 +11,7 @@ import (
 type agentSendArgs struct {
 	From    string  `json:"from" acli:"form=identity" jsonschema:"example=my-repo:main" jsonschema_description:"Your identity, project:name"`
 	To      string  `json:"to" jsonschema:"pattern=^([*]|[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*)$,example=my-repo:reviewer,example=*" form:"must be project:name, both of lower-case letters, digits and dashes, or *" jsonschema_description:"Identity of the recipient, or * for every agent"`
-	Subject string  `json:"subject" acli:"form=text" jsonschema:"maxLength=10000" jsonschema_description:"What it is about, in a line"`
+	Subject string  `json:"subject" acli:"form=text" jsonschema:"maxLength=10000" jsonschema_description:"Subject, in one line"`
 	Body    *string `json:"body,omitempty" acli:"sensitive,form=text" jsonschema:"maxLength=10000" jsonschema_description:"The text; or use --body-file"`
 	Refs    *string `json:"refs,omitempty" jsonschema:"maxLength=10000,example=[\"notes/plan.md\"]" jsonschema_description:"JSON array of paths of files that the message is about; nobody opens them"`
 	ReplyTo string  `json:"reply-to,omitempty" acli:"form=agent_message" jsonschema:"example=1b4e28ba-2fa1-4d3b-a3f5-ef19b5a7633b" jsonschema_description:"Id of the message that this answers, which makes a thread"`
@@ -47,7 +47,7 @@ func agentSend(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "agent send",
 		Summary: "Leave a message for another agent, or for all of them",
-		Details: fmt.Sprintf("The recipient need not exist yet. The message lives 24 hours. A body file keeps every byte, up to %d KiB; what is longer, or is to stay, belongs into a file named with --refs.", maxAgentBody>>10),
+		Details: fmt.Sprintf("The recipient need not exist yet. The message lives 24 hours. A body file keeps every byte, up to %d KiB; keep longer text, and text that is to stay, in a file and name it with --refs.", maxAgentBody>>10),
 		Effect:  discovery.State,
 		Examples: []string{
 			`agent send --from my-repo:main --to my-repo:reviewer --subject 'Please look at the parser' --body 'It is on branch x.' --refs '["src/parser.go"]'`,

@@ -27,8 +27,8 @@ type AgentStatusList []AgentStatus
 func agentStatus(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "agent status",
-		Summary:  "Count what each agent has not read and not acted on",
-		Details:  "Listed is who sent a message or was sent one in the last 24 hours. What an agent sent itself does not count.",
+		Summary:  "Count each agent's unread and unacknowledged messages",
+		Details:  "It lists every agent that sent a message or was sent one in the last 24 hours. An agent's own messages do not count.",
 		Effect:   discovery.Read,
 		Examples: []string{"agent status", "agent status --project my-repo", "agent status --agent my-repo:main --fields unread"},
 	}, func(ctx context.Context, _ *discovery.Call, args *agentStatusArgs) (AgentStatusList, error) {

@@ -9,7 +9,7 @@ import (
 )
 
 func allowAdd(d *Deps, list direction) *discovery.Command {
-	return newCommand(list.spec("add", "Add entries to the list", "What is there already stays once.",
+	return newCommand(list.spec("add", "Add entries to the list", "Entries that are on the list already are not added twice.",
 		"allow %s add ann@example.org --account work", "allow %s add @example.org bob@example.com"),
 		func(ctx context.Context, call *discovery.Call, args *allowEntriesArgs) (*AllowResult, error) {
 			var added []string

@@ -10,7 +10,7 @@ import (
 )
 
 func allowRemove(d *Deps, list direction) *discovery.Command {
-	return newCommand(list.spec("remove", "Remove entries from the list", "Where one of them is not on the list, none is removed.",
+	return newCommand(list.spec("remove", "Remove entries from the list", "If one of them is not on the list, none is removed.",
 		"allow %s remove ann@example.org --account work"),
 		func(ctx context.Context, call *discovery.Call, args *allowEntriesArgs) (*AllowResult, error) {
 			var removed []string
@@ -19,8 +19,8 @@ func allowRemove(d *Deps, list direction) *discovery.Command {
 				return err
 			})
 			if errors.Is(err, errNotOnList) {
-				return nil, &discovery.Fault{Code: discovery.NotFound, Message: "An entry is not on the list, and none was removed.",
-					Hint: "Run 'allow " + string(list) + " list' for the entries there are.", Err: err}
+				return nil, &discovery.Fault{Code: discovery.NotFound, Message: "An entry is not on the list, so none was removed.",
+					Hint: "Run 'allow " + string(list) + " list' to list the entries.", Err: err}
 			}
 			if err != nil {
 				return nil, err

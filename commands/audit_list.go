@@ -9,7 +9,7 @@ import (
 )
 
 type auditListArgs struct {
-	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Only entries of this account; all of them without it"`
+	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Only entries of this account; all of them if left out"`
 	Limit   int    `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many, newest first"`
 	Before  uint64 `json:"before-seq,omitempty" jsonschema:"minimum=1,maximum=9007199254740991" jsonschema_description:"Only entries with a smaller number"`
 }
@@ -43,7 +43,7 @@ type AuditShown struct {
 func auditList(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "audit list",
-		Summary:  "Show what was done, newest first",
+		Summary:  "List the commands that were run, newest first",
 		Effect:   discovery.Admin,
 		Examples: []string{"audit list", "audit list --account work --limit 10", "audit list --before-seq 100"},
 	}, func(ctx context.Context, call *discovery.Call, args *auditListArgs) (*AuditListResult, error) {

@@ -133,7 +133,7 @@ func TestFlagsAreChecked(t *testing.T) {
 		`--add 'a"b'`:                      "A flag is a word",
 		`--add '\'`:                        "A flag is a word",
 		`--add ''`:                         "must not be empty",
-		`--add x --remove X`:               "set and removed",
+		`--add x --remove X`:               "in both --add and --remove",
 		"--add " + strings.Repeat("x", 65): "at most 64",
 		"--add " + strings.TrimSuffix(strings.Repeat("x,", 21), ","): "at most 20",
 	} {

@@ -147,17 +147,17 @@ type Explanation struct {
 func Groups() map[string]string {
 	return map[string]string{
 		"mail":      "Read and change a person's mail",
-		"outbox":    "See what waits to be sent or was sent, and decide about it",
+		"outbox":    "See messages that wait to be sent or were sent, and decide about them",
 		"agent":     "Leave messages for other agents, and read yours",
 		"policy":    "See what you may do here, before you do it",
 		"account":   "Add and change mail accounts",
-		"allow":     "Say whose mail is visible and who may be written to",
+		"allow":     "Choose whose mail is visible and whom agents may write to",
 		"allow in":  "Whose mail is visible, where the account's inbound list is on",
-		"allow out": "Who may be written to, where the account's outbound list is on",
+		"allow out": "Whom agents may write to, where the account's outbound list is on",
 		"grant":     "Let clients in over HTTP, each to some accounts, for some time",
 		"config":    "Read and change settings",
-		"audit":     "See what was done, and check the record",
-		"vault":     "Look for damage in the file that keeps everything",
+		"audit":     "List the commands that were run, and check the audit log",
+		"vault":     "Check the vault file for damage",
 	}
 }
 
@@ -221,7 +221,7 @@ func All(d *Deps) []*discovery.Command {
 
 // AccountOption is the option of every command that works on one account.
 type AccountOption struct {
-	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Account name; the default account without it"`
+	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Account name; the default account if left out"`
 }
 
 // account resolves the option: as given, else the configured default, else the

@@ -19,10 +19,10 @@ import (
 // composeArgs are what a message is written from, to be sent or kept as a draft.
 type composeArgs struct {
 	AccountOption
-	To       []string `json:"to,omitempty" acli:"form=line" jsonschema:"maxItems=100,minLength=1,maxLength=998,example=ann@example.org,example=Ann Lee <ann@example.org>" jsonschema_description:"Recipients, plain or as people write them; a comma inside a name needs a backslash before it"`
+	To       []string `json:"to,omitempty" acli:"form=line" jsonschema:"maxItems=100,minLength=1,maxLength=998,example=ann@example.org,example=Ann Lee <ann@example.org>" jsonschema_description:"Recipients, with or without a name; a comma inside a name needs a backslash before it"`
 	CC       []string `json:"cc,omitempty" acli:"form=line" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Recipients of a copy"`
 	BCC      []string `json:"bcc,omitempty" acli:"form=line" jsonschema:"maxItems=100,minLength=1,maxLength=998" jsonschema_description:"Recipients of a copy that the others do not see"`
-	Subject  string   `json:"subject,omitempty" acli:"form=line" jsonschema:"maxLength=998" jsonschema_description:"Subject; without it that of --reply-to"`
+	Subject  string   `json:"subject,omitempty" acli:"form=line" jsonschema:"maxLength=998" jsonschema_description:"Subject; if left out, the subject of the --reply-to message"`
 	Body     *string  `json:"body,omitempty" acli:"sensitive" jsonschema:"maxLength=10000" jsonschema_description:"The text, plain; or use --body-file"`
 	BodyFile string   `json:"body-file,omitempty" acli:"form=line,path=attachment directory" jsonschema:"minLength=1,maxLength=200,example=letter.txt" jsonschema_description:"A text file in UTF-8 below the attachment directory, in place of --body"`
 	Attach   []string `json:"attach,omitempty" acli:"form=line,path=attachment directory" jsonschema:"maxItems=20,minLength=1,maxLength=200,example=invoices/march.pdf" jsonschema_description:"Files below the attachment directory"`
@@ -151,7 +151,7 @@ func (d *Deps) file(ctx context.Context, name string, limit int64) ([]byte, erro
 			Hint: "'mail attachment --save NAME' puts files there; give the name with its directories, relative to that directory."}
 	}
 	return nil, &discovery.Fault{Code: discovery.ExecutionError, Message: fmt.Sprintf("The file %q could not be read: %s.", name, fileReason(err)), Err: err,
-		Hint: "Name a regular file below the attachment directory, and see to its permissions."}
+		Hint: "Name a regular file below the attachment directory, and check its permissions."}
 }
 
 // fileReason is why a file cannot be used, without its path, which the caller knows or

@@ -13,7 +13,7 @@ import (
 )
 
 type doctorArgs struct {
-	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Only this account; all of them without it"`
+	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Only this account; all of them if left out"`
 }
 
 // DoctorResult answers doctor (000 section 7.2a).
@@ -50,7 +50,7 @@ func doctor(d *Deps) *discovery.Command {
 		}
 		r.Checks = append(r.Checks, d.checkServers(ctx, call, accounts)...)
 		if len(accounts) == 0 {
-			r.Checks = append(r.Checks, Check{Name: "accounts", Detail: "There is none yet.", Code: discovery.ConfigError,
+			r.Checks = append(r.Checks, Check{Name: "accounts", Detail: "There is no account yet.", Code: discovery.ConfigError,
 				Hint: "The administrator adds one with 'account add'."})
 		}
 		r.Status = overall(r.Checks)
@@ -125,7 +125,7 @@ var serverHints = map[discovery.Code]string{
 	discovery.AuthFailed:       "Check the account's user name and password; some providers want an app password.",
 	discovery.ConnectionFailed: "Check the account's host, port and security; a server with its own authority needs --ca-file.",
 	discovery.Timeout:          "Try again, or allow more time with --timeout SECONDS (at most 300).",
-	discovery.ExecutionError:   "Try again later; if it stays so, ask the operator of the server.",
+	discovery.ExecutionError:   "Try again later; if it fails again, ask the operator of the server.",
 }
 
 // overall is failed when none of the servers works. The vault's own check, the

@@ -24,8 +24,8 @@ type rule struct {
 }
 
 var rules = []rule{
-	{is: mail.ErrNoAccount, code: discovery.NotFound, message: "There is no such account.", hint: "Run 'mail accounts' for the accounts there are."},
-	{is: mail.ErrNoOutgoing, code: discovery.NotFound, message: "There is no such message in the outbox.", hint: "Run 'outbox list' for the messages there are."},
+	{is: mail.ErrNoAccount, code: discovery.NotFound, message: "There is no such account.", hint: "Run 'mail accounts' to list the accounts."},
+	{is: mail.ErrNoOutgoing, code: discovery.NotFound, message: "There is no such message in the outbox.", hint: "Run 'outbox list' to list the messages."},
 	{is: mail.ErrOutboxFull, code: discovery.StoreError, message: "The outbox is full: too many messages wait in it or could not be sent.",
 		hint: "See them with 'outbox list'; 'outbox cancel' takes back what waits, and the administrator approves or rejects the rest."},
 	{is: vault.ErrNoVault, code: discovery.ConfigError, message: "There is no vault yet.", hint: "Make one with 'postern init', or point POSTERN_DB at the file."},
@@ -40,10 +40,10 @@ var rules = []rule{
 	{is: vault.ErrAdminRequired, code: discovery.PermissionDenied, message: "This command requires POSTERN_ADMIN_KEY (admin privilege).", hint: "Run it where POSTERN_ADMIN_KEY is set.", reason: "role"},
 	{is: vault.ErrExists, code: discovery.Conflict, message: "There is an account of that name already.", hint: "Change it with 'account edit', or choose another name."},
 	{is: vault.ErrGrantExists, code: discovery.Conflict, message: "There is a grant of that name already.", hint: "Remove it first with 'grant remove', or choose another name."},
-	{is: vault.ErrNoGrant, code: discovery.NotFound, message: "There is no such grant.", hint: "Run 'grant list' for the grants there are."},
+	{is: vault.ErrNoGrant, code: discovery.NotFound, message: "There is no such grant.", hint: "Run 'grant list' to list the grants."},
 	{is: vault.ErrNoSecret, code: discovery.ConfigError, message: "The vault keeps no password for the account.", hint: "The administrator gives one with 'account edit NAME --password-from stdin'."},
 	{is: vault.ErrInvalid, code: discovery.ValidationError, hint: "Run 'config list' for the settings and what they take."},
-	{is: vault.ErrBusy, code: discovery.StoreError, message: "Another program holds the vault.", hint: "Try again; if it stays so, find the process that has the file open."},
+	{is: vault.ErrBusy, code: discovery.StoreError, message: "Another program holds the vault.", hint: "Try again; if it fails again, find the process that has the file open."},
 	{is: context.DeadlineExceeded, code: discovery.Timeout, message: "It took too long.", hint: "Allow more time with --timeout SECONDS (at most 300)."},
 }
 

@@ -52,5 +52,5 @@ func grantFault(err error) error {
 	if !errors.Is(err, vault.ErrInvalid) {
 		return err
 	}
-	return &discovery.Fault{Code: discovery.ValidationError, Message: capital(err.Error()) + ".", Hint: "See the grants there are with 'grant list'.", Err: err}
+	return &discovery.Fault{Code: discovery.ValidationError, Message: capital(err.Error()) + ".", Hint: "Run 'grant list' to see the grants.", Err: err}
 }

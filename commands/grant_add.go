@@ -13,11 +13,11 @@ import (
 
 type grantAddArgs struct {
 	grantNameArgs
-	Accounts   []string `json:"accounts,omitempty" acli:"form=name" jsonschema:"maxItems=100,example=work" jsonschema_description:"Accounts that it opens; no other exists for it"`
+	Accounts   []string `json:"accounts,omitempty" acli:"form=name" jsonschema:"maxItems=100,example=work" jsonschema_description:"Accounts that it opens; it hides all others"`
 	Profile    string   `json:"profile,omitempty" jsonschema:"enum=read,enum=full,default=read" jsonschema_description:"Which commands exist for it: read changes nothing, full has all but the administrator's"`
-	Identity   string   `json:"identity,omitempty" acli:"form=identity" jsonschema:"example=my-repo:main" jsonschema_description:"Whom it is in the agent mailbox; without it it has none there"`
+	Identity   string   `json:"identity,omitempty" acli:"form=identity" jsonschema:"example=my-repo:main" jsonschema_description:"Its identity in the agent mailbox; without one it cannot use that mailbox"`
 	Extensions []string `json:"extensions,omitempty" jsonschema:"maxItems=32,pattern=^x-[a-z0-9-]{1\\,62}$,example=x-contacts" form:"must be names of extensions, which start with x-" jsonschema_description:"Extensions that it may run, as far as its profile has their commands; what they reach is not bounded by --accounts"`
-	AskClient  bool     `json:"ask-in-client,omitempty" jsonschema_description:"Believe its client about what a person said to a send that needs approval; else the send waits for 'outbox approve'"`
+	AskClient  bool     `json:"ask-in-client,omitempty" jsonschema_description:"Ask the person through its client about a send that needs approval, and trust the answer; otherwise the send waits for 'outbox approve'"`
 	Expires    string   `json:"expires,omitempty" jsonschema:"pattern=^[1-9][0-9]{0\\,5}[mhd]$,default=30d,example=12h" form:"must be minutes, hours or days, such as 12h or 30d" jsonschema_description:"When it ends: minutes, hours or days from now, at most 366d"`
 
 	lifetime time.Duration // since Validate
@@ -26,7 +26,7 @@ type grantAddArgs struct {
 // Validate checks what one option alone cannot.
 func (a *grantAddArgs) Validate() error {
 	if len(a.Accounts) == 0 && a.Identity == "" {
-		return errors.New("--accounts is missing, and so is --identity: it would open nothing")
+		return errors.New("--accounts and --identity are both missing: the grant would open nothing")
 	}
 	if a.AskClient && a.Profile != "full" {
 		return errors.New("--ask-in-client is about sends, so it is for --profile full")
@@ -50,8 +50,8 @@ func grantAdd(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "grant add",
 		Summary: "Let a client in over HTTP, with a token of its own",
-		Details: "The token is shown this once; the vault keeps only a digest of it. The client sends it with every request to 'postern serve --http', " +
-			"as 'Authorization: Bearer TOKEN'. For who has it, no account exists but the named ones, and no extension.",
+		Details: "The token is shown only once; the vault keeps only a digest of it. The client sends it with every request to 'postern serve --http', " +
+			"as 'Authorization: Bearer TOKEN'. The client sees only the accounts and extensions that the grant names.",
 		Effect: discovery.Admin,
 		Examples: []string{"grant add laptop --accounts work --expires 7d", "grant add helper --accounts work,home --profile full --identity my-repo:helper",
 			"grant add reviewer --identity my-repo:reviewer --profile full --expires 12h"},

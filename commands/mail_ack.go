@@ -21,7 +21,7 @@ type Acked struct {
 func mailAck(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail ack",
-		Summary:  "Note messages as dealt with, so that 'mail list --new' leaves them out",
+		Summary:  "Mark messages as dealt with, so that 'mail list --new' leaves them out",
 		Details:  "It changes nothing in the mailbox, may be repeated, and takes messages in any order.",
 		Effect:   discovery.State,
 		Examples: []string{"mail ack --folder INBOX --uid 3,4,5", "mail ack imap:default:INBOX:1700000000:3 imap:default:INBOX:1700000000:4"},

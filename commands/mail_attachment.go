@@ -12,7 +12,7 @@ import (
 
 type mailAttachmentArgs struct {
 	messageArgs
-	Part string `json:"part,omitempty" jsonschema:"minLength=1,maxLength=64,pattern=^[0-9]+([.][0-9]+)*$,example=2" form:"must be numbers with dots between them, such as 1.2" jsonschema_description:"part_id as 'mail get' shows it; the only attachment without it"`
+	Part string `json:"part,omitempty" jsonschema:"minLength=1,maxLength=64,pattern=^[0-9]+([.][0-9]+)*$,example=2" form:"must be numbers with dots between them, such as 1.2" jsonschema_description:"part_id as 'mail get' shows it; the only attachment if left out"`
 	Save string `json:"save,omitempty" acli:"path=attachment directory" jsonschema:"minLength=1,maxLength=200,pattern=^[^\\x00-\\x1f\\x7f]*[^/\\x00-\\x1f\\x7f]$,example=invoices/march.pdf" form:"must be the name of a file, without control characters" jsonschema_description:"Save it under this name below the attachment directory, instead of answering with its content"`
 }
 
@@ -38,8 +38,8 @@ func mailAttachment(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail attachment",
 		Summary: "Get one attachment, in the answer or as a file",
-		Details: "size_bytes is that of the decoded content. A file is never written over, and nothing but a new file below the attachment directory is ever written. " +
-			"The name a sender gave is shown as filename and never used by itself.",
+		Details: "size_bytes is the size of the decoded content. --save writes only new files below the attachment directory, and never over an existing one. " +
+			"The name that the sender gave is shown as filename, and never used as a file's name by itself.",
 		Effect: discovery.Read,
 		Examples: []string{"mail attachment --folder INBOX --uid 1 --part 2", "mail attachment imap:default:INBOX:1700000000:1",
 			"mail attachment imap:default:INBOX:1700000000:1 --part 2 --save invoices/march.pdf"},
@@ -84,7 +84,7 @@ func (d *Deps) save(ctx context.Context, name string, a *mailbox.AttachmentConte
 		return "", err
 	}
 	return "", &discovery.Fault{Code: discovery.ExecutionError, Message: "The attachment could not be saved: " + fileReason(err) + ".",
-		Hint: "Choose another name, or see to the permissions and the space of the attachment directory.", Err: err}
+		Hint: "Choose another name, or check the permissions of the attachment directory and the free space.", Err: err}
 }
 
 // Summary implements discovery.Summarizer.

@@ -13,7 +13,7 @@ import (
 type mailCopyArgs struct {
 	messagesArgs
 	To        string `json:"to" acli:"form=folder" jsonschema_description:"Folder the copies go to"`
-	ToAccount string `json:"to-account,omitempty" acli:"form=name" jsonschema_description:"Account of that folder; the messages' own without it"`
+	ToAccount string `json:"to-account,omitempty" acli:"form=name" jsonschema_description:"Account of that folder; the messages' own if left out"`
 }
 
 // MailCopyResult answers mail copy (001 section 8).

@@ -8,7 +8,7 @@ import (
 
 type mailDeleteArgs struct {
 	messagesArgs
-	Confirm bool `json:"confirm,omitempty" jsonschema_description:"Required: says that the messages are to be gone for good"`
+	Confirm bool `json:"confirm,omitempty" jsonschema_description:"Required: confirms that the messages are to be deleted for good"`
 }
 
 // Validate checks how the messages are named and that it is meant.
@@ -18,7 +18,7 @@ func (a *mailDeleteArgs) Validate() error {
 	}
 	if !a.Confirm {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "--confirm is missing: deleted messages cannot be brought back.",
-			Hint: "Add --confirm if they are to be gone for good, or use 'mail move' to put them into the trash."}
+			Hint: "Add --confirm to delete them for good, or use 'mail move' to put them into the trash."}
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func (a *mailFlagsArgs) Validate() error {
 				Hint: "To delete a message use 'mail delete' with --confirm."}
 		}
 		if slices.ContainsFunc(a.Remove, func(r string) bool { return strings.EqualFold(r, f) }) {
-			return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("The flag %s is to be set and removed.", f),
+			return &discovery.Fault{Code: discovery.ValidationError, Message: fmt.Sprintf("The flag %s is in both --add and --remove.", f),
 				Hint: "Name it once."}
 		}
 	}

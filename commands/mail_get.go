@@ -14,7 +14,7 @@ type mailGetArgs struct {
 	BodyChars       int                 `json:"body-chars,omitempty" jsonschema:"minimum=100,maximum=20000,default=2000" jsonschema_description:"At most this many characters of text"`
 	Headers         mailbox.HeaderScope `json:"headers,omitempty" jsonschema:"enum=none,enum=curated,enum=all,default=curated" jsonschema_description:"Which further header fields to show"`
 	HTML            bool                `json:"html,omitempty" jsonschema_description:"Also the HTML of the message, sanitized"`
-	AttachmentText  bool                `json:"attachment-text,omitempty" jsonschema_description:"Also what attachments say, where it can be read"`
+	AttachmentText  bool                `json:"attachment-text,omitempty" jsonschema_description:"Also the text of attachments, where it can be read"`
 	AttachmentChars int                 `json:"attachment-chars,omitempty" acli:"requires=attachment-text" jsonschema:"minimum=100,maximum=50000,default=10000" jsonschema_description:"At most this many characters of each, with --attachment-text"`
 	WithContent     bool                `json:"with-content,omitempty" jsonschema_description:"Also the content of every attachment, in base64; the answer may be large"`
 }

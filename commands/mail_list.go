@@ -15,7 +15,7 @@ import (
 type mailListArgs struct {
 	AccountOption
 	Folder      string             `json:"folder,omitempty" acli:"form=folder" jsonschema:"default=INBOX" jsonschema_description:"Folder to list"`
-	New         bool               `json:"new,omitempty" jsonschema_description:"Only messages that 'mail ack' has not dealt with"`
+	New         bool               `json:"new,omitempty" jsonschema_description:"Only messages that were not acknowledged with 'mail ack'"`
 	Unread      bool               `json:"unread,omitempty" jsonschema_description:"Only messages without the \\Seen flag"`
 	BeforeUID   uint32             `json:"before-uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"Only messages with a smaller UID"`
 	AfterUID    uint32             `json:"after-uid,omitempty" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"Only messages with a greater UID"`
@@ -91,7 +91,7 @@ func mailList(d *Deps) *discovery.Command {
 		Path:    "mail list",
 		Summary: "List messages of a folder, newest first",
 		Details: "Listing changes nothing: unread messages stay unread. " + compactDetails +
-			" An account read with POP3 has INBOX alone, in the order its server numbers the messages, and neither UIDs nor flags: page with --before and --after; what is dated lies between --since and --until by its own Date.",
+			" An account read with POP3 has only INBOX, in the server's order, without UIDs and flags: page with --before and --after. There --since and --until compare the Date field of a message.",
 		Effect:   discovery.Read,
 		Examples: []string{"mail list --limit 20", "mail list --folder INBOX --unread", "mail list --since 2026-02-01 --until 2026-02-07"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailListArgs) (*MailListResult, error) {

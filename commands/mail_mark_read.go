@@ -22,7 +22,7 @@ type Marked struct {
 func mailMarkRead(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail mark-read",
-		Summary:  "Mark messages as read: all of them, or none where one is missing",
+		Summary:  "Mark messages as read: all of them, or none if one is missing",
 		Details:  "It sets the flag \\Seen and nothing else.",
 		Effect:   discovery.Flag,
 		Examples: []string{"mail mark-read --folder INBOX --uid 3,4", "mail mark-read imap:default:INBOX:1700000000:3"},

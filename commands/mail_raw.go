@@ -30,7 +30,7 @@ func mailRaw(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "mail raw",
 		Summary:  "Show a message's source, byte for byte, in base64",
-		Details:  "size_bytes is that of the whole message. Nothing is removed from it, so it may hold what a person would not see.",
+		Details:  "size_bytes is the size of the whole message. Nothing is removed from the source, so it may hold text that a person would not see.",
 		Effect:   discovery.Read,
 		Examples: []string{"mail raw --folder INBOX --uid 1", "mail raw imap:default:INBOX:1700000000:1 --max-bytes 20000"},
 	}, func(ctx context.Context, call *discovery.Call, args *mailRawArgs) (*MailRawResult, error) {

@@ -13,7 +13,7 @@ import (
 
 type mailSearchArgs struct {
 	AccountOption
-	Folder        string         `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder to search; INBOX without it"`
+	Folder        string         `json:"folder,omitempty" acli:"form=folder" jsonschema_description:"Folder to search; INBOX if left out"`
 	Query         string         `json:"query,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this anywhere in header or text"`
 	From          string         `json:"from,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the sender"`
 	To            string         `json:"to,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the recipients"`
@@ -21,11 +21,11 @@ type mailSearchArgs struct {
 	Text          string         `json:"text,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=256" jsonschema_description:"Only messages with this in the body"`
 	Unread        bool           `json:"unread,omitempty" jsonschema_description:"Only messages without the \\Seen flag"`
 	HasAttachment bool           `json:"has-attachment,omitempty" jsonschema_description:"Only messages with an attachment"`
-	LastDays      int            `json:"last-days,omitempty" jsonschema:"minimum=1,maximum=365" jsonschema_description:"Only messages of the last so many days, today besides"`
+	LastDays      int            `json:"last-days,omitempty" jsonschema:"minimum=1,maximum=365" jsonschema_description:"Only messages of today and of this many days before"`
 	StartDate     discovery.Date `json:"start-date,omitempty" jsonschema:"example=2026-02-01" jsonschema_description:"Only messages dated this day or later, as YYYY-MM-DD"`
 	EndDate       discovery.Date `json:"end-date,omitempty" jsonschema:"example=2026-02-07" jsonschema_description:"Only messages dated this day or earlier, as YYYY-MM-DD"`
 	Limit         int            `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=50,default=10" jsonschema_description:"At most this many"`
-	Cursor        string         `json:"cursor,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=8192" jsonschema_description:"next_cursor of an earlier answer, in place of what to search for"`
+	Cursor        string         `json:"cursor,omitempty" acli:"form=line" jsonschema:"minLength=1,maxLength=8192" jsonschema_description:"next_cursor of an earlier answer, in place of the criteria"`
 	Snippet       bool           `json:"snippet,omitempty" jsonschema_description:"Also the beginning of each text"`
 	SnippetChars  int            `json:"snippet-chars,omitempty" acli:"requires=snippet" jsonschema:"minimum=50,maximum=500,default=200" jsonschema_description:"At most this many characters of it, with --snippet"`
 	FullOption
@@ -36,9 +36,9 @@ func (a *mailSearchArgs) Validate() error {
 	switch {
 	case a.Cursor != "" && a.criteria() != (mailSearchArgs{}):
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "--cursor continues a search and takes no new criteria.",
-			Hint: "Leave out what to search for, or leave out --cursor to begin a new search."}
+			Hint: "Leave out the criteria, or leave out --cursor to begin a new search."}
 	case a.LastDays != 0 && (!a.StartDate.IsZero() || !a.EndDate.IsZero()):
-		return errors.New("--last-days goes with neither --start-date nor --end-date")
+		return errors.New("--last-days cannot be combined with --start-date or --end-date")
 	case !a.StartDate.IsZero() && !a.EndDate.IsZero() && a.EndDate.Before(a.StartDate.Time):
 		return errors.New("--end-date is before --start-date")
 	}
@@ -73,7 +73,7 @@ func mailSearch(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail search",
 		Summary: "Search a folder on the server, newest first",
-		Details: "All criteria must hold; each is matched without regard to case. Days are those the messages name themselves, --last-days counts in the zone of 'config timezone'. " + compactDetails,
+		Details: "All criteria must hold; each is matched without regard to case. A message's day is that of its Date field; --last-days counts in the zone of 'config timezone'. " + compactDetails,
 		Effect:  discovery.Read,
 		Examples: []string{"mail search --query invoice", "mail search --from ann@example.org --last-days 30 --snippet",
 			"mail search --folder Archive --subject 'spring meeting' --start-date 2026-02-01 --end-date 2026-02-28"},

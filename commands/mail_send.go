@@ -48,7 +48,7 @@ func mailSend(d *Deps) *discovery.Command {
 		Path:    "mail send",
 		Summary: "Send a message, once",
 		Details: "It takes at least one recipient, and the text by --body or --body-file. One recipient outside the outbound list refuses the whole message. Where the account's mode is approve, a person decides first: " +
-			"the client asks, or the message waits in the outbox. An answer that never arrived is made sure of by the same command with the same --idempotency-key. " +
+			"the client asks, or the message waits in the outbox. If no answer arrived, run the same command with the same --idempotency-key: it does not send twice. " +
 			"Files are taken from the attachment directory only.",
 		Effect:  discovery.Send,
 		Timeout: sendTime,
@@ -123,7 +123,7 @@ func (d *Deps) waits(ctx context.Context, call *discovery.Call, o *mail.Outgoing
 	}
 	text, ok := questionText(shown)
 	if !ok {
-		f.Message += " Its text cannot be shown in a question, being too long, or marked up as HTML or Markdown is."
+		f.Message += " Its text cannot be shown in a question, because it is too long or holds HTML or Markdown."
 		return f
 	}
 	return &discovery.Question{Text: text, State: fmt.Sprintf("%s %s %d", o.ID, o.Digest, shown.Attempts), Otherwise: f}
@@ -267,18 +267,18 @@ func notSent(o *mail.Outgoing) *discovery.Fault {
 		f.Hint = "Look for it in the folder of sent messages, or ask the recipients, before anybody sends it again; it is never sent again by itself."
 	case mail.OutboxRefused:
 		f.Message = fmt.Sprintf("The message %s was not sent.%s", o.ID, reason)
-		f.Hint = "Change what the server names, and send it anew."
+		f.Hint = "Change what the server names, and send it again."
 		if o.Temporary {
-			f.Code, f.Hint = discovery.ConnectionFailed, "Nothing left; send it anew later."
+			f.Code, f.Hint = discovery.ConnectionFailed, "Nothing was sent; send it again later."
 		}
 	case mail.OutboxCancelled:
 		f.Code, f.Message = discovery.Conflict, fmt.Sprintf("The message %s was cancelled before it left.", o.ID)
-		f.Hint = "To send it after all, send it anew, with another --idempotency-key if it had one."
+		f.Hint = "To send it after all, send it again, with another --idempotency-key if it had one."
 	case mail.OutboxRejected:
 		return rejectedFault(o)
 	case mail.OutboxQueued:
 		f.Code, f.Message = discovery.Conflict, fmt.Sprintf("The message %s is being sent at this moment, or waits to be.%s", o.ID, reason)
-		f.Hint = "See what becomes of it with 'outbox show' before you send anything again."
+		f.Hint = "Check its state with 'outbox show' before you send anything again."
 	default:
 		f.Message, f.Hint = fmt.Sprintf("The message %s is in a state that this version does not know.", o.ID), "See it with 'outbox show'."
 	}

@@ -13,7 +13,7 @@ import (
 type mailWatchArgs struct {
 	AccountOption
 	Folder      string `json:"folder,omitempty" acli:"form=folder" jsonschema:"default=INBOX" jsonschema_description:"Folder to watch"`
-	AfterUID    int64  `json:"after-uid,omitempty" jsonschema:"minimum=-1,maximum=4294967295,default=-1" jsonschema_description:"Messages with a greater UID, at once where there are some; -1 is for what comes from now on"`
+	AfterUID    int64  `json:"after-uid,omitempty" jsonschema:"minimum=-1,maximum=4294967295,default=-1" jsonschema_description:"Messages with a greater UID, at once if there are any; -1 means messages that arrive from now on"`
 	UIDValidity uint32 `json:"uidvalidity,omitempty" acli:"requires=after-uid" jsonschema:"minimum=1,maximum=4294967295" jsonschema_description:"UIDVALIDITY that --after-uid belongs to; CONFLICT when the folder has another one by now"`
 	Wait        string `json:"wait,omitempty" acli:"form=wait" jsonschema:"default=50s" jsonschema_description:"Answer with an empty list after this long: 500ms, 30s or 4m, at most 290s"`
 	Limit       int    `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many"`
@@ -44,9 +44,9 @@ type MailWatchResult struct {
 func mailWatch(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "mail watch",
-		Summary: "Wait until a message arrives, and list what came",
-		Details: "Ends with the first message that is visible here, or with an empty list after --wait. The next_action goes on where this one ended: nothing that arrives in between is missed. " +
-			"Other commands go on meanwhile. A server without IDLE is asked every 15 s. " + compactDetails,
+		Summary: "Wait until a message arrives, and list the new messages",
+		Details: "It ends with the first visible message, or with an empty list after --wait. The next_action continues where this one ended, so that no message in between is missed. " +
+			"Other commands can run meanwhile. A server without IDLE is asked every 15 s. " + compactDetails,
 		Effect:   discovery.Read,
 		Timeout:  300,
 		Examples: []string{"mail watch", "mail watch --folder INBOX --wait 4m", "mail watch --after-uid 4711 --uidvalidity 7 --wait 30s"},

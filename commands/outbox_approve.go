@@ -9,15 +9,15 @@ import (
 
 type outboxApproveArgs struct {
 	OutboxOption
-	Hash string `json:"hash" jsonschema:"pattern=^[0-9a-f]{64}$" form:"must be the hash that 'outbox show' gives, 64 digits from 0 to f" jsonschema_description:"digest as 'outbox show' gives it, so that nothing else is sent than what was seen"`
+	Hash string `json:"hash" jsonschema:"pattern=^[0-9a-f]{64}$" form:"must be the hash that 'outbox show' gives, 64 digits from 0 to f" jsonschema_description:"Digest that 'outbox show' gives, so that only the message that was shown is sent"`
 }
 
 func outboxApprove(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "outbox approve",
-		Summary: "Send a message that waits, and show exactly what went",
+		Summary: "Send a message that waits, and show exactly what was sent",
 		Details: "The hash is the digest of the message as it was shown; with any other nothing is sent. It also sends a message that a crash left queued. " +
-			"A message whose outcome is unknown it sends a second time, so the recipients may get it twice.",
+			"It sends a message whose outcome is unknown a second time, so the recipients may get it twice.",
 		Effect:   discovery.Admin,
 		Timeout:  sendTime,
 		Examples: []string{"outbox approve 0123abcd --hash 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},

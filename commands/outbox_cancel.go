@@ -16,7 +16,7 @@ func outboxCancel(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "outbox cancel",
 		Summary:  "Take back a message that has not left",
-		Details:  "Only what is waiting or queued can be taken back, and by an agent only what it asked for itself.",
+		Details:  "Only waiting or queued messages can be taken back. An agent can take back only its own.",
 		Effect:   discovery.State,
 		Examples: []string{"outbox cancel 0123abcd"},
 	}, func(ctx context.Context, call *discovery.Call, args *OutboxOption) (*OutboxDecided, error) {

@@ -9,7 +9,7 @@ import (
 )
 
 type outboxListArgs struct {
-	Account string   `json:"account,omitempty" acli:"form=name" jsonschema_description:"Only messages of this account; all of them without it"`
+	Account string   `json:"account,omitempty" acli:"form=name" jsonschema_description:"Only messages of this account; all of them if left out"`
 	States  []string `json:"state,omitempty" jsonschema:"maxItems=7,enum=waiting,enum=queued,enum=accepted,enum=unknown,enum=refused,enum=cancelled,enum=rejected" jsonschema_description:"Only messages in one of these states"`
 	Limit   int      `json:"limit,omitempty" acli:"short=n" jsonschema:"minimum=1,maximum=500,default=50" jsonschema_description:"At most this many, newest first"`
 	Before  string   `json:"before,omitempty" acli:"form=outbox" jsonschema_description:"Only messages older than the one with this outbox_id"`
@@ -42,8 +42,8 @@ const maxListedRecipients = 5
 func outboxList(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:     "outbox list",
-		Summary:  "List what waits to be sent, was sent, or may have been, newest first",
-		Details:  "An agent sees what it asked for itself. Long subjects and lists of recipients are cut; 'outbox show' has all.",
+		Summary:  "List messages that wait to be sent, were sent or may have been sent, newest first",
+		Details:  "An agent sees only its own messages. Long subjects and lists of recipients are cut; 'outbox show' has all.",
 		Effect:   discovery.Read,
 		Examples: []string{"outbox list", "outbox list --state waiting,unknown", "outbox list --account work --limit 10"},
 	}, func(ctx context.Context, call *discovery.Call, args *outboxListArgs) (*OutboxListResult, error) {

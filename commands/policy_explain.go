@@ -33,7 +33,7 @@ func policyExplain(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "policy explain",
 		Summary: "Say whether you may run a command now, and if not why, without running it",
-		Details: "It knows the profile, the role, the denied commands, the account's mode and the outbound list. " +
+		Details: "It checks the profile, the role, the denied commands, the account's mode and the outbound list. " +
 			"It looks at no message and no server, so a command it allows can still fail.",
 		Effect:   discovery.Read,
 		Examples: []string{"policy explain 'mail delete --folder INBOX --uid 3 --confirm'", "policy explain 'account list'"},
@@ -123,7 +123,7 @@ func sendRefusal(err error) *discovery.Fault {
 		return nil
 	}
 	f := &discovery.Fault{Code: discovery.PermissionDenied, Message: fmt.Sprintf("%s.", capital(err.Error())), Reason: refused.Reason,
-		Hint: "'policy show' lists who may be written to."}
+		Hint: "'policy show' lists the recipients you may write to."}
 	switch refused.Reason {
 	case mail.ReasonReadOnly:
 		f.Hint = "The administrator allows sending with 'account edit NAME --mode RW'."

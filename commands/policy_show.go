@@ -10,7 +10,7 @@ import (
 )
 
 type policyShowArgs struct {
-	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Only this account; all of them without it"`
+	Account string `json:"account,omitempty" acli:"form=name" jsonschema_description:"Only this account; all of them if left out"`
 }
 
 // PolicyShowResult answers policy show.
@@ -41,9 +41,9 @@ func policyShow(d *Deps) *discovery.Command {
 	return newCommand(discovery.Spec{
 		Path:    "policy show",
 		Summary: "Show what you may do here, and with which accounts",
-		Details: "Of the rules for incoming mail it tells only whether there are any: who is on them would tell what is hidden. " +
-			"The outbound list is shown whole, so that nobody writes in vain. " +
-			"asks_in_client tells whether a client that can ask its person does so about a send that needs approval.",
+		Details: "For incoming mail it shows only whether there are rules: their entries would tell what is hidden. " +
+			"It shows the whole outbound list, so that you know whom you may write to. " +
+			"asks_in_client says whether a client that can ask its person does so about a send that needs approval.",
 		Effect:   discovery.Read,
 		Examples: []string{"policy show", "policy show --account work"},
 	}, func(ctx context.Context, call *discovery.Call, args *policyShowArgs) (*PolicyShowResult, error) {

@@ -158,7 +158,7 @@ func ownSchema(t reflect.Type) *jsonschema.Schema {
 
 func newArgumentSet(t reflect.Type, spec Spec) (*argumentSet, error) {
 	if t.Kind() != reflect.Struct {
-		return nil, errors.New("the arguments are no struct")
+		return nil, errors.New("the arguments are not a struct")
 	}
 	s := &argumentSet{typ: t, byName: map[string]*Argument{}, byShort: map[string]*Argument{}, schema: reflectSchema(t)}
 	if err := s.add(t, s.schema, spec, false); err != nil {

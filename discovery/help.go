@@ -12,7 +12,7 @@ import (
 
 // HelpArgs are the arguments of the reserved command help.
 type HelpArgs struct {
-	Command []string `json:"command,omitempty" acli:"positional" jsonschema:"maxItems=8,maxLength=64" jsonschema_description:"Words of a command or group; the overview without them"`
+	Command []string `json:"command,omitempty" acli:"positional" jsonschema:"maxItems=8,maxLength=64" jsonschema_description:"Words of a command or group; the overview if left out"`
 }
 
 // HelpResult answers help: the overview and a group have commands, a command has

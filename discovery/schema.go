@@ -94,7 +94,7 @@ func untrustedFields(t reflect.Type, prefix string, depth int) []string {
 
 // SchemaArgs are the arguments of the reserved command schema.
 type SchemaArgs struct {
-	Command []string `json:"command,omitempty" acli:"positional" jsonschema:"maxItems=8,maxLength=64" jsonschema_description:"Words of a command or group; all commands without them"`
+	Command []string `json:"command,omitempty" acli:"positional" jsonschema:"maxItems=8,maxLength=64" jsonschema_description:"Words of a command or group; all commands if left out"`
 }
 
 // CommandSchema is one command's pair of schemas (002 section 6.3).

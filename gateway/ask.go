@@ -63,12 +63,12 @@ const (
 func (x *execution) openReply() *discovery.Fault {
 	inner, late, err := x.gateway.openState(x.Principal, x.Line, x.Reply.State)
 	if err == nil && x.Principal.Unasked {
-		err = errors.New("the principal is asked nothing")
+		err = errors.New("this principal cannot be asked")
 	}
 	if err != nil {
 		return &discovery.Fault{Code: discovery.PermissionDenied, Reason: reasonForged, Err: err,
-			Message: "The answer belongs to no question that was asked about this command. Nothing was done.",
-			Hint:    "See what waits for a person before you run the command again."}
+			Message: "The answer does not belong to a question about this command. Nothing was done.",
+			Hint:    "Check which messages wait for a person before you run the command again."}
 	}
 	x.reply = &discovery.Reply{State: inner, Verdict: x.Reply.Verdict, By: x.Principal.person()}
 	if late {
@@ -122,7 +122,7 @@ func (g *Gateway) sealState(p Principal, line, inner string) string {
 func (g *Gateway) openState(p Principal, line, state string) (inner string, late bool, err error) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(state)
 	if err != nil || len(b) < sha256.Size+8 {
-		return "", false, errors.New("the state is no token")
+		return "", false, errors.New("the state is not a token")
 	}
 	sealed := b[sha256.Size:]
 	if !hmac.Equal(b[:sha256.Size], g.stateMAC(p, line, sealed)) {

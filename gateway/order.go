@@ -182,11 +182,11 @@ func (x *execution) await(ctx context.Context, effect discovery.Effect, after ti
 		return x.gateway.internalFault(err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return &discovery.Fault{Code: discovery.Timeout, Reason: notStarted, Err: err,
-			Message: fmt.Sprintf("The command did not start within %s, since commands sent before it were still running. Nothing of it was done.", after),
+			Message: fmt.Sprintf("The command did not start within %s, since commands sent before it were still running. Nothing was done.", after),
 			Hint:    "Send it again when those are answered, or allow more time with --timeout SECONDS (at most 300), which includes the wait."}
 	}
 	return &discovery.Fault{Code: discovery.ExecutionError, Reason: notStarted, Err: err,
-		Message: "The command was cancelled before it started. Nothing of it was done.", Hint: "Send it again if it is still wanted."}
+		Message: "The command was cancelled before it started. Nothing was done.", Hint: "Send it again if it is still wanted."}
 }
 
 // Aside lets the commands go on that came after this one while it waits for

@@ -38,8 +38,8 @@ const (
 // advice is what each of them says, with the number of a character.
 var advice = map[SyntaxKind]string{
 	UnterminatedSingleQuote: "unterminated single quote that starts at character %d; close it, or put a value that holds an apostrophe in double quotes",
-	UnterminatedDoubleQuote: `unterminated double quote that starts at character %d; close it, or write \" for a quote that is meant as such`,
-	TrailingBackslash:       `nothing follows the backslash at character %d; write \\ for a backslash that is meant as such`,
+	UnterminatedDoubleQuote: `unterminated double quote that starts at character %d; close it, or write \" for a literal quote`,
+	TrailingBackslash:       `nothing follows the backslash at character %d; write \\ for a literal backslash`,
 	NULCharacter:            "character %d is NUL; leave it out",
 	InvalidUTF8:             "character %d is not valid UTF-8; send the command as UTF-8 text",
 	CommandTooLong:          fmt.Sprintf("it is longer than %d characters; shorten it from character %%d on", MaxCommandChars),

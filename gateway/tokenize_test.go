@@ -80,8 +80,8 @@ func TestTokenizeVectors(t *testing.T) {
 func TestSyntaxErrorNamesThePlaceAndTheWayOut(t *testing.T) {
 	for line, want := range map[string]string{
 		"mail list it's":               "unterminated single quote that starts at character 13; close it, or put a value that holds an apostrophe in double quotes",
-		`hellooo say "hi`:              `unterminated double quote that starts at character 13; close it, or write \" for a quote that is meant as such`,
-		`abc\`:                         `nothing follows the backslash at character 4; write \\ for a backslash that is meant as such`,
+		`hellooo say "hi`:              `unterminated double quote that starts at character 13; close it, or write \" for a literal quote`,
+		`abc\`:                         `nothing follows the backslash at character 4; write \\ for a literal backslash`,
 		"a\x00":                        "character 2 is NUL; leave it out",
 		"ab\xff":                       "character 3 is not valid UTF-8; send the command as UTF-8 text",
 		strings.Repeat("x", 10_001):    "it is longer than 10000 characters; shorten it from character 10001 on",

@@ -239,7 +239,7 @@ func (a *Account) Validate() error {
 	}
 	if a.SubjectPattern != "" {
 		if _, err := regexp.Compile(a.SubjectPattern); err != nil {
-			return fmt.Errorf("subject pattern is no RE2 expression: %w", err)
+			return fmt.Errorf("subject pattern is not an RE2 expression: %w", err)
 		}
 	}
 	return nil

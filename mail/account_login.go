@@ -78,7 +78,7 @@ func (o *OAuth) validate() error {
 		return errors.New("auth oauth2 needs the client id that the provider gave for this program")
 	}
 	if len(o.ClientID) > maxClientID || strings.ContainsFunc(o.ClientID, func(r rune) bool { return r < '!' || r > '~' }) {
-		return errors.New("the client id is no client id")
+		return errors.New("the client id is not valid")
 	}
 	if o.Tenant != "" && !tenantPattern.MatchString(o.Tenant) {
 		return errors.New("a tenant is the name or id of one at microsoft")

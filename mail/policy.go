@@ -30,7 +30,7 @@ type Policy struct {
 // was written.
 func CompilePolicy(a *Account) (*Policy, error) {
 	if a == nil {
-		return nil, errors.New("no account to make a policy of")
+		return nil, errors.New("there is no account to make a policy from")
 	}
 	p := &Policy{mode: a.Mode}
 	var err error
@@ -42,7 +42,7 @@ func CompilePolicy(a *Account) (*Policy, error) {
 	}
 	if a.SubjectPattern != "" {
 		if p.subject, err = regexp.Compile(a.SubjectPattern); err != nil {
-			return nil, fmt.Errorf("subject pattern is no RE2 expression: %w", err)
+			return nil, fmt.Errorf("subject pattern is not an RE2 expression: %w", err)
 		}
 	}
 	return p, nil
@@ -146,7 +146,7 @@ func (e *SendRefused) Error() string {
 	if len(e.Recipients) == 0 {
 		return "nothing is sent: there is no recipient"
 	}
-	return fmt.Sprintf("nothing is sent: recipients that are no plain address such as ann@example.org: %d", len(e.Recipients))
+	return fmt.Sprintf("nothing is sent: recipients that are not plain addresses such as ann@example.org: %d", len(e.Recipients))
 }
 
 // CheckSend reports whether a message may go to all of these recipients: to, cc
@@ -242,7 +242,7 @@ func normalEntry(s string) (string, error) {
 		if n, ok := NormalAddress("a@" + domain); ok {
 			return n[1:], nil
 		}
-		return "", errors.New("the entry is no domain such as @example.org")
+		return "", errors.New("the entry is not a domain such as @example.org")
 	}
 	if n, ok := NormalAddress(s); ok {
 		return n, nil

@@ -63,10 +63,10 @@ func ParseRef(s string) (Ref, error) {
 		return Ref{}, err
 	}
 	if r.UIDValidity, ok = parseNZ(rest[j+1 : i]); !ok {
-		return Ref{}, errors.New("its UIDVALIDITY is no number from 1 to 4294967295")
+		return Ref{}, errors.New("its UIDVALIDITY is not a number from 1 to 4294967295")
 	}
 	if r.UID, ok = parseNZ(rest[i+1:]); !ok {
-		return Ref{}, errors.New("its UID is no number from 1 to 4294967295")
+		return Ref{}, errors.New("its UID is not a number from 1 to 4294967295")
 	}
 	return r, nil
 }

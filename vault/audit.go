@@ -342,7 +342,7 @@ func (w *auditWalk) step(t *transaction) (done bool, bad, err error) {
 			}
 			late, err := t.Scan(bucketAudit, kv.Range{From: uint64Bytes(c.last + 1)}, 1)
 			if len(late) > 0 {
-				w.next, bad = c.last+1, errors.New("it stands after the last")
+				w.next, bad = c.last+1, errors.New("it comes after the last entry")
 			}
 			return true, bad, err
 		}
@@ -360,7 +360,7 @@ func (w *auditWalk) step(t *transaction) (done bool, bad, err error) {
 func (w *auditWalk) entry(record kv.Record) error {
 	switch order := bytes.Compare(record.Key, uint64Bytes(w.next)); {
 	case order < 0:
-		return errors.New("an entry stands before it")
+		return errors.New("an entry comes before it")
 	case order > 0:
 		return errors.New("it is missing")
 	}

@@ -24,7 +24,7 @@ type Grant struct {
 	Name     string   `json:"name"`     // as account names are
 	ID       string   `json:"id"`       // of this grant alone: another of the same name has another
 	Accounts []string `json:"accounts"` // sorted; may be empty where there is an Identity
-	Profile  string   `json:"profile"`  // name of a set of commands; what there are is not the vault's affair
+	Profile  string   `json:"profile"`  // name of a set of commands; the vault does not know which profiles exist
 	Identity string   `json:"identity"` // in the agent mailbox; empty for none
 	// Extensions are the names of those it may run, sorted: what they reach is not
 	// bounded by Accounts. What there are is not the vault's affair.

@@ -59,7 +59,7 @@ type Keys struct{ Admin, Agent mail.Secret }
 func NewKey() (string, error) {
 	k := make([]byte, keySize)
 	if _, err := rand.Read(k); err != nil {
-		return "", fmt.Errorf("no randomness for a key: %w", err)
+		return "", fmt.Errorf("the system gave no randomness for a key: %w", err)
 	}
 	return base64.StdEncoding.EncodeToString(k), nil
 }
@@ -72,7 +72,7 @@ func DefaultPath(getenv func(string) string) (string, error) {
 	}
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return "", fmt.Errorf("no place for the vault, set %s: %w", pathVar, err)
+		return "", fmt.Errorf("the vault has no default place, set %s: %w", pathVar, err)
 	}
 	return filepath.Join(dir, "postern", "postern.db"), nil
 }

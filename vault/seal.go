@@ -121,7 +121,7 @@ func decodeStrict(record []byte, into any) error {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something stands behind it")
+		return errors.New("bytes follow its end")
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func TestHintsOfTheProcessAreForAShell(t *testing.T) {
 		{2, "Run 'postern help agent send' for", []string{"send", "--from", "p:a"}},
 		{2, "Did you mean 'postern agent send'", []string{"sned"}},
 		{2, "Run 'postern help agent status' for", []string{"status", "--agent", "*"}},
-		{5, "Run 'postern agent read AGENT --all' for", []string{"ack", "p:b", nobody}},
+		{5, "Run 'postern agent read AGENT --all' to", []string{"ack", "p:b", nobody}},
 	} {
 		if failure := d.fails(x.status, x.args...); !strings.Contains(failure, x.hint) {
 			t.Errorf("%v: %s lacks %s", x.args, failure, x.hint)

@@ -38,12 +38,12 @@ func (p *process) conformance(ctx context.Context, args []string) error {
 	baseline := f.String("baseline", "", "file of known failures: a JSON object of case ids and reasons")
 	var o conformance.Options
 	one := func(s string) []string { return []string{s} }
-	f.BoolVar(&o.AllowEffects, "allow-effects", false, "let commands be carried out that are not known to be harmless: only on a server where nothing can be lost")
-	f.BoolVar(&o.Exhaustive, "exhaustive", false, "ask about an argument that several commands share for each of them")
+	f.BoolVar(&o.AllowEffects, "allow-effects", false, "also run commands that are not known to be harmless: only on a server where nothing can be lost")
+	f.BoolVar(&o.Exhaustive, "exhaustive", false, "test an argument that several commands share with each of them")
 	f.DurationVar(&o.StepTimeout, "step-timeout", 10*time.Second, "time for each answer")
 	limit := f.Duration("timeout", 15*time.Minute, "time for the whole run")
 	repeated(f, &o.Harmless, "harmless", "path of a command that changes nothing, * for any characters; may be repeated", one)
-	repeated(f, &o.Never, "never", "path of a command not to be carried out all the same, such as one that waits; may be repeated", one)
+	repeated(f, &o.Never, "never", "path of a command that is not to be run in any case, such as one that waits; may be repeated", one)
 	repeated(f, &o.IDs, "case", "ask only this case, * for any characters; may be repeated", one)
 	if err := parse(f, args, 0, 1000); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (p *process) conformance(ctx context.Context, args []string) error {
 	o.Level, o.Category, o.Suite = conformance.Level(titled(level)), conformance.Category(titled(category)), suite
 	switch {
 	case o.StepTimeout <= 0 || *limit <= 0:
-		return usage("a time is longer than nothing")
+		return usage("a time must be longer than zero")
 	}
 	if *baseline != "" {
 		b, err := house.ReadSmallFile(*baseline)

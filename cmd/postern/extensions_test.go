@@ -201,7 +201,7 @@ func TestABrokenExtensionStopsNothing(t *testing.T) {
 	at := filepath.Join(dir, "x-broken")
 	ownDirectory(t, at)
 	ownFile(t, filepath.Join(at, "manifest.json"), `{"name":"help"}`, 0o644)
-	const said = "postern: Extension x-broken: It is left out: its manifest is not right: its name is not that of its directory.\n"
+	const said = "postern: Extension x-broken: It is left out: its manifest is not valid: its name is not that of its directory.\n"
 	for _, args := range [][]string{{"exec", "version"}, {"repl"}, {"serve"}} {
 		list, stderr := envelopes(t, v.environment(false), "", args...)
 		if stderr != said || args[0] == "exec" && (len(list) != 1 || !strings.Contains(string(list[0].raw), `"extensions":["x-contacts"]`)) {

@@ -27,7 +27,7 @@ type httpFlags struct {
 
 func (h *httpFlags) register(f *flag.FlagSet) {
 	f.StringVar(&h.addr, "http", "", "serve streamable HTTP at `ADDR`, such as 127.0.0.1:8765, in place of standard input and output")
-	f.StringVar(&h.cert, "tls-cert", "", "`FILE` of the certificate, in PEM with those that vouch for it; without it only this machine is served")
+	f.StringVar(&h.cert, "tls-cert", "", "`FILE` of the certificate, in PEM with those that vouch for it; without a certificate only this machine is served")
 	f.StringVar(&h.key, "tls-key", "", "`FILE` of the certificate's private key")
 	f.BoolVar(&h.open, "no-auth", false, "let every program on this machine in without a token")
 	f.StringVar(&h.hosts, "allow-host", "", "further host `NAMES` that clients reach the server by, separated by commas")
@@ -53,7 +53,7 @@ func (h *httpFlags) check(profile gateway.Profile) error {
 	}
 	for _, origin := range list(h.origins) {
 		if !isOrigin(origin) {
-			return misused(fmt.Sprintf("%q is not an origin.", origin), "Name origins such as https://desk.example.org: scheme, host in plain letters, and the port where it is not the usual one; there are no patterns.")
+			return misused(fmt.Sprintf("%q is not an origin.", origin), "Name origins such as https://desk.example.org: scheme, host in plain letters, and the port if it is not the usual one; patterns are not allowed.")
 		}
 	}
 	return nil

@@ -72,9 +72,9 @@ func stableProgram(self string) (string, error) {
 	}
 	switch {
 	case self == "":
-		return "", &discovery.Fault{Code: discovery.ConfigError, Message: "It is not known where this program is.", Hint: "Start it by its full path."}
+		return "", &discovery.Fault{Code: discovery.ConfigError, Message: "The path of this program could not be found.", Hint: "Start it by its full path."}
 	case strings.Contains(filepath.ToSlash(self), "/go-build"):
-		return "", &discovery.Fault{Code: discovery.ConfigError, Message: "This program is a passing one, and a client would not find it again.",
+		return "", &discovery.Fault{Code: discovery.ConfigError, Message: "This program is a temporary build, and a client would not find it again.",
 			Hint: "Build it first: go build -o postern ./cmd/postern"}
 	}
 	return self, nil
@@ -221,7 +221,7 @@ func configFault(file string, err error) error {
 		why += "; choose one with --name"
 	}
 	return &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("The file %s was left as it is: %s.", file, why),
-		Hint: "Mend what is said, or change the file by hand.", Err: err}
+		Hint: "Correct that, or change the file by hand.", Err: err}
 }
 
 func withoutPath(err error) error {

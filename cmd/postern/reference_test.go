@@ -12,7 +12,7 @@ import (
 	"github.com/postern-mail/postern/gateway"
 )
 
-var update = flag.Bool("update", false, "write docs/commands.md anew")
+var update = flag.Bool("update", false, "write docs/commands.md again")
 
 // referenceAs returns what postern reference prints.
 func referenceAs(t *testing.T, format string) string {

@@ -13,7 +13,7 @@ import (
 func (p *process) repl(ctx context.Context, args []string) error {
 	f := p.flags("repl", "[--json] [--no-history]")
 	asJSON := f.Bool("json", false, "answer in JSON on a terminal too")
-	forget := f.Bool("no-history", false, "neither read nor keep what was typed; "+prompt.HistoryVar+"=off does the same")
+	forget := f.Bool("no-history", false, "neither read nor keep the history of typed lines; "+prompt.HistoryVar+"=off does the same")
 	if err := parse(f, args, 0, 0); err != nil {
 		return err
 	}

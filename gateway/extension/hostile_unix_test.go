@@ -395,7 +395,7 @@ func TestAnAnswerHasTheShapeThatTheManifestPromises(t *testing.T) {
 			"output":{"type":"object","properties":{"total":{"type":"integer"}},"required":["total"]}}`)
 		s := whole(t, dir, Options{})
 		r := s.do(t, "x-it --fields total")
-		if r.Success != ok || !ok && !strings.Contains(r.Error.Message, "promises") || ok && string(r.Data) != `{"total":1}` {
+		if r.Success != ok || !ok && !strings.Contains(r.Error.Message, "match its manifest") || ok && string(r.Data) != `{"total":1}` {
 			t.Errorf("%s: %s", does, r.raw)
 		}
 	}

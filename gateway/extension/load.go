@@ -77,12 +77,12 @@ func Load(dir string, o Options) (*Set, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return s, err
 	case err != nil:
-		s.refuse("", "None is used: %s.", err)
+		s.refuse("", "No extension is used: %s.", err)
 		return s, nil
 	}
 	names, err := candidates(base)
 	if err != nil {
-		s.refuse("", "None is used: %s.", err)
+		s.refuse("", "No extension is used: %s.", err)
 		return s, nil
 	}
 	if len(names) > maxExtensions {
@@ -160,7 +160,7 @@ func read(base, name string, r *runner) (commands []*discovery.Command, group st
 	}
 	m, err := parseManifest(raw, name)
 	if err != nil {
-		return nil, "", fmt.Errorf("its manifest is not right: %w", err)
+		return nil, "", fmt.Errorf("its manifest is not valid: %w", err)
 	}
 	p, err := findProgram(dir, m.Program)
 	if err != nil {
@@ -172,7 +172,7 @@ func read(base, name string, r *runner) (commands []*discovery.Command, group st
 	if m.Commands == nil {
 		c, err := define(name, &m.command, p, r)
 		if err != nil {
-			return nil, "", fmt.Errorf("its manifest is not right: %w", err)
+			return nil, "", fmt.Errorf("its manifest is not valid: %w", err)
 		}
 		return append(commands, c), "", nil
 	}
@@ -182,7 +182,7 @@ func read(base, name string, r *runner) (commands []*discovery.Command, group st
 			err = errors.New("the name is taken")
 		}
 		if err != nil {
-			return nil, "", fmt.Errorf("its manifest is not right: command %s: %w", m.Commands[i].Name, err)
+			return nil, "", fmt.Errorf("its manifest is not valid: command %s: %w", m.Commands[i].Name, err)
 		}
 		commands = append(commands, c)
 	}
@@ -210,7 +210,7 @@ func define(path string, c *command, p *program, r *runner) (*discovery.Command,
 	}
 	for i, e := range c.Examples {
 		if err := try(made, e); err != nil {
-			return nil, fmt.Errorf("its example %d is not one: %w", i+1, err)
+			return nil, fmt.Errorf("its example %d is not valid: %w", i+1, err)
 		}
 	}
 	return made, nil
@@ -330,7 +330,7 @@ func (p *program) check(dir string) error {
 		return err
 	}
 	if base != filepath.Dir(p.dir) {
-		return errors.New("the directory of extensions is another one now")
+		return errors.New("the directory of extensions was replaced")
 	}
 	if _, err := trusted(p.dir, true); err != nil {
 		return fmt.Errorf("its directory %w", err)

@@ -82,7 +82,7 @@ var (
 )
 
 // parseManifest reads the manifest of the extension that lies in a directory of this
-// name. The error follows the words "its manifest is not right".
+// name. The error follows the words "its manifest is not valid".
 func parseManifest(raw []byte, directory string) (*manifest, error) {
 	clean, err := scrub(raw, true)
 	if err != nil {
@@ -102,7 +102,7 @@ func parseManifest(raw []byte, directory string) (*manifest, error) {
 	case len(m.Commands) == 0:
 		return nil, errors.New("it has no commands")
 	case m.Details != "" || m.Effect != "" || m.Timeout != 0 || m.Arguments != nil || m.Examples != nil || m.Output != nil:
-		return nil, errors.New("it has commands, and describes one of its own beside them")
+		return nil, errors.New("it has a list of commands, and also describes itself as one command")
 	}
 	if err := checkSummary(m.Summary); err != nil {
 		return nil, err

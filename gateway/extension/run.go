@@ -105,7 +105,7 @@ func (j *job) stopped(ctx context.Context, err error) error {
 	if j.effect == discovery.Read || !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("extension: %w", context.Cause(ctx)) // the gateway has the words
 	}
-	return &discovery.Fault{Code: discovery.Timeout, Message: "The extension was stopped when its time was over; what it had done by then is not known.",
+	return &discovery.Fault{Code: discovery.Timeout, Message: "The extension was stopped when its time was over; it is not known what it did before.",
 		Hint: "Find out what it did before you run it again, with more time: --timeout SECONDS (at most 300).", Err: err}
 }
 
@@ -113,7 +113,7 @@ func (j *job) stopped(ctx context.Context, err error) error {
 func (j *job) fault(err error, format string, v ...any) *discovery.Fault {
 	hint := "To see why, run its program by hand where it is installed."
 	if j.effect != discovery.Read {
-		hint = "What it had done by then is not known: find out before you run it again. " + hint
+		hint = "It is not known what it did before: find out before you run it again. " + hint
 	}
 	return &discovery.Fault{Code: discovery.ExecutionError, Message: fmt.Sprintf(format, v...), Hint: hint, Err: err}
 }
@@ -122,7 +122,7 @@ func (j *job) fault(err error, format string, v ...any) *discovery.Fault {
 func (j *job) answer(out []byte) (json.RawMessage, error) {
 	data, err := scrub(out, false)
 	if err != nil {
-		return nil, j.fault(err, "What the extension printed cannot be used: %s.", err)
+		return nil, j.fault(err, "The extension's output cannot be used: %s.", err)
 	}
 	if j.output == nil {
 		return data, nil
@@ -134,7 +134,7 @@ func (j *job) answer(out []byte) (json.RawMessage, error) {
 		return nil, err
 	}
 	if !j.output.Fits(v) {
-		return nil, j.fault(nil, "What the extension printed is not what its manifest promises.")
+		return nil, j.fault(nil, "The extension's output does not match its manifest.")
 	}
 	return data, nil
 }
@@ -169,7 +169,7 @@ func (j *job) failure(out []byte, status int, args json.RawMessage) error {
 	case err != nil || message == "":
 		return j.fault(nil, "The extension failed (status %d) and did not say why.", status)
 	case j.knowsSecret(args):
-		return j.fault(nil, "The extension failed (status %d). What it said is not shown, since it was given a sensitive value.", status)
+		return j.fault(nil, "The extension failed (status %d). Its error text is not shown, since it was given a sensitive value.", status)
 	}
 	f := &discovery.Fault{Code: discovery.ExecutionError, Message: message, Hint: cmp.Or(hint, fmt.Sprintf("Run 'help %s' for its arguments.", j.path)), Foreign: true}
 	if slices.Contains(codes, said.Error.Code) {

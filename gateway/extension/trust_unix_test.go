@@ -48,8 +48,8 @@ func TestWhatOthersCanChangeIsNotUsed(t *testing.T) {
 		"own directory":         {func(_, at string) error { return chmod(at, 0o777) }, "its directory can be changed by others"},
 		"own directory, sticky": {func(_, at string) error { return chmod(at, 0o777|fs.ModeSticky) }, "its directory can be changed by others"},
 		"linked directory":      {func(dir, at string) error { return replace(at, "/usr") }, "its directory is a symbolic link"},
-		"directory of all":      {func(dir, _ string) error { return chmod(dir, 0o775) }, "None is used:"},
-		"directory, sticky":     {func(dir, _ string) error { return chmod(dir, 0o777|fs.ModeSticky) }, "None is used: the directory can be changed by others"},
+		"directory of all":      {func(dir, _ string) error { return chmod(dir, 0o775) }, "No extension is used:"},
+		"directory, sticky":     {func(dir, _ string) error { return chmod(dir, 0o777|fs.ModeSticky) }, "No extension is used: the directory can be changed by others"},
 		"directory above":       {func(dir, _ string) error { return chmod(filepath.Dir(dir), 0o777) }, "which it lies in, can be changed by others"},
 	} {
 		dir := directory(t)
@@ -98,7 +98,7 @@ func TestALinkToTheDirectoryIsFollowedWhereNobodyCanChangeIt(t *testing.T) {
 	install(t, other, "x-it", "trap", manifestOf("x-it", "does-trap", "read"))
 	must(t, os.Remove(filepath.Join(above, "two")))
 	must(t, os.Symlink(other, filepath.Join(above, "two")))
-	if r := s.do(t, "x-it"); r.Error.Code != discovery.ConfigError || !strings.Contains(r.Error.Message, "another one now") {
+	if r := s.do(t, "x-it"); r.Error.Code != discovery.ConfigError || !strings.Contains(r.Error.Message, "was replaced") {
 		t.Errorf("%s", r.raw)
 	}
 }

@@ -47,7 +47,7 @@ func commandOf(arguments json.RawMessage) (command, fault string) {
 	const (
 		absent  = `the argument "command" is missing`
 		wrong   = `the argument "command" is not a string`
-		unknown = `the tool has the argument "command" alone; options belong into its string`
+		unknown = `the tool has only the argument "command"; options belong in its string`
 	)
 	d := json.NewDecoder(bytes.NewReader(arguments))
 	switch start, err := d.Token(); {

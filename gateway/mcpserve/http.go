@@ -124,7 +124,7 @@ func (s *Server) serveHTTP(ctx context.Context, l net.Listener, o HTTPOptions, t
 	case err != nil:
 		return err
 	case o.Admit == nil:
-		return errors.New("mcpserve: HTTPOptions.Admit is missing, which admits callers")
+		return errors.New("mcpserve: HTTPOptions.Admit, which admits callers, is missing")
 	case o.TLS == nil && !loopback:
 		return fmt.Errorf("mcpserve: %s is not a loopback address, and is served with TLS only", l.Addr())
 	}

@@ -160,7 +160,7 @@ func (h *httpHandler) admit(w *httpWriter, r *http.Request) {
 	switch status {
 	case http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", "1")
-		refuse(w, status, "too many requests of yours are not answered yet")
+		refuse(w, status, "too many of your requests are not answered yet")
 		return
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "1")

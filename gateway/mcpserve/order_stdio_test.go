@@ -179,7 +179,7 @@ func TestAWaitInVainSaysThatNothingWasDone(t *testing.T) {
 		for _, c := range []struct{ id, after int }{{3, 5}, {2, 7}} {
 			time.Sleep(time.Until(start.Add(time.Duration(c.after) * time.Second)))
 			a := answers(t, s.take())[c.id]
-			if a.Error.Code != discovery.Timeout || !strings.Contains(a.Error.Message, fmt.Sprintf("did not start within %ds", c.after)) || !strings.Contains(a.Error.Message, "Nothing of it was done") {
+			if a.Error.Code != discovery.Timeout || !strings.Contains(a.Error.Message, fmt.Sprintf("did not start within %ds", c.after)) || !strings.Contains(a.Error.Message, "Nothing was done") {
 				t.Errorf("%d after %s: %+v", c.id, time.Since(start), a)
 			}
 		}

@@ -147,7 +147,7 @@ func TestAnUnknownToolIsAnInvalidParameter(t *testing.T) {
 
 func TestOnlyAnExactCommandIsACommand(t *testing.T) {
 	const absent, wrong = `the argument "command" is missing`, `the argument "command" is not a string`
-	const unknown = `the tool has the argument "command" alone; options belong into its string`
+	const unknown = `the tool has only the argument "command"; options belong in its string`
 	for arguments, want := range map[string]struct{ line, fault string }{
 		`{"command":"mail list"}`:            {"mail list", ""},
 		` { "command" : "a\u0020\"b\"\n" } `: {"a \"b\"\n", ""},

@@ -229,7 +229,7 @@ func (c *stdioConn) enqueue(f *frame, size int) *frameFault {
 		return nil
 	}
 	if c.byKey[f.key] != nil {
-		return newFault(nil, jsonrpc.CodeInvalidRequest, "the id is that of a request not answered yet")
+		return newFault(nil, jsonrpc.CodeInvalidRequest, "a request with this id is not answered yet")
 	}
 	id, err := jsonrpc.MakeID(f.key)
 	if err != nil {
@@ -317,7 +317,7 @@ func (c *stdioConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	q := c.byKey[key]
 	if q == nil {
 		c.mu.Unlock()
-		c.server.logger().Error("answer to no request")
+		c.server.logger().Error("answer without a request")
 		return nil
 	}
 	q.forget()

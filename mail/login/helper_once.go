@@ -81,7 +81,7 @@ func (h *HelperOnce) run(ctx context.Context, environ []string) {
 	}
 	if err == nil && !s.IsText() {
 		s.Wipe()
-		err = &helperFailure{err: credentialError(h.account, mail.KindConfig, "What the account's helper printed on its first line is no password: it holds control characters or is not UTF-8.", mail.AdviceHelperOnceFailed, nil)}
+		err = &helperFailure{err: credentialError(h.account, mail.KindConfig, "The first line of the output of the account's helper is not a password: it holds control characters or is not UTF-8.", mail.AdviceHelperOnceFailed, nil)}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -84,9 +84,9 @@ func TestHelperOnceKeepsItsFailure(t *testing.T) {
 	}{
 		"denied":   {[]string{"/bin/sh", "-c", "echo c4n4ry; exit 1"}, mail.KindAuth, "status 1"},
 		"missing":  {[]string{"/nowhere/helper"}, mail.KindConfig, "is not there"},
-		"control":  {[]string{"/usr/bin/printf", `c4n4ry\001`}, mail.KindConfig, "is no password"},
-		"C1":       {[]string{"/usr/bin/printf", `c4n4ry\302\205`}, mail.KindConfig, "is no password"},
-		"no UTF-8": {[]string{"/usr/bin/printf", `c4n4ry\377`}, mail.KindConfig, "is no password"},
+		"control":  {[]string{"/usr/bin/printf", `c4n4ry\001`}, mail.KindConfig, "is not a password"},
+		"C1":       {[]string{"/usr/bin/printf", `c4n4ry\302\205`}, mail.KindConfig, "is not a password"},
+		"no UTF-8": {[]string{"/usr/bin/printf", `c4n4ry\377`}, mail.KindConfig, "is not a password"},
 		"none":     {nil, mail.KindConfig, "no helper"},
 	} {
 		t.Run(name, func(t *testing.T) {

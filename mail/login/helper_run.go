@@ -56,7 +56,7 @@ func runHelper(ctx context.Context, account string, argv, environ []string) (mai
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
 		return fail(true, mail.KindAuth, check, "The account's helper failed (status %d).", exit.ExitCode())
 	case err != nil:
-		return fail(true, mail.KindAuth, check, "The account's helper did not come to its end.")
+		return fail(true, mail.KindAuth, check, "The account's helper did not end properly.")
 	}
 	line, _, _ := bytes.Cut(out, []byte("\n"))
 	line = bytes.TrimRight(line, "\r")

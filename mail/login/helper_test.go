@@ -116,7 +116,7 @@ func TestAHelperThatGivesNothingIsAClearErrorWithoutItsWords(t *testing.T) {
 		"relative":             {[]string{"./helper"}, mail.KindConfig, "is not there"},
 		"status 3":             {[]string{helperScript(t, canary+"exit 3")}, mail.KindAuth, "failed (status 3)"},
 		"status 255":           {[]string{helperScript(t, canary+"exit 255")}, mail.KindAuth, "failed (status 255)"},
-		"killed":               {[]string{helperScript(t, canary+"kill -9 $$")}, mail.KindAuth, "did not come to its end"},
+		"killed":               {[]string{helperScript(t, canary+"kill -9 $$")}, mail.KindAuth, "did not end properly"},
 		"nothing printed":      {[]string{helperScript(t, "true")}, mail.KindConfig, "no password"},
 		"an empty first line":  {[]string{helperScript(t, `printf '\r\ncanary-word\n'`)}, mail.KindConfig, "no password"},
 		"a byte too much":      {[]string{helperScript(t, `head -c 65537 /dev/zero | tr '\0' x`)}, mail.KindConfig, "more than a password"},

@@ -70,7 +70,7 @@ func (c *Sources) Credential(ctx context.Context, a *mail.Account) (Credential, 
 		}
 		s, err = c.oauth.Token(ctx, a)
 	default:
-		return Credential{}, credentialError(a.Name, mail.KindConfig, "It is not set how the account logs in.", mail.AdviceChooseLogin, nil)
+		return Credential{}, credentialError(a.Name, mail.KindConfig, "The account's way to log in is not set.", mail.AdviceChooseLogin, nil)
 	}
 	if err != nil {
 		return Credential{}, err

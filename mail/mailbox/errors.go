@@ -18,7 +18,7 @@ func (x *access) noMessage(reason string) *mail.Error {
 
 // madeAnew refuses what names messages of a folder that has another UIDVALIDITY now.
 func (x *access) madeAnew(advice mail.Advice) *mail.Error {
-	return x.Failure(mail.KindConflict, imap.StageExamine, "The folder was made anew since then: its messages have other ids now.", advice)
+	return x.Failure(mail.KindConflict, imap.StageExamine, "The folder was replaced since then: its messages have other ids now.", advice)
 }
 
 // explain says what a failure of either wire means.
@@ -32,7 +32,7 @@ func explain(e *mail.Error) {
 	case w.Kind == wire.KindProtocol && w.Stage == wire.StageTLS:
 		e.Advice, e.Message = mail.AdviceCheckTLS, "The connection to the mail server could not be protected with TLS."
 	case w.Kind == wire.KindRefused && errors.Is(w, imap.ErrSends):
-		e.Kind, e.Advice, e.Message = mail.KindReadOnly, mail.AdviceSendInstead, "The server sends what is put into this folder, so nothing is put there."
+		e.Kind, e.Advice, e.Message = mail.KindReadOnly, mail.AdviceSendInstead, "The server sends every message that is put into this folder, so nothing is put there."
 	case w.Kind == wire.KindRefused && w.Code == "IN-USE":
 		e.Advice, e.Message = mail.AdviceMailboxInUse, "Another program has the mailbox open."
 	case w.Kind == wire.KindRefused && w.Permanent && (w.Stage == imap.StageExamine || w.Stage == imap.StageSelect):

@@ -149,7 +149,7 @@ func (x *imapBox) count(s *imap.Session, list *FolderList, statuses map[string]*
 			f.Counts = &Counts{Messages: *st.NumMessages, Unread: *st.NumUnseen, UIDNext: uint32(st.UIDNext), UIDValidity: st.UIDValidity}
 		case f.Counts == nil:
 			list.Issues = append(list.Issues, mail.Issue{Kind: mail.KindRefused, Stage: imap.StageStatus, Retryable: true,
-				Message: fmt.Sprintf("The messages of folder %q were not counted: the server did not tell.", f.Name)})
+				Message: fmt.Sprintf("The messages of folder %q were not counted: the server did not give the numbers.", f.Name)})
 		}
 	}
 	return broken
@@ -199,7 +199,7 @@ func (x *imapBox) eachVisible(s *imap.Session, box imap.Folder, found goimap.UID
 }
 
 func (x *access) givesNothing() error {
-	e := x.Failure(mail.KindRefused, imap.StageFetch, "The server names messages that it does not give.", mail.AdviceAskOperator)
+	e := x.Failure(mail.KindRefused, imap.StageFetch, "The server lists messages that it does not return.", mail.AdviceAskOperator)
 	e.Retryable = true
 	return e
 }

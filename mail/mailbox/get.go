@@ -237,7 +237,7 @@ func (r *reading) takeRaw(raw []byte) {
 		r.g.header = e.Header
 	}
 	if r.g.size > int64(len(raw)) {
-		r.issues = append(r.issues, r.issue("The server did not tell the message's parts; only its first 512 KiB were read."))
+		r.issues = append(r.issues, r.issue("The server did not give the structure of the message; only its first 512 KiB were read."))
 	}
 }
 
@@ -398,7 +398,7 @@ func (r *reading) compose() *Message {
 			if int64(len(raw)) >= p.Size {
 				a.Content = message.DecodeBody(raw, p.Encoding)
 			} else {
-				r.issues = append(r.issues, r.issue(fmt.Sprintf("The content of part %s was not sent along, since the message has too many or too large parts for that; get it with 'mail attachment'.", p.ID)))
+				r.issues = append(r.issues, r.issue(fmt.Sprintf("The content of part %s was not sent along, because the message has too many or too large parts; get it with 'mail attachment'.", p.ID)))
 			}
 		}
 		out.Attachments = append(out.Attachments, a)

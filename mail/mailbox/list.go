@@ -58,7 +58,7 @@ func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 		return nil, x.Invalid("No message lies between the bounds that were given.", mail.AdviceNoBound)
 	}
 	if q.New && x.m.o.Seen == nil {
-		return nil, x.Unsupported("Nothing is kept here about which messages are new.", mail.AdviceKeepIDs)
+		return nil, x.Unsupported("Postern keeps no record here of which messages are new.", mail.AdviceKeepIDs)
 	}
 	l := x.listing(q, &seeing{store: x.m.o.Seen})
 	if err := l.seen.read(ctx, x, q.Folder); err != nil {
@@ -98,7 +98,7 @@ func (l *listing) do(ctx context.Context) error {
 // noAnchor is the answer to a list that is to begin behind a message that is not
 // there, or that the inbound policy hides.
 func (x *access) noAnchor(reason string) error {
-	e := x.Failure(mail.KindConflict, imap.StageList, "The message that the list was to go on from is not there.", mail.AdviceListWithoutAnchor)
+	e := x.Failure(mail.KindConflict, imap.StageList, "The message that the list should continue from is not there.", mail.AdviceListWithoutAnchor)
 	e.Reason = reason
 	return e
 }

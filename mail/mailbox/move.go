@@ -56,7 +56,7 @@ func (b *batch) noFolder(err error, folder string) error {
 func (b *batch) arrived(l *located, uids []uint32, c imap.Copied, account, folder string) {
 	for _, u := range uids {
 		if len(c.Target) > 0 && c.Target[u] == 0 {
-			b.out.Issues = append(b.out.Issues, b.refused(l, u, imap.StageCopy, "The server named other messages as done, and not this one: look where it is."))
+			b.out.Issues = append(b.out.Issues, b.refused(l, u, imap.StageCopy, "The server reported other messages as done, and not this one: check where it is."))
 			continue
 		}
 		b.out.Succeeded++

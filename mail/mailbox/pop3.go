@@ -114,11 +114,11 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 	}
 	switch {
 	case q.Unread:
-		return nil, x.notPOP3("flags, so nobody can tell what is unread", mail.AdvicePOP3New)
+		return nil, x.notPOP3("flags, so it is not known which messages are unread", mail.AdvicePOP3New)
 	case q.BeforeUID != 0 || q.AfterUID != 0:
 		return nil, x.notPOP3("UIDs", mail.AdvicePOP3Page)
 	case q.New && x.m.o.Seen == nil:
-		return nil, x.Unsupported("Nothing is kept here about which messages are new.", mail.AdviceKeepIDs)
+		return nil, x.Unsupported("Postern keeps no record here of which messages are new.", mail.AdviceKeepIDs)
 	}
 	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
 	page := &Page{Folder: popFolder}

@@ -62,7 +62,7 @@ func (n *popNames) keep(ctx context.Context, store mail.SeenStore, x *popBox) er
 func (x *popBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 	store := x.m.o.Seen
 	if store == nil {
-		return nil, x.Unsupported("Nothing is kept here about which messages are new.", mail.AdviceKeepIDs)
+		return nil, x.Unsupported("Postern keeps no record here of which messages are new.", mail.AdviceKeepIDs)
 	}
 	for _, r := range refs {
 		if r != x.ref(r.UIDL) || r.UIDL == "" {

@@ -128,7 +128,7 @@ func (x *imapBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 	}
 	store := x.m.o.Seen
 	if store == nil {
-		return nil, b.Unsupported("Nothing is kept here about which messages are new.", mail.AdviceKeepIDs)
+		return nil, b.Unsupported("Postern keeps no record here of which messages are new.", mail.AdviceKeepIDs)
 	}
 	y := &seeing{store: store}
 	if err := y.read(ctx, x, b.folder); err != nil {

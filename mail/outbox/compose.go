@@ -70,7 +70,7 @@ func (s *sender) read(d *Draft) (*letter, error) {
 		for i, a := range f.list {
 			normal, ok := mail.NormalAddress(a.Addr)
 			if !ok {
-				return nil, s.invalid(fmt.Sprintf("Address %d of %s is no address that can be sent to.", i+1, f.name), mail.AdviceChangeMessage, nil)
+				return nil, s.invalid(fmt.Sprintf("Address %d of %s is not an address that mail can be sent to.", i+1, f.name), mail.AdviceChangeMessage, nil)
 			}
 			if !seen[normal] {
 				seen[normal] = true
@@ -149,7 +149,7 @@ func (b *Outbox) names(ctx context.Context, s *sender, principal, key, request s
 		return "", "", s.Invalid("An idempotency key has 1 to 128 visible ASCII characters.", mail.AdviceKeyForm)
 	}
 	if b.o.Key == nil {
-		return "", "", s.Unsupported("Idempotency keys cannot be used here: nothing keeps them.", mail.AdviceNoKey)
+		return "", "", s.Unsupported("Idempotency keys cannot be used here: there is no place to keep them.", mail.AdviceNoKey)
 	}
 	secret, err := b.o.Key(ctx)
 	if err != nil {
@@ -207,7 +207,7 @@ func (b *Outbox) message(ctx context.Context, s *sender, l *letter, left string)
 	m := &compose.Message{From: s.from, To: l.To, CC: l.CC, BCC: l.BCC, Subject: l.Subject, Date: b.now(), MessageID: left + "@" + s.domain, Body: l.Body}
 	if l.ReplyTo != nil {
 		if b.o.Mailboxes == nil {
-			return nil, s.Unsupported("There is no mailbox to read what is replied to.", mail.AdviceSendWithoutReply)
+			return nil, s.Unsupported("There is no mailbox to read the original message from.", mail.AdviceSendWithoutReply)
 		}
 		parent, err := b.o.Mailboxes.Header(ctx, s.Op, *l.ReplyTo)
 		if err != nil {

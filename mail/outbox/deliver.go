@@ -149,7 +149,7 @@ func (b *Outbox) bytes(ctx context.Context, op string, e *mail.Outgoing) ([]byte
 		return nil, wrapStore(ctx, op, err)
 	}
 	if compose.Digest(e.From, e.Recipients, message) != e.Digest {
-		return nil, mail.Operation{Op: op, Account: e.Account}.Conflict("The message in the outbox is not the one that was put there; it is not sent.", mail.AdviceCancelAndResend)
+		return nil, mail.Operation{Op: op, Account: e.Account}.Conflict("The message in the outbox was changed after it was put there; it is not sent.", mail.AdviceCancelAndResend)
 	}
 	return message, nil
 }
@@ -168,7 +168,7 @@ func (b *Outbox) permitted(ctx context.Context, op string, e *mail.Outgoing) (*s
 		return nil, err
 	}
 	if s.from.Addr != e.From {
-		return nil, s.Conflict("The account has another address now than the message was written from.", mail.AdviceCancelAndResend)
+		return nil, s.Conflict("The account's address has changed since the message was written.", mail.AdviceCancelAndResend)
 	}
 	return s, nil
 }

@@ -243,7 +243,7 @@ func underWay(o mail.Operation, e *mail.Outgoing) error {
 func notSent(o mail.Operation, e *mail.Outgoing) error {
 	switch e.State {
 	case mail.OutboxUnknown:
-		return o.Conflict("It is not known whether the message left, and a person has let it rest; it is not sent again.", mail.AdviceSendAnew)
+		return o.Conflict("It is not known whether the message left, and a person decided to leave it; it is not sent again.", mail.AdviceSendAnew)
 	case mail.OutboxRefused, mail.OutboxQueued:
 		err := o.Failure(mail.KindRefused, "", "Nothing was sent. "+e.Reason, mail.AdviceSendAnew)
 		err.Retryable = e.Temporary

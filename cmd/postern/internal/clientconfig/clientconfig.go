@@ -72,11 +72,11 @@ var usual = jsonFormat{container: "mcpServers"}
 
 var clients = []Client{
 	{
-		Name: "claude-code", Title: "Claude Code", Reload: "Start it anew, or look with /mcp.", format: jsonFormat{container: "mcpServers", typed: true}, project: ".mcp.json",
+		Name: "claude-code", Title: "Claude Code", Reload: "Restart it, or look with /mcp.", format: jsonFormat{container: "mcpServers", typed: true}, project: ".mcp.json",
 		home: ".claude.json", variable: "CLAUDE_CONFIG_DIR",
 	},
 	{
-		Name: "claude-desktop", Title: "Claude Desktop", Reload: "Quit it and start it anew.", format: usual,
+		Name: "claude-desktop", Title: "Claude Desktop", Reload: "Quit and restart it.", format: usual,
 		config: "Claude/claude_desktop_config.json",
 	},
 	{
@@ -88,7 +88,7 @@ var clients = []Client{
 		config: "Code/User/mcp.json",
 	},
 	{
-		Name: "codex", Title: "Codex", Reload: "Start it anew, or look with /mcp. A project's file counts only where Codex trusts the project.", format: tomlFormat{}, project: ".codex/config.toml",
+		Name: "codex", Title: "Codex", Reload: "Restart it, or look with /mcp. A project's file counts only where Codex trusts the project.", format: tomlFormat{}, project: ".codex/config.toml",
 		home: ".codex/config.toml", variable: "CODEX_HOME",
 	},
 }

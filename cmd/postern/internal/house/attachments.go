@@ -153,7 +153,7 @@ func occupied(err error) error {
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return &fs.PathError{Op: "mkdir", Path: "", Err: errors.New("a file stands where a directory is needed")}
+	return &fs.PathError{Op: "mkdir", Path: "", Err: errors.New("a file is in the place of a directory")}
 }
 
 // Close lets go of the directory.

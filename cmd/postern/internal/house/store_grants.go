@@ -38,7 +38,7 @@ func (s *store) caller(ctx context.Context, token string) (mcpserve.Caller, erro
 func (s *store) stillGranted(ctx context.Context, g *vault.Grant) error {
 	now, err := s.GrantByID(ctx, g.ID)
 	if errors.Is(err, vault.ErrNoGrant) || err == nil && !slices.Equal(now.Accounts, g.Accounts) {
-		return &discovery.Fault{Code: discovery.AuthFailed, Message: "What let you in has ended. Nothing was done.", Reason: "grant",
+		return &discovery.Fault{Code: discovery.AuthFailed, Message: "Your access has ended. Nothing was done.", Reason: "grant",
 			Hint: "Ask the person whose mail it is for another token."}
 	}
 	return err

@@ -154,7 +154,7 @@ func (s *transportStore) Account(ctx context.Context, name string) (mail.Account
 	}
 	if !sameLogin(&a, &s.Served) {
 		return mail.Account{}, &discovery.Fault{Code: discovery.ConfigError, Message: fmt.Sprintf("The server or login of the account %s was changed since this server started.", name),
-			Hint: "End this server and start it again: the credential is fetched only at the start."}
+			Hint: "Restart this server: the credential is fetched only at the start."}
 	}
 	return a, nil
 }

@@ -34,7 +34,7 @@ func (s *System) transportStore(ctx context.Context, o *TransportOptions, readOn
 		t.Served, err = o.described(readOnly)
 	} else {
 		if o.Protocol != "" || o.Port != 0 || o.Security != "" || o.Username != "" || o.Email != "" || o.CAFile != "" {
-			return nil, unusable("What describes a server was given without --host.", "Name the server with --host, or leave the others out and choose an account of the vault with --account.")
+			return nil, unusable("Options that describe a server were given without --host.", "Name the server with --host, or leave the others out and choose an account of the vault with --account.")
 		}
 		t.store, t.vaulted = newStore(s.Opener(true)), true
 		t.Served, err = t.chosen(ctx, o.Account)
@@ -103,7 +103,7 @@ func (o *TransportOptions) described(readOnly bool) (mail.Account, error) {
 func (s *transportStore) chosen(ctx context.Context, name string) (mail.Account, error) {
 	accounts, err := s.store.Vault.Accounts(ctx)
 	if errors.Is(err, vault.ErrNoKey) || errors.Is(err, vault.ErrNoVault) {
-		return mail.Account{}, &discovery.Fault{Code: discovery.ConfigError, Message: "There is neither a vault to take an account from nor a server named by --host.",
+		return mail.Account{}, &discovery.Fault{Code: discovery.ConfigError, Message: "There is no vault to take an account from, and --host names no server.",
 			Hint: "Name the server with --host, --username and --helper, or set POSTERN_KEY and POSTERN_DB for a vault."}
 	}
 	if err != nil {

@@ -178,8 +178,8 @@ func (s *setup) commit(ctx context.Context, chain *keyChain) (m *made, err error
 			return
 		}
 		if left := undo.run(ctx); len(left) > 0 {
-			err = &discovery.Fault{Code: discovery.StoreError, Message: fmt.Sprintf("The set-up failed, and something of it could not be taken back: %s.", strings.Join(left, ", ")),
-				Hint: "Remove it, then run init again. What failed first: " + err.Error(), Err: err}
+			err = &discovery.Fault{Code: discovery.StoreError, Message: fmt.Sprintf("The set-up failed, and these parts of it could not be undone: %s.", strings.Join(left, ", ")),
+				Hint: "Remove them, then run init again. The first failure: " + err.Error(), Err: err}
 		}
 	}()
 	// The keyring may ask a person, who can still stop here.

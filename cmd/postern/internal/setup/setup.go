@@ -94,7 +94,7 @@ var Commands = []string{"account add", "account authorize", "account edit", "acc
 // Run makes what the options say, asks nothing, and prints what there is then.
 func Run(ctx context.Context, system *System, o Options) error {
 	if o.Account == nil && len(o.AllowIn)+len(o.AllowOut) > 0 {
-		return &discovery.Fault{Code: discovery.ValidationError, Message: "Lists belong to an account, and none is named.", Hint: "Put the account's name and its options behind the flags."}
+		return &discovery.Fault{Code: discovery.ValidationError, Message: "The lists belong to an account, and no account is named.", Hint: "Put the account's name and its options behind the flags."}
 	}
 	s := newSetup(system, o)
 	defer s.wipe()

@@ -159,7 +159,7 @@ func (w *wizard) askServers(ctx context.Context) error {
 		text += "\n  login name " + plain.Line(found.Username)
 	}
 	if len(found.Foreign) > 0 {
-		text += "\n\nNot of your address's own domain: " + strings.Join(found.Foreign, ", ") + ".\nUse them only if you know that your mail is there: your password goes to them."
+		text += "\n\nServers outside your address's own domain: " + strings.Join(found.Foreign, ", ") + ".\nUse them only if you know that your mail is there: your password goes to them."
 	}
 	w.ask.Say(text)
 	if found.Provider == nil || len(found.Foreign) > 0 {
@@ -250,7 +250,7 @@ func (w *wizard) askName(ctx context.Context, accounts []mail.Account) (err erro
 	for n := 2; there(proposed); n++ {
 		proposed = fmt.Sprintf("account%d", n)
 	}
-	w.draft.name, err = w.ask.Text(ctx, textQuestion{Title: "Name of the account", Help: "It is what commands call it. 'default' is used where none is named.", Proposed: proposed, Check: func(s string) error {
+	w.draft.name, err = w.ask.Text(ctx, textQuestion{Title: "Name of the account", Help: "It is what commands call it. 'default' is used when a command names none.", Proposed: proposed, Check: func(s string) error {
 		switch {
 		case !mail.ValidAccountName(s):
 			return errors.New("a name has 1 to 64 letters, digits, - and _")
