@@ -14,7 +14,7 @@ type accountAddArgs struct {
 	accountOptions
 }
 
-// Validate checks what the account itself does not say.
+// Validate checks what the account's own validation cannot.
 func (a *accountAddArgs) Validate() error {
 	if (a.Auth == "" || a.Auth == mail.AuthPassword) && a.PasswordFrom == "" {
 		return errors.New("--password-from is missing: a password is never an argument")

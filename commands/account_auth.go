@@ -11,8 +11,8 @@ import (
 	"github.com/postern-mail/postern/mail/login"
 )
 
-// authOptions say where an account's credential comes from. Where a secret is read
-// from is no secret, but people put the secret itself there.
+// authOptions say where an account's credential comes from. The source of a secret is not
+// secret, but people put the secret itself there.
 type authOptions struct {
 	Auth                  mail.Auth `json:"auth,omitempty" jsonschema:"enum=password,enum=oauth2,enum=helper,enum=keyring" jsonschema_description:"Where the credential comes from: the vault (password), an OAuth 2.0 provider, a helper command or the system keyring; password if left out"`
 	PasswordFrom          string    `json:"password-from,omitempty" acli:"form=secret,sensitive" jsonschema:"example=stdin,example=env:MAIL_PASSWORD" jsonschema_description:"Where the password is read from: stdin (its first line), env:NAME or file:PATH"`
@@ -27,8 +27,8 @@ type authOptions struct {
 	OAuthScopes           []string  `json:"oauth-scope,omitempty" jsonschema:"minLength=1,maxLength=256,maxItems=20" jsonschema_description:"Scopes to ask for instead of the provider's own for mail"`
 }
 
-// applyAuth changes where a's credential comes from. What belongs to a source that
-// a no longer uses goes.
+// applyAuth changes where a's credential comes from. Settings of a source that a no longer
+// uses are removed.
 func (o *authOptions) applyAuth(a *mail.Account, d *Deps) error {
 	setIf(&a.Auth, o.Auth)
 	for _, b := range []struct {

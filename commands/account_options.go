@@ -9,8 +9,8 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
-// accountOptions are what account add and account edit share. What is not given
-// is left as it is.
+// accountOptions are the options that account add and account edit share. One that is not
+// given changes nothing.
 type accountOptions struct {
 	Email          string        `json:"email,omitempty" jsonschema:"minLength=3,maxLength=320,example=ann@example.org" jsonschema_description:"The account's own address"`
 	Protocol       mail.Protocol `json:"protocol,omitempty" jsonschema:"enum=imap,enum=pop3" jsonschema_description:"How mail is read; imap if left out"`
@@ -33,7 +33,7 @@ type accountOptions struct {
 	authOptions
 }
 
-// apply changes a to what was given and fills in what follows from it.
+// apply sets the options that were given and fills in what follows from them.
 func (o *accountOptions) apply(a *mail.Account, d *Deps) error {
 	setIf(&a.Email, o.Email)
 	setIf(&a.Protocol, o.Protocol)
@@ -94,8 +94,8 @@ func setIf[T comparable](field *T, given T) {
 	}
 }
 
-// protect sets the port and the security of a server to what was given. The port
-// follows the security unless somebody chose it.
+// protect sets the port and the security of a server as given. The port follows
+// the security unless somebody chose it.
 func protect(e *mail.Endpoint, service string, port uint16, security mail.Security) {
 	chosen := e.Port != 0 && e.Port != mail.DefaultPort(service, e.Security)
 	e.Security = cmp.Or(security, e.Security, mail.TLS)

@@ -17,8 +17,8 @@ type batchResult struct {
 	Folder  string `json:"folder,omitempty"`
 }
 
-// batch resolves the messages that a command works on and has do change them. The
-// result is partial when some were changed beside the issues.
+// batch resolves the messages that a command works on and has do change them. The result is
+// partial when some were changed and there are issues.
 func (d *Deps) batch(ctx context.Context, call *discovery.Call, a *messagesArgs,
 	do func(ctx context.Context, account string, refs []mail.Ref) (*mailbox.Changed, error)) (*mailbox.Changed, batchResult, error) {
 	refs, err := d.messages(ctx, call, a)
@@ -32,15 +32,14 @@ func (d *Deps) batch(ctx context.Context, call *discovery.Call, a *messagesArgs,
 	return c, batchResult{outcome(c.Issues, len(c.Messages) > 0), c.Account, c.Folder}, nil
 }
 
-// Steps are what was tried and what worked on the servers, summed over the
-// messages (001 sections 8 to 10).
+// Steps counts the steps on the servers that were tried and that worked, over all messages
+// (001 sections 8 to 10).
 type Steps struct {
 	Attempted int `json:"steps_attempted"`
 	Succeeded int `json:"steps_succeeded"`
 }
 
-// Placed is a message that is at another place now; its new id is there where the
-// server told it.
+// Placed is a message at its new place; its new id is set when the server told it.
 type Placed struct {
 	ID  string `json:"message_id"`
 	New string `json:"new_message_id,omitempty"`
@@ -58,8 +57,7 @@ func placed(c *mailbox.Changed) []Placed {
 	return list
 }
 
-// done says in a sentence what happened to how many messages, whose number takes the
-// place of the # in what.
+// done is a sentence about n changed messages; their number replaces the # in what.
 func done(what string, n int, issues []Issue) string {
 	s := strings.Replace(what, "#", count(n, "message", "messages"), 1)
 	if len(issues) > 0 {

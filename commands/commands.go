@@ -49,8 +49,7 @@ type Attachments interface {
 	Read(ctx context.Context, name string, limit int64) ([]byte, error)
 }
 
-// ErrTooLarge is returned by Attachments for a file that is larger than was asked
-// for.
+// ErrTooLarge is returned by Attachments for a file that is larger than the limit.
 var ErrTooLarge = errors.New("the file is too large")
 
 // Store is what the commands keep and change: a vault.
@@ -89,7 +88,7 @@ type Deps struct {
 	Keyring Keyring
 
 	// ReadSecret reads a password from where --password-from says: "stdin",
-	// "env:NAME" or "file:PATH". Where it comes from is the process's affair.
+	// "env:NAME" or "file:PATH". The process decides how.
 	ReadSecret func(ctx context.Context, source string) (mail.Secret, error)
 
 	// Tokenize splits a helper's command as a command string is split. Its error
@@ -116,8 +115,8 @@ type Deps struct {
 	// AgentMail is where agents leave each other messages.
 	AgentMail *agentmail.Mailbox
 
-	// AgentIdentity is whom this process may act as in the agent mailbox; empty means
-	// anybody.
+	// AgentIdentity is the identity that this process may act as in the agent mailbox; empty
+	// means any.
 	AgentIdentity string
 
 	// HostFile reads a regular file of at most limit bytes that the caller named as
@@ -125,8 +124,8 @@ type Deps struct {
 	// attachment directory exist. The error matches ErrTooLarge for a longer one.
 	HostFile func(path string, limit int64) ([]byte, error)
 
-	// Explain says what the rules above the accounts make of a command string
-	// if the same caller ran it now. It runs nothing.
+	// Explain says whether the rules above the accounts would let the same caller run a
+	// command string now. It runs nothing.
 	Explain func(ctx context.Context, call *discovery.Call, line string) (Explanation, error)
 
 	// Checks are further checks for doctor, of the process itself; nil for none.
@@ -136,7 +135,7 @@ type Deps struct {
 	Now func() time.Time
 }
 
-// Explanation is what becomes of a command string short of running it.
+// Explanation says how far a command string would get.
 type Explanation struct {
 	Command *discovery.Command // nil when the string names no command
 	Args    any                // the bound arguments; nil when they do not bind
@@ -161,7 +160,7 @@ func Groups() map[string]string {
 	}
 }
 
-// Recipes are what the root help ends with.
+// Recipes are the examples that the root help ends with.
 func Recipes() []string {
 	return []string{"mail list --limit 5", "mail folders --counts", "help mail get"}
 }
@@ -311,7 +310,7 @@ func (d *Deps) now() time.Time {
 // shared output envelope).
 type Issue struct {
 	Code      discovery.Code `json:"code"`  // such as CONNECTION_FAILED
-	Stage     string         `json:"stage"` // what was being done: connect, auth, examine, search, fetch, parse
+	Stage     string         `json:"stage"` // the step that failed: connect, auth, examine, search, fetch, parse
 	Message   string         `json:"message"`
 	Retryable bool           `json:"retryable"`
 	UID       uint32         `json:"uid,omitempty"`
@@ -352,8 +351,8 @@ func nextLine(instruction, line string) *NextAction {
 	return &NextAction{Instruction: instruction, Tool: "cli", Arguments: NextArguments{line}}
 }
 
-// withIssues adds to a summary that not everything went well: an answer of some fields
-// alone may be without the issues.
+// withIssues adds to a summary that there are issues, which --fields may leave out of the
+// answer.
 func (o Outcome) withIssues(summary string) string {
 	if len(o.Issues) == 0 {
 		return summary
@@ -364,7 +363,7 @@ func (o Outcome) withIssues(summary string) string {
 	return summary + "; " + string(o.Status) + ", with " + count(len(o.Issues), "issue", "issues")
 }
 
-// outcome is partial when something was obtained beside the issues.
+// outcome is partial when there are results beside the issues.
 func outcome(issues []mail.Issue, obtained bool) Outcome {
 	o := Outcome{Status: mail.StatusOK, Issues: []Issue{}}
 	for _, i := range issues {

@@ -95,8 +95,7 @@ func (d *Deps) composeIn(ctx context.Context, call *discovery.Call, a *composeAr
 	return d.account(ctx, call, AccountOption{a.onAccount()})
 }
 
-// recipientsTarget is what the audit entry says of recipients: all of them, as far
-// as any message has.
+// recipientsTarget names the recipients in the audit entry, within maxTarget.
 func recipientsTarget(to []string) string {
 	return "to " + plain.Clip(strings.Join(to, ", "), maxTarget)
 }

@@ -22,7 +22,7 @@ type DoctorResult struct {
 	Checks []Check     `json:"checks"`
 }
 
-// Check is one thing that was looked at.
+// Check is the result of one check.
 type Check struct {
 	Name   string         `json:"name"`
 	OK     bool           `json:"ok"`

@@ -89,8 +89,7 @@ func entryOf(s *mailbox.Summary, full bool) MessageEntry {
 	return e
 }
 
-// shownFlags bounds what a server makes of flags. It keeps nil, which says that
-// they are not known.
+// shownFlags bounds the flags that a server gave. nil stays nil: they are not known.
 func shownFlags(flags []string) []string {
 	if flags == nil {
 		return nil
@@ -104,8 +103,8 @@ func shownFlags(flags []string) []string {
 	return shown
 }
 
-// minShownChars is how far texts are cut for an answer's sake: of less than this
-// nothing could be recognised.
+// minShownChars is the least that texts are cut to for an answer: less could not be
+// recognised.
 const minShownChars = 16
 
 // clipEntries is clipTexts of n entries.

@@ -10,7 +10,7 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-// Grants is who else may come in, over HTTP; *vault.Vault implements it.
+// Grants are the clients that may come in over HTTP; *vault.Vault implements it.
 type Grants interface {
 	AddGrant(ctx context.Context, g vault.Grant, lifetime time.Duration) (added vault.Grant, token mail.Secret, err error)
 	RemoveGrant(ctx context.Context, name string) error
@@ -47,7 +47,7 @@ func (d *Deps) grantDetail(g *vault.Grant) GrantDetail {
 		Created: utc(g.Created), Expires: utc(g.Expires), Expired: !d.now().Before(g.Expires)}
 }
 
-// grantFault says of a grant what the rules for errors say of settings.
+// grantFault is the fault of an invalid grant, where Faults would speak of settings.
 func grantFault(err error) error {
 	if !errors.Is(err, vault.ErrInvalid) {
 		return err

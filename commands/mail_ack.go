@@ -12,7 +12,7 @@ type MailAckResult struct {
 	Messages []Acked `json:"messages"`
 }
 
-// Acked is a message that was dealt with, perhaps before already.
+// Acked is a message marked as dealt with, now or before.
 type Acked struct {
 	ID      string `json:"message_id"`
 	Already bool   `json:"already,omitempty"`

@@ -45,7 +45,7 @@ func (a *mailSearchArgs) Validate() error {
 	return nil
 }
 
-// criteria is a without what does not say which messages match.
+// criteria are the arguments that say which messages match.
 func (a *mailSearchArgs) criteria() mailSearchArgs {
 	c := *a
 	c.AccountOption, c.FullOption = AccountOption{}, FullOption{}

@@ -83,8 +83,7 @@ func mailSend(d *Deps) *discovery.Command {
 	})
 }
 
-// rehearsed is the answer to a dry run. What the real one will name anew is left
-// out.
+// rehearsed is the answer to a dry run. Names that the real send makes are left out.
 func rehearsed(o *mail.Outgoing, keyed bool) *MailSendResult {
 	r := &MailSendResult{Sending: sendingOf(o), DryRun: true, Replayed: o.Replayed}
 	if !o.Replayed {
@@ -135,8 +134,8 @@ func (d *Deps) mayAsk(ctx context.Context) (bool, error) {
 }
 
 // decided goes on with a send that a person was asked about. What is sent is what
-// they were shown: the message with that digest. It never writes a message anew, so
-// the same answer twice sends once.
+// they were shown: the message with that digest. It never writes a new message, so the same
+// answer twice sends once.
 func (d *Deps) decided(ctx context.Context, call *discovery.Call, keyed bool) (*MailSendResult, error) {
 	id, rest, _ := strings.Cut(call.Reply.State, " ")
 	digest, attempts, _ := strings.Cut(rest, " ")
@@ -170,8 +169,8 @@ func (d *Deps) decided(ctx context.Context, call *discovery.Call, keyed bool) (*
 	return sent(o)
 }
 
-// overtaken answers for a message that somebody else decided or sent at the same
-// moment: with what became of it.
+// overtaken answers for a message that somebody else decided or sent at the same moment,
+// with its state.
 func (d *Deps) overtaken(ctx context.Context, id string, err error) (*MailSendResult, error) {
 	var m *mail.Error
 	if !errors.As(err, &m) || m.Kind != mail.KindConflict {
@@ -185,8 +184,7 @@ func (d *Deps) overtaken(ctx context.Context, id string, err error) (*MailSendRe
 	return sent(&shown.Outgoing)
 }
 
-// failedSend is a failure to send with what became of the message, where there is
-// one.
+// failedSend adds to a failure to send the state of the message, if there is one.
 func failedSend(call *discovery.Call, o *mail.Outgoing, err error) error {
 	if o == nil || o.ID == "" {
 		return err
@@ -254,7 +252,7 @@ func rejectedFault(o *mail.Outgoing) *discovery.Fault {
 		Hint:    "Do not send it again unless the person asks for it."}
 }
 
-// notSent says what became of a message that the server did not take for sure.
+// notSent is the fault of a message that the server did not take, or may not have taken.
 func notSent(o *mail.Outgoing) *discovery.Fault {
 	f := &discovery.Fault{Code: discovery.ExecutionError, Examples: []string{"outbox show " + o.ID}}
 	reason := ""

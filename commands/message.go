@@ -117,7 +117,7 @@ func (d *Deps) messages(ctx context.Context, call *discovery.Call, a *messagesAr
 	return refs, nil
 }
 
-// targetOf is what the audit entry says of messages.
+// targetOf names messages in the audit entry.
 func targetOf(refs []mail.Ref) string {
 	var names []string
 	for _, r := range refs {

@@ -10,7 +10,7 @@ import (
 	"github.com/postern-mail/postern/mail/outbox"
 )
 
-// Outbox sends, and keeps what waits; *outbox.Outbox implements it.
+// Outbox sends messages and keeps those that wait; *outbox.Outbox implements it.
 type Outbox interface {
 	// Verify connects to the account's submission server, logs in and sends nothing.
 	Verify(ctx context.Context, account string) (*mail.Verification, error)
@@ -53,8 +53,8 @@ func sendingOf(o *mail.Outgoing) Sending {
 	return s
 }
 
-// outgoing shows a message of the outbox to who may see it: the administrator, and
-// an agent what it asked for itself. For anybody else it is not there.
+// outgoing returns a message of the outbox to a caller that may see it: the administrator,
+// or the agent that sent it. For others it does not exist.
 func (d *Deps) outgoing(ctx context.Context, call *discovery.Call, id string) (*outbox.Shown, error) {
 	call.Target = "outbox " + id
 	s, err := d.Outbox.Show(ctx, id)

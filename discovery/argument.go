@@ -58,7 +58,7 @@ func (d Date) MarshalJSON() ([]byte, error) { return []byte(`"` + d.String() + `
 // String returns the day as binding reads it.
 func (d Date) String() string { return d.Format(time.DateOnly) }
 
-// Form is what the strings of several arguments have in common. The tags of a field
+// Form is the syntax that the strings of several arguments share. The tags of a field
 // can narrow it.
 type Form struct {
 	Pattern              *regexp.Regexp

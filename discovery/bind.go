@@ -37,8 +37,8 @@ func (c *Command) Bind(tokens []string, loc *time.Location) (*Bound, error) {
 	return c.fill(s.given, loc)
 }
 
-// Outlook is what can be told of a command's tokens before they are bound, and without
-// running anything of the command's own.
+// Outlook is what is known of a command's tokens before they are bound, without running any
+// code of the command.
 type Outlook struct {
 	Timeout time.Duration // what --timeout says, or the command's own where that is missing or wrong
 	Help    bool          // --help stands where an option stands

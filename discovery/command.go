@@ -50,14 +50,14 @@ type Spec struct {
 	Forms map[string]Form // that acli:"form=NAME" names
 }
 
-// Caller is what a command's function may know of who calls.
+// Caller is what a command's function may know of its caller.
 type Caller struct {
 	Principal string // the caller's name
 	Admin     bool   // the caller is the administrator
 	Profile   string // name of the set of commands that the caller is offered
 
-	// Identity is whom the caller alone may act as, where a command has identities;
-	// empty where that is not the caller's own.
+	// Identity is the only identity that the caller may act as, where a command has
+	// identities; empty where the caller is not bound to one.
 	Identity string
 
 	// CanAsk reports whether a Question that the function returns as its error can
@@ -75,9 +75,9 @@ type Link interface {
 	// concurrent use, and cheap when nobody listens.
 	Progress(done, total float64, message string)
 
-	// Announce tells who listens to the progress something that a person has to read
-	// now, such as an address to open. Unlike progress it is never left out for being
-	// soon followed by more. As Progress.
+	// Announce tells the listener to the progress something that a person has to read now,
+	// such as an address to open. Unlike a report it is never dropped for a newer one. Else it
+	// is as Progress.
 	Announce(message string)
 
 	// Delivered has done run when the answer has left for the caller whole. It may
@@ -87,7 +87,7 @@ type Link interface {
 
 	// Aside runs wait while the commands that came later on the same connection go
 	// on as if this one were not there, and returns when it is this one's turn again,
-	// or an error. What was read before may have changed by then.
+	// or an error. Anything read before may have changed by then.
 	Aside(ctx context.Context, wait func(context.Context) error) error
 }
 
@@ -100,13 +100,13 @@ type Call struct {
 	Fields []string
 
 	// Again writes the command that was called, with its common options, as a
-	// command string with other arguments: a pointer to its argument struct. What
-	// was not given stays out. Never nil while the function runs.
+	// command string with other arguments: a pointer to its argument struct. Arguments that
+	// were not given stay out. Never nil while the function runs.
 	Again func(args any) string
 
-	// Reply is what became of the Question that the same command string led to
-	// before; nil when it is run for the first time. A function that never returns
-	// a Question never sees one.
+	// Reply is the outcome of the Question that the same command string led to
+	// before; nil when it is run for the first time. A function that never returns a
+	// Question never sees one.
 	Reply *Reply
 
 	// Bytes is set by the function where the answer holds bytes that the caller asked

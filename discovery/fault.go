@@ -86,9 +86,8 @@ func (f *Fault) Unwrap() error { return f.Err }
 // which an example can mend.
 func (f *Fault) Usage() bool { return exitStatus[f.Code] == 2 }
 
-// Undecided is an error that can say that what was asked for may have happened all the
-// same. Where it does, its words stay: that the time was over, or that the caller gave
-// up, would have the caller ask again.
+// Undecided is an error that can say that the operation may have happened all the same. Its
+// message is then kept: a mere time-out or cancellation would make the caller try again.
 type Undecided interface {
 	error
 	Undecided() bool

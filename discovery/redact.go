@@ -2,7 +2,7 @@ package discovery
 
 import "strings"
 
-// Redacted replaces what must not be written down.
+// Redacted replaces text that must not be logged.
 const Redacted = "[redacted]"
 
 // Redact returns the tokens as they may be shown and logged, whether or not they

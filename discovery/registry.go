@@ -93,7 +93,7 @@ type Resolved struct {
 // through.
 func (r *Registry) Resolve(tokens []string, visible func(*Command) bool) (Resolved, error) {
 	path, n := "", 0
-	for n < len(tokens) && !strings.Contains(tokens[n], " ") { // "mail list" as one token is no two words
+	for n < len(tokens) && !strings.Contains(tokens[n], " ") { // "mail list" as one token is not two words
 		next := tokens[n]
 		if path != "" {
 			next = path + " " + tokens[n]
@@ -119,7 +119,7 @@ func (r *Registry) groupVisible(group string, visible func(*Command) bool) bool 
 
 func under(path, group string) bool { return strings.HasPrefix(path, group+" ") }
 
-// notFound suggests the commands nearest to what was written.
+// notFound suggests the commands nearest to the tokens.
 func (r *Registry) notFound(tokens []string, visible func(*Command) bool) *Fault {
 	if len(tokens) == 0 {
 		return &Fault{Code: CommandNotFound, Message: "There is no command in an empty line.",

@@ -75,8 +75,7 @@ func (a *Argument) option(value string) []string {
 	return []string{"--" + a.Name + "=" + value}
 }
 
-// texts is what would have to be written for a field to have this value; nothing
-// when nothing would.
+// texts are the argument's texts that give a field this value; none for an unset field.
 func (a *Argument) texts(v reflect.Value) []string {
 	switch {
 	case v.Kind() == reflect.Pointer:

@@ -21,8 +21,8 @@ import (
 // AskTime is how long a question can be answered.
 const AskTime = 10 * time.Minute
 
-// PersonViaClient stands in records for whoever answered a question. The client
-// says that it was a person; nobody here can know.
+// PersonViaClient names in records the person who answered a question. The client says that
+// it was a person; the gateway cannot know.
 const PersonViaClient = "person via client"
 
 // Asked is a question that a person has to answer.
@@ -34,8 +34,8 @@ type Asked struct {
 	State string
 }
 
-// person is how whoever answered a question of the principal's stands in records. The
-// answer came with what narrows the principal, so that is named too.
+// person is the name in records of the person who answered a question of the principal's.
+// For a principal with a Scope it names the principal too.
 func (p Principal) person() string {
 	if p.Scope == nil {
 		return PersonViaClient
@@ -43,9 +43,9 @@ func (p Principal) person() string {
 	return PersonViaClient + " of " + p.Name
 }
 
-// mayAsk reports whether a question of the command can be asked: once, only where
-// the command string is known that has to come back with the answer, and not of a
-// principal that is Unasked.
+// mayAsk reports whether the command can ask its question: only once, only when the command
+// string is known, since it has to come back with the answer, and not for an Unasked
+// principal.
 func (x *execution) mayAsk() bool {
 	return x.CanAsk && x.reply == nil && x.Line != "" && !x.Principal.Unasked
 }
@@ -132,16 +132,15 @@ func (g *Gateway) openState(p Principal, line, state string) (inner string, late
 	return string(sealed[8:]), !g.o.Now().Before(until), nil
 }
 
-// stateMAC covers everything that a token is bound to. The parts are quoted, so that no
-// two ways of cutting give the same.
+// stateMAC covers everything that a token is bound to. The parts are quoted, so that
+// different parts never give the same bytes.
 func (g *Gateway) stateMAC(p Principal, line string, sealed []byte) []byte {
 	m := hmac.New(sha256.New, g.stateKey[:])
 	fmt.Fprintf(m, "question 1 admin %t %q %q %q", p.admin(), p.Name, line, sealed)
 	return m.Sum(nil)
 }
 
-// newStateKey is the key of a process: an answer to a question of another one
-// counts for nothing.
+// newStateKey is the key of a process: an answer to another process's question is refused.
 func newStateKey() (key [32]byte) {
 	_, _ = rand.Read(key[:]) // it never fails
 	return key

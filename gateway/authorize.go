@@ -10,7 +10,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-// Principal is who calls. The zero Principal is an unnamed agent.
+// Principal is the caller. The zero Principal is an unnamed agent.
 type Principal struct {
 	Name  string // for limits and the audit log
 	Admin bool   // may run commands whose effect is discovery.Admin
@@ -20,8 +20,8 @@ type Principal struct {
 	Scope *Scope
 
 	// Unasked means that no question is put to a person through the principal's client,
-	// and that no answer from it counts: whoever holds the principal's token can write
-	// that client's answers.
+	// and that no answer from it counts: anybody with the principal's token can write that
+	// client's answers.
 	Unasked bool
 }
 
@@ -70,8 +70,8 @@ const DefaultCommandsPerMinute = 1200
 // concurrent use; an error refuses every command but the reserved ones.
 type SettingsSource interface {
 	// Settings is asked before the Limiter and the Auditor, once for each command.
-	// optional says that the command can do without, so that nothing should
-	// be begun that a person would notice, such as a program that asks for a key.
+	// optional says that the command works without them, so the source must not start anything
+	// that a person would notice, such as a program that asks for a key.
 	Settings(ctx context.Context, optional bool) (Settings, error)
 }
 
@@ -126,9 +126,8 @@ func (g *Gateway) takeRate(ctx context.Context, p Principal, s *Settings) (*disc
 		Hint: fmt.Sprintf("Wait %d s before the next one.", (wait+time.Second-1)/time.Second), Reason: "rate"}, nil
 }
 
-// Visible reports whether the command exists for the principal now, as help would
-// tell. Settings that cannot be read take nothing away here; they refuse the
-// command when it is run.
+// Visible reports whether the command exists for the principal now, as help shows it. When
+// the settings cannot be read nothing is hidden here, but running the command is refused.
 func (g *Gateway) Visible(ctx context.Context, p Principal, c *discovery.Command) bool {
 	s, err := g.o.Settings.Settings(ctx, true)
 	if err != nil {

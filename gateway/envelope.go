@@ -24,11 +24,11 @@ type Answer struct {
 	JSON []byte         // compact, without a newline
 	Code discovery.Code // empty on success
 
-	// Asked is set where a person has to decide (Request.CanAsk). JSON is the answer
-	// that holds as long as nobody does.
+	// Asked is set where a person has to decide (Request.CanAsk). JSON is the answer until
+	// somebody decides.
 	Asked *Asked
 
-	// Receipts are what the command wants to have run once its answer has arrived. Use
+	// Receipts are the functions to run once the command's answer has arrived. Use
 	// WriteTo or Delivered.
 	Receipts []func()
 }
@@ -93,8 +93,8 @@ func (e *envelope) encode() []byte {
 }
 
 // marshal encodes v compactly and leaves <, > and & readable: answers are full of
-// addresses, and no HTML page will ever hold them. What would steer a terminal or
-// hide from a reader is written as an escape, which changes no value.
+// addresses, and no HTML page will ever hold them. Characters that steer a terminal or that
+// a reader cannot see are escaped, which changes no value.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -105,8 +105,8 @@ func marshal(v any) ([]byte, error) {
 	return escapeUnclear(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
 }
 
-// escapeUnclear escapes what is plain.Unclear in JSON, which has none of it outside
-// strings.
+// escapeUnclear escapes the characters of JSON that are plain.Unclear, which stand in its
+// strings only.
 func escapeUnclear(b []byte) []byte {
 	i := bytes.IndexFunc(b, plain.Unclear)
 	if i < 0 {

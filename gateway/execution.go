@@ -37,8 +37,8 @@ type execution struct {
 }
 
 const (
-	// brief is how long what needs no vault waits for one: the settings only
-	// shorten what help shows, and nobody should wait for that.
+	// brief is how long a command that needs no vault waits for the settings: they only
+	// shorten what help shows.
 	brief = 500 * time.Millisecond
 	// penalty is how long a call beyond the rate waits for its refusal, so that
 	// a caller in a loop fills the audit log slowly.
@@ -47,8 +47,8 @@ const (
 
 // run takes the command from its tokens to data, or returns why not. The
 // command's own deadline bounds all of it, the waits for its turn and for the
-// settings included. All is decided at its turn, by the settings of that moment; only what
-// peek finds to be no command, or wrong, waits for nobody.
+// settings included. All is decided at its turn, by the settings of that moment; only
+// tokens that peek finds to be wrong, or not to name a command, do not wait.
 func (x *execution) run(ctx context.Context) *discovery.Fault {
 	g := x.gateway
 	tokens, refusal := x.tokens()
@@ -160,8 +160,8 @@ func timeoutFault(after time.Duration, err error) *discovery.Fault {
 		Hint: "Ask for less, or allow more time with --timeout SECONDS (at most 300).", Err: err}
 }
 
-// crowdedFault is for a command that waited for something outside and then found no
-// place among those at work.
+// crowdedFault is for a command that waited for something outside and then found no free
+// place among the calls at work.
 func crowdedFault(after time.Duration, err error) *discovery.Fault {
 	return &discovery.Fault{Code: discovery.Timeout, Err: err,
 		Message: fmt.Sprintf("The command waited and could not go on within %s, since too many other calls were at work.", after),
@@ -227,9 +227,9 @@ func (x *execution) finish(ctx context.Context, f *discovery.Fault) Answer {
 	return Answer{JSON: e.encode(), Code: f.Code, Asked: x.asked}
 }
 
-// auditTime bounds the writing of an entry, which goes on when the caller has
-// gone: it was executed all the same. What could not even read the settings does
-// not wait as long again.
+// auditTime bounds the writing of an entry, which goes on when the caller has gone: the
+// command was executed all the same. A command whose settings could not be read does not
+// wait as long again.
 const auditTime = 10 * time.Second
 
 func (x *execution) audit(ctx context.Context, f *discovery.Fault, command string, duration time.Duration) (err error) {

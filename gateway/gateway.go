@@ -24,11 +24,11 @@ type Options struct {
 	// Faults turns an error that a command returned into its public form. It
 	// is asked for every error that is neither a discovery.Fault nor the end of
 	// the command's context; nil, or an answer of nil, makes EXECUTION_ERROR
-	// without the error's text, which may hold what is not for the caller.
+	// without the error's text, which the caller may not be allowed to see.
 	Faults func(error) *discovery.Fault
 
-	// Context makes the context of a command out of its caller's, for a store that
-	// has to know on whose behalf it is asked. nil leaves it as it is.
+	// Context makes the context of a command from its caller's, for a store that has to know
+	// which principal it works for. nil leaves it as it is.
 	Context func(context.Context, Principal) context.Context
 
 	AdminHint   string           // what to do to become the administrator

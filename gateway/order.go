@@ -23,21 +23,21 @@ import (
 //   - a read starts when every change that arrived before it has finished, so that
 //     it sees them. Reads that stand next to each other run side by side and end in
 //     any order.
-//   - a command about the commands (discovery.Meta), and whatever turns out to be no
-//     command, neither waits nor is waited for.
+//   - a command about the commands (discovery.Meta), and tokens that name no command,
+//     neither wait nor are waited for.
 //
 // Nothing is ordered between two connections, nor where there is no Order.
 //
-// A transport takes a Ticket for each request as it arrives, hands it to Gateway.Do in
-// the Request, and finishes it whatever became of that. A command
-// holds its place in a limit on what runs at once while it stands in line; where
-// there is such a limit, requests must come into it in the order of their tickets,
-// or those that wait could keep out the one they wait for.
+// A transport takes a Ticket for each request as it arrives, hands it to Gateway.Do in the
+// Request, and finishes it whatever the outcome. A command holds its place in a limit on
+// what runs at once while it stands in line; where there is such a limit, requests must
+// come into it in the order of their tickets, or those that wait could keep out the one
+// they wait for.
 //
 // The zero Order is empty and ready. It is safe for concurrent use.
 type Order struct {
 	mu   sync.Mutex
-	line list.List // of *Ticket: what has not finished, first come first
+	line list.List // of *Ticket: the unfinished requests, oldest first
 }
 
 // A Ticket is one request's place in an Order. Its methods work on a nil Ticket,
@@ -112,10 +112,9 @@ func (t *Ticket) Rejoin() *Ticket {
 	return again
 }
 
-// wait says to the line what a command with this effect does in it, and returns when it
-// is its turn: nil then. One that speaks of the commands alone leaves the line. It may not
-// start when ctx has ended, even if its turn has come as well: it leaves the line, and the
-// error is that of ctx.
+// wait tells the line the effect of the command, and returns nil when it is the command's
+// turn. A command of effect Meta leaves the line. It may not start when ctx has ended, even
+// if its turn has come as well: it leaves the line, and the error is that of ctx.
 func (t *Ticket) wait(ctx context.Context, effect discovery.Effect) error {
 	switch {
 	case t == nil:
@@ -190,15 +189,14 @@ func (x *execution) await(ctx context.Context, effect discovery.Effect, after ti
 }
 
 // Aside lets the commands go on that came after this one while it waits for
-// something outside. Behind wait it stands in line as one that came first and did not
-// start yet. It is not among the calls at work meanwhile, and has to find a place among
-// them again. Where ctx ends before it has, the error says so: it may not go on,
-// whatever wait found.
+// something outside. After wait it stands in line before all that have not started.
+// Meanwhile it is not among the calls at work, and then needs a place among them again. If
+// ctx ends first, the error says so: the command may not go on, whatever wait found.
 func (l link) Aside(ctx context.Context, wait func(context.Context) error) error {
 	x := l.x
 	err := x.aside(ctx, wait)
 	if err == nil {
-		// What let the caller in may have ended while it waited.
+		// The caller's scope may have ended while it waited.
 		if f := x.gateway.valid(ctx, x.Principal); f != nil {
 			return f
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // A plan is a command that the caller may run, bound to its arguments. After a fault it
-// is as much of that as was found out.
+// holds what was known by then.
 type plan struct {
 	command    *discovery.Command // nil where the tokens name none
 	rest       []string           // the tokens behind its path
@@ -86,8 +86,8 @@ func (g *Gateway) Explain(ctx context.Context, r Request) (Explanation, error) {
 
 const defaultTimeout = 30 * time.Second
 
-// peek foresees a command, whoever calls. The effect of what is no command, and of what
-// shows a command's help, is discovery.Meta.
+// peek looks at a command before its caller is authorized. Tokens that name no command, or
+// ask for a command's help, have the effect discovery.Meta.
 func (g *Gateway) peek(tokens []string) (effect discovery.Effect, o discovery.Outlook) {
 	found, err := g.o.Registry.Resolve(tokens, func(*discovery.Command) bool { return true })
 	if err != nil || found.Command == nil {
@@ -100,9 +100,9 @@ func (g *Gateway) peek(tokens []string) (effect discovery.Effect, o discovery.Ou
 	return effect, o
 }
 
-// shownUnknown is what may be written down of tokens that are no command: words
-// that are one of a command's, or nearly. Anything else may be a password that was
-// typed in the wrong place.
+// shownUnknown is the part that may be logged of tokens that name no command: words that a
+// command has, or nearly. Anything else may be a password that was typed in the wrong
+// place.
 func (g *Gateway) shownUnknown(tokens []string) string {
 	var words []string
 	for _, t := range tokens[:min(2, len(tokens))] {

@@ -22,8 +22,8 @@ const (
 	maxUrgent = 16
 )
 
-// startProgress returns what a command reports to; nil, which does nothing, where nobody
-// listens.
+// startProgress returns the progress that a command reports to; nil, which does nothing,
+// where nobody listens.
 func startProgress(to func(done, total float64, message string)) *progress {
 	if to == nil {
 		return nil

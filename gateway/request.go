@@ -42,15 +42,14 @@ type Request struct {
 	// it the answer is that a person has to decide.
 	CanAsk bool
 
-	// Reply runs a command string again that was answered with Asked, with what became
-	// of the question. The rules, the rate, the line and the deadline hold as before. A
-	// state that is not of this question does nothing; one that is too old counts as no
-	// answer, whatever the verdict. The same state may come more than once: what the
-	// command makes of that is its own affair.
+	// Reply runs a command string again that was answered with Asked, with the outcome of the
+	// question. The rules, the rate, the line and the deadline hold as before. A state that is
+	// not of this question does nothing; one that is too old counts as no answer, whatever the
+	// verdict. The same state may come more than once: the command decides what that means.
 	Reply *Reply
 }
 
-// Reply is what became of a question.
+// Reply is the outcome of a question.
 type Reply struct {
 	State   string // of the Asked
 	Verdict discovery.Verdict

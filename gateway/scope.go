@@ -13,19 +13,19 @@ import (
 //
 // The gateway itself enforces Profile and Valid. Accounts and Identity are for
 // the store that keeps what the commands work on, which learns of them through
-// Options.Context: a place that every command has to pass is a better one to refuse
-// in than each of them.
+// Options.Context: one place that every command passes is safer than a check in each
+// command.
 type Scope struct {
 	// Profile is the set of commands that exist for the principal, of those that the
 	// gateway's own profile has.
 	Profile Profile
 
-	// Accounts names what the principal may know of. Everything else is answered like
-	// what does not exist.
+	// Accounts names the accounts that the principal may know of. Any other is answered like
+	// one that does not exist.
 	Accounts []string
 
-	// Identity is whom the principal acts as where commands have identities, and
-	// nobody else. Empty leaves it none.
+	// Identity is the only identity that the principal acts as, where commands have
+	// identities. Empty means none.
 	Identity string
 
 	// Valid is asked when a command is about to run, which can be long after its

@@ -71,7 +71,7 @@ func (e *SyntaxError) Error() string { return fmt.Sprintf(advice[e.Kind], e.Pos+
 //   - Outside quotes a backslash makes the next character literal.
 //   - Quoted and unquoted pieces that touch are one argument, which may be empty.
 //
-// A blank line has no tokens and is no error. Every error is a *SyntaxError.
+// A blank line has no tokens and is not an error. Every error is a *SyntaxError.
 func Tokenize(line string) ([]string, error) {
 	if len(line) > MaxCommandChars && utf8.RuneCountInString(line) > MaxCommandChars {
 		return nil, &SyntaxError{Kind: CommandTooLong, Pos: MaxCommandChars}

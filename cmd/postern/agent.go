@@ -60,7 +60,7 @@ func (p *process) agentIdentity() string {
 
 // agent is the agent mailbox as a program of its own (003 NFR1, NFR2): the answer of
 // the gateway without its envelope on standard output, and failures as JSON on
-// standard error. What happens is the gateway's affair, as for every other verb.
+// standard error. The gateway does the rest, as for every other verb.
 func (p *process) agent(ctx context.Context, args []string) error {
 	if len(args) == 0 || len(args) == 1 && (args[0] == "-h" || args[0] == "--help") {
 		args = []string{"describe"}
@@ -138,8 +138,8 @@ func bareAnswer(a gateway.Answer) ([]byte, error) {
 	return plainUnicode(b.Bytes()), nil
 }
 
-// plainUnicode writes the characters of JSON that it has as escapes as themselves,
-// from U+00A0 up: what steers a terminal stays an escape.
+// plainUnicode replaces the escapes of JSON from U+00A0 up by the characters; those that
+// steer a terminal stay escaped.
 func plainUnicode(b []byte) []byte {
 	out := make([]byte, 0, len(b))
 	for i := 0; i < len(b); {

@@ -34,7 +34,7 @@ func (h *httpFlags) register(f *flag.FlagSet) {
 	f.StringVar(&h.origins, "allow-origin", "", "`ORIGINS` of web pages that may use the server, such as https://desk.example.org, separated by commas")
 }
 
-// check finds what does not go together, before anything is opened.
+// check refuses flags that exclude each other, before anything is opened.
 func (h *httpFlags) check(profile gateway.Profile) error {
 	switch {
 	case h.addr == "" && (h.cert != "" || h.key != "" || h.open || h.hosts != "" || h.origins != ""):
@@ -59,8 +59,8 @@ func (h *httpFlags) check(profile gateway.Profile) error {
 	return nil
 }
 
-// isOrigin reports whether a browser could name an origin so: what it never sends would
-// let nobody in, and nobody would know why.
+// isOrigin reports whether a browser could send this origin: one that it never sends would
+// admit nobody, and nobody would know why.
 func isOrigin(origin string) bool {
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" || u.Scheme+"://"+u.Host != origin || strings.ContainsFunc(origin, func(r rune) bool { return r <= ' ' || r > '~' || r == '*' }) {
@@ -70,7 +70,7 @@ func isOrigin(origin string) bool {
 	return ok && u.Hostname() != "" && u.Port() != usual && !strings.HasSuffix(u.Host, ":")
 }
 
-// list splits at commas, and leaves out what is empty.
+// list splits at commas and drops empty elements.
 func list(s string) []string {
 	return slices.DeleteFunc(strings.Split(s, ","), func(e string) bool { return e == "" })
 }
@@ -122,7 +122,7 @@ func (p *process) serveHTTP(ctx context.Context, h *house.House, f *httpFlags, r
 	return p.mcpServer(h, readOnly).HTTP(ctx, l, served)
 }
 
-// mayServe refuses an address that others can reach without what protects it there.
+// mayServe refuses an address that other machines can reach without TLS and tokens.
 func (f *httpFlags) mayServe(addr net.Addr) error {
 	tcp, ok := addr.(*net.TCPAddr)
 	if ok && tcp.IP.IsLoopback() {
@@ -138,7 +138,7 @@ func (f *httpFlags) mayServe(addr net.Addr) error {
 	return nil
 }
 
-// plainNetError is the end of a network error, without what was asked for again.
+// plainNetError is the end of a network error, without the repeated address.
 func plainNetError(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err.Error()

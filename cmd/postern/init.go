@@ -27,7 +27,7 @@ the servers are found from the address.
 'postern reference' tells the options of 'account add'.
 `
 
-// init makes the vault and what belongs to it. Without a terminal, or with an account
+// init makes the vault, its keys and an account. Without a terminal, or with an account
 // among the arguments, it asks nothing.
 func (p *process) init(ctx context.Context, args []string) error {
 	path, err := vault.DefaultPath(p.getenv)

@@ -20,8 +20,8 @@ import (
 )
 
 // serverEntry makes the entry for the vault at path. profile is full, read or
-// read-only; fingerprint may be empty. The error says what keeps the entry from being
-// one without a secret.
+// read-only; fingerprint may be empty. The error says why there can be no entry without a
+// secret.
 func (p *process) serverEntry(path, fingerprint, profile string) (*clientconfig.Entry, error) {
 	self, err := stableProgram(p.self)
 	if err != nil {
@@ -60,8 +60,8 @@ func (p *process) serverEntry(path, fingerprint, profile string) (*clientconfig.
 	return e, nil
 }
 
-// stableProgram is the path by which a client starts this program. Where it is found
-// by its name, that place is taken: behind it a new version may stand tomorrow.
+// stableProgram is the path by which a client starts this program. If PATH finds it by its
+// name, that path is used: a new version may replace it there.
 func stableProgram(self string) (string, error) {
 	if named, err := exec.LookPath("postern"); err == nil && filepath.IsAbs(named) {
 		a, errA := os.Stat(named)

@@ -29,7 +29,7 @@ import (
 	"github.com/postern-mail/postern/mail/pdftext"
 )
 
-// process is what main's functions touch of the operating system, so that the
+// process is the part of the operating system that main's functions use, so that the
 // same code runs in a test.
 type process struct {
 	args    []string // without the program's name
@@ -99,7 +99,7 @@ func start(p *process) {
 	os.Exit(status)
 }
 
-// verbs are the first words that are no command's.
+// verbs are the first words that do not begin a command.
 func (p *process) verbs() map[string]func(context.Context, []string) error {
 	return map[string]func(context.Context, []string) error{
 		"serve": p.serve, "exec": p.exec, "repl": p.repl, "demo": p.demo, "init": p.init, "keygen": p.keygen,
@@ -147,7 +147,7 @@ type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// report says on standard error what no envelope has said.
+// report writes an error to standard error, unless an envelope has carried it.
 func (p *process) report(err error) int {
 	var status exitStatus
 	switch {
@@ -158,7 +158,7 @@ func (p *process) report(err error) int {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case errors.Is(err, context.Canceled):
-		return 130 // as a shell has it for what was interrupted
+		return 130 // a shell's status for an interrupted program
 	case errors.Is(err, syscall.EPIPE):
 		return 0 // nobody reads on
 	}
@@ -198,7 +198,7 @@ func repeated(f *flag.FlagSet, list *[]string, name, usage string, split func(st
 	})
 }
 
-// oneOf is a flag that takes one of a few words, in any case, of which completion knows.
+// oneOf is a flag that takes one of a few words, in any case. Completion proposes them.
 type oneOf struct {
 	value *string
 	words []string

@@ -102,11 +102,10 @@ func manualArguments(b *bytes.Buffer, arguments []*discovery.Argument) {
 
 var manualEscapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, "…", "...", "\n", "\n\\&")
 
-// manual escapes what roff reads as more than text. A line of it may begin with
-// anything.
+// manual escapes what roff does not read as text, also at the beginning of a line.
 func manual(s string) string { return `\&` + manualEscapes.Replace(s) }
 
-// variables are what the environment may say.
+// variables are the environment variables.
 var variables = []struct{ name, meaning string }{
 	{"POSTERN_DB", "The vault's file."},
 	{"POSTERN_KEY, POSTERN_KEY_FILE, POSTERN_KEY_COMMAND", "The agent's key: its value, a file, or a program that prints it."},

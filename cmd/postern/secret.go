@@ -13,8 +13,8 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
-// readSecret reads the first line of what --password-from names. A terminal is
-// asked without echo. What never comes is given up when ctx ends.
+// readSecret reads the first line of the source that --password-from names, from a terminal
+// without echo. It gives up when ctx ends.
 func (p *process) readSecret(ctx context.Context, stdin *bufio.Reader, source string) (mail.Secret, error) {
 	kind, name, _ := strings.Cut(source, ":")
 	switch {
