@@ -110,7 +110,7 @@ func (e Endpoint) validate(what string) error {
 	return nil
 }
 
-// SentCopy says whether a copy of what was sent is put into the folder for it.
+// SentCopy says whether a copy of each sent message is put into the Sent folder.
 type SentCopy string
 
 // SentAuto leaves the copy to providers that are known to file it themselves;
@@ -168,7 +168,7 @@ type Account struct {
 	IMAP           Endpoint  `json:"imap,omitzero"`
 	POP3           Endpoint  `json:"pop3,omitzero"`
 	SMTP           Endpoint  `json:"smtp,omitzero"`
-	DisplayName    string    `json:"display_name,omitempty"` // of the person, for the From of what is sent
+	DisplayName    string    `json:"display_name,omitempty"` // of the person, for the From field of sent messages
 	Username       string    `json:"username"`
 	Auth           Auth      `json:"auth"`
 	Helper         []string  `json:"helper,omitempty"` // argument vector, AuthHelper only
@@ -253,8 +253,8 @@ func (a *Account) CheckCA() error {
 	return err
 }
 
-// Roots is what the account's servers are verified against; nil means the
-// system's authorities.
+// Roots are the authorities that the account's servers are verified against; nil means the
+// system's.
 func (a *Account) Roots() (*x509.CertPool, error) {
 	if len(a.CAPEM) == 0 {
 		return nil, nil
@@ -273,8 +273,8 @@ type Directory interface {
 	Accounts(ctx context.Context) ([]Account, error)
 	// Account returns one account, or an error that matches ErrNoAccount.
 	Account(ctx context.Context, name string) (Account, error)
-	// Secret returns what the account logs in with, fetched anew at each call
-	// so that nothing keeps it longer than a login takes.
+	// Secret returns what the account logs in with, fetched at each call so that nothing keeps
+	// it longer than a login takes.
 	Secret(ctx context.Context, name string) (Secret, error)
 }
 
@@ -288,8 +288,8 @@ var ErrNotInKeyring = errors.New("the system keyring has no password for the acc
 // authorized it yet.
 var ErrNoConsent = errors.New("the account is not authorized yet")
 
-// ErrConsentChanged is returned by a TokenStore when an account was authorized anew,
-// or changed so that it must be, while its refresh token was lent.
+// ErrConsentChanged is returned by a TokenStore when an account was authorized again, or
+// changed so that it must be, while its refresh token was lent.
 var ErrConsentChanged = errors.New("the account's authorization changed meanwhile")
 
 // TokenStore keeps what an account's OAuth 2.0 provider hands out and takes back.
@@ -304,11 +304,11 @@ type TokenStore interface {
 	RefreshToken(ctx context.Context, account string, exchange func(ctx context.Context, s OAuthSecrets) (rotated Secret, err error)) error
 }
 
-// OAuthSecrets are the secrets of an account with AuthOAuth2, and what they belong
+// OAuthSecrets are the secrets of an account with AuthOAuth2, and the consent they belong
 // to.
 type OAuthSecrets struct {
 	ClientSecret Secret // zero for a public client
 	RefreshToken Secret
 	Consent      string // names the owner's consent that the token descends from
-	OAuth        OAuth  // whom that consent was given to: the token goes nowhere else; zero where the store cannot tell
+	OAuth        OAuth  // the settings that consent was given for: the token goes nowhere else; zero where the store cannot tell
 }

@@ -1,13 +1,13 @@
 package mail
 
-// Advice says what can be done about an Error. Its words are for the commands to
-// choose, which know what there is to run; the constants say what each means.
+// Advice says what can be done about an Error. The commands choose its words, since they
+// know which commands exist; the constants say what each means.
 type Advice string
 
-// The advice there is. Where it is about something, Error.Detail names that.
+// The kinds of advice. Error.Detail names the thing that an advice is about.
 const (
-	AdviceListWithoutAnchor   Advice = "list_without_anchor"   // list again without the message it was to go on from
-	AdviceFolders             Advice = "folders"               // look at the folders there are
+	AdviceListWithoutAnchor   Advice = "list_without_anchor"   // list again, without the message to continue from
+	AdviceFolders             Advice = "folders"               // list the folders
 	AdviceSearchAnew          Advice = "search_anew"           // begin the search again, without the cursor
 	AdviceLookIntoFolder      Advice = "look_into_folder"      // look into the folder before another try
 	AdviceLookIntoBoth        Advice = "look_into_both"        // look into both folders before another try
@@ -18,7 +18,7 @@ const (
 	AdviceNamePart            Advice = "name_part"             // name one of the parts in Detail
 	AdviceNoFolder            Advice = "no_folder"             // name no folder
 	AdviceList                Advice = "list"                  // list the folder
-	AdviceListAgain           Advice = "list_again"            // list the folder again: the ids are others now
+	AdviceListAgain           Advice = "list_again"            // list the folder again: its ids have changed
 	AdviceSendInstead         Advice = "send_instead"          // send the message, or choose another folder
 	AdviceMailboxInUse        Advice = "mailbox_in_use"        // try again in a moment: POP3 serves one program at a time
 	AdviceCheckLogin          Advice = "check_login"           // check user name and password
@@ -53,19 +53,19 @@ const (
 	AdviceSetHelper           Advice = "set_helper"            // give the account a helper
 	AdviceHelperPath          Advice = "helper_path"           // name the helper by its path
 	AdviceCheckHelper         Advice = "check_helper"          // run the helper by hand
-	AdviceHelperGoesOn        Advice = "helper_goes_on"        // answer the helper where it asks; it goes on for Detail seconds
+	AdviceHelperGoesOn        Advice = "helper_goes_on"        // answer the helper where it asks; it keeps running for Detail seconds
 	AdviceHelperSooner        Advice = "helper_sooner"         // answer the helper where it asks, sooner
 	AdviceHelperPassword      Advice = "helper_password"       // check what the helper prints
-	AdviceHelperOnce          Advice = "helper_once"           // mend the helper and start the server again: it is run at a start alone
+	AdviceHelperOnce          Advice = "helper_once"           // correct the helper and restart the server: it runs only at the start
 	AdviceHelperOnceFailed    Advice = "helper_once_failed"    // run the helper by hand, then start the server again
 	AdviceOtherAccount        Advice = "other_account"         // name another account
-	AdviceUnsetVariables      Advice = "unset_variables"       // mend the environment and start again
+	AdviceUnsetVariables      Advice = "unset_variables"       // correct the environment and start again
 	AdviceRejected            Advice = "rejected"              // nothing was sent; change what the server names
 	AdviceNothingSent         Advice = "nothing_sent"          // nothing was sent; try again later
 	AdviceSmallerFiles        Advice = "smaller_files"         // send fewer or smaller files
 	AdviceASCIIAddresses      Advice = "ascii_addresses"       // use addresses in ASCII, or another account
-	AdviceChangeMessage       Advice = "change_message"        // change the message and send it anew
-	AdviceCancelAndResend     Advice = "cancel_and_resend"     // cancel the entry and send the message anew
+	AdviceChangeMessage       Advice = "change_message"        // change the message and send it again
+	AdviceCancelAndResend     Advice = "cancel_and_resend"     // cancel the entry and send the message again
 	AdviceSetSubmission       Advice = "set_submission"        // give the account a submission server
 	AdviceCheckSubmission     Advice = "check_submission"      // check the address, port and security of the submission server
 	AdviceApproveDigest       Advice = "approve_digest"        // read the entry named in Detail and approve its digest
@@ -84,17 +84,17 @@ const (
 	AdviceShorten             Advice = "shorten"               // shorten it
 	AdviceReplyFromThere      Advice = "reply_from_there"      // reply from the account that has the message
 	AdviceNoBound             Advice = "no_bound"              // leave one of the bounds out
-	AdviceKeepIDs             Advice = "keep_ids"              // keep the ids that were dealt with, or bound the time
+	AdviceKeepIDs             Advice = "keep_ids"              // keep the ids of the messages dealt with, or bound the time
 	AdviceShorterText         Advice = "shorter_text"          // search for a shorter piece of plain text
 	AdviceDates               Advice = "dates"                 // give a start that is not after the end
-	AdviceCursor              Advice = "cursor"                // copy the cursor as it is, for the same account and folder and without criteria, or begin anew
+	AdviceCursor              Advice = "cursor"                // copy the cursor as it is, for the same account and folder and without criteria, or begin again
 	AdviceNarrow              Advice = "narrow"                // narrow the search
 	AdvicePOP3Read            Advice = "pop3_read"             // what POP3 can do
-	AdvicePOP3New             Advice = "pop3_new"              // list what was not acknowledged
+	AdvicePOP3New             Advice = "pop3_new"              // list messages that were not acknowledged
 	AdvicePOP3Page            Advice = "pop3_page"             // page by message id, or bound the time
 	AdvicePOP3ID              Advice = "pop3_id"               // name a message by its id
-	AdvicePOP3Poll            Advice = "pop3_poll"             // list what is new now and then
-	AdvicePOP3Parts           Advice = "pop3_parts"            // read what is in a message instead of copying it
+	AdvicePOP3Poll            Advice = "pop3_poll"             // list new messages now and then
+	AdvicePOP3Parts           Advice = "pop3_parts"            // read the message instead of copying it
 	AdviceOtherFolder         Advice = "other_folder"          // name another folder
 	AdviceCopyAndRemove       Advice = "copy_and_remove"       // copy, and remove in a mail program
 	AdviceSeveralCommands     Advice = "several_commands"      // use several commands

@@ -53,8 +53,8 @@ var _ Directory = (*Environment)(nil)
 //
 //   - _HOST, _USER and _PASS are needed; _PORT is 993, or 143 where _SECURE is false.
 //   - _SECURE true, the default, is TLS from the first byte. false is STARTTLS,
-//     without which nothing is said; only to this machine (localhost or a literal
-//     loopback address) it is no TLS at all.
+//     which must succeed before anything else is said; only to this machine
+//     (localhost or a literal loopback address) it means no TLS at all.
 //   - MAIL_IMAP_WRITE_ENABLED=true makes every account ReadWrite, else they are
 //     ReadOnly. There is no submission server, so nothing can be sent.
 //   - The three timeouts are in milliseconds, 1 to 3,600,000.
@@ -94,8 +94,8 @@ func EnvironmentAccounts(environ []string) (*Environment, error) {
 
 var environmentName = regexp.MustCompile(`\A[A-Z0-9_-]{1,64}\z`)
 
-// environmentNames are the accounts that at least one variable is set of, as they
-// are written there, sorted.
+// environmentNames are the accounts that have at least one variable, as written there,
+// sorted.
 func environmentNames(set map[string]string) ([]string, error) {
 	found := make(map[string]bool)
 	for _, variable := range slices.Sorted(maps.Keys(set)) {
@@ -117,7 +117,7 @@ func environmentNames(set map[string]string) ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// environmentCommon is what holds for all accounts.
+// environmentCommon reads the settings that hold for all accounts.
 func environmentCommon(set map[string]string) (Account, error) {
 	a := Account{Protocol: IMAP, Auth: AuthPassword, Mode: ReadOnly, AllowOut: AllowList{Enabled: true}}
 	write, err := environmentBool(set, writeVariable, false)

@@ -27,22 +27,22 @@ const (
 	KindUnsupported Kind = "unsupported" // not possible with this protocol or login
 	KindLimit       Kind = "limit"       // the server sent more than is allowed
 	KindReadOnly    Kind = "read_only"   // the account's mode does not allow the change
-	KindInvalid     Kind = "invalid"     // what was asked for makes no sense
+	KindInvalid     Kind = "invalid"     // the request makes no sense
 )
 
-// Error is a failure of an operation on an account. Message is one sentence of what
-// happened and holds no secret, nothing of a message and no command. When a
-// context ended the operation, the Error matches its error.
+// Error is a failure of an operation on an account. Message says in one sentence what
+// happened and holds no secret, nothing of a message and no command. When a context ended
+// the operation, the Error matches its error.
 type Error struct {
 	Op        string // such as "mail list"
 	Account   string
 	Kind      Kind
-	Stage     string // what was being done: connect, tls, greeting, auth, examine, list, status, search, fetch
+	Stage     string // the step that failed: connect, tls, greeting, auth, examine, list, status, search, fetch
 	Message   string
 	Advice    Advice // what can be done about it
 	Detail    string // what Advice is about: an id, the parts there are; or empty
 	Retryable bool   // the same call may work later
-	Unknown   bool   // whether what was asked for happened is not known, as Message says
+	Unknown   bool   // it is not known whether the operation happened, as Message says
 	Reason    string // for the audit only, never shown: "filtered" when the policy hid the object
 	Err       error  // the cause; may be nil
 }
@@ -57,14 +57,14 @@ func (e *Error) Unwrap() error { return e.Err }
 // Undecided returns Unknown, for a caller that does not know this type.
 func (e *Error) Undecided() bool { return e.Unknown }
 
-// Operation is what is done and to which account, as its errors name them.
+// Operation is an operation on an account, as its errors name it.
 type Operation struct {
 	Op      string // such as "mail list"
 	Account string
 }
 
-// Failure is an Error of the operation: of what kind, at which stage, in words, and what
-// can be done about it.
+// Failure returns an Error of the operation: its kind, its stage, a sentence, and the
+// advice.
 func (o Operation) Failure(kind Kind, stage, message string, advice Advice) *Error {
 	return &Error{Op: o.Op, Account: o.Account, Kind: kind, Stage: stage, Message: message, Advice: advice}
 }
@@ -75,17 +75,17 @@ func (e *Error) About(detail string) *Error {
 	return e
 }
 
-// Invalid refuses what makes no sense.
+// Invalid refuses a request that makes no sense.
 func (o Operation) Invalid(message string, advice Advice) *Error {
 	return o.Failure(KindInvalid, "", message, advice)
 }
 
-// Conflict refuses what no longer fits how things are.
+// Conflict refuses a request that the present state contradicts.
 func (o Operation) Conflict(message string, advice Advice) *Error {
 	return o.Failure(KindConflict, "", message, advice)
 }
 
-// Unsupported refuses what cannot be done with the account as it is set up.
+// Unsupported refuses a request that the account, as it is set up, cannot do.
 func (o Operation) Unsupported(message string, advice Advice) *Error {
 	return o.Failure(KindUnsupported, "config", message, advice)
 }
@@ -197,7 +197,7 @@ func (o Operation) Wrap(ctx context.Context, err error, explain func(*Error)) er
 	return e
 }
 
-// Issue is the form of an error inside a result that holds what did work.
+// Issue is the form of an error inside a partial result.
 func (e *Error) Issue() Issue {
 	return Issue{Kind: e.Kind, Stage: e.Stage, Message: e.Message, Retryable: e.Retryable}
 }

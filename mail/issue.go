@@ -16,7 +16,7 @@ const (
 // Issue is one thing that went wrong while the rest of an operation went on.
 type Issue struct {
 	Kind      Kind
-	Stage     string // what was being done: connect, auth, examine, search, fetch, parse
+	Stage     string // the step that failed: connect, auth, examine, search, fetch, parse
 	Message   string
 	Retryable bool
 	UID       uint32 // of the message, or 0

@@ -23,7 +23,7 @@ const (
 	OutboxRejected  OutboxState = "rejected"  // a person refused it; nothing left
 )
 
-// SentState is what became of the copy in the account's Sent folder.
+// SentState is the state of the copy in the account's Sent folder.
 type SentState string
 
 // The states of the copy.
@@ -44,8 +44,8 @@ type Outgoing struct {
 	Created   time.Time   `json:"created"`
 	Changed   time.Time   `json:"changed"`
 	// Attempt names the attempt that is under way, to send the message or to file
-	// its copy; empty when there is none. It ends at Until at the latest: behind it
-	// the attempt is over, however it looks. The table in outbox/state.go says how the two
+	// its copy; empty when there is none. It ends at Until at the latest: after that the
+	// attempt is over, whatever it still does. The table in outbox/state.go says how the two
 	// keep a message from being sent twice.
 	Attempt string    `json:"attempt,omitempty"`
 	Until   time.Time `json:"until,omitzero"`
@@ -63,8 +63,8 @@ type Outgoing struct {
 	Digest      string     `json:"digest"`
 	Attachments []FileName `json:"attachments,omitempty"`
 	SMTPUTF8    bool       `json:"smtputf8,omitempty"`
-	// Request is the digest of what was asked for, so that one idempotency key
-	// cannot stand for two messages. Key is a digest of that key; empty without.
+	// Request is the digest of the request, so that one idempotency key cannot stand for two
+	// messages. Key is a digest of that key; empty without.
 	Request string `json:"request"`
 	Key     string `json:"key,omitempty"`
 
@@ -72,14 +72,14 @@ type Outgoing struct {
 	Code      int    `json:"code,omitempty"`      // of the submission server's last answer
 	Reason    string `json:"reason,omitempty"`    // one sentence on the last failure, without secrets or body text
 	Temporary bool   `json:"temporary,omitempty"` // of that failure: the same may work later
-	// Settled says of an unknown entry that a person has let it rest: it is never sent
-	// again, not by a person either.
+	// Settled says that a person has closed an unknown entry: nobody can send it again, not
+	// even a person.
 	Settled bool      `json:"settled,omitempty"`
 	Decided string    `json:"decided,omitempty"` // who approved, rejected or cancelled; empty without such a decision
 	Sent    SentState `json:"sent"`
 
-	// Replayed says of an answer of Send that an earlier Send with the same key had
-	// made this entry, and that this one sent nothing. It is not kept.
+	// Replayed says that an earlier Send with the same key made this entry, and that this Send
+	// sent nothing. It is not stored.
 	Replayed bool `json:"-"`
 }
 
@@ -94,11 +94,11 @@ type FileName struct {
 type OutboxQuery struct {
 	Account string        // empty means all
 	States  []OutboxState // none means all
-	// Principal is who asked for the message; empty means anybody. What an agent is
-	// shown has its own here.
+	// Principal is the principal that sent the message; empty means any. For an agent it is
+	// the agent's own.
 	Principal string
 	Before    string               // only entries older than this id; empty means no bound
-	Only      func(*Outgoing) bool // what else has to hold; nil means nothing
+	Only      func(*Outgoing) bool // a further condition; nil means none
 	Limit     int                  // 1..500; 0 means 50
 }
 
@@ -116,19 +116,18 @@ const (
 	MaxOutboxLimit     = 500
 )
 
-// What an OutboxStore forgets by itself when something is added.
+// How long an OutboxStore keeps entries: it forgets older ones when something is added.
 const (
-	// KeepOutgoing is how long an entry is kept that has come to its end, counted
-	// from then. A key can be used anew for another message afterwards. One that is
-	// waiting, queued or unknown is never forgotten.
+	// KeepOutgoing is how long an entry is kept after its end. Its key can be used for another
+	// message afterwards. An entry that is waiting, queued or unknown is never forgotten.
 	KeepOutgoing = 90 * 24 * time.Hour
 	// KeepOutgoingMessage is how long the bytes of such an entry are kept: of a
 	// message that was refused, and of one whose copy could not be filed.
 	KeepOutgoingMessage = 30 * 24 * time.Hour
 )
 
-// Ended reports whether nothing will be sent of the entry any more: it is known
-// whether it was, or a person has let it rest.
+// Ended reports whether the entry will never be sent any more: its outcome is known, or a
+// person has closed it.
 func (o *Outgoing) Ended() bool {
 	switch o.State {
 	case OutboxAccepted, OutboxRefused, OutboxCancelled, OutboxRejected:
@@ -164,10 +163,10 @@ type OutboxStore interface {
 	ChangeOutgoing(ctx context.Context, id string, change func(o *Outgoing) (drop bool, err error)) (Outgoing, error)
 }
 
-// ErrOutboxFull is returned by an OutboxStore that holds as many messages that wait,
-// or failed, as it keeps.
+// ErrOutboxFull is returned by an OutboxStore that has no room for more messages that wait
+// or failed.
 var ErrOutboxFull = errors.New("the outbox is full")
 
-// ErrNoOutgoing is returned by an OutboxStore that has no such entry, or not its
-// bytes any more.
+// ErrNoOutgoing is returned by an OutboxStore that does not have the entry, or no longer
+// its bytes.
 var ErrNoOutgoing = errors.New("the outbox has no such message")

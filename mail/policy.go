@@ -25,9 +25,8 @@ type Policy struct {
 	subject *regexp.Regexp
 }
 
-// CompilePolicy makes the policy of an account. An entry or a pattern that
-// cannot be read is an error: to leave it out would mean something else than
-// was written.
+// CompilePolicy makes the policy of an account. An entry or a pattern that cannot be read
+// is an error: without it the policy would mean something else.
 func CompilePolicy(a *Account) (*Policy, error) {
 	if a == nil {
 		return nil, errors.New("there is no account to make a policy from")
@@ -119,11 +118,11 @@ func (p *Policy) Inbound() []string {
 	return slices.Sorted(maps.Keys(p.in.entries))
 }
 
-// The reasons for which CheckSend refuses.
+// The reasons why CheckSend refuses.
 const (
 	ReasonReadOnly  = "ro_mode"       // the account only reads
 	ReasonAllowList = "whitelist_out" // a recipient is outside the outbound list
-	ReasonAddress   = "address"       // a recipient is no plain address, or there is none
+	ReasonAddress   = "address"       // a recipient is not a plain address, or there is no recipient
 )
 
 // MayChange reports whether mailboxes of the account may be changed: flags set,
@@ -133,7 +132,7 @@ func (p *Policy) MayChange() bool { return p != nil && (p.mode == ReadWrite || p
 // SendRefused says why a whole send is refused.
 type SendRefused struct {
 	Reason     string   // one of the Reason constants
-	Recipients []string // the ones at fault, as they were given; none for ReasonReadOnly
+	Recipients []string // the refused ones, as they were given; none for ReasonReadOnly
 }
 
 func (e *SendRefused) Error() string {
@@ -176,8 +175,8 @@ func (p *Policy) CheckSend(recipients []string) error {
 	return nil
 }
 
-// NeedsApproval reports whether a send that CheckSend permits waits for a person's
-// word. It is the one place that says so.
+// NeedsApproval reports whether a send that CheckSend permits waits for a person. Only this
+// function decides that.
 func (p *Policy) NeedsApproval() bool { return p == nil || p.mode == Approve }
 
 // entrySet is a compiled allow-list.
@@ -225,8 +224,8 @@ func (s *entrySet) reaches(addr string) bool {
 // domain its ASCII form (RFC 5891), so that names that only look alike differ.
 // The error does not repeat s.
 func ValidateEntry(s string) (normalized string, err error) {
-	// An asterisk may stand in an address, but who types one means a pattern,
-	// and would wait in vain for it to match.
+	// An address may have an asterisk, but a person who types one means a pattern, which would
+	// never match.
 	if s != "*" && strings.Contains(s, "*") {
 		return "", errors.New("the entry has an asterisk: only * alone, @domain and whole addresses match")
 	}
@@ -250,10 +249,9 @@ func normalEntry(s string) (string, error) {
 	return "", errors.New("the entry must be *, @domain or one plain address such as ann@example.org")
 }
 
-// NormalAddress returns the form in which addresses are compared. ok is false for
-// what is no plain address and for what would become another address's form by
-// more than its case: a letter outside ASCII that folds to one inside, such as
-// the Kelvin sign.
+// NormalAddress returns the form in which addresses are compared. ok is false for text that
+// is not a plain address, and for an address that would become another one by more than its
+// case: a letter outside ASCII that folds to one inside, such as the Kelvin sign.
 func NormalAddress(s string) (string, bool) {
 	local, domain, ok := rfc5322.SplitAddr(s)
 	if !ok {

@@ -4,10 +4,10 @@ import "context"
 
 type progressKey struct{}
 
-// WithProgress returns a context whose operations report how far they are: done of
-// total steps of what is named, total 0 where that is unknown. f must be safe for
-// concurrent use and should return at once. Steps are whatever the operation counts:
-// messages, bytes, accounts. Without it nothing is counted.
+// WithProgress returns a context whose operations report how far they are: done of total
+// steps of the named work, total 0 where that is unknown. f must be safe for concurrent use
+// and should return at once. Steps are whatever the operation counts: messages, bytes,
+// accounts. Without it nothing is counted.
 func WithProgress(ctx context.Context, f func(done, total float64, what string)) context.Context {
 	return context.WithValue(ctx, progressKey{}, f)
 }

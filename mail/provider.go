@@ -15,8 +15,8 @@ type Provider struct {
 
 	IMAP, POP3, SMTP Endpoint // zero: it has no such server
 
-	// Auth is how programs may log in, what asks least of a person first. Empty means
-	// that no program can: Note says why.
+	// Auth lists how programs may log in, the easiest for a person first. Empty means that no
+	// program can: Note says why.
 	Auth []Auth
 	// AppPassword says that the password for the provider's own pages is not accepted,
 	// and a password made for one program is needed. It is of interest with
@@ -29,7 +29,7 @@ type Provider struct {
 	FilesSent bool
 
 	HelpURL string // where the person makes an app password or a registration, or allows access
-	Note    string // what a person has to do there, or has to know; whole sentences
+	Note    string // what a person has to do there or to know, in whole sentences
 }
 
 // Incoming returns the server that accounts of the provider are read from: IMAP,
@@ -52,7 +52,7 @@ func Providers() []Provider {
 	return all
 }
 
-// find returns the first provider that is meant, or nil.
+// find returns the first provider that matches, or nil.
 func find(meant func(p *Provider) bool) *Provider {
 	all := Providers()
 	for i := range all {

@@ -48,10 +48,10 @@ func (s *SeenState) Known(mailbox string, uidValidity uint32) bool {
 	return s.UIDValidity != 0 && s.UIDValidity == uidValidity && s.Mailbox == mailbox
 }
 
-// Begin sets the state anew unless it is about this mailbox as it is now: on
-// first contact, and when UIDs mean other messages than before. What is there
-// counts as dealt with, unless the backlog is to be processed. last is the
-// greatest UID the folder has given out.
+// Begin starts a new state unless this one is about the mailbox as it is now: on first
+// contact, and when UIDs mean other messages than before. Messages that are there count as
+// dealt with, unless the backlog is to be processed. last is the greatest UID the folder
+// has given out.
 func (s *SeenState) Begin(mailbox string, uidValidity, last uint32, backlog bool) {
 	if s.Known(mailbox, uidValidity) || s.Follow(mailbox, uidValidity, last) {
 		return
@@ -69,8 +69,8 @@ func (s *SeenState) Begin(mailbox string, uidValidity, last uint32, backlog bool
 
 // Follow keeps the state for a mailbox by another name, such as that of its server,
 // a port or a user, and reports whether it does: where the folder has the same
-// UIDVALIDITY and has given out every UID the state is about. What is new stays new
-// then, and should it be another folder by chance, nothing that comes is lost.
+// UIDVALIDITY and has given out every UID the state is about. New messages stay new then,
+// and if it is another folder by chance, no message that arrives is lost.
 func (s *SeenState) Follow(mailbox string, uidValidity, last uint32) bool {
 	top := s.Floor
 	if n := len(s.Acked); n > 0 {
@@ -92,8 +92,8 @@ func (s *SeenState) IsNew(uid uint32) bool {
 	return i == len(s.Acked) || s.Acked[i].First > uid
 }
 
-// Ack adds UIDs, in any order and repeated as one likes, and lets the floor rise
-// over the run right above it.
+// Ack adds UIDs, in any order and also repeated, and raises the floor over the run right
+// above it.
 func (s *SeenState) Ack(uids ...uint32) {
 	all := slices.Clone(s.Acked)
 	for _, u := range uids {
@@ -146,9 +146,9 @@ func (s *SeenState) BeginNames(mailbox string, present []string, backlog bool) {
 }
 
 // FollowNames keeps the state for a mailbox by another name, such as that of its
-// server, a port or a user: only what has the name of a message that was dealt with
-// counts as that. Should it be another mailbox, all else in it is new. What is not
-// present is forgotten, since another mailbox may yet give such a name.
+// server, a port or a user: only messages whose names were dealt with count as such. If it
+// is another mailbox, all its other messages are new. Names that are not present are
+// forgotten, since another mailbox may yet use them.
 func (s *SeenState) FollowNames(mailbox string, present []string) {
 	if !s.Named || s.Mailbox == mailbox {
 		return
@@ -167,7 +167,7 @@ func (s *SeenState) IsNewName(name string) bool {
 	return !found
 }
 
-// AckNames adds names, in any order and repeated as one likes.
+// AckNames adds names, in any order and also repeated.
 func (s *SeenState) AckNames(names ...string) {
 	all := slices.Clone(s.Names)
 	for _, n := range names {
@@ -178,8 +178,8 @@ func (s *SeenState) AckNames(names ...string) {
 }
 
 // KeepNames forgets the names of messages that are no longer there, and reports
-// whether there were any. A server may not give a name again while the mailbox
-// lasts (RFC 1939 section 7), so nothing that is forgotten becomes new.
+// whether there were any. A server may not reuse a name while the mailbox lasts (RFC 1939
+// section 7), so no forgotten message becomes new.
 func (s *SeenState) KeepNames(present []string) bool {
 	here := make(map[string]bool, len(present))
 	for _, n := range present {

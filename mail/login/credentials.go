@@ -12,13 +12,13 @@ type Credentials interface {
 	// Credential returns what one login of the account uses, as a copy that the
 	// caller wipes. It may ask another program or a token endpoint, within ctx.
 	Credential(ctx context.Context, a *mail.Account) (Credential, error)
-	// Refused tells that a server did not accept c, and reports whether
-	// Credential would now return something newer, so that one more try is worth
-	// it. It does no network traffic itself.
+	// Refused reports that a server did not accept c, and reports whether Credential
+	// would now return something newer, so that one more try is worth it. It does no
+	// network traffic itself.
 	Refused(ctx context.Context, a *mail.Account, c Credential) (again bool)
 }
 
-// Credential is a secret and what kind it is.
+// Credential is a secret and its kind.
 type Credential struct {
 	Secret mail.Secret
 	Bearer bool // an OAuth 2.0 access token; else a password

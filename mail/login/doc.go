@@ -1,5 +1,4 @@
-// Package login gets what an account logs in with: a password from the directory or
-// the system's keyring, what a helper program prints, or an OAuth 2.0 access token.
-// It sees no message. Target makes of an account's server and these credentials what
-// the wires connect to.
+// Package login gets the credentials of accounts: a password from the directory, the
+// system's keyring or a helper program, or an OAuth 2.0 access token. It sees no message.
+// Target combines an account's server and credentials for the wires to connect to.
 package login

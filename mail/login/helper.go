@@ -14,13 +14,13 @@ import (
 
 // How an account's helper is run (004, credential flow).
 const (
-	// HelperTime is how long a helper may take. A person may have to be fetched to
-	// a fingerprint reader. A command that gives up earlier does not end the
-	// helper: the next command finds what it gave.
+	// HelperTime is how long a helper may take. A person may have to walk to a fingerprint
+	// reader. A command that gives up earlier does not end the helper: the next command gets
+	// the helper's password.
 	HelperTime = 60 * time.Second
-	// HelperPause is how long a helper is left alone that failed, or whose password
-	// the server refused twice: neither the server nor a person at a prompt is
-	// pestered by a caller that tries again and again.
+	// HelperPause is how long a helper is not run after it failed, or after the server refused
+	// its password twice: a caller that tries again and again must not pester the server or a
+	// person.
 	HelperPause = 30 * time.Second
 )
 
@@ -40,7 +40,7 @@ type helperSource struct {
 	accounts map[string]*helped
 }
 
-// helped is what is known of one account's helper. helperSource.mu guards it.
+// helped is the state of one account's helper. helperSource.mu guards it.
 //
 // Invariants: a secret is only there while no run is under way; it is never one
 // that the server refused, save after a pause.
@@ -51,10 +51,10 @@ type helped struct {
 	obtained time.Time
 	run      *helperRun // nil when none is under way
 
-	refused mail.Secret // what the server did not accept last; zero when it may be tried
+	refused mail.Secret // the password that the server refused last; zero when it may be tried
 	suspect bool        // the server refused one, and no later one was in use for as long as a pause
 	paused  time.Time   // not run before
-	why     *mail.Error // what the pause is for; nil: the server refused
+	why     *mail.Error // the reason for the pause; nil: the server refused
 }
 
 // helperRun is one run of a helper. err is read after done.
@@ -70,9 +70,9 @@ func newHelperSource(environ []string, now func() time.Time) *helperSource {
 	return h
 }
 
-// Secret returns a copy of what the account's helper gave, and runs it when it has
-// not given anything yet. Concurrent callers share a run, which goes on when ctx
-// ends for all of them.
+// Secret returns a copy of the password that the account's helper gave, and runs the helper
+// if it gave none yet. Concurrent callers share a run, which goes on when ctx ends for all
+// of them.
 func (h *helperSource) Secret(ctx context.Context, a *mail.Account) (mail.Secret, error) {
 	if len(a.Helper) == 0 {
 		return mail.Secret{}, credentialError(a.Name, mail.KindConfig, "The account has no helper command.", mail.AdviceSetHelper, nil)
@@ -114,8 +114,8 @@ func (h *helperSource) Secret(ctx context.Context, a *mail.Account) (mail.Secret
 	}
 }
 
-// entry returns what is known of the account's helper. What another helper gave is
-// forgotten. The lock is held.
+// entry returns the state of the account's helper. Another helper's password is forgotten.
+// The lock is held.
 func (h *helperSource) entry(a *mail.Account) *helped {
 	e := h.accounts[a.Name]
 	if e != nil && slices.Equal(e.argv, a.Helper) {
@@ -162,7 +162,7 @@ func (e *helped) waits(account string, left time.Duration) *mail.Error {
 // start begins a run. The lock is held.
 func (h *helperSource) start(account string, e *helped) {
 	if !e.paused.IsZero() {
-		// The pause is over: what was refused before it may be tried once more.
+		// The pause is over: the refused password may be tried once more.
 		e.paused, e.why = time.Time{}, nil
 		e.refused.Wipe()
 		e.refused = mail.Secret{}
@@ -181,7 +181,7 @@ func (h *helperSource) start(account string, e *helped) {
 	})
 }
 
-// settle keeps what a run gave. The lock is held.
+// settle keeps the result of a run. The lock is held.
 func (h *helperSource) settle(account string, e *helped, r *helperRun, s mail.Secret, err error) {
 	var failed *helperFailure
 	switch {

@@ -28,13 +28,12 @@ type HelperOnceOptions struct {
 }
 
 // HelperOnce is the Credentials of one account whose helper is run once and never
-// again: what it gave is kept in memory until Close, and what failed stays failed
-// (004 section 5, Credential Flow and Credential Ghost). It is safe for concurrent
-// use.
+// again: its password is kept in memory until Close, and a failure stays (004
+// section 5, Credential Flow and Credential Ghost). It is safe for concurrent use.
 //
-// After a login that the server refused no other is tried until a pause is over, so
-// that a caller in a loop reaches neither the server nor a person; whoever asks
-// meanwhile gets an *Error that says how many seconds are left.
+// After a login that the server refused no other is tried until a pause is over, so that a
+// caller in a loop reaches neither the server nor a person; meanwhile callers get an *Error
+// that says how many seconds are left.
 type HelperOnce struct {
 	account string
 	argv    []string
@@ -99,8 +98,8 @@ func (h *HelperOnce) run(ctx context.Context, environ []string) {
 	}
 }
 
-// Ready waits until the helper is done, no longer than ctx lasts, and returns nil
-// when there is something to log in with that may be tried now; else an *Error.
+// Ready waits until the helper is done, no longer than ctx lasts, and returns nil when
+// there is a credential that may be tried now; else an *Error.
 func (h *HelperOnce) Ready(ctx context.Context, a *mail.Account) error {
 	if a.Name != h.account {
 		return credentialError(a.Name, mail.KindConfig, "There is no helper for the account here.", mail.AdviceOtherAccount, nil)
@@ -167,8 +166,8 @@ func (h *HelperOnce) Refused(context.Context, *mail.Account, Credential) (again 
 	return false
 }
 
-// Failed waits until the helper is done and returns why it gave nothing; nil where
-// it gave something. ctx bounds the wait, and its end is no failure.
+// Failed waits until the helper is done and returns why it gave nothing; nil where it gave
+// a password. ctx bounds the wait; its end is not a failure.
 func (h *HelperOnce) Failed(ctx context.Context) *mail.Error {
 	select {
 	case <-h.done:
@@ -186,7 +185,7 @@ func (h *HelperOnce) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "the helper of account %s, %v", h.account, mail.Secret{})
 }
 
-// Holds reports whether a byte of what the helper gave is still in memory here.
+// Holds reports whether a byte of the helper's password is still in memory here.
 func (h *HelperOnce) Holds() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

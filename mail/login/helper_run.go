@@ -66,9 +66,9 @@ func runHelper(ctx context.Context, account string, argv, environ []string) (mai
 	return mail.NewSecret(line), nil
 }
 
-// findHelper returns the absolute path of a program. What lies in the current
-// directory, or in one that PATH names relative to it, is never found: who chooses
-// the directory would choose the program.
+// findHelper returns the absolute path of a program. It never looks in the current
+// directory, or in one that PATH names relative to it: choosing the directory would choose
+// the program.
 func findHelper(name string) (string, error) {
 	if !mail.IsProgramName(name) {
 		return "", exec.ErrNotFound
@@ -83,8 +83,8 @@ func findHelper(name string) (string, error) {
 	return path, nil
 }
 
-// helperEnviron leaves out what is not for a helper: our own settings, keys among
-// them, and the passwords of other accounts.
+// helperEnviron leaves out variables that a helper must not see: our own settings, keys
+// among them, and the passwords of other accounts.
 func helperEnviron(environ []string) []string {
 	return child.Without(environ, "POSTERN_", mail.EnvironmentPrefix)
 }

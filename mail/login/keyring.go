@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// Keyring is where the system keeps its user's passwords. Implementations are safe
+// Keyring is the system's store of its user's passwords. Implementations are safe
 // for concurrent use.
 type Keyring interface {
-	// Secret returns the password of an account, fetched anew at each call. The
-	// error matches ErrNotInKeyring when there is none.
+	// Secret returns the password of an account, fetched at each call. The error matches
+	// ErrNotInKeyring when there is no password.
 	Secret(ctx context.Context, account string) (mail.Secret, error)
 }
 
@@ -30,9 +30,9 @@ const KeyringService = "postern"
 // SystemKeyring is ready. It is safe for concurrent use and must not be copied.
 //
 // The system may ask a person to unlock it, for as long as that takes, and cannot
-// be told to stop: a call returns when its context ends, what it began goes on
-// without it, and the next Secret of the same account joins that instead of
-// asking again. Failures are *Error.
+// be told to stop: a call returns when its context ends, the call of the system goes on,
+// and the next Secret of the same account joins it instead of asking again. Failures are
+// *Error.
 type SystemKeyring struct {
 	get func(account string) (string, error) // nil means the library's
 
@@ -78,8 +78,8 @@ func (k *SystemKeyring) Set(ctx context.Context, account string, s mail.Secret) 
 	return keyringDo(ctx, account, func() error { return keyring.Set(KeyringService, account, value) })
 }
 
-// Delete forgets the password of an account. The error matches ErrNotInKeyring
-// when there is none. When ctx ends first, it may still be forgotten later.
+// Delete forgets the password of an account. The error matches ErrNotInKeyring when there
+// is no password. When ctx ends first, it may still be forgotten later.
 func (k *SystemKeyring) Delete(ctx context.Context, account string) error {
 	return keyringDo(ctx, account, func() error { return keyring.Delete(KeyringService, account) })
 }
@@ -97,8 +97,8 @@ func keyringDo(ctx context.Context, account string, do func() error) error {
 
 var errNoSessionBus = errors.New("there is no session bus")
 
-// guarded calls the library. It would start a session bus of its own where there
-// is none, and it panics when the bus goes away while somebody is being asked.
+// guarded calls the library. The library would start a session bus of its own where none
+// runs, and it panics when the bus goes away while a person is being asked.
 func guarded(do func() error) (err error) {
 	if !sessionBus(os.Getenv, fmt.Sprintf("/run/user/%d", os.Getuid())) {
 		return errNoSessionBus
@@ -111,8 +111,7 @@ func guarded(do func() error) (err error) {
 	return do()
 }
 
-// sessionBus reports whether there is a bus to find the keyring on, where the
-// system's is found on one.
+// sessionBus reports whether there is a session bus, on systems whose keyring needs one.
 func sessionBus(getenv func(string) string, runtimeDir string) bool {
 	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
 		return true

@@ -10,8 +10,8 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// ErrConsentGone is matched by an Error for an account whose provider no longer
-// accepts what its owner agreed to. A person must authorize it again.
+// ErrConsentGone is matched by an Error for an account whose provider no longer accepts the
+// owner's consent. A person must authorize it again.
 var ErrConsentGone = errors.New("the provider no longer accepts the account's authorization")
 
 // oauthConfig is the account's client as the wire wants it. The error says what to

@@ -22,21 +22,21 @@ const (
 	// tokens may have spent the old one already.
 	refreshTime = 2 * time.Minute
 
-	// assumedLife is how long an access token is taken to be good whose provider does
-	// not say. If it is not, a mail server refuses it, which also renews it.
+	// assumedLife is how long an access token is taken to be good when the provider does not
+	// say. If it is not, a mail server refuses it, which also renews it.
 	assumedLife = time.Hour
 
 	// earlyBy is how long before its end a token is renewed, or a tenth of its life
 	// if that is shorter: no login begins with a token that ends under way.
 	earlyBy = time.Minute
 
-	// refusedPause is how long a token is kept that replaced a refused one. A mail
-	// server that refuses that too does so for another reason.
+	// refusedPause is how long a token that replaced a refused one is kept. A mail server that
+	// refuses it too does so for another reason.
 	refusedPause = time.Minute
 
 	// failedPause is how long the provider is not asked again, with the same secrets
-	// and settings, after it refused the client. What was agreed to and is not
-	// accepted any more is not tried again at all.
+	// and settings, after it refused the client. A consent that is no longer accepted is not
+	// tried again at all.
 	failedPause = time.Minute
 )
 
@@ -52,7 +52,7 @@ type oauthSource struct {
 	refreshes sync.WaitGroup
 }
 
-// oauthAccount is what is known of an account as long as its settings stay.
+// oauthAccount is the state of an account as long as its settings stay.
 type oauthAccount struct {
 	settings string
 	token    mail.Secret // zero for none
@@ -67,24 +67,24 @@ type oauthAccount struct {
 	failed  *oauthFailure
 }
 
-// oauthRefresh is one refresh for all who wait for it. The fields are set when done
-// is closed.
+// oauthRefresh is one refresh for all callers that wait for it. The fields are set when
+// done is closed.
 type oauthRefresh struct {
 	done  chan struct{}
 	token mail.Secret
 	err   error
 }
 
-// oauthFailure is a failure that stands for the next ones.
+// oauthFailure is a failure that later calls return without asking again.
 type oauthFailure struct {
 	err        *oauth.Error
-	secrets    [sha256.Size]byte // of what was sent; a change ends it
+	secrets    [sha256.Size]byte // of the secrets that were sent; a change ends it
 	anySecrets bool              // until holds whatever the secrets are
 	until      time.Time         // zero means that only a change ends it
 }
 
-// newOAuthSource returns a source of what the store's refresh tokens give. A nil now
-// means time.Now.
+// newOAuthSource returns a source of access tokens from the store's refresh tokens. A nil
+// now means time.Now.
 func newOAuthSource(store mail.TokenStore, now func() time.Time) *oauthSource {
 	if now == nil {
 		now = time.Now
@@ -96,10 +96,10 @@ func newOAuthSource(store mail.TokenStore, now func() time.Time) *oauthSource {
 // sleeps and a token grows old.
 func (s *oauthSource) clock() time.Time { return s.now().Round(0) }
 
-// Token returns an access token of the account that is good for a while. It asks the
-// provider where there is none, once for all who ask meanwhile; the refresh goes on
-// when ctx ends, so that what it brings is kept. A rotated refresh token is durable
-// before the access token that came with it is returned.
+// Token returns an access token of the account that is good for a while. If there is none
+// it asks the provider, once for all callers that wait; the refresh goes on when ctx ends,
+// so that its token is kept. A rotated refresh token is durable before the access token
+// that came with it is returned.
 //
 // The error is an *Error, or the TokenStore's own.
 func (s *oauthSource) Token(ctx context.Context, a *mail.Account) (mail.Secret, error) {
@@ -122,7 +122,7 @@ func (s *oauthSource) Token(ctx context.Context, a *mail.Account) (mail.Secret, 
 	}
 }
 
-// copied is a secret of its own, which the caller may wipe.
+// copied returns a copy, which the caller may wipe.
 func copied(s mail.Secret) mail.Secret { return mail.NewSecret([]byte(s.Reveal())) }
 
 // oauthSettings is what an access token depends on besides secrets.
@@ -138,8 +138,8 @@ func oauthSettings(a *mail.Account) (string, error) {
 	return string(b), err
 }
 
-// tokenOrRefresh returns a token that is there, or an error that stands, or the refresh to
-// wait for.
+// tokenOrRefresh returns the present token, or a failure that still holds, or the refresh
+// to wait for.
 func (s *oauthSource) tokenOrRefresh(ctx context.Context, a *mail.Account, settings string) (*oauthRefresh, mail.Secret, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,18 +209,18 @@ func (s *oauthSource) runRefresh(ctx context.Context, a *mail.Account, x *oauthA
 	close(f.done)
 }
 
-// errKept says that the token there is stays, though a server refused it.
+// errKept says that the present token is kept, though a server refused it.
 var errKept = errors.New("the token is kept")
 
 // keeps reports whether that is so: for a while after it took the place of a refused
-// one, unless the owner has agreed anew.
+// one, unless the owner has agreed again.
 func (s *oauthSource) keeps(x *oauthAccount, consent string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return x.doubted && !x.token.IsZero() && x.consent == consent && s.clock().Before(x.renewed.Add(refusedPause)) && s.clock().Before(x.renewAt)
 }
 
-// refresh asks the provider, unless it is known what it would say.
+// refresh asks the provider, unless a known failure tells its answer.
 func (s *oauthSource) refresh(ctx context.Context, a *mail.Account, x *oauthAccount) (token oauth.Token, consent string, err error) {
 	var asked error // of the provider; kept apart since a token may have been rotated besides
 	err = s.store.RefreshToken(ctx, a.Name, func(ctx context.Context, secrets mail.OAuthSecrets) (rotated mail.Secret, err error) {
@@ -299,10 +299,10 @@ func (s *oauthSource) note(x *oauthAccount, digest [sha256.Size]byte, err error)
 	x.failed = f
 }
 
-// Refused tells that a mail server did not accept the token, and reports whether
-// Token would now return another. It drops that token alone, never a newer one, and
-// answers no when a token is refused that took the place of a refused one within the
-// last minute: then it is not the token. It does not wait for anything.
+// Refused notes that a mail server did not accept the token, and reports whether Token
+// would now return another. It drops that token alone, never a newer one. It returns false
+// for a token that replaced a refused one within the last minute: then the token is not the
+// reason. It does not wait for anything.
 func (s *oauthSource) Refused(a *mail.Account, token mail.Secret) bool {
 	settings, err := oauthSettings(a)
 	if err != nil {

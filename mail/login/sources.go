@@ -13,15 +13,15 @@ type Options struct {
 	Directory mail.Directory   // gives the passwords of accounts with AuthPassword
 	Tokens    mail.TokenStore  // nil: no account with AuthOAuth2 can log in
 	Keyring   Keyring          // nil means a SystemKeyring
-	Environ   []string         // NAME=value, what helpers get the harmless part of; nil means the process's own
+	Environ   []string         // NAME=value, of which helpers get the harmless part; nil means the process's own
 	Now       func() time.Time // nil means time.Now
 }
 
 // Sources gives each account's credential from where its Auth says: the
-// Directory, an OAuth 2.0 provider, a helper command or the system keyring. What
-// it keeps, tokens and what helpers gave, it keeps in memory alone, until the
-// account no longer needs it or Close. It is safe for concurrent use. Its own
-// failures are *Error; those of the Directory pass as they are.
+// Directory, an OAuth 2.0 provider, a helper command or the system keyring. It keeps tokens
+// and helpers' passwords in memory alone, until the account no longer needs it or Close. It
+// is safe for concurrent use. Its own failures are *Error; those of the Directory pass
+// unchanged.
 type Sources struct {
 	directory mail.Directory
 	oauth     *oauthSource // nil without a TokenStore
@@ -50,9 +50,8 @@ func New(o Options) *Sources {
 	return c
 }
 
-// Credential implements Credentials. A password is fetched anew for each login, so
-// that one that was changed holds at once; a helper is run once, as HelperTime and
-// HelperPause say.
+// Credential implements Credentials. A password is fetched for each login, so that a
+// changed one is used at once; a helper is run once, as HelperTime and HelperPause say.
 func (c *Sources) Credential(ctx context.Context, a *mail.Account) (Credential, error) {
 	var s mail.Secret
 	var err error

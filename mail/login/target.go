@@ -10,8 +10,8 @@ import (
 
 var errNoPassword = errors.New("it has no password")
 
-// secretError marks a failure of the Directory or the Credentials to give the
-// secret, which is not one of the server.
+// secretError marks a failure of the Directory or the Credentials to give the secret, which
+// is not the server's.
 type secretError struct{ err error }
 
 func (e *secretError) Error() string { return e.err.Error() }
@@ -55,7 +55,7 @@ func Explain(err error, a *mail.Account) error {
 	return err
 }
 
-// Target is one of the account's servers as the wires want it.
+// Target is one of the account's servers in the form that the wires take.
 func Target(e mail.Endpoint, d mail.Directory, c Credentials, a *mail.Account) (wire.Target, error) {
 	roots, err := a.Roots()
 	return wire.Target{Host: e.Host, Port: e.Port, Security: e.Security, RootCAs: roots,
@@ -102,5 +102,5 @@ func (p passwords) Credential(ctx context.Context, a *mail.Account) (Credential,
 	return Credential{Secret: s}, err
 }
 
-// Refused implements Credentials: there is no other password than the one there is.
+// Refused implements Credentials: the Directory has no other password.
 func (passwords) Refused(context.Context, *mail.Account, Credential) bool { return false }

@@ -18,7 +18,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/compose"
 )
 
-// The bounds of what is sent.
+// The bounds of a message.
 const (
 	MaxRecipients      = 100      // to, cc and bcc together
 	MaxAttachments     = 20       // of one message
@@ -52,8 +52,7 @@ func (b *Outbox) sender(ctx context.Context, op, name string) (*sender, error) {
 	return s, nil
 }
 
-// letter is a draft that was checked: each address is one that can be sent to, and it
-// is within bounds.
+// letter is a checked draft: mail can be sent to each address, and it is within bounds.
 type letter struct {
 	*Draft
 	recipients []string // of the envelope, each once
@@ -105,8 +104,8 @@ func (s *sender) invalid(message string, advice mail.Advice, cause error) *mail.
 	return e
 }
 
-// digest names what was asked for, so that one key cannot stand for two messages.
-// It does not depend on when it was asked, nor on the message that is replied to.
+// digest names a request, so that one key cannot stand for two messages. It depends neither
+// on the time nor on the content of the message that is replied to.
 func (l *letter) digest(account string) string {
 	h := sha256.New()
 	field := func(parts ...string) {
@@ -138,9 +137,9 @@ func (l *letter) digest(account string) string {
 
 // names makes the names of a request: a digest of its idempotency key, empty without
 // one, and the left part of its Message-ID. The Message-ID of a request with a key comes
-// from the key and from what is asked for, so that a server that has the message
-// already can tell, and that two messages never share one, even when a key is used
-// again after its entry was forgotten.
+// from the key and the request, so that a server that has the message already can tell, and
+// that two messages never share one, even when a key is used again after its entry was
+// forgotten.
 func (b *Outbox) names(ctx context.Context, s *sender, principal, key, request string) (digest, left string, err error) {
 	if key == "" {
 		return "", newName(), nil
@@ -170,10 +169,10 @@ func (b *Outbox) names(ctx context.Context, s *sender, principal, key, request s
 		idAlphabet.EncodeToString(mac("message-id", s.Account, principal, key, request)[:20]), nil
 }
 
-// newName is a name that nothing else has, of an attempt or left of a Message-ID's @.
+// newName returns a unique name for an attempt, or for the left part of a Message-ID.
 func newName() string { return strings.ToLower(rand.Text()) }
 
-// build reads what is replied to and writes the message.
+// build reads the message that is replied to and writes the new one.
 func (b *Outbox) build(ctx context.Context, s *sender, l *letter, left string) (*mail.Outgoing, []byte, error) {
 	m, err := b.message(ctx, s, l, left)
 	if err != nil {

@@ -12,17 +12,16 @@ import (
 )
 
 const (
-	// attemptTime is how long one attempt may take altogether, whatever the caller
-	// allows: what RFC 5321 section 4.5.3.2 grants a server behind the last byte, and
-	// time for what comes before.
+	// attemptTime is how long one attempt may take, whatever the caller allows: the time that
+	// RFC 5321 section 4.5.3.2 grants a server after the last byte, and time for the steps
+	// before.
 	attemptTime = 15 * time.Minute
-	// leaseGrace is what a lease lasts beyond the end of its attempt, for the record
-	// of how it ended.
+	// leaseGrace is how long a lease lasts beyond its attempt, for the record of the outcome.
 	leaseGrace = 30 * time.Second
-	// recordTime is how long the record of an outcome may take. It does not end with
-	// the caller's context: what has happened has happened.
+	// recordTime is how long the record of an outcome may take. It does not end with the
+	// caller's context.
 	recordTime = 20 * time.Second
-	// recordTries is how often a record is tried that the store refuses.
+	// recordTries is how often a record that the store refuses is tried.
 	recordTries = 3
 )
 
@@ -42,7 +41,7 @@ func (b *Outbox) lease(ctx context.Context, now time.Time) time.Time {
 	return now.Add(left + leaseGrace)
 }
 
-// deliver makes the attempt that holds the entry and records what became of it.
+// deliver makes the attempt that holds the entry and records its outcome.
 func (b *Outbox) deliver(ctx context.Context, op string, e mail.Outgoing, a attempt) (*mail.Outgoing, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
@@ -57,8 +56,8 @@ func (b *Outbox) deliver(ctx context.Context, op string, e mail.Outgoing, a atte
 	case errors.Is(err, errNotHeld):
 		return b.late(ctx, op, e.ID)
 	case err != nil:
-		// The store still says what was true before: unknown behind the gate, and
-		// before it that nothing left.
+		// The store still has the state before: unknown after the gate; before it, a state in
+		// which nothing left.
 		b.o.Logger.LogAttrs(ctx, slog.LevelError, "outcome of an outgoing message could not be recorded", slog.String("id", e.ID), slog.String("account", e.Account))
 		switch out.result {
 		case resultAccepted:
@@ -126,8 +125,7 @@ func (b *Outbox) transmit(ctx context.Context, op string, e *mail.Outgoing, a at
 	return session, out, f.err
 }
 
-// reasonOf is what an entry keeps of a failure: what the caller is told, if that is
-// ours.
+// reasonOf is the reason that an entry keeps for a failure: the message of our own errors.
 func reasonOf(err error) string {
 	var known *mail.Error
 	var refused *mail.SendRefused
@@ -154,8 +152,8 @@ func (b *Outbox) bytes(ctx context.Context, op string, e *mail.Outgoing) ([]byte
 	return message, nil
 }
 
-// permitted judges a message once more by the policy as it is now: between its
-// submission and this moment lie milliseconds, or the days a person took.
+// permitted checks a message again by the policy as it is now: its submission may be days
+// ago, if a person took them.
 func (b *Outbox) permitted(ctx context.Context, op string, e *mail.Outgoing) (*sender, error) {
 	s, err := b.sender(ctx, op, e.Account)
 	if err != nil {
@@ -202,16 +200,15 @@ func (b *Outbox) rehearse(ctx context.Context, s *sender, e *mail.Outgoing, mess
 	return e, nil
 }
 
-// Approve is a person's yes: the message is sent now, in this call. digest has to be
-// the Digest of the entry, and that of the bytes and the envelope that leave, as
-// Show gives it; else it is KindConflict. by is who approves.
+// Approve sends a message that a person approved, in this call. digest has to be the Digest
+// of the entry, as Show gives it, and of the bytes and the envelope that leave; else the
+// error is KindConflict. by names the person.
 //
 // It sends an entry that waits, one that is queued because the process that sent it ended
 // before it left, and one that is unknown, which may then arrive twice, once no
-// attempt can be under way any more. Of one that was accepted it files the copy
-// where that is still missing. What is returned is as for Send. An entry that could
-// not be sent for a reason that may pass, or that the policy does not allow now,
-// stays what it was.
+// attempt can be under way any more. For an accepted entry it files the copy if that is
+// still missing. The results are those of Send. An entry that could not be sent for a
+// reason that may pass, or that the policy does not allow now, stays what it was.
 func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*mail.Outgoing, error) {
 	const op = "outbox approve"
 	e, err := b.o.Store.Outgoing(ctx, id)
@@ -232,7 +229,7 @@ func (b *Outbox) Approve(ctx context.Context, id, digest, by string) (*mail.Outg
 	default:
 		return &e, notSent(o, &e)
 	}
-	// Before the entry is claimed: what cannot be sent is no attempt.
+	// Before the entry is claimed: a message that cannot be sent does not count as an attempt.
 	if _, err := b.permitted(ctx, op, &e); err != nil {
 		return &e, err
 	}

@@ -20,25 +20,24 @@ import (
 // Options sets an Outbox up. Directory and Store are needed.
 type Options struct {
 	Directory   mail.Directory
-	Mailboxes   *mailbox.Client   // for replies, copies of what was sent, and drafts; nil: there are none of these
+	Mailboxes   *mailbox.Client   // for replies, copies of what was sent, and drafts; nil: none of these
 	Credentials login.Credentials // nil: the Directory's Secret as a password
 	Store       mail.OutboxStore
 	// Key returns 32 bytes that name idempotency keys and the Message-IDs made of
 	// them, the same in every process that uses the Store. nil: a request with a key
 	// is refused.
 	Key func(ctx context.Context) ([]byte, error)
-	// Take charges one send to a principal, or with charge unset only tells whether
-	// it would be; wait > 0 refuses it. nil: no limit.
+	// Take charges one send to a principal, or with charge unset only says whether it could;
+	// wait > 0 refuses it. nil: no limit.
 	Take   func(ctx context.Context, principal string, charge bool) (wait time.Duration, err error)
 	Logger *slog.Logger     // nil means none; it gets ids and states, never an address or a word of a message
 	Now    func() time.Time // nil means time.Now
 }
 
 // Outbox sends mail, and is the only way to. Every message passes the account's
-// outbound policy when it is submitted and once more right before the wire. What
-// leaves is recorded before and after, so that no message leaves twice by itself
-// and none is lost without a record. It is safe for concurrent use, also by
-// several processes on one Store.
+// outbound policy when it is submitted and once more right before the wire. Each message is
+// recorded before and after it leaves, so that none leaves twice by itself or is lost
+// without a record. It is safe for concurrent use, also by several processes on one Store.
 //
 // Failures are *mail.Error, *mail.SendRefused when the policy refuses, *Limited, an
 // error that matches mail.ErrNoAccount or mail.ErrNoOutgoing, and what Directory, Credentials and
@@ -64,16 +63,15 @@ func New(o Options) *Outbox {
 	return b
 }
 
-// now is the time as it is kept: without a monotonic reading or a zone, so that
-// what is compared later is what was written.
+// now is the time as it is stored: without a monotonic reading or a zone, so that it
+// compares equal after it was read back.
 func (b *Outbox) now() time.Time { return b.o.Now().UTC().Round(0) }
 
-// idAlphabet is in the order of its bytes, and without letters that are read for
-// others.
+// idAlphabet is in byte order, and has no letters that are easily confused.
 var idAlphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
-// newOutgoingID returns an id that sorts by time: 10 characters of milliseconds
-// since 1970 and 6 of chance.
+// newOutgoingID returns an id that sorts by time: 10 characters of milliseconds since 1970
+// and 6 random ones.
 func newOutgoingID(now time.Time) string {
 	var b [10]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(max(now.UnixMilli(), 0))<<14)
@@ -96,9 +94,9 @@ func (b *Outbox) List(ctx context.Context, q mail.OutboxQuery) (entries []mail.O
 
 // Cancel takes a message back that has not left yet: one that waits, or one that is
 // queued, also while an attempt to send it is under way, which then stops before
-// the message leaves. principal is the caller, and has to be the one that asked for the
-// message; empty means the administrator, who may cancel anybody's. Another's
-// message is ErrNoOutgoing.
+// the message leaves. principal is the caller, and must be the one that sent the message;
+// empty means the administrator, who may cancel any. Another principal's message is
+// ErrNoOutgoing.
 func (b *Outbox) Cancel(ctx context.Context, id, principal string) (*mail.Outgoing, error) {
 	const op = "outbox cancel"
 	return b.end(ctx, op, id, func(e *mail.Outgoing) error {
@@ -120,13 +118,13 @@ func (b *Outbox) Cancel(ctx context.Context, id, principal string) (*mail.Outgoi
 	})
 }
 
-// byAdmin is who decided where no name was given.
+// byAdmin names the person who decided when no name was given.
 const byAdmin = "admin"
 
-// Reject is a person's no to a message that waits, and to sending one again that is
-// unknown, which they let rest: its state stays what is true, and its bytes go.
-// While an attempt to send that one may be under way it is KindConflict. reason is for who
-// asked for the message; it is bounded to 200 characters and may be empty.
+// Reject refuses a message that waits, or closes an unknown one, so that it is never sent
+// again: its state stays unknown, and its bytes are forgotten. While an attempt to send
+// that one may be under way the error is KindConflict. reason is for the sender; it is cut
+// at 200 characters and may be empty.
 func (b *Outbox) Reject(ctx context.Context, id, by, reason string) (*mail.Outgoing, error) {
 	const op = "outbox reject"
 	return b.end(ctx, op, id, func(e *mail.Outgoing) error {
@@ -150,11 +148,10 @@ func (b *Outbox) Reject(ctx context.Context, id, by, reason string) (*mail.Outgo
 	})
 }
 
-// errAlready says that an entry is what it was to become.
+// errAlready says that an entry is in the wanted state already.
 var errAlready = errors.New("it is so already")
 
-// end ends an entry that has not left. An attempt to send it finds at the
-// gate that it is no longer theirs.
+// end ends an entry that has not left. An attempt to send it loses the entry at the gate.
 func (b *Outbox) end(ctx context.Context, op, id string, change func(*mail.Outgoing) error) (*mail.Outgoing, error) {
 	now := b.now()
 	e, err := b.o.Store.ChangeOutgoing(ctx, id, func(e *mail.Outgoing) (bool, error) {
@@ -174,7 +171,7 @@ func (b *Outbox) end(ctx context.Context, op, id string, change func(*mail.Outgo
 	return &e, nil
 }
 
-// tooLate refuses to take back what may have left or has ended.
+// tooLate refuses to take back a message that may have left or has ended.
 func tooLate(op string, e *mail.Outgoing) *mail.Error {
 	is := "is " + string(e.State)
 	if e.State == mail.OutboxUnknown {
@@ -183,8 +180,8 @@ func tooLate(op string, e *mail.Outgoing) *mail.Error {
 	return mail.Operation{Op: op, Account: e.Account}.Conflict("The message "+is+" and cannot be taken back.", mail.AdviceShowEntry).About(e.ID)
 }
 
-// wrapStore gives the end of the caller's context its form; what else a Store
-// reports passes as it is.
+// wrapStore gives the end of the caller's context its form; other errors of a Store pass
+// unchanged.
 func wrapStore(ctx context.Context, op string, err error) error {
 	var done *mail.Error
 	if ctx.Err() != nil && !errors.As(err, &done) {
@@ -193,13 +190,13 @@ func wrapStore(ctx context.Context, op string, err error) error {
 	return err
 }
 
-// log writes what became of an entry: its id, account and states.
+// log writes the outcome of an entry: its id, account and states.
 func (b *Outbox) log(ctx context.Context, what string, e *mail.Outgoing) {
 	b.o.Logger.LogAttrs(ctx, slog.LevelInfo, what, slog.String("id", e.ID), slog.String("account", e.Account),
 		slog.String("state", string(e.State)), slog.Int("code", e.Code), slog.String("sent", string(e.Sent)))
 }
 
-// maxReason bounds what a person gives as a reason, in characters.
+// maxReason bounds a person's reason, in characters.
 const maxReason = 200
 
 // shortLine makes one line of at most n characters of a text.

@@ -23,8 +23,7 @@ type Request struct {
 // MaxKeyChars bounds an idempotency key.
 const MaxKeyChars = 128
 
-// Limited says that a principal has sent too much, and that nothing was sent
-// now.
+// Limited says that a principal has sent too many messages, and that nothing was sent.
 type Limited struct {
 	Wait time.Duration // until the next send may be tried; more than 0
 }
@@ -44,17 +43,17 @@ func (e *Limited) Error() string {
 // With any other outcome there is an error, and besides it the entry if one was
 // made: refused, or queued, which means that nothing left. An entry without a key
 // ends refused whatever the reason was, and Temporary tells whether the same
-// request may work later. With a key, what may pass leaves the entry queued, and
+// request may work later. With a key, a failure that may pass leaves the entry queued, and
 // the same request sends it.
 //
-// A request whose Key there is already sends nothing, unless that entry is queued
+// A request whose Key has an entry already sends nothing, unless that entry is queued
 // and no attempt is under way: the entry is returned as it stands, with Replayed, if
 // the request is the same, and KindConflict if it is another. Neither is charged.
-// While another command is sending it the error is a KindConflict that is
-// Retryable.
+// While another command is sending it the error is a KindConflict that is Retryable.
 //
-// A dry run does the same up to the login at the submission server and what that
-// server announces, sends and keeps nothing and charges nothing. Its entry has no ID; State is what it would begin as.
+// A dry run does the same up to the login at the submission server and the check of its
+// announced limits, sends and keeps nothing and charges nothing. Its entry has no ID; State
+// is what it would begin as.
 func (b *Outbox) Send(ctx context.Context, account string, r Request) (*mail.Outgoing, error) {
 	const op = "mail send"
 	s, err := b.sender(ctx, op, account)
@@ -131,7 +130,7 @@ func (b *Outbox) byKey(ctx context.Context, account, key string) (e mail.Outgoin
 	return e, err == nil, err
 }
 
-// take charges a send, or tells without charge whether it would be.
+// take charges a send, or says without a charge whether it could be charged.
 func (b *Outbox) take(ctx context.Context, principal string, charge bool) error {
 	if b.o.Take == nil {
 		return nil
@@ -143,8 +142,8 @@ func (b *Outbox) take(ctx context.Context, principal string, charge bool) error 
 	return err
 }
 
-// admit charges a message and adds it, unless its key has an entry by now. One goes
-// after the other, so that of several requests with one key one is charged.
+// admit charges a message and adds it, unless its key has an entry by now. One request goes
+// after the other, so that of several with one key only one is charged.
 func (b *Outbox) admit(ctx context.Context, e *mail.Outgoing, message []byte) (kept mail.Outgoing, added bool, err error) {
 	if err := b.admitting.Acquire(ctx, 1); err != nil {
 		return kept, false, err
@@ -210,7 +209,7 @@ func (b *Outbox) resume(ctx context.Context, s *sender, e mail.Outgoing) (*mail.
 	return &kept, nil
 }
 
-// late answers a command that another came before: with the entry as that one left it.
+// late answers a command that another command overtook, with the entry as that one left it.
 func (b *Outbox) late(ctx context.Context, op, id string) (*mail.Outgoing, error) {
 	e, err := b.o.Store.Outgoing(ctx, id)
 	if err != nil {
@@ -220,7 +219,7 @@ func (b *Outbox) late(ctx context.Context, op, id string) (*mail.Outgoing, error
 	return b.latest(mail.Operation{Op: op, Account: e.Account}, e)
 }
 
-// latest is an entry as it stands, with the error of one that was to be sent and is not.
+// latest returns an entry as it is now, with the error that says why it is not sent.
 func (b *Outbox) latest(o mail.Operation, e mail.Outgoing) (*mail.Outgoing, error) {
 	switch {
 	case e.State == mail.OutboxAccepted:
@@ -239,7 +238,7 @@ func underWay(o mail.Operation, e *mail.Outgoing) error {
 	return err
 }
 
-// notSent says why an entry is not sent that was to be sent.
+// notSent says why an entry is not sent.
 func notSent(o mail.Operation, e *mail.Outgoing) error {
 	switch e.State {
 	case mail.OutboxUnknown:

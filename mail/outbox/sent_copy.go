@@ -11,17 +11,16 @@ import (
 	"github.com/postern-mail/postern/mail/mailbox"
 )
 
-// selfFiling reports whether a submission server puts what is sent through it into the
-// sender's own folder, so that a copy of ours would be a second one. On this machine
-// another server may listen than that of the provider.
+// selfFiling reports whether a submission server files each message in the sender's own
+// folder, so that a copy of ours would be a second one. On this machine another server may
+// listen than that of the provider.
 func selfFiling(host string) bool {
 	return host == "outlook.office365.com" || slices.ContainsFunc(mail.Providers(), func(p mail.Provider) bool {
 		return p.FilesSent && p.SMTP.Host == host && !p.SMTP.Loopback()
 	})
 }
 
-// wantsCopy is what is to become of the copy, as far as it is known before it is
-// tried.
+// wantsCopy is the state of the copy as far as it is known before the copy is tried.
 func (s *sender) wantsCopy(mailboxes bool) mail.SentState {
 	host := strings.ToLower(strings.TrimSuffix(s.account.SMTP.Host, "."))
 	switch {
@@ -36,9 +35,9 @@ func (s *sender) wantsCopy(mailboxes bool) mail.SentState {
 // outstanding reports whether the copy is still to be filed.
 func outstanding(s mail.SentState) bool { return s == mail.SentPending || s == mail.SentFailed }
 
-// file files the copy of a message that was accepted, under the lease named
-// attempt, and records what became of it. It never changes that the message was
-// sent; its failures are in the entry.
+// file files the copy of a message that was accepted, under the lease named attempt, and
+// records the outcome. It never changes that the message was sent; its failures are in the
+// entry.
 func (b *Outbox) file(ctx context.Context, op string, e mail.Outgoing, attempt string) mail.Outgoing {
 	sent, reason := b.fileCopy(ctx, op, &e)
 	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
@@ -114,9 +113,8 @@ func (b *Outbox) fileAgain(ctx context.Context, op string, e mail.Outgoing) *mai
 	return &kept
 }
 
-// fileOlder makes up for one copy that an earlier send left behind, now that the
-// account's mailbox has just taken one: a process that ended in between needs
-// nobody to remember it.
+// fileOlder files one copy that an earlier send did not, now that the account's mailbox has
+// just taken one: so a copy is not lost with the process.
 func (b *Outbox) fileOlder(ctx context.Context, op string, filed *mail.Outgoing) {
 	if filed.Sent != mail.SentFiled || ctx.Err() != nil {
 		return
@@ -135,7 +133,7 @@ func (b *Outbox) fileOlder(ctx context.Context, op string, filed *mail.Outgoing)
 
 // SaveDraft puts a draft into the account's folder for drafts, where a person
 // finishes and sends it. It may have no recipients, and the outbound list does not
-// matter, since nothing leaves; what it replies to has to be visible. Failures are
+// matter, since nothing leaves; the message it replies to has to be visible. Failures are
 // as for Mailboxes.Copy.
 func (b *Outbox) SaveDraft(ctx context.Context, account string, d Draft) (*SavedDraft, error) {
 	const op = "mail draft"

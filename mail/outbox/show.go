@@ -12,9 +12,8 @@ import (
 )
 
 // Shown is an entry of the outbox with what a person has to see before saying yes.
-// HeaderFrom, To, CC, Subject, Body and Files are read out of the very bytes that
-// leave, and not from what was asked for. Recipients is where it goes, whatever the
-// header says.
+// HeaderFrom, To, CC, Subject, Body and Files are read from the bytes that leave, and not
+// from the request. Recipients are the envelope's, whatever the header says.
 type Shown struct {
 	mail.Outgoing
 	// Here tells whether the bytes are still there: those of a message that ended
@@ -31,8 +30,8 @@ type ShownFile struct {
 	SHA256 string // of the decoded bytes, in hexadecimal
 }
 
-// Show returns an entry with its content. The error matches ErrNoOutgoing when there
-// is no such entry. Bytes that are not what Digest names are KindConflict.
+// Show returns an entry with its content. The error matches ErrNoOutgoing when the entry
+// does not exist, and is KindConflict when its bytes do not match Digest.
 func (b *Outbox) Show(ctx context.Context, id string) (*Shown, error) {
 	const op = "outbox show"
 	e, err := b.o.Store.Outgoing(ctx, id)

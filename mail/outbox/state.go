@@ -57,11 +57,11 @@ type attempt struct {
 }
 
 var (
-	// errNotHeld stops an attempt at the gate whose entry is no longer its own.
+	// errNotHeld stops an attempt at the gate when it no longer holds the entry.
 	errNotHeld = errors.New("the entry was taken back or taken over")
 	// errBusy refuses a claim while another attempt has the entry.
 	errBusy = errors.New("another attempt is under way")
-	// errOver refuses a claim of an entry that has ended.
+	// errOver refuses to claim an entry that has ended.
 	errOver = errors.New("the entry has come to its end")
 )
 
@@ -99,7 +99,7 @@ func pass(e *mail.Outgoing, a attempt, now time.Time) error {
 	return nil
 }
 
-// outcome is what became of an attempt.
+// outcome is the outcome of an attempt.
 type outcome struct {
 	result    result
 	code      int
@@ -108,7 +108,7 @@ type outcome struct {
 	stays     bool   // of notSent: it was no failure of the message, which stays what it was
 }
 
-// result is what an attempt knows of the message.
+// result is what an attempt knows about the message.
 type result int
 
 // The results. The zero value claims nothing.
@@ -118,8 +118,8 @@ const (
 	resultAccepted               // the server has it
 )
 
-// conclude records an outcome. sent is what is to become of the copy of a message
-// that was accepted; with SentPending the attempt keeps the lease to file it.
+// conclude records an outcome. sent is the state of the copy of an accepted message; with
+// SentPending the attempt keeps the lease to file it.
 func conclude(e *mail.Outgoing, a attempt, o outcome, sent mail.SentState, now time.Time) (drop bool, err error) {
 	if o.result == resultAccepted {
 		if e.State == mail.OutboxAccepted {
