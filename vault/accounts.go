@@ -67,14 +67,14 @@ func (v *Vault) Secret(ctx context.Context, name string) (mail.Secret, error) {
 	return secret, err
 }
 
-// verifiedSecret returns what is sealed for the account, which the caller clears.
+// verifiedSecret returns the sealed secret of the account, which the caller clears.
 func (v *Vault) verifiedSecret(t *transaction, p *policy, name string) ([]byte, error) {
 	digest, ok := p.records[bucketSecrets][name]
 	if !ok {
 		return nil, fmt.Errorf("%w %s", ErrNoSecret, name)
 	}
-	// The value is not kept in memory, so it is read again and compared with what
-	// was verified.
+	// The value is not kept in memory, so it is read again and compared with the verified
+	// digest.
 	plain, err := t.get(bucketSecrets, []byte(name))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUntrustedPolicy, err)
@@ -107,12 +107,11 @@ func (v *Vault) AddAccount(ctx context.Context, a mail.Account, secret mail.Secr
 	})
 }
 
-// UpdateAccount lends the account to edit, which must not call the vault, and
-// keeps what it makes of it; an error of edit changes nothing. The name cannot
-// change. The secret is what it is in AddAccount; nil keeps the present one where
-// the credential source stays the same, and a source that has none drops it. With
-// mail.AuthOAuth2 any other change of Account.OAuth ends the owner's consent. Only
-// the admin may.
+// UpdateAccount lends the account to edit, which must not call the vault, and keeps the
+// result; an error of edit changes nothing. The name cannot change. The secret is what it
+// is in AddAccount; nil keeps the present one where the credential source stays the same,
+// and a source that has none drops it. With mail.AuthOAuth2 any other change of
+// Account.OAuth ends the owner's consent. Only the admin may.
 func (v *Vault) UpdateAccount(ctx context.Context, name string, edit func(*mail.Account) error, secret *mail.Secret) error {
 	return v.change(ctx, func(c *policyChange) error {
 		a, err := c.p.account(name)
@@ -140,8 +139,8 @@ func (v *Vault) UpdateAccount(ctx context.Context, name string, edit func(*mail.
 	})
 }
 
-// RemoveAccount removes an account with its secret, its tokens and what was seen
-// of its folders. Other state that packages keep under its name stays. Only the admin may.
+// RemoveAccount removes an account with its secret, its tokens and the seen state of its
+// folders. Other state that packages keep under its name stays. Only the admin may.
 func (v *Vault) RemoveAccount(ctx context.Context, name string) error {
 	return v.change(ctx, func(c *policyChange) error {
 		if _, ok := c.p.records[bucketAccounts][name]; !ok {
@@ -199,7 +198,7 @@ func encodeAccount(a *mail.Account) ([]byte, error) {
 	return json.Marshal(a)
 }
 
-// account decodes anew each time, so that no caller shares slices with another.
+// account decodes each time, so that no caller shares slices with another.
 func (p *policy) account(name string) (mail.Account, error) {
 	record, ok := p.records[bucketAccounts][name]
 	if !ok {
@@ -217,7 +216,7 @@ func (p *policy) account(name string) (mail.Account, error) {
 
 func noAccount(name string) error {
 	if !mail.ValidAccountName(name) {
-		return mail.ErrNoAccount // what cannot be a name is not repeated
+		return mail.ErrNoAccount // text that cannot be a name is not repeated
 	}
 	return fmt.Errorf("%w: %s", mail.ErrNoAccount, name)
 }

@@ -18,8 +18,8 @@ import (
 // The audit log is a chain: the hash of an entry covers the hash of the one
 // before it, its own number, and its bytes. One more record, the chain, holds
 // both ends: which number comes first and the hash that goes before it, which
-// number is last and its hash. Purging moves the first end along, so that what
-// remains still checks.
+// number is last and its hash. Purging moves the first end along, so that the rest still
+// verifies.
 
 // Bounds of an entry's texts, in runes; longer ones are cut.
 const (
@@ -140,7 +140,7 @@ func (v *Vault) append(t *transaction, entry []byte) error {
 	if there, err := t.Get(bucketAudit, uint64Bytes(seq)); err != nil {
 		return err
 	} else if there != nil {
-		// The ends of the log were lost or put back. What stands there is evidence.
+		// The ends of the log were lost or put back. The entries there are evidence.
 		return fmt.Errorf("%w: the audit log goes on after its end at %d", ErrDamaged, c.last)
 	}
 	hash := v.linkHash(seq, before, entry)
@@ -170,13 +170,13 @@ func (v *Vault) bounded(e gateway.AuditEntry) gateway.AuditEntry {
 
 // purge drops old entries from the front of the log, a batch at most and never
 // the newest. An entry of the future, from when the clock was wrong, does not
-// tell its age: it goes when one behind it has grown old, and until then does not
-// hold up those. An entry that the clock put into the past waits its turn behind
-// its elders. An entry that does not open stops the purge, so that evidence stays.
+// tell its age: it goes when one behind it has grown old, and until then does not hold up
+// later ones. An entry that the clock put into the past waits for the entries before it. An
+// entry that does not open stops the purge, so that evidence stays.
 func (v *Vault) purge(t *transaction, c *chain) error {
 	p, err := v.policy(t)
 	if err != nil || p.configErr != nil {
-		return nil // without a trusted policy nothing says what may go
+		return nil // without a trusted policy the retention is not known
 	}
 	now := v.now()
 	cutoff, ahead := now.AddDate(0, 0, -p.config.AuditRetentionDays), now.Add(clockMistrust)

@@ -1,4 +1,4 @@
-// Package vault keeps what must outlive a process: accounts and their secrets,
+// Package vault keeps the data that must outlive a process: accounts and their secrets,
 // settings, the audit log, rate limits and the state of other packages. It knows nothing
 // of servers, messages or commands. It seals the records that an engine keeps (package
 // kv), which is one file (package bolt).
@@ -28,13 +28,12 @@
 // every transaction. Check reads all of it, pages and records alike; what is damaged
 // otherwise is an error when a transaction comes to it.
 //
-// # What is not
+// # What is not promised
 //
-// Whoever can write the file can put an older copy of the whole of it in its
-// place: it is signed, sealed and chained correctly, only old. A process that
-// is already running notices a policy that went backwards, a new one cannot.
-// Whoever holds the agent key has the data key: such a process can write a false
-// audit log and false state, read every account's secret, and destroy the file.
-// A reader of the file without keys still sees how many records there are, how long
-// they are and what they are called.
+// A person who can write the file can put an older copy of all of it in its place: it is
+// signed, sealed and chained correctly, only old. A process that is already running notices
+// a policy that went backwards, a new one cannot. A process with the agent key has the data
+// key: it can write a false audit log and false state, read every account's secret, and
+// destroy the file. A reader of the file without keys still sees how many records there
+// are, how long they are and what they are called.
 package vault

@@ -6,8 +6,8 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// The errors callers branch on, all to be tested with errors.Is. What wraps them
-// names paths, variables and records, never a value.
+// The errors callers branch on, all to be tested with errors.Is. Errors that wrap them name
+// paths, variables and records, never a value.
 var (
 	ErrNoVault         = kv.ErrNone
 	ErrPermissions     = kv.ErrPermissions

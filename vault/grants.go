@@ -21,13 +21,13 @@ import (
 // policy: the admin signs it, so that an agent can neither make one nor widen it.
 // Of the token only a digest is kept.
 type Grant struct {
-	Name     string   `json:"name"`     // as account names are
-	ID       string   `json:"id"`       // of this grant alone: another of the same name has another
+	Name     string   `json:"name"`     // as an account name
+	ID       string   `json:"id"`       // unique: a new grant of the same name has another
 	Accounts []string `json:"accounts"` // sorted; may be empty where there is an Identity
 	Profile  string   `json:"profile"`  // name of a set of commands; the vault does not know which profiles exist
 	Identity string   `json:"identity"` // in the agent mailbox; empty for none
-	// Extensions are the names of those it may run, sorted: what they reach is not
-	// bounded by Accounts. What there are is not the vault's affair.
+	// Extensions are the names of the extensions it may run, sorted: Accounts does not bound
+	// what they reach. The vault does not know which extensions exist.
 	Extensions []string `json:"extensions,omitempty"`
 	// Questions tells whether its client may ask a person and is believed.
 	Questions bool      `json:"questions,omitempty"`
@@ -43,7 +43,7 @@ const (
 	MaxGrantTime       = 366 * 24 * time.Hour
 )
 
-// GrantTokenPrefix begins every token, so that one is known where it should not be.
+// GrantTokenPrefix begins every token, so that a leaked one is recognized.
 const GrantTokenPrefix = "postern_"
 
 const grantTokenBytes = 32 // of randomness
@@ -52,7 +52,7 @@ const grantTokenBytes = 32 // of randomness
 // expired; and for a name that no grant has.
 var ErrNoGrant = errors.New("no such grant")
 
-// grantRecord is a Grant as it is kept.
+// grantRecord is a Grant as stored.
 type grantRecord struct {
 	Grant
 	Digest []byte `json:"digest"` // keyed, of the token
@@ -103,10 +103,9 @@ func (g *Grant) validate() error {
 	return nil
 }
 
-// AddGrant adds a grant that lasts so long, and returns it with its token, which
-// nothing can show again. ID, Created and Expires are the vault's to set; whether the
-// accounts exist is the caller's to check. Only the admin may. Errors match ErrAdminRequired, ErrGrantExists or
-// ErrInvalid.
+// AddGrant adds a grant for a lifetime, and returns it with its token, which cannot be
+// shown again. The vault sets ID, Created and Expires; the caller checks that the accounts
+// exist. Only the admin may. Errors match ErrAdminRequired, ErrGrantExists or ErrInvalid.
 func (v *Vault) AddGrant(ctx context.Context, g Grant, lifetime time.Duration) (added Grant, token mail.Secret, err error) {
 	if err := v.Ready(ctx); err != nil {
 		return Grant{}, mail.Secret{}, err
@@ -139,7 +138,7 @@ func (v *Vault) AddGrant(ctx context.Context, g Grant, lifetime time.Duration) (
 	return g, mail.NewSecret(text), nil
 }
 
-// newGrantToken makes a token and what is kept of it.
+// newGrantToken makes a token and its stored digest.
 func (v *Vault) newGrantToken() (text, digest []byte) {
 	random := make([]byte, grantTokenBytes)
 	_, _ = rand.Read(random) // it never fails
@@ -178,9 +177,9 @@ func (v *Vault) Grants(ctx context.Context) ([]Grant, error) {
 	return list, p.grantErr
 }
 
-// GrantOf returns the grant that a token opens now. The error matches ErrNoGrant where
-// it opens none. How long it takes tells nothing of the token: it is compared with
-// every grant's, in constant time.
+// GrantOf returns the grant that a token opens now. The error matches ErrNoGrant if it
+// opens no grant. How long it takes tells nothing of the token: it is compared with every
+// grant's, in constant time.
 func (v *Vault) GrantOf(ctx context.Context, token string) (Grant, error) {
 	if err := v.Ready(ctx); err != nil {
 		return Grant{}, err

@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	// holdSize is how many events a process holds of a limit, and holdTime how long
-	// before nobody may use them any more. What a process held that ended counts as
-	// used then.
+	// holdSize is how many events of a limit a process reserves, and holdTime how long it may
+	// use them. Events that an ended process reserved then count as used.
 	holdSize = 16
 	holdTime = 10 * time.Minute
 )
@@ -27,8 +26,8 @@ type pace struct {
 	holds []hold
 }
 
-// hold is what one process may use until an instant. Those that it used and has not
-// told of are among them.
+// hold is the events that one process may use until an instant. They include events that it
+// used and has not reported yet.
 type hold struct{ owner, count, until int64 }
 
 func parsePace(state []byte) (p pace) {
@@ -94,7 +93,7 @@ func (p *pace) charge(n int64, limit int, window time.Duration, now int64) time.
 	return wait
 }
 
-// held is how many events processes hold.
+// held is how many events all processes hold.
 func (p *pace) held() (n int64) {
 	for _, h := range p.holds {
 		n += h.count
@@ -102,13 +101,13 @@ func (p *pace) held() (n int64) {
 	return n
 }
 
-// holds are what this process holds of each limit.
+// holds are the events that this process holds, by limit.
 type holds struct {
 	mu   sync.Mutex
 	keys map[string]*held
 }
 
-// held is what this process holds of one limit.
+// held is the events that this process holds of one limit.
 type held struct {
 	mu     sync.Mutex
 	limit  int
@@ -116,13 +115,13 @@ type held struct {
 	owner  int64
 	count  int64 // that may be used
 	coming int64 // that may be used once it is durable that they are held
-	used   int64 // that the vault was not told of
+	used   int64 // not reported to the vault yet
 	since  int64 // when the vault was told, or when one was used since
 	until  int64
 	again  bool // the process has charged before, so that it is worth holding some
 }
 
-// of returns what is held of a limit.
+// of returns the held events of a limit.
 func (s *holds) of(key string, limit int, window time.Duration) *held {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,9 +151,9 @@ func (h *held) take(now int64) bool {
 	return true
 }
 
-// charge tells the vault what was used, charges n events more and fills up what is held.
-// It returns the state to keep, nil for none, and how long to wait. Where there is a
-// state, kept is to be called with what became of the transaction.
+// charge reports the used events to the vault, charges n more and refills the held ones. It
+// returns the state to keep, nil for none, and how long to wait. If there is a state, kept
+// must be called with the outcome of the transaction.
 func (h *held) charge(old []byte, n, now int64) (state []byte, retry time.Duration, kept func(error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -191,12 +190,12 @@ func (h *held) charge(old []byte, n, now int64) (state []byte, retry time.Durati
 			h.count += more
 			return
 		}
-		// It may have been kept, so nothing is used of it, and what was used is told again.
+		// It may have been kept, so none of it is used, and the used events are reported again.
 		h.count, h.used = 0, h.used+used
 	}
 }
 
-// low are the limits of which too little is held, by key.
+// low are the limits of which too few events are held, by key.
 func (s *holds) low() (list map[string]*held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

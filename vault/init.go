@@ -53,7 +53,7 @@ func Init(ctx context.Context, path string, k Keys) (InitResult, error) {
 	if err != nil {
 		return InitResult{}, fmt.Errorf("vault %s: %w", path, err)
 	}
-	// What was made is verified as any other vault is.
+	// The new vault is verified like any other.
 	r, err = verifyExisting(ctx, path, k)
 	r.Created = created && err == nil
 	return r, err

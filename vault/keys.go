@@ -38,20 +38,20 @@ const (
 // secret.
 const KeyringPrefix = "keyring:"
 
-// Keyring is where a key is looked up that is named rather than given;
-// *login.SystemKeyring implements it.
+// Keyring looks up a key that is named rather than given; *login.SystemKeyring
+// implements it.
 type Keyring interface {
-	// Secret returns what is kept under the name. The error matches
-	// mail.ErrNotInKeyring when there is nothing.
+	// Secret returns the secret kept under the name. The error matches mail.ErrNotInKeyring
+	// when there is no secret.
 	Secret(ctx context.Context, name string) (mail.Secret, error)
 }
 
-// KeyringName returns what the keyring knows a key by. No account has such a name,
+// KeyringName returns the name of a key in the keyring. No account has such a name,
 // so that a key and a password are never taken for each other.
 func KeyringName(name string) string { return "key:" + name }
 
-// Keys are the two keys of a vault, each the base64 form of 32 bytes. Either
-// may be zero: a key that is not there.
+// Keys are the two keys of a vault, each the base64 form of 32 bytes. Either may be zero,
+// which means that it is not given.
 type Keys struct{ Admin, Agent mail.Secret }
 
 // NewKey returns a fresh random key in the form that the environment variables
@@ -85,8 +85,8 @@ func DefaultPath(getenv func(string) string) (string, error) {
 // 30 s each. Where the process has a terminal a command can ask there; elsewhere it
 // is then ended with whatever it started. In place of the key each form can hold
 // "keyring:NAME", which is looked up in keyring; nil means that there is none.
-// Errors match ErrBadKey, or ErrPermissions for a key file that others can read, and
-// name the variable, never what it holds.
+// Errors match ErrBadKey, or ErrPermissions for a key file that others can read, and name
+// the variable, never its value.
 func KeysFrom(ctx context.Context, getenv func(string) string, keyring Keyring) (Keys, error) {
 	admin, err := keyFromEnv(ctx, getenv, AdminKeyVar, keyring)
 	if err != nil {
@@ -142,8 +142,8 @@ func keyFromEnv(ctx context.Context, getenv func(string) string, name string, ke
 	return secret, nil
 }
 
-// keyFromKeyring fetches a key that is named. What the keyring has to say is about
-// passwords of accounts, so only its kind is passed on.
+// keyFromKeyring fetches a named key. The keyring's errors speak of passwords of accounts,
+// so only their kind is passed on.
 func keyFromKeyring(ctx context.Context, keyring Keyring, name string) (mail.Secret, error) {
 	if !mail.ValidAccountName(name) {
 		return mail.Secret{}, fmt.Errorf("%w: %s must be followed by the name of a key, of letters, digits, - and _", ErrBadKey, KeyringPrefix)

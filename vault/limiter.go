@@ -55,8 +55,8 @@ func (v *Vault) Take(ctx context.Context, key string, limit int, window time.Dur
 				j.after = append(j.after, kept)
 			}
 		}
-		// Who has to wait leaves no state, save where the clock was found to have been
-		// set back: what is left then is what the wait counts from.
+		// A caller that has to wait leaves no state, unless the clock was set back: then the
+		// state is the instant from which the wait counts.
 		if state == nil {
 			return errNothing
 		}
@@ -71,7 +71,7 @@ func (v *Vault) Take(ctx context.Context, key string, limit int, window time.Dur
 	return retry, nil
 }
 
-// Foresee tells what Take would, and charges nothing.
+// Foresee returns what Take would, and charges nothing.
 func (v *Vault) Foresee(ctx context.Context, key string, limit int, window time.Duration) (retry time.Duration, err error) {
 	if limit <= 0 || window <= 0 {
 		return max(window, time.Second), nil
@@ -119,7 +119,7 @@ func takeExact(state []byte, limit int, window time.Duration, now int64) ([]byte
 	if len(events) < limit {
 		return limitState(limitExact, now+int64(window), append(events, now)), 0
 	}
-	// The limit may have been lowered: as many must end as are too many.
+	// The limit may have been lowered: the surplus events must end first.
 	retry := time.Duration(events[len(events)-limit] + int64(window) - now)
 	if setBack {
 		return limitState(limitExact, now+int64(window), events), retry

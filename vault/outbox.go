@@ -82,14 +82,14 @@ func (v *Vault) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte
 	return kept, added, nil
 }
 
-// The bounds of what the outbox holds of messages that are not sent.
+// The bounds of the outbox's messages that are not sent.
 const (
 	maxOutboxMessages = 1000
 	maxOutboxBytes    = 512 << 20
 )
 
-// roomFor makes room for a message more, of what has ended first; the error matches
-// mail.ErrOutboxFull where there is none.
+// roomFor makes room for one more message, by removing ended ones first; the error matches
+// mail.ErrOutboxFull if there is no room.
 func roomFor(tx kv.Tx, size, most int, mostBytes uint64) error {
 	count, bytes := 1, uint64(size)
 	var ids []string
@@ -340,9 +340,9 @@ func dropMessage(tx kv.Tx, id string) error {
 }
 
 // forgetOutgoing removes entries that ended long ago, and the bytes of those that
-// did not end so long ago. Ids ascend with age, so that it looks only at what is
-// old; what is old and has not ended is little. It stops at a damaged record, which
-// must not keep anybody from sending.
+// did not end so long ago. Ids ascend with time, so that it looks only at old entries, of
+// which few have not ended. It stops at a damaged record, which must not keep anybody from
+// sending.
 func forgetOutgoing(tx kv.Tx, now time.Time) error {
 	ended := func(bucket string, keep time.Duration) (old []mail.Outgoing, err error) {
 		for r, err := range kv.Each(tx, bucket, kv.Range{}) {

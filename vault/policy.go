@@ -13,11 +13,11 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// Policy is what only the admin may change: every account with its lists, modes,
-// servers and helper, every account's secret, every setting and every grant. One manifest is
-// signed over all of it, so that an agent, who can seal records, can neither
-// change nor drop nor mix any. What an agent may change, such as a token that a
-// provider rotates, is state and is kept elsewhere (see Tx).
+// Policy is the data that only the admin may change: every account with its lists, modes,
+// servers and helper, every account's secret, every setting and every grant. One manifest
+// is signed over all of it, so that an agent, who can seal records, can neither change nor
+// drop nor mix any. Data that an agent may change, such as a token that a provider rotates,
+// is state and is kept elsewhere (see Tx).
 
 var manifestKey = []byte("manifest")
 
@@ -26,7 +26,7 @@ const (
 	manifestSize = 8 + hashSize + ed25519.SignatureSize
 )
 
-// signedBuckets are what the manifest is signed over, in this order.
+// signedBuckets are the buckets that the manifest is signed over, in this order.
 var signedBuckets = []string{bucketAccounts, bucketSecrets, bucketSettings, bucketGrants}
 
 // policy is the whole policy of one generation, verified. It is never changed
@@ -46,8 +46,7 @@ type policy struct {
 
 // policy returns the verified policy of the transaction. Verifying happens once
 // per generation; that the file still has that generation is checked each time.
-// What lies in the file beside the manifest cannot matter then, since the caller
-// gets what was verified.
+// The file's other records cannot matter then, since the caller gets the verified ones.
 func (v *Vault) policy(t *transaction) (*policy, error) {
 	sealed, err := t.Get(bucketPolicy, manifestKey)
 	if err != nil {
@@ -125,7 +124,8 @@ func (v *Vault) readPolicy(t *transaction, p *policy) error {
 	return nil
 }
 
-// signed is what the manifest covers of a record: all of it, or the digest of a secret.
+// signed is the part of a record that the manifest covers: all of it, or the digest of a
+// secret.
 func (v *Vault) signed(bucket, name string, record []byte) []byte {
 	if bucket == bucketSecrets {
 		return v.secretDigest(name, record)
@@ -167,8 +167,8 @@ func signedMessage(id []byte, generation uint64, hash []byte) []byte {
 }
 
 // change lends fn the policy to alter, and signs the outcome, all in one
-// transaction. The policy is verified first: the admin must not bless what
-// somebody else put there.
+// transaction. The policy is verified first: the admin must not sign records that somebody
+// else put there.
 func (v *Vault) change(ctx context.Context, fn func(*policyChange) error) error {
 	if err := v.Ready(ctx); err != nil {
 		return err

@@ -15,9 +15,9 @@ import (
 	"io"
 )
 
-// formatVersion is what this version writes. It is part of every value's
-// associated data and of every derived key, so that nothing of one format can
-// pass for something of another.
+// formatVersion is the format that this version writes. It is part of every value's
+// associated data and of every derived key, so that nothing of one format can pass
+// for something of another.
 const formatVersion = 1
 
 const idSize = 16

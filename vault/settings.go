@@ -12,7 +12,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
-// SettingType is what kind of value a setting takes.
+// SettingType is the kind of value that a setting takes.
 type SettingType string
 
 // The kinds: a decimal integer within bounds; the name of an account or nothing;
@@ -156,7 +156,7 @@ func findSetting(name string) (*setting, error) {
 	return nil, fmt.Errorf("%w: no such setting; there are %s", ErrInvalid, strings.Join(names, ", "))
 }
 
-// parseConfig types what is set and fills in the defaults.
+// parseConfig parses the values that are set and fills in the defaults.
 func parseConfig(set map[string][]byte) (Config, error) {
 	var c Config
 	known := 0

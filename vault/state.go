@@ -7,10 +7,9 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// state is a kv.Tx over the state of other packages: what was seen, what waits to be
-// sent, the agent mailbox, tokens that a provider rotates. State is sealed like
-// everything else, but it is not policy: any key that opens the vault may write it, and
-// nothing signs it.
+// state is a kv.Tx over the state of other packages: acknowledged messages, the outbox, the
+// agent mailbox, tokens that a provider rotates. State is sealed like everything else, but
+// it is not policy: any key that opens the vault may write it, and nothing signs it.
 //
 // Keys and the names of buckets lie in the file as they are; values are sealed.
 type state struct{ t *transaction }
@@ -26,8 +25,8 @@ func (v *Vault) View(ctx context.Context, fn func(kv.Tx) error) error {
 
 // Update lends a transaction over state that reads and writes. All of it is durable
 // when Update returns nil, and nothing of it happened otherwise; a panic in fn passes
-// through and counts as an error. What is said of View's fn holds, and everybody
-// else waits meanwhile.
+// through and counts as an error. fn must keep the rules of View's, and everybody else waits
+// meanwhile.
 func (v *Vault) Update(ctx context.Context, fn func(kv.Tx) error) error {
 	return v.update(ctx, func(t *transaction) error { return fn(state{t}) })
 }

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// together is where small writes of calls that run at once meet, so that they share one
-// transaction and one wait for the disk. Each waits until what it wrote is durable.
+// together joins the small writes of calls that run at once, so that they share one
+// transaction and one wait for the disk. Each call waits until its write is durable.
 type together struct {
 	mu      sync.Mutex
 	waiting []*job
@@ -19,20 +19,20 @@ type together struct {
 // job is one such write.
 type job struct {
 	ctx   context.Context
-	do    func(*transaction) error // errNothing where it wrote nothing and must not fail others
-	after []func(error)            // told what became of the transaction, before its caller
+	do    func(*transaction) error // errNothing if it wrote nothing and must not fail others
+	after []func(error)            // called with the outcome of the transaction, before its caller returns
 	done  chan error
 	err   error
 }
 
-// errNothing is what a job returns that wrote nothing.
+// errNothing is returned by a job that wrote nothing.
 var errNothing = errors.New("nothing to write")
 
 // writeTogether runs do in a transaction that it shares with others. It returns nil when
 // that is durable, errNothing where do said so, and otherwise why nothing of it is kept.
-// An error of one fails all. Where the context ends first it is not known what becomes
-// of it, and what do was to tell its caller must not be read. A call that is alone writes
-// in its own goroutine.
+// An error of one fails all. If the context ends first the outcome is not known, and the
+// variables that do sets must not be read. A call that is alone writes in its own
+// goroutine.
 func (v *Vault) writeTogether(ctx context.Context, do func(*transaction, *job) error) error {
 	j := &job{ctx: ctx, done: make(chan error, 1)}
 	j.do = func(t *transaction) error { return do(t, j) }
@@ -63,7 +63,7 @@ func (v *Vault) writeTogether(ctx context.Context, do func(*transaction, *job) e
 	return err
 }
 
-// runJobs runs those that wait, and reports whether others have come meanwhile, who wait
+// runJobs runs the waiting jobs, and reports whether others have come meanwhile, which wait
 // for the next runJobs.
 func (v *Vault) runJobs() (more bool) {
 	v.together.mu.Lock()

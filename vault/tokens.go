@@ -28,7 +28,7 @@ const (
 	tokenKeep = 30 * time.Second
 )
 
-// oauthSecret is what is sealed and signed for an account with mail.AuthOAuth2.
+// oauthSecret is the sealed and signed record of an account with mail.AuthOAuth2.
 type oauthSecret struct {
 	ClientSecret []byte `json:"client_secret,omitempty"`
 	RefreshToken []byte `json:"refresh_token,omitempty"` // as the consent gave it; empty before there is one
@@ -112,10 +112,10 @@ func (v *Vault) ClientSecret(ctx context.Context, account string) (secret mail.S
 // can be written is tried before the token is lent.
 //
 // The error matches mail.ErrConsentChanged when the admin changed the consent while
-// exchange ran; what it returned is not kept then. It matches ErrInvalid for an
-// account that does not log in with OAuth 2.0.
+// exchange ran; its result is not kept then. It matches ErrInvalid for an account
+// that does not log in with OAuth 2.0.
 func (v *Vault) RefreshToken(ctx context.Context, account string, exchange func(ctx context.Context, s mail.OAuthSecrets) (rotated mail.Secret, err error)) error {
-	// What cannot be lent needs no lock.
+	// A token that cannot be lent needs no lock.
 	if err := v.view(ctx, func(t *transaction) error {
 		_, _, err := v.lentToken(t, account)
 		return err
@@ -158,8 +158,8 @@ func (v *Vault) RefreshToken(ctx context.Context, account string, exchange func(
 // errNotOAuth reports an account that has no tokens because of how it logs in.
 var errNotOAuth = fmt.Errorf("%w: the account does not log in with oauth2", ErrInvalid)
 
-// lentToken returns what the account's provider wants to see now, and the digest of
-// the consent that it rests on.
+// lentToken returns the secrets to send to the account's provider now, and the digest of
+// their consent.
 func (v *Vault) lentToken(t *transaction, account string) (lent mail.OAuthSecrets, consent []byte, err error) {
 	s, oauth, err := v.readOAuthSecret(t, account)
 	if err != nil {
@@ -203,7 +203,7 @@ func dropToken(t *transaction, account string) error {
 	return state{t}.Delete(tokenBucket, []byte(account))
 }
 
-// readOAuthSecret returns what is sealed for an account, and at which provider it is.
+// readOAuthSecret returns the sealed record of an account, and its provider.
 func (v *Vault) readOAuthSecret(t *transaction, account string) (s *oauthSecret, at mail.OAuth, err error) {
 	p, err := v.policy(t)
 	if err != nil {
@@ -227,15 +227,15 @@ func (v *Vault) readOAuthSecret(t *transaction, account string) (s *oauthSecret,
 
 func parseOAuthSecret(account string, plain []byte) (*oauthSecret, error) {
 	var s oauthSecret
-	// What it says is not repeated: a decoder quotes what it does not like.
+	// The decoder's error is not repeated: it may quote the secret.
 	if decodeStrict(plain, &s) != nil {
 		return nil, fmt.Errorf("%w: the oauth2 secrets of account %s", ErrDamaged, account)
 	}
 	return &s, nil
 }
 
-// oauthSecret returns what is sealed for an account that has been logging in with
-// OAuth 2.0.
+// oauthSecret returns the sealed record of an account that has been logging in with OAuth
+// 2.0.
 func (c *policyChange) oauthSecret(account string) (*oauthSecret, error) {
 	plain, err := c.t.get(bucketSecrets, []byte(account))
 	if err != nil {

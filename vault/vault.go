@@ -45,7 +45,7 @@ type Options struct {
 type Vault struct {
 	source  func(context.Context) (*Vault, error) // nil where it was open from the beginning
 	opening chan struct{}                         // one place: held by the caller that opens the vault
-	opened  atomic.Bool                           // what follows is there
+	opened  atomic.Bool                           // the fields below are set
 
 	engine kv.Engine
 	now    func() time.Time
@@ -114,10 +114,9 @@ func Open(ctx context.Context, path string, k Keys, o *Options) (*Vault, error) 
 	return v, nil
 }
 
-// Lazy returns a vault that is what source returns. It is asked when something first
-// needs the vault, and again after an error, which is then what the vault's method
-// returns: a vault that is made meanwhile is found. Admin, Path, Fingerprint and Now
-// open nothing; see Ready.
+// Lazy returns a vault that source opens. source is called when something first needs the
+// vault, and again after an error, which the vault's method then returns: a vault that is
+// made meanwhile is found. Admin, Path, Fingerprint and Now open nothing; see Ready.
 func Lazy(source func(context.Context) (*Vault, error)) *Vault {
 	return &Vault{source: source, opening: make(chan struct{}, 1), now: time.Now}
 }
@@ -147,7 +146,7 @@ func (v *Vault) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Opened reports whether the vault is open by now.
+// Opened reports whether the vault is open.
 func (v *Vault) Opened() bool { return v.opened.Load() }
 
 // choose returns the slot to open and its key, which the caller clears.
@@ -163,8 +162,8 @@ func (k Keys) choose(asAgent bool) (slot string, key []byte, err error) {
 	return slot, key, err
 }
 
-// unlock opens the slot and derives what the vault works with. admin keeps what
-// signs policy, if the slot is the admin's.
+// unlock opens the slot and derives the vault's keys. admin keeps the key that signs
+// policy, if the slot is the admin's.
 func (v *Vault) unlock(h header, slot string, key []byte, admin bool) error {
 	data, err := h.openSlot(slot, key)
 	if err != nil {
@@ -202,7 +201,7 @@ func (v *Vault) unlock(h header, slot string, key []byte, admin bool) error {
 // Admin reports whether the vault was opened as the admin.
 func (v *Vault) Admin() bool { return v.opened.Load() && v.signing != nil }
 
-// Path returns where the vault is, symbolic links resolved; empty before it is open.
+// Path returns the path of the vault, symbolic links resolved; empty before it is open.
 func (v *Vault) Path() string {
 	if !v.opened.Load() {
 		return ""
@@ -259,7 +258,7 @@ const (
 	maxHeader = 16 // fields, and some more
 )
 
-// header is what must be read before there is a data key.
+// header is the part that is read before there is a data key.
 type header struct {
 	id     []byte
 	public ed25519.PublicKey
@@ -380,7 +379,7 @@ func (v *Vault) transact(ctx context.Context, write bool, fn func(*transaction) 
 	return err
 }
 
-// get returns the value, or nil when there is none.
+// get returns the value, or nil when there is no record.
 func (t *transaction) get(bucket string, key []byte) ([]byte, error) {
 	sealed, err := t.Get(bucket, key)
 	if sealed == nil || err != nil {

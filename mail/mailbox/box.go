@@ -10,7 +10,7 @@ import (
 	"github.com/postern-mail/postern/mail/login"
 )
 
-// access is an account as one operation uses it, whatever its protocol.
+// access is an account during one operation, whatever its protocol.
 type access struct {
 	mail.Operation
 	m       *Client
@@ -56,8 +56,8 @@ func (x *imapBox) refTo(folder string, uidValidity, uid uint32) mail.Ref {
 	return mail.Ref{Protocol: mail.IMAP, Account: x.Account, Folder: folder, UIDValidity: uidValidity, UID: uid}
 }
 
-// openIMAP opens an account for what only IMAP can do. lacks and advice say what POP3
-// has not and what to do instead.
+// openIMAP opens an account for an operation that only IMAP has. lacks and advice say what
+// POP3 lacks and what to do instead.
 func (m *Client) openIMAP(ctx context.Context, op, name, lacks string, advice mail.Advice) (*imapBox, error) {
 	b, err := m.open(ctx, op, name)
 	if err != nil {
@@ -69,9 +69,8 @@ func (m *Client) openIMAP(ctx context.Context, op, name, lacks string, advice ma
 	return nil, b.base().notPOP3(lacks, advice)
 }
 
-// readiness is what Credentials may implement besides, to be asked before anything
-// of an account connects. It returns an *Error while there is nothing to log in
-// with.
+// readiness is an interface that Credentials may also implement. It is asked before an
+// account connects, and returns an *Error while the account has no credential.
 type readiness interface {
 	Ready(ctx context.Context, a *mail.Account) error
 }

@@ -23,11 +23,10 @@ type batch struct {
 	uids   []uint32   // of these, each once
 	folder string
 	out    *Changed
-	sent   bool // a command has left that does not do the same when it is repeated
+	sent   bool // a command was sent that must not be repeated
 }
 
-// begin checks what is named: messages of one folder of an account that may be
-// changed.
+// begin checks the references: messages of one folder of an account that may be changed.
 func (m *Client) begin(ctx context.Context, op, account string, refs []mail.Ref) (*batch, error) {
 	x, err := m.openToChange(ctx, op, account)
 	if err != nil {
@@ -53,7 +52,7 @@ func (x *access) checkCount(refs []mail.Ref) error {
 	return nil
 }
 
-// batch checks what is named: messages of one folder of the account.
+// batch checks the references: messages of one folder of the account.
 func (x *imapBox) batch(refs []mail.Ref) (*batch, error) {
 	if err := x.checkCount(refs); err != nil {
 		return nil, err
@@ -77,15 +76,15 @@ func (x *imapBox) batch(refs []mail.Ref) (*batch, error) {
 	return b, err
 }
 
-// located is what is known of the messages of a batch: those that are there and
-// that the policy shows.
+// located is the result of locate: the messages of a batch that are there and that the
+// policy shows.
 type located struct {
 	box    imap.Folder
 	found  map[uint32]*fetched
 	hidden bool // the policy hides one of them: for the audit alone
 }
 
-// reason is what the audit is told of messages that were not found.
+// reason is the audit's reason for messages that were not found.
 func (l *located) reason() string {
 	if l.hidden {
 		return "filtered"
@@ -97,8 +96,8 @@ func (l *located) reason() string {
 // nothing about a message that the policy hides.
 func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, error) {
 	w.header = !b.policy.ShowsAll()
-	// Opened anew each time: what comes next may not reach another message, and
-	// not every server tells a session that its folder was made anew.
+	// The folder is opened each time: the change must not reach another message, and not every
+	// server tells a session that its folder was replaced.
 	var opening *imap.Examining
 	var fetch *imap.Fetching
 	s.Together(func() {
@@ -196,11 +195,11 @@ func (b *batch) runFound(ctx context.Context, grant imap.Grant, writable bool, f
 	})
 }
 
-// run makes the change and says what became of it.
+// run makes the change and returns the outcome.
 func (b *batch) run(ctx context.Context, grant imap.Grant, fn func(ctx context.Context, s *imap.Session) error) (*Changed, error) {
 	err := b.wrap(ctx, b.change(ctx, b.folder, grant, fn))
 	if err != nil && b.out != nil && len(b.out.Messages) > 0 {
-		// Something has happened, and the caller has to know what.
+		// Some messages were changed, and the caller has to know which.
 		var e *mail.Error
 		if errors.As(err, &e) {
 			b.out.Issues = append(b.out.Issues, e.Issue())
@@ -216,8 +215,8 @@ func (b *batch) run(ctx context.Context, grant imap.Grant, fn func(ctx context.C
 	return b.out, nil
 }
 
-// MarkRead sets \Seen and nothing else (004 section 3). Either all the messages
-// are there, or none is touched. One that the server does not mark is an Issue.
+// MarkRead sets \Seen and nothing else (004 section 3). If one of the messages is not
+// there, none is touched. A message that the server does not mark is an Issue.
 func (m *Client) MarkRead(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
 	b, err := m.begin(ctx, "mail mark-read", account, refs)
 	if err != nil {
@@ -232,8 +231,8 @@ type storeStep struct {
 	flags []goimap.Flag
 }
 
-// undone returns those flags that a message has although they were removed, or has not
-// although they were added, by the flags it has after the step.
+// undone returns the flags that a message still has although they were removed, or lacks
+// although they were added, by its flags after the step.
 func undone[F ~string](now []F, step storeStep) (left []string) {
 	for _, f := range step.flags {
 		if hasFlag(now, f) != (step.op == goimap.StoreFlagsAdd) {
@@ -281,9 +280,8 @@ func (b *batch) flag(ctx context.Context, grant imap.Grant, all bool, steps ...s
 // storeAtOnce changes one message in a single round trip, where the folder was
 // SELECTed a short while ago and nothing is known to have changed: if the message
 // is there, the answer says so. It is for flags alone, which can be set back: what
-// cannot be undone opens the folder anew, since not every server tells a session
-// at once that its folder was made anew. done is false when the message has to be
-// looked for.
+// cannot be undone opens the folder again, since not every server tells a session at once
+// that its folder was replaced. done is false when the message has to be looked for.
 func (b *batch) storeAtOnce(s *imap.Session, step storeStep) (done bool, err error) {
 	box, ok := s.Unchanged(b.folder, true)
 	if !ok || len(b.refs) != 1 || b.refs[0].UIDValidity != box.UIDValidity || !b.policy.ShowsAll() {
@@ -321,8 +319,8 @@ func (b *batch) stored(l *located, c *ChangedMessage, step storeStep) bool {
 	return true
 }
 
-// notStored is the issue of a message whose flags the server left as they were,
-// and yet said OK.
+// notStored is the issue of a message whose flags the server did not change although it
+// said OK.
 func (b *batch) notStored(l *located, uid uint32, op goimap.StoreFlagsOp, left []string) mail.Issue {
 	verb := "set"
 	if op == goimap.StoreFlagsDel {
@@ -331,13 +329,12 @@ func (b *batch) notStored(l *located, uid uint32, op goimap.StoreFlagsOp, left [
 	return b.refused(l, uid, imap.StageStore, fmt.Sprintf("The server did not %s %s; it may not allow it.", verb, strings.Join(left, ", ")))
 }
 
-// refused is the issue of a message with which the server did not do as it was
-// asked.
+// refused is the issue of a message for which the server did not do what it was asked.
 func (b *batch) refused(l *located, uid uint32, stage string, message string) mail.Issue {
 	return mail.Issue{Kind: mail.KindRefused, Stage: stage, UID: uid, MessageID: b.ref(l, uid).String(), Message: message}
 }
 
-// toldFlags is flagsOf for flags that the server may not have told.
+// toldFlags is flagsOf for flags that the server may not have sent.
 func toldFlags(flags []goimap.Flag) []string {
 	if flags == nil {
 		return nil
@@ -345,7 +342,7 @@ func toldFlags(flags []goimap.Flag) []string {
 	return flagsOf(flags)
 }
 
-// store makes the steps, and reports what became of each message.
+// store makes the steps, and reports the outcome of each message.
 func (b *batch) store(s *imap.Session, l *located, uids []uint32, steps []storeStep) (broken error) {
 	changed := make([]ChangedMessage, len(uids))
 	for i, u := range uids {
@@ -377,12 +374,12 @@ func (b *batch) store(s *imap.Session, l *located, uids []uint32, steps []storeS
 			if d := dataOf(data, c.Ref.UID); d != nil && d.Flags != nil {
 				c.Flags = flagsOf(d.Flags)
 			} else if len(undone(c.Flags, step)) > 0 {
-				c.Flags = nil // what was told before no longer holds
+				c.Flags = nil // the flags from before no longer hold
 			}
 			b.stored(l, c, step)
 		}
 	}
-	// One of which nothing was done is an issue, or has broken off with all.
+	// A message without any step done is an issue, or broke off with all others.
 	b.out.Messages = slices.DeleteFunc(changed, func(c ChangedMessage) bool { return !c.Added && !c.Removed })
 	return broken
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/postern-mail/postern/mail/login"
 )
 
-// Options sets Mailboxes up. Only Directory is needed.
+// Options sets a Client up. Only Directory is needed.
 type Options struct {
 	Directory          mail.Directory
 	Credentials        login.Credentials                         // nil: the Directory's Secret as a password, and no account with AuthOAuth2
@@ -40,9 +40,9 @@ type PDFReader interface {
 // the account's inbound policy on every path. Nothing changes a mailbox but the
 // methods that say so, in an account whose mode allows it, on a connection that
 // is lent for just that change. It keeps connections, so that a read after the first is one round
-// trip; an account is looked up anew at each call, and one whose server or login
-// changed gets new connections. It is safe for concurrent use. Failures are
-// *Error, besides ErrNoAccount and what the Directory itself reports.
+// trip; an account is looked up at each call, and one whose server or login changed gets
+// new connections. It is safe for concurrent use. Failures are *Error, besides ErrNoAccount
+// and what the Directory itself reports.
 type Client struct {
 	o       Options
 	cursors cursor.Sealer
@@ -52,7 +52,7 @@ type Client struct {
 	mu     sync.Mutex
 	kept   map[string]kept // by account
 	closed bool
-	ending sync.WaitGroup // what was replaced
+	ending sync.WaitGroup // replaced connections that are closing
 }
 
 // accountPool is the connections of an account that is read with IMAP.
@@ -65,7 +65,7 @@ type accountPool struct {
 	posts map[string]*post // by folder; guarded by Client.mu
 }
 
-// New makes Mailboxes. It connects to nothing yet. Call Close to end it.
+// New makes a Client. It connects to nothing yet. Call Close to end it.
 func New(o Options) *Client {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -118,22 +118,22 @@ func connectionOf(a *mail.Account) (string, error) {
 	return string(settings), err
 }
 
-// ended is what a command gets that comes when the Client is closed.
+// ended is the error of a command that comes after Close.
 func ended(account string) *mail.Error {
 	e := mail.Operation{Op: "mail", Account: account}.Failure(mail.KindConnection, "connect", "The program is ending.", mail.AdviceRestart)
 	e.Err = imap.ErrClosed
 	return e
 }
 
-// kept is what is kept open for an account, a pool or a POP3 session, and the settings
+// kept is the pool or the POP3 session that is kept open for an account, and the settings
 // it was made for.
 type kept struct {
 	io.Closer
 	settings string
 }
 
-// keep returns what is kept open for an account, made anew when its server or login
-// differs from what it was made for.
+// keep returns the kept connections of an account, new ones when its server or login has
+// changed.
 func keep[T io.Closer](m *Client, a *mail.Account, open func() T) (T, error) {
 	settings, err := connectionOf(a)
 	m.mu.Lock()
@@ -186,11 +186,11 @@ func (m *Client) Warm(ctx context.Context, account string) error {
 
 func (x *imapBox) warm(ctx context.Context) error { return x.wrap(ctx, x.pool.Warm(ctx)) }
 
-// Verify connects and logs in once, on a connection of its own, and reports what
-// is so now: when the server cannot be reached or refuses, the answer has an
-// Issue that says why. With OneConnection it asks the server on the connection that
-// there is, and makes one where there is none or it is dead. The error is for an
-// account that cannot be tried at all, or for the end of ctx (001 section 2).
+// Verify connects and logs in once, on a connection of its own, and reports the result:
+// when the server cannot be reached or refuses, the answer has an Issue that says why. With
+// OneConnection it asks the server on the connection that there is, and makes one where
+// there is none or it is dead. The error is for an account that cannot be tried at all, or
+// for the end of ctx (001 section 2).
 func (m *Client) Verify(ctx context.Context, account string) (*mail.Verification, error) {
 	b, err := m.lookUp(ctx, "mail verify", account)
 	if err != nil {
@@ -242,8 +242,8 @@ func (x *imapBox) ask(ctx context.Context, done func(capabilities []string)) err
 	})
 }
 
-// looking reports how many messages of how many of a folder have been looked at. With
-// rules that hide messages it says no numbers: there would be others without those.
+// looking reports how many messages of how many of a folder have been looked at. With rules
+// that hide messages it gives no numbers, since those would count hidden messages.
 func (x *access) looking(done, total uint64, folder string) {
 	if !x.policy.ShowsAll() {
 		done, total = 0, 0

@@ -16,12 +16,12 @@ func (x *access) noMessage(reason string) *mail.Error {
 	return e
 }
 
-// madeAnew refuses what names messages of a folder that has another UIDVALIDITY now.
+// madeAnew refuses references to a folder that has another UIDVALIDITY now.
 func (x *access) madeAnew(advice mail.Advice) *mail.Error {
 	return x.Failure(mail.KindConflict, imap.StageExamine, "The folder was replaced since then: its messages have other ids now.", advice)
 }
 
-// explain says what a failure of either wire means.
+// explain says what a failure of either protocol means.
 func explain(e *mail.Error) {
 	var w *wire.Error
 	if !errors.As(e.Err, &w) {

@@ -18,9 +18,8 @@ import (
 )
 
 const (
-	// headerBytes is how much is fetched of a header where all of it counts. A
-	// sender can make it longer: a message whose header goes on unseen is not
-	// shown by a policy that hides any.
+	// headerBytes is how much is fetched of a header that counts as a whole. A sender can make
+	// it longer: a policy that hides messages does not show one whose header is cut.
 	headerBytes = 64 << 10
 	// shownBytes is how much is fetched of the fields in shownFields.
 	shownBytes = 16 << 10
@@ -56,7 +55,7 @@ func headerSection() *goimap.FetchItemBodySection {
 	return &goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierHeader, Partial: &goimap.SectionPartial{Size: headerBytes}}
 }
 
-// wanted is what is fetched of each message besides its flags and fields.
+// wanted says what to fetch of each message besides its flags and fields.
 type wanted struct {
 	header    bool // all of the header, for the policy to judge: a server's choice of fields may leave out what another reader would take for one
 	structure bool
@@ -66,7 +65,7 @@ type wanted struct {
 	thread    bool // what conversations are told by
 }
 
-// fetched is one message as it was fetched, whatever the protocol.
+// fetched is one message as fetched, whatever the protocol.
 type fetched struct {
 	ref      mail.Ref
 	flags    []string
@@ -100,9 +99,9 @@ func startWindow(s *imap.Session, set goimap.NumSet, w wanted) *imap.Fetching {
 // maxAlone is how many messages of a window are asked for one by one.
 const maxAlone = 100
 
-// fetchAll fetches messages of which the server may refuse some. It takes a FETCH
-// as a whole then: which messages there are is asked, and those that are missing
-// each by itself. One that is refused still is not readable.
+// fetchAll fetches messages of which the server may refuse some. A refused FETCH fails as a
+// whole: then it asks which messages exist, and fetches the missing ones one by one. One
+// that is refused again is not readable.
 func (x *imapBox) fetchAll(s *imap.Session, set goimap.NumSet, w wanted) ([]fetched, error) {
 	box, _ := s.Selected()
 	data, err := startWindow(s, set, w).Wait()
@@ -160,8 +159,8 @@ func readFetched(ref mail.Ref, d *imapclient.FetchMessageBuffer) fetched {
 	return g
 }
 
-// source is the messages to go through: those that a search found, but some, or a range
-// of sequence numbers.
+// source is the messages to walk: a search's results, but some, or a range of sequence
+// numbers.
 type source struct {
 	uids      goimap.UIDSet // none: by number
 	but       map[uint32]bool
@@ -197,8 +196,8 @@ func (c *source) next(n uint32, oldest bool) goimap.NumSet {
 	return set
 }
 
-// maxEmpty is how many windows in a row may come back empty: a server that goes on
-// naming messages and giving none would keep this busy for ever.
+// maxEmpty is how many windows in a row may come back empty: a server that keeps naming
+// messages and returns none would keep this busy for ever.
 const maxEmpty = 5
 
 // walk fetches messages of the folder that is open, window by window, and gives each
@@ -255,8 +254,8 @@ func (g *fetched) unreadable() mail.Issue {
 		Message: "The server did not give the message's header."}
 }
 
-// section finds what was fetched of a section; listed tells a selection of
-// header fields from the whole header.
+// section returns the fetched bytes of a section; listed tells a selection of header fields
+// from the whole header.
 func section(d *imapclient.FetchMessageBuffer, specifier goimap.PartSpecifier, part []int, listed bool) ([]byte, bool) {
 	for _, b := range d.BodySection {
 		if b.Section.Specifier == specifier && (len(b.Section.HeaderFields) > 0) == listed &&
@@ -267,8 +266,8 @@ func section(d *imapclient.FetchMessageBuffer, specifier goimap.PartSpecifier, p
 	return nil, false
 }
 
-// flagsOf keeps what can be a flag and leaves out \Recent, which is about
-// sessions and not messages.
+// flagsOf keeps valid flags and leaves out \Recent, which is about sessions and not
+// messages.
 func flagsOf(flags []goimap.Flag) []string {
 	out := make([]string, 0, len(flags))
 	for _, f := range flags {
@@ -289,13 +288,13 @@ func canonicalFlag(s string) string {
 	return s
 }
 
-// visible judges by the policy. A header of which not all is here proves nothing
-// and passes only where nothing is hidden.
+// visible judges by the policy. An incomplete header proves nothing and passes only where
+// the policy hides nothing.
 func (g *fetched) visible(p *mail.Policy) bool {
 	return p.ShowsAll() || g.whole && p.Visible(g.header)
 }
 
-// summary is what there is to show, without what only a full list shows unless full.
+// summary is the message as a list shows it; with full, with the fields of a full list.
 func (g *fetched) summary(full bool) Summary {
 	s := Summary{Ref: g.ref, Flags: g.flags, Size: g.size, InternalDate: g.internal, Subject: g.header.Text("Subject"),
 		From: people(g.header, "From"), To: people(g.header, "To"), CC: people(g.header, "Cc"), InternetMessageID: messageID(g.header)}
@@ -307,7 +306,7 @@ func (g *fetched) summary(full bool) Summary {
 	return s
 }
 
-// compact leaves out what only a full list shows.
+// compact removes the fields that only a full list shows.
 func compact(s *Summary) {
 	s.To, s.CC, s.InternetMessageID, s.Size, s.InternalDate = nil, nil, "", 0, time.Time{}
 }

@@ -102,8 +102,8 @@ func (x *imapBox) append(s *imap.Session, folder string, flags []goimap.Flag, da
 
 const inbox = "INBOX"
 
-// stepAside leaves a folder that something is to be added to: Courier takes nothing
-// for one that the session has open to read, and not every server knows UNSELECT.
+// stepAside closes a folder before an append to it: Courier refuses to append to one that
+// the session has open to read, and not every server knows UNSELECT.
 func stepAside(s *imap.Session, folder string) error {
 	if box, ok := s.Selected(); ok && box.Name == folder && !box.Writable && folder != inbox {
 		_, err := s.Examine(inbox).Wait()
@@ -122,8 +122,8 @@ func (x *imapBox) holds(s *imap.Session, folder, messageID string) (bool, error)
 	return len(found) > 0, err
 }
 
-// usualNames are what programs and servers call the folders for which a server
-// without SPECIAL-USE (RFC 6154) tells no use, in lower case.
+// usualNames are the common names of folders, in lower case, for servers without
+// SPECIAL-USE (RFC 6154).
 var usualNames = map[string][]string{
 	"sent": {"sent", "sent messages", "sent items", "sent mail", "sent-mail", "outbox/sent", "gesendet", "gesendete elemente", "gesendete objekte",
 		"envoyés", "éléments envoyés", "messages envoyés", "enviados", "elementos enviados", "itens enviados", "mensajes enviados",
@@ -134,8 +134,8 @@ var usualNames = map[string][]string{
 }
 
 // folderFor finds the folder of a use: the first that the server says has it, else
-// the first that is called so, at the top or directly below INBOX. It is empty when
-// there is none.
+// the first that is called so, at the top or directly below INBOX. It is empty when no
+// folder fits.
 func (x *imapBox) folderFor(s *imap.Session, role string) (string, error) {
 	list := &FolderList{}
 	if _, err := x.listFolders(s, FolderQuery{Pattern: "*", Limit: maxFoldersForRole}, list); err != nil {

@@ -55,8 +55,8 @@ var readFields = strings.Fields(strings.ToUpper("From To Cc Subject Date Message
 // as one that does not exist. Numbers are brought into their bounds. Only what is
 // shown is fetched: of plain text as much as BodyChars needs, 512 KiB of each part
 // at most, of HTML 2 MiB, and of an attachment nothing unless its text or content was asked for
-// (the text of a PDF of up to 5 MB, and 24 MiB of content). What cannot be read of
-// an attachment is an Issue. Calls at the same time share round trips.
+// (the text of a PDF of up to 5 MB, and 24 MiB of content). An attachment that cannot be
+// read is an Issue. Calls at the same time share round trips.
 func (m *Client) Get(ctx context.Context, ref mail.Ref, q GetQuery) (*Message, error) {
 	b, err := m.open(ctx, "mail get", ref.Account)
 	if err != nil {
@@ -217,8 +217,8 @@ func sameShape(a, b *message.Part) bool {
 	return true
 }
 
-// take keeps the parts of a message that was parsed here. Where all of it is here
-// the tree made here counts, else that of the server, which has the same numbers.
+// take keeps the parts of a message that was parsed here. If all of it is here the tree
+// parsed here counts, else the server's, which has the same numbers.
 func (r *reading) take(e *message.Entity, whole bool) {
 	if whole || r.root == nil {
 		r.root = e.Root
@@ -259,7 +259,7 @@ func joinMessage(head, body []byte) []byte {
 	return append(raw, body...)
 }
 
-// missing returns what is still to be fetched for what is to be shown.
+// missing returns the sections still to be fetched for the answer.
 func (r *reading) missing() []*goimap.FetchItemBodySection {
 	if r.raw {
 		return []*goimap.FetchItemBodySection{prefixSection()}
@@ -370,7 +370,7 @@ func (r *reading) accept(d *imapclient.FetchMessageBuffer) {
 	}
 }
 
-// compose makes the message of what is here.
+// compose makes the message from the fetched bytes.
 func (r *reading) compose() *Message {
 	body := func(p *message.Part) []byte { return r.have[p.ID] }
 	text := message.Read(r.root, body, r.q.BodyChars)
@@ -407,8 +407,8 @@ func (r *reading) compose() *Message {
 	return out
 }
 
-// decodedSize is how large a part is when its transfer encoding is undone. Of one
-// that was not fetched that is an estimate: base64 has 57 bytes on a line of 78.
+// decodedSize is how large a part is when its transfer encoding is undone. For one that was
+// not fetched that is an estimate: base64 has 57 bytes on a line of 78.
 func decodedSize(p *message.Part, raw []byte) int64 {
 	switch {
 	case int64(len(raw)) >= p.Size:

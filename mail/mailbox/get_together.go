@@ -77,7 +77,7 @@ func (p *accountPool) join(r *reading) *gathering {
 	return g
 }
 
-// leave takes the gathering out of the queue: from here on no read joins it.
+// leave takes the gathering out of the queue: no read joins it any more.
 func (p *accountPool) leave(g *gathering) []*reading {
 	p.reads.mu.Lock()
 	defer p.reads.mu.Unlock()
@@ -104,8 +104,8 @@ func (p *accountPool) gather(g *gathering) {
 			alone = p.readTogether(g, r, false)
 		}
 		if !r.finished && refusedByServer(alone) && !r.policy.ShowsAll() {
-			// Whether the policy would show it cannot be told, and an error
-			// would tell that it is there.
+			// It is not known whether the policy shows the message, and an error would reveal that
+			// it exists.
 			r.finish(nil, r.noMessage("filtered"))
 		}
 		if !r.finished {
@@ -131,11 +131,10 @@ func (p *accountPool) readTogether(g *gathering, one *reading, structure bool) e
 
 // visit opens a folder and fetches from it, in one round trip. The folder is as it
 // is now, and a UID names what it named when box was told: where the folder is open
-// already the server is asked, in the same write, whether that is still so, and
-// only if it is not, the folder is opened anew. Opening it each time would do too,
-// but costs servers the more the larger the folder is; and to send a NOOP first
-// would not do, since Dovecot answers what comes with it from what the session
-// knew before.
+// already the server is asked, in the same write, whether that is still so, and only if it
+// is not, the folder is opened again. Opening it each time would do too, but costs servers
+// the more the larger the folder is; and to send a NOOP first would not do, since Dovecot
+// answers what comes with it from what the session knew before.
 func visit(s *imap.Session, folder string, start func() *imap.Fetching) (box imap.Folder, data []*imapclient.FetchMessageBuffer, openErr, fetchErr error) {
 	if box, ok := s.Unchanged(folder, false); ok {
 		data, current, err := s.Still(start)
@@ -155,8 +154,8 @@ func visit(s *imap.Session, folder string, start func() *imap.Fetching) (box ima
 	return box, data, openErr, fetchErr
 }
 
-// readAll reads messages of one folder. What was fetched counts only when the
-// UIDVALIDITY turns out to be the right one.
+// readAll reads messages of one folder. The fetched data counts only if the UIDVALIDITY
+// turns out to be right.
 func readAll(s *imap.Session, folder string, members []*reading) error {
 	var requests requestSet
 	for _, r := range members {
@@ -248,8 +247,8 @@ func dataOf(data []*imapclient.FetchMessageBuffer, uid uint32) *imapclient.Fetch
 	return nil
 }
 
-// requestSet is what is asked of several messages. Messages of which the same is
-// asked share a FETCH, and what two readings ask of one is asked once.
+// requestSet collects the requests of several readings. Messages with the same request
+// share a FETCH, and two readings of one message share a request.
 type requestSet struct{ list []imap.FetchRequest }
 
 func (q *requestSet) add(uid uint32, opts goimap.FetchOptions) {

@@ -75,7 +75,7 @@ func (x *imapBox) listing(q ListQuery, seen *seeing) *listing {
 	return &listing{imapBox: x, q: q, seen: seen, want: wanted{header: !x.policy.ShowsAll(), dates: q.Full || dated(&q), full: q.Full}}
 }
 
-// do makes the page, also of what was found before the server failed.
+// do makes the page, also from the messages found before the server failed.
 func (l *listing) do(ctx context.Context) error {
 	err := withStructure(ctx, func(structure bool) error { return l.run(ctx, structure) })
 	if l.page != nil {
@@ -95,16 +95,16 @@ func (l *listing) do(ctx context.Context) error {
 	return nil
 }
 
-// noAnchor is the answer to a list that is to begin behind a message that is not
-// there, or that the inbound policy hides.
+// noAnchor is the error of a list that should begin after a message that is not there, or
+// that the inbound policy hides.
 func (x *access) noAnchor(reason string) error {
 	e := x.Failure(mail.KindConflict, imap.StageList, "The message that the list should continue from is not there.", mail.AdviceListWithoutAnchor)
 	e.Reason = reason
 	return e
 }
 
-// partial reports whether what was found before err is worth answering with: not
-// when the caller no longer waits for it.
+// partial reports whether to answer with the messages found before err: not when the caller
+// no longer waits.
 func partial(ctx context.Context, err error) bool {
 	var e *mail.Error
 	return errors.As(err, &e) && !errors.Is(ctx.Err(), context.Canceled)
@@ -153,9 +153,9 @@ type listing struct {
 }
 
 func (l *listing) run(ctx context.Context, structure bool) error {
-	// What a message is made of never changes and is most of what a list costs, so it is
-	// asked for once. Where the policy hides messages it is asked of the visible ones
-	// alone: what a hidden one is made of may be unreadable, and must not be noticed.
+	// A message's structure never changes and is most of a list's cost, so it is fetched once.
+	// Where the policy hides messages it is fetched for visible ones alone: a hidden one's
+	// structure may be unreadable, and must not be noticed.
 	l.structured = structure
 	l.want.structure = structure && l.policy.ShowsAll() && (l.q.Full || !l.pool.parts.begun(l.q.Folder))
 	return l.lend(ctx, l.q.Folder, func(s *imap.Session) error {
@@ -291,7 +291,7 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 		return err
 	}
 	if refusedByServer(fetchErr) || fetchErr == nil && box.Exists < high {
-		// The range was none of the folder any more.
+		// The folder no longer has the range.
 		return l.numbered(s, 1, box.Exists, 0)
 	}
 	if fetchErr != nil {
@@ -362,7 +362,7 @@ func (l *listing) bySearch(s *imap.Session) error {
 		return err
 	}
 	if more := !from && l.searchable(imap.CountUIDs(found)); more || l.q.New && anew {
-		// The search rested on the folder as it was known before, which has changed.
+		// The search used the folder's state from before, which has changed.
 		if found, err = s.Search(l.criteria(from || more)).Wait(); err != nil {
 			return err
 		}
@@ -406,7 +406,7 @@ func (l *listing) criteria(from bool) *goimap.SearchCriteria {
 	return c
 }
 
-// summary is what the page shows of a message.
+// summary is the message as the page shows it.
 func (l *listing) summary(g *fetched) Summary {
 	s := g.summary(l.q.Full)
 	if has, known := l.pool.parts.known(g.ref); known && g.root == nil {

@@ -40,8 +40,8 @@ func (m *Client) Copy(ctx context.Context, account string, refs []mail.Ref, toAc
 	})
 }
 
-// noFolder says that there is no such folder where the server does, with the code
-// TRYCREATE (RFC 9051 section 7.1), or does without one.
+// noFolder turns the server's refusal of an unknown folder, with the code TRYCREATE (RFC
+// 9051 section 7.1) or without, into our error.
 func (b *batch) noFolder(err error, folder string) error {
 	w := wireRefusal(err)
 	if w == nil || w.Code != "TRYCREATE" && w.Code != "NONEXISTENT" {
@@ -196,8 +196,8 @@ func (m *Client) Move(ctx context.Context, account string, refs []mail.Ref, toFo
 	})
 }
 
-// notMoved tells what became of messages whose MOVE was refused: a server may have
-// moved some of them by then. It returns err where that is all there is to say.
+// notMoved reports the state of messages whose MOVE was refused: a server may have moved
+// some of them by then. It returns err where there is nothing to add.
 func (b *batch) notMoved(ctx context.Context, s *imap.Session, l *located, uids []uint32, err error) error {
 	if !refusedByServer(err) {
 		return err
@@ -248,8 +248,8 @@ func (b *batch) copyAndExpunge(ctx context.Context, s *imap.Session, l *located,
 
 // expunge removes messages named by UID in two steps. A server may say OK and
 // remove nothing, where a right is missing: unless it has named each message as
-// expunged, it is asked which of them are left. left is what to say of a message
-// that is still there, unknown of one that may or may not be.
+// expunged, it is asked which of them are left. left describes a message that is still
+// there, unknown one that may be.
 func (b *batch) expunge(ctx context.Context, s *imap.Session, l *located, uids []uint32, left, unknown string) {
 	const marked = " It is marked \\Deleted: a mail program that expunges the folder removes it."
 	lost := func(uids []uint32, err error) {
@@ -340,7 +340,7 @@ func wasExpunged(d *imapclient.FetchMessageBuffer, expunged []uint32) bool {
 	return false
 }
 
-// look asks which of the messages there are. It may not leave together with what
+// look asks which of the messages exist. It may not leave together with what
 // removes them: a server that has more to do answers before it has removed any.
 func look(s *imap.Session, uids []uint32) ([]*imapclient.FetchMessageBuffer, error) {
 	s.Renew()

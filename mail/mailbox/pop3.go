@@ -15,10 +15,9 @@ import (
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
-// POP3 knows messages by UIDL and has one folder without flags (RFC 1939). What a
-// Client offers of it is what can be told truly: lists, messages, conversations,
-// and what was acknowledged here. Nothing of it changes the mailbox: the wire has
-// no DELE.
+// POP3 knows messages by UIDL and has one folder without flags (RFC 1939). A Client offers
+// what POP3 can answer: lists, messages, conversations, and which messages were
+// acknowledged here. Nothing of it changes the mailbox: the wire has no DELE.
 
 const popFolder = "INBOX"
 
@@ -40,12 +39,12 @@ func (x *popBox) lend(ctx context.Context, fresh bool, fn func(s *pop3.Session) 
 	return x.wrap(ctx, x.session.lend(ctx, fresh, fn))
 }
 
-// notPOP3 is what becomes of a command that needs what POP3 has not.
+// notPOP3 is the error of a command that needs something POP3 lacks.
 func (x *access) notPOP3(what string, advice mail.Advice) error {
 	return x.Unsupported("The account is read with POP3, which has no "+what+".", advice)
 }
 
-// folderIs refuses every folder but the one there is.
+// folderIs refuses every folder but INBOX.
 func (x *popBox) folderIs(folder string) error {
 	if folder != "" && !strings.EqualFold(folder, popFolder) {
 		return x.Failure(mail.KindNotFound, imap.StageExamine, "There is no such folder: an account read with POP3 has INBOX alone.", mail.AdviceNoFolder)
@@ -57,7 +56,7 @@ func (x *popBox) ref(uidl string) mail.Ref {
 	return mail.Ref{Protocol: mail.POP3, Account: x.account.Name, UIDL: uidl}
 }
 
-// popThreadBytes bounds the headers of which a conversation is made.
+// popThreadBytes bounds the headers from which a conversation is made.
 const popThreadBytes = 16 << 20
 
 // heads looks at messages in the order given while take returns true. Those that the
@@ -160,7 +159,7 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 			case n == q.Limit:
 				page.HasMore, page.Next = true, page.Messages[n-1].Ref
 				if i := slices.IndexFunc(all, func(m pop3.Message) bool { return m.UIDL == g.ref.UIDL }); i > 0 && x.policy.ShowsAll() {
-					page.Next = x.ref(all[i-1].UIDL) // what could not be read in between is not told again
+					page.Next = x.ref(all[i-1].UIDL) // messages that could not be read are not reported again
 				}
 				return false
 			default:
@@ -180,8 +179,7 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 	return nil, err
 }
 
-// between is what lies between the messages that a query goes on from, oldest
-// first.
+// between returns the messages between the query's Before and After, oldest first.
 func (x *popBox) between(ctx context.Context, s *pop3.Session, q *ListQuery) ([]pop3.Message, error) {
 	low, err := x.place(ctx, s, q.After, -1)
 	if err != nil {
@@ -194,7 +192,7 @@ func (x *popBox) between(ctx context.Context, s *pop3.Session, q *ListQuery) ([]
 	return x.session.list[min(low+1, high):high], nil
 }
 
-// place is where in the list a message is that a query goes on from; none for none.
+// place is the position in the list of a message that a query continues from.
 func (x *popBox) place(ctx context.Context, s *pop3.Session, anchor mail.Ref, none int) (int, error) {
 	if anchor == (mail.Ref{}) {
 		return none, nil
@@ -211,7 +209,7 @@ func (x *popBox) place(ctx context.Context, s *pop3.Session, anchor mail.Ref, no
 	return i, err
 }
 
-// named refuses what cannot name a message of a POP3 account.
+// named refuses a reference that cannot name a message of a POP3 account.
 func (x *popBox) named(ref mail.Ref) error {
 	if ref.Protocol != mail.POP3 || ref.UIDL == "" {
 		return x.notPOP3("UIDs", mail.AdvicePOP3ID)

@@ -8,8 +8,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/pop3"
 )
 
-// popNames is what is known of an account's acknowledged messages while something
-// works on it.
+// popNames is the state of an account's acknowledged messages during one operation.
 type popNames struct {
 	state   mail.SeenState
 	mailbox string
@@ -21,7 +20,7 @@ type popNames struct {
 
 func (x *popBox) mailbox() string { return x.account.POP3.Address() + " " + x.account.Username }
 
-// seen reads the state and brings it up to what is there. Without a store
+// seen reads the state and adapts it to the messages that are there. Without a store
 // nothing is known or kept.
 func (x *popBox) seen(ctx context.Context, store mail.SeenStore, list []pop3.Message) (n popNames, err error) {
 	if store == nil {
@@ -43,7 +42,7 @@ func (x *popBox) seen(ctx context.Context, store mail.SeenStore, list []pop3.Mes
 func (n *popNames) apply(s *mail.SeenState) {
 	s.FollowNames(n.mailbox, n.present)
 	s.BeginNames(n.mailbox, n.first, n.backlog)
-	// Half of what is kept may be gone before it is worth a write.
+	// A write is worth it only when half of the kept names are gone.
 	if len(s.Names) > 2*len(n.present)+64 && s.KeepNames(n.present) {
 		n.changed = true
 	}

@@ -29,7 +29,7 @@ type popSession struct {
 	end  context.CancelFunc
 	turn chan struct{} // one place
 
-	// What follows belongs to who holds the turn.
+	// The fields below belong to the holder of the turn.
 	session *pop3.Session
 	release context.CancelFunc // ends what the session lives by
 	opened  time.Time
@@ -45,7 +45,7 @@ func newPopSession(cfg pop3.Config, now func() time.Time) *popSession {
 	return b
 }
 
-// alone runs fn while there is no session. What fn is given also ends when the
+// alone runs fn while there is no session. The context of fn also ends when the
 // account's session is closed for good.
 func (b *popSession) alone(ctx context.Context, fn func(context.Context) error) error {
 	if err := b.enter(ctx); err != nil {
@@ -126,7 +126,7 @@ func (b *popSession) lend(ctx context.Context, fresh bool, fn func(s *pop3.Sessi
 	}
 }
 
-// youth is how old a session may be that tells what there is: servers that let
+// youth is how old a session may be that shows the present messages: servers that let
 // no client log in more often say so (RFC 2449 section 6.5).
 func (b *popSession) youth() time.Duration {
 	if seconds, err := strconv.Atoi(b.session.Capability("LOGIN-DELAY")); err == nil && seconds > 0 {
@@ -196,8 +196,8 @@ func (b *popSession) drop() {
 	}
 }
 
-// Close ends the session and returns when it has ended. What uses it and what waits
-// for it fails; a session that is idle says goodbye to the server.
+// Close ends the session and returns when it has ended. Commands that use it or wait for it
+// fail; a session that is idle says goodbye to the server.
 func (b *popSession) Close() error {
 	select {
 	case b.turn <- struct{}{}:

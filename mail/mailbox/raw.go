@@ -14,7 +14,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
-// The bounds of what is fetched whole.
+// The bounds of messages and attachments fetched whole.
 const (
 	defaultRawBytes = 200_000 // 001 section 6
 	minRawBytes     = 1024
@@ -57,8 +57,7 @@ func (x *imapBox) raw(ctx context.Context, ref mail.Ref, limit int64) (*RawMessa
 	return out, err
 }
 
-// one fetches something of one message, which the policy shows, in one round
-// trip.
+// one fetches from one message that the policy shows, in one round trip.
 func (x *imapBox) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions, sections ...*goimap.FetchItemBodySection) (*fetched, error) {
 	opts.BodySection = append(opts.BodySection, sections...)
 	if !x.policy.ShowsAll() {
@@ -89,8 +88,8 @@ func (x *imapBox) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions, s
 	return &g, nil
 }
 
-// chunks fetches all of a message, or of a part of it. size is what the server
-// told; where that is wrong, what the server gives counts.
+// chunks fetches all of a message, or of a part of it. size is the server's figure; if it
+// is wrong, the bytes that the server sends count.
 func (x *imapBox) chunks(s *imap.Session, uid uint32, part []int, size int64) ([]byte, error) {
 	if size > maxWholeBytes {
 		return nil, x.tooLarge()
@@ -191,7 +190,7 @@ func attachmentOf(ref mail.Ref, p *message.Part, raw []byte) *AttachmentContent 
 		ContentType: plain.Line(p.MediaType()), Size: int64(len(content)), Content: content}}
 }
 
-// choose finds the attachment that is meant.
+// choose finds the named attachment.
 func (x *access) choose(root *message.Part, part string) (*message.Part, error) {
 	all := message.Attachments(root)
 	var ids []string

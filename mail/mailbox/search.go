@@ -38,8 +38,8 @@ const MaxCursorChars = cursor.MaxChars
 // server matches the text; a policy that hides messages, and HasAttachment, make
 // every match be looked at, so that Total counts only what is visible. A search
 // with more visible matches than MaxMatches, HasAttachment aside, is KindInvalid, a cursor that was not
-// given for this account KindInvalid too, and one whose folder was made anew
-// KindConflict. Numbers are brought into their bounds.
+// given for this account KindInvalid too, and one whose folder was replaced KindConflict.
+// Numbers are brought into their bounds.
 func (m *Client) Search(ctx context.Context, account string, q SearchQuery) (*SearchPage, error) {
 	x, err := m.openIMAP(ctx, "mail search", account, "folders, flags or search", mail.AdvicePOP3Read)
 	if err != nil {
@@ -269,8 +269,8 @@ func (f *finding) fill(s *imap.Session, set goimap.UIDSet, got []fetched) error 
 	return err
 }
 
-// snippets reads the beginning of each message's text as Get reads it, mostly from
-// what came with the rest.
+// snippets reads the beginning of each message's text as Get reads it, mostly from bytes
+// fetched before.
 func (f *finding) snippets(s *imap.Session, got []fetched) (map[uint32]string, error) {
 	out := map[uint32]string{}
 	if !f.q.Snippet {
@@ -294,13 +294,12 @@ func (f *finding) snippets(s *imap.Session, got []fetched) (map[uint32]string, e
 	return out, err
 }
 
-// maxSenders bounds the entries of which a search is made.
+// maxSenders bounds the entries from which a search is made.
 const maxSenders = 30
 
-// senders is what a server can be asked for so that it leaves out most of what
-// the inbound list hides. It finds more than the list lets through, and is not
-// relied on for a folder in which every message can be looked at. It is nil when
-// the list cannot be asked for.
+// senders is the search criterion that leaves out most messages that the inbound list
+// hides. It finds more than the list lets through, and is not relied on for a folder in
+// which every message can be looked at. It is nil when the list cannot be searched for.
 func senders(p *mail.Policy) *goimap.SearchCriteria {
 	entries := p.Inbound()
 	if len(entries) == 0 || len(entries) > maxSenders {

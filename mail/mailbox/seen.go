@@ -10,19 +10,19 @@ import (
 	"github.com/postern-mail/postern/mail/internal/imap"
 )
 
-// seeing is what is known of one folder's acknowledged messages while something
-// works on it. Without a store it knows and keeps nothing.
+// seeing is the state of one folder's acknowledged messages during one operation. Without a
+// store it knows and keeps nothing.
 type seeing struct {
 	store mail.SeenStore
 	state mail.SeenState
-	begun *begun // the state has to be set anew, or has another mailbox's name
+	begun *begun // the state has to begin again, or has another mailbox's name
 }
 
-// begun is what a folder was like when its state began, or was found by another name.
+// begun describes a folder when its state began, or when it was found by another name.
 type begun struct {
 	mailbox           string
 	uidValidity, last uint32
-	floor             uint32 // a state that is set anew begins behind it; at most last
+	floor             uint32 // a new state begins after it; at most last
 	backlog           bool
 }
 
@@ -49,7 +49,7 @@ func (y *seeing) known(x *imapBox, box imap.Folder) bool {
 	return y.state.Known(x.mailbox(), box.UIDValidity)
 }
 
-// begin notes what a folder is like on first contact, and by another name.
+// begin notes the state of a folder on first contact, and when it has another name.
 func (y *seeing) begin(x *imapBox, s *imap.Session, box imap.Folder) error {
 	if y.store == nil || y.known(x, box) {
 		return nil
@@ -63,8 +63,8 @@ func (y *seeing) begin(x *imapBox, s *imap.Session, box imap.Folder) error {
 	return nil
 }
 
-// begun is what the folder that is open is like now. Not every server says which
-// UID comes next; the last message has the greatest there is then.
+// begun describes the open folder as it is now. Not every server says which UID comes next;
+// the last message has the greatest one then.
 func (x *imapBox) begun(s *imap.Session, box imap.Folder) (*begun, error) {
 	last := max(box.UIDNext, 1) - 1
 	b := &begun{x.mailbox(), box.UIDValidity, last, last, x.account.ProcessBacklog}
@@ -82,8 +82,7 @@ func (x *imapBox) begun(s *imap.Session, box imap.Folder) (*begun, error) {
 	return b, nil
 }
 
-// keep stores what begin noted. Another process may have been first: its state
-// stays then.
+// keep stores what begin noted. If another process was first, its state stays.
 func (y *seeing) keep(ctx context.Context, x *imapBox, folder string) error {
 	if y.begun == nil {
 		return nil
@@ -94,7 +93,7 @@ func (y *seeing) keep(ctx context.Context, x *imapBox, folder string) error {
 	})
 }
 
-// unacked is the UIDs that are new, whether or not there are messages of them.
+// unacked is the set of new UIDs, whether or not they have messages.
 func (y *seeing) unacked() goimap.UIDSet {
 	var set goimap.UIDSet
 	for _, r := range y.state.Unacked() {

@@ -10,10 +10,9 @@ import (
 	"github.com/postern-mail/postern/mail/internal/imap"
 )
 
-// withStructure runs ask, which also fetches what messages are made of, and once more
-// without where the answer cannot be read: one message's BODYSTRUCTURE can make the
-// answer for all of them unreadable. Whether they have attachments is told roughly
-// then, by their headers.
+// withStructure runs ask, which also fetches the messages' structures, and again without
+// them if the answer cannot be read: one message's BODYSTRUCTURE can make the answer for
+// all of them unreadable. Then their headers say roughly whether they have attachments.
 func withStructure(ctx context.Context, ask func(structure bool) error) error {
 	err := ask(true)
 	if ctx.Err() == nil && unreadable(err) {
@@ -22,8 +21,8 @@ func withStructure(ctx context.Context, ask func(structure bool) error) error {
 	return err
 }
 
-// structures fetches what messages are made of, in the folder that is open. A server
-// that refuses leaves that open.
+// structures fetches the structures of messages in the open folder. If the server refuses,
+// they stay unknown.
 func structures(s *imap.Session, messages []*fetched) error {
 	if len(messages) == 0 {
 		return nil

@@ -24,15 +24,15 @@ const (
 	maxThreadRounds = 3    // searches, each for what the one before brought up
 )
 
-// threadFields are what conversations are told by.
+// threadFields are the fields that link conversations.
 var threadFields = []string{"MESSAGE-ID", "REFERENCES", "IN-REPLY-TO"}
 
 // Thread returns the conversation of a message within its folder, oldest first:
-// what is linked by References, then In-Reply-To, then a base subject where one of
-// the two is a reply (004 section 5). Of a long one the newest messages are kept.
-// Candidates come from the server's search, or from its THREAD (RFC 5256) where
-// the policy hides nothing: a server would also link two visible messages through
-// one that is hidden, and so tell of it.
+// messages linked by References, then In-Reply-To, then a base subject where one of the two
+// is a reply (004 section 5). Of a long one the newest messages are kept. Candidates come
+// from the server's search, or from its THREAD (RFC 5256) where the policy hides nothing: a
+// server would also link two visible messages through one that is hidden, and so tell of
+// it.
 func (m *Client) Thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thread, error) {
 	b, err := m.open(ctx, "mail thread", ref.Account)
 	if err != nil {
@@ -67,7 +67,7 @@ type threading struct {
 	cut   bool       // there was more than is looked at
 }
 
-// converse finds the candidates by searching for what links messages, in rounds.
+// converse finds the candidates by searching for linking ids and subjects, in rounds.
 func (x *imapBox) converse(s *imap.Session, t *threading, ref mail.Ref, structure bool) (*Thread, error) {
 	want := wanted{header: !x.policy.ShowsAll(), structure: structure && x.policy.ShowsAll(), dates: true, full: t.q.Full, thread: true}
 	b := &batch{imapBox: x, refs: []mail.Ref{ref}, uids: []uint32{ref.UID}, folder: ref.Folder}

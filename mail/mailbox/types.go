@@ -32,12 +32,12 @@ func (f Folder) NoSelect() bool {
 	})
 }
 
-// Counts are what the account's inbound policy lets be seen: with a policy that
-// hides messages they count only what it shows.
+// Counts are the numbers of messages: with a policy that hides messages they count only
+// visible ones.
 type Counts struct {
 	Messages, Unread     uint32
 	UIDNext, UIDValidity uint32 // 0 where there are no UIDs or the server did not say
-	Flagless             bool   // there are no flags, so that nobody knows what is unread
+	Flagless             bool   // there are no flags, so that it is not known which messages are unread
 }
 
 // FolderList is the answer to a FolderQuery.
@@ -78,8 +78,8 @@ type Page struct {
 	Issues      []mail.Issue
 }
 
-// Summary is what a list shows of a message. Text is decoded and cleaned of
-// what a person would not see.
+// Summary is a message as a list shows it. Text is decoded and cleaned of characters that a
+// person would not see.
 type Summary struct {
 	Ref            mail.Ref
 	Date           time.Time // zero when the message has no readable Date
@@ -150,7 +150,7 @@ type HeaderField struct {
 	Value string `json:"value"`
 }
 
-// Message is what Get returns.
+// Message is the answer of Get.
 type Message struct {
 	Summary
 	Headers       []HeaderField // as GetQuery asks, without what Summary shows
@@ -213,9 +213,9 @@ type ThreadMessage struct {
 	Parent mail.Ref // zero for a root, or when the parent is not here
 }
 
-// Changed is what became of a batch of messages. Messages are in the order they
-// were named; those that failed are in Issues instead. One that Move has copied and
-// could not remove is in both.
+// Changed is the outcome of a change to a batch of messages. Messages are in the order they
+// were named; those that failed are in Issues instead. One that Move has copied and could
+// not remove is in both.
 type Changed struct {
 	Account, Folder string // of the messages, where they were
 	Messages        []ChangedMessage
@@ -227,8 +227,8 @@ type Changed struct {
 // ChangedMessage is one message that a change was applied to.
 type ChangedMessage struct {
 	Ref            mail.Ref
-	New            mail.Ref // what it is called at its new place; zero when the server did not tell
+	New            mail.Ref // its reference at its new place; zero when the server did not tell
 	Flags          []string // as they are now; nil when the server did not tell
 	Added, Removed bool     // the flags asked for were applied
-	Already        bool     // it was so before (Ack)
+	Already        bool     // it was acknowledged before (Ack)
 }

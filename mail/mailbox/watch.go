@@ -16,22 +16,22 @@ import (
 type WatchQuery struct {
 	Folder      string    // empty means INBOX
 	AfterUID    uint32    // only greater UIDs; 0 means any
-	FromNow     bool      // only what comes from now on, in place of AfterUID
+	FromNow     bool      // only messages from now on, in place of AfterUID
 	UIDValidity uint32    // of the folder that AfterUID, when it is not 0, is of; 0 means whatever it has
 	Limit       int       // 1..500; 0 means 50
 	Full        bool      // as for ListQuery
 	Until       time.Time // when to answer that nothing has come; zero means never
 
-	// Aside runs the waiting; nil means that it is just run. What it is given returns
-	// when there is something or ctx ends.
+	// Aside runs the wait; nil means that it is just run. The function it is given returns
+	// when something came or ctx ends.
 	Aside func(ctx context.Context, wait func(context.Context) error) error
 }
 
 // WatchPage is what arrived, oldest first; no messages when nothing did.
 type WatchPage struct {
 	Page
-	// After is the AfterUID of a Watch that misses nothing of what comes next. It
-	// says nothing of messages that the policy hides.
+	// After is the AfterUID of a Watch that misses no later message. It says nothing
+	// of messages that the policy hides.
 	After uint32
 }
 
@@ -45,7 +45,8 @@ type WatchPage struct {
 // when that fails three times the error is returned, and when the time is over
 // meanwhile too, since something may have arrived.
 //
-// A folder that was made anew is KindConflict, unless nothing was known of it. POP3 is KindUnsupported.
+// A folder that was replaced is KindConflict, unless nothing was known of it. POP3 is
+// KindUnsupported.
 func (m *Client) Watch(ctx context.Context, account string, q WatchQuery) (*WatchPage, error) {
 	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
 	x, err := m.openWatch(ctx, account)
@@ -87,8 +88,8 @@ func (m *Client) openWatch(ctx context.Context, account string) (*imapBox, error
 		mail.AdvicePOP3Poll)
 }
 
-// firstLook lists what is there already. Where that answers the query, the answer
-// is returned; else what to wait for.
+// firstLook lists the messages that are there already. If they answer the query it returns
+// that page; else what to wait for.
 func (x *imapBox) firstLook(ctx context.Context, q *WatchQuery) (*watcher, *WatchPage, error) {
 	lq := ListQuery{Folder: q.Folder, AfterUID: q.AfterUID, Limit: q.Limit, OldestFirst: true, Full: q.Full}
 	if q.FromNow {
@@ -104,7 +105,7 @@ func (x *imapBox) firstLook(ctx context.Context, q *WatchQuery) (*watcher, *Watc
 	case !q.FromNow && hasNews(l.page):
 		return nil, watched(l.page, q.AfterUID), nil
 	case l.broken:
-		// What is behind the messages that could be read is unknown.
+		// It is not known what follows the messages that could be read.
 		e := x.Failure(mail.KindConnection, imap.StageFetch, "The folder could not be read to its end.", mail.AdviceVerify)
 		e.Retryable = true
 		return nil, nil, e

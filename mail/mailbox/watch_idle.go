@@ -19,15 +19,15 @@ const (
 	PollEvery = 15 * time.Second
 	// idleTrust is how long a server's silence in IDLE is believed. Then the folder is
 	// EXAMINEd again, in the same write as the DONE: a server that is no longer there,
-	// that tells nothing in IDLE, or that has made the folder anew is found out by it,
+	// that tells nothing in IDLE, or that has replaced the folder is found out by it,
 	// and no machine in between forgets the connection.
 	idleTrust = time.Minute
 	// lookTime is how long a server has to answer what a watch asks of it.
 	lookTime = 20 * time.Second
-	// pause is how long a post waits before it rests again after the session was
-	// needed for something else.
+	// pause is how long a post waits before it idles again after another command used the
+	// session.
 	pause = 200 * time.Millisecond
-	// attempts is how often in a row a post may fail before its watchers are told.
+	// attempts is how often in a row a post may fail before it tells its watchers.
 	attempts = 3
 )
 
@@ -38,10 +38,10 @@ var usualPace = pace{poll: PollEvery, trust: idleTrust, look: lookTime, pause: p
 
 const watchOp = "mail watch"
 
-// errMoved tells a watcher that the account's connections are others now.
+// errMoved tells a watcher that the account's connections were replaced.
 var errMoved = errors.New("the account leads elsewhere now")
 
-// A post watches one folder for all who wait for mail in it: it rests in
+// A post watches one folder for all callers that wait for mail in it: it rests in
 // IDLE, and when something came looks at it once, with the account's rules as they
 // are then. It ends with its last watcher.
 type post struct {
@@ -66,7 +66,7 @@ type post struct {
 // A watcher waits for messages behind a UID.
 type watcher struct {
 	after    uint32 // what the caller has
-	seen     uint32 // what has been looked at, at least after
+	seen     uint32 // the UID up to which all was looked at, at least after
 	validity uint32
 	limit    int
 	full     bool
@@ -74,7 +74,7 @@ type watcher struct {
 	came chan arrival // gets one
 }
 
-// arrival is how the waiting of a watcher ends.
+// arrival is how a watcher's wait ends.
 type arrival struct {
 	page *Page
 	err  error
@@ -120,8 +120,8 @@ func (p *post) join(w *watcher) bool {
 	return true
 }
 
-// leave takes a watcher out. It returns what stands in the way of seeing what
-// comes, nil for nothing.
+// leave takes a watcher out. It returns the error that keeps new mail from being seen, or
+// nil.
 func (p *post) leave(w *watcher) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,8 +142,8 @@ func (p *post) tell(e event) {
 	}
 }
 
-// needed is the lowest UID behind which a watcher has not seen what there is, in a folder
-// of what UIDVALIDITY, and whether one of them wants full summaries.
+// needed returns the lowest UID any watcher still needs to see beyond, its UIDVALIDITY, and
+// whether a watcher wants full summaries.
 func (p *post) needed() (from, validity uint32, full bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -297,7 +297,7 @@ func (p *post) rest(ctx context.Context, x *imapBox, ready func(s *imap.Session)
 	}
 }
 
-// drained takes what else has been told, and returns what asks for most.
+// drained takes the other events that came, and returns the one that asks for most.
 func (p *post) drained(e event) event {
 	for {
 		select {
@@ -309,8 +309,8 @@ func (p *post) drained(e event) event {
 	}
 }
 
-// list lists what is behind a UID. The rules may be others than when the waiting began,
-// and what arrived after they were changed is not shown by the old ones.
+// list lists the messages after a UID, by the rules as they are now: they may have changed
+// since the wait began.
 func (p *post) list(ctx context.Context, from uint32, full bool) (*imapBox, *listing, error) {
 	for {
 		x, err := p.open(ctx)
@@ -334,8 +334,7 @@ func (p *post) list(ctx context.Context, from uint32, full bool) (*imapBox, *lis
 	}
 }
 
-// look lists what is behind what everybody has seen, and gives each watcher its
-// part.
+// look lists the messages that some watcher has not seen, and gives each watcher its part.
 func (p *post) look(ctx context.Context) error {
 	from, _, full := p.needed()
 	x, l, err := p.list(ctx, from, full)
@@ -371,8 +370,8 @@ func (p *post) look(ctx context.Context) error {
 	return nil
 }
 
-// part is what a watcher gets of a page. Where its limit cuts, what could not be read
-// behind its last message comes with the next part, as what was cut off does.
+// part is a watcher's part of a page. If its limit cuts the page, issues after its last
+// message come with the next part, as the other messages do.
 func (w *watcher) part(from *Page) *Page {
 	p := &Page{Folder: from.Folder, UIDValidity: from.UIDValidity, UIDNext: from.UIDNext, HasMore: from.HasMore}
 	for _, i := range from.Issues {

@@ -1,6 +1,6 @@
 // Package agentmail is the mailbox in which agents leave messages for each other
-// (003). It keeps it in a Store, which many processes share, and needs no vault of its
-// own kind: any store of records that lends transactions will do.
+// (003). It keeps it in a Store, which many processes share: any store of records that
+// lends transactions will do.
 //
 // It lies in four buckets. Agents appear in keys as digests, since keys are not sealed.
 // seq numbers the messages as they come: a clock that goes back must not put a message

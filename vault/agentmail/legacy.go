@@ -7,14 +7,14 @@ import (
 )
 
 // A vault of an earlier version keeps the mailbox in eleven buckets, with the same
-// digests of agents. Whatever writes first brings it over; so does whatever writes after
-// a process of that version that still runs.
+// digests of agents. The first write brings it over; so does a write after one by a process
+// of that version that still runs.
 var oldBuckets = []string{"agentmail", "agentmail.messages", "agentmail.ids", "agentmail.expiry", "agentmail.received", "agentmail.broadcasts",
 	"agentmail.inbox", "agentmail.replies", "agentmail.marks", "agentmail.agents", "agentmail.claims"}
 
 const oldArrival = 25 // bytes of it, before a mark
 
-// old reports whether an earlier version has left something.
+// old reports whether an earlier version left records.
 func (r *room) old() bool { return r.get(oldBuckets[0], []byte("meta")) != nil }
 
 // bringOver sends again what an earlier version kept, notes what agents did with it, and

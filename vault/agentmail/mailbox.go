@@ -72,8 +72,8 @@ type Message struct {
 	ReplyTo   string    `json:"reply_to,omitempty"` // UUID in lower case, or empty
 	Created   time.Time `json:"-"`                  // of microseconds
 
-	// ReadAt and AckedAt are zero where that has not happened. For a broadcast they
-	// are those of the agent who asks.
+	// ReadAt and AckedAt are zero where that has not happened. For a broadcast they are those
+	// of the reading agent.
 	ReadAt  time.Time `json:"-"`
 	AckedAt time.Time `json:"-"`
 }
@@ -81,15 +81,15 @@ type Message struct {
 // Broadcast reports whether the message is for everyone.
 func (m *Message) Broadcast() bool { return m.Recipient == Everyone }
 
-// concerns reports whether an agent sent the message or is meant by it.
+// concerns reports whether an agent is the sender or a recipient of the message.
 func (m *Message) concerns(agent string) bool {
 	return m.Sender == agent || m.Recipient == agent || m.Broadcast()
 }
 
 // Send keeps a message and returns it with its ID and the moment of its creation,
-// which are not the caller's to set. A message to an unknown agent waits
-// for it like any other. The error matches vault.ErrInvalid for a sender, recipient or
-// ReplyTo that is not valid.
+// which the caller cannot set. A message to an unknown agent waits for it like any
+// other. The error matches vault.ErrInvalid for a sender, recipient or ReplyTo that is
+// not valid.
 func (b *Mailbox) Send(ctx context.Context, m Message) (Message, error) {
 	switch {
 	case !vault.ValidAgentIdentity(m.Sender):
@@ -116,8 +116,7 @@ func newID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// Query asks for messages of one agent's inbox. What the agent sent itself is never
-// among them.
+// Query asks for messages of one agent's inbox. Its own messages are never among them.
 type Query struct {
 	Agent string
 	From  string // only of this sender; empty means of any
@@ -130,7 +129,7 @@ type Query struct {
 	Room
 }
 
-// Room bounds an answer by what its messages take there. The zero Room has no bound.
+// Room bounds an answer by the size of its messages in it. The zero Room has no bound.
 type Room struct {
 	Room int                // for all messages together
 	Size func(*Message) int // of one; it must not call the Mailbox
@@ -159,7 +158,7 @@ type Inbox struct {
 	Retry time.Time
 }
 
-// Claim is what a reader holds.
+// Claim is the messages that a reader holds.
 type Claim struct {
 	id   uint64
 	seqs []uint64
@@ -189,8 +188,8 @@ func (b *Mailbox) Read(ctx context.Context, q Query) (in Inbox, err error) {
 	return in, err
 }
 
-// Confirm marks as read what Read returned with this claim. It may come late, or more
-// than once: what another reader has taken meanwhile is left to that one.
+// Confirm marks as read what Read returned with this claim. It may come late, or more than
+// once: messages that another reader has taken meanwhile stay that reader's.
 func (b *Mailbox) Confirm(ctx context.Context, agent string, c *Claim) error {
 	return b.update(ctx, func(r *room) { r.confirm(agent, c) })
 }
@@ -256,8 +255,8 @@ func (b *Mailbox) Ack(ctx context.Context, agent, id string, own bool) (at time.
 	return at, err
 }
 
-// Status is what waits for one agent. What it sent itself does not count, and of the
-// broadcasts each counts for everyone else.
+// Status counts the messages that wait for one agent. Its own do not count; a broadcast
+// counts for every other agent.
 type Status struct {
 	Agent           string
 	Unread, Unacked int
@@ -275,7 +274,7 @@ func (b *Mailbox) Status(ctx context.Context, agent, project string) (list []Sta
 	return list, err
 }
 
-// Cleanup says what was removed, or would be.
+// Cleanup counts the messages that were removed, or would be.
 type Cleanup struct {
 	Count          int
 	Oldest, Newest time.Time // of their creation; zero where Count is 0
@@ -283,7 +282,7 @@ type Cleanup struct {
 	Messages []Message
 }
 
-// Cleanup removes what is older than TTL, or says what it would remove. Nobody sees such
+// Cleanup removes messages older than TTL, or lists those it would remove. Nobody sees such
 // messages anyway: sending, reading and status remove them first.
 func (b *Mailbox) Cleanup(ctx context.Context, dryRun bool) (c Cleanup, err error) {
 	if !dryRun {

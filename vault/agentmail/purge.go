@@ -7,8 +7,8 @@ import (
 )
 
 // maxPurge is how many messages and marks of broadcasts one transaction removes, and
-// one call that sends or reads. What has expired beyond that is there a little longer
-// and seen by nobody: a broadcast that ten thousand agents have read goes in many calls.
+// one call that sends or reads. Other expired messages stay a little longer and nobody sees
+// them: a broadcast that ten thousand agents have read goes in many calls.
 const maxPurge = 250
 
 // due walks the messages whose time is over, oldest first.
@@ -50,8 +50,8 @@ func (r *room) purge() (gone []Message) {
 	return gone
 }
 
-// remove forgets a message: first what agents did with it, then the message itself. It
-// takes what it removes from left, and reports false where that was not enough.
+// remove forgets a message: first its marks, then the message itself. It takes
+// what it removes from left, and reports false where that was not enough.
 func (r *room) remove(m *Message, at place, left *int) (whole bool) {
 	// leave takes the message out of what is known of an agent.
 	leave := func(key agentKey, traffic int) {

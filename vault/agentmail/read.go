@@ -33,7 +33,7 @@ func (r *room) arrival(seq uint64, value []byte) (a arrival) {
 	return a
 }
 
-// held returns who holds a message that an agent has not read.
+// held returns the hold on a message that an agent has not read.
 func (r *room) held(agent agentKey, seq uint64) (h hold) {
 	if b := r.get(bucketBoxes, boxKey(agent, boxUnread, seq)); b != nil {
 		h = r.arrival(seq, b).hold
@@ -41,14 +41,14 @@ func (r *room) held(agent agentKey, seq uint64) (h hold) {
 	return h
 }
 
-// letter is one message that a look at an inbox came upon.
+// letter is one message found in an inbox.
 type letter struct {
 	arrival
 	done   mark
 	shared bool // it was found among the broadcasts
 }
 
-// view is what a look at an inbox found.
+// view is the result of a look at an inbox.
 type view struct {
 	Inbox
 	unread []arrival // those in Messages that nobody has read or holds
@@ -154,7 +154,7 @@ func moment(micro int64) time.Time {
 	return time.UnixMicro(micro)
 }
 
-// claim is survey, and holds what was unread for the caller.
+// claim is survey, and holds the unread messages for the caller.
 func (r *room) claim(q *Query) Inbox {
 	v := r.survey(q)
 	key, a := r.named(q.Agent)
@@ -174,8 +174,8 @@ func (r *room) claim(q *Query) Inbox {
 	return v.Inbox
 }
 
-// confirm marks what a claim holds as read. What it does not hold any more was taken by
-// somebody else or has expired.
+// confirm marks what a claim holds as read. Messages that it no longer holds were taken by
+// another reader or have expired.
 func (r *room) confirm(name string, c *Claim) {
 	key := r.key(name)
 	for _, seq := range c.seqs {

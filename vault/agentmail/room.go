@@ -39,7 +39,7 @@ type place struct {
 
 func (p place) bytes() []byte { return join(number(uint64(p.created)), number(p.seq)) }
 
-// arrival is what a box knows of a message, so that most need not be opened.
+// arrival is a box's record of a message, so that most messages need not be opened.
 type arrival struct {
 	place
 	from agentKey
@@ -72,14 +72,14 @@ func (h hold) until(now time.Time) (end time.Time) {
 // mark is what an agent did with a message and when, in microseconds; 0 is not yet.
 type mark struct{ read, acked int64 }
 
-// messageRecord is a Message as it is kept.
+// messageRecord is a Message as stored.
 type messageRecord struct {
 	Message
 	TTLHours int   `json:"ttl_hours"`
 	Created  int64 `json:"created"` // microseconds
 }
 
-// agentRecord is what is known of an agent. That of Everyone has in Synced the number of
+// agentRecord is the record of an agent. That of Everyone has in Synced the number of
 // the newest message.
 type agentRecord struct {
 	Name    string `json:"name,omitempty"`
@@ -87,7 +87,7 @@ type agentRecord struct {
 	Synced  uint64 `json:"synced,omitempty"`  // it has looked at broadcasts up to here
 }
 
-// agent is an agentRecord with what lies in the store of it.
+// agent is an agentRecord with its stored form.
 type agent struct {
 	agentRecord
 	saved []byte // nil makes save look at it again
@@ -188,10 +188,10 @@ func damaged(what string) error {
 	return fmt.Errorf("%w: %s of the agent mailbox", vault.ErrDamaged, what)
 }
 
-// expired reports whether the time of what was created then is over (003 TC12).
+// expired reports whether a message created then has expired (003 TC12).
 func (r *room) expired(created int64) bool { return r.now.Sub(time.UnixMicro(created)) > TTL }
 
-// agent returns what is known of an agent; changes are kept by save.
+// agent returns the record of an agent; save keeps changes.
 func (r *room) agent(key agentKey) *agent {
 	if a := r.agents[key]; a != nil {
 		return a
@@ -215,7 +215,7 @@ func (r *room) named(name string) (agentKey, *agent) {
 	return key, a
 }
 
-// save keeps what changed. An agent of whom nothing is left is forgotten.
+// save keeps the changes. An agent without anything left is forgotten.
 func (r *room) save() {
 	for key, a := range r.agents {
 		b, err := json.Marshal(a.agentRecord)

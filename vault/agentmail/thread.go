@@ -37,8 +37,7 @@ func (r *room) thread(q *Thread) (messages []Message) {
 			continue // its time is over, and that of its answers will be
 		}
 		if !q.Own || m.concerns(q.Agent) {
-			// When it was read and acted on: by its recipient, or a broadcast by the
-			// agent who asks.
+			// When it was read and acted on: by its recipient, or a broadcast by the reading agent.
 			whose := m.Recipient
 			if m.Broadcast() {
 				whose = q.Agent

@@ -1,4 +1,4 @@
-// Package kv is what a vault asks of the engine that keeps its records: named buckets
+// Package kv is the interface of the engine that keeps a vault's records: named buckets
 // of records, ordered by the bytes of their keys, in transactions that see one moment
 // and are durable when they return.
 //
@@ -12,7 +12,7 @@ import (
 	"iter"
 )
 
-// The errors of an engine on which callers branch, to be tested with errors.Is.
+// The errors of an engine that callers branch on, to be tested with errors.Is.
 var (
 	ErrNone        = errors.New("there is no vault")
 	ErrPermissions = errors.New("the file is readable by other users")
@@ -48,7 +48,7 @@ type Engine interface {
 	// structure. Writers wait meanwhile.
 	Check(ctx context.Context) error
 
-	// Path is where the records are, for errors and for what lies beside them.
+	// Path is where the records are, for errors and for files beside them.
 	Path() string
 }
 
@@ -102,8 +102,8 @@ func prefixEnd(prefix []byte) []byte {
 // page is how many records Each reads at once.
 const page = 64
 
-// Each walks a range, some records at a time. What is walked over may be changed: the
-// walk goes on behind the record it last came to. It ends after an error.
+// Each walks a range, some records at a time. Records may be changed during the walk: it
+// goes on after the record it last came to. It ends after an error.
 func Each(t Tx, bucket string, r Range) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for n := 8; ; n = page {
