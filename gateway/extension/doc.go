@@ -1,9 +1,9 @@
-// Package extension makes commands of programs that a person puts into a directory
+// Package extension makes commands from programs that a person puts into a directory
 // (002 section 9).
 //
 // Load reads the directory once. Each of its sub-directories is one extension: a
 // manifest that says what the commands are called, take and do, and the program that
-// does it. What Load returns are commands like any other, to be given to a
+// does it. Load returns commands like any other, to be given to a
 // discovery.Registry: they are bound, helped, described, authorized, limited, timed
 // and audited by the code that does so for every command. Nothing of an extension
 // runs before its command does.
@@ -14,7 +14,7 @@
 // when its time is over.
 //
 // An extension is a program of the person who put it there, and has that person's
-// rights: the package sees to it that it cannot be somebody else's, that it cannot
+// rights: the package makes sure that it cannot be somebody else's, that it cannot
 // harm the process that runs it by what it prints or how long it takes, and that it
 // is handed no secret by accident. It is not a sandbox.
 //

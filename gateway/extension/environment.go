@@ -15,9 +15,9 @@ var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_C
 // passedWindows are those without which little starts there.
 var passedWindows = []string{"PATH", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "TEMP", "TMP", "USERPROFILE", "USERNAME", "LOCALAPPDATA", "APPDATA", "TZ"}
 
-// environment picks what a program gets of an environment. Directories of PATH that
-// depend on where this process was started are left out: who chooses that would
-// choose the programs. It is never nil, which would mean everything.
+// environment picks the variables that a program gets. Directories of PATH that depend on
+// where this process was started are left out: choosing that place would choose the
+// programs. It is never nil, which would mean everything.
 func environment(environ []string) []string {
 	names := passed
 	if runtime.GOOS == "windows" {

@@ -20,7 +20,7 @@ const (
 	maxMemberChars = 256
 )
 
-// What can be wrong with JSON; the words hold nothing of it.
+// The faults of JSON; their texts repeat nothing of it.
 var (
 	errNotUTF8   = errors.New("it is not valid UTF-8")
 	errNotJSON   = errors.New("it is not one JSON value")
@@ -32,11 +32,10 @@ var (
 	errLong      = fmt.Errorf("a text is longer than %d characters", maxLongText)
 )
 
-// scrub reads exactly one JSON value and writes it again, compact, with what a
-// person would not see taken out of its strings. The order of members stays. A
-// manifest is refused where anything of it would be taken out, where a text is too
-// long, or where a null leaves open whether something was meant. The error repeats
-// nothing of the JSON.
+// scrub reads exactly one JSON value and writes it again, compact, without the characters
+// in its strings that a person would not see. The order of members stays. A manifest is
+// refused if characters would be taken out, if a text is too long, or if a null leaves open
+// whether something was meant. The error repeats nothing of the JSON.
 func scrub(raw []byte, manifest bool) (json.RawMessage, error) {
 	if !utf8.Valid(raw) {
 		return nil, errNotUTF8

@@ -16,11 +16,10 @@ const (
 	maxProcesses = 64
 )
 
-// Launch limits this process and becomes the program that a command of an extension
-// is done by; on Windows it starts the program and waits for it. args are what a
-// runner adds to its Launcher. It returns the status to exit with where there is
-// nothing to become. A program that uses a Launcher calls it for the hidden verb
-// before it does anything else.
+// Launch limits this process and becomes the program of an extension's command; on Windows
+// it starts the program and waits for it. args are the arguments that a runner adds to its
+// Launcher. When it cannot become the program it returns the exit status. A program that
+// uses a Launcher calls it for the hidden verb before it does anything else.
 func Launch(args []string) int {
 	limits, path, ok := parseArguments(args)
 	if !ok {
@@ -29,8 +28,9 @@ func Launch(args []string) int {
 	return limits.Become(path)
 }
 
-// parseArguments reads what a runner adds to its Launcher: seconds of processor time
-// and the program. Anything else is refused: a program without limits does not start.
+// parseArguments reads the arguments that a runner adds to its Launcher: seconds of
+// processor time and the program. Anything else is refused: a program without limits does
+// not start.
 func parseArguments(args []string) (l child.Limits, path string, ok bool) {
 	if len(args) != 2 || !filepath.IsAbs(args[1]) {
 		return l, "", false

@@ -40,12 +40,12 @@ type Options struct {
 	Environ []string
 }
 
-// Set is what a directory of extensions held when it was read. It does not change.
+// Set is the content of a directory of extensions when it was read. It does not change.
 type Set struct {
 	Names    []string          // of the extensions that are whole, in order
 	Groups   map[string]string // summaries of those that have commands below them, for discovery.Info
 	Commands []*discovery.Command
-	Problems []Problem // what was left out, and what is not as its author may think
+	Problems []Problem // extensions that were left out, and other things their author should know
 }
 
 // Problem is why an extension was left out, or what else a person should know of it.
@@ -62,10 +62,10 @@ func (p Problem) String() string {
 	return "Extension " + p.Extension + ": " + p.Message
 }
 
-// Load reads the extensions in a directory. What is wrong with one leaves out that
-// one and is a Problem; what is wrong with the directory leaves out all. The error
-// matches fs.ErrNotExist where there is no directory; Load returns no other, and a
-// Set in any case. Nothing that is read is run.
+// Load reads the extensions in a directory. A fault of one extension leaves out that one
+// and is a Problem; a fault of the directory leaves out all. The error matches
+// fs.ErrNotExist where the directory is missing; Load returns no other, and a Set in any
+// case. Nothing that is read is run.
 func Load(dir string, o Options) (*Set, error) {
 	s := &Set{Groups: map[string]string{}}
 	if !filepath.IsAbs(dir) {
@@ -128,8 +128,8 @@ func shortName(name string) string {
 	return strconv.QuoteToASCII(plain.Clip(name, 40))
 }
 
-// candidates are the names in the directory that could be meant as extensions,
-// sorted: directories and whatever has an extension's name, hidden ones apart.
+// candidates are the names in the directory that may be extensions, sorted:
+// directories and whatever has an extension's name, hidden ones apart.
 func candidates(base string) ([]string, error) {
 	entries, err := os.ReadDir(base)
 	if err != nil {
@@ -189,7 +189,7 @@ func read(base, name string, r *runner) (commands []*discovery.Command, group st
 	return commands, m.Summary, nil
 }
 
-// define makes one command of what its manifest says, and tries its examples.
+// define makes one command from its manifest, and tries its examples.
 func define(path string, c *command, p *program, r *runner) (*discovery.Command, error) {
 	d, err := c.definition()
 	if err != nil {
@@ -257,8 +257,8 @@ func readManifest(dir string) ([]byte, error) {
 	return raw, nil
 }
 
-// trustedTree looks at everything that lies in an extension's directory: a program
-// may well read or run what lies beside it.
+// trustedTree checks every file in an extension's directory: a program may read or run
+// files beside it.
 func trustedTree(dir string) error {
 	seen := 0
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -306,7 +306,7 @@ func findProgram(dir, file string) (*program, error) {
 	return p, err
 }
 
-// look returns the program as it is now, if it can be run and is nobody else's.
+// look returns the program as it is now, if it can be run and nobody else can change it.
 func (p *program) look() (fs.FileInfo, error) {
 	info, err := trusted(p.path, false)
 	switch {
@@ -320,10 +320,9 @@ func (p *program) look() (fs.FileInfo, error) {
 	return info, nil
 }
 
-// check reports whether the program is still the file that was looked at, and still
-// nobody else's: the manifest, which was read then, speaks of that one. Between this
-// and its start only those could change it who may write to its directory, and they
-// are the person and root.
+// check reports whether the program is still the checked file that the manifest describes,
+// and nobody else can change it. Between this and its start only the person and root can,
+// who alone may write to its directory.
 func (p *program) check(dir string) error {
 	base, err := resolve(dir)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	maxLongText      = 600 // any other text, also one that a program prints as an error
 )
 
-// manifest is what an extension says of itself. Either it is one command, or it has
+// manifest is an extension's manifest file. Either it is one command, or it has
 // commands below its name.
 type manifest struct {
 	Name     string `json:"name"`    // as its directory
@@ -31,7 +31,7 @@ type manifest struct {
 	command
 }
 
-// command is what a manifest says of one command.
+// command is one command in a manifest.
 type command struct {
 	Summary   string           `json:"summary"`
 	Details   string           `json:"details"`
@@ -119,7 +119,7 @@ func parseManifest(raw []byte, directory string) (*manifest, error) {
 	return &m, nil
 }
 
-// check looks at what neither scrub nor discovery does.
+// check checks the rules that neither scrub nor discovery does.
 func (c *command) check() error {
 	for c.effect = discovery.Read; c.effect.String() != c.Effect; c.effect++ {
 		if c.effect == discovery.Admin {

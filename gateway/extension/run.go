@@ -21,7 +21,7 @@ import (
 const (
 	// maxConcurrent is how many programs of a directory run at once. Other calls wait.
 	maxConcurrent = 4
-	// maxAnswer is what leaves room for the envelope.
+	// maxAnswer leaves room for the envelope.
 	maxAnswer = gateway.MaxAnswerBytes - 4096
 	// notFound is the status with which env says that there is no interpreter.
 	notFound = 127
@@ -109,7 +109,7 @@ func (j *job) stopped(ctx context.Context, err error) error {
 		Hint: "Find out what it did before you run it again, with more time: --timeout SECONDS (at most 300).", Err: err}
 }
 
-// fault is a failure of the program that it did not put into words itself.
+// fault is a failure that the program did not describe itself.
 func (j *job) fault(err error, format string, v ...any) *discovery.Fault {
 	hint := "To see why, run its program by hand where it is installed."
 	if j.effect != discovery.Read {
@@ -118,7 +118,7 @@ func (j *job) fault(err error, format string, v ...any) *discovery.Fault {
 	return &discovery.Fault{Code: discovery.ExecutionError, Message: fmt.Sprintf(format, v...), Hint: hint, Err: err}
 }
 
-// answer checks what a program printed that ended well.
+// answer checks the output of a program that ended with status 0.
 func (j *job) answer(out []byte) (json.RawMessage, error) {
 	data, err := scrub(out, false)
 	if err != nil {
@@ -139,8 +139,8 @@ func (j *job) answer(out []byte) (json.RawMessage, error) {
 	return data, nil
 }
 
-// codes are those that a program may answer with. The others say something of the
-// gateway, which it cannot know.
+// codes are the codes that a program may answer with. The others are about the gateway,
+// which it does not know.
 var codes = []discovery.Code{discovery.ValidationError, discovery.ExecutionError, discovery.PermissionDenied, discovery.RateLimited,
 	discovery.Timeout, discovery.NotFound, discovery.Conflict, discovery.AuthFailed, discovery.ConnectionFailed, discovery.ConfigError,
 	discovery.ApprovalRequired}

@@ -12,10 +12,10 @@ import (
 const maxLinks = 40
 
 // resolve follows an absolute path to the directory of extensions and returns it
-// without symbolic links. On the way nothing may belong to anybody but the person
-// who runs this process and root, and nothing may be changed by others: whoever can
-// rename a directory above can put another in its place. A directory in which
-// everybody may write but only owners may rename, such as /tmp, will do above it.
+// without symbolic links. Every directory on the way must belong to the person who runs
+// this process or to root, and nobody else may change it: anybody who can rename a
+// directory above can put another in its place. A directory in which everybody may write
+// but only owners may rename, such as /tmp, will do above it.
 func resolve(dir string) (string, error) {
 	links := 0
 	at, err := follow(filepath.Clean(dir), &links)
@@ -29,7 +29,7 @@ func resolve(dir string) (string, error) {
 }
 
 // follow is resolve for any directory on the way. A path that goes up again behind a
-// link may end elsewhere than the system would go; what it returns is what is used.
+// link may end elsewhere than the system would go; the result is the path that is used.
 func follow(path string, links *int) (string, error) {
 	above := filepath.Dir(path)
 	if above == path {
@@ -67,8 +67,8 @@ func follow(path string, links *int) (string, error) {
 
 var errMissing = errors.New("is not there")
 
-// trusted holds the directory of extensions, and what is used of those in it, to the rule
-// that nobody else may change them. Its error follows what the file is called.
+// trusted holds the directory of extensions, and the files used in it, to the rule that
+// nobody else may change them. Its error follows the name of the file.
 func trusted(path string, dir bool) (fs.FileInfo, error) {
 	info, err := os.Lstat(path)
 	switch {

@@ -12,11 +12,10 @@ import (
 )
 
 // An MCP client that declares elicitation can put a question to its person. With
-// protocol 2026-07-28 the question is the answer to the call, and the client calls
-// again with what the person said; the server remembers nothing meanwhile. Before
-// that the server asks by a request of its own while the call stays open; the call
-// then gives up its place in line and among those at work, so that the commands
-// behind it go on.
+// protocol 2026-07-28 the question is the answer to the call, and the client calls again
+// with the person's answer; the server remembers nothing meanwhile. Before that the server
+// asks by a request of its own while the call stays open; the call then gives up its place
+// in line and among those at work, so that the commands behind it go on.
 
 // questionID names the one question of a result.
 const questionID = "approval"
@@ -25,7 +24,7 @@ const questionID = "approval"
 const questionSchema = `{"type":"object","properties":{}}`
 
 // maxOpenQuestions is how many questions of one caller may be open at once to clients
-// that keep their call open meanwhile. Beyond it nobody is asked.
+// that keep their call open meanwhile. Further questions are not asked.
 const maxOpenQuestions = 16
 
 // asks reports whether the client of a request can put a form to its person.
@@ -42,8 +41,9 @@ func callsAgain(s *mcp.ServerSession) bool {
 	return p == nil || p.ProtocolVersion >= "2026-07-28"
 }
 
-// replyOf returns what a client brings with a call, or nil. An answer without the
-// state of its question is none: the empty state is never authentic.
+// replyOf returns the answer to a question that a client brings with a call, or nil. An
+// answer without the state of its question does not count: the empty state is never
+// authentic.
 func replyOf(p *mcp.CallToolParamsRaw) *gateway.Reply {
 	if p.RequestState == "" && p.InputResponses == nil {
 		return nil
@@ -55,7 +55,7 @@ func replyOf(p *mcp.CallToolParamsRaw) *gateway.Reply {
 	return r
 }
 
-// verdictOf reads exactly what the protocol has; anything else is no answer.
+// verdictOf reads exactly the protocol's answers; anything else counts as no answer.
 func verdictOf(e *mcp.ElicitResult) discovery.Verdict {
 	switch {
 	case e == nil:
@@ -72,7 +72,7 @@ func elicitation(q *gateway.Asked) *mcp.ElicitParams {
 }
 
 // ask puts a question while the call stays open, for gateway.AskTime at most, and returns
-// what became of it, and the call's next Ticket. It never fails: who cannot be asked has
+// the outcome, and the call's next Ticket. It never fails: a person who cannot be asked has
 // not answered.
 func ask(ctx context.Context, req *mcp.CallToolRequest, c request, q *gateway.Asked) (*gateway.Reply, *gateway.Ticket) {
 	reply, ticket := &gateway.Reply{State: q.State}, c.ticket()

@@ -51,8 +51,8 @@ type frame struct {
 	response jsonrpc.Message
 }
 
-// A frameFault is the answer to a line that is no message. Its id is nil where the
-// line has none that can be trusted.
+// A frameFault is the answer to a line that is not a message. Its id is nil where the line
+// has no id that can be trusted.
 type frameFault struct {
 	id json.RawMessage
 	jsonrpc.Error
@@ -116,7 +116,7 @@ func parseFrame(line []byte) (*frame, *frameFault) {
 }
 
 // idKey makes ids comparable: 1, 1.0 and 1e0 are the same, and so are "a" and
-// "\u0061". It is empty for what is no id.
+// "\u0061". It is empty for a value that is not an id.
 func idKey(id json.RawMessage) string {
 	if len(id) == 0 {
 		return ""
@@ -152,7 +152,7 @@ func encodeResponse(id json.RawMessage, r *jsonrpc.Response) []byte {
 	return f.encode()
 }
 
-// encode is the fault as a message. Errors of the library lose what they repeat of a long
+// encode is the fault as a message. Errors of the library lose their quotes of a long
 // request, and get a code where they have none.
 func (f *frameFault) encode() []byte {
 	const maxMessage = 300

@@ -55,25 +55,24 @@ type httpTimes struct {
 
 var defaultTimes = httpTimes{head: 10 * time.Second, body: 30 * time.Second, write: 30 * time.Second, idle: 2 * time.Minute, session: 10 * time.Minute}
 
-// ErrNotAdmitted is what HTTPOptions.Admit returns for a token that opens nothing.
+// ErrNotAdmitted is returned by HTTPOptions.Admit for a token that opens nothing.
 var ErrNotAdmitted = errors.New("the token opens nothing")
 
-// Caller is who a request comes from.
+// Caller is the sender of a request.
 type Caller struct {
 	Principal gateway.Principal
 
-	// ID tells callers apart: what one of them has, such as a session or a share of a
-	// limit, another one has not. Never empty. A token that takes the place of another
-	// one has another ID, even where the Principal is of the same name.
+	// ID tells callers apart: they share neither sessions nor limits. Never empty. A token
+	// that replaces another one has another ID, even where the Principal is of the same name.
 	ID string
 }
 
 // HTTPOptions configure Server.HTTP. Only Admit is required; a bound of zero is its
 // default.
 type HTTPOptions struct {
-	// Admit says who has a token, which is empty where a request brings none. The error
-	// matches ErrNotAdmitted where that is nobody; any other is the server's own
-	// trouble. It is called for every request, concurrently, and should take the same
+	// Admit returns the caller that has a token, which is empty where a request brings none.
+	// The error matches ErrNotAdmitted for a token that admits nobody; any other is a failure
+	// of the server. It is called for every request, concurrently, and should take the same
 	// time whatever the token. Its ctx ends after 5 s.
 	Admit func(ctx context.Context, token string) (Caller, error)
 
@@ -83,7 +82,7 @@ type HTTPOptions struct {
 	// GetCertificate are the caller's; HTTP/2 is not offered.
 	TLS *tls.Config
 
-	// Host reports whether the server is known by a name, which is lower-case and
+	// Host reports whether a name is one of the server's, which is lower-case and
 	// without port or brackets. It always is by the names of the loopback interface
 	// where it listens there. nil knows no other.
 	Host func(name string) bool
@@ -107,8 +106,8 @@ type HTTPOptions struct {
 //
 // Every request has to name a host that the server is known by, and to come from no
 // web page but an allowed one, so that a page in somebody's browser cannot reach a
-// server on their machine by a name of its own (DNS rebinding). Then its bearer token
-// has to be admitted (RFC 6750), which says whose the calls are.
+// server on their machine by a name of its own (DNS rebinding). Then its bearer token has
+// to be admitted (RFC 6750), which tells the caller.
 //
 // When ctx ends, requests are refused, calls at work have s.Grace to finish and are
 // then cancelled, and last the sessions, the connections and the listener are closed.
@@ -155,7 +154,7 @@ func (s *Server) serveHTTP(ctx context.Context, l net.Listener, o HTTPOptions, t
 		ending, cancel := context.WithTimeout(context.Background(), unwindTime)
 		defer cancel()
 		h.conns.closeFresh()
-		_ = web.Shutdown(ending) // what does not end by itself is cut off
+		_ = web.Shutdown(ending) // connections that do not end by themselves are cut off
 		_ = web.Close()
 		return ctx.Err()
 	}

@@ -32,7 +32,7 @@ func (h *httpHandler) ServeHTTP(plain http.ResponseWriter, r *http.Request) {
 	// Only an admitted caller keeps a connection: a stranger with a request now and then
 	// could otherwise hold every one there is.
 	w := &httpWriter{ResponseWriter: plain, control: http.NewResponseController(plain), each: h.times.write, last: true}
-	// Also what a refusal leaves unread, or the library writes between, has its time.
+	// A refusal's unread body and the library's own writes are bounded in time too.
 	_ = w.control.SetReadDeadline(time.Now().Add(h.times.body))
 	w.extend()
 	defer w.extend()
@@ -79,10 +79,10 @@ func refuse(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, why+"\n") // who does not hear it is gone
+	_, _ = io.WriteString(w, why+"\n") // a client that does not read it has gone
 }
 
-// knownHost reports whether the server is meant by the host that a request names.
+// knownHost reports whether the host that a request names is this server.
 func (h *httpHandler) knownHost(host string) bool {
 	name := host
 	if n, _, err := net.SplitHostPort(host); err == nil {
@@ -172,8 +172,8 @@ func (h *httpHandler) admit(w *httpWriter, r *http.Request) {
 	h.serve(w, r, admitted)
 }
 
-// bearer returns the token of a request, and whether anything was given for one. It
-// is not ok where it is not clear which.
+// bearer returns the token of a request, and whether the request has one. It is not ok if
+// the token is ambiguous.
 func bearer(header http.Header) (token string, given, ok bool) {
 	values := header.Values("Authorization")
 	switch len(values) {
@@ -205,7 +205,7 @@ func (h *httpHandler) serve(w *httpWriter, r *http.Request, admitted *httpReques
 		r.Header.Del(sessionHeader)
 		library = h.stateless
 	case len(r.Header.Values(sessionHeader)) > 1 || id != "" && !admitted.use(id, r.Method == http.MethodDelete):
-		// Somebody else's session is answered like none.
+		// Another caller's session is answered like one that does not exist.
 		refuse(w, http.StatusNotFound, "there is no such session")
 		return
 	case id == "" && !admitted.reserve():

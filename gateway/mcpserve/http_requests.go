@@ -37,7 +37,7 @@ type httpHandler struct {
 	refusedAt  time.Time
 }
 
-// callerState is what one caller has of what is bounded.
+// callerState is one caller's use of the bounded things.
 type callerState struct {
 	id             string
 	open, reserved int                     // requests, and sessions that they may begin
@@ -60,7 +60,7 @@ type httpRequest struct {
 	uses     int // itself, and its call
 	session  *httpSession
 	reserved bool   // it may begin a session
-	receipt  func() // what the call wants to have done when its answer has left
+	receipt  func() // runs when the call's answer has left
 	giveUp   func() // while the call is paused
 }
 
@@ -114,7 +114,7 @@ func (r *httpRequest) done() {
 	h.unanswered.Done()
 }
 
-// sweep forgets a caller that has nothing any more.
+// sweep forgets a caller that uses nothing any more.
 func (h *httpHandler) sweep(s *callerState) {
 	if s.open == 0 && len(s.sessions) == 0 {
 		delete(h.callers, s.id)
@@ -220,7 +220,7 @@ func (r *httpRequest) carry(ctx context.Context, req mcp.Request, method string,
 	return next(ctx)
 }
 
-// stop refuses what comes, waits for what is at work, cancels it, and closes the
+// stop refuses new requests, waits for calls at work, cancels them, and closes the
 // sessions.
 func (h *httpHandler) stop(grace time.Duration) {
 	h.mu.Lock()

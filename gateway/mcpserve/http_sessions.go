@@ -89,8 +89,8 @@ func (r *httpRequest) life() context.Context {
 	return r.handler.life
 }
 
-// use finds the session that a request is for, which may be to end it. It is not ok
-// where its caller has none of that ID.
+// use finds the session that a request is for, which may be to end it. It is not ok if its
+// caller has no session of that ID.
 func (r *httpRequest) use(id string, end bool) (ok bool) {
 	r.handler.mu.Lock()
 	defer r.handler.mu.Unlock()

@@ -21,7 +21,8 @@ type httpWriter struct {
 // Unwrap is for http.ResponseController.
 func (w *httpWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// extend gives the next write its time. What cannot have a deadline is no connection.
+// extend gives the next write its time. A writer that cannot have a deadline is not a
+// connection.
 func (w *httpWriter) extend() { _ = w.control.SetWriteDeadline(time.Now().Add(w.each)) }
 
 // prepare is done before anything is written.

@@ -8,9 +8,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// progressTo returns what tells the client how far a call is, or nil where it did not
-// ask for that. Each notification has to say more than the one before (MCP, progress),
-// whatever the command counts: where it does not, the least more is said.
+// progressTo returns the function that reports a call's progress to the client, or nil if
+// it did not ask for that. Each notification must have a greater value than the one before
+// (MCP, progress): if the command's has not, the next greater one is sent.
 func progressTo(ctx context.Context, req *mcp.CallToolRequest) func(float64, float64, string) {
 	token := req.Params.GetProgressToken()
 	if token == nil {

@@ -63,7 +63,7 @@ type Gateway interface {
 type Server struct {
 	Gateway Gateway
 
-	Principal gateway.Principal // who calls over stdio; over HTTP the token says that
+	Principal gateway.Principal // the caller over stdio; over HTTP the token tells it
 
 	Name, Version string // of the server, as clients show it
 
@@ -154,7 +154,7 @@ func (s *Server) library() *mcp.Server {
 		// The tool is the same for the life of a server, but may be different for
 		// another person.
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
-		// No logger: what the library logs of a fault may hold what was said.
+		// No logger: the library's log of a fault may hold the text of messages.
 	})
 	definition := toolDefinition + "}"
 	if s.ReadOnly {
@@ -221,8 +221,8 @@ type listResult struct {
 }
 
 // callResult is the answer to tools/call as it goes over the wire: an outcome, which
-// always says isError (002 section 5.3), or a question, which is none yet. The library
-// leaves isError out when it is false.
+// always says isError (002 section 5.3), or a question, which is not a result yet. The
+// library leaves isError out when it is false.
 type callResult struct {
 	mcp.CallToolResult // for the _meta that the library adds
 	answer             gateway.Answer

@@ -4,12 +4,12 @@
 //
 // Call Named for a client, UserFile or ProjectFile for the place of its file, then Put
 // or Remove; Paste is what a person puts there by hand. A file is read and replaced
-// whole, at once, with its mode and its owner, and a link to it stays a link. What
-// cannot be read, belongs to another program or is write-protected is not changed.
+// whole, at once, with its mode and its owner, and a link to it stays a link. An entry of
+// another program, and a file that cannot be read or is write-protected, are not changed.
 //
-// Where Put or Remove fails, the file is as it was. The error is said of the file and
-// does not name it, as in "it is write-protected", unless it is one of the operating
-// system. It holds no control characters of the file's text.
+// Where Put or Remove fails, the file is as it was. The error speaks of the file without
+// its name, as in "it is write-protected", unless it is one of the operating system. It
+// holds no control characters of the file's text.
 //
 // Only this program's own entries are changed: see ErrForeign. The package decides
 // neither which program a client starts nor with which key, and knows nothing of

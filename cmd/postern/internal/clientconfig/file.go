@@ -61,7 +61,7 @@ func read(path string) (*file, error) {
 func (f *file) backup() string { return f.path + ".postern-backup" }
 
 // replace gives the file another text, at once and whole; no text removes it. It fails
-// when the file is no longer what was read.
+// when the file has changed since it was read.
 func (f *file) replace(text []byte, backup bool) error {
 	if f.info != nil && f.info.Mode().Perm()&0o200 == 0 {
 		return errReadOnly

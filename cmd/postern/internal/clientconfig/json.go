@@ -127,7 +127,7 @@ func nameOf(m *hujson.ObjectMember) string { return m.Name.Value.(hujson.Literal
 // bytes is the file as it is now.
 func (d *document) bytes() []byte { return append([]byte(d.mark), d.root.Pack()...) }
 
-// member returns the value of a member, or nil; also of what is not an object.
+// member returns the value of a member, or nil; also nil for a value that is not an object.
 func member(v *hujson.Value, name string) *hujson.Value {
 	if v == nil {
 		return nil

@@ -15,8 +15,8 @@ import (
 // The accounts of a store are those of the vault and those that the environment
 // describes. A name stands for one account: where both have it, neither is used.
 
-// Accounts implements mail.Directory. It leaves out what the caller of a command has no
-// part in, as Account and Secret do.
+// Accounts implements mail.Directory. It leaves out accounts outside the caller's scope, as
+// Account and Secret do.
 func (s *store) Accounts(ctx context.Context) ([]mail.Account, error) {
 	if s.environmentErr != nil {
 		return nil, s.environmentErr
@@ -124,8 +124,8 @@ func (s *store) SetConsent(ctx context.Context, name string, refresh mail.Secret
 }
 
 // passing makes a vault that lasts as long as the process, for accounts that the
-// environment describes where there is no key to a vault. The keys to it are
-// nowhere but in this process: what a crash leaves behind, nobody can open.
+// environment describes where there is no key to a vault. Its keys exist only in this
+// process: nobody can open what a crash leaves behind.
 func (s *store) passing() {
 	s.temporary, s.asks = true, true // making one is too much for help
 	s.open = func(ctx context.Context) (*vault.Vault, error) {

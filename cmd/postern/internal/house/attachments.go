@@ -54,9 +54,9 @@ func (a *attachments) open(ctx context.Context) (*os.Root, error) {
 }
 
 // rootOf is the directory that a principal's files are in: all of it, or for one with a
-// scope a directory of its own in it, so that nobody sends what was saved from an
-// account they have no part in. Of a scope with other accounts it is another one, also
-// where the name is the same: a grant can be made again. The caller closes what it gets.
+// scope a directory of its own in it, so that it cannot send files that were saved from
+// other principals' accounts. Of a scope with other accounts it is another one, also where
+// the name is the same: a grant can be made again. The caller closes what it gets.
 func (a *attachments) rootOf(ctx context.Context) (root *os.Root, own bool, err error) {
 	whole, err := a.open(ctx)
 	if err != nil {
@@ -76,9 +76,9 @@ func (a *attachments) rootOf(ctx context.Context) (root *os.Root, own bool, err 
 	return root, own, err
 }
 
-// Save implements commands.Attachments. The file is on the disk when it returns. Who
-// has a directory of its own, and may be on another machine, gets the name by which it
-// sends the file, and nothing of where that is.
+// Save implements commands.Attachments. The file is on the disk when it returns. A caller
+// with a directory of its own may be on another machine: it gets the name by which it can
+// send the file, and not the place.
 func (a *attachments) Save(ctx context.Context, name string, content []byte) (string, error) {
 	root, own, err := a.rootOf(ctx)
 	if err != nil {

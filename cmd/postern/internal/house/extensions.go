@@ -23,17 +23,16 @@ const (
 	ExtensionsVar = "POSTERN_EXTENSIONS"
 )
 
-// ExtensionsFrom says where a verb takes its extensions from. The zero value is
-// nowhere.
+// ExtensionsFrom says where a verb takes its extensions from. The zero value means none.
 type ExtensionsFrom uint8
 
 const (
-	WhereNamed  ExtensionsFrom = iota + 1 // where POSTERN_EXTENSIONS says, if it does
+	WhereNamed  ExtensionsFrom = iota + 1 // the directory that POSTERN_EXTENSIONS names, if it is set
 	BesideVault                           // there, else in a directory beside the vault
 )
 
-// loadExtensions reads the directory of extensions. What is wrong with them is said
-// once on standard error, and by doctor; it stops nothing.
+// loadExtensions reads the directory of extensions. It reports problems once on standard
+// error, as doctor does; they stop nothing.
 func (s *System) loadExtensions(from ExtensionsFrom) *extension.Set {
 	dir := s.Getenv(ExtensionsVar)
 	named := dir != ""

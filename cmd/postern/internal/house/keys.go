@@ -40,15 +40,14 @@ func (s *System) Principal() gateway.Principal {
 	return gateway.Principal{Name: "agent"}
 }
 
-// Keyring is where the system keeps secrets; *login.SystemKeyring implements it.
+// Keyring is the system's store of secrets; *login.SystemKeyring implements it.
 type Keyring interface {
 	login.Keyring
 	Set(ctx context.Context, name string, s mail.Secret) error
 	Delete(ctx context.Context, name string) error
 }
 
-// unasked is a keyring that is not disturbed on behalf of help: the system may ask a
-// person to unlock it.
+// unasked is a keyring that help does not open: the system may ask a person to unlock it.
 type unasked struct{ Keyring }
 
 func (k unasked) Secret(ctx context.Context, name string) (mail.Secret, error) {

@@ -15,23 +15,23 @@ type (
 	optionalKey  struct{}
 )
 
-// onBehalfOf returns a context in which the store answers only what p may know.
+// onBehalfOf returns a context in which the store shows only what p may see.
 func onBehalfOf(ctx context.Context, p gateway.Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// principalOf returns on whose behalf the store is asked. It is not ok where no command
+// principalOf returns the principal that the store works for. It is not ok where no command
 // runs, such as in work that the process does for itself.
 func principalOf(ctx context.Context) (p gateway.Principal, ok bool) {
 	p, ok = ctx.Value(principalKey{}).(gateway.Principal)
 	return p, ok
 }
 
-// dispensable returns a context for what the caller can do without.
+// dispensable returns a context for a value that the caller can do without.
 func dispensable(ctx context.Context) context.Context {
 	return context.WithValue(ctx, optionalKey{}, true)
 }
 
-// optional reports whether the caller can do without what it asks for, so that nothing
-// should be begun that a person would notice, such as a program that asks for a key.
+// optional reports whether the caller can do without the value, so that the store must not
+// start anything that a person would notice, such as a program that asks for a key.
 func optional(ctx context.Context) bool { return ctx.Value(optionalKey{}) != nil }

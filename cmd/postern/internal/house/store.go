@@ -13,8 +13,8 @@ import (
 
 // store is the vault as the commands of this process see it: opened when something first
 // needs it, with the accounts of the environment beside its own, and with nothing in it
-// for a caller that a grant does not name. What it takes from the vault as it is, is
-// listed in its test. It is safe for concurrent use.
+// for a caller that a grant does not name. Its test lists the vault's methods that it
+// passes through unchanged. It is safe for concurrent use.
 type store struct {
 	*vault.Vault
 	open func(context.Context) (*vault.Vault, error)
@@ -26,7 +26,7 @@ type store struct {
 	temporary bool // the vault is made when it is opened, see passing
 
 	mu     sync.Mutex
-	remove func() error // removes what was made; nil when nothing was
+	remove func() error // removes the temporary vault; nil without one
 	closed bool
 }
 
@@ -34,7 +34,7 @@ func newStore(open func(context.Context) (*vault.Vault, error)) *store {
 	s := &store{open: open, environment: &mail.Environment{}}
 	s.Vault = vault.Lazy(func(ctx context.Context) (*vault.Vault, error) {
 		if s.asks && optional(ctx) {
-			return nil, vault.ErrNoKey // nobody is asked for a key on behalf of help
+			return nil, vault.ErrNoKey // help must not ask a person for a key
 		}
 		return s.open(ctx)
 	})

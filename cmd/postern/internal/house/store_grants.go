@@ -14,8 +14,8 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-// caller is who has a token: the principal of its grant, which reaches what the grant
-// names and no more.
+// caller returns the holder of a token: the principal of its grant, limited to what the
+// grant names.
 func (s *store) caller(ctx context.Context, token string) (mcpserve.Caller, error) {
 	g, err := s.GrantOf(ctx, token)
 	switch {
@@ -34,7 +34,7 @@ func (s *store) caller(ctx context.Context, token string) (mcpserve.Caller, erro
 	}}}, nil
 }
 
-// stillGranted returns why a grant does not hold any more as it was, or nil.
+// stillGranted returns why a grant no longer holds as it was, or nil.
 func (s *store) stillGranted(ctx context.Context, g *vault.Grant) error {
 	now, err := s.GrantByID(ctx, g.ID)
 	if errors.Is(err, vault.ErrNoGrant) || err == nil && !slices.Equal(now.Accounts, g.Accounts) {
@@ -64,8 +64,8 @@ func grantProfile(g *vault.Grant) (gateway.Profile, error) {
 
 // What follows is the one place in which a command's principal is held to its scope.
 // Every command reaches accounts and the outbox only through the store, with the
-// context that the gateway gave it; so none has to think of it, and what a new one asks
-// for is narrowed as well.
+// context that the gateway gave it; so no command, not even a new one, has to check it
+// itself.
 
 // sees reports whether the caller of a context may know of an account. Work that the
 // process does for itself may.
@@ -74,7 +74,7 @@ func sees(ctx context.Context, account string) bool {
 	return !ok || p.Sees(account)
 }
 
-// outOfScope is the error for an account that is not the principal's, nil for one that is.
+// outOfScope is the error for an account that is not the principal's, else nil.
 // It is that of an account that does not exist.
 func outOfScope(ctx context.Context, account string) error {
 	if sees(ctx, account) {
@@ -88,8 +88,8 @@ func inScope(ctx context.Context, accounts []mail.Account) []mail.Account {
 	return slices.DeleteFunc(accounts, func(a mail.Account) bool { return !sees(ctx, a.Name) })
 }
 
-// seenSettings leaves out of the settings what names an account that is not the
-// principal's: for that principal no default is set.
+// seenSettings leaves out settings that name an account that is not the principal's: for
+// that principal no default is set.
 func seenSettings(ctx context.Context, all []vault.Setting) []vault.Setting {
 	for i := range all {
 		if s := &all[i]; s.Type == vault.TypeAccount && s.Value != "" && !sees(ctx, s.Value) {
@@ -100,7 +100,7 @@ func seenSettings(ctx context.Context, all []vault.Setting) []vault.Setting {
 }
 
 // ownOutgoing reports whether a message of the outbox is the principal's to know of: a
-// scoped one's are those it asked for itself, from accounts that it still has.
+// scoped one may see those that it sent itself, from accounts that it still has.
 func ownOutgoing(ctx context.Context, o *mail.Outgoing) bool {
 	p, ok := principalOf(ctx)
 	return !ok || p.Scope == nil || o.Principal == p.Name && p.Sees(o.Account)

@@ -9,8 +9,8 @@ import (
 
 var _ mail.OutboxStore = (*store)(nil)
 
-// The methods below implement mail.OutboxStore by asking the vault. What is not the
-// caller's own is answered like what is not there.
+// The methods below implement mail.OutboxStore by asking the vault. Entries of others are
+// answered like ones that do not exist.
 
 func (s *store) AddOutgoing(ctx context.Context, o mail.Outgoing, message []byte) (kept mail.Outgoing, added bool, err error) {
 	if !ownOutgoing(ctx, &o) {
@@ -62,7 +62,7 @@ func (s *store) ChangeOutgoing(ctx context.Context, id string, change func(o *ma
 // message in all of them.
 func (s *store) outboxKey(ctx context.Context) ([]byte, error) { return s.Key(ctx, "outbox names") }
 
-// takeSend charges one send to a principal, or tells whether it would be.
+// takeSend charges one send to a principal, or says whether it could.
 func (s *store) takeSend(ctx context.Context, principal string, charge bool) (time.Duration, error) {
 	c, err := s.Config(ctx)
 	if err != nil {

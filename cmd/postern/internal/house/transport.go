@@ -23,11 +23,11 @@ import (
 const TransportProfile = "transport"
 
 // TransportCommands are all there is in that profile, besides help, schema and
-// version (004 sections 2 and 6). What is not here is not in the registry of such a
-// process: there is no way to it, neither by name nor by mistake.
+// version (004 sections 2 and 6). Other commands are not in the registry of such a process:
+// neither a name nor a mistake reaches them.
 var TransportCommands = []string{"mail accounts", "mail verify", "mail folders", "mail list", "mail get", "mail thread", "mail mark-read"}
 
-// Transport is what a process of the profile is made of.
+// Transport has the parts of a process of the profile.
 type Transport struct {
 	Store         *transportStore
 	Offers        []string             // paths of the commands there are
@@ -35,7 +35,7 @@ type Transport struct {
 	Credentials   login.Credentials    // what the account logs in with: Helper
 	Forget        func() error         // ends and wipes Helper
 	OneConnection bool                 // never more than one connection
-	Adapt         func(*commands.Deps) // changes what the commands are given; nil changes nothing
+	Adapt         func(*commands.Deps) // changes the dependencies of the commands; nil changes nothing
 }
 
 // NewTransport resolves the options and asks the helper, once and now: no command
@@ -54,9 +54,9 @@ func (s *System) NewTransport(ctx context.Context, o *TransportOptions, readOnly
 	return t, nil
 }
 
-// Connect connects as soon as there is a credential (004 section 3, startup). That
-// the helper failed is said to the person who started the server; every command
-// says it to the agent.
+// Connect connects as soon as there is a credential (004 section 3, startup). It tells a
+// failure of the helper to the person who started the server; every command tells it to the
+// agent.
 func (s *System) Connect(ctx context.Context, h *House, t *Transport) {
 	if e := t.Helper.Failed(ctx); e != nil {
 		s.Log.Error("the helper gave no credential", "kind", e.Kind, "what", e.Message)

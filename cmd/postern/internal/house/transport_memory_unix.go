@@ -4,5 +4,5 @@ package house
 
 import "golang.org/x/sys/unix"
 
-// HideMemory keeps what is in this process's memory out of core files.
+// HideMemory keeps this process's memory out of core files.
 func HideMemory() { _ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) }

@@ -1,8 +1,8 @@
 // Package house puts the packages of the program together for one process: the vault
 // that is opened when something first needs it, the accounts of the environment beside
 // it, the mailboxes, the outbox, the commands, the extensions and the gateway before
-// them. What the process is told by flags comes as a Plan, what it has of the operating
-// system as a System; the package itself reads no terminal and no argument.
+// them. The process's flags come as a Plan, its operating system as a System; the package
+// itself reads no terminal and no argument.
 //
 // The store is the one place in which a command is held to the accounts of its caller
 // (store_grants.go): every command reaches accounts and the outbox only through it,
@@ -70,13 +70,13 @@ func (h *House) Accounts(ctx context.Context) ([]mail.Account, error) { return h
 // Grants are those of the vault.
 func (h *House) Grants(ctx context.Context) ([]vault.Grant, error) { return h.store.Grants(ctx) }
 
-// Caller is who has a token: the principal of its grant, which reaches what the grant
-// names and no more. The error matches mcpserve.ErrNotAdmitted where no grant has it.
+// Caller returns the holder of a token: the principal of its grant, limited to what the
+// grant names. The error matches mcpserve.ErrNotAdmitted where no grant has the token.
 func (h *House) Caller(ctx context.Context, token string) (mcpserve.Caller, error) {
 	return h.store.caller(ctx, token)
 }
 
-// System is what a house needs of the process around it.
+// System is the part of the process that a house needs.
 type System struct {
 	Getenv   func(string) string
 	Environ  []string  // NAME=value
@@ -100,7 +100,7 @@ type Plan struct {
 
 	// ReadSecret reads what an option such as --password-from names.
 	ReadSecret func(ctx context.Context, source string) (mail.Secret, error)
-	// ReadHostFile reads files of the machine that a caller names; nil where none may.
+	// ReadHostFile reads files of the machine that a caller names; nil if callers may not.
 	ReadHostFile func(path string, limit int64) ([]byte, error)
 
 	// What stands in for the system's own ways, for a set-up that tries an account
@@ -218,7 +218,7 @@ func ProfileNamed(name string) (gateway.Profile, error) {
 const warmTime = 30 * time.Second
 
 // Warm connects to the only or default account ahead, so that the first read finds
-// a session. A failure says nothing: the command that needs it will.
+// a session. It does not report a failure: the command that needs the session will.
 func (h *House) Warm(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, warmTime)
 	defer cancel()

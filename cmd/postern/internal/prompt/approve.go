@@ -56,8 +56,8 @@ func (c *conversation) approve(ctx context.Context, id []string) {
 	c.show(c.do(ctx, line), line)
 }
 
-// whole is what 'outbox show' says with all of the text, however many answers that
-// takes. Where there is none, the person has been told.
+// whole is the answer of 'outbox show' with all of the text, however many calls that takes.
+// If it fails, the person has been told.
 func (c *conversation) whole(ctx context.Context, id []string) (data orderedjson.Object, ok bool) {
 	all, chars := "", 0
 	for digest := ""; ; {
@@ -89,8 +89,8 @@ func (c *conversation) whole(ctx context.Context, id []string) (data orderedjson
 	}
 }
 
-// ask puts a command's question. What is typed before the question is there is no
-// answer to it.
+// ask puts a command's question. A line typed before the question was shown does not answer
+// it.
 func (c *conversation) ask(ctx context.Context, q string) discovery.Verdict {
 	var lines []string
 	width := c.width()
@@ -123,7 +123,7 @@ func (c *conversation) decide(ctx context.Context, shown, question string) disco
 	return discovery.Unanswered
 }
 
-// typed is what the person answers to a question; nothing when they do not.
+// typed is the person's answer to a question; empty without one.
 func (c *conversation) typed(ctx context.Context, question string) string {
 	terminal.Discard(c.Stdin)
 	answer, err := c.read(ctx, question)

@@ -84,8 +84,8 @@ func (c *Completer) line(ctx context.Context, line string) (head string, list []
 	return head, list
 }
 
-// Propose tells what a word may become that follows other ones: words of commands, then
-// options, then the values of one. Each begins with the word.
+// Propose returns the completions of a word that follows other ones: words of commands,
+// then options, then the values of one. Each begins with the word.
 func (c *Completer) Propose(ctx context.Context, tokens []string, word string) (list []string) {
 	var proposals []string
 	found, err := c.door.Registry.Resolve(tokens, c.door.visible)
@@ -174,7 +174,7 @@ func (c *Completer) isHelp(command *discovery.Command) bool {
 	return command.Path == "help" || command.Path == "schema"
 }
 
-// values are what is known of the values of an argument.
+// values are the known values of an argument.
 func (c *Completer) values(ctx context.Context, command *discovery.Command, a *discovery.Argument, tokens []string) []string {
 	transfers := command.Path == "mail copy" || command.Path == "mail move"
 	switch group, _, _ := strings.Cut(command.Path, " "); {
@@ -194,7 +194,7 @@ func (c *Completer) values(ctx context.Context, command *discovery.Command, a *d
 	return nil
 }
 
-// accountIn is the account that is named so far.
+// accountIn is the account that the line names so far.
 func accountIn(tokens []string) string {
 	for i, t := range tokens {
 		if name, ok := strings.CutPrefix(t, "--account="); ok {
@@ -217,8 +217,8 @@ func (c *Completer) accounts(ctx context.Context) []string {
 	return list
 }
 
-// Completer proposes what a word of a command may become: what the registry says, the
-// accounts, and what the answers before have named. It is safe for concurrent use.
+// Completer proposes completions of a word of a command: from the registry, the accounts,
+// and the names in earlier answers. It is safe for concurrent use.
 type Completer struct {
 	door Door
 
@@ -228,12 +228,12 @@ type Completer struct {
 	current string              // the account of the last answer
 }
 
-// NewCompleter completes what is typed at a door.
+// NewCompleter completes lines typed at a door.
 func NewCompleter(d Door) *Completer {
 	return &Completer{door: d, named: map[string][]string{}, listed: map[string][]string{}}
 }
 
-// note takes what an answer names.
+// note keeps the names in an answer.
 func (c *Completer) note(envelope []byte) {
 	v, err := orderedjson.Decode(envelope)
 	o, ok := v.(orderedjson.Object)

@@ -14,7 +14,7 @@ import (
 	"github.com/postern-mail/postern/discovery"
 )
 
-// HistoryVar names the file that keeps what was typed at the prompt; "off" keeps
+// HistoryVar names the file that keeps the history of the prompt; "off" keeps
 // nothing.
 const HistoryVar = "POSTERN_HISTORY"
 
@@ -24,7 +24,7 @@ const (
 	maxHistoryLine = 2000 // bytes; longer lines are not kept
 )
 
-// history is what was typed at the prompt in this and earlier sessions. The zero
+// history is the lines typed at the prompt in this and earlier sessions. The zero
 // history keeps nothing.
 type history struct {
 	lines []string
@@ -58,8 +58,8 @@ func historyFile(getenv func(string) string) string {
 	return filepath.Join(dir, "postern", "history")
 }
 
-// openHistory reads the history. What stands in the way is told, and nothing is kept
-// then: a prompt works without.
+// openHistory reads the history. It reports a failure, and keeps nothing then: a prompt
+// works without.
 func openHistory(getenv func(string) string, stderr io.Writer) *history {
 	name := historyFile(getenv)
 	if name == "" {
@@ -77,7 +77,7 @@ func readHistory(name string) (*history, error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return nil, err
 	}
-	// Others see who was written to and what was searched for, so nobody else reads it.
+	// The lines show recipients and searches, so nobody else may read the file.
 	info, err := os.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -121,10 +121,10 @@ func (h *history) add(line string) {
 	_ = f.Close()
 }
 
-// remembered is what may be written down of a line, by the same rule as in the audit
-// log: of what is a command, without the values that are sensitive. Their options are
-// left out with them, or a line called up again would have "[redacted]" sent. A line
-// that is no command, or cannot be read, may be a password in the wrong place.
+// remembered is the part of a line that may be kept, by the rule of the audit log: a
+// command without its sensitive values. Their options are left out with them, or a line
+// called up again would have "[redacted]" sent. A line that is not a command, or cannot be
+// read, may be a password in the wrong place.
 func (d *Door) remembered(line string) (string, bool) {
 	tokens, found, err := d.resolve(line)
 	if err != nil || screen.Visible(line) != line {

@@ -17,7 +17,7 @@ const maxLine = 4*gateway.MaxCommandChars + 2
 
 // Lines runs one command per line of input and prints one envelope per line, in
 // order, until the input or ctx ends. Blank lines are skipped. A command that fails
-// stops none behind it; the status is that of the first that failed, 0 where none did.
+// does not stop the next; the status is that of the first that failed, or 0.
 func Lines(ctx context.Context, o Options) (status int, err error) {
 	in := bufio.NewReader(o.Stdin)
 	for {

@@ -1,8 +1,8 @@
-// Package prompt is where commands are typed: the prompt of a person on a terminal,
-// which completes, shows answers as a person reads them and asks before a message
-// leaves, and the line mode of a program, with one command and one answer a line.
-// Every command goes to the gateway as it was typed. The package knows no vault and no
-// mail server, and of mail only what answers say.
+// Package prompt reads commands: the prompt of a person on a terminal, which
+// completes, shows answers as a person reads them and asks before a message leaves,
+// and the line mode of a program, with one command and one answer a line. Every
+// command goes to the gateway as it was typed. The package knows no vault and no mail
+// server, and of mail only what answers say.
 package prompt
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/postern-mail/postern/gateway"
 )
 
-// Door is the way into the gateway for what one principal types.
+// Door is one principal's way into the gateway.
 type Door struct {
 	Gateway   *gateway.Gateway
 	Registry  *discovery.Registry // of the gateway
@@ -35,12 +35,12 @@ type Door struct {
 	Accounts func(ctx context.Context) ([]string, error)
 }
 
-// visible reports whether there is a command for the principal.
+// visible reports whether a command exists for the principal.
 func (d *Door) visible(c *discovery.Command) bool {
 	return d.Gateway.Visible(context.Background(), d.Principal, c)
 }
 
-// Options are what a prompt is made of.
+// Options configure a prompt.
 type Options struct {
 	Door
 	Getenv   func(string) string
@@ -50,7 +50,7 @@ type Options struct {
 	Progress *Progress
 
 	JSON    bool // answers are shown in JSON
-	History bool // what is typed is kept, and was
+	History bool // the history is read and kept
 }
 
 // Run is the prompt on a terminal, until the person or ctx ends it.
@@ -102,8 +102,8 @@ type typedLine struct {
 }
 
 // read prompts for a line, unless ctx has ended. A prompt cannot be interrupted: where
-// ctx ends before somebody answers, the next one waits until it is gone, and what is
-// typed at it is an answer to nothing.
+// ctx ends before somebody answers, the next one waits until it is gone, and a line typed
+// at it is discarded.
 func (c *conversation) read(ctx context.Context, text string) (string, error) {
 	if c.open != nil {
 		select {

@@ -1,18 +1,17 @@
-// Package screen draws what a person at a terminal sees of an answer. It promises that
-// nothing a stranger wrote steers the terminal: what it returns is text in UTF-8
-// without control characters, but for line feeds and, where emphasis may be used, the
-// few escape sequences of its own, each ended on its line. What nobody would see, or
-// what would turn the order of what is beside it, is written out. The text of a mail
-// has a mark on every line, so that none of it can pass for a part of the answer.
+// Package screen draws an answer for a person at a terminal. It promises that nothing a
+// stranger wrote steers the terminal: it returns text in UTF-8 without control characters,
+// but for line feeds and, where emphasis may be used, the few escape sequences of its own,
+// each ended on its line. Characters that nobody would see, or that would change the order
+// of others, are written out. The text of a mail has a mark on every line, so that none of
+// it can pass for a part of the answer.
 //
-// Look.Render draws the envelope of a command. The functions are for what else is
-// written to a terminal: Visible and Line make text safe to show, and Wrap and Cut fit
-// text that is so already into a window. A width is a number of columns, of which a
-// wide character takes two and a combining mark none.
+// Look.Render draws the envelope of a command. The functions are for other text on a
+// terminal: Visible and Line make text safe to show, and Wrap and Cut fit text that is so
+// already into a window. A width is a number of columns, of which a wide character takes
+// two and a combining mark none.
 //
-// The package knows how the answers of some commands look, and nothing of who asks,
-// what is allowed or how a terminal is read. It writes nothing itself, and is safe for
-// concurrent use.
+// The package knows how the answers of some commands look, and nothing of callers, rules or
+// how a terminal is read. It writes nothing itself, and is safe for concurrent use.
 package screen
 
 import (
@@ -34,8 +33,8 @@ type (
 // minWidth is the fewest columns that anything is drawn for.
 const minWidth = 20
 
-// Look is how a terminal wants to be written to. The zero value draws for the
-// narrowest window, without emphasis and in local time.
+// Look says how to write to a terminal. The zero value draws for the narrowest
+// window, without emphasis and in local time.
 type Look struct {
 	Width int            // columns; fewer than 20 count as 20
 	Color bool           // emphasis may be used
@@ -52,10 +51,10 @@ type Look struct {
 // what a view does not expect is drawn as that of any other path. A failure is drawn
 // alike for all of them.
 //
-// Text is broken or cut where the window ends. Names, ids and what is to be copied are
-// left whole, so that a line can be wider. There is no error: an envelope that is no
-// JSON object is one line of visible text, and one that says neither success nor an
-// error is drawn as nothing.
+// Text is broken or cut where the window ends. Names, ids and text to be copied are left
+// whole, so that a line can be wider. There is no error: an envelope that is not a JSON
+// object is one line of visible text, and one that says neither success nor an error is
+// drawn as nothing.
 func (l Look) Render(envelope []byte, path string) string {
 	v, err := orderedjson.Decode(envelope)
 	o, ok := v.(object)

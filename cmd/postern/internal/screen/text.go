@@ -15,12 +15,12 @@ import (
 // more, and a pile of them covers the lines around.
 const maxMarks = 4
 
-// Visible returns text of one line that a terminal only shows. What would steer it,
-// which is every control character, is taken out; a tab and every other space is a
-// space; and what nobody would see, or what would turn the order of what is beside it,
-// is written out as in \u{202E}. Of the combining marks of a character four are kept,
-// and what is no UTF-8 becomes U+FFFD. Text that is the same afterwards holds none of
-// this. The length is not bounded: see Wrap and Cut.
+// Visible returns text of one line that a terminal only shows. Control characters, which
+// would steer it, are taken out; a tab and every other space is a space; and characters
+// that nobody would see, or that would change the order of others, are written out as in
+// \u{202E}. Of the combining marks of a character four are kept, and bytes that are not
+// UTF-8 become U+FFFD. Text that stays the same holds none of this. The length is not
+// bounded: see Wrap and Cut.
 func Visible(s string) string {
 	var b strings.Builder
 	marks := 0

@@ -34,7 +34,7 @@ type textQuestion struct {
 	Title, Help string
 	Proposed    string             // what an empty answer means
 	Optional    bool               // an empty answer stands, where nothing is proposed
-	Check       func(string) error // of what is not empty; nil means that anything will do
+	Check       func(string) error // of a line that is not empty; nil accepts any
 }
 
 // judge returns the answer that a line stands for, or what is wrong with it.
@@ -91,7 +91,7 @@ func (l *lineAsker) line(ctx context.Context) (string, error) {
 	return line, err
 }
 
-// until asks until take takes a line. What is wrong with one is said.
+// until asks until take accepts a line, and shows why it refused one.
 func (l *lineAsker) until(ctx context.Context, question string, take func(line string) error) error {
 	for {
 		fmt.Fprint(l.out, question)

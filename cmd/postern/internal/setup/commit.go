@@ -159,18 +159,18 @@ func failed(checks []check) error {
 	return nil
 }
 
-// made is what a set-up has made or found.
+// made is the result of a set-up: what it made or found.
 type made struct {
 	vault.InitResult
 	keys     []newKey // those that are new
 	accounts []mail.Account
 }
 
-// commitTime bounds what must come to its end once it has begun.
+// commitTime bounds the steps that must finish once they have begun.
 const commitTime = 60 * time.Second
 
-// commit keeps the keys, makes the vault and adds the account. When it fails, nothing
-// of it remains; what could not be taken back is named in the error.
+// commit keeps the keys, makes the vault and adds the account. When it fails, nothing of it
+// remains; the error names anything that could not be undone.
 func (s *setup) commit(ctx context.Context, chain *keyChain) (m *made, err error) {
 	var undo undoing
 	defer func() {

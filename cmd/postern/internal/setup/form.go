@@ -65,7 +65,7 @@ func (f *formAsker) Text(ctx context.Context, q textQuestion) (string, error) {
 	}
 	answer, err := q.judge(line)
 	if err != nil {
-		return "", errStopped // only an input that ended leaves what was refused
+		return "", errStopped // only the end of input leaves a refused answer
 	}
 	f.noted(q.Title, answer)
 	return answer, nil

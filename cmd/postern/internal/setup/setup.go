@@ -253,7 +253,7 @@ func (s *setup) findServers(ctx context.Context) error {
 	return nil
 }
 
-// use adds what was found to the account.
+// use adds the servers that were found to the account.
 func (s *setup) use(found *autoconfig.Settings) {
 	protocol, incoming := found.Protocol, found.Incoming
 	if wanted, given := s.option("--protocol"); given && wanted == string(mail.POP3) && found.Provider != nil && !found.Provider.POP3.IsZero() {

@@ -141,7 +141,7 @@ func (w *wizard) askAddress(ctx context.Context) error {
 	return err
 }
 
-// askServers shows what was found, and asks for what was not.
+// askServers shows the servers that were found, and asks for the others.
 func (w *wizard) askServers(ctx context.Context) error {
 	d, found := &w.draft, w.draft.found
 	if p := found.Provider; p != nil {

@@ -4,6 +4,6 @@ package terminal
 
 import "os"
 
-// Discard would forget what was typed at a terminal and not read yet; this
-// system's way to do that is not known here.
+// Discard would drop unread input of a terminal; this system's way to do that is
+// not known here.
 func Discard(*os.File) {}
