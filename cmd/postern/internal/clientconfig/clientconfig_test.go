@@ -450,6 +450,56 @@ func TestWhatAPersonAddedToTheEntryIsKept(t *testing.T) {
 	}
 }
 
+// Comments in an entry are a person's, too, and a value changes only where it differs.
+func TestOnlyWhatDiffersInAnEntryIsChanged(t *testing.T) {
+	c := named(t, "vscode")
+	const before = `{
+  "servers": {
+    "postern": { // mail
+      "type": "stdio",
+      // mine
+      "command": "/opt/postern/postern", // the program
+      "args": [ARGS], // what it may do
+      "timeout": 1, /* of seconds */
+      "env": {
+        // where the vault is
+        "POSTERN_DB": PATH, // at home
+        // it was renamed
+        "POSTERN_OLD": "y",
+        "MINE": "x", // kept
+      },
+    },
+  },
+}
+`
+	written := func(args, db string) string { return strings.NewReplacer("ARGS", args, "PATH", db).Replace(before) }
+	want := strings.Replace(written(`"serve", "--profile", "read"`, `"1"`), "        \"POSTERN_OLD\": \"y\",\n", "", 1)
+	e := &Entry{Command: program, Args: []string{"serve", "--profile", "read"}, Env: []Variable{{"POSTERN_DB", "1"}}}
+	for _, text := range []string{
+		written(`"serve", "--profile", "full"`, `"2"`),
+		written(`"serve", "--profile read"`, `"1"`),
+		written(`"serve", "--profile", "read"`, `1`),
+	} {
+		path := place(t, c, text)
+		c.mustPut(t, path, e)
+		if now := textOf(t, path); now != want {
+			t.Errorf("it is\n%s\nand not\n%s", now, want)
+		}
+	}
+	same := strings.Replace(want, `["serve", `, `[ /* always */ "\u0073erve", `, 1)
+	path := place(t, c, same)
+	if changed, err := c.Put(path, "postern", e); changed || err != nil || textOf(t, path) != same {
+		t.Errorf("changed is %t: %v\n%s", changed, err, textOf(t, path))
+	}
+	// What is missing is added, in its order.
+	path = place(t, c, "{\n  \"servers\": {\n    \"postern\": {\n      // mine\n      \"command\": \"postern\",\n      \"args\": [\"serve\"]\n    }\n  }\n}\n")
+	c.mustPut(t, path, sample())
+	now := textOf(t, path)
+	if !strings.Contains(now, "      // mine\n      \"command\": \""+program+`"`) || !regexp.MustCompile(`(?s)stdio.*POSTERN_DB.*POSTERN_KEY_FILE.*POSTERN_POLICY_PIN`).MatchString(now) {
+		t.Error(now)
+	}
+}
+
 // Codex writes the variables as a table of their own when it writes the file again.
 func TestVariablesInATableOfTheirOwn(t *testing.T) {
 	c := named(t, "codex")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -186,45 +187,50 @@ func (f jsonFormat) put(text []byte, name string, e *Entry) ([]byte, error) {
 	case !ourJSON(entry):
 		return nil, ErrForeign
 	}
-	indent, step := "", ""
-	if bytes.ContainsRune(packed(entry), '\n') {
-		indent, step = d.end+d.indentOf(entry.StartOffset), d.step
-	}
-	value := writeValue(merged(entry, e.fields(f.typed)), indent, step)
-	if means(packed(entry)) != means([]byte(value)) {
-		entry.Value = hujson.Literal(value)
-	}
+	d.set(entry, e.fields(f.typed))
 	return d.bytes(), nil
 }
 
-// merged are the members of an object with the values of fields in place of its own.
-// What else it has stays where it is, but for variables that an earlier Put wrote.
-func merged(object *hujson.Value, fields []field) (all []field) {
-	for _, m := range object.Value.(*hujson.Object).Members {
+// set gives an object its fields. A value that is the same keeps its form, and what
+// else the object has stays, but for variables that an earlier Put wrote.
+func (d *document) set(object *hujson.Value, fields []field) {
+	o := object.Value.(*hujson.Object)
+	for i, m := range slices.Backward(o.Members) {
 		name := nameOf(&m)
-		i := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
-		switch {
-		case i >= 0:
-			f := fields[i]
-			if nested, ok := f.value.([]field); ok && isObject(&m.Value) {
-				f.value = merged(&m.Value, nested)
-			}
-			all, fields = append(all, f), slices.Concat(fields[:i], fields[i+1:])
-		case !oursVariable(name):
-			all = append(all, field{name, string(packed(&m.Value))})
+		if oursVariable(name) && !slices.ContainsFunc(fields, func(f field) bool { return f.name == name }) {
+			cut(o, i)
 		}
 	}
-	return append(all, fields...)
+	for _, f := range slices.Backward(fields) { // each is added in front of the others
+		old := member(object, f.name)
+		nested, ok := f.value.([]field)
+		switch {
+		case old == nil:
+			d.add(object, f)
+		case ok && isObject(old):
+			d.set(old, nested)
+		default:
+			if value := writeValue(f.value, "", ""); !sameJSON(packed(old), []byte(value)) {
+				old.Value = hujson.Literal(value)
+			}
+		}
+	}
 }
 
-// means is a value without white space, comments and the order of members.
-func means(value []byte) string {
-	var v any
-	plain, err := hujson.Standardize(value)
-	if err == nil {
-		err = json.Unmarshal(plain, &v)
+// sameJSON reports whether two values differ only in white space, comments, escapes
+// and the order of members.
+func sameJSON(a, b []byte) bool {
+	var x, y any
+	return decode(a, &x) == nil && decode(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// decode is json.Unmarshal for a value with comments and trailing commas.
+func decode(value []byte, to any) error {
+	text, err := hujson.Standardize(value)
+	if err != nil {
+		return err
 	}
-	return fmt.Sprint(v, err)
+	return json.Unmarshal(text, to)
 }
 
 func (f jsonFormat) remove(text []byte, name string) ([]byte, error) {
@@ -346,7 +352,7 @@ func ourJSON(entry *hujson.Value) bool {
 	var command string
 	var args, variables []string
 	for name, to := range map[string]any{"command": &command, "args": &args} {
-		if v := member(entry, name); v == nil || json.Unmarshal(packed(v), to) != nil {
+		if v := member(entry, name); v == nil || decode(packed(v), to) != nil {
 			return false
 		}
 	}
