@@ -78,6 +78,8 @@ func (s *System) makeMailbox(ctx context.Context, path string, given vault.Keys)
 	return given, nil
 }
 
+var link = os.Link // fails in a test, as on exFAT
+
 // settleKey makes a key file unless there is one. It appears whole or not at all.
 func settleKey(file string) (err error) {
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
@@ -100,8 +102,17 @@ func settleKey(file string) (err error) {
 		return err
 	}
 	// Of several processes the first makes the link, and all use its key.
-	if err := os.Link(aside.Name(), file); !errors.Is(err, fs.ErrExist) {
-		return err
+	err = link(aside.Name(), file)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		// Where the file system has no links, the first makes the file and then fills
+		// it: a process that reads it in between fails, and can be started again.
+		var claim *os.File
+		if claim, err = os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+			err = errors.Join(claim.Close(), os.Rename(aside.Name(), file))
+		}
 	}
-	return nil
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
 }
