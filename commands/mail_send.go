@@ -176,8 +176,8 @@ func (d *Deps) overtaken(ctx context.Context, id string, err error) (*MailSendRe
 	if !errors.As(err, &m) || m.Kind != mail.KindConflict {
 		return nil, err
 	}
-	shown, again := d.Outbox.Show(ctx, id)
-	if again != nil || shown.State == mail.OutboxWaiting {
+	shown, showErr := d.Outbox.Show(ctx, id)
+	if showErr != nil || shown.State == mail.OutboxWaiting {
 		return nil, err
 	}
 	shown.Replayed = true
@@ -230,14 +230,14 @@ func sent(o *mail.Outgoing) (*MailSendResult, error) {
 
 // approvalRequired says where the message waits and what sends it.
 func approvalRequired(o *mail.Outgoing, keyed bool) *discovery.Fault {
-	again := "running 'mail send' again would queue a second one"
+	retry := "running 'mail send' again would queue a second one"
 	if keyed {
-		again = "the same command with the same --idempotency-key queues no second one"
+		retry = "the same command with the same --idempotency-key queues no second one"
 	}
 	return &discovery.Fault{Code: discovery.ApprovalRequired,
 		Message: fmt.Sprintf("Nothing was sent yet: the message waits in the outbox as %s until a person approves it.", o.ID),
 		Hint: fmt.Sprintf("Ask the person to look at it with postern exec 'outbox show %s' and to send it with postern exec '%s'. It is kept; %s.",
-			o.ID, approveCommand(o), again),
+			o.ID, approveCommand(o), retry),
 		Examples: []string{"outbox show " + o.ID, "outbox cancel " + o.ID}}
 }
 

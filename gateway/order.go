@@ -101,15 +101,15 @@ func (t *Ticket) Rejoin() *Ticket {
 	o := t.order
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	again := &Ticket{order: o, turn: make(chan struct{})}
+	rejoined := &Ticket{order: o, turn: make(chan struct{})}
 	for e := o.line.Front(); e != nil; e = e.Next() {
 		if !e.Value.(*Ticket).may {
-			again.place = o.line.InsertBefore(again, e)
-			return again
+			rejoined.place = o.line.InsertBefore(rejoined, e)
+			return rejoined
 		}
 	}
-	again.place = o.line.PushBack(again)
-	return again
+	rejoined.place = o.line.PushBack(rejoined)
+	return rejoined
 }
 
 // wait tells the line the effect of the command, and returns nil when it is the command's

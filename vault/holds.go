@@ -109,16 +109,16 @@ type holds struct {
 
 // held is the events that this process holds of one limit.
 type held struct {
-	mu     sync.Mutex
-	limit  int
-	window time.Duration
-	owner  int64
-	count  int64 // that may be used
-	coming int64 // that may be used once it is durable that they are held
-	used   int64 // not reported to the vault yet
-	since  int64 // when the vault was told, or when one was used since
-	until  int64
-	again  bool // the process has charged before, so that it is worth holding some
+	mu      sync.Mutex
+	limit   int
+	window  time.Duration
+	owner   int64
+	count   int64 // that may be used
+	coming  int64 // that may be used once it is durable that they are held
+	used    int64 // not reported to the vault yet
+	since   int64 // when the vault was told, or when one was used since
+	until   int64
+	charged bool // the process has charged before, so that it is worth holding some
 }
 
 // of returns the held events of a limit.
@@ -171,7 +171,7 @@ func (h *held) charge(old []byte, n, now int64) (state []byte, retry time.Durati
 		}
 	}
 	more := int64(0)
-	if h.again && retry == 0 {
+	if h.charged && retry == 0 {
 		more = (now+int64(h.window)-max(p.due, now))/spacing(h.limit, h.window) - p.held()
 		more = min(max(more, 0), max(holdSize-left, 0))
 	}
@@ -180,7 +180,7 @@ func (h *held) charge(old []byte, n, now int64) (state []byte, retry time.Durati
 	} else {
 		p.holds = p.holds[:len(p.holds)-1]
 	}
-	h.again, h.used, h.coming = true, 0, h.coming+more
+	h.charged, h.used, h.coming = true, 0, h.coming+more
 	h.since, h.until = now, mine.until
 	return p.state(), retry, func(err error) {
 		h.mu.Lock()

@@ -34,7 +34,7 @@ var signedBuckets = []string{bucketAccounts, bucketSecrets, bucketSettings, buck
 type policy struct {
 	sealed     []byte // the manifest as it lies in the file, by which it is known again
 	generation uint64
-	digest     []byte // what was signed
+	digest     []byte // the signed digest
 	// By bucket and name: JSON of mail.Account and of grantRecord, settings as they were
 	// set, and of secrets a keyed digest.
 	records   map[string]map[string][]byte

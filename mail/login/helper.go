@@ -149,13 +149,13 @@ func helperLate(account string, cause error) *mail.Error {
 
 // waits is the answer while the helper is left alone.
 func (e *helped) waits(account string, left time.Duration) *mail.Error {
-	again := fmt.Sprintf("It is run again in %d s at the earliest.", int((left+time.Second-1)/time.Second))
+	nextRun := fmt.Sprintf("It is run again in %d s at the earliest.", int((left+time.Second-1)/time.Second))
 	if e.why == nil {
-		return credentialError(account, mail.KindAuth, "The mail server did not accept the password that the account's helper gave. "+again,
+		return credentialError(account, mail.KindAuth, "The mail server did not accept the password that the account's helper gave. "+nextRun,
 			mail.AdviceHelperPassword, nil)
 	}
 	c := *e.why
-	c.Message += " " + again
+	c.Message += " " + nextRun
 	return &c
 }
 

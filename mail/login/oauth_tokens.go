@@ -225,7 +225,7 @@ func (s *oauthSource) refresh(ctx context.Context, a *mail.Account, x *oauthAcco
 	var asked error // of the provider; kept apart since a token may have been rotated besides
 	err = s.store.RefreshToken(ctx, a.Name, func(ctx context.Context, secrets mail.OAuthSecrets) (rotated mail.Secret, err error) {
 		if !secrets.OAuth.IsZero() && !sameOAuth(secrets.OAuth, a.OAuth) {
-			return mail.Secret{}, mail.ErrConsentChanged // what was read of the account is older
+			return mail.Secret{}, mail.ErrConsentChanged // the account's settings were read before
 		}
 		if s.keeps(x, secrets.Consent) {
 			return mail.Secret{}, errKept

@@ -20,7 +20,7 @@ import (
 // Options sets an Outbox up. Directory and Store are needed.
 type Options struct {
 	Directory   mail.Directory
-	Mailboxes   *mailbox.Client   // for replies, copies of what was sent, and drafts; nil: none of these
+	Mailboxes   *mailbox.Client   // for replies, copies of sent messages, and drafts; nil: none of these
 	Credentials login.Credentials // nil: the Directory's Secret as a password
 	Store       mail.OutboxStore
 	// Key returns 32 bytes that name idempotency keys and the Message-IDs made of

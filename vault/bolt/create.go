@@ -41,7 +41,7 @@ func Create(ctx context.Context, path string, fill func(kv.Tx) error) (created b
 	if err := run(temporary.Name(), true, os.OpenFile, fill, nil); err != nil {
 		return false, err
 	}
-	// The lock stands between the look and this, since whoever makes a vault takes it.
+	// The lock covers the look and this, since every maker of a vault takes it.
 	if err := os.Rename(temporary.Name(), path); err != nil {
 		return false, err
 	}

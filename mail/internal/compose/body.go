@@ -11,7 +11,7 @@ import (
 // The measures of a text line, in columns.
 const (
 	maxColumns  = 78 // longer lines are wrapped (RFC 5322 section 2.1.1)
-	wrapColumns = 76 // what a wrapped line has at most, its last space included
+	wrapColumns = 76 // the most columns of a wrapped line, its last space included
 	minColumns  = 24 // what quote marks must leave of that
 	tabColumns  = 8
 )

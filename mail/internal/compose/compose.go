@@ -180,7 +180,7 @@ func assemble(header []byte, text textPart, parts []part, messageID string) []by
 	return wire
 }
 
-// boundarySeed returns what a message's boundaries are made of.
+// boundarySeed returns the seed of a message's boundaries.
 func boundarySeed(messageID string, text []byte) []byte {
 	sum := sha256.New()
 	writeSized(sum, []byte(messageID))

@@ -1,5 +1,5 @@
-// Package cursor seals where a search stands, so that what a caller brings back is
-// what it was given.
+// Package cursor seals the position of a search, so that a caller can only bring back a
+// cursor that it was given.
 package cursor
 
 import (
@@ -19,8 +19,8 @@ import (
 // MaxChars bounds the text form of a cursor.
 const MaxChars = 8192
 
-// Position is where a search stands. It travels sealed, so that what comes back is
-// what was given, for the same account: nobody can make one that names another.
+// Position is the position of a search. It travels sealed, so that nobody can change it or
+// use it for another account.
 type Position struct {
 	Account       string    `json:"a"`
 	Folder        string    `json:"f"`
@@ -90,7 +90,7 @@ func (c Sealer) Seal(ctx context.Context, at *Position) (string, error) {
 	return cursorMark + base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain.Bytes(), []byte(cursorPurpose))), nil
 }
 
-// Open returns ErrNoCursor for what was not sealed with the key.
+// Open returns ErrNoCursor for text that was not sealed with the key.
 func (c Sealer) Open(ctx context.Context, s string) (*Position, error) {
 	aead, err := c.aead(ctx)
 	if err != nil {

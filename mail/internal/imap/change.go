@@ -62,7 +62,7 @@ func ValidFlag(f string) bool {
 var ErrSends = errors.New("the server sends what is put into this folder")
 
 // takes reports why nothing may be put into a folder, nil where something may.
-// Courier sends what comes into the folder that its capability names.
+// Courier sends every message that comes into the folder that its capability names.
 func (s *Session) takes(folder string) error {
 	if err := wire.CheckFolder(folder); err != nil {
 		return err

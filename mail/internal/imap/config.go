@@ -7,7 +7,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// Limits bounds what a server may send. Zero fields mean the defaults.
+// Limits bounds the data that a server may send. Zero fields mean the defaults.
 type Limits struct {
 	Line    int64 // bytes of one response outside its literals; default 4 MiB
 	Literal int64 // bytes of one body section; default 32 MiB

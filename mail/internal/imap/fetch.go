@@ -246,9 +246,9 @@ func (s *Session) gathered(g *gathering) map[goimap.UID]*imapclient.FetchMessage
 	return g.got
 }
 
-// gathering is what a FETCH in progress asked for and what came of it. A server
-// may send more, or the same again: what was not asked for is not kept, and of
-// one message only one buffer is.
+// gathering is the requests of a FETCH in progress and their results. A server may send
+// more, or the same again: data that was not asked for is not kept, and of one message only
+// one buffer is.
 type gathering struct {
 	sets     []goimap.NumSet
 	messages int   // as many can come
@@ -268,7 +268,7 @@ const (
 	besidesAll     = 4 << 20
 )
 
-// ask adds what a FETCH asks for of each message.
+// ask adds the items that a FETCH asks for of each message.
 func (g *gathering) ask(opts *goimap.FetchOptions) {
 	g.sections = max(g.sections, len(opts.BodySection))
 	for _, b := range opts.BodySection {
@@ -303,7 +303,7 @@ func (g *gathering) count() {
 	}
 }
 
-// bytes bounds what an answer can need.
+// bytes bounds the size of an answer.
 func (g *gathering) bytes() int64 {
 	return besidesAll + int64(g.messages)*(int64(g.sections)*g.section+besidesMessage)
 }
@@ -344,7 +344,7 @@ func (g *gathering) holds(m *imapclient.FetchMessageBuffer) bool {
 }
 
 // add takes a message. Data without a UID is a flag change nobody asked for. What
-// comes for a message again completes or replaces what was there.
+// comes for a message again completes or replaces the earlier data.
 func (g *gathering) add(m *imapclient.FetchMessageBuffer) {
 	if m.UID == 0 || !g.holds(m) {
 		return
@@ -370,7 +370,7 @@ func order(m *imapclient.FetchMessageBuffer) uint32 {
 	return m.BinarySectionSize[0].Size
 }
 
-// complete adds to a message what came later.
+// complete adds to a message the data that came later.
 func (g *gathering) complete(m, later *imapclient.FetchMessageBuffer) {
 	if later.Flags != nil {
 		m.Flags = later.Flags

@@ -44,7 +44,7 @@ var readOnlyVerbs = map[string]rule{
 	"FETCH": peeksOnly, "UID FETCH": peeksOnly,
 }
 
-// maxCommandLine bounds what is held back until a line is whole.
+// maxCommandLine bounds the bytes held back until a line is whole.
 const maxCommandLine = 256 << 10
 
 // filter reads the commands that are about to leave, as a server would read
@@ -77,7 +77,7 @@ func (f *filter) grant(verbs map[string]rule, begins bool) {
 	}
 }
 
-// begin forgets what was changed by the operation before.
+// begin forgets that the operation before changed something.
 func (f *filter) begin() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,7 +135,7 @@ func (f *filter) continues() bool {
 	return yes
 }
 
-// push takes what the library writes and returns what may go out now.
+// push takes the library's bytes and returns those that may go out now.
 func (f *filter) push(p []byte) ([]byte, error) {
 	var out []byte
 	for len(p) > 0 {

@@ -9,9 +9,9 @@ import (
 
 // freshness follows what the server says of the folder that is open. To open a folder
 // again, so as to be sure of it, costs a server time that grows with the folder. A
-// NOOP behind what was asked for costs it nothing: then the server says whether
-// that was of the folder as it is. It is not relied on for long: that a folder was
-// made anew under its name is something not every server notices.
+// NOOP after the commands costs it nothing: then the server says whether their answers were
+// of the folder as it is. It is not relied on for long: that a folder was replaced by
+// another of its name is something not every server notices.
 type freshness struct {
 	moved  atomic.Int64 // EXISTS and EXPUNGE that answered no EXAMINE or SELECT
 	opened int64        // moved, when the folder was opened

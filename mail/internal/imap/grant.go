@@ -2,9 +2,9 @@ package imap
 
 import "maps"
 
-// Grant is what a session may change while it is lent. The zero Grant changes
-// nothing: each of the others adds the few verbs that its purpose needs to those
-// of reading, and is taken back with the session.
+// Grant is the set of changes that a session may make while it is lent. The zero Grant
+// changes nothing: each of the others adds the few verbs that its purpose needs to those of
+// reading, and is taken back with the session.
 type Grant uint8
 
 // The grants.
@@ -18,8 +18,8 @@ const (
 	AppendMessages       // add a message to a folder
 )
 
-// What the arguments of the changing verbs may be. A set may hold neither * nor $, which
-// name messages that nobody has looked at.
+// The patterns of the arguments of the changing verbs. A set may hold neither * nor $,
+// which name messages that nobody has looked at.
 var (
 	setsSeen    = matching(`[0-9:,]+ \+FLAGS(\.SILENT)? \(\\Seen\)`)
 	setsDeleted = matching(`[0-9:,]+ \+FLAGS(\.SILENT)? \(\\Deleted\)`)

@@ -16,7 +16,7 @@ type budget struct {
 	spared         int64 // of the bytes, those that may not be used for now
 }
 
-// idleBudget is what a server may send while nobody has asked for anything.
+// idleBudget bounds the data that a server may send while no command runs.
 var idleBudget = budget{bytes: 256 << 10, answers: 10_000}
 
 // guard is the net.Conn that the protocol library sees. It holds every bound on
@@ -31,7 +31,7 @@ type guard struct {
 	cause    error    // the first reason this connection ended; nil while it lives
 	active   bool     // an operation is in progress
 	silence  time.Duration
-	budget   budget // what is left to this operation
+	budget   budget // the rest of this operation's budget
 	received int64  // bytes since the operation began
 	bye      string
 	stop     func() bool
@@ -43,13 +43,13 @@ type guard struct {
 	filter filter // touched by writers; they take turns
 
 	// Touched by the session's own goroutine.
-	corked     bool // hold what is written
+	corked     bool // hold the bytes that are written
 	undeclared bool // a SEARCH leaves without its CHARSET
 	declared   bool // the last SEARCH left with one
 
 	idling atomic.Pointer[idling] // the IDLE in progress
 
-	writing sync.Mutex // what is written leaves whole, and in its order
+	writing sync.Mutex // each write leaves whole, and in its order
 	held    []byte     // goes out in front of what is written next; guarded by writing
 
 	warnings atomic.Int64 // untagged NO and BAD
@@ -62,7 +62,7 @@ func newGuard(conn net.Conn, cfg *Config) *guard {
 	return g
 }
 
-// grant says what the session may change from here on.
+// grant sets the changes that the session may make from here on.
 func (g *guard) grant(to Grant) { g.filter.grant(verbsOf(to), to != NoChange) }
 
 // changed reports whether a command that changes something has left in this operation,
@@ -123,7 +123,7 @@ func (g *guard) renew(allowed budget) {
 }
 
 // narrow leaves at most so many bytes to the operation in progress, until widen or until
-// its budget begins anew.
+// its budget begins again.
 func (g *guard) narrow(bytes int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -288,7 +288,7 @@ func (g *guard) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// hold puts what is to leave behind what is held. The caller holds writing.
+// hold appends bytes to the held ones. The caller holds writing.
 func (g *guard) hold(out []byte) {
 	if len(g.held) > 0 {
 		before := g.held
@@ -298,7 +298,7 @@ func (g *guard) hold(out []byte) {
 	g.held = out
 }
 
-// flush sends what is held. Any goroutine may call it. A failure ends the connection,
+// flush sends the held bytes. Any goroutine may call it. A failure ends the connection,
 // and with it the commands.
 func (g *guard) flush() {
 	g.writing.Lock()

@@ -14,7 +14,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// maxCapabilities bounds what is kept of a server's list.
+// maxCapabilities bounds the capabilities kept of a server.
 const maxCapabilities = 256
 
 // dialog speaks the lines before a login: the greeting, CAPABILITY and STARTTLS. These
@@ -179,7 +179,7 @@ func (d *dialog) startTLS(ctx context.Context, target wire.Target) error {
 	}
 	d.guard.putTLS(conn)
 	d.br.Reset(d.guard)
-	d.caps = nil // what was said in the clear does not count
+	d.caps = nil // capabilities sent in the clear do not count
 	return nil
 }
 

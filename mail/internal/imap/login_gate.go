@@ -5,7 +5,7 @@ import "github.com/postern-mail/postern/mail/internal/wire"
 // loginGate decides when a pool may log in. Until a login has worked there is one at
 // a time, because servers count wrong passwords. A refusal that a newer credential may
 // cure begins a new round, in which there is one more try; a second refusal ends it
-// for everybody who waits. The pool's lock guards it.
+// for all callers that wait. The pool's lock guards it.
 type loginGate struct {
 	pending  int  // logins without an answer: being dialled, or with the lend that sends them
 	proven   bool // a login has worked: the next ones may happen side by side
@@ -32,8 +32,9 @@ func (g *loginGate) shut() bool { return !g.proven && g.pending > 0 }
 func (g *loginGate) worked() { g.proven, g.renewing = true, false }
 
 // refused is told of a login that was refused, and reports whether it is worth another
-// try, and else whether it is the answer for everybody who waits: each of them would
-// try the same again. What was on its way when the round began is no second refusal.
+// try, and else whether it is the answer for all callers that wait: each of them would
+// try the same again. A login that was under way when the round began does not count as a
+// second refusal.
 func (g *loginGate) refused(e *wire.Error, round int) (retry, final bool) {
 	g.proven = false
 	switch {

@@ -47,7 +47,7 @@ func (p *pendingLogin) outcome(err error) error {
 		}
 		p.err = e
 	}
-	p.newer, p.exchange = nil, nil // they know what was sent
+	p.newer, p.exchange = nil, nil // they know the credential that was sent
 	if p.answer != nil {
 		p.answer(p.err)
 	}

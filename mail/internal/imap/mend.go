@@ -18,7 +18,7 @@ import (
 // as a SEARCH that cannot be read, is left to the library to refuse.
 //
 // It holds one response at a time, without the content of sections, which streams
-// through. Only the reader touches it, besides the counts and what was told.
+// through. Only the reader touches it, besides the counts and the reports.
 type mender struct {
 	limit     int64                   // bytes held of one response
 	continues func() bool             // whether the server was asked to say +; each yes is for one +
@@ -31,7 +31,7 @@ type mender struct {
 	fetches atomic.Int64             // FETCH responses passed on whole
 
 	line  []byte
-	out   []byte // what the library has not read yet
+	out   []byte // bytes that the library has not read yet
 	spare []byte // where out began, for use again
 	fetch fetchMend
 	begun uint32 // FETCH responses passed on, at least in part

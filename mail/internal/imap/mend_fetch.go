@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// orderItem is an item that nobody asks for, so that what a server says of it never
+// orderItem is an item that nobody asks for, so that a server's value of it never
 // passes. The mender numbers the responses with it: the library hands them to
 // several goroutines, and of two about one message the later one counts.
 const orderItem = "BINARY.SIZE[1]"
 
-// fetchMend is what the mender knows of the FETCH response in progress. Such a
+// fetchMend is the mender's state of the FETCH response in progress. Such a
 // response comes in parts: up to each literal that is the content of a section,
 // and what is behind the last of them. Of a response that breaks off being a list
 // of items, those before count.
@@ -115,7 +115,7 @@ func (f *fetchMend) section(m *mender, c *cursor, name string, size int64) {
 	}
 }
 
-// item reads an item with a value that is no section.
+// item reads an item with a value that is not a section.
 func (f *fetchMend) item(m *mender, c *cursor, name string) {
 	c.spaces()
 	from := c.i

@@ -105,13 +105,13 @@ func NewPool(o PoolOptions) *Pool {
 // it is refused they fail with that error. Where Login.Refused says that it is
 // worth it, a refused login is tried once more, and fn runs again on that; no
 // command of the run before was obeyed. Any other refusal is not repeated, and
-// fails everybody who waits for a session with it. For a SEARCH whose charset was
+// fails all callers that wait for a session with it. For a SEARCH whose charset was
 // refused see Session.Search.
 func (p *Pool) Lend(ctx context.Context, folder string, fn func(ctx context.Context, s *Session) error) error {
 	return p.lend(ctx, want{folder: FolderName(folder)}, fn)
 }
 
-// want is what a lend asks of a session.
+// want says which session a lend asks for.
 type want struct {
 	folder   string // preferably open; empty means any
 	writable bool   // preferably SELECTed
@@ -391,7 +391,7 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// fail tells everybody who waits. The lock is held.
+// fail tells all callers that wait. The lock is held.
 func (p *Pool) fail(err error) {
 	for len(p.queue) > 0 {
 		p.give(0, given{err: err})

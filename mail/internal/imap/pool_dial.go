@@ -8,8 +8,8 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// dial begins to make a connection. It goes to whoever is first in the queue when it
-// is there, and so does the failure to make it. The lock is held.
+// dial begins to make a connection. It goes to the caller that is first in the queue when
+// it is there, and so does the failure to make it. The lock is held.
 func (p *Pool) dial() {
 	cfg := &p.o.Config
 	ctx, cancel := context.WithTimeout(p.life, cfg.Connect+cfg.Greeting+loginTime)

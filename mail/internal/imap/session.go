@@ -18,7 +18,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// Folder is what a server said of the folder that is EXAMINEd or SELECTed.
+// Folder is the server's description of the folder that is EXAMINEd or SELECTed.
 type Folder struct {
 	Name        string
 	UIDValidity uint32
@@ -300,7 +300,7 @@ func (s *Session) whole(stage string, err error) error {
 	return s.fail(stage, err)
 }
 
-// fail makes an Error of what a command returned.
+// fail makes an Error from the error that a command returned.
 func (s *Session) fail(stage string, err error) error {
 	if err == nil {
 		return nil

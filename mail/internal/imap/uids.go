@@ -24,7 +24,7 @@ func CountUIDs(set goimap.UIDSet) (n uint64) {
 	return n
 }
 
-// SplitUIDs takes n UIDs from one end of a set, without expanding what is left.
+// SplitUIDs takes n UIDs from one end of a set, without expanding the rest.
 func SplitUIDs(set goimap.UIDSet, n uint32, oldest bool) (taken, left goimap.UIDSet) {
 	set = slices.Clone(set)
 	slices.SortFunc(set, func(a, b goimap.UIDRange) int { return cmp.Compare(a.Start, b.Start) })

@@ -10,7 +10,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
-// Bounds of what is read of a calendar.
+// Bounds of the part of a calendar that is read.
 const (
 	maxCalendar     = 256 << 10 // octets
 	maxEvents       = 50

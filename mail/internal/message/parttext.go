@@ -12,11 +12,11 @@ import (
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
-// PartText returns what an attachment says, at most maxRunes runes of it, and
-// whether there was more. raw is its transferred octets or a prefix of them,
-// which counts as truncated when it is shorter than p.Size. ok is false for what
-// is not read here: anything but text, HTML, calendars, messages, and data written
-// as text such as JSON, XML or YAML.
+// PartText returns the text of an attachment, at most maxRunes runes of it, and
+// whether there was more. raw is its transferred octets or a prefix of them, which
+// counts as truncated when it is shorter than p.Size. ok is false for what is not
+// read here: anything but text, HTML, calendars, messages, and data written as
+// text such as JSON, XML or YAML.
 //
 // HTML is rendered as by visible.Lines, a calendar as a few lines for each event, and
 // a message as its From, To, Date and Subject and its Text. The text is cleaned.

@@ -36,10 +36,10 @@ func HTMLParts(root *Part) []*Part {
 	return parts
 }
 
-// Attachments returns what a person would call an attachment: every leaf that
-// is neither chosen text nor an alternative of it, in order. A multipart whose
-// parts were not looked at counts as a leaf. See Part.Incidental for those that
-// only serve the text.
+// Attachments returns the parts that a person would call attachments: every leaf that
+// is neither chosen text nor an alternative of it, in order. A multipart whose parts
+// were not looked at counts as a leaf. See Part.Incidental for those that only serve
+// the text.
 func Attachments(root *Part) []*Part {
 	if root == nil {
 		return nil

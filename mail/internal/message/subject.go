@@ -12,10 +12,10 @@ import (
 	"github.com/postern-mail/postern/internal/plain"
 )
 
-// maxSubject bounds what is read of a subject, in bytes.
+// maxSubject bounds the part of a subject that is read, in bytes.
 const maxSubject = 8 << 10
 
-// prefixKind is what a word before a colon says about a message.
+// prefixKind is the meaning of a word before a colon.
 type prefixKind int
 
 const (

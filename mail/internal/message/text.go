@@ -23,7 +23,7 @@ func maxShown(maxRunes int) int {
 	return min(max(maxRunes, minPlain/2), maxHTML)
 }
 
-// Reading is what a person would read of a message.
+// Reading is the text that a person would read of a message.
 type Reading struct {
 	Text   string
 	Cut    bool // there was more
@@ -36,13 +36,12 @@ func Text(root *Part, body func(*Part) []byte, maxRunes int) (text string, trunc
 	return r.Text, r.Cut
 }
 
-// Read returns what a person would read of a message, at most maxRunes runes of
-// it. body returns the transferred octets of a part
-// or a prefix of them; a prefix shorter than Part.Size counts as truncated. It
-// is called for the parts that are chosen to be read, and for the HTML beside plain text when
-// that is a stub that only points at it; nil means it is not to be
-// had. The result is the same whether the parts come from Entity.Raw or from a
-// server.
+// Read returns the text that a person would read of a message, at most maxRunes runes of
+// it. body returns the transferred octets of a part or a prefix of them; a prefix shorter
+// than Part.Size counts as truncated. It is called for the parts that are chosen to be
+// read, and for the HTML beside plain text when that is a stub that only points at it; nil
+// means it is not to be had. The result is the same whether the parts come from Entity.Raw
+// or from a server.
 //
 // Transfer encoding, charset and format=flowed (RFC 3676) are undone, HTML is
 // rendered as by visible.Lines, and the text is cleaned. Parts are separated by an

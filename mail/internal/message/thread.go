@@ -48,8 +48,8 @@ type threader struct {
 	order    []int          // the nodes by date, ties by index
 	byID     map[string]int // the first node of an id, or what stands for it
 	parents  []int          // direct, -1 for none
-	trees    forest         // what is linked by parents
-	together forest         // what is one conversation
+	trees    forest         // nodes linked by parents
+	together forest         // nodes of one conversation
 }
 
 func newThreader(nodes []ThreadNode) *threader {

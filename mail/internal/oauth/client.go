@@ -28,11 +28,11 @@ const (
 
 var errElsewhere = errors.New("the address reached is not this machine's own")
 
-// answer is what an endpoint said.
+// answer is the answer of an endpoint.
 type answer struct {
 	status     int
 	retryAfter time.Duration
-	fields     map[string]json.RawMessage // nil where the body is no JSON object
+	fields     map[string]json.RawMessage // nil where the body is not a JSON object
 }
 
 // text returns a field that is a string; ok is false for one of another kind.

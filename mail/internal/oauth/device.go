@@ -55,7 +55,7 @@ func (c *Config) Device(ctx context.Context, show func(verification, userCode st
 	return c.poll(ctx, d, asked.Add(d.patience))
 }
 
-// deviceCode is what a person is asked with.
+// deviceCode is the code and address to show to a person.
 type deviceCode struct {
 	Code                   Secret // exported, so that it prints as every Secret does
 	userCode, verification string

@@ -65,8 +65,8 @@ const (
 	codeSlowDown = "slow_down"
 )
 
-// coded is the failure that an error code stands for. An unknown code is not
-// repeated: a hostile server chooses it.
+// coded is the failure of an error code. An unknown code is not repeated: a
+// hostile server chooses it.
 func coded(code string) *Error {
 	known, ok := codes[code]
 	if !ok {
@@ -75,7 +75,7 @@ func coded(code string) *Error {
 	return &Error{Kind: known.kind, Code: code, Temporary: known.kind == wire.KindUnavailable, Text: known.text}
 }
 
-// failure is what an answer without success means.
+// failure is the error of an answer without success.
 func (a *answer) failure() *Error {
 	code, _ := a.text("error")
 	var e *Error

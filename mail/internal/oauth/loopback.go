@@ -24,7 +24,7 @@ const (
 	goodbye    = 2 * time.Second  // for the browser to take its page
 )
 
-// What a browser is told. Nothing of its request is in it.
+// The pages for a browser. They hold nothing of its request.
 const (
 	pageDone  = "Your answer has arrived. You can close this window and go back to the program that sent you here.\n"
 	pageWrong = "This address is for one answer of a consent page only, and this is not it.\n"

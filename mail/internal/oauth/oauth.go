@@ -2,9 +2,9 @@
 // program needs it: a person's consent through a browser (RFC 8252, with PKCE) or
 // through a device code (RFC 8628), and access tokens from a refresh token.
 //
-// It keeps nothing: what it gets it returns. No error, and no formatted value of
-// its types, holds a secret, a code, a token or a word of an answer; what an error
-// says is of the package's own making.
+// It keeps nothing: it returns the tokens that it gets. No error, and no formatted value of
+// its types, holds a secret, a code, a token or a word of an answer; what an error says is
+// of the package's own making.
 //
 // golang.org/x/oauth2 makes the consent address and the PKCE verifier. What is asked
 // of the token endpoint is asked here: that library's errors hold the answer with
@@ -71,7 +71,7 @@ type Config struct {
 	wait func(ctx context.Context, d time.Duration) error // nil means a timer
 }
 
-// Google returns what is known of Google for mail. It has no device code: Google
+// Google returns the settings of Google for mail. It has no device code: Google
 // grants access to mail through a browser only.
 func Google() Config {
 	return Config{
@@ -88,7 +88,7 @@ func Google() Config {
 // tenant is a directory's name, domain or number; it becomes part of a path.
 var tenant = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9.-]{0,252}\z`)
 
-// Microsoft returns what is known of Microsoft for mail. The tenant says whose
+// Microsoft returns the settings of Microsoft for mail. The tenant says whose
 // users may agree; empty means common, which is everybody. One that cannot be a
 // tenant makes a Config that every method refuses.
 func Microsoft(directory string) Config {
@@ -113,7 +113,7 @@ func Microsoft(directory string) Config {
 	}
 }
 
-// notGraphic tells what no address and no user code holds.
+// notGraphic reports characters that an address or a user code cannot hold.
 func notGraphic(r rune) bool { return r <= ' ' || r > '~' }
 
 // check reports a Config that cannot be used. need are the addresses besides the

@@ -16,7 +16,7 @@ const (
 	maxLife = 24 * time.Hour
 )
 
-// Token is what the token endpoint gives.
+// Token is the answer of the token endpoint.
 type Token struct {
 	Access Secret
 	// Life is how long Access is good, counted from before it was asked for; zero

@@ -17,8 +17,8 @@ var (
 	errNotPOP3 = wire.Cause(wire.KindProtocol, "the server does not speak POP3 as it should")
 )
 
-// conn bounds what a server may send, how long it may keep silent, and when the next
-// bytes must be there at the latest.
+// conn bounds the data that a server may send, how long it may keep silent, and when the
+// next bytes must be there at the latest.
 type conn struct {
 	*wire.Bounded
 	silence time.Duration

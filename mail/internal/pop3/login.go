@@ -55,7 +55,7 @@ func (s *Session) login(ctx context.Context) error {
 	if err != nil {
 		return s.refused(ctx, credential, err)
 	}
-	// What a server offers may be another thing after the login.
+	// A server's capabilities may change with the login.
 	return s.capabilities()
 }
 
@@ -70,8 +70,8 @@ func (s *Session) plainUser(c wire.Credential) bool {
 
 func (s *Session) offers(mechanism string) bool { return slices.Contains(s.caps["SASL"], mechanism) }
 
-// refused marks what a server said no to. Its words are left out: it has just been
-// sent a secret, and can say it again in any form.
+// refused marks a server's refusal. Its words are left out: it has just been sent
+// a secret, and can say it again in any form.
 func (s *Session) refused(ctx context.Context, c wire.Credential, err error) error {
 	var e *wire.Error
 	if !errors.As(err, &e) || e.Kind != wire.KindRefused {

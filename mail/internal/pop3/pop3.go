@@ -47,7 +47,7 @@ func (c Config) withDefaults() Config {
 // bytes; servers that greet with more are read too.
 const maxReply = 4096
 
-// Session is a mailbox that is open: what it holds is what it held at the login
+// Session is a mailbox that is open: it shows the messages that were there at the login
 // (RFC 1939 section 4), so new messages need a new Session. It is not safe for
 // concurrent use.
 type Session struct {
@@ -109,7 +109,7 @@ func (s *Session) begin(ctx context.Context) error {
 }
 
 // startTLS upgrades (RFC 2595 section 4). The server is not asked whether it can:
-// what it says in the clear does not count.
+// capabilities sent in the clear do not count.
 func (s *Session) startTLS(ctx context.Context) error {
 	if _, err := s.command(wire.StageTLS, "STLS"); err != nil {
 		return err

@@ -38,7 +38,7 @@ var markers = map[string]Kind{
 	"ms-outlook-mobile-reference-message": HeaderBelow, "OutlookMessageHeader": HeaderBelow,
 }
 
-// KindOf knows the elements in which mail programs put what they quote.
+// KindOf knows the elements in which mail programs put quoted text.
 func KindOf(tag string, attrs []html.Attribute) Kind {
 	switch tag {
 	case "blockquote":
@@ -114,7 +114,7 @@ func BareHistory(text string) bool {
 	return end > 0 && strict
 }
 
-// LaidOut splits what the renderer wrote into clean lines.
+// LaidOut splits the renderer's text into clean lines.
 func LaidOut(s string) []Line {
 	lines := make([]Line, 0, strings.Count(s, "\n")+1)
 	header := false

@@ -61,7 +61,7 @@ func (m *Marker) step(i int) int {
 			m.raise(i, end)
 			return end
 		case m.Above && strict && !m.Forward && (end < len(m.lines) || m.Cut):
-			// Some programs put no marks before what they quote.
+			// Some programs put no marks before quoted text.
 			m.raise(i, len(m.lines))
 			return len(m.lines)
 		}
@@ -333,7 +333,7 @@ func isOriginalLine(s string) bool {
 }
 
 // fieldName returns the name of a header field in lower case, without the marks that
-// stand for bold letters, "" where a line is none.
+// stand for bold letters, "" where the line is not one.
 func fieldName(s string) string {
 	s = strings.TrimLeft(s, "*_ \t")
 	i := strings.IndexAny(s, ":：")

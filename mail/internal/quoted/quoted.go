@@ -16,7 +16,7 @@ const maxQuotes = 20
 // Line is one line of a text that is about to be shown.
 type Line struct {
 	Text   string // without its quotation marks and white space at its end; does not begin with ">"
-	Depth  int    // of quotation; 0 is what the sender says now
+	Depth  int    // of quotation; 0 is the sender's own text
 	Header bool   // markup says that the header of an older message begins here
 }
 
@@ -242,7 +242,7 @@ func shorten(lines []Line, room int) []Line {
 	return append(out, leftOut(len(lines)-shown))
 }
 
-// NewRunes counts the runes of what is new in lines.
+// NewRunes counts the runes of the new lines.
 func NewRunes(lines []Line) int {
 	n := 0
 	for _, l := range lines {

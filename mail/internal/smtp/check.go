@@ -14,7 +14,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// The bounds of what is sent.
+// The bounds of a message.
 const (
 	MaxRecipients = 100 // what every server takes (RFC 5321 section 4.5.3.1.8)
 	maxTextLine   = 998 // bytes without the line end (RFC 5322 section 2.1.1)

@@ -8,7 +8,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// What a server may send.
+// Bounds of a server's replies.
 const (
 	maxAnswers = 1 << 20 // bytes on one connection, between its TLS and us
 	maxLine    = 4 << 10 // bytes of one line; RFC 5321 section 4.5.3.1.5 allows 512

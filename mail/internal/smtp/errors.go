@@ -26,7 +26,7 @@ func failure(stage string, err error) *wire.Error {
 	return &wire.Error{Stage: stage, Kind: wire.KindOf(err), OutOfStep: true, Err: err}
 }
 
-// Outcome is what is known of a message. Its zero value promises nothing.
+// Outcome is the known state of a message. Its zero value promises nothing.
 type Outcome int
 
 // The outcomes. Accepted has no error; what Send returned tells it.

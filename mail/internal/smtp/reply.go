@@ -18,7 +18,7 @@ type reply struct {
 	lines    []string // the text, without codes; at least one, perhaps empty
 }
 
-// positive says that what was asked is done, refused that it will not be.
+// positive says that the command was done, refused that it will not be.
 func (r *reply) positive() bool { return r.code/100 == 2 }
 func (r *reply) refused() bool  { return r.code/100 >= 4 }
 
@@ -28,7 +28,7 @@ func (r *reply) text() string {
 }
 
 // readReply reads one reply. It takes a line that ends without CR, and nothing
-// else that is not as it should be: half a line is no answer.
+// else that is not as it should be: half a line is not an answer.
 func readReply(br *bufio.Reader) (reply, error) {
 	var r reply
 	for range maxLines {

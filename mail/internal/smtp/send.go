@@ -106,7 +106,7 @@ func (s *Session) no(stage string, r reply) *wire.Error {
 func (s *Session) envelope(e *Envelope, size int, eight bool) error {
 	lines := make([]string, 0, 2+len(e.Recipients))
 	if s.begun {
-		lines = append(lines, "RSET") // what was begun before may have recipients
+		lines = append(lines, "RSET") // a transaction begun before may have recipients
 	}
 	first := len(lines) // the MAIL
 	lines = append(lines, s.mailFrom(e, size, eight))

@@ -33,7 +33,7 @@ const (
 // Session is a connection that is logged in. It is not safe for concurrent use.
 type Session struct {
 	conn  *conn
-	offer map[string]string // what the server offers: keywords in upper case, and their parameters
+	offer map[string]string // the server's extensions: keywords in upper case, and their parameters
 	begun bool              // a transaction is open that was not carried out
 	stop  func()
 }
@@ -120,7 +120,7 @@ func (s *Session) command(stage, line string, within time.Duration) (reply, *wir
 	return r, nil
 }
 
-// hello asks what the server offers. HELO is no way out: a server without EHLO
+// hello asks what the server offers. HELO does not help: a server without EHLO
 // has no login either.
 func (s *Session) hello(stage string, within time.Duration) error {
 	r, failed := s.command(stage, "EHLO localhost", within)
@@ -138,8 +138,8 @@ func (s *Session) hello(stage string, within time.Duration) error {
 	return nil
 }
 
-// startTLS protects the connection. What the server said of itself in the clear is
-// forgotten, and what it said ahead ends the connection (RFC 3207 section 6).
+// startTLS protects the connection. The server's extensions from the clear are forgotten,
+// and replies that it sent ahead end the connection (RFC 3207 section 6).
 func (s *Session) startTLS(ctx context.Context, target wire.Target) error {
 	if !s.offers("STARTTLS") {
 		return failure(wire.StageTLS, errors.New("server does not offer STARTTLS, and logging in without TLS is refused"))

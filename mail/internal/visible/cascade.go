@@ -34,7 +34,7 @@ func rank(tier int, d *declaration, weight uint64) uint64 {
 type page struct {
 	matcher
 	sheet  sheet
-	root   style // what the outermost element inherits
+	root   style // the style that the outermost element inherits
 	hidden int   // characters that a person would not see
 	// Of the element whose style is computed:
 	around style
@@ -148,8 +148,9 @@ func (p *page) word(prop property) string {
 	return v.word
 }
 
-// initial reports whether a property begins anew instead of being inherited: because it
-// is declared so, or because nothing is declared and browsers do so for the element.
+// initial reports whether a property takes its initial value instead of being inherited:
+// because it is declared so, or because nothing is declared and browsers do so for the
+// element.
 func (p *page) initial(prop property, byBrowser bool) bool {
 	d := p.best[prop].decl
 	return d != nil && d.value.word == "initial" || d == nil && byBrowser
@@ -247,7 +248,7 @@ func hints(n *html.Node) (all []declaration) {
 }
 
 // attributeColor reads a colour of HTML, whose hash may be missing. Browsers make a
-// colour of any text, so what is not read here is unknown.
+// colour of any text, so a value that is not read here is unknown.
 func attributeColor(s string) color {
 	s = strings.ToLower(strings.TrimSpace(s))
 	c, ok := namedColor(s)

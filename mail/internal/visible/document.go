@@ -15,9 +15,9 @@ import (
 // MaxBytes is the number of bytes of a document that are read.
 const MaxBytes = 2 << 20
 
-// Bounds of what is given to the parser. It opens unclosed formatting again in
-// every block and merges the attributes of repeated body tags, so that a short
-// document can ask for gigabytes.
+// Bounds of the parser's input. It opens unclosed formatting again in every block
+// and merges the attributes of repeated body tags, so that a short document can
+// ask for gigabytes.
 const (
 	maxTreeNodes  = 600_000
 	maxTreeRoots  = 8   // html and body tags

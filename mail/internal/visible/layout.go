@@ -30,7 +30,7 @@ type element struct {
 	data  bool     // of a table: it has header cells, so empty cells mean something
 }
 
-// renderer lays out what a person sees as text.
+// renderer lays out the visible content as text.
 type renderer struct {
 	open   []element
 	count  map[string]int // open elements by name

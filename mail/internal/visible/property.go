@@ -37,7 +37,7 @@ const (
 	exoticFirst // and one for each of exoticNames
 )
 
-// cssValue is what was declared: a keyword in lower case, a quantity, or colours.
+// cssValue is a declared value: a keyword in lower case, a quantity, or colours.
 type cssValue struct {
 	word   string
 	n      float64
@@ -45,7 +45,7 @@ type cssValue struct {
 	color  color   // of the text or the ground
 	colors []color // of a gradient
 	image  bool    // a picture or a gradient
-	worst  bool    // it was exotic, and stands for what hides most
+	worst  bool    // it was exotic, and stands for the value that hides most
 }
 
 func px(n float64) cssValue        { return cssValue{n: n, unit: "px"} }
@@ -58,7 +58,7 @@ type propertyRule struct {
 	inherited bool     // elements have it from those around them when nothing is said
 	hiding    string   // keywords that hide, or help to
 	low, high float64  // pixels at or beyond which a quantity hides, or helps to
-	worst     cssValue // what an exotic value is taken for; nothing brings back what it moves away
+	worst     cssValue // the value that an exotic one is taken for; nothing brings back what it moves away
 }
 
 var (

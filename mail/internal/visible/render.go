@@ -66,7 +66,7 @@ func Lines(s string, maxRunes int) (lines []quoted.Line, hidden int, cut bool) {
 // a cut finds the end of a character.
 const spare = 64
 
-// writer takes what a person sees of a document, in order.
+// writer takes the text that a person sees of a document, in order.
 type writer interface {
 	begin(n *html.Node, st style)
 	end(n *html.Node)
@@ -75,8 +75,8 @@ type writer interface {
 	isFull() bool            // nothing more is taken
 }
 
-// show gives a writer what a person sees of a document. It returns how many characters
-// a person does not see, and whether something is missing at the end.
+// show gives a writer the text that a person sees of a document. It returns how many
+// characters a person does not see, and whether something is missing at the end.
 func show(s string, to writer) (hidden int, cut bool) {
 	p, root, cut := openHTML(s)
 	if p.exhausted() {

@@ -104,7 +104,7 @@ func (sh *sheet) rule(toks []token, at context) []token {
 		return nil
 	}
 	if len(prelude) > 1 && strings.HasPrefix(prelude[0].text, "--") && prelude[0].kind == tokenIdent && prelude[1].is(":") {
-		return rest // what looks like a custom property is no rule
+		return rest // a line that looks like a custom property is not a rule
 	}
 	list, sure := parseSelectors(prelude)
 	if sure == no {
@@ -136,7 +136,7 @@ func (sh *sheet) atRule(name string, toks []token, at context) []token {
 	case "namespace":
 		sh.foreign = true
 		return rest
-	default: // fonts, pages and what is not known; animations are exotic where they are used
+	default: // fonts, pages and unknown rules; animations are exotic where they are used
 		return rest
 	}
 	switch {

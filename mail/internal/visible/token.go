@@ -8,7 +8,7 @@ import (
 )
 
 // tokenKind is a kind of token of CSS Syntax Level 3 section 4. White space and
-// comments are no tokens: they only keep apart what stands before and behind them.
+// comments are not tokens: they only separate the tokens around them.
 type tokenKind uint8
 
 const (
@@ -108,7 +108,7 @@ func tokensOf(css string) (toks []token, ok bool) {
 		css = cssNewlines.Replace(css)
 	}
 	if strings.HasSuffix(css, `\`) {
-		css += "\uFFFD" // what an escape at the end stands for
+		css += "\uFFFD" // the meaning of an escape at the end
 	}
 	z := &lexer{s: css}
 	toks = z.list("")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// grammar reads the value of a property. The truth is no when it is not valid,
+// grammar reads the value of a property. The truth is no for a value that is not valid,
 // and doubtful when not every mail program takes it for valid, or it is exotic.
 type grammar func(parts []token) (cssValue, truth)
 

@@ -27,12 +27,12 @@ const (
 	KindProtocol    Kind = "protocol"    // the server said something that makes no sense, or out of turn; or this side would have
 	KindRefused     Kind = "refused"     // the server refused
 	KindLimit       Kind = "limit"       // the server sent more than the limits allow
-	KindInvalid     Kind = "invalid"     // what the caller gave cannot be used
+	KindInvalid     Kind = "invalid"     // the caller's input cannot be used
 	KindUnsupported Kind = "unsupported" // the server lacks an extension that is needed
 	KindTooLarge    Kind = "too_large"   // the server takes no message of this size
 
 	// Of an OAuth 2.0 provider.
-	KindConsent     Kind = "consent"     // what the person agreed to is not accepted (any more): they must be asked again
+	KindConsent     Kind = "consent"     // the person's consent is not accepted (any more): they must be asked again
 	KindDenied      Kind = "denied"      // the person, or somebody who decides for them, said no
 	KindExpired     Kind = "expired"     // nobody decided in time
 	KindUnavailable Kind = "unavailable" // the provider cannot answer at the moment
@@ -49,7 +49,7 @@ const (
 // Error is a failure of a connection to a mail server. It holds no secret and nothing
 // of a message.
 type Error struct {
-	Stage string // what was being done
+	Stage string // the step that failed
 	Kind  Kind
 	Reply int    // SMTP's reply code; 0 without one
 	Code  string // response code of IMAP or POP3, without brackets, in upper case; of SMTP the enhanced status code

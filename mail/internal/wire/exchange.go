@@ -7,7 +7,7 @@ import (
 	"github.com/emersion/go-sasl"
 )
 
-// maxChallenges bounds what a server may ask in one login.
+// maxChallenges bounds the challenges of a server in one login.
 const maxChallenges = 16
 
 var (

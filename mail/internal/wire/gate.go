@@ -7,8 +7,8 @@ import (
 )
 
 // Gate lets so many connections be open at once. One counts from before it is
-// dialled until it is closed, whoever closes it, so that a new one is not begun
-// before the old one is gone. It is safe for concurrent use.
+// dialled until either side closes it, so that a new one is not begun before the
+// old one is gone. It is safe for concurrent use.
 type Gate struct{ places chan struct{} }
 
 // NewGate makes a Gate for n connections, at least one.

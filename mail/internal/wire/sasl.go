@@ -65,7 +65,7 @@ type token struct {
 // Start implements sasl.Client.
 func (t *token) Start() (string, []byte, error) { return t.mechanism, []byte(t.first), nil }
 
-// Next implements sasl.Client. What the server says is not looked at: it has just
+// Next implements sasl.Client. The server's data is not looked at: it has just
 // been sent a token, and could say it again.
 func (t *token) Next([]byte) ([]byte, error) { return []byte(t.last), nil }
 

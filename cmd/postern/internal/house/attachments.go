@@ -55,7 +55,7 @@ func (a *attachments) open(ctx context.Context) (*os.Root, error) {
 
 // rootOf is the directory that a principal's files are in: all of it, or for one with a
 // scope a directory of its own in it, so that it cannot send files that were saved from
-// accounts outside it. Of a scope with other accounts it is another one, also where
+// accounts outside its scope. Of a scope with other accounts it is another one, also where
 // the name is the same: a grant can be made again. The caller closes what it gets.
 func (a *attachments) rootOf(ctx context.Context) (root *os.Root, own bool, err error) {
 	whole, err := a.open(ctx)

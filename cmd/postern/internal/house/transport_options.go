@@ -47,9 +47,9 @@ func (s *System) transportStore(ctx context.Context, o *TransportOptions, readOn
 		if err != nil {
 			return nil, unusable(fmt.Sprintf("--helper cannot be read: %v.", err), "Write it as a command string: quotes around an argument that holds spaces.")
 		}
-		stands := strings.NewReplacer("{name}", t.Served.Name, "{username}", t.Served.Username)
+		placeholders := strings.NewReplacer("{name}", t.Served.Name, "{username}", t.Served.Username)
 		for i := range argv {
-			argv[i] = stands.Replace(argv[i])
+			argv[i] = placeholders.Replace(argv[i])
 		}
 		t.Served.Auth, t.Served.Helper, t.Served.OAuth = mail.AuthHelper, argv, mail.OAuth{}
 	}

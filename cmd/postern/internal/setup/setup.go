@@ -5,9 +5,9 @@
 // An account is first added to a vault that lasts as long as the trial, by the very
 // command that adds it to the real one: nothing is kept of what does not work, and
 // there is no second way to make an account. Only then are the keys kept, the vault
-// made and the account added to it; what was made is taken back when one of these
-// steps fails. The commands are those that the program hands in as an Administrator:
-// this package can run no other.
+// made and the account added to it; all of that is undone when one of these steps
+// fails. The commands are those that the program hands in as an Administrator: this
+// package can run no other.
 package setup
 
 import (
