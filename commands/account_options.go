@@ -7,6 +7,7 @@ import (
 
 	"github.com/postern-mail/postern/discovery"
 	"github.com/postern-mail/postern/mail"
+	"github.com/postern-mail/postern/mail/outbox"
 )
 
 // accountOptions are the options that account add and account edit share. One that is not
@@ -35,6 +36,11 @@ type accountOptions struct {
 
 // apply sets the options that were given and fills in what follows from them.
 func (o *accountOptions) apply(a *mail.Account, d *Deps) error {
+	if o.Email != "" {
+		if _, err := outbox.ParseAddress(o.Email); err != nil {
+			return &discovery.Fault{Code: discovery.ValidationError, Message: "--email is not a mail address: " + err.Error() + "."}
+		}
+	}
 	setIf(&a.Email, o.Email)
 	setIf(&a.Protocol, o.Protocol)
 	setIf(&a.Username, o.Username)

@@ -30,7 +30,7 @@ var rules = []rule{
 		hint: "See them with 'outbox list'; 'outbox cancel' takes back what waits, and the administrator approves or rejects the rest."},
 	{is: vault.ErrNoVault, code: discovery.ConfigError, message: "There is no vault yet.", hint: "Make one with 'postern init', or point POSTERN_DB at the file."},
 	{is: vault.ErrNoKey, code: discovery.ConfigError, message: "No vault key is set.", hint: "Set POSTERN_KEY (or POSTERN_KEY_FILE, POSTERN_KEY_COMMAND) to the agent key that 'postern init' was given."},
-	{is: vault.ErrBadKey, code: discovery.ConfigError, hint: "A key is the base64 of 32 bytes; 'postern keygen' prints a fresh one."},
+	{is: vault.ErrBadKey, code: discovery.ConfigError, hint: "A key is the base64 of 32 bytes. Check that what the variable names is there and can be read; a fresh key opens no vault that was made with another."},
 	{is: vault.ErrWrongKey, code: discovery.ConfigError, message: "The key does not open this vault.", hint: "Set the key the vault was made with, or point POSTERN_DB at the vault that belongs to it."},
 	{is: vault.ErrPermissions, code: discovery.ConfigError, message: "The vault or a key file can be read by other users.", hint: "Take their permissions away: chmod 600 on the file."},
 	{is: vault.ErrFutureFormat, code: discovery.StoreError, hint: "Use the version of postern that wrote it, or a newer one."},

@@ -161,7 +161,8 @@ func eventTime(t time.Time, allDay bool) string {
 	return timestamp(t)
 }
 
-// Truncate implements discovery.Truncator: the longest texts are cut.
+// Truncate implements discovery.Truncator: the longest texts are cut, and where all are
+// short the last header fields are left out.
 func (r *MailGetResult) Truncate(fraction float64) bool {
 	m := &r.Message
 	texts := []*string{&m.BodyText, &m.BodyHTML, &m.From, &m.To, &m.CC, &m.Subject, &m.InternetMessageID}
@@ -178,7 +179,15 @@ func (r *MailGetResult) Truncate(fraction float64) bool {
 			texts = append(texts, &v.Summary, &v.Location, &v.Organizer, &v.Method)
 		}
 	}
-	return clipTexts(texts, fraction, func(i int) { *cmp.Or(extracted[i], &m.Truncated) = true })
+	if clipTexts(texts, fraction, func(i int) { *cmp.Or(extracted[i], &m.Truncated) = true }) {
+		return true
+	}
+	all := len(m.Headers)
+	if all == 0 {
+		return false
+	}
+	m.Headers, m.Truncated = m.Headers[:int(float64(all)*min(fraction, 0.9))], true
+	return true
 }
 
 // Summary implements discovery.Summarizer.

@@ -31,8 +31,7 @@ var errNothing = errors.New("nothing to write")
 // writeTogether runs do in a transaction that it shares with others. It returns nil when
 // that is durable, errNothing where do said so, and otherwise why nothing of it is kept.
 // An error of one fails all. If the context ends first the outcome is not known, and the
-// variables that do sets must not be read. A call that is alone writes in its own
-// goroutine.
+// variables that do sets must not be read.
 func (v *Vault) writeTogether(ctx context.Context, do func(*transaction, *job) error) error {
 	j := &job{ctx: ctx, done: make(chan error, 1)}
 	j.do = func(t *transaction) error { return do(t, j) }
@@ -41,7 +40,7 @@ func (v *Vault) writeTogether(ctx context.Context, do func(*transaction, *job) e
 	first := !v.together.running
 	v.together.running = true
 	v.together.mu.Unlock()
-	if first && v.runJobs() {
+	if first {
 		go func() {
 			for v.runJobs() {
 			}

@@ -48,6 +48,23 @@ func TestEntriesOfCallsAtOnceShareATransaction(t *testing.T) {
 	}
 }
 
+// TestACallWaitsNoLongerThanItsContext has the disk take longer.
+func TestACallWaitsNoLongerThanItsContext(t *testing.T) {
+	v, _ := newVault(t, nil)
+	slow := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	err := v.writeTogether(ctx, func(*transaction, *job) error {
+		cancel()
+		<-slow
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("it ends with %v, want Canceled", err)
+	}
+	close(slow)
+	must(t, v.Record(t.Context(), gateway.AuditEntry{Command: "later"}))
+}
+
 // TestWhatIsNotDurableIsToldToEveryCaller has writes fail that share a transaction.
 func TestWhatIsNotDurableIsToldToEveryCaller(t *testing.T) {
 	v, _ := newVault(t, nil)

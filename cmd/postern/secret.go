@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -18,6 +19,8 @@ import (
 func (p *process) readSecret(ctx context.Context, stdin *bufio.Reader, source string) (mail.Secret, error) {
 	kind, name, _ := strings.Cut(source, ":")
 	switch {
+	case kind == "env" && p.getenv(name) == "":
+		return mail.Secret{}, fmt.Errorf("the variable %s is not set", name)
 	case kind == "env":
 		return firstLine(strings.NewReader(p.getenv(name)))
 	case kind == "file":

@@ -84,7 +84,7 @@ func (m *Client) Watch(ctx context.Context, account string, q WatchQuery) (*Watc
 }
 
 func (m *Client) openWatch(ctx context.Context, account string) (*imapBox, error) {
-	return m.openIMAP(ctx, watchOp, account, "a way to wait for mail",
+	return m.openIMAP(ctx, watchOp, account, "way to wait for mail",
 		mail.AdvicePOP3Poll)
 }
 

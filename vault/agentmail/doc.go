@@ -11,7 +11,8 @@
 //	                 r id created seq       a message that answers the one with the id
 //	                 m seq agent            what the agent did with the message: a mark
 //	agents.boxes     agent d seq            a message that came to the agent: an arrival
-//	                 agent u seq            the same, while it is unread, with the claim that holds it
+//	                 agent u seq            the same, while it is unread
+//	                 agent h seq            the claim that last held it, while it is unread: a hold
 //	                 everyone d seq         a broadcast
 //	agents.agents    agent                  an agentRecord
 //

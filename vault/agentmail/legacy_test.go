@@ -1,6 +1,7 @@
 package agentmail
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/postern-mail/postern/mail"
 	"github.com/postern-mail/postern/vault"
+	"github.com/postern-mail/postern/vault/kv"
 )
 
 // fixtureTime is when ../testdata/format1-full.db was written, by the version whose
@@ -87,4 +89,26 @@ func TestMailOfTheVersionBeforeIsKept(t *testing.T) {
 		t.Errorf("after a day: %+v, %v", list, err)
 	}
 	must(t, v.Check(t.Context()))
+}
+
+// TestAnAgentOfTheVersionBeforeIsRead has an agent with a member that this version does
+// not know, which nothing may try to mend while it only looks.
+func TestAnAgentOfTheVersionBeforeIsRead(t *testing.T) {
+	v := newBox(t, nil)
+	post(t, v, "p:a", "p:b", "hello")
+	must(t, v.Update(t.Context(), func(tx kv.Tx) error {
+		for record, err := range kv.Each(tx, bucketAgents, kv.Range{}) {
+			must(t, err)
+			with := bytes.Replace(record.Value, []byte("}"), []byte(`,"claims":[{"id":"x","at":1,"seqs":[1]}]}`), 1)
+			must(t, tx.Put(bucketAgents, record.Key, with))
+		}
+		return nil
+	}))
+	in, err := v.Read(t.Context(), Query{Agent: "p:b", Peek: true})
+	if err != nil || subjects(in.Messages) != "hello" {
+		t.Errorf("p:b has unread: %s, %v", subjects(in.Messages), err)
+	}
+	if list, err := v.Status(t.Context(), "", ""); err != nil || len(list) == 0 {
+		t.Errorf("the status: %+v, %v", list, err)
+	}
 }

@@ -59,6 +59,7 @@ func (r *room) remove(m *Message, at place, left *int) (whole bool) {
 		a.Traffic -= traffic
 		a.saved = nil
 		r.drop(bucketBoxes, boxKey(key, boxUnread, at.seq))
+		r.drop(bucketBoxes, boxKey(key, boxHeld, at.seq))
 	}
 	marks := join([]byte{indexMark}, number(at.seq))
 	for key := range r.each(bucketIndex, kv.Prefix(marks), len(marks)+len(agentKey{})) {

@@ -24,10 +24,6 @@ func (r *room) box(agent agentKey, kind byte, after uint64) iter.Seq[arrival] {
 }
 
 func (r *room) arrival(seq uint64, value []byte) (a arrival) {
-	if len(value) == 40 {
-		a.hold = hold{uint64(parseNumber(value[24:])), parseNumber(value[32:])}
-		value = value[:24]
-	}
 	value = r.sized(value, 24)
 	a.from, a.place = agentKey(value), place{parseNumber(value[16:]), seq}
 	return a
@@ -35,8 +31,9 @@ func (r *room) arrival(seq uint64, value []byte) (a arrival) {
 
 // held returns the hold on a message that an agent has not read.
 func (r *room) held(agent agentKey, seq uint64) (h hold) {
-	if b := r.get(bucketBoxes, boxKey(agent, boxUnread, seq)); b != nil {
-		h = r.arrival(seq, b).hold
+	if b := r.get(bucketBoxes, boxKey(agent, boxHeld, seq)); b != nil {
+		b = r.sized(b, 16)
+		h = hold{uint64(parseNumber(b)), parseNumber(b[8:])}
 	}
 	return h
 }
@@ -77,12 +74,13 @@ func (r *room) survey(q *Query) (v view) {
 			continue
 		}
 		e.done = r.mark(e.seq, key)
-		if q.All && e.done.read == 0 {
-			e.hold = r.held(key, e.seq)
-		}
 		read := e.done.read
-		if end := e.until(r.now); !end.IsZero() {
-			if read = e.at; v.Retry.IsZero() || end.Before(v.Retry) {
+		var h hold
+		if read == 0 {
+			h = r.held(key, e.seq)
+		}
+		if end := h.until(r.now); !end.IsZero() {
+			if read = h.at; v.Retry.IsZero() || end.Before(v.Retry) {
 				v.Retry = end
 			}
 			if !q.All {
@@ -167,8 +165,7 @@ func (r *room) claim(q *Query) Inbox {
 		v.Claim = &Claim{id: rand.Uint64()}
 	}
 	for _, e := range v.unread {
-		e.hold = hold{v.Claim.id, r.now.UnixMicro()}
-		r.put(bucketBoxes, boxKey(key, boxUnread, e.seq), e.bytes())
+		r.put(bucketBoxes, boxKey(key, boxHeld, e.seq), join(number(v.Claim.id), number(uint64(r.now.UnixMicro()))))
 		v.Claim.seqs = append(v.Claim.seqs, e.seq)
 	}
 	return v.Inbox
@@ -187,5 +184,6 @@ func (r *room) confirm(name string, c *Claim) {
 		done.read = h.at
 		r.putMark(seq, key, done)
 		r.drop(bucketBoxes, boxKey(key, boxUnread, seq))
+		r.drop(bucketBoxes, boxKey(key, boxHeld, seq))
 	}
 }

@@ -26,7 +26,7 @@ const (
 	bucketAgents   = "agents.agents"
 
 	indexID, indexReply, indexMark = 'i', 'r', 'm'
-	boxAll, boxUnread              = 'd', 'u'
+	boxAll, boxUnread, boxHeld     = 'd', 'u', 'h'
 )
 
 type agentKey = [16]byte // digest of an identity
@@ -43,16 +43,9 @@ func (p place) bytes() []byte { return join(number(uint64(p.created)), number(p.
 type arrival struct {
 	place
 	from agentKey
-	hold // of one that is unread
 }
 
-func (a arrival) bytes() []byte {
-	b := join(a.from[:], number(uint64(a.created)))
-	if a.hold != (hold{}) {
-		b = join(b, number(a.id), number(uint64(a.at)))
-	}
-	return b
-}
+func (a arrival) bytes() []byte { return join(a.from[:], number(uint64(a.created))) }
 
 // hold says which claim holds a message and since when, in microseconds.
 type hold struct {
@@ -203,6 +196,8 @@ func (r *room) agent(key agentKey) *agent {
 	if json.Unmarshal(a.saved, &a.agentRecord) != nil {
 		r.fail(damaged("an agent"))
 	}
+	// What an earlier version kept besides is no change.
+	a.saved, _ = json.Marshal(a.agentRecord)
 	r.agents[key] = a
 	return a
 }

@@ -22,7 +22,7 @@ func Create(ctx context.Context, path string, fill func(kv.Tx) error) (created b
 		return false, err
 	}
 	path = filepath.Join(dir, filepath.Base(path))
-	unlock, err := takeLock(ctx, path+".lock", true, func() {})
+	unlock, err := takeLock(ctx, path+".lock", true, func() {}, func() {})
 	if err != nil {
 		return false, err
 	}

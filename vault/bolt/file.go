@@ -110,11 +110,15 @@ func (e *Engine) lock(ctx context.Context, write bool) (unlock func(), err error
 		return nil, err
 	}
 	over := func() { e.places.Release(places) }
+	left := func() { // a wait keeps one place, so that others of this process read meanwhile
+		e.places.Release(places - 1)
+		places = 1
+	}
 	if err := e.lockable(side); err != nil {
 		over()
 		return nil, err
 	}
-	if unlock, err = takeLock(ctx, side, write, over); err != nil {
+	if unlock, err = takeLock(ctx, side, write, left, over); err != nil {
 		return nil, fmt.Errorf("vault lock: %w", err)
 	}
 	return unlock, nil

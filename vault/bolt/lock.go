@@ -8,9 +8,9 @@ import (
 
 // takeLock tries once and then blocks in the kernel, which hands the lock over without
 // the delay of polling. A wait in the kernel cannot be ended: one that is given up goes
-// on and lets the lock go at once. over is called when it is let go of, or not had; what
-// it bounds is therefore how many waits there are.
-func takeLock(ctx context.Context, path string, write bool, over func()) (unlock func(), _ error) {
+// on and lets the lock go at once; left is called then. over is called when the lock is
+// let go of, or not had; what it bounds is therefore how many waits there are.
+func takeLock(ctx context.Context, path string, write bool, left, over func()) (unlock func(), _ error) {
 	side := flock.New(path)
 	try, wait := side.TryRLock, side.RLock
 	if write {
@@ -27,6 +27,7 @@ func takeLock(ctx context.Context, path string, write bool, over func()) (unlock
 		select {
 		case err = <-got:
 		case <-ctx.Done():
+			left()
 			go func() {
 				<-got
 				release()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/gofrs/flock"
 
@@ -41,6 +42,25 @@ func TestAWaitThatIsGivenUp(t *testing.T) {
 		}
 		must(t, holder.Lock()) // nobody keeps it
 		must(t, holder.Close())
+	}
+}
+
+// TestReadersGoOnBehindAWriteThatGaveUp has another program read for long.
+func TestReadersGoOnBehindAWriteThatGaveUp(t *testing.T) {
+	e := mustAt(t, newFile(t))
+	holder := flock.New(e.Path() + ".lock")
+	must(t, holder.RLock())
+	defer func() { must(t, holder.Close()) }()
+	nothing := func(kv.Tx) error { return nil }
+	ctx, cancel := context.WithCancel(t.Context())
+	go cancel()
+	if _, err := e.Transact(ctx, true, nothing); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the write ends with %v, want Canceled", err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := e.Transact(ctx, false, nothing); err != nil {
+		t.Errorf("the read ends with %v", err)
 	}
 }
 

@@ -280,12 +280,15 @@ func (p *addressScanner) emit(name, addr string) {
 // tidyAddr takes comments, white space outside quotes and a source route out of
 // an address and cleans it. Encoded words in it stay as they are.
 func tidyAddr(s string) string {
-	s = addrNoise.ReplaceAllStringFunc(s, func(part string) string {
-		if part[0] == '"' {
-			return part
-		}
-		return ""
-	})
+	for before := ""; before != s; { // comments may lie within one another
+		before = s
+		s = addrNoise.ReplaceAllStringFunc(s, func(part string) string {
+			if part[0] == '"' {
+				return part
+			}
+			return ""
+		})
+	}
 	if strings.HasPrefix(s, "@") {
 		if _, after, ok := strings.Cut(s, ":"); ok {
 			s = after

@@ -83,7 +83,9 @@ func parseDate(s string) (time.Time, bool) {
 		t := time.Date(year, time.Month(month), number("day"), hour, number("minute"), second, 0, loc)
 		// Such as February 30; and no zone may carry a year past what RFC 3339 can write.
 		real := t.Day() == number("day") && t.Month() == time.Month(month) && t.Hour() == hour && t.Minute() == number("minute")
-		return t, real && year >= 1900 && year <= 9998
+		if real && year >= 1900 && year <= 9998 {
+			return t, true
+		}
 	}
 	return time.Time{}, false
 }

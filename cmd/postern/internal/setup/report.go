@@ -53,17 +53,21 @@ func (s *setup) report(m *made) error {
 
 // tellHow says how the administrator changes rules and how a client is connected.
 func (s *setup) tellHow(b *strings.Builder, m *made) {
-	form, command := s.adminForm(), "postern account edit "+m.accounts[0].Name+" --mode RW"
+	form, command := s.adminForm(), "postern account show "+m.accounts[0].Name
 	if runtime.GOOS == "windows" {
 		form = "set " + strings.ReplaceAll(form, "'", "") + "\n "
 	}
-	fmt.Fprintf(b, "\nTo change accounts or rules, set %s for that command only, such as:\n  %s %s\n", vault.AdminKeyVar, form, command)
-	entry, err := s.ClientEntry(m.Fingerprint, profileFor(m.accounts))
+	fmt.Fprintf(b, "\nTo see or change accounts and rules, give the administrator's key to that command only, such as:\n  %s %s\n", form, command)
+	profile, option := profileFor(m.accounts), ""
+	if profile != "read-only" {
+		option = " --profile " + profile
+	}
+	entry, err := s.ClientEntry(m.Fingerprint, profile)
 	if err != nil {
 		fmt.Fprintf(b, "\nTo connect a client: %s.\n", sentence(err))
 		return
 	}
-	fmt.Fprintf(b, "\nTo connect a client: postern install claude-code (or claude-desktop, cursor, vscode, codex)\nOr paste this into its configuration:\n\n%s\n", entry)
+	fmt.Fprintf(b, "\nTo connect a client: postern install claude-code%s (or claude-desktop, cursor, vscode, codex)\nOr paste this into its configuration:\n\n%s\n", option, entry)
 }
 
 // adminForm is how the administrator's key is given to a command.
