@@ -259,7 +259,7 @@ func (l *listing) byNumber(s *imap.Session) error {
 	}
 	low, high := uint32(1), box.Exists
 	if l.q.AfterUID != 0 {
-		low = counted + 1
+		low = min(counted, box.Exists) + 1
 	} else if l.q.BeforeUID != 0 {
 		high = min(counted, high)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -331,6 +332,30 @@ func TestDecisionsWhileTheMessageIsOnItsWay(t *testing.T) {
 				t.Errorf("commands %s", said)
 			}
 		})
+	}
+}
+
+func TestTwoPeopleApproveAtOnce(t *testing.T) {
+	o := newOffice(t, newSubmissionServer(t), approving)
+	e := o.mustSend(hello())
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	accepted := 0
+	for range 10 {
+		wg.Go(func() {
+			got, err := o.Approve(t.Context(), e.ID, e.Digest, "ann")
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil && got.State == mail.OutboxAccepted {
+				accepted++
+			} else if kind(err) != mail.KindConflict {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+	wg.Wait()
+	if len(o.server.messages()) != 1 || accepted == 0 {
+		t.Errorf("the server has %d, %d were told so", len(o.server.messages()), accepted)
 	}
 }
 

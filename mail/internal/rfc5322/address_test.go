@@ -25,6 +25,7 @@ func TestAddressesReadsWhatPeopleSee(t *testing.T) {
 		{`"=?utf-8?q?J=C3=B6rg?=" <j@example.org>`, []Address{{"Jörg", "j@example.org"}}},
 		{"J\xf6rg <j@example.org>", []Address{{"Jörg", "j@example.org"}}},
 		{"ann@example.org (Ann Lee)", []Address{{"Ann Lee", "ann@example.org"}}},
+		{"<ann@example.org(a(b))>", []Address{{"", "ann@example.org"}}},
 		{"<ann@example.org> (Ann (the) Lee)", []Address{{"Ann (the) Lee", "ann@example.org"}}},
 		{"Team: a@b.c, Bob <d@e.f>;", []Address{{"", "a@b.c"}, {"Bob", "d@e.f"}}},
 		{"Team: a@b.c; x@y.z", []Address{{"", "a@b.c"}, {"", "x@y.z"}}},

@@ -52,9 +52,10 @@ func TestDateDoesNotGuess(t *testing.T) {
 		"Mon, 32 Jan 2006 15:04:05 +0000", "Mon, 2 Jan 2006", "2 Jan 15:04:05", "Jan 2006 15:04:05",
 		"Mon, 2 Jan 2006 25:04:05 +0000", "Mon, 2 Jan 2006 15:60:05 +0000", "Mon, 2 Jan 2006 15:04:05:06",
 		"Mon, 2 Jan 1899 15:04:05", "Mon, 2 Jan 99999 15:04:05", "Mon, 2 Jan 2006 15:", "2 Mon 2006 15:04:05", "2 Anf 2006 15:04:05", "01/02/2006 15:04:05",
+		"Fri, 31 Dec 9999 23:59:59 -1200", "1 Jan 0000 00:00:00 +1500", "9999-99-99 99:99:99 -1500", "1 Xyz 2026 10:00:00 +0000",
 		"Mon, -2 Jan 2006 15:04:05", "2006-13-02 15:04:05", strings.Repeat("(", 200_000), strings.Repeat("1 ", 1000),
 	} {
-		if got, ok := (Header{fields: []Field{{"Date", in}}}).Date(); ok {
+		if got, ok := (Header{fields: []Field{{"Date", in}}}).Date(); ok || !got.IsZero() {
 			t.Errorf("%.60q was read as %v", in, got)
 		}
 	}

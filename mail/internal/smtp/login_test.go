@@ -97,6 +97,7 @@ func TestLoginsThatFail(t *testing.T) {
 		"a challenge to PLAIN":              {scripted.WithPassword("pw-canary"), "PLAIN", []string{"334 "}, wire.KindProtocol, 0, false},
 		"a challenge that is not base64":    {scripted.WithToken("t0ken-canary"), "XOAUTH2", []string{"334 t0ken-canary!"}, wire.KindProtocol, 0, false},
 		"challenges without end":            {scripted.WithToken("t0ken-canary"), "XOAUTH2", strings.Split(strings.Repeat("334 |", 30), "|"), wire.KindProtocol, 0, false},
+		"a token refused with a challenge":  {scripted.WithToken("t0ken-canary"), "OAUTHBEARER", []string{"334 " + b64(`{"scope":"t0ken-canary"}`), "535 5.7.8 not t0ken-canary"}, wire.KindAuth, 535, true},
 		"three questions":                   {scripted.WithPassword("pw-canary"), "LOGIN", []string{"334 ", "334 ", "334 "}, wire.KindProtocol, 0, false},
 		"an answer ahead":                   {scripted.WithPassword("pw-canary"), "LOGIN", []string{"334 \r\n235 in", "235 in"}, wire.KindProtocol, 0, false},
 		"a token for a server of passwords": {scripted.WithToken("t0ken-canary"), "PLAIN LOGIN", nil, wire.KindAuth, 0, false},
