@@ -10,7 +10,7 @@ import (
 	"github.com/postern-mail/postern/mail/login"
 )
 
-// access is an account during one operation, whatever its protocol.
+// access is an account during one operation, by IMAP or POP3.
 type access struct {
 	mail.Operation
 	m       *Client
@@ -21,13 +21,13 @@ type access struct {
 
 func (x *access) base() *access { return x }
 
-// box is an account's mailbox by the protocol it is read with; imapBox and popBox
-// implement it. What only IMAP has is methods of imapBox beside these; see openIMAP.
+// box is an account's mailbox by the protocol it is read with; imapBox and popBox implement
+// it. Operations that only IMAP has are methods of imapBox; see openIMAP.
 type box interface {
 	base() *access
 	warm(ctx context.Context) error
-	// dial logs in on a connection of its own, ask asks on the one there is. Both call
-	// done when the server has answered.
+	// dial logs in on a new connection, ask uses the existing one. Both call done when the
+	// server has answered.
 	dial(ctx context.Context, done func(capabilities []string)) error
 	ask(ctx context.Context, done func(capabilities []string)) error
 	folders(ctx context.Context, q FolderQuery) (*FolderList, error)

@@ -16,11 +16,11 @@ import (
 // MaxBatch bounds the messages one change may name.
 const MaxBatch = 100
 
-// batch is one change of messages in one folder.
+// batch is a change to messages of one folder.
 type batch struct {
 	*imapBox
 	refs   []mail.Ref // as they were named; UIDValidity 0 means as it is now
-	uids   []uint32   // of these, each once
+	uids   []uint32   // those of refs, each once
 	folder string
 	out    *Changed
 	sent   bool // a command was sent that must not be repeated
@@ -76,12 +76,12 @@ func (x *imapBox) batch(refs []mail.Ref) (*batch, error) {
 	return b, err
 }
 
-// located is the result of locate: the messages of a batch that are there and that the
-// policy shows.
+// located is the result of locate: the messages of a batch that exist and that the policy
+// shows.
 type located struct {
 	box    imap.Folder
 	found  map[uint32]*fetched
-	hidden bool // the policy hides one of them: for the audit alone
+	hidden bool // the policy hides one of them; only for the audit
 }
 
 // reason is the audit's reason for messages that were not found.
@@ -92,8 +92,8 @@ func (l *located) reason() string {
 	return ""
 }
 
-// locate opens the folder and looks at the messages, in one round trip. It tells
-// nothing about a message that the policy hides.
+// locate opens the folder and looks at the messages, in one round trip. It reveals nothing
+// about a message that the policy hides.
 func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, error) {
 	w.header = !b.policy.ShowsAll()
 	// The folder is opened each time: the change must not reach another message, and not every
@@ -139,8 +139,8 @@ func (b *batch) locate(s *imap.Session, writable bool, w wanted) (*located, erro
 	return l, nil
 }
 
-// present returns the UIDs that were found, in the order they were named, and
-// makes an issue of each other. When none was found, that is the error.
+// present returns the UIDs that were found, in the order they were named, and adds an issue
+// for every other. If no message was found, it returns an error.
 func (b *batch) present(l *located) ([]uint32, error) {
 	var uids []uint32
 	for _, u := range b.uids {
@@ -167,7 +167,7 @@ func (b *batch) ref(l *located, uid uint32) mail.Ref {
 	return b.refTo(b.folder, l.box.UIDValidity, uid)
 }
 
-// change lends a session that may change what grant allows. Changes of one account
+// change lends a session that may make the changes grant allows. Changes of one account
 // happen one after the other, in the order they were asked for.
 func (x *imapBox) change(ctx context.Context, folder string, grant imap.Grant, fn func(ctx context.Context, s *imap.Session) error) error {
 	select {
@@ -179,8 +179,8 @@ func (x *imapBox) change(ctx context.Context, folder string, grant imap.Grant, f
 	return x.pool.Change(ctx, folder, grant, fn)
 }
 
-// runFound is run for the messages that are there: it locates them, and gives fn
-// their UIDs in the order they were named.
+// runFound locates the messages, then calls run: fn gets the UIDs of those that exist, in
+// the order they were named.
 func (b *batch) runFound(ctx context.Context, grant imap.Grant, writable bool, fn func(ctx context.Context, s *imap.Session, l *located, uids []uint32) error) (*Changed, error) {
 	return b.run(ctx, grant, func(ctx context.Context, s *imap.Session) error {
 		l, err := b.locate(s, writable, wanted{})
@@ -199,7 +199,7 @@ func (b *batch) runFound(ctx context.Context, grant imap.Grant, writable bool, f
 func (b *batch) run(ctx context.Context, grant imap.Grant, fn func(ctx context.Context, s *imap.Session) error) (*Changed, error) {
 	err := b.wrap(ctx, b.change(ctx, b.folder, grant, fn))
 	if err != nil && b.out != nil && len(b.out.Messages) > 0 {
-		// Some messages were changed, and the caller has to know which.
+		// Some messages were changed: the caller has to know which.
 		var e *mail.Error
 		if errors.As(err, &e) {
 			b.out.Issues = append(b.out.Issues, e.Issue())
@@ -215,8 +215,8 @@ func (b *batch) run(ctx context.Context, grant imap.Grant, fn func(ctx context.C
 	return b.out, nil
 }
 
-// MarkRead sets \Seen and nothing else (004 section 3). If one of the messages is not
-// there, none is touched. A message that the server does not mark is an Issue.
+// MarkRead sets \Seen and nothing else (004 section 3). If one of the messages does not
+// exist, no message is changed. A message that the server does not mark is an Issue.
 func (m *Client) MarkRead(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
 	b, err := m.begin(ctx, "mail mark-read", account, refs)
 	if err != nil {
@@ -246,7 +246,8 @@ func hasFlag[F ~string](flags []F, flag goimap.Flag) bool {
 	return slices.ContainsFunc(flags, func(f F) bool { return strings.EqualFold(string(f), string(flag)) })
 }
 
-// flag makes steps one after the other, with all for every message or for none.
+// flag runs the steps one after the other. With all, it changes every message or no
+// message.
 func (b *batch) flag(ctx context.Context, grant imap.Grant, all bool, steps ...storeStep) (*Changed, error) {
 	return b.run(ctx, grant, func(_ context.Context, s *imap.Session) error {
 		if len(steps) == 1 {
@@ -277,11 +278,11 @@ func (b *batch) flag(ctx context.Context, grant imap.Grant, all bool, steps ...s
 	})
 }
 
-// storeAtOnce changes one message in a single round trip, where the folder was
-// SELECTed a short while ago and nothing is known to have changed: if the message
-// is there, the answer says so. It is for flags alone, which can be set back: what
-// cannot be undone opens the folder again, since not every server tells a session at once
-// that its folder was replaced. done is false when the message has to be looked for.
+// storeAtOnce changes one message in a single round trip, where the folder was SELECTed a
+// short while ago and nothing is known to have changed: if the message is there, the answer
+// says so. It is only for flags, which can be set back: a change that cannot be undone
+// opens the folder again, since not every server tells a session at once that its folder
+// was replaced. done is false when the message must be looked up.
 func (b *batch) storeAtOnce(s *imap.Session, step storeStep) (done bool, err error) {
 	box, ok := s.Unchanged(b.folder, true)
 	if !ok || len(b.refs) != 1 || b.refs[0].UIDValidity != box.UIDValidity || !b.policy.ShowsAll() {
@@ -291,7 +292,7 @@ func (b *batch) storeAtOnce(s *imap.Session, step storeStep) (done bool, err err
 	b.out = &Changed{Account: b.account.Name, Folder: b.folder, Attempted: 1}
 	data, err := s.Store(imap.UIDs(b.uids...), step.op, step.flags).Wait()
 	if refusedByServer(err) || err == nil && len(data) == 0 {
-		return false, nil // it came after the folder was opened, or is not there
+		return false, nil // it came after the folder was opened, or does not exist
 	}
 	if err != nil {
 		return false, err
@@ -303,8 +304,8 @@ func (b *batch) storeAtOnce(s *imap.Session, step storeStep) (done bool, err err
 	return true, nil
 }
 
-// stored notes that a step was done, unless the flags that the server told since show
-// that it was not.
+// stored notes that a step was done, unless flags that the server sent since show that it
+// was not.
 func (b *batch) stored(l *located, c *ChangedMessage, step storeStep) bool {
 	if left := undone(c.Flags, step); c.Flags != nil && len(left) > 0 {
 		b.out.Issues = append(b.out.Issues, b.notStored(l, c.Ref.UID, step.op, left))
@@ -329,12 +330,12 @@ func (b *batch) notStored(l *located, uid uint32, op goimap.StoreFlagsOp, left [
 	return b.refused(l, uid, imap.StageStore, fmt.Sprintf("The server did not %s %s; it may not allow it.", verb, strings.Join(left, ", ")))
 }
 
-// refused is the issue of a message for which the server did not do what it was asked.
+// refused is the issue of a message for which the server refused the command.
 func (b *batch) refused(l *located, uid uint32, stage string, message string) mail.Issue {
 	return mail.Issue{Kind: mail.KindRefused, Stage: stage, UID: uid, MessageID: b.ref(l, uid).String(), Message: message}
 }
 
-// toldFlags is flagsOf for flags that the server may not have sent.
+// toldFlags is flagsOf, or nil if the server sent no flags.
 func toldFlags(flags []goimap.Flag) []string {
 	if flags == nil {
 		return nil
@@ -363,8 +364,8 @@ func (b *batch) store(s *imap.Session, l *located, uids []uint32, steps []storeS
 			d := dataOf(data, c.Ref.UID)
 			return (d == nil || d.Flags == nil) && len(undone(c.Flags, step)) > 0
 		}) {
-			// Some servers tell nothing of a flag that they did not set, where a
-			// right is missing, and say OK.
+			// Where a right is missing, some servers do not set the flag, say OK and report
+			// no flags.
 			if now, err := look(s, uids); err == nil {
 				data = now
 			}
@@ -379,15 +380,14 @@ func (b *batch) store(s *imap.Session, l *located, uids []uint32, steps []storeS
 			b.stored(l, c, step)
 		}
 	}
-	// A message without any step done is an issue, or broke off with all others.
+	// A message without any completed step is an issue, or was cut off with all others.
 	b.out.Messages = slices.DeleteFunc(changed, func(c ChangedMessage) bool { return !c.Added && !c.Removed })
 	return broken
 }
 
-// SetFlags adds and removes flags of messages (001 section 7). A flag is a keyword
-// or a system flag; \Recent cannot be set, and \Deleted cannot be added: that is
-// Delete. A message that is not there is an Issue, and so is one whose flags the
-// server leaves as they were.
+// SetFlags adds and removes flags of messages (001 section 7). A flag is a keyword or a
+// system flag; \Recent cannot be set, and \Deleted cannot be added: use Delete. A message
+// that does not exist is an Issue, and so is one whose flags the server leaves unchanged.
 func (m *Client) SetFlags(ctx context.Context, account string, refs []mail.Ref, add, remove []string) (*Changed, error) {
 	b, err := m.begin(ctx, "mail flags", account, refs)
 	if err != nil {

@@ -26,7 +26,7 @@ type Options struct {
 	PDFText            PDFReader                                 // nil: the text of PDF attachments is not read
 	SessionsPerAccount int                                       // connections kept per account; 0 means 4
 	OneConnection      bool                                      // never more than one connection to any server at once; SessionsPerAccount is 1 then
-	Logger             *slog.Logger                              // nil means none; it never gets bodies or secrets
+	Logger             *slog.Logger                              // nil means no log; it never gets bodies or secrets
 	Now                func() time.Time                          // nil means time.Now
 }
 
@@ -36,13 +36,12 @@ type PDFReader interface {
 	Text(ctx context.Context, pdf []byte, maxRunes int) (text string, truncated bool, err error)
 }
 
-// Client is the only way to the messages of an account. Every message passes
-// the account's inbound policy on every path. Nothing changes a mailbox but the
-// methods that say so, in an account whose mode allows it, on a connection that
-// is lent for just that change. It keeps connections, so that a read after the first is one round
-// trip; an account is looked up at each call, and one whose server or login changed gets
-// new connections. It is safe for concurrent use. Failures are *Error, besides ErrNoAccount
-// and what the Directory itself reports.
+// Client is the only way to the messages of an account. Every message passes the account's
+// inbound policy on every path. Only the methods that say so change a mailbox, in an
+// account whose mode allows it, on a connection lent for that one change. It keeps
+// connections, so that a read after the first is one round trip; it looks an account up at
+// each call, and one whose server or login changed gets new connections. It is safe for
+// concurrent use. Failures are *Error, except ErrNoAccount and the Directory's own errors.
 type Client struct {
 	o       Options
 	cursors cursor.Sealer
@@ -55,7 +54,7 @@ type Client struct {
 	ending sync.WaitGroup // replaced connections that are closing
 }
 
-// accountPool is the connections of an account that is read with IMAP.
+// accountPool holds the connections of an IMAP account.
 type accountPool struct {
 	*imap.Pool
 	cfg   imap.Config
@@ -83,8 +82,8 @@ func New(o Options) *Client {
 	return m
 }
 
-// Close ends every connection and returns when they are closed. What is in
-// progress fails.
+// Close ends every connection and returns when they are closed. Operations in progress
+// fail.
 func (m *Client) Close() error {
 	m.mu.Lock()
 	m.closed = true
@@ -102,8 +101,8 @@ func (m *Client) Close() error {
 	return nil
 }
 
-// connectionOf is everything that decides where a connection of the account leads
-// and how it logs in.
+// connectionOf holds every setting that decides where a connection of the account leads and
+// how it logs in.
 func connectionOf(a *mail.Account) (string, error) {
 	settings, err := json.Marshal(struct {
 		Protocol mail.Protocol
@@ -155,7 +154,7 @@ func keep[T io.Closer](m *Client, a *mail.Account, open func() T) (T, error) {
 }
 
 // lend runs fn on a session of the account, perhaps twice. An *Error of fn passes
-// as it is.
+// unchanged.
 func (x *imapBox) lend(ctx context.Context, folder string, fn func(s *imap.Session) error) error {
 	err := x.pool.Lend(ctx, folder, func(_ context.Context, s *imap.Session) error { return fn(s) })
 	return x.wrap(ctx, err)
@@ -168,14 +167,14 @@ func (x *access) wrap(ctx context.Context, err error) error {
 	err = login.Wrap(ctx, x.Operation, &x.account, err, explain)
 	var e *mail.Error
 	if errors.As(err, &e) {
-		// Neither the server's words nor a Reason: a log is read by others.
+		// Neither the server's words nor a Reason: other people read logs.
 		x.m.o.Logger.LogAttrs(ctx, slog.LevelDebug, "mail operation failed", slog.String("op", e.Op), slog.String("account", e.Account),
 			slog.String("kind", string(e.Kind)), slog.String("stage", e.Stage))
 	}
 	return err
 }
 
-// Warm connects ahead, so that the account's first read need not.
+// Warm connects ahead of the account's first read.
 func (m *Client) Warm(ctx context.Context, account string) error {
 	b, err := m.open(ctx, "mail warm", account)
 	if err != nil {
@@ -188,9 +187,9 @@ func (x *imapBox) warm(ctx context.Context) error { return x.wrap(ctx, x.pool.Wa
 
 // Verify connects and logs in once, on a connection of its own, and reports the result:
 // when the server cannot be reached or refuses, the answer has an Issue that says why. With
-// OneConnection it asks the server on the connection that there is, and makes one where
-// there is none or it is dead. The error is for an account that cannot be tried at all, or
-// for the end of ctx (001 section 2).
+// OneConnection it uses the existing connection, and makes one where it is missing or dead.
+// An error means that the account cannot be tried at all, or that ctx ended (001 section
+// 2).
 func (m *Client) Verify(ctx context.Context, account string) (*mail.Verification, error) {
 	b, err := m.lookUp(ctx, "mail verify", account)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// noMessage is the one answer for a message that is not there and for one that
-// the inbound policy hides (000 section 9). reason is for the audit alone.
+// noMessage is the one answer for a message that does not exist and for one that the
+// inbound policy hides (000 section 9). reason is only for the audit.
 func (x *access) noMessage(reason string) *mail.Error {
 	e := x.Failure(mail.KindNotFound, imap.StageFetch, "There is no such message.", mail.AdviceList)
 	e.Reason = reason
@@ -21,7 +21,7 @@ func (x *access) madeAnew(advice mail.Advice) *mail.Error {
 	return x.Failure(mail.KindConflict, imap.StageExamine, "The folder was replaced since then: its messages have other ids now.", advice)
 }
 
-// explain says what a failure of either protocol means.
+// explain turns a failure of either protocol into an *Error.
 func explain(e *mail.Error) {
 	var w *wire.Error
 	if !errors.As(e.Err, &w) {
@@ -42,7 +42,7 @@ func explain(e *mail.Error) {
 	}
 }
 
-// wireRefusal returns what the server said when it refused a command, or nil.
+// wireRefusal returns the server's refusal of a command, or nil.
 func wireRefusal(err error) *wire.Error {
 	var w *wire.Error
 	if errors.As(err, &w) && !w.OutOfStep {

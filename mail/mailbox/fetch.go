@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// headerBytes is how much is fetched of a header that counts as a whole. A sender can make
-	// it longer: a policy that hides messages does not show one whose header is cut.
+	// headerBytes bounds a header that is fetched whole. A sender can make it longer: a
+	// policy that hides messages does not show one whose header is cut.
 	headerBytes = 64 << 10
 	// shownBytes is how much is fetched of the fields in shownFields.
 	shownBytes = 16 << 10
@@ -33,7 +33,7 @@ var (
 	fullFields  = append(slices.Clone(shownFields), "TO", "CC", "MESSAGE-ID")
 )
 
-// mimeFields say how the text is encoded, which a snippet needs to know.
+// mimeFields say how the text is encoded, for snippets.
 var mimeFields = []string{"MIME-VERSION", "CONTENT-TRANSFER-ENCODING"}
 
 func shownSection(w wanted) *goimap.FetchItemBodySection {
@@ -55,17 +55,17 @@ func headerSection() *goimap.FetchItemBodySection {
 	return &goimap.FetchItemBodySection{Specifier: goimap.PartSpecifierHeader, Partial: &goimap.SectionPartial{Size: headerBytes}}
 }
 
-// wanted says what to fetch of each message besides its flags and fields.
+// wanted selects the data to fetch of each message besides its flags and fields.
 type wanted struct {
-	header    bool // all of the header, for the policy to judge: a server's choice of fields may leave out what another reader would take for one
+	header    bool // all of the header, for the policy to judge: the server may leave out a field that another reader would see
 	structure bool
 	dates     bool // INTERNALDATE
 	full      bool // every field of a Summary
 	text      bool // the beginning of the text
-	thread    bool // what conversations are told by
+	thread    bool // the fields that link conversations
 }
 
-// fetched is one message as fetched, whatever the protocol.
+// fetched is one message as fetched by IMAP or POP3.
 type fetched struct {
 	ref      mail.Ref
 	flags    []string
@@ -74,14 +74,14 @@ type fetched struct {
 	whole    bool // and all of it
 	internal time.Time
 	size     int64
-	headed   int           // bytes of the header, with POP3
+	headed   int           // length of the header in bytes, with POP3
 	root     *message.Part // nil when the server did not tell
 	data     *imapclient.FetchMessageBuffer
 }
 
 func startWindow(s *imap.Session, set goimap.NumSet, w wanted) *imap.Fetching {
-	// The fields come from the header itself and not from ENVELOPE, so that
-	// lists and the policy read them as everything else here does.
+	// The fields come from the header itself and not from ENVELOPE, so that lists and the
+	// policy read them the same way.
 	opts := goimap.FetchOptions{Flags: true, InternalDate: w.dates, RFC822Size: w.full, BodySection: []*goimap.FetchItemBodySection{shownSection(w)}}
 	if w.header {
 		opts.BodySection[0] = headerSection()
@@ -99,9 +99,9 @@ func startWindow(s *imap.Session, set goimap.NumSet, w wanted) *imap.Fetching {
 // maxAlone is how many messages of a window are asked for one by one.
 const maxAlone = 100
 
-// fetchAll fetches messages of which the server may refuse some. A refused FETCH fails as a
-// whole: then it asks which messages exist, and fetches the missing ones one by one. One
-// that is refused again is not readable.
+// fetchAll fetches messages when the server may refuse some of them. A refused FETCH fails
+// as a whole: fetchAll then asks which messages exist, and fetches the missing ones one by
+// one. A message that is refused again is not readable.
 func (x *imapBox) fetchAll(s *imap.Session, set goimap.NumSet, w wanted) ([]fetched, error) {
 	box, _ := s.Selected()
 	data, err := startWindow(s, set, w).Wait()
@@ -159,15 +159,14 @@ func readFetched(ref mail.Ref, d *imapclient.FetchMessageBuffer) fetched {
 	return g
 }
 
-// source is the messages to walk: a search's results, but some, or a range of sequence
-// numbers.
+// source is the messages to walk: the results of a search, or a range of sequence numbers.
 type source struct {
 	uids      goimap.UIDSet // none: by number
 	but       map[uint32]bool
 	low, high uint32 // from 1; high 0 means none
 }
 
-// next takes n messages from one end; nil means that there are none left.
+// next takes n messages from one end; nil means that no messages are left.
 func (c *source) next(n uint32, oldest bool) goimap.NumSet {
 	for len(c.uids) > 0 {
 		var window, set goimap.UIDSet
@@ -197,7 +196,7 @@ func (c *source) next(n uint32, oldest bool) goimap.NumSet {
 }
 
 // maxEmpty is how many windows in a row may come back empty: a server that keeps naming
-// messages and returns none would keep this busy for ever.
+// messages and returns no data would keep this busy for ever.
 const maxEmpty = 5
 
 // walk fetches messages of the folder that is open, window by window, and gives each
@@ -236,7 +235,7 @@ func (x *imapBox) walk(s *imap.Session, from source, oldest bool, w wanted, size
 }
 
 // inTime reports whether a message is dated within the bounds of a query. The server's
-// search knows only days. What has no date at all is within none.
+// search knows only days. A message without any date is outside all bounds.
 func (g *fetched) inTime(q *ListQuery) bool {
 	if !dated(q) {
 		return true
@@ -266,8 +265,7 @@ func section(d *imapclient.FetchMessageBuffer, specifier goimap.PartSpecifier, p
 	return nil, false
 }
 
-// flagsOf keeps valid flags and leaves out \Recent, which is about sessions and not
-// messages.
+// flagsOf keeps valid flags and leaves out \Recent, which belongs to the session.
 func flagsOf(flags []goimap.Flag) []string {
 	out := make([]string, 0, len(flags))
 	for _, f := range flags {
@@ -288,8 +286,8 @@ func canonicalFlag(s string) string {
 	return s
 }
 
-// visible judges by the policy. An incomplete header proves nothing and passes only where
-// the policy hides nothing.
+// visible applies the policy. An incomplete header proves nothing and passes only where the
+// policy hides nothing.
 func (g *fetched) visible(p *mail.Policy) bool {
 	return p.ShowsAll() || g.whole && p.Visible(g.header)
 }
@@ -311,9 +309,9 @@ func compact(s *Summary) {
 	s.To, s.CC, s.InternetMessageID, s.Size, s.InternalDate = nil, nil, "", 0, time.Time{}
 }
 
-// hasAttachments leaves out an image inside the text and a signature: they are
-// listed, and are not what a person means by an attachment. Where the server did
-// not tell the parts, the header tells roughly.
+// hasAttachments does not count images inside the text and signatures: they are listed, but
+// people do not call them attachments. Where the server did not send the structure, it
+// estimates from the header.
 func (g *fetched) hasAttachments() bool {
 	if g.root != nil {
 		return slices.ContainsFunc(message.Attachments(g.root), func(p *message.Part) bool { return !p.Incidental() })
@@ -321,9 +319,9 @@ func (g *fetched) hasAttachments() bool {
 	return g.mediaType() == "multipart/mixed"
 }
 
-// doubtful reports whether the header leaves open if there are attachments: a
-// message that is one text, or one text in two forms, has none. Some programs put
-// attachments into one of the forms; their boundaries tell.
+// doubtful reports whether the header leaves open if the message has attachments: a message
+// that is one text, or one text in two forms, has none. Some programs put attachments into
+// one of the forms; their boundaries tell.
 func (g *fetched) doubtful() bool {
 	switch t := g.mediaType(); t {
 	case "", "text/plain", "text/html":
@@ -403,7 +401,7 @@ func partNumbers(id string) []int {
 	return part
 }
 
-// people returns the addresses of a field that are shown.
+// people returns the addresses to show of a field.
 func people(h rfc5322.Header, field string) []mail.Address {
 	list := h.Addresses(field)
 	return list[:min(len(list), maxPeople)]
@@ -424,8 +422,8 @@ func headerHolds(field, text string) goimap.SearchCriteria {
 	return goimap.SearchCriteria{Header: []goimap.SearchCriteriaHeaderField{{Key: field, Value: text}}}
 }
 
-// anyOf is met where one of the criteria is. It nests no deeper than it must,
-// which servers bound. It is nil for none.
+// anyOf matches where one of the criteria does. It nests as little as possible, since
+// servers bound the depth. It is nil without criteria.
 func anyOf(all []goimap.SearchCriteria) *goimap.SearchCriteria {
 	switch n := len(all); n {
 	case 0:

@@ -12,35 +12,34 @@ import (
 	"github.com/postern-mail/postern/mail/internal/imap"
 )
 
-// OwnMessage is a message that was written here and goes into a folder of the account.
+// OwnMessage is a message written here, to be filed in a folder of the account.
 type OwnMessage struct {
 	Role        string // of the folder: sent or drafts
 	Flags       []string
 	Date        time.Time
 	Source      []byte
-	Once        string // Message-ID: not where the folder has it already; empty: always
-	UnlessFiled bool   // not where the server files it by itself
+	Once        string // Message-ID: do not file it if the folder already has it; empty: always file
+	UnlessFiled bool   // do not file it where the server does so by itself
 }
 
 // Placed says where a message is now.
 type Placed struct {
 	Folder string
-	Ref    mail.Ref // zero when the server did not tell, or had it already
+	Ref    mail.Ref // zero when the server did not say, or had the message already
 }
 
-// Why File had nothing to do: the account has no folder of this role, or the server
-// files the message by itself.
+// The reasons why File had nothing to do: the account has no folder of this role, or the
+// server files the message by itself.
 var (
 	ErrNoRole     = errors.New("no folder of this use")
 	ErrSelfFiling = errors.New("the provider files it itself")
 )
 
-// gmailCapability is what Gmail's IMAP offers under any name of host.
+// gmailCapability is a capability that Gmail's IMAP offers under any host name.
 const gmailCapability = "X-GM-EXT-1"
 
-// File appends a message to the folder of a use, in one turn on a connection that
-// may append and nothing else. ErrNoRole and ErrSelfFiling say that there was
-// nothing to do.
+// File appends a message to the folder of a role, in one turn on a connection that may only
+// append. ErrNoRole and ErrSelfFiling say that there was nothing to do.
 func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) (*Placed, error) {
 	x, err := m.openToChange(ctx, op, account)
 	if err != nil {
@@ -90,8 +89,8 @@ func (m *Client) File(ctx context.Context, op, account string, own *OwnMessage) 
 	return nil, err
 }
 
-// append puts a message into a folder. The Ref is zero where the server does not tell
-// (RFC 4315).
+// append puts a message into a folder. The Ref is zero where the server does not send the
+// UID (RFC 4315).
 func (x *imapBox) append(s *imap.Session, folder string, flags []goimap.Flag, date time.Time, source []byte) (mail.Ref, error) {
 	validity, uid, err := s.Append(folder, flags, date, source)
 	if err != nil || validity == 0 || uid == 0 {
@@ -133,9 +132,9 @@ var usualNames = map[string][]string{
 		"luonnokset", "szkice", "kopie robocze", "koncepty", "черновики", "чернетки", "下書き", "草稿", "草稿箱", "임시 보관함"},
 }
 
-// folderFor finds the folder of a use: the first that the server says has it, else
-// the first that is called so, at the top or directly below INBOX. It is empty when no
-// folder fits.
+// folderFor finds the folder of a role: the first that the server marks with it, else the
+// first with a usual name, at the top or directly below INBOX. It is empty when no folder
+// fits.
 func (x *imapBox) folderFor(s *imap.Session, role string) (string, error) {
 	list := &FolderList{}
 	if _, err := x.listFolders(s, FolderQuery{Pattern: "*", Limit: maxFoldersForRole}, list); err != nil {

@@ -15,7 +15,7 @@ import (
 // The bounds of Folders.
 const (
 	defaultFolders = 200    // 001 section 3
-	maxScan        = 20_000 // messages of a folder in which the policy looks at each
+	maxScan        = 20_000 // messages of a folder in which the policy checks each one
 )
 
 // roles are the special uses of RFC 6154.
@@ -23,8 +23,8 @@ var roles = []string{"sent", "drafts", "trash", "junk", "archive", "all", "flagg
 
 var folderCounts = goimap.StatusOptions{NumMessages: true, NumUnseen: true, UIDNext: true, UIDValidity: true}
 
-// Folders lists the account's folders in the server's order. One folder whose
-// counts cannot be had is an Issue; it is listed without them.
+// Folders lists the account's folders in the server's order. A folder whose counts are not
+// available is an Issue; it is listed without them.
 func (m *Client) Folders(ctx context.Context, account string, q FolderQuery) (*FolderList, error) {
 	b, err := m.open(ctx, "mail folders", account)
 	if err != nil {
@@ -53,7 +53,7 @@ func (x *imapBox) folders(ctx context.Context, q FolderQuery) (*FolderList, erro
 		if list == nil || len(list.Folders) == 0 || !partial(ctx, err) {
 			return nil, err
 		}
-		list.Issues = append(list.Issues, x.AsError(err).Issue()) // the folders are known, their counts not all
+		list.Issues = append(list.Issues, x.AsError(err).Issue()) // the folders are known, but not all counts
 	}
 	return list, nil
 }
@@ -116,9 +116,9 @@ func folderOf(d *goimap.ListData) Folder {
 	return f
 }
 
-// count fills in the counts: those that came with the list, and the others, all asked for
-// at once. Where the policy hides messages, each that can be visible is looked at, so
-// that a count never tells of one that is hidden.
+// count fills in the counts: those that came with the list, and the others, all requested
+// at once. Where the policy hides messages, count checks each that can be visible, so that
+// a count never reveals a hidden message.
 func (x *imapBox) count(s *imap.Session, list *FolderList, statuses map[string]*goimap.StatusData) error {
 	asked := make(map[string]*imap.Stating)
 	s.Together(func() {
@@ -173,9 +173,9 @@ func (x *imapBox) visibleCounts(s *imap.Session, folder string) (*Counts, error)
 	return counts, err
 }
 
-// eachVisible calls fn with the messages of the folder that is open and that the
-// policy shows, newest first. found are those to look at; nil means all. Of a folder
-// too large to look at each the server is asked first which can be visible.
+// eachVisible calls fn with the messages of the open folder that the policy shows, newest
+// first. found are the messages to check; nil means all. In a folder too large to check
+// each message, it first asks the server which can be visible.
 func (x *imapBox) eachVisible(s *imap.Session, box imap.Folder, found goimap.UIDSet, fn func(*fetched)) error {
 	from := source{uids: found}
 	if found == nil {

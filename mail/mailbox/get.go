@@ -40,23 +40,22 @@ const (
 	maxHeaderText = 4000     // characters of one header field
 )
 
-// curated are the fields that matter to a reader and that Message has no field
-// of its own for.
+// curated are the header fields that matter to a reader and for which Message has no field.
 var curated = []string{"sender", "reply-to", "bcc", "in-reply-to", "references", "list-id", "list-unsubscribe", "auto-submitted"}
 
-// readFields are the fields that a message needs whose header is not asked for as
-// a whole and need not be judged.
+// readFields are the fields to fetch when neither the caller nor the policy needs the whole
+// header.
 var readFields = strings.Fields(strings.ToUpper("From To Cc Subject Date Message-ID " + strings.Join(curated, " ") +
 	" MIME-Version Content-Type Content-Transfer-Encoding Content-Disposition Content-ID"))
 
-// Get returns one message. A Ref without UIDVALIDITY means the folder as it is
-// now; one whose UIDVALIDITY is gone is KindConflict, and never the content of
-// another message. A message that the inbound policy hides is answered exactly
-// as one that does not exist. Numbers are brought into their bounds. Only what is
-// shown is fetched: of plain text as much as BodyChars needs, 512 KiB of each part
-// at most, of HTML 2 MiB, and of an attachment nothing unless its text or content was asked for
-// (the text of a PDF of up to 5 MB, and 24 MiB of content). An attachment that cannot be
-// read is an Issue. Calls at the same time share round trips.
+// Get returns one message. A Ref without UIDVALIDITY means the folder as it is now; one
+// whose UIDVALIDITY is gone is KindConflict, and never the content of another message. A
+// message that the inbound policy hides is answered exactly as one that does not exist.
+// Numbers are brought into their bounds. Get fetches only the data it shows: of plain text
+// as much as BodyChars needs, 512 KiB of each part at most, of HTML 2 MiB, and of an
+// attachment nothing unless its text or content was asked for (the text of a PDF of up to 5
+// MB, and 24 MiB of content). An attachment that cannot be read is an Issue. Calls at the
+// same time share round trips.
 func (m *Client) Get(ctx context.Context, ref mail.Ref, q GetQuery) (*Message, error) {
 	b, err := m.open(ctx, "mail get", ref.Account)
 	if err != nil {
@@ -91,7 +90,7 @@ func within(n, def, low, high int) int {
 	return min(max(n, low), high)
 }
 
-// named checks that a reference can be that of a message here.
+// named checks that a reference can name a message of this account.
 func (x *imapBox) named(ref mail.Ref) (mail.Ref, error) {
 	if ref.Protocol != mail.IMAP || ref.UID == 0 {
 		return ref, x.noMessage("")
@@ -131,8 +130,7 @@ type pdf struct {
 	bytes      []byte
 }
 
-// begin starts from nothing: on a connection that turned out dead this happens
-// again.
+// begin starts anew: after a dead connection it runs again.
 func (r *reading) begin(structure bool) {
 	*r = reading{access: r.access, ref: r.ref, q: r.q, snippet: r.snippet, done: r.done, structure: structure,
 		have: make(map[string][]byte), asked: make(map[string]bool)}
@@ -142,8 +140,8 @@ func (r *reading) finish(m *Message, err error) {
 	r.message, r.err, r.finished = m, err, true
 }
 
-// options is what the first fetch asks for. Where the policy hides messages it
-// judges the same bytes of the header as in a list.
+// options selects the data of the first fetch. Where the policy hides messages, it judges
+// the same bytes of the header as in a list.
 func (r *reading) options() goimap.FetchOptions {
 	opts := goimap.FetchOptions{Flags: true, InternalDate: true, RFC822Size: true}
 	if r.policy.ShowsAll() && r.q.Headers != HeadersAll && r.structure {
@@ -167,7 +165,7 @@ func prefixSection() *goimap.FetchItemBodySection {
 	return &goimap.FetchItemBodySection{Partial: &goimap.SectionPartial{Size: maxPartBytes}}
 }
 
-// start takes what the first fetch brought, and judges it.
+// start takes the result of the first fetch, and applies the policy.
 func (r *reading) start(g fetched) {
 	r.g = g
 	d := g.data
@@ -186,8 +184,8 @@ func (r *reading) start(g fetched) {
 	r.whole = hasHead && hasBody && complete && len(body) < textBytes
 	if r.whole || r.root != nil && complete {
 		here := message.Parse(joinMessage(head, body))
-		// Where the server sees other parts than we do, its numbers count: they
-		// are what an attachment is asked for by.
+		// Where the server sees other parts than we do, its numbers count: attachments are
+		// fetched by them.
 		if r.whole && r.root != nil && !sameShape(here.Root, r.root) {
 			r.whole = false
 		} else {
@@ -217,8 +215,8 @@ func sameShape(a, b *message.Part) bool {
 	return true
 }
 
-// take keeps the parts of a message that was parsed here. If all of it is here the tree
-// parsed here counts, else the server's, which has the same numbers.
+// take keeps the parts of a message that was parsed here. If the whole message is here, the
+// tree parsed here counts, else the server's, which has the same numbers.
 func (r *reading) take(e *message.Entity, whole bool) {
 	if whole || r.root == nil {
 		r.root = e.Root
@@ -228,9 +226,9 @@ func (r *reading) take(e *message.Entity, whole bool) {
 	}
 }
 
-// takeRaw makes do with the beginning of the message, for want of a structure.
+// takeRaw uses the beginning of a message that has no structure.
 func (r *reading) takeRaw(raw []byte) {
-	r.raw, r.whole = false, true // there is no more to be had
+	r.raw, r.whole = false, true // no more can be fetched
 	e := message.Parse(raw)
 	r.take(e, true)
 	if !r.g.readable {
@@ -245,8 +243,8 @@ func (r *reading) issue(text string) mail.Issue {
 	return mail.Issue{Kind: mail.KindRefused, Stage: "parse", Message: text, UID: r.ref.UID}
 }
 
-// joinMessage puts a header and a body together that were fetched apart. The
-// header brings its empty line with it, unless the message ends there.
+// joinMessage joins a header and a body that were fetched apart. The header includes its
+// empty line, unless the message ends there.
 func joinMessage(head, body []byte) []byte {
 	raw := make([]byte, 0, len(head)+len(body)+4)
 	raw = append(raw, head...)
@@ -303,23 +301,23 @@ func (r *reading) missing() []*goimap.FetchItemBodySection {
 	return sections
 }
 
-// enough reports whether what is here of a text part shows as much as was asked
-// for, so that no more need be fetched.
+// enough reports whether the fetched bytes of a text part show as much as the caller asked
+// for.
 func (r *reading) enough(b []byte, p *message.Part) bool {
 	if int64(len(b)) >= p.Size {
 		return true
 	}
 	if len(b) == 0 || p.Size <= smallText && r.snippet == 0 || p.Subtype == "html" {
-		return false // of HTML the end can hide what the beginning shows
+		return false // in HTML the end can hide text of the beginning
 	}
 	text, _ := message.Text(&message.Part{ID: "1", Type: p.Type, Subtype: p.Subtype, Params: p.Params, Encoding: p.Encoding, Size: p.Size},
 		func(*message.Part) []byte { return b }, r.q.BodyChars)
 	return utf8.RuneCountInString(quoted.New(text)) >= cmp.Or(r.snippet, r.q.BodyChars)
 }
 
-// need is how many octets of a text part hold BodyChars characters, at four bytes
-// each and as its encoding swells them. A part that is not large is read whole,
-// since what is new can stand below what it answers, and HTML is in any case.
+// need is how many octets of a text part hold BodyChars characters, at four bytes each and
+// as its encoding swells them. A small part is read whole, since new text can stand below a
+// quote; so is HTML of any size.
 func (r *reading) need(p *message.Part) int64 {
 	n := int64(r.q.BodyChars)*4 + 1024
 	switch p.Encoding {
@@ -353,7 +351,7 @@ func isPDF(p *message.Part) bool {
 		p.MediaType() == "application/octet-stream" && strings.HasSuffix(strings.ToLower(p.Filename), ".pdf")
 }
 
-// accept takes what a further fetch brought.
+// accept takes the result of a further fetch.
 func (r *reading) accept(d *imapclient.FetchMessageBuffer) {
 	if r.raw {
 		if raw, ok := section(d, goimap.PartSpecifierNone, nil, false); ok {
@@ -419,7 +417,7 @@ func decodedSize(p *message.Part, raw []byte) int64 {
 	return p.Size
 }
 
-// html shows what a reader of HTML would be shown.
+// html renders HTML as its reader would see it.
 func (r *reading) html(out *Message) {
 	left, hidden := r.q.BodyChars, 0
 	for _, p := range message.HTMLParts(r.root) {
@@ -440,8 +438,8 @@ func (r *reading) html(out *Message) {
 	out.HiddenChars = max(out.HiddenChars, hidden)
 }
 
-// attachmentText reads what an attachment says. A PDF is read later, when the
-// session is given back.
+// attachmentText reads the text of an attachment. A PDF is read later, when the session is
+// given back.
 func (r *reading) attachmentText(a *Attachment, i int, p *message.Part, raw []byte) {
 	switch {
 	case i >= maxExtracted:
@@ -479,7 +477,7 @@ func (r *reading) readPDFs(ctx context.Context, reader PDFReader) {
 	}
 }
 
-// leaves iterates over the parts that hold no others.
+// leaves iterates over the parts that contain no other part.
 func leaves(p *message.Part) func(yield func(*message.Part) bool) {
 	return func(yield func(*message.Part) bool) {
 		var walk func(p *message.Part) bool
@@ -495,9 +493,9 @@ func leaves(p *message.Part) func(yield func(*message.Part) bool) {
 	}
 }
 
-// headers returns the fields asked for, in the message's order, without what the
-// summary shows in a place of its own. Of a field that stands there twice the second
-// is shown, and one that could not be read, so that its place stayed empty.
+// headers returns the requested fields, in the message's order, without those that the
+// summary shows. It includes the second of a repeated field, and one that the summary could
+// not read and left empty.
 func (r *reading) headers(s *Summary) []HeaderField {
 	var out []HeaderField
 	if r.q.Headers == HeadersNone {
