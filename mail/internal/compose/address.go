@@ -14,7 +14,7 @@ import (
 // maxTyped is the longest text that is read as an address, in bytes.
 const maxTyped = 2000
 
-// Why ParseAddress refuses. No text repeats the input.
+// The reasons for which ParseAddress refuses an address. No text repeats the input.
 var (
 	errAddress  = errors.New("it is not an address such as ann@example.org or Ann Lee <ann@example.org>")
 	errSeveral  = errors.New("it is not one address alone: give each separately, and put a name with a comma or semicolon in double quotes")
@@ -33,18 +33,18 @@ var (
 //	Ann Lee <ann@example.org>
 //	"Lee, Ann" <ann@example.org>
 //
-// Spaces around it and repeated in the name are left out. Refused are lists,
+// Spaces around the address and repeated spaces in the name are removed. Lists,
 // groups, comments, routes, quoted local parts, domain literals, encoded words,
-// and names with a control or invisible character; a name with one of
-// the characters of the address grammar must be quoted.
+// and names with a control or invisible character are refused; a name with one
+// of the characters of the address grammar must be quoted.
 //
 // A domain outside ASCII becomes its A-labels (RFC 5891), which every server
-// takes. Beside a local part outside ASCII, which needs SMTPUTF8 anyway, it
-// stays as people read it. A local part may be over the 64 octets of RFC 5321
-// section 4.5.3.1.1, as addresses made for one reply are.
+// accepts. Beside a local part outside ASCII, which needs SMTPUTF8 anyway, it
+// stays as people read it. A local part may exceed the 64 octets of RFC 5321
+// section 4.5.3.1.1, as addresses made for one reply do.
 //
-// Parsing the result's String gives the same again. The error is one sentence
-// and does not repeat s.
+// Parsing the result's String gives the same address. The error is one
+// sentence and does not repeat s.
 func ParseAddress(s string) (Address, error) {
 	if err := checkText("address", s, maxTyped); err != nil {
 		var f *FieldError
@@ -68,8 +68,8 @@ func ParseAddress(s string) (Address, error) {
 	return Address{Name: name, Addr: addr}, nil
 }
 
-// splitTyped splits the input into a name, without its quotes, and the text in
-// the place of the address.
+// splitTyped splits the input into a name, without its quotes, and the text
+// where the address belongs.
 func splitTyped(s string) (name, addr string, err error) {
 	var words []string
 	for s != "" && s[0] != '<' {
@@ -117,8 +117,8 @@ func splitTyped(s string) (name, addr string, err error) {
 	return strings.Join(words, " "), inside, nil
 }
 
-// cutQuoted takes a quoted string (RFC 5322 section 3.2.4) off s and returns what
-// it says. A backslash stands only before a quote or another.
+// cutQuoted takes a quoted string (RFC 5322 section 3.2.4) off s and returns its
+// content. A backslash may only precede a quote or another backslash.
 func cutQuoted(s string) (text, rest string, ok bool) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {
@@ -156,8 +156,8 @@ func normalAddr(s string) (string, error) {
 	if !ok {
 		return "", errAddress
 	}
-	// Of letters that are written in several ways only one is taken, so that what is
-	// judged, what is shown and what is sent are one address.
+	// Where Unicode writes a letter in several ways only one is accepted, so that
+	// the address that is judged, shown and sent is the same.
 	if norm.NFKC.String(local) != local {
 		return "", errLocal
 	}
@@ -182,9 +182,9 @@ func normalAddr(s string) (string, error) {
 	return s, nil
 }
 
-// asciiDomain returns a domain with A-labels for the labels outside ASCII. Each
-// of those must become one: letters that only look like ASCII, which IDNA maps
-// to it, are refused, since the reader would see another domain than is meant.
+// asciiDomain returns a domain with A-labels for the labels outside ASCII. A
+// label outside ASCII that IDNA maps to ASCII is refused: its letters only look
+// like ASCII, and the reader would see another domain than is meant.
 func asciiDomain(domain string) (string, bool) {
 	ascii, err := idna.Lookup.ToASCII(domain)
 	if err != nil || len(ascii) > 253 {
@@ -202,7 +202,7 @@ func asciiDomain(domain string) (string, bool) {
 	return ascii, true
 }
 
-// checkAddress refuses what ParseAddress would not have returned.
+// checkAddress refuses an address that ParseAddress would not have returned.
 func checkAddress(field string, a Address) error {
 	if normal, err := normalAddr(a.Addr); err != nil || normal != a.Addr {
 		return fault(field, "an address is not in its plain form, such as ann@example.org")

@@ -17,7 +17,7 @@ import (
 // Attachment is a file to send. Content is not changed.
 type Attachment struct {
 	Name    string // as the recipient sees it; directories, controls and invisible characters are taken out
-	Type    string // media type, with parameters if it has some; empty means by the name's extension
+	Type    string // media type, may have parameters; empty means by the name's extension
 	Content []byte
 }
 
@@ -53,9 +53,9 @@ func prepare(attachments []Attachment) ([]part, error) {
 }
 
 // partHeader writes the fields of an attachment. A name that not every reader
-// would take is in RFC 2231's form, and a reader that knows no such form finds
-// one of ASCII in the type: both in one field would be the same parameter twice,
-// of which some readers take the first.
+// accepts is written in RFC 2231's form, with an ASCII name in the type for
+// readers that do not know that form. Both in one field would repeat the
+// parameter, and some readers take the first.
 func partHeader(mediaType string, params map[string]string, name string) []byte {
 	var h header
 	written := []string{mediaType}
@@ -115,10 +115,10 @@ func percentEncode(s string) string {
 	return b.String()
 }
 
-// asciiName returns the name as it can stand between quotes for any reader:
-// letters without their accents, "_" for what is not ASCII at all or means
-// something to the parser, and not too long, with its extension. A name that is
-// like that already is returned as it is.
+// asciiName returns a form of the name that any reader accepts between quotes:
+// letters lose their accents, "_" replaces other characters outside ASCII and
+// those the parser treats specially, and a long name is cut before its
+// extension. A name that already has that form is unchanged.
 func asciiName(name string) string {
 	var b strings.Builder
 	for _, r := range norm.NFKD.String(name) {
@@ -141,13 +141,13 @@ func asciiName(name string) string {
 	return cleanName(s) // characters that fall apart into dots make a new name
 }
 
-// cleanName makes a name that is one file's on any system: without directories,
-// also those of Windows, without control and invisible characters.
+// cleanName makes a valid name of one file on any system: without directories
+// (those of Windows too), control and invisible characters.
 func cleanName(name string) string {
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
-	for range 256 { // taking one thing off an end may bare another, as often as a name has bytes
+	for range 256 { // one removal at an end may expose the next; bounded by the bytes of a name
 		safe := message.Filename(map[string]string{"filename": name}, nil)
-		safe = strings.ReplaceAll(safe, "=?", "=_") // what many readers would decode
+		safe = strings.ReplaceAll(safe, "=?", "=_") // many readers would decode it
 		if safe == name {
 			break
 		}
@@ -160,7 +160,7 @@ func cleanName(name string) string {
 }
 
 // mediaType returns the type that the recipient is told, without its parameters,
-// and the parameters. ok is false when it is not a media type.
+// and the parameters. ok is false when given is not a media type.
 //
 // A message or multipart is sent as a file of bytes: its own type would forbid
 // the encoding that carries it unchanged (RFC 2046 sections 5.1 and 5.2).

@@ -12,7 +12,7 @@ import (
 const (
 	maxColumns  = 78 // longer lines are wrapped (RFC 5322 section 2.1.1)
 	wrapColumns = 76 // the most columns of a wrapped line, its last space included
-	minColumns  = 24 // what quote marks must leave of that
+	minColumns  = 24 // columns that quote marks must leave free
 	tabColumns  = 8
 )
 
@@ -23,10 +23,10 @@ const signature = "-- "
 // layout turns text into lines that end with CRLF, and says whether they are
 // format=flowed.
 //
-// Only text that had to be wrapped is flowed. It then has a space before every
-// line that begins with a space or "From ", which a reader of format=flowed
-// takes off again. Lines that begin with ">" are quotations to any reader and
-// stay as they are; see wrap for when one is wrapped.
+// Only text that had to be wrapped is flowed. Then a space precedes every line
+// that begins with a space or "From "; a reader of format=flowed removes it.
+// Lines that begin with ">" are quotations to any reader and stay unchanged;
+// see wrap for when one is wrapped.
 func layout(body string) (text []byte, flowed bool, err error) {
 	if !utf8.ValidString(body) {
 		return nil, false, fault("Body", "it is not valid UTF-8")
@@ -41,7 +41,7 @@ func layout(body string) (text []byte, flowed bool, err error) {
 	}
 	body = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(body)
 	body = strings.TrimSuffix(body, "\n")
-	var pieces []string // lines as they will stand
+	var pieces []string // the lines of the result
 	for line := range strings.SplitSeq(body, "\n") {
 		if line != signature {
 			line = strings.TrimRight(line, " \t")
@@ -61,12 +61,12 @@ func layout(body string) (text []byte, flowed bool, err error) {
 }
 
 // wrap appends a line to pieces, as several when it is too long. All but the
-// last of these end with the spaces at which the line was parted, so that they
-// joined are the line again.
+// last end with the spaces at which the line was split, so that joining them
+// gives the line again.
 //
-// A quoted line repeats its marks before every piece. It is wrapped where these
-// are ">" and one space, as RFC 3676 section 4.5 writes them: marks in another
-// form would be joined into the text.
+// A quoted line repeats its marks before every piece. It is wrapped only where
+// these are ">" and one space, as RFC 3676 section 4.5 writes them: a reader
+// would join other marks into the text.
 func wrap(pieces []string, line string) []string {
 	if !wider(line, maxColumns) {
 		return append(pieces, line)
@@ -95,14 +95,14 @@ func wrap(pieces []string, line string) []string {
 	return append(pieces, marks+text)
 }
 
-// breakAt returns where to part text so that its beginning, with one space at
+// breakAt returns where to split text so that its beginning, with one space at
 // its end, has at most limit columns: behind the last run of spaces that allows
-// it, else behind the first that allows it at all, else len(text). Words are
-// never parted, and so no link is.
+// it, else behind the first run that allows any split, else len(text). Words
+// are never split, and so no link is.
 //
-// No place is where the rest would begin with ">" or "From ", which a reader
-// could mistake, or where the beginning would look like the separator above a
-// signature or be nothing but spaces.
+// It does not split where the rest would begin with ">" or "From ", which a
+// reader could mistake, or where the beginning would look like the separator
+// above a signature or hold only spaces.
 func breakAt(text string, limit int) int {
 	best, col := 0, 0
 	start := len(text) - len(strings.TrimLeft(text, " "))

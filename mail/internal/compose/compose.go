@@ -13,7 +13,7 @@ import (
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
-// Address is one mailbox with the name it is shown with, "" for none.
+// Address is one mailbox with its display name; Name is "" when it has none.
 type Address = rfc5322.Address
 
 // Message is a message to write. Addresses are in the form that
@@ -21,10 +21,10 @@ type Address = rfc5322.Address
 type Message struct {
 	From        Address
 	To, CC, BCC []Address // may all be empty, as in a draft
-	Subject     string    // "" for none; spaces at its ends are left out
+	Subject     string    // "" for no subject; spaces at its ends are removed
 	Date        time.Time // to the second, in the zone it carries
 	MessageID   string    // without angle brackets
-	InReplyTo   string    // without angle brackets; "" for none
+	InReplyTo   string    // without angle brackets; "" when the message is not a reply
 	References  []string  // without angle brackets, oldest first
 	Body        string    // plain text with any line ends; "" is a message without text
 	Attachments []Attachment
@@ -32,7 +32,7 @@ type Message struct {
 
 // Built is a finished message. Lines end with CRLF.
 type Built struct {
-	Wire []byte // what goes over SMTP, without a Bcc field
+	Wire []byte // the message as sent over SMTP, without a Bcc field
 	Copy []byte // Wire with the Bcc field before it, for Sent and Drafts; without BCC the same slice
 	// SMTPUTF8 says that an address of header or envelope needs RFC 6531. Only
 	// then does Wire hold bytes outside ASCII, and only in address fields.
@@ -42,8 +42,8 @@ type Built struct {
 	Attachments []Attachment
 }
 
-// The bounds of a message. Sizes of bodies and attachments are the caller's to
-// bound.
+// The bounds of a message. The caller bounds the sizes of bodies and
+// attachments.
 const (
 	maxHeader      = 64 << 10 // bytes of the message's header; servers cut longer ones
 	maxSubject     = 4 << 10  // bytes of the text
@@ -55,7 +55,7 @@ const (
 // repeat the value.
 type FieldError struct {
 	Field   string // as in a header, "Subject", or "Body" or "Attachment"
-	Problem string // what is wrong with it, lower case
+	Problem string // the reason, in lower case
 }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
@@ -68,14 +68,14 @@ func fault(field, format string, arguments ...any) error {
 // bytes. A nil Message is an empty one, which is refused. The error is a
 // *FieldError.
 //
-// The body becomes text/plain in UTF-8. Its lines and their spaces stay as they
-// are, but for spaces and tabs at line ends, which go unless the line is the
-// signature separator "-- ". A line of more than 78 columns is wrapped between
-// words so that a reader of format=flowed (RFC 3676) joins it again; where no
-// line needs that, the text is not declared as flowed. Text ends with a line
-// end. Attachments arrive byte for byte.
+// The body becomes text/plain in UTF-8. Its lines and their spaces stay
+// unchanged, except that spaces and tabs at line ends are removed unless the
+// line is the signature separator "-- ". A line of more than 78 columns is
+// wrapped between words so that a reader of format=flowed (RFC 3676) joins it
+// again; where no line needs that, the text is not declared as flowed. Text
+// ends with a line end. Attachments arrive byte for byte.
 //
-// A message with blind recipients only says "To: undisclosed-recipients:;",
+// A message with only blind recipients says "To: undisclosed-recipients:;",
 // since a server might otherwise add a field that names them.
 func Build(m *Message) (*Built, error) {
 	if m == nil {
@@ -105,7 +105,7 @@ func Build(m *Message) (*Built, error) {
 	return built, nil
 }
 
-// writeHeader writes the fields that speak of the whole message.
+// writeHeader writes the fields of the message as a whole.
 func (m *Message) writeHeader(h *header) error {
 	date, err := formatDate(m.Date)
 	if err != nil {
@@ -152,8 +152,8 @@ func (m *Message) needsUTF8() bool {
 	return slices.ContainsFunc(all, func(a Address) bool { return !isASCII(a.Addr) })
 }
 
-// assemble puts a message together in one buffer of the right size. header is
-// whole fields; text and parts bring their own.
+// assemble joins a message in one buffer of the right size. header holds
+// complete fields; text and parts bring their own.
 func assemble(header []byte, text textPart, parts []part, messageID string) []byte {
 	const around = 256 // octets of a delimiter, or of the container's field
 	size := len(header) + len(text.header) + len(text.body) + 2*around
@@ -188,9 +188,9 @@ func boundarySeed(messageID string, text []byte) []byte {
 	return sum.Sum(nil)
 }
 
-// newBoundary returns a boundary that stands nowhere in the parts. Neither
-// base64 nor quoted-printable can hold "=_" (RFC 2045 section 6.7), so that only
-// the text, which may be sent as it is, need be searched.
+// newBoundary returns a boundary that does not occur in the parts. Neither
+// base64 nor quoted-printable can hold "=_" (RFC 2045 section 6.7), so only the
+// text, which may be sent unencoded, is searched.
 func newBoundary(seed, text []byte) string {
 	for {
 		boundary := "=_" + hex.EncodeToString(seed[:16])
@@ -202,9 +202,9 @@ func newBoundary(seed, text []byte) string {
 	}
 }
 
-// AddBCC returns a message as its sender keeps it: with a Bcc field before what
-// Build made for the wire. Without recipients it is wire itself. The error is a
-// *FieldError.
+// AddBCC returns the message as its sender keeps it: wire, made by Build, with
+// a Bcc field before it. Without recipients it returns wire itself. The error
+// is a *FieldError.
 func AddBCC(wire []byte, bcc []Address) ([]byte, error) {
 	if len(bcc) == 0 {
 		return wire, nil

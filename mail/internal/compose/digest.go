@@ -7,10 +7,10 @@ import (
 	"hash"
 )
 
-// Digest returns the SHA-256, in lower-case hexadecimal, of everything that
-// leaves: the envelope's sender, its recipients in their order, and the message.
-// Each is preceded by its length, so that no two different submissions are
-// written the same way.
+// Digest returns the SHA-256, in lower-case hexadecimal, of a submission: the
+// envelope's sender, its recipients in their order, and the message. Each is
+// preceded by its length, so that two different submissions never have the same
+// encoding.
 func Digest(from string, recipients []string, wire []byte) string {
 	sum := sha256.New()
 	writeSized(sum, []byte(from))
@@ -24,7 +24,7 @@ func Digest(from string, recipients []string, wire []byte) string {
 
 func writeSized(h hash.Hash, b []byte) {
 	writeSize(h, len(b))
-	_, _ = h.Write(b) // never fails, by its own promise
+	_, _ = h.Write(b) // hash.Hash promises not to fail
 }
 
 func writeSize(h hash.Hash, n int) {

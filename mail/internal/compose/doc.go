@@ -1,6 +1,6 @@
-// Package compose writes the messages that leave: what Build returns is well
-// formed for every reader, old and new, and says exactly what it was given or
-// is not built at all.
+// Package compose writes outgoing messages. A message that Build returns is
+// well formed for every reader, old and new, and says exactly what the caller
+// gave; otherwise Build refuses it.
 //
 // Call ParseAddress for each address that a person or an agent gave, ReplySubject and
 // ReplyReferences for an answer, then Build; Digest names the result together

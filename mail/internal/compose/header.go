@@ -12,12 +12,12 @@ import (
 )
 
 // maxLine is the longest line of a header, in octets without its end, unless one
-// word is longer: what RFC 2047 section 2 asks of lines with encoded words, and
-// two less than RFC 5322 section 2.1.1 does of any.
+// word is longer. RFC 2047 section 2 asks this of lines with encoded words; RFC
+// 5322 section 2.1.1 allows two more on any line.
 const maxLine = 76
 
-// header writes fields. A field is start, words, end; a line is folded only
-// between words, so that no line is without one.
+// header writes fields. A field is start, words, end; lines are folded only
+// between words, so that every line has a word.
 type header struct {
 	b     []byte
 	name  string // of the field being written
@@ -67,9 +67,9 @@ func (h *header) fold() {
 	h.col = 0
 }
 
-// encoded writes text as encoded words. What fits one is not parted over two
-// lines; what needs several is parted behind a space if there is one, for readers
-// that wrongly show the space between the encoded words of a name.
+// encoded writes text as encoded words. Text that fits one word is not split over
+// two lines; longer text is split behind a space where possible, for readers that
+// wrongly show the space between the encoded words of a name.
 func (h *header) encoded(s string) {
 	const enough = 32 // columns below which a word is not worth beginning on a line
 	e := chooseEncoding(s)
@@ -88,11 +88,11 @@ func (h *header) encoded(s string) {
 	}
 }
 
-// text writes unstructured text (RFC 5322 section 2.2.1): words of ASCII as they
-// are, others as encoded words. What stands between two encoded words is not
-// shown, so that neighbours are encoded as one, with the spaces between them;
-// and a word before several spaces is encoded together with all but the last of
-// them, since folding might lose them.
+// text writes unstructured text (RFC 5322 section 2.2.1): words of ASCII
+// unchanged, others as encoded words. Readers do not show white space between
+// two encoded words, so neighbours are encoded as one, with the spaces between
+// them; and a word before several spaces is encoded together with all but the
+// last of them, since folding might lose them.
 func (h *header) text(s string) {
 	for s != "" {
 		run := 0 // bytes to encode
@@ -178,7 +178,7 @@ func (h *header) addresses(field string, list []Address) error {
 	return nil
 }
 
-// phrase writes a display name (RFC 5322 section 3.2.5): as atoms, quoted, or
+// phrase writes a display name (RFC 5322 section 3.2.5) as atoms, quoted, or
 // encoded as a whole.
 func (h *header) phrase(name string) {
 	const longest = 64 // octets of a word or quoted string, which is never folded
@@ -202,7 +202,7 @@ func isAtext(r rune) bool {
 		r < utf8.RuneSelf && strings.ContainsRune("!#$%&'*+-/=?^_`{|}~", r)
 }
 
-// ids writes message ids; none are left out.
+// ids writes a field of message ids; an empty list is left out.
 func (h *header) ids(field string, ids []string) error {
 	if len(ids) == 0 {
 		return nil
@@ -218,11 +218,11 @@ func (h *header) ids(field string, ids []string) error {
 	return nil
 }
 
-// formatDate writes a date (RFC 5322 section 3.3), of years that stay readable in
-// any zone. A zone that no reader would
-// believe, or that is not a whole number of minutes, becomes UTC.
+// formatDate writes a date (RFC 5322 section 3.3) whose year stays readable in
+// any zone. A zone that no reader would believe, or that is not a whole number of
+// minutes, becomes UTC.
 func formatDate(t time.Time) (string, error) {
-	const farthest = 14 * 60 * 60 // seconds of any zone in use
+	const farthest = 14 * 60 * 60 // seconds; no zone in use is farther from UTC
 	if _, offset := t.Zone(); offset%60 != 0 || offset > farthest || offset < -farthest {
 		t = t.UTC()
 	}
@@ -232,9 +232,9 @@ func formatDate(t time.Time) (string, error) {
 	return t.Format("Mon, 02 Jan 2006 15:04:05 -0700"), nil
 }
 
-// checkText refuses what may not stand in a header: more than limit bytes, what
-// is no UTF-8, line ends and other controls, and characters that nobody sees,
-// which the recipient's program or a person who approves the message would miss.
+// checkText refuses text that may not be in a header: more than limit bytes,
+// invalid UTF-8, line ends and other controls, and invisible characters, which
+// the recipient's program or a person who approves the message would miss.
 func checkText(field, s string, limit int) error {
 	switch {
 	case len(s) > limit:
@@ -254,7 +254,7 @@ func checkText(field, s string, limit int) error {
 }
 
 // firstDifference returns the first rune of s that is not in clean, which is s
-// without some of its runes or with others in their place.
+// with some of its runes removed or replaced.
 func firstDifference(s, clean string) rune {
 	for i, r := range s {
 		if !strings.HasPrefix(clean[min(i, len(clean)):], string(r)) {
@@ -267,16 +267,16 @@ func firstDifference(s, clean string) rune {
 // maxID is the longest message id, in bytes, that is written.
 const maxID = 500
 
-// validMessageID reports whether s is an id as this package gives one to a
-// message: of RFC 5322 section 3.6.4, dot-atoms of ASCII only.
+// validMessageID reports whether s is an id in the form this package writes:
+// dot-atoms of ASCII only, of RFC 5322 section 3.6.4.
 func validMessageID(s string) bool {
 	_, _, ok := rfc5322.SplitAddr(s)
 	return ok && isASCII(s)
 }
 
-// validReference reports whether an id that came from elsewhere can be repeated.
+// validReference reports whether an id from a received message can be repeated.
 // It need not follow the grammar, for the answer must name the message as its
-// own sender did. Encoded words are refused, since a reader might decode them.
+// sender did. Encoded words are refused, since a reader might decode them.
 func validReference(s string) bool {
 	return s != "" && len(s) <= maxID && !strings.Contains(s, "=?") &&
 		strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '<' || r == '>' }) < 0

@@ -12,21 +12,21 @@ import (
 
 // The bounds of a subject from a received message, in runes.
 const (
-	maxReplySubject = 1000 // fits a Subject whatever the runes are
+	maxReplySubject = 1000 // fits a Subject with runes of any size
 	maxReadSubject  = 4 * maxReplySubject
 )
 
-// ReplySubject returns the subject of an answer: "Re: " once, then what the
-// subject says without the prefixes of answers and forwarded messages, in any of
-// the languages that message.BaseSubject knows. Tags such as "[Ticket 4711]"
-// stay, each once, since the receiving side may need them. The result is on one
-// line and never too long for Build; original is decoded.
+// ReplySubject returns the subject of an answer: "Re: " once, then the original
+// without the prefixes of answers and forwarded messages, in any of the
+// languages that message.BaseSubject knows. Tags such as "[Ticket 4711]" stay,
+// each once, since the receiving side may need them. The result is on one line
+// and never too long for Build; original is decoded.
 func ReplySubject(original string) string {
 	s, _ := plain.Head(original, maxReadSubject)
 	s = strings.Join(strings.Fields(plain.Text(s)), " ")
 	words := []string{"Re:"}
 	for s != "" {
-		// A tag with nothing behind it is the subject itself.
+		// A tag without text behind it is the subject itself.
 		if end := strings.IndexAny(s[1:], "[]") + 1; s[0] == '[' && end > 0 && s[end] == ']' && end < len(s)-1 {
 			if tag := s[:end+1]; !slices.Contains(words, tag) {
 				words = append(words, tag)
@@ -58,15 +58,15 @@ func cutPrefix(s string) (rest string, ok bool) {
 		return s, false
 	}
 	_, size := utf8.DecodeRuneInString(s[colon:])
-	// Whatever follows, a prefix is one.
+	// It is a prefix with any text behind it.
 	if _, prefixed := message.BaseSubject(s[:colon+size] + " x"); !prefixed {
 		return s, false
 	}
 	return strings.TrimLeft(s[colon+size:], " "), true
 }
 
-// The bounds of a References field. Servers and readers have their own, and what
-// they cut is the end, which is the parent.
+// The bounds of a References field. Servers and readers have bounds of their
+// own, and cut the end, which is the parent.
 const (
 	maxReferences     = 50
 	maxReferenceBytes = 4000 // with angle brackets and separators
@@ -75,13 +75,13 @@ const (
 // ReplyReferences returns the ids that link an answer to its parent (RFC 5322
 // section 3.6.4), each once and without angle brackets. Ids that cannot be
 // repeated safely are left out. When there are too many, or they are too long
-// together, the first one stays, which names the conversation, and as many of
+// together, the first stays, which names the conversation, with as many of
 // the last as fit. inReplyTo is empty when the parent has no id.
 func ReplyReferences(parent rfc5322.Header) (inReplyTo string, references []string) {
 	own := usable(parent.MsgIDs("Message-ID"))
 	chain := usable(parent.MsgIDs("References"))
 	if len(chain) == 0 {
-		// Only a single id says for certain what the parent answers.
+		// In-Reply-To names the parent's own parent for certain only when it holds one id.
 		if answered := usable(parent.MsgIDs("In-Reply-To")); len(answered) == 1 {
 			chain = answered
 		}

@@ -18,8 +18,8 @@ type textPart struct {
 	header, body []byte
 }
 
-// encodeText gives text, in lines of CRLF, the transfer encoding it needs: none
-// where it is ASCII and every server leaves it alone, else the shorter of
+// encodeText gives text, in lines of CRLF, its transfer encoding: none where
+// the text is ASCII that every server leaves unchanged, else the shorter of
 // quoted-printable and base64.
 func encodeText(text []byte, flowed bool) textPart {
 	var h header
@@ -47,8 +47,8 @@ func encodeText(text []byte, flowed bool) textPart {
 	return textPart{header: h.b, body: body}
 }
 
-// is7bit reports whether text can go as it is: ASCII, no line too long, and none
-// that a mailbox file would change, where "From " begins a message.
+// is7bit reports whether text can be sent unencoded: ASCII, no line too long,
+// and no line that begins with "From ", which a mailbox file would change.
 func is7bit(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		if len(line)-len("\r\n") > maxTextLine || bytes.HasPrefix(line, []byte("From ")) {
@@ -64,8 +64,8 @@ func is7bit(text []byte) bool {
 }
 
 // appendQuotedPrintable appends text in quoted-printable (RFC 2045 section 6.7).
-// Its lines of CRLF stay lines. No character is parted by a line end, and no
-// line begins with "From " or a dot, which transport might change.
+// Its lines of CRLF stay lines. No line end splits a character, and no line
+// begins with "From " or a dot, which transport might change.
 func appendQuotedPrintable(dst, text []byte) []byte {
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSuffix(line, []byte("\r\n"))

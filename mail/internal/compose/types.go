@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// typesByExtension holds what people attach. It stands here rather than in the
+// typesByExtension holds the types of files that people attach. It is used instead of the
 // system's tables so that one message is the same bytes on every machine.
 var typesByExtension = map[string]string{
 	".7z":   "application/x-7z-compressed",
@@ -54,7 +54,7 @@ var typesByExtension = map[string]string{
 	".zip":  "application/zip",
 }
 
-// typeByName returns the media type of a file by its name's extension.
+// typeByName returns the media type for the extension of a file name.
 func typeByName(name string) string {
 	if t, ok := typesByExtension[strings.ToLower(path.Ext(name))]; ok {
 		return t

@@ -22,8 +22,8 @@ const (
 	maxCluster     = (maxEncodedWord - wordFrame) / 4 * 3 // bytes that fit one word of B
 )
 
-// chooseEncoding returns the encoding that makes s shorter. Where Q would have
-// to part what a person takes for one character, it is B.
+// chooseEncoding returns the encoding that makes s shorter, or B where Q would
+// have to split a user-perceived character.
 func chooseEncoding(s string) encoding {
 	q := 0
 	for i := 0; i < len(s); {
@@ -57,15 +57,15 @@ func (e encoding) size(s string) int {
 	return n
 }
 
-// plainInWord reports whether Q leaves a byte as it is. These are the ones
-// allowed in a display name (RFC 2047 section 5), which are fewer than in a
-// Subject; readers take them everywhere.
+// plainInWord reports whether Q leaves a byte unchanged: the bytes allowed in
+// a display name (RFC 2047 section 5), which are fewer than in a Subject;
+// readers accept them everywhere.
 func plainInWord(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("!*+-/", c) >= 0
 }
 
 // take returns how many bytes from the front of s fit an encoded word of at most
-// room octets. It does not part a cluster, and no character ever.
+// room octets. It does not split a cluster, and never a character.
 func (e encoding) take(s string, room int) int {
 	n := 0
 	for n < len(s) {
