@@ -1,13 +1,12 @@
-// Package message reads a mail message that may be hostile: its MIME tree, and
-// its text as a person would see it. A header block alone is for package rfc5322.
-// Start with Parse; Text, SanitizeHTML and PartText then say what there is to read,
-// and Thread which messages belong together.
+// Package message reads a mail message that may be hostile: its MIME tree, and its
+// text as a person would see it. Package rfc5322 reads a header block alone. Start
+// with Parse; Text, SanitizeHTML and PartText then return the text, and Thread
+// groups messages into conversations.
 //
-// Every function is pure: it does no I/O (but Events and PartText ask the
-// system's time zone database for the zones that a calendar names), keeps no
-// state, takes any bytes without panicking, and costs time linear in its input, up to the
-// bounds each file names. Where a message is malformed the package reads what a
-// person's mail program would show.
+// Every function is pure: it does no I/O (but Events and PartText ask the system's time
+// zone database for the zones that a calendar names), keeps no state, takes any bytes
+// without panicking, and costs time linear in its input, up to the bounds each file
+// names. A malformed message is read as a person's mail program would show it.
 //
 // Functions are safe for concurrent use, and values are safe for concurrent
 // reading. The package knows nothing of accounts, servers or policy.

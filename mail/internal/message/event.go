@@ -21,21 +21,21 @@ const (
 // Event is one event of a calendar. Its texts are cleaned, on one line and at
 // most 500 runes long.
 type Event struct {
-	Method                       string // what the calendar is for, such as REQUEST or CANCEL; "" when it does not say
+	Method                       string // the calendar's METHOD, such as REQUEST or CANCEL; "" when absent
 	Summary, Location, Organizer string
 	Start, End                   time.Time // zero when unreadable
 	AllDay                       bool      // Start and End are days: midnight in UTC, End the day after the last
-	Recurring                    bool      // Start and End are those of the first time
+	Recurring                    bool      // Start and End are those of the first occurrence
 }
 
 // Events returns the events of an iCalendar object (RFC 5545), decoded from its
-// transfer encoding, in order: 50 at most, out of the first 256 KiB. What is
-// broken is left out; the rest is still read.
+// transfer encoding, in order: 50 at most, out of the first 256 KiB. Broken
+// lines are left out; the rest is still read.
 //
 // Times are in the zone that their TZID names in the time zone database, else in
-// that of the VTIMEZONE of that name in the calendar, and in UTC where there is
-// neither and where the calendar leaves the zone to the reader. Looking a zone
-// up may read the database of the system.
+// that of the VTIMEZONE of that name in the calendar, and in UTC where both are
+// missing or the calendar leaves the zone to the reader. Looking up a zone may
+// read the system's database.
 func Events(b []byte) []Event {
 	var events []Event
 	for _, e := range calendarEvents(b) {
@@ -69,7 +69,7 @@ func calendarEvents(b []byte) []calendarEvent {
 		e.Organizer = shortText(organizer(c.properties["ORGANIZER"]))
 		e.Recurring = c.value("RRULE") != "" || c.value("RDATE") != ""
 		e.Start, e.AllDay = c.properties["DTSTART"].time(zones)
-		if e.End = eventEnd(c, e.Event, zones); e.End.Year() > 9999 { // RFC 3339 cannot say it
+		if e.End = eventEnd(c, e.Event, zones); e.End.Year() > 9999 { // RFC 3339 cannot write it
 			e.End = time.Time{}
 		}
 		events = append(events, e)
@@ -135,8 +135,8 @@ func (p property) time(zones map[string]zone) (t time.Time, day bool) {
 	return local, false
 }
 
-// zoneName is what a name in the time zone database looks like: no path that leads
-// elsewhere.
+// zoneName matches the names of the time zone database; no path that leads
+// elsewhere matches.
 var zoneName = regexp.MustCompile(`\A[A-Za-z0-9_+-]{1,40}(/[A-Za-z0-9_+-]{1,40}){0,2}\z`)
 
 // location finds a zone by its name in the time zone database; nil when there is none.
@@ -166,8 +166,8 @@ func organizer(p property) string {
 
 var textEscapes = strings.NewReplacer(`\\`, `\`, `\,`, `,`, `\;`, `;`, `\n`, "\n", `\N`, "\n", `\:`, `:`, `\"`, `"`)
 
-// unescapeText returns a text (RFC 5545 section 3.3.11) without its escapes. What stands
-// behind a comma that should have been escaped belongs to it.
+// unescapeText returns a text (RFC 5545 section 3.3.11) without its escapes. A comma
+// that should have been escaped does not end the text.
 func unescapeText(s string) string { return textEscapes.Replace(s) }
 
 func shortText(s string) string {
@@ -178,7 +178,7 @@ func shortText(s string) string {
 // property is a content line (RFC 5545 section 3.1).
 type property struct {
 	name   string            // in capitals
-	params map[string]string // by name in capitals; nil when there are none
+	params map[string]string // by name in capitals; nil without parameters
 	value  string
 }
 
@@ -221,13 +221,13 @@ type component struct {
 // properties are the lines of a component, of each name the first.
 type properties map[string]property
 
-// value is the value of a property as it stands, "" when there is none.
+// value returns the value of a property without white space around it, "" when absent.
 func (p properties) value(name string) string { return strings.TrimSpace(p[name].value) }
 
 func (c *component) value(name string) string { return c.properties.value(name) }
 
-// readCalendar finds the events and time zones, also those that are not ended. Lines
-// without a value are left out, and so are alarms.
+// readCalendar finds the events and time zones, also those without an END. Lines
+// without a value and alarms are left out.
 //
 // No library reads them: go-ical gives up a whole calendar at its first bad line, and panics
 // at some.
@@ -241,8 +241,8 @@ func readCalendar(b []byte) []*component {
 	var all []*component
 	var method string
 	var open *component // nil between two
-	var into properties // where properties go; nil is nowhere
-	depth := 0          // of what is open within the component
+	var into properties // receives properties; nil drops them
+	depth := 0          // of the components open within this one
 	for line := range strings.SplitSeq(s, "\n") {
 		p, ok := parseProperty(line)
 		if !ok {
@@ -275,7 +275,7 @@ func readCalendar(b []byte) []*component {
 			into[p.name] = p
 		}
 	}
-	for _, c := range all { // a method may stand behind the events
+	for _, c := range all { // METHOD may follow the events
 		if c.method == "" {
 			c.method = method
 		}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// zone is a VTIMEZONE (RFC 5545 section 3.6.5): the rules by which offsets begin.
-// Of rules it reads what calendar programs write: a day of a month in every year.
+// zone is a VTIMEZONE (RFC 5545 section 3.6.5): the rules by which offsets begin. It reads
+// the rules that calendar programs write: a day of a month in every year.
 type zone []observance
 
 // observance is one rule.
@@ -51,7 +51,7 @@ func utcOffset(s string) (int, bool) {
 	return offset, err == nil
 }
 
-// readRule reads "FREQ=YEARLY;BYMONTH=10;BYDAY=-1SU". Other rules count once.
+// readRule reads "FREQ=YEARLY;BYMONTH=10;BYDAY=-1SU". With another rule it begins once.
 func (o *observance) readRule(rule string) {
 	parts := map[string]string{}
 	for part := range strings.SplitSeq(strings.ToUpper(rule), ";") {

@@ -2,11 +2,11 @@ package message
 
 import "strings"
 
-// Flowed joins the lines of format=flowed text into the paragraphs they were
-// written as (RFC 3676). Each line of the result keeps its quote depth as that
-// many ">" and a space, and one that begins with ">" without being quoted keeps the
-// space before it. delsp is the DelSp parameter: whether the space that
-// marks a soft line break is removed.
+// Flowed joins the lines of format=flowed text into its original paragraphs (RFC
+// 3676). Each line of the result begins with one ">" for each quote depth and a
+// space; a line that begins with ">" but is not quoted keeps the space before it.
+// delsp is the DelSp parameter: whether the space that marks a soft line break is
+// removed.
 func Flowed(s string, delsp bool) string {
 	var out strings.Builder
 	out.Grow(len(s) + len(s)/16)

@@ -10,8 +10,8 @@ import (
 	"github.com/postern-mail/postern/mail/internal/rfc5322"
 )
 
-// Bounds of a MIME tree. What lies beyond them stays reachable as the raw
-// message; a tree that was cut says so in Entity.Incomplete.
+// Bounds of a MIME tree. Parts beyond them stay reachable in the raw message;
+// Entity.Incomplete reports a tree that was cut.
 const (
 	MaxDepth = 50  // containers inside one another
 	MaxParts = 500 // parts of one message, containers included
@@ -31,9 +31,9 @@ type Part struct {
 	ContentID   string            // without angle brackets
 	Children    []*Part           // of a multipart; nil for a leaf, and message/rfc822 is a leaf
 
-	// Forward says of a root that the message passes another one on, so that
-	// text below a header block in it is not history. Parse takes it from the Subject;
-	// other builders of a tree set it by IsForward.
+	// Forward is set on a root whose message forwards another one, so that text below
+	// a header block in it is not history. Parse takes it from the Subject; other
+	// builders of a tree set it by IsForward.
 	Forward bool
 
 	start, end int // the body within the raw message, for a local parse
@@ -77,9 +77,9 @@ func (e *Entity) Raw(p *Part) []byte {
 	return e.raw[p.start:p.end:p.end]
 }
 
-// Parse reads a whole message. It never fails: what is not MIME becomes text,
-// and a multipart without a usable boundary is a text part of its whole body.
-// Time grows linearly with the message. The entity aliases raw.
+// Parse reads a whole message. It never fails: content that is not MIME becomes text, and a
+// multipart without a usable boundary is a text part of its whole body. Time grows linearly
+// with the message. The entity aliases raw.
 func Parse(raw []byte) *Entity {
 	headerEnd, bodyStart := messageHeader(raw)
 	s := &scanner{raw: raw, delimiters: map[string]int{}, parts: 1}
@@ -93,15 +93,15 @@ func Parse(raw []byte) *Entity {
 	return &Entity{Header: header, Root: root, Incomplete: s.incomplete, raw: raw}
 }
 
-// HeaderOf returns the header of a whole message or of its beginning, without the
-// empty line behind it; nothing where it does not begin with one. It aliases raw.
+// HeaderOf returns the header of a whole message or of its beginning, without the empty
+// line behind it; empty where raw does not begin with a header. It aliases raw.
 func HeaderOf(raw []byte) []byte {
 	end, _ := messageHeader(raw)
 	return raw[:end:end]
 }
 
-// nameMessage gives a message without a name its subject as one, where that can
-// be read without decoding a transfer.
+// nameMessage names an attached message without a name after its subject, where
+// that can be read without decoding a transfer.
 func nameMessage(p *Part, raw []byte) {
 	if p.MediaType() != "message/rfc822" || p.Filename != "" {
 		return
@@ -133,8 +133,8 @@ func number(p *Part, id string) {
 	}
 }
 
-// scanner reads the lines of a message once, knowing every boundary that is
-// open: a reader per level would look at each line once per level.
+// scanner reads the lines of a message once, knowing every open boundary; a
+// reader per level would look at each line once per level.
 type scanner struct {
 	raw        []byte
 	open       []level        // containers, outermost first
@@ -173,7 +173,7 @@ func (s *scanner) begin(p *Part, at int) {
 	s.open = append(s.open, level{part: p, boundary: boundary})
 }
 
-// closeAbove ends the leaf and every container from index i on at an offset.
+// closeAbove ends, at an offset, the leaf and every container from index i on.
 func (s *scanner) closeAbove(i, end int) {
 	if s.leaf != nil {
 		s.leaf.end = max(s.leaf.start, end)
@@ -183,22 +183,22 @@ func (s *scanner) closeAbove(i, end int) {
 		l := s.open[n]
 		l.part.end = max(l.part.start, end)
 		s.forget(n)
-		if !l.delimited { // no part in it: what it holds is shown as it is
+		if !l.delimited { // no part in it: its content is shown as text
 			l.part.Type, l.part.Subtype = "text", "plain"
 		}
 	}
 	s.open = s.open[:i]
 }
 
-// forget makes the boundary of level n ordinary text again.
+// forget stops treating the boundary of level n as a boundary.
 func (s *scanner) forget(n int) {
 	if i, ok := s.delimiters[s.open[n].boundary]; ok && i == n {
 		delete(s.delimiters, s.open[n].boundary)
 	}
 }
 
-// match reports which open boundary a line is the delimiter of, and whether it
-// is the closing one. A boundary may be followed by white space only.
+// match returns the open boundary that a line delimits, and whether the line
+// is the closing delimiter. Only white space may follow a boundary.
 func (s *scanner) match(line []byte) (at int, closing, ok bool) {
 	if len(line) < 3 || line[0] != '-' || line[1] != '-' || len(s.delimiters) == 0 {
 		return 0, false, false
@@ -344,8 +344,8 @@ func looksLikeField(line []byte) bool {
 	return false
 }
 
-// newLeaf makes a part of its header, where the first field of a name that says anything
-// counts; typ and subtype stand in for a type that is absent or unreadable.
+// newLeaf makes a part of its header. The first non-empty field of a name counts; typ
+// and subtype replace a type that is absent or unreadable.
 func newLeaf(header []byte, typ, subtype string) *Part {
 	h := rfc5322.ParseHeader(bytes.TrimLeft(header, "\r\n"))
 	field := func(name string) (value string, params map[string]string) {

@@ -14,9 +14,9 @@ import (
 const maxParams = 200
 
 // splitParams splits a field such as Content-Type into its value, lower case,
-// and its parameters. It forgives what real mail has: unquoted values with
-// spaces, missing semicolons, unterminated quotes, Windows paths in quotes. Of
-// equal names the first counts.
+// and its parameters. It forgives the errors of real mail: unquoted values
+// with spaces, missing semicolons, unterminated quotes, Windows paths in
+// quotes. The first of equal names counts.
 func splitParams(s string) (value string, params map[string]string) {
 	end := strings.IndexByte(s, ';')
 	if end < 0 {
@@ -68,9 +68,9 @@ func lowerKeys(params map[string]string) map[string]string {
 	return lower
 }
 
-// param returns a parameter by its lower-case name: its RFC 2231 form, which
-// says its charset, before the plain one. Continuations are joined before they
-// are decoded, for a character may be split between two.
+// param returns a parameter by its lower-case name, in its RFC 2231 form,
+// which names its charset, else in its plain form. Continuations are joined
+// before they are decoded, for a character may be split between two.
 func param(params map[string]string, name string) string {
 	first, extended := params[name+"*"]
 	pieces := []string{first}
@@ -90,13 +90,13 @@ func param(params map[string]string, name string) string {
 	case extended:
 		return rfc5322.DecodeText([]byte(value), charset)
 	case len(pieces) > 0:
-		return value // encoded words may stand in it, which the caller decodes
+		return value // it may hold encoded words, which the caller decodes
 	}
 	return params[name]
 }
 
-// continuations returns the pieces of a parameter (RFC 2231 section 3), all of them
-// percent-encoded, and whether the first one says the charset.
+// continuations returns the pieces of a parameter (RFC 2231 section 3), all
+// percent-encoded, and whether the first one names the charset.
 func continuations(params map[string]string, name string) (pieces []string, extended bool) {
 	for i := range maxParams {
 		key := name + "*" + strconv.Itoa(i)
@@ -126,7 +126,7 @@ func Filename(dispositionParams, typeParams map[string]string) string {
 	if strings.TrimSpace(name) == "" {
 		name = param(typeParams, "name")
 	}
-	if strings.TrimSpace(name) == "" { // some swap them
+	if strings.TrimSpace(name) == "" { // some programs swap the two
 		name = param(dispositionParams, "name")
 	}
 	if strings.TrimSpace(name) == "" {
@@ -153,7 +153,7 @@ func oneFile(name string) string {
 	}, strings.TrimSpace(name))
 	trimmed := strings.TrimLeft(name, ".")
 	name = strings.Repeat("_", len(name)-len(trimmed)) + trimmed
-	name = strings.TrimRight(name, ". ") // Windows drops them, and so would name another file
+	name = strings.TrimRight(name, ". ") // Windows drops them, and so names another file
 	if len(name) > maxFilename {
 		ext := path.Ext(name)
 		if len(ext) > 32 {
@@ -167,7 +167,7 @@ func oneFile(name string) string {
 	return name
 }
 
-// isDevice reports whether Windows takes a name for a device.
+// isDevice reports whether Windows treats a name as a device.
 func isDevice(base string) bool {
 	switch base {
 	case "con", "prn", "aux", "nul":

@@ -14,13 +14,13 @@ import (
 
 // PartText returns the text of an attachment, at most maxRunes runes of it, and
 // whether there was more. raw is its transferred octets or a prefix of them, which
-// counts as truncated when it is shorter than p.Size. ok is false for what is not
-// read here: anything but text, HTML, calendars, messages, and data written as
-// text such as JSON, XML or YAML.
+// counts as truncated when it is shorter than p.Size. ok is false for other types
+// than text, HTML, calendars, messages, and data written as text such as JSON, XML
+// or YAML.
 //
 // HTML is rendered as by visible.Lines, a calendar as a few lines for each event, and
 // a message as its From, To, Date and Subject and its Text. The text is cleaned.
-// Only in messages and HTML is quoted history marked, for elsewhere a ">" at the
+// Quoted history is marked only in messages and HTML, for elsewhere a ">" at the
 // beginning of a line may mean something else.
 func PartText(p *Part, raw []byte, maxRunes int) (text string, truncated, ok bool) {
 	if p == nil || len(p.Children) > 0 {
@@ -72,7 +72,7 @@ const (
 	messageText
 )
 
-// textKind tells by type, and by name where the type says nothing.
+// textKind chooses by media type, or by file name where the type is generic.
 func textKind(p *Part) kindOfText {
 	switch p.Type {
 	case "text":
@@ -124,7 +124,7 @@ func kindOfName(name string) kindOfText {
 	return notText
 }
 
-// isBinary reports whether octets that are called text are binary data.
+// isBinary reports whether octets labelled as text are binary data.
 func isBinary(b []byte, charset string) bool {
 	const window = 8 << 10
 	head := b[:min(len(b), window)]

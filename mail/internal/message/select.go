@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// choice is text that is shown, and the HTML that says the same.
+// choice is text that is shown, and the HTML with the same content.
 type choice struct {
 	parts []*Part
-	html  []*Part // alternatives of parts; nil when there are none
+	html  []*Part // alternatives of parts; nil without alternatives
 }
 
-// selection is how the leaves of a tree are shared out.
+// selection assigns the leaves of a tree to the text or leaves them to the attachments.
 type selection struct {
 	text    []choice
 	skipped map[*Part]bool // alternatives that are shown in no list beside the text
@@ -19,7 +19,7 @@ type selection struct {
 
 // HTMLParts returns the parts that a reader of HTML would be shown, in order: the
 // HTML alternatives of the text, and HTML that is itself the text. A nil root has
-// none.
+// no parts.
 func HTMLParts(root *Part) []*Part {
 	var parts []*Part
 	for _, c := range choose(root).text {
@@ -38,7 +38,7 @@ func HTMLParts(root *Part) []*Part {
 
 // Attachments returns the parts that a person would call attachments: every leaf that
 // is neither chosen text nor an alternative of it, in order. A multipart whose parts
-// were not looked at counts as a leaf. See Part.Incidental for those that only serve
+// were not examined counts as a leaf. See Part.Incidental for those that only serve
 // the text.
 func Attachments(root *Part) []*Part {
 	if root == nil {
@@ -76,8 +76,8 @@ func (p *Part) Incidental() bool {
 	return false
 }
 
-// walk calls visit for p and its descendants. The depth is bounded, for a tree
-// can come from a server.
+// walk calls visit for p and its descendants. The depth is bounded, since a
+// tree can come from a server.
 func walk(p *Part, depth int, visit func(*Part)) {
 	visit(p)
 	if depth >= MaxDepth {
@@ -94,7 +94,7 @@ func choose(root *Part) selection {
 		return s
 	}
 	if root.Type == "text" && len(root.Children) == 0 && root.Disposition != "attachment" {
-		// Alone it is the message, whatever it is called.
+		// A single text part is the message, whatever its file name.
 		s.text = []choice{{parts: []*Part{root}}}
 		return s
 	}

@@ -23,8 +23,8 @@ const (
 	forwardPrefix
 )
 
-// subjectPrefixes are what mail programs put before the subject of an answer and
-// of a message that is passed on, by language, in lower case.
+// subjectPrefixes are the words that mail programs put before the subject of an
+// answer and of a forwarded message, by language, in lower case.
 var subjectPrefixes = prefixTable(map[prefixKind]string{
 	replyPrefix: "re|aw|antw|antwort|sv|svar|vs|rv|res|resp|odp|ynt|yan|atb|bls|r|rif|réf|rép|ha|на|отв|ответ|відп|відповідь|" +
 		"回复|回覆|答复|答覆|返信|回信|회신|답장|σχετ|απ|vá|válasz|odpověď|odpoveď|odg|رد|תגובה|השב|ตอบกลับ|trả lời|rsp|răsp",
@@ -42,25 +42,25 @@ func prefixTable(words map[prefixKind]string) map[string]prefixKind {
 	return table
 }
 
-// BaseSubject returns the subject without what mail programs add to it on the
-// way, and whether it had the prefix of a reply or of a forwarded message (RFC
-// 5256 section 2.1). Beyond the RFC it knows the prefixes of many languages, as
-// "Re[2]:" and "Re^3:" too, and the colon of full width. Tags such as "[list]"
-// are taken off unless nothing else is left. What is left is as it was written,
+// BaseSubject returns the subject without the additions of mail programs, and whether it
+// had the prefix of a reply or of a forwarded message (RFC 5256 section 2.1). Beyond the
+// RFC it knows the prefixes of many languages, "Re[2]:" and "Re^3:" too, and the colon of
+// full width. Tags such as "[list]" are removed unless nothing else is left. The rest is
+// unchanged, with white space collapsed. s is decoded; 8 KiB of it are read.
 // with white space collapsed. s is decoded; 8 KiB of it are read.
 func BaseSubject(s string) (base string, reply bool) {
 	base, reply, _ = splitSubject(s)
 	return base, reply
 }
 
-// foldSubject returns a base subject in the form in which two are compared: case and
+// foldSubject returns the form in which two base subjects are compared: case and
 // width of characters folded.
 func foldSubject(base string) string {
 	return norm.NFKC.String(cases.Fold().String(norm.NFKC.String(base)))
 }
 
-// IsForward reports whether a decoded subject says that the message passes
-// another on: its first prefix is one of forwarding, or "(fwd)" stands behind it.
+// IsForward reports whether a decoded subject says that the message forwards
+// another: its first prefix is one of forwarding, or "(fwd)" ends it.
 func IsForward(s string) bool {
 	_, _, forward := splitSubject(s)
 	return forward
@@ -73,7 +73,7 @@ func splitSubject(s string) (base string, prefixed, forward bool) {
 	s = strings.Join(strings.Fields(plain.Text(s)), " ")
 	var outermost prefixKind
 	trailer := false
-	for { // each time round takes one thing off
+	for { // each iteration removes one prefix or tag
 		rest, kind := cutSubjectPrefix(s)
 		if t := strings.TrimSuffix(s, " "); len(t) >= len("(fwd)") && strings.EqualFold(t[len(t)-len("(fwd)"):], "(fwd)") {
 			rest, kind, trailer = strings.TrimRight(t[:len(t)-len("(fwd)")], " "), 0, true
@@ -94,7 +94,7 @@ func splitSubject(s string) (base string, prefixed, forward bool) {
 }
 
 // cutSubjectPrefix takes one prefix off, with tags before it and between the word
-// and its colon; kind is 0 when there is none.
+// and its colon; kind is 0 without a prefix.
 func cutSubjectPrefix(s string) (rest string, kind prefixKind) {
 	const longest = 64 // bytes of a word and its count
 	t := s
@@ -120,7 +120,7 @@ func cutSubjectPrefix(s string) (rest string, kind prefixKind) {
 }
 
 // count is how often a subject was answered, behind the word: "[2]", "(2)", "^2" or "*2";
-// or a tag there, as RFC 5256 has it.
+// or a tag in that place, as RFC 5256 allows.
 var count = regexp.MustCompile(` *(\[[^\[]*\]|\(\d+\)|[*^]\d+)\z`)
 
 // cutTag takes "[tag]" off the beginning.

@@ -10,15 +10,15 @@ import (
 	"github.com/postern-mail/postern/mail/internal/visible"
 )
 
-// Bounds of the work that one part may cost. Text behind them is not looked
-// for; the result then counts as truncated.
+// Bounds of the work that one part may cost. Text beyond them is not read;
+// the result then counts as truncated.
 const (
 	maxHTML  = visible.MaxBytes
 	minPlain = 512 << 10 // octets of plain text that are read for a short result
 )
 
-// maxShown is how many runes of a part are looked at for a result of maxRunes:
-// more than that, since what is new may stand below what is not.
+// maxShown is how many runes of a part are read for a result of maxRunes: more
+// than maxRunes, since new text may follow history.
 func maxShown(maxRunes int) int {
 	return min(max(maxRunes, minPlain/2), maxHTML)
 }
@@ -26,8 +26,8 @@ func maxShown(maxRunes int) int {
 // Reading is the text that a person would read of a message.
 type Reading struct {
 	Text   string
-	Cut    bool // there was more
-	Hidden int  // characters of HTML that a person would not see, as far as it was looked at
+	Cut    bool // some text is missing
+	Hidden int  // characters of HTML that a person would not see, in the part of it that was read
 }
 
 // Text returns the Text of Read and whether there was more.
@@ -38,21 +38,21 @@ func Text(root *Part, body func(*Part) []byte, maxRunes int) (text string, trunc
 
 // Read returns the text that a person would read of a message, at most maxRunes runes of
 // it. body returns the transferred octets of a part or a prefix of them; a prefix shorter
-// than Part.Size counts as truncated. It is called for the parts that are chosen to be
-// read, and for the HTML beside plain text when that is a stub that only points at it; nil
-// means it is not to be had. The result is the same whether the parts come from Entity.Raw
-// or from a server.
+// than Part.Size counts as truncated. It is called for the parts chosen to be read, and
+// for the HTML beside plain text that only points at it; nil means the part is not
+// available. The result is the same whether the parts come from Entity.Raw or from a
+// server.
 //
 // Transfer encoding, charset and format=flowed (RFC 3676) are undone, HTML is
 // rendered as by visible.Lines, and the text is cleaned. Parts are separated by an
 // empty line.
 //
-// History, which is what the message quotes of older ones together with the line
-// that says whose it is, begins with "> " on every line, or with ">" where it is
+// History is the older messages that a message quotes, with the line that names
+// their author. Each of its lines begins with "> ", or with ">" where it is
 // empty, once for each depth; no other line begins with ">". A forwarded message
-// is not history: see Part.Forward. Where not everything fits, what is new goes
-// first, and a line such as "> [quoted text: 34 lines left out]" stands for what
-// is missing of a run of history. See quoted.New and quoted.Snippet.
+// is not history: see Part.Forward. Where not everything fits, new text goes
+// first, and a line such as "> [quoted text: 34 lines left out]" replaces the
+// missing lines of a run of history. See quoted.New and quoted.Snippet.
 func Read(root *Part, body func(*Part) []byte, maxRunes int) Reading {
 	var all passage
 	for _, c := range choose(root).text {
@@ -77,7 +77,7 @@ func Read(root *Part, body func(*Part) []byte, maxRunes int) Reading {
 type passage struct {
 	lines  []quoted.Line
 	fresh  int  // runes that are new
-	cut    bool // there was more
+	cut    bool // some text is missing
 	hidden int  // characters that a person would not see
 }
 
@@ -95,7 +95,7 @@ func (p *passage) add(o passage) {
 	p.fresh += quoted.NewRunes(o.lines)
 }
 
-// passageOf returns the marked lines of parts, at least until maxRunes of them are
+// passageOf returns the marked lines of parts, until at least maxRunes of them are
 // new.
 func passageOf(parts []*Part, body func(*Part) []byte, maxRunes int, m quoted.Marker) passage {
 	var all passage
@@ -114,9 +114,9 @@ func passageOf(parts []*Part, body func(*Part) []byte, maxRunes int, m quoted.Ma
 	return all
 }
 
-// partPassage decodes and renders the octets of one part as tidy lines: at most
-// little more than maxRunes runes. It does not look for history that is not
-// marked.
+// partPassage decodes and renders the octets of one part as tidy lines of
+// little more than maxRunes runes. It does not look for history without
+// quotation marks.
 func partPassage(p *Part, b []byte, maxRunes int) passage {
 	cut := false
 	html := p.Subtype == "html"
@@ -148,7 +148,7 @@ func partPassage(p *Part, b []byte, maxRunes int) passage {
 	return passage{lines: quoted.Tidy(quoted.Plain(plain.Text(s), flowed), 2), cut: cut}
 }
 
-// stubPhrases stand in plain text that only says to look at the HTML.
+// stubPhrases occur in plain text that only points at the HTML.
 var stubPhrases = []string{
 	"html version", "html format", "html mail", "html e-mail", "html email", "html-format", "html message", "html-mail", "html content", "html part",
 	"does not support html", "doesn't support html", "not support html", "view html", "display html", "read html", "supports html", "html-capable", "html capable", "html enabled", "html-enabled",
@@ -157,8 +157,8 @@ var stubPhrases = []string{
 	"html-e-mail", "html-version", "in html", "en html", "im browser",
 }
 
-// isStub reports whether plain text is empty, or so short and so worded that it
-// stands there only because a text had to.
+// isStub reports whether plain text is empty, or short and worded as a mere
+// stand-in for the HTML.
 func isStub(s string) bool {
 	const longest = 400 // bytes
 	s = strings.ToLower(strings.Join(strings.Fields(s), " "))
@@ -186,8 +186,8 @@ func longer(html, stub string) bool {
 	return utf8.RuneCountInString(html) > utf8.RuneCountInString(stub)
 }
 
-// SanitizeHTML returns what Sanitize of package visible makes of a document that is
-// decoded from its transfer encoding. charset is the one of its part, "" for the one the document names. At most 2 MiB are read.
+// SanitizeHTML returns Sanitize of package visible for a document decoded from its
+// transfer encoding. charset is that of its part, "" for the one the document names. At most 2 MiB are read.
 func SanitizeHTML(b []byte, charset string, maxRunes int) Reading {
 	cut := len(b) > maxHTML
 	b = b[:min(len(b), maxHTML)]

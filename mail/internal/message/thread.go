@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// ThreadNode is what Thread needs to know of a message.
+// ThreadNode holds the fields of a message that Thread reads.
 type ThreadNode struct {
-	ID         string    // of the message, without angle brackets; "" when it has none
+	ID         string    // of the message, without angle brackets; "" when absent
 	References []string  // ids of References, then of In-Reply-To
 	Subject    string    // decoded
 	Date       time.Time // zero when unknown, which counts as the earliest
@@ -18,21 +18,21 @@ type ThreadNode struct {
 // their index.
 type Threading struct {
 	Groups [][]int // conversations by the date of their first message; in each, messages by date, ties by index
-	Parent []int   // the nearest message above each in its conversation, -1 when there is none
+	Parent []int   // the nearest message above each in its conversation, -1 for a root
 }
 
 // Thread groups messages into conversations (004 section 5) in the manner of the
 // REFERENCES algorithm of RFC 5256: by References, then In-Reply-To, then by base
-// subject. Messages that name an id in common belong together although the
-// message of that id is not here. What is not linked to an older message and has
-// the subject of a reply joins the latest conversation before it whose first
-// message has the same base subject and is not a reply, the earliest one if all are
-// later, or other such replies if there is none. Two messages that are no replies
-// are never joined by their subject, and an empty subject joins nothing.
+// subject. Messages that name an id in common belong together although the message
+// of that id is missing. A message that is not linked to an older one and has the
+// subject of a reply joins the latest conversation before it whose first message
+// has the same base subject and is not a reply; if all are later, the earliest of
+// them; if there are only such replies, those. Two messages that are not replies
+// are never joined by subject, and an empty subject joins nothing.
 //
-// Every node is in exactly one group. Of equal ids the first in time counts, the
-// others are in its conversation. Loops in references are cut. Time is linear but
-// for sorting.
+// Every node is in exactly one group. Of equal ids the earliest message counts,
+// the others are in its conversation. Loops in references are cut. Time is linear
+// except for sorting.
 func Thread(nodes []ThreadNode) Threading {
 	t := newThreader(nodes)
 	t.link()
@@ -41,13 +41,13 @@ func Thread(nodes []ThreadNode) Threading {
 	return Threading{Groups: t.groups(), Parent: t.parents[:len(nodes):len(nodes)]}
 }
 
-// threader works on nodes by index; those behind the last node stand for messages
-// that are referred to and not here.
+// threader works on nodes by index; indexes beyond the nodes are messages that
+// are referred to but missing.
 type threader struct {
 	nodes    []ThreadNode
 	order    []int          // the nodes by date, ties by index
-	byID     map[string]int // the first node of an id, or what stands for it
-	parents  []int          // direct, -1 for none
+	byID     map[string]int // the first node of an id, or the index of a missing message
+	parents  []int          // direct, -1 for a root
 	trees    forest         // nodes linked by parents
 	together forest         // nodes of one conversation
 }
@@ -105,8 +105,8 @@ func (t *threader) references(i int) []int {
 	return refs
 }
 
-// link sets the parents that references name. What a message says of its own
-// parent counts more than what others say of it, so that comes first.
+// link sets the parents that references name. A message's own references
+// count more than those of others, so they come first.
 func (t *threader) link() {
 	all := make([][]int, len(t.nodes))
 	for _, i := range t.order {
@@ -126,7 +126,7 @@ func (t *threader) link() {
 	}
 }
 
-// setParent links a message that has no parent, unless that would be a loop.
+// setParent links a message without a parent, unless that would make a loop.
 func (t *threader) setParent(child, parent int) {
 	// A message without a parent is the root of its tree, so that it is above
 	// the other exactly when the two are in one tree.
@@ -136,8 +136,7 @@ func (t *threader) setParent(child, parent int) {
 	}
 }
 
-// resolve replaces parents that are not here by the nearest one above them that
-// is.
+// resolve replaces missing parents by the nearest ancestor that is present.
 func (t *threader) resolve() {
 	var path []int
 	for i := range t.nodes {
@@ -222,8 +221,8 @@ func (t *threader) groups() [][]int {
 	return groups
 }
 
-// forest is a set of disjoint sets: each points to another of its set, the last
-// to itself.
+// forest is a set of disjoint sets: each element points to another of its set,
+// the last to itself.
 type forest []int
 
 func (f forest) find(i int) int {

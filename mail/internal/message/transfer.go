@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// DecodeBody undoes a content transfer encoding (RFC 2045 section 6) as far as
-// it can be undone: base64 with junk or without padding, and quoted-printable with
-// broken escapes. Anything else, uuencode among it, is returned as it is, without a
-// copy. b may be the beginning of a body: a unit cut at its end is left out.
+// DecodeBody undoes a content transfer encoding (RFC 2045 section 6) as far as possible:
+// base64 with junk or without padding, and quoted-printable with broken escapes. A body in
+// any other encoding, including uuencode, is returned unchanged and without a copy. b may
+// be the beginning of a body: a unit cut at its end is left out.
 func DecodeBody(b []byte, encoding string) []byte {
 	switch encodingName(encoding) {
 	case "base64":
@@ -38,8 +38,8 @@ func encodingName(s string) string {
 	return s
 }
 
-// decodeBase64 ignores everything outside the alphabet. Padding ends the text, unless
-// all that follows is base64: then that counts too, while a plain footer does not.
+// decodeBase64 ignores characters outside the alphabet. Padding ends the text, unless
+// all that follows is base64: then that is decoded too, while a plain footer is not.
 func decodeBase64(b []byte) []byte {
 	text, rest, _ := bytes.Cut(b, []byte("="))
 	out := appendBase64(make([]byte, 0, len(b)/4*3+3), text)
@@ -52,7 +52,7 @@ func decodeBase64(b []byte) []byte {
 	return out
 }
 
-// appendBase64 decodes what stands between two paddings.
+// appendBase64 decodes the characters between two paddings.
 func appendBase64(dst, run []byte) []byte {
 	digits := make([]byte, 0, len(run))
 	for _, c := range run {
@@ -63,7 +63,7 @@ func appendBase64(dst, run []byte) []byte {
 	if len(digits)%4 == 1 {
 		digits = digits[:len(digits)-1] // six bits are not an octet
 	}
-	dst, _ = base64.RawStdEncoding.AppendDecode(dst, digits) // which are all of the alphabet
+	dst, _ = base64.RawStdEncoding.AppendDecode(dst, digits) // all are of the alphabet
 	return dst
 }
 
