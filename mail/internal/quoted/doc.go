@@ -1,7 +1,7 @@
-// Package quoted marks the text that a message quotes of older ones. It splits text into
-// lines that know how deeply they are quoted, finds history that carries no marks by the
-// lines that introduce it, and cuts a text so that what is new comes first.
+// Package quoted marks the older messages quoted in a text. It splits text into lines
+// with their quote depth, finds history without quotation marks by the lines that
+// introduce it, and cuts a text so that new text comes first.
 //
 // Every function is pure. The package knows nothing of MIME; of HTML it knows the
-// elements in which mail programs put what they quote.
+// elements that mail programs use for quotations.
 package quoted

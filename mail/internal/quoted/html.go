@@ -10,14 +10,14 @@ import (
 )
 
 // The renderer writes a quotation mark as a noncharacter at the beginning of the
-// line, so that a ">" which is part of the text is not taken for one. Neither of
-// the two can come from a document: the renderer drops them from its text.
+// line, to tell it from a ">" in the text. A document cannot produce either of
+// them: the renderer drops them from its text.
 const (
 	QuoteMark  = '\uFDD0' // one per depth
 	HeaderMark = '\uFDD1' // alone on its line: the header of an older message is below
 )
 
-// Kind is the part that an element has in quoting.
+// Kind is the role of an element in quoting.
 type Kind int
 
 const (
@@ -29,8 +29,8 @@ const (
 	HeaderBelow        // the header of an older message begins in it, and nothing new follows
 )
 
-// markers are the ids, behind a hash, and classes with which mail programs mark what
-// they quote. Outlook puts "x_" before those of others.
+// markers are the ids, with a hash before them, and classes by which mail programs
+// mark quotations. Outlook puts "x_" before those of other programs.
 var markers = map[string]Kind{
 	"#divRplyFwdMsg": HeaderBelow, "#mail-editor-reference-message-container": HeaderBelow, "#zwchr": HeaderBelow, "#OLK_SRC_BODY_SECTION": HeaderBelow,
 	"gmail_attr": Introduction, "moz-cite-prefix": Introduction, "yahoo_quoted": Introduction, "gmail_extra_attr": Introduction, "zmail_extra": Introduction,
@@ -38,7 +38,7 @@ var markers = map[string]Kind{
 	"ms-outlook-mobile-reference-message": HeaderBelow, "OutlookMessageHeader": HeaderBelow,
 }
 
-// KindOf knows the elements in which mail programs put quoted text.
+// KindOf recognizes the elements that mail programs use for quotations.
 func KindOf(tag string, attrs []html.Attribute) Kind {
 	switch tag {
 	case "blockquote":
@@ -58,7 +58,7 @@ func KindOf(tag string, attrs []html.Attribute) Kind {
 			return kind
 		}
 	}
-	// The line that Outlook draws above the header of the message that is answered.
+	// The line that Outlook draws above the header of the answered message.
 	if style := compact(Attr(attrs, "style")); tag == "div" && strings.Contains(style, "border-top:solid#") && strings.Contains(style, "1.0pt") && strings.Contains(style, "padding:3.0pt") {
 		return HeaderBelow
 	}
@@ -68,8 +68,8 @@ func KindOf(tag string, attrs []html.Attribute) Kind {
 // compact returns a style in lower case without spaces.
 func compact(style string) string { return strings.ToLower(strings.ReplaceAll(style, " ", "")) }
 
-// isIndentation reports whether a blockquote has no line at its side: buttons for
-// indenting make such ones.
+// isIndentation reports whether a blockquote has no line at its side, as the
+// indent buttons of mail programs make them.
 func isIndentation(attrs []html.Attribute) bool {
 	if strings.EqualFold(Attr(attrs, "type"), "cite") || Attr(attrs, "cite") != "" {
 		return false
@@ -82,10 +82,10 @@ func isIndentation(attrs []html.Attribute) bool {
 	return class == "" && (strings.Contains(style, "border:none") || strings.Contains(style, "border:0;")) && !strings.Contains(style, "border-left:")
 }
 
-// Forwards reports whether a text that was laid out begins with what stands
-// above a forwarded message.
+// Forwards reports whether a rendered text begins with the introduction of a
+// forwarded message.
 func Forwards(text string) bool {
-	const window = 5 // lines that are not empty
+	const window = 5 // non-empty lines
 	n := 0
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(plain.Text(line)); line != "" {
@@ -98,8 +98,8 @@ func Forwards(text string) bool {
 	return false
 }
 
-// BareHistory reports whether a text that was laid out begins with an
-// attribution and marks nothing as quoted.
+// BareHistory reports whether a rendered text begins with an attribution and
+// has no quotation marks.
 func BareHistory(text string) bool {
 	if strings.ContainsAny(text, string(QuoteMark)+string(HeaderMark)) {
 		return false
@@ -135,7 +135,7 @@ func LaidOut(s string) []Line {
 	return lines
 }
 
-// Attr returns an attribute of an element, "" for none.
+// Attr returns an attribute of an element, "" when absent.
 func Attr(attrs []html.Attribute, name string) string {
 	for _, a := range attrs {
 		if a.Key == name && a.Namespace == "" {

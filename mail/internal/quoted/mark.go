@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// Marker raises the depth of the lines that are history although no quotation
-// mark stands before them. What follows a line never decides about lines above
-// it, save for the few lines of an introduction: so the beginning of a text is
-// marked the same whether the rest is there or not.
+// Marker raises the depth of history lines that have no quotation mark. Later
+// lines never decide about earlier ones, except within the few lines of an
+// introduction: so the beginning of a text is marked the same with or without
+// the rest.
 type Marker struct {
 	lines   []Line
-	Forward bool // an older message below is what the sender passes on
-	Above   bool // something new stands above
+	Forward bool // the older message below is forwarded by the sender
+	Above   bool // there is new text above
 	Cut     bool // the text goes on, but not here
 }
 
@@ -51,7 +51,7 @@ func (m *Marker) step(i int) int {
 				m.raise(i, len(m.lines))
 				return len(m.lines)
 			}
-			m.Forward = true // nothing new stands above: the sender passes it on
+			m.Forward = true // no new text above: the sender forwards it
 			return end
 		}
 	}
@@ -70,8 +70,8 @@ func (m *Marker) step(i int) int {
 	return i + 1
 }
 
-// raise makes the lines from i to before end history, and with them the empty
-// line behind them if history follows.
+// raise makes the lines from i up to end history, and the empty line behind
+// them too if history follows.
 func (m *Marker) raise(i, end int) {
 	for end < len(m.lines) && m.lines[end].blank() {
 		end++
@@ -99,8 +99,8 @@ func (m *Marker) deeper(i int) bool {
 	return false
 }
 
-// unwrap takes the outermost quotation mark off a forwarded message, which some
-// programs quote, and returns the index of its first line.
+// unwrap takes the outermost quotation mark off a forwarded message, as some
+// programs quote it, and returns the index of its first line.
 func (m *Marker) unwrap(i int) int {
 	if !m.deeper(i) {
 		return i
@@ -112,8 +112,8 @@ func (m *Marker) unwrap(i int) int {
 }
 
 // oldHeader returns the index behind the lines that introduce an older message in
-// the manner of Outlook: a line that says so, or its header fields, with a rule
-// above them or without. It returns i when there are none.
+// the manner of Outlook: a line such as "Original Message", or its header fields,
+// with or without a rule above them. It returns i without such lines.
 func (m *Marker) oldHeader(i int) int {
 	if isOriginalLine(m.lines[i].Text) {
 		return i + 1
@@ -144,9 +144,9 @@ func (m *Marker) oldHeader(i int) int {
 	return i
 }
 
-// headerFields reads the fields of a message header as mail programs write them
-// above what they quote. It returns how many of sender, date, recipient and subject
-// there are, 0 without the sender or the subject, and the index behind the last field.
+// headerFields reads the fields of a message header as mail programs write them above
+// a quoted message. It returns how many of sender, date, recipient and subject it
+// found, 0 without the sender or the subject, and the index behind the last field.
 func (m *Marker) headerFields(i int) (count, end int) {
 	const (
 		most    = 14 // lines of a header
@@ -189,11 +189,11 @@ func (m *Marker) anyFields(i int) int {
 	return n
 }
 
-// attribution returns the index behind the lines at i that name who wrote what
-// follows and when, and whether they could be nothing else. It returns i when
-// they are something else. It prefers an end that a quotation follows.
+// attribution returns the index behind the attribution at i, the lines that give the author
+// and the time of the quoted text, and whether they are one for certain. It returns i for
+// other lines. It prefers an end that a quotation follows.
 func (m *Marker) attribution(i int) (end int, strict bool) {
-	const most = 4 // lines that it is wrapped over
+	const most = 4 // lines of a wrapped attribution
 	var joined string
 	end = i
 	for n := i; n < len(m.lines) && n < i+most; n++ {
@@ -224,7 +224,7 @@ func (m *Marker) attribution(i int) (end int, strict bool) {
 
 // sentenceBefore reports whether the lines from i to n are a sentence and then an
 // attribution that needs only the lines behind it. The full stop of "kl." or
-// "mai." ends none.
+// "mai." does not end a sentence.
 func (m *Marker) sentenceBefore(i, n int) bool {
 	joined := ""
 	for k := n; k > i; k-- {
@@ -240,7 +240,7 @@ func (m *Marker) sentenceBefore(i, n int) bool {
 	return false
 }
 
-// namesTime reports whether a text begins as attributions do that begin with the time.
+// namesTime reports whether a text begins as attributions that begin with the time.
 func namesTime(s string) bool {
 	s = strings.TrimLeft(s, " ")
 	return opensAttribution(s) || startsWithDigit(s) || weekday.MatchString(strings.ToLower(s))
@@ -253,9 +253,9 @@ func endsWithColon(s string) bool {
 	return strings.HasSuffix(s, ":") || strings.HasSuffix(s, "：")
 }
 
-// mayOpenAttribution reports whether a line that is not the last of an
-// attribution may be its first: it says when, or who by an address, or begins
-// with a word for quoting.
+// mayOpenAttribution reports whether a line that does not end an attribution
+// may be its first line: it has a time, or a person's address, or begins with
+// a word for quoting.
 func mayOpenAttribution(s string) bool {
 	if strings.Contains(s, "<") || hasDigit(s) && (namesTime(s) || strings.Contains(s, "@") || year.MatchString(s)) {
 		return true
@@ -280,7 +280,7 @@ func attributionShape(s string) (lenient, strict bool) {
 		// "Ann Lee wrote:" or "Quoting Ann Lee:", and no more than that.
 		lenient = utf8.RuneCountInString(s) <= 60 && (strings.Trim(low[at:], " :：\u00A0") == "" || quoting.MatchString(low))
 	}
-	// Notices name who wrote something new, but not by address.
+	// Notices name the author of new text too, but not by address.
 	return lenient, lenient && dated && address && strings.Contains(s, "<")
 }
 
@@ -293,9 +293,9 @@ var (
 	year = regexp.MustCompile(`(?:^|\D)(?:(?:19|20)\d\d|\d{1,2}[./-]\d{1,2}[./-]\d{1,2})(?:\D|$)`)
 	// A time such as 9:05 or 21.05.
 	clock = regexp.MustCompile(`(?:^|\D)\d{1,2}[:.hH]\d\d(?:\D|$)|[時点]|시 `)
-	// A line that separates.
+	// A separator line.
 	rule = regexp.MustCompile(`^(?: *[-_=*–—─━]){3} *(?:[-_=*–—─━] *)*$`)
-	// The beginning of a message of a mailing list's digest, which has a header like a
+	// The beginning of a message in a mailing list's digest, whose header looks like a
 	// quoted one.
 	digest       = regexp.MustCompile(`^Message: \d{1,4}$`)
 	forwardedBy  = regexp.MustCompile(`^--[-\s]*(?i:forwarded by|weitergeleitet von|réacheminé par|transféré par|reenviado por|inoltrato da) `)
@@ -303,7 +303,7 @@ var (
 )
 
 // undecorated returns the words of a line such as "----- Original Message -----"
-// in lower case, and whether there is anything around them.
+// in lower case, and whether anything surrounds them.
 func undecorated(s string) (words string, decorated bool) {
 	const longest = 200
 	if len(s) > longest {
@@ -319,21 +319,20 @@ func undecorated(s string) (words string, decorated bool) {
 	return strings.ToLower(words), decorated
 }
 
-// isForwardLine reports whether a line says that what follows is passed on.
+// isForwardLine reports whether a line introduces a forwarded message.
 func isForwardLine(s string) bool {
 	words, decorated := undecorated(s)
 	return decorated && (slices.Contains(forwardWords, words) || forwardedBy.MatchString(s))
 }
 
-// isOriginalLine reports whether a line says that what follows is the message
-// that is answered.
+// isOriginalLine reports whether a line introduces the answered message.
 func isOriginalLine(s string) bool {
 	words, decorated := undecorated(s)
 	return decorated && slices.Contains(originalWords, words) && aboveAnswers.MatchString(s)
 }
 
-// fieldName returns the name of a header field in lower case, without the marks that
-// stand for bold letters, "" where the line is not one.
+// fieldName returns the name of a header field in lower case, without the marks for
+// bold letters, "" where the line is not a field.
 func fieldName(s string) string {
 	s = strings.TrimLeft(s, "*_ \t")
 	i := strings.IndexAny(s, ":：")

@@ -9,11 +9,11 @@ import (
 	"github.com/postern-mail/postern/internal/plain"
 )
 
-// maxQuotes is the deepest quotation that is written as such; deeper text is
-// shown at that depth.
+// maxQuotes is the greatest quote depth that is written; deeper text is shown
+// at that depth.
 const maxQuotes = 20
 
-// Line is one line of a text that is about to be shown.
+// Line is one line of a text to be shown.
 type Line struct {
 	Text   string // without its quotation marks and white space at its end; does not begin with ">"
 	Depth  int    // of quotation; 0 is the sender's own text
@@ -34,9 +34,9 @@ func runes(lines ...Line) int { return utf8.RuneCountInString(Join(lines)) }
 
 const lineSpace = " \t\u00A0"
 
-// Plain splits clean plain text into lines and takes the quotation marks
-// off them. In flowed text a mark is the first character of a line; elsewhere a
-// space or two may stand before one that has a space behind it.
+// Plain splits clean plain text into lines and removes their quotation marks.
+// In flowed text a mark is the first character of a line; elsewhere one or two
+// spaces may precede a mark that has a space behind it.
 func Plain(s string, flowed bool) []Line {
 	lines := make([]Line, 0, strings.Count(s, "\n")+1)
 	munged := -2 // index of a line that may only look quoted
@@ -83,8 +83,8 @@ func takeMarks(s string, flowed bool) (depth int, text string) {
 	return min(depth, maxQuotes), strings.TrimRight(strings.TrimPrefix(s, " "), lineSpace)
 }
 
-// Tidy removes empty lines around the text and those beyond most that follow
-// one another. An empty line between two lines of history becomes history.
+// Tidy removes empty lines around the text and consecutive ones beyond most.
+// An empty line between two lines of history becomes history.
 func Tidy(lines []Line, most int) []Line {
 	out := lines[:0]
 	blanks, header := 0, false
@@ -127,7 +127,7 @@ type segment struct {
 	gap     int // empty lines before it
 }
 
-// segments splits lines that are tidy.
+// segments splits tidy lines.
 func segments(lines []Line) []segment {
 	var all []segment
 	blanks := 0
@@ -149,7 +149,7 @@ func segments(lines []Line) []segment {
 	return all
 }
 
-// layout puts segments together. One without lines leaves the larger of the
+// layout joins segments. A segment without lines leaves the larger of the
 // gaps around it.
 func layout(all []segment) string {
 	var out strings.Builder
@@ -168,7 +168,7 @@ func layout(all []segment) string {
 	return out.String()
 }
 
-// layoutNew puts together the segments that are new.
+// layoutNew joins the new segments.
 func layoutNew(all []segment) string {
 	fresh := slices.Clone(all)
 	for i := range fresh {
@@ -180,9 +180,9 @@ func layoutNew(all []segment) string {
 }
 
 // Fit returns at most maxRunes of the text of tidy lines and whether anything is
-// missing. What is new goes before history. Of each run of history there is first of
-// all the line that says what is missing; what is then left goes to the runs in order.
-// Where there is no room even for those lines, the runs behind are left out in silence.
+// missing. New text goes before history. Each run of history first gets a line that
+// counts its missing lines; the remaining room goes to the runs in order. Where there
+// is no room for those lines, the later runs are left out without one.
 func Fit(lines []Line, maxRunes int) (string, bool) {
 	all := segments(lines)
 	whole, fresh := layout(all), layoutNew(all)
@@ -195,7 +195,7 @@ func Fit(lines []Line, maxRunes int) (string, bool) {
 		if !s.history {
 			continue
 		}
-		// With a run come a line end, and the smaller of the gaps around it.
+		// A run adds a line end, and the smaller of the gaps around it.
 		least := min(runes(s.lines...), runes(leftOut(len(s.lines)))) + 1 + s.gap
 		if i == 0 {
 			least += all[1].gap
@@ -224,8 +224,8 @@ func Fit(lines []Line, maxRunes int) (string, bool) {
 	return text, true
 }
 
-// shorten returns the first lines that fit into room runes, and one that says
-// how many are missing, which is not counted.
+// shorten returns the first lines that fit into room runes, and a line that
+// counts the missing ones, which does not count towards room.
 func shorten(lines []Line, room int) []Line {
 	const worth = 40 // runes of a line that is cut
 	shown := 0
@@ -253,7 +253,7 @@ func NewRunes(lines []Line) int {
 	return max(n-1, 0)
 }
 
-// leftOut returns the line that stands for n lines of history that are not shown.
+// leftOut returns the line that replaces n lines of history.
 func leftOut(n int) Line {
 	if n == 1 {
 		return Line{Text: "[quoted text: 1 line left out]", Depth: 1}
@@ -280,10 +280,10 @@ func markedLines(text string) []Line {
 	return Tidy(lines, 2)
 }
 
-// Snippet returns the beginning of a text from Text as one line of at most
-// maxRunes runes: what is new in it, or its history when nothing is new, with white
-// space collapsed. It ends with a whole word where there is one, and never within
-// a character.
+// Snippet returns the beginning of a text from Text as one line of at most maxRunes
+// runes: its new text, or its history when nothing is new, with white space
+// collapsed. It ends with a whole word where possible, and never within a
+// character.
 func Snippet(text string, maxRunes int) string {
 	var out strings.Builder
 	lines := markedLines(text)
@@ -310,8 +310,8 @@ func Snippet(text string, maxRunes int) string {
 	s := out.String()
 	short, cut := plain.Head(s, maxRunes)
 	if cut && short != "" && s[len(short)] != ' ' {
-		// A word that fills half of the line is cut: there may be no other, as
-		// in writing without spaces.
+		// A word that fills half of the line is cut: it may be the only one, as in
+		// scripts without spaces.
 		if i := strings.LastIndexByte(short, ' '); i >= len(short)/2 {
 			short = short[:i]
 		}

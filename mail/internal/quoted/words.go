@@ -47,7 +47,7 @@ func wordTable(words map[field]string) map[string]field {
 	return table
 }
 
-// originalWords stand above the message that is answered.
+// originalWords are the line above the answered message.
 var originalWords = strings.Split("original message|original mail|original email|original e-mail|original appointment|original|ursprüngliche nachricht|ursprüngliche mail|ursprüngliche e-mail|"+
 	"originalnachricht|original-nachricht|original nachricht|ursprünglicher termin|message d'origine|message original|message initial|message d’origine|rendez-vous d'origine|"+
 	"mensaje original|messaggio originale|mensagem original|oorspronkelijk bericht|origineel bericht|originalmeddelande|ursprungligt meddelande|ursprungligt mail|"+
@@ -56,7 +56,7 @@ var originalWords = strings.Split("original message|original mail|original email
 	"исходное сообщение|оригинальное сообщение|первоначальное сообщение|вихідне повідомлення|оригінальне повідомлення|αρχικό μήνυμα|"+
 	"元のメッセージ|オリジナルメッセージ|原始邮件|邮件原件|原始郵件|原始訊息|원본 메시지|원본 메일|הודעה מקורית|الرسالة الأصلية|reply message|replied message|回复的原邮件", "|")
 
-// forwardWords stand above a message that is passed on.
+// forwardWords are the line above a forwarded message.
 var forwardWords = strings.Split("forwarded message|begin forwarded message|forwarded mail|forwarded email|forward message|original message forwarded|start of forwarded message|fwd|"+
 	"weitergeleitete nachricht|anfang der weitergeleiteten nachricht|anfang der weitergeleiteten e-mail|weitergeleitete mail|weitergeleitete e-mail|"+
 	"message transféré|message transmis|message réexpédié|début du message transféré|début du message réexpédié|début de message transféré|"+
@@ -73,13 +73,13 @@ var forwardWords = strings.Split("forwarded message|begin forwarded message|forw
 	"转发邮件信息|转发的邮件|转发邮件|转发的消息|转发信息|已转发的邮件|下面是被转发的邮件|开始转发的邮件|轉寄郵件|轉寄的郵件|已轉寄的郵件|以下是轉寄的郵件|開始轉寄郵件|"+
 	"전달된 메시지|전달된 메일|전달된 이메일|הודעה שהועברה|רسالة معاد توجيهها|رسالة معاد توجيهها", "|")
 
-// verbs of writing, as they stand in attributions, in lower case.
+// verbs of writing, as in attributions, in lower case.
 var verbs = strings.Split("wrote|writes|has written|schrieb|schreibt|hat geschrieben|a écrit|écrit|a ecrit|escribió|escribio|escribe|ha escrit|va escriure|ha scritto|scrisse|scrive|"+
 	"schreef|schreef op|heeft geschreven|het volgende geschreven|escreveu|escreve|napisał|napisał(a)|napisała|napisal|pisze|skrev|skriver|kirjoitti|napsal|napísal|napsala|napsal(a)|"+
 	"написал|написала|написал(а)|пишет|писал|писал(а)|пише|написав|написа|ezt írta|írta|yazdı|şunu yazdı|έγραψε|a scris|napisao|je napisao|je napisal|kirjutas|rašė|rakstīja|skrifaði|"+
 	"menulis|đã viết|viết|เขียนว่า|写道|寫道|书きました|書きました|さんは書きました|のメール|のメッセージ|작성|님이 작성|님이 쓴 글|كتب|כתב|כתבה|"+quotingWords, "|")
 
-// quotingWords stand at the beginning of an attribution, before the name.
+// quotingWords begin an attribution, before the name.
 const quotingWords = "quoting|zitat von|zitiere|citando|citazione|cytowanie|citat von|citat från"
 
 var quoting = regexp.MustCompile(`^(?:` + quotingWords + `)(?: |$)`)
@@ -87,8 +87,8 @@ var quoting = regexp.MustCompile(`^(?:` + quotingWords + `)(?: |$)`)
 // openers begin attributions, in lower case.
 var openers = strings.Split("on |am |le |el |il |op |em |a |w dniu |dnia |den |på |d. |at |as of |в |от |у |dne |dňa |v |la |data |in data |pe |în |στις |στην |kl. |ב|ในวันที่|vào |pada |tarihinde |在|于|於|el dia |el día ", "|")
 
-// weekday is the name of a day with which an attribution begins, shortened or not, in
-// lower case, and more behind it.
+// weekday matches the name of a day at the beginning of an attribution, shortened or
+// not, in lower case, with more text behind it.
 var weekday = regexp.MustCompile(`^(?:` + "mon|tue|wed|thu|fri|sat|sun|mo|di|mi|do|fr|sa|so|lun|mar|mer|jeu|ven|sam|dim|mié|jue|vie|sáb|dom|gio|seg|ter|qua|qui|sex|" +
 	"pn|wt|śr|czw|pt|sob|niedz|pon|ma|ti|ke|to|pe|la|su|mån|tis|ons|tor|fre|lör|sön|man|lør|søn|po|út|st|čt|pá|ne|пн|вт|ср|чт|пт|сб|вс|нд|пон|чет|пят|суб|вос|pzt|sal|çar|per|cum|cmt|paz" + `)\pL*(?:[,.]| +[0-9])`)
 
@@ -114,7 +114,7 @@ func verbOfWriting(low string) int {
 	return last
 }
 
-// spacedLetter reports whether a word is of a script that separates words.
+// spacedLetter reports whether a word is in a script that separates words.
 func spacedLetter(word string) bool {
 	r, _ := utf8.DecodeRuneInString(word)
 	return !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai)
