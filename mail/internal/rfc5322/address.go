@@ -10,9 +10,9 @@ import (
 	"github.com/postern-mail/postern/internal/plain"
 )
 
-// Address is one mailbox of an address field, decoded and cleaned. Addr is
-// empty, or holds an @; it is empty where the field names somebody without an
-// address. An Addr is what stands in the message and need not be valid.
+// Address is one mailbox of an address field, decoded and cleaned. Addr holds
+// an @, or is empty where the field gives a name without an address. It is
+// the address as the message has it and may be invalid.
 type Address struct {
 	Name string
 	Addr string
@@ -38,7 +38,7 @@ func (a Address) String() string {
 // MarshalText is String.
 func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// UnmarshalText reads the text of MarshalText. Text that names nobody, or several people,
+// UnmarshalText reads the text of MarshalText. Text without a mailbox, or with several,
 // becomes a name without an address. The error is always nil.
 func (a *Address) UnmarshalText(text []byte) error {
 	var p addressScanner
@@ -66,11 +66,11 @@ func isAtext(c byte) bool {
 		c < utf8.RuneSelf && strings.IndexByte("!#$%&'*+-/=?^_`{|}~", c) >= 0
 }
 
-// Addresses returns every mailbox in every field of the name, in order. Groups
-// are flattened and empty ones give nothing. It reads what people's programs
-// show: missing or doubled angle brackets, semicolons between addresses, commas
-// in unquoted names, names in comments, routes, quotes that never end. To decide
-// on an address rather than to show it, compare with StrictAddresses.
+// Addresses returns every mailbox in every field of the name, in order. Groups are
+// flattened and empty ones give nothing. It reads the errors that mail programs accept:
+// missing or doubled angle brackets, semicolons between addresses, commas in unquoted
+// names, names in comments, routes, quotes that never end. To decide on an address rather
+// than show it, compare with StrictAddresses.
 func (h Header) Addresses(name string) []Address {
 	var p addressScanner
 	for _, v := range h.Values(name) {
@@ -79,13 +79,13 @@ func (h Header) Addresses(name string) []Address {
 	return p.out
 }
 
-// maxPending is how much of an unquoted name with commas is kept together. It
-// bounds the copying that joining the pieces costs.
+// maxPending is how much of an unquoted name with commas is kept together, in
+// bytes. It bounds the copying when the pieces are joined.
 const maxPending = 256
 
-// addressScanner reads address lists in one pass. An opening character that has
-// no closing one is looked for once and then taken as text, and an angle bracket
-// ends within maxAngle, so that the time is linear.
+// addressScanner reads address lists in one pass. It looks once for the missing
+// end of an opening character and then takes the character as text, and an angle
+// bracket ends within maxAngle, so that the time is linear.
 type addressScanner struct {
 	out []Address
 
@@ -94,9 +94,9 @@ type addressScanner struct {
 	// The mailbox being read.
 	words   []addressWord
 	current addressWord
-	at      bool   // an unquoted @ stands in a word
+	at      bool   // a word has an unquoted @
 	comment string // the last comment, without its parentheses
-	angle   string // what stood in angle brackets
+	angle   string // the text in angle brackets
 	angled  bool
 	pending string // "Lee," of Lee, Ann <ann@example.org>
 }
@@ -106,7 +106,7 @@ type addressScanner struct {
 type addressWord struct {
 	raw  []byte // as written
 	text []byte // without quotes
-	at   bool   // an unquoted @ stands in it
+	at   bool   // it has an unquoted @
 }
 
 func (p *addressScanner) scan(s string) {
@@ -152,7 +152,7 @@ func (p *addressScanner) scan(s string) {
 			}
 			p.endWord()
 		case '>', ')':
-			i++ // closes nothing
+			i++ // a closing character without an opening one
 		default:
 			p.put(c)
 			i++
@@ -170,11 +170,11 @@ func (p *addressScanner) put(c byte) {
 	}
 }
 
-// maxAngle is how far the end of an angle bracket is looked for.
+// maxAngle is how far the scanner looks for the end of an angle bracket.
 const maxAngle = 4 * MaxAddrBytes
 
-// bracket returns what the angle bracket at s[i] encloses and where to go on.
-// Of brackets inside one another the innermost counts; one that is not closed,
+// bracket returns the content of the angle bracket at s[i] and the index
+// behind it. Of nested brackets the innermost counts; one that is not closed,
 // or not before a comma and another bracket, ends at the comma or the bracket.
 func bracket(s string, i int) (inner string, next int) {
 	i++
@@ -249,7 +249,7 @@ func phrase(words []addressWord) string {
 }
 
 // bare emits the addresses of a mailbox without angle brackets. Each word with
-// an @ is one; the words before it are its name, else the comment is.
+// an @ is one; the words before it are its name, or else the comment is.
 func (p *addressScanner) bare() {
 	from := 0
 	for i, w := range p.words {
@@ -277,10 +277,10 @@ func (p *addressScanner) emit(name, addr string) {
 	}
 }
 
-// tidyAddr takes comments, white space outside quotes and a source route out of
-// an address and cleans it. Encoded words in it stay as they are.
+// tidyAddr removes comments, white space outside quotes and a source route from
+// an address and cleans it. Encoded words in it stay undecoded.
 func tidyAddr(s string) string {
-	for before := ""; before != s; { // comments may lie within one another
+	for before := ""; before != s; { // comments may be nested
 		before = s
 		s = addrNoise.ReplaceAllStringFunc(s, func(part string) string {
 			if part[0] == '"' {

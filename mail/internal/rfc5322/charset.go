@@ -12,10 +12,10 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 )
 
-// DecodeText turns text of a charset into UTF-8. A charset that is unknown,
-// empty or plainly not what the bytes are gives way to UTF-8 where they are
-// valid UTF-8, and to windows-1252 where they are not. b may be cut anywhere;
-// an unfinished last character is left out. The result is not cleaned.
+// DecodeText turns text of a charset into UTF-8. Where the charset is
+// unknown, empty or plainly wrong, the bytes are read as UTF-8 if they are
+// valid UTF-8, else as windows-1252. b may be cut anywhere; an unfinished
+// last character is left out. The result is not cleaned.
 func DecodeText(b []byte, name string) string {
 	name = strings.ToLower(strings.Trim(name, " \t\"'"))
 	if len(name) > maxCharsetName {
@@ -34,8 +34,8 @@ func DecodeText(b []byte, name string) string {
 }
 
 // decodeNamed reads a charset by the name that web browsers give it, since mail
-// that says GB2312 or ISO-8859-9 means the larger Windows code page, and by its
-// IANA name where browsers know none.
+// that says GB2312 or ISO-8859-9 means the larger Windows code page, else by
+// its IANA name.
 func decodeNamed(b []byte, name string) string {
 	var out []byte
 	enc, err := htmlindex.Get(name)
@@ -45,7 +45,7 @@ func decodeNamed(b []byte, name string) string {
 		out, err = decodeIANA(b, name)
 	}
 	// Bytes that do not fit the charset but are UTF-8 beyond ASCII were labelled
-	// wrongly. Some old charsets decode to one U+FFFD whatever they hold.
+	// wrongly. Some old charsets decode any bytes to one U+FFFD.
 	if err != nil || bytes.Contains(out, []byte("\uFFFD")) && (hasHighByte(b) && utf8.Valid(b) || len(b) > 8 && string(out) == "\uFFFD") {
 		return decodeUTF8(b)
 	}
@@ -70,7 +70,7 @@ func hasHighByte(b []byte) bool {
 }
 
 // decodeUTF8 keeps UTF-8 with a few broken bytes, each becoming U+FFFD, and
-// takes text in which broken bytes outnumber characters as windows-1252.
+// reads text with more broken bytes than characters as windows-1252.
 func decodeUTF8(b []byte) string {
 	b = bytes.TrimPrefix(b, []byte("\uFEFF"))
 	if utf8.Valid(b) {

@@ -11,20 +11,20 @@ import (
 // maxDateBytes is how much of a Date field is read.
 const maxDateBytes = 512
 
-// Date returns the moment of the first Date field, in the zone it names, and
-// whether it could be read. Beside RFC 5322 section 3.3 and its obsolete forms
-// it takes what programs have written over the years: a missing or wrong
-// weekday, two-digit years, missing seconds, zone names, offsets with a colon,
-// asctime and ISO 8601 forms, comments anywhere. A missing or unknown zone is
-// UTC. A date that no calendar has, or a year before 1900, is unreadable.
+// Date returns the time in the first Date field, in the zone it names, and
+// whether it could be read. Besides RFC 5322 section 3.3 and its obsolete
+// forms it accepts the errors of real programs: a missing or wrong weekday,
+// two-digit years, missing seconds, zone names, offsets with a colon, asctime
+// and ISO 8601 forms, comments anywhere. A missing or unknown zone is UTC. A
+// date that does not exist, or a year before 1900, is unreadable.
 func (h Header) Date() (time.Time, bool) {
 	s := h.Get("Date")
 	return parseDate(s[:min(len(s), maxDateBytes)])
 }
 
 // zones are the zone names with one meaning in mail: those of RFC 5322 section
-// 4.3 and the European ones. In minutes east of UTC. All others, the military
-// letters among them, tell nothing reliable (same section).
+// 4.3 and the European ones. In minutes east of UTC. All others, including the
+// military letters, are unreliable (same section).
 var zones = map[string]int{
 	"EST": -5 * 60, "EDT": -4 * 60, "CST": -6 * 60, "CDT": -5 * 60,
 	"MST": -7 * 60, "MDT": -6 * 60, "PST": -8 * 60, "PDT": -7 * 60,
@@ -32,8 +32,8 @@ var zones = map[string]int{
 	"EET": 2 * 60, "EEST": 3 * 60, "MSK": 3 * 60, "JST": 9 * 60,
 }
 
-// dateForms are the ways in which dates are written, of text in capitals with one
-// space between words.
+// dateForms match the ways to write a date, in capitals with one space between
+// words.
 var dateForms = sync.OnceValue(func() (forms []*regexp.Regexp) {
 	const (
 		clock = `(?P<hour>\d{1,2}) ?: ?(?P<minute>\d\d)(?: ?: ?(?P<second>\d\d))?(?:\.\d+)?(?: (?P<half>[AP])M)?`
@@ -57,7 +57,7 @@ func parseDate(s string) (time.Time, bool) {
 			continue
 		}
 		group := func(name string) string { return m[form.SubexpIndex(name)] }
-		number := func(name string) int { n, _ := strconv.Atoi(group(name)); return n } // 0 for one that is absent
+		number := func(name string) int { n, _ := strconv.Atoi(group(name)); return n } // 0 when absent
 		year, month := number("year"), number("month")
 		if named, err := time.Parse("Jan", group("month")); err == nil {
 			month = int(named.Month())
@@ -79,9 +79,9 @@ func parseDate(s string) (time.Time, bool) {
 		if east := offsetOf(group("zone"), group("offset")); east != 0 {
 			loc = time.FixedZone("", east*60)
 		}
-		second := min(number("second"), 59) // a leap second has no time.Time
+		second := min(number("second"), 59) // time.Time has no leap seconds
 		t := time.Date(year, time.Month(month), number("day"), hour, number("minute"), second, 0, loc)
-		// Such as February 30; and no zone may carry a year past what RFC 3339 can write.
+		// Rejects February 30, and a zone that moves the year beyond what RFC 3339 can write.
 		real := t.Day() == number("day") && t.Month() == time.Month(month) && t.Hour() == hour && t.Minute() == number("minute")
 		if real && year >= 1900 && year <= 9998 {
 			return t, true
@@ -90,7 +90,7 @@ func parseDate(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// tidyDate takes comments, commas and quotes out of a date.
+// tidyDate removes comments, commas and quotes from a date.
 func tidyDate(s string) string {
 	var b strings.Builder
 	var skip skipper
@@ -110,8 +110,8 @@ func tidyDate(s string) string {
 	return strings.ToUpper(strings.Join(strings.Fields(b.String()), " "))
 }
 
-// offsetOf returns the minutes east of UTC that a zone's name or an offset such as
-// +0530 or +05:30 says; 0 for what no place on earth has.
+// offsetOf returns the minutes east of UTC of a zone's name or of an offset such
+// as +0530 or +05:30; 0 for an offset that no place on earth has.
 func offsetOf(name, offset string) int {
 	if offset == "" {
 		return zones[name]

@@ -12,14 +12,14 @@ import (
 )
 
 // DecodeHeader returns a raw header value as a person reads it: encoded words
-// (RFC 2047, RFC 2231 section 5) decoded, bytes outside ASCII taken as UTF-8
-// where they are and as Windows-1252 where not, then made one line by plain.Line.
+// (RFC 2047, RFC 2231 section 5) decoded, bytes outside ASCII read as UTF-8 if
+// valid, else as Windows-1252, then made one line by plain.Line.
 //
-// It is as tolerant as mail programs are. Encoded words may be of any length,
-// may touch other text and may hold spaces; neighbours of one charset are joined
-// before they are decoded, since senders split characters across them. A word
-// in an unknown charset is read as raw bytes are; text that is not an encoded word stays
-// as written. Decoded text is not decoded again.
+// It is as tolerant as mail programs are. Encoded words may have any length, touch other
+// text and hold spaces; neighbours of one charset are joined before they are decoded,
+// since senders split characters across them. A word in an unknown charset is read as
+// raw bytes; text that is not an encoded word stays as written. Decoded text is not
+// decoded again.
 func DecodeHeader(raw string) string {
 	if !strings.Contains(raw, "=?") {
 		return plain.Line(rawText(raw))
@@ -33,7 +33,7 @@ func DecodeHeader(raw string) string {
 			word = nil
 		}
 	}
-	text := 0 // start of what is written to no output yet
+	text := 0 // start of the text not yet written
 	for i := 0; i < len(raw); {
 		next := strings.Index(raw[i:], "=?")
 		if next < 0 {
@@ -66,7 +66,7 @@ func DecodeHeader(raw string) string {
 const maxCharsetName = 64
 
 // readWord reads the encoded word at s[i:], which starts with "=?". Where
-// there is none, end is where the next one can start. It looks at no byte
+// there is no valid one, end is where the next can start. It reads no byte
 // behind the next "=?", so that a run of attempts stays linear.
 func readWord(s string, i int) (cs string, data []byte, end int, ok bool) {
 	rest := s[i+2:]
@@ -95,7 +95,7 @@ func readWord(s string, i int) (cs string, data []byte, end int, ok bool) {
 func decodeWord(kind byte, text string) ([]byte, bool) {
 	switch kind {
 	case 'b':
-		// Padding, white space and a cut last group are often wrong.
+		// Senders often get padding, white space and the last group wrong.
 		text = strings.Map(func(r rune) rune {
 			if r == '=' || r == ' ' || r == '\t' || r == '\r' {
 				return -1
@@ -126,9 +126,9 @@ func decodeWord(kind byte, text string) ([]byte, bool) {
 	return nil, false
 }
 
-// rawText reads bytes that name no charset: UTF-8 if they are, else
-// Windows-1252, which can be any bytes. Bare ISO-2022-JP, which is ASCII to
-// either, shows by its escape sequences.
+// rawText reads bytes without a charset: as UTF-8 if valid, else as
+// Windows-1252, which accepts any bytes. Bare ISO-2022-JP, which is ASCII to
+// both, is recognized by its escape sequences.
 func rawText(s string) string {
 	if strings.Contains(s, "\x1b$") {
 		return DecodeText([]byte(s), "")

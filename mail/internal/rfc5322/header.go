@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of a header. What is beyond them is not read, and Header.Certain
-// then says so.
+// The bounds of a header. Bytes beyond them are not read, and Header.Certain
+// reports that.
 const (
 	MaxHeaderBytes = 256 << 10 // of a whole header block
 	MaxFields      = 1000
@@ -24,21 +24,21 @@ type Field struct {
 // Text returns the value as a person reads it, decoded by DecodeHeader.
 func (f Field) Text() string { return DecodeHeader(f.Value) }
 
-// Header is a parsed header block. The zero Header has no fields. A Header is
-// never changed after ParseHeader and does not share memory with its bytes.
+// Header is a parsed header block. The zero Header has no fields. A Header
+// does not change after ParseHeader and does not share memory with its bytes.
 type Header struct {
 	fields []Field
 	cut    []int    // indexes of the fields that lost their end to MaxFieldBytes
-	odd    []string // lines that are not fields, as they stood
+	odd    []string // lines that are not fields, unchanged
 	lost   bool     // MaxHeaderBytes or MaxFields left something out
 }
 
 // ParseHeader reads a header block, which ends at the first empty line or at the
-// end of b; whatever follows is ignored. It takes everything that is found in
-// real mailboxes: bare LF line ends, a leading mbox "From " line, white space
-// before the colon, lines that are not fields (left out), control characters,
-// NUL and 8-bit bytes in values, and no end at all. A CR that does not stand
-// before LF is an ordinary byte of the value.
+// end of b; bytes behind it are ignored. It accepts the errors of real
+// mailboxes: bare LF line ends, a leading mbox "From " line, white space before
+// the colon, lines that are not fields (left out), control characters, NUL and
+// 8-bit bytes in values, and a missing end. A CR that is not before LF is an
+// ordinary byte of the value.
 func ParseHeader(b []byte) Header {
 	var h Header
 	s := string(b[:min(len(b), MaxHeaderBytes)])
@@ -49,7 +49,7 @@ func ParseHeader(b []byte) Header {
 	for first := true; s != ""; first = false {
 		lines, rest := cutField(s)
 		if lines[0] == "" {
-			h.lost = false // the bound left out only the body
+			h.lost = false // the bound cut only the body
 			break
 		}
 		s = rest
@@ -68,7 +68,7 @@ func ParseHeader(b []byte) Header {
 		}
 		if n := MaxFieldBytes; len(value) > n {
 			h.cut = append(h.cut, len(h.fields))
-			for back := 1; back < utf8.UTFMax && !utf8.RuneStart(value[n]); back++ { // not inside a character
+			for back := 1; back < utf8.UTFMax && !utf8.RuneStart(value[n]); back++ { // do not cut inside a character
 				n--
 			}
 			value = value[:n]
@@ -78,8 +78,8 @@ func ParseHeader(b []byte) Header {
 	return h
 }
 
-// cutField takes a line off the beginning of s, with the lines that continue it; all of
-// them without their ends.
+// cutField takes a line off the beginning of s, with the lines that continue it, all
+// without their ends.
 func cutField(s string) (lines []string, rest string) {
 	for lines == nil || s != "" && (s[0] == ' ' || s[0] == '\t') {
 		var line string
@@ -127,10 +127,10 @@ func (h Header) Values(name string) []string {
 func (h Header) Text(name string) string { return DecodeHeader(h.Get(name)) }
 
 // Certain reports whether Values(name) is all that any reader of this message
-// could take for a field of this name. It is false when a bound left something
-// out that may have been one, and when another program may find one where this
-// parser found none: behind a bare CR, in a name with a control character or
-// NUL, or in a line that stands where no continuation may.
+// could take for a field of this name. It is false when a bound cut something
+// that may have been such a field, and when another program may find one that
+// this parser does not: behind a bare CR, in a name with a control character
+// or NUL, or in a line where a continuation is not allowed.
 func (h Header) Certain(name string) bool {
 	if h.lost {
 		return false
@@ -149,7 +149,7 @@ func (h Header) Certain(name string) bool {
 }
 
 // maybeField reports whether one of the pieces between the CRs of s begins with
-// name and a colon, once what a reader may drop is dropped.
+// name and a colon, after removing the characters that a reader may drop.
 func maybeField(s, name string) bool {
 	for piece := range strings.SplitSeq(s, "\r") {
 		before, _, ok := strings.Cut(piece, ":")

@@ -9,7 +9,7 @@ import (
 )
 
 // The bounds of Message-ID, In-Reply-To and References. The fields name other
-// messages, so that a long one costs its reader a search for each.
+// messages, so a long one costs its reader a search for each.
 const (
 	maxIDField = 8 << 10 // bytes read of one field
 	maxIDBytes = 998     // bytes of one id, a line of RFC 5322
@@ -17,11 +17,11 @@ const (
 
 // MsgIDs returns the message ids in every field of the name, in order and
 // without their angle brackets (RFC 5322 section 3.6.4). Text around the ids,
-// comments and white space inside an id are ignored; where a field has no angle
-// bracket at all, its words that hold an @ are taken. Of a field over 8 KiB the
-// first and last 4 KiB are read, which keeps the root and the parent of a
-// thread. Ids with other white space, characters that plain.Text removes,
-// or over 998 bytes are left out.
+// comments and white space inside an id are ignored; in a field without angle
+// brackets, the words that hold an @ are ids. Of a field over 8 KiB the first
+// and last 4 KiB are read, which keeps the root and the parent of a thread. Ids
+// with other white space, characters that plain.Text removes, or over 998 bytes
+// are left out.
 func (h Header) MsgIDs(name string) []string {
 	var ids []string
 	for _, v := range h.Values(name) {
@@ -84,8 +84,8 @@ func appendID(ids []string, id string) []string {
 }
 
 // skipper jumps over comments and quoted strings of structured fields (RFC 5322
-// section 3.2). Once one of a kind turns out to have no end, the characters that
-// open that kind are ordinary from there on; that is what keeps a scan linear.
+// section 3.2). Once one of a kind has no end, the characters that open that
+// kind are ordinary from there on, which keeps a scan linear.
 type skipper struct {
 	openComment, openQuote bool
 }

@@ -20,12 +20,12 @@ const MaxAddrBytes = 254
 //	phrase <local@domain>
 //
 // where local and domain are dot-atoms and the phrase is made of atoms, dots,
-// 8-bit bytes and quoted strings. A comment may stand beside the phrase or
-// behind the mailbox when nothing in it could be taken for an address or a
-// separator. ok is false when a field holds anything else: groups, routes,
-// quoted local parts, domain literals, encoded words in an address, a stray
-// separator or control character. Where it is false, programs may differ about
-// who is meant. No field at all is ok and empty.
+// 8-bit bytes and quoted strings. A comment may be beside the phrase or behind
+// the mailbox when nothing in it could be taken for an address or a separator.
+// ok is false when a field holds anything else: groups, routes, quoted local
+// parts, domain literals, encoded words in an address, a stray separator or
+// control character. Then programs may differ about the recipient. A missing
+// field is ok and empty.
 func (h Header) StrictAddresses(name string) (addrs []string, ok bool) {
 	for _, v := range h.Values(name) {
 		for {
@@ -91,7 +91,7 @@ func strictMailbox(s string) (addr, rest string, ok bool) {
 	}
 }
 
-// strictEnd checks what stands behind a mailbox: white space and at most one
+// strictEnd checks the text behind a mailbox: white space and at most one
 // comment, then a comma or the end.
 func strictEnd(s string, i int, addr string) (string, string, bool) {
 	if _, _, ok := SplitAddr(addr); !ok {
@@ -118,8 +118,8 @@ func skipSpace(s string, i int) int {
 	return i
 }
 
-// strictQuoted returns the index behind the quoted string at s[i]. Of quoted
-// pairs only those of a quote and a backslash are taken.
+// strictQuoted returns the index behind the quoted string at s[i]. A quoted
+// pair may only hold a quote or a backslash.
 func strictQuoted(s string, i int) (int, bool) {
 	for j := i + 1; j < len(s); j++ {
 		switch c := s[j]; {
@@ -150,10 +150,10 @@ func strictComment(s string, i int) (int, bool) {
 	return 0, false
 }
 
-// SplitAddr parts a plain address at its @ (RFC 5322 section 3.4.1 with RFC 6532
-// section 3.2, dot-atoms only). ok is false for anything else: no or several @,
-// an empty part or label, white space, quotes, controls, an encoded word, bytes
-// that are not UTF-8, characters that plain.Text removes, or more than MaxAddrBytes.
+// SplitAddr splits a plain address at its @ (RFC 5322 section 3.4.1 with RFC 6532
+// section 3.2, dot-atoms only). ok is false for anything else: no or several @, an
+// empty part or label, white space, quotes, controls, an encoded word, bytes that
+// are not UTF-8, characters that plain.Text removes, or more than MaxAddrBytes.
 func SplitAddr(s string) (local, domain string, ok bool) {
 	local, domain, ok = strings.Cut(s, "@")
 	if !ok || len(s) > MaxAddrBytes || strings.Contains(s, "=?") || plain.Text(s) != s ||
@@ -163,10 +163,10 @@ func SplitAddr(s string) (local, domain string, ok bool) {
 	return local, domain, true
 }
 
-// isDotAtom reports whether s is a dot-atom-text. Of characters outside ASCII
-// none that separates words is taken, such as the no-break space.
+// isDotAtom reports whether s is a dot-atom-text. Characters outside ASCII
+// that separate words, such as the no-break space, are not allowed.
 func isDotAtom(s string) bool {
-	dot := true // the last character was a dot, or there is none yet
+	dot := true // the last character was a dot, or this is the first
 	for _, r := range s {
 		switch {
 		case r == '.':
