@@ -159,7 +159,8 @@ func readFetched(ref mail.Ref, d *imapclient.FetchMessageBuffer) fetched {
 	return g
 }
 
-// source is the messages to walk: the results of a search, or a range of sequence numbers.
+// source is the messages to walk: a set of UIDs without those in but, or a range of
+// sequence numbers.
 type source struct {
 	uids      goimap.UIDSet // none: by number
 	but       map[uint32]bool

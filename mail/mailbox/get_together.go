@@ -15,16 +15,16 @@ import (
 // maxGathered bounds the messages that one FETCH reads.
 const maxGathered = 100
 
-// readQueue gathers the reads of each folder that wait for a session, so that
-// fifty of them at once are a few FETCHes and not fifty turns (the first goes
-// alone, the others while it is away). Its zero value is ready.
+// readQueue gathers the reads of each folder that wait for a session, so that fifty at once
+// are a few FETCHes and not fifty turns (the first goes alone, the others together after
+// it). Its zero value is ready.
 type readQueue struct {
 	mu      sync.Mutex
 	waiting map[string]*gathering // by folder
 }
 
-// gathering is the reads of one folder that share a session. Their contexts are
-// their own: the work goes on while one of them still waits for it.
+// gathering is the reads of one folder that share a session. Each read has its own context:
+// the work goes on while any of them still waits for it.
 type gathering struct {
 	folder  string
 	ctx     context.Context
@@ -37,7 +37,7 @@ type gathering struct {
 // or ctx ends.
 func (p *accountPool) read(ctx context.Context, r *reading) error {
 	done := make(chan struct{})
-	r.done = done // the reading belongs to the gathering from here on
+	r.done = done // from here on the gathering owns the reading
 	g := p.join(r)
 	select {
 	case <-done:
@@ -59,7 +59,7 @@ func (p *accountPool) join(r *reading) *gathering {
 	p.reads.mu.Lock()
 	defer p.reads.mu.Unlock()
 	g := p.reads.waiting[r.ref.Folder]
-	// Two that ask different things of one message do not go together, since the
+	// Two reads that request different data of one message do not go together, since the
 	// answers would mix.
 	if g == nil || len(g.members) == maxGathered || slices.ContainsFunc(g.members, func(o *reading) bool {
 		return o.ref.UID == r.ref.UID && (o.q != r.q || o.policy.ShowsAll() != r.policy.ShowsAll())
@@ -87,10 +87,10 @@ func (p *accountPool) leave(g *gathering) []*reading {
 	return g.members
 }
 
-// gather does the reads. Where the answer for several cannot be understood, each
-// is read by itself, so that a broken message costs no other; and where it cannot
-// be understood for one, it is read without its structure, which is what broken
-// and hostile messages make unreadable.
+// gather does the reads. If the answer for several cannot be parsed, it reads each by
+// itself, so that a broken message costs no other; if the answer for one cannot be parsed,
+// it reads that one without its structure, the part that broken and hostile messages make
+// unreadable.
 func (p *accountPool) gather(g *gathering) {
 	defer g.cancel()
 	err := p.readTogether(g, nil, true)
@@ -104,8 +104,8 @@ func (p *accountPool) gather(g *gathering) {
 			alone = p.readTogether(g, r, false)
 		}
 		if !r.finished && refusedByServer(alone) && !r.policy.ShowsAll() {
-			// It is not known whether the policy shows the message, and an error would reveal that
-			// it exists.
+			// The policy could not judge the message, and an error would reveal that it
+			// exists.
 			r.finish(nil, r.noMessage("filtered"))
 		}
 		if !r.finished {
@@ -129,12 +129,12 @@ func (p *accountPool) readTogether(g *gathering, one *reading, structure bool) e
 	})
 }
 
-// visit opens a folder and fetches from it, in one round trip. The folder is as it
-// is now, and a UID names what it named when box was told: where the folder is open
-// already the server is asked, in the same write, whether that is still so, and only if it
-// is not, the folder is opened again. Opening it each time would do too, but costs servers
-// the more the larger the folder is; and to send a NOOP first would not do, since Dovecot
-// answers what comes with it from what the session knew before.
+// visit opens a folder and fetches from it, in one round trip. The folder is current, and a
+// UID names the message it named when box was told: if the folder is already open, visit
+// asks the server in the same write whether that still holds, and opens the folder again
+// only if not. Opening it each time would work too, but costs servers more the larger the
+// folder is; sending a NOOP first would not, since Dovecot answers the commands sent with
+// it from the session's earlier state.
 func visit(s *imap.Session, folder string, start func() *imap.Fetching) (box imap.Folder, data []*imapclient.FetchMessageBuffer, openErr, fetchErr error) {
 	if box, ok := s.Unchanged(folder, false); ok {
 		data, current, err := s.Still(start)
@@ -188,7 +188,7 @@ func readAll(s *imap.Session, folder string, members []*reading) error {
 	return readRest(s, members)
 }
 
-// readRest fetches, for all the messages at once, what turns out to be missing.
+// readRest fetches the missing sections, for all the messages at once.
 func readRest(s *imap.Session, members []*reading) error {
 	for range maxRounds {
 		var requests requestSet

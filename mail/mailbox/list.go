@@ -21,15 +21,15 @@ const (
 	minWindow    = 50
 )
 
-// List returns messages of one folder by UID, newest first unless asked
-// otherwise. It fetches no more than it shows, and one more to know whether
-// there are any, besides what the inbound policy or a date has to look at. Limit
-// is brought into 1..500. A message whose data cannot be read is an Issue; the
-// others are listed. When the server fails or the time is over after some
-// messages were found, these are returned with an Issue and HasMore set.
+// List returns messages of one folder by UID, newest first unless asked otherwise. It
+// fetches only the messages it shows, one more to know whether others follow, and those
+// that the inbound policy or a date bound must check. Limit is brought into 1..500. A
+// message whose data cannot be read is an Issue; the others are listed. When the server
+// fails or time runs out after some messages were found, List returns these with an Issue
+// and HasMore set.
 //
-// The first List of a folder notes which messages were there, and New lists those
-// that came since and were not acknowledged; beyond that nothing is kept.
+// The first List of a folder records its messages, and New lists those that came since and
+// were not acknowledged; List keeps no other state.
 func (m *Client) List(ctx context.Context, account string, q ListQuery) (*Page, error) {
 	b, err := m.open(ctx, "mail list", account)
 	if err != nil {
@@ -70,7 +70,7 @@ func (x *imapBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 	return l.page, l.seen.keep(ctx, x, q.Folder)
 }
 
-// listing begins to list a folder, whose name is good.
+// listing starts the listing of a folder, whose name has been checked.
 func (x *imapBox) listing(q ListQuery, seen *seeing) *listing {
 	return &listing{imapBox: x, q: q, seen: seen, want: wanted{header: !x.policy.ShowsAll(), dates: q.Full || dated(&q), full: q.Full}}
 }
@@ -95,7 +95,7 @@ func (l *listing) do(ctx context.Context) error {
 	return nil
 }
 
-// noAnchor is the error of a list that should begin after a message that is not there, or
+// noAnchor is the error of a list that should begin after a message that does not exist, or
 // that the inbound policy hides.
 func (x *access) noAnchor(reason string) error {
 	e := x.Failure(mail.KindConflict, imap.StageList, "The message that the list should continue from is not there.", mail.AdviceListWithoutAnchor)
@@ -103,8 +103,8 @@ func (x *access) noAnchor(reason string) error {
 	return e
 }
 
-// partial reports whether to answer with the messages found before err: not when the caller
-// no longer waits.
+// partial reports whether to answer with the messages found before err: not if the caller
+// gave up.
 func partial(ctx context.Context, err error) bool {
 	var e *mail.Error
 	return errors.As(err, &e) && !errors.Is(ctx.Err(), context.Canceled)
@@ -112,7 +112,7 @@ func partial(ctx context.Context, err error) bool {
 
 func dated(q *ListQuery) bool { return !q.Since.IsZero() || !q.Until.IsZero() }
 
-// folderName gives INBOX its one spelling and refuses a name that no folder can have.
+// folderName gives INBOX its one spelling and refuses invalid names.
 func (x *access) folderName(name string) (string, error) {
 	name = imap.FolderName(name)
 	if err := mail.CheckFolder(name); err != nil {
@@ -121,9 +121,9 @@ func (x *access) folderName(name string) (string, error) {
 	return name, nil
 }
 
-// unreadable reports whether an answer of the server could not be understood or
-// went over a bound, so that asking for less may help. The stage does not matter:
-// commands leave together, and the first that waits meets the failure.
+// unreadable reports whether an answer of the server could not be parsed or went over a
+// bound, so that asking for less may help. The stage does not matter: commands leave
+// together, and the first one waited for gets the failure.
 func unreadable(err error) bool {
 	var w *wire.Error
 	if !errors.As(err, &w) {
@@ -147,9 +147,9 @@ type listing struct {
 
 	page    *Page
 	shown   []*fetched // the messages of the page
-	next    uint32     // the UID that comes next, whatever the policy; 0 when the server did not say
+	next    uint32     // the next UID of the folder, visible or not; 0 when the server did not say
 	reached uint32     // the greatest UID that was looked at, visible or not
-	broken  bool       // not everything that was asked for has been looked at
+	broken  bool       // some requested messages were not checked
 }
 
 func (l *listing) run(ctx context.Context, structure bool) error {
@@ -159,7 +159,7 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 	l.structured = structure
 	l.want.structure = structure && l.policy.ShowsAll() && (l.q.Full || !l.pool.parts.begun(l.q.Folder))
 	return l.lend(ctx, l.q.Folder, func(s *imap.Session) error {
-		// From the start: on a connection that turned out dead this runs again.
+		// From the start: after a dead connection this runs again.
 		l.page, l.shown, l.next, l.reached = &Page{Folder: l.q.Folder}, nil, 0, 0
 		find := l.byNumber
 		if l.q.Unread || l.q.New || dated(&l.q) || l.q.BeforeUID != 0 && l.q.AfterUID != 0 {
@@ -178,13 +178,13 @@ func (l *listing) run(ctx context.Context, structure bool) error {
 	})
 }
 
-// searchable reports whether a folder of this many messages is so large that the
-// server has to say which of them can be visible at all.
+// searchable reports whether a folder of this many messages is so large that the server
+// must first search for those that can be visible.
 func (l *listing) searchable(exists uint64) bool {
 	return exists > maxScan && !l.policy.ShowsAll() && senders(l.policy) != nil
 }
 
-// begin fills in what is known of the folder.
+// begin fills in the folder's data.
 func (l *listing) begin(s *imap.Session, box imap.Folder) error {
 	for _, anchor := range []mail.Ref{l.q.Before, l.q.After} {
 		if anchor.UIDValidity != 0 && anchor.UIDValidity != box.UIDValidity {
@@ -198,9 +198,9 @@ func (l *listing) begin(s *imap.Session, box imap.Folder) error {
 	return l.seen.begin(l.imapBox, s, box)
 }
 
-// windows says how many messages to fetch next, from last on. Where all that is fetched
-// is shown, that is what is still needed, and one more to know whether there are any;
-// else windows grow.
+// windows says how many messages to fetch next, from last on. If every fetched message is
+// shown, that is the number still needed, and one more to know whether others follow; else
+// windows grow.
 func (l *listing) windows(last int) func() int {
 	return func() int {
 		needed := l.q.Limit + 1 - len(l.shown)
@@ -221,9 +221,9 @@ func (l *listing) numbered(s *imap.Session, low, high uint32, last int) error {
 	return l.walk(s, source{low: low, high: high}, l.q.OldestFirst, l.want, l.windows(last), l.take)
 }
 
-// byNumber lists by sequence numbers, whose order is that of UIDs (RFC 9051
-// section 2.3.1.2) and whose range is known without a search. They stay as they
-// are while only FETCH and SEARCH are sent (section 7.5.1).
+// byNumber lists by sequence numbers, whose order is that of UIDs (RFC 9051 section
+// 2.3.1.2) and whose range is known without a search. They do not change while only FETCH
+// and SEARCH are sent (section 7.5.1).
 func (l *listing) byNumber(s *imap.Session) error {
 	known, _ := s.Selected()
 	if l.searchable(uint64(known.Exists)) && known.Name == l.q.Folder {
@@ -232,8 +232,8 @@ func (l *listing) byNumber(s *imap.Session) error {
 	if known.Name == l.q.Folder && known.Exists > 0 && l.q.BeforeUID == 0 && l.q.AfterUID == 0 {
 		return l.guess(s, known.Exists)
 	}
-	// How many messages there are up to a UID is the sequence number of the last of
-	// them. UIDs have gaps, so it takes a search; counting keeps its answer short.
+	// The number of messages up to a UID is the sequence number of the last of them. UIDs
+	// have gaps, so it takes a search; counting keeps its answer short.
 	bound := cmp.Or(l.q.AfterUID, max(l.q.BeforeUID, 1)-1)
 	var examine *imap.Examining
 	var counting *imap.Counting
@@ -269,9 +269,9 @@ func (l *listing) byNumber(s *imap.Session) error {
 	return l.numbered(s, low, high, 0)
 }
 
-// guess lists one end of a folder in one round trip: the fetch leaves together
-// with the EXAMINE, for a range that fits the number of messages known before.
-// What came or went since is fetched, or left out, afterwards.
+// guess lists one end of a folder in one round trip: the fetch leaves together with the
+// EXAMINE, for a range that fits the number of messages known before. Messages that came
+// since are fetched afterwards; those that went are left out.
 func (l *listing) guess(s *imap.Session, exists uint32) error {
 	n := uint32(l.windows(0)())
 	low, high := uint32(1), min(n, exists)
@@ -310,7 +310,8 @@ func (l *listing) guess(s *imap.Session, exists uint32) error {
 	return l.numbered(s, 1, low-1, int(n))
 }
 
-// take adds what is visible and asked for, and reports whether the page is not full.
+// take adds the visible messages that match the query, and reports whether the page has
+// room.
 func (l *listing) take(got []fetched) (more bool) {
 	for i := range got {
 		g := &got[i]
@@ -362,7 +363,7 @@ func (l *listing) bySearch(s *imap.Session) error {
 		return err
 	}
 	if more := !from && l.searchable(imap.CountUIDs(found)); more || l.q.New && anew {
-		// The search used the folder's state from before, which has changed.
+		// The search used an earlier state of the folder.
 		if found, err = s.Search(l.criteria(from || more)).Wait(); err != nil {
 			return err
 		}
@@ -370,10 +371,10 @@ func (l *listing) bySearch(s *imap.Session) error {
 	return l.walk(s, source{uids: found}, l.q.OldestFirst, l.want, l.windows(0), l.take)
 }
 
-// criteria selects at least what the query does. A search knows only days,
-// without their zone, so the bounds are a day wider on either side; a message
-// without a readable Date counts by its INTERNALDATE. With from the server leaves
-// out what cannot be visible.
+// criteria selects at least what the query does. A search knows only days, without their
+// zone, so the bounds are a day wider on either side; a message without a readable Date
+// counts by its INTERNALDATE. With from the server leaves out messages that cannot be
+// visible.
 func (l *listing) criteria(from bool) *goimap.SearchCriteria {
 	c := &goimap.SearchCriteria{}
 	if from {

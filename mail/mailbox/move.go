@@ -52,7 +52,7 @@ func (b *batch) noFolder(err error, folder string) error {
 	return e
 }
 
-// arrived reports the messages that are at their new place now.
+// arrived reports the messages that are now in the new folder.
 func (b *batch) arrived(l *located, uids []uint32, c imap.Copied, account, folder string) {
 	for _, u := range uids {
 		if len(c.Target) > 0 && c.Target[u] == 0 {
@@ -197,7 +197,7 @@ func (m *Client) Move(ctx context.Context, account string, refs []mail.Ref, toFo
 }
 
 // notMoved reports the state of messages whose MOVE was refused: a server may have moved
-// some of them by then. It returns err where there is nothing to add.
+// some of them by then. It returns err if it has no state to add.
 func (b *batch) notMoved(ctx context.Context, s *imap.Session, l *located, uids []uint32, err error) error {
 	if !refusedByServer(err) {
 		return err
@@ -340,15 +340,15 @@ func wasExpunged(d *imapclient.FetchMessageBuffer, expunged []uint32) bool {
 	return false
 }
 
-// look asks which of the messages exist. It may not leave together with what
-// removes them: a server that has more to do answers before it has removed any.
+// look asks which of the messages exist. It may not leave together with the command that
+// removes them: some servers answer it before they have removed any.
 func look(s *imap.Session, uids []uint32) ([]*imapclient.FetchMessageBuffer, error) {
 	s.Renew()
 	return s.Fetch(imap.UIDs(uids...), goimap.FetchOptions{Flags: true}).Wait()
 }
 
-// Delete removes messages for good (001 section 10). Only the named ones are
-// expunged; a server that cannot do that deletes nothing.
+// Delete removes messages for good (001 section 10). Only the named ones are expunged; if
+// the server cannot do that, Delete fails and removes no message.
 func (m *Client) Delete(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
 	b, err := m.begin(ctx, "mail delete", account, refs)
 	if err != nil {

@@ -16,15 +16,15 @@ import (
 )
 
 // POP3 knows messages by UIDL and has one folder without flags (RFC 1939). A Client offers
-// what POP3 can answer: lists, messages, conversations, and which messages were
-// acknowledged here. Nothing of it changes the mailbox: the wire has no DELE.
+// lists, messages, conversations, and which messages were acknowledged here. No operation
+// changes the mailbox: the wire has no DELE.
 
 const popFolder = "INBOX"
 
 // popGroup is how many headers are asked for at once.
 const popGroup = 64
 
-// popHeaders bounds the headers one command looks at, newest first.
+// popHeaders bounds the headers one command reads, newest first.
 const popHeaders = 5000
 
 // popBox is box for POP3. Its session is the account's, for one command after the
@@ -59,10 +59,10 @@ func (x *popBox) ref(uidl string) mail.Ref {
 // popThreadBytes bounds the headers from which a conversation is made.
 const popThreadBytes = 16 << 20
 
-// heads looks at messages in the order given while take returns true. Those that the
-// policy hides are passed over; one that the server refuses is not readable, and passed
-// over too where the policy hides any: whether it would show that one cannot be told.
-// size says how many to ask for next; nil means popGroup.
+// heads reads headers in the order given while take returns true. It skips messages that
+// the policy hides. A message that the server refuses is not readable; heads skips it too
+// if the policy hides any, since the policy cannot judge it. size says how many to ask for
+// next; nil means popGroup.
 func (x *popBox) heads(ctx context.Context, s *pop3.Session, all []pop3.Message, size func() int, take func(g *fetched) (more bool)) error {
 	ask := s.Retrieve
 	if s.Has("TOP") || len(s.Capabilities()) == 0 {
@@ -149,7 +149,7 @@ func (x *popBox) list(ctx context.Context, q ListQuery) (*Page, error) {
 		}
 		needed := func() int { return popGroup }
 		if x.policy.ShowsAll() && !dated(&q) {
-			needed = func() int { return q.Limit + 1 - len(page.Messages) } // one more tells whether there is any
+			needed = func() int { return q.Limit + 1 - len(page.Messages) } // one more, to know whether others follow
 		}
 		return x.heads(ctx, s, all, needed, func(g *fetched) bool {
 			switch n := len(page.Messages); {
@@ -358,8 +358,8 @@ func (x *popBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thre
 	return out, nil
 }
 
-// folders is the one folder there is. Without UIDs and flags there is nothing to
-// count but messages; with a policy that hides some, each is looked at.
+// folders lists INBOX, the only folder. Without UIDs and flags the only count is that of
+// messages; with a policy that hides some, each is checked.
 func (x *popBox) folders(ctx context.Context, q FolderQuery) (*FolderList, error) {
 	list := &FolderList{}
 	if !matchesPattern(q.Pattern, popFolder) {
@@ -402,8 +402,8 @@ func (x *popBox) header(ctx context.Context, ref mail.Ref) (rfc5322.Header, erro
 	return g.header, err
 }
 
-// warm makes the one connection there may be; else a session, which locks the
-// mailbox, is begun when it is needed.
+// warm opens the connection if OneConnection is set; otherwise a session, which locks the
+// mailbox, begins when it is needed.
 func (x *popBox) warm(ctx context.Context) error {
 	if !x.m.o.OneConnection {
 		return nil

@@ -12,16 +12,16 @@ import (
 type popNames struct {
 	state   mail.SeenState
 	mailbox string
-	first   []string // what counts as dealt with on first contact
+	first   []string // the messages that count as acknowledged on first contact
 	present []string
 	backlog bool
-	changed bool // the state has to begin, to get another mailbox's name, or to forget what is gone
+	changed bool // the state has to begin, to get another mailbox's name, or to forget deleted messages
 }
 
 func (x *popBox) mailbox() string { return x.account.POP3.Address() + " " + x.account.Username }
 
-// seen reads the state and adapts it to the messages that are there. Without a store
-// nothing is known or kept.
+// seen reads the state and adapts it to the messages in the mailbox. Without a store the
+// state is empty and not kept.
 func (x *popBox) seen(ctx context.Context, store mail.SeenStore, list []pop3.Message) (n popNames, err error) {
 	if store == nil {
 		return n, nil

@@ -10,17 +10,17 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// A POP3 mailbox is locked while a session is open (RFC 1939 section 4), and shows
-// in it what it held at the login. So there is one session at a time: it is kept
-// for a short while for the next command and then given up, and a command that
-// asks what there is now has a young one.
+// A POP3 mailbox is locked while a session is open (RFC 1939 section 4), and shows in it
+// what it held at the login. So there is one session at a time: it is kept for a short
+// while for the next command and then closed, and a command that needs the current list
+// gets a young one.
 const (
 	popKept  = 20 * time.Second // idle, before it is given up
-	popYoung = 5 * time.Second  // how old a session may be that tells what there is
+	popYoung = 5 * time.Second  // how old a session may be that lists the mailbox
 )
 
-// popSession is the one session of an account. It is safe for concurrent use: those who
-// want it wait for each other.
+// popSession is the one session of an account. It is safe for concurrent use: callers wait
+// for each other.
 type popSession struct {
 	cfg pop3.Config
 	now func() time.Time
@@ -31,7 +31,7 @@ type popSession struct {
 
 	// The fields below belong to the holder of the turn.
 	session *pop3.Session
-	release context.CancelFunc // ends what the session lives by
+	release context.CancelFunc // ends the session's context
 	opened  time.Time
 	list    []pop3.Message
 	skipped int
@@ -86,7 +86,7 @@ func (b *popSession) within(ctx context.Context) (context.Context, context.Cance
 	}
 }
 
-// explain says of a connection that failed that it was Close that ended it.
+// explain replaces the error of a connection that Close ended.
 func (b *popSession) explain(err error) error {
 	var w *wire.Error
 	if b.life.Err() == nil || err == nil || errors.As(err, &w) && w.Kind == wire.KindRefused {
@@ -95,9 +95,8 @@ func (b *popSession) explain(err error) error {
 	return errPopClosed
 }
 
-// lend runs fn on the session, a new one where there is none or where fresh is asked
-// for and it is not young. A session that turns out dead is replaced once, if it
-// was not new; fn then runs again.
+// lend runs fn on the session; on a new one if none is open, or if fresh is set and it is
+// not young. A dead session is replaced once, if it was not new; fn then runs again.
 func (b *popSession) lend(ctx context.Context, fresh bool, fn func(s *pop3.Session) error) error {
 	if err := b.enter(ctx); err != nil {
 		return err
@@ -126,8 +125,8 @@ func (b *popSession) lend(ctx context.Context, fresh bool, fn func(s *pop3.Sessi
 	}
 }
 
-// youth is how old a session may be that shows the present messages: servers that let
-// no client log in more often say so (RFC 2449 section 6.5).
+// youth is the maximum age of a session that shows the present messages: servers that allow
+// logins less often say so (RFC 2449 section 6.5).
 func (b *popSession) youth() time.Duration {
 	if seconds, err := strconv.Atoi(b.session.Capability("LOGIN-DELAY")); err == nil && seconds > 0 {
 		return max(popYoung, time.Duration(min(seconds, 900))*time.Second)
@@ -187,7 +186,7 @@ func (b *popSession) keep() {
 	})
 }
 
-// drop gives the session up, which unlocks the mailbox. The turn is held.
+// drop closes the session, which unlocks the mailbox. The caller holds the turn.
 func (b *popSession) drop() {
 	if b.session != nil {
 		_ = b.session.Close()

@@ -57,7 +57,7 @@ func (x *imapBox) raw(ctx context.Context, ref mail.Ref, limit int64) (*RawMessa
 	return out, err
 }
 
-// one fetches from one message that the policy shows, in one round trip.
+// one fetches data of one message that the policy shows, in one round trip.
 func (x *imapBox) one(s *imap.Session, ref mail.Ref, opts goimap.FetchOptions, sections ...*goimap.FetchItemBodySection) (*fetched, error) {
 	opts.BodySection = append(opts.BodySection, sections...)
 	if !x.policy.ShowsAll() {
@@ -125,9 +125,8 @@ func (x *access) tooLarge() error {
 	return x.Failure(mail.KindLimit, imap.StageFetch, "It is larger than 64 MiB.", mail.AdviceMailProgram)
 }
 
-// Attachment returns one attachment with its content, up to 64 MiB as transferred.
-// part is its PartID; empty means the only attachment there is. One that does not
-// exist is KindNotFound.
+// Attachment returns one attachment with its content, up to 64 MiB as transferred. part is
+// its PartID; empty means the message's only attachment. An unknown part is KindNotFound.
 func (m *Client) Attachment(ctx context.Context, ref mail.Ref, part string) (*AttachmentContent, error) {
 	b, err := m.open(ctx, "mail attachment", ref.Account)
 	if err != nil {
@@ -213,8 +212,8 @@ func (x *access) choose(root *message.Part, part string) (*message.Part, error) 
 	return nil, x.Failure(mail.KindNotFound, "parse", "The message has no such attachment.", mail.AdviceNamePart).About(strings.Join(ids, ", "))
 }
 
-// Header returns the header of a message that the policy shows; it is the same
-// error for one that it hides and for one that does not exist.
+// Header returns the header of a message that the policy shows. A hidden message and one
+// that does not exist give the same error.
 func (m *Client) Header(ctx context.Context, op string, ref mail.Ref) (rfc5322.Header, error) {
 	b, err := m.open(ctx, op, ref.Account)
 	if err != nil {
@@ -230,7 +229,7 @@ func (x *imapBox) header(ctx context.Context, ref mail.Ref) (h rfc5322.Header, e
 	err = x.lend(ctx, ref.Folder, func(s *imap.Session) error {
 		var sections []*goimap.FetchItemBodySection
 		if x.policy.ShowsAll() {
-			sections = append(sections, headerSection()) // else it comes for the policy
+			sections = append(sections, headerSection()) // else it is fetched for the policy
 		}
 		g, err := x.one(s, ref, goimap.FetchOptions{RFC822Size: true}, sections...)
 		if err != nil {

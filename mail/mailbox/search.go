@@ -34,12 +34,12 @@ const (
 // fit, in characters of four bytes.
 const MaxCursorChars = cursor.MaxChars
 
-// Search finds messages of one folder and returns the newest of them by UID. The
-// server matches the text; a policy that hides messages, and HasAttachment, make
-// every match be looked at, so that Total counts only what is visible. A search
-// with more visible matches than MaxMatches, HasAttachment aside, is KindInvalid, a cursor that was not
-// given for this account KindInvalid too, and one whose folder was replaced KindConflict.
-// Numbers are brought into their bounds.
+// Search finds messages of one folder and returns the newest of them by UID. The server
+// matches the text; with a policy that hides messages, or with HasAttachment, Search checks
+// every match, so that Total counts only visible ones. More visible matches than
+// MaxMatches, HasAttachment aside, are KindInvalid; so is a cursor that was not given for
+// this account. A cursor whose folder was replaced is KindConflict. Numbers are brought
+// into their bounds.
 func (m *Client) Search(ctx context.Context, account string, q SearchQuery) (*SearchPage, error) {
 	x, err := m.openIMAP(ctx, "mail search", account, "folders, flags or search", mail.AdvicePOP3Read)
 	if err != nil {
@@ -80,13 +80,13 @@ type finding struct {
 	want   wanted
 
 	page *SearchPage
-	last uint32 // the smallest UID the page has dealt with
+	last uint32 // the smallest UID that the page has handled
 }
 
 // breaksLine reports a control character, or one that separates lines.
 func breaksLine(r rune) bool { return r < ' ' || r == 0x7f || r == 0x2028 || r == 0x2029 }
 
-// prepare checks the query, and takes that of a cursor in its place.
+// prepare checks the query, or replaces it by the query of the cursor.
 func (f *finding) prepare(ctx context.Context, cs cursor.Sealer) error {
 	q := &f.q
 	q.Limit = within(q.Limit, defaultSearchLimit, 1, maxSearchLimit)
@@ -135,8 +135,8 @@ func (f *finding) resume(ctx context.Context, cs cursor.Sealer) error {
 	return nil
 }
 
-// criteria is the search as the server gets it. It knows only days, as a message
-// dates itself, in whatever zone.
+// criteria is the search as the server gets it. The server knows only days, by the Date
+// field, in any zone.
 func (f *finding) criteria() *goimap.SearchCriteria {
 	c := &goimap.SearchCriteria{}
 	for _, h := range []struct{ key, value string }{{"From", f.q.From}, {"To", f.q.To}, {"Subject", f.q.Subject}} {
@@ -205,8 +205,8 @@ func (f *finding) run(ctx context.Context) error {
 	})
 }
 
-// sift returns those of the matches that are visible and meet what the server cannot
-// search for, which each is looked at for.
+// sift returns the matches that are visible and meet the criteria that the server cannot
+// search for. It checks each match.
 func (f *finding) sift(s *imap.Session, box imap.Folder, found goimap.UIDSet) (goimap.UIDSet, error) {
 	if !f.policy.ShowsAll() && len(found) > 0 {
 		if senders := senders(f.policy); imap.CountUIDs(found) > maxScan && senders != nil {
@@ -298,8 +298,8 @@ func (f *finding) snippets(s *imap.Session, got []fetched) (map[uint32]string, e
 const maxSenders = 30
 
 // senders is the search criterion that leaves out most messages that the inbound list
-// hides. It finds more than the list lets through, and is not relied on for a folder in
-// which every message can be looked at. It is nil when the list cannot be searched for.
+// hides. It finds more than the list lets through, and is not relied on for a folder small
+// enough to check every message. It is nil when the list cannot be searched for.
 func senders(p *mail.Policy) *goimap.SearchCriteria {
 	entries := p.Inbound()
 	if len(entries) == 0 || len(entries) > maxSenders {

@@ -11,14 +11,14 @@ import (
 )
 
 // seeing is the state of one folder's acknowledged messages during one operation. Without a
-// store it knows and keeps nothing.
+// store it is empty and not kept.
 type seeing struct {
 	store mail.SeenStore
 	state mail.SeenState
 	begun *begun // the state has to begin again, or has another mailbox's name
 }
 
-// begun describes a folder when its state began, or when it was found by another name.
+// begun describes a folder when its state began, or when its name changed.
 type begun struct {
 	mailbox           string
 	uidValidity, last uint32
@@ -49,7 +49,7 @@ func (y *seeing) known(x *imapBox, box imap.Folder) bool {
 	return y.state.Known(x.mailbox(), box.UIDValidity)
 }
 
-// begin notes the state of a folder on first contact, and when it has another name.
+// begin notes the state of a folder on first contact, and when its name changed.
 func (y *seeing) begin(x *imapBox, s *imap.Session, box imap.Folder) error {
 	if y.store == nil || y.known(x, box) {
 		return nil
@@ -64,7 +64,7 @@ func (y *seeing) begin(x *imapBox, s *imap.Session, box imap.Folder) error {
 }
 
 // begun describes the open folder as it is now. Not every server says which UID comes next;
-// the last message has the greatest one then.
+// the last message then has the greatest one.
 func (x *imapBox) begun(s *imap.Session, box imap.Folder) (*begun, error) {
 	last := max(box.UIDNext, 1) - 1
 	b := &begun{x.mailbox(), box.UIDValidity, last, last, x.account.ProcessBacklog}
@@ -93,7 +93,7 @@ func (y *seeing) keep(ctx context.Context, x *imapBox, folder string) error {
 	})
 }
 
-// unacked is the set of new UIDs, whether or not they have messages.
+// unacked is the set of new UIDs, whether or not messages have them.
 func (y *seeing) unacked() goimap.UIDSet {
 	var set goimap.UIDSet
 	for _, r := range y.state.Unacked() {
@@ -105,10 +105,9 @@ func (y *seeing) unacked() goimap.UIDSet {
 	return set
 }
 
-// Ack marks messages as dealt with, so that New no longer lists them (000 section
-// 7.1). It changes nothing on the server. Messages may be named in any order and
-// again; one that is not there, or that the policy hides, is an Issue and leaves
-// no trace.
+// Ack marks messages as acknowledged, so that New no longer lists them (000 section 7.1).
+// It does not change the server. Messages may be named in any order and more than once; one
+// that does not exist, or that the policy hides, is an Issue and is not recorded.
 func (m *Client) Ack(ctx context.Context, account string, refs []mail.Ref) (*Changed, error) {
 	b, err := m.open(ctx, "mail ack", account)
 	if err != nil {
@@ -163,8 +162,8 @@ func (x *imapBox) ack(ctx context.Context, refs []mail.Ref) (*Changed, error) {
 	return x.acknowledge(ctx, b.out, acked, first.apply)
 }
 
-// acknowledge notes messages as dealt with, in a state that apply has brought up to what
-// the folder is like, and reports each.
+// acknowledge marks messages as acknowledged, in a state that apply has adapted to the
+// folder, and reports each.
 func (x *access) acknowledge(ctx context.Context, out *Changed, refs []mail.Ref, apply func(*mail.SeenState)) (*Changed, error) {
 	err := x.m.o.Seen.UpdateSeen(ctx, x.Account, out.Folder, func(s *mail.SeenState) error {
 		apply(s)

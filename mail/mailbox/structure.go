@@ -44,17 +44,17 @@ func structures(s *imap.Session, messages []*fetched) error {
 	return nil
 }
 
-// maxPartFacts bounds the messages of one account that are remembered.
+// maxPartFacts bounds the messages of one account to remember.
 const maxPartFacts = 100_000
 
-// partFacts remembers which messages have attachments: a message never changes
-// under its UID. It is safe for concurrent use; its zero value knows nothing.
+// partFacts remembers which messages have attachments: a message never changes under its
+// UID. It is safe for concurrent use; its zero value is empty.
 type partFacts struct {
 	mu  sync.Mutex
 	has map[mail.Ref]bool // a Ref of a folder alone stands for any message of it
 }
 
-// begun reports whether anything is known of a folder.
+// begun reports whether any message of a folder is known.
 func (f *partFacts) begun(folder string) bool {
 	_, known := f.known(mail.Ref{Folder: folder})
 	return known
@@ -67,8 +67,8 @@ func (f *partFacts) known(ref mail.Ref) (has, known bool) {
 	return has, known
 }
 
-// note remembers one message. When there are too many, all is forgotten: it costs
-// a list a few bytes to learn it again.
+// note remembers one message. When there are too many, it forgets all: learning them again
+// costs a list a few bytes.
 func (f *partFacts) note(ref mail.Ref, has bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

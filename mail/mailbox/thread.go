@@ -19,20 +19,19 @@ const (
 	defaultThread = 50
 	maxThread     = 200
 
-	maxCandidates   = 1000 // messages looked at for one conversation
+	maxCandidates   = 1000 // messages read for one conversation
 	maxThreadIDs    = 30   // message ids searched for at once
-	maxThreadRounds = 3    // searches, each for what the one before brought up
+	maxThreadRounds = 3    // searches, each for ids that the one before found
 )
 
 // threadFields are the fields that link conversations.
 var threadFields = []string{"MESSAGE-ID", "REFERENCES", "IN-REPLY-TO"}
 
-// Thread returns the conversation of a message within its folder, oldest first:
-// messages linked by References, then In-Reply-To, then a base subject where one of the two
-// is a reply (004 section 5). Of a long one the newest messages are kept. Candidates come
-// from the server's search, or from its THREAD (RFC 5256) where the policy hides nothing: a
-// server would also link two visible messages through one that is hidden, and so tell of
-// it.
+// Thread returns the conversation of a message within its folder, oldest first: messages
+// linked by References, then In-Reply-To, then a base subject where one of the two is a
+// reply (004 section 5). Of a long one the newest messages are kept. Candidates come from
+// the server's search, or from its THREAD (RFC 5256) where the policy hides nothing: a
+// server would also link two visible messages through a hidden one, and so reveal it.
 func (m *Client) Thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thread, error) {
 	b, err := m.open(ctx, "mail thread", ref.Account)
 	if err != nil {
@@ -58,13 +57,13 @@ func (x *imapBox) thread(ctx context.Context, ref mail.Ref, q ThreadQuery) (*Thr
 	return out, err
 }
 
-// threading is one Thread in progress, whatever the protocol.
+// threading is one Thread in progress, by IMAP or POP3.
 type threading struct {
 	*access
 	q     ThreadQuery
 	first *fetched   // the message asked for
-	known []*fetched // what the policy shows of what may belong to it
-	cut   bool       // there was more than is looked at
+	known []*fetched // visible messages that may belong to it
+	cut   bool       // there were more messages than Thread reads
 }
 
 // converse finds the candidates by searching for linking ids and subjects, in rounds.
@@ -94,7 +93,7 @@ func (x *imapBox) converse(s *imap.Session, t *threading, ref mail.Ref, structur
 		group, parents = t.conversation()
 	}
 	if structure && !want.structure {
-		// It was not asked of every candidate, because some of them may be hidden.
+		// The server did not search every candidate, because some of them may be hidden.
 		if err := structures(s, group); err != nil {
 			return nil, err
 		}
@@ -102,9 +101,9 @@ func (x *imapBox) converse(s *imap.Session, t *threading, ref mail.Ref, structur
 	return t.thread(group, parents), nil
 }
 
-// linked returns the ids that the messages of a conversation have or name, those
-// at the root first, and the base subjects at its root and of the message asked
-// for, as far as they have not been searched for.
+// linked returns the ids that the messages of a conversation have or name, those at the
+// root first, and the base subjects of its root and of the requested message, without those
+// already searched for.
 func (t *threading) linked(group []*fetched, asked map[string]bool) (ids, subjects []string) {
 	for i, g := range group {
 		for _, id := range append(g.links(), messageID(g.header)) {
@@ -161,7 +160,7 @@ func (x *imapBox) candidates(s *imap.Session, t *threading, ids, subjects []stri
 			switch g := &got[i]; {
 			case !g.readable || !g.visible(t.policy):
 			case kept == maxCandidates:
-				t.cut = true // of what is visible: a hidden message counts for nothing
+				t.cut = true // only for visible messages: hidden ones do not count
 			default:
 				kept++
 				t.known = append(t.known, g)

@@ -21,7 +21,7 @@ type Folder struct {
 	Name       string   // decoded, as a person reads it
 	Delimiter  string   // hierarchy delimiter; empty for a flat name
 	Role       string   // special use without its backslash, lower case: sent, drafts, trash, junk, archive, all, flagged; "inbox" for INBOX
-	Attributes []string // what LIST said besides, such as \Noselect
+	Attributes []string // other LIST attributes, such as \Noselect
 	Counts     *Counts  // nil unless asked for and known
 }
 
@@ -50,8 +50,8 @@ type FolderList struct {
 // ListQuery selects messages of one folder by UID order, or with POP3 in the order
 // in which the server numbers them. The zero query means the newest 50 of INBOX.
 //
-// Before and After name a message to begin behind, whatever comes or goes meanwhile;
-// one that is no longer there is KindConflict.
+// Before and After name a message to begin behind, whichever messages come or go meanwhile;
+// if it is gone, the error is KindConflict.
 type ListQuery struct {
 	Folder      string // empty means INBOX
 	Unread      bool
@@ -74,7 +74,7 @@ type Page struct {
 	UIDNext     uint32 // 0 when the server did not say
 	Messages    []Summary
 	HasMore     bool     // the query matches more than these
-	Next        mail.Ref // POP3: with HasMore, the message behind which they are; zero when none can be named
+	Next        mail.Ref // POP3: with HasMore, the message to continue behind; zero when no message can be named
 	Issues      []mail.Issue
 }
 
@@ -129,7 +129,7 @@ type GetQuery struct {
 	BodyChars       int         // 100..20000 runes; 0 means 2000
 	Headers         HeaderScope // empty means curated
 	HTML            bool        // also the sanitized HTML body
-	AttachmentText  bool        // also what attachments say, where it can be read
+	AttachmentText  bool        // also the text of attachments, where it can be read
 	AttachmentChars int         // 100..50000 runes for each; 0 means 10000
 	Content         bool        // also the bytes of each attachment
 }
@@ -168,10 +168,10 @@ type Attachment struct {
 	Filename      string // decoded and cleaned; empty when the part has none
 	ContentType   string // lower case, without parameters
 	Size          int64  // bytes when decoded; an estimate where the part was not fetched
-	Text          string // what it says; only for GetQuery.AttachmentText
+	Text          string // its text; only for GetQuery.AttachmentText
 	TextTruncated bool
 	Content       []byte          // decoded; only for GetQuery.Content, nil when it was too large
-	Events        []CalendarEvent // what a calendar part announces
+	Events        []CalendarEvent // events of a calendar part
 }
 
 // CalendarEvent is one event of an iCalendar part (RFC 5545). Text is cleaned.
@@ -214,7 +214,7 @@ type ThreadMessage struct {
 }
 
 // Changed is the outcome of a change to a batch of messages. Messages are in the order they
-// were named; those that failed are in Issues instead. One that Move has copied and could
+// were named; those that failed are in Issues instead. A message that Move copied but could
 // not remove is in both.
 type Changed struct {
 	Account, Folder string // of the messages, where they were
@@ -227,8 +227,8 @@ type Changed struct {
 // ChangedMessage is one message that a change was applied to.
 type ChangedMessage struct {
 	Ref            mail.Ref
-	New            mail.Ref // its reference at its new place; zero when the server did not tell
-	Flags          []string // as they are now; nil when the server did not tell
+	New            mail.Ref // its reference in the new folder; zero when the server did not say
+	Flags          []string // current flags; nil when the server did not send them
 	Added, Removed bool     // the flags asked for were applied
 	Already        bool     // it was acknowledged before (Ack)
 }

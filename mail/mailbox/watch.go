@@ -17,35 +17,34 @@ type WatchQuery struct {
 	Folder      string    // empty means INBOX
 	AfterUID    uint32    // only greater UIDs; 0 means any
 	FromNow     bool      // only messages from now on, in place of AfterUID
-	UIDValidity uint32    // of the folder that AfterUID, when it is not 0, is of; 0 means whatever it has
+	UIDValidity uint32    // of the folder of AfterUID, unless that is 0; 0 means any
 	Limit       int       // 1..500; 0 means 50
 	Full        bool      // as for ListQuery
 	Until       time.Time // when to answer that nothing has come; zero means never
 
-	// Aside runs the wait; nil means that it is just run. The function it is given returns
-	// when something came or ctx ends.
+	// Aside runs the wait; nil means a plain call. The function it is given returns when
+	// mail came or ctx ends.
 	Aside func(ctx context.Context, wait func(context.Context) error) error
 }
 
-// WatchPage is what arrived, oldest first; no messages when nothing did.
+// WatchPage holds the messages that arrived, oldest first; it may be empty.
 type WatchPage struct {
 	Page
-	// After is the AfterUID of a Watch that misses no later message. It says nothing
-	// of messages that the policy hides.
+	// After is the AfterUID of a Watch that misses no later message. It reveals no message
+	// that the policy hides.
 	After uint32
 }
 
-// Watch returns when a message that the inbound policy shows is in a folder behind
-// a UID: at once if there is one, else when it arrives. Flags, expunges and hidden
-// messages do not end it. When q.Until passes first, the answer has no messages.
+// Watch returns when a message that the inbound policy shows is in a folder behind a UID:
+// at once if one is there, else when it arrives. Flags, expunges and hidden messages do not
+// end it. When q.Until passes first, the answer has no messages.
 //
 // All watches of a folder share one connection, which rests in IDLE and is lent to any
-// command that needs it. A server without IDLE is asked every
-// PollEvery, which costs one round trip. A connection that breaks is made again;
-// when that fails three times the error is returned, and when the time is over
-// meanwhile too, since something may have arrived.
+// command that needs it. A server without IDLE is asked every PollEvery, which costs one
+// round trip. A broken connection is replaced; when that fails three times, or until
+// q.Until, Watch returns the error, since mail may have arrived.
 //
-// A folder that was replaced is KindConflict, unless nothing was known of it. POP3 is
+// A folder that was replaced is KindConflict, unless the Watch knew no UID of it. POP3 is
 // KindUnsupported.
 func (m *Client) Watch(ctx context.Context, account string, q WatchQuery) (*WatchPage, error) {
 	q.Limit = within(q.Limit, defaultLimit, 1, maxLimit)
@@ -88,8 +87,8 @@ func (m *Client) openWatch(ctx context.Context, account string) (*imapBox, error
 		mail.AdvicePOP3Poll)
 }
 
-// firstLook lists the messages that are there already. If they answer the query it returns
-// that page; else what to wait for.
+// firstLook lists the messages already in the folder. If they answer the query it returns
+// that page; else the point to wait from.
 func (x *imapBox) firstLook(ctx context.Context, q *WatchQuery) (*watcher, *WatchPage, error) {
 	lq := ListQuery{Folder: q.Folder, AfterUID: q.AfterUID, Limit: q.Limit, OldestFirst: true, Full: q.Full}
 	if q.FromNow {
@@ -105,7 +104,7 @@ func (x *imapBox) firstLook(ctx context.Context, q *WatchQuery) (*watcher, *Watc
 	case !q.FromNow && hasNews(l.page):
 		return nil, watched(l.page, q.AfterUID), nil
 	case l.broken:
-		// It is not known what follows the messages that could be read.
+		// Messages may follow those that could be read.
 		e := x.Failure(mail.KindConnection, imap.StageFetch, "The folder could not be read to its end.", mail.AdviceVerify)
 		e.Retryable = true
 		return nil, nil, e
@@ -117,7 +116,7 @@ func (x *imapBox) firstLook(ctx context.Context, q *WatchQuery) (*watcher, *Watc
 	return &watcher{after: after, seen: max(after, l.covered()), validity: l.page.UIDValidity, limit: q.Limit, full: q.Full, came: make(chan arrival, 1)}, nil, nil
 }
 
-// covered is the UID up to which everything has been looked at.
+// covered is the UID up to which every message has been checked.
 func (l *listing) covered() uint32 {
 	if l.page.HasMore && l.q.OldestFirst || l.broken {
 		return l.reached
@@ -125,8 +124,7 @@ func (l *listing) covered() uint32 {
 	return max(l.reached, max(l.next, 1)-1)
 }
 
-// hasNews reports whether a page ends a watch. A message that could not be read has
-// arrived as well.
+// hasNews reports whether a page ends a watch. An unreadable message has arrived as well.
 func hasNews(p *Page) bool {
 	return len(p.Messages) > 0 || slices.ContainsFunc(p.Issues, func(i mail.Issue) bool { return i.UID != 0 })
 }
@@ -146,7 +144,7 @@ func lastUID(p *Page) (uid uint32) {
 	return uid
 }
 
-// await waits until ctx ends or something came.
+// await waits until ctx ends or mail came.
 func (m *Client) await(ctx context.Context, x *imapBox, q *WatchQuery, w *watcher) (*WatchPage, error) {
 	for {
 		p, err := m.post(x, q.Folder, w)
@@ -173,8 +171,8 @@ func (m *Client) await(ctx context.Context, x *imapBox, q *WatchQuery, w *watche
 		if !errors.Is(came.err, errMoved) || ctx.Err() != nil {
 			return nil, came.err
 		}
-		// The account has other connections now. Where they lead elsewhere, what is known
-		// of the folder is of another one.
+		// The account has other connections now. If they lead to another server, the known
+		// state is of another folder.
 		where := x.mailbox()
 		if x, err = m.openWatch(ctx, x.Account); err != nil {
 			return nil, err

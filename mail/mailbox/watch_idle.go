@@ -14,24 +14,25 @@ import (
 
 // The pace of a Watch.
 const (
-	// PollEvery is how often a server that has no IDLE is asked for what came, with
-	// one NOOP or EXAMINE: a round trip of about a hundred bytes.
+	// PollEvery is how often a server without IDLE is asked for new mail, with one NOOP or
+	// EXAMINE: a round trip of about a hundred bytes.
 	PollEvery = 15 * time.Second
 	// idleTrust is how long a server's silence in IDLE is believed. Then the folder is
-	// EXAMINEd again, in the same write as the DONE: a server that is no longer there,
-	// that tells nothing in IDLE, or that has replaced the folder is found out by it,
-	// and no machine in between forgets the connection.
+	// EXAMINEd again, in the same write as the DONE. This detects a server that is gone,
+	// that reports no mail in IDLE, or that has replaced the folder, and keeps the
+	// connection alive in the machines between.
 	idleTrust = time.Minute
-	// lookTime is how long a server has to answer what a watch asks of it.
+	// lookTime is how long a server has to answer a watch's commands.
 	lookTime = 20 * time.Second
 	// pause is how long a post waits before it idles again after another command used the
 	// session.
 	pause = 200 * time.Millisecond
-	// attempts is how often in a row a post may fail before it tells its watchers.
+	// attempts is how many times in a row a post may fail before its watchers get the
+	// error.
 	attempts = 3
 )
 
-// pace is how fast a post goes, which tests change.
+// pace holds a post's times, which tests change.
 type pace struct{ poll, trust, look, pause, retry time.Duration }
 
 var usualPace = pace{poll: PollEvery, trust: idleTrust, look: lookTime, pause: pause, retry: time.Second}
@@ -41,9 +42,9 @@ const watchOp = "mail watch"
 // errMoved tells a watcher that the account's connections were replaced.
 var errMoved = errors.New("the account leads elsewhere now")
 
-// A post watches one folder for all callers that wait for mail in it: it rests in
-// IDLE, and when something came looks at it once, with the account's rules as they
-// are then. It ends with its last watcher.
+// A post watches one folder for all callers that wait for mail in it: it rests in IDLE, and
+// lists new messages once, by the account's rules at that time. It ends with its last
+// watcher.
 type post struct {
 	m       *Client
 	account string
@@ -51,11 +52,11 @@ type post struct {
 	pool    *accountPool
 	pace    pace
 	stop    context.CancelFunc
-	wake    chan event // what came meanwhile; one of each kind at most counts
+	wake    chan event // events meanwhile; at most one of each kind counts
 
 	// Of the post's own goroutine:
-	instant bool // a session that was opened a moment ago is as good as one that is asked
-	looked  bool // the folder has been looked at since the last wait
+	instant bool // a session opened a moment ago need not be asked
+	looked  bool // the folder has been listed since the last wait
 
 	mu       sync.Mutex
 	watchers map[*watcher]bool
@@ -66,7 +67,7 @@ type post struct {
 // A watcher waits for messages behind a UID.
 type watcher struct {
 	after    uint32 // what the caller has
-	seen     uint32 // the UID up to which all was looked at, at least after
+	seen     uint32 // the UID up to which all was checked, at least after
 	validity uint32
 	limit    int
 	full     bool
@@ -84,8 +85,8 @@ type event uint8
 
 const (
 	broken event = iota // another command took the session
-	joined              // a watcher has come who has seen less
-	news                // the server said that something came
+	joined              // a watcher that has seen less has joined
+	news                // the server reported new mail
 	due                 // it is time to look again
 )
 
@@ -120,8 +121,8 @@ func (p *post) join(w *watcher) bool {
 	return true
 }
 
-// leave takes a watcher out. It returns the error that keeps new mail from being seen, or
-// nil.
+// leave removes a watcher. It returns the error that keeps the post from seeing new mail,
+// or nil.
 func (p *post) leave(w *watcher) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,8 +134,8 @@ func (p *post) leave(w *watcher) error {
 	return p.trouble
 }
 
-// tell wakes the post. It never blocks: a full channel has it awake anyway, and
-// what it looks at then is more than any of the events asks for.
+// tell wakes the post. It never blocks: if the channel is full the post is awake anyway,
+// and checks more than any event asks for.
 func (p *post) tell(e event) {
 	select {
 	case p.wake <- e:
@@ -154,11 +155,11 @@ func (p *post) needed() (from, validity uint32, full bool) {
 	return from, validity, full
 }
 
-// run watches until there is no watcher left.
+// run watches until no watcher is left.
 func (p *post) run(ctx context.Context) {
 	defer func() {
 		p.stop()
-		p.fail(ended(p.account)) // the watchers that are left
+		p.fail(ended(p.account)) // the remaining watchers
 	}()
 	failures := 0
 	for {
@@ -217,10 +218,10 @@ func (p *post) open(ctx context.Context) (*imapBox, error) {
 	return x, err
 }
 
-// errUnseen says that there may be messages that a watcher waits for.
+// errUnseen says that messages that a watcher waits for may exist.
 var errUnseen = errors.New("not everything has been seen")
 
-// round waits for something to look at, and looks.
+// round waits for an event, and then lists new messages.
 func (p *post) round(ctx context.Context) error {
 	x, err := p.open(ctx)
 	if err != nil {
@@ -233,7 +234,7 @@ func (p *post) round(ctx context.Context) error {
 		case err != nil:
 			return err
 		case box.UIDNext == 0 && p.looked:
-			return imap.ErrNoIdle // a server that does not say is looked at as one that does not idle
+			return imap.ErrNoIdle // if the server does not say, it counts as one without IDLE
 		case box.UIDValidity != validity, box.UIDNext == 0, box.UIDNext-1 > from:
 			return errUnseen
 		}
@@ -245,7 +246,7 @@ func (p *post) round(ctx context.Context) error {
 	case err != nil || ctx.Err() != nil:
 		return err
 	case e == broken:
-		// Others need the session; what comes while they have it is found afterwards.
+		// Other commands need the session; mail that comes meanwhile is found afterwards.
 		sleep(ctx, p.pace.pause)
 		return nil
 	case e == due:
@@ -258,11 +259,11 @@ func (p *post) round(ctx context.Context) error {
 	return p.look(ctx)
 }
 
-// rest waits in IDLE, or where that is not possible for the time of a poll. With
-// an error of ready it does not wait.
+// rest waits in IDLE, or where that is not possible for one poll interval. With an error of
+// ready it does not wait.
 func (p *post) rest(ctx context.Context, x *imapBox, ready func(s *imap.Session) error) (event, error) {
-	// What has been asked of the server is waited for even if the last watcher leaves
-	// meanwhile: to give it up would cost the connection.
+	// A command in progress is waited for even if the last watcher leaves meanwhile: giving
+	// it up would cost the connection.
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.pace.look)
 	leave, err := p.pool.Rest(asking, p.folder, ready, func(came bool) {
 		if came {
@@ -297,7 +298,7 @@ func (p *post) rest(ctx context.Context, x *imapBox, ready func(s *imap.Session)
 	}
 }
 
-// drained takes the other events that came, and returns the one that asks for most.
+// drained takes the other pending events, and returns the one that asks for most.
 func (p *post) drained(e event) event {
 	for {
 		select {
@@ -309,8 +310,8 @@ func (p *post) drained(e event) event {
 	}
 }
 
-// list lists the messages after a UID, by the rules as they are now: they may have changed
-// since the wait began.
+// list lists the messages after a UID, by the current rules: they may have changed since
+// the wait began.
 func (p *post) list(ctx context.Context, from uint32, full bool) (*imapBox, *listing, error) {
 	for {
 		x, err := p.open(ctx)
@@ -346,14 +347,14 @@ func (p *post) look(ctx context.Context) error {
 	defer p.mu.Unlock()
 	for w := range p.watchers {
 		if w.validity != l.page.UIDValidity && w.after == 0 {
-			// It knows of no message whose UID could mean another one now. Some servers
-			// give an empty folder a new UIDVALIDITY each time.
+			// No known UID could mean another message now. Some servers give an empty
+			// folder a new UIDVALIDITY each time.
 			w.validity, w.seen = l.page.UIDValidity, 0
 		}
 		switch page := w.part(l.page); {
 		case w.validity != l.page.UIDValidity:
 			w.came <- arrival{err: x.madeAnew(mail.AdviceWatchAnew)}
-		case w.seen < from: // one that joined meanwhile has seen less
+		case w.seen < from: // a watcher that joined meanwhile has seen less
 			continue
 		case hasNews(page):
 			w.came <- arrival{page: page}
