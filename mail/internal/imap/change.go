@@ -11,10 +11,9 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// Change is Lend for work that may change something, as far as grant goes. It
-// prefers a session that has folder SELECTed. fn runs a second time only when the
-// connection turned out dead before any changing command left. The login has been
-// accepted before fn begins.
+// Change is Lend for work that may make the changes of grant. It prefers a session that has
+// folder SELECTed. fn runs a second time only when the connection turned out dead before
+// any changing command left. The login has been accepted before fn begins.
 func (p *Pool) Change(ctx context.Context, folder string, grant Grant, fn func(ctx context.Context, s *Session) error) error {
 	granted := func(ctx context.Context, s *Session) error {
 		if err := s.Ready(); err != nil {
@@ -57,12 +56,12 @@ func ValidFlag(f string) bool {
 	})
 }
 
-// ErrSends is the cause when something was to be put into a folder whose messages the
-// server sends. No byte of it left.
+// ErrSends is the cause of a refused append or copy to a folder whose messages the server
+// sends. No byte of the command left.
 var ErrSends = errors.New("the server sends what is put into this folder")
 
-// takes reports why nothing may be put into a folder, nil where something may.
-// Courier sends every message that comes into the folder that its capability names.
+// takes reports why no message may be put into a folder; nil means that it may. Courier
+// sends every message that comes into the folder that its capability names.
 func (s *Session) takes(folder string) error {
 	if err := wire.CheckFolder(folder); err != nil {
 		return err
@@ -80,8 +79,8 @@ func (s *Session) takes(folder string) error {
 	return nil
 }
 
-// Copied says where messages went. Target is by source UID and empty when the
-// server did not tell.
+// Copied says where messages went. Target is by source UID, and empty when the server did
+// not send it.
 type Copied struct {
 	UIDValidity uint32
 	Target      map[uint32]uint32
@@ -106,14 +105,14 @@ func (s *Session) Copy(set goimap.UIDSet, folder string) *Copying {
 	}}
 }
 
-// Move starts a UID MOVE. Where CanMove is false it is refused here: what the
-// library would do instead can remove messages that were never copied.
+// Move starts a UID MOVE. Where CanMove is false it is refused here: the library's fallback
+// can remove messages that were never copied.
 func (s *Session) Move(set goimap.UIDSet, folder string) *Copying {
 	if err := s.takes(folder); err != nil {
 		return unsent[Copied](StageMove, err)
 	}
 	if s.CanMove() && !s.client.Caps().Has(goimap.CapMove) {
-		_ = s.Noop().Wait() // the library has read what the server offers by then
+		_ = s.Noop().Wait() // by then the library has read the server's capabilities
 	}
 	if !s.CanMove() || !s.client.Caps().Has(goimap.CapMove) {
 		return unsent[Copied](StageMove, errors.New("server does not offer MOVE"))
@@ -133,8 +132,8 @@ func (s *Session) Move(set goimap.UIDSet, folder string) *Copying {
 // maxCopied bounds the numbers of a set that are written out.
 const maxCopied = 10_000
 
-// copied pairs the two sets of a COPYUID (RFC 4315 section 3). Sets that do not
-// fit together tell nothing.
+// copied pairs the two sets of a COPYUID (RFC 4315 section 3). It returns no pairs for sets
+// that do not fit together.
 func copied(validity uint32, source, dest goimap.UIDSet) Copied {
 	c := Copied{UIDValidity: validity, Target: map[uint32]uint32{}}
 	from, to := Numbers(source), Numbers(dest)
@@ -147,9 +146,9 @@ func copied(validity uint32, source, dest goimap.UIDSet) Copied {
 	return c
 }
 
-// Expunging is a UID EXPUNGE that was started.
-// Wait returns the sequence numbers that the server named as expunged, each as of
-// when those before it were gone; with an error too, where it refused the others.
+// Expunging is a UID EXPUNGE that was started. Wait returns the sequence numbers that the
+// server named as expunged, each counted after those before it were gone. They also come
+// with an error if the server refused the others.
 type Expunging = Pending[[]uint32]
 
 // Expunge starts a UID EXPUNGE, which removes those of the messages that are
@@ -175,8 +174,8 @@ func (s *Session) Expunge(set goimap.UIDSet) *Expunging {
 	}}
 }
 
-// Append adds a message to a folder and waits for the outcome. UID and
-// uidValidity are 0 when the server did not tell.
+// Append adds a message to a folder and waits for the outcome. UID and uidValidity are 0
+// when the server did not send them.
 func (s *Session) Append(folder string, flags []goimap.Flag, date time.Time, raw []byte) (uidValidity, uid uint32, err error) {
 	if err := s.takes(folder); err != nil {
 		return 0, 0, impossible(StageAppend, err)

@@ -24,12 +24,12 @@ type Pending[T any] struct{ wait func() (T, error) }
 // Wait blocks until the server has answered.
 func (p *Pending[T]) Wait() (T, error) { return p.wait() }
 
-// unsent is a command that is not sent, because it cannot be.
+// unsent is a command that cannot be sent.
 func unsent[T any](stage string, err error) *Pending[T] {
 	return &Pending[T]{func() (none T, _ error) { return none, impossible(stage, err) }}
 }
 
-// Waiter is a command that was started and whose answer holds nothing.
+// Waiter is a command that was started and whose answer has no data.
 type Waiter struct{ wait func() error }
 
 // Wait blocks until the server has answered.
@@ -81,10 +81,10 @@ func (s *Session) opening(name string, readOnly bool) *Examining {
 // memory: count it before expanding it.
 type Searching = Pending[goimap.UIDSet]
 
-// Search starts a UID SEARCH. Where the server has no ESEARCH only one may be in
-// progress, because plain answers carry no tag. A charset is declared for text
-// beyond ASCII alone. RFC 3501 section 6.4.4 lets a server know none: where it refuses
-// such a search, the pool begins the lend again, with searches that declare none.
+// Search starts a UID SEARCH. Where the server has no ESEARCH only one may be in progress,
+// because plain answers carry no tag. A charset is declared only for text beyond ASCII. RFC
+// 3501 section 6.4.4 lets a server refuse any charset: then the pool begins the lend again,
+// and its searches declare no charset.
 func (s *Session) Search(criteria *goimap.SearchCriteria) *Searching {
 	var opts *goimap.SearchOptions
 	if s.hasAlready("ESEARCH") {
@@ -156,8 +156,8 @@ type Listing struct {
 	err     error
 }
 
-// Skipped returns how many folders the server named in a way that cannot be
-// decoded. They are left out of what Wait returns. Call it after Wait.
+// Skipped returns how many folders have names that cannot be decoded. Wait leaves them out.
+// Call Skipped after Wait.
 func (l *Listing) Skipped() int { return l.skipped }
 
 // Wait returns the folders.
@@ -191,7 +191,7 @@ func (s *Session) List(pattern string, opts *goimap.ListOptions) *Listing {
 // Wait returns the counts.
 type Stating = Pending[*goimap.StatusData]
 
-// Status starts a STATUS. It may be asked of any folder at any time.
+// Status starts a STATUS, of any folder at any time.
 func (s *Session) Status(name string, opts *goimap.StatusOptions) *Stating {
 	if err := wire.CheckFolder(name); err != nil {
 		return unsent[*goimap.StatusData](StageStatus, err)

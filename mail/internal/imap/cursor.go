@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// cursor reads values (RFC 9051 section 9) of a response that is whole. What its
-// strict methods accept, the protocol library accepts as well; it may accept less.
+// cursor reads values (RFC 9051 section 9) of a whole response. The protocol library
+// accepts every value that its strict methods accept; they may accept less.
 type cursor struct {
 	b string
 	i int
@@ -116,7 +116,7 @@ func (c *cursor) nstring() bool {
 	return ok
 }
 
-// skip passes over any value, also one that the grammar does not know.
+// skip passes over any value, even if the grammar does not define it.
 func (c *cursor) skip() bool {
 	depth, from := 0, c.i
 	for !c.done() {
@@ -149,7 +149,7 @@ func (c *cursor) skip() bool {
 	return depth == 0 && c.i > from
 }
 
-// flags reads a list of flags or attributes and returns those that are some.
+// flags reads a list of flags or attributes and returns the valid ones.
 func (c *cursor) flags() (string, bool) {
 	if !c.accept('(') {
 		return "", false

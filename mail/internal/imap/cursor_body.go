@@ -29,12 +29,12 @@ func (c *cursor) isString() bool {
 	return ok
 }
 
-// plain reads a value that holds nothing but strings, atoms and lists of them.
+// plain reads a value made only of strings, atoms and lists of them.
 func (c *cursor) plain() bool {
 	return c.isString() || c.peek() == '(' && c.list(c.plain) || c.atom() != ""
 }
 
-// all reads one after the other, with a space in between.
+// all reads values one after the other, with a space in between.
 func (c *cursor) all(fs ...func() bool) bool {
 	for i, f := range fs {
 		if i > 0 && !c.space() || !f() {
@@ -44,7 +44,7 @@ func (c *cursor) all(fs ...func() bool) bool {
 	return true
 }
 
-// some reads as many as there are, with a space in between; the first has to be.
+// some is all, but the values after the first may be missing.
 func (c *cursor) some(fs ...func() bool) bool {
 	for i, f := range fs {
 		if i > 0 && !c.space() {
@@ -57,7 +57,7 @@ func (c *cursor) some(fs ...func() bool) bool {
 	return true
 }
 
-// digits reads a number of so many bits.
+// digits reads a number of the given number of bits.
 func (c *cursor) digits(bits int) func() bool {
 	return func() bool {
 		_, ok := number(c.run(isDigit), bits)
@@ -128,7 +128,7 @@ func (c *cursor) singlePart() bool {
 	return !c.space() || c.some(c.nstring, c.disposition, c.language, c.nstring)
 }
 
-// octets is a size, which some servers do not know.
+// octets reads a size, which some servers do not know.
 func (c *cursor) octets() bool {
 	if c.accept('-') {
 		return c.accept('1')
@@ -191,8 +191,8 @@ const (
 	field = `("([^"\\\r\n]|\\[^\r\n])*"|[!#$&'+-\[\]-z|-~]+)`
 )
 
-// section reads such a section. When it is not ok, it has been passed over as far as it
-// could be.
+// section reads such a section. If it is not ok, section has skipped as much of it as it
+// could.
 func (c *cursor) section() bool {
 	if spec := sectionSpec.FindString(c.b[c.i:]); spec != "" {
 		c.i += len(spec)

@@ -33,25 +33,24 @@
 //
 // Before a login, the greeting and STARTTLS are lines that a dialog (login.go) writes and
 // reads through the guard, without the library. The login goes on beneath the library
-// (login_pending.go), as an IDLE does (idle.go). One whose first message is its last is
-// held, and leaves in one write with the session's first commands.
+// (login_pending.go), as an IDLE does (idle.go). A login of one message is held, and leaves
+// in one write with the session's first commands.
 //
 // A session belongs to a Pool (pool.go, pool_dial.go), which lends it to one callback
 // at a time and lets logins begin (login_gate.go).
 //
 // # What is promised
 //
-// Nothing a server sends is trusted: a hostile one costs a deadline and a few
-// megabytes. What leaves is read as well: a read-only session refuses every verb
-// that could change a mailbox before a byte of it is written, because EXAMINE alone
-// does not stop MOVE on every server; a Grant adds verbs for one lend.
+// No data from a server is trusted: a hostile one costs a deadline and a few megabytes.
+// Outgoing commands are read as well: a read-only session refuses every verb that could
+// change a mailbox before a byte of it is written, because EXAMINE alone does not stop MOVE
+// on every server; a Grant adds verbs for one lend.
 //
-// One broken message or folder costs itself alone: what the library could not parse
-// is mended or left out. A new connection costs as few round trips as it can, and what
-// a lend asks for before the login is answered rests on nothing that the server said
-// before it.
+// One broken message or folder affects no other: data that the library could not parse is
+// mended or left out. A new connection costs as few round trips as it can, and commands
+// sent before the login is answered do not rely on anything that the server said before it.
 //
 // The package knows nothing of accounts, policies or MIME. A server's quirk is a case of
-// mend.go or mend_fetch.go and a row of mend_test.go; only what a user sees of it is
-// tested in mailbox/hostile_server_test.go.
+// mend.go or mend_fetch.go and a row of mend_test.go; only its effects on a user are tested
+// in mailbox/hostile_server_test.go.
 package imap

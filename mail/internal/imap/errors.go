@@ -28,8 +28,7 @@ const (
 	StageIdle    = "idle"
 )
 
-// The causes a guard closes a connection for, besides a limit and the end of a
-// context.
+// The reasons why a guard closes a connection, besides a limit and the end of a context.
 var (
 	// ErrForbidden is the cause when a session was asked to send a command that
 	// its mode does not allow. No byte of it left.
@@ -48,8 +47,8 @@ var (
 // connection is lost with it.
 var errCharset = errors.New("server does not know the charset")
 
-// tooMuch is the cause when a server went over a limit: on a line, a literal, a
-// string, nesting, bytes or answers.
+// tooMuch is the cause when a server exceeded a limit: on a line, a literal, a string,
+// nesting, bytes or answers.
 func tooMuch(what string) error {
 	return wire.Cause(wire.KindLimit, "server went over the limit on "+what)
 }
@@ -64,7 +63,7 @@ func refusal(stage string, e *goimap.Error) *wire.Error {
 	return &wire.Error{Stage: stage, Kind: wire.KindRefused, Code: code, Text: wire.Clean(e.Text), Permanent: !temporary[code]}
 }
 
-// impossible is the failure of a command that is not sent, because it cannot be.
+// impossible is the failure of a command that cannot be sent.
 func impossible(stage string, err error) *wire.Error {
 	return &wire.Error{Stage: stage, Kind: wire.KindRefused, Permanent: true, Err: err}
 }

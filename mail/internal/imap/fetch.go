@@ -21,9 +21,9 @@ type Fetching struct {
 	err  error
 }
 
-// Wait returns one buffer for each message that was asked for and that the server
-// answered with a UID, by ascending UID. When the server refuses the command after
-// it has answered for some messages, those come with the error.
+// Wait returns one buffer for each requested message that the server answered with a UID,
+// by ascending UID. When the server refuses the command after it has answered for some
+// messages, Wait returns those with the error.
 func (f *Fetching) Wait() ([]*imapclient.FetchMessageBuffer, error) {
 	<-f.done
 	if f.g == nil {
@@ -57,9 +57,9 @@ type FetchRequest struct {
 	Options goimap.FetchOptions
 }
 
-// FetchEach starts several FETCHes in one write, which may ask for different
-// things but not for the same message. Wait returns what Fetch's does, for all of
-// them. At most one Fetch or FetchEach may be in progress.
+// FetchEach starts several FETCHes in one write. They may request different items, but not
+// the same message. Wait is like Fetch's, for all of them. At most one Fetch or FetchEach
+// may be in progress.
 func (s *Session) FetchEach(requests []FetchRequest) *Fetching {
 	var g gathering
 	for _, r := range requests {
@@ -132,11 +132,10 @@ func (s *Session) take(stage string, cmd *imapclient.FetchCommand, g *gathering)
 	return s.fail(stage, cmd.Close())
 }
 
-// collect reads one message's data, as much of it as g can use; a nil g can use
-// none. The library takes a literal that the connection cut short for a whole
-// one, and would go on reading it while its own reader does: after an error the
-// message and its command may not be touched until the reader has ended, and need
-// not be after that.
+// collect reads the part of one message's data that g can use; a nil g uses no data. The
+// library takes a literal that the connection cut short for a whole one, and would go on
+// reading it while its own reader does: after an error the message and its command may not
+// be touched until the reader has ended, and need not be after that.
 func (s *Session) collect(m *imapclient.FetchMessageData, g *gathering) (*imapclient.FetchMessageBuffer, error) {
 	buf := &imapclient.FetchMessageBuffer{SeqNum: m.SeqNum}
 	for item := m.Next(); item != nil; item = m.Next() {
@@ -160,7 +159,7 @@ func (s *Session) collect(m *imapclient.FetchMessageData, g *gathering) (*imapcl
 		case imapclient.FetchItemDataFlags:
 			buf.Flags = item.Flags
 			if buf.Flags == nil {
-				buf.Flags = []goimap.Flag{} // told, and none
+				buf.Flags = []goimap.Flag{} // sent, but empty
 			}
 		case imapclient.FetchItemDataUID:
 			buf.UID = item.UID
@@ -184,8 +183,8 @@ func (s *Session) collect(m *imapclient.FetchMessageData, g *gathering) (*imapcl
 // connection itself.
 func read(lit goimap.LiteralReader, max int64) ([]byte, error) {
 	max = min(max, lit.Size())
-	// What a server announces is not allocated before it comes. The bytes are never
-	// nil: an empty section is one.
+	// Announced bytes are not allocated before they come. The result is never nil: a
+	// section may be empty.
 	kept := bytes.NewBuffer(make([]byte, 0, min(max, 64<<10)+bytes.MinRead))
 	n, err := kept.ReadFrom(io.LimitReader(lit, max))
 	if err == nil && n == max {
@@ -199,10 +198,10 @@ func read(lit goimap.LiteralReader, max int64) ([]byte, error) {
 	return kept.Bytes(), err
 }
 
-// takeStray collects FETCH data that the library matched with no command: a flag
-// change nobody asked for, or an answer whose UID comes after a literal, or one
-// that such a flag change had displaced. The library calls it on a goroutine of
-// its own, and waits for it to read each literal.
+// takeStray collects FETCH data that the library matched with no command: an unsolicited
+// flag change, an answer whose UID comes after a literal, or an answer that such a flag
+// change had displaced. The library calls it on a goroutine of its own, and waits for it to
+// read each literal.
 func (s *Session) takeStray(m *imapclient.FetchMessageData) {
 	s.mu.Lock()
 	g := s.asked
@@ -217,8 +216,8 @@ func (s *Session) takeStray(m *imapclient.FetchMessageData) {
 	s.cond.Broadcast()
 }
 
-// gather begins a FETCH: from here on g takes what comes in. The budget shrinks
-// to what such an answer can need.
+// gather begins a FETCH: from here on g takes the data that comes in. The budget shrinks to
+// the needs of such an answer.
 func (s *Session) gather(g gathering) *gathering {
 	g.got = make(map[goimap.UID]*imapclient.FetchMessageBuffer)
 	g.count()
@@ -231,8 +230,8 @@ func (s *Session) gather(g gathering) *gathering {
 	return &g
 }
 
-// gathered ends a FETCH, when every message that came in until its answer has been
-// taken: of those it hands to takeStray, the library does not wait for the last.
+// gathered ends a FETCH, when every message that came in before its answer has been taken:
+// the library does not wait for the last message it hands to takeStray.
 func (s *Session) gathered(g *gathering) map[goimap.UID]*imapclient.FetchMessageBuffer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,14 +246,14 @@ func (s *Session) gathered(g *gathering) map[goimap.UID]*imapclient.FetchMessage
 }
 
 // gathering is the requests of a FETCH in progress and their results. A server may send
-// more, or the same again: data that was not asked for is not kept, and of one message only
-// one buffer is.
+// more, or the same again: unrequested data is not kept, and each message has only one
+// buffer.
 type gathering struct {
 	sets     []goimap.NumSet
-	messages int   // as many can come
+	messages int   // the most that can come
 	sections int   // of one message
-	section  int64 // bytes of a section; 0 until asked
-	open     bool  // some section was asked for whole
+	section  int64 // bytes of a section; 0 until requested
+	open     bool  // some section was requested whole
 
 	got map[goimap.UID]*imapclient.FetchMessageBuffer
 }
@@ -262,8 +261,8 @@ type gathering struct {
 const (
 	// maxOpenSet is how many messages a set with * in it can hold here.
 	maxOpenSet = 20_000
-	// What an answer can need besides its sections: of a message, which may come
-	// with its structure, and in all, for what nobody asked for.
+	// Bytes of an answer besides its sections: per message, which may come with its
+	// structure, and in all, for unsolicited data.
 	besidesMessage = 64 << 10
 	besidesAll     = 4 << 20
 )
@@ -308,8 +307,8 @@ func (g *gathering) bytes() int64 {
 	return besidesAll + int64(g.messages)*(int64(g.sections)*g.section+besidesMessage)
 }
 
-// wants reports whether another section of a message can be used. Which message
-// it is may not be known yet.
+// wants reports whether another section of a message can be used. The message may not be
+// known yet.
 func (g *gathering) wants(m *imapclient.FetchMessageBuffer) bool {
 	return g != nil && len(m.BodySection) < g.sections && (m.UID == 0 || g.holds(m))
 }
@@ -325,8 +324,8 @@ func (g *gathering) most(m *imapclient.FetchMessageBuffer) int64 {
 	return g.section
 }
 
-// holds reports whether a message was asked for. A set with * in it also holds
-// the newest message whatever its number is.
+// holds reports whether a message was requested. A set with * in it also holds the newest
+// message, with any number.
 func (g *gathering) holds(m *imapclient.FetchMessageBuffer) bool {
 	for _, set := range g.sets {
 		switch set := set.(type) {
@@ -343,8 +342,8 @@ func (g *gathering) holds(m *imapclient.FetchMessageBuffer) bool {
 	return false
 }
 
-// add takes a message. Data without a UID is a flag change nobody asked for. What
-// comes for a message again completes or replaces the earlier data.
+// add takes a message. Data without a UID is an unsolicited flag change. Later data of a
+// message completes or replaces the earlier data.
 func (g *gathering) add(m *imapclient.FetchMessageBuffer) {
 	if m.UID == 0 || !g.holds(m) {
 		return
@@ -370,7 +369,7 @@ func order(m *imapclient.FetchMessageBuffer) uint32 {
 	return m.BinarySectionSize[0].Size
 }
 
-// complete adds to a message the data that came later.
+// complete adds later data to a message.
 func (g *gathering) complete(m, later *imapclient.FetchMessageBuffer) {
 	if later.Flags != nil {
 		m.Flags = later.Flags

@@ -19,23 +19,22 @@ func matching(pattern string) rule {
 	return regexp.MustCompile(`(?is)\A(?:` + pattern + `)\z`).MatchString
 }
 
-// peeksOnly allows FETCH arguments that cannot set \Seen: a set, and items that peek. A
-// set can be long, and is no matter for a pattern.
+// peeksOnly allows FETCH arguments that cannot set \Seen: a set, and items that peek. A set
+// can be too long for a pattern.
 func peeksOnly(args string) bool {
 	set, items, _ := strings.Cut(args, " ")
 	return set != "" && strings.Trim(set, "0123456789:,*$") == "" && itemsThatPeek(items)
 }
 
-// itemsThatPeek allows no section without PEEK, no RFC822, no RFC822.TEXT, nothing
-// unknown. BODY alone is the structure.
+// itemsThatPeek refuses sections without PEEK, RFC822, RFC822.TEXT and unknown items. BODY
+// alone is the structure.
 var itemsThatPeek = matching(`([ ()]|` +
 	`(BODY\.PEEK|BINARY\.PEEK|BINARY\.SIZE)\[[^]]*\](<[0-9.]*>)?|` +
 	`(UID|FLAGS|INTERNALDATE|RFC822\.(SIZE|HEADER)|ENVELOPE|BODY(STRUCTURE)?|MODSEQ|CHANGEDSINCE|ALL|FAST|FULL|EMAILID|THREADID|[0-9]+)([ ()]|\z))+`)
 
-// readOnlyVerbs is everything a read-only session may send besides its login, which
-// leaves past the filter. What is not here
-// does not leave: SELECT, STORE, COPY, MOVE, EXPUNGE, APPEND and CLOSE among the
-// rest. What a Grant adds is in grants.
+// readOnlyVerbs is every verb a read-only session may send besides its login, which leaves
+// past the filter. No other verb leaves: SELECT, STORE, COPY, MOVE, EXPUNGE, APPEND and
+// CLOSE among them. grants has the verbs that a Grant adds.
 var readOnlyVerbs = map[string]rule{
 	"CAPABILITY": nil, "NOOP": nil, "ID": nil, "STARTTLS": nil, "ENABLE": nil, "NAMESPACE": nil, "LIST": nil, "LSUB": nil,
 	"STATUS": nil, "EXAMINE": nil, "SEARCH": nil, "SORT": nil, "THREAD": nil,
@@ -47,27 +46,27 @@ var readOnlyVerbs = map[string]rule{
 // maxCommandLine bounds the bytes held back until a line is whole.
 const maxCommandLine = 256 << 10
 
-// filter reads the commands that are about to leave, as a server would read
-// them, and lets whole lines through that its table allows. It is the last thing
-// before the wire, so that no layer above can be talked into a change.
+// filter reads the commands that are about to leave, as a server would read them, and lets
+// whole lines through that its table allows. It is the last step before the wire, so that
+// no layer above can be tricked into a change.
 type filter struct {
 	verbs map[string]rule
 
-	line    []byte // a line that is not whole yet
+	line    []byte // an incomplete line
 	literal int64  // bytes of the literal still to pass
-	within  bool   // the next line goes on with a command that was allowed
+	within  bool   // the next line continues an allowed command
 	idle    bool   // only DONE may come
 
 	tag string // of the command that passed last
 
 	mu      sync.Mutex      // the reader reports tagged answers
-	awaits  string          // tag of the command that goes on when the server says +
+	awaits  string          // tag of the command that continues when the server says +
 	asks    string          // tag of the CAPABILITY in progress
 	open    map[string]bool // tags of the commands that have begun to leave and were not answered
 	changed bool            // a command beyond readOnlyVerbs has passed since begin or grant, SELECT aside
 }
 
-// grant sets what may pass from here on. A new grant begins with nothing changed.
+// grant sets the verbs that may pass from here on. With a new grant changed is false.
 func (f *filter) grant(verbs map[string]rule, begins bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +76,7 @@ func (f *filter) grant(verbs map[string]rule, begins bool) {
 	}
 }
 
-// begin forgets that the operation before changed something.
+// begin resets changed for a new operation.
 func (f *filter) begin() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,9 +98,9 @@ func (f *filter) begun(tag string) {
 	f.open[tag] = true
 }
 
-// answered ends what waits for the answer to a tag. A tag that waits for none is an
-// error: the library knows of a command before it leaves, and would take an answer
-// that is ahead of it.
+// answered ends the command with this tag. A tag without an open command is an error: the
+// library knows of a command before it leaves, and would accept an answer that comes too
+// early.
 func (f *filter) answered(tag string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -125,8 +124,8 @@ func (f *filter) asksCapabilities() bool {
 	return f.asks != ""
 }
 
-// continues reports whether a command waits for the server to say +. What is
-// asked for once is answered once.
+// continues reports whether a command waits for the server to say +. Each request allows
+// one +.
 func (f *filter) continues() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -213,7 +212,7 @@ func (f *filter) check(line []byte) error {
 	f.within, f.literal = literal, size
 	if f.idle || literal && !strings.HasSuffix(text, "+}") {
 		if !f.open[f.tag] {
-			// The library has let go of the command, and nothing would end its wait.
+			// The library no longer tracks the command, so its wait would never end.
 			return fmt.Errorf("%w: answer to a command that was not whole", errNotIMAP)
 		}
 		f.awaits = f.tag

@@ -7,26 +7,26 @@ import (
 	"github.com/emersion/go-imap/v2/imapclient"
 )
 
-// freshness follows what the server says of the folder that is open. To open a folder
-// again, so as to be sure of it, costs a server time that grows with the folder. A
-// NOOP after the commands costs it nothing: then the server says whether their answers were
-// of the folder as it is. It is not relied on for long: that a folder was replaced by
-// another of its name is something not every server notices.
+// freshness tracks the server's reports on the open folder. Opening a folder again, to be
+// sure of its state, costs a server time that grows with the folder. A NOOP after the
+// commands is cheap: the server then says whether their answers were current. It is not
+// relied on for long: not every server notices that a folder was replaced by another of the
+// same name.
 type freshness struct {
 	moved  atomic.Int64 // EXISTS and EXPUNGE that answered no EXAMINE or SELECT
-	opened int64        // moved, when the folder was opened
+	opened int64        // moved at the time the folder was opened
 	at     time.Time    // when that was
 }
 
-// trusted is how long a folder that is open is taken for the one of that name.
+// trusted is how long an open folder is taken for the one of that name.
 const trusted = 10 * time.Second
 
 func (v *freshness) open() { v.opened, v.at = v.moved.Load(), time.Now() }
 
 func (v *freshness) expunged(uint32) { v.moved.Add(1) }
 
-// Moved is a number that changes when a server tells, unasked, of messages that
-// were added to a folder or removed.
+// Moved is a number that changes when a server reports, unasked, that messages were added
+// to a folder or removed.
 func (s *Session) Moved() int64 { return s.fresh.moved.Load() }
 
 func (s *Session) mailbox(d *imapclient.UnilateralDataMailbox) {
@@ -43,16 +43,16 @@ func (s *Session) Unchanged(folder string, writable bool) (Folder, bool) {
 	return s.unchanged(folder, writable, trusted)
 }
 
-// unchanged is Unchanged for a folder that was opened within such a while.
+// unchanged is Unchanged for a folder opened less than while ago.
 func (s *Session) unchanged(folder string, writable bool, while time.Duration) (Folder, bool) {
 	f, ok := s.Selected()
 	return f, ok && f.Name == FolderName(folder) && f.Writable == writable && s.fresh.moved.Load() == s.fresh.opened && time.Since(s.fresh.at) < while
 }
 
-// Still fetches from the folder that is open, with a NOOP behind it in one write,
-// and returns what Wait would. current reports whether that is of the folder as it
-// is: the server has told of no message that was added, removed or flagged since
-// the folder was opened, and of no trouble with it.
+// Still fetches from the folder that is open, with a NOOP behind it in one write, and
+// returns what Wait would. current reports whether the data is up to date: since the folder
+// was opened, the server has reported no message added, removed or flagged, and no trouble
+// with the folder.
 func (s *Session) Still(start func() *Fetching) (data []*imapclient.FetchMessageBuffer, current bool, err error) {
 	before := s.guard.mend.fetches.Load()
 	warnings := s.guard.warnings.Load()

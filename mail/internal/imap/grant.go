@@ -3,8 +3,8 @@ package imap
 import "maps"
 
 // Grant is the set of changes that a session may make while it is lent. The zero Grant
-// changes nothing: each of the others adds the few verbs that its purpose needs to those of
-// reading, and is taken back with the session.
+// allows no change: each of the others adds the few verbs that its purpose needs to those
+// of reading, and ends with the lend.
 type Grant uint8
 
 // The grants.
@@ -19,7 +19,7 @@ const (
 )
 
 // The patterns of the arguments of the changing verbs. A set may hold neither * nor $,
-// which name messages that nobody has looked at.
+// which name messages that nobody has checked.
 var (
 	setsSeen    = matching(`[0-9:,]+ \+FLAGS(\.SILENT)? \(\\Seen\)`)
 	setsDeleted = matching(`[0-9:,]+ \+FLAGS(\.SILENT)? \(\\Deleted\)`)
@@ -36,8 +36,8 @@ const atom = `[!#$&'+-\[^-z|}~]{1,64}`
 // changesFlags allows adding and removing, never replacing, and no way to delete.
 func changesFlags(args string) bool { return anyFlags(args) && !withDeleted(args) }
 
-// grants are the verbs beyond reading. A plain EXPUNGE and CLOSE are in none of
-// them: they take whatever anybody marked \Deleted.
+// grants are the verbs beyond reading. No grant has a plain EXPUNGE or CLOSE: they remove
+// every message that anybody marked \Deleted.
 var grants = map[Grant]map[string]rule{
 	NoChange:       {},
 	MarkSeen:       {"SELECT": nil, "UID STORE": setsSeen},
@@ -48,8 +48,8 @@ var grants = map[Grant]map[string]rule{
 	AppendMessages: {"APPEND": nil},
 }
 
-// verbsOf is everything that a session with this grant may send. An unknown grant
-// gives nothing.
+// verbsOf returns every verb that a session with this grant may send: none for an unknown
+// grant.
 func verbsOf(g Grant) map[string]rule {
 	verbs := maps.Clone(readOnlyVerbs)
 	maps.Copy(verbs, grants[g])

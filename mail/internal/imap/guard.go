@@ -19,10 +19,10 @@ type budget struct {
 // idleBudget bounds the data that a server may send while no command runs.
 var idleBudget = budget{bytes: 256 << 10, answers: 10_000}
 
-// guard is the net.Conn that the protocol library sees. It holds every bound on
-// what comes in, decides what may go out, and closes the connection on the first
-// breach, whose cause it keeps. The library's own deadlines are ignored: they
-// know nothing of the caller's context.
+// guard is the net.Conn that the protocol library sees. It bounds all incoming data,
+// decides which commands may go out, and closes the connection on the first breach, whose
+// cause it keeps. It ignores the library's own deadlines: they do not follow the caller's
+// context.
 type guard struct {
 	raw net.Conn // closing it ends everything at once, also in the middle of TLS
 
@@ -38,7 +38,7 @@ type guard struct {
 
 	scan   scanner // touched by the reader only
 	mend   *mender // between scan and the reader; nil while lines are read by a dialog
-	in     []byte  // where the mender's input is read to
+	in     []byte  // buffer for the mender's input
 	login  *pendingLogin
 	filter filter // touched by writers; they take turns
 
@@ -50,7 +50,7 @@ type guard struct {
 	idling atomic.Pointer[idling] // the IDLE in progress
 
 	writing sync.Mutex // each write leaves whole, and in its order
-	held    []byte     // goes out in front of what is written next; guarded by writing
+	held    []byte     // goes out in front of the next write; guarded by writing
 
 	warnings atomic.Int64 // untagged NO and BAD
 }
@@ -122,8 +122,8 @@ func (g *guard) renew(allowed budget) {
 	g.mu.Unlock()
 }
 
-// narrow leaves at most so many bytes to the operation in progress, until widen or until
-// its budget begins again.
+// narrow limits the operation in progress to so many bytes, until widen or until its budget
+// is renewed.
 func (g *guard) narrow(bytes int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -154,8 +154,7 @@ func (g *guard) reason() error {
 	return g.cause
 }
 
-// answered reports whether the server sent anything in this operation but its
-// goodbye.
+// answered reports whether the server sent anything but its goodbye in this operation.
 func (g *guard) answered() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -169,8 +168,8 @@ func (g *guard) putTLS(conn net.Conn) {
 	g.mu.Unlock()
 }
 
-// Read gives the protocol library what the mender passes on, and a dialog what
-// there is. The library reads no more after an error, so that a login has its outcome then.
+// Read gives the protocol library the mender's output, and a dialog the bytes as received.
+// The library reads no more after an error, so a login has its outcome then.
 func (g *guard) Read(p []byte) (int, error) {
 	m := g.mend
 	if m == nil {
@@ -178,7 +177,7 @@ func (g *guard) Read(p []byte) (int, error) {
 	}
 	err := error(nil)
 	if len(m.out) > 0 {
-		err = g.reason() // what is left may take the library long
+		err = g.reason() // the library may take long over the rest
 	}
 	for err == nil && len(m.out) == 0 {
 		if g.in == nil {
@@ -240,13 +239,13 @@ func (g *guard) receive(p []byte) (int, error) {
 	return n, nil
 }
 
-// mending puts a mender in front of the reader, which is the protocol library
-// from here on. left is what the dialog read and did not use.
+// mending puts a mender in front of the reader, which is the protocol library from here on.
+// left is the input that the dialog read and did not use.
 func (g *guard) mending(greeting string, left []byte, held *pendingLogin, login func([]byte) error) error {
 	g.login = held
 	g.mend = &mender{limit: g.scan.limits.Line, continues: g.filter.continues, login: login, out: []byte(greeting),
 		asked: g.filter.asksCapabilities, idle: g.idleLine}
-	// The scanner has seen these bytes, but nobody told the mender.
+	// The scanner has seen these bytes, but the mender has not.
 	rest := scanner{limits: g.scan.limits, mend: g.mend}
 	if err := rest.feed(left); err != nil {
 		return err
@@ -256,16 +255,15 @@ func (g *guard) mending(greeting string, left []byte, held *pendingLogin, login 
 	return nil
 }
 
-// Write lets only whole lines out that the filter has seen and allowed. It fails
-// once the connection has ended, also where it would only hold what it is given: the
-// library fails the commands it knows of when its reader ends, and one that begins
-// after that when its line cannot be written, or never.
+// Write sends only whole lines that the filter has allowed. It fails once the connection
+// has ended, even if it would only hold the bytes: the library fails the commands it knows
+// of when its reader ends, and a later one only when its line cannot be written.
 func (g *guard) Write(p []byte) (int, error) {
 	if cause := g.reason(); cause != nil {
 		return 0, cause
 	}
 	line := p
-	// What stands behind a quote or within is the text that is searched for.
+	// Text inside quotes is the search text.
 	if before, after, found := bytes.Cut(p, []byte(" CHARSET UTF-8 ")); found && !g.filter.within && !bytes.ContainsRune(before, '"') {
 		if g.declared = true; g.undeclared {
 			g.declared, line = false, slices.Concat(before, []byte(" "), after)
@@ -325,7 +323,7 @@ func (g *guard) send(out []byte) error {
 	}
 	conn := g.conn
 	if g.login != nil {
-		g.login.sent.Store(true) // what is written first begins with it
+		g.login.sent.Store(true) // the first write begins with it
 	}
 	_ = conn.SetWriteDeadline(time.Now().Add(g.silence))
 	g.mu.Unlock()
@@ -339,7 +337,7 @@ func (g *guard) send(out []byte) error {
 	return nil
 }
 
-// together sends what start writes at once.
+// together sends the output of start in one write.
 func (g *guard) together(start func()) {
 	if !g.corked {
 		defer g.flush()
@@ -347,7 +345,7 @@ func (g *guard) together(start func()) {
 	g.cork(start)
 }
 
-// cork holds what start writes until something else is written, or flush.
+// cork holds the output of start until the next write or flush.
 func (g *guard) cork(start func()) {
 	before := g.corked
 	g.corked = true
@@ -355,8 +353,8 @@ func (g *guard) cork(start func()) {
 	start()
 }
 
-// Close is for the library alone: it closes when it cannot make sense of an
-// answer. Everybody else says why with end.
+// Close is only for the library, which closes when it cannot parse an answer. All other
+// code calls end with a reason.
 func (g *guard) Close() error {
 	g.end(errGaveUp)
 	return nil

@@ -10,18 +10,17 @@ import (
 	"time"
 )
 
-// ErrNoIdle says that a session cannot rest in IDLE: the server does not offer it
-// or has refused it, or as many sessions of the pool rest already as may.
+// ErrNoIdle says that a session cannot rest in IDLE: the server does not offer it or has
+// refused it, or the pool has its maximum of resting sessions.
 var ErrNoIdle = errors.New("no IDLE here")
 
 // idleTag begins the tag of every IDLE, and of no command of the library.
 const idleTag = "I"
 
-// idling is an IDLE (RFC 2177) that goes on beneath the protocol library, which
-// knows nothing of it: what the server reports meanwhile are responses that nobody
-// asked for, which the library takes at any time. So a session can rest in IDLE
-// between two lends, and the lend that takes it up sends DONE in front of its
-// first command, in the same write.
+// idling is an IDLE (RFC 2177) that goes on beneath the protocol library, which does not
+// know of it: meanwhile the server sends unsolicited responses, which the library takes at
+// any time. So a session can rest in IDLE between two lends, and the lend that takes it up
+// sends DONE in front of its first command, in the same write.
 type idling struct {
 	tag   string
 	began chan struct{} // closed when the server accepted it or answered it
@@ -29,7 +28,7 @@ type idling struct {
 	mu       sync.Mutex
 	accepted bool
 	over     bool
-	tell     func(news bool) // nil when nobody wants to know
+	tell     func(news bool) // nil when there is no watcher
 }
 
 // take is given each line from the server, and reports whether it is of the IDLE.
@@ -60,8 +59,7 @@ func (i *idling) state() (accepted, over bool) {
 	return i.accepted, i.over
 }
 
-// report tells the watcher that there is news, or that nothing will be reported
-// any more, which is told once.
+// report tells the watcher that there is news, or, once, that no more reports will come.
 func (i *idling) report(news bool) {
 	i.mu.Lock()
 	tell := i.tell
@@ -74,10 +72,9 @@ func (i *idling) report(news bool) {
 	}
 }
 
-// idle has the session rest in IDLE, and returns when the server has accepted it,
-// which is one round trip.
-// tell is called with true when the server says that messages have come, and once
-// with false when it says no more: the session is in use again, or gone. It is
+// idle has the session rest in IDLE, and returns when the server has accepted it, which is
+// one round trip. tell is called with true when the server says that messages have come,
+// and once with false when the reports end: the session is in use again, or gone. It is
 // called on any goroutine and may not block.
 func (s *Session) idle(tell func(news bool)) (*idling, error) {
 	if !s.Has("IDLE") {
@@ -90,7 +87,7 @@ func (s *Session) idle(tell func(news bool)) (*idling, error) {
 	var noop *Waiter
 	var err error
 	s.Together(func() {
-		// Some servers tell in IDLE only of what comes while it lasts.
+		// Some servers report in IDLE only mail that comes while it lasts.
 		noop = s.Noop()
 		_, err = g.Write([]byte(i.tag + " IDLE\r\n"))
 	})
@@ -113,21 +110,21 @@ func (s *Session) idle(tell func(news bool)) (*idling, error) {
 	i.tell = nil
 	i.mu.Unlock()
 	if over && err == nil {
-		g.filter.idle = false // it was refused, or ended by the server: no DONE is due
+		g.filter.idle = false // it was refused, or the server ended it: no DONE is due
 		return nil, ErrNoIdle
 	}
 	g.end(errGaveUp) // it may rest in IDLE, where it would take no command
 	return nil, s.fail(StageIdle, errors.Join(err, errGaveUp))
 }
 
-// leaveIdle ends an IDLE: DONE leaves in front of whatever is written next. It is
-// called when the session is taken up again, by its borrower.
+// leaveIdle ends an IDLE: DONE leaves in front of the next write. The session's next
+// borrower calls it.
 func (g *guard) leaveIdle() {
 	i := g.idling.Swap(nil)
 	if i == nil {
 		return
 	}
-	if _, over := i.state(); over { // by the server, so that no DONE is due
+	if _, over := i.state(); over { // the server ended it, so no DONE is due
 		g.filter.idle = false
 	} else if out, err := g.filter.push([]byte("DONE\r\n")); err == nil {
 		g.writing.Lock()
@@ -144,7 +141,7 @@ func (g *guard) idleLine(line string) bool {
 		return strings.HasPrefix(line, idleTag)
 	}
 	if accepted, over := i.state(); !over {
-		_ = g.filter.continues() // the + was what it waited for
+		_ = g.filter.continues() // it waited for the +
 	} else if accepted {
 		i.report(false)
 	}
@@ -168,11 +165,10 @@ func (g *guard) resting() bool {
 	return !over
 }
 
-// Look returns the folder as it is now, EXAMINEd. Where it is open and was opened
-// less than trust ago, the server is only asked for what changed, which costs it
-// nothing. With instant, it is not even asked that when it was opened a moment ago
-// and nothing is known to have changed since: a watcher that goes on to rest in IDLE
-// is told then of what came in between.
+// Look returns the folder as it is now, EXAMINEd. If it was opened less than trust ago,
+// Look only asks the server for changes, which is cheap. With instant, it does not even ask
+// if the folder was opened a moment ago and no change is known since: a watcher that goes
+// on to rest in IDLE then learns of mail that came in between.
 func (s *Session) Look(folder string, trust time.Duration, instant bool) (Folder, error) {
 	if f, ok := s.Unchanged(folder, false); ok && instant {
 		return f, nil
@@ -188,10 +184,10 @@ func (s *Session) Look(folder string, trust time.Duration, instant bool) (Folder
 	return s.Examine(folder).Wait()
 }
 
-// Rest lends a session to look, and when that is content leaves the session in
-// IDLE, for tell to be told of what comes (see Session.idle). leave ends that, if
-// nobody has taken the session up meanwhile; with bye the server is told at once,
-// else with the next command. The error is ErrNoIdle where a session cannot rest.
+// Rest lends a session to look, and if look returns nil leaves the session in IDLE, with
+// tell called on news (see Session.idle). leave ends the IDLE, unless the session was lent
+// meanwhile; with bye the server is told at once, else with the next command. The error is
+// ErrNoIdle where a session cannot rest.
 //
 // A session at rest is one of the pool's idle ones. Others are lent first.
 func (p *Pool) Rest(ctx context.Context, folder string, look func(s *Session) error, tell func(news bool)) (leave func(bye bool), err error) {
@@ -215,9 +211,8 @@ func (p *Pool) Rest(ctx context.Context, folder string, look func(s *Session) er
 	return func(bye bool) { p.leave(at, i, bye) }, nil
 }
 
-// mayRest reports whether one more session may rest: one of several is kept for
-// what is asked, so that two who wait in different folders do not take turns at
-// waking each other.
+// mayRest reports whether one more session may rest: one of several is kept for commands,
+// so that two watchers of different folders do not keep waking each other.
 func (p *Pool) mayRest() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -230,7 +225,7 @@ func (p *Pool) mayRest() bool {
 	return resting < max(1, p.o.Sessions-1)
 }
 
-// leave ends an IDLE that nobody has ended.
+// leave ends an IDLE that is still in progress.
 func (p *Pool) leave(s *Session, i *idling, bye bool) {
 	i.mu.Lock()
 	i.tell = nil

@@ -78,8 +78,7 @@ func parseLine(raw string) line {
 	return l
 }
 
-// capabilities are those of a list that have the form of one, upper case and
-// sorted.
+// capabilities returns the well-formed capabilities of a list, upper case and sorted.
 func capabilities(list string) []string {
 	caps := []string{}
 	for _, c := range strings.Fields(list) {
@@ -183,8 +182,8 @@ func (d *dialog) startTLS(ctx context.Context, target wire.Target) error {
 	return nil
 }
 
-// login prepares a login, whose line waits for what is written first. A refusal is
-// never tried again with another mechanism: it would count as a second wrong password.
+// login prepares a login, whose line waits for the first write. A refusal is never tried
+// again with another mechanism: it would count as a second wrong password.
 func (d *dialog) login(ctx context.Context, cfg *Config) (*pendingLogin, error) {
 	if err := d.capability(); err != nil {
 		return nil, err
@@ -221,15 +220,15 @@ func (d *dialog) login(ctx context.Context, cfg *Config) (*pendingLogin, error) 
 	return l, nil
 }
 
-// refusedLogin is the server's refusal of a login. Its words are left out: it has just
-// been sent a password, and can say it again in any form.
+// refusedLogin is the server's refusal of a login. Its words are left out: the server has
+// just got a password, and can repeat it in any form.
 func refusedLogin(l line) *wire.Error {
 	code := wire.Clean(l.code)
 	if temporary[code] {
 		return &wire.Error{Kind: wire.KindRefused, Code: code}
 	}
 	if !authCodes[code] {
-		code = "" // words as good as any other
+		code = "" // the code is the server's words too
 	}
 	return &wire.Error{Kind: wire.KindAuth, Code: code, Permanent: true}
 }

@@ -7,7 +7,7 @@ import "github.com/postern-mail/postern/mail/internal/wire"
 // cure begins a new round, in which there is one more try; a second refusal ends it
 // for all callers that wait. The pool's lock guards it.
 type loginGate struct {
-	pending  int  // logins without an answer: being dialled, or with the lend that sends them
+	pending  int  // logins without an answer: being dialled, or held by the lend that sends them
 	proven   bool // a login has worked: the next ones may happen side by side
 	round    int  // counts the refusals that were worth another try
 	renewing bool // no login has worked since the last of them
@@ -28,13 +28,12 @@ func (g *loginGate) end() { g.pending-- }
 // shut reports whether no other login may begin now.
 func (g *loginGate) shut() bool { return !g.proven && g.pending > 0 }
 
-// worked is told of a login that was accepted.
+// worked notes an accepted login.
 func (g *loginGate) worked() { g.proven, g.renewing = true, false }
 
-// refused is told of a login that was refused, and reports whether it is worth another
-// try, and else whether it is the answer for all callers that wait: each of them would
-// try the same again. A login that was under way when the round began does not count as a
-// second refusal.
+// refused notes a refused login, and reports whether it is worth another try, and else
+// whether it is the answer for all callers that wait: each of them would only repeat it. A
+// login that was under way when the round began does not count as a second refusal.
 func (g *loginGate) refused(e *wire.Error, round int) (retry, final bool) {
 	g.proven = false
 	switch {
@@ -58,8 +57,8 @@ func (g *loginGate) lostIn(round int) error {
 	return nil
 }
 
-// unwatched is told that nobody waits for a login any more: a round that nobody is
-// left to end is over.
+// unwatched notes that no caller waits for a login any more: a round without callers is
+// over.
 func (g *loginGate) unwatched() {
 	if g.pending == 0 {
 		g.renewing = false

@@ -8,29 +8,29 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// pendingLogin is a login on its way: one line that waits for what is written first,
-// and the messages of SASL behind it. The protocol library knows nothing of it.
+// pendingLogin is a login in progress: one line that waits for the first write, and the
+// SASL messages behind it. The protocol library does not know of it.
 //
-// Where the line is all that the client has to say, it is held to leave in one write
-// with the first commands of a session, which saves a round trip. The server reads the
-// commands when it has accepted the login; when it has not, the connection ends and
-// they fail with it. Nothing of them can be taken for an answer that counts.
+// If the line is the whole login, it is held to leave in one write with the first commands
+// of a session, which saves a round trip. The server reads the commands when it has
+// accepted the login; if it refuses, the connection ends and they fail with it. No answer
+// to them counts then.
 type pendingLogin struct {
 	tag        string
-	line       []byte         // what is sent
+	line       []byte         // the line to send
 	exchange   *wire.Exchange // nil for the command LOGIN
 	held       bool           // other commands may stand behind the line
 	challenged bool
 	sent       atomic.Bool     // the line has left
 	answer     func(err error) // called once with the outcome; may be nil
 	newer      func() bool     // whether a refusal is worth another try
-	done       chan struct{}   // closed when there is an outcome; what follows does not change then
+	done       chan struct{}   // closed at the outcome; the fields below do not change then
 	told       bool
 	caps       []string // when told
 	err        error    // a *wire.Error
 }
 
-// single reports whether the line is all that the client has to say.
+// single reports whether the line is the whole login.
 func (p *pendingLogin) single() bool { return p.exchange == nil || p.exchange.Whole }
 
 // outcome ends the login, for the first reason it is given.
@@ -55,8 +55,8 @@ func (p *pendingLogin) outcome(err error) error {
 	return p.err
 }
 
-// take reads what the server says up to its answer to the login. inject is for
-// the library. An error ends the connection.
+// take reads the server's lines up to its answer to the login. inject is for the library.
+// An error ends the connection.
 func (p *pendingLogin) take(g *guard, raw []byte) (inject string, err error) {
 	l := parseLine(string(raw))
 	if !p.sent.Load() {
@@ -99,9 +99,9 @@ func (p *pendingLogin) take(g *guard, raw []byte) (inject string, err error) {
 	return "", nil
 }
 
-// Ready completes the login, where it has not been sent yet or has not been
-// answered. Every other method does what has to be done by itself; Ready is for
-// who wants to know first. Its error is that of a refused login.
+// Ready completes the login, if it has not been sent or answered yet. Every other method
+// does so by itself; Ready is for callers that need the outcome first. Its error is that of
+// a refused login.
 func (s *Session) Ready() error {
 	if s.login == nil {
 		return s.refused
@@ -155,7 +155,7 @@ func (s *Session) askCapabilities() {
 	})
 }
 
-// ensureCapabilities makes sure that the capabilities are those of after the login.
+// ensureCapabilities makes sure that the capabilities are from after the login.
 func (s *Session) ensureCapabilities() {
 	if s.Ready() != nil || s.told {
 		return
@@ -175,7 +175,7 @@ func (s *Session) takeCapabilities() {
 	}
 	select {
 	case <-s.query:
-		// A server that does not tell is asked once.
+		// A server that does not send them is asked once.
 		s.told = true
 		if told := s.guard.mend.told.Load(); told != nil {
 			s.caps = *told
