@@ -114,9 +114,9 @@ func passageOf(parts []*Part, body func(*Part) []byte, maxRunes int, m quoted.Ma
 	return all
 }
 
-// partPassage decodes and renders the octets of one part as tidy lines of
-// little more than maxRunes runes. It does not look for history without
-// quotation marks.
+// partPassage decodes and renders the octets of one part as tidy lines, at
+// most a little more than maxRunes runes. It does not look for history
+// without quotation marks.
 func partPassage(p *Part, b []byte, maxRunes int) passage {
 	cut := false
 	html := p.Subtype == "html"
