@@ -13,8 +13,8 @@ import (
 	"github.com/postern-mail/postern/internal/child"
 )
 
-// statuses are why a child gives no text. It ends with firstStatus more than the index
-// of its reason.
+// statuses are the reasons for which a child gives no text. The exit status is
+// firstStatus plus the index of the reason.
 var (
 	errUsage  = errors.New("read PDF: the child was not called as it must be")
 	errLimits = errors.New("read PDF: the child could not limit itself")
@@ -24,11 +24,11 @@ var (
 
 const firstStatus = 70
 
-// outOfMemory are the statuses with which the Go runtime ends a process: a child recovers
-// from every panic, so it was out of stack or heap.
+// outOfMemory are the statuses with which the Go runtime ends a process: since a child
+// recovers from every panic, it was out of stack or heap.
 var outOfMemory = []int{2}
 
-// status returns what a child exits with for a reason.
+// status returns a child's exit status for a reason.
 func status(reason error) int {
 	at := slices.IndexFunc(statuses, func(err error) bool { return errors.Is(reason, err) })
 	if at < 0 {
@@ -41,30 +41,30 @@ const (
 	threads          = 2 // one to read, one for the collector and the watchdog
 	maxStack         = 64 << 20
 	watchdogInterval = 5 * time.Millisecond
-	// Open files of a child: its three, what the Go runtime needs to wait on them,
-	// and a few.
+	// Open files of a child: its three standard files, those of the Go runtime's
+	// poller, and a few.
 	maxFiles = 16
 )
 
-// Child reads a PDF from stdin, writes its text to stdout and returns the status
-// the process must exit with. args are what a [Runner] adds to its command. It
-// limits the whole process for good (a file as stdout cannot be written then, a
-// pipe can), may end it, and is meant to be all that the
-// process does: nothing but the hidden verb calls it.
+// Child reads a PDF from stdin, writes its text to stdout and returns the exit
+// status for the process. args are those that a [Runner] adds to its command. It
+// limits the whole process for good (stdout cannot be a file then, but a pipe),
+// may end it, and must be all that the process does: only the hidden verb calls
+// it.
 func Child(stdin io.Reader, stdout io.Writer, args []string) int {
 	a, ok := parseArguments(args)
 	if !ok {
 		return status(errUsage)
 	}
 	if stdout == io.Writer(os.Stdout) {
-		os.Stdout = os.Stderr // nothing a library prints is text of the document
+		os.Stdout = os.Stderr // keeps library output out of the document's text
 	}
 	runtime.GOMAXPROCS(threads)
 	debug.SetMaxStack(maxStack)
 	base := inUse()
-	// Near its limit the collector works more, in vain for a hostile file only.
+	// Near its limit the collector works more; only a hostile file gets there.
 	debug.SetMemoryLimit(int64(base) + a.memory*3/4)
-	if err := a.limits().Apply(); err != nil && runtime.GOOS != "windows" { // which allows some jobs no other below them
+	if err := a.limits().Apply(); err != nil && runtime.GOOS != "windows" { // where some jobs cannot be nested
 		return status(errLimits)
 	}
 	go watch(base+uint64(a.memory), time.Now().Add(a.cpu))
@@ -86,23 +86,23 @@ func Child(stdin io.Reader, stdout io.Writer, args []string) int {
 }
 
 // slack is what the Go runtime may map or commit besides the memory that the watchdog
-// counts: that can say why it ends the process, and so is mostly first.
+// counts. With it the watchdog, which can give the reason, mostly acts first.
 var slack int64 = 256 << 20
 
-// limits take from this process what reading a PDF does not need.
+// limits are the resources a child needs to read a PDF.
 func (a childArguments) limits() child.Limits {
 	return child.Limits{
 		Memory: slack + a.memory,
-		// The watchdog's clock, which runs no slower than all threads together, comes
-		// before the system, which kills without a word.
+		// The watchdog's clock, no slower than all threads together, acts before the
+		// system, which kills without giving a reason.
 		CPU:       threads*a.cpu + time.Second,
 		Files:     maxFiles,
 		Processes: 1,
 	}
 }
 
-// watch ends the process when it uses more memory or time than it may. It is
-// what bounds memory where the system does not.
+// watch ends the process when it uses more memory or time than allowed. It
+// bounds memory where the system does not.
 func watch(limit uint64, end time.Time) {
 	for range time.Tick(watchdogInterval) {
 		if inUse() > limit {

@@ -10,8 +10,8 @@ const (
 	maxTarget = 64      // UTF-16 units one code may stand for
 )
 
-// charMap says which text the codes of a font stand for: its ToUnicode map
-// (ISO 32000-1 section 9.10.3).
+// charMap maps the codes of a font to text: its ToUnicode map (ISO 32000-1
+// section 9.10.3).
 type charMap struct {
 	single map[code]string
 	ranges []codeRange
@@ -61,8 +61,7 @@ func parseCharMap(data []byte) *charMap {
 	}
 }
 
-// addRange reads the codes from one to another and what they stand for, and returns the
-// operands behind them.
+// addRange reads a range of codes and its text, and returns the operands behind them.
 func (m *charMap) addRange(args []operand) (rest []operand) {
 	low, ok1 := codeOf(args[0])
 	top, ok2 := codeOf(args[1])
@@ -92,7 +91,7 @@ func (m *charMap) addRange(args []operand) (rest []operand) {
 	return rest
 }
 
-// lookup returns what a code stands for; false when the map does not say.
+// lookup returns the text of a code; false when the map lacks it.
 func (m *charMap) lookup(c code) (string, bool) {
 	if m == nil {
 		return "", false

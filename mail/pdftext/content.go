@@ -21,7 +21,7 @@ type matrix [6]float64
 
 var identity = matrix{1, 0, 0, 1, 0, 0}
 
-// mul returns the transformation that does m first.
+// mul returns the transformation that applies m first.
 func (m matrix) mul(n matrix) matrix {
 	return matrix{
 		m[0]*n[0] + m[1]*n[2], m[0]*n[1] + m[1]*n[3],
@@ -46,7 +46,7 @@ type reader struct {
 	faces map[int]*face // by object number
 }
 
-// canvas collects what one page draws.
+// canvas collects the text of one page.
 type canvas struct {
 	*reader
 	box       *rectangle
@@ -154,8 +154,8 @@ func (c *canvas) draw(data []byte, resources types.Dict, ctm matrix, depth int) 
 	}
 }
 
-// show draws strings and moves by numbers, as TJ takes them, and returns where
-// the next glyph goes.
+// show draws strings and moves by numbers, as the operands of TJ, and returns
+// the position of the next glyph.
 func (c *canvas) show(g *state, tm matrix, items []operand) matrix {
 	if g.font == nil {
 		g.font = c.fallback()
@@ -202,7 +202,7 @@ func (c *canvas) place(g *state, from, to matrix, text string) {
 			math.Abs(last.size-size) < 0.05*size {
 			switch gap := (x - last.end) / size; {
 			case text == " " && gap < -0.1:
-				return // it lies under a ligature, for copying text from the page
+				return // it is under a ligature, for copying text from the page
 			case gap >= -0.3 && gap < wordGap:
 				last.text = append(last.text, text...)
 				last.end = max(end, last.end)
@@ -219,7 +219,7 @@ func (c *canvas) place(g *state, from, to matrix, text string) {
 	}
 }
 
-// turned returns where a point lies when the page is turned back by quarters.
+// turned returns the position of a point when the page is turned back by quarters.
 func turned(x, y float64, quarters int) (float64, float64) {
 	switch quarters {
 	case 1:
@@ -233,7 +233,7 @@ func turned(x, y float64, quarters int) (float64, float64) {
 }
 
 // object draws an external object: a form, which is a content stream of its own,
-// or an image, which matters by being there.
+// or an image, of which only the presence matters.
 func (c *canvas) object(o types.Object, inherited types.Dict, ctm matrix, depth int) {
 	dict := c.doc.dict(o)
 	switch c.doc.name(dict["Subtype"]) {
@@ -258,7 +258,7 @@ func (c *canvas) object(o types.Object, inherited types.Dict, ctm matrix, depth 
 	c.draw(data, resources, ctm, depth+1)
 }
 
-// annotation draws what a filled field or a note on the page shows.
+// annotation draws a filled field or a note of the page.
 func (c *canvas) annotation(o types.Object) {
 	const hidden = 1<<1 | 1<<5 // hidden, or not to be viewed (ISO 32000-1 table 165)
 	dict := c.doc.dict(o)
@@ -304,9 +304,9 @@ func (c *canvas) fontNamed(resources types.Dict, name string) *face {
 	return f
 }
 
-// fallback is the font of text whose font is missing.
+// fallback returns the font for text whose font is missing.
 func (c *canvas) fallback() *face {
-	const number = -1 // of no object
+	const number = -1 // not the number of any object
 	if c.faces[number] == nil {
 		c.faces[number] = c.newFace(nil)
 	}

@@ -18,20 +18,20 @@ const (
 	maxWidths    = 1 << 16
 )
 
-// document is a PDF that was read, decrypted and repaired: its objects, without
-// their references.
+// document is a PDF that was read, decrypted and repaired: its objects, with
+// references resolved.
 type document struct {
 	ctx   *model.Context
 	limit int64 // bytes that a stream may decode to
 	err   error // why no text may be shown
 }
 
-// page is one leaf of the page tree with what it inherits.
+// page is one leaf of the page tree with its inherited attributes.
 type page struct {
 	contents  types.Object
 	resources types.Dict
 	annots    types.Array
-	box       *rectangle // nil when the page has none
+	box       *rectangle // nil without a box
 }
 
 type rectangle struct{ x0, y0, x1, y1 float64 }
@@ -41,9 +41,9 @@ func (r rectangle) holds(x, y float64) bool {
 	return x >= r.x0-margin && x <= r.x1+margin && y >= r.y0-margin && y <= r.y1+margin
 }
 
-// openDocument reads a PDF that the empty password opens.
+// openDocument reads a PDF that opens with the empty password.
 func openDocument(pdf []byte, decoded int64) (*document, error) {
-	// Nothing of a stranger's file is worth a configuration directory.
+	// Reading a mail attachment needs no configuration directory.
 	api.DisableConfigDir()
 	conf := model.NewDefaultConfiguration()
 	conf.ValidationMode = model.ValidationRelaxed
@@ -70,8 +70,8 @@ func openDocument(pdf []byte, decoded int64) (*document, error) {
 	return &document{ctx: ctx, limit: decoded}, nil
 }
 
-// pages returns the pages in their order. A tree that leads back to itself is
-// cut there.
+// pages returns the pages in their order. It cuts a tree with loops at the
+// loop.
 func (d *document) pages() (all []page) {
 	seen := map[int]bool{}
 	var visit func(o types.Object, p page, depth int)
@@ -107,7 +107,7 @@ func (d *document) pages() (all []page) {
 	return all
 }
 
-// content returns what a page draws: one stream, or several that read as one.
+// content returns the content of a page: one stream, or several joined.
 func (d *document) content(o types.Object) []byte {
 	if parts := d.array(o); parts != nil {
 		var all []byte
@@ -121,8 +121,8 @@ func (d *document) content(o types.Object) []byte {
 	return data
 }
 
-// stream returns what a stream holds, decoded, and its dictionary. A damaged one
-// is empty.
+// stream returns the decoded content of a stream, and its dictionary. A damaged
+// stream is empty.
 func (d *document) stream(o types.Object) ([]byte, types.Dict) {
 	sd, ok := d.resolve(o).(types.StreamDict)
 	if !ok || d.err != nil {
@@ -139,7 +139,7 @@ func (d *document) stream(o types.Object) ([]byte, types.Dict) {
 	return data, sd.Dict
 }
 
-// resolve follows references, to nil where they lead nowhere.
+// resolve follows references; a dangling one gives nil.
 func (d *document) resolve(o types.Object) types.Object {
 	o, err := d.ctx.Dereference(o)
 	if err != nil {

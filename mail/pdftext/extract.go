@@ -8,7 +8,7 @@ import (
 	"github.com/postern-mail/postern/internal/plain"
 )
 
-// bounds is what an extraction may cost and give.
+// bounds are the limits of an extraction.
 type bounds struct {
 	decoded int64 // bytes that a stream of the document may decode to
 	runes   int   // of text
@@ -17,7 +17,7 @@ type bounds struct {
 // extract returns the text of a PDF. Its errors are those of this package.
 func extract(document []byte, b bounds) (text string, err error) {
 	defer func() {
-		// The libraries report much of what is wrong with a file by a panic.
+		// The libraries report many errors of a file by a panic.
 		if recover() != nil {
 			text, err = "", ErrDamaged
 		}
@@ -64,11 +64,11 @@ func extract(document []byte, b bounds) (text string, err error) {
 	return text, nil
 }
 
-// legible says whether a character is worth reading: a page of glyphs that
-// nothing maps to characters has none.
+// legible reports whether a character is worth reading: glyphs that nothing
+// maps to characters are not.
 func legible(c rune) bool { return c != utf8.RuneError && unicode.IsGraphic(c) && !unicode.IsSpace(c) }
 
-// page returns the text of one page, and false when something in it could not be
+// page returns the text of one page, and false when a part of it could not be
 // read. The text before that counts.
 func (r *reader) page(p page) (text string, ok bool) {
 	c := &canvas{reader: r, box: p.box}

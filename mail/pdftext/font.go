@@ -16,20 +16,20 @@ import (
 
 // glyph is one character code of a shown string.
 type glyph struct {
-	text  string  // may be empty: a glyph that stands for nothing
+	text  string  // may be empty: a glyph without text
 	width float64 // in units of the font size
 	space bool    // word spacing applies (ISO 32000-1 section 9.3.3)
 }
 
-// face is a font as its text needs it.
+// face holds the properties of a font that its text needs.
 type face struct {
 	wide    bool // codes have two bytes
 	table   [256]string
 	unicode *charMap
-	legacy  encoding.Encoding // what the codes of a wide font are in; nil means glyph numbers
+	legacy  encoding.Encoding // of the codes of a wide font; nil means glyph numbers
 	widths  map[uint32]float64
 	ranges  []widthRange
-	width   float64 // of the rest
+	width   float64 // of all other codes
 	cache   map[code]string
 }
 
@@ -41,7 +41,7 @@ type widthRange struct {
 const unmapped = "\ufffd"
 
 // Character sets of wide fonts whose codes are text already (ISO 32000-1 table
-// 118), by what their names hold.
+// 118), by a part of their names.
 var legacyEncodings = []struct {
 	part     string
 	encoding encoding.Encoding
@@ -75,7 +75,7 @@ func (r *reader) newFace(dict types.Dict) *face {
 	return f
 }
 
-// simpleTable returns what the 256 codes of a font stand for by its encoding.
+// simpleTable returns the text of a font's 256 codes by its encoding.
 func (r *reader) simpleTable(dict types.Dict) [256]string {
 	d := r.doc
 	enc := d.dict(dict["Encoding"])
@@ -223,7 +223,7 @@ func (f *face) glyphs(s string, show func(glyph)) {
 	}
 }
 
-// text returns what a code stands for.
+// text returns the text of a code.
 func (f *face) text(c code) string {
 	s, ok := f.cache[c]
 	if ok {

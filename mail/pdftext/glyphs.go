@@ -26,8 +26,8 @@ var named = sync.OnceValue(func() map[string]string {
 	return m
 })
 
-// glyphText returns the text of a glyph name, or "". A name that is unknown is looked
-// up again without a suffix like that of a.sc.
+// glyphText returns the text of a glyph name, or "". An unknown name is looked up
+// again without a suffix like that of a.sc.
 func glyphText(name string) string {
 	for _, n := range []string{name, strings.SplitN(name, ".", 2)[0]} {
 		if s := numbered(n); s != "" {
@@ -40,8 +40,8 @@ func glyphText(name string) string {
 	return ""
 }
 
-// numbered reads a glyph name that gives its character by number, as uni20AC and
-// u1F600 do.
+// numbered reads a glyph name that holds the number of its character, as uni20AC
+// and u1F600 do.
 func numbered(name string) string {
 	digits, ok := strings.CutPrefix(name, "uni")
 	if ok {
@@ -55,7 +55,7 @@ func numbered(name string) string {
 	return character(digits)
 }
 
-// character is the one of a number in hexadecimal digits, or "".
+// character returns the character of a number in hexadecimal digits, or "".
 func character(digits string) string {
 	n, err := strconv.ParseUint(digits, 16, 32)
 	if err != nil || n == 0 || n > 0x10ffff || n >= 0xd800 && n < 0xe000 {
@@ -64,9 +64,9 @@ func character(digits string) string {
 	return string(rune(n))
 }
 
-// encodingTable returns what the 256 codes of an encoding stand for (ISO 32000-1
-// annex D): WinAnsiEncoding for a name that is not MacRomanEncoding. The standard
-// encoding of old fonts is that too, but for its quotes and ligatures.
+// encodingTable returns the text of an encoding's 256 codes (ISO 32000-1 annex
+// D): WinAnsiEncoding for a name that is not MacRomanEncoding. It also serves for
+// the standard encoding of old fonts, except its quotes and ligatures.
 func encodingTable(name string) (table [256]string) {
 	known := charmap.Windows1252
 	if name == "MacRomanEncoding" {

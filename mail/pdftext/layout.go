@@ -11,21 +11,21 @@ import (
 
 // Distances as multiples of the font size.
 const (
-	wordGap      = 0.15 // from here on a gap is a space
-	cellGap      = 1.0  // from here on it parts fragments
+	wordGap      = 0.15 // a gap this wide is a space
+	cellGap      = 1.0  // a gap this wide separates fragments
 	lineOverlap  = 0.5  // base lines nearer than this are one line
-	paragraphGap = 1.9  // base lines farther than this are parted by an empty line
+	paragraphGap = 1.9  // base lines farther apart get an empty line between them
 )
 
-// A gap between columns of running text is one that this many lines on end have,
-// with this many characters on either side of it on average. A table has fewer
-// in at least one of its columns.
+// A gap between columns of running text continues for this many lines, with this
+// many characters on either side of it on average. A table has fewer in at least
+// one of its columns.
 const (
 	columnLines = 3
 	columnRunes = 15
 )
 
-// text puts what a page draws into reading order.
+// text returns the text of a page in reading order.
 func (c *canvas) text() string {
 	var parts []string
 	for turn := range 4 {
@@ -44,7 +44,7 @@ func (c *canvas) text() string {
 	return strings.Join(parts, "\n\n")
 }
 
-// row is what stands on one base line, from left to right.
+// row is the fragments on one base line, from left to right.
 type row []fragment
 
 func (r row) y() float64 { return r[0].y }
@@ -73,8 +73,8 @@ func rowsOf(fragments []fragment) []row {
 	return rows
 }
 
-// joined merges the fragments of a row that no gap parts, and drops those drawn
-// twice, as writers do to make letters bold.
+// joined merges the fragments of a row without a gap between them, and drops
+// those drawn twice, as writers do to make letters bold.
 func joined(r row) row {
 	out := r[:0]
 	for _, f := range r {
@@ -98,7 +98,7 @@ func joined(r row) row {
 	return out
 }
 
-// writeRows writes rows, the columns among them one after the other.
+// writeRows writes rows; columns follow one another.
 func writeRows(b *strings.Builder, rows []row, depth int) {
 	var above row
 	line := func(r row) {
@@ -145,9 +145,9 @@ func writeRows(b *strings.Builder, rows []row, depth int) {
 	}
 }
 
-// columns returns how many of the first rows are in columns, and where the gap
-// between the first column and the rest is. A gap of any of the first rows may be
-// the one: a column may begin higher than the one beside it.
+// columns returns how many of the first rows are in columns, and the position of
+// the gap between the first column and the rest. Any of the first rows may show
+// the gap: a column may begin higher than the one beside it.
 func columns(rows []row) (n int, gutter float64) {
 	for _, r := range rows[:min(columnLines, len(rows))] {
 		for i := 1; i < len(r); i++ {
@@ -162,7 +162,7 @@ func columns(rows []row) (n int, gutter float64) {
 	return 0, 0
 }
 
-// columnsAt follows a gap down the rows for as long as nothing stands in it.
+// columnsAt follows a gap down the rows for as long as it stays empty.
 func columnsAt(rows []row, low, high float64) (n int, gutter float64) {
 	var sides [2]struct{ rows, runes int }
 	both := 0
@@ -178,7 +178,7 @@ func columnsAt(rows []row, low, high float64) (n int, gutter float64) {
 				h = min(h, f.x)
 				runes[1] += utf8.RuneCount(f.text)
 			default:
-				h = l // it crosses
+				h = l // it crosses the gap
 			}
 		}
 		if h-l < 0.8*r.size() {

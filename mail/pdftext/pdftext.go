@@ -11,18 +11,18 @@
 // anything else: the child has no environment, and nothing else is meant to run
 // in it.
 //
-// The text is what a person would see, in the order a person would read it:
-// lines are put together from where the glyphs stand, columns of running text
-// follow each other, pages are apart by an empty line. Text that is drawn
-// invisibly is left out unless the page shows an image, as a scan with
-// recognized text does; so is text outside the page. Characters that a person
-// does not see, such as direction marks, are not removed here. Text that is
-// written from right to left comes in the order in which it was drawn.
+// The text is the visible text in reading order: lines are joined from the
+// positions of the glyphs, columns of running text follow each other, an
+// empty line separates pages. Text that is drawn invisibly is left out unless
+// the page shows an image, as a scan with recognized text does; so is text
+// outside the page. Characters that a person does not see, such as direction
+// marks, are not removed here. Text that is written from right to left comes
+// in the order in which it was drawn.
 //
-// pdfcpu opens, repairs and decrypts the file; what its pages draw is interpreted here.
-// ledongthuc/pdf was tried for that on the tests of this package: it shows text that
-// is drawn invisibly or outside the page, draws no form and no filled field, has no
-// widths for fonts of two-byte codes and for those that every reader knows, so that
+// pdfcpu opens, repairs and decrypts the file; this package interprets the content of
+// its pages. ledongthuc/pdf was tried for that on the tests of this package: it shows
+// text that is drawn invisibly or outside the page, does not draw forms or filled
+// fields, has no widths for fonts of two-byte codes and for the standard fonts, so that
 // words run together, and gives up a page at the first bad operator.
 package pdftext
 
@@ -47,7 +47,7 @@ import (
 // MaxBytes is the largest PDF that is read: 5 MB (001 section 5).
 const MaxBytes = 5 << 20
 
-// Why a PDF gave no text. None of them says anything of the content.
+// The reasons for which a PDF gave no text. None of them reveals its content.
 var (
 	ErrTooLarge  = errors.New("the PDF is larger than 5 MB")
 	ErrEncrypted = errors.New("the PDF needs a password")
@@ -63,16 +63,16 @@ const (
 )
 
 // Runner reads PDFs in child processes, one at a time; other callers wait, at most until
-// their context ends. The zero value but for Command is ready. Its fields must not
-// change once it is used; it is safe for concurrent use.
+// their context ends. The zero value with a Command is ready. Its fields must not change
+// once it is used; it is safe for concurrent use.
 type Runner struct {
 	// Command is the argument vector that runs Child, such as our own
 	// executable and its hidden verb. Arguments for Child follow it.
 	Command []string
 	// Timeout is how long one child may run; 0 means 10 seconds.
 	Timeout time.Duration
-	// MemoryBytes is what a child may use besides what it starts with; 0 means
-	// 256 MiB.
+	// MemoryBytes is the memory a child may use beyond its memory at the start; 0
+	// means 256 MiB.
 	MemoryBytes int64
 
 	once  sync.Once
@@ -80,10 +80,9 @@ type Runner struct {
 }
 
 // Text returns the text of a PDF as valid UTF-8, at most maxRunes characters of
-// it, and whether there was more. An error that says why there is no text
-// matches one of the variables of this package, or ctx's error when that ended
-// first; any other means that the child could not be run. When Text returns, its
-// child is gone.
+// it, and whether there was more. The error matches a variable of this package
+// with the reason for no text, or ctx's error when that ended first; any other
+// means that the child could not be run. When Text returns, its child is gone.
 func (r *Runner) Text(ctx context.Context, pdf []byte, maxRunes int) (text string, truncated bool, err error) {
 	switch {
 	case len(r.Command) == 0:
@@ -118,11 +117,11 @@ func (r *Runner) Text(ctx context.Context, pdf []byte, maxRunes int) (text strin
 	return cut(out, maxRunes)
 }
 
-// run gives what a child wrote, at most one character more than it was asked for.
+// run returns the output of a child, at most one character more than requested.
 func (r *Runner) run(ctx context.Context, pdf []byte, timeout time.Duration, args childArguments) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	// One character more than wanted tells that there is more.
+	// One extra character shows that there is more.
 	out, err := child.Run(limited, child.Program{Args: append(slices.Clone(r.Command), args.list()...), Stdin: pdf, MaxOutput: (args.runes + 1) * utf8.UTFMax})
 	var exit *exec.ExitError
 	switch {
@@ -130,7 +129,7 @@ func (r *Runner) run(ctx context.Context, pdf []byte, timeout time.Duration, arg
 		return nil, fmt.Errorf("read PDF: %w", ctx.Err())
 	case limited.Err() != nil:
 		return nil, ErrTimeout
-	case err == nil, errors.Is(err, child.ErrOutput): // which no child of ours does, but one that was taken over
+	case err == nil, errors.Is(err, child.ErrOutput): // only a child under an attacker's control does this
 		return out, nil
 	case errors.As(err, &exit):
 		return nil, verdict(exit.ProcessState)
@@ -138,10 +137,10 @@ func (r *Runner) run(ctx context.Context, pdf []byte, timeout time.Duration, arg
 	return nil, fmt.Errorf("read PDF: %w", err)
 }
 
-// verdict says what the end of a child that gave no text means. The system ends one
-// with a signal when it reaches a limit.
+// verdict returns the error for a child that ended without text. The system ends
+// one with a signal when it reaches a limit.
 func verdict(state *os.ProcessState) error {
-	const outOfTime = syscall.Signal(24) // SIGXCPU, which Windows has no name for
+	const outOfTime = syscall.Signal(24) // SIGXCPU, which package syscall lacks on Windows
 	switch at := state.ExitCode() - firstStatus; {
 	case at >= 0 && at < len(statuses):
 		return statuses[at]
@@ -152,15 +151,15 @@ func verdict(state *os.ProcessState) error {
 		switch status.Signal() {
 		case outOfTime:
 			return ErrTimeout
-		case syscall.SIGKILL: // which we did not send: memory is short
+		case syscall.SIGKILL: // not sent by us: memory is short
 			return ErrMemory
 		}
 	}
 	return fmt.Errorf("read PDF: the child ended with status %d", state.ExitCode())
 }
 
-// cut bounds what a child wrote and makes it valid. That is done here, since the
-// child has read what a stranger sent.
+// cut bounds the output of a child and makes it valid UTF-8. The parent does
+// that, since the child has read a stranger's file.
 func cut(out []byte, maxRunes int) (text string, truncated bool, err error) {
 	text, truncated = plain.Head(strings.ToValidUTF8(string(out), string(utf8.RuneError)), maxRunes)
 	if text == "" {
@@ -169,11 +168,11 @@ func cut(out []byte, maxRunes int) (text string, truncated bool, err error) {
 	return text, truncated, nil
 }
 
-// childArguments is what a Runner tells its child.
+// childArguments are the arguments that a Runner gives its child.
 type childArguments struct {
-	memory int64         // bytes besides what the process starts with
+	memory int64         // bytes beyond those at the start of the process
 	cpu    time.Duration // of processor time
-	runes  int           // wanted
+	runes  int           // of text wanted
 }
 
 func (a childArguments) list() []string {
@@ -184,7 +183,7 @@ func (a childArguments) list() []string {
 	}
 }
 
-// parseArguments is the other side of list. Anything else is refused: a child
+// parseArguments reverses list. It refuses any other arguments: a child
 // without limits does not start.
 func parseArguments(list []string) (a childArguments, ok bool) {
 	var seconds int32

@@ -10,7 +10,7 @@ import (
 	"github.com/pdfcpu/pdfcpu/pkg/pdfcpu/types"
 )
 
-// kind says what an operand is.
+// kind is the type of an operand.
 type kind uint8
 
 const (
@@ -22,9 +22,9 @@ const (
 	operator
 )
 
-// operand is one object of a content stream or a character map. What stands in an array
-// comes one by one, as the strings of TJ are drawn; dictionaries come in the same way,
-// and no operator here looks at one.
+// operand is one object of a content stream or a character map. The elements of an
+// array come one by one, as the strings of TJ are drawn; dictionaries come in the same
+// way, and no operator here uses one.
 type operand struct {
 	kind kind
 	n    float64
@@ -37,7 +37,7 @@ const (
 )
 
 // scanner reads objects of a content stream (ISO 32000-1 section 7.2 and 7.8.2).
-// It never fails: what it cannot read it skips.
+// It never fails: it skips unreadable bytes.
 type scanner struct {
 	b []byte
 	i int
@@ -73,8 +73,8 @@ func (s *scanner) next() (operand, bool) {
 	}
 }
 
-// wordOperand reads a number, which has no exponent, or an operator. A number that is
-// written wrongly, as --5, is 0.
+// wordOperand reads a number, which has no exponent, or an operator. A malformed
+// number, such as --5, is 0.
 func wordOperand(word string) operand {
 	if strings.Trim(word, "+-.0123456789") != "" {
 		return operand{kind: operator, s: word}
@@ -101,7 +101,7 @@ func (s *scanner) space() {
 	}
 }
 
-// regular reads to the next delimiter.
+// regular reads up to the next delimiter.
 func (s *scanner) regular() string {
 	start := s.i
 	for s.i < len(s.b) && !isSpace(s.b[s.i]) && !isDelimiter(s.b[s.i]) {
@@ -110,7 +110,7 @@ func (s *scanner) regular() string {
 	return string(s.b[start:min(s.i, start+maxTokenLen)])
 }
 
-// literal reads a string in parentheses, of which the first is behind.
+// literal reads a string in parentheses; the opening one has been read.
 func (s *scanner) literal() string {
 	start := s.i
 	for depth := 1; s.i < len(s.b); s.i++ {
@@ -130,7 +130,7 @@ func (s *scanner) literal() string {
 	return unescapeLiteral(s.b[start:])
 }
 
-// escapes are what stands for other bytes in a literal string (ISO 32000-1 table 3).
+// escapes match the sequences for other bytes in a literal string (ISO 32000-1 table 3).
 var escapes = regexp.MustCompile(`\\(?:[0-7]{1,3}|\r\n?|(?s:.)|\z)|\r\n?`)
 
 func unescapeLiteral(b []byte) string {
@@ -139,7 +139,7 @@ func unescapeLiteral(b []byte) string {
 		case e[0] == '\r':
 			return []byte{'\n'}
 		case len(e) == 1, e[1] == '\r', e[1] == '\n':
-			return nil // an escaped line end stands for nothing
+			return nil // an escaped line end is dropped
 		case e[1] >= '0' && e[1] <= '7':
 			n, _ := strconv.ParseUint(string(e[1:]), 8, 16)
 			return []byte{byte(n)} // a carry is dropped
@@ -151,7 +151,7 @@ func unescapeLiteral(b []byte) string {
 	}))
 }
 
-// hex reads a string of hexadecimal digits, of which the bracket is behind.
+// hex reads a string of hexadecimal digits; the opening bracket has been read.
 func (s *scanner) hex() string {
 	text := s.b[s.i:]
 	if end := bytes.IndexByte(text, '>'); end >= 0 {
@@ -165,11 +165,11 @@ func (s *scanner) hex() string {
 		}
 		return -1
 	}, string(text))
-	out, _ := hex.DecodeString(digits + strings.Repeat("0", len(digits)%2)) // all of them are digits
+	out, _ := hex.DecodeString(digits + strings.Repeat("0", len(digits)%2)) // all are digits
 	return string(out)
 }
 
-// skipInlineImage goes behind the data of an image whose ID operator was read.
+// skipInlineImage skips the data of an image whose ID operator was read.
 func (s *scanner) skipInlineImage() {
 	for {
 		n := bytes.Index(s.b[s.i:], []byte("EI"))
