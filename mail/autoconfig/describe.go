@@ -23,8 +23,7 @@ const (
 	maxRedirects   = 3
 )
 
-// described fetches and reads one description; nil when there is none that can be
-// used.
+// described fetches and reads one description; nil without a usable one.
 func (f *Finder) described(ctx context.Context, address, local, domain string) *proposal {
 	text, from, err := f.fetch(ctx, address)
 	if err != nil {
@@ -38,7 +37,7 @@ func (f *Finder) described(ctx context.Context, address, local, domain string) *
 	return p
 }
 
-// fetch asks without cookies, credentials or referrer, over verified TLS alone.
+// fetch asks without cookies, credentials or referrer, over verified TLS only.
 func (f *Finder) fetch(ctx context.Context, address string) (text []byte, from *url.URL, err error) {
 	transport := f.Transport
 	if transport == nil {
@@ -80,7 +79,7 @@ func (f *Finder) fetch(ctx context.Context, address string) (text []byte, from *
 // plainHTTPS reports whether the address is https and carries no user or password.
 func plainHTTPS(u *url.URL) bool { return u.Scheme == "https" && u.User == nil }
 
-// description is the format of config-v1.1.xml as far as it is read.
+// description is the part of the config-v1.1.xml format that is read.
 type description struct {
 	XMLName   xml.Name `xml:"clientConfig"`
 	Providers []struct {
@@ -100,8 +99,8 @@ type server struct {
 
 var errUnusable = errors.New("the description names no server that can be used")
 
-// parse reads a description. It takes the first server of each kind that can be
-// reached over TLS and logged in to; IMAP goes before POP3.
+// parse reads a description. It takes the first server of each kind that
+// supports TLS and a known login; IMAP goes before POP3.
 func parse(text []byte, local, domain string) (*proposal, error) {
 	var d description
 	x := xml.NewDecoder(bytes.NewReader(text))
@@ -137,8 +136,8 @@ func parse(text []byte, local, domain string) (*proposal, error) {
 	return p, nil
 }
 
-// endpoint is the server as an account has it, when it is of the kind, protected,
-// and takes a login that there is.
+// endpoint returns the server as an account has it, when it is of the kind,
+// protected, and accepts a login that we support.
 func (s *server) endpoint(kind string, replace *strings.Replacer) (e mail.Endpoint, auth []mail.Auth, ok bool) {
 	switch strings.ToUpper(strings.TrimSpace(s.Socket)) {
 	case "SSL":
@@ -146,7 +145,7 @@ func (s *server) endpoint(kind string, replace *strings.Replacer) (e mail.Endpoi
 	case "STARTTLS":
 		e.Security = mail.StartTLS
 	default:
-		return e, nil, false // a password without TLS goes nowhere
+		return e, nil, false // no password is sent without TLS
 	}
 	port, err := strconv.ParseUint(strings.TrimSpace(s.Port), 10, 16)
 	if s.Type != kind || err != nil || port == 0 {
@@ -170,7 +169,7 @@ func (s *server) endpoint(kind string, replace *strings.Replacer) (e mail.Endpoi
 	return e, auth, len(auth) > 0
 }
 
-// plainName reports whether a login name is what a person could have typed.
+// plainName reports whether a person could have typed a login name.
 func plainName(s string) bool {
 	return s != "" && len(s) <= 320 && !strings.Contains(s, "%EMAIL") && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f })
 }

@@ -1,13 +1,11 @@
-// Package autoconfig finds out where the mail of an address is kept, from what the
-// address alone tells: the table of known providers, the domain's own description of
-// its servers (the autoconfig format), its SRV records (RFC 6186, RFC 8314) and its
-// MX records.
+// Package autoconfig finds the mail servers of an address from the address alone: by
+// the table of known providers, the domain's own description of its servers (the
+// autoconfig format), its SRV records (RFC 6186, RFC 8314) and its MX records.
 //
-// It asks about a domain, never about a person: the part before the @ leaves the
-// machine in no question, and no password is in reach. The result is a
-// proposal. DNS is not authenticated, and a domain can name any host: the caller of
-// Find shows the hosts to a person, and Settings.Foreign with them, before anything
-// is sent there.
+// It asks about a domain, never about a person: no query contains the part before
+// the @, and it has no password. The result is a proposal. DNS is not
+// authenticated, and a domain can name any host: the caller of Find shows the hosts
+// to a person, and Settings.Foreign with them, before it sends them anything.
 package autoconfig
 
 import (
@@ -36,8 +34,8 @@ type Resolver interface {
 	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
 }
 
-// Finder looks for settings. The zero Finder asks the system's resolver and the web.
-// It is safe for concurrent use.
+// Finder finds settings. The zero Finder uses the system's resolver and the web. It
+// is safe for concurrent use.
 type Finder struct {
 	Resolver  Resolver          // nil means net.DefaultResolver
 	Transport http.RoundTripper // nil means a transport of its own, which verifies certificates and keeps no connection
@@ -46,23 +44,22 @@ type Finder struct {
 
 // Settings are the result of a search. A field that was not found is zero.
 type Settings struct {
-	Provider *mail.Provider // nil: none of those that are known
-	Protocol mail.Protocol  // of Incoming; empty when there is none
+	Provider *mail.Provider // nil when not a known provider
+	Protocol mail.Protocol  // of Incoming; empty without Incoming
 	Incoming mail.Endpoint
 	SMTP     mail.Endpoint
-	Username string      // what to log in with
-	Auth     []mail.Auth // how to log in, the best first; empty when nothing was found
-	Sources  []string    // where it was found, for a person to read
-	// Foreign are the hosts that belong neither to the address's own domain nor to
-	// the provider that the address itself names.
+	Username string      // the login name
+	Auth     []mail.Auth // login methods, the best first; empty when none was found
+	Sources  []string    // where the settings were found, for a person to read
+	// Foreign are the hosts outside both the address's own domain and the provider
+	// that the address itself names.
 	Foreign []string
 }
 
-// Complete reports whether mail can be both read and sent with the settings.
+// Complete reports whether the settings suffice to read and send mail.
 func (s *Settings) Complete() bool { return !s.Incoming.IsZero() && !s.SMTP.IsZero() }
 
-// names is what a host may be called: every label there and of a length that the DNS
-// has.
+// names accepts host names: all labels present, with lengths that the DNS allows.
 var names = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(true), idna.VerifyDNSLength(true))
 
 // ErrAddress is returned for text that is not an address.
@@ -83,9 +80,9 @@ func Split(address string) (local, domain string, err error) {
 }
 
 // Find returns the settings for the address. Finding nothing is not an error: the
-// Settings then hold the user name alone. It asks all sources at once, and is done when
-// all have answered or the time is over; the answers that came by then count. The error is
-// ErrAddress, or that of ctx.
+// Settings then hold only the user name. It asks all sources at once and returns when all
+// have answered or the time is over, with the answers so far. The error is ErrAddress, or
+// that of ctx.
 func (f *Finder) Find(ctx context.Context, address string) (*Settings, error) {
 	local, domain, err := Split(address)
 	if err != nil {
@@ -106,9 +103,9 @@ func (f *Finder) Find(ctx context.Context, address string) (*Settings, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	// What the domain says over TLS goes before what the DNS says, and that before
-	// what can be guessed from where its mail is delivered. What one of them leaves
-	// open another one may answer.
+	// The domain's own answer over TLS has priority over the DNS, and the DNS over
+	// a guess from the mail exchangers. A source fills the fields that those before
+	// it left empty.
 	for _, p := range found {
 		s.take(p)
 	}
@@ -117,7 +114,7 @@ func (f *Finder) Find(ctx context.Context, address string) (*Settings, error) {
 }
 
 // ask asks all sources at once. The result is in order of preference, without the
-// sources that had no answer.
+// sources that gave no answer.
 func (f *Finder) ask(ctx context.Context, local, domain string) []*proposal {
 	questions := []func() *proposal{
 		func() *proposal {
@@ -138,9 +135,9 @@ func (f *Finder) ask(ctx context.Context, local, domain string) []*proposal {
 	return slices.DeleteFunc(answers, func(p *proposal) bool { return p == nil })
 }
 
-// proposal is what one source says.
+// proposal is the answer of one source.
 type proposal struct {
-	provider *mail.Provider // its servers are meant when it is set
+	provider *mail.Provider // if set, its servers are the proposal
 	protocol mail.Protocol
 	incoming mail.Endpoint
 	smtp     mail.Endpoint
@@ -149,7 +146,7 @@ type proposal struct {
 	source   string
 }
 
-// take fills what is still open.
+// take fills the fields that are still empty.
 func (s *Settings) take(p *proposal) {
 	if p.provider != nil {
 		p.protocol, p.incoming = p.provider.Incoming()
@@ -166,14 +163,14 @@ func (s *Settings) take(p *proposal) {
 		s.SMTP, used = p.smtp, true
 	}
 	if s.Provider == nil && p.provider != nil && (used || s.Incoming.IsZero() || s.Incoming == p.incoming) {
-		s.Provider, used = p.provider, true // that a provider lets no program in is an answer, too
+		s.Provider, used = p.provider, true // a provider that no program can log in to is an answer too
 	}
 	if used {
 		s.Sources = append(s.Sources, p.source)
 	}
 }
 
-// records asks for SRV records (RFC 6186 section 3, RFC 8314 section 5.1).
+// records looks up SRV records (RFC 6186 section 3, RFC 8314 section 5.1).
 func (f *Finder) records(ctx context.Context, domain string) *proposal {
 	kinds := []struct {
 		service  string
@@ -224,9 +221,9 @@ func firstTarget(addrs []*net.SRV, security mail.Security) mail.Endpoint {
 	return mail.Endpoint{Host: host, Port: addrs[0].Port, Security: security}
 }
 
-// delivered looks whether a known provider serves the domain.
+// delivered looks up whether a known provider serves the domain.
 func (f *Finder) delivered(ctx context.Context, domain string) *proposal {
-	hosts, _ := f.resolver().LookupMX(ctx, domain) // those that can be read come beside an error
+	hosts, _ := f.resolver().LookupMX(ctx, domain) // it returns the valid ones beside an error
 	for _, h := range hosts {
 		if p := mail.ProviderServing(h.Host); p != nil {
 			return &proposal{provider: p, source: fmt.Sprintf("mail for %s is delivered to %s", domain, p.Name)}
@@ -242,8 +239,8 @@ func (f *Finder) resolver() Resolver {
 	return f.Resolver
 }
 
-// hostName is a host's name in ASCII and lower case, without the dot at its end. An
-// address in numbers is not a name: a person could not tell whose it is.
+// hostName returns a host's name in ASCII and lower case, without the dot at its
+// end. It refuses IP addresses: a person could not tell who owns one.
 func hostName(s string) (string, bool) {
 	s = strings.TrimSuffix(strings.TrimSpace(s), ".")
 	name, err := names.ToASCII(s)
@@ -253,7 +250,7 @@ func hostName(s string) (string, bool) {
 	return strings.ToLower(name), true
 }
 
-// foreign lists the hosts outside of the domain that registered the address's.
+// foreign lists the hosts outside the registered domain of the address.
 func foreign(s *Settings, domain string) (hosts []string) {
 	own := registered(domain)
 	for _, e := range []mail.Endpoint{s.Incoming, s.SMTP} {
