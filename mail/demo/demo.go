@@ -1,13 +1,12 @@
 // Package demo serves a sample mailbox from memory: an IMAP server to read it
-// with and an SMTP server to send with, both on the loopback and behind TLS, so
-// that the whole product runs where nothing is installed. Nothing leaves the
-// machine: what is sent to the mailbox's own address arrives in it, everything
-// else is kept in memory.
+// and an SMTP server to send, both on the loopback and behind TLS, so that the
+// whole product runs without a mail account. Nothing leaves the machine: mail
+// to the mailbox's own address arrives in it, other mail is kept in memory.
 //
-// [Start] starts both servers; [Servers.Account] is the account to use them
-// with. The servers are as strict as those people run, and mend what the
-// in-memory server of the protocol library gets wrong. They are no servers for
-// real mail: everything is lost with the process.
+// [Start] starts both servers; [Servers.Account] is the account that uses
+// them. The servers are as strict as real ones, and correct the errors of the
+// protocol library's in-memory server. They are not for real mail: everything
+// is lost with the process.
 package demo
 
 import (
@@ -33,16 +32,16 @@ import (
 // Username logs in to both servers and is the address of the mailbox.
 const Username = "demo@example.org"
 
-// MaxMessageBytes is the size of the largest message either server takes.
+// MaxMessageBytes is the size of the largest message either server accepts.
 const MaxMessageBytes = 10 << 20
 
 // Options says how the servers run. The zero value is ready to use.
 type Options struct {
-	// Now is the time the sample messages are dated back from, and the clock of
-	// what arrives later; nil means time.Now. It is called concurrently.
+	// Now gives the time from which the sample messages are dated back, and that
+	// of later messages; nil means time.Now. It is called concurrently.
 	Now func() time.Time
-	// Logger gets what the servers have to say, which is of interest to nobody
-	// but their developers; nil means nobody.
+	// Logger gets the log of the servers, which only their developers need; nil
+	// discards it.
 	Logger *slog.Logger
 }
 
@@ -113,9 +112,9 @@ func Start(options Options) (_ *Servers, err error) {
 	return s, nil
 }
 
-// Account returns the account that reads and sends through the servers, as
-// package mail takes it: its messages may be flagged, moved and deleted, and
-// nothing may be sent to anybody, until its owner says otherwise. Its secret is Password.
+// Account returns the account that reads and sends through the servers, for package mail:
+// its messages may be flagged, moved and deleted, and nothing may be sent until its owner
+// allows it. Its secret is Password.
 func (s *Servers) Account() mail.Account {
 	return mail.Account{
 		Name:     "demo",
@@ -140,11 +139,11 @@ func endpoint(l *listener) mail.Endpoint {
 func (s *Servers) Outgoing() []Message { return s.store.sent() }
 
 // Close ends both servers and every connection to them at once, and waits until
-// nothing of them runs. Further calls return what the first one did.
+// nothing of them runs. Further calls return the first result.
 func (s *Servers) Close() error {
 	s.closing.Do(func() {
-		// The servers' own Close methods miss a connection that was accepted but
-		// not yet taken note of, and wait for none: the listeners end them all.
+		// The servers' own Close methods miss a connection that was accepted but not
+		// yet recorded, and do not wait: the listeners end them all.
 		s.err = errors.Join(s.imapL.end(), s.smtpL.end())
 		s.serving.Wait()
 		s.imapL.wait()
@@ -155,7 +154,7 @@ func (s *Servers) Close() error {
 	return s.err
 }
 
-// ignore drops the error of closing what the listeners have closed before.
+// ignore drops the error of closing what the listeners have already closed.
 func ignore(error) {}
 
 // listener accepts on a loopback port and knows its connections.
@@ -228,7 +227,7 @@ func (l *listener) end() error {
 // wait returns when the server has closed every connection.
 func (l *listener) wait() { l.open.Wait() }
 
-// printer writes what the protocol libraries log.
+// printer writes the log of the protocol libraries.
 type printer struct{ to *slog.Logger }
 
 func (p printer) Printf(format string, args ...any) { p.to.Debug(fmt.Sprintf(format, args...)) }

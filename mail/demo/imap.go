@@ -11,9 +11,9 @@ import (
 	"github.com/emersion/go-imap/v2/imapserver/imapmemserver"
 )
 
-// What the IMAP server announces besides what the library announces by itself.
+// The capabilities that the IMAP server announces besides the library's own.
 // BINARY is missing because the library's answer to it also changes the charset
-// of the text, against what the part's header says.
+// of the text, against the part's header.
 var capabilities = imap.CapSet{
 	imap.CapIMAP4rev1:    {},
 	imap.CapNamespace:    {},
@@ -28,8 +28,8 @@ var capabilities = imap.CapSet{
 }
 
 // session is one IMAP connection. It is the library's in-memory session, except
-// where that one does not do what the protocol says; each method says why it is
-// here. The library calls them one at a time, but for Idle.
+// where that violates the protocol; each method gives the reason it is here.
+// The library calls them one at a time, except Idle.
 type session struct {
 	*imapmemserver.UserSession // nil before login
 
@@ -59,8 +59,8 @@ func (s *session) Login(username, password string) error {
 // is ten times ours.
 func (s *session) AppendLimit() uint32 { return MaxMessageBytes }
 
-// Append is here because an APPEND without a date is dated by the demo's clock,
-// and because of what describable says.
+// Append is here so that an APPEND without a date gets the demo's time, and
+// because of describable.
 func (s *session) Append(name string, r imap.LiteralReader, options *imap.AppendOptions) (*imap.AppendData, error) {
 	if options.Time.IsZero() {
 		options.Time = s.store.now()
@@ -76,8 +76,8 @@ func (s *session) Append(name string, r imap.LiteralReader, options *imap.Append
 }
 
 // describable reports whether the library can describe a message in a
-// BODYSTRUCTURE. It panics, amid an answer, at a multipart without a part, so
-// that one such message would end every connection that lists its folder.
+// BODYSTRUCTURE. The library panics, amid an answer, at a multipart without a
+// part, so one such message would end every connection that lists its folder.
 func describable(raw []byte) bool {
 	return hasParts(imapserver.ExtractBodyStructure(bytes.NewReader(raw)))
 }
@@ -113,8 +113,8 @@ func (s *session) Subscribe(name string) error { return s.store.subscribe(name, 
 func (s *session) Unsubscribe(name string) error { return s.store.subscribe(name, false) }
 
 // List is here because the library's has no special uses (RFC 6154), no
-// \HasChildren (RFC 3348), no levels without a folder, and looks for "inbox" in
-// lower case in vain.
+// \HasChildren (RFC 3348), no levels without a folder, and does not find
+// "inbox" in lower case.
 func (s *session) List(w *imapserver.ListWriter, ref string, patterns []string, options *imap.ListOptions) error {
 	if len(patterns) == 0 {
 		return w.WriteList(&imap.ListData{Attrs: []imap.MailboxAttr{imap.MailboxAttrNoSelect}, Delim: delimiter})
@@ -168,7 +168,7 @@ func (s *session) List(w *imapserver.ListWriter, ref string, patterns []string, 
 }
 
 // Select is here because the library opens every folder for writing, and lists
-// only the flags that messages happen to have.
+// only the flags that its messages have.
 func (s *session) Select(name string, options *imap.SelectOptions) (*imap.SelectData, error) {
 	data, err := s.UserSession.Select(name, options)
 	if err != nil {
@@ -268,7 +268,7 @@ func (s *session) copy(numbers imap.NumSet, dest string) (*imap.CopyData, error)
 	return data, nil
 }
 
-// Move is here for what Copy is here for, for EXAMINE, and because the library
+// Move is here for the reasons of Copy, for EXAMINE, and because the library
 // tells the client twice that a message is gone, the first time with the number
 // of another message.
 func (s *session) Move(w *imapserver.MoveWriter, numbers imap.NumSet, dest string) error {
@@ -284,7 +284,7 @@ func (s *session) Move(w *imapserver.MoveWriter, numbers imap.NumSet, dest strin
 	if err := w.WriteCopyData(data); err != nil {
 		return err
 	}
-	// The end of the command announces what is gone.
+	// The end of the command announces the removed messages.
 	remove := &imap.StoreFlags{Op: imap.StoreFlagsAdd, Silent: true, Flags: []imap.Flag{imap.FlagDeleted}}
 	if err := s.UserSession.Store(nil, data.SourceUIDs, remove, nil); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/emersion/go-imap/v2"
 )
 
-// The folders of the sample mailbox. "Projects" is no folder, only the level
-// above one, as on servers that keep folders as files.
+// The folders of the sample mailbox. "Projects" is not a folder, only the
+// level above one, as on servers that store folders as files.
 var sampleFolders = []struct {
 	name       string
 	specialUse imap.MailboxAttr
@@ -28,8 +28,8 @@ var sampleFolders = []struct {
 }
 
 // sample is one message of the mailbox: its file below mailbox without the
-// extension, and when it came: "3d 09:14" is three days before now at that time
-// of day, "40m" that long ago.
+// extension, and its time: "3d 09:14" is three days before now at that time of
+// day, "40m" that long ago.
 type sample struct {
 	folder, file, when string
 	flags              []imap.Flag
@@ -81,7 +81,7 @@ func sampleMessages(now time.Time) ([]sampleMessage, error) {
 	return messages, nil
 }
 
-// before reads the when of a sample.
+// before parses the when of a sample.
 func before(now time.Time, when string) (time.Time, error) {
 	days, clock, ok := strings.Cut(when, "d ")
 	if !ok {
@@ -107,8 +107,8 @@ func onDay(now time.Time, days int, clock string) (time.Time, error) {
 	return time.Date(now.Year(), now.Month(), now.Day()+days, c.Hour(), c.Minute(), 0, 0, now.Location()), nil
 }
 
-// crlf ends every line as RFC 5322 section 2.3 wants, however the files were
-// checked out.
+// crlf ends every line with CRLF (RFC 5322 section 2.3), also in files that
+// were checked out with other line ends.
 func crlf(text []byte) []byte {
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 	return bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))

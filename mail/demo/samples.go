@@ -1,7 +1,7 @@
 package demo
 
-// samples are all messages, per folder in the order they came. A new message is
-// a file below mailbox and a line here.
+// samples are all messages, per folder in the order of arrival. A new message
+// is a file below mailbox and a line here.
 var samples = []sample{
 	{"INBOX", "html-only", "27d 11:20", seen},
 	{"INBOX", "two-from", "24d 15:42", answered},

@@ -20,8 +20,8 @@ type Message struct {
 	Time time.Time // when it was accepted
 }
 
-// submission is one SMTP connection: it submits mail of the demo's user and
-// relays for nobody else (RFC 6409).
+// submission is one SMTP connection: it submits mail of the demo's user only
+// (RFC 6409).
 type submission struct {
 	store    *store
 	password string
@@ -42,7 +42,7 @@ func (s *submission) Auth(mechanism string) (sasl.Server, error) {
 		return nil, smtp.ErrAuthUnknownMechanism
 	}
 	return sasl.NewPlainServer(func(identity, username, password string) error {
-		// Both are compared whatever the first says, and in constant time.
+		// Both are always compared, and in constant time.
 		user := subtle.ConstantTimeCompare([]byte(username), []byte(Username))
 		pass := subtle.ConstantTimeCompare([]byte(password), []byte(s.password))
 		if user&pass != 1 || identity != "" && identity != username {
@@ -90,7 +90,7 @@ func (s *submission) Reset() { s.from, s.to = "", nil }
 func (*submission) Logout() error { return nil }
 
 // accept takes responsibility for a message: a copy goes to the mailbox when it
-// is among the recipients, the rest to the world.
+// is among the recipients; the message to the others is kept.
 func (s *store) accept(from string, to []string, raw []byte) error {
 	now := s.now()
 	var world []string
@@ -103,7 +103,7 @@ func (s *store) accept(from string, to []string, raw []byte) error {
 		}
 	}
 	if local {
-		// What a server adds on delivery (RFC 5321 section 4.4).
+		// The fields that a server adds on delivery (RFC 5321 section 4.4).
 		trace := fmt.Sprintf("Return-Path: <%s>\r\nReceived: from localhost by demo.example.org with ESMTPSA;\r\n\t%s\r\n",
 			from, now.Format(time.RFC1123Z))
 		if err := s.add("INBOX", append([]byte(trace), raw...), now); err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // store is the mailbox behind all sessions of both servers. The library's user
-// keeps the messages; names and what is known about them are kept here, because
-// the library's LIST knows neither special uses nor levels.
+// keeps the messages; names and their attributes are kept here, because the
+// library's LIST supports neither special uses nor levels.
 type store struct {
 	user *imapmemserver.User
 	now  func() time.Time
@@ -29,9 +29,9 @@ type store struct {
 	outgoing []Message
 }
 
-// folder is what LIST says of a folder.
+// folder is the LIST data of a folder.
 type folder struct {
-	specialUse imap.MailboxAttr // empty for none
+	specialUse imap.MailboxAttr // empty without one
 	subscribed bool
 }
 
@@ -95,7 +95,7 @@ func checkName(name string) error {
 }
 
 // remove deletes a folder. The library would delete INBOX too, which must
-// always be there (RFC 9051 section 6.3.5).
+// always exist (RFC 9051 section 6.3.5).
 func (s *store) remove(name string) error {
 	if name == "INBOX" {
 		return refuse(imap.ResponseCodeCannot, "INBOX cannot be deleted")
@@ -109,8 +109,8 @@ func (s *store) remove(name string) error {
 	return nil
 }
 
-// rename gives a folder and those below it another name. The library would
-// leave those below behind, and take INBOX away.
+// rename renames a folder and those below it. The library would leave those
+// below behind, and remove INBOX.
 func (s *store) rename(from, to string) error {
 	if from == "INBOX" {
 		return refuse(imap.ResponseCodeCannot, "INBOX cannot be renamed")

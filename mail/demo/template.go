@@ -23,7 +23,7 @@ var (
 )
 
 // fill carries out the actions of a sample file. The files hold readable UTF-8;
-// what travels encoded is encoded here.
+// encoded parts are encoded here.
 //
 //	date            the message's own date, for its Date header
 //	dateOf FILE     another message's date, in the same form
@@ -95,8 +95,8 @@ func dateOf(times map[string]time.Time, file string) (string, error) {
 	return at.Format(time.RFC1123Z), nil
 }
 
-// workday is days, or one or two more when that day is at a weekend: nobody in
-// the sample mail makes an appointment for a Sunday.
+// workday returns days, or one or two more when that day is at a weekend: the
+// sample mail has no appointments on weekends.
 func workday(now time.Time, days int) int {
 	switch now.AddDate(0, 0, days).Weekday() {
 	case time.Saturday:
@@ -116,8 +116,8 @@ func encode(charset, s string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("charset %q: %w", charset, err)
 	}
-	// What the charset lacks is an error of the sample and must not become a
-	// question mark.
+	// A character that the charset lacks is an error of the sample and must not
+	// become a question mark.
 	b, err := e.NewEncoder().Bytes([]byte(s))
 	if err != nil {
 		return nil, fmt.Errorf("charset %q: %w", charset, err)
