@@ -1,10 +1,10 @@
-// Package child runs a program that this one needs: a parser of hostile files, an
-// extension, a helper that knows a password.
+// Package child runs other programs: a parser of hostile files, an extension, a
+// helper that knows a password.
 //
-// [Run] starts it by an argument vector, never through a shell, in a session of its
-// own, with the environment it is given and no other, reads a bounded amount of what
-// it prints, and kills it with whatever it started when its context ends. [Limits]
-// bound what a process and its children can take of the machine; a process lowers its
+// [Run] starts a program by an argument vector, never through a shell, in a session
+// of its own, with only the environment it is given, reads a bounded amount of its
+// output, and kills it and its children when its context ends. [Limits] bound the
+// machine's resources that a process and its children can use; a process lowers its
 // own, or becomes another program under them with [Limits.Become].
 package child
 
@@ -18,49 +18,49 @@ import (
 	"time"
 )
 
-// linger is how long the output of a program that has ended is waited for, where
-// something that left its session holds it open.
+// linger is how long to wait for the output of a program that has ended, where a
+// process that left its session holds the output open.
 const linger = time.Second
 
 var (
-	// ErrStart means that there is no such program or that it cannot be started. The
-	// error also matches what the system said.
+	// ErrStart means that the program does not exist or cannot be started. The error
+	// also matches the system's error.
 	ErrStart = errors.New("the program cannot be started")
-	// ErrOutput means that the program printed more than it may. It was killed.
+	// ErrOutput means that the program printed more than MaxOutput. It was killed.
 	ErrOutput = errors.New("the program printed too much")
 )
 
-// Program is what to run.
+// Program describes a program and how to run it.
 type Program struct {
 	// Args are the program and its arguments. A bare name is looked for in PATH, and
 	// never found in the current directory.
 	Args []string
 	// Env is its environment, as NAME=value. Nil means an empty one.
 	Env []string
-	// Dir is where it is started; empty is this process's directory.
+	// Dir is the directory it starts in; empty means this process's directory.
 	Dir string
-	// Stdin is what it reads; nil is nothing. Its standard error goes nowhere: it may
-	// hold whatever the program works with.
+	// Stdin is its standard input; nil means an empty one. Its standard error is
+	// discarded, since it may hold the data that the program works with.
 	Stdin []byte
 	// MaxOutput is how many bytes of standard output it may print.
 	MaxOutput int
-	// Trusted says that the person chose the program: it may leave others behind that
-	// run on once it has ended well, such as one that remembers a passphrase, and on
-	// Windows it may open windows.
+	// Trusted says that the person chose the program: it may leave processes behind
+	// that run on once it has ended well, such as one that remembers a passphrase,
+	// and on Windows it may open windows.
 	Trusted bool
 	// Terminal leaves the program in our own session and process group, for one that
-	// asks on the terminal. It is then ended alone, without what it started.
+	// asks on the terminal. Then only the program is killed, not its children.
 	Terminal bool
 }
 
-// Run runs a program until it ends and returns what it printed to standard output, in
-// memory of which there is no other copy, so that a caller can wipe it. With ErrOutput
-// that is as much as it may print.
+// Run runs a program until it ends and returns its standard output in memory without
+// other copies, so that a caller can wipe it. With ErrOutput that is as much as it may
+// print.
 //
 // The error is an *exec.ExitError for a program that ran and failed, and ctx's for one
-// that was killed because ctx ended. When Run returns, the program is gone, and, but
-// for what Program.Trusted and Program.Terminal allow, so is all of its session that
-// stayed in its process group.
+// that was killed because ctx ended. When Run returns, the program is gone, and so are
+// all processes of its session that stayed in its process group, except those that
+// Program.Trusted and Program.Terminal allow.
 func Run(ctx context.Context, p Program) ([]byte, error) {
 	if len(p.Args) == 0 {
 		return nil, fmt.Errorf("%w: no program is named", ErrStart)
@@ -98,7 +98,7 @@ func Run(ctx context.Context, p Program) ([]byte, error) {
 	return out.b, err
 }
 
-// output keeps what a program prints, in one place.
+// output keeps the output of a program in one buffer.
 type output struct {
 	b    []byte
 	left int
@@ -124,8 +124,8 @@ func (o *output) Write(p []byte) (int, error) {
 }
 
 // Without returns an environment without the variables whose names begin with one of
-// the prefixes, which are in upper case, as Windows sees them: what a program that is
-// no part of us has no need to know.
+// the prefixes, which are in upper case (Windows ignores case). It hides our
+// variables from programs that are not part of us.
 func Without(environ []string, prefixes ...string) []string {
 	kept := make([]string, 0, len(environ))
 next:

@@ -2,6 +2,6 @@
 
 package child
 
-// awaitExit cannot wait without collecting. What a program left behind is then killed
-// just after its number was given back.
+// awaitExit cannot wait without collecting. The program's children are then killed
+// just after its process id became free.
 func awaitExit(int) bool { return false }

@@ -2,9 +2,9 @@ package child
 
 import "time"
 
-// Limits are what a process and each process that it starts can take of the machine.
-// No field may be zero unless it says so. Core files are always forbidden, since a
-// core holds what the program worked on.
+// Limits are the machine's resources that a process and each of its children can
+// use. No field may be zero unless it says so. Core files are always forbidden,
+// since a core holds the program's data.
 type Limits struct {
 	// Memory is bytes of writable memory. The address space is not bounded: some
 	// runtimes reserve far more than they use.
@@ -15,23 +15,23 @@ type Limits struct {
 	FileBytes int64
 	// Files is how many files can be open at once.
 	Files int64
-	// Processes is how many there can be at once, on Windows alone.
+	// Processes is how many processes there can be at once, on Windows alone.
 	Processes int
 }
 
-// CannotStart is the status with which Become, like a shell, says that there was no
-// program to run.
+// CannotStart is the exit status with which Become, like a shell, reports that the
+// program could not be run.
 const CannotStart = 126
 
-// Apply lowers the limits of this process for good: neither it nor what it starts can
-// raise them again. Where the system has none, it does nothing. On Windows the process
-// and what it starts become one job, which ends with it.
+// Apply lowers the limits of this process for good: neither it nor its children can
+// raise them again. It does nothing where the system has no limits. On Windows the
+// process and its children become one job, which ends with it.
 func (l Limits) Apply() error { return l.apply() }
 
-// Become applies the limits and makes this process the program at an absolute path,
-// with its standard files, directory and environment, and without arguments. What the
-// program creates cannot be changed by other users. On Windows it starts the program
-// and waits. It returns the status to exit with where there is nothing to become.
+// Become applies the limits and makes this process the program at an absolute path, with
+// its standard files, directory and environment, and without arguments. Other users cannot
+// change files that the program creates. On Windows it starts the program and waits. It
+// returns the exit status to use when it cannot run the program.
 func (l Limits) Become(path string) int {
 	if l.Apply() != nil {
 		return CannotStart

@@ -19,7 +19,7 @@ func (l Limits) apply() error {
 		{"processor time", unix.RLIMIT_CPU, int64(l.CPU / time.Second)},
 		{"file size", unix.RLIMIT_FSIZE, l.FileBytes},
 		{"open files", unix.RLIMIT_NOFILE, l.Files},
-		// Last, since this process may have more already and get no more.
+		// Last, since this process may already use more and gets no more.
 		{"data", unix.RLIMIT_DATA, l.Memory},
 	} {
 		var limit unix.Rlimit
