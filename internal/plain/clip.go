@@ -9,9 +9,9 @@ import (
 // MaxCluster is how far Head steps back, in runes, to keep a cluster whole.
 const MaxCluster = 32
 
-// Clip cuts s to at most n runes, the last of them an ellipsis where something is left
-// out. It cuts where Head does, and leaves no space before the ellipsis. With n of 0
-// or less nothing remains.
+// Clip cuts s to at most n runes, the last of them an ellipsis if it cut. It cuts
+// where Head does, and leaves no space before the ellipsis. With n of 0 or less the
+// result is empty.
 func Clip(s string, n int) string {
 	if len(s) <= n {
 		return s

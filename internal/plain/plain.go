@@ -1,12 +1,12 @@
-// Package plain has the one rule for the characters that a person does not see, and
-// what follows from it: text without them, text on one line, and text cut to a length.
+// Package plain has the one rule for characters that a person does not see, and the
+// functions that apply it: text without them, text on one line, and text cut to a length.
 //
 // Mail, answers of servers, arguments of agents and texts of extensions all come from
 // strangers, and a program reads more of them than a person does: controls that steer
 // a terminal, characters that turn the direction of writing, tags and zero-width
-// characters that carry whole sentences. What is done about them differs (Text takes
-// them out, an answer escapes them, an error shows U+FFFD), but which they are is
-// decided here and nowhere else.
+// characters that carry whole sentences. Callers treat them differently (Text removes
+// them, an answer escapes them, an error shows U+FFFD), but the set is defined here
+// and nowhere else.
 //
 // Every function is pure and safe for concurrent use.
 package plain
@@ -20,7 +20,7 @@ import (
 const (
 	zwnj = '\u200c'
 	zwj  = '\u200d'
-	vs16 = '\ufe0f' // what is before it is drawn as an emoji
+	vs16 = '\ufe0f' // the character before it is drawn as an emoji
 
 	lineSep      = '\u2028'
 	paraSep      = '\u2029'
@@ -30,10 +30,10 @@ const (
 // Unseen reports whether a character has no appearance of its own, or steers how
 // others appear. These are the controls (line feed and tab too), the line and
 // paragraph separators, Unicode's Default_Ignorable_Code_Point, the format characters
-// (bidirectional controls, tags, zero width, annotation marks) but for the Arabic,
+// (bidirectional controls, tags, zero width, annotation marks) except the Arabic,
 // Syriac and Kaithi ones that are drawn, the noncharacters, and three that fonts draw
 // as nothing: the empty Braille pattern, the musical null notehead and the object
-// replacement character. Spaces are seen, and so are combining marks.
+// replacement character. Spaces and combining marks are not Unseen.
 //
 // Some writing needs joiners and selectors, which are unseen as well: see Text.
 func Unseen(r rune) bool {
@@ -43,10 +43,10 @@ func Unseen(r rune) bool {
 	return r < 0xa0 || unicode.Is(unseen, r) || r&0xfffe == 0xfffe
 }
 
-// Unclear reports whether a character must not stand as it is where a person or a
-// program has to know exactly which characters are there: on a terminal, in a question
-// and in an answer. It is Unseen and, because its meaning is what some font says,
-// private use; the selector U+FE0F, which stands behind many emoji, is clear.
+// Unclear reports whether a character must be escaped or replaced where a person or a
+// program has to know exactly which characters are there: on a terminal, in a question and
+// in an answer. These are the Unseen characters and, since only a font gives them a
+// meaning, those for private use; the selector U+FE0F, which follows many emoji, is clear.
 func Unclear(r rune) bool { return r != vs16 && (Unseen(r) || unicode.Is(unicode.Co, r)) }
 
 // Text returns s as a person sees it: without Unseen characters other than line feed
@@ -54,8 +54,8 @@ func Unclear(r rune) bool { return r != vs16 && (Unseen(r) || unicode.Is(unicode
 // between two letters of a script that is written with them.
 //
 // CRLF, CR and the Unicode line and paragraph separators become a line feed, the empty
-// Braille pattern a space, and a run of bytes that is not UTF-8 one U+FFFD. Doing it
-// twice changes nothing more. The result is at most three times as long as s.
+// Braille pattern a space, and a run of bytes that is not UTF-8 one U+FFFD. A second
+// call changes nothing. The result is at most three times as long as s.
 func Text(s string) string {
 	if isText(s) {
 		return s
@@ -63,7 +63,7 @@ func Text(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
 	prev := rune(0) // last rune written
-	broken := false // it stands for bytes that are not UTF-8
+	broken := false // it replaced bytes that are not UTF-8
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		i += n
@@ -103,11 +103,11 @@ func Text(s string) string {
 	return b.String()
 }
 
-// lineEnds are all that readers take for the end of a line.
+// lineEnds are all sequences that readers treat as the end of a line.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n", "\u0085", "\n", "\v", "\n", "\f", "\n")
 
-// LineEnds makes a line feed of every line end that a reader knows, and leaves the rest
-// of s alone.
+// LineEnds turns every line end that a reader knows into a line feed, and leaves the
+// rest of s unchanged.
 func LineEnds(s string) string { return lineEnds.Replace(s) }
 
 // Line is Text on one line: every run of spaces, tabs and line ends becomes one space,
@@ -121,9 +121,9 @@ func Line(s string) string {
 	return strings.TrimFunc(s, unicode.IsSpace)
 }
 
-// Excerpt is at most n characters of somebody's words for an error that repeats them,
-// cut as Clip cuts. What is Unclear or not UTF-8 shows as U+FFFD, so that the reader
-// learns that it was there.
+// Excerpt returns at most n characters of untrusted text for an error that repeats
+// it, cut as Clip cuts. Characters that are Unclear or not UTF-8 show as U+FFFD, so
+// that the reader learns of them.
 func Excerpt(s string, n int) string {
 	return Clip(strings.Map(func(r rune) rune {
 		if Unclear(r) {
@@ -133,7 +133,7 @@ func Excerpt(s string, n int) string {
 	}, s), n)
 }
 
-// joins reports whether a joiner between the two runes belongs to the writing.
+// joins reports whether a joiner between the two runes is part of the spelling.
 func joins(prev, joiner, next rune) bool {
 	if Unseen(next) {
 		return false

@@ -2,7 +2,7 @@ package plain
 
 import "unicode"
 
-// unseen is what Unseen reports above the C1 controls and below the noncharacters at
+// unseen is the part of Unseen above the C1 controls and below the noncharacters at
 // the end of each plane.
 var unseen = &unicode.RangeTable{
 	R16: []unicode.Range16{
