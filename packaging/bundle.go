@@ -43,9 +43,8 @@ func (b bundle) program() string {
 
 type object = map[string]any
 
-// manifest asks the person for the agent's key file and for nothing else: the
-// vault, its accounts and its rules are made by 'postern init', and no secret is
-// kept by the client.
+// manifest asks the person for the agent's key file only: 'postern init' makes
+// the vault, its accounts and its rules, and the client keeps no secret.
 func (b bundle) manifest() object {
 	return object{
 		"manifest_version": "0.3",
@@ -102,7 +101,7 @@ func (b bundle) write(dir string) (string, error) {
 	return file, os.WriteFile(file, out.Bytes(), 0o644)
 }
 
-// add writes a file of the zip, with the time at which zip files begin.
+// add writes a file of the zip, dated with the earliest time of the zip format.
 func add(z *zip.Writer, name string, mode fs.FileMode, content []byte) error {
 	h := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)}
 	h.SetMode(mode)

@@ -1,6 +1,6 @@
-// Command packaging makes what a release has beside its archives: an MCP bundle
-// (.mcpb) for each platform, which a desktop client installs with a click, and the
-// server.json that the MCP registry lists it by.
+// Command packaging makes the files of a release besides its archives: an MCP
+// bundle (.mcpb) for each platform, which a desktop client installs with a click,
+// and the server.json for the MCP registry.
 //
 //	packaging bundle --binary FILE --os GOOS --arch GOARCH --version V --out DIR
 //	packaging server --version V --out DIR    once every bundle is in DIR

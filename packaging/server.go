@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// writeServer writes server.json for the bundles of a version in dir, each by its
-// digest, as the registry's schema of 2025-12-11 has it.
+// writeServer writes server.json for the bundles of a version in dir, each with
+// its digest, by the registry's schema of 2025-12-11.
 func writeServer(dir, version string) error {
 	bundles, err := filepath.Glob(filepath.Join(dir, name+"_*.mcpb"))
 	if err != nil {
