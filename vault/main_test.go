@@ -140,11 +140,6 @@ func rawFile(t testing.TB, path string, fn func(*bolt.Tx) error) {
 	must(t, errors.Join(db.Update(fn), db.Close()))
 }
 
-// empty removes every record of a bucket.
-func empty(tx kv.Tx, bucket string) error {
-	return each(tx, bucket, func(key, _ []byte) error { return tx.Delete(bucket, key) })
-}
-
 // each calls fn with every record of a bucket.
 func each(tx kv.Tx, bucket string, fn func(key, value []byte) error) error {
 	for r, err := range kv.Each(tx, bucket, kv.Range{}) {
