@@ -93,14 +93,21 @@ func (p *page) offerRules(key string, n *html.Node) {
 	}
 }
 
-// settle decides about the doubtful declarations: where the one with the highest rank
-// hides, the worst takes the place of what is sure. Its own value may bring back what
-// something else moved away.
+// settle decides about the doubtful declarations: where one hides, the worst takes the
+// place of what is sure. Its own value may bring back what something else moved away.
 func (p *page) settle() {
+	for prop, v := range p.doubtful {
+		if p.hides(prop, v) {
+			p.best[prop].decl = &declaration{prop: prop, value: worst(prop)}
+		}
+	}
+}
+
+// doubtful yields the doubtful values that may count in place of the sure ones.
+func (p *page) doubtful(yield func(property, cssValue) bool) {
 	for _, one := range p.doubts {
-		prop := one.decl.prop
-		if best := p.best[prop]; (best.decl == nil || one.rank >= best.rank) && p.hides(prop, one.decl.value) {
-			p.best[prop] = candidate{one.rank, &declaration{prop: prop, value: worst(prop)}}
+		if one.rank >= p.best[one.decl.prop].rank && !yield(one.decl.prop, one.decl.value) {
+			return
 		}
 	}
 }
@@ -109,24 +116,13 @@ func (p *page) settle() {
 func (p *page) hides(prop property, v cssValue) bool {
 	rule := rules[prop]
 	switch {
-	case isWide(v.word):
-		return false
+	case isWide(v.word): // it may undo what is sure
+		judged := rule.hiding != "" || rule.low < rule.high
+		return judged && p.best[prop].decl != nil && (v.word == "revert" || rule.inherited && v.word != "initial")
 	case v.worst:
 		return true
 	case v.word != "":
 		return slices.Contains(strings.Fields(rule.hiding), v.word)
-	case prop == colorText:
-		ground := p.around.ground
-		if b := p.best[backgroundColor].decl; b != nil && b.value.color.opaque() {
-			ground = b.value.color
-		}
-		return v.color.hiddenOn(ground) || slices.ContainsFunc(p.around.picture, v.color.hiddenOn)
-	case prop == backgroundColor:
-		ink := p.around.color
-		if b := p.best[colorText].decl; b != nil && b.value.color.known {
-			ink = b.value.color
-		}
-		return v.color.opaque() && ink.hiddenOn(v.color)
 	}
 	px := p.pixels(prop, v)
 	return rule.low < rule.high && (px <= rule.low || px >= rule.high)
@@ -182,18 +178,6 @@ func (p *page) pixels(prop property, v cssValue) float64 {
 		if v.unit == "%" && v.n > 0 {
 			return screenHeight
 		}
-	case fontSize:
-		base = p.around.font
-		switch v.word {
-		case "smaller":
-			return base / 1.2
-		case "larger":
-			return base * 1.2
-		}
-		if v.word != "" {
-			return fontWords[v.word]
-		}
-		return v.pixels(base, p.root.font, base)
 	case lineHeight:
 		base = p.font
 		if v.unit == "" {
@@ -210,13 +194,14 @@ func (p *page) compute(around style, n *html.Node) style {
 	s.small = false
 	p.around, p.font = around, around.font
 	p.collect(n)
+	p.setFont(&s, n)
 	p.settle()
 	p.setText(&s, n)
 	p.setColors(&s, n)
 	p.setBox(&s, n)
 	s.gone = s.gone || p.exhausted()
 	if n.Data == "html" {
-		p.root.font = s.font
+		p.root.font, p.root.least = s.font, s.least
 	}
 	return s
 }
@@ -266,17 +251,46 @@ func isControl(tag string) bool {
 	return tag == "button" || tag == "input" || tag == "select" || tag == "textarea"
 }
 
-// setText sets the inherited properties of text, without colours.
-func (p *page) setText(s *style, n *html.Node) {
-	control := isControl(n.Data)
+// setFont sets the size of the font, and the smallest that it may have.
+func (p *page) setFont(s *style, n *html.Node) {
+	sure := cssValue{word: "inherit"}
 	if v, ok := p.value(fontSize); ok {
-		s.font = p.pixels(fontSize, v)
-	} else if p.initial(fontSize, control || n.Data == "font" && strings.TrimSpace(attr(n.Attr, "size")) != "") {
-		s.font = normalFont
+		sure = v
+	} else if p.initial(fontSize, isControl(n.Data) || n.Data == "font" && strings.TrimSpace(attr(n.Attr, "size")) != "") {
+		sure = px(normalFont)
 	} else if p.best[fontSize].decl == nil && tagSizes[n.Data] != 0 {
-		s.font *= tagSizes[n.Data]
+		sure = cssValue{n: tagSizes[n.Data], unit: "em"}
+	}
+	s.font = sure.fontSize(p.around.font, p.root.font)
+	s.least = sure.fontSize(p.around.least, p.root.least)
+	for prop, v := range p.doubtful {
+		if prop == fontSize {
+			s.least = min(s.least, v.fontSize(p.around.least, p.root.least))
+		}
 	}
 	p.font = s.font
+}
+
+// fontSize returns a size of the font in pixels.
+func (v cssValue) fontSize(around, root float64) float64 {
+	switch {
+	case v.word == "smaller":
+		return around / 1.2
+	case v.word == "larger":
+		return around * 1.2
+	case v.word == "initial":
+		return normalFont
+	case isWide(v.word):
+		return around
+	case v.word != "":
+		return fontWords[v.word]
+	}
+	return v.pixels(around, root, around)
+}
+
+// setText sets the inherited properties of text, without colours and size.
+func (p *page) setText(s *style, n *html.Node) {
+	control := isControl(n.Data)
 	if v, ok := p.value(visibility); ok {
 		s.invisible = v.word != "visible"
 	} else if p.initial(visibility, false) {
@@ -307,15 +321,19 @@ func (p *page) setText(s *style, n *html.Node) {
 	}
 }
 
+// mostColors bounds the colours that one text and its ground may have. Where doubtful
+// ones make more, nothing is shown.
+const mostColors = 100
+
 // setColors sets the colours of text and background.
 func (p *page) setColors(s *style, n *html.Node) {
 	painted := isControl(n.Data) || n.Data == "mark"
 	if v, ok := p.value(colorText); ok && !v.color.current {
-		s.color = v.color
+		s.color, s.inks = v.color, nil
 	} else if p.initial(colorText, false) {
-		s.color = rgb(0)
+		s.color, s.inks = rgb(0), nil
 	} else if p.best[colorText].decl == nil && (painted || n.Data == "a" && hasAttr(n.Attr, "href")) {
-		s.color = color{} // the mail program chooses it
+		s.color, s.inks = color{}, nil // the mail program chooses it
 	}
 	if painted {
 		s.ground, s.picture, s.groundUnknown = color{}, nil, false
@@ -332,14 +350,41 @@ func (p *page) setColors(s *style, n *html.Node) {
 		case !c.known || c.opaque():
 			s.ground, s.picture, s.groundUnknown = c, nil, false
 		default:
-			s.ground = c.over(s.ground)
+			all := s.behind(c)
+			s.ground, s.picture = all[0], all[1:]
 		}
 	}
+	below := s.ground
 	if v, ok := p.value(backgroundImage); ok && v.worst {
 		s.groundUnknown = true
 	} else if ok && v.image && (len(v.colors) == 0 || slices.ContainsFunc(v.colors, func(c color) bool { return !c.clear() })) {
 		s.ground, s.picture = color{}, v.colors
 	}
+	for prop, v := range p.doubtful {
+		switch {
+		case prop == colorText && (v.color.current || isWide(v.word) && v.word != "initial"):
+			s.inks = add(add(s.inks, p.around.color), p.around.inks...)
+		case prop == colorText && v.word == "initial":
+			s.inks = add(s.inks, rgb(0))
+		case prop == colorText:
+			s.inks = add(s.inks, v.color)
+		case prop == backgroundColor && v.color.current:
+			s.groundUnknown = true
+		case prop == backgroundColor && isWide(v.word):
+			s.picture = add(s.picture, p.around.behind(color{known: true})...)
+		case prop == backgroundColor:
+			s.picture = add(s.picture, p.around.behind(v.color)...)
+		case prop == backgroundImage && v.image:
+			s.picture = add(s.picture, v.colors...)
+		case prop == backgroundImage:
+			s.picture = add(s.picture, below)
+		}
+		if len(s.inks)+len(s.picture) > mostColors {
+			s.inks, s.picture, s.groundUnknown = []color{{known: true}}, nil, true
+			break
+		}
+	}
+	p.steps -= len(s.picture)
 }
 
 // setBox sets the kind of box and whether anything of it can be seen.
@@ -351,9 +396,16 @@ func (p *page) setBox(s *style, n *html.Node) {
 			s.kind = inlineBox
 		}
 	}
+	alpha := 1.0
 	if v, ok := p.value(opacity); ok {
-		s.alpha *= min(max(v.n, 0), 1)
+		alpha = v.n
 	}
+	for prop, v := range p.doubtful {
+		if prop == opacity && !isWide(v.word) {
+			alpha = min(alpha, v.n)
+		}
+	}
+	s.alpha *= min(max(alpha, 0), 1)
 	place := p.word(position)
 	s.gone = s.kind == noBox || s.alpha <= 0.05
 	for prop := exoticFirst; int(prop) < len(rules); prop++ {

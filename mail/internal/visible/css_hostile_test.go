@@ -2,6 +2,7 @@ package visible
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -37,6 +38,8 @@ var cssBombs = []struct {
 	{"calculations", func(int) string {
 		return "i{opacity:" + strings.Repeat("calc(", 90) + "1" + strings.Repeat("+1)", 90) + "}"
 	}, strings.Repeat("<i>x</i>", 200)},
+	{"doubtful colours", func(i int) string { return fmt.Sprintf("@layer{i{color:#%06x;background:#%06x80}}", i, i) }, strings.Repeat("<i>x", 300) + strings.Repeat("<i>x</i>", 300)},
+	{"siblings that are no elements", func(int) string { return "i:first-child:last-child{color:red}" }, "<p>" + strings.Repeat("<!---->", 20_000) + strings.Repeat("<i>x</i>", 20) + strings.Repeat("<!---->", 20_000)},
 	{"brackets that are never closed", func(int) string { return "i{color:((((((((((" }, "x"},
 	{"selectors that are never closed", func(int) string { return ":is(:not(:where(" }, "x"},
 }
@@ -73,6 +76,19 @@ func TestStyleSheetsCostABoundedNumberOfSteps(t *testing.T) {
 			}
 			t.Logf("%d steps for %d bytes", limit-p.steps, len(doc))
 		})
+	}
+}
+
+// Reading takes memory as the length of the document does.
+func TestLongMediaQueriesTakeLittleMemory(t *testing.T) {
+	doc := "<style>@media " + strings.Repeat("a ", 20_000) + "{p{display:none}}</style><p>DOUBT</p>"
+	var start, end runtime.MemStats
+	runtime.ReadMemStats(&start)
+	if got := Text(doc, 100); got != "" {
+		t.Errorf("shown: %q", got)
+	}
+	if runtime.ReadMemStats(&end); end.TotalAlloc-start.TotalAlloc > uint64(1000*len(doc)) {
+		t.Errorf("%d bytes for a document of %d", end.TotalAlloc-start.TotalAlloc, len(doc))
 	}
 }
 

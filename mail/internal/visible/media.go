@@ -30,6 +30,9 @@ func mediaList(toks []token) truth {
 var mediaForm = regexp.MustCompile(`\A(?:[no]?t|c)(?:ac)*\z`)
 
 func mediaQuery(query []token) truth {
+	if len(query) > mostParts {
+		return doubtful
+	}
 	form, holds := "", yes
 	for _, t := range query {
 		switch w := t.word(); {

@@ -51,7 +51,8 @@ type cssValue struct {
 func px(n float64) cssValue        { return cssValue{n: n, unit: "px"} }
 func keyword(word string) cssValue { return cssValue{word: word} }
 
-// propertyRule describes a property. Which colours hide is for page.hides to say.
+// propertyRule describes a property. Colours, opacity and sizes of the font hide in
+// pairs or step by step, so they have neither words nor bounds.
 type propertyRule struct {
 	names     string // those that depend on the direction of writing are taken as for English
 	read      grammar
@@ -72,24 +73,24 @@ var (
 var propertyRules = [exoticFirst]propertyRule{
 	display:         {"display", readDisplay, false, "none table-column table-column-group", 0, 0, keyword("none")},
 	visibility:      {"visibility", words("visible hidden collapse"), true, "hidden collapse", 0, 0, keyword("hidden")},
-	opacity:         {"opacity -webkit-opacity", readRatio, false, "", 0.2, infinite, cssValue{}},
-	fontSize:        {"font-size", readFontSize, true, "", leastFont, infinite, px(0)},
-	lineHeight:      {"line-height", readLineHeight, true, "", 1, infinite, px(0)},
-	letterSpacing:   {"letter-spacing", length("-", "normal"), true, "", -2, infinite, px(-infinite)},
+	opacity:         {"opacity -webkit-opacity", readRatio, false, "", 0, 0, cssValue{}},
+	fontSize:        {"font-size", readFontSize, true, "", 0, 0, px(0)},
+	lineHeight:      {"line-height", readLineHeight, true, "", 4, infinite, px(0)},
+	letterSpacing:   {"letter-spacing", length("-", "normal"), true, "", -1.7, infinite, px(-infinite)},
 	width:           {"width inline-size", readExtent, false, "", 1, infinite, px(0)},
 	height:          {"height block-size", readExtent, false, "", 1, infinite, px(0)},
 	maxWidth:        {"max-width max-inline-size", readExtent, false, "", 1, infinite, px(0)},
 	maxHeight:       {"max-height max-block-size", readExtent, false, "", 1, infinite, px(0)},
 	overflowX:       {"overflow-x overflow-inline", words("visible " + scrollWords), false, scrollWords, 0, 0, keyword("hidden")},
 	overflowY:       {"overflow-y overflow-block", words("visible " + scrollWords), false, scrollWords, 0, 0, keyword("hidden")},
-	textIndent:      {"text-indent", length("-%", ""), true, "", -100, farAway, px(-infinite)},
+	textIndent:      {"text-indent", length("-%", ""), true, "", -1, 100, px(-infinite)},
 	position:        {"position", words("static relative absolute fixed sticky -webkit-sticky"), false, "relative absolute fixed sticky -webkit-sticky", 0, 0, keyword("absolute")},
-	left:            {"left inset-inline-start", readOffset, false, "", -100, farAway, px(-infinite)},
-	top:             {"top inset-block-start", readOffset, false, "", -100, farAway, px(-infinite)},
-	right:           {"right inset-inline-end", readOffset, false, "", -100, farAway, px(infinite)},
-	bottom:          {"bottom inset-block-end", readOffset, false, "", -100, farAway, px(infinite)},
-	marginLeft:      {"margin-left margin-inline-start", readOffset, false, "", -100, farAway, px(-infinite)},
-	marginTop:       {"margin-top margin-block-start", readOffset, false, "", -100, farAway, px(-infinite)},
+	left:            {"left inset-inline-start", readOffset, false, "", -1, 100, px(-infinite)},
+	top:             {"top inset-block-start", readOffset, false, "", -1, 100, px(-infinite)},
+	right:           {"right inset-inline-end", readOffset, false, "", -1, 100, px(infinite)},
+	bottom:          {"bottom inset-block-end", readOffset, false, "", -1, 100, px(infinite)},
+	marginLeft:      {"margin-left margin-inline-start", readOffset, false, "", -1, 100, px(-infinite)},
+	marginTop:       {"margin-top margin-block-start", readOffset, false, "", -1, 100, px(-infinite)},
 	colorText:       {"color", readColor, true, "", 0, 0, cssValue{color: color{known: true}}},
 	backgroundColor: {"background-color", readColor, false, "", 0, 0, cssValue{}},
 	backgroundImage: {"background-image", readImages, false, "", 0, 0, cssValue{}},

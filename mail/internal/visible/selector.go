@@ -1,6 +1,7 @@
 package visible
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -41,8 +42,8 @@ func (s *selector) add(weight uint64, c condition) {
 
 // parseSelectors parses a list of selectors. The truth is no for an invalid list, and
 // doubtful for one that is valid in some browsers only. A combinator before a selector,
-// which nested rules may have, is ignored.
-func parseSelectors(toks []token) (list []*selector, sure truth) {
+// which nested rules may have, is ignored. In an inner list no pseudo-element is valid.
+func parseSelectors(toks []token, inner bool) (list []*selector, sure truth) {
 	if namespaced(toks) {
 		return []*selector{exoticSelector()}, doubtful
 	}
@@ -53,7 +54,9 @@ func parseSelectors(toks []token) (list []*selector, sure truth) {
 		if s == nil {
 			return nil, no
 		}
-		sure = min(sure, p.sure)
+		if sure = min(sure, p.sure); p.ended && inner {
+			sure = doubtful
+		}
 		list = append(list, s)
 	}
 	return list, sure
@@ -246,6 +249,50 @@ var (
 	oldElements    = setOf("before after first-line first-letter") // one colon is enough
 )
 
+// exactPseudos are the pseudo-classes that are judged.
+var exactPseudos = map[string]condition{
+	"link": isLink, "any-link": isLink,
+	"root":        func(_ *matcher, n *html.Node) truth { return truthOf(parent(n) == nil) },
+	"first-child": func(m *matcher, n *html.Node) truth { return truthOf(m.before(n) == nil) },
+	"last-child":  func(m *matcher, n *html.Node) truth { return truthOf(m.after(n) == nil) },
+	"checked": func(_ *matcher, n *html.Node) truth {
+		kind := strings.ToLower(attr(n.Attr, "type"))
+		switch isChecked := n.Data == "input" && hasAttr(n.Attr, "checked"); {
+		case isChecked && kind == "checkbox":
+			return yes
+		case isChecked && kind == "radio", n.Data == "option": // others may be chosen instead
+			return doubtful
+		}
+		return no
+	},
+}
+
+// validPseudos are exotic pseudo-classes that are valid in every browser.
+var validPseudos = setOf("empty only-child first-of-type last-of-type only-of-type enabled disabled default required optional valid invalid in-range out-of-range read-only read-write placeholder-shown indeterminate")
+
+var stepPattern = regexp.MustCompile(`\A(?i:even|odd|[+-]?\d+|[+-]?\d*n(?:[+-]\d+)?)\z`)
+
+// isValid reports whether an exotic pseudo-class is surely valid in every browser.
+func isValid(t token) bool {
+	switch t.calls() {
+	case "is", "where":
+		return true // whatever is in them
+	case "nth-child", "nth-last-child", "nth-of-type", "nth-last-of-type":
+		first, offset := token{}, ""
+		if n := len(t.args); n > 0 {
+			first = t.args[0]
+			if n == 2 && first.kind != tokenNumber && t.args[1].kind == tokenNumber && !t.args[1].spaced {
+				offset = t.args[1].text
+			} else if n > 1 {
+				return false
+			}
+		}
+		plain := first.kind == tokenIdent || first.kind == tokenNumber || first.kind == tokenDimension
+		return plain && stepPattern.MatchString(first.text+offset)
+	}
+	return validPseudos[t.word()]
+}
+
 // isLink is the condition of :link and :any-link; no link is visited.
 func isLink(_ *matcher, n *html.Node) truth {
 	return truthOf((n.Data == "a" || n.Data == "area") && hasAttr(n.Attr, "href"))
@@ -264,21 +311,23 @@ func (p *selectorParser) pseudo(s *selector) bool {
 		return false // valid only in Outlook and old programs
 	}
 	switch {
+	case p.ended: // not valid behind every pseudo-element
+		p.sure = doubtful
 	case element || oldElements[t.word()]:
 		p.ended, s.never = true, true
-		if !pseudoElements[name] && !strings.HasPrefix(name, "-webkit-") {
+		if !pseudoElements[t.word()] && !strings.HasPrefix(t.word(), "-webkit-") {
 			p.sure = doubtful
 		}
 	case states[t.word()]:
 		s.never = true
-	case t.word() == "link" || t.word() == "any-link":
-		s.add(weightClass, isLink)
+	case exactPseudos[t.word()] != nil:
+		s.add(weightClass, exactPseudos[t.word()])
 	case t.calls() == "not":
-		list, sure := parseSelectors(t.args)
+		list, sure := parseSelectors(t.args, true)
 		if sure == no {
 			return false
 		}
-		s.sure = min(s.sure, sure)
+		s.sure, p.sure = min(s.sure, sure), min(p.sure, sure)
 		heaviest := &selector{}
 		for _, l := range list {
 			if l.weight >= heaviest.weight {
@@ -296,7 +345,9 @@ func (p *selectorParser) pseudo(s *selector) bool {
 			return yes - best
 		})
 	default: // exotic: it may hold for any element
-		s.sure, p.sure = doubtful, doubtful
+		if s.sure = doubtful; !isValid(t) {
+			p.sure = doubtful
+		}
 	}
 	return true
 }
@@ -322,7 +373,7 @@ func (m *matcher) match(s *selector, n *html.Node) truth {
 	}
 	next := parent
 	if s.combinator == '+' || s.combinator == '~' {
-		next = before
+		next = m.before
 	}
 	best := no
 	for n = next(n); n != nil && best < sure && m.steps >= 0; n = next(n) {
@@ -357,7 +408,7 @@ func sameName(a, b string) truth {
 
 func isHTMLSpace(r rune) bool { return r == ' ' || r == '\t' || r == '\n' || r == '\r' || r == '\f' }
 
-// parent and before return the next element in a direction, nil for none.
+// parent, before and after return the next element in a direction, nil for none.
 func parent(n *html.Node) *html.Node {
 	if n.Parent == nil || n.Parent.Type != html.ElementNode {
 		return nil
@@ -365,8 +416,16 @@ func parent(n *html.Node) *html.Node {
 	return n.Parent
 }
 
-func before(n *html.Node) *html.Node {
+func (m *matcher) before(n *html.Node) *html.Node {
 	for n = n.PrevSibling; n != nil && n.Type != html.ElementNode; n = n.PrevSibling {
+		m.steps--
+	}
+	return n
+}
+
+func (m *matcher) after(n *html.Node) *html.Node {
+	for n = n.NextSibling; n != nil && n.Type != html.ElementNode; n = n.NextSibling {
+		m.steps--
 	}
 	return n
 }

@@ -106,12 +106,15 @@ func (sh *sheet) rule(toks []token, at context) []token {
 	if len(prelude) > 1 && strings.HasPrefix(prelude[0].text, "--") && prelude[0].kind == tokenIdent && prelude[1].is(":") {
 		return rest // a line that looks like a custom property is not a rule
 	}
-	list, sure := parseSelectors(prelude)
+	list, sure := parseSelectors(prelude, false)
 	if sure == no {
 		return rest
 	}
 	if sh.foreign || at.selectors != nil {
 		sure = doubtful
+	}
+	for i := 0; i < len(list) && at.selectors != nil; i++ {
+		list[i].weight = weightMost // what is around counts too
 	}
 	sh.block(brace.args, context{sure: min(at.sure, sure), selectors: list})
 	return rest
@@ -126,8 +129,10 @@ func (sh *sheet) atRule(name string, toks []token, at context) []token {
 		if at.selectors != nil {
 			at.sure = min(at.sure, doubtful)
 		}
-	case "layer", "container", "supports", "starting-style", "scope":
+	case "layer", "container", "supports", "starting-style":
 		at.sure = min(at.sure, doubtful)
+	case "scope":
+		at = context{min(at.sure, doubtful), []*selector{exoticSelector()}}
 	case "import":
 		for _, t := range prelude {
 			sh.tooLarge = sh.tooLarge || holdsSheet(t.text) || len(t.args) > 0 && holdsSheet(t.args[0].text)

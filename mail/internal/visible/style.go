@@ -17,6 +17,7 @@ type style struct {
 	groundUnknown bool // what is behind it may have the colour of the text
 	kind          boxKind
 	font          float64
+	least         float64 // the smallest size that the font may have
 	alpha         float64 // what opacity leaves
 	x, y          float64 // pixels that it is moved to the right and down
 	indent        float64 // text-indent
@@ -24,7 +25,8 @@ type style struct {
 	line          float64 // line-height, in pixels, or in sizes of the font where it is negative
 	color         color   // unknown until something says it
 	ground        color   // of the background, as far as it is one colour
-	picture       []color // of a gradient that is on the ground
+	inks          []color // colours of text that are doubtful
+	picture       []color // of a gradient that is on the ground, and grounds that are doubtful
 }
 
 const (
@@ -36,7 +38,7 @@ const (
 
 // rootStyle is the style that the outermost element inherits: paper is white.
 func rootStyle() style {
-	return style{font: normalFont, alpha: 1, line: -1.2, ground: rgb(0xffffff)}
+	return style{font: normalFont, least: normalFont, alpha: 1, line: -1.2, ground: rgb(0xffffff)}
 }
 
 // shown reports whether an image in the element can be seen.
@@ -48,15 +50,39 @@ func (s *style) shown() bool {
 func (s *style) visible() bool {
 	lineHeight := s.line
 	if lineHeight < 0 {
-		lineHeight *= -s.font
+		lineHeight *= -s.least
 	}
 	switch {
-	case !s.shown(), s.groundUnknown, s.font < leastFont, s.spacing <= -0.6*s.font, s.flat && lineHeight <= 1:
+	case !s.shown(), s.groundUnknown, s.least < leastFont, s.spacing <= -0.6*s.least, s.flat && lineHeight <= 1:
 		return false
 	case s.indent <= -300 || s.indent >= farAway || s.x+s.indent <= -farAway:
 		return false
 	}
-	return !s.color.hiddenOn(s.ground) && !slices.ContainsFunc(s.picture, s.color.hiddenOn)
+	return !s.hides(s.color) && !slices.ContainsFunc(s.inks, s.hides)
+}
+
+// hides reports whether a colour of text cannot be told from what may be behind it.
+func (s *style) hides(ink color) bool {
+	return ink.hiddenOn(s.ground) || slices.ContainsFunc(s.picture, ink.hiddenOn)
+}
+
+// behind returns every ground that may be behind the text where a colour is painted.
+func (s *style) behind(c color) []color {
+	all := []color{c.over(s.ground)}
+	for _, ground := range s.picture {
+		all = add(all, c.over(ground))
+	}
+	return all
+}
+
+// add adds colours to a list that others may hold too.
+func add(list []color, more ...color) []color {
+	for _, c := range more {
+		if !slices.Contains(list, c) {
+			list = append(slices.Clip(list), c)
+		}
+	}
+	return list
 }
 
 // boxKind is the kind of a box, which decides about line ends around it.
