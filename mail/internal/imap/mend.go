@@ -9,24 +9,23 @@ import (
 	"sync/atomic"
 )
 
-// mender stands between the scanner and the protocol library, which closes the
-// connection over the first thing it cannot parse. Of what a server sends, the
-// mender passes on what the library understands and somebody can have asked for:
-// a broken item of a message is left out and the rest of the message kept, a
-// folder whose name cannot be decoded is left out and counted, a response of an
-// unknown kind is dropped. What would turn a wrong answer into an empty one, such
-// as a SEARCH that cannot be read, is left to the library to refuse.
+// mender stands between the scanner and the protocol library, which closes the connection
+// over the first thing it cannot parse. The mender passes on responses that the library
+// understands and that a command may have requested: it leaves out a broken item of a
+// message and keeps the rest, leaves out and counts a folder whose name cannot be decoded,
+// and drops a response of an unknown kind. Where dropping would turn a wrong answer into an
+// empty one, such as a broken SEARCH, the library gets it and refuses.
 //
-// It holds one response at a time, without the content of sections, which streams
-// through. Only the reader touches it, besides the counts and the reports.
+// It holds one response at a time, without the content of sections, which streams through.
+// Only the reader touches it, except the counts and the reports.
 type mender struct {
 	limit     int64                   // bytes held of one response
 	continues func() bool             // whether the server was asked to say +; each yes is for one +
 	asked     func() bool             // whether the server was asked for its capabilities; nil means yes
 	login     func(line []byte) error // takes the lines up to the answer to a login; nil when none is in progress
-	idle      func(line string) bool  // whether a line is of an IDLE, which the library knows nothing of; nil means no
+	idle      func(line string) bool  // whether a line is of an IDLE, which the library does not know of; nil means no
 
-	told    atomic.Pointer[[]string] // the last list of capabilities that was asked for
+	told    atomic.Pointer[[]string] // the last requested list of capabilities
 	skipped atomic.Int64             // folders left out
 	fetches atomic.Int64             // FETCH responses passed on whole
 
@@ -90,8 +89,8 @@ func (m *mender) end() (err error) {
 	return err
 }
 
-// mended is a whole response other than FETCH as the library may have it; empty
-// when it is dropped.
+// mended returns a whole response, other than FETCH, as the library gets it; empty when it
+// is dropped.
 func (m *mender) mended(line string) string {
 	if strings.HasPrefix(line, "+") {
 		if m.continues != nil && m.continues() {
@@ -116,7 +115,7 @@ func (m *mender) mended(line string) string {
 			return "* " + strconv.FormatUint(n, 10) + " EXISTS\r\n"
 		case "EXPUNGE":
 			if n == 0 {
-				return "" // no message has that number; to the library it says that there are no more
+				return "" // no message has that number; to the library it means that no more follow
 			}
 			return "* " + strconv.FormatUint(n, 10) + " EXPUNGE\r\n"
 		}
@@ -135,7 +134,7 @@ func (m *mender) mended(line string) string {
 		return line + "\r\n"
 	case "CAPABILITY":
 		if m.asked != nil && !m.asked() {
-			return "" // what the library may do does not change under its feet
+			return "" // the library's capabilities must not change meanwhile
 		}
 		caps := capabilities(args)
 		m.told.Store(&caps)
@@ -158,8 +157,8 @@ func (m *mender) mended(line string) string {
 	return ""
 }
 
-// splitCode takes the response code off what follows OK, NO or BAD. Both come in
-// a form that can be put together again.
+// splitCode splits the text after OK, NO or BAD into response code and rest, which can be
+// joined again.
 func splitCode(args string) (code, text string) {
 	if inner, ok := strings.CutPrefix(args, "["); ok {
 		if code, text, ok = strings.Cut(inner, "]"); !ok {
@@ -180,8 +179,8 @@ func splitCode(args string) (code, text string) {
 	return code, text
 }
 
-// mendCode is a response code that the library reads, with a space behind it;
-// empty for another one. Of other codes a tagged answer keeps the name.
+// mendCode returns a response code that the library reads, with a space behind it; empty
+// for other codes, of which a tagged answer keeps the name.
 func mendCode(code string, tagged bool) string {
 	name, args, _ := strings.Cut(code, " ")
 	name = strings.ToUpper(name)
@@ -222,7 +221,7 @@ func mendCode(code string, tagged bool) string {
 	return "[" + strings.Join(append([]string{name}, fields...), " ") + "] "
 }
 
-// number reads a number of so many bits, in digits alone.
+// number reads a number of the given number of bits, in digits alone.
 func number(s string, bits int) (uint64, bool) {
 	if s == "" || strings.Trim(s, "0123456789") != "" {
 		return 0, false
@@ -231,8 +230,8 @@ func number(s string, bits int) (uint64, bool) {
 	return n, err == nil
 }
 
-// sortedSets puts the set of an ESEARCH in order. The library puts it together in one
-// go, in a time that grows with the square of what stands in another order.
+// sortedSets puts the set of an ESEARCH in order. The library builds the set in one go, in
+// a time that grows with the square of the numbers out of order.
 func sortedSets(args string) string {
 	words := strings.Split(args, " ")
 	for i, w := range words {
@@ -246,7 +245,7 @@ func sortedSets(args string) string {
 	return strings.Join(words, " ")
 }
 
-// lowest is the smaller end of a range of numbers, 0 where it has none.
+// lowest is the smaller end of a range of numbers, 0 for an invalid one.
 func lowest(s string) uint64 {
 	from, to, ranged := strings.Cut(s, ":")
 	low, _ := number(from, 32)
@@ -275,8 +274,8 @@ func rises(s string) bool {
 	return true
 }
 
-// mendList is the arguments of a LIST without its extended data. It is not ok
-// when the folder's name cannot be told.
+// mendList is the arguments of a LIST without its extended data. It is not ok when the
+// folder's name cannot be read.
 func mendList(args string) (string, bool) {
 	c := cursor{b: args}
 	attrs, ok := c.flags()

@@ -7,20 +7,19 @@ import (
 	"time"
 )
 
-// orderItem is an item that nobody asks for, so that a server's value of it never
-// passes. The mender numbers the responses with it: the library hands them to
-// several goroutines, and of two about one message the later one counts.
+// orderItem is an item that is never requested, so that a server's value of it never
+// passes. The mender numbers the responses with it: the library hands them to several
+// goroutines, and of two about one message the later one counts.
 const orderItem = "BINARY.SIZE[1]"
 
-// fetchMend is the mender's state of the FETCH response in progress. Such a
-// response comes in parts: up to each literal that is the content of a section,
-// and what is behind the last of them. Of a response that breaks off being a list
-// of items, those before count.
+// fetchMend is the mender's state of the FETCH response in progress. Such a response comes
+// in parts: up to each literal that is the content of a section, and the rest behind the
+// last. If a response stops being a list of items, the items before count.
 type fetchMend struct {
 	streaming bool   // a part has been taken
 	number    uint64 // the message's
-	broken    bool   // nothing more of it can be read
-	begun     bool   // something was passed on
+	broken    bool   // the rest of it cannot be read
+	begun     bool   // some bytes were passed on
 	passing   bool   // the content of the section that streams is passed on
 }
 

@@ -14,13 +14,13 @@ import (
 // The defaults of PoolOptions.
 const (
 	DefaultSessions = 4
-	// DefaultFresh is how long an idle session is taken to be alive unasked.
+	// DefaultFresh is how long an idle session is taken to be alive without a check.
 	DefaultFresh = 4 * time.Minute
 
-	loginTime = time.Minute // how long a login may take that nobody's context bounds
+	loginTime = time.Minute // how long a login may take that no context bounds
 
 	goodbye     = time.Second           // how long Close is polite
-	pingTime    = 5 * time.Second       // how long an old idle session has to answer
+	pingTime    = 5 * time.Second       // how long an old idle session has to answer a check
 	unsentLogin = 20 * time.Millisecond // how long a held login waits for a command while others wait for it
 )
 
@@ -28,7 +28,7 @@ const (
 type PoolOptions struct {
 	Config   Config
 	Sessions int              // at most this many connections at once; 0 means DefaultSessions
-	Fresh    time.Duration    // an idle session older than this is asked first; 0 means DefaultFresh
+	Fresh    time.Duration    // an idle session older than this is checked first; 0 means DefaultFresh
 	Now      func() time.Time // nil means time.Now
 }
 
@@ -40,17 +40,17 @@ type Pool struct {
 	life context.Context // ends with Close
 	kill context.CancelFunc
 
-	noCharset atomic.Bool // the server takes searches without a CHARSET alone
+	noCharset atomic.Bool // the server takes only searches without a CHARSET
 
 	mu     sync.Mutex
 	idle   []*pooled // most recently used last
 	lent   map[*pooled]bool
-	dials  map[*pooled]context.CancelFunc // that somebody waits for
+	dials  map[*pooled]context.CancelFunc // that a Lend waits for
 	open   int                            // idle, lent and being dialled
 	logins loginGate
 	queue  []*waiter
 	closed bool
-	work   sync.WaitGroup // dials and what follows them
+	work   sync.WaitGroup // dials and the work after them
 }
 
 type pooled struct {
@@ -65,7 +65,7 @@ type pooled struct {
 	retry    bool // its login was refused, and is worth another try
 }
 
-// waiter is a Lend in the queue. It is told once what became of it.
+// waiter is a Lend in the queue. It gets one result.
 type waiter struct {
 	want
 	given chan given
@@ -94,19 +94,18 @@ func NewPool(o PoolOptions) *Pool {
 	return p
 }
 
-// Lend runs fn with a session, preferring one that has folder EXAMINEd; an empty
-// folder means any. It waits its turn: while it waits a connection is made for it
-// where there is room, and it gets that or one that is given back, whichever is
-// first. The session may not be kept.
+// Lend runs fn with a session, preferring one that has folder EXAMINEd; an empty folder
+// means any. It waits its turn: meanwhile a connection is made for it if there is room, and
+// it gets the new one or one that is given back, whichever is first. fn may not keep the
+// session.
 //
-// When a session from an earlier lend turns out dead before the server answered
-// anything, fn runs once more on a fresh connection, so it must be safe to repeat.
-// On a new connection the login may leave together with fn's first commands; when
-// it is refused they fail with that error. Where Login.Refused says that it is
-// worth it, a refused login is tried once more, and fn runs again on that; no
-// command of the run before was obeyed. Any other refusal is not repeated, and
-// fails all callers that wait for a session with it. For a SEARCH whose charset was
-// refused see Session.Search.
+// When a session from an earlier lend turns out dead before the server answered anything,
+// fn runs once more on a fresh connection, so it must be safe to repeat. On a new
+// connection the login may leave together with fn's first commands; when it is refused they
+// fail with that error. Where Login.Refused says that it is worth it, a refused login is
+// tried once more, and fn runs again; the server obeyed no command of the run before. After
+// any other refusal the login is not repeated, and all callers that wait for a session fail
+// with it. For a SEARCH whose charset was refused see Session.Search.
 func (p *Pool) Lend(ctx context.Context, folder string, fn func(ctx context.Context, s *Session) error) error {
 	return p.lend(ctx, want{folder: FolderName(folder)}, fn)
 }
@@ -116,7 +115,7 @@ type want struct {
 	folder   string // preferably open; empty means any
 	writable bool   // preferably SELECTed
 	fresh    bool   // only a new connection will do
-	round    int    // the one that has to end well for this; 0 means none
+	round    int    // the round that has to end well for this; 0 means none
 }
 
 func (p *Pool) lend(ctx context.Context, w want, fn func(ctx context.Context, s *Session) error) error {
@@ -177,8 +176,8 @@ func (p *Pool) use(ctx context.Context, s *pooled, fn func(ctx context.Context, 
 	return err
 }
 
-// take returns a session; isNew says that no lend has used it yet. Who has waited
-// already goes before who just came.
+// take returns a session; isNew says that no lend has used it yet. Earlier callers go
+// first.
 func (p *Pool) take(ctx context.Context, what want, waited bool) (s *pooled, isNew bool, err error) {
 	for ; ; waited = true {
 		if ctx.Err() != nil {
@@ -192,7 +191,7 @@ func (p *Pool) take(ctx context.Context, what want, waited bool) (s *pooled, isN
 		}
 		if err := p.logins.lostIn(what.round); err != nil {
 			p.mu.Unlock()
-			return nil, false, err // others have tried meanwhile
+			return nil, false, err // other callers have tried meanwhile
 		}
 		if waited {
 			p.queue = slices.Insert(p.queue, 0, w)
@@ -251,7 +250,7 @@ func (p *Pool) wait(ctx context.Context, w *waiter) given {
 	return given{err: gaveUp(ctx)}
 }
 
-// abandon ends the dials, for which nobody waits any more. The lock is held.
+// abandon ends the dials that no caller waits for any more. The lock is held.
 func (p *Pool) abandon() {
 	for c, cancel := range p.dials {
 		delete(p.dials, c)
@@ -259,8 +258,8 @@ func (p *Pool) abandon() {
 	}
 }
 
-// serve gives idle sessions to those who wait, first come first served, and dials
-// for the others as far as there is room. The lock is held.
+// serve gives idle sessions to the waiting callers, first come first served, and dials for
+// the others as far as there is room. The lock is held.
 func (p *Pool) serve() {
 	for i := 0; i < len(p.queue) && len(p.idle) > 0; {
 		if w := p.queue[i]; !w.fresh {
@@ -297,9 +296,8 @@ func (p *Pool) give(i int, g given) {
 	w.given <- g
 }
 
-// pick takes an idle session, one that does not rest in IDLE if there is one. Of
-// several that have the folder open it prefers one that has it open as wanted. The
-// lock is held.
+// pick takes an idle session, if possible one that does not rest in IDLE. Of several with
+// the folder open it prefers one with the wanted access. The lock is held.
 func (p *Pool) pick(folder string, writable bool) *pooled {
 	best, high := 0, -1
 	for i, c := range p.idle {
@@ -322,7 +320,7 @@ func (p *Pool) pick(folder string, writable bool) *pooled {
 	return s
 }
 
-// check makes sure of a session before it is lent again.
+// check makes sure that a session is alive before it is lent again.
 func (p *Pool) check(ctx context.Context, s *pooled) bool {
 	if !s.alive() {
 		return false
@@ -355,8 +353,8 @@ func (p *Pool) put(s *pooled, sound bool) {
 	}
 }
 
-// Close ends every session, politely where nobody is using it, and fails those
-// who wait. It returns when all connections are closed.
+// Close ends every session, with LOGOUT where it is idle, and fails the waiting callers. It
+// returns when all connections are closed.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	if p.closed {

@@ -8,8 +8,8 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// dial begins to make a connection. It goes to the caller that is first in the queue when
-// it is there, and so does the failure to make it. The lock is held.
+// dial begins to make a connection. The first caller in the queue at that time gets the
+// connection, or the failure. The lock is held.
 func (p *Pool) dial() {
 	cfg := &p.o.Config
 	ctx, cancel := context.WithTimeout(p.life, cfg.Connect+cfg.Greeting+loginTime)
@@ -24,7 +24,7 @@ func (p *Pool) dial() {
 	})
 }
 
-// dialled is told what became of a dial.
+// dialled takes the result of a dial.
 func (p *Pool) dialled(c *pooled, err error) {
 	p.mu.Lock()
 	_, wanted := p.dials[c]
@@ -43,7 +43,7 @@ func (p *Pool) dialled(c *pooled, err error) {
 			p.mu.Unlock()
 			return
 		}
-		// Nobody waits any more. It becomes idle when it is logged in.
+		// No caller waits any more. It becomes idle when it is logged in.
 		p.lent[c] = true
 		p.mu.Unlock()
 		ctx, cancel := context.WithTimeout(p.life, loginTime)
@@ -57,7 +57,7 @@ func (p *Pool) dialled(c *pooled, err error) {
 	case err != nil && wanted && len(p.queue) > 0:
 		p.give(0, given{err: err})
 	}
-	// It failed, or the pool was closed, or what it would log in with has been refused.
+	// It failed, or the pool was closed, or its credential has been refused.
 	p.open--
 	p.answered(c)
 	p.serve()
@@ -67,8 +67,8 @@ func (p *Pool) dialled(c *pooled, err error) {
 	}
 }
 
-// refused is told of a login that was refused, and reports whether it is worth
-// another try. Where it is not, those who wait fail. The lock is held.
+// refused notes a refused login, and reports whether it is worth another try. If not, the
+// waiting callers fail. The lock is held.
 func (p *Pool) refused(e *wire.Error, round int) (retry bool) {
 	retry, final := p.logins.refused(e, round)
 	if final {
@@ -86,8 +86,8 @@ func (p *Pool) retries(s *pooled) bool {
 	return s.retry
 }
 
-// outcome is told how a login ended that was held for the first commands. The
-// reader of the session calls it, before anybody sees the outcome.
+// outcome takes the outcome of a login that was held for the first commands. The session's
+// reader calls it, before any caller sees the outcome.
 func (p *Pool) outcome(c *pooled, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,8 +111,8 @@ func (p *Pool) answered(c *pooled) {
 	}
 }
 
-// hurry sees to it that a login is sent that others wait for, although who has the
-// session sends no command. The lock is held.
+// hurry sends a held login that other callers wait for, if the session's borrower sends no
+// command. The lock is held.
 func (p *Pool) hurry() {
 	for c := range p.lent {
 		if !c.awaiting || c.hurried {

@@ -8,11 +8,11 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// scanner follows the grammar of what a server sends just far enough to bound
-// it: lines, literals, quoted strings and the depth of parentheses outside both.
-// It must never be more lenient than the parser behind it about where a string
-// or a literal ends, or a server could hide nesting from it; where the two could
-// differ it refuses. It keeps nothing but a line's first words.
+// scanner follows the grammar of a server's responses just far enough to bound them: lines,
+// literals, quoted strings and the depth of parentheses outside both. It must never be more
+// lenient than the parser behind it about where a string or a literal ends, or a server
+// could hide nesting from it; where the two could differ it refuses. It keeps only a line's
+// first words.
 type scanner struct {
 	limits Limits
 
@@ -34,7 +34,7 @@ type scanner struct {
 	bye    func(text string)
 	warned func() // called for an untagged NO or BAD
 	isBye  bool
-	mend   *mender // is told of the same bytes, after they have passed the bounds; nil while a dialog reads
+	mend   *mender // gets the same bytes, after they have passed the bounds; nil while a dialog reads
 }
 
 type scanState uint8

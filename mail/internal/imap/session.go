@@ -27,23 +27,22 @@ type Folder struct {
 	Writable    bool   // it is SELECTed and not EXAMINEd
 }
 
-// Session is one logged-in connection. It is used inside Use, or inside a Pool's
-// Lend, and by one goroutine at a time; commands may be started one after the
-// other before the first is waited for. Every command that was started has to be
-// waited for.
+// Session is one logged-in connection. It is used inside Use, or inside a Pool's Lend, and
+// by one goroutine at a time; commands may be started one after the other before the first
+// is waited for. The caller must wait for every command it started.
 type Session struct {
 	guard  *guard
 	client *imapclient.Client
 	cfg    *Config
-	folder Folder // Name is empty when none is EXAMINEd
-	noted  bool   // the library knows of folder
+	folder Folder // Name is empty when no folder is open
+	noted  bool   // the library has noted folder
 
 	caps      []string      // sorted
-	told      bool          // caps are those of after the login
+	told      bool          // caps are from after the login
 	login     *pendingLogin // until its answer has been taken over
 	refused   error         // the login's
 	idles     int           // how often it has been in IDLE
-	query     chan struct{} // closed when a CAPABILITY has been answered; nil when none was asked
+	query     chan struct{} // closed when a CAPABILITY has been answered; nil when none was sent
 	noCharset bool          // a SEARCH leaves without its CHARSET; as the lend that has it wants
 
 	mu    sync.Mutex
@@ -51,7 +50,7 @@ type Session struct {
 	asked *gathering // the FETCH in progress
 	taken int64      // messages read from FETCH responses
 	fresh freshness
-	dead  bool // no more will come
+	dead  bool // no more data will come
 }
 
 // Dial connects and logs in, a second time where the first login is refused and
@@ -123,7 +122,7 @@ func (s *Session) open(ctx context.Context, d *dialog) (stage string, err error)
 }
 
 // begin hands the connection over to the library, and completes the login unless it is
-// held: with answer, where its line is all there is to say.
+// held: with answer, where its line is the whole login.
 func (s *Session) begin(d *dialog, answer func(error)) error {
 	held := answer != nil && s.login.single()
 	if held {
@@ -143,8 +142,8 @@ func (s *Session) begin(d *dialog, answer func(error)) error {
 	return nil
 }
 
-// start hands the connection to the library, which is told what the dialog knows
-// by a greeting of our own making. The login may still be held.
+// start hands the connection to the library, and passes on the dialog's results in a
+// greeting that we make. The login may still be held.
 func (s *Session) start(d *dialog) error {
 	left, _ := d.br.Peek(d.br.Buffered())
 	s.caps = d.caps
@@ -165,7 +164,7 @@ func (s *Session) start(d *dialog) error {
 			WordDecoder:           &mime.WordDecoder{CharsetReader: charset.Reader},
 			UnilateralDataHandler: &imapclient.UnilateralDataHandler{Fetch: s.takeStray, Expunge: s.fresh.expunged, Mailbox: s.mailbox},
 		})
-		_ = s.client.WaitGreeting() // is there already; the capabilities count from here on
+		_ = s.client.WaitGreeting() // it is there already; the capabilities count from here on
 		go func() {
 			<-s.client.Closed()
 			s.guard.report(false)
@@ -203,9 +202,9 @@ func dialError(ctx context.Context, stage string, err error) *wire.Error {
 	return e
 }
 
-// Use runs fn with the session, bounded by ctx: when ctx ends, the connection
-// closes and every command in fn fails. An error of a command is a *wire.Error; one
-// that fn makes up itself is returned as it is.
+// Use runs fn with the session, bounded by ctx: when ctx ends, the connection closes and
+// every command in fn fails. An error of a command is a *wire.Error; fn's own errors are
+// returned unchanged.
 func (s *Session) Use(ctx context.Context, fn func(ctx context.Context, s *Session) error) error {
 	s.guard.begin(ctx, s.cfg.Socket, s.cfg.Limits.budget())
 	defer s.guard.finish()
@@ -223,18 +222,17 @@ func (s *Session) Renew() { s.guard.renew(s.cfg.Limits.budget()) }
 // for inside start.
 func (s *Session) Together(start func()) { s.guard.together(start) }
 
-// Capabilities returns what the server offers once logged in, upper case and
-// sorted; none when the login was refused. The caller may not change it. Where the
-// login has not been answered yet it is completed first, which costs the round trip
-// that holding it saved.
+// Capabilities returns the server's capabilities after the login, upper case and sorted;
+// none when the login was refused. The caller may not change it. Where the login has not
+// been answered yet it is completed first, which costs the round trip that holding it
+// saved.
 func (s *Session) Capabilities() []string {
 	s.ensureCapabilities()
 	return s.caps
 }
 
-// Has reports whether the server offers a capability, given in upper case. See
-// Capabilities for what it may cost: what a server says before the login is not
-// relied upon.
+// Has reports whether the server offers a capability, given in upper case. See Capabilities
+// for its cost: capabilities from before the login do not count.
 func (s *Session) Has(capability string) bool { return contains(s.Capabilities(), capability) }
 
 func contains(caps []string, capability string) bool {
@@ -242,13 +240,13 @@ func contains(caps []string, capability string) bool {
 	return ok
 }
 
-// Selected returns the folder that is EXAMINEd or SELECTed, and whether there is one.
+// Selected returns the folder that is EXAMINEd or SELECTed; false means no folder.
 func (s *Session) Selected() (Folder, bool) {
 	if s.folder.Name == "" {
 		return Folder{}, false
 	}
-	// The library answers an EXAMINE before it notes its folder: until it has,
-	// what the EXAMINE said holds.
+	// The library answers an EXAMINE before it notes its folder: until then, the EXAMINE's
+	// own data holds.
 	m := s.client.Mailbox()
 	switch {
 	case m != nil && m.Name == s.folder.Name:
@@ -261,7 +259,7 @@ func (s *Session) Selected() (Folder, bool) {
 	return s.folder, true
 }
 
-// alive reports whether the connection is open as far as is known here.
+// alive reports whether the connection is open, as far as this side can tell.
 func (s *Session) alive() bool {
 	if s.guard.reason() != nil {
 		return false
@@ -283,7 +281,7 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// Logout says goodbye and closes; ctx bounds the politeness.
+// Logout sends LOGOUT and closes the connection; ctx bounds the wait.
 func (s *Session) Logout(ctx context.Context) {
 	s.guard.begin(ctx, time.Second, idleBudget)
 	_ = s.client.Logout().Wait()
@@ -291,8 +289,8 @@ func (s *Session) Logout(ctx context.Context) {
 	_ = s.Close()
 }
 
-// whole is fail for a command that leaves in several writes, with the server's leave
-// for each: one that was accepted before all of it had left was not understood.
+// whole is fail for a command that leaves in several writes, each after the server's +: if
+// the server accepted it before all of it had left, it was misunderstood.
 func (s *Session) whole(stage string, err error) error {
 	if cause := s.guard.reason(); err == nil && errors.Is(cause, errNotIMAP) {
 		err = cause

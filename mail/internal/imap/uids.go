@@ -7,7 +7,7 @@ import (
 	goimap "github.com/emersion/go-imap/v2"
 )
 
-// UIDs is the set of some UIDs.
+// UIDs makes a set of UIDs.
 func UIDs(uids ...uint32) goimap.UIDSet {
 	var set goimap.UIDSet
 	for _, u := range uids {
@@ -64,8 +64,8 @@ func UIDsBelow(set goimap.UIDSet, uid uint32) goimap.UIDSet {
 	return out
 }
 
-// Numbers returns the UIDs of a set; none of one that is invalid or has more than
-// maxCopied. UIDSet.Nums does not end for a set that holds the greatest number.
+// Numbers returns the UIDs of a set; none if it is invalid or has more than maxCopied.
+// UIDSet.Nums does not end for a set that holds the greatest number.
 func Numbers(set goimap.UIDSet) []uint32 {
 	var all []uint32
 	for _, r := range set {

@@ -41,15 +41,15 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// within sets what may come, and when at the latest it must begin to; the zero
-// time leaves that to the bound on silence.
+// within sets how many bytes may come, and when the first must be there at the latest; the
+// zero time leaves that to the bound on silence.
 func (c *conn) within(bytes int64, by time.Time) {
 	c.Allow(bytes)
 	c.by = by
 }
 
-// explain gives a failure its form and its reason: the end of the context, else
-// the first bound that was passed, else itself.
+// explain makes a failure a *wire.Error with its reason: the end of the context, else the
+// first bound that was passed, else the failure itself.
 func (c *conn) explain(ctx context.Context, stage string, err error) error {
 	var e *wire.Error
 	if err == nil || errors.As(err, &e) && e.Err == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// capabilities asks what the server can do (RFC 2449). A server that does not know
-// the command offers nothing.
+// capabilities asks for the server's capabilities (RFC 2449): none if it does not know the
+// command.
 func (s *Session) capabilities() error {
 	s.caps = nil
 	_, err := s.command("capa", "CAPA")
@@ -59,8 +59,8 @@ func (s *Session) login(ctx context.Context) error {
 	return s.capabilities()
 }
 
-// plainUser reports whether USER and PASS are to be used: for a password where the
-// server offers them and not SASL PLAIN, or does not tell.
+// plainUser reports whether USER and PASS are to be used: for a password where the server
+// offers them and not SASL PLAIN, or has no CAPA.
 func (s *Session) plainUser(c wire.Credential) bool {
 	if c.Token != "" || s.offers("PLAIN") {
 		return false
@@ -70,8 +70,8 @@ func (s *Session) plainUser(c wire.Credential) bool {
 
 func (s *Session) offers(mechanism string) bool { return slices.Contains(s.caps["SASL"], mechanism) }
 
-// refused marks a server's refusal. Its words are left out: it has just been sent
-// a secret, and can say it again in any form.
+// refused marks a server's refusal. Its words are left out: it has just got a secret, and
+// can repeat it in any form.
 func (s *Session) refused(ctx context.Context, c wire.Credential, err error) error {
 	var e *wire.Error
 	if !errors.As(err, &e) || e.Kind != wire.KindRefused {
@@ -83,14 +83,14 @@ func (s *Session) refused(ctx context.Context, c wire.Credential, err error) err
 		code = e.Code
 	}
 	if code != "" && code != "AUTH" {
-		// It is not about the secret: the mailbox is locked, or the server is ill.
+		// The secret is not the reason: the mailbox is locked, or the server has a fault.
 		return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindRefused, Code: code}
 	}
 	return &wire.Error{Stage: wire.StageAuth, Kind: wire.KindAuth, Code: code, Newer: s.cfg.Login.Newer(ctx, c)}
 }
 
-// userPass logs in with RFC 1939 section 7. Neither may hold what ends a line, and
-// a user name cannot hold a space, which separates.
+// userPass logs in with RFC 1939 section 7. Neither may hold a line end, and a user name
+// cannot hold a space, the separator.
 func (s *Session) userPass(username, password string) error {
 	if strings.ContainsFunc(username, func(r rune) bool { return r <= ' ' || r == 0x7f }) ||
 		strings.ContainsAny(password, "\r\n\x00") || password == "" {
@@ -126,7 +126,7 @@ func (s *Session) sasl(c wire.Credential) error {
 	return s.conn.explain(s.ctx, wire.StageAuth, err)
 }
 
-// challenge reads what the server says within a login; done is its +OK.
+// challenge reads a reply within a login; done is its +OK.
 func (s *Session) challenge() (text string, done bool, err error) {
 	b, err := s.br.Peek(2)
 	if err != nil {

@@ -88,7 +88,7 @@ func dial(ctx context.Context, cfg Config) (*Session, error) {
 	return s, nil
 }
 
-// over makes the session speak over a connection.
+// over puts the session on a connection.
 func (s *Session) over(c net.Conn) {
 	s.conn = &conn{Bounded: wire.Bound(c, 0, errBudget), silence: s.cfg.Socket}
 	s.br = bufio.NewReaderSize(s.conn, 2*maxReply)
@@ -235,10 +235,10 @@ func (s *Session) inFlight(commands []string, read func(i int) error) error {
 	return nil
 }
 
-// Top reads the headers of messages and so many lines of what follows (RFC 1939
-// section 7, TOP), in one flight where the server allows it. got is called for
-// each in turn with the first keep bytes as delivered, CRLF line ends included, or
-// with the *wire.Error of a server that refused that one. A server without TOP refuses.
+// Top reads the headers of messages and so many lines of their bodies (RFC 1939 section 7,
+// TOP), in one flight where the server allows it. got is called for each in turn with the
+// first keep bytes as delivered, CRLF line ends included, or with the *wire.Error of a
+// server that refused that one. A server without TOP refuses.
 func (s *Session) Top(ctx context.Context, numbers []int, lines, keep int, got func(number int, b []byte, err error)) error {
 	return s.each(ctx, "top", numbers, keep, func(n int) string { return fmt.Sprintf("TOP %d %d", n, max(lines, 0)) }, got)
 }
@@ -280,8 +280,8 @@ func (s *Session) Check(ctx context.Context) error {
 	})
 }
 
-// Close says QUIT and closes the connection. Nothing was marked for deletion, so
-// QUIT deletes nothing (RFC 1939 section 6).
+// Close says QUIT and closes the connection. No message was marked for deletion, so QUIT
+// deletes none (RFC 1939 section 6).
 func (s *Session) Close() error {
 	if s.ended {
 		return nil
@@ -301,9 +301,9 @@ func (s *Session) end() {
 	_ = s.conn.End(net.ErrClosed)
 }
 
-// call runs one exchange within the budget of bytes. The end of ctx closes the
-// connection, and so does every failure that is not a refusal: what the server says
-// next would be an answer to something else.
+// call runs one exchange within the budget of bytes. The end of ctx closes the connection,
+// and so does every failure that is not a refusal: the server's next reply would answer
+// another command.
 func (s *Session) call(ctx context.Context, stage string, fn func() error) error {
 	if s.ended {
 		return &wire.Error{Stage: stage, Kind: wire.KindConnection, Err: net.ErrClosed}

@@ -21,8 +21,8 @@ const (
 	maxAddress    = 254 // bytes; a path is two more (RFC 5321 section 4.5.3.1.3)
 )
 
-// Check reports what keeps a message from being sent by this server, as far as can
-// be known before anything is said about it. The error is a *SendError.
+// Check reports why this server would not take a message, as far as can be known before
+// MAIL. The error is a *SendError.
 func (s *Session) Check(e Envelope, message []byte) error {
 	if failed := s.check(&e, message); failed != nil {
 		return notSent(failed)
@@ -85,10 +85,10 @@ var (
 	errLongLine   = errors.New("message holds a line of more than 998 bytes")
 )
 
-// address is the mailbox of RFC 5321 section 4.1.2 and of RFC 6531 section 3.3, without
-// a space or an angle bracket even where they could be quoted: nothing in it can end the
-// path it stands in. Servers may take more than 64 bytes before the @, and addresses of
-// lists and tickets have them; one that does not says so.
+// address is the mailbox of RFC 5321 section 4.1.2 and of RFC 6531 section 3.3, without a
+// space or an angle bracket even where they could be quoted: nothing in it can end the path
+// it stands in. Servers may take more than 64 bytes before the @, and addresses of lists
+// and tickets have them; a server that does not refuses.
 var address = regexp.MustCompile(`\A(` + word + `(\.` + word + `)*|"([!#-;=?-\[\]-~]|\\[!-;=?-~])*")@(` + label + `(\.` + label + `)*|\[[0-9A-Za-z.:-]+\])\z`)
 
 const (
@@ -107,8 +107,8 @@ func checkAddress(a string) error {
 	return nil
 }
 
-// checkMessage lets a message through that arrives as it is: a server may do with a
-// lone CR or LF what it likes, end the message there among other things.
+// checkMessage accepts only messages that arrive unchanged: a server may treat a lone CR or
+// LF as it likes, and even end the message there.
 func checkMessage(m []byte) error {
 	if !bytes.HasSuffix(m, []byte("\r\n")) {
 		return errUnfinished

@@ -22,9 +22,8 @@ var (
 	errClosed  = wire.Cause(wire.KindClosed, "connection is closed")
 )
 
-// conn is the connection as the dialogue sees it: what comes in is bounded, what
-// goes out has left, as far as this side can see to it, when a write returns.
-// Nothing is held back to be written later.
+// conn is the connection as the dialogue sees it: input is bounded, and output has left, as
+// far as this side can ensure, when a write returns. No output is buffered.
 type conn struct {
 	*wire.Bounded
 	br *bufio.Reader
@@ -54,13 +53,12 @@ func (c *conn) reply(within time.Duration) (reply, error) {
 	return r, nil
 }
 
-// quiet reports whether the server has said nothing yet that was not asked for, as
-// far as it was read.
+// quiet reports whether the server has sent no unsolicited reply, as far as read.
 func (c *conn) quiet() bool { return c.br.Buffered() == 0 }
 
-// hear begins to wait for what the server says next, without a bound of its own; the
-// channel is closed when there is something, or the connection has ended. Until
-// then nobody may ask for a reply.
+// hear begins to wait for the server's next bytes, without a time limit; the channel is
+// closed when they are there, or the connection has ended. Until then reply may not be
+// called.
 func (c *conn) hear() <-chan struct{} {
 	spoke := make(chan struct{})
 	if !c.quiet() {

@@ -8,7 +8,7 @@ import (
 
 // The stages of a message, besides those of a connection.
 const (
-	StageCheck   = "check"   // before anything is said about the message
+	StageCheck   = "check"   // before MAIL
 	StageMail    = "mail"    // MAIL FROM
 	StageRcpt    = "rcpt"    // RCPT TO
 	StageData    = "data"    // the command DATA
@@ -16,12 +16,12 @@ const (
 	StageEnd     = "end"     // the end of the message, and the answer to it
 )
 
-// refusal is an answer that says no.
+// refusal is the Error of a negative reply.
 func refusal(stage string, r reply) *wire.Error {
 	return &wire.Error{Stage: stage, Kind: wire.KindRefused, Reply: r.code, Code: r.enhanced, Text: r.text(), Permanent: r.code >= 500}
 }
 
-// failure is what ended a connection, or kept it from being made.
+// failure is the Error of a connection that ended or could not be made.
 func failure(stage string, err error) *wire.Error {
 	return &wire.Error{Stage: stage, Kind: wire.KindOf(err), OutOfStep: true, Err: err}
 }
@@ -29,7 +29,7 @@ func failure(stage string, err error) *wire.Error {
 // Outcome is the known state of a message. Its zero value promises nothing.
 type Outcome int
 
-// The outcomes. Accepted has no error; what Send returned tells it.
+// The outcomes. Accepted has no error: Send returned a Receipt.
 const (
 	Unknown Outcome = iota // it may have been taken: the end of it may have left, and no answer came back
 	NotSent                // the server has not taken it, and will not
@@ -43,14 +43,14 @@ func (o Outcome) String() string {
 	return "unknown"
 }
 
-// SendError says what became of a message that was not accepted. Its cause is an
-// *Error with the stage and the server's code, or what BeforeData returned.
+// SendError is the outcome of a message that was not accepted. Its cause is an *Error with
+// the stage and the server's code, or the error of BeforeData.
 type SendError struct {
 	Outcome Outcome
 	// Temporary says of a message that was not sent that the same may work later:
 	// the server said so, or the connection failed.
 	Temporary bool
-	Refused   []RefusedRecipient // in the order of the envelope; none when the failure was another
+	Refused   []RefusedRecipient // in the order of the envelope; none for other failures
 	Err       error
 }
 
@@ -73,7 +73,7 @@ func (e *SendError) Error() string {
 // Unwrap returns the cause.
 func (e *SendError) Unwrap() error { return e.Err }
 
-// notSent is the failure to send a message of which nothing can have been taken.
+// notSent is the failure of a message that the server cannot have taken.
 func notSent(e *wire.Error) *SendError {
 	later := e.Reply/100 == 4
 	switch e.Kind {
@@ -83,5 +83,5 @@ func notSent(e *wire.Error) *SendError {
 	return &SendError{Outcome: NotSent, Temporary: later, Err: e}
 }
 
-// unknown is the failure to learn what became of a message.
+// unknown is the failure of a message whose outcome is unknown.
 func unknown(e *wire.Error) *SendError { return &SendError{Err: e} }

@@ -18,7 +18,7 @@ type reply struct {
 	lines    []string // the text, without codes; at least one, perhaps empty
 }
 
-// positive says that the command was done, refused that it will not be.
+// positive means that the command was done, refused that it will not be.
 func (r *reply) positive() bool { return r.code/100 == 2 }
 func (r *reply) refused() bool  { return r.code/100 >= 4 }
 
@@ -27,8 +27,8 @@ func (r *reply) text() string {
 	return wire.Clean(strings.Join(strings.Fields(strings.Join(r.lines, " ")), " "))
 }
 
-// readReply reads one reply. It takes a line that ends without CR, and nothing
-// else that is not as it should be: half a line is not an answer.
+// readReply reads one reply. It accepts a line that ends without CR, and refuses any other
+// fault: half a line is not an answer.
 func readReply(br *bufio.Reader) (reply, error) {
 	var r reply
 	for range maxLines {
@@ -70,5 +70,5 @@ func readReply(br *bufio.Reader) (reply, error) {
 // replyLine is a line of a reply: 250-text, 250 text, or the code alone.
 var replyLine = regexp.MustCompile(`(?s)\A([2-5][0-9][0-9])(?:([ -])(.*))?\z`)
 
-// enhanced is a status code that a text begins with (RFC 2034 section 4).
+// enhanced matches a status code at the beginning of a text (RFC 2034 section 4).
 var enhanced = regexp.MustCompile(`\A[245]\.[0-9]{1,3}\.[0-9]{1,3}(?: |\z)`)

@@ -10,24 +10,22 @@ import (
 	"github.com/postern-mail/postern/mail/internal/wire"
 )
 
-// Envelope says from whom and to whom a message goes; the message's own header is
-// not looked at.
+// Envelope is the sender and recipients of a message; the message's own header does not
+// count.
 type Envelope struct {
 	From       string   // local-part@domain, without angle brackets
 	Recipients []string // 1 to MaxRecipients, as From; all of them get it, or nobody
 	SMTPUTF8   bool     // the header has text beyond ASCII (RFC 6531)
-	// BeforeData is called once when the server has taken every recipient, right
-	// before the message is sent: what is recorded from there on has to say that it
-	// may have arrived. Its error keeps the message from being sent, and is the cause
-	// of the SendError. nil means there is nothing to do.
+	// BeforeData is called once when the server has taken every recipient, right before the
+	// message is sent: from here on, records must say that it may have arrived. An error
+	// stops the message, and is the cause of the SendError. The func may be nil.
 	BeforeData func() error
-	// Sent is told how many bytes of the message have left, now and then. It may not
-	// block. nil means nobody wants to know.
+	// Sent gets the number of bytes of the message that have left, now and then. It may not
+	// block, and may be nil.
 	Sent func(bytes int)
 }
 
-// Receipt is a server's word that it has a message and delivers it, or says if it
-// cannot.
+// Receipt is a server's promise to deliver a message, or to report that it cannot.
 type Receipt struct {
 	Reply int    // 2xx
 	Code  string // enhanced status code, such as 2.0.0; empty without one
@@ -37,11 +35,10 @@ type Receipt struct {
 const (
 	block = 32 << 10 // bytes of the message that leave in one write
 
-	// listening is how long the server has, before the end of the message leaves,
-	// for what it said without being asked to arrive. What comes later is taken for
-	// its answer.
+	// listening is how long Send waits for unsolicited replies before the end of the
+	// message leaves. A later reply is taken for the answer.
 	listening = 2 * time.Millisecond
-	// parting is how long it has to say why it broke off.
+	// parting is how long the server has to say why it broke off.
 	parting = time.Second
 )
 
@@ -49,11 +46,10 @@ const (
 // at the end of each line, the last one too, at most 998 bytes between them and no
 // zero byte; dots need no care.
 //
-// A Receipt means that the server took it. Else the error is a *SendError, and its
-// Outcome says what is certain. NotSent: the server refused, or the connection
-// ended before the end of the message left; a server drops what it has of a message
-// without its end (RFC 5321 section 4.1.1.4). Unknown: the end left, or part of it
-// may have, and no answer came back.
+// A Receipt means that the server took it. Else the error is a *SendError with its Outcome.
+// NotSent: the server refused, or the connection ended before the end of the message left;
+// a server drops what it has of a message without its end (RFC 5321 section 4.1.1.4).
+// Unknown: the end left, or part of it may have, and no answer came back.
 //
 // The end of ctx closes the connection at any time. A Session can send another
 // message as long as the server keeps the connection.
@@ -82,15 +78,15 @@ func (s *Session) Send(ctx context.Context, e Envelope, message []byte) (*Receip
 	}
 	// From here on the server is to be silent until it has the end of the message.
 	spoke := s.conn.hear()
-	defer func() { <-spoke }() // it has, or the connection has ended
+	defer func() { <-spoke }() // the server has spoken, or the connection has ended
 	if failed := s.body(message, e.Sent, spoke); failed != nil {
 		return nil, notSent(failed)
 	}
 	return s.end(ctx, spoke)
 }
 
-// no is an answer that ends the attempt. One that means neither yes nor no, and the
-// server's goodbye, end the connection with it.
+// no is the failure of a reply that ends the attempt. A reply that is neither positive nor
+// a refusal, or the server's goodbye, also ends the connection.
 func (s *Session) no(stage string, r reply) *wire.Error {
 	if !r.refused() {
 		return failure(stage, s.conn.End(errNotSMTP))
@@ -101,8 +97,8 @@ func (s *Session) no(stage string, r reply) *wire.Error {
 	return refusal(stage, r)
 }
 
-// envelope says from whom and to whom, in one flight where the server allows it
-// (RFC 2920), and collects every answer.
+// envelope sends MAIL and RCPT, in one flight where the server allows it (RFC 2920), and
+// collects every answer.
 func (s *Session) envelope(e *Envelope, size int, eight bool) error {
 	lines := make([]string, 0, 2+len(e.Recipients))
 	if s.begun {
@@ -177,8 +173,8 @@ func (s *Session) next(stage, line string, sent bool) (reply, *wire.Error) {
 	return r, nil
 }
 
-// mailFrom is the MAIL command, with what the server has to know (RFC 1870, RFC
-// 6152, RFC 6531) and nothing that it does not offer.
+// mailFrom is the MAIL command, with the parameters (RFC 1870, RFC 6152, RFC 6531) that the
+// message needs and the server offers.
 func (s *Session) mailFrom(e *Envelope, size int, eight bool) string {
 	line := "MAIL FROM:<" + e.From + ">"
 	if s.offers("SIZE") {
@@ -227,8 +223,8 @@ func (s *Session) body(message []byte, sent func(int), spoke <-chan struct{}) *w
 	return nil
 }
 
-// end sends the end of the message, alone, and says what the answer means. From its
-// first byte on nothing but an answer tells what became of the message.
+// end sends the end of the message, alone, and interprets the answer. From its first byte
+// on only an answer tells the outcome.
 func (s *Session) end(ctx context.Context, spoke <-chan struct{}) (*Receipt, error) {
 	select {
 	case <-spoke:
@@ -258,16 +254,16 @@ func (s *Session) end(ctx context.Context, spoke <-chan struct{}) (*Receipt, err
 		return nil, unknown(s.no(StageEnd, r))
 	}
 	if next, _ := s.conn.br.Peek(min(3, s.conn.br.Buffered())); len(next) > 0 && string(next) != "421" {
-		// There is more than one answer, and no telling which is the one.
+		// There are several answers, and it is unknown which one counts.
 		return nil, unknown(failure(StageEnd, s.conn.End(errEarly)))
 	}
 	s.begun = false
 	return &Receipt{Reply: r.code, Code: r.enhanced, Text: r.text()}, nil
 }
 
-// brokeOff is why the message stopped in its middle: what the server said, if it
-// was a refusal, else the cause given. The connection ends without the end of the
-// message, so that nothing comes of it.
+// brokeOff is why the message stopped in its middle: the server's refusal, if it sent one,
+// else the cause given. The connection ends without the end of the message, so the server
+// drops it.
 func (s *Session) brokeOff(cause error, spoke <-chan struct{}) *wire.Error {
 	if k := wire.KindOf(cause); k != wire.KindTimeout && k != wire.KindCanceled {
 		s.conn.Deadline(time.Now().Add(parting))

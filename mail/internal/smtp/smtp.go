@@ -3,10 +3,10 @@
 // bounded and ended by its context. Of each message it says whether the server took
 // it, did not take it, or may have.
 //
-// The dialogue is its own. It is a dozen lines to send, and what has to be certain
-// about them is what a general client does not tell: that a write had left before
-// the next one began, that the end of a message goes out alone and last, that
-// nothing came in before it was asked for, and how much a server may say.
+// The dialogue is its own. It is a dozen lines to send, and a general client does not
+// guarantee the points that matter: that a write had left before the next one began, that
+// the end of a message goes out alone and last, that no reply came in early, and how much a
+// server may send.
 //
 // It knows nothing of accounts or policy; only package mail can import it.
 package smtp
@@ -27,7 +27,7 @@ const (
 	dataTime    = 2 * time.Minute
 	blockTime   = 3 * time.Minute // for each write
 	endTime     = 10 * time.Minute
-	goodbye     = 2 * time.Second // for QUIT, of which nothing depends
+	goodbye     = 2 * time.Second // for QUIT, which does not matter
 )
 
 // Session is a connection that is logged in. It is not safe for concurrent use.
@@ -66,7 +66,7 @@ func dial(ctx context.Context, target wire.Target) (*Session, error) {
 	return s, nil
 }
 
-// open takes a connection to where mail can be sent.
+// open brings a connection to the state where mail can be sent.
 func (s *Session) open(ctx context.Context, target wire.Target) error {
 	within := time.Now().Add(target.Greeting)
 	r, err := s.conn.reply(time.Until(within))
@@ -97,7 +97,7 @@ func (s *Session) open(ctx context.Context, target wire.Target) error {
 	return nil
 }
 
-// denied is an answer that is not the one that was needed.
+// denied is the failure of a reply other than the expected one.
 func denied(stage string, r reply) *wire.Error {
 	if r.refused() {
 		return refusal(stage, r)
@@ -120,8 +120,8 @@ func (s *Session) command(stage, line string, within time.Duration) (reply, *wir
 	return r, nil
 }
 
-// hello asks what the server offers. HELO does not help: a server without EHLO
-// has no login either.
+// hello asks for the server's extensions. HELO does not help: a server without EHLO has no
+// login either.
 func (s *Session) hello(stage string, within time.Duration) error {
 	r, failed := s.command(stage, "EHLO localhost", within)
 	if failed != nil {
