@@ -22,7 +22,7 @@ type asker interface {
 	// Say shows a paragraph.
 	Say(text string)
 	Text(ctx context.Context, q textQuestion) (string, error)
-	// Secret asks without showing what is typed. It is never empty.
+	// Secret asks without showing the input. It is never empty.
 	Secret(ctx context.Context, title, help string) (mail.Secret, error)
 	// Choose returns the value of one of the choices; the first is proposed.
 	Choose(ctx context.Context, title, help string, choices []choice) (string, error)
@@ -32,12 +32,12 @@ type asker interface {
 // textQuestion asks for a line.
 type textQuestion struct {
 	Title, Help string
-	Proposed    string             // what an empty answer means
-	Optional    bool               // an empty answer stands, where nothing is proposed
-	Check       func(string) error // of a line that is not empty; nil accepts any
+	Proposed    string             // the value of an empty answer
+	Optional    bool               // an empty answer is allowed, where nothing is proposed
+	Check       func(string) error // of a non-empty line; nil accepts any
 }
 
-// judge returns the answer that a line stands for, or what is wrong with it.
+// judge returns the answer in a line, or the reason to refuse it.
 func (q *textQuestion) judge(line string) (string, error) {
 	line = strings.TrimSpace(line)
 	if line == "" {
@@ -59,8 +59,8 @@ var errEmptySecret = errors.New("it is empty; Ctrl-C ends without changing anyth
 // errStopped says that the person stopped.
 var errStopped = fmt.Errorf("stopped by the person: %w", context.Canceled)
 
-// newAsker picks forms for a terminal that can show them, and plain lines for one that
-// cannot or whose reader reads aloud.
+// newAsker picks forms for a terminal that can show them, and plain lines for other
+// terminals and for screen readers.
 func newAsker(s *System, plain bool) asker {
 	out, isFile := s.Stdout.(*os.File)
 	if plain || !terminal.Draws(s.Getenv) || s.Getenv("ACCESSIBLE") != "" || !isFile {
@@ -69,10 +69,10 @@ func newAsker(s *System, plain bool) asker {
 	return &formAsker{in: &formInput{file: s.Stdin}, out: out, environ: s.Environ}
 }
 
-// lineAsker asks line by line. Nothing moves or is drawn over. It is the accessible
-// way: that of the forms' library takes the end of the input for an answer.
+// lineAsker asks line by line. Nothing moves or is drawn over. The accessible mode
+// of the forms' library is not used: it takes the end of the input for an answer.
 type lineAsker struct {
-	stdin *os.File // in, where what is typed is not to be shown
+	stdin *os.File // in, for input that is not shown
 	in    *bufio.Reader
 	out   io.Writer
 }
@@ -193,7 +193,7 @@ func (l *lineAsker) Confirm(ctx context.Context, title string, proposed bool) (y
 	return yes, err
 }
 
-// sentence is an error as a person reads it, without the full stop.
+// sentence returns an error for a person to read, without the full stop.
 func sentence(err error) string {
 	s := err.Error()
 	if s != "" && s[0] >= 'a' && s[0] <= 'z' {

@@ -22,7 +22,7 @@ import (
 // name is the account's.
 func (s *setup) name() string { return s.Account[0] }
 
-// exists reports whether there is something where the vault goes.
+// exists reports whether the vault's path exists.
 func (s *setup) exists() (bool, error) {
 	_, err := os.Stat(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,7 +51,7 @@ func (s *setup) add(name, value string) {
 	}
 }
 
-// addEndpoint adds a server's options, unless there is none.
+// addEndpoint adds a server's options; a zero endpoint adds nothing.
 func (s *setup) addEndpoint(kind string, e mail.Endpoint) {
 	if e.IsZero() {
 		return
@@ -61,14 +61,14 @@ func (s *setup) addEndpoint(kind string, e mail.Endpoint) {
 	s.add("--"+kind+"-security", string(e.Security))
 }
 
-// addSentCopy says that the provider files what is sent, where it does.
+// addSentCopy adds the option for a provider that files sent mail itself.
 func (s *setup) addSentCopy(found *autoconfig.Settings, smtp mail.Endpoint) {
 	if found.Provider != nil && found.Provider.FilesSent && smtp.Loopback() {
 		s.add("--sent-copy", string(mail.SentNever))
 	}
 }
 
-// secret reads a secret from where an option says, once.
+// secret reads a secret from the source that an option names, once.
 func (s *setup) secret(ctx context.Context, source string) (mail.Secret, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,11 +80,11 @@ func (s *setup) secret(ctx context.Context, source string) (mail.Secret, error) 
 		}
 		s.secrets[source] = held
 	}
-	// The command wipes what it gets.
+	// The command wipes the secret it gets.
 	return mail.NewSecret([]byte(held.Reveal())), nil
 }
 
-// check is one line of what doctor says.
+// check is one line of doctor's answer.
 type check struct {
 	Name   string         `json:"name"`
 	OK     bool           `json:"ok"`
@@ -93,9 +93,9 @@ type check struct {
 	Hint   string         `json:"hint"`
 }
 
-// try makes the account where it lasts no longer than this call, and logs in to its
-// servers. The checks are those of the servers; the error says why none could be
-// made.
+// try makes the account in a vault that lasts for this call, and logs in to its
+// servers. The checks are those of the servers; the error is the reason why there
+// are none.
 func (s *setup) try(ctx context.Context) (account mail.Account, checks []check, err error) {
 	v, remove, err := vault.Temporary(ctx, nil)
 	if err != nil {
@@ -138,18 +138,18 @@ func (s *setup) try(ctx context.Context) (account mail.Account, checks []check, 
 		}
 	}
 	if account.Auth == mail.AuthOAuth2 {
-		// A provider may have given another token than the first by now.
+		// The provider may have rotated the token by now.
 		err = v.RefreshToken(ctx, account.Name, func(_ context.Context, o mail.OAuthSecrets) (mail.Secret, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.refresh = mail.NewSecret([]byte(o.RefreshToken.Reveal()))
-			return mail.Secret{}, nil // it stays as it is
+			return mail.Secret{}, nil // it stays unchanged
 		})
 	}
 	return account, checks, err
 }
 
-// failed is the first check that did not pass, as an error, or nil.
+// failed returns the first check that did not pass, as an error, or nil.
 func failed(checks []check) error {
 	for _, c := range checks {
 		if !c.OK {
@@ -159,18 +159,18 @@ func failed(checks []check) error {
 	return nil
 }
 
-// made is the result of a set-up: what it made or found.
+// made is the result of a set-up: the parts it made or found.
 type made struct {
 	vault.InitResult
-	keys     []newKey // those that are new
+	keys     []newKey // the new ones
 	accounts []mail.Account
 }
 
 // commitTime bounds the steps that must finish once they have begun.
 const commitTime = 60 * time.Second
 
-// commit keeps the keys, makes the vault and adds the account. When it fails, nothing of it
-// remains; the error names anything that could not be undone.
+// commit keeps the keys, makes the vault and adds the account. When it fails, it undoes
+// all of that; the error names anything that could not be undone.
 func (s *setup) commit(ctx context.Context, chain *keyChain) (m *made, err error) {
 	var undo undoing
 	defer func() {
@@ -210,8 +210,8 @@ func (s *setup) commit(ctx context.Context, chain *keyChain) (m *made, err error
 	return m, err
 }
 
-// makeVault makes the vault, or opens the one that is there. Of one that is there the
-// administrator's key is enough.
+// makeVault makes the vault, or opens an existing one, for which the administrator's
+// key is enough.
 func (s *setup) makeVault(ctx context.Context, keys vault.Keys, undo *undoing) (vault.InitResult, error) {
 	there, err := s.exists()
 	if err != nil {
@@ -238,8 +238,8 @@ func (s *setup) makeVault(ctx context.Context, keys vault.Keys, undo *undoing) (
 	return r, err
 }
 
-// addAccount adds the account with its lists, by the commands that an administrator
-// would use, so that each is in the audit log.
+// addAccount adds the account with its lists, by the administrator's commands, so
+// that each is in the audit log.
 func (s *setup) addAccount(ctx context.Context, v *vault.Vault, undo *undoing) error {
 	admin, err := s.Administer(AdministratorOptions{Vault: v, ReadSecret: s.secret,
 		Authorize: func(context.Context, *mail.Account, mail.Secret, login.AuthorizeOptions) (mail.Secret, error) {

@@ -14,12 +14,12 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
-// formAsker asks with a form on a terminal, one question at a time. What was
-// answered stays on the screen as a line; secrets do not.
+// formAsker asks with a form on a terminal, one question at a time. Answers
+// stay on the screen as a line; secrets do not.
 type formAsker struct {
 	in      *formInput
 	out     *os.File
-	environ []string // where NO_COLOR and TERM are looked for
+	environ []string // the environment with NO_COLOR and TERM
 }
 
 func (f *formAsker) Say(text string) { fmt.Fprintf(f.out, "%s\n\n", text) }
@@ -31,7 +31,7 @@ func (f *formAsker) ask(ctx context.Context, field huh.Field) error {
 	form := huh.NewForm(huh.NewGroup(field)).WithTheme(huh.ThemeFunc(huh.ThemeBase16)).
 		WithProgramOptions(tea.WithInput(in), tea.WithOutput(f.out), tea.WithEnvironment(f.environ))
 	if width, height, err := term.GetSize(int(f.out.Fd())); err == nil {
-		// Else what is drawn first is 80 columns wide, and drawn again at once.
+		// Else the first drawing is 80 columns wide, and drawn again at once.
 		form.Update(tea.WindowSizeMsg{Width: width, Height: height})
 	}
 	err := form.RunWithContext(ctx)

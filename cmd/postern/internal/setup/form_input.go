@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// formInput reads a terminal for one form after the other. The forms' library leaves
-// the reader of a form behind that has ended, and it would take the first key meant for
-// the next form: here one goroutine reads, and lends what it read to one form at a time.
+// formInput reads a terminal for one form after the other. When a form ends, the library
+// leaves its reader running, which would take the first key meant for the next form:
+// here one goroutine reads, and lends its input to one form at a time.
 type formInput struct {
 	file *os.File
 
 	start  sync.Once
 	chunks chan []byte
 	mu     sync.Mutex
-	rest   []byte // read, and not taken yet
+	rest   []byte // read but not taken
 }
 
 // lend lends the terminal to one form, until end is called.
@@ -46,8 +46,8 @@ func (t *formInput) pump() {
 	}
 }
 
-// lentInput is the terminal while it is lent to a form. It has what the library needs
-// to set a terminal up, and nothing by which it would read it itself.
+// lentInput is the terminal while it is lent to a form. It has the methods that the library
+// needs to set a terminal up, and none by which it would read the terminal itself.
 type lentInput struct {
 	*formInput
 	over chan struct{}
@@ -71,7 +71,7 @@ func (r *lentInput) Read(b []byte) (int, error) {
 		}
 	}
 	select {
-	case <-r.over: // what came is for the next form
+	case <-r.over: // the input is for the next form
 		return 0, io.EOF
 	default:
 	}

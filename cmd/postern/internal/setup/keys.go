@@ -14,7 +14,7 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-// Keyring is where the system keeps secrets; *login.SystemKeyring implements it.
+// Keyring is the system's store of secrets; *login.SystemKeyring implements it.
 type Keyring interface {
 	login.Keyring
 	Set(ctx context.Context, name string, s mail.Secret) error
@@ -30,7 +30,7 @@ const (
 	ShownOnce KeyPlace = "show" // printed, and kept by the person; the administrator's only
 )
 
-// newKey is a key that is made and not kept yet.
+// newKey is a new key that is not kept yet.
 type newKey struct {
 	role   string // agent or admin: the beginning of its name in the keyring
 	secret mail.Secret
@@ -38,7 +38,7 @@ type newKey struct {
 	file   string
 }
 
-// keyChain is the keys of a vault, and those of them that are still to be kept.
+// keyChain is the keys of a vault, and the new keys still to be kept.
 type keyChain struct {
 	vault.Keys
 	fresh []newKey
@@ -67,11 +67,11 @@ func (s *setup) makeKeys(c *keyChain) error {
 	return nil
 }
 
-// keyringTime bounds one question to the keyring, within which a person may have to
+// keyringTime bounds one call to the keyring, within which a person may have to
 // unlock it.
 const keyringTime = 60 * time.Second
 
-// keep puts a key where it belongs. What it did is undone by undo.
+// keep stores a key in its place. undo can undo that.
 func (s *setup) keep(ctx context.Context, k *newKey, undo *undoing) error {
 	line := k.secret.Reveal()
 	switch k.place {
@@ -82,7 +82,7 @@ func (s *setup) keep(ctx context.Context, k *newKey, undo *undoing) error {
 		name := k.role + "-" + strings.ToLower(rand.Text()[:12])
 		ctx, cancel := context.WithTimeout(ctx, keyringTime)
 		defer cancel()
-		perhaps := true // what took too long may be kept later
+		perhaps := true // after a timeout the key may still be kept
 		undo.add("the key "+vault.KeyringName(name)+" in the system keyring", func(ctx context.Context) error {
 			if err := s.Keyring.Delete(ctx, vault.KeyringName(name)); perhaps && !errors.Is(err, mail.ErrNotInKeyring) {
 				return err
@@ -93,7 +93,7 @@ func (s *setup) keep(ctx context.Context, k *newKey, undo *undoing) error {
 			perhaps = ctx.Err() != nil
 			return keyringFault(ctx, err)
 		}
-		// A key that cannot be had again is a vault that nobody opens.
+		// A vault whose key cannot be read back is lost.
 		back, err := s.Keyring.Secret(ctx, vault.KeyringName(name))
 		defer back.Wipe()
 		if err != nil || back.Reveal() != k.secret.Reveal() {
@@ -115,8 +115,8 @@ func keyringFault(ctx context.Context, err error) error {
 		Hint: "Check that it runs and is unlocked, or keep the keys in files: --agent-key file --admin-key file.", Err: err}
 }
 
-// keyringWorks tries whether there is a keyring that can be asked. A locked one is
-// unlocked by the person now, rather than in the middle.
+// keyringWorks tries whether the keyring answers. A person unlocks a locked one
+// now, rather than in the middle.
 func (s *setup) keyringWorks(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, keyringTime)
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-// report prints what there is now: the vault, its keys, the rules in plain words,
-// and how to go on.
+// report prints the result: the vault, its keys, the rules in plain words, and
+// how to go on.
 func (s *setup) report(m *made) error {
 	var b strings.Builder
 	state := "made"
@@ -70,7 +70,7 @@ func (s *setup) tellHow(b *strings.Builder, m *made) {
 	fmt.Fprintf(b, "\nTo connect a client: postern install claude-code%s (or claude-desktop, cursor, vscode, codex)\nOr paste this into its configuration:\n\n%s\n", option, entry)
 }
 
-// adminForm is how the administrator's key is given to a command.
+// adminForm returns how to give a command the administrator's key.
 func (s *setup) adminForm() string {
 	for _, form := range []string{"_FILE", "_COMMAND"} {
 		if v := s.Getenv(vault.AdminKeyVar + form); v != "" {
@@ -93,8 +93,8 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// profileFor is what a client is offered by default: what changes something only
-// where a rule allows it.
+// profileFor returns the profile that a client is offered by default: full only
+// where a rule allows changes.
 func profileFor(accounts []mail.Account) string {
 	for _, a := range accounts {
 		if a.Mode != mail.ReadOnly {

@@ -1,13 +1,13 @@
-// Package setup makes what a new installation needs: the keys, the vault, and a mail
-// account whose login was tried. It takes all of that from its arguments (Run), or asks
-// a person (Ask).
+// Package setup makes a new installation: the keys, the vault, and a mail account whose
+// login was tried. It takes the values from its arguments (Run), or asks a person
+// (Ask).
 //
 // An account is first added to a vault that lasts as long as the trial, by the very
-// command that adds it to the real one: nothing is kept of what does not work, and
-// there is no second way to make an account. Only then are the keys kept, the vault
-// made and the account added to it; all of that is undone when one of these steps
-// fails. The commands are those that the program hands in as an Administrator: this
-// package can run no other.
+// command that adds it to the real one: an account that does not work is not kept,
+// and there is no second way to make an account. Only then are the keys kept, the
+// vault made and the account added to it; all of that is undone when one of these
+// steps fails. The commands come from the program as an Administrator: this package
+// can run no other.
 package setup
 
 import (
@@ -29,21 +29,21 @@ import (
 	"github.com/postern-mail/postern/vault"
 )
 
-// Options say what is to be made.
+// Options say what to make.
 type Options struct {
 	Path     string   // the vault's file, absolute
-	Account  []string // what follows 'account add': a name and its options; nil for no account
-	AllowIn  []string // whose mail is visible; none leaves the list off
-	AllowOut []string // whom the account may write to
+	Account  []string // the arguments of 'account add': a name and its options; nil for no account
+	AllowIn  []string // senders whose mail is visible; empty leaves the list off
+	AllowOut []string // recipients that the account may write to
 	Device   bool     // consent to OAuth 2.0 is given on another device
 
-	AdminKey, AgentKey KeyPlace // where keys go that have to be made; empty makes none, or asks
+	AdminKey, AgentKey KeyPlace // where to keep new keys; empty makes none, or asks
 
 	AcceptFound bool // use servers that the domain's own records name, without asking
 	Plain       bool // ask line by line on every terminal
 }
 
-// System is what a set-up needs of the program around it. All fields are required.
+// System holds the parts of the program that a set-up needs. All fields are required.
 type System struct {
 	Getenv  func(string) string
 	Environ []string
@@ -53,14 +53,14 @@ type System struct {
 	Keyring Keyring
 	Finder  Finder
 
-	// Keys finds the keys that there are already, without making any.
+	// Keys finds the existing keys, without making any.
 	Keys                       func(ctx context.Context) (vault.Keys, error)
 	AgentKeyFile, AdminKeyFile string // where keys are kept, or the lines that name them in the keyring
 
-	// ReadSecret reads what an option such as --password-from names.
+	// ReadSecret reads the source that an option such as --password-from names.
 	ReadSecret func(ctx context.Context, source string) (mail.Secret, error)
-	// ClientEntry is what a person pastes into the configuration of an MCP client.
-	// profile is full or read-only.
+	// ClientEntry returns the text that a person pastes into the configuration of
+	// an MCP client. profile is full or read-only.
 	ClientEntry func(fingerprint, profile string) (string, error)
 
 	Administer func(AdministratorOptions) (Administrator, error)
@@ -73,14 +73,14 @@ type Finder interface {
 
 // Administrator runs commands on one vault with the rights of its administrator.
 type Administrator interface {
-	// Run runs one command and returns its data. What the command answers as its error
-	// is a *discovery.Fault.
+	// Run runs one command and returns its data. An error that the command answers is
+	// a *discovery.Fault.
 	Run(ctx context.Context, tokens ...string) (json.RawMessage, error)
 	Close()
 }
 
-// AdministratorOptions say on which vault commands run, and what stands in for the
-// ways of the program. What is nil is the program's own.
+// AdministratorOptions choose the vault of the commands, and replace parts of the
+// program. Nil fields mean the program's own.
 type AdministratorOptions struct {
 	Vault      *vault.Vault
 	ReadSecret func(ctx context.Context, source string) (mail.Secret, error)
@@ -88,10 +88,10 @@ type AdministratorOptions struct {
 	Keyring    Keyring
 }
 
-// Commands are the paths of those that an Administrator has to have.
+// Commands are the paths of the commands that an Administrator must have.
 var Commands = []string{"account add", "account authorize", "account edit", "account remove", "allow in add", "allow out add", "doctor"}
 
-// Run makes what the options say, asks nothing, and prints what there is then.
+// Run makes what the options say, without questions, and prints the result.
 func Run(ctx context.Context, system *System, o Options) error {
 	if o.Account == nil && len(o.AllowIn)+len(o.AllowOut) > 0 {
 		return &discovery.Fault{Code: discovery.ValidationError, Message: "The lists belong to an account, and no account is named.", Hint: "Put the account's name and its options behind the flags."}
@@ -124,8 +124,8 @@ func Run(ctx context.Context, system *System, o Options) error {
 	return s.report(m)
 }
 
-// Ask asks a person on a terminal for what the options would say, and prints what
-// there is then. It keeps nothing before the last question is answered. The error
+// Ask asks a person on a terminal for the values of the options, and prints the
+// result. It keeps nothing before the last question is answered. The error
 // matches context.Canceled when the person stopped.
 func Ask(ctx context.Context, system *System, o Options) error {
 	s := newSetup(system, o)
@@ -133,14 +133,14 @@ func Ask(ctx context.Context, system *System, o Options) error {
 	return (&wizard{setup: s, ask: newAsker(system, o.Plain)}).run(ctx)
 }
 
-// setup is one run: what is to be made, and how far it got.
+// setup is one run: its options and its progress.
 type setup struct {
 	*System
 	Options
 
 	mu      sync.Mutex
-	secrets map[string]mail.Secret // by where they were read from: what is typed is read once
-	refresh mail.Secret            // consent that was given in the trial
+	secrets map[string]mail.Secret // by source: typed input is read once
+	refresh mail.Secret            // the consent given in the trial
 }
 
 func newSetup(system *System, o Options) *setup {
@@ -156,7 +156,7 @@ func (s *setup) wipe() {
 	s.refresh.Wipe()
 }
 
-// keys finds the keys there are and makes those that may be made. They are not kept
+// keys finds the existing keys and makes those that may be made. They are not kept
 // yet.
 func (s *setup) keys(ctx context.Context) (*keyChain, error) {
 	found, err := s.System.Keys(ctx)
@@ -169,7 +169,7 @@ func (s *setup) keys(ctx context.Context) (*keyChain, error) {
 	case err != nil:
 		return nil, err
 	case there && s.Account != nil && !s.adminKeyGiven():
-		// Where nobody answers questions, only who was given the key is the administrator.
+		// Without a person to ask, only a caller with the key is the administrator.
 		return nil, &discovery.Fault{Code: discovery.PermissionDenied, Message: "There is a vault already, and adding an account to it takes " + vault.AdminKeyVar + ".",
 			Hint: "Set it, or the variable that ends in _FILE or _COMMAND, for this command; on a terminal, run 'postern init' without an account."}
 	case there && chain.Admin.IsZero() || there && chain.Agent.IsZero() && s.Account == nil:
@@ -189,7 +189,7 @@ func (s *setup) adminKeyGiven() bool {
 	return s.Getenv(vault.AdminKeyVar) != "" || s.Getenv(vault.AdminKeyVar+"_FILE") != "" || s.Getenv(vault.AdminKeyVar+"_COMMAND") != ""
 }
 
-// refuseTaken refuses an account that is there already, before a person is asked for a
+// refuseTaken refuses an account that exists already, before a person is asked for a
 // password or a server for a login.
 func (s *setup) refuseTaken(ctx context.Context, chain *keyChain) error {
 	accounts, err := s.accounts(ctx, chain)
@@ -204,7 +204,7 @@ func (s *setup) refuseTaken(ctx context.Context, chain *keyChain) error {
 	return nil
 }
 
-// accounts are those of the vault; nil without a vault.
+// accounts returns the vault's accounts; nil without a vault.
 func (s *setup) accounts(ctx context.Context, chain *keyChain) ([]mail.Account, error) {
 	there, err := s.exists()
 	if err != nil || !there {
@@ -217,13 +217,13 @@ func (s *setup) accounts(ctx context.Context, chain *keyChain) ([]mail.Account, 
 	return v.Accounts(ctx)
 }
 
-// findServers adds the servers to an account that has an address and none of them. What
-// the domain's own records say is used only when the person has agreed to that.
+// findServers adds the servers to an account that has an address but no server. Servers
+// from the domain's own records are used only when the person has agreed.
 func (s *setup) findServers(ctx context.Context) error {
 	email, _ := s.option("--email")
 	for _, given := range []string{"--imap-host", "--pop3-host", "--oauth-provider"} {
 		if _, ok := s.option(given); ok || email == "" {
-			return nil // account add says what is missing
+			return nil // account add reports the missing option
 		}
 	}
 	found, err := s.Finder.Find(ctx, email)
@@ -253,7 +253,7 @@ func (s *setup) findServers(ctx context.Context) error {
 	return nil
 }
 
-// use adds the servers that were found to the account.
+// use adds the found servers to the account.
 func (s *setup) use(found *autoconfig.Settings) {
 	protocol, incoming := found.Protocol, found.Incoming
 	if wanted, given := s.option("--protocol"); given && wanted == string(mail.POP3) && found.Provider != nil && !found.Provider.POP3.IsZero() {

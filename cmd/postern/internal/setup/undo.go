@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// undoing takes back what a set-up made that did not come to its end.
+// undoing undoes the steps of a set-up that failed.
 type undoing struct{ steps []undoStep }
 
 type undoStep struct {
@@ -20,7 +20,7 @@ func (u *undoing) add(what string, do func(context.Context) error) {
 	u.steps = append(u.steps, undoStep{what, do})
 }
 
-// run takes everything back, the last first, and names what it could not.
+// run undoes everything, the last step first, and names the failures.
 func (u *undoing) run(ctx context.Context) (left []string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keyringTime)
 	defer cancel()
@@ -33,7 +33,7 @@ func (u *undoing) run(ctx context.Context) (left []string) {
 	return left
 }
 
-// makeDir makes a directory with those above it, for the user only.
+// makeDir makes a directory and its parents, for the user only.
 func (u *undoing) makeDir(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -50,8 +50,8 @@ func (u *undoing) makeDir(dir string) error {
 		return err
 	}
 	u.add(dir, func(context.Context) error {
-		// Somebody else may have begun to use it.
-		if err := os.Remove(dir); !errors.Is(err, fs.ErrExist) { // which it is of one that is not empty
+		// Another program may have begun to use it.
+		if err := os.Remove(dir); !errors.Is(err, fs.ErrExist) { // as for a directory that is not empty
 			return err
 		}
 		return nil
@@ -59,8 +59,8 @@ func (u *undoing) makeDir(dir string) error {
 	return nil
 }
 
-// writeNew writes a file that must not exist yet, for the user only. It is whole
-// on the disk when it returns.
+// writeNew writes a file that must not exist yet, for the user only. The whole
+// file is on the disk when it returns.
 func (u *undoing) writeNew(file string, text []byte) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

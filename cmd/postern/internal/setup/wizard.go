@@ -16,8 +16,8 @@ import (
 	"github.com/postern-mail/postern/mail/autoconfig"
 )
 
-// wizard asks a person for what the options would say, and does then what they would
-// have done.
+// wizard asks a person for the values of the options, and then does the same as with
+// options.
 type wizard struct {
 	*setup
 	ask   asker
@@ -25,7 +25,7 @@ type wizard struct {
 	typed struct{ incoming, smtp mail.Endpoint } // the servers before they were to be changed
 }
 
-// draft is the account as far as it is known; see compose.
+// draft is the account as far as known; see compose.
 type draft struct {
 	name, email string
 	found       *autoconfig.Settings
@@ -78,7 +78,7 @@ func (w *wizard) run(ctx context.Context) error {
 }
 
 // begin looks for a vault, its keys and its accounts. The chain is nil when the person
-// wants no other account.
+// does not want another account.
 func (w *wizard) begin(ctx context.Context) (*keyChain, []mail.Account, error) {
 	found, err := w.Keys(ctx)
 	if err != nil {
@@ -183,10 +183,10 @@ func (w *wizard) askServers(ctx context.Context) error {
 	return nil
 }
 
-// typeServers asks for the servers that are not known.
+// typeServers asks for the missing servers.
 func (w *wizard) typeServers(ctx context.Context) (err error) {
 	d := &w.draft
-	typed := w.typed // what did not work is mostly a slip in it
+	typed := w.typed // the failure is mostly a slip in the earlier input
 	if d.incoming.IsZero() {
 		kind, err := w.ask.Choose(ctx, "How is the mail read?", "", []choice{{string(mail.IMAP), "IMAP, with folders and search"}, {string(mail.POP3), "POP3, the inbox only"}})
 		if err != nil {
@@ -206,12 +206,12 @@ func (w *wizard) typeServers(ctx context.Context) (err error) {
 	return err
 }
 
-// typeServer asks for the server of a service, which is imap, pop3 or smtp. before is what
-// was given before.
+// typeServer asks for the server of a service, which is imap, pop3 or smtp. before is the
+// earlier answer.
 func (w *wizard) typeServer(ctx context.Context, service, help string, before mail.Endpoint, optional bool) (e mail.Endpoint, err error) {
 	proposed := before.Host
 	if optional {
-		proposed = "" // nothing is an answer here, and would be taken for it
+		proposed = "" // an empty answer is allowed here; with a proposal it would mean that
 	}
 	e.Host, err = w.ask.Text(ctx, textQuestion{Title: strings.ToUpper(service) + " server", Help: help, Proposed: proposed, Optional: optional, Check: func(s string) error {
 		if len(s) > 253 || strings.ContainsAny(s, " /@:") {
@@ -262,7 +262,7 @@ func (w *wizard) askName(ctx context.Context, accounts []mail.Account) (err erro
 	return err
 }
 
-// askLogin asks how to log in, where there is a choice, and for what that takes.
+// askLogin asks for the login method, where there is a choice, and its values.
 func (w *wizard) askLogin(ctx context.Context) error {
 	d := &w.draft
 	provider := d.found.Provider
@@ -295,7 +295,7 @@ func (w *wizard) askPassword(ctx context.Context) error {
 	return w.hold(ctx, title, help)
 }
 
-// hold asks for a secret and holds it as what standard input would have said.
+// hold asks for a secret and holds it as if read from standard input.
 func (w *wizard) hold(ctx context.Context, title, help string) error {
 	s, err := w.ask.Secret(ctx, title, help)
 	if err != nil {
@@ -324,7 +324,7 @@ func (w *wizard) askClient(ctx context.Context, p *mail.Provider) (err error) {
 			return err
 		}
 	}
-	if p.OAuth != "google" { // which gives no access to mail by a code
+	if p.OAuth != "google" { // Google does not allow mail access by a device code
 		how, err := w.ask.Choose(ctx, "Where do you agree to the access?", "", []choice{{"browser", "In a browser on this machine"}, {"device", "On another device, by a code"}})
 		if err != nil {
 			return err
@@ -355,7 +355,7 @@ func (w *wizard) compose() {
 	}
 }
 
-// tryUntilItWorks logs in, and has the person change what does not work.
+// tryUntilItWorks logs in, and has the person correct the failures.
 func (w *wizard) tryUntilItWorks(ctx context.Context) error {
 	for {
 		w.compose()

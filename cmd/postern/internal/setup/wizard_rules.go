@@ -9,7 +9,7 @@ import (
 	"github.com/postern-mail/postern/mail"
 )
 
-// askRules asks what agents may do. What is proposed is the least.
+// askRules asks what agents may do. The proposals allow the least.
 func (w *wizard) askRules(ctx context.Context) error {
 	d := &w.draft
 	choices := []choice{{"read", "Read, and nothing else"}}
@@ -56,7 +56,7 @@ func entries(line string) error {
 	return nil
 }
 
-// askKeys asks where keys are kept that are to be made.
+// askKeys asks where to keep the new keys.
 func (w *wizard) askKeys(ctx context.Context, chain *keyChain) error {
 	if there, err := w.exists(); err != nil || there {
 		return err
