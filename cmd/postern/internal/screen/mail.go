@@ -12,9 +12,9 @@ import (
 	"github.com/postern-mail/postern/internal/plain"
 )
 
-// views show the answers of some commands in their own way. A view reports false
-// where the answer is not what it expects, such as when only some fields were asked
-// for; the answer is then shown as any other.
+// views show the answers of some commands in their own way. A view returns false
+// for an unexpected answer, such as one with only some fields; it is then shown
+// like any other.
 var views = map[string]func(p *painter, data object) bool{
 	"mail list":      (*painter).messages,
 	"mail search":    (*painter).messages,
@@ -26,7 +26,7 @@ var views = map[string]func(p *painter, data object) bool{
 	"help":           (*painter).help,
 }
 
-// when is a date as short as it can be told today.
+// when returns a date in its shortest form that is clear today.
 func (p *painter) when(date string) string {
 	t, err := time.Parse(time.RFC3339, date)
 	if err != nil {
@@ -36,16 +36,16 @@ func (p *painter) when(date string) string {
 	return t.Format("2006-01-02 15:04")
 }
 
-// uidOf is the number at the end of a message id.
+// uidOf returns the number at the end of a message id.
 func uidOf(id string) string {
 	uid := id[strings.LastIndexByte(id, ':')+1:]
 	if len(uid) > 10 {
-		return "" // a POP3 id has a name there
+		return "" // a POP3 id ends with a name
 	}
 	return Visible(uid)
 }
 
-// marks are what a list shows of flags, in one character each.
+// marks returns the flags of a message for a list, in one character each.
 func marks(m object) string {
 	mark := []byte("N  ")
 	for _, f := range m.Strings("flags") {
@@ -62,8 +62,8 @@ func marks(m object) string {
 	return string(mark)
 }
 
-// messages is a list, one message a line. A window too narrow for that has two lines
-// for each.
+// messages draws a list, one message a line, or two lines for each in a narrow
+// window.
 func (p *painter) messages(data object) bool {
 	list, ok := data.Objects("messages")
 	if !ok {
@@ -110,11 +110,10 @@ func (p *painter) messages(data object) bool {
 	return true
 }
 
-// sender is who a message is from, in so many columns. A name that could pass for an
-// address is left out where the address would be cut off. The answer is all that a
-// screen has, so this is the one place that parts name and address in their text,
-// and only to draw less of it: whatever it takes for the name, nothing is decided by
-// it.
+// sender returns the sender of a message in so many columns. A name that could pass
+// for an address is left out where the address would be cut off. The screen has only
+// the answer, so this is the one place that separates name and address in their
+// text, and only to draw less of it: no decision depends on the name.
 func sender(from string, columns int) string {
 	i := strings.LastIndex(from, " <")
 	if i < 0 || runewidth.StringWidth(from) <= columns {
@@ -126,12 +125,12 @@ func sender(from string, columns int) string {
 	return strings.Trim(from[i:], " <>")
 }
 
-// folder is which folder of which account an answer is of.
+// folder returns the folder and the account of an answer.
 func (p *painter) folder(data object) string {
 	return strings.TrimSpace(text(data.Get("account_id")) + ", " + text(data.Get("folder")))
 }
 
-// naming is how a person names a message of a list.
+// naming returns the command-line words that name a message of a list.
 func (p *painter) naming(data, m object) string {
 	if uid := uidOf(m.Str("message_id")); uid != "" && data.Str("folder") == "INBOX" {
 		return "--uid " + uid
@@ -139,7 +138,7 @@ func (p *painter) naming(data, m object) string {
 	return p.quote(text(m.Get("message_id")))
 }
 
-// thread is a conversation, each message below the one it answers.
+// thread draws a conversation, each message below the one it answers.
 func (p *painter) thread(data object) bool {
 	list, ok := data.Objects("messages")
 	if !ok {
@@ -177,7 +176,7 @@ func (p *painter) thread(data object) bool {
 	return true
 }
 
-// header writes a field of a message: its name, and what it says beside it.
+// header writes a field of a message: its name and its value.
 func (p *painter) header(name, value string) {
 	const column = 9
 	if value == "" {
@@ -192,8 +191,8 @@ func (p *painter) header(name, value string) {
 	}
 }
 
-// hanging writes one of several rows, and further in what does not fit on its line, so
-// that it cannot pass for another row.
+// hanging writes one of several rows; its further lines are indented, so that they
+// cannot pass for other rows.
 func (p *painter) hanging(indent, style, s string) {
 	const further = 9
 	for i, l := range Wrap(s, p.Width-len(indent)-further) {
@@ -204,7 +203,7 @@ func (p *painter) hanging(indent, style, s string) {
 	}
 }
 
-// message reads like a mail.
+// message draws a mail.
 func (p *painter) message(data object) bool {
 	m, ok := data.Get("message").(object)
 	if !ok || m.Str("message_id") == "" || m.Get("body_text") == nil {
@@ -240,13 +239,13 @@ func (p *painter) message(data object) bool {
 	return true
 }
 
-// bodyMark stands before each line of a mail's text, so that none of it can pass for
-// a part of the answer, or for the prompt.
+// bodyMark begins each line of a mail's text, so that no line can pass for a part of
+// the answer, or for the prompt.
 const bodyMark = "│ "
 
-// body is the text of a mail. What was quoted is fainter. A line is broken where the
-// window ends, and what goes on has the mark of its line, so that nothing looks less
-// quoted than it is.
+// body draws the text of a mail, quoted text fainter. A line is broken at the
+// window's width, and its further parts have the same mark, so that nothing looks
+// less quoted than it is.
 func (p *painter) body(s string) {
 	columns := min(p.Width, 100) - runewidth.StringWidth(bodyMark)
 	for l := range strings.SplitSeq(strings.TrimRight(plain.LineEnds(s), "\n"), "\n") {
@@ -298,7 +297,7 @@ func (p *painter) files(m object, id string) {
 	}
 }
 
-// size is a number of bytes as people say it.
+// size returns a number of bytes in the usual words.
 func size(v any) string {
 	n, ok := v.(json.Number)
 	if !ok {
@@ -316,8 +315,8 @@ func size(v any) string {
 	return fmt.Sprintf("%.1f MB", b/1e6)
 }
 
-// outgoing is a message of the outbox with everything that leaves or would: what the
-// agent wrote is behind a mark, so that it cannot pass for anything else.
+// outgoing draws a message of the outbox with everything that is or would be sent:
+// the agent's text is behind a mark, so that it cannot pass for anything else.
 func (p *painter) outgoing(data object) bool {
 	text_, isText := data.Get("text").(string)
 	if data.Str("outbox_id") == "" || !isText {
@@ -331,7 +330,7 @@ func (p *painter) outgoing(data object) bool {
 			p.header(kind.name, text(a))
 		}
 	}
-	// Names in the header can say what they like: these addresses are where it goes.
+	// Names in the header can say anything: these addresses are the recipients.
 	p.header("Goes to", text(data.Get("recipients")))
 	p.header("Subject", text(data.Get("subject")))
 	p.header("By", text(data.Get("principal"))+", "+p.when(data.Str("created")))
@@ -356,7 +355,7 @@ func (p *painter) outgoing(data object) bool {
 	return true
 }
 
-// help is a page of help.
+// help draws a page of help.
 func (p *painter) help(data object) bool {
 	if data.Str("description") == "" {
 		return false
@@ -393,7 +392,7 @@ func (p *painter) help(data object) bool {
 	return true
 }
 
-// columns writes names and beside them what they are.
+// columns writes names with their descriptions beside them.
 func (p *painter) columns(list []object, name, about func(object) string) {
 	widest := 0
 	for _, o := range list {
@@ -424,7 +423,7 @@ func argumentName(a object) string {
 	return n
 }
 
-// argumentText is what an argument is for and what it takes.
+// argumentText returns the purpose of an argument and its values.
 func argumentText(a object) string {
 	var more []string
 	if a.Get("required") == true {

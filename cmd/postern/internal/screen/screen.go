@@ -1,16 +1,16 @@
-// Package screen draws an answer for a person at a terminal. It promises that nothing a
-// stranger wrote steers the terminal: it returns text in UTF-8 without control characters,
-// but for line feeds and, where emphasis may be used, the few escape sequences of its own,
-// each ended on its line. Characters that nobody would see, or that would change the order
-// of others, are written out. The text of a mail has a mark on every line, so that none of
-// it can pass for a part of the answer.
+// Package screen draws an answer for a person at a terminal. It promises that no
+// stranger's text steers the terminal: it returns text in UTF-8 without control
+// characters, except line feeds and, where emphasis may be used, the few escape sequences
+// of its own, each ended on its line. Invisible characters and those that would change
+// the order of others are written out. The text of a mail has a mark on every line, so
+// that none of it can pass for a part of the answer.
 //
 // Look.Render draws the envelope of a command. The functions are for other text on a
-// terminal: Visible and Line make text safe to show, and Wrap and Cut fit text that is so
-// already into a window. A width is a number of columns, of which a wide character takes
-// two and a combining mark none.
+// terminal: Visible and Line make text safe to show, and Wrap and Cut fit safe text into
+// a window. A width is a number of columns; a wide character takes two and a combining
+// mark 0.
 //
-// The package knows how the answers of some commands look, and nothing of callers, rules or
+// The package knows the form of some commands' answers, and nothing of callers, rules or
 // how a terminal is read. It writes nothing itself, and is safe for concurrent use.
 package screen
 
@@ -30,7 +30,7 @@ type (
 	member = orderedjson.Member
 )
 
-// minWidth is the fewest columns that anything is drawn for.
+// minWidth is the smallest width that is drawn for, in columns.
 const minWidth = 20
 
 // Look says how to write to a terminal. The zero value draws for the narrowest
@@ -38,23 +38,23 @@ const minWidth = 20
 type Look struct {
 	Width int            // columns; fewer than 20 count as 20
 	Color bool           // emphasis may be used
-	Zone  *time.Location // of the dates that are shown; nil is local time
+	Zone  *time.Location // of the dates; nil means local time
 
-	// Quote returns a word as a command line holds it, for the lines that say what to
-	// type next. It is given visible text, and what it returns is shown as it is. Nil
-	// leaves a word as it is. Only Render calls it, while it runs.
+	// Quote quotes a word for a command line, in the lines that propose a next
+	// command. It gets visible text, and its result is shown unchanged. Nil leaves
+	// words unquoted. Only Render calls it, while it runs.
 	Quote func(word string) string
 }
 
 // Render draws the envelope of an answer, as lines that each end in a line feed. The
-// path is that of the command, such as "mail list": some have a view of their own, and
-// what a view does not expect is drawn as that of any other path. A failure is drawn
-// alike for all of them.
+// path is that of the command, such as "mail list": some have a view of their own; an
+// answer that the view does not expect is drawn like that of any other path. A failure
+// is drawn alike for all of them.
 //
-// Text is broken or cut where the window ends. Names, ids and text to be copied are left
-// whole, so that a line can be wider. There is no error: an envelope that is not a JSON
-// object is one line of visible text, and one that says neither success nor an error is
-// drawn as nothing.
+// Text is broken or cut at the window's width. Names, ids and text to be copied stay
+// whole, so a line can be wider. There is no error: an envelope that is not a JSON
+// object is one line of visible text, and one with neither success nor an error gives no
+// text.
 func (l Look) Render(envelope []byte, path string) string {
 	v, err := orderedjson.Decode(envelope)
 	o, ok := v.(object)
@@ -102,7 +102,7 @@ const (
 	styleOff  = "\x1b[0m"
 )
 
-// in is text in a style. What it is given is visible text.
+// in returns text in a style. It takes visible text.
 func (p *painter) in(style, s string) string {
 	if !p.Color || style == "" || s == "" {
 		return s
@@ -110,7 +110,7 @@ func (p *painter) in(style, s string) string {
 	return style + s + styleOff
 }
 
-// quote is a word as a command line holds it.
+// quote returns a word quoted for a command line.
 func (p *painter) quote(word string) string {
 	if p.Quote == nil {
 		return word
@@ -122,7 +122,7 @@ func (p *painter) line(parts ...string) {
 	p.b.WriteString(strings.TrimRight(strings.Join(parts, ""), " ") + "\n")
 }
 
-// wrapped writes visible text, broken where the window ends, behind an indent.
+// wrapped writes visible text, broken at the window's width, behind an indent.
 func (p *painter) wrapped(indent, style, s string) {
 	for _, l := range Wrap(s, p.Width-runewidth.StringWidth(indent)) {
 		p.line(indent, p.in(style, l))
@@ -142,7 +142,7 @@ func (p *painter) failure(e object) {
 	}
 }
 
-// after writes what an answer says besides its data.
+// after writes the parts of an answer besides its data.
 func (p *painter) after(o object, data any, shown bool) {
 	fields, _ := data.(object)
 	if issues, ok := fields.Objects("issues"); ok && shown {
@@ -180,15 +180,15 @@ func (p *painter) data(data any) {
 	}
 }
 
-// skipped are members that speak to programs, or are said elsewhere.
+// skipped reports members that are for programs, or are shown elsewhere.
 func skipped(f member) bool {
 	list, isList := f.Value.([]any)
 	return f.Name == "next_action" || f.Name == "has_more" && f.Value == false || f.Name == "status" && f.Value == "ok" || isList && len(list) == 0
 }
 
-// object shows scalars first, aligned, then what is nested, each under its name; a
-// text of several lines comes last, each behind a mark, so that nothing in it can
-// pass for a part of the answer.
+// object shows scalars first, aligned, then nested values, each under its name; a
+// text of several lines comes last, each behind a mark, so that no line can pass
+// for a part of the answer.
 func (p *painter) object(o object, indent string) {
 	longest := 0
 	for _, f := range o {
@@ -252,8 +252,8 @@ func (p *painter) list(list []any, indent string) {
 	}
 }
 
-// table gives every column what it needs, and when that is more than there is, takes
-// from the widest. Rows that do not fit so are shown one below the other.
+// table gives every column the width it needs; where that is too much, it narrows
+// the widest. Rows that still do not fit are shown one below the other.
 func (p *painter) table(rows []object, indent string) {
 	var names []string
 	cells := map[string][]string{}

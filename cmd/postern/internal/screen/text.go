@@ -11,26 +11,26 @@ import (
 	"github.com/postern-mail/postern/internal/plain"
 )
 
-// maxMarks is how many combining marks of one character are shown: no script needs
-// more, and a pile of them covers the lines around.
+// maxMarks is the most combining marks of one character that are shown: no script
+// needs more, and a pile of them covers other lines.
 const maxMarks = 4
 
 // Visible returns text of one line that a terminal only shows. Control characters, which
-// would steer it, are taken out; a tab and every other space is a space; and characters
-// that nobody would see, or that would change the order of others, are written out as in
+// would steer it, are removed; a tab and every other space is a space; and invisible
+// characters and those that would change the order of others are written out as in
 // \u{202E}. Of the combining marks of a character four are kept, and bytes that are not
-// UTF-8 become U+FFFD. Text that stays the same holds none of this. The length is not
+// UTF-8 become U+FFFD. Text without any of these stays the same. The length is not
 // bounded: see Wrap and Cut.
 func Visible(s string) string {
 	var b strings.Builder
 	marks := 0
 	for _, r := range s {
 		if unicode.IsControl(r) && r != '\t' {
-			continue // and the marks behind it stand on what is before it
+			continue // and marks behind it combine with the character before it
 		}
 		if unicode.In(r, unicode.Mn, unicode.Me) {
 			if marks++; marks > maxMarks || b.Len() == 0 {
-				continue // a mark has to stand on something of its own text
+				continue // a mark must combine with a character of its own text
 			}
 		} else {
 			marks = 0
@@ -49,8 +49,8 @@ func Visible(s string) string {
 	return b.String()
 }
 
-// Cut shortens visible text of one line that is wider than that many columns, so that
-// it ends in an ellipsis within them. Fewer columns than one leave nothing.
+// Cut shortens visible text of one line that is wider than that many columns, so that it
+// ends in an ellipsis within them. With fewer columns than one the result is empty.
 func Cut(s string, columns int) string {
 	if columns < 1 {
 		return ""
@@ -58,13 +58,13 @@ func Cut(s string, columns int) string {
 	return runewidth.Truncate(s, columns, "…")
 }
 
-// fill is text in exactly that many columns.
+// fill returns text in exactly that many columns.
 func fill(s string, columns int) string { return runewidth.FillRight(Cut(s, columns), columns) }
 
 // Wrap breaks visible text of one line so that no part is wider than that many columns,
-// at a space where there is one; a character that is wider by itself stays whole.
-// Fewer than eight columns count as eight. There is always one part, which may be
-// empty; spaces where a part ends are left out.
+// at a space where possible; a character that is wider by itself stays whole. Fewer
+// than eight columns count as eight. There is always one part, which may be empty;
+// spaces at the end of a part are left out.
 func Wrap(s string, columns int) []string {
 	columns = max(columns, 8)
 	var lines []string
@@ -77,7 +77,7 @@ func Wrap(s string, columns int) []string {
 		}
 		for w > columns {
 			part := runewidth.Truncate(beginning(word, columns), columns-used, "")
-			if part == "" { // not even one character fits behind what is there
+			if part == "" { // not even one character fits
 				if used == 0 {
 					break
 				}
@@ -98,11 +98,11 @@ func Wrap(s string, columns int) []string {
 	return lines
 }
 
-// upTo is the width of visible text, where it matters only whether that is more than
-// so many columns: a long line without a space is not measured again for each part.
+// upTo returns the width of visible text, exact only up to so many columns: a long
+// line without a space is not measured again for each part.
 func upTo(s string, columns int) int { return runewidth.StringWidth(beginning(s, columns)) }
 
-// beginning is as much of visible text as can be needed for so many columns.
+// beginning returns as much of visible text as so many columns can need.
 func beginning(s string, columns int) string {
 	const perColumn = utf8.UTFMax * (maxMarks + 1)
 	if n := (columns + 1) * perColumn; len(s) > n {
@@ -113,13 +113,13 @@ func beginning(s string, columns int) string {
 	return s
 }
 
-// Line returns text of any number of lines as Visible text of one: a line end of any
-// kind is a space.
+// Line returns text of any number of lines as Visible text of one line: a line end
+// of any kind becomes a space.
 func Line(s string) string {
 	return Visible(strings.ReplaceAll(plain.LineEnds(s), "\n", " "))
 }
 
-// text is a value in one line.
+// text returns a value in one line.
 func text(v any) string {
 	switch v := v.(type) {
 	case nil:
