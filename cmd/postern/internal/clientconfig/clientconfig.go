@@ -1,19 +1,19 @@
-// Package clientconfig knows how MCP clients keep their configuration: where each of
-// them looks, and how a server's entry gets into such a file and out of it again
-// while everything else there stays as it was, byte for byte.
+// Package clientconfig edits the configuration files of MCP clients: it finds the
+// file of each client, and adds and removes a server's entry while everything else
+// in the file stays unchanged, byte for byte.
 //
-// Call Named for a client, UserFile or ProjectFile for the place of its file, then Put
-// or Remove; Paste is what a person puts there by hand. A file is read and replaced
+// Call Named for a client, UserFile or ProjectFile for the place of its file, then Put or
+// Remove; Paste returns the text that a person adds by hand. A file is read and replaced
 // whole, at once, with its mode and its owner, and a link to it stays a link. An entry of
 // another program, and a file that cannot be read or is write-protected, are not changed.
 //
-// Where Put or Remove fails, the file is as it was. The error speaks of the file without
+// Where Put or Remove fails, the file is unchanged. The error describes the file without
 // its name, as in "it is write-protected", unless it is one of the operating system. It
 // holds no control characters of the file's text.
 //
 // Only this program's own entries are changed: see ErrForeign. The package decides
-// neither which program a client starts nor with which key, and knows nothing of
-// mail, the vault or the command line. Its functions are safe for concurrent use.
+// neither the program that a client starts nor its key, and knows nothing of mail,
+// the vault or the command line. Its functions are safe for concurrent use.
 package clientconfig
 
 import (
@@ -26,48 +26,47 @@ import (
 	"runtime"
 )
 
-// ErrForeign says that the name belongs to a server that is not this program: its
-// command is not called postern and no variable of it begins with POSTERN_, or it is
-// not started as serve or demo. It is not changed; choose another name.
+// ErrForeign says that another program's server has the name: its command is not
+// called postern and no variable of it begins with POSTERN_, or its first argument
+// is not serve or demo. It is not changed; choose another name.
 var ErrForeign = errors.New("it has another server of that name")
 
 var validName = regexp.MustCompile(`\A[A-Za-z0-9_-]+\z`)
 
-// errName says that a name would have to be quoted in one of the formats.
+// errName says that one of the formats would have to quote the name.
 var errName = errors.New("a server's name there may only have letters, digits, - and _")
 
-// Client is a program that starts MCP servers, and where its documentation says that
-// it looks for them. Named makes one; the methods of the zero Client panic.
+// Client is a program that starts MCP servers, with the documented places of its
+// configuration. Named makes one; the methods of the zero Client panic.
 type Client struct {
-	Name   string // how a person names it here, such as claude-code
-	Title  string // what it calls itself, such as Claude Code
-	Reload string // one sentence or more: what makes it read its file again
+	Name   string // its name on our command line, such as claude-code
+	Title  string // its own name, such as Claude Code
+	Reload string // how to make it read its file again, in one sentence or more
 
 	format   format
 	home     string // below the user's home directory, with slashes
 	config   string // below the user's directory of settings, in place of home
-	variable string // names the directory of home's file instead; empty: none does
-	project  string // below the project's directory; empty: it knows no projects
+	variable string // environment variable for another directory of home's file; empty without one
+	project  string // below the project's directory; empty for a client without projects
 }
 
-// format changes the text of a configuration file. An empty text is a file that is not
-// there.
+// format changes the text of a configuration file. An empty text is a missing file.
 type format interface {
-	// put returns the text with the entry in it, and everything else as it was. The
-	// error says why the text is not changed.
+	// put returns the text with the entry in it and everything else unchanged. The
+	// error is the reason why the text is not changed.
 	put(text []byte, name string, e *Entry) ([]byte, error)
 	// remove returns the text without the entry.
 	remove(text []byte, name string) ([]byte, error)
-	// entry returns the entry as it stands in the text.
+	// entry returns the entry as written in the text.
 	entry(text []byte, name string) (raw string, ok bool)
-	// restores reports whether putting the entry into the text backup makes what the
-	// file holds now, so that backup is what it was.
+	// restores reports whether putting the entry into the text backup gives the
+	// present text of the file, so that backup is its original.
 	restores(backup, now []byte, name, raw string) bool
-	// paste is a configuration with only the entry in it.
+	// paste returns a configuration with only the entry in it.
 	paste(e *Entry, name string) string
 }
 
-// usual is the form that most clients read.
+// usual is the form of most clients.
 var usual = jsonFormat{container: "mcpServers"}
 
 var clients = []Client{
@@ -93,7 +92,7 @@ var clients = []Client{
 	},
 }
 
-// Named returns the client of a name; ok is false for an unknown name.
+// Named returns the client with a name; ok is false for an unknown name.
 func Named(name string) (c Client, ok bool) {
 	for _, c := range clients {
 		if c.Name == name {
@@ -103,7 +102,7 @@ func Named(name string) (c Client, ok bool) {
 	return Client{}, false
 }
 
-// Names are those that Named knows, in the order in which a person is told them.
+// Names returns the names that Named knows, in the order for display.
 func Names() []string {
 	names := make([]string, len(clients))
 	for i, c := range clients {
@@ -112,15 +111,15 @@ func Names() []string {
 	return names
 }
 
-// UserFile is the file that counts for every project of the user whose environment
-// getenv reads, on the system that this runs on. The file need not be there. The error
-// says which variable is missing to know the user's directories.
+// UserFile returns the file for all projects of the user whose environment getenv
+// reads, on this system. The file may be missing. The error names the missing variable
+// without which the user's directories are unknown.
 func (c Client) UserFile(getenv func(string) string) (string, error) {
 	return c.userFile(runtime.GOOS, getenv)
 }
 
-// ProjectFile is the file of the project in the directory dir, which need not be
-// there; ok is false where the client knows no projects.
+// ProjectFile returns the file of the project in the directory dir; it may be
+// missing. ok is false where the client has no projects.
 func (c Client) ProjectFile(dir string) (file string, ok bool) {
 	if c.project == "" {
 		return "", false
@@ -129,16 +128,16 @@ func (c Client) ProjectFile(dir string) (file string, ok bool) {
 }
 
 // Put writes the entry into the client's configuration at path, under a name of one or
-// more letters, digits, - and _. An entry of that name is changed where it differs:
-// what a person added to it stays, but for variables whose names begin with POSTERN_
-// and, in a JSON file, comments between the members of the entry.
-// changed is false where all of it is there already; then nothing is written.
+// more letters, digits, - and _. An entry of that name is changed where it differs: a
+// person's additions to it stay, except variables whose names begin with POSTERN_ and,
+// in a JSON file, comments between the members of the entry. changed is false where
+// the file already has all of it; then nothing is written.
 //
 // A missing file is made with its directories, readable by its owner only. Where
-// the name is new to a file, the file as it was is kept beside it, with the ending
-// .postern-backup. The error is ErrForeign for a name that is somebody else's; any
-// other says what is wrong with the file, such as more than 64 MiB, or that another
-// program changed it meanwhile.
+// the name is new to a file, a copy of the original is kept beside it, with the
+// ending .postern-backup. The error is ErrForeign for the name of another program's
+// server; any other says what is wrong with the file, such as more than 64 MiB, or
+// that another program changed it meanwhile.
 func (c Client) Put(path, name string, e *Entry) (changed bool, err error) {
 	if !validName.MatchString(name) {
 		return false, errName
@@ -156,10 +155,10 @@ func (c Client) Put(path, name string, e *Entry) (changed bool, err error) {
 	return err == nil, err
 }
 
-// Remove takes the entry out of the client's configuration at path. Where nothing
-// else was changed since Put, the file becomes what it was, byte for byte, and is
-// removed if Put made it; the backup goes once it says nothing that the file does not.
-// removed is false where there is no such entry. The errors are as with Put.
+// Remove takes the entry out of the client's configuration at path. Where nothing else
+// was changed since Put, the file gets its original text, byte for byte, and is
+// removed if Put made it; the backup is removed once its content equals the file's.
+// removed is false without such an entry. The errors are those of Put.
 func (c Client) Remove(path, name string) (removed bool, err error) {
 	f, err := read(path)
 	if err != nil {
@@ -184,15 +183,15 @@ func (c Client) Remove(path, name string) (removed bool, err error) {
 		return false, err
 	}
 	if backupErr == nil && bytes.Equal(after, backup) {
-		_ = os.Remove(f.backup()) // it says nothing that the file does not
+		_ = os.Remove(f.backup()) // its content equals the file's
 	}
 	return true, nil
 }
 
-// Paste is a configuration of this client with only the entry in it, ending with a
-// line end. The name is one that Put takes.
+// Paste returns a configuration of this client with only the entry in it, ending
+// with a line end. The name is one that Put accepts.
 func (c Client) Paste(name string, e *Entry) string { return c.format.paste(e, name) }
 
-// Paste is a configuration with only the entry in it, in the form most clients read,
-// ending with a line end.
+// Paste returns a configuration with only the entry in it, in the form of most
+// clients, ending with a line end.
 func Paste(name string, e *Entry) string { return usual.paste(e, name) }

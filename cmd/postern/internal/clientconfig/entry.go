@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// Entry is how a client starts this program. It holds no secret, because a client's
-// configuration must not have one: a variable says where the key is.
+// Entry describes how a client starts this program. It holds no secret, because a
+// client's configuration must not have one: a variable says where the key is.
 type Entry struct {
 	Command string     // the program's path
-	Args    []string   // the first is serve or demo, else nobody knows the entry again as ours
-	Env     []Variable // nil: none
+	Args    []string   // the first is serve or demo, by which the entry is recognized as ours
+	Env     []Variable // nil without variables
 }
 
-// Variable is one of the environment that a client adds for the server, in the order
-// in which it is written. Its name has only letters, digits and _, and stands in an
-// entry once.
+// Variable is an environment variable that a client sets for the server, in the
+// order of writing. Its name has only letters, digits and _, and is in an entry only
+// once.
 type Variable struct{ Name, Value string }
 
-// oursVariable reports whether Put sets a variable and takes it away again; others
-// that a person added stay.
+// oursVariable reports whether Put sets a variable and removes it again; other
+// variables, added by a person, stay.
 func oursVariable(name string) bool { return strings.HasPrefix(name, "POSTERN_") }
 
-// ourCommand reports whether a client starts this program by it, wherever that was
-// when it was installed.
+// ourCommand reports whether a command starts this program, wherever it was
+// installed at the time.
 func ourCommand(command string, args, variables []string) bool {
 	base := filepath.Base(strings.ReplaceAll(command, `\`, "/"))
 	named := strings.TrimSuffix(base, ".exe") == "postern"

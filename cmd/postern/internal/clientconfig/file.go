@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 )
 
-// maxBytes bounds a client's configuration. One of them keeps its whole state there.
+// maxBytes bounds a client's configuration. One client keeps its whole state there.
 const maxBytes = 64 << 20
 
-// file is a client's configuration as it was when it was read.
+// file is a client's configuration at the time it was read.
 type file struct {
-	path string // where it really is, behind links
+	path string // the real path, with links resolved
 	text []byte
 	info fs.FileInfo // nil for a missing file
 }
@@ -25,10 +25,10 @@ var (
 	errChanged    = errors.New("another program changed it meanwhile; try again")
 )
 
-// read reads a configuration, which may not be there yet.
+// read reads a configuration; the file may be missing.
 func read(path string) (*file, error) {
 	f := &file{path: path}
-	// What people keep in a repository of their own they link to: the link stays.
+	// People link their configuration to a repository of their own: the link stays.
 	real, err := filepath.EvalSymlinks(path)
 	switch {
 	case err == nil:
@@ -40,7 +40,7 @@ func read(path string) (*file, error) {
 			if !filepath.IsAbs(target) {
 				target = filepath.Join(filepath.Dir(path), target)
 			}
-			f.path = target // a link whose target is not there yet
+			f.path = target // a link whose target is missing
 		}
 		return f, nil
 	}
@@ -57,7 +57,7 @@ func read(path string) (*file, error) {
 	return f, err
 }
 
-// backup is where the file is kept as it was.
+// backup returns the path of the copy of the original file.
 func (f *file) backup() string { return f.path + ".postern-backup" }
 
 // replace gives the file another text, at once and whole; no text removes it. It fails
@@ -99,7 +99,7 @@ func (f *file) unchanged() error {
 }
 
 // write writes a file aside and puts it in place, with the mode and the owner of the
-// one that was read. last is asked just before; nil asks nothing.
+// one that was read. last is called just before; nil is not called.
 func (f *file) write(path string, text []byte, last func() error) error {
 	aside, err := os.CreateTemp(filepath.Dir(path), ".postern-*.tmp") // mode 0600
 	if err != nil {

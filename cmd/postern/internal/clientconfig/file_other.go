@@ -4,5 +4,5 @@ package clientconfig
 
 import "io/fs"
 
-// sameOwner has nothing to do where a file inherits who may use it.
+// sameOwner does nothing on systems where files inherit their access rights.
 func sameOwner(string, fs.FileInfo) {}

@@ -17,12 +17,12 @@ import (
 	"github.com/postern-mail/postern/internal/plain"
 )
 
-// jsonFormat is a JSON file with an object of servers in it. It is changed where the
-// entry is, and nowhere else: what a person or another program wrote keeps its bytes,
-// with comments where the client allows them.
+// jsonFormat is a JSON file with an object of servers in it. Only the entry is
+// changed: the text of people and other programs keeps its bytes, with comments where
+// the client allows them.
 type jsonFormat struct {
 	container string // the name of the object of servers
-	typed     bool   // an entry says that it is started and spoken to over stdio
+	typed     bool   // an entry has the member "type": "stdio"
 	comments  bool   // the client reads comments and trailing commas
 }
 
@@ -39,16 +39,16 @@ const (
 	space         = " \t\r\n"
 )
 
-// document is a file that is read: every byte of it is in root, but for the mark.
+// document is a parsed file: every byte of it is in root, except the byte order mark.
 type document struct {
 	mark string
 	root hujson.Value
 	text []byte // as it was read, behind the mark; offsets in root are into this
-	end  string // how its lines end
-	step string // how far a level is indented
+	end  string // its line end
+	step string // the indentation of one level
 }
 
-// read takes a file apart, whose value must be an object.
+// read parses a file, whose value must be an object.
 func (f jsonFormat) read(text []byte) (*document, error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("it is not in UTF-8")
@@ -59,8 +59,8 @@ func (f jsonFormat) read(text []byte) (*document, error) {
 		var v any
 		return nil, fmt.Errorf("it is not valid JSON: %w", json.Unmarshal(d.text, &v))
 	}
-	// The library has no bound on depth. Brackets in texts and comments count too:
-	// nobody has so many there without their counterparts.
+	// The library does not bound the depth. Brackets in texts and comments count
+	// too: real files do not have so many there without their counterparts.
 	depth := 0
 	for _, c := range d.text {
 		switch c {
@@ -86,14 +86,14 @@ func (f jsonFormat) read(text []byte) (*document, error) {
 	if bytes.Contains(d.text, []byte("\r\n")) {
 		d.end = "\r\n"
 	}
-	// The first line that is indented tells by how much.
+	// The first indented line gives the indentation.
 	if m := regexp.MustCompile(`(?m)^([ \t]+)"`).FindSubmatch(d.text); m != nil {
 		d.step = string(m[1])
 	}
 	return d, nil
 }
 
-// unreadable says where a file cannot be read: the library's words repeat its text.
+// unreadable says where a file cannot be parsed: the library's error repeats its text.
 func unreadable(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("it ends too early")
@@ -102,8 +102,8 @@ func unreadable(err error) error {
 	return fmt.Errorf("it cannot be read from line %s on", line)
 }
 
-// repeated returns a name that an object has twice in the upper levels, or "". Which of
-// the two counts is the client's secret: a change might be of no effect.
+// repeated returns a name that an object has twice in the upper levels, or "". Clients
+// differ in which of the two they read: a change might have no effect.
 func repeated(v *hujson.Value, depth int) string {
 	o, ok := v.Value.(*hujson.Object)
 	if !ok || depth > 3 {
@@ -143,13 +143,13 @@ func member(v *hujson.Value, name string) *hujson.Value {
 	return nil
 }
 
-// packed is a value without what stands around it.
+// packed returns a value without the white space and comments around it.
 func packed(v *hujson.Value) []byte { return hujson.Value{Value: v.Value}.Pack() }
 
 func isObject(v *hujson.Value) bool { return v != nil && v.Value.Kind() == '{' }
 
 // servers reads a file that is not blank and finds its object of servers and the entry
-// in it; each is nil when it is missing.
+// in it; each is nil when missing.
 func (f jsonFormat) servers(text []byte, name string) (d *document, servers, entry *hujson.Value, err error) {
 	if d, err = f.read(text); err != nil {
 		return nil, nil, nil, err
@@ -169,7 +169,7 @@ func (f jsonFormat) paste(e *Entry, name string) string {
 	return f.fresh(name, e.fields(f.typed))
 }
 
-// fresh is a file with only the entry in it.
+// fresh returns a file with only the entry in it.
 func (f jsonFormat) fresh(name string, value any) string {
 	return writeValue([]field{{f.container, []field{{name, value}}}}, "\n", "  ") + "\n"
 }
@@ -191,8 +191,8 @@ func (f jsonFormat) put(text []byte, name string, e *Entry) ([]byte, error) {
 	return d.bytes(), nil
 }
 
-// set gives an object its fields. A value that is the same keeps its form, and what
-// else the object has stays, but for variables that an earlier Put wrote.
+// set gives an object its fields. An equal value keeps its form, and other members
+// stay, except variables that an earlier Put wrote.
 func (d *document) set(object *hujson.Value, fields []field) {
 	o := object.Value.(*hujson.Object)
 	for i, m := range slices.Backward(o.Members) {
@@ -275,7 +275,7 @@ func (f jsonFormat) restores(backup, now []byte, name, raw string) bool {
 	return err == nil && bytes.Equal(again, now)
 }
 
-// insert adds an entry that is not there yet. value is a []field or JSON as text.
+// insert adds a missing entry. value is a []field or JSON as text.
 func (f jsonFormat) insert(text []byte, name string, value any) ([]byte, error) {
 	if isBlank(text) {
 		mark := ""
@@ -296,14 +296,14 @@ func (f jsonFormat) insert(text []byte, name string, value any) ([]byte, error) 
 	return d.bytes(), nil
 }
 
-// indentOf is the white space that the line of a position begins with.
+// indentOf returns the white space at the beginning of a position's line.
 func (d *document) indentOf(pos int) string {
 	line := d.text[bytes.LastIndexByte(d.text[:pos], '\n')+1:]
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// add puts a member in front of the first one of an object, so that nothing of what is
-// there has to change: no comma, and no comment between what it speaks of and that.
+// add puts a member in front of the first one of an object, so that the existing text does
+// not change: no comma is added to it, and no comment is separated from its subject.
 func (d *document) add(object *hujson.Value, m field) {
 	o := object.Value.(*hujson.Object)
 	indent, step, before := d.end+d.indentOf(object.StartOffset), d.step, ""
@@ -313,7 +313,7 @@ func (d *document) add(object *hujson.Value, m field) {
 	inner := indent + step
 	switch line := before[strings.LastIndexByte(before, '\n')+1:]; {
 	case len(o.Members) > 0 && !bytes.ContainsRune(packed(object), '\n'):
-		inner, step = "", "" // all on one line, it stays so
+		inner, step = "", "" // an object on one line stays on one line
 	case strings.Contains(before, "\n") && strings.TrimLeft(line, " \t") == "":
 		inner = d.end + line
 	}
@@ -326,13 +326,13 @@ func (d *document) add(object *hujson.Value, m field) {
 	})
 }
 
-// cut undoes add, wherever the member stands by now. What is said before it stays.
+// cut undoes add, wherever the member is now. A comment before it stays.
 func cut(o *hujson.Object, i int) {
 	m := o.Members[i]
 	said := bytes.TrimRight(m.Name.BeforeExtra, space)
 	o.Members = slices.Delete(o.Members, i, i+1)
 	switch {
-	case i < len(o.Members): // it belongs to the next one now
+	case i < len(o.Members): // the comment belongs to the next member now
 		next := &o.Members[i].Name
 		next.BeforeExtra = append(bytes.Clone(said), next.BeforeExtra...)
 		return
@@ -346,8 +346,7 @@ func cut(o *hujson.Object, i int) {
 	o.AfterExtra = append(bytes.Clone(said), o.AfterExtra...)
 }
 
-// ourJSON reports whether an entry is one that Put wrote, whatever was changed in
-// it since.
+// ourJSON reports whether Put wrote an entry, even if it was changed since.
 func ourJSON(entry *hujson.Value) bool {
 	var command string
 	var args, variables []string
@@ -371,7 +370,7 @@ type field struct {
 	value any
 }
 
-// fields are the entry as JSON clients have it.
+// fields returns the entry's members in the JSON form.
 func (e *Entry) fields(typed bool) []field {
 	var fields []field
 	if typed {
@@ -392,7 +391,7 @@ func quoteJSON(s string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string has a form
+	_ = e.Encode(s) // a string always has a JSON form
 	return strings.TrimSuffix(b.String(), "\n")
 }
 

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// userFile is where the client's documentation has it look on a system, which is
-// windows, darwin or any other.
+// userFile returns the place of the client's file by its documentation, for a
+// system: windows, darwin or any other.
 func (c *Client) userFile(system string, getenv func(string) string) (string, error) {
 	if c.variable != "" {
 		if dir := getenv(c.variable); dir != "" {

@@ -11,9 +11,8 @@ import (
 )
 
 // tomlFormat is a TOML file with a table for each server. Our own table is appended,
-// changed and cut by whole lines. Of the rest only so much is read as tells where a line
-// ends and which table it stands under: every other way to write a server of that name
-// is refused.
+// changed and cut by whole lines. The rest is read only as far as needed to find the end
+// of each line and its table: every other way to write a server of that name is refused.
 type tomlFormat struct{}
 
 var _ format = tomlFormat{}
@@ -32,8 +31,8 @@ func (tomlFormat) block(e *Entry, name, end string) string {
 	return text
 }
 
-// tomlKeys are the keys of the entry's table; others are variables to keep, as they
-// are written.
+// tomlKeys returns the keys of the entry's table; others are variables to keep, as
+// written.
 func (e *Entry) tomlKeys(others []string) []field {
 	args := make([]string, len(e.Args))
 	for i, a := range e.Args {
@@ -46,8 +45,8 @@ func (e *Entry) tomlKeys(others []string) []field {
 	return []field{{"command", quoteTOML(e.Command)}, {"args", "[" + strings.Join(args, ", ") + "]"}, {"env", "{ " + strings.Join(env, ", ") + " }"}}
 }
 
-// quoteTOML writes a basic string. What JSON escapes TOML reads alike; DEL it wants
-// escaped, too.
+// quoteTOML writes a basic string. TOML reads the escapes of JSON; it wants DEL
+// escaped too.
 func quoteTOML(s string) string { return strings.ReplaceAll(quoteJSON(s), "\x7f", `\u007F`) }
 
 // tomlLine is a line of a file; a value over several lines counts as one.
@@ -62,7 +61,7 @@ func (l *tomlLine) isHeader() bool { return strings.HasPrefix(l.code, "[") }
 
 func (l *tomlLine) isKey() bool { return l.code != "" && !l.isHeader() }
 
-// value is what a key has, as it is written.
+// value returns the value of a key, as written.
 func (l *tomlLine) value() string { return l.code[len(keyLine.FindString(l.code)):] }
 
 const (
@@ -72,7 +71,7 @@ const (
 )
 
 var (
-	// What decides where a line ends. A quote alone is that of a string without an end.
+	// The tokens that decide where a line ends; a single quote mark opens an endless string.
 	tomlTokens = regexp.MustCompile(`"""(?s:\\.|[^\\])*?"{3,5}|'''(?s:.)*?'{3,5}|` + tomlString + `|#[^\n]*|["'\[\]{}\n]|\z`)
 	headLine   = regexp.MustCompile(`\A\[(?:` + tomlKey + `|\[` + tomlKey + `\])\]\z`)
 	keyLine    = regexp.MustCompile(`\A` + tomlKey + `=[ \t]*`)
@@ -80,8 +79,8 @@ var (
 	tomlPair   = regexp.MustCompile(`(` + tomlPart + `)[ \t]*=[ \t]*(?:` + tomlString + `)`)
 )
 
-// tomlLines cuts a file into its lines. It refuses text that is not TOML so far as that
-// shows without reading values.
+// tomlLines splits a file into its lines. It refuses text that is not TOML as far as it
+// can tell without reading values.
 func tomlLines(text []byte) (lines []tomlLine, err error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("it is not in UTF-8")
@@ -108,15 +107,15 @@ func tomlLines(text []byte) (lines []tomlLine, err error) {
 	return lines, nil
 }
 
-// tomlLineEnd is how long the line is that a text begins with, and how long it is
-// before a comment; both are 0 when something in it does not end.
+// tomlLineEnd returns the length of the first line of a text, with and without
+// its comment; both are 0 when a part of it does not end.
 func tomlLineEnd(text []byte) (length, code int) {
 	depth, code := 0, -1
 	for pos := 0; ; {
 		m := tomlTokens.FindIndex(text[pos:])
 		token := text[pos+m[0] : pos+m[1]]
 		pos += m[1]
-		first := byte('\n') // the end of the text is one of the line
+		first := byte('\n') // the end of the text ends the line
 		if len(token) > 0 {
 			first = token[0]
 		}
@@ -139,7 +138,7 @@ func tomlLineEnd(text []byte) (length, code int) {
 	}
 }
 
-// find returns the lines of a file and whether the entry is there, its lines marked:
+// find returns the lines of a file and whether the entry is in it, its lines marked:
 // the server's table with the tables below it, each with an empty line before it. A
 // comment between two keys is part of it, one behind the last is not.
 func (tomlFormat) find(text []byte, name string) (lines []tomlLine, there bool, err error) {
@@ -175,9 +174,8 @@ func (tomlFormat) find(text []byte, name string) (lines []tomlLine, there bool, 
 	return lines, there, err
 }
 
-// isOurs reports whether Put wrote the entry. others are its variables that Put did
-// not write, as they are written; known is false when they stand in a way that is not
-// changed here.
+// isOurs reports whether Put wrote the entry. others are the variables that Put did
+// not write, as written; known is false when their form is not changed here.
 func isOurs(lines []tomlLine, name string) (ours bool, others []string, known bool) {
 	var command string
 	var args, variables []string
@@ -230,7 +228,7 @@ func (f tomlFormat) put(text []byte, name string, e *Entry) ([]byte, error) {
 	}
 	own := tomlContainer + "." + name
 	for i := range lines {
-		// A table of its own for the variables becomes part of the server's.
+		// A separate table for the variables becomes part of the server's.
 		if l := &lines[i]; l.ours && (strings.HasPrefix(l.path, own+".env.") || l.path == own+".env" && (l.isHeader() || l.code == "")) {
 			l.text = ""
 		}
@@ -248,7 +246,7 @@ func (f tomlFormat) put(text []byte, name string, e *Entry) ([]byte, error) {
 	return joined(lines, nil), nil
 }
 
-// joined is the text of the lines of which keep is true; nil keeps all.
+// joined returns the text of the lines for which keep is true; nil keeps all.
 func joined(lines []tomlLine, keep func(*tomlLine) bool) []byte {
 	var b bytes.Buffer
 	for i := range lines {
@@ -267,7 +265,7 @@ func (tomlFormat) append(text []byte, lines string) []byte {
 	return append(slices.Clone(text), lines...)
 }
 
-// gap is what stands between a text and a table that is appended.
+// gap returns the text between the existing text and an appended table.
 func (tomlFormat) gap(text []byte) string {
 	if len(text) == 0 {
 		return ""
