@@ -38,7 +38,7 @@ func (v *Vault) Account(ctx context.Context, name string) (mail.Account, error) 
 	return p.account(name)
 }
 
-// Secret returns the password that is sealed for the account. The error matches
+// Secret returns the sealed password of the account. The error matches
 // ErrNoSecret for an account whose credential comes from elsewhere, or which has
 // tokens instead (see RefreshToken), and mail.ErrNoAccount for one that does not
 // exist.
@@ -89,8 +89,8 @@ func (v *Vault) verifiedSecret(t *transaction, p *policy, name string) ([]byte, 
 // AddAccount adds an account with its secret: the password, or with
 // mail.AuthOAuth2 the client secret, which a public client does without; such an
 // account is of use only after SetConsent. The credential sources helper and
-// keyring have no secret here. Only the admin may. Errors match ErrAdminRequired,
-// ErrExists or ErrInvalid.
+// keyring have no secret here. Only the admin may call it. Errors match
+// ErrAdminRequired, ErrExists or ErrInvalid.
 func (v *Vault) AddAccount(ctx context.Context, a mail.Account, secret mail.Secret) error {
 	record, err := encodeAccount(&a)
 	if err != nil {
@@ -108,10 +108,10 @@ func (v *Vault) AddAccount(ctx context.Context, a mail.Account, secret mail.Secr
 }
 
 // UpdateAccount lends the account to edit, which must not call the vault, and keeps the
-// result; an error of edit changes nothing. The name cannot change. The secret is what it
-// is in AddAccount; nil keeps the present one where the credential source stays the same,
-// and a source that has none drops it. With mail.AuthOAuth2 any other change of
-// Account.OAuth ends the owner's consent. Only the admin may.
+// result; an error of edit changes nothing. The name cannot change. The secret is that of
+// AddAccount; nil keeps the present one where the credential source stays the same, and a
+// source without a secret drops it. With mail.AuthOAuth2 any other change of
+// Account.OAuth ends the owner's consent. Only the admin may call it.
 func (v *Vault) UpdateAccount(ctx context.Context, name string, edit func(*mail.Account) error, secret *mail.Secret) error {
 	return v.change(ctx, func(c *policyChange) error {
 		a, err := c.p.account(name)
@@ -140,7 +140,7 @@ func (v *Vault) UpdateAccount(ctx context.Context, name string, edit func(*mail.
 }
 
 // RemoveAccount removes an account with its secret, its tokens and the seen state of its
-// folders. Other state that packages keep under its name stays. Only the admin may.
+// folders. State that packages keep under its name stays. Only the admin may call it.
 func (v *Vault) RemoveAccount(ctx context.Context, name string) error {
 	return v.change(ctx, func(c *policyChange) error {
 		if _, ok := c.p.records[bucketAccounts][name]; !ok {
@@ -162,8 +162,8 @@ func (v *Vault) RemoveAccount(ctx context.Context, name string) error {
 	})
 }
 
-// settleSecret makes the secret fit the account's credential source. before is the
-// account as it was, nil for a new one.
+// settleSecret fits the secret to the account's credential source. before is the
+// account before the change, nil for a new one.
 func (c *policyChange) settleSecret(before, a *mail.Account, secret *mail.Secret) error {
 	if a.Auth == mail.AuthOAuth2 {
 		return c.settleOAuth(before, a, secret)
@@ -198,7 +198,7 @@ func encodeAccount(a *mail.Account) ([]byte, error) {
 	return json.Marshal(a)
 }
 
-// account decodes each time, so that no caller shares slices with another.
+// account decodes anew each time, so that callers do not share slices.
 func (p *policy) account(name string) (mail.Account, error) {
 	record, ok := p.records[bucketAccounts][name]
 	if !ok {
@@ -216,7 +216,7 @@ func (p *policy) account(name string) (mail.Account, error) {
 
 func noAccount(name string) error {
 	if !mail.ValidAccountName(name) {
-		return mail.ErrNoAccount // text that cannot be a name is not repeated
+		return mail.ErrNoAccount // the error does not repeat an invalid name
 	}
 	return fmt.Errorf("%w: %s", mail.ErrNoAccount, name)
 }

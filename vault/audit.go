@@ -15,11 +15,10 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// The audit log is a chain: the hash of an entry covers the hash of the one
-// before it, its own number, and its bytes. One more record, the chain, holds
-// both ends: which number comes first and the hash that goes before it, which
-// number is last and its hash. Purging moves the first end along, so that the rest still
-// verifies.
+// The audit log is a chain: the hash of an entry covers the hash of the one before it,
+// its own number, and its bytes. The chain record holds both ends: the first number with
+// the hash before it, and the last number with its hash. Purging moves the first end
+// forward, so that the rest still verifies.
 
 // Bounds of an entry's texts, in runes; longer ones are cut.
 const (
@@ -30,7 +29,7 @@ const (
 
 const (
 	purgeBatch    = 100            // entries one append may purge
-	clockMistrust = 24 * time.Hour // an entry dated later than this from now tells nothing of its age
+	clockMistrust = 24 * time.Hour // the date of an entry further in the future is not trusted
 	verifyBatch   = 1000           // entries one transaction verifies
 )
 
@@ -99,12 +98,12 @@ func (v *Vault) linkHash(seq uint64, before, entry []byte) []byte {
 	return keyedDigest(v.auditKey, []byte("postern audit"), v.id, uint64Bytes(seq), before, entry)
 }
 
-// Record appends an entry to the audit log and purges some of those that are
-// older than the setting audit_retention_days. When it returns nil the entry is
-// durable, in one transaction with those of other calls at the same time. Texts that are
-// too long are cut, and a zero time means now. It works
-// also while the policy cannot be trusted, since the refusals of that time are
-// worth recording; nothing is purged then. It implements gateway.Auditor.
+// Record appends an entry to the audit log and purges some of those older than the
+// setting audit_retention_days. When it returns nil the entry is durable, in one
+// transaction with those of other calls at the same time. Texts that are too long are
+// cut, and a zero time means now. It works also while the policy cannot be trusted,
+// since the refusals of that time must be recorded; it does not purge then. It
+// implements gateway.Auditor.
 func (v *Vault) Record(ctx context.Context, e gateway.AuditEntry) error {
 	if err := v.Ready(ctx); err != nil {
 		return err
@@ -140,7 +139,7 @@ func (v *Vault) append(t *transaction, entry []byte) error {
 	if there, err := t.Get(bucketAudit, uint64Bytes(seq)); err != nil {
 		return err
 	} else if there != nil {
-		// The ends of the log were lost or put back. The entries there are evidence.
+		// The ends of the log were lost or replaced. The entries there are evidence.
 		return fmt.Errorf("%w: the audit log goes on after its end at %d", ErrDamaged, c.last)
 	}
 	hash := v.linkHash(seq, before, entry)
@@ -168,11 +167,11 @@ func (v *Vault) bounded(e gateway.AuditEntry) gateway.AuditEntry {
 	return e
 }
 
-// purge drops old entries from the front of the log, a batch at most and never
-// the newest. An entry of the future, from when the clock was wrong, does not
-// tell its age: it goes when one behind it has grown old, and until then does not hold up
-// later ones. An entry that the clock put into the past waits for the entries before it. An
-// entry that does not open stops the purge, so that evidence stays.
+// purge removes old entries from the front of the log, a batch at most and never the
+// newest. An entry dated in the future by a wrong clock is removed when one after it has
+// grown old, and until then does not hold up later ones. An entry dated too early waits
+// for the entries before it. An entry that does not open stops the purge, so that
+// evidence stays.
 func (v *Vault) purge(t *transaction, c *chain) error {
 	p, err := v.policy(t)
 	if err != nil || p.configErr != nil {
@@ -270,10 +269,10 @@ func (v *Vault) openLink(record kv.Record) (AuditRecord, error) {
 // AuditReport is the outcome of VerifyAudit.
 type AuditReport struct {
 	Entries     int
-	First, Last uint64 // numbers the log should reach from and to; Last < First when it is empty
+	First, Last uint64 // first and last number of the log; Last < First when it is empty
 	OK          bool
-	Bad         uint64 // number of the first entry that is not as it was written; 0 when OK
-	Problem     string // what is wrong with it; empty when OK
+	Bad         uint64 // number of the first altered entry; 0 when OK
+	Problem     string // the fault of that entry; empty when OK
 }
 
 // VerifyAudit checks the whole chain and finds an entry that was changed,
@@ -298,17 +297,17 @@ func (v *Vault) VerifyAudit(ctx context.Context) (AuditReport, error) {
 	return w.report, nil
 }
 
-// auditWalk is a verification under way.
+// auditWalk is the state of a verification.
 type auditWalk struct {
 	v       *Vault
 	report  AuditReport
 	started bool
-	next    uint64 // the entry that it is at
+	next    uint64 // number of the current entry
 	before  []byte // hash of the one before
 }
 
-// step verifies a batch. It reports whether the walk is over, or what is wrong with the
-// entry it is at.
+// step verifies a batch. It returns whether the walk is over, or the fault of the
+// current entry.
 func (w *auditWalk) step(t *transaction) (done bool, bad, err error) {
 	c, err := t.chain()
 	if errors.Is(err, ErrDamaged) {
@@ -322,7 +321,7 @@ func (w *auditWalk) step(t *transaction) (done bool, bad, err error) {
 	}
 	from := kv.Range{From: uint64Bytes(w.next)}
 	if w.next < c.first {
-		// The beginning, or entries were purged under way.
+		// This is the beginning, or entries were purged meanwhile.
 		w.next, w.before, w.report.First = c.first, c.before, c.first
 		from.From = nil
 	}
@@ -356,7 +355,7 @@ func (w *auditWalk) step(t *transaction) (done bool, bad, err error) {
 	return false, nil, nil
 }
 
-// entry verifies the entry the walk is at and moves on.
+// entry verifies the current entry and moves on.
 func (w *auditWalk) entry(record kv.Record) error {
 	switch order := bytes.Compare(record.Key, uint64Bytes(w.next)); {
 	case order < 0:

@@ -17,7 +17,7 @@ func (v *Vault) Check(ctx context.Context) error {
 		return err
 	}
 	return v.view(ctx, func(t *transaction) error {
-		// Not through the cache, which would vouch for records it no longer reads.
+		// Not through the cache, which would answer for records it no longer reads.
 		if _, err := v.verifyPolicy(t); err != nil {
 			return err
 		}

@@ -1,12 +1,12 @@
 // Package vault keeps the data that must outlive a process: accounts and their secrets,
 // settings, the audit log, rate limits and the state of other packages. It knows nothing
-// of servers, messages or commands. It seals the records that an engine keeps (package
-// kv), which is one file (package bolt).
+// of servers, messages or commands. It seals records and keeps them in an engine
+// (package kv), which uses one file (package bolt).
 //
 // Init makes a vault, Open opens one, and every method of Vault is one short
-// transaction: the file is locked for that long and no longer, so that many
-// processes share it. A Vault holds no file and no lock between calls, needs no
-// closing, and is safe for concurrent use.
+// transaction: it locks the file only that long, so that many processes share
+// it. A Vault holds no file and no lock between calls, needs no closing, and is
+// safe for concurrent use.
 //
 // # What is promised
 //
@@ -25,15 +25,15 @@
 // The audit log is a hash chain under a key derived from the data key.
 //
 // A file that others can read, that was cut, or that has no valid head is refused in
-// every transaction. Check reads all of it, pages and records alike; what is damaged
-// otherwise is an error when a transaction comes to it.
+// every transaction. Check reads all of it, pages and records alike; other damage is
+// an error when a transaction reads it.
 //
 // # What is not promised
 //
-// A person who can write the file can put an older copy of all of it in its place: it is
-// signed, sealed and chained correctly, only old. A process that is already running notices
-// a policy that went backwards, a new one cannot. A process with the agent key has the data
-// key: it can write a false audit log and false state, read every account's secret, and
-// destroy the file. A reader of the file without keys still sees how many records there
-// are, how long they are and what they are called.
+// A person who can write the file can replace it with an older copy: that is signed,
+// sealed and chained correctly, only old. A running process notices a policy that went
+// backwards, a new one cannot. A process with the agent key has the data key: it can
+// write a false audit log and false state, read every account's secret, and destroy the
+// file. A reader of the file without keys still sees the number of records, their lengths
+// and their names.
 package vault

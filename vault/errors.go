@@ -6,7 +6,7 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// The errors callers branch on, all to be tested with errors.Is. Errors that wrap them name
+// The errors on which callers branch, tested with errors.Is. Errors that wrap them name
 // paths, variables and records, never a value.
 var (
 	ErrNoVault         = kv.ErrNone

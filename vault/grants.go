@@ -18,18 +18,18 @@ import (
 )
 
 // A Grant lets the holder of its token use some of the accounts for some time. It is
-// policy: the admin signs it, so that an agent can neither make one nor widen it.
-// Of the token only a digest is kept.
+// policy: the admin signs it, so that an agent can neither make nor widen it. Only a
+// digest of the token is kept.
 type Grant struct {
-	Name     string   `json:"name"`     // as an account name
+	Name     string   `json:"name"`     // in the form of an account name
 	ID       string   `json:"id"`       // unique: a new grant of the same name has another
 	Accounts []string `json:"accounts"` // sorted; may be empty where there is an Identity
 	Profile  string   `json:"profile"`  // name of a set of commands; the vault does not know which profiles exist
-	Identity string   `json:"identity"` // in the agent mailbox; empty for none
-	// Extensions are the names of the extensions it may run, sorted: Accounts does not bound
-	// what they reach. The vault does not know which extensions exist.
+	Identity string   `json:"identity"` // in the agent mailbox; empty without one
+	// Extensions are the names of the extensions that it may run, sorted: Accounts does not
+	// bound their access. The vault does not know which extensions exist.
 	Extensions []string `json:"extensions,omitempty"`
-	// Questions tells whether its client may ask a person and is believed.
+	// Questions tells whether its client may ask a person and have the answer believed.
 	Questions bool      `json:"questions,omitempty"`
 	Created   time.Time `json:"created"`
 	Expires   time.Time `json:"expires"` // it ends with this moment
@@ -48,8 +48,8 @@ const GrantTokenPrefix = "postern_"
 
 const grantTokenBytes = 32 // of randomness
 
-// ErrNoGrant is returned for a token that opens nothing: never made, removed, or
-// expired; and for a name that no grant has.
+// ErrNoGrant is returned for a token without a grant (never made, removed, or
+// expired) and for an unknown name.
 var ErrNoGrant = errors.New("no such grant")
 
 // grantRecord is a Grant as stored.
@@ -105,7 +105,8 @@ func (g *Grant) validate() error {
 
 // AddGrant adds a grant for a lifetime, and returns it with its token, which cannot be
 // shown again. The vault sets ID, Created and Expires; the caller checks that the accounts
-// exist. Only the admin may. Errors match ErrAdminRequired, ErrGrantExists or ErrInvalid.
+// exist. Only the admin may call it. Errors match ErrAdminRequired, ErrGrantExists or
+// ErrInvalid.
 func (v *Vault) AddGrant(ctx context.Context, g Grant, lifetime time.Duration) (added Grant, token mail.Secret, err error) {
 	if err := v.Ready(ctx); err != nil {
 		return Grant{}, mail.Secret{}, err
@@ -147,14 +148,14 @@ func (v *Vault) newGrantToken() (text, digest []byte) {
 	return text, v.grantDigest(text)
 }
 
-// grantDigest stands for a token. It is keyed, so that a stolen file does not even
-// tell whether a token that was found belongs to it.
+// grantDigest returns a token's keyed digest. A stolen file thus does not even
+// tell whether a found token belongs to it.
 func (v *Vault) grantDigest(token []byte) []byte {
 	return keyedDigest(v.digestKey, []byte("postern grant"), token)
 }
 
-// RemoveGrant ends a grant: for every process with its next command. Only the admin
-// may. Errors match ErrAdminRequired or ErrNoGrant.
+// RemoveGrant ends a grant; every process notices with its next command. Only the
+// admin may call it. Errors match ErrAdminRequired or ErrNoGrant.
 func (v *Vault) RemoveGrant(ctx context.Context, name string) error {
 	return v.change(ctx, func(c *policyChange) error {
 		if _, ok := c.p.records[bucketGrants][name]; !ok {
@@ -177,8 +178,8 @@ func (v *Vault) Grants(ctx context.Context) ([]Grant, error) {
 	return list, p.grantErr
 }
 
-// GrantOf returns the grant that a token opens now. The error matches ErrNoGrant if it
-// opens no grant. How long it takes tells nothing of the token: it is compared with every
+// GrantOf returns the present grant of a token. The error matches ErrNoGrant for a token
+// without one. Its duration reveals nothing of the token: it is compared with every
 // grant's, in constant time.
 func (v *Vault) GrantOf(ctx context.Context, token string) (Grant, error) {
 	if err := v.Ready(ctx); err != nil {
@@ -188,7 +189,7 @@ func (v *Vault) GrantOf(ctx context.Context, token string) (Grant, error) {
 	return v.grantWhere(ctx, func(g *grantRecord) int { return subtle.ConstantTimeCompare(g.Digest, digest) })
 }
 
-// GrantByID returns the grant with the ID as it is now. The error matches ErrNoGrant
+// GrantByID returns the present grant with the ID. The error matches ErrNoGrant
 // where it was removed or has expired.
 func (v *Vault) GrantByID(ctx context.Context, id string) (Grant, error) {
 	return v.grantWhere(ctx, func(g *grantRecord) int { return subtle.ConstantTimeCompare([]byte(g.ID), []byte(id)) })
@@ -243,8 +244,8 @@ func parseGrant(name string, record []byte) (grantRecord, error) {
 	return g, nil
 }
 
-// forgetAccount takes an account that is removed out of every grant: a new
-// account of the same name was never granted.
+// forgetAccount takes a removed account out of every grant: a new account of
+// the same name was never granted.
 func (c *policyChange) forgetAccount(account string) error {
 	for _, name := range slices.Sorted(maps.Keys(c.p.records[bucketGrants])) {
 		g, err := parseGrant(name, c.p.records[bucketGrants][name])

@@ -1,10 +1,10 @@
 // Package agentmail is the mailbox in which agents leave messages for each other
-// (003). It keeps it in a Store, which many processes share: any store of records that
-// lends transactions will do.
+// (003). It is kept in a Store, which many processes share: any store of records with
+// transactions will do.
 //
-// It lies in four buckets. Agents appear in keys as digests, since keys are not sealed.
-// seq numbers the messages as they come: a clock that goes back must not put a message
-// where somebody has looked already.
+// The mailbox has four buckets. Agents appear in keys as digests, since keys are not
+// sealed. seq numbers the messages in order of arrival: when the clock goes back, a new
+// message must not get a place that an agent has already passed.
 //
 //	agents.messages  created seq            the message, never changed
 //	agents.index     i id                   its created and seq
@@ -16,7 +16,8 @@
 //	                 everyone d seq         a broadcast
 //	agents.agents    agent                  an agentRecord
 //
-// An agent reads a broadcast like a direct message: the first look at it puts it among
-// its unread ones, with an empty mark. Up to agentRecord.Synced it has looked at all.
-// So what a read costs is what it returns and what is unread there, whatever others have.
+// An agent reads a broadcast like a direct message: the first look at it puts it among the
+// agent's unread messages, with an empty mark. agentRecord.Synced is the last broadcast it
+// looked at. So the cost of a read depends only on its result and the agent's unread
+// messages.
 package agentmail

@@ -7,18 +7,18 @@ import (
 )
 
 // A vault of an earlier version keeps the mailbox in eleven buckets, with the same
-// digests of agents. The first write brings it over; so does a write after one by a process
-// of that version that still runs.
+// digests of agents. The first write brings it over; so does a write after one by a
+// process of that version that is still running.
 var oldBuckets = []string{"agentmail", "agentmail.messages", "agentmail.ids", "agentmail.expiry", "agentmail.received", "agentmail.broadcasts",
 	"agentmail.inbox", "agentmail.replies", "agentmail.marks", "agentmail.agents", "agentmail.claims"}
 
-const oldArrival = 25 // bytes of it, before a mark
+const oldArrival = 25 // bytes of an old arrival, before a mark
 
 // old reports whether an earlier version left records.
 func (r *room) old() bool { return r.get(oldBuckets[0], []byte("meta")) != nil }
 
-// bringOver sends again what an earlier version kept, notes what agents did with it, and
-// forgets the old buckets. What a reader holds at that moment is unread.
+// bringOver sends the messages of an earlier version again, with the agents' marks, and
+// deletes the old buckets. Messages held by a reader become unread.
 func (r *room) bringOver() {
 	if !r.old() {
 		return

@@ -18,21 +18,21 @@ const (
 	// TTL is how long a message lives (003 TC12).
 	TTL = 24 * time.Hour
 
-	// Lease is how long messages that were read wait for word that their answer
-	// arrived, before they count as unread again.
+	// Lease is how long a reader holds messages while it waits for confirmation
+	// that its answer arrived; then they count as unread again.
 	Lease = 30 * time.Second
 
 	// Everyone is the recipient of a broadcast.
 	Everyone = "*"
 
-	// DefaultLimit is how many messages are read where nothing else is said.
+	// DefaultLimit is how many messages are read by default.
 	DefaultLimit = 20
 )
 
 var (
-	// ErrNoMessage says that the mailbox has no such message, or not any more.
+	// ErrNoMessage says that the mailbox does not have the message, or no longer has it.
 	ErrNoMessage = errors.New("there is no such message in the agent mailbox")
-	// ErrThreadTooLong says that a thread does not fit into the room that was given.
+	// ErrThreadTooLong says that a thread does not fit into the given room.
 	ErrThreadTooLong = errors.New("the thread is too long")
 )
 
@@ -59,8 +59,8 @@ type Mailbox struct {
 // New returns the mailbox in a store.
 func New(store Store) *Mailbox { return &Mailbox{store: store} }
 
-// Message is a message between agents. Text has no bound here but that of a record;
-// the caller decides what it may hold. Its JSON is the part of a messageRecord that
+// Message is a message between agents. Only the size of a record bounds Text here;
+// the caller decides on its content. Its JSON is the part of a messageRecord that
 // needs no other form.
 type Message struct {
 	ID        string    `json:"id"` // UUID version 4, lower case
@@ -70,10 +70,10 @@ type Message struct {
 	Body      string    `json:"body"`
 	Refs      string    `json:"refs,omitempty"`     // JSON array of strings, or empty
 	ReplyTo   string    `json:"reply_to,omitempty"` // UUID in lower case, or empty
-	Created   time.Time `json:"-"`                  // of microseconds
+	Created   time.Time `json:"-"`                  // in whole microseconds
 
-	// ReadAt and AckedAt are zero where that has not happened. For a broadcast they are those
-	// of the reading agent.
+	// ReadAt and AckedAt are zero until then. For a broadcast they are those of the reading
+	// agent.
 	ReadAt  time.Time `json:"-"`
 	AckedAt time.Time `json:"-"`
 }
@@ -86,10 +86,9 @@ func (m *Message) concerns(agent string) bool {
 	return m.Sender == agent || m.Recipient == agent || m.Broadcast()
 }
 
-// Send keeps a message and returns it with its ID and the moment of its creation,
-// which the caller cannot set. A message to an unknown agent waits for it like any
-// other. The error matches vault.ErrInvalid for a sender, recipient or ReplyTo that is
-// not valid.
+// Send keeps a message and returns it with its ID and its creation time, which the
+// caller cannot set. A message to an unknown agent waits for it like any other. The
+// error matches vault.ErrInvalid for an invalid sender, recipient or ReplyTo.
 func (b *Mailbox) Send(ctx context.Context, m Message) (Message, error) {
 	switch {
 	case !vault.ValidAgentIdentity(m.Sender):
@@ -116,15 +115,15 @@ func newID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// Query asks for messages of one agent's inbox. Its own messages are never among them.
+// Query selects messages of one agent's inbox, never the agent's own.
 type Query struct {
 	Agent string
 	From  string // only of this sender; empty means of any
-	All   bool   // those that were read too
-	Peek  bool   // count nothing as read
+	All   bool   // read messages too
+	Peek  bool   // do not count messages as read
 	Limit int    // messages at most; 0 or less means DefaultLimit
 
-	// The first message is returned whatever its size.
+	// The first message is returned with any size.
 
 	Room
 }
@@ -132,11 +131,11 @@ type Query struct {
 // Room bounds an answer by the size of its messages in it. The zero Room has no bound.
 type Room struct {
 	Room int                // for all messages together
-	Size func(*Message) int // of one; it must not call the Mailbox
+	Size func(*Message) int // of one message; it must not call the Mailbox
 }
 
-// takes takes a message's size from what is left of the room, or reports that it does
-// not fit.
+// takes subtracts a message's size from the room that is left; false means that it
+// does not fit.
 func (a *Room) takes(m *Message, left *int) bool {
 	if a.Size == nil {
 		return true
@@ -145,16 +144,16 @@ func (a *Room) takes(m *Message, left *int) bool {
 	return *left >= 0
 }
 
-// Inbox is what a Query found.
+// Inbox is the result of a Query.
 type Inbox struct {
 	Messages []Message // oldest first
 
-	// Claim is to be confirmed once the messages have reached the caller; nil where
-	// there is nothing to confirm.
+	// Claim is confirmed once the messages have reached the caller; nil when
+	// nothing needs confirmation.
 	Claim *Claim
 
-	// Retry is when messages that another reader holds come back if that reader is
-	// gone; zero where none are held.
+	// Retry is when messages that another reader holds become unread again if that
+	// reader has died; zero without held messages.
 	Retry time.Time
 }
 
@@ -164,11 +163,10 @@ type Claim struct {
 	seqs []uint64
 }
 
-// Read returns messages of an inbox, oldest first. Unless q.Peek is set those that were
-// unread are then held for the caller: nobody else gets them during Lease, and Confirm
-// marks them as read. Without that they count as unread again, so a reader that dies
-// before its answer arrived loses nothing. Messages that are held count as read
-// meanwhile.
+// Read returns messages of an inbox, oldest first. Unless q.Peek is set the unread ones
+// are then held for the caller: other readers do not get them during Lease, and Confirm
+// marks them as read. Without Confirm they become unread again, so a reader that dies
+// before its answer arrived loses nothing. Held messages count as read meanwhile.
 func (b *Mailbox) Read(ctx context.Context, q Query) (in Inbox, err error) {
 	if !vault.ValidAgentIdentity(q.Agent) || q.From != "" && !vault.ValidAgentIdentity(q.From) {
 		return in, fmt.Errorf("%w: the agent is not an identity", vault.ErrInvalid)
@@ -176,7 +174,7 @@ func (b *Mailbox) Read(ctx context.Context, q Query) (in Inbox, err error) {
 	if q.Limit <= 0 {
 		q.Limit = DefaultLimit
 	}
-	// An inbox in which nothing happened costs no write.
+	// An inbox without news costs no write.
 	news := false
 	if err := b.look(ctx, func(r *room) {
 		v := r.survey(&q)
@@ -188,19 +186,19 @@ func (b *Mailbox) Read(ctx context.Context, q Query) (in Inbox, err error) {
 	return in, err
 }
 
-// Confirm marks as read what Read returned with this claim. It may come late, or more than
-// once: messages that another reader has taken meanwhile stay that reader's.
+// Confirm marks the messages of a Read as read, by its claim. It may come late, or more
+// than once: messages that another reader has taken meanwhile stay that reader's.
 func (b *Mailbox) Confirm(ctx context.Context, agent string, c *Claim) error {
 	return b.update(ctx, func(r *room) { r.confirm(agent, c) })
 }
 
 // Await returns nil as soon as Read would find a message for q, sent by this process or
-// another, and the error of ctx when that ends first. It takes nothing: by the time the
-// caller reads, another reader may have been there.
+// another, and the error of ctx when that ends first. It takes no message: another
+// reader may read first.
 func (b *Mailbox) Await(ctx context.Context, q Query) error {
 	q.Limit, q.Peek, q.Room = 1, true, Room{}
 	for {
-		changed, err := b.store.Changes(ctx) // what happens from here on
+		changed, err := b.store.Changes(ctx) // changes from here on
 		if err != nil {
 			return err
 		}
@@ -220,22 +218,22 @@ func (b *Mailbox) Await(ctx context.Context, q Query) error {
 	}
 }
 
-// Thread asks for the whole thread of a message.
+// Thread selects the whole thread of a message.
 type Thread struct {
-	Agent string // whose reading and acknowledging of broadcasts is shown
+	Agent string // the agent whose marks on broadcasts are shown
 	ID    string // of any message of the thread
 
-	// Own leaves out what the agent neither sent nor got.
+	// Own leaves out messages that the agent neither sent nor got.
 	Own bool
 
-	// A thread that does not fit is ErrThreadTooLong, since a part of it could not be
-	// told from the whole. Its first message always fits.
+	// A thread that does not fit is ErrThreadTooLong, since a part would look like
+	// the whole. Its first message always fits.
 	Room
 }
 
-// Thread returns the thread's oldest message that is still here and everything that
-// answers it, oldest first. Nothing counts as read by that. The error matches
-// ErrNoMessage where the message is not here.
+// Thread returns the thread's oldest existing message and all replies to it, oldest
+// first. It marks no message as read. The error matches ErrNoMessage where the
+// message does not exist.
 func (b *Mailbox) Thread(ctx context.Context, q Thread) (list []Message, err error) {
 	if !vault.ValidAgentIdentity(q.Agent) || !uuid.MatchString(q.ID) {
 		return nil, fmt.Errorf("%w: not an agent or not a UUID", vault.ErrInvalid)
@@ -245,8 +243,8 @@ func (b *Mailbox) Thread(ctx context.Context, q Thread) (list []Message, err err
 }
 
 // Ack notes that an agent acted on a message, and returns when it first did. own refuses
-// direct messages that are not the agent's; without it any agent may acknowledge any
-// message, as 003 has it. The error matches ErrNoMessage where there is no such message.
+// direct messages to other agents; without it any agent may acknowledge any message, as
+// in 003. The error matches ErrNoMessage where the message does not exist.
 func (b *Mailbox) Ack(ctx context.Context, agent, id string, own bool) (at time.Time, err error) {
 	if !vault.ValidAgentIdentity(agent) || !uuid.MatchString(id) {
 		return at, fmt.Errorf("%w: not an agent or not a UUID", vault.ErrInvalid)
@@ -255,15 +253,15 @@ func (b *Mailbox) Ack(ctx context.Context, agent, id string, own bool) (at time.
 	return at, err
 }
 
-// Status counts the messages that wait for one agent. Its own do not count; a broadcast
+// Status counts the messages that wait for one agent, without its own; a broadcast
 // counts for every other agent.
 type Status struct {
 	Agent           string
 	Unread, Unacked int
 }
 
-// Status lists the agents that sent a message or were sent one that is still here, by
-// name. agent and project, where not empty, leave out the others.
+// Status lists the agents that sent or got a message that still exists, by name.
+// agent and project, where not empty, select among them.
 func (b *Mailbox) Status(ctx context.Context, agent, project string) (list []Status, err error) {
 	if err := b.purge(ctx, new(Cleanup)); err != nil {
 		return nil, err
@@ -278,12 +276,12 @@ func (b *Mailbox) Status(ctx context.Context, agent, project string) (list []Sta
 type Cleanup struct {
 	Count          int
 	Oldest, Newest time.Time // of their creation; zero where Count is 0
-	// Messages are those that would go, without their bodies, in a dry run.
+	// Messages are those a dry run would remove, without their bodies.
 	Messages []Message
 }
 
-// Cleanup removes messages older than TTL, or lists those it would remove. Nobody sees such
-// messages anyway: sending, reading and status remove them first.
+// Cleanup removes messages older than TTL, or lists those it would remove. They are
+// invisible anyway: sending, reading and status remove them first.
 func (b *Mailbox) Cleanup(ctx context.Context, dryRun bool) (c Cleanup, err error) {
 	if !dryRun {
 		return c, b.purge(ctx, &c)
@@ -308,8 +306,8 @@ func (c *Cleanup) count(m *Message) {
 	c.Count++
 }
 
-// purge removes all that has expired, in transactions of bounded length, and adds to
-// done what it removed. It writes only where there is something to remove.
+// purge removes all expired messages, in transactions of bounded length, and adds
+// them to done. It writes only when it removes something.
 func (b *Mailbox) purge(ctx context.Context, done *Cleanup) error {
 	for {
 		stale := false
@@ -340,9 +338,9 @@ func (b *Mailbox) do(ctx context.Context, transact func(context.Context, func(kv
 	})
 }
 
-// update lends the mailbox, after removing some of what has expired (003 AC44). No
-// message that has is seen, whether it was removed or not, so what remains costs its
-// room only: a call takes no longer because nobody called for a week.
+// update lends the mailbox, after removing some expired messages (003 AC44). Expired
+// messages are never visible, so those not yet removed cost only space: a call takes
+// no longer after a week without calls.
 func (b *Mailbox) update(ctx context.Context, fn func(*room)) error {
 	return b.do(ctx, b.store.Update, func(r *room) {
 		r.purge()
@@ -350,8 +348,8 @@ func (b *Mailbox) update(ctx context.Context, fn func(*room)) error {
 	})
 }
 
-// look is update for an fn that changes nothing. It writes only where there is something
-// to remove or to bring over first.
+// look is update for an fn that changes nothing. It writes only when it must first
+// remove messages or bring them over.
 func (b *Mailbox) look(ctx context.Context, fn func(*room)) error {
 	stale := false
 	err := b.do(ctx, b.store.View, func(r *room) {

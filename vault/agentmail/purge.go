@@ -6,12 +6,12 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// maxPurge is how many messages and marks of broadcasts one transaction removes, and
-// one call that sends or reads. Other expired messages stay a little longer and nobody sees
-// them: a broadcast that ten thousand agents have read goes in many calls.
+// maxPurge is how many messages and marks of broadcasts one transaction removes, and one
+// call that sends or reads. Other expired messages stay a little longer, invisible: a
+// broadcast that ten thousand agents have read is removed in many calls.
 const maxPurge = 250
 
-// due walks the messages whose time is over, oldest first.
+// due walks the expired messages, oldest first.
 func (r *room) due() iter.Seq2[place, *Message] {
 	return func(yield func(place, *Message) bool) {
 		for key, value := range r.each(bucketMessages, kv.Range{}, 16) {
@@ -26,7 +26,7 @@ func (r *room) due() iter.Seq2[place, *Message] {
 	}
 }
 
-// stale reports whether there is something to remove or to bring over.
+// stale reports whether purge has work to do.
 func (r *room) stale() bool {
 	if r.old() {
 		return true
@@ -36,8 +36,8 @@ func (r *room) stale() bool {
 	return len(first) > 0 && r.expired(r.place(first[0].Key).created)
 }
 
-// purge brings over what an earlier version kept and removes up to maxPurge of what has
-// expired. It returns the messages that are gone.
+// purge brings over the messages of an earlier version and removes up to maxPurge of
+// the expired ones. It returns the removed messages.
 func (r *room) purge() (gone []Message) {
 	r.bringOver()
 	left := maxPurge
@@ -50,10 +50,10 @@ func (r *room) purge() (gone []Message) {
 	return gone
 }
 
-// remove forgets a message: first its marks, then the message itself. It takes
-// what it removes from left, and reports false where that was not enough.
+// remove deletes a message: first its marks, then the message itself. It subtracts its
+// deletions from left, and returns false where left was too small.
 func (r *room) remove(m *Message, at place, left *int) (whole bool) {
-	// leave takes the message out of what is known of an agent.
+	// leave removes the message from the record of an agent.
 	leave := func(key agentKey, traffic int) {
 		a := r.agent(key)
 		a.Traffic -= traffic

@@ -9,7 +9,7 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// box walks one kind of an agent's box from behind a number on.
+// box walks one kind of an agent's box, from after a number on.
 func (r *room) box(agent agentKey, kind byte, after uint64) iter.Seq[arrival] {
 	prefix := join(agent[:], []byte{kind})
 	span := kv.Prefix(prefix)
@@ -42,21 +42,20 @@ func (r *room) held(agent agentKey, seq uint64) (h hold) {
 type letter struct {
 	arrival
 	done   mark
-	shared bool // it was found among the broadcasts
+	shared bool // found among the broadcasts
 }
 
 // view is the result of a look at an inbox.
 type view struct {
 	Inbox
-	unread []arrival // those in Messages that nobody has read or holds
-	passed []letter  // broadcasts that were looked at and are unread
-	synced uint64    // every broadcast up to here was looked at
-	news   bool      // there is something to hold or to note
+	unread []arrival // those in Messages that are neither read nor held
+	passed []letter  // unread broadcasts of this look
+	synced uint64    // the last broadcast of this look
+	news   bool      // the look must be written
 }
 
-// survey walks what the agent may read: its unread messages and the broadcasts that it has
-// not looked at,
-// or with q.All everything that ever came.
+// survey walks the messages that the agent may read: its unread messages and the new
+// broadcasts, or with q.All every message.
 func (r *room) survey(q *Query) (v view) {
 	key := r.key(q.Agent)
 	a := r.agent(key)
@@ -113,12 +112,12 @@ func (r *room) survey(q *Query) (v view) {
 		}
 	}
 	v.news = len(v.unread) > 0 || v.synced > a.Synced
-	// They come in the order of their creation, unless the clock went back.
+	// They are in the order of their creation, unless the clock went back.
 	slices.SortStableFunc(v.Messages, func(a, b Message) int { return a.Created.Compare(b.Created) })
 	return v
 }
 
-// merge joins two boxes in the order of numbers. What is in both is not shared.
+// merge joins two boxes in the order of numbers. A message in both is not shared.
 func merge(own, shared iter.Seq[arrival]) iter.Seq[letter] {
 	return func(yield func(letter) bool) {
 		next, stop := iter.Pull(shared)
@@ -171,8 +170,8 @@ func (r *room) claim(q *Query) Inbox {
 	return v.Inbox
 }
 
-// confirm marks what a claim holds as read. Messages that it no longer holds were taken by
-// another reader or have expired.
+// confirm marks the messages of a claim as read. Messages that it no longer holds were
+// taken by another reader or have expired.
 func (r *room) confirm(name string, c *Claim) {
 	key := r.key(name)
 	for _, seq := range c.seqs {

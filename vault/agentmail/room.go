@@ -31,7 +31,7 @@ const (
 
 type agentKey = [16]byte // digest of an identity
 
-// place is where a message lies.
+// place is the position of a message in the bucket.
 type place struct {
 	created int64 // microseconds
 	seq     uint64
@@ -39,7 +39,7 @@ type place struct {
 
 func (p place) bytes() []byte { return join(number(uint64(p.created)), number(p.seq)) }
 
-// arrival is a box's record of a message, so that most messages need not be opened.
+// arrival is a box's record of a message, so that most messages need not be read.
 type arrival struct {
 	place
 	from agentKey
@@ -47,14 +47,14 @@ type arrival struct {
 
 func (a arrival) bytes() []byte { return join(a.from[:], number(uint64(a.created))) }
 
-// hold says which claim holds a message and since when, in microseconds.
+// hold is the claim that holds a message, and its start in microseconds.
 type hold struct {
 	id uint64
 	at int64
 }
 
-// until returns when the message comes back if the reader is gone; zero where it is not
-// held. A hold from the future, which a clock that went back leaves behind, does not count.
+// until returns when the message becomes unread again if the reader has died; zero where
+// it is not held. A hold from the future, left by a clock that went back, does not count.
 func (h hold) until(now time.Time) (end time.Time) {
 	if from := time.UnixMicro(h.at); !now.Before(from) && now.Before(from.Add(Lease)) {
 		end = from.Add(Lease)
@@ -62,7 +62,7 @@ func (h hold) until(now time.Time) (end time.Time) {
 	return end
 }
 
-// mark is what an agent did with a message and when, in microseconds; 0 is not yet.
+// mark is when an agent read and acknowledged a message, in microseconds; 0 is not yet.
 type mark struct{ read, acked int64 }
 
 // messageRecord is a Message as stored.
@@ -72,12 +72,12 @@ type messageRecord struct {
 	Created  int64 `json:"created"` // microseconds
 }
 
-// agentRecord is the record of an agent. That of Everyone has in Synced the number of
-// the newest message.
+// agentRecord is the record of an agent. In Everyone's, Synced is the number of the
+// newest message.
 type agentRecord struct {
 	Name    string `json:"name,omitempty"`
-	Traffic int    `json:"traffic,omitempty"` // messages that are here, which it sent or was sent directly
-	Synced  uint64 `json:"synced,omitempty"`  // it has looked at broadcasts up to here
+	Traffic int    `json:"traffic,omitempty"` // existing messages that it sent or got directly
+	Synced  uint64 `json:"synced,omitempty"`  // the last broadcast it looked at
 }
 
 // agent is an agentRecord with its stored form.
@@ -87,18 +87,18 @@ type agent struct {
 }
 
 // room is the mailbox within one transaction. The first error stays in err: after it
-// nothing more is found or changed, and nothing is kept.
+// the room finds and changes nothing, and nothing is kept.
 type room struct {
 	tx        kv.Tx
 	digestKey []byte
-	now       time.Time // of microseconds
+	now       time.Time // in whole microseconds
 	agents    map[agentKey]*agent
 	err       error
 }
 
 func (r *room) fail(err error) { r.err = cmp.Or(r.err, err) }
 
-// get returns a value, or nil where there is no record.
+// get returns a value, or nil where the record does not exist.
 func (r *room) get(bucket string, key []byte) []byte {
 	if r.err != nil {
 		return nil
@@ -120,7 +120,7 @@ func (r *room) drop(bucket string, key []byte) {
 	}
 }
 
-// each walks the records of a range, whose keys have so many bytes; 0 is any number.
+// each walks the records of a range whose keys have so many bytes; 0 is any number.
 func (r *room) each(bucket string, span kv.Range, size int) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		for record, err := range kv.Each(r.tx, bucket, span) {
@@ -149,7 +149,7 @@ func (r *room) place(value []byte) place {
 	return place{parseNumber(value), uint64(parseNumber(value[8:]))}
 }
 
-// key is the digest of an identity, as the vault makes digests.
+// key returns the digest of an identity, as the vault makes digests.
 func (r *room) key(name string) agentKey {
 	h := hmac.New(sha256.New, r.digestKey)
 	h.Write(number(uint64(len(name))))
@@ -171,7 +171,7 @@ func markKey(seq uint64, agent agentKey) []byte {
 	return join([]byte{indexMark}, number(seq), agent[:])
 }
 
-// idKey takes an id that is a UUID.
+// idKey returns the key of a UUID.
 func idKey(kind byte, id string) []byte {
 	b, _ := hex.DecodeString(strings.ReplaceAll(id, "-", ""))
 	return append([]byte{kind}, b...)
@@ -196,13 +196,13 @@ func (r *room) agent(key agentKey) *agent {
 	if json.Unmarshal(a.saved, &a.agentRecord) != nil {
 		r.fail(damaged("an agent"))
 	}
-	// What an earlier version kept besides is no change.
+	// Other fields of an earlier version do not count as a change.
 	a.saved, _ = json.Marshal(a.agentRecord)
 	r.agents[key] = a
 	return a
 }
 
-// named is agent for one that may be new.
+// named returns the record of an agent that may be new.
 func (r *room) named(name string) (agentKey, *agent) {
 	key := r.key(name)
 	a := r.agent(key)
@@ -210,7 +210,7 @@ func (r *room) named(name string) (agentKey, *agent) {
 	return key, a
 }
 
-// save keeps the changes. An agent without anything left is forgotten.
+// save keeps the changes. The record of an agent without data is deleted.
 func (r *room) save() {
 	for key, a := range r.agents {
 		b, err := json.Marshal(a.agentRecord)
@@ -225,8 +225,8 @@ func (r *room) save() {
 	}
 }
 
-// forgotten reports whether nothing is left of an agent. Synced is of use only while
-// there is a broadcast that it has looked at.
+// forgotten reports whether an agent's record can be deleted. Synced matters only
+// while a broadcast exists that the agent has looked at.
 func (r *room) forgotten(a *agent) bool {
 	if a.Name == Everyone || a.Traffic > 0 {
 		return false
@@ -265,7 +265,7 @@ func (r *room) add(m *Message) (seq uint64) {
 	return here.seq
 }
 
-// message returns a message that lies somewhere, or nil where it is gone or has expired.
+// message returns the message at a place, or nil where it is gone or has expired.
 func (r *room) message(at place) *Message {
 	b := r.get(bucketMessages, at.bytes())
 	if b == nil || r.expired(at.created) {
@@ -285,7 +285,7 @@ func (r *room) parseMessage(b []byte) *Message {
 	return &m.Message
 }
 
-// byID returns a message by its id, and where it lies; nil where there is none.
+// byID returns a message by its id, and its place; nil where it does not exist.
 func (r *room) byID(id string) (*Message, place) {
 	b := r.get(bucketIndex, idKey(indexID, id))
 	if b == nil {
@@ -295,7 +295,7 @@ func (r *room) byID(id string) (*Message, place) {
 	return r.message(at), at
 }
 
-// mark returns what an agent did with a message.
+// mark returns an agent's mark on a message.
 func (r *room) mark(seq uint64, agent agentKey) (m mark) {
 	if b := r.get(bucketIndex, markKey(seq, agent)); b != nil {
 		m = r.parseMark(b)
@@ -312,8 +312,8 @@ func (r *room) putMark(seq uint64, agent agentKey, m mark) {
 	r.put(bucketIndex, markKey(seq, agent), join(number(uint64(m.read)), number(uint64(m.acked))))
 }
 
-// ack notes that an agent acted on a message. A direct message has one ack, that of
-// its recipient, whichever agent gives it.
+// ack notes that an agent acted on a message. A direct message has one ack, the
+// recipient's, whichever agent calls.
 func (r *room) ack(agent, id string, own bool) time.Time {
 	m, at := r.byID(id)
 	if m == nil || own && !m.Broadcast() && m.Recipient != agent {
@@ -332,8 +332,8 @@ func (r *room) ack(agent, id string, own bool) time.Time {
 	return time.UnixMicro(done.acked)
 }
 
-// status returns every agent that has a part in a message that is here, or the one that
-// is named. Nothing that is here may have expired.
+// status returns every agent with a part in an existing message, or only the named one.
+// Expired messages must be gone before.
 func (r *room) status(agent string) (list []Status) {
 	shared := slices.Collect(r.box(r.key(Everyone), boxAll, 0))
 	one := func(key agentKey) {
@@ -350,7 +350,7 @@ func (r *room) status(agent string) (list []Status) {
 			if done.acked == 0 {
 				s.Unacked++
 			}
-			if done.read == 0 && r.held(key, b.seq).until(r.now).IsZero() { // what is on its way to a reader counts as read
+			if done.read == 0 && r.held(key, b.seq).until(r.now).IsZero() { // held messages count as read
 				s.Unread++
 			}
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // thread collects a thread from its root. A reply points to an older message, but a
-// damaged store might hold a circle.
+// damaged store might hold a loop.
 func (r *room) thread(q *Thread) (messages []Message) {
 	m, root := r.byID(q.ID)
 	if m == nil || q.Own && !m.concerns(q.Agent) {
@@ -34,10 +34,10 @@ func (r *room) thread(q *Thread) (messages []Message) {
 		at := queue[0]
 		m := r.message(at)
 		if m == nil {
-			continue // its time is over, and that of its answers will be
+			continue // expired, as its replies will
 		}
 		if !q.Own || m.concerns(q.Agent) {
-			// When it was read and acted on: by its recipient, or a broadcast by the reading agent.
+			// The marks of the recipient, or for a broadcast those of the reading agent.
 			whose := m.Recipient
 			if m.Broadcast() {
 				whose = q.Agent

@@ -1,12 +1,12 @@
-// Package bolt keeps a vault's records in one file, with bbolt. The file has mode 0600
-// and is found, checked, locked and opened for each transaction anew: among processes
-// by a lock that lies beside it, and there is nothing to recover when one dies.
+// Package bolt keeps a vault's records in one file, with bbolt. The file has mode
+// 0600. Each transaction finds, checks, locks and opens it anew; the lock is a file
+// beside it, and when a process dies there is nothing to recover.
 //
-// What is checked each time is that the file is the owner's alone, has a valid head,
-// and is as long as its head says; that costs two reads however much it holds. Check
-// reads every page. A file that is damaged in between is ErrDamaged where bbolt panics
-// or memory faults, and can end the process where bbolt would go in circles: a
-// process that can write the file can destroy it in any case.
+// Each time it checks that the file is the owner's alone, has a valid head, and is as
+// long as its head says; that takes two reads for a file of any size. Check reads
+// every page. A file damaged elsewhere gives ErrDamaged where bbolt panics or memory
+// faults, and can end the process where bbolt would loop: a process that can write the
+// file can destroy it in any case.
 package bolt
 
 import (
@@ -31,27 +31,27 @@ import (
 
 // Engine is the file of a vault.
 type Engine struct {
-	path   string              // without symbolic links, so that all who use the file share one lock
+	path   string              // without symbolic links, so that all users of the file share one lock
 	places *semaphore.Weighted // maxReaders; a writer takes them all, and a wait for the file's lock keeps its own
 
 	mu     sync.Mutex
 	info   os.FileInfo // of the file that was last opened
-	file   uint64      // counts the files that were in this place
-	before kv.Version  // while a transaction of this Engine writes, what it began with
+	file   uint64      // counts the files seen at this path
+	before kv.Version  // while a transaction of this Engine writes, the version it began with
 }
 
 var _ kv.Engine = (*Engine)(nil)
 
-// appendFill is how full a page is left that is split because something came behind all
-// there was; it does not lie within others later.
+// appendFill is the fill of a page that is split by an insert behind its last key; such
+// pages do not grow later.
 const appendFill = 0.95
 
 // maxReaders is how many transactions of one process read at once. More would
 // only hold more descriptors.
 const maxReaders = 8
 
-// At returns the engine of the file at path, and refuses what no transaction could use
-// before anything is created beside it. Errors match kv.ErrNone, kv.ErrPermissions or
+// At returns the engine of the file at path. It refuses an unusable file before
+// anything is created beside it. Errors match kv.ErrNone, kv.ErrPermissions or
 // kv.ErrDamaged.
 func At(path string) (*Engine, error) {
 	abs, err := filepath.Abs(path)
@@ -76,10 +76,10 @@ func At(path string) (*Engine, error) {
 func (e *Engine) Path() string { return e.path }
 
 // Version reads the head of the file, which bbolt writes last and all at once, and the
-// time of the last write: a copy that was put back and written on does not look like what
-// it replaced. While a transaction of this Engine writes, nobody else can and nobody was
-// told that it did, so the version is still the one before it; a caller who compares
-// versions does not wait for the disk then.
+// time of the last write: so an older copy that was restored and written to has another
+// version than the file it replaced. While a transaction of this Engine writes, no other
+// process can write and the result is not known yet, so the version is still the one
+// before it; a caller that compares versions does not wait for the disk then.
 func (e *Engine) Version(context.Context) (kv.Version, error) {
 	e.mu.Lock()
 	before := e.before
@@ -105,8 +105,8 @@ func (e *Engine) version(m meta) kv.Version {
 	return kv.Version{File: e.file, Seq: m.txid, Sum: m.sum ^ uint64(m.info.ModTime().UnixNano())}
 }
 
-// writing notes what a transaction that writes began with, and with the zero Version that
-// it is over.
+// writing records the version with which a write transaction began; the zero Version
+// means that it is over.
 func (e *Engine) writing(before kv.Version) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -141,7 +141,7 @@ func (e *Engine) Transact(ctx context.Context, write bool, fn func(kv.Tx) error)
 }
 
 // run opens the file with bbolt for one transaction. after, unless it is nil, is lent
-// the file once the transaction has come to its end well.
+// the file once the transaction has succeeded.
 func run(path string, write bool, open func(string, int, fs.FileMode) (*os.File, error), fn func(kv.Tx) error, after func(*os.File) error) error {
 	var s session
 	defer s.end(path)
@@ -189,7 +189,7 @@ type tx struct {
 
 var _ kv.Tx = (*tx)(nil)
 
-// in runs fn with the named bucket, nil where there is none.
+// in runs fn with the named bucket, nil where it does not exist.
 func (t *tx) in(name string, fn func(*bolt.Bucket) error) error {
 	if t.broken != nil {
 		return t.broken
@@ -224,12 +224,12 @@ func (t *tx) Put(bucket string, key, value []byte) error {
 			}
 			t.buckets[bucket] = b
 		}
-		// Pages that grow at their end alone, such as those of a log, are left almost full.
+		// Pages that only grow at their end, such as those of a log, stay almost full.
 		b.FillPercent = bolt.DefaultFillPercent
-		if behind, _ := b.Cursor().Seek(key); behind == nil { // Last does not come back where pages were emptied
+		if behind, _ := b.Cursor().Seek(key); behind == nil { // Last does not return where pages were emptied
 			b.FillPercent = appendFill
 		}
-		return b.Put(key, bytes.Clone(value)) // bbolt keeps the slice until it commits
+		return b.Put(key, bytes.Clone(value)) // bbolt keeps the slice until the commit
 	})
 }
 
@@ -256,7 +256,7 @@ func (t *tx) Scan(bucket string, r kv.Range, limit int) (list []kv.Record, err e
 		}
 		for k, v := c.Seek(r.From); k != nil && (r.To == nil || bytes.Compare(k, r.To) < 0) && (r.Reverse || len(list) < limit); k, v = c.Next() {
 			// A cursor that goes back stops at a page that was emptied in the same
-			// transaction, so a writer goes forward and keeps what comes last.
+			// transaction, so a writer goes forward and keeps the last records.
 			if len(list) == limit {
 				list = list[1:]
 			}
@@ -291,13 +291,13 @@ func (t *tx) Buckets() (names []string, err error) {
 	return names, err
 }
 
-// lockPoll is how often a caller that waits for a named lock looks.
+// lockPoll is how often a caller that waits for a named lock tries.
 const lockPoll = 20 * time.Millisecond
 
-// Lock implements kv.Engine with a file beside the vault, among the callers of this
-// process and of all others alike, since each opens it for itself. It polls: a wait
-// that is given up leaves nothing behind. The file stays, for somebody may be waiting
-// at it; it is empty.
+// Lock implements kv.Engine with a file beside the vault. It works alike among
+// callers of this process and of others, since each opens the file itself. It polls:
+// a wait that is given up leaves nothing behind. The empty file stays, since other
+// callers may be waiting for it.
 func (e *Engine) Lock(ctx context.Context, name string) (unlock func(), err error) {
 	path := e.path + "." + name + ".lock"
 	if err := e.lockable(path); err != nil {
@@ -311,8 +311,8 @@ func (e *Engine) Lock(ctx context.Context, name string) (unlock func(), err erro
 	return func() { _ = side.Close() }, nil
 }
 
-// lockable refuses to lock what is no regular file, and to make a lock beside a vault
-// that is gone.
+// lockable refuses to lock a file that is not regular, and to make a lock beside a
+// missing vault.
 func (e *Engine) lockable(path string) error {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%w: %s is not a regular file", kv.ErrDamaged, path)

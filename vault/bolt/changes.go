@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// How often a caller that waits looks at the head of the file, which takes some
+// How often a waiting caller reads the head of the file, which takes some
 // microseconds.
 const (
 	firstLook = 20 * time.Millisecond
 	lastLook  = 100 * time.Millisecond
 )
 
-// Changes implements kv.Engine. A version that cannot be read counts as a change: what
-// the caller does then says why.
+// Changes implements kv.Engine. A version that cannot be read counts as a change: the
+// caller's next transaction then gives the error.
 func (e *Engine) Changes() (wait func(context.Context) error) {
 	before, _ := e.Version(context.Background())
 	return func(ctx context.Context) error {

@@ -62,8 +62,8 @@ func parseMeta(b []byte) (meta, bool) {
 	return m, ok
 }
 
-// readMeta returns the meta page that bbolt will go by, after checking that the
-// file is long enough for what it promises. With an error the meta has at most info.
+// readMeta returns the meta page that bbolt will use, after checking that the file
+// is as long as the page says. With an error the meta has at most info.
 func readMeta(f *os.File) (meta, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -110,9 +110,9 @@ func readMeta(f *os.File) (meta, error) {
 	return m, err
 }
 
-// Check implements kv.Engine. It reads every page with plain reads first, since bbolt
-// does not come back from a branch that leads to itself, nor from a page outside the
-// file; then bbolt's own check looks at the order of the keys and the free pages.
+// Check implements kv.Engine. It first reads every page with plain reads, since bbolt
+// hangs at a branch that leads to itself and at a page outside the file; then bbolt's
+// own check verifies the order of the keys and the free pages.
 func (e *Engine) Check(ctx context.Context) error {
 	unlock, err := e.lock(ctx, false)
 	if err != nil {
@@ -137,7 +137,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	}, nil)
 }
 
-// checkPages reads the pages that something leads to, each once.
+// checkPages reads every page that is referred to, each once.
 func checkPages(f *os.File, m meta) error {
 	w := &pageWalk{file: f, meta: m, used: make([]bool, m.high)}
 	if m.freelist != noFreelist {
@@ -147,13 +147,13 @@ func checkPages(f *os.File, m meta) error {
 		}
 		n := uint64(order.Uint16(b[10:]))
 		if n == 0xffff {
-			n = order.Uint64(b[pageHeader:]) + 1 // the count takes a place itself
+			n = order.Uint64(b[pageHeader:]) + 1 // the count itself takes an entry
 		}
 		if n > uint64(len(b)-pageHeader)/8 {
 			return errors.New("the list of free pages is longer than its pages")
 		}
 	}
-	// The tree of the buckets' names leads to each bucket that has pages of its own.
+	// The tree of bucket names leads to each bucket with pages of its own.
 	type tree struct {
 		page  uint64
 		names bool
@@ -228,14 +228,14 @@ func (w *pageWalk) page(id uint64) ([]byte, error) {
 	return b, nil
 }
 
-// element is what a branch says of a page below it, or a leaf of a record.
+// element is a branch's entry for a page below it, or a leaf's record.
 type element struct {
 	child  uint64 // 0 in a leaf
 	bucket bool
 	value  []byte
 }
 
-// elements returns those of a branch or leaf.
+// elements returns the elements of a branch or leaf.
 func elements(page []byte) (list []element, err error) {
 	kind, n := order.Uint16(page[8:]), int(order.Uint16(page[10:]))
 	if kind != flagLeaf && (kind != flagBranch || n == 0) {

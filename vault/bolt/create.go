@@ -8,16 +8,16 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// Create makes the file at path, with the directory above it where that is missing, and
-// what fill puts into it. It is made aside and then given its name, so that it appears
-// complete or not at all. Create reports whether it made the file: one that is there
-// already, or that somebody else makes meanwhile, is left as it is.
+// Create makes the file at path, with its directory where that is missing, and the
+// records of fill. It is made aside and then renamed, so that it appears complete or
+// not at all. Create reports whether it made the file: one that exists already, or that
+// another process makes meanwhile, stays unchanged.
 func Create(ctx context.Context, path string, fill func(kv.Tx) error) (created bool, err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return false, err
 	}
-	// The lock stands beside the file's real place, as it does for transactions.
+	// The lock is beside the file's real path, as it is for transactions.
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return false, err
 	}
@@ -41,7 +41,7 @@ func Create(ctx context.Context, path string, fill func(kv.Tx) error) (created b
 	if err := run(temporary.Name(), true, os.OpenFile, fill, nil); err != nil {
 		return false, err
 	}
-	// The lock covers the look and this, since every maker of a vault takes it.
+	// The lock covers the check and this rename, since every maker of a vault takes it.
 	if err := os.Rename(temporary.Name(), path); err != nil {
 		return false, err
 	}

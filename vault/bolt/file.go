@@ -16,7 +16,7 @@ import (
 )
 
 // boltTimeout is for a program that opens the file without our lock, such as
-// a database browser; among ourselves nobody waits for bbolt's own lock.
+// a database browser; our own processes never wait for bbolt's lock.
 const boltTimeout = 5 * time.Second
 
 // openChecked opens the existing file, never creating it, and refuses one that
@@ -47,19 +47,19 @@ func openChecked(path string, flag int) (*os.File, meta, error) {
 	return h, m, nil
 }
 
-// session is what one transaction has open.
+// session holds the open parts of one transaction.
 type session struct {
 	handle *os.File
 	db     *bolt.DB
 	tx     *bolt.Tx
 }
 
-// end closes everything, however the transaction ended. Its own failures do
-// not matter: a commit was durable before.
+// end closes everything after any outcome of the transaction. Its own
+// failures do not matter: a commit was durable before.
 //
 // A panic inside bbolt can leave its locks held, and then Close would wait for
-// them for good. It cannot once a rollback has come back; otherwise the mapping is
-// given up and only what others wait for is released.
+// them forever. After a rollback has returned that is impossible; otherwise the
+// mapping is abandoned and only the file's locks are released.
 func (s *session) end(path string) {
 	closable := false
 	_ = guard(path, func() error {
@@ -86,7 +86,7 @@ func openError(path string, err error) error {
 }
 
 // guard turns a memory fault in a mapped page and bbolt's assertions into
-// kv.ErrDamaged. Nothing but bbolt runs in fn.
+// kv.ErrDamaged. fn only calls bbolt.
 func guard(path string, fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -97,7 +97,7 @@ func guard(path string, fn func() error) (err error) {
 	return fn()
 }
 
-// lock waits its turn, first within the process, then among processes.
+// lock waits for its turn, first within the process, then among processes.
 func (e *Engine) lock(ctx context.Context, write bool) (unlock func(), err error) {
 	places, side := int64(1), e.path+".lock"
 	if write {
@@ -110,7 +110,7 @@ func (e *Engine) lock(ctx context.Context, write bool) (unlock func(), err error
 		return nil, err
 	}
 	over := func() { e.places.Release(places) }
-	left := func() { // a wait keeps one place, so that others of this process read meanwhile
+	left := func() { // a wait keeps one place, so that this process can still read
 		e.places.Release(places - 1)
 		places = 1
 	}

@@ -6,10 +6,10 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// takeLock tries once and then blocks in the kernel, which hands the lock over without
-// the delay of polling. A wait in the kernel cannot be ended: one that is given up goes
-// on and lets the lock go at once; left is called then. over is called when the lock is
-// let go of, or not had; what it bounds is therefore how many waits there are.
+// takeLock tries once and then blocks in the kernel, which passes the lock on without
+// the delay of polling. A wait in the kernel cannot be cancelled: one that is given up
+// goes on and releases the lock at once; left is called then. over is called when the
+// lock is released or was not obtained, so it can bound the number of waits.
 func takeLock(ctx context.Context, path string, write bool, left, over func()) (unlock func(), _ error) {
 	side := flock.New(path)
 	try, wait := side.TryRLock, side.RLock

@@ -4,6 +4,6 @@ package bolt
 
 import "io/fs"
 
-// PrivateMode is always true where the mode bits say nothing: there the access
-// list that a file inherits from the user's profile directory protects it.
+// PrivateMode is always true on systems where the mode bits mean nothing: there the access
+// list inherited from the user's profile directory protects the file.
 func PrivateMode(fs.FileMode) bool { return true }

@@ -4,6 +4,6 @@ package bolt
 
 import "io/fs"
 
-// PrivateMode reports whether nobody but the owner may read or write a file of
-// this mode.
+// PrivateMode reports whether only the owner may read or write a file of this
+// mode.
 func PrivateMode(m fs.FileMode) bool { return m.Perm()&0o077 == 0 }

@@ -4,5 +4,5 @@ package bolt
 
 import "os"
 
-// release closes the file, which ends its locks here.
+// release closes the file, which ends its locks on this system.
 func release(h *os.File) { _ = h.Close() }

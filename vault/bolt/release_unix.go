@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// release unlocks the file before it closes it: a mapping of the file, where one
-// is left, would keep the lock alive.
+// release unlocks the file before it closes it: a remaining mapping of the file
+// would keep the lock.
 func release(h *os.File) {
 	_ = syscall.Flock(int(h.Fd()), syscall.LOCK_UN)
 	_ = h.Close()

@@ -2,5 +2,5 @@
 
 package bolt
 
-// syncDir does nothing where a directory cannot be opened to be synced.
+// syncDir does nothing on systems that cannot sync a directory.
 func syncDir(string) error { return nil }
