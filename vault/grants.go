@@ -105,8 +105,7 @@ func (g *Grant) validate() error {
 
 // AddGrant adds a grant for a lifetime, and returns it with its token, which cannot be
 // shown again. The vault sets ID, Created and Expires; the caller checks that the accounts
-// exist. Only the admin may call it. Errors match ErrAdminRequired, ErrGrantExists or
-// ErrInvalid.
+// exist. Only the admin may. Errors match ErrAdminRequired, ErrGrantExists or ErrInvalid.
 func (v *Vault) AddGrant(ctx context.Context, g Grant, lifetime time.Duration) (added Grant, token mail.Secret, err error) {
 	if err := v.Ready(ctx); err != nil {
 		return Grant{}, mail.Secret{}, err

@@ -12,22 +12,22 @@ import (
 
 const (
 	// holdSize is how many events of a limit a process reserves, and holdTime how long it may
-	// use them. Events that an ended process reserved then count as used.
+	// use them. Events reserved by an ended process count as used.
 	holdSize = 16
 	holdTime = 10 * time.Minute
 )
 
 // pace is the state of a limit above exactLimit: by the rule of gateway.NextDue one
-// instant stands for all events, and a burst of the whole limit may come at once. Events
-// that processes hold are charged beside it, as if all of them came now, so that what is
-// used later could always have been charged then.
+// instant represents all events, and a burst of the whole limit may come at once. Events
+// that processes hold are charged beside it, as if all of them came now, so that later
+// use could always have been charged then.
 type pace struct {
 	due   int64
 	holds []hold
 }
 
-// hold is the events that one process may use until an instant. They include events that it
-// used and has not reported yet.
+// hold is the events that one process may use until an instant. They include used events
+// that it has not reported yet.
 type hold struct{ owner, count, until int64 }
 
 func parsePace(state []byte) (p pace) {
@@ -60,11 +60,11 @@ func (p *pace) state() []byte {
 // spacing is how much of the window one event takes.
 func spacing(limit int, window time.Duration) int64 { return max(int64(window)/int64(limit), 1) }
 
-// settle charges the events that are no longer held: those of holds that ended, and those
-// that an owner used, the last of them at an instant.
+// settle charges the events that are no longer held: those of ended holds, and those that
+// an owner used, the last of them at an instant.
 func (p *pace) settle(owner, used, last, pause, now int64) {
 	p.holds = slices.DeleteFunc(p.holds, func(h hold) bool {
-		// One of the far future is the trace of a clock set back.
+		// A hold that ends in the far future was left by a clock set back.
 		at, n := min(h.until, now+int64(holdTime)), h.count
 		switch {
 		case h.owner == owner:
@@ -79,9 +79,9 @@ func (p *pace) settle(owner, used, last, pause, now int64) {
 	})
 }
 
-// charge charges events that happen now, or returns how long to wait for them. What is
-// further in the future than a window can bring is an effect of a clock that was set
-// back, and is cut.
+// charge charges events that happen now, or returns how long to wait for them. An
+// instant further in the future than a window allows was left by a clock set back, and
+// is cut.
 func (p *pace) charge(n int64, limit int, window time.Duration, now int64) time.Duration {
 	p.due = min(p.due, now+int64(window))
 	// NextDue judges one event; the others come before it.
@@ -93,7 +93,7 @@ func (p *pace) charge(n int64, limit int, window time.Duration, now int64) time.
 	return wait
 }
 
-// held is how many events all processes hold.
+// held returns how many events all processes hold.
 func (p *pace) held() (n int64) {
 	for _, h := range p.holds {
 		n += h.count
@@ -113,15 +113,15 @@ type held struct {
 	limit   int
 	window  time.Duration
 	owner   int64
-	count   int64 // that may be used
-	coming  int64 // that may be used once it is durable that they are held
-	used    int64 // not reported to the vault yet
-	since   int64 // when the vault was told, or when one was used since
+	count   int64 // events that may be used
+	coming  int64 // events that may be used once their hold is durable
+	used    int64 // used events not reported to the vault yet
+	since   int64 // the time of the last report or use
 	until   int64
-	charged bool // the process has charged before, so that it is worth holding some
+	charged bool // the process has charged before, so holding pays
 }
 
-// of returns the held events of a limit.
+// of returns the process's held events of a limit.
 func (s *holds) of(key string, limit int, window time.Duration) *held {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +138,7 @@ func (s *holds) of(key string, limit int, window time.Duration) *held {
 	return h
 }
 
-// take uses one event that is held.
+// take uses one held event.
 func (h *held) take(now int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,13 +151,13 @@ func (h *held) take(now int64) bool {
 	return true
 }
 
-// charge reports the used events to the vault, charges n more and refills the held ones. It
-// returns the state to keep, nil for none, and how long to wait. If there is a state, kept
-// must be called with the outcome of the transaction.
+// charge reports the used events to the vault, charges n more and refills the held ones.
+// It returns the state to keep, nil for no change, and how long to wait. If there is a
+// state, kept must be called with the outcome of the transaction.
 func (h *held) charge(old []byte, n, now int64) (state []byte, retry time.Duration, kept func(error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if now < h.since || now >= h.until { // a clock that went back ends it too
+	if now < h.since || now >= h.until { // a clock set back ends it too
 		h.count = 0
 	}
 	p, used, left := parsePace(old), h.used, h.count+h.coming
@@ -190,12 +190,12 @@ func (h *held) charge(old []byte, n, now int64) (state []byte, retry time.Durati
 			h.count += more
 			return
 		}
-		// It may have been kept, so none of it is used, and the used events are reported again.
+		// The state may have been kept: none of it is used, and the used events are reported again.
 		h.count, h.used = 0, h.used+used
 	}
 }
 
-// low are the limits of which too few events are held, by key.
+// low returns the limits with too few held events, by key.
 func (s *holds) low() (list map[string]*held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

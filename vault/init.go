@@ -15,19 +15,19 @@ import (
 	"github.com/postern-mail/postern/vault/kv"
 )
 
-// InitResult says what Init found or made.
+// InitResult is the result of Init.
 type InitResult struct {
 	Path        string
 	Fingerprint string
-	Created     bool // false when the vault was there already
+	Created     bool // false when the vault existed already
 }
 
-// Init makes a vault at path, with the directory above it where that is missing,
-// or verifies the one that is there against both keys and leaves it as it is. It
-// needs both keys, and they must differ. The file appears complete or not at all;
-// of several Inits at once one makes it and the others verify it.
+// Init makes a vault at path, with its directory where that is missing, or
+// verifies an existing one against both keys and leaves it unchanged. It needs
+// both keys, and they must differ. The file appears complete or not at all; of
+// several Inits at once one makes it and the others verify it.
 //
-// Errors match ErrNoKey, ErrBadKey, or for an existing vault what Open returns.
+// Errors match ErrNoKey, ErrBadKey, or for an existing vault those of Open.
 func Init(ctx context.Context, path string, k Keys) (InitResult, error) {
 	for _, need := range []struct {
 		name string

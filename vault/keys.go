@@ -33,29 +33,26 @@ const (
 	maxKeySource   = 4096 // bytes read from a key file or a key command
 )
 
-// KeyringPrefix stands before the name of a key in the system keyring, where the
-// text of a key is expected: "keyring:NAME". A file that holds such a line is no
-// secret.
+// KeyringPrefix begins the name of a key in the system keyring, where the text
+// of a key is expected: "keyring:NAME". A file with such a line is not secret.
 const KeyringPrefix = "keyring:"
 
-// Keyring looks up a key that is named rather than given; *login.SystemKeyring
-// implements it.
+// Keyring looks up a key by its name; *login.SystemKeyring implements it.
 type Keyring interface {
 	// Secret returns the secret kept under the name. The error matches mail.ErrNotInKeyring
-	// when there is no secret.
+	// when it does not exist.
 	Secret(ctx context.Context, name string) (mail.Secret, error)
 }
 
 // KeyringName returns the name of a key in the keyring. No account has such a name,
-// so that a key and a password are never taken for each other.
+// so a key and a password are never confused.
 func KeyringName(name string) string { return "key:" + name }
 
-// Keys are the two keys of a vault, each the base64 form of 32 bytes. Either may be zero,
-// which means that it is not given.
+// Keys are the two keys of a vault, each the base64 form of 32 bytes. A zero key means
+// that it is not given.
 type Keys struct{ Admin, Agent mail.Secret }
 
-// NewKey returns a fresh random key in the form that the environment variables
-// take.
+// NewKey returns a fresh random key in the form of the environment variables.
 func NewKey() (string, error) {
 	k := make([]byte, keySize)
 	if _, err := rand.Read(k); err != nil {
@@ -77,16 +74,15 @@ func DefaultPath(getenv func(string) string) (string, error) {
 	return filepath.Join(dir, "postern", "postern.db"), nil
 }
 
-// KeysFrom reads both keys from POSTERN_ADMIN_KEY and POSTERN_KEY or their
-// other forms: NAME_FILE is the path of a file that only its owner can read,
-// NAME_COMMAND a program and its arguments, split at spaces and started without
-// a shell, whose first line of output is the key. A key with no form set stays
-// zero; one with two forms set is an error. It runs key commands for at most
-// 30 s each. Where the process has a terminal a command can ask there; elsewhere it
-// is then ended with whatever it started. In place of the key each form can hold
-// "keyring:NAME", which is looked up in keyring; nil means that there is none.
-// Errors match ErrBadKey, or ErrPermissions for a key file that others can read, and name
-// the variable, never its value.
+// KeysFrom reads both keys from POSTERN_ADMIN_KEY and POSTERN_KEY or their other forms:
+// NAME_FILE is the path of a file that only its owner can read, NAME_COMMAND a program
+// and its arguments, split at spaces and started without a shell, whose first line of
+// output is the key. A key with no form set stays zero; one with two forms set is an
+// error. It runs key commands for at most 30 s each. Where the process has a terminal a
+// command can ask there; elsewhere its children are killed with it then. In place of the
+// key each form can hold "keyring:NAME", which is looked up in keyring; nil means no
+// keyring. Errors match ErrBadKey, or ErrPermissions for a key file that others can read,
+// and name the variable, never its value.
 func KeysFrom(ctx context.Context, getenv func(string) string, keyring Keyring) (Keys, error) {
 	admin, err := keyFromEnv(ctx, getenv, AdminKeyVar, keyring)
 	if err != nil {
@@ -142,8 +138,8 @@ func keyFromEnv(ctx context.Context, getenv func(string) string, name string, ke
 	return secret, nil
 }
 
-// keyFromKeyring fetches a named key. The keyring's errors speak of passwords of accounts,
-// so only their kind is passed on.
+// keyFromKeyring fetches a named key. The keyring's errors are about passwords of
+// accounts, so only their kind is passed on.
 func keyFromKeyring(ctx context.Context, keyring Keyring, name string) (mail.Secret, error) {
 	if !mail.ValidAccountName(name) {
 		return mail.Secret{}, fmt.Errorf("%w: %s must be followed by the name of a key, of letters, digits, - and _", ErrBadKey, KeyringPrefix)
@@ -199,8 +195,8 @@ func keyFile(path string) ([]byte, error) {
 	return b, nil
 }
 
-// hasTerminal reports whether there is a terminal on which a program that this process
-// starts can ask a person something.
+// hasTerminal reports whether the process has a terminal on which its children can ask
+// a person.
 func hasTerminal() bool {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -210,8 +206,8 @@ func hasTerminal() bool {
 	return true
 }
 
-// keyCommand runs a key command. One that may ask on the terminal stays in the process
-// group that has it, which is our own, and is ended alone.
+// keyCommand runs a key command. One that may ask on the terminal stays in our own
+// process group, which has the terminal, and is killed without its children.
 func keyCommand(ctx context.Context, command string, asks bool) ([]byte, error) {
 	argv := strings.Fields(command)
 	if len(argv) == 0 {
@@ -219,7 +215,7 @@ func keyCommand(ctx context.Context, command string, asks bool) ([]byte, error) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	// It needs no key but the one it fetches.
+	// The command needs only the key it fetches.
 	out, err := child.Run(ctx, child.Program{Args: argv, Env: child.Without(os.Environ(), "POSTERN_", "MAIL_IMAP_"), MaxOutput: maxKeySource,
 		Trusted: true, Terminal: asks})
 	if err != nil {

@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// exactLimit is up to which limit every event is remembered, so that no window
-	// of time, wherever it begins, holds more. Above it that would cost too much, and
-	// events are let through at an even pace, see pace.
+	// exactLimit is the highest limit for which every event is remembered, so that no
+	// window of time, wherever it begins, holds more. For higher limits that would
+	// cost too much, and events are let through at an even pace, see pace.
 	exactLimit = 100
 
 	limitExact, limitPaced, limitHeld byte = 1, 2, 3
 
-	// limitSweep is how many other keys one event looks at, to forget those that
-	// do not limit any more.
+	// limitSweep is how many other keys one event examines, to delete those that
+	// no longer limit.
 	limitSweep = 4
 )
 
 // Take charges one event to the key, for all processes that share the vault. It
-// implements gateway.Limiter. A limit or window that is not positive allows
-// nothing. After a clock was set back a caller waits for one window at most; when it is
-// set right again, earlier events may be forgotten.
+// implements gateway.Limiter. A limit or window of 0 or less allows nothing. After a
+// clock was set back a caller waits for one window at most; when it is set right again,
+// earlier events may be forgotten.
 //
 // A process that has charged events above exactLimit before holds some more, which cost
 // no transaction.
@@ -71,7 +71,7 @@ func (v *Vault) Take(ctx context.Context, key string, limit int, window time.Dur
 	return retry, nil
 }
 
-// Foresee returns what Take would, and charges nothing.
+// Foresee returns the result of Take, and charges nothing.
 func (v *Vault) Foresee(ctx context.Context, key string, limit int, window time.Duration) (retry time.Duration, err error) {
 	if limit <= 0 || window <= 0 {
 		return max(window, time.Second), nil
@@ -91,8 +91,8 @@ func (v *Vault) Foresee(ctx context.Context, key string, limit int, window time.
 
 func (v *Vault) limitName(key string) []byte { return keyedDigest(v.limitKey, []byte(key))[:16] }
 
-// limit returns the state of a limit. One that cannot be read starts again; Check
-// tells of the damage.
+// limit returns the state of a limit. An unreadable state starts again; Check
+// reports the damage.
 func (t *transaction) limit(name []byte) []byte {
 	state, err := t.get(bucketLimits, name)
 	if err != nil {
@@ -108,8 +108,8 @@ func takeExact(state []byte, limit int, window time.Duration, now int64) ([]byte
 	var events []int64
 	setBack := false
 	for _, at := range numbers(state, limitExact) {
-		// An event of the future is the trace of a clock set back: it counts as one
-		// of now, so that it ends a window from now.
+		// An event of the future was left by a clock set back: it counts as one of
+		// now, so that it ends a window from now.
 		setBack = setBack || at > now
 		if at = min(at, now); now-at < int64(window) {
 			events = append(events, at)
@@ -135,8 +135,8 @@ func limitState(kind byte, until int64, rest []int64) []byte {
 	return b
 }
 
-// numbers returns none for a state of another kind: a limit that was moved
-// across the boundary starts again.
+// numbers returns nil for a state of another kind: a limit that was moved
+// across exactLimit starts again.
 func numbers(state []byte, kind byte) []int64 {
 	if len(state) < 9 || state[0] != kind || len(state)%8 != 1 {
 		return nil
@@ -148,8 +148,8 @@ func numbers(state []byte, kind byte) []int64 {
 	return list
 }
 
-// sweepLimits forgets a few expired limits that follow the key. Keys are evenly
-// spread, so that in time every one has its turn.
+// sweepLimits deletes a few expired limits after the key. Keys are evenly
+// spread, so that in time all are reached.
 func sweepLimits(t *transaction, from []byte, now int64) error {
 	list, err := t.Scan(bucketLimits, kv.Range{From: from}, limitSweep+1)
 	for _, r := range list {

@@ -17,16 +17,16 @@ import (
 
 var _ mail.OutboxStore = (*Vault)(nil)
 
-// The buckets of the outbox. Keys lie in the file as they are, so they are ids,
-// names of accounts and digests only.
+// The buckets of the outbox. Keys are not sealed in the file, so they are only
+// ids, names of accounts and digests.
 const (
 	outboxEntries = "outbox"       // by id: a mail.Outgoing
 	outboxKeys    = "outbox.keys"  // by account and digest of the idempotency key: the id
-	outboxSizes   = "outbox.sizes" // by id: the length of the message, while its bytes are here
+	outboxSizes   = "outbox.sizes" // by id: the length of the message, while its bytes are kept
 	outboxChunks  = "outbox.bytes" // by id and number: the message in pieces
 )
 
-// outboxChunk is the length of a piece: well below what a value may have, so that
+// outboxChunk is the length of a piece: well below the limit of a value, so that
 // a message of any size is a run of values of one size.
 const outboxChunk = 1 << 20
 
@@ -88,8 +88,8 @@ const (
 	maxOutboxBytes    = 512 << 20
 )
 
-// roomFor makes room for one more message, by removing ended ones first; the error matches
-// mail.ErrOutboxFull if there is no room.
+// roomFor makes room for one more message, by removing ended ones first; the error
+// matches mail.ErrOutboxFull if the outbox is full.
 func roomFor(tx kv.Tx, size, most int, mostBytes uint64) error {
 	count, bytes := 1, uint64(size)
 	var ids []string
@@ -123,7 +123,7 @@ func roomFor(tx kv.Tx, size, most int, mostBytes uint64) error {
 	return nil
 }
 
-// putOutgoing returns the entry as it will be read.
+// putOutgoing stores the entry and returns it as a later read will.
 func putOutgoing(tx kv.Tx, o *mail.Outgoing) (mail.Outgoing, error) {
 	record, err := json.Marshal(o)
 	if err != nil {
@@ -158,8 +158,7 @@ func readOutgoing(tx kv.Tx, id string) (mail.Outgoing, error) {
 }
 
 // indexed is readOutgoing for an id that the index of keys names. A key without
-// its entry must not pass for a key that was never used: the message it stands for
-// would be sent again.
+// its entry must not pass for an unused key: its message would be sent again.
 func indexed(tx kv.Tx, id string) (mail.Outgoing, error) {
 	o, err := readOutgoing(tx, id)
 	if errors.Is(err, mail.ErrNoOutgoing) {
@@ -193,8 +192,8 @@ func (v *Vault) OutgoingByKey(ctx context.Context, account, key string) (o mail.
 	return o, err
 }
 
-// ChangeOutgoing implements mail.OutboxStore. The entry's id, account and key stay
-// what they are.
+// ChangeOutgoing implements mail.OutboxStore. The entry's id, account and key do
+// not change.
 func (v *Vault) ChangeOutgoing(ctx context.Context, id string, change func(*mail.Outgoing) (drop bool, err error)) (o mail.Outgoing, err error) {
 	err = v.Update(ctx, func(tx kv.Tx) error {
 		before, err := readOutgoing(tx, id)
@@ -258,7 +257,7 @@ func (v *Vault) ListOutgoing(ctx context.Context, q mail.OutboxQuery) (entries [
 	return entries, more, nil
 }
 
-// putMessage keeps the bytes of a message that is new.
+// putMessage keeps the bytes of a new message.
 func putMessage(tx kv.Tx, id string, message []byte) error {
 	if err := tx.Put(outboxSizes, []byte(id), uint64Bytes(uint64(len(message)))); err != nil {
 		return err
@@ -273,8 +272,8 @@ func putMessage(tx kv.Tx, id string, message []byte) error {
 	return nil
 }
 
-// messageSize returns how long a message is. The error matches
-// mail.ErrNoOutgoing when its bytes are not here.
+// messageSize returns the length of a message. The error matches
+// mail.ErrNoOutgoing when its bytes are not kept.
 func messageSize(tx kv.Tx, id string) (uint64, error) {
 	size, err := tx.Get(outboxSizes, []byte(id))
 	switch {
@@ -288,7 +287,7 @@ func messageSize(tx kv.Tx, id string) (uint64, error) {
 	return binary.BigEndian.Uint64(size), nil
 }
 
-// OutgoingMessage implements mail.OutboxStore. A message that is not all here is
+// OutgoingMessage implements mail.OutboxStore. An incomplete message is
 // ErrDamaged.
 func (v *Vault) OutgoingMessage(ctx context.Context, id string) (message []byte, err error) {
 	err = v.View(ctx, func(tx kv.Tx) error {
@@ -305,7 +304,7 @@ func (v *Vault) OutgoingMessage(ctx context.Context, id string) (message []byte,
 			if err != nil {
 				return err
 			}
-			// Each piece but the last is full, so that none can be missing unseen.
+			// Each piece but the last is full, so that a missing one is always noticed.
 			if want := min(size-uint64(len(message)), outboxChunk); uint64(len(chunk)) != want {
 				return fmt.Errorf("%w: the outgoing message %s is not whole", ErrDamaged, id)
 			}
@@ -322,7 +321,7 @@ func (v *Vault) OutgoingMessage(ctx context.Context, id string) (message []byte,
 	return message, nil
 }
 
-// dropMessage forgets the bytes of a message; there need be none.
+// dropMessage deletes the bytes of a message, if any.
 func dropMessage(tx kv.Tx, id string) error {
 	size, err := messageSize(tx, id)
 	if errors.Is(err, mail.ErrNoOutgoing) {
@@ -339,10 +338,9 @@ func dropMessage(tx kv.Tx, id string) error {
 	return tx.Delete(outboxSizes, []byte(id))
 }
 
-// forgetOutgoing removes entries that ended long ago, and the bytes of those that
-// did not end so long ago. Ids ascend with time, so that it looks only at old entries, of
-// which few have not ended. It stops at a damaged record, which must not keep anybody from
-// sending.
+// forgetOutgoing removes entries that ended long ago, and the bytes of more recently
+// ended ones. Ids ascend with time, so that it reads only old entries, few of which have
+// not ended. It stops at a damaged record, which must not prevent sending.
 func forgetOutgoing(tx kv.Tx, now time.Time) error {
 	ended := func(bucket string, keep time.Duration) (old []mail.Outgoing, err error) {
 		for r, err := range kv.Each(tx, bucket, kv.Range{}) {

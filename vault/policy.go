@@ -14,10 +14,10 @@ import (
 )
 
 // Policy is the data that only the admin may change: every account with its lists, modes,
-// servers and helper, every account's secret, every setting and every grant. One manifest
-// is signed over all of it, so that an agent, who can seal records, can neither change nor
-// drop nor mix any. Data that an agent may change, such as a token that a provider rotates,
-// is state and is kept elsewhere (see Tx).
+// servers and helper, every account's secret, every setting and every grant. One signed
+// manifest covers all of it, so that an agent, who can seal records, can neither change
+// nor drop nor mix any. Data that an agent may change, such as a token that a provider
+// rotates, is state and is kept elsewhere (see Tx).
 
 var manifestKey = []byte("manifest")
 
@@ -26,17 +26,17 @@ const (
 	manifestSize = 8 + hashSize + ed25519.SignatureSize
 )
 
-// signedBuckets are the buckets that the manifest is signed over, in this order.
+// signedBuckets are the buckets that the manifest covers, in this order.
 var signedBuckets = []string{bucketAccounts, bucketSecrets, bucketSettings, bucketGrants}
 
-// policy is the whole policy of one generation, verified. It is never changed
+// policy is the whole verified policy of one generation. It does not change
 // once other goroutines can see it.
 type policy struct {
-	sealed     []byte // the manifest as it lies in the file, by which it is known again
+	sealed     []byte // the manifest as in the file, to recognize it
 	generation uint64
 	digest     []byte // the signed digest
 	// By bucket and name: JSON of mail.Account and of grantRecord, settings as they were
-	// set, and of secrets a keyed digest.
+	// set, and a keyed digest of each secret.
 	records   map[string]map[string][]byte
 	config    Config
 	configErr error
@@ -44,9 +44,9 @@ type policy struct {
 	grantErr  error
 }
 
-// policy returns the verified policy of the transaction. Verifying happens once
-// per generation; that the file still has that generation is checked each time.
-// The file's other records cannot matter then, since the caller gets the verified ones.
+// policy returns the verified policy of the transaction. It is verified once per
+// generation; each time it is checked that the file still has that generation. The
+// file's other records do not matter then, since the caller gets the verified ones.
 func (v *Vault) policy(t *transaction) (*policy, error) {
 	sealed, err := t.Get(bucketPolicy, manifestKey)
 	if err != nil {
@@ -65,7 +65,7 @@ func (v *Vault) policy(t *transaction) (*policy, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if c := v.cached; c != nil {
-		// Somebody put an older file in place, and perhaps went on from there.
+		// An older file was put in place, and perhaps written to since.
 		if p.generation < c.generation {
 			return nil, fmt.Errorf("%w: it went back from generation %d to %d", ErrUntrustedPolicy, c.generation, p.generation)
 		}
@@ -124,8 +124,8 @@ func (v *Vault) readPolicy(t *transaction, p *policy) error {
 	return nil
 }
 
-// signed is the part of a record that the manifest covers: all of it, or the digest of a
-// secret.
+// signed returns the part of a record that the manifest covers: all of it, or the digest
+// of a secret.
 func (v *Vault) signed(bucket, name string, record []byte) []byte {
 	if bucket == bucketSecrets {
 		return v.secretDigest(name, record)
@@ -133,7 +133,7 @@ func (v *Vault) signed(bucket, name string, record []byte) []byte {
 	return record
 }
 
-// secretDigest stands for a secret in the manifest and in memory. It is keyed, so
+// secretDigest represents a secret in the manifest and in memory. It is keyed, so
 // that it does not help to guess one.
 func (v *Vault) secretDigest(name string, secret []byte) []byte {
 	return keyedDigest(v.digestKey, []byte("postern secret"), []byte(name), secret)
@@ -148,7 +148,7 @@ func (p *policy) hash(id []byte) []byte {
 	for _, bucket := range signedBuckets {
 		records := p.records[bucket]
 		if bucket == bucketGrants && len(records) == 0 {
-			continue // no vault had any when the first were signed
+			continue // older vaults were signed without this bucket
 		}
 		writeSized(h, []byte(bucket), uint64Bytes(uint64(len(records))))
 		for _, name := range slices.Sorted(maps.Keys(records)) {
@@ -166,9 +166,8 @@ func signedMessage(id []byte, generation uint64, hash []byte) []byte {
 	return appendSized(b, hash)
 }
 
-// change lends fn the policy to alter, and signs the outcome, all in one
-// transaction. The policy is verified first: the admin must not sign records that somebody
-// else put there.
+// change lends fn the policy to alter, and signs the outcome, all in one transaction. The
+// policy is verified first: the admin must not sign records that others put there.
 func (v *Vault) change(ctx context.Context, fn func(*policyChange) error) error {
 	if err := v.Ready(ctx); err != nil {
 		return err
@@ -177,8 +176,8 @@ func (v *Vault) change(ctx context.Context, fn func(*policyChange) error) error 
 		return ErrAdminRequired
 	}
 	return v.update(ctx, func(t *transaction) error {
-		// That it did not go back, and then the records themselves, for which the
-		// cache would vouch unread.
+		// First that it did not go back, then the records themselves: the cache does
+		// not read them.
 		if _, err := v.policy(t); err != nil {
 			return err
 		}
@@ -246,9 +245,9 @@ func (v *Vault) inForce(p *policy, state kv.Version) {
 	}
 }
 
-// readPolicyOnce returns the policy as it is now. It takes no transaction where nothing
-// was written since this process last saw that its policy is in force, and each of its
-// own transactions sees that.
+// readPolicyOnce returns the present policy. It needs no transaction where nothing was
+// written since this process last saw that its policy is in force; each of its own
+// transactions checks that.
 func (v *Vault) readPolicyOnce(ctx context.Context) (*policy, error) {
 	v.mu.Lock()
 	p, seen := v.cached, v.current

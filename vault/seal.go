@@ -16,8 +16,8 @@ import (
 )
 
 // formatVersion is the format that this version writes. It is part of every value's
-// associated data and of every derived key, so that nothing of one format can pass
-// for something of another.
+// associated data and of every derived key, so that data of one format cannot pass
+// for data of another.
 const formatVersion = 1
 
 const idSize = 16
@@ -62,7 +62,7 @@ func (s *sealer) open(bucket string, key, sealed []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// printable shows a record's key in an error: names as they are, numbers and
+// printable shows a record's key in an error: names as text, numbers and
 // anything else in hexadecimal.
 func printable(key []byte) string {
 	if len(key) > 64 {
@@ -95,8 +95,8 @@ func appendSized(b, field []byte) []byte {
 	return append(b, field...)
 }
 
-// writeSized feeds fields to a hash so that no two sequences of fields give the
-// same bytes.
+// writeSized feeds fields to a hash so that two different sequences of fields
+// never give the same bytes.
 func writeSized(h hash.Hash, fields ...[]byte) {
 	var n [8]byte
 	for _, f := range fields {
@@ -112,8 +112,8 @@ func keyedDigest(key []byte, fields ...[]byte) []byte {
 	return h.Sum(nil)
 }
 
-// decodeStrict decodes the whole of a record. A field this version does not know may be
-// a restriction it would not heed, and is an error.
+// decodeStrict decodes the whole of a record. An unknown field is an error, since it
+// may be a restriction that this version would ignore.
 func decodeStrict(record []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(record))
 	d.DisallowUnknownFields()

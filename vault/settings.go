@@ -15,8 +15,8 @@ import (
 // SettingType is the kind of value that a setting takes.
 type SettingType string
 
-// The kinds: a decimal integer within bounds; the name of an account or nothing;
-// an IANA time zone or "local"; paths of commands separated by commas; "on" or "off".
+// The kinds: a decimal integer within bounds; the name of an account or an empty text; an
+// IANA time zone or "local"; paths of commands separated by commas; "on" or "off".
 const (
 	TypeInteger  SettingType = "integer"
 	TypeAccount  SettingType = "account"
@@ -25,7 +25,7 @@ const (
 	TypeSwitch   SettingType = "switch"
 )
 
-// Setting is one setting as it stands.
+// Setting is one setting with its present value.
 type Setting struct {
 	Name        string
 	Type        SettingType
@@ -36,7 +36,7 @@ type Setting struct {
 	IsSet       bool   // false while the default holds
 }
 
-// Config is every setting with its type, read at one moment.
+// Config is the values of all settings, typed, read at one moment.
 type Config struct {
 	AuditRetentionDays int
 	CommandsPerMinute  int
@@ -82,7 +82,7 @@ func toggle(name string, def bool, description string, field func(*Config) *bool
 	}
 }
 
-// settings is every setting there is.
+// settings are all settings.
 var settings = []setting{
 	integer("audit_retention_days", 90, 1, 3650, "days an audit entry is kept",
 		func(c *Config) *int { return &c.AuditRetentionDays }),
@@ -173,7 +173,7 @@ func parseConfig(set map[string][]byte) (Config, error) {
 		}
 	}
 	if known != len(set) {
-		// It may be a restriction this version would not heed.
+		// An unknown setting may be a restriction that this version would ignore.
 		return Config{}, fmt.Errorf("%w: it holds a setting this version does not know", ErrFutureFormat)
 	}
 	return c, nil
@@ -194,8 +194,8 @@ func (p *policy) copyConfig() (Config, error) {
 	return c, p.configErr
 }
 
-// Setting returns the value that holds for one setting. For an unknown
-// name the error matches ErrInvalid and lists the names.
+// Setting returns the present value of one setting. For an unknown name the
+// error matches ErrInvalid and lists the names.
 func (v *Vault) Setting(ctx context.Context, name string) (string, error) {
 	s, err := findSetting(name)
 	if err != nil {
@@ -208,7 +208,7 @@ func (v *Vault) Setting(ctx context.Context, name string) (string, error) {
 	return p.setting(s).Value, nil
 }
 
-// DefaultSettings is every setting with its default, as where nothing is set.
+// DefaultSettings returns every setting with its default.
 func DefaultSettings() []Setting {
 	none := &policy{}
 	all := make([]Setting, 0, len(settings))
@@ -240,8 +240,8 @@ func (p *policy) setting(s *setting) Setting {
 	return out
 }
 
-// SetSetting sets one setting. Only the admin may. Errors match ErrAdminRequired
-// or ErrInvalid and say what the setting takes, without the value given.
+// SetSetting sets one setting. Only the admin may call it. Errors match ErrAdminRequired or
+// ErrInvalid and say which values the setting takes, without the value given.
 func (v *Vault) SetSetting(ctx context.Context, name, value string) error {
 	s, err := findSetting(name)
 	if err != nil {

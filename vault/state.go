@@ -11,21 +11,21 @@ import (
 // agent mailbox, tokens that a provider rotates. State is sealed like everything else, but
 // it is not policy: any key that opens the vault may write it, and nothing signs it.
 //
-// Keys and the names of buckets lie in the file as they are; values are sealed.
+// Keys and the names of buckets are not sealed in the file; values are.
 type state struct{ t *transaction }
 
 var _ kv.Tx = state{}
 
 // View lends a transaction over state that reads one consistent moment. Other readers go
-// on meanwhile and writers wait, so fn must be short, must not wait for the network,
-// and must not call the Vault, which would wait for itself.
+// on meanwhile and writers wait, so fn must be short, must not wait for the network, and
+// must not call the Vault, which would deadlock.
 func (v *Vault) View(ctx context.Context, fn func(kv.Tx) error) error {
 	return v.view(ctx, func(t *transaction) error { return fn(state{t}) })
 }
 
-// Update lends a transaction over state that reads and writes. All of it is durable
-// when Update returns nil, and nothing of it happened otherwise; a panic in fn passes
-// through and counts as an error. fn must keep the rules of View's, and everybody else waits
+// Update lends a transaction over state that reads and writes. All changes are durable
+// when Update returns nil, and none are kept otherwise; a panic in fn passes through and
+// counts as an error. The rules for fn are those of View, and all other callers wait
 // meanwhile.
 func (v *Vault) Update(ctx context.Context, fn func(kv.Tx) error) error {
 	return v.update(ctx, func(t *transaction) error { return fn(state{t}) })

@@ -29,9 +29,9 @@ type job struct {
 var errNothing = errors.New("nothing to write")
 
 // writeTogether runs do in a transaction that it shares with others. It returns nil when
-// that is durable, errNothing where do said so, and otherwise why nothing of it is kept.
-// An error of one fails all. If the context ends first the outcome is not known, and the
-// variables that do sets must not be read.
+// that is durable, errNothing where do returned that, and otherwise the reason why
+// nothing is kept. An error of one fails all. If the context ends first the outcome is
+// not known, and the variables that do sets must not be read.
 func (v *Vault) writeTogether(ctx context.Context, do func(*transaction, *job) error) error {
 	j := &job{ctx: ctx, done: make(chan error, 1)}
 	j.do = func(t *transaction) error { return do(t, j) }
@@ -62,8 +62,8 @@ func (v *Vault) writeTogether(ctx context.Context, do func(*transaction, *job) e
 	return err
 }
 
-// runJobs runs the waiting jobs, and reports whether others have come meanwhile, which wait
-// for the next runJobs.
+// runJobs runs the waiting jobs, and reports whether others have come meanwhile, which
+// wait for the next runJobs.
 func (v *Vault) runJobs() (more bool) {
 	v.together.mu.Lock()
 	jobs := v.together.waiting
@@ -86,7 +86,7 @@ func (v *Vault) runJobs() (more bool) {
 }
 
 func (v *Vault) runTogether(jobs []*job) (err error) {
-	// The wait for other processes ends when nobody waits here any more.
+	// The wait for other processes ends when no caller here waits any more.
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var left atomic.Int64

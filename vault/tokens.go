@@ -18,20 +18,20 @@ var _ mail.TokenStore = (*Vault)(nil)
 
 const (
 	// tokenBucket holds, by account, the refresh token that a provider gave in
-	// exchange for an earlier one. Any process may write it, since any may be the one
-	// that is given it; it counts only as long as it descends from the consent that
-	// the admin signed.
+	// exchange for an earlier one. Any process may write it, since any may receive
+	// it; it counts only as long as it descends from the consent that the admin
+	// signed.
 	tokenBucket = "oauth"
 
 	// tokenKeep bounds how long a rotated token may take to be written. It does not
-	// end with the caller's patience: the one before it is spent.
+	// end with the caller's context: the token before it is already used up.
 	tokenKeep = 30 * time.Second
 )
 
 // oauthSecret is the sealed and signed record of an account with mail.AuthOAuth2.
 type oauthSecret struct {
 	ClientSecret []byte `json:"client_secret,omitempty"`
-	RefreshToken []byte `json:"refresh_token,omitempty"` // as the consent gave it; empty before there is one
+	RefreshToken []byte `json:"refresh_token,omitempty"` // from the consent; empty before it
 	Consent      []byte `json:"consent,omitempty"`       // random, so that no two consents are the same
 }
 
@@ -46,10 +46,10 @@ type rotatedToken struct {
 	RefreshToken []byte `json:"refresh_token"`
 }
 
-// SetConsent keeps the refresh token that an account's owner has just agreed to,
-// with the client secret that is there, in place of every earlier one. Only the
-// admin may. Errors match ErrAdminRequired, mail.ErrNoAccount, or ErrInvalid for
-// an account that does not log in with OAuth 2.0 and for an empty token.
+// SetConsent keeps the refresh token that an account's owner has just agreed to, with the
+// present client secret, in place of every earlier token. Only the admin may call it.
+// Errors match ErrAdminRequired, mail.ErrNoAccount, or ErrInvalid for an account that does
+// not log in with OAuth 2.0 and for an empty token.
 func (v *Vault) SetConsent(ctx context.Context, account string, refresh mail.Secret) error {
 	return v.change(ctx, func(c *policyChange) error {
 		a, err := c.p.account(account)
@@ -76,9 +76,9 @@ func (v *Vault) SetConsent(ctx context.Context, account string, refresh mail.Sec
 	})
 }
 
-// ClientSecret returns the client secret of an account with mail.AuthOAuth2, for
-// asking its owner for consent; the zero Secret for a public client. Only the admin
-// may. Errors match ErrAdminRequired, mail.ErrNoAccount, or ErrNoSecret for an
+// ClientSecret returns the client secret of an account with mail.AuthOAuth2, to ask
+// its owner for consent; the zero Secret for a public client. Only the admin may
+// call it. Errors match ErrAdminRequired, mail.ErrNoAccount, or ErrNoSecret for an
 // account that logs in otherwise.
 func (v *Vault) ClientSecret(ctx context.Context, account string) (secret mail.Secret, err error) {
 	if err := v.Ready(ctx); err != nil {
@@ -106,10 +106,10 @@ func (v *Vault) ClientSecret(ctx context.Context, account string) (secret mail.S
 // share the vault, by a lock beside it for each account, which the system releases
 // when a process dies; the vault itself is locked only to read and to write.
 //
-// A process that dies between the provider's answer and the moment it is written
-// takes the rotated token with it, and where the provider accepts each token once
-// the owner must agree again. Nothing else is done in that time, and that the vault
-// can be written is tried before the token is lent.
+// A process that dies between the provider's answer and the write loses the rotated
+// token, and where the provider accepts each token once the owner must agree again.
+// Nothing else is done in that time, and a write to the vault is tried before the
+// token is lent.
 //
 // The error matches mail.ErrConsentChanged when the admin changed the consent while
 // exchange ran; its result is not kept then. It matches ErrInvalid for an account
@@ -158,8 +158,8 @@ func (v *Vault) RefreshToken(ctx context.Context, account string, exchange func(
 // errNotOAuth reports an account that has no tokens because of how it logs in.
 var errNotOAuth = fmt.Errorf("%w: the account does not log in with oauth2", ErrInvalid)
 
-// lentToken returns the secrets to send to the account's provider now, and the digest of
-// their consent.
+// lentToken returns the secrets for the account's provider, and the digest of their
+// consent.
 func (v *Vault) lentToken(t *transaction, account string) (lent mail.OAuthSecrets, consent []byte, err error) {
 	s, oauth, err := v.readOAuthSecret(t, account)
 	if err != nil {
@@ -183,7 +183,7 @@ func (v *Vault) lentToken(t *transaction, account string) (lent mail.OAuthSecret
 		return lent, consent, fmt.Errorf("%w: the refresh token of account %s", ErrDamaged, account)
 	}
 	defer clear(r.RefreshToken)
-	// One that descends from an earlier consent is of no more use.
+	// A token of an earlier consent is no longer of use.
 	if hmac.Equal(r.Consent, consent) {
 		lent.RefreshToken = mail.NewSecret(r.RefreshToken)
 	}
@@ -234,7 +234,7 @@ func parseOAuthSecret(account string, plain []byte) (*oauthSecret, error) {
 	return &s, nil
 }
 
-// oauthSecret returns the sealed record of an account that has been logging in with OAuth
+// oauthSecret returns the sealed record of an account that already logs in with OAuth
 // 2.0.
 func (c *policyChange) oauthSecret(account string) (*oauthSecret, error) {
 	plain, err := c.t.get(bucketSecrets, []byte(account))
@@ -254,10 +254,10 @@ func (c *policyChange) putOAuthSecret(account string, s *oauthSecret) error {
 	return c.put(bucketSecrets, account, plain)
 }
 
-// settleOAuth makes the sealed secrets fit an account that logs in with OAuth 2.0
-// from now on. A consent is for one client at one provider and for its scopes:
-// it does not outlive a change of them, and neither does a client's secret the
-// client. A client secret alone can change without a new consent.
+// settleOAuth fits the sealed secrets to an account that logs in with OAuth 2.0
+// from now on. A consent is for one client at one provider and for its scopes: it
+// ends when one of them changes, and a client's secret ends with the client. A
+// client secret alone can change without a new consent.
 func (c *policyChange) settleOAuth(before, a *mail.Account, clientSecret *mail.Secret) error {
 	s := &oauthSecret{}
 	kept := before != nil && before.Auth == mail.AuthOAuth2

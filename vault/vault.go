@@ -32,18 +32,18 @@ type Options struct {
 	// accepts any.
 	PolicyPin string
 
-	// AsAgent opens for an agent's work whatever keys there are: with the agent
-	// key, or with the admin key if only that is given, but never as the admin.
+	// AsAgent opens for an agent's work with either key: with the agent key, or
+	// with the admin key if only that is given, but never as the admin.
 	AsAgent bool
 
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Vault is an open vault, or one that is opened when something first needs it. It holds
-// keys, but no file and no lock, between calls. It is safe for concurrent use.
+// Vault is an open vault, or one that is opened by its first use. It holds keys, but no
+// file and no lock, between calls. It is safe for concurrent use.
 type Vault struct {
-	source  func(context.Context) (*Vault, error) // nil where it was open from the beginning
+	source  func(context.Context) (*Vault, error) // nil for a vault made by Open
 	opening chan struct{}                         // one place: held by the caller that opens the vault
 	opened  atomic.Bool                           // the fields below are set
 
@@ -68,13 +68,13 @@ type Vault struct {
 	}
 
 	mu      sync.Mutex
-	cached  *policy    // the newest one verified
-	current kv.Version // the state in which it was last found to be in force
+	cached  *policy    // the newest verified policy
+	current kv.Version // the last state in which cached was in force
 }
 
-// Open opens the vault at path, which it never creates or changes. With the
-// admin key it opens as the admin, through the admin's slot only; with the agent
-// key alone as an agent. The context bounds the wait for other processes.
+// Open opens the vault at path, and never creates or changes it. With the admin
+// key it opens as the admin, through the admin's slot only; with the agent key
+// alone as an agent. The context bounds the wait for other processes.
 //
 // Errors match ErrNoVault, ErrPermissions, ErrDamaged, ErrFutureFormat, ErrNoKey,
 // ErrBadKey, ErrWrongKey, ErrPolicyPin, ErrUntrustedPolicy (the policy key in the
@@ -114,9 +114,9 @@ func Open(ctx context.Context, path string, k Keys, o *Options) (*Vault, error) 
 	return v, nil
 }
 
-// Lazy returns a vault that source opens. source is called when something first needs the
-// vault, and again after an error, which the vault's method then returns: a vault that is
-// made meanwhile is found. Admin, Path, Fingerprint and Now open nothing; see Ready.
+// Lazy returns a vault that source opens. source is called at the vault's first use, and
+// again after an error, which the vault's method then returns: so it finds a vault that
+// is made meanwhile. Admin, Path, Fingerprint and Now open nothing; see Ready.
 func Lazy(source func(context.Context) (*Vault, error)) *Vault {
 	return &Vault{source: source, opening: make(chan struct{}, 1), now: time.Now}
 }
@@ -176,8 +176,8 @@ func (v *Vault) unlock(h header, slot string, key []byte, admin bool) error {
 			return err
 		}
 		defer clear(private)
-		// The public key lies in the open, where an agent could replace it. The
-		// admin has the other half to compare it with.
+		// The public key is not sealed, so an agent could replace it. The admin
+		// compares it with the private key.
 		if !bytes.Equal(private.Public().(ed25519.PublicKey), h.public) {
 			return fmt.Errorf("%w: the policy key was replaced", ErrUntrustedPolicy)
 		}
@@ -209,8 +209,7 @@ func (v *Vault) Path() string {
 	return v.engine.Path()
 }
 
-// Transactions is how many transactions this process has had with the vault, to be
-// counted.
+// Transactions returns how many transactions this process has made with the vault.
 func (v *Vault) Transactions() int64 { return v.transactions.Load() }
 
 // Fingerprint names the key that signs the vault's policy: the SHA-256 of the
@@ -231,8 +230,7 @@ func plainFingerprint(s string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", " ", "").Replace(strings.TrimSpace(s)))
 }
 
-// Buckets of the file. The header is not sealed under the data key; everything
-// else is.
+// Buckets of the file. All but the header are sealed under the data key.
 const (
 	bucketHeaders  = "vault"
 	bucketPolicy   = "policy" // the manifest
@@ -255,10 +253,10 @@ const (
 	purposeSigner = "signer"
 	purposeValues = "values"
 
-	maxHeader = 16 // fields, and some more
+	maxHeader = 16 // more than its fields
 )
 
-// header is the part that is read before there is a data key.
+// header is the part that is read before the data key is known.
 type header struct {
 	id     []byte
 	public ed25519.PublicKey
@@ -306,7 +304,7 @@ func (h header) openSlot(slot string, key []byte) ([]byte, error) {
 	}
 	data, err := s.open(bucketHeaders, []byte(slot), h.slots[slot])
 	if err != nil || len(data) != keySize {
-		// A damaged slot looks the same; the key is the likelier fault.
+		// A damaged slot looks the same; a wrong key is more likely.
 		return nil, fmt.Errorf("%w as its %s", ErrWrongKey, slot)
 	}
 	return data, nil
@@ -359,7 +357,7 @@ func (v *Vault) transact(ctx context.Context, write bool, fn func(*transaction) 
 		if err != nil {
 			return err
 		}
-		// The path can lead to another file by now, and the policy key must stay
+		// The path can lead to another file by now, and the policy key must still be
 		// the one this process began with.
 		if !bytes.Equal(h.id, v.id) {
 			return fmt.Errorf("%w: another vault has taken its place", ErrDamaged)
@@ -379,7 +377,7 @@ func (v *Vault) transact(ctx context.Context, write bool, fn func(*transaction) 
 	return err
 }
 
-// get returns the value, or nil when there is no record.
+// get returns the value, or nil when the record does not exist.
 func (t *transaction) get(bucket string, key []byte) ([]byte, error) {
 	sealed, err := t.Get(bucket, key)
 	if sealed == nil || err != nil {

@@ -17,7 +17,6 @@
 //	agents.agents    agent                  an agentRecord
 //
 // An agent reads a broadcast like a direct message: the first look at it puts it among the
-// agent's unread messages, with an empty mark. agentRecord.Synced is the last broadcast it
-// looked at. So the cost of a read depends only on its result and the agent's unread
-// messages.
+// agent's unread messages, with an empty mark. agentRecord.Synced is its last one.
+// So the cost of a read depends only on its result and the agent's unread messages.
 package agentmail

@@ -42,8 +42,8 @@ type Engine struct {
 
 var _ kv.Engine = (*Engine)(nil)
 
-// appendFill is the fill of a page that is split by an insert behind its last key; such
-// pages do not grow later.
+// appendFill is the fill of a page that is split by an insert behind its last key;
+// later inserts do not fall into it.
 const appendFill = 0.95
 
 // maxReaders is how many transactions of one process read at once. More would

@@ -2,8 +2,8 @@
 // of records, ordered by the bytes of their keys, in transactions that see one moment
 // and are durable when they return.
 //
-// An engine knows neither what the records mean nor how they are sealed. A new one runs
-// the suite in kvtest.
+// An engine knows neither the meaning of the records nor how they are sealed. A new
+// engine must pass the suite in kvtest.
 package kv
 
 import (
@@ -12,7 +12,7 @@ import (
 	"iter"
 )
 
-// The errors of an engine that callers branch on, to be tested with errors.Is.
+// The errors of an engine on which callers branch, tested with errors.Is.
 var (
 	ErrNone        = errors.New("there is no vault")
 	ErrPermissions = errors.New("the file is readable by other users")
@@ -25,30 +25,30 @@ var (
 // wait for others.
 type Engine interface {
 	// Transact lends fn a transaction that sees one moment. With write, writers take
-	// turns, and all that fn did is durable when Transact returns nil; otherwise
-	// nothing of it happened. A panic in fn passes through and counts as an error. fn
-	// must be short and must not call the Engine. The Version is that of the moment
-	// that was read, or that a write left behind; it is valid only without an error.
+	// turns, and all changes of fn are durable when Transact returns nil; otherwise
+	// none are kept. A panic in fn passes through and counts as an error. fn must be
+	// short and must not call the Engine. The Version is that of the moment read, or
+	// that after a write; it is valid only without an error.
 	Transact(ctx context.Context, write bool, fn func(Tx) error) (Version, error)
 
 	// Version names the present state, without a transaction and without waiting for one.
-	// Two that are equal say that no write came to its end in between.
+	// Two equal versions mean that no write was completed in between.
 	Version(ctx context.Context) (Version, error)
 
 	// Lock waits for the named lock, which one caller of all processes has at a time,
-	// until it calls unlock or its process ends. A name has no characters but letters,
-	// digits, - and _.
+	// until it calls unlock or its process ends. A name has only letters, digits, -
+	// and _.
 	Lock(ctx context.Context, name string) (unlock func(), err error)
 
-	// Changes remembers the present state. wait returns nil once somebody may have
-	// written since, and the error of its context when that ends first.
+	// Changes remembers the present state. wait returns nil once there may have
+	// been a write since, and the error of its context when that ends first.
 	Changes() (wait func(ctx context.Context) error)
 
 	// Check reads everything and returns the first fault in the engine's own
 	// structure. Writers wait meanwhile.
 	Check(ctx context.Context) error
 
-	// Path is where the records are, for errors and for files beside them.
+	// Path is the place of the records, for errors and for files beside them.
 	Path() string
 }
 
@@ -59,13 +59,13 @@ type Version struct{ File, Seq, Sum uint64 }
 // one goroutine. Bytes that go in or come out belong to the caller. After an error
 // nothing is committed, whatever the function returns.
 type Tx interface {
-	// Get returns the value, or nil where there is no record. An empty value is not nil.
+	// Get returns the value, or nil where the record does not exist. An empty value is not nil.
 	Get(bucket string, key []byte) ([]byte, error)
 
 	// Put sets the value of a key that is not empty.
 	Put(bucket string, key, value []byte) error
 
-	// Delete removes the record; there need be none.
+	// Delete removes the record, if it exists.
 	Delete(bucket string, key []byte) error
 
 	// Scan returns up to limit records of a range in its order.
@@ -87,7 +87,7 @@ type Range struct {
 // Prefix is the range of the keys that begin with prefix.
 func Prefix(prefix []byte) Range { return Range{From: prefix, To: prefixEnd(prefix)} }
 
-// prefixEnd is the first key behind all that begin with prefix; nil where there is none.
+// prefixEnd is the first key after all that begin with prefix; nil if there is no such key.
 func prefixEnd(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] != 0xff {
@@ -103,7 +103,7 @@ func prefixEnd(prefix []byte) []byte {
 const page = 64
 
 // Each walks a range, some records at a time. Records may be changed during the walk: it
-// goes on after the record it last came to. It ends after an error.
+// goes on after the last record. It ends after an error.
 func Each(t Tx, bucket string, r Range) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for n := 8; ; n = page {
