@@ -60,7 +60,7 @@ func newArgument(c *command, entry map[string]any) *argument {
 // of returns a keyword of the argument's schema; a path goes into "items".
 func (a *argument) of(keyword string) (any, bool) { return pointer(a.property, "/"+keyword) }
 
-// said returns a member that help has, or else the schema.
+// said returns a member of the help, or else of the schema.
 func (a *argument) said(name string) (any, bool) {
 	if v, ok := a.entry[name]; ok {
 		return v, true
@@ -106,9 +106,9 @@ func (a *argument) examples() []any {
 	return list
 }
 
-// plausible is a value that binding should take, and where it is from: "documented",
-// the declared "type", or "made" up, since a text can be wrong in ways that nobody
-// declares. Both are empty if none is known.
+// plausible returns a value that binding should accept, and its source:
+// "documented", the declared "type", or "made" up, since a text can be wrong in
+// undeclared ways. Both are empty if no value is known.
 func (a *argument) plausible() (value, source string) {
 	if a.kind == "flag" {
 		return "", ""
@@ -148,7 +148,7 @@ func (a *argument) plausible() (value, source string) {
 	return "", ""
 }
 
-// fits reports whether a text has the pattern and lengths that are declared.
+// fits reports whether a text has the declared pattern and lengths.
 func (a *argument) fits(text string) bool {
 	length := float64(utf8.RuneCountInString(text))
 	low, bounded := a.limit("minLength")
@@ -169,11 +169,11 @@ func (a *argument) patternHolds(text string) bool {
 	return err == nil && re.MatchString(text)
 }
 
-// maxMade is the longest text that is made to try a bound; a command string has
-// 10,000 characters in all.
+// maxMade is the longest text made to try a bound; a command string has at most
+// 10,000 characters.
 const maxMade = 8000
 
-// ofLength makes a text of about n characters that should be taken.
+// ofLength makes a text of about n characters that should be accepted.
 func (a *argument) ofLength(n int) (string, bool) {
 	if low, ok := whole(a.limit("minLength")); ok {
 		n = max(n, low)
@@ -241,7 +241,7 @@ func (a *argument) lengthEdge(keyword string, step int) (at, beyond string, ok b
 	}
 	at, ok1 := a.made(length)
 	beyond, ok2 := a.made(length + step)
-	return at, beyond, ok1 && (ok2 || length+step == 0) // whatever its pattern, nothing is too short
+	return at, beyond, ok1 && (ok2 || length+step == 0) // an empty text is too short with any pattern
 }
 
 // itemsEdge is about how many elements an array has.
@@ -271,7 +271,7 @@ func (a *argument) pathLike() bool {
 	})
 }
 
-// vars are the variables a template sees.
+// vars returns the variables of a template.
 func (a *argument) vars(c *command) map[string]any {
 	v := map[string]any{
 		"name": a.name, "label": a.label, "type": a.kind, "positional": a.positional, "required": a.required, "entry": any(a.entry),
@@ -312,7 +312,7 @@ func (a *argument) vars(c *command) map[string]any {
 	return v
 }
 
-// isIn reports whether a token gives the option.
+// isIn reports whether a token sets the option.
 func (a *argument) isIn(token string) bool {
 	short, _ := a.entry["short"].(string)
 	return token == a.label || strings.HasPrefix(token, a.label+"=") || len(short) == 2 && strings.HasPrefix(token, short)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// ask has do exchange a message within the time of a step, counts what is lost, and
-// holds answers of the tool to what holds for all of them.
+// ask has do exchange a message within the time of a step, counts lost answers, and
+// checks answers of the tool against the invariants.
 func (r *runner) ask(ctx context.Context, s *session, sent string, ofTool bool, limited bool, do func(context.Context) answer) answer {
 	for try := 0; ; try++ {
 		stepCtx, cancel := context.WithTimeout(ctx, r.o.StepTimeout)
@@ -48,7 +48,7 @@ func (r *runner) ask(ctx context.Context, s *session, sent string, ofTool bool, 
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// wait lets the time pass that a rate limit asks for, unless that is too long.
+// wait waits as long as a rate limit asks, unless that is too long.
 func (r *runner) wait(ctx context.Context, doc map[string]any) bool {
 	seconds, err := strconv.Atoi(digits.FindString(textAt(doc, "/error/hint")))
 	if err != nil || seconds < 1 {
@@ -56,7 +56,7 @@ func (r *runner) wait(ctx context.Context, doc map[string]any) bool {
 	}
 	d := time.Duration(seconds) * time.Second
 	if d > maxRateWait {
-		return false // such as so many an hour: this answer is the one there is
+		return false // such as an hourly limit: this answer counts
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -68,10 +68,10 @@ func (r *runner) wait(ctx context.Context, doc map[string]any) bool {
 	}
 }
 
-// maxExamples bounds the examples of errors that are looked at.
+// maxExamples bounds the examples of errors that are checked.
 const maxExamples = 500
 
-// observe holds one answer to what holds for all, and keeps an error's examples.
+// observe checks one answer against the invariants, and keeps an error's examples.
 func (r *runner) observe(doc map[string]any) {
 	for _, e := range texts(doc, "/error/examples") {
 		if len(r.examples) < maxExamples && !slices.Contains(r.examples, e) {
@@ -95,7 +95,7 @@ func (r *runner) observe(doc map[string]any) {
 	}
 }
 
-// fault notes that a case cannot be asked as it is written.
+// fault records a case that cannot be run as written.
 func (r *runner) fault(c *Case, err error) {
 	if err != nil && r.fatal == nil {
 		r.fatal = fmt.Errorf("%s: case %s: %w", c.File, c.ID, err)

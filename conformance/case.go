@@ -11,7 +11,7 @@ import (
 // Level is a conformance level (002 section 11.1). Each includes the one before.
 type Level string
 
-// The levels, and what a server has that reaches none.
+// The levels, and the level of a server that reaches none of them.
 const (
 	NoLevel  Level = "none"
 	Minimal  Level = "Minimal"
@@ -46,8 +46,8 @@ const (
 	Should Strength = "should"
 )
 
-// Case is one thing that a server is asked and held to. With a For it is a
-// template, which stands for as many questions as the quantifier finds.
+// Case is one requirement and its test. With a For it is a template, which is
+// run once for each item of the quantifier.
 type Case struct {
 	ID       string    `json:"id"`
 	Clause   string    `json:"clause"`
@@ -63,7 +63,7 @@ type Case struct {
 	// or each answer where For.Each is "answer".
 	Expect *Pattern `json:"expect,omitempty"`
 
-	Suite    string `json:"-"` // of the file it stands in
+	Suite    string `json:"-"` // of its file
 	Document string `json:"-"` // number of the specification that Clause is of
 	File     string `json:"-"`
 }
@@ -77,7 +77,7 @@ type Requires struct {
 	Effects   bool   `json:"effects,omitempty"`   // the operator allows commands that change things
 }
 
-// For is a quantifier over what the server says of itself.
+// For is a quantifier over the server's description of itself.
 type For struct {
 	Each  string   `json:"each"`
 	Where *Pattern `json:"where,omitempty"`
@@ -115,8 +115,8 @@ type Message struct {
 const (
 	OutcomeResult = "result" // a JSON-RPC result
 	OutcomeError  = "error"  // a JSON-RPC error
-	OutcomeNone   = "none"   // nothing, as a notification has it
-	OutcomeLost   = "lost"   // the server hung, ended, flooded or talked nonsense
+	OutcomeNone   = "none"   // no answer, as to a notification
+	OutcomeLost   = "lost"   // the server hung, ended, flooded or sent nonsense
 )
 
 var outcomes = []string{OutcomeResult, OutcomeError, OutcomeNone, OutcomeLost}
@@ -134,7 +134,7 @@ type textPart struct {
 	times int
 }
 
-// maxText bounds in bytes what a Text can become.
+// maxText bounds an expanded Text, in bytes.
 const maxText = 1 << 20
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -189,8 +189,8 @@ func (t *Text) expand(vars scope) (string, error) {
 	return b.String(), nil
 }
 
-// check says what is wrong with a case that has the form of case.schema.json, and
-// fills in what a step leaves out.
+// check returns the fault of a case that has the form of case.schema.json, and
+// fills in a step's defaults.
 func (c *Case) check() error {
 	if c.Expect != nil && c.For == nil || c.Expect == nil && c.onAnswers() {
 		return errors.New(`"expect" is for a template, and the only form for each answer`)

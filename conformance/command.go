@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// closeTime is what a server has to end once its input has. Only tests change it.
+// closeTime is how long a server may run after its input has ended. Only tests change it.
 var closeTime = 2 * time.Second
 
 // Command is a server that is a program: started with an argument vector, spoken to
@@ -18,8 +18,8 @@ type Command struct {
 	Args []string // the program and its arguments; no shell reads them
 	Env  []string // NAME=value; nil for this process's
 
-	// Stderr gets what the server says there; nil discards it. It is written by one
-	// goroutine at a time.
+	// Stderr gets the server's standard error; nil discards it. It is written by
+	// one goroutine at a time.
 	Stderr io.Writer
 }
 

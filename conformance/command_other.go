@@ -6,5 +6,5 @@ import "os/exec"
 
 func ownGroup(*exec.Cmd) {}
 
-// killGroup ends the server alone: there are no process groups here.
+// killGroup kills only the server: this system has no process groups.
 func killGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

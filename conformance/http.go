@@ -22,13 +22,13 @@ import (
 // HTTP is a server that speaks MCP's streamable HTTP transport.
 type HTTP struct {
 	URL   string
-	Token string // sent as a bearer token; empty for none
+	Token string // sent as a bearer token, unless empty
 }
 
 var _ Target = (*HTTP)(nil)
 
-// Check says why the address cannot be used: a token goes over TLS, or stays on this
-// machine.
+// Check returns the reason why the address cannot be used: a token goes over TLS, or
+// stays on this machine.
 func (h *HTTP) Check() error {
 	u, err := url.Parse(h.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -65,7 +65,7 @@ func (h *HTTP) client() *http.Client {
 	return c
 }
 
-// Open implements Target. It asks for nothing but a connection.
+// Open implements Target. It only connects.
 func (h *HTTP) Open(ctx context.Context) (Conn, error) {
 	if err := h.Check(); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (h *HTTP) clientTransport() (mcp.Transport, func(), error) {
 		c.CloseIdleConnections, h.Check()
 }
 
-// httpConn posts every message and takes what comes back, as JSON or as events.
+// httpConn posts every message and receives the answers, as JSON or as events.
 type httpConn struct {
 	inbox
 	url    string
@@ -128,7 +128,7 @@ func (c *httpConn) request(ctx context.Context, method string, body []byte) (*ht
 	return r, nil
 }
 
-// Send implements Conn. What the server answers comes from Receive.
+// Send implements Conn. The server's answer comes from Receive.
 func (c *httpConn) Send(ctx context.Context, message []byte) error {
 	// The request outlives Send, for its answer may be a stream.
 	r, err := c.request(c.ctx, http.MethodPost, message)
@@ -142,7 +142,7 @@ func (c *httpConn) Send(ctx context.Context, message []byte) error {
 		Method string
 		Params struct{ Name string }
 	}
-	_ = json.Unmarshal(message, &m) // what cannot be read has no names
+	_ = json.Unmarshal(message, &m) // an unreadable message has no names
 	asks := len(m.ID) > 0
 	c.mu.Lock()
 	stateless := c.protocol >= statelessVersion
@@ -162,7 +162,7 @@ func (c *httpConn) Send(ctx context.Context, message []byte) error {
 		}
 		defer response.Body.Close()
 		if !asks && response.StatusCode >= 300 {
-			got <- nil // a notification that it does not take is refused like this
+			got <- nil // the usual refusal of a notification
 			return
 		}
 		if id := response.Header.Get("Mcp-Session-Id"); id != "" {
@@ -225,7 +225,7 @@ func (c *httpConn) events(body io.Reader) {
 	}
 }
 
-// Close implements Conn. A session that the server keeps is given back.
+// Close implements Conn. It ends the server's session.
 func (c *httpConn) Close() {
 	c.once.Do(func() { close(c.done) })
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// item is one element of what a template ranges over.
+// item is one element of a template's range.
 type item struct {
 	name string
 	vars scope
@@ -40,8 +40,8 @@ func (r *runner) items(c *Case) []item {
 	return list
 }
 
-// maxInstances bounds how many arguments a template is asked about: one binder binds
-// them all, so what it does with ten of a kind it does with the rest.
+// maxInstances bounds the arguments for which a template is run: one binder binds
+// them all, so it treats ten of a kind as it does the rest.
 const maxInstances = 10
 
 // spread takes n elements at even distances, the first and the last among them.
@@ -214,7 +214,7 @@ func (m *model) longest(tokens []string) *command {
 	return found
 }
 
-// vars are the variables a template sees.
+// vars returns the variables of a template.
 func (c *command) vars() map[string]any {
 	words := strings.Fields(c.path)
 	v := map[string]any{

@@ -23,7 +23,7 @@ func decode(b []byte) (any, error) {
 	return v, nil
 }
 
-// show writes a value for people, in bounds.
+// show writes a value for people, in bounded length.
 func show(v any) string {
 	b, err := marshalPlain(v)
 	if err != nil {
@@ -61,8 +61,8 @@ func isNumber(v any, n json.Number) bool {
 	return ok && (m == n || errX == nil && errY == nil && x == y)
 }
 
-// looseJSON says why a text is not one JSON value in UTF-8, without white space
-// around its tokens and without a member twice in one object; empty if it is.
+// looseJSON returns the reason why a text is not one JSON value in UTF-8, without white
+// space around its tokens and without a member twice in one object; empty if it is.
 func looseJSON(s string) string {
 	if !utf8.ValidString(s) {
 		return "it is not UTF-8"

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// model is what a server says of itself.
+// model is the server's description of itself.
 type model struct {
 	protocols    []string
 	commands     []*command
@@ -35,7 +35,7 @@ type command struct {
 	hasBase   bool
 }
 
-// Bounds of what is learned, so that a server that describes the world ends.
+// Bounds of learning, so that it ends for a server with endless help.
 const (
 	maxCommands  = 500
 	maxWords     = 5
@@ -59,8 +59,8 @@ func (c *command) labels() []string {
 	return list
 }
 
-// learn asks the server what it has. What it does not answer, or not in the form of
-// the specification, is missing from the model; the cases say so.
+// learn asks the server for its commands. Missing answers, and those not in the
+// form of the specification, are missing from the model; the cases report them.
 func (r *runner) learn(ctx context.Context) *model {
 	m := &model{}
 	r.model = m
@@ -89,7 +89,7 @@ func (r *runner) learn(ctx context.Context) *model {
 	if len(m.commands) == 0 {
 		r.note("help lists no command that could be learned")
 	}
-	// What binds alike is asked of few commands, of those first that can be run.
+	// Arguments that bind alike are tried in few commands, first in those that can be run.
 	rank := map[bool]int{true: 0, false: 1}
 	slices.SortStableFunc(m.commands, func(a, b *command) int { return rank[a.harmless] - rank[b.harmless] })
 	if r.ranging {
@@ -142,7 +142,7 @@ func entries(data any) ([]string, bool) {
 	return nil, false
 }
 
-// learnPath asks for help about a command or group, and what is in it.
+// learnPath asks for help about a command or group, and its entries.
 func (r *runner) learnPath(ctx context.Context, path string, depth int) {
 	m := r.model
 	if depth > maxWords || len(m.commands) >= maxCommands || len(m.groups) >= maxCommands || r.gone {
@@ -214,8 +214,8 @@ func (r *runner) harmless(c *command) bool {
 
 var reserved = []string{"help", "schema", "version"}
 
-// compose puts a command string together that has all that is required, but not what
-// is to be left out.
+// compose makes a command string with all required arguments, except the one to
+// leave out.
 func (c *command) compose(without *argument) (string, bool) {
 	options, positionals := c.path, ""
 	for _, a := range c.arguments {
@@ -243,7 +243,7 @@ func (a *argument) spaced(value string) string {
 	return s
 }
 
-// learnContexts finds for each argument what a command string looks like around it.
+// learnContexts finds for each argument a command string around it.
 func (r *runner) learnContexts(ctx context.Context, c *command) {
 	var candidates []string
 	if c.hasBase {
@@ -304,7 +304,7 @@ func (r *runner) seenTwice(c *command, a *argument) bool {
 const sharedBy = 2
 
 // choose tries contexts and returns the first in which the option with a plausible
-// value is accepted, else the first in which it is not what is wrong.
+// value is accepted, else the first whose refusal does not name the option.
 func (r *runner) choose(ctx context.Context, a *argument, usable []string, seen map[string]answer) string {
 	second := ""
 	for _, text := range usable {
@@ -348,7 +348,7 @@ func (c *command) argument(name string) *argument {
 	return nil
 }
 
-// around finds what stands before and after a positional.
+// around finds the text before and after a positional.
 func (a *argument) around(c *command) {
 	options, before, after, passed := c.path, "", "", false
 	for _, o := range c.arguments {

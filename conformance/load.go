@@ -59,7 +59,7 @@ var loaded = sync.OnceValues(func() ([]*Case, error) {
 })
 
 // Load reads every *.json file at the root of a file system, by name. An unknown
-// member or matcher, an id used twice, or anything else that would make a case
+// member or matcher, an id used twice, or any other fault that would make a case
 // prove less than it says is an error.
 func Load(fsys fs.FS) ([]*Case, error) {
 	names, err := fs.Glob(fsys, "*.json")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Options say what a run asks and what it may do. nil means the zero value.
+// Options say what a run tests and may do. nil means the zero value.
 type Options struct {
 	Cases []*Case // nil means Embedded
 
@@ -48,7 +48,7 @@ func (o *Options) selects(c *Case) bool {
 	return len(o.IDs) == 0 || matchesAny(o.IDs, c.ID)
 }
 
-// Check says what cannot be used in the options.
+// Check returns the first fault of the options.
 func (o *Options) Check() error {
 	for _, p := range slices.Concat(o.IDs, o.Harmless, o.Never) {
 		if _, err := path.Match(p, ""); err != nil {
@@ -66,7 +66,7 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// Select returns the cases that a run with these options asks, in order.
+// Select returns the cases of a run with these options, in order.
 func (o *Options) Select() ([]*Case, error) {
 	if err := o.Check(); err != nil {
 		return nil, err

@@ -13,8 +13,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Pattern is what a value is held to: JSON that stands for a JSON Schema. README.md
-// says how the one becomes the other.
+// Pattern is an expected value: JSON that is translated to a JSON Schema. README.md
+// defines the translation.
 type Pattern struct {
 	node    any
 	literal func() (*jsonschema.Schema, error) // makes the schema, once; nil where placeholders have to be filled first
@@ -42,7 +42,7 @@ func (p *Pattern) UnmarshalJSON(b []byte) error {
 func (p *Pattern) MarshalJSON() ([]byte, error) { return json.Marshal(p.node) }
 
 // match compares a value with the pattern. An error is a fault of the case, such as
-// a placeholder that nothing fills.
+// an unknown placeholder.
 func (p *Pattern) match(value any, vars scope) ([]Mismatch, error) {
 	t := translation{vars: vars}
 	compiled := p.literal
@@ -79,8 +79,8 @@ func (t *translation) compile(pattern any) (*jsonschema.Schema, error) {
 	return compile(doc, t.sent...)
 }
 
-// keywords are those of JSON Schema that patterns have, each with the type that the
-// value must be of; empty for any.
+// keywords are the keywords of JSON Schema that patterns support, each with the
+// type that the value must have; empty for any.
 var keywords = map[string]string{
 	"type": "", "const": "", "enum": "", "not": "", "anyOf": "", "allOf": "",
 	"pattern": "string", "minLength": "string", "maxLength": "string",
@@ -98,8 +98,8 @@ func (t *translation) fail(err error) {
 	}
 }
 
-// schema returns what a value has to be, and whether the pattern accepts a member that
-// is not there.
+// schema returns the schema of a pattern, and whether the pattern accepts a missing
+// member.
 func (t *translation) schema(pattern any) (s any, absent bool) {
 	switch p := pattern.(type) {
 	case []any:
@@ -256,8 +256,8 @@ func (t *translation) set(operand any) any {
 	return keys{"allOf": append(all, keys{"items": keys{"enum": list}})}
 }
 
-// ofServer refers to the schema that a server sent. No value is valid under one that
-// cannot be used.
+// ofServer refers to the schema that a server sent. No value is valid under an
+// unusable one.
 func (t *translation) ofServer(operand any) any {
 	name, ok := operand.(string)
 	if !ok || placeholder.FindString(name) != name {
@@ -297,8 +297,8 @@ func (t *translation) fill(value any) any {
 	return value
 }
 
-// wordPattern is a regular expression for a word that stands in a text as such, not as
-// a part of a longer name. Dashes before it belong to the way an option is written.
+// wordPattern returns a regular expression for a word in a text that is not a part of
+// a longer name. Dashes before it belong to the way an option is written.
 func wordPattern(word string) string {
 	return `(^|[^A-Za-z0-9_-])-*` + regexp.QuoteMeta(word) + `($|[^A-Za-z0-9_-]|-($|[^A-Za-z0-9_]))`
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Status is what became of a case.
+// Status is the outcome of a case.
 type Status string
 
 // The statuses.
@@ -18,7 +18,7 @@ const (
 
 // Finding is one way in which a server failed a case.
 type Finding struct {
-	Instance   string     `json:"instance,omitempty"` // what a template was at
+	Instance   string     `json:"instance,omitempty"` // the item of a template
 	Step       int        `json:"step,omitempty"`     // from 1
 	Sent       string     `json:"sent,omitempty"`     // a command string, or a message
 	Got        string     `json:"got,omitempty"`      // the answer, clipped
@@ -26,7 +26,7 @@ type Finding struct {
 	Mismatches []Mismatch `json:"mismatches,omitempty"`
 }
 
-// Result is what became of one case.
+// Result is the outcome of one case.
 type Result struct {
 	ID       string    `json:"id"`
 	Document string    `json:"document"` // the specification that Clause is of
@@ -55,7 +55,7 @@ func (r *Result) fail(f Finding) {
 	}
 }
 
-// Count is how many cases of a level came out how.
+// Count counts the outcomes of a level's cases.
 type Count struct {
 	Passed        int `json:"passed"`
 	Failed        int `json:"failed"`   // of strength must
@@ -89,11 +89,11 @@ func (r *Report) Failed(strict bool) []*Result {
 	return list
 }
 
-// OK reports whether a server is conformant as far as it was asked: nothing failed,
-// and the baseline has no entry that is not needed.
+// OK reports whether a server passed all cases asked: nothing failed, and the
+// baseline has no unneeded entry.
 func (r *Report) OK(strict bool) bool { return len(r.Failed(strict)) == 0 && len(r.Stale) == 0 }
 
-// count fills in what follows from the results.
+// count derives the counts from the results.
 func (r *Report) count(left bool) {
 	r.Counts, r.Partial = map[Level]Count{}, left
 	for _, c := range r.Results {
@@ -144,8 +144,8 @@ func ReadBaseline(b []byte) (Baseline, error) {
 	return list, nil
 }
 
-// apply marks expected failures and finds entries that are not needed. Entries of
-// cases that were left out of a run are neither.
+// apply marks expected failures and finds unneeded entries. Entries of cases that
+// were left out of a run are neither.
 func (b Baseline) apply(r *Report, known func(id string) bool) {
 	ran := map[string]*Result{}
 	for _, c := range r.Results {

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Run judges a server. It returns an error if it cannot be reached (ErrNotStarted), if ctx ends
-// (with the report so far), or if the options or cases cannot be used; what a server
-// does wrong is in the report. Of a server that is lost again and again the remaining
-// cases fail unasked.
+// Run judges a server. It returns an error if the server cannot be reached
+// (ErrNotStarted), if ctx ends (with the report so far), or if the options or cases
+// cannot be used; the server's faults are in the report. If a server is lost again and
+// again the remaining cases fail unasked.
 func Run(ctx context.Context, target Target, o *Options) (*Report, error) {
 	if o == nil {
 		o = &Options{}
@@ -124,7 +124,7 @@ func (r *runner) tell(result *Result) {
 	}
 }
 
-// begin sees whether there is a server at all.
+// begin checks that the server can be reached.
 func (r *runner) begin(ctx context.Context) error {
 	s, a := r.open(ctx, defaultVersion, false)
 	switch {
@@ -143,7 +143,7 @@ func (r *runner) note(format string, args ...any) {
 	}
 }
 
-// describe says in words what an answer was.
+// describe describes an answer in words.
 func (a answer) describe() string {
 	if a.outcome == OutcomeLost {
 		return a.detail
@@ -232,7 +232,7 @@ func (r *runner) run(ctx context.Context, c *Case) *Result {
 	return result
 }
 
-// inapplicable says why a server need not pass a case, or "".
+// inapplicable returns the reason why a case does not apply to the server, or "".
 func (r *runner) inapplicable(c *Case) string {
 	q := c.Requires
 	if q == nil {
@@ -274,8 +274,8 @@ func matchesAny(patterns []string, s string) bool {
 	})
 }
 
-// instance goes through the steps of a case. It returns what went wrong, or why the
-// instance cannot be asked.
+// instance runs the steps of a case. It returns the failure, or the reason why the
+// instance cannot be run.
 func (r *runner) instance(ctx context.Context, c *Case, i item) (finding *Finding, reason string) {
 	command := i.of
 	if c.For == nil && c.Requires != nil {

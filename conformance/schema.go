@@ -12,7 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// Mismatch is one place where a value is not what was expected.
+// Mismatch is one place where a value differs from the expected one.
 type Mismatch struct {
 	At   string `json:"at"` // JSON pointer
 	Want string `json:"want"`
@@ -74,8 +74,8 @@ func (c *checks) Validate(*jsonschema.ValidatorContext, any) {
 	}
 }
 
-// lenientRegexp takes a pattern that RE2 does not have as one that everything matches:
-// it is not the value's fault.
+// lenientRegexp treats a pattern that RE2 does not support as one that matches
+// everything: the value is not at fault.
 func lenientRegexp(s string) (jsonschema.Regexp, error) {
 	if re, err := regexp.Compile(s); err == nil {
 		return re, nil
@@ -127,7 +127,7 @@ func mismatches(schema *jsonschema.Schema, value any) (list []Mismatch) {
 	return list[:min(len(list), maxMismatches)]
 }
 
-// told says in words what a value's part breaks.
+// told describes in words how a part of a value violates the schema.
 func told(e *jsonschema.ValidationError, value any) []Mismatch {
 	m := Mismatch{}
 	for _, token := range e.InstanceLocation {

@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// scope holds the values that placeholders name: what steps saved and what a
-// quantifier is at.
+// scope holds the values of placeholders: those that steps saved and those of
+// a quantifier's item.
 type scope map[string]any
 
 var placeholder = regexp.MustCompile(`\$\{([a-z][a-z0-9_]*(?:\.[A-Za-z0-9_-]+)*)(?:\|([a-z]+))?\}`)
 
-// checkPlaceholders refuses what looks like a placeholder and is not one.
+// checkPlaceholders refuses text that looks like a placeholder but is not one.
 func checkPlaceholders(s string) error {
 	for _, m := range placeholder.FindAllStringSubmatch(s, -1) {
 		if _, err := filter("", m[2]); err != nil {
@@ -94,7 +94,7 @@ func (v scope) fill(value any) (any, error) {
 
 func (v scope) all() map[string]any { return v }
 
-// lookup returns what a dotted path names.
+// lookup returns the value at a dotted path.
 func (v scope) lookup(path string) (any, bool) {
 	return pointer(v.all(), "/"+strings.ReplaceAll(path, ".", "/"))
 }
@@ -160,7 +160,7 @@ var pointerEscapes, pointerMeanings = strings.NewReplacer("~", "~0", "/", "~1"),
 
 func escapePointer(s string) string { return pointerEscapes.Replace(s) }
 
-// pointer returns what a JSON pointer (RFC 6901) names in a document.
+// pointer returns the value at a JSON pointer (RFC 6901) in a document.
 func pointer(doc any, p string) (any, bool) {
 	if p == "" {
 		return doc, true
@@ -187,14 +187,14 @@ func pointer(doc any, p string) (any, bool) {
 	return doc, true
 }
 
-// listAt is the array that a JSON pointer names, nil where it names none.
+// listAt returns the array at a JSON pointer, nil without one.
 func listAt(doc any, p string) []any {
 	v, _ := pointer(doc, p)
 	list, _ := v.([]any)
 	return list
 }
 
-// textAt is the string that a JSON pointer names, empty where it names none.
+// textAt returns the string at a JSON pointer, empty without one.
 func textAt(doc any, p string) string {
 	v, _ := pointer(doc, p)
 	text, _ := v.(string)

@@ -13,13 +13,13 @@ import (
 	"syscall"
 )
 
-// MCP versions that sessions speak where a case does not say.
+// MCP versions of sessions where a case gives none.
 const (
 	defaultVersion   = "2025-06-18"
 	statelessVersion = "2026-07-28" // the first without a handshake
 )
 
-// maxStray bounds what a server may say that nobody asked for while an answer is
+// maxStray bounds the unrequested messages of a server while an answer is
 // awaited.
 const maxStray = 1000
 
@@ -36,10 +36,10 @@ type session struct {
 	faults  []string
 }
 
-// answer is what became of a message. doc is the object that patterns see.
+// answer is the outcome of a message. doc is the object that patterns see.
 type answer struct {
 	outcome string
-	detail  string // of what was lost
+	detail  string // of a lost answer
 	doc     map[string]any
 	id      any // of the response
 
@@ -60,7 +60,7 @@ func (s *session) fault(format string, args ...any) {
 
 const clientInfo = `{"name":"acli-conformance","version":"1"}`
 
-// meta is what each request of a stateless session carries.
+// meta returns the _meta of each request of a stateless session.
 func (s *session) meta() json.RawMessage {
 	return json.RawMessage(`{"io.modelcontextprotocol/protocolVersion":` + strconv.Quote(s.version) +
 		`,"io.modelcontextprotocol/clientInfo":` + clientInfo + `,"io.modelcontextprotocol/clientCapabilities":{}}`)
@@ -122,7 +122,7 @@ func (s *session) request(ctx context.Context, method string, params json.RawMes
 	return s.await(ctx, json.Number(strconv.Itoa(s.id)), false)
 }
 
-// broken is what a failed connection makes of an answer.
+// broken returns the answer for a failed connection.
 func (s *session) broken(err error) answer {
 	s.dead = true
 	switch {
@@ -168,7 +168,7 @@ func (s *session) await(ctx context.Context, id json.Number, first bool) answer 
 	return lost("%d messages, none of which is the answer", maxStray)
 }
 
-// read takes one message apart, or notes why it is not one.
+// read parses one message, or records why it is invalid.
 func (s *session) read(raw []byte) (map[string]any, bool) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		s.fault("an empty line")
@@ -190,7 +190,7 @@ func (s *session) read(raw []byte) (map[string]any, bool) {
 	return m, true
 }
 
-// reply answers a request of the server: a ping is answered, there is nothing else.
+// reply answers a request of the server: only ping is supported.
 func (s *session) reply(ctx context.Context, method string, id any) error {
 	if method == "ping" {
 		return s.send(ctx, map[string]any{"jsonrpc": "2.0", "id": id, "result": struct{}{}})
@@ -266,7 +266,7 @@ func open(doc map[string]any, envelope any) {
 	doc["says"] = strings.Join(said, "\n")
 }
 
-// takeFaults returns what was wrong on the wire since the last time.
+// takeFaults returns the faults on the wire since the last call.
 func (s *session) takeFaults() []any {
 	list := make([]any, len(s.faults))
 	for i, f := range s.faults {

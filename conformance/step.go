@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// asking goes through the steps of one instance.
+// asking runs the steps of one instance.
 type asking struct {
 	r       *runner
 	vars    scope
@@ -29,7 +29,7 @@ func (k *asking) close() {
 	}
 }
 
-// session returns the one that a step uses.
+// session returns the session of a step.
 func (k *asking) session(ctx context.Context, s *Step) (*session, answer) {
 	switch s.Session {
 	case "shared":
@@ -154,7 +154,7 @@ func (k *asking) exchange(ctx context.Context, s *Step) (a answer, sent string, 
 	return r.ask(ctx, in, command, ofTool, limited, func(ctx context.Context) answer { return do(ctx, in) }), sent, nil
 }
 
-// params are what a step sends besides a text.
+// params returns the params of a step without a text.
 func (s *Step) params() json.RawMessage {
 	switch {
 	case s.Request != nil:
@@ -181,8 +181,8 @@ func (v scope) fillJSON(raw json.RawMessage) (json.RawMessage, error) {
 	return marshalPlain(value)
 }
 
-// notify sends a notification and then a request that shows whether anything came of
-// it.
+// notify sends a notification and then a request that shows whether the notification
+// was answered.
 func (s *session) notify(ctx context.Context, method string, params json.RawMessage) answer {
 	message := map[string]any{"jsonrpc": "2.0", "method": method}
 	if p := s.withMeta(params); len(p) > 0 {
@@ -213,8 +213,8 @@ func (r *runner) clientTransport(ctx context.Context) (mcp.Transport, func(), er
 	return client{conn}, conn.Close, nil
 }
 
-// stockClient has the client of the MCP library talk to the server: it knows what a
-// client that people use makes of an answer.
+// stockClient has the client of the MCP library talk to the server: it shows how a
+// common client reads an answer.
 func (r *runner) stockClient(ctx context.Context, s *Step) answer {
 	transport, stop, err := r.clientTransport(ctx)
 	if err != nil {
@@ -253,7 +253,7 @@ func (r *runner) stockClient(ctx context.Context, s *Step) answer {
 	if err != nil {
 		return lost("the client cannot read the answer: %v", err)
 	}
-	// What the library leaves out or adds is not the server's doing.
+	// The server is not responsible for members that the library drops or adds.
 	if m, ok := v.(map[string]any); ok {
 		m["isError"] = result.IsError
 	}

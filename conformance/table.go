@@ -12,8 +12,8 @@ import (
 	"unicode"
 )
 
-// WriteTable writes a report for people: what failed in detail, then the counts and
-// the level. What a server said is shown without control characters.
+// WriteTable writes a report for people: the failures in detail, then the counts
+// and the level. Text of the server is shown without control characters.
 func WriteTable(w io.Writer, r *Report, strict bool) error {
 	b := bufio.NewWriter(w)
 	for _, c := range r.Results {
@@ -111,8 +111,8 @@ func writeFailure(b *bufio.Writer, c *Result) {
 	fmt.Fprintln(b)
 }
 
-// clean makes what a server said fit for a terminal: a control or format character
-// becomes its escape.
+// clean makes text of the server safe for a terminal: a control or format
+// character becomes its escape.
 func clean(s string) string {
 	var b strings.Builder
 	for _, r := range s {

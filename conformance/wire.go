@@ -21,7 +21,7 @@ type Target interface {
 	Transport() string
 
 	// Open starts or reaches the server. An error means that there is no server,
-	// not that it is a bad one.
+	// not a bad one.
 	Open(ctx context.Context) (Conn, error)
 }
 
@@ -37,8 +37,8 @@ type Conn interface {
 	// Protocol tells the MCP version that was agreed upon.
 	Protocol(version string)
 
-	// Close ends the session, and the server where Open started it, by force if it
-	// does not go. It returns within a few seconds.
+	// Close ends the session, and the server where Open started it, by force if
+	// necessary. It returns within a few seconds.
 	Close()
 }
 
@@ -48,7 +48,7 @@ const MaxMessage = 8 << 20
 // ErrTooLarge is a message of more than MaxMessage bytes.
 var ErrTooLarge = fmt.Errorf("a message of more than %d bytes", MaxMessage)
 
-// ErrNotStarted is what an error of Run is if there was no server to judge.
+// ErrNotStarted is matched by an error of Run without a server to judge.
 var ErrNotStarted = errors.New("the server cannot be started or reached")
 
 // clientTransport is an optional interface of a Target that an MCP client library
@@ -94,11 +94,11 @@ func (c client) Close() error {
 // SessionID implements mcp.Connection.
 func (client) SessionID() string { return "" }
 
-// inbox holds what has come from a server and was not received yet: at most a few
-// messages, so that nobody fills the memory.
+// inbox holds the messages of a server that were not received yet: at most a few,
+// to bound the memory.
 type inbox struct {
 	lines chan line
-	done  chan struct{} // closed where nobody receives any more
+	done  chan struct{} // closed when there is no receiver any more
 	once  sync.Once     // of Close
 }
 
@@ -107,7 +107,7 @@ type line struct {
 	err  error
 }
 
-// push is false where nobody receives any more.
+// push returns false when there is no receiver any more.
 func (b *inbox) push(l line) bool {
 	select {
 	case b.lines <- l:
@@ -149,7 +149,7 @@ func newLineConn(in io.WriteCloser, out io.Reader, end func()) *lineConn {
 				return
 			}
 		}
-		if s.Err() == bufio.ErrTooLong { // what follows in the stream has lost its beginning
+		if s.Err() == bufio.ErrTooLong { // the rest of the stream has lost its beginning
 			c.push(line{err: ErrTooLarge})
 		}
 	}()
@@ -164,7 +164,7 @@ func newScanner(r io.Reader) *bufio.Scanner {
 }
 
 // Send implements Conn. A server that does not read blocks it until ctx ends, and
-// then the connection is of no more use.
+// then the connection is unusable.
 func (c *lineConn) Send(ctx context.Context, message []byte) error {
 	sent := make(chan error, 1)
 	go func() {
